@@ -1,0 +1,6 @@
+// Facade: everything of autograd/.
+#pragma once
+#include "autograd/checkpoint.h"
+#include "autograd/gradcheck.h"
+#include "autograd/ops.h"
+#include "autograd/record.h"

@@ -1,0 +1,73 @@
+#include "autograd/gradcheck.h"
+
+#include <cmath>
+
+#include "autograd/record.h"
+#include "tensor/random.h"
+
+namespace braid {
+
+namespace {
+
+Tensor projection(const Shape& shape) {
+  std::vector<double> values(static_cast<size_t>(numel(shape)));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = 2 * unit(random_bits(i, {7, 7})) - 1;
+  return from_vector(values, shape);
+}
+
+double dot(const Tensor& a, const Tensor& b) {
+  std::vector<double> x = a.to_vector<double>(), y = b.to_vector<double>();
+  double sum = 0;
+  for (size_t i = 0; i < x.size(); ++i) sum += x[i] * y[i];
+  return sum;
+}
+
+}  // namespace
+
+GradcheckResult gradcheck(const Function& f, const std::vector<Tensor>& inputs, double step) {
+  std::vector<Tensor> leaves, moved;
+  for (const Tensor& x : inputs) {
+    check(!x || !is_float(x.dtype()) || x.dtype() == DType::f64, "gradcheck",
+          [&] { return "runs in f64, got " + str(x.dtype()); });
+    leaves.push_back(x ? x.clone() : Tensor());
+    moved.push_back(x ? x.clone() : Tensor());
+    if (x && is_float(x.dtype())) require_grad(leaves.back());
+  }
+  Tensor y = f(leaves), weights = projection(y.shape());
+  check(requires_grad(y), "gradcheck", [] { return std::string("the function's result has no history"); });
+  backward(y, weights);
+
+  auto value = [&] {
+    NoGrad off;
+    return dot(f(moved), weights);
+  };
+  GradcheckResult worst;
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    if (!requires_grad(leaves[k])) continue;
+    Tensor analytic = grad(leaves[k]) ? grad(leaves[k]) : zeros_like(leaves[k]);
+    std::vector<double> expected = analytic.to_vector<double>();
+    double* x = moved[k].mutable_data<double>();
+    for (size_t i = 0; i < expected.size(); ++i) {
+      double at = x[i];
+      auto slope = [&](double h) {
+        x[i] = at + h;
+        double high = value();
+        x[i] = at - h;
+        double low = value();
+        x[i] = at;
+        return (high - low) / (2 * h);
+      };
+      double numeric = (4 * slope(step / 2) - slope(step)) / 3;
+      double error = std::fabs(numeric - expected[i]) / std::fmax(1.0, std::fabs(numeric));
+      if (!(error <= worst.error)) {
+        worst.error = error;
+        worst.where = "input " + std::to_string(k) + ", element " + std::to_string(i) + ": numeric " +
+                      std::to_string(numeric) + ", analytic " + std::to_string(expected[i]);
+        if (std::isnan(error)) return worst;
+      }
+    }
+  }
+  return worst;
+}
+
+}  // namespace braid

@@ -1,0 +1,146 @@
+// What a device must know how to do: one constant table of typed function pointers per device.
+//
+// Contract of every kernel: inputs are read, outputs are already allocated with their shape and are filled. Kernels never
+// allocate results, never check users' mistakes (the op above does, once) and never record history. Unless a line says
+// otherwise, all tensors of a call have one dtype and outputs are contiguous. Arithmetic and accumulation are f32 for
+// f32, bf16 and f16, and f64 for f64. Results have the same bits at any thread count.
+#pragma once
+#include <cstddef>
+
+#include "tensor/pointwise.h"
+#include "tensor/random.h"
+#include "tensor/tensor.h"
+
+namespace braid {
+
+using In = const Tensor&;
+using Out = Tensor&;
+
+enum class ReduceOp : unsigned char { sum, max, min };
+
+// Which keys a query may see. Query row t stands at position t + offset, key row s at position s.
+// Visible: causal  =>  key <= query;   window > 0  =>  key > query - window.   Not causal: every key.
+struct Visibility {
+  bool causal = true;
+  int64_t window = 0;  // number of visible keys including the query's own position; 0 = no limit
+  int64_t offset = 0;
+  int64_t first(int64_t t) const { return causal && window > 0 && t + offset - window + 1 > 0 ? t + offset - window + 1 : 0; }
+  int64_t end(int64_t t, int64_t keys) const { return !causal || t + offset + 1 > keys ? keys : t + offset + 1 > 0 ? t + offset + 1 : 0; }
+};
+
+struct AdamWStep {  // all the same number of elements, contiguous; see nn/optim/adamw.h for the formula
+  Tensor parameter, gradient, first, second;
+  double lr, beta1, beta2, eps, weight_decay;
+  int64_t step;       // 1 for the first update
+  double grad_scale;  // the gradient is multiplied by this first (clipping)
+  bool coupled_decay; // Adam's L2: decay is added to the gradient instead of the update
+};
+
+struct SgdStep {
+  Tensor parameter, gradient, momentum;  // momentum may be empty
+  double lr, momentum_factor, weight_decay, grad_scale;
+  bool first;  // the momentum buffer is still empty of history
+};
+
+namespace detail {
+template <size_t N>
+struct Name {
+  char text[N];
+  constexpr Name(const char (&s)[N]) {
+    for (size_t i = 0; i < N; ++i) text[i] = s[i];
+  }
+};
+[[noreturn]] void no_such_kernel(const char* kernel, const char* device);
+}  // namespace detail
+
+// A function pointer that throws "[softmax] no such kernel on this device" when the device has none.
+template <detail::Name N, class Signature>
+class Kernel;
+template <detail::Name N, class R, class... Args>
+class Kernel<N, R(Args...)> {
+ public:
+  constexpr Kernel() = default;
+  constexpr Kernel(R (*function)(Args...)) : function_(function) {}
+  R operator()(Args... args) const {
+    if (!function_) [[unlikely]]
+      detail::no_such_kernel(N.text, "this device");
+    return function_(args...);
+  }
+  explicit constexpr operator bool() const { return function_ != nullptr; }
+  static constexpr const char* name() { return N.text; }
+
+ private:
+  R (*function_)(Args...) = nullptr;
+};
+
+struct Backend {
+  const char* name;
+  Allocator& (*allocator)();
+  void (*synchronize)();
+
+  // --- memory ---
+  Kernel<"transfer", void(In x, Out y)> transfer;  // between this device and the CPU; contiguous, same dtype
+  Kernel<"copy", void(In x, Out y)> copy;          // same shape, any strides on both sides, any dtypes (this is the cast)
+  Kernel<"fill", void(double value, Out y)> fill;  // any strides, any dtype
+
+  // --- pointwise: any strides on the inputs (0 repeats), outputs contiguous; y may be the very same view as an input ---
+  Kernel<"unary", void(UnaryOp op, double a, double b, In x, Out y)> unary;
+  Kernel<"unary_backward", void(UnaryOp op, double a, double b, In x, In dy, Out dx)> unary_backward;
+  Kernel<"binary", void(BinaryOp op, In x, In y, Out z)> binary;  // x, y already expanded to z's shape; z: any strides
+  // dx and dy have z's full shape (the op sums over repeated axes); either may be an empty handle.
+  Kernel<"binary_backward", void(BinaryOp op, In x, In y, In dz, Out dx, Out dy)> binary_backward;
+  Kernel<"masked_fill", void(In x, In mask, double value, Out y)> masked_fill;  // mask u8, expanded to x's shape
+  Kernel<"hide_invisible", void(In x, const Visibility& v, double value, Out y)> hide_invisible;  // x (..., T, S)
+  Kernel<"dropout", void(In x, double p, RandomKey key, Out y)> dropout;  // y = x / (1-p) where random > p, else 0
+  Kernel<"uniform", void(double low, double high, RandomKey key, Out y)> uniform;
+  Kernel<"normal", void(double mean, double deviation, RandomKey key, Out y)> normal;
+
+  // --- reductions: y has x's rank and size 1 along the reduced axes; fixed summation order ---
+  Kernel<"reduce", void(ReduceOp op, In x, Out y)> reduce;  // any strides on x
+  // y = sum of x*z over the axes where y has size 1 and the common (broadcast) shape of x and z does not. x and z come
+  // expanded to that shape, any strides.
+  Kernel<"mul_sum", void(In x, In z, Out y)> mul_sum;
+  Kernel<"argmax", void(In x, Out index)> argmax;  // last axis; index i64; the first of equals; NaN counts as largest
+  Kernel<"square_sum", void(In x, Out y)> square_sum;  // y one f64 element: sum of x^2 accumulated in f64
+
+  // --- products: y (..., M, N) = x (..., M, K) z (..., K, N), batch axes already expanded to y's, any strides; y
+  //     contiguous. accumulate: y += instead of y =.
+  Kernel<"matmul", void(In x, In z, bool accumulate, Out y)> matmul;
+
+  // --- rows: the last axis, contiguous ---
+  Kernel<"softmax", void(In x, Out y)> softmax;  // a row of only -inf gives zeros
+  Kernel<"softmax_backward", void(In y, In dy, Out dx)> softmax_backward;
+  Kernel<"log_softmax", void(In x, Out y)> log_softmax;
+  Kernel<"log_softmax_backward", void(In y, In dy, Out dx)> log_softmax_backward;
+  // weight, bias (D) may be empty handles. rstd, mean (rows) are f32 (f64 for f64).
+  Kernel<"rms_norm", void(In x, In weight, double eps, Out y, Out rstd)> rms_norm;
+  Kernel<"rms_norm_backward", void(In x, In weight, In rstd, In dy, Out dx, Out dweight)> rms_norm_backward;
+  Kernel<"layer_norm", void(In x, In weight, In bias, double eps, Out y, Out mean, Out rstd)> layer_norm;
+  Kernel<"layer_norm_backward", void(In x, In weight, In mean, In rstd, In dy, Out dx, Out dweight, Out dbias)>
+      layer_norm_backward;
+  // x (B, T, N, d), tables (B or 1, T, rotary/2) in f32 (f64 for f64); inverse rotates by the negative angle.
+  Kernel<"rope", void(In x, In cosine, In sine, bool inverse, Out y)> rope;
+
+  // --- indexing: ids i64 or i32, contiguous, already checked to be in range ---
+  Kernel<"index_select", void(In table, In ids, Out y)> index_select;  // table (V, D...), y (ids..., D...)
+  Kernel<"index_add", void(In dy, In ids, Out dtable)> index_add;      // dtable += ; fixed order
+  Kernel<"gather_last", void(In x, In ids, Out y)> gather_last;        // y[...] = x[..., ids[...]]
+  Kernel<"scatter_last", void(In dy, In ids, Out dx)> scatter_last;    // dx = 0 except dx[..., ids[...]] = dy[...]
+  Kernel<"index_range", void(In ids, Out low_high)> index_range;       // i64 (2): smallest and largest id
+
+  // --- loss: logits (R, V); targets (R), negative = not counted; loss, lse (R) in f32 (f64 for f64) ---
+  Kernel<"cross_entropy", void(In logits, In targets, Out loss, Out lse)> cross_entropy;
+  // dlogits = scale (softmax - onehot), 0 where not counted; dlogits may be the same tensor as logits. scale (1), as loss.
+  Kernel<"cross_entropy_backward", void(In logits, In targets, In lse, In scale, Out dlogits)> cross_entropy_backward;
+
+  // --- optimisers, in place ---
+  Kernel<"adamw", void(const AdamWStep&)> adamw;
+  Kernel<"sgd", void(const SgdStep&)> sgd;
+};
+
+const Backend& backend(Device device);
+const Backend& cpu_backend();   // tensor/cpu/backend.cpp
+const Backend& cuda_backend();  // cuda/backend.cpp, or cuda/no_cuda.cpp
+Allocator& cpu_allocator();
+
+}  // namespace braid

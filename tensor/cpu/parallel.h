@@ -1,0 +1,43 @@
+// One small thread pool for all CPU kernels. Own std::threads rather than OpenMP, so that the thread sanitizer works and
+// the library does not change the host program's threading.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+
+namespace braid {
+
+// A reference to a callable; valid while the callable lives. Costs no allocation.
+template <class Signature>
+class FunctionRef;
+template <class R, class... Args>
+class FunctionRef<R(Args...)> {
+ public:
+  template <class F>
+    requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef>)
+  FunctionRef(F&& f)
+      : object_(const_cast<void*>(static_cast<const void*>(std::addressof(f)))), call_([](void* object, Args... args) -> R {
+          return (*static_cast<std::remove_reference_t<F>*>(object))(args...);
+        }) {}
+  R operator()(Args... args) const { return call_(object_, args...); }
+
+ private:
+  void* object_;
+  R (*call_)(void*, Args...);
+};
+
+// Splits [0, n) into pieces of about `grain` or more and calls body(begin, end) on the pool's threads and the caller's.
+// The pieces are handed out dynamically, so body must write each output from exactly one index (then the bits do not
+// depend on the schedule) and must not assume a partition: loop over fixed blocks inside [0, n) where sums are formed.
+// A call from inside a body runs in place. The first exception thrown by a body is rethrown here.
+void parallel_for(int64_t n, int64_t grain, FunctionRef<void(int64_t begin, int64_t end)> body);
+
+// How many threads kernels use, including the caller's. Default: the processors this process may run on. Setting it
+// waits for running kernels; throws when n < 1.
+void set_threads(int n);
+int threads();
+
+// A grain for loops whose body costs about `cost` elementary operations per index: pieces of some 32k operations.
+inline int64_t grain_for(int64_t cost) { return cost >= 32768 ? 1 : 32768 / (cost > 0 ? cost : 1); }
+
+}  // namespace braid

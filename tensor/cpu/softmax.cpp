@@ -1,0 +1,93 @@
+// Softmax over the last axis: y_i = exp(x_i - max x) / sum_j exp(x_j - max x), and its relatives.
+#include "tensor/backend.h"
+#include "tensor/cpu/math.h"
+#include "tensor/cpu/parallel.h"
+
+namespace braid::cpu {
+
+namespace {
+
+// Calls body(r) for every row r of (rows, n).
+template <class Body>
+void for_rows(int64_t rows, int64_t n, int64_t cost, Body&& body) {
+  parallel_for(rows, grain_for(n * cost), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) body(r);
+  });
+}
+
+int64_t last_axis(In x) { return x.dim(-1); }
+int64_t row_count(In x) { return last_axis(x) == 0 ? 0 : x.numel() / last_axis(x); }
+
+}  // namespace
+
+void softmax(In x, Out y) {
+  visit_float(x.dtype(), "softmax", [&]<class T>() {
+    using A = Accumulate<T>;
+    const T* in = x.data<T>();
+    T* out = y.mutable_data<T>();
+    int64_t n = last_axis(x);
+    for_rows(row_count(x), n, 16, [&](int64_t r) {
+      const T* xr = in + r * n;
+      T* yr = out + r * n;
+      A top = lane_max<A>(n, [&](int64_t i) { return A(xr[i]); });
+      if (top == -std::numeric_limits<A>::infinity()) {
+        for (int64_t i = 0; i < n; ++i) yr[i] = T(0.0f);
+        return;
+      }
+      A sum = lane_sum<A>(n, [&](int64_t i) { return exp(A(xr[i]) - top); });
+      A inverse = A(1) / sum;
+      for (int64_t i = 0; i < n; ++i) yr[i] = T(exp(A(xr[i]) - top) * inverse);
+    });
+  });
+}
+
+// dx = y * (dy - sum_j y_j dy_j)
+void softmax_backward(In y, In dy, Out dx) {
+  visit_float(y.dtype(), "softmax_backward", [&]<class T>() {
+    using A = Accumulate<T>;
+    const T *yp = y.data<T>(), *gp = dy.data<T>();
+    T* out = dx.mutable_data<T>();
+    int64_t n = last_axis(y);
+    for_rows(row_count(y), n, 4, [&](int64_t r) {
+      const T *yr = yp + r * n, *gr = gp + r * n;
+      T* dr = out + r * n;
+      A dot = lane_sum<A>(n, [&](int64_t i) { return A(yr[i]) * A(gr[i]); });
+      for (int64_t i = 0; i < n; ++i) dr[i] = T(A(yr[i]) * (A(gr[i]) - dot));
+    });
+  });
+}
+
+// y_i = x_i - max x - log sum_j exp(x_j - max x)
+void log_softmax(In x, Out y) {
+  visit_float(x.dtype(), "log_softmax", [&]<class T>() {
+    using A = Accumulate<T>;
+    const T* in = x.data<T>();
+    T* out = y.mutable_data<T>();
+    int64_t n = last_axis(x);
+    for_rows(row_count(x), n, 12, [&](int64_t r) {
+      const T* xr = in + r * n;
+      T* yr = out + r * n;
+      A top = lane_max<A>(n, [&](int64_t i) { return A(xr[i]); });
+      A shift = top + std::log(lane_sum<A>(n, [&](int64_t i) { return exp(A(xr[i]) - top); }));
+      for (int64_t i = 0; i < n; ++i) yr[i] = T(A(xr[i]) - shift);
+    });
+  });
+}
+
+// dx = dy - exp(y) sum_j dy_j
+void log_softmax_backward(In y, In dy, Out dx) {
+  visit_float(y.dtype(), "log_softmax_backward", [&]<class T>() {
+    using A = Accumulate<T>;
+    const T *yp = y.data<T>(), *gp = dy.data<T>();
+    T* out = dx.mutable_data<T>();
+    int64_t n = last_axis(y);
+    for_rows(row_count(y), n, 12, [&](int64_t r) {
+      const T *yr = yp + r * n, *gr = gp + r * n;
+      T* dr = out + r * n;
+      A sum = lane_sum<A>(n, [&](int64_t i) { return A(gr[i]); });
+      for (int64_t i = 0; i < n; ++i) dr[i] = T(A(gr[i]) - exp(A(yr[i])) * sum);
+    });
+  });
+}
+
+}  // namespace braid::cpu

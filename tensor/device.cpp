@@ -1,0 +1,29 @@
+#include "tensor/device.h"
+
+#include "tensor/backend.h"
+
+namespace braid {
+
+std::string str(Device device) {
+  return device.kind == Device::Kind::cpu ? "cpu" : "cuda:" + std::to_string(device.index);
+}
+
+Device parse_device(const std::string& text) {
+  int count = cuda_device_count();
+  if (text == "cpu" || (text == "auto" && count == 0)) return kCpu;
+  if (text == "auto" || text == "cuda") return parse_device("cuda:0");
+  if (text.rfind("cuda:", 0) == 0 && text.size() > 5 && text.size() < 9 &&
+      text.find_first_not_of("0123456789", 5) == std::string::npos) {
+    int index = std::stoi(text.substr(5));
+    check(index < count, ErrorKind::setting, [&] {
+      return "device " + text + " does not exist: found " + std::to_string(count) +
+             " CUDA devices; use --device cpu, or run on a machine with an NVIDIA card and a build with CUDA";
+    });
+    return {Device::Kind::cuda, static_cast<int16_t>(index)};
+  }
+  fail(ErrorKind::setting, "device '" + text + "' is not known: expected auto, cpu, cuda or cuda:N");
+}
+
+void synchronize(Device device) { backend(device).synchronize(); }
+
+}  // namespace braid

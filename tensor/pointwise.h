@@ -1,0 +1,130 @@
+// Pointwise functions: value and slope of each, once, for the CPU, for CUDA and for the backward pass.
+//
+// Every functor is a template over the accumulation type A (float or double). a and b are the op's scalar parameters.
+#pragma once
+#include <cmath>
+
+#if defined(__CUDACC__)
+#define BRAID_HD __host__ __device__ inline
+#else
+#define BRAID_HD inline
+#endif
+
+namespace braid {
+
+enum class UnaryOp : unsigned char {
+  affine,     // a x + b
+  exp, log, sqrt, rsqrt, square, reciprocal, abs, tanh, sigmoid,
+  silu,       // x sigmoid(x)
+  gelu_erf,   // x Phi(x)
+  gelu_tanh,  // the tanh approximation of GELU
+  relu,
+  power,      // x^a
+  clamp,      // min(max(x, a), b)
+};
+
+enum class BinaryOp : unsigned char {
+  add, sub, mul, div, maximum, minimum,
+  swiglu,     // silu(x) y
+};
+
+namespace pointwise {
+
+inline constexpr double kSqrtHalf = 0.70710678118654752440, kInvSqrt2Pi = 0.39894228040143267794;
+inline constexpr double kSqrt2OverPi = 0.79788456080286535588, kGeluCubic = 0.044715;
+
+template <class A>
+BRAID_HD A sigmoid(A x) { return A(1) / (A(1) + std::exp(-x)); }
+
+// value(x) and slope(x) = d value / dx.
+template <UnaryOp op, class A>
+BRAID_HD A value(A x, A a, A b) {
+  if constexpr (op == UnaryOp::affine) return a * x + b;
+  if constexpr (op == UnaryOp::exp) return std::exp(x);
+  if constexpr (op == UnaryOp::log) return std::log(x);
+  if constexpr (op == UnaryOp::sqrt) return std::sqrt(x);
+  if constexpr (op == UnaryOp::rsqrt) return A(1) / std::sqrt(x);
+  if constexpr (op == UnaryOp::square) return x * x;
+  if constexpr (op == UnaryOp::reciprocal) return A(1) / x;
+  if constexpr (op == UnaryOp::abs) return std::fabs(x);
+  if constexpr (op == UnaryOp::tanh) return std::tanh(x);
+  if constexpr (op == UnaryOp::sigmoid) return sigmoid(x);
+  if constexpr (op == UnaryOp::silu) return x * sigmoid(x);
+  if constexpr (op == UnaryOp::gelu_erf) return x * A(0.5) * (A(1) + std::erf(x * A(kSqrtHalf)));
+  if constexpr (op == UnaryOp::gelu_tanh) {
+    return A(0.5) * x * (A(1) + std::tanh(A(kSqrt2OverPi) * (x + A(kGeluCubic) * x * x * x)));
+  }
+  if constexpr (op == UnaryOp::relu) return x > A(0) || x != x ? x : A(0);  // NaN stays visible
+  if constexpr (op == UnaryOp::power) return std::pow(x, a);
+  if constexpr (op == UnaryOp::clamp) return x < a ? a : x > b ? b : x;
+}
+
+template <UnaryOp op, class A>
+BRAID_HD A slope(A x, A a, A b) {
+  if constexpr (op == UnaryOp::affine) return a;
+  if constexpr (op == UnaryOp::exp) return std::exp(x);
+  if constexpr (op == UnaryOp::log) return A(1) / x;
+  if constexpr (op == UnaryOp::sqrt) return A(0.5) / std::sqrt(x);
+  if constexpr (op == UnaryOp::rsqrt) return A(-0.5) / (x * std::sqrt(x));
+  if constexpr (op == UnaryOp::square) return A(2) * x;
+  if constexpr (op == UnaryOp::reciprocal) return A(-1) / (x * x);
+  if constexpr (op == UnaryOp::abs) return x > A(0) ? A(1) : x < A(0) ? A(-1) : A(0);
+  if constexpr (op == UnaryOp::tanh) {
+    A t = std::tanh(x);
+    return A(1) - t * t;
+  }
+  if constexpr (op == UnaryOp::sigmoid) {
+    A s = sigmoid(x);
+    return s * (A(1) - s);
+  }
+  if constexpr (op == UnaryOp::silu) {
+    A s = sigmoid(x);
+    return s * (A(1) + x * (A(1) - s));
+  }
+  if constexpr (op == UnaryOp::gelu_erf) {  // Phi(x) + x phi(x)
+    return A(0.5) * (A(1) + std::erf(x * A(kSqrtHalf))) + x * A(kInvSqrt2Pi) * std::exp(A(-0.5) * x * x);
+  }
+  if constexpr (op == UnaryOp::gelu_tanh) {
+    A u = A(kSqrt2OverPi) * (x + A(kGeluCubic) * x * x * x), t = std::tanh(u);
+    return A(0.5) * (A(1) + t) + A(0.5) * x * (A(1) - t * t) * A(kSqrt2OverPi) * (A(1) + A(3 * kGeluCubic) * x * x);
+  }
+  if constexpr (op == UnaryOp::relu) return x > A(0) ? A(1) : A(0);
+  if constexpr (op == UnaryOp::power) return a * std::pow(x, a - A(1));
+  if constexpr (op == UnaryOp::clamp) return x < a || x > b ? A(0) : A(1);
+}
+
+// value(x, y), and the slopes in x and in y. Ties of maximum and minimum go to x.
+template <BinaryOp op, class A>
+BRAID_HD A value(A x, A y) {
+  if constexpr (op == BinaryOp::add) return x + y;
+  if constexpr (op == BinaryOp::sub) return x - y;
+  if constexpr (op == BinaryOp::mul) return x * y;
+  if constexpr (op == BinaryOp::div) return x / y;
+  if constexpr (op == BinaryOp::maximum) return y > x || y != y ? y : x;
+  if constexpr (op == BinaryOp::minimum) return y < x || y != y ? y : x;
+  if constexpr (op == BinaryOp::swiglu) return x * sigmoid(x) * y;
+}
+
+template <BinaryOp op, class A>
+BRAID_HD A slope_x(A x, A y) {
+  if constexpr (op == BinaryOp::add || op == BinaryOp::sub) return A(1);
+  if constexpr (op == BinaryOp::mul) return y;
+  if constexpr (op == BinaryOp::div) return A(1) / y;
+  if constexpr (op == BinaryOp::maximum) return y > x ? A(0) : A(1);
+  if constexpr (op == BinaryOp::minimum) return y < x ? A(0) : A(1);
+  if constexpr (op == BinaryOp::swiglu) return slope<UnaryOp::silu>(x, A(0), A(0)) * y;
+}
+
+template <BinaryOp op, class A>
+BRAID_HD A slope_y(A x, A y) {
+  if constexpr (op == BinaryOp::add) return A(1);
+  if constexpr (op == BinaryOp::sub) return A(-1);
+  if constexpr (op == BinaryOp::mul) return x;
+  if constexpr (op == BinaryOp::div) return -x / (y * y);
+  if constexpr (op == BinaryOp::maximum) return y > x ? A(1) : A(0);
+  if constexpr (op == BinaryOp::minimum) return y < x ? A(1) : A(0);
+  if constexpr (op == BinaryOp::swiglu) return x * sigmoid(x);
+}
+
+}  // namespace pointwise
+}  // namespace braid

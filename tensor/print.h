@@ -1,0 +1,13 @@
+// Text for people: a tensor's head line and a preview of its values.
+#pragma once
+#include <iosfwd>
+#include <string>
+
+#include "tensor/tensor.h"
+
+namespace braid {
+
+std::string str(const Tensor& x);  // "f32 (2, 3) on cpu [[0.5, 1, ...], ...]", at most six values per axis end
+std::ostream& operator<<(std::ostream& out, const Tensor& x);
+
+}  // namespace braid

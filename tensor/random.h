@@ -1,0 +1,51 @@
+// Counter-based random numbers (Philox 4x32-10, Salmon et al. 2011): element i of stream (seed, key) is a pure function of
+// its position, so the numbers are the same on every device and at any thread count, and nothing has to be saved to resume.
+#pragma once
+#include <cstdint>
+
+#if defined(__CUDACC__)
+#define BRAID_RANDOM_HD __host__ __device__ inline
+#else
+#define BRAID_RANDOM_HD inline
+#endif
+
+namespace braid {
+
+// Names one stream of random numbers: the run's seed and what the numbers are for (parameter, step, layer, ...).
+struct RandomKey {
+  uint64_t seed = 0;
+  uint64_t stream = 0;
+};
+
+// The stream of a sub-purpose: key.child(3).child(7) is independent of key.child(7).child(3).
+RandomKey child(RandomKey key, uint64_t index);
+RandomKey child(RandomKey key, const char* name);
+
+struct Philox4 {
+  uint32_t v[4];
+};
+
+BRAID_RANDOM_HD Philox4 philox(uint64_t counter, RandomKey key) {
+  uint32_t c0 = static_cast<uint32_t>(counter), c1 = static_cast<uint32_t>(counter >> 32);
+  uint32_t c2 = static_cast<uint32_t>(key.stream), c3 = static_cast<uint32_t>(key.stream >> 32);
+  uint32_t k0 = static_cast<uint32_t>(key.seed), k1 = static_cast<uint32_t>(key.seed >> 32);
+  for (int round = 0; round < 10; ++round) {
+    uint64_t p0 = uint64_t{0xD2511F53u} * c0, p1 = uint64_t{0xCD9E8D57u} * c2;
+    uint32_t n0 = static_cast<uint32_t>(p1 >> 32) ^ c1 ^ k0, n2 = static_cast<uint32_t>(p0 >> 32) ^ c3 ^ k1;
+    c1 = static_cast<uint32_t>(p1);
+    c3 = static_cast<uint32_t>(p0);
+    c0 = n0;
+    c2 = n2;
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+  return {{c0, c1, c2, c3}};
+}
+
+// 32 random bits of element i: block i/4, word i%4.
+BRAID_RANDOM_HD uint32_t random_bits(uint64_t i, RandomKey key) { return philox(i / 4, key).v[i % 4]; }
+
+// In (0, 1): the middle of one of 2^23 equal cells (exact in f32, never 0 or 1).
+BRAID_RANDOM_HD float unit(uint32_t bits) { return (static_cast<float>(bits >> 9) + 0.5f) * 0x1p-23f; }
+
+}  // namespace braid

@@ -1,0 +1,77 @@
+#include "tensor/shape.h"
+
+#include <algorithm>
+
+namespace braid {
+
+void Shape::bad_axis(int axis) const {
+  fail("shape", "axis " + std::to_string(axis) + " does not exist in " + str(*this));
+}
+
+std::string str(const Shape& shape) {
+  std::string s = "(";
+  for (int i = 0; i < shape.rank(); ++i) {
+    if (i > 0) s += ", ";
+    s += std::to_string(shape[i]);
+  }
+  return s + ")";
+}
+
+int64_t numel(const Shape& shape) {
+  int64_t n = 1;
+  bool overflow = false;
+  for (int64_t size : shape) {
+    check(size >= 0, "shape", [&] { return "a size is negative in " + str(shape); });
+    overflow = overflow || __builtin_mul_overflow(n, size, &n);
+  }
+  if (overflow) {  // a zero anywhere makes the tensor empty, whatever the other sizes
+    if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return 0;
+    fail("shape", "the number of elements of " + str(shape) + " does not fit 63 bits");
+  }
+  return n;
+}
+
+Strides contiguous_strides(const Shape& shape) {
+  Strides strides = shape;
+  int64_t step = 1;
+  for (int i = shape.rank() - 1; i >= 0; --i) {
+    strides[i] = step;
+    step *= shape[i] > 0 ? shape[i] : 1;
+  }
+  return strides;
+}
+
+int normal_axis(int axis, int rank, const char* op) {
+  int i = axis < 0 ? axis + rank : axis;
+  check(i >= 0 && i < rank, op, [&] {
+    return "axis " + std::to_string(axis) + " does not exist in a tensor of rank " + std::to_string(rank);
+  });
+  return i;
+}
+
+Shape broadcast(const Shape& a, const Shape& b, const char* op) {
+  int rank = std::max(a.rank(), b.rank());
+  Shape out;
+  for (int i = 0; i < rank; ++i) {
+    int ia = i - (rank - a.rank()), ib = i - (rank - b.rank());
+    int64_t na = ia < 0 ? 1 : a[ia], nb = ib < 0 ? 1 : b[ib];
+    check(na == nb || na == 1 || nb == 1, op,
+          [&] { return "shapes " + str(a) + " and " + str(b) + " do not broadcast: sizes must be equal or 1, from the right"; });
+    out.push_back(na == 1 ? nb : na);
+  }
+  return out;
+}
+
+Strides broadcast_strides(const Shape& shape, const Strides& strides, const Shape& to, const char* op) {
+  int shift = to.rank() - shape.rank();
+  check(shift >= 0, op, [&] { return "cannot expand " + str(shape) + " to " + str(to); });
+  Strides out;
+  for (int i = 0; i < to.rank(); ++i) {
+    int64_t size = i < shift ? 1 : shape[i - shift];
+    check(size == to[i] || size == 1, op, [&] { return "cannot expand " + str(shape) + " to " + str(to); });
+    out.push_back(i < shift || (size == 1 && to[i] != 1) ? 0 : strides[i - shift]);
+  }
+  return out;
+}
+
+}  // namespace braid

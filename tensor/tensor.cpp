@@ -1,0 +1,255 @@
+#include "tensor/tensor.h"
+
+#include <cstring>
+
+#include "tensor/backend.h"
+
+namespace braid {
+
+namespace {
+void check_writable(const Tensor& x, const char* op) {
+  check(!x.has_history(), op, [] {
+    return std::string("writing in place to the result of a recorded op would make its derivative wrong; use a recorded op "
+                       "instead, or work under NoGrad");
+  });
+}
+}  // namespace
+
+bool Tensor::is_contiguous() const {
+  int64_t step = 1;
+  for (int i = rank() - 1; i >= 0; --i) {
+    if (dim(i) != 1 && strides()[i] != step) return numel() == 0;
+    step *= dim(i);
+  }
+  return true;
+}
+
+void Tensor::empty_handle() { fail("tensor", "an empty Tensor handle was used"); }
+
+void Tensor::check_type(DType wanted) const {
+  check(impl().dtype == wanted, "data",
+        [&] { return "the tensor holds " + str(impl_->dtype) + ", not " + str(wanted); });
+}
+
+const void* Tensor::raw() const { return impl().storage->data() + impl_->offset * size_of(impl_->dtype); }
+void* Tensor::mutable_raw() { return const_cast<void*>(raw()); }
+
+const std::shared_ptr<Node>& Tensor::node() const { return impl().node; }
+void Tensor::set_node(std::shared_ptr<Node> node, bool has_history) {
+  impl();
+  impl_->node = std::move(node);
+  impl_->has_history = has_history;
+}
+bool Tensor::unique_storage() const { return impl().storage.use_count() == 1 && impl_.use_count() == 1; }
+
+double Tensor::item() const {
+  check(numel() == 1, "item", [&] { return "needs exactly one element, got shape " + str(shape()); });
+  return to_vector<double>()[0];
+}
+
+template <class T>
+std::vector<T> Tensor::to_vector() const {
+  Tensor x = to(kCpu).to(dtype_of<T>()).contiguous();
+  std::vector<T> values(static_cast<size_t>(x.numel()));
+  if (!values.empty()) std::memcpy(values.data(), x.raw(), values.size() * sizeof(T));
+  return values;
+}
+
+template <class T>
+Tensor from_vector(const std::vector<T>& values, const Shape& shape, Device device) {
+  check(numel(shape) == static_cast<int64_t>(values.size()), "from_vector", [&] {
+    return std::to_string(values.size()) + " values do not fill shape " + str(shape);
+  });
+  Tensor x = empty(shape, dtype_of<T>());
+  if (!values.empty()) std::memcpy(x.mutable_raw(), values.data(), values.size() * sizeof(T));
+  return x.to(device);
+}
+
+#define BRAID_INSTANTIATE(T)                                             \
+  template std::vector<T> Tensor::to_vector<T>() const;                  \
+  template Tensor from_vector(const std::vector<T>&, const Shape&, Device);
+BRAID_INSTANTIATE(double)
+BRAID_INSTANTIATE(float)
+BRAID_INSTANTIATE(bfloat16)
+BRAID_INSTANTIATE(float16)
+BRAID_INSTANTIATE(int64_t)
+BRAID_INSTANTIATE(int32_t)
+BRAID_INSTANTIATE(uint8_t)
+#undef BRAID_INSTANTIATE
+
+// ---- views ----
+
+Tensor Tensor::alias() const { return view(shape(), strides(), 0); }
+
+Tensor Tensor::view(const Shape& new_shape, const Strides& new_strides, int64_t offset) const {
+  Tensor y;
+  y.impl_ = std::make_shared<Impl>(Impl{impl().storage, new_shape, new_strides, impl_->offset + offset, impl_->dtype, nullptr, false});
+  return y;
+}
+
+Tensor Tensor::reshaped(const Shape& wanted) const {
+  Shape to = wanted;
+  int64_t known = 1;
+  int open = -1;
+  for (int i = 0; i < to.rank(); ++i) {
+    if (to[i] == -1) {
+      check(open < 0, "reshape", [&] { return "only one size may be -1 in " + str(wanted); });
+      open = i;
+    } else {
+      known *= to[i];
+    }
+  }
+  if (open >= 0) {
+    check(known > 0 && numel() % known == 0, "reshape",
+          [&] { return "cannot view " + str(shape()) + " as " + str(wanted); });
+    to[open] = numel() / known;
+  }
+  check(braid::numel(to) == numel(), "reshape", [&] { return "cannot view " + str(shape()) + " as " + str(wanted); });
+  check(is_contiguous(), "reshape", [&] { return "the raw view needs a contiguous tensor, got strides " + str(strides()); });
+  return view(to, contiguous_strides(to), 0);
+}
+
+Tensor Tensor::transposed(int axis0, int axis1) const {
+  int a = normal_axis(axis0, rank(), "transpose"), b = normal_axis(axis1, rank(), "transpose");
+  Shape s = shape();
+  Strides t = strides();
+  std::swap(s[a], s[b]);
+  std::swap(t[a], t[b]);
+  return view(s, t, 0);
+}
+
+Tensor Tensor::permuted(std::initializer_list<int> axes) const {
+  check(static_cast<int>(axes.size()) == rank(), "permute",
+        [&] { return "needs one entry per axis of " + str(shape()); });
+  Shape s;
+  Strides t;
+  unsigned seen = 0;
+  for (int axis : axes) {
+    int a = normal_axis(axis, rank(), "permute");
+    check(!(seen >> a & 1u), "permute", [&] { return "axis " + std::to_string(axis) + " stands twice"; });
+    seen |= 1u << a;
+    s.push_back(dim(a));
+    t.push_back(strides()[a]);
+  }
+  return view(s, t, 0);
+}
+
+Tensor Tensor::sliced(int axis, int64_t begin, int64_t end) const {
+  int a = normal_axis(axis, rank(), "slice");
+  check(0 <= begin && begin <= end && end <= dim(a), "slice", [&] {
+    return "range [" + std::to_string(begin) + ", " + std::to_string(end) + ") does not lie in axis " + std::to_string(axis) +
+           " of " + str(shape());
+  });
+  Shape s = shape();
+  s[a] = end - begin;
+  return view(s, strides(), begin * strides()[a]);
+}
+
+Tensor Tensor::expanded(const Shape& to) const {
+  return view(to, broadcast_strides(shape(), strides(), to, "expand"), 0);
+}
+
+Tensor Tensor::squeezed(int axis) const {
+  int a = normal_axis(axis, rank(), "squeeze");
+  check(dim(a) == 1, "squeeze", [&] { return "axis " + std::to_string(axis) + " of " + str(shape()) + " is not 1"; });
+  Shape s;
+  Strides t;
+  for (int i = 0; i < rank(); ++i) {
+    if (i == a) continue;
+    s.push_back(dim(i));
+    t.push_back(strides()[i]);
+  }
+  return view(s, t, 0);
+}
+
+Tensor Tensor::unsqueezed(int axis) const {
+  int a = normal_axis(axis, rank() + 1, "unsqueeze");
+  Shape s;
+  Strides t;
+  for (int i = 0; i <= rank(); ++i) {
+    if (i == a) {
+      s.push_back(1);
+      t.push_back(0);
+    }
+    if (i < rank()) {
+      s.push_back(dim(i));
+      t.push_back(strides()[i]);
+    }
+  }
+  return view(s, t, 0);
+}
+
+// ---- copies and in-place writes ----
+
+Tensor Tensor::clone() const {
+  Tensor y = empty(shape(), dtype(), device());
+  backend(device()).copy(*this, y);
+  return y;
+}
+
+Tensor Tensor::contiguous() const { return is_contiguous() ? *this : clone(); }
+
+Tensor Tensor::to(DType type) const {
+  if (type == dtype()) return *this;
+  Tensor y = empty(shape(), type, device());
+  backend(device()).copy(*this, y);
+  return y;
+}
+
+Tensor Tensor::to(Device target) const {
+  if (target == device()) return *this;
+  Tensor x = contiguous(), y = empty(shape(), dtype(), target);
+  const Backend& b = backend(target == kCpu ? device() : target);
+  b.transfer(x, y);
+  return y;
+}
+
+void Tensor::copy_from(const Tensor& source) {
+  check(source.shape() == shape(), "copy_from",
+        [&] { return "shapes differ: " + str(shape()) + " and " + str(source.shape()); });
+  check_writable(*this, "copy_from");
+  Tensor local = source.to(device());
+  backend(device()).copy(local, *this);
+}
+
+void Tensor::add_from(const Tensor& source) {
+  check(source.shape() == shape() && source.dtype() == dtype(), "add_from", [&] {
+    return "shapes or types differ: " + str(shape()) + " " + str(dtype()) + " and " + str(source.shape()) + " " +
+           str(source.dtype());
+  });
+  check_writable(*this, "add_from");
+  backend(device()).binary(BinaryOp::add, *this, source, *this);
+}
+
+void Tensor::fill(double value) {
+  check_writable(*this, "fill");
+  backend(device()).fill(value, *this);
+}
+
+Tensor empty(const Shape& shape, DType dtype, Device device) {
+  int64_t bytes = 0;
+  check(!__builtin_mul_overflow(numel(shape), size_of(dtype), &bytes), "empty",
+        [&] { return str(shape) + " " + str(dtype) + " is larger than any memory"; });
+  Tensor x;
+  x.impl_ = std::make_shared<Tensor::Impl>(
+      Tensor::Impl{std::make_shared<Storage>(bytes, device), shape, contiguous_strides(shape), 0, dtype, nullptr, false});
+  return x;
+}
+
+Tensor empty_like(const Tensor& x) { return empty(x.shape(), x.dtype(), x.device()); }
+
+Tensor full(const Shape& shape, double value, DType dtype, Device device) {
+  Tensor x = empty(shape, dtype, device);
+  backend(device).fill(value, x);
+  return x;
+}
+Tensor zeros(const Shape& shape, DType dtype, Device device) { return full(shape, 0.0, dtype, device); }
+Tensor zeros_like(const Tensor& x) { return zeros(x.shape(), x.dtype(), x.device()); }
+
+Tensor arange(int64_t n, DType dtype, Device device) {
+  std::vector<int64_t> values(static_cast<size_t>(n));
+  for (int64_t i = 0; i < n; ++i) values[static_cast<size_t>(i)] = i;
+  return from_vector(values, {n}).to(dtype).to(device);
+}
+
+}  // namespace braid

@@ -1,0 +1,120 @@
+// Tensor: a handle on a buffer with a shape, strides and, when a gradient is wanted, a history.
+//
+// Copying a Tensor copies the handle; clone() copies the data. The methods here are raw: they share memory and carry no
+// history. The recorded, differentiable operations are the free functions of autograd/ops.h.
+#pragma once
+#include <initializer_list>
+#include <memory>
+#include <vector>
+
+#include "tensor/device.h"
+#include "tensor/dtype.h"
+#include "tensor/error.h"
+#include "tensor/shape.h"
+#include "tensor/storage.h"
+
+namespace braid {
+
+struct Node;  // history, defined by autograd/
+
+class Tensor {
+ public:
+  Tensor() = default;  // the empty handle: no shape, no data; tests false
+  explicit operator bool() const { return impl_ != nullptr; }
+
+  const Shape& shape() const { return impl().shape; }
+  const Strides& strides() const { return impl().strides; }
+  int rank() const { return impl().shape.rank(); }
+  int64_t dim(int axis) const { return impl().shape[axis]; }
+  int64_t numel() const { return braid::numel(impl().shape); }
+  DType dtype() const { return impl().dtype; }
+  Device device() const { return impl().storage->device(); }
+  bool is_contiguous() const;
+
+  // First element of the view. T must be the element type; the data must be on the CPU to be dereferenced.
+  template <class T>
+  const T* data() const {
+    check_type(dtype_of<T>());
+    return reinterpret_cast<const T*>(impl_->storage->data()) + impl_->offset;
+  }
+  template <class T>
+  T* mutable_data() {
+    check_type(dtype_of<T>());
+    return reinterpret_cast<T*>(impl_->storage->data()) + impl_->offset;
+  }
+  const void* raw() const;  // first element of the view, untyped
+  void* mutable_raw();
+
+  // The value of a tensor with one element, as f64 (waits for the device).
+  double item() const;
+  // All elements in row-major order, converted to T (waits for the device).
+  template <class T>
+  std::vector<T> to_vector() const;
+
+  // Views on the same storage, without history.
+  Tensor alias() const;                                             // same layout, new handle
+  Tensor view(const Shape& shape, const Strides& strides, int64_t offset) const;  // offset relative to this view
+  Tensor reshaped(const Shape& shape) const;                        // one size may be -1; needs a contiguous tensor
+  Tensor transposed(int axis0 = -2, int axis1 = -1) const;
+  Tensor permuted(std::initializer_list<int> axes) const;
+  Tensor sliced(int axis, int64_t begin, int64_t end) const;
+  Tensor expanded(const Shape& shape) const;                        // stride 0 along repeated axes
+  Tensor squeezed(int axis) const;
+  Tensor unsqueezed(int axis) const;
+
+  // Copies, without history.
+  Tensor clone() const;                                             // contiguous
+  Tensor contiguous() const;                                        // this, or a copy when strided
+  Tensor to(DType dtype) const;
+  Tensor to(Device device) const;
+
+  // In-place writes, for optimisers, caches and gradient accumulation only. Writing to the result of a recorded op
+  // throws: its derivative would silently be wrong.
+  void copy_from(const Tensor& source);  // shapes equal, any dtype
+  void add_from(const Tensor& source);   // this += source; shapes and dtypes equal
+  void fill(double value);
+
+  // For autograd/ only.
+  const std::shared_ptr<Node>& node() const;
+  void set_node(std::shared_ptr<Node> node, bool has_history);
+  bool shares_storage(const Tensor& other) const { return impl_->storage == other.impl_->storage; }
+  bool has_history() const { return impl().has_history; }
+  bool unique_storage() const;  // no other handle keeps this buffer alive
+
+ private:
+  struct Impl {
+    std::shared_ptr<Storage> storage;
+    Shape shape;
+    Strides strides;
+    int64_t offset = 0;
+    DType dtype = DType::f32;
+    std::shared_ptr<Node> node;  // null: no gradient wanted
+    bool has_history = false;    // made by a recorded op, so that writing in place would break its derivative
+  };
+  friend Tensor empty(const Shape&, DType, Device);
+  const Impl& impl() const {
+    if (!impl_) [[unlikely]]
+      empty_handle();
+    return *impl_;
+  }
+  [[noreturn]] static void empty_handle();
+  void check_type(DType wanted) const;
+
+  std::shared_ptr<Impl> impl_;
+};
+
+Tensor empty(const Shape& shape, DType dtype = DType::f32, Device device = kCpu);  // contents undefined
+Tensor empty_like(const Tensor& x);                                              // contiguous
+Tensor full(const Shape& shape, double value, DType dtype = DType::f32, Device device = kCpu);
+Tensor zeros(const Shape& shape, DType dtype = DType::f32, Device device = kCpu);
+Tensor zeros_like(const Tensor& x);
+Tensor arange(int64_t n, DType dtype = DType::i64, Device device = kCpu);         // 0, 1, ..., n-1
+
+// A tensor with these values in row-major order.
+template <class T>
+Tensor from_vector(const std::vector<T>& values, const Shape& shape, Device device = kCpu);
+inline Tensor from_values(std::initializer_list<double> values, const Shape& shape, DType dtype = DType::f32) {
+  return from_vector(std::vector<double>(values), shape).to(dtype);
+}
+
+}  // namespace braid

@@ -1,0 +1,135 @@
+#include <boost/test/unit_test.hpp>
+
+#include "autograd/autograd.h"
+#include "tests/support/compare.h"
+
+using namespace braid;
+using namespace braid::test;
+
+namespace {
+// y = x + x with the derivative written by hand: the smallest op there is.
+Tensor twice(const Tensor& x) {
+  Tensor y = empty_like(x);
+  backend(x.device()).binary(BinaryOp::add, x, x, y);
+  return record("twice", y, {x}, [](const Tensor& dy) -> Grads {
+    Tensor dx = empty_like(dy);
+    backend(dy.device()).binary(BinaryOp::add, dy, dy, dx);
+    return {dx};
+  });
+}
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(engine)
+
+BOOST_AUTO_TEST_CASE(gradients_add_up_over_paths_and_passes) {
+  Tensor x = full({2}, 3, DType::f64);
+  require_grad(x);
+  backward(add(twice(x), x), full({2}, 1, DType::f64));
+  BOOST_TEST(is_close(grad(x).to_vector<double>(), {3, 3}, 0));
+  backward(twice(x), full({2}, 1, DType::f64));
+  BOOST_TEST(is_close(grad(x).to_vector<double>(), {5, 5}, 0));
+  zero_grad(x);
+  BOOST_TEST(!grad(x));
+}
+
+BOOST_AUTO_TEST_CASE(second_backward_is_refused) {
+  Tensor x = full({1}, 1);
+  require_grad(x);
+  Tensor y = twice(x);
+  backward(y);
+  BOOST_TEST(throws_with([&] { backward(y); }, "[twice] history already used"));
+}
+
+BOOST_AUTO_TEST_CASE(a_million_ops_do_not_overflow_the_stack) {
+  Tensor x = full({1}, 0, DType::f64);
+  require_grad(x);
+  int64_t before = memory_stats(kCpu).current;
+  {
+    Tensor y = x;
+    for (int i = 0; i < 1000000; ++i) y = scale(y, 1.0);
+    BOOST_TEST(memory_stats(kCpu).current - before < 1024);  // the graph holds no values
+    backward(y);
+    BOOST_TEST(grad(x).item() == 1.0);
+    Tensor unused = x;
+    for (int i = 0; i < 1000000; ++i) unused = mul(unused, unused);  // freed without a backward pass, closures and all
+  }
+  zero_grad(x);
+  BOOST_TEST(memory_stats(kCpu).current == before);
+}
+
+BOOST_AUTO_TEST_CASE(no_grad_records_nothing) {
+  Tensor x = full({1}, 1);
+  require_grad(x);
+  NoGrad off;
+  BOOST_TEST(!requires_grad(twice(x)));
+}
+
+BOOST_AUTO_TEST_CASE(ops_without_derivative_throw) {
+  Tensor x = full({2, 2}, 1);
+  require_grad(x);
+  BOOST_TEST(throws_with([&] { argmax(x); }, "[argmax] has no derivative"));
+}
+
+BOOST_AUTO_TEST_CASE(writing_to_a_result_with_history_throws) {
+  Tensor x = full({2}, 1);
+  require_grad(x);
+  Tensor y = twice(x);
+  BOOST_TEST(throws_with([&] { y.fill(0); }, "writing in place"));
+  x.fill(2);  // a leaf may be written: that is what optimisers do
+  BOOST_TEST(x.to_vector<double>()[1] == 2.0);
+}
+
+BOOST_AUTO_TEST_CASE(several_results_get_their_gradients) {
+  Tensor x = full({4}, 1, DType::f64);
+  require_grad(x);
+  std::vector<Tensor> parts = split(x, {1, 2, 1}, 0);
+  backward(sum(mul(parts[1], parts[1])));  // parts 0 and 2 are not used
+  BOOST_TEST(is_close(grad(x).to_vector<double>(), {0, 2, 2, 0}, 0));
+}
+
+BOOST_AUTO_TEST_CASE(wrong_shape_of_a_derivative_is_named) {
+  Tensor x = full({2}, 1);
+  require_grad(x);
+  Tensor y = record("broken", full({2}, 1), {x}, [](const Tensor&) -> Grads { return {full({3}, 1)}; });
+  BOOST_TEST(throws_with([&] { backward(y, full({2}, 1)); }, "[broken] its derivative has shape (3)"));
+}
+
+BOOST_AUTO_TEST_CASE(hooks_see_the_complete_gradient) {
+  Tensor x = full({1}, 2, DType::f64);
+  require_grad(x);
+  std::vector<double> seen;
+  on_grad(x, [&](const Tensor& g) { seen.push_back(g.item()); });
+  backward(add(twice(x), twice(x)));
+  BOOST_TEST(seen == std::vector<double>{4}, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(checkpoint_gives_the_same_gradients_and_keeps_less) {
+  Tensor w = full({64}, 0.5, DType::f64), x = full({64}, 0.3, DType::f64);
+  auto segment = [w](const std::vector<Tensor>& in) {
+    Tensor y = in[0];
+    for (int i = 0; i < 20; ++i) y = tanh(mul(y, w));
+    return y;
+  };
+  auto run = [&](bool checkpointed) {
+    Tensor xl = x.clone();
+    require_grad(xl);
+    zero_grad(w);
+    int64_t before = memory_stats(kCpu).current;
+    Tensor y = sum(checkpointed ? checkpoint(segment, {xl}) : segment({xl}));
+    int64_t held = memory_stats(kCpu).current - before;
+    backward(y);
+    std::vector<double> out = grad(xl).to_vector<double>();
+    for (double v : grad(w).to_vector<double>()) out.push_back(v);
+    out.push_back(static_cast<double>(held));
+    return out;
+  };
+  require_grad(w);
+  std::vector<double> plain = run(false), saved = run(true);
+  double held_plain = plain.back(), held_saved = saved.back();
+  plain.pop_back();
+  saved.pop_back();
+  BOOST_TEST(is_close(saved, plain, 0));
+  BOOST_TEST(held_saved < held_plain / 8);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,10 @@
+#include "tests/support/op_table.h"
+
+namespace braid::test {
+
+std::vector<OpRow> pointwise_rows() {
+  return {
+  };
+}
+
+}  // namespace braid::test

@@ -1,0 +1,177 @@
+#include "tests/support/op_table.h"
+
+#include <boost/test/unit_test.hpp>
+#include <cmath>
+
+#include "tests/support/compare.h"
+
+namespace braid::test {
+
+namespace {
+
+std::vector<Tensor> random_inputs(const OpRow& row, const std::vector<Shape>& shapes, DType dtype) {
+  std::vector<Tensor> inputs;
+  for (size_t k = 0; k < shapes.size(); ++k) {
+    int64_t limit = k < row.index_limits.size() ? row.index_limits[k] : 0;
+    std::vector<double> values(static_cast<size_t>(numel(shapes[k])));
+    for (size_t i = 0; i < values.size(); ++i) {
+      double u = unit(random_bits(i, {k + 1, 42}));
+      values[i] = limit > 0 ? std::floor(u * static_cast<double>(limit)) : row.low + u * (row.high - row.low);
+    }
+    Tensor x = from_vector(values, shapes[k]);
+    inputs.push_back(limit > 0 ? x.to(DType::i64) : x.to(dtype));
+  }
+  return inputs;
+}
+
+std::vector<Array> arrays(const std::vector<Tensor>& inputs) {
+  std::vector<Array> out;
+  for (const Tensor& x : inputs) out.push_back({x.shape(), x.to_vector<double>()});
+  return out;
+}
+
+std::string describe(const OpRow& row, const std::vector<Shape>& shapes, const char* what) {
+  std::string s = row.name + " " + what;
+  for (const Shape& shape : shapes) s += " " + str(shape);
+  return s;
+}
+
+void check_values(const OpRow& row, const std::vector<Shape>& shapes, DType dtype, double tolerance, const char* what) {
+  NoGrad off;
+  std::vector<Tensor> inputs = random_inputs(row, shapes, dtype);  // rounded to dtype first: op and reference see the same numbers
+  Tensor y = row.op(inputs);
+  Array want = row.reference(arrays(inputs));
+  BOOST_TEST_CONTEXT(describe(row, shapes, what)) {
+    BOOST_TEST(str(y.shape()) == str(want.shape));
+    BOOST_TEST(is_close(y.to_vector<double>(), want.values, tolerance));
+  }
+}
+
+// Views of the same values with another layout.
+enum class Layout { transposed, sliced };
+Tensor relaid(const Tensor& x, Layout layout) {
+  if (x.rank() == 0) return x.clone();
+  if (layout == Layout::transposed) {
+    if (x.rank() < 2) return relaid(x, Layout::sliced);
+    return x.transposed(0, -1).clone().transposed(0, -1);
+  }
+  Shape larger = x.shape();
+  larger[-1] += 3;
+  Tensor base = full(larger, 1, x.dtype());
+  Tensor inside = base.sliced(-1, 2, 2 + x.dim(-1));
+  inside.copy_from(x);
+  return inside;
+}
+
+struct Run {
+  std::vector<double> value;
+  std::vector<std::vector<double>> grads;
+};
+
+Run run(const OpRow& row, const std::vector<Tensor>& inputs) {
+  std::vector<Tensor> leaves;
+  for (const Tensor& x : inputs) {
+    leaves.push_back(x.alias());
+    if (row.differentiable && is_float(x.dtype())) require_grad(leaves.back());
+  }
+  Tensor y = row.op(leaves);
+  Run out{y.to_vector<double>(), {}};
+  if (!row.differentiable || !requires_grad(y)) return out;
+  std::vector<double> weights(out.value.size());
+  for (size_t i = 0; i < weights.size(); ++i) weights[i] = unit(random_bits(i, {3, 3})) - 0.5;
+  // The incoming gradient is strided too: a derivative may not assume that it is contiguous.
+  backward(y, relaid(from_vector(weights, y.shape()).to(y.dtype()), Layout::transposed));
+  for (const Tensor& leaf : leaves) {
+    out.grads.push_back(requires_grad(leaf) && grad(leaf) ? grad(leaf).to_vector<double>() : std::vector<double>());
+  }
+  return out;
+}
+
+void check_layouts(const OpRow& row, const std::vector<Shape>& shapes) {
+  std::vector<Tensor> inputs = random_inputs(row, shapes, DType::f64);
+  Run want = run(row, inputs);
+  for (Layout layout : {Layout::transposed, Layout::sliced}) {
+    std::vector<Tensor> views;
+    for (const Tensor& x : inputs) views.push_back(relaid(x, layout));
+    Run got = run(row, views);
+    BOOST_TEST_CONTEXT(describe(row, shapes, layout == Layout::transposed ? "transposed" : "sliced")) {
+      BOOST_TEST(is_close(got.value, want.value, 1e-13));
+      BOOST_REQUIRE(got.grads.size() == want.grads.size());
+      for (size_t k = 0; k < want.grads.size(); ++k) BOOST_TEST(is_close(got.grads[k], want.grads[k], 1e-12));
+    }
+  }
+  // Stride 0: the first row of each input repeated, against the same values written out.
+  std::vector<Tensor> repeated, written;
+  for (const Tensor& x : inputs) {
+    bool can = is_float(x.dtype()) && x.rank() > 0 && x.dim(0) > 1;
+    repeated.push_back(can ? x.sliced(0, 0, 1).expanded(x.shape()) : x);
+    written.push_back(repeated.back().clone());
+  }
+  Run got = run(row, repeated), expected = run(row, written);
+  BOOST_TEST_CONTEXT(describe(row, shapes, "stride 0")) {
+    BOOST_TEST(is_close(got.value, expected.value, 1e-13));
+    for (size_t k = 0; k < expected.grads.size(); ++k) BOOST_TEST(is_close(got.grads[k], expected.grads[k], 1e-12));
+  }
+}
+
+}  // namespace
+
+std::vector<OpRow> all_rows() {
+  std::vector<OpRow> all;
+  for (auto family : {pointwise_rows, shape_rows, reduce_rows, product_rows, row_rows, language_rows, attention_rows}) {
+    for (OpRow& row : family()) all.push_back(std::move(row));
+  }
+  return all;
+}
+
+void check_row(const OpRow& row) {
+  for (const std::vector<Shape>& shapes : row.cases) {
+    check_values(row, shapes, DType::f64, 1e-12, "f64");
+    check_values(row, shapes, DType::f32, row.f32_tolerance, "f32");
+    if (row.in_16_bit) {  // rounding the exact result errs by half a unit in the last place (2^-9, 2^-12); twice that is allowed
+      check_values(row, shapes, DType::bf16, 0x1p-8, "bf16");
+      check_values(row, shapes, DType::f16, 0x1p-11, "f16");
+    }
+    check_layouts(row, shapes);
+    if (row.differentiable) {
+      GradcheckResult result = gradcheck(row.op, random_inputs(row, shapes, DType::f64));
+      BOOST_TEST_CONTEXT(describe(row, shapes, "gradcheck") << " " << result.where) {
+        BOOST_TEST((result.error <= row.gradient_tolerance));
+      }
+    }
+  }
+}
+
+Array map(const Array& x, const std::function<double(double)>& f) {
+  Array y = x;
+  for (double& v : y.values) v = f(v);
+  return y;
+}
+
+Array zip(const Array& x, const Array& y, const std::function<double(double, double)>& f) {
+  Shape shape = broadcast(x.shape, y.shape, "zip");
+  Strides sx = broadcast_strides(x.shape, contiguous_strides(x.shape), shape, "zip");
+  Strides sy = broadcast_strides(y.shape, contiguous_strides(y.shape), shape, "zip");
+  Strides sz = contiguous_strides(shape);
+  Array z{shape, std::vector<double>(static_cast<size_t>(numel(shape)))};
+  for (size_t i = 0; i < z.values.size(); ++i) {
+    int64_t rest = static_cast<int64_t>(i), ix = 0, iy = 0;
+    for (int a = 0; a < shape.rank(); ++a) {
+      int64_t at = rest / sz[a];
+      rest %= sz[a];
+      ix += at * sx[a];
+      iy += at * sy[a];
+    }
+    z.values[i] = f(x.values[static_cast<size_t>(ix)], y.values[static_cast<size_t>(iy)]);
+  }
+  return z;
+}
+
+Array rows(const Array& x, const std::function<void(const double*, double*, int64_t)>& f) {
+  Array y = x;
+  int64_t n = x.shape[-1];
+  for (int64_t at = 0; n > 0 && at < numel(x.shape); at += n) f(&x.values[static_cast<size_t>(at)], &y.values[static_cast<size_t>(at)], n);
+  return y;
+}
+
+}  // namespace braid::test

@@ -1,0 +1,49 @@
+// One row buys an op all its checks: against a double reference written by hand, derivative by finite differences (f64),
+// strided inputs (transposed, sliced, repeated by stride 0), f32 and 16-bit error, device against device.
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "autograd/autograd.h"
+
+namespace braid::test {
+
+// A plain array: what references are written with, independent of Tensor.
+struct Array {
+  Shape shape;
+  std::vector<double> values;
+};
+
+struct OpRow {
+  std::string name;                                            // the function's name in ops.h (a suffix after ':' is free)
+  std::function<Tensor(const std::vector<Tensor>&)> op;
+  std::function<Array(const std::vector<Array>&)> reference;
+  std::vector<std::vector<Shape>> cases;                       // each case: the shapes of the inputs
+  double low = -2, high = 2;                                   // range of the random inputs
+  std::vector<int64_t> index_limits = {};                      // per input: > 0 makes it i64 ids in [0, limit); 0 floats
+  double f32_tolerance = 2e-6;                                 // relative to the largest |value|
+  double gradient_tolerance = 1e-7;
+  bool differentiable = true;
+  bool in_16_bit = true;                                       // false for ops that are only defined in f32/f64
+};
+
+// The rows, by family (tests/support/op_rows_*.cpp).
+std::vector<OpRow> pointwise_rows();
+std::vector<OpRow> shape_rows();
+std::vector<OpRow> reduce_rows();
+std::vector<OpRow> product_rows();
+std::vector<OpRow> row_rows();       // softmax, norms, rope
+std::vector<OpRow> language_rows();  // embedding, cross-entropy
+std::vector<OpRow> attention_rows();
+std::vector<OpRow> all_rows();
+
+void check_row(const OpRow& row);
+
+// Helpers for references.
+Array map(const Array& x, const std::function<double(double)>& f);
+Array zip(const Array& x, const Array& y, const std::function<double(double, double)>& f);  // broadcasts
+// Calls f(row index, pointer to the row's n = last axis values, output pointer) for every row; output has x's shape.
+Array rows(const Array& x, const std::function<void(const double* x, double* y, int64_t n)>& f);
+
+}  // namespace braid::test
