@@ -1,0 +1,47 @@
+// Dynamically Composable Multi-Head Attention (arXiv 2405.08553) as one op.
+//
+//   S  = scale q k^T                        (B, N, T, S)
+//   S' = Compose_pre(S), hidden keys -> -inf, P = softmax(S'), P' = Compose_post(P), y = P' v
+//
+// Compose mixes the heads of a group, separately for every pair (query i, key j), all terms reading the original A:
+//   O[n] = A[n] + sum_m A[m] base[m,n]
+//        + sum_r (sum_m A[m] q_down[i,r,m]) q_up[i,r,n] + sum_r (sum_m A[m] k_down[j,r,m]) k_up[j,r,n]
+//        + A[n] q_gate[i,n] + A[n] k_gate[j,n]
+#pragma once
+#include "autograd/record.h"
+#include "tensor/backend.h"
+
+namespace braid {
+
+// How heads are mixed, once before and once after softmax. N = G M heads, rank R. Any member may be an empty handle: its term
+// is left out; down and up of one side come together.
+struct Compose {
+  Tensor base;            // (G, M, M)        static; first index = head read
+  Tensor q_down, q_up;    // (B, T, G, R, M)  from the query token: heads read, heads written
+  Tensor k_down, k_up;    // (B, S, G, R, M)  from the key token
+  Tensor q_gate, k_gate;  // (B, T, G, M), (B, S, G, M)
+};
+
+enum class Path : uint8_t {
+  automatic,  // the best that serves these arguments
+  fused,      // the device's fused kernel, or an error with the reason why not
+  chunked,    // the reference on chunks of query rows, each with only the keys that it can see
+  reference,  // the meaning: materialises (B, N, T, S)
+};
+
+struct DcmhaOptions {
+  int64_t groups = 1;          // G
+  Visibility visible = {};     // which keys a query sees
+  double scale = 0;            // of the scores; 0 means 1/sqrt(d)
+  Path path = Path::automatic;
+  int64_t chunk = 128;         // query rows per chunk (Path::chunked)
+};
+
+// q (B, T, N, d); k, v (B, S, Nkv, d) with Nkv dividing N (grouped key/value heads); result (B, T, N, d).
+// A query that sees no key gives zeros. Differentiable in every tensor on every path.
+Tensor dcmha(const Tensor& q, const Tensor& k, const Tensor& v, const Compose& pre, const Compose& post,
+             const DcmhaOptions& options = {});
+Tensor dcmha_reference(const Tensor& q, const Tensor& k, const Tensor& v, const Compose& pre, const Compose& post,
+                       const DcmhaOptions& options = {});
+
+}  // namespace braid

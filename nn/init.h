@@ -1,0 +1,22 @@
+// How a parameter gets its first values: a small value, applied with a key, so that the numbers depend only on the seed and
+// on the parameter's name, not on the order of construction.
+#pragma once
+#include "tensor/random.h"
+#include "tensor/tensor.h"
+
+namespace braid::nn {
+
+struct Init {
+  enum class Kind : uint8_t { none, constant, normal, xavier_uniform };
+  Kind kind = Kind::xavier_uniform;
+  double value = 0;  // the constant, or the standard deviation
+
+  static Init none() { return {Kind::none, 0}; }  // contents undefined, for parameters that are about to be loaded
+  static Init constant(double c) { return {Kind::constant, c}; }
+  static Init normal(double deviation) { return {Kind::normal, deviation}; }
+  static Init xavier_uniform() { return {Kind::xavier_uniform, 0}; }  // +-sqrt(6 / (in + out)), for (out, in) matrices
+
+  Tensor make(const Shape& shape, RandomKey key, DType dtype = DType::f32) const;
+};
+
+}  // namespace braid::nn

@@ -1,0 +1,17 @@
+#include "nn/linear.h"
+
+#include "autograd/ops.h"
+
+namespace braid::nn {
+
+Linear::Linear(int64_t in, int64_t out, const Options& options, RandomKey key)
+    : weight_(options.init.make({out, in}, child(key, "weight"))) {
+  if (options.bias) {
+    bool none = options.init.kind == Init::Kind::none;
+    bias_ = (none ? Init::none() : Init::constant(0)).make({out}, child(key, "bias"));
+  }
+}
+
+Tensor Linear::operator()(const Tensor& x) const { return linear(x, weight_, bias_); }
+
+}  // namespace braid::nn

@@ -1,0 +1,37 @@
+#pragma once
+#include "nn/module.h"
+
+namespace braid::nn {
+
+// y = x / sqrt(mean(x^2) + eps) * weight over the last axis; the weight starts at 1.
+class RmsNorm final : public Module {
+ public:
+  RmsNorm() = default;
+  // `name` is the weight's name in checkpoints: "weight" for block norms, "scale" for the QK-norm of DCFormer.
+  RmsNorm(int64_t width, double eps, const char* name = "weight");
+  Tensor operator()(const Tensor& x) const;
+  void visit(Visitor& v) override { v(name_, weight_); }
+
+ private:
+  const char* name_ = "weight";
+  double eps_ = 1e-5;
+  Tensor weight_;  // (D)
+};
+
+// y = (x - mean) / sqrt(var + eps) * weight + bias over the last axis; starts as weight 1, bias 0.
+class LayerNorm final : public Module {
+ public:
+  LayerNorm() = default;
+  LayerNorm(int64_t width, double eps);
+  Tensor operator()(const Tensor& x) const;
+  void visit(Visitor& v) override {
+    v("weight", weight_);
+    v("bias", bias_);
+  }
+
+ private:
+  double eps_ = 1e-5;
+  Tensor weight_, bias_;  // (D)
+};
+
+}  // namespace braid::nn

@@ -1,0 +1,45 @@
+#include "nn/rope.h"
+
+#include <cmath>
+
+#include "autograd/ops.h"
+
+namespace braid::nn {
+
+Rope::Rope(int64_t rotary, int64_t positions, double base, Precision precision, DType dtype, Device device) {
+  check(rotary > 0 && rotary % 2 == 0, "rope", [&] { return "needs an even number of rotary dimensions, got " + std::to_string(rotary); });
+  int64_t half = rotary / 2;
+  std::vector<double> cosine(static_cast<size_t>(positions * half)), sine(cosine.size());
+  for (int64_t p = 0; p < positions; ++p) {
+    for (int64_t e = 0; e < half; ++e) {
+      auto i = static_cast<size_t>(p * half + e);
+      if (precision == Precision::exact) {
+        double angle = static_cast<double>(p) * std::pow(base, -2.0 * static_cast<double>(e) / static_cast<double>(rotary));
+        cosine[i] = std::cos(angle);
+        sine[i] = std::sin(angle);
+      } else {
+        float exponent = static_cast<float>(2 * e) / static_cast<float>(rotary);
+        float frequency = 1.0f / std::pow(static_cast<float>(base), exponent);
+        float angle = static_cast<float>(p) * frequency;
+        float c = std::cos(angle), s = std::sin(angle);
+        cosine[i] = precision == Precision::f16 ? static_cast<float>(float16(c)) : c;
+        sine[i] = precision == Precision::f16 ? static_cast<float>(float16(s)) : s;
+      }
+    }
+  }
+  DType table = dtype == DType::f64 ? DType::f64 : DType::f32;
+  cosine_ = from_vector(cosine, {positions, half}).to(table).to(device);
+  sine_ = from_vector(sine, {positions, half}).to(table).to(device);
+}
+
+Tensor Rope::operator()(const Tensor& x, int64_t first) const {
+  int64_t T = x.dim(1), positions = cosine_.dim(0);
+  check(first >= 0 && first + T <= positions, "rope", [&] {
+    return "positions " + std::to_string(first) + ".." + std::to_string(first + T - 1) + " lie beyond the model's longest sequence of " +
+           std::to_string(positions);
+  });
+  auto rows = [&](const Tensor& table) { return table.sliced(0, first, first + T).unsqueezed(0); };
+  return rope(x, rows(cosine_), rows(sine_));
+}
+
+}  // namespace braid::nn

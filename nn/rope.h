@@ -1,0 +1,26 @@
+#pragma once
+#include "tensor/tensor.h"
+
+namespace braid::nn {
+
+// Rotary position embedding: pairs (e, e + rotary/2) of the first `rotary` dimensions of each head turn by the angle
+// p base^(-2e/rotary) at position p. The tables are made once for the longest sequence.
+class Rope {
+ public:
+  enum class Precision : uint8_t {
+    exact,  // angles in f64
+    f32,    // frequency, angle, cos and sin in f32, in the order of the published PyTorch code
+    f16,    // the same, then rounded to IEEE half
+  };
+  Rope() = default;
+  // rotary: even, at most the head size. dtype f32, or f64 for proofs.
+  Rope(int64_t rotary, int64_t positions, double base, Precision precision, DType dtype = DType::f32, Device device = kCpu);
+
+  // x (B, T, N, d) whose row t stands at position first + t. Throws beyond the longest position.
+  Tensor operator()(const Tensor& x, int64_t first) const;
+
+ private:
+  Tensor cosine_, sine_;  // (positions, rotary/2)
+};
+
+}  // namespace braid::nn
