@@ -1,0 +1,181 @@
+#include "models/text/shard.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+
+#include "tensor/error.h"
+#include "tensor/io/checksum.h"
+
+namespace braid::text {
+namespace {
+
+constexpr char magic[8] = {'B', 'R', 'A', 'I', 'D', 'T', 'O', 'K'};
+constexpr uint32_t version = 1;
+constexpr const char* remake = "make it again with `braid prepare`";
+
+struct DiskHeader {
+  char magic[8];
+  uint32_t version;
+  uint32_t token_bytes;
+  uint64_t tokens;
+  uint64_t vocab_size;
+  uint64_t tokenizer_fingerprint;
+  uint64_t block_bytes;
+  uint64_t blocks;
+  uint32_t table_crc;   // of the table at the end of the file
+  uint32_t header_crc;  // of the 60 bytes before
+};
+static_assert(sizeof(DiskHeader) == 64 && offsetof(DiskHeader, header_crc) == 60);
+
+uint32_t crc_of(const std::vector<uint32_t>& table) {
+  return io::crc32c(table.data(), static_cast<int64_t>(table.size() * sizeof(uint32_t)));
+}
+
+int token_bytes_for(int64_t vocab_size) { return vocab_size <= 65536 ? 2 : 4; }
+
+}  // namespace
+
+ShardWriter::ShardWriter(const std::string& path, int64_t vocab_size, uint64_t tokenizer_fingerprint) : file_(path) {
+  check(vocab_size > 0 && vocab_size <= INT32_MAX, "shard",
+        [&] { return "vocabulary size out of range: " + std::to_string(vocab_size); });
+  header_.vocab_size = vocab_size;
+  header_.tokenizer_fingerprint = tokenizer_fingerprint;
+  header_.token_bytes = token_bytes_for(vocab_size);
+  const DiskHeader placeholder{};
+  file_.write(&placeholder, sizeof placeholder);
+}
+
+void ShardWriter::write(std::span<const int32_t> tokens) {
+  for (const int32_t token : tokens) {
+    check(token >= 0 && token < header_.vocab_size, "shard", [&] {
+      return "token id " + std::to_string(token) + " is outside the vocabulary of " +
+             std::to_string(header_.vocab_size);
+    });
+    block_.append(reinterpret_cast<const char*>(&token), static_cast<size_t>(header_.token_bytes));  // little-endian
+    if (static_cast<int64_t>(block_.size()) == shard_block_bytes) end_block();
+  }
+  header_.tokens += static_cast<int64_t>(tokens.size());
+}
+
+void ShardWriter::end_block() {
+  if (block_.empty()) return;
+  table_.push_back(io::crc32c(block_.data(), static_cast<int64_t>(block_.size())));
+  file_.write(block_);
+  block_.clear();
+}
+
+ShardHeader ShardWriter::commit() {
+  end_block();
+  file_.write(table_.data(), static_cast<int64_t>(table_.size() * sizeof(uint32_t)));
+  header_.checksum = crc_of(table_);
+  DiskHeader disk{};
+  std::memcpy(disk.magic, magic, sizeof magic);
+  disk.version = version;
+  disk.token_bytes = static_cast<uint32_t>(header_.token_bytes);
+  disk.tokens = static_cast<uint64_t>(header_.tokens);
+  disk.vocab_size = static_cast<uint64_t>(header_.vocab_size);
+  disk.tokenizer_fingerprint = header_.tokenizer_fingerprint;
+  disk.block_bytes = static_cast<uint64_t>(shard_block_bytes);
+  disk.blocks = table_.size();
+  disk.table_crc = header_.checksum;
+  disk.header_crc = io::crc32c(&disk, offsetof(DiskHeader, header_crc));
+  file_.write_at(0, &disk, sizeof disk);
+  file_.commit();
+  return header_;
+}
+
+ShardReader::ShardReader(const std::string& path) : file_(path) { open(); }
+ShardReader::ShardReader(std::span<const std::byte> memory, const std::string& name) : file_(memory, name) { open(); }
+
+void ShardReader::open() {
+  const auto require = [&](bool ok, int64_t byte, const char* what, const std::string& expected, const auto& found) {
+    if (!ok) file_.fail(std::string("damaged token shard: ") + what, byte, expected, std::to_string(found), remake);
+  };
+  if (file_.size() < static_cast<int64_t>(sizeof(DiskHeader)))
+    file_.fail("not a token shard", 0, "a header of 64 bytes", "a file of " + std::to_string(file_.size()) + " bytes",
+               remake);
+  DiskHeader disk;
+  file_.read(&disk, sizeof disk);
+  if (std::memcmp(disk.magic, magic, sizeof magic) != 0)
+    file_.fail("not a token shard", 0, "the letters BRAIDTOK", "other bytes", "check that it is the right file");
+  const uint32_t crc = io::crc32c(&disk, offsetof(DiskHeader, header_crc));
+  require(disk.header_crc == crc, 60, "the header's checksum", std::to_string(crc), disk.header_crc);
+  if (disk.version != version)
+    file_.fail("unsupported token shard", 8, "version 1", std::to_string(disk.version), remake);
+  require(disk.vocab_size > 0 && disk.vocab_size <= INT32_MAX, 24, "vocabulary size", "1 to 2147483647",
+          disk.vocab_size);
+  const int expected_bytes = token_bytes_for(static_cast<int64_t>(disk.vocab_size));
+  require(disk.token_bytes == static_cast<uint32_t>(expected_bytes), 12, "bytes per token",
+          std::to_string(expected_bytes), disk.token_bytes);
+  require(disk.block_bytes == static_cast<uint64_t>(shard_block_bytes), 40, "block size", "1048576", disk.block_bytes);
+  // Bounded by the file's size before any arithmetic: no product can overflow.
+  const auto size = static_cast<uint64_t>(file_.size());
+  require(disk.tokens <= size, 16, "number of tokens", "at most what the file can hold", disk.tokens);
+  const uint64_t data = disk.tokens * disk.token_bytes;
+  const uint64_t blocks = (data + disk.block_bytes - 1) / disk.block_bytes;
+  require(disk.blocks == blocks, 48, "number of blocks", std::to_string(blocks), disk.blocks);
+  const uint64_t whole = sizeof(DiskHeader) + data + blocks * sizeof(uint32_t);
+  require(size == whole, -1, "the file's size", std::to_string(whole) + " bytes", size);
+  header_ = {static_cast<int64_t>(disk.tokens), static_cast<int64_t>(disk.vocab_size), disk.tokenizer_fingerprint,
+             expected_bytes, disk.table_crc};
+
+  table_.resize(blocks);
+  const auto table_at = static_cast<int64_t>(sizeof(DiskHeader) + data);
+  file_.read_at(table_at, table_.data(), static_cast<int64_t>(blocks * sizeof(uint32_t)));
+  require(crc_of(table_) == disk.table_crc, table_at, "the checksum of the checksum table",
+          std::to_string(disk.table_crc), crc_of(table_));
+  verified_ = std::make_unique<std::atomic<bool>[]>(blocks);
+}
+
+void ShardReader::verify_block(int64_t block) const {
+  const int64_t at = static_cast<int64_t>(sizeof(DiskHeader)) + block * shard_block_bytes;
+  const int64_t data_end = static_cast<int64_t>(sizeof(DiskHeader)) + header_.tokens * header_.token_bytes;
+  std::vector<char> bytes(static_cast<size_t>(std::min(shard_block_bytes, data_end - at)));
+  file_.read_at(at, bytes.data(), static_cast<int64_t>(bytes.size()));
+  const uint32_t crc = io::crc32c(bytes.data(), static_cast<int64_t>(bytes.size()));
+  const uint32_t expected = table_[static_cast<size_t>(block)];
+  if (crc != expected)
+    file_.fail("damaged token shard: block " + std::to_string(block), at, "checksum " + std::to_string(expected),
+               std::to_string(crc), remake);
+  verified_[static_cast<size_t>(block)].store(true, std::memory_order_release);
+}
+
+void ShardReader::read(int64_t first, std::span<int32_t> into) const {
+  const auto n = static_cast<int64_t>(into.size());
+  check(first >= 0 && first <= header_.tokens && n <= header_.tokens - first, "shard", [&] {
+    return "tokens " + std::to_string(first) + " to " + std::to_string(first + n) + " are outside of " + file_.path() +
+           ", which has " + std::to_string(header_.tokens);
+  });
+  if (n == 0) return;
+  const int64_t width = header_.token_bytes;
+  for (int64_t b = first * width / shard_block_bytes; b <= (first + n - 1) * width / shard_block_bytes; ++b)
+    if (!verified_[static_cast<size_t>(b)].load(std::memory_order_acquire)) verify_block(b);
+
+  const int64_t at = static_cast<int64_t>(sizeof(DiskHeader)) + first * width;
+  if (width == 4) {
+    file_.read_at(at, into.data(), n * 4);
+  } else {  // read into the upper half, widen from the front: the write position never passes the read position
+    auto* narrow = reinterpret_cast<char*>(into.data()) + n * 2;
+    file_.read_at(at, narrow, n * 2);
+    for (int64_t i = 0; i < n; ++i) {
+      uint16_t token;
+      std::memcpy(&token, narrow + i * 2, 2);
+      into[static_cast<size_t>(i)] = token;
+    }
+  }
+  for (int64_t i = 0; i < n; ++i) {
+    const int32_t token = into[static_cast<size_t>(i)];
+    if (token < 0 || token >= header_.vocab_size)
+      file_.fail("bad token in shard", at + i * width, "an id below " + std::to_string(header_.vocab_size),
+                 std::to_string(static_cast<uint32_t>(token)), remake);
+  }
+}
+
+void ShardReader::verify() const {
+  std::vector<int32_t> tokens(static_cast<size_t>(shard_block_bytes));
+  for (int64_t first = 0; first < header_.tokens; first += shard_block_bytes)
+    read(first, std::span(tokens).first(static_cast<size_t>(std::min(shard_block_bytes, header_.tokens - first))));
+}
+
+}  // namespace braid::text

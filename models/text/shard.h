@@ -1,0 +1,66 @@
+// A token shard: one `*.tok` file of token ids with checksums, read at any place without loading it whole.
+// The byte layout is in README.md.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tensor/io/atomic_file.h"
+#include "tensor/io/reader.h"
+
+namespace braid::text {
+
+inline constexpr int64_t shard_block_bytes = 1 << 20;
+
+// What a shard says about itself.
+struct ShardHeader {
+  int64_t tokens = 0;
+  int64_t vocab_size = 0;
+  uint64_t tokenizer_fingerprint = 0;
+  int token_bytes = 0;    // 2 for vocabularies up to 65536, else 4
+  uint32_t checksum = 0;  // of the table of block checksums: stands for the whole content
+};
+
+class ShardWriter {
+ public:
+  ShardWriter(const std::string& path, int64_t vocab_size, uint64_t tokenizer_fingerprint);
+  void write(std::span<const int32_t> tokens);  // Error(misuse) for an id outside the vocabulary
+  int64_t tokens() const { return header_.tokens; }
+  ShardHeader commit();  // the file appears now, complete
+
+ private:
+  void end_block();
+
+  io::AtomicFile file_;
+  ShardHeader header_;
+  std::string block_;
+  std::vector<uint32_t> table_;
+};
+
+class ShardReader {
+ public:
+  // Checks header, size and checksum table. Error(input) naming file and byte.
+  explicit ShardReader(const std::string& path);
+  // The same on bytes in memory, which must outlive the reader.
+  ShardReader(std::span<const std::byte> memory, const std::string& name);
+  const ShardHeader& header() const { return header_; }
+  int64_t tokens() const { return header_.tokens; }
+  // Tokens first ... first + into.size(). Each block's checksum is compared when it is first touched: Error(input)
+  // naming file, block and byte. Safe to call from several threads at once.
+  void read(int64_t first, std::span<int32_t> into) const;
+  void verify() const;  // every block
+
+ private:
+  void open();
+  void verify_block(int64_t block) const;
+
+  io::Reader file_;
+  ShardHeader header_;
+  std::vector<uint32_t> table_;
+  std::unique_ptr<std::atomic<bool>[]> verified_;  // one per block
+};
+
+}  // namespace braid::text

@@ -1,0 +1,107 @@
+#include "models/text/tokenizer.h"
+
+#include <algorithm>
+
+#include "models/text/utf8.h"
+#include "tensor/error.h"
+
+namespace braid::text {
+
+std::vector<int32_t> Tokenizer::encode(std::string_view text, bool parse_specials) const {
+  std::vector<int32_t> tokens;
+  if (parse_specials) {
+    std::vector<int32_t> specials;
+    for (int32_t id = 0; id < vocab_size(); ++id)
+      if (is_special(id)) specials.push_back(id);
+    while (!text.empty()) {
+      size_t where = std::string_view::npos;
+      int32_t found = -1;  // the first in the text; the longer of two at the same place
+      for (const int32_t id : specials) {
+        const size_t at = text.find(token_bytes(id));
+        const bool longer = found >= 0 && at == where && token_bytes(id).size() > token_bytes(found).size();
+        if (at != std::string_view::npos && (found < 0 || at < where || longer)) {
+          where = at;
+          found = id;
+        }
+      }
+      encode_text(text.substr(0, where), tokens);
+      if (found < 0) break;
+      tokens.push_back(found);
+      text.remove_prefix(where + token_bytes(found).size());
+    }
+  } else {
+    encode_text(text, tokens);
+  }
+  return tokens;
+}
+
+std::string Tokenizer::decode(std::span<const int32_t> tokens, bool skip_specials) const {
+  std::string text;
+  for (const int32_t id : tokens) {
+    const std::string_view bytes = token_bytes(id);
+    if (!(skip_specials && is_special(id))) text += bytes;
+  }
+  return text;
+}
+
+// FNV-1a over name, and per token: length, kind, bytes.
+uint64_t Tokenizer::fingerprint() const {
+  uint64_t hash = 0xcbf29ce484222325u;
+  const auto mix = [&](unsigned char byte) { hash = (hash ^ byte) * 0x100000001b3u; };
+  for (const char c : name()) mix(static_cast<unsigned char>(c));
+  for (int32_t id = 0; id < vocab_size(); ++id) {
+    const std::string_view bytes = token_bytes(id);
+    for (int shift = 0; shift < 32; shift += 8) mix(static_cast<unsigned char>(bytes.size() >> shift));
+    mix(is_special(id) ? 1 : 0);
+    for (const char c : bytes) mix(static_cast<unsigned char>(c));
+  }
+  return hash;
+}
+
+const std::string& ByteTokenizer::name() const {
+  static const std::string name = "bytes";
+  return name;
+}
+
+std::string_view ByteTokenizer::token_bytes(int32_t id) const {
+  static const std::string bytes = [] {
+    std::string all;
+    for (int i = 0; i < 256; ++i) all += static_cast<char>(i);
+    return all;
+  }();
+  if (id == eos_id()) return "<|endoftext|>";
+  if (id == pad_id()) return "<|pad|>";
+  check(id >= 0 && id < 256, ErrorKind::input, [&] {
+    return "token id outside the vocabulary: expected 0 to " + std::to_string(vocab_size() - 1) + ", found " +
+           std::to_string(id) + "; the tokens belong to another tokenizer";
+  });
+  return std::string_view(bytes).substr(static_cast<size_t>(id), 1);
+}
+
+void ByteTokenizer::encode_text(std::string_view text, std::vector<int32_t>& tokens) const {
+  tokens.reserve(tokens.size() + text.size());
+  for (const char c : text) tokens.push_back(static_cast<unsigned char>(c));
+}
+
+std::string StreamDecoder::push(int32_t token) {
+  if (tokenizer_.is_special(token)) return "";
+  held_ += tokenizer_.token_bytes(token);
+  // Everything but an unfinished character at the very end can be shown.
+  size_t done = 0;
+  while (done < held_.size()) {
+    const int k = utf8_prefix(std::string_view(held_).substr(done));
+    if (k == 0) break;
+    done += static_cast<size_t>(std::max(k, -k));
+  }
+  const std::string shown = replace_invalid_utf8(std::string_view(held_).substr(0, done));
+  held_.erase(0, done);
+  return shown;
+}
+
+std::string StreamDecoder::finish() {
+  const std::string shown = replace_invalid_utf8(held_);
+  held_.clear();
+  return shown;
+}
+
+}  // namespace braid::text

@@ -1,0 +1,128 @@
+#include "tensor/io/atomic_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+
+#include "tensor/error.h"
+
+namespace braid::io {
+namespace {
+
+constexpr size_t buffer_bytes = 1 << 18;
+
+std::string folder_of(const std::string& path) {
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  return folder.empty() ? "." : folder;
+}
+
+// Renaming over a symbolic link would replace the link; the file it points to is what the user means.
+std::string resolve_link(const std::string& path) {
+  std::error_code ignored;
+  if (!std::filesystem::is_symlink(path, ignored)) return path;
+  const auto target = std::filesystem::weakly_canonical(path, ignored);
+  return ignored ? path : target.string();
+}
+
+}  // namespace
+
+AtomicFile::AtomicFile(const std::string& path) : path_(resolve_link(path)) {
+  static std::atomic<int> counter{0};
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path_, ignored))
+    fail(ErrorKind::output, "cannot write " + path_ + ": it is a folder; choose another name");
+  temporary_ = path_ + ".tmp-" + std::to_string(::getpid()) + "-" + std::to_string(counter++);
+  // A leftover of this name is from a process that died; ours are unique while we live.
+  fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (fd_ < 0) {
+    const std::string cause = std::strerror(errno);
+    temporary_.clear();
+    fail(ErrorKind::output,
+         "cannot write " + path_ + ": " + cause + "; check that its folder exists and may be written");
+  }
+}
+
+AtomicFile::~AtomicFile() {
+  if (fd_ >= 0) ::close(fd_);
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::give_up(const char* doing) {
+  const std::string cause = std::strerror(errno);
+  if (fd_ >= 0) ::close(fd_);
+  fd_ = -1;
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  temporary_.clear();
+  fail(ErrorKind::output, std::string("cannot ") + doing + " " + path_ + " after " + std::to_string(size_) +
+                              " bytes: " + cause + "; free some space or choose another place, what was there before" +
+                              " is unchanged");
+}
+
+void AtomicFile::write_out(int64_t offset, const char* bytes, int64_t n) {
+  while (n > 0) {
+    const ssize_t put = ::pwrite(fd_, bytes, static_cast<size_t>(n), offset);
+    if (put < 0 && errno == EINTR) continue;
+    if (put == 0) errno = ENOSPC;
+    if (put <= 0) give_up("write");
+    bytes += put;
+    offset += put;
+    n -= put;
+  }
+}
+
+void AtomicFile::flush() {
+  write_out(size_ - static_cast<int64_t>(buffer_.size()), buffer_.data(), static_cast<int64_t>(buffer_.size()));
+  buffer_.clear();
+}
+
+void AtomicFile::write(const void* bytes, int64_t n) {
+  check(fd_ >= 0 && n >= 0, "atomic_file", [&] { return "write to a file that is closed: " + path_; });
+  const auto* text = static_cast<const char*>(bytes);
+  if (buffer_.size() + static_cast<size_t>(n) > buffer_bytes) flush();
+  if (static_cast<size_t>(n) > buffer_bytes) {
+    write_out(size_, text, n);
+  } else if (n > 0) {
+    buffer_.append(text, static_cast<size_t>(n));
+  }
+  size_ += n;
+}
+
+void AtomicFile::write_at(int64_t offset, const void* bytes, int64_t n) {
+  check(fd_ >= 0 && offset >= 0 && n >= 0 && offset <= size_ - n, "atomic_file",
+        [&] { return "write_at outside of what was written: " + path_; });
+  flush();
+  write_out(offset, static_cast<const char*>(bytes), n);
+}
+
+void AtomicFile::commit() {
+  check(fd_ >= 0, "atomic_file", [&] { return "commit of a file that is closed: " + path_; });
+  flush();
+  if (::fsync(fd_) != 0) give_up("write");
+  const int fd = fd_;
+  fd_ = -1;
+  if (::close(fd) != 0) give_up("write");
+  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) give_up("rename the finished file to");
+  temporary_.clear();
+  sync_directory(folder_of(path_));
+}
+
+void write_file(const std::string& path, std::string_view bytes) {
+  AtomicFile file(path);
+  file.write(bytes);
+  file.commit();
+}
+
+void sync_directory(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const bool ok = fd >= 0 && (::fsync(fd) == 0 || errno == EINVAL);  // EINVAL: a file system without folder sync
+  const std::string cause = ok ? "" : std::strerror(errno);
+  if (fd >= 0) ::close(fd);
+  if (!ok) fail(ErrorKind::output, "cannot synchronise the folder " + path + ": " + cause + "; check the disk");
+}
+
+}  // namespace braid::io

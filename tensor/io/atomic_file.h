@@ -1,0 +1,42 @@
+// A file that appears complete or not at all: written to a temporary beside the target, synchronised to the disk, then
+// renamed over the target. Whatever fails before commit() returns, the old file is intact and the temporary is gone.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace braid::io {
+
+class AtomicFile {
+ public:
+  explicit AtomicFile(const std::string& path);  // Error(output) when the folder is missing or not writable
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+  ~AtomicFile();  // without commit(): removes the temporary
+
+  void write(const void* bytes, int64_t n);  // appends; Error(output) with path and cause, for example a full disk
+  void write(std::string_view text) { write(text.data(), static_cast<int64_t>(text.size())); }
+  // Overwrites bytes already written, for headers that are known only at the end.
+  void write_at(int64_t offset, const void* bytes, int64_t n);
+  int64_t size() const { return size_; }  // bytes written so far
+  void commit();  // flush, fsync, rename, fsync of the folder; nothing may be written afterwards
+
+ private:
+  void flush();
+  void write_out(int64_t offset, const char* bytes, int64_t n);
+  [[noreturn]] void give_up(const char* doing);
+
+  std::string path_;       // the target, symbolic links resolved
+  std::string temporary_;  // beside it; empty once committed or removed
+  int fd_ = -1;
+  int64_t size_ = 0;
+  std::string buffer_;  // the last bytes of size_, not yet written out
+};
+
+// Replaces the file at `path` by `bytes`, completely or not at all.
+void write_file(const std::string& path, std::string_view bytes);
+
+// Makes creations, renames and removals inside the folder survive a power cut. Error(output) on failure.
+void sync_directory(const std::string& path);
+
+}  // namespace braid::io

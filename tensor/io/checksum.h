@@ -1,0 +1,14 @@
+// CRC-32C (Castagnoli): the checksum of every block and header that Braid writes.
+#pragma once
+#include <cstdint>
+
+namespace braid::io {
+
+// The checksum of n bytes. To go on from earlier bytes, pass their checksum:
+// crc32c(b, nb, crc32c(a, na)) == crc32c(a followed by b). Uses the processor's instruction where there is one.
+uint32_t crc32c(const void* bytes, int64_t n, uint32_t crc = 0);
+
+// The same by table lookup, on any processor.
+uint32_t crc32c_by_table(const void* bytes, int64_t n, uint32_t crc = 0);
+
+}  // namespace braid::io

@@ -1,0 +1,102 @@
+#include "tensor/io/atomic_file.h"
+
+#include <sys/resource.h>
+
+#include <boost/test/unit_test.hpp>
+#include <csignal>
+
+#include "tests/support/temp_folder.h"
+#include "tests/support/throws.h"
+using namespace braid;
+
+namespace {
+
+// While it lives, no file may grow beyond `bytes`: what a full disk looks like to one process.
+struct FileSizeLimit {
+  rlimit old{};
+  void (*old_handler)(int) = std::signal(SIGXFSZ, SIG_IGN);
+  explicit FileSizeLimit(rlim_t bytes) {
+    ::getrlimit(RLIMIT_FSIZE, &old);
+    rlimit now{bytes, old.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &now);
+  }
+  ~FileSizeLimit() {
+    ::setrlimit(RLIMIT_FSIZE, &old);
+    std::signal(SIGXFSZ, old_handler);
+  }
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(io_atomic_file)
+
+BOOST_AUTO_TEST_CASE(appears_only_at_commit_and_replaces_whole) {
+  TempFolder folder;
+  folder.write("a.txt", "old");
+  {
+    io::AtomicFile file(folder / "a.txt");
+    file.write("HEAD");
+    file.write(" new content");
+    file.write_at(0, "head", 4);
+    file.write("!");
+    BOOST_TEST(file.size() == 17);
+    BOOST_TEST(folder.read("a.txt") == "old");
+    file.commit();
+    BRAID_CHECK_FAILS(file.write("more"), ErrorKind::misuse, "closed");
+    BRAID_CHECK_FAILS(file.commit(), ErrorKind::misuse, "closed");
+  }
+  BOOST_TEST(folder.read("a.txt") == "head new content!");
+  BOOST_TEST(folder.entries() == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(large_and_small_writes_keep_their_order) {
+  TempFolder folder;
+  std::string expected;
+  io::AtomicFile file(folder / "a.bin");
+  for (int i = 0; i < 40; ++i) {
+    const std::string part(static_cast<size_t>(i % 7 == 6 ? 300'000 : i * 3001), static_cast<char>('a' + i % 26));
+    expected += part;
+    file.write(part);
+  }
+  BRAID_CHECK_FAILS(file.write_at(file.size() - 1, "ab", 2), ErrorKind::misuse, "outside");
+  file.commit();
+  BOOST_TEST((folder.read("a.bin") == expected));
+}
+
+BOOST_AUTO_TEST_CASE(without_commit_nothing_changes) {
+  TempFolder folder;
+  folder.write("a.txt", "old");
+  { io::AtomicFile(folder / "a.txt").write(std::string(1 << 20, 'x')); }
+  BOOST_TEST(folder.read("a.txt") == "old");
+  BOOST_TEST(folder.entries() == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(a_full_disk_leaves_the_old_file_and_no_temporary) {
+  TempFolder folder;
+  const std::string path = folder.write("a.bin", "old");
+  for (const size_t bytes : {size_t{5000}, size_t{1} << 20}) {  // fails in commit(), and in write()
+    FileSizeLimit limit(4096);
+    BRAID_CHECK_FAILS(io::write_file(path, std::string(bytes, 'x')), ErrorKind::output, "cannot write " + path,
+                      "File too large", "unchanged");
+    BOOST_TEST(folder.entries() == 1u);
+  }
+  BOOST_TEST(folder.read("a.bin") == "old");
+}
+
+BOOST_AUTO_TEST_CASE(says_where_it_cannot_write) {
+  TempFolder folder;
+  BRAID_CHECK_FAILS(io::AtomicFile(folder / "no/such/a.txt"), ErrorKind::output, "no/such/a.txt", "No such file");
+  BRAID_CHECK_FAILS(io::AtomicFile(folder.path.string()), ErrorKind::output, "it is a folder");
+  BRAID_CHECK_FAILS(io::sync_directory(folder / "none"), ErrorKind::output, "none", "No such file");
+}
+
+BOOST_AUTO_TEST_CASE(writes_through_a_symbolic_link) {
+  TempFolder folder;
+  folder.write("real.txt", "old");
+  std::filesystem::create_symlink("real.txt", folder / "link.txt");
+  io::write_file(folder / "link.txt", "new");
+  BOOST_TEST(std::filesystem::is_symlink(folder / "link.txt"));
+  BOOST_TEST(folder.read("real.txt") == "new");
+}
+
+BOOST_AUTO_TEST_SUITE_END()

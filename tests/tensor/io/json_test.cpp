@@ -1,0 +1,39 @@
+#include "tensor/io/json.h"
+
+#include <boost/test/unit_test.hpp>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/temp_folder.h"
+#include "tests/support/throws.h"
+using namespace braid;
+
+BOOST_AUTO_TEST_SUITE(io_json)
+
+BOOST_AUTO_TEST_CASE(reads_a_file) {
+  TempFolder folder;
+  const auto j = io::read_json_file(folder.write("a.json", R"({"a": [1, 2.5, {"a": "ä"}], "b": null})"));
+  BOOST_TEST(j["a"][0].get<int>() == 1);
+  BOOST_TEST(j["a"][2]["a"].get<std::string>() == "ä");
+  BRAID_CHECK_FAILS(io::read_json_file(folder / "a.json", 5), ErrorKind::input, "too large", "at most 5");
+}
+
+BOOST_AUTO_TEST_CASE(names_the_byte_of_a_mistake) {
+  BRAID_CHECK_FAILS(io::parse_json(R"({"a": 1,, "b": 2})", "f.json", 8), ErrorKind::input, "f.json at byte 16");
+  BRAID_CHECK_FAILS(io::parse_json("", "f.json"), ErrorKind::input, "f.json at byte 0");
+  BRAID_CHECK_FAILS(io::parse_json("{} x", "f.json"), ErrorKind::input, "at byte 3");
+  BRAID_CHECK_FAILS(io::parse_json("\"\xff\"", "f.json"), ErrorKind::input, "at byte 1", "UTF-8");
+  BRAID_CHECK_FAILS(io::parse_json("1e999", "f.json"), ErrorKind::input, "f.json", "1e999");
+}
+
+BOOST_AUTO_TEST_CASE(caps_the_depth_and_refuses_a_name_given_twice) {
+  const auto nested = [](int depth) {
+    return std::string(static_cast<size_t>(depth), '[') + std::string(static_cast<size_t>(depth), ']');
+  };
+  BOOST_TEST(io::parse_json(nested(io::max_json_depth), "f.json").is_array());
+  BRAID_CHECK_FAILS(io::parse_json(nested(io::max_json_depth + 1), "f.json"), ErrorKind::input, "nested too deeply");
+  BRAID_CHECK_FAILS(io::parse_json(std::string(10'000'000, '['), "f.json"), ErrorKind::input, "at most 64 levels");
+  BRAID_CHECK_FAILS(io::parse_json(R"({"x": {"a": 1, "b": {"a": 2}, "a": 3}})", "f.json"), ErrorKind::input,
+                    "\"a\" twice");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
