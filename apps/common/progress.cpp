@@ -1,0 +1,114 @@
+#include "apps/common/progress.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "apps/common/text.h"
+
+namespace braid::app {
+namespace {
+
+std::string fixed(double value, int digits) {
+  char buffer[64];
+  std::snprintf(buffer, sizeof buffer, "%.*f", digits, value);
+  return buffer;
+}
+
+std::string numbers(const ProgressState& s) {
+  std::string text = "loss " + fixed(s.loss, 4);
+  if (!std::isnan(s.val_loss)) text += "  val " + fixed(s.val_loss, 4);
+  if (s.tok_per_s > 0) text += "  " + human(s.tok_per_s, 3) + " tok/s";
+  if (s.eta_s >= 0) text += "  ETA " + duration(s.eta_s);
+  return text;
+}
+
+int terminal_width(std::FILE* out) {
+  winsize size{};
+  if (::ioctl(::fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  return 80;
+}
+
+}  // namespace
+
+std::string progress_bar(const ProgressState& s, int width) {
+  const double share = s.total > 0 ? std::clamp(double(s.step) / double(s.total), 0.0, 1.0) : 0;
+  char percent[8];
+  std::snprintf(percent, sizeof percent, "%3d%%", static_cast<int>(share * 100));
+  const std::string right = std::to_string(s.step) + "/" + std::to_string(s.total) + "  " + numbers(s);
+  const int room = std::min(40, width - 9 - static_cast<int>(right.size()));
+  std::string text = percent;
+  if (room >= 5) {
+    const int full = static_cast<int>(share * room);
+    text +=
+        " [" + std::string(static_cast<size_t>(full), '#') + std::string(static_cast<size_t>(room - full), '.') + "] ";
+  } else {
+    text += "  ";
+  }
+  text += right;
+  // The last column stays free: some terminals wrap when it is written.
+  if (static_cast<int>(text.size()) >= width) text.resize(static_cast<size_t>(std::max(0, width - 1)));
+  return text;
+}
+
+std::string progress_line(const ProgressState& s) {
+  return "step " + std::to_string(s.step) + "/" + std::to_string(s.total) + "  " + numbers(s);
+}
+
+bool line_due(int64_t step, int64_t total) {
+  if (step <= 1 || step == total) return true;
+  int64_t interval = 1;
+  while (step > interval * 10) interval *= 10;
+  while (interval > 1 && interval > total / 20) interval = interval % 10 == 0 ? interval / 2 : interval / 5;
+  return step % interval == 0;
+}
+
+Progress::Progress(std::FILE* out, int64_t interval)
+    : out_(out), interval_(interval), terminal_(::isatty(::fileno(out)) == 1) {
+  const char* kind = std::getenv("TERM");
+  if (kind && std::string(kind) == "dumb") terminal_ = false;
+}
+
+void Progress::draw() {
+  std::fprintf(out_, "\r\033[K%s", progress_bar(state_, terminal_width(out_)).c_str());
+  std::fflush(out_);
+  drawn_ = true;
+}
+
+void Progress::update(const ProgressState& state) {
+  state_ = state;
+  const auto now = Clock::now();
+  const auto passed = last_ == Clock::time_point() ? Clock::duration::max() : now - last_;
+  const bool end = state.step == state.total;
+  if (terminal_) {
+    if (passed < std::chrono::milliseconds(100) && !end) return;
+    draw();
+  } else {
+    // Half a minute of silence looks like a hang, however slow the steps are.
+    const bool due = interval_ > 0 ? state.step % interval_ == 0 || end : line_due(state.step, state.total);
+    if (!due && passed < std::chrono::seconds(30)) return;
+    std::fprintf(out_, "%s\n", progress_line(state).c_str());
+    std::fflush(out_);
+  }
+  last_ = now;
+}
+
+void Progress::note(const std::string& text) {
+  if (drawn_) std::fprintf(out_, "\r\033[K");
+  std::fprintf(out_, "%s\n", text.c_str());
+  std::fflush(out_);
+  if (drawn_) draw();
+}
+
+void Progress::finish() {
+  if (!drawn_) return;
+  draw();
+  std::fprintf(out_, "\n");
+  std::fflush(out_);
+  drawn_ = false;
+}
+
+}  // namespace braid::app

@@ -1,0 +1,69 @@
+#include "apps/common/run_folder.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+
+#include "apps/common/files.h"
+#include "apps/common/text.h"
+#include "tensor/error.h"
+
+namespace braid::app {
+namespace fs = std::filesystem;
+
+RunFolder::RunFolder(const fs::path& path) : path_(path) {
+  check(!path.empty(), ErrorKind::setting,
+        [] { return std::string("run.out is empty: expected the name of a folder"); });
+  make_folder(path);
+  const fs::path file = path / ".lock";
+  const auto cannot = [&](const std::string& why) {
+    if (lock_ >= 0) ::close(lock_);
+    fail(ErrorKind::output, "cannot lock run folder " + path.string() + ": " + why);
+  };
+  lock_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (lock_ < 0) cannot(system_message());
+  if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) cannot(system_message());
+    char pid[32] = {};
+    const ssize_t count = ::pread(lock_, pid, sizeof pid - 1, 0);
+    ::close(lock_);
+    const auto number = parse_int(trim(std::string_view(pid, count > 0 ? static_cast<size_t>(count) : 0)));
+    fail(ErrorKind::setting, "run folder " + path.string() + " is in use by " +
+                                 (number ? "process " + std::to_string(*number) : "another process") +
+                                 ": expected a free folder; wait for it, stop it or choose another run.out");
+  }
+  const std::string pid = std::to_string(::getpid()) + "\n";
+  if (::ftruncate(lock_, 0) != 0 || ::pwrite(lock_, pid.data(), pid.size(), 0) < 0) cannot(system_message());
+}
+
+// The file stays: removing it would let two processes lock two files of the same name.
+RunFolder::~RunFolder() {
+  if (lock_ >= 0) ::close(lock_);
+}
+
+std::string step_name(int64_t step) {
+  char name[32];
+  std::snprintf(name, sizeof name, "step-%08lld", static_cast<long long>(step));
+  return name;
+}
+
+std::vector<StepFolder> step_folders(const fs::path& run) {
+  std::vector<StepFolder> found;
+  std::error_code error;
+  for (fs::directory_iterator entry(run, error), end; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (!name.starts_with("step-")) continue;
+    const auto step = parse_int(name.substr(5));
+    std::error_code ignored;
+    if (step && *step >= 0 && step_name(*step) == name && entry->is_directory(ignored))
+      found.push_back({*step, entry->path()});
+  }
+  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.step < b.step; });
+  return found;
+}
+
+}  // namespace braid::app
