@@ -1,9 +1,125 @@
+// DCMHA against the loops of its definition: one pair (query i, key j) at a time, in f64.
+#include <cmath>
+#include <limits>
+
+#include "autograd/dcmha.h"
 #include "tests/support/op_table.h"
 
 namespace braid::test {
 
+namespace {
+
+struct Sizes {
+  int64_t B, T, S, G, M, R, d;
+};
+
+// The inputs in order: q, k, v, then base, q_down, q_up, k_down, k_up, q_gate, k_gate of pre and of post.
+std::vector<Shape> shapes(const Sizes& z) {
+  int64_t N = z.G * z.M;
+  std::vector<Shape> all{{z.B, z.T, N, z.d}, {z.B, z.S, N, z.d}, {z.B, z.S, N, z.d}};
+  for (int stage = 0; stage < 2; ++stage) {
+    all.insert(all.end(), {Shape{z.G, z.M, z.M}, Shape{z.B, z.T, z.G, z.R, z.M}, Shape{z.B, z.T, z.G, z.R, z.M},
+                           Shape{z.B, z.S, z.G, z.R, z.M}, Shape{z.B, z.S, z.G, z.R, z.M}, Shape{z.B, z.T, z.G, z.M},
+                           Shape{z.B, z.S, z.G, z.M}});
+  }
+  return all;
+}
+
+double at(const Array& x, std::initializer_list<int64_t> index) {
+  int64_t offset = 0;
+  int axis = 0;
+  for (int64_t i : index) offset = offset * x.shape[axis++] + i;
+  return x.values[static_cast<size_t>(offset)];
+}
+
+// One group's M values of one pair, mixed; `in` are the seven tensors of the stage.
+std::vector<double> mixed(const std::vector<double>& a, const Array* in, int64_t b, int64_t i, int64_t j, int64_t g) {
+  int64_t M = static_cast<int64_t>(a.size()), R = in[1].shape[3];
+  std::vector<double> out(a.size());
+  for (int64_t n = 0; n < M; ++n) {
+    double o = a[static_cast<size_t>(n)] * (1 + at(in[5], {b, i, g, n}) + at(in[6], {b, j, g, n}));
+    for (int64_t m = 0; m < M; ++m) {
+      double p = at(in[0], {g, m, n});
+      for (int64_t r = 0; r < R; ++r) {
+        p += at(in[1], {b, i, g, r, m}) * at(in[2], {b, i, g, r, n}) + at(in[3], {b, j, g, r, m}) * at(in[4], {b, j, g, r, n});
+      }
+      o += a[static_cast<size_t>(m)] * p;
+    }
+    out[static_cast<size_t>(n)] = o;
+  }
+  return out;
+}
+
+Array attention_by_loops(const std::vector<Array>& in, const DcmhaOptions& options) {
+  const Array &q = in[0], &k = in[1], &v = in[2];
+  int64_t B = q.shape[0], T = q.shape[1], N = q.shape[2], d = q.shape[3], S = k.shape[1], G = options.groups, M = N / G;
+  Array y{q.shape, std::vector<double>(q.values.size())};
+  double infinity = std::numeric_limits<double>::infinity();
+  for (int64_t b = 0; b < B; ++b) {
+    for (int64_t i = 0; i < T; ++i) {
+      for (int64_t g = 0; g < G; ++g) {
+        std::vector<std::vector<double>> score(static_cast<size_t>(S));  // [j][m]; hidden keys stay empty
+        std::vector<double> top(static_cast<size_t>(M), -infinity), sum(static_cast<size_t>(M));
+        for (int64_t j = 0; j < S; ++j) {
+          int64_t query = i + options.visible.offset;
+          bool hidden = options.visible.causal && (j > query || (options.visible.window > 0 && j <= query - options.visible.window));
+          if (hidden) continue;
+          std::vector<double> a(static_cast<size_t>(M));
+          for (int64_t m = 0; m < M; ++m) {
+            double dot = 0;
+            for (int64_t e = 0; e < d; ++e) dot += at(q, {b, i, g * M + m, e}) * at(k, {b, j, g * M + m, e});
+            a[static_cast<size_t>(m)] = dot / std::sqrt(static_cast<double>(d));
+          }
+          score[static_cast<size_t>(j)] = mixed(a, &in[3], b, i, j, g);
+          for (size_t m = 0; m < top.size(); ++m) top[m] = std::fmax(top[m], score[static_cast<size_t>(j)][m]);
+        }
+        for (auto& s : score) {
+          for (size_t m = 0; m < s.size(); ++m) sum[m] += s[m] = std::exp(s[m] - top[m]);
+        }
+        for (int64_t j = 0; j < S; ++j) {
+          auto& s = score[static_cast<size_t>(j)];
+          if (s.empty()) continue;
+          for (size_t m = 0; m < s.size(); ++m) s[m] /= sum[m];
+          std::vector<double> p = mixed(s, &in[10], b, i, j, g);
+          for (int64_t m = 0; m < M; ++m) {
+            for (int64_t e = 0; e < d; ++e) {
+              y.values[static_cast<size_t>(((b * T + i) * N + g * M + m) * d + e)] += p[static_cast<size_t>(m)] * at(v, {b, j, g * M + m, e});
+            }
+          }
+        }
+      }
+    }
+  }
+  return y;
+}
+
+OpRow row(std::string name, DcmhaOptions options, std::vector<Sizes> sizes) {
+  OpRow r;
+  r.name = std::move(name);
+  r.op = [options](const std::vector<Tensor>& x) {
+    return dcmha(x[0], x[1], x[2], {x[3], x[4], x[5], x[6], x[7], x[8], x[9]}, {x[10], x[11], x[12], x[13], x[14], x[15], x[16]}, options);
+  };
+  r.reference = [options](const std::vector<Array>& in) { return attention_by_loops(in, options); };
+  for (const Sizes& z : sizes) r.cases.push_back(shapes(z));
+  r.low = -0.8;
+  r.high = 0.8;
+  r.f32_tolerance = 2e-5;
+  r.in_16_bit = false;  // its 16-bit error is that of its parts, each of which has a row
+  return r;
+}
+
+}  // namespace
+
 std::vector<OpRow> attention_rows() {
+  Visibility causal, window{true, 3, 0}, later{true, 4, 2}, all{false, 0, 0};
   return {
+      row("dcmha:reference", {.groups = 1, .visible = causal, .path = Path::reference}, {{2, 4, 4, 1, 3, 2, 2}, {1, 1, 1, 1, 1, 1, 1}, {0, 3, 3, 1, 2, 2, 2}}),
+      row("dcmha:groups_window", {.groups = 2, .visible = window, .path = Path::reference}, {{1, 6, 6, 2, 2, 2, 2}}),
+      row("dcmha:offset", {.groups = 1, .visible = later, .path = Path::reference}, {{1, 3, 5, 1, 2, 2, 3}}),
+      row("dcmha:all", {.groups = 1, .visible = all, .path = Path::reference}, {{1, 3, 5, 1, 2, 2, 2}}),
+      row("dcmha:chunked", {.groups = 1, .visible = causal, .path = Path::chunked, .chunk = 2}, {{1, 5, 5, 1, 2, 2, 2}, {2, 4, 4, 1, 3, 1, 2}}),
+      row("dcmha:chunked_window", {.groups = 2, .visible = window, .path = Path::chunked, .chunk = 2}, {{1, 7, 7, 2, 2, 2, 2}}),
+      row("dcmha:chunked_all", {.groups = 1, .visible = all, .path = Path::chunked, .chunk = 2}, {{1, 3, 5, 1, 2, 2, 2}}),
   };
 }
 
