@@ -4,6 +4,17 @@
 namespace braid {
 
 namespace cpu {
+void copy(In x, Out y);
+void transfer(In x, Out y);
+void fill(double value, Out y);
+
+void unary(UnaryOp op, double a, double b, In x, Out y);
+void unary_backward(UnaryOp op, double a, double b, In x, In dy, Out dx);
+void binary(BinaryOp op, In x, In y, Out z);
+void binary_backward(BinaryOp op, In x, In y, In dz, Out dx, Out dy);
+void masked_fill(In x, In mask, double value, Out y);
+void hide_invisible(In x, const Visibility& v, double value, Out y);
+
 void softmax(In x, Out y);
 void softmax_backward(In y, In dy, Out dx);
 void log_softmax(In x, Out y);
@@ -15,6 +26,15 @@ const Backend& cpu_backend() {
       .name = "cpu",
       .allocator = cpu_allocator,
       .synchronize = [] {},
+      .transfer = cpu::transfer,
+      .copy = cpu::copy,
+      .fill = cpu::fill,
+      .unary = cpu::unary,
+      .unary_backward = cpu::unary_backward,
+      .binary = cpu::binary,
+      .binary_backward = cpu::binary_backward,
+      .masked_fill = cpu::masked_fill,
+      .hide_invisible = cpu::hide_invisible,
       .softmax = cpu::softmax,
       .softmax_backward = cpu::softmax_backward,
       .log_softmax = cpu::log_softmax,

@@ -1,0 +1,150 @@
+// Pointwise operations. The formulas and slopes stand in tensor/pointwise.h; here is what they mean for gradients.
+#include "autograd/ops.h"
+
+namespace braid {
+
+namespace {
+
+// y = f(x; a, b)   dx = dy f'(x; a, b)
+Tensor unary(const char* name, UnaryOp op, const Tensor& x, double a = 0, double b = 0) {
+  check(is_float(x.dtype()), name, [&] { return "needs a floating-point tensor, got " + str(x.dtype()); });
+  Tensor y = empty_like(x);
+  backend(x.device()).unary(op, a, b, x, y);
+  return record(name, y, {x}, [=](const Tensor& dy) -> Grads {
+    Tensor dx = empty_like(x);
+    backend(x.device()).unary_backward(op, a, b, x, dy, dx);
+    return {dx};
+  });
+}
+
+// The checked first half of every binary op: z = f(x, y) with both repeated to their common shape.
+Tensor combine(const char* name, BinaryOp op, const Tensor& x, const Tensor& y) {
+  check(is_float(x.dtype()), name, [&] { return "needs floating-point tensors, got " + str(x.dtype()); });
+  check(x.dtype() == y.dtype(), name,
+        [&] { return "the inputs are " + str(x.dtype()) + " and " + str(y.dtype()) + "; cast() one of them"; });
+  check(x.device() == y.device(), name, [&] {
+    return "the inputs are on " + str(x.device()) + " and " + str(y.device()) + "; move one of them with to()";
+  });
+  Shape shape = broadcast(x.shape(), y.shape(), name);
+  Tensor z = empty(shape, x.dtype(), x.device());
+  backend(x.device()).binary(op, x.expanded(shape), y.expanded(shape), z);
+  return z;
+}
+
+// z = f(x, y)   dx = dz df/dx,  dy = dz df/dy, summed over the axes along which the input was repeated.
+Tensor binary(const char* name, BinaryOp op, const Tensor& x, const Tensor& y) {
+  Tensor z = combine(name, op, x, y);
+  return record(name, z, {x, y}, [=](const Tensor& dz) -> Grads {
+    Tensor dx = requires_grad(x) ? empty_like(dz) : Tensor(), dy = requires_grad(y) ? empty_like(dz) : Tensor();
+    backend(dz.device()).binary_backward(op, x.expanded(dz.shape()), y.expanded(dz.shape()), dz, dx, dy);
+    return {dx ? sum_to(dx, x.shape()) : Tensor(), dy ? sum_to(dy, y.shape()) : Tensor()};
+  });
+}
+
+// What a closure must know of an input whose values it does not need.
+struct Target {
+  explicit Target(const Tensor& x) : shape(x.shape()), wanted(requires_grad(x)) {}
+  Shape shape;
+  bool wanted;
+};
+
+// The sum of x*y over the axes along which something of `shape` was repeated; the product is never formed.
+Tensor product_to(const Tensor& x, const Tensor& y, const Shape& shape) {
+  if (x.shape() == shape && broadcast(x.shape(), y.shape(), "mul") == shape) return combine("mul", BinaryOp::mul, x, y);
+  Shape common = broadcast(x.shape(), y.shape(), "mul"), kept = common;
+  for (int a = 0; a < common.rank(); ++a) {
+    int at = a - (common.rank() - shape.rank());
+    if (at < 0 || shape[at] == 1) kept[a] = 1;
+  }
+  Tensor sum = empty(kept, x.dtype(), x.device());
+  backend(x.device()).mul_sum(x.expanded(common), y.expanded(common), sum);
+  return sum.reshaped(shape);
+}
+
+}  // namespace
+
+// z = x + y   dx = dz, dy = dz
+Tensor add(const Tensor& x, const Tensor& y) {
+  return record("add", combine("add", BinaryOp::add, x, y), {x, y},
+                [fx = Target(x), fy = Target(y)](const Tensor& dz) -> Grads {
+                  return {fx.wanted ? sum_to(dz, fx.shape) : Tensor(), fy.wanted ? sum_to(dz, fy.shape) : Tensor()};
+                });
+}
+
+// z = x - y   dx = dz, dy = -dz
+Tensor sub(const Tensor& x, const Tensor& y) {
+  return record(
+      "sub", combine("sub", BinaryOp::sub, x, y), {x, y}, [fx = Target(x), fy = Target(y)](const Tensor& dz) -> Grads {
+        return {fx.wanted ? sum_to(dz, fx.shape) : Tensor(), fy.wanted ? neg(sum_to(dz, fy.shape)) : Tensor()};
+      });
+}
+
+// z = x y   dx = dz y, dy = dz x
+Tensor mul(const Tensor& x, const Tensor& y) {
+  Target fx(x), fy(y);
+  // Each factor is kept only if the other one's gradient needs it.
+  Tensor keep_x = fy.wanted ? x : Tensor(), keep_y = fx.wanted ? y : Tensor();
+  return record("mul", combine("mul", BinaryOp::mul, x, y), {x, y}, [=](const Tensor& dz) -> Grads {
+    return {keep_y ? product_to(dz, keep_y, fx.shape) : Tensor(), keep_x ? product_to(dz, keep_x, fy.shape) : Tensor()};
+  });
+}
+
+Tensor div(const Tensor& x, const Tensor& y) { return binary("div", BinaryOp::div, x, y); }
+Tensor maximum(const Tensor& x, const Tensor& y) { return binary("maximum", BinaryOp::maximum, x, y); }
+Tensor minimum(const Tensor& x, const Tensor& y) { return binary("minimum", BinaryOp::minimum, x, y); }
+Tensor swiglu(const Tensor& gate, const Tensor& up) { return binary("swiglu", BinaryOp::swiglu, gate, up); }
+
+// y = a x + b   dx = a dy
+Tensor affine(const Tensor& x, double a, double b) {
+  check(is_float(x.dtype()), "affine", [&] { return "needs a floating-point tensor, got " + str(x.dtype()); });
+  Tensor y = empty_like(x);
+  backend(x.device()).unary(UnaryOp::affine, a, b, x, y);
+  return record("affine", y, {x}, [a](const Tensor& dy) -> Grads { return {a == 1 ? dy : affine(dy, a, 0)}; });
+}
+
+Tensor scale(const Tensor& x, double a) { return affine(x, a, 0); }
+Tensor neg(const Tensor& x) { return affine(x, -1, 0); }
+Tensor exp(const Tensor& x) { return unary("exp", UnaryOp::exp, x); }
+Tensor log(const Tensor& x) { return unary("log", UnaryOp::log, x); }
+Tensor sqrt(const Tensor& x) { return unary("sqrt", UnaryOp::sqrt, x); }
+Tensor rsqrt(const Tensor& x) { return unary("rsqrt", UnaryOp::rsqrt, x); }
+Tensor square(const Tensor& x) { return unary("square", UnaryOp::square, x); }
+Tensor reciprocal(const Tensor& x) { return unary("reciprocal", UnaryOp::reciprocal, x); }
+Tensor abs(const Tensor& x) { return unary("abs", UnaryOp::abs, x); }
+Tensor tanh(const Tensor& x) { return unary("tanh", UnaryOp::tanh, x); }
+Tensor sigmoid(const Tensor& x) { return unary("sigmoid", UnaryOp::sigmoid, x); }
+Tensor silu(const Tensor& x) { return unary("silu", UnaryOp::silu, x); }
+Tensor gelu(const Tensor& x) { return unary("gelu", UnaryOp::gelu_erf, x); }
+Tensor gelu_tanh(const Tensor& x) { return unary("gelu_tanh", UnaryOp::gelu_tanh, x); }
+Tensor relu(const Tensor& x) { return unary("relu", UnaryOp::relu, x); }
+Tensor power(const Tensor& x, double exponent) { return unary("power", UnaryOp::power, x, exponent); }
+Tensor clamp(const Tensor& x, double low, double high) {
+  check(low <= high, "clamp",
+        [&] { return "the lower bound " + std::to_string(low) + " is above the upper bound " + std::to_string(high); });
+  return unary("clamp", UnaryOp::clamp, x, low, high);
+}
+
+// y = value where mask, else x   dx = 0 where mask, else dy
+Tensor masked_fill(const Tensor& x, const Tensor& mask, double value) {
+  check(is_float(x.dtype()), "masked_fill", [&] { return "needs a floating-point tensor, got " + str(x.dtype()); });
+  check(mask.dtype() == DType::u8, "masked_fill", [&] { return "needs a mask of u8, got " + str(mask.dtype()); });
+  check(x.device() == mask.device(), "masked_fill",
+        [&] { return "x is on " + str(x.device()) + ", the mask on " + str(mask.device()); });
+  check(broadcast(x.shape(), mask.shape(), "masked_fill") == x.shape(), "masked_fill",
+        [&] { return "the mask's shape " + str(mask.shape()) + " does not repeat to x's shape " + str(x.shape()); });
+  Tensor y = empty_like(x);
+  backend(x.device()).masked_fill(x, mask.expanded(x.shape()), value, y);
+  return record("masked_fill", y, {x}, [mask](const Tensor& dy) -> Grads { return {masked_fill(dy, mask, 0)}; });
+}
+
+// y = x where query t may see key s, else value   dx = dy where visible, else 0
+Tensor hide_invisible(const Tensor& x, const Visibility& v, double value) {
+  check(is_float(x.dtype()), "hide_invisible", [&] { return "needs a floating-point tensor, got " + str(x.dtype()); });
+  check(x.rank() >= 2, "hide_invisible", [&] { return "needs axes (..., T, S), got shape " + str(x.shape()); });
+  check(v.window >= 0, "hide_invisible", [&] { return "the window " + std::to_string(v.window) + " is negative"; });
+  Tensor y = empty_like(x);
+  backend(x.device()).hide_invisible(x, v, value, y);
+  return record("hide_invisible", y, {x}, [v](const Tensor& dy) -> Grads { return {hide_invisible(dy, v, 0)}; });
+}
+
+}  // namespace braid

@@ -1,0 +1,140 @@
+// Shape operations: views where the layout allows. The gradient of a view is the opposite view of the gradient.
+#include "autograd/ops.h"
+
+namespace braid {
+
+Tensor contiguous(const Tensor& x) {
+  if (x.is_contiguous()) return x;
+  return record("contiguous", x.clone(), {x}, [](const Tensor& dy) -> Grads { return {dy}; });
+}
+
+Tensor reshape(const Tensor& x, const Shape& shape) {
+  return record("reshape", x.contiguous().reshaped(shape), {x},
+                [from = x.shape()](const Tensor& dy) -> Grads { return {dy.contiguous().reshaped(from)}; });
+}
+
+Tensor transpose(const Tensor& x, int axis0, int axis1) {
+  return record("transpose", x.transposed(axis0, axis1), {x},
+                [=](const Tensor& dy) -> Grads { return {dy.transposed(axis0, axis1)}; });
+}
+
+// Axis i of y is axis axes[i] of x.
+Tensor permute(const Tensor& x, std::initializer_list<int> axes) {
+  Tensor y = x.permuted(axes);
+  Shape order;
+  for (int axis : axes) order.push_back(normal_axis(axis, x.rank(), "permute"));
+  return record("permute", y, {x}, [order](const Tensor& dy) -> Grads {
+    Shape shape = dy.shape();
+    Strides strides = dy.strides();
+    for (int i = 0; i < order.rank(); ++i) {
+      shape[static_cast<int>(order[i])] = dy.dim(i);
+      strides[static_cast<int>(order[i])] = dy.strides()[i];
+    }
+    return {dy.view(shape, strides, 0)};
+  });
+}
+
+// Every repeated element collects the gradients of its copies.
+Tensor expand(const Tensor& x, const Shape& shape) {
+  return record("expand", x.expanded(shape), {x},
+                [from = x.shape()](const Tensor& dy) -> Grads { return {sum_to(dy, from)}; });
+}
+
+Tensor squeeze(const Tensor& x, int axis) {
+  int at = normal_axis(axis, x.rank(), "squeeze");
+  return record("squeeze", x.squeezed(at), {x}, [at](const Tensor& dy) -> Grads { return {dy.unsqueezed(at)}; });
+}
+
+Tensor unsqueeze(const Tensor& x, int axis) {
+  int at = normal_axis(axis, x.rank() + 1, "unsqueeze");
+  return record("unsqueeze", x.unsqueezed(at), {x}, [at](const Tensor& dy) -> Grads { return {dy.squeezed(at)}; });
+}
+
+// y = x[..., begin:end, ...]   dx = 0 outside, dy inside
+Tensor slice(const Tensor& x, int axis, int64_t begin, int64_t end) {
+  int at = normal_axis(axis, x.rank(), "slice");
+  return record("slice", x.sliced(at, begin, end), {x}, [=, from = x.shape()](const Tensor& dy) -> Grads {
+    Tensor dx = empty(from, dy.dtype(), dy.device());
+    dx.sliced(at, 0, begin).fill(0);
+    dx.sliced(at, begin, end).copy_from(dy);
+    dx.sliced(at, end, from[at]).fill(0);
+    return {dx};
+  });
+}
+
+// The gradients of the parts are the parts of the gradient.
+Tensor concat(const std::vector<Tensor>& xs, int axis) {
+  check(!xs.empty(), "concat", [] { return std::string("needs at least one tensor"); });
+  int at = normal_axis(axis, xs[0].rank(), "concat");
+  Shape shape = xs[0].shape();
+  shape[at] = 0;
+  bool wanted = false;
+  std::vector<int64_t> sizes;
+  for (const Tensor& x : xs) {
+    check(x.dtype() == xs[0].dtype(), "concat",
+          [&] { return "the inputs are " + str(xs[0].dtype()) + " and " + str(x.dtype()) + "; cast() one of them"; });
+    check(x.device() == xs[0].device(), "concat", [&] {
+      return "the inputs are on " + str(xs[0].device()) + " and " + str(x.device()) + "; move one of them with to()";
+    });
+    bool same = x.rank() == shape.rank();
+    for (int a = 0; same && a < shape.rank(); ++a) same = a == at || x.dim(a) == shape[a];
+    check(same, "concat", [&] {
+      return "shapes " + str(xs[0].shape()) + " and " + str(x.shape()) + " differ outside axis " + std::to_string(axis);
+    });
+    sizes.push_back(x.dim(at));
+    shape[at] += x.dim(at);
+    wanted = wanted || recording({x});
+  }
+  Tensor y = empty(shape, xs[0].dtype(), xs[0].device());
+  int64_t begin = 0;
+  for (const Tensor& x : xs) {
+    y.sliced(at, begin, begin + x.dim(at)).copy_from(x);
+    begin += x.dim(at);
+  }
+  if (!wanted) return y;
+  return record_segment("concat", y, xs, [at, sizes](const Tensor& dy) -> Grads {
+    Grads parts;
+    int64_t from = 0;
+    for (int64_t size : sizes) {
+      parts.push_back(dy.sliced(at, from, from + size));
+      from += size;
+    }
+    return parts;
+  });
+}
+
+// Views. The gradient of x is the parts' gradients side by side, 0 for a part that nobody used.
+std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, int axis) {
+  int at = normal_axis(axis, x.rank(), "split");
+  std::vector<Tensor> parts;
+  int64_t begin = 0;
+  bool fits = !sizes.empty();
+  for (int64_t size : sizes) fits = fits && size >= 0 && size <= x.dim(at) - begin && (begin += size, true);
+  check(fits && begin == x.dim(at), "split", [&] {
+    std::string list;
+    for (int64_t size : sizes) list += (list.empty() ? "" : ", ") + std::to_string(size);
+    return "sizes " + list + " do not add up to axis " + std::to_string(axis) + " of " + str(x.shape());
+  });
+  begin = 0;
+  for (int64_t size : sizes) {
+    parts.push_back(x.sliced(at, begin, begin + size));
+    begin += size;
+  }
+  return record_many(
+      "split", parts, {x},
+      [at, sizes, from = x.shape(), dtype = x.dtype(), device = x.device()](const std::vector<Tensor>& dys) -> Grads {
+        Tensor dx = empty(from, dtype, device);
+        int64_t start = 0;
+        for (size_t i = 0; i < sizes.size(); ++i) {
+          Tensor part = dx.sliced(at, start, start + sizes[i]);
+          if (dys[i])
+            part.copy_from(dys[i]);
+          else
+            part.fill(0);
+          start += sizes[i];
+        }
+        return {dx};
+      });
+}
+
+}  // namespace braid

@@ -1,0 +1,168 @@
+#include "tensor/cpu/loops.h"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#if defined(__F16C__)
+#include <immintrin.h>
+#endif
+
+namespace braid::cpu {
+
+Layout::Layout(const Tensor& x) : data(static_cast<const std::byte*>(x.raw())), dtype(x.dtype()) {
+  for (int a = 0; a < x.rank(); ++a) {
+    int64_t n = x.dim(a), step = x.strides()[a];
+    if (n == 1) continue;
+    if (rank > 0 && stride[rank - 1] == n * step) {
+      size[rank - 1] *= n;
+      stride[rank - 1] = step;
+    } else {
+      size[rank] = n;
+      stride[rank++] = step;
+    }
+  }
+  if (rank == 0) {
+    size[0] = 1;
+    stride[rank++] = 1;
+  }
+}
+
+namespace {
+
+// Conversion to integers truncates, saturates at the ends of the range, and turns NaN into 0, on every device alike.
+template <class To, class From>
+To convert(From x) {
+  if constexpr (!std::is_integral_v<To>) {
+    return To(static_cast<Accumulate<To>>(x));
+  } else {
+    constexpr From low = static_cast<From>(std::numeric_limits<To>::min());
+    constexpr From high = static_cast<From>(std::numeric_limits<To>::max());  // rounds up to 2^63 for i64
+    if (x != x) return 0;
+    return x <= low ? std::numeric_limits<To>::min() : x >= high ? std::numeric_limits<To>::max() : static_cast<To>(x);
+  }
+}
+
+template <class To, class From>
+void convert_dense(int64_t n, const From* from, To* to) {
+  if constexpr (std::is_same_v<To, From>) {
+    std::memcpy(to, from, static_cast<size_t>(n) * sizeof(To));
+    return;
+  }
+  int64_t i = 0;
+#if defined(__F16C__)
+  if constexpr (std::is_same_v<From, float16> && std::is_same_v<To, float>) {
+    for (; i + 8 <= n; i += 8)
+      _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i))));
+  }
+  if constexpr (std::is_same_v<From, float> && std::is_same_v<To, float16>) {
+    for (; i + 8 <= n; i += 8) {
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i),
+                       _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
+    }
+  }
+#endif
+  for (; i < n; ++i) to[i] = convert<To>(from[i]);
+}
+
+// Calls run(element offset, stride, position, length) for each piece of [i, i + n) that lies along x's last axis.
+template <class Run>
+void for_runs(const Layout& x, int64_t i, int64_t n, Run&& run) {
+  int64_t at[Shape::max_rank], offset = 0;
+  int last = x.rank - 1;
+  for (int a = last; a > 0; --a) {
+    at[a] = i % x.size[a];
+    i /= x.size[a];
+    offset += at[a] * x.stride[a];
+  }
+  at[0] = i;
+  offset += i * x.stride[0];
+  for (int64_t done = 0;;) {
+    int64_t length = x.size[last] - at[last] < n - done ? x.size[last] - at[last] : n - done;
+    run(offset, x.stride[last], done, length);
+    done += length;
+    if (done == n) return;
+    offset += length * x.stride[last];
+    at[last] += length;
+    for (int a = last; a > 0 && at[a] == x.size[a]; --a) {  // carry
+      offset += x.stride[a - 1] - x.size[a] * x.stride[a];
+      at[a] = 0;
+      ++at[a - 1];
+    }
+  }
+}
+
+// Offset of a dense piece [i, i + n), or -1 when the elements are not one.
+int64_t dense_offset(const Layout& x, int64_t i, int64_t n) {
+  int last = x.rank - 1;
+  if (x.stride[last] != 1 && n > 1) return -1;
+  if (last == 0) return i * x.stride[0];
+  if (i % x.size[last] + n > x.size[last]) return -1;
+  int64_t offset = 0;
+  for_runs(x, i, n, [&](int64_t o, int64_t, int64_t, int64_t) { offset = o; });
+  return offset;
+}
+
+template <class T, class A>
+void read_as(const Layout& x, int64_t i, int64_t n, A* buffer) {
+  const T* data = reinterpret_cast<const T*>(x.data);
+  for_runs(x, i, n, [&](int64_t offset, int64_t stride, int64_t position, int64_t length) {
+    const T* from = data + offset;
+    A* to = buffer + position;
+    if (stride == 1) {
+      convert_dense(length, from, to);
+    } else if (stride == 0) {
+      A value = convert<A>(*from);
+      for (int64_t j = 0; j < length; ++j) to[j] = value;
+    } else {
+      for (int64_t j = 0; j < length; ++j) to[j] = convert<A>(from[j * stride]);
+    }
+  });
+}
+
+template <class T, class A>
+void write_as(const Layout& y, int64_t i, int64_t n, const A* values) {
+  T* data = reinterpret_cast<T*>(const_cast<std::byte*>(y.data));
+  for_runs(y, i, n, [&](int64_t offset, int64_t stride, int64_t position, int64_t length) {
+    T* to = data + offset;
+    const A* from = values + position;
+    if (stride == 1) {
+      convert_dense(length, from, to);
+    } else {
+      for (int64_t j = 0; j < length; ++j) to[j * stride] = convert<T>(from[j]);
+    }
+  });
+}
+
+}  // namespace
+
+template <class A>
+const A* read(const Layout& x, int64_t i, int64_t n, A* buffer) {
+  if (x.dtype == dtype_of<A>()) {
+    int64_t offset = dense_offset(x, i, n);
+    if (offset >= 0) return reinterpret_cast<const A*>(x.data) + offset;
+  }
+  visit_any(x.dtype, [&]<class T>() { read_as<T>(x, i, n, buffer); });
+  return buffer;
+}
+
+template <class A>
+A* place(const Layout& y, int64_t i, int64_t n, A* buffer) {
+  int64_t offset = y.dtype == dtype_of<A>() ? dense_offset(y, i, n) : -1;
+  return offset >= 0 ? reinterpret_cast<A*>(const_cast<std::byte*>(y.data)) + offset : buffer;
+}
+
+template <class A>
+void write(const Layout& y, int64_t i, int64_t n, const A* values) {
+  if (y.dtype == dtype_of<A>() && dense_offset(y, i, n) >= 0) return;
+  visit_any(y.dtype, [&]<class T>() { write_as<T>(y, i, n, values); });
+}
+
+#define BRAID_INSTANTIATE(A)                                   \
+  template const A* read(const Layout&, int64_t, int64_t, A*); \
+  template A* place(const Layout&, int64_t, int64_t, A*);      \
+  template void write(const Layout&, int64_t, int64_t, const A*);
+BRAID_INSTANTIATE(float)
+BRAID_INSTANTIATE(double)
+#undef BRAID_INSTANTIATE
+
+}  // namespace braid::cpu

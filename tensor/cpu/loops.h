@@ -1,0 +1,55 @@
+// The one loop under the pointwise kernels, the copies and the random numbers.
+//
+// Work goes block by block: kBlock consecutive elements of the result in row-major order. read() brings the elements of
+// an input into a dense run of the accumulation type (or points at them where they already are one), a plain loop over
+// dense arrays computes, write() puts the results away. So strides, repeated axes and 16-bit types cost one small copy
+// that stays in the first-level cache, and each formula is compiled once per accumulation type, always vectorised.
+// Blocks are fixed by the shape alone, so the bits do not depend on the number of threads.
+#pragma once
+#include <cstddef>
+
+#include "tensor/cpu/parallel.h"
+#include "tensor/tensor.h"
+
+namespace braid::cpu {
+
+inline constexpr int64_t kBlock = 512;
+
+// A tensor's layout with neighbouring axes merged where the strides allow it, and axes of size 1 dropped.
+struct Layout {
+  const std::byte* data = nullptr;
+  DType dtype = DType::f32;
+  int rank = 0;
+  int64_t size[Shape::max_rank], stride[Shape::max_rank];
+
+  explicit Layout(const Tensor& x);
+};
+
+// Elements [i, i + n) of x in row-major order, converted to A (float or double): dense, in `buffer` unless x already
+// holds them so. n <= kBlock.
+template <class A>
+const A* read(const Layout& x, int64_t i, int64_t n, A* buffer);
+
+// The dense run of y that holds elements [i, i + n), or `buffer` when y has none; results computed there are put away
+// by write(), which does nothing in the first case.
+template <class A>
+A* place(const Layout& y, int64_t i, int64_t n, A* buffer);
+template <class A>
+void write(const Layout& y, int64_t i, int64_t n, const A* values);
+
+// Calls body(i, n) for consecutive blocks of [0, total), in parallel. `cost`: operations per element, roughly.
+template <class Body>
+void for_blocks(int64_t total, int64_t cost, Body&& body) {
+  parallel_for((total + kBlock - 1) / kBlock, grain_for(kBlock * cost), [&](int64_t begin, int64_t end) {
+    for (int64_t b = begin; b < end; ++b) body(b * kBlock, total - b * kBlock < kBlock ? total - b * kBlock : kBlock);
+  });
+}
+
+// visit_accumulate(x.dtype(), "add", [&]<class A>() { ... });  calls the lambda with float or double.
+template <class F>
+decltype(auto) visit_accumulate(DType t, const char* op, F&& f) {
+  check(is_float(t), op, [&] { return "needs a floating-point tensor, got " + str(t); });
+  return t == DType::f64 ? f.template operator()<double>() : f.template operator()<float>();
+}
+
+}  // namespace braid::cpu

@@ -1,0 +1,221 @@
+// Pointwise kernels: the formulas of tensor/pointwise.h over dense blocks.
+#include <cstring>
+
+#include "tensor/backend.h"
+#include "tensor/cpu/loops.h"
+
+namespace braid::cpu {
+
+namespace {
+
+// visit_unary(op, [&]<UnaryOp o>() { ... });
+template <class F>
+void visit_unary(UnaryOp op, F&& f) {
+  switch (op) {
+#define BRAID_CASE(o) \
+  case UnaryOp::o:    \
+    return f.template operator()<UnaryOp::o>();
+    BRAID_CASE(affine)
+    BRAID_CASE(exp)
+    BRAID_CASE(log)
+    BRAID_CASE(sqrt)
+    BRAID_CASE(rsqrt)
+    BRAID_CASE(square)
+    BRAID_CASE(reciprocal)
+    BRAID_CASE(abs)
+    BRAID_CASE(tanh)
+    BRAID_CASE(sigmoid)
+    BRAID_CASE(silu)
+    BRAID_CASE(gelu_erf)
+    BRAID_CASE(gelu_tanh)
+    BRAID_CASE(relu)
+    BRAID_CASE(power)
+    BRAID_CASE(clamp)
+#undef BRAID_CASE
+  }
+}
+
+template <class F>
+void visit_binary(BinaryOp op, F&& f) {
+  switch (op) {
+#define BRAID_CASE(o) \
+  case BinaryOp::o:   \
+    return f.template operator()<BinaryOp::o>();
+    BRAID_CASE(add)
+    BRAID_CASE(sub)
+    BRAID_CASE(mul)
+    BRAID_CASE(div)
+    BRAID_CASE(maximum)
+    BRAID_CASE(minimum)
+    BRAID_CASE(swiglu)
+#undef BRAID_CASE
+  }
+}
+
+// The dense loops. "ivdep": output and input are the same array or do not overlap, so no iteration depends on another.
+template <UnaryOp op, class A>
+void value_loop(int64_t n, A a, A b, const A* x, A* y) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) y[i] = pointwise::value<op>(x[i], a, b);
+}
+template <UnaryOp op, class A>
+void slope_loop(int64_t n, A a, A b, const A* x, const A* dy, A* dx) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) dx[i] = dy[i] * pointwise::slope<op>(x[i], a, b);
+}
+template <BinaryOp op, class A>
+void value_loop(int64_t n, const A* x, const A* y, A* z) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) z[i] = pointwise::value<op>(x[i], y[i]);
+}
+template <BinaryOp op, class A>
+void slope_x_loop(int64_t n, const A* x, const A* y, const A* dz, A* dx) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) dx[i] = dz[i] * pointwise::slope_x<op>(x[i], y[i]);
+}
+template <BinaryOp op, class A>
+void slope_y_loop(int64_t n, const A* x, const A* y, const A* dz, A* dy) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) dy[i] = dz[i] * pointwise::slope_y<op>(x[i], y[i]);
+}
+// Both at once: everything is loaded before anything is stored, because dx or dy may be the same array as an input.
+template <BinaryOp op, class A>
+void slopes_loop(int64_t n, const A* x, const A* y, const A* dz, A* dx, A* dy) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) {
+    A u = x[i], v = y[i], g = dz[i];
+    dx[i] = g * pointwise::slope_x<op>(u, v);
+    dy[i] = g * pointwise::slope_y<op>(u, v);
+  }
+}
+
+constexpr int64_t cost_of(UnaryOp op) {
+  switch (op) {
+    case UnaryOp::affine:
+    case UnaryOp::square:
+    case UnaryOp::abs:
+    case UnaryOp::relu:
+    case UnaryOp::clamp:
+      return 1;
+    case UnaryOp::power:
+      return 64;
+    default:
+      return 8;
+  }
+}
+constexpr int64_t cost_of(BinaryOp op) { return op == BinaryOp::swiglu ? 8 : 1; }
+
+}  // namespace
+
+void unary(UnaryOp op, double a, double b, In x, Out y) {
+  visit_accumulate(x.dtype(), "unary", [&]<class A>() {
+    visit_unary(op, [&]<UnaryOp o>() {
+      Layout lx(x), ly(y);
+      for_blocks(y.numel(), cost_of(o), [&](int64_t i, int64_t n) {
+        A bx[kBlock], by[kBlock];
+        const A* px = read(lx, i, n, bx);
+        A* py = place(ly, i, n, by);
+        value_loop<o>(n, A(a), A(b), px, py);
+        write(ly, i, n, py);
+      });
+    });
+  });
+}
+
+void unary_backward(UnaryOp op, double a, double b, In x, In dy, Out dx) {
+  visit_accumulate(x.dtype(), "unary_backward", [&]<class A>() {
+    visit_unary(op, [&]<UnaryOp o>() {
+      Layout lx(x), lg(dy), ld(dx);
+      for_blocks(dx.numel(), cost_of(o), [&](int64_t i, int64_t n) {
+        A bx[kBlock], bg[kBlock], bd[kBlock];
+        const A *px = read(lx, i, n, bx), *pg = read(lg, i, n, bg);
+        A* pd = place(ld, i, n, bd);
+        slope_loop<o>(n, A(a), A(b), px, pg, pd);
+        write(ld, i, n, pd);
+      });
+    });
+  });
+}
+
+void binary(BinaryOp op, In x, In y, Out z) {
+  visit_accumulate(x.dtype(), "binary", [&]<class A>() {
+    visit_binary(op, [&]<BinaryOp o>() {
+      Layout lx(x), ly(y), lz(z);
+      for_blocks(z.numel(), cost_of(o), [&](int64_t i, int64_t n) {
+        A bx[kBlock], by[kBlock], bz[kBlock];
+        const A *px = read(lx, i, n, bx), *py = read(ly, i, n, by);
+        A* pz = place(lz, i, n, bz);
+        value_loop<o>(n, px, py, pz);
+        write(lz, i, n, pz);
+      });
+    });
+  });
+}
+
+void binary_backward(BinaryOp op, In x, In y, In dz, Out dx, Out dy) {
+  visit_accumulate(x.dtype(), "binary_backward", [&]<class A>() {
+    visit_binary(op, [&]<BinaryOp o>() {
+      Layout lx(x), ly(y), lg(dz), ldx(dx ? dx : dz), ldy(dy ? dy : dz);
+      bool want_x = bool(dx), want_y = bool(dy);
+      for_blocks(dz.numel(), cost_of(o), [&](int64_t i, int64_t n) {
+        A bx[kBlock], by[kBlock], bg[kBlock], bdx[kBlock], bdy[kBlock];
+        const A *px = read(lx, i, n, bx), *py = read(ly, i, n, by), *pg = read(lg, i, n, bg);
+        A* pdx = want_x ? place(ldx, i, n, bdx) : nullptr;
+        A* pdy = want_y ? place(ldy, i, n, bdy) : nullptr;
+        if (want_x && want_y)
+          slopes_loop<o>(n, px, py, pg, pdx, pdy);
+        else if (want_x)
+          slope_x_loop<o>(n, px, py, pg, pdx);
+        else if (want_y)
+          slope_y_loop<o>(n, px, py, pg, pdy);
+        if (want_x) write(ldx, i, n, pdx);
+        if (want_y) write(ldy, i, n, pdy);
+      });
+    });
+  });
+}
+
+void masked_fill(In x, In mask, double value, Out y) {
+  visit_accumulate(x.dtype(), "masked_fill", [&]<class A>() {
+    Layout lx(x), lm(mask), ly(y);
+    for_blocks(y.numel(), 1, [&](int64_t i, int64_t n) {
+      A bx[kBlock], bm[kBlock], by[kBlock];
+      const A *px = read(lx, i, n, bx), *pm = read(lm, i, n, bm);
+      A* py = place(ly, i, n, by);
+#pragma GCC ivdep
+      for (int64_t j = 0; j < n; ++j) py[j] = pm[j] != A(0) ? A(value) : px[j];
+      write(ly, i, n, py);
+    });
+  });
+}
+
+// Row by row: fill before the first visible key, copy the visible ones, fill after the last.
+void hide_invisible(In x, const Visibility& v, double value, Out y) {
+  visit_accumulate(x.dtype(), "hide_invisible", [&]<class A>() {
+    int64_t queries = x.dim(-2), keys = x.dim(-1);
+    if (x.numel() == 0) return;
+    Layout lx(x), ly(y);
+    parallel_for(x.numel() / keys, grain_for(keys), [&](int64_t begin, int64_t end) {
+      A bx[kBlock], by[kBlock];
+      for (int64_t row = begin; row < end; ++row) {
+        int64_t visible_end = v.end(row % queries, keys), first = v.first(row % queries);
+        if (first > visible_end) first = visible_end;
+        for (int64_t s = 0; s < keys; s += kBlock) {
+          int64_t i = row * keys + s, n = keys - s < kBlock ? keys - s : kBlock;
+          A* py = place(ly, i, n, by);
+          int64_t from = first - s < 0 ? 0 : first - s < n ? first - s : n;
+          int64_t to = visible_end - s < from ? from : visible_end - s < n ? visible_end - s : n;
+          if (from < to) {
+            const A* px = read(lx, i, n, bx);
+            if (px != py) std::memcpy(py + from, px + from, static_cast<size_t>(to - from) * sizeof(A));
+          }
+          for (int64_t j = 0; j < from; ++j) py[j] = A(value);
+          for (int64_t j = to; j < n; ++j) py[j] = A(value);
+          write(ly, i, n, py);
+        }
+      }
+    });
+  });
+}
+
+}  // namespace braid::cpu
