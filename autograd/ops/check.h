@@ -1,0 +1,19 @@
+// Checks that many ops share. For autograd/ops/*.cpp only.
+#pragma once
+#include "tensor/tensor.h"
+
+namespace braid {
+
+// Two inputs of one op must have one type and one device: nothing is promoted or moved silently.
+inline void check_same(const char* op, const Tensor& x, const Tensor& y) {
+  check(x.dtype() == y.dtype(), op,
+        [&] { return "the inputs are " + str(x.dtype()) + " and " + str(y.dtype()) + "; cast one of them"; });
+  check(x.device() == y.device(), op,
+        [&] { return "the inputs are on " + str(x.device()) + " and " + str(y.device()) + "; move one of them"; });
+}
+
+// Ids must lie in [0, limit). `negative_allowed`: negative ids mean "not counted". Throws Error(input) naming the first bad
+// id, its position and the range. Waits for the device.
+void check_ids(const char* op, const char* what, const Tensor& ids, int64_t limit, bool negative_allowed = false);
+
+}  // namespace braid

@@ -1,0 +1,63 @@
+#include "autograd/ops.h"
+#include "autograd/ops/check.h"
+
+namespace braid {
+
+namespace {
+
+Shape batch_of(const Tensor& x) {
+  Shape batch;
+  for (int a = 0; a < x.rank() - 2; ++a) batch.push_back(x.dim(a));
+  return batch;
+}
+
+Shape with_matrix(Shape batch, int64_t rows, int64_t columns) {
+  batch.push_back(rows);
+  batch.push_back(columns);
+  return batch;
+}
+
+// y = x z where both come with any batch axes that broadcast.
+Tensor product(const Tensor& x, const Tensor& z) {
+  Shape batch = broadcast(batch_of(x), batch_of(z), "matmul");
+  Tensor y = empty(with_matrix(batch, x.dim(-2), z.dim(-1)), x.dtype(), x.device());
+  backend(x.device())
+      .matmul(x.expanded(with_matrix(batch, x.dim(-2), x.dim(-1))), z.expanded(with_matrix(batch, z.dim(-2), z.dim(-1))),
+              false, y);
+  return y;
+}
+
+}  // namespace
+
+// y = x z, (..., M, K) (..., K, N) -> (..., M, N).
+// dx = dy z^T and dz = x^T dy, summed over the batch axes along which x or z was repeated.
+Tensor matmul(const Tensor& x, const Tensor& z) {
+  check_same("matmul", x, z);
+  check(x.rank() >= 2 && z.rank() >= 2, "matmul",
+        [&] { return "needs two matrices (batch axes may come first), got " + str(x.shape()) + " x " + str(z.shape()); });
+  check(x.dim(-1) == z.dim(-2), "matmul",
+        [&] { return "inner sizes differ: " + str(x.shape()) + " x " + str(z.shape()); });
+  Tensor y = product(x, z);
+  Tensor kept_x = requires_grad(z) ? x : Tensor(), kept_z = requires_grad(x) ? z : Tensor();
+  Shape shape_x = x.shape(), shape_z = z.shape();
+  return record("matmul", y, {x, z}, [kept_x, kept_z, shape_x, shape_z](const Tensor& dy) -> Grads {
+    Tensor dx, dz;
+    if (kept_z) dx = sum_to(product(dy, kept_z.transposed()), shape_x);
+    if (kept_x) {
+      int64_t k = shape_z[-2], n = shape_z[-1];
+      if (numel(shape_z) == k * n && dy.rank() > 2) {
+        // One z for the whole batch: the sum over the batch is the inner sum of a single product.
+        Tensor rows_x = kept_x.expanded(with_matrix(batch_of(dy), shape_x[-2], k)).contiguous();
+        Tensor rows_dy = dy.contiguous();
+        int64_t rows = dy.numel() / (n > 0 ? n : 1);
+        if (n == 0 || k == 0) return {dx, zeros(shape_z, dy.dtype(), dy.device())};
+        dz = product(rows_x.reshaped({rows, k}).transposed(), rows_dy.reshaped({rows, n})).reshaped(shape_z);
+      } else {
+        dz = sum_to(product(kept_x.transposed(), dy), shape_z);
+      }
+    }
+    return {dx, dz};
+  });
+}
+
+}  // namespace braid

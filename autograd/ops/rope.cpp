@@ -1,0 +1,32 @@
+#include "autograd/ops.h"
+
+namespace braid {
+
+// y = R(a) x: pairs (e, e + rotary/2) turn by the angle whose cosine and sine the tables hold.   dx = R(-a) dy
+Tensor rope(const Tensor& x, const Tensor& cosine, const Tensor& sine) {
+  check(x.rank() == 4, "rope", [&] { return "needs (B, T, N, d), got " + str(x.shape()); });
+  DType table = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
+  check(cosine.dtype() == table && sine.dtype() == table, "rope", [&] {
+    return "for inputs of " + str(x.dtype()) + " the tables must be " + str(table) + ", got " + str(cosine.dtype()) +
+           " and " + str(sine.dtype());
+  });
+  check(cosine.device() == x.device() && sine.device() == x.device(), "rope",
+        [&] { return "the input is on " + str(x.device()) + ", the tables on " + str(cosine.device()) + " and " + str(sine.device()); });
+  check(cosine.shape() == sine.shape() && cosine.rank() == 3 && (cosine.dim(0) == 1 || cosine.dim(0) == x.dim(0)) &&
+            cosine.dim(1) == x.dim(1) && 2 * cosine.dim(2) <= x.dim(3),
+        "rope", [&] {
+          return "tables " + str(cosine.shape()) + " and " + str(sine.shape()) + " do not fit " + str(x.shape()) +
+                 ": need (1 or B, T, rotary/2) with rotary <= d";
+        });
+  no_gradient("rope", cosine);
+  no_gradient("rope", sine);
+  Tensor in = x.contiguous(), c = cosine.contiguous(), s = sine.contiguous(), y = empty_like(in);
+  backend(x.device()).rope(in, c, s, false, y);
+  return record("rope", y, {x}, [c, s](const Tensor& dy) -> Grads {
+    Tensor dx = empty_like(dy);
+    backend(dy.device()).rope(dy.contiguous(), c, s, true, dx);
+    return {dx};
+  });
+}
+
+}  // namespace braid

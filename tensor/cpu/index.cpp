@@ -1,0 +1,112 @@
+// Reading and writing by ids. Ids are in range (the op checked them).
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "tensor/backend.h"
+#include "tensor/cpu/parallel.h"
+
+namespace braid::cpu {
+
+// y[i] = table[ids[i]], rows of any element type
+void index_select(In table, In ids, Out y) {
+  int64_t count = ids.numel(), bytes = count == 0 ? 0 : y.numel() / count * size_of(y.dtype());
+  if (bytes == 0) return;
+  const char* from = static_cast<const char*>(table.raw());
+  char* to = static_cast<char*>(y.mutable_raw());
+  visit_index(ids.dtype(), "index_select", [&]<class I>() {
+    const I* id = ids.data<I>();
+    parallel_for(count, grain_for(bytes / 4), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        std::memcpy(to + i * bytes, from + static_cast<int64_t>(id[i]) * bytes, static_cast<size_t>(bytes));
+      }
+    });
+  });
+}
+
+// dtable[v] += sum over the i with ids[i] = v, in order, of dy[i]. The positions are sorted by id first; then each piece of
+// a row of the table has one writer, and 16-bit types are rounded once.
+void index_add(In dy, In ids, Out dtable) {
+  int64_t count = ids.numel(), rows = dtable.dim(0);
+  if (count == 0 || dtable.numel() == 0) return;
+  int64_t width = dtable.numel() / rows;
+  std::vector<int64_t> first(static_cast<size_t>(rows + 1), 0), order(static_cast<size_t>(count));
+  visit_index(ids.dtype(), "index_add", [&]<class I>() {
+    const I* id = ids.data<I>();
+    for (int64_t i = 0; i < count; ++i) ++first[static_cast<size_t>(id[i]) + 1];
+    for (int64_t v = 0; v < rows; ++v) first[static_cast<size_t>(v + 1)] += first[static_cast<size_t>(v)];
+    std::vector<int64_t> next(first.begin(), first.end() - 1);
+    for (int64_t i = 0; i < count; ++i) order[static_cast<size_t>(next[static_cast<size_t>(id[i])]++)] = i;
+  });
+  constexpr int64_t kPiece = 256;
+  int64_t pieces = (width + kPiece - 1) / kPiece;
+  visit_float(dy.dtype(), "index_add", [&]<class T>() {
+    using A = Accumulate<T>;
+    const T* from = dy.data<T>();
+    T* to = dtable.mutable_data<T>();
+    parallel_for(rows * pieces, grain_for(count * width / (rows * pieces) + 4), [&](int64_t begin, int64_t end) {
+      for (int64_t unit = begin; unit < end; ++unit) {
+        int64_t v = unit / pieces, column = unit % pieces * kPiece, n = std::min(kPiece, width - column);
+        int64_t i = first[static_cast<size_t>(v)], last = first[static_cast<size_t>(v + 1)];
+        if (i == last) continue;
+        A sum[kPiece];
+        T* target = to + v * width + column;
+        for (int64_t j = 0; j < n; ++j) sum[j] = A(target[j]);
+        for (; i < last; ++i) {
+          const T* source = from + order[static_cast<size_t>(i)] * width + column;
+          for (int64_t j = 0; j < n; ++j) sum[j] += A(source[j]);
+        }
+        for (int64_t j = 0; j < n; ++j) target[j] = T(sum[j]);
+      }
+    });
+  });
+}
+
+// y[r] = x[r, ids[r]]
+void gather_last(In x, In ids, Out y) {
+  int64_t n = x.dim(-1);
+  visit_any(x.dtype(), [&]<class T>() {
+    visit_index(ids.dtype(), "gather_last", [&]<class I>() {
+      const T* in = x.data<T>();
+      const I* id = ids.data<I>();
+      T* out = y.mutable_data<T>();
+      parallel_for(ids.numel(), grain_for(8), [&](int64_t begin, int64_t end) {
+        for (int64_t r = begin; r < end; ++r) out[r] = in[r * n + static_cast<int64_t>(id[r])];
+      });
+    });
+  });
+}
+
+// dx[r, j] = dy[r] where j = ids[r], else 0
+void scatter_last(In dy, In ids, Out dx) {
+  int64_t n = dx.dim(-1);
+  visit_any(dy.dtype(), [&]<class T>() {
+    visit_index(ids.dtype(), "scatter_last", [&]<class I>() {
+      const T* in = dy.data<T>();
+      const I* id = ids.data<I>();
+      T* out = dx.mutable_data<T>();
+      parallel_for(ids.numel(), grain_for(n), [&](int64_t begin, int64_t end) {
+        for (int64_t r = begin; r < end; ++r) {
+          std::fill_n(out + r * n, n, T(0));
+          out[r * n + static_cast<int64_t>(id[r])] = in[r];
+        }
+      });
+    });
+  });
+}
+
+// The smallest and the largest id; (0, -1) when there is none.
+void index_range(In ids, Out low_high) {
+  int64_t* out = low_high.mutable_data<int64_t>();
+  out[0] = 0;
+  out[1] = -1;
+  if (ids.numel() == 0) return;
+  visit_index(ids.dtype(), "index_range", [&]<class I>() {
+    const I* id = ids.data<I>();
+    auto [low, high] = std::minmax_element(id, id + ids.numel());
+    out[0] = static_cast<int64_t>(*low);
+    out[1] = static_cast<int64_t>(*high);
+  });
+}
+
+}  // namespace braid::cpu

@@ -1,0 +1,184 @@
+// Batched matrix products on top of gemm.h: finds a layout that GEMM can read, merges batch axes that are really one big
+// matrix, and converts 16-bit types by panels: multiplied and summed in f32, rounded once.
+#include <algorithm>
+#include <array>
+#include <memory>
+
+#include "tensor/backend.h"
+#include "tensor/cpu/gemm.h"
+#include "tensor/cpu/parallel.h"
+
+namespace braid::cpu {
+
+namespace {
+
+struct Axis {
+  int64_t size, x, z;  // strides of x and z; y is contiguous, so product i of the batch starts at i * m * n
+};
+
+// count products y (m, n) = x (m, k) z (k, n). xr, xc, zr, zc: strides along rows and columns.
+struct Problem {
+  int64_t m, n, k, xr, xc, zr, zc;
+  std::array<Axis, Shape::max_rank> axes{};
+  int rank = 0;
+
+  int64_t count() const {
+    int64_t c = 1;
+    for (int a = 0; a < rank; ++a) c *= axes[static_cast<size_t>(a)].size;
+    return c;
+  }
+  // Where the operands of product i start.
+  std::pair<int64_t, int64_t> at(int64_t i) const {
+    int64_t x = 0, z = 0;
+    for (int a = rank - 1; a >= 0; --a) {
+      const Axis& axis = axes[static_cast<size_t>(a)];
+      x += i % axis.size * axis.x;
+      z += i % axis.size * axis.z;
+      i /= axis.size;
+    }
+    return {x, z};
+  }
+};
+
+struct Layout {
+  bool readable = false, transposed = false;
+  int64_t ld = 0;
+};
+
+// How GEMM can read a matrix with these strides: row by row, column by column, or not at all.
+Layout layout(int64_t rows, int64_t columns, int64_t row_stride, int64_t column_stride) {
+  if ((columns == 1 || column_stride == 1) && (rows == 1 || row_stride >= columns)) {
+    return {true, false, rows == 1 ? columns : row_stride};
+  }
+  if ((rows == 1 || row_stride == 1) && (columns == 1 || column_stride >= rows)) {
+    return {true, true, columns == 1 ? rows : column_stride};
+  }
+  return {};
+}
+
+// x itself when GEMM can read it, otherwise a contiguous copy in which repeated batch axes stay repeated.
+Tensor readable(In x) {
+  if (layout(x.dim(-2), x.dim(-1), x.strides()[-2], x.strides()[-1]).readable) return x.alias();
+  Shape once = x.shape();
+  for (int a = 0; a < x.rank() - 2; ++a) {
+    if (x.strides()[a] == 0) once[a] = 1;
+  }
+  return x.view(once, x.strides(), 0).clone().expanded(x.shape());
+}
+
+Problem plan(In x, In z) {
+  Problem p{x.dim(-2),      z.dim(-1),      x.dim(-1),      x.strides()[-2],
+            x.strides()[-1], z.strides()[-2], z.strides()[-1]};
+  for (int a = 0; a < x.rank() - 2; ++a) {
+    if (x.dim(a) == 1) continue;
+    Axis axis{x.dim(a), x.strides()[a], z.strides()[a]};
+    if (p.rank > 0) {
+      Axis& outer = p.axes[static_cast<size_t>(p.rank - 1)];
+      if (outer.x == axis.size * axis.x && outer.z == axis.size * axis.z) {
+        outer = {outer.size * axis.size, axis.x, axis.z};
+        continue;
+      }
+    }
+    p.axes[static_cast<size_t>(p.rank++)] = axis;
+  }
+  // (B, T, K) x (K, N) is (B*T, K) x (K, N): an innermost batch axis along which z repeats and x's rows run on.
+  while (p.rank > 0) {
+    const Axis& inner = p.axes[static_cast<size_t>(p.rank - 1)];
+    int64_t row_stride = p.m == 1 ? inner.x : p.xr;
+    if (inner.z != 0 || (p.m != 1 && inner.x != p.m * p.xr)) break;
+    if (!layout(p.m * inner.size, p.k, row_stride, p.xc).readable) break;
+    p.m *= inner.size;
+    p.xr = row_stride;
+    --p.rank;
+  }
+  return p;
+}
+
+template <class T>
+void multiply(const Problem& p, const T* x, const T* z, bool accumulate, T* y) {
+  Layout lx = layout(p.m, p.k, p.xr, p.xc), lz = layout(p.k, p.n, p.zr, p.zc);
+  T beta = accumulate ? T(1) : T(0);
+  if (p.count() == 1) {
+    gemm<T>(lx.transposed, lz.transposed, p.m, p.n, p.k, T(1), x, lx.ld, z, lz.ld, beta, y, p.n);
+    return;
+  }
+  auto operands = [&](int64_t i) {
+    auto [ox, oz] = p.at(i);
+    return GemmOperands<T>{x + ox, z + oz, y + i * p.m * p.n};
+  };
+  gemm_batched<T>(p.count(), operands, lx.transposed, lz.transposed, p.m, p.n, p.k, T(1), lx.ld, lz.ld, beta, p.n);
+}
+
+// 16-bit types. A panel is at most kPanel elements where the inner size allows; small products go in groups.
+constexpr int64_t kPanel = int64_t{1} << 22;
+
+template <class T>
+void multiply_16_bit(const Problem& p, const T* x, const T* z, bool accumulate, T* y) {
+  Layout lx = layout(p.m, p.k, p.xr, p.xc), lz = layout(p.k, p.n, p.zr, p.zc);
+  int64_t fit = std::max<int64_t>(64, kPanel / p.k), count = p.count();
+  int64_t mb = std::min({p.m, fit, int64_t{2048}}), nb = std::min({p.n, fit, int64_t{4096}});
+  int64_t group = 1;
+  if (mb == p.m && nb == p.n) group = std::clamp<int64_t>(kPanel / std::max({mb * p.k, nb * p.k, mb * nb}), 1, count);
+  auto a = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(group * mb * p.k));
+  auto b = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(group * nb * p.k));
+  auto c = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(group * mb * nb));
+
+  // Copies `rows` stored rows of `length` per product, converting, between from(product, row) and to(product, row).
+  auto convert = [](int64_t products, int64_t rows, int64_t length, auto from, auto to) {
+    parallel_for(products * rows, grain_for(2 * length), [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r) {
+        auto source = from(r / rows, r % rows);
+        auto target = to(r / rows, r % rows);
+        using Target = std::remove_reference_t<decltype(*target)>;
+        for (int64_t j = 0; j < length; ++j) target[j] = Target(static_cast<float>(source[j]));
+      }
+    });
+  };
+  for (int64_t first = 0; first < count; first += group) {
+    int64_t g = std::min(group, count - first);
+    for (int64_t j = 0; j < p.n; j += nb) {
+      int64_t w = std::min(nb, p.n - j), z_rows = lz.transposed ? w : p.k, z_length = lz.transposed ? p.k : w;
+      convert(
+          g, z_rows, z_length,
+          [&](int64_t q, int64_t r) { return z + p.at(first + q).second + j * p.zc + r * lz.ld; },
+          [&](int64_t q, int64_t r) { return b.get() + (q * z_rows + r) * z_length; });
+      for (int64_t i = 0; i < p.m; i += mb) {
+        int64_t h = std::min(mb, p.m - i), x_rows = lx.transposed ? p.k : h, x_length = lx.transposed ? h : p.k;
+        convert(
+            g, x_rows, x_length,
+            [&](int64_t q, int64_t r) { return x + p.at(first + q).first + i * p.xr + r * lx.ld; },
+            [&](int64_t q, int64_t r) { return a.get() + (q * x_rows + r) * x_length; });
+        auto result = [&](int64_t q, int64_t r) { return y + ((first + q) * p.m + i + r) * p.n + j; };
+        auto panel = [&](int64_t q, int64_t r) { return c.get() + (q * h + r) * w; };
+        if (accumulate) convert(g, h, w, result, panel);
+        auto operands = [&](int64_t q) {
+          return GemmOperands<float>{a.get() + q * h * p.k, b.get() + q * w * p.k, c.get() + q * h * w};
+        };
+        gemm_batched<float>(g, operands, lx.transposed, lz.transposed, h, w, p.k, 1.0f, x_length, z_length,
+                            accumulate ? 1.0f : 0.0f, w);
+        convert(g, h, w, panel, result);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void matmul(In x, In z, bool accumulate, Out y) {
+  if (y.numel() == 0) return;
+  if (x.dim(-1) == 0) {  // an empty sum
+    if (!accumulate) cpu_backend().fill(0, y);
+    return;
+  }
+  Tensor a = readable(x), b = readable(z);
+  Problem p = plan(a, b);
+  visit_float(x.dtype(), "matmul", [&]<class T>() {
+    if constexpr (sizeof(T) == 2) {
+      multiply_16_bit<T>(p, a.data<T>(), b.data<T>(), accumulate, y.mutable_data<T>());
+    } else {
+      multiply<T>(p, a.data<T>(), b.data<T>(), accumulate, y.mutable_data<T>());
+    }
+  });
+}
+
+}  // namespace braid::cpu

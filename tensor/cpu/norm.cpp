@@ -1,0 +1,194 @@
+// RMSNorm and LayerNorm over the last axis (D), and their derivatives.
+//
+// RMSNorm:    y = xh w,      xh = x rstd,           rstd = 1 / sqrt(mean(x^2) + eps)
+//             dx = rstd (g - xh mean(g xh)),             g = dy w;   dw = sum over rows of dy xh
+// LayerNorm:  y = xh w + b,  xh = (x - mean) rstd,  rstd = 1 / sqrt(mean((x - mean)^2) + eps)
+//             dx = rstd (g - mean(g) - xh mean(g xh)),   g = dy w;   dw as above,   db = sum over rows of dy
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "tensor/backend.h"
+#include "tensor/cpu/math.h"
+#include "tensor/cpu/parallel.h"
+
+namespace braid::cpu {
+
+namespace {
+
+int64_t row_count(In x) { return x.dim(-1) == 0 ? 0 : x.numel() / x.dim(-1); }
+
+// The element type's data, or null for an empty handle.
+template <class T>
+const T* optional(In x) {
+  return x ? x.data<T>() : nullptr;
+}
+
+// Sums over all rows that do not depend on the schedule: rows are cut into blocks by their number alone, each block adds
+// its rows in order into a partial sum of `width` values, the partial sums are added as a fixed tree.
+template <class A>
+class RowSums {
+ public:
+  RowSums(int64_t rows, int64_t width)
+      : rows_(rows),
+        width_(width),
+        block_(std::max<int64_t>(64, (rows + 511) / 512)),
+        blocks_((rows + block_ - 1) / block_),
+        partial_(static_cast<size_t>(blocks_ * width)) {}
+
+  // body(first row, end row, partial sums) once per block. cost: of one row, as for grain_for().
+  template <class Body>
+  void run(int64_t cost, Body&& body) {
+    parallel_for(blocks_, grain_for(block_ * cost), [&](int64_t begin, int64_t end) {
+      for (int64_t b = begin; b < end; ++b) {
+        body(b * block_, std::min(rows_, (b + 1) * block_), partial_.data() + b * width_);
+      }
+    });
+    parallel_for(width_, std::max<int64_t>(64, grain_for(blocks_)), [&](int64_t begin, int64_t end) {
+      for (int64_t step = 1; step < blocks_; step *= 2) {
+        for (int64_t b = 0; b + step < blocks_; b += 2 * step) {
+          A *to = partial_.data() + b * width_, *from = to + step * width_;
+          for (int64_t i = begin; i < end; ++i) to[i] += from[i];
+        }
+      }
+    });
+  }
+
+  template <class T>
+  void store(int64_t from, Out y) const {
+    T* out = y.mutable_data<T>();
+    for (int64_t i = 0; i < y.numel(); ++i) out[i] = T(blocks_ > 0 ? partial_[static_cast<size_t>(from + i)] : A(0));
+  }
+
+ private:
+  int64_t rows_, width_, block_, blocks_;
+  std::vector<A> partial_;
+};
+
+}  // namespace
+
+void rms_norm(In x, In weight, double eps, Out y, Out rstd) {
+  visit_float(x.dtype(), "rms_norm", [&]<class T>() {
+    using A = Accumulate<T>;
+    const T *in = x.data<T>(), *w = optional<T>(weight);
+    T* out = y.mutable_data<T>();
+    A* scale = rstd.mutable_data<A>();
+    int64_t n = x.dim(-1);
+    parallel_for(row_count(x), grain_for(n * 3), [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r) {
+        const T* xr = in + r * n;
+        T* yr = out + r * n;
+        A squares = lane_sum<A>(n, [&](int64_t i) { return A(xr[i]) * A(xr[i]); });
+        A s = A(1) / std::sqrt(squares / A(n) + A(eps));
+        scale[r] = s;
+        if (w) {
+          for (int64_t i = 0; i < n; ++i) yr[i] = T(A(xr[i]) * s * A(w[i]));
+        } else {
+          for (int64_t i = 0; i < n; ++i) yr[i] = T(A(xr[i]) * s);
+        }
+      }
+    });
+  });
+}
+
+void rms_norm_backward(In x, In weight, In rstd, In dy, Out dx, Out dweight) {
+  visit_float(x.dtype(), "rms_norm_backward", [&]<class T>() {
+    using A = Accumulate<T>;
+    const T *in = x.data<T>(), *gy = dy.data<T>(), *w = optional<T>(weight);
+    T* out = dx.mutable_data<T>();
+    const A* scale = rstd.data<A>();
+    int64_t n = x.dim(-1);
+    RowSums<A> sums(row_count(x), dweight ? n : 0);
+    sums.run(n * 6, [&](int64_t begin, int64_t end, A* dw) {
+      for (int64_t r = begin; r < end; ++r) {
+        const T *xr = in + r * n, *gr = gy + r * n;
+        T* dr = out + r * n;
+        A s = scale[r];
+        auto gradient = [&](auto g) {
+          A dot = lane_sum<A>(n, [&](int64_t i) { return g(i) * A(xr[i]); });
+          A slope = dot * s * s * s / A(n);  // xh mean(g xh) rstd = x slope
+          for (int64_t i = 0; i < n; ++i) dr[i] = T(s * g(i) - slope * A(xr[i]));
+        };
+        if (w) {
+          gradient([&](int64_t i) { return A(gr[i]) * A(w[i]); });
+        } else {
+          gradient([&](int64_t i) { return A(gr[i]); });
+        }
+        if (dweight) {
+          for (int64_t i = 0; i < n; ++i) dw[i] += A(gr[i]) * A(xr[i]) * s;
+        }
+      }
+    });
+    if (dweight) sums.template store<T>(0, dweight);
+  });
+}
+
+void layer_norm(In x, In weight, In bias, double eps, Out y, Out mean, Out rstd) {
+  visit_float(x.dtype(), "layer_norm", [&]<class T>() {
+    using A = Accumulate<T>;
+    const T *in = x.data<T>(), *w = optional<T>(weight), *b = optional<T>(bias);
+    T* out = y.mutable_data<T>();
+    A *centre = mean.mutable_data<A>(), *scale = rstd.mutable_data<A>();
+    int64_t n = x.dim(-1);
+    parallel_for(row_count(x), grain_for(n * 5), [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r) {
+        const T* xr = in + r * n;
+        T* yr = out + r * n;
+        A m = lane_sum<A>(n, [&](int64_t i) { return A(xr[i]); }) / A(n);
+        A squares = lane_sum<A>(n, [&](int64_t i) { return (A(xr[i]) - m) * (A(xr[i]) - m); });
+        A s = A(1) / std::sqrt(squares / A(n) + A(eps));
+        centre[r] = m;
+        scale[r] = s;
+        if (w && b) {
+          for (int64_t i = 0; i < n; ++i) yr[i] = T((A(xr[i]) - m) * s * A(w[i]) + A(b[i]));
+        } else if (w) {
+          for (int64_t i = 0; i < n; ++i) yr[i] = T((A(xr[i]) - m) * s * A(w[i]));
+        } else if (b) {
+          for (int64_t i = 0; i < n; ++i) yr[i] = T((A(xr[i]) - m) * s + A(b[i]));
+        } else {
+          for (int64_t i = 0; i < n; ++i) yr[i] = T((A(xr[i]) - m) * s);
+        }
+      }
+    });
+  });
+}
+
+void layer_norm_backward(In x, In weight, In mean, In rstd, In dy, Out dx, Out dweight, Out dbias) {
+  visit_float(x.dtype(), "layer_norm_backward", [&]<class T>() {
+    using A = Accumulate<T>;
+    const T *in = x.data<T>(), *gy = dy.data<T>(), *w = optional<T>(weight);
+    T* out = dx.mutable_data<T>();
+    const A *centre = mean.data<A>(), *scale = rstd.data<A>();
+    int64_t n = x.dim(-1), sum_width = dweight || dbias ? 2 * n : 0;  // dw, then db
+    RowSums<A> sums(row_count(x), sum_width);
+    sums.run(n * 6, [&](int64_t begin, int64_t end, A* dw) {
+      for (int64_t r = begin; r < end; ++r) {
+        const T *xr = in + r * n, *gr = gy + r * n;
+        T* dr = out + r * n;
+        A m = centre[r], s = scale[r];
+        auto gradient = [&](auto g) {
+          A total = lane_sum<A>(n, [&](int64_t i) { return g(i); });
+          A dot = lane_sum<A>(n, [&](int64_t i) { return g(i) * (A(xr[i]) - m); });
+          A slope = dot * s * s * s / A(n), shift = total * s / A(n);
+          for (int64_t i = 0; i < n; ++i) dr[i] = T(s * g(i) - shift - slope * (A(xr[i]) - m));
+        };
+        if (w) {
+          gradient([&](int64_t i) { return A(gr[i]) * A(w[i]); });
+        } else {
+          gradient([&](int64_t i) { return A(gr[i]); });
+        }
+        if (sum_width > 0) {
+          A* db = dw + n;
+          for (int64_t i = 0; i < n; ++i) {
+            dw[i] += A(gr[i]) * (A(xr[i]) - m) * s;
+            db[i] += A(gr[i]);
+          }
+        }
+      }
+    });
+    if (dweight) sums.template store<T>(0, dweight);
+    if (dbias) sums.template store<T>(n, dbias);
+  });
+}
+
+}  // namespace braid::cpu
