@@ -1,0 +1,231 @@
+// Which kernel multiplies fastest, shape by shape: every candidate on the same tiles and threads, interleaved, medians.
+//   bench_gemm [THREADS [SECONDS_PER_SHAPE [FILTER]]]
+// Prints one row per shape in GFLOP/s: the candidates, "chosen" (what gemm() does) and which kernel that is. OpenBLAS is
+// measured as a candidate when libopenblas.so.0 can be loaded; Braid does not use it.
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "tensor/cpu/gemm.h"
+
+using namespace braid;
+using namespace braid::cpu;
+
+namespace {
+
+struct Shape {
+  const char* group;
+  int64_t count;  // products in the batch
+  bool ta, tb;
+  int64_t m, n, k;
+};
+
+const Shape kShapes[] = {
+    {"square", 1, false, false, 64, 64, 64},
+    {"square", 1, false, false, 128, 128, 128},
+    {"square", 1, false, false, 256, 256, 256},
+    {"square", 1, false, false, 512, 512, 512},
+    {"square", 1, false, false, 1024, 1024, 1024},
+    {"square", 1, false, false, 2048, 2048, 2048},
+    // y = x W^T, W [out,in]
+    {"linear", 1, false, true, 4096, 256, 256},
+    {"linear", 1, false, true, 4096, 768, 256},
+    {"linear", 1, false, true, 4096, 256, 768},
+    {"linear", 1, false, true, 4096, 258, 256},
+    {"linear", 1, false, true, 4096, 32, 256},
+    // dx = dy W
+    {"linear dx", 1, false, false, 4096, 256, 256},
+    {"linear dx", 1, false, false, 4096, 256, 768},
+    {"linear dx", 1, false, false, 4096, 768, 256},
+    {"linear dx", 1, false, false, 4096, 256, 258},
+    {"linear dx", 1, false, false, 4096, 256, 32},
+    // dW = dy^T x
+    {"linear dW", 1, true, false, 256, 256, 4096},
+    {"linear dW", 1, true, false, 768, 256, 4096},
+    {"linear dW", 1, true, false, 256, 768, 4096},
+    {"linear dW", 1, true, false, 258, 256, 4096},
+    {"linear dW", 1, true, false, 256, 32, 4096},
+    // scores q k^T, output P v, and their derivatives
+    {"attention", 64, false, true, 512, 512, 32},
+    {"attention", 64, false, false, 512, 32, 512},
+    {"attention", 64, true, false, 512, 32, 512},
+    {"attention", 64, false, true, 128, 384, 32},
+    {"attention", 64, false, false, 128, 32, 384},
+    {"attention", 64, true, false, 384, 32, 128},
+    {"attention", 64, false, true, 128, 384, 64},
+    {"attention", 64, false, false, 128, 64, 384},
+    // head mixing per position, and its derivatives
+    {"compose", 4096, false, false, 4, 512, 8},
+    {"compose", 4096, false, false, 8, 512, 4},
+    {"compose", 4096, false, false, 8, 512, 8},
+    {"compose", 4096, true, false, 4, 512, 8},
+    {"compose", 4096, true, false, 8, 512, 4},
+    {"compose", 4096, false, false, 8, 4, 512},
+    {"compose", 4096, false, true, 8, 4, 512},
+    {"compose", 4096, false, true, 8, 8, 512},
+    {"compose", 1024, false, false, 4, 2048, 16},
+    {"compose", 1024, false, false, 16, 2048, 4},
+    {"compose", 1024, false, true, 16, 4, 2048},
+    {"compose", 1024, false, false, 32, 512, 32},
+    {"compose", 1024, false, true, 32, 32, 512},
+    {"compose", 4096, false, false, 512, 4, 8},
+    {"compose", 4096, false, true, 512, 8, 4},
+    {"generator", 4, false, false, 4096, 32, 32},
+    {"generator", 4, true, false, 32, 32, 4096},
+    // decode: few rows against weights [out,in]
+    {"decode", 1, false, true, 1, 256, 256},
+    {"decode", 1, false, true, 1, 768, 256},
+    {"decode", 1, false, true, 1, 4096, 1024},
+    {"decode", 1, false, true, 4, 1024, 1024},
+    {"decode", 1, false, true, 8, 1024, 1024},
+    {"decode", 1, false, true, 16, 1024, 1024},
+    {"decode", 1, false, true, 32, 1024, 1024},
+    {"decode", 1, false, false, 1, 1024, 1024},
+    {"decode", 1, false, false, 8, 1024, 1024},
+    {"decode", 1, false, false, 16, 1024, 1024},
+    {"decode", 1, false, false, 1024, 1, 1024},
+    {"decode", 1, true, false, 1024, 1, 1024},
+    {"decode", 64, false, true, 1, 512, 64},
+    {"decode", 64, false, false, 1, 64, 512},
+    // small squares
+    {"small", 1024, false, false, 8, 8, 8},
+    {"small", 1024, false, true, 16, 16, 16},
+    {"small", 1024, false, false, 16, 16, 16},
+    {"small", 256, false, false, 32, 32, 32},
+    {"small", 256, false, true, 32, 32, 32},
+    {"small", 256, true, false, 32, 32, 32},
+    {"small", 64, false, false, 64, 64, 64},
+    {"small", 64, false, true, 64, 64, 64},
+    {"small", 64, false, false, 96, 96, 96},
+    {"small", 64, false, true, 128, 128, 128},
+};
+
+// Row-major cblas_?gemm, found at run time.
+template <class T>
+using Cblas = void (*)(int, int, int, int, int, int, T, const T*, int, const T*, int, T, T*, int);
+template <class T>
+Cblas<T> cblas = nullptr;
+template <class T>
+void gemm_openblas(const Gemm<T>& g) {
+  cblas<T>(101, g.ta ? 112 : 111, g.tb ? 112 : 111, int(g.m), int(g.n), int(g.k), g.alpha, g.a, int(g.lda), g.b,
+           int(g.ldb), g.beta, g.c, int(g.ldc));
+}
+
+template <class T>
+std::vector<GemmKernel<T>> candidates(void* openblas) {
+  const auto known = gemm_kernels<T>();
+  std::vector<GemmKernel<T>> all(known.begin(), known.end());
+  if (openblas != nullptr) {
+    cblas<T> = reinterpret_cast<Cblas<T>>(dlsym(openblas, sizeof(T) == 4 ? "cblas_sgemm" : "cblas_dgemm"));
+    if (cblas<T> != nullptr) all.push_back({"openblas", gemm_openblas<T>});
+  }
+  return all;
+}
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// As tensors are: at the beginning of a cache line.
+template <class T>
+struct Aligned {
+  using value_type = T;
+  Aligned() = default;
+  template <class U>
+  Aligned(const Aligned<U>&) {}
+  T* allocate(size_t n) { return static_cast<T*>(::operator new(n * sizeof(T), std::align_val_t{64})); }
+  void deallocate(T* p, size_t) { ::operator delete(p, std::align_val_t{64}); }
+  bool operator==(const Aligned&) const { return true; }
+};
+template <class T>
+using Buffer = std::vector<T, Aligned<T>>;
+
+template <class T>
+void measure(const std::vector<GemmKernel<T>>& kernels, const Shape& s, double budget) {
+  const size_t size_a = size_t(s.m * s.k), size_b = size_t(s.k * s.n), size_c = size_t(s.m * s.n);
+  const size_t count = size_t(s.count);
+  Buffer<T> a(count * size_a), b(count * size_b), c(count * size_c);
+  for (size_t i = 0; i < a.size(); ++i) a[i] = T(double(i * 7919 % 1000) / 1000 - 0.5);
+  for (size_t i = 0; i < b.size(); ++i) b[i] = T(double(i * 104729 % 1000) / 1000 - 0.5);
+  const Gemm<T> g{s.ta, s.tb, s.m, s.n, s.k, T(1), nullptr, s.ta ? s.m : s.k, nullptr, s.tb ? s.k : s.n, T(0), nullptr,
+                  s.n};
+  const auto operands = [&](int64_t i) {
+    return GemmOperands<T>{&a[size_t(i) * size_a], &b[size_t(i) * size_b], &c[size_t(i) * size_c]};
+  };
+  const double flops = 2.0 * double(s.m) * double(s.n) * double(s.k) * double(s.count);
+  const int inner = std::max(1, int(1e6 / flops));  // short products are timed several at a time
+  const size_t columns = kernels.size() + 1;        // the last one is gemm_batched itself
+  std::vector<std::vector<double>> seconds(columns);
+  Buffer<T> expected;
+  const double start = now();
+  for (int round = 0; round < 5 || (now() - start < budget && round < 200); ++round)
+    for (size_t x = 0; x < columns; ++x) {
+      if (round == 0) std::fill(c.begin(), c.end(), T(NAN));
+      const double t = now();
+      for (int r = 0; r < inner; ++r) {
+        if (x + 1 < columns)
+          gemm_batched_with<T>(kernels[x], s.count, operands, g);
+        else
+          gemm_batched<T>(s.count, operands, s.ta, s.tb, s.m, s.n, s.k, g.alpha, g.lda, g.ldb, g.beta, g.ldc);
+      }
+      if (round > 0) {
+        seconds[x].push_back((now() - t) / inner);
+        continue;
+      }
+      if (x == 0) expected = c;
+      double worst = 0;
+      for (size_t i = 0; i < c.size(); ++i) {
+        const double difference = std::abs(double(c[i]) - double(expected[i]));
+        if (!(difference <= worst)) worst = difference;
+      }
+      if (!(worst <= 1e-4 * std::sqrt(double(s.k)))) {
+        std::printf("wrong result: kernel %zu, m %ld n %ld k %ld, difference %g\n", x, long(s.m), long(s.n), long(s.k),
+                    worst);
+        std::exit(1);
+      }
+    }
+  char product[64];
+  std::snprintf(product, sizeof product, "%ld x [%ld,%ld]%s [%ld,%ld]%s", long(s.count), long(s.m), long(s.k),
+                s.ta ? "T" : "", long(s.k), long(s.n), s.tb ? "T" : "");
+  std::printf("| %-9s | %-32s |", s.group, product);
+  for (auto& times : seconds) {
+    std::nth_element(times.begin(), times.begin() + ptrdiff_t(times.size() / 2), times.end());
+    std::printf(" %8.1f |", flops / times[times.size() / 2] / 1e9);
+  }
+  std::printf(" %-5s |\n", gemm_choice<T>(s.ta, s.tb, s.m, s.n, s.k));
+  std::fflush(stdout);
+}
+
+template <class T>
+void table(const char* type, void* openblas, double budget, const char* filter) {
+  const auto kernels = candidates<T>(openblas);
+  std::printf("\n%s, GFLOP/s\n\n| group     | product (T: stored transposed)   |", type);
+  for (const auto& kernel : kernels) std::printf(" %8s |", kernel.name);
+  std::printf("   chosen | which |\n|---|---|");
+  for (size_t i = 0; i < kernels.size(); ++i) std::printf("--:|");
+  std::printf("--:|---|\n");
+  for (const Shape& s : kShapes)
+    if (filter == nullptr || std::strstr(s.group, filter) != nullptr) measure<T>(kernels, s, budget);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int threads = argc > 1 ? std::atoi(argv[1]) : 2;
+  const double budget = argc > 2 ? std::atof(argv[2]) : 0.5;
+  const char* filter = argc > 3 ? argv[3] : nullptr;
+  setenv("OPENBLAS_NUM_THREADS", "1", 1);  // read when the library is loaded: it must not start threads of its own
+  void* openblas = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
+  set_threads(threads);
+  std::printf("%d threads\n", threads);
+  table<float>("f32", openblas, budget, filter);
+  table<double>("f64", openblas, budget / 2, filter);
+}
