@@ -8,4 +8,7 @@
 #include "nn/linear.h"
 #include "nn/mlp.h"
 #include "nn/norm.h"
+#include "nn/optim/clip.h"
+#include "nn/optim/optimizer.h"
+#include "nn/optim/schedule.h"
 #include "nn/rope.h"

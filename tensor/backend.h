@@ -130,7 +130,8 @@ struct Backend {
 
   // --- loss: logits (R, V); targets (R), negative = not counted; loss, lse (R) in f32 (f64 for f64) ---
   Kernel<"cross_entropy", void(In logits, In targets, Out loss, Out lse)> cross_entropy;
-  // dlogits = scale (softmax - onehot), 0 where not counted; dlogits may be the same tensor as logits. scale (1), as loss.
+  // dlogits = scale (softmax - onehot), 0 where not counted; dlogits may be the same tensor as logits. scale, in the type of
+  // loss: (1), or (R) with one factor per row.
   Kernel<"cross_entropy_backward", void(In logits, In targets, In lse, In scale, Out dlogits)> cross_entropy_backward;
 
   // --- optimisers, in place ---

@@ -15,10 +15,25 @@ void binary_backward(BinaryOp op, In x, In y, In dz, Out dx, Out dy);
 void masked_fill(In x, In mask, double value, Out y);
 void hide_invisible(In x, const Visibility& v, double value, Out y);
 
+void matmul(In x, In z, bool accumulate, Out y);
 void softmax(In x, Out y);
 void softmax_backward(In y, In dy, Out dx);
 void log_softmax(In x, Out y);
 void log_softmax_backward(In y, In dy, Out dx);
+void rms_norm(In x, In weight, double eps, Out y, Out rstd);
+void rms_norm_backward(In x, In weight, In rstd, In dy, Out dx, Out dweight);
+void layer_norm(In x, In weight, In bias, double eps, Out y, Out mean, Out rstd);
+void layer_norm_backward(In x, In weight, In mean, In rstd, In dy, Out dx, Out dweight, Out dbias);
+void rope(In x, In cosine, In sine, bool inverse, Out y);
+void index_select(In table, In ids, Out y);
+void index_add(In dy, In ids, Out dtable);
+void gather_last(In x, In ids, Out y);
+void scatter_last(In dy, In ids, Out dx);
+void index_range(In ids, Out low_high);
+void cross_entropy(In logits, In targets, Out loss, Out lse);
+void cross_entropy_backward(In logits, In targets, In lse, In scale, Out dlogits);
+void adamw(const AdamWStep& step);
+void sgd(const SgdStep& step);
 }  // namespace cpu
 
 const Backend& cpu_backend() {
@@ -35,10 +50,25 @@ const Backend& cpu_backend() {
       .binary_backward = cpu::binary_backward,
       .masked_fill = cpu::masked_fill,
       .hide_invisible = cpu::hide_invisible,
+      .matmul = cpu::matmul,
       .softmax = cpu::softmax,
       .softmax_backward = cpu::softmax_backward,
       .log_softmax = cpu::log_softmax,
       .log_softmax_backward = cpu::log_softmax_backward,
+      .rms_norm = cpu::rms_norm,
+      .rms_norm_backward = cpu::rms_norm_backward,
+      .layer_norm = cpu::layer_norm,
+      .layer_norm_backward = cpu::layer_norm_backward,
+      .rope = cpu::rope,
+      .index_select = cpu::index_select,
+      .index_add = cpu::index_add,
+      .gather_last = cpu::gather_last,
+      .scatter_last = cpu::scatter_last,
+      .index_range = cpu::index_range,
+      .cross_entropy = cpu::cross_entropy,
+      .cross_entropy_backward = cpu::cross_entropy_backward,
+      .adamw = cpu::adamw,
+      .sgd = cpu::sgd,
   };
   return table;
 }

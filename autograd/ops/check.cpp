@@ -1,0 +1,32 @@
+#include "autograd/ops/check.h"
+
+#include "tensor/backend.h"
+
+namespace braid {
+
+void check_ids(const char* op, const char* what, const Tensor& ids, int64_t limit, bool negative_allowed) {
+  check(is_index(ids.dtype()), op,
+        [&] { return std::string(what) + " must be i64 or i32, got " + str(ids.dtype()); });
+  if (ids.numel() == 0) return;
+  Tensor range = empty({2}, DType::i64, ids.device());
+  backend(ids.device()).index_range(ids.contiguous(), range);
+  std::vector<int64_t> low_high = range.to_vector<int64_t>();
+  if ((low_high[0] >= 0 || negative_allowed) && low_high[1] < limit) return;
+
+  std::vector<int64_t> values = ids.to_vector<int64_t>();
+  size_t at = 0;
+  while ((values[at] >= 0 || negative_allowed) && values[at] < limit) ++at;
+  Shape position = ids.shape();
+  int64_t rest = static_cast<int64_t>(at);
+  for (int a = ids.rank() - 1; a >= 0; --a) {
+    position[a] = rest % ids.dim(a);
+    rest /= ids.dim(a);
+  }
+  std::string allowed = "0 to " + std::to_string(limit - 1);
+  if (limit == 0) allowed = "none, because there are no rows";
+  if (negative_allowed) allowed += ", or negative for \"not counted\"";
+  fail(ErrorKind::input, "[" + std::string(op) + "] " + what + " " + std::to_string(values[at]) + " at position " +
+                             str(position) + " is out of range; allowed: " + allowed);
+}
+
+}  // namespace braid

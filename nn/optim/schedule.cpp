@@ -1,0 +1,42 @@
+#include "nn/optim/schedule.h"
+
+#include <cmath>
+#include <numbers>
+
+#include "tensor/error.h"
+
+namespace braid::nn {
+
+Schedule::Kind parse_schedule(const std::string& text) {
+  if (text == "cosine") return Schedule::Kind::cosine;
+  if (text == "linear") return Schedule::Kind::linear;
+  if (text == "constant") return Schedule::Kind::constant;
+  if (text == "wsd") return Schedule::Kind::wsd;
+  fail(ErrorKind::setting, "unknown schedule '" + text + "': expected cosine, linear, constant or wsd");
+}
+
+double learning_rate(const Schedule& s, int64_t step) {
+  auto setting = [](bool ok, auto message) { check(ok, ErrorKind::setting, message); };
+  setting(s.steps >= 1, [&] { return "the schedule needs at least 1 step, found " + std::to_string(s.steps); });
+  setting(s.warmup >= 0 && s.warmup <= s.steps, [&] {
+    return "warm-up must be between 0 and the " + std::to_string(s.steps) + " steps of the schedule, found " +
+           std::to_string(s.warmup);
+  });
+  bool wsd = s.kind == Schedule::Kind::wsd;
+  setting(!wsd || (s.decay_steps >= 0 && s.warmup + s.decay_steps <= s.steps), [&] {
+    return "warm-up " + std::to_string(s.warmup) + " and decay " + std::to_string(s.decay_steps) + " do not fit into " +
+           std::to_string(s.steps) + " steps";
+  });
+  check(step >= 0, "learning_rate", [&] { return "steps count from 0, got " + std::to_string(step); });
+
+  if (step < s.warmup) return s.peak * static_cast<double>(step) / static_cast<double>(s.warmup);
+  if (s.kind == Schedule::Kind::constant) return s.peak;
+  if (step >= s.steps) return s.after_end == Schedule::AfterEnd::zero ? 0 : s.peak * s.final_fraction;
+  int64_t begin = wsd ? s.steps - s.decay_steps : s.warmup;
+  if (step < begin) return s.peak;
+  double u = static_cast<double>(step - begin) / static_cast<double>(s.steps - begin);
+  double a = s.kind == Schedule::Kind::cosine ? 0.5 * (1 + std::cos(std::numbers::pi * u)) : 1 - u;
+  return s.peak * (a + s.final_fraction * (1 - a));
+}
+
+}  // namespace braid::nn

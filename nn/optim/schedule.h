@@ -1,0 +1,31 @@
+// Learning rates: pure functions of the zero-based step, so that a resumed run needs no state.
+#pragma once
+#include <cstdint>
+#include <string>
+
+namespace braid::nn {
+
+struct Schedule {
+  enum class Kind { cosine, linear, constant, wsd };
+  enum class AfterEnd { zero, hold };  // from step `steps` on: 0, or peak * final_fraction
+
+  Kind kind = Kind::cosine;
+  double peak = 3e-4;
+  int64_t steps = 1000;         // S
+  int64_t warmup = 0;           // W: peak * step / W below step W, so the very first update has rate 0
+  double final_fraction = 0.1;  // f: the rate at the end is f * peak
+  int64_t decay_steps = 0;      // wsd: the length of the last, falling part
+  AfterEnd after_end = AfterEnd::zero;
+};
+
+Schedule::Kind parse_schedule(const std::string& text);  // "cosine", ...; throws Error(setting) with the choices
+
+// With u = (step - W) / (S - W), from W to S:
+//   cosine     a = (1 + cos(pi u)) / 2,  peak (a + f (1 - a))
+//   linear     peak (1 - (1 - f) u)
+//   constant   peak, also after the end
+//   wsd        warm-up, stable, decay: peak, then in the last decay_steps linearly down to f * peak
+// Throws Error(setting) when the numbers do not fit together.
+double learning_rate(const Schedule& schedule, int64_t step);
+
+}  // namespace braid::nn
