@@ -25,8 +25,10 @@ void check_ids(const char* op, const char* what, const Tensor& ids, int64_t limi
   std::string allowed = "0 to " + std::to_string(limit - 1);
   if (limit == 0) allowed = "none, because there are no rows";
   if (negative_allowed) allowed += ", or negative for \"not counted\"";
-  fail(ErrorKind::input, "[" + std::string(op) + "] " + what + " " + std::to_string(values[at]) + " at position " +
-                             str(position) + " is out of range; allowed: " + allowed);
+  std::string message = "[";  // appended piece by piece: g++ 12 warns falsely about a literal + a string here
+  message.append(op).append("] ").append(what).append(" ").append(std::to_string(values[at]));
+  message.append(" at position ").append(str(position)).append(" is out of range; allowed: ").append(allowed);
+  fail(ErrorKind::input, message);
 }
 
 }  // namespace braid
