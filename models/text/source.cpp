@@ -24,16 +24,17 @@ bool is_jsonl(const std::string& path) {
 bool hidden(const fs::path& path) { return path.filename().string().starts_with("."); }
 
 // Regular files below the folder, without hidden ones; links to files are followed, links to folders are not.
-std::vector<std::string> files_below(const std::string& folder) {
+std::vector<std::string> files_below(const std::string& folder, const std::string& exclude) {
   std::vector<std::string> files;
   std::error_code error;
   fs::recursive_directory_iterator it(folder, error), end;
   for (; !error && it != end; it.increment(error)) {
-    if (hidden(it->path())) {
-      if (it->is_directory(error)) it.disable_recursion_pending();
+    std::error_code ignored;  // a dangling link is no file
+    const bool left_out = !exclude.empty() && it->is_directory(ignored) && fs::equivalent(it->path(), exclude, ignored);
+    if (left_out || hidden(it->path())) {
+      if (it->is_directory(ignored)) it.disable_recursion_pending();
       continue;
     }
-    std::error_code ignored;  // a dangling link is no file
     if (it->is_regular_file(ignored)) files.push_back(it->path().string());
   }
   check(!error, ErrorKind::input, [&] { return "cannot list the folder " + folder + ": " + error.message(); });
@@ -78,7 +79,8 @@ TextSource::TextSource(const std::vector<std::string>& inputs, Options options) 
     check(fs::exists(status), ErrorKind::input,
           [&] { return "cannot read " + input + ": there is no such file or folder; check the path"; });
     const bool folder = fs::is_directory(status);
-    const std::vector<std::string> files = folder ? files_below(input) : std::vector<std::string>{input};
+    const std::vector<std::string> files =
+        folder ? files_below(input, options_.exclude) : std::vector<std::string>{input};
     check(!files.empty(), ErrorKind::input,
           [&] { return "cannot read " + input + ": the folder holds no file; give a folder with text files"; });
     for (const std::string& path : files) {

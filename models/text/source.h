@@ -25,6 +25,7 @@ class TextSource {
  public:
   struct Options {
     std::string text_field = "text";
+    std::string exclude;        // a folder to leave out wherever it turns up, usually the output
     bool require_utf8 = false;  // for tokenizers that take only text; the byte tokenizer takes any bytes
   };
   // Lists every file; Error(input) when an input is missing or a folder holds no file.

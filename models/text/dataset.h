@@ -1,0 +1,50 @@
+// A prepared data folder, read as windows of tokens.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "models/text/manifest.h"
+#include "models/text/shard.h"
+#include "models/text/tokenizer.h"
+
+namespace braid::text {
+
+enum class Split { train, val };
+const char* name(Split split);  // "train", "val"
+
+// Windows tile the token stream of a split: window i holds the T+1 tokens from i*T on, T = seq_len; inputs are its
+// first T tokens, targets its last T, so every token but the first is a target exactly once. Documents follow one
+// another, each ended by <|endoftext|>. What does not fill a last window is left out. Safe to read from several threads
+// at once.
+class Dataset {
+ public:
+  // Checks the manifest, the tokenizer and every shard's header; the tokens are checked as they are read.
+  // Error(input) when anything does not fit together, or the split is too small for one window.
+  Dataset(const std::string& folder, Split split, int64_t seq_len);
+
+  int64_t size() const { return windows_; }     // number of windows
+  int64_t seq_len() const { return seq_len_; }  // T
+  int64_t tokens() const { return starts_.back(); }
+  void window(int64_t i, std::span<int32_t> into) const;  // into: T+1 tokens
+  std::vector<int32_t> window(int64_t i) const;
+  void read(int64_t first, std::span<int32_t> into) const;  // any tokens of the split
+  const Manifest& manifest() const { return manifest_; }
+  const std::string& fingerprint() const { return manifest_.fingerprint; }  // the identity of the data
+  const Tokenizer& tokenizer() const { return *tokenizer_; }
+  const std::string& folder() const { return folder_; }
+
+ private:
+  std::string folder_;
+  Split split_;
+  int64_t seq_len_;
+  int64_t windows_ = 0;
+  Manifest manifest_;
+  std::unique_ptr<Tokenizer> tokenizer_;
+  std::vector<ShardReader> shards_;
+  std::vector<int64_t> starts_;  // first token of each shard, and the end: one more than shards
+};
+
+}  // namespace braid::text

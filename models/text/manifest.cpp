@@ -1,0 +1,147 @@
+#include "models/text/manifest.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "tensor/error.h"
+#include "tensor/io/atomic_file.h"
+#include "tensor/io/checksum.h"
+#include "tensor/io/json.h"
+#include "tensor/io/reader.h"
+
+namespace braid::text {
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+constexpr const char* format = "braid-dataset";
+constexpr int version = 1;
+
+std::string path_of(const std::string& folder) { return (std::filesystem::path(folder) / manifest_name).string(); }
+
+ordered_json to_json(const SplitInfo& split) {
+  ordered_json shards = ordered_json::array();
+  for (const ShardInfo& s : split.shards)
+    shards.push_back({{"file", s.file}, {"tokens", s.tokens}, {"checksum", hex(s.checksum, 8)}});
+  return {{"tokens", split.tokens}, {"documents", split.documents}, {"shards", shards}};
+}
+
+ordered_json to_json(const Manifest& m) {
+  ordered_json tasks = ordered_json::array();
+  for (const TaskFileInfo& t : m.tasks)
+    tasks.push_back({{"file", t.file}, {"samples", t.samples}, {"checksum", hex(t.checksum, 8)}});
+  return {{"format", format},
+          {"version", version},
+          {"tokenizer",
+           {{"name", m.tokenizer}, {"fingerprint", hex(m.tokenizer_fingerprint)}, {"vocab_size", m.vocab_size}}},
+          {"split", {{"seed", m.seed}, {"val_fraction", m.val_fraction}}},
+          {"train", to_json(m.train)},
+          {"val", to_json(m.val)},
+          {"tasks", tasks}};
+}
+
+// Two checksums of the canonical text, the second over the text reversed in role: 64 bits of identity.
+std::string fingerprint_of(const Manifest& m) {
+  const std::string text = to_json(m).dump();
+  const auto n = static_cast<int64_t>(text.size());
+  const uint64_t high = io::crc32c(text.data(), n);
+  return hex(high << 32 | io::crc32c(text.data(), n, 0x9E3779B9u));
+}
+
+// Reads one field after another; every mistake is a sentence with the field's name.
+struct Fields {
+  const std::string& path;
+
+  [[noreturn]] void bad(const std::string& name, const std::string& expected, const json& found) const {
+    const std::string text = found.dump(-1, ' ', true, json::error_handler_t::replace).substr(0, 60);
+    io::fail_input("bad field \"" + name + "\"", path, -1, expected, text, "make the data again with `braid prepare`");
+  }
+  json get(const json& parent, const std::string& name) const {
+    if (!parent.is_object() || !parent.contains(name)) bad(name, "a value", json());
+    return parent.at(name);
+  }
+  std::string text(const json& parent, const std::string& name) const {
+    const json v = get(parent, name);
+    if (!v.is_string()) bad(name, "a string", v);
+    return v.get<std::string>();
+  }
+  int64_t count(const json& parent, const std::string& name, int64_t most = INT64_MAX) const {
+    const json v = get(parent, name);
+    if (!v.is_number_integer() || v < 0 || v > most) bad(name, "a whole number up to " + std::to_string(most), v);
+    return v.get<int64_t>();
+  }
+  uint64_t hex_number(const json& parent, const std::string& name, size_t digits) const {
+    const std::string v = text(parent, name);
+    if (v.size() != digits || v.find_first_not_of("0123456789abcdef") != std::string::npos)
+      bad(name, std::to_string(digits) + " hexadecimal digits", v);
+    return std::stoull(v, nullptr, 16);
+  }
+  // A name inside the folder: nothing may point out of it.
+  std::string file(const json& parent) const {
+    const std::string v = text(parent, "file");
+    if (v.empty() || v.front() == '.' || v.find('/') != std::string::npos || v.find('\0') != std::string::npos)
+      bad("file", "a file name without folder", v);
+    return v;
+  }
+  json list(const json& parent, const std::string& name) const {
+    const json v = get(parent, name);
+    if (!v.is_array()) bad(name, "a list", v);
+    return v;
+  }
+  SplitInfo split(const json& root, const std::string& name) const {
+    const json j = get(root, name);
+    SplitInfo s{count(j, "tokens"), count(j, "documents"), {}};
+    int64_t sum = 0;
+    for (const json& shard : list(j, "shards")) {
+      s.shards.push_back({file(shard), count(shard, "tokens", int64_t{1} << 48),
+                          static_cast<uint32_t>(hex_number(shard, "checksum", 8))});
+      if (__builtin_add_overflow(sum, s.shards.back().tokens, &sum)) bad("tokens", "a sum that fits 64 bits", shard);
+    }
+    if (sum != s.tokens) bad(name + ".tokens", std::to_string(sum) + ", the sum over its shards", s.tokens);
+    return s;
+  }
+};
+
+}  // namespace
+
+std::string hex(uint64_t value, int digits) {
+  char text[17];
+  std::snprintf(text, sizeof text, "%0*llx", digits, static_cast<unsigned long long>(value));
+  return text;
+}
+
+void write_manifest(const std::string& folder, Manifest& manifest) {
+  manifest.fingerprint = fingerprint_of(manifest);
+  ordered_json j = to_json(manifest);
+  j["fingerprint"] = manifest.fingerprint;
+  io::write_file(path_of(folder), j.dump(2) + "\n");
+}
+
+Manifest read_manifest(const std::string& folder) {
+  const std::string path = path_of(folder);
+  const json j = io::read_json_file(path, 256 << 20);
+  const Fields f{path};
+  if (f.text(j, "format") != format) f.bad("format", format, j["format"]);
+  if (f.count(j, "version") != version) f.bad("version", std::to_string(version), j["version"]);
+  Manifest m;
+  const json tokenizer = f.get(j, "tokenizer"), split = f.get(j, "split");
+  m.tokenizer = f.text(tokenizer, "name");
+  m.tokenizer_fingerprint = f.hex_number(tokenizer, "fingerprint", 16);
+  m.vocab_size = f.count(tokenizer, "vocab_size", INT32_MAX);
+  const json seed = f.get(split, "seed"), fraction = f.get(split, "val_fraction");
+  if (!seed.is_number_unsigned()) f.bad("seed", "a whole number", seed);
+  if (!fraction.is_number() || !(fraction >= 0 && fraction < 1)) f.bad("val_fraction", "a number in [0, 1)", fraction);
+  m.seed = seed.get<uint64_t>();
+  m.val_fraction = fraction.get<double>();
+  m.train = f.split(j, "train");
+  m.val = f.split(j, "val");
+  for (const json& t : f.list(j, "tasks"))
+    m.tasks.push_back({f.file(t), f.count(t, "samples"), static_cast<uint32_t>(f.hex_number(t, "checksum", 8))});
+  m.fingerprint = f.text(j, "fingerprint");
+  if (m.fingerprint != fingerprint_of(m)) f.bad("fingerprint", fingerprint_of(m), m.fingerprint);
+  return m;
+}
+
+}  // namespace braid::text

@@ -1,0 +1,47 @@
+// dataset.json: what a prepared data folder holds, so that damage, mixed-up files and a changed tokenizer are noticed.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace braid::text {
+
+struct ShardInfo {
+  std::string file;  // a name in the same folder
+  int64_t tokens = 0;
+  uint32_t checksum = 0;  // ShardHeader::checksum
+};
+
+struct SplitInfo {
+  int64_t tokens = 0;
+  int64_t documents = 0;
+  std::vector<ShardInfo> shards;
+};
+
+struct TaskFileInfo {  // evaluation items of the built-in tasks
+  std::string file;
+  int64_t samples = 0;
+  uint32_t checksum = 0;  // CRC-32C of the file
+};
+
+struct Manifest {
+  std::string tokenizer;
+  uint64_t tokenizer_fingerprint = 0;
+  int64_t vocab_size = 0;
+  uint64_t seed = 0;        // of the split into train and val
+  double val_fraction = 0;  // asked for
+  SplitInfo train, val;
+  std::vector<TaskFileInfo> tasks;
+  std::string fingerprint;  // of everything above, 16 hex digits: the identity of the data
+};
+
+inline constexpr const char* manifest_name = "dataset.json";
+
+// Writes folder/dataset.json and sets the fingerprint.
+void write_manifest(const std::string& folder, Manifest& manifest);
+// Error(input) naming the file and the field when it is damaged or was edited.
+Manifest read_manifest(const std::string& folder);
+
+std::string hex(uint64_t value, int digits = 16);
+
+}  // namespace braid::text
