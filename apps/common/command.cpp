@@ -29,13 +29,13 @@ const std::vector<std::string>& values_of(const std::map<std::string, std::vecto
 // "an integer from 1 to 8", "one of step, tokens, time"
 std::string expectation(const Flag& flag) {
   if (!flag.choices.empty()) return "one of " + join(flag.choices, ", ");
-  if (flag.type == FlagType::text) return "a text";
+  if (flag.type == FlagType::text) return flag.value;
   std::string text = flag.type == FlagType::integer ? "a whole number" : "a number";
   const bool low = flag.min > -std::numeric_limits<double>::infinity();
   const bool high = flag.max < std::numeric_limits<double>::infinity();
-  if (low && high) return text + " from " + shortest(flag.min) + " to " + shortest(flag.max);
-  if (low) return text + " of at least " + shortest(flag.min);
-  if (high) return text + " of at most " + shortest(flag.max);
+  if (low && high) return text + " from " + decimal(flag.min) + " to " + decimal(flag.max);
+  if (low) return text + " of at least " + decimal(flag.min);
+  if (high) return text + " of at most " + decimal(flag.max);
   return text;
 }
 

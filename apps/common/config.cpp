@@ -16,10 +16,10 @@ std::string allowed_range(const Range& range) {
   const bool low = std::isfinite(range.min), high = std::isfinite(range.max);
   if (low && high) {
     const std::string from = range.min_open ? " above " : " from ";
-    return from + shortest(range.min) + (range.max_open ? " to below " : " to ") + shortest(range.max);
+    return from + decimal(range.min) + (range.max_open ? " to below " : " to ") + decimal(range.max);
   }
-  if (low) return (range.min_open ? " above " : " of at least ") + shortest(range.min);
-  if (high) return (range.max_open ? " below " : " of at most ") + shortest(range.max);
+  if (low) return (range.min_open ? " above " : " of at least ") + decimal(range.min);
+  if (high) return (range.max_open ? " below " : " of at most ") + decimal(range.max);
   return "";
 }
 

@@ -55,13 +55,14 @@ void flatten(const toml::table& table, const std::string& prefix, std::vector<Co
 
 std::vector<ConfigEntry> parse_config(const std::string& text, const std::string& name) {
   std::vector<ConfigEntry> entries;
+  std::string problem;
   try {
     flatten(toml::parse(text), "", entries);
   } catch (const toml::parse_error& error) {
-    const std::string what(error.description());
-    fail(ErrorKind::setting, "cannot read " + name + " line " + std::to_string(error.source().begin.line) +
-                                 ": expected TOML; " + preview(what, 200));
+    problem = " line " + std::to_string(error.source().begin.line) + ": expected TOML; ";
+    problem += preview(error.description(), 200);
   }
+  check(problem.empty(), ErrorKind::setting, [&] { return "cannot read " + name + problem; });
   std::stable_sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) { return a.line < b.line; });
   return entries;
 }

@@ -60,9 +60,10 @@ std::string progress_line(const ProgressState& s) {
 
 bool line_due(int64_t step, int64_t total) {
   if (step <= 1 || step == total) return true;
-  int64_t interval = 1;
-  while (step > interval * 10) interval *= 10;
-  while (interval > 1 && interval > total / 20) interval = interval % 10 == 0 ? interval / 2 : interval / 5;
+  const int64_t largest = std::max<int64_t>(1, std::min(step / 5, total / 20));
+  int64_t power = 1;
+  while (power * 10 <= largest) power *= 10;
+  const int64_t interval = largest >= 5 * power ? 5 * power : largest >= 2 * power ? 2 * power : power;
   return step % interval == 0;
 }
 

@@ -20,8 +20,8 @@ struct ProgressState {
 std::string progress_bar(const ProgressState& state, int width);
 // "step 420/1000  loss 2.3456  val 2.4100  12.3k tok/s  ETA 1m15s"
 std::string progress_line(const ProgressState& state);
-// Whether a plain line is due at this step: 1..10, then every 10 to 100, every 100 to 1000, and so on, but at least 20
-// lines over the run; and the last step.
+// Whether a plain line is due at this step: every step at first, then every 2, 5, 10, 20, ...: some seventeen lines for
+// each tenfold of steps, at least twenty over the run (or all of a shorter one), and the last step.
 bool line_due(int64_t step, int64_t total);
 
 class Progress {

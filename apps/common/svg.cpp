@@ -36,27 +36,26 @@ text { fill: #e6edf3; } .paper { fill: #0d1117; } .quiet, .small { fill: #9aa4af
 std::string escape(std::string_view text) {
   std::string result;
   for (const char c : text) {
-    if (c == '&') result += "&amp;";
-    else if (c == '<') result += "&lt;";
-    else if (c == '>') result += "&gt;";
-    else if (c == '"') result += "&quot;";
-    else result += c;
+    if (c == '&')
+      result += "&amp;";
+    else if (c == '<')
+      result += "&lt;";
+    else if (c == '>')
+      result += "&gt;";
+    else if (c == '"')
+      result += "&quot;";
+    else
+      result += c;
   }
   return result;
 }
 
-// Hundredths of a pixel are enough, and shorter files for it.
-std::string number(double value) {
-  char buffer[64];
-  std::snprintf(buffer, sizeof buffer, "%.2f", value);
-  std::string text = buffer;
-  while (text.back() == '0') text.pop_back();
-  if (text.back() == '.') text.pop_back();
-  return text == "-0" ? "0" : text;
-}
+// Hundredths of a pixel are enough, and shorter files for it. + 0.0 turns -0 into 0.
+std::string number(double value) { return shortest(std::round(value * 100) / 100 + 0.0); }
 
 std::string attribute(std::string_view name, std::string_view value) {
-  return " " + std::string(name) + "=\"" + escape(value) + "\"";
+  std::string text(1, ' ');
+  return text.append(name).append("=\"").append(escape(value)).append("\"");
 }
 std::string attribute(std::string_view name, double value) { return attribute(name, number(value)); }
 
@@ -76,20 +75,27 @@ void Svg::line(double x1, double y1, double x2, double y2, std::string_view css_
 
 void Svg::path(const Points& points, std::string_view css_class, std::string_view dash) {
   std::string d;
-  bool pen_down = false;
+  int run = 0;  // points since the last gap
+  const auto lift_pen = [&] {
+    if (run == 1) d += "h0";  // a lone point shows as a dot
+    run = 0;
+  };
   for (const auto& [x, y] : points) {
-    const bool ok = std::isfinite(x) && std::isfinite(y);
-    if (ok) d += (pen_down ? "L" : "M") + number(x) + " " + number(y);
-    pen_down = ok;
+    if (!std::isfinite(x) || !std::isfinite(y)) {
+      lift_pen();
+      continue;
+    }
+    d.append(1, run++ > 0 ? 'L' : 'M').append(number(x)).append(1, ' ').append(number(y));
   }
+  lift_pen();
   if (d.empty()) return;
   body_ += "<path" + attribute("class", css_class) + (dash.empty() ? "" : attribute("stroke-dasharray", dash)) +
            attribute("d", d) + "/>\n";
 }
 
 void Svg::circle(double x, double y, double radius, std::string_view css_class) {
-  body_ += "<circle" + attribute("class", css_class) + attribute("cx", x) + attribute("cy", y) + attribute("r", radius) +
-           "/>\n";
+  body_ += "<circle" + attribute("class", css_class) + attribute("cx", x) + attribute("cy", y) +
+           attribute("r", radius) + "/>\n";
 }
 
 void Svg::rect(double x, double y, double width, double height, std::string_view css_class) {
@@ -101,8 +107,9 @@ void Svg::text(double x, double y, std::string_view words, std::string_view css_
                double rotate) {
   body_ += "<text" + attribute("class", css_class) + attribute("x", x) + attribute("y", y);
   if (anchor != "start") body_ += attribute("text-anchor", anchor);
-  if (rotate != 0) body_ += attribute("transform", "rotate(" + number(rotate) + " " + number(x) + " " + number(y) + ")");
-  body_ += ">" + escape(words) + "</text>\n";
+  if (rotate != 0)
+    body_ += attribute("transform", "rotate(" + number(rotate) + " " + number(x) + " " + number(y) + ")");
+  body_.append(1, '>').append(escape(words)).append("</text>\n");
 }
 
 void Svg::clip(double x, double y, double width, double height) {
@@ -137,9 +144,12 @@ std::string tick_label(double value, double step, double largest) {
   if (value == 0) return "0";
   double scale = 1;
   const char* suffix = "";
-  if (largest >= 1e9) scale = 1e9, suffix = "G";
-  else if (largest >= 1e6) scale = 1e6, suffix = "M";
-  else if (largest >= 1e4) scale = 1e3, suffix = "k";
+  if (largest >= 1e9)
+    scale = 1e9, suffix = "G";
+  else if (largest >= 1e6)
+    scale = 1e6, suffix = "M";
+  else if (largest >= 1e4)
+    scale = 1e3, suffix = "k";
   char buffer[64];
   if (largest < 1e-3) {
     const int digits = std::max(0, static_cast<int>(std::floor(std::log10(std::fabs(value)) + 1e-9)) -
@@ -155,12 +165,19 @@ std::string tick_label(double value, double step, double largest) {
   return buffer;
 }
 
+std::vector<Tick> whole_ticks(const Axis& axis) {
+  std::vector<Tick> result;
+  for (double value = std::ceil(axis.min); value <= axis.max; ++value) result.push_back({value, shortest(value)});
+  return result;
+}
+
 std::vector<Tick> linear_ticks(const Axis& axis, int count) {
   const double rough = (axis.max - axis.min) / std::max(1, count);
   const double power = std::pow(10, std::floor(std::log10(rough)));
   double step = 10 * power;
+  if (axis.whole && rough < 1) return whole_ticks(axis);
   for (const double factor : {1.0, 2.0, 2.5, 5.0})
-    if (factor * power >= rough * (1 - 1e-9)) {
+    if (!(axis.whole && factor * power == 2.5) && factor * power >= rough * (1 - 1e-9)) {
       step = factor * power;
       break;
     }

@@ -1,5 +1,5 @@
-// A small writer of SVG pictures: elements and charts with axes. Text stays text; colours come from a style sheet with a
-// light and a dark variant, chosen by the viewer.
+// A small writer of SVG pictures: elements and charts with axes. Text stays text; colours come from a style sheet with
+// a light and a dark variant, chosen by the viewer.
 #pragma once
 #include <string>
 #include <string_view>
@@ -41,6 +41,7 @@ std::string series_dash(int index);                          // "" for 0..5, the
 struct Axis {
   double min = 0, max = 1;
   bool log = false;
+  bool whole = false;        // only whole numbers make sense on it
   double low = 0, high = 0;  // picture coordinates of min and max
   double at(double value) const;
 };

@@ -13,6 +13,11 @@ std::string shortest(double value) {
   return std::string(buffer, end);
 }
 
+std::string decimal(double value) {
+  const bool whole = std::fabs(value) < 1e18 && value == std::floor(value);
+  return whole ? std::to_string(static_cast<int64_t>(value)) : shortest(value);
+}
+
 std::string human(double value, int digits) {
   if (!std::isfinite(value)) return shortest(value);
   const double size = std::fabs(value);
@@ -25,16 +30,15 @@ std::string human(double value, int digits) {
     suffix = name;
     break;
   }
-  const double scaled = value / scale;
   char buffer[64];
   if (size != 0 && size < 1e-3) {
     std::snprintf(buffer, sizeof buffer, "%.*e", digits - 1, value);
     return buffer;
   }
-  const int before = scaled == 0 ? 1 : std::max(1, static_cast<int>(std::floor(std::log10(std::fabs(scaled)))) + 1);
-  const int extra = size != 0 && size < 1 ? static_cast<int>(-std::floor(std::log10(size))) - 1 : 0;
-  const int after = size == 0 ? 0 : std::max(0, digits - (size < 1 ? 0 : before)) + extra;
-  std::snprintf(buffer, sizeof buffer, "%.*f%s", after, scaled, suffix);
+  // Digits before the point; zero or fewer for 0.1 and below, which need as many more behind it.
+  const double scaled = value / scale;
+  const int before = size == 0 ? digits : static_cast<int>(std::floor(std::log10(std::fabs(scaled)))) + 1;
+  std::snprintf(buffer, sizeof buffer, "%.*f%s", std::max(0, digits - before), scaled, suffix);
   return buffer;
 }
 

@@ -10,6 +10,8 @@ namespace braid::app {
 
 // The shortest decimal that reads back to the same double: 0.1, 1e-08, 3. NaN and infinities as "nan", "inf", "-inf".
 std::string shortest(double value);
+// For limits in sentences: 1000000 instead of 1e+06.
+std::string decimal(double value);
 // A fixed number of significant digits for people: human(1234567, 3) = "1.23M", human(0.00012, 2) = "1.2e-04".
 std::string human(double value, int digits);
 // 75 -> "1m15s", 7300 -> "2h01m", 0.4 -> "0.4s"; negative or not finite -> "?".

@@ -1,0 +1,72 @@
+#include "apps/common/progress.h"
+
+#include <boost/test/unit_test.hpp>
+#include <cmath>
+
+#include "tests/apps/support.h"
+
+using namespace braid::app;
+
+BOOST_AUTO_TEST_SUITE(progress)
+
+static const ProgressState half{
+    .step = 500, .total = 1000, .loss = 2.34567, .val_loss = 2.5, .tok_per_s = 12345, .eta_s = 75};
+
+BOOST_AUTO_TEST_CASE(bar_fits_every_width) {
+  BOOST_TEST(progress_bar(half, 100) ==
+             " 50% [#################.................] 500/1000  loss 2.3457  val 2.5000  12.3k tok/s  ETA 1m15s");
+  for (int width = 0; width < 200; ++width) BOOST_TEST(int(progress_bar(half, width).size()) <= std::max(0, width - 1));
+  ProgressState over = half;
+  over.step = 2000;
+  BOOST_TEST(progress_bar(over, 120).starts_with("100% [###"));
+}
+
+BOOST_AUTO_TEST_CASE(line_leaves_out_what_is_unknown) {
+  BOOST_TEST(progress_line(half) == "step 500/1000  loss 2.3457  val 2.5000  12.3k tok/s  ETA 1m15s");
+  const ProgressState first{.step = 1, .total = 9, .loss = 1, .val_loss = NAN, .tok_per_s = 0, .eta_s = -1};
+  BOOST_TEST(progress_line(first) == "step 1/9  loss 1.0000");
+}
+
+static int lines(int64_t total) {
+  int count = 0;
+  for (int64_t step = 1; step <= total; ++step) count += line_due(step, total);
+  return count;
+}
+
+BOOST_AUTO_TEST_CASE(lines_grow_apart) {
+  for (int64_t step = 1; step <= 9; ++step) BOOST_TEST(line_due(step, 100000));
+  BOOST_TEST(line_due(20, 100000));
+  BOOST_TEST(!line_due(21, 100000));
+  BOOST_TEST(line_due(200, 100000));
+  BOOST_TEST(!line_due(210, 100000));
+  BOOST_TEST(line_due(12347, 12347));  // the last
+  for (int64_t total : {1, 2, 10, 30, 99, 100, 101, 1000, 1234, 50000, 1000000}) {
+    BOOST_TEST(lines(total) >= std::min<int64_t>(total, 20));
+    BOOST_TEST(lines(total) <= 120);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_file_gets_plain_lines) {
+  const braid::test::Scratch scratch;
+  std::FILE* file = std::fopen((scratch / "out.txt").c_str(), "w");
+  BOOST_REQUIRE(file != nullptr);
+  {
+    Progress progress(file, 250);
+    for (int64_t step = 1; step <= 1000; ++step) {
+      ProgressState state = half;
+      state.step = step;
+      progress.update(state);
+      if (step == 600) progress.note("note");
+    }
+  }
+  std::fclose(file);
+  // The first update always prints; steps that take longer than half a minute would add lines.
+  BOOST_TEST(braid::test::slurp(scratch / "out.txt") ==
+             "step 1/1000  loss 2.3457  val 2.5000  12.3k tok/s  ETA 1m15s\n"
+             "step 250/1000  loss 2.3457  val 2.5000  12.3k tok/s  ETA 1m15s\n"
+             "step 500/1000  loss 2.3457  val 2.5000  12.3k tok/s  ETA 1m15s\nnote\n"
+             "step 750/1000  loss 2.3457  val 2.5000  12.3k tok/s  ETA 1m15s\n"
+             "step 1000/1000  loss 2.3457  val 2.5000  12.3k tok/s  ETA 1m15s\n");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
