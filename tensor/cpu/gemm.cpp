@@ -43,8 +43,8 @@ void gemm_eigen(const Gemm<T>& g) {
 }
 
 #ifdef BRAID_HAVE_DNNL
-// Debian's oneDNN starts OpenMP threads of its own; each of our threads tells OpenMP, once, to stay alone. The symbol is
-// looked up rather than linked, because it must be the one of the OpenMP runtime that oneDNN itself uses.
+// Debian's oneDNN starts OpenMP threads of its own; each of our threads tells OpenMP, once, to stay alone. The symbol
+// is looked up rather than linked, because it must be the one of the OpenMP runtime that oneDNN itself uses.
 void one_openmp_thread() {
   using Set = void (*)(int);
   static const Set set = reinterpret_cast<Set>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
@@ -183,7 +183,8 @@ void gemm_batched_with(const GemmKernel<T>& kernel, int64_t count, FunctionRef<G
 template <class T>
 void gemm_with(const GemmKernel<T>& kernel, const Gemm<T>& g) {
   const GemmOperands<T> at{g.a, g.b, g.c};
-  gemm_batched_with<T>(kernel, 1, [&](int64_t) { return at; }, g);
+  gemm_batched_with<T>(
+      kernel, 1, [&](int64_t) { return at; }, g);
 }
 
 template <class T>
@@ -206,7 +207,7 @@ const char* gemm_choice(bool, bool tb, int64_t m, int64_t n, int64_t k) {
 
 #define BRAID_INSTANTIATE(T)                                                                                           \
   template std::span<const GemmKernel<T>> gemm_kernels<T>();                                                           \
-  template void gemm(bool, bool, int64_t, int64_t, int64_t, T, const T*, int64_t, const T*, int64_t, T, T*, int64_t); \
+  template void gemm(bool, bool, int64_t, int64_t, int64_t, T, const T*, int64_t, const T*, int64_t, T, T*, int64_t);  \
   template void gemm_batched(int64_t, FunctionRef<GemmOperands<T>(int64_t)>, bool, bool, int64_t, int64_t, int64_t, T, \
                              int64_t, int64_t, T, int64_t);                                                            \
   template void gemm_with(const GemmKernel<T>&, const Gemm<T>&);                                                       \

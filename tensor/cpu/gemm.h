@@ -23,9 +23,9 @@ struct GemmOperands {
   T* c;
 };
 
-// `count` products of one shape: operands(i) gives the matrices of product i. They share the threads: many small products
-// run side by side, few large ones are cut into tiles. `operands` is called from several threads; a and b may repeat
-// (broadcast batches), every c must be its own.
+// `count` products of one shape: operands(i) gives the matrices of product i. They share the threads: many small
+// products run side by side, few large ones are cut into tiles. `operands` is called from several threads; a and b may
+// repeat (broadcast batches), every c must be its own.
 template <class T>
 void gemm_batched(int64_t count, FunctionRef<GemmOperands<T>(int64_t i)> operands, bool ta, bool tb, int64_t m,
                   int64_t n, int64_t k, T alpha, int64_t lda, int64_t ldb, T beta, int64_t ldc);

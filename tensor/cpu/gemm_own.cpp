@@ -83,10 +83,17 @@ using RowsBlock = void (*)(int64_t, T, const T*, int64_t, int64_t, const T*, int
 
 template <class T, int W, int NV>
 RowsBlock<T> rows_block_for(int64_t rows) {
-  static constexpr RowsBlock<T> table[] = {rows_block<T, W, 1, NV>, rows_block<T, W, 2, NV>, rows_block<T, W, 3, NV>,
-                                           rows_block<T, W, 4, NV>, rows_block<T, W, 5, NV>, rows_block<T, W, 6, NV>,
-                                           rows_block<T, W, NV == kMaxVectors ? 6 : 7, NV>,
-                                           rows_block<T, W, NV == kMaxVectors ? 6 : 8, NV>};
+  static constexpr RowsBlock<T> table[] = {rows_block<T, W, 1, NV>,
+                                           rows_block<T, W, 2, NV>,
+                                           rows_block<T, W, 3, NV>,
+                                           rows_block<T, W, 4, NV>,
+                                           rows_block<T, W, 5, NV>,
+                                           rows_block<T, W, 6, NV>,
+                                           rows_block < T,
+                                           W,
+                                           NV == kMaxVectors ? 6 : 7,
+                                           NV >
+                                           , rows_block < T, W, NV == kMaxVectors ? 6 : 8, NV > };
   return table[rows - 1];
 }
 
@@ -108,8 +115,9 @@ RowsBlock<T> block_for(int64_t rows, int64_t width) {
   return rows_block_for<T, W, 1>(rows);
 }
 
-// Width of the next strip when n columns are left: whole vectors, spread evenly over the strips that are needed (5 = 3 +
-// 2 rather than 4 + 1), the last one perhaps wider than n; less than one vector: the smallest part of one that holds n.
+// Width of the next strip when n columns are left: whole vectors, spread evenly over the strips that are needed (5 = 3
+// + 2 rather than 4 + 1), the last one perhaps wider than n; less than one vector: the smallest part of one that holds
+// n.
 template <class T>
 int64_t strip_width(int64_t n) {
   constexpr int64_t W = kWidth<T>;
@@ -309,10 +317,18 @@ void dot_form(const Gemm<T>& g) {
     for (int64_t block = 0; block < blocks; ++block) {
       const int64_t i = block * g.m / blocks;
       switch ((block + 1) * g.m / blocks - i) {
-        case 1: dot_rows<T, 1>(part, i); break;
-        case 2: dot_rows<T, 2>(part, i); break;
-        case 3: dot_rows<T, 3>(part, i); break;
-        default: dot_rows<T, 4>(part, i); break;
+        case 1:
+          dot_rows<T, 1>(part, i);
+          break;
+        case 2:
+          dot_rows<T, 2>(part, i);
+          break;
+        case 3:
+          dot_rows<T, 3>(part, i);
+          break;
+        default:
+          dot_rows<T, 4>(part, i);
+          break;
       }
     }
   }

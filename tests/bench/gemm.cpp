@@ -1,7 +1,7 @@
 // Which kernel multiplies fastest, shape by shape: every candidate on the same tiles and threads, interleaved, medians.
 //   bench_gemm [THREADS [SECONDS_PER_SHAPE [FILTER]]]
-// Prints one row per shape in GFLOP/s: the candidates, "chosen" (what gemm() does) and which kernel that is. OpenBLAS is
-// measured as a candidate when libopenblas.so.0 can be loaded; Braid does not use it.
+// Prints one row per shape in GFLOP/s: the candidates, "chosen" (what gemm() does) and which kernel that is. OpenBLAS
+// is measured as a candidate when libopenblas.so.0 can be loaded; Braid does not use it.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -130,9 +130,7 @@ std::vector<GemmKernel<T>> candidates(void* openblas) {
   return all;
 }
 
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 // As tensors are: at the beginning of a cache line.
 template <class T>
@@ -141,8 +139,8 @@ struct Aligned {
   Aligned() = default;
   template <class U>
   Aligned(const Aligned<U>&) {}
-  T* allocate(size_t n) { return static_cast<T*>(::operator new(n * sizeof(T), std::align_val_t{64})); }
-  void deallocate(T* p, size_t) { ::operator delete(p, std::align_val_t{64}); }
+  T* allocate(size_t n) { return static_cast<T*>(::operator new (n * sizeof(T), std::align_val_t{64})); }
+  void deallocate(T* p, size_t) { ::operator delete (p, std::align_val_t{64}); }
   bool operator==(const Aligned&) const { return true; }
 };
 template <class T>
@@ -155,8 +153,8 @@ void measure(const std::vector<GemmKernel<T>>& kernels, const Shape& s, double b
   Buffer<T> a(count * size_a), b(count * size_b), c(count * size_c);
   for (size_t i = 0; i < a.size(); ++i) a[i] = T(double(i * 7919 % 1000) / 1000 - 0.5);
   for (size_t i = 0; i < b.size(); ++i) b[i] = T(double(i * 104729 % 1000) / 1000 - 0.5);
-  const Gemm<T> g{s.ta, s.tb, s.m, s.n, s.k, T(1), nullptr, s.ta ? s.m : s.k, nullptr, s.tb ? s.k : s.n, T(0), nullptr,
-                  s.n};
+  const Gemm<T> g{s.ta, s.tb,    s.m, s.n, s.k, T(1), nullptr, s.ta ? s.m : s.k, nullptr, s.tb ? s.k : s.n,
+                  T(0), nullptr, s.n};
   const auto operands = [&](int64_t i) {
     return GemmOperands<T>{&a[size_t(i) * size_a], &b[size_t(i) * size_b], &c[size_t(i) * size_c]};
   };

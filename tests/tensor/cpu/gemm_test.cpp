@@ -24,7 +24,8 @@ std::vector<T> numbers(size_t n, uint64_t seed) {
   return x;
 }
 
-// One product with rows longer than needed, so that a kernel which ignores a stride or writes beyond its columns is seen.
+// One product with rows longer than needed, so that a kernel which ignores a stride or writes beyond its columns is
+// seen.
 template <class T>
 struct Case {
   bool ta, tb;
@@ -50,8 +51,8 @@ struct Case {
 
 // What the product means, in double, with the error that rounding may cause: |alpha| sum |a||b| + |beta c|.
 template <class T>
-void check_against_loops(const Case<T>& x, const std::vector<T>& a, const std::vector<T>& b, const std::vector<T>& before,
-                         const std::vector<T>& after, const std::string& kernel) {
+void check_against_loops(const Case<T>& x, const std::vector<T>& a, const std::vector<T>& b,
+                         const std::vector<T>& before, const std::vector<T>& after, const std::string& kernel) {
   const double eps = double(std::numeric_limits<T>::epsilon());
   int64_t wrong = 0, touched = 0;
   for (int64_t i = 0; i < x.m; ++i)
@@ -73,7 +74,8 @@ void check_against_loops(const Case<T>& x, const std::vector<T>& a, const std::v
       if (!(std::abs(double(after[at]) - expected) <= bound)) ++wrong;
     }
   BOOST_CHECK_MESSAGE(wrong == 0, kernel << ": " << wrong << " wrong values in " << x.name());
-  BOOST_CHECK_MESSAGE(touched == 0, kernel << ": " << touched << " values beyond the rows of c changed in " << x.name());
+  BOOST_CHECK_MESSAGE(touched == 0,
+                      kernel << ": " << touched << " values beyond the rows of c changed in " << x.name());
 }
 
 template <class T>
@@ -183,8 +185,11 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(sizes_of_zero, T, Types) {
   gemm<T>(false, false, 0, 5, 3, T(1), nullptr, 3, nullptr, 5, T(0), &untouched, 5);
   gemm<T>(false, false, 5, 0, 3, T(1), nullptr, 3, nullptr, 1, T(0), &untouched, 1);
   gemm_batched<T>(
-      0, [&](int64_t) { return GemmOperands<T>{nullptr, nullptr, &untouched}; }, false, false, 1, 1, 1, T(1), 1, 1,
-      T(0), 1);
+      0,
+      [&](int64_t) {
+        return GemmOperands<T>{nullptr, nullptr, &untouched};
+      },
+      false, false, 1, 1, 1, T(1), 1, 1, T(0), 1);
   BOOST_TEST(untouched == T(7));
 }
 
@@ -198,7 +203,8 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(batches_use_the_operands_of_each_product, T, Types
     gemm_batched<T>(
         count,
         [&](int64_t i) {
-          return GemmOperands<T>{&a[size_t(i) * x.size_a()], &b[size_t(i / 2) * x.size_b()], &c[size_t(i) * x.size_c()]};
+          return GemmOperands<T>{&a[size_t(i) * x.size_a()], &b[size_t(i / 2) * x.size_b()],
+                                 &c[size_t(i) * x.size_c()]};
         },
         x.ta, x.tb, x.m, x.n, x.k, x.alpha, x.lda(), x.ldb(), x.beta, x.ldc());
     for (int64_t i = 0; i < count; ++i) {
