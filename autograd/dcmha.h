@@ -13,8 +13,8 @@
 
 namespace braid {
 
-// How heads are mixed, once before and once after softmax. N = G M heads, rank R. Any member may be an empty handle: its term
-// is left out; down and up of one side come together.
+// How heads are mixed, once before and once after softmax. N = G M heads, rank R. Any member may be an empty handle:
+// its term is left out; down and up of one side come together.
 struct Compose {
   Tensor base;            // (G, M, M)        static; first index = head read
   Tensor q_down, q_up;    // (B, T, G, R, M)  from the query token: heads read, heads written
@@ -30,11 +30,11 @@ enum class Path : uint8_t {
 };
 
 struct DcmhaOptions {
-  int64_t groups = 1;          // G
-  Visibility visible = {};     // which keys a query sees
-  double scale = 0;            // of the scores; 0 means 1/sqrt(d)
+  int64_t groups = 1;       // G
+  Visibility visible = {};  // which keys a query sees
+  double scale = 0;         // of the scores; 0 means 1/sqrt(d)
   Path path = Path::automatic;
-  int64_t chunk = 128;         // query rows per chunk (Path::chunked)
+  int64_t chunk = 128;  // query rows per chunk (Path::chunked)
 };
 
 // q (B, T, N, d); k, v (B, S, Nkv, d) with Nkv dividing N (grouped key/value heads); result (B, T, N, d).

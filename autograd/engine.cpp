@@ -77,7 +77,8 @@ std::unordered_map<Node*, int> count_consumers(Node* root) {
     Node* node = stack.back();
     stack.pop_back();
     check(!node->used, node->op, [] {
-      return std::string("history already used: backward() was called twice through this op; run the forward pass again");
+      return std::string(
+          "history already used: backward() was called twice through this op; run the forward pass again");
     });
     for (const auto& input : node->inputs) {
       if (!input) continue;
@@ -129,8 +130,8 @@ Tensor record_segment(const char* op, Tensor y, const std::vector<Tensor>& input
 std::vector<Tensor> record_many(const char* op, std::vector<Tensor> ys, std::initializer_list<Tensor> inputs,
                                 BackwardMany backward) {
   if (!recording(inputs)) return ys;
-  // Each result has a node that drops its gradient into a shared tray; their common input node empties the tray. The tray
-  // node's own "gradient" is a dummy that only tells the walk that some result was used.
+  // Each result has a node that drops its gradient into a shared tray; their common input node empties the tray. The
+  // tray node's own "gradient" is a dummy that only tells the walk that some result was used.
   auto tray = std::make_shared<std::vector<Tensor>>(ys.size());
   auto join = make_node(op, inputs, [tray, backward = std::move(backward)](const Tensor&) {
     std::vector<Tensor> dys = std::move(*tray);
@@ -177,13 +178,15 @@ void on_grad(const Tensor& leaf, std::function<void(const Tensor&)> hook) {
 }
 
 void backward(const Tensor& y, Tensor dy) {
-  check(requires_grad(y), "backward", [] { return std::string("the tensor has no history: nothing it depends on wants a gradient"); });
+  check(requires_grad(y), "backward",
+        [] { return std::string("the tensor has no history: nothing it depends on wants a gradient"); });
   if (!dy) {
     check(y.numel() == 1, "backward", [&] { return "needs a gradient for a result of shape " + str(y.shape()); });
     dy = full(y.shape(), 1.0, y.dtype(), y.device());
   }
   check(dy.shape() == y.shape() && dy.dtype() == y.dtype(), "backward", [&] {
-    return "the gradient is " + str(dy.dtype()) + " " + str(dy.shape()) + ", the result " + str(y.dtype()) + " " + str(y.shape());
+    return "the gradient is " + str(dy.dtype()) + " " + str(dy.shape()) + ", the result " + str(y.dtype()) + " " +
+           str(y.shape());
   });
   NoGrad off;
   std::shared_ptr<Node> root = y.node();
@@ -218,8 +221,8 @@ void backward(const Tensor& y, Tensor dy) {
       if (!inputs[i]) continue;
       if (grads[i]) {
         check(grads[i].shape() == node->shapes[i], node->op, [&] {
-          return "its derivative has shape " + str(grads[i].shape()) + " for input " + std::to_string(i) + " of shape " +
-                 str(node->shapes[i]);
+          return "its derivative has shape " + str(grads[i].shape()) + " for input " + std::to_string(i) +
+                 " of shape " + str(node->shapes[i]);
         });
         accumulate(arrived[inputs[i].get()], std::move(grads[i]));
       }

@@ -9,13 +9,13 @@
 namespace braid {
 
 struct GradcheckResult {
-  double error = 0;    // largest |numeric - analytic| / max(1, |numeric|) over all inputs; NaN when either has one
-  std::string where;   // "input 1, element 7: numeric 0.25, analytic 0.5"
+  double error = 0;   // largest |numeric - analytic| / max(1, |numeric|) over all inputs; NaN when either has one
+  std::string where;  // "input 1, element 7: numeric 0.25, analytic 0.5"
 };
 
-// f maps inputs (f64, contiguous) to one tensor. A fixed pseudo-random projection of the result makes it a scalar; every
-// element of every input in `wanted` (default: all floating inputs) is moved by +-step (central differences, extrapolated
-// once: error about step^4).
+// f maps inputs (f64, contiguous) to one tensor. A fixed pseudo-random projection of the result makes it a scalar;
+// every element of every input in `wanted` (default: all floating inputs) is moved by +-step (central differences,
+// extrapolated once: error about step^4).
 using Function = std::function<Tensor(const std::vector<Tensor>& inputs)>;
 GradcheckResult gradcheck(const Function& f, const std::vector<Tensor>& inputs, double step = 1e-3);
 

@@ -1,6 +1,7 @@
 // Recording and running derivatives.
 //
-// An op computes y and calls record(). The graph holds no values: what a backward closure captures is all that stays alive.
+// An op computes y and calls record(). The graph holds no values: what a backward closure captures is all that stays
+// alive.
 #pragma once
 #include <functional>
 #include <initializer_list>
@@ -14,8 +15,8 @@ using Grads = std::vector<Tensor>;                        // one per input; an e
 using Backward = std::function<Grads(const Tensor& dy)>;  // gradient of the result -> gradients of the inputs
 
 // Returns a new handle on y's storage that remembers how to push a gradient back to `inputs`, or y itself when nothing
-// needs one. The closure may capture y: the handle returned is a different one, so no cycle can form. Closures run once,
-// with recording off, and are then freed.
+// needs one. The closure may capture y: the handle returned is a different one, so no cycle can form. Closures run
+// once, with recording off, and are then freed.
 Tensor record(const char* op, Tensor y, std::initializer_list<Tensor> inputs, Backward backward);
 
 // The same for any number of inputs, and recorded whenever recording is on, even if no input wants a gradient: for a
@@ -71,8 +72,8 @@ void zero_grad(const Tensor& leaf);
 // up: a second call throws "[softmax] history already used".
 void backward(const Tensor& y, Tensor dy = {});
 
-// Calls hook(gradient) during backward() as soon as this leaf's gradient of the pass is complete (data parallelism starts its
-// reduction there). The hook must not capture the leaf itself: that would be a cycle.
+// Calls hook(gradient) during backward() as soon as this leaf's gradient of the pass is complete (data parallelism
+// starts its reduction there). The hook must not capture the leaf itself: that would be a cycle.
 void on_grad(const Tensor& leaf, std::function<void(const Tensor& gradient)> hook);
 
 }  // namespace braid

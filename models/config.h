@@ -1,8 +1,8 @@
 // One configuration type for every model of Braid; the named variants are data (presets.cpp), not code.
 //
-// Field names are the config.json keys of the published DCFormer and DCPythia folders. `profile` holds what those folders
-// leave to the code that reads them (GELU kind, epsilons, window of W or W+1 keys, ...), so that results can be matched
-// to the last digit with either the training or the inference code of the authors.
+// Field names are the config.json keys of the published DCFormer and DCPythia folders. `profile` holds what those
+// folders leave to the code that reads them (GELU kind, epsilons, window of W or W+1 keys, ...), so that results can be
+// matched to the last digit with either the training or the inference code of the authors.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -14,14 +14,14 @@ namespace braid::models {
 enum class Gelu : uint8_t { erf, tanh };
 enum class NormKind : uint8_t { rms, layer };
 enum class FfnKind : uint8_t { swiglu, gelu };
-enum class RopeTable : uint8_t { exact, f32, f16 };          // cos/sin in full precision, computed in f32, rounded to f16
-enum class InitKind : uint8_t { jax, pytorch };              // the two published initialisations
+enum class RopeTable : uint8_t { exact, f32, f16 };  // cos/sin in full precision, computed in f32, rounded to f16
+enum class InitKind : uint8_t { jax, pytorch };      // the two published initialisations
 
 struct Profile {
-  Gelu gelu = Gelu::tanh;             // of the dynamic-weight generator; the GELU FFN is always erf
+  Gelu gelu = Gelu::tanh;  // of the dynamic-weight generator; the GELU FFN is always erf
   double qk_norm_eps = 1e-5;
-  double dw_norm_eps = 1e-6;          // of the norm over heads of the first low-rank factor
-  bool window_plus_one = false;       // local layers see W+1 keys in a full pass and in prefill ("window_keys": "W+1")
+  double dw_norm_eps = 1e-6;     // of the norm over heads of the first low-rank factor
+  bool window_plus_one = false;  // local layers see W+1 keys in a full pass and in prefill ("window_keys": "W+1")
   bool decode_window_plus_one = false;
   bool causal = true;
   RopeTable rope_table = RopeTable::exact;
@@ -35,9 +35,9 @@ struct Profile {
 struct ModelConfig {
   std::string model_type = "dcformer";  // "dcformer" or "dcpythia"
   int64_t vocab_size = 0, dim = 0, n_layer = 0, n_head = 0;
-  int64_t head_dim = 0;                 // 0 = dim / n_head
-  int64_t intermediate_size = 0;        // 0 = the family's default
-  int64_t block_size = 2048;            // longest sequence
+  int64_t head_dim = 0;           // 0 = dim / n_head
+  int64_t intermediate_size = 0;  // 0 = the family's default
+  int64_t block_size = 2048;      // longest sequence
   double norm_eps = 1e-5, rope_base = 10000, rotary_pct = 1;
   NormKind norm = NormKind::rms;
   FfnKind ffn = FfnKind::swiglu;
@@ -45,15 +45,15 @@ struct ModelConfig {
   bool use_linear_bias = false, use_parallel_residual = false;
   bool mgate = false;
   int64_t mgate_dim = 44;
-  int64_t window_size = 256;            // of local layers; 0 = none ("null")
-  std::string window_type;              // "" or "LG": even layers local; "LGLL", "LGL6"; "G": all global
-  std::vector<int64_t> layer_windows;   // per layer, 0 = global; filled from window_type by finish() when empty
+  int64_t window_size = 256;           // of local layers; 0 = none ("null")
+  std::string window_type;             // "" or "LG": even layers local; "LGLL", "LGL6"; "G": all global
+  std::vector<int64_t> layer_windows;  // per layer, 0 = global; filled from window_type by finish() when empty
   int64_t bos_token_id = -1, eos_token_id = -1;
-  double initializer_std = 0.006;       // of embeddings and projections, InitKind::jax
+  double initializer_std = 0.006;  // of embeddings and projections, InitKind::jax
   InitKind init = InitKind::jax;
   Profile profile;
 
-  int64_t rotary_dims() const;          // int(head_dim * rotary_pct), even
+  int64_t rotary_dims() const;                              // int(head_dim * rotary_pct), even
   int64_t keys_of_layer(int64_t layer, bool decode) const;  // visible keys of a local layer, 0 = no limit
 };
 
@@ -62,16 +62,18 @@ struct ModelConfig {
 void finish(ModelConfig& config);
 
 // config.json of a published folder or of ours. Unknown keys are ignored only if they are known to be irrelevant
-// (transformers_version, torch_dtype, ...); keys we would have to obey and cannot (tie_word_embeddings, GQA) are refused.
+// (transformers_version, torch_dtype, ...); keys we would have to obey and cannot (tie_word_embeddings, GQA) are
+// refused.
 ModelConfig read_config(const std::string& config_json_text, const std::string& file_name);
 std::string write_config(const ModelConfig& config);  // config.json text; read_config(write_config(c)) == c
 
-// Named presets: dcformer-{tiny,small,405m,834m,1.4b,2.8b,8b}, transformer-{...}, dcpythia-{tiny,6.9b}, pythia-{tiny,6.9b}.
+// Named presets: dcformer-{tiny,small,405m,834m,1.4b,2.8b,8b}, transformer-{...}, dcpythia-{tiny,6.9b},
+// pythia-{tiny,6.9b}.
 std::vector<std::string> preset_names();
-ModelConfig preset(const std::string& name);          // throws Error(setting) with the nearest name
+ModelConfig preset(const std::string& name);  // throws Error(setting) with the nearest name
 
 // Sets one key (config.json name, or "profile.x") from text, as `braid train model.dim=512` does.
 void set_key(ModelConfig& config, const std::string& key, const std::string& value);
-std::vector<std::string> config_keys();               // every key set_key() knows
+std::vector<std::string> config_keys();  // every key set_key() knows
 
 }  // namespace braid::models

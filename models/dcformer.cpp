@@ -93,7 +93,9 @@ Dcformer::Dcformer(const ModelConfig& config, RandomKey key, bool initialise) : 
 
 void Dcformer::make_rope(DType dtype) {
   using P = nn::Rope::Precision;
-  P precision = config_.profile.rope_table == RopeTable::exact ? P::exact : config_.profile.rope_table == RopeTable::f32 ? P::f32 : P::f16;
+  P precision = config_.profile.rope_table == RopeTable::exact ? P::exact
+                : config_.profile.rope_table == RopeTable::f32 ? P::f32
+                                                               : P::f16;
   rope_ = nn::Rope(config_.rotary_dims(), config_.block_size, config_.rope_base, precision, dtype);
 }
 
@@ -111,7 +113,9 @@ Tensor Dcformer::hidden(const Tensor& ids, KvCache* cache, const nn::Probe* prob
   show("hidden.0", x);
   for (size_t i = 0; i < layers_.size(); ++i) {
     const nn::Block& block = layers_[i];
-    nn::Probe inner = [&](const std::string& name, const Tensor& value) { show("layers." + std::to_string(i) + "." + name, value); };
+    nn::Probe inner = [&](const std::string& name, const Tensor& value) {
+      show("layers." + std::to_string(i) + "." + name, value);
+    };
     if (checkpoint_ && !cache && !probe) {
       x = checkpoint([this, &block](const std::vector<Tensor>& in) { return block(in[0], &rope_); }, {x});
     } else {
@@ -127,9 +131,8 @@ Tensor Dcformer::hidden(const Tensor& ids, KvCache* cache, const nn::Probe* prob
 Tensor Dcformer::logits(const Tensor& hidden) const { return output_(hidden); }
 
 Tensor Dcformer::loss_sum(const Tensor& ids, const Tensor& targets) const {
-  check(targets.shape() == ids.shape(), "dcformer", [&] {
-    return "targets " + str(targets.shape()) + " do not match token ids " + str(ids.shape());
-  });
+  check(targets.shape() == ids.shape(), "dcformer",
+        [&] { return "targets " + str(targets.shape()) + " do not match token ids " + str(ids.shape()); });
   return linear_cross_entropy(hidden(ids), output_.weight(), targets);
 }
 

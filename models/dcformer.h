@@ -22,8 +22,8 @@ class Dcformer final : public nn::Module {
   // Parameters with undefined contents, for a model that is loaded right away.
   static Dcformer uninitialised(const ModelConfig& config);
 
-  // ids (B, T) i32 or i64 -> the normalised last hidden state (B, T, D). With a cache the tokens continue it (under NoGrad).
-  // The probe sees hidden.0 ... hidden.L, final_norm, layers.i.{attn_out, ffn_out, dyn.*}.
+  // ids (B, T) i32 or i64 -> the normalised last hidden state (B, T, D). With a cache the tokens continue it (under
+  // NoGrad). The probe sees hidden.0 ... hidden.L, final_norm, layers.i.{attn_out, ffn_out, dyn.*}.
   Tensor hidden(const Tensor& ids, KvCache* cache = nullptr, const nn::Probe* probe = nullptr) const;
   Tensor logits(const Tensor& hidden) const;  // (..., D) -> (..., V)
   // Sum of the cross-entropy over the targets >= 0, without forming all logits; divide by their number for the mean.

@@ -11,14 +11,16 @@ namespace braid::models {
 void check_options(const SamplingOptions& o) {
   auto range = [](bool ok, const char* name, double value, const char* allowed) {
     check(ok, ErrorKind::setting, [&] {
-      return std::string("sampling option ") + name + " is out of range: expected " + allowed + ", found " + std::to_string(value);
+      return std::string("sampling option ") + name + " is out of range: expected " + allowed + ", found " +
+             std::to_string(value);
     });
   };
   range(o.temperature >= 0 && std::isfinite(o.temperature), "temperature", o.temperature, "0 or more");
   range(o.top_k >= 0, "top-k", static_cast<double>(o.top_k), "0 (all) or more");
   range(o.top_p > 0 && o.top_p <= 1, "top-p", o.top_p, "a value in (0, 1]");
   range(o.min_p >= 0 && o.min_p <= 1, "min-p", o.min_p, "a value in [0, 1]");
-  range(o.repetition_penalty > 0 && std::isfinite(o.repetition_penalty), "repetition-penalty", o.repetition_penalty, "a positive value");
+  range(o.repetition_penalty > 0 && std::isfinite(o.repetition_penalty), "repetition-penalty", o.repetition_penalty,
+        "a positive value");
 }
 
 int64_t sample_token(std::vector<float> logits, std::span<const int32_t> seen, const SamplingOptions& o) {
@@ -37,7 +39,9 @@ int64_t sample_token(std::vector<float> logits, std::span<const int32_t> seen, c
   // Candidates from the most to the least likely; equal logits in order of their ids.
   std::vector<int64_t> order(logits.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return logits[static_cast<size_t>(a)] > logits[static_cast<size_t>(b)]; });
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    return logits[static_cast<size_t>(a)] > logits[static_cast<size_t>(b)];
+  });
   if (o.top_k > 0 && o.top_k < static_cast<int64_t>(order.size())) order.resize(static_cast<size_t>(o.top_k));
 
   std::vector<double> probability;
@@ -62,13 +66,15 @@ int64_t sample_token(std::vector<float> logits, std::span<const int32_t> seen, c
   return order[keep - 1];
 }
 
-Generated generate(const Dcformer& model, std::span<const int32_t> prompt, int64_t max_tokens, const SamplingOptions& options,
-                   int64_t eos, const std::function<bool(int32_t)>& accept) {
+Generated generate(const Dcformer& model, std::span<const int32_t> prompt, int64_t max_tokens,
+                   const SamplingOptions& options, int64_t eos, const std::function<bool(int32_t)>& accept) {
   check_options(options);
-  check(!prompt.empty(), ErrorKind::setting, [] { return std::string("the prompt is empty: at least one token is needed to start from"); });
+  check(!prompt.empty(), ErrorKind::setting,
+        [] { return std::string("the prompt is empty: at least one token is needed to start from"); });
   int64_t longest = model.config().block_size, have = static_cast<int64_t>(prompt.size());
   check(have <= longest, ErrorKind::setting, [&] {
-    return "the prompt has " + std::to_string(have) + " tokens, the model's longest sequence is " + std::to_string(longest);
+    return "the prompt has " + std::to_string(have) + " tokens, the model's longest sequence is " +
+           std::to_string(longest);
   });
   NoGrad off;
   KvCache cache = model.make_cache(std::min(longest, have + max_tokens));

@@ -23,10 +23,12 @@ nn::Module& with_gradients(nn::Module& model) {
 Trainer::Trainer(Dcformer& model, const nn::OptimizerOptions& options, double clip)
     : model_(model), optimizer_(nn::parameters(with_gradients(model)), options), clip_(clip) {}
 
-StepResult Trainer::step(const std::vector<Batch>& micro_batches, double lr, const std::function<void(const StepResult&)>& inspect) {
+StepResult Trainer::step(const std::vector<Batch>& micro_batches, double lr,
+                         const std::function<void(const StepResult&)>& inspect) {
   StepResult result;
   for (const Batch& b : micro_batches) result.tokens += count_valid(b.targets);
-  check(result.tokens > 0, ErrorKind::input, [] { return std::string("the batch has no target that counts: there is nothing to learn from"); });
+  check(result.tokens > 0, ErrorKind::input,
+        [] { return std::string("the batch has no target that counts: there is nothing to learn from"); });
   optimizer_.zero_grad();
   double share = 1 / static_cast<double>(result.tokens);
   for (const Batch& b : micro_batches) {
@@ -34,8 +36,9 @@ StepResult Trainer::step(const std::vector<Batch>& micro_batches, double lr, con
     result.loss += loss.item();
     backward(loss);
   }
-  check(std::isfinite(result.loss), ErrorKind::numerical,
-        [&] { return "the loss is " + std::to_string(result.loss) + " at step " + std::to_string(optimizer_.steps() + 1); });
+  check(std::isfinite(result.loss), ErrorKind::numerical, [&] {
+    return "the loss is " + std::to_string(result.loss) + " at step " + std::to_string(optimizer_.steps() + 1);
+  });
   result.grad_norm = nn::checked_global_norm(optimizer_.parameters());
   if (inspect) inspect(result);
   optimizer_.step(lr, nn::clip_factor(result.grad_norm, clip_));

@@ -1,4 +1,5 @@
-// One training step: gradients of several micro-batches, clipping, one optimizer update. Nothing is changed when the step fails.
+// One training step: gradients of several micro-batches, clipping, one optimizer update. Nothing is changed when the
+// step fails.
 #pragma once
 #include <functional>
 
@@ -22,10 +23,11 @@ class Trainer {
   // clip: limit of the global gradient norm, 0 = none. The model's parameters become leaves.
   Trainer(Dcformer& model, const nn::OptimizerOptions& options, double clip);
 
-  // The loss is the mean over all valid targets of the step, however they are spread over micro-batches. `inspect` sees the
-  // result before anything is updated and may throw. NaN or Inf in loss or gradient throws Error(numerical) that names the step and the
-  // first bad tensor; weights and optimizer state are then untouched.
-  StepResult step(const std::vector<Batch>& micro_batches, double lr, const std::function<void(const StepResult&)>& inspect = {});
+  // The loss is the mean over all valid targets of the step, however they are spread over micro-batches. `inspect` sees
+  // the result before anything is updated and may throw. NaN or Inf in loss or gradient throws Error(numerical) that
+  // names the step and the first bad tensor; weights and optimizer state are then untouched.
+  StepResult step(const std::vector<Batch>& micro_batches, double lr,
+                  const std::function<void(const StepResult&)>& inspect = {});
 
   Dcformer& model() { return model_; }
   nn::Optimizer& optimizer() { return optimizer_; }

@@ -6,7 +6,8 @@ namespace braid::nn {
 
 Attention::Attention(const AttentionOptions& options, RandomKey key) : options_(options) {
   AttentionOptions& o = options_;
-  check(o.width > 0 && o.heads > 0, "attention", [] { return std::string("needs a positive width and number of heads"); });
+  check(o.width > 0 && o.heads > 0, "attention",
+        [] { return std::string("needs a positive width and number of heads"); });
   if (o.head_dim == 0) {
     check(o.width % o.heads == 0, "attention", [&] {
       return "the width " + std::to_string(o.width) + " does not divide over " + std::to_string(o.heads) + " heads";
@@ -26,8 +27,12 @@ Attention::Attention(const AttentionOptions& options, RandomKey key) : options_(
 namespace {
 void show(const Probe* probe, const std::string& stage, const Compose& c) {
   if (!probe) return;
-  for (auto& [name, x] : {std::pair{"_q.w1", &c.q_down}, {"_q.w2", &c.q_up}, {"_q.dd", &c.q_gate}, {"_k.w1", &c.k_down},
-                          {"_k.w2", &c.k_up}, {"_k.dd", &c.k_gate}}) {
+  for (auto& [name, x] : {std::pair{"_q.w1", &c.q_down},
+                          {"_q.w2", &c.q_up},
+                          {"_q.dd", &c.q_gate},
+                          {"_k.w1", &c.k_down},
+                          {"_k.w2", &c.k_up},
+                          {"_k.dd", &c.k_gate}}) {
     if (*x) (*probe)("dyn." + stage + name, *x);
   }
 }
@@ -61,7 +66,8 @@ Tensor Attention::operator()(const Tensor& x, const Rope* rope, LayerCache* cach
   options.visible = {o.causal, one_token_step ? o.decode_window : o.window, 0};
   options.path = o.path;
   if (cache) {
-    check(!recording({q, k, v}), "attention", [] { return std::string("a cache carries no gradients; decode under NoGrad"); });
+    check(!recording({q, k, v}), "attention",
+          [] { return std::string("a cache carries no gradients; decode under NoGrad"); });
     cache->append(k, v, key_side(compose.pre), key_side(compose.post));
     k = cache->keys();
     v = cache->values();

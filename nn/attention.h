@@ -1,4 +1,5 @@
-// Self-attention of a decoder: plain multi-head attention (with grouped key/value heads), or DCMHA when compose weights are wanted.
+// Self-attention of a decoder: plain multi-head attention (with grouped key/value heads), or DCMHA when compose weights
+// are wanted.
 #pragma once
 #include "nn/compose_weights.h"
 #include "nn/kv_cache.h"
@@ -10,11 +11,11 @@ namespace braid::nn {
 
 struct AttentionOptions {
   int64_t width = 0, heads = 0;
-  int64_t head_dim = 0;    // 0: width / heads
-  int64_t kv_heads = 0;    // 0: heads
-  bool qk_norm = false;    // RMS norm of every query and key vector, before the rotation
+  int64_t head_dim = 0;  // 0: width / heads
+  int64_t kv_heads = 0;  // 0: heads
+  bool qk_norm = false;  // RMS norm of every query and key vector, before the rotation
   double qk_norm_eps = 1e-5;
-  bool compose = true;     // DCMHA; false: plain multi-head attention
+  bool compose = true;  // DCMHA; false: plain multi-head attention
   ComposeOptions compose_options = {};
   bool causal = true;
   int64_t window = 0;         // keys visible to a query in a full pass, 0: no limit
@@ -31,15 +32,15 @@ class Attention final : public Module {
   Attention() = default;
   Attention(const AttentionOptions& options, RandomKey key);
 
-  // x (B, T, D), already normalised; rope may be null. With a cache, row t stands at position cache->position() + t, and
-  // keys, values and key-side weights are appended to it (no gradients flow through a cache).
+  // x (B, T, D), already normalised; rope may be null. With a cache, row t stands at position cache->position() + t,
+  // and keys, values and key-side weights are appended to it (no gradients flow through a cache).
   Tensor operator()(const Tensor& x, const Rope* rope, LayerCache* cache = nullptr, const Probe* probe = nullptr) const;
   void visit(Visitor& v) override;
   const AttentionOptions& options() const { return options_; }
 
  private:
   AttentionOptions options_;
-  Linear qkv_;             // rows: all queries, all keys, all values; head-major
+  Linear qkv_;  // rows: all queries, all keys, all values; head-major
   Linear out_;
   RmsNorm q_norm_, k_norm_;
   ComposeWeights compose_;

@@ -23,7 +23,9 @@ Block::Block(const BlockOptions& o, RandomKey key)
 }
 
 Tensor Block::operator()(const Tensor& x, const Rope* rope, LayerCache* cache, const Probe* probe) const {
-  auto call = [](const auto& layer, const Tensor& in) { return std::visit([&](const auto& l) { return l(in); }, layer); };
+  auto call = [](const auto& layer, const Tensor& in) {
+    return std::visit([&](const auto& l) { return l(in); }, layer);
+  };
   auto show = [&](const char* name, const Tensor& value) {
     if (probe) (*probe)(name, value);
     return value;
@@ -35,9 +37,7 @@ Tensor Block::operator()(const Tensor& x, const Rope* rope, LayerCache* cache, c
 }
 
 void Block::visit(Visitor& v) {
-  auto name = [&](const char* text, auto& layer) {
-    std::visit([&](auto& l) { v(text, l); }, layer);
-  };
+  auto name = [&](const char* text, auto& layer) { std::visit([&](auto& l) { v(text, l); }, layer); };
   v("attention", attention_);
   name("feed_forward", feed_forward_);
   name("attention_norm", attention_norm_);

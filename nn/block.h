@@ -11,10 +11,10 @@ namespace braid::nn {
 
 struct BlockOptions {
   AttentionOptions attention;
-  int64_t hidden = 0;            // FFN width
-  bool swiglu = true;            // else exact GELU
-  int64_t gates = 0;             // block gate of SwiGLU, 0: none
-  bool layer_norm = false;       // else RMS norm
+  int64_t hidden = 0;       // FFN width
+  bool swiglu = true;       // else exact GELU
+  int64_t gates = 0;        // block gate of SwiGLU, 0: none
+  bool layer_norm = false;  // else RMS norm
   double norm_eps = 1e-5;
   bool parallel_residual = false;
 };

@@ -28,9 +28,9 @@ ComposeWeights::Stages ComposeWeights::operator()(const Tensor& x) const {
 
   Tensor hidden = matmul(x, reshape(dw1_, {D, G * C * K}));  // (B, T, G C K)
   hidden = options_.tanh_gelu ? gelu_tanh(hidden) : gelu(hidden);
-  Tensor per_branch = permute(reshape(hidden, {B * T, G, C, K}), {1, 2, 0, 3});        // (G, C, B T, K)
-  Tensor w = matmul(per_branch, reshape(qkw_, {G, C, K, 2 * R * M}));                   // (G, C, B T, 2R M)
-  w = permute(reshape(w, {G, C, B, T, 2 * R, M}), {1, 2, 3, 0, 4, 5});                  // (C, B, T, G, 2R, M)
+  Tensor per_branch = permute(reshape(hidden, {B * T, G, C, K}), {1, 2, 0, 3});  // (G, C, B T, K)
+  Tensor w = matmul(per_branch, reshape(qkw_, {G, C, K, 2 * R * M}));            // (G, C, B T, 2R M)
+  w = permute(reshape(w, {G, C, B, T, 2 * R, M}), {1, 2, 3, 0, 4, 5});           // (C, B, T, G, 2R, M)
   Tensor gates = reshape(tanh(matmul(x, reshape(dd_, {D, G * C * M}))), {B, T, G, C, M});
 
   auto factors = [&](const char* branch, bool wanted) -> Factors {

@@ -5,19 +5,19 @@
 //   down = w[:R] / sqrt(mean_m w[:R]^2 + eps),  up = w[R:],  gate = tanh(x dd)
 #pragma once
 #include "autograd/dcmha.h"
+#include "nn/init.h"
 #include "nn/kv_cache.h"
 #include "nn/module.h"
-#include "nn/init.h"
 
 namespace braid::nn {
 
 struct ComposeOptions {
   int64_t groups = 1, rank = 2;
-  bool pre = true, post = true;                // compose before / after softmax, else identity there
+  bool pre = true, post = true;  // compose before / after softmax, else identity there
   bool query_side = true, key_side = true;
   bool static_term = false;
-  bool tanh_gelu = true;                       // GELU kind of the generator: tanh approximation or exact
-  double norm_eps = 1e-6;                      // of the norm over heads
+  bool tanh_gelu = true;   // GELU kind of the generator: tanh approximation or exact
+  double norm_eps = 1e-6;  // of the norm over heads
   std::vector<std::string> branches = {"pre_q", "pre_k", "post_q", "post_k"};  // order of the C axis in the parameters
   Init dw1 = Init::normal(0.02), qkw = Init::normal(1e-4), dd = Init::normal(1e-4), base = Init::normal(0.02);
 };
@@ -40,9 +40,9 @@ class ComposeWeights final : public Module {
   };
   ComposeOptions options_;
   int64_t heads_ = 0;
-  Tensor dw1_;  // (D, G, C, K), K = 2 R M
-  Tensor qkw_;  // (G, C, K, 2R, M)
-  Tensor dd_;   // (D, G, C M): C chunks of M in branch order
+  Tensor dw1_;                   // (D, G, C, K), K = 2 R M
+  Tensor qkw_;                   // (G, C, K, 2R, M)
+  Tensor dd_;                    // (D, G, C M): C chunks of M in branch order
   Tensor pre_base_, post_base_;  // (G, M, M) or empty: the static term
 };
 

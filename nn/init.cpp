@@ -9,9 +9,14 @@ namespace braid::nn {
 Tensor Init::make(const Shape& shape, RandomKey key, DType dtype) const {
   Tensor x = empty(shape, dtype);
   switch (kind) {
-    case Kind::none: break;
-    case Kind::constant: x.fill(value); break;
-    case Kind::normal: backend(kCpu).normal(0, value, key, x); break;
+    case Kind::none:
+      break;
+    case Kind::constant:
+      x.fill(value);
+      break;
+    case Kind::normal:
+      backend(kCpu).normal(0, value, key, x);
+      break;
     case Kind::xavier_uniform: {
       check(shape.rank() == 2, "init", [&] { return "Xavier initialisation is for matrices, got " + str(shape); });
       double limit = std::sqrt(6.0 / static_cast<double>(shape[0] + shape[1]));

@@ -1,5 +1,5 @@
-// How a parameter gets its first values: a small value, applied with a key, so that the numbers depend only on the seed and
-// on the parameter's name, not on the order of construction.
+// How a parameter gets its first values: a small value, applied with a key, so that the numbers depend only on the seed
+// and on the parameter's name, not on the order of construction.
 #pragma once
 #include "tensor/random.h"
 #include "tensor/tensor.h"

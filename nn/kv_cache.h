@@ -1,5 +1,6 @@
 // What one attention layer remembers of the past: keys, values and the key-side compose weights in factored form
-// (per stage R heads-read and R heads-written factors and one gate, 10 N numbers a position at R = 2, instead of the 2 N^2 of merged matrices).
+// (per stage R heads-read and R heads-written factors and one gate, 10 N numbers a position at R = 2, instead of the 2
+// N^2 of merged matrices).
 #pragma once
 #include <array>
 
@@ -22,10 +23,10 @@ class LayerCache {
   // Appends the entries of new positions; every tensor is (B, T, ...) and empty handles stay empty.
   void append(const Tensor& keys, const Tensor& values, const KeySide& pre, const KeySide& post);
 
-  int64_t first() const { return first_; }            // position of the oldest entry held
-  int64_t length() const { return length_; }          // entries held
+  int64_t first() const { return first_; }               // position of the oldest entry held
+  int64_t length() const { return length_; }             // entries held
   int64_t position() const { return first_ + length_; }  // position of the next token
-  Tensor keys() const { return view(0); }             // (B, length, N, d)
+  Tensor keys() const { return view(0); }                // (B, length, N, d)
   Tensor values() const { return view(1); }
   KeySide pre() const { return {view(2), view(3), view(4)}; }
   KeySide post() const { return {view(5), view(6), view(7)}; }

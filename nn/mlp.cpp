@@ -15,7 +15,8 @@ SwiGlu::SwiGlu(int64_t width, int64_t hidden, int64_t gates, const Linear::Optio
       down_(hidden, width, options, child(key, "w2")),
       gates_(gates) {
   check(gates >= 0 && (gates == 0 || hidden % gates == 0), "swiglu", [&] {
-    return "the hidden width " + std::to_string(hidden) + " does not divide into " + std::to_string(gates) + " gated blocks";
+    return "the hidden width " + std::to_string(hidden) + " does not divide into " + std::to_string(gates) +
+           " gated blocks";
   });
   if (gates > 0) block_gate_ = Linear(width, gates, options, child(key, "mg"));
 }

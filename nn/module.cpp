@@ -33,14 +33,14 @@ void replace(Module& m, Convert convert) {
   });
 }
 
+}  // namespace
+
 bool all_finite(const Tensor& x) {
   if (!is_float(x.dtype())) return true;
   // 0 * x is 0 for finite x and NaN otherwise, and NaN survives the sum.
   NoGrad off;
   return x.numel() == 0 || sum(scale(x, 0)).item() == 0;
 }
-}  // namespace
-
 std::vector<NamedTensor> parameters(Module& m) {
   std::vector<NamedTensor> list;
   each(m, [&](const std::string& name, Tensor& p) { list.push_back({name, p}); });
@@ -91,7 +91,8 @@ void load(Module& m, const std::vector<NamedTensor>& source, const std::string& 
     }
     given.erase(it);
   });
-  for (const auto& [name, tensor] : given) problem(name + " " + str(tensor->shape()) + " is not a parameter of this model");
+  for (const auto& [name, tensor] : given)
+    problem(name + " " + str(tensor->shape()) + " is not a parameter of this model");
   if (found > 20) problems += "; and " + std::to_string(found - 20) + " more";
   check(found == 0, ErrorKind::input, [&] { return "the weights in " + what + " do not fit the model: " + problems; });
   for (const NamedTensor& t : source) given[t.name] = &t.value;

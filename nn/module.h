@@ -45,8 +45,10 @@ std::vector<NamedTensor> parameters(Module& m);  // handles, in visiting order
 int64_t count(Module& m);                        // number of elements
 void require_grad(Module& m);                    // marks every parameter as a leaf
 void zero_grad(Module& m);
-void to(Module& m, DType dtype);                 // replaces the parameters; wanted gradients stay wanted, gradients are dropped
+void to(Module& m, DType dtype);  // replaces the parameters; wanted gradients stay wanted, gradients are dropped
 void to(Module& m, Device device);
+
+bool all_finite(const Tensor& x);  // no NaN and no Inf
 
 // Fills every parameter from `source`. All missing, surplus and mis-shaped names and all tensors with NaN or Inf are
 // reported together in one Error(input); then nothing has been changed.

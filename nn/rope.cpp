@@ -7,14 +7,16 @@
 namespace braid::nn {
 
 Rope::Rope(int64_t rotary, int64_t positions, double base, Precision precision, DType dtype, Device device) {
-  check(rotary > 0 && rotary % 2 == 0, "rope", [&] { return "needs an even number of rotary dimensions, got " + std::to_string(rotary); });
+  check(rotary > 0 && rotary % 2 == 0, "rope",
+        [&] { return "needs an even number of rotary dimensions, got " + std::to_string(rotary); });
   int64_t half = rotary / 2;
   std::vector<double> cosine(static_cast<size_t>(positions * half)), sine(cosine.size());
   for (int64_t p = 0; p < positions; ++p) {
     for (int64_t e = 0; e < half; ++e) {
       auto i = static_cast<size_t>(p * half + e);
       if (precision == Precision::exact) {
-        double angle = static_cast<double>(p) * std::pow(base, -2.0 * static_cast<double>(e) / static_cast<double>(rotary));
+        double angle =
+            static_cast<double>(p) * std::pow(base, -2.0 * static_cast<double>(e) / static_cast<double>(rotary));
         cosine[i] = std::cos(angle);
         sine[i] = std::sin(angle);
       } else {
@@ -35,8 +37,8 @@ Rope::Rope(int64_t rotary, int64_t positions, double base, Precision precision, 
 Tensor Rope::operator()(const Tensor& x, int64_t first) const {
   int64_t T = x.dim(1), positions = cosine_.dim(0);
   check(first >= 0 && first + T <= positions, "rope", [&] {
-    return "positions " + std::to_string(first) + ".." + std::to_string(first + T - 1) + " lie beyond the model's longest sequence of " +
-           std::to_string(positions);
+    return "positions " + std::to_string(first) + ".." + std::to_string(first + T - 1) +
+           " lie beyond the model's longest sequence of " + std::to_string(positions);
   });
   auto rows = [&](const Tensor& table) { return table.sliced(0, first, first + T).unsqueezed(0); };
   return rope(x, rows(cosine_), rows(sine_));

@@ -14,7 +14,8 @@ class Rope {
   };
   Rope() = default;
   // rotary: even, at most the head size. dtype f32, or f64 for proofs.
-  Rope(int64_t rotary, int64_t positions, double base, Precision precision, DType dtype = DType::f32, Device device = kCpu);
+  Rope(int64_t rotary, int64_t positions, double base, Precision precision, DType dtype = DType::f32,
+       Device device = kCpu);
 
   // x (B, T, N, d) whose row t stands at position first + t. Throws beyond the longest position.
   Tensor operator()(const Tensor& x, int64_t first) const;

@@ -1,9 +1,9 @@
 // What a device must know how to do: one constant table of typed function pointers per device.
 //
-// Contract of every kernel: inputs are read, outputs are already allocated with their shape and are filled. Kernels never
-// allocate results, never check users' mistakes (the op above does, once) and never record history. Unless a line says
-// otherwise, all tensors of a call have one dtype and outputs are contiguous. Arithmetic and accumulation are f32 for
-// f32, bf16 and f16, and f64 for f64. Results have the same bits at any thread count.
+// Contract of every kernel: inputs are read, outputs are already allocated with their shape and are filled. Kernels
+// never allocate results, never check users' mistakes (the op above does, once) and never record history. Unless a line
+// says otherwise, all tensors of a call have one dtype and outputs are contiguous. Arithmetic and accumulation are f32
+// for f32, bf16 and f16, and f64 for f64. Results have the same bits at any thread count.
 #pragma once
 #include <cstddef>
 
@@ -24,16 +24,20 @@ struct Visibility {
   bool causal = true;
   int64_t window = 0;  // number of visible keys including the query's own position; 0 = no limit
   int64_t offset = 0;
-  int64_t first(int64_t t) const { return causal && window > 0 && t + offset - window + 1 > 0 ? t + offset - window + 1 : 0; }
-  int64_t end(int64_t t, int64_t keys) const { return !causal || t + offset + 1 > keys ? keys : t + offset + 1 > 0 ? t + offset + 1 : 0; }
+  int64_t first(int64_t t) const {
+    return causal && window > 0 && t + offset - window + 1 > 0 ? t + offset - window + 1 : 0;
+  }
+  int64_t end(int64_t t, int64_t keys) const {
+    return !causal || t + offset + 1 > keys ? keys : t + offset + 1 > 0 ? t + offset + 1 : 0;
+  }
 };
 
 struct AdamWStep {  // all the same number of elements, contiguous; see nn/optim/adamw.h for the formula
   Tensor parameter, gradient, first, second;
   double lr, beta1, beta2, eps, weight_decay;
-  int64_t step;       // 1 for the first update
-  double grad_scale;  // the gradient is multiplied by this first (clipping)
-  bool coupled_decay; // Adam's L2: decay is added to the gradient instead of the update
+  int64_t step;        // 1 for the first update
+  double grad_scale;   // the gradient is multiplied by this first (clipping)
+  bool coupled_decay;  // Adam's L2: decay is added to the gradient instead of the update
 };
 
 struct SgdStep {
@@ -80,10 +84,11 @@ struct Backend {
 
   // --- memory ---
   Kernel<"transfer", void(In x, Out y)> transfer;  // between this device and the CPU; contiguous, same dtype
-  Kernel<"copy", void(In x, Out y)> copy;          // same shape, any strides on both sides, any dtypes (this is the cast)
+  Kernel<"copy", void(In x, Out y)> copy;  // same shape, any strides on both sides, any dtypes (this is the cast)
   Kernel<"fill", void(double value, Out y)> fill;  // any strides, any dtype
 
-  // --- pointwise: any strides on the inputs (0 repeats), outputs contiguous; y may be the very same view as an input ---
+  // --- pointwise: any strides on the inputs (0 repeats), outputs contiguous; y may be the very same view as an input
+  // ---
   Kernel<"unary", void(UnaryOp op, double a, double b, In x, Out y)> unary;
   Kernel<"unary_backward", void(UnaryOp op, double a, double b, In x, In dy, Out dx)> unary_backward;
   Kernel<"binary", void(BinaryOp op, In x, In y, Out z)> binary;  // x, y already expanded to z's shape; z: any strides
@@ -130,8 +135,8 @@ struct Backend {
 
   // --- loss: logits (R, V); targets (R), negative = not counted; loss, lse (R) in f32 (f64 for f64) ---
   Kernel<"cross_entropy", void(In logits, In targets, Out loss, Out lse)> cross_entropy;
-  // dlogits = scale (softmax - onehot), 0 where not counted; dlogits may be the same tensor as logits. scale, in the type of
-  // loss: (1), or (R) with one factor per row.
+  // dlogits = scale (softmax - onehot), 0 where not counted; dlogits may be the same tensor as logits. scale, in the
+  // type of loss: (1), or (R) with one factor per row.
   Kernel<"cross_entropy_backward", void(In logits, In targets, In lse, In scale, Out dlogits)> cross_entropy_backward;
 
   // --- optimisers, in place ---

@@ -13,10 +13,10 @@ struct Device {
 };
 
 inline constexpr Device kCpu{};
-std::string str(Device device);              // "cpu", "cuda:0"
-int cuda_device_count();                     // 0 without CUDA or without a usable card
+std::string str(Device device);                // "cpu", "cuda:0"
+int cuda_device_count();                       // 0 without CUDA or without a usable card
 Device parse_device(const std::string& text);  // "auto", "cpu", "cuda", "cuda:1"; throws Error(setting)
-void synchronize(Device device);             // waits until everything enqueued on the device is done
+void synchronize(Device device);               // waits until everything enqueued on the device is done
 
 // Bytes held by tensors: now, and the most since the last reset. `reserved` adds what the allocator keeps for reuse.
 struct MemoryStats {
@@ -24,6 +24,6 @@ struct MemoryStats {
 };
 MemoryStats memory_stats(Device device);
 void reset_peak_memory(Device device);
-void release_cached_memory(Device device);   // gives the allocator's unused buffers back to the system
+void release_cached_memory(Device device);  // gives the allocator's unused buffers back to the system
 
 }  // namespace braid

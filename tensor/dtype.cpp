@@ -8,8 +8,9 @@ struct Row {
   const char* name;
   int64_t bytes;
 };
-constexpr Row kTypes[] = {{DType::f64, "f64", 8}, {DType::f32, "f32", 4}, {DType::bf16, "bf16", 2}, {DType::f16, "f16", 2},
-                          {DType::i64, "i64", 8}, {DType::i32, "i32", 4}, {DType::u8, "u8", 1}};
+constexpr Row kTypes[] = {{DType::f64, "f64", 8}, {DType::f32, "f32", 4}, {DType::bf16, "bf16", 2},
+                          {DType::f16, "f16", 2}, {DType::i64, "i64", 8}, {DType::i32, "i32", 4},
+                          {DType::u8, "u8", 1}};
 }  // namespace
 
 int64_t size_of(DType t) { return kTypes[static_cast<int>(t)].bytes; }

@@ -59,8 +59,8 @@ inline float float16::to_float(uint16_t h) {
   return sign ? -magnitude : magnitude;
 }
 
-int64_t size_of(DType t);      // bytes per element
-const char* name(DType t);     // "f32"
+int64_t size_of(DType t);   // bytes per element
+const char* name(DType t);  // "f32"
 inline std::string str(DType t) { return name(t); }
 bool parse_dtype(const std::string& text, DType& out);  // "f32" -> DType::f32; false when unknown
 inline bool is_float(DType t) { return t <= DType::f16; }
@@ -68,12 +68,18 @@ inline bool is_index(DType t) { return t == DType::i64 || t == DType::i32; }
 
 template <class T>
 constexpr DType dtype_of() {
-  if constexpr (std::is_same_v<T, double>) return DType::f64;
-  else if constexpr (std::is_same_v<T, float>) return DType::f32;
-  else if constexpr (std::is_same_v<T, bfloat16>) return DType::bf16;
-  else if constexpr (std::is_same_v<T, float16>) return DType::f16;
-  else if constexpr (std::is_same_v<T, int64_t>) return DType::i64;
-  else if constexpr (std::is_same_v<T, int32_t>) return DType::i32;
+  if constexpr (std::is_same_v<T, double>)
+    return DType::f64;
+  else if constexpr (std::is_same_v<T, float>)
+    return DType::f32;
+  else if constexpr (std::is_same_v<T, bfloat16>)
+    return DType::bf16;
+  else if constexpr (std::is_same_v<T, float16>)
+    return DType::f16;
+  else if constexpr (std::is_same_v<T, int64_t>)
+    return DType::i64;
+  else if constexpr (std::is_same_v<T, int32_t>)
+    return DType::i32;
   else {
     static_assert(std::is_same_v<T, uint8_t>, "not an element type of Braid");
     return DType::u8;
@@ -88,30 +94,42 @@ using Accumulate = std::conditional_t<std::is_same_v<T, double>, double, float>;
 template <class F>
 decltype(auto) visit_float(DType t, const char* op, F&& f) {
   switch (t) {
-    case DType::f64: return f.template operator()<double>();
-    case DType::f32: return f.template operator()<float>();
-    case DType::bf16: return f.template operator()<bfloat16>();
-    case DType::f16: return f.template operator()<float16>();
-    default: fail(op, "needs a floating-point tensor, got " + str(t));
+    case DType::f64:
+      return f.template operator()<double>();
+    case DType::f32:
+      return f.template operator()<float>();
+    case DType::bf16:
+      return f.template operator()<bfloat16>();
+    case DType::f16:
+      return f.template operator()<float16>();
+    default:
+      fail(op, "needs a floating-point tensor, got " + str(t));
   }
 }
 
 template <class F>
 decltype(auto) visit_index(DType t, const char* op, F&& f) {
   switch (t) {
-    case DType::i64: return f.template operator()<int64_t>();
-    case DType::i32: return f.template operator()<int32_t>();
-    default: fail(op, "needs an i32 or i64 tensor of indices, got " + str(t));
+    case DType::i64:
+      return f.template operator()<int64_t>();
+    case DType::i32:
+      return f.template operator()<int32_t>();
+    default:
+      fail(op, "needs an i32 or i64 tensor of indices, got " + str(t));
   }
 }
 
 template <class F>
 decltype(auto) visit_any(DType t, F&& f) {
   switch (t) {
-    case DType::i64: return f.template operator()<int64_t>();
-    case DType::i32: return f.template operator()<int32_t>();
-    case DType::u8: return f.template operator()<uint8_t>();
-    default: return visit_float(t, "visit_any", f);
+    case DType::i64:
+      return f.template operator()<int64_t>();
+    case DType::i32:
+      return f.template operator()<int32_t>();
+    case DType::u8:
+      return f.template operator()<uint8_t>();
+    default:
+      return visit_float(t, "visit_any", f);
   }
 }
 

@@ -13,19 +13,32 @@
 namespace braid {
 
 enum class UnaryOp : unsigned char {
-  affine,     // a x + b
-  exp, log, sqrt, rsqrt, square, reciprocal, abs, tanh, sigmoid,
+  affine,  // a x + b
+  exp,
+  log,
+  sqrt,
+  rsqrt,
+  square,
+  reciprocal,
+  abs,
+  tanh,
+  sigmoid,
   silu,       // x sigmoid(x)
   gelu_erf,   // x Phi(x)
   gelu_tanh,  // the tanh approximation of GELU
   relu,
-  power,      // x^a
-  clamp,      // min(max(x, a), b)
+  power,  // x^a
+  clamp,  // min(max(x, a), b)
 };
 
 enum class BinaryOp : unsigned char {
-  add, sub, mul, div, maximum, minimum,
-  swiglu,     // silu(x) y
+  add,
+  sub,
+  mul,
+  div,
+  maximum,
+  minimum,
+  swiglu,  // silu(x) y
 };
 
 namespace pointwise {
@@ -34,7 +47,9 @@ inline constexpr double kSqrtHalf = 0.70710678118654752440, kInvSqrt2Pi = 0.3989
 inline constexpr double kSqrt2OverPi = 0.79788456080286535588, kGeluCubic = 0.044715;
 
 template <class A>
-BRAID_HD A sigmoid(A x) { return A(1) / (A(1) + std::exp(-x)); }
+BRAID_HD A sigmoid(A x) {
+  return A(1) / (A(1) + std::exp(-x));
+}
 
 // value(x) and slope(x) = d value / dx.
 template <UnaryOp op, class A>

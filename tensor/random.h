@@ -1,5 +1,6 @@
-// Counter-based random numbers (Philox 4x32-10, Salmon et al. 2011): element i of stream (seed, key) is a pure function of
-// its position, so the numbers are the same on every device and at any thread count, and nothing has to be saved to resume.
+// Counter-based random numbers (Philox 4x32-10, Salmon et al. 2011): element i of stream (seed, key) is a pure function
+// of its position, so the numbers are the same on every device and at any thread count, and nothing has to be saved to
+// resume.
 #pragma once
 #include <cstdint>
 

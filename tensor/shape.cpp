@@ -43,9 +43,8 @@ Strides contiguous_strides(const Shape& shape) {
 
 int normal_axis(int axis, int rank, const char* op) {
   int i = axis < 0 ? axis + rank : axis;
-  check(i >= 0 && i < rank, op, [&] {
-    return "axis " + std::to_string(axis) + " does not exist in a tensor of rank " + std::to_string(rank);
-  });
+  check(i >= 0 && i < rank, op,
+        [&] { return "axis " + std::to_string(axis) + " does not exist in a tensor of rank " + std::to_string(rank); });
   return i;
 }
 
@@ -55,8 +54,9 @@ Shape broadcast(const Shape& a, const Shape& b, const char* op) {
   for (int i = 0; i < rank; ++i) {
     int ia = i - (rank - a.rank()), ib = i - (rank - b.rank());
     int64_t na = ia < 0 ? 1 : a[ia], nb = ib < 0 ? 1 : b[ib];
-    check(na == nb || na == 1 || nb == 1, op,
-          [&] { return "shapes " + str(a) + " and " + str(b) + " do not broadcast: sizes must be equal or 1, from the right"; });
+    check(na == nb || na == 1 || nb == 1, op, [&] {
+      return "shapes " + str(a) + " and " + str(b) + " do not broadcast: sizes must be equal or 1, from the right";
+    });
     out.push_back(na == 1 ? nb : na);
   }
   return out;

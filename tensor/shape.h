@@ -51,11 +51,11 @@ class Shape {
 // Strides are counted in elements, not bytes; 0 repeats an element (broadcast), negative strides do not occur.
 using Strides = Shape;
 
-std::string str(const Shape& shape);         // "(2, 3, 4)"
-int64_t numel(const Shape& shape);           // product of the sizes; throws when it overflows or a size is negative
+std::string str(const Shape& shape);  // "(2, 3, 4)"
+int64_t numel(const Shape& shape);    // product of the sizes; throws when it overflows or a size is negative
 Strides contiguous_strides(const Shape& shape);
-int normal_axis(int axis, int rank, const char* op);                  // -1 -> rank-1; throws "[op] axis 3 ..."
-Shape broadcast(const Shape& a, const Shape& b, const char* op);      // NumPy rules; throws naming both shapes
+int normal_axis(int axis, int rank, const char* op);              // -1 -> rank-1; throws "[op] axis 3 ..."
+Shape broadcast(const Shape& a, const Shape& b, const char* op);  // NumPy rules; throws naming both shapes
 // Strides that make data of `shape` look like `to` (stride 0 along repeated axes). `shape` must broadcast to `to`.
 Strides broadcast_strides(const Shape& shape, const Strides& strides, const Shape& to, const char* op);
 

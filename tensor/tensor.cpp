@@ -9,8 +9,9 @@ namespace braid {
 namespace {
 void check_writable(const Tensor& x, const char* op) {
   check(!x.has_history(), op, [] {
-    return std::string("writing in place to the result of a recorded op would make its derivative wrong; use a recorded op "
-                       "instead, or work under NoGrad");
+    return std::string(
+        "writing in place to the result of a recorded op would make its derivative wrong; use a recorded op "
+        "instead, or work under NoGrad");
   });
 }
 }  // namespace
@@ -57,16 +58,15 @@ std::vector<T> Tensor::to_vector() const {
 
 template <class T>
 Tensor from_vector(const std::vector<T>& values, const Shape& shape, Device device) {
-  check(numel(shape) == static_cast<int64_t>(values.size()), "from_vector", [&] {
-    return std::to_string(values.size()) + " values do not fill shape " + str(shape);
-  });
+  check(numel(shape) == static_cast<int64_t>(values.size()), "from_vector",
+        [&] { return std::to_string(values.size()) + " values do not fill shape " + str(shape); });
   Tensor x = empty(shape, dtype_of<T>());
   if (!values.empty()) std::memcpy(x.mutable_raw(), values.data(), values.size() * sizeof(T));
   return x.to(device);
 }
 
-#define BRAID_INSTANTIATE(T)                                             \
-  template std::vector<T> Tensor::to_vector<T>() const;                  \
+#define BRAID_INSTANTIATE(T)                            \
+  template std::vector<T> Tensor::to_vector<T>() const; \
   template Tensor from_vector(const std::vector<T>&, const Shape&, Device);
 BRAID_INSTANTIATE(double)
 BRAID_INSTANTIATE(float)
@@ -83,7 +83,8 @@ Tensor Tensor::alias() const { return view(shape(), strides(), 0); }
 
 Tensor Tensor::view(const Shape& new_shape, const Strides& new_strides, int64_t offset) const {
   Tensor y;
-  y.impl_ = std::make_shared<Impl>(Impl{impl().storage, new_shape, new_strides, impl_->offset + offset, impl_->dtype, nullptr, false});
+  y.impl_ = std::make_shared<Impl>(
+      Impl{impl().storage, new_shape, new_strides, impl_->offset + offset, impl_->dtype, nullptr, false});
   return y;
 }
 
@@ -105,7 +106,8 @@ Tensor Tensor::reshaped(const Shape& wanted) const {
     to[open] = numel() / known;
   }
   check(braid::numel(to) == numel(), "reshape", [&] { return "cannot view " + str(shape()) + " as " + str(wanted); });
-  check(is_contiguous(), "reshape", [&] { return "the raw view needs a contiguous tensor, got strides " + str(strides()); });
+  check(is_contiguous(), "reshape",
+        [&] { return "the raw view needs a contiguous tensor, got strides " + str(strides()); });
   return view(to, contiguous_strides(to), 0);
 }
 
@@ -137,8 +139,8 @@ Tensor Tensor::permuted(std::initializer_list<int> axes) const {
 Tensor Tensor::sliced(int axis, int64_t begin, int64_t end) const {
   int a = normal_axis(axis, rank(), "slice");
   check(0 <= begin && begin <= end && end <= dim(a), "slice", [&] {
-    return "range [" + std::to_string(begin) + ", " + std::to_string(end) + ") does not lie in axis " + std::to_string(axis) +
-           " of " + str(shape());
+    return "range [" + std::to_string(begin) + ", " + std::to_string(end) + ") does not lie in axis " +
+           std::to_string(axis) + " of " + str(shape());
   });
   Shape s = shape();
   s[a] = end - begin;
@@ -231,8 +233,8 @@ Tensor empty(const Shape& shape, DType dtype, Device device) {
   check(!__builtin_mul_overflow(numel(shape), size_of(dtype), &bytes), "empty",
         [&] { return str(shape) + " " + str(dtype) + " is larger than any memory"; });
   Tensor x;
-  x.impl_ = std::make_shared<Tensor::Impl>(
-      Tensor::Impl{std::make_shared<Storage>(bytes, device), shape, contiguous_strides(shape), 0, dtype, nullptr, false});
+  x.impl_ = std::make_shared<Tensor::Impl>(Tensor::Impl{std::make_shared<Storage>(bytes, device), shape,
+                                                        contiguous_strides(shape), 0, dtype, nullptr, false});
   return x;
 }
 

@@ -52,19 +52,19 @@ class Tensor {
   std::vector<T> to_vector() const;
 
   // Views on the same storage, without history.
-  Tensor alias() const;                                             // same layout, new handle
+  Tensor alias() const;                                                           // same layout, new handle
   Tensor view(const Shape& shape, const Strides& strides, int64_t offset) const;  // offset relative to this view
-  Tensor reshaped(const Shape& shape) const;                        // one size may be -1; needs a contiguous tensor
+  Tensor reshaped(const Shape& shape) const;  // one size may be -1; needs a contiguous tensor
   Tensor transposed(int axis0 = -2, int axis1 = -1) const;
   Tensor permuted(std::initializer_list<int> axes) const;
   Tensor sliced(int axis, int64_t begin, int64_t end) const;
-  Tensor expanded(const Shape& shape) const;                        // stride 0 along repeated axes
+  Tensor expanded(const Shape& shape) const;  // stride 0 along repeated axes
   Tensor squeezed(int axis) const;
   Tensor unsqueezed(int axis) const;
 
   // Copies, without history.
-  Tensor clone() const;                                             // contiguous
-  Tensor contiguous() const;                                        // this, or a copy when strided
+  Tensor clone() const;       // contiguous
+  Tensor contiguous() const;  // this, or a copy when strided
   Tensor to(DType dtype) const;
   Tensor to(Device device) const;
 
@@ -104,11 +104,11 @@ class Tensor {
 };
 
 Tensor empty(const Shape& shape, DType dtype = DType::f32, Device device = kCpu);  // contents undefined
-Tensor empty_like(const Tensor& x);                                              // contiguous
+Tensor empty_like(const Tensor& x);                                                // contiguous
 Tensor full(const Shape& shape, double value, DType dtype = DType::f32, Device device = kCpu);
 Tensor zeros(const Shape& shape, DType dtype = DType::f32, Device device = kCpu);
 Tensor zeros_like(const Tensor& x);
-Tensor arange(int64_t n, DType dtype = DType::i64, Device device = kCpu);         // 0, 1, ..., n-1
+Tensor arange(int64_t n, DType dtype = DType::i64, Device device = kCpu);  // 0, 1, ..., n-1
 
 // A tensor with these values in row-major order.
 template <class T>

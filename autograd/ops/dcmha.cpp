@@ -15,8 +15,8 @@ void check_shape(const char* what, const Tensor& x, const Shape& want, const Ten
   check(x.shape() == want, "dcmha",
         [&] { return std::string(what) + " must have shape " + str(want) + ", got " + str(x.shape()); });
   check(x.dtype() == q.dtype() && x.device() == q.device(), "dcmha", [&] {
-    return std::string(what) + " is " + str(x.dtype()) + " on " + str(x.device()) + ", the queries are " + str(q.dtype()) +
-           " on " + str(q.device());
+    return std::string(what) + " is " + str(x.dtype()) + " on " + str(x.device()) + ", the queries are " +
+           str(q.dtype()) + " on " + str(q.device());
   });
 }
 
@@ -48,8 +48,8 @@ Compose rows(const Compose& c, int64_t t0, int64_t t1, int64_t s0, int64_t s1) {
           rows(c.k_gate, s0, s1)};
 }
 
-// Chunks of query rows against the keys that some row of the chunk can see. Each chunk is recomputed in backward, so what
-// stays alive between forward and backward is only the inputs.
+// Chunks of query rows against the keys that some row of the chunk can see. Each chunk is recomputed in backward, so
+// what stays alive between forward and backward is only the inputs.
 Tensor chunked(const Tensor& q, const Tensor& k, const Tensor& v, const Compose& pre, const Compose& post,
                const DcmhaOptions& options) {
   int64_t T = q.dim(1), S = k.dim(1);
@@ -62,7 +62,8 @@ Tensor chunked(const Tensor& q, const Tensor& k, const Tensor& v, const Compose&
     Compose a = rows(pre, t0, t1, s0, s1), b = rows(post, t0, t1, s0, s1);
     std::vector<Tensor> inputs{rows(q, t0, t1), rows(k, s0, s1), rows(v, s0, s1)};
     for (const Compose* c : {&a, &b}) {
-      for (const Tensor* x : {&c->base, &c->q_down, &c->q_up, &c->k_down, &c->k_up, &c->q_gate, &c->k_gate}) inputs.push_back(*x);
+      for (const Tensor* x : {&c->base, &c->q_down, &c->q_up, &c->k_down, &c->k_up, &c->q_gate, &c->k_gate})
+        inputs.push_back(*x);
     }
     auto run = [part](const std::vector<Tensor>& in) {
       Compose first{in[3], in[4], in[5], in[6], in[7], in[8], in[9]};
@@ -91,15 +92,20 @@ Tensor dcmha(const Tensor& q, const Tensor& k, const Tensor& v, const Compose& p
   });
   check(options.visible.window >= 0, "dcmha",
         [&] { return "the window must be positive, or 0 for none; got " + std::to_string(options.visible.window); });
-  check(options.chunk >= 1, "dcmha", [&] { return "the chunk must be positive, got " + std::to_string(options.chunk); });
+  check(options.chunk >= 1, "dcmha",
+        [&] { return "the chunk must be positive, got " + std::to_string(options.chunk); });
   check_compose("pre", pre, q, k.dim(1), G);
   check_compose("post", post, q, k.dim(1), G);
 
   switch (options.path) {
-    case Path::fused: fail("dcmha", "no fused kernel on " + str(q.device()) + "; use Path::automatic");
-    case Path::reference: return dcmha_reference(q, k, v, pre, post, options);
-    case Path::chunked: return chunked(q, k, v, pre, post, options);
-    case Path::automatic: break;
+    case Path::fused:
+      fail("dcmha", "no fused kernel on " + str(q.device()) + "; use Path::automatic");
+    case Path::reference:
+      return dcmha_reference(q, k, v, pre, post, options);
+    case Path::chunked:
+      return chunked(q, k, v, pre, post, options);
+    case Path::automatic:
+      break;
   }
   bool small = q.dim(1) <= options.chunk || q.numel() == 0;
   return small ? dcmha_reference(q, k, v, pre, post, options) : chunked(q, k, v, pre, post, options);

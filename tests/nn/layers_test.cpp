@@ -1,5 +1,5 @@
-// Every layer: after one backward pass every parameter has a finite gradient that is not zero, and the layer's meaning is
-// checked where it is more than one op.
+// Every layer: after one backward pass every parameter has a finite gradient that is not zero, and the layer's meaning
+// is checked where it is more than one op.
 #include <boost/test/unit_test.hpp>
 
 #include "autograd/ops.h"
@@ -81,7 +81,11 @@ BOOST_AUTO_TEST_CASE(feed_forward_layers) {
     nn::require_grad(swiglu);
     check_gradient_flow(swiglu, swiglu(noise({2, 3, 6}, 1)));
   }
-  BOOST_TEST(throws_with([] { nn::SwiGlu(6, 8, 3, {}, {1, 1}); }, "[swiglu] the hidden width 8 does not divide into 3 gated blocks"));
+  BOOST_TEST(throws_with(
+      [] {
+        nn::SwiGlu(6, 8, 3, {}, {1, 1});
+      },
+      "[swiglu] the hidden width 8 does not divide into 3 gated blocks"));
 }
 
 BOOST_AUTO_TEST_CASE(uniform_block_gates_scale_by_one_over_their_number) {
@@ -134,14 +138,17 @@ BOOST_AUTO_TEST_CASE(dynamic_weights_of_zero_are_plain_attention) {
     if (p.name == "dyn_w_proj.qkw" || p.name == "dyn_w_proj.dd") p.value.fill(0);
   }
   Tensor x = noise({2, 5, 16}, 4);
-  BOOST_TEST(is_close(composed(x, nullptr), plain(x, nullptr), 0));  // down factors are 0 / sqrt(eps): exactly 0, not NaN
+  BOOST_TEST(
+      is_close(composed(x, nullptr), plain(x, nullptr), 0));  // down factors are 0 / sqrt(eps): exactly 0, not NaN
 }
 
 BOOST_AUTO_TEST_CASE(rope_tables) {
-  nn::Rope exact(4, 8, 100, nn::Rope::Precision::exact, DType::f64), half(4, 8, 100, nn::Rope::Precision::f16, DType::f64);
+  nn::Rope exact(4, 8, 100, nn::Rope::Precision::exact, DType::f64),
+      half(4, 8, 100, nn::Rope::Precision::f16, DType::f64);
   Tensor x = full({1, 1, 1, 4}, 1, DType::f64);
   // position 3: pairs (0, 2) and (1, 3) turn by 3 and by 3 * 100^(-1/2) = 0.3
-  std::vector<double> want{std::cos(3.0) - std::sin(3.0), std::cos(0.3) - std::sin(0.3), std::cos(3.0) + std::sin(3.0), std::cos(0.3) + std::sin(0.3)};
+  std::vector<double> want{std::cos(3.0) - std::sin(3.0), std::cos(0.3) - std::sin(0.3), std::cos(3.0) + std::sin(3.0),
+                           std::cos(0.3) + std::sin(0.3)};
   BOOST_TEST(is_close(exact(x, 3).to_vector<double>(), want, 1e-14));
   BOOST_TEST(is_close(half(x, 3).to_vector<double>(), want, 1e-3));
   BOOST_TEST(!is_close(half(x, 3).to_vector<double>(), want, 1e-6));  // the rounding is really there

@@ -63,7 +63,8 @@ BOOST_AUTO_TEST_CASE(load_reports_every_problem_and_changes_nothing) {
   std::vector<double> before = nn::parameters(m)[0].value.to_vector<double>();
   Tensor nan = full({3, 2}, 0);
   nan.sliced(0, 1, 2).fill(std::numeric_limits<double>::quiet_NaN());
-  std::vector<nn::NamedTensor> source{{"first.weight", nan}, {"list.0.weight", full({2, 4}, 1)}, {"extra", full({1}, 1)}};
+  std::vector<nn::NamedTensor> source{
+      {"first.weight", nan}, {"list.0.weight", full({2, 4}, 1)}, {"extra", full({1}, 1)}};
   auto attempt = [&] { nn::load(m, source, "model.safetensors"); };
   BOOST_TEST(throws_with(attempt, "first.weight (3, 2) contains NaN or Inf"));
   BOOST_TEST(throws_with(attempt, "first.bias is missing (expected (3))"));
@@ -75,7 +76,10 @@ BOOST_AUTO_TEST_CASE(load_reports_every_problem_and_changes_nothing) {
 
 BOOST_AUTO_TEST_CASE(load_fills_in_any_order_and_type) {
   Pair m;
-  nn::load(m, {{"list.0.weight", full({2, 3}, 3, DType::f64)}, {"first.bias", full({3}, 2)}, {"first.weight", full({3, 2}, 1)}}, "test");
+  nn::load(
+      m,
+      {{"list.0.weight", full({2, 3}, 3, DType::f64)}, {"first.bias", full({3}, 2)}, {"first.weight", full({3, 2}, 1)}},
+      "test");
   BOOST_TEST(nn::parameters(m)[2].value.to_vector<double>()[5] == 3.0);
 }
 

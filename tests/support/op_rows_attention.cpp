@@ -41,7 +41,8 @@ std::vector<double> mixed(const std::vector<double>& a, const Array* in, int64_t
     for (int64_t m = 0; m < M; ++m) {
       double p = at(in[0], {g, m, n});
       for (int64_t r = 0; r < R; ++r) {
-        p += at(in[1], {b, i, g, r, m}) * at(in[2], {b, i, g, r, n}) + at(in[3], {b, j, g, r, m}) * at(in[4], {b, j, g, r, n});
+        p += at(in[1], {b, i, g, r, m}) * at(in[2], {b, i, g, r, n}) +
+             at(in[3], {b, j, g, r, m}) * at(in[4], {b, j, g, r, n});
       }
       o += a[static_cast<size_t>(m)] * p;
     }
@@ -62,7 +63,8 @@ Array attention_by_loops(const std::vector<Array>& in, const DcmhaOptions& optio
         std::vector<double> top(static_cast<size_t>(M), -infinity), sum(static_cast<size_t>(M));
         for (int64_t j = 0; j < S; ++j) {
           int64_t query = i + options.visible.offset;
-          bool hidden = options.visible.causal && (j > query || (options.visible.window > 0 && j <= query - options.visible.window));
+          bool hidden = options.visible.causal &&
+                        (j > query || (options.visible.window > 0 && j <= query - options.visible.window));
           if (hidden) continue;
           std::vector<double> a(static_cast<size_t>(M));
           for (int64_t m = 0; m < M; ++m) {
@@ -83,7 +85,8 @@ Array attention_by_loops(const std::vector<Array>& in, const DcmhaOptions& optio
           std::vector<double> p = mixed(s, &in[10], b, i, j, g);
           for (int64_t m = 0; m < M; ++m) {
             for (int64_t e = 0; e < d; ++e) {
-              y.values[static_cast<size_t>(((b * T + i) * N + g * M + m) * d + e)] += p[static_cast<size_t>(m)] * at(v, {b, j, g * M + m, e});
+              y.values[static_cast<size_t>(((b * T + i) * N + g * M + m) * d + e)] +=
+                  p[static_cast<size_t>(m)] * at(v, {b, j, g * M + m, e});
             }
           }
         }
@@ -97,7 +100,8 @@ OpRow row(std::string name, DcmhaOptions options, std::vector<Sizes> sizes) {
   OpRow r;
   r.name = std::move(name);
   r.op = [options](const std::vector<Tensor>& x) {
-    return dcmha(x[0], x[1], x[2], {x[3], x[4], x[5], x[6], x[7], x[8], x[9]}, {x[10], x[11], x[12], x[13], x[14], x[15], x[16]}, options);
+    return dcmha(x[0], x[1], x[2], {x[3], x[4], x[5], x[6], x[7], x[8], x[9]},
+                 {x[10], x[11], x[12], x[13], x[14], x[15], x[16]}, options);
   };
   r.reference = [options](const std::vector<Array>& in) { return attention_by_loops(in, options); };
   for (const Sizes& z : sizes) r.cases.push_back(shapes(z));
@@ -113,13 +117,17 @@ OpRow row(std::string name, DcmhaOptions options, std::vector<Sizes> sizes) {
 std::vector<OpRow> attention_rows() {
   Visibility causal, window{true, 3, 0}, later{true, 4, 2}, all{false, 0, 0};
   return {
-      row("dcmha:reference", {.groups = 1, .visible = causal, .path = Path::reference}, {{2, 4, 4, 1, 3, 2, 2}, {1, 1, 1, 1, 1, 1, 1}, {0, 3, 3, 1, 2, 2, 2}}),
+      row("dcmha:reference", {.groups = 1, .visible = causal, .path = Path::reference},
+          {{2, 4, 4, 1, 3, 2, 2}, {1, 1, 1, 1, 1, 1, 1}, {0, 3, 3, 1, 2, 2, 2}}),
       row("dcmha:groups_window", {.groups = 2, .visible = window, .path = Path::reference}, {{1, 6, 6, 2, 2, 2, 2}}),
       row("dcmha:offset", {.groups = 1, .visible = later, .path = Path::reference}, {{1, 3, 5, 1, 2, 2, 3}}),
       row("dcmha:all", {.groups = 1, .visible = all, .path = Path::reference}, {{1, 3, 5, 1, 2, 2, 2}}),
-      row("dcmha:chunked", {.groups = 1, .visible = causal, .path = Path::chunked, .chunk = 2}, {{1, 5, 5, 1, 2, 2, 2}, {2, 4, 4, 1, 3, 1, 2}}),
-      row("dcmha:chunked_window", {.groups = 2, .visible = window, .path = Path::chunked, .chunk = 2}, {{1, 7, 7, 2, 2, 2, 2}}),
-      row("dcmha:chunked_all", {.groups = 1, .visible = all, .path = Path::chunked, .chunk = 2}, {{1, 3, 5, 1, 2, 2, 2}}),
+      row("dcmha:chunked", {.groups = 1, .visible = causal, .path = Path::chunked, .chunk = 2},
+          {{1, 5, 5, 1, 2, 2, 2}, {2, 4, 4, 1, 3, 1, 2}}),
+      row("dcmha:chunked_window", {.groups = 2, .visible = window, .path = Path::chunked, .chunk = 2},
+          {{1, 7, 7, 2, 2, 2, 2}}),
+      row("dcmha:chunked_all", {.groups = 1, .visible = all, .path = Path::chunked, .chunk = 2},
+          {{1, 3, 5, 1, 2, 2, 2}}),
   };
 }
 

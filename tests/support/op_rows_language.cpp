@@ -2,9 +2,6 @@
 
 namespace braid::test {
 
-std::vector<OpRow> language_rows() {
-  return {
-  };
-}
+std::vector<OpRow> language_rows() { return {}; }
 
 }  // namespace braid::test

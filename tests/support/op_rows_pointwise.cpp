@@ -2,9 +2,6 @@
 
 namespace braid::test {
 
-std::vector<OpRow> pointwise_rows() {
-  return {
-  };
-}
+std::vector<OpRow> pointwise_rows() { return {}; }
 
 }  // namespace braid::test

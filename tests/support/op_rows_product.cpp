@@ -2,9 +2,6 @@
 
 namespace braid::test {
 
-std::vector<OpRow> product_rows() {
-  return {
-  };
-}
+std::vector<OpRow> product_rows() { return {}; }
 
 }  // namespace braid::test

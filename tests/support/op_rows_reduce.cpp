@@ -2,9 +2,6 @@
 
 namespace braid::test {
 
-std::vector<OpRow> reduce_rows() {
-  return {
-  };
-}
+std::vector<OpRow> reduce_rows() { return {}; }
 
 }  // namespace braid::test

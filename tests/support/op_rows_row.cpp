@@ -15,7 +15,8 @@ void log_softmax_row(const double* x, double* y, int64_t n) {
   for (int64_t i = 0; i < n; ++i) sum += std::exp(x[i]);
   for (int64_t i = 0; i < n; ++i) y[i] = x[i] - std::log(sum);
 }
-const std::vector<std::vector<Shape>> kRowShapes{{{3, 5}}, {{2, 3, 7}}, {{1, 1}}, {{0, 4}}, {{4, 0}}, {{33}}, {{2, 129}}};
+const std::vector<std::vector<Shape>> kRowShapes{{{3, 5}}, {{2, 3, 7}}, {{1, 1}},  {{0, 4}},
+                                                 {{4, 0}}, {{33}},      {{2, 129}}};
 }  // namespace
 
 std::vector<OpRow> row_rows() {

@@ -2,9 +2,6 @@
 
 namespace braid::test {
 
-std::vector<OpRow> shape_rows() {
-  return {
-  };
-}
+std::vector<OpRow> shape_rows() { return {}; }
 
 }  // namespace braid::test

@@ -1,5 +1,5 @@
-// One row buys an op all its checks: against a double reference written by hand, derivative by finite differences (f64),
-// strided inputs (transposed, sliced, repeated by stride 0), f32 and 16-bit error, device against device.
+// One row buys an op all its checks: against a double reference written by hand, derivative by finite differences
+// (f64), strided inputs (transposed, sliced, repeated by stride 0), f32 and 16-bit error, device against device.
 #pragma once
 #include <functional>
 #include <string>
@@ -16,16 +16,16 @@ struct Array {
 };
 
 struct OpRow {
-  std::string name;                                            // the function's name in ops.h (a suffix after ':' is free)
+  std::string name;  // the function's name in ops.h (a suffix after ':' is free)
   std::function<Tensor(const std::vector<Tensor>&)> op;
   std::function<Array(const std::vector<Array>&)> reference;
-  std::vector<std::vector<Shape>> cases;                       // each case: the shapes of the inputs
-  double low = -2, high = 2;                                   // range of the random inputs
-  std::vector<int64_t> index_limits = {};                      // per input: > 0 makes it i64 ids in [0, limit); 0 floats
-  double f32_tolerance = 2e-6;                                 // relative to the largest |value|
+  std::vector<std::vector<Shape>> cases;   // each case: the shapes of the inputs
+  double low = -2, high = 2;               // range of the random inputs
+  std::vector<int64_t> index_limits = {};  // per input: > 0 makes it i64 ids in [0, limit); 0 floats
+  double f32_tolerance = 2e-6;             // relative to the largest |value|
   double gradient_tolerance = 1e-7;
   bool differentiable = true;
-  bool in_16_bit = true;                                       // false for ops that are only defined in f32/f64
+  bool in_16_bit = true;  // false for ops that are only defined in f32/f64
 };
 
 // The rows, by family (tests/support/op_rows_*.cpp).

@@ -1,0 +1,250 @@
+#include "models/checkpoint.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+#include "tensor/io/atomic_file.h"
+#include "tensor/io/checksum.h"
+#include "tensor/io/json.h"
+#include "tensor/io/safetensors.h"
+
+namespace braid::models {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* kManifest = "trainer/manifest.json";
+
+io::NamedTensors pairs(const std::vector<nn::NamedTensor>& tensors) {
+  io::NamedTensors out;
+  for (const nn::NamedTensor& t : tensors) out.emplace_back(t.name, t.value);
+  return out;
+}
+
+std::vector<nn::NamedTensor> read_all(const fs::path& path) {
+  io::TensorFiles file(path.string());
+  std::vector<nn::NamedTensor> out;
+  for (const io::TensorInfo& info : file.tensors()) out.push_back({info.name, file.load(info.name)});
+  return out;
+}
+
+[[noreturn]] void cannot(const char* doing, const fs::path& path, const std::error_code& error) {
+  fail(ErrorKind::output, std::string("cannot ") + doing + " " + path.string() + ": " + error.message() +
+                              "; older checkpoints are intact");
+}
+
+void make_folder(const fs::path& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error) cannot("create the folder", path, error);
+}
+
+uint32_t file_checksum(const fs::path& path) {
+  io::Reader reader(path.string());
+  std::vector<char> block(1 << 20);
+  uint32_t crc = 0;
+  while (int64_t n = reader.read_some(block.data(), static_cast<int64_t>(block.size())))
+    crc = io::crc32c(block.data(), n, crc);
+  return crc;
+}
+
+std::string hex(uint32_t x) {
+  char text[9];
+  std::snprintf(text, sizeof text, "%08x", x);
+  return text;
+}
+
+// Every regular file below `folder` but the manifest, by relative path.
+std::vector<std::string> files_below(const fs::path& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (!entry.is_regular_file()) continue;
+    std::string name = fs::relative(entry.path(), folder).generic_string();
+    if (name != kManifest) names.push_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+void write_manifest(const fs::path& folder, int64_t step) {
+  nlohmann::ordered_json files = nlohmann::ordered_json::object();
+  for (const std::string& name : files_below(folder)) {
+    fs::path path = folder / name;
+    files[name] = {{"bytes", fs::file_size(path)}, {"crc32c", hex(file_checksum(path))}};
+  }
+  nlohmann::ordered_json manifest{{"format", 1}, {"step", step}, {"files", files}};
+  io::write_file((folder / kManifest).string(), manifest.dump(1) + "\n");
+}
+
+}  // namespace
+
+void save_model(Dcformer& model, const text::Tokenizer& tokenizer, const fs::path& folder) {
+  io::write_file((folder / "config.json").string(), write_config(model.config()));
+  nlohmann::ordered_json generation{
+      {"eos_token_id", tokenizer.eos_id()}, {"pad_token_id", tokenizer.pad_id()}, {"do_sample", true}};
+  io::write_file((folder / "generation_config.json").string(), generation.dump(1) + "\n");
+  text::save_tokenizer(tokenizer, folder.string());
+  io::save_safetensors((folder / "model.safetensors").string(), pairs(nn::parameters(model)), {{"format", "pt"}});
+}
+
+fs::path find_model(const fs::path& path) {
+  std::error_code none;
+  if (fs::exists(path / "config.json", none)) return path;
+  std::vector<std::string> notes;
+  StepFolder newest = fs::is_directory(path, none) ? newest_checkpoint(path, notes) : StepFolder{};
+  check(!newest.path.empty(), ErrorKind::input, [&] {
+    return "no model in " + path.string() +
+           ": expected a folder with config.json and model.safetensors, or a run folder with step-* checkpoints";
+  });
+  return newest.path;
+}
+
+LoadedModel load_model(const fs::path& path) {
+  fs::path folder = find_model(path);
+  std::string config_file = (folder / "config.json").string();
+  ModelConfig config = read_config(io::read_text_file(config_file, 1 << 20), config_file);
+  finish(config);
+  LoadedModel loaded{Dcformer::uninitialised(config), nullptr};
+  std::vector<nn::NamedTensor> weights = read_all(folder);
+  if (!weights.empty() && weights[0].value.dtype() == DType::f64) loaded.model.to(DType::f64);
+  nn::load(loaded.model, weights, folder.string());
+  if (fs::exists(folder / "tokenizer.json")) loaded.tokenizer = text::load_tokenizer(folder.string());
+  return loaded;
+}
+
+std::string step_name(int64_t step) {
+  char text[32];
+  std::snprintf(text, sizeof text, "step-%08lld", static_cast<long long>(step));
+  return text;
+}
+
+std::vector<StepFolder> step_folders(const fs::path& run) {
+  std::vector<StepFolder> found;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(run, none)) {
+    std::string name = entry.path().filename().string();
+    if (!name.starts_with("step-") || !entry.is_directory(none)) continue;
+    int64_t step = -1;
+    auto [end, error] = std::from_chars(name.data() + 5, name.data() + name.size(), step);
+    if (error == std::errc() && end == name.data() + name.size() && step >= 0 && name == step_name(step))
+      found.push_back({step, entry.path()});
+  }
+  std::sort(found.begin(), found.end(), [](const StepFolder& a, const StepFolder& b) { return a.step < b.step; });
+  return found;
+}
+
+void save_checkpoint(const fs::path& run, Dcformer& model, const nn::Optimizer& optimizer,
+                     const text::Tokenizer& tokenizer, const RunState& state, int64_t keep) {
+  for (const nn::NamedTensor& p : nn::parameters(model)) {
+    check(nn::all_finite(p.value), ErrorKind::numerical, [&] {
+      return p.name + " contains NaN or Inf at step " + std::to_string(state.step) + "; no checkpoint was written";
+    });
+  }
+  fs::path final_path = run / step_name(state.step), building = final_path.string() + ".tmp";
+  std::error_code error;
+  fs::remove_all(building, error);  // left over from a run that was killed while saving
+  make_folder(building / "trainer");
+  save_model(model, tokenizer, building);
+  io::save_safetensors((building / "trainer/optimizer.safetensors").string(), pairs(optimizer.state()));
+  nlohmann::ordered_json json{{"step", state.step},
+                              {"elapsed_s", state.elapsed_s},
+                              {"seed", state.seed},
+                              {"data_fingerprint", state.data_fingerprint}};
+  io::write_file((building / "trainer/state.json").string(), json.dump(1) + "\n");
+  write_manifest(building, state.step);
+  io::sync_directory((building / "trainer").string());
+  io::sync_directory(building.string());
+  fs::remove_all(final_path, error);  // an invalid one of the same step; a valid one would have been resumed from
+  fs::rename(building, final_path, error);
+  if (error) cannot("put the checkpoint in place at", final_path, error);
+  io::sync_directory(run.string());
+
+  std::string wrong = why_invalid(final_path);
+  check(wrong.empty(), ErrorKind::output, [&] {
+    return "the checkpoint " + final_path.string() + " does not read back as written: " + wrong +
+           "; older checkpoints are intact";
+  });
+  io::write_file((run / "latest").string(), step_name(state.step) + "\n");
+  std::vector<StepFolder> all = step_folders(run);
+  int64_t valid = 0;
+  for (auto it = all.rbegin(); it != all.rend(); ++it) {
+    if (it->path == final_path || why_invalid(it->path).empty()) ++valid;
+    if (valid > std::max<int64_t>(keep, 2)) fs::remove_all(it->path, error);
+  }
+}
+
+std::string why_invalid(const fs::path& checkpoint) {
+  try {
+    fs::path manifest_path = checkpoint / kManifest;
+    nlohmann::json manifest = io::read_json_file(manifest_path.string(), 16 << 20);
+    if (!manifest.is_object() || !manifest.contains("files") || !manifest["files"].is_object())
+      return "its manifest lists no files";
+    for (const auto& [name, entry] : manifest["files"].items()) {
+      fs::path path = checkpoint / name;
+      std::error_code error;
+      auto bytes = fs::file_size(path, error);
+      if (error) return name + " is missing";
+      if (bytes != entry.at("bytes").get<uint64_t>()) {
+        return name + " has " + std::to_string(bytes) + " bytes, expected " +
+               std::to_string(entry.at("bytes").get<uint64_t>());
+      }
+      std::string crc = hex(file_checksum(path)), expected = entry.at("crc32c").get<std::string>();
+      if (crc != expected) return name + " has checksum " + crc + ", expected " + expected;
+    }
+    for (const char* needed :
+         {"config.json", "model.safetensors", "trainer/optimizer.safetensors", "trainer/state.json"}) {
+      if (!manifest["files"].contains(needed)) return std::string("its manifest does not list ") + needed;
+    }
+    return "";
+  } catch (const Error& e) {
+    return e.what();
+  } catch (const nlohmann::json::exception& e) {
+    return std::string("its manifest cannot be read: ") + e.what();
+  }
+}
+
+StepFolder newest_checkpoint(const fs::path& run, std::vector<std::string>& notes) {
+  std::vector<StepFolder> all = step_folders(run);
+  for (auto it = all.rbegin(); it != all.rend(); ++it) {
+    std::string wrong = why_invalid(it->path);
+    if (wrong.empty()) return *it;
+    notes.push_back("checkpoint " + it->path.string() + " is damaged and was passed over: " + wrong);
+  }
+  check(all.empty(), ErrorKind::no_checkpoint, [&] {
+    return "none of the " + std::to_string(all.size()) + " checkpoints in " + run.string() +
+           " is usable (the newest: " + notes.front() +
+           "); restore one from a copy, or move the folder away to start anew";
+  });
+  return {};
+}
+
+RunState read_state(const fs::path& checkpoint) {
+  std::string path = (checkpoint / "trainer/state.json").string();
+  nlohmann::json json = io::read_json_file(path, 1 << 20);
+  try {
+    return {json.at("step").get<int64_t>(), json.at("elapsed_s").get<double>(), json.at("seed").get<int64_t>(),
+            json.at("data_fingerprint").get<std::string>()};
+  } catch (const nlohmann::json::exception& e) {
+    fail(ErrorKind::input, "cannot read where the run stands in " + path + ": " + e.what());
+  }
+}
+
+void load_checkpoint(const fs::path& checkpoint, Dcformer& model, nn::Optimizer& optimizer) {
+  std::string config_file = (checkpoint / "config.json").string();
+  ModelConfig saved = read_config(io::read_text_file(config_file, 1 << 20), config_file);
+  finish(saved);
+  check(write_config(saved) == write_config(model.config()), ErrorKind::setting, [&] {
+    return "the model in " + config_file +
+           " is not the configured one: expected the same model.* settings as when the run began; undo the change or "
+           "choose another run.out";
+  });
+  nn::load(model, read_all(checkpoint / "model.safetensors"), (checkpoint / "model.safetensors").string());
+  std::string state_file = (checkpoint / "trainer/optimizer.safetensors").string();
+  optimizer.load(read_all(state_file), state_file);
+}
+
+}  // namespace braid::models

@@ -1,0 +1,63 @@
+// Models and checkpoints on disk. A model is a Hugging Face folder: config.json, model.safetensors, tokenizer files. A
+// checkpoint is such a folder plus trainer/ (optimizer state, where the run stands, a manifest with checksums).
+//
+// A checkpoint appears whole or not at all: step-N.tmp/ is filled, every file synced, the manifest written last, then
+// the folder is renamed to step-N/ and its parent synced. It counts only while every file still matches the manifest.
+#pragma once
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "models/dcformer.h"
+#include "models/text/tokenizer.h"
+#include "nn/optim/optimizer.h"
+
+namespace braid::models {
+
+// Writes config.json, model.safetensors, generation_config.json and the tokenizer's files into an existing folder.
+void save_model(Dcformer& model, const text::Tokenizer& tokenizer, const std::filesystem::path& folder);
+
+struct LoadedModel {
+  Dcformer model;
+  std::unique_ptr<text::Tokenizer> tokenizer;  // null when the folder has none
+};
+// `path`: a model folder, or a run folder, whose newest valid checkpoint is taken. Error(input) with a sentence.
+LoadedModel load_model(const std::filesystem::path& path);
+// The folder that load_model(path) reads.
+std::filesystem::path find_model(const std::filesystem::path& path);
+
+// Where a run stands besides weights and optimizer.
+struct RunState {
+  int64_t step = 0;      // optimizer steps done
+  double elapsed_s = 0;  // of training, over all resumes
+  int64_t seed = 0;
+  std::string data_fingerprint;
+};
+
+std::string step_name(int64_t step);  // "step-00001000"
+struct StepFolder {
+  int64_t step;
+  std::filesystem::path path;
+};
+std::vector<StepFolder> step_folders(const std::filesystem::path& run);  // finished ones by name, oldest first
+
+// Writes run/step-N, verifies it by reading it back, then removes all but the newest `keep` valid ones (at least 2).
+// Error(output) leaves the older checkpoints as they were.
+void save_checkpoint(const std::filesystem::path& run, Dcformer& model, const nn::Optimizer& optimizer,
+                     const text::Tokenizer& tokenizer, const RunState& state, int64_t keep);
+
+// "" when every file of the checkpoint matches its manifest, otherwise what is wrong.
+std::string why_invalid(const std::filesystem::path& checkpoint);
+
+// The newest valid checkpoint, its path empty when the run has none at all. Damaged ones are passed over, with a
+// sentence in `notes`. Error(no_checkpoint) when there are checkpoints and none is valid.
+StepFolder newest_checkpoint(const std::filesystem::path& run, std::vector<std::string>& notes);
+
+// Reads state.json; the folder must be valid.
+RunState read_state(const std::filesystem::path& checkpoint);
+// Fills model and optimizer from a valid checkpoint. Error(setting) when it belongs to a model of another
+// configuration.
+void load_checkpoint(const std::filesystem::path& checkpoint, Dcformer& model, nn::Optimizer& optimizer);
+
+}  // namespace braid::models
