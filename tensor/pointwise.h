@@ -4,10 +4,22 @@
 #pragma once
 #include <cmath>
 
+// math::exp, log, tanh, erf: branch-free f32 versions on the CPU, the card's own under CUDA; f64 is the C library's.
 #if defined(__CUDACC__)
 #define BRAID_HD __host__ __device__ inline
+namespace braid::math {
+BRAID_HD float exp(float x) { return ::expf(x); }
+BRAID_HD float log(float x) { return ::logf(x); }
+BRAID_HD float tanh(float x) { return ::tanhf(x); }
+BRAID_HD float erf(float x) { return ::erff(x); }
+BRAID_HD double exp(double x) { return ::exp(x); }
+BRAID_HD double log(double x) { return ::log(x); }
+BRAID_HD double tanh(double x) { return ::tanh(x); }
+BRAID_HD double erf(double x) { return ::erf(x); }
+}  // namespace braid::math
 #else
 #define BRAID_HD inline
+#include "tensor/cpu/math.h"
 #endif
 
 namespace braid {
@@ -48,26 +60,26 @@ inline constexpr double kSqrt2OverPi = 0.79788456080286535588, kGeluCubic = 0.04
 
 template <class A>
 BRAID_HD A sigmoid(A x) {
-  return A(1) / (A(1) + std::exp(-x));
+  return A(1) / (A(1) + math::exp(-x));
 }
 
 // value(x) and slope(x) = d value / dx.
 template <UnaryOp op, class A>
 BRAID_HD A value(A x, A a, A b) {
   if constexpr (op == UnaryOp::affine) return a * x + b;
-  if constexpr (op == UnaryOp::exp) return std::exp(x);
-  if constexpr (op == UnaryOp::log) return std::log(x);
+  if constexpr (op == UnaryOp::exp) return math::exp(x);
+  if constexpr (op == UnaryOp::log) return math::log(x);
   if constexpr (op == UnaryOp::sqrt) return std::sqrt(x);
   if constexpr (op == UnaryOp::rsqrt) return A(1) / std::sqrt(x);
   if constexpr (op == UnaryOp::square) return x * x;
   if constexpr (op == UnaryOp::reciprocal) return A(1) / x;
   if constexpr (op == UnaryOp::abs) return std::fabs(x);
-  if constexpr (op == UnaryOp::tanh) return std::tanh(x);
+  if constexpr (op == UnaryOp::tanh) return math::tanh(x);
   if constexpr (op == UnaryOp::sigmoid) return sigmoid(x);
   if constexpr (op == UnaryOp::silu) return x * sigmoid(x);
-  if constexpr (op == UnaryOp::gelu_erf) return x * A(0.5) * (A(1) + std::erf(x * A(kSqrtHalf)));
+  if constexpr (op == UnaryOp::gelu_erf) return x * A(0.5) * (A(1) + math::erf(x * A(kSqrtHalf)));
   if constexpr (op == UnaryOp::gelu_tanh) {
-    return A(0.5) * x * (A(1) + std::tanh(A(kSqrt2OverPi) * (x + A(kGeluCubic) * x * x * x)));
+    return A(0.5) * x * (A(1) + math::tanh(A(kSqrt2OverPi) * (x + A(kGeluCubic) * x * x * x)));
   }
   if constexpr (op == UnaryOp::relu) return x > A(0) || x != x ? x : A(0);  // NaN stays visible
   if constexpr (op == UnaryOp::power) return std::pow(x, a);
@@ -77,7 +89,7 @@ BRAID_HD A value(A x, A a, A b) {
 template <UnaryOp op, class A>
 BRAID_HD A slope(A x, A a, A b) {
   if constexpr (op == UnaryOp::affine) return a;
-  if constexpr (op == UnaryOp::exp) return std::exp(x);
+  if constexpr (op == UnaryOp::exp) return math::exp(x);
   if constexpr (op == UnaryOp::log) return A(1) / x;
   if constexpr (op == UnaryOp::sqrt) return A(0.5) / std::sqrt(x);
   if constexpr (op == UnaryOp::rsqrt) return A(-0.5) / (x * std::sqrt(x));
@@ -85,7 +97,7 @@ BRAID_HD A slope(A x, A a, A b) {
   if constexpr (op == UnaryOp::reciprocal) return A(-1) / (x * x);
   if constexpr (op == UnaryOp::abs) return x > A(0) ? A(1) : x < A(0) ? A(-1) : A(0);
   if constexpr (op == UnaryOp::tanh) {
-    A t = std::tanh(x);
+    A t = math::tanh(x);
     return A(1) - t * t;
   }
   if constexpr (op == UnaryOp::sigmoid) {
@@ -97,10 +109,10 @@ BRAID_HD A slope(A x, A a, A b) {
     return s * (A(1) + x * (A(1) - s));
   }
   if constexpr (op == UnaryOp::gelu_erf) {  // Phi(x) + x phi(x)
-    return A(0.5) * (A(1) + std::erf(x * A(kSqrtHalf))) + x * A(kInvSqrt2Pi) * std::exp(A(-0.5) * x * x);
+    return A(0.5) * (A(1) + math::erf(x * A(kSqrtHalf))) + x * A(kInvSqrt2Pi) * math::exp(A(-0.5) * x * x);
   }
   if constexpr (op == UnaryOp::gelu_tanh) {
-    A u = A(kSqrt2OverPi) * (x + A(kGeluCubic) * x * x * x), t = std::tanh(u);
+    A u = A(kSqrt2OverPi) * (x + A(kGeluCubic) * x * x * x), t = math::tanh(u);
     return A(0.5) * (A(1) + t) + A(0.5) * x * (A(1) - t * t) * A(kSqrt2OverPi) * (A(1) + A(3 * kGeluCubic) * x * x);
   }
   if constexpr (op == UnaryOp::relu) return x > A(0) ? A(1) : A(0);

@@ -14,6 +14,14 @@ void binary(BinaryOp op, In x, In y, Out z);
 void binary_backward(BinaryOp op, In x, In y, In dz, Out dx, Out dy);
 void masked_fill(In x, In mask, double value, Out y);
 void hide_invisible(In x, const Visibility& v, double value, Out y);
+void dropout(In x, double p, RandomKey key, Out y);
+void uniform(double low, double high, RandomKey key, Out y);
+void normal(double mean, double deviation, RandomKey key, Out y);
+
+void reduce(ReduceOp op, In x, Out y);
+void mul_sum(In x, In z, Out y);
+void argmax(In x, Out index);
+void square_sum(In x, Out y);
 
 void matmul(In x, In z, bool accumulate, Out y);
 void softmax(In x, Out y);
@@ -51,6 +59,13 @@ const Backend& cpu_backend() {
       .masked_fill = cpu::masked_fill,
       .hide_invisible = cpu::hide_invisible,
       .matmul = cpu::matmul,
+      .dropout = cpu::dropout,
+      .uniform = cpu::uniform,
+      .normal = cpu::normal,
+      .reduce = cpu::reduce,
+      .mul_sum = cpu::mul_sum,
+      .argmax = cpu::argmax,
+      .square_sum = cpu::square_sum,
       .softmax = cpu::softmax,
       .softmax_backward = cpu::softmax_backward,
       .log_softmax = cpu::log_softmax,

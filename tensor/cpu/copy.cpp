@@ -22,30 +22,31 @@ void visit_bytes(DType t, F&& f) {
   }
 }
 
-struct Axis {
-  int64_t size, from, to;  // number of elements, strides of the source and of the result
-};
+using CopyAxis = Axis<2>;
+int64_t from(const CopyAxis& a) { return a.stride[0]; }
+int64_t to(const CopyAxis& a) { return a.stride[1]; }
 
 // The axes of a copy, outermost first in the result's order of strides, neighbours merged, size 1 dropped.
-int copy_axes(In x, In y, Axis* axes) {
+int copy_axes(In x, In y, CopyAxis* axes) {
   int rank = 0;
   for (int a = 0; a < x.rank(); ++a) {
-    Axis axis{x.dim(a), x.strides()[a], y.strides()[a]};
+    CopyAxis axis{x.dim(a), {x.strides()[a], y.strides()[a]}};
     if (axis.size == 1) continue;
     int at = rank++;
-    for (; at > 0 && axes[at - 1].to < axis.to; --at) axes[at] = axes[at - 1];
+    for (; at > 0 && to(axes[at - 1]) < to(axis); --at) axes[at] = axes[at - 1];
     axes[at] = axis;
   }
   int merged = 0;
   for (int a = 0; a < rank; ++a) {
-    Axis& last = axes[merged > 0 ? merged - 1 : 0];
-    if (merged > 0 && last.from == axes[a].size * axes[a].from && last.to == axes[a].size * axes[a].to) {
-      last = {last.size * axes[a].size, axes[a].from, axes[a].to};
+    const CopyAxis next = axes[a];
+    CopyAxis& last = axes[merged > 0 ? merged - 1 : 0];
+    if (merged > 0 && from(last) == next.size * from(next) && to(last) == next.size * to(next)) {
+      last = {last.size * next.size, {from(next), to(next)}};
     } else {
-      axes[merged++] = axes[a];
+      axes[merged++] = next;
     }
   }
-  if (merged == 0) axes[merged++] = {1, 1, 1};
+  if (merged == 0) axes[merged++] = {1, {1, 1}};
   return merged;
 }
 
@@ -60,92 +61,60 @@ void copy_row(int64_t n, const T* x, int64_t step_x, T* y, int64_t step_y) {
   }
 }
 
-// Walks the outer axes [0, count) from item `index` on; `from` and `to` are the element offsets of the current item.
-struct Walk {
-  const Axis* axes;
-  int count;
-  int64_t from = 0, to = 0, at[Shape::max_rank] = {};
-
-  Walk(const Axis* outer, int n, int64_t index) : axes(outer), count(n) {
-    for (int a = count - 1; a >= 0; --a) {
-      at[a] = index % axes[a].size;
-      index /= axes[a].size;
-      from += at[a] * axes[a].from;
-      to += at[a] * axes[a].to;
-    }
-  }
-  void next() {
-    for (int a = count - 1; a >= 0; --a) {
-      from += axes[a].from;
-      to += axes[a].to;
-      if (++at[a] < axes[a].size) return;
-      from -= axes[a].size * axes[a].from;
-      to -= axes[a].size * axes[a].to;
-      at[a] = 0;
-    }
-  }
-};
-
-int64_t product(const Axis* axes, int count) {
-  int64_t n = 1;
-  for (int a = 0; a < count; ++a) n *= axes[a].size;
-  return n;
-}
-
 constexpr int64_t kTile = 32;  // a tile's rows on both sides fit the first-level cache
 
-// y[i, j] = x[j, i] in tiles: each cache line of either side is touched once per tile instead of once per element.
+// A rows x columns tile of a transposition: each cache line of either side is touched once per tile, not once per
+// element.
 template <class T>
-void copy_tile(const T* x, T* y, const Axis& row, const Axis& column, int64_t rows, int64_t columns) {
+void copy_tile(const T* x, T* y, const CopyAxis& row, const CopyAxis& column, int64_t rows, int64_t columns) {
   T tile[kTile][kTile];
   for (int64_t j = 0; j < columns; ++j) {
-    for (int64_t i = 0; i < rows; ++i) tile[i][j] = x[i * row.from + j * column.from];
+    for (int64_t i = 0; i < rows; ++i) tile[i][j] = x[i * from(row) + j * from(column)];
   }
-  for (int64_t i = 0; i < rows; ++i) copy_row<T>(columns, tile[i], 1, y + i * row.to, column.to);
+  for (int64_t i = 0; i < rows; ++i) copy_row<T>(columns, tile[i], 1, y + i * to(row), to(column));
 }
 
 template <class T>
 void copy_same_type(In x, Out y) {
-  const T* from = static_cast<const T*>(x.raw());
-  T* to = static_cast<T*>(y.mutable_raw());
-  Axis axes[Shape::max_rank];
+  const T* source = static_cast<const T*>(x.raw());
+  T* result = static_cast<T*>(y.mutable_raw());
+  CopyAxis axes[Shape::max_rank];
   int rank = copy_axes(x, y, axes);
-  Axis inner = axes[rank - 1];
+  CopyAxis inner = axes[rank - 1];
   if (rank == 1) {
     constexpr int64_t kPiece = 16384;
     parallel_for((inner.size + kPiece - 1) / kPiece, 2, [&](int64_t begin, int64_t end) {
-      for (int64_t b = begin; b < end; ++b) {
-        int64_t i = b * kPiece, n = inner.size - i < kPiece ? inner.size - i : kPiece;
-        copy_row(n, from + i * inner.from, inner.from, to + i * inner.to, inner.to);
-      }
+      int64_t i = begin * kPiece, n = (end * kPiece < inner.size ? end * kPiece : inner.size) - i;
+      copy_row(n, source + i * from(inner), from(inner), result + i * to(inner), to(inner));
     });
     return;
   }
   // The source's fastest axis, when it is not the result's: then the copy is a transposition of these two.
   int fast = rank - 1;
   for (int a = 0; a < rank; ++a) {
-    if (axes[a].from == 1 && axes[a].size > 1) fast = a;
+    if (from(axes[a]) == 1) fast = a;
   }
-  if (fast == rank - 1 || inner.from == 0 || inner.size < 4 || axes[fast].size < 4) {
-    parallel_for(product(axes, rank - 1), grain_for(inner.size), [&](int64_t begin, int64_t end) {
-      Walk at(axes, rank - 1, begin);
+  if (fast == rank - 1 || from(inner) == 0 || inner.size < 4 || axes[fast].size < 4) {
+    parallel_for(items(axes, rank - 1), grain_for(inner.size), [&](int64_t begin, int64_t end) {
+      Walk<2> at(axes, rank - 1, begin);
       for (int64_t r = begin; r < end; ++r, at.next()) {
-        copy_row(inner.size, from + at.from, inner.from, to + at.to, inner.to);
+        copy_row(inner.size, source + at.offset[0], from(inner), result + at.offset[1], to(inner));
       }
     });
     return;
   }
-  Axis row = axes[fast], outer[Shape::max_rank];
+  CopyAxis row = axes[fast], outer[Shape::max_rank];
   int outers = 0;
   for (int a = 0; a < rank - 1; ++a) {
     if (a != fast) outer[outers++] = axes[a];
   }
   int64_t tiles_r = (row.size + kTile - 1) / kTile, tiles_c = (inner.size + kTile - 1) / kTile;
-  parallel_for(product(outer, outers) * tiles_r * tiles_c, grain_for(kTile * kTile), [&](int64_t begin, int64_t end) {
+  parallel_for(items(outer, outers) * tiles_r * tiles_c, grain_for(kTile * kTile), [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
-      Walk o(outer, outers, t / (tiles_r * tiles_c));
+      Walk<2> at(outer, outers, t / (tiles_r * tiles_c));
       int64_t i = t / tiles_c % tiles_r * kTile, j = t % tiles_c * kTile;
-      copy_tile(from + o.from + i * row.from + j * inner.from, to + o.to + i * row.to + j * inner.to, row, inner,
+      copy_tile(source + at.offset[0] + i * from(row) + j * from(inner),
+                result + at.offset[1] + i * to(row) + j * to(inner), row, inner,
                 row.size - i < kTile ? row.size - i : kTile, inner.size - j < kTile ? inner.size - j : kTile);
     }
   });

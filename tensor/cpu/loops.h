@@ -45,6 +45,44 @@ void for_blocks(int64_t total, int64_t cost, Body&& body) {
   });
 }
 
+// An axis as K arrays see it: its size and one stride per array.
+template <int K>
+struct Axis {
+  int64_t size;
+  int64_t stride[K];
+};
+
+// Walks the items of some axes, the last axis fastest, from item `index` on. offset[k] is the item's place in array k.
+template <int K>
+struct Walk {
+  const Axis<K>* axes;
+  int count;
+  int64_t offset[K] = {}, at[Shape::max_rank + 1] = {};
+
+  Walk(const Axis<K>* first, int n, int64_t index) : axes(first), count(n) {
+    for (int a = count - 1; a >= 0; --a) {
+      at[a] = index % axes[a].size;
+      index /= axes[a].size;
+      for (int k = 0; k < K; ++k) offset[k] += at[a] * axes[a].stride[k];
+    }
+  }
+  void next() {
+    for (int a = count - 1; a >= 0; --a) {
+      for (int k = 0; k < K; ++k) offset[k] += axes[a].stride[k];
+      if (++at[a] < axes[a].size) return;
+      for (int k = 0; k < K; ++k) offset[k] -= axes[a].size * axes[a].stride[k];
+      at[a] = 0;
+    }
+  }
+};
+
+template <int K>
+int64_t items(const Axis<K>* axes, int count) {
+  int64_t n = 1;
+  for (int a = 0; a < count; ++a) n *= axes[a].size;
+  return n;
+}
+
 // visit_accumulate(x.dtype(), "add", [&]<class A>() { ... });  calls the lambda with float or double.
 template <class F>
 decltype(auto) visit_accumulate(DType t, const char* op, F&& f) {

@@ -1,0 +1,149 @@
+// Reductions: sums, means, extremes, and the sum of a product.
+#include "autograd/ops.h"
+
+namespace braid {
+
+namespace {
+
+// The shape with size 1 along `axes`.
+Shape kept_shape(const char* op, const Shape& shape, std::initializer_list<int> axes) {
+  Shape kept = shape;
+  unsigned seen = 0;
+  for (int axis : axes) {
+    int a = normal_axis(axis, shape.rank(), op);
+    check(!(seen >> a & 1u), op, [&] { return "axis " + std::to_string(axis) + " stands twice"; });
+    seen |= 1u << a;
+    kept[a] = 1;
+  }
+  return kept;
+}
+
+// `shape` without `axes`.
+Shape dropped_shape(const Shape& shape, std::initializer_list<int> axes) {
+  unsigned drop = 0;
+  for (int axis : axes) drop |= 1u << (axis < 0 ? axis + shape.rank() : axis);
+  Shape left;
+  for (int a = 0; a < shape.rank(); ++a) {
+    if (!(drop >> a & 1u)) left.push_back(shape[a]);
+  }
+  return left;
+}
+
+Tensor reduced(const char* op, ReduceOp kind, const Tensor& x, const Shape& kept) {
+  check(is_float(x.dtype()), op, [&] { return "needs a floating-point tensor, got " + str(x.dtype()); });
+  Tensor y = empty(kept, x.dtype(), x.device());
+  backend(x.device()).reduce(kind, x, y);
+  return y;
+}
+
+// y = sum of x over the axes where `kept` has size 1, in the shape `result`.   dx = dy repeated
+Tensor sum_kept(const char* op, const Tensor& x, const Shape& kept, const Shape& result) {
+  Tensor y = reduced(op, ReduceOp::sum, x, kept).reshaped(result);
+  return record(op, y, {x}, [from = x.shape(), kept](const Tensor& dy) -> Grads {
+    return {dy.contiguous().reshaped(kept).expanded(from)};
+  });
+}
+
+Shape ones(int rank) {
+  Shape shape;
+  for (int a = 0; a < rank; ++a) shape.push_back(1);
+  return shape;
+}
+
+// y = max or min of x over one axis.   dx = dy at the first element that is equal to y, else 0
+Tensor extreme(const char* op, ReduceOp kind, const Tensor& x, int axis, bool keep) {
+  int a = normal_axis(axis, x.rank(), op);
+  check(x.dim(a) > 0, op, [&] { return "axis " + std::to_string(axis) + " of " + str(x.shape()) + " is empty"; });
+  Shape kept = kept_shape(op, x.shape(), {a}), dropped = dropped_shape(x.shape(), {a});
+  Tensor y = reduced(op, kind, x, kept).reshaped(keep ? kept : dropped);
+  if (!recording({x})) return y;
+  Tensor last = x.alias().transposed(a, -1), ids;
+  ids = argmax(kind == ReduceOp::max ? last : neg(last));
+  return record(op, y, {x}, [=, shape = last.shape()](const Tensor& dy) -> Grads {
+    Tensor dx = empty(shape, dy.dtype(), dy.device());
+    Tensor g = dy.contiguous().reshaped(kept).transposed(a, -1).contiguous().reshaped(ids.shape());
+    backend(dy.device()).scatter_last(g, ids, dx);
+    return {dx.transposed(a, -1)};
+  });
+}
+
+// Sum of x*y over the axes of their common shape along which `shape` has size 1 or no axis, in that shape. An axis on
+// which neither depends is repeated.
+Tensor product_to(const Tensor& x, const Tensor& y, const Shape& shape) {
+  Shape common = broadcast(x.shape(), y.shape(), "mul_sum"), kept = common;
+  int shift = common.rank() - shape.rank();
+  for (int a = 0; a < common.rank(); ++a) {
+    if (a < shift || shape[a - shift] == 1) kept[a] = 1;
+  }
+  Tensor sum = empty(kept, x.dtype(), x.device());
+  if (kept == common)
+    backend(x.device()).binary(BinaryOp::mul, x.expanded(common), y.expanded(common), sum);
+  else
+    backend(x.device()).mul_sum(x.expanded(common), y.expanded(common), sum);
+  Shape reached;
+  for (int a = 0; a < shape.rank(); ++a) reached.push_back(kept[a + shift]);
+  return sum.reshaped(reached).expanded(shape);
+}
+
+}  // namespace
+
+Tensor sum(const Tensor& x) { return sum_kept("sum", x, ones(x.rank()), {}); }
+
+Tensor sum(const Tensor& x, std::initializer_list<int> axes, bool keep) {
+  Shape kept = kept_shape("sum", x.shape(), axes);
+  return sum_kept("sum", x, kept, keep ? kept : dropped_shape(x.shape(), axes));
+}
+
+// y = sum / n. The mean of nothing is NaN.
+Tensor mean(const Tensor& x) { return scale(sum(x), 1.0 / static_cast<double>(x.numel())); }
+
+Tensor mean(const Tensor& x, std::initializer_list<int> axes, bool keep) {
+  Tensor total = sum(x, axes, keep);
+  double n = 1;
+  for (int axis : axes) n *= static_cast<double>(x.dim(axis));
+  return scale(total, 1.0 / n);
+}
+
+Tensor max(const Tensor& x, int axis, bool keep) { return extreme("max", ReduceOp::max, x, axis, keep); }
+Tensor min(const Tensor& x, int axis, bool keep) { return extreme("min", ReduceOp::min, x, axis, keep); }
+
+Tensor sum_to(const Tensor& x, const Shape& shape) {
+  if (x.shape() == shape) return x;
+  check(broadcast(shape, x.shape(), "sum_to") == x.shape(), "sum_to",
+        [&] { return "shape " + str(shape) + " does not repeat to " + str(x.shape()); });
+  Shape kept = x.shape();
+  int shift = x.rank() - shape.rank();
+  for (int a = 0; a < x.rank(); ++a) {
+    if (a < shift || shape[a - shift] == 1) kept[a] = 1;
+  }
+  return sum_kept("sum_to", x, kept, shape);
+}
+
+// z = sum of x y   dx = dz y, dy = dz x, each summed over the axes along which the factor was repeated
+Tensor mul_sum(const Tensor& x, const Tensor& y, std::initializer_list<int> axes) {
+  check(is_float(x.dtype()), "mul_sum", [&] { return "needs floating-point tensors, got " + str(x.dtype()); });
+  check(x.dtype() == y.dtype(), "mul_sum",
+        [&] { return "the inputs are " + str(x.dtype()) + " and " + str(y.dtype()) + "; cast() one of them"; });
+  check(x.device() == y.device(), "mul_sum", [&] {
+    return "the inputs are on " + str(x.device()) + " and " + str(y.device()) + "; move one of them with to()";
+  });
+  Shape common = broadcast(x.shape(), y.shape(), "mul_sum");
+  Tensor z = empty(kept_shape("mul_sum", common, axes), x.dtype(), x.device());
+  backend(x.device()).mul_sum(x.expanded(common), y.expanded(common), z);
+  Tensor keep_x = requires_grad(y) ? x : Tensor(), keep_y = requires_grad(x) ? y : Tensor();
+  return record("mul_sum", z, {x, y}, [=, sx = x.shape(), sy = y.shape()](const Tensor& dz) -> Grads {
+    return {keep_y ? product_to(dz, keep_y, sx) : Tensor(), keep_x ? product_to(dz, keep_x, sy) : Tensor()};
+  });
+}
+
+Tensor argmax(const Tensor& x) {
+  no_gradient("argmax", x);
+  check(is_float(x.dtype()), "argmax", [&] { return "needs a floating-point tensor, got " + str(x.dtype()); });
+  check(x.rank() >= 1, "argmax", [&] { return "needs at least one axis, got " + str(x.shape()); });
+  check(x.dim(-1) > 0, "argmax", [&] { return "the last axis of " + str(x.shape()) + " is empty"; });
+  Tensor index = empty(dropped_shape(x.shape(), {-1}), DType::i64, x.device());
+  backend(x.device()).argmax(x, index);
+  return index;
+}
+
+}  // namespace braid

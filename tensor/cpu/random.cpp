@@ -1,0 +1,78 @@
+// Random numbers: element i of the result depends on its index and the key alone (tensor/random.h).
+#include "tensor/random.h"
+
+#include "tensor/backend.h"
+#include "tensor/cpu/loops.h"
+#include "tensor/cpu/math.h"
+
+namespace braid::cpu {
+
+namespace {
+
+// u[0, n) = unit(random_bits(i + j, key)); i is a multiple of 4, u has room for n rounded up to 4.
+void units(int64_t i, int64_t n, RandomKey key, float* u) {
+  uint64_t first = static_cast<uint64_t>(i) / 4;
+  for (int64_t b = 0; b < (n + 3) / 4; ++b) {
+    Philox4 words = philox(first + static_cast<uint64_t>(b), key);
+    for (int k = 0; k < 4; ++k) u[4 * b + k] = unit(words.v[k]);
+  }
+}
+
+}  // namespace
+
+void dropout(In x, double p, RandomKey key, Out y) {
+  visit_accumulate(x.dtype(), "dropout", [&]<class A>() {
+    Layout lx(x), ly(y);
+    A keep = A(1 / (1 - p));
+    float limit = static_cast<float>(p);
+    for_blocks(y.numel(), 32, [&](int64_t i, int64_t n) {
+      A bx[kBlock], by[kBlock];
+      float u[kBlock];
+      units(i, n, key, u);
+      const A* px = read(lx, i, n, bx);
+      A* py = place(ly, i, n, by);
+#pragma GCC ivdep
+      for (int64_t j = 0; j < n; ++j) py[j] = u[j] > limit ? px[j] * keep : A(0);
+      write(ly, i, n, py);
+    });
+  });
+}
+
+void uniform(double low, double high, RandomKey key, Out y) {
+  visit_accumulate(y.dtype(), "uniform", [&]<class A>() {
+    Layout ly(y);
+    for_blocks(y.numel(), 32, [&](int64_t i, int64_t n) {
+      A by[kBlock];
+      float u[kBlock];
+      units(i, n, key, u);
+      A* py = place(ly, i, n, by);
+      for (int64_t j = 0; j < n; ++j) py[j] = A(low) + A(u[j]) * A(high - low);
+      write(ly, i, n, py);
+    });
+  });
+}
+
+// Box and Muller: two uniform numbers u, v give two independent normal ones, sqrt(-2 ln u) times cos and sin of 2 pi v.
+// Elements 2k and 2k + 1 use the uniform numbers of the same places.
+void normal(double mean, double deviation, RandomKey key, Out y) {
+  visit_accumulate(y.dtype(), "normal", [&]<class A>() {
+    Layout ly(y);
+    for_blocks(y.numel(), 64, [&](int64_t i, int64_t n) {
+      A by[kBlock];
+      float u[kBlock];
+      units(i, n, key, u);
+      for (int64_t j = 0; j < n; j += 2) {
+        A radius = std::sqrt(A(-2) * std::log(A(u[j]))), angle = A(6.283185307179586477) * A(u[j + 1]);
+        by[j] = A(mean) + A(deviation) * radius * std::cos(angle);
+        if (j + 1 < n) by[j + 1] = A(mean) + A(deviation) * radius * std::sin(angle);
+      }
+      A* py = place(ly, i, n, by);
+      if (py != by) {
+        for (int64_t j = 0; j < n; ++j) py[j] = by[j];
+      }
+      write(ly, i, n, py);
+    });
+  });
+}
+
+}  // namespace braid::cpu
