@@ -1,0 +1,281 @@
+#include "tensor/io/safetensors.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "tensor/error.h"
+#include "tensor/io/atomic_file.h"
+#include "tensor/io/checksum.h"
+#include "tensor/io/json.h"
+
+namespace braid::io {
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+constexpr int64_t max_header_bytes = 100'000'000;  // the published limit
+constexpr const char* damaged = "the file is damaged or of another kind";
+
+struct FileType {
+  const char* name;
+  int64_t bytes;
+  bool loadable;
+  DType dtype;
+};
+constexpr FileType file_types[] = {
+    {"F64", 8, true, DType::f64}, {"F32", 4, true, DType::f32},     {"BF16", 2, true, DType::bf16},
+    {"F16", 2, true, DType::f16}, {"I64", 8, true, DType::i64},     {"I32", 4, true, DType::i32},
+    {"U8", 1, true, DType::u8},   {"BOOL", 1, false, DType::u8},    {"I8", 1, false, DType::u8},
+    {"I16", 2, false, DType::u8}, {"U16", 2, false, DType::u8},     {"U32", 4, false, DType::u8},
+    {"U64", 8, false, DType::u8}, {"F8_E4M3", 1, false, DType::u8}, {"F8_E5M2", 1, false, DType::u8},
+};
+
+std::string shown(const json& value) {
+  const std::string text = value.dump(-1, ' ', true, json::error_handler_t::replace);
+  return text.size() <= 60 ? text : text.substr(0, 57) + "...";
+}
+
+// Reads one entry of the header. `data` is where the data begins in the file, `limit` how many bytes of it there are.
+struct HeaderReader {
+  const Reader& file;
+  int64_t data, limit;
+
+  [[noreturn]] void bad(const std::string& tensor, const std::string& expected, const std::string& found,
+                        int64_t byte = 8) const {
+    file.fail("bad tensor \"" + tensor + "\"", byte, expected, found, damaged);
+  }
+
+  TensorInfo entry(const std::string& name, const json& j) const {
+    if (!j.is_object() || j.size() != 3 || !j.contains("dtype") || !j.contains("shape") || !j.contains("data_offsets"))
+      bad(name, "an object with dtype, shape and data_offsets", shown(j));
+    TensorInfo info;
+    info.name = name;
+    const json &dtype = j.at("dtype"), &shape = j.at("shape"), &offsets = j.at("data_offsets");
+    const FileType* type = nullptr;
+    for (const FileType& t : file_types)
+      if (dtype == t.name) type = &t;
+    if (!type) bad(name, "a known dtype", shown(dtype));
+    info.dtype_name = type->name;
+    info.dtype = type->dtype;
+    info.loadable = type->loadable;
+    if (!shape.is_array() || shape.size() > static_cast<size_t>(Shape::max_rank))
+      bad(name, "a shape of at most " + std::to_string(Shape::max_rank) + " sizes", shown(shape));
+    int64_t bytes = type->bytes;
+    bool has_zero = false;
+    for (const json& size : shape) {
+      if (!size.is_number_unsigned() || size > INT64_MAX) bad(name, "sizes that are whole numbers", shown(shape));
+      const auto n = size.get<int64_t>();
+      info.shape.push_back(n);
+      has_zero = has_zero || n == 0;
+      if (n > 0 && __builtin_mul_overflow(bytes, n, &bytes)) bad(name, "a size that fits 64 bits", shown(shape));
+    }
+    if (has_zero) bytes = 0;
+    if (!offsets.is_array() || offsets.size() != 2 || !offsets[0].is_number_unsigned() ||
+        !offsets[1].is_number_unsigned())
+      bad(name, "data_offsets as two whole numbers", shown(offsets));
+    if (offsets[0] > offsets[1] || offsets[1] > limit)
+      bad(name, "data_offsets in order and within the " + std::to_string(limit) + " bytes of data", shown(offsets));
+    const auto begin = offsets[0].get<int64_t>(), end = offsets[1].get<int64_t>();
+    if (end - begin != bytes)
+      bad(name, std::to_string(bytes) + " bytes for " + info.dtype_name + " " + str(info.shape),
+          std::to_string(end - begin), data + begin);
+    info.offset = data + begin;
+    info.bytes = bytes;
+    return info;
+  }
+};
+
+const TensorInfo* find_in(const std::vector<TensorInfo>& sorted, const std::string& name) {
+  const auto at = std::lower_bound(sorted.begin(), sorted.end(), name,
+                                   [](const TensorInfo& info, const std::string& n) { return info.name < n; });
+  return at != sorted.end() && at->name == name ? &*at : nullptr;
+}
+
+}  // namespace
+
+SafetensorsFile::SafetensorsFile(const std::string& path) : file_(path) { open(); }
+SafetensorsFile::SafetensorsFile(std::span<const std::byte> memory, const std::string& name) : file_(memory, name) {
+  open();
+}
+
+void SafetensorsFile::open() {
+  if (file_.size() < 8)
+    file_.fail("not a safetensors file", 0, "8 bytes of header length", "a file of " + std::to_string(file_.size()),
+               damaged);
+  const auto length = file_.read<uint64_t>();
+  const auto most = static_cast<uint64_t>(std::min(max_header_bytes, file_.remaining()));
+  if (length < 2 || length > most)
+    file_.fail("not a safetensors file", 0, "a header of 2 to " + std::to_string(most) + " bytes",
+               std::to_string(length), damaged);
+  const std::string text = file_.read_string(static_cast<int64_t>(length));
+  const json header = parse_json(text, file_.path(), 8);
+  if (!header.is_object()) file_.fail("bad safetensors header", 8, "a JSON object", shown(header), damaged);
+  const HeaderReader reader{file_, file_.position(), file_.remaining()};
+  for (const auto& [name, value] : header.items()) {  // in order of the names
+    if (name != "__metadata__") {
+      tensors_.push_back(reader.entry(name, value));
+      continue;
+    }
+    if (!value.is_object()) file_.fail("bad __metadata__", 8, "an object of strings", shown(value), damaged);
+    for (const auto& [key, entry] : value.items()) {
+      if (!entry.is_string()) file_.fail("bad __metadata__", 8, "an object of strings", shown(entry), damaged);
+      metadata_[key] = entry.get<std::string>();
+    }
+  }
+  // Sorted by place, the tensors must tile the data: no hole, no overlap, nothing behind the last.
+  std::vector<const TensorInfo*> by_place;
+  for (const TensorInfo& info : tensors_) by_place.push_back(&info);
+  std::sort(by_place.begin(), by_place.end(), [](const TensorInfo* a, const TensorInfo* b) {
+    return std::pair(a->offset, a->bytes) < std::pair(b->offset, b->bytes);
+  });
+  int64_t end = reader.data;
+  for (const TensorInfo* info : by_place) {
+    if (info->offset != end)
+      reader.bad(info->name, "its data right behind that of the tensor before, at byte " + std::to_string(end),
+                 info->offset < end ? "an overlap" : "a hole", info->offset);
+    end += info->bytes;
+  }
+  if (end != file_.size())
+    file_.fail("bytes that belong to no tensor", end, "the end of the file",
+               std::to_string(file_.size() - end) + " more bytes", damaged);
+}
+
+const TensorInfo* SafetensorsFile::find(const std::string& name) const { return find_in(tensors_, name); }
+
+Tensor SafetensorsFile::load(const std::string& name) const {
+  const TensorInfo* info = find(name);
+  check(info != nullptr, ErrorKind::input, [&] { return "there is no tensor \"" + name + "\" in " + path(); });
+  check(info->loadable, ErrorKind::input, [&] {
+    return "cannot load the tensor \"" + name + "\" of " + path() +
+           ": expected F64, F32, BF16, F16, I64, I32 or U8, found " + info->dtype_name;
+  });
+  Tensor tensor = empty(info->shape, info->dtype);
+  if (info->bytes > 0) file_.read_at(info->offset, tensor.mutable_raw(), info->bytes);
+  return tensor;
+}
+
+TensorFiles::TensorFiles(const std::string& path) : path_(path) {
+  namespace fs = std::filesystem;
+  std::string index, single = path;
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) {
+    single = (fs::path(path) / "model.safetensors").string();
+    index = (fs::path(path) / "model.safetensors.index.json").string();
+    const bool has_single = fs::exists(single, ignored), has_index = fs::exists(index, ignored);
+    check(has_single || has_index, ErrorKind::input, [&] {
+      return "there are no weights in " + path +
+             ": expected model.safetensors or model.safetensors.index.json, found " + "neither; check the folder";
+    });
+    check(!(has_single && has_index), ErrorKind::input, [&] {
+      return "it is not clear which weights of " + path + " count: expected model.safetensors or " +
+             "model.safetensors.index.json, found both; remove one";
+    });
+    if (has_single) index.clear();
+  } else if (path.ends_with(".json")) {
+    index = path;
+  }
+  if (index.empty()) {
+    files_.emplace_back(single);
+    tensors_ = files_.front().tensors();
+    for (const TensorInfo& info : tensors_) file_of_[info.name] = 0;
+    return;
+  }
+
+  const json j = read_json_file(index);
+  if (!j.is_object() || !j.contains("weight_map") || !j["weight_map"].is_object() || j["weight_map"].empty())
+    fail_input("bad index of weights", index, -1, "an object \"weight_map\" that names the file of every tensor",
+               shown(j), damaged);
+  std::map<std::string, size_t> opened;
+  for (const auto& [name, file] : j["weight_map"].items()) {
+    const std::string text = file.is_string() ? file.get<std::string>() : "";
+    if (text.empty() || text.front() == '.' || text.find('/') != std::string::npos ||
+        text.find('\0') != std::string::npos)
+      fail_input("bad index of weights", index, -1, "a file name without folder for \"" + name + "\"", shown(file),
+                 damaged);
+    const auto [at, is_new] = opened.try_emplace(text, files_.size());
+    if (is_new) files_.emplace_back((fs::path(index).parent_path() / text).string());
+    const TensorInfo* info = files_[at->second].find(name);
+    check(info != nullptr, ErrorKind::input, [&] {
+      return "the tensor \"" + name + "\" is missing: " + index + " places it in " + files_[at->second].path() +
+             ", which does not have it";
+    });
+    tensors_.push_back(*info);
+    file_of_[name] = at->second;
+  }
+  for (size_t i = 0; i < files_.size(); ++i)
+    for (const TensorInfo& info : files_[i].tensors()) {
+      const auto at = file_of_.find(info.name);
+      check(at != file_of_.end() && at->second == i, ErrorKind::input, [&] {
+        return "the tensor \"" + info.name + "\" in " + files_[i].path() + " is not the one that " + index + " lists";
+      });
+    }
+}
+
+const TensorInfo* TensorFiles::find(const std::string& name) const { return find_in(tensors_, name); }
+
+Tensor TensorFiles::load(const std::string& name) const {
+  const auto at = file_of_.find(name);
+  check(at != file_of_.end(), ErrorKind::input, [&] { return "there is no tensor \"" + name + "\" in " + path_; });
+  return files_[at->second].load(name);
+}
+
+uint32_t save_safetensors(const std::string& path, const NamedTensors& tensors, const Metadata& metadata) {
+  // Wide types first keeps every tensor aligned to its element size; names make the order unique.
+  std::vector<const std::pair<std::string, Tensor>*> order;
+  for (const auto& entry : tensors) {
+    check(static_cast<bool>(entry.second), "save_safetensors",
+          [&] { return "the tensor \"" + entry.first + "\" is empty"; });
+    check(!entry.first.empty() && entry.first != "__metadata__", "save_safetensors",
+          [&] { return "\"" + entry.first + "\" is no name for a tensor"; });
+    order.push_back(&entry);
+  }
+  std::sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
+    return std::pair(-size_of(a->second.dtype()), std::string_view(a->first)) <
+           std::pair(-size_of(b->second.dtype()), std::string_view(b->first));
+  });
+  ordered_json header = ordered_json::object();
+  if (!metadata.empty()) header["__metadata__"] = metadata;
+  int64_t offset = 0;
+  for (const auto* entry : order) {
+    const Tensor& t = entry->second;
+    check(!header.contains(entry->first), "save_safetensors",
+          [&] { return "the name \"" + entry->first + "\" is given twice"; });
+    const char* type = "";
+    for (const FileType& f : file_types)
+      if (f.loadable && f.dtype == t.dtype()) type = f.name;
+    const int64_t end = offset + t.numel() * size_of(t.dtype());
+    header[entry->first] = {{"dtype", type},
+                            {"shape", std::vector<int64_t>(t.shape().begin(), t.shape().end())},
+                            {"data_offsets", {offset, end}}};
+    offset = end;
+  }
+  std::string text;
+  try {
+    text = header.dump();
+  } catch (const json::exception&) {
+    fail("save_safetensors", "a name or metadata is not UTF-8");
+  }
+  text.append((8 - text.size() % 8) % 8, ' ');  // so that the data begins at a multiple of 8
+  check(static_cast<int64_t>(text.size()) <= max_header_bytes, "save_safetensors",
+        [&] { return "the header would have " + std::to_string(text.size()) + " bytes, more than readers accept"; });
+
+  AtomicFile file(path);
+  uint32_t crc = 0;
+  const auto put = [&](const void* bytes, int64_t n) {
+    crc = crc32c(bytes, n, crc);
+    file.write(bytes, n);
+  };
+  const uint64_t length = text.size();
+  put(&length, sizeof length);
+  put(text.data(), static_cast<int64_t>(text.size()));
+  for (const auto* entry : order) {
+    const Tensor t = entry->second.to(kCpu).contiguous();
+    if (t.numel() > 0) put(t.raw(), t.numel() * size_of(t.dtype()));
+  }
+  file.commit();
+  return crc;
+}
+
+}  // namespace braid::io

@@ -1,0 +1,76 @@
+// Named tensors in files, in the published safetensors format: 8 bytes of header length, a JSON header, raw data.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tensor/io/reader.h"
+#include "tensor/tensor.h"
+
+namespace braid::io {
+
+struct TensorInfo {
+  std::string name;
+  std::string dtype_name;  // as the file says it, "BF16"
+  DType dtype = DType::u8;
+  bool loadable = false;  // false for the format's types that Braid has not, for example BOOL
+  Shape shape;
+  int64_t offset = 0;  // of the data in the file
+  int64_t bytes = 0;
+};
+
+using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
+using Metadata = std::map<std::string, std::string>;
+
+// One file, opened once; the header is checked completely, data is read on demand. Strict: every byte of the file
+// belongs to the header or to exactly one tensor. Error(input) names the file, the tensor and the byte.
+class SafetensorsFile {
+ public:
+  explicit SafetensorsFile(const std::string& path);
+  // The same on bytes in memory, which must outlive it.
+  SafetensorsFile(std::span<const std::byte> memory, const std::string& name);
+
+  const std::string& path() const { return file_.path(); }
+  const std::vector<TensorInfo>& tensors() const { return tensors_; }  // sorted by name
+  const Metadata& metadata() const { return metadata_; }               // the header's "__metadata__"
+  const TensorInfo* find(const std::string& name) const;               // null when there is none
+  // On the CPU, in the file's type. Error(input) when it is missing or of a type that Braid has not.
+  // Safe to call from several threads at once.
+  Tensor load(const std::string& name) const;
+
+ private:
+  void open();
+
+  Reader file_;
+  std::vector<TensorInfo> tensors_;
+  Metadata metadata_;
+};
+
+// The tensors of a model: a .safetensors file, a folder with model.safetensors, or one whose
+// model.safetensors.index.json spreads them over several files. The index and the files must agree exactly.
+class TensorFiles {
+ public:
+  explicit TensorFiles(const std::string& path);  // the file, the index, or the folder
+  const std::string& path() const { return path_; }
+  const std::vector<TensorInfo>& tensors() const { return tensors_; }  // of all files, sorted by name
+  const TensorInfo* find(const std::string& name) const;
+  Tensor load(const std::string& name) const;
+  const Metadata& metadata() const { return files_.front().metadata(); }  // of the first file
+
+ private:
+  std::string path_;
+  std::vector<SafetensorsFile> files_;
+  std::vector<TensorInfo> tensors_;
+  std::map<std::string, size_t> file_of_;
+};
+
+// Writes all or nothing, one tensor in memory at a time; strided or device tensors are copied first. The order in the
+// file depends on types and names only, so equal tensors give equal bytes. Returns the CRC-32C of the file.
+// Error(misuse) for an empty tensor handle, an empty or repeated name; Error(output) when the file cannot be written.
+uint32_t save_safetensors(const std::string& path, const NamedTensors& tensors, const Metadata& metadata = {});
+
+}  // namespace braid::io
