@@ -31,8 +31,9 @@ std::vector<Array> arrays(const std::vector<Tensor>& inputs) {
 }
 
 std::string describe(const OpRow& row, const std::vector<Shape>& shapes, const char* what) {
-  std::string s = row.name + " " + what;
-  for (const Shape& shape : shapes) s += " " + str(shape);
+  std::string s = row.name;
+  s.append(1, ' ').append(what);
+  for (const Shape& shape : shapes) (s += ' ') += str(shape);
   return s;
 }
 
