@@ -5,8 +5,7 @@
 namespace braid {
 
 void check_ids(const char* op, const char* what, const Tensor& ids, int64_t limit, bool negative_allowed) {
-  check(is_index(ids.dtype()), op,
-        [&] { return std::string(what) + " must be i64 or i32, got " + str(ids.dtype()); });
+  check(is_index(ids.dtype()), op, [&] { return std::string(what) + " must be i64 or i32, got " + str(ids.dtype()); });
   if (ids.numel() == 0) return;
   Tensor range = empty({2}, DType::i64, ids.device());
   backend(ids.device()).index_range(ids.contiguous(), range);

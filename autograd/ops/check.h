@@ -12,8 +12,8 @@ inline void check_same(const char* op, const Tensor& x, const Tensor& y) {
         [&] { return "the inputs are on " + str(x.device()) + " and " + str(y.device()) + "; move one of them"; });
 }
 
-// Ids must lie in [0, limit). `negative_allowed`: negative ids mean "not counted". Throws Error(input) naming the first bad
-// id, its position and the range. Waits for the device.
+// Ids must lie in [0, limit). `negative_allowed`: negative ids mean "not counted". Throws Error(input) naming the first
+// bad id, its position and the range. Waits for the device.
 void check_ids(const char* op, const char* what, const Tensor& ids, int64_t limit, bool negative_allowed = false);
 
 }  // namespace braid

@@ -86,13 +86,14 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets) {
 
 // The sum over counted targets of the cross-entropy of x = h W^T, h (R, D), W (V, D), by chunks of rows:
 //   dx = softmax(x) - onehot,   dh = dx W,   dW = sum over chunks of dx^T h,
-// formed during the forward pass, while the chunk's logits are at hand; backward only multiplies by dy. 16-bit inputs are
-// converted, so that dW is summed in f32 and rounded once.
+// formed during the forward pass, while the chunk's logits are at hand; backward only multiplies by dy. 16-bit inputs
+// are converted, so that dW is summed in f32 and rounded once.
 Tensor linear_cross_entropy(const Tensor& hidden, const Tensor& weight, const Tensor& targets, int64_t chunk_rows) {
   const char* op = "linear_cross_entropy";
   check_same(op, hidden, weight);
   check(hidden.rank() >= 1 && weight.rank() == 2 && hidden.dim(-1) == weight.dim(1), op, [&] {
-    return "hidden " + str(hidden.shape()) + " does not fit weight " + str(weight.shape()) + ": need (..., D) and (V, D)";
+    return "hidden " + str(hidden.shape()) + " does not fit weight " + str(weight.shape()) +
+           ": need (..., D) and (V, D)";
   });
   Shape leading;
   for (int a = 0; a < hidden.rank() - 1; ++a) leading.push_back(hidden.dim(a));

@@ -6,9 +6,8 @@ namespace braid {
 // y[i] = x[ids[i]].   dx[v] = sum over the i with ids[i] = v of dy[i]
 Tensor index_select(const Tensor& x, const Tensor& ids) {
   check(x.rank() >= 1, "index_select", [&] { return "needs at least one axis, got " + str(x.shape()); });
-  check(ids.rank() + x.rank() - 1 <= Shape::max_rank, "index_select", [&] {
-    return "ids " + str(ids.shape()) + " into " + str(x.shape()) + " would need more than 6 axes";
-  });
+  check(ids.rank() + x.rank() - 1 <= Shape::max_rank, "index_select",
+        [&] { return "ids " + str(ids.shape()) + " into " + str(x.shape()) + " would need more than 6 axes"; });
   check(ids.device() == x.device(), "index_select",
         [&] { return "the input is on " + str(x.device()) + ", the ids on " + str(ids.device()); });
   check_ids("index_select", "index", ids, x.dim(0));

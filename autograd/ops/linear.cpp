@@ -28,8 +28,9 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   Tensor y = empty(shape, x.dtype(), x.device());
   if (bias) {
     check_same("linear", x, bias);
-    check(bias.shape() == Shape{out}, "linear",
-          [&] { return "bias " + str(bias.shape()) + " does not fit weight " + str(weight.shape()) + ": needs (out)"; });
+    check(bias.shape() == Shape{out}, "linear", [&] {
+      return "bias " + str(bias.shape()) + " does not fit weight " + str(weight.shape()) + ": needs (out)";
+    });
     y.copy_from(bias.expanded(shape));
   }
   // The product adds to the bias. x keeps its axes: the kernel reads rows with any stride.
@@ -43,24 +44,25 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   Tensor kept_x = requires_grad(weight) ? x : Tensor(), kept_weight = requires_grad(x) ? weight : Tensor();
   bool wants_bias = requires_grad(bias);
   Shape shape_x = x.shape();
-  return record("linear", y, {x, weight, bias}, [kept_x, kept_weight, wants_bias, shape_x, in, out](const Tensor& dy) -> Grads {
-    Tensor rows_dy = as_rows(dy), dx, dweight, dbias;
-    if (kept_weight) {
-      dx = empty({rows_dy.dim(0), in}, dy.dtype(), dy.device());
-      backend(dy.device()).matmul(rows_dy, kept_weight, false, dx);
-      dx = dx.reshaped(shape_x);
-    }
-    if (kept_x) {
-      dweight = empty({out, in}, dy.dtype(), dy.device());
-      backend(dy.device()).matmul(rows_dy.transposed(), as_rows(kept_x), false, dweight);
-    }
-    if (wants_bias) {
-      dbias = empty({1, out}, dy.dtype(), dy.device());
-      backend(dy.device()).reduce(ReduceOp::sum, rows_dy, dbias);
-      dbias = dbias.reshaped({out});
-    }
-    return {dx, dweight, dbias};
-  });
+  return record("linear", y, {x, weight, bias},
+                [kept_x, kept_weight, wants_bias, shape_x, in, out](const Tensor& dy) -> Grads {
+                  Tensor rows_dy = as_rows(dy), dx, dweight, dbias;
+                  if (kept_weight) {
+                    dx = empty({rows_dy.dim(0), in}, dy.dtype(), dy.device());
+                    backend(dy.device()).matmul(rows_dy, kept_weight, false, dx);
+                    dx = dx.reshaped(shape_x);
+                  }
+                  if (kept_x) {
+                    dweight = empty({out, in}, dy.dtype(), dy.device());
+                    backend(dy.device()).matmul(rows_dy.transposed(), as_rows(kept_x), false, dweight);
+                  }
+                  if (wants_bias) {
+                    dbias = empty({1, out}, dy.dtype(), dy.device());
+                    backend(dy.device()).reduce(ReduceOp::sum, rows_dy, dbias);
+                    dbias = dbias.reshaped({out});
+                  }
+                  return {dx, dweight, dbias};
+                });
 }
 
 }  // namespace braid

@@ -22,8 +22,8 @@ Tensor product(const Tensor& x, const Tensor& z) {
   Shape batch = broadcast(batch_of(x), batch_of(z), "matmul");
   Tensor y = empty(with_matrix(batch, x.dim(-2), z.dim(-1)), x.dtype(), x.device());
   backend(x.device())
-      .matmul(x.expanded(with_matrix(batch, x.dim(-2), x.dim(-1))), z.expanded(with_matrix(batch, z.dim(-2), z.dim(-1))),
-              false, y);
+      .matmul(x.expanded(with_matrix(batch, x.dim(-2), x.dim(-1))),
+              z.expanded(with_matrix(batch, z.dim(-2), z.dim(-1))), false, y);
   return y;
 }
 
@@ -33,8 +33,9 @@ Tensor product(const Tensor& x, const Tensor& z) {
 // dx = dy z^T and dz = x^T dy, summed over the batch axes along which x or z was repeated.
 Tensor matmul(const Tensor& x, const Tensor& z) {
   check_same("matmul", x, z);
-  check(x.rank() >= 2 && z.rank() >= 2, "matmul",
-        [&] { return "needs two matrices (batch axes may come first), got " + str(x.shape()) + " x " + str(z.shape()); });
+  check(x.rank() >= 2 && z.rank() >= 2, "matmul", [&] {
+    return "needs two matrices (batch axes may come first), got " + str(x.shape()) + " x " + str(z.shape());
+  });
   check(x.dim(-1) == z.dim(-2), "matmul",
         [&] { return "inner sizes differ: " + str(x.shape()) + " x " + str(z.shape()); });
   Tensor y = product(x, z);

@@ -48,15 +48,17 @@ Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, dou
   check_vector("layer_norm", "weight", x, weight);
   check_vector("layer_norm", "bias", x, bias);
   Tensor in = x.contiguous(), w = weight ? weight.contiguous() : Tensor(), b = bias ? bias.contiguous() : Tensor();
-  Tensor y = empty_like(in), mean = empty(without_last(x.shape()), statistics_type(x), x.device()), rstd = empty_like(mean);
+  Tensor y = empty_like(in), mean = empty(without_last(x.shape()), statistics_type(x), x.device()),
+         rstd = empty_like(mean);
   backend(x.device()).layer_norm(in, w, b, eps, y, mean, rstd);
   bool wants_weight = requires_grad(weight), wants_bias = requires_grad(bias);
-  return record("layer_norm", y, {x, weight, bias}, [in, w, mean, rstd, wants_weight, wants_bias](const Tensor& dy) -> Grads {
-    Tensor dx = empty_like(in), dweight = like_if(wants_weight, w);
-    Tensor dbias = wants_bias ? empty({in.dim(-1)}, in.dtype(), in.device()) : Tensor();
-    backend(dy.device()).layer_norm_backward(in, w, mean, rstd, dy.contiguous(), dx, dweight, dbias);
-    return {dx, dweight, dbias};
-  });
+  return record("layer_norm", y, {x, weight, bias},
+                [in, w, mean, rstd, wants_weight, wants_bias](const Tensor& dy) -> Grads {
+                  Tensor dx = empty_like(in), dweight = like_if(wants_weight, w);
+                  Tensor dbias = wants_bias ? empty({in.dim(-1)}, in.dtype(), in.device()) : Tensor();
+                  backend(dy.device()).layer_norm_backward(in, w, mean, rstd, dy.contiguous(), dx, dweight, dbias);
+                  return {dx, dweight, dbias};
+                });
 }
 
 }  // namespace braid

@@ -10,8 +10,10 @@ Tensor rope(const Tensor& x, const Tensor& cosine, const Tensor& sine) {
     return "for inputs of " + str(x.dtype()) + " the tables must be " + str(table) + ", got " + str(cosine.dtype()) +
            " and " + str(sine.dtype());
   });
-  check(cosine.device() == x.device() && sine.device() == x.device(), "rope",
-        [&] { return "the input is on " + str(x.device()) + ", the tables on " + str(cosine.device()) + " and " + str(sine.device()); });
+  check(cosine.device() == x.device() && sine.device() == x.device(), "rope", [&] {
+    return "the input is on " + str(x.device()) + ", the tables on " + str(cosine.device()) + " and " +
+           str(sine.device());
+  });
   check(cosine.shape() == sine.shape() && cosine.rank() == 3 && (cosine.dim(0) == 1 || cosine.dim(0) == x.dim(0)) &&
             cosine.dim(1) == x.dim(1) && 2 * cosine.dim(2) <= x.dim(3),
         "rope", [&] {

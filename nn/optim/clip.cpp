@@ -24,8 +24,9 @@ double global_norm(const std::vector<NamedTensor>& parameters) {
 }
 
 double clip_factor(double norm, double limit) {
-  check(limit >= 0, ErrorKind::setting,
-        [&] { return "the limit of the gradient norm must be at least 0 (0: no clipping), found " + std::to_string(limit); });
+  check(limit >= 0, ErrorKind::setting, [&] {
+    return "the limit of the gradient norm must be at least 0 (0: no clipping), found " + std::to_string(limit);
+  });
   return limit > 0 && norm >= limit ? limit / norm : 1;
 }
 

@@ -7,17 +7,19 @@
 
 namespace braid::nn {
 
-// sqrt of the sum over all parameters of the squared gradients, accumulated in f64 in the order of the list, so that it has
-// the same bits in every run. Parameters without a gradient count as 0. NaN or Inf when a gradient has one.
+// sqrt of the sum over all parameters of the squared gradients, accumulated in f64 in the order of the list, so that it
+// has the same bits in every run. Parameters without a gradient count as 0. NaN or Inf when a gradient has one.
 double global_norm(const std::vector<NamedTensor>& parameters);
 
 // What gradients are multiplied with: limit / norm when norm >= limit, otherwise 1. limit 0 switches clipping off.
 double clip_factor(double norm, double limit);
 
-// The name of the first parameter whose gradient holds NaN or Inf (or squares to more than f64 holds); "" when all are fine.
+// The name of the first parameter whose gradient holds NaN or Inf (or squares to more than f64 holds); "" when all are
+// fine.
 std::string first_not_finite(const std::vector<NamedTensor>& parameters);
 
-// global_norm() that throws Error(numerical) naming the first bad tensor when it is not finite. Parameters are untouched.
+// global_norm() that throws Error(numerical) naming the first bad tensor when it is not finite. Parameters are
+// untouched.
 double checked_global_norm(const std::vector<NamedTensor>& parameters);
 
 }  // namespace braid::nn

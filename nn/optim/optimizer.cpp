@@ -89,8 +89,8 @@ void Optimizer::step(double lr, double grad_scale, MissingGradient missing) {
       // The momentum starts as zeros, so the first step needs no special case: f 0 + g = g.
       b.sgd({p, g, slot.first, lr, options_.momentum, decay, grad_scale, false});
     } else {
-      b.adamw({p, g, slot.first, slot.second, lr, options_.beta1, options_.beta2, options_.eps, decay, steps_, grad_scale,
-               options_.name == OptimizerOptions::Name::adam});
+      b.adamw({p, g, slot.first, slot.second, lr, options_.beta1, options_.beta2, options_.eps, decay, steps_,
+               grad_scale, options_.name == OptimizerOptions::Name::adam});
     }
   }
 }
@@ -122,14 +122,15 @@ void Optimizer::load(const std::vector<NamedTensor>& source, const std::string& 
     }
     const Tensor& x = it->second;
     if (!(x.shape() == t.value.shape()) || x.dtype() != t.value.dtype()) {
-      problems.push_back(t.name + " is " + str(x.dtype()) + " " + str(x.shape()) + ", expected " + str(t.value.dtype()) + " " +
-                         str(t.value.shape()));
+      problems.push_back(t.name + " is " + str(x.dtype()) + " " + str(x.shape()) + ", expected " +
+                         str(t.value.dtype()) + " " + str(t.value.shape()));
     } else if (t.name == "steps" && x.item() < 0) {
       problems.push_back("steps is negative");
     }
     given.erase(it);
   }
-  for (const auto& [name, tensor] : given) problems.push_back(name + " " + str(tensor.shape()) + " is not part of this optimizer");
+  for (const auto& [name, tensor] : given)
+    problems.push_back(name + " " + str(tensor.shape()) + " is not part of this optimizer");
   check(problems.empty(), ErrorKind::input,
         [&] { return "the optimizer state in " + what + " does not fit: " + list(problems); });
   for (const NamedTensor& t : source) given[t.name] = t.value;

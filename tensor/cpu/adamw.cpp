@@ -1,4 +1,5 @@
-// Optimiser steps, in place, one pass over memory. g is the gradient times grad_scale, t the number of the update from 1.
+// Optimiser steps, in place, one pass over memory. g is the gradient times grad_scale, t the number of the update
+// from 1.
 //
 //   AdamW:  m = b1 m + (1-b1) g,   v = b2 v + (1-b2) g^2,   p -= lr (mh / (sqrt(vh) + eps) + wd p)
 //           with mh = m / (1 - b1^t), vh = v / (1 - b2^t).   Adam: g += wd p first, and no wd in the update.

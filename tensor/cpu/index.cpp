@@ -24,8 +24,8 @@ void index_select(In table, In ids, Out y) {
   });
 }
 
-// dtable[v] += sum over the i with ids[i] = v, in order, of dy[i]. The positions are sorted by id first; then each piece of
-// a row of the table has one writer, and 16-bit types are rounded once.
+// dtable[v] += sum over the i with ids[i] = v, in order, of dy[i]. The positions are sorted by id first; then each
+// piece of a row of the table has one writer, and 16-bit types are rounded once.
 void index_add(In dy, In ids, Out dtable) {
   int64_t count = ids.numel(), rows = dtable.dim(0);
   if (count == 0 || dtable.numel() == 0) return;

@@ -1,5 +1,5 @@
-// Batched matrix products on top of gemm.h: finds a layout that GEMM can read, merges batch axes that are really one big
-// matrix, and converts 16-bit types by panels: multiplied and summed in f32, rounded once.
+// Batched matrix products on top of gemm.h: finds a layout that GEMM can read, merges batch axes that are really one
+// big matrix, and converts 16-bit types by panels: multiplied and summed in f32, rounded once.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -67,8 +67,7 @@ Tensor readable(In x) {
 }
 
 Problem plan(In x, In z) {
-  Problem p{x.dim(-2),      z.dim(-1),      x.dim(-1),      x.strides()[-2],
-            x.strides()[-1], z.strides()[-2], z.strides()[-1]};
+  Problem p{x.dim(-2), z.dim(-1), x.dim(-1), x.strides()[-2], x.strides()[-1], z.strides()[-2], z.strides()[-1]};
   for (int a = 0; a < x.rank() - 2; ++a) {
     if (x.dim(a) == 1) continue;
     Axis axis{x.dim(a), x.strides()[a], z.strides()[a]};
@@ -139,14 +138,12 @@ void multiply_16_bit(const Problem& p, const T* x, const T* z, bool accumulate, 
     for (int64_t j = 0; j < p.n; j += nb) {
       int64_t w = std::min(nb, p.n - j), z_rows = lz.transposed ? w : p.k, z_length = lz.transposed ? p.k : w;
       convert(
-          g, z_rows, z_length,
-          [&](int64_t q, int64_t r) { return z + p.at(first + q).second + j * p.zc + r * lz.ld; },
+          g, z_rows, z_length, [&](int64_t q, int64_t r) { return z + p.at(first + q).second + j * p.zc + r * lz.ld; },
           [&](int64_t q, int64_t r) { return b.get() + (q * z_rows + r) * z_length; });
       for (int64_t i = 0; i < p.m; i += mb) {
         int64_t h = std::min(mb, p.m - i), x_rows = lx.transposed ? p.k : h, x_length = lx.transposed ? h : p.k;
         convert(
-            g, x_rows, x_length,
-            [&](int64_t q, int64_t r) { return x + p.at(first + q).first + i * p.xr + r * lx.ld; },
+            g, x_rows, x_length, [&](int64_t q, int64_t r) { return x + p.at(first + q).first + i * p.xr + r * lx.ld; },
             [&](int64_t q, int64_t r) { return a.get() + (q * x_rows + r) * x_length; });
         auto result = [&](int64_t q, int64_t r) { return y + ((first + q) * p.m + i + r) * p.n + j; };
         auto panel = [&](int64_t q, int64_t r) { return c.get() + (q * h + r) * w; };

@@ -24,8 +24,8 @@ const T* optional(In x) {
   return x ? x.data<T>() : nullptr;
 }
 
-// Sums over all rows that do not depend on the schedule: rows are cut into blocks by their number alone, each block adds
-// its rows in order into a partial sum of `width` values, the partial sums are added as a fixed tree.
+// Sums over all rows that do not depend on the schedule: rows are cut into blocks by their number alone, each block
+// adds its rows in order into a partial sum of `width` values, the partial sums are added as a fixed tree.
 template <class A>
 class RowSums {
  public:

@@ -1,5 +1,6 @@
 // Rotary position embedding: pairs (e, e + h) of the first 2h channels turn by an angle a(t, e); the rest passes.
-//   y[e] = x[e] cos a - x[e+h] sin a,   y[e+h] = x[e+h] cos a + x[e] sin a;   inverse: a -> -a, which is also the derivative.
+//   y[e] = x[e] cos a - x[e+h] sin a,   y[e+h] = x[e+h] cos a + x[e] sin a;   inverse: a -> -a, which is also the
+//   derivative.
 #include <cstring>
 
 #include "tensor/backend.h"

@@ -5,6 +5,7 @@
 namespace braid::test {
 
 namespace {
+
 void softmax_row(const double* x, double* y, int64_t n) {
   double sum = 0;
   for (int64_t i = 0; i < n; ++i) sum += std::exp(x[i]);
@@ -15,8 +16,88 @@ void log_softmax_row(const double* x, double* y, int64_t n) {
   for (int64_t i = 0; i < n; ++i) sum += std::exp(x[i]);
   for (int64_t i = 0; i < n; ++i) y[i] = x[i] - std::log(sum);
 }
+
+// eps is large on purpose: a wrong place for it would show, and rows of one element keep a slope.
+constexpr double kEps = 0.05;
+
+Array rms_norm_reference(const std::vector<Array>& in) {
+  return rows(in[0], [&](const double* x, double* y, int64_t n) {
+    double squares = 0;
+    for (int64_t i = 0; i < n; ++i) squares += x[i] * x[i];
+    for (int64_t i = 0; i < n; ++i) {
+      y[i] = x[i] / std::sqrt(squares / static_cast<double>(n) + kEps) *
+             (in.size() > 1 ? in[1].values[static_cast<size_t>(i)] : 1);
+    }
+  });
+}
+
+Array layer_norm_reference(const std::vector<Array>& in) {
+  return rows(in[0], [&](const double* x, double* y, int64_t n) {
+    double mean = 0, variance = 0, count = static_cast<double>(n);
+    for (int64_t i = 0; i < n; ++i) mean += x[i] / count;
+    for (int64_t i = 0; i < n; ++i) variance += (x[i] - mean) * (x[i] - mean) / count;
+    for (int64_t i = 0; i < n; ++i) {
+      size_t k = static_cast<size_t>(i);
+      y[i] = (x[i] - mean) / std::sqrt(variance + kEps) * (in.size() > 1 ? in[1].values[k] : 1) +
+             (in.size() > 2 ? in[2].values[k] : 0);
+    }
+  });
+}
+
+// Angles of a table (batch, T, half), from a formula that op and reference share; the derivative wants the tables
+// exact.
+double angle(int64_t b, int64_t t, int64_t e) {
+  return 0.3 * static_cast<double>(t + 1) + 0.7 * static_cast<double>(e) - 0.2 * static_cast<double>(b);
+}
+
+Tensor table(const Tensor& x, int64_t batch, int64_t half, double (*f)(double)) {
+  std::vector<double> values;
+  for (int64_t b = 0; b < batch; ++b) {
+    for (int64_t t = 0; t < x.dim(1); ++t) {
+      for (int64_t e = 0; e < half; ++e) values.push_back(f(angle(b, t, e)));
+    }
+  }
+  return from_vector(values, {batch, x.dim(1), half}).to(x.dtype() == DType::f64 ? DType::f64 : DType::f32);
+}
+
+OpRow rope_row(const std::string& name, bool per_sample, int64_t left_over) {
+  auto half = [left_over](int64_t d) { return (d - left_over) / 2; };
+  return {.name = name,
+          .op =
+              [=](const auto& in) {
+                int64_t batch = per_sample ? in[0].dim(0) : 1, h = half(in[0].dim(3));
+                return rope(in[0], table(in[0], batch, h, std::cos), table(in[0], batch, h, std::sin));
+              },
+          .reference =
+              [=](const auto& in) {
+                Array y = in[0];
+                int64_t T = y.shape[1], N = y.shape[2], d = y.shape[3], h = half(d);
+                for (int64_t r = 0; r < y.shape[0] * T * N; ++r) {
+                  for (int64_t e = 0; e < h; ++e) {
+                    double a = angle(per_sample ? r / (T * N) : 0, r / N % T, e);
+                    size_t i = static_cast<size_t>(r * d + e), j = i + static_cast<size_t>(h);
+                    y.values[i] = in[0].values[i] * std::cos(a) - in[0].values[j] * std::sin(a);
+                    y.values[j] = in[0].values[j] * std::cos(a) + in[0].values[i] * std::sin(a);
+                  }
+                }
+                return y;
+              },
+          .cases = {{{2, 3, 2, 6}}, {{1, 1, 1, 4}}, {{3, 2, 4, 34}}, {{2, 0, 2, 6}}}};
+}
+
 const std::vector<std::vector<Shape>> kRowShapes{{{3, 5}}, {{2, 3, 7}}, {{1, 1}},  {{0, 4}},
                                                  {{4, 0}}, {{33}},      {{2, 129}}};
+
+// The row shapes with `vectors` further inputs of the last axis' size.
+std::vector<std::vector<Shape>> with_vectors(int vectors) {
+  std::vector<std::vector<Shape>> cases = kRowShapes;
+  cases.push_back({{70, 3}});  // more than one block of partial sums
+  for (std::vector<Shape>& shapes : cases) {
+    for (int v = 0; v < vectors; ++v) shapes.push_back({shapes[0][-1]});
+  }
+  return cases;
+}
+
 }  // namespace
 
 std::vector<OpRow> row_rows() {
@@ -29,6 +110,28 @@ std::vector<OpRow> row_rows() {
        .op = [](const auto& in) { return log_softmax(in[0]); },
        .reference = [](const auto& in) { return rows(in[0], log_softmax_row); },
        .cases = kRowShapes},
+      {.name = "rms_norm",
+       .op = [](const auto& in) { return rms_norm(in[0], in[1], kEps); },
+       .reference = rms_norm_reference,
+       .cases = with_vectors(1)},
+      {.name = "rms_norm:no_weight",
+       .op = [](const auto& in) { return rms_norm(in[0], {}, kEps); },
+       .reference = rms_norm_reference,
+       .cases = with_vectors(0)},
+      {.name = "layer_norm",
+       .op = [](const auto& in) { return layer_norm(in[0], in[1], in[2], kEps); },
+       .reference = layer_norm_reference,
+       .cases = with_vectors(2)},
+      {.name = "layer_norm:no_bias",
+       .op = [](const auto& in) { return layer_norm(in[0], in[1], {}, kEps); },
+       .reference = layer_norm_reference,
+       .cases = with_vectors(1)},
+      {.name = "layer_norm:plain",
+       .op = [](const auto& in) { return layer_norm(in[0], {}, {}, kEps); },
+       .reference = layer_norm_reference,
+       .cases = with_vectors(0)},
+      rope_row("rope", false, 0),
+      rope_row("rope:per_sample_partial", true, 2),
   };
 }
 

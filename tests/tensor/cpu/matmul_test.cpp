@@ -1,0 +1,170 @@
+#include <boost/test/unit_test.hpp>
+
+#include "autograd/ops.h"
+#include "tensor/cpu/parallel.h"
+#include "tests/support/compare.h"
+
+using namespace braid;
+using namespace braid::test;
+
+namespace {
+
+Tensor numbers(const Shape& shape, DType dtype, uint64_t stream = 1) {
+  std::vector<double> values(static_cast<size_t>(numel(shape)));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = 2 * unit(random_bits(i, {stream, 5})) - 1;
+  return from_vector(values, shape).to(dtype);
+}
+
+// y = x z for rank-4 operands of any strides, element by element.
+std::vector<double> loops(const Tensor& x, const Tensor& z) {
+  std::vector<double> a = x.to_vector<double>(), b = z.to_vector<double>(), y;
+  int64_t m = x.dim(2), k = x.dim(3), n = z.dim(3);
+  for (int64_t batch = 0; batch < x.dim(0) * x.dim(1); ++batch) {
+    for (int64_t i = 0; i < m; ++i) {
+      for (int64_t j = 0; j < n; ++j) {
+        double sum = 0;
+        for (int64_t l = 0; l < k; ++l) {
+          sum += a[static_cast<size_t>((batch * m + i) * k + l)] * b[static_cast<size_t>((batch * k + l) * n + j)];
+        }
+        y.push_back(sum);
+      }
+    }
+  }
+  return y;
+}
+
+void check_product(const Tensor& x, const Tensor& z, const char* what) {
+  BOOST_TEST_CONTEXT(what << " " << str(x.dtype()) << " strides " << str(x.strides()) << " x " << str(z.strides())) {
+    Tensor y = empty({x.dim(0), x.dim(1), x.dim(2), z.dim(3)}, x.dtype());
+    std::vector<double> want = loops(x, z);
+    double tolerance = x.dtype() == DType::f64 ? 1e-14 : x.dtype() == DType::f32 ? 1e-6 : 0x1p-8;
+    y.fill(std::nan(""));  // what was there before must not matter
+    cpu_backend().matmul(x, z, false, y);
+    BOOST_TEST(is_close(y.to_vector<double>(), want, tolerance));
+    y.fill(1);
+    for (double& v : want) v += 1;
+    cpu_backend().matmul(x, z, true, y);
+    BOOST_TEST(is_close(y.to_vector<double>(), want, tolerance));
+  }
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(matmul_kernel)
+
+BOOST_AUTO_TEST_CASE(every_layout_of_the_operands) {
+  for (DType t : {DType::f64, DType::f32, DType::bf16, DType::f16}) {
+    // x (2, 3, 5, 4) and z (2, 3, 4, 6) in many guises.
+    Tensor x = numbers({2, 3, 5, 4}, t), z = numbers({2, 3, 4, 6}, t, 2);
+    std::vector<Tensor> xs{x,
+                           numbers({2, 3, 4, 5}, t).transposed(),                     // matrices transposed
+                           numbers({2, 5, 3, 4}, t).transposed(1, 2),                 // (B, T, N, d) -> (B, N, T, d)
+                           numbers({5, 2, 3, 4}, t).permuted({1, 2, 0, 3}),           // rows outermost
+                           numbers({4, 3, 2, 5}, t).permuted({2, 1, 3, 0}),           // all turned round
+                           numbers({2, 3, 5, 9}, t).sliced(3, 2, 6),                  // a leading dimension of its own
+                           numbers({3, 5, 4}, t).expanded({2, 3, 5, 4}),              // repeated over the outer axis
+                           numbers({2, 1, 5, 4}, t).expanded({2, 3, 5, 4}),           // ... over the inner axis
+                           numbers({2, 3, 1, 4}, t).expanded({2, 3, 5, 4}),           // equal rows: GEMM cannot read it
+                           numbers({2, 3, 5, 1}, t).expanded({2, 3, 5, 4}),           // equal columns
+                           numbers({2, 3, 5, 4, 2}, t).sliced(4, 1, 2).squeezed(4)};  // no unit stride
+    std::vector<Tensor> zs{z,
+                           numbers({2, 3, 6, 4}, t, 2).transposed(),
+                           numbers({2, 4, 3, 6}, t, 2).transposed(1, 2),
+                           numbers({4, 6}, t, 2).expanded({2, 3, 4, 6}),  // one matrix for all
+                           numbers({6, 4}, t, 2).transposed().expanded({2, 3, 4, 6}),
+                           numbers({2, 1, 4, 6}, t, 2).expanded({2, 3, 4, 6}),
+                           numbers({2, 3, 4, 1}, t, 2).expanded({2, 3, 4, 6}),
+                           numbers({2, 3, 4, 6, 2}, t, 2).sliced(4, 0, 1).squeezed(4)};
+    for (const Tensor& a : xs) {
+      for (const Tensor& b : zs) check_product(a, b, "layouts");
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(vectors_and_single_columns) {
+  for (DType t : {DType::f64, DType::f32, DType::bf16}) {
+    Tensor one_row = numbers({2, 3, 1, 7}, t), z = numbers({7, 4}, t, 2).expanded({2, 3, 7, 4});
+    check_product(one_row, z, "rows of one vector become a matrix");
+    check_product(numbers({3, 2, 1, 7}, t).transposed(0, 1), z, "rows of one vector, strided");
+    check_product(numbers({7}, t).expanded({2, 3, 1, 7}), z, "the same row again and again");
+    check_product(numbers({2, 3, 5, 7}, t), numbers({2, 3, 7, 1}, t, 2), "one column");
+    check_product(numbers({2, 3, 5, 1}, t), numbers({2, 3, 1, 4}, t, 2), "inner size one");
+    check_product(numbers({2, 3, 1, 1}, t), numbers({1}, t, 2).expanded({2, 3, 1, 1}), "scalars");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(panels_of_16_bit_products) {
+  // Sizes beyond one panel of rows, of columns, and with an inner size so long that panels become narrow.
+  check_product(numbers({1, 1, 2100, 3}, DType::bf16), numbers({1, 1, 3, 5}, DType::bf16, 2), "many rows");
+  check_product(numbers({1, 1, 3, 2}, DType::f16), numbers({1, 1, 2, 4100}, DType::f16, 2), "many columns");
+  check_product(numbers({1, 1, 67, 70000}, DType::bf16), numbers({1, 1, 70000, 66}, DType::bf16, 2), "long inner axis");
+  check_product(numbers({1, 2, 67, 70000}, DType::bf16).transposed().clone().transposed(),
+                numbers({1, 2, 66, 70000}, DType::bf16, 2).transposed(), "long inner axis, transposed");
+  check_product(numbers({40, 30, 40, 3}, DType::bf16), numbers({40, 30, 3, 100}, DType::bf16, 2), "several groups");
+}
+
+BOOST_AUTO_TEST_CASE(rounding_16_bit_once) {
+  // 1 + 512 * 2^-9 = 2 in f32; adding 2^-9 to 1 in bf16 would change nothing, 512 times.
+  Tensor x = full({1, 513}, 0x1p-9, DType::bf16), z = full({513, 1}, 1, DType::bf16), y = empty({1, 1}, DType::bf16);
+  x.sliced(1, 0, 1).fill(1);
+  cpu_backend().matmul(x, z, false, y);
+  BOOST_TEST(y.item() == 2.0);
+}
+
+BOOST_AUTO_TEST_CASE(same_bits_at_any_thread_count) {
+  int before = threads();
+  for (DType t : {DType::f32, DType::bf16}) {
+    Tensor x = numbers({3, 2, 130, 257}, t), z = numbers({3, 2, 257, 66}, t, 2), w = numbers({257, 66}, t, 3);
+    std::vector<double> batched, merged;
+    for (int n : {1, 2, 3}) {
+      set_threads(n);
+      Tensor y = empty({3, 2, 130, 66}, t);
+      cpu_backend().matmul(x, z, false, y);
+      std::vector<double> got = y.to_vector<double>();
+      cpu_backend().matmul(x, w.expanded({3, 2, 257, 66}), false, y);
+      if (n == 1) {
+        batched = got;
+        merged = y.to_vector<double>();
+      }
+      BOOST_TEST(is_close(got, batched, 0));
+      BOOST_TEST(is_close(y.to_vector<double>(), merged, 0));
+    }
+  }
+  set_threads(before);
+}
+
+BOOST_AUTO_TEST_CASE(messages) {
+  Tensor a = full({2, 3}, 1), b = full({2, 4}, 1);
+  BOOST_TEST(throws_with([&] { matmul(a, b); }, "[matmul] inner sizes differ: (2, 3) x (2, 4)"));
+  BOOST_TEST(throws_with([&] { matmul(a, full({3}, 1)); },
+                         "[matmul] needs two matrices (batch axes may come first), got (2, 3) x (3)"));
+  BOOST_TEST(throws_with(
+      [&] {
+        matmul(a, full({3, 2}, 1, DType::f64));
+      },
+      "[matmul] the inputs are f32 and f64; cast one"));
+  BOOST_TEST(throws_with(
+      [&] {
+        matmul(full({2, 2, 3}, 1), full({3, 3, 1}, 1));
+      },
+      "[matmul] shapes (2) and (3) do not broadcast"));
+  BOOST_TEST(throws_with([&] { linear(a, full({5, 4}, 1)); }, "[linear] input (2, 3) does not fit weight (5, 4)"));
+  BOOST_TEST(throws_with(
+      [&] {
+        linear(a, full({5, 3}, 1), full({3}, 1));
+      },
+      "[linear] bias (3) does not fit weight (5, 3)"));
+}
+
+BOOST_AUTO_TEST_CASE(a_gradient_that_nobody_wants_is_not_kept) {
+  Tensor x = numbers({64, 64}, DType::f32), w = numbers({64, 64}, DType::f32, 2);
+  require_grad(w);
+  int64_t before = memory_stats(kCpu).current;
+  Tensor y = linear(matmul(x, w), w);
+  // What stays: x (it was there), the first product, and y; not a copy of w or of a transpose.
+  BOOST_TEST(memory_stats(kCpu).current - before <= 2 * 64 * 64 * 4);
+  backward(y, full(y.shape(), 1));
+  BOOST_TEST(grad(w).numel() == 64 * 64);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

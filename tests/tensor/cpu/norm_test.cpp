@@ -1,0 +1,104 @@
+#include <boost/test/unit_test.hpp>
+
+#include "autograd/ops.h"
+#include "tensor/cpu/parallel.h"
+#include "tests/support/compare.h"
+
+using namespace braid;
+using namespace braid::test;
+
+namespace {
+Tensor numbers(const Shape& shape, DType dtype, uint64_t stream, double shift = 0) {
+  std::vector<double> values(static_cast<size_t>(numel(shape)));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = shift + 2 * unit(random_bits(i, {stream, 6})) - 1;
+  return from_vector(values, shape).to(dtype);
+}
+
+// Result and gradients of f for the dtype, the incoming gradient being fixed.
+template <class F>
+std::vector<std::vector<double>> run(F f, std::vector<Tensor> inputs) {
+  for (Tensor& x : inputs) {
+    x = x.alias();
+    require_grad(x);
+  }
+  Tensor y = f(inputs);
+  std::vector<std::vector<double>> out{y.to_vector<double>()};
+  backward(y, numbers(y.shape(), y.dtype(), 9));
+  for (const Tensor& x : inputs) out.push_back(grad(x).to_vector<double>());
+  return out;
+}
+
+const auto kLayer = [](const std::vector<Tensor>& in) { return layer_norm(in[0], in[1], in[2], 1e-5); };
+const auto kRms = [](const std::vector<Tensor>& in) { return rms_norm(in[0], in[1], 1e-6); };
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(norm)
+
+BOOST_AUTO_TEST_CASE(values_by_hand) {
+  Tensor x = from_values({3, 4, 0, 0}, {1, 4}, DType::f64), w = from_values({1, 2, 3, 4}, {4}, DType::f64);
+  double scale = 1 / std::sqrt(25.0 / 4 + 0.75);  // 1 / sqrt(7)
+  BOOST_TEST(is_close(rms_norm(x, w, 0.75).to_vector<double>(), {3 * scale, 8 * scale, 0, 0}, 1e-15));
+  Tensor u = from_values({1, 3}, {2}, DType::f64), b = from_values({10, 20}, {2}, DType::f64);
+  // mean 2, variance 1 (biased), eps 3: divided by 2
+  BOOST_TEST(is_close(layer_norm(u, from_values({1, 4}, {2}, DType::f64), b, 3).to_vector<double>(), {9.5, 22}, 1e-15));
+}
+
+BOOST_AUTO_TEST_CASE(gradients_of_many_rows_are_summed_accurately) {
+  // 5000 rows fall into many blocks; f32 against f64 of the same numbers.
+  Tensor x = numbers({5000, 24}, DType::f32, 1, 0.5), w = numbers({24}, DType::f32, 2),
+         b = numbers({24}, DType::f32, 3);
+  auto in64 = [&](std::vector<Tensor> v) {
+    for (Tensor& t : v) t = t.to(DType::f64);
+    return v;
+  };
+  auto got = run(kLayer, {x, w, b}), want = run(kLayer, in64({x, w, b}));
+  for (size_t k = 0; k < want.size(); ++k) BOOST_TEST(is_close(got[k], want[k], 3e-6));
+  got = run(kRms, {x, w});
+  want = run(kRms, in64({x, w}));
+  for (size_t k = 0; k < want.size(); ++k) BOOST_TEST(is_close(got[k], want[k], 3e-6));
+}
+
+BOOST_AUTO_TEST_CASE(same_bits_at_any_thread_count) {
+  int before = threads();
+  Tensor x = numbers({3000, 40}, DType::f32, 1), w = numbers({40}, DType::f32, 2), b = numbers({40}, DType::f32, 3);
+  std::vector<std::vector<double>> layer, rms;
+  for (int n : {1, 2, 5}) {
+    set_threads(n);
+    auto l = run(kLayer, {x, w, b}), r = run(kRms, {x, w});
+    if (n == 1) {
+      layer = l;
+      rms = r;
+    }
+    for (size_t k = 0; k < layer.size(); ++k) BOOST_TEST(is_close(l[k], layer[k], 0));
+    for (size_t k = 0; k < rms.size(); ++k) BOOST_TEST(is_close(r[k], rms[k], 0));
+  }
+  set_threads(before);
+}
+
+BOOST_AUTO_TEST_CASE(rows_of_zeros_and_a_large_mean) {
+  Tensor zero = zeros({2, 8});
+  BOOST_TEST(is_close(rms_norm(zero, {}, 1e-6).to_vector<double>(), std::vector<double>(16, 0), 0));
+  BOOST_TEST(is_close(layer_norm(zero, {}, {}, 1e-6).to_vector<double>(), std::vector<double>(16, 0), 0));
+  // Variance is taken around the mean: 1000 +- 1 must not cancel.
+  Tensor x = from_values({999, 1001, 999, 1001}, {1, 4});
+  BOOST_TEST(is_close(layer_norm(x, {}, {}, 0).to_vector<double>(), {-1, 1, -1, 1}, 1e-6));
+}
+
+BOOST_AUTO_TEST_CASE(nan_stays_in_its_row) {
+  Tensor x = full({2, 3}, 1);
+  x.sliced(0, 1, 2).fill(std::nan(""));
+  std::vector<double> y = rms_norm(x, {}, 0).to_vector<double>();
+  BOOST_TEST(y[0] == 1.0);
+  BOOST_TEST(std::isnan(y[3]));
+}
+
+BOOST_AUTO_TEST_CASE(messages) {
+  Tensor x = full({2, 3}, 1);
+  BOOST_TEST(throws_with([&] { rms_norm(x, full({2}, 1), 1e-6); },
+                         "[rms_norm] weight (2) does not fit the last axis of (2, 3)"));
+  BOOST_TEST(throws_with([&] { layer_norm(x, {}, full({1, 3}, 1), 1e-6); }, "[layer_norm] bias (1, 3) does not fit"));
+  BOOST_TEST(throws_with([&] { rms_norm(full({}, 1), {}, 1e-6); }, "[rms_norm] needs at least one axis"));
+  BOOST_TEST(throws_with([&] { rms_norm(x, full({3}, 1, DType::bf16), 1e-6); }, "the inputs are f32 and bf16"));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

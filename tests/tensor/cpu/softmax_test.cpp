@@ -1,0 +1,67 @@
+#include <boost/test/unit_test.hpp>
+#include <limits>
+
+#include "autograd/ops.h"
+#include "tensor/cpu/math.h"
+#include "tests/support/compare.h"
+
+using namespace braid;
+using namespace braid::test;
+
+namespace {
+constexpr double kInf = std::numeric_limits<double>::infinity();
+}
+
+BOOST_AUTO_TEST_SUITE(softmax_kernels)
+
+BOOST_AUTO_TEST_CASE(extreme_rows) {
+  for (DType t : {DType::f64, DType::f32}) {
+    BOOST_TEST(is_close(softmax(from_values({1e4, 1e4}, {2}, t)).to_vector<double>(), {0.5, 0.5}, 0));
+    BOOST_TEST(is_close(softmax(from_values({-1e4, 0}, {2}, t)).to_vector<double>(), {0, 1}, 0));
+    BOOST_TEST(is_close(softmax(from_values({-kInf, 3, -kInf}, {3}, t)).to_vector<double>(), {0, 1, 0}, 0));
+    BOOST_TEST(is_close(log_softmax(from_values({1e4, 0}, {2}, t)).to_vector<double>(), {0, -1e4}, 1e-7));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_row_without_anything_visible_gives_zeros_and_no_gradient) {
+  Tensor x = from_values({-kInf, -kInf, 1, 1}, {2, 2}, DType::f64);
+  require_grad(x);
+  Tensor y = softmax(x);
+  BOOST_TEST(is_close(y.to_vector<double>(), {0, 0, 0.5, 0.5}, 0));
+  backward(y, from_values({1, 2, 1, 0}, {2, 2}, DType::f64));
+  BOOST_TEST(is_close(grad(x).to_vector<double>(), {0, 0, 0.25, -0.25}, 1e-15));
+}
+
+BOOST_AUTO_TEST_CASE(nan_stays_in_its_row) {
+  std::vector<double> y = softmax(from_values({std::nan(""), 1, 2, 2}, {2, 2})).to_vector<double>();
+  BOOST_TEST(std::isnan(y[0]));
+  BOOST_TEST(std::isnan(y[1]));
+  BOOST_TEST(y[2] == 0.5);
+}
+
+BOOST_AUTO_TEST_CASE(long_rows_sum_to_one) {
+  std::vector<double> values(5003);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = 8 * unit(random_bits(i, {4, 4}));
+  std::vector<double> y = softmax(from_vector(values, {5003}).to(DType::f32)).to_vector<double>();
+  double sum = 0;
+  for (double v : y) sum += v;
+  BOOST_TEST(std::fabs(sum - 1) < 1e-6);
+}
+
+BOOST_AUTO_TEST_CASE(the_vectorised_exp_agrees_with_the_library) {
+  for (int i = -8800; i <= 8880; ++i) {
+    float x = 0.01f * static_cast<float>(i);
+    double want = std::exp(static_cast<double>(x)), got = cpu::exp(x);
+    if (want < 0x1p-126) {
+      BOOST_TEST(got <= 0x1p-125);
+    } else if (want > 3.4028234e38) {
+      BOOST_TEST(got == kInf);
+    } else {
+      BOOST_TEST(std::fabs(got - want) <= 2.5e-7 * want, "exp(" << x << ") = " << got << ", expected " << want);
+    }
+  }
+  BOOST_TEST(cpu::exp(-1e30f) == 0.0f);
+  BOOST_TEST(std::isnan(cpu::exp(std::nanf(""))));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
