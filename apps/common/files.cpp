@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "tensor/error.h"
+#include "tensor/io/atomic_file.h"
 
 namespace braid::app {
 namespace fs = std::filesystem;
@@ -17,12 +18,6 @@ struct Descriptor {
   int value;
   ~Descriptor() {
     if (value >= 0) ::close(value);
-  }
-  // Closing can report a write that failed late.
-  int close() {
-    const int result = ::close(value);
-    value = -1;
-    return result;
   }
 };
 
@@ -78,20 +73,7 @@ void make_folder(const fs::path& folder) {
 
 void write_text(const fs::path& file, std::string_view text) {
   if (file.has_parent_path()) make_folder(file.parent_path());
-  std::error_code ignored;
-  if (fs::is_directory(file, ignored))
-    fail(ErrorKind::output, "cannot write " + file.string() + ": expected a file name, found a folder");
-  const fs::path temporary = file.string() + ".tmp" + std::to_string(::getpid());
-  Descriptor out{::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)};
-  if (out.value < 0) cannot_write(file);
-  try {
-    write_all(out.value, text, file);
-    if (::fsync(out.value) != 0 || out.close() != 0 || ::rename(temporary.c_str(), file.c_str()) != 0)
-      cannot_write(file);
-  } catch (...) {
-    ::unlink(temporary.c_str());
-    throw;
-  }
+  io::write_file(file.string(), text);
 }
 
 }  // namespace braid::app

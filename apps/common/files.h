@@ -8,8 +8,7 @@ namespace braid::app {
 
 // The whole file. Error(input) if it is missing, a folder, unreadable or larger than `limit` bytes.
 std::string read_text(const std::filesystem::path& file, int64_t limit = int64_t{1} << 30);
-// Writes `file` as a whole: into a temporary neighbour, synced, then renamed, so that readers see the old or the new
-// text and a full disk loses nothing. Creates missing folders. Error(output) otherwise.
+// Writes `file` completely or not at all (tensor/io/atomic_file.h) and creates missing folders. Error(output).
 void write_text(const std::filesystem::path& file, std::string_view text);
 // Writes all bytes to an open descriptor; `file` is only named in the message. Error(output).
 void write_all(int descriptor, std::string_view text, const std::filesystem::path& file);
