@@ -127,8 +127,10 @@ Gemm<T> tile_of(const Gemm<T>& g, const Tiles& t, int64_t tile) {
   Gemm<T> h = g;
   h.m = cut(g.m, r + 1, t.rows) - i;
   h.n = cut(g.n, s + 1, t.columns) - j;
-  h.a += g.ta ? i : i * g.lda;
-  h.b += g.tb ? j * g.ldb : j;
+  if (g.k > 0) {  // otherwise a and b may be null
+    h.a += g.ta ? i : i * g.lda;
+    h.b += g.tb ? j * g.ldb : j;
+  }
   h.c += i * g.ldc + j;
   return h;
 }
