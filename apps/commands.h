@@ -4,6 +4,9 @@
 
 namespace braid::app {
 
+Command dump_command();
+Command generate_command();
 Command plot_command();
+Command train_command();
 
 }  // namespace braid::app

@@ -2,5 +2,5 @@
 
 int main(int argc, char** argv) {
   using namespace braid::app;
-  return run_program({plot_command()}, {argv + (argc > 0), argv + argc});
+  return run_program({train_command(), generate_command(), plot_command(), dump_command()}, {argv + (argc > 0), argv + argc});
 }

@@ -1,0 +1,157 @@
+// braid dump: what a model computes, as named tensors, to compare with any other implementation.
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "apps/commands.h"
+#include "autograd/autograd.h"
+#include "models/checkpoint.h"
+#include "tensor/io/json.h"
+#include "tensor/io/safetensors.h"
+
+namespace braid::app {
+namespace {
+
+namespace fs = std::filesystem;
+using io::NamedTensors;
+
+// --- a model: logits, loss, hidden states, gradients, greedy decoding ---
+
+// Targets that are the next tokens, none for the last.
+Tensor next_tokens(const Tensor& ids) {
+  Tensor targets = full(ids.shape(), -100, DType::i64);
+  int64_t T = ids.dim(1);
+  if (T > 1) targets.sliced(1, 0, T - 1).copy_from(ids.sliced(1, 1, T));
+  return targets;
+}
+
+void dump_full_pass(models::Dcformer& model, const Tensor& ids, const Tensor& targets, bool with_grad, NamedTensors& out) {
+  nn::Probe probe = [&](const std::string& name, const Tensor& value) { out.emplace_back(name, value.alias()); };
+  if (with_grad) nn::require_grad(model);
+  Tensor logits = model.logits(model.hidden(ids, nullptr, &probe));
+  Tensor loss = cross_entropy(logits, targets);
+  out.emplace_back("logits", logits.alias());
+  out.emplace_back("loss", loss.alias().reshaped({1}));
+  if (!with_grad) return;
+  backward(loss);
+  for (const nn::NamedTensor& p : nn::parameters(model)) {
+    out.emplace_back("grad." + p.name, grad(p.value) ? grad(p.value) : zeros_like(p.value));
+  }
+}
+
+// `steps` greedy tokens after the prompt (B, P); row s of decode.logits is what token s is the arg-max of.
+void dump_decode(const models::Dcformer& model, const Tensor& prompt, int64_t steps, NamedTensors& out) {
+  NoGrad off;
+  models::KvCache cache = model.make_cache(prompt.dim(1) + steps);
+  std::vector<Tensor> tokens, logits;
+  Tensor ids = prompt;
+  for (int64_t s = 0; s < steps; ++s) {
+    Tensor h = model.hidden(ids, &cache);
+    Tensor last = model.logits(contiguous(h.sliced(1, h.dim(1) - 1, h.dim(1))));  // (B, 1, V)
+    ids = argmax(last);                                                           // (B, 1)
+    logits.push_back(last);
+    tokens.push_back(ids);
+  }
+  out.emplace_back("decode.prompt_ids", prompt.to(DType::i64));
+  out.emplace_back("decode.tokens", concat(tokens, 1));
+  out.emplace_back("decode.logits", concat(logits, 1));
+}
+
+NamedTensors dump_model(const Arguments& arguments, const fs::path& folder, DType dtype) {
+  check(arguments.has("ids"), ErrorKind::setting, [] { return std::string("--ids is missing: expected a safetensors file with input_ids (B, T)"); });
+  models::LoadedModel loaded = models::load_model(folder);
+  loaded.model.to(dtype);
+  io::SafetensorsFile file(arguments.get("ids"));
+  Tensor ids = file.load("input_ids");
+  check(ids.rank() == 2 && is_index(ids.dtype()), ErrorKind::input, [&] {
+    return "input_ids in " + file.path() + " must be (B, T) integers, found " + str(ids.dtype()) + " " + str(ids.shape());
+  });
+  Tensor targets = file.find("targets") ? file.load("targets") : next_tokens(ids.to(DType::i64));
+  check(targets.shape() == ids.shape() && is_index(targets.dtype()), ErrorKind::input, [&] {
+    return "targets in " + file.path() + " must be integers of shape " + str(ids.shape()) + ", found " + str(targets.dtype()) + " " + str(targets.shape());
+  });
+  NamedTensors out{{"input_ids", ids}, {"targets", targets}};
+  dump_full_pass(loaded.model, ids, targets, arguments.has("grad"), out);
+  std::vector<std::string> decode = arguments.list("decode");
+  if (!decode.empty()) {
+    auto numbers = decode[0].find(' ');
+    int64_t P = std::atoll(decode[0].c_str()), N = numbers == std::string::npos ? 0 : std::atoll(decode[0].c_str() + numbers);
+    Tensor prompt = file.find("decode.prompt_ids") ? file.load("decode.prompt_ids") : Tensor();
+    check(N >= 1 && (prompt || (P >= 1 && P <= ids.dim(1))), ErrorKind::setting, [&] {
+      return "--decode expects 'P N': P prompt tokens (1 to " + std::to_string(ids.dim(1)) + ") and N steps (1 or more), found '" + decode[0] + "'";
+    });
+    dump_decode(loaded.model, prompt ? prompt : ids.sliced(1, 0, P).clone(), N, out);
+  }
+  return out;
+}
+
+// --- an attention alone: inputs.safetensors -> output and gradients ---
+
+NamedTensors dump_attention(const fs::path& folder, const nlohmann::json& config, DType dtype, bool with_grad) {
+  const nlohmann::json& profile = config.at("profile");
+  io::SafetensorsFile file((folder / "inputs.safetensors").string());
+  std::vector<std::pair<std::string, Tensor>> leaves;
+  auto input = [&](const std::string& name) {
+    if (!file.find(name)) return Tensor();
+    Tensor x = file.load(name).to(dtype).clone();
+    if (with_grad) require_grad(x);
+    leaves.emplace_back(name, x);
+    return x;
+  };
+  auto stage = [&](const std::string& s) {
+    return Compose{input(s + ".w"), input(s + ".qw1"), input(s + ".qw2"), input(s + ".kw1"), input(s + ".kw2"), input(s + ".qdd"), input(s + ".kdd")};
+  };
+  Tensor q = input("q"), k = input("k"), v = input("v");
+  check(q && k && v, ErrorKind::input, [&] { return "q, k or v is missing in " + file.path(); });
+  Compose pre = stage("pre"), post = stage("post");
+  DcmhaOptions options;
+  options.groups = profile.value("num_groups", int64_t{1});
+  bool causal = profile.value("causal", true);
+  int64_t window = config.contains("window_size") && !config["window_size"].is_null() ? config["window_size"].get<int64_t>() : 0;
+  if (window > 0 && profile.value("window_keys", "W") == "W+1") ++window;
+  options.visible = {causal, causal ? window : 0, profile.value("q_offset", int64_t{0})};
+  Tensor y = dcmha(q, k, v, pre, post, options);
+  NamedTensors out{{"out", y.alias()}};
+  if (with_grad) {
+    Tensor dout = file.find("dout") ? file.load("dout").to(dtype) : full(y.shape(), 1, dtype);
+    backward(y, dout);
+    for (const auto& [name, x] : leaves) out.emplace_back("grad." + name, grad(x) ? grad(x) : zeros_like(x));
+  }
+  return out;
+}
+
+int run_dump(const Arguments& arguments) {
+  DType dtype = DType::f32;
+  parse_dtype(arguments.get("dtype"), dtype);
+  fs::path folder = models::find_model(arguments.get("MODEL"));
+  nlohmann::json config = io::read_json_file((folder / "config.json").string(), 1 << 20);
+  NamedTensors out;
+  try {
+    bool attention = config.contains("profile") && config["profile"].value("kind", "model") == "attention";
+    out = attention ? dump_attention(folder, config, dtype, arguments.has("grad")) : dump_model(arguments, folder, dtype);
+  } catch (const nlohmann::json::exception& e) {
+    fail(ErrorKind::input, "a key of " + (folder / "config.json").string() + " is not as expected: " + e.what());
+  }
+  io::save_safetensors(arguments.get("out"), out);
+  std::printf("%zu tensors in %s\n", out.size(), arguments.get("out").c_str());
+  return 0;
+}
+
+}  // namespace
+
+Command dump_command() {
+  return {
+      .name = "dump",
+      .summary = "logits, loss, hidden states and gradients as named tensors",
+      .positionals = {{.name = "MODEL", .help = "model folder, run folder, or a folder of kind attention with inputs.safetensors"}},
+      .flags = {{.name = "ids", .value = "FILE", .help = "safetensors with input_ids (B, T) and optional targets (-100: not counted)"},
+                {.name = "out", .alias = 'o', .value = "FILE", .help = "safetensors to write", .fallback = "dump.safetensors"},
+                {.name = "dtype", .value = "TYPE", .help = "arithmetic", .fallback = "f32", .choices = {"f32", "f64"}},
+                {.name = "grad", .help = "also the gradient of the loss, for every parameter or input"},
+                {.name = "decode", .value = "'P N'", .help = "N greedy steps after the first P ids, or after decode.prompt_ids of the file"}},
+      .examples = {"braid dump out/demo --ids ids.safetensors --out dump.safetensors --dtype f64 --grad --decode '8 12'"},
+      .run = run_dump,
+  };
+}
+
+}  // namespace braid::app

@@ -1,0 +1,106 @@
+#include "apps/train_setup.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "apps/common/text.h"
+#include "autograd/ops.h"
+
+namespace braid::app {
+
+namespace {
+// A setting's value as the plain text that models::set_key() takes.
+std::string plain(const Value& value) {
+  const auto* text = std::get_if<std::string>(&value);
+  return text ? *text : toml_text(value);
+}
+}  // namespace
+
+models::ModelConfig model_config(const TrainConfig& config, int64_t vocabulary) {
+  check(!config.model.preset.empty() || !config.model.values.empty(), ErrorKind::setting, [] {
+    return std::string("no model is named: expected model.preset (for example dcformer-tiny; braid info lists them) or model.* sizes");
+  });
+  models::ModelConfig model;
+  if (!config.model.preset.empty()) model = models::preset(config.model.preset);
+  bool sized = config.model.values.contains("vocab_size");
+  if (vocabulary > 0 && !sized) model.vocab_size = vocabulary;
+  for (const auto& [key, value] : config.model.values) models::set_key(model, key, plain(value));
+  models::finish(model);
+  check(model.vocab_size >= vocabulary, ErrorKind::setting, [&] {
+    return "model.vocab_size is too small for the data: expected at least " + std::to_string(vocabulary) + ", found " + std::to_string(model.vocab_size);
+  });
+  return model;
+}
+
+nn::OptimizerOptions optimizer_options(const TrainConfig& config) {
+  const TrainConfig::Optimizer& o = config.optimizer;
+  return {.name = nn::parse_optimizer(o.name), .lr = o.lr, .beta1 = o.beta1, .beta2 = o.beta2, .eps = o.eps,
+          .weight_decay = o.weight_decay, .decay = nn::parse_decay(o.decay), .momentum = o.momentum};
+}
+
+nn::Schedule schedule(const TrainConfig& config) {
+  auto falling = static_cast<int64_t>(static_cast<double>(config.train.steps) * config.schedule.decay_fraction);
+  return {.kind = nn::parse_schedule(config.schedule.name), .peak = config.optimizer.lr, .steps = config.train.steps,
+          .warmup = config.schedule.warmup, .final_fraction = config.schedule.final_fraction,
+          .decay_steps = std::clamp<int64_t>(falling, 1, std::max<int64_t>(1, config.train.steps - config.schedule.warmup))};
+}
+
+int64_t sequence_length(const TrainConfig& config, const models::ModelConfig& model) {
+  check(config.data.seq_len <= model.block_size, ErrorKind::setting, [&] {
+    return "data.seq_len is longer than the model's block_size: expected at most " + std::to_string(model.block_size) + ", found " +
+           std::to_string(config.data.seq_len);
+  });
+  return config.data.seq_len > 0 ? config.data.seq_len : model.block_size;
+}
+
+models::Batch read_batch(const text::Dataset& data, const std::vector<int64_t>& indices) {
+  auto B = static_cast<int64_t>(indices.size());
+  int64_t T = data.seq_len();
+  std::vector<int32_t> ids, targets, window(static_cast<size_t>(T + 1));
+  for (int64_t i : indices) {
+    data.window(i, window);
+    ids.insert(ids.end(), window.begin(), window.end() - 1);
+    targets.insert(targets.end(), window.begin() + 1, window.end());
+  }
+  return {from_vector(ids, {B, T}), from_vector(targets, {B, T})};
+}
+
+std::vector<models::Batch> step_batches(const TrainConfig& config, const text::Dataset& data, const text::Sampler& sampler, int64_t step) {
+  std::vector<models::Batch> batches;
+  int64_t B = config.train.batch_size, count = step * config.train.accumulate * B;
+  for (int64_t m = 0; m < config.train.accumulate; ++m) {
+    std::vector<int64_t> indices;
+    for (int64_t b = 0; b < B; ++b) indices.push_back(sampler.at(count++));
+    batches.push_back(read_batch(data, indices));
+  }
+  return batches;
+}
+
+std::vector<models::Batch> validation_batches(const TrainConfig& config, const text::Dataset& data) {
+  std::vector<models::Batch> batches;
+  int64_t wanted = std::min(data.size(), config.eval.batches * config.train.batch_size);
+  std::vector<int64_t> indices;
+  for (int64_t i = 0; i < wanted; ++i) {
+    indices.push_back(i * data.size() / wanted);
+    if (static_cast<int64_t>(indices.size()) == config.train.batch_size || i + 1 == wanted) {
+      batches.push_back(read_batch(data, indices));
+      indices.clear();
+    }
+  }
+  return batches;
+}
+
+double measured_flops() {
+  NoGrad off;
+  constexpr int64_t n = 768;
+  Tensor x = full({n, n}, 0.5), y = full({n, n}, 0.25);
+  double best = 1e30;
+  for (int i = 0; i < 6; ++i) {
+    auto start = std::chrono::steady_clock::now();
+    matmul(x, y);
+    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  return 2.0 * n * n * n / best;
+}
+
+}  // namespace braid::app

@@ -1,0 +1,30 @@
+// From the settings of `braid train` to the things it trains with.
+#pragma once
+#include <cstdint>
+
+#include "apps/common/train_config.h"
+#include "models/config.h"
+#include "models/text/dataset.h"
+#include "models/text/sampler.h"
+#include "models/trainer.h"
+#include "nn/optim/schedule.h"
+
+namespace braid::app {
+
+// The preset with the model.* overrides, finished. vocabulary: of the data; taken when the settings name no vocab_size.
+models::ModelConfig model_config(const TrainConfig& config, int64_t vocabulary);
+nn::OptimizerOptions optimizer_options(const TrainConfig& config);
+nn::Schedule schedule(const TrainConfig& config);
+int64_t sequence_length(const TrainConfig& config, const models::ModelConfig& model);
+
+// Windows `indices` of a data set: ids (B, T) and the next tokens as targets.
+models::Batch read_batch(const text::Dataset& data, const std::vector<int64_t>& indices);
+// The micro-batches of step `step` (zero-based): a pure function of (seed, step).
+std::vector<models::Batch> step_batches(const TrainConfig& config, const text::Dataset& data, const text::Sampler& sampler, int64_t step);
+// Validation batches, spread evenly over the split, the same at every validation.
+std::vector<models::Batch> validation_batches(const TrainConfig& config, const text::Dataset& data);
+
+// f32 multiply-adds that this machine's matrix product reaches, in FLOP/s (measured in some 50 ms): what MFU is measured against.
+double measured_flops();
+
+}  // namespace braid::app
