@@ -57,14 +57,15 @@ void check_composition(const ModelConfig& c) {
   need(!p.static_proj || c.use_dcmha, "profile.static_proj", "false without use_dcmha", "true",
        "set use_dcmha=true or profile.static_proj=false");
   if (!c.use_dcmha) return;
+  need(!p.branches.empty(), "profile.branches", "at least one branch with use_dcmha", "none");
   for (const char* stage : {"pre", "post"}) {
     for (const char* side : {"q", "k"}) {
       const std::string branch = std::string(stage) + "_" + side;
       const bool wanted = (stage == std::string("pre") ? p.pre_compose : p.post_compose) &&
                           (side == std::string("q") ? p.query_side : p.key_side);
       const bool there = std::find(p.branches.begin(), p.branches.end(), branch) != p.branches.end();
-      need(there || !wanted, "profile.branches", branch + ", which " + stage + "_compose reads",
-           p.branches.empty() ? "none" : join(p.branches, ","), "add it, or switch its stage or side off");
+      need(there || !wanted, "profile.branches", branch + ", which " + stage + "_compose reads", join(p.branches, ","),
+           "add it, or switch its stage or side off");
     }
   }
 }

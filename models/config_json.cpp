@@ -5,6 +5,7 @@
 #include "models/config.h"
 #include "models/config_keys.h"
 #include "tensor/error.h"
+#include "tensor/io/json.h"
 #include "tensor/text.h"
 
 namespace braid::models {
@@ -48,14 +49,8 @@ const std::vector<std::string> irrelevant_in_profile = {"kind"};
 std::string shown(const json& value) { return preview(value.dump(-1, ' ', false, json::error_handler_t::replace)); }
 
 json parse_object(const std::string& text, const std::string& file) {
-  json object;
-  try {
-    object = json::parse(text);
-  } catch (const json::parse_error& error) {
-    bad("bad JSON", file + " at byte " + std::to_string(error.byte), "a JSON object",
-        "'" + preview(std::string_view(text).substr(std::min(text.size(), error.byte - (error.byte > 0))), 20) + "'");
-  }
-  if (!object.is_object()) bad("bad JSON", file, "an object", shown(object));
+  json object = io::parse_json(text, file);
+  if (!object.is_object()) bad("cannot read the model", file, "a JSON object", shown(object));
   return object;
 }
 

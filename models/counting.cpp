@@ -33,28 +33,28 @@ void layer_shapes(const ModelConfig& c, const std::string& layer, std::vector<st
     add(name + ".weight", {D});
     if (c.norm == NormKind::layer) add(name + ".bias", {D});
   };
-  norm("attention_norm");
   linear("attention.wqkv", 3 * Nd, D, c.use_linear_bias);
   linear("attention.wo", D, Nd, c.use_linear_bias);
+  if (c.use_dcmha) {
+    const std::string dynamic = "attention.dyn_w_proj.";
+    add(dynamic + "dw1", {D, G, C, K});
+    add(dynamic + "qkw", {G, C, K, 2 * R, M});
+    add(dynamic + "dd", {D, G, C * M});
+    if (c.profile.static_proj) {
+      add(dynamic + "pre_proj.w", {G, M, M});
+      add(dynamic + "post_proj.w", {G, M, M});
+    }
+  }
   if (c.use_qk_norm) {
     add("attention.q_norm.scale", {c.head_dim});
     add("attention.k_norm.scale", {c.head_dim});
   }
-  if (c.use_dcmha) {
-    const std::string dynamic = "attention.dyn_w_proj.";
-    if (C > 0) {
-      add(dynamic + "dw1", {D, G, C, K});
-      add(dynamic + "qkw", {G, C, K, 2 * R, M});
-      add(dynamic + "dd", {D, G, C * M});
-    }
-    if (c.profile.static_proj && c.profile.pre_compose) add(dynamic + "pre_proj.w", {G, M, M});
-    if (c.profile.static_proj && c.profile.post_compose) add(dynamic + "post_proj.w", {G, M, M});
-  }
-  norm("ffn_norm");
   linear("feed_forward.w1", F, D, c.use_linear_bias);
   if (c.ffn == FfnKind::swiglu) linear("feed_forward.w3", F, D, c.use_linear_bias);
   linear("feed_forward.w2", D, F, c.use_linear_bias);
   if (c.mgate) add("feed_forward.mg.weight", {c.mgate_dim, D});
+  norm("attention_norm");
+  norm("ffn_norm");
 }
 
 }  // namespace
@@ -127,33 +127,31 @@ Flops flops_per_token(ModelConfig c, int64_t seq_len) {
 
 const std::vector<KeptTerm>& kept_by_block() {
   using Config = const ModelConfig&;
-  // Change this table together with the layers it describes: it is what `braid train --dry-run` reports.
+  // Describes nn/block, nn/attention, nn/mlp, nn/compose_weights and autograd/ops/dcmha_reference; a test measures it.
   static const std::vector<KeptTerm> table = {
-      {"input of the two norms and what they return", false, [](Config c, double) { return 4 * as_double(c.dim); }},
-      {"q, k, v", false, [](Config c, double) { return 3 * as_double(c.n_head * c.head_dim); }},
-      {"q, k after the QK-norm", false,
-       [](Config c, double) { return c.use_qk_norm ? 2 * as_double(c.n_head * c.head_dim) : 0; }},
-      {"q, k after RoPE, heads' output", false, [](Config c, double) { return 3 * as_double(c.n_head * c.head_dim); }},
-      {"FFN: w1 x, w3 x and the input of w2", false,
-       [](Config c, double) {
+      {"residual stream before each norm, and the norms' results", false,
+       [](Config c) { return (c.use_parallel_residual ? 3 : 4) * as_double(c.dim); }},
+      {"q, k, v as projected", false, [](Config c) { return 3 * as_double(c.n_head * c.head_dim); }},
+      {"q, k in front of the QK-norm, apart from v", false,
+       [](Config c) { return c.use_qk_norm ? 2 * as_double(c.n_head * c.head_dim) : 0; }},
+      {"q, k after RoPE", false, [](Config c) { return 2 * as_double(c.n_head * c.head_dim); }},
+      {"heads' output", false, [](Config c) { return as_double(c.n_head * c.head_dim); }},
+      {"FFN: w1 x, w3 x, the input of w2", false,
+       [](Config c) {
          const double F = as_double(c.intermediate_size);
-         return (c.ffn == FfnKind::swiglu ? 3 : 2) * F + (c.mgate ? F + 2 * as_double(c.mgate_dim) : 0);
+         return (c.ffn == FfnKind::swiglu ? 3 : 2) * F + (c.mgate ? F + as_double(c.mgate_dim) : 0);
        }},
-      // Per branch: hidden layer before and after GELU (2 K), factors (2 R M), normed first factor (R M), gates (M).
+      // Per branch and head: hidden layer before and after GELU (4 R), read factors before and after their norm and
+      // write factors (3 R), gates before and after tanh (2).
       {"dynamic weights", false,
-       [](Config c, double) {
-         if (!c.use_dcmha) return 0.0;
-         const double per_head = as_double(4 * c.profile.rank + 3 * c.profile.rank + 1);
-         return as_double(static_cast<int64_t>(c.profile.branches.size()) * c.n_head) * per_head;
+       [](Config c) {
+         const auto branches = static_cast<int64_t>(c.profile.branches.size());
+         return c.use_dcmha ? as_double(branches * c.n_head * (7 * c.profile.rank + 2)) : 0;
        }},
-      {"probabilities", true, [](Config c, double keys) { return keys * as_double(c.n_head); }},
-      // Scores before and probabilities after each Compose, and the R rank sums of each side and group.
-      {"input or output of Compose", true,
-       [](Config c, double keys) { return keys * stages(c) * as_double(c.n_head); }},
+      {"probabilities", true, [](Config c) { return as_double(c.n_head); }},
+      {"maps before and after Compose", true, [](Config c) { return as_double(stages(c) * c.n_head); }},
       {"rank sums of Compose", true,
-       [](Config c, double keys) {
-         return keys * stages(c) * sides(c) * as_double(c.profile.num_groups * c.profile.rank);
-       }},
+       [](Config c) { return as_double(stages(c) * sides(c) * c.profile.num_groups * c.profile.rank); }},
   };
   return table;
 }
@@ -164,25 +162,29 @@ TrainingMemory training_memory(ModelConfig c, const TrainingSetup& s) {
     return "bad batch: expected at least one sequence of at least one token, found " + std::to_string(s.batch) +
            " of " + std::to_string(s.seq_len);
   });
-  const double bytes = as_double(s.bytes_per_number), tokens = as_double(s.batch) * as_double(s.seq_len);
-  const double parameters = as_double(count_parameters(c).total);
-  double block = 0;  // of one layer; every layer forms all T x T scores, visible or not
-  for (const KeptTerm& term : kept_by_block())
-    if (!term.maps || !s.fused_attention) block += term.numbers(c, as_double(s.seq_len));
-  const double D = as_double(c.dim), L = as_double(c.n_layer);
+  double per_token = 0, per_pair = 0;
+  for (const KeptTerm& term : kept_by_block()) (term.per_pair ? per_pair : per_token) += term.numbers(c);
+  const double D = as_double(c.dim), L = as_double(c.n_layer), V = as_double(c.vocab_size);
+  const double B = as_double(s.batch), T = as_double(s.seq_len), tokens = B * T;
+  const double parameters = as_double(count_parameters(c).total), bytes = as_double(s.bytes_per_number);
+  const bool chunked = s.seq_len > s.attention_chunk;
+  const double block = tokens * per_token + (chunked ? 0 : B * T * T * per_pair);
+  // Recomputing needs the input of every block and, in turn, everything of one block. The end keeps the input of the
+  // final norm and the gradient of its result.
+  const double kept = s.checkpoint_activations ? tokens * L * D + block : L * block;
+  // Maps of one chunk of rows and as much again for their gradients.
+  const double attention = 2 * B * std::min(T, as_double(s.attention_chunk)) * T * per_pair;
+  const double logits = std::min(tokens, as_double(s.logit_rows)) * V;
 
   TrainingMemory m;
   m.weights = m.gradients = parameters * bytes;
   m.optimizer = as_double(s.optimizer_moments) * parameters * bytes;
-  // Recomputing needs the input of every block and, in turn, everything of one block. The end keeps 2 D: the input of
-  // the final norm and its output.
-  m.activations = tokens * bytes * ((s.checkpoint_activations ? L * D + block : L * block) + 2 * D);
-  // Logits and their gradient, for as many rows as exist at a time.
-  m.logits = 2 * std::min(tokens, as_double(s.logit_rows)) * as_double(c.vocab_size) * bytes;
+  m.activations = bytes * (kept + 2 * tokens * D);
+  m.working = bytes * std::max(attention, logits);
   return m;
 }
 
-double cache_bytes(ModelConfig c, int64_t batch, int64_t seq_len, int64_t bytes_per_number) {
+CacheSize cache_bytes(ModelConfig c, int64_t batch, int64_t seq_len, int64_t bytes_per_number) {
   finish(c);
   check(batch >= 1 && seq_len >= 1, ErrorKind::setting, [&] {
     return "bad cache: expected at least one sequence of at least one token, found " + std::to_string(batch) + " of " +
@@ -190,12 +192,13 @@ double cache_bytes(ModelConfig c, int64_t batch, int64_t seq_len, int64_t bytes_
   });
   const double N = as_double(c.n_head), R = as_double(c.profile.rank);
   const double factors = c.profile.key_side ? stages(c) * (2 * R * N + N) : 0;
+  const double position = (2 * N * as_double(c.head_dim) + factors) * as_double(bytes_per_number);
   double positions = 0;  // summed over layers
   for (int64_t i = 0; i < c.n_layer; ++i) {
-    const int64_t ring = c.keys_of_layer(i, true);
-    positions += as_double(ring == 0 ? seq_len : std::min(ring, seq_len));
+    const int64_t window = std::max(c.keys_of_layer(i, false), c.keys_of_layer(i, true));
+    positions += as_double(window == 0 ? seq_len : std::min(window, seq_len));
   }
-  return as_double(batch) * positions * (2 * N * as_double(c.head_dim) + factors) * as_double(bytes_per_number);
+  return {.per_token = position * as_double(c.n_layer), .kept = as_double(batch) * positions * position};
 }
 
 }  // namespace braid::models

@@ -58,26 +58,33 @@ struct TrainingSetup {
   int64_t bytes_per_number = 4;
   int64_t optimizer_moments = 2;        // Adam 2, SGD with momentum 1, without 0
   bool checkpoint_activations = false;  // each block keeps only its input and is recomputed
-  bool fused_attention = false;         // false: the composed reference, which keeps maps of T x S numbers per head
-  int64_t logit_rows = 1024;            // rows of logits that exist at a time
+  int64_t attention_chunk = 128;  // query rows of a chunk (DcmhaOptions::chunk); longer sequences keep no T x S maps
+  int64_t logit_rows = 1024;      // rows of logits that exist at a time (linear_cross_entropy)
 };
-// Bytes. Activations are what the backward pass keeps, by the table kept_by_block() of counting.cpp.
+// Bytes at the worst moment of a step.
 struct TrainingMemory {
-  double weights = 0, gradients = 0, optimizer = 0, activations = 0, logits = 0;
-  double total() const { return weights + gradients + optimizer + activations + logits; }
+  double weights = 0, gradients = 0, optimizer = 0;
+  double activations = 0;  // what the backward pass needs, by the table kept_by_block()
+  double working = 0;      // logits, or what recomputing one chunk of attention takes, whichever is more
+  double total() const { return weights + gradients + optimizer + activations + working; }
 };
 TrainingMemory training_memory(ModelConfig config, const TrainingSetup& setup);
 
-// What one block keeps for its backward pass, in numbers per token.
+// What one block keeps for its backward pass.
 struct KeptTerm {
   const char* what;
-  bool maps;                                                  // a T x S map: absent when attention is fused
-  double (*numbers)(const ModelConfig& config, double keys);  // keys: key rows S each query is multiplied with
+  bool per_pair;  // numbers per (query, key) pair, otherwise per token
+  double (*numbers)(const ModelConfig& config);
 };
 const std::vector<KeptTerm>& kept_by_block();
 
 // Bytes of the key/value cache: per position keys and values (2 N d) and the factored key-side weights (per stage R
-// factors of N twice and one gate: 10 N at R = 2). Local layers keep a ring of their window.
-double cache_bytes(ModelConfig config, int64_t batch, int64_t seq_len, int64_t bytes_per_number = 4);
+// factors of N twice and one gate: 10 N at R = 2). Local layers keep their window (their buffers hold twice as much, so
+// that keys stay in one piece).
+struct CacheSize {
+  double per_token = 0;  // of a global layer's position, times the layers: what a token costs before windows are full
+  double kept = 0;       // of `batch` sequences of seq_len tokens
+};
+CacheSize cache_bytes(ModelConfig config, int64_t batch, int64_t seq_len, int64_t bytes_per_number = 4);
 
 }  // namespace braid::models
