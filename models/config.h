@@ -30,13 +30,15 @@ struct Profile {
   bool static_proj = false;
   int64_t num_groups = 1, rank = 2;
   std::vector<std::string> branches = {"pre_q", "pre_k", "post_q", "post_k"};  // order of the C axis of dw1, qkw, dd
+
+  bool operator==(const Profile&) const = default;
 };
 
 struct ModelConfig {
-  std::string model_type = "dcformer";  // "dcformer" or "dcpythia"
+  std::string model_type = "dcformer";  // "dcformer" or "dcpythia": the layout and the defaults of a published family
   int64_t vocab_size = 0, dim = 0, n_layer = 0, n_head = 0;
   int64_t head_dim = 0;           // 0 = dim / n_head
-  int64_t intermediate_size = 0;  // 0 = the family's default
+  int64_t intermediate_size = 0;  // 0 = 8 dim / 3 rounded up to 256 (SwiGLU), 4 dim (GELU)
   int64_t block_size = 2048;      // longest sequence
   double norm_eps = 1e-5, rope_base = 10000, rotary_pct = 1;
   NormKind norm = NormKind::rms;
@@ -53,27 +55,56 @@ struct ModelConfig {
   InitKind init = InitKind::jax;
   Profile profile;
 
-  int64_t rotary_dims() const;                              // int(head_dim * rotary_pct), even
-  int64_t keys_of_layer(int64_t layer, bool decode) const;  // visible keys of a local layer, 0 = no limit
+  int64_t rotary_dims() const;                                         // int(head_dim * rotary_pct), even
+  int64_t keys_of_layer(int64_t layer, bool decode) const;             // visible keys of a local layer, 0 = no limit
+  int64_t group_heads() const { return n_head / profile.num_groups; }  // M
+  int64_t generator_hidden() const { return 2 * profile.rank * group_heads(); }  // K
+
+  bool operator==(const ModelConfig&) const = default;
 };
 
 // Fills derived fields (head_dim, intermediate_size, layer_windows) and checks every range and divisibility. Throws
-// Error(setting) with one sentence that names the key.
+// Error(setting) with one sentence that names the key. Finishing a finished configuration changes nothing.
 void finish(ModelConfig& config);
 
-// config.json of a published folder or of ours. Unknown keys are ignored only if they are known to be irrelevant
-// (transformers_version, torch_dtype, ...); keys we would have to obey and cannot (tie_word_embeddings, GQA) are
-// refused.
+// config.json of a published folder or of ours, finished. A key that is not there has the value that the published code
+// gives it (profile: exact GELU, eps 1e-6, W+1 keys in prefill, f16 tables). Keys that cannot matter here
+// (transformers_version, torch_dtype, ...) are ignored; keys we would have to obey and cannot (tie_word_embeddings,
+// grouped key/value heads, query_wise) and unknown keys are refused. Error(input) names file, key and what was
+// expected.
 ModelConfig read_config(const std::string& config_json_text, const std::string& file_name);
-std::string write_config(const ModelConfig& config);  // config.json text; read_config(write_config(c)) == c
+// config.json text; read_config(write_config(c)) == c for a finished c.
+std::string write_config(const ModelConfig& config);
+
+// config.json of a folder that holds one attention and its inputs instead of a model ("model_type": "attention"): the
+// model has one layer of width n_head x head_dim. Query row t stands at position t + q_offset, key row s at s.
+struct AttentionCase {
+  ModelConfig config;
+  int64_t batch = 0, q_len = 0, kv_len = 0, q_offset = 0;
+};
+AttentionCase read_attention_case(const std::string& config_json_text, const std::string& file_name);
+bool is_attention_case(const std::string& config_json_text, const std::string& file_name);
 
 // Named presets: dcformer-{tiny,small,405m,834m,1.4b,2.8b,8b}, transformer-{...}, dcpythia-{tiny,6.9b},
 // pythia-{tiny,6.9b}.
 std::vector<std::string> preset_names();
-ModelConfig preset(const std::string& name);  // throws Error(setting) with the nearest name
+// Not finished: derived fields are 0, so that keys set afterwards (dim) take the others (head_dim) along.
+// Throws Error(setting) with the nearest name.
+ModelConfig preset(const std::string& name);
+// The preset (or, with an empty name, the defaults) with these keys set, finished. The order of the keys does not
+// matter.
+ModelConfig configure(const std::string& preset_name, const std::vector<std::pair<std::string, std::string>>& keys);
+// The same for a configuration that was read from a file: sizes derived from a changed dim, n_head, n_layer or window
+// are derived again unless they are among the keys.
+ModelConfig configure(ModelConfig base, const std::vector<std::pair<std::string, std::string>>& keys);
 
-// Sets one key (config.json name, or "profile.x") from text, as `braid train model.dim=512` does.
+// Sets one key (config.json name, or "profile.x") from text, as `braid train model.dim=512` does. Lists are written
+// 256,null,256 or [256, null, 256]; null (or none) means no window, no special token, a derived size. Setting
+// model_type also sets what belongs to that family (norm, ffn, biases, residual, rotary_pct). Error(setting) names key
+// and nearest name.
 void set_key(ModelConfig& config, const std::string& key, const std::string& value);
-std::vector<std::string> config_keys();  // every key set_key() knows
+std::string get_key(const ModelConfig& config, const std::string& key);  // the text that set_key() takes
+std::vector<std::string> config_keys();                                  // every key set_key() knows
+std::string key_help(const std::string& key);                            // one line
 
 }  // namespace braid::models
