@@ -101,7 +101,7 @@ struct Backend {
   Kernel<"normal", void(double mean, double deviation, RandomKey key, Out y)> normal;
 
   // --- reductions: y has x's rank and size 1 along the reduced axes; fixed summation order ---
-  Kernel<"reduce", void(ReduceOp op, In x, Out y)> reduce;  // any strides on x
+  Kernel<"reduce", void(ReduceOp op, In x, Out y)> reduce;  // any strides on x; y may be f32 when x is bf16 or f16
   // y = sum of x*z over the axes where y has size 1 and the common (broadcast) shape of x and z does not. x and z come
   // expanded to that shape, any strides.
   Kernel<"mul_sum", void(In x, In z, Out y)> mul_sum;

@@ -29,18 +29,29 @@ Shape dropped_shape(const Shape& shape, std::initializer_list<int> axes) {
   return left;
 }
 
-Tensor reduced(const char* op, ReduceOp kind, const Tensor& x, const Shape& kept) {
+Tensor reduced(const char* op, ReduceOp kind, const Tensor& x, const Shape& kept, DType type) {
   check(is_float(x.dtype()), op, [&] { return "needs a floating-point tensor, got " + str(x.dtype()); });
-  Tensor y = empty(kept, x.dtype(), x.device());
+  Tensor y = empty(kept, type, x.device());
   backend(x.device()).reduce(kind, x, y);
   return y;
 }
 
 // y = sum of x over the axes where `kept` has size 1, in the shape `result`.   dx = dy repeated
 Tensor sum_kept(const char* op, const Tensor& x, const Shape& kept, const Shape& result) {
-  Tensor y = reduced(op, ReduceOp::sum, x, kept).reshaped(result);
+  Tensor y = reduced(op, ReduceOp::sum, x, kept, x.dtype()).reshaped(result);
   return record(op, y, {x}, [from = x.shape(), kept](const Tensor& dy) -> Grads {
     return {dy.contiguous().reshaped(kept).expanded(from)};
+  });
+}
+
+// y = sum / n, the sum of 16-bit numbers in f32: theirs would round twice, or overflow. The mean of nothing is NaN.
+// dx = dy / n repeated
+Tensor mean_kept(const Tensor& x, const Shape& kept, const Shape& result) {
+  double share = static_cast<double>(numel(kept)) / static_cast<double>(x.numel());
+  DType type = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
+  Tensor y = scale(reduced("mean", ReduceOp::sum, x, kept, type), share).to(x.dtype()).reshaped(result);
+  return record("mean", y, {x}, [=, from = x.shape()](const Tensor& dy) -> Grads {
+    return {scale(dy, share).reshaped(kept).expanded(from)};
   });
 }
 
@@ -55,7 +66,7 @@ Tensor extreme(const char* op, ReduceOp kind, const Tensor& x, int axis, bool ke
   int a = normal_axis(axis, x.rank(), op);
   check(x.dim(a) > 0, op, [&] { return "axis " + std::to_string(axis) + " of " + str(x.shape()) + " is empty"; });
   Shape kept = kept_shape(op, x.shape(), {a}), dropped = dropped_shape(x.shape(), {a});
-  Tensor y = reduced(op, kind, x, kept).reshaped(keep ? kept : dropped);
+  Tensor y = reduced(op, kind, x, kept, x.dtype()).reshaped(keep ? kept : dropped);
   if (!recording({x})) return y;
   Tensor last = x.alias().transposed(a, -1), ids;
   ids = argmax(kind == ReduceOp::max ? last : neg(last));
@@ -94,14 +105,11 @@ Tensor sum(const Tensor& x, std::initializer_list<int> axes, bool keep) {
   return sum_kept("sum", x, kept, keep ? kept : dropped_shape(x.shape(), axes));
 }
 
-// y = sum / n. The mean of nothing is NaN.
-Tensor mean(const Tensor& x) { return scale(sum(x), 1.0 / static_cast<double>(x.numel())); }
+Tensor mean(const Tensor& x) { return mean_kept(x, ones(x.rank()), {}); }
 
 Tensor mean(const Tensor& x, std::initializer_list<int> axes, bool keep) {
-  Tensor total = sum(x, axes, keep);
-  double n = 1;
-  for (int axis : axes) n *= static_cast<double>(x.dim(axis));
-  return scale(total, 1.0 / n);
+  Shape kept = kept_shape("mean", x.shape(), axes);
+  return mean_kept(x, kept, keep ? kept : dropped_shape(x.shape(), axes));
 }
 
 Tensor max(const Tensor& x, int axis, bool keep) { return extreme("max", ReduceOp::max, x, axis, keep); }

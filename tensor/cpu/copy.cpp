@@ -61,7 +61,7 @@ void copy_row(int64_t n, const T* x, int64_t step_x, T* y, int64_t step_y) {
   }
 }
 
-constexpr int64_t kTile = 32;  // a tile's rows on both sides fit the first-level cache
+constexpr int64_t kTile = 64;  // elements per side of a tile
 
 // A rows x columns tile of a transposition: each cache line of either side is touched once per tile, not once per
 // element.

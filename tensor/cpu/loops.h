@@ -25,6 +25,10 @@ struct Layout {
   explicit Layout(const Tensor& x);
 };
 
+// x, or a dense copy of a large x whose neighbours in row-major order lie far apart (a transposed view): the tiled copy
+// reads each cache line once, a gather along the last axis would read it once per element.
+Tensor near(const Tensor& x);
+
 // Elements [i, i + n) of x in row-major order, converted to A (float or double): dense, in `buffer` unless x already
 // holds them so. n <= kBlock.
 template <class A>

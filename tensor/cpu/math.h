@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 
 namespace braid::math {
 
@@ -117,20 +118,32 @@ inline A lane_sum(int64_t n, F f) {
   return acc[0];
 }
 
-// Largest f(i), -inf when n = 0. NaN wins.
+// Largest f(i), -inf when n = 0. NaN wins; it is counted apart, because a comparison with it is always false.
 template <class A, class F>
 inline A lane_max(int64_t n, F f) {
+  using Flag = std::conditional_t<sizeof(A) == 8, int64_t, int32_t>;
   constexpr int kLanes = 16;
   A acc[kLanes];
+  Flag nan[kLanes] = {};
   for (int l = 0; l < kLanes; ++l) acc[l] = -std::numeric_limits<A>::infinity();
-  auto larger = [](A a, A b) { return b > a || b != b ? b : a; };
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
-    for (int l = 0; l < kLanes; ++l) acc[l] = larger(acc[l], f(i + l));
+    for (int l = 0; l < kLanes; ++l) {
+      A v = f(i + l);
+      acc[l] = v > acc[l] ? v : acc[l];
+      nan[l] |= v != v ? -1 : 0;
+    }
   }
-  for (; i < n; ++i) acc[0] = larger(acc[0], f(i));
-  for (int l = 1; l < kLanes; ++l) acc[0] = larger(acc[0], acc[l]);
-  return acc[0];
+  for (int l = 0; i < n; ++i, ++l) {
+    A v = f(i);
+    acc[l] = v > acc[l] ? v : acc[l];
+    nan[l] |= v != v ? -1 : 0;
+  }
+  for (int l = 1; l < kLanes; ++l) {
+    acc[0] = acc[l] > acc[0] ? acc[l] : acc[0];
+    nan[0] |= nan[l];
+  }
+  return nan[0] != 0 ? std::numeric_limits<A>::quiet_NaN() : acc[0];
 }
 
 }  // namespace braid::cpu

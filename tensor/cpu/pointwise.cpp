@@ -110,7 +110,8 @@ constexpr int64_t cost_of(BinaryOp op) { return op == BinaryOp::swiglu ? 8 : 1; 
 void unary(UnaryOp op, double a, double b, In x, Out y) {
   visit_accumulate(x.dtype(), "unary", [&]<class A>() {
     visit_unary(op, [&]<UnaryOp o>() {
-      Layout lx(x), ly(y);
+      Tensor nx = near(x);
+      Layout lx(nx), ly(y);
       for_blocks(y.numel(), cost_of(o), [&](int64_t i, int64_t n) {
         A bx[kBlock], by[kBlock];
         const A* px = read(lx, i, n, bx);
@@ -125,7 +126,8 @@ void unary(UnaryOp op, double a, double b, In x, Out y) {
 void unary_backward(UnaryOp op, double a, double b, In x, In dy, Out dx) {
   visit_accumulate(x.dtype(), "unary_backward", [&]<class A>() {
     visit_unary(op, [&]<UnaryOp o>() {
-      Layout lx(x), lg(dy), ld(dx);
+      Tensor nx = near(x), ng = near(dy);
+      Layout lx(nx), lg(ng), ld(dx);
       for_blocks(dx.numel(), cost_of(o), [&](int64_t i, int64_t n) {
         A bx[kBlock], bg[kBlock], bd[kBlock];
         const A *px = read(lx, i, n, bx), *pg = read(lg, i, n, bg);
@@ -140,7 +142,8 @@ void unary_backward(UnaryOp op, double a, double b, In x, In dy, Out dx) {
 void binary(BinaryOp op, In x, In y, Out z) {
   visit_accumulate(x.dtype(), "binary", [&]<class A>() {
     visit_binary(op, [&]<BinaryOp o>() {
-      Layout lx(x), ly(y), lz(z);
+      Tensor nx = near(x), ny = near(y);
+      Layout lx(nx), ly(ny), lz(z);
       for_blocks(z.numel(), cost_of(o), [&](int64_t i, int64_t n) {
         A bx[kBlock], by[kBlock], bz[kBlock];
         const A *px = read(lx, i, n, bx), *py = read(ly, i, n, by);
@@ -155,7 +158,8 @@ void binary(BinaryOp op, In x, In y, Out z) {
 void binary_backward(BinaryOp op, In x, In y, In dz, Out dx, Out dy) {
   visit_accumulate(x.dtype(), "binary_backward", [&]<class A>() {
     visit_binary(op, [&]<BinaryOp o>() {
-      Layout lx(x), ly(y), lg(dz), ldx(dx ? dx : dz), ldy(dy ? dy : dz);
+      Tensor nx = near(x), ny = near(y), ng = near(dz);
+      Layout lx(nx), ly(ny), lg(ng), ldx(dx ? dx : dz), ldy(dy ? dy : dz);
       bool want_x = bool(dx), want_y = bool(dy);
       for_blocks(dz.numel(), cost_of(o), [&](int64_t i, int64_t n) {
         A bx[kBlock], by[kBlock], bg[kBlock], bdx[kBlock], bdy[kBlock];

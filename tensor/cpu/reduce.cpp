@@ -36,21 +36,27 @@ struct SumOf {
   static constexpr Total start = 0;
   static Total join(Total a, Total b) { return a + b; }
   static void rows(int64_t n, int64_t count, const A* x, int64_t sx, const A* z, int64_t sz, A* __restrict acc) {
-    int64_t k = count % 4;
-    if (k == 0) {
-      for (int64_t w = 0; w < n; ++w) acc[w] = 0;
-    } else {
-      for (int64_t w = 0; w < n; ++w) acc[w] = Term::at(x, z, w);
-      for (int64_t j = 1; j < k; ++j) {
-        for (int64_t w = 0; w < n; ++w) acc[w] += Term::at(x + j * sx, z + j * sz, w);
-      }
+    // Four rows at a time; the first one to four start the sums.
+    auto at = [=](int64_t k, int64_t w) { return Term::at(x + k * sx, z + k * sz, w); };
+    int64_t k = count == 0 ? 0 : (count - 1) % 4 + 1;
+    switch (k) {
+      case 0:
+        for (int64_t w = 0; w < n; ++w) acc[w] = 0;
+        break;
+      case 1:
+        for (int64_t w = 0; w < n; ++w) acc[w] = at(0, w);
+        break;
+      case 2:
+        for (int64_t w = 0; w < n; ++w) acc[w] = at(0, w) + at(1, w);
+        break;
+      case 3:
+        for (int64_t w = 0; w < n; ++w) acc[w] = at(0, w) + at(1, w) + at(2, w);
+        break;
+      default:
+        for (int64_t w = 0; w < n; ++w) acc[w] = (at(0, w) + at(1, w)) + (at(2, w) + at(3, w));
     }
     for (; k < count; k += 4) {
-      const A *x0 = x + k * sx, *x1 = x0 + sx, *x2 = x1 + sx, *x3 = x2 + sx;
-      const A *z0 = z + k * sz, *z1 = z0 + sz, *z2 = z1 + sz, *z3 = z2 + sz;
-      for (int64_t w = 0; w < n; ++w) {
-        acc[w] += (Term::at(x0, z0, w) + Term::at(x1, z1, w)) + (Term::at(x2, z2, w) + Term::at(x3, z3, w));
-      }
+      for (int64_t w = 0; w < n; ++w) acc[w] += (at(k, w) + at(k + 1, w)) + (at(k + 2, w) + at(k + 3, w));
     }
   }
   static A row(int64_t n, const A* x, const A* z) {
@@ -81,7 +87,7 @@ template <class A, bool largest>
 struct Extreme {
   using Total = A;
   static constexpr Total start = largest ? -std::numeric_limits<A>::infinity() : std::numeric_limits<A>::infinity();
-  static Total join(Total a, Total b) { return (largest ? b > a : b < a) || b != b ? b : a; }  // NaN wins
+  static Total join(Total a, Total b) { return (largest ? b > a : b < a) | (b != b) ? b : a; }  // NaN wins
   static void rows(int64_t n, int64_t count, const A* x, int64_t sx, const A*, int64_t, A* __restrict acc) {
     for (int64_t w = 0; w < n; ++w) acc[w] = start;
     for (int64_t k = 0; k < count; ++k) {
@@ -242,7 +248,7 @@ bool make_plan(In x, In z, In y, int factors, bool force, Plan& plan) {
   }
   if (distinct[1] > distinct[0]) big = 1;
   // Long sums of products: narrow tiles, so that the columns of both factors stay in the second-level cache.
-  if (factors == 2 && terms > kRun / 4) plan.tile = 64;
+  if (factors == 2) plan.tile = terms > kRun / 4 ? 64 : 128;
   auto by_stride = [big](const TermAxis& a, const TermAxis& b) { return a.stride[big] > b.stride[big]; };
   for (int a = 0; a < rank; ++a) {
     if (a != inner && axes[a].stride[2] == 0) insert(plan.reduced, plan.reduced_count, 0, axes[a], by_stride);
