@@ -65,7 +65,8 @@ struct HeaderReader {
     int64_t bytes = type->bytes;
     bool has_zero = false;
     for (const json& size : shape) {
-      if (!size.is_number_unsigned() || size > INT64_MAX) bad(name, "sizes that are whole numbers", shown(shape));
+      if (!size.is_number_unsigned() || size.get<uint64_t>() > INT64_MAX)
+        bad(name, "sizes that are whole numbers", shown(shape));
       const auto n = size.get<int64_t>();
       info.shape.push_back(n);
       has_zero = has_zero || n == 0;
@@ -75,9 +76,11 @@ struct HeaderReader {
     if (!offsets.is_array() || offsets.size() != 2 || !offsets[0].is_number_unsigned() ||
         !offsets[1].is_number_unsigned())
       bad(name, "data_offsets as two whole numbers", shown(offsets));
-    if (offsets[0] > offsets[1] || offsets[1] > limit)
+    // The JSON library compares mixed signs as signed: compare numbers, not JSON values.
+    const auto first = offsets[0].get<uint64_t>(), last = offsets[1].get<uint64_t>();
+    if (first > last || last > static_cast<uint64_t>(limit))
       bad(name, "data_offsets in order and within the " + std::to_string(limit) + " bytes of data", shown(offsets));
-    const auto begin = offsets[0].get<int64_t>(), end = offsets[1].get<int64_t>();
+    const auto begin = static_cast<int64_t>(first), end = static_cast<int64_t>(last);
     if (end - begin != bytes)
       bad(name, std::to_string(bytes) + " bytes for " + info.dtype_name + " " + str(info.shape),
           std::to_string(end - begin), data + begin);
