@@ -191,21 +191,22 @@ TensorFiles::TensorFiles(const std::string& path) : path_(path) {
     fail_input("bad index of weights", index, -1, "an object \"weight_map\" that names the file of every tensor",
                shown(j), damaged);
   std::map<std::string, size_t> opened;
-  for (const auto& [name, file] : j["weight_map"].items()) {
-    const std::string text = file.is_string() ? file.get<std::string>() : "";
+  for (const auto& item : j["weight_map"].items()) {
+    const std::string& name = item.key();
+    const std::string text = item.value().is_string() ? item.value().get<std::string>() : "";
     if (text.empty() || text.front() == '.' || text.find('/') != std::string::npos ||
         text.find('\0') != std::string::npos)
-      fail_input("bad index of weights", index, -1, "a file name without folder for \"" + name + "\"", shown(file),
-                 damaged);
-    const auto [at, is_new] = opened.try_emplace(text, files_.size());
-    if (is_new) files_.emplace_back((fs::path(index).parent_path() / text).string());
-    const TensorInfo* info = files_[at->second].find(name);
+      fail_input("bad index of weights", index, -1, "a file name without folder for \"" + name + "\"",
+                 shown(item.value()), damaged);
+    const size_t at = opened.try_emplace(text, files_.size()).first->second;
+    if (at == files_.size()) files_.emplace_back((fs::path(index).parent_path() / text).string());
+    const TensorInfo* info = files_[at].find(name);
     check(info != nullptr, ErrorKind::input, [&] {
-      return "the tensor \"" + name + "\" is missing: " + index + " places it in " + files_[at->second].path() +
+      return "the tensor \"" + name + "\" is missing: " + index + " places it in " + files_[at].path() +
              ", which does not have it";
     });
     tensors_.push_back(*info);
-    file_of_[name] = at->second;
+    file_of_[name] = at;
   }
   for (size_t i = 0; i < files_.size(); ++i)
     for (const TensorInfo& info : files_[i].tensors()) {
