@@ -76,10 +76,15 @@ class FieldListener : public json::json_sax_t {
 std::string jsonl_text(std::string_view line, const std::string& field, const std::string& path, int64_t line_number) {
   FieldListener listener(field);
   bool ok = false;
-  try {
-    ok = json::sax_parse(line.begin(), line.end(), &listener);
-  } catch (const json::exception& e) {
-    listener.problem = std::string("JSON, found: ") + e.what();
+  const size_t nul = line.find('\0');  // which the parser would take for the end of the line
+  if (nul != std::string_view::npos) {
+    listener.problem = "JSON, found a NUL byte at column " + std::to_string(nul + 1);
+  } else {
+    try {
+      ok = json::sax_parse(line.begin(), line.end(), &listener);
+    } catch (const json::exception& e) {
+      listener.problem = std::string("JSON, found: ") + e.what();
+    }
   }
   if (ok && !listener.found) listener.problem = "a field \"" + field + "\" that holds the document, found none";
   if (!ok || !listener.found)

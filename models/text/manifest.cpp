@@ -69,7 +69,8 @@ struct Fields {
   }
   int64_t count(const json& parent, const std::string& name, int64_t most = INT64_MAX) const {
     const json v = get(parent, name);
-    if (!v.is_number_integer() || v < 0 || v > most) bad(name, "a whole number up to " + std::to_string(most), v);
+    if (!v.is_number_unsigned() || v.get<uint64_t>() > static_cast<uint64_t>(most))
+      bad(name, "a whole number up to " + std::to_string(most), v);
     return v.get<int64_t>();
   }
   uint64_t hex_number(const json& parent, const std::string& name, size_t digits) const {

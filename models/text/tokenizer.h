@@ -51,6 +51,8 @@ class ByteTokenizer final : public Tokenizer {
 void save_tokenizer(const Tokenizer& tokenizer, const std::string& folder);
 // The tokenizer of a model or data folder. Error(input) with a sentence when there is none, or one not supported yet.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::string& folder);
+// The same from the text of a tokenizer.json; `path` is for error messages.
+std::unique_ptr<Tokenizer> parse_tokenizer(std::string_view text, const std::string& path);
 
 // Tokens in one by one, printable text out: bytes of a character that is not complete yet are held back, bytes that
 // are no UTF-8 become U+FFFD. Specials are left out.

@@ -55,37 +55,6 @@ void require(const std::string& path, const json& parent, const char* name, cons
   if (found != expected) refuse(path, std::string("\"") + name + "\": " + expected.dump(), short_text(found));
 }
 
-std::unique_ptr<Tokenizer> parse_tokenizer(const std::string& path, const json& root) {
-  const json& model = member(root, "model");
-  require(path, model, "type", "BPE");
-  const json merges = member(model, "merges");
-  if (!merges.is_array()) refuse(path, "a list of merges", short_text(merges));
-  if (!merges.empty()) refuse(path, "no merges", std::to_string(merges.size()) + " of them");
-  require(path, root, "normalizer", nullptr);
-  const json pre = member(root, "pre_tokenizer");
-  require(path, pre, "type", "ByteLevel");
-  require(path, pre, "add_prefix_space", false);
-
-  auto bytes = std::make_unique<ByteTokenizer>();
-  const json vocab = member(model, "vocab");
-  const std::vector<std::string> alphabet = byte_alphabet();
-  if (!vocab.is_object() || vocab.size() != alphabet.size())
-    refuse(path, "a vocabulary of 256 bytes", std::to_string(vocab.is_object() ? vocab.size() : 0) + " entries");
-  for (size_t byte = 0; byte < alphabet.size(); ++byte) require(path, vocab, alphabet[byte].c_str(), byte);
-
-  const json added = member(root, "added_tokens");
-  if (!added.is_array() || added.size() != 2)
-    refuse(path, "two added tokens", std::to_string(added.is_array() ? added.size() : 0));
-  for (const json& token : added) {
-    const json id = member(token, "id");
-    if (id != json(bytes->eos_id()) && id != json(bytes->pad_id())) refuse(path, "ids 256 and 257", short_text(id));
-    require(path, token, "content", std::string(bytes->token_bytes(id.get<int32_t>())));
-    require(path, token, "special", true);
-  }
-  if (member(added[0], "id") == member(added[1], "id")) refuse(path, "ids 256 and 257", "one of them twice");
-  return bytes;
-}
-
 }  // namespace
 
 void save_tokenizer(const Tokenizer& tokenizer, const std::string& folder) {
@@ -132,9 +101,41 @@ void save_tokenizer(const Tokenizer& tokenizer, const std::string& folder) {
   io::write_file((std::filesystem::path(folder) / "tokenizer_config.json").string(), config.dump(2) + "\n");
 }
 
+std::unique_ptr<Tokenizer> parse_tokenizer(std::string_view text, const std::string& path) {
+  const json root = io::parse_json(text, path);
+  const json model = member(root, "model");
+  require(path, model, "type", "BPE");
+  const json merges = member(model, "merges");
+  if (!merges.is_array()) refuse(path, "a list of merges", short_text(merges));
+  if (!merges.empty()) refuse(path, "no merges", std::to_string(merges.size()) + " of them");
+  require(path, root, "normalizer", nullptr);
+  const json pre = member(root, "pre_tokenizer");
+  require(path, pre, "type", "ByteLevel");
+  require(path, pre, "add_prefix_space", false);
+
+  auto bytes = std::make_unique<ByteTokenizer>();
+  const json vocab = member(model, "vocab");
+  const std::vector<std::string> alphabet = byte_alphabet();
+  if (!vocab.is_object() || vocab.size() != alphabet.size())
+    refuse(path, "a vocabulary of 256 bytes", std::to_string(vocab.is_object() ? vocab.size() : 0) + " entries");
+  for (size_t byte = 0; byte < alphabet.size(); ++byte) require(path, vocab, alphabet[byte].c_str(), byte);
+
+  const json added = member(root, "added_tokens");
+  if (!added.is_array() || added.size() != 2)
+    refuse(path, "two added tokens", std::to_string(added.is_array() ? added.size() : 0));
+  for (const json& token : added) {
+    const json id = member(token, "id");
+    if (id != json(bytes->eos_id()) && id != json(bytes->pad_id())) refuse(path, "ids 256 and 257", short_text(id));
+    require(path, token, "content", std::string(bytes->token_bytes(id.get<int32_t>())));
+    require(path, token, "special", true);
+  }
+  if (member(added[0], "id") == member(added[1], "id")) refuse(path, "ids 256 and 257", "one of them twice");
+  return bytes;
+}
+
 std::unique_ptr<Tokenizer> load_tokenizer(const std::string& folder) {
   const std::string path = (std::filesystem::path(folder) / "tokenizer.json").string();
-  return parse_tokenizer(path, io::read_json_file(path, 64 << 20));
+  return parse_tokenizer(io::read_text_file(path, 64 << 20), path);
 }
 
 }  // namespace braid::text

@@ -29,6 +29,10 @@ json parse_json(std::string_view text, const std::string& path, int64_t first_by
     }
     return true;
   };
+  // The parser would take a NUL byte for the end of the text and ignore what follows.
+  if (const size_t nul = text.find('\0'); nul != std::string_view::npos)
+    fail_input("cannot read JSON", path, first_byte + static_cast<int64_t>(nul), "valid JSON", "a NUL byte",
+               "the file is damaged or of another kind");
   try {
     return json::parse(text.begin(), text.end(), watch);
   } catch (const json::parse_error& e) {

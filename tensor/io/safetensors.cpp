@@ -65,7 +65,8 @@ struct HeaderReader {
     int64_t bytes = type->bytes;
     bool has_zero = false;
     for (const json& size : shape) {
-      if (!size.is_number_unsigned() || size > INT64_MAX) bad(name, "sizes that are whole numbers", shown(shape));
+      if (!size.is_number_unsigned() || size.get<uint64_t>() > INT64_MAX)
+        bad(name, "sizes that are whole numbers", shown(shape));
       const auto n = size.get<int64_t>();
       info.shape.push_back(n);
       has_zero = has_zero || n == 0;
@@ -75,9 +76,11 @@ struct HeaderReader {
     if (!offsets.is_array() || offsets.size() != 2 || !offsets[0].is_number_unsigned() ||
         !offsets[1].is_number_unsigned())
       bad(name, "data_offsets as two whole numbers", shown(offsets));
-    if (offsets[0] > offsets[1] || offsets[1] > limit)
+    // The JSON library compares mixed signs as signed: compare numbers, not JSON values.
+    const auto first = offsets[0].get<uint64_t>(), last = offsets[1].get<uint64_t>();
+    if (first > last || last > static_cast<uint64_t>(limit))
       bad(name, "data_offsets in order and within the " + std::to_string(limit) + " bytes of data", shown(offsets));
-    const auto begin = offsets[0].get<int64_t>(), end = offsets[1].get<int64_t>();
+    const auto begin = static_cast<int64_t>(first), end = static_cast<int64_t>(last);
     if (end - begin != bytes)
       bad(name, std::to_string(bytes) + " bytes for " + info.dtype_name + " " + str(info.shape),
           std::to_string(end - begin), data + begin);
@@ -188,21 +191,22 @@ TensorFiles::TensorFiles(const std::string& path) : path_(path) {
     fail_input("bad index of weights", index, -1, "an object \"weight_map\" that names the file of every tensor",
                shown(j), damaged);
   std::map<std::string, size_t> opened;
-  for (const auto& [name, file] : j["weight_map"].items()) {
-    const std::string text = file.is_string() ? file.get<std::string>() : "";
+  for (const auto& item : j["weight_map"].items()) {
+    const std::string& name = item.key();
+    const std::string text = item.value().is_string() ? item.value().get<std::string>() : "";
     if (text.empty() || text.front() == '.' || text.find('/') != std::string::npos ||
         text.find('\0') != std::string::npos)
-      fail_input("bad index of weights", index, -1, "a file name without folder for \"" + name + "\"", shown(file),
-                 damaged);
-    const auto [at, is_new] = opened.try_emplace(text, files_.size());
-    if (is_new) files_.emplace_back((fs::path(index).parent_path() / text).string());
-    const TensorInfo* info = files_[at->second].find(name);
+      fail_input("bad index of weights", index, -1, "a file name without folder for \"" + name + "\"",
+                 shown(item.value()), damaged);
+    const size_t at = opened.try_emplace(text, files_.size()).first->second;
+    if (at == files_.size()) files_.emplace_back((fs::path(index).parent_path() / text).string());
+    const TensorInfo* info = files_[at].find(name);
     check(info != nullptr, ErrorKind::input, [&] {
-      return "the tensor \"" + name + "\" is missing: " + index + " places it in " + files_[at->second].path() +
+      return "the tensor \"" + name + "\" is missing: " + index + " places it in " + files_[at].path() +
              ", which does not have it";
     });
     tensors_.push_back(*info);
-    file_of_[name] = at->second;
+    file_of_[name] = at;
   }
   for (size_t i = 0; i < files_.size(); ++i)
     for (const TensorInfo& info : files_[i].tensors()) {

@@ -101,6 +101,8 @@ BOOST_AUTO_TEST_CASE(mixed_up_or_edited_folders_are_noticed) {
   fails("bad field \"version\"", "expected 1");
   replace(folder, "dataset.json", "\"vocab_size\": 258", "\"vocab_size\": -1");
   fails("bad field \"vocab_size\"", "found -1");
+  replace(folder, "dataset.json", "\"vocab_size\": 258", "\"vocab_size\": 18446744073709551615");
+  fails("bad field \"vocab_size\"", "found 18446744073709551615");
   replace(folder, "dataset.json", "\"seed\": 0", "\"seed\": \"x\"");
   fails("bad field \"seed\"", "");
   std::filesystem::remove(folder / "tokenizer.json");

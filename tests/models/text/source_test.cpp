@@ -134,6 +134,7 @@ BOOST_AUTO_TEST_CASE(jsonl_mistakes_name_the_line) {
   fails("{\"text\": \"a\"", "a mistake at column 13");
   fails("{\"text\": \"a\"} {}", "a mistake at column 15");
   fails("{\"text\": \"\xff\"}", "a mistake at column 11");
+  fails("{\"text\": \"a\"}" + std::string("\0x", 2), "a NUL byte at column 14");
   fails("{\"text\": \"a\", \"n\": 1e999}", "1e999");
   fails("{\"x\": " + std::string(100000, '['), "64 nested levels");
 }

@@ -22,6 +22,7 @@ BOOST_AUTO_TEST_CASE(names_the_byte_of_a_mistake) {
   BRAID_CHECK_FAILS(io::parse_json("", "f.json"), ErrorKind::input, "f.json at byte 0");
   BRAID_CHECK_FAILS(io::parse_json("{} x", "f.json"), ErrorKind::input, "at byte 3");
   BRAID_CHECK_FAILS(io::parse_json("\"\xff\"", "f.json"), ErrorKind::input, "at byte 1", "UTF-8");
+  BRAID_CHECK_FAILS(io::parse_json(std::string("{}\0{", 4), "f.json"), ErrorKind::input, "at byte 2", "a NUL byte");
   BRAID_CHECK_FAILS(io::parse_json("1e999", "f.json"), ErrorKind::input, "f.json", "1e999");
 }
 

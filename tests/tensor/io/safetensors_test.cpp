@@ -120,6 +120,7 @@ BOOST_AUTO_TEST_CASE(mistakes_in_the_header_name_the_tensor) {
   refuses(one("\"F32\"", "2", "[0, 8]"), "at most 6 sizes");
   refuses(one("\"F32\"", "[4611686018427387904, 2]", "[0, 8]"), "fits 64 bits");
   refuses(one("\"F32\"", "[18446744073709551615]", "[0, 8]"), "whole numbers");
+  refuses(one("\"F32\"", "[18446744073709551615]", "[0, 4]"), "whole numbers", "1234");
   refuses(one("\"F32\"", "[4294967296, 4294967296, 0]", "[0, 8]"), "fits 64 bits");
   refuses(one("\"F32\"", "[1]", "[0, 4]"), "bytes that belong to no tensor", "1234567");
   refuses(one("\"F32\"", "[1]", "[4, 8]"), "a hole");
