@@ -7,6 +7,7 @@ namespace braid::app {
 Command dump_command();
 Command generate_command();
 Command plot_command();
+Command prepare_command();
 Command train_command();
 
 }  // namespace braid::app

@@ -2,5 +2,6 @@
 
 int main(int argc, char** argv) {
   using namespace braid::app;
-  return run_program({train_command(), generate_command(), plot_command(), dump_command()}, {argv + (argc > 0), argv + argc});
+  return run_program({prepare_command(), train_command(), generate_command(), plot_command(), dump_command()},
+                     {argv + (argc > 0), argv + argc});
 }

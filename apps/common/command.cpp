@@ -81,6 +81,8 @@ std::string usage(const Command& command) {
     line += p.required ? " " + name : " [" + name + "]";
   }
   if (!command.overrides.empty()) line += " [key=value ...]";
+  for (const Flag& f : command.flags)
+    if (f.required) line += " --" + f.name + " " + f.value;
   return line + " [flags]";
 }
 
@@ -205,6 +207,9 @@ Arguments parse_arguments(const Command& command, const std::vector<std::string>
     values.push_back(value);
   }
 
+  for (const Flag& f : command.flags)
+    check(!f.required || result.has(f.name), ErrorKind::setting,
+          [&] { return "--" + f.name + " is missing (" + f.help + "); " + usage(command); });
   size_t next = 0;
   for (const Positional& p : command.positionals) {
     check(next < plain.size() || !p.required, ErrorKind::setting,

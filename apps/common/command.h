@@ -28,6 +28,7 @@ struct Flag {
   double max = std::numeric_limits<double>::infinity();
   std::vector<std::string> choices = {};  // allowed texts; empty: any
   bool repeated = false;                  // may be given several times
+  bool required = false;                  // must be given
 };
 
 struct Positional {

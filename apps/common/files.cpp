@@ -38,6 +38,8 @@ std::string read_text(const fs::path& file, int64_t limit) {
   struct stat info;
   if (::fstat(in.value, &info) != 0) cannot(system_message());
   if (S_ISDIR(info.st_mode)) cannot("expected a file, found a folder");
+  // A device may never end.
+  if (!S_ISREG(info.st_mode) && !S_ISFIFO(info.st_mode)) cannot("expected a file, found a device or socket");
   std::string text;
   char buffer[1 << 16];
   for (;;) {

@@ -18,14 +18,6 @@ std::string fixed(double value, int digits) {
   return buffer;
 }
 
-std::string numbers(const ProgressState& s) {
-  std::string text = "loss " + fixed(s.loss, 4);
-  if (!std::isnan(s.val_loss)) text += "  val " + fixed(s.val_loss, 4);
-  if (s.tok_per_s > 0) text += "  " + human(s.tok_per_s, 3) + " tok/s";
-  if (s.eta_s >= 0) text += "  ETA " + duration(s.eta_s);
-  return text;
-}
-
 int terminal_width(std::FILE* out) {
   winsize size{};
   if (::ioctl(::fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
@@ -34,28 +26,30 @@ int terminal_width(std::FILE* out) {
 
 }  // namespace
 
-std::string progress_bar(const ProgressState& s, int width) {
-  const double share = s.total > 0 ? std::clamp(double(s.step) / double(s.total), 0.0, 1.0) : 0;
-  char percent[8];
-  std::snprintf(percent, sizeof percent, "%3d%%", static_cast<int>(share * 100));
-  const std::string right = std::to_string(s.step) + "/" + std::to_string(s.total) + "  " + numbers(s);
-  const int room = std::min(40, width - 9 - static_cast<int>(right.size()));
-  std::string text = percent;
-  if (room >= 5) {
-    const int full = static_cast<int>(share * room);
-    text +=
-        " [" + std::string(static_cast<size_t>(full), '#') + std::string(static_cast<size_t>(room - full), '.') + "] ";
-  } else {
-    text += "  ";
-  }
-  text += right;
-  // The last column stays free: some terminals wrap when it is written.
-  if (static_cast<int>(text.size()) >= width) text.resize(static_cast<size_t>(std::max(0, width - 1)));
+std::string progress_words(const ProgressState& s) {
+  std::string text = "step " + std::to_string(s.step) + "/" + std::to_string(s.total) + "  loss " + fixed(s.loss, 4);
+  if (!std::isnan(s.val_loss)) text += "  val " + fixed(s.val_loss, 4);
+  if (s.tok_per_s > 0) text += "  " + human(s.tok_per_s, 3) + " tok/s";
+  if (s.eta_s >= 0) text += "  ETA " + duration(s.eta_s);
   return text;
 }
 
-std::string progress_line(const ProgressState& s) {
-  return "step " + std::to_string(s.step) + "/" + std::to_string(s.total) + "  " + numbers(s);
+std::string progress_bar(double share, const std::string& words, int width) {
+  share = std::clamp(share, 0.0, 1.0);
+  char percent[8];
+  std::snprintf(percent, sizeof percent, "%3d%%", static_cast<int>(share * 100));
+  const int room = std::min(40, width - 9 - static_cast<int>(words.size()));
+  std::string text = percent;
+  if (room >= 5) {
+    const auto full = static_cast<size_t>(share * room);
+    text += " [" + std::string(full, '#') + std::string(static_cast<size_t>(room) - full, '.') + "] ";
+  } else {
+    text += "  ";
+  }
+  text += words;
+  // The last column stays free: some terminals wrap when it is written.
+  if (static_cast<int>(text.size()) >= width) text.resize(static_cast<size_t>(std::max(0, width - 1)));
+  return text;
 }
 
 bool line_due(int64_t step, int64_t total) {
@@ -74,24 +68,32 @@ Progress::Progress(std::FILE* out, int64_t interval)
 }
 
 void Progress::draw() {
-  std::fprintf(out_, "\r\033[K%s", progress_bar(state_, terminal_width(out_)).c_str());
+  std::fprintf(out_, "\r\033[K%s", progress_bar(share_, words_, terminal_width(out_)).c_str());
   std::fflush(out_);
   drawn_ = true;
 }
 
 void Progress::update(const ProgressState& state) {
-  state_ = state;
+  const bool end = state.step == state.total;
+  const bool due = interval_ > 0 ? state.step % interval_ == 0 || end : line_due(state.step, state.total);
+  const double share = state.total > 0 ? static_cast<double>(state.step) / static_cast<double>(state.total) : 0;
+  update(share, progress_words(state), due);
+}
+
+void Progress::update(double share, const std::string& words, bool due) {
+  share_ = share, words_ = words;
   const auto now = Clock::now();
   const auto passed = last_ == Clock::time_point() ? Clock::duration::max() : now - last_;
-  const bool end = state.step == state.total;
   if (terminal_) {
-    if (passed < std::chrono::milliseconds(100) && !end) return;
+    if (passed < std::chrono::milliseconds(100)) {
+      drawn_ = true;  // finish() draws the state that this update leaves out
+      return;
+    }
     draw();
   } else {
     // Half a minute of silence looks like a hang, however slow the steps are.
-    const bool due = interval_ > 0 ? state.step % interval_ == 0 || end : line_due(state.step, state.total);
     if (!due && passed < std::chrono::seconds(30)) return;
-    std::fprintf(out_, "%s\n", progress_line(state).c_str());
+    std::fprintf(out_, "%s\n", words.c_str());
     std::fflush(out_);
   }
   last_ = now;

@@ -16,21 +16,26 @@ struct ProgressState {
   double eta_s = 0;  // negative: unknown
 };
 
-// " 42%|########        | 420/1000  loss 2.3456  val 2.41  12.3k tok/s  ETA 1m15s", at most `width` columns.
-std::string progress_bar(const ProgressState& state, int width);
 // "step 420/1000  loss 2.3456  val 2.4100  12.3k tok/s  ETA 1m15s"
-std::string progress_line(const ProgressState& state);
+std::string progress_words(const ProgressState& state);
+// " 42% [########............] words", at most `width` - 1 columns; without the bar where there is no room for it.
+std::string progress_bar(double share, const std::string& words, int width);
 // Whether a plain line is due at this step: every step at first, then every 2, 5, 10, 20, ...: some seventeen lines for
 // each tenfold of steps, at least twenty over the run (or all of a shorter one), and the last step.
 bool line_due(int64_t step, int64_t total);
 
 class Progress {
  public:
-  // interval: steps between plain lines, 0 = growing.
+  // interval: training steps between plain lines, 0 = growing.
   explicit Progress(std::FILE* out, int64_t interval = 0);
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
   ~Progress() { finish(); }
 
   void update(const ProgressState& state);
+  // For other jobs: how much is done (0..1) and words about it. due: worth a plain line; after half a minute of silence
+  // every update is.
+  void update(double share, const std::string& words, bool due);
   // A line of text above the bar. The bar is redrawn.
   void note(const std::string& text);
   // Leaves the last state of the bar on the screen and ends its line.
@@ -43,7 +48,8 @@ class Progress {
   int64_t interval_;
   bool terminal_;
   bool drawn_ = false;  // a bar stands on the current line
-  ProgressState state_;
+  double share_ = 0;
+  std::string words_;
   Clock::time_point last_;
 };
 

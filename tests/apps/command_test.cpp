@@ -89,6 +89,10 @@ BOOST_AUTO_TEST_CASE(says_what_is_wrong) {
   BOOST_TEST(parse_failure({"soup", "--heat=1", "--heat=2"}) == "--heat is given twice; give it once");
   BOOST_TEST(parse_failure({}) == "DISH is missing (what); usage: braid cook DISH [SIDE...] [key=value ...] [flags]");
   Command strict = sample();
+  strict.flags[0].required = true;
+  BOOST_CHECK_EXCEPTION(parse_arguments(strict, {"soup"}), Error,
+                        says(ErrorKind::setting, "--out is missing (where); usage: braid cook DISH"));
+  strict.flags[0].required = false;
   strict.positionals.pop_back();
   strict.overrides = "";
   BOOST_CHECK_EXCEPTION(parse_arguments(strict, {"soup", "a=b"}), Error,

@@ -1,5 +1,7 @@
 #include "apps/common/log.h"
 
+#include <sys/resource.h>
+
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 
@@ -122,11 +124,36 @@ BOOST_AUTO_TEST_CASE(says_why_a_log_cannot_be_read) {
   failure("step,loss\n1.5,2\n", "column step: expected a whole number, found '1.5'");
 }
 
+BOOST_AUTO_TEST_CASE(devices_are_no_logs) {
+  BOOST_CHECK_EXCEPTION(read_log("/dev/zero"), Error, says(ErrorKind::input, "expected a file, found a device"));
+}
+
+// A limit on the size of files stands in for the full disk.
 BOOST_AUTO_TEST_CASE(a_full_disk_is_said) {
   const Scratch scratch;
-  std::filesystem::create_symlink("/dev/full", scratch / "log.csv");
-  BOOST_CHECK_EXCEPTION(RunLog(scratch.path(), 0), Error,
-                        [](const Error& e) { return e.kind() == ErrorKind::output || e.kind() == ErrorKind::input; });
+  const pid_t child = ::fork();
+  if (child == 0) {
+    std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit small{300, 300};
+    ::setrlimit(RLIMIT_FSIZE, &small);
+    try {
+      RunLog log(scratch.path(), 0);
+      for (int64_t step = 1; step < 100; ++step) log.append(row(step));
+    } catch (const Error& error) {
+      const std::string text = error.what();
+      ::_exit(error.kind() == ErrorKind::output && text.find("log.") != std::string::npos &&
+                      text.find("File too large") != std::string::npos
+                  ? 0
+                  : 1);
+    }
+    ::_exit(2);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  BOOST_TEST(status == 0);
+  // What was written before is intact; the torn row goes.
+  const RunLog again(scratch.path(), 1);
+  BOOST_TEST(again.kept().size() == 1u);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,7 +1,10 @@
 #include "apps/common/progress.h"
 
+#include <fcntl.h>
 #include <boost/test/unit_test.hpp>
+
 #include <cmath>
+#include <cstdlib>
 
 #include "tests/apps/support.h"
 
@@ -13,18 +16,20 @@ static const ProgressState half{
     .step = 500, .total = 1000, .loss = 2.34567, .val_loss = 2.5, .tok_per_s = 12345, .eta_s = 75};
 
 BOOST_AUTO_TEST_CASE(bar_fits_every_width) {
-  BOOST_TEST(progress_bar(half, 100) ==
-             " 50% [#################.................] 500/1000  loss 2.3457  val 2.5000  12.3k tok/s  ETA 1m15s");
-  for (int width = 0; width < 200; ++width) BOOST_TEST(int(progress_bar(half, width).size()) <= std::max(0, width - 1));
-  ProgressState over = half;
-  over.step = 2000;
-  BOOST_TEST(progress_bar(over, 120).starts_with("100% [###"));
+  const std::string words = progress_words(half);
+  BOOST_TEST(progress_bar(0.5, words, 100) ==
+             " 50% [##############...............] step 500/1000  loss 2.3457  val 2.5000  12.3k tok/s  ETA 1m15s");
+  BOOST_TEST(progress_bar(0.5, "abcdefgh", 20) == " 50%  abcdefgh");
+  for (int width = 0; width < 200; ++width)
+    BOOST_TEST(int(progress_bar(0.7, words, width).size()) <= std::max(0, width - 1));
+  BOOST_TEST(progress_bar(2, "x", 120).starts_with("100% [####"));
+  BOOST_TEST(progress_bar(-1, "x", 120).starts_with("  0% [...."));
 }
 
-BOOST_AUTO_TEST_CASE(line_leaves_out_what_is_unknown) {
-  BOOST_TEST(progress_line(half) == "step 500/1000  loss 2.3457  val 2.5000  12.3k tok/s  ETA 1m15s");
+BOOST_AUTO_TEST_CASE(words_leave_out_what_is_unknown) {
+  BOOST_TEST(progress_words(half) == "step 500/1000  loss 2.3457  val 2.5000  12.3k tok/s  ETA 1m15s");
   const ProgressState first{.step = 1, .total = 9, .loss = 1, .val_loss = NAN, .tok_per_s = 0, .eta_s = -1};
-  BOOST_TEST(progress_line(first) == "step 1/9  loss 1.0000");
+  BOOST_TEST(progress_words(first) == "step 1/9  loss 1.0000");
 }
 
 static int lines(int64_t total) {
@@ -67,6 +72,29 @@ BOOST_AUTO_TEST_CASE(a_file_gets_plain_lines) {
              "step 500/1000  loss 2.3457  val 2.5000  12.3k tok/s  ETA 1m15s\nnote\n"
              "step 750/1000  loss 2.3457  val 2.5000  12.3k tok/s  ETA 1m15s\n"
              "step 1000/1000  loss 2.3457  val 2.5000  12.3k tok/s  ETA 1m15s\n");
+}
+
+BOOST_AUTO_TEST_CASE(a_terminal_gets_one_redrawn_line) {
+  const int terminal = ::posix_openpt(O_RDWR | O_NOCTTY);
+  BOOST_REQUIRE(terminal >= 0);
+  BOOST_REQUIRE(::grantpt(terminal) == 0 && ::unlockpt(terminal) == 0);
+  std::FILE* screen = std::fopen(::ptsname(terminal), "w");
+  BOOST_REQUIRE(screen != nullptr);
+  {
+    Progress progress(screen);
+    progress.update(0.25, "quarter", true);
+    progress.note("note");
+    progress.update(1, "whole", true);  // too soon to draw, but finish() must show it
+  }
+  char shown[4096];
+  const ssize_t count = ::read(terminal, shown, sizeof shown);
+  std::fclose(screen);
+  ::close(terminal);
+  BOOST_REQUIRE(count > 0);
+  const std::string text(shown, size_t(count));
+  BOOST_TEST(text.find("\r\033[K 25% [##########") == 0u);
+  BOOST_TEST(text.find("\r\033[Knote\r\n\r\033[K 25%") != std::string::npos);
+  BOOST_TEST(text.ends_with("] whole\r\n"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

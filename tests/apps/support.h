@@ -3,11 +3,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "tensor/error.h"
 
@@ -58,6 +61,58 @@ inline Outcome run(const std::string& arguments) {
   const int status = pipe ? ::pclose(pipe) : -1;
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, output};
 }
+
+// The real program while it runs, to send it signals. Killed when the object dies.
+class Process {
+ public:
+  explicit Process(std::vector<std::string> arguments) {
+    int ends[2];
+    if (::pipe(ends) != 0) throw std::runtime_error("no pipe");
+    std::string program = BRAID_PROGRAM;
+    std::vector<char*> pointers = {program.data()};
+    for (std::string& argument : arguments) pointers.push_back(argument.data());
+    pointers.push_back(nullptr);
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      ::dup2(ends[1], STDOUT_FILENO), ::dup2(ends[1], STDERR_FILENO);
+      ::close(ends[0]), ::close(ends[1]);
+      ::execv(pointers[0], pointers.data());
+      ::_exit(127);
+    }
+    ::close(ends[1]);
+    output_ = ::fdopen(ends[0], "r");
+  }
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+  ~Process() {
+    if (pid_ > 0) ::kill(pid_, SIGKILL), ::waitpid(pid_, nullptr, 0);
+    std::fclose(output_);
+  }
+
+  // The next line of its output with its end; "" when it has closed the output.
+  std::string line() {
+    std::string text;
+    for (int c; (c = std::fgetc(output_)) != EOF;) {
+      text += static_cast<char>(c);
+      if (c == '\n') break;
+    }
+    return text;
+  }
+  void signal(int number) { ::kill(pid_, number); }
+  // Reads the rest of the output and waits for the end.
+  Outcome wait() {
+    std::string rest;
+    for (std::string text; !(text = line()).empty();) rest += text;
+    int status = 0;
+    ::waitpid(pid_, &status, 0);
+    pid_ = -1;
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, rest};
+  }
+
+ private:
+  pid_t pid_ = -1;
+  std::FILE* output_ = nullptr;
+};
 
 // For BOOST_CHECK_EXCEPTION: an Error of this kind whose message contains the words.
 inline auto says(ErrorKind kind, std::string words) {

@@ -1,0 +1,139 @@
+// braid prepare: text files and the built-in tasks in, a data folder that braid train reads out.
+#include "models/text/prepare.h"
+
+#include <cstdio>
+
+#include "apps/commands.h"
+#include "apps/common/progress.h"
+#include "apps/common/stop.h"
+#include "apps/common/text.h"
+
+namespace braid::app {
+namespace {
+
+struct Stopped {};
+
+std::string counted(int64_t count, const std::string& noun) {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
+std::string words_about(const text::PrepareProgress& p, bool tasks) {
+  std::string words = p.stage;
+  if (p.total > 0)
+    words += "  " + human(double(p.done), 3) + "/" + human(double(p.total), 3) + (tasks ? " samples" : " bytes");
+  return words + "  " + counted(p.documents, "document") + "  " + human(double(p.tokens), 3) + " tokens" +
+         (p.file.empty() ? "" : "  " + preview(p.file, 60));
+}
+
+void print_split(const char* name, const text::SplitInfo& split, const char* remark) {
+  std::printf("  %-12s %12lld tokens in %s%s\n", name, static_cast<long long>(split.tokens),
+              counted(split.documents, "document").c_str(), remark);
+}
+
+int run_prepare(const Arguments& arguments) {
+  text::PrepareOptions options;
+  options.inputs = arguments.list("INPUT");
+  options.output = arguments.get("out");
+  options.tasks = arguments.get_int("tasks");
+  options.task_items = arguments.get_int("task-items");
+  options.tokenizer = arguments.get("tokenizer");
+  options.text_field = arguments.get("text-field");
+  options.val_fraction = arguments.get_float("val-fraction");
+  options.seed = static_cast<uint64_t>(arguments.get_int("seed"));
+  options.shard_tokens = arguments.get_int("shard-tokens");
+
+  const StopSignals listening;
+  text::PrepareSummary summary;
+  try {
+    Progress progress(stdout);
+    std::string stage;
+    summary = text::prepare(options, [&](const text::PrepareProgress& p) {
+      if (StopSignals::requested()) throw Stopped();
+      const bool next_stage = p.stage != stage;
+      stage = p.stage;
+      const double share = p.total > 0 ? double(p.done) / double(p.total) : 1;
+      progress.update(share, words_about(p, stage == "making tasks"), next_stage);
+    });
+  } catch (const Stopped&) {
+    std::printf("stopped by %s; nothing was written to %s, run the same command again\n", StopSignals::name(),
+                options.output.c_str());
+    return exit_stopped;
+  }
+
+  for (const std::string& note : summary.notes) std::printf("note: %s\n", note.c_str());
+  const text::Manifest& m = summary.manifest;
+  std::printf("wrote %s from %s with %s bytes; tokenizer %s with %lld ids\n", options.output.c_str(),
+              counted(summary.files, "file").c_str(), human(double(summary.input_bytes), 3).c_str(),
+              m.tokenizer.c_str(), static_cast<long long>(m.vocab_size));
+  print_split("training", m.train, "");
+  print_split(
+      "validation", m.val,
+      summary.split_by_tail ? "; with so few documents it is the end of the text, add more for a fair split" : "");
+  for (const text::TaskFileInfo& tasks : m.tasks)
+    std::printf("  %-24s %lld samples to grade\n", tasks.file.c_str(), static_cast<long long>(tasks.samples));
+  std::printf("next: braid train CONFIG.toml data.path=%s\n", shell_quote(options.output).c_str());
+  return 0;
+}
+
+}  // namespace
+
+Command prepare_command() {
+  const text::PrepareOptions defaults;
+  return {
+      .name = "prepare",
+      .summary = "make token shards from text files and the built-in tasks",
+      .positionals = {{.name = "INPUT",
+                       .help = "text file, .jsonl or .ndjson, each also as .gz or .zst, or a folder of them",
+                       .required = false,
+                       .repeated = true}},
+      .flags = {{.name = "out", .alias = 'o', .value = "DIR", .help = "data folder to write", .required = true},
+                {.name = "tasks",
+                 .value = "N",
+                 .help = "samples of the built-in in-context tasks to train on",
+                 .fallback = std::to_string(defaults.tasks),
+                 .type = FlagType::integer,
+                 .min = 0,
+                 .max = 1e9},
+                {.name = "task-items",
+                 .value = "N",
+                 .help = "samples per task kept for grading, when --tasks is given",
+                 .fallback = std::to_string(defaults.task_items),
+                 .type = FlagType::integer,
+                 .min = 0,
+                 .max = 10000},
+                {.name = "val-fraction",
+                 .value = "F",
+                 .help = "share of the documents for validation, below 1",
+                 .fallback = shortest(defaults.val_fraction),
+                 .type = FlagType::number,
+                 .min = 0,
+                 .max = 1},
+                {.name = "tokenizer",
+                 .value = "DIR",
+                 .help = "folder with tokenizer.json; without it every byte is a token"},
+                {.name = "text-field",
+                 .value = "NAME",
+                 .help = "field of .jsonl lines that holds the text",
+                 .fallback = defaults.text_field},
+                {.name = "seed",
+                 .value = "N",
+                 .help = "of the split and of the tasks",
+                 .fallback = std::to_string(defaults.seed),
+                 .type = FlagType::integer,
+                 .min = 0},
+                {.name = "shard-tokens",
+                 .value = "N",
+                 .help = "largest number of tokens in one file",
+                 .fallback = std::to_string(defaults.shard_tokens),
+                 .type = FlagType::integer,
+                 .min = 1}},
+      .details =
+          "The folder appears complete or not at all; older data of braid prepare there is replaced. The same\n"
+          "inputs and flags give the same bytes.",
+      .examples = {"braid prepare book.txt notes/ -o data/books",
+                   "braid prepare corpus.jsonl.gz --tasks 20000 -o data/mix"},
+      .run = run_prepare,
+  };
+}
+
+}  // namespace braid::app

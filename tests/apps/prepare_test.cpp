@@ -1,0 +1,75 @@
+// The prepare command, run as the real program. What it writes is tested in tests/models/text.
+#include <boost/test/unit_test.hpp>
+
+#include "models/text/manifest.h"
+#include "tests/apps/support.h"
+
+using braid::test::run;
+using braid::test::Scratch;
+using braid::test::write;
+
+BOOST_AUTO_TEST_SUITE(prepare)
+
+BOOST_AUTO_TEST_CASE(text_and_tasks_become_a_data_folder) {
+  const Scratch scratch;
+  std::filesystem::create_directories(scratch / "in");
+  for (int i = 0; i < 40; ++i)
+    write(scratch / ("in/" + std::to_string(i) + ".txt"), "document " + std::to_string(i * i) + "\n");
+  const auto result = run("prepare " + (scratch / "in").string() +
+                          " --tasks 20 --task-items 1 --val-fraction 0.25 -o " + (scratch / "data").string());
+  BOOST_TEST(result.code == 0, result.output);
+  for (const char* part : {"reading text", "making tasks", "from 40 files", "training", "validation",
+                           "samples to grade", "next: braid train CONFIG.toml data.path="})
+    BOOST_TEST(result.output.find(part) != std::string::npos, part);
+  const auto manifest = braid::text::read_manifest((scratch / "data").string());
+  BOOST_TEST(manifest.train.documents + manifest.val.documents == 40 + 20 + 5);
+  BOOST_TEST(manifest.val_fraction == 0.25);
+  BOOST_TEST(manifest.tasks.size() == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(flags_reach_the_work) {
+  const Scratch scratch;
+  write(scratch / "a.jsonl", "{\"body\":\"hello\"}\n{\"body\":\"world\"}\n");
+  const auto result = run("prepare " + (scratch / "a.jsonl").string() +
+                          " --text-field body --shard-tokens 4 --seed 9 -o " + (scratch / "data").string());
+  BOOST_TEST(result.code == 0, result.output);
+  const auto manifest = braid::text::read_manifest((scratch / "data").string());
+  BOOST_TEST(manifest.seed == 9u);
+  BOOST_TEST(manifest.train.shards.size() + manifest.val.shards.size() >= 3u);
+  for (const auto& shard : manifest.train.shards) BOOST_TEST(shard.tokens <= 5);
+  BOOST_TEST(manifest.tasks.empty());
+}
+
+BOOST_AUTO_TEST_CASE(bad_input_gets_a_sentence_and_writes_nothing) {
+  const Scratch scratch;
+  const std::string data = (scratch / "data").string();
+  const auto failure = [&](const std::string& arguments, int code, const std::string& words) {
+    const auto result = run("prepare " + arguments);
+    BOOST_TEST(result.code == code, result.output);
+    BOOST_TEST(result.output.starts_with("error: "), result.output);
+    BOOST_TEST(result.output.find(words) != std::string::npos, result.output);
+    BOOST_TEST(!std::filesystem::exists(data));
+  };
+  write(scratch / "empty.txt", "");
+  failure("-o " + data, 2, "nothing to prepare");
+  failure(scratch.path().string(), 2, "--out is missing");
+  failure((scratch / "none").string() + " -o " + data, 3, "none");
+  failure((scratch / "empty.txt").string() + " -o " + data, 3, "empty.txt");
+  failure("--tasks 5 --val-fraction 1 -o " + data, 2, "validation fraction");
+  failure("--tasks -5 -o " + data, 2,
+          "bad value for --tasks: expected a whole number from 0 to 1000000000, found '-5'");
+}
+
+BOOST_AUTO_TEST_CASE(a_request_to_stop_leaves_nothing_behind) {
+  const Scratch scratch;
+  // A billion samples would take hours.
+  braid::test::Process process({"prepare", "--tasks", "1000000000", "--out", (scratch / "data").string()});
+  BOOST_TEST(process.line().find("making tasks") != std::string::npos);
+  process.signal(SIGTERM);
+  const auto result = process.wait();
+  BOOST_TEST(result.code == 75);
+  BOOST_TEST(result.output.find("stopped by SIGTERM; nothing was written") != std::string::npos, result.output);
+  BOOST_TEST(std::filesystem::is_empty(scratch.path()));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
