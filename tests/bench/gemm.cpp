@@ -3,9 +3,9 @@
 // Prints one row per shape in GFLOP/s: the candidates, "chosen" (what gemm() does) and which kernel that is. OpenBLAS
 // is measured as a candidate when libopenblas.so.0 can be loaded; Braid does not use it.
 #include <dlfcn.h>
+#include <time.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -130,7 +130,12 @@ std::vector<GemmKernel<T>> candidates(void* openblas) {
   return all;
 }
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+// Seconds: of processor time for one thread, which other programs on the machine disturb least; else of the wall clock.
+double now() {
+  timespec t{};
+  clock_gettime(threads() == 1 ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC, &t);
+  return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
+}
 
 // As tensors are: at the beginning of a cache line.
 template <class T>
@@ -217,13 +222,13 @@ void table(const char* type, void* openblas, double budget, const char* filter) 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int threads = argc > 1 ? std::atoi(argv[1]) : 2;
+  const int count = argc > 1 ? std::atoi(argv[1]) : 2;
   const double budget = argc > 2 ? std::atof(argv[2]) : 0.5;
   const char* filter = argc > 3 ? argv[3] : nullptr;
   setenv("OPENBLAS_NUM_THREADS", "1", 1);  // read when the library is loaded: it must not start threads of its own
   void* openblas = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
-  set_threads(threads);
-  std::printf("%d threads\n", threads);
+  set_threads(count);
+  std::printf("%d threads, %s\n", count, count == 1 ? "processor time" : "wall clock");
   table<float>("f32", openblas, budget, filter);
   table<double>("f64", openblas, budget / 2, filter);
 }
