@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/commands.h"
+#include "apps/common/text.h"
 #include "autograd/autograd.h"
 #include "models/checkpoint.h"
 #include "tensor/io/json.h"
@@ -72,13 +73,13 @@ NamedTensors dump_model(const Arguments& arguments, const fs::path& folder, DTyp
   });
   NamedTensors out{{"input_ids", ids}, {"targets", targets}};
   dump_full_pass(loaded.model, ids, targets, arguments.has("grad"), out);
-  std::vector<std::string> decode = arguments.list("decode");
-  if (!decode.empty()) {
-    auto numbers = decode[0].find(' ');
-    int64_t P = std::atoll(decode[0].c_str()), N = numbers == std::string::npos ? 0 : std::atoll(decode[0].c_str() + numbers);
+  if (arguments.has("decode")) {
+    std::string text = arguments.get("decode");
+    std::vector<std::string> numbers = split(text, ',');
+    int64_t P = numbers.size() == 2 ? parse_int(numbers[0]).value_or(0) : 0, N = numbers.size() == 2 ? parse_int(numbers[1]).value_or(0) : 0;
     Tensor prompt = file.find("decode.prompt_ids") ? file.load("decode.prompt_ids") : Tensor();
     check(N >= 1 && (prompt || (P >= 1 && P <= ids.dim(1))), ErrorKind::setting, [&] {
-      return "--decode expects 'P N': P prompt tokens (1 to " + std::to_string(ids.dim(1)) + ") and N steps (1 or more), found '" + decode[0] + "'";
+      return "--decode expects P,N: P prompt tokens (1 to " + std::to_string(ids.dim(1)) + ") and N steps (1 or more), found '" + text + "'";
     });
     dump_decode(loaded.model, prompt ? prompt : ids.sliced(1, 0, P).clone(), N, out);
   }
@@ -148,8 +149,8 @@ Command dump_command() {
                 {.name = "out", .alias = 'o', .value = "FILE", .help = "safetensors to write", .fallback = "dump.safetensors"},
                 {.name = "dtype", .value = "TYPE", .help = "arithmetic", .fallback = "f32", .choices = {"f32", "f64"}},
                 {.name = "grad", .help = "also the gradient of the loss, for every parameter or input"},
-                {.name = "decode", .value = "'P N'", .help = "N greedy steps after the first P ids, or after decode.prompt_ids of the file"}},
-      .examples = {"braid dump out/demo --ids ids.safetensors --out dump.safetensors --dtype f64 --grad --decode '8 12'"},
+                {.name = "decode", .value = "P,N", .help = "N greedy steps after the first P ids, or after decode.prompt_ids of the file"}},
+      .examples = {"braid dump out/demo --ids ids.safetensors --out dump.safetensors --dtype f64 --grad --decode 8,12"},
       .run = run_dump,
   };
 }

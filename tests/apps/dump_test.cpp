@@ -1,0 +1,46 @@
+// The golden cases through `braid dump`: every expected tensor is there and within its tolerance.
+#include <boost/test/unit_test.hpp>
+#include <cstdlib>
+#include <filesystem>
+
+#include "tensor/io/safetensors.h"
+#include "tests/apps/support.h"
+#include "tests/support/compare.h"
+
+using namespace braid;
+using namespace braid::test;
+namespace fs = std::filesystem;
+
+namespace {
+void check_case(const fs::path& folder, const std::string& dtype, double tolerance) {
+  fs::path out = fs::temp_directory_path() / ("braid-dump-" + std::to_string(getpid()) + ".safetensors");
+  io::SafetensorsFile golden((folder / "golden.safetensors").string());
+  std::string command = std::string(BRAID_PROGRAM) + " dump " + folder.string() + " --grad --dtype " + dtype + " --out " + out.string();
+  if (golden.find("input_ids")) command += " --ids " + (folder / "golden.safetensors").string();
+  if (const io::TensorInfo* prompt = golden.find("decode.prompt_ids")) command += " --decode " + std::to_string(prompt->shape[1]) + ",12";
+  BOOST_REQUIRE(std::system((command + " > /dev/null").c_str()) == 0);
+  io::SafetensorsFile got(out.string());
+  for (const io::TensorInfo& info : golden.tensors()) {
+    BOOST_TEST_CONTEXT(folder.filename().string() << " " << dtype << " " << info.name) {
+      BOOST_REQUIRE(got.find(info.name) != nullptr);
+      BOOST_TEST(is_close(got.load(info.name), golden.load(info.name), is_index(info.dtype) ? 0 : tolerance));
+    }
+  }
+  fs::remove(out);
+}
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(dump)
+
+BOOST_AUTO_TEST_CASE(golden_cases) {
+  int cases = 0;
+  for (const auto& entry : fs::directory_iterator(BRAID_SOURCE_DIR "/tests/golden")) {
+    if (!entry.is_directory()) continue;
+    ++cases;
+    check_case(entry.path(), "f64", 1e-10);
+    check_case(entry.path(), "f32", 2e-5);
+  }
+  BOOST_TEST(cases == 9);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
