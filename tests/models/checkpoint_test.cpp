@@ -1,0 +1,122 @@
+#include "models/checkpoint.h"
+
+#include <boost/test/unit_test.hpp>
+#include <fstream>
+
+#include "models/trainer.h"
+#include "tests/models/support.h"
+#include "tests/support/compare.h"
+
+using namespace braid;
+using namespace braid::test;
+namespace fs = std::filesystem;
+
+namespace {
+struct World {
+  ScratchFolder run;
+  models::Dcformer model{small_config(), {1, 0}};
+  models::Trainer trainer{model, {}, 1.0};
+  text::ByteTokenizer tokenizer;
+  void train() {
+    std::vector<int64_t> ids(32, 7), targets(32, 9);
+    trainer.step({{from_vector(ids, {2, 16}), from_vector(targets, {2, 16})}}, 1e-2);
+  }
+  void save(int64_t step, int64_t keep = 2) {
+    models::save_checkpoint(run.path(), model, trainer.optimizer(), tokenizer, {step, 1.5, 3, "data"}, keep);
+  }
+};
+
+void flip_byte(const fs::path& file, int64_t at) {
+  std::fstream f(file, std::ios::in | std::ios::out | std::ios::binary);
+  f.seekg(at);
+  char c = static_cast<char>(f.get() ^ 0x10);
+  f.seekp(at);
+  f.put(c);
+}
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(checkpoint)
+
+BOOST_AUTO_TEST_CASE(comes_back_bit_for_bit) {
+  World w;
+  w.train();
+  w.save(1);
+  models::Dcformer other(small_config(), {99, 0});
+  models::Trainer trainer(other, {}, 1.0);
+  std::vector<std::string> notes;
+  models::StepFolder newest = models::newest_checkpoint(w.run.path(), notes);
+  BOOST_TEST(newest.step == 1);
+  models::load_checkpoint(newest.path, other, trainer.optimizer());
+  models::RunState state = models::read_state(newest.path);
+  BOOST_TEST(state.step == 1);
+  BOOST_TEST(state.elapsed_s == 1.5);
+  BOOST_TEST(state.data_fingerprint == "data");
+  auto a = nn::parameters(w.model), b = nn::parameters(other);
+  for (size_t i = 0; i < a.size(); ++i) BOOST_TEST(is_close(b[i].value, a[i].value, 0));
+  auto s = w.trainer.optimizer().state(), t = trainer.optimizer().state();
+  for (size_t i = 0; i < s.size(); ++i) BOOST_TEST(is_close(t[i].value, s[i].value, 0));
+}
+
+BOOST_AUTO_TEST_CASE(damage_is_found_and_the_older_one_counts) {
+  World w;
+  w.save(1);
+  w.save(2);
+  flip_byte(w.run.path() / "step-00000002/model.safetensors", 5000);
+  BOOST_TEST(models::why_invalid(w.run.path() / "step-00000002").find("model.safetensors has checksum") == 0u);
+  std::vector<std::string> notes;
+  BOOST_TEST(models::newest_checkpoint(w.run.path(), notes).step == 1);
+  BOOST_TEST(notes.size() == 1u);
+  fs::resize_file(w.run.path() / "step-00000001/trainer/optimizer.safetensors", 100);
+  BOOST_TEST(throws_with([&] { models::newest_checkpoint(w.run.path(), notes); }, "none of the 2 checkpoints"));
+}
+
+BOOST_AUTO_TEST_CASE(an_unfinished_one_does_not_count) {
+  World w;
+  w.save(1);
+  fs::rename(w.run.path() / "step-00000001", w.run.path() / "step-00000001.tmp");
+  std::vector<std::string> notes;
+  BOOST_TEST(models::newest_checkpoint(w.run.path(), notes).path.empty());
+  w.save(1);  // and is replaced by a new one
+  BOOST_TEST(models::newest_checkpoint(w.run.path(), notes).step == 1);
+  BOOST_TEST(!fs::exists(w.run.path() / "step-00000001.tmp"));
+}
+
+BOOST_AUTO_TEST_CASE(keeps_the_newest_valid_ones) {
+  World w;
+  for (int64_t step : {1, 2, 3}) w.save(step, 3);
+  flip_byte(w.run.path() / "step-00000003/config.json", 10);
+  w.save(4);  // keep 2: 4 and 2 are valid; 3 is not counted, 1 goes
+  std::vector<int64_t> steps;
+  for (const models::StepFolder& f : models::step_folders(w.run.path())) steps.push_back(f.step);
+  BOOST_TEST(steps == (std::vector<int64_t>{2, 3, 4}), boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(another_model_is_refused) {
+  World w;
+  w.save(1);
+  models::ModelConfig config = small_config();
+  config.use_qk_norm = !config.use_qk_norm;
+  models::Dcformer other(config, {1, 0});
+  models::Trainer trainer(other, {}, 1.0);
+  BOOST_TEST(throws_with([&] { models::load_checkpoint(w.run.path() / "step-00000001", other, trainer.optimizer()); },
+                         "is not the configured one"));
+}
+
+BOOST_AUTO_TEST_CASE(weights_with_nan_are_never_written) {
+  World w;
+  nn::parameters(w.model)[0].value.fill(std::nan(""));
+  BOOST_TEST(throws_with([&] { w.save(1); }, "tok_embeddings.weight contains NaN or Inf at step 1"));
+  BOOST_TEST(models::step_folders(w.run.path()).empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_model_folder_loads_by_itself) {
+  World w;
+  w.save(1);
+  models::LoadedModel a = models::load_model(w.run.path()), b = models::load_model(w.run.path() / "step-00000001");
+  BOOST_TEST(a.tokenizer->vocab_size() == 258);
+  BOOST_TEST(is_close(nn::parameters(a.model)[0].value, nn::parameters(w.model)[0].value, 0));
+  BOOST_TEST(is_close(nn::parameters(b.model)[0].value, nn::parameters(w.model)[0].value, 0));
+  BOOST_TEST(throws_with([] { models::load_model("/nonexistent"); }, "no model in /nonexistent"));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
