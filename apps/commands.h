@@ -4,6 +4,7 @@
 
 namespace braid::app {
 
+Command bench_command();
 Command dump_command();
 Command generate_command();
 Command plot_command();

@@ -14,6 +14,17 @@ int64_t count_valid(const Tensor& targets) {
   return n;
 }
 
+// The name of the first tensor of a forward pass that holds NaN or Inf, or "the loss itself".
+std::string first_bad_tensor(const Dcformer& model, const std::vector<Batch>& batches) {
+  NoGrad off;
+  std::string bad;
+  nn::Probe probe = [&](const std::string& name, const Tensor& value) {
+    if (bad.empty() && !nn::all_finite(value)) bad = name;
+  };
+  for (const Batch& b : batches) model.hidden(b.ids, nullptr, &probe);
+  return bad.empty() ? "the loss itself" : bad;
+}
+
 nn::Module& with_gradients(nn::Module& model) {
   nn::require_grad(model);
   return model;

@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""Full training steps of the same models in Braid and in eager PyTorch, in turn on the same machine, as a table.
+
+Usage: compare_step.py BRAID [--rounds R] [--threads N] > table.md      (run by a Python that has torch)
+
+Each round times every candidate once (a fresh process, two warm-up steps, median of the timed ones), so that a change of the
+machine's speed meets all of them; the table shows medians over rounds and the ratio PyTorch / Braid of the same round.
+"""
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+CASES = [  # name, Braid preset, PyTorch arguments
+    ("DCFormer++ L4 D256 N8 T512 B8", "dcformer-tiny", ["--model", "dcformer", "--compose", "loops"]),
+    ("DCFormer++, head mixing by einsum", "dcformer-tiny", ["--model", "dcformer", "--compose", "einsum"]),
+    ("Transformer++ L4 D256 N8 T512 B8", "transformer-tiny", ["--model", "transformer", "--pattern", "G"]),
+]
+
+
+def result_of(command):
+    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("braid")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    options = parser.parse_args()
+    common = ["--steps", str(options.steps), "--threads", str(options.threads)]
+    runs = {case[0]: [] for case in CASES}
+    for _ in range(options.rounds):
+        for name, preset, arguments in CASES:
+            ours = result_of([options.braid, "bench", "--preset", preset, "--batch", "8", "--seq-len", "512", "--json"] + common)
+            theirs = result_of([sys.executable, os.path.join(HERE, "torch_step.py")] + arguments + common)
+            if ours["parameters"] != theirs["parameters"]:
+                sys.exit(f"{name}: the models differ: {ours['parameters']} and {theirs['parameters']} parameters")
+            runs[name].append((ours, theirs))
+    torch_version = runs[CASES[0][0]][0][1]["framework"]
+    machine = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), platform.machine())
+    print(f"{machine}, {options.threads} threads, f32, {torch_version}; medians of {options.rounds} rounds of {options.steps} steps, in turn.\n")
+    print("| model | Braid s/step | PyTorch s/step | PyTorch / Braid | Braid peak MiB | PyTorch peak MiB |")
+    print("|---|--:|--:|--:|--:|--:|")
+    for name, pairs in runs.items():
+        middle = lambda f: statistics.median(f(ours, theirs) for ours, theirs in pairs)
+        print(f"| {name} | {middle(lambda a, b: a['step_seconds']):.3f} | {middle(lambda a, b: b['step_seconds']):.3f} "
+              f"| {middle(lambda a, b: b['step_seconds'] / a['step_seconds']):.2f} "
+              f"| {middle(lambda a, b: a['peak_rss_mib']):.0f} | {middle(lambda a, b: b['peak_rss_mib']):.0f} |")
+
+
+if __name__ == "__main__":
+    main()
