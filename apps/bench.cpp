@@ -47,7 +47,8 @@ int run_bench(const Arguments& arguments) {
   int64_t B = arguments.get_int("batch"), T = arguments.get_int("seq-len"), V = model_settings.vocab_size;
   if (T == 0) T = model_settings.block_size;
   check(T <= model_settings.block_size, ErrorKind::setting, [&] {
-    return "--seq-len is longer than the model's block_size: expected at most " + std::to_string(model_settings.block_size) + ", found " + std::to_string(T);
+    return "--seq-len is longer than the model's block_size: expected at most " +
+           std::to_string(model_settings.block_size) + ", found " + std::to_string(T);
   });
   models::Dcformer model(model_settings, {1, 0});
   model.checkpoint_activations(arguments.has("checkpoint-activations"));
@@ -66,23 +67,31 @@ int run_bench(const Arguments& arguments) {
     double forward = seconds_of([&] { models::evaluate(model, {batch}); });
     if (i >= 0) steps.push_back(step), forwards.push_back(forward);
   }
-  double step = median(steps), flops = models::flops_per_token(model_settings, T).training() * static_cast<double>(B * T);
+  double step = median(steps),
+         flops = models::flops_per_token(model_settings, T).training() * static_cast<double>(B * T);
   double peak = measured_flops();
   if (arguments.has("json")) {
-    std::printf("{\"framework\": \"braid\", \"parameters\": %lld, \"batch\": %lld, \"seq\": %lld, \"threads\": %d, \"steps\": %lld, \"step_seconds\": %.6g, "
-                "\"step_seconds_min\": %.6g, \"forward_seconds\": %.6g, \"tokens_per_second\": %.6g, \"peak_rss_mib\": %.1f, \"peak_tensor_mib\": %.1f}\n",
-                static_cast<long long>(models::count_parameters(model_settings).total), static_cast<long long>(B), static_cast<long long>(T), threads(),
-                static_cast<long long>(count), step, *std::min_element(steps.begin(), steps.end()), median(forwards), double(B * T) / step, peak_rss_mib(),
-                double(memory_stats(kCpu).peak) / (1 << 20));
+    std::printf(
+        "{\"framework\": \"braid\", \"parameters\": %lld, \"batch\": %lld, \"seq\": %lld, \"threads\": %d, \"steps\": "
+        "%lld, \"step_seconds\": %.6g, "
+        "\"step_seconds_min\": %.6g, \"forward_seconds\": %.6g, \"tokens_per_second\": %.6g, \"peak_rss_mib\": %.1f, "
+        "\"peak_tensor_mib\": %.1f}\n",
+        static_cast<long long>(models::count_parameters(model_settings).total), static_cast<long long>(B),
+        static_cast<long long>(T), threads(), static_cast<long long>(count), step,
+        *std::min_element(steps.begin(), steps.end()), median(forwards), double(B * T) / step, peak_rss_mib(),
+        double(memory_stats(kCpu).peak) / (1 << 20));
     return 0;
   }
-  std::printf("training step of %s, batch %lld x %lld tokens, f32, %d threads, median of %lld\n", config.model.preset.c_str(), static_cast<long long>(B),
-              static_cast<long long>(T), threads(), static_cast<long long>(count));
+  std::printf("training step of %s, batch %lld x %lld tokens, f32, %d threads, median of %lld\n",
+              config.model.preset.c_str(), static_cast<long long>(B), static_cast<long long>(T), threads(),
+              static_cast<long long>(count));
   std::printf("  step             %.4g s (fastest %.4g s)\n", step, *std::min_element(steps.begin(), steps.end()));
   std::printf("  forward alone    %.4g s\n", median(forwards));
   std::printf("  tokens           %s/s\n", human(double(B * T) / step, 4).c_str());
-  std::printf("  arithmetic       %.1f GFLOP/s, %.0f%% of this machine's matrix product (%.1f GFLOP/s)\n", flops / step / 1e9, 100 * flops / step / peak, peak / 1e9);
-  std::printf("  peak memory      %.0f MiB in tensors, %.0f MiB in all\n", double(memory_stats(kCpu).peak) / (1 << 20), peak_rss_mib());
+  std::printf("  arithmetic       %.1f GFLOP/s, %.0f%% of this machine's matrix product (%.1f GFLOP/s)\n",
+              flops / step / 1e9, 100 * flops / step / peak, peak / 1e9);
+  std::printf("  peak memory      %.0f MiB in tensors, %.0f MiB in all\n", double(memory_stats(kCpu).peak) / (1 << 20),
+              peak_rss_mib());
   return 0;
 }
 
@@ -93,14 +102,40 @@ Command bench_command() {
       .name = "bench",
       .summary = "time full training steps on this machine",
       .flags = {{.name = "preset", .value = "NAME", .help = "model, as in braid info", .fallback = "dcformer-tiny"},
-                {.name = "batch", .value = "B", .help = "sequences per step", .fallback = "8", .type = FlagType::integer, .min = 1, .max = 1e6},
-                {.name = "seq-len", .value = "T", .help = "tokens per sequence, 0 = the model's block_size", .fallback = "0", .type = FlagType::integer, .min = 0, .max = 1e9},
-                {.name = "steps", .value = "N", .help = "timed steps, after two that are not", .fallback = "10", .type = FlagType::integer, .min = 1, .max = 1e6},
-                {.name = "threads", .value = "N", .help = "CPU threads, 0 = all cores", .fallback = "0", .type = FlagType::integer, .min = 0, .max = 4096},
+                {.name = "batch",
+                 .value = "B",
+                 .help = "sequences per step",
+                 .fallback = "8",
+                 .type = FlagType::integer,
+                 .min = 1,
+                 .max = 1e6},
+                {.name = "seq-len",
+                 .value = "T",
+                 .help = "tokens per sequence, 0 = the model's block_size",
+                 .fallback = "0",
+                 .type = FlagType::integer,
+                 .min = 0,
+                 .max = 1e9},
+                {.name = "steps",
+                 .value = "N",
+                 .help = "timed steps, after two that are not",
+                 .fallback = "10",
+                 .type = FlagType::integer,
+                 .min = 1,
+                 .max = 1e6},
+                {.name = "threads",
+                 .value = "N",
+                 .help = "CPU threads, 0 = all cores",
+                 .fallback = "0",
+                 .type = FlagType::integer,
+                 .min = 0,
+                 .max = 4096},
                 {.name = "checkpoint-activations", .help = "recompute blocks in the backward pass"},
                 {.name = "json", .help = "print one JSON object instead of text"}},
       .overrides = "model settings, for example dim=512 n_layer=8",
-      .details = "tests/bench/compare_step.py runs this beside the same model in PyTorch, in turn, and prints both as a table.",
+      .details =
+          "tests/bench/compare_step.py runs this beside the same model in PyTorch, in turn, and prints both as a "
+          "table.",
       .examples = {"braid bench", "braid bench --preset transformer-tiny --batch 4 --steps 20"},
       .run = run_bench,
   };

@@ -34,7 +34,7 @@ struct DcmhaOptions {
   Visibility visible = {};  // which keys a query sees
   double scale = 0;         // of the scores; 0 means 1/sqrt(d)
   Path path = Path::automatic;
-  int64_t chunk = 128;  // query rows per chunk (Path::chunked)
+  int64_t chunk = 0;  // query rows per chunk (Path::chunked); 0: what fits the processor's cache
 };
 
 // q (B, T, N, d); k, v (B, S, Nkv, d) with Nkv dividing N (grouped key/value heads); result (B, T, N, d).

@@ -47,10 +47,16 @@ StepResult Trainer::step(const std::vector<Batch>& micro_batches, double lr,
     result.loss += loss.item();
     backward(loss);
   }
+  std::string at_step = " at step " + std::to_string(optimizer_.steps() + 1);
   check(std::isfinite(result.loss), ErrorKind::numerical, [&] {
-    return "the loss is " + std::to_string(result.loss) + " at step " + std::to_string(optimizer_.steps() + 1);
+    return "the loss is " + std::to_string(result.loss) + at_step + "; the first tensor with NaN or Inf is " +
+           first_bad_tensor(model_, micro_batches) + "; weights are untouched, lower the learning rate";
   });
-  result.grad_norm = nn::checked_global_norm(optimizer_.parameters());
+  result.grad_norm = nn::global_norm(optimizer_.parameters());
+  check(std::isfinite(result.grad_norm), ErrorKind::numerical, [&] {
+    return "the gradient of " + nn::first_not_finite(optimizer_.parameters()) + " contains NaN or Inf" + at_step +
+           "; weights are untouched, lower the learning rate";
+  });
   if (inspect) inspect(result);
   optimizer_.step(lr, nn::clip_factor(result.grad_norm, clip_));
   optimizer_.zero_grad();

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "autograd/checkpoint.h"
 #include "autograd/ops.h"
 
 namespace braid {
@@ -36,43 +35,95 @@ void check_compose(const std::string& stage, const Compose& c, const Tensor& q, 
   check_shape(named("k_gate").c_str(), c.k_gate, {B, S, G, M}, q);
 }
 
-Tensor rows(const Tensor& x, int64_t begin, int64_t end) { return x ? slice(x, 1, begin, end) : x; }
+// The seventeen inputs of the op: q, k, v, then of pre and of post base, q_down, q_up, k_down, k_up, q_gate, k_gate.
+using Inputs = std::vector<Tensor>;
+enum class Along : uint8_t { neither, queries, keys };  // what axis 1 of an input runs over
+constexpr Along kAlong[17] = {
+    Along::queries, Along::keys,    Along::keys,                                                            //
+    Along::neither, Along::queries, Along::queries, Along::keys, Along::keys, Along::queries, Along::keys,  // pre
+    Along::neither, Along::queries, Along::queries, Along::keys, Along::keys, Along::queries, Along::keys,  // post
+};
 
-Compose rows(const Compose& c, int64_t t0, int64_t t1, int64_t s0, int64_t s1) {
-  return {c.base,
-          rows(c.q_down, t0, t1),
-          rows(c.q_up, t0, t1),
-          rows(c.k_down, s0, s1),
-          rows(c.k_up, s0, s1),
-          rows(c.q_gate, t0, t1),
-          rows(c.k_gate, s0, s1)};
+Tensor run_reference(const Inputs& x, const DcmhaOptions& options) {
+  return dcmha_reference(x[0], x[1], x[2], {x[3], x[4], x[5], x[6], x[7], x[8], x[9]},
+                         {x[10], x[11], x[12], x[13], x[14], x[15], x[16]}, options);
 }
 
-// Chunks of query rows against the keys that some row of the chunk can see. Each chunk is recomputed in backward, so
-// what stays alive between forward and backward is only the inputs.
-Tensor chunked(const Tensor& q, const Tensor& k, const Tensor& v, const Compose& pre, const Compose& post,
-               const DcmhaOptions& options) {
-  int64_t T = q.dim(1), S = k.dim(1);
-  std::vector<Tensor> outputs;
-  for (int64_t t0 = 0; t0 < T; t0 += options.chunk) {
-    int64_t t1 = std::min(T, t0 + options.chunk);
-    int64_t s1 = options.visible.end(t1 - 1, S), s0 = std::min(options.visible.first(t0), s1);
-    DcmhaOptions part = options;
-    part.visible.offset += t0 - s0;
-    Compose a = rows(pre, t0, t1, s0, s1), b = rows(post, t0, t1, s0, s1);
-    std::vector<Tensor> inputs{rows(q, t0, t1), rows(k, s0, s1), rows(v, s0, s1)};
-    for (const Compose* c : {&a, &b}) {
-      for (const Tensor* x : {&c->base, &c->q_down, &c->q_up, &c->k_down, &c->k_up, &c->q_gate, &c->k_gate})
-        inputs.push_back(*x);
-    }
-    auto run = [part](const std::vector<Tensor>& in) {
-      Compose first{in[3], in[4], in[5], in[6], in[7], in[8], in[9]};
-      Compose second{in[10], in[11], in[12], in[13], in[14], in[15], in[16]};
-      return dcmha_reference(in[0], in[1], in[2], first, second, part);
-    };
-    outputs.push_back(checkpoint(run, inputs));
+// Some samples, some of their query rows, and the keys that those rows can see.
+struct Chunk {
+  int64_t b0, b1, t0, t1, s0, s1;
+
+  // The chunk's part of input i, or of its gradient, as a raw view; static terms belong to every chunk.
+  Tensor part(const Tensor& x, size_t i) const {
+    if (!x || kAlong[i] == Along::neither) return x;
+    bool queries = kAlong[i] == Along::queries;
+    return x.sliced(0, b0, b1).sliced(1, queries ? t0 : s0, queries ? t1 : s1);
   }
-  return concat(outputs, 1);
+  DcmhaOptions options(DcmhaOptions whole) const {
+    whole.visible.offset += t0 - s0;
+    return whole;
+  }
+};
+
+// A chunk's score tensor (samples x N x rows x keys) stays near this size: small enough for a processor's cache, since
+// every op of the reference reads or writes it once, large enough to pay for starting the ops.
+constexpr int64_t kChunkBytes = 1 << 19;
+
+std::vector<Chunk> chunks_of(const Tensor& q, const Tensor& k, const DcmhaOptions& options) {
+  int64_t B = q.dim(0), T = q.dim(1), S = k.dim(1);
+  int64_t keys = options.visible.causal && options.visible.window > 0 ? std::min(S, options.visible.window) : S;
+  int64_t row_bytes = std::max<int64_t>(1, q.dim(2) * keys * size_of(q.dtype()));
+  int64_t rows = options.chunk > 0 ? options.chunk : std::clamp<int64_t>(kChunkBytes / row_bytes, 16, 128);
+  int64_t samples = std::clamp<int64_t>(kChunkBytes / (row_bytes * std::min(rows, T)), 1, B);
+  std::vector<Chunk> chunks;
+  for (int64_t b0 = 0; b0 < B; b0 += samples) {
+    for (int64_t t0 = 0; t0 < T; t0 += rows) {
+      int64_t t1 = std::min(T, t0 + rows), s1 = options.visible.end(t1 - 1, S);
+      chunks.push_back({b0, std::min(B, b0 + samples), t0, t1, std::min(options.visible.first(t0), s1), s1});
+    }
+  }
+  return chunks;
+}
+
+// The reference chunk by chunk. Backward recomputes each chunk, so nothing but the inputs stays alive in between, and
+// adds the chunk's gradients to their places in the whole ones.
+Tensor chunked(const Inputs& x, const DcmhaOptions& options) {
+  std::vector<Chunk> chunks = chunks_of(x[0], x[1], options);
+  Tensor y = empty_like(x[0]);
+  std::vector<bool> wanted;
+  Inputs plain;  // without history, so that the closure keeps no graph alive
+  for (const Tensor& input : x) {
+    wanted.push_back(requires_grad(input));
+    plain.push_back(input ? input.alias() : input);
+  }
+  for (const Chunk& chunk : chunks) {
+    Inputs parts;
+    for (size_t i = 0; i < plain.size(); ++i) parts.push_back(chunk.part(plain[i], i));
+    chunk.part(y, 0).copy_from(run_reference(parts, chunk.options(options)));
+  }
+  auto backward_pass = [plain, wanted, chunks, options](const Tensor& dy) -> Grads {
+    Grads grads(plain.size());
+    for (size_t i = 0; i < plain.size(); ++i) {
+      if (wanted[i]) grads[i] = zeros_like(plain[i]);
+    }
+    for (const Chunk& chunk : chunks) {
+      Inputs leaves;
+      for (size_t i = 0; i < plain.size(); ++i) {
+        leaves.push_back(plain[i] ? chunk.part(plain[i], i).alias() : Tensor());
+        if (wanted[i]) require_grad(leaves.back());
+      }
+      WithGrad on;
+      backward(run_reference(leaves, chunk.options(options)), chunk.part(dy, 0).contiguous());
+      for (size_t i = 0; i < plain.size(); ++i) {
+        if (wanted[i] && grad(leaves[i])) chunk.part(grads[i], i).add_from(grad(leaves[i]));
+      }
+    }
+    return grads;
+  };
+  return record(
+      "dcmha", y,
+      {x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], x[8], x[9], x[10], x[11], x[12], x[13], x[14], x[15], x[16]},
+      backward_pass);
 }
 
 }  // namespace
@@ -92,23 +143,21 @@ Tensor dcmha(const Tensor& q, const Tensor& k, const Tensor& v, const Compose& p
   });
   check(options.visible.window >= 0, "dcmha",
         [&] { return "the window must be positive, or 0 for none; got " + std::to_string(options.visible.window); });
-  check(options.chunk >= 1, "dcmha",
-        [&] { return "the chunk must be positive, got " + std::to_string(options.chunk); });
+  check(options.chunk >= 0, "dcmha",
+        [&] { return "the chunk must be positive, or 0 for automatic; got " + std::to_string(options.chunk); });
   check_compose("pre", pre, q, k.dim(1), G);
   check_compose("post", post, q, k.dim(1), G);
 
-  switch (options.path) {
-    case Path::fused:
-      fail("dcmha", "no fused kernel on " + str(q.device()) + "; use Path::automatic");
-    case Path::reference:
-      return dcmha_reference(q, k, v, pre, post, options);
-    case Path::chunked:
-      return chunked(q, k, v, pre, post, options);
-    case Path::automatic:
-      break;
+  check(options.path != Path::fused, "dcmha",
+        [&] { return "there is no fused kernel on " + str(q.device()) + "; use Path::automatic"; });
+  bool whole = options.path == Path::reference || q.numel() == 0 || k.numel() == 0;
+  if (options.path == Path::automatic) {
+    whole = whole || q.dim(0) * N * q.dim(1) * k.dim(1) * size_of(q.dtype()) <= kChunkBytes;
   }
-  bool small = q.dim(1) <= options.chunk || q.numel() == 0;
-  return small ? dcmha_reference(q, k, v, pre, post, options) : chunked(q, k, v, pre, post, options);
+  if (whole) return dcmha_reference(q, k, v, pre, post, options);
+  return chunked({q, k, v, pre.base, pre.q_down, pre.q_up, pre.k_down, pre.k_up, pre.q_gate, pre.k_gate, post.base,
+                  post.q_down, post.q_up, post.k_down, post.k_up, post.q_gate, post.k_gate},
+                 options);
 }
 
 }  // namespace braid
