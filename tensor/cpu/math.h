@@ -109,6 +109,7 @@ inline A lane_sum(int64_t n, F f) {
   A acc[kLanes] = {};
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
+#pragma GCC unroll 1  // otherwise g++ unrolls first and then often finds nothing to vectorise
     for (int l = 0; l < kLanes; ++l) acc[l] += f(i + l);
   }
   for (int l = 0; i < n; ++i, ++l) acc[l] += f(i);
@@ -128,6 +129,7 @@ inline A lane_max(int64_t n, F f) {
   for (int l = 0; l < kLanes; ++l) acc[l] = -std::numeric_limits<A>::infinity();
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
+#pragma GCC unroll 1  // as in lane_sum
     for (int l = 0; l < kLanes; ++l) {
       A v = f(i + l);
       acc[l] = v > acc[l] ? v : acc[l];
