@@ -111,6 +111,7 @@ inline A lane_sum(int64_t n, F f) {
   A acc[kLanes] = {};
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
+#pragma GCC unroll 1  // otherwise g++ unrolls first and then often finds nothing to vectorise
     for (int l = 0; l < kLanes; ++l) acc[l] += f(i + l);
   }
   for (int64_t l = 0; l < n - i; ++l) acc[l] += f(i + l);
@@ -133,6 +134,7 @@ inline A lane_max(int64_t n, F f) {
   };
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
+#pragma GCC unroll 1  // as in lane_sum
     for (int l = 0; l < kLanes; ++l) take(l, f(i + l));
   }
   for (int64_t l = 0; l < n - i; ++l) take(l, f(i + l));
