@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
+#include <vector>
 
 #include "tensor/cpu/gemm_kernels.h"
 
@@ -187,9 +188,21 @@ void pack(const Gemm<T>& g, int64_t p0, int64_t depth, int64_t j0, int64_t colum
     for (int64_t p = 0; p < depth; ++p) strip[p * width + j] = T(0);
 }
 
+// A slice of transposed A, copied so that its rows lie an odd number of cache lines apart: a block walks down a column,
+// and with the usual even distances all of it would fall into a few sets of the first-level cache.
+template <class T>
+const T* copy_rows(const T* a, int64_t lda, int64_t rows, int64_t columns, int64_t* stride) {
+  constexpr int64_t line = 64 / sizeof(T);
+  thread_local std::vector<T> copy;
+  *stride = ((columns + line - 1) / line | 1) * line;
+  copy.resize(std::max(copy.size(), size_t(rows * *stride)));
+  for (int64_t p = 0; p < rows; ++p) std::memcpy(copy.data() + p * *stride, a + p * lda, size_t(columns) * sizeof(T));
+  return copy.data();
+}
+
 template <class T>
 void rows_form(const Gemm<T>& g) {
-  const int64_t row_a = g.ta ? 1 : g.lda, col_a = g.ta ? g.lda : 1;
+  const int64_t row_a = g.ta ? 1 : g.lda;
   // Copying a strip pays when enough rows read it; the last strip may need zero padding.
   const bool pack_all = g.tb || g.m > 6 * kMaxRows;
   const int64_t depth_step = std::min(g.k, kStrip<T> / strip_width<T>(g.n));
@@ -198,6 +211,9 @@ void rows_form(const Gemm<T>& g) {
   for (int64_t p = 0; p < g.k; p += depth_step) {
     const int64_t depth = std::min(depth_step, g.k - p);
     const T beta = p == 0 ? g.beta : T(1);
+    const T* slice = g.a + (g.ta ? p * g.lda : p);
+    int64_t col_a = g.ta ? g.lda : 1;
+    if (g.ta && g.m > 6 * kMaxRows) slice = copy_rows(slice, g.lda, depth, g.m, &col_a);
     for (int64_t j = 0, width; j < g.n; j += width) {
       width = strip_width<T>(g.n - j);
       const int64_t columns = std::min(width, g.n - j);
@@ -211,7 +227,7 @@ void rows_form(const Gemm<T>& g) {
       const int64_t most = max_rows(int(width / kWidth<T>)), blocks = (g.m + most - 1) / most;
       for (int64_t block = 0; block < blocks; ++block) {
         const int64_t i = block * g.m / blocks, rows = (block + 1) * g.m / blocks - i;
-        const T* a = g.a + i * row_a + p * col_a;
+        const T* a = slice + i * row_a;
         T* c = g.c + i * g.ldc + j;
         const RowsBlock<T> run = block_for<T>(rows, width);
         if (columns == width) {
