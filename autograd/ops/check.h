@@ -12,6 +12,10 @@ inline void check_same(const char* op, const Tensor& x, const Tensor& y) {
         [&] { return "the inputs are on " + str(x.device()) + " and " + str(y.device()) + "; move one of them"; });
 }
 
+inline void check_float(const char* op, const Tensor& x) {
+  check(is_float(x.dtype()), op, [&] { return "needs a floating-point tensor, got " + str(x.dtype()); });
+}
+
 // Ids must lie in [0, limit). `negative_allowed`: negative ids mean "not counted". Throws Error(input) naming the first
 // bad id, its position and the range. Waits for the device.
 void check_ids(const char* op, const char* what, const Tensor& ids, int64_t limit, bool negative_allowed = false);

@@ -1,5 +1,7 @@
 // Pointwise operations. The formulas and slopes stand in tensor/pointwise.h; here is what they mean for gradients.
 #include "autograd/ops.h"
+#include "autograd/ops/check.h"
+#include "autograd/ops/product_to.h"
 
 namespace braid {
 
@@ -7,7 +9,7 @@ namespace {
 
 // y = f(x; a, b)   dx = dy f'(x; a, b)
 Tensor unary(const char* name, UnaryOp op, const Tensor& x, double a = 0, double b = 0) {
-  check(is_float(x.dtype()), name, [&] { return "needs a floating-point tensor, got " + str(x.dtype()); });
+  check_float(name, x);
   Tensor y = empty_like(x);
   backend(x.device()).unary(op, a, b, x, y);
   return record(name, y, {x}, [=](const Tensor& dy) -> Grads {
@@ -19,12 +21,8 @@ Tensor unary(const char* name, UnaryOp op, const Tensor& x, double a = 0, double
 
 // The checked first half of every binary op: z = f(x, y) with both repeated to their common shape.
 Tensor combine(const char* name, BinaryOp op, const Tensor& x, const Tensor& y) {
-  check(is_float(x.dtype()), name, [&] { return "needs floating-point tensors, got " + str(x.dtype()); });
-  check(x.dtype() == y.dtype(), name,
-        [&] { return "the inputs are " + str(x.dtype()) + " and " + str(y.dtype()) + "; cast() one of them"; });
-  check(x.device() == y.device(), name, [&] {
-    return "the inputs are on " + str(x.device()) + " and " + str(y.device()) + "; move one of them with to()";
-  });
+  check_float(name, x);
+  check_same(name, x, y);
   Shape shape = broadcast(x.shape(), y.shape(), name);
   Tensor z = empty(shape, x.dtype(), x.device());
   backend(x.device()).binary(op, x.expanded(shape), y.expanded(shape), z);
@@ -47,19 +45,6 @@ struct Target {
   Shape shape;
   bool wanted;
 };
-
-// The sum of x*y over the axes along which something of `shape` was repeated; the product is never formed.
-Tensor product_to(const Tensor& x, const Tensor& y, const Shape& shape) {
-  if (x.shape() == shape && broadcast(x.shape(), y.shape(), "mul") == shape) return combine("mul", BinaryOp::mul, x, y);
-  Shape common = broadcast(x.shape(), y.shape(), "mul"), kept = common;
-  for (int a = 0; a < common.rank(); ++a) {
-    int at = a - (common.rank() - shape.rank());
-    if (at < 0 || shape[at] == 1) kept[a] = 1;
-  }
-  Tensor sum = empty(kept, x.dtype(), x.device());
-  backend(x.device()).mul_sum(x.expanded(common), y.expanded(common), sum);
-  return sum.reshaped(shape);
-}
 
 }  // namespace
 
@@ -96,7 +81,7 @@ Tensor swiglu(const Tensor& gate, const Tensor& up) { return binary("swiglu", Bi
 
 // y = a x + b   dx = a dy
 Tensor affine(const Tensor& x, double a, double b) {
-  check(is_float(x.dtype()), "affine", [&] { return "needs a floating-point tensor, got " + str(x.dtype()); });
+  check_float("affine", x);
   Tensor y = empty_like(x);
   backend(x.device()).unary(UnaryOp::affine, a, b, x, y);
   return record("affine", y, {x}, [a](const Tensor& dy) -> Grads { return {a == 1 ? dy : affine(dy, a, 0)}; });
@@ -126,7 +111,7 @@ Tensor clamp(const Tensor& x, double low, double high) {
 
 // y = value where mask, else x   dx = 0 where mask, else dy
 Tensor masked_fill(const Tensor& x, const Tensor& mask, double value) {
-  check(is_float(x.dtype()), "masked_fill", [&] { return "needs a floating-point tensor, got " + str(x.dtype()); });
+  check_float("masked_fill", x);
   check(mask.dtype() == DType::u8, "masked_fill", [&] { return "needs a mask of u8, got " + str(mask.dtype()); });
   check(x.device() == mask.device(), "masked_fill",
         [&] { return "x is on " + str(x.device()) + ", the mask on " + str(mask.device()); });
@@ -139,7 +124,7 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, double value) {
 
 // y = x where query t may see key s, else value   dx = dy where visible, else 0
 Tensor hide_invisible(const Tensor& x, const Visibility& v, double value) {
-  check(is_float(x.dtype()), "hide_invisible", [&] { return "needs a floating-point tensor, got " + str(x.dtype()); });
+  check_float("hide_invisible", x);
   check(x.rank() >= 2, "hide_invisible", [&] { return "needs axes (..., T, S), got shape " + str(x.shape()); });
   check(v.window >= 0, "hide_invisible", [&] { return "the window " + std::to_string(v.window) + " is negative"; });
   Tensor y = empty_like(x);

@@ -1,5 +1,7 @@
 // Reductions: sums, means, extremes, and the sum of a product.
 #include "autograd/ops.h"
+#include "autograd/ops/check.h"
+#include "autograd/ops/product_to.h"
 
 namespace braid {
 
@@ -30,7 +32,7 @@ Shape dropped_shape(const Shape& shape, std::initializer_list<int> axes) {
 }
 
 Tensor reduced(const char* op, ReduceOp kind, const Tensor& x, const Shape& kept, DType type) {
-  check(is_float(x.dtype()), op, [&] { return "needs a floating-point tensor, got " + str(x.dtype()); });
+  check_float(op, x);
   Tensor y = empty(kept, type, x.device());
   backend(x.device()).reduce(kind, x, y);
   return y;
@@ -78,8 +80,8 @@ Tensor extreme(const char* op, ReduceOp kind, const Tensor& x, int axis, bool ke
   });
 }
 
-// Sum of x*y over the axes of their common shape along which `shape` has size 1 or no axis, in that shape. An axis on
-// which neither depends is repeated.
+}  // namespace
+
 Tensor product_to(const Tensor& x, const Tensor& y, const Shape& shape) {
   Shape common = broadcast(x.shape(), y.shape(), "mul_sum"), kept = common;
   int shift = common.rank() - shape.rank();
@@ -95,8 +97,6 @@ Tensor product_to(const Tensor& x, const Tensor& y, const Shape& shape) {
   for (int a = 0; a < shape.rank(); ++a) reached.push_back(kept[a + shift]);
   return sum.reshaped(reached).expanded(shape);
 }
-
-}  // namespace
 
 Tensor sum(const Tensor& x) { return sum_kept("sum", x, ones(x.rank()), {}); }
 
@@ -129,12 +129,8 @@ Tensor sum_to(const Tensor& x, const Shape& shape) {
 
 // z = sum of x y   dx = dz y, dy = dz x, each summed over the axes along which the factor was repeated
 Tensor mul_sum(const Tensor& x, const Tensor& y, std::initializer_list<int> axes) {
-  check(is_float(x.dtype()), "mul_sum", [&] { return "needs floating-point tensors, got " + str(x.dtype()); });
-  check(x.dtype() == y.dtype(), "mul_sum",
-        [&] { return "the inputs are " + str(x.dtype()) + " and " + str(y.dtype()) + "; cast() one of them"; });
-  check(x.device() == y.device(), "mul_sum", [&] {
-    return "the inputs are on " + str(x.device()) + " and " + str(y.device()) + "; move one of them with to()";
-  });
+  check_float("mul_sum", x);
+  check_same("mul_sum", x, y);
   Shape common = broadcast(x.shape(), y.shape(), "mul_sum");
   Tensor z = empty(kept_shape("mul_sum", common, axes), x.dtype(), x.device());
   backend(x.device()).mul_sum(x.expanded(common), y.expanded(common), z);
@@ -146,7 +142,7 @@ Tensor mul_sum(const Tensor& x, const Tensor& y, std::initializer_list<int> axes
 
 Tensor argmax(const Tensor& x) {
   no_gradient("argmax", x);
-  check(is_float(x.dtype()), "argmax", [&] { return "needs a floating-point tensor, got " + str(x.dtype()); });
+  check_float("argmax", x);
   check(x.rank() >= 1, "argmax", [&] { return "needs at least one axis, got " + str(x.shape()); });
   check(x.dim(-1) > 0, "argmax", [&] { return "the last axis of " + str(x.shape()) + " is empty"; });
   Tensor index = empty(dropped_shape(x.shape(), {-1}), DType::i64, x.device());

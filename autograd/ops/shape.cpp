@@ -1,5 +1,6 @@
 // Shape operations: views where the layout allows. The gradient of a view is the opposite view of the gradient.
 #include "autograd/ops.h"
+#include "autograd/ops/check.h"
 
 namespace braid {
 
@@ -71,11 +72,7 @@ Tensor concat(const std::vector<Tensor>& xs, int axis) {
   bool wanted = false;
   std::vector<int64_t> sizes;
   for (const Tensor& x : xs) {
-    check(x.dtype() == xs[0].dtype(), "concat",
-          [&] { return "the inputs are " + str(xs[0].dtype()) + " and " + str(x.dtype()) + "; cast() one of them"; });
-    check(x.device() == xs[0].device(), "concat", [&] {
-      return "the inputs are on " + str(xs[0].device()) + " and " + str(x.device()) + "; move one of them with to()";
-    });
+    check_same("concat", xs[0], x);
     bool same = x.rank() == shape.rank();
     for (int a = 0; same && a < shape.rank(); ++a) same = a == at || x.dim(a) == shape[a];
     check(same, "concat", [&] {

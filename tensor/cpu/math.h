@@ -56,7 +56,7 @@ inline float log(float x) {
   return x == std::numeric_limits<float>::infinity() ? x : y;
 }
 
-// tanh: x + x^3 p(x^2) near 0, else 1 - 2 / (exp(2|x|) + 1) with x's sign.
+// tanh of a = |x|, then x's sign: a + a^3 p(a^2) near 0, else 1 - 2 / (exp(2a) + 1).
 inline float tanh(float x) {
   float a = std::fabs(x), z = x * x;
   float p = -6.09671416e-3f;
@@ -64,11 +64,11 @@ inline float tanh(float x) {
   p = p * z - 5.385090958e-2f;
   p = p * z + 1.333276974e-1f;
   p = p * z - 3.333332894e-1f;
-  float near = p * z * x + x, far = 1.0f - 2.0f / (exp(2.0f * a) + 1.0f);
-  return a < 0.625f ? near : std::copysign(far, x);
+  float near = p * z * a + a, far = 1.0f - 2.0f / (exp(2.0f * a) + 1.0f);
+  return std::copysign(a < 0.625f ? near : far, x);
 }
 
-// erf: x + x p(x^2) near 0, else 1 - exp(q(|x|)) with x's sign, where q approximates log erfc.
+// erf of a = |x|, then x's sign: a + a p(a^2) near 0, else 1 - exp(q(a)), where q approximates log erfc.
 inline float erf(float x) {
   float a = std::fabs(x), z = x * x, c = a > 3.95f ? 3.95f : a;
   float p = -6.102687034e-4f;
@@ -86,8 +86,8 @@ inline float erf(float x) {
   q = q * c - 6.317844659e-1f;
   q = q * c - 1.130251935f;
   q = q * c + 3.231856272e-4f;
-  float near = p * x + x, far = 1.0f - exp(q);
-  return a < 0.9f ? near : std::copysign(far, x);
+  float near = p * a + a, far = 1.0f - exp(q);
+  return std::copysign(a < 0.9f ? near : far, x);
 }
 
 inline double exp(double x) { return std::exp(x); }

@@ -18,14 +18,18 @@ namespace {
 
 using TermAxis = Axis<3>;  // strides in x, z and y; y's stride is 0 along reduced axes
 constexpr int64_t kTile = 256, kRun = 256, kPiece = 4096;
+// For long sums of products: narrow tiles and short runs, done for a group of results that share them, stay in the
+// cache.
+constexpr int64_t kGroupTile = 64, kGroupRun = 32, kGroup = 64;
 
 struct Plan {
   TermAxis inner{1, {1, 1, 1}};
   bool inner_reduced = false;
-  int64_t tile = kTile;  // results per task along a kept inner axis
-  TermAxis kept[Shape::max_rank + 1] = {}, reduced[Shape::max_rank + 1] =
-                                               {};  // tiles of the inner axis are one of the kept axes
+  int64_t tile = kTile, run = kRun;         // results per task along a kept inner axis, and rows summed in one go
+  TermAxis kept[Shape::max_rank + 1] = {};  // the tiles of the inner axis are one of them
+  TermAxis reduced[Shape::max_rank + 1] = {};
   int kept_count = 0, reduced_count = 0, tile_axis = -1;
+  int task_axes = 0;       // this many kept axes number the tasks; the others number the results of one task, its group
   bool z_repeats = false;  // z has stride 0 along the inner axis
 };
 
@@ -100,10 +104,10 @@ struct Extreme {
   }
 };
 
-// Does task `walk` of the plan: fills totals[0, n) for its n results.
+// One task: fills totals[g * tile + w] for the results w < n of each member g of the group, members lying at at.offset.
 template <class A, class Combine>
-void total(const Plan& p, const A* x, const A* z, int64_t n, typename Combine::Total* totals) {
-  for (int64_t w = 0; w < n; ++w) totals[w] = Combine::start;
+void total(const Plan& p, const A* x, const A* z, int64_t n, int64_t group, typename Combine::Total* totals) {
+  std::fill(totals, totals + group * p.tile, Combine::start);
   if (p.inner_reduced) {
     int64_t count = items(p.reduced, p.reduced_count);
     Walk<3> at(p.reduced, p.reduced_count, 0);
@@ -122,10 +126,13 @@ void total(const Plan& p, const A* x, const A* z, int64_t n, typename Combine::T
   int64_t count = items(p.reduced, outer);
   Walk<3> at(p.reduced, outer, 0);
   for (int64_t r = 0; r < count; ++r, at.next()) {
-    for (int64_t k = 0; k < last.size; k += kRun) {
-      Combine::rows(n, std::min(kRun, last.size - k), x + at.offset[0] + k * last.stride[0], last.stride[0],
-                    z + at.offset[1] + k * last.stride[1], last.stride[1], acc);
-      for (int64_t w = 0; w < n; ++w) totals[w] = Combine::join(totals[w], acc[w]);
+    for (int64_t k = 0; k < last.size; k += p.run) {
+      Walk<3> member(p.kept + p.task_axes, p.kept_count - p.task_axes, 0);
+      for (int64_t g = 0; g < group; ++g, member.next()) {
+        Combine::rows(n, std::min(p.run, last.size - k), x + member.offset[0] + at.offset[0] + k * last.stride[0],
+                      last.stride[0], z + member.offset[1] + at.offset[1] + k * last.stride[1], last.stride[1], acc);
+        for (int64_t w = 0; w < n; ++w) totals[g * p.tile + w] = Combine::join(totals[g * p.tile + w], acc[w]);
+      }
     }
   }
 }
@@ -133,10 +140,11 @@ void total(const Plan& p, const A* x, const A* z, int64_t n, typename Combine::T
 template <class A, class Combine>
 void run(const Plan& plan, const A* x, const A* z, A* y, int64_t results) {
   using Total = typename Combine::Total;
-  int64_t tasks = items(plan.kept, plan.kept_count);
+  int64_t tasks = items(plan.kept, plan.task_axes);
+  int64_t group = items(plan.kept + plan.task_axes, plan.kept_count - plan.task_axes);
   int64_t terms = items(plan.reduced, plan.reduced_count) * (plan.inner_reduced ? plan.inner.size : 1);
   // Too few results to share out: cut the longest reduced axis into pieces, and join their totals in order afterwards.
-  int64_t work = terms * (plan.inner_reduced ? 1 : std::min(plan.inner.size, plan.tile));
+  int64_t work = terms * group * (plan.inner_reduced ? 1 : std::min(plan.inner.size, plan.tile));
   int cut = -1;  // index of the axis in plan.reduced; reduced_count means the inner axis
   int64_t pieces = 1, longest = 1;
   if (tasks < 64 && tasks * work > 65536) {
@@ -147,9 +155,11 @@ void run(const Plan& plan, const A* x, const A* z, A* y, int64_t results) {
     if (cut >= 0) pieces = std::min({int64_t{64}, longest, work / 16384 + 1});
   }
   std::vector<Total> scratch(pieces > 1 ? static_cast<size_t>(pieces * results) : 0);
-  bool one_run = !plan.inner_reduced && plan.reduced_count == 1 && plan.reduced[0].size <= kRun && pieces == 1;
+  bool one_run =
+      !plan.inner_reduced && plan.reduced_count == 1 && plan.reduced[0].size <= plan.run && pieces * group == 1;
   parallel_for(tasks * pieces, grain_for(work / pieces), [&](int64_t begin, int64_t end) {
-    Total totals[kTile];
+    Total totals[kGroup * kGroupTile];
+    static_assert(kTile <= kGroup * kGroupTile);
     for (int64_t t = begin; t < end;) {
       int64_t piece = t / tasks, stop = std::min(end, (piece + 1) * tasks), from = 0;
       Plan p = plan;
@@ -160,7 +170,7 @@ void run(const Plan& plan, const A* x, const A* z, A* y, int64_t results) {
       }
       const TermAxis& moved = cut == plan.reduced_count ? plan.inner : plan.reduced[cut < 0 ? 0 : cut];
       const A *px = x + from * moved.stride[0], *pz = z + from * moved.stride[1];
-      Walk<3> at(p.kept, p.kept_count, t % tasks);
+      Walk<3> at(p.kept, p.task_axes, t % tasks);
       for (; t < stop; ++t, at.next()) {
         int64_t n = p.tile_axis < 0 ? 1 : std::min(p.tile, p.inner.size - at.at[p.tile_axis] * p.tile);
         A* out = y + at.offset[2];
@@ -169,13 +179,17 @@ void run(const Plan& plan, const A* x, const A* z, A* y, int64_t results) {
                         p.reduced[0].stride[1], out);
           continue;
         }
-        total<A, Combine>(p, px + at.offset[0], pz + at.offset[1], n, totals);
-        for (int64_t w = 0; w < n; ++w) {
-          int64_t place = at.offset[2] + w * p.inner.stride[2];
-          if (pieces == 1)
-            y[place] = static_cast<A>(totals[w]);
-          else
-            scratch[static_cast<size_t>(piece * results + place)] = totals[w];
+        total<A, Combine>(p, px + at.offset[0], pz + at.offset[1], n, group, totals);
+        Walk<3> member(p.kept + p.task_axes, p.kept_count - p.task_axes, 0);
+        for (int64_t g = 0; g < group; ++g, member.next()) {
+          for (int64_t w = 0; w < n; ++w) {
+            int64_t place = at.offset[2] + member.offset[2] + w * p.inner.stride[2];
+            if (pieces == 1) {
+              y[place] = static_cast<A>(totals[g * p.tile + w]);
+            } else {
+              scratch[static_cast<size_t>(piece * results + place)] = totals[g * p.tile + w];
+            }
+          }
         }
       }
     }
@@ -184,8 +198,9 @@ void run(const Plan& plan, const A* x, const A* z, A* y, int64_t results) {
   for_blocks(results, pieces, [&](int64_t i, int64_t n) {
     for (int64_t w = i; w < i + n; ++w) {
       Total sum = Combine::start;
-      for (int64_t piece = 0; piece < pieces; ++piece)
+      for (int64_t piece = 0; piece < pieces; ++piece) {
         sum = Combine::join(sum, scratch[static_cast<size_t>(piece * results + w)]);
+      }
       y[w] = static_cast<A>(sum);
     }
   });
@@ -247,8 +262,8 @@ bool make_plan(In x, In z, In y, int factors, bool force, Plan& plan) {
     if (axes[a].stride[2] == 0) terms *= axes[a].size;
   }
   if (distinct[1] > distinct[0]) big = 1;
-  // Long sums of products: narrow tiles, so that the columns of both factors stay in the second-level cache.
-  if (factors == 2) plan.tile = terms > kRun / 4 ? 64 : 128;
+  bool grouped = factors == 2 && !plan.inner_reduced && terms > kGroupRun;
+  if (factors == 2) plan.tile = grouped ? kGroupTile : 128;
   auto by_stride = [big](const TermAxis& a, const TermAxis& b) { return a.stride[big] > b.stride[big]; };
   for (int a = 0; a < rank; ++a) {
     if (a != inner && axes[a].stride[2] == 0) insert(plan.reduced, plan.reduced_count, 0, axes[a], by_stride);
@@ -267,6 +282,11 @@ bool make_plan(In x, In z, In y, int factors, bool force, Plan& plan) {
       for (int k = 0; k < 3; ++k) tiles.stride[k] = plan.tile * plan.inner.stride[k];
       plan.kept[plan.kept_count++] = tiles;
     }
+  }
+  plan.task_axes = plan.kept_count;
+  if (grouped && items(plan.kept + plan.tile_axis + 1, plan.kept_count - plan.tile_axis - 1) <= kGroup) {
+    plan.task_axes = plan.tile_axis + 1;
+    plan.run = kGroupRun;
   }
   return true;
 }
@@ -335,32 +355,6 @@ void reduce(ReduceOp op, In x, Out y) {
 }
 
 void mul_sum(In x, In z, Out y) { reduce_any(Kind::product, x, z, y); }
-
-void argmax(In x, Out index) {
-  visit_accumulate(x.dtype(), "argmax", [&]<class A>() {
-    Layout lx(x);
-    int64_t n = x.dim(-1);
-    int64_t* out = index.mutable_data<int64_t>();
-    parallel_for(index.numel(), grain_for(2 * n), [&](int64_t begin, int64_t end) {
-      A buffer[kBlock];
-      for (int64_t r = begin; r < end; ++r) {
-        A best = 0;
-        int64_t at = -1;
-        for (int64_t i = 0; i < n; i += kBlock) {
-          int64_t length = std::min(kBlock, n - i);
-          const A* v = read(lx, r * n + i, length, buffer);
-          for (int64_t j = 0; j < length; ++j) {
-            if (at < 0 || v[j] > best || (v[j] != v[j] && best == best)) {
-              best = v[j];
-              at = i + j;
-            }
-          }
-        }
-        out[r] = at;
-      }
-    });
-  });
-}
 
 void square_sum(In x, Out y) {
   int64_t n = x.numel(), blocks = (n + kBlock - 1) / kBlock;

@@ -79,7 +79,9 @@ Run run(const OpRow& row, const std::vector<Tensor>& inputs) {
   Run out{y.to_vector<double>(), {}};
   if (!row.differentiable || !requires_grad(y)) return out;
   std::vector<double> weights(out.value.size());
-  for (size_t i = 0; i < weights.size(); ++i) weights[i] = unit(random_bits(i, {3, 3})) - 0.5;
+  for (size_t i = 0; i < weights.size(); ++i) {  // 64 steps: exact in every type
+    weights[i] = std::floor(64.0 * unit(random_bits(i, {3, 3}))) / 64 - 0.5;
+  }
   // The incoming gradient is strided too: a derivative may not assume that it is contiguous.
   backward(y, relaid(from_vector(weights, y.shape()).to(y.dtype()), Layout::transposed));
   for (const Tensor& leaf : leaves) {
@@ -115,6 +117,17 @@ void check_layouts(const OpRow& row, const std::vector<Shape>& shapes) {
   }
 }
 
+// The derivative in `dtype` against the one in f64 of the same inputs.
+void check_gradients(const OpRow& row, const std::vector<Shape>& shapes, DType dtype, double tolerance, const char* what) {
+  std::vector<Tensor> inputs = random_inputs(row, shapes, dtype), wide;
+  for (const Tensor& x : inputs) wide.push_back(is_float(x.dtype()) ? x.to(DType::f64) : x);
+  Run got = run(row, inputs), want = run(row, wide);
+  BOOST_TEST_CONTEXT(describe(row, shapes, what)) {
+    BOOST_REQUIRE(got.grads.size() == want.grads.size());
+    for (size_t k = 0; k < want.grads.size(); ++k) BOOST_TEST(is_close(got.grads[k], want.grads[k], tolerance));
+  }
+}
+
 }  // namespace
 
 std::vector<OpRow> all_rows() {
@@ -135,6 +148,11 @@ void check_row(const OpRow& row) {
     }
     check_layouts(row, shapes);
     if (row.differentiable) {
+      check_gradients(row, shapes, DType::f32, 5 * row.f32_tolerance, "f32 gradient");
+      if (row.in_16_bit) {  // a derivative may round more than once on its way
+        check_gradients(row, shapes, DType::bf16, 0x1p-6, "bf16 gradient");
+        check_gradients(row, shapes, DType::f16, 0x1p-9, "f16 gradient");
+      }
       GradcheckResult result = gradcheck(row.op, random_inputs(row, shapes, DType::f64));
       BOOST_TEST_CONTEXT(describe(row, shapes, "gradcheck") << " " << result.where) {
         BOOST_TEST((result.error <= row.gradient_tolerance));

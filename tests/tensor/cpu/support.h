@@ -1,0 +1,38 @@
+// Tensors for kernel tests, and a check that a kernel gives the same bits at any thread count.
+#pragma once
+#include <cstring>
+
+#include "tensor/backend.h"
+#include "tensor/cpu/parallel.h"
+#include "tests/support/compare.h"
+
+namespace braid::test {
+
+inline Tensor random_tensor(const Shape& shape, uint64_t stream, DType dtype = DType::f32) {
+  std::vector<double> values(static_cast<size_t>(numel(shape)));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = 2 * unit(random_bits(i, {11, stream})) - 1;
+  return from_vector(values, shape).to(dtype);
+}
+
+inline bool same_bits(const Tensor& a, const Tensor& b) {
+  Tensor x = a.contiguous(), y = b.contiguous();
+  return x.shape() == y.shape() && x.dtype() == y.dtype() &&
+         (x.numel() == 0 || std::memcmp(x.raw(), y.raw(), static_cast<size_t>(x.numel() * size_of(x.dtype()))) == 0);
+}
+
+// make() computes a tensor; compared at 1 to 4 threads.
+template <class Make>
+bool same_at_any_thread_count(Make make) {
+  int before = threads();
+  set_threads(1);
+  Tensor want = make();
+  bool same = true;
+  for (int n = 2; n <= 4; ++n) {
+    set_threads(n);
+    same = same && same_bits(make(), want);
+  }
+  set_threads(before);
+  return same;
+}
+
+}  // namespace braid::test

@@ -1,0 +1,80 @@
+#include "tensor/storage.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include "tensor/tensor.h"
+#include "tests/support/compare.h"
+
+using namespace braid;
+using namespace braid::test;
+
+namespace {
+constexpr int64_t kMiB = 1 << 20;
+bool aligned(const void* data, uintptr_t to) { return reinterpret_cast<uintptr_t>(data) % to == 0; }
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(storage)
+
+BOOST_AUTO_TEST_CASE(buffers_are_aligned) {
+  for (int64_t bytes : {int64_t{0}, int64_t{1}, int64_t{63}, int64_t{65}, 4096 + int64_t{1}, 3 * kMiB, 9 * kMiB}) {
+    Storage s(bytes, kCpu);
+    BOOST_TEST(aligned(s.data(), 64));
+    BOOST_TEST(s.bytes() == bytes);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(statistics_follow_what_is_held) {
+  int64_t before = memory_stats(kCpu).current;
+  reset_peak_memory(kCpu);
+  {
+    Storage a(2 * kMiB, kCpu);
+    { Storage b(3 * kMiB, kCpu); }
+    BOOST_TEST(memory_stats(kCpu).current - before == 2 * kMiB);
+  }
+  BOOST_TEST(memory_stats(kCpu).current == before);
+  BOOST_TEST(memory_stats(kCpu).peak - before == 5 * kMiB);
+  reset_peak_memory(kCpu);
+  BOOST_TEST(memory_stats(kCpu).peak == before);
+}
+
+BOOST_AUTO_TEST_CASE(freed_buffers_are_used_again_and_given_back) {
+  release_cached_memory(kCpu);
+  Storage keep(16 * kMiB, kCpu);  // the peak, so that the cache may hold something
+  int64_t before = memory_stats(kCpu).current;
+  const void* first = nullptr;
+  {
+    Storage a(8 * kMiB, kCpu);
+    first = a.data();
+  }
+#if !defined(__SANITIZE_ADDRESS__)
+  BOOST_TEST(memory_stats(kCpu).reserved - before == 8 * kMiB);
+  {
+    Storage b(8 * kMiB - 100, kCpu);  // a little smaller: still the same buffer
+    BOOST_TEST((b.data() == first));
+    Storage c(2 * kMiB, kCpu);  // too small to be worth a buffer of 8
+    BOOST_TEST((c.data() != first));
+  }
+#endif
+  release_cached_memory(kCpu);
+  BOOST_TEST(memory_stats(kCpu).reserved == before);
+}
+
+BOOST_AUTO_TEST_CASE(the_cache_stays_below_the_peak) {
+  release_cached_memory(kCpu);
+  reset_peak_memory(kCpu);
+  for (int64_t size = 2; size < 20; ++size) Storage(size * kMiB, kCpu);  // every size is new: nothing fits twice
+  MemoryStats stats = memory_stats(kCpu);
+  BOOST_TEST(stats.reserved <= stats.peak);
+  release_cached_memory(kCpu);
+}
+
+BOOST_AUTO_TEST_CASE(impossible_requests_are_refused_with_the_size) {
+  int64_t before = memory_stats(kCpu).current;
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  BOOST_TEST(throws_with([] { Storage(int64_t{1} << 60, kCpu); }, "[memory] cannot get 1099511627776 MiB"));
+#endif
+  BOOST_TEST(throws_with([] { empty({int64_t{1} << 61, 2}); }, "is larger than any memory"));
+  BOOST_TEST(memory_stats(kCpu).current == before);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

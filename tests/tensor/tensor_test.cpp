@@ -1,0 +1,93 @@
+#include "tensor/tensor.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include "tests/support/compare.h"
+
+using namespace braid;
+using namespace braid::test;
+
+namespace {
+std::vector<double> values(const Tensor& x) { return x.to_vector<double>(); }
+Tensor counting(const Shape& shape, DType dtype = DType::f32) { return arange(numel(shape), dtype).reshaped(shape); }
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(tensor)
+
+BOOST_AUTO_TEST_CASE(making_tensors) {
+  BOOST_TEST(is_close(values(full({2, 2}, 1.5)), {1.5, 1.5, 1.5, 1.5}, 0));
+  BOOST_TEST(is_close(values(zeros({3}, DType::i32)), {0, 0, 0}, 0));
+  BOOST_TEST(is_close(values(arange(4, DType::u8)), {0, 1, 2, 3}, 0));
+  BOOST_TEST((from_values({1, 2}, {2}, DType::bf16).dtype() == DType::bf16));
+  BOOST_TEST(full({}, 7).item() == 7.0);
+  BOOST_TEST(full({0, 3}, 7).numel() == 0);
+  BOOST_TEST(throws_with([] { from_vector(std::vector<float>{1, 2, 3}, {2}); }, "3 values do not fill shape (2)"));
+  BOOST_TEST(throws_with([] { counting({2}).item(); }, "[item] needs exactly one element, got shape (2)"));
+  BOOST_TEST(throws_with([] { Tensor().shape(); }, "an empty Tensor handle was used"));
+  BOOST_TEST(throws_with([] { full({1}, 1).data<double>(); }, "[data] the tensor holds f32, not f64"));
+}
+
+BOOST_AUTO_TEST_CASE(views_share_memory) {
+  Tensor x = counting({2, 3});
+  Tensor t = x.transposed(), s = x.sliced(1, 1, 3), e = x.sliced(0, 0, 1).expanded({4, 3});
+  BOOST_TEST(is_close(values(t), {0, 3, 1, 4, 2, 5}, 0));
+  BOOST_TEST(is_close(values(s), {1, 2, 4, 5}, 0));
+  BOOST_TEST(is_close(values(e.sliced(0, 3, 4)), {0, 1, 2}, 0));
+  BOOST_TEST(!t.is_contiguous());
+  BOOST_TEST(!s.is_contiguous());
+  BOOST_TEST(x.sliced(0, 1, 2).is_contiguous());
+  s.fill(9);
+  BOOST_TEST(is_close(values(x), {0, 9, 9, 3, 9, 9}, 0));
+  BOOST_TEST(t.shares_storage(x));
+  BOOST_TEST(!t.clone().shares_storage(x));
+  BOOST_TEST(
+      is_close(values(counting({2, 3, 4}).permuted({1, 2, 0}).sliced(0, 1, 2)), {4, 16, 5, 17, 6, 18, 7, 19}, 0));
+  BOOST_TEST(str(counting({2, 1, 3}).squeezed(1).unsqueezed(0).shape()) == "(1, 2, 3)");
+  BOOST_TEST(str(counting({2, 6}).reshaped({-1, 3}).shape()) == "(4, 3)");
+}
+
+BOOST_AUTO_TEST_CASE(impossible_views_are_refused) {
+  Tensor x = counting({2, 3});
+  BOOST_TEST(throws_with([&] { x.reshaped({4, -1}); }, "[reshape] cannot view (2, 3) as (4, -1)"));
+  BOOST_TEST(throws_with([&] { x.reshaped({-1, -1}); }, "only one size may be -1"));
+  BOOST_TEST(throws_with([&] { x.transposed().reshaped({6}); }, "needs a contiguous tensor"));
+  BOOST_TEST(throws_with([&] { x.sliced(1, 2, 4); }, "[slice] range [2, 4) does not lie in axis 1 of (2, 3)"));
+  BOOST_TEST(throws_with([&] { x.sliced(0, 1, 0); }, "[slice] range [1, 0)"));
+  BOOST_TEST(throws_with([&] { x.permuted({0}); }, "[permute] needs one entry per axis of (2, 3)"));
+  BOOST_TEST(throws_with([&] { x.permuted({0, -2}); }, "stands twice"));
+  BOOST_TEST(throws_with([&] { x.squeezed(1); }, "[squeeze] axis 1 of (2, 3) is not 1"));
+  BOOST_TEST(throws_with([&] { x.expanded({3, 3}); }, "[expand] cannot expand (2, 3) to (3, 3)"));
+}
+
+BOOST_AUTO_TEST_CASE(empty_and_single_tensors_are_contiguous) {
+  BOOST_TEST(counting({4, 0}).transposed().is_contiguous());
+  BOOST_TEST(counting({1, 5}).transposed().is_contiguous());
+  BOOST_TEST(full({}, 1).is_contiguous());
+}
+
+BOOST_AUTO_TEST_CASE(writing_in_place) {
+  Tensor x = counting({2, 3});
+  x.copy_from(full({2, 3}, 2, DType::i64));
+  x.transposed().add_from(counting({3, 2}));
+  BOOST_TEST(is_close(values(x), {2, 4, 6, 3, 5, 7}, 0));
+  Tensor same = x.alias();
+  x.add_from(same);  // the very same view
+  BOOST_TEST(is_close(values(x), {4, 8, 12, 6, 10, 14}, 0));
+  BOOST_TEST(throws_with([&] { x.copy_from(full({3}, 1)); }, "[copy_from] shapes differ: (2, 3) and (3)"));
+  BOOST_TEST(throws_with([&] { x.add_from(full({2, 3}, 1, DType::f64)); }, "[add_from] shapes or types differ"));
+}
+
+BOOST_AUTO_TEST_CASE(handles_and_buffers) {
+  Tensor x = full({4}, 1);
+  BOOST_TEST(x.unique_storage());
+  {
+    Tensor y = x;
+    BOOST_TEST(!x.unique_storage());
+  }
+  Tensor view = x.sliced(0, 0, 2);
+  BOOST_TEST(!x.unique_storage());
+  BOOST_TEST(x.to(DType::f32).shares_storage(x));  // nothing to convert
+  BOOST_TEST(x.contiguous().shares_storage(x));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
