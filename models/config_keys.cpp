@@ -214,9 +214,9 @@ std::string key_text(const ConfigKey& key, const ModelConfig& config) {
 
 std::string expectation(const ConfigKey& key) {
   const auto range = [&] {
-    if (key.max >= kHuge) return " of at least " + shortest(key.min);
+    if (key.max >= kHuge) return " of at least " + decimal(key.min);
     if (key.min == kTiny) return " above 0 and at most " + shortest(key.max);
-    return " from " + shortest(key.min) + " to " + std::to_string(static_cast<int64_t>(key.max));
+    return " from " + decimal(key.min) + " to " + decimal(key.max);
   };
   std::string text;
   switch (key.type) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <utility>
 
 namespace braid {
@@ -10,6 +11,11 @@ std::string shortest(double value) {
   char buffer[32];
   const auto end = std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
   return std::string(buffer, end);
+}
+
+std::string decimal(double value) {
+  const bool whole = std::fabs(value) < 1e18 && value == std::floor(value);
+  return whole ? std::to_string(static_cast<int64_t>(value)) : shortest(value);
 }
 
 template <class T>
