@@ -4,6 +4,8 @@
 
 #include "tensor/error.h"
 
+#include "autograd/dcmha.h"
+
 namespace braid::models {
 namespace {
 
@@ -167,13 +169,15 @@ TrainingMemory training_memory(ModelConfig c, const TrainingSetup& s) {
   const double D = as_double(c.dim), L = as_double(c.n_layer), V = as_double(c.vocab_size);
   const double B = as_double(s.batch), T = as_double(s.seq_len), tokens = B * T;
   const double parameters = as_double(count_parameters(c).total), bytes = as_double(s.bytes_per_number);
-  const bool chunked = s.seq_len > s.attention_chunk;
+  const double N = as_double(c.n_head), chunk = as_double(kDcmhaChunkBytes);
+  const bool chunked = B * N * T * T * bytes > chunk;
   const double block = tokens * per_token + (chunked ? 0 : B * T * T * per_pair);
   // Recomputing needs the input of every block and, in turn, everything of one block. The end keeps the input of the
   // final norm and the gradient of its result.
   const double kept = s.checkpoint_activations ? tokens * L * D + block : L * block;
-  // Maps of one chunk of rows, recomputed in backward; logits exist before that.
-  const double attention = chunked ? B * as_double(s.attention_chunk) * T * per_pair : 0;
+  // Maps of one chunk, recomputed in backward; logits exist before that.
+  const double pairs = std::max(chunk / (N * bytes), std::min(T, 16.0) * T);
+  const double attention = chunked ? pairs * per_pair : 0;
   const double logits = std::min(tokens, as_double(s.logit_rows)) * V;
 
   TrainingMemory m;

@@ -65,16 +65,12 @@ struct Chunk {
   }
 };
 
-// A chunk's score tensor (samples x N x rows x keys) stays near this size: small enough for a processor's cache, since
-// every op of the reference reads or writes it once, large enough to pay for starting the ops.
-constexpr int64_t kChunkBytes = 1 << 19;
-
 std::vector<Chunk> chunks_of(const Tensor& q, const Tensor& k, const DcmhaOptions& options) {
   int64_t B = q.dim(0), T = q.dim(1), S = k.dim(1);
   int64_t keys = options.visible.causal && options.visible.window > 0 ? std::min(S, options.visible.window) : S;
   int64_t row_bytes = std::max<int64_t>(1, q.dim(2) * keys * size_of(q.dtype()));
-  int64_t rows = options.chunk > 0 ? options.chunk : std::clamp<int64_t>(kChunkBytes / row_bytes, 16, 128);
-  int64_t samples = std::clamp<int64_t>(kChunkBytes / (row_bytes * std::min(rows, T)), 1, B);
+  int64_t rows = options.chunk > 0 ? options.chunk : std::clamp<int64_t>(kDcmhaChunkBytes / row_bytes, 16, 128);
+  int64_t samples = std::clamp<int64_t>(kDcmhaChunkBytes / (row_bytes * std::min(rows, T)), 1, B);
   std::vector<Chunk> chunks;
   for (int64_t b0 = 0; b0 < B; b0 += samples) {
     for (int64_t t0 = 0; t0 < T; t0 += rows) {
@@ -152,7 +148,7 @@ Tensor dcmha(const Tensor& q, const Tensor& k, const Tensor& v, const Compose& p
         [&] { return "there is no fused kernel on " + str(q.device()) + "; use Path::automatic"; });
   bool whole = options.path == Path::reference || q.numel() == 0 || k.numel() == 0;
   if (options.path == Path::automatic) {
-    whole = whole || q.dim(0) * N * q.dim(1) * k.dim(1) * size_of(q.dtype()) <= kChunkBytes;
+    whole = whole || q.dim(0) * N * q.dim(1) * k.dim(1) * size_of(q.dtype()) <= kDcmhaChunkBytes;
   }
   if (whole) return dcmha_reference(q, k, v, pre, post, options);
   return chunked({q, k, v, pre.base, pre.q_down, pre.q_up, pre.k_down, pre.k_up, pre.q_gate, pre.k_gate, post.base,
