@@ -9,8 +9,8 @@
 
 namespace braid::test {
 
-// max |got - want| <= tolerance * max |want| (and equal sizes). Infinities must be equal; any NaN fails. `at_least` stands in
-// for max |want| where that is smaller: for results that vanish except for rounding.
+// max |got - want| <= tolerance * max |want| (and equal sizes). Infinities must be equal; any NaN fails. `at_least`
+// stands in for max |want| where that is smaller: for results that vanish except for rounding.
 inline boost::test_tools::assertion_result is_close(const std::vector<double>& got, const std::vector<double>& want,
                                                     double tolerance, double at_least = 0) {
   boost::test_tools::assertion_result result(true);
