@@ -263,7 +263,7 @@ bool make_plan(In x, In z, In y, int factors, bool force, Plan& plan) {
   }
   if (distinct[1] > distinct[0]) big = 1;
   bool grouped = factors == 2 && !plan.inner_reduced && terms > kGroupRun;
-  if (factors == 2) plan.tile = grouped ? kGroupTile : 128;
+  if (grouped) plan.tile = kGroupTile;
   auto by_stride = [big](const TermAxis& a, const TermAxis& b) { return a.stride[big] > b.stride[big]; };
   for (int a = 0; a < rank; ++a) {
     if (a != inner && axes[a].stride[2] == 0) insert(plan.reduced, plan.reduced_count, 0, axes[a], by_stride);

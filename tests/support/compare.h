@@ -9,16 +9,17 @@
 
 namespace braid::test {
 
-// max |got - want| <= tolerance * max(max |want|, floor) (and equal sizes). Infinities must be equal; any NaN fails.
+// max |got - want| <= tolerance * max |want| (and equal sizes). Infinities must be equal; any NaN fails. `at_least`
+// stands in for max |want| where that is smaller: for results that vanish except for rounding.
 inline boost::test_tools::assertion_result is_close(const std::vector<double>& got, const std::vector<double>& want,
-                                                    double tolerance, double floor = 0) {
+                                                    double tolerance, double at_least = 0) {
   boost::test_tools::assertion_result result(true);
   if (got.size() != want.size()) {
     result = false;
     result.message() << got.size() << " values, expected " << want.size();
     return result;
   }
-  double largest = floor, worst = 0;
+  double largest = at_least, worst = 0;
   for (double v : want) {
     if (std::isfinite(v)) largest = std::fmax(largest, std::fabs(v));
   }
