@@ -131,8 +131,8 @@ const std::vector<KeptTerm>& kept_by_block() {
   static const std::vector<KeptTerm> table = {
       {"residual stream before each norm, and the norms' results", false,
        [](Config c) { return (c.use_parallel_residual ? 3 : 4) * as_double(c.dim); }},
-      {"q, k, v as projected", false, [](Config c) { return 3 * as_double(c.n_head * c.head_dim); }},
-      {"q, k in front of the QK-norm, apart from v", false,
+      {"v", false, [](Config c) { return as_double(c.n_head * c.head_dim); }},
+      {"q, k in front of the QK-norm", false,
        [](Config c) { return c.use_qk_norm ? 2 * as_double(c.n_head * c.head_dim) : 0; }},
       {"q, k after RoPE", false, [](Config c) { return 2 * as_double(c.n_head * c.head_dim); }},
       {"heads' output", false, [](Config c) { return as_double(c.n_head * c.head_dim); }},
@@ -172,15 +172,15 @@ TrainingMemory training_memory(ModelConfig c, const TrainingSetup& s) {
   // Recomputing needs the input of every block and, in turn, everything of one block. The end keeps the input of the
   // final norm and the gradient of its result.
   const double kept = s.checkpoint_activations ? tokens * L * D + block : L * block;
-  // Maps of one chunk of rows and as much again for their gradients.
-  const double attention = 2 * B * std::min(T, as_double(s.attention_chunk)) * T * per_pair;
+  // Maps of one chunk of rows, recomputed in backward; logits exist before that.
+  const double attention = chunked ? B * as_double(s.attention_chunk) * T * per_pair : 0;
   const double logits = std::min(tokens, as_double(s.logit_rows)) * V;
 
   TrainingMemory m;
   m.weights = m.gradients = parameters * bytes;
   m.optimizer = as_double(s.optimizer_moments) * parameters * bytes;
   m.activations = bytes * (kept + 2 * tokens * D);
-  m.working = bytes * std::max(attention, logits);
+  m.working = bytes * (std::max(attention, logits) + tokens * as_double(c.intermediate_size));
   return m;
 }
 

@@ -61,11 +61,11 @@ struct TrainingSetup {
   int64_t attention_chunk = 128;  // query rows of a chunk (DcmhaOptions::chunk); longer sequences keep no T x S maps
   int64_t logit_rows = 1024;      // rows of logits that exist at a time (linear_cross_entropy)
 };
-// Bytes at the worst moment of a step.
+// Bytes at the worst moment of a step; a test holds the sum to within 10 % of what a step takes.
 struct TrainingMemory {
   double weights = 0, gradients = 0, optimizer = 0;
   double activations = 0;  // what the backward pass needs, by the table kept_by_block()
-  double working = 0;      // logits, or what recomputing one chunk of attention takes, whichever is more
+  double working = 0;      // logits or a recomputed chunk of attention, and a gradient of the FFN's width
   double total() const { return weights + gradients + optimizer + activations + working; }
 };
 TrainingMemory training_memory(ModelConfig config, const TrainingSetup& setup);
