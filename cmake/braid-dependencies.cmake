@@ -1,0 +1,22 @@
+# What the library is linked with, for our own build and for whoever uses the installed library.
+# Threads::Threads, ZLIB::ZLIB, braid::zstd, and braid::dnnl unless BRAID_DNNL is OFF or oneDNN is not there.
+# zstd has no CMake package on Debian, and that of oneDNN also wants OpenCL, which we do not use: both are looked for
+# directly.
+find_package(Threads REQUIRED)
+find_package(ZLIB REQUIRED)
+find_library(BRAID_ZSTD zstd REQUIRED)
+if(NOT TARGET braid::zstd)
+  add_library(braid::zstd UNKNOWN IMPORTED GLOBAL)
+  set_target_properties(braid::zstd PROPERTIES IMPORTED_LOCATION ${BRAID_ZSTD})
+endif()
+if(NOT BRAID_DNNL STREQUAL "OFF" AND NOT TARGET braid::dnnl)
+  find_path(BRAID_DNNL_INCLUDE dnnl.h)
+  find_library(BRAID_DNNL_LIBRARY dnnl)
+  if(BRAID_DNNL_INCLUDE AND BRAID_DNNL_LIBRARY)
+    add_library(braid::dnnl UNKNOWN IMPORTED GLOBAL)
+    set_target_properties(braid::dnnl PROPERTIES IMPORTED_LOCATION ${BRAID_DNNL_LIBRARY}
+      INTERFACE_INCLUDE_DIRECTORIES ${BRAID_DNNL_INCLUDE})
+  elseif(BRAID_DNNL STREQUAL "ON")
+    message(FATAL_ERROR "oneDNN was not found: install libdnnl-dev, or build Braid with -DBRAID_DNNL=OFF")
+  endif()
+endif()

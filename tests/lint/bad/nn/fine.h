@@ -1,0 +1,3 @@
+// In order.
+#include "nn/linear.h"
+#include "tensor/tensor.h"

@@ -1,0 +1,26 @@
+# Is the tree formatted? Changes nothing. Without clang-format 14 (other versions
+# lay out a few things differently) the test is skipped, visibly.
+# Usage: cmake -DROOT=<tree> -P tests/lint/format.cmake
+cmake_minimum_required(VERSION 3.22)
+find_program(CLANG_FORMAT NAMES clang-format-14 clang-format)
+set(version "none")
+if(CLANG_FORMAT)
+  execute_process(COMMAND ${CLANG_FORMAT} --version OUTPUT_VARIABLE version)
+endif()
+if(NOT version MATCHES "version 14[.]")
+  message("skipped: needs clang-format 14, found ${version}")
+  return()
+endif()
+set(files "")
+foreach(folder tensor autograd nn cuda distributed models apps tests)
+  file(GLOB_RECURSE found ${ROOT}/${folder}/*.h ${ROOT}/${folder}/*.cpp ${ROOT}/${folder}/*.cu ${ROOT}/${folder}/*.cuh)
+  list(APPEND files ${found})
+endforeach()
+execute_process(COMMAND ${CLANG_FORMAT} --dry-run -Werror --style=file ${files} RESULT_VARIABLE result
+  ERROR_VARIABLE errors)
+if(NOT result EQUAL 0)
+  string(SUBSTRING "${errors}" 0 2000 errors)
+  message(FATAL_ERROR "${errors}\nnot formatted: run clang-format -i on these files")
+endif()
+list(LENGTH files count)
+message("format: ${count} files as .clang-format wants them")
