@@ -35,12 +35,7 @@ int dry_run(const TrainConfig& config) {
   }
   models::ParameterCounts counts = models::count_parameters(model);
   models::Flops flops = models::flops_per_token(model, T);
-  nn::OptimizerOptions optimizer = optimizer_options(config);
-  bool sgd = optimizer.name == nn::OptimizerOptions::Name::sgd;
-  models::TrainingSetup setup{.batch = config.train.batch_size, .seq_len = T, .bytes_per_number = config.train.dtype == "f64" ? 8 : 4,
-                              .optimizer_moments = sgd ? (optimizer.momentum > 0 ? 1 : 0) : 2,
-                              .checkpoint_activations = config.train.checkpoint_activations};
-  models::TrainingMemory memory = models::training_memory(model, setup);
+  models::TrainingMemory memory = expected_memory(config, model, T);
   double tokens_per_step = double(config.train.batch_size) * double(config.train.accumulate) * double(T);
   double peak = measured_flops(), step_flops = flops.training() * tokens_per_step;
   // A third of the matrix product's own rate is what whole training steps of small models reach on CPUs.

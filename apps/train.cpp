@@ -12,6 +12,7 @@
 #include "apps/common/run_folder.h"
 #include "apps/common/spike.h"
 #include "apps/common/stop.h"
+#include "apps/common/text.h"
 #include "apps/dry_run.h"
 #include "apps/train_setup.h"
 #include "models/checkpoint.h"
@@ -44,13 +45,17 @@ class Run {
         spikes_(config.guard.spike, config.guard.warmup) {
     resume();
     log_.emplace(folder_.path(), state_.step);
-    for (const LogRow& row : log_->kept()) spikes_.add(row.loss);
+    for (const LogRow& row : log_->kept()) {
+      spikes_.add(row.loss);
+      loss_ = row.loss;
+      if (!std::isnan(row.val_loss)) val_loss_ = row.val_loss;
+      if (!std::isnan(row.task_acc)) task_accuracy_ = row.task_acc;
+    }
     write_text(folder_.path() / "config.resolved.toml", print_config(schema));
   }
 
   // 0 when the last step was made, 75 when stopped on request with the state saved.
   int operator()() {
-    const StopSignals listening;
     const int64_t last = config_.train.steps;
     peak_flops_ = measured_flops();
     flops_per_token_ = models::flops_per_token(model_.config(), train_data_.seq_len()).training();
@@ -84,6 +89,7 @@ class Run {
 
   models::Dcformer make_model() {
     models::ModelConfig config = model_config(config_, train_data_.tokenizer().vocab_size());
+    check_memory(config_, config, train_data_.seq_len());
     models::Dcformer model(config, child({static_cast<uint64_t>(config_.run.seed), 0}, "parameters"));
     if (config_.train.dtype == "f64") model.to(DType::f64);
     model.checkpoint_activations(config_.train.checkpoint_activations);
@@ -108,6 +114,7 @@ class Run {
     });
     models::load_checkpoint(newest.path, model_, trainer_.optimizer());
     state_ = saved;
+    saved_step_ = saved.step;
     progress_.note("resuming from " + newest.path.string());
   }
 
@@ -129,7 +136,6 @@ class Run {
     models::StepResult result;
     try {
       result = trainer_.step(batches, lr, [&](const models::StepResult& r) {
-        result = r;
         SpikeDetector::Verdict verdict = after.add(r.loss);
         check(!verdict.spike, ErrorKind::numerical, [&] {
           return "loss spike at step " + std::to_string(step + 1) + ": " + std::to_string(r.loss) + " is " + std::to_string(verdict.z) +
@@ -138,7 +144,7 @@ class Run {
         });
       });
     } catch (const Error& e) {
-      if (e.kind() == ErrorKind::numerical) dump_failure(step, lr, result, e.what());
+      if (e.kind() == ErrorKind::numerical) dump_failure(step, lr, trainer_.latest(), e.what());
       throw;
     }
     spikes_ = after;
@@ -168,17 +174,23 @@ class Run {
   // What a person needs to look into a failed step, beside the untouched weights of the step before it.
   void dump_failure(int64_t step, double lr, const models::StepResult& result, const std::string& why) {
     progress_.finish();
-    std::string text = "step " + std::to_string(step + 1) + "\nreason " + why + "\nlr " + std::to_string(lr) + "\nloss " +
-                       std::to_string(result.loss) + "\ngrad_norm " + std::to_string(result.grad_norm) + "\nwindows";
+    std::string text = "step " + std::to_string(step + 1) + "\nreason " + why + "\nlr " + shortest(lr) + "\nloss " +
+                       shortest(result.loss) + "\ngrad_norm " + shortest(result.grad_norm) + "\nwindows";
     int64_t per_step = config_.train.batch_size * config_.train.accumulate;
     for (int64_t i = 0; i < per_step; ++i) text += " " + std::to_string(sampler_.at(step * per_step + i));
-    write_text(folder_.path() / ("failed-" + models::step_name(step + 1) + ".txt"), text + "\n");
-    if (state_.step > 0) save();
+    try {
+      write_text(folder_.path() / ("failed-" + models::step_name(step + 1) + ".txt"), text + "\n");
+      if (state_.step > 0) save();
+    } catch (const Error& e) {  // the failed step is the news; that it could not be recorded is a remark
+      progress_.note(std::string("note: ") + e.what());
+    }
   }
 
   void save() {
+    if (saved_step_ == state_.step) return;
     log_->sync();
     models::save_checkpoint(folder_.path(), model_, trainer_.optimizer(), train_data_.tokenizer(), state_, config_.checkpoint.keep);
+    saved_step_ = state_.step;
   }
 
   void write_sample() {
@@ -201,6 +213,7 @@ class Run {
     std::printf("\nmodel %s\nlog   %s\n", (folder_.path() / models::step_name(state_.step)).c_str(), (folder_.path() / "log.csv").c_str());
   }
 
+  const StopSignals listening_;  // first: a signal while data and weights are loaded is not lost
   const TrainConfig& config_;
   text::Dataset train_data_, val_data_;
   text::Sampler sampler_;
@@ -216,7 +229,7 @@ class Run {
   Clock::time_point start_;
   double elapsed_before_ = 0, peak_flops_ = 0, flops_per_token_ = 0;
   double loss_ = not_measured, val_loss_ = not_measured, task_accuracy_ = not_measured;
-  int64_t first_step_ = 0;
+  int64_t first_step_ = 0, saved_step_ = 0;  // nothing is saved before step 1
 };
 
 int run_train(const Arguments& arguments) {

@@ -1,7 +1,10 @@
 #include "apps/train_setup.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 
 #include "apps/common/text.h"
 #include "autograd/ops.h"
@@ -49,6 +52,26 @@ int64_t sequence_length(const TrainConfig& config, const models::ModelConfig& mo
            std::to_string(config.data.seq_len);
   });
   return config.data.seq_len > 0 ? config.data.seq_len : model.block_size;
+}
+
+models::TrainingMemory expected_memory(const TrainConfig& config, const models::ModelConfig& model, int64_t seq_len) {
+  nn::OptimizerOptions optimizer = optimizer_options(config);
+  bool sgd = optimizer.name == nn::OptimizerOptions::Name::sgd;
+  return models::training_memory(model, {.batch = config.train.batch_size,
+                                         .seq_len = seq_len,
+                                         .bytes_per_number = config.train.dtype == "f64" ? 8 : 4,
+                                         .optimizer_moments = sgd ? (optimizer.momentum > 0 ? 1 : 0) : 2,
+                                         .checkpoint_activations = config.train.checkpoint_activations});
+}
+
+void check_memory(const TrainConfig& config, const models::ModelConfig& model, int64_t seq_len) {
+  double ids = 8.0 * double(config.train.batch_size) * double(config.train.accumulate) * double(seq_len);
+  double needed = (expected_memory(config, model, seq_len).total() + ids) / 1e9;
+  double there = double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGESIZE)) / 1e9;
+  check(needed < 2 * there, ErrorKind::setting, [&] {
+    return "a training step does not fit into memory: expected at most " + shortest(std::round(there)) + " GB, found about " +
+           shortest(std::round(needed)) + " GB; lower train.batch_size, train.accumulate, data.seq_len or the model (--dry-run shows the parts)";
+  });
 }
 
 models::Batch read_batch(const text::Dataset& data, const std::vector<int64_t>& indices) {

@@ -4,6 +4,7 @@
 
 #include "apps/common/train_config.h"
 #include "models/config.h"
+#include "models/counting.h"
 #include "models/text/dataset.h"
 #include "models/text/sampler.h"
 #include "models/trainer.h"
@@ -16,6 +17,11 @@ models::ModelConfig model_config(const TrainConfig& config, int64_t vocabulary);
 nn::OptimizerOptions optimizer_options(const TrainConfig& config);
 nn::Schedule schedule(const TrainConfig& config);
 int64_t sequence_length(const TrainConfig& config, const models::ModelConfig& model);
+
+// What a step needs at its worst moment.
+models::TrainingMemory expected_memory(const TrainConfig& config, const models::ModelConfig& model, int64_t seq_len);
+// Error(setting) when that is more than twice this machine's memory: a slip of the pen. Closer cases are left to try.
+void check_memory(const TrainConfig& config, const models::ModelConfig& model, int64_t seq_len);
 
 // Windows `indices` of a data set: ids (B, T) and the next tokens as targets.
 models::Batch read_batch(const text::Dataset& data, const std::vector<int64_t>& indices);

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <system_error>
 
 #include "tensor/io/atomic_file.h"
@@ -32,6 +33,12 @@ std::vector<nn::NamedTensor> read_all(const fs::path& path) {
   return out;
 }
 
+std::set<std::string> names_of(const std::vector<nn::NamedTensor>& tensors) {
+  std::set<std::string> names;
+  for (const nn::NamedTensor& t : tensors) names.insert(t.name);
+  return names;
+}
+
 [[noreturn]] void cannot(const char* doing, const fs::path& path, const std::error_code& error) {
   fail(ErrorKind::output, std::string("cannot ") + doing + " " + path.string() + ": " + error.message() +
                               "; older checkpoints are intact");
@@ -41,6 +48,25 @@ void make_folder(const fs::path& path) {
   std::error_code error;
   fs::create_directories(path, error);
   if (error) cannot("create the folder", path, error);
+}
+
+struct RemovedUnlessKept {
+  fs::path path;
+  ~RemovedUnlessKept() {
+    std::error_code ignored;
+    if (!path.empty()) fs::remove_all(path, ignored);
+  }
+};
+
+// What runs that were killed while saving have left over.
+void remove_unfinished(const fs::path& run) {
+  std::error_code ignored;
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::directory_iterator(run, ignored)) {
+    std::string name = entry.path().filename().string();
+    if (name.starts_with("step-") && name.ends_with(".tmp")) found.push_back(entry.path());
+  }
+  for (const fs::path& path : found) fs::remove_all(path, ignored);
 }
 
 uint32_t file_checksum(const fs::path& path) {
@@ -146,8 +172,9 @@ void save_checkpoint(const fs::path& run, Dcformer& model, const nn::Optimizer& 
   }
   fs::path final_path = run / step_name(state.step), building = final_path.string() + ".tmp";
   std::error_code error;
-  fs::remove_all(building, error);  // left over from a run that was killed while saving
+  remove_unfinished(run);
   make_folder(building / "trainer");
+  RemovedUnlessKept unfinished{building};  // on a full disk it would only keep others from writing
   save_model(model, tokenizer, building);
   io::save_safetensors((building / "trainer/optimizer.safetensors").string(), pairs(optimizer.state()));
   nlohmann::ordered_json json{{"step", state.step},
@@ -161,6 +188,7 @@ void save_checkpoint(const fs::path& run, Dcformer& model, const nn::Optimizer& 
   fs::remove_all(final_path, error);  // an invalid one of the same step; a valid one would have been resumed from
   fs::rename(building, final_path, error);
   if (error) cannot("put the checkpoint in place at", final_path, error);
+  unfinished.path.clear();
   io::sync_directory(run.string());
 
   std::string wrong = why_invalid(final_path);
@@ -242,9 +270,22 @@ void load_checkpoint(const fs::path& checkpoint, Dcformer& model, nn::Optimizer&
            " is not the configured one: expected the same model.* settings as when the run began; undo the change or "
            "choose another run.out";
   });
-  nn::load(model, read_all(checkpoint / "model.safetensors"), (checkpoint / "model.safetensors").string());
+  std::string model_file = (checkpoint / "model.safetensors").string();
   std::string state_file = (checkpoint / "trainer/optimizer.safetensors").string();
-  optimizer.load(read_all(state_file), state_file);
+  std::vector<nn::NamedTensor> weights = read_all(model_file), state = read_all(state_file);
+  // The checkpoint is valid, so tensors of another kind mean other settings, not a damaged file.
+  DType dtype = nn::parameters(model).at(0).value.dtype();
+  check(weights.empty() || weights[0].value.dtype() == dtype, ErrorKind::setting, [&] {
+    return "the arithmetic differs from the run's: " + model_file + " holds " + str(weights[0].value.dtype()) +
+           ", train.dtype asks for " + str(dtype) + "; undo the change or choose another run.out";
+  });
+  check(names_of(state) == names_of(optimizer.state()), ErrorKind::setting, [&] {
+    return "the state in " + state_file +
+           " is of another optimizer: expected the same optimizer.name and optimizer.momentum as when the run began; "
+           "undo the change or choose another run.out";
+  });
+  nn::load(model, weights, model_file);
+  optimizer.load(state, state_file);
 }
 
 }  // namespace braid::models

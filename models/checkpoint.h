@@ -57,7 +57,7 @@ StepFolder newest_checkpoint(const std::filesystem::path& run, std::vector<std::
 // Reads state.json; the folder must be valid.
 RunState read_state(const std::filesystem::path& checkpoint);
 // Fills model and optimizer from a valid checkpoint. Error(setting) when it belongs to a model of another
-// configuration.
+// configuration, to other arithmetic or to another optimizer.
 void load_checkpoint(const std::filesystem::path& checkpoint, Dcformer& model, nn::Optimizer& optimizer);
 
 }  // namespace braid::models

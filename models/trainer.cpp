@@ -36,20 +36,22 @@ Trainer::Trainer(Dcformer& model, const nn::OptimizerOptions& options, double cl
 
 StepResult Trainer::step(const std::vector<Batch>& micro_batches, double lr,
                          const std::function<void(const StepResult&)>& inspect) {
-  StepResult result;
+  StepResult& result = latest_ = {};
   for (const Batch& b : micro_batches) result.tokens += count_valid(b.targets);
   check(result.tokens > 0, ErrorKind::input,
         [] { return std::string("the batch has no target that counts: there is nothing to learn from"); });
   optimizer_.zero_grad();
   double share = 1 / static_cast<double>(result.tokens);
+  double sum = 0;
   for (const Batch& b : micro_batches) {
     Tensor loss = scale(model_.loss_sum(b.ids, b.targets), share);
-    result.loss += loss.item();
+    sum += loss.item();
     backward(loss);
   }
+  result.loss = sum;
   std::string at_step = " at step " + std::to_string(optimizer_.steps() + 1);
   check(std::isfinite(result.loss), ErrorKind::numerical, [&] {
-    return "the loss is " + std::to_string(result.loss) + at_step + "; the first tensor with NaN or Inf is " +
+    return "the loss is " + std::string(std::isnan(result.loss) ? "NaN" : "infinite") + at_step + "; the first tensor with NaN or Inf is " +
            first_bad_tensor(model_, micro_batches) + "; weights are untouched, lower the learning rate";
   });
   result.grad_norm = nn::global_norm(optimizer_.parameters());

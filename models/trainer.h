@@ -1,6 +1,7 @@
 // One training step: gradients of several micro-batches, clipping, one optimizer update. Nothing is changed when the
 // step fails.
 #pragma once
+#include <cmath>
 #include <functional>
 
 #include "models/dcformer.h"
@@ -13,9 +14,9 @@ struct Batch {
 };
 
 struct StepResult {
-  double loss = 0;       // mean cross-entropy over the valid targets of all micro-batches, in nats
-  double grad_norm = 0;  // before clipping
-  int64_t tokens = 0;    // valid targets
+  double loss = NAN;       // mean cross-entropy over the valid targets of all micro-batches, in nats
+  double grad_norm = NAN;  // before clipping
+  int64_t tokens = 0;      // valid targets
 };
 
 class Trainer {
@@ -29,6 +30,9 @@ class Trainer {
   StepResult step(const std::vector<Batch>& micro_batches, double lr,
                   const std::function<void(const StepResult&)>& inspect = {});
 
+  // Of the last call of step(), also of one that threw: what it did not get to is NaN.
+  const StepResult& latest() const { return latest_; }
+
   Dcformer& model() { return model_; }
   nn::Optimizer& optimizer() { return optimizer_; }
 
@@ -36,6 +40,7 @@ class Trainer {
   Dcformer& model_;
   nn::Optimizer optimizer_;
   double clip_;
+  StepResult latest_;
 };
 
 // Mean loss over batches without gradients; 0 when no target is valid.

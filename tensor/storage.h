@@ -12,7 +12,7 @@ namespace braid {
 class Allocator {
  public:
   virtual ~Allocator() = default;
-  virtual void* allocate(int64_t bytes) = 0;  // throws Error(misuse) with the sizes when there is no memory
+  virtual void* allocate(int64_t bytes) = 0;  // throws Error(setting) with the sizes when there is no memory
   virtual void release(void* data, int64_t bytes) noexcept = 0;
   virtual MemoryStats stats() const = 0;
   virtual void reset_peak() = 0;

@@ -265,7 +265,7 @@ int run_program(const std::vector<Command>& commands, const std::vector<std::str
   } catch (const Error& error) {
     return report(int(error.kind()), error.what());
   } catch (const std::bad_alloc&) {
-    return report(exit_internal,
+    return report(int(ErrorKind::setting),
                   "out of memory; use a smaller model, train.batch_size or data.seq_len, or "
                   "train.checkpoint_activations=true");
   } catch (const std::exception& error) {

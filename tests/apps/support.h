@@ -52,9 +52,9 @@ struct Outcome {
   std::string output;  // stdout and stderr together
 };
 
-// The real program, run by a shell.
-inline Outcome run(const std::string& arguments) {
-  std::FILE* pipe = ::popen((std::string(BRAID_PROGRAM) + " " + arguments + " 2>&1").c_str(), "r");
+// The real program, run by a shell. `before`: shell words in front of it, such as "ulimit -f 100;".
+inline Outcome run(const std::string& arguments, const std::string& before = "") {
+  std::FILE* pipe = ::popen((before + " " + BRAID_PROGRAM + " " + arguments + " 2>&1").c_str(), "r");
   std::string output;
   char buffer[4096];
   for (size_t count; pipe && (count = std::fread(buffer, 1, sizeof buffer, pipe)) > 0;) output.append(buffer, count);
