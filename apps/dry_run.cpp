@@ -24,15 +24,10 @@ std::string number(const char* format, double value) {
 }  // namespace
 
 int dry_run(const TrainConfig& config) {
-  int64_t vocabulary = 0, windows = 0;
-  models::ModelConfig model = model_config(config, 0);
-  int64_t T = sequence_length(config, model);
-  if (!config.data.path.empty()) {
-    text::Dataset data(config.data.path, text::Split::train, T);
-    vocabulary = data.tokenizer().vocab_size();
-    windows = data.size();
-    model = model_config(config, vocabulary);
-  }
+  bool with_data = !config.data.path.empty();
+  models::ModelConfig model = model_config(config, with_data ? text::read_manifest(config.data.path).vocab_size : 0);
+  int64_t T = sequence_length(config, model), windows = 0;
+  if (with_data) windows = text::Dataset(config.data.path, text::Split::train, T).size();
   models::ParameterCounts counts = models::count_parameters(model);
   models::Flops flops = models::flops_per_token(model, T);
   models::TrainingMemory memory = expected_memory(config, model, T);

@@ -83,7 +83,7 @@ class Run {
 
  private:
   text::Dataset open_data(text::Split split) {
-    models::ModelConfig model = model_config(config_, 0);
+    models::ModelConfig model = model_config(config_, text::read_manifest(config_.data.path).vocab_size);
     return text::Dataset(config_.data.path, split, sequence_length(config_, model));
   }
 

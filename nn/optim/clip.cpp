@@ -37,13 +37,4 @@ std::string first_not_finite(const std::vector<NamedTensor>& parameters) {
   return "";
 }
 
-double checked_global_norm(const std::vector<NamedTensor>& parameters) {
-  double norm = global_norm(parameters);
-  check(std::isfinite(norm), ErrorKind::numerical, [&] {
-    return "the gradient of " + first_not_finite(parameters) +
-           " is not finite; the weights are untouched: lower the learning rate, or look at the data of this step";
-  });
-  return norm;
-}
-
 }  // namespace braid::nn

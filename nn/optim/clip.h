@@ -18,8 +18,4 @@ double clip_factor(double norm, double limit);
 // fine.
 std::string first_not_finite(const std::vector<NamedTensor>& parameters);
 
-// global_norm() that throws Error(numerical) naming the first bad tensor when it is not finite. Parameters are
-// untouched.
-double checked_global_norm(const std::vector<NamedTensor>& parameters);
-
 }  // namespace braid::nn

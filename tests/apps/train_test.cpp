@@ -57,7 +57,7 @@ std::vector<std::string> settings(const fs::path& out, const std::vector<std::st
 }
 
 Outcome train(const fs::path& out, const std::vector<std::string>& more = {}, const std::string& before = "") {
-  return run(app::join(settings(out, more), " "), before);
+  return run(braid::join(settings(out, more), " "), before);
 }
 
 fs::path step(const fs::path& out, int n) { return out / models::step_name(n); }
@@ -69,8 +69,8 @@ std::string weights(const fs::path& checkpoint) {
 // log.csv without the columns that are measured.
 std::string deterministic_log(const fs::path& out) {
   std::string text;
-  for (const std::string& line : app::split(slurp(out / "log.csv"), '\n')) {
-    const std::vector<std::string> fields = app::split(line, ',');
+  for (const std::string& line : braid::split(slurp(out / "log.csv"), '\n')) {
+    const std::vector<std::string> fields = braid::split(line, ',');
     for (size_t i = 0; i < fields.size(); ++i)
       if (i == 0 || !app::log_columns.at(i - 1).measured) text += fields[i] + ",";
     text += "\n";
@@ -98,7 +98,7 @@ void check_same(const fs::path& out, const fs::path& expected = undisturbed(), i
 
 void check_failure(const Outcome& result, int code, const std::string& words) {
   BOOST_TEST(result.code == code, result.output);
-  BOOST_TEST(app::split(result.output, '\n').size() > 1u);
+  BOOST_TEST(braid::split(result.output, '\n').size() > 1u);
   BOOST_TEST(result.output.find("error: ") != std::string::npos, result.output);
   BOOST_TEST(result.output.find(words) != std::string::npos, "no '" << words << "' in: " << result.output);
 }
@@ -353,9 +353,9 @@ BOOST_AUTO_TEST_CASE(a_loss_spike_ends_with_5_and_keeps_the_weights_before_it) {
 
 BOOST_AUTO_TEST_CASE(not_a_number_ends_with_5) {
   const fs::path out = world().fresh();
-  check_failure(train(out, {"optimizer.lr=1e30"}), 5, "is not finite; the weights are untouched");
+  check_failure(train(out, {"optimizer.lr=1e30"}), 5, "contains NaN or Inf at step 3; weights are untouched");
   BOOST_TEST(models::why_invalid(step(out, 2)) == "");
-  BOOST_TEST(slurp(out / "failed-step-00000003.txt").find("is not finite") != std::string::npos);
+  BOOST_TEST(slurp(out / "failed-step-00000003.txt").find("contains NaN or Inf") != std::string::npos);
   // Here the weights themselves leave the range of f32: the reason is told, no such checkpoint is written.
   const fs::path worse = world().fresh();
   const Outcome result = train(worse, {"optimizer.lr=1e300"});

@@ -48,12 +48,6 @@ BOOST_AUTO_TEST_CASE(the_first_bad_tensor_is_named) {
   BOOST_TEST(first_not_finite({good, nan, infinite}) == "block.w");
   BOOST_TEST(first_not_finite({infinite, nan}) == "head");
   BOOST_TEST(!std::isfinite(global_norm({good, infinite})));
-  BOOST_TEST(checked_global_norm({good}) == 1.0);
-  BOOST_TEST(throws_with(
-      [&] {
-        checked_global_norm({good, nan});
-      },
-      "the gradient of block.w is not finite; the weights are untouched"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()
