@@ -131,8 +131,8 @@ const std::vector<KeptTerm>& kept_by_block() {
   static const std::vector<KeptTerm> table = {
       {"residual stream before each norm, and the norms' results", false,
        [](Config c) { return (c.use_parallel_residual ? 3 : 4) * as_double(c.dim); }},
-      {"q, k, v as projected", false, [](Config c) { return 3 * as_double(c.n_head * c.head_dim); }},
-      {"q, k in front of the QK-norm, apart from v", false,
+      {"v", false, [](Config c) { return as_double(c.n_head * c.head_dim); }},
+      {"q, k in front of the QK-norm", false,
        [](Config c) { return c.use_qk_norm ? 2 * as_double(c.n_head * c.head_dim) : 0; }},
       {"q, k after RoPE", false, [](Config c) { return 2 * as_double(c.n_head * c.head_dim); }},
       {"heads' output", false, [](Config c) { return as_double(c.n_head * c.head_dim); }},
@@ -167,20 +167,25 @@ TrainingMemory training_memory(ModelConfig c, const TrainingSetup& s) {
   const double D = as_double(c.dim), L = as_double(c.n_layer), V = as_double(c.vocab_size);
   const double B = as_double(s.batch), T = as_double(s.seq_len), tokens = B * T;
   const double parameters = as_double(count_parameters(c).total), bytes = as_double(s.bytes_per_number);
-  const bool chunked = s.seq_len > s.attention_chunk;
+  const double row = as_double(c.n_head) * T * bytes;  // of one query's scores
+  const bool chunked = B * T * row > as_double(s.map_bytes);
   const double block = tokens * per_token + (chunked ? 0 : B * T * T * per_pair);
   // Recomputing needs the input of every block and, in turn, everything of one block. The end keeps the input of the
   // final norm and the gradient of its result.
   const double kept = s.checkpoint_activations ? tokens * L * D + block : L * block;
-  // Maps of one chunk of rows and as much again for their gradients.
-  const double attention = 2 * B * std::min(T, as_double(s.attention_chunk)) * T * per_pair;
+  // A chunk has 16 rows at least. While it is recomputed, the gradients of q, k, v, of the heads' output and of the
+  // dynamic weights exist; in the FFN those of its hidden vectors.
+  const double chunk_pairs = std::max(as_double(s.map_bytes), 16 * row) / (as_double(c.n_head) * bytes);
+  const double per_head = as_double(4 * c.head_dim + stages(c) * sides(c) * (2 * c.profile.rank + 1));
+  const double attention = (chunked ? chunk_pairs * per_pair : 0) + tokens * as_double(c.n_head) * per_head;
+  const double hidden = (c.ffn == FfnKind::swiglu ? 2 : 1) * tokens * as_double(c.intermediate_size);
   const double logits = std::min(tokens, as_double(s.logit_rows)) * V;
 
   TrainingMemory m;
   m.weights = m.gradients = parameters * bytes;
   m.optimizer = as_double(s.optimizer_moments) * parameters * bytes;
   m.activations = bytes * (kept + 2 * tokens * D);
-  m.working = bytes * std::max(attention, logits);
+  m.working = bytes * std::max({attention, hidden, logits});
   return m;
 }
 

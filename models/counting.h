@@ -58,14 +58,15 @@ struct TrainingSetup {
   int64_t bytes_per_number = 4;
   int64_t optimizer_moments = 2;        // Adam 2, SGD with momentum 1, without 0
   bool checkpoint_activations = false;  // each block keeps only its input and is recomputed
-  int64_t attention_chunk = 128;  // query rows of a chunk (DcmhaOptions::chunk); longer sequences keep no T x S maps
-  int64_t logit_rows = 1024;      // rows of logits that exist at a time (linear_cross_entropy)
+  int64_t map_bytes = 1 << 19;          // score maps of a layer are kept whole up to this size, beyond it recomputed in
+                                        // chunks of about this size (autograd/ops/dcmha.cpp)
+  int64_t logit_rows = 1024;            // rows of logits that exist at a time (linear_cross_entropy)
 };
-// Bytes at the worst moment of a step.
+// Bytes at the worst moment of a step; a test holds the sum to within 10 % of what a step takes.
 struct TrainingMemory {
   double weights = 0, gradients = 0, optimizer = 0;
   double activations = 0;  // what the backward pass needs, by the table kept_by_block()
-  double working = 0;      // logits, or what recomputing one chunk of attention takes, whichever is more
+  double working = 0;      // logits, or gradients inside the FFN, or of attention with a recomputed chunk
   double total() const { return weights + gradients + optimizer + activations + working; }
 };
 TrainingMemory training_memory(ModelConfig config, const TrainingSetup& setup);

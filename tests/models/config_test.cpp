@@ -1,8 +1,10 @@
 #include "models/config.h"
 
 #include <boost/test/unit_test.hpp>
+#include <filesystem>
 
 #include "tensor/error.h"
+#include "tensor/io/reader.h"
 
 using namespace braid;
 using namespace braid::models;
@@ -292,6 +294,26 @@ BOOST_AUTO_TEST_CASE(attention_cases) {
       ErrorKind::input, {"profile.batch in a.json", "at least 1", "found 0"});
   refuses([] { read_attention_case(R"({"model_type": "attention", "n_head": 2, "head_dim": 2})", "a.json"); },
           ErrorKind::input, {"profile in a.json", "an object", "null"});
+}
+
+BOOST_AUTO_TEST_CASE(golden_folders) {
+  const std::filesystem::path golden = std::filesystem::path(BRAID_SOURCE_DIR) / "tests/golden";
+  int models = 0, attentions = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(golden)) {
+    if (!entry.is_directory()) continue;
+    const std::string file = (entry.path() / "config.json").string(), text = io::read_text_file(file, 1 << 20);
+    if (is_attention_case(text, file)) {
+      BOOST_TEST(read_attention_case(text, file).batch == 2, file);
+      ++attentions;
+    } else {
+      const ModelConfig c = read_config(text, file);
+      BOOST_TEST((read_config(write_config(c), file) == c), file);
+      BOOST_TEST((c.profile.rope_table == RopeTable::exact), file);
+      ++models;
+    }
+  }
+  BOOST_TEST(models == 4);
+  BOOST_TEST(attentions == 5);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
