@@ -1,13 +1,12 @@
 // braid dump: what a model computes, as named tensors, to compare with any other implementation.
 #include <cstdio>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "apps/commands.h"
 #include "apps/common/text.h"
 #include "autograd/autograd.h"
 #include "models/checkpoint.h"
-#include "tensor/io/json.h"
+#include "tensor/io/reader.h"
 #include "tensor/io/safetensors.h"
 
 namespace braid::app {
@@ -88,8 +87,7 @@ NamedTensors dump_model(const Arguments& arguments, const fs::path& folder, DTyp
 
 // --- an attention alone: inputs.safetensors -> output and gradients ---
 
-NamedTensors dump_attention(const fs::path& folder, const nlohmann::json& config, DType dtype, bool with_grad) {
-  const nlohmann::json& profile = config.at("profile");
+NamedTensors dump_attention(const fs::path& folder, const models::AttentionCase& attention, DType dtype, bool with_grad) {
   io::SafetensorsFile file((folder / "inputs.safetensors").string());
   std::vector<std::pair<std::string, Tensor>> leaves;
   auto input = [&](const std::string& name) {
@@ -106,11 +104,9 @@ NamedTensors dump_attention(const fs::path& folder, const nlohmann::json& config
   check(q && k && v, ErrorKind::input, [&] { return "q, k or v is missing in " + file.path(); });
   Compose pre = stage("pre"), post = stage("post");
   DcmhaOptions options;
-  options.groups = profile.value("num_groups", int64_t{1});
-  bool causal = profile.value("causal", true);
-  int64_t window = config.contains("window_size") && !config["window_size"].is_null() ? config["window_size"].get<int64_t>() : 0;
-  if (window > 0 && profile.value("window_keys", "W") == "W+1") ++window;
-  options.visible = {causal, causal ? window : 0, profile.value("q_offset", int64_t{0})};
+  const models::ModelConfig& config = attention.config;
+  options.groups = config.profile.num_groups;
+  options.visible = {config.profile.causal, config.keys_of_layer(0, false), attention.q_offset};
   Tensor y = dcmha(q, k, v, pre, post, options);
   NamedTensors out{{"out", y.alias()}};
   if (with_grad) {
@@ -125,14 +121,11 @@ int run_dump(const Arguments& arguments) {
   DType dtype = DType::f32;
   parse_dtype(arguments.get("dtype"), dtype);
   fs::path folder = models::find_model(arguments.get("MODEL"));
-  nlohmann::json config = io::read_json_file((folder / "config.json").string(), 1 << 20);
-  NamedTensors out;
-  try {
-    bool attention = config.contains("profile") && config["profile"].value("kind", "model") == "attention";
-    out = attention ? dump_attention(folder, config, dtype, arguments.has("grad")) : dump_model(arguments, folder, dtype);
-  } catch (const nlohmann::json::exception& e) {
-    fail(ErrorKind::input, "a key of " + (folder / "config.json").string() + " is not as expected: " + e.what());
-  }
+  const std::string file = (folder / "config.json").string(), config = io::read_text_file(file, 1 << 20);
+  const bool grad = arguments.has("grad");
+  NamedTensors out = models::is_attention_case(config, file)
+                         ? dump_attention(folder, models::read_attention_case(config, file), dtype, grad)
+                         : dump_model(arguments, folder, dtype);
   io::save_safetensors(arguments.get("out"), out);
   std::printf("%zu tensors in %s\n", out.size(), arguments.get("out").c_str());
   return 0;

@@ -9,7 +9,7 @@
 namespace braid::app {
 
 namespace {
-// A setting's value as the plain text that models::set_key() takes.
+// A setting's value as the plain text that models::configure() takes.
 std::string plain(const Value& value) {
   const auto* text = std::get_if<std::string>(&value);
   return text ? *text : toml_text(value);
@@ -20,12 +20,10 @@ models::ModelConfig model_config(const TrainConfig& config, int64_t vocabulary) 
   check(!config.model.preset.empty() || !config.model.values.empty(), ErrorKind::setting, [] {
     return std::string("no model is named: expected model.preset (for example dcformer-tiny; braid info lists them) or model.* sizes");
   });
-  models::ModelConfig model;
-  if (!config.model.preset.empty()) model = models::preset(config.model.preset);
-  bool sized = config.model.values.contains("vocab_size");
-  if (vocabulary > 0 && !sized) model.vocab_size = vocabulary;
-  for (const auto& [key, value] : config.model.values) models::set_key(model, key, plain(value));
-  models::finish(model);
+  std::vector<std::pair<std::string, std::string>> keys;
+  if (vocabulary > 0 && !config.model.values.contains("vocab_size")) keys.emplace_back("vocab_size", std::to_string(vocabulary));
+  for (const auto& [key, value] : config.model.values) keys.emplace_back(key, plain(value));
+  models::ModelConfig model = models::configure(config.model.preset, keys);
   check(model.vocab_size >= vocabulary, ErrorKind::setting, [&] {
     return "model.vocab_size is too small for the data: expected at least " + std::to_string(vocabulary) + ", found " + std::to_string(model.vocab_size);
   });
