@@ -7,6 +7,7 @@ namespace braid::app {
 Command bench_command();
 Command dump_command();
 Command generate_command();
+Command info_command();
 Command plot_command();
 Command prepare_command();
 Command train_command();

@@ -1,0 +1,85 @@
+// The info command, run as the real program.
+#include <boost/test/unit_test.hpp>
+
+#include "models/config.h"
+#include "tests/apps/support.h"
+
+using braid::test::run;
+using braid::test::Scratch;
+using braid::test::write;
+
+namespace {
+
+void has(const std::string& text, const std::vector<std::string>& parts) {
+  for (const std::string& part : parts)
+    BOOST_TEST(text.find(part) != std::string::npos, "'" + part + "' is not in: " + text);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(info)
+
+BOOST_AUTO_TEST_CASE(a_preset_as_a_table) {
+  const auto result = run("info dcformer-405m");
+  BOOST_TEST(result.code == 0);
+  has(result.output,
+      {"n_head                       16", "attention heads N", "13 191 296", "344 064", "+2.68 %", "419 516 416",
+       "sequences of 2048", "807.9M", "+3.36 %", "Memory to train", "Memory to generate"});
+}
+
+BOOST_AUTO_TEST_CASE(the_largest_preset_is_not_built) {
+  const auto result = run("info dcpythia-6.9b");
+  BOOST_TEST(result.code == 0);
+  has(result.output, {"6 941 859 840", "6.94G"});
+}
+
+BOOST_AUTO_TEST_CASE(overrides_change_the_model) {
+  const auto result = run("info transformer-tiny dim=512 n_layer=2 --seq-len 256 --batch 3");
+  BOOST_TEST(result.code == 0);
+  has(result.output, {"head_dim                     64", "intermediate_size            1536", "3 x 256 tokens"});
+  BOOST_TEST(result.output.find("profile.gelu") == std::string::npos);  // says nothing about a plain model
+}
+
+BOOST_AUTO_TEST_CASE(json_for_programs) {
+  const auto result = run("info dcformer-405m --json --batch 2");
+  BOOST_TEST(result.code == 0);
+  has(result.output, {"\"total\": 419516416", "\"per_layer\": 13191296", "\"batch\": 2", "\"seq_len\": 2048",
+                      "\"model_type\": \"dcformer\"", "\"forward\": 8", "\"cache_per_token\": 211968,"});
+}
+
+BOOST_AUTO_TEST_CASE(a_folder_and_a_file) {
+  const Scratch scratch;
+  const auto config = braid::models::configure("dcformer-tiny", {});
+  write(scratch / "config.json", braid::models::write_config(config));
+  for (const std::string& model : {scratch.path().string(), (scratch / "config.json").string()}) {
+    const auto result = run("info " + model + " vocab_size=300");
+    BOOST_TEST(result.code == 0);
+    has(result.output, {"vocab_size                   300", "head_dim                     32"});
+  }
+}
+
+BOOST_AUTO_TEST_CASE(bad_requests) {
+  const Scratch scratch;
+  const auto refused = [](const std::string& arguments, int code, const std::vector<std::string>& parts) {
+    const auto result = run("info " + arguments);
+    BOOST_TEST(result.code == code, arguments);
+    has(result.output, parts);
+  };
+  refused("dcformer-405", 2, {"unknown model preset 'dcformer-405'", "did you mean 'dcformer-405m'?"});
+  refused("dcformer-tiny n_heads=8", 2, {"unknown model key 'n_heads'", "did you mean 'n_head'?"});
+  refused("dcformer-tiny n_head=7", 2, {"n_head", "a divisor of dim = 256", "found 7"});
+  refused("dcformer-tiny --seq-len 513", 2, {"--seq-len", "block_size = 512", "found 513"});
+  refused("dcformer-tiny --batch 0", 2, {"--batch", "found '0'"});
+  refused((scratch / "missing.json").string(), 3, {"missing.json"});
+  refused(scratch.path().string(), 3, {"config.json"});
+  write(scratch / "config.json", "{\"model_type\": \"dcformer\"}");
+  refused(scratch.path().string(), 3, {"missing key", "'vocab_size'"});
+}
+
+BOOST_AUTO_TEST_CASE(help_lists_presets_and_keys) {
+  const auto result = run("info --help");
+  BOOST_TEST(result.code == 0);
+  has(result.output, {"pythia-6.9b", "profile.branches", "window_size", "--seq-len T"});
+}
+
+BOOST_AUTO_TEST_SUITE_END()
