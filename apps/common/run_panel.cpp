@@ -63,7 +63,7 @@ Axis value_axis(std::pair<double, double> range, bool from_zero, bool log, doubl
     return axis;
   }
   if (from_zero) low = std::min(low, 0.0);
-  const double span = high > low ? high - low : std::max(std::fabs(high), 1e-9);
+  const double span = high > low ? high - low : high == 0 ? 1 : std::fabs(high);  // all equal, perhaps all zero
   axis.min = from_zero && low == 0 ? 0 : low - 0.05 * span;
   axis.max = high + 0.08 * span;
   return axis;

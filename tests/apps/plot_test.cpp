@@ -47,6 +47,16 @@ BOOST_AUTO_TEST_CASE(one_run_gets_its_picture_and_numbers) {
   BOOST_TEST(csv.find("\"demo\",") != std::string::npos);
 }
 
+BOOST_AUTO_TEST_CASE(values_that_are_all_zero_get_an_axis_of_ordinary_numbers) {
+  const Scratch scratch;
+  std::filesystem::create_directories(scratch / "zero");
+  RunLog(scratch / "zero", 0).append({.step = 1, .loss = 2, .task_acc = 0, .lr = 1e-3});
+  BOOST_TEST(run("plot " + (scratch / "zero").string()).code == 0);
+  const std::string svg = slurp(scratch / "zero/plots/run.svg");
+  BOOST_TEST(svg.find("Task accuracy (%)") != std::string::npos);
+  BOOST_TEST(svg.find("e-1") == std::string::npos);  // as in 2e-11
+}
+
 BOOST_AUTO_TEST_CASE(several_runs_are_overlaid) {
   const Scratch scratch;
   make_run(scratch / "a", 30, 1);
