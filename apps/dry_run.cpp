@@ -42,7 +42,8 @@ int dry_run(const TrainConfig& config) {
   line("  dynamic compose weights", std::to_string(counts.dynamic * model.n_layer));
   line("FLOPs per token, forward", number("%.4g GFLOP", flops.forward() / 1e9));
   line("FLOPs per token, training", number("%.4g GFLOP", flops.training() / 1e9));
-  std::printf("memory of a step (batch %lld x %lld tokens, %s)\n", static_cast<long long>(config.train.batch_size), static_cast<long long>(T), config.train.dtype.c_str());
+  std::printf("memory of a step (batch %lld x %lld tokens, %s)\n", static_cast<long long>(config.train.batch_size),
+              static_cast<long long>(T), config.train.dtype.c_str());
   line("weights", gigabytes(memory.weights));
   line("gradients", gigabytes(memory.gradients));
   line("optimizer", gigabytes(memory.optimizer));
@@ -51,8 +52,11 @@ int dry_run(const TrainConfig& config) {
   line("total", gigabytes(memory.total()));
   std::printf("time\n");
   line("tokens per step", number("%.0f", tokens_per_step));
-  if (windows > 0) line("epochs over the run", number("%.2f", double(config.train.steps) * tokens_per_step / double(T) / double(windows)));
-  line("matrix product of this machine", number("%.1f GFLOP/s", peak / 1e9) + ", " + std::to_string(threads()) + " threads");
+  if (windows > 0)
+    line("epochs over the run",
+         number("%.2f", double(config.train.steps) * tokens_per_step / double(T) / double(windows)));
+  line("matrix product of this machine",
+       number("%.1f GFLOP/s", peak / 1e9) + ", " + std::to_string(threads()) + " threads");
   line("expected time per step", number("%.3g s at a third of that rate", expected));
   line("expected time of the run", number("%.3g h", expected * double(config.train.steps) / 3600));
   return 0;

@@ -25,7 +25,8 @@ Tensor next_tokens(const Tensor& ids) {
   return targets;
 }
 
-void dump_full_pass(models::Dcformer& model, const Tensor& ids, const Tensor& targets, bool with_grad, NamedTensors& out) {
+void dump_full_pass(models::Dcformer& model, const Tensor& ids, const Tensor& targets, bool with_grad,
+                    NamedTensors& out) {
   nn::Probe probe = [&](const std::string& name, const Tensor& value) { out.emplace_back(name, value.alias()); };
   if (with_grad) nn::require_grad(model);
   Tensor logits = model.logits(model.hidden(ids, nullptr, &probe));
@@ -58,27 +59,32 @@ void dump_decode(const models::Dcformer& model, const Tensor& prompt, int64_t st
 }
 
 NamedTensors dump_model(const Arguments& arguments, const fs::path& folder, DType dtype) {
-  check(arguments.has("ids"), ErrorKind::setting, [] { return std::string("--ids is missing: expected a safetensors file with input_ids (B, T)"); });
+  check(arguments.has("ids"), ErrorKind::setting,
+        [] { return std::string("--ids is missing: expected a safetensors file with input_ids (B, T)"); });
   models::LoadedModel loaded = models::load_model(folder);
   loaded.model.to(dtype);
   io::SafetensorsFile file(arguments.get("ids"));
   Tensor ids = file.load("input_ids");
   check(ids.rank() == 2 && is_index(ids.dtype()), ErrorKind::input, [&] {
-    return "input_ids in " + file.path() + " must be (B, T) integers, found " + str(ids.dtype()) + " " + str(ids.shape());
+    return "input_ids in " + file.path() + " must be (B, T) integers, found " + str(ids.dtype()) + " " +
+           str(ids.shape());
   });
   Tensor targets = file.find("targets") ? file.load("targets") : next_tokens(ids.to(DType::i64));
   check(targets.shape() == ids.shape() && is_index(targets.dtype()), ErrorKind::input, [&] {
-    return "targets in " + file.path() + " must be integers of shape " + str(ids.shape()) + ", found " + str(targets.dtype()) + " " + str(targets.shape());
+    return "targets in " + file.path() + " must be integers of shape " + str(ids.shape()) + ", found " +
+           str(targets.dtype()) + " " + str(targets.shape());
   });
   NamedTensors out{{"input_ids", ids}, {"targets", targets}};
   dump_full_pass(loaded.model, ids, targets, arguments.has("grad"), out);
   if (arguments.has("decode")) {
     std::string text = arguments.get("decode");
     std::vector<std::string> numbers = split(text, ',');
-    int64_t P = numbers.size() == 2 ? parse_int(numbers[0]).value_or(0) : 0, N = numbers.size() == 2 ? parse_int(numbers[1]).value_or(0) : 0;
+    int64_t P = numbers.size() == 2 ? parse_int(numbers[0]).value_or(0) : 0,
+            N = numbers.size() == 2 ? parse_int(numbers[1]).value_or(0) : 0;
     Tensor prompt = file.find("decode.prompt_ids") ? file.load("decode.prompt_ids") : Tensor();
     check(N >= 1 && (prompt || (P >= 1 && P <= ids.dim(1))), ErrorKind::setting, [&] {
-      return "--decode expects P,N: P prompt tokens (1 to " + std::to_string(ids.dim(1)) + ") and N steps (1 or more), found '" + text + "'";
+      return "--decode expects P,N: P prompt tokens (1 to " + std::to_string(ids.dim(1)) +
+             ") and N steps (1 or more), found '" + text + "'";
     });
     dump_decode(loaded.model, prompt ? prompt : ids.sliced(1, 0, P).clone(), N, out);
   }
@@ -87,7 +93,8 @@ NamedTensors dump_model(const Arguments& arguments, const fs::path& folder, DTyp
 
 // --- an attention alone: inputs.safetensors -> output and gradients ---
 
-NamedTensors dump_attention(const fs::path& folder, const models::AttentionCase& attention, DType dtype, bool with_grad) {
+NamedTensors dump_attention(const fs::path& folder, const models::AttentionCase& attention, DType dtype,
+                            bool with_grad) {
   io::SafetensorsFile file((folder / "inputs.safetensors").string());
   std::vector<std::pair<std::string, Tensor>> leaves;
   auto input = [&](const std::string& name) {
@@ -98,7 +105,8 @@ NamedTensors dump_attention(const fs::path& folder, const models::AttentionCase&
     return x;
   };
   auto stage = [&](const std::string& s) {
-    return Compose{input(s + ".w"), input(s + ".qw1"), input(s + ".qw2"), input(s + ".kw1"), input(s + ".kw2"), input(s + ".qdd"), input(s + ".kdd")};
+    return Compose{input(s + ".w"),   input(s + ".qw1"), input(s + ".qw2"), input(s + ".kw1"),
+                   input(s + ".kw2"), input(s + ".qdd"), input(s + ".kdd")};
   };
   Tensor q = input("q"), k = input("k"), v = input("v");
   check(q && k && v, ErrorKind::input, [&] { return "q, k or v is missing in " + file.path(); });
@@ -137,12 +145,21 @@ Command dump_command() {
   return {
       .name = "dump",
       .summary = "logits, loss, hidden states and gradients as named tensors",
-      .positionals = {{.name = "MODEL", .help = "model folder, run folder, or a folder of kind attention with inputs.safetensors"}},
-      .flags = {{.name = "ids", .value = "FILE", .help = "safetensors with input_ids (B, T) and optional targets (-100: not counted)"},
-                {.name = "out", .alias = 'o', .value = "FILE", .help = "safetensors to write", .fallback = "dump.safetensors"},
+      .positionals = {{.name = "MODEL",
+                       .help = "model folder, run folder, or a folder of kind attention with inputs.safetensors"}},
+      .flags = {{.name = "ids",
+                 .value = "FILE",
+                 .help = "safetensors with input_ids (B, T) and optional targets (-100: not counted)"},
+                {.name = "out",
+                 .alias = 'o',
+                 .value = "FILE",
+                 .help = "safetensors to write",
+                 .fallback = "dump.safetensors"},
                 {.name = "dtype", .value = "TYPE", .help = "arithmetic", .fallback = "f32", .choices = {"f32", "f64"}},
                 {.name = "grad", .help = "also the gradient of the loss, for every parameter or input"},
-                {.name = "decode", .value = "P,N", .help = "N greedy steps after the first P ids, or after decode.prompt_ids of the file"}},
+                {.name = "decode",
+                 .value = "P,N",
+                 .help = "N greedy steps after the first P ids, or after decode.prompt_ids of the file"}},
       .examples = {"braid dump out/demo --ids ids.safetensors --out dump.safetensors --dtype f64 --grad --decode 8,12"},
       .run = run_dump,
   };

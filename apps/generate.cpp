@@ -15,7 +15,8 @@ namespace {
 // Prints text as it becomes final: what could still turn into a stop string is held back.
 class Printer {
  public:
-  Printer(const text::Tokenizer& tokenizer, std::vector<std::string> stops) : decoder_(tokenizer), stops_(std::move(stops)) {}
+  Printer(const text::Tokenizer& tokenizer, std::vector<std::string> stops)
+      : decoder_(tokenizer), stops_(std::move(stops)) {}
 
   // false when a stop string is complete; the text before it has then been printed.
   bool push(int32_t token) { return show(decoder_.push(token), false); }
@@ -54,14 +55,16 @@ int run_generate(const Arguments& arguments) {
   if (int64_t n = arguments.get_int("threads"); n > 0) set_threads(static_cast<int>(n));
   std::vector<std::string> stops = arguments.list("stop");
   for (const std::string& stop : stops) {
-    check(!stop.empty(), ErrorKind::setting, [] { return std::string("--stop is empty: expected the text to stop at"); });
+    check(!stop.empty(), ErrorKind::setting,
+          [] { return std::string("--stop is empty: expected the text to stop at"); });
   }
   std::string prompt = arguments.get("prompt");
   if (prompt == "-") prompt.assign(std::istreambuf_iterator<char>(std::cin), {});
 
   models::LoadedModel loaded = models::load_model(arguments.get("MODEL"));
   check(loaded.tokenizer != nullptr, ErrorKind::input, [&] {
-    return "no tokenizer.json in " + models::find_model(arguments.get("MODEL")).string() + ": text cannot be turned into tokens";
+    return "no tokenizer.json in " + models::find_model(arguments.get("MODEL")).string() +
+           ": text cannot be turned into tokens";
   });
   const text::Tokenizer& tokenizer = *loaded.tokenizer;
   std::vector<int32_t> tokens = tokenizer.encode(prompt, arguments.has("parse-specials"));
@@ -71,11 +74,13 @@ int run_generate(const Arguments& arguments) {
     if (count > 1) std::printf("%s--- %lld\n", i > 0 ? "\n" : "", static_cast<long long>(i + 1));
     if (!arguments.has("no-prompt")) std::fputs(prompt.c_str(), stdout);
     Printer printer(tokenizer, stops);
-    models::Generated out = models::generate(loaded.model, tokens, arguments.get_int("tokens"), options, eos, [&](int32_t token) { return printer.push(token); });
+    models::Generated out = models::generate(loaded.model, tokens, arguments.get_int("tokens"), options, eos,
+                                             [&](int32_t token) { return printer.push(token); });
     if (out.reason != models::StopReason::caller) printer.finish();
     std::printf("\n");
     if (out.reason == models::StopReason::context_full) {
-      std::fprintf(stderr, "note: stopped at the model's longest sequence of %lld tokens\n", static_cast<long long>(loaded.model.config().block_size));
+      std::fprintf(stderr, "note: stopped at the model's longest sequence of %lld tokens\n",
+                   static_cast<long long>(loaded.model.config().block_size));
     }
     ++options.seed;
   }
@@ -89,21 +94,84 @@ Command generate_command() {
       .name = "generate",
       .summary = "sample text from a model",
       .positionals = {{.name = "MODEL", .help = "model folder, or run folder (its newest checkpoint)"}},
-      .flags = {{.name = "prompt", .alias = 'p', .value = "TEXT", .help = "text to continue; - reads it from standard input"},
-                {.name = "tokens", .alias = 'n', .value = "N", .help = "most tokens to add", .fallback = "256", .type = FlagType::integer, .min = 1, .max = 1e9},
-                {.name = "temperature", .alias = 't', .value = "X", .help = "0: always the likeliest token", .fallback = "0.8", .type = FlagType::number, .min = 0, .max = 100},
-                {.name = "top-k", .value = "K", .help = "only the K likeliest tokens, 0 = all", .fallback = "0", .type = FlagType::integer, .min = 0, .max = 1e9},
-                {.name = "top-p", .value = "P", .help = "only the likeliest tokens that make up P", .fallback = "1", .type = FlagType::number, .min = 0, .max = 1},
-                {.name = "min-p", .value = "P", .help = "only tokens at least P times as likely as the likeliest", .fallback = "0", .type = FlagType::number, .min = 0, .max = 1},
-                {.name = "repetition-penalty", .value = "X", .help = "1 = none; above 1 discourages tokens seen before", .fallback = "1", .type = FlagType::number, .min = 0.01, .max = 100},
-                {.name = "seed", .value = "N", .help = "of the random draws", .fallback = "0", .type = FlagType::integer, .min = 0, .max = 9e15},
-                {.name = "stop", .value = "TEXT", .help = "end before this text; may be given several times", .repeated = true},
-                {.name = "count", .value = "N", .help = "samples to draw", .fallback = "1", .type = FlagType::integer, .min = 1, .max = 1e6},
+      .flags = {{.name = "prompt",
+                 .alias = 'p',
+                 .value = "TEXT",
+                 .help = "text to continue; - reads it from standard input"},
+                {.name = "tokens",
+                 .alias = 'n',
+                 .value = "N",
+                 .help = "most tokens to add",
+                 .fallback = "256",
+                 .type = FlagType::integer,
+                 .min = 1,
+                 .max = 1e9},
+                {.name = "temperature",
+                 .alias = 't',
+                 .value = "X",
+                 .help = "0: always the likeliest token",
+                 .fallback = "0.8",
+                 .type = FlagType::number,
+                 .min = 0,
+                 .max = 100},
+                {.name = "top-k",
+                 .value = "K",
+                 .help = "only the K likeliest tokens, 0 = all",
+                 .fallback = "0",
+                 .type = FlagType::integer,
+                 .min = 0,
+                 .max = 1e9},
+                {.name = "top-p",
+                 .value = "P",
+                 .help = "only the likeliest tokens that make up P",
+                 .fallback = "1",
+                 .type = FlagType::number,
+                 .min = 0,
+                 .max = 1},
+                {.name = "min-p",
+                 .value = "P",
+                 .help = "only tokens at least P times as likely as the likeliest",
+                 .fallback = "0",
+                 .type = FlagType::number,
+                 .min = 0,
+                 .max = 1},
+                {.name = "repetition-penalty",
+                 .value = "X",
+                 .help = "1 = none; above 1 discourages tokens seen before",
+                 .fallback = "1",
+                 .type = FlagType::number,
+                 .min = 0.01,
+                 .max = 100},
+                {.name = "seed",
+                 .value = "N",
+                 .help = "of the random draws",
+                 .fallback = "0",
+                 .type = FlagType::integer,
+                 .min = 0,
+                 .max = 9e15},
+                {.name = "stop",
+                 .value = "TEXT",
+                 .help = "end before this text; may be given several times",
+                 .repeated = true},
+                {.name = "count",
+                 .value = "N",
+                 .help = "samples to draw",
+                 .fallback = "1",
+                 .type = FlagType::integer,
+                 .min = 1,
+                 .max = 1e6},
                 {.name = "no-prompt", .help = "print only the new text"},
                 {.name = "ignore-eos", .help = "go on after the end of the text"},
                 {.name = "parse-specials", .help = "read <|endoftext|> in the prompt as the special token"},
-                {.name = "threads", .value = "N", .help = "CPU threads, 0 = all cores", .fallback = "0", .type = FlagType::integer, .min = 0, .max = 4096}},
-      .examples = {"braid generate out/demo --prompt 'The '", "braid generate out/demo -p 'Once' -t 0.7 --top-p 0.9 --stop '\\n\\n' --count 3"},
+                {.name = "threads",
+                 .value = "N",
+                 .help = "CPU threads, 0 = all cores",
+                 .fallback = "0",
+                 .type = FlagType::integer,
+                 .min = 0,
+                 .max = 4096}},
+      .examples = {"braid generate out/demo --prompt 'The '",
+                   "braid generate out/demo -p 'Once' -t 0.7 --top-p 0.9 --stop '\\n\\n' --count 3"},
       .run = run_generate,
   };
 }

@@ -60,7 +60,8 @@ class Run {
     peak_flops_ = measured_flops();
     flops_per_token_ = models::flops_per_token(model_.config(), train_data_.seq_len()).training();
     validation_ = validation_batches(config_, val_data_);
-    for (int64_t i = 0; i < config_.eval.tasks; ++i) tasks_.push_back(text::make_task_sample(text::Words::held_out, 0, i));
+    for (int64_t i = 0; i < config_.eval.tasks; ++i)
+      tasks_.push_back(text::make_task_sample(text::Words::held_out, 0, i));
     announce();
     first_step_ = state_.step;
     start_ = Clock::now();
@@ -71,8 +72,8 @@ class Run {
       if (done || stop || due(config_.checkpoint.interval)) save();
       if (stop && !done) {
         progress_.finish();
-        std::printf("stopped by %s after step %lld; state saved, run the same command again to go on\n", StopSignals::name(),
-                    static_cast<long long>(state_.step));
+        std::printf("stopped by %s after step %lld; state saved, run the same command again to go on\n",
+                    StopSignals::name(), static_cast<long long>(state_.step));
         return exit_stopped;
       }
     }
@@ -105,12 +106,14 @@ class Run {
     if (newest.path.empty()) return;
     models::RunState saved = models::read_state(newest.path);
     check(saved.data_fingerprint == state_.data_fingerprint, ErrorKind::setting, [&] {
-      return "the data in " + config_.data.path + " is not what " + newest.path.string() + " was trained on: expected fingerprint " +
-             saved.data_fingerprint + ", found " + state_.data_fingerprint + "; restore the data or choose another run.out";
+      return "the data in " + config_.data.path + " is not what " + newest.path.string() +
+             " was trained on: expected fingerprint " + saved.data_fingerprint + ", found " + state_.data_fingerprint +
+             "; restore the data or choose another run.out";
     });
     check(saved.seed == state_.seed, ErrorKind::setting, [&] {
-      return "run.seed differs from the run in " + folder_.path().string() + ": expected " + std::to_string(saved.seed) + ", found " +
-             std::to_string(state_.seed) + "; undo the change or choose another run.out";
+      return "run.seed differs from the run in " + folder_.path().string() + ": expected " +
+             std::to_string(saved.seed) + ", found " + std::to_string(state_.seed) +
+             "; undo the change or choose another run.out";
     });
     models::load_checkpoint(newest.path, model_, trainer_.optimizer());
     state_ = saved;
@@ -123,8 +126,11 @@ class Run {
   void announce() {
     models::ParameterCounts counts = models::count_parameters(model_.config());
     char text[256];
-    std::snprintf(text, sizeof text, "%.2fM parameters (%.2fM without embeddings), %lld train tokens, sequences of %lld, %d threads", double(counts.total) / 1e6,
-                  double(counts.non_embedding) / 1e6, static_cast<long long>(train_data_.tokens()), static_cast<long long>(train_data_.seq_len()), threads());
+    std::snprintf(text, sizeof text,
+                  "%.2fM parameters (%.2fM without embeddings), %lld train tokens, sequences of %lld, %d threads",
+                  double(counts.total) / 1e6, double(counts.non_embedding) / 1e6,
+                  static_cast<long long>(train_data_.tokens()), static_cast<long long>(train_data_.seq_len()),
+                  threads());
     progress_.note(text);
   }
 
@@ -138,7 +144,8 @@ class Run {
       result = trainer_.step(batches, lr, [&](const models::StepResult& r) {
         SpikeDetector::Verdict verdict = after.add(r.loss);
         check(!verdict.spike, ErrorKind::numerical, [&] {
-          return "loss spike at step " + std::to_string(step + 1) + ": " + std::to_string(r.loss) + " is " + std::to_string(verdict.z) +
+          return "loss spike at step " + std::to_string(step + 1) + ": " + std::to_string(r.loss) + " is " +
+                 std::to_string(verdict.z) +
                  " deviations above the recent losses (guard.spike = " + std::to_string(config_.guard.spike) +
                  "); lower optimizer.lr, or set guard.spike=0 to go on regardless";
         });
@@ -161,7 +168,8 @@ class Run {
     bool last = state_.step == config_.train.steps;
     if (config_.eval.interval > 0 && (last || due(config_.eval.interval))) {
       row.val_loss = val_loss_ = models::evaluate(model_, validation_);
-      if (!tasks_.empty()) row.task_acc = task_accuracy_ = models::grade_tasks(model_, train_data_.tokenizer(), tasks_).accuracy();
+      if (!tasks_.empty())
+        row.task_acc = task_accuracy_ = models::grade_tasks(model_, train_data_.tokenizer(), tasks_).accuracy();
     }
     if (config_.sample.interval > 0 && (last || due(config_.sample.interval))) write_sample();
     row.elapsed_s = state_.elapsed_s;
@@ -189,7 +197,8 @@ class Run {
   void save() {
     if (saved_step_ == state_.step) return;
     log_->sync();
-    models::save_checkpoint(folder_.path(), model_, trainer_.optimizer(), train_data_.tokenizer(), state_, config_.checkpoint.keep);
+    models::save_checkpoint(folder_.path(), model_, trainer_.optimizer(), train_data_.tokenizer(), state_,
+                            config_.checkpoint.keep);
     saved_step_ = state_.step;
   }
 
@@ -197,20 +206,25 @@ class Run {
     const text::Tokenizer& tokenizer = train_data_.tokenizer();
     std::vector<int32_t> prompt = tokenizer.encode(config_.sample.prompt);
     if (prompt.empty()) prompt.push_back(tokenizer.eos_id());  // a document begins after the end of another
-    models::SamplingOptions options{.temperature = config_.sample.temperature, .seed = static_cast<uint64_t>(config_.run.seed)};
+    models::SamplingOptions options{.temperature = config_.sample.temperature,
+                                    .seed = static_cast<uint64_t>(config_.run.seed)};
     models::Generated g = models::generate(model_, prompt, config_.sample.tokens, options, tokenizer.eos_id());
-    std::string text = "--- step " + std::to_string(state_.step) + "\n" + config_.sample.prompt + tokenizer.decode(g.tokens, true) + "\n";
+    std::string text = "--- step " + std::to_string(state_.step) + "\n" + config_.sample.prompt +
+                       tokenizer.decode(g.tokens, true) + "\n";
     std::FILE* file = std::fopen((folder_.path() / "samples.txt").c_str(), "a");
     bool ok = file && std::fwrite(text.data(), 1, text.size(), file) == text.size();
     ok = file && std::fclose(file) == 0 && ok;
-    check(ok, ErrorKind::output, [&] { return "cannot write " + (folder_.path() / "samples.txt").string() + ": " + system_message(); });
+    check(ok, ErrorKind::output,
+          [&] { return "cannot write " + (folder_.path() / "samples.txt").string() + ": " + system_message(); });
   }
 
   void report() {
-    std::printf("trained %lld steps in %.0f s, loss %.4f", static_cast<long long>(state_.step), state_.elapsed_s, loss_);
+    std::printf("trained %lld steps in %.0f s, loss %.4f", static_cast<long long>(state_.step), state_.elapsed_s,
+                loss_);
     if (!std::isnan(val_loss_)) std::printf(", validation loss %.6f", val_loss_);
     if (!std::isnan(task_accuracy_)) std::printf(", task accuracy %.1f%%", 100 * task_accuracy_);
-    std::printf("\nmodel %s\nlog   %s\n", (folder_.path() / models::step_name(state_.step)).c_str(), (folder_.path() / "log.csv").c_str());
+    std::printf("\nmodel %s\nlog   %s\n", (folder_.path() / models::step_name(state_.step)).c_str(),
+                (folder_.path() / "log.csv").c_str());
   }
 
   const StopSignals listening_;  // first: a signal while data and weights are loaded is not lost
@@ -245,7 +259,8 @@ int run_train(const Arguments& arguments) {
   }
   if (config.run.threads > 0) set_threads(static_cast<int>(config.run.threads));
   Device device = parse_device(config.run.device);
-  check(device == kCpu, ErrorKind::setting, [&] { return "training runs on the CPU only; set run.device=cpu, found " + str(device); });
+  check(device == kCpu, ErrorKind::setting,
+        [&] { return "training runs on the CPU only; set run.device=cpu, found " + str(device); });
   if (arguments.has("dry-run")) return dry_run(config);
   check_together(config);
   return Run(config, schema)();
@@ -261,12 +276,20 @@ Command train_command() {
       .flags = {{.name = "print-config", .help = "print every setting with its value and meaning, then stop"},
                 {.name = "dry-run", .help = "print parameters, memory, FLOPs and expected time, then stop"},
                 {.name = "device", .value = "DEVICE", .help = "same as run.device=DEVICE: auto, cpu or cuda:N"},
-                {.name = "threads", .value = "N", .help = "same as run.threads=N; 0 = all cores", .type = FlagType::integer, .min = 0, .max = 4096}},
+                {.name = "threads",
+                 .value = "N",
+                 .help = "same as run.threads=N; 0 = all cores",
+                 .type = FlagType::integer,
+                 .min = 0,
+                 .max = 4096}},
       .overrides = "settings, which beat the file; --print-config lists them",
-      .details = "The run folder run.out holds config.resolved.toml, log.csv, log.jsonl, samples.txt and checkpoints step-*.\n"
-                 "A run folder with a valid checkpoint is resumed from it, bit for bit. SIGINT, SIGTERM and SIGUSR1 save the state and end\n"
-                 "with exit code 75: run the same command again.",
-      .examples = {"braid train configs/demo.toml", "braid train configs/demo.toml optimizer.lr=1e-3 run.out=out/faster",
+      .details =
+          "The run folder run.out holds config.resolved.toml, log.csv, log.jsonl, samples.txt and checkpoints step-*.\n"
+          "A run folder with a valid checkpoint is resumed from it, bit for bit. SIGINT, SIGTERM and SIGUSR1 save the "
+          "state and end\n"
+          "with exit code 75: run the same command again.",
+      .examples = {"braid train configs/demo.toml",
+                   "braid train configs/demo.toml optimizer.lr=1e-3 run.out=out/faster",
                    "braid train model.preset=dcpythia-6.9b --dry-run"},
       .run = run_train,
   };

@@ -21,35 +21,48 @@ std::string plain(const Value& value) {
 
 models::ModelConfig model_config(const TrainConfig& config, int64_t vocabulary) {
   check(!config.model.preset.empty() || !config.model.values.empty(), ErrorKind::setting, [] {
-    return std::string("no model is named: expected model.preset (for example dcformer-tiny; braid info lists them) or model.* sizes");
+    return std::string(
+        "no model is named: expected model.preset (for example dcformer-tiny; braid info lists them) or model.* sizes");
   });
   std::vector<std::pair<std::string, std::string>> keys;
-  if (vocabulary > 0 && !config.model.values.contains("vocab_size")) keys.emplace_back("vocab_size", std::to_string(vocabulary));
+  if (vocabulary > 0 && !config.model.values.contains("vocab_size"))
+    keys.emplace_back("vocab_size", std::to_string(vocabulary));
   for (const auto& [key, value] : config.model.values) keys.emplace_back(key, plain(value));
   models::ModelConfig model = models::configure(config.model.preset, keys);
   check(model.vocab_size >= vocabulary, ErrorKind::setting, [&] {
-    return "model.vocab_size is too small for the data: expected at least " + std::to_string(vocabulary) + ", found " + std::to_string(model.vocab_size);
+    return "model.vocab_size is too small for the data: expected at least " + std::to_string(vocabulary) + ", found " +
+           std::to_string(model.vocab_size);
   });
   return model;
 }
 
 nn::OptimizerOptions optimizer_options(const TrainConfig& config) {
   const TrainConfig::Optimizer& o = config.optimizer;
-  return {.name = nn::parse_optimizer(o.name), .lr = o.lr, .beta1 = o.beta1, .beta2 = o.beta2, .eps = o.eps,
-          .weight_decay = o.weight_decay, .decay = nn::parse_decay(o.decay), .momentum = o.momentum};
+  return {.name = nn::parse_optimizer(o.name),
+          .lr = o.lr,
+          .beta1 = o.beta1,
+          .beta2 = o.beta2,
+          .eps = o.eps,
+          .weight_decay = o.weight_decay,
+          .decay = nn::parse_decay(o.decay),
+          .momentum = o.momentum};
 }
 
 nn::Schedule schedule(const TrainConfig& config) {
   auto falling = static_cast<int64_t>(static_cast<double>(config.train.steps) * config.schedule.decay_fraction);
-  return {.kind = nn::parse_schedule(config.schedule.name), .peak = config.optimizer.lr, .steps = config.train.steps,
-          .warmup = config.schedule.warmup, .final_fraction = config.schedule.final_fraction,
-          .decay_steps = std::clamp<int64_t>(falling, 1, std::max<int64_t>(1, config.train.steps - config.schedule.warmup))};
+  return {.kind = nn::parse_schedule(config.schedule.name),
+          .peak = config.optimizer.lr,
+          .steps = config.train.steps,
+          .warmup = config.schedule.warmup,
+          .final_fraction = config.schedule.final_fraction,
+          .decay_steps =
+              std::clamp<int64_t>(falling, 1, std::max<int64_t>(1, config.train.steps - config.schedule.warmup))};
 }
 
 int64_t sequence_length(const TrainConfig& config, const models::ModelConfig& model) {
   check(config.data.seq_len <= model.block_size, ErrorKind::setting, [&] {
-    return "data.seq_len is longer than the model's block_size: expected at most " + std::to_string(model.block_size) + ", found " +
-           std::to_string(config.data.seq_len);
+    return "data.seq_len is longer than the model's block_size: expected at most " + std::to_string(model.block_size) +
+           ", found " + std::to_string(config.data.seq_len);
   });
   return config.data.seq_len > 0 ? config.data.seq_len : model.block_size;
 }
@@ -69,8 +82,9 @@ void check_memory(const TrainConfig& config, const models::ModelConfig& model, i
   double needed = (expected_memory(config, model, seq_len).total() + ids) / 1e9;
   double there = double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGESIZE)) / 1e9;
   check(needed < 2 * there, ErrorKind::setting, [&] {
-    return "a training step does not fit into memory: expected at most " + shortest(std::round(there)) + " GB, found about " +
-           shortest(std::round(needed)) + " GB; lower train.batch_size, train.accumulate, data.seq_len or the model (--dry-run shows the parts)";
+    return "a training step does not fit into memory: expected at most " + shortest(std::round(there)) +
+           " GB, found about " + shortest(std::round(needed)) +
+           " GB; lower train.batch_size, train.accumulate, data.seq_len or the model (--dry-run shows the parts)";
   });
 }
 
@@ -86,7 +100,8 @@ models::Batch read_batch(const text::Dataset& data, const std::vector<int64_t>& 
   return {from_vector(ids, {B, T}), from_vector(targets, {B, T})};
 }
 
-std::vector<models::Batch> step_batches(const TrainConfig& config, const text::Dataset& data, const text::Sampler& sampler, int64_t step) {
+std::vector<models::Batch> step_batches(const TrainConfig& config, const text::Dataset& data,
+                                        const text::Sampler& sampler, int64_t step) {
   std::vector<models::Batch> batches;
   int64_t B = config.train.batch_size, count = step * config.train.accumulate * B;
   for (int64_t m = 0; m < config.train.accumulate; ++m) {

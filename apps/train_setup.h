@@ -26,11 +26,13 @@ void check_memory(const TrainConfig& config, const models::ModelConfig& model, i
 // Windows `indices` of a data set: ids (B, T) and the next tokens as targets.
 models::Batch read_batch(const text::Dataset& data, const std::vector<int64_t>& indices);
 // The micro-batches of step `step` (zero-based): a pure function of (seed, step).
-std::vector<models::Batch> step_batches(const TrainConfig& config, const text::Dataset& data, const text::Sampler& sampler, int64_t step);
+std::vector<models::Batch> step_batches(const TrainConfig& config, const text::Dataset& data,
+                                        const text::Sampler& sampler, int64_t step);
 // Validation batches, spread evenly over the split, the same at every validation.
 std::vector<models::Batch> validation_batches(const TrainConfig& config, const text::Dataset& data);
 
-// f32 multiply-adds that this machine's matrix product reaches, in FLOP/s (measured in some 50 ms): what MFU is measured against.
+// f32 multiply-adds that this machine's matrix product reaches, in FLOP/s (measured in some 50 ms): what MFU is
+// measured against.
 double measured_flops();
 
 }  // namespace braid::app

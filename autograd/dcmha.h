@@ -29,8 +29,8 @@ enum class Path : uint8_t {
   reference,  // the meaning: materialises (B, N, T, S)
 };
 
-// Path::chunked keeps the score tensor of a chunk (samples x N x rows x keys) near this size: small enough for a processor's
-// cache, since every op of the reference reads or writes it once, large enough to pay for starting the ops.
+// Path::chunked keeps the score tensor of a chunk (samples x N x rows x keys) near this size: small enough for a
+// processor's cache, since every op of the reference reads or writes it once, large enough to pay for starting the ops.
 inline constexpr int64_t kDcmhaChunkBytes = 1 << 19;
 
 struct DcmhaOptions {

@@ -10,7 +10,8 @@ namespace {
 constexpr size_t kBatch = 8;
 }
 
-text::TaskGrader grade_tasks(const Dcformer& model, const text::Tokenizer& tokenizer, std::span<const text::TaskSample> samples) {
+text::TaskGrader grade_tasks(const Dcformer& model, const text::Tokenizer& tokenizer,
+                             std::span<const text::TaskSample> samples) {
   NoGrad off;
   text::TaskGrader grader;
   for (size_t begin = 0; begin < samples.size(); begin += kBatch) {
@@ -36,7 +37,8 @@ text::TaskGrader grade_tasks(const Dcformer& model, const text::Tokenizer& token
     for (int64_t b = 0; b < B; ++b) {
       const text::TaskTokens& row = rows[static_cast<size_t>(b)];
       std::vector<uint8_t> right(row.tokens.size(), 0);
-      for (size_t t = 1; t < right.size(); ++t) right[t] = likely[static_cast<size_t>(b * longest) + t - 1] == row.tokens[t];
+      for (size_t t = 1; t < right.size(); ++t)
+        right[t] = likely[static_cast<size_t>(b * longest) + t - 1] == row.tokens[t];
       grader.add(samples[begin + static_cast<size_t>(b)].task, row.answers, right);
     }
   }

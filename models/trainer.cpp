@@ -51,8 +51,9 @@ StepResult Trainer::step(const std::vector<Batch>& micro_batches, double lr,
   result.loss = sum;
   std::string at_step = " at step " + std::to_string(optimizer_.steps() + 1);
   check(std::isfinite(result.loss), ErrorKind::numerical, [&] {
-    return "the loss is " + std::string(std::isnan(result.loss) ? "NaN" : "infinite") + at_step + "; the first tensor with NaN or Inf is " +
-           first_bad_tensor(model_, micro_batches) + "; weights are untouched, lower the learning rate";
+    return "the loss is " + std::string(std::isnan(result.loss) ? "NaN" : "infinite") + at_step +
+           "; the first tensor with NaN or Inf is " + first_bad_tensor(model_, micro_batches) +
+           "; weights are untouched, lower the learning rate";
   });
   result.grad_norm = nn::global_norm(optimizer_.parameters());
   check(std::isfinite(result.grad_norm), ErrorKind::numerical, [&] {

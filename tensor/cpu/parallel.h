@@ -1,5 +1,5 @@
-// One small thread pool for all CPU kernels. Own std::threads rather than OpenMP, so that the thread sanitizer works and
-// the library does not change the host program's threading.
+// One small thread pool for all CPU kernels. Own std::threads rather than OpenMP, so that the thread sanitizer works
+// and the library does not change the host program's threading.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -14,9 +14,9 @@ template <class R, class... Args>
 class FunctionRef<R(Args...)> {
  public:
   template <class F>
-    requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef>)
-  FunctionRef(F&& f)
-      : object_(const_cast<void*>(static_cast<const void*>(std::addressof(f)))), call_([](void* object, Args... args) -> R {
+  requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef>) FunctionRef(F&& f)
+      : object_(const_cast<void*>(static_cast<const void*>(std::addressof(f)))),
+        call_([](void* object, Args... args) -> R {
           return (*static_cast<std::remove_reference_t<F>*>(object))(args...);
         }) {}
   R operator()(Args... args) const { return call_(object_, args...); }

@@ -44,14 +44,17 @@ BOOST_AUTO_TEST_CASE(filters_cut_where_they_say) {
 }
 
 BOOST_AUTO_TEST_CASE(options_out_of_range_are_named) {
-  BOOST_TEST(throws_with([] { models::check_options({.temperature = -1}); }, "temperature is out of range: expected 0 or more"));
-  BOOST_TEST(throws_with([] { models::check_options({.top_p = 0}); }, "top-p is out of range: expected a value in (0, 1]"));
+  BOOST_TEST(throws_with([] { models::check_options({.temperature = -1}); },
+                         "temperature is out of range: expected 0 or more"));
+  BOOST_TEST(
+      throws_with([] { models::check_options({.top_p = 0}); }, "top-p is out of range: expected a value in (0, 1]"));
 }
 
 BOOST_AUTO_TEST_CASE(the_same_seed_gives_the_same_text_and_stops_where_asked) {
   models::Dcformer model(small_config(), {1, 0});
   std::vector<int32_t> prompt{10, 20, 30};
-  models::Generated a = models::generate(model, prompt, 12, {.seed = 4}), b = models::generate(model, prompt, 12, {.seed = 4});
+  models::Generated a = models::generate(model, prompt, 12, {.seed = 4}),
+                    b = models::generate(model, prompt, 12, {.seed = 4});
   BOOST_TEST(a.tokens == b.tokens, boost::test_tools::per_element());
   BOOST_TEST(a.tokens.size() == 12u);
   int32_t third = a.tokens[2];

@@ -53,7 +53,8 @@ BOOST_AUTO_TEST_CASE(prefill_in_pieces_and_decoding_give_the_full_pass) {
   models::finish(config);
   models::Dcformer model(config, {5, 0});
   for (nn::NamedTensor& p : nn::parameters(model)) {  // dynamic weights that matter
-    if (p.name.find("qkw") != std::string::npos || p.name.find(".dd") != std::string::npos) backend(kCpu).normal(0, 0.3, {9, 9}, p.value);
+    if (p.name.find("qkw") != std::string::npos || p.name.find(".dd") != std::string::npos)
+      backend(kCpu).normal(0, 0.3, {9, 9}, p.value);
   }
   model.to(DType::f64);
   NoGrad off;
@@ -61,7 +62,8 @@ BOOST_AUTO_TEST_CASE(prefill_in_pieces_and_decoding_give_the_full_pass) {
   for (int64_t i = 0; i < 2 * 40; ++i) ids.push_back((i * 7 + i * i) % 40);
   Tensor all = from_vector(ids, {2, 40});
   Tensor want = model.logits(model.hidden(all));
-  for (std::vector<int64_t> pieces : {std::vector<int64_t>{40}, {1, 39}, {7, 1, 1, 8, 9, 1, 13}, {20, 1, 1, 1, 1, 1, 1, 1, 1, 12}}) {
+  for (std::vector<int64_t> pieces :
+       {std::vector<int64_t>{40}, {1, 39}, {7, 1, 1, 8, 9, 1, 13}, {20, 1, 1, 1, 1, 1, 1, 1, 1, 12}}) {
     models::KvCache cache = model.make_cache(40);
     std::vector<Tensor> got;
     int64_t at = 0;

@@ -28,7 +28,8 @@ class ScratchFolder {
  public:
   ScratchFolder() {
     static int count = 0;
-    path_ = std::filesystem::temp_directory_path() / ("braid-models-" + std::to_string(getpid()) + "-" + std::to_string(count++));
+    path_ = std::filesystem::temp_directory_path() /
+            ("braid-models-" + std::to_string(getpid()) + "-" + std::to_string(count++));
     std::filesystem::create_directories(path_);
   }
   ~ScratchFolder() {

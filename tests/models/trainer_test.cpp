@@ -70,10 +70,12 @@ BOOST_AUTO_TEST_CASE(a_bad_gradient_leaves_everything_untouched) {
   models::Trainer trainer(model, {}, 1.0);
   std::vector<nn::NamedTensor> parameters = nn::parameters(model);
   for (nn::NamedTensor& p : parameters) {
-    if (p.name == "layers.1.feed_forward.w2.weight") p.value.sliced(0, 0, 1).sliced(1, 0, 1).fill(std::numeric_limits<double>::quiet_NaN());
+    if (p.name == "layers.1.feed_forward.w2.weight")
+      p.value.sliced(0, 0, 1).sliced(1, 0, 1).fill(std::numeric_limits<double>::quiet_NaN());
   }
   std::vector<double> before = parameters[0].value.to_vector<double>();
-  BOOST_TEST(throws_with([&] { trainer.step({batch(1, 8, 1)}, 1e-2); }, "at step 1; the first tensor with NaN or Inf is layers.1.ffn_out"));
+  BOOST_TEST(throws_with([&] { trainer.step({batch(1, 8, 1)}, 1e-2); },
+                         "at step 1; the first tensor with NaN or Inf is layers.1.ffn_out"));
   BOOST_TEST(is_close(parameters[0].value.to_vector<double>(), before, 0));
   BOOST_TEST(trainer.optimizer().steps() == 0);
 }

@@ -39,7 +39,8 @@ std::string describe(const OpRow& row, const std::vector<Shape>& shapes, const c
 
 void check_values(const OpRow& row, const std::vector<Shape>& shapes, DType dtype, double tolerance, const char* what) {
   NoGrad off;
-  std::vector<Tensor> inputs = random_inputs(row, shapes, dtype);  // rounded to dtype first: op and reference see the same numbers
+  std::vector<Tensor> inputs =
+      random_inputs(row, shapes, dtype);  // rounded to dtype first: op and reference see the same numbers
   Tensor y = row.op(inputs);
   Array want = row.reference(arrays(inputs));
   BOOST_TEST_CONTEXT(describe(row, shapes, what)) {
@@ -118,7 +119,8 @@ void check_layouts(const OpRow& row, const std::vector<Shape>& shapes) {
 }
 
 // The derivative in `dtype` against the one in f64 of the same inputs.
-void check_gradients(const OpRow& row, const std::vector<Shape>& shapes, DType dtype, double tolerance, const char* what) {
+void check_gradients(const OpRow& row, const std::vector<Shape>& shapes, DType dtype, double tolerance,
+                     const char* what) {
   std::vector<Tensor> inputs = random_inputs(row, shapes, dtype), wide;
   for (const Tensor& x : inputs) wide.push_back(is_float(x.dtype()) ? x.to(DType::f64) : x);
   Run got = run(row, inputs), want = run(row, wide);
@@ -142,7 +144,8 @@ void check_row(const OpRow& row) {
   for (const std::vector<Shape>& shapes : row.cases) {
     check_values(row, shapes, DType::f64, 1e-12, "f64");
     check_values(row, shapes, DType::f32, row.f32_tolerance, "f32");
-    if (row.in_16_bit) {  // rounding the exact result errs by half a unit in the last place (2^-9, 2^-12); twice that is allowed
+    if (row.in_16_bit) {  // rounding the exact result errs by half a unit in the last place (2^-9, 2^-12); twice that
+                          // is allowed
       check_values(row, shapes, DType::bf16, 0x1p-8, "bf16");
       check_values(row, shapes, DType::f16, 0x1p-11, "f16");
     }
@@ -189,7 +192,8 @@ Array zip(const Array& x, const Array& y, const std::function<double(double, dou
 Array rows(const Array& x, const std::function<void(const double*, double*, int64_t)>& f) {
   Array y = x;
   int64_t n = x.shape[-1];
-  for (int64_t at = 0; n > 0 && at < numel(x.shape); at += n) f(&x.values[static_cast<size_t>(at)], &y.values[static_cast<size_t>(at)], n);
+  for (int64_t at = 0; n > 0 && at < numel(x.shape); at += n)
+    f(&x.values[static_cast<size_t>(at)], &y.values[static_cast<size_t>(at)], n);
   return y;
 }
 
