@@ -25,7 +25,7 @@ std::string number(const char* format, double value) {
 
 int dry_run(const TrainConfig& config) {
   int64_t vocabulary = 0, windows = 0;
-  models::ModelConfig model = model_config(config, 0);
+  models::ModelConfig model = model_config(config, config.data.path.empty() ? 0 : 1);
   int64_t T = sequence_length(config, model);
   if (!config.data.path.empty()) {
     text::Dataset data(config.data.path, text::Split::train, T);
