@@ -38,6 +38,7 @@ class Run {
         train_data_(open_data(text::Split::train)),
         val_data_(open_data(text::Split::val)),
         sampler_(train_data_.size(), static_cast<uint64_t>(config.run.seed)),
+        model_config_(checked_model()),
         folder_(config.run.out),
         model_(make_model()),
         trainer_(model_, optimizer_options(config), config.optimizer.clip),
@@ -88,10 +89,15 @@ class Run {
     return text::Dataset(config_.data.path, split, sequence_length(config_, model));
   }
 
-  models::Dcformer make_model() {
+  // Everything that can be wrong with the settings is found before the run folder is touched.
+  models::ModelConfig checked_model() {
     models::ModelConfig config = model_config(config_, train_data_.tokenizer().vocab_size());
     check_memory(config_, config, train_data_.seq_len());
-    models::Dcformer model(config, child({static_cast<uint64_t>(config_.run.seed), 0}, "parameters"));
+    return config;
+  }
+
+  models::Dcformer make_model() {
+    models::Dcformer model(model_config_, child({static_cast<uint64_t>(config_.run.seed), 0}, "parameters"));
     if (config_.train.dtype == "f64") model.to(DType::f64);
     model.checkpoint_activations(config_.train.checkpoint_activations);
     return model;
@@ -231,6 +237,7 @@ class Run {
   const TrainConfig& config_;
   text::Dataset train_data_, val_data_;
   text::Sampler sampler_;
+  models::ModelConfig model_config_;
   RunFolder folder_;
   models::Dcformer model_;
   models::Trainer trainer_;

@@ -143,7 +143,7 @@ BOOST_AUTO_TEST_CASE(the_same_seed_gives_the_same_bits_on_any_number_of_threads)
 
 BOOST_AUTO_TEST_CASE(killed_at_any_moment_it_goes_on_to_the_same_bytes) {
   std::mt19937 random(1);
-  for (const char* seen : {"step 1/", "step 3/", "step 4/", "step 7/", "step 9/"}) {
+  for (const char* seen : {"step 1/", "step 3/", "step 4/", "step 8/"}) {
     BOOST_TEST_CONTEXT(seen) {
       const fs::path out = world().fresh();
       {
@@ -151,7 +151,7 @@ BOOST_AUTO_TEST_CASE(killed_at_any_moment_it_goes_on_to_the_same_bytes) {
         read_until(process, seen);
         sleep_us(random() % 30000);
       }  // SIGKILL
-      const Outcome rest = train(out, {"checkpoint.interval=1"});
+      const Outcome rest = train(out);
       BOOST_TEST(rest.code == 0, rest.output);
       check_same(out);
     }
@@ -160,7 +160,7 @@ BOOST_AUTO_TEST_CASE(killed_at_any_moment_it_goes_on_to_the_same_bytes) {
 
 BOOST_AUTO_TEST_CASE(killed_while_it_saves_it_goes_on_to_the_same_bytes) {
   int caught = 0;
-  for (int delay : {0, 200, 1000, 3000, 9000}) {
+  for (int delay : {0, 1000, 5000}) {
     BOOST_TEST_CONTEXT("delay " << delay) {
       const fs::path out = world().fresh();
       {
@@ -170,7 +170,7 @@ BOOST_AUTO_TEST_CASE(killed_while_it_saves_it_goes_on_to_the_same_bytes) {
         sleep_us(delay);
       }  // SIGKILL
       caught += saving(out);
-      const Outcome rest = train(out, {"checkpoint.interval=1"});
+      const Outcome rest = train(out);
       BOOST_TEST(rest.code == 0, rest.output);
       check_same(out);
     }
@@ -210,7 +210,7 @@ BOOST_AUTO_TEST_CASE(signals_save_and_end_with_75) {
       BOOST_TEST(stopped.code == 75, stopped.output);
       BOOST_TEST(stopped.output.find(std::string("stopped by ") + name + " after step ") != std::string::npos);
       BOOST_TEST(stopped.output.find("run the same command again") != std::string::npos);
-      const Outcome rest = train(out, {"checkpoint.interval=1"});
+      const Outcome rest = train(out);
       BOOST_TEST(rest.code == 0, rest.output);
       BOOST_TEST(rest.output.find("resuming from ") != std::string::npos);
       check_same(out);
@@ -244,10 +244,10 @@ BOOST_AUTO_TEST_CASE(wrong_settings_end_with_2) {
   wrong("schedule.warmup=11", "schedule.warmup is longer than the run");
   wrong("data.path=", "data.path is not set");
   wrong("run.out=", "run.out is empty");
-  BOOST_TEST(!fs::exists(out));
   wrong("train.batch_size=1000000000", "a training step does not fit into memory");
   wrong("--device=cuda:0", "cuda:0");
   wrong("run.device=tpu", "bad value for run.device");
+  BOOST_TEST(!fs::exists(out));
 }
 
 BOOST_AUTO_TEST_CASE(bad_data_ends_with_3) {
