@@ -29,7 +29,7 @@ class Pool {
  public:
   Pool() { start(default_threads()); }
 
-  int size() const { return static_cast<int>(workers_.size()) + 1; }
+  int size() const { return size_.load(std::memory_order_relaxed); }
 
   void resize(int n) {
     std::lock_guard caller(callers_);
@@ -94,6 +94,7 @@ class Pool {
     for (int i = 1; i < n; ++i) {
       workers_.emplace_back([this, seen = generation_.load()]() mutable { loop(seen); });
     }
+    size_ = n;
   }
 
   void stop() {
@@ -126,6 +127,7 @@ class Pool {
   std::mutex mutex_;
   std::condition_variable wake_, done_;
   std::vector<std::thread> workers_;
+  std::atomic<int> size_{1};  // workers and caller; asked by threads that hold no lock
   std::atomic<uint64_t> generation_{0};
   Job* job_ = nullptr;
   int busy_ = 0;

@@ -81,6 +81,21 @@ BOOST_AUTO_TEST_CASE(several_callers_at_once) {
   BOOST_TEST(sum == 3 * 50 * 64);
 }
 
+// The thread sanitizer watches this one: a caller may ask for the size while another thread resizes the pool.
+BOOST_AUTO_TEST_CASE(callers_go_on_while_the_pool_is_resized) {
+  Threads use(2);
+  std::atomic<int64_t> sum{0};
+  std::vector<std::thread> callers;
+  for (int c = 0; c < 3; ++c) {
+    callers.emplace_back([&] {
+      for (int round = 0; round < 200; ++round) parallel_for(64, 1, [&](int64_t b, int64_t e) { sum += e - b; });
+    });
+  }
+  for (int round = 0; round < 20; ++round) set_threads(1 + round % 4);
+  for (std::thread& t : callers) t.join();
+  BOOST_TEST(sum == 3 * 200 * 64);
+}
+
 BOOST_AUTO_TEST_CASE(no_threads_is_refused) {
   BOOST_TEST(throws_with([] { set_threads(0); }, "[threads] needs at least one thread, got 0"));
 }
