@@ -58,13 +58,13 @@ struct TrainingSetup {
   int64_t bytes_per_number = 4;
   int64_t optimizer_moments = 2;        // Adam 2, SGD with momentum 1, without 0
   bool checkpoint_activations = false;  // each block keeps only its input and is recomputed
-  int64_t logit_rows = 1024;      // rows of logits that exist at a time (linear_cross_entropy)
+  int64_t logit_rows = 1024;            // rows of logits that exist at a time (linear_cross_entropy)
 };
 // Bytes at the worst moment of a step; a test holds the sum to within 10 % of what a step takes.
 struct TrainingMemory {
   double weights = 0, gradients = 0, optimizer = 0;
   double activations = 0;  // what the backward pass needs, by the table kept_by_block()
-  double working = 0;      // logits or a recomputed chunk of attention, and a gradient of the FFN's width
+  double working = 0;      // logits, or gradients inside the FFN, or those of attention with a recomputed chunk
   double total() const { return weights + gradients + optimizer + activations + working; }
 };
 TrainingMemory training_memory(ModelConfig config, const TrainingSetup& setup);
