@@ -2,9 +2,8 @@
 
 #include <algorithm>
 
-#include "tensor/error.h"
-
 #include "autograd/dcmha.h"
+#include "tensor/error.h"
 
 namespace braid::models {
 namespace {
@@ -175,16 +174,19 @@ TrainingMemory training_memory(ModelConfig c, const TrainingSetup& s) {
   // Recomputing needs the input of every block and, in turn, everything of one block. The end keeps the input of the
   // final norm and the gradient of its result.
   const double kept = s.checkpoint_activations ? tokens * L * D + block : L * block;
-  // Maps of one chunk, recomputed in backward; logits exist before that.
+  // A chunk has 16 rows at least. While it is recomputed, the gradients of q, k, v, of the heads' output and of the
+  // dynamic weights exist; in the FFN those of its hidden vectors.
   const double pairs = std::max(chunk / (N * bytes), std::min(T, 16.0) * T);
-  const double attention = chunked ? pairs * per_pair : 0;
+  const double per_head = as_double(4 * c.head_dim + stages(c) * sides(c) * (2 * c.profile.rank + 1));
+  const double attention = (chunked ? pairs * per_pair : 0) + tokens * N * per_head;
+  const double hidden = (c.ffn == FfnKind::swiglu ? 2 : 1) * tokens * as_double(c.intermediate_size);
   const double logits = std::min(tokens, as_double(s.logit_rows)) * V;
 
   TrainingMemory m;
   m.weights = m.gradients = parameters * bytes;
   m.optimizer = as_double(s.optimizer_moments) * parameters * bytes;
   m.activations = bytes * (kept + 2 * tokens * D);
-  m.working = bytes * (std::max(attention, logits) + tokens * as_double(c.intermediate_size));
+  m.working = bytes * std::max({attention, hidden, logits});
   return m;
 }
 

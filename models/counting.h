@@ -64,7 +64,7 @@ struct TrainingSetup {
 struct TrainingMemory {
   double weights = 0, gradients = 0, optimizer = 0;
   double activations = 0;  // what the backward pass needs, by the table kept_by_block()
-  double working = 0;      // logits or a recomputed chunk of attention, and a gradient of the FFN's width
+  double working = 0;      // logits, or gradients inside the FFN, or those of attention with a recomputed chunk
   double total() const { return weights + gradients + optimizer + activations + working; }
 };
 TrainingMemory training_memory(ModelConfig config, const TrainingSetup& setup);
