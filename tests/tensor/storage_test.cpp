@@ -41,7 +41,7 @@ BOOST_AUTO_TEST_CASE(freed_buffers_are_used_again_and_given_back) {
   release_cached_memory(kCpu);
   Storage keep(16 * kMiB, kCpu);  // the peak, so that the cache may hold something
   int64_t before = memory_stats(kCpu).current;
-  const void* first = nullptr;
+  [[maybe_unused]] const void* first = nullptr;
   {
     Storage a(8 * kMiB, kCpu);
     first = a.data();
