@@ -13,18 +13,9 @@
 
 namespace braid {
 
-// How heads are mixed, once before and once after softmax. N = G M heads, rank R. Any member may be an empty handle:
-// its term is left out; down and up of one side come together.
-struct Compose {
-  Tensor base;            // (G, M, M)        static; first index = head read
-  Tensor q_down, q_up;    // (B, T, G, R, M)  from the query token: heads read, heads written
-  Tensor k_down, k_up;    // (B, S, G, R, M)  from the key token
-  Tensor q_gate, k_gate;  // (B, T, G, M), (B, S, G, M)
-};
-
 enum class Path : uint8_t {
   automatic,  // the best that serves these arguments
-  fused,      // the device's fused kernel, or an error with the reason why not
+  fused,      // the device's fused kernel, which never holds more than some rows of scores
   chunked,    // the reference on chunks of query rows, each with only the keys that it can see
   reference,  // the meaning: materialises (B, N, T, S)
 };

@@ -7,6 +7,7 @@
 #pragma once
 #include <cstddef>
 
+#include "tensor/dcmha.h"
 #include "tensor/pointwise.h"
 #include "tensor/random.h"
 #include "tensor/tensor.h"
@@ -17,20 +18,6 @@ using In = const Tensor&;
 using Out = Tensor&;
 
 enum class ReduceOp : unsigned char { sum, max, min };
-
-// Which keys a query may see. Query row t stands at position t + offset, key row s at position s.
-// Visible: causal  =>  key <= query;   window > 0  =>  key > query - window.   Not causal: every key.
-struct Visibility {
-  bool causal = true;
-  int64_t window = 0;  // number of visible keys including the query's own position; 0 = no limit
-  int64_t offset = 0;
-  int64_t first(int64_t t) const {
-    return causal && window > 0 && t + offset - window + 1 > 0 ? t + offset - window + 1 : 0;
-  }
-  int64_t end(int64_t t, int64_t keys) const {
-    return !causal || t + offset + 1 > keys ? keys : t + offset + 1 > 0 ? t + offset + 1 : 0;
-  }
-};
 
 struct AdamWStep {  // all the same number of elements, contiguous; see nn/optim/adamw.h for the formula
   Tensor parameter, gradient, first, second;
@@ -138,6 +125,11 @@ struct Backend {
   // dlogits = scale (softmax - onehot), 0 where not counted; dlogits may be the same tensor as logits. scale, in the
   // type of loss: (1), or (R) with one factor per row.
   Kernel<"cross_entropy_backward", void(In logits, In targets, In lse, In scale, Out dlogits)> cross_entropy_backward;
+
+  // --- attention, never holding more than some rows of scores. lse (B, T, N), f32 (f64 for f64): log of the sum of
+  //     exp(scores), +inf where a row sees no key; an empty handle when no derivative will be asked for ---
+  Kernel<"dcmha_forward", void(const DcmhaInputs& x, Out y, Out lse)> dcmha_forward;
+  Kernel<"dcmha_backward", void(const DcmhaInputs& x, In y, In lse, In dy, DcmhaGradients& gradients)> dcmha_backward;
 
   // --- optimisers, in place ---
   Kernel<"adamw", void(const AdamWStep&)> adamw;

@@ -2,6 +2,7 @@
 #include "autograd/dcmha.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "autograd/ops.h"
 
@@ -43,6 +44,13 @@ constexpr Along kAlong[17] = {
     Along::neither, Along::queries, Along::queries, Along::keys, Along::keys, Along::queries, Along::keys,  // pre
     Along::neither, Along::queries, Along::queries, Along::keys, Along::keys, Along::queries, Along::keys,  // post
 };
+
+Tensor record_all(const Tensor& y, const Inputs& x, Backward backward_pass) {
+  return record(
+      "dcmha", y,
+      {x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], x[8], x[9], x[10], x[11], x[12], x[13], x[14], x[15], x[16]},
+      std::move(backward_pass));
+}
 
 Tensor run_reference(const Inputs& x, const DcmhaOptions& options) {
   return dcmha_reference(x[0], x[1], x[2], {x[3], x[4], x[5], x[6], x[7], x[8], x[9]},
@@ -116,10 +124,42 @@ Tensor chunked(const Inputs& x, const DcmhaOptions& options) {
     }
     return grads;
   };
-  return record(
-      "dcmha", y,
-      {x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], x[8], x[9], x[10], x[11], x[12], x[13], x[14], x[15], x[16]},
-      backward_pass);
+  return record_all(y, x, backward_pass);
+}
+
+Compose stage_of(const Inputs& x, size_t first) {
+  return {x[first], x[first + 1], x[first + 2], x[first + 3], x[first + 4], x[first + 5], x[first + 6]};
+}
+
+// The device's kernels. Backward needs the inputs, the row statistics and, without a compose after softmax, y.
+Tensor fused(const Inputs& x, const DcmhaOptions& options) {
+  bool record_it = false;
+  std::vector<bool> wanted;
+  Inputs plain;  // without history, the last axis contiguous
+  for (const Tensor& input : x) {
+    wanted.push_back(requires_grad(input));
+    record_it = record_it || recording({input});
+    bool strided = input && input.dim(-1) > 1 && input.strides()[input.rank() - 1] != 1;
+    plain.push_back(!input ? input : strided ? input.contiguous() : input.alias());
+  }
+  double scale = options.scale != 0 ? options.scale : 1 / std::sqrt(static_cast<double>(x[0].dim(3)));
+  auto arguments = [options, scale](const Inputs& in) {
+    return DcmhaInputs{in[0], in[1], in[2], stage_of(in, 3), stage_of(in, 10), options.groups, options.visible, scale};
+  };
+  const Backend& device = backend(x[0].device());
+  Tensor y = empty_like(x[0]), lse;
+  if (record_it) lse = empty({x[0].dim(0), x[0].dim(1), x[0].dim(2)}, x[0].dtype(), x[0].device());
+  device.dcmha_forward(arguments(plain), y, lse);
+  auto backward_pass = [plain, wanted, arguments, y, lse, &device](const Tensor& dy) -> Grads {
+    Grads g(plain.size());
+    for (size_t i = 0; i < plain.size(); ++i) {
+      if (wanted[i]) g[i] = empty_like(plain[i]);
+    }
+    DcmhaGradients gradients{g[0], g[1], g[2], stage_of(g, 3), stage_of(g, 10)};
+    device.dcmha_backward(arguments(plain), y, lse, dy.contiguous(), gradients);
+    return g;
+  };
+  return record_all(y, x, backward_pass);
 }
 
 }  // namespace
@@ -144,16 +184,21 @@ Tensor dcmha(const Tensor& q, const Tensor& k, const Tensor& v, const Compose& p
   check_compose("pre", pre, q, k.dim(1), G);
   check_compose("post", post, q, k.dim(1), G);
 
-  check(options.path != Path::fused, "dcmha",
+  const bool has_kernel = bool(backend(q.device()).dcmha_forward);
+  check(options.path != Path::fused || has_kernel, "dcmha",
         [&] { return "there is no fused kernel on " + str(q.device()) + "; use Path::automatic"; });
-  bool whole = options.path == Path::reference || q.numel() == 0 || k.numel() == 0;
-  if (options.path == Path::automatic) {
-    whole = whole || q.dim(0) * N * q.dim(1) * k.dim(1) * size_of(q.dtype()) <= kDcmhaChunkBytes;
+  Path path = options.path != Path::automatic ? options.path : has_kernel ? Path::fused : Path::chunked;
+  if (q.numel() == 0 || k.numel() == 0) path = Path::reference;
+  if (path == Path::reference) return dcmha_reference(q, k, v, pre, post, options);
+  Inputs inputs{q,          k,           v,          pre.base,    pre.q_down, pre.q_up,
+                pre.k_down, pre.k_up,    pre.q_gate, pre.k_gate,  post.base,  post.q_down,
+                post.q_up,  post.k_down, post.k_up,  post.q_gate, post.k_gate};
+  if (path == Path::chunked) return chunked(inputs, options);
+  if (size_of(q.dtype()) != 2) return fused(inputs, options);
+  for (Tensor& x : inputs) {  // the kernels compute in f32
+    if (x) x = cast(x, DType::f32);
   }
-  if (whole) return dcmha_reference(q, k, v, pre, post, options);
-  return chunked({q, k, v, pre.base, pre.q_down, pre.q_up, pre.k_down, pre.k_up, pre.q_gate, pre.k_gate, post.base,
-                  post.q_down, post.q_up, post.k_down, post.k_up, post.q_gate, post.k_gate},
-                 options);
+  return cast(fused(inputs, options), q.dtype());
 }
 
 }  // namespace braid

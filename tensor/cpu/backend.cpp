@@ -40,6 +40,8 @@ void scatter_last(In dy, In ids, Out dx);
 void index_range(In ids, Out low_high);
 void cross_entropy(In logits, In targets, Out loss, Out lse);
 void cross_entropy_backward(In logits, In targets, In lse, In scale, Out dlogits);
+void dcmha_forward(const DcmhaInputs& x, Out y, Out lse);
+void dcmha_backward(const DcmhaInputs& x, In y, In lse, In dy, DcmhaGradients& gradients);
 void adamw(const AdamWStep& step);
 void sgd(const SgdStep& step);
 }  // namespace cpu
@@ -82,6 +84,8 @@ const Backend& cpu_backend() {
       .index_range = cpu::index_range,
       .cross_entropy = cpu::cross_entropy,
       .cross_entropy_backward = cpu::cross_entropy_backward,
+      .dcmha_forward = cpu::dcmha_forward,
+      .dcmha_backward = cpu::dcmha_backward,
       .adamw = cpu::adamw,
       .sgd = cpu::sgd,
   };

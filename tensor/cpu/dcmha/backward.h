@@ -1,0 +1,340 @@
+// Backward of one block. The scores are computed again, tile by tile; the row's log-sum-exp comes from forward, so one
+// pass would do if softmax's derivative did not need delta = sum_j P dP of the whole row first. Without a compose after
+// softmax delta is dy . y; with one, a pass over the keys of its own finds it.
+//
+//   S = scale q k^T    S' = compose_pre(S)     P = exp(S' - lse)          P' = compose_post(P)
+//   dP' = dy v^T       dP = compose_post^T(dP')      dS' = P (dP - delta)     dS = compose_pre^T(dS')
+//   dv += P'^T dy      dq += scale dS k        dk += dS^T (scale q)       and the factors' gradients of mix.h
+#pragma once
+#include "tensor/cpu/dcmha/block.h"
+
+namespace braid::cpu::dcmha::BRAID_DCMHA_ISA {
+
+template <class T>
+class Backward {
+ public:
+  Backward(const Problem<T>& problem, void* workspace) : p(problem), carver_(workspace) {
+    const int64_t rows = p.block_rows, block = p.M * rows * p.d_padded, stats = rows * p.M;
+    q_ = carver_.take<T>(block);
+    dy_ = carver_.take<T>(block);
+    dq_ = carver_.take<T>(block);
+    lse_ = carver_.take<T>(stats);
+    delta_ = carver_.take<T>(stats);
+    s_ = block_cells(p, static_cast<T*>(nullptr));
+    d_ = s_;
+    s_.data = carver_.take<T>(p.tile_strips * s_.strip);
+    d_.data = carver_.take<T>(p.tile_strips * s_.strip);
+    for (Cells<T>* c : {&p_, &mixed_, &dp_}) {
+      *c = band_cells(p, static_cast<T*>(nullptr));
+      c->data = carver_.take<T>(p.tile_strips * c->strip);
+    }
+    pre_.carve(p, p.pre, carver_);
+    post_.carve(p, p.post, carver_);
+    spare_ = carver_.take<T>(p.M * kBandRows * kW);
+    sums_ = carver_.take<T>(5 * (p.M + kW) * kW);
+  }
+  size_t bytes() const { return carver_.used(); }
+
+  void run(const Task& task, const Turn& turn) {
+    const Block<T> block(p, task);
+    pack_rows(block, p.q, static_cast<T>(p.scale), q_);
+    pack_rows(block, p.dy, T(1), dy_);
+    for (int64_t i = 0; i < p.M * p.block_rows * p.d_padded; ++i) dq_[i] = 0;
+    pre_.begin(p, block, p.pre);
+    post_.begin(p, block, p.post);
+    read_lse(block);
+    const Range tiles = block.tiles();
+    if (p.post.present) {
+      for (int64_t i = 0; i < p.block_rows * p.M; ++i) delta_[i] = 0;
+      for (int64_t tile = tiles.first; tile < tiles.last; ++tile) delta_pass(block, tile);
+    } else {
+      delta_from_y(block);
+    }
+    for (int64_t tile = tiles.first; tile < tiles.last; ++tile) gradient_pass(block, task, turn, tile);
+    if (p.dq.data) unpack_rows(block, dq_, static_cast<T>(p.scale), p.dq);
+    pre_.end(block, p.pre);
+    post_.end(block, p.post);
+    __atomic_store_n(turn.done, std::numeric_limits<int64_t>::max(), __ATOMIC_RELEASE);
+  }
+
+ private:
+  static constexpr int64_t kW = kLanes<T>;
+
+  // One stage's workspace: packed query factors and their gradients, hidden values of a band's tile, the key factors'
+  // gradients of a tile.
+  struct StageSpace {
+    T *rows, *drows, *h, *g, *dkeys;
+    int64_t items_size, strip_hidden, tile_strips;
+
+    void carve(const Problem<T>& p, const Stage<T>& s, Carver& carver) {
+      items_size = s.present ? s.items * p.M : 0;
+      strip_hidden = kBandRows * s.pairs * 4 * kW;
+      tile_strips = p.tile_strips;
+      rows = carver.take<T>(p.block_rows * items_size);
+      drows = carver.take<T>(p.block_rows * items_size);
+      h = carver.take<T>(tile_strips * strip_hidden);
+      g = carver.take<T>(tile_strips * strip_hidden);
+      dkeys = carver.take<T>(s.dkeys ? tile_strips * items_size * kW : 0);
+    }
+    void begin(const Problem<T>& p, const Block<T>& block, const Stage<T>& s) {
+      pack_query_factors(block, s, rows);
+      for (int64_t i = 0; i < p.block_rows * items_size; ++i) drows[i] = 0;
+    }
+    void end(const Block<T>& block, const Stage<T>& s) {
+      if (!s.present) return;
+      const int64_t M = block.p.M;
+      for (int64_t r = 0; r < block.rows; ++r) {
+        for_query_items(block, s, s.dq_down, s.dq_up, s.dq_gate, r, [&](T* out, int64_t item) {
+          for (int64_t m = 0; m < M; ++m) out[m] = drows[(r * s.items + item) * M + m];
+        });
+      }
+    }
+  };
+
+  const T* of_kv_head(const T* packed, const Block<T>& block, int64_t m, int64_t size) const {
+    return packed + (block.b * p.kv_heads() + (block.g * p.M + m) / p.share) * p.strips * size;
+  }
+
+  void read_lse(const Block<T>& block) {
+    for (int64_t r = 0; r < p.block_rows; ++r) {
+      const T* in = p.lse + ((block.b * p.queries + block.row0 + r) * p.G + block.g) * p.M;
+      for (int64_t m = 0; m < p.M; ++m) {
+        lse_[r * p.M + m] = r < block.rows ? in[m] : std::numeric_limits<T>::infinity();
+      }
+    }
+  }
+
+  void delta_from_y(const Block<T>& block) {
+    for (int64_t r = 0; r < p.block_rows; ++r) {
+      for (int64_t m = 0; m < p.M; ++m) {
+        T sum = 0;
+        const T* y =
+            p.y.data + block.b * p.y.stride[0] + (block.row0 + r) * p.y.stride[1] + (block.g * p.M + m) * p.y.stride[2];
+        for (int64_t e = 0; r < block.rows && e < p.d; ++e) sum += y[e] * dy_[(m * p.block_rows + r) * p.d_padded + e];
+        delta_[r * p.M + m] = sum;
+      }
+    }
+  }
+
+  // S and dP' of all bands.
+  void tile_scores(const Block<T>& block, int64_t tile) {
+    const int64_t origin = tile * p.tile_strips;
+    for (int64_t m = 0; m < p.M; ++m) {
+      const T* keys = of_kv_head(p.key_strips, block, m, p.d * kW) + origin * p.d * kW;
+      const T* values = of_kv_head(p.value_strips, block, m, p.d * kW) + origin * p.d * kW;
+      for (int64_t band = 0; band < block.bands(); ++band) {
+        const Range s = block.in_tile(band, tile);
+        if (s.empty()) continue;
+        const int64_t row = (m * p.block_rows + band * kBandRows) * p.d_padded, first = s.first * p.d * kW;
+        scores(q_ + row, p.d_padded, keys + first, p.d, s.last - s.first,
+               s_.at(s.first, band * kBandRows) + m * s_.head, s_.strip);
+        scores(dy_ + row, p.d_padded, values + first, p.d, s.last - s.first,
+               d_.at(s.first, band * kBandRows) + m * d_.head, d_.strip);
+      }
+    }
+  }
+
+  // P of one strip of a band, into the band's cells.
+  void probabilities(const Block<T>& block, int64_t band, int64_t tile, int64_t s) {
+    const int64_t strip = tile * p.tile_strips + s;
+    const T* in = s_.at(s, band * kBandRows);
+    T* out = p_.at(s, 0);
+    int64_t in_head = s_.head;
+    if (p.pre.present) {
+      const Factors<T> f = at_strip(factors_of(block, p.pre, pre_.rows, band), p.pre, strip);
+      mix(p.pre, f, false, in, in_head, out, p_.head, pre_.h + s * pre_.strip_hidden, spare_);
+      in = out;
+      in_head = p_.head;
+    }
+    for (int64_t m = 0; m < p.M; ++m) {
+      for (int64_t row = 0; row < kBandRows; ++row) {
+        store(out + m * p_.head + row * kW,
+              exp(load(in + m * in_head + row * kW) - lse_[(band * kBandRows + row) * p.M + m]));
+      }
+    }
+    for_hidden(block, band, strip, [&](int64_t row, int64_t lane) {
+      for (int64_t m = 0; m < p.M; ++m) out[m * p_.head + row * kW + lane] = 0;
+    });
+  }
+
+  // dP = compose_post^T(dP') of one strip of a band, into the band's cells.
+  void post_transposed(const Block<T>& block, int64_t band, int64_t tile, int64_t s) {
+    const T* in = d_.at(s, band * kBandRows);
+    if (p.post.present) {
+      const Factors<T> f = at_strip(factors_of(block, p.post, post_.rows, band), p.post, tile * p.tile_strips + s);
+      mix(p.post, f, true, in, d_.head, dp_.at(s, 0), dp_.head, post_.g + s * post_.strip_hidden, spare_);
+      return;
+    }
+    for (int64_t m = 0; m < p.M; ++m) {
+      __builtin_memcpy(dp_.at(s, 0) + m * dp_.head, in + m * d_.head, kBandRows * kW * sizeof(T));
+    }
+  }
+
+  void delta_pass(const Block<T>& block, int64_t tile) {
+    tile_scores(block, tile);
+    for (int64_t band = 0; band < block.bands(); ++band) {
+      const Range range = block.in_tile(band, tile);
+      if (range.empty()) continue;
+      for (int64_t s = range.first; s < range.last; ++s) {
+        probabilities(block, band, tile, s);
+        post_transposed(block, band, tile, s);
+      }
+      const int64_t n = kBandRows * p.M;
+      for (int64_t i0 = 0; i0 < n; i0 += kW) {  // i = row M + head
+        V<T> v[kW] = {};
+        for (int64_t i = 0; i < kW && i0 + i < n; ++i) {
+          const int64_t row = (i0 + i) / p.M, m = (i0 + i) % p.M;
+          for (int64_t s = range.first; s < range.last; ++s) {
+            v[i] += load(p_.at(s, row) + m * p_.head) * load(dp_.at(s, row) + m * dp_.head);
+          }
+        }
+        const V<T> total = lane_sums<T>(v);
+        for (int64_t i = 0; i < kW && i0 + i < n; ++i) delta_[band * n + i0 + i] += total[i];
+      }
+    }
+  }
+
+  void gradient_pass(const Block<T>& block, const Task& task, const Turn& turn, int64_t tile) {
+    tile_scores(block, tile);
+    clear_key_gradients(p.pre, pre_);
+    clear_key_gradients(p.post, post_);
+    for (int64_t band = 0; band < block.bands(); ++band) {
+      const Range range = block.in_tile(band, tile);
+      if (!range.empty()) band_gradients(block, task, band, tile, range);
+    }
+    if (p.dq.data) query_gradients(block, tile);
+    wait_for_turn(turn, tile);
+    key_gradients(block, tile);
+    add_key_factor_gradients(block, tile, p.pre, pre_);
+    add_key_factor_gradients(block, tile, p.post, post_);
+    __atomic_store_n(turn.done, tile + 1, __ATOMIC_RELEASE);
+  }
+
+  // From S and dP' to P' (in the cells of S) and dS (in the cells of dP'), and all factors' gradients.
+  void band_gradients(const Block<T>& block, const Task& task, int64_t band, int64_t tile, Range range) {
+    const int64_t row0 = band * kBandRows, origin = tile * p.tile_strips;
+    const Cells<T> s_band = tail(s_, 0, row0), d_band = tail(d_, 0, row0);
+    for (int64_t s = range.first; s < range.last; ++s) {
+      probabilities(block, band, tile, s);
+      post_transposed(block, band, tile, s);
+      if (!p.post.present) continue;
+      const Factors<T> f = at_strip(factors_of(block, p.post, post_.rows, band), p.post, origin + s);
+      mix(p.post, f, false, p_.at(s, 0), p_.head, mixed_.at(s, 0), mixed_.head, post_.h + s * post_.strip_hidden,
+          spare_);
+    }
+    factor_gradients(block, task, p.post, post_, band, range, p_, d_band);
+    for (int64_t s = range.first; s < range.last; ++s) {
+      for (int64_t m = 0; m < p.M; ++m) {  // dS' in place of dP
+        T* dp = dp_.at(s, 0) + m * dp_.head;
+        const T* probability = p_.at(s, 0) + m * p_.head;
+        for (int64_t row = 0; row < kBandRows; ++row) {
+          store(dp + row * kW, load(probability + row * kW) * (load(dp + row * kW) - delta_[(row0 + row) * p.M + m]));
+        }
+      }
+      if (p.pre.present) {
+        const Factors<T> f = at_strip(factors_of(block, p.pre, pre_.rows, band), p.pre, origin + s);
+        mix(p.pre, f, true, dp_.at(s, 0), dp_.head, d_band.at(s, 0), d_band.head, pre_.g + s * pre_.strip_hidden,
+            spare_);
+      } else {
+        copy_band(dp_.at(s, 0), dp_.head, d_band.at(s, 0), d_band.head);
+      }
+    }
+    factor_gradients(block, task, p.pre, pre_, band, range, s_band, dp_);
+    const Cells<T>& probabilities_mixed = p.post.present ? mixed_ : p_;
+    for (int64_t s = range.first; s < range.last; ++s) {
+      copy_band(probabilities_mixed.at(s, 0), probabilities_mixed.head, s_band.at(s, 0), s_band.head);
+    }
+  }
+
+  void copy_band(const T* in, int64_t in_head, T* out, int64_t out_head) {
+    for (int64_t m = 0; m < p.M; ++m) {
+      __builtin_memcpy(out + m * out_head, in + m * in_head, kBandRows * kW * sizeof(T));
+    }
+  }
+
+  // A: what the stage read; dO: the gradient of what it wrote.
+  void factor_gradients(const Block<T>& block, const Task& task, const Stage<T>& s, StageSpace& space, int64_t band,
+                        Range range, Cells<T> A, Cells<T> dO) {
+    if (!s.present) return;
+    const Factors<T> f = factors_of(block, s, space.rows, band);
+    const Cells<const T> a{A.data, A.strip, A.head}, o{dO.data, dO.strip, dO.head};
+    if (s.dq_down.data || s.dq_up.data || s.dq_gate.data) {
+      add_row_gradients(f, range.first, range.last, a, o, space.h, space.g,
+                        space.drows + band * kBandRows * space.items_size, sums_);
+    }
+    for (int64_t strip = range.first; strip < range.last; ++strip) {
+      if (s.dkeys) {
+        add_key_gradients(f, a.at(strip, 0), a.head, o.at(strip, 0), o.head, space.h + strip * space.strip_hidden,
+                          space.g + strip * space.strip_hidden, space.dkeys + strip * space.items_size * kW);
+      }
+      if (s.dbase) {
+        add_base_gradients(p.M, a.at(strip, 0), a.head, o.at(strip, 0), o.head, s.dbase + task.index * p.M * p.M);
+      }
+    }
+  }
+
+  void clear_key_gradients(const Stage<T>& s, StageSpace& space) {
+    for (int64_t i = 0; s.dkeys && i < p.tile_strips * space.items_size * kW; ++i) space.dkeys[i] = 0;
+  }
+  void add_key_factor_gradients(const Block<T>& block, int64_t tile, const Stage<T>& s, const StageSpace& space) {
+    if (!s.dkeys) return;
+    const int64_t origin = tile * p.tile_strips, strip = space.items_size * kW;
+    const int64_t count = p.strips - origin < p.tile_strips ? p.strips - origin : p.tile_strips;
+    T* out = s.dkeys + ((block.b * p.G + block.g) * p.strips + origin) * strip;
+    for (int64_t i = 0; i < count * strip; ++i) out[i] += space.dkeys[i];
+  }
+
+  // dq += dS k
+  void query_gradients(const Block<T>& block, int64_t tile) {
+    for (int64_t m = 0; m < p.M; ++m) {
+      const T* keys = of_kv_head(p.key_rows, block, m, kW * p.d_padded) + tile * p.tile_strips * kW * p.d_padded;
+      for (int64_t band = 0; band < block.bands(); ++band) {
+        const Range s = block.in_tile(band, tile);
+        if (s.empty()) continue;
+        rows_times(d_.at(s.first, band * kBandRows) + m * d_.head, d_.strip, s.last - s.first,
+                   keys + s.first * kW * p.d_padded, p.d_padded, p.d_padded / kW,
+                   dq_ + (m * p.block_rows + band * kBandRows) * p.d_padded, p.d_padded);
+      }
+    }
+  }
+
+  // dv += P'^T dy, dk += dS^T (scale q)
+  void key_gradients(const Block<T>& block, int64_t tile) {
+    const int64_t origin = tile * p.tile_strips;
+    for (int64_t m = 0; m < p.M; ++m) {
+      for (int64_t s = 0; s < p.tile_strips; ++s) {
+        Range bands{block.bands(), 0};  // those that see the strip: neighbours
+        for (int64_t band = 0; band < block.bands(); ++band) {
+          const Range r = block.in_tile(band, tile);
+          if (s < r.first || s >= r.last) continue;
+          if (band < bands.first) bands.first = band;
+          bands.last = band + 1;
+        }
+        if (bands.empty()) continue;
+        const int64_t row0 = bands.first * kBandRows, depth = (bands.last - bands.first) * kBandRows;
+        const int64_t key = (origin + s) * kW, count = p.keys - key < kW ? p.keys - key : kW;
+        const int64_t kv = (block.g * p.M + m) / p.share, packed = (m * p.block_rows + row0) * p.d_padded;
+        auto out = [&](const Rows<T>& x) {
+          return x.data + block.b * x.stride[0] + key * x.stride[1] + kv * x.stride[2];
+        };
+        if (p.dv.data) {
+          keys_times(s_.at(s, row0) + m * s_.head, depth, dy_ + packed, p.d_padded, p.d, count, out(p.dv),
+                     p.dv.stride[1]);
+        }
+        if (p.dk.data) {
+          keys_times(d_.at(s, row0) + m * d_.head, depth, q_ + packed, p.d_padded, p.d, count, out(p.dk),
+                     p.dk.stride[1]);
+        }
+      }
+    }
+  }
+
+  const Problem<T>& p;
+  Carver carver_;
+  T *q_, *dy_, *dq_, *lse_, *delta_, *spare_, *sums_;
+  Cells<T> s_, d_;           // of the block: S then P', dP' then dS
+  Cells<T> p_, mixed_, dp_;  // of a band: P, P', dP then dS'
+  StageSpace pre_, post_;
+};
+
+}  // namespace braid::cpu::dcmha::BRAID_DCMHA_ISA

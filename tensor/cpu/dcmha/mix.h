@@ -1,0 +1,259 @@
+// Compose on one strip of a band, and its derivative. A[m] are the cells of head m; every cell is a vector of W keys.
+//
+//   hidden   h_q[r] = sum_m A[m] q_down[r][m]     h_k[r] = sum_m A[m] k_down[r][m]
+//   O[n] = A[n] (1 + q_gate[n] + k_gate[n]) + sum_r h_q[r] q_up[r][n] + h_k[r] k_up[r][n] + sum_m A[m] base[m][n]
+//
+// The derivative with respect to A is the same map with down and up exchanged and base transposed, applied to dO; its
+// hidden values are g_q[r] = sum_n dO[n] q_up[r][n] and g_k. With both,
+//   d q_down[r][m] = sum_j A[m] g_q[r]     d q_up[r][n] = sum_j h_q[r] dO[n]     d q_gate[n] = sum_j A[n] dO[n]
+// and the same for the key side, summed over the queries i instead of the keys j.   d base[m][n] = sum_ij A[m] dO[n].
+//
+// A query row's factors are scalars, a key's factors differ from lane to lane. The gate of a packed query row holds
+// 1 + q_gate.
+#pragma once
+#include "tensor/cpu/dcmha/problem.h"
+#include "tensor/cpu/dcmha/vector.h"
+
+namespace braid::cpu::dcmha::BRAID_DCMHA_ISA {
+
+// Where cells lie: [strip][head][row][W] with these distances; rows are W apart.
+template <class T>
+struct Cells {
+  T* data;
+  int64_t strip, head;
+  T* at(int64_t s, int64_t row) const { return data + s * strip + row * kLanes<T>; }
+};
+
+// What a band needs to know of one stage: M heads, its rows' factors, the keys' factors of the strip in hand.
+template <class T>
+struct Factors {
+  int64_t M;
+  int64_t pairs;
+  const T* rows;  // [kBandRows][items][M]
+  int64_t row_stride;
+  const T* keys;  // [items][M][W]
+  const T* base;  // [M][M] or null
+  const T* base_transposed;
+
+  int64_t down() const { return 0; }
+  int64_t up() const { return 2 * pairs * M; }
+  int64_t gate() const { return 4 * pairs * M; }
+};
+
+inline constexpr int kMixRows = kManyRegisters ? 4 : 2;  // rows in hand at once: they share the loads of key factors
+
+// hidden [row][pair][h_q 2r, h_q 2r+1, h_k 2r, h_k 2r+1][W]
+template <bool Query, bool Key, class T>
+void reduce(const Factors<T>& f, int64_t from, const T* in, int64_t head, T* hidden) {
+  constexpr int W = kLanes<T>, R = kMixRows;
+  const int64_t M = f.M;
+  for (int64_t row = 0; row < kBandRows; row += R) {
+    for (int64_t p = 0; p < f.pairs; ++p) {
+      const T *q0 = f.rows + row * f.row_stride + from + 2 * p * M, *k0 = f.keys + (from + 2 * p * M) * W;
+      V<T> h[R][4] = {};
+      for (int64_t m = 0; m < M; ++m) {
+        V<T> key[2];
+        if constexpr (Key) {
+          key[0] = load(k0 + m * W);
+          key[1] = load(k0 + (M + m) * W);
+        }
+#pragma GCC unroll 4
+        for (int r = 0; r < R; ++r) {
+          const V<T> a = load(in + m * head + (row + r) * W);
+          if constexpr (Query) {
+            h[r][0] += a * q0[r * f.row_stride + m];
+            h[r][1] += a * q0[r * f.row_stride + M + m];
+          }
+          if constexpr (Key) {
+            h[r][2] += a * key[0];
+            h[r][3] += a * key[1];
+          }
+        }
+      }
+#pragma GCC unroll 4
+      for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+        for (int i = 0; i < 4; ++i) store(hidden + (((row + r) * f.pairs + p) * 4 + i) * W, h[r][i]);
+      }
+    }
+  }
+}
+
+// out = in (1 + gates) + hidden times the factors at `to`; in and out may be the same cells.
+template <bool Query, bool Key, class T>
+void expand(const Factors<T>& f, int64_t to, const T* hidden, const T* in, int64_t in_head, T* out, int64_t out_head) {
+  constexpr int W = kLanes<T>, R = kMixRows;
+  const int64_t M = f.M;
+  const T* key_gate = f.keys + f.gate() * W;
+  for (int64_t row = 0; row < kBandRows; row += R) {
+    const T* row_gate = f.rows + row * f.row_stride + f.gate();
+    for (int64_t p = 0; p < f.pairs || p == 0; ++p) {
+      const T *q0 = f.rows + row * f.row_stride + to + 2 * p * M, *k0 = f.keys + (to + 2 * p * M) * W;
+      V<T> h[R][4] = {};
+      if constexpr (Query || Key) {
+#pragma GCC unroll 4
+        for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+          for (int i = 0; i < 4; ++i) h[r][i] = load(hidden + (((row + r) * f.pairs + p) * 4 + i) * W);
+        }
+      }
+      for (int64_t n = 0; n < M; ++n) {
+        V<T> key[2];
+        if constexpr (Key) {
+          key[0] = load(k0 + n * W);
+          key[1] = load(k0 + (M + n) * W);
+        }
+        const V<T> gate = load(key_gate + n * W);
+#pragma GCC unroll 4
+        for (int r = 0; r < R; ++r) {
+          V<T> o = p == 0 ? load(in + n * in_head + (row + r) * W) * (gate + row_gate[r * f.row_stride + n])
+                          : load(out + n * out_head + (row + r) * W);
+          if constexpr (Query) o += h[r][0] * q0[r * f.row_stride + n] + h[r][1] * q0[r * f.row_stride + M + n];
+          if constexpr (Key) o += h[r][2] * key[0] + h[r][3] * key[1];
+          store(out + n * out_head + (row + r) * W, o);
+        }
+      }
+    }
+  }
+}
+
+// out[n] += sum_m in[m] base[m][n]
+template <class T>
+void add_base(const T* base, int64_t M, const T* in, int64_t in_head, T* out, int64_t out_head) {
+  constexpr int W = kLanes<T>;
+  for (int64_t n = 0; n < M; ++n) {
+    for (int64_t row = 0; row < kBandRows; ++row) {
+      V<T> o = load(out + n * out_head + row * W);
+      for (int64_t m = 0; m < M; ++m) o += load(in + m * in_head + row * W) * base[m * M + n];
+      store(out + n * out_head + row * W, o);
+    }
+  }
+}
+
+// out = compose(in), or its transpose, for one strip of a band; keeps the hidden values. `spare` holds a strip of
+// cells.
+template <class T>
+void mix(const Stage<T>& stage, const Factors<T>& f, bool transposed, const T* in, int64_t in_head, T* out,
+         int64_t out_head, T* hidden, T* spare) {
+  constexpr int W = kLanes<T>;
+  const int64_t from = transposed ? f.up() : f.down(), to = transposed ? f.down() : f.up();
+  const T* base = transposed ? f.base_transposed : f.base;
+  if (base && in == out) {
+    for (int64_t m = 0; m < f.M; ++m)
+      __builtin_memcpy(spare + m * kBandRows * W, in + m * in_head, kBandRows * W * sizeof(T));
+    in = spare;
+    in_head = kBandRows * W;
+  }
+  auto run = [&]<bool Query, bool Key>() {
+    if constexpr (Query || Key) reduce<Query, Key>(f, from, in, in_head, hidden);
+    expand<Query, Key>(f, to, hidden, in, in_head, out, out_head);
+  };
+  if (stage.query_rank) {
+    stage.key_rank ? run.template operator()<true, true>() : run.template operator()<true, false>();
+  } else {
+    stage.key_rank ? run.template operator()<false, true>() : run.template operator()<false, false>();
+  }
+  if (base) add_base(base, f.M, in, in_head, out, out_head);
+}
+
+// Adds the gradients of the band's query factors, summed over the keys of strips [first, last): rows
+// [kBandRows][items][M]. A and dO are cells; h, g their hidden values, [strip][row][pair][4][W]. `sums` holds 5 M + W
+// vectors.
+template <class T>
+void add_row_gradients(const Factors<T>& f, int64_t first, int64_t last, Cells<const T> A, Cells<const T> dO,
+                       const T* h, const T* g, T* rows, T* sums) {
+  constexpr int W = kLanes<T>;
+  const int64_t M = f.M, width = (M + W - 1) / W * W;
+  const int64_t strip_hidden = kBandRows * f.pairs * 4 * W;
+  for (int64_t row = 0; row < kBandRows; ++row) {
+    T* out = rows + row * f.row_stride;
+    auto add_sums = [&](int64_t kind, int64_t item) {  // sums[kind] -> the M values of an item
+      for (int64_t m = 0; m < M; m += W) {
+        V<T> v[W];
+        for (int i = 0; i < W; ++i) v[i] = load(sums + (kind * width + m + i) * W);
+        const V<T> total = lane_sums<T>(v);
+        T* o = out + item * M + m;
+        for (int i = 0; i < W && m + i < M; ++i) o[i] += total[i];
+      }
+    };
+    for (int64_t p = 0; p < f.pairs || p == 0; ++p) {
+      for (int64_t m = 0; m < width; ++m) {
+        V<T> down0{}, down1{}, up0{}, up1{}, gate{};
+        for (int64_t s = first; s < last && m < M; ++s) {
+          const V<T> a = load(A.at(s, row) + m * A.head), o = load(dO.at(s, row) + m * dO.head);
+          gate += a * o;
+          if (f.pairs == 0) continue;
+          const int64_t at = s * strip_hidden + (row * f.pairs + p) * 4 * W;
+          down0 += a * load(g + at);
+          down1 += a * load(g + at + W);
+          up0 += o * load(h + at);
+          up1 += o * load(h + at + W);
+        }
+        store(sums + (0 * width + m) * W, down0);
+        store(sums + (1 * width + m) * W, down1);
+        store(sums + (2 * width + m) * W, up0);
+        store(sums + (3 * width + m) * W, up1);
+        store(sums + (4 * width + m) * W, gate);
+      }
+      if (f.pairs > 0) {
+        add_sums(0, 2 * p);
+        add_sums(1, 2 * p + 1);
+        add_sums(2, 2 * (f.pairs + p));
+        add_sums(3, 2 * (f.pairs + p) + 1);
+      }
+      if (p == 0) add_sums(4, 4 * f.pairs);
+    }
+  }
+}
+
+// Adds the gradients of one strip's key factors, summed over the band's rows: keys [items][M][W].
+template <class T>
+void add_key_gradients(const Factors<T>& f, const T* A, int64_t a_head, const T* dO, int64_t o_head, const T* h,
+                       const T* g, T* keys) {
+  constexpr int W = kLanes<T>;
+  const int64_t M = f.M;
+  for (int64_t p = 0; p < f.pairs || p == 0; ++p) {
+    T *down = keys + 2 * p * M * W, *up = keys + 2 * (f.pairs + p) * M * W, *gates = keys + f.gate() * W;
+    for (int64_t m = 0; m < M; ++m) {
+      V<T> down0{}, down1{}, up0{}, up1{}, gate{};
+#pragma GCC unroll 2
+      for (int64_t row = 0; row < kBandRows; ++row) {
+        const V<T> a = load(A + m * a_head + row * W), o = load(dO + m * o_head + row * W);
+        gate += a * o;
+        if (f.pairs == 0) continue;
+        const int64_t at = ((row * f.pairs + p) * 4 + 2) * W;
+        down0 += a * load(g + at);
+        down1 += a * load(g + at + W);
+        up0 += o * load(h + at);
+        up1 += o * load(h + at + W);
+      }
+      auto add = [&](T* to, V<T> x) { store(to, load(to) + x); };
+      if (p == 0) add(gates + m * W, gate);
+      if (f.pairs == 0) continue;
+      add(down + m * W, down0);
+      add(down + (M + m) * W, down1);
+      add(up + m * W, up0);
+      add(up + (M + m) * W, up1);
+    }
+  }
+}
+
+// base [M][M] += sum over the band's rows and one strip's lanes of A[m] dO[n].
+template <class T>
+void add_base_gradients(int64_t M, const T* A, int64_t a_head, const T* dO, int64_t o_head, T* base) {
+  constexpr int W = kLanes<T>;
+  for (int64_t m = 0; m < M; ++m) {
+    for (int64_t n0 = 0; n0 < M; n0 += W) {
+      V<T> sum[W] = {};
+      for (int64_t n = n0; n < M && n < n0 + W; ++n) {
+        for (int64_t row = 0; row < kBandRows; ++row) {
+          sum[n - n0] += load(A + m * a_head + row * W) * load(dO + n * o_head + row * W);
+        }
+      }
+      const V<T> total = lane_sums<T>(sum);
+      for (int i = 0; i < W && n0 + i < M; ++i) base[m * M + n0 + i] += total[i];
+    }
+  }
+}
+
+}  // namespace braid::cpu::dcmha::BRAID_DCMHA_ISA

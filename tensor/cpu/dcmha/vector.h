@@ -1,0 +1,95 @@
+// Vectors of W lanes as GCC vector types: one source for every instruction set. The file that includes this one says
+// which: BRAID_DCMHA_ISA is the namespace of all that follows (two instruction sets must not share an inline
+// function), BRAID_DCMHA_BYTES the size of a vector.
+#pragma once
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+namespace braid::cpu::dcmha::BRAID_DCMHA_ISA {
+
+inline constexpr bool kManyRegisters = BRAID_DCMHA_BYTES == 64;  // 32 vector registers rather than 16
+
+template <class T>
+inline constexpr int kLanes = BRAID_DCMHA_BYTES / sizeof(T);
+
+template <class T>
+struct VectorType {
+  typedef T type __attribute__((vector_size(BRAID_DCMHA_BYTES)));
+};
+template <class T>
+using V = typename VectorType<T>::type;
+
+template <class T>
+inline V<T> load(const T* p) {
+  V<T> v;
+  __builtin_memcpy(&v, p, sizeof v);
+  return v;
+}
+template <class T>
+inline void store(T* p, V<T> v) {
+  __builtin_memcpy(p, &v, sizeof v);
+}
+template <class T>
+inline V<T> all(T x) {
+  return x - V<T>{};
+}
+
+template <class T>
+inline V<T> larger(V<T> x, V<T> y) {  // NaN in y wins
+  return x > y ? x : y;
+}
+
+// exp as in tensor/cpu/math.h: x = n ln2 + r, exp(x) = 2^n exp(r); results below 2^-126 become 0.
+inline V<float> exp(V<float> x) {
+  typedef int32_t Int __attribute__((vector_size(BRAID_DCMHA_BYTES)));
+  constexpr float kHigh = 88.7228393f, kLow = -87.3365402f;
+  const V<float> magic = all(12582912.0f);  // adding it rounds to an integer held in the low mantissa bits
+  V<float> c = x > kHigh ? all(kHigh) : x;
+  c = c < kLow ? all(kLow) : c;
+  V<float> shifted = c * 1.44269504088896341f + magic, n = shifted - magic;
+  V<float> r = (c - n * 0.693359375f) - n * -2.12194440e-4f;
+  V<float> p = 1.392656857e-3f * r + 8.363348947e-3f;
+  p = p * r + 4.166655177e-2f;
+  p = p * r + 1.666657597e-1f;
+  p = p * r + 0.5f;
+  p = p * r * r + r + 1.0f;
+  Int i = reinterpret_cast<Int>(shifted) - reinterpret_cast<Int>(magic), half = i >> 1;
+  V<float> y = p * reinterpret_cast<V<float>>((half + 127) << 23) * reinterpret_cast<V<float>>((i - half + 127) << 23);
+  y = x > kHigh ? all(std::numeric_limits<float>::infinity()) : y;
+  return x < kLow ? V<float>{} : y;
+}
+inline V<double> exp(V<double> x) {
+  V<double> y{};
+  for (int l = 0; l < kLanes<double>; ++l) y[l] = __builtin_exp(x[l]);
+  return y;
+}
+inline float log(float x) { return __builtin_logf(x); }
+inline double log(double x) { return __builtin_log(x); }
+
+// Lane i of the result: all lanes of v[i] folded into one. v[0..W) is used up.
+template <class T, class Op, size_t... I>
+inline V<T> fold_pairs(V<T> a, V<T> b, Op op, std::index_sequence<I...>) {
+  return op(__builtin_shufflevector(a, b, (2 * I)...), __builtin_shufflevector(a, b, (2 * I + 1)...));
+}
+template <class T, class Op>
+inline V<T> fold_lanes(V<T>* v, Op op) {
+#pragma GCC unroll 4
+  for (int n = kLanes<T>; n > 1; n /= 2) {
+#pragma GCC unroll 8
+    for (int i = 0; i < n / 2; ++i)
+      v[i] = fold_pairs<T>(v[2 * i], v[2 * i + 1], op, std::make_index_sequence<kLanes<T>>());
+  }
+  return v[0];
+}
+template <class T>
+inline V<T> lane_sums(V<T>* v) {
+  return fold_lanes<T>(v, [](V<T> a, V<T> b) { return a + b; });
+}
+template <class T>
+inline V<T> lane_maxima(V<T>* v) {
+  return fold_lanes<T>(v, [](V<T> a, V<T> b) { return larger<T>(a, b); });
+}
+
+}  // namespace braid::cpu::dcmha::BRAID_DCMHA_ISA

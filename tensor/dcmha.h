@@ -1,0 +1,46 @@
+// What the attention kernels of a device are given: dynamically composed attention of heads (arXiv 2405.08553), with
+// plain multi-head attention as the case without compose. The formula stands at the head of autograd/dcmha.h.
+#pragma once
+#include "tensor/tensor.h"
+
+namespace braid {
+
+// Which keys a query may see. Query row t stands at position t + offset, key row s at position s.
+// Visible: causal  =>  key <= query;   window > 0  =>  key > query - window.   Not causal: every key.
+struct Visibility {
+  bool causal = true;
+  int64_t window = 0;  // number of visible keys including the query's own position; 0 = no limit
+  int64_t offset = 0;
+  int64_t first(int64_t t) const {
+    return causal && window > 0 && t + offset - window + 1 > 0 ? t + offset - window + 1 : 0;
+  }
+  int64_t end(int64_t t, int64_t keys) const {
+    return !causal || t + offset + 1 > keys ? keys : t + offset + 1 > 0 ? t + offset + 1 : 0;
+  }
+};
+
+// How heads are mixed, once before and once after softmax. N = G M heads, rank R. Any member may be an empty handle:
+// its term is left out; down and up of one side come together.
+struct Compose {
+  Tensor base;            // (G, M, M)        static; first index = head read
+  Tensor q_down, q_up;    // (B, T, G, R, M)  from the query token: heads read, heads written
+  Tensor k_down, k_up;    // (B, S, G, R, M)  from the key token
+  Tensor q_gate, k_gate;  // (B, T, G, M), (B, S, G, M)
+};
+
+// q (B, T, N, d); k, v (B, S, Nkv, d). The last axis of every tensor is contiguous, the others may have any strides.
+struct DcmhaInputs {
+  Tensor q, k, v;
+  Compose pre, post;
+  int64_t groups;
+  Visibility visible;
+  double scale;  // of the scores
+};
+
+// Gradients, contiguous, shaped like the inputs; an empty handle: not wanted.
+struct DcmhaGradients {
+  Tensor q, k, v;
+  Compose pre, post;
+};
+
+}  // namespace braid
