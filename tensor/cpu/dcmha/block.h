@@ -77,21 +77,33 @@ int64_t most_tiles(const Problem<T>& p) {
   return tiles < all_tiles ? tiles : all_tiles;
 }
 
-// A tile's cells for a whole block: one row more than needed, so that the heads of one row do not fall into one set of
-// the first-level cache.
+// Cells of a block: [tile][band][strip of the tile][head][row][W].
 template <class T>
-Cells<T> block_cells(const Problem<T>& p, T* data) {
-  int64_t head = (p.block_rows + 1) * kLanes<T>;
-  return {data, p.M * head, head};
-}
+struct Cells {
+  T* data;
+  int64_t strip, band, tile;  // distances
+
+  explicit Cells(const Problem<T>& p)
+      : data(nullptr), strip(cell<T>(p.M, 0)), band(p.tile_strips * strip), tile(p.block_rows / kBandRows * band) {}
+  T* at(int64_t tile_index, int64_t band_index, int64_t strip_index) const {
+    return data + tile_index * tile + band_index * band + strip_index * strip;
+  }
+};
+
+// One head's scores of a tile: x [block_rows][d_padded] times the tile's strips of keys or values. Two strips at a
+// time, so that they stay in the first-level cache while all bands pass by.
 template <class T>
-Cells<T> band_cells(const Problem<T>& p, T* data) {
-  int64_t head = (kBandRows + 1) * kLanes<T>;
-  return {data, p.M * head, head};
-}
-template <class T>
-Cells<T> tail(Cells<T> c, int64_t strips, int64_t row) {
-  return {c.data + strips * c.strip + row * kLanes<T>, c.strip, c.head};
+void tile_scores(const Block<T>& block, int64_t tile, const T* x, const T* strips, const Cells<T>& cells, T* of_head) {
+  constexpr int64_t W = kLanes<T>;
+  const Problem<T>& p = block.p;
+  for (int64_t s0 = 0; s0 < p.tile_strips; s0 += 2) {
+    for (int64_t band = 0; band < block.bands(); ++band) {
+      const Range s = overlap(block.in_tile(band, tile), {s0, s0 + 2});
+      if (s.empty()) continue;
+      scores(x + band * kBandRows * p.d_padded, p.d_padded, strips + s.first * p.d * W, p.d, s.last - s.first,
+             of_head + band * cells.band + s.first * cells.strip, cells.strip);
+    }
+  }
 }
 
 // rows (B, T, N) of one group -> [M][block_rows][d_padded] times factor, zeros elsewhere.

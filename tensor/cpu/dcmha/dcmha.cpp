@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <numeric>
 #include <vector>
 
@@ -31,8 +32,8 @@ namespace {
 // Rows per block: many, so that keys and values are read seldom; few enough that what must stay in memory between the
 // passes of forward (row_bytes each) fits the caches.
 int64_t rows_per_block(int64_t queries, int64_t row_bytes) {
-  constexpr int64_t kMostBytes = 8 << 20;
-  int64_t rows = 64;
+  constexpr int64_t kMostBytes = 80 << 20;
+  int64_t rows = getenv("BR") ? atoi(getenv("BR")) : 64;
   while (rows > 16 && rows * row_bytes > kMostBytes) rows /= 2;
   return std::min(rows, (queries + kBandRows - 1) / kBandRows * kBandRows);
 }
@@ -70,7 +71,7 @@ class Call {
     p_.visible = x_.visible;
     p_.scale = x_.scale;
     p_.strips = (p_.keys + W_ - 1) / W_;
-    p_.tile_strips = std::clamp<int64_t>(64 / p_.M, 2, 16);
+    p_.tile_strips = getenv("TS") ? atoi(getenv("TS")) : std::clamp<int64_t>(64 / p_.M, 2, 16);
     p_.d_padded = (p_.d + W_ - 1) / W_ * W_;
     p_.q = rows_of<T>(x_.q);
     stage(x_.pre, p_.pre);
@@ -101,11 +102,9 @@ class Call {
     p_.lse = lse_handle.mutable_data<T>();
     p_.dy = rows_of<T>(dy);
     p_.dq = rows_of<T>(gradients.q);
-    p_.dk = rows_of<T>(gradients.k);
-    p_.dv = rows_of<T>(gradients.v);
-    for (Tensor* shared : {&gradients.k, &gradients.v}) {
-      if (*shared) shared->fill(0);
-    }
+    const int64_t packed = p_.B * p_.kv_heads() * p_.strips * W_ * p_.d_padded;
+    if (gradients.k) p_.dk = keep(zeros({packed}, dtype_of<T>())).template mutable_data<T>();
+    if (gradients.v) p_.dv = keep(zeros({packed}, dtype_of<T>())).template mutable_data<T>();
 
     // Groups that share key/value heads form one chain with their blocks, the longest rows first.
     const int64_t together = std::lcm(p_.M, p_.share) / p_.M, chains = p_.B * (p_.G / together);
@@ -127,6 +126,8 @@ class Call {
       }
       code_.backward(p_, task_of(i), turn, workspace);
     });
+    if (gradients.k) unpack_rows(p_.dk, gradients.k);
+    if (gradients.v) unpack_rows(p_.dv, gradients.v);
     finish_stage(gradients.pre, p_.pre, tasks, task_of);
     finish_stage(gradients.post, p_.post, tasks, task_of);
   }
@@ -186,6 +187,21 @@ class Call {
       }
     });
     return out;
+  }
+
+  // The way back.
+  void unpack_rows(const T* from, Tensor& x) {
+    const int64_t heads = x.dim(2), keys = p_.strips * W_;
+    const Rows<T> to = rows_of<T>(x);
+    parallel_for(p_.B * p_.keys, grain_for(heads * p_.d), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t b = i / p_.keys, key = i % p_.keys;
+        for (int64_t head = 0; head < heads; ++head) {
+          const T* in = from + ((b * heads + head) * keys + key) * p_.d_padded;
+          std::copy_n(in, p_.d, to.data + b * to.stride[0] + key * to.stride[1] + head * to.stride[2]);
+        }
+      }
+    });
   }
 
   void stage(const Compose& c, Stage<T>& s) {

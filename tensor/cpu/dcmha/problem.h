@@ -5,6 +5,7 @@
 //   strip   as many keys as a vector has lanes (W); scores of one query row, head and strip are one vector
 //   tile    some strips; the unit in which scores travel through the caches
 //   band    kBandRows query rows; the unit of skipping what causality or a window hides
+//   cells   scores of a band and a strip: [head][row][W], one run of memory, so that passes over a row's keys stream
 //   block   some bands: one task. All heads of a group are in hand, since compose mixes them.
 #pragma once
 #include <cstddef>
@@ -65,8 +66,8 @@ struct Problem {
   // Backward only.
   const T *key_rows = nullptr, *value_strips = nullptr;
   Rows<const T> dy;
-  Rows<T> dq;      // data null: not wanted, as for dk, dv
-  Rows<T> dk, dv;  // (B, S, Nkv); added to
+  Rows<T> dq;                      // data null: not wanted
+  T *dk = nullptr, *dv = nullptr;  // packed like key_rows, added to; null: not wanted
   Stage<T> pre, post;
 
   bool plain() const { return !pre.present && !post.present; }
