@@ -20,8 +20,11 @@ class Backward {
     dq_ = carver_.take<T>(block);
     lse_ = carver_.take<T>(stats);
     delta_ = carver_.take<T>(stats);
-    s_.data = carver_.take<T>(s_.tile);
-    d_.data = carver_.take<T>(d_.tile);
+    places_ = carver_.take<int64_t>(kBandRows * p.M);
+    const int64_t tiles = most_tiles(p);
+    keep_ = p.post.present && 2 * tiles * s_.tile * static_cast<int64_t>(sizeof(T)) <= kMostKept;
+    s_.data = carver_.take<T>((keep_ ? tiles : 1) * s_.tile);
+    d_.data = carver_.take<T>((keep_ ? tiles : 1) * d_.tile);
     for (T** cells : {&p_, &mixed_, &dp_}) *cells = carver_.take<T>(s_.band);
     pre_.carve(p, p.pre, carver_);
     post_.carve(p, p.post, carver_);
@@ -38,14 +41,17 @@ class Backward {
     pre_.begin(p, block, p.pre);
     post_.begin(p, block, p.post);
     read_lse(block);
+    list_places(p, places_);
     const Range tiles = block.tiles();
     if (p.post.present) {
       for (int64_t i = 0; i < p.block_rows * p.M; ++i) delta_[i] = 0;
-      for (int64_t tile = tiles.first; tile < tiles.last; ++tile) delta_pass(block, tile);
+      for (int64_t tile = tiles.first; tile < tiles.last; ++tile) delta_pass(block, tile, slot(tile - tiles.first));
     } else {
       delta_from_y(block);
     }
-    for (int64_t tile = tiles.first; tile < tiles.last; ++tile) gradient_pass(block, task, turn, tile);
+    for (int64_t tile = tiles.first; tile < tiles.last; ++tile) {
+      gradient_pass(block, task, turn, tile, slot(tile - tiles.first));
+    }
     if (p.dq.data) unpack_rows(block, dq_, static_cast<T>(p.scale), p.dq);
     pre_.end(block, p.pre);
     post_.end(block, p.post);
@@ -54,6 +60,9 @@ class Backward {
 
  private:
   static constexpr int64_t kW = kLanes<T>;
+  // S and dP' of all tiles stay from the first pass to the second when they need no more bytes than this, which is
+  // about where reading them back costs as much as computing them again.
+  static constexpr int64_t kMostKept = 20 << 20;
 
   // One stage's workspace: packed query factors and their gradients, hidden values of a band's tile, the key factors'
   // gradients of a tile.
@@ -112,21 +121,27 @@ class Backward {
   }
 
   // S and dP' of all bands.
-  void scores_of_tile(const Block<T>& block, int64_t tile) {
+  int64_t slot(int64_t tile) const { return keep_ ? tile : 0; }
+
+  void scores_of_tile(const Block<T>& block, int64_t tile, int64_t at) {
     const int64_t origin = tile * p.tile_strips;
     for (int64_t m = 0; m < p.M; ++m) {
       const T* keys = of_kv_head(p.key_strips, block, m, p.d * kW) + origin * p.d * kW;
       const T* values = of_kv_head(p.value_strips, block, m, p.d * kW) + origin * p.d * kW;
       const int64_t rows = m * p.block_rows * p.d_padded;
-      tile_scores(block, tile, q_ + rows, keys, s_, s_.data + cell<T>(m, 0));
-      tile_scores(block, tile, dy_ + rows, values, d_, d_.data + cell<T>(m, 0));
+      if (m + 1 < p.M) {
+        prefetch(keys + p.strips * p.d * kW, p.tile_strips * p.d * kW);
+        prefetch(values + p.strips * p.d * kW, p.tile_strips * p.d * kW);
+      }
+      tile_scores(block, tile, q_ + rows, keys, s_, s_.at(at, 0, 0) + cell<T>(m, 0));
+      tile_scores(block, tile, dy_ + rows, values, d_, d_.at(at, 0, 0) + cell<T>(m, 0));
     }
   }
 
   // P of a band and a strip, into p_.
-  void probabilities(const Block<T>& block, int64_t band, int64_t tile, int64_t s) {
+  void probabilities(const Block<T>& block, int64_t band, int64_t tile, int64_t at, int64_t s) {
     const int64_t strip = tile * p.tile_strips + s;
-    const T* in = s_.at(0, band, s);
+    const T* in = s_.at(at, band, s);
     T* out = p_ + s * s_.strip;
     if (p.pre.present) {
       const Factors<T> f = at_strip(factors_of(block, p.pre, pre_.rows, band), p.pre, strip);
@@ -145,8 +160,8 @@ class Backward {
   }
 
   // dP = compose_post^T(dP') of a band and a strip, into dp_.
-  void post_transposed(const Block<T>& block, int64_t band, int64_t tile, int64_t s) {
-    const T* in = d_.at(0, band, s);
+  void post_transposed(const Block<T>& block, int64_t band, int64_t tile, int64_t at, int64_t s) {
+    const T* in = d_.at(at, band, s);
     T* out = dp_ + s * s_.strip;
     if (!p.post.present) return copy(in, out);
     const Factors<T> f = at_strip(factors_of(block, p.post, post_.rows, band), p.post, tile * p.tile_strips + s);
@@ -155,22 +170,22 @@ class Backward {
 
   void copy(const T* in, T* out) { __builtin_memcpy(out, in, static_cast<size_t>(s_.strip) * sizeof(T)); }
 
-  void delta_pass(const Block<T>& block, int64_t tile) {
-    scores_of_tile(block, tile);
+  void delta_pass(const Block<T>& block, int64_t tile, int64_t at) {
+    scores_of_tile(block, tile, at);
     for (int64_t band = 0; band < block.bands(); ++band) {
       const Range range = block.in_tile(band, tile);
       if (range.empty()) continue;
       for (int64_t s = range.first; s < range.last; ++s) {
-        probabilities(block, band, tile, s);
-        post_transposed(block, band, tile, s);
+        probabilities(block, band, tile, at, s);
+        post_transposed(block, band, tile, at, s);
       }
       const int64_t n = kBandRows * p.M;
       for (int64_t i0 = 0; i0 < n; i0 += kW) {  // i = row M + head
         V<T> v[kW] = {};
         for (int64_t i = 0; i < kW && i0 + i < n; ++i) {
-          const int64_t row = (i0 + i) / p.M, m = (i0 + i) % p.M;
           for (int64_t s = range.first; s < range.last; ++s) {
-            v[i] += load(p_ + s * s_.strip + cell<T>(m, row)) * load(dp_ + s * s_.strip + cell<T>(m, row));
+            const int64_t c = s * s_.strip + places_[i0 + i];
+            v[i] += load(p_ + c) * load(dp_ + c);
           }
         }
         const V<T> total = lane_sums<T>(v);
@@ -179,29 +194,29 @@ class Backward {
     }
   }
 
-  void gradient_pass(const Block<T>& block, const Task& task, const Turn& turn, int64_t tile) {
-    scores_of_tile(block, tile);
+  void gradient_pass(const Block<T>& block, const Task& task, const Turn& turn, int64_t tile, int64_t at) {
+    if (!keep_) scores_of_tile(block, tile, at);
     clear_key_gradients(p.pre, pre_);
     clear_key_gradients(p.post, post_);
     for (int64_t band = 0; band < block.bands(); ++band) {
       const Range range = block.in_tile(band, tile);
-      if (!range.empty()) band_gradients(block, task, band, tile, range);
+      if (!range.empty()) band_gradients(block, task, band, tile, at, range);
     }
-    if (p.dq.data) query_gradients(block, tile);
+    if (p.dq.data) query_gradients(block, tile, at);
     wait_for_turn(turn, tile);
-    key_gradients(block, tile);
+    key_gradients(block, tile, at);
     add_key_factor_gradients(block, tile, p.pre, pre_);
     add_key_factor_gradients(block, tile, p.post, post_);
     __atomic_store_n(turn.done, tile + 1, __ATOMIC_RELEASE);
   }
 
   // From S and dP' to P' (in the cells of S) and dS (in the cells of dP'), and all factors' gradients.
-  void band_gradients(const Block<T>& block, const Task& task, int64_t band, int64_t tile, Range range) {
+  void band_gradients(const Block<T>& block, const Task& task, int64_t band, int64_t tile, int64_t at, Range range) {
     const int64_t origin = tile * p.tile_strips;
-    T *s_band = s_.at(0, band, 0), *d_band = d_.at(0, band, 0);
+    T *s_band = s_.at(at, band, 0), *d_band = d_.at(at, band, 0);
     for (int64_t s = range.first; s < range.last; ++s) {
-      probabilities(block, band, tile, s);
-      post_transposed(block, band, tile, s);
+      probabilities(block, band, tile, at, s);
+      post_transposed(block, band, tile, at, s);
       if (!p.post.present) continue;
       const Factors<T> f = at_strip(factors_of(block, p.post, post_.rows, band), p.post, origin + s);
       mix(p.post, f, false, p_ + s * s_.strip, mixed_ + s * s_.strip, post_.h + s * post_.strip_hidden, spare_);
@@ -260,21 +275,16 @@ class Backward {
   }
 
   // dq += dS k
-  void query_gradients(const Block<T>& block, int64_t tile) {
+  void query_gradients(const Block<T>& block, int64_t tile, int64_t at) {
     for (int64_t m = 0; m < p.M; ++m) {
       const T* keys = of_kv_head(p.key_rows, block, m, kW * p.d_padded) + tile * p.tile_strips * kW * p.d_padded;
-      for (int64_t band = 0; band < block.bands(); ++band) {
-        const Range s = block.in_tile(band, tile);
-        if (s.empty()) continue;
-        rows_times(d_.at(0, band, s.first) + cell<T>(m, 0), d_.strip, s.last - s.first,
-                   keys + s.first * kW * p.d_padded, p.d_padded, p.d_padded / kW,
-                   dq_ + (m * p.block_rows + band * kBandRows) * p.d_padded, p.d_padded);
-      }
+      if (m + 1 < p.M) prefetch(keys + p.strips * kW * p.d_padded, p.tile_strips * kW * p.d_padded);
+      tile_rows_times(block, tile, d_, d_.at(at, 0, 0) + cell<T>(m, 0), keys, dq_ + m * p.block_rows * p.d_padded);
     }
   }
 
   // dv += P'^T dy, dk += dS^T (scale q)
-  void key_gradients(const Block<T>& block, int64_t tile) {
+  void key_gradients(const Block<T>& block, int64_t tile, int64_t at) {
     const int64_t origin = tile * p.tile_strips;
     for (int64_t m = 0; m < p.M; ++m) {
       for (int64_t s = 0; s < p.tile_strips; ++s) {
@@ -290,12 +300,12 @@ class Backward {
         const int64_t key = (origin + s) * kW;
         const int64_t kv = (block.g * p.M + m) / p.share,
                       packed = (m * p.block_rows + bands.first * kBandRows) * p.d_padded;
-        const int64_t at = ((block.b * p.kv_heads() + kv) * p.strips * kW + key) * p.d_padded;
+        const int64_t to = ((block.b * p.kv_heads() + kv) * p.strips * kW + key) * p.d_padded;
         if (p.dv) {
-          keys_times(s_.at(0, bands.first, s) + cell<T>(m, 0), s_.band, count, dy_ + packed, p.d_padded, p.dv + at);
+          keys_times(s_.at(at, bands.first, s) + cell<T>(m, 0), s_.band, count, dy_ + packed, p.d_padded, p.dv + to);
         }
         if (p.dk) {
-          keys_times(d_.at(0, bands.first, s) + cell<T>(m, 0), d_.band, count, q_ + packed, p.d_padded, p.dk + at);
+          keys_times(d_.at(at, bands.first, s) + cell<T>(m, 0), d_.band, count, q_ + packed, p.d_padded, p.dk + to);
         }
       }
     }
@@ -304,7 +314,9 @@ class Backward {
   const Problem<T>& p;
   Carver carver_;
   T *q_, *dy_, *dq_, *lse_, *delta_, *spare_, *sums_;
-  Cells<T> s_, d_;       // one tile of the block: S then P', dP' then dS
+  bool keep_;
+  Cells<T> s_, d_;  // one tile or all tiles of the block: S then P', dP' then dS
+  int64_t* places_;
   T *p_, *mixed_, *dp_;  // of a band: P, P', dP then dS'
   StageSpace pre_, post_;
 };

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <numeric>
 #include <vector>
 
@@ -29,11 +28,12 @@ void wait_for_turn(const Turn& turn, int64_t tile) {
 
 namespace {
 
-// Rows per block: many, so that keys and values are read seldom; few enough that what must stay in memory between the
+// Rows per block: many, so that keys and values are read seldom; few enough that there are blocks for many threads and
+// that what must stay in memory between the
 // passes of forward (row_bytes each) fits the caches.
-int64_t rows_per_block(int64_t queries, int64_t row_bytes) {
-  constexpr int64_t kMostBytes = 80 << 20;
-  int64_t rows = getenv("BR") ? atoi(getenv("BR")) : 64;
+int64_t rows_per_block(int64_t chains, int64_t queries, int64_t row_bytes) {
+  constexpr int64_t kMostBytes = 8 << 20;
+  int64_t rows = chains * queries >= 64 * 128 ? 128 : 64;
   while (rows > 16 && rows * row_bytes > kMostBytes) rows /= 2;
   return std::min(rows, (queries + kBandRows - 1) / kBandRows * kBandRows);
 }
@@ -71,7 +71,7 @@ class Call {
     p_.visible = x_.visible;
     p_.scale = x_.scale;
     p_.strips = (p_.keys + W_ - 1) / W_;
-    p_.tile_strips = getenv("TS") ? atoi(getenv("TS")) : std::clamp<int64_t>(64 / p_.M, 2, 16);
+    p_.tile_strips = std::clamp<int64_t>(64 / p_.M, 2, 16);
     p_.d_padded = (p_.d + W_ - 1) / W_ * W_;
     p_.q = rows_of<T>(x_.q);
     stage(x_.pre, p_.pre);
@@ -80,7 +80,7 @@ class Call {
 
   void forward(Out y, Out lse) {
     const int64_t seen = p_.visible.causal && p_.visible.window > 0 ? std::min(p_.keys, p_.visible.window) : p_.keys;
-    p_.block_rows = rows_per_block(p_.queries, seen * p_.M * int64_t{sizeof(T)});
+    p_.block_rows = rows_per_block(p_.B * p_.G, p_.queries, seen * p_.M * int64_t{sizeof(T)});
     p_.key_strips = pack_strips(x_.k);
     p_.value_rows = pack_rows(x_.v);
     p_.y = rows_of<T>(y);
@@ -93,7 +93,7 @@ class Call {
   }
 
   void backward(In y, In lse, In dy, DcmhaGradients& gradients) {
-    p_.block_rows = rows_per_block(p_.queries, 1);
+    p_.block_rows = rows_per_block(p_.B * p_.G, p_.queries, 1);
     p_.key_strips = pack_strips(x_.k);
     p_.value_strips = pack_strips(x_.v);
     p_.key_rows = pack_rows(x_.k);
@@ -161,9 +161,9 @@ class Call {
         const T* in = from.data + b * from.stride[0] + key * from.stride[1] + head * from.stride[2];
         const int64_t count = std::min(W_, p_.keys - key);
         T* o = out + i * d * W_;
-        for (int64_t e = 0; e < d; ++e, o += W_) {
-          for (int64_t l = 0; l < count; ++l) o[l] = in[l * from.stride[1] + e];
-          for (int64_t l = count; l < W_; ++l) o[l] = 0;
+        for (int64_t l = 0; l < W_; ++l) {  // rows lie far apart, mostly in the same cache set: one after the other
+          const T* row = in + l * from.stride[1];
+          for (int64_t e = 0; e < d; ++e) o[e * W_ + l] = l < count ? row[e] : T(0);
         }
       }
     });

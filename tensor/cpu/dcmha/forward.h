@@ -22,6 +22,7 @@ class Forward {
     used_ = carver_.take<T>(tiles * stats());
     top_ = carver_.take<T>(stats());
     sum_ = carver_.take<T>(stats());
+    places_ = carver_.take<int64_t>(kBandRows * p.M);
     const int64_t pairs = p.pre.pairs > p.post.pairs ? p.pre.pairs : p.post.pairs;
     hidden_ = carver_.take<T>(kBandRows * pairs * 4 * kW);
     spare_ = carver_.take<T>(p.M * kBandRows * kW);
@@ -33,6 +34,7 @@ class Forward {
     pack_rows(block, p.q, static_cast<T>(p.scale), q_);
     pack_query_factors(block, p.pre, pre_);
     pack_query_factors(block, p.post, post_);
+    list_places(p, places_);
     for (int64_t i = 0; i < stats(); ++i) top_[i] = std::numeric_limits<T>::lowest(), sum_[i] = 0;
     for (int64_t i = 0; i < p.M * p.block_rows * p.d_padded; ++i) y_[i] = 0;
     const Range tiles = block.tiles();
@@ -54,6 +56,7 @@ class Forward {
     for (int64_t m = 0; m < p.M; ++m) {
       const T* keys =
           p.key_strips + ((block.b * p.kv_heads() + (block.g * p.M + m) / p.share) * p.strips + origin) * p.d * kW;
+      if (m + 1 < p.M) prefetch(keys + p.strips * p.d * kW, p.tile_strips * p.d * kW);
       tile_scores(block, tile, q_ + m * p.block_rows * p.d_padded, keys, cells_, cells_.at(at, 0, 0) + cell<T>(m, 0));
     }
     for (int64_t band = 0; band < block.bands(); ++band) {
@@ -81,7 +84,7 @@ class Forward {
       for (int64_t i = 0; i < kW; ++i) {
         v[i] = all(std::numeric_limits<T>::lowest());
         if (i0 + i >= n) continue;
-        const T* x = cells + range.first * cells_.strip + cell<T>((i0 + i) % p.M, (i0 + i) / p.M);
+        const T* x = cells + range.first * cells_.strip + places_[i0 + i];
         for (int64_t s = range.first; s < range.last; ++s, x += cells_.strip) v[i] = larger<T>(v[i], load(x));
       }
       const V<T> before = load(top_ + stat), top = larger<T>(before, lane_maxima<T>(v));
@@ -90,7 +93,7 @@ class Forward {
       for (int64_t i = 0; i < kW; ++i) {
         v[i] = V<T>{};
         if (i0 + i >= n) continue;
-        T* x = cells + range.first * cells_.strip + cell<T>((i0 + i) % p.M, (i0 + i) / p.M);
+        T* x = cells + range.first * cells_.strip + places_[i0 + i];
         const T u = top_[stat + i];
         for (int64_t s = range.first; s < range.last; ++s, x += cells_.strip) {
           const V<T> e = exp(load(x) - u);
@@ -117,13 +120,9 @@ class Forward {
     for (int64_t m = 0; m < p.M; ++m) {
       const T* values = p.value_rows + ((block.b * p.kv_heads() + (block.g * p.M + m) / p.share) * p.strips + origin) *
                                            kW * p.d_padded;
-      for (int64_t band = 0; band < block.bands(); ++band) {
-        const Range s = block.in_tile(band, tile);
-        if (s.empty()) continue;
-        rows_times(cells_.at(at, band, s.first) + cell<T>(m, 0), cells_.strip, s.last - s.first,
-                   values + s.first * kW * p.d_padded, p.d_padded, p.d_padded / kW,
-                   y_ + (m * p.block_rows + band * kBandRows) * p.d_padded, p.d_padded);
-      }
+      if (m + 1 < p.M) prefetch(values + p.strips * kW * p.d_padded, p.tile_strips * kW * p.d_padded);
+      tile_rows_times(block, tile, cells_, cells_.at(at, 0, 0) + cell<T>(m, 0), values,
+                      y_ + m * p.block_rows * p.d_padded);
     }
   }
 
@@ -134,7 +133,7 @@ class Forward {
       T factor[kW];
       store(factor, sum != V<T>{} ? exp(load(used + stat) - load(top_ + stat)) / sum : V<T>{});
       for (int64_t i = 0; i < kW && i0 + i < n; ++i) {
-        T* x = cells + range.first * cells_.strip + cell<T>((i0 + i) % p.M, (i0 + i) / p.M);
+        T* x = cells + range.first * cells_.strip + places_[i0 + i];
         for (int64_t s = range.first; s < range.last; ++s, x += cells_.strip) store(x, load(x) * factor[i]);
       }
     }
@@ -156,6 +155,7 @@ class Forward {
   T *q_, *y_, *pre_, *post_;
   Cells<T> cells_;
   T *used_, *top_, *sum_, *hidden_, *spare_;
+  int64_t* places_;
 };
 
 }  // namespace braid::cpu::dcmha::BRAID_DCMHA_ISA
