@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
+#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -74,11 +76,55 @@ class Call {
     p_.tile_strips = std::clamp<int64_t>(64 / p_.M, 2, 16);
     p_.d_padded = (p_.d + W_ - 1) / W_ * W_;
     p_.q = rows_of<T>(x_.q);
-    stage(x_.pre, p_.pre);
-    stage(x_.post, p_.post);
+    p_.k = rows_of<T>(x_.k);
+    p_.v = rows_of<T>(x_.v);
+    describe(x_.pre, p_.pre);
+    describe(x_.post, p_.post);
+  }
+
+  // A few rows and nobody who will ask for a derivative: reading the keys once beats laying them out first.
+  bool decodes(const Tensor& lse) const { return !lse && p_.queries <= 4; }
+
+  void decode(Out y) {
+    if (p_.plain()) p_.G = 1, p_.M = p_.N;  // heads side by side; nothing mixes them
+    const int64_t rows = p_.B * p_.queries * p_.G, heads = (p_.M + W_ - 1) / W_ * W_, size = p_.M * p_.d_padded;
+    const int64_t most = (p_.keys + kSegment - 1) / kSegment;
+    T *e = buffer(rows * p_.keys * heads), *statistics = buffer(rows * most * 3 * heads);
+    T *partial = buffer(rows * most * size), *spare = buffer(rows * most * W_ * heads);
+    auto each_segment = [&](auto&& body) {
+      parallel_for(rows * most, grain_for(kSegment * p_.M * p_.d), [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          const int64_t row = i / most, t = row / p_.G % p_.queries;
+          const int64_t first = p_.visible.first(t) + i % most * kSegment, last = p_.visible.end(t, p_.keys);
+          if (first >= last) continue;
+          T* own = statistics + i * 3 * heads;
+          body(Task{i, row / p_.G / p_.queries, row % p_.G, t},
+               Segment<T>{first, std::min(last, first + kSegment), e + (row * p_.keys + first) * heads, own,
+                          own + heads, own + 2 * heads, partial + i * size, spare + i * W_ * heads});
+        }
+      });
+    };
+    each_segment([&](const Task& task, const Segment<T>& s) { code_.decode_scores(p_, task, s); });
+    for (int64_t row = 0; row < rows; ++row) combine_sums(segments_of(row), statistics + row * most * 3 * heads, heads);
+    each_segment([&](const Task& task, const Segment<T>& s) { code_.decode_values(p_, task, s); });
+    Rows<T> out = rows_of<T>(y);
+    parallel_for(rows * p_.M, grain_for(most * p_.d), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t row = i / p_.M, m = i % p_.M, bt = row / p_.G, b = bt / p_.queries, t = bt % p_.queries;
+        T* to = out.data + b * out.stride[0] + t * out.stride[1] + (row % p_.G * p_.M + m) * out.stride[2];
+        std::fill_n(to, p_.d, T(0));
+        for (int64_t s = 0; s < segments_of(row); ++s) {
+          const T* from = partial + (row * most + s) * size + m * p_.d_padded;
+          for (int64_t j = 0; j < p_.d; ++j) to[j] += from[j];
+        }
+      }
+    });
   }
 
   void forward(Out y, Out lse) {
+    if (decodes(lse)) return decode(y);
+    pack(x_.pre, p_.pre);
+    pack(x_.post, p_.post);
     const int64_t seen = p_.visible.causal && p_.visible.window > 0 ? std::min(p_.keys, p_.visible.window) : p_.keys;
     p_.block_rows = rows_per_block(p_.B * p_.G, p_.queries, seen * p_.M * int64_t{sizeof(T)});
     p_.key_strips = pack_strips(x_.k);
@@ -93,6 +139,8 @@ class Call {
   }
 
   void backward(In y, In lse, In dy, DcmhaGradients& gradients) {
+    pack(x_.pre, p_.pre);
+    pack(x_.post, p_.post);
     p_.block_rows = rows_per_block(p_.B * p_.G, p_.queries, 1);
     p_.key_strips = pack_strips(x_.k);
     p_.value_strips = pack_strips(x_.v);
@@ -133,6 +181,25 @@ class Call {
   }
 
  private:
+  static constexpr int64_t kSegment = 256;  // keys per piece of a decoded row
+
+  int64_t segments_of(int64_t row) const {
+    const int64_t t = row / p_.G % p_.queries, n = p_.visible.end(t, p_.keys) - p_.visible.first(t);
+    return n <= 0 ? 0 : (n + kSegment - 1) / kSegment;
+  }
+
+  // From each segment's maximum and sum to the factor that turns its exponentials into probabilities.
+  // statistics: [segment][top, sum, factor][M'].
+  void combine_sums(int64_t segments, T* statistics, int64_t heads) {
+    for (int64_t m = 0; m < heads; ++m) {
+      auto at = [&](int64_t s, int64_t what) -> T& { return statistics[(s * 3 + what) * heads + m]; };
+      T top = std::numeric_limits<T>::lowest(), sum = 0;
+      for (int64_t s = 0; s < segments; ++s) top = std::max(top, at(s, 0));
+      for (int64_t s = 0; s < segments; ++s) sum += at(s, 1) * std::exp(at(s, 0) - top);
+      for (int64_t s = 0; s < segments; ++s) at(s, 2) = std::exp(at(s, 0) - top) / sum;
+    }
+  }
+
   static bool none(const Compose& c) { return !c.base && !c.q_down && !c.k_down && !c.q_gate && !c.k_gate; }
 
   Tensor keep(Tensor x) { return kept_.emplace_back(std::move(x)); }
@@ -204,18 +271,31 @@ class Call {
     });
   }
 
-  void stage(const Compose& c, Stage<T>& s) {
+  void describe(const Compose& c, Stage<T>& s) {
     s.present = !none(c);
     if (!s.present) return;
     const int64_t q_rank = c.q_down ? c.q_down.dim(3) : 0, k_rank = c.k_down ? c.k_down.dim(3) : 0;
     s.query_rank = q_rank > 0;
     s.key_rank = k_rank > 0;
     s.query_rank_size = q_rank;
+    s.key_rank_size = k_rank;
     s.pairs = (std::max(q_rank, k_rank) + 1) / 2;
     s.items = 4 * s.pairs + 1;
     s.q_down = rows_of<T>(c.q_down);
     s.q_up = rows_of<T>(c.q_up);
     s.q_gate = rows_of<T>(c.q_gate);
+    s.k_down = rows_of<T>(c.k_down);
+    s.k_up = rows_of<T>(c.k_up);
+    s.k_gate = rows_of<T>(c.k_gate);
+    if (!c.base) return;
+    const Tensor base = keep(c.base.contiguous());
+    s.base = base.data<T>();
+    s.base_transposed = keep(base.transposed().contiguous()).template data<T>();
+  }
+
+  // The key-side factors in strips.
+  void pack(const Compose& c, Stage<T>& s) {
+    if (!s.present) return;
     T* packed = buffer(p_.B * p_.G * p_.strips * s.items * p_.M * W_);
     s.keys = packed;
     for_key_factors(s, [&](int64_t b, int64_t g, int64_t strip) {
@@ -230,10 +310,6 @@ class Call {
         });
       });
     });
-    if (!c.base) return;
-    const Tensor base = keep(c.base.contiguous());
-    s.base = base.data<T>();
-    s.base_transposed = keep(base.transposed().contiguous()).template data<T>();
   }
 
   void stage_gradients(Compose& c, Stage<T>& s, int64_t tasks) {
