@@ -84,7 +84,13 @@ NamedTensors dump_model(const Arguments& arguments, const fs::path& folder, DTyp
       return "--decode P N: expected P from 1 to the " + std::to_string(T) + " ids of a row in " + file.path() +
              ", found " + std::to_string(P);
     });
-    dump_decode(loaded.model, prompt ? prompt : ids.sliced(1, 0, P).clone(), N, out);
+    if (!prompt) prompt = ids.sliced(1, 0, P).clone();
+    const int64_t longest = loaded.model.config().block_size;
+    check(N <= longest - prompt.dim(1), ErrorKind::setting, [&] {
+      return "--decode P N: expected at most the model's longest sequence of " + std::to_string(longest) +
+             " tokens in all, found " + std::to_string(prompt.dim(1)) + " + " + std::to_string(N);
+    });
+    dump_decode(loaded.model, prompt, N, out);
   }
   return out;
 }
@@ -156,8 +162,7 @@ Command dump_command() {
                 {.name = "dtype", .value = "TYPE", .help = "arithmetic", .fallback = "f32", .choices = {"f32", "f64"}},
                 {.name = "grad", .help = "also the gradient of the loss, for every parameter or input"},
                 integer_flag("decode", "P N",
-                             "N greedy steps after the first P ids, or after decode.prompt_ids of the file", "", 1,
-                             1e9)},
+                             "N greedy steps after the first P ids, or after decode.prompt_ids of the file", "", 1)},
       .examples = {"braid dump out/demo --ids ids.safetensors --out dump.safetensors --dtype f64 --grad --decode 8 12"},
       .run = run_dump,
   };

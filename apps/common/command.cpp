@@ -197,7 +197,7 @@ Arguments parse_arguments(const Command& command, const std::vector<std::string>
         return "--" + flag.name + " takes " + std::to_string(count) + " values: write --" + flag.name + " " +
                flag.value + ", found '" + preview(argument) + "'";
       });
-      given = {argument.substr(equals + 1)};
+      check_value(flag, given.emplace_back(argument.substr(equals + 1)));
     }
     while (std::ssize(given) < count) {
       check(i + 1 < arguments.size() && !arguments[i + 1].starts_with("--"), ErrorKind::setting, [&] {
@@ -205,10 +205,8 @@ Arguments parse_arguments(const Command& command, const std::vector<std::string>
                ": expected " + expectation(flag) + ", found " +
                (i + 1 < arguments.size() ? "the flag '" + preview(arguments[i + 1]) + "'" : "the end of the command");
       });
-      given.push_back(arguments[++i]);
+      check_value(flag, given.emplace_back(arguments[++i]));
     }
-    if (!flag.value.empty())
-      for (const std::string& value : given) check_value(flag, value);
     auto& values = result.values_[flag.name];
     check(values.empty() || flag.repeated, ErrorKind::setting,
           [&] { return "--" + flag.name + " is given twice; give it once"; });

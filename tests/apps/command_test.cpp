@@ -74,6 +74,8 @@ BOOST_AUTO_TEST_CASE(a_flag_with_two_values) {
              "--range needs 2 values: expected a whole number from 0 to 99, found the flag '--fast'");
   BOOST_TEST(parse_failure({"soup", "--range", "3", "bread"}) ==
              "bad value for --range: expected a whole number from 0 to 99, found 'bread'");
+  BOOST_TEST(parse_failure({"soup", "--range", "3,14"}) ==
+             "bad value for --range: expected a whole number from 0 to 99, found '3,14'");
   BOOST_TEST(parse_failure({"soup", "--range=3", "14"}) ==
              "--range takes 2 values: write --range A B, found '--range=3'");
   BOOST_TEST(help_text(sample()).find("--range A B") != std::string::npos);

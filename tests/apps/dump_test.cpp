@@ -45,4 +45,31 @@ BOOST_AUTO_TEST_CASE(golden_cases) {
   BOOST_TEST(cases == 9);
 }
 
+BOOST_AUTO_TEST_CASE(decoding_within_the_ids_and_the_longest_sequence) {
+  const Scratch scratch;
+  const fs::path golden = BRAID_SOURCE_DIR "/tests/golden/model_transformer", out = scratch / "dump.safetensors";
+  const Tensor ids = io::SafetensorsFile((golden / "golden.safetensors").string()).load("input_ids");
+  io::save_safetensors((scratch / "ids").string(), {{"input_ids", ids}});
+  const auto decode = [&](const std::string& numbers) {
+    return run("dump " + golden.string() + " --ids " + (scratch / "ids").string() + " --out " + out.string() +
+               " --decode " + numbers);
+  };
+  const Outcome fine = decode("2 5");
+  BOOST_TEST(fine.code == 0, fine.output);
+  io::SafetensorsFile got(out.string());
+  BOOST_TEST((got.load("decode.prompt_ids").shape() == Shape{ids.dim(0), 2}));
+  BOOST_TEST((got.load("decode.tokens").shape() == Shape{ids.dim(0), 5}));
+  fs::remove(out);
+  const auto wrong = [&](const std::string& numbers, const std::string& words) {
+    const Outcome refused = decode(numbers);
+    BOOST_TEST(refused.code == 2);
+    BOOST_TEST(refused.output.find(words) != std::string::npos, refused.output);
+    BOOST_TEST(!fs::exists(out));
+  };
+  wrong(std::to_string(ids.dim(1) + 1) + " 1",
+        "expected P from 1 to the " + std::to_string(ids.dim(1)) + " ids of a row");
+  wrong("2 9223372036854775807", "longest sequence of 128 tokens in all, found 2 + 9223372036854775807");
+  wrong("2,5", "bad value for --decode: expected a whole number of at least 1, found '2,5'");
+}
+
 BOOST_AUTO_TEST_SUITE_END()
