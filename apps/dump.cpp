@@ -77,16 +77,20 @@ NamedTensors dump_model(const Arguments& arguments, const fs::path& folder, DTyp
   NamedTensors out{{"input_ids", ids}, {"targets", targets}};
   dump_full_pass(loaded.model, ids, targets, arguments.has("grad"), out);
   if (arguments.has("decode")) {
-    std::string text = arguments.get("decode");
-    std::vector<std::string> numbers = split(text, ',');
-    int64_t P = numbers.size() == 2 ? parse_int(numbers[0]).value_or(0) : 0,
-            N = numbers.size() == 2 ? parse_int(numbers[1]).value_or(0) : 0;
+    std::vector<std::string> numbers = arguments.list("decode");
+    int64_t P = *parse_int(numbers.at(0)), N = *parse_int(numbers.at(1)), T = ids.dim(1);
     Tensor prompt = file.find("decode.prompt_ids") ? file.load("decode.prompt_ids") : Tensor();
-    check(N >= 1 && (prompt || (P >= 1 && P <= ids.dim(1))), ErrorKind::setting, [&] {
-      return "--decode expects P,N: P prompt tokens (1 to " + std::to_string(ids.dim(1)) +
-             ") and N steps (1 or more), found '" + text + "'";
+    check(prompt || P <= T, ErrorKind::setting, [&] {
+      return "--decode P N: expected P from 1 to the " + std::to_string(T) + " ids of a row in " + file.path() +
+             ", found " + std::to_string(P);
     });
-    dump_decode(loaded.model, prompt ? prompt : ids.sliced(1, 0, P).clone(), N, out);
+    if (!prompt) prompt = ids.sliced(1, 0, P).clone();
+    const int64_t longest = loaded.model.config().block_size;
+    check(N <= longest - prompt.dim(1), ErrorKind::setting, [&] {
+      return "--decode P N: expected at most the model's longest sequence of " + std::to_string(longest) +
+             " tokens in all, found " + std::to_string(prompt.dim(1)) + " + " + std::to_string(N);
+    });
+    dump_decode(loaded.model, prompt, N, out);
   }
   return out;
 }
@@ -157,10 +161,9 @@ Command dump_command() {
                  .fallback = "dump.safetensors"},
                 {.name = "dtype", .value = "TYPE", .help = "arithmetic", .fallback = "f32", .choices = {"f32", "f64"}},
                 {.name = "grad", .help = "also the gradient of the loss, for every parameter or input"},
-                {.name = "decode",
-                 .value = "P,N",
-                 .help = "N greedy steps after the first P ids, or after decode.prompt_ids of the file"}},
-      .examples = {"braid dump out/demo --ids ids.safetensors --out dump.safetensors --dtype f64 --grad --decode 8,12"},
+                integer_flag("decode", "P N",
+                             "N greedy steps after the first P ids, or after decode.prompt_ids of the file", "", 1)},
+      .examples = {"braid dump out/demo --ids ids.safetensors --out dump.safetensors --dtype f64 --grad --decode 8 12"},
       .run = run_dump,
   };
 }

@@ -210,28 +210,18 @@ std::string details() {
 }  // namespace
 
 Command info_command() {
-  return {.name = "info",
-          .summary = "parameters, FLOPs and memory of a model, without building it",
-          .positionals = {{.name = "MODEL", .help = "a preset, a config.json, a model folder or a run folder"}},
-          .flags = {{.name = "seq-len",
-                     .value = "T",
-                     .help = "tokens per sequence (default: the model's block_size)",
-                     .type = FlagType::integer,
-                     .min = 1,
-                     .max = 1 << 30},
-                    {.name = "batch",
-                     .value = "B",
-                     .help = "sequences at a time",
-                     .fallback = "1",
-                     .type = FlagType::integer,
-                     .min = 1,
-                     .max = 1 << 30},
-                    {.name = "json", .help = "print JSON"}},
-          .overrides = "a key of config.json set to another value",
-          .details = details(),
-          .examples = {"braid info dcformer-405m", "braid info dcformer-tiny dim=512 n_layer=8 --seq-len 256 --batch 8",
-                       "braid info out/run/step-00001000 --json"},
-          .run = run_info};
+  return {
+      .name = "info",
+      .summary = "parameters, FLOPs and memory of a model, without building it",
+      .positionals = {{.name = "MODEL", .help = "a preset, a config.json, a model folder or a run folder"}},
+      .flags = {integer_flag("seq-len", "T", "tokens per sequence (default: the model's block_size)", "", 1, 1 << 30),
+                integer_flag("batch", "B", "sequences at a time", "1", 1, 1 << 30),
+                {.name = "json", .help = "print JSON"}},
+      .overrides = "a key of config.json set to another value",
+      .details = details(),
+      .examples = {"braid info dcformer-405m", "braid info dcformer-tiny dim=512 n_layer=8 --seq-len 256 --batch 8",
+                   "braid info out/run/step-00001000 --json"},
+      .run = run_info};
 }
 
 }  // namespace braid::app

@@ -7,10 +7,12 @@
 #include <set>
 #include <system_error>
 
+#include "models/config_keys.h"
 #include "tensor/io/atomic_file.h"
 #include "tensor/io/checksum.h"
 #include "tensor/io/json.h"
 #include "tensor/io/safetensors.h"
+#include "tensor/text.h"
 
 namespace braid::models {
 
@@ -164,7 +166,8 @@ std::vector<StepFolder> step_folders(const fs::path& run) {
 }
 
 void save_checkpoint(const fs::path& run, Dcformer& model, const nn::Optimizer& optimizer,
-                     const text::Tokenizer& tokenizer, const RunState& state, int64_t keep) {
+                     const text::Tokenizer& tokenizer, const RunState& state, const std::string& settings,
+                     int64_t keep) {
   for (const nn::NamedTensor& p : nn::parameters(model)) {
     check(nn::all_finite(p.value), ErrorKind::numerical, [&] {
       return p.name + " contains NaN or Inf at step " + std::to_string(state.step) + "; no checkpoint was written";
@@ -177,11 +180,11 @@ void save_checkpoint(const fs::path& run, Dcformer& model, const nn::Optimizer& 
   RemovedUnlessKept unfinished{building};  // on a full disk it would only keep others from writing
   save_model(model, tokenizer, building);
   io::save_safetensors((building / "trainer/optimizer.safetensors").string(), pairs(optimizer.state()));
-  nlohmann::ordered_json json{{"step", state.step},
-                              {"elapsed_s", state.elapsed_s},
-                              {"seed", state.seed},
-                              {"data_fingerprint", state.data_fingerprint}};
+  nlohmann::ordered_json json{{"step", state.step},           {"samples", state.samples},
+                              {"elapsed_s", state.elapsed_s}, {"seed", state.seed},
+                              {"seq_len", state.seq_len},     {"data_fingerprint", state.data_fingerprint}};
   io::write_file((building / "trainer/state.json").string(), json.dump(1) + "\n");
+  io::write_file((building / kSettingsFile).string(), settings);
   write_manifest(building, state.step);
   io::sync_directory((building / "trainer").string());
   io::sync_directory(building.string());
@@ -254,10 +257,12 @@ RunState read_state(const fs::path& checkpoint) {
   std::string path = (checkpoint / "trainer/state.json").string();
   nlohmann::json json = io::read_json_file(path, 1 << 20);
   try {
-    return {json.at("step").get<int64_t>(), json.at("elapsed_s").get<double>(), json.at("seed").get<int64_t>(),
-            json.at("data_fingerprint").get<std::string>()};
+    return {json.at("step").get<int64_t>(),     json.at("samples").get<int64_t>(),
+            json.at("elapsed_s").get<double>(), json.at("seed").get<int64_t>(),
+            json.at("seq_len").get<int64_t>(),  json.at("data_fingerprint").get<std::string>()};
   } catch (const nlohmann::json::exception& e) {
-    fail(ErrorKind::input, "cannot read where the run stands in " + path + ": " + e.what());
+    fail(ErrorKind::input, "cannot read where the run stands in " + path + ": " + e.what() +
+                               "; another version of braid may have written it: choose another run.out to start anew");
   }
 }
 
@@ -265,10 +270,20 @@ void load_checkpoint(const fs::path& checkpoint, Dcformer& model, nn::Optimizer&
   std::string config_file = (checkpoint / "config.json").string();
   ModelConfig saved = read_config(io::read_text_file(config_file, 1 << 20), config_file);
   finish(saved);
-  check(write_config(saved) == write_config(model.config()), ErrorKind::setting, [&] {
-    return "the model in " + config_file +
-           " is not the configured one: expected the same model.* settings as when the run began; undo the change or "
-           "choose another run.out";
+  std::vector<std::string> changed;
+  for (const ConfigKey& key : key_table()) {
+    std::string then = key_text(key, saved), now = key_text(key, model.config());
+    if (then != now) changed.push_back("model." + key.name + " = " + then + ", found " + now);
+  }
+  check(changed.empty(), ErrorKind::setting, [&] {
+    constexpr size_t most = 4;  // the first ones are the plain sizes, others often follow from them
+    if (changed.size() > most) {
+      std::string more = "and " + std::to_string(changed.size() - most) + " more";
+      changed.resize(most);
+      changed.push_back(more);
+    }
+    return "the model in " + checkpoint.string() + " is not the configured one: expected " + join(changed, "; ") +
+           "; undo the change or choose another run.out";
   });
   std::string model_file = (checkpoint / "model.safetensors").string();
   std::string state_file = (checkpoint / "trainer/optimizer.safetensors").string();
@@ -276,8 +291,8 @@ void load_checkpoint(const fs::path& checkpoint, Dcformer& model, nn::Optimizer&
   // The checkpoint is valid, so tensors of another kind mean other settings, not a damaged file.
   DType dtype = nn::parameters(model).at(0).value.dtype();
   check(weights.empty() || weights[0].value.dtype() == dtype, ErrorKind::setting, [&] {
-    return "the arithmetic differs from the run's: " + model_file + " holds " + str(weights[0].value.dtype()) +
-           ", train.dtype asks for " + str(dtype) + "; undo the change or choose another run.out";
+    return "the arithmetic is not that of " + model_file + ": expected train.dtype = " + str(weights[0].value.dtype()) +
+           ", found " + str(dtype) + "; undo the change or choose another run.out";
   });
   check(names_of(state) == names_of(optimizer.state()), ErrorKind::setting, [&] {
     return "the state in " + state_file +

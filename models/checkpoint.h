@@ -27,11 +27,14 @@ LoadedModel load_model(const std::filesystem::path& path);
 // The folder that load_model(path) reads.
 std::filesystem::path find_model(const std::filesystem::path& path);
 
-// Where a run stands besides weights and optimizer.
+// Where a run stands besides weights and optimizer. Seed, data and sequence length fix the order of the sequences;
+// `samples` is the place in it, whatever the batch sizes were so far.
 struct RunState {
   int64_t step = 0;      // optimizer steps done
+  int64_t samples = 0;   // sequences trained on
   double elapsed_s = 0;  // of training, over all resumes
   int64_t seed = 0;
+  int64_t seq_len = 0;
   std::string data_fingerprint;
 };
 
@@ -42,10 +45,14 @@ struct StepFolder {
 };
 std::vector<StepFolder> step_folders(const std::filesystem::path& run);  // finished ones by name, oldest first
 
+// The run's settings as it was when a checkpoint was written, below the checkpoint's folder.
+inline constexpr const char* kSettingsFile = "trainer/config.toml";
+
 // Writes run/step-N, verifies it by reading it back, then removes all but the newest `keep` valid ones (at least 2).
-// Error(output) leaves the older checkpoints as they were.
+// `settings` becomes kSettingsFile. Error(output) leaves the older checkpoints as they were.
 void save_checkpoint(const std::filesystem::path& run, Dcformer& model, const nn::Optimizer& optimizer,
-                     const text::Tokenizer& tokenizer, const RunState& state, int64_t keep);
+                     const text::Tokenizer& tokenizer, const RunState& state, const std::string& settings,
+                     int64_t keep);
 
 // "" when every file of the checkpoint matches its manifest, otherwise what is wrong.
 std::string why_invalid(const std::filesystem::path& checkpoint);

@@ -4,6 +4,7 @@
 #include "autograd/autograd.h"
 #include "models/checkpoint.h"
 #include "tensor/io/safetensors.h"
+#include "tests/models/support.h"
 #include "tests/support/compare.h"
 
 using namespace braid;
@@ -40,17 +41,10 @@ BOOST_AUTO_TEST_CASE(loss_and_gradients) {
 
 BOOST_AUTO_TEST_CASE(prefill_in_pieces_and_decoding_give_the_full_pass) {
   // Profile with equal windows in both, lengths below, at and beyond W = 8 and 2 W.
-  models::ModelConfig config = models::preset("dcformer-tiny");
-  config.dim = 32;
-  config.n_head = 4;
-  config.head_dim = 0;
-  config.intermediate_size = 48;
+  models::ModelConfig config = small_config();
   config.vocab_size = 40;
-  config.window_size = 8;
   config.block_size = 64;
   config.initializer_std = 0.3;
-  config.layer_windows.clear();
-  models::finish(config);
   models::Dcformer model(config, {5, 0});
   for (nn::NamedTensor& p : nn::parameters(model)) {  // dynamic weights that matter
     if (p.name.find("qkw") != std::string::npos || p.name.find(".dd") != std::string::npos)
