@@ -211,7 +211,7 @@ BOOST_AUTO_TEST_CASE(static_flops_with_windows) {
 BOOST_AUTO_TEST_CASE(activations_are_what_a_step_keeps) {
   const Keys small = {{"dim", "64"}, {"n_layer", "3"}, {"n_head", "8"}, {"vocab_size", "50"}};
   for (const char* name : {"dcformer-tiny", "transformer-tiny", "dcpythia-tiny", "pythia-tiny"}) {
-    for (const int64_t T : {48, 160}) {  // maps are kept, or recomputed in chunks
+    for (const int64_t T : {48, 160}) {
       for (const bool recompute : {false, true}) {
         const ModelConfig c = configure(name, small);
         Dcformer model(c, RandomKey{});
