@@ -106,8 +106,14 @@ void expand(const Factors<T>& f, int64_t to, const T* hidden, const T* in, T* ou
         for (int r = 0; r < R; ++r) {
           V<T> o = p == 0 ? load(in + cell<T>(n, row + r)) * (gate + row_gate[r * f.row_stride + n])
                           : load(out + cell<T>(n, row + r));
-          if constexpr (Query) o += h[r][0] * q0[r * f.row_stride + n] + h[r][1] * q0[r * f.row_stride + M + n];
-          if constexpr (Key) o += h[r][2] * key[0] + h[r][3] * key[1];
+          if constexpr (Query) {  // one product a statement: each becomes one fused multiply-add
+            o += h[r][0] * q0[r * f.row_stride + n];
+            o += h[r][1] * q0[r * f.row_stride + M + n];
+          }
+          if constexpr (Key) {
+            o += h[r][2] * key[0];
+            o += h[r][3] * key[1];
+          }
           store(out + cell<T>(n, row + r), o);
         }
       }
