@@ -1,6 +1,5 @@
 // The golden cases through `braid dump`: every expected tensor is there and within its tolerance.
 #include <boost/test/unit_test.hpp>
-#include <cstdlib>
 #include <filesystem>
 
 #include "tensor/io/safetensors.h"
@@ -16,12 +15,12 @@ void check_case(const fs::path& folder, const std::string& dtype, double toleran
   const Scratch scratch;
   const fs::path out = scratch / "dump.safetensors";
   io::SafetensorsFile golden((folder / "golden.safetensors").string());
-  std::string command =
-      std::string(BRAID_PROGRAM) + " dump " + folder.string() + " --grad --dtype " + dtype + " --out " + out.string();
+  std::string command = "dump " + folder.string() + " --grad --dtype " + dtype + " --out " + out.string();
   if (golden.find("input_ids")) command += " --ids " + (folder / "golden.safetensors").string();
   if (const io::TensorInfo* prompt = golden.find("decode.prompt_ids"))
     command += " --decode " + std::to_string(prompt->shape[1]) + " 12";
-  BOOST_REQUIRE(std::system((command + " > /dev/null").c_str()) == 0);
+  const Outcome made = run(command);
+  BOOST_REQUIRE_MESSAGE(made.code == 0, made.output);
   io::SafetensorsFile got(out.string());
   for (const io::TensorInfo& info : golden.tensors()) {
     BOOST_TEST_CONTEXT(folder.filename().string() << " " << dtype << " " << info.name) {
