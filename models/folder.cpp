@@ -20,18 +20,17 @@ bool is_pickle(const fs::path& file) {
 }
 
 [[noreturn]] void refuse_pickle(const fs::path& file) {
-  const std::string folder = file.parent_path().empty() ? "." : file.parent_path().string();
-  fail(
-      ErrorKind::input,
-      "the weights " + file.string() +
-          " are a PyTorch pickle, which Braid does not read because a pickle can run code: expected safetensors; where "
-          "torch and safetensors are installed, convert them once with: cd " +
-          folder +
-          " && python3 -c \"import glob, torch; from safetensors.torch import save_file; w = {}; "
-          "[w.update(torch.load(f, map_location='cpu', weights_only=True)) for f in sorted(glob.glob('*" +
-          file.extension().string() +
-          "'))]; save_file({k: v.contiguous().clone() for k, v in w.items()}, 'model.safetensors', {'format': "
-          "'pt'})\"");
+  const std::string name = file.filename().string();
+  const std::string all = name.starts_with("pytorch_model") ? "pytorch_model*.bin" : name;
+  fail(ErrorKind::input,
+       "the weights " + file.string() +
+           " are a PyTorch pickle, which Braid does not read because a pickle can run code: expected safetensors; "
+           "convert them once, where torch and safetensors are installed, by running in that folder: python3 -c "
+           "\"import glob, torch; from safetensors.torch import save_file; w = {}; [w.update(torch.load(f, "
+           "map_location='cpu', weights_only=True)) for f in sorted(glob.glob('" +
+           all +
+           "'))]; save_file({k: v.clone().contiguous() for k, v in w.items()}, 'model.safetensors', {'format': "
+           "'pt'})\"");
 }
 
 bool has_weights(const fs::path& folder) {
@@ -42,8 +41,12 @@ bool has_weights(const fs::path& folder) {
 void refuse_pickles(const fs::path& folder) {
   if (has_weights(folder)) return;
   std::error_code none;
-  for (const auto& entry : fs::directory_iterator(folder, none))
-    if (is_pickle(entry.path())) refuse_pickle(entry.path());
+  fs::path found;
+  for (const auto& entry : fs::directory_iterator(folder, none)) {
+    const bool likelier = entry.path().filename().string().starts_with("pytorch_model");
+    if (is_pickle(entry.path()) && (found.empty() || likelier)) found = entry.path();
+  }
+  if (!found.empty()) refuse_pickle(found);
 }
 
 // Files of a model folder that go along when it is saved elsewhere: tokenizer, generation settings, published code.

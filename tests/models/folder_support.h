@@ -5,6 +5,7 @@
 #include <map>
 
 #include "models/folder.h"
+#include "tensor/io/atomic_file.h"
 #include "tensor/io/reader.h"
 #include "tests/models/support.h"
 #include "tests/support/compare.h"

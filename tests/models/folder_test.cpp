@@ -54,8 +54,10 @@ BOOST_AUTO_TEST_CASE(configuration_and_weights_must_agree) {
     FolderData data = good;
     data.replace(text, other);
     data.write(scratch.path());
-    BRAID_CHECK_FAILS(models::load_model(scratch.path()), ErrorKind::input, parts);
-    BRAID_CHECK_FAILS(models::inspect_model(scratch.path()), ErrorKind::input, parts);
+    BOOST_CHECK_EXCEPTION(models::load_model(scratch.path()), Error,
+                          [&](const Error& e) { return says(e, ErrorKind::input, parts); });
+    BOOST_CHECK_EXCEPTION(models::inspect_model(scratch.path()), Error,
+                          [&](const Error& e) { return says(e, ErrorKind::input, parts); });
   };
   refused("\"n_layer\"", "\"n_layers\"", {"missing key", "'n_layer'"});
   refused("{", "{ \"use_sw\": true,", {"unknown key 'use_sw'"});
@@ -70,7 +72,7 @@ BOOST_AUTO_TEST_CASE(configuration_and_weights_must_agree) {
   good.write(scratch.path());
   BRAID_CHECK_FAILS(models::load_model(scratch.path(), {.keys = {{"n_layer", std::to_string(config.n_layer + 1)}}}),
                     ErrorKind::input, "layers." + std::to_string(config.n_layer) + ".attention.wqkv.weight is missing",
-                    "more");
+                    "ffn_norm.weight is missing");
 }
 
 BOOST_AUTO_TEST_CASE(shards_must_agree_with_their_index) {

@@ -2,6 +2,7 @@
 // every path of the attention.
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
+#include <set>
 
 #include "autograd/autograd.h"
 #include "models/folder.h"

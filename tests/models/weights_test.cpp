@@ -44,7 +44,8 @@ void check_round_trip(const FolderData& data, int shards, std::optional<DType> d
 void check_refused(const FolderData& data, std::initializer_list<std::string> parts, models::LoadOptions options = {}) {
   ScratchFolder scratch;
   data.write(scratch.path());
-  BRAID_CHECK_FAILS(models::load_model(scratch.path(), options), ErrorKind::input, parts);
+  BOOST_CHECK_EXCEPTION(models::load_model(scratch.path(), options), Error,
+                        [&](const Error& e) { return says(e, ErrorKind::input, parts); });
 }
 
 // Another value in every copy of the dynamic weights.
@@ -83,7 +84,7 @@ BOOST_AUTO_TEST_CASE(the_list_of_parameters_is_the_model) {
       {"dcpythia-tiny", {{"use_linear_bias", "false"}, {"use_qk_norm", "false"}}},
   };
   for (const auto& [preset, keys] : variants) {
-    Keys small = {{"dim", "24"}, {"n_head", "4"}, {"n_layer", "2"}, {"intermediate_size", "36"}, {"vocab_size", "20"}};
+    Keys small = {{"dim", "32"}, {"n_head", "4"}, {"n_layer", "2"}, {"intermediate_size", "36"}, {"vocab_size", "20"}};
     small.insert(small.end(), keys.begin(), keys.end());
     models::Dcformer model = models::Dcformer::uninitialised(models::configure(preset, small));
     const std::vector<models::ParameterShape> listed = models::parameter_shapes(model.config());
@@ -169,7 +170,8 @@ BOOST_AUTO_TEST_CASE(the_type_of_the_model_is_the_callers_choice) {
     const double tolerance = dtype == DType::bf16 ? 0.1 : dtype == DType::f16 ? 0.02 : 2e-5;
     BOOST_TEST(is_close(braid::test::logits_of(loaded.model).to(DType::f64), logits_of(data), tolerance));
   }
-  BOOST_TEST((nn::parameters(models::load_model(scratch.path()).model)[0].value.dtype() == DType::f32));
+  models::LoadedModel by_itself = models::load_model(scratch.path());
+  BOOST_TEST((nn::parameters(by_itself.model)[0].value.dtype() == DType::f32));
 }
 
 BOOST_AUTO_TEST_CASE(copies_count_in_folders_of_the_later_training_code) {

@@ -204,6 +204,7 @@ BOOST_AUTO_TEST_CASE(a_token_acts_on_the_rows_that_see_it_and_on_no_other) {
 }
 
 BOOST_AUTO_TEST_CASE(key_side_weights_act_on_the_queries_that_see_their_key) {
+  // Every query sees several keys: with one alone its probability would be 1 whatever the weights.
   constexpr int64_t T = 13, offset = 2, S = T + offset, j = 4;
   for (Path path : kPaths) {
     for (int64_t window : {int64_t{0}, W}) {
@@ -218,7 +219,6 @@ BOOST_AUTO_TEST_CASE(key_side_weights_act_on_the_queries_that_see_their_key) {
         const Tensor after = run(y, on(path, window, offset));
         for (int64_t i = 0; i < T; ++i) {
           const int64_t position = i + offset;
-          // Before the softmax a row that sees one key only cannot change: its probability is 1.
           const bool sees = position >= j && (window == 0 || position < j + window);
           BOOST_TEST(equal(row(before, i), row(after, i)) == !sees,
                      "window " << window << " weight " << what << " row " << i);
@@ -378,8 +378,8 @@ BOOST_AUTO_TEST_CASE(derivatives_of_the_whole_layer) {
             a.visit(put);
             return a(in[0], &rope());
           },
-          leaves);
-      BOOST_TEST(result.error < 1e-7, result.where);
+          leaves, 2e-4);  // the norm over two heads is strongly curved
+      BOOST_TEST(result.error < 1e-8, result.where);
     }
   }
 }
