@@ -359,7 +359,7 @@ void write_weights(Dcformer& model, const Layout& layout, const std::filesystem:
     io::save_sharded(folder.string(), files, layout.metadata);
   } else {
     check(files.size() == 1, "write_weights", [] { return std::string("a layout without index has one file"); });
-    io::save_safetensors((folder / files.begin()->first).string(), files.begin()->second, layout.metadata);
+    io::save_lazily((folder / files.begin()->first).string(), files.begin()->second, layout.metadata);
   }
 }
 

@@ -238,10 +238,10 @@ uint32_t save_safetensors(const std::string& path, const NamedTensors& tensors, 
     check(static_cast<bool>(tensor), "save_safetensors", [&] { return "the tensor \"" + name + "\" is empty"; });
     sources.push_back({name, tensor.dtype(), tensor.shape(), [tensor] { return tensor; }});
   }
-  return save_safetensors(path, sources, metadata);
+  return save_lazily(path, sources, metadata);
 }
 
-uint32_t save_safetensors(const std::string& path, const std::vector<TensorSource>& tensors, const Metadata& metadata) {
+uint32_t save_lazily(const std::string& path, const std::vector<TensorSource>& tensors, const Metadata& metadata) {
   // Wide types first keeps every tensor aligned to its element size; names make the order unique.
   std::vector<const TensorSource*> order;
   for (const TensorSource& entry : tensors) {
@@ -309,7 +309,7 @@ void save_sharded(const std::string& folder, const std::map<std::string, std::ve
     }
   }
   const std::filesystem::path where(folder);
-  for (const auto& [file, tensors] : files) save_safetensors((where / file).string(), tensors, metadata);
+  for (const auto& [file, tensors] : files) save_lazily((where / file).string(), tensors, metadata);
   index["metadata"]["total_size"] = bytes;
   index["weight_map"] = map;
   write_file((where / "model.safetensors.index.json").string(), index.dump(2) + "\n");

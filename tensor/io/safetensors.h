@@ -84,8 +84,7 @@ struct TensorSource {
   Shape shape;
   std::function<Tensor()> make;  // must return what dtype and shape say
 };
-uint32_t save_safetensors(const std::string& path, const std::vector<TensorSource>& tensors,
-                          const Metadata& metadata = {});
+uint32_t save_lazily(const std::string& path, const std::vector<TensorSource>& tensors, const Metadata& metadata = {});
 
 // Several files in one folder (which must exist), and behind them the model.safetensors.index.json that says where each
 // tensor is. Every file is complete or not there; the index comes last. Error as of save_safetensors; a name may be

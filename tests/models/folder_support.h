@@ -80,7 +80,7 @@ struct FolderData {
           {name, x.dtype(), x.shape(), [x] { return x; }});
     }
     if (shards == 1) {
-      io::save_safetensors((folder / "model.safetensors").string(), files.begin()->second, {{"format", "pt"}});
+      io::save_lazily((folder / "model.safetensors").string(), files.begin()->second, {{"format", "pt"}});
     } else {
       io::save_sharded(folder.string(), files, {{"format", "pt"}});
     }
