@@ -5,7 +5,8 @@
 #include <iterator>
 
 #include "apps/commands.h"
-#include "models/checkpoint.h"
+#include "apps/common/model_flags.h"
+#include "models/folder.h"
 #include "models/generate.h"
 #include "tensor/cpu/parallel.h"
 
@@ -61,7 +62,8 @@ int run_generate(const Arguments& arguments) {
   std::string prompt = arguments.get("prompt");
   if (prompt == "-") prompt.assign(std::istreambuf_iterator<char>(std::cin), {});
 
-  models::LoadedModel loaded = models::load_model(arguments.get("MODEL"));
+  models::LoadedModel loaded = models::load_model(arguments.get("MODEL"), {.keys = model_keys(arguments)});
+  print_notes(loaded.notes);
   check(loaded.tokenizer != nullptr, ErrorKind::input, [&] {
     return "no tokenizer.json in " + models::find_model(arguments.get("MODEL")).string() +
            ": text cannot be turned into tokens";
@@ -114,7 +116,9 @@ Command generate_command() {
                 {.name = "no-prompt", .help = "print only the new text"},
                 {.name = "ignore-eos", .help = "go on after the end of the text"},
                 {.name = "parse-specials", .help = "read <|endoftext|> in the prompt as the special token"},
+                profile_flag(),
                 integer_flag("threads", "N", "CPU threads, 0 = all cores", "0", 0, 4096)},
+      .overrides = kModelOverrides,
       .examples = {"braid generate out/demo --prompt 'The '",
                    "braid generate out/demo -p 'Once' -t 0.7 --top-p 0.9 --stop '\\n\\n' --count 3"},
       .run = run_generate,

@@ -110,40 +110,6 @@ void write_manifest(const fs::path& folder, int64_t step) {
 
 }  // namespace
 
-void save_model(Dcformer& model, const text::Tokenizer& tokenizer, const fs::path& folder) {
-  io::write_file((folder / "config.json").string(), write_config(model.config()));
-  nlohmann::ordered_json generation{
-      {"eos_token_id", tokenizer.eos_id()}, {"pad_token_id", tokenizer.pad_id()}, {"do_sample", true}};
-  io::write_file((folder / "generation_config.json").string(), generation.dump(1) + "\n");
-  text::save_tokenizer(tokenizer, folder.string());
-  io::save_safetensors((folder / "model.safetensors").string(), pairs(nn::parameters(model)), {{"format", "pt"}});
-}
-
-fs::path find_model(const fs::path& path) {
-  std::error_code none;
-  if (fs::exists(path / "config.json", none)) return path;
-  std::vector<std::string> notes;
-  StepFolder newest = fs::is_directory(path, none) ? newest_checkpoint(path, notes) : StepFolder{};
-  check(!newest.path.empty(), ErrorKind::input, [&] {
-    return "no model in " + path.string() +
-           ": expected a folder with config.json and model.safetensors, or a run folder with step-* checkpoints";
-  });
-  return newest.path;
-}
-
-LoadedModel load_model(const fs::path& path) {
-  fs::path folder = find_model(path);
-  std::string config_file = (folder / "config.json").string();
-  ModelConfig config = read_config(io::read_text_file(config_file, 1 << 20), config_file);
-  finish(config);
-  LoadedModel loaded{Dcformer::uninitialised(config), nullptr};
-  std::vector<nn::NamedTensor> weights = read_all(folder);
-  if (!weights.empty() && weights[0].value.dtype() == DType::f64) loaded.model.to(DType::f64);
-  nn::load(loaded.model, weights, folder.string());
-  if (fs::exists(folder / "tokenizer.json")) loaded.tokenizer = text::load_tokenizer(folder.string());
-  return loaded;
-}
-
 std::string step_name(int64_t step) {
   char text[32];
   std::snprintf(text, sizeof text, "step-%08lld", static_cast<long long>(step));

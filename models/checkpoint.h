@@ -1,31 +1,17 @@
-// Models and checkpoints on disk. A model is a Hugging Face folder: config.json, model.safetensors, tokenizer files. A
-// checkpoint is such a folder plus trainer/ (optimizer state, where the run stands, a manifest with checksums).
+// Checkpoints of a run. A checkpoint is a model folder (folder.h) plus trainer/ (optimizer state, where the run stands,
+// a manifest with checksums).
 //
 // A checkpoint appears whole or not at all: step-N.tmp/ is filled, every file synced, the manifest written last, then
 // the folder is renamed to step-N/ and its parent synced. It counts only while every file still matches the manifest.
 #pragma once
 #include <filesystem>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "models/dcformer.h"
-#include "models/text/tokenizer.h"
+#include "models/folder.h"
 #include "nn/optim/optimizer.h"
 
 namespace braid::models {
-
-// Writes config.json, model.safetensors, generation_config.json and the tokenizer's files into an existing folder.
-void save_model(Dcformer& model, const text::Tokenizer& tokenizer, const std::filesystem::path& folder);
-
-struct LoadedModel {
-  Dcformer model;
-  std::unique_ptr<text::Tokenizer> tokenizer;  // null when the folder has none
-};
-// `path`: a model folder, or a run folder, whose newest valid checkpoint is taken. Error(input) with a sentence.
-LoadedModel load_model(const std::filesystem::path& path);
-// The folder that load_model(path) reads.
-std::filesystem::path find_model(const std::filesystem::path& path);
 
 // Where a run stands besides weights and optimizer. Seed, data and sequence length fix the order of the sequences;
 // `samples` is the place in it, whatever the batch sizes were so far.

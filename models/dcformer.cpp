@@ -93,9 +93,20 @@ Dcformer::Dcformer(const ModelConfig& config, RandomKey key, bool initialise) : 
 
 void Dcformer::make_rope(DType dtype) {
   using P = nn::Rope::Precision;
-  P precision = config_.profile.rope_table == RopeTable::exact ? P::exact
-                : config_.profile.rope_table == RopeTable::f32 ? P::f32
-                                                               : P::f16;
+  P precision = P::exact;
+  switch (config_.profile.rope_table) {
+    case RopeTable::exact:
+      break;
+    case RopeTable::f32:
+      precision = P::f32;
+      break;
+    case RopeTable::f16:
+      precision = P::f16;
+      break;
+    case RopeTable::torch_dtype:
+      precision = config_.torch_dtype == "float16" ? P::f16 : config_.torch_dtype == "bfloat16" ? P::bf16 : P::f32;
+      break;
+  }
   rope_ = nn::Rope(config_.rotary_dims(), config_.block_size, config_.rope_base, precision, dtype);
 }
 

@@ -71,4 +71,17 @@ BOOST_AUTO_TEST_CASE(decoding_within_the_ids_and_the_longest_sequence) {
   wrong("2,5", "bad value for --decode: expected a whole number of at least 1, found '2,5'");
 }
 
+BOOST_AUTO_TEST_CASE(sixteen_bits) {
+  const std::string folder = BRAID_SOURCE_DIR "/tests/golden/model_dcformer_train";
+  const Scratch scratch;
+  const fs::path out = scratch / "out.safetensors";
+  BOOST_TEST(
+      run("dump " + folder + " --dtype bf16 --ids " + folder + "/golden.safetensors --out " + out.string()).code == 0);
+  const Tensor got = io::SafetensorsFile(out.string()).load("logits"),
+               want = io::SafetensorsFile(folder + "/golden.safetensors").load("logits");
+  BOOST_TEST((got.dtype() == DType::bf16));
+  BOOST_TEST(is_close(got, want, 0.05));
+  BOOST_TEST(!is_close(got, want, 1e-5));
+}
+
 BOOST_AUTO_TEST_SUITE_END()
