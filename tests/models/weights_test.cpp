@@ -100,7 +100,8 @@ BOOST_AUTO_TEST_CASE(the_list_of_parameters_is_the_model) {
 BOOST_AUTO_TEST_CASE(every_form_of_a_folder_comes_back_byte_for_byte) {
   for (const char* name : kModels) {
     for (DType dtype : {DType::f32, DType::f16, DType::bf16, DType::f64}) {
-      for (int form = 0; form < 16; ++form) {
+      for (int form : {0, 1, 2, 4, 8, 15}) {  // plain, each thing alone, all together
+        if (dtype != DType::f16 && form != 0 && form != 15) continue;
         BOOST_TEST_CONTEXT(name << " " << str(dtype) << " form " << form) {
           FolderData data = golden_folder(name);
           data.to(dtype);
