@@ -11,6 +11,7 @@ int main() {
   world.watch(60);
   try {
     test::check_collectives(world);
+    test::check_mappings(world);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "rank %d of %d: %s\n", world.rank(), world.size(), e.what());
     dist::MpiSession::abort(1);

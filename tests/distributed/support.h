@@ -68,5 +68,6 @@ inline Tensor random_tensor(const Shape& shape, uint64_t salt, DType dtype = DTy
 
 // The sets of checks. Each runs on any number of ranks.
 void check_collectives(const dist::Communicator& world);
+void check_mappings(const dist::Communicator& world);
 
 }  // namespace braid::test
