@@ -121,7 +121,7 @@ class Run {
              std::to_string(saved.seed) + ", found " + std::to_string(state_.seed) +
              "; undo the change or choose another run.out";
     });
-    models::load_checkpoint(newest.path, model_, trainer_.optimizer());
+    models::load_checkpoint(newest.path, trainer_);
     state_ = saved;
     saved_step_ = saved.step;
     progress_.note("resuming from " + newest.path.string());
@@ -203,7 +203,7 @@ class Run {
   void save() {
     if (saved_step_ == state_.step) return;
     log_->sync();
-    models::save_checkpoint(folder_.path(), model_, trainer_.optimizer(), train_data_.tokenizer(), state_,
+    models::save_checkpoint(folder_.path(), trainer_, train_data_.tokenizer(), state_,
                             config_.checkpoint.keep);
     saved_step_ = state_.step;
   }

@@ -7,6 +7,7 @@
 #include <set>
 #include <system_error>
 
+#include "distributed/agree.h"
 #include "tensor/io/atomic_file.h"
 #include "tensor/io/checksum.h"
 #include "tensor/io/json.h"
@@ -108,13 +109,20 @@ void write_manifest(const fs::path& folder, int64_t step) {
 
 }  // namespace
 
-void save_model(Dcformer& model, const text::Tokenizer& tokenizer, const fs::path& folder) {
-  io::write_file((folder / "config.json").string(), write_config(model.config()));
+namespace {
+void save_weights(const ModelConfig& config, const std::vector<nn::NamedTensor>& weights,
+                  const text::Tokenizer& tokenizer, const fs::path& folder) {
+  io::write_file((folder / "config.json").string(), write_config(config));
   nlohmann::ordered_json generation{
       {"eos_token_id", tokenizer.eos_id()}, {"pad_token_id", tokenizer.pad_id()}, {"do_sample", true}};
   io::write_file((folder / "generation_config.json").string(), generation.dump(1) + "\n");
   text::save_tokenizer(tokenizer, folder.string());
-  io::save_safetensors((folder / "model.safetensors").string(), pairs(nn::parameters(model)), {{"format", "pt"}});
+  io::save_safetensors((folder / "model.safetensors").string(), pairs(weights), {{"format", "pt"}});
+}
+}  // namespace
+
+void save_model(Dcformer& model, const text::Tokenizer& tokenizer, const fs::path& folder) {
+  save_weights(model.config(), nn::parameters(model), tokenizer, folder);
 }
 
 fs::path find_model(const fs::path& path) {
@@ -163,9 +171,10 @@ std::vector<StepFolder> step_folders(const fs::path& run) {
   return found;
 }
 
-void save_checkpoint(const fs::path& run, Dcformer& model, const nn::Optimizer& optimizer,
-                     const text::Tokenizer& tokenizer, const RunState& state, int64_t keep) {
-  for (const nn::NamedTensor& p : nn::parameters(model)) {
+namespace {
+void write_checkpoint(const fs::path& run, const ModelConfig& config, const WholeState& whole,
+                      const text::Tokenizer& tokenizer, const RunState& state, int64_t keep) {
+  for (const nn::NamedTensor& p : whole.weights) {
     check(nn::all_finite(p.value), ErrorKind::numerical, [&] {
       return p.name + " contains NaN or Inf at step " + std::to_string(state.step) + "; no checkpoint was written";
     });
@@ -175,8 +184,8 @@ void save_checkpoint(const fs::path& run, Dcformer& model, const nn::Optimizer& 
   remove_unfinished(run);
   make_folder(building / "trainer");
   RemovedUnlessKept unfinished{building};  // on a full disk it would only keep others from writing
-  save_model(model, tokenizer, building);
-  io::save_safetensors((building / "trainer/optimizer.safetensors").string(), pairs(optimizer.state()));
+  save_weights(config, whole.weights, tokenizer, building);
+  io::save_safetensors((building / "trainer/optimizer.safetensors").string(), pairs(whole.optimizer));
   nlohmann::ordered_json json{{"step", state.step},
                               {"elapsed_s", state.elapsed_s},
                               {"seed", state.seed},
@@ -203,6 +212,16 @@ void save_checkpoint(const fs::path& run, Dcformer& model, const nn::Optimizer& 
     if (it->path == final_path || why_invalid(it->path).empty()) ++valid;
     if (valid > std::max<int64_t>(keep, 2)) fs::remove_all(it->path, error);
   }
+}
+}  // namespace
+
+void save_checkpoint(const fs::path& run, const Trainer& trainer, const text::Tokenizer& tokenizer,
+                     const RunState& state, int64_t keep) {
+  const dist::Communicator& world = trainer.layout().world;
+  WholeState whole = trainer.whole_state();
+  dist::agree(world, [&] {
+    if (world.rank() == 0) write_checkpoint(run, trainer.model().config(), whole, tokenizer, state, keep);
+  });
 }
 
 std::string why_invalid(const fs::path& checkpoint) {
@@ -261,31 +280,36 @@ RunState read_state(const fs::path& checkpoint) {
   }
 }
 
-void load_checkpoint(const fs::path& checkpoint, Dcformer& model, nn::Optimizer& optimizer) {
+void load_checkpoint(const fs::path& checkpoint, Trainer& trainer) {
+  const ModelConfig& config = trainer.model().config();
   std::string config_file = (checkpoint / "config.json").string();
   ModelConfig saved = read_config(io::read_text_file(config_file, 1 << 20), config_file);
   finish(saved);
-  check(write_config(saved) == write_config(model.config()), ErrorKind::setting, [&] {
+  check(write_config(saved) == write_config(config), ErrorKind::setting, [&] {
     return "the model in " + config_file +
            " is not the configured one: expected the same model.* settings as when the run began; undo the change or "
            "choose another run.out";
   });
   std::string model_file = (checkpoint / "model.safetensors").string();
   std::string state_file = (checkpoint / "trainer/optimizer.safetensors").string();
-  std::vector<nn::NamedTensor> weights = read_all(model_file), state = read_all(state_file);
+  WholeState state{read_all(model_file), read_all(state_file)};
   // The checkpoint is valid, so tensors of another kind mean other settings, not a damaged file.
-  DType dtype = nn::parameters(model).at(0).value.dtype();
-  check(weights.empty() || weights[0].value.dtype() == dtype, ErrorKind::setting, [&] {
-    return "the arithmetic differs from the run's: " + model_file + " holds " + str(weights[0].value.dtype()) +
+  std::vector<nn::NamedTensor> own = nn::parameters(trainer.model());
+  DType dtype = own.at(0).value.dtype();
+  check(state.weights.empty() || state.weights[0].value.dtype() == dtype, ErrorKind::setting, [&] {
+    return "the arithmetic differs from the run's: " + model_file + " holds " + str(state.weights[0].value.dtype()) +
            ", train.dtype asks for " + str(dtype) + "; undo the change or choose another run.out";
   });
-  check(names_of(state) == names_of(optimizer.state()), ErrorKind::setting, [&] {
+  std::set<std::string> expected{"steps"};
+  for (const nn::NamedTensor& p : own) {
+    for (const std::string& ending : nn::state_endings(trainer.optimizer().options())) expected.insert(p.name + ending);
+  }
+  check(names_of(state.optimizer) == expected, ErrorKind::setting, [&] {
     return "the state in " + state_file +
            " is of another optimizer: expected the same optimizer.name and optimizer.momentum as when the run began; "
            "undo the change or choose another run.out";
   });
-  nn::load(model, weights, model_file);
-  optimizer.load(state, state_file);
+  trainer.load(state, model_file, state_file);
 }
 
 }  // namespace braid::models
