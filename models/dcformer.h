@@ -46,7 +46,6 @@ class Dcformer final : public LanguageModel {
  private:
   using Norm = std::variant<nn::RmsNorm, nn::LayerNorm>;
   Dcformer(const ModelConfig& config, RandomKey key, bool initialise);
-  void make_rope(DType dtype);
 
   ModelConfig config_;
   nn::Embedding embeddings_;
