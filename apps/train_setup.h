@@ -21,15 +21,19 @@ int64_t sequence_length(const TrainConfig& config, const models::ModelConfig& mo
 // What a step needs at its worst moment.
 models::TrainingMemory expected_memory(const TrainConfig& config, const models::ModelConfig& model, int64_t seq_len);
 // Error(setting) when that is more than twice this machine's memory: a slip of the pen. Closer cases are left to try.
-void check_memory(const TrainConfig& config, const models::ModelConfig& model, int64_t seq_len);
+void check_memory(const TrainConfig& config, const models::ModelConfig& model, int64_t seq_len,
+                  const dist::Layout& layout);
 
 // Windows `indices` of a data set: ids (B, T) and the next tokens as targets.
 models::Batch read_batch(const text::Dataset& data, const std::vector<int64_t>& indices);
-// The micro-batches of step `step` (zero-based): a pure function of (seed, step).
+// This data rank's share of the micro-batches of step `step` (zero-based). The micro-batches are a pure function of
+// (seed, step), whatever the number of ranks.
 std::vector<models::Batch> step_batches(const TrainConfig& config, const text::Dataset& data,
-                                        const text::Sampler& sampler, int64_t step);
-// Validation batches, spread evenly over the split, the same at every validation.
-std::vector<models::Batch> validation_batches(const TrainConfig& config, const text::Dataset& data);
+                                        const text::Sampler& sampler, int64_t step, const dist::Layout& layout);
+// Validation batches, spread evenly over the split, the same at every validation; this data rank's share of each, which
+// may be empty.
+std::vector<models::Batch> validation_batches(const TrainConfig& config, const text::Dataset& data,
+                                              const dist::Layout& layout);
 
 // f32 multiply-adds that this machine's matrix product reaches, in FLOP/s (measured in some 50 ms): what MFU is
 // measured against.

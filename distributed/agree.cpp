@@ -1,6 +1,6 @@
 #include "distributed/agree.h"
 
-#include <optional>
+#include <sstream>
 
 namespace braid::dist {
 
@@ -24,14 +24,22 @@ void agree(const Communicator& comm, const std::function<void()>& f) {
 }
 
 void handshake(const Communicator& comm, const std::vector<Feature>& features) {
-  for (const Feature& feature : features) {
-    std::vector<std::string> all = comm.gather_text(feature.value);
-    for (size_t r = 1; r < all.size(); ++r) {
-      if (all[r] == all[0]) continue;
-      throw AgreedError(ErrorKind::process, "the processes of this job do not fit together: rank " + std::to_string(r) +
-                                                " has another " + feature.what + ": expected " + all[0] + ", found " +
-                                                all[r] + "; start them all with the same program, settings and data");
-    }
+  std::string mine;
+  for (const Feature& f : features) mine += f.what + "\n" + f.value + "\n";
+  std::vector<std::string> all = comm.gather_text(mine);
+  for (size_t r = 1; r < all.size(); ++r) {
+    if (all[r] == all[0]) continue;
+    std::istringstream expected(all[0]), found(all[r]);
+    std::string what, other, want, got;
+    do {
+      std::getline(expected, what);
+      std::getline(found, other);
+      std::getline(expected, want);
+      std::getline(found, got);
+    } while (what == other && want == got && expected);
+    throw AgreedError(ErrorKind::process, "the processes of this job do not fit together: rank " + std::to_string(r) +
+                                              " has another " + what + ": expected " + want + ", found " + got +
+                                              "; start them all with the same program, settings and data");
   }
 }
 

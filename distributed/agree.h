@@ -16,8 +16,8 @@ class AgreedError : public Error {
 // happened on, as AgreedError (with one process: the error itself). f must not call collectives of `comm`.
 void agree(const Communicator& comm, const std::function<void()>& f);
 
-// All ranks must be the same in some respects before they begin. Error(process) names the first rank that differs from
-// rank 0, and in what: `what`, expected, found.
+// All ranks must be the same in some respects before they begin. AgreedError(process) names the first rank that differs
+// from rank 0, and in what. Names and values without line ends.
 struct Feature {
   std::string what, value;
 };

@@ -121,7 +121,7 @@ Tensor Trainer::join(const std::string& parameter, const Tensor& piece, DType dt
   return shard ? layout_.tensor.all_gather(held, shard->axis, shard->parts) : held;
 }
 
-WholeState Trainer::whole_state() const {
+WholeState Trainer::whole_state(Parts parts) const {
   WholeState state;
   bool root = layout_.world.rank() == 0;
   for (const nn::NamedTensor& p : parameters_) {
@@ -129,6 +129,7 @@ WholeState Trainer::whole_state() const {
     Tensor whole = shard ? layout_.tensor.all_gather(p.value, shard->axis, shard->parts) : p.value;
     if (root) state.weights.push_back({p.name, whole});
   }
+  if (parts == Parts::weights) return state;
   std::map<std::string, Tensor> own;
   for (const nn::NamedTensor& t : optimizer_.state()) own[t.name] = t.value;
   if (root) state.optimizer.push_back({"steps", own["steps"]});
@@ -183,7 +184,9 @@ std::vector<nn::NamedTensor> Trainer::whole_gradients() const {
 double evaluate(const LanguageModel& model, const std::vector<Batch>& batches, const dist::Layout& layout) {
   NoGrad off;
   double sum = 0;
-  for (const Batch& b : batches) sum += model.loss_sum(b.ids, b.targets).item();
+  for (const Batch& b : batches) {
+    if (b.ids.numel() > 0) sum += model.loss_sum(b.ids, b.targets).item();  // a data rank may have no sample of a batch
+  }
   sum = sum_of_losses(sum, layout);
   int64_t tokens = count_valid(batches, layout);
   return tokens > 0 ? sum / static_cast<double>(tokens) : 0;

@@ -46,8 +46,9 @@ class Trainer {
   // Of the last call of step(), also of one that threw: what it did not get to is NaN.
   const StepResult& latest() const { return latest_; }
 
-  // Collective. The whole state, on rank 0; the other ranks get none.
-  WholeState whole_state() const;
+  // Collective. The whole state, or its weights alone, on rank 0; the other ranks get none.
+  enum class Parts { all, weights };
+  WholeState whole_state(Parts parts = Parts::all) const;
   // Takes this rank's part of a state. Missing, surplus and mis-shaped names are reported together in one Error(input);
   // `what` names the source of the weights and of the optimizer state.
   void load(const WholeState& state, const std::string& weights_file, const std::string& optimizer_file);
