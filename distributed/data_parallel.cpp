@@ -1,6 +1,7 @@
 #include "distributed/data_parallel.h"
 
 #include <algorithm>
+#include <set>
 
 #include "autograd/record.h"
 
@@ -10,21 +11,36 @@ namespace {
 Tensor flat(const Tensor& x) { return x.alias().reshaped({x.numel()}); }
 }  // namespace
 
+std::vector<size_t> bucket_ends(const std::vector<int64_t>& numbers, int64_t bytes_per_number, int64_t bucket_bytes) {
+  std::vector<size_t> ends;
+  int64_t size = 0;
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    size += numbers[i];
+    if (size * bytes_per_number < bucket_bytes && i + 1 < numbers.size()) continue;
+    ends.push_back(i);
+    size = 0;
+  }
+  return ends;
+}
+
 DataParallel::DataParallel(std::vector<nn::NamedTensor> parameters, const Holders& holders, int64_t bucket_bytes) {
-  std::map<std::string, size_t> open;  // the bucket that is being filled, per group of holders and type
+  std::map<std::string, std::vector<nn::NamedTensor>> families;  // per group of holders and type, later layers first
   for (auto p = parameters.rbegin(); p != parameters.rend(); ++p) {
     const Communicator& group = holders(p->name);
-    if (group.size() == 1) continue;
-    std::string key = group.label() + str(p->value.dtype());
-    auto at = open.find(key);
-    if (at == open.end()) {
-      at = open.insert_or_assign(key, buckets_.size()).first;
-      buckets_.push_back({.holders = group});
+    if (group.size() > 1) families[group.label() + str(p->value.dtype())].push_back(*p);
+  }
+  for (const auto& [key, family] : families) {
+    std::vector<int64_t> numbers;
+    for (const nn::NamedTensor& p : family) numbers.push_back(p.value.numel());
+    size_t next = 0;
+    for (size_t end : bucket_ends(numbers, size_of(family[0].value.dtype()), bucket_bytes)) {
+      Bucket& bucket = buckets_.emplace_back();
+      bucket.holders = holders(family[0].name);
+      for (; next <= end; ++next) {
+        bucket.entries.push_back({.parameter = family[next], .at = {bucket.size, bucket.size + numbers[next]}});
+        bucket.size += numbers[next];
+      }
     }
-    Bucket& bucket = buckets_[at->second];
-    bucket.entries.push_back({.parameter = *p, .at = {bucket.size, bucket.size + p->value.numel()}});
-    bucket.size += p->value.numel();
-    if (bucket.size * size_of(p->value.dtype()) >= bucket_bytes) open.erase(at);
   }
   for (size_t b = 0; b < buckets_.size(); ++b) {
     Bucket& bucket = buckets_[b];
@@ -93,12 +109,16 @@ void DataParallel::gradient_ready(size_t b, size_t e) {
   }
 }
 
-// In the same order on every rank, whatever order the gradients come in.
+// Within a group in the same order on every rank, whatever order the gradients come in.
 void DataParallel::send_in_order() {
+  std::set<std::string> waiting;  // groups whose next bucket is not complete
   for (Bucket& bucket : buckets_) {
-    if (bucket.sent) continue;
-    if (bucket.missing > 0) return;
-    send(bucket);
+    if (bucket.sent || waiting.contains(bucket.holders.label())) continue;
+    if (bucket.missing > 0) {
+      waiting.insert(bucket.holders.label());
+    } else {
+      send(bucket);
+    }
   }
 }
 

@@ -21,13 +21,18 @@
 
 namespace braid::dist {
 
+// Gradients that travel together: consecutive ones (given their sizes in numbers, in the order in which backward
+// reaches them) until a bucket is full. The result: the index of the last one of each bucket.
+std::vector<size_t> bucket_ends(const std::vector<int64_t>& numbers, int64_t bytes_per_number, int64_t bucket_bytes);
+constexpr int64_t kBucketBytes = 4 << 20;
+
 class DataParallel {
  public:
   // Which ranks hold the same tensor of this name.
   using Holders = std::function<const Communicator&(const std::string& name)>;
 
   // The parameters are leaves in the order of the model. bucket_bytes: gradients that travel together.
-  DataParallel(std::vector<nn::NamedTensor> parameters, const Holders& holders, int64_t bucket_bytes = 4 << 20);
+  DataParallel(std::vector<nn::NamedTensor> parameters, const Holders& holders, int64_t bucket_bytes = kBucketBytes);
   ~DataParallel();
   DataParallel(const DataParallel&) = delete;
 
@@ -70,7 +75,7 @@ class DataParallel {
   void send_in_order();
   const Entry& entry_of(const std::string& name, const Communicator** holders) const;
 
-  std::vector<Bucket> buckets_;  // later layers first, as backward reaches them
+  std::vector<Bucket> buckets_;  // one group after the other; within a group later layers first
   std::vector<nn::NamedTensor> pieces_;
   std::map<std::string, std::pair<size_t, size_t>> place_;  // name -> bucket, entry
   bool active_ = false;

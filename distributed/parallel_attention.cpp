@@ -129,15 +129,15 @@ void ParallelAttention::visit(nn::Visitor& v) {
   }
 }
 
-std::vector<std::pair<std::string, Shard>> ParallelAttention::shards() const {
-  Parts features = widened(split_.heads, options_.head_dim);
+std::vector<std::pair<std::string, Shard>> attention_shards(const nn::AttentionOptions& o, int ranks) {
+  HeadSplit split = split_heads(o, ranks);
+  Parts features = widened(split.heads, o.head_dim > 0 ? o.head_dim : o.width / o.heads);
   std::vector<std::pair<std::string, Shard>> list{{"wqkv.weight", {0, stacked(features, 3)}},
                                                   {"wqkv.bias", {0, stacked(features, 3)}},
                                                   {"wo.weight", {1, features}}};
-  if (options_.compose && split_.whole_groups) {
-    const Parts& g = split_.groups;
+  if (o.compose && split.whole_groups) {
     for (auto& [name, axis] : {std::pair{"dw1", 1}, {"qkw", 0}, {"dd", 1}, {"pre_proj.w", 0}, {"post_proj.w", 0}}) {
-      list.push_back({std::string("dyn_w_proj.") + name, {axis, g}});
+      list.push_back({std::string("dyn_w_proj.") + name, {axis, split.groups}});
     }
   }
   return list;

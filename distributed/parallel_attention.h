@@ -28,6 +28,9 @@ struct HeadSplit {
 // Error(setting) when there are fewer heads than ranks.
 HeadSplit split_heads(const nn::AttentionOptions& options, int ranks);
 
+// How the parameters of the layer are dealt out, by name; all others are whole on every rank.
+std::vector<std::pair<std::string, Shard>> attention_shards(const nn::AttentionOptions& options, int ranks);
+
 class ParallelAttention final : public nn::Module {
  public:
   ParallelAttention() = default;
@@ -36,8 +39,6 @@ class ParallelAttention final : public nn::Module {
   // u (B, t, D): our rows, normalised -> (B, t, D)
   Tensor operator()(const Tensor& u, const Rows& rows, const nn::Rope& rope) const;
   void visit(nn::Visitor& v) override;
-  // By the names of visit().
-  std::vector<std::pair<std::string, Shard>> shards() const;
 
  private:
   nn::AttentionOptions options_;

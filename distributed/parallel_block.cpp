@@ -5,21 +5,38 @@
 
 namespace braid::dist {
 
+namespace {
+struct FfnParts {
+  Parts hidden, blocks;  // of F and of E
+};
+FfnParts ffn_parts(const nn::BlockOptions& o, int ranks) {
+  int64_t gates = o.swiglu ? o.gates : 0, units = gates > 0 ? gates : o.hidden;  // what cannot be cut further
+  check(units >= ranks, ErrorKind::setting, [&] {
+    return "parallel.tensor = " + std::to_string(ranks) + " is more than the " + std::to_string(units) +
+           (gates > 0 ? " gated blocks" : " hidden units") + " of the feed-forward layer";
+  });
+  if (gates == 0) return {even_parts(o.hidden, ranks), {}};
+  Parts blocks = even_parts(gates, ranks);
+  return {widened(blocks, o.hidden / gates), blocks};
+}
+}  // namespace
+
+std::vector<std::pair<std::string, Shard>> block_shards(const nn::BlockOptions& o, int ranks) {
+  std::vector<std::pair<std::string, Shard>> list;
+  for (auto& [name, shard] : attention_shards(o.attention, ranks)) list.push_back({"attention." + name, shard});
+  Parts hidden = ffn_parts(o, ranks).hidden;
+  for (const char* name : {"w1.weight", "w1.bias", "w3.weight", "w3.bias"})
+    list.push_back({std::string("feed_forward.") + name, {0, hidden}});
+  list.push_back({"feed_forward.w2.weight", {1, hidden}});
+  return list;
+}
+
 ParallelMlp::ParallelMlp(const nn::BlockOptions& o, const Layout& layout)
     : layout_(layout), swiglu_(o.swiglu), gates_(o.swiglu ? o.gates : 0) {
-  int P = layout.tensor.size(), rank = layout.tensor.rank();
-  int64_t units = gates_ > 0 ? gates_ : o.hidden;  // what cannot be cut further
-  check(units >= P, ErrorKind::setting, [&] {
-    return "parallel.tensor = " + std::to_string(P) + " is more than the " + std::to_string(units) +
-           (gates_ > 0 ? " gated blocks" : " hidden units") + " of the feed-forward layer";
-  });
-  if (gates_ > 0) {
-    blocks_ = even_parts(gates_, P);
-    hidden_ = widened(blocks_, o.hidden / gates_);
-  } else {
-    hidden_ = even_parts(o.hidden, P);
-  }
-  int64_t D = o.attention.width, F = hidden_.size(rank);
+  FfnParts parts = ffn_parts(o, layout.tensor.size());
+  hidden_ = parts.hidden;
+  blocks_ = parts.blocks;
+  int64_t D = o.attention.width, F = hidden_.size(layout.tensor.rank());
   bool bias = o.attention.projection.bias;
   nn::Linear::Options options{.bias = bias, .init = nn::Init::none()};
   gate_ = nn::Linear(D, F, options, {});
@@ -46,14 +63,6 @@ void ParallelMlp::visit(nn::Visitor& v) {
   if (swiglu_) v("w3", up_);
   v("w2", down_);
   if (gates_ > 0) v("mg", block_gate_);
-}
-
-std::vector<std::pair<std::string, Shard>> ParallelMlp::shards() const {
-  return {{"w1.weight", {0, hidden_}},
-          {"w1.bias", {0, hidden_}},
-          {"w3.weight", {0, hidden_}},
-          {"w3.bias", {0, hidden_}},
-          {"w2.weight", {1, hidden_}}};
 }
 
 ParallelBlock::ParallelBlock(const nn::BlockOptions& o, const Layout& layout)
@@ -87,13 +96,6 @@ void ParallelBlock::visit(nn::Visitor& v) {
   v("feed_forward", feed_forward_);
   std::visit([&](auto& norm) { v("attention_norm", norm); }, attention_norm_);
   std::visit([&](auto& norm) { v("ffn_norm", norm); }, ffn_norm_);
-}
-
-std::vector<std::pair<std::string, Shard>> ParallelBlock::shards() const {
-  std::vector<std::pair<std::string, Shard>> list;
-  for (auto& [name, shard] : attention_.shards()) list.push_back({"attention." + name, shard});
-  for (auto& [name, shard] : feed_forward_.shards()) list.push_back({"feed_forward." + name, shard});
-  return list;
 }
 
 }  // namespace braid::dist

@@ -8,6 +8,10 @@
 
 namespace braid::dist {
 
+// How the parameters of the block are dealt out, by name; all others are whole on every rank. Error(setting) when there
+// are more ranks than heads, hidden units or gated blocks.
+std::vector<std::pair<std::string, Shard>> block_shards(const nn::BlockOptions& options, int ranks);
+
 // SwiGLU (with or without block gates) or GELU, by columns of the hidden layer.  (B, t, D) -> (B, t, D)
 class ParallelMlp final : public nn::Module {
  public:
@@ -15,7 +19,6 @@ class ParallelMlp final : public nn::Module {
   ParallelMlp(const nn::BlockOptions& options, const Layout& layout);
   Tensor operator()(const Tensor& u, const Rows& rows) const;
   void visit(nn::Visitor& v) override;
-  std::vector<std::pair<std::string, Shard>> shards() const;
 
  private:
   Layout layout_;
@@ -35,7 +38,6 @@ class ParallelBlock final : public nn::Module {
   // x (B, t, D): our rows
   Tensor operator()(const Tensor& x, const Rows& rows, const nn::Rope& rope, const nn::Probe* probe = nullptr) const;
   void visit(nn::Visitor& v) override;
-  std::vector<std::pair<std::string, Shard>> shards() const;
 
  private:
   using Norm = std::variant<nn::RmsNorm, nn::LayerNorm>;

@@ -28,25 +28,33 @@ Tensor columns(const Tensor& ids, const dist::Rows& rows) { return take(ids, 1, 
 
 }  // namespace
 
-ParallelDcformer::ParallelDcformer(const ModelConfig& config, RandomKey key, const dist::Layout& layout)
-    : config_(config), layout_(layout) {
-  int P = layout.tensor.size(), rank = layout.tensor.rank();
-  check(config.vocab_size >= P, ErrorKind::setting, [&] {
-    return "parallel.tensor = " + std::to_string(P) + " is more than the vocabulary of " +
+std::map<std::string, dist::Shard> tensor_shards(const ModelConfig& config, int ranks) {
+  check(config.vocab_size >= ranks, ErrorKind::setting, [&] {
+    return "parallel.tensor = " + std::to_string(ranks) + " is more than the vocabulary of " +
            std::to_string(config.vocab_size);
   });
-  words_ = dist::even_parts(config.vocab_size, P);
+  dist::Parts words = dist::even_parts(config.vocab_size, ranks);
+  std::map<std::string, dist::Shard> shards{{"tok_embeddings.weight", {0, words}}, {"output.weight", {0, words}}};
+  for (int64_t i = 0; i < config.n_layer; ++i) {
+    for (auto& [name, shard] : dist::block_shards(block_options(config, i, false), ranks))
+      shards["layers." + std::to_string(i) + "." + name] = shard;
+  }
+  return shards;
+}
+
+ParallelDcformer::ParallelDcformer(const ModelConfig& config, RandomKey key, const dist::Layout& layout)
+    : config_(config), layout_(layout), shards_(tensor_shards(config, layout.tensor.size())) {
+  int rank = layout.tensor.rank();
+  words_ = shards_.at("output.weight").parts;
   auto our_words = [&](const char* name) {
-    shards_[std::string(name) + ".weight"] = {0, words_};
-    RandomKey own = child(child(key, name), "weight");
-    return take(table_init(config).make({config.vocab_size, config.dim}, own), 0, words_.of[static_cast<size_t>(rank)]);
+    Tensor whole = table_init(config).make({config.vocab_size, config.dim}, child(child(key, name), "weight"));
+    return take(whole, 0, words_.of[static_cast<size_t>(rank)]);
   };
   table_ = our_words("tok_embeddings");
   output_ = our_words("output");
   for (int64_t i = 0; i < config.n_layer; ++i) {
     layers_.emplace_back(block_options(config, i, false), layout);
     std::string prefix = "layers." + std::to_string(i) + ".";
-    for (auto& [name, shard] : layers_.back().shards()) shards_[prefix + name] = shard;
     // One whole block at a time.
     nn::Block whole(block_options(config, i, true), child(child(key, "layers"), static_cast<uint64_t>(i)));
     fill_from(whole, layers_.back(), shards_, prefix, rank);

@@ -8,6 +8,10 @@
 
 namespace braid::models {
 
+// How the parameters are dealt out over tensor ranks, by name; all others are whole on every rank. This is the one
+// place where that is decided. Error(setting) when the model cannot be dealt out so.
+std::map<std::string, dist::Shard> tensor_shards(const ModelConfig& config, int ranks);
+
 class ParallelDcformer final : public LanguageModel {
  public:
   // The first values are those of Dcformer(config, key): each is a function of the parameter's name and its place in
