@@ -22,7 +22,7 @@ double dot(const Tensor& x, const Tensor& y) {
 enum class Copies { none, input, output };  // which side all ranks hold alike
 
 template <class F>
-void adjoint(const Communicator& world, const char* what, Copies copies, const Shape& input, F&& f) {
+void adjoint(const Communicator& world, const std::string& what, Copies copies, const Shape& input, F&& f) {
   auto salt = static_cast<uint64_t>(world.rank());
   Tensor x = random_tensor(input, copies == Copies::input ? 100 : salt);
   require_grad(x);
@@ -34,9 +34,9 @@ void adjoint(const Communicator& world, const char* what, Copies copies, const S
   if (copies != Copies::output) left = world.sum(left);
   if (copies != Copies::input) right = world.sum(right);
   expect(std::fabs(left - right) <= 1e-12 * (1 + std::fabs(left)),
-         std::string(what) + ": <f(x), y> = " + std::to_string(left) + ", <x, f*(y)> = " + std::to_string(right));
+         what + ": <f(x), y> = " + std::to_string(left) + ", <x, f*(y)> = " + std::to_string(right));
   if (copies == Copies::input) {  // the copies of the gradient stay copies
-    expect_close(world.broadcast(back, 0), back, 0, std::string(what) + ": gradients of copies");
+    expect_close(world.broadcast(back, 0), back, 0, what + ": gradients of copies");
   }
 }
 

@@ -71,13 +71,13 @@ std::unique_ptr<models::LanguageModel> make_model(const models::ModelConfig& con
 }
 
 Record train(const models::ModelConfig& config, const dist::Layout& layout, int64_t steps, int64_t samples, int64_t T,
-             DType dtype, bool checkpoint_activations) {
+             DType dtype, bool checkpoint_activations, double lr) {
   std::unique_ptr<models::LanguageModel> model = make_model(config, layout, dtype, checkpoint_activations);
   models::Trainer trainer(*model, {.weight_decay = 0.1, .decay = nn::OptimizerOptions::Decay::matrices}, 1.0, layout);
   Record record;
   for (int64_t step = 0; step < steps; ++step) {
     models::StepResult r =
-        trainer.step(share_of(step_batch(config, step, samples, T), layout), 1e-2, [&](const models::StepResult&) {
+        trainer.step(share_of(step_batch(config, step, samples, T), layout), lr, [&](const models::StepResult&) {
           if (step > 0) return;
           for (const nn::NamedTensor& g : trainer.whole_gradients())
             record.gradients[g.name] = g.value.to_vector<double>();
@@ -90,13 +90,15 @@ Record train(const models::ModelConfig& config, const dist::Layout& layout, int6
   return record;
 }
 
-const Record& reference(const std::string& kind, int64_t steps, int64_t samples, int64_t T) {
+const Record& reference(const std::string& kind, int64_t steps, int64_t samples, int64_t T, double lr) {
   static std::mutex mutex;
   static std::map<std::string, Record> known;
   std::lock_guard lock(mutex);
-  std::string key = kind + " " + std::to_string(steps) + " " + std::to_string(samples) + " " + std::to_string(T);
+  std::string key = kind + " " + std::to_string(steps) + " " + std::to_string(samples) + " " + std::to_string(T) + " " +
+                    std::to_string(lr);
   auto at = known.find(key);
-  if (at == known.end()) at = known.emplace(key, train(parity_config(kind), {}, steps, samples, T)).first;
+  if (at == known.end())
+    at = known.emplace(key, train(parity_config(kind), {}, steps, samples, T, DType::f64, false, lr)).first;
   return at->second;
 }
 

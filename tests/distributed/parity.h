@@ -38,9 +38,9 @@ struct Record {
 };
 // Trains `steps` steps. The record is complete on rank 0 (weights) and on all ranks (the rest).
 Record train(const models::ModelConfig& config, const dist::Layout& layout, int64_t steps, int64_t samples, int64_t T,
-             DType dtype = DType::f64, bool checkpoint_activations = false);
+             DType dtype = DType::f64, bool checkpoint_activations = false, double lr = 1e-2);
 // What one process gives; remembered.
-const Record& reference(const std::string& kind, int64_t steps, int64_t samples, int64_t T);
+const Record& reference(const std::string& kind, int64_t steps, int64_t samples, int64_t T, double lr = 1e-2);
 
 void expect_parity(const Record& got, const Record& want, double tolerance, double weight_tolerance, bool root,
                    const std::string& what);

@@ -37,9 +37,9 @@ inline void expect_close(const std::vector<double>& got, const std::vector<doubl
     ok = ok && !std::isnan(difference);
     worst = std::fmax(worst, difference);
   }
-  expect(
-      ok && worst <= tolerance * largest,
-      what + ": largest difference " + std::to_string(worst / (largest > 0 ? largest : 1)) + " of the largest value");
+  expect(ok && worst <= tolerance * largest, what + ": largest difference 10^" +
+                                                 std::to_string(std::log10(worst / (largest > 0 ? largest : 1))) +
+                                                 " of the largest value");
 }
 inline void expect_close(const Tensor& got, const Tensor& want, double tolerance, const std::string& what) {
   expect(got.shape() == want.shape(), what + ": shape " + str(got.shape()) + ", expected " + str(want.shape()));
