@@ -5,6 +5,7 @@
 namespace braid::app {
 
 Command bench_command();
+Command convert_command();
 Command dump_command();
 Command generate_command();
 Command info_command();

@@ -3,9 +3,10 @@
 #include <filesystem>
 
 #include "apps/commands.h"
+#include "apps/common/model_flags.h"
 #include "apps/common/text.h"
 #include "autograd/autograd.h"
-#include "models/checkpoint.h"
+#include "models/folder.h"
 #include "tensor/io/reader.h"
 #include "tensor/io/safetensors.h"
 
@@ -61,8 +62,9 @@ void dump_decode(const models::Dcformer& model, const Tensor& prompt, int64_t st
 NamedTensors dump_model(const Arguments& arguments, const fs::path& folder, DType dtype) {
   check(arguments.has("ids"), ErrorKind::setting,
         [] { return std::string("--ids is missing: expected a safetensors file with input_ids (B, T)"); });
-  models::LoadedModel loaded = models::load_model(folder);
-  loaded.model.to(dtype);
+  models::LoadedModel loaded =
+      models::load_model(folder, {.dtype = dtype, .keys = model_keys(arguments), .tokenizer = false});
+  print_notes(loaded.notes);
   io::SafetensorsFile file(arguments.get("ids"));
   Tensor ids = file.load("input_ids");
   check(ids.rank() == 2 && is_index(ids.dtype()), ErrorKind::input, [&] {
@@ -77,16 +79,20 @@ NamedTensors dump_model(const Arguments& arguments, const fs::path& folder, DTyp
   NamedTensors out{{"input_ids", ids}, {"targets", targets}};
   dump_full_pass(loaded.model, ids, targets, arguments.has("grad"), out);
   if (arguments.has("decode")) {
-    std::string text = arguments.get("decode");
-    std::vector<std::string> numbers = split(text, ',');
-    int64_t P = numbers.size() == 2 ? parse_int(numbers[0]).value_or(0) : 0,
-            N = numbers.size() == 2 ? parse_int(numbers[1]).value_or(0) : 0;
+    std::vector<std::string> numbers = arguments.list("decode");
+    int64_t P = *parse_int(numbers.at(0)), N = *parse_int(numbers.at(1)), T = ids.dim(1);
     Tensor prompt = file.find("decode.prompt_ids") ? file.load("decode.prompt_ids") : Tensor();
-    check(N >= 1 && (prompt || (P >= 1 && P <= ids.dim(1))), ErrorKind::setting, [&] {
-      return "--decode expects P,N: P prompt tokens (1 to " + std::to_string(ids.dim(1)) +
-             ") and N steps (1 or more), found '" + text + "'";
+    check(prompt || P <= T, ErrorKind::setting, [&] {
+      return "--decode P N: expected P from 1 to the " + std::to_string(T) + " ids of a row in " + file.path() +
+             ", found " + std::to_string(P);
     });
-    dump_decode(loaded.model, prompt ? prompt : ids.sliced(1, 0, P).clone(), N, out);
+    if (!prompt) prompt = ids.sliced(1, 0, P).clone();
+    const int64_t longest = loaded.model.config().block_size;
+    check(N <= longest - prompt.dim(1), ErrorKind::setting, [&] {
+      return "--decode P N: expected at most the model's longest sequence of " + std::to_string(longest) +
+             " tokens in all, found " + std::to_string(prompt.dim(1)) + " + " + std::to_string(N);
+    });
+    dump_decode(loaded.model, prompt, N, out);
   }
   return out;
 }
@@ -131,9 +137,14 @@ int run_dump(const Arguments& arguments) {
   fs::path folder = models::find_model(arguments.get("MODEL"));
   const std::string file = (folder / "config.json").string(), config = io::read_text_file(file, 1 << 20);
   const bool grad = arguments.has("grad");
-  NamedTensors out = models::is_attention_case(config, file)
-                         ? dump_attention(folder, models::read_attention_case(config, file), dtype, grad)
-                         : dump_model(arguments, folder, dtype);
+  NamedTensors out;
+  if (models::is_attention_case(config, file)) {
+    models::AttentionCase attention = models::read_attention_case(config, file);
+    attention.config = models::configure(attention.config, model_keys(arguments));
+    out = dump_attention(folder, attention, dtype, grad);
+  } else {
+    out = dump_model(arguments, folder, dtype);
+  }
   io::save_safetensors(arguments.get("out"), out);
   std::printf("%zu tensors in %s\n", out.size(), arguments.get("out").c_str());
   return 0;
@@ -155,12 +166,17 @@ Command dump_command() {
                  .value = "FILE",
                  .help = "safetensors to write",
                  .fallback = "dump.safetensors"},
-                {.name = "dtype", .value = "TYPE", .help = "arithmetic", .fallback = "f32", .choices = {"f32", "f64"}},
+                {.name = "dtype",
+                 .value = "TYPE",
+                 .help = "arithmetic",
+                 .fallback = "f32",
+                 .choices = {"f32", "f64", "bf16"}},
+                profile_flag(),
                 {.name = "grad", .help = "also the gradient of the loss, for every parameter or input"},
-                {.name = "decode",
-                 .value = "P,N",
-                 .help = "N greedy steps after the first P ids, or after decode.prompt_ids of the file"}},
-      .examples = {"braid dump out/demo --ids ids.safetensors --out dump.safetensors --dtype f64 --grad --decode 8,12"},
+                integer_flag("decode", "P N",
+                             "N greedy steps after the first P ids, or after decode.prompt_ids of the file", "", 1)},
+      .overrides = kModelOverrides,
+      .examples = {"braid dump out/demo --ids ids.safetensors --out dump.safetensors --dtype f64 --grad --decode 8 12"},
       .run = run_dump,
   };
 }

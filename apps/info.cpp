@@ -2,13 +2,15 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <set>
 
 #include "apps/commands.h"
 #include "apps/common/files.h"
+#include "apps/common/model_flags.h"
 #include "apps/common/text.h"
-#include "models/checkpoint.h"
 #include "models/config.h"
 #include "models/counting.h"
+#include "models/folder.h"
 #include "tensor/error.h"
 
 namespace braid::app {
@@ -157,26 +159,42 @@ void print_json(const ModelConfig& config, int64_t seq_len, int64_t batch, const
   std::printf("%s\n}\n", text.c_str());
 }
 
-// A preset's name, a config.json, a model folder, or a run folder with checkpoints.
-ModelConfig load(const std::string& model, const Keys& keys) {
+// The weights of a folder, whose names, shapes and types have been checked; no data is read.
+Section weight_section(const models::Layout& layout) {
+  int64_t bytes = 0;
+  std::set<std::string> files;
+  for (const models::StoredTensor& t : layout.tensors) {
+    bytes += numel(t.shape) * size_of(t.dtype);
+    files.insert(t.file);
+  }
+  Section s{"stored_weights", "Weights in the folder", {}};
+  s.rows = {count_row("tensors", "tensors", static_cast<int64_t>(layout.tensors.size()), layout.describe()),
+            count_row("files", "files", static_cast<int64_t>(files.size())),
+            bytes_row("bytes", "size", static_cast<double>(bytes))};
+  return s;
+}
+
+// A preset's name, a config.json, a model folder, or a run folder with checkpoints. Where there are weights, they are
+// checked against their configuration and described in `sections`.
+ModelConfig load(const std::string& model, const Keys& keys, std::vector<Section>& sections) {
   namespace fs = std::filesystem;
   std::error_code none;
   const std::vector<std::string> names = models::preset_names();
   const bool preset = std::find(names.begin(), names.end(), model) != names.end();
   const bool looks_like_file = model.find('/') != std::string::npos || model.ends_with(".json");
   if (preset || (!fs::exists(model, none) && !looks_like_file)) return models::configure(model, keys);
-  const fs::path file = fs::is_directory(model, none) ? models::find_model(model) / "config.json" : fs::path(model);
-  return models::configure(models::read_config(read_text(file, 1 << 20), file.string()), keys);
+  if (!fs::is_directory(model, none) && model.ends_with(".json"))
+    return models::configure(models::read_config(read_text(model, 1 << 20), model), keys);
+  const models::ModelFolder folder = models::inspect_model(models::find_model(model));
+  if (folder.layout) sections.push_back(weight_section(*folder.layout));
+  return models::configure(folder.config, keys);
 }
 
 int run_info(const Arguments& arguments) {
-  Keys keys;
-  for (const std::string& text : arguments.overrides()) {
-    const size_t equals = text.find('=');
-    keys.emplace_back(text.substr(0, equals), text.substr(equals + 1));
-  }
+  const Keys keys = model_keys(arguments);
   const std::string name = arguments.list("MODEL").at(0);
-  const ModelConfig config = load(name, keys);
+  std::vector<Section> stored;
+  const ModelConfig config = load(name, keys, stored);
   const int64_t seq_len = arguments.has("seq-len") ? arguments.get_int("seq-len") : config.block_size;
   const int64_t batch = arguments.get_int("batch");
   check(seq_len <= config.block_size, ErrorKind::setting, [&] {
@@ -186,6 +204,7 @@ int run_info(const Arguments& arguments) {
   });
   std::vector<Section> sections = {parameter_section(config), flop_section(config, seq_len)};
   for (const Section& section : memory_sections(config, seq_len, batch)) sections.push_back(section);
+  for (const Section& section : stored) sections.push_back(section);
   if (arguments.has("json")) {
     print_json(config, seq_len, batch, sections);
   } else {
@@ -210,28 +229,19 @@ std::string details() {
 }  // namespace
 
 Command info_command() {
-  return {.name = "info",
-          .summary = "parameters, FLOPs and memory of a model, without building it",
-          .positionals = {{.name = "MODEL", .help = "a preset, a config.json, a model folder or a run folder"}},
-          .flags = {{.name = "seq-len",
-                     .value = "T",
-                     .help = "tokens per sequence (default: the model's block_size)",
-                     .type = FlagType::integer,
-                     .min = 1,
-                     .max = 1 << 30},
-                    {.name = "batch",
-                     .value = "B",
-                     .help = "sequences at a time",
-                     .fallback = "1",
-                     .type = FlagType::integer,
-                     .min = 1,
-                     .max = 1 << 30},
-                    {.name = "json", .help = "print JSON"}},
-          .overrides = "a key of config.json set to another value",
-          .details = details(),
-          .examples = {"braid info dcformer-405m", "braid info dcformer-tiny dim=512 n_layer=8 --seq-len 256 --batch 8",
-                       "braid info out/run/step-00001000 --json"},
-          .run = run_info};
+  return {
+      .name = "info",
+      .summary = "parameters, FLOPs and memory of a model, without building it",
+      .positionals = {{.name = "MODEL", .help = "a preset, a config.json, a model folder or a run folder"}},
+      .flags = {integer_flag("seq-len", "T", "tokens per sequence (default: the model's block_size)", "", 1, 1 << 30),
+                integer_flag("batch", "B", "sequences at a time", "1", 1, 1 << 30),
+                profile_flag(),
+                {.name = "json", .help = "print JSON"}},
+      .overrides = kModelOverrides,
+      .details = details(),
+      .examples = {"braid info dcformer-405m", "braid info dcformer-tiny dim=512 n_layer=8 --seq-len 256 --batch 8",
+                   "braid info out/run/step-00001000 --json"},
+      .run = run_info};
 }
 
 }  // namespace braid::app

@@ -40,6 +40,7 @@ class Run {
  public:
   Run(const TrainConfig& config, const Schema& schema, const dist::Layout& layout)
       : config_(config),
+        schema_(schema),
         layout_(layout),
         root_(layout.world.rank() == 0),
         train_data_(open_data(text::Split::train)),
@@ -51,7 +52,7 @@ class Run {
         progress_(stdout, config.log.interval),
         spikes_(config.guard.spike, config.guard.warmup) {
     at_root([&] { folder_.emplace(config.run.out); });
-    resume(print_config(schema));
+    resume();
     std::vector<double> losses;
     at_root([&] {
       log_.emplace(out(), state_.step);
@@ -135,10 +136,12 @@ class Run {
     return layout_.world.broadcast(all, 0).to_vector<double>();
   }
 
-  // Rank 0 looks for the newest valid checkpoint. All ranks must have the same program, settings and data, and see the
-  // same checkpoint.
-  void resume(const std::string& settings) {
+  // A run goes on only with the model, the data and the seed it began with. Other settings may change, and each change
+  // is told. Rank 0 looks for the newest valid checkpoint; all ranks must have the same program, settings and data, and
+  // see the same checkpoint.
+  void resume() {
     state_.seed = config_.run.seed;
+    state_.seq_len = train_data_.seq_len();
     state_.data_fingerprint = train_data_.fingerprint();
     std::string found;
     at_root([&] {
@@ -152,25 +155,41 @@ class Run {
       if (!newest.empty()) saved = models::read_state(newest);
     });
     std::vector<dist::Feature> features{{"program (checksum)", program_fingerprint()}};
-    std::istringstream lines(settings);
+    std::istringstream lines(print_config(schema_));
     for (std::string line; std::getline(lines, line);) features.push_back({"setting", line});
     features.push_back({"data fingerprint", state_.data_fingerprint});
     features.push_back({"checkpoint step", std::to_string(saved.step)});
     dist::handshake(layout_.world, features);
     if (newest.empty()) return;
+    TrainConfig before;
+    std::vector<std::string> changed = changed_settings(newest / models::kSettingsFile, schema_, before);
     check(saved.data_fingerprint == state_.data_fingerprint, ErrorKind::setting, [&] {
       return "the data in " + config_.data.path + " is not what " + newest.string() +
-             " was trained on: expected fingerprint " + saved.data_fingerprint + ", found " + state_.data_fingerprint +
+             " was trained on: expected data.path = " + before.data.path + " with fingerprint " +
+             saved.data_fingerprint + ", found fingerprint " + state_.data_fingerprint +
              "; restore the data or choose another run.out";
     });
-    check(saved.seed == state_.seed, ErrorKind::setting, [&] {
-      return "run.seed differs from the run in " + out().string() + ": expected " + std::to_string(saved.seed) +
-             ", found " + std::to_string(state_.seed) + "; undo the change or choose another run.out";
+    const auto same = [&](const char* key, int64_t then, int64_t now) {
+      check(then == now, ErrorKind::setting, [&] {
+        return std::string(key) + " differs from the run in " + out().string() + ": expected " + std::to_string(then) +
+               ", found " + std::to_string(now) + "; undo the change or choose another run.out";
+      });
+    };
+    same("run.seed", saved.seed, state_.seed);
+    same("data.seq_len", saved.seq_len, state_.seq_len);
+    check(optimizer_moments(before) == optimizer_moments(config_), ErrorKind::setting, [&] {
+      std::vector<std::string> lines_changed = changed;
+      std::erase_if(lines_changed, [](const std::string& line) {
+        return !line.starts_with("optimizer.name:") && !line.starts_with("optimizer.momentum:");
+      });
+      return "the optimizer state in " + newest.string() + " is of another kind (" + join(lines_changed, ", ") +
+             "); undo the change or choose another run.out";
     });
     models::load_checkpoint(newest, trainer_);
     state_ = saved;
     saved_step_ = saved.step;
-    progress_.note("resuming from " + newest.string());
+    progress_.note("resuming from " + newest.string() + (changed.empty() ? "" : " with other settings:"));
+    for (const std::string& line : changed) progress_.note("  " + line);
   }
 
   bool due(int64_t interval) const { return interval > 0 && state_.step % interval == 0; }
@@ -194,7 +213,7 @@ class Run {
   void one_step() {
     const int64_t step = state_.step;
     layout_.world.where("step " + std::to_string(step + 1));
-    std::vector<models::Batch> batches = step_batches(config_, train_data_, sampler_, step, layout_);
+    std::vector<models::Batch> batches = step_batches(config_, train_data_, sampler_, state_.samples, layout_);
     double lr = nn::learning_rate(schedule(config_), step);
     SpikeDetector after = spikes_;
     models::StepResult result;
@@ -214,13 +233,15 @@ class Run {
       throw dist::AgreedError(e.kind(), e.what());  // every rank saw the same numbers
     }
     spikes_ = after;
+    const int64_t samples = config_.train.batch_size * config_.train.accumulate;
     ++state_.step;
+    state_.samples += samples;
     state_.elapsed_s = elapsed_before_ + seconds_since(start_);
 
     LogRow row{.step = state_.step, .loss = result.loss, .lr = lr, .grad_norm = result.grad_norm};
-    int64_t per_step = config_.train.batch_size * config_.train.accumulate * train_data_.seq_len();
-    row.tokens = static_cast<double>(state_.step * per_step);
-    double per_second = static_cast<double>((state_.step - first_step_) * per_step) / seconds_since(start_);
+    row.tokens = static_cast<double>(state_.samples * state_.seq_len);
+    double per_second =
+        static_cast<double>((state_.step - first_step_) * samples * state_.seq_len) / seconds_since(start_);
     row.tok_per_s = per_second;
     row.mfu = per_second * flops_per_token_ / peak_flops_;
     row.memory_mb = static_cast<double>(memory_stats(kCpu).peak) / 1e6;
@@ -260,7 +281,7 @@ class Run {
     std::string text = "step " + std::to_string(step + 1) + "\nreason " + why + "\nlr " + shortest(lr) + "\nloss " +
                        shortest(result.loss) + "\ngrad_norm " + shortest(result.grad_norm) + "\nwindows";
     int64_t per_step = config_.train.batch_size * config_.train.accumulate;
-    for (int64_t i = 0; i < per_step; ++i) text += " " + std::to_string(sampler_.at(step * per_step + i));
+    for (int64_t i = 0; i < per_step; ++i) text += " " + std::to_string(sampler_.at(state_.samples + i));
     try {
       at_root([&] { write_text(out() / ("failed-" + models::step_name(step + 1) + ".txt"), text + "\n"); });
       if (state_.step > 0) save();
@@ -272,7 +293,8 @@ class Run {
   void save() {
     if (saved_step_ == state_.step) return;
     at_root([&] { log_->sync(); });
-    models::save_checkpoint(out(), trainer_, train_data_.tokenizer(), state_, config_.checkpoint.keep);
+    models::save_checkpoint(out(), trainer_, train_data_.tokenizer(), state_, print_config(schema_),
+                            config_.checkpoint.keep);
     saved_step_ = state_.step;
   }
 
@@ -303,6 +325,7 @@ class Run {
 
   const StopSignals listening_;  // first: a signal while data and weights are loaded is not lost
   const TrainConfig& config_;
+  const Schema& schema_;  // of config_
   const dist::Layout& layout_;
   const bool root_;
   text::Dataset train_data_, val_data_;
@@ -359,18 +382,13 @@ Command train_command() {
       .flags = {{.name = "print-config", .help = "print every setting with its value and meaning, then stop"},
                 {.name = "dry-run", .help = "print parameters, memory, FLOPs and expected time, then stop"},
                 {.name = "device", .value = "DEVICE", .help = "same as run.device=DEVICE: auto, cpu or cuda:N"},
-                {.name = "threads",
-                 .value = "N",
-                 .help = "same as run.threads=N; 0 = all cores",
-                 .type = FlagType::integer,
-                 .min = 0,
-                 .max = 4096}},
+                integer_flag("threads", "N", "same as run.threads=N; 0 = all cores", "", 0, 4096)},
       .overrides = "settings, which beat the file; --print-config lists them",
       .details =
           "The run folder run.out holds config.resolved.toml, log.csv, log.jsonl, samples.txt and checkpoints step-*.\n"
-          "A run folder with a valid checkpoint is resumed from it, bit for bit. SIGINT, SIGTERM and SIGUSR1 save the "
-          "state and end\n"
-          "with exit code 75: run the same command again.",
+          "A run folder with a valid checkpoint is resumed from it, bit for bit. Model, data, seed, arithmetic and\n"
+          "kind of optimizer must be the same then; other settings may change, and each change is printed.\n"
+          "SIGINT, SIGTERM and SIGUSR1 save the state and end with exit code 75: run the same command again.",
       .examples = {"braid train configs/demo.toml",
                    "braid train configs/demo.toml optimizer.lr=1e-3 run.out=out/faster",
                    "braid train model.preset=dcpythia-6.9b --dry-run",

@@ -48,6 +48,10 @@ nn::OptimizerOptions optimizer_options(const TrainConfig& config) {
           .momentum = o.momentum};
 }
 
+int64_t optimizer_moments(const TrainConfig& config) {
+  return config.optimizer.name != "sgd" ? 2 : config.optimizer.momentum > 0 ? 1 : 0;
+}
+
 nn::Schedule schedule(const TrainConfig& config) {
   auto falling = static_cast<int64_t>(static_cast<double>(config.train.steps) * config.schedule.decay_fraction);
   return {.kind = nn::parse_schedule(config.schedule.name),
@@ -68,12 +72,10 @@ int64_t sequence_length(const TrainConfig& config, const models::ModelConfig& mo
 }
 
 models::TrainingMemory expected_memory(const TrainConfig& config, const models::ModelConfig& model, int64_t seq_len) {
-  nn::OptimizerOptions optimizer = optimizer_options(config);
-  bool sgd = optimizer.name == nn::OptimizerOptions::Name::sgd;
   return models::training_memory(model, {.batch = config.train.batch_size,
                                          .seq_len = seq_len,
                                          .bytes_per_number = config.train.dtype == "f64" ? 8 : 4,
-                                         .optimizer_moments = sgd ? (optimizer.momentum > 0 ? 1 : 0) : 2,
+                                         .optimizer_moments = optimizer_moments(config),
                                          .checkpoint_activations = config.train.checkpoint_activations});
 }
 
@@ -112,12 +114,12 @@ std::vector<int64_t> share(const std::vector<int64_t>& all, const dist::Layout& 
 }  // namespace
 
 std::vector<models::Batch> step_batches(const TrainConfig& config, const text::Dataset& data,
-                                        const text::Sampler& sampler, int64_t step, const dist::Layout& layout) {
+                                        const text::Sampler& sampler, int64_t first, const dist::Layout& layout) {
   std::vector<models::Batch> batches;
-  int64_t B = config.train.batch_size, count = step * config.train.accumulate * B;
+  int64_t B = config.train.batch_size;
   for (int64_t m = 0; m < config.train.accumulate; ++m) {
     std::vector<int64_t> indices;
-    for (int64_t b = 0; b < B; ++b) indices.push_back(sampler.at(count++));
+    for (int64_t b = 0; b < B; ++b) indices.push_back(sampler.at(first++));
     batches.push_back(read_batch(data, share(indices, layout)));
   }
   return batches;
@@ -136,6 +138,14 @@ std::vector<models::Batch> validation_batches(const TrainConfig& config, const t
     }
   }
   return batches;
+}
+
+std::vector<std::string> changed_settings(const std::filesystem::path& file, const Schema& now, TrainConfig& saved) {
+  const Schema then = train_schema(saved, models::config_keys());
+  load_config(then, file, {});
+  std::vector<std::string> changed = differences(then, now);
+  std::erase_if(changed, [](const std::string& line) { return line.starts_with("run.out:"); });
+  return changed;
 }
 
 double measured_flops() {

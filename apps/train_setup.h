@@ -1,6 +1,7 @@
 // From the settings of `braid train` to the things it trains with.
 #pragma once
 #include <cstdint>
+#include <filesystem>
 
 #include "apps/common/train_config.h"
 #include "models/config.h"
@@ -15,6 +16,7 @@ namespace braid::app {
 // The preset with the model.* overrides, finished. vocabulary: of the data; taken when the settings name no vocab_size.
 models::ModelConfig model_config(const TrainConfig& config, int64_t vocabulary);
 nn::OptimizerOptions optimizer_options(const TrainConfig& config);
+int64_t optimizer_moments(const TrainConfig& config);  // numbers that the optimizer keeps per parameter
 nn::Schedule schedule(const TrainConfig& config);
 int64_t sequence_length(const TrainConfig& config, const models::ModelConfig& model);
 
@@ -26,14 +28,18 @@ void check_memory(const TrainConfig& config, const models::ModelConfig& model, i
 
 // Windows `indices` of a data set: ids (B, T) and the next tokens as targets.
 models::Batch read_batch(const text::Dataset& data, const std::vector<int64_t>& indices);
-// This data rank's share of the micro-batches of step `step` (zero-based). The micro-batches are a pure function of
-// (seed, step), whatever the number of ranks.
+// This data rank's share of the micro-batches of a step whose first sequence is number `first` in the sampler's order.
+// The micro-batches are the same whatever the number of ranks.
 std::vector<models::Batch> step_batches(const TrainConfig& config, const text::Dataset& data,
-                                        const text::Sampler& sampler, int64_t step, const dist::Layout& layout);
+                                        const text::Sampler& sampler, int64_t first, const dist::Layout& layout);
 // Validation batches, spread evenly over the split, the same at every validation; this data rank's share of each, which
 // may be empty.
 std::vector<models::Batch> validation_batches(const TrainConfig& config, const text::Dataset& data,
                                               const dist::Layout& layout);
+
+// What differs from the settings in a checkpoint's file, as "train.batch_size: 8 -> 16"; the run's folder aside, which
+// may have been moved. `saved` gets the settings of the file.
+std::vector<std::string> changed_settings(const std::filesystem::path& file, const Schema& now, TrainConfig& saved);
 
 // f32 multiply-adds that this machine's matrix product reaches, in FLOP/s (measured in some 50 ms): what MFU is
 // measured against.

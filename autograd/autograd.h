@@ -2,6 +2,7 @@
 #pragma once
 #include "autograd/checkpoint.h"
 #include "autograd/dcmha.h"
+#include "autograd/debug.h"
 #include "autograd/gradcheck.h"
 #include "autograd/ops.h"
 #include "autograd/record.h"

@@ -2,6 +2,7 @@
 // in the walk nor when the graph is freed.
 #include <unordered_map>
 
+#include "autograd/debug.h"
 #include "autograd/record.h"
 #include "tensor/backend.h"
 
@@ -114,6 +115,7 @@ void no_gradient(const char* op, const Tensor& x) {
 }
 
 Tensor record(const char* op, Tensor y, std::initializer_list<Tensor> inputs, Backward backward) {
+  if (debug().any()) watch(op, "", y);
   if (!recording(inputs)) return y;
   Tensor out = y.alias();
   out.set_node(make_node(op, inputs, std::move(backward)), true);
@@ -129,6 +131,8 @@ Tensor record_segment(const char* op, Tensor y, const std::vector<Tensor>& input
 
 std::vector<Tensor> record_many(const char* op, std::vector<Tensor> ys, std::initializer_list<Tensor> inputs,
                                 BackwardMany backward) {
+  if (debug().any())
+    for (size_t i = 0; i < ys.size(); ++i) watch(op, "result " + std::to_string(i), ys[i]);
   if (!recording(inputs)) return ys;
   // Each result has a node that drops its gradient into a shared tray; their common input node empties the tray. The
   // tray node's own "gradient" is a dummy that only tells the walk that some result was used.
@@ -224,6 +228,7 @@ void backward(const Tensor& y, Tensor dy) {
           return "its derivative has shape " + str(grads[i].shape()) + " for input " + std::to_string(i) +
                  " of shape " + str(node->shapes[i]);
         });
+        if (debug().any()) watch(node->op, "derivative for input " + std::to_string(i), grads[i]);
         accumulate(arrived[inputs[i].get()], std::move(grads[i]));
       }
       if (--consumers[inputs[i].get()] == 0) ready.push_back(std::move(inputs[i]));

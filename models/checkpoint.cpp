@@ -8,10 +8,12 @@
 #include <system_error>
 
 #include "distributed/agree.h"
+#include "models/config_keys.h"
 #include "tensor/io/atomic_file.h"
 #include "tensor/io/checksum.h"
 #include "tensor/io/json.h"
 #include "tensor/io/safetensors.h"
+#include "tensor/text.h"
 
 namespace braid::models {
 
@@ -109,47 +111,6 @@ void write_manifest(const fs::path& folder, int64_t step) {
 
 }  // namespace
 
-namespace {
-void save_weights(const ModelConfig& config, const std::vector<nn::NamedTensor>& weights,
-                  const text::Tokenizer& tokenizer, const fs::path& folder) {
-  io::write_file((folder / "config.json").string(), write_config(config));
-  nlohmann::ordered_json generation{
-      {"eos_token_id", tokenizer.eos_id()}, {"pad_token_id", tokenizer.pad_id()}, {"do_sample", true}};
-  io::write_file((folder / "generation_config.json").string(), generation.dump(1) + "\n");
-  text::save_tokenizer(tokenizer, folder.string());
-  io::save_safetensors((folder / "model.safetensors").string(), pairs(weights), {{"format", "pt"}});
-}
-}  // namespace
-
-void save_model(Dcformer& model, const text::Tokenizer& tokenizer, const fs::path& folder) {
-  save_weights(model.config(), nn::parameters(model), tokenizer, folder);
-}
-
-fs::path find_model(const fs::path& path) {
-  std::error_code none;
-  if (fs::exists(path / "config.json", none)) return path;
-  std::vector<std::string> notes;
-  StepFolder newest = fs::is_directory(path, none) ? newest_checkpoint(path, notes) : StepFolder{};
-  check(!newest.path.empty(), ErrorKind::input, [&] {
-    return "no model in " + path.string() +
-           ": expected a folder with config.json and model.safetensors, or a run folder with step-* checkpoints";
-  });
-  return newest.path;
-}
-
-LoadedModel load_model(const fs::path& path) {
-  fs::path folder = find_model(path);
-  std::string config_file = (folder / "config.json").string();
-  ModelConfig config = read_config(io::read_text_file(config_file, 1 << 20), config_file);
-  finish(config);
-  LoadedModel loaded{Dcformer::uninitialised(config), nullptr};
-  std::vector<nn::NamedTensor> weights = read_all(folder);
-  if (!weights.empty() && weights[0].value.dtype() == DType::f64) loaded.model.to(DType::f64);
-  nn::load(loaded.model, weights, folder.string());
-  if (fs::exists(folder / "tokenizer.json")) loaded.tokenizer = text::load_tokenizer(folder.string());
-  return loaded;
-}
-
 std::string step_name(int64_t step) {
   char text[32];
   std::snprintf(text, sizeof text, "step-%08lld", static_cast<long long>(step));
@@ -173,7 +134,8 @@ std::vector<StepFolder> step_folders(const fs::path& run) {
 
 namespace {
 void write_checkpoint(const fs::path& run, const ModelConfig& config, const WholeState& whole,
-                      const text::Tokenizer& tokenizer, const RunState& state, int64_t keep) {
+                      const text::Tokenizer& tokenizer, const RunState& state, const std::string& settings,
+                      int64_t keep) {
   for (const nn::NamedTensor& p : whole.weights) {
     check(nn::all_finite(p.value), ErrorKind::numerical, [&] {
       return p.name + " contains NaN or Inf at step " + std::to_string(state.step) + "; no checkpoint was written";
@@ -184,13 +146,13 @@ void write_checkpoint(const fs::path& run, const ModelConfig& config, const Whol
   remove_unfinished(run);
   make_folder(building / "trainer");
   RemovedUnlessKept unfinished{building};  // on a full disk it would only keep others from writing
-  save_weights(config, whole.weights, tokenizer, building);
+  save_model(config, whole.weights, tokenizer, building);
   io::save_safetensors((building / "trainer/optimizer.safetensors").string(), pairs(whole.optimizer));
-  nlohmann::ordered_json json{{"step", state.step},
-                              {"elapsed_s", state.elapsed_s},
-                              {"seed", state.seed},
-                              {"data_fingerprint", state.data_fingerprint}};
+  nlohmann::ordered_json json{{"step", state.step},           {"samples", state.samples},
+                              {"elapsed_s", state.elapsed_s}, {"seed", state.seed},
+                              {"seq_len", state.seq_len},     {"data_fingerprint", state.data_fingerprint}};
   io::write_file((building / "trainer/state.json").string(), json.dump(1) + "\n");
+  io::write_file((building / kSettingsFile).string(), settings);
   write_manifest(building, state.step);
   io::sync_directory((building / "trainer").string());
   io::sync_directory(building.string());
@@ -216,11 +178,11 @@ void write_checkpoint(const fs::path& run, const ModelConfig& config, const Whol
 }  // namespace
 
 void save_checkpoint(const fs::path& run, const Trainer& trainer, const text::Tokenizer& tokenizer,
-                     const RunState& state, int64_t keep) {
+                     const RunState& state, const std::string& settings, int64_t keep) {
   const dist::Communicator& world = trainer.layout().world;
   WholeState whole = trainer.whole_state();
   dist::agree(world, [&] {
-    if (world.rank() == 0) write_checkpoint(run, trainer.model().config(), whole, tokenizer, state, keep);
+    if (world.rank() == 0) write_checkpoint(run, trainer.model().config(), whole, tokenizer, state, settings, keep);
   });
 }
 
@@ -273,10 +235,12 @@ RunState read_state(const fs::path& checkpoint) {
   std::string path = (checkpoint / "trainer/state.json").string();
   nlohmann::json json = io::read_json_file(path, 1 << 20);
   try {
-    return {json.at("step").get<int64_t>(), json.at("elapsed_s").get<double>(), json.at("seed").get<int64_t>(),
-            json.at("data_fingerprint").get<std::string>()};
+    return {json.at("step").get<int64_t>(),     json.at("samples").get<int64_t>(),
+            json.at("elapsed_s").get<double>(), json.at("seed").get<int64_t>(),
+            json.at("seq_len").get<int64_t>(),  json.at("data_fingerprint").get<std::string>()};
   } catch (const nlohmann::json::exception& e) {
-    fail(ErrorKind::input, "cannot read where the run stands in " + path + ": " + e.what());
+    fail(ErrorKind::input, "cannot read where the run stands in " + path + ": " + e.what() +
+                               "; another version of braid may have written it: choose another run.out to start anew");
   }
 }
 
@@ -285,10 +249,20 @@ void load_checkpoint(const fs::path& checkpoint, Trainer& trainer) {
   std::string config_file = (checkpoint / "config.json").string();
   ModelConfig saved = read_config(io::read_text_file(config_file, 1 << 20), config_file);
   finish(saved);
-  check(write_config(saved) == write_config(config), ErrorKind::setting, [&] {
-    return "the model in " + config_file +
-           " is not the configured one: expected the same model.* settings as when the run began; undo the change or "
-           "choose another run.out";
+  std::vector<std::string> changed;
+  for (const ConfigKey& key : key_table()) {
+    std::string then = key_text(key, saved), now = key_text(key, config);
+    if (then != now) changed.push_back("model." + key.name + " = " + then + ", found " + now);
+  }
+  check(changed.empty(), ErrorKind::setting, [&] {
+    constexpr size_t most = 4;  // the first ones are the plain sizes, others often follow from them
+    if (changed.size() > most) {
+      std::string more = "and " + std::to_string(changed.size() - most) + " more";
+      changed.resize(most);
+      changed.push_back(more);
+    }
+    return "the model in " + checkpoint.string() + " is not the configured one: expected " + join(changed, "; ") +
+           "; undo the change or choose another run.out";
   });
   std::string model_file = (checkpoint / "model.safetensors").string();
   std::string state_file = (checkpoint / "trainer/optimizer.safetensors").string();
@@ -297,8 +271,9 @@ void load_checkpoint(const fs::path& checkpoint, Trainer& trainer) {
   std::vector<nn::NamedTensor> own = nn::parameters(trainer.model());
   DType dtype = own.at(0).value.dtype();
   check(state.weights.empty() || state.weights[0].value.dtype() == dtype, ErrorKind::setting, [&] {
-    return "the arithmetic differs from the run's: " + model_file + " holds " + str(state.weights[0].value.dtype()) +
-           ", train.dtype asks for " + str(dtype) + "; undo the change or choose another run.out";
+    return "the arithmetic is not that of " + model_file +
+           ": expected train.dtype = " + str(state.weights[0].value.dtype()) + ", found " + str(dtype) +
+           "; undo the change or choose another run.out";
   });
   std::set<std::string> expected{"steps"};
   for (const nn::NamedTensor& p : own) {

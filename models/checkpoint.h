@@ -1,38 +1,27 @@
-// Models and checkpoints on disk. A model is a Hugging Face folder: config.json, model.safetensors, tokenizer files. A
-// checkpoint is such a folder plus trainer/ (optimizer state, where the run stands, a manifest with checksums).
+// Checkpoints of a run. A checkpoint is a model folder (folder.h) plus trainer/ (optimizer state, where the run stands,
+// a manifest with checksums).
 //
 // A checkpoint appears whole or not at all: step-N.tmp/ is filled, every file synced, the manifest written last, then
 // the folder is renamed to step-N/ and its parent synced. It counts only while every file still matches the manifest.
 #pragma once
 #include <filesystem>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "models/dcformer.h"
-#include "models/text/tokenizer.h"
+#include "models/folder.h"
 #include "models/trainer.h"
 #include "nn/optim/optimizer.h"
 
 namespace braid::models {
 
-// Writes config.json, model.safetensors, generation_config.json and the tokenizer's files into an existing folder.
-void save_model(Dcformer& model, const text::Tokenizer& tokenizer, const std::filesystem::path& folder);
-
-struct LoadedModel {
-  Dcformer model;
-  std::unique_ptr<text::Tokenizer> tokenizer;  // null when the folder has none
-};
-// `path`: a model folder, or a run folder, whose newest valid checkpoint is taken. Error(input) with a sentence.
-LoadedModel load_model(const std::filesystem::path& path);
-// The folder that load_model(path) reads.
-std::filesystem::path find_model(const std::filesystem::path& path);
-
-// Where a run stands besides weights and optimizer.
+// Where a run stands besides weights and optimizer. Seed, data and sequence length fix the order of the sequences;
+// `samples` is the place in it, whatever the batch sizes were so far.
 struct RunState {
   int64_t step = 0;      // optimizer steps done
+  int64_t samples = 0;   // sequences trained on
   double elapsed_s = 0;  // of training, over all resumes
   int64_t seed = 0;
+  int64_t seq_len = 0;
   std::string data_fingerprint;
 };
 
@@ -43,11 +32,14 @@ struct StepFolder {
 };
 std::vector<StepFolder> step_folders(const std::filesystem::path& run);  // finished ones by name, oldest first
 
+// The run's settings as it was when a checkpoint was written, below the checkpoint's folder.
+inline constexpr const char* kSettingsFile = "trainer/config.toml";
+
 // Writes run/step-N, verifies it by reading it back, then removes all but the newest `keep` valid ones (at least 2).
-// Error(output) leaves the older checkpoints as they were. Collective: rank 0 gathers the whole tensors and writes, and
-// when it cannot, all ranks get its error.
+// `settings` becomes kSettingsFile. Error(output) leaves the older checkpoints as they were. Collective: rank 0 gathers
+// the whole tensors and writes, and when it cannot, all ranks get its error.
 void save_checkpoint(const std::filesystem::path& run, const Trainer& trainer, const text::Tokenizer& tokenizer,
-                     const RunState& state, int64_t keep);
+                     const RunState& state, const std::string& settings, int64_t keep);
 
 // "" when every file of the checkpoint matches its manifest, otherwise what is wrong.
 std::string why_invalid(const std::filesystem::path& checkpoint);

@@ -147,10 +147,11 @@ ModelConfig configure(ModelConfig c, const std::vector<std::pair<std::string, st
   if (given({"dim", "n_head"})) c.head_dim = 0;
   if (given({"dim", "ffn", "model_type"})) c.intermediate_size = 0;
   if (given({"n_layer", "window_size", "window_type"})) c.layer_windows.clear();
-  // The family comes first: it sets keys that others may change.
-  for (const bool family : {true, false}) {
+  // Family, then profile come first: they set keys that others may change.
+  const auto turn = [](const std::string& key) { return key == "model_type" ? 0 : key == "profile.name" ? 1 : 2; };
+  for (const int now : {0, 1, 2}) {
     for (const auto& [key, value] : keys)
-      if ((key == "model_type") == family) set_key(c, key, value);
+      if (turn(key) == now) set_key(c, key, value);
   }
   finish(c);
   return c;

@@ -14,8 +14,9 @@ namespace braid::models {
 enum class Gelu : uint8_t { erf, tanh };
 enum class NormKind : uint8_t { rms, layer };
 enum class FfnKind : uint8_t { swiglu, gelu };
-enum class RopeTable : uint8_t { exact, f32, f16 };  // cos/sin in full precision, computed in f32, rounded to f16
-enum class InitKind : uint8_t { jax, pytorch };      // the two published initialisations
+// cos/sin in full precision; computed in f32; computed in f32 and rounded to f16, or to ModelConfig::torch_dtype.
+enum class RopeTable : uint8_t { exact, f32, f16, torch_dtype };
+enum class InitKind : uint8_t { jax, pytorch };  // the two published initialisations
 
 struct Profile {
   Gelu gelu = Gelu::tanh;  // of the dynamic-weight generator; the GELU FFN is always erf
@@ -30,6 +31,7 @@ struct Profile {
   bool static_proj = false;
   int64_t num_groups = 1, rank = 2;
   std::vector<std::string> branches = {"pre_q", "pre_k", "post_q", "post_k"};  // order of the C axis of dw1, qkw, dd
+  bool merged_weights = false;  // a folder's copies dw_m, qkw_m count where they differ from dw1, qkw, dd
 
   bool operator==(const Profile&) const = default;
 };
@@ -51,6 +53,7 @@ struct ModelConfig {
   std::string window_type;             // "" or "LG": even layers local; "LGLL", "LGL6"; "G": all global
   std::vector<int64_t> layer_windows;  // per layer, 0 = global; filled from window_type by finish() when empty
   int64_t bos_token_id = -1, eos_token_id = -1;
+  std::string torch_dtype;         // "" or what the published code of the folder computes in: "float16"
   double initializer_std = 0.006;  // of embeddings and projections, InitKind::jax
   InitKind init = InitKind::jax;
   Profile profile;
@@ -68,13 +71,15 @@ struct ModelConfig {
 void finish(ModelConfig& config);
 
 // config.json of a published folder or of ours, finished. A key that is not there has the value that the published code
-// gives it (profile: exact GELU, eps 1e-6, W+1 keys in prefill, f16 tables). Keys that cannot matter here
-// (transformers_version, torch_dtype, ...) are ignored; keys we would have to obey and cannot (tie_word_embeddings,
-// grouped key/value heads, query_wise) and unknown keys are refused. Error(input) names file, key and what was
-// expected.
+// gives it (profile T1, or H-inf for folders of the later code). Keys that cannot matter here (transformers_version,
+// ...) are ignored; keys we would have to obey and cannot (tie_word_embeddings, grouped key/value heads, query_wise)
+// and unknown keys are refused. Error(input) names file, key and what was expected.
 ModelConfig read_config(const std::string& config_json_text, const std::string& file_name);
 // config.json text; read_config(write_config(c)) == c for a finished c.
 std::string write_config(const ModelConfig& config);
+// The text of another config.json (read from `file_name`) with the fewest keys changed or added that make it describe
+// `config`; the text itself when it does already.
+std::string rewrite_config(const std::string& text, const std::string& file_name, const ModelConfig& config);
 
 // config.json of a folder that holds one attention and its inputs instead of a model ("model_type": "attention"): the
 // model has one layer of width n_head x head_dim. Query row t stands at position t + q_offset, key row s at s.
@@ -84,6 +89,12 @@ struct AttentionCase {
 };
 AttentionCase read_attention_case(const std::string& config_json_text, const std::string& file_name);
 bool is_attention_case(const std::string& config_json_text, const std::string& file_name);
+
+// Named profiles: what the authors' programs compute beyond their config.json. J (JAX training), T1 (inference code of
+// DCFormer-2.8B and DCPythia-6.9B), H-train, H-inf (the later training and inference code). Setting the key
+// profile.name sets all they fix; it reads as the profile whose values all hold, else "custom".
+std::vector<std::string> profile_names();
+std::string profile_name(const ModelConfig& config);
 
 // Named presets: dcformer-{tiny,small,405m,834m,1.4b,2.8b,8b}, transformer-{...}, dcpythia-{tiny,6.9b},
 // pythia-{tiny,6.9b}.
@@ -100,8 +111,8 @@ ModelConfig configure(ModelConfig base, const std::vector<std::pair<std::string,
 
 // Sets one key (config.json name, or "profile.x") from text, as `braid train model.dim=512` does. Lists are written
 // 256,null,256 or [256, null, 256]; null (or none) means no window, no special token, a derived size. Setting
-// model_type also sets what belongs to that family (norm, ffn, biases, residual, rotary_pct). Error(setting) names key
-// and nearest name.
+// model_type also sets what belongs to that family (norm, ffn, biases, residual, rotary_pct), profile.name what belongs
+// to that profile. Error(setting) names key and nearest name.
 void set_key(ModelConfig& config, const std::string& key, const std::string& value);
 std::string get_key(const ModelConfig& config, const std::string& key);  // the text that set_key() takes
 std::vector<std::string> config_keys();                                  // every key set_key() knows

@@ -17,7 +17,6 @@ using nlohmann::json;
 const std::vector<std::string> irrelevant = {
     "architectures",
     "auto_map",
-    "torch_dtype",
     "dtype",
     "transformers_version",
     "_name_or_path",
@@ -125,17 +124,15 @@ void refuse_unsupported(const json& object, const ModelConfig& config, const std
 }
 
 // A key that is absent has the value of the published classes. Folders with keys of the later code (mgate, prefill_pad)
-// see W keys in prefill and round their cos/sin tables to their own dtype; the earlier ones see W+1 and round to f16.
+// are read as profile H-inf, except that the copies dw_m, qkw_m count where they differ: training updates nothing else.
 ModelConfig published_defaults(const std::string& model_type, const json& object) {
   const bool later = object.contains("prefill_pad") || object.contains("mgate");
   ModelConfig config;
   set_family(config, model_type);
   config.use_qk_norm = false;
   config.rope_base = later ? 500000 : 10000;
-  config.profile.gelu = Gelu::erf;
-  config.profile.qk_norm_eps = 1e-6;
-  config.profile.window_plus_one = !later;
-  config.profile.rope_table = later ? RopeTable::f32 : RopeTable::f16;
+  set_profile(config, later ? "H-inf" : "T1");
+  config.profile.merged_weights = later;
   return config;
 }
 
@@ -144,12 +141,18 @@ void read_keys(const json& object, ModelConfig& config, const std::string& file)
   if (profile && !profile->is_object()) bad("bad value of profile", file, "an object", shown(*profile));
   refuse_unknown(object, "", irrelevant, file);
   if (profile) refuse_unknown(*profile, "profile.", irrelevant_in_profile, file);
-  for (const ConfigKey& key : key_table()) {
+  const auto read = [&](const ConfigKey& key) {
     const bool in_profile = key.name.starts_with("profile.");
     const json* holder = in_profile ? profile : &object;
     const json* value = holder ? find(*holder, in_profile ? key.name.substr(8) : key.name) : nullptr;
-    if (value && key.name != "model_type") read_key(key, *value, config, file);
-  }
+    if (!value && key.name == "torch_dtype") value = find(object, "dtype");  // its newer name
+    if (value) read_key(key, *value, config, file);
+  };
+  // The name of a profile sets keys that others may change.
+  for (const ConfigKey& key : key_table())
+    if (key.name == "profile.name") read(key);
+  for (const ConfigKey& key : key_table())
+    if (key.name != "profile.name" && key.name != "model_type") read(key);
   refuse_unsupported(object, config, file);
   // The published code computes the rank as M / (N / 2): 2 for every N but these.
   const bool ranked = profile && profile->contains("rank");
@@ -239,6 +242,21 @@ AttentionCase read_attention_case(const std::string& text, const std::string& fi
   finish_read(config, file);
   result.config = config;
   return result;
+}
+
+std::string rewrite_config(const std::string& text, const std::string& file, const ModelConfig& config) {
+  const ModelConfig was = read_config(text, file);
+  if (was == config) return text;
+  nlohmann::ordered_json object = nlohmann::ordered_json::parse(text);
+  for (const ConfigKey& key : key_table()) {
+    if (key_text(key, was) == key_text(key, config)) continue;
+    if (key.name.starts_with("profile."))
+      object["profile"][key.name.substr(8)] = value_of(key, config);
+    else
+      object[key.name] = value_of(key, config);
+  }
+  std::string changed = object.dump(2) + "\n";
+  return read_config(changed, file) == config ? changed : write_config(config);
 }
 
 std::string write_config(const ModelConfig& config) {

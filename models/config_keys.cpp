@@ -93,6 +93,17 @@ ConfigKey key(std::string name, std::string help, Extra extra = {}) {
           .nullable = extra.null_text != nullptr};
 }
 
+ConfigKey profile_key() {
+  std::vector<std::string> choices = profile_names();
+  choices.push_back("custom");
+  return {.name = "profile.name",
+          .help = "program of the authors whose arithmetic is followed",
+          .type = KeyType::word,
+          .get = [](const ConfigKey&, const ModelConfig& c) { return profile_name(c); },
+          .set = [](const ConfigKey&, ModelConfig& c, const std::string& text) { set_profile(c, text); },
+          .choices = std::move(choices)};
+}
+
 std::vector<ConfigKey> make_table() {
   using C = ModelConfig;
   using P = Profile;
@@ -124,6 +135,8 @@ std::vector<ConfigKey> make_table() {
                            {.choices = {"LG", "LGLL", "LGL6", "G"}, .null_text = ""}),
       key<&C::bos_token_id>("bos_token_id", "token that begins a text", {0, kMaxVocab, {}, "-1"}),
       key<&C::eos_token_id>("eos_token_id", "token that ends a text", {0, kMaxVocab, {}, "-1"}),
+      key<&C::torch_dtype>("torch_dtype", "type that the published code of the folder computes in",
+                           {.choices = {"float64", "float32", "float16", "bfloat16"}, .null_text = ""}),
       key<&C::init>("init", "published initialisation", {.choices = {"jax", "pytorch"}}),
       key<&C::initializer_std>("initializer_std", "std of embeddings and projections, init = jax", {0, kHuge}),
       key<&P::gelu>("profile.gelu", "GELU of the dynamic-weight generator", {.choices = {"erf", "tanh"}}),
@@ -134,7 +147,8 @@ std::vector<ConfigKey> make_table() {
       key<&P::decode_window_plus_one>("profile.decode_window_keys", "the same in one-token steps",
                                       {.choices = window_keys}),
       key<&P::causal>("profile.causal", "false: every key is visible, windows are ignored"),
-      key<&P::rope_table>("profile.rope_table", "rounding of the cos/sin table", {.choices = {"exact", "f32", "f16"}}),
+      key<&P::rope_table>("profile.rope_table", "rounding of the cos/sin table",
+                          {.choices = {"exact", "f32", "f16", "torch_dtype"}}),
       key<&P::pre_compose>("profile.pre_compose", "compose scores before the softmax"),
       key<&P::post_compose>("profile.post_compose", "compose probabilities after it"),
       key<&P::query_side>("profile.query_side", "weights from the query token"),
@@ -146,6 +160,9 @@ std::vector<ConfigKey> make_table() {
                         {.choices = {"pre_q", "pre_k", "post_q", "post_k"}}),
       key<&C::layer_windows>("profile.layer_windows", "window of each layer (null = global), instead of window_type",
                              {1, kMaxPositions}),
+      key<&P::merged_weights>("profile.dynamic_weights", "which count where a folder's copies differ",
+                              {.choices = {"dw1", "dw_m"}}),
+      profile_key(),
   };
 }
 

@@ -40,5 +40,7 @@ bool set_text(const ConfigKey& key, ModelConfig& config, const std::string& text
 std::vector<std::string> list_items(const std::string& text);
 // Sets what belongs to the family: norm, ffn, biases, residual, rotary_pct.
 void set_family(ModelConfig& config, const std::string& model_type);
+// Sets what the named profile fixes; "custom" changes nothing.
+void set_profile(ModelConfig& config, const std::string& name);
 
 }  // namespace braid::models

@@ -1,8 +1,8 @@
 #include "models/counting.h"
 
 #include <algorithm>
+#include <cmath>
 
-#include "autograd/dcmha.h"
 #include "tensor/error.h"
 
 namespace braid::models {
@@ -128,31 +128,28 @@ Flops flops_per_token(ModelConfig c, int64_t seq_len) {
 
 const std::vector<KeptTerm>& kept_by_block() {
   using Config = const ModelConfig&;
-  // Describes nn/block, nn/attention, nn/mlp, nn/compose_weights and autograd/ops/dcmha_reference; a test measures it.
+  // Describes nn/block, nn/attention, nn/mlp, nn/compose_weights and autograd/ops/dcmha; a test measures it.
   static const std::vector<KeptTerm> table = {
-      {"residual stream before each norm, and the norms' results", false,
+      {"residual stream before each norm, and the norms' results",
        [](Config c) { return (c.use_parallel_residual ? 3 : 4) * as_double(c.dim); }},
-      {"v", false, [](Config c) { return as_double(c.n_head * c.head_dim); }},
-      {"q, k in front of the QK-norm", false,
+      {"v", [](Config c) { return as_double(c.n_head * c.head_dim); }},
+      {"q, k in front of the QK-norm",
        [](Config c) { return c.use_qk_norm ? 2 * as_double(c.n_head * c.head_dim) : 0; }},
-      {"q, k after RoPE", false, [](Config c) { return 2 * as_double(c.n_head * c.head_dim); }},
-      {"heads' output", false, [](Config c) { return as_double(c.n_head * c.head_dim); }},
-      {"FFN: w1 x, w3 x, the input of w2", false,
+      {"q, k after RoPE", [](Config c) { return 2 * as_double(c.n_head * c.head_dim); }},
+      {"heads' output", [](Config c) { return as_double(c.n_head * c.head_dim); }},
+      {"FFN: w1 x, w3 x, the input of w2",
        [](Config c) {
          const double F = as_double(c.intermediate_size);
          return (c.ffn == FfnKind::swiglu ? 3 : 2) * F + (c.mgate ? F + as_double(c.mgate_dim) : 0);
        }},
       // Per branch and head: hidden layer before and after GELU (4 R), read factors before and after their norm and
       // write factors (3 R), gates before and after tanh (2).
-      {"dynamic weights", false,
+      {"dynamic weights",
        [](Config c) {
          const auto branches = static_cast<int64_t>(c.profile.branches.size());
          return c.use_dcmha ? as_double(branches * c.n_head * (7 * c.profile.rank + 2)) : 0;
        }},
-      {"probabilities", true, [](Config c) { return as_double(c.n_head); }},
-      {"maps before and after Compose", true, [](Config c) { return as_double(stages(c) * c.n_head); }},
-      {"rank sums of Compose", true,
-       [](Config c) { return as_double(stages(c) * sides(c) * c.profile.num_groups * c.profile.rank); }},
+      {"row statistics of softmax", [](Config c) { return as_double(c.n_head); }},
   };
   return table;
 }
@@ -163,22 +160,21 @@ TrainingMemory training_memory(ModelConfig c, const TrainingSetup& s) {
     return "bad batch: expected at least one sequence of at least one token, found " + std::to_string(s.batch) +
            " of " + std::to_string(s.seq_len);
   });
-  double per_token = 0, per_pair = 0;
-  for (const KeptTerm& term : kept_by_block()) (term.per_pair ? per_pair : per_token) += term.numbers(c);
+  double per_token = 0;
+  for (const KeptTerm& term : kept_by_block()) per_token += term.numbers(c);
   const double D = as_double(c.dim), L = as_double(c.n_layer), V = as_double(c.vocab_size);
   const double B = as_double(s.batch), T = as_double(s.seq_len), tokens = B * T;
   const double parameters = as_double(count_parameters(c).total), bytes = as_double(s.bytes_per_number);
-  const double N = as_double(c.n_head), chunk = as_double(kDcmhaChunkBytes);
-  const bool chunked = B * N * T * T * bytes > chunk;
-  const double block = tokens * per_token + (chunked ? 0 : B * T * T * per_pair);
+  const double block = tokens * per_token;
   // Recomputing needs the input of every block and, in turn, everything of one block. The end keeps the input of the
   // final norm and the gradient of its result.
   const double kept = s.checkpoint_activations ? tokens * L * D + block : L * block;
-  // A chunk has 16 rows at least. While it is recomputed, the gradients of q, k, v, of the heads' output and of the
-  // dynamic weights exist; in the FFN those of its hidden vectors.
-  const double pairs = std::max(chunk / (N * bytes), std::min(T, 16.0) * T);
-  const double per_head = as_double(4 * c.head_dim + stages(c) * sides(c) * (2 * c.profile.rank + 1));
-  const double attention = (chunked ? pairs * per_pair : 0) + tokens * N * per_head;
+  // In the backward pass of attention: gradients of q, k, v and of its result; keys (twice), values and the gradients
+  // of both in the kernels' layout; gradients of the dynamic weights, whose key side also is in that layout, twice.
+  // Beside that every thread needs some ten MiB. In the FFN: gradients of its hidden vectors.
+  const double R = as_double(c.profile.rank), packed = 4 * std::ceil(R / 2) + 1;
+  const double per_head = 9 * as_double(c.head_dim) + stages(c) * (sides(c) * (2 * R + 1) + 2 * packed);
+  const double attention = tokens * as_double(c.n_head) * per_head;
   const double hidden = (c.ffn == FfnKind::swiglu ? 2 : 1) * tokens * as_double(c.intermediate_size);
   const double logits = std::min(tokens, as_double(s.logit_rows)) * V;
 

@@ -64,7 +64,7 @@ struct TrainingSetup {
 struct TrainingMemory {
   double weights = 0, gradients = 0, optimizer = 0;
   double activations = 0;  // what the backward pass needs, by the table kept_by_block()
-  double working = 0;      // logits, or gradients inside the FFN, or those of attention with a recomputed chunk
+  double working = 0;      // logits, or gradients inside the FFN, or those of attention and its packed copies
   double total() const { return weights + gradients + optimizer + activations + working; }
 };
 TrainingMemory training_memory(ModelConfig config, const TrainingSetup& setup);
@@ -72,7 +72,6 @@ TrainingMemory training_memory(ModelConfig config, const TrainingSetup& setup);
 // What one block keeps for its backward pass.
 struct KeptTerm {
   const char* what;
-  bool per_pair;  // numbers per (query, key) pair, otherwise per token
   double (*numbers)(const ModelConfig& config);
 };
 const std::vector<KeptTerm>& kept_by_block();

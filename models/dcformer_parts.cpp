@@ -69,9 +69,20 @@ nn::BlockOptions block_options(const ModelConfig& c, int64_t layer, bool initial
 
 nn::Rope make_rope(const ModelConfig& c, DType dtype) {
   using P = nn::Rope::Precision;
-  P precision = c.profile.rope_table == RopeTable::exact ? P::exact
-                : c.profile.rope_table == RopeTable::f32 ? P::f32
-                                                         : P::f16;
+  P precision = P::exact;
+  switch (c.profile.rope_table) {
+    case RopeTable::exact:
+      break;
+    case RopeTable::f32:
+      precision = P::f32;
+      break;
+    case RopeTable::f16:
+      precision = P::f16;
+      break;
+    case RopeTable::torch_dtype:
+      precision = c.torch_dtype == "float16" ? P::f16 : c.torch_dtype == "bfloat16" ? P::bf16 : P::f32;
+      break;
+  }
   return nn::Rope(c.rotary_dims(), c.block_size, c.rope_base, precision, dtype);
 }
 

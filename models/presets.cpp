@@ -35,13 +35,6 @@ constexpr Size pythia_sizes[] = {
 
 // Plain attention that sees every earlier token, as in the baselines the paper compares with.
 const Keys baseline = {{"use_dcmha", "false"}, {"use_qk_norm", "false"}, {"window_size", "null"}};
-// What the inference code of the DCFormer-2.8B and DCPythia-6.9B folders computes.
-const Keys published_inference = {{"profile.gelu", "erf"},
-                                  {"profile.qk_norm_eps", "1e-6"},
-                                  {"profile.window_keys", "W+1"},
-                                  {"profile.decode_window_keys", "W"},
-                                  {"profile.rope_table", "f16"}};
-
 // Everything not named is the default of ModelConfig: the published training of DCFormer++ (JAX).
 struct Family {
   const char* name;
@@ -62,15 +55,15 @@ struct Special {
 // Later rows win.
 const std::vector<Special>& specials() {
   static const std::vector<Special> table = {
-      {"dcformer-2.8b", published_inference},
+      {"dcformer-2.8b", {{"profile.name", "T1"}}},
       {"dcformer-2.8b", {{"vocab_size", "50257"}, {"norm_eps", "1e-6"}, {"bos_token_id", "1"}, {"eos_token_id", "2"}}},
-      {"dcpythia-6.9b", published_inference},
+      {"dcpythia-6.9b", {{"profile.name", "T1"}}},
       {"dcpythia-6.9b", {{"bos_token_id", "0"}, {"eos_token_id", "0"}}},
       {"pythia-6.9b", {{"bos_token_id", "0"}, {"eos_token_id", "0"}}},
       // The configuration of the published 8B training: its inference code sees W keys in prefill and in decode.
       {"dcformer-8b", {{"intermediate_size", "5632"}, {"norm_eps", "1e-6"}, {"rope_base", "500000"}}},
       {"dcformer-8b", {{"mgate", "true"}, {"mgate_dim", "44"}, {"window_type", "LGLL"}, {"init", "pytorch"}}},
-      {"dcformer-8b", {{"profile.gelu", "erf"}, {"profile.qk_norm_eps", "1e-6"}, {"profile.rope_table", "f32"}}},
+      {"dcformer-8b", {{"profile.name", "H-inf"}}},
       {"transformer-8b", {{"intermediate_size", "5632"}, {"norm_eps", "1e-6"}, {"rope_base", "500000"}}},
       {"transformer-8b", {{"init", "pytorch"}}},
   };

@@ -24,8 +24,13 @@ Rope::Rope(int64_t rotary, int64_t positions, double base, Precision precision, 
         float frequency = 1.0f / std::pow(static_cast<float>(base), exponent);
         float angle = static_cast<float>(p) * frequency;
         float c = std::cos(angle), s = std::sin(angle);
-        cosine[i] = precision == Precision::f16 ? static_cast<float>(float16(c)) : c;
-        sine[i] = precision == Precision::f16 ? static_cast<float>(float16(s)) : s;
+        auto rounded = [&](float x) {
+          if (precision == Precision::f16) return static_cast<float>(float16(x));
+          if (precision == Precision::bf16) return static_cast<float>(bfloat16(x));
+          return x;
+        };
+        cosine[i] = rounded(c);
+        sine[i] = rounded(s);
       }
     }
   }

@@ -11,6 +11,7 @@ class Rope {
     exact,  // angles in f64
     f32,    // frequency, angle, cos and sin in f32, in the order of the published PyTorch code
     f16,    // the same, then rounded to IEEE half
+    bf16,   // the same, then rounded to bfloat16
   };
   Rope() = default;
   // rotary: even, at most the head size. dtype f32, or f64 for proofs.

@@ -31,8 +31,8 @@ std::string expectation(const Flag& flag) {
   if (!flag.choices.empty()) return "one of " + join(flag.choices, ", ");
   if (flag.type == FlagType::text) return flag.value;
   std::string text = flag.type == FlagType::integer ? "a whole number" : "a number";
-  const bool low = flag.min > -std::numeric_limits<double>::infinity();
-  const bool high = flag.max < std::numeric_limits<double>::infinity();
+  const bool low = flag.min > -unlimited;
+  const bool high = flag.max < unlimited;
   if (low && high) return text + " from " + decimal(flag.min) + " to " + decimal(flag.max);
   if (low) return text + " of at least " + decimal(flag.min);
   if (high) return text + " of at most " + decimal(flag.max);
@@ -180,25 +180,31 @@ Arguments parse_arguments(const Command& command, const std::vector<std::string>
     }
     const size_t equals = argument.starts_with("--") ? argument.find('=') : std::string::npos;
     const Flag& flag = find_flag(argument.substr(0, equals));
-    std::string value;
+    const auto count = 1 + std::count(flag.value.begin(), flag.value.end(), ' ');
+    std::vector<std::string> given;
     if (flag.value.empty()) {
       check(equals == std::string::npos, ErrorKind::setting,
             [&] { return "--" + flag.name + " is a switch and takes no value, found '" + preview(argument) + "'"; });
-      value = "true";
+      given = {"true"};
     } else if (equals != std::string::npos) {
-      value = argument.substr(equals + 1);
-    } else {
+      check(count == 1, ErrorKind::setting, [&] {
+        return "--" + flag.name + " takes " + std::to_string(count) + " values: write --" + flag.name + " " +
+               flag.value + ", found '" + preview(argument) + "'";
+      });
+      check_value(flag, given.emplace_back(argument.substr(equals + 1)));
+    }
+    while (std::ssize(given) < count) {
       check(i + 1 < arguments.size() && !arguments[i + 1].starts_with("--"), ErrorKind::setting, [&] {
-        return "--" + flag.name + " needs a value: expected " + expectation(flag) + ", found " +
+        return "--" + flag.name + " needs " + (count == 1 ? "a value" : std::to_string(count) + " values") +
+               ": expected " + expectation(flag) + ", found " +
                (i + 1 < arguments.size() ? "the flag '" + preview(arguments[i + 1]) + "'" : "the end of the command");
       });
-      value = arguments[++i];
+      check_value(flag, given.emplace_back(arguments[++i]));
     }
-    if (!flag.value.empty()) check_value(flag, value);
     auto& values = result.values_[flag.name];
     check(values.empty() || flag.repeated, ErrorKind::setting,
           [&] { return "--" + flag.name + " is given twice; give it once"; });
-    values.push_back(value);
+    values.insert(values.end(), given.begin(), given.end());
   }
 
   for (const Flag& f : command.flags)
@@ -245,7 +251,10 @@ std::string help_text(const std::vector<Command>& commands) {
   return text +
          "\nbraid COMMAND --help explains a command; braid --version names the version.\n"
          "exit codes: 0 done, 2 bad flag or setting, 3 bad input file, 4 cannot write, 5 numerical failure,\n"
-         "            6 another process failed, 7 no usable checkpoint, 70 internal error, 75 stopped on request\n";
+         "            6 another process failed, 7 no usable checkpoint, 70 internal error, 75 stopped on request\n"
+         "environment: BRAID_DEBUG=ops,mem,nan,sync prints every tensor operation, its memory, stops at the first "
+         "NaN,\n"
+         "             waits for the device after each\n";
 }
 
 int report_error(int code, const std::string& message) {

@@ -17,19 +17,31 @@ namespace braid::app {
 
 enum class FlagType { text, integer, number };
 
+inline constexpr double unlimited = std::numeric_limits<double>::infinity();
+
 struct Flag {
   std::string name;           // without dashes
   char alias = 0;             // -o
-  std::string value = "";     // what --help calls the value, for example "FILE"; empty: a switch without value
+  std::string value = "";     // what --help calls the value, for example "FILE"; "P N": two values; empty: a switch
   std::string help = "";      // one line
   std::string fallback = "";  // value when not given, shown by --help; empty: none
   FlagType type = FlagType::text;
-  double min = -std::numeric_limits<double>::infinity();  // inclusive range of integer and number
-  double max = std::numeric_limits<double>::infinity();
+  double min = -unlimited;  // inclusive range of integer and number
+  double max = unlimited;
   std::vector<std::string> choices = {};  // allowed texts; empty: any
   bool repeated = false;                  // may be given several times
   bool required = false;                  // must be given
 };
+
+// Flags whose values are numbers from min to max.
+inline Flag integer_flag(std::string name, std::string value, std::string help, std::string fallback, double min,
+                         double max = unlimited, char alias = 0) {
+  return {name, alias, value, help, fallback, FlagType::integer, min, max};
+}
+inline Flag number_flag(std::string name, std::string value, std::string help, std::string fallback, double min,
+                        double max = unlimited, char alias = 0) {
+  return {name, alias, value, help, fallback, FlagType::number, min, max};
+}
 
 struct Positional {
   std::string name;  // upper case, as in the usage line

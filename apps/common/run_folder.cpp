@@ -4,9 +4,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <cstdio>
 
 #include "apps/common/files.h"
 #include "apps/common/text.h"
@@ -43,27 +41,6 @@ RunFolder::RunFolder(const fs::path& path) : path_(path) {
 // The file stays: removing it would let two processes lock two files of the same name.
 RunFolder::~RunFolder() {
   if (lock_ >= 0) ::close(lock_);
-}
-
-std::string step_name(int64_t step) {
-  char name[32];
-  std::snprintf(name, sizeof name, "step-%08lld", static_cast<long long>(step));
-  return name;
-}
-
-std::vector<StepFolder> step_folders(const fs::path& run) {
-  std::vector<StepFolder> found;
-  std::error_code error;
-  for (fs::directory_iterator entry(run, error), end; !error && entry != end; entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
-    if (!name.starts_with("step-")) continue;
-    const auto step = parse_int(name.substr(5));
-    std::error_code ignored;
-    if (step && *step >= 0 && step_name(*step) == name && entry->is_directory(ignored))
-      found.push_back({*step, entry->path()});
-  }
-  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.step < b.step; });
-  return found;
 }
 
 }  // namespace braid::app

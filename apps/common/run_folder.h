@@ -1,15 +1,8 @@
-// The folder of one run: at most one process writes into it, and its checkpoints are found by name.
+// The folder of one run: at most one process writes into it.
 #pragma once
-#include <cstdint>
 #include <filesystem>
-#include <vector>
 
 namespace braid::app {
-
-struct StepFolder {
-  int64_t step;
-  std::filesystem::path path;
-};
 
 class RunFolder {
  public:
@@ -26,11 +19,5 @@ class RunFolder {
   std::filesystem::path path_;
   int lock_ = -1;
 };
-
-// "step-00001000" for 1000.
-std::string step_name(int64_t step);
-// The finished checkpoints by name, oldest first; whether one is valid is for its reader to say. Unfinished ones
-// ("step-00001000.tmp") and everything else is left out. A missing folder has none.
-std::vector<StepFolder> step_folders(const std::filesystem::path& run);
 
 }  // namespace braid::app

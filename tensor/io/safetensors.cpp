@@ -186,6 +186,7 @@ TensorFiles::TensorFiles(const std::string& path) : path_(path) {
     return;
   }
 
+  sharded_ = true;
   const json j = read_json_file(index);
   if (!j.is_object() || !j.contains("weight_map") || !j["weight_map"].is_object() || j["weight_map"].empty())
     fail_input("bad index of weights", index, -1, "an object \"weight_map\" that names the file of every tensor",
@@ -225,34 +226,46 @@ Tensor TensorFiles::load(const std::string& name) const {
   return files_[at->second].load(name);
 }
 
+std::string TensorFiles::file_of(const std::string& name) const {
+  const auto at = file_of_.find(name);
+  check(at != file_of_.end(), ErrorKind::input, [&] { return "there is no tensor \"" + name + "\" in " + path_; });
+  return std::filesystem::path(files_[at->second].path()).filename().string();
+}
+
 uint32_t save_safetensors(const std::string& path, const NamedTensors& tensors, const Metadata& metadata) {
+  std::vector<TensorSource> sources;
+  for (const auto& [name, tensor] : tensors) {
+    check(static_cast<bool>(tensor), "save_safetensors", [&] { return "the tensor \"" + name + "\" is empty"; });
+    sources.push_back({name, tensor.dtype(), tensor.shape(), [tensor] { return tensor; }});
+  }
+  return save_lazily(path, sources, metadata);
+}
+
+uint32_t save_lazily(const std::string& path, const std::vector<TensorSource>& tensors, const Metadata& metadata) {
   // Wide types first keeps every tensor aligned to its element size; names make the order unique.
-  std::vector<const std::pair<std::string, Tensor>*> order;
-  for (const auto& entry : tensors) {
-    check(static_cast<bool>(entry.second), "save_safetensors",
-          [&] { return "the tensor \"" + entry.first + "\" is empty"; });
-    check(!entry.first.empty() && entry.first != "__metadata__", "save_safetensors",
-          [&] { return "\"" + entry.first + "\" is no name for a tensor"; });
+  std::vector<const TensorSource*> order;
+  for (const TensorSource& entry : tensors) {
+    check(!entry.name.empty() && entry.name != "__metadata__", "save_safetensors",
+          [&] { return "\"" + entry.name + "\" is no name for a tensor"; });
     order.push_back(&entry);
   }
-  std::sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
-    return std::pair(-size_of(a->second.dtype()), std::string_view(a->first)) <
-           std::pair(-size_of(b->second.dtype()), std::string_view(b->first));
+  std::sort(order.begin(), order.end(), [](const TensorSource* a, const TensorSource* b) {
+    return std::pair(-size_of(a->dtype), std::string_view(a->name)) <
+           std::pair(-size_of(b->dtype), std::string_view(b->name));
   });
   ordered_json header = ordered_json::object();
   if (!metadata.empty()) header["__metadata__"] = metadata;
   int64_t offset = 0;
-  for (const auto* entry : order) {
-    const Tensor& t = entry->second;
-    check(!header.contains(entry->first), "save_safetensors",
-          [&] { return "the name \"" + entry->first + "\" is given twice"; });
+  for (const TensorSource* entry : order) {
+    check(!header.contains(entry->name), "save_safetensors",
+          [&] { return "the name \"" + entry->name + "\" is given twice"; });
     const char* type = "";
     for (const FileType& f : file_types)
-      if (f.loadable && f.dtype == t.dtype()) type = f.name;
-    const int64_t end = offset + t.numel() * size_of(t.dtype());
-    header[entry->first] = {{"dtype", type},
-                            {"shape", std::vector<int64_t>(t.shape().begin(), t.shape().end())},
-                            {"data_offsets", {offset, end}}};
+      if (f.loadable && f.dtype == entry->dtype) type = f.name;
+    const int64_t end = offset + numel(entry->shape) * size_of(entry->dtype);
+    header[entry->name] = {{"dtype", type},
+                           {"shape", std::vector<int64_t>(entry->shape.begin(), entry->shape.end())},
+                           {"data_offsets", {offset, end}}};
     offset = end;
   }
   std::string text;
@@ -274,12 +287,32 @@ uint32_t save_safetensors(const std::string& path, const NamedTensors& tensors, 
   const uint64_t length = text.size();
   put(&length, sizeof length);
   put(text.data(), static_cast<int64_t>(text.size()));
-  for (const auto* entry : order) {
-    const Tensor t = entry->second.to(kCpu).contiguous();
+  for (const TensorSource* entry : order) {
+    const Tensor t = entry->make().to(kCpu).contiguous();
+    check(t.dtype() == entry->dtype && t.shape() == entry->shape, "save_safetensors",
+          [&] { return "the tensor \"" + entry->name + "\" is not what was announced"; });
     if (t.numel() > 0) put(t.raw(), t.numel() * size_of(t.dtype()));
   }
   file.commit();
   return crc;
+}
+
+void save_sharded(const std::string& folder, const std::map<std::string, std::vector<TensorSource>>& files,
+                  const Metadata& metadata) {
+  ordered_json index, map = ordered_json::object();
+  int64_t bytes = 0;
+  for (const auto& [file, tensors] : files) {
+    for (const TensorSource& t : tensors) {
+      check(!map.contains(t.name), "save_safetensors", [&] { return "the name \"" + t.name + "\" is given twice"; });
+      map[t.name] = file;
+      bytes += numel(t.shape) * size_of(t.dtype);
+    }
+  }
+  const std::filesystem::path where(folder);
+  for (const auto& [file, tensors] : files) save_lazily((where / file).string(), tensors, metadata);
+  index["metadata"]["total_size"] = bytes;
+  index["weight_map"] = map;
+  write_file((where / "model.safetensors.index.json").string(), index.dump(2) + "\n");
 }
 
 }  // namespace braid::io

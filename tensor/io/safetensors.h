@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -60,17 +61,35 @@ class TensorFiles {
   const TensorInfo* find(const std::string& name) const;
   Tensor load(const std::string& name) const;
   const Metadata& metadata() const { return files_.front().metadata(); }  // of the first file
+  std::string file_of(const std::string& name) const;  // name, within its folder, of the file with this tensor
+  bool sharded() const { return sharded_; }            // there is an index
 
  private:
   std::string path_;
   std::vector<SafetensorsFile> files_;
   std::vector<TensorInfo> tensors_;
   std::map<std::string, size_t> file_of_;
+  bool sharded_ = false;
 };
 
 // Writes all or nothing, one tensor in memory at a time; strided or device tensors are copied first. The order in the
 // file depends on types and names only, so equal tensors give equal bytes. Returns the CRC-32C of the file.
 // Error(misuse) for an empty tensor handle, an empty or repeated name; Error(output) when the file cannot be written.
 uint32_t save_safetensors(const std::string& path, const NamedTensors& tensors, const Metadata& metadata = {});
+
+// The same for tensors that are made when their turn has come, so that only one is in memory at a time.
+struct TensorSource {
+  std::string name;
+  DType dtype;
+  Shape shape;
+  std::function<Tensor()> make;  // must return what dtype and shape say
+};
+uint32_t save_lazily(const std::string& path, const std::vector<TensorSource>& tensors, const Metadata& metadata = {});
+
+// Several files in one folder (which must exist), and behind them the model.safetensors.index.json that says where each
+// tensor is. Every file is complete or not there; the index comes last. Error as of save_safetensors; a name may be
+// in one file only.
+void save_sharded(const std::string& folder, const std::map<std::string, std::vector<TensorSource>>& files,
+                  const Metadata& metadata = {});
 
 }  // namespace braid::io

@@ -19,16 +19,11 @@ static Command sample() {
           .positionals = {{.name = "DISH", .help = "what"},
                           {.name = "SIDE", .help = "with", .required = false, .repeated = true}},
           .flags = {{.name = "out", .alias = 'o', .value = "FILE", .help = "where"},
-                    {.name = "heat",
-                     .value = "N",
-                     .help = "stage",
-                     .fallback = "3",
-                     .type = FlagType::integer,
-                     .min = 1,
-                     .max = 9},
+                    integer_flag("heat", "N", "stage", "3", 1, 9),
                     {.name = "salt", .value = "G", .help = "grams", .type = FlagType::number, .min = 0},
                     {.name = "style", .value = "S", .help = "how", .fallback = "plain", .choices = {"plain", "spicy"}},
                     {.name = "add", .value = "X", .help = "more", .repeated = true},
+                    integer_flag("range", "A B", "both ends", "", 0, 99),
                     {.name = "fast", .help = "hurry"}},
           .overrides = "settings of the oven",
           .examples = {"braid cook soup"},
@@ -67,6 +62,23 @@ BOOST_AUTO_TEST_CASE(short_names_negative_values_and_the_end_of_flags) {
   BOOST_TEST(a.get("DISH") == "--soup");
   BOOST_TEST(a.get("SIDE") == "a=b");
   BOOST_TEST(parse_arguments(sample(), {"./a=b"}).get("DISH") == "./a=b");  // a path, not a setting
+}
+
+BOOST_AUTO_TEST_CASE(a_flag_with_two_values) {
+  const Arguments a = parse_arguments(sample(), {"soup", "--range", "3", "14", "bread"});
+  BOOST_TEST(a.list("range") == (std::vector<std::string>{"3", "14"}), boost::test_tools::per_element());
+  BOOST_TEST(a.get("SIDE") == "bread");
+  BOOST_TEST(parse_failure({"soup", "--range", "3"}) ==
+             "--range needs 2 values: expected a whole number from 0 to 99, found the end of the command");
+  BOOST_TEST(parse_failure({"soup", "--range", "3", "--fast"}) ==
+             "--range needs 2 values: expected a whole number from 0 to 99, found the flag '--fast'");
+  BOOST_TEST(parse_failure({"soup", "--range", "3", "bread"}) ==
+             "bad value for --range: expected a whole number from 0 to 99, found 'bread'");
+  BOOST_TEST(parse_failure({"soup", "--range", "3,14"}) ==
+             "bad value for --range: expected a whole number from 0 to 99, found '3,14'");
+  BOOST_TEST(parse_failure({"soup", "--range=3", "14"}) ==
+             "--range takes 2 values: write --range A B, found '--range=3'");
+  BOOST_TEST(help_text(sample()).find("--range A B") != std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(says_what_is_wrong) {

@@ -50,20 +50,4 @@ BOOST_AUTO_TEST_CASE(bad_places) {
   BOOST_CHECK_EXCEPTION(RunFolder(""), Error, says(ErrorKind::setting, "run.out is empty"));
 }
 
-BOOST_AUTO_TEST_CASE(finds_finished_checkpoints_in_order) {
-  const Scratch scratch;
-  BOOST_TEST(step_folders(scratch / "none").empty());
-  for (const char* name : {"step-00001000", "step-00000050", "step-123456789", "step-00002000.tmp", "step-5", "step-x",
-                           "step--0000001", "plots"})
-    std::filesystem::create_directories(scratch / name);
-  write(scratch / "step-00000077", "a file");
-  const auto found = step_folders(scratch.path());
-  BOOST_REQUIRE(found.size() == 3u);
-  BOOST_TEST(found[0].step == 50);
-  BOOST_TEST(found[1].step == 1000);
-  BOOST_TEST(found[2].step == 123456789);
-  BOOST_TEST(found[1].path == scratch / "step-00001000");
-  BOOST_TEST(step_name(1000) == "step-00001000");
-}
-
 BOOST_AUTO_TEST_SUITE_END()

@@ -281,21 +281,68 @@ BOOST_AUTO_TEST_CASE(a_run_goes_on_only_as_itself) {
   const fs::path out = world().fresh();
   train(out);
   const std::string before = weights(step(out, kSteps)), log = slurp(out / "log.csv");
-  const auto refused = [&](const char* setting, const char* words) {
+  const auto refused = [&](const char* setting, const std::string& words) {
     check_failure(train(out, {setting}), 2, words);
     BOOST_TEST((weights(step(out, kSteps)) == before));
     BOOST_TEST(slurp(out / "log.csv") == log);
   };
-  refused("model.n_head=4", "config.json is not the configured one");
-  refused("model.n_layer=3", "config.json is not the configured one");
-  refused("run.seed=2", "run.seed differs from the run in");
-  refused("train.dtype=f64", "the arithmetic differs from the run's");
-  refused("optimizer.name=sgd", "is of another optimizer");
+  refused("model.n_head=4", "is not the configured one: expected model.n_head = 2, found 4; ");
+  refused("model.n_layer=3", "is not the configured one: expected model.n_layer = 2, found 3; ");
+  refused("model.preset=dcpythia-tiny", " more; undo the change or choose another run.out");
+  refused("run.seed=2", ": expected 1, found 2; undo the change or choose another run.out");
+  refused("data.seq_len=16", "data.seq_len differs from the run in ");
+  refused("train.dtype=f64", "expected train.dtype = f32, found f64; ");
+  refused("optimizer.name=sgd", "is of another kind (optimizer.name: \"adamw\" -> \"sgd\"); ");
   const fs::path other = world().scratch / "other-data";
   const Outcome made = run("prepare " + (world().scratch / "in/1.txt").string() + " " +
                            (world().scratch / "in/2.txt").string() + " --val-fraction 0.5 -o " + other.string());
   BOOST_TEST(made.code == 0, made.output);
-  refused(("data.path=" + other.string()).c_str(), "is not what");
+  refused(("data.path=" + other.string()).c_str(),
+          "was trained on: expected data.path = " + world().data().string() + " with fingerprint ");
+}
+
+BOOST_AUTO_TEST_CASE(other_settings_may_change_and_are_told) {
+  const fs::path out = world().fresh(), moved = world().fresh();
+  BOOST_TEST(train(out, {"schedule.name=constant", "train.steps=5"}).code == 0);
+  fs::rename(out, moved);
+  const Outcome rest = train(
+      moved, {"schedule.name=constant", "run.threads=1", "train.batch_size=4", "optimizer.lr=2e-3", "sample.prompt=A"});
+  BOOST_TEST(rest.code == 0, rest.output);
+  for (const char* line :
+       {" with other settings:\n", "\n  run.threads: 0 -> 1\n", "\n  train.steps: 5 -> 10\n",
+        "\n  train.batch_size: 2 -> 4\n", "\n  optimizer.lr: 0.001 -> 0.002\n", "\n  sample.prompt: \"\" -> \"A\"\n"})
+    BOOST_TEST(rest.output.find(line) != std::string::npos, "no '" << line << "' in: " << rest.output);
+  int told = 0;
+  for (const std::string& line : braid::split(rest.output, '\n')) told += line.starts_with("  ");
+  BOOST_TEST(told == 5, rest.output);  // that the folder was moved is no change
+  // The checkpoint remembers the settings of its own, not the last ones that were tried.
+  const Outcome again = train(moved, {"schedule.name=constant", "train.batch_size=4", "optimizer.lr=2e-3"});
+  BOOST_TEST(again.output.find("\n  sample.prompt: \"A\" -> \"\"\n") != std::string::npos, again.output);
+  BOOST_TEST(again.output.find("batch_size") == std::string::npos, again.output);
+}
+
+// With steps too small to change a weight, the loss of a step tells which sequences it saw.
+BOOST_AUTO_TEST_CASE(a_changed_batch_size_goes_on_with_the_next_sequences) {
+  const std::vector<std::string> still = {"schedule.name=constant", "schedule.warmup=0", "optimizer.lr=1e-30",
+                                          "eval.interval=0"};
+  const auto losses = [&](const fs::path& out, const std::vector<std::string>& more) {
+    std::vector<std::string> all = still;
+    all.insert(all.end(), more.begin(), more.end());
+    const Outcome result = train(out, all);
+    BOOST_TEST(result.code == 0, result.output);
+    std::vector<double> values;
+    for (const app::LogRow& row : app::read_log(out)) values.push_back(row.loss);
+    return values;
+  };
+  const std::vector<double> one = losses(world().fresh(), {"train.batch_size=1", "train.steps=9"});
+  const fs::path out = world().fresh();
+  losses(out, {"train.batch_size=2", "train.steps=3"});
+  const std::vector<double> mixed = losses(out, {"train.batch_size=1", "train.steps=6"});
+  BOOST_REQUIRE(one.size() == 9u);
+  BOOST_REQUIRE(mixed.size() == 6u);
+  BOOST_TEST(std::vector<double>(mixed.begin() + 3, mixed.end()) == std::vector<double>(one.begin() + 6, one.end()),
+             boost::test_tools::per_element());
+  BOOST_TEST(app::read_log(out).back().tokens == 9 * 32);
 }
 
 BOOST_AUTO_TEST_CASE(damaged_checkpoints) {

@@ -15,10 +15,20 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-CASES = [  # name, Braid preset, PyTorch arguments
-    ("DCFormer++ L4 D256 N8 T512 B8", "dcformer-tiny", ["--model", "dcformer", "--compose", "loops"]),
-    ("DCFormer++, head mixing by einsum", "dcformer-tiny", ["--model", "dcformer", "--compose", "einsum"]),
-    ("Transformer++ L4 D256 N8 T512 B8", "transformer-tiny", ["--model", "transformer", "--pattern", "G"]),
+SMALL = ["--layers", "12", "--dim", "768", "--heads", "12", "--seq", "1024", "--batch", "1"]
+CASES = [  # name, Braid's arguments, PyTorch's arguments
+    ("DCFormer++ L4 D256 N8 T512 B8", ["--preset", "dcformer-tiny", "--batch", "8", "--seq-len", "512"],
+     ["--model", "dcformer", "--compose", "loops"]),
+    ("the same, heads mixed by einsum", ["--preset", "dcformer-tiny", "--batch", "8", "--seq-len", "512"],
+     ["--model", "dcformer", "--compose", "einsum"]),
+    ("Transformer++ L4 D256 N8 T512 B8", ["--preset", "transformer-tiny", "--batch", "8", "--seq-len", "512"],
+     ["--model", "transformer", "--pattern", "G"]),
+    ("DCFormer++ L12 D768 N12 T1024 B1",
+     ["--preset", "dcformer-small", "--batch", "1", "--seq-len", "1024", "vocab_size=258", "block_size=1024"],
+     ["--model", "dcformer", "--compose", "einsum"] + SMALL),
+    ("Transformer++ L12 D768 N12 T1024 B1",
+     ["--preset", "transformer-small", "--batch", "1", "--seq-len", "1024", "vocab_size=258", "block_size=1024"],
+     ["--model", "transformer", "--pattern", "G"] + SMALL),
 ]
 
 
@@ -36,8 +46,8 @@ def main():
     common = ["--steps", str(options.steps), "--threads", str(options.threads)]
     runs = {case[0]: [] for case in CASES}
     for _ in range(options.rounds):
-        for name, preset, arguments in CASES:
-            ours = result_of([options.braid, "bench", "--preset", preset, "--batch", "8", "--seq-len", "512", "--json"] + common)
+        for name, own, arguments in CASES:
+            ours = result_of([options.braid, "bench", "--json"] + own + common)
             theirs = result_of([sys.executable, os.path.join(HERE, "torch_step.py")] + arguments + common)
             if ours["parameters"] != theirs["parameters"]:
                 sys.exit(f"{name}: the models differ: {ours['parameters']} and {theirs['parameters']} parameters")

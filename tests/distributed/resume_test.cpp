@@ -46,7 +46,7 @@ BOOST_AUTO_TEST_CASE(all_pairs_of_layouts) {
     on_ranks(before, [&](const dist::Communicator& world) {
       Training t(world, before);
       for (int64_t i = 0; i < kBefore; ++i) t.step(i);
-      models::save_checkpoint(run.path, t.trainer, t.tokenizer, {kBefore, 0, 1, "data"}, 2);
+      models::save_checkpoint(run.path, t.trainer, t.tokenizer, {kBefore, 0, 0, 1, kLength, "data"}, "", 2);
     });
     std::filesystem::path folder = run.path / models::step_name(kBefore);
     BOOST_REQUIRE(models::why_invalid(folder) == "");
@@ -82,7 +82,7 @@ BOOST_AUTO_TEST_CASE(a_full_disk_of_rank_0_is_everybodys_error) {
     t.step(0);
     expect_error(
         [&] {
-          models::save_checkpoint(run.path / "file", t.trainer, t.tokenizer, {1, 0, 1, "data"}, 2);
+          models::save_checkpoint(run.path / "file", t.trainer, t.tokenizer, {1, 0, 0, 1, kLength, "data"}, "", 2);
         },
         ErrorKind::output, "older checkpoints are intact");
     t.step(1);  // all ranks are still together

@@ -22,7 +22,7 @@ struct World {
     trainer.step({{from_vector(ids, {2, 16}), from_vector(targets, {2, 16})}}, 1e-2);
   }
   void save(int64_t step, int64_t keep = 2) {
-    models::save_checkpoint(run.path(), trainer, tokenizer, {step, 1.5, 3, "data"}, keep);
+    models::save_checkpoint(run.path(), trainer, tokenizer, {step, 40, 1.5, 3, 16, "data"}, "a = 1\n", keep);
   }
 };
 
@@ -49,8 +49,13 @@ BOOST_AUTO_TEST_CASE(comes_back_bit_for_bit) {
   models::load_checkpoint(newest.path, trainer);
   models::RunState state = models::read_state(newest.path);
   BOOST_TEST(state.step == 1);
+  BOOST_TEST(state.samples == 40);
   BOOST_TEST(state.elapsed_s == 1.5);
+  BOOST_TEST(state.seed == 3);
+  BOOST_TEST(state.seq_len == 16);
   BOOST_TEST(state.data_fingerprint == "data");
+  std::ifstream settings(newest.path / models::kSettingsFile);
+  BOOST_TEST(std::string(std::istreambuf_iterator<char>(settings), {}) == "a = 1\n");
   auto a = nn::parameters(w.model), b = nn::parameters(other);
   for (size_t i = 0; i < a.size(); ++i) BOOST_TEST(is_close(b[i].value, a[i].value, 0));
   auto s = w.trainer.optimizer().state(), t = trainer.optimizer().state();
@@ -99,7 +104,23 @@ BOOST_AUTO_TEST_CASE(another_model_is_refused) {
   models::Dcformer other(config, {1, 0});
   models::Trainer trainer(other, {}, 1.0);
   BOOST_TEST(throws_with([&] { models::load_checkpoint(w.run.path() / "step-00000001", trainer); },
-                         "is not the configured one"));
+                         "is not the configured one: expected model.use_qk_norm = true, found false; undo"));
+}
+
+BOOST_AUTO_TEST_CASE(finds_finished_ones_by_name_in_order) {
+  ScratchFolder run;
+  BOOST_TEST(models::step_folders(run.path() / "none").empty());
+  for (const char* name : {"step-00001000", "step-00000050", "step-123456789", "step-00002000.tmp", "step-5", "step-x",
+                           "step--0000001", "plots"})
+    fs::create_directories(run.path() / name);
+  std::ofstream(run.path() / "step-00000077") << "a file";
+  const auto found = models::step_folders(run.path());
+  BOOST_REQUIRE(found.size() == 3u);
+  BOOST_TEST(found[0].step == 50);
+  BOOST_TEST(found[1].step == 1000);
+  BOOST_TEST(found[2].step == 123456789);
+  BOOST_TEST(found[1].path == run.path() / "step-00001000");
+  BOOST_TEST(models::step_name(1000) == "step-00001000");
 }
 
 BOOST_AUTO_TEST_CASE(weights_with_nan_are_never_written) {

@@ -211,7 +211,7 @@ BOOST_AUTO_TEST_CASE(published_folders_have_the_published_profile) {
   // The later code: W keys, another base.
   const ModelConfig later =
       read_config(even_folder(R"("prefill_pad": true, "mgate": true, "mgate_dim": 6, )"), "config.json");
-  BOOST_TEST((!later.profile.window_plus_one && later.profile.rope_table == RopeTable::f32));
+  BOOST_TEST((!later.profile.window_plus_one && later.profile.rope_table == RopeTable::torch_dtype));
   BOOST_TEST(later.rope_base == 500000);
   BOOST_TEST((later.mgate && later.mgate_dim == 6));
 }

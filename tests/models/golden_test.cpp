@@ -1,29 +1,109 @@
-// The golden models through the C++ interface: loss and every gradient.
+// The golden cases through the C++ interface: every value and every gradient, models and attentions, in f64 and f32, on
+// every path of the attention.
 #include <boost/test/unit_test.hpp>
+#include <filesystem>
+#include <set>
 
 #include "autograd/autograd.h"
-#include "models/checkpoint.h"
+#include "models/folder.h"
+#include "tensor/io/reader.h"
 #include "tensor/io/safetensors.h"
+#include "tests/models/support.h"
 #include "tests/support/compare.h"
 
 using namespace braid;
 using namespace braid::test;
+namespace fs = std::filesystem;
+
+namespace {
+
+const std::string kGolden = BRAID_SOURCE_DIR "/tests/golden/";
+const char* const kModels[] = {"model_dcformer_lg", "model_dcformer_train", "model_dcpythia", "model_transformer"};
+const char* const kAttentions[] = {"attn_full", "attn_query_only", "attn_key_only", "attn_static_g2", "attn_noncausal"};
+
+struct Precision {
+  DType dtype;
+  double tolerance;
+};
+const Precision kPrecisions[] = {{DType::f64, 1e-10}, {DType::f32, 2e-5}};
+
+// Compares with the golden tensor of that name where there is one; counts in `seen`.
+void compare(const io::SafetensorsFile& want, const std::string& name, const Tensor& got, double tolerance, int& seen) {
+  if (!want.find(name)) return;
+  ++seen;
+  BOOST_TEST_CONTEXT(name) BOOST_TEST(is_close(got, want.load(name), tolerance));
+}
+
+// Tensors of a golden file that are results, not inputs.
+int results(const io::SafetensorsFile& want) {
+  int count = 0;
+  for (const io::TensorInfo& info : want.tensors())
+    count += info.name != "input_ids" && info.name != "targets" && info.name != "decode.prompt_ids";
+  return count;
+}
+
+int64_t counted_targets(const Tensor& targets) {
+  int64_t counted = 0;
+  for (int64_t t : targets.to_vector<int64_t>()) counted += t >= 0;
+  return counted;
+}
+
+void check_decoding(const models::Dcformer& model, const io::SafetensorsFile& want, double tolerance, int& seen) {
+  if (!want.find("decode.prompt_ids")) return;
+  NoGrad off;
+  Tensor ids = want.load("decode.prompt_ids");
+  const int64_t steps = want.find("decode.tokens")->shape[1];
+  models::KvCache cache = model.make_cache(ids.dim(1) + steps);
+  std::vector<Tensor> tokens, logits;
+  for (int64_t s = 0; s < steps; ++s) {
+    Tensor h = model.hidden(ids, &cache);
+    logits.push_back(model.logits(contiguous(h.sliced(1, h.dim(1) - 1, h.dim(1)))));
+    tokens.push_back(ids = argmax(logits.back()));
+  }
+  compare(want, "decode.tokens", concat(tokens, 1), 0, seen);
+  compare(want, "decode.logits", concat(logits, 1), tolerance, seen);
+}
+
+}  // namespace
 
 BOOST_AUTO_TEST_SUITE(golden)
 
-BOOST_AUTO_TEST_CASE(loss_and_gradients) {
-  for (const char* name : {"model_dcformer_lg", "model_dcformer_train", "model_dcpythia", "model_transformer"}) {
-    std::string folder = std::string(BRAID_SOURCE_DIR "/tests/golden/") + name;
-    io::SafetensorsFile want(folder + "/golden.safetensors");
+BOOST_AUTO_TEST_CASE(models_values_and_gradients) {
+  for (const char* name : kModels) {
+    io::SafetensorsFile want(kGolden + name + "/golden.safetensors");
+    for (const Precision& p : kPrecisions) {
+      BOOST_TEST_CONTEXT(name << " " << str(p.dtype)) {
+        models::LoadedModel loaded = models::load_model(kGolden + name, {.dtype = p.dtype});
+        nn::require_grad(loaded.model);
+        int seen = 0;
+        nn::Probe probe = [&](const std::string& what, const Tensor& x) { compare(want, what, x, p.tolerance, seen); };
+        Tensor logits = loaded.model.logits(loaded.model.hidden(want.load("input_ids"), nullptr, &probe));
+        Tensor loss = cross_entropy(logits, want.load("targets"));
+        compare(want, "logits", logits, p.tolerance, seen);
+        compare(want, "loss", loss.alias().reshaped({1}), p.tolerance, seen);
+        backward(loss);
+        for (const nn::NamedTensor& x : nn::parameters(loaded.model)) {
+          BOOST_REQUIRE(bool(grad(x.value)));
+          compare(want, "grad." + x.name, grad(x.value), p.tolerance, seen);
+        }
+        check_decoding(loaded.model, want, p.tolerance, seen);
+        BOOST_TEST(seen == results(want));  // nothing of the file was left out
+      }
+    }
+  }
+}
+
+// The loss without all logits, and blocks recomputed in backward.
+BOOST_AUTO_TEST_CASE(training_gives_the_same_loss_and_gradients) {
+  for (const char* name : kModels) {
+    io::SafetensorsFile want(kGolden + name + "/golden.safetensors");
     for (bool checkpointed : {false, true}) {
-      models::LoadedModel loaded = models::load_model(folder);
-      loaded.model.to(DType::f64);
+      models::LoadedModel loaded = models::load_model(kGolden + name, {.dtype = DType::f64});
       loaded.model.checkpoint_activations(checkpointed);
       nn::require_grad(loaded.model);
       Tensor targets = want.load("targets");
-      int64_t counted = 0;
-      for (int64_t t : targets.to_vector<int64_t>()) counted += t >= 0;
-      Tensor loss = scale(loaded.model.loss_sum(want.load("input_ids"), targets), 1 / static_cast<double>(counted));
+      Tensor loss = scale(loaded.model.loss_sum(want.load("input_ids"), targets),
+                          1 / static_cast<double>(counted_targets(targets)));
       backward(loss);
       BOOST_TEST_CONTEXT(name << (checkpointed ? ", blocks recomputed" : "")) {
         BOOST_TEST(is_close(loss.alias().reshaped({1}), want.load("loss"), 1e-10));
@@ -38,42 +118,55 @@ BOOST_AUTO_TEST_CASE(loss_and_gradients) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(prefill_in_pieces_and_decoding_give_the_full_pass) {
-  // Profile with equal windows in both, lengths below, at and beyond W = 8 and 2 W.
-  models::ModelConfig config = models::preset("dcformer-tiny");
-  config.dim = 32;
-  config.n_head = 4;
-  config.head_dim = 0;
-  config.intermediate_size = 48;
-  config.vocab_size = 40;
-  config.window_size = 8;
-  config.block_size = 64;
-  config.initializer_std = 0.3;
-  config.layer_windows.clear();
-  models::finish(config);
-  models::Dcformer model(config, {5, 0});
-  for (nn::NamedTensor& p : nn::parameters(model)) {  // dynamic weights that matter
-    if (p.name.find("qkw") != std::string::npos || p.name.find(".dd") != std::string::npos)
-      backend(kCpu).normal(0, 0.3, {9, 9}, p.value);
-  }
-  model.to(DType::f64);
-  NoGrad off;
-  std::vector<int64_t> ids;
-  for (int64_t i = 0; i < 2 * 40; ++i) ids.push_back((i * 7 + i * i) % 40);
-  Tensor all = from_vector(ids, {2, 40});
-  Tensor want = model.logits(model.hidden(all));
-  for (std::vector<int64_t> pieces :
-       {std::vector<int64_t>{40}, {1, 39}, {7, 1, 1, 8, 9, 1, 13}, {20, 1, 1, 1, 1, 1, 1, 1, 1, 12}}) {
-    models::KvCache cache = model.make_cache(40);
-    std::vector<Tensor> got;
-    int64_t at = 0;
-    for (int64_t n : pieces) {
-      got.push_back(model.logits(model.hidden(all.sliced(1, at, at + n).clone(), &cache)));
-      at += n;
+BOOST_AUTO_TEST_CASE(attentions_values_and_gradients_on_every_path) {
+  for (const char* name : kAttentions) {
+    const std::string folder = kGolden + name, file = folder + "/config.json";
+    const models::AttentionCase attention = models::read_attention_case(io::read_text_file(file, 1 << 20), file);
+    io::SafetensorsFile inputs(folder + "/inputs.safetensors"), want(folder + "/golden.safetensors");
+    for (const Precision& p : kPrecisions) {
+      for (Path path : {Path::automatic, Path::chunked, Path::reference}) {
+        BOOST_TEST_CONTEXT(name << " " << str(p.dtype) << " path " << static_cast<int>(path)) {
+          std::vector<std::pair<std::string, Tensor>> leaves;
+          const auto input = [&](const std::string& what) {
+            if (!inputs.find(what)) return Tensor();
+            Tensor x = inputs.load(what).to(p.dtype).clone();
+            require_grad(x);
+            leaves.emplace_back(what, x);
+            return x;
+          };
+          const auto stage = [&](const std::string& s) {
+            return Compose{input(s + ".w"),   input(s + ".qw1"), input(s + ".qw2"), input(s + ".kw1"),
+                           input(s + ".kw2"), input(s + ".qdd"), input(s + ".kdd")};
+          };
+          DcmhaOptions options;
+          options.groups = attention.config.profile.num_groups;
+          options.visible = {attention.config.profile.causal, attention.config.keys_of_layer(0, false),
+                             attention.q_offset};
+          options.path = path;
+          if (path == Path::chunked) options.chunk = 5;  // several chunks, the last one shorter
+          Tensor q = input("q"), k = input("k"), v = input("v");
+          const Compose pre = stage("pre"), post = stage("post");
+          Tensor out = dcmha(q, k, v, pre, post, options);
+          backward(out, inputs.load("dout").to(p.dtype));
+          int seen = 0;
+          compare(want, "out", out, p.tolerance, seen);
+          for (const auto& [what, x] : leaves) {
+            BOOST_REQUIRE(bool(grad(x)));
+            compare(want, "grad." + what, grad(x), p.tolerance, seen);
+          }
+          BOOST_TEST(seen == results(want));
+        }
+      }
     }
-    BOOST_TEST(at == 40);
-    BOOST_TEST(is_close(concat(got, 1), want, 1e-11));
   }
+}
+
+BOOST_AUTO_TEST_CASE(no_case_is_left_out) {
+  std::set<std::string> there, tested(std::begin(kModels), std::end(kModels));
+  tested.insert(std::begin(kAttentions), std::end(kAttentions));
+  for (const auto& entry : fs::directory_iterator(kGolden))
+    if (entry.is_directory()) there.insert(entry.path().filename().string());
+  BOOST_TEST(there == tested, boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -13,21 +13,19 @@ namespace braid::cpu::dcmha::BRAID_DCMHA_ISA {
 template <class T>
 class Backward {
  public:
-  Backward(const Problem<T>& problem, void* workspace) : p(problem), carver_(workspace) {
+  Backward(const Problem<T>& problem, void* workspace) : p(problem), carver_(workspace), s_(problem), d_(problem) {
     const int64_t rows = p.block_rows, block = p.M * rows * p.d_padded, stats = rows * p.M;
     q_ = carver_.take<T>(block);
     dy_ = carver_.take<T>(block);
     dq_ = carver_.take<T>(block);
     lse_ = carver_.take<T>(stats);
     delta_ = carver_.take<T>(stats);
-    s_ = block_cells(p, static_cast<T*>(nullptr));
-    d_ = s_;
-    s_.data = carver_.take<T>(p.tile_strips * s_.strip);
-    d_.data = carver_.take<T>(p.tile_strips * s_.strip);
-    for (Cells<T>* c : {&p_, &mixed_, &dp_}) {
-      *c = band_cells(p, static_cast<T*>(nullptr));
-      c->data = carver_.take<T>(p.tile_strips * c->strip);
-    }
+    places_ = carver_.take<int64_t>(kBandRows * p.M);
+    const int64_t tiles = most_tiles(p);
+    keep_ = p.post.present && 2 * tiles * s_.tile * static_cast<int64_t>(sizeof(T)) <= kMostKept;
+    s_.data = carver_.take<T>((keep_ ? tiles : 1) * s_.tile);
+    d_.data = carver_.take<T>((keep_ ? tiles : 1) * d_.tile);
+    for (T** cells : {&p_, &mixed_, &dp_}) *cells = carver_.take<T>(s_.band);
     pre_.carve(p, p.pre, carver_);
     post_.carve(p, p.post, carver_);
     spare_ = carver_.take<T>(p.M * kBandRows * kW);
@@ -43,14 +41,17 @@ class Backward {
     pre_.begin(p, block, p.pre);
     post_.begin(p, block, p.post);
     read_lse(block);
+    list_places(p, places_);
     const Range tiles = block.tiles();
     if (p.post.present) {
       for (int64_t i = 0; i < p.block_rows * p.M; ++i) delta_[i] = 0;
-      for (int64_t tile = tiles.first; tile < tiles.last; ++tile) delta_pass(block, tile);
+      for (int64_t tile = tiles.first; tile < tiles.last; ++tile) delta_pass(block, tile, slot(tile - tiles.first));
     } else {
       delta_from_y(block);
     }
-    for (int64_t tile = tiles.first; tile < tiles.last; ++tile) gradient_pass(block, task, turn, tile);
+    for (int64_t tile = tiles.first; tile < tiles.last; ++tile) {
+      gradient_pass(block, task, turn, tile, slot(tile - tiles.first));
+    }
     if (p.dq.data) unpack_rows(block, dq_, static_cast<T>(p.scale), p.dq);
     pre_.end(block, p.pre);
     post_.end(block, p.post);
@@ -59,6 +60,9 @@ class Backward {
 
  private:
   static constexpr int64_t kW = kLanes<T>;
+  // S and dP' of all tiles stay from the first pass to the second when they need no more bytes than this, which is
+  // about where reading them back costs as much as computing them again.
+  static constexpr int64_t kMostKept = 20 << 20;
 
   // One stage's workspace: packed query factors and their gradients, hidden values of a band's tile, the key factors'
   // gradients of a tile.
@@ -117,75 +121,71 @@ class Backward {
   }
 
   // S and dP' of all bands.
-  void tile_scores(const Block<T>& block, int64_t tile) {
+  int64_t slot(int64_t tile) const { return keep_ ? tile : 0; }
+
+  void scores_of_tile(const Block<T>& block, int64_t tile, int64_t at) {
     const int64_t origin = tile * p.tile_strips;
     for (int64_t m = 0; m < p.M; ++m) {
       const T* keys = of_kv_head(p.key_strips, block, m, p.d * kW) + origin * p.d * kW;
       const T* values = of_kv_head(p.value_strips, block, m, p.d * kW) + origin * p.d * kW;
-      for (int64_t band = 0; band < block.bands(); ++band) {
-        const Range s = block.in_tile(band, tile);
-        if (s.empty()) continue;
-        const int64_t row = (m * p.block_rows + band * kBandRows) * p.d_padded, first = s.first * p.d * kW;
-        scores(q_ + row, p.d_padded, keys + first, p.d, s.last - s.first,
-               s_.at(s.first, band * kBandRows) + m * s_.head, s_.strip);
-        scores(dy_ + row, p.d_padded, values + first, p.d, s.last - s.first,
-               d_.at(s.first, band * kBandRows) + m * d_.head, d_.strip);
+      const int64_t rows = m * p.block_rows * p.d_padded;
+      if (m + 1 < p.M) {
+        prefetch(keys + p.strips * p.d * kW, p.tile_strips * p.d * kW);
+        prefetch(values + p.strips * p.d * kW, p.tile_strips * p.d * kW);
       }
+      tile_scores(block, tile, q_ + rows, keys, s_, s_.at(at, 0, 0) + cell<T>(m, 0));
+      tile_scores(block, tile, dy_ + rows, values, d_, d_.at(at, 0, 0) + cell<T>(m, 0));
     }
   }
 
-  // P of one strip of a band, into the band's cells.
-  void probabilities(const Block<T>& block, int64_t band, int64_t tile, int64_t s) {
+  // P of a band and a strip, into p_.
+  void probabilities(const Block<T>& block, int64_t band, int64_t tile, int64_t at, int64_t s) {
     const int64_t strip = tile * p.tile_strips + s;
-    const T* in = s_.at(s, band * kBandRows);
-    T* out = p_.at(s, 0);
-    int64_t in_head = s_.head;
+    const T* in = s_.at(at, band, s);
+    T* out = p_ + s * s_.strip;
     if (p.pre.present) {
       const Factors<T> f = at_strip(factors_of(block, p.pre, pre_.rows, band), p.pre, strip);
-      mix(p.pre, f, false, in, in_head, out, p_.head, pre_.h + s * pre_.strip_hidden, spare_);
+      mix(p.pre, f, false, in, out, pre_.h + s * pre_.strip_hidden, spare_);
       in = out;
-      in_head = p_.head;
     }
     for (int64_t m = 0; m < p.M; ++m) {
       for (int64_t row = 0; row < kBandRows; ++row) {
-        store(out + m * p_.head + row * kW,
-              exp(load(in + m * in_head + row * kW) - lse_[(band * kBandRows + row) * p.M + m]));
+        const int64_t c = cell<T>(m, row);
+        store(out + c, exp(load(in + c) - lse_[(band * kBandRows + row) * p.M + m]));
       }
     }
     for_hidden(block, band, strip, [&](int64_t row, int64_t lane) {
-      for (int64_t m = 0; m < p.M; ++m) out[m * p_.head + row * kW + lane] = 0;
+      for (int64_t m = 0; m < p.M; ++m) out[cell<T>(m, row) + lane] = 0;
     });
   }
 
-  // dP = compose_post^T(dP') of one strip of a band, into the band's cells.
-  void post_transposed(const Block<T>& block, int64_t band, int64_t tile, int64_t s) {
-    const T* in = d_.at(s, band * kBandRows);
-    if (p.post.present) {
-      const Factors<T> f = at_strip(factors_of(block, p.post, post_.rows, band), p.post, tile * p.tile_strips + s);
-      mix(p.post, f, true, in, d_.head, dp_.at(s, 0), dp_.head, post_.g + s * post_.strip_hidden, spare_);
-      return;
-    }
-    for (int64_t m = 0; m < p.M; ++m) {
-      __builtin_memcpy(dp_.at(s, 0) + m * dp_.head, in + m * d_.head, kBandRows * kW * sizeof(T));
-    }
+  // dP = compose_post^T(dP') of a band and a strip, into dp_.
+  void post_transposed(const Block<T>& block, int64_t band, int64_t tile, int64_t at, int64_t s) {
+    const T* in = d_.at(at, band, s);
+    T* out = dp_ + s * s_.strip;
+    if (!p.post.present) return copy(in, out);
+    const Factors<T> f = at_strip(factors_of(block, p.post, post_.rows, band), p.post, tile * p.tile_strips + s);
+    mix(p.post, f, true, in, out, post_.g + s * post_.strip_hidden, spare_);
   }
 
-  void delta_pass(const Block<T>& block, int64_t tile) {
-    tile_scores(block, tile);
+  void copy(const T* in, T* out) { __builtin_memcpy(out, in, static_cast<size_t>(s_.strip) * sizeof(T)); }
+
+  void delta_pass(const Block<T>& block, int64_t tile, int64_t at) {
+    scores_of_tile(block, tile, at);
     for (int64_t band = 0; band < block.bands(); ++band) {
       const Range range = block.in_tile(band, tile);
       if (range.empty()) continue;
       for (int64_t s = range.first; s < range.last; ++s) {
-        probabilities(block, band, tile, s);
-        post_transposed(block, band, tile, s);
+        probabilities(block, band, tile, at, s);
+        post_transposed(block, band, tile, at, s);
       }
       const int64_t n = kBandRows * p.M;
       for (int64_t i0 = 0; i0 < n; i0 += kW) {  // i = row M + head
         V<T> v[kW] = {};
         for (int64_t i = 0; i < kW && i0 + i < n; ++i) {
-          const int64_t row = (i0 + i) / p.M, m = (i0 + i) % p.M;
           for (int64_t s = range.first; s < range.last; ++s) {
-            v[i] += load(p_.at(s, row) + m * p_.head) * load(dp_.at(s, row) + m * dp_.head);
+            const int64_t c = s * s_.strip + places_[i0 + i];
+            v[i] += load(p_ + c) * load(dp_ + c);
           }
         }
         const V<T> total = lane_sums<T>(v);
@@ -194,82 +194,72 @@ class Backward {
     }
   }
 
-  void gradient_pass(const Block<T>& block, const Task& task, const Turn& turn, int64_t tile) {
-    tile_scores(block, tile);
+  void gradient_pass(const Block<T>& block, const Task& task, const Turn& turn, int64_t tile, int64_t at) {
+    if (!keep_) scores_of_tile(block, tile, at);
     clear_key_gradients(p.pre, pre_);
     clear_key_gradients(p.post, post_);
     for (int64_t band = 0; band < block.bands(); ++band) {
       const Range range = block.in_tile(band, tile);
-      if (!range.empty()) band_gradients(block, task, band, tile, range);
+      if (!range.empty()) band_gradients(block, task, band, tile, at, range);
     }
-    if (p.dq.data) query_gradients(block, tile);
+    if (p.dq.data) query_gradients(block, tile, at);
     wait_for_turn(turn, tile);
-    key_gradients(block, tile);
+    key_gradients(block, tile, at);
     add_key_factor_gradients(block, tile, p.pre, pre_);
     add_key_factor_gradients(block, tile, p.post, post_);
     __atomic_store_n(turn.done, tile + 1, __ATOMIC_RELEASE);
   }
 
   // From S and dP' to P' (in the cells of S) and dS (in the cells of dP'), and all factors' gradients.
-  void band_gradients(const Block<T>& block, const Task& task, int64_t band, int64_t tile, Range range) {
-    const int64_t row0 = band * kBandRows, origin = tile * p.tile_strips;
-    const Cells<T> s_band = tail(s_, 0, row0), d_band = tail(d_, 0, row0);
+  void band_gradients(const Block<T>& block, const Task& task, int64_t band, int64_t tile, int64_t at, Range range) {
+    const int64_t origin = tile * p.tile_strips;
+    T *s_band = s_.at(at, band, 0), *d_band = d_.at(at, band, 0);
     for (int64_t s = range.first; s < range.last; ++s) {
-      probabilities(block, band, tile, s);
-      post_transposed(block, band, tile, s);
+      probabilities(block, band, tile, at, s);
+      post_transposed(block, band, tile, at, s);
       if (!p.post.present) continue;
       const Factors<T> f = at_strip(factors_of(block, p.post, post_.rows, band), p.post, origin + s);
-      mix(p.post, f, false, p_.at(s, 0), p_.head, mixed_.at(s, 0), mixed_.head, post_.h + s * post_.strip_hidden,
-          spare_);
+      mix(p.post, f, false, p_ + s * s_.strip, mixed_ + s * s_.strip, post_.h + s * post_.strip_hidden, spare_);
     }
     factor_gradients(block, task, p.post, post_, band, range, p_, d_band);
     for (int64_t s = range.first; s < range.last; ++s) {
+      T* dp = dp_ + s * s_.strip;
+      const T* probability = p_ + s * s_.strip;
       for (int64_t m = 0; m < p.M; ++m) {  // dS' in place of dP
-        T* dp = dp_.at(s, 0) + m * dp_.head;
-        const T* probability = p_.at(s, 0) + m * p_.head;
         for (int64_t row = 0; row < kBandRows; ++row) {
-          store(dp + row * kW, load(probability + row * kW) * (load(dp + row * kW) - delta_[(row0 + row) * p.M + m]));
+          const int64_t c = cell<T>(m, row);
+          store(dp + c, load(probability + c) * (load(dp + c) - delta_[(band * kBandRows + row) * p.M + m]));
         }
       }
       if (p.pre.present) {
         const Factors<T> f = at_strip(factors_of(block, p.pre, pre_.rows, band), p.pre, origin + s);
-        mix(p.pre, f, true, dp_.at(s, 0), dp_.head, d_band.at(s, 0), d_band.head, pre_.g + s * pre_.strip_hidden,
-            spare_);
+        mix(p.pre, f, true, dp, d_band + s * s_.strip, pre_.g + s * pre_.strip_hidden, spare_);
       } else {
-        copy_band(dp_.at(s, 0), dp_.head, d_band.at(s, 0), d_band.head);
+        copy(dp, d_band + s * s_.strip);
       }
     }
     factor_gradients(block, task, p.pre, pre_, band, range, s_band, dp_);
-    const Cells<T>& probabilities_mixed = p.post.present ? mixed_ : p_;
     for (int64_t s = range.first; s < range.last; ++s) {
-      copy_band(probabilities_mixed.at(s, 0), probabilities_mixed.head, s_band.at(s, 0), s_band.head);
+      copy((p.post.present ? mixed_ : p_) + s * s_.strip, s_band + s * s_.strip);
     }
   }
 
-  void copy_band(const T* in, int64_t in_head, T* out, int64_t out_head) {
-    for (int64_t m = 0; m < p.M; ++m) {
-      __builtin_memcpy(out + m * out_head, in + m * in_head, kBandRows * kW * sizeof(T));
-    }
-  }
-
-  // A: what the stage read; dO: the gradient of what it wrote.
-  void factor_gradients(const Block<T>& block, const Task& task, const Stage<T>& s, StageSpace& space, int64_t band,
-                        Range range, Cells<T> A, Cells<T> dO) {
-    if (!s.present) return;
-    const Factors<T> f = factors_of(block, s, space.rows, band);
-    const Cells<const T> a{A.data, A.strip, A.head}, o{dO.data, dO.strip, dO.head};
-    if (s.dq_down.data || s.dq_up.data || s.dq_gate.data) {
-      add_row_gradients(f, range.first, range.last, a, o, space.h, space.g,
+  // A: what the stage read; dO: the gradient of what it wrote; cells of the band, strip after strip.
+  void factor_gradients(const Block<T>& block, const Task& task, const Stage<T>& stage, StageSpace& space, int64_t band,
+                        Range range, const T* A, const T* dO) {
+    if (!stage.present) return;
+    const Factors<T> f = factors_of(block, stage, space.rows, band);
+    if (stage.dq_down.data || stage.dq_up.data || stage.dq_gate.data) {
+      add_row_gradients(f, range.first, range.last, A, dO, space.h, space.g,
                         space.drows + band * kBandRows * space.items_size, sums_);
     }
-    for (int64_t strip = range.first; strip < range.last; ++strip) {
-      if (s.dkeys) {
-        add_key_gradients(f, a.at(strip, 0), a.head, o.at(strip, 0), o.head, space.h + strip * space.strip_hidden,
-                          space.g + strip * space.strip_hidden, space.dkeys + strip * space.items_size * kW);
+    for (int64_t s = range.first; s < range.last; ++s) {
+      const T *a = A + s * s_.strip, *o = dO + s * s_.strip;
+      if (stage.dkeys) {
+        add_key_gradients(f, a, o, space.h + s * space.strip_hidden, space.g + s * space.strip_hidden,
+                          space.dkeys + s * space.items_size * kW);
       }
-      if (s.dbase) {
-        add_base_gradients(p.M, a.at(strip, 0), a.head, o.at(strip, 0), o.head, s.dbase + task.index * p.M * p.M);
-      }
+      if (stage.dbase) add_base_gradients(p.M, a, o, stage.dbase + task.index * p.M * p.M);
     }
   }
 
@@ -285,21 +275,16 @@ class Backward {
   }
 
   // dq += dS k
-  void query_gradients(const Block<T>& block, int64_t tile) {
+  void query_gradients(const Block<T>& block, int64_t tile, int64_t at) {
     for (int64_t m = 0; m < p.M; ++m) {
       const T* keys = of_kv_head(p.key_rows, block, m, kW * p.d_padded) + tile * p.tile_strips * kW * p.d_padded;
-      for (int64_t band = 0; band < block.bands(); ++band) {
-        const Range s = block.in_tile(band, tile);
-        if (s.empty()) continue;
-        rows_times(d_.at(s.first, band * kBandRows) + m * d_.head, d_.strip, s.last - s.first,
-                   keys + s.first * kW * p.d_padded, p.d_padded, p.d_padded / kW,
-                   dq_ + (m * p.block_rows + band * kBandRows) * p.d_padded, p.d_padded);
-      }
+      if (m + 1 < p.M) prefetch(keys + p.strips * kW * p.d_padded, p.tile_strips * kW * p.d_padded);
+      tile_rows_times(block, tile, d_, d_.at(at, 0, 0) + cell<T>(m, 0), keys, dq_ + m * p.block_rows * p.d_padded);
     }
   }
 
   // dv += P'^T dy, dk += dS^T (scale q)
-  void key_gradients(const Block<T>& block, int64_t tile) {
+  void key_gradients(const Block<T>& block, int64_t tile, int64_t at) {
     const int64_t origin = tile * p.tile_strips;
     for (int64_t m = 0; m < p.M; ++m) {
       for (int64_t s = 0; s < p.tile_strips; ++s) {
@@ -311,19 +296,16 @@ class Backward {
           bands.last = band + 1;
         }
         if (bands.empty()) continue;
-        const int64_t row0 = bands.first * kBandRows, depth = (bands.last - bands.first) * kBandRows;
-        const int64_t key = (origin + s) * kW, count = p.keys - key < kW ? p.keys - key : kW;
-        const int64_t kv = (block.g * p.M + m) / p.share, packed = (m * p.block_rows + row0) * p.d_padded;
-        auto out = [&](const Rows<T>& x) {
-          return x.data + block.b * x.stride[0] + key * x.stride[1] + kv * x.stride[2];
-        };
-        if (p.dv.data) {
-          keys_times(s_.at(s, row0) + m * s_.head, depth, dy_ + packed, p.d_padded, p.d, count, out(p.dv),
-                     p.dv.stride[1]);
+        const int64_t count = bands.last - bands.first;
+        const int64_t key = (origin + s) * kW;
+        const int64_t kv = (block.g * p.M + m) / p.share,
+                      packed = (m * p.block_rows + bands.first * kBandRows) * p.d_padded;
+        const int64_t to = ((block.b * p.kv_heads() + kv) * p.strips * kW + key) * p.d_padded;
+        if (p.dv) {
+          keys_times(s_.at(at, bands.first, s) + cell<T>(m, 0), s_.band, count, dy_ + packed, p.d_padded, p.dv + to);
         }
-        if (p.dk.data) {
-          keys_times(d_.at(s, row0) + m * d_.head, depth, q_ + packed, p.d_padded, p.d, count, out(p.dk),
-                     p.dk.stride[1]);
+        if (p.dk) {
+          keys_times(d_.at(at, bands.first, s) + cell<T>(m, 0), d_.band, count, q_ + packed, p.d_padded, p.dk + to);
         }
       }
     }
@@ -332,8 +314,10 @@ class Backward {
   const Problem<T>& p;
   Carver carver_;
   T *q_, *dy_, *dq_, *lse_, *delta_, *spare_, *sums_;
-  Cells<T> s_, d_;           // of the block: S then P', dP' then dS
-  Cells<T> p_, mixed_, dp_;  // of a band: P, P', dP then dS'
+  bool keep_;
+  Cells<T> s_, d_;  // one tile or all tiles of the block: S then P', dP' then dS
+  int64_t* places_;
+  T *p_, *mixed_, *dp_;  // of a band: P, P', dP then dS'
   StageSpace pre_, post_;
 };
 

@@ -77,34 +77,80 @@ int64_t most_tiles(const Problem<T>& p) {
   return tiles < all_tiles ? tiles : all_tiles;
 }
 
-// A tile's cells for a whole block: one row more than needed, so that the heads of one row do not fall into one set of
-// the first-level cache.
+// Cells of a block: [tile][band][strip of the tile][head][row][W].
 template <class T>
-Cells<T> block_cells(const Problem<T>& p, T* data) {
-  int64_t head = (p.block_rows + 1) * kLanes<T>;
-  return {data, p.M * head, head};
-}
+struct Cells {
+  T* data;
+  int64_t strip, band, tile;  // distances
+
+  explicit Cells(const Problem<T>& p)
+      : data(nullptr), strip(cell<T>(p.M, 0)), band(p.tile_strips * strip), tile(p.block_rows / kBandRows * band) {}
+  T* at(int64_t tile_index, int64_t band_index, int64_t strip_index) const {
+    return data + tile_index * tile + band_index * band + strip_index * strip;
+  }
+};
+
+// Statistics of a band's rows lie side by side as [row][head]; places[i] is where the i-th has its cells in a strip.
 template <class T>
-Cells<T> band_cells(const Problem<T>& p, T* data) {
-  int64_t head = (kBandRows + 1) * kLanes<T>;
-  return {data, p.M * head, head};
-}
-template <class T>
-Cells<T> tail(Cells<T> c, int64_t strips, int64_t row) {
-  return {c.data + strips * c.strip + row * kLanes<T>, c.strip, c.head};
+void list_places(const Problem<T>& p, int64_t* places) {
+  for (int64_t row = 0; row < kBandRows; ++row) {
+    for (int64_t m = 0; m < p.M; ++m) *places++ = cell<T>(m, row);
+  }
 }
 
-// rows (B, T, N) of one group -> [M][block_rows][d_padded] times factor, zeros elsewhere.
+// One head's scores of a tile: x [block_rows][d_padded] times the tile's strips of keys or values. Two strips at a
+// time, so that they stay in the first-level cache while all bands pass by.
+template <class T>
+void tile_scores(const Block<T>& block, int64_t tile, const T* x, const T* strips, const Cells<T>& cells, T* of_head) {
+  constexpr int64_t W = kLanes<T>;
+  const Problem<T>& p = block.p;
+  for (int64_t s0 = 0; s0 < p.tile_strips; s0 += 2) {
+    for (int64_t band = 0; band < block.bands(); ++band) {
+      const Range s = overlap(block.in_tile(band, tile), {s0, s0 + 2});
+      if (s.empty()) continue;
+      scores(x + band * kBandRows * p.d_padded, p.d_padded, strips + s.first * p.d * W, p.d, s.last - s.first,
+             of_head + band * cells.band + s.first * cells.strip, cells.strip);
+    }
+  }
+}
+
+// One head's share of a tile in the block's rows: out [block_rows][d_padded] += cells at of_head times rows (one per
+// key of the tile). Some strips at a time, so that their rows stay in the first-level cache while all bands pass by.
+template <class T>
+void tile_rows_times(const Block<T>& block, int64_t tile, const Cells<T>& cells, const T* of_head, const T* rows,
+                     T* out) {
+  constexpr int64_t W = kLanes<T>, kStrips = 4;
+  const Problem<T>& p = block.p;
+  for (int64_t s0 = 0; s0 < p.tile_strips; s0 += kStrips) {
+    for (int64_t band = 0; band < block.bands(); ++band) {
+      const Range s = overlap(block.in_tile(band, tile), {s0, s0 + kStrips});
+      if (s.empty()) continue;
+      rows_times(of_head + band * cells.band + s.first * cells.strip, cells.strip, s.last - s.first,
+                 rows + s.first * W * p.d_padded, p.d_padded, p.d_padded / W, out + band * kBandRows * p.d_padded,
+                 p.d_padded);
+    }
+  }
+}
+
+// Asks for n values to be brought into the second-level cache. What belongs to one head and tile is one run of memory,
+// but the next head's lies far away, where the hardware does not look ahead.
+template <class T>
+inline void prefetch(const T* data, int64_t n) {
+  for (int64_t i = 0; i < n; i += 64 / static_cast<int64_t>(sizeof(T))) __builtin_prefetch(data + i, 0, 2);
+}
+
+// rows (B, T, N) of one group -> [M][block_rows][d_padded] times factor; zeros beyond d and beyond the real rows.
 template <class T>
 void pack_rows(const Block<T>& block, const Rows<const T>& from, T factor, T* out) {
   const Problem<T>& p = block.p;
   for (int64_t m = 0; m < p.M; ++m) {
-    for (int64_t r = 0; r < block.bands() * kBandRows; ++r, out += p.d_padded) {
+    for (int64_t r = 0; r < p.block_rows; ++r, out += p.d_padded) {
+      const int64_t count = r < block.rows ? p.d : 0;
       const T* in = from.data + block.b * from.stride[0] + (block.row0 + r) * from.stride[1] +
                     (block.g * p.M + m) * from.stride[2];
-      for (int64_t e = 0; e < p.d_padded; ++e) out[e] = r < block.rows && e < p.d ? in[e] * factor : T(0);
+      for (int64_t e = 0; e < count; ++e) out[e] = in[e] * factor;
+      for (int64_t e = count; e < p.d_padded; ++e) out[e] = T(0);
     }
-    out += (p.block_rows - block.bands() * kBandRows) * p.d_padded;
   }
 }
 
@@ -141,7 +187,8 @@ void pack_query_factors(const Block<T>& block, const Stage<T>& s, T* out) {
   if (!s.present) return;
   const int64_t M = block.p.M;
   for (int64_t r = 0; r < block.bands() * kBandRows; ++r, out += s.items * M) {
-    for (int64_t i = 0; i < s.items * M; ++i) out[i] = i / M == 4 * s.pairs ? T(1) : T(0);
+    for (int64_t i = 0; i < 4 * s.pairs * M; ++i) out[i] = T(0);
+    for (int64_t m = 0; m < M; ++m) out[4 * s.pairs * M + m] = T(1);
     if (r >= block.rows) continue;
     for_query_items(block, s, s.q_down, s.q_up, s.q_gate, r, [&](const T* in, int64_t item) {
       for (int64_t m = 0; m < M; ++m) out[item * M + m] += in[m];

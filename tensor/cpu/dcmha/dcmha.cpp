@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
+#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -28,11 +30,12 @@ void wait_for_turn(const Turn& turn, int64_t tile) {
 
 namespace {
 
-// Rows per block: many, so that keys and values are read seldom; few enough that what must stay in memory between the
+// Rows per block: many, so that keys and values are read seldom; few enough that there are blocks for many threads and
+// that what must stay in memory between the
 // passes of forward (row_bytes each) fits the caches.
-int64_t rows_per_block(int64_t queries, int64_t row_bytes) {
+int64_t rows_per_block(int64_t chains, int64_t queries, int64_t row_bytes) {
   constexpr int64_t kMostBytes = 8 << 20;
-  int64_t rows = 64;
+  int64_t rows = chains * queries >= 64 * 128 ? 128 : 64;
   while (rows > 16 && rows * row_bytes > kMostBytes) rows /= 2;
   return std::min(rows, (queries + kBandRows - 1) / kBandRows * kBandRows);
 }
@@ -73,13 +76,57 @@ class Call {
     p_.tile_strips = std::clamp<int64_t>(64 / p_.M, 2, 16);
     p_.d_padded = (p_.d + W_ - 1) / W_ * W_;
     p_.q = rows_of<T>(x_.q);
-    stage(x_.pre, p_.pre);
-    stage(x_.post, p_.post);
+    p_.k = rows_of<T>(x_.k);
+    p_.v = rows_of<T>(x_.v);
+    describe(x_.pre, p_.pre);
+    describe(x_.post, p_.post);
+  }
+
+  // A few rows and nobody who will ask for a derivative: reading the keys once beats laying them out first.
+  bool decodes(const Tensor& lse) const { return !lse && p_.queries <= 4; }
+
+  void decode(Out y) {
+    if (p_.plain()) p_.G = 1, p_.M = p_.N;  // heads side by side; nothing mixes them
+    const int64_t rows = p_.B * p_.queries * p_.G, heads = (p_.M + W_ - 1) / W_ * W_, size = p_.M * p_.d_padded;
+    const int64_t most = (p_.keys + kSegment - 1) / kSegment;
+    T *e = buffer(rows * p_.keys * heads), *statistics = buffer(rows * most * 3 * heads);
+    T *partial = buffer(rows * most * size), *spare = buffer(rows * most * W_ * heads);
+    auto each_segment = [&](auto&& body) {
+      parallel_for(rows * most, grain_for(kSegment * p_.M * p_.d), [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          const int64_t row = i / most, t = row / p_.G % p_.queries;
+          const int64_t first = p_.visible.first(t) + i % most * kSegment, last = p_.visible.end(t, p_.keys);
+          if (first >= last) continue;
+          T* own = statistics + i * 3 * heads;
+          body(Task{i, row / p_.G / p_.queries, row % p_.G, t},
+               Segment<T>{first, std::min(last, first + kSegment), e + (row * p_.keys + first) * heads, own,
+                          own + heads, own + 2 * heads, partial + i * size, spare + i * W_ * heads});
+        }
+      });
+    };
+    each_segment([&](const Task& task, const Segment<T>& s) { code_.decode_scores(p_, task, s); });
+    for (int64_t row = 0; row < rows; ++row) combine_sums(segments_of(row), statistics + row * most * 3 * heads, heads);
+    each_segment([&](const Task& task, const Segment<T>& s) { code_.decode_values(p_, task, s); });
+    Rows<T> out = rows_of<T>(y);
+    parallel_for(rows * p_.M, grain_for(most * p_.d), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t row = i / p_.M, m = i % p_.M, bt = row / p_.G, b = bt / p_.queries, t = bt % p_.queries;
+        T* to = out.data + b * out.stride[0] + t * out.stride[1] + (row % p_.G * p_.M + m) * out.stride[2];
+        std::fill_n(to, p_.d, T(0));
+        for (int64_t s = 0; s < segments_of(row); ++s) {
+          const T* from = partial + (row * most + s) * size + m * p_.d_padded;
+          for (int64_t j = 0; j < p_.d; ++j) to[j] += from[j];
+        }
+      }
+    });
   }
 
   void forward(Out y, Out lse) {
+    if (decodes(lse)) return decode(y);
+    pack(x_.pre, p_.pre);
+    pack(x_.post, p_.post);
     const int64_t seen = p_.visible.causal && p_.visible.window > 0 ? std::min(p_.keys, p_.visible.window) : p_.keys;
-    p_.block_rows = rows_per_block(p_.queries, seen * p_.M * int64_t{sizeof(T)});
+    p_.block_rows = rows_per_block(p_.B * p_.G, p_.queries, seen * p_.M * int64_t{sizeof(T)});
     p_.key_strips = pack_strips(x_.k);
     p_.value_rows = pack_rows(x_.v);
     p_.y = rows_of<T>(y);
@@ -92,7 +139,9 @@ class Call {
   }
 
   void backward(In y, In lse, In dy, DcmhaGradients& gradients) {
-    p_.block_rows = rows_per_block(p_.queries, 1);
+    pack(x_.pre, p_.pre);
+    pack(x_.post, p_.post);
+    p_.block_rows = rows_per_block(p_.B * p_.G, p_.queries, 1);
     p_.key_strips = pack_strips(x_.k);
     p_.value_strips = pack_strips(x_.v);
     p_.key_rows = pack_rows(x_.k);
@@ -101,11 +150,9 @@ class Call {
     p_.lse = lse_handle.mutable_data<T>();
     p_.dy = rows_of<T>(dy);
     p_.dq = rows_of<T>(gradients.q);
-    p_.dk = rows_of<T>(gradients.k);
-    p_.dv = rows_of<T>(gradients.v);
-    for (Tensor* shared : {&gradients.k, &gradients.v}) {
-      if (*shared) shared->fill(0);
-    }
+    const int64_t packed = p_.B * p_.kv_heads() * p_.strips * W_ * p_.d_padded;
+    if (gradients.k) p_.dk = keep(zeros({packed}, dtype_of<T>())).template mutable_data<T>();
+    if (gradients.v) p_.dv = keep(zeros({packed}, dtype_of<T>())).template mutable_data<T>();
 
     // Groups that share key/value heads form one chain with their blocks, the longest rows first.
     const int64_t together = std::lcm(p_.M, p_.share) / p_.M, chains = p_.B * (p_.G / together);
@@ -127,11 +174,32 @@ class Call {
       }
       code_.backward(p_, task_of(i), turn, workspace);
     });
+    if (gradients.k) unpack_rows(p_.dk, gradients.k);
+    if (gradients.v) unpack_rows(p_.dv, gradients.v);
     finish_stage(gradients.pre, p_.pre, tasks, task_of);
     finish_stage(gradients.post, p_.post, tasks, task_of);
   }
 
  private:
+  static constexpr int64_t kSegment = 256;  // keys per piece of a decoded row
+
+  int64_t segments_of(int64_t row) const {
+    const int64_t t = row / p_.G % p_.queries, n = p_.visible.end(t, p_.keys) - p_.visible.first(t);
+    return n <= 0 ? 0 : (n + kSegment - 1) / kSegment;
+  }
+
+  // From each segment's maximum and sum to the factor that turns its exponentials into probabilities.
+  // statistics: [segment][top, sum, factor][M'].
+  void combine_sums(int64_t segments, T* statistics, int64_t heads) {
+    for (int64_t m = 0; m < heads; ++m) {
+      auto at = [&](int64_t s, int64_t what) -> T& { return statistics[(s * 3 + what) * heads + m]; };
+      T top = std::numeric_limits<T>::lowest(), sum = 0;
+      for (int64_t s = 0; s < segments; ++s) top = std::max(top, at(s, 0));
+      for (int64_t s = 0; s < segments; ++s) sum += at(s, 1) * std::exp(at(s, 0) - top);
+      for (int64_t s = 0; s < segments; ++s) at(s, 2) = std::exp(at(s, 0) - top) / sum;
+    }
+  }
+
   static bool none(const Compose& c) { return !c.base && !c.q_down && !c.k_down && !c.q_gate && !c.k_gate; }
 
   Tensor keep(Tensor x) { return kept_.emplace_back(std::move(x)); }
@@ -160,9 +228,9 @@ class Call {
         const T* in = from.data + b * from.stride[0] + key * from.stride[1] + head * from.stride[2];
         const int64_t count = std::min(W_, p_.keys - key);
         T* o = out + i * d * W_;
-        for (int64_t e = 0; e < d; ++e, o += W_) {
-          for (int64_t l = 0; l < count; ++l) o[l] = in[l * from.stride[1] + e];
-          for (int64_t l = count; l < W_; ++l) o[l] = 0;
+        for (int64_t l = 0; l < W_; ++l) {  // rows lie far apart, mostly in the same cache set: one after the other
+          const T* row = in + l * from.stride[1];
+          for (int64_t e = 0; e < d; ++e) o[e * W_ + l] = l < count ? row[e] : T(0);
         }
       }
     });
@@ -188,18 +256,46 @@ class Call {
     return out;
   }
 
-  void stage(const Compose& c, Stage<T>& s) {
+  // The way back.
+  void unpack_rows(const T* from, Tensor& x) {
+    const int64_t heads = x.dim(2), keys = p_.strips * W_;
+    const Rows<T> to = rows_of<T>(x);
+    parallel_for(p_.B * p_.keys, grain_for(heads * p_.d), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t b = i / p_.keys, key = i % p_.keys;
+        for (int64_t head = 0; head < heads; ++head) {
+          const T* in = from + ((b * heads + head) * keys + key) * p_.d_padded;
+          std::copy_n(in, p_.d, to.data + b * to.stride[0] + key * to.stride[1] + head * to.stride[2]);
+        }
+      }
+    });
+  }
+
+  void describe(const Compose& c, Stage<T>& s) {
     s.present = !none(c);
     if (!s.present) return;
     const int64_t q_rank = c.q_down ? c.q_down.dim(3) : 0, k_rank = c.k_down ? c.k_down.dim(3) : 0;
     s.query_rank = q_rank > 0;
     s.key_rank = k_rank > 0;
     s.query_rank_size = q_rank;
+    s.key_rank_size = k_rank;
     s.pairs = (std::max(q_rank, k_rank) + 1) / 2;
     s.items = 4 * s.pairs + 1;
     s.q_down = rows_of<T>(c.q_down);
     s.q_up = rows_of<T>(c.q_up);
     s.q_gate = rows_of<T>(c.q_gate);
+    s.k_down = rows_of<T>(c.k_down);
+    s.k_up = rows_of<T>(c.k_up);
+    s.k_gate = rows_of<T>(c.k_gate);
+    if (!c.base) return;
+    const Tensor base = keep(c.base.contiguous());
+    s.base = base.data<T>();
+    s.base_transposed = keep(base.transposed().contiguous()).template data<T>();
+  }
+
+  // The key-side factors in strips.
+  void pack(const Compose& c, Stage<T>& s) {
+    if (!s.present) return;
     T* packed = buffer(p_.B * p_.G * p_.strips * s.items * p_.M * W_);
     s.keys = packed;
     for_key_factors(s, [&](int64_t b, int64_t g, int64_t strip) {
@@ -214,10 +310,6 @@ class Call {
         });
       });
     });
-    if (!c.base) return;
-    const Tensor base = keep(c.base.contiguous());
-    s.base = base.data<T>();
-    s.base_transposed = keep(base.transposed().contiguous()).template data<T>();
   }
 
   void stage_gradients(Compose& c, Stage<T>& s, int64_t tasks) {

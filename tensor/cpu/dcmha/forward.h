@@ -12,17 +12,17 @@ namespace braid::cpu::dcmha::BRAID_DCMHA_ISA {
 template <class T>
 class Forward {
  public:
-  Forward(const Problem<T>& problem, void* workspace) : p(problem), carver_(workspace) {
+  Forward(const Problem<T>& problem, void* workspace) : p(problem), carver_(workspace), cells_(problem) {
     const int64_t rows = p.block_rows, tiles = most_tiles(p);
     q_ = carver_.take<T>(p.M * rows * p.d_padded);
     y_ = carver_.take<T>(p.M * rows * p.d_padded);
     pre_ = carver_.take<T>(p.pre.present ? rows * p.pre.items * p.M : 0);
     post_ = carver_.take<T>(p.post.present ? rows * p.post.items * p.M : 0);
-    cells_ = block_cells(p, static_cast<T*>(nullptr));
-    cells_.data = carver_.take<T>(tiles * p.tile_strips * cells_.strip);
+    cells_.data = carver_.take<T>(tiles * cells_.tile);
     used_ = carver_.take<T>(tiles * stats());
     top_ = carver_.take<T>(stats());
     sum_ = carver_.take<T>(stats());
+    places_ = carver_.take<int64_t>(kBandRows * p.M);
     const int64_t pairs = p.pre.pairs > p.post.pairs ? p.pre.pairs : p.post.pairs;
     hidden_ = carver_.take<T>(kBandRows * pairs * 4 * kW);
     spare_ = carver_.take<T>(p.M * kBandRows * kW);
@@ -34,6 +34,7 @@ class Forward {
     pack_rows(block, p.q, static_cast<T>(p.scale), q_);
     pack_query_factors(block, p.pre, pre_);
     pack_query_factors(block, p.post, post_);
+    list_places(p, places_);
     for (int64_t i = 0; i < stats(); ++i) top_[i] = std::numeric_limits<T>::lowest(), sum_[i] = 0;
     for (int64_t i = 0; i < p.M * p.block_rows * p.d_padded; ++i) y_[i] = 0;
     const Range tiles = block.tiles();
@@ -52,44 +53,39 @@ class Forward {
 
   void first_pass(const Block<T>& block, int64_t tile, int64_t at) {
     const int64_t origin = tile * p.tile_strips;
-    const Cells<T> cells = tail(cells_, at * p.tile_strips, 0);
     for (int64_t m = 0; m < p.M; ++m) {
       const T* keys =
           p.key_strips + ((block.b * p.kv_heads() + (block.g * p.M + m) / p.share) * p.strips + origin) * p.d * kW;
-      for (int64_t band = 0; band < block.bands(); ++band) {
-        const Range s = block.in_tile(band, tile);
-        if (s.empty()) continue;
-        scores(q_ + (m * p.block_rows + band * kBandRows) * p.d_padded, p.d_padded, keys + s.first * p.d * kW, p.d,
-               s.last - s.first, cells.at(s.first, band * kBandRows) + m * cells.head, cells.strip);
-      }
+      if (m + 1 < p.M) prefetch(keys + p.strips * p.d * kW, p.tile_strips * p.d * kW);
+      tile_scores(block, tile, q_ + m * p.block_rows * p.d_padded, keys, cells_, cells_.at(at, 0, 0) + cell<T>(m, 0));
     }
     for (int64_t band = 0; band < block.bands(); ++band) {
       const Range range = block.in_tile(band, tile);
       if (range.empty()) continue;
       for (int64_t s = range.first; s < range.last; ++s) {
-        T* c = cells.at(s, band * kBandRows);
+        T* c = cells_.at(at, band, s);
         if (p.pre.present) {
           const Factors<T> f = at_strip(factors_of(block, p.pre, pre_, band), p.pre, origin + s);
-          mix(p.pre, f, false, c, cells.head, c, cells.head, hidden_, spare_);
+          mix(p.pre, f, false, c, c, hidden_, spare_);
         }
         for_hidden(block, band, origin + s, [&](int64_t row, int64_t lane) {
-          for (int64_t m = 0; m < p.M; ++m) c[m * cells.head + row * kW + lane] = -std::numeric_limits<T>::infinity();
+          for (int64_t m = 0; m < p.M; ++m) c[cell<T>(m, row) + lane] = -std::numeric_limits<T>::infinity();
         });
       }
-      exponentiate(tail(cells, 0, band * kBandRows), range, band * band_stats(), used_ + at * stats());
+      exponentiate(cells_.at(at, band, 0), range, band * band_stats(), used_ + at * stats());
     }
   }
 
   // e = exp(S' - max so far) for one band and tile, and its sum.
-  void exponentiate(Cells<T> c, Range range, int64_t stat, T* used) {
+  void exponentiate(T* cells, Range range, int64_t stat, T* used) {
     const int64_t n = kBandRows * p.M;
     for (int64_t i0 = 0; i0 < n; i0 += kW, stat += kW) {
       V<T> v[kW];
       for (int64_t i = 0; i < kW; ++i) {
         v[i] = all(std::numeric_limits<T>::lowest());
         if (i0 + i >= n) continue;
-        const T* x = c.at(range.first, (i0 + i) / p.M) + (i0 + i) % p.M * c.head;
-        for (int64_t s = range.first; s < range.last; ++s, x += c.strip) v[i] = larger<T>(v[i], load(x));
+        const T* x = cells + range.first * cells_.strip + places_[i0 + i];
+        for (int64_t s = range.first; s < range.last; ++s, x += cells_.strip) v[i] = larger<T>(v[i], load(x));
       }
       const V<T> before = load(top_ + stat), top = larger<T>(before, lane_maxima<T>(v));
       store(top_ + stat, top);
@@ -97,9 +93,9 @@ class Forward {
       for (int64_t i = 0; i < kW; ++i) {
         v[i] = V<T>{};
         if (i0 + i >= n) continue;
-        T* x = c.at(range.first, (i0 + i) / p.M) + (i0 + i) % p.M * c.head;
+        T* x = cells + range.first * cells_.strip + places_[i0 + i];
         const T u = top_[stat + i];
-        for (int64_t s = range.first; s < range.last; ++s, x += c.strip) {
+        for (int64_t s = range.first; s < range.last; ++s, x += cells_.strip) {
           const V<T> e = exp(load(x) - u);
           store(x, e);
           v[i] += e;
@@ -111,39 +107,34 @@ class Forward {
 
   void second_pass(const Block<T>& block, int64_t tile, int64_t at) {
     const int64_t origin = tile * p.tile_strips;
-    const Cells<T> cells = tail(cells_, at * p.tile_strips, 0);
     for (int64_t band = 0; band < block.bands(); ++band) {
       const Range range = block.in_tile(band, tile);
       if (range.empty()) continue;
-      normalise(tail(cells, 0, band * kBandRows), range, band * band_stats(), used_ + at * stats());
+      normalise(cells_.at(at, band, 0), range, band * band_stats(), used_ + at * stats());
       for (int64_t s = range.first; s < range.last && p.post.present; ++s) {
-        T* c = cells.at(s, band * kBandRows);
+        T* c = cells_.at(at, band, s);
         const Factors<T> f = at_strip(factors_of(block, p.post, post_, band), p.post, origin + s);
-        mix(p.post, f, false, c, cells.head, c, cells.head, hidden_, spare_);
+        mix(p.post, f, false, c, c, hidden_, spare_);
       }
     }
     for (int64_t m = 0; m < p.M; ++m) {
       const T* values = p.value_rows + ((block.b * p.kv_heads() + (block.g * p.M + m) / p.share) * p.strips + origin) *
                                            kW * p.d_padded;
-      for (int64_t band = 0; band < block.bands(); ++band) {
-        const Range s = block.in_tile(band, tile);
-        if (s.empty()) continue;
-        rows_times(cells.at(s.first, band * kBandRows) + m * cells.head, cells.strip, s.last - s.first,
-                   values + s.first * kW * p.d_padded, p.d_padded, p.d_padded / kW,
-                   y_ + (m * p.block_rows + band * kBandRows) * p.d_padded, p.d_padded);
-      }
+      if (m + 1 < p.M) prefetch(values + p.strips * kW * p.d_padded, p.tile_strips * kW * p.d_padded);
+      tile_rows_times(block, tile, cells_, cells_.at(at, 0, 0) + cell<T>(m, 0), values,
+                      y_ + m * p.block_rows * p.d_padded);
     }
   }
 
-  void normalise(Cells<T> c, Range range, int64_t stat, const T* used) {
+  void normalise(T* cells, Range range, int64_t stat, const T* used) {
     const int64_t n = kBandRows * p.M;
     for (int64_t i0 = 0; i0 < n; i0 += kW, stat += kW) {
       const V<T> sum = load(sum_ + stat);
       T factor[kW];
       store(factor, sum != V<T>{} ? exp(load(used + stat) - load(top_ + stat)) / sum : V<T>{});
       for (int64_t i = 0; i < kW && i0 + i < n; ++i) {
-        T* x = c.at(range.first, (i0 + i) / p.M) + (i0 + i) % p.M * c.head;
-        for (int64_t s = range.first; s < range.last; ++s, x += c.strip) store(x, load(x) * factor[i]);
+        T* x = cells + range.first * cells_.strip + places_[i0 + i];
+        for (int64_t s = range.first; s < range.last; ++s, x += cells_.strip) store(x, load(x) * factor[i]);
       }
     }
   }
@@ -164,6 +155,7 @@ class Forward {
   T *q_, *y_, *pre_, *post_;
   Cells<T> cells_;
   T *used_, *top_, *sum_, *hidden_, *spare_;
+  int64_t* places_;
 };
 
 }  // namespace braid::cpu::dcmha::BRAID_DCMHA_ISA

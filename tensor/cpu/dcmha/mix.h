@@ -16,13 +16,11 @@
 
 namespace braid::cpu::dcmha::BRAID_DCMHA_ISA {
 
-// Where cells lie: [strip][head][row][W] with these distances; rows are W apart.
+// The vector of (head, row) in the cells of a band and a strip.
 template <class T>
-struct Cells {
-  T* data;
-  int64_t strip, head;
-  T* at(int64_t s, int64_t row) const { return data + s * strip + row * kLanes<T>; }
-};
+constexpr int64_t cell(int64_t head, int64_t row) {
+  return (head * kBandRows + row) * kLanes<T>;
+}
 
 // What a band needs to know of one stage: M heads, its rows' factors, the keys' factors of the strip in hand.
 template <class T>
@@ -44,7 +42,7 @@ inline constexpr int kMixRows = kManyRegisters ? 4 : 2;  // rows in hand at once
 
 // hidden [row][pair][h_q 2r, h_q 2r+1, h_k 2r, h_k 2r+1][W]
 template <bool Query, bool Key, class T>
-void reduce(const Factors<T>& f, int64_t from, const T* in, int64_t head, T* hidden) {
+void reduce(const Factors<T>& f, int64_t from, const T* in, T* hidden) {
   constexpr int W = kLanes<T>, R = kMixRows;
   const int64_t M = f.M;
   for (int64_t row = 0; row < kBandRows; row += R) {
@@ -59,7 +57,7 @@ void reduce(const Factors<T>& f, int64_t from, const T* in, int64_t head, T* hid
         }
 #pragma GCC unroll 4
         for (int r = 0; r < R; ++r) {
-          const V<T> a = load(in + m * head + (row + r) * W);
+          const V<T> a = load(in + cell<T>(m, row + r));
           if constexpr (Query) {
             h[r][0] += a * q0[r * f.row_stride + m];
             h[r][1] += a * q0[r * f.row_stride + M + m];
@@ -81,7 +79,7 @@ void reduce(const Factors<T>& f, int64_t from, const T* in, int64_t head, T* hid
 
 // out = in (1 + gates) + hidden times the factors at `to`; in and out may be the same cells.
 template <bool Query, bool Key, class T>
-void expand(const Factors<T>& f, int64_t to, const T* hidden, const T* in, int64_t in_head, T* out, int64_t out_head) {
+void expand(const Factors<T>& f, int64_t to, const T* hidden, const T* in, T* out) {
   constexpr int W = kLanes<T>, R = kMixRows;
   const int64_t M = f.M;
   const T* key_gate = f.keys + f.gate() * W;
@@ -106,11 +104,17 @@ void expand(const Factors<T>& f, int64_t to, const T* hidden, const T* in, int64
         const V<T> gate = load(key_gate + n * W);
 #pragma GCC unroll 4
         for (int r = 0; r < R; ++r) {
-          V<T> o = p == 0 ? load(in + n * in_head + (row + r) * W) * (gate + row_gate[r * f.row_stride + n])
-                          : load(out + n * out_head + (row + r) * W);
-          if constexpr (Query) o += h[r][0] * q0[r * f.row_stride + n] + h[r][1] * q0[r * f.row_stride + M + n];
-          if constexpr (Key) o += h[r][2] * key[0] + h[r][3] * key[1];
-          store(out + n * out_head + (row + r) * W, o);
+          V<T> o = p == 0 ? load(in + cell<T>(n, row + r)) * (gate + row_gate[r * f.row_stride + n])
+                          : load(out + cell<T>(n, row + r));
+          if constexpr (Query) {  // one product a statement: each becomes one fused multiply-add
+            o += h[r][0] * q0[r * f.row_stride + n];
+            o += h[r][1] * q0[r * f.row_stride + M + n];
+          }
+          if constexpr (Key) {
+            o += h[r][2] * key[0];
+            o += h[r][3] * key[1];
+          }
+          store(out + cell<T>(n, row + r), o);
         }
       }
     }
@@ -119,49 +123,44 @@ void expand(const Factors<T>& f, int64_t to, const T* hidden, const T* in, int64
 
 // out[n] += sum_m in[m] base[m][n]
 template <class T>
-void add_base(const T* base, int64_t M, const T* in, int64_t in_head, T* out, int64_t out_head) {
-  constexpr int W = kLanes<T>;
+void add_base(const T* base, int64_t M, const T* in, T* out) {
   for (int64_t n = 0; n < M; ++n) {
     for (int64_t row = 0; row < kBandRows; ++row) {
-      V<T> o = load(out + n * out_head + row * W);
-      for (int64_t m = 0; m < M; ++m) o += load(in + m * in_head + row * W) * base[m * M + n];
-      store(out + n * out_head + row * W, o);
+      V<T> o = load(out + cell<T>(n, row));
+      for (int64_t m = 0; m < M; ++m) o += load(in + cell<T>(m, row)) * base[m * M + n];
+      store(out + cell<T>(n, row), o);
     }
   }
 }
 
-// out = compose(in), or its transpose, for one strip of a band; keeps the hidden values. `spare` holds a strip of
-// cells.
+// out = compose(in), or its transpose, for the cells of a band and a strip; in and out may be the same. Keeps the
+// hidden values. `spare` has room for such cells.
 template <class T>
-void mix(const Stage<T>& stage, const Factors<T>& f, bool transposed, const T* in, int64_t in_head, T* out,
-         int64_t out_head, T* hidden, T* spare) {
-  constexpr int W = kLanes<T>;
+void mix(const Stage<T>& stage, const Factors<T>& f, bool transposed, const T* in, T* out, T* hidden, T* spare) {
   const int64_t from = transposed ? f.up() : f.down(), to = transposed ? f.down() : f.up();
   const T* base = transposed ? f.base_transposed : f.base;
   if (base && in == out) {
-    for (int64_t m = 0; m < f.M; ++m)
-      __builtin_memcpy(spare + m * kBandRows * W, in + m * in_head, kBandRows * W * sizeof(T));
+    __builtin_memcpy(spare, in, static_cast<size_t>(cell<T>(f.M, 0)) * sizeof(T));
     in = spare;
-    in_head = kBandRows * W;
   }
   auto run = [&]<bool Query, bool Key>() {
-    if constexpr (Query || Key) reduce<Query, Key>(f, from, in, in_head, hidden);
-    expand<Query, Key>(f, to, hidden, in, in_head, out, out_head);
+    if constexpr (Query || Key) reduce<Query, Key>(f, from, in, hidden);
+    expand<Query, Key>(f, to, hidden, in, out);
   };
   if (stage.query_rank) {
     stage.key_rank ? run.template operator()<true, true>() : run.template operator()<true, false>();
   } else {
     stage.key_rank ? run.template operator()<false, true>() : run.template operator()<false, false>();
   }
-  if (base) add_base(base, f.M, in, in_head, out, out_head);
+  if (base) add_base(base, f.M, in, out);
 }
 
 // Adds the gradients of the band's query factors, summed over the keys of strips [first, last): rows
-// [kBandRows][items][M]. A and dO are cells; h, g their hidden values, [strip][row][pair][4][W]. `sums` holds 5 M + W
+// [kBandRows][items][M]. A and dO: cells, strip after strip; h, g: their hidden values. `sums` holds 5 M + W
 // vectors.
 template <class T>
-void add_row_gradients(const Factors<T>& f, int64_t first, int64_t last, Cells<const T> A, Cells<const T> dO,
-                       const T* h, const T* g, T* rows, T* sums) {
+void add_row_gradients(const Factors<T>& f, int64_t first, int64_t last, const T* A, const T* dO, const T* h,
+                       const T* g, T* rows, T* sums) {
   constexpr int W = kLanes<T>;
   const int64_t M = f.M, width = (M + W - 1) / W * W;
   const int64_t strip_hidden = kBandRows * f.pairs * 4 * W;
@@ -180,7 +179,8 @@ void add_row_gradients(const Factors<T>& f, int64_t first, int64_t last, Cells<c
       for (int64_t m = 0; m < width; ++m) {
         V<T> down0{}, down1{}, up0{}, up1{}, gate{};
         for (int64_t s = first; s < last && m < M; ++s) {
-          const V<T> a = load(A.at(s, row) + m * A.head), o = load(dO.at(s, row) + m * dO.head);
+          const int64_t c = s * cell<T>(M, 0) + cell<T>(m, row);
+          const V<T> a = load(A + c), o = load(dO + c);
           gate += a * o;
           if (f.pairs == 0) continue;
           const int64_t at = s * strip_hidden + (row * f.pairs + p) * 4 * W;
@@ -208,8 +208,7 @@ void add_row_gradients(const Factors<T>& f, int64_t first, int64_t last, Cells<c
 
 // Adds the gradients of one strip's key factors, summed over the band's rows: keys [items][M][W].
 template <class T>
-void add_key_gradients(const Factors<T>& f, const T* A, int64_t a_head, const T* dO, int64_t o_head, const T* h,
-                       const T* g, T* keys) {
+void add_key_gradients(const Factors<T>& f, const T* A, const T* dO, const T* h, const T* g, T* keys) {
   constexpr int W = kLanes<T>;
   const int64_t M = f.M;
   for (int64_t p = 0; p < f.pairs || p == 0; ++p) {
@@ -218,7 +217,7 @@ void add_key_gradients(const Factors<T>& f, const T* A, int64_t a_head, const T*
       V<T> down0{}, down1{}, up0{}, up1{}, gate{};
 #pragma GCC unroll 2
       for (int64_t row = 0; row < kBandRows; ++row) {
-        const V<T> a = load(A + m * a_head + row * W), o = load(dO + m * o_head + row * W);
+        const V<T> a = load(A + cell<T>(m, row)), o = load(dO + cell<T>(m, row));
         gate += a * o;
         if (f.pairs == 0) continue;
         const int64_t at = ((row * f.pairs + p) * 4 + 2) * W;
@@ -240,14 +239,14 @@ void add_key_gradients(const Factors<T>& f, const T* A, int64_t a_head, const T*
 
 // base [M][M] += sum over the band's rows and one strip's lanes of A[m] dO[n].
 template <class T>
-void add_base_gradients(int64_t M, const T* A, int64_t a_head, const T* dO, int64_t o_head, T* base) {
+void add_base_gradients(int64_t M, const T* A, const T* dO, T* base) {
   constexpr int W = kLanes<T>;
   for (int64_t m = 0; m < M; ++m) {
     for (int64_t n0 = 0; n0 < M; n0 += W) {
       V<T> sum[W] = {};
       for (int64_t n = n0; n < M && n < n0 + W; ++n) {
         for (int64_t row = 0; row < kBandRows; ++row) {
-          sum[n - n0] += load(A + m * a_head + row * W) * load(dO + n * o_head + row * W);
+          sum[n - n0] += load(A + cell<T>(m, row)) * load(dO + cell<T>(n, row));
         }
       }
       const V<T> total = lane_sums<T>(sum);

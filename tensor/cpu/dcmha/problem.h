@@ -5,6 +5,7 @@
 //   strip   as many keys as a vector has lanes (W); scores of one query row, head and strip are one vector
 //   tile    some strips; the unit in which scores travel through the caches
 //   band    kBandRows query rows; the unit of skipping what causality or a window hides
+//   cells   scores of a band and a strip: [head][row][W], one run of memory, so that passes over a row's keys stream
 //   block   some bands: one task. All heads of a group are in hand, since compose mixes them.
 #pragma once
 #include <cstddef>
@@ -34,9 +35,10 @@ struct Stage {
   int64_t items = 0;        // 4 pairs + 1
   const T* base = nullptr;  // [G][M][M], or null
   const T* base_transposed = nullptr;
-  Rows<const T> q_down, q_up, q_gate;  // axes (B, T, G, R), M last; q_gate (B, T, G)
-  int64_t query_rank_size = 0;         // R of the query side
-  const T* keys = nullptr;             // packed: [B][G][strips][items][M][W]
+  Rows<const T> q_down, q_up, q_gate;              // axes (B, T, G, R), M last; q_gate (B, T, G)
+  Rows<const T> k_down, k_up, k_gate;              // as they came, for decoding
+  int64_t query_rank_size = 0, key_rank_size = 0;  // R of each side
+  const T* keys = nullptr;                         // packed: [B][G][strips][items][M][W]
 
   // Gradients; null when not wanted.
   Rows<T> dq_down, dq_up, dq_gate;
@@ -57,7 +59,7 @@ struct Problem {
   int64_t strips;       // of all keys
   int64_t d_padded;     // d rounded up to whole vectors
 
-  Rows<const T> q;                                       // (B, T, N)
+  Rows<const T> q, k, v;                                 // (B, T, N), (B, S, Nkv)
   const T *key_strips = nullptr, *value_rows = nullptr;  // packed: [B][Nkv][strips][d][W], [B][Nkv][strips W][d_padded]
   Rows<T> y;
   T* lse = nullptr;  // [B][T][N], or null
@@ -65,8 +67,8 @@ struct Problem {
   // Backward only.
   const T *key_rows = nullptr, *value_strips = nullptr;
   Rows<const T> dy;
-  Rows<T> dq;      // data null: not wanted, as for dk, dv
-  Rows<T> dk, dv;  // (B, S, Nkv); added to
+  Rows<T> dq;                      // data null: not wanted
+  T *dk = nullptr, *dv = nullptr;  // packed like key_rows, added to; null: not wanted
   Stage<T> pre, post;
 
   bool plain() const { return !pre.present && !post.present; }
@@ -90,6 +92,17 @@ struct Turn {
 };
 void wait_for_turn(const Turn& turn, int64_t tile);  // until the task before has finished adding to this tile
 
+// Decoding: some keys of one query row and group. M' is M rounded up to whole vectors.
+template <class T>
+struct Segment {
+  int64_t first, last;  // keys
+  T* e;                 // [keys][M']
+  T *top, *sum;         // [M']
+  const T* factor;      // [M']: exp(top - top of all segments) / sum of all
+  T* y;                 // [M][d_padded]
+  T* spare;             // [W][M']
+};
+
 // The vector code of one instruction set.
 template <class T>
 struct Kernels {
@@ -99,6 +112,8 @@ struct Kernels {
   void (*forward)(const Problem<T>& p, const Task& task, void* workspace);
   size_t (*backward_bytes)(const Problem<T>& p);
   void (*backward)(const Problem<T>& p, const Task& task, const Turn& turn, void* workspace);
+  void (*decode_scores)(const Problem<T>& p, const Task& task, const Segment<T>& segment);  // task.block: the row
+  void (*decode_values)(const Problem<T>& p, const Task& task, const Segment<T>& segment);
 };
 
 }  // namespace braid::cpu::dcmha

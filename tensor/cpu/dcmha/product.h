@@ -16,16 +16,16 @@ inline constexpr int kMostVectors = kManyRegisters ? 3 : 2;
 static_assert(kBandRows % kBlockRows == 0);
 
 // sum[r][v] += sum_k  a[r * a_row + k * a_k] * b[k * b_k + v * b_vector ...]
-template <class T, int NV>
-[[gnu::always_inline]] inline void add_products(V<T> (&sum)[kBlockRows][NV], const T* a, int64_t a_row, int64_t a_k,
-                                                const T* b, int64_t b_vector, int64_t b_k, int64_t depth) {
+template <class T, int NV, int R>
+[[gnu::always_inline]] inline void add_products(V<T> (&sum)[R][NV], const T* a, int64_t a_row, int64_t a_k, const T* b,
+                                                int64_t b_vector, int64_t b_k, int64_t depth) {
 #pragma GCC unroll 2
   for (int64_t k = 0; k < depth; ++k) {
     V<T> row[NV];
 #pragma GCC unroll 4
     for (int v = 0; v < NV; ++v) row[v] = load(b + k * b_k + v * b_vector);
 #pragma GCC unroll 8
-    for (int r = 0; r < kBlockRows; ++r) {
+    for (int r = 0; r < R; ++r) {
       const T x = a[r * a_row + k * a_k];
 #pragma GCC unroll 4
       for (int v = 0; v < NV; ++v) sum[r][v] += x * row[v];
@@ -33,18 +33,18 @@ template <class T, int NV>
   }
 }
 
-template <class T, int NV>
-[[gnu::always_inline]] inline void take(V<T> (&sum)[kBlockRows][NV], const T* c, int64_t c_row, int64_t c_vector) {
+template <class T, int NV, int R>
+[[gnu::always_inline]] inline void take(V<T> (&sum)[R][NV], const T* c, int64_t c_row, int64_t c_vector) {
 #pragma GCC unroll 8
-  for (int r = 0; r < kBlockRows; ++r) {
+  for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 4
     for (int v = 0; v < NV; ++v) sum[r][v] = load(c + r * c_row + v * c_vector);
   }
 }
-template <class T, int NV>
-[[gnu::always_inline]] inline void put(const V<T> (&sum)[kBlockRows][NV], T* c, int64_t c_row, int64_t c_vector) {
+template <class T, int NV, int R>
+[[gnu::always_inline]] inline void put(const V<T> (&sum)[R][NV], T* c, int64_t c_row, int64_t c_vector) {
 #pragma GCC unroll 8
-  for (int r = 0; r < kBlockRows; ++r) {
+  for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 4
     for (int v = 0; v < NV; ++v) store(c + r * c_row + v * c_vector, sum[r][v]);
   }
@@ -94,28 +94,22 @@ void rows_times(const T* cells, int64_t strip_stride, int64_t count, const T* ro
   });
 }
 
-// Adds a strip's keys: out (keys out_stride apart, `width` values each, `count` <= W keys) += cells of `depth` query
-// rows, transposed, times rows (one per query row).
+// Adds a strip's keys: out (W rows of d_padded values) += cells of `bands` bands (band_stride apart), transposed, times
+// rows (kBandRows per band, d_padded values each).
 template <class T>
-void keys_times(const T* cells, int64_t depth, const T* rows, int64_t row_stride, int64_t width, int64_t count, T* out,
-                int64_t out_stride) {
+void keys_times(const T* cells, int64_t band_stride, int64_t bands, const T* rows, int64_t d_padded, T* out) {
   constexpr int W = kLanes<T>;
-  for_vectors((width + W - 1) / W, [&]<int NV>(int64_t v) {
-    for (int64_t key = 0; key < count; key += kBlockRows) {
-      V<T> sum[kBlockRows][NV] = {};
-      T* c = out + key * out_stride + v * W;
-      const bool whole = key + kBlockRows <= count && (v + NV) * W <= width && W >= kBlockRows;
-      if (whole) take<T, NV>(sum, c, out_stride, W);
-      add_products<T, NV>(sum, cells + key, 1, W, rows + v * W, W, row_stride, depth);
-      if (whole) {
-        put<T, NV>(sum, c, out_stride, W);
-        continue;
+  constexpr int R = W < kBlockRows ? W : kBlockRows;
+  for_vectors(d_padded / W, [&]<int NV>(int64_t v) {
+    for (int64_t key = 0; key < W; key += R) {
+      V<T> sum[R][NV];
+      T* c = out + key * d_padded + v * W;
+      take<T, NV>(sum, c, d_padded, W);
+      for (int64_t band = 0; band < bands; ++band) {
+        add_products<T, NV>(sum, cells + band * band_stride + key, 1, W, rows + band * kBandRows * d_padded + v * W, W,
+                            d_padded, kBandRows);
       }
-      T part[kBlockRows][NV * W];
-      put<T, NV>(sum, &part[0][0], NV * W, W);
-      for (int64_t r = 0; r < kBlockRows && key + r < count; ++r) {
-        for (int64_t e = 0; e < NV * W && v * W + e < width; ++e) c[r * out_stride + e] += part[r][e];
-      }
+      put<T, NV>(sum, c, d_padded, W);
     }
   });
 }

@@ -41,24 +41,22 @@ inline V<T> larger(V<T> x, V<T> y) {  // NaN in y wins
   return x > y ? x : y;
 }
 
-// exp as in tensor/cpu/math.h: x = n ln2 + r, exp(x) = 2^n exp(r); results below 2^-126 become 0.
+// exp(x) for x that are not positive beyond rounding, as differences from a row's maximum are: x = n ln2 + r,
+// exp(x) = 2^n exp(r), within 2 ulp; 0 below 2^-126; NaN stays NaN.
 inline V<float> exp(V<float> x) {
   typedef int32_t Int __attribute__((vector_size(BRAID_DCMHA_BYTES)));
-  constexpr float kHigh = 88.7228393f, kLow = -87.3365402f;
-  const V<float> magic = all(12582912.0f);  // adding it rounds to an integer held in the low mantissa bits
-  V<float> c = x > kHigh ? all(kHigh) : x;
-  c = c < kLow ? all(kLow) : c;
-  V<float> shifted = c * 1.44269504088896341f + magic, n = shifted - magic;
-  V<float> r = (c - n * 0.693359375f) - n * -2.12194440e-4f;
+  const V<float> low = all(-87.3365402f), magic = all(12582912.0f);  // adding it leaves an integer in the low bits
+  const V<float> c = x < low ? low : x;
+  const V<float> shifted = c * 1.44269504088896341f + magic, n = shifted - magic;
+  const V<float> r = (c - n * 0.693359375f) - n * -2.12194440e-4f;
   V<float> p = 1.392656857e-3f * r + 8.363348947e-3f;
   p = p * r + 4.166655177e-2f;
   p = p * r + 1.666657597e-1f;
   p = p * r + 0.5f;
   p = p * r * r + r + 1.0f;
-  Int i = reinterpret_cast<Int>(shifted) - reinterpret_cast<Int>(magic), half = i >> 1;
-  V<float> y = p * reinterpret_cast<V<float>>((half + 127) << 23) * reinterpret_cast<V<float>>((i - half + 127) << 23);
-  y = x > kHigh ? all(std::numeric_limits<float>::infinity()) : y;
-  return x < kLow ? V<float>{} : y;
+  const Int power = (reinterpret_cast<Int>(shifted) - (0x4b400000 - 127)) << 23;  // 0x4b400000: the bits of magic
+  const V<float> y = p * reinterpret_cast<V<float>>(power);
+  return x < low ? V<float>{} : y;
 }
 inline V<double> exp(V<double> x) {
   V<double> y{};

@@ -195,4 +195,31 @@ BOOST_AUTO_TEST_CASE(a_model_in_one_file_or_several) {
   BRAID_CHECK_FAILS(TensorFiles{dir}, ErrorKind::input, "cannot open", "three.safetensors");
 }
 
+BOOST_AUTO_TEST_CASE(several_files_are_written_and_read_back) {
+  TempFolder folder;
+  int made = 0;
+  const auto source = [&](const char* name, double value) {
+    return io::TensorSource{name, DType::f32, {1}, [&made, value] {
+                              ++made;
+                              return from_values({value}, {1});
+                            }};
+  };
+  const std::string dir = folder.path.string();
+  io::save_sharded(dir, {{"x.safetensors", {source("a", 1), source("c", 3)}}, {"y.safetensors", {source("b", 2)}}},
+                   {{"format", "pt"}});
+  BOOST_TEST(made == 3);
+  const TensorFiles f(dir);
+  BOOST_TEST(f.sharded());
+  BOOST_TEST((f.file_of("a") == "x.safetensors" && f.file_of("b") == "y.safetensors"));
+  check_equal(f.load("c"), from_values({3}, {1}));
+  BOOST_TEST(f.metadata().at("format") == "pt");
+  BOOST_TEST(folder.read("model.safetensors.index.json").find("\"total_size\": 12") != std::string::npos);
+  BRAID_CHECK_FAILS(f.file_of("d"), ErrorKind::input, "no tensor \"d\"");
+  BRAID_CHECK_FAILS(io::save_sharded(dir, {{"x", {source("a", 1)}}, {"y", {source("a", 1)}}}), ErrorKind::misuse,
+                    "the name \"a\" is given twice");
+  const std::vector<io::TensorSource> wrong = {{"a", DType::f32, {2}, [] { return from_values({1}, {1}); }}};
+  BRAID_CHECK_FAILS(io::save_lazily(dir + "/z.safetensors", wrong), ErrorKind::misuse, "not what was announced");
+  BOOST_TEST(!std::filesystem::exists(dir + "/z.safetensors"));
+}
+
 BOOST_AUTO_TEST_SUITE_END()

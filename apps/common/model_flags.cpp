@@ -1,0 +1,30 @@
+#include "apps/common/model_flags.h"
+
+#include <cstdio>
+
+#include "models/config.h"
+
+namespace braid::app {
+
+Flag profile_flag() {
+  return {.name = "profile",
+          .value = "NAME",
+          .help = "program of the authors whose arithmetic is followed, instead of what the folder says",
+          .choices = models::profile_names()};
+}
+
+std::vector<std::pair<std::string, std::string>> model_keys(const Arguments& arguments) {
+  std::vector<std::pair<std::string, std::string>> keys;
+  if (arguments.has("profile")) keys.emplace_back("profile.name", arguments.get("profile"));
+  for (const std::string& text : arguments.overrides()) {
+    const size_t equals = text.find('=');
+    keys.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return keys;
+}
+
+void print_notes(const std::vector<std::string>& notes) {
+  for (const std::string& note : notes) std::fprintf(stderr, "note: %s\n", note.c_str());
+}
+
+}  // namespace braid::app

@@ -1,0 +1,52 @@
+// braid convert: a model folder again, checked, in another type or with other settings.
+#include <cstdio>
+
+#include "apps/commands.h"
+#include "apps/common/model_flags.h"
+#include "models/folder.h"
+
+namespace braid::app {
+namespace {
+
+int run_convert(const Arguments& arguments) {
+  std::optional<DType> dtype;
+  if (arguments.has("dtype")) parse_dtype(arguments.get("dtype"), dtype.emplace());
+  // f32, or f64 for a folder in F64, holds every stored value exactly.
+  models::LoadedModel loaded =
+      models::load_model(arguments.get("MODEL"), {.keys = model_keys(arguments), .tokenizer = false});
+  print_notes(loaded.notes);
+  const std::string out = arguments.get("out");
+  models::save_like(loaded.model, loaded.layout, out, dtype);
+  const models::ModelFolder written = models::inspect_model(out);
+  std::printf("%zu tensors in %s: %s\n", written.layout->tensors.size(), out.c_str(),
+              written.layout->describe().c_str());
+  return 0;
+}
+
+}  // namespace
+
+Command convert_command() {
+  return {
+      .name = "convert",
+      .summary = "write a model folder again, checked, in another type or with other settings",
+      .positionals = {{.name = "MODEL", .help = "model folder, or run folder (its newest checkpoint)"}},
+      .flags = {{.name = "out",
+                 .alias = 'o',
+                 .value = "DIR",
+                 .help = "folder to write; it must hold no model yet",
+                 .required = true},
+                {.name = "dtype",
+                 .value = "TYPE",
+                 .help = "type of the stored weights (default: as they are)",
+                 .choices = {"f64", "f32", "bf16", "f16"}},
+                profile_flag()},
+      .overrides = kModelOverrides,
+      .details =
+          "Names, shapes, types and files of the weights and the keys of config.json stay as they are.\nLeft out is "
+          "what a cache held (attention.kv_cache.*); copies of the dynamic weights (dw_m, qkw_m)\nare made anew.",
+      .examples = {"braid convert DCFormer-2.8B -o dcformer-f32 --dtype f32",
+                   "braid convert trained -o healed profile.dynamic_weights=dw_m"},
+      .run = run_convert};
+}
+
+}  // namespace braid::app

@@ -1,0 +1,30 @@
+// Looking over the shoulder of every op, to find mistakes. Switched on by the environment, for example
+// BRAID_DEBUG=ops,mem, or by set_debug():
+//   ops    a line per result, and per derivative on the way back, with type and shape
+//   mem    such a line with the memory of all tensors after it
+//   nan    stops at the first op whose result or derivative holds NaN: Error(numerical) with its name
+//   sync   waits for the device after each op, so that an error of the device comes with the op's name
+// Nothing else in the library prints.
+#pragma once
+#include <cstdio>
+#include <string>
+
+#include "tensor/tensor.h"
+
+namespace braid {
+
+struct Debug {
+  bool ops = false, mem = false, nan = false, sync = false;
+  bool any() const { return ops || mem || nan || sync; }
+};
+
+// "ops,nan" -> the switches. Error(setting) for an unknown word.
+Debug parse_debug(const std::string& text);
+// Beats the environment; not while other threads run ops. The lines go to `out`.
+void set_debug(Debug switches, std::FILE* out = stderr);
+const Debug& debug();  // first asked, it reads the environment
+
+// What the switches say about a result of op; `part` is "" for a forward pass. Called by record() and backward().
+void watch(const char* op, const std::string& part, const Tensor& y);
+
+}  // namespace braid

@@ -1,0 +1,121 @@
+// Published folders through the real program: info, dump, generate and convert read them by one loader.
+#include <boost/test/unit_test.hpp>
+
+#include "tensor/io/safetensors.h"
+#include "tests/apps/support.h"
+#include "tests/models/folder_support.h"
+
+using namespace braid;
+using namespace braid::test;
+namespace fs = std::filesystem;
+
+namespace {
+
+const std::string kGolden = BRAID_SOURCE_DIR "/tests/golden/";
+
+void has(const std::string& text, const std::vector<std::string>& parts) {
+  for (const std::string& part : parts)
+    BOOST_TEST(text.find(part) != std::string::npos, "'" + part + "' is not in:\n" + text);
+}
+
+std::string dump(const fs::path& folder, const fs::path& out, const std::string& more = "") {
+  return "dump " + folder.string() + " --ids " + kGolden + "model_dcformer_lg/golden.safetensors --dtype f64 --out " +
+         out.string() + " " + more;
+}
+Tensor logits(const fs::path& dumped) { return io::SafetensorsFile(dumped.string()).load("logits"); }
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(convert)
+
+BOOST_AUTO_TEST_CASE(a_folder_in_every_form_at_once) {
+  const Scratch scratch;
+  FolderData data = golden_folder("model_dcformer_lg");
+  const Tensor want = io::SafetensorsFile(kGolden + "model_dcformer_lg/golden.safetensors").load("logits");
+  data.separate();
+  data.add_copies();
+  data.add_identities(DType::f16);
+  data.add_caches();
+  data.write(scratch / "in", 3);
+  Outcome result = run("info " + (scratch / "in").string());
+  BOOST_TEST(result.code == 0);
+  has(result.output, {"Weights in the folder", "q, k, v separate", "copies of the dynamic weights", "f16, f32"});
+  result = run(dump(scratch / "in", scratch / "a.safetensors"));
+  BOOST_TEST(result.code == 0, result.output);
+  BOOST_TEST(result.output.find("note:") == std::string::npos);
+  BOOST_TEST(is_close(logits(scratch / "a.safetensors"), want, 1e-10));
+
+  result = run("convert " + (scratch / "in").string() + " --out " + (scratch / "out").string());
+  BOOST_TEST(result.code == 0, result.output);
+  has(result.output, {"tensors in", "q, k, v separate"});
+  const FolderData back = read_folder(scratch / "out");
+  BOOST_TEST(back.tensors.size() == data.tensors.size() - 2);  // without the caches
+  for (const auto& [name, x] : back.tensors) BOOST_TEST(test::same_bytes(x, data.tensors.at(name)), name);
+  result = run("convert " + (scratch / "in").string() + " --out " + (scratch / "out").string());
+  BOOST_TEST(result.code == 4);
+  has(result.output, {"already holds a model"});
+
+  result = run("convert " + (scratch / "in").string() + " -o " + (scratch / "half").string() + " --dtype f16");
+  BOOST_TEST(result.code == 0, result.output);
+  for (const auto& [name, x] : read_folder(scratch / "half").tensors)
+    BOOST_TEST(test::same_bytes(x, data.tensors.at(name).to(DType::f16)), name);
+}
+
+BOOST_AUTO_TEST_CASE(profiles_and_keys_on_the_command_line) {
+  const Scratch scratch;
+  const fs::path folder = kGolden + "model_dcformer_lg";
+  BOOST_TEST(run(dump(folder, scratch / "own")).code == 0);
+  BOOST_TEST(run(dump(folder, scratch / "t1", "--profile T1")).code == 0);
+  BOOST_TEST(run(dump(folder, scratch / "t1exact", "--profile T1 profile.rope_table=exact")).code == 0);
+  BOOST_TEST(!is_close(logits(scratch / "t1"), logits(scratch / "own"), 1e-6));
+  BOOST_TEST(is_close(logits(scratch / "t1exact"), logits(scratch / "own"), 0));  // the folder is T1 but for the table
+  Outcome result = run(dump(folder, scratch / "x", "--profile T2"));
+  BOOST_TEST(result.code == 2);
+  has(result.output, {"--profile", "T1"});
+  result = run(dump(folder, scratch / "x", "profile.gelo=erf"));
+  BOOST_TEST(result.code == 2);
+  has(result.output, {"did you mean 'profile.gelu'?"});
+}
+
+BOOST_AUTO_TEST_CASE(copies_that_differ_are_said) {
+  const Scratch scratch;
+  FolderData data = golden_folder("model_dcformer_lg");
+  data.add_copies();
+  data.tensors.at("layers.1.attention.dyn_w_proj.qkw_m").fill(0.125);
+  data.write(scratch / "in");
+  Outcome result = run(dump(scratch / "in", scratch / "a"));
+  BOOST_TEST(result.code == 0);
+  has(result.output, {"note: in ", "dw_m, qkw_m of layers 1 differ from dw1, qkw, dd: took the copies"});
+  result = run("convert " + (scratch / "in").string() + " -o " + (scratch / "out").string() +
+               " profile.dynamic_weights=dw1");
+  BOOST_TEST(result.code == 0);
+  has(result.output, {"took dw1, qkw, dd"});
+  result = run(dump(scratch / "out", scratch / "b"));
+  BOOST_TEST(result.output.find("note:") == std::string::npos);
+  BOOST_TEST(run(dump(kGolden + "model_dcformer_lg", scratch / "c")).code == 0);
+  BOOST_TEST(is_close(logits(scratch / "b"), logits(scratch / "c"), 0));
+  BOOST_TEST(!is_close(logits(scratch / "a"), logits(scratch / "c"), 1e-6));
+}
+
+BOOST_AUTO_TEST_CASE(bad_folders_end_with_code_3) {
+  const Scratch scratch;
+  FolderData data = golden_folder("model_dcformer_lg");
+  data.tensors["norm.weight"] = zeros({7});
+  data.write(scratch / "bad");
+  for (const std::string& command :
+       {"info " + (scratch / "bad").string(), dump(scratch / "bad", scratch / "out"),
+        "generate " + (scratch / "bad").string() + " --prompt x",
+        "convert " + (scratch / "bad").string() + " --out " + (scratch / "out").string()}) {
+    const Outcome result = run(command);
+    BOOST_TEST(result.code == 3, command);
+    has(result.output, {"error: ", "norm.weight has shape (7), expected (32)"});
+  }
+  BOOST_TEST(!fs::exists(scratch / "out"));
+  fs::remove(scratch / "bad" / "model.safetensors");
+  write(scratch / "bad" / "pytorch_model.bin", "x");
+  const Outcome result = run("info " + (scratch / "bad").string());
+  BOOST_TEST(result.code == 3);
+  has(result.output, {"PyTorch pickle", "weights_only=True"});
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,108 @@
+// Times one attention call, forward and forward + backward, in nanoseconds per score element that a query can see.
+// Usage: bench_attention [heads=16] [head_dim=64] [length=2048] [window=0] [kind=dcmha|mha]
+// [path=fused|chunked|reference]
+//                        [threads=1] [repeat=5] [variant=] [batch=1] [backward=1]      prints one JSON object
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <map>
+#include <string>
+
+#include "autograd/autograd.h"
+#include "autograd/dcmha.h"
+#include "tensor/cpu/dcmha/variants.h"
+#include "tensor/cpu/parallel.h"
+
+using namespace braid;
+
+namespace {
+
+std::map<std::string, std::string> settings = {
+    {"heads", "16"},  {"head_dim", "64"}, {"length", "2048"}, {"window", "0"}, {"kind", "dcmha"}, {"path", "fused"},
+    {"threads", "1"}, {"repeat", "5"},    {"variant", ""},    {"batch", "1"},  {"backward", "1"}};
+
+int64_t number(const char* name) { return std::stoll(settings.at(name)); }
+
+uint64_t stream = 0;
+Tensor random(const Shape& shape, double deviation) {
+  Tensor x = empty(shape);
+  backend(kCpu).normal(0, deviation, {7, ++stream}, x);
+  return require_grad(x);
+}
+
+template <class Work>
+double best_of(int64_t repeat, Work&& work) {
+  double best = 1e300;
+  for (int64_t i = 0; i <= repeat; ++i) {  // the first one warms up
+    auto start = std::chrono::steady_clock::now();
+    work();
+    double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    if (i > 0) best = std::min(best, seconds);
+  }
+  return best;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    std::string argument = argv[i];
+    size_t equal = argument.find('=');
+    if (equal == std::string::npos || !settings.contains(argument.substr(0, equal))) {
+      std::fprintf(stderr, "error: unknown setting %s\n", argv[i]);
+      return 2;
+    }
+    settings[argument.substr(0, equal)] = argument.substr(equal + 1);
+  }
+  int64_t B = number("batch"), N = number("heads"), d = number("head_dim"), T = number("length"), R = 2;
+  set_threads(static_cast<int>(number("threads")));
+  if (!cpu::dcmha::use_variant(settings["variant"])) {
+    std::fprintf(stderr, "error: this processor cannot run the variant %s\n", settings["variant"].c_str());
+    return 2;
+  }
+  DcmhaOptions options;
+  options.visible = {true, number("window"), 0};
+  options.path = settings["path"] == "fused"     ? Path::fused
+                 : settings["path"] == "chunked" ? Path::chunked
+                                                 : Path::reference;
+  Tensor q = random({B, T, N, d}, 1), k = random({B, T, N, d}, 1), v = random({B, T, N, d}, 1);
+  Compose pre, post;
+  if (settings["kind"] == "dcmha") {
+    for (Compose* c : {&pre, &post}) {
+      for (Tensor* x : {&c->q_down, &c->q_up, &c->k_down, &c->k_up}) *x = random({B, T, 1, R, N}, 0.3);
+      for (Tensor* x : {&c->q_gate, &c->k_gate}) *x = random({B, T, 1, N}, 0.3);
+    }
+  }
+  double pairs = 0;
+  for (int64_t t = 0; t < T; ++t) pairs += double(options.visible.end(t, T) - options.visible.first(t));
+  double elements = pairs * double(B * N);
+
+  double forward = best_of(number("repeat"), [&] {
+    NoGrad off;
+    dcmha(q, k, v, pre, post, options);
+  });
+  double both = 0;
+  if (number("backward")) {
+    Tensor ones = full(q.shape(), 1);
+    both = best_of(number("repeat"), [&] {
+      backward(dcmha(q, k, v, pre, post, options), ones);
+      for (Tensor x : {q, k, v}) zero_grad(x);
+      for (Compose* c : {&pre, &post}) {
+        for (Tensor* x : {&c->q_down, &c->q_up, &c->k_down, &c->k_up, &c->q_gate, &c->k_gate}) {
+          if (*x) zero_grad(*x);
+        }
+      }
+    });
+  }
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  double thread_seconds = 1e9 * double(threads()) / elements;
+  std::printf(
+      "{\"kind\": \"%s\", \"path\": \"%s\", \"threads\": %d, \"elements\": %.0f, \"forward_seconds\": %.6g, "
+      "\"both_seconds\": %.6g, \"forward_ns\": %.3f, \"both_ns\": %.3f, \"peak_rss_mib\": %.0f}\n",
+      settings["kind"].c_str(), settings["path"].c_str(), threads(), elements, forward, both, forward * thread_seconds,
+      both * thread_seconds, double(usage.ru_maxrss) / 1024);
+  return 0;
+}

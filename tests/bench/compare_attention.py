@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+"""Attention alone, Braid beside eager PyTorch, in turn on the same machine, as a table of ns per visible score and thread.
+
+Usage: compare_attention.py BENCH_ATTENTION [--rounds R] [--threads N] [--quick]     (run by a Python that has torch)
+
+BENCH_ATTENTION is build/cpu/tests/bench/bench_attention (configure with -DBRAID_BENCH=ON). Every round runs each candidate once
+in a fresh process, so that a change of the machine's speed meets all of them; the table shows medians over the rounds. "fused" is
+Braid's kernel, "composed" the same formula from primitive ops in chunks of rows. PyTorch: scaled_dot_product_attention for MHA; for
+DCMHA chunks of 128 queries, heads mixed rank by rank. A local layer sees 256 keys.
+"""
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SHAPES = [("N16 d64 T2048", ["heads=16", "head_dim=64", "length=2048"]), ("N32 d80 T2048", ["heads=32", "head_dim=80", "length=2048"])]
+ROWS = [  # name, Braid's program, settings
+    ("MHA fused", True, ["kind=mha", "path=fused"]),
+    ("MHA PyTorch SDPA", False, ["kind=mha"]),
+    ("DCMHA fused", True, ["kind=dcmha", "path=fused"]),
+    ("DCMHA composed", True, ["kind=dcmha", "path=chunked"]),
+    ("DCMHA PyTorch", False, ["kind=dcmha"]),
+]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("bench")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--quick", action="store_true", help="the first shape only")
+    options = parser.parse_args()
+    machine = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), platform.machine())
+    for shape, sizes in SHAPES[: 1 if options.quick else None]:
+        for window in (0, 256):
+            results = {name: [] for name, _, _ in ROWS}
+            for _ in range(options.rounds):
+                for name, ours, settings in ROWS:
+                    command = [options.bench] if ours else [sys.executable, os.path.join(HERE, "torch_attention.py")]
+                    command += sizes + settings + [f"window={window}", f"threads={options.threads}", f"repeat={3 if ours else 1}"]
+                    run = subprocess.run(command, check=True, capture_output=True, text=True)
+                    results[name].append(json.loads(run.stdout))
+            middle = {name: [statistics.median(r[key] for r in runs) for key in ("forward_ns", "both_ns", "peak_rss_mib")]
+                      for name, runs in results.items()}
+            fused = middle["DCMHA fused"]
+            print(f"\n{shape}, {'global' if window == 0 else 'window 256'}, {options.threads} thread(s), {machine}, "
+                  f"medians of {options.rounds} rounds\n")
+            print("| | forward ns | ratio | forward + backward ns | ratio | peak MiB |\n|---|--:|--:|--:|--:|--:|")
+            for name, (forward, both, peak) in middle.items():
+                print(f"| {name} | {forward:.2f} | {forward / fused[0]:.2f} | {both:.2f} | {both / fused[1]:.2f} | {peak:.0f} |", flush=True)
+    print("\nratio: time over that of DCMHA fused")
+
+
+if __name__ == "__main__":
+    main()
