@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <functional>
 
+#include "apps/bench_comm.h"
 #include "apps/commands.h"
 #include "apps/common/text.h"
 #include "apps/train_setup.h"
@@ -36,6 +37,12 @@ double peak_rss_mib() {
 }
 
 int run_bench(const Arguments& arguments) {
+  if (std::string what = arguments.get("WHAT"); !what.empty()) {
+    check(what == "comm", ErrorKind::setting, [&] {
+      return "there is nothing called '" + what + "' to time: expected comm, or nothing for training steps";
+    });
+    return bench_comm(arguments);
+  }
   if (int64_t n = arguments.get_int("threads"); n > 0) set_threads(static_cast<int>(n));
   TrainConfig config;
   config.model.preset = arguments.get("preset");
@@ -100,19 +107,35 @@ int run_bench(const Arguments& arguments) {
 Command bench_command() {
   return {
       .name = "bench",
-      .summary = "time full training steps on this machine",
+      .summary = "time full training steps on this machine, or the collectives of several processes",
+      .positionals = {{.name = "WHAT", .help = "comm: collectives; nothing: training steps", .required = false}},
       .flags = {{.name = "preset", .value = "NAME", .help = "model, as in braid info", .fallback = "dcformer-tiny"},
                 integer_flag("batch", "B", "sequences per step", "8", 1, 1e6),
                 integer_flag("seq-len", "T", "tokens per sequence, 0 = the model's block_size", "0", 0, 1e9),
                 integer_flag("steps", "N", "timed steps, after two that are not", "10", 1, 1e6),
                 integer_flag("threads", "N", "CPU threads, 0 = all cores", "0", 0, 4096),
                 {.name = "checkpoint-activations", .help = "recompute blocks in the backward pass"},
+                {.name = "megabytes",
+                 .value = "N",
+                 .help = "comm: largest tensor",
+                 .fallback = "64",
+                 .type = FlagType::integer,
+                 .min = 1,
+                 .max = 1 << 20},
+                {.name = "seconds",
+                 .value = "S",
+                 .help = "comm: time for each size",
+                 .fallback = "1",
+                 .type = FlagType::number,
+                 .min = 0,
+                 .max = 1e6},
                 {.name = "json", .help = "print one JSON object instead of text"}},
       .overrides = "model settings, for example dim=512 n_layer=8",
       .details =
           "tests/bench/compare_step.py runs this beside the same model in PyTorch, in turn, and prints both as a "
           "table.",
-      .examples = {"braid bench", "braid bench --preset transformer-tiny --batch 4 --steps 20"},
+      .examples = {"braid bench", "braid bench --preset transformer-tiny --batch 4 --steps 20",
+                   "mpirun -np 4 braid bench comm"},
       .run = run_bench,
   };
 }

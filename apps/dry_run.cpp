@@ -4,6 +4,7 @@
 
 #include "apps/common/text.h"
 #include "apps/train_setup.h"
+#include "models/communication.h"
 #include "models/counting.h"
 #include "tensor/cpu/parallel.h"
 
@@ -20,6 +21,59 @@ std::string number(const char* format, double value) {
   char text[48];
   std::snprintf(text, sizeof text, format, value);
   return text;
+}
+
+// What one process of the layout holds and sends: the first one, whose parts are the largest.
+void print_layout(const TrainConfig& config, const models::ModelConfig& model, int64_t T) {
+  models::LayoutSizes sizes{std::max<int64_t>(1, config.parallel.data), config.parallel.context,
+                            config.parallel.tensor};
+  int64_t ranks = sizes.data * sizes.context * sizes.tensor;
+  if (ranks == 1) return;
+  int64_t e = config.train.dtype == "f64" ? 8 : 4, P = sizes.tensor;
+  int64_t samples = (config.train.batch_size + sizes.data - 1) / sizes.data;
+  models::StepShape step{
+      .seq_len = T, .bytes_per_number = e, .checkpoint_activations = config.train.checkpoint_activations};
+  step.samples.assign(static_cast<size_t>(config.train.accumulate), samples);
+  models::StepVolume v = models::step_volume(model, sizes, {}, step);
+  models::RankParameters held = models::rank_parameters(model, sizes, 0);
+  TrainConfig share = config;
+  share.train.batch_size = samples;
+  models::TrainingMemory whole = expected_memory(share, model, T);
+  double moments = whole.optimizer / whole.weights, rows = double(T) / double(sizes.context);
+  // Of the activations of its samples a process keeps its share; beside it what layers gathered from others: keys,
+  // values and key-side weights, and the inputs of layers that are split by columns.
+  double gathered =
+      double(models::gathered_by_attention(model, sizes, 0, T)) + (P > 1 ? 2 * rows * double(model.dim) : 0);
+  double blocks = config.train.checkpoint_activations ? 1 : double(model.n_layer);
+  double activations = whole.activations / double(sizes.context * P) + double(e * samples) * blocks * gathered;
+  double weights = double(held.held * e), optimizer = moments * double(held.owned * e),
+         working = whole.working / double(P);
+  std::printf("one of %lld processes: %lld data x %lld context x %lld tensor\n", static_cast<long long>(ranks),
+              static_cast<long long>(sizes.data), static_cast<long long>(sizes.context),
+              static_cast<long long>(sizes.tensor));
+  line("weights, and gradients", gigabytes(weights) + " each");
+  line("optimizer", gigabytes(optimizer));
+  line("activations (estimate)", gigabytes(activations));
+  line("working space (estimate)", gigabytes(working));
+  line("total memory", gigabytes(2 * weights + optimizer + activations + working));
+  std::printf("bytes that it sends per step\n");
+  auto group = [](const char* what, const dist::Traffic& t) {
+    if (t.total() == 0) return;
+    line(what, gigabytes(double(t.total())));
+    for (auto c : {dist::Collective::all_gather, dist::Collective::reduce_scatter, dist::Collective::all_to_all}) {
+      if (t.of(c) > 0) line((std::string("  ") + dist::name(c)).c_str(), gigabytes(double(t.of(c))));
+    }
+  };
+  group("between tensor ranks", v.tensor);
+  group("between context ranks", v.context);
+  group("between ranks with the same weights", v.replicas);
+  group("between all ranks", v.world);
+  line("total", gigabytes(double(v.total())));
+  double gradients =
+      double(v.replicas.of(dist::Collective::reduce_scatter) + v.world.of(dist::Collective::reduce_scatter));
+  line("of it beside the backward pass", gigabytes(gradients));
+  double layers = double(v.tensor.total() + v.context.total()) / double(model.n_layer);
+  line("per layer, in line with its work", gigabytes(layers));
 }
 }  // namespace
 
@@ -50,7 +104,8 @@ int dry_run(const TrainConfig& config) {
   line("activations", gigabytes(memory.activations));
   line("working space", gigabytes(memory.working));
   line("total", gigabytes(memory.total()));
-  std::printf("time\n");
+  print_layout(config, model, T);
+  std::printf("time of one process\n");
   line("tokens per step", number("%.0f", tokens_per_step));
   if (windows > 0)
     line("epochs over the run",

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <optional>
+#include <sstream>
 
 #include "apps/commands.h"
 #include "apps/common/files.h"
@@ -14,10 +15,13 @@
 #include "apps/common/stop.h"
 #include "apps/common/text.h"
 #include "apps/dry_run.h"
+#include "apps/job.h"
 #include "apps/train_setup.h"
+#include "distributed/agree.h"
 #include "models/checkpoint.h"
 #include "models/counting.h"
 #include "models/generate.h"
+#include "models/parallel_dcformer.h"
 #include "models/task_eval.h"
 #include "tensor/cpu/parallel.h"
 
@@ -30,38 +34,45 @@ using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 // One run from its folder to its last step. Everything that a step depends on is a function of the settings and of the
-// step's number, so a resumed run continues bit for bit.
+// step's number, so a resumed run continues bit for bit. Of several processes rank 0 writes the files and speaks; what
+// goes wrong there, all ranks hear of at once (`at_root`).
 class Run {
  public:
-  Run(const TrainConfig& config, const Schema& schema)
+  Run(const TrainConfig& config, const Schema& schema, const dist::Layout& layout)
       : config_(config),
         schema_(schema),
+        layout_(layout),
+        root_(layout.world.rank() == 0),
         train_data_(open_data(text::Split::train)),
         val_data_(open_data(text::Split::val)),
         sampler_(train_data_.size(), static_cast<uint64_t>(config.run.seed)),
         model_config_(checked_model()),
-        folder_(config.run.out),
         model_(make_model()),
-        trainer_(model_, optimizer_options(config), config.optimizer.clip),
+        trainer_(*model_, optimizer_options(config), config.optimizer.clip, layout),
         progress_(stdout, config.log.interval),
         spikes_(config.guard.spike, config.guard.warmup) {
+    at_root([&] { folder_.emplace(config.run.out); });
     resume();
-    log_.emplace(folder_.path(), state_.step);
-    for (const LogRow& row : log_->kept()) {
-      spikes_.add(row.loss);
-      loss_ = row.loss;
-      if (!std::isnan(row.val_loss)) val_loss_ = row.val_loss;
-      if (!std::isnan(row.task_acc)) task_accuracy_ = row.task_acc;
-    }
-    write_text(folder_.path() / "config.resolved.toml", print_config(schema));
+    std::vector<double> losses;
+    at_root([&] {
+      log_.emplace(out(), state_.step);
+      for (const LogRow& row : log_->kept()) {
+        losses.push_back(row.loss);
+        loss_ = row.loss;
+        if (!std::isnan(row.val_loss)) val_loss_ = row.val_loss;
+        if (!std::isnan(row.task_acc)) task_accuracy_ = row.task_acc;
+      }
+      write_text(out() / "config.resolved.toml", print_config(schema));
+    });
+    for (double loss : from_root(losses)) spikes_.add(loss);
   }
 
   // 0 when the last step was made, 75 when stopped on request with the state saved.
   int operator()() {
     const int64_t last = config_.train.steps;
-    peak_flops_ = measured_flops();
-    flops_per_token_ = models::flops_per_token(model_.config(), train_data_.seq_len()).training();
-    validation_ = validation_batches(config_, val_data_);
+    peak_flops_ = measured_flops() * layout_.world.size();
+    flops_per_token_ = models::flops_per_token(model_config_, train_data_.seq_len()).training();
+    validation_ = validation_batches(config_, val_data_, layout_);
     for (int64_t i = 0; i < config_.eval.tasks; ++i)
       tasks_.push_back(text::make_task_sample(text::Words::held_out, 0, i));
     announce();
@@ -70,17 +81,18 @@ class Run {
     elapsed_before_ = state_.elapsed_s;
     while (state_.step < last) {
       one_step();
-      bool stop = StopSignals::requested(), done = state_.step == last;
+      bool stop = layout_.world.any(StopSignals::requested()), done = state_.step == last;
       if (done || stop || due(config_.checkpoint.interval)) save();
       if (stop && !done) {
         progress_.finish();
-        std::printf("stopped by %s after step %lld; state saved, run the same command again to go on\n",
-                    StopSignals::name(), static_cast<long long>(state_.step));
+        const char* signal = StopSignals::requested() ? StopSignals::name() : "a signal to another process";
+        std::printf("stopped by %s after step %lld; state saved, run the same command again to go on\n", signal,
+                    static_cast<long long>(state_.step));
         return exit_stopped;
       }
     }
     progress_.finish();
-    report();
+    if (root_) report();
     return 0;
   }
 
@@ -93,63 +105,97 @@ class Run {
   // Everything that can be wrong with the settings is found before the run folder is touched.
   models::ModelConfig checked_model() {
     models::ModelConfig config = model_config(config_, train_data_.tokenizer().vocab_size());
-    check_memory(config_, config, train_data_.seq_len());
+    check_memory(config_, config, train_data_.seq_len(), layout_);
     return config;
   }
 
-  models::Dcformer make_model() {
-    models::Dcformer model(model_config_, child({static_cast<uint64_t>(config_.run.seed), 0}, "parameters"));
-    if (config_.train.dtype == "f64") model.to(DType::f64);
-    model.checkpoint_activations(config_.train.checkpoint_activations);
-    return model;
+  std::unique_ptr<models::LanguageModel> make_model() {
+    RandomKey key = child({static_cast<uint64_t>(config_.run.seed), 0}, "parameters");
+    auto ready = [&](auto model) -> std::unique_ptr<models::LanguageModel> {
+      if (config_.train.dtype == "f64") model->to(DType::f64);
+      model->checkpoint_activations(config_.train.checkpoint_activations);
+      return model;
+    };
+    if (layout_.tensor.size() == 1 && layout_.context.size() == 1)
+      return ready(std::make_unique<models::Dcformer>(model_config_, key));
+    return ready(std::make_unique<models::ParallelDcformer>(model_config_, key, layout_));
+  }
+
+  fs::path out() const { return config_.run.out; }
+
+  // Work of rank 0 alone. When it fails there, all ranks end with its error.
+  void at_root(const std::function<void()>& work) {
+    dist::agree(layout_.world, [&] {
+      if (root_) work();
+    });
+  }
+
+  std::vector<double> from_root(const std::vector<double>& numbers) {
+    int64_t n = layout_.world.sum(root_ ? static_cast<int64_t>(numbers.size()) : 0);
+    Tensor all = root_ ? from_vector(numbers, {n}) : empty({n}, DType::f64);
+    return layout_.world.broadcast(all, 0).to_vector<double>();
   }
 
   // A run goes on only with the model, the data and the seed it began with. Other settings may change, and each change
-  // is told.
+  // is told. Rank 0 looks for the newest valid checkpoint; all ranks must have the same program, settings and data, and
+  // see the same checkpoint.
   void resume() {
     state_.seed = config_.run.seed;
     state_.seq_len = train_data_.seq_len();
     state_.data_fingerprint = train_data_.fingerprint();
-    std::vector<std::string> notes;
-    models::StepFolder newest = models::newest_checkpoint(folder_.path(), notes);
-    for (const std::string& note : notes) progress_.note("note: " + note);
-    if (newest.path.empty()) return;
-    models::RunState saved = models::read_state(newest.path);
+    std::string found;
+    at_root([&] {
+      std::vector<std::string> notes;
+      found = models::newest_checkpoint(out(), notes).path.string();
+      for (const std::string& note : notes) progress_.note("note: " + note);
+    });
+    const fs::path newest = layout_.world.gather_text(found)[0];
+    models::RunState saved;
+    dist::agree(layout_.world, [&] {
+      if (!newest.empty()) saved = models::read_state(newest);
+    });
+    std::vector<dist::Feature> features{{"program (checksum)", program_fingerprint()}};
+    std::istringstream lines(print_config(schema_));
+    for (std::string line; std::getline(lines, line);) features.push_back({"setting", line});
+    features.push_back({"data fingerprint", state_.data_fingerprint});
+    features.push_back({"checkpoint step", std::to_string(saved.step)});
+    dist::handshake(layout_.world, features);
+    if (newest.empty()) return;
     TrainConfig before;
-    std::vector<std::string> changed = changed_settings(newest.path / models::kSettingsFile, schema_, before);
+    std::vector<std::string> changed = changed_settings(newest / models::kSettingsFile, schema_, before);
     check(saved.data_fingerprint == state_.data_fingerprint, ErrorKind::setting, [&] {
-      return "the data in " + config_.data.path + " is not what " + newest.path.string() +
+      return "the data in " + config_.data.path + " is not what " + newest.string() +
              " was trained on: expected data.path = " + before.data.path + " with fingerprint " +
              saved.data_fingerprint + ", found fingerprint " + state_.data_fingerprint +
              "; restore the data or choose another run.out";
     });
     const auto same = [&](const char* key, int64_t then, int64_t now) {
       check(then == now, ErrorKind::setting, [&] {
-        return std::string(key) + " differs from the run in " + folder_.path().string() + ": expected " +
-               std::to_string(then) + ", found " + std::to_string(now) + "; undo the change or choose another run.out";
+        return std::string(key) + " differs from the run in " + out().string() + ": expected " + std::to_string(then) +
+               ", found " + std::to_string(now) + "; undo the change or choose another run.out";
       });
     };
     same("run.seed", saved.seed, state_.seed);
     same("data.seq_len", saved.seq_len, state_.seq_len);
     check(optimizer_moments(before) == optimizer_moments(config_), ErrorKind::setting, [&] {
-      std::vector<std::string> lines = changed;
-      std::erase_if(lines, [](const std::string& line) {
+      std::vector<std::string> lines_changed = changed;
+      std::erase_if(lines_changed, [](const std::string& line) {
         return !line.starts_with("optimizer.name:") && !line.starts_with("optimizer.momentum:");
       });
-      return "the optimizer state in " + newest.path.string() + " is of another kind (" + join(lines, ", ") +
+      return "the optimizer state in " + newest.string() + " is of another kind (" + join(lines_changed, ", ") +
              "); undo the change or choose another run.out";
     });
-    models::load_checkpoint(newest.path, model_, trainer_.optimizer());
+    models::load_checkpoint(newest, trainer_);
     state_ = saved;
     saved_step_ = saved.step;
-    progress_.note("resuming from " + newest.path.string() + (changed.empty() ? "" : " with other settings:"));
+    progress_.note("resuming from " + newest.string() + (changed.empty() ? "" : " with other settings:"));
     for (const std::string& line : changed) progress_.note("  " + line);
   }
 
   bool due(int64_t interval) const { return interval > 0 && state_.step % interval == 0; }
 
   void announce() {
-    models::ParameterCounts counts = models::count_parameters(model_.config());
+    models::ParameterCounts counts = models::count_parameters(model_config_);
     char text[256];
     std::snprintf(text, sizeof text,
                   "%.2fM parameters (%.2fM without embeddings), %lld train tokens, sequences of %lld, %d threads",
@@ -157,11 +203,17 @@ class Run {
                   static_cast<long long>(train_data_.tokens()), static_cast<long long>(train_data_.seq_len()),
                   threads());
     progress_.note(text);
+    if (layout_.world.size() > 1) {
+      std::snprintf(text, sizeof text, "%d processes: %d data x %d context x %d tensor", layout_.world.size(),
+                    layout_.data.size(), layout_.context.size(), layout_.tensor.size());
+      progress_.note(text);
+    }
   }
 
   void one_step() {
     const int64_t step = state_.step;
-    std::vector<models::Batch> batches = step_batches(config_, train_data_, sampler_, state_.samples);
+    layout_.world.where("step " + std::to_string(step + 1));
+    std::vector<models::Batch> batches = step_batches(config_, train_data_, sampler_, state_.samples, layout_);
     double lr = nn::learning_rate(schedule(config_), step);
     SpikeDetector after = spikes_;
     models::StepResult result;
@@ -176,8 +228,9 @@ class Run {
         });
       });
     } catch (const Error& e) {
-      if (e.kind() == ErrorKind::numerical) dump_failure(step, lr, trainer_.latest(), e.what());
-      throw;
+      if (e.kind() != ErrorKind::numerical) throw;
+      dump_failure(step, lr, trainer_.latest(), e.what());
+      throw dist::AgreedError(e.kind(), e.what());  // every rank saw the same numbers
     }
     spikes_ = after;
     const int64_t samples = config_.train.batch_size * config_.train.accumulate;
@@ -194,16 +247,32 @@ class Run {
     row.memory_mb = static_cast<double>(memory_stats(kCpu).peak) / 1e6;
     bool last = state_.step == config_.train.steps;
     if (config_.eval.interval > 0 && (last || due(config_.eval.interval))) {
-      row.val_loss = val_loss_ = models::evaluate(model_, validation_);
-      if (!tasks_.empty())
-        row.task_acc = task_accuracy_ = models::grade_tasks(model_, train_data_.tokenizer(), tasks_).accuracy();
+      row.val_loss = val_loss_ = models::evaluate(*model_, validation_, layout_);
+      if (!tasks_.empty()) {
+        with_whole_model([&](const models::Dcformer& model) {
+          row.task_acc = task_accuracy_ = models::grade_tasks(model, train_data_.tokenizer(), tasks_).accuracy();
+        });
+      }
     }
-    if (config_.sample.interval > 0 && (last || due(config_.sample.interval))) write_sample();
+    if (config_.sample.interval > 0 && (last || due(config_.sample.interval)))
+      with_whole_model([&](const models::Dcformer& model) { write_sample(model); });
     row.elapsed_s = state_.elapsed_s;
     row.eta_s = seconds_since(start_) / double(state_.step - first_step_) * double(config_.train.steps - state_.step);
-    log_->append(row);
+    at_root([&] { log_->append(row); });
     loss_ = result.loss;
-    progress_.update({state_.step, config_.train.steps, result.loss, val_loss_, per_second, row.eta_s});
+    if (root_) progress_.update({state_.step, config_.train.steps, result.loss, val_loss_, per_second, row.eta_s});
+  }
+
+  // What takes one process and all of the model: on rank 0, with the parts of the tensor ranks put together.
+  void with_whole_model(const std::function<void(const models::Dcformer&)>& work) {
+    if (const auto* whole = dynamic_cast<const models::Dcformer*>(model_.get())) return at_root([&] { work(*whole); });
+    models::WholeState state = trainer_.whole_state(models::Trainer::Parts::weights);
+    at_root([&] {
+      models::Dcformer whole = models::Dcformer::uninitialised(model_config_);
+      if (config_.train.dtype == "f64") whole.to(DType::f64);
+      nn::load(whole, state.weights, "the run");
+      work(whole);
+    });
   }
 
   // What a person needs to look into a failed step, beside the untouched weights of the step before it.
@@ -214,7 +283,7 @@ class Run {
     int64_t per_step = config_.train.batch_size * config_.train.accumulate;
     for (int64_t i = 0; i < per_step; ++i) text += " " + std::to_string(sampler_.at(state_.samples + i));
     try {
-      write_text(folder_.path() / ("failed-" + models::step_name(step + 1) + ".txt"), text + "\n");
+      at_root([&] { write_text(out() / ("failed-" + models::step_name(step + 1) + ".txt"), text + "\n"); });
       if (state_.step > 0) save();
     } catch (const Error& e) {  // the failed step is the news; that it could not be recorded is a remark
       progress_.note(std::string("note: ") + e.what());
@@ -223,26 +292,26 @@ class Run {
 
   void save() {
     if (saved_step_ == state_.step) return;
-    log_->sync();
-    models::save_checkpoint(folder_.path(), model_, trainer_.optimizer(), train_data_.tokenizer(), state_,
-                            print_config(schema_), config_.checkpoint.keep);
+    at_root([&] { log_->sync(); });
+    models::save_checkpoint(out(), trainer_, train_data_.tokenizer(), state_, print_config(schema_),
+                            config_.checkpoint.keep);
     saved_step_ = state_.step;
   }
 
-  void write_sample() {
+  void write_sample(const models::Dcformer& model) {
     const text::Tokenizer& tokenizer = train_data_.tokenizer();
     std::vector<int32_t> prompt = tokenizer.encode(config_.sample.prompt);
     if (prompt.empty()) prompt.push_back(tokenizer.eos_id());  // a document begins after the end of another
     models::SamplingOptions options{.temperature = config_.sample.temperature,
                                     .seed = static_cast<uint64_t>(config_.run.seed)};
-    models::Generated g = models::generate(model_, prompt, config_.sample.tokens, options, tokenizer.eos_id());
+    models::Generated g = models::generate(model, prompt, config_.sample.tokens, options, tokenizer.eos_id());
     std::string text = "--- step " + std::to_string(state_.step) + "\n" + config_.sample.prompt +
                        tokenizer.decode(g.tokens, true) + "\n";
-    std::FILE* file = std::fopen((folder_.path() / "samples.txt").c_str(), "a");
+    std::FILE* file = std::fopen((out() / "samples.txt").c_str(), "a");
     bool ok = file && std::fwrite(text.data(), 1, text.size(), file) == text.size();
     ok = file && std::fclose(file) == 0 && ok;
     check(ok, ErrorKind::output,
-          [&] { return "cannot write " + (folder_.path() / "samples.txt").string() + ": " + system_message(); });
+          [&] { return "cannot write " + (out() / "samples.txt").string() + ": " + system_message(); });
   }
 
   void report() {
@@ -250,18 +319,20 @@ class Run {
                 loss_);
     if (!std::isnan(val_loss_)) std::printf(", validation loss %.6f", val_loss_);
     if (!std::isnan(task_accuracy_)) std::printf(", task accuracy %.1f%%", 100 * task_accuracy_);
-    std::printf("\nmodel %s\nlog   %s\n", (folder_.path() / models::step_name(state_.step)).c_str(),
-                (folder_.path() / "log.csv").c_str());
+    std::printf("\nmodel %s\nlog   %s\n", (out() / models::step_name(state_.step)).c_str(),
+                (out() / "log.csv").c_str());
   }
 
   const StopSignals listening_;  // first: a signal while data and weights are loaded is not lost
   const TrainConfig& config_;
   const Schema& schema_;  // of config_
+  const dist::Layout& layout_;
+  const bool root_;
   text::Dataset train_data_, val_data_;
   text::Sampler sampler_;
   models::ModelConfig model_config_;
-  RunFolder folder_;
-  models::Dcformer model_;
+  std::optional<RunFolder> folder_;  // locked by rank 0
+  std::unique_ptr<models::LanguageModel> model_;
   models::Trainer trainer_;
   models::RunState state_;
   std::optional<RunLog> log_;
@@ -275,7 +346,7 @@ class Run {
   int64_t first_step_ = 0, saved_step_ = 0;  // nothing is saved before step 1
 };
 
-int run_train(const Arguments& arguments) {
+int train(const Arguments& arguments, const Job& job) {
   TrainConfig config;
   Schema schema = train_schema(config, models::config_keys());
   std::vector<std::string> overrides = arguments.overrides();
@@ -292,7 +363,13 @@ int run_train(const Arguments& arguments) {
         [&] { return "training runs on the CPU only; set run.device=cpu, found " + str(device); });
   if (arguments.has("dry-run")) return dry_run(config);
   check_together(config);
-  return Run(config, schema)();
+  job.world().watch(config.parallel.timeout);
+  return Run(config, schema, make_layout(config, job.world()))();
+}
+
+int run_train(const Arguments& arguments) {
+  Job job;
+  return job.run([&] { return train(arguments, job); });
 }
 
 }  // namespace
@@ -314,7 +391,8 @@ Command train_command() {
           "SIGINT, SIGTERM and SIGUSR1 save the state and end with exit code 75: run the same command again.",
       .examples = {"braid train configs/demo.toml",
                    "braid train configs/demo.toml optimizer.lr=1e-3 run.out=out/faster",
-                   "braid train model.preset=dcpythia-6.9b --dry-run"},
+                   "braid train model.preset=dcpythia-6.9b --dry-run",
+                   "mpirun -np 4 braid train configs/demo.toml parallel.tensor=2"},
       .run = run_train,
   };
 }

@@ -79,7 +79,9 @@ models::TrainingMemory expected_memory(const TrainConfig& config, const models::
                                          .checkpoint_activations = config.train.checkpoint_activations});
 }
 
-void check_memory(const TrainConfig& config, const models::ModelConfig& model, int64_t seq_len) {
+void check_memory(const TrainConfig& config, const models::ModelConfig& model, int64_t seq_len,
+                  const dist::Layout& layout) {
+  if (layout.world.size() > 1) return;  // a slip of the pen in a job of many is found by --dry-run
   double ids = 8.0 * double(config.train.batch_size) * double(config.train.accumulate) * double(seq_len);
   double needed = (expected_memory(config, model, seq_len).total() + ids) / 1e9;
   double there = double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGESIZE)) / 1e9;
@@ -102,26 +104,36 @@ models::Batch read_batch(const text::Dataset& data, const std::vector<int64_t>& 
   return {from_vector(ids, {B, T}), from_vector(targets, {B, T})};
 }
 
+namespace {
+// The data rank's part of the samples of a micro-batch.
+std::vector<int64_t> share(const std::vector<int64_t>& all, const dist::Layout& layout) {
+  dist::Parts parts = dist::even_parts(static_cast<int64_t>(all.size()), layout.data.size());
+  const dist::Interval& mine = parts.of[static_cast<size_t>(layout.data.rank())][0];
+  return {all.begin() + mine.begin, all.begin() + mine.end};
+}
+}  // namespace
+
 std::vector<models::Batch> step_batches(const TrainConfig& config, const text::Dataset& data,
-                                        const text::Sampler& sampler, int64_t first) {
+                                        const text::Sampler& sampler, int64_t first, const dist::Layout& layout) {
   std::vector<models::Batch> batches;
   int64_t B = config.train.batch_size;
   for (int64_t m = 0; m < config.train.accumulate; ++m) {
     std::vector<int64_t> indices;
     for (int64_t b = 0; b < B; ++b) indices.push_back(sampler.at(first++));
-    batches.push_back(read_batch(data, indices));
+    batches.push_back(read_batch(data, share(indices, layout)));
   }
   return batches;
 }
 
-std::vector<models::Batch> validation_batches(const TrainConfig& config, const text::Dataset& data) {
+std::vector<models::Batch> validation_batches(const TrainConfig& config, const text::Dataset& data,
+                                              const dist::Layout& layout) {
   std::vector<models::Batch> batches;
   int64_t wanted = std::min(data.size(), config.eval.batches * config.train.batch_size);
   std::vector<int64_t> indices;
   for (int64_t i = 0; i < wanted; ++i) {
     indices.push_back(i * data.size() / wanted);
     if (static_cast<int64_t>(indices.size()) == config.train.batch_size || i + 1 == wanted) {
-      batches.push_back(read_batch(data, indices));
+      batches.push_back(read_batch(data, share(indices, layout)));
       indices.clear();
     }
   }

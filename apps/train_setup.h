@@ -23,15 +23,19 @@ int64_t sequence_length(const TrainConfig& config, const models::ModelConfig& mo
 // What a step needs at its worst moment.
 models::TrainingMemory expected_memory(const TrainConfig& config, const models::ModelConfig& model, int64_t seq_len);
 // Error(setting) when that is more than twice this machine's memory: a slip of the pen. Closer cases are left to try.
-void check_memory(const TrainConfig& config, const models::ModelConfig& model, int64_t seq_len);
+void check_memory(const TrainConfig& config, const models::ModelConfig& model, int64_t seq_len,
+                  const dist::Layout& layout);
 
 // Windows `indices` of a data set: ids (B, T) and the next tokens as targets.
 models::Batch read_batch(const text::Dataset& data, const std::vector<int64_t>& indices);
-// The micro-batches of a step whose first sequence is number `first` in the sampler's order.
+// This data rank's share of the micro-batches of a step whose first sequence is number `first` in the sampler's order.
+// The micro-batches are the same whatever the number of ranks.
 std::vector<models::Batch> step_batches(const TrainConfig& config, const text::Dataset& data,
-                                        const text::Sampler& sampler, int64_t first);
-// Validation batches, spread evenly over the split, the same at every validation.
-std::vector<models::Batch> validation_batches(const TrainConfig& config, const text::Dataset& data);
+                                        const text::Sampler& sampler, int64_t first, const dist::Layout& layout);
+// Validation batches, spread evenly over the split, the same at every validation; this data rank's share of each, which
+// may be empty.
+std::vector<models::Batch> validation_batches(const TrainConfig& config, const text::Dataset& data,
+                                              const dist::Layout& layout);
 
 // What differs from the settings in a checkpoint's file, as "train.batch_size: 8 -> 16"; the run's folder aside, which
 // may have been moved. `saved` gets the settings of the file.

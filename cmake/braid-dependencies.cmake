@@ -1,5 +1,6 @@
 # What the library is linked with, for our own build and for whoever uses the installed library.
-# Threads::Threads, ZLIB::ZLIB, braid::zstd, and braid::dnnl unless BRAID_DNNL is OFF or oneDNN is not there.
+# Threads::Threads, ZLIB::ZLIB, braid::zstd, braid::dnnl unless BRAID_DNNL is OFF or oneDNN is not there, and braid::mpi
+# unless BRAID_MPI is OFF or MPI is not there.
 # zstd has no CMake package on Debian, and that of oneDNN also wants OpenCL, which we do not use: both are looked for
 # directly.
 find_package(Threads REQUIRED)
@@ -18,5 +19,15 @@ if(NOT BRAID_DNNL STREQUAL "OFF" AND NOT TARGET braid::dnnl)
       INTERFACE_INCLUDE_DIRECTORIES ${BRAID_DNNL_INCLUDE})
   elseif(BRAID_DNNL STREQUAL "ON")
     message(FATAL_ERROR "oneDNN was not found: install libdnnl-dev, or build Braid with -DBRAID_DNNL=OFF")
+  endif()
+endif()
+if(NOT BRAID_MPI STREQUAL "OFF" AND NOT TARGET braid::mpi)
+  enable_language(C)  # FindMPI tries what it found with the C compiler; only the C interface is used
+  find_package(MPI QUIET COMPONENTS C)
+  if(MPI_C_FOUND)
+    add_library(braid::mpi INTERFACE IMPORTED GLOBAL)
+    target_link_libraries(braid::mpi INTERFACE MPI::MPI_C)
+  elseif(BRAID_MPI STREQUAL "ON")
+    message(FATAL_ERROR "MPI was not found: install libopenmpi-dev and openmpi-bin, or build with -DBRAID_MPI=OFF")
   endif()
 endif()

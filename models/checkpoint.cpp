@@ -7,6 +7,7 @@
 #include <set>
 #include <system_error>
 
+#include "distributed/agree.h"
 #include "models/config_keys.h"
 #include "tensor/io/atomic_file.h"
 #include "tensor/io/checksum.h"
@@ -131,10 +132,11 @@ std::vector<StepFolder> step_folders(const fs::path& run) {
   return found;
 }
 
-void save_checkpoint(const fs::path& run, Dcformer& model, const nn::Optimizer& optimizer,
-                     const text::Tokenizer& tokenizer, const RunState& state, const std::string& settings,
-                     int64_t keep) {
-  for (const nn::NamedTensor& p : nn::parameters(model)) {
+namespace {
+void write_checkpoint(const fs::path& run, const ModelConfig& config, const WholeState& whole,
+                      const text::Tokenizer& tokenizer, const RunState& state, const std::string& settings,
+                      int64_t keep) {
+  for (const nn::NamedTensor& p : whole.weights) {
     check(nn::all_finite(p.value), ErrorKind::numerical, [&] {
       return p.name + " contains NaN or Inf at step " + std::to_string(state.step) + "; no checkpoint was written";
     });
@@ -144,8 +146,8 @@ void save_checkpoint(const fs::path& run, Dcformer& model, const nn::Optimizer& 
   remove_unfinished(run);
   make_folder(building / "trainer");
   RemovedUnlessKept unfinished{building};  // on a full disk it would only keep others from writing
-  save_model(model, tokenizer, building);
-  io::save_safetensors((building / "trainer/optimizer.safetensors").string(), pairs(optimizer.state()));
+  save_model(config, whole.weights, tokenizer, building);
+  io::save_safetensors((building / "trainer/optimizer.safetensors").string(), pairs(whole.optimizer));
   nlohmann::ordered_json json{{"step", state.step},           {"samples", state.samples},
                               {"elapsed_s", state.elapsed_s}, {"seed", state.seed},
                               {"seq_len", state.seq_len},     {"data_fingerprint", state.data_fingerprint}};
@@ -172,6 +174,16 @@ void save_checkpoint(const fs::path& run, Dcformer& model, const nn::Optimizer& 
     if (it->path == final_path || why_invalid(it->path).empty()) ++valid;
     if (valid > std::max<int64_t>(keep, 2)) fs::remove_all(it->path, error);
   }
+}
+}  // namespace
+
+void save_checkpoint(const fs::path& run, const Trainer& trainer, const text::Tokenizer& tokenizer,
+                     const RunState& state, const std::string& settings, int64_t keep) {
+  const dist::Communicator& world = trainer.layout().world;
+  WholeState whole = trainer.whole_state();
+  dist::agree(world, [&] {
+    if (world.rank() == 0) write_checkpoint(run, trainer.model().config(), whole, tokenizer, state, settings, keep);
+  });
 }
 
 std::string why_invalid(const fs::path& checkpoint) {
@@ -232,13 +244,14 @@ RunState read_state(const fs::path& checkpoint) {
   }
 }
 
-void load_checkpoint(const fs::path& checkpoint, Dcformer& model, nn::Optimizer& optimizer) {
+void load_checkpoint(const fs::path& checkpoint, Trainer& trainer) {
+  const ModelConfig& config = trainer.model().config();
   std::string config_file = (checkpoint / "config.json").string();
   ModelConfig saved = read_config(io::read_text_file(config_file, 1 << 20), config_file);
   finish(saved);
   std::vector<std::string> changed;
   for (const ConfigKey& key : key_table()) {
-    std::string then = key_text(key, saved), now = key_text(key, model.config());
+    std::string then = key_text(key, saved), now = key_text(key, config);
     if (then != now) changed.push_back("model." + key.name + " = " + then + ", found " + now);
   }
   check(changed.empty(), ErrorKind::setting, [&] {
@@ -253,20 +266,25 @@ void load_checkpoint(const fs::path& checkpoint, Dcformer& model, nn::Optimizer&
   });
   std::string model_file = (checkpoint / "model.safetensors").string();
   std::string state_file = (checkpoint / "trainer/optimizer.safetensors").string();
-  std::vector<nn::NamedTensor> weights = read_all(model_file), state = read_all(state_file);
+  WholeState state{read_all(model_file), read_all(state_file)};
   // The checkpoint is valid, so tensors of another kind mean other settings, not a damaged file.
-  DType dtype = nn::parameters(model).at(0).value.dtype();
-  check(weights.empty() || weights[0].value.dtype() == dtype, ErrorKind::setting, [&] {
-    return "the arithmetic is not that of " + model_file + ": expected train.dtype = " + str(weights[0].value.dtype()) +
-           ", found " + str(dtype) + "; undo the change or choose another run.out";
+  std::vector<nn::NamedTensor> own = nn::parameters(trainer.model());
+  DType dtype = own.at(0).value.dtype();
+  check(state.weights.empty() || state.weights[0].value.dtype() == dtype, ErrorKind::setting, [&] {
+    return "the arithmetic is not that of " + model_file +
+           ": expected train.dtype = " + str(state.weights[0].value.dtype()) + ", found " + str(dtype) +
+           "; undo the change or choose another run.out";
   });
-  check(names_of(state) == names_of(optimizer.state()), ErrorKind::setting, [&] {
+  std::set<std::string> expected{"steps"};
+  for (const nn::NamedTensor& p : own) {
+    for (const std::string& ending : nn::state_endings(trainer.optimizer().options())) expected.insert(p.name + ending);
+  }
+  check(names_of(state.optimizer) == expected, ErrorKind::setting, [&] {
     return "the state in " + state_file +
            " is of another optimizer: expected the same optimizer.name and optimizer.momentum as when the run began; "
            "undo the change or choose another run.out";
   });
-  nn::load(model, weights, model_file);
-  optimizer.load(state, state_file);
+  trainer.load(state, model_file, state_file);
 }
 
 }  // namespace braid::models

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "models/folder.h"
+#include "models/trainer.h"
 #include "nn/optim/optimizer.h"
 
 namespace braid::models {
@@ -35,10 +36,10 @@ std::vector<StepFolder> step_folders(const std::filesystem::path& run);  // fini
 inline constexpr const char* kSettingsFile = "trainer/config.toml";
 
 // Writes run/step-N, verifies it by reading it back, then removes all but the newest `keep` valid ones (at least 2).
-// `settings` becomes kSettingsFile. Error(output) leaves the older checkpoints as they were.
-void save_checkpoint(const std::filesystem::path& run, Dcformer& model, const nn::Optimizer& optimizer,
-                     const text::Tokenizer& tokenizer, const RunState& state, const std::string& settings,
-                     int64_t keep);
+// `settings` becomes kSettingsFile. Error(output) leaves the older checkpoints as they were. Collective: rank 0 gathers
+// the whole tensors and writes, and when it cannot, all ranks get its error.
+void save_checkpoint(const std::filesystem::path& run, const Trainer& trainer, const text::Tokenizer& tokenizer,
+                     const RunState& state, const std::string& settings, int64_t keep);
 
 // "" when every file of the checkpoint matches its manifest, otherwise what is wrong.
 std::string why_invalid(const std::filesystem::path& checkpoint);
@@ -49,8 +50,8 @@ StepFolder newest_checkpoint(const std::filesystem::path& run, std::vector<std::
 
 // Reads state.json; the folder must be valid.
 RunState read_state(const std::filesystem::path& checkpoint);
-// Fills model and optimizer from a valid checkpoint. Error(setting) when it belongs to a model of another
-// configuration, to other arithmetic or to another optimizer.
-void load_checkpoint(const std::filesystem::path& checkpoint, Dcformer& model, nn::Optimizer& optimizer);
+// Fills model and optimizer from a valid checkpoint, each rank with its part, whatever layout wrote it. Error(setting)
+// when it belongs to a model of another configuration, to other arithmetic or to another optimizer.
+void load_checkpoint(const std::filesystem::path& checkpoint, Trainer& trainer);
 
 }  // namespace braid::models

@@ -3,6 +3,7 @@
 #include <variant>
 
 #include "models/config.h"
+#include "models/language_model.h"
 #include "nn/nn.h"
 
 namespace braid::models {
@@ -14,7 +15,7 @@ struct KvCache {
   int64_t bytes() const;
 };
 
-class Dcformer final : public nn::Module {
+class Dcformer final : public LanguageModel {
  public:
   // Parameters start by the published initialisation (config.init), each a pure function of the key and of its name.
   // config must have gone through finish().
@@ -28,7 +29,7 @@ class Dcformer final : public nn::Module {
   Tensor logits(const Tensor& hidden) const;  // (..., D) -> (..., V)
   // Sum of the cross-entropy over the targets >= 0, without forming all logits; divide by their number for the mean.
   // targets (B, T); result ().
-  Tensor loss_sum(const Tensor& ids, const Tensor& targets) const;
+  Tensor loss_sum(const Tensor& ids, const Tensor& targets) const override;
 
   KvCache make_cache(int64_t capacity) const;  // capacity: most positions, at most block_size
 
@@ -37,13 +38,14 @@ class Dcformer final : public nn::Module {
   // To another type, parameters and position tables.
   void to(DType dtype);
 
-  const ModelConfig& config() const { return config_; }
+  void inspect(const Tensor& ids, const nn::Probe& probe) const override { hidden(ids, nullptr, &probe); }
+  const dist::Shard* shard_of(const std::string&) const override { return nullptr; }
+  const ModelConfig& config() const override { return config_; }
   void visit(nn::Visitor& v) override;
 
  private:
   using Norm = std::variant<nn::RmsNorm, nn::LayerNorm>;
   Dcformer(const ModelConfig& config, RandomKey key, bool initialise);
-  void make_rope(DType dtype);
 
   ModelConfig config_;
   nn::Embedding embeddings_;

@@ -1,6 +1,7 @@
 #include "models/trainer.h"
 
 #include <cmath>
+#include <map>
 
 #include "autograd/ops.h"
 #include "nn/optim/clip.h"
@@ -14,66 +15,180 @@ int64_t count_valid(const Tensor& targets) {
   return n;
 }
 
-// The name of the first tensor of a forward pass that holds NaN or Inf, or "the loss itself".
-std::string first_bad_tensor(const Dcformer& model, const std::vector<Batch>& batches) {
-  NoGrad off;
-  std::string bad;
-  nn::Probe probe = [&](const std::string& name, const Tensor& value) {
-    if (bad.empty() && !nn::all_finite(value)) bad = name;
-  };
-  for (const Batch& b : batches) model.hidden(b.ids, nullptr, &probe);
-  return bad.empty() ? "the loss itself" : bad;
+// Ranks with the same samples or the same positions count their numbers once.
+int64_t count_valid(const std::vector<Batch>& batches, const dist::Layout& layout) {
+  int64_t n = 0;
+  for (const Batch& b : batches) n += count_valid(b.targets);
+  return layout.data.sum(n);
+}
+double sum_of_losses(double mine, const dist::Layout& layout) {
+  return layout.world.sum(layout.tensor.rank() == 0 ? mine : 0.0);
 }
 
-nn::Module& with_gradients(nn::Module& model) {
+// The name of the first tensor of a forward pass that holds NaN or Inf on any rank, or "the loss itself".
+std::string first_bad_tensor(const LanguageModel& model, const std::vector<Batch>& batches,
+                             const dist::Layout& layout) {
+  NoGrad off;
+  std::string bad;
+  int64_t seen = 0;
+  nn::Probe probe = [&](const std::string& name, const Tensor& value) {
+    ++seen;
+    if (bad.empty() && !nn::all_finite(value)) {
+      std::string order = std::to_string(seen);
+      bad = std::string(12 - order.size(), '0') + order + name;  // so that the first in order is the least text
+    }
+  };
+  for (const Batch& b : batches) model.inspect(b.ids, probe);
+  std::string first;
+  for (const std::string& text : layout.world.gather_text(bad)) {
+    if (!text.empty() && (first.empty() || text < first)) first = text;
+  }
+  return first.empty() ? "the loss itself" : first.substr(12);
+}
+
+LanguageModel& with_gradients(LanguageModel& model) {
   nn::require_grad(model);
   return model;
 }
+
+// Our part of a whole tensor; tensors that do not fit come back as they are, for the loader to report.
+Tensor part_of(const Tensor& whole, const dist::Shard* shard, int tensor_rank) {
+  if (!shard || shard->axis >= whole.rank() || whole.dim(shard->axis) != shard->parts.total()) return whole;
+  return take(whole, shard->axis, shard->parts.of[static_cast<size_t>(tensor_rank)]);
+}
 }  // namespace
 
-Trainer::Trainer(Dcformer& model, const nn::OptimizerOptions& options, double clip)
-    : model_(model), optimizer_(nn::parameters(with_gradients(model)), options), clip_(clip) {}
+Trainer::Trainer(LanguageModel& model, const nn::OptimizerOptions& options, double clip, const dist::Layout& layout)
+    : model_(model),
+      layout_(layout),
+      parameters_(nn::parameters(with_gradients(model))),
+      parallel_(parameters_,
+                [&](const std::string& name) -> const dist::Communicator& {
+                  return model.shard_of(name) ? layout_.replicas : layout_.world;
+                }),
+      optimizer_(parallel_.pieces(), options),
+      clip_(clip) {}
 
 StepResult Trainer::step(const std::vector<Batch>& micro_batches, double lr,
                          const std::function<void(const StepResult&)>& inspect) {
   StepResult& result = latest_ = {};
-  for (const Batch& b : micro_batches) result.tokens += count_valid(b.targets);
+  result.tokens = count_valid(micro_batches, layout_);
   check(result.tokens > 0, ErrorKind::input,
         [] { return std::string("the batch has no target that counts: there is nothing to learn from"); });
-  optimizer_.zero_grad();
+  nn::zero_grad(model_);
   double share = 1 / static_cast<double>(result.tokens);
   double sum = 0;
-  for (const Batch& b : micro_batches) {
-    Tensor loss = scale(model_.loss_sum(b.ids, b.targets), share);
+  for (size_t i = 0; i < micro_batches.size(); ++i) {
+    Tensor loss = scale(model_.loss_sum(micro_batches[i].ids, micro_batches[i].targets), share);
     sum += loss.item();
+    if (i + 1 == micro_batches.size()) parallel_.start();  // gradients travel while this backward pass runs
     backward(loss);
   }
-  result.loss = sum;
+  parallel_.finish();
+  result.loss = sum_of_losses(sum, layout_);
   std::string at_step = " at step " + std::to_string(optimizer_.steps() + 1);
   check(std::isfinite(result.loss), ErrorKind::numerical, [&] {
     return "the loss is " + std::string(std::isnan(result.loss) ? "NaN" : "infinite") + at_step +
-           "; the first tensor with NaN or Inf is " + first_bad_tensor(model_, micro_batches) +
+           "; the first tensor with NaN or Inf is " + first_bad_tensor(model_, micro_batches, layout_) +
            "; weights are untouched, lower the learning rate";
   });
-  result.grad_norm = nn::global_norm(optimizer_.parameters());
+  result.grad_norm = global_norm();
   check(std::isfinite(result.grad_norm), ErrorKind::numerical, [&] {
-    return "the gradient of " + nn::first_not_finite(optimizer_.parameters()) + " contains NaN or Inf" + at_step +
+    std::string name;
+    for (const std::string& text : layout_.world.gather_text(nn::first_not_finite(optimizer_.parameters()))) {
+      if (name.empty()) name = text;
+    }
+    return "the gradient of " + name + " contains NaN or Inf" + at_step +
            "; weights are untouched, lower the learning rate";
   });
   if (inspect) inspect(result);
   optimizer_.step(lr, nn::clip_factor(result.grad_norm, clip_));
   optimizer_.zero_grad();
+  parallel_.gather_parameters();
   return result;
 }
 
-double evaluate(const Dcformer& model, const std::vector<Batch>& batches) {
+// Every number of the model belongs to one piece of one rank, so every gradient counts once.
+double Trainer::global_norm() const {
+  double mine = nn::global_norm(optimizer_.parameters());
+  return layout_.world.size() == 1 ? mine : std::sqrt(layout_.world.sum(mine * mine));
+}
+
+// A piece -> what this tensor rank holds -> the whole tensor.
+Tensor Trainer::join(const std::string& parameter, const Tensor& piece, DType dtype) const {
+  Tensor held = parallel_.whole(parameter, piece, dtype);
+  const dist::Shard* shard = model_.shard_of(parameter);
+  return shard ? layout_.tensor.all_gather(held, shard->axis, shard->parts) : held;
+}
+
+WholeState Trainer::whole_state(Parts parts) const {
+  WholeState state;
+  bool root = layout_.world.rank() == 0;
+  for (const nn::NamedTensor& p : parameters_) {
+    const dist::Shard* shard = model_.shard_of(p.name);
+    Tensor whole = shard ? layout_.tensor.all_gather(p.value, shard->axis, shard->parts) : p.value;
+    if (root) state.weights.push_back({p.name, whole});
+  }
+  if (parts == Parts::weights) return state;
+  std::map<std::string, Tensor> own;
+  for (const nn::NamedTensor& t : optimizer_.state()) own[t.name] = t.value;
+  if (root) state.optimizer.push_back({"steps", own["steps"]});
+  for (const nn::NamedTensor& p : parameters_) {
+    DType moments = p.value.dtype() == DType::f64 ? DType::f64 : DType::f32;
+    for (const std::string& ending : nn::state_endings(optimizer_.options())) {
+      auto piece = own.find(p.name + ending);
+      Tensor whole = join(p.name, piece == own.end() ? Tensor() : piece->second, moments);
+      if (root) state.optimizer.push_back({p.name + ending, whole});
+    }
+  }
+  return state;
+}
+
+void Trainer::load(const WholeState& state, const std::string& weights_file, const std::string& optimizer_file) {
+  int rank = layout_.tensor.rank();
+  std::vector<nn::NamedTensor> weights, moments;
+  for (const nn::NamedTensor& t : state.weights)
+    weights.push_back({t.name, part_of(t.value, model_.shard_of(t.name), rank)});
+  nn::load(model_, weights, weights_file);
+
+  // Of the optimizer's state only what this rank updates; names that nobody knows are passed on to be reported.
+  std::map<std::string, std::string> parameter_of;
+  std::map<std::string, Shape> shapes;
+  for (const nn::NamedTensor& p : parameters_) {
+    shapes[p.name] = p.value.shape();
+    for (const std::string& ending : nn::state_endings(optimizer_.options())) parameter_of[p.name + ending] = p.name;
+  }
+  for (const nn::NamedTensor& t : state.optimizer) {
+    auto parameter = parameter_of.find(t.name);
+    Tensor mine = t.value;
+    if (parameter != parameter_of.end()) {
+      mine = part_of(t.value, model_.shard_of(parameter->second), rank);
+      if (mine.shape() == shapes[parameter->second]) mine = parallel_.piece_of(parameter->second, mine);
+    }
+    if (mine) moments.push_back({t.name, mine});
+  }
+  optimizer_.load(moments, optimizer_file);
+}
+
+std::vector<nn::NamedTensor> Trainer::whole_gradients() const {
+  std::map<std::string, Tensor> own;
+  for (const nn::NamedTensor& piece : optimizer_.parameters()) own[piece.name] = grad(piece.value);
+  std::vector<nn::NamedTensor> out;
+  for (const nn::NamedTensor& p : parameters_) {
+    auto piece = own.find(p.name);
+    out.push_back({p.name, join(p.name, piece == own.end() ? Tensor() : piece->second, p.value.dtype())});
+  }
+  return out;
+}
+
+double evaluate(const LanguageModel& model, const std::vector<Batch>& batches, const dist::Layout& layout) {
   NoGrad off;
   double sum = 0;
-  int64_t tokens = 0;
   for (const Batch& b : batches) {
-    sum += model.loss_sum(b.ids, b.targets).item();
-    tokens += count_valid(b.targets);
+    if (b.ids.numel() > 0) sum += model.loss_sum(b.ids, b.targets).item();  // a data rank may have no sample of a batch
   }
+  sum = sum_of_losses(sum, layout);
+  int64_t tokens = count_valid(batches, layout);
   return tokens > 0 ? sum / static_cast<double>(tokens) : 0;
 }
 

@@ -1,9 +1,14 @@
 // One training step: gradients of several micro-batches, clipping, one optimizer update. Nothing is changed when the
 // step fails.
+//
+// The same code trains on one process and on many (distributed/README.md): what is summed over ranks is the identity
+// on one. Every decision (NaN, loss spike) is made from numbers that all ranks hold alike, so all make the same.
 #pragma once
 #include <cmath>
 #include <functional>
 
+#include "distributed/data_parallel.h"
+#include "distributed/layout.h"
 #include "models/dcformer.h"
 #include "nn/optim/optimizer.h"
 
@@ -14,36 +19,62 @@ struct Batch {
 };
 
 struct StepResult {
-  double loss = NAN;       // mean cross-entropy over the valid targets of all micro-batches, in nats
+  double loss = NAN;       // mean cross-entropy over the valid targets of all micro-batches of all ranks, in nats
   double grad_norm = NAN;  // before clipping
   int64_t tokens = 0;      // valid targets
+};
+
+// Weights and optimizer state as whole tensors, as checkpoints hold them, whatever the layout.
+struct WholeState {
+  std::vector<nn::NamedTensor> weights;    // in the order of the model
+  std::vector<nn::NamedTensor> optimizer;  // "steps", then the moments of each parameter
 };
 
 class Trainer {
  public:
   // clip: limit of the global gradient norm, 0 = none. The model's parameters become leaves.
-  Trainer(Dcformer& model, const nn::OptimizerOptions& options, double clip);
+  Trainer(LanguageModel& model, const nn::OptimizerOptions& options, double clip, const dist::Layout& layout = {});
 
-  // The loss is the mean over all valid targets of the step, however they are spread over micro-batches. `inspect` sees
-  // the result before anything is updated and may throw. NaN or Inf in loss or gradient throws Error(numerical) that
-  // names the step and the first bad tensor; weights and optimizer state are then untouched.
+  // micro_batches: the samples of this data rank, as many micro-batches on every rank; ranks of one data rank get the
+  // same. The loss is the mean over all valid targets of the step, however they are spread over micro-batches and
+  // ranks. `inspect` sees the result before anything is updated and may throw (on all ranks). NaN or Inf in loss or
+  // gradient throws Error(numerical) that names the step and the first bad tensor; weights and optimizer state are then
+  // untouched.
   StepResult step(const std::vector<Batch>& micro_batches, double lr,
                   const std::function<void(const StepResult&)>& inspect = {});
 
   // Of the last call of step(), also of one that threw: what it did not get to is NaN.
   const StepResult& latest() const { return latest_; }
 
-  Dcformer& model() { return model_; }
-  nn::Optimizer& optimizer() { return optimizer_; }
+  // Collective. The whole state, or its weights alone, on rank 0; the other ranks get none.
+  enum class Parts { all, weights };
+  WholeState whole_state(Parts parts = Parts::all) const;
+  // Takes this rank's part of a state. Missing, surplus and mis-shaped names are reported together in one Error(input);
+  // `what` names the source of the weights and of the optimizer state.
+  void load(const WholeState& state, const std::string& weights_file, const std::string& optimizer_file);
+  // Collective. The summed gradients as whole tensors on every rank: between step()'s update and its end, that is
+  // inside `inspect`.
+  std::vector<nn::NamedTensor> whole_gradients() const;
+
+  LanguageModel& model() const { return model_; }
+  const nn::Optimizer& optimizer() const { return optimizer_; }  // of this rank's pieces
+  const dist::Layout& layout() const { return layout_; }
 
  private:
-  Dcformer& model_;
+  double global_norm() const;
+  Tensor join(const std::string& parameter, const Tensor& piece, DType dtype) const;
+
+  LanguageModel& model_;
+  dist::Layout layout_;
+  std::vector<nn::NamedTensor> parameters_;
+  dist::DataParallel parallel_;
   nn::Optimizer optimizer_;
   double clip_;
   StepResult latest_;
 };
 
-// Mean loss over batches without gradients; 0 when no target is valid.
-double evaluate(const Dcformer& model, const std::vector<Batch>& batches);
+// Mean loss over batches without gradients; 0 when no target is valid. In a layout: collective, every data rank with
+// its own samples.
+double evaluate(const LanguageModel& model, const std::vector<Batch>& batches, const dist::Layout& layout = {});
 
 }  // namespace braid::models

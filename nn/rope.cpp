@@ -49,4 +49,15 @@ Tensor Rope::operator()(const Tensor& x, int64_t first) const {
   return rope(x, rows(cosine_), rows(sine_));
 }
 
+Tensor Rope::operator()(const Tensor& x, const Tensor& positions) const {
+  for (int64_t p : positions.to_vector<int64_t>()) {
+    check(p >= 0 && p < cosine_.dim(0), "rope", [&] {
+      return "position " + std::to_string(p) + " lies beyond the model's longest sequence of " +
+             std::to_string(cosine_.dim(0));
+    });
+  }
+  auto rows = [&](const Tensor& table) { return unsqueeze(index_select(table, positions), 0); };
+  return rope(x, rows(cosine_), rows(sine_));
+}
+
 }  // namespace braid::nn

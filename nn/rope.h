@@ -20,6 +20,8 @@ class Rope {
 
   // x (B, T, N, d) whose row t stands at position first + t. Throws beyond the longest position.
   Tensor operator()(const Tensor& x, int64_t first) const;
+  // The same for rows at any positions: positions (T) i64.
+  Tensor operator()(const Tensor& x, const Tensor& positions) const;
 
  private:
   Tensor cosine_, sine_;  // (positions, rotary/2)

@@ -92,12 +92,6 @@ std::string one_line(std::string text) {
   return text;
 }
 
-int report(int code, const std::string& message) {
-  std::fflush(stdout);
-  std::fprintf(stderr, "error: %s\n", one_line(message).c_str());
-  return code;
-}
-
 int dispatch(const std::vector<Command>& commands, std::vector<std::string> arguments) {
   const auto print = [](const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); };
   if (arguments.size() >= 2 && arguments[0] == "help") arguments = {arguments[1], "--help"};
@@ -263,24 +257,31 @@ std::string help_text(const std::vector<Command>& commands) {
          "             waits for the device after each\n";
 }
 
+int report_error(int code, const std::string& message) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "error: %s\n", one_line(message).c_str());
+  return code;
+}
+
 int run_program(const std::vector<Command>& commands, const std::vector<std::string>& arguments) {
   try {
     const int code = dispatch(commands, arguments);
     // Output that went to a full disk is a failure too.
     const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
     if (!written && code == 0)
-      return report(int(ErrorKind::output), "cannot write to standard output: " + system_message());
+      return report_error(int(ErrorKind::output), "cannot write to standard output: " + system_message());
     return code;
   } catch (const Error& error) {
-    return report(int(error.kind()), error.what());
+    return report_error(int(error.kind()), error.what());
   } catch (const std::bad_alloc&) {
-    return report(int(ErrorKind::setting),
-                  "out of memory; use a smaller model, train.batch_size or data.seq_len, or "
-                  "train.checkpoint_activations=true");
+    return report_error(int(ErrorKind::setting),
+                        "out of memory; use a smaller model, train.batch_size or data.seq_len, or "
+                        "train.checkpoint_activations=true");
   } catch (const std::exception& error) {
-    return report(exit_internal, std::string("internal error: ") + error.what() + "; please report this as a bug");
+    return report_error(exit_internal,
+                        std::string("internal error: ") + error.what() + "; please report this as a bug");
   } catch (...) {
-    return report(exit_internal, "internal error: unknown exception; please report this as a bug");
+    return report_error(exit_internal, "internal error: unknown exception; please report this as a bug");
   }
 }
 

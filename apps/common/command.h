@@ -90,6 +90,9 @@ std::string help_text(const std::vector<Command>& commands);
 // The whole program: finds the command, parses, runs. Every exception becomes one line on stderr and an exit code.
 int run_program(const std::vector<Command>& commands, const std::vector<std::string>& arguments);
 
+// Prints the one line on stderr that every failure ends with. Returns code.
+int report_error(int code, const std::string& message);
+
 inline constexpr int exit_stopped = 75;   // stopped on request, state saved
 inline constexpr int exit_internal = 70;  // a bug, or memory that could not be had
 

@@ -39,11 +39,19 @@ Schema train_schema(TrainConfig& c, const std::vector<std::string>& model_keys) 
               {"data.seq_len", &c.data.seq_len, "tokens per sequence, 0 = the model's block_size", count_or_none},
 
               {"train.steps", &c.train.steps, "optimizer steps", count},
-              {"train.batch_size", &c.train.batch_size, "sequences per micro-batch", count},
+              {"train.batch_size", &c.train.batch_size, "sequences per micro-batch, of all processes together", count},
               {"train.accumulate", &c.train.accumulate, "micro-batches per step", count},
               {.key = "train.dtype", .target = &c.train.dtype, .help = "arithmetic", .choices = {"f32", "f64"}},
               {"train.checkpoint_activations", &c.train.checkpoint_activations,
                "recompute blocks in the backward pass: less memory, more time"},
+
+              {"parallel.data", &c.parallel.data, "processes with different samples, 0 = the rest of the processes",
+               count_or_none},
+              {"parallel.context", &c.parallel.context, "processes with different positions of the same samples",
+               count},
+              {"parallel.tensor", &c.parallel.tensor, "processes with different heads, columns and words", count},
+              {"parallel.timeout", &c.parallel.timeout,
+               "seconds until a process that does not answer ends the job, 0 = never", at_least(0)},
 
               {.key = "optimizer.name",
                .target = &c.optimizer.name,

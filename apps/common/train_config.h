@@ -27,6 +27,12 @@ struct TrainConfig {
     std::string dtype = "f32";
     bool checkpoint_activations = false;
   } train;
+  struct Parallel {
+    int64_t data = 0;
+    int64_t context = 1;
+    int64_t tensor = 1;
+    double timeout = 600;
+  } parallel;
   struct Optimizer {
     std::string name = "adamw";
     double lr = 1e-3;

@@ -42,6 +42,11 @@ OptimizerOptions::Decay parse_decay(const std::string& text) {
   fail(ErrorKind::setting, "unknown weight decay rule '" + text + "': expected all or matrices");
 }
 
+std::vector<std::string> state_endings(const OptimizerOptions& options) {
+  if (options.name != OptimizerOptions::Name::sgd) return {".first", ".second"};
+  return options.momentum > 0 ? std::vector<std::string>{".momentum"} : std::vector<std::string>{};
+}
+
 Optimizer::Optimizer(std::vector<NamedTensor> parameters, const OptimizerOptions& options)
     : parameters_(std::move(parameters)), options_(options) {
   const OptimizerOptions& o = options_;
@@ -100,11 +105,11 @@ void Optimizer::zero_grad() {
 }
 
 std::vector<NamedTensor> Optimizer::state() const {
-  bool sgd = options_.name == OptimizerOptions::Name::sgd;
+  std::vector<std::string> endings = state_endings(options_);
   std::vector<NamedTensor> out{{"steps", from_vector(std::vector<int64_t>{steps_}, {1})}};
   for (size_t i = 0; i < parameters_.size(); ++i) {
-    if (slots_[i].first) out.push_back({parameters_[i].name + (sgd ? ".momentum" : ".first"), slots_[i].first});
-    if (slots_[i].second) out.push_back({parameters_[i].name + ".second", slots_[i].second});
+    if (slots_[i].first) out.push_back({parameters_[i].name + endings[0], slots_[i].first});
+    if (slots_[i].second) out.push_back({parameters_[i].name + endings[1], slots_[i].second});
   }
   return out;
 }

@@ -23,6 +23,9 @@ struct OptimizerOptions {
 OptimizerOptions::Name parse_optimizer(const std::string& text);
 OptimizerOptions::Decay parse_decay(const std::string& text);
 
+// The endings of the names of the optimiser's state: {".first", ".second"}, {".momentum"} or {}.
+std::vector<std::string> state_endings(const OptimizerOptions& options);
+
 // With g = grad_scale * gradient and t the number of the update from 1:
 //   AdamW  m = b1 m + (1-b1) g,  v = b2 v + (1-b2) g^2,  p -= lr (m/(1-b1^t) / (sqrt(v/(1-b2^t)) + eps) + wd p)
 //   Adam   the same with g += wd p first instead of the decay in the update

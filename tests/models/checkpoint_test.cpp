@@ -22,8 +22,7 @@ struct World {
     trainer.step({{from_vector(ids, {2, 16}), from_vector(targets, {2, 16})}}, 1e-2);
   }
   void save(int64_t step, int64_t keep = 2) {
-    models::save_checkpoint(run.path(), model, trainer.optimizer(), tokenizer, {step, 40, 1.5, 3, 16, "data"},
-                            "a = 1\n", keep);
+    models::save_checkpoint(run.path(), trainer, tokenizer, {step, 40, 1.5, 3, 16, "data"}, "a = 1\n", keep);
   }
 };
 
@@ -47,7 +46,7 @@ BOOST_AUTO_TEST_CASE(comes_back_bit_for_bit) {
   std::vector<std::string> notes;
   models::StepFolder newest = models::newest_checkpoint(w.run.path(), notes);
   BOOST_TEST(newest.step == 1);
-  models::load_checkpoint(newest.path, other, trainer.optimizer());
+  models::load_checkpoint(newest.path, trainer);
   models::RunState state = models::read_state(newest.path);
   BOOST_TEST(state.step == 1);
   BOOST_TEST(state.samples == 40);
@@ -104,7 +103,7 @@ BOOST_AUTO_TEST_CASE(another_model_is_refused) {
   config.use_qk_norm = !config.use_qk_norm;
   models::Dcformer other(config, {1, 0});
   models::Trainer trainer(other, {}, 1.0);
-  BOOST_TEST(throws_with([&] { models::load_checkpoint(w.run.path() / "step-00000001", other, trainer.optimizer()); },
+  BOOST_TEST(throws_with([&] { models::load_checkpoint(w.run.path() / "step-00000001", trainer); },
                          "is not the configured one: expected model.use_qk_norm = true, found false; undo"));
 }
 

@@ -1,0 +1,108 @@
+// Communicator: a group of ranks as a value. Nothing is global: whoever talks to other processes was handed one.
+//
+// All collectives must be called by every rank of the group, in the same order, with arguments that fit. Results have
+// the same bits in every run: sums are formed in rank order, 16-bit types are summed in f32 and rounded once. With one
+// rank every collective is the identity and nothing is sent. Tensors on other devices are staged through the CPU.
+//
+// Volumes, in bytes sent by one rank of P for a result or operand of n bytes:
+//   all_reduce 2 (P-1)/P n,   reduce_scatter, all_gather and all_to_all (P-1)/P n,   broadcast (P-1) n from the root
+#pragma once
+#include <array>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "distributed/parts.h"
+#include "distributed/transport.h"
+
+namespace braid::dist {
+
+enum class Reduction : uint8_t { sum, max };
+
+enum class Collective : uint8_t { all_reduce, reduce_scatter, all_gather, all_to_all, broadcast, point };
+constexpr size_t kCollectives = 6;
+const char* name(Collective c);
+
+// What this rank has sent to others so far; the bytes of tensors, counted where they are handed to the transport.
+struct Traffic {
+  std::array<int64_t, kCollectives> calls{}, bytes{};
+  int64_t of(Collective c) const { return bytes[static_cast<size_t>(c)]; }
+  int64_t total() const;
+};
+
+// The result of a collective that was started and is under way.
+class Pending {
+ public:
+  struct State;
+  Pending() = default;
+  explicit Pending(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  Tensor wait();    // finishes it and gives the result; once
+  bool progress();  // moves it along without waiting; true when wait() need not wait (any more)
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+class Communicator {
+ public:
+  Communicator() = default;  // one process
+  explicit Communicator(std::shared_ptr<Transport> transport, const std::string& label = "world");
+
+  int rank() const { return transport_ ? transport_->rank() : 0; }
+  int size() const { return transport_ ? transport_->size() : 1; }
+  const std::string& label() const { return label_; }
+  int world_rank(int rank) const { return transport_ ? transport_->world_rank(rank) : alone_; }
+  // The ranks with the same color, in the order of their ranks here.
+  Communicator split(int color, const std::string& label) const;
+
+  Tensor all_reduce(const Tensor& x, Reduction op = Reduction::sum) const;
+  // Sums x over ranks and keeps our part of the axis / joins every rank's part along the axis.
+  Tensor reduce_scatter(const Tensor& x, int axis, const Parts& parts) const;
+  Tensor all_gather(const Tensor& x, int axis, const Parts& parts) const;
+  // x is our part of axis `to` and whole along `from`; the result is whole along `to` and our part of `from`.
+  Tensor all_to_all(const Tensor& x, int from, const Parts& from_parts, int to, const Parts& to_parts) const;
+  Tensor broadcast(const Tensor& x, int root) const;  // x of the root; elsewhere it says shape and type
+  void send(const Tensor& x, int to) const;
+  void receive(Tensor& x, int from) const;  // x contiguous
+  void barrier() const;
+
+  // The same, under way while the caller computes. x must not change until wait() returns.
+  Pending start_all_reduce(const Tensor& x, Reduction op = Reduction::sum) const;
+  Pending start_reduce_scatter(const Tensor& x, int axis, const Parts& parts) const;
+  Pending start_all_gather(const Tensor& x, int axis, const Parts& parts) const;
+  Pending start_all_to_all(const Tensor& x, int from, const Parts& from_parts, int to, const Parts& to_parts) const;
+  Pending start_broadcast(const Tensor& x, int root) const;
+
+  // Decisions and words instead of tensors.
+  bool any(bool mine) const;
+  int64_t sum(int64_t mine) const;
+  double sum(double mine) const;  // in rank order
+  std::vector<std::string> gather_text(const std::string& mine) const;
+
+  // A collective that takes longer is an error that names the ranks that do not answer; 0 = wait for ever. `where`
+  // ("step 17") is said in such messages. Both hold for all communicators that were split from one another.
+  void watch(double seconds) const;
+  void where(const std::string& text) const;
+
+  const Traffic& traffic() const { return *traffic_; }
+
+ private:
+  struct Watch {
+    double seconds = 0;
+    std::string where;
+  };
+  Pending start(
+      Collective kind, std::vector<Tensor> send, std::vector<Tensor> receive,
+      std::function<Tensor(const std::vector<Tensor>& send, const std::vector<Tensor>& receive)> finish) const;
+  void check_parts(const char* op, const Tensor& x, int axis, const Parts& parts, bool whole) const;
+  friend class Pending;
+
+  std::shared_ptr<Transport> transport_;
+  std::shared_ptr<Traffic> traffic_ = std::make_shared<Traffic>();
+  std::shared_ptr<Watch> watch_ = std::make_shared<Watch>();
+  std::string label_ = "world";
+  int alone_ = 0;  // world rank of a group of one, which needs no transport
+};
+
+}  // namespace braid::dist

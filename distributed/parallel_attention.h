@@ -1,0 +1,53 @@
+// Multi-head attention and DCMHA over the tensor and context ranks.
+//
+// The projections are split by heads. DCMHA mixes heads, so what happens between them depends on the head groups:
+//
+//   (a) whole groups per rank      u rows --gather--> all rows --> q, k, v, weights of our groups --> attend --> y of
+//   our
+//                                  heads
+//   (b) groups across ranks (G=1)  the same q, k, v, then: q of our heads, all rows --exchange--> q of all heads, our
+//                                  rows; k and v gathered over heads; compose weights from our rows u, the key side
+//                                  gathered over rows --> attend --> y of all heads, our rows --exchange--> y of our
+//                                  heads, all rows
+//
+// With context ranks the keys, values and key-side weights of the other positions are gathered before `attend`.
+#pragma once
+#include "distributed/row_linear.h"
+#include "distributed/rows.h"
+#include "distributed/shard.h"
+#include "nn/attention.h"
+
+namespace braid::dist {
+
+// How heads go to tensor ranks.
+struct HeadSplit {
+  bool whole_groups = true;  // route (a)
+  Parts heads;               // of N
+  Parts groups;              // of G; route (a) with composition only
+};
+// Error(setting) when there are fewer heads than ranks.
+HeadSplit split_heads(const nn::AttentionOptions& options, int ranks);
+
+// How the parameters of the layer are dealt out, by name; all others are whole on every rank.
+std::vector<std::pair<std::string, Shard>> attention_shards(const nn::AttentionOptions& options, int ranks);
+
+class ParallelAttention final : public nn::Module {
+ public:
+  ParallelAttention() = default;
+  // options of the whole layer. Parameters are this rank's parts, with undefined contents: fill them from the whole.
+  ParallelAttention(const nn::AttentionOptions& options, const Layout& layout);
+  // u (B, t, D): our rows, normalised -> (B, t, D)
+  Tensor operator()(const Tensor& u, const Rows& rows, const nn::Rope& rope) const;
+  void visit(nn::Visitor& v) override;
+
+ private:
+  nn::AttentionOptions options_;
+  Layout layout_;
+  HeadSplit split_;
+  nn::Linear qkv_;  // rows: queries, keys, values of our heads
+  RowLinear out_;
+  nn::RmsNorm q_norm_, k_norm_;
+  nn::ComposeWeights compose_;  // (a) of our groups, (b) whole
+};
+
+}  // namespace braid::dist

@@ -1,0 +1,114 @@
+#include "distributed/parts.h"
+
+#include <algorithm>
+
+namespace braid::dist {
+
+namespace {
+int64_t sum_of(const Intervals& list) {
+  int64_t n = 0;
+  for (const Interval& i : list) n += i.size();
+  return n;
+}
+
+// Runs [0, n) of `pieces` lengths that differ by at most one, the longer ones first.
+Intervals runs(int64_t n, int64_t pieces) {
+  Intervals out;
+  int64_t at = 0;
+  for (int64_t i = 0; i < pieces; ++i) {
+    int64_t length = n / pieces + (i < n % pieces);
+    out.push_back({at, at + length});
+    at += length;
+  }
+  return out;
+}
+
+Interval shifted(Interval i, int64_t by) { return {i.begin + by, i.end + by}; }
+}  // namespace
+
+int64_t Parts::size(int rank) const { return sum_of(of.at(static_cast<size_t>(rank))); }
+
+int64_t Parts::total() const {
+  int64_t n = 0;
+  for (const Intervals& list : of) n += sum_of(list);
+  return n;
+}
+
+Parts even_parts(int64_t n, int ranks) {
+  check(ranks >= 1, "parts", [&] { return "needs at least one rank, got " + std::to_string(ranks); });
+  Parts p;
+  for (const Interval& run : runs(n, ranks)) p.of.push_back({run});
+  return p;
+}
+
+Parts causal_parts(int64_t n, int ranks) {
+  return causal_parts_within({{{{0, n / 2 + n % 2}, {n / 2 + n % 2, n}}}}, 0, ranks);
+}
+
+Parts causal_parts_within(const Parts& whole, int rank, int ranks) {
+  const Intervals& mine = whole.of.at(static_cast<size_t>(rank));
+  check(mine.size() == 2, "parts", [&] {
+    return "causal parts are cut from an early and a late run, got " + std::to_string(mine.size()) + " runs";
+  });
+  int64_t first = mine[0].size();
+  Intervals early = runs(first, ranks), late = runs(mine[1].size(), ranks);
+  Parts p;
+  for (int r = 0; r < ranks; ++r) {
+    p.of.push_back({early[static_cast<size_t>(r)], shifted(late[static_cast<size_t>(ranks - 1 - r)], first)});
+  }
+  return p;
+}
+
+Parts widened(const Parts& p, int64_t times) {
+  Parts out = p;
+  for (Intervals& list : out.of) {
+    for (Interval& i : list) i = {i.begin * times, i.end * times};
+  }
+  return out;
+}
+
+Parts stacked(const Parts& p, int copies) {
+  Parts out{std::vector<Intervals>(p.of.size())};
+  int64_t n = p.total();
+  for (size_t r = 0; r < p.of.size(); ++r) {
+    for (int64_t c = 0; c < copies; ++c) {
+      for (const Interval& i : p.of[r]) out.of[r].push_back(shifted(i, c * n));
+    }
+  }
+  return out;
+}
+
+Intervals within(const Intervals& outer, const Intervals& inner) {
+  Intervals out;
+  for (const Interval& want : inner) {
+    int64_t before = 0;
+    for (const Interval& o : outer) {
+      Interval cut{std::max(want.begin, before), std::min(want.end, before + o.size())};
+      if (cut.size() > 0) out.push_back(shifted(cut, o.begin - before));
+      before += o.size();
+    }
+  }
+  return out;
+}
+
+Tensor take(const Tensor& whole, int axis, const Intervals& list) {
+  Shape shape = whole.shape();
+  shape[axis] = sum_of(list);
+  Tensor part = empty(shape, whole.dtype(), whole.device());
+  int64_t at = 0;
+  for (const Interval& i : list) {
+    if (i.size() > 0) part.sliced(axis, at, at + i.size()).copy_from(whole.sliced(axis, i.begin, i.end));
+    at += i.size();
+  }
+  return part;
+}
+
+void put(const Tensor& part, int axis, const Intervals& list, Tensor& whole) {
+  int64_t at = 0;
+  for (const Interval& i : list) {
+    if (i.size() > 0) whole.sliced(axis, i.begin, i.end).copy_from(part.sliced(axis, at, at + i.size()));
+    at += i.size();
+  }
+}
+
+}  // namespace braid::dist

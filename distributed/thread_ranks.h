@@ -1,0 +1,14 @@
+// Ranks as threads of this process: the whole of distributed/ without MPI, for tests and for stepping through with a
+// debugger.
+#pragma once
+#include <functional>
+
+#include "distributed/communicator.h"
+
+namespace braid::dist {
+
+// Runs body(world) on `ranks` threads and waits for all of them. When a rank throws, the others get an
+// Error(process) at their next collective that waits for it; the first exception is rethrown here.
+void run_thread_ranks(int ranks, const std::function<void(const Communicator& world)>& body);
+
+}  // namespace braid::dist

@@ -1,0 +1,123 @@
+#include "models/parallel_dcformer.h"
+
+#include "autograd/autograd.h"
+#include "distributed/mappings.h"
+#include "distributed/parallel_vocabulary.h"
+#include "models/dcformer_parts.h"
+
+namespace braid::models {
+
+namespace {
+
+// Our part of every parameter of the whole module, into the parallel one.
+void fill_from(nn::Module& whole, nn::Module& parallel, const std::map<std::string, dist::Shard>& shards,
+               const std::string& prefix, int rank) {
+  std::map<std::string, Tensor> values;
+  for (const nn::NamedTensor& p : nn::parameters(whole)) values[p.name] = p.value;
+  for (nn::NamedTensor& p : nn::parameters(parallel)) {
+    auto shard = shards.find(prefix + p.name);
+    const Tensor& value = values.at(p.name);
+    p.value.copy_from(shard == shards.end()
+                          ? value
+                          : take(value, shard->second.axis, shard->second.parts.of[static_cast<size_t>(rank)]));
+  }
+}
+
+// The columns of (B, T) that our context rank works on.
+Tensor columns(const Tensor& ids, const dist::Rows& rows) { return take(ids, 1, rows.context); }
+
+}  // namespace
+
+std::map<std::string, dist::Shard> tensor_shards(const ModelConfig& config, int ranks) {
+  check(config.vocab_size >= ranks, ErrorKind::setting, [&] {
+    return "parallel.tensor = " + std::to_string(ranks) + " is more than the vocabulary of " +
+           std::to_string(config.vocab_size);
+  });
+  dist::Parts words = dist::even_parts(config.vocab_size, ranks);
+  std::map<std::string, dist::Shard> shards{{"tok_embeddings.weight", {0, words}}, {"output.weight", {0, words}}};
+  for (int64_t i = 0; i < config.n_layer; ++i) {
+    for (auto& [name, shard] : dist::block_shards(block_options(config, i, false), ranks))
+      shards["layers." + std::to_string(i) + "." + name] = shard;
+  }
+  return shards;
+}
+
+ParallelDcformer::ParallelDcformer(const ModelConfig& config, RandomKey key, const dist::Layout& layout)
+    : config_(config), layout_(layout), shards_(tensor_shards(config, layout.tensor.size())) {
+  int rank = layout.tensor.rank();
+  words_ = shards_.at("output.weight").parts;
+  auto our_words = [&](const char* name) {
+    Tensor whole = table_init(config).make({config.vocab_size, config.dim}, child(child(key, name), "weight"));
+    return take(whole, 0, words_.of[static_cast<size_t>(rank)]);
+  };
+  table_ = our_words("tok_embeddings");
+  output_ = our_words("output");
+  for (int64_t i = 0; i < config.n_layer; ++i) {
+    layers_.emplace_back(block_options(config, i, false), layout);
+    std::string prefix = "layers." + std::to_string(i) + ".";
+    // One whole block at a time.
+    nn::Block whole(block_options(config, i, true), child(child(key, "layers"), static_cast<uint64_t>(i)));
+    fill_from(whole, layers_.back(), shards_, prefix, rank);
+  }
+  if (config.norm == NormKind::layer) {
+    norm_ = nn::LayerNorm(config.dim, config.norm_eps);
+  } else {
+    norm_ = nn::RmsNorm(config.dim, config.norm_eps);
+  }
+  rope_ = make_rope(config, DType::f32);
+}
+
+void ParallelDcformer::to(DType dtype) {
+  nn::to(*this, dtype);
+  rope_ = make_rope(config_, dtype);
+}
+
+Tensor ParallelDcformer::hidden(const Tensor& ids, const dist::Rows& rows, const nn::Probe* probe) const {
+  auto show = [&](const std::string& name, const Tensor& value) {
+    if (probe) (*probe)(name, value);
+  };
+  // (B, t, D): our rows
+  Tensor x = dist::parallel_embedding(table_, columns(ids, rows), words_, rows.over_tensor, layout_.tensor);
+  show("hidden.0", x);
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    const dist::ParallelBlock& block = layers_[i];
+    nn::Probe inner = [&](const std::string& name, const Tensor& value) {
+      show("layers." + std::to_string(i) + "." + name, value);
+    };
+    if (checkpoint_ && !probe) {
+      x = checkpoint([this, &block, rows](const std::vector<Tensor>& in) { return block(in[0], rows, rope_); }, {x});
+    } else {
+      x = block(x, rows, rope_, probe ? &inner : nullptr);
+    }
+    show("hidden." + std::to_string(i + 1), x);
+  }
+  x = std::visit([&](const auto& norm) { return norm(x); }, norm_);
+  show("final_norm", x);
+  return x;
+}
+
+Tensor ParallelDcformer::loss_sum(const Tensor& ids, const Tensor& targets) const {
+  check(ids.rank() == 2 && targets.shape() == ids.shape(), "dcformer",
+        [&] { return "needs ids and targets (B, T), got " + str(ids.shape()) + " and " + str(targets.shape()); });
+  dist::Rows rows = dist::rows_of(ids.dim(1), layout_);
+  Tensor h = dist::gather(hidden(ids, rows, nullptr), 1, rows.over_tensor, layout_.tensor);  // (B, Tc, D)
+  return dist::parallel_cross_entropy(h, output_, columns(targets, rows), words_, layout_.tensor);
+}
+
+void ParallelDcformer::inspect(const Tensor& ids, const nn::Probe& probe) const {
+  hidden(ids, dist::rows_of(ids.dim(1), layout_), &probe);
+}
+
+const dist::Shard* ParallelDcformer::shard_of(const std::string& parameter) const {
+  auto at = shards_.find(parameter);
+  return at == shards_.end() || layout_.tensor.size() == 1 ? nullptr : &at->second;
+}
+
+void ParallelDcformer::visit(nn::Visitor& v) {
+  v("tok_embeddings.weight", table_);
+  for (size_t i = 0; i < layers_.size(); ++i) v("layers." + std::to_string(i), layers_[i]);
+  std::visit([&](auto& norm) { v("norm", norm); }, norm_);
+  v("output.weight", output_);
+}
+
+}  // namespace braid::models

@@ -1,0 +1,92 @@
+// The bytes that a step sends are those of the formulas, for every rank of every layout.
+#include "models/communication.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include "distributed/thread_ranks.h"
+#include "models/counting.h"
+#include "tests/distributed/parity.h"
+
+using namespace braid;
+using namespace braid::test;
+
+namespace {
+void expect_traffic(const dist::Traffic& before, const dist::Traffic& after, const dist::Traffic& want,
+                    const std::string& what) {
+  for (auto c : {dist::Collective::reduce_scatter, dist::Collective::all_gather, dist::Collective::all_to_all}) {
+    int64_t got = after.of(c) - before.of(c);
+    expect(got == want.of(c), what + ", " + dist::name(c) + ": counted " + std::to_string(got) +
+                                  " bytes, the formula says " + std::to_string(want.of(c)));
+  }
+}
+
+void check_volume(const std::string& kind, const Shape3& s, DType dtype, bool checkpoint_activations) {
+  dist::run_thread_ranks(static_cast<int>(s.data * s.context * s.tensor), [&](const dist::Communicator& world) {
+    dist::Layout layout = dist::make_layout(world, s.data, s.context, s.tensor);
+    models::ModelConfig config = parity_config(kind);
+    auto model = make_model(config, layout, dtype, checkpoint_activations);
+    models::Trainer trainer(*model, {}, 1.0, layout);
+    std::vector<models::Batch> batches = share_of(step_batch(config, 0, 8, 21), layout);
+    auto now = [&] {
+      return std::array{layout.tensor.traffic(), layout.context.traffic(), layout.replicas.traffic(),
+                        layout.world.traffic()};
+    };
+    auto before = now();
+    trainer.step(batches, 1e-3);
+    auto after = now();
+    models::StepShape step{
+        .seq_len = 21, .bytes_per_number = size_of(dtype), .checkpoint_activations = checkpoint_activations};
+    for (const models::Batch& b : batches) step.samples.push_back(b.ids.dim(0));
+    models::StepVolume want = models::step_volume(
+        config, {s.data, s.context, s.tensor}, {layout.data.rank(), layout.context.rank(), layout.tensor.rank()}, step);
+    std::string what = kind + ", " + str(s) + ", rank " + std::to_string(world.rank()) + ", group ";
+    expect_traffic(before[0], after[0], want.tensor, what + "tensor");
+    expect_traffic(before[1], after[1], want.context, what + "context");
+    expect_traffic(before[2], after[2], want.replicas, what + "replicas");
+    expect_traffic(before[3], after[3], want.world, what + "world");
+
+    models::RankParameters held = models::rank_parameters(config, {s.data, s.context, s.tensor}, layout.tensor.rank());
+    int64_t numbers = 0, owned = 0;
+    for (const nn::NamedTensor& p : nn::parameters(*model)) numbers += p.value.numel();
+    for (const nn::NamedTensor& p : trainer.optimizer().parameters()) owned += p.value.numel();
+    expect(held.held == numbers, what + "numbers held");
+    expect(std::abs(held.owned - owned) <= 4,
+           what + "numbers owned: " + std::to_string(owned) + ", the formula says " + std::to_string(held.owned));
+  });
+}
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(communication)
+
+BOOST_AUTO_TEST_CASE(counted_bytes_equal_the_formulas) {
+  for (const Shape3& s : {Shape3{2, 1, 1}, Shape3{1, 2, 1}, Shape3{1, 1, 2}, Shape3{1, 1, 3}, Shape3{3, 1, 1},
+                          Shape3{1, 3, 1}, Shape3{1, 2, 2}, Shape3{2, 2, 1}, Shape3{2, 1, 2}, Shape3{1, 1, 4}}) {
+    for (const char* kind : {"dcformer", "dcformer-g4", "dcpythia", "transformer", "dcformer-static-mgate"}) {
+      BOOST_TEST_CONTEXT(kind << " " << str(s)) { check_volume(kind, s, DType::f32, false); }
+    }
+  }
+  check_volume("dcformer", {1, 2, 2}, DType::f64, true);
+  check_volume("dcformer", {2, 2, 2}, DType::f64, false);
+}
+
+BOOST_AUTO_TEST_CASE(one_process_sends_nothing) {
+  BOOST_TEST(models::step_volume(parity_config("dcformer"), {}, {}, {.samples = {4}, .seq_len = 21}).total() == 0);
+  BOOST_TEST(models::rank_parameters(parity_config("dcformer"), {}, 0).held ==
+             models::count_parameters(parity_config("dcformer")).total);
+}
+
+// A plan for 1024 processes takes no more than arithmetic.
+BOOST_AUTO_TEST_CASE(large_layouts_are_planned_on_paper) {
+  models::ModelConfig c = models::preset("dcpythia-6.9b");
+  models::StepShape step{.samples = {1}, .seq_len = 2048};
+  models::StepVolume v = models::step_volume(c, {64, 2, 8}, {63, 1, 7}, step);
+  // Per block, forward and backward, four gathers and four sums of 1/16 of the rows: 7/8 of B T D numbers each per rank
+  // of the two context ranks; three more for the ends.
+  double rows = 2048.0 / 2 * 4096 * 4 * 7 / 8;
+  int64_t of_rows = v.tensor.of(dist::Collective::reduce_scatter);
+  BOOST_TEST(static_cast<double>(of_rows) > (4 * 32 + 2) * rows);
+  BOOST_TEST(v.replicas.total() > 0);
+  BOOST_TEST(v.context.total() > 0);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

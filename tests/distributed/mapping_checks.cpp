@@ -1,0 +1,70 @@
+// <f(x), y> == <x, f*(y)> over all ranks, f* being what backward does; both sides random. Where all ranks hold the same
+// value, it counts once.
+#include "autograd/autograd.h"
+#include "distributed/mappings.h"
+#include "tests/distributed/support.h"
+
+namespace braid::test {
+
+using dist::Communicator;
+using dist::Parts;
+
+namespace {
+
+double dot(const Tensor& x, const Tensor& y) {
+  std::vector<double> a = x.to_vector<double>(), b = y.to_vector<double>();
+  expect(a.size() == b.size(), "sizes of the operands of a dot product");
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+enum class Copies { none, input, output };  // which side all ranks hold alike
+
+template <class F>
+void adjoint(const Communicator& world, const std::string& what, Copies copies, const Shape& input, F&& f) {
+  auto salt = static_cast<uint64_t>(world.rank());
+  Tensor x = random_tensor(input, copies == Copies::input ? 100 : salt);
+  require_grad(x);
+  Tensor fx = f(x);
+  Tensor y = random_tensor(fx.shape(), copies == Copies::output ? 200 : 50 + salt);
+  backward(fx, y);
+  Tensor back = grad(x);
+  double left = dot(fx, y), right = dot(x, back);
+  if (copies != Copies::output) left = world.sum(left);
+  if (copies != Copies::input) right = world.sum(right);
+  expect(std::fabs(left - right) <= 1e-12 * (1 + std::fabs(left)),
+         what + ": <f(x), y> = " + std::to_string(left) + ", <x, f*(y)> = " + std::to_string(right));
+  if (copies == Copies::input) {  // the copies of the gradient stay copies
+    expect_close(world.broadcast(back, 0), back, 0, what + ": gradients of copies");
+  }
+}
+
+}  // namespace
+
+void check_mappings(const Communicator& world) {
+  int P = world.size(), me = world.rank();
+  for (int64_t n : {12, 7}) {
+    for (const Parts& parts : {dist::even_parts(n, P), dist::causal_parts(n, P)}) {
+      Parts heads = dist::even_parts(5, P);
+      Shape whole{2, n, 5}, part{2, parts.size(me), 5}, by_heads{2, n, heads.size(me)};
+      adjoint(world, "copy_to_ranks", Copies::input, whole,
+              [&](const Tensor& x) { return dist::copy_to_ranks(x, world); });
+      adjoint(world, "sum_over_ranks", Copies::output, whole,
+              [&](const Tensor& x) { return dist::sum_over_ranks(x, world); });
+      adjoint(world, "gather_copies", Copies::output, part,
+              [&](const Tensor& x) { return dist::gather_copies(x, 1, parts, world); });
+      adjoint(world, "keep_part", Copies::input, whole,
+              [&](const Tensor& x) { return dist::keep_part(x, 1, parts, world); });
+      adjoint(world, "gather", Copies::none, part, [&](const Tensor& x) { return dist::gather(x, 1, parts, world); });
+      adjoint(world, "sum_scatter", Copies::none, whole,
+              [&](const Tensor& x) { return dist::sum_scatter(x, 1, parts, world); });
+      adjoint(world, "exchange heads to rows", Copies::none, by_heads,
+              [&](const Tensor& x) { return dist::exchange(x, 1, parts, 2, heads, world); });
+      adjoint(world, "exchange rows to heads", Copies::none, part,
+              [&](const Tensor& x) { return dist::exchange(x, 2, heads, 1, parts, world); });
+    }
+  }
+}
+
+}  // namespace braid::test

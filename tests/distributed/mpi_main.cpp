@@ -1,0 +1,40 @@
+// The checks of tests/distributed on real processes: mpirun -np 4 test_mpi. Rank 0 says what was done.
+#include <cstdio>
+
+#include "distributed/mpi_session.h"
+#include "tests/distributed/parity.h"
+
+namespace {
+// Training on these processes against training on one, at every layout that has as many ranks.
+void check_parity(const braid::dist::Communicator& world) {
+  using namespace braid::test;
+  for (const char* kind : {"dcformer", "dcformer-g4", "dcpythia"}) {
+    Record want = reference(kind, 2, 8, 21);
+    for (int64_t context : {1, 2, 4}) {
+      for (int64_t tensor : {1, 2, 4}) {
+        if (world.size() % (context * tensor) != 0) continue;
+        Shape3 s{world.size() / (context * tensor), context, tensor};
+        Record got = train(parity_config(kind), braid::dist::make_layout(world, s.data, context, tensor), 2, 8, 21);
+        expect_parity(got, want, 1e-12, 1e-11, world.rank() == 0, std::string(kind) + ", " + str(s));
+      }
+    }
+  }
+}
+}  // namespace
+
+int main() {
+  using namespace braid;
+  dist::MpiSession session;
+  const dist::Communicator& world = session.world();
+  world.watch(60);
+  try {
+    test::check_collectives(world);
+    test::check_mappings(world);
+    check_parity(world);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "rank %d of %d: %s\n", world.rank(), world.size(), e.what());
+    dist::MpiSession::abort(1);
+  }
+  if (world.rank() == 0) std::printf("all checks passed on %d ranks\n", world.size());
+  return 0;
+}

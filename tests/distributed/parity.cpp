@@ -1,0 +1,123 @@
+#include "tests/distributed/parity.h"
+
+#include <mutex>
+
+namespace braid::test {
+
+std::vector<std::string> parity_kinds() {
+  return {"dcformer", "dcformer-g4", "dcpythia", "transformer", "dcformer-static-mgate", "vocabulary-50257"};
+}
+
+models::ModelConfig parity_config(const std::string& kind) {
+  bool pythia = kind == "dcpythia";
+  models::ModelConfig c = models::preset(pythia                  ? "dcpythia-tiny"
+                                         : kind == "transformer" ? "transformer-tiny"
+                                                                 : "dcformer-tiny");
+  c.vocab_size = kind == "vocabulary-50257" ? 50257 : 61;
+  c.dim = 24;
+  c.n_layer = 2;
+  c.n_head = kind == "dcformer" ? 5 : 4;  // over two ranks: three heads and two
+  c.head_dim = pythia ? 8 : 6;
+  c.intermediate_size = 35;
+  c.window_size = 7;
+  c.block_size = 64;
+  c.initializer_std = 0.2;
+  c.layer_windows.clear();
+  if (kind == "dcformer-g4") c.profile.num_groups = 4;
+  if (kind == "dcformer-static-mgate") {
+    c.profile.static_proj = true;
+    c.mgate = true;
+    c.mgate_dim = 5;
+  }
+  if (kind == "vocabulary-50257") c.n_layer = 1;
+  models::finish(c);
+  return c;
+}
+
+models::Batch step_batch(const models::ModelConfig& config, int64_t step, int64_t samples, int64_t T) {
+  std::vector<int64_t> ids, targets;
+  for (int64_t i = 0; i < samples * T; ++i) {
+    auto bits = [&](uint64_t what) {
+      return random_bits(static_cast<uint64_t>(i), {static_cast<uint64_t>(step), what});
+    };
+    ids.push_back(bits(1) % config.vocab_size);
+    bool counted = i / T == 0 ? i % T == 3 : bits(3) % 4 > 0;  // the first sample has one target
+    targets.push_back(counted ? static_cast<int64_t>(bits(2) % config.vocab_size) : -100);
+  }
+  return {from_vector(ids, {samples, T}), from_vector(targets, {samples, T})};
+}
+
+std::vector<models::Batch> share_of(const models::Batch& all, const dist::Layout& layout) {
+  int64_t half = all.ids.dim(0) / 2;
+  std::vector<models::Batch> out;
+  for (int64_t m = 0; m < 2; ++m) {
+    dist::Interval mine = dist::even_parts(half, layout.data.size()).of[static_cast<size_t>(layout.data.rank())][0];
+    int64_t begin = m * half + mine.begin, end = m * half + mine.end;
+    out.push_back({all.ids.sliced(0, begin, end).clone(), all.targets.sliced(0, begin, end).clone()});
+  }
+  return out;
+}
+
+std::unique_ptr<models::LanguageModel> make_model(const models::ModelConfig& config, const dist::Layout& layout,
+                                                  DType dtype, bool checkpoint_activations) {
+  auto ready = [&](auto model) -> std::unique_ptr<models::LanguageModel> {
+    model->to(dtype);
+    model->checkpoint_activations(checkpoint_activations);
+    return model;
+  };
+  if (layout.tensor.size() * layout.context.size() == 1)
+    return ready(std::make_unique<models::Dcformer>(config, RandomKey{3, 0}));
+  return ready(std::make_unique<models::ParallelDcformer>(config, RandomKey{3, 0}, layout));
+}
+
+Record train(const models::ModelConfig& config, const dist::Layout& layout, int64_t steps, int64_t samples, int64_t T,
+             DType dtype, bool checkpoint_activations, double lr) {
+  std::unique_ptr<models::LanguageModel> model = make_model(config, layout, dtype, checkpoint_activations);
+  models::Trainer trainer(*model, {.weight_decay = 0.1, .decay = nn::OptimizerOptions::Decay::matrices}, 1.0, layout);
+  Record record;
+  for (int64_t step = 0; step < steps; ++step) {
+    models::StepResult r =
+        trainer.step(share_of(step_batch(config, step, samples, T), layout), lr, [&](const models::StepResult&) {
+          if (step > 0) return;
+          for (const nn::NamedTensor& g : trainer.whole_gradients())
+            record.gradients[g.name] = g.value.to_vector<double>();
+        });
+    record.losses.push_back(r.loss);
+    record.norms.push_back(r.grad_norm);
+  }
+  record.validation = models::evaluate(*model, share_of(step_batch(config, 1000, samples, T), layout), layout);
+  for (const nn::NamedTensor& w : trainer.whole_state().weights) record.weights[w.name] = w.value.to_vector<double>();
+  return record;
+}
+
+const Record& reference(const std::string& kind, int64_t steps, int64_t samples, int64_t T, double lr) {
+  static std::mutex mutex;
+  static std::map<std::string, Record> known;
+  std::lock_guard lock(mutex);
+  std::string key = kind + " " + std::to_string(steps) + " " + std::to_string(samples) + " " + std::to_string(T) + " " +
+                    std::to_string(lr);
+  auto at = known.find(key);
+  if (at == known.end())
+    at = known.emplace(key, train(parity_config(kind), {}, steps, samples, T, DType::f64, false, lr)).first;
+  return at->second;
+}
+
+void expect_parity(const Record& got, const Record& want, double tolerance, double weight_tolerance, bool root,
+                   const std::string& what) {
+  expect_close({got.losses[0]}, {want.losses[0]}, tolerance, what + ", loss of the first step");
+  expect_close({got.norms[0]}, {want.norms[0]}, tolerance, what + ", gradient norm of the first step");
+  expect(got.gradients.size() == want.gradients.size(), what + ", number of gradients");
+  for (const auto& [name, g] : want.gradients) {
+    auto at = got.gradients.find(name);
+    expect(at != got.gradients.end(), what + ", gradient of " + name + " is missing");
+    expect_close(at->second, g, tolerance, what + ", gradient of " + name);
+  }
+  expect_close(got.losses, want.losses, weight_tolerance, what + ", losses");
+  expect_close({got.validation}, {want.validation}, weight_tolerance, what + ", validation loss");
+  if (!root) return;
+  expect(got.weights.size() == want.weights.size(), what + ", number of weights");
+  for (const auto& [name, w] : want.weights)
+    expect_close(got.weights.at(name), w, weight_tolerance, what + ", " + name);
+}
+
+}  // namespace braid::test

@@ -1,0 +1,48 @@
+// One training run on one process, and the same on many: what must agree.
+#pragma once
+#include <map>
+#include <memory>
+
+#include "models/parallel_dcformer.h"
+#include "models/trainer.h"
+#include "tests/distributed/support.h"
+
+namespace braid::test {
+
+// A small model with everything that can go wrong in it: sizes that do not divide, local and global layers.
+models::ModelConfig parity_config(const std::string& kind);
+std::vector<std::string> parity_kinds();
+
+struct Shape3 {
+  int64_t data = 1, context = 1, tensor = 1;
+};
+inline std::string str(const Shape3& s) {
+  return "data " + std::to_string(s.data) + " context " + std::to_string(s.context) + " tensor " +
+         std::to_string(s.tensor);
+}
+
+// The samples of a step; masked targets, very unevenly.
+models::Batch step_batch(const models::ModelConfig& config, int64_t step, int64_t samples, int64_t T);
+// Those of a data rank, in two micro-batches.
+std::vector<models::Batch> share_of(const models::Batch& all, const dist::Layout& layout);
+
+// A model for a layout: the plain one where nothing of it is split.
+std::unique_ptr<models::LanguageModel> make_model(const models::ModelConfig& config, const dist::Layout& layout,
+                                                  DType dtype = DType::f64, bool checkpoint_activations = false);
+
+struct Record {
+  std::vector<double> losses, norms;
+  std::map<std::string, std::vector<double>> gradients;  // of the first step
+  std::map<std::string, std::vector<double>> weights;    // after the last
+  double validation = 0;
+};
+// Trains `steps` steps. The record is complete on rank 0 (weights) and on all ranks (the rest).
+Record train(const models::ModelConfig& config, const dist::Layout& layout, int64_t steps, int64_t samples, int64_t T,
+             DType dtype = DType::f64, bool checkpoint_activations = false, double lr = 1e-2);
+// What one process gives; remembered.
+const Record& reference(const std::string& kind, int64_t steps, int64_t samples, int64_t T, double lr = 1e-2);
+
+void expect_parity(const Record& got, const Record& want, double tolerance, double weight_tolerance, bool root,
+                   const std::string& what);
+
+}  // namespace braid::test

@@ -1,0 +1,134 @@
+// The decisive test: loss, every gradient, the gradient norm and the weights after some steps are those of one process,
+// in f64 to rounding, for every layout.
+#include "tests/distributed/parity.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include "distributed/thread_ranks.h"
+
+using namespace braid;
+using namespace braid::test;
+
+namespace {
+constexpr int64_t kSamples = 8, kLength = 21;
+
+// "" or what differs from one process.
+std::string difference(const std::string& kind, const Shape3& s, int64_t steps, bool checkpoint_activations = false,
+                       double lr = 1e-2) {
+  const Record& want = reference(kind, steps, kSamples, kLength, lr);
+  try {
+    dist::run_thread_ranks(static_cast<int>(s.data * s.context * s.tensor), [&](const dist::Communicator& world) {
+      dist::Layout layout = dist::make_layout(world, s.data, s.context, s.tensor);
+      Record got = train(parity_config(kind), layout, steps, kSamples, kLength, DType::f64, checkpoint_activations, lr);
+      expect_parity(got, want, 1e-12, 1e-11, world.rank() == 0, kind + ", " + str(s));
+    });
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "";
+}
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(parity)
+
+BOOST_AUTO_TEST_CASE(every_layout_of_up_to_four_ranks) {
+  for (const std::string& kind : parity_kinds()) {
+    for (int64_t data : {1, 2, 4}) {
+      for (int64_t context : {1, 2, 4}) {
+        for (int64_t tensor : {1, 2, 4}) {
+          if (data * context * tensor > 4 || data * context * tensor == 1) continue;
+          if (kind == "vocabulary-50257" && tensor != 2) continue;
+          BOOST_TEST(difference(kind, {data, context, tensor}, 3) == "");
+        }
+      }
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(three_ranks_that_divide_nothing) {
+  for (const Shape3& s : {Shape3{1, 1, 3}, Shape3{1, 3, 1}, Shape3{3, 1, 1}})
+    BOOST_TEST(difference("dcformer", s, 2) == "");
+}
+
+BOOST_AUTO_TEST_CASE(recomputed_blocks_repeat_their_collectives) {
+  BOOST_TEST(difference("dcformer", {1, 2, 2}, 2, true) == "");
+}
+
+// Minutes: run by the ctest `distributed_long` (label slow).
+BOOST_AUTO_TEST_CASE(two_hundred_steps, *boost::unit_test::disabled()) {
+  for (const Shape3& s : {Shape3{2, 1, 2}, Shape3{1, 2, 2}, Shape3{4, 1, 1}, Shape3{1, 1, 4}}) {
+    BOOST_TEST(difference("dcformer", s, 200, false, 1e-3) == "");
+    BOOST_TEST(difference("dcpythia", s, 200, false, 1e-3) == "");
+    // One head per group: its norm over heads is nearly a sign, which blows rounding up from step to step.
+    BOOST_TEST(difference("dcformer-g4", s, 200, false, 1e-4) == "");
+  }
+}
+BOOST_AUTO_TEST_CASE(eight_ranks, *boost::unit_test::disabled()) {
+  for (const std::string& kind : parity_kinds()) {
+    for (const Shape3& s : {Shape3{2, 2, 2}, Shape3{1, 2, 4}, Shape3{1, 4, 2}, Shape3{2, 1, 4}, Shape3{2, 4, 1},
+                            Shape3{4, 2, 1}, Shape3{4, 1, 2}, Shape3{1, 8, 1}})
+      BOOST_TEST(difference(kind, s, 2) == "");
+  }
+}
+
+// The comparison itself: another key, another result.
+BOOST_AUTO_TEST_CASE(a_difference_is_seen) {
+  Record want = reference("dcformer", 2, kSamples, kLength), got = want;
+  got.gradients["norm.weight"][3] *= 1 + 1e-10;
+  BOOST_CHECK_THROW(expect_parity(got, want, 1e-12, 1e-11, true, "x"), Error);
+  got = want;
+  got.weights["output.weight"][3] += 1e-9;
+  BOOST_CHECK_THROW(expect_parity(got, want, 1e-12, 1e-11, true, "x"), Error);
+  BOOST_CHECK_NO_THROW(expect_parity(want, want, 1e-12, 1e-11, true, "x"));
+}
+
+BOOST_AUTO_TEST_CASE(the_same_layout_gives_the_same_bits) {
+  auto run = [] {
+    Record record;
+    dist::run_thread_ranks(4, [&](const dist::Communicator& world) {
+      Record mine =
+          train(parity_config("dcformer"), dist::make_layout(world, 2, 1, 2), 4, kSamples, kLength, DType::f32);
+      if (world.rank() == 0) record = mine;
+    });
+    return record;
+  };
+  Record first = run(), second = run();
+  BOOST_TEST(first.losses == second.losses);
+  BOOST_TEST((first.weights == second.weights));
+}
+
+BOOST_AUTO_TEST_CASE(what_cannot_be_dealt_out_is_refused) {
+  auto refuses = [](int64_t context, int64_t tensor, int64_t T, const std::string& kind, const std::string& part) {
+    dist::run_thread_ranks(static_cast<int>(context * tensor), [&](const dist::Communicator& world) {
+      dist::Layout layout = dist::make_layout(world, 1, context, tensor);
+      expect_error(
+          [&] {
+            auto model = make_model(parity_config(kind), layout);
+            models::Batch b = step_batch(model->config(), 0, 2, T);
+            model->loss_sum(b.ids, b.targets);
+          },
+          ErrorKind::setting, part);
+    });
+  };
+  refuses(1, 6, 21, "dcformer", "parallel.tensor = 6 is more than the model's 5 heads");
+  refuses(4, 1, 3, "dcformer", "sequences of 3 tokens are too short for parallel.context = 4");
+}
+
+// A NaN that only one rank can see stops all of them, with the same words.
+BOOST_AUTO_TEST_CASE(a_nan_on_one_rank_is_everybodys) {
+  dist::run_thread_ranks(4, [](const dist::Communicator& world) {
+    dist::Layout layout = dist::make_layout(world, 2, 1, 2);
+    auto model = make_model(parity_config("dcformer"), layout);
+    models::Trainer trainer(*model, {}, 1.0, layout);
+    for (nn::NamedTensor& p : nn::parameters(*model)) {
+      if (p.name == "layers.1.feed_forward.w2.weight" && layout.tensor.rank() == 1)
+        p.value.sliced(0, 0, 1).sliced(1, 0, 1).fill(NAN);
+    }
+    expect_error([&] { trainer.step(share_of(step_batch(model->config(), 0, 4, 21), layout), 1e-2); },
+                 ErrorKind::numerical, "at step 1; the first tensor with NaN or Inf is layers.1.ffn_out");
+    expect(trainer.optimizer().steps() == 0, "a failed step counts");
+    world.barrier();
+  });
+}
+
+BOOST_AUTO_TEST_SUITE_END()
