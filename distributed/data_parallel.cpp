@@ -123,7 +123,9 @@ void DataParallel::send_in_order() {
 }
 
 void DataParallel::send(Bucket& bucket) {
-  Tensor vector = zeros({bucket.size}, bucket.entries[0].parameter.value.dtype());
+  MemoryScope scope(MemoryUse::gradients);
+  const Tensor& any = bucket.entries[0].parameter.value;
+  Tensor vector = zeros({bucket.size}, any.dtype(), any.device());
   for (Entry& entry : bucket.entries) {
     Tensor g = grad(entry.parameter.value);
     if (g) vector.sliced(0, entry.at.begin, entry.at.end).copy_from(flat(g.contiguous()));
@@ -135,6 +137,7 @@ void DataParallel::send(Bucket& bucket) {
 
 void DataParallel::finish() {
   active_ = false;
+  MemoryScope scope(MemoryUse::gradients);
   for (Bucket& bucket : buckets_) {
     if (!bucket.sent) send(bucket);
   }
@@ -160,7 +163,8 @@ void DataParallel::gather_parameters() {
   std::vector<Pending> under_way;
   for (Bucket& bucket : buckets_) {
     auto me = static_cast<size_t>(bucket.holders.rank());
-    Tensor own = empty({bucket.parts.size(static_cast<int>(me))}, bucket.entries[0].parameter.value.dtype());
+    const Tensor& any = bucket.entries[0].parameter.value;
+    Tensor own = empty({bucket.parts.size(static_cast<int>(me))}, any.dtype(), any.device());
     int64_t first = bucket.parts.of[me][0].begin;
     for (const Entry& entry : bucket.entries) {
       Interval part = entry.parts.of[me][0];
@@ -188,7 +192,7 @@ Tensor DataParallel::whole(const std::string& name, const Tensor& piece, DType d
   if (!place_.contains(name)) return piece;
   const Communicator* group = nullptr;
   const Entry& entry = entry_of(name, &group);
-  Tensor part = piece ? flat(piece.contiguous()) : empty({0}, dtype);
+  Tensor part = piece ? flat(piece.contiguous()) : empty({0}, dtype, entry.parameter.value.device());
   return group->all_gather(part, 0, entry.parts).reshaped(entry.parameter.value.shape());
 }
 

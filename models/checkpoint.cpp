@@ -268,7 +268,7 @@ void load_checkpoint(const fs::path& checkpoint, Trainer& trainer) {
   std::string state_file = (checkpoint / "trainer/optimizer.safetensors").string();
   WholeState state{read_all(model_file), read_all(state_file)};
   // The checkpoint is valid, so tensors of another kind mean other settings, not a damaged file.
-  std::vector<nn::NamedTensor> own = nn::parameters(trainer.model());
+  const std::vector<nn::NamedTensor>& own = trainer.parameters();
   DType dtype = own.at(0).value.dtype();
   check(state.weights.empty() || state.weights[0].value.dtype() == dtype, ErrorKind::setting, [&] {
     return "the arithmetic is not that of " + model_file +

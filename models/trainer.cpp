@@ -38,7 +38,7 @@ std::string first_bad_tensor(const LanguageModel& model, const std::vector<Batch
       bad = std::string(12 - order.size(), '0') + order + name;  // so that the first in order is the least text
     }
   };
-  for (const Batch& b : batches) model.inspect(b.ids, probe);
+  for (const Batch& b : batches) model.inspect(b.ids.to(model.device()), probe);
   std::string first;
   for (const std::string& text : layout.world.gather_text(bad)) {
     if (!text.empty() && (first.empty() || text < first)) first = text;
@@ -46,9 +46,8 @@ std::string first_bad_tensor(const LanguageModel& model, const std::vector<Batch
   return first.empty() ? "the loss itself" : first.substr(12);
 }
 
-LanguageModel& with_gradients(LanguageModel& model) {
-  nn::require_grad(model);
-  return model;
+Tensor loss_sum(const LanguageModel& model, const Batch& b) {
+  return model.loss_sum(b.ids.to(model.device()), b.targets.to(model.device()));
 }
 
 // Our part of a whole tensor; tensors that do not fit come back as they are, for the loader to report.
@@ -58,10 +57,12 @@ Tensor part_of(const Tensor& whole, const dist::Shard* shard, int tensor_rank) {
 }
 }  // namespace
 
-Trainer::Trainer(LanguageModel& model, const nn::OptimizerOptions& options, double clip, const dist::Layout& layout)
+Trainer::Trainer(LanguageModel& model, const nn::OptimizerOptions& options, double clip, const dist::Layout& layout,
+                 std::optional<DType> compute)
     : model_(model),
       layout_(layout),
-      parameters_(nn::parameters(with_gradients(model))),
+      masters_(model, compute.value_or(model.dtype()), computed_with),
+      parameters_(nn::parameters(masters_)),
       parallel_(parameters_,
                 [&](const std::string& name) -> const dist::Communicator& {
                   return model.shard_of(name) ? layout_.replicas : layout_.world;
@@ -75,24 +76,34 @@ StepResult Trainer::step(const std::vector<Batch>& micro_batches, double lr,
   result.tokens = count_valid(micro_batches, layout_);
   check(result.tokens > 0, ErrorKind::input,
         [] { return std::string("the batch has no target that counts: there is nothing to learn from"); });
-  nn::zero_grad(model_);
+  nn::zero_grad(masters_);
   double share = 1 / static_cast<double>(result.tokens);
-  double sum = 0;
-  for (size_t i = 0; i < micro_batches.size(); ++i) {
-    Tensor loss = scale(model_.loss_sum(micro_batches[i].ids, micro_batches[i].targets), share);
-    sum += loss.item();
-    if (i + 1 == micro_batches.size()) parallel_.start();  // gradients travel while this backward pass runs
+  // What the host must know of the step: the losses, then the squared gradients of the pieces.
+  const auto count = static_cast<int64_t>(micro_batches.size());
+  const auto pieces = static_cast<int64_t>(optimizer_.parameters().size());
+  Tensor measured = empty({count + pieces}, DType::f64, model_.device());
+  for (int64_t i = 0; i < count; ++i) {
+    MemoryScope scope(MemoryUse::activations);
+    masters_.connect();
+    Tensor loss = scale(loss_sum(model_, micro_batches[static_cast<size_t>(i)]), share);
+    measured.sliced(0, i, i + 1).copy_from(loss.alias().reshaped({1}));
+    if (i + 1 == count) parallel_.start();  // gradients travel while this backward pass runs
     backward(loss);
   }
   parallel_.finish();
-  result.loss = sum_of_losses(sum, layout_);
+  nn::square_sums(optimizer_.parameters(), measured.sliced(0, count, count + pieces));
+  std::vector<double> numbers = measured.to_vector<double>();
+  double loss = 0, squares = 0;
+  for (size_t i = 0; i < numbers.size(); ++i) (i < micro_batches.size() ? loss : squares) += numbers[i];
+  result.loss = sum_of_losses(loss, layout_);
   std::string at_step = " at step " + std::to_string(optimizer_.steps() + 1);
   check(std::isfinite(result.loss), ErrorKind::numerical, [&] {
     return "the loss is " + std::string(std::isnan(result.loss) ? "NaN" : "infinite") + at_step +
            "; the first tensor with NaN or Inf is " + first_bad_tensor(model_, micro_batches, layout_) +
            "; weights are untouched, lower the learning rate";
   });
-  result.grad_norm = global_norm();
+  // Every number of the model belongs to one piece of one rank, so every gradient counts once.
+  result.grad_norm = std::sqrt(layout_.world.size() == 1 ? squares : layout_.world.sum(squares));
   check(std::isfinite(result.grad_norm), ErrorKind::numerical, [&] {
     std::string name;
     for (const std::string& text : layout_.world.gather_text(nn::first_not_finite(optimizer_.parameters()))) {
@@ -105,13 +116,8 @@ StepResult Trainer::step(const std::vector<Batch>& micro_batches, double lr,
   optimizer_.step(lr, nn::clip_factor(result.grad_norm, clip_));
   optimizer_.zero_grad();
   parallel_.gather_parameters();
+  masters_.refresh();
   return result;
-}
-
-// Every number of the model belongs to one piece of one rank, so every gradient counts once.
-double Trainer::global_norm() const {
-  double mine = nn::global_norm(optimizer_.parameters());
-  return layout_.world.size() == 1 ? mine : std::sqrt(layout_.world.sum(mine * mine));
 }
 
 // A piece -> what this tensor rank holds -> the whole tensor.
@@ -149,7 +155,8 @@ void Trainer::load(const WholeState& state, const std::string& weights_file, con
   std::vector<nn::NamedTensor> weights, moments;
   for (const nn::NamedTensor& t : state.weights)
     weights.push_back({t.name, part_of(t.value, model_.shard_of(t.name), rank)});
-  nn::load(model_, weights, weights_file);
+  nn::load(masters_, weights, weights_file);
+  masters_.refresh();
 
   // Of the optimizer's state only what this rank updates; names that nobody knows are passed on to be reported.
   std::map<std::string, std::string> parameter_of;
@@ -185,7 +192,7 @@ double evaluate(const LanguageModel& model, const std::vector<Batch>& batches, c
   NoGrad off;
   double sum = 0;
   for (const Batch& b : batches) {
-    if (b.ids.numel() > 0) sum += model.loss_sum(b.ids, b.targets).item();  // a data rank may have no sample of a batch
+    if (b.ids.numel() > 0) sum += loss_sum(model, b).item();  // a data rank may have no sample of a batch
   }
   sum = sum_of_losses(sum, layout);
   int64_t tokens = count_valid(batches, layout);

@@ -101,7 +101,7 @@ struct Backend {
   Kernel<"square_sum", void(In x, Out y)> square_sum;  // y one f64 element: sum of x^2 accumulated in f64
 
   // --- products: y (..., M, N) = x (..., M, K) z (..., K, N), batch axes already expanded to y's, any strides; y
-  //     contiguous. accumulate: y += instead of y =.
+  //     contiguous. accumulate: y += instead of y =. y may be f32 when x and z are bf16 or f16.
   Kernel<"matmul", void(In x, In z, bool accumulate, Out y)> matmul;
 
   // --- rows: the last axis, contiguous ---
