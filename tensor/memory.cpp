@@ -34,8 +34,7 @@ Book& book(Device device) { return books().of[{device.kind, device.index}]; }
 }  // namespace
 
 const char* name(MemoryUse use) {
-  constexpr const char* names[kMemoryUses] = {"weights",     "gradients", "optimizer",
-                                              "activations", "workspace", "other"};
+  constexpr const char* names[kMemoryUses] = {"weights", "gradients", "optimizer", "activations", "workspace", "other"};
   return names[static_cast<size_t>(use)];
 }
 

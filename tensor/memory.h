@@ -40,7 +40,7 @@ struct MemoryByUse {
 MemoryByUse memory_by_use(Device device);
 
 namespace detail {
-MemoryUse memory_use();  // of this thread's innermost scope; other without one
+MemoryUse memory_use();                                          // of this thread's innermost scope; other without one
 void count_memory(Device device, MemoryUse use, int64_t bytes);  // negative: given back
 void reset_memory_by_use(Device device);
 }  // namespace detail
