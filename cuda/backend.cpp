@@ -9,6 +9,10 @@ namespace braid {
 namespace cuda {
 Allocator& device_allocator();  // cuda/allocator.cpp
 
+void dcmha_forward(const DcmhaInputs& x, Out y, Out lse);
+void dcmha_backward(const DcmhaInputs& x, In y, In lse, In dy, DcmhaGradients& gradients);
+std::string dcmha_refuses(const DcmhaInputs& x);
+
 static void transfer(In x, Out y) {
   const int64_t bytes = x.numel() * size_of(x.dtype());
   if (bytes == 0) return;
@@ -29,6 +33,10 @@ const Backend& cuda_backend(int index) {
       .synchronize = cuda::synchronize,
       .transfer = cuda::transfer,
       .matmul = cuda::matmul,
+      .dcmha_forward = cuda::dcmha_forward,
+      .dcmha_backward = cuda::dcmha_backward,
+      .dcmha_refuses = cuda::dcmha_refuses,
+      .dcmha_in_16_bits = true,
   };
   cuda::use_device(index);
   return table;

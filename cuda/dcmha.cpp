@@ -118,9 +118,9 @@ struct Views {
     const Strides& s = x.strides();
     Tensor left = x.view({b, heads, share * c.rows, c.keys}, {s[0], share * s[1], s[2], 1}, 0);
     Tensor right = of_queries(rows);
-    if (share > 1) right = right.contiguous();
-    right =
-        right.view({b, heads, share * c.rows, d}, {right.strides()[0], right.strides()[1], right.strides()[3], 1}, 0);
+    const Strides& r = right.strides();
+    right = share > 1 ? right.contiguous().reshaped({b, heads, share * c.rows, d})
+                      : right.view({b, heads, c.rows, d}, {r[0], r[1], r[3], 1}, 0);
     const Strides& o = sum.strides();
     Tensor out = sum.sliced(0, c.b0, c.b0 + b)
                      .sliced(1, c.s0, c.s0 + c.keys)
@@ -194,7 +194,8 @@ class StageGradients {
   Compose stage_, wanted_, sums_;
 };
 
-bool any(const Compose& c) { return c.base || c.q_down || c.k_down || c.q_gate || c.k_gate; }
+// Also of gradients, where down may be wanted without up.
+bool any(const Compose& c) { return c.base || c.q_down || c.q_up || c.k_down || c.k_up || c.q_gate || c.k_gate; }
 
 // Heads that are not mixed are as many groups: more blocks, less memory for each.
 DcmhaInputs split(DcmhaInputs x) {
@@ -241,6 +242,7 @@ void backward_in_chunks(const DcmhaInputs& x, const Tensor& lse, const Tensor& d
       chunks_of(x, {N, N / x.groups, 3, size, of_pre.needs_gram() || of_post.needs_gram()});
   const Scores score_buffer(chunks, x.q.dtype(), x.q.device()), weight_buffer(chunks, x.q.dtype(), x.q.device()),
       d_buffer(chunks, x.q.dtype(), x.q.device());
+  const bool through_softmax = gradients.q || gradients.k || any(gradients.pre);
   for (const Chunk& c : chunks) {
     const Views view{c, N / x.k.dim(2)};
     if (c.keys == 0) {
@@ -257,8 +259,10 @@ void backward_in_chunks(const DcmhaInputs& x, const Tensor& lse, const Tensor& d
       dcmha::weigh(c, pre, post, scores, lse, weights);
       view.add_over_rows(weights, dy, 1, dv);
     }
+    if (!through_softmax && !any(gradients.post)) continue;
     if (!dv || any(post)) dcmha::weigh(c, pre, {}, scores, lse, weights);
     of_post.add(c, weights, d);
+    if (!through_softmax) continue;
     dcmha::softmax_backward(c, post_transposed, weights, d);
     of_pre.add(c, scores, d);
     if (any(pre)) dcmha::compose(c, pre_transposed, d);

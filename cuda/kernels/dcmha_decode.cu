@@ -24,7 +24,8 @@ namespace {
 constexpr int64_t kMostRows = 8;  // more go through the chunks of cuda/dcmha.cpp
 constexpr int kThreads = 256, kWarps = kThreads / 32;
 constexpr int kLanesOfHead = 8;            // that share the product of one query and one key
-constexpr int64_t kBlocks = 264;           // wanted: two for each multiprocessor of a large card
+constexpr int kAhead = 4;                  // loads of keys or values that a thread starts before it uses the first
+constexpr int64_t kBlocks = 264;           // wanted for a sample: two for each multiprocessor of a large card
 constexpr int64_t kLeastTile = 16;         // keys
 constexpr int64_t kTileBytes = 64 * 1024;  // of shared memory for a tile's scores
 
@@ -120,23 +121,31 @@ __global__ void decode_scores(Call<T> c) {
   A* scratch = scores + at.rows * at.keys * at.heads + warp * at.heads;
 
   // Eight lanes multiply one key of one head with its queries; neighbouring groups of lanes have neighbouring heads.
-  for (int start = 0; start < at.keys * at.heads; start += kThreads / kLanesOfHead) {
-    const int pair = start + thread / kLanesOfHead, j = pair / at.heads, m = pair % at.heads;
-    const bool exists = pair < at.keys * at.heads;
-    const int64_t head = at.g * c.M + m;
-    const T* key = exists ? c.k.at(at.b, at.key0 + j, head / c.share) : nullptr;
+  const int groups = kThreads / kLanesOfHead, pairs = at.keys * at.heads;
+  for (int start = thread / kLanesOfHead; start - thread / kLanesOfHead < pairs; start += groups * kAhead) {
     for (int t = 0; t < at.rows; ++t) {
-      A dot = 0;
-      if (exists) {
-        const T* query = c.q.at(at.b, t, head);
-        for (int64_t e = part * W; e < c.d; e += kLanesOfHead * W) {
-          const Pack<T> x = load_pack<W>(key, e, c.d), y = load_pack<W>(query, e, c.d);
+      A dot[kAhead] = {};
+      for (int64_t e = part * W; e < c.d; e += kLanesOfHead * W) {
+        Pack<T> key[kAhead];
 #pragma unroll
-          for (int w = 0; w < W; ++w) dot += static_cast<A>(x[w]) * static_cast<A>(y[w]);
+        for (int p = 0; p < kAhead; ++p) {
+          const int pair = start + p * groups < pairs ? start + p * groups : 0;
+          const int64_t head = at.g * c.M + pair % at.heads;
+          key[p] = load_pack<W>(c.k.at(at.b, at.key0 + pair / at.heads, head / c.share), e, c.d);
+        }
+#pragma unroll
+        for (int p = 0; p < kAhead; ++p) {
+          const int pair = start + p * groups < pairs ? start + p * groups : 0;
+          const Pack<T> query = load_pack<W>(c.q.at(at.b, t, at.g * c.M + pair % at.heads), e, c.d);
+#pragma unroll
+          for (int w = 0; w < W; ++w) dot[p] += static_cast<A>(key[p][w]) * static_cast<A>(query[w]);
         }
       }
-      dot = lanes_sum(dot, kLanesOfHead);
-      if (exists && part == 0) scores[(t * at.keys + j) * at.heads + m] = c.scale * dot;
+#pragma unroll
+      for (int p = 0; p < kAhead; ++p) {
+        const A sum = lanes_sum(dot[p], kLanesOfHead);
+        if (part == 0 && start + p * groups < pairs) scores[t * pairs + start + p * groups] = c.scale * sum;
+      }
     }
   }
   __syncthreads();
@@ -210,12 +219,20 @@ __global__ void decode_values(Call<T> c) {
     const int64_t e = k % pieces * W, head = at.g * c.M + m;
     for (int t = 0; t < at.rows; ++t) {
       A total[W] = {};
-#pragma unroll 4
-      for (int j = 0; j < at.keys; ++j) {
-        const Pack<T> value = load_pack<W>(c.v.at(at.b, at.key0 + j, head / c.share), e, c.d);
-        const A weight = weights[(t * at.keys + j) * at.heads + m];
+      for (int j0 = 0; j0 < at.keys; j0 += kAhead) {
+        Pack<T> value[kAhead];
 #pragma unroll
-        for (int w = 0; w < W; ++w) total[w] += weight * static_cast<A>(value[w]);
+        for (int p = 0; p < kAhead; ++p) {
+          const int j = j0 + p < at.keys ? j0 + p : j0;
+          value[p] = load_pack<W>(c.v.at(at.b, at.key0 + j, head / c.share), e, c.d);
+        }
+#pragma unroll
+        for (int p = 0; p < kAhead; ++p) {
+          if (j0 + p >= at.keys) continue;
+          const A weight = weights[(t * at.keys + j0 + p) * at.heads + m];
+#pragma unroll
+          for (int w = 0; w < W; ++w) total[w] += weight * static_cast<A>(value[p][w]);
+        }
       }
       A* to = c.parts + (((at.b * c.tiles + at.tile) * c.T_ + t) * c.G * c.M + head) * c.d;
 #pragma unroll
@@ -260,18 +277,34 @@ Factors<T> factors(const Compose& c) {
 // Shared memory of a block, in values.
 int64_t shared_values(int64_t rows, int64_t heads, int64_t tile) { return heads * (rows * (tile + 1) + kWarps); }
 
+// How the keys of a call are cut.
+struct Cut {
+  int64_t first, end, tile, tiles;
+};
+Cut cut(const DcmhaInputs& x) {
+  const int64_t rows = x.q.dim(1), M = x.q.dim(2) / x.groups, size = x.q.dtype() == DType::f64 ? 8 : 4;
+  const int64_t first = x.visible.first(0), keys = std::max<int64_t>(0, x.visible.end(rows - 1, x.k.dim(1)) - first);
+  const int64_t widest = std::max(kLeastTile, kTileBytes / (rows * M * size));
+  const int64_t tile = std::clamp(keys * x.groups / kBlocks, kLeastTile, widest);
+  return {first, first + keys, tile, (keys + tile - 1) / tile};
+}
+
+// Bytes of partial results for each sample.
+int64_t sample_bytes(const DcmhaInputs& x) {
+  const Cut c = cut(x);
+  return x.q.dim(1) * x.q.dim(2) * c.tiles * (c.tile + x.q.dim(3) + 2) * (x.q.dtype() == DType::f64 ? 8 : 4);
+}
+int64_t limit(const DcmhaInputs& x) { return x.workspace > 0 ? x.workspace : kWorkspace; }
+
 template <class T>
 void run(const DcmhaInputs& x, Out y) {
   using A = Accumulate<T>;
   const int64_t B = x.q.dim(0), rows = x.q.dim(1), N = x.q.dim(2), d = x.q.dim(3), S = x.k.dim(1), M = N / x.groups;
-  const int64_t first = x.visible.first(0), end = x.visible.end(rows - 1, S);
-  if (first >= end) {
+  const auto [first, end, tile, tiles] = cut(x);
+  if (tiles == 0) {
     y.fill(0);
     return;
   }
-  const int64_t widest = std::max(kLeastTile, kTileBytes / (rows * M * static_cast<int64_t>(sizeof(A))));
-  const int64_t tile = std::clamp((end - first) * B * x.groups / kBlocks, kLeastTile, widest);
-  const int64_t tiles = (end - first + tile - 1) / tile;
   const DType type = dtype_of<A>();
   const Device device = x.q.device();
   Tensor composed = empty({B, x.groups, tiles, rows, tile, M}, type, device);
@@ -313,11 +346,24 @@ void run(const DcmhaInputs& x, Out y) {
 
 bool decodes(const DcmhaInputs& x) {
   const int64_t rows = x.q.dim(1), M = x.q.dim(2) / x.groups, size = x.q.dtype() == DType::f64 ? 8 : 4;
-  return rows <= kMostRows && shared_values(rows, M, kLeastTile) * size <= kSharedBytes;
+  return rows <= kMostRows && shared_values(rows, M, kLeastTile) * size <= kSharedBytes && sample_bytes(x) <= limit(x);
 }
 
 void decode(const DcmhaInputs& x, Out y) {
-  visit_float(x.q.dtype(), "dcmha", [&]<class T>() { run<T>(x, y); });
+  const int64_t B = x.q.dim(0), samples = std::clamp<int64_t>(limit(x) / std::max<int64_t>(1, sample_bytes(x)), 1, B);
+  for (int64_t b = 0; b < B; b += samples) {  // some samples at a time, where the workspace asks for it
+    const int64_t to = std::min(B, b + samples);
+    auto part = [&](const Tensor& t) { return t ? t.sliced(0, b, to) : t; };
+    auto stage = [&](const Compose& c) {
+      return Compose{c.base,       part(c.q_down), part(c.q_up),  part(c.k_down),
+                     part(c.k_up), part(c.q_gate), part(c.k_gate)};
+    };
+    DcmhaInputs some = x;
+    some.q = part(x.q), some.k = part(x.k), some.v = part(x.v);
+    some.pre = stage(x.pre), some.post = stage(x.post);
+    Tensor out = part(y);
+    visit_float(x.q.dtype(), "dcmha", [&]<class T>() { run<T>(some, out); });
+  }
 }
 
 }  // namespace braid::cuda::dcmha
