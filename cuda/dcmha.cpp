@@ -1,5 +1,9 @@
 // Attention on the card: which kernels serve a call, and the general way, chunk by chunk.
 //
+//   a few query rows, no derivative wanted    cuda/kernels/dcmha_decode.cu
+//   bf16, 16 or 32 heads mixed                cuda/dcmha_fast.h, on tensor cores
+//   everything else                           the general way
+//
 // The general way holds the scores of some query rows and the keys that they can see, in the type of the inputs:
 //
 //   forward    S = scale q k^T                              product
@@ -19,6 +23,7 @@
 #include <limits>
 
 #include "cuda/blas.h"
+#include "cuda/dcmha_fast.h"
 
 namespace braid::cuda {
 
@@ -27,6 +32,8 @@ namespace {
 using dcmha::Chunk;
 
 constexpr int64_t kMostRows = 128;  // of a chunk: more would compute more hidden pairs at its corner
+
+int64_t workspace_of(const DcmhaInputs& x) { return x.workspace > 0 ? x.workspace : dcmha::kWorkspace; }
 
 DType sum_type(DType t) { return t == DType::f64 ? DType::f64 : DType::f32; }
 
@@ -43,7 +50,7 @@ int64_t pitch_of(int64_t keys) { return (keys + 7) / 8 * 8; }  // rows of 16-bit
 std::vector<Chunk> chunks_of(const DcmhaInputs& x, const RowCost& cost) {
   const int64_t B = x.q.dim(0), T = x.q.dim(1), S = x.k.dim(1);
   const Visibility& visible = x.visible;
-  const int64_t limit = x.workspace > 0 ? x.workspace : dcmha::kWorkspace;
+  const int64_t limit = workspace_of(x);
   int64_t rows = std::min(T, kMostRows);
   auto widest = [&] {  // a window shows a chunk of few rows few keys
     return visible.causal && visible.window > 0 ? std::min(S, visible.window + rows - 1) : S;
@@ -280,20 +287,27 @@ void backward_in_chunks(const DcmhaInputs& x, const Tensor& lse, const Tensor& d
 
 }  // namespace
 
-std::string dcmha_refuses(const DcmhaInputs& x) { return dcmha::refuses(split(x)); }
+std::string dcmha_refuses(const DcmhaInputs& x) {
+  return dcmha_fast::refuses(x).empty() ? "" : dcmha::refuses(split(x));
+}
 
 void dcmha_forward(const DcmhaInputs& x, Out y, Out lse) {
   if (!lse && dcmha::decodes(split(x))) {
     dcmha::decode(split(x), y);
-    return;
+  } else if (dcmha_fast::refuses(x).empty()) {
+    dcmha_fast::forward(x, y, lse, workspace_of(x));
+  } else {
+    Tensor sums = lse ? lse : empty({x.q.dim(0), x.q.dim(1), x.q.dim(2)}, sum_type(x.q.dtype()), x.q.device());
+    forward_in_chunks(split(x), y, sums);
   }
-  Tensor statistics = lse;
-  if (!lse) statistics = empty({x.q.dim(0), x.q.dim(1), x.q.dim(2)}, sum_type(x.q.dtype()), x.q.device());
-  forward_in_chunks(split(x), y, statistics);
 }
 
-void dcmha_backward(const DcmhaInputs& x, In, In lse, In dy, DcmhaGradients& gradients) {
-  backward_in_chunks(split(x), lse, dy, gradients);
+void dcmha_backward(const DcmhaInputs& x, In y, In lse, In dy, DcmhaGradients& gradients) {
+  if (dcmha_fast::refuses(x).empty()) {
+    dcmha_fast::backward(x, y, lse, dy, gradients, workspace_of(x));
+  } else {
+    backward_in_chunks(split(x), lse, dy, gradients);
+  }
 }
 
 }  // namespace braid::cuda
