@@ -9,6 +9,9 @@ namespace braid {
 namespace cuda {
 Allocator& device_allocator();  // cuda/allocator.cpp
 
+void dcmha_forward(const DcmhaInputs& x, Out y, Out lse);
+void dcmha_backward(const DcmhaInputs& x, In y, In lse, In dy, DcmhaGradients& gradients);
+std::string dcmha_refuses(const DcmhaInputs& x);
 // copy.cu, pointwise.cu, random.cu
 void copy(In, Out);
 void fill(double, Out);
@@ -99,6 +102,10 @@ const Backend& cuda_backend(int index) {
       .cross_entropy_backward = cuda::cross_entropy_backward,
       .adamw = cuda::adamw,
       .sgd = cuda::sgd,
+      .dcmha_forward = cuda::dcmha_forward,
+      .dcmha_backward = cuda::dcmha_backward,
+      .dcmha_refuses = cuda::dcmha_refuses,
+      .dcmha_in_16_bits = true,
   };
   cuda::use_device(index);
   return table;

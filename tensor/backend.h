@@ -135,6 +135,9 @@ struct Backend {
   //     exp(scores), +inf where a row sees no key; an empty handle when no derivative will be asked for ---
   Kernel<"dcmha_forward", void(const DcmhaInputs& x, Out y, Out lse)> dcmha_forward;
   Kernel<"dcmha_backward", void(const DcmhaInputs& x, In y, In lse, In dy, DcmhaGradients& gradients)> dcmha_backward;
+  // "", or why these kernels do not serve such a call; empty: they serve every call.
+  Kernel<"dcmha_refuses", std::string(const DcmhaInputs& x)> dcmha_refuses;
+  bool dcmha_in_16_bits = false;  // they take bf16 and f16 as they are; otherwise such inputs come as f32
 
   // --- optimisers, in place ---
   Kernel<"adamw", void(const AdamWStep&)> adamw;
