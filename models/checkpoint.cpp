@@ -193,6 +193,8 @@ void save_checkpoint(const fs::path& run, const Trainer& trainer, const text::To
     nlohmann::ordered_json json{{"step", state.step},           {"samples", state.samples},
                                 {"elapsed_s", state.elapsed_s}, {"seed", state.seed},
                                 {"seq_len", state.seq_len},     {"data_fingerprint", state.data_fingerprint}};
+    for (size_t i = 0; i < kMemoryUses; ++i)
+      json["peak_memory_bytes"][name(static_cast<MemoryUse>(i))] = state.memory.at_peak[i];
     io::write_file((building / "trainer/state.json").string(), json.dump(1) + "\n");
     io::write_file((building / kSettingsFile).string(), settings);
     weights.make();

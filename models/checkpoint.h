@@ -11,6 +11,7 @@
 #include "models/folder.h"
 #include "models/trainer.h"
 #include "nn/optim/optimizer.h"
+#include "tensor/memory.h"
 
 namespace braid::models {
 
@@ -23,6 +24,7 @@ struct RunState {
   int64_t seed = 0;
   int64_t seq_len = 0;
   std::string data_fingerprint;
+  MemoryByUse memory = {};  // most that this process needed so far; written for people, not read back
 };
 
 std::string step_name(int64_t step);  // "step-00001000"

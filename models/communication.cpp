@@ -1,5 +1,7 @@
 #include "models/communication.h"
 
+#include <algorithm>
+
 #include "distributed/data_parallel.h"
 #include "models/counting.h"
 #include "models/dcformer_parts.h"
@@ -88,7 +90,9 @@ StepVolume step_volume(ModelConfig config, const LayoutSizes& sizes, const RankP
   finish(config);
   StepVolume volume;
   int64_t P = sizes.tensor, C = sizes.context, T = step.seq_len, D = config.dim, e = step.bytes_per_number;
-  Counter tensor{volume.tensor, e}, context{volume.context, e}, replicas{volume.replicas, e}, world{volume.world, e};
+  const int64_t wide = std::max<int64_t>(4, e);  // statistics, gradients of masters and masters
+  Counter tensor{volume.tensor, e}, context{volume.context, e}, statistics{volume.tensor, wide};
+  Counter replicas{volume.replicas, wide}, world{volume.world, wide};
 
   dist::Parts over_context = dist::causal_parts(T, static_cast<int>(C));
   auto c = static_cast<int>(place.context), t = static_cast<int>(place.tensor);
@@ -109,7 +113,7 @@ StepVolume step_volume(ModelConfig config, const LayoutSizes& sizes, const RankP
     auto sum_scatter = [&](int64_t forward, int64_t backward) { gather(backward, forward); };
     sum_scatter(1, 1);                                                  // token embedding
     gather(1, 1);                                                       // final norm's result
-    if (P > 1) tensor(Collective::all_gather, (P - 1) * 2 * B * rows);  // two numbers per row of logits
+    if (P > 1) statistics(Collective::all_gather, (P - 1) * 2 * B * rows);  // two numbers per row of logits
     for (int64_t layer = 0; layer < config.n_layer; ++layer) {
       gather(2 * passes, 2);  // of attention and FFN
       sum_scatter(2 * passes, 2);

@@ -16,7 +16,7 @@ struct RankPlace {
 struct StepShape {
   std::vector<int64_t> samples;  // of this data rank, one entry per micro-batch
   int64_t seq_len = 1;
-  int64_t bytes_per_number = 4;
+  int64_t bytes_per_number = 4;  // of the arithmetic; 2: mixed precision, whose gradients and weights travel in f32
   bool checkpoint_activations = false;  // blocks send their forward pass twice
 };
 

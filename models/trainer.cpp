@@ -4,6 +4,7 @@
 #include <map>
 
 #include "autograd/ops.h"
+#include "autograd/ops/check.h"
 #include "nn/optim/clip.h"
 
 namespace braid::models {
@@ -47,6 +48,9 @@ std::string first_bad_tensor(const LanguageModel& model, const std::vector<Batch
 }
 
 Tensor loss_sum(const LanguageModel& model, const Batch& b) {
+  check_ids("loss_sum", "token id", b.ids, model.config().vocab_size);
+  check_ids("loss_sum", "target", b.targets, model.config().vocab_size, true);
+  TrustIds checked;  // so that no op reads them back
   return model.loss_sum(b.ids.to(model.device()), b.targets.to(model.device()));
 }
 }  // namespace

@@ -24,8 +24,8 @@ void check_volume(const std::string& kind, const Shape3& s, DType dtype, bool ch
   dist::run_thread_ranks(static_cast<int>(s.data * s.context * s.tensor), [&](const dist::Communicator& world) {
     dist::Layout layout = dist::make_layout(world, s.data, s.context, s.tensor);
     models::ModelConfig config = parity_config(kind);
-    auto model = make_model(config, layout, dtype, checkpoint_activations);
-    models::Trainer trainer(*model, {}, 1.0, layout);
+    auto model = make_model(config, layout, dtype == DType::bf16 ? DType::f32 : dtype, checkpoint_activations);
+    models::Trainer trainer(*model, {}, 1.0, layout, dtype);
     std::vector<models::Batch> batches = share_of(step_batch(config, 0, 8, 21), layout);
     auto now = [&] {
       return std::array{layout.tensor.traffic(), layout.context.traffic(), layout.replicas.traffic(),
@@ -65,6 +65,8 @@ BOOST_AUTO_TEST_CASE(counted_bytes_equal_the_formulas) {
       BOOST_TEST_CONTEXT(kind << " " << str(s)) { check_volume(kind, s, DType::f32, false); }
     }
   }
+  for (const char* kind : {"dcformer", "dcformer-g4"}) check_volume(kind, {1, 2, 2}, DType::bf16, true);
+  check_volume("dcformer", {2, 1, 2}, DType::bf16, false);
   check_volume("dcformer", {1, 2, 2}, DType::f64, true);
   check_volume("dcformer", {2, 2, 2}, DType::f64, false);
 }

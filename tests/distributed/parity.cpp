@@ -72,8 +72,10 @@ std::unique_ptr<models::LanguageModel> make_model(const models::ModelConfig& con
 
 Record train(const models::ModelConfig& config, const dist::Layout& layout, int64_t steps, int64_t samples, int64_t T,
              DType dtype, bool checkpoint_activations, double lr) {
-  std::unique_ptr<models::LanguageModel> model = make_model(config, layout, dtype, checkpoint_activations);
-  models::Trainer trainer(*model, {.weight_decay = 0.1, .decay = nn::OptimizerOptions::Decay::matrices}, 1.0, layout);
+  DType masters = dtype == DType::bf16 ? DType::f32 : dtype;
+  std::unique_ptr<models::LanguageModel> model = make_model(config, layout, masters, checkpoint_activations);
+  models::Trainer trainer(*model, {.weight_decay = 0.1, .decay = nn::OptimizerOptions::Decay::matrices}, 1.0, layout,
+                          dtype);
   Record record;
   for (int64_t step = 0; step < steps; ++step) {
     models::StepResult r =
