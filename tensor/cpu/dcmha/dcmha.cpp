@@ -21,11 +21,16 @@ namespace braid::cpu {
 
 namespace dcmha {
 
-void wait_for_turn(const Turn& turn, int64_t tile) {
+void wait_for_turn(const Turn& turn, int64_t pass, int64_t tile) {
   if (!turn.before || tile < turn.before_first) return;
-  for (int spins = 0; __atomic_load_n(turn.before, __ATOMIC_ACQUIRE) <= tile; ++spins) {
+  const int64_t step = pass * turn.tiles + tile;
+  for (int spins = 0; __atomic_load_n(turn.before, __ATOMIC_ACQUIRE) <= step; ++spins) {
     if (spins > 200) sched_yield();
   }
+}
+
+void end_turn(const Turn& turn, int64_t pass, int64_t tile) {
+  __atomic_store_n(turn.done, pass * turn.tiles + tile + 1, __ATOMIC_RELEASE);
 }
 
 namespace {
@@ -167,7 +172,7 @@ class Call {
     Tensor done = zeros({tasks}, DType::i64);
     int64_t* done_data = done.mutable_data<int64_t>();
     run(tasks, code_.backward_bytes(p_), [&](int64_t i, void* workspace) {
-      Turn turn{done_data + i, nullptr, 0};
+      Turn turn{done_data + i, nullptr, 0, (p_.strips + p_.tile_strips - 1) / p_.tile_strips};
       if (i >= chains) {
         turn.before = done_data + i - chains;
         turn.before_first = p_.visible.first(task_of(i - chains).block * p_.block_rows) / (W_ * p_.tile_strips);

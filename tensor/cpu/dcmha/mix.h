@@ -133,26 +133,43 @@ void add_base(const T* base, int64_t M, const T* in, T* out) {
   }
 }
 
-// out = compose(in), or its transpose, for the cells of a band and a strip; in and out may be the same. Keeps the
-// hidden values. `spare` has room for such cells.
+template <class T, class Body>
+void for_ranks(const Stage<T>& stage, Body&& body) {
+  if (stage.query_rank) {
+    stage.key_rank ? body.template operator()<true, true>() : body.template operator()<true, false>();
+  } else {
+    stage.key_rank ? body.template operator()<false, true>() : body.template operator()<false, false>();
+  }
+}
+
+// The hidden values of compose, or of its transpose, for the cells of a band and a strip.
 template <class T>
-void mix(const Stage<T>& stage, const Factors<T>& f, bool transposed, const T* in, T* out, T* hidden, T* spare) {
-  const int64_t from = transposed ? f.up() : f.down(), to = transposed ? f.down() : f.up();
+void find_hidden(const Stage<T>& stage, const Factors<T>& f, bool transposed, const T* in, T* hidden) {
+  for_ranks(stage, [&]<bool Query, bool Key>() {
+    if constexpr (Query || Key) reduce<Query, Key>(f, transposed ? f.up() : f.down(), in, hidden);
+  });
+}
+
+// out = compose(in), or its transpose, when the hidden values are there already; in and out may be the same. `spare`
+// has room for such cells.
+template <class T>
+void mix_hidden(const Stage<T>& stage, const Factors<T>& f, bool transposed, const T* hidden, const T* in, T* out,
+                T* spare) {
   const T* base = transposed ? f.base_transposed : f.base;
   if (base && in == out) {
     __builtin_memcpy(spare, in, static_cast<size_t>(cell<T>(f.M, 0)) * sizeof(T));
     in = spare;
   }
-  auto run = [&]<bool Query, bool Key>() {
-    if constexpr (Query || Key) reduce<Query, Key>(f, from, in, hidden);
-    expand<Query, Key>(f, to, hidden, in, out);
-  };
-  if (stage.query_rank) {
-    stage.key_rank ? run.template operator()<true, true>() : run.template operator()<true, false>();
-  } else {
-    stage.key_rank ? run.template operator()<false, true>() : run.template operator()<false, false>();
-  }
+  for_ranks(stage,
+            [&]<bool Query, bool Key>() { expand<Query, Key>(f, transposed ? f.down() : f.up(), hidden, in, out); });
   if (base) add_base(base, f.M, in, out);
+}
+
+// Both. Keeps the hidden values.
+template <class T>
+void mix(const Stage<T>& stage, const Factors<T>& f, bool transposed, const T* in, T* out, T* hidden, T* spare) {
+  find_hidden(stage, f, transposed, in, hidden);
+  mix_hidden(stage, f, transposed, hidden, in, out, spare);
 }
 
 // Adds the gradients of the band's query factors, summed over the keys of strips [first, last): rows
