@@ -26,7 +26,7 @@ class Backward {
     delta_ = carver_.take<T>(stats);
     places_ = carver_.take<int64_t>(kBandRows * p.M);
     const int64_t tiles = most_tiles(p);
-    keep_ = p.post.present && 2 * tiles * s_.tile * static_cast<int64_t>(sizeof(T)) <= kMostKept;
+    keep_ = p.post.present && 2 * tiles * s_.tile * static_cast<int64_t>(sizeof(T)) <= p.most_kept;
     s_.data = carver_.take<T>((keep_ ? tiles : 1) * s_.tile);
     d_.data = carver_.take<T>((keep_ ? tiles : 1) * d_.tile);
     mixed_.data = p.plain() ? s_.data : carver_.take<T>(mixed_.tile);
@@ -67,10 +67,6 @@ class Backward {
 
  private:
   static constexpr int64_t kW = kLanes<T>;
-  // S and dP of all tiles stay from the first pass to the second when they need no more bytes than this, which is
-  // about where reading them back costs as much as computing them again.
-  static constexpr int64_t kMostKept = 20 << 20;
-
   // One stage's workspace: packed query factors and their gradients, hidden values of a band's tile, the key factors'
   // gradients of a tile.
   struct StageSpace {
@@ -326,7 +322,7 @@ class Backward {
   const Problem<T>& p;
   Carver carver_;
   T *q_, *dy_, *dq_, *lse_, *delta_, *spare_, *sums_;
-  bool keep_;
+  bool keep_;       // S and dP of all tiles stay from the first pass to the second, else they are computed again
   Cells<T> s_, d_;  // one tile or all tiles of the block: S; dP', then dP, then dS
   Cells<T> mixed_;  // of a tile: P'; the cells of S where nothing needs S any more
   int64_t* places_;

@@ -57,6 +57,7 @@ struct Problem {
   int64_t block_rows;   // a multiple of kBandRows
   int64_t tile_strips;  // strips per tile
   int64_t strips;       // of all keys
+  int64_t most_kept;    // bytes that a thread may keep from one pass over the keys to the next; no result depends on it
   int64_t d_padded;     // d rounded up to whole vectors
 
   Rows<const T> q, k, v;                                 // (B, T, N), (B, S, Nkv)
