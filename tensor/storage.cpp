@@ -125,7 +125,10 @@ Allocator& cpu_allocator() {
 
 Allocator& allocator(Device device) { return backend(device).allocator(); }
 MemoryStats memory_stats(Device device) { return allocator(device).stats(); }
-void reset_peak_memory(Device device) { allocator(device).reset_peak(); }
+void reset_peak_memory(Device device) {
+  allocator(device).reset_peak();
+  detail::reset_memory_by_use(device);
+}
 void release_cached_memory(Device device) { allocator(device).release_cached(); }
 
 }  // namespace braid

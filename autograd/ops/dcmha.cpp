@@ -131,7 +131,8 @@ Compose stage_of(const Inputs& x, size_t first) {
   return {x[first], x[first + 1], x[first + 2], x[first + 3], x[first + 4], x[first + 5], x[first + 6]};
 }
 
-// The device's kernels. Backward needs the inputs, the row statistics and, without a compose after softmax, y.
+// The device's kernels. Backward needs the inputs, the row statistics and, without a compose after softmax, y. The
+// CPU's kernels compute in f32: 16-bit inputs are converted for each pass, so that what stays alive is 16 bits wide.
 Tensor fused(const Inputs& x, const DcmhaOptions& options) {
   bool record_it = false;
   std::vector<bool> wanted;
@@ -142,22 +143,32 @@ Tensor fused(const Inputs& x, const DcmhaOptions& options) {
     bool strided = input && input.dim(-1) > 1 && input.strides()[input.rank() - 1] != 1;
     plain.push_back(!input ? input : strided ? input.contiguous() : input.alias());
   }
+  const DType dtype = x[0].dtype(), statistics = dtype == DType::f64 ? DType::f64 : DType::f32;
+  const DType inside = x[0].device() == kCpu ? statistics : dtype;
   double scale = options.scale != 0 ? options.scale : 1 / std::sqrt(static_cast<double>(x[0].dim(3)));
   auto arguments = [options, scale](const Inputs& in) {
     return DcmhaInputs{in[0], in[1], in[2], stage_of(in, 3), stage_of(in, 10), options.groups, options.visible, scale};
   };
+  auto converted = [](Inputs in, DType to) {
+    for (Tensor& t : in) {
+      if (t) t = t.to(to);
+    }
+    return in;
+  };
   const Backend& device = backend(x[0].device());
-  Tensor y = empty_like(x[0]), lse;
-  if (record_it) lse = empty({x[0].dim(0), x[0].dim(1), x[0].dim(2)}, x[0].dtype(), x[0].device());
-  device.dcmha_forward(arguments(plain), y, lse);
-  auto backward_pass = [plain, wanted, arguments, y, lse, &device](const Tensor& dy) -> Grads {
-    Grads g(plain.size());
-    for (size_t i = 0; i < plain.size(); ++i) {
-      if (wanted[i]) g[i] = empty_like(plain[i]);
+  Tensor y = empty(x[0].shape(), inside, x[0].device()), lse;
+  if (record_it) lse = empty({x[0].dim(0), x[0].dim(1), x[0].dim(2)}, statistics, x[0].device());
+  device.dcmha_forward(arguments(converted(plain, inside)), y, lse);
+  y = y.to(dtype);
+  auto backward_pass = [=, &device](const Tensor& dy) -> Grads {
+    Inputs in = converted(plain, inside);
+    Grads g(in.size());
+    for (size_t i = 0; i < in.size(); ++i) {
+      if (wanted[i]) g[i] = empty_like(in[i]);
     }
     DcmhaGradients gradients{g[0], g[1], g[2], stage_of(g, 3), stage_of(g, 10)};
-    device.dcmha_backward(arguments(plain), y, lse, dy.contiguous(), gradients);
-    return g;
+    device.dcmha_backward(arguments(in), y.to(inside), lse, dy.to(inside).contiguous(), gradients);
+    return converted(g, dtype);
   };
   return record_all(y, x, backward_pass);
 }
@@ -193,12 +204,7 @@ Tensor dcmha(const Tensor& q, const Tensor& k, const Tensor& v, const Compose& p
   Inputs inputs{q,          k,           v,          pre.base,    pre.q_down, pre.q_up,
                 pre.k_down, pre.k_up,    pre.q_gate, pre.k_gate,  post.base,  post.q_down,
                 post.q_up,  post.k_down, post.k_up,  post.q_gate, post.k_gate};
-  if (path == Path::chunked) return chunked(inputs, options);
-  if (size_of(q.dtype()) != 2) return fused(inputs, options);
-  for (Tensor& x : inputs) {  // the kernels compute in f32
-    if (x) x = cast(x, DType::f32);
-  }
-  return cast(fused(inputs, options), q.dtype());
+  return path == Path::chunked ? chunked(inputs, options) : fused(inputs, options);
 }
 
 }  // namespace braid
