@@ -66,7 +66,8 @@ int run_bench(const Arguments& arguments) {
   const MemoryByUse memory = memory_by_use(device);
   if (arguments.has("json")) {
     std::printf(
-        "{\"framework\": \"braid\", \"dtype\": \"%s\", \"device\": \"%s\", \"parameters\": %lld, \"batch\": %lld, \"seq\": %lld, \"threads\": %d, \"steps\": "
+        "{\"framework\": \"braid\", \"dtype\": \"%s\", \"device\": \"%s\", \"parameters\": %lld, \"batch\": %lld, "
+        "\"seq\": %lld, \"threads\": %d, \"steps\": "
         "%lld, \"step_seconds\": %.6g, "
         "\"step_seconds_min\": %.6g, \"forward_seconds\": %.6g, \"tokens_per_second\": %.6g, \"peak_rss_mib\": %.1f, "
         "\"peak_tensor_mib\": %.1f, \"flops_utilisation\": %.4f",
@@ -80,10 +81,10 @@ int run_bench(const Arguments& arguments) {
     std::printf("}\n");
     return 0;
   }
-  std::printf("training step of %s, batch %lld x %lld tokens, %s%s, %s, median of %lld\n", arguments.get("preset").c_str(),
-              static_cast<long long>(B), static_cast<long long>(T), str(types.compute).c_str(),
-              types.compute == types.masters ? "" : " with f32 master weights", where.c_str(),
-              static_cast<long long>(count));
+  std::printf("training step of %s, batch %lld x %lld tokens, %s%s, %s, median of %lld\n",
+              arguments.get("preset").c_str(), static_cast<long long>(B), static_cast<long long>(T),
+              str(types.compute).c_str(), types.compute == types.masters ? "" : " with f32 master weights",
+              where.c_str(), static_cast<long long>(count));
   std::printf("  step             %.4g s (fastest %.4g s)\n", step, *std::min_element(steps.begin(), steps.end()));
   std::printf("  forward alone    %.4g s\n", median(forwards));
   std::printf("  tokens           %s/s\n", human(double(B * T) / step, 4).c_str());
@@ -129,7 +130,9 @@ Command bench_command() {
   return {
       .name = "bench",
       .summary = "time full training steps on this machine, or the collectives of several processes",
-      .positionals = {{.name = "WHAT", .help = "step: training steps (also without it); comm: collectives", .required = false}},
+      .positionals = {{.name = "WHAT",
+                       .help = "step: training steps (also without it); comm: collectives",
+                       .required = false}},
       .flags = {{.name = "preset", .value = "NAME", .help = "model, as in braid info", .fallback = "dcformer-tiny"},
                 integer_flag("batch", "B", "sequences per step", "8", 1, 1e6),
                 integer_flag("seq-len", "T", "tokens per sequence, 0 = the model's block_size", "0", 0, 1e9),
@@ -157,7 +160,8 @@ Command bench_command() {
       .details =
           "tests/bench/compare_step.py runs this beside the same model in PyTorch, in turn, and prints both as a "
           "table.",
-      .examples = {"braid bench", "braid bench step --dtype bf16 --checkpoint-activations", "braid bench --preset transformer-tiny --batch 4 --steps 20",
+      .examples = {"braid bench", "braid bench step --dtype bf16 --checkpoint-activations",
+                   "braid bench --preset transformer-tiny --batch 4 --steps 20",
                    "mpirun -np 4 braid bench comm --threads 1"},
       .run = run_bench,
   };

@@ -192,8 +192,8 @@ class Run {
                   threads());
     progress_.note(text);
     if (types_.compute != types_.masters || device_ != kCpu)
-      progress_.note(str(types_.compute) + (types_.compute != types_.masters ? " with f32 master weights" : "") + " on " +
-                     str(device_));
+      progress_.note(str(types_.compute) + (types_.compute != types_.masters ? " with f32 master weights" : "") +
+                     " on " + str(device_));
     if (layout_.world.size() > 1) {
       std::snprintf(text, sizeof text, "%d processes: %d data x %d context x %d tensor", layout_.world.size(),
                     layout_.data.size(), layout_.context.size(), layout_.tensor.size());

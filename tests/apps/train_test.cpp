@@ -198,7 +198,8 @@ BOOST_AUTO_TEST_CASE(what_a_killed_save_left_behind_does_not_disturb) {
   check_same(out, straight);
 }
 
-// bf16 arithmetic: the checkpoint holds f32 masters, a stopped run goes on to the same bytes, and the loss follows f32's.
+// bf16 arithmetic: the checkpoint holds f32 masters, a stopped run goes on to the same bytes, and the loss follows
+// f32's.
 BOOST_AUTO_TEST_CASE(bf16_runs_resume_exactly_and_follow_f32) {
   const fs::path straight = world().fresh(), out = world().fresh();
   const Outcome whole = train(straight, {"train.dtype=bf16", "train.accumulate=2"});

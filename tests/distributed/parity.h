@@ -41,7 +41,8 @@ struct Noise {
   uint64_t salt = 0;
   int64_t steps = 0;
 };
-// Trains `steps` steps; bf16 means mixed precision. The record is complete on rank 0 (weights) and on all ranks (the rest).
+// Trains `steps` steps; bf16 means mixed precision. The record is complete on rank 0 (weights) and on all ranks (the
+// rest).
 Record train(const models::ModelConfig& config, const dist::Layout& layout, int64_t steps, int64_t samples, int64_t T,
              DType dtype = DType::f64, bool checkpoint_activations = false, double lr = 1e-2, const Noise& noise = {});
 // What one process gives; remembered.

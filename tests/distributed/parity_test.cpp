@@ -63,8 +63,8 @@ BOOST_AUTO_TEST_CASE(eight_ranks, *boost::unit_test::disabled()) {
   }
 }
 
-// bf16 arithmetic with f32 masters: sums over ranks are rounded in other places, so every layout has its own bits, which
-// repeat, and its own loss, which is that of f64 to 1 %.
+// bf16 arithmetic with f32 masters: sums over ranks are rounded in other places, so every layout has its own bits,
+// which repeat, and its own loss, which is that of f64 to 1 %.
 BOOST_AUTO_TEST_CASE(mixed_precision_in_every_layout) {
   for (const char* kind : {"dcformer", "dcformer-g4", "dcpythia"}) {
     const Record& want = reference(kind, 6, kSamples, kLength, 1e-3);
