@@ -39,11 +39,11 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 // goes wrong there, all ranks hear of at once (`at_root`).
 class Run {
  public:
-  Run(const TrainConfig& config, const Schema& schema, const dist::Layout& layout)
+  Run(const TrainConfig& config, const Schema& schema, const dist::Layout& layout, Device device)
       : config_(config),
         schema_(schema),
         layout_(layout),
-        device_(choose_device(config, layout)),
+        device_(device),
         types_(arithmetic(config)),
         root_(layout.world.rank() == 0),
         train_data_(open_data(text::Split::train)),
@@ -354,12 +354,12 @@ int train(const Arguments& arguments, const Job& job) {
     return 0;
   }
   if (config.run.threads > 0) set_threads(static_cast<int>(config.run.threads));
-  parse_device(config.run.device);  // wrong ones are told first
+  const Device device = parse_device(config.run.device);  // wrong ones are told first
   if (arguments.has("dry-run")) return dry_run(config);
   check_together(config);
   job.world().watch(config.parallel.timeout);
   dist::DeviceRanks ranks = dist::device_ranks(job.world(), device);
-  return Run(config, schema, make_layout(config, ranks.world))();
+  return Run(config, schema, make_layout(config, ranks.world), ranks.device)();
 }
 
 int run_train(const Arguments& arguments) {

@@ -78,12 +78,6 @@ Arithmetic arithmetic(const TrainConfig& config) {
   return {compute == DType::bf16 ? DType::f32 : compute, compute};
 }
 
-Device choose_device(const TrainConfig& config, const dist::Layout& layout) {
-  const int cards = cuda_device_count();
-  if (config.run.device != "auto" || cards == 0) return parse_device(config.run.device);
-  return {Device::Kind::cuda, static_cast<int16_t>(layout.world.rank() % cards)};
-}
-
 std::unique_ptr<models::LanguageModel> make_model(const TrainConfig& config, const models::ModelConfig& model,
                                                   const dist::Layout& layout, Device device) {
   MemoryScope scope(MemoryUse::weights);

@@ -26,8 +26,6 @@ struct Arithmetic {
   DType masters, compute;
 };
 Arithmetic arithmetic(const TrainConfig& config);
-// run.device; "auto" deals the cards of a machine out to its processes.
-Device choose_device(const TrainConfig& config, const dist::Layout& layout);
 // The model of a run, whole or this process's part of it, with its first weights.
 std::unique_ptr<models::LanguageModel> make_model(const TrainConfig& config, const models::ModelConfig& model,
                                                   const dist::Layout& layout, Device device);
