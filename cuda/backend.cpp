@@ -9,9 +9,6 @@ namespace braid {
 namespace cuda {
 Allocator& device_allocator();  // cuda/allocator.cpp
 
-void dcmha_forward(const DcmhaInputs& x, Out y, Out lse);
-void dcmha_backward(const DcmhaInputs& x, In y, In lse, In dy, DcmhaGradients& gradients);
-std::string dcmha_refuses(const DcmhaInputs& x);
 // copy.cu, pointwise.cu, random.cu
 void copy(In, Out);
 void fill(double, Out);
@@ -29,6 +26,29 @@ void reduce(ReduceOp, In, Out);
 void mul_sum(In, In, Out);
 void argmax(In, Out);
 void square_sum(In, Out);
+// kernels/softmax.cu, norm.cu, rope.cu, index.cu, index_add.cu, cross_entropy.cu, adamw.cu
+void softmax(In x, Out y);
+void softmax_backward(In y, In dy, Out dx);
+void log_softmax(In x, Out y);
+void log_softmax_backward(In y, In dy, Out dx);
+void rms_norm(In x, In weight, double eps, Out y, Out rstd);
+void rms_norm_backward(In x, In weight, In rstd, In dy, Out dx, Out dweight);
+void layer_norm(In x, In weight, In bias, double eps, Out y, Out mean, Out rstd);
+void layer_norm_backward(In x, In weight, In mean, In rstd, In dy, Out dx, Out dweight, Out dbias);
+void rope(In x, In cosine, In sine, bool inverse, Out y);
+void index_select(In table, In ids, Out y);
+void index_add(In dy, In ids, Out dtable);
+void gather_last(In x, In ids, Out y);
+void scatter_last(In dy, In ids, Out dx);
+void index_range(In ids, Out low_high);
+void cross_entropy(In logits, In targets, Out loss, Out lse);
+void cross_entropy_backward(In logits, In targets, In lse, In scale, Out dlogits);
+void adamw(const AdamWStep& s);
+void sgd(const SgdStep& s);
+// dcmha.cpp
+void dcmha_forward(const DcmhaInputs& x, Out y, Out lse);
+void dcmha_backward(const DcmhaInputs& x, In y, In lse, In dy, DcmhaGradients& gradients);
+std::string dcmha_refuses(const DcmhaInputs& x);
 
 static void transfer(In x, Out y) {
   const int64_t bytes = x.numel() * size_of(x.dtype());
@@ -65,10 +85,28 @@ const Backend& cuda_backend(int index) {
       .argmax = cuda::argmax,
       .square_sum = cuda::square_sum,
       .matmul = cuda::matmul,
+      .softmax = cuda::softmax,
+      .softmax_backward = cuda::softmax_backward,
+      .log_softmax = cuda::log_softmax,
+      .log_softmax_backward = cuda::log_softmax_backward,
+      .rms_norm = cuda::rms_norm,
+      .rms_norm_backward = cuda::rms_norm_backward,
+      .layer_norm = cuda::layer_norm,
+      .layer_norm_backward = cuda::layer_norm_backward,
+      .rope = cuda::rope,
+      .index_select = cuda::index_select,
+      .index_add = cuda::index_add,
+      .gather_last = cuda::gather_last,
+      .scatter_last = cuda::scatter_last,
+      .index_range = cuda::index_range,
+      .cross_entropy = cuda::cross_entropy,
+      .cross_entropy_backward = cuda::cross_entropy_backward,
       .dcmha_forward = cuda::dcmha_forward,
       .dcmha_backward = cuda::dcmha_backward,
       .dcmha_refuses = cuda::dcmha_refuses,
       .dcmha_in_16_bits = true,
+      .adamw = cuda::adamw,
+      .sgd = cuda::sgd,
   };
   cuda::use_device(index);
   return table;

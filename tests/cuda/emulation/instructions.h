@@ -150,6 +150,17 @@ void copy_async_wait() {
   emulated::copy_async_wait(n);
 }
 
+inline uint4 read_16(const void* from) {
+  if (reinterpret_cast<uintptr_t>(from) % 16 != 0) emulated::fail("read_16: the address is not aligned");
+  uint4 v;
+  std::memcpy(&v, from, sizeof v);
+  return v;
+}
+inline void write_16(void* to, uint4 v) {
+  if (reinterpret_cast<uintptr_t>(to) % 16 != 0) emulated::fail("write_16: the address is not aligned");
+  std::memcpy(to, &v, sizeof v);
+}
+
 inline float exp2_approx(float x) {
   const float y = std::exp2(x);
   return y < std::numeric_limits<float>::min() ? 0.0f : y;
