@@ -87,8 +87,9 @@ std::vector<Chunk> chunks_of(const DcmhaInputs& x, const Cost& cost, int64_t wor
       c.first_key = static_cast<int>(begin);
       c.queries = static_cast<int>(T);
       c.keys = static_cast<int>(S);
-      c.begin_shift = static_cast<int>(std::clamp(begin_shift, -limit, limit));
-      c.end_shift = static_cast<int>(std::clamp(end_shift, -limit, limit));
+      c.key_columns = static_cast<int>(std::min<int64_t>(c.columns, S - begin));
+      c.begin_shift = static_cast<int>(std::clamp(begin_shift + t0 - begin, -limit, limit));
+      c.end_shift = static_cast<int>(std::clamp(end_shift + t0 - begin, -limit, limit));
       const int64_t groups = (c.rows * n.N + 63) / 64;  // of rows that the kernels take at a time
       c.segments = static_cast<int>(std::clamp<int64_t>(kWantedBlocks / (int64_t{c.key_blocks()} * c.samples), 1,
                                                         std::max<int64_t>(1, groups / 8)));
@@ -98,7 +99,7 @@ std::vector<Chunk> chunks_of(const DcmhaInputs& x, const Cost& cost, int64_t wor
   return chunks;
 }
 
-int64_t keys_end(const Chunk& c) { return std::min(c.keys, c.first_key + c.columns); }
+int64_t keys_end(const Chunk& c) { return c.first_key + c.key_columns; }
 
 // The most that any chunk needs, of a number per chunk.
 template <class F>
@@ -130,13 +131,12 @@ class Scores {
         buffer_(empty({most(chunks, [&](const Chunk& c) { return c.samples * n.N * c.rows * c.columns; })}, DType::bf16,
                       device)) {}
   bfloat16* data() { return buffer_.mutable_data<bfloat16>(); }
-  Tensor of(const Chunk& c) const { return part(c, 0, keys_end(c) - c.first_key); }  // (..., rows, keys)
+  Tensor of(const Chunk& c) const { return part(c, 0, c.key_columns); }  // (..., rows, keys)
   // alpha x z, with zeros in the columns that stand for no key.
   void product_of(const Chunk& c, In x, In z, double alpha) const {
     Tensor y = of(c);
     product(x, z, alpha, 0, y);
-    const int64_t keys = keys_end(c) - c.first_key;
-    if (keys < c.columns) part(c, keys, c.columns).fill(0);
+    if (c.key_columns < c.columns) part(c, c.key_columns, c.columns).fill(0);
   }
 
  private:

@@ -13,9 +13,10 @@ struct Chunk {
   int heads;                   // N: 16 or 32
   int samples, first_sample;   // samples first_sample, ...
   int rows, first_row;         // of `queries`
-  int columns, first_key;      // multiples of 16; columns beyond the last key hold finite numbers
+  int columns, first_key;      // multiples of 16
+  int key_columns;             // the columns that are keys; those beyond hold finite numbers
   int queries, keys;           // T, S
-  int begin_shift, end_shift;  // query t sees keys max(0, t + begin_shift) ... min(keys, t + end_shift) - 1
+  int begin_shift, end_shift;  // row r sees columns max(0, r + begin_shift) ... min(key_columns, r + end_shift) - 1
   int segments;                // blocks that share the rows of the same keys
 
   int key_blocks() const { return (columns + kBlockKeys - 1) / kBlockKeys; }

@@ -32,27 +32,24 @@ struct Place {
   int begin, end;                  // the ones in which some row sees one of its keys
 
   __device__ __forceinline__ explicit Place(const Chunk& c)
-      : lane(static_cast<int>(threadIdx.x) % 32),
-        warp(static_cast<int>(threadIdx.x) / 32),
+      : lane(static_cast<int>(threadIdx.x % 32)),
+        warp(static_cast<int>(threadIdx.x / 32)),
         sample(static_cast<int>(blockIdx.z)),
         block_column(static_cast<int>(blockIdx.x) * kBlockKeys),
         column(block_column + 16 * warp) {
     const int groups = (c.rows + kRows<N> - 1) / kRows<N>, each = (groups + c.segments - 1) / c.segments;
     segment_begin = min(groups, static_cast<int>(blockIdx.y) * each);
     segment_end = min(groups, segment_begin + each);
-    const int first = c.first_key + block_column;
-    const int last = min(min(first + kBlockKeys, c.first_key + c.columns), c.keys) - 1;
-    // Row t sees one of first ... last when t + begin_shift <= last and t + end_shift > first.
-    const int rows_begin = max(0, first - c.end_shift + 1 - c.first_row);
-    const int rows_end = min(c.rows, last - c.begin_shift + 1 - c.first_row);
+    const int first = block_column, last = min(first + kBlockKeys, c.key_columns) - 1;
+    // A row sees one of first ... last when row + begin_shift <= last and row + end_shift > first.
+    const int rows_begin = max(0, first - c.end_shift + 1), rows_end = min(c.rows, last - c.begin_shift + 1);
     begin = max(segment_begin, rows_begin / kRows<N>);
     end = rows_end <= rows_begin ? begin : max(begin, min(segment_end, (rows_end + kRows<N> - 1) / kRows<N>));
     if (begin >= segment_end) begin = end = segment_end;
   }
   __device__ __forceinline__ bool active(const Chunk& c) const { return column < c.columns; }
   __device__ __forceinline__ Seen seen(const Chunk& c, int row) const {  // of this warp's keys
-    const int t = c.first_row + row, first = c.first_key + column;
-    return {max(0, t + c.begin_shift) - first, min(c.keys, t + c.end_shift) - first};
+    return {max(0, row + c.begin_shift - column), min(16, min(c.key_columns, row + c.end_shift) - column)};
   }
   // This sample's part of (samples, N, rows, columns), which has less than 2^31 elements; and an element of it.
   template <class T>
@@ -73,38 +70,38 @@ struct Source {
   const float* statistic[statistics > 0 ? statistics : 1];  // (rows, N)
 };
 
+// Rows and columns that do not exist are copies of the last ones; nobody uses them.
 template <int N, int tensors, int matrices, int statistics>
 __device__ __forceinline__ void fetch(Group<N, tensors, matrices, statistics>& to, const Chunk& c, const Place<N>& at,
                                       const Source<N, tensors, matrices, statistics>& from, int group) {
   constexpr int rows = kRows<N>, pieces = kBlockKeys / 8;  // a piece is 16 bytes
-  const int row0 = group * rows, thread = static_cast<int>(threadIdx.x);
+  const int row0 = group * rows, thread = static_cast<int>(threadIdx.x % kThreads);
   {  // a thread moves the same piece of the same row of several heads
     const int piece = thread % pieces, row = thread / pieces % rows, head0 = thread / pieces / rows;
-    const int column = at.block_column + piece * 8;
-    const bool valid = row0 + row < c.rows && column < c.columns;
-    const int offset = valid ? at.offset(c, head0, row0 + row, column) : 0;
+    const int column = min(at.block_column + piece * 8, c.columns - 8);
+    const int offset = at.offset(c, head0, min(row0 + row, c.rows - 1), column);
+    const int to_offset = head0 * kTilePitch + piece % 2 * 8;
 #pragma unroll
     for (int k = 0; k < tensors; ++k) {
-      bfloat16* const tile = to.tile[k][piece / 2].row[row] + head0 * kTilePitch + piece % 2 * 8;
 #pragma unroll
       for (int head = 0; head < N; head += kThreads / pieces / rows)
-        copy_async<16>(tile + head * kTilePitch, from.tensor[k] + (valid ? offset + head * c.rows * c.columns : 0),
-                       valid);
+        copy_async<16>(to.tile[k][piece / 2].row[row] + to_offset + head * kTilePitch,
+                       from.tensor[k] + offset + head * c.rows * c.columns);
     }
   }
-  if (const int i = thread; i < rows * N * N / 8) {
-    const int row = i / (N * N / 8), in = i / (N / 8) % N, piece = i % (N / 8);
-    const bool valid = row0 + row < c.rows;
-    const int offset = valid ? row0 * (N * N) + i * 8 : 0;
+  if (thread < rows * N * N / 8) {
+    constexpr int each = N * N / 8;
+    const int at_row = thread / (N / 8), piece = thread % (N / 8);
+    const int i = min(row0 + thread / each, c.rows - 1) * each + thread % each;
 #pragma unroll
     for (int k = 0; k < matrices; ++k)
-      copy_async<16>(to.matrix[k][row] + in * kMatrixPitch<N> + piece * 8, from.matrix[k] + offset, valid);
+      copy_async<16>(to.matrix[k][0] + at_row * kMatrixPitch<N> + piece * 8, from.matrix[k] + i * 8);
   }
-  if (const int i = thread; i < rows * N / 4) {
-    const bool valid = row0 + i / (N / 4) < c.rows;
-    const int offset = valid ? row0 * N + i * 4 : 0;
+  if (thread < rows * N / 4) {
+    constexpr int each = N / 4;
+    const int i = min(row0 + thread / each, c.rows - 1) * each + thread % each;
 #pragma unroll
-    for (int k = 0; k < statistics; ++k) copy_async<16>(to.statistic[k][0] + i * 4, from.statistic[k] + offset, valid);
+    for (int k = 0; k < statistics; ++k) copy_async<16>(to.statistic[k][0] + thread * 4, from.statistic[k] + i * 4);
   }
 }
 
@@ -114,15 +111,15 @@ template <int N, int tensors, int matrices, int statistics, class Work>
 __device__ __forceinline__ void stream(Group<N, tensors, matrices, statistics> (&stage)[2], const Chunk& c,
                                        const Place<N>& at, const Source<N, tensors, matrices, statistics>& from,
                                        Work work) {
-  if (at.begin < at.end) fetch(stage[0], c, at, from, at.begin);
+  if (at.begin < at.end) fetch(stage[at.begin & 1], c, at, from, at.begin);
   copy_async_commit();
 #pragma unroll 1
-  for (int group = at.begin, now = 0; group < at.end; ++group, now ^= 1) {
+  for (int group = at.begin; group < at.end; ++group) {
     copy_async_wait<0>();
     __syncthreads();  // this group is there for all, and nobody reads the one before it any more
-    if (group + 1 < at.end) fetch(stage[now ^ 1], c, at, from, group + 1);
+    if (group + 1 < at.end) fetch(stage[(group + 1) & 1], c, at, from, group + 1);
     copy_async_commit();
-    work(group * kRows<N>, stage[now]);
+    work(group * kRows<N>, stage[group & 1]);
   }
 }
 

@@ -33,6 +33,12 @@ constexpr int kMatrixPitch = N + 8;
 // A tile in shared memory is [head][kTilePitch]. Where the row starts that this lane names to ldmatrix and stmatrix:
 __device__ __forceinline__ int tile_row(int lane) { return (lane / 16 * 8 + lane % 8) * kTilePitch + lane / 8 % 2 * 8; }
 
+// And in a row-major N x N matrix with rows kMatrixPitch<N> apart:
+template <int N>
+__device__ __forceinline__ int matrix_row(int lane) {
+  return (lane / 16 * 8 + lane % 8) * kMatrixPitch<N> + lane / 8 % 2 * 8;
+}
+
 template <int N>
 __device__ __forceinline__ void load_tile(Packed<N>& a, const bfloat16* row) {
 #pragma unroll
@@ -70,6 +76,22 @@ __device__ __forceinline__ void pack(Packed<N>& a, const Wide<N>& x) {
 template <int N>
 struct KeyWeights {
   Packed<N> down[2], up[2], gate;
+
+  // Called in a loop: else the compiler unpacks the weights ahead of it and runs out of registers.
+  __device__ __forceinline__ void stay_packed() {
+#pragma unroll
+    for (int k = 0; k < N / 16; ++k) {
+#pragma unroll
+      for (int q = 0; q < 4; ++q) {
+        opaque(gate[k][q]);
+#pragma unroll
+        for (int r = 0; r < 2; ++r) {
+          opaque(down[r][k][q]);
+          opaque(up[r][k][q]);
+        }
+      }
+    }
+  }
 };
 
 // sum[0] = sum over heads of weight * a for key g, sum[2] for key g+8: a product with a matrix of ones, all of whose
@@ -92,13 +114,6 @@ __device__ __forceinline__ void sum_heads(float (&sum)[2][4], const Packed<N>& a
   sum_heads<N>(sum[1], a, weight[1]);
 }
 
-// Where the row of a matrix starts that this lane names when 16 x 16 of C, or of C^T, become right operands.
-template <int N, bool transposed>
-__device__ __forceinline__ int matrix_row(int lane) {
-  const int high = lane / 16, low = lane / 8 % 2;
-  return ((transposed ? high : low) * 8 + lane % 8) * kMatrixPitch<N> + (transposed ? low : high) * 8;
-}
-
 // x = x (1 + gate) + sum_r weight_r sum_r + a C, where a is x packed; or C^T.
 template <int N, bool transposed>
 __device__ __forceinline__ void compose(Wide<N>& x, const Packed<N>& a, const bfloat16* matrix, int lane,
@@ -116,16 +131,16 @@ __device__ __forceinline__ void compose(Wide<N>& x, const Packed<N>& a, const bf
       for (int r = 0; r < 2; ++r) x[c][q] = fmaf(of(weight[r]), sum[r][q & 2], x[c][q]);
     }
   }
-  const bfloat16* const row = matrix + matrix_row<N, transposed>(lane);
+  // The same four tiles of 8 x 8 of C, read by columns or by rows, are the right operands for C and for C^T.
+  const bfloat16* const row = matrix + matrix_row<N>(lane);
 #pragma unroll
   for (int out = 0; out < N / 16; ++out) {
 #pragma unroll
     for (int k = 0; k < N / 16; ++k) {
       uint32_t b[4];
-      ldmatrix<!transposed>(
-          b, row + (transposed ? out * 16 * kMatrixPitch<N> + k * 16 : k * 16 * kMatrixPitch<N> + out * 16));
-      mma_bf16(x[2 * out], a[k], b[0], b[1]);
-      mma_bf16(x[2 * out + 1], a[k], b[2], b[3]);
+      ldmatrix<!transposed>(b, row + (transposed ? out : k) * 16 * kMatrixPitch<N> + (transposed ? k : out) * 16);
+      mma_bf16(x[2 * out], a[k], b[0], b[transposed ? 1 : 2]);
+      mma_bf16(x[2 * out + 1], a[k], b[transposed ? 2 : 1], b[3]);
     }
   }
 }
@@ -146,11 +161,11 @@ __device__ __forceinline__ void exponentials(Wide<N>& x, const float* lse, int l
   }
 }
 
-// The keys [begin, end) of a tile, of 0..16, that a query sees.
+// The keys [begin, end) of a tile, 0 <= begin and end <= 16, that a query sees.
 struct Seen {
   int begin, end;
   __device__ __forceinline__ bool none() const { return begin >= end; }
-  __device__ __forceinline__ bool all() const { return begin <= 0 && end >= 16; }
+  __device__ __forceinline__ bool all() const { return begin == 0 && end == 16; }
 };
 
 // x = value where the key is not seen.

@@ -136,6 +136,9 @@ __device__ __forceinline__ float exp2_approx(float x) {
   return y;
 }
 
+// x may have changed, for all that the compiler knows: it computes nothing from x ahead of a loop around this.
+__device__ __forceinline__ void opaque(uint32_t& x) { asm volatile("" : "+r"(x)); }
+
 // Two bf16 in one register, the first in the low half, as the fragments of mma_bf16 hold them.
 __device__ __forceinline__ uint32_t pack_bf16(float low, float high) {
   uint32_t pair;

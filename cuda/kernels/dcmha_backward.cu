@@ -42,18 +42,19 @@ struct KeySums {
   // d_keys (segments, batch, keys, 5, N) += the warp's sums.
   __device__ __forceinline__ void add_to(float* d_keys, int batch, const Chunk& c, const Place<N>& at) const {
     if (d_keys == nullptr || !at.active(c)) return;
-    const int sample = c.first_sample + at.sample;
+    const size_t row = static_cast<size_t>(blockIdx.y) * batch + c.first_sample + at.sample;
+    d_keys += (row * c.keys + c.first_key) * (5 * N);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const int key = c.first_key + at.column + at.lane / 4 + 8 * half;
-      if (key >= c.keys) continue;
-      float* const to = d_keys + ((static_cast<size_t>(blockIdx.y) * batch + sample) * c.keys + key) * (5 * N);
+      const int key = at.column + at.lane / 4 + 8 * half;
+      if (c.first_key + key >= c.keys) continue;
+      float* const to = d_keys + key * (5 * N) + at.lane % 4 * 2;
 #pragma unroll
       for (int n = 0; n < N / 8; ++n) {
         const Wide<N>* const parts[5] = {&down[0], &down[1], &up[0], &up[1], &gate};
 #pragma unroll
         for (int k = 0; k < 5; ++k) {
-          float2& pair = *reinterpret_cast<float2*>(to + k * N + 8 * n + at.lane % 4 * 2);
+          float2& pair = *reinterpret_cast<float2*>(to + k * N + 8 * n);
           const float(&part)[4] = (*parts[k])[n];
           pair = {pair.x + part[2 * half], pair.y + part[2 * half + 1]};
         }
@@ -68,26 +69,27 @@ template <int N, class Part>
 __device__ __forceinline__ void multiply_rows(float* gram, const Part (&x)[kWarps], const Part (&y)[kWarps],
                                               const Chunk& c, const Place<N>& at, int row0) {
   constexpr int shares = kWarps / kRows<N>, columns = N * N / 16 / shares;  // 8 (N = 16) or 16 (N = 32)
-  const int r = at.warp / shares, share = at.warp % shares;
-  const int n0 = N == 16 ? 0 : share / 2 * 16, m0 = share % 2 * columns;
-  if (row0 + r >= c.rows) return;
+  const unsigned warp = threadIdx.x / 32, r = warp / shares, share = warp % shares;
+  const unsigned n0 = N == 16 ? 0 : share / 2 * 16, m0 = share % 2 * columns;
+  const unsigned row = static_cast<unsigned>(row0) + r;
+  if (row >= static_cast<unsigned>(c.rows)) return;
   float sum[columns / 8][4] = {};
 #pragma unroll
   for (int w = 0; w < kWarps; ++w) {
-    uint32_t a[4], b[columns / 4];
-    // a: heads 0-7, 8-15 of keys 0-7, then of keys 8-15; b: keys 0-7, 8-15 of heads 0-7, then of heads 8-15
-    ldmatrix(a, x[w].row[r] + (n0 + at.lane % 16) * kTilePitch + at.lane / 16 * 8);
-    ldmatrix(b,
-             y[w].row[r] + (m0 + at.lane / 16 * 8 * (columns / 16) + at.lane % 8) * kTilePitch + at.lane / 8 % 2 * 8);
+    uint32_t rows[4], b[columns / 4];  // heads 0-7 and 8-15, of keys 0-7 and of keys 8-15 each
+    ldmatrix(rows, x[w].row[r] + n0 * kTilePitch + tile_row(at.lane));
+    ldmatrix(b, y[w].row[r] + m0 * kTilePitch + tile_row(at.lane));
+    const uint32_t a[4] = {rows[0], rows[2], rows[1], rows[3]};
 #pragma unroll
     for (int k = 0; k < columns / 8; ++k) mma_bf16(sum[k], a, b[2 * k], b[2 * k + 1]);
   }
-  float* const to = gram + ((static_cast<size_t>(at.sample) * c.rows + row0 + r) * gridDim.x + blockIdx.x) * (N * N);
+  float* const to =
+      gram + (static_cast<size_t>(blockIdx.z * static_cast<unsigned>(c.rows) + row) * gridDim.x + blockIdx.x) * (N * N);
 #pragma unroll
   for (int k = 0; k < columns / 8; ++k) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const int n = n0 + at.lane / 4 + 8 * half, m = m0 + 8 * k + at.lane % 4 * 2;
+      const unsigned n = n0 + threadIdx.x % 32 / 4 + 8 * half, m = m0 + 8 * k + threadIdx.x % 4 * 2;
       *reinterpret_cast<float2*>(to + n * N + m) = {sum[k][2 * half], sum[k][2 * half + 1]};
     }
   }
@@ -107,7 +109,6 @@ __global__ void __launch_bounds__(kThreads, 1)
                         float* gram, float* d_keys, int batch) {
   PostMemory<N>& memory = *dynamic_shared<PostMemory<N>>();
   const Place<N> at(c);
-  const bool active = at.active(c);
   KeyWeights<N> weights_pre, weights_post;
   load_weights(weights_pre, key_pre, c, at);
   load_weights(weights_post, key_post, c, at);
@@ -118,6 +119,8 @@ __global__ void __launch_bounds__(kThreads, 1)
   scores = at.of_sample(scores, c);
   d_weights = at.of_sample(d_weights, c);
   weights = at.of_sample(weights, c);
+  zero_unseen_rows<N>(weights, c, at);
+  zero_unseen_rows<N>(d_weights, c, at);
   bfloat16* const result = memory.result[at.warp][0];
   bfloat16* const d_result = memory.result[at.warp][1];
 
@@ -127,6 +130,8 @@ __global__ void __launch_bounds__(kThreads, 1)
 #pragma unroll 1
               for (int r = 0; r < rows; ++r) {
                 bfloat16* const tile = group.tile[0][at.warp].row[r] + tile_row(at.lane);
+                weights_pre.stay_packed();
+                weights_post.stay_packed();
                 const Seen seen = at.seen(c, row0 + r);
                 Packed<N> a{}, d{};
                 float part[N / 4] = {};
@@ -161,7 +166,7 @@ __global__ void __launch_bounds__(kThreads, 1)
                 const float all = sum_keys<N>(part, at.lane);
                 memory.delta[at.warp][r][head_of_sum<N>(at.lane)] = all;
                 __syncwarp();
-                if (active) {
+                if (at.active(c)) {
                   write_row<N>(weights, result, c, at, row0 + r);
                   write_row<N>(d_weights, d_result, c, at, row0 + r);
                 }
@@ -178,8 +183,6 @@ __global__ void __launch_bounds__(kThreads, 1)
               }
             });
   sums.add_to(d_keys, batch, c, at);
-  zero_unseen_rows<N>(weights, c, at);
-  zero_unseen_rows<N>(d_weights, c, at);
 }
 
 template <int N>
@@ -194,7 +197,6 @@ __global__ void __launch_bounds__(kThreads, N == 16 ? 2 : 1)
                        const bfloat16* scores, bfloat16* d_scores, float* gram, float* d_keys, int batch) {
   PreMemory<N>& memory = *dynamic_shared<PreMemory<N>>();
   const Place<N> at(c);
-  const bool active = at.active(c);
   KeyWeights<N> weights;
   load_weights(weights, key_pre, c, at);
   KeySums<N> sums;
@@ -204,6 +206,7 @@ __global__ void __launch_bounds__(kThreads, N == 16 ? 2 : 1)
   const size_t matrices = static_cast<size_t>(at.sample) * c.rows * N * N;
   scores = at.of_sample(scores, c);
   d_scores = at.of_sample(d_scores, c);
+  zero_unseen_rows<N>(d_scores, c, at);
   bfloat16* const result = memory.result[at.warp];
 
   stream<N>(memory.group, c, at, {{scores, d_scores}, {pre + matrices}, {row_lse, row_delta}},
@@ -212,6 +215,7 @@ __global__ void __launch_bounds__(kThreads, N == 16 ? 2 : 1)
 #pragma unroll 1
               for (int r = 0; r < rows; ++r) {
                 bfloat16* const d_tile = group.tile[1][at.warp].row[r] + tile_row(at.lane);
+                weights.stay_packed();
                 const Seen seen = at.seen(c, row0 + r);
                 Packed<N> d{};
                 if (seen.none()) {
@@ -244,14 +248,13 @@ __global__ void __launch_bounds__(kThreads, N == 16 ? 2 : 1)
                 }
                 store_tile<N>(result + tile_row(at.lane), d);
                 __syncwarp();
-                if (active) write_row<N>(d_scores, result, c, at, row0 + r);
+                if (at.active(c)) write_row<N>(d_scores, result, c, at, row0 + r);
                 __syncwarp();
               }
               __syncthreads();
               multiply_rows<N>(gram, group.tile[0], group.tile[1], c, at, row0);
             });
   sums.add_to(d_keys, batch, c, at);
-  zero_unseen_rows<N>(d_scores, c, at);
 }
 
 template <int N>

@@ -16,7 +16,7 @@ struct LogSumMemory {
 
 // F1. Largest x and sum of 2^(x - largest) over the block's keys, x = log2(e) compose(scores).
 template <int N>
-__global__ void __launch_bounds__(kThreads, N == 16 ? 2 : 1)
+__global__ void __launch_bounds__(kThreads, N == 16 ? 3 : 2)
     dcmha_log_sum(Chunk c, Factors key, const bfloat16* scores, const bfloat16* pre, float2* partial) {
   LogSumMemory<N>& memory = *dynamic_shared<LogSumMemory<N>>();
   const Place<N> at(c);
@@ -41,6 +41,7 @@ __global__ void __launch_bounds__(kThreads, N == 16 ? 2 : 1)
     if (row0 > at.begin * kRows<N>) combine(row0 - kRows<N>, now ^ 1);
 #pragma unroll 1
     for (int r = 0; r < kRows<N>; ++r) {
+      weights.stay_packed();
       const Seen seen = at.seen(c, row0 + r);
       float largest[N / 4], sum[N / 4];
       if (seen.none()) {
@@ -83,7 +84,7 @@ __global__ void dcmha_combine_log_sums(Chunk c, int key_blocks, const float2* pa
   if (i >= static_cast<size_t>(c.samples) * c.rows * c.heads) return;
   const size_t sample = i / c.heads / c.rows;
   const int head = static_cast<int>(i % c.heads), row = static_cast<int>(i / c.heads % c.rows), t = c.first_row + row;
-  const int first = max(0, t + c.begin_shift) - c.first_key, last = min(c.keys, t + c.end_shift) - 1 - c.first_key;
+  const int first = max(0, row + c.begin_shift), last = min(c.key_columns, row + c.end_shift) - 1;
   const float2* const from = partial + (sample * c.rows + row) * key_blocks * c.heads + head;
   float largest = kLowest, sum = 0;
   if (first <= last) {
@@ -115,6 +116,7 @@ __global__ void __launch_bounds__(kThreads, N == 16 ? 2 : 1)
 
   const size_t matrices = static_cast<size_t>(at.sample) * c.rows * N * N;
   scores = at.of_sample(scores, c);
+  zero_unseen_rows<N>(scores, c, at);
 
   stream<N>(memory.group, c, at, {{scores}, {pre + matrices, post + matrices}, {row_lse}},
             [&](int row0, Group<N, 1, 2, 1>& group) {
@@ -122,6 +124,8 @@ __global__ void __launch_bounds__(kThreads, N == 16 ? 2 : 1)
 #pragma unroll 1
               for (int r = 0; r < rows; ++r) {
                 bfloat16* const tile = group.tile[0][at.warp].row[r] + tile_row(at.lane);
+                weights_pre.stay_packed();
+                weights_post.stay_packed();
                 const Seen seen = at.seen(c, row0 + r);
                 Packed<N> a{};
                 if (!seen.none()) {
@@ -143,7 +147,6 @@ __global__ void __launch_bounds__(kThreads, N == 16 ? 2 : 1)
                 for (int r = 0; r < rows; ++r) write_row<N>(scores, group.tile[0][at.warp].row[r], c, at, row0 + r);
               }
             });
-  zero_unseen_rows<N>(scores, c, at);
 }
 
 template <int N>

@@ -34,8 +34,7 @@ __global__ void dcmha_matrices(Chunk c, Factors query, Base base, bfloat16* matr
 struct KeyBlocks {
   int begin, end;
   __device__ __forceinline__ KeyBlocks(const Chunk& c, int row) {
-    const int t = c.first_row + row;
-    const int first = max(0, t + c.begin_shift) - c.first_key, last = min(c.keys, t + c.end_shift) - 1 - c.first_key;
+    const int first = max(0, row + c.begin_shift), last = min(c.key_columns, row + c.end_shift) - 1;
     begin = first / kBlockKeys;
     end = first > last ? begin : last / kBlockKeys + 1;
   }

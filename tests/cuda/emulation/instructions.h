@@ -89,6 +89,8 @@ void stmatrix(void* row, const uint32_t (&in)[n], const emulated::Where& where =
   if (emulated::lane() < 8 * n) *static_cast<TileRow*>(row) = mine.row;
 }
 
+inline void opaque(uint32_t&) {}  // about registers only
+
 inline float low_bf16(uint32_t pair) { return std::bit_cast<float>(pair << 16); }
 inline float high_bf16(uint32_t pair) { return std::bit_cast<float>(pair & 0xffff0000u); }
 inline uint32_t pack_bf16(float low, float high) {
