@@ -9,9 +9,6 @@ namespace braid {
 namespace cuda {
 Allocator& device_allocator();  // cuda/allocator.cpp
 
-void dcmha_forward(const DcmhaInputs& x, Out y, Out lse);
-void dcmha_backward(const DcmhaInputs& x, In y, In lse, In dy, DcmhaGradients& gradients);
-std::string dcmha_refuses(const DcmhaInputs& x);
 // copy.cu, pointwise.cu, random.cu
 void copy(In, Out);
 void fill(double, Out);
@@ -48,6 +45,10 @@ void cross_entropy(In logits, In targets, Out loss, Out lse);
 void cross_entropy_backward(In logits, In targets, In lse, In scale, Out dlogits);
 void adamw(const AdamWStep& s);
 void sgd(const SgdStep& s);
+// dcmha.cpp
+void dcmha_forward(const DcmhaInputs& x, Out y, Out lse);
+void dcmha_backward(const DcmhaInputs& x, In y, In lse, In dy, DcmhaGradients& gradients);
+std::string dcmha_refuses(const DcmhaInputs& x);
 
 static void transfer(In x, Out y) {
   const int64_t bytes = x.numel() * size_of(x.dtype());
