@@ -22,19 +22,30 @@ using Out = Tensor&;
 
 enum class ReduceOp : unsigned char { sum, max, min };
 
-struct AdamWStep {  // all the same number of elements, contiguous; see nn/optim/adamw.h for the formula
+// What changes from one update to the next. A step that was captured once is replayed with other values of these, so an
+// update may take them from memory: a tensor `scalars`, f64 (4) in this order on the parameter's device.
+struct StepScalars {
+  double lr, grad_scale;
+  double first_scale, second_scale;  // 1 / (1 - beta^t) of AdamW's moments
+};
+
+struct AdamWStep {  // all the same number of elements, contiguous; see nn/optim/optimizer.h for the formula
   Tensor parameter, gradient, first, second;
   double lr, beta1, beta2, eps, weight_decay;
   int64_t step;        // 1 for the first update
   double grad_scale;   // the gradient is multiplied by this first (clipping)
   bool coupled_decay;  // Adam's L2: decay is added to the gradient instead of the update
+  Tensor scalars{};    // instead of lr, step and grad_scale; may be empty
 };
 
 struct SgdStep {
   Tensor parameter, gradient, momentum;  // momentum may be empty
   double lr, momentum_factor, weight_decay, grad_scale;
-  bool first;  // the momentum buffer is still empty of history
+  bool first;        // the momentum buffer is still empty of history
+  Tensor scalars{};  // instead of lr and grad_scale; may be empty
 };
+StepScalars scalars_of(const AdamWStep& step);  // from its lr, step and grad_scale
+StepScalars scalars_of(const SgdStep& step);
 
 namespace detail {
 template <size_t N>
