@@ -9,6 +9,24 @@ namespace braid {
 namespace cuda {
 Allocator& device_allocator();  // cuda/allocator.cpp
 
+// copy.cu, pointwise.cu, random.cu
+void copy(In, Out);
+void fill(double, Out);
+void unary(UnaryOp, double, double, In, Out);
+void unary_backward(UnaryOp, double, double, In, In, Out);
+void binary(BinaryOp, In, In, Out);
+void binary_backward(BinaryOp, In, In, In, Out, Out);
+void masked_fill(In, In, double, Out);
+void hide_invisible(In, const Visibility&, double, Out);
+void dropout(In, double, RandomKey, Out);
+void uniform(double, double, RandomKey, Out);
+void normal(double, double, RandomKey, Out);
+// reduce.cu, argmax.cu
+void reduce(ReduceOp, In, Out);
+void mul_sum(In, In, Out);
+void argmax(In, Out);
+void square_sum(In, Out);
+
 static void transfer(In x, Out y) {
   const int64_t bytes = x.numel() * size_of(x.dtype());
   if (bytes == 0) return;
@@ -28,6 +46,21 @@ const Backend& cuda_backend(int index) {
       .allocator = cuda::device_allocator,
       .synchronize = cuda::synchronize,
       .transfer = cuda::transfer,
+      .copy = cuda::copy,
+      .fill = cuda::fill,
+      .unary = cuda::unary,
+      .unary_backward = cuda::unary_backward,
+      .binary = cuda::binary,
+      .binary_backward = cuda::binary_backward,
+      .masked_fill = cuda::masked_fill,
+      .hide_invisible = cuda::hide_invisible,
+      .dropout = cuda::dropout,
+      .uniform = cuda::uniform,
+      .normal = cuda::normal,
+      .reduce = cuda::reduce,
+      .mul_sum = cuda::mul_sum,
+      .argmax = cuda::argmax,
+      .square_sum = cuda::square_sum,
       .matmul = cuda::matmul,
   };
   cuda::use_device(index);

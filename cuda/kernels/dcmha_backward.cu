@@ -130,8 +130,10 @@ __global__ void __launch_bounds__(kThreads, 1)
 #pragma unroll 1
               for (int r = 0; r < rows; ++r) {
                 bfloat16* const tile = group.tile[0][at.warp].row[r] + tile_row(at.lane);
-                weights_pre.stay_packed();
-                weights_post.stay_packed();
+                if constexpr (N == 32) {
+                  weights_pre.stay_packed();
+                  weights_post.stay_packed();
+                }
                 const Seen seen = at.seen(c, row0 + r);
                 Packed<N> a{}, d{};
                 float part[N / 4] = {};
@@ -215,7 +217,7 @@ __global__ void __launch_bounds__(kThreads, N == 16 ? 2 : 1)
 #pragma unroll 1
               for (int r = 0; r < rows; ++r) {
                 bfloat16* const d_tile = group.tile[1][at.warp].row[r] + tile_row(at.lane);
-                weights.stay_packed();
+                if constexpr (N == 16) weights.stay_packed();
                 const Seen seen = at.seen(c, row0 + r);
                 Packed<N> d{};
                 if (seen.none()) {
