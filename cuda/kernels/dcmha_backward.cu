@@ -285,6 +285,8 @@ void backward_post(const Chunk& c, const Factors& key_pre, const Factors& key_po
                                                 gram, d_keys, batch);
 }
 
+int64_t shared_bytes(int heads) { return heads == 16 ? sizeof(PostMemory<16>) : sizeof(PostMemory<32>); }
+
 void backward_pre(const Chunk& c, const Factors& key_pre, const bfloat16* pre, const float* lse, const float* delta,
                   const bfloat16* scores, bfloat16* d_probabilities, float* gram, float* d_keys, int batch) {
   (c.heads == 16 ? run_pre<16> : run_pre<32>)(c, key_pre, pre, lse, delta, scores, d_probabilities, gram, d_keys,
