@@ -6,6 +6,7 @@
 // for f32, bf16 and f16, and f64 for f64. Results have the same bits at any thread count.
 #pragma once
 #include <cstddef>
+#include <memory>
 
 #include "tensor/dcmha.h"
 #include "tensor/pointwise.h"
@@ -13,6 +14,8 @@
 #include "tensor/tensor.h"
 
 namespace braid {
+
+struct DeviceGraph;
 
 using In = const Tensor&;
 using Out = Tensor&;
@@ -42,6 +45,24 @@ struct Name {
   }
 };
 [[noreturn]] void no_such_kernel(const char* kernel, const char* device);
+
+// The innermost kernel of the table that this thread is in, for the messages of a device; nullptr outside.
+const char* running_kernel();
+// Called around every kernel from now on, for profilers.
+struct KernelWatch {
+  void (*enter)(const char* kernel);
+  void (*leave)();
+};
+void watch_kernels(KernelWatch watch);
+class Running {
+ public:
+  explicit Running(const char* kernel);
+  ~Running();
+  Running(const Running&) = delete;
+
+ private:
+  const char* before_;
+};
 }  // namespace detail
 
 // A function pointer that throws "[softmax] no such kernel on this device" when the device has none.
@@ -57,6 +78,7 @@ struct KernelOf<R(Args...)> {
     R operator()(Args... args) const {
       if (!function_) [[unlikely]]
         detail::no_such_kernel(N.text, "this device");
+      const detail::Running running(N.text);
       return function_(args...);
     }
     explicit constexpr operator bool() const { return function_ != nullptr; }
@@ -73,6 +95,11 @@ struct Backend {
   const char* name;
   Allocator& (*allocator)();
   void (*synchronize)();
+
+  // --- recording work, for tensor/graph.h; empty where the device cannot ---
+  Kernel<"begin_capture", void()> begin_capture;
+  Kernel<"end_capture", std::unique_ptr<DeviceGraph>()> end_capture;
+  Kernel<"abort_capture", void()> abort_capture;  // throws nothing
 
   // --- memory ---
   Kernel<"transfer", void(In x, Out y)> transfer;  // between this device and the CPU; contiguous, same dtype
