@@ -87,7 +87,8 @@ int run_bench(const Arguments& arguments) {
   const MemoryByUse memory = memory_by_use(device);
   if (arguments.has("json")) {
     std::printf(
-        "{\"framework\": \"braid\", \"dtype\": \"%s\", \"device\": \"%s\", \"parameters\": %lld, \"batch\": %lld, \"seq\": %lld, \"threads\": %d, \"steps\": "
+        "{\"framework\": \"braid\", \"dtype\": \"%s\", \"device\": \"%s\", \"parameters\": %lld, \"batch\": %lld, "
+        "\"seq\": %lld, \"threads\": %d, \"steps\": "
         "%lld, \"step_seconds\": %.6g, "
         "\"step_seconds_min\": %.6g, \"forward_seconds\": %.6g, \"tokens_per_second\": %.6g, \"peak_rss_mib\": %.1f, "
         "\"peak_tensor_mib\": %.1f, \"flops_utilisation\": %.4f",
@@ -122,7 +123,9 @@ Command bench_command() {
   return {
       .name = "bench",
       .summary = "time full training steps on this machine, or the collectives of several processes",
-      .positionals = {{.name = "WHAT", .help = "step: training steps (also without it); comm: collectives", .required = false}},
+      .positionals = {{.name = "WHAT",
+                       .help = "step: training steps (also without it); comm: collectives",
+                       .required = false}},
       .flags = {{.name = "preset", .value = "NAME", .help = "model, as in braid info", .fallback = "dcformer-tiny"},
                 integer_flag("batch", "B", "sequences per step", "8", 1, 1e6),
                 integer_flag("seq-len", "T", "tokens per sequence, 0 = the model's block_size", "0", 0, 1e9),
@@ -150,8 +153,8 @@ Command bench_command() {
       .details =
           "tests/bench/compare_step.py runs this beside the same model in PyTorch, in turn, and prints both as a "
           "table.",
-      .examples = {"braid bench", "braid bench step --dtype bf16 --checkpoint-activations", "braid bench --preset transformer-tiny --batch 4 --steps 20",
-                   "mpirun -np 4 braid bench comm"},
+      .examples = {"braid bench", "braid bench step --dtype bf16 --checkpoint-activations",
+                   "braid bench --preset transformer-tiny --batch 4 --steps 20", "mpirun -np 4 braid bench comm"},
       .run = run_bench,
   };
 }

@@ -28,9 +28,8 @@ void print_layout(const TrainConfig& config, const models::ModelConfig& model, i
   const Arithmetic types = arithmetic(config);
   int64_t e = size_of(types.compute), m = size_of(types.masters), P = sizes.tensor;
   int64_t samples = (config.train.batch_size + sizes.data - 1) / sizes.data;
-  models::StepShape step{.seq_len = T,
-                         .bytes_per_number = e,
-                         .checkpoint_activations = config.train.checkpoint_activations};
+  models::StepShape step{
+      .seq_len = T, .bytes_per_number = e, .checkpoint_activations = config.train.checkpoint_activations};
   step.samples.assign(static_cast<size_t>(config.train.accumulate), samples);
   models::StepVolume v = models::step_volume(model, sizes, {}, step);
   models::RankParameters held = models::rank_parameters(model, sizes, 0);

@@ -86,8 +86,8 @@ StepVolume step_volume(ModelConfig config, const LayoutSizes& sizes, const RankP
       tensor(Collective::reduce_scatter, backward * B * (rows - own) * D);
     };
     auto sum_scatter = [&](int64_t forward, int64_t backward) { gather(backward, forward); };
-    sum_scatter(1, 1);                                                  // token embedding
-    gather(1, 1);                                                       // final norm's result
+    sum_scatter(1, 1);                                                      // token embedding
+    gather(1, 1);                                                           // final norm's result
     if (P > 1) statistics(Collective::all_gather, (P - 1) * 2 * B * rows);  // two numbers per row of logits
     for (int64_t layer = 0; layer < config.n_layer; ++layer) {
       gather(2 * passes, 2);  // of attention and FFN

@@ -168,7 +168,7 @@ TrainingMemory training_memory(ModelConfig c, const TrainingSetup& s) {
            " of " + std::to_string(s.seq_len);
   });
   const double bytes = as_double(s.bytes_per_number), wide = std::max(4.0, bytes);  // wide: masters, sums, statistics
-  double per_token = 0;  // bytes that a block keeps
+  double per_token = 0;                                                             // bytes that a block keeps
   for (const KeptTerm& term : kept_by_block()) per_token += term.numbers(c) * (term.statistics ? wide : bytes);
   const double D = as_double(c.dim), L = as_double(c.n_layer), V = as_double(c.vocab_size);
   const double B = as_double(s.batch), T = as_double(s.seq_len), tokens = B * T;

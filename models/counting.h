@@ -64,8 +64,8 @@ struct TrainingSetup {
 // precision).
 struct TrainingMemory {
   double weights = 0, gradients = 0, optimizer = 0;  // weights: masters and their copies
-  double activations = 0;  // what the backward pass needs, by the table kept_by_block()
-  double working = 0;      // logits, or gradients inside the FFN, or those of attention and its packed copies
+  double activations = 0;                            // what the backward pass needs, by the table kept_by_block()
+  double working = 0;  // logits, or gradients inside the FFN, or those of attention and its packed copies
   double total() const { return weights + gradients + optimizer + activations + working; }
 };
 TrainingMemory training_memory(ModelConfig config, const TrainingSetup& setup);

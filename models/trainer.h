@@ -64,7 +64,7 @@ class Trainer {
 
   LanguageModel& model() const { return model_; }
   const std::vector<nn::NamedTensor>& parameters() const { return parameters_; }  // this rank's parts; the masters
-  const nn::Optimizer& optimizer() const { return optimizer_; }  // of this rank's pieces
+  const nn::Optimizer& optimizer() const { return optimizer_; }                   // of this rank's pieces
   const dist::Layout& layout() const { return layout_; }
 
  private:

@@ -60,8 +60,8 @@ struct Training {
 std::vector<double> losses(Training&& t, int64_t steps = 3) {
   std::vector<double> out;
   for (int64_t i = 0; i < steps; ++i) out.push_back(t.step(i));
-  out.push_back(models::evaluate(*t.model, t.layout.data.rank() == 0 ? std::vector{batch(99)} : std::vector{batch(99, 0)},
-                                 t.layout));
+  out.push_back(models::evaluate(
+      *t.model, t.layout.data.rank() == 0 ? std::vector{batch(99)} : std::vector{batch(99, 0)}, t.layout));
   return out;
 }
 
@@ -137,9 +137,7 @@ BOOST_AUTO_TEST_CASE(generation_and_tasks_on_the_device) {
   Training device(kStandIn, DType::f32), cpu(kCpu, DType::f32);
   for (int64_t i = 0; i < 2; ++i) device.step(i), cpu.step(i);
   const std::vector<int32_t> prompt = {5, 9, 40};
-  auto text = [&](const Training& t) {
-    return models::generate(t.whole(), prompt, 20, {.temperature = 0}).tokens;
-  };
+  auto text = [&](const Training& t) { return models::generate(t.whole(), prompt, 20, {.temperature = 0}).tokens; };
   BOOST_TEST(text(device) == text(cpu), boost::test_tools::per_element());
   text::ByteTokenizer tokenizer;
   std::vector<text::TaskSample> tasks;

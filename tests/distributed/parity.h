@@ -36,7 +36,8 @@ struct Record {
   std::map<std::string, std::vector<double>> weights;    // after the last
   double validation = 0;
 };
-// Trains `steps` steps; bf16 means mixed precision. The record is complete on rank 0 (weights) and on all ranks (the rest).
+// Trains `steps` steps; bf16 means mixed precision. The record is complete on rank 0 (weights) and on all ranks (the
+// rest).
 Record train(const models::ModelConfig& config, const dist::Layout& layout, int64_t steps, int64_t samples, int64_t T,
              DType dtype = DType::f64, bool checkpoint_activations = false, double lr = 1e-2);
 // What one process gives; remembered.

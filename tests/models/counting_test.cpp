@@ -6,8 +6,8 @@
 
 #include "autograd/autograd.h"
 #include "models/trainer.h"
-#include "tensor/memory.h"
 #include "tensor/error.h"
+#include "tensor/memory.h"
 #include "tests/support/sanitizer.h"
 
 using namespace braid;

@@ -33,9 +33,7 @@ struct Training {
   models::Trainer trainer;
   explicit Training(std::optional<DType> compute, bool recompute = false)
       : trainer((model.checkpoint_activations(recompute), model), {}, 1.0, {}, compute) {}
-  double step(int64_t number) {
-    return trainer.step({batch(2 * number), batch(2 * number + 1)}, 3e-3).loss;
-  }
+  double step(int64_t number) { return trainer.step({batch(2 * number), batch(2 * number + 1)}, 3e-3).loss; }
   std::vector<double> numbers() const {
     std::vector<double> all;
     for (const nn::NamedTensor& p : trainer.parameters()) {
@@ -123,7 +121,8 @@ BOOST_AUTO_TEST_CASE(micro_batches_are_summed_in_f32) {
     BOOST_TEST(is_close(both[i], sum, 1e-2));
   }
   bool finer = false;  // some sum is not a bf16 number
-  for (double v : both.back().to_vector<double>()) finer = finer || v != static_cast<double>(bfloat16(static_cast<float>(v)));
+  for (double v : both.back().to_vector<double>())
+    finer = finer || v != static_cast<double>(bfloat16(static_cast<float>(v)));
   BOOST_TEST(finer);
 }
 
@@ -151,8 +150,7 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_holds_the_masters_and_goes_on_to_the_same_bits
   models::save_checkpoint(run.path(), before.trainer, tokenizer, {3, 24, 1.0, 1, 24, "data"}, "", 2);
   std::filesystem::path folder = run.path() / models::step_name(3);
   io::TensorFiles files((folder / "model.safetensors").string());
-  for (const auto& t : files.tensors())
-    BOOST_TEST((t.dtype == DType::f32), t.name);
+  for (const auto& t : files.tensors()) BOOST_TEST((t.dtype == DType::f32), t.name);
   models::load_checkpoint(folder, after.trainer);
   for (int64_t step = 3; step < 6; ++step) after.step(step);
   BOOST_TEST((after.numbers() == straight.numbers()));
