@@ -1,5 +1,6 @@
 #include "apps/dry_run.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "apps/common/memory_text.h"
@@ -39,10 +40,13 @@ void print_layout(const TrainConfig& config, const models::ModelConfig& model, i
   double moments = whole.optimizer / whole.gradients, rows = double(T) / double(sizes.context);
   // Of the activations of its samples a process keeps its share; beside it what layers gathered from others: keys,
   // values and key-side weights, and the inputs of layers that are split by columns.
-  double gathered =
-      double(models::gathered_by_attention(model, sizes, 0, T)) + (P > 1 ? 2 * rows * double(model.dim) : 0);
-  double blocks = config.train.checkpoint_activations ? 1 : double(model.n_layer);
-  double activations = whole.activations / double(sizes.context * P) + double(e * samples) * blocks * gathered;
+  double gathered = 0;  // of all blocks; of the largest one where blocks are recomputed
+  for (int64_t i = 0; i < model.n_layer; ++i) {
+    double block =
+        double(models::gathered_by_attention(model, sizes, {}, i, T)) + (P > 1 ? 2 * rows * double(model.dim) : 0);
+    gathered = config.train.checkpoint_activations ? std::max(gathered, block) : gathered + block;
+  }
+  double activations = whole.activations / double(sizes.context * P) + double(e * samples) * gathered;
   double gradients = double(held.held * m), weights = gradients * whole.weights / whole.gradients;
   double optimizer = moments * double(held.owned * m), working = whole.working / double(P);
   std::printf("one of %lld processes: %lld data x %lld context x %lld tensor\n", static_cast<long long>(ranks),

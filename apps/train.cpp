@@ -128,19 +128,15 @@ class Run {
   }
 
   // A run goes on only with the model, the data and the seed it began with. Other settings may change, and each change
-  // is told. Rank 0 looks for the newest valid checkpoint; all ranks must have the same program, settings and data, and
-  // see the same checkpoint.
+  // is told. All ranks look for the newest valid checkpoint together; they must have the same program, settings and
+  // data, and see the same checkpoint.
   void resume() {
     state_.seed = config_.run.seed;
     state_.seq_len = train_data_.seq_len();
     state_.data_fingerprint = train_data_.fingerprint();
-    std::string found;
-    at_root([&] {
-      std::vector<std::string> notes;
-      found = models::newest_checkpoint(out(), notes).path.string();
-      for (const std::string& note : notes) progress_.note("note: " + note);
-    });
-    const fs::path newest = layout_.world.gather_text(found)[0];
+    std::vector<std::string> notes;
+    const fs::path newest = models::newest_checkpoint(out(), notes, layout_.world).path;
+    for (const std::string& note : notes) progress_.note("note: " + note);
     models::RunState saved;
     dist::agree(layout_.world, [&] {
       if (!newest.empty()) saved = models::read_state(newest);

@@ -4,6 +4,6 @@
 namespace braid {
 
 int cuda_device_count() { return 0; }
-const Backend& cuda_backend() { fail("cuda", "this build has no CUDA support"); }
+const Backend& cuda_backend(int) { fail("cuda", "this build has no CUDA support"); }
 
 }  // namespace braid

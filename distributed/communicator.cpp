@@ -74,6 +74,23 @@ Tensor combine(const std::vector<Tensor>& xs, Reduction op) {
   return y;
 }
 
+// Pieces into their places along an axis. Where several belong to one place they are summed, in this order; 16-bit
+// types in f32.
+Tensor placed(const std::vector<Tensor>& pieces, int axis, const std::vector<Intervals>& places, const Shape& shape) {
+  DType dtype = pieces[0].dtype();
+  bool half = dtype == DType::bf16 || dtype == DType::f16;
+  Tensor sum = zeros(shape, half ? DType::f32 : dtype);
+  for (size_t r = 0; r < pieces.size(); ++r) {
+    int64_t at = 0;
+    for (const Interval& i : places[r]) {
+      if (i.size() > 0)
+        sum.sliced(axis, i.begin, i.end).add_from(pieces[r].sliced(axis, at, at + i.size()).to(sum.dtype()));
+      at += i.size();
+    }
+  }
+  return sum.to(dtype);
+}
+
 std::string list(const std::vector<int>& ranks) {
   std::string text = ranks.size() == 1 ? "rank " : "ranks ";
   for (size_t i = 0; i < ranks.size(); ++i) text += (i > 0 ? ", " : "") + std::to_string(ranks[i]);
@@ -189,7 +206,7 @@ void Communicator::check_parts(const char* op, const Tensor& x, int axis, const 
     return "the axis is dealt out to " + std::to_string(parts.ranks()) + " ranks, the group has " +
            std::to_string(size());
   });
-  int64_t expected = whole ? parts.total() : parts.size(rank());
+  int64_t expected = whole ? parts.extent() : parts.size(rank());
   check(x.dim(axis) == expected, op, [&] {
     return "axis " + std::to_string(axis) + " of " + str(x.shape()) + " should have " + std::to_string(expected) +
            " entries on rank " + std::to_string(rank());
@@ -241,13 +258,67 @@ Pending Communicator::start_all_to_all(const Tensor& x, int from, const Parts& f
     shape[to] = to_parts.size(r);
     receive.push_back(r == rank() ? send.back() : empty(shape, x.dtype()));
   }
-  shape[to] = to_parts.total();
+  shape[to] = to_parts.extent();
   return start(Collective::all_to_all, std::move(send), std::move(receive),
                [to, to_parts, shape, dtype = x.dtype(), device = x.device()](const auto&, const auto& got) {
+                 if (to_parts.total() != to_parts.extent()) return placed(got, to, to_parts.of, shape).to(device);
                  Tensor y = empty(shape, dtype);
                  for (size_t r = 0; r < got.size(); ++r) put(got[r], to, to_parts.of[r], y);
                  return y.to(device);
                });
+}
+
+Tensor Communicator::fetch(const Tensor& x, int axis, const Parts& have, const Parts& need) const {
+  check_parts("fetch", x, axis, have, false);
+  if (!transport_ && have.of == need.of) return x.contiguous();
+  auto me = static_cast<size_t>(rank());
+  Tensor source = on_cpu(x);
+  Shape shape = x.shape();
+  std::vector<Tensor> send, receive;
+  std::vector<Intervals> places;
+  int64_t found = 0;
+  for (size_t r = 0; r < have.of.size(); ++r) {
+    Intervals theirs = overlap(have.of[r], need.of[me]);
+    places.push_back(places_in(need.of[me], theirs));
+    send.push_back(take(source, axis, places_in(have.of[me], overlap(have.of[me], need.of[r]))));
+    found += shape[axis] = entries(theirs);
+    receive.push_back(r == me ? send.back() : empty(shape, x.dtype()));
+  }
+  check(found == need.size(rank()), "fetch", [&] {
+    return "the ranks have " + std::to_string(found) + " of the " + std::to_string(need.size(rank())) +
+           " entries that rank " + std::to_string(rank()) + " needs";
+  });
+  shape[axis] = found;
+  auto finish = [=, device = x.device()](const auto&, const std::vector<Tensor>& got) {
+    Tensor y = empty(shape, got[0].dtype());
+    for (size_t r = 0; r < got.size(); ++r) put(got[r], axis, places[r], y);
+    return y.to(device);
+  };
+  if (!transport_) return finish(send, receive);
+  return start(Collective::all_gather, std::move(send), std::move(receive), finish).wait();
+}
+
+Tensor Communicator::give_back(const Tensor& x, int axis, const Parts& have, const Parts& need) const {
+  check_parts("give_back", x, axis, need, false);
+  if (!transport_ && have.of == need.of) return x.contiguous();
+  auto me = static_cast<size_t>(rank());
+  Tensor source = on_cpu(x);
+  Shape shape = x.shape();
+  std::vector<Tensor> send, receive;
+  std::vector<Intervals> places;
+  for (size_t r = 0; r < have.of.size(); ++r) {
+    Intervals theirs = overlap(have.of[me], need.of[r]);
+    places.push_back(places_in(have.of[me], theirs));
+    send.push_back(take(source, axis, places_in(need.of[me], overlap(have.of[r], need.of[me]))));
+    shape[axis] = entries(theirs);
+    receive.push_back(r == me ? send.back() : empty(shape, x.dtype()));
+  }
+  shape[axis] = have.size(rank());
+  auto finish = [=, device = x.device()](const auto&, const std::vector<Tensor>& got) {
+    return placed(got, axis, places, shape).to(device);
+  };
+  if (!transport_) return finish(send, receive);
+  return start(Collective::reduce_scatter, std::move(send), std::move(receive), finish).wait();
 }
 
 Pending Communicator::start_broadcast(const Tensor& x, int root) const {

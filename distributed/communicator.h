@@ -60,8 +60,16 @@ class Communicator {
   // Sums x over ranks and keeps our part of the axis / joins every rank's part along the axis.
   Tensor reduce_scatter(const Tensor& x, int axis, const Parts& parts) const;
   Tensor all_gather(const Tensor& x, int axis, const Parts& parts) const;
-  // x is our part of axis `to` and whole along `from`; the result is whole along `to` and our part of `from`.
+  // x is our part of axis `to` and whole along `from`; the result is whole along `to` and our part of `from`. Entries
+  // may be part of several ranks: of `from`, then they go to all of these; of `to`, then what comes is summed in rank
+  // order.
   Tensor all_to_all(const Tensor& x, int from, const Parts& from_parts, int to, const Parts& to_parts) const;
+  // Each rank has some entries of an axis (different ones) and needs some, ours are have.of[rank()] and
+  // need.of[rank()]. fetch: what we have -> what we need. give_back: numbers for what we needed -> for what we have,
+  // the sum over the ranks that had it, in rank order. Counted as all_gather and reduce_scatter, of which they do a
+  // part.
+  Tensor fetch(const Tensor& x, int axis, const Parts& have, const Parts& need) const;
+  Tensor give_back(const Tensor& x, int axis, const Parts& have, const Parts& need) const;
   Tensor broadcast(const Tensor& x, int root) const;  // x of the root; elsewhere it says shape and type
   void send(const Tensor& x, int to) const;
   void receive(Tensor& x, int from) const;  // x contiguous

@@ -53,12 +53,6 @@ Tensor loss_sum(const LanguageModel& model, const Batch& b) {
   TrustIds checked;  // so that no op reads them back
   return model.loss_sum(b.ids.to(model.device()), b.targets.to(model.device()));
 }
-
-// Our part of a whole tensor; tensors that do not fit come back as they are, for the loader to report.
-Tensor part_of(const Tensor& whole, const dist::Shard* shard, int tensor_rank) {
-  if (!shard || shard->axis >= whole.rank() || whole.dim(shard->axis) != shard->parts.total()) return whole;
-  return take(whole, shard->axis, shard->parts.of[static_cast<size_t>(tensor_rank)]);
-}
 }  // namespace
 
 Trainer::Trainer(LanguageModel& model, const nn::OptimizerOptions& options, double clip, const dist::Layout& layout,
@@ -154,31 +148,87 @@ WholeState Trainer::whole_state(Parts parts) const {
   return state;
 }
 
-void Trainer::load(const WholeState& state, const std::string& weights_file, const std::string& optimizer_file) {
-  int rank = layout_.tensor.rank();
-  std::vector<nn::NamedTensor> weights, moments;
-  for (const nn::NamedTensor& t : state.weights)
-    weights.push_back({t.name, part_of(t.value, model_.shard_of(t.name), rank)});
-  nn::load(masters_, weights, weights_file);
-  masters_.refresh();
+Shape Trainer::whole_shape(const nn::NamedTensor& parameter) const {
+  const dist::Shard* shard = model_.shard_of(parameter.name);
+  Shape shape = parameter.value.shape();
+  if (shard) shape[shard->axis] = shard->parts.total();
+  return shape;
+}
 
-  // Of the optimizer's state only what this rank updates; names that nobody knows are passed on to be reported.
-  std::map<std::string, std::string> parameter_of;
-  std::map<std::string, Shape> shapes;
+// Where numbers of what this tensor rank holds of a parameter stand in the whole.
+std::vector<dist::Run> Trainer::runs(const nn::NamedTensor& parameter, dist::Interval held) const {
+  const dist::Shard* shard = model_.shard_of(parameter.name);
+  if (!shard) return {{held.begin, 0, held.size()}};
+  return dist::runs_of(whole_shape(parameter), shard->axis, shard->parts.of[static_cast<size_t>(layout_.tensor.rank())],
+                       held);
+}
+
+OwnedState Trainer::owned_state() const {
+  OwnedState state;
+  std::map<std::string, Tensor> moments;
+  for (const nn::NamedTensor& t : optimizer_.state()) moments[t.name] = t.value;
+  OwnedTensor steps{"steps", DType::i64, {1}, {}, {}};
+  if (layout_.world.rank() == 0) {
+    steps.runs = {{0, 0, 1}};
+    steps.numbers = moments["steps"];
+  }
+  state.optimizer.push_back(steps);
   for (const nn::NamedTensor& p : parameters_) {
-    shapes[p.name] = p.value.shape();
-    for (const std::string& ending : nn::state_endings(optimizer_.options())) parameter_of[p.name + ending] = p.name;
-  }
-  for (const nn::NamedTensor& t : state.optimizer) {
-    auto parameter = parameter_of.find(t.name);
-    Tensor mine = t.value;
-    if (parameter != parameter_of.end()) {
-      mine = part_of(t.value, model_.shard_of(parameter->second), rank);
-      if (mine.shape() == shapes[parameter->second]) mine = parallel_.piece_of(parameter->second, mine);
+    dist::Interval own = parallel_.own_part(p.name);
+    OwnedTensor part{p.name, p.value.dtype(), whole_shape(p), {}, {}};
+    if (own.size() > 0) {
+      part.runs = runs(p, own);
+      part.numbers = p.value.alias().reshaped({p.value.numel()}).sliced(0, own.begin, own.end);
     }
-    if (mine) moments.push_back({t.name, mine});
+    state.weights.push_back(part);
+    part.dtype = p.value.dtype() == DType::f64 ? DType::f64 : DType::f32;
+    for (const std::string& ending : nn::state_endings(optimizer_.options())) {
+      part.name = p.name + ending;
+      part.numbers = own.size() > 0 ? moments.at(part.name) : Tensor();
+      state.optimizer.push_back(part);
+    }
   }
-  optimizer_.load(moments, optimizer_file);
+  return state;
+}
+
+void Trainer::load(const io::SafetensorsFile& weights_file, const io::SafetensorsFile& optimizer_file) {
+  // Tensors that do not fit come back whole, for the loaders to report.
+  auto read = [&](const io::SafetensorsFile& file, const io::TensorInfo& info, const nn::NamedTensor& parameter,
+                  dist::Interval held, const Shape& shape) {
+    if (!(info.shape == whole_shape(parameter)) || !info.loadable) return file.load(info.name);
+    Tensor part = empty(shape, info.dtype);
+    auto* into = static_cast<char*>(part.mutable_raw());
+    for (const dist::Run& run : runs(parameter, held))
+      file.read(info, run.whole, run.count, into + run.part * size_of(info.dtype));
+    return part;
+  };
+  std::map<std::string, const nn::NamedTensor*> parameters, parameter_of;  // by their names and by those of moments
+  for (const nn::NamedTensor& p : parameters_) {
+    parameters[p.name] = &p;
+    for (const std::string& ending : nn::state_endings(optimizer_.options())) parameter_of[p.name + ending] = &p;
+  }
+  std::vector<nn::NamedTensor> weights, moments;
+  for (const io::TensorInfo& info : weights_file.tensors()) {
+    auto p = parameters.find(info.name);
+    weights.push_back({info.name, p == parameters.end()
+                                      ? weights_file.load(info.name)
+                                      : read(weights_file, info, *p->second, {0, p->second->value.numel()},
+                                             p->second->value.shape())});
+  }
+  std::map<std::string, Shape> shapes;  // of the moments that are ours
+  for (const nn::NamedTensor& t : optimizer_.state()) shapes[t.name] = t.value.shape();
+  for (const io::TensorInfo& info : optimizer_file.tensors()) {
+    auto p = parameter_of.find(info.name);
+    if (p == parameter_of.end()) {
+      moments.push_back({info.name, optimizer_file.load(info.name)});
+    } else if (auto shape = shapes.find(info.name); shape != shapes.end()) {
+      dist::Interval own = parallel_.own_part(p->second->name);
+      moments.push_back({info.name, read(optimizer_file, info, *p->second, own, shape->second)});
+    }
+  }
+  nn::load(masters_, weights, weights_file.path());
+  masters_.refresh();
+  optimizer_.load(moments, optimizer_file.path());
 }
 
 std::vector<nn::NamedTensor> Trainer::whole_gradients() const {

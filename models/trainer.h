@@ -15,6 +15,7 @@
 #include "models/dcformer.h"
 #include "nn/master_weights.h"
 #include "nn/optim/optimizer.h"
+#include "tensor/io/safetensors.h"
 
 namespace braid::models {
 
@@ -32,6 +33,18 @@ struct StepResult {
 struct WholeState {
   std::vector<nn::NamedTensor> weights;    // in the order of the model
   std::vector<nn::NamedTensor> optimizer;  // "steps", then the moments of each parameter
+};
+
+// A tensor of such a state as one rank owns it. Every number of it belongs to exactly one rank of the job.
+struct OwnedTensor {
+  std::string name;
+  DType dtype;
+  Shape shape;                  // of the whole
+  std::vector<dist::Run> runs;  // where `numbers` stand in the whole
+  Tensor numbers;               // contiguous, sharing the memory of model and optimizer; none: an empty handle
+};
+struct OwnedState {
+  std::vector<OwnedTensor> weights, optimizer;  // on every rank all names, in the same order
 };
 
 class Trainer {
@@ -55,9 +68,11 @@ class Trainer {
   // Collective. The whole state, or its weights alone, on rank 0; the other ranks get none.
   enum class Parts { all, weights };
   WholeState whole_state(Parts parts = Parts::all) const;
-  // Takes this rank's part of a state. Missing, surplus and mis-shaped names are reported together in one Error(input);
-  // `what` names the source of the weights and of the optimizer state.
-  void load(const WholeState& state, const std::string& weights_file, const std::string& optimizer_file);
+  // What this rank owns of it; no communication.
+  OwnedState owned_state() const;
+  // Reads this rank's part of a state and nothing else. Missing, surplus and mis-shaped names are reported together in
+  // one Error(input).
+  void load(const io::SafetensorsFile& weights, const io::SafetensorsFile& optimizer);
   // Collective. The summed gradients as whole tensors on every rank: between step()'s update and its end, that is
   // inside `inspect`.
   std::vector<nn::NamedTensor> whole_gradients() const;
@@ -69,6 +84,8 @@ class Trainer {
 
  private:
   Tensor join(const std::string& parameter, const Tensor& piece, DType dtype) const;
+  Shape whole_shape(const nn::NamedTensor& parameter) const;
+  std::vector<dist::Run> runs(const nn::NamedTensor& parameter, dist::Interval held) const;
 
   LanguageModel& model_;
   dist::Layout layout_;

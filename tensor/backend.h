@@ -45,24 +45,29 @@ struct Name {
 }  // namespace detail
 
 // A function pointer that throws "[softmax] no such kernel on this device" when the device has none.
-template <detail::Name N, class Signature>
-class Kernel;
-template <detail::Name N, class R, class... Args>
-class Kernel<N, R(Args...)> {
- public:
-  constexpr Kernel() = default;
-  constexpr Kernel(R (*function)(Args...)) : function_(function) {}
-  R operator()(Args... args) const {
-    if (!function_) [[unlikely]]
-      detail::no_such_kernel(N.text, "this device");
-    return function_(args...);
-  }
-  explicit constexpr operator bool() const { return function_ != nullptr; }
-  static constexpr const char* name() { return N.text; }
+template <class Signature>
+struct KernelOf;
+template <class R, class... Args>
+struct KernelOf<R(Args...)> {
+  template <detail::Name N>
+  class Named {
+   public:
+    constexpr Named() = default;
+    constexpr Named(R (*function)(Args...)) : function_(function) {}
+    R operator()(Args... args) const {
+      if (!function_) [[unlikely]]
+        detail::no_such_kernel(N.text, "this device");
+      return function_(args...);
+    }
+    explicit constexpr operator bool() const { return function_ != nullptr; }
+    static constexpr const char* name() { return N.text; }
 
- private:
-  R (*function_)(Args...) = nullptr;
+   private:
+    R (*function_)(Args...) = nullptr;
+  };
 };
+template <detail::Name N, class Signature>
+using Kernel = typename KernelOf<Signature>::template Named<N>;
 
 struct Backend {
   const char* name;
@@ -137,8 +142,9 @@ struct Backend {
 };
 
 const Backend& backend(Device device);
-const Backend& cpu_backend();   // tensor/cpu/backend.cpp
-const Backend& cuda_backend();  // cuda/backend.cpp, or cuda/no_cuda.cpp
+const Backend& cpu_backend();  // tensor/cpu/backend.cpp
+// Makes the card the current one of this thread: its kernels, allocator and stream are then that card's.
+const Backend& cuda_backend(int index);  // cuda/backend.cpp, or cuda/no_cuda.cpp
 Allocator& cpu_allocator();
 
 }  // namespace braid

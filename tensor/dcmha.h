@@ -1,6 +1,7 @@
 // What the attention kernels of a device are given: dynamically composed attention of heads (arXiv 2405.08553), with
 // plain multi-head attention as the case without compose. The formula stands at the head of autograd/dcmha.h.
 #pragma once
+#include "tensor/device_code.h"
 #include "tensor/tensor.h"
 
 namespace braid {
@@ -11,10 +12,10 @@ struct Visibility {
   bool causal = true;
   int64_t window = 0;  // number of visible keys including the query's own position; 0 = no limit
   int64_t offset = 0;
-  int64_t first(int64_t t) const {
+  BRAID_HD int64_t first(int64_t t) const {
     return causal && window > 0 && t + offset - window + 1 > 0 ? t + offset - window + 1 : 0;
   }
-  int64_t end(int64_t t, int64_t keys) const {
+  BRAID_HD int64_t end(int64_t t, int64_t keys) const {
     return !causal || t + offset + 1 > keys ? keys : t + offset + 1 > 0 ? t + offset + 1 : 0;
   }
 };

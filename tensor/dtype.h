@@ -6,6 +6,7 @@
 #include <string>
 #include <type_traits>
 
+#include "tensor/device_code.h"
 #include "tensor/error.h"
 
 namespace braid {
@@ -16,28 +17,37 @@ enum class DType : uint8_t { f64, f32, bf16, f16, i64, i32, u8 };
 struct bfloat16 {
   uint16_t bits = 0;
   bfloat16() = default;
-  bfloat16(float x) {
-    uint32_t u = std::bit_cast<uint32_t>(x);
-    if ((u & 0x7fffffffu) > 0x7f800000u) {
-      bits = static_cast<uint16_t>((u >> 16) | 0x40u);  // quiet NaN; rounding could carry into infinity
-    } else {
-      bits = static_cast<uint16_t>((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
-    }
-  }
-  operator float() const { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
+  BRAID_HD bfloat16(float x) : bits(from_float(x)) {}
+  BRAID_HD operator float() const { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
+  static BRAID_HD uint16_t from_float(float x);
 };
+
+BRAID_HD uint16_t bfloat16::from_float(float x) {
+#if defined(__CUDA_ARCH__)
+  return card::bf16_bits(x);
+#else
+  uint32_t u = std::bit_cast<uint32_t>(x);
+  if ((u & 0x7fffffffu) > 0x7f800000u) {
+    return static_cast<uint16_t>((u >> 16) | 0x40u);  // quiet NaN; rounding could carry into infinity
+  }
+  return static_cast<uint16_t>((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
+#endif
+}
 
 // IEEE binary16, rounded to nearest even, with subnormals.
 struct float16 {
   uint16_t bits = 0;
   float16() = default;
-  float16(float x) : bits(from_float(x)) {}
-  operator float() const { return to_float(bits); }
-  static uint16_t from_float(float x);
-  static float to_float(uint16_t bits);
+  BRAID_HD float16(float x) : bits(from_float(x)) {}
+  BRAID_HD operator float() const { return to_float(bits); }
+  static BRAID_HD uint16_t from_float(float x);
+  static BRAID_HD float to_float(uint16_t bits);
 };
 
-inline uint16_t float16::from_float(float x) {
+BRAID_HD uint16_t float16::from_float(float x) {
+#if defined(__CUDA_ARCH__)
+  return card::f16_bits(x);
+#else
   uint32_t u = std::bit_cast<uint32_t>(x);
   uint32_t sign = (u >> 16) & 0x8000u, a = u & 0x7fffffffu;
   if (a > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00u);   // NaN
@@ -49,14 +59,19 @@ inline uint16_t float16::from_float(float x) {
   }
   uint32_t odd = (a >> 13) & 1u;
   return static_cast<uint16_t>(sign | ((a - 0x38000000u + 0xfffu + odd) >> 13));
+#endif
 }
 
-inline float float16::to_float(uint16_t h) {
+BRAID_HD float float16::to_float(uint16_t h) {
+#if defined(__CUDA_ARCH__)
+  return card::f16_value(h);
+#else
   uint32_t sign = static_cast<uint32_t>(h & 0x8000u) << 16, exponent = (h >> 10) & 31u, fraction = h & 0x3ffu;
   if (exponent == 31) return std::bit_cast<float>(sign | 0x7f800000u | (fraction << 13));
   if (exponent != 0) return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (fraction << 13));
   float magnitude = static_cast<float>(fraction) * 0x1p-24f;
   return sign ? -magnitude : magnitude;
+#endif
 }
 
 int64_t size_of(DType t);   // bytes per element

@@ -4,9 +4,10 @@
 #pragma once
 #include <cmath>
 
+#include "tensor/device_code.h"
+
 // math::exp, log, tanh, erf: branch-free f32 versions on the CPU, the card's own under CUDA; f64 is the C library's.
 #if defined(__CUDACC__)
-#define BRAID_HD __host__ __device__ inline
 namespace braid::math {
 BRAID_HD float exp(float x) { return ::expf(x); }
 BRAID_HD float log(float x) { return ::logf(x); }
@@ -18,7 +19,6 @@ BRAID_HD double tanh(double x) { return ::tanh(x); }
 BRAID_HD double erf(double x) { return ::erf(x); }
 }  // namespace braid::math
 #else
-#define BRAID_HD inline
 #include "tensor/cpu/math.h"
 #endif
 

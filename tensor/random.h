@@ -4,11 +4,7 @@
 #pragma once
 #include <cstdint>
 
-#if defined(__CUDACC__)
-#define BRAID_RANDOM_HD __host__ __device__ inline
-#else
-#define BRAID_RANDOM_HD inline
-#endif
+#include "tensor/device_code.h"
 
 namespace braid {
 
@@ -26,7 +22,7 @@ struct Philox4 {
   uint32_t v[4];
 };
 
-BRAID_RANDOM_HD Philox4 philox(uint64_t counter, RandomKey key) {
+BRAID_HD Philox4 philox(uint64_t counter, RandomKey key) {
   uint32_t c0 = static_cast<uint32_t>(counter), c1 = static_cast<uint32_t>(counter >> 32);
   uint32_t c2 = static_cast<uint32_t>(key.stream), c3 = static_cast<uint32_t>(key.stream >> 32);
   uint32_t k0 = static_cast<uint32_t>(key.seed), k1 = static_cast<uint32_t>(key.seed >> 32);
@@ -44,9 +40,9 @@ BRAID_RANDOM_HD Philox4 philox(uint64_t counter, RandomKey key) {
 }
 
 // 32 random bits of element i: block i/4, word i%4.
-BRAID_RANDOM_HD uint32_t random_bits(uint64_t i, RandomKey key) { return philox(i / 4, key).v[i % 4]; }
+BRAID_HD uint32_t random_bits(uint64_t i, RandomKey key) { return philox(i / 4, key).v[i % 4]; }
 
 // In (0, 1): the middle of one of 2^23 equal cells (exact in f32, never 0 or 1).
-BRAID_RANDOM_HD float unit(uint32_t bits) { return (static_cast<float>(bits >> 9) + 0.5f) * 0x1p-23f; }
+BRAID_HD float unit(uint32_t bits) { return (static_cast<float>(bits >> 9) + 0.5f) * 0x1p-23f; }
 
 }  // namespace braid

@@ -77,6 +77,21 @@ BOOST_AUTO_TEST_CASE(one_process_sends_nothing) {
              models::count_parameters(parity_config("dcformer")).total);
 }
 
+// With a window W a rank sends the last W - 1 keys of each of its runs to whoever has the next run, and no others.
+BOOST_AUTO_TEST_CASE(windows_send_the_keys_that_are_seen) {
+  models::ModelConfig c = parity_config("dcformer");
+  c.n_layer = 1;
+  c.layer_windows = {100};
+  const int64_t T = 1024, per_key = c.n_head * (2 * c.head_dim + 2 * (2 * c.profile.rank + 1)) * 4;
+  for (auto& [rank, runs_with_a_successor] : {std::pair<int64_t, int64_t>{0, 1}, {1, 2}, {2, 2}, {3, 1}}) {
+    models::StepVolume v = models::step_volume(c, {1, 4, 1}, {0, rank, 0}, {.samples = {3}, .seq_len = T});
+    BOOST_TEST(v.context.of(dist::Collective::all_gather) == 3 * runs_with_a_successor * 99 * per_key);
+  }
+  c.layer_windows = {0};  // everybody sees the first run, nobody the last
+  models::StepVolume v = models::step_volume(c, {1, 4, 1}, {0, 0, 0}, {.samples = {3}, .seq_len = T});
+  BOOST_TEST(v.context.of(dist::Collective::all_gather) == 3 * 3 * (T / 8) * per_key);
+}
+
 // A plan for 1024 processes takes no more than arithmetic.
 BOOST_AUTO_TEST_CASE(large_layouts_are_planned_on_paper) {
   models::ModelConfig c = models::preset("dcpythia-6.9b");

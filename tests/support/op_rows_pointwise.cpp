@@ -51,7 +51,7 @@ OpRow larger_or_smaller(const char* name, Tensor (*op)(const Tensor&, const Tens
   row.op = [op](const auto& in) {
     std::vector<double> offsets;
     for (int64_t i = 0; i < in[0].numel(); ++i) offsets.push_back(turn(i));
-    return op(add(in[0], from_vector(offsets, in[0].shape()).to(in[0].dtype())), in[1]);
+    return op(add(in[0], from_vector(offsets, in[0].shape()).to(in[0].dtype()).to(in[0].device())), in[1]);
   };
   row.reference = [f](const auto& in) {
     Array moved = in[0];

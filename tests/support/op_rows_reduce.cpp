@@ -62,7 +62,7 @@ double ramp(int64_t i, int64_t n) { return 5.0 * static_cast<double>(n > 0 ? i *
 Tensor spread(const Tensor& x) {
   std::vector<double> offsets;
   for (int64_t i = 0; i < x.numel(); ++i) offsets.push_back(ramp(i, x.numel()));
-  return add(x, from_vector(offsets, x.shape()).to(x.dtype()));
+  return add(x, from_vector(offsets, x.shape()).to(x.dtype()).to(x.device()));
 }
 Array spread(const Array& x) {
   Array y = x;

@@ -37,13 +37,21 @@ std::string describe(const OpRow& row, const std::vector<Shape>& shapes, const c
   return s;
 }
 
-void check_values(const OpRow& row, const std::vector<Shape>& shapes, DType dtype, double tolerance, const char* what) {
+std::vector<Tensor> on(const std::vector<Tensor>& inputs, Device device) {
+  std::vector<Tensor> out;
+  for (const Tensor& x : inputs) out.push_back(x.to(device));
+  return out;
+}
+
+void check_values(const OpRow& row, const std::vector<Shape>& shapes, DType dtype, double tolerance, const char* what,
+                  Device device = kCpu) {
   NoGrad off;
   std::vector<Tensor> inputs =
       random_inputs(row, shapes, dtype);  // rounded to dtype first: op and reference see the same numbers
-  Tensor y = row.op(inputs);
+  Tensor y = row.op(on(inputs, device));
   Array want = row.reference(arrays(inputs));
   BOOST_TEST_CONTEXT(describe(row, shapes, what)) {
+    BOOST_TEST(str(y.device()) == str(device));
     BOOST_TEST(str(y.shape()) == str(want.shape));
     BOOST_TEST(is_close(y.to_vector<double>(), want.values, tolerance));
   }
@@ -59,7 +67,7 @@ Tensor relaid(const Tensor& x, Layout layout) {
   }
   Shape larger = x.shape();
   larger[-1] += 3;
-  Tensor base = full(larger, 1, x.dtype());
+  Tensor base = full(larger, 1, x.dtype(), x.device());
   Tensor inside = base.sliced(-1, 2, 2 + x.dim(-1));
   inside.copy_from(x);
   return inside;
@@ -84,16 +92,17 @@ Run run(const OpRow& row, const std::vector<Tensor>& inputs) {
     weights[i] = std::floor(64.0 * unit(random_bits(i, {3, 3}))) / 64 - 0.5;
   }
   // The incoming gradient is strided too: a derivative may not assume that it is contiguous.
-  backward(y, relaid(from_vector(weights, y.shape()).to(y.dtype()), Layout::transposed));
+  backward(y, relaid(from_vector(weights, y.shape()).to(y.dtype()).to(y.device()), Layout::transposed));
   for (const Tensor& leaf : leaves) {
     out.grads.push_back(requires_grad(leaf) && grad(leaf) ? grad(leaf).to_vector<double>() : std::vector<double>());
   }
   return out;
 }
 
-void check_layouts(const OpRow& row, const std::vector<Shape>& shapes) {
+void check_layouts(const OpRow& row, const std::vector<Shape>& shapes, Device device = kCpu) {
   std::vector<Tensor> inputs = random_inputs(row, shapes, DType::f64);
   Run want = run(row, inputs);
+  inputs = on(inputs, device);
   for (Layout layout : {Layout::transposed, Layout::sliced}) {
     std::vector<Tensor> views;
     for (const Tensor& x : inputs) views.push_back(relaid(x, layout));
@@ -118,12 +127,12 @@ void check_layouts(const OpRow& row, const std::vector<Shape>& shapes) {
   }
 }
 
-// The derivative in `dtype` against the one in f64 of the same inputs.
+// The derivative in `dtype` against the CPU's in f64 of the same inputs.
 void check_gradients(const OpRow& row, const std::vector<Shape>& shapes, DType dtype, double tolerance,
-                     const char* what) {
+                     const char* what, Device device = kCpu) {
   std::vector<Tensor> inputs = random_inputs(row, shapes, dtype), wide;
   for (const Tensor& x : inputs) wide.push_back(is_float(x.dtype()) ? x.to(DType::f64) : x);
-  Run got = run(row, inputs), want = run(row, wide);
+  Run got = run(row, on(inputs, device)), want = run(row, wide);
   BOOST_TEST_CONTEXT(describe(row, shapes, what)) {
     BOOST_REQUIRE(got.grads.size() == want.grads.size());
     for (size_t k = 0; k < want.grads.size(); ++k) BOOST_TEST(is_close(got.grads[k], want.grads[k], tolerance, 0.01));
@@ -140,28 +149,49 @@ std::vector<OpRow> all_rows() {
   return all;
 }
 
+namespace {
+
+// What holds on every device. Rounding the exact result to 16 bits errs by half a unit in the last place (2^-9, 2^-12);
+// twice that is allowed, and more for derivatives, which may round more than once on their way.
+void check_case(const OpRow& row, const std::vector<Shape>& shapes, Device device) {
+  check_values(row, shapes, DType::f64, 1e-12, "f64", device);
+  check_values(row, shapes, DType::f32, row.f32_tolerance, "f32", device);
+  if (row.in_16_bit) {
+    check_values(row, shapes, DType::bf16, 0x1p-8, "bf16", device);
+    check_values(row, shapes, DType::f16, 0x1p-11, "f16", device);
+  }
+  check_layouts(row, shapes, device);
+  if (!row.differentiable) return;
+  check_gradients(row, shapes, DType::f32, 5 * row.f32_tolerance, "f32 gradient", device);
+  if (row.in_16_bit) {
+    check_gradients(row, shapes, DType::bf16, 0x1p-6, "bf16 gradient", device);
+    check_gradients(row, shapes, DType::f16, 0x1p-9, "f16 gradient", device);
+  }
+}
+
+}  // namespace
+
 void check_row(const OpRow& row) {
   for (const std::vector<Shape>& shapes : row.cases) {
-    check_values(row, shapes, DType::f64, 1e-12, "f64");
-    check_values(row, shapes, DType::f32, row.f32_tolerance, "f32");
-    if (row.in_16_bit) {  // rounding the exact result errs by half a unit in the last place (2^-9, 2^-12); twice that
-                          // is allowed
-      check_values(row, shapes, DType::bf16, 0x1p-8, "bf16");
-      check_values(row, shapes, DType::f16, 0x1p-11, "f16");
-    }
-    check_layouts(row, shapes);
-    if (row.differentiable) {
-      check_gradients(row, shapes, DType::f32, 5 * row.f32_tolerance, "f32 gradient");
-      if (row.in_16_bit) {  // a derivative may round more than once on its way
-        check_gradients(row, shapes, DType::bf16, 0x1p-6, "bf16 gradient");
-        check_gradients(row, shapes, DType::f16, 0x1p-9, "f16 gradient");
-      }
-      GradcheckResult result = gradcheck(row.op, random_inputs(row, shapes, DType::f64));
-      BOOST_TEST_CONTEXT(describe(row, shapes, "gradcheck") << " " << result.where) {
-        BOOST_TEST((result.error <= row.gradient_tolerance));
-      }
+    check_case(row, shapes, kCpu);
+    if (!row.differentiable) continue;
+    GradcheckResult result = gradcheck(row.op, random_inputs(row, shapes, DType::f64));
+    BOOST_TEST_CONTEXT(describe(row, shapes, "gradcheck") << " " << result.where) {
+      BOOST_TEST((result.error <= row.gradient_tolerance));
     }
   }
+}
+
+std::string check_row(const OpRow& row, Device device) {
+  try {
+    for (const std::vector<Shape>& shapes : row.cases) check_case(row, shapes, device);
+  } catch (const Error& e) {
+    const std::string what = e.what();
+    if (what.find("no fused kernel") != std::string::npos) return "dcmha_forward";
+    if (what.find("no such kernel") == std::string::npos) throw;
+    return what.substr(1, what.find(']') - 1);
+  }
+  return "";
 }
 
 Array map(const Array& x, const std::function<double(double)>& f) {

@@ -40,6 +40,10 @@ std::vector<OpRow> all_rows();
 
 void check_row(const OpRow& row);
 
+// The row on another device: values in every type against the reference, derivatives and strided inputs against the
+// CPU's. Returns "", or the name of a kernel that the row needs and the device does not have; then nothing is known.
+std::string check_row(const OpRow& row, Device device);
+
 // Helpers for references.
 Array map(const Array& x, const std::function<double(double)>& f);
 Array zip(const Array& x, const Array& y, const std::function<double(double, double)>& f);  // broadcasts

@@ -1,0 +1,21 @@
+// Memory of the emulated card: a block's shared memory, and who may touch the card's.
+#pragma once
+#include <cstddef>
+
+namespace braid::emulated {
+
+inline constexpr size_t kMaxSharedBytes = 227 * 1024;
+
+void begin_shared(size_t dynamic_bytes);  // a block starts
+void end_shared();
+
+// While one of these lives, code works as the card: only then may it read and write the card's memory. The address
+// sanitizer reports everybody else, for on a real card the host cannot.
+class OnTheCard {
+ public:
+  OnTheCard();
+  ~OnTheCard();
+  OnTheCard(const OnTheCard&) = delete;
+};
+
+}  // namespace braid::emulated
