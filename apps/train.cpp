@@ -312,7 +312,7 @@ class Run {
                 loss_);
     if (!std::isnan(val_loss_)) std::printf(", validation loss %.6f", val_loss_);
     if (!std::isnan(task_accuracy_)) std::printf(", task accuracy %.1f%%", 100 * task_accuracy_);
-    if (state_.step > first_step_) std::printf("\npeak  %s", peak_text(memory_by_use(device_)).c_str());
+    if (state_.step > first_step_) std::printf("\npeak memory %s", peak_text(memory_by_use(device_)).c_str());
     std::printf("\nmodel %s\nlog   %s\n", (out() / models::step_name(state_.step)).c_str(),
                 (out() / "log.csv").c_str());
   }

@@ -1,5 +1,6 @@
 #include "tensor/memory.h"
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <numeric>
@@ -57,7 +58,9 @@ MemoryUse memory_use() { return use_now; }
 void count_memory(Device device, MemoryUse use, int64_t bytes) {
   std::lock_guard lock(books().mutex);
   Book& b = book(device);
-  b.bytes.current[static_cast<size_t>(use)] += bytes;
+  const auto i = static_cast<size_t>(use);
+  b.bytes.current[i] += bytes;
+  b.bytes.most[i] = std::max(b.bytes.most[i], b.bytes.current[i]);
   b.current += bytes;
   if (b.current > b.peak) {
     b.peak = b.current;
@@ -69,7 +72,7 @@ void reset_memory_by_use(Device device) {
   std::lock_guard lock(books().mutex);
   Book& b = book(device);
   b.peak = b.current;
-  b.bytes.at_peak = b.bytes.current;
+  b.bytes.at_peak = b.bytes.most = b.bytes.current;
 }
 
 }  // namespace detail

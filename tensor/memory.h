@@ -30,11 +30,13 @@ class MemoryScope {
 // Counts the whole buffer of x under `use` from now on. Not while another thread does the same.
 void count_as(const Tensor& x, MemoryUse use);
 
-// Bytes that tensors asked for, by use: now, and at the moment since the last reset_peak_memory() when all together
-// were most. (MemoryStats counts what the allocator handed out, which is rounded up a little.)
+// Bytes that tensors asked for, by use. (MemoryStats counts what the allocator handed out, which is rounded up a
+// little.) Peaks are since the last reset_peak_memory().
 struct MemoryByUse {
-  std::array<int64_t, kMemoryUses> current{}, at_peak{};
-  int64_t peak() const;  // sum of at_peak
+  std::array<int64_t, kMemoryUses> current{};
+  std::array<int64_t, kMemoryUses> most{};     // of each use by itself
+  std::array<int64_t, kMemoryUses> at_peak{};  // at the moment when all together were most
+  int64_t peak() const;                        // sum of at_peak
   int64_t at_peak_of(MemoryUse use) const { return at_peak[static_cast<size_t>(use)]; }
 };
 MemoryByUse memory_by_use(Device device);

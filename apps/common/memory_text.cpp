@@ -11,12 +11,14 @@ std::string bytes_text(double bytes) {
 }
 
 std::string peak_text(const MemoryByUse& memory) {
-  std::string text;
+  std::string text = bytes_text(double(memory.peak()));
   for (size_t i = 0; i < kMemoryUses; ++i) {
-    if (memory.at_peak[i] > 0)
-      text += std::string(name(static_cast<MemoryUse>(i))) + " " + bytes_text(double(memory.at_peak[i])) + ", ";
+    if (memory.most[i] == 0) continue;
+    const std::string then = bytes_text(double(memory.at_peak[i])), most = bytes_text(double(memory.most[i]));
+    text += (text.find(':') == std::string::npos ? ": " : ", ") + std::string(name(static_cast<MemoryUse>(i))) + " " +
+            then + (most == then ? "" : " (at most " + most + ")");
   }
-  return text + bytes_text(double(memory.peak())) + " in all";
+  return text;
 }
 
 }  // namespace braid::app

@@ -7,8 +7,8 @@
 namespace braid::app {
 
 std::string bytes_text(double bytes);  // "12.3 MB", from 100 MB on "0.12 GB"
-// "weights 4.6 MB, gradients 4.6 MB, ..., 61.2 MB in all": the parts at the moment when the sum was largest. Uses that
-// had nothing then are left out.
+// "61.2 MB: weights 4.6 MB, gradients 1.1 MB (at most 4.6 MB), ...": the parts at the moment when the sum was largest,
+// and the most of a part where that was at another moment. Uses that never had anything are left out.
 std::string peak_text(const MemoryByUse& memory);
 
 }  // namespace braid::app
