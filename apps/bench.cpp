@@ -24,12 +24,6 @@ double seconds_of(const std::function<void()>& work) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  size_t n = values.size();
-  return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-}
-
 double peak_rss_mib() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
@@ -41,32 +35,16 @@ int run_bench(const Arguments& arguments) {
     check(what == "comm", ErrorKind::setting, [&] {
       return "there is nothing called '" + what + "' to time: expected comm, or nothing for training steps";
     });
-    return bench_comm(arguments);
   }
   if (int64_t n = arguments.get_int("threads"); n > 0) set_threads(static_cast<int>(n));
-  TrainConfig config;
-  config.model.preset = arguments.get("preset");
-  for (const std::string& item : arguments.overrides()) {
-    size_t equal = item.find('=');
-    config.model.values[item.substr(0, equal)] = item.substr(equal + 1);
-  }
-  models::ModelConfig model_settings = model_config(config, 0);
-  int64_t B = arguments.get_int("batch"), T = arguments.get_int("seq-len"), V = model_settings.vocab_size;
-  if (T == 0) T = model_settings.block_size;
-  check(T <= model_settings.block_size, ErrorKind::setting, [&] {
-    return "--seq-len is longer than the model's block_size: expected at most " +
-           std::to_string(model_settings.block_size) + ", found " + std::to_string(T);
-  });
+  if (!arguments.get("WHAT").empty()) return bench_comm(arguments);
+  const BenchModel bench = bench_model(arguments);
+  const models::ModelConfig& model_settings = bench.config;
+  const models::Batch& batch = bench.batch;
+  const int64_t B = batch.ids.dim(0), T = batch.ids.dim(1);
   models::Dcformer model(model_settings, {1, 0});
   model.checkpoint_activations(arguments.has("checkpoint-activations"));
-  models::Trainer trainer(model, optimizer_options(config), 1.0);
-
-  std::vector<int64_t> ids, targets;
-  for (int64_t i = 0; i < B * T; ++i) {
-    ids.push_back(random_bits(static_cast<uint64_t>(i), {1, 1}) % V);
-    targets.push_back(random_bits(static_cast<uint64_t>(i), {1, 2}) % V);
-  }
-  models::Batch batch{from_vector(ids, {B, T}), from_vector(targets, {B, T})};
+  models::Trainer trainer(model, optimizer_options(TrainConfig{}), 1.0);
   std::vector<double> steps, forwards;
   int64_t count = arguments.get_int("steps");
   for (int64_t i = -2; i < count; ++i) {  // two steps that are not counted
@@ -90,7 +68,7 @@ int run_bench(const Arguments& arguments) {
     return 0;
   }
   std::printf("training step of %s, batch %lld x %lld tokens, f32, %d threads, median of %lld\n",
-              config.model.preset.c_str(), static_cast<long long>(B), static_cast<long long>(T), threads(),
+              arguments.get("preset").c_str(), static_cast<long long>(B), static_cast<long long>(T), threads(),
               static_cast<long long>(count));
   std::printf("  step             %.4g s (fastest %.4g s)\n", step, *std::min_element(steps.begin(), steps.end()));
   std::printf("  forward alone    %.4g s\n", median(forwards));
@@ -103,6 +81,34 @@ int run_bench(const Arguments& arguments) {
 }
 
 }  // namespace
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  size_t n = values.size();
+  return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+BenchModel bench_model(const Arguments& arguments) {
+  TrainConfig config;
+  config.model.preset = arguments.get("preset");
+  for (const std::string& item : arguments.overrides()) {
+    size_t equal = item.find('=');
+    config.model.values[item.substr(0, equal)] = item.substr(equal + 1);
+  }
+  models::ModelConfig model = model_config(config, 0);
+  int64_t B = arguments.get_int("batch"), T = arguments.get_int("seq-len"), V = model.vocab_size;
+  if (T == 0) T = model.block_size;
+  check(T <= model.block_size, ErrorKind::setting, [&] {
+    return "--seq-len is longer than the model's block_size: expected at most " + std::to_string(model.block_size) +
+           ", found " + std::to_string(T);
+  });
+  std::vector<int64_t> ids, targets;
+  for (int64_t i = 0; i < B * T; ++i) {
+    ids.push_back(random_bits(static_cast<uint64_t>(i), {1, 1}) % V);
+    targets.push_back(random_bits(static_cast<uint64_t>(i), {1, 2}) % V);
+  }
+  return {model, {from_vector(ids, {B, T}), from_vector(targets, {B, T})}};
+}
 
 Command bench_command() {
   return {
@@ -135,7 +141,7 @@ Command bench_command() {
           "tests/bench/compare_step.py runs this beside the same model in PyTorch, in turn, and prints both as a "
           "table.",
       .examples = {"braid bench", "braid bench --preset transformer-tiny --batch 4 --steps 20",
-                   "mpirun -np 4 braid bench comm"},
+                   "mpirun -np 4 braid bench comm --threads 1"},
       .run = run_bench,
   };
 }

@@ -18,6 +18,7 @@
 #include "apps/job.h"
 #include "apps/train_setup.h"
 #include "distributed/agree.h"
+#include "distributed/device_ranks.h"
 #include "models/checkpoint.h"
 #include "models/counting.h"
 #include "models/generate.h"
@@ -360,7 +361,8 @@ int train(const Arguments& arguments, const Job& job) {
   if (arguments.has("dry-run")) return dry_run(config);
   check_together(config);
   job.world().watch(config.parallel.timeout);
-  return Run(config, schema, make_layout(config, job.world()))();
+  dist::DeviceRanks ranks = dist::device_ranks(job.world(), device);
+  return Run(config, schema, make_layout(config, ranks.world))();
 }
 
 int run_train(const Arguments& arguments) {

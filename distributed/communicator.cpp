@@ -12,8 +12,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-Tensor on_cpu(const Tensor& x) { return x.device() == kCpu ? x.contiguous() : x.to(kCpu).contiguous(); }
-
 Buffer buffer_of(Tensor& x) {
   if (!x) return {};
   return {static_cast<char*>(x.mutable_raw()), x.numel() * size_of(x.dtype())};
@@ -41,8 +39,32 @@ struct SumType<float16> {
   using type = float;
 };
 
-// The sum or maximum over ranks, in rank order; a NaN makes both NaN.
+// Pieces into their places along an axis. Where several belong to one place they are summed, in this order; 16-bit
+// types in f32.
+Tensor summed(const std::vector<Tensor>& pieces, int axis, const std::vector<Intervals>& places, const Shape& shape) {
+  DType dtype = pieces[0].dtype();
+  bool half = dtype == DType::bf16 || dtype == DType::f16;
+  Tensor sum = zeros(shape, half ? DType::f32 : dtype, pieces[0].device());
+  for (size_t r = 0; r < pieces.size(); ++r) {
+    int64_t at = 0;
+    for (const Interval& i : places[r]) {
+      if (i.size() > 0)
+        sum.sliced(axis, i.begin, i.end).add_from(pieces[r].sliced(axis, at, at + i.size()).to(sum.dtype()));
+      at += i.size();
+    }
+  }
+  return sum.to(dtype);
+}
+
+// The sum or maximum over ranks, in rank order; a NaN makes both NaN. Other devices add with their own kernels.
 Tensor combine(const std::vector<Tensor>& xs, Reduction op) {
+  if (xs[0].device() != kCpu) {
+    if (op == Reduction::sum && xs[0].rank() > 0)
+      return summed(xs, 0, std::vector<Intervals>(xs.size(), {{0, xs[0].dim(0)}}), xs[0].shape());
+    std::vector<Tensor> copies;
+    for (const Tensor& x : xs) copies.push_back(x.to(kCpu));
+    return combine(copies, op).to(xs[0].device());
+  }
   Tensor y = empty_like(xs[0]);
   visit_any(y.dtype(), [&]<class T>() {
     using A = typename SumType<T>::type;
@@ -72,23 +94,6 @@ Tensor combine(const std::vector<Tensor>& xs, Reduction op) {
     });
   });
   return y;
-}
-
-// Pieces into their places along an axis. Where several belong to one place they are summed, in this order; 16-bit
-// types in f32.
-Tensor placed(const std::vector<Tensor>& pieces, int axis, const std::vector<Intervals>& places, const Shape& shape) {
-  DType dtype = pieces[0].dtype();
-  bool half = dtype == DType::bf16 || dtype == DType::f16;
-  Tensor sum = zeros(shape, half ? DType::f32 : dtype);
-  for (size_t r = 0; r < pieces.size(); ++r) {
-    int64_t at = 0;
-    for (const Interval& i : places[r]) {
-      if (i.size() > 0)
-        sum.sliced(axis, i.begin, i.end).add_from(pieces[r].sliced(axis, at, at + i.size()).to(sum.dtype()));
-      at += i.size();
-    }
-  }
-  return sum.to(dtype);
 }
 
 std::string list(const std::vector<int>& ranks) {
@@ -132,8 +137,9 @@ Tensor Pending::wait() {
     while (!s->transfer->done()) {
       s->transfer->rest();
       double limit = c.watch_->seconds, waited = std::chrono::duration<double>(Clock::now() - start).count();
+      if (limit > 0 && waited > 0.1) c.transport_->answer();
       if (limit > 0 && waited > limit) {
-        std::vector<int> silent = c.transport_->silent(1.0), missing;
+        std::vector<int> silent = c.transport_->silent(0.4), missing;
         for (int r : s->transfer->missing()) missing.push_back(c.world_rank(r));
         const std::string& where = c.watch_->where;
         fail(ErrorKind::process, (silent.empty() ? list(missing) : list(silent)) + " did not answer within " +
@@ -166,9 +172,18 @@ Communicator Communicator::split(int color, const std::string& label) const {
   }
   std::shared_ptr<Transport> sub = transport_->among(members);
   out.alone_ = sub->world_rank(0);
-  if (sub->size() > 1) out.transport_ = std::move(sub);
+  if (sub->size() == 1) return out;
+  out.transport_ = std::move(sub);
+  return device_ ? out.with(device_->among(out)) : out;
+}
+
+Communicator Communicator::with(std::shared_ptr<DeviceTransport> device) const {
+  Communicator out = *this;
+  if (transport_) out.device_ = std::move(device);
   return out;
 }
+
+Tensor Communicator::placed(const Tensor& x) const { return x.to(place_of(x.device())).contiguous(); }
 
 Pending Communicator::start(
     Collective kind, std::vector<Tensor> send, std::vector<Tensor> receive,
@@ -188,7 +203,11 @@ Pending Communicator::start(
     in.push_back(r == rank() ? Buffer{} : buffer_of(state->receive[i]));
     traffic_->bytes[k] += out.back().bytes;
   }
-  state->transfer = transport_->start(out, in);
+  Device place = kCpu;
+  for (const auto* tensors : {&state->send, &state->receive}) {
+    for (const Tensor& x : *tensors) place = x ? x.device() : place;
+  }
+  state->transfer = direct(place) ? device_->start(out, in) : transport_->start(out, in);
   return Pending(std::move(state));
 }
 
@@ -216,7 +235,7 @@ void Communicator::check_parts(const char* op, const Tensor& x, int axis, const 
 Pending Communicator::start_reduce_scatter(const Tensor& x, int axis, const Parts& parts) const {
   check_parts("reduce_scatter", x, axis, parts, true);
   if (!transport_) return ready(x.contiguous());
-  Tensor source = on_cpu(x);
+  Tensor source = placed(x);
   std::vector<Tensor> send, receive;
   for (int r = 0; r < size(); ++r) send.push_back(take(source, axis, parts.of[static_cast<size_t>(r)]));
   auto me = static_cast<size_t>(rank());
@@ -228,17 +247,17 @@ Pending Communicator::start_reduce_scatter(const Tensor& x, int axis, const Part
 Pending Communicator::start_all_gather(const Tensor& x, int axis, const Parts& parts) const {
   check_parts("all_gather", x, axis, parts, false);
   if (!transport_) return ready(x.contiguous());
-  Tensor source = on_cpu(x);
+  Tensor source = placed(x);
   Shape shape = x.shape();
   std::vector<Tensor> send(static_cast<size_t>(size()), source), receive;
   for (int r = 0; r < size(); ++r) {
     shape[axis] = parts.size(r);
-    receive.push_back(r == rank() ? source : empty(shape, x.dtype()));
+    receive.push_back(r == rank() ? source : empty(shape, x.dtype(), source.device()));
   }
   shape[axis] = parts.total();
   return start(Collective::all_gather, std::move(send), std::move(receive),
                [axis, parts, shape, dtype = x.dtype(), device = x.device()](const auto&, const auto& got) {
-                 Tensor whole = empty(shape, dtype);
+                 Tensor whole = empty(shape, dtype, got[0].device());
                  for (size_t r = 0; r < got.size(); ++r) put(got[r], axis, parts.of[r], whole);
                  return whole.to(device);
                });
@@ -249,20 +268,20 @@ Pending Communicator::start_all_to_all(const Tensor& x, int from, const Parts& f
   check_parts("all_to_all", x, from, from_parts, true);
   check_parts("all_to_all", x, to, to_parts, false);
   if (!transport_) return ready(x.contiguous());
-  Tensor source = on_cpu(x);
+  Tensor source = placed(x);
   std::vector<Tensor> send, receive;
   Shape shape = x.shape();
   shape[from] = from_parts.size(rank());
   for (int r = 0; r < size(); ++r) {
     send.push_back(take(source, from, from_parts.of[static_cast<size_t>(r)]));
     shape[to] = to_parts.size(r);
-    receive.push_back(r == rank() ? send.back() : empty(shape, x.dtype()));
+    receive.push_back(r == rank() ? send.back() : empty(shape, x.dtype(), source.device()));
   }
   shape[to] = to_parts.extent();
   return start(Collective::all_to_all, std::move(send), std::move(receive),
                [to, to_parts, shape, dtype = x.dtype(), device = x.device()](const auto&, const auto& got) {
-                 if (to_parts.total() != to_parts.extent()) return placed(got, to, to_parts.of, shape).to(device);
-                 Tensor y = empty(shape, dtype);
+                 if (to_parts.total() != to_parts.extent()) return summed(got, to, to_parts.of, shape).to(device);
+                 Tensor y = empty(shape, dtype, got[0].device());
                  for (size_t r = 0; r < got.size(); ++r) put(got[r], to, to_parts.of[r], y);
                  return y.to(device);
                });
@@ -272,7 +291,7 @@ Tensor Communicator::fetch(const Tensor& x, int axis, const Parts& have, const P
   check_parts("fetch", x, axis, have, false);
   if (!transport_ && have.of == need.of) return x.contiguous();
   auto me = static_cast<size_t>(rank());
-  Tensor source = on_cpu(x);
+  Tensor source = placed(x);
   Shape shape = x.shape();
   std::vector<Tensor> send, receive;
   std::vector<Intervals> places;
@@ -282,7 +301,7 @@ Tensor Communicator::fetch(const Tensor& x, int axis, const Parts& have, const P
     places.push_back(places_in(need.of[me], theirs));
     send.push_back(take(source, axis, places_in(have.of[me], overlap(have.of[me], need.of[r]))));
     found += shape[axis] = entries(theirs);
-    receive.push_back(r == me ? send.back() : empty(shape, x.dtype()));
+    receive.push_back(r == me ? send.back() : empty(shape, x.dtype(), source.device()));
   }
   check(found == need.size(rank()), "fetch", [&] {
     return "the ranks have " + std::to_string(found) + " of the " + std::to_string(need.size(rank())) +
@@ -290,7 +309,7 @@ Tensor Communicator::fetch(const Tensor& x, int axis, const Parts& have, const P
   });
   shape[axis] = found;
   auto finish = [=, device = x.device()](const auto&, const std::vector<Tensor>& got) {
-    Tensor y = empty(shape, got[0].dtype());
+    Tensor y = empty(shape, got[0].dtype(), got[0].device());
     for (size_t r = 0; r < got.size(); ++r) put(got[r], axis, places[r], y);
     return y.to(device);
   };
@@ -302,7 +321,7 @@ Tensor Communicator::give_back(const Tensor& x, int axis, const Parts& have, con
   check_parts("give_back", x, axis, need, false);
   if (!transport_ && have.of == need.of) return x.contiguous();
   auto me = static_cast<size_t>(rank());
-  Tensor source = on_cpu(x);
+  Tensor source = placed(x);
   Shape shape = x.shape();
   std::vector<Tensor> send, receive;
   std::vector<Intervals> places;
@@ -311,11 +330,11 @@ Tensor Communicator::give_back(const Tensor& x, int axis, const Parts& have, con
     places.push_back(places_in(have.of[me], theirs));
     send.push_back(take(source, axis, places_in(need.of[me], overlap(have.of[r], need.of[me]))));
     shape[axis] = entries(theirs);
-    receive.push_back(r == me ? send.back() : empty(shape, x.dtype()));
+    receive.push_back(r == me ? send.back() : empty(shape, x.dtype(), source.device()));
   }
   shape[axis] = have.size(rank());
   auto finish = [=, device = x.device()](const auto&, const std::vector<Tensor>& got) {
-    return placed(got, axis, places, shape).to(device);
+    return summed(got, axis, places, shape).to(device);
   };
   if (!transport_) return finish(send, receive);
   return start(Collective::reduce_scatter, std::move(send), std::move(receive), finish).wait();
@@ -325,7 +344,7 @@ Pending Communicator::start_broadcast(const Tensor& x, int root) const {
   check(root >= 0 && root < size(), "broadcast",
         [&] { return "there is no rank " + std::to_string(root) + " in a group of " + std::to_string(size()); });
   if (!transport_) return ready(x.contiguous());
-  Tensor value = rank() == root ? on_cpu(x) : empty(x.shape(), x.dtype());
+  Tensor value = rank() == root ? placed(x) : empty(x.shape(), x.dtype(), place_of(x.device()));
   std::vector<Tensor> send(static_cast<size_t>(size())), receive(static_cast<size_t>(size()));
   if (rank() == root) {
     std::fill(send.begin(), send.end(), value);
@@ -340,7 +359,7 @@ Pending Communicator::start_broadcast(const Tensor& x, int root) const {
 // have the same bits. The second half runs in wait().
 Pending Communicator::start_all_reduce(const Tensor& x, Reduction op) const {
   if (!transport_) return ready(x.contiguous());
-  Tensor flat = on_cpu(x).reshaped({x.numel()});
+  Tensor flat = placed(x).reshaped({x.numel()});
   Parts parts = even_parts(flat.numel(), size());
   std::vector<Tensor> send, receive;
   for (const Intervals& list : parts.of) send.push_back(flat.sliced(0, list[0].begin, list[0].end));
@@ -351,12 +370,12 @@ Pending Communicator::start_all_reduce(const Tensor& x, Reduction op) const {
                  Tensor mine = combine(got, op);
                  std::vector<Tensor> out(got.size(), mine), in;
                  for (int r = 0; r < comm.size(); ++r)
-                   in.push_back(r == comm.rank() ? mine : empty({parts.size(r)}, mine.dtype()));
+                   in.push_back(r == comm.rank() ? mine : empty({parts.size(r)}, mine.dtype(), mine.device()));
                  --comm.traffic_->calls[static_cast<size_t>(Collective::all_reduce)];  // one call, two movements
                  return comm
                      .start(Collective::all_reduce, std::move(out), std::move(in),
                             [parts, shape, device](const auto&, const auto& pieces) {
-                              Tensor whole = empty({parts.total()}, pieces[0].dtype());
+                              Tensor whole = empty({parts.total()}, pieces[0].dtype(), pieces[0].device());
                               for (size_t r = 0; r < pieces.size(); ++r) put(pieces[r], 0, parts.of[r], whole);
                               return whole.reshaped(shape).to(device);
                             })
@@ -386,7 +405,7 @@ void Communicator::send(const Tensor& x, int to) const {
            std::to_string(size());
   });
   std::vector<Tensor> out(static_cast<size_t>(size())), in(static_cast<size_t>(size()));
-  out[static_cast<size_t>(to)] = on_cpu(x);
+  out[static_cast<size_t>(to)] = placed(x);
   start(Collective::point, std::move(out), std::move(in), [](const auto&, const auto&) { return Tensor(); }).wait();
 }
 
@@ -397,10 +416,10 @@ void Communicator::receive(Tensor& x, int from) const {
   });
   check(x.is_contiguous(), "receive", [&] { return "needs a contiguous tensor to fill, got " + str(x.shape()); });
   std::vector<Tensor> out(static_cast<size_t>(size())), in(static_cast<size_t>(size()));
-  Tensor got = x.device() == kCpu ? x : empty(x.shape(), x.dtype());
+  Tensor got = place_of(x.device()) == x.device() ? x : empty(x.shape(), x.dtype());
   in[static_cast<size_t>(from)] = got;
   start(Collective::point, std::move(out), std::move(in), [](const auto&, const auto&) { return Tensor(); }).wait();
-  if (x.device() != kCpu) x.copy_from(got.to(x.device()));
+  if (got.device() != x.device()) x.copy_from(got.to(x.device()));
 }
 
 void Communicator::barrier() const { sum(int64_t{0}); }

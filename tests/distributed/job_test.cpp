@@ -141,6 +141,8 @@ int alive(const fs::path& run_folder) {
   return count;
 }
 
+constexpr double kBusy = 5;  // seconds that a machine with more work than processors may take longer
+
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 // mpirun may be gone a moment before those that it has killed.
@@ -245,7 +247,7 @@ BOOST_AUTO_TEST_CASE(a_killed_rank_ends_the_job) {
   Table("SIGKILL of a rank").each_round([](Fault& fault) {
     fault([](pid_t, pid_t rank) { ::kill(rank, SIGKILL); });
     BOOST_TEST((fault.code == 137 || fault.code == 6), fault.code << "\n" << fault.output);
-    BOOST_TEST(fault.seconds < 5.0);
+    BOOST_TEST(fault.seconds < 5.0 + kBusy);
   });
 }
 
@@ -253,7 +255,7 @@ BOOST_AUTO_TEST_CASE(a_stopped_rank_is_named) {
   Table("SIGSTOP of a rank").each_round([](Fault& fault) {
     fault([](pid_t, pid_t rank) { ::kill(rank, SIGSTOP); });
     BOOST_TEST(fault.says(6, "rank " + std::to_string(fault.rank) + " did not answer within 3 s"));
-    BOOST_TEST(fault.seconds < Fault::kTimeout + 2.0);
+    BOOST_TEST(fault.seconds < Fault::kTimeout + 2.0 + kBusy);
   });
 }
 
