@@ -15,12 +15,10 @@
 #include <string>
 #include <vector>
 
-#include "distributed/parts.h"
+#include "distributed/sums.h"
 #include "distributed/transport.h"
 
 namespace braid::dist {
-
-enum class Reduction : uint8_t { sum, max };
 
 enum class Collective : uint8_t { all_reduce, reduce_scatter, all_gather, all_to_all, broadcast, point };
 constexpr size_t kCollectives = 6;

@@ -1,12 +1,12 @@
-// How far rounding grows over 200 steps of training, and that ranks add no more than the last bits of one process do.
+// How far rounding grows while a model trains, and that ranks add no more than the last bits of one process do.
 //
-// Training amplifies differences: two runs of one process whose weights differ by one unit in the last place drift
-// apart by a factor that grows with the learning rate and is the model's, not ours. A layout adds in another order,
-// which changes last bits in every step. So its distance from one process after 200 steps is held against the distance
-// of one process from itself with such bits changed in every step, at a learning rate at which models are trained, and
-// against 1e-11 at one so small that rounding is not amplified.
+// Training amplifies differences: two runs of one process whose weights differ by a unit in the last place drift apart,
+// the faster the higher the learning rate; that is the model's doing. A layout adds in another order, which changes
+// last bits in every step. So its distance from one process is held against the distance of one process from itself
+// with the last bits of its weights changed before every step, and against 1e-11 where that is not amplified.
 #include <boost/test/unit_test.hpp>
 #include <cmath>
+#include <cstdio>
 
 #include "distributed/thread_ranks.h"
 #include "tests/distributed/parity.h"
@@ -16,7 +16,7 @@ using namespace braid::test;
 
 namespace {
 
-constexpr int64_t kSamples = 8, kLength = 21, kSteps = 200;
+constexpr int64_t kSamples = 8, kLength = 21;
 
 // The largest difference of a weight tensor, relative to its largest entry; NaN counts as infinite.
 double distance(const Record& a, const Record& b) {
@@ -33,46 +33,54 @@ double distance(const Record& a, const Record& b) {
   return worst;
 }
 
-Record on_ranks(const std::string& kind, const Shape3& s, double lr) {
-  Record record;
-  dist::run_thread_ranks(static_cast<int>(s.data * s.context * s.tensor), [&](const dist::Communicator& world) {
-    Record mine = train(parity_config(kind), dist::make_layout(world, s.data, s.context, s.tensor), kSteps, kSamples,
-                        kLength, DType::f64, false, lr);
-    if (world.rank() == 0) record = mine;
-  });
-  return record;
-}
-
-Record with_noise(const std::string& kind, double lr, uint64_t salt, int64_t steps) {
-  return train(parity_config(kind), {}, kSteps, kSamples, kLength, DType::f64, false, lr, {salt, steps});
+struct Distances {
+  double noise = 0, ranks = 0;  // of one process with noise, of the worst layout
+};
+// parity: layouts must also show every loss and every weight of one process within 1e-11.
+Distances measure(const std::string& kind, const std::vector<Shape3>& layouts, int64_t steps, double lr, bool parity) {
+  const Record& one = reference(kind, steps, kSamples, kLength, lr);
+  Distances d;
+  for (uint64_t salt : {1, 2}) {
+    Noise noise{salt, steps};
+    Record moved = train(parity_config(kind), {}, steps, kSamples, kLength, DType::f64, false, lr, noise);
+    d.noise = std::fmax(d.noise, distance(moved, one));
+  }
+  for (const Shape3& s : layouts) {
+    dist::run_thread_ranks(static_cast<int>(s.data * s.context * s.tensor), [&](const dist::Communicator& world) {
+      dist::Layout layout = dist::make_layout(world, s.data, s.context, s.tensor);
+      Record got = train(parity_config(kind), layout, steps, kSamples, kLength, DType::f64, false, lr);
+      if (parity) expect_parity(got, one, 1e-12, 1e-11, world.rank() == 0, kind + ", " + str(s));
+      if (world.rank() == 0) d.ranks = std::fmax(d.ranks, distance(got, one));
+    });
+  }
+  char line[160];
+  std::snprintf(line, sizeof line, "%-12s lr %.0e, %lld steps: last bits of one process %.1e, layouts %.1e",
+                kind.c_str(), lr, static_cast<long long>(steps), d.noise, d.ranks);
+  BOOST_TEST_MESSAGE(line);
+  return d;
 }
 
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(rounding)
 
+BOOST_AUTO_TEST_CASE(twenty_steps) {
+  Distances d = measure("dcformer", {{1, 1, 2}, {1, 2, 1}}, 20, 1e-3, true);
+  BOOST_TEST(d.noise > 0);
+  BOOST_TEST(d.ranks <= 10 * d.noise);
+}
+
 // Minutes: run by the ctest `distributed_long` (label slow).
 BOOST_AUTO_TEST_CASE(two_hundred_steps, *boost::unit_test::disabled()) {
+  const std::vector<Shape3> layouts{{2, 1, 2}, {1, 2, 2}, {4, 1, 1}, {1, 1, 4}};
   for (const char* kind : {"dcformer", "dcpythia", "dcformer-g4"}) {
     for (double lr : {1e-5, 1e-4, 1e-3, 1e-2}) {
-      const Record& one = reference(kind, kSteps, kSamples, kLength, lr);
-      double once = 0, always = 0, ranks = 0;
-      for (uint64_t salt : {1, 2, 3}) {
-        once = std::fmax(once, distance(with_noise(kind, lr, salt, 1), one));
-        always = std::fmax(always, distance(with_noise(kind, lr, salt, kSteps), one));
-      }
-      std::string text;
-      for (const Shape3& s : {Shape3{2, 1, 2}, Shape3{1, 2, 2}, Shape3{4, 1, 1}, Shape3{1, 1, 4}}) {
-        double d = distance(on_ranks(kind, s, lr), one);
-        ranks = std::fmax(ranks, d);
-        char t[32];
-        std::snprintf(t, sizeof t, " %.1e", d);
-        text += t;
-      }
-      char line[200];
-      std::snprintf(line, sizeof line, "%-12s lr %.0e: last bits once %.1e, in every step %.1e, layouts %.1e :%s", kind,
-                    lr, once, always, ranks, text.c_str());
-      BOOST_TEST_MESSAGE(line);
+      // Where one process keeps its last bits to itself, layouts must too. One head per group (g4) is the exception at
+      // 1e-3: its norm over heads is nearly a sign.
+      bool amplified = lr > (kind == std::string("dcformer-g4") ? 1e-4 : 1e-3);
+      Distances d = measure(kind, layouts, 200, lr, !amplified);
+      BOOST_TEST(d.ranks <= 10 * d.noise, kind << " at " << lr);
+      BOOST_TEST((amplified || d.noise <= 1e-11), kind << " at " << lr);
     }
   }
 }
