@@ -78,6 +78,7 @@ BOOST_AUTO_TEST_CASE(tensors_of_the_device_take_its_transport) {
       expect(world.direct(served), "the transport serves its device");
       check_collectives(world);
       check_mappings(world);
+      check_device(world, kCpu);
       check_collectives(world.split(0, "all of them"));
       dist::Layout layout = dist::make_layout(world, 1, 2, 2);
       expect(layout.tensor.direct(served) && layout.context.direct(served), "groups have it too");

@@ -90,4 +90,28 @@ void check_mappings(const Communicator& world) {
   }
 }
 
+void check_device(const Communicator& world, Device device) {
+  int P = world.size(), me = world.rank();
+  auto salt = static_cast<uint64_t>(me);
+  Parts rows = dist::causal_parts(12, P), heads = dist::even_parts(5, P);
+  Parts everything{std::vector<dist::Intervals>(static_cast<size_t>(P), {{0, 12}})};
+  for (DType dtype : {DType::f32, DType::bf16}) {
+    Tensor whole = random_tensor({2, 12, 5}, salt, dtype), ours = random_tensor({2, rows.size(me), 5}, salt, dtype),
+           by_heads = random_tensor({2, 12, heads.size(me)}, salt, dtype);
+    auto same = [&](const char* what, const Tensor& x, auto&& f) {
+      Tensor there = f(x.to(device));
+      expect(there.device() == device, std::string(what) + ": the result's device");
+      expect_equal(there.to(kCpu), f(x), std::string(what) + " on " + str(device));
+    };
+    same("all_reduce", whole, [&](const Tensor& x) { return world.all_reduce(x); });
+    same("maximum", whole, [&](const Tensor& x) { return world.all_reduce(x, dist::Reduction::max); });
+    same("reduce_scatter", whole, [&](const Tensor& x) { return world.reduce_scatter(x, 1, rows); });
+    same("all_gather", ours, [&](const Tensor& x) { return world.all_gather(x, 1, rows); });
+    same("all_to_all", by_heads, [&](const Tensor& x) { return world.all_to_all(x, 1, rows, 2, heads); });
+    same("fetch", ours, [&](const Tensor& x) { return world.fetch(x, 1, rows, everything); });
+    same("give_back", whole, [&](const Tensor& x) { return world.give_back(x, 1, rows, everything); });
+    same("broadcast", whole, [&](const Tensor& x) { return world.broadcast(x, P - 1); });
+  }
+}
+
 }  // namespace braid::test
