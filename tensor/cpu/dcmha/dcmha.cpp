@@ -216,12 +216,12 @@ class Call {
   // Runs body(task, workspace) for tasks 0, 1, ...: every thread takes the next one.
   void run(int64_t tasks, size_t bytes, FunctionRef<void(int64_t, void*)> body) {
     const int64_t workers = std::min<int64_t>(threads(), tasks);
-    const int64_t each = (static_cast<int64_t>(bytes) + 4095) / 4096 * 4096;
-    Tensor workspace = empty({workers * each}, DType::u8);
-    uint8_t* base = workspace.mutable_data<uint8_t>();
+    std::vector<Tensor> workspaces;  // one a worker: buffers of this size are more often used again than one large one
+    for (int64_t i = 0; i < workers; ++i) workspaces.push_back(empty({static_cast<int64_t>(bytes)}, DType::u8));
     std::atomic<int64_t> next{0};
     parallel_for(workers, 1, [&](int64_t worker, int64_t) {
-      for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < tasks;) body(i, base + worker * each);
+      uint8_t* workspace = workspaces[static_cast<size_t>(worker)].mutable_data<uint8_t>();
+      for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < tasks;) body(i, workspace);
     });
   }
 
