@@ -29,7 +29,8 @@ struct DcmhaOptions {
   Visibility visible = {};  // which keys a query sees
   double scale = 0;         // of the scores; 0 means 1/sqrt(d)
   Path path = Path::automatic;
-  int64_t chunk = 0;  // query rows per chunk (Path::chunked); 0: what fits the processor's cache
+  int64_t chunk = 0;      // query rows per chunk (Path::chunked); 0: what fits the processor's cache
+  int64_t workspace = 0;  // bytes of scores that Path::fused may hold at a time; 0: the device's choice
 };
 
 // q (B, T, N, d); k, v (B, S, Nkv, d) with Nkv dividing N (grouped key/value heads); result (B, T, N, d).

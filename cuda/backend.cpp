@@ -10,6 +10,46 @@ namespace braid {
 namespace cuda {
 Allocator& device_allocator();  // cuda/allocator.cpp
 
+void dcmha_forward(const DcmhaInputs& x, Out y, Out lse);
+void dcmha_backward(const DcmhaInputs& x, In y, In lse, In dy, DcmhaGradients& gradients);
+std::string dcmha_refuses(const DcmhaInputs& x);
+// copy.cu, pointwise.cu, random.cu
+void copy(In, Out);
+void fill(double, Out);
+void unary(UnaryOp, double, double, In, Out);
+void unary_backward(UnaryOp, double, double, In, In, Out);
+void binary(BinaryOp, In, In, Out);
+void binary_backward(BinaryOp, In, In, In, Out, Out);
+void masked_fill(In, In, double, Out);
+void hide_invisible(In, const Visibility&, double, Out);
+void dropout(In, double, RandomKey, Out);
+void uniform(double, double, RandomKey, Out);
+void normal(double, double, RandomKey, Out);
+// reduce.cu, argmax.cu
+void reduce(ReduceOp, In, Out);
+void mul_sum(In, In, Out);
+void argmax(In, Out);
+void square_sum(In, Out);
+// kernels/softmax.cu, norm.cu, rope.cu, index.cu, index_add.cu, cross_entropy.cu, adamw.cu
+void softmax(In x, Out y);
+void softmax_backward(In y, In dy, Out dx);
+void log_softmax(In x, Out y);
+void log_softmax_backward(In y, In dy, Out dx);
+void rms_norm(In x, In weight, double eps, Out y, Out rstd);
+void rms_norm_backward(In x, In weight, In rstd, In dy, Out dx, Out dweight);
+void layer_norm(In x, In weight, In bias, double eps, Out y, Out mean, Out rstd);
+void layer_norm_backward(In x, In weight, In mean, In rstd, In dy, Out dx, Out dweight, Out dbias);
+void rope(In x, In cosine, In sine, bool inverse, Out y);
+void index_select(In table, In ids, Out y);
+void index_add(In dy, In ids, Out dtable);
+void gather_last(In x, In ids, Out y);
+void scatter_last(In dy, In ids, Out dx);
+void index_range(In ids, Out low_high);
+void cross_entropy(In logits, In targets, Out loss, Out lse);
+void cross_entropy_backward(In logits, In targets, In lse, In scale, Out dlogits);
+void adamw(const AdamWStep& s);
+void sgd(const SgdStep& s);
+
 static void not_in_a_graph(const char* what) {
   check(!capturing(), "graph", [&] {
     return std::string(what) + " while a graph is captured, but its kernels have not run yet; do it before or after";
@@ -44,7 +84,44 @@ const Backend& cuda_backend(int index) {
       .end_capture = cuda::end_capture,
       .abort_capture = cuda::abort_capture,
       .transfer = cuda::transfer,
+      .copy = cuda::copy,
+      .fill = cuda::fill,
+      .unary = cuda::unary,
+      .unary_backward = cuda::unary_backward,
+      .binary = cuda::binary,
+      .binary_backward = cuda::binary_backward,
+      .masked_fill = cuda::masked_fill,
+      .hide_invisible = cuda::hide_invisible,
+      .dropout = cuda::dropout,
+      .uniform = cuda::uniform,
+      .normal = cuda::normal,
+      .reduce = cuda::reduce,
+      .mul_sum = cuda::mul_sum,
+      .argmax = cuda::argmax,
+      .square_sum = cuda::square_sum,
       .matmul = cuda::matmul,
+      .softmax = cuda::softmax,
+      .softmax_backward = cuda::softmax_backward,
+      .log_softmax = cuda::log_softmax,
+      .log_softmax_backward = cuda::log_softmax_backward,
+      .rms_norm = cuda::rms_norm,
+      .rms_norm_backward = cuda::rms_norm_backward,
+      .layer_norm = cuda::layer_norm,
+      .layer_norm_backward = cuda::layer_norm_backward,
+      .rope = cuda::rope,
+      .index_select = cuda::index_select,
+      .index_add = cuda::index_add,
+      .gather_last = cuda::gather_last,
+      .scatter_last = cuda::scatter_last,
+      .index_range = cuda::index_range,
+      .cross_entropy = cuda::cross_entropy,
+      .cross_entropy_backward = cuda::cross_entropy_backward,
+      .adamw = cuda::adamw,
+      .sgd = cuda::sgd,
+      .dcmha_forward = cuda::dcmha_forward,
+      .dcmha_backward = cuda::dcmha_backward,
+      .dcmha_refuses = cuda::dcmha_refuses,
+      .dcmha_in_16_bits = true,
   };
   cuda::use_device(index);
   return table;

@@ -123,12 +123,21 @@ __device__ __forceinline__ void copy_async_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(n) : "memory");
 }
 
+// 16 bytes at once, at an address that is a multiple of 16. (nvcc splits plain stores of what registers hold apart.)
+__device__ __forceinline__ uint4 read_16(const void* from) { return *static_cast<const uint4*>(from); }
+__device__ __forceinline__ void write_16(void* to, uint4 v) {
+  asm volatile("st.v4.u32 [%0],{%1,%2,%3,%4};" ::"l"(to), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory");
+}
+
 // 2^x to about 2 units in the last place; results below 2^-126 become 0.
 __device__ __forceinline__ float exp2_approx(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0,%1;" : "=f"(y) : "f"(x));
   return y;
 }
+
+// x may have changed, for all that the compiler knows: it computes nothing from x ahead of a loop around this.
+__device__ __forceinline__ void opaque(uint32_t& x) { asm volatile("" : "+r"(x)); }
 
 // Two bf16 in one register, the first in the low half, as the fragments of mma_bf16 hold them.
 __device__ __forceinline__ uint32_t pack_bf16(float low, float high) {

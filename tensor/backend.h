@@ -128,7 +128,7 @@ struct Backend {
   Kernel<"square_sum", void(In x, Out y)> square_sum;  // y one f64 element: sum of x^2 accumulated in f64
 
   // --- products: y (..., M, N) = x (..., M, K) z (..., K, N), batch axes already expanded to y's, any strides; y
-  //     contiguous. accumulate: y += instead of y =.
+  //     contiguous. accumulate: y += instead of y =. y may be f32 when x and z are bf16 or f16.
   Kernel<"matmul", void(In x, In z, bool accumulate, Out y)> matmul;
 
   // --- rows: the last axis, contiguous ---
@@ -162,6 +162,9 @@ struct Backend {
   //     exp(scores), +inf where a row sees no key; an empty handle when no derivative will be asked for ---
   Kernel<"dcmha_forward", void(const DcmhaInputs& x, Out y, Out lse)> dcmha_forward;
   Kernel<"dcmha_backward", void(const DcmhaInputs& x, In y, In lse, In dy, DcmhaGradients& gradients)> dcmha_backward;
+  // "", or why these kernels do not serve such a call; empty: they serve every call.
+  Kernel<"dcmha_refuses", std::string(const DcmhaInputs& x)> dcmha_refuses;
+  bool dcmha_in_16_bits = false;  // they take bf16 and f16 as they are; otherwise such inputs come as f32
 
   // --- optimisers, in place ---
   Kernel<"adamw", void(const AdamWStep&)> adamw;

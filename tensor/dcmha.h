@@ -35,7 +35,8 @@ struct DcmhaInputs {
   Compose pre, post;
   int64_t groups;
   Visibility visible;
-  double scale;  // of the scores
+  double scale;           // of the scores
+  int64_t workspace = 0;  // bytes of scores that a device may hold at a time, where it holds any; 0: its own choice
 };
 
 // Gradients, contiguous, shaped like the inputs; an empty handle: not wanted.

@@ -153,5 +153,49 @@ BRAID_HD A slope_y(A x, A y) {
   if constexpr (op == BinaryOp::swiglu) return x * sigmoid(x);
 }
 
+// visit(op, [&]<UnaryOp o>() { ... });  turns an op known at run time into a template argument.
+template <class F>
+BRAID_HD void visit(UnaryOp op, F&& f) {
+  switch (op) {
+#define BRAID_CASE(o) \
+  case UnaryOp::o:    \
+    return f.template operator()<UnaryOp::o>();
+    BRAID_CASE(affine)
+    BRAID_CASE(exp)
+    BRAID_CASE(log)
+    BRAID_CASE(sqrt)
+    BRAID_CASE(rsqrt)
+    BRAID_CASE(square)
+    BRAID_CASE(reciprocal)
+    BRAID_CASE(abs)
+    BRAID_CASE(tanh)
+    BRAID_CASE(sigmoid)
+    BRAID_CASE(silu)
+    BRAID_CASE(gelu_erf)
+    BRAID_CASE(gelu_tanh)
+    BRAID_CASE(relu)
+    BRAID_CASE(power)
+    BRAID_CASE(clamp)
+#undef BRAID_CASE
+  }
+}
+
+template <class F>
+BRAID_HD void visit(BinaryOp op, F&& f) {
+  switch (op) {
+#define BRAID_CASE(o) \
+  case BinaryOp::o:   \
+    return f.template operator()<BinaryOp::o>();
+    BRAID_CASE(add)
+    BRAID_CASE(sub)
+    BRAID_CASE(mul)
+    BRAID_CASE(div)
+    BRAID_CASE(maximum)
+    BRAID_CASE(minimum)
+    BRAID_CASE(swiglu)
+#undef BRAID_CASE
+  }
+}
+
 }  // namespace pointwise
 }  // namespace braid

@@ -2,6 +2,7 @@
 // of its position, so the numbers are the same on every device and at any thread count, and nothing has to be saved to
 // resume.
 #pragma once
+#include <cmath>
 #include <cstdint>
 
 #include "tensor/device_code.h"
@@ -44,5 +45,23 @@ BRAID_HD uint32_t random_bits(uint64_t i, RandomKey key) { return philox(i / 4, 
 
 // In (0, 1): the middle of one of 2^23 equal cells (exact in f32, never 0 or 1).
 BRAID_HD float unit(uint32_t bits) { return (static_cast<float>(bits >> 9) + 0.5f) * 0x1p-23f; }
+
+// The formulas of the random kernels, with the fused products that every device has in the same places.
+// A number between low and low + width.
+template <class A>
+BRAID_HD A uniform_number(float u, A low, A width) {
+  return std::fma(A(u), width, low);
+}
+
+// Two independent normal numbers from two uniform ones (Box and Muller): sqrt(-2 ln u) times cos and sin of 2 pi v.
+template <class A>
+struct NormalPair {
+  A first, second;
+};
+template <class A>
+BRAID_HD NormalPair<A> normal_numbers(float u, float v, A mean, A deviation) {
+  A radius = deviation * std::sqrt(A(-2) * std::log(A(u))), angle = A(6.283185307179586477) * A(v);
+  return {std::fma(radius, std::cos(angle), mean), std::fma(radius, std::sin(angle), mean)};
+}
 
 }  // namespace braid

@@ -131,7 +131,13 @@ Compose stage_of(const Inputs& x, size_t first) {
   return {x[first], x[first + 1], x[first + 2], x[first + 3], x[first + 4], x[first + 5], x[first + 6]};
 }
 
-// The device's kernels. Backward needs the inputs, the row statistics and, without a compose after softmax, y.
+DcmhaInputs arguments(const Inputs& x, const DcmhaOptions& options) {
+  double scale = options.scale != 0 ? options.scale : 1 / std::sqrt(static_cast<double>(x[0].dim(3)));
+  return {x[0], x[1], x[2], stage_of(x, 3), stage_of(x, 10), options.groups, options.visible, scale, options.workspace};
+}
+
+// The device's kernels. Backward needs the inputs, the row statistics and, without a compose after softmax, y. For
+// kernels that take no 16-bit inputs these are converted for each pass, so that what stays alive is 16 bits wide.
 Tensor fused(const Inputs& x, const DcmhaOptions& options) {
   bool record_it = false;
   std::vector<bool> wanted;
@@ -142,24 +148,37 @@ Tensor fused(const Inputs& x, const DcmhaOptions& options) {
     bool strided = input && input.dim(-1) > 1 && input.strides()[input.rank() - 1] != 1;
     plain.push_back(!input ? input : strided ? input.contiguous() : input.alias());
   }
-  double scale = options.scale != 0 ? options.scale : 1 / std::sqrt(static_cast<double>(x[0].dim(3)));
-  auto arguments = [options, scale](const Inputs& in) {
-    return DcmhaInputs{in[0], in[1], in[2], stage_of(in, 3), stage_of(in, 10), options.groups, options.visible, scale};
-  };
   const Backend& device = backend(x[0].device());
-  Tensor y = empty_like(x[0]), lse;
-  if (record_it) lse = empty({x[0].dim(0), x[0].dim(1), x[0].dim(2)}, x[0].dtype(), x[0].device());
-  device.dcmha_forward(arguments(plain), y, lse);
-  auto backward_pass = [plain, wanted, arguments, y, lse, &device](const Tensor& dy) -> Grads {
-    Grads g(plain.size());
-    for (size_t i = 0; i < plain.size(); ++i) {
-      if (wanted[i]) g[i] = empty_like(plain[i]);
+  const DType dtype = x[0].dtype(), statistics = dtype == DType::f64 ? DType::f64 : DType::f32;
+  const DType inside = device.dcmha_in_16_bits ? dtype : statistics;
+  auto converted = [](Inputs in, DType to) {
+    for (Tensor& t : in) {
+      if (t) t = t.to(to);
+    }
+    return in;
+  };
+  Tensor y = empty(x[0].shape(), inside, x[0].device()), lse;
+  if (record_it) lse = empty({x[0].dim(0), x[0].dim(1), x[0].dim(2)}, statistics, x[0].device());
+  device.dcmha_forward(arguments(converted(plain, inside), options), y, lse);
+  y = y.to(dtype);
+  auto backward_pass = [=, &device](const Tensor& dy) -> Grads {
+    Inputs in = converted(plain, inside);
+    Grads g(in.size());
+    for (size_t i = 0; i < in.size(); ++i) {
+      if (wanted[i]) g[i] = empty_like(in[i]);
     }
     DcmhaGradients gradients{g[0], g[1], g[2], stage_of(g, 3), stage_of(g, 10)};
-    device.dcmha_backward(arguments(plain), y, lse, dy.contiguous(), gradients);
-    return g;
+    device.dcmha_backward(arguments(in, options), y.to(inside), lse, dy.to(inside).contiguous(), gradients);
+    return converted(g, dtype);
   };
   return record_all(y, x, backward_pass);
+}
+
+// "", or why the device has no kernel for these inputs.
+std::string refusal(const Inputs& x, const DcmhaOptions& options) {
+  const Backend& device = backend(x[0].device());
+  if (!device.dcmha_forward) return "there is no fused kernel on " + str(x[0].device());
+  return device.dcmha_refuses ? device.dcmha_refuses(arguments(x, options)) : "";
 }
 
 }  // namespace
@@ -184,21 +203,22 @@ Tensor dcmha(const Tensor& q, const Tensor& k, const Tensor& v, const Compose& p
   check_compose("pre", pre, q, k.dim(1), G);
   check_compose("post", post, q, k.dim(1), G);
 
-  const bool has_kernel = bool(backend(q.device()).dcmha_forward);
-  check(options.path != Path::fused || has_kernel, "dcmha",
-        [&] { return "there is no fused kernel on " + str(q.device()) + "; use Path::automatic"; });
-  Path path = options.path != Path::automatic ? options.path : has_kernel ? Path::fused : Path::chunked;
-  if (q.numel() == 0 || k.numel() == 0) path = Path::reference;
-  if (path == Path::reference) return dcmha_reference(q, k, v, pre, post, options);
+  check(options.workspace >= 0, "dcmha",
+        [&] { return "the workspace must be positive, or 0 for automatic; got " + std::to_string(options.workspace); });
+
   Inputs inputs{q,          k,           v,          pre.base,    pre.q_down, pre.q_up,
                 pre.k_down, pre.k_up,    pre.q_gate, pre.k_gate,  post.base,  post.q_down,
                 post.q_up,  post.k_down, post.k_up,  post.q_gate, post.k_gate};
-  if (path == Path::chunked) return chunked(inputs, options);
-  if (size_of(q.dtype()) != 2) return fused(inputs, options);
-  for (Tensor& x : inputs) {  // the kernels compute in f32
-    if (x) x = cast(x, DType::f32);
+  Path path = options.path;
+  if (path == Path::fused || path == Path::automatic) {
+    const std::string reason = refusal(inputs, options);
+    check(reason.empty() || path == Path::automatic, "dcmha",
+          [&] { return reason + "; or use Path::automatic, which then takes the composed way"; });
+    path = reason.empty() ? Path::fused : Path::chunked;
   }
-  return cast(fused(inputs, options), q.dtype());
+  if (q.numel() == 0 || k.numel() == 0) path = Path::reference;
+  if (path == Path::reference) return dcmha_reference(q, k, v, pre, post, options);
+  return path == Path::chunked ? chunked(inputs, options) : fused(inputs, options);
 }
 
 }  // namespace braid

@@ -2,10 +2,11 @@
 
 #include <cmath>
 #include <cstring>
-#include <limits>
 #if defined(__F16C__)
 #include <immintrin.h>
 #endif
+
+#include "tensor/convert.h"
 
 namespace braid::cpu {
 
@@ -34,19 +35,6 @@ Tensor near(const Tensor& x) {
 }
 
 namespace {
-
-// Conversion to integers truncates, saturates at the ends of the range, and turns NaN into 0, on every device alike.
-template <class To, class From>
-To convert(From x) {
-  if constexpr (!std::is_integral_v<To>) {
-    return To(static_cast<Accumulate<To>>(x));
-  } else {
-    constexpr From low = static_cast<From>(std::numeric_limits<To>::min());
-    constexpr From high = static_cast<From>(std::numeric_limits<To>::max());  // rounds up to 2^63 for i64
-    if (x != x) return 0;
-    return x <= low ? std::numeric_limits<To>::min() : x >= high ? std::numeric_limits<To>::max() : static_cast<To>(x);
-  }
-}
 
 template <class To, class From>
 void convert_dense(int64_t n, const From* from, To* to) {

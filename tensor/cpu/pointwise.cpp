@@ -8,50 +8,6 @@ namespace braid::cpu {
 
 namespace {
 
-// visit_unary(op, [&]<UnaryOp o>() { ... });
-template <class F>
-void visit_unary(UnaryOp op, F&& f) {
-  switch (op) {
-#define BRAID_CASE(o) \
-  case UnaryOp::o:    \
-    return f.template operator()<UnaryOp::o>();
-    BRAID_CASE(affine)
-    BRAID_CASE(exp)
-    BRAID_CASE(log)
-    BRAID_CASE(sqrt)
-    BRAID_CASE(rsqrt)
-    BRAID_CASE(square)
-    BRAID_CASE(reciprocal)
-    BRAID_CASE(abs)
-    BRAID_CASE(tanh)
-    BRAID_CASE(sigmoid)
-    BRAID_CASE(silu)
-    BRAID_CASE(gelu_erf)
-    BRAID_CASE(gelu_tanh)
-    BRAID_CASE(relu)
-    BRAID_CASE(power)
-    BRAID_CASE(clamp)
-#undef BRAID_CASE
-  }
-}
-
-template <class F>
-void visit_binary(BinaryOp op, F&& f) {
-  switch (op) {
-#define BRAID_CASE(o) \
-  case BinaryOp::o:   \
-    return f.template operator()<BinaryOp::o>();
-    BRAID_CASE(add)
-    BRAID_CASE(sub)
-    BRAID_CASE(mul)
-    BRAID_CASE(div)
-    BRAID_CASE(maximum)
-    BRAID_CASE(minimum)
-    BRAID_CASE(swiglu)
-#undef BRAID_CASE
-  }
-}
-
 // The dense loops. "ivdep": output and input are the same array or do not overlap, so no iteration depends on another.
 template <UnaryOp op, class A>
 void value_loop(int64_t n, A a, A b, const A* x, A* y) {
@@ -109,7 +65,7 @@ constexpr int64_t cost_of(BinaryOp op) { return op == BinaryOp::swiglu ? 8 : 1; 
 
 void unary(UnaryOp op, double a, double b, In x, Out y) {
   visit_accumulate(x.dtype(), "unary", [&]<class A>() {
-    visit_unary(op, [&]<UnaryOp o>() {
+    pointwise::visit(op, [&]<UnaryOp o>() {
       Tensor nx = near(x);
       Layout lx(nx), ly(y);
       for_blocks(y.numel(), cost_of(o), [&](int64_t i, int64_t n) {
@@ -125,7 +81,7 @@ void unary(UnaryOp op, double a, double b, In x, Out y) {
 
 void unary_backward(UnaryOp op, double a, double b, In x, In dy, Out dx) {
   visit_accumulate(x.dtype(), "unary_backward", [&]<class A>() {
-    visit_unary(op, [&]<UnaryOp o>() {
+    pointwise::visit(op, [&]<UnaryOp o>() {
       Tensor nx = near(x), ng = near(dy);
       Layout lx(nx), lg(ng), ld(dx);
       for_blocks(dx.numel(), cost_of(o), [&](int64_t i, int64_t n) {
@@ -141,7 +97,7 @@ void unary_backward(UnaryOp op, double a, double b, In x, In dy, Out dx) {
 
 void binary(BinaryOp op, In x, In y, Out z) {
   visit_accumulate(x.dtype(), "binary", [&]<class A>() {
-    visit_binary(op, [&]<BinaryOp o>() {
+    pointwise::visit(op, [&]<BinaryOp o>() {
       Tensor nx = near(x), ny = near(y);
       Layout lx(nx), ly(ny), lz(z);
       for_blocks(z.numel(), cost_of(o), [&](int64_t i, int64_t n) {
@@ -157,7 +113,7 @@ void binary(BinaryOp op, In x, In y, Out z) {
 
 void binary_backward(BinaryOp op, In x, In y, In dz, Out dx, Out dy) {
   visit_accumulate(x.dtype(), "binary_backward", [&]<class A>() {
-    visit_binary(op, [&]<BinaryOp o>() {
+    pointwise::visit(op, [&]<BinaryOp o>() {
       Tensor nx = near(x), ny = near(y), ng = near(dz);
       Layout lx(nx), ly(ny), lg(ng), ldx(dx ? dx : dz), ldy(dy ? dy : dz);
       bool want_x = bool(dx), want_y = bool(dy);

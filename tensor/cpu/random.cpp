@@ -52,7 +52,6 @@ void uniform(double low, double high, RandomKey key, Out y) {
   });
 }
 
-// Box and Muller: two uniform numbers u, v give two independent normal ones, sqrt(-2 ln u) times cos and sin of 2 pi v.
 // Elements 2k and 2k + 1 use the uniform numbers of the same places.
 void normal(double mean, double deviation, RandomKey key, Out y) {
   visit_accumulate(y.dtype(), "normal", [&]<class A>() {
@@ -62,9 +61,9 @@ void normal(double mean, double deviation, RandomKey key, Out y) {
       float u[kBlock];
       units(i, n, key, u);
       for (int64_t j = 0; j < n; j += 2) {
-        A radius = std::sqrt(A(-2) * std::log(A(u[j]))), angle = A(6.283185307179586477) * A(u[j + 1]);
-        by[j] = A(mean) + A(deviation) * radius * std::cos(angle);
-        if (j + 1 < n) by[j + 1] = A(mean) + A(deviation) * radius * std::sin(angle);
+        NormalPair<A> pair = normal_numbers(u[j], u[j + 1], A(mean), A(deviation));
+        by[j] = pair.first;
+        if (j + 1 < n) by[j + 1] = pair.second;
       }
       A* py = place(ly, i, n, by);
       if (py != by) {

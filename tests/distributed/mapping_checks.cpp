@@ -1,5 +1,7 @@
 // <f(x), y> == <x, f*(y)> over all ranks, f* being what backward does; both sides random. Where all ranks hold the same
 // value, it counts once.
+#include <algorithm>
+
 #include "autograd/autograd.h"
 #include "distributed/mappings.h"
 #include "tests/distributed/support.h"
@@ -63,6 +65,27 @@ void check_mappings(const Communicator& world) {
               [&](const Tensor& x) { return dist::exchange(x, 1, parts, 2, heads, world); });
       adjoint(world, "exchange rows to heads", Copies::none, part,
               [&](const Tensor& x) { return dist::exchange(x, 2, heads, 1, parts, world); });
+      // Each rank needs its own part and what stands three entries before it, so ranks need the same ones.
+      Parts need = parts;
+      for (dist::Intervals& list : need.of) {
+        for (dist::Interval& i : list) i.begin = std::max<int64_t>(0, i.begin - 3);
+        list = dist::joined(list);
+      }
+      Shape needed{2, need.size(me), 5};
+      adjoint(world, "fetch", Copies::none, part,
+              [&](const Tensor& x) { return dist::fetch(x, 1, parts, need, world); });
+      adjoint(world, "exchange heads to rows that several need", Copies::none, by_heads,
+              [&](const Tensor& x) { return dist::exchange(x, 1, need, 2, heads, world); });
+      Tensor all = random_tensor(whole, 9);
+      expect_equal(dist::fetch(dist::take(all, 1, parts.of[static_cast<size_t>(me)]), 1, parts, need, world),
+                   dist::take(all, 1, need.of[static_cast<size_t>(me)]), "fetch");
+      expect_equal(dist::exchange(dist::take(all, 2, heads.of[static_cast<size_t>(me)]), 1, need, 2, heads, world),
+                   dist::take(all, 1, need.of[static_cast<size_t>(me)]), "exchange of rows that several need");
+      // Sums of 16-bit numbers are rounded once: 256 + 1 + 1 is 258 in bf16, although 256 + 1 is 256.
+      Parts everything{std::vector<dist::Intervals>(static_cast<size_t>(P), {{0, n}})};
+      Tensor big = full({2, n, 5}, me == 0 ? 256 : 1, DType::bf16);
+      Tensor want = full(part, 256 + (P - 1), DType::f32).to(DType::bf16);
+      expect_equal(world.give_back(big, 1, parts, everything), want, "give_back in bf16");
     }
   }
 }

@@ -10,6 +10,7 @@
 #include "tensor/io/safetensors.h"
 #include "tests/models/support.h"
 #include "tests/support/compare.h"
+#include "tests/support/golden.h"
 
 using namespace braid;
 using namespace braid::test;
@@ -17,30 +18,13 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const std::string kGolden = BRAID_SOURCE_DIR "/tests/golden/";
 const char* const kModels[] = {"model_dcformer_lg", "model_dcformer_train", "model_dcpythia", "model_transformer"};
-const char* const kAttentions[] = {"attn_full", "attn_query_only", "attn_key_only", "attn_static_g2", "attn_noncausal"};
 
 struct Precision {
   DType dtype;
   double tolerance;
 };
 const Precision kPrecisions[] = {{DType::f64, 1e-10}, {DType::f32, 2e-5}};
-
-// Compares with the golden tensor of that name where there is one; counts in `seen`.
-void compare(const io::SafetensorsFile& want, const std::string& name, const Tensor& got, double tolerance, int& seen) {
-  if (!want.find(name)) return;
-  ++seen;
-  BOOST_TEST_CONTEXT(name) BOOST_TEST(is_close(got, want.load(name), tolerance));
-}
-
-// Tensors of a golden file that are results, not inputs.
-int results(const io::SafetensorsFile& want) {
-  int count = 0;
-  for (const io::TensorInfo& info : want.tensors())
-    count += info.name != "input_ids" && info.name != "targets" && info.name != "decode.prompt_ids";
-  return count;
-}
 
 int64_t counted_targets(const Tensor& targets) {
   int64_t counted = 0;
@@ -60,8 +44,8 @@ void check_decoding(const models::Dcformer& model, const io::SafetensorsFile& wa
     logits.push_back(model.logits(contiguous(h.sliced(1, h.dim(1) - 1, h.dim(1)))));
     tokens.push_back(ids = argmax(logits.back()));
   }
-  compare(want, "decode.tokens", concat(tokens, 1), 0, seen);
-  compare(want, "decode.logits", concat(logits, 1), tolerance, seen);
+  compare_golden(want, "decode.tokens", concat(tokens, 1), 0, seen);
+  compare_golden(want, "decode.logits", concat(logits, 1), tolerance, seen);
 }
 
 }  // namespace
@@ -76,18 +60,20 @@ BOOST_AUTO_TEST_CASE(models_values_and_gradients) {
         models::LoadedModel loaded = models::load_model(kGolden + name, {.dtype = p.dtype});
         nn::require_grad(loaded.model);
         int seen = 0;
-        nn::Probe probe = [&](const std::string& what, const Tensor& x) { compare(want, what, x, p.tolerance, seen); };
+        nn::Probe probe = [&](const std::string& what, const Tensor& x) {
+          compare_golden(want, what, x, p.tolerance, seen);
+        };
         Tensor logits = loaded.model.logits(loaded.model.hidden(want.load("input_ids"), nullptr, &probe));
         Tensor loss = cross_entropy(logits, want.load("targets"));
-        compare(want, "logits", logits, p.tolerance, seen);
-        compare(want, "loss", loss.alias().reshaped({1}), p.tolerance, seen);
+        compare_golden(want, "logits", logits, p.tolerance, seen);
+        compare_golden(want, "loss", loss.alias().reshaped({1}), p.tolerance, seen);
         backward(loss);
         for (const nn::NamedTensor& x : nn::parameters(loaded.model)) {
           BOOST_REQUIRE(bool(grad(x.value)));
-          compare(want, "grad." + x.name, grad(x.value), p.tolerance, seen);
+          compare_golden(want, "grad." + x.name, grad(x.value), p.tolerance, seen);
         }
         check_decoding(loaded.model, want, p.tolerance, seen);
-        BOOST_TEST(seen == results(want));  // nothing of the file was left out
+        BOOST_TEST(seen == golden_results(want));  // nothing of the file was left out
       }
     }
   }
@@ -119,43 +105,10 @@ BOOST_AUTO_TEST_CASE(training_gives_the_same_loss_and_gradients) {
 }
 
 BOOST_AUTO_TEST_CASE(attentions_values_and_gradients_on_every_path) {
-  for (const char* name : kAttentions) {
-    const std::string folder = kGolden + name, file = folder + "/config.json";
-    const models::AttentionCase attention = models::read_attention_case(io::read_text_file(file, 1 << 20), file);
-    io::SafetensorsFile inputs(folder + "/inputs.safetensors"), want(folder + "/golden.safetensors");
+  for (const char* name : kGoldenAttentions) {
     for (const Precision& p : kPrecisions) {
       for (Path path : {Path::automatic, Path::chunked, Path::reference}) {
-        BOOST_TEST_CONTEXT(name << " " << str(p.dtype) << " path " << static_cast<int>(path)) {
-          std::vector<std::pair<std::string, Tensor>> leaves;
-          const auto input = [&](const std::string& what) {
-            if (!inputs.find(what)) return Tensor();
-            Tensor x = inputs.load(what).to(p.dtype).clone();
-            require_grad(x);
-            leaves.emplace_back(what, x);
-            return x;
-          };
-          const auto stage = [&](const std::string& s) {
-            return Compose{input(s + ".w"),   input(s + ".qw1"), input(s + ".qw2"), input(s + ".kw1"),
-                           input(s + ".kw2"), input(s + ".qdd"), input(s + ".kdd")};
-          };
-          DcmhaOptions options;
-          options.groups = attention.config.profile.num_groups;
-          options.visible = {attention.config.profile.causal, attention.config.keys_of_layer(0, false),
-                             attention.q_offset};
-          options.path = path;
-          if (path == Path::chunked) options.chunk = 5;  // several chunks, the last one shorter
-          Tensor q = input("q"), k = input("k"), v = input("v");
-          const Compose pre = stage("pre"), post = stage("post");
-          Tensor out = dcmha(q, k, v, pre, post, options);
-          backward(out, inputs.load("dout").to(p.dtype));
-          int seen = 0;
-          compare(want, "out", out, p.tolerance, seen);
-          for (const auto& [what, x] : leaves) {
-            BOOST_REQUIRE(bool(grad(x)));
-            compare(want, "grad." + what, grad(x), p.tolerance, seen);
-          }
-          BOOST_TEST(seen == results(want));
-        }
+        check_golden_attention(name, p.dtype, p.tolerance, path);
       }
     }
   }
@@ -163,7 +116,7 @@ BOOST_AUTO_TEST_CASE(attentions_values_and_gradients_on_every_path) {
 
 BOOST_AUTO_TEST_CASE(no_case_is_left_out) {
   std::set<std::string> there, tested(std::begin(kModels), std::end(kModels));
-  tested.insert(std::begin(kAttentions), std::end(kAttentions));
+  tested.insert(std::begin(kGoldenAttentions), std::end(kGoldenAttentions));
   for (const auto& entry : fs::directory_iterator(kGolden))
     if (entry.is_directory()) there.insert(entry.path().filename().string());
   BOOST_TEST(there == tested, boost::test_tools::per_element());

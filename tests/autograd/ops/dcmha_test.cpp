@@ -1,120 +1,26 @@
 // The fused kernels against their composed meaning, in f64: random sizes, terms, masks, instruction sets and threads.
 #include "autograd/dcmha.h"
 
-#include <random>
-#include <sstream>
-
 #include "autograd/autograd.h"
 #include "tensor/cpu/dcmha/variants.h"
 #include "tensor/cpu/parallel.h"
 #include "tests/support/compare.h"
+#include "tests/support/dcmha_cases.h"
 
 namespace braid {
 namespace {
 
+using test::DcmhaCall;
+using test::DcmhaCase;
 using test::is_close;
-
-struct Case {
-  int64_t B, T, S, G, M, share, d, q_rank, k_rank;
-  DcmhaOptions options;
-  unsigned terms;  // bits: which of the seven members of pre (low) and post (high) exist
-  std::string text() const {
-    std::ostringstream out;
-    const Visibility& v = options.visible;
-    out << "B " << B << " T " << T << " S " << S << " G " << G << " M " << M << " share " << share << " d " << d
-        << " ranks " << q_rank << ' ' << k_rank << " causal " << v.causal << " window " << v.window << " offset "
-        << v.offset << " terms " << terms;
-    return out.str();
-  }
-};
-
-class Inputs {
- public:
-  Inputs(const Case& c, uint64_t seed, DType dtype = DType::f64) : c_(c), seed_(seed), dtype_(dtype) {
-    int64_t N = c.G * c.M;
-    add({c.B, c.T, N, c.d}, true, 1);
-    for (int i = 0; i < 2; ++i) add({c.B, c.S, N / c.share, c.d}, true, 1);
-    for (int stage = 0; stage < 2; ++stage) {
-      unsigned t = c.terms >> (7 * stage);
-      add({c.G, c.M, c.M}, t & 1, 0.3);
-      for (int i = 0; i < 2; ++i) add({c.B, c.T, c.G, c.q_rank, c.M}, t & 2, 0.4);
-      for (int i = 0; i < 2; ++i) add({c.B, c.S, c.G, c.k_rank, c.M}, t & 4, 0.4);
-      add({c.B, c.T, c.G, c.M}, t & 8, 0.4);
-      add({c.B, c.S, c.G, c.M}, t & 16, 0.4);
-    }
-  }
-
-  Tensor run(Path path, int threads_used) {
-    set_threads(threads_used);
-    DcmhaOptions options = c_.options;
-    options.groups = c_.G;
-    options.path = path;
-    return dcmha(x[0], x[1], x[2], {x[3], x[4], x[5], x[6], x[7], x[8], x[9]},
-                 {x[10], x[11], x[12], x[13], x[14], x[15], x[16]}, options);
-  }
-  // The result, then the gradient of every input that exists.
-  std::vector<Tensor> run_with_gradients(Path path, int threads_used) {
-    for (Tensor& t : x) {
-      if (t) zero_grad(t);
-    }
-    Tensor y = run(path, threads_used);
-    std::vector<Tensor> results{y.alias()};
-    Tensor dy = empty(y.shape(), dtype_);
-    if (dy.numel() > 0) backend(kCpu).normal(0, 1, {seed_, 99}, dy);
-    backward(y, dy);
-    for (Tensor& t : x) {
-      if (t) results.push_back(grad(t) ? grad(t) : zeros_like(t));
-    }
-    return results;
-  }
-
-  std::vector<Tensor> x;
-
- private:
-  void add(const Shape& shape, bool present, double deviation) {
-    Tensor t;
-    if (present) {
-      t = empty(shape, dtype_);
-      if (t.numel() > 0) backend(kCpu).normal(0, deviation, {seed_, x.size() + 1}, t);
-      require_grad(t);
-    }
-    x.push_back(t);
-  }
-  Case c_;
-  uint64_t seed_;
-  DType dtype_;
-};
-
-Case random_case(std::mt19937_64& random) {
-  auto pick = [&](std::initializer_list<int64_t> of) { return *(of.begin() + random() % of.size()); };
-  Case c{};
-  c.B = pick({1, 1, 2, 3});
-  c.M = pick({1, 1, 2, 3, 4, 5, 8, 17});
-  c.G = c.M > 5 ? 1 : pick({1, 2, 3});
-  c.share = pick({1, 1, 1, 2, 3, 6});
-  if (c.G * c.M % c.share != 0) c.share = 1;
-  c.d = pick({1, 2, 3, 7, 8, 16, 20, 33});
-  c.q_rank = pick({1, 2, 2, 3});
-  c.k_rank = pick({1, 2, 2, 4});
-  int64_t W = pick({1, 2, 5, 8, 17, 30});
-  c.T = pick({1, 2, 7, 8, 9, 31, 70, W, W + 1, 2 * W, 2 * W + 1});
-  c.S = pick({c.T, c.T, c.T, c.T + 5, 1, 40});
-  c.options.visible.causal = random() % 4 != 0;
-  c.options.visible.window = random() % 2 ? W : 0;
-  c.options.visible.offset = random() % 2 ? c.S - c.T : pick({0, 3, -2});
-  if (random() % 3 == 0) c.options.scale = 0.7;
-  c.terms = static_cast<unsigned>(random() % 4 == 0 ? 0x3fff : random() & 0x3fff);
-  if (random() % 8 == 0) c.terms = 0;
-  return c;
-}
 
 void check_random_cases(int count, uint64_t seed) {
   std::mt19937_64 random(seed);
   int before = threads();
   auto variants = cpu::dcmha::variants<double>();
   for (int i = 0; i < count; ++i) {
-    Case c = random_case(random);
-    Inputs inputs(c, static_cast<uint64_t>(i) + seed);
+    DcmhaCase c = test::random_dcmha_case(random);
+    DcmhaCall inputs(c, static_cast<uint64_t>(i) + seed);
     const auto* variant = variants[random() % variants.size()];
     BOOST_TEST_CONTEXT("case " << i << " of seed " << seed << ", " << variant->name << ": " << c.text()) {
       BOOST_REQUIRE(cpu::dcmha::use_variant(variant->name));
@@ -139,7 +45,7 @@ void check_random_cases(int count, uint64_t seed) {
   set_threads(before);
 }
 
-constexpr Case kTypical{2, 150, 150, 1, 8, 1, 32, 2, 2, {}, 0x3fff & ~0x81u};
+constexpr DcmhaCase kTypical{2, 150, 150, 1, 8, 1, 32, 2, 2, {}, 0x3fff & ~0x81u};
 
 }  // namespace
 
@@ -155,9 +61,9 @@ BOOST_AUTO_TEST_CASE(fused_is_the_composed_meaning_10000_times, *boost::unit_tes
 BOOST_AUTO_TEST_CASE(many_tiles_and_blocks) {  // several tiles per block and several blocks per chain
   for (int64_t window : {0, 50, 256}) {
     for (int64_t share : {1, 2}) {
-      Case c{1, 301, 301, 1, 4, share, 8, 2, 2, {}, 0x3fff};
+      DcmhaCase c{1, 301, 301, 1, 4, share, 8, 2, 2, {}, 0x3fff};
       c.options.visible.window = window;
-      Inputs inputs(c, 5);
+      DcmhaCall inputs(c, 5);
       auto fused = inputs.run_with_gradients(Path::fused, 2), meaning = inputs.run_with_gradients(Path::reference, 2);
       for (size_t k = 0; k < fused.size(); ++k) BOOST_TEST(is_close(fused[k], meaning[k], k == 0 ? 1e-12 : 1e-10));
     }
@@ -168,9 +74,9 @@ BOOST_AUTO_TEST_CASE(one_row_against_many_keys) {  // several segments; a window
   int before = threads();
   for (int64_t window : {0, 300}) {
     for (unsigned terms : {0x3fffu, 0u}) {
-      Case c{2, 2, 900, 1, 5, 1, 20, 2, 2, {}, terms};
+      DcmhaCase c{2, 2, 900, 1, 5, 1, 20, 2, 2, {}, terms};
       c.options.visible = {true, window, 898};
-      Inputs inputs(c, 11);
+      DcmhaCall inputs(c, 11);
       NoGrad off;
       Tensor one = inputs.run(Path::fused, 1);
       BOOST_TEST(is_close(one, inputs.run(Path::reference, 1), 1e-12));
@@ -184,11 +90,11 @@ BOOST_AUTO_TEST_CASE(same_bits_at_any_thread_count) {
   int before = threads();
   for (unsigned terms : {kTypical.terms, 0u}) {
     for (int64_t window : {0, 40}) {
-      Case c = kTypical;
+      DcmhaCase c = kTypical;
       c.terms = terms;
       c.share = 2;
       c.options.visible.window = window;
-      Inputs inputs(c, 3, DType::f32);
+      DcmhaCall inputs(c, 3, DType::f32);
       auto one = inputs.run_with_gradients(Path::fused, 1);
       for (int n : {2, 3, 5}) {
         auto many = inputs.run_with_gradients(Path::fused, n);
@@ -200,12 +106,12 @@ BOOST_AUTO_TEST_CASE(same_bits_at_any_thread_count) {
 }
 
 BOOST_AUTO_TEST_CASE(every_instruction_set_in_f32) {
-  Inputs exact(kTypical, 4);
+  DcmhaCall exact(kTypical, 4);
   auto want = exact.run_with_gradients(Path::reference, 2);
   for (const auto* variant : cpu::dcmha::variants<float>()) {
     BOOST_TEST_CONTEXT(variant->name) {
       BOOST_TEST(cpu::dcmha::use_variant(variant->name));
-      Inputs inputs(kTypical, 4, DType::f32);
+      DcmhaCall inputs(kTypical, 4, DType::f32);
       for (size_t i = 0; i < inputs.x.size(); ++i) {
         if (inputs.x[i]) inputs.x[i].copy_from(exact.x[i]);
       }
@@ -219,8 +125,8 @@ BOOST_AUTO_TEST_CASE(every_instruction_set_in_f32) {
 }
 
 BOOST_AUTO_TEST_CASE(sixteen_bit_inputs_are_computed_in_f32) {
-  Inputs exact(kTypical, 6, DType::f32);
-  Inputs half(kTypical, 6, DType::f32);
+  DcmhaCall exact(kTypical, 6, DType::f32);
+  DcmhaCall half(kTypical, 6, DType::f32);
   for (size_t i = 0; i < half.x.size(); ++i) {
     if (!half.x[i]) continue;
     half.x[i] = exact.x[i].to(DType::bf16);
@@ -232,10 +138,10 @@ BOOST_AUTO_TEST_CASE(sixteen_bit_inputs_are_computed_in_f32) {
 }
 
 BOOST_AUTO_TEST_CASE(inputs_may_be_views) {
-  Case c = kTypical;
-  Inputs plain(c, 7);
+  DcmhaCase c = kTypical;
+  DcmhaCall plain(c, 7);
   auto want = plain.run_with_gradients(Path::fused, 2);
-  Inputs strided(c, 7);
+  DcmhaCall strided(c, 7);
   for (Tensor& t : strided.x) {  // the same values inside a wider, transposed buffer
     if (!t || t.rank() < 3) continue;
     Tensor wide = zeros({t.dim(1), t.dim(0), t.numel() / t.dim(0) / t.dim(1) + 3}, DType::f64);
@@ -252,26 +158,26 @@ BOOST_AUTO_TEST_CASE(inputs_may_be_views) {
 }
 
 BOOST_AUTO_TEST_CASE(nan_in_a_score_stays_in_its_row) {
-  Inputs inputs({1, 40, 40, 1, 3, 1, 4, 2, 2, {}, 0x3fff}, 8);
+  DcmhaCall inputs({1, 40, 40, 1, 3, 1, 4, 2, 2, {}, 0x3fff}, 8);
   inputs.x[0].mutable_data<double>()[17 * 3 * 4] = std::numeric_limits<double>::quiet_NaN();
   std::vector<double> y = inputs.run(Path::fused, 2).to_vector<double>();
   for (size_t t = 0; t < 40; ++t) BOOST_TEST(std::isnan(y[t * 12]) == (t == 17));
 }
 
 BOOST_AUTO_TEST_CASE(an_empty_batch_or_no_keys) {
-  Inputs none({0, 5, 5, 1, 2, 1, 3, 2, 2, {}, 0x3fff}, 9);
+  DcmhaCall none({0, 5, 5, 1, 2, 1, 3, 2, 2, {}, 0x3fff}, 9);
   BOOST_TEST(none.run(Path::fused, 1).numel() == 0);
-  Inputs blind({1, 5, 3, 1, 2, 1, 3, 2, 2, {}, 0x3fff}, 9);
-  Case before_all_keys{1, 5, 3, 1, 2, 1, 3, 2, 2, {}, 0x3fff};
+  DcmhaCall blind({1, 5, 3, 1, 2, 1, 3, 2, 2, {}, 0x3fff}, 9);
+  DcmhaCase before_all_keys{1, 5, 3, 1, 2, 1, 3, 2, 2, {}, 0x3fff};
   before_all_keys.options.visible.offset = -5;
-  Inputs hidden(before_all_keys, 9);
+  DcmhaCall hidden(before_all_keys, 9);
   for (double v : hidden.run(Path::fused, 1).to_vector<double>()) BOOST_TEST(v == 0.0);
 }
 
 // Forward + backward may hold the packed copies of keys and values and their gradients, never B x N x T x S scores.
 BOOST_AUTO_TEST_CASE(memory_does_not_grow_with_the_scores) {
-  Case c{1, 2048, 2048, 1, 8, 1, 16, 2, 2, {}, 0x3fff & ~0x81u};
-  Inputs inputs(c, 10, DType::f32);
+  DcmhaCase c{1, 2048, 2048, 1, 8, 1, 16, 2, 2, {}, 0x3fff & ~0x81u};
+  DcmhaCall inputs(c, 10, DType::f32);
   int64_t scores = 8 * 2048 * 2048 * 4;
   int64_t before = memory_stats(kCpu).current;
   reset_peak_memory(kCpu);

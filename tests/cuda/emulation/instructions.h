@@ -89,6 +89,8 @@ void stmatrix(void* row, const uint32_t (&in)[n], const emulated::Where& where =
   if (emulated::lane() < 8 * n) *static_cast<TileRow*>(row) = mine.row;
 }
 
+inline void opaque(uint32_t&) {}  // about registers only
+
 inline float low_bf16(uint32_t pair) { return std::bit_cast<float>(pair << 16); }
 inline float high_bf16(uint32_t pair) { return std::bit_cast<float>(pair & 0xffff0000u); }
 inline uint32_t pack_bf16(float low, float high) {
@@ -148,6 +150,17 @@ inline void copy_async_commit() { emulated::copy_async_commit(); }
 template <int n>
 void copy_async_wait() {
   emulated::copy_async_wait(n);
+}
+
+inline uint4 read_16(const void* from) {
+  if (reinterpret_cast<uintptr_t>(from) % 16 != 0) emulated::fail("read_16: the address is not aligned");
+  uint4 v;
+  std::memcpy(&v, from, sizeof v);
+  return v;
+}
+inline void write_16(void* to, uint4 v) {
+  if (reinterpret_cast<uintptr_t>(to) % 16 != 0) emulated::fail("write_16: the address is not aligned");
+  std::memcpy(to, &v, sizeof v);
 }
 
 inline float exp2_approx(float x) {

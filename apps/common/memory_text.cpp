@@ -1,0 +1,22 @@
+#include "apps/common/memory_text.h"
+
+#include <cstdio>
+
+namespace braid::app {
+
+std::string bytes_text(double bytes) {
+  char text[32];
+  std::snprintf(text, sizeof text, bytes < 1e8 ? "%.1f MB" : "%.2f GB", bytes < 1e8 ? bytes / 1e6 : bytes / 1e9);
+  return text;
+}
+
+std::string peak_text(const MemoryByUse& memory) {
+  std::string text;
+  for (size_t i = 0; i < kMemoryUses; ++i) {
+    if (memory.at_peak[i] > 0)
+      text += std::string(name(static_cast<MemoryUse>(i))) + " " + bytes_text(double(memory.at_peak[i])) + ", ";
+  }
+  return text + bytes_text(double(memory.peak())) + " in all";
+}
+
+}  // namespace braid::app

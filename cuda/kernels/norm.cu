@@ -1,0 +1,236 @@
+// RMSNorm and LayerNorm over the last axis (D), and their derivatives.
+//
+// RMSNorm:    y = xh w,      xh = x rstd,           rstd = 1 / sqrt(mean(x^2) + eps)
+//             dx = rstd (g - xh mean(g xh)),             g = dy w;   dw = sum over rows of dy xh
+// LayerNorm:  y = xh w + b,  xh = (x - mean) rstd,  rstd = 1 / sqrt(mean((x - mean)^2) + eps)
+//             dx = rstd (g - mean(g) - xh mean(g xh)),   g = dy w;   dw as above,   db = sum over rows of dy
+//
+// Backward, each block walks over rows far apart and adds up its part of dw and db, in registers where a row is held;
+// a second kernel adds the blocks' parts. Which rows a block has depends on the shape only, so the bits do too.
+#include <algorithm>
+#include <cmath>
+
+#include "cuda/kernel.h"
+#include "cuda/rows.cuh"
+#include "tensor/backend.h"
+
+namespace braid::cuda {
+
+namespace {
+
+constexpr int kParts = 528;  // blocks that add up dw: four for each of the 132 processors of an H100 or H200
+
+template <class T, bool kHeld>
+__global__ void __launch_bounds__(kLargestTeam)
+    rms_norm_kernel(Rows rows, const T* x, const T* weight, Accumulate<T> eps, T* y, Accumulate<T>* rstd) {
+  using A = Accumulate<T>;
+  int64_t r = rows.row(), at = r * rows.n;
+  Row<T, kHeld, 2> row(rows, rows.length(r), {{x + at}, {weight, T(1)}});
+  A squares = rows.sum(row.sum([](int64_t, A v, A) { return v * v; }));
+  A s = A(1) / std::sqrt(squares / A(rows.n) + eps);
+  row.write(y + at, [&](int64_t, A v, A w) { return v * s * w; });
+  if (rows.leads(r)) rstd[r] = s;
+}
+
+template <class T, bool kHeld>
+__global__ void __launch_bounds__(kLargestTeam)
+    layer_norm_kernel(Rows rows, const T* x, const T* weight, const T* bias, Accumulate<T> eps, T* y,
+                      Accumulate<T>* mean, Accumulate<T>* rstd) {
+  using A = Accumulate<T>;
+  int64_t r = rows.row(), at = r * rows.n, n = rows.length(r);
+  Row<T, kHeld, 3> row(rows, n, {{x + at}, {weight, T(1)}, {bias}});
+  A m = rows.sum(row.sum([](int64_t, A v, A, A) { return v; })) / A(rows.n);
+  A squares = rows.sum(row.sum([&](int64_t i, A v, A, A) { return i < n ? (v - m) * (v - m) : A(0); }));
+  A s = A(1) / std::sqrt(squares / A(rows.n) + eps);
+  row.write(y + at, [&](int64_t, A v, A w, A b) { return (v - m) * s * w + b; });
+  if (rows.leads(r)) {
+    mean[r] = m;
+    rstd[r] = s;
+  }
+}
+
+// What a block adds up for its columns. Held: in registers, and at the end team after team in shared memory.
+template <class T, bool kHeld>
+class ColumnSums {
+ public:
+  using A = Accumulate<T>;
+  static constexpr int W = kWidth<T>;
+
+  // part: the block's dw (n) and db (n)
+  __device__ ColumnSums(const Rows& rows, A* part) : rows_(rows), part_(part) {}
+
+  // Adds W values of each sum from column i on. All threads of a block call it for the same number of rows.
+  __device__ void add(int64_t i, const A (&dw)[W], const A (&db)[W], bool first) {
+    for (int j = 0; j < W; ++j) {
+      if constexpr (kHeld) {
+        dw_[j] += dw[j];
+        db_[j] += db[j];
+      } else if (i + j < rows_.n) {
+        part_[i + j] = (first ? A(0) : part_[i + j]) + dw[j];
+        part_[rows_.n + i + j] = (first ? A(0) : part_[rows_.n + i + j]) + db[j];
+      }
+    }
+  }
+
+  __device__ void finish() {
+    if constexpr (kHeld) {
+      int64_t column = int64_t{W} * rows_.rank();
+      if (rows_.team > 32) {
+        put(column, dw_, db_);
+        return;
+      }
+      struct Sums {
+        A value[2][32 * W];
+      };
+      Sums& sums = shared<Sums>();
+      for (int64_t turn = 0; turn < rows_.teams(); ++turn) {
+        if (rows_.team_of_block() == turn) {
+          for (int j = 0; j < W; ++j) {
+            A &dw = sums.value[0][column + j], &db = sums.value[1][column + j];
+            dw = turn == 0 ? dw_[j] : dw + dw_[j];
+            db = turn == 0 ? db_[j] : db + db_[j];
+            dw_[j] = dw;
+            db_[j] = db;
+          }
+        }
+        __syncthreads();
+      }
+      if (rows_.team_of_block() == rows_.teams() - 1) put(column, dw_, db_);
+    }
+  }
+
+ private:
+  __device__ void put(int64_t i, const A (&dw)[W], const A (&db)[W]) {
+    for (int j = 0; j < W; ++j) {
+      if (i + j < rows_.n) {
+        part_[i + j] = dw[j];
+        part_[rows_.n + i + j] = db[j];
+      }
+    }
+  }
+
+  Rows rows_;
+  A* part_;
+  A dw_[W] = {}, db_[W] = {};
+};
+
+// parts: (blocks, 2, n), or null when no sums over rows are wanted. RMSNorm is the case of a mean of 0 (null).
+template <class T, bool kHeld, bool kLayer>
+__global__ void __launch_bounds__(kLargestTeam)
+    norm_backward_kernel(Rows rows, const T* x, const T* weight, const Accumulate<T>* mean, const Accumulate<T>* rstd,
+                         const T* dy, T* dx, Accumulate<T>* parts) {
+  using A = Accumulate<T>;
+  constexpr int W = kWidth<T>;
+  ColumnSums<T, kHeld> sums(rows, parts + int64_t{blockIdx.x} * 2 * rows.n);
+  int64_t stride = gridDim.x * rows.teams(), begin = blockIdx.x * rows.teams();
+  for (int64_t base = begin; base < rows.count; base += stride) {
+    int64_t r = base + rows.team_of_block(), at = r * rows.n, n = rows.length(r);
+    A s = n > 0 ? rstd[r] : A(0), m = kLayer && n > 0 ? mean[r] : A(0);
+    Row<T, kHeld, 3> row(rows, n, {{x + at}, {dy + at}, {weight, T(1)}});
+    A dot = rows.sum(row.sum([&](int64_t, A v, A g, A w) { return g * w * (v - m); }));
+    A total = kLayer ? rows.sum(row.sum([](int64_t, A, A g, A w) { return g * w; })) : A(0);
+    A slope = dot * s * s * s / A(rows.n), shift = total * s / A(rows.n);
+    row.write(dx + at, [&](int64_t, A v, A g, A w) { return s * (g * w) - shift - slope * (v - m); });
+    if (parts) {
+      row.each([&](int64_t i, const typename Row<T, kHeld, 3>::Packs& packs) {
+        A dw[W], db[W];
+#pragma unroll
+        for (int j = 0; j < W; ++j) {
+          db[j] = A(packs[1][j]);
+          dw[j] = db[j] * (A(packs[0][j]) - m) * s;
+        }
+        sums.add(i, dw, db, base == begin);
+      });
+    }
+  }
+  if (parts) sums.finish();
+}
+
+// y[i] = sum over the parts of parts[.][i], width apart: 32 columns per block, each added by the lanes of one warp.
+template <class T>
+__global__ void __launch_bounds__(1024)
+    sum_parts_kernel(const Accumulate<T>* parts, int count, int64_t width, int64_t n, T* y) {
+  using A = Accumulate<T>;
+  struct Tile {
+    A value[32][33];  // one column of padding: a warp then reads a column without conflicts
+  };
+  Tile& tile = shared<Tile>();
+  int a = static_cast<int>(threadIdx.x) / 32, b = static_cast<int>(threadIdx.x) % 32;
+  int64_t column = int64_t{blockIdx.x} * 32 + b;
+  A sum = A(0);
+  for (int p = a; column < n && p < count; p += 32) sum += parts[p * width + column];
+  tile.value[a][b] = sum;
+  __syncthreads();
+  sum = warp_sum(tile.value[b][a]);
+  column = int64_t{blockIdx.x} * 32 + a;
+  if (b == 0 && column < n) y[column] = T(sum);
+}
+
+template <class T>
+void sum_parts(const Tensor& parts, int64_t from, Out y) {  // parts (P, 2 n)
+  int64_t n = y.numel(), width = parts.dim(1);
+  if (n == 0) return;
+  launch(sum_parts_kernel<T>, {.grid = static_cast<unsigned>((n + 31) / 32), .block = 1024},
+         parts.data<Accumulate<T>>() + from, static_cast<int>(parts.dim(0)), width, n, y.mutable_data<T>());
+}
+
+template <class T>
+const T* optional(In x) {
+  return x ? x.data<T>() : nullptr;
+}
+
+template <bool kLayer>
+void norm_backward(In x, In weight, In mean, In rstd, In dy, Out dx, Tensor dweight, Tensor dbias) {
+  visit_float(x.dtype(), kLayer ? "layer_norm_backward" : "rms_norm_backward", [&]<class T>() {
+    using A = Accumulate<T>;
+    int64_t n = x.dim(-1);
+    Tensor parts;  // (P, 2 n)
+    if (x.numel() > 0) {
+      RowLaunch plan = plan_rows<T>(row_count(x), n, false);
+      if (dweight || dbias) {
+        plan.launch.grid.x = std::min(plan.launch.grid.x, static_cast<unsigned>(kParts));
+        parts = empty({plan.launch.grid.x, 2 * n}, rstd.dtype(), x.device());
+      }
+      launch(plan.held ? norm_backward_kernel<T, true, kLayer> : norm_backward_kernel<T, false, kLayer>, plan.launch,
+             plan.rows, x.data<T>(), optional<T>(weight), optional<A>(mean), rstd.data<A>(), dy.data<T>(),
+             dx.mutable_data<T>(), parts ? parts.mutable_data<A>() : nullptr);
+    } else {
+      parts = empty({0, 2 * n}, rstd.dtype(), x.device());  // sums over no rows are zeros
+    }
+    if (dweight) sum_parts<T>(parts, 0, dweight);
+    if (dbias) sum_parts<T>(parts, n, dbias);
+  });
+}
+
+}  // namespace
+
+void rms_norm(In x, In weight, double eps, Out y, Out rstd) {
+  visit_float(x.dtype(), "rms_norm", [&]<class T>() {
+    using A = Accumulate<T>;
+    if (x.numel() == 0) return;
+    RowLaunch plan = plan_rows<T>(row_count(x), x.dim(-1), false);
+    launch(plan.held ? rms_norm_kernel<T, true> : rms_norm_kernel<T, false>, plan.launch, plan.rows, x.data<T>(),
+           optional<T>(weight), A(eps), y.mutable_data<T>(), rstd.mutable_data<A>());
+  });
+}
+
+void rms_norm_backward(In x, In weight, In rstd, In dy, Out dx, Out dweight) {
+  norm_backward<false>(x, weight, {}, rstd, dy, dx, dweight, {});
+}
+
+void layer_norm(In x, In weight, In bias, double eps, Out y, Out mean, Out rstd) {
+  visit_float(x.dtype(), "layer_norm", [&]<class T>() {
+    using A = Accumulate<T>;
+    if (x.numel() == 0) return;
+    RowLaunch plan = plan_rows<T>(row_count(x), x.dim(-1), false);
+    launch(plan.held ? layer_norm_kernel<T, true> : layer_norm_kernel<T, false>, plan.launch, plan.rows, x.data<T>(),
+           optional<T>(weight), optional<T>(bias), A(eps), y.mutable_data<T>(), mean.mutable_data<A>(),
+           rstd.mutable_data<A>());
+  });
+}
+
+void layer_norm_backward(In x, In weight, In mean, In rstd, In dy, Out dx, Out dweight, Out dbias) {
+  norm_backward<true>(x, weight, mean, rstd, dy, dx, dweight, dbias);
+}
+
+}  // namespace braid::cuda
