@@ -116,12 +116,12 @@ const Backend& cuda_backend(int index) {
       .index_range = cuda::index_range,
       .cross_entropy = cuda::cross_entropy,
       .cross_entropy_backward = cuda::cross_entropy_backward,
-      .adamw = cuda::adamw,
-      .sgd = cuda::sgd,
       .dcmha_forward = cuda::dcmha_forward,
       .dcmha_backward = cuda::dcmha_backward,
       .dcmha_refuses = cuda::dcmha_refuses,
       .dcmha_in_16_bits = true,
+      .adamw = cuda::adamw,
+      .sgd = cuda::sgd,
   };
   cuda::use_device(index);
   return table;
