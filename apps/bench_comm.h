@@ -1,9 +1,21 @@
 #pragma once
+#include <vector>
+
 #include "apps/common/command.h"
+#include "models/trainer.h"
 
 namespace braid::app {
 
-// braid bench comm: times the collectives of this job. Flags --megabytes and --seconds.
+// What --preset, --batch, --seq-len and settings of the model ask for, and a batch of random tokens of that size.
+struct BenchModel {
+  models::ModelConfig config;
+  models::Batch batch;
+};
+BenchModel bench_model(const Arguments& arguments);
+double median(std::vector<double> values);
+
+// braid bench comm: times the collectives of this job, and the backward pass of a model with its gradients travelling
+// after it and during it.
 int bench_comm(const Arguments& arguments);
 
 }  // namespace braid::app

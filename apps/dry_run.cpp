@@ -1,7 +1,9 @@
 #include "apps/dry_run.h"
 
+#include <algorithm>
 #include <cstdio>
 
+#include "apps/common/memory_text.h"
 #include "apps/common/text.h"
 #include "apps/train_setup.h"
 #include "models/communication.h"
@@ -12,11 +14,6 @@ namespace braid::app {
 
 namespace {
 void line(const char* what, const std::string& value) { std::printf("  %-34s %s\n", what, value.c_str()); }
-std::string gigabytes(double bytes) {
-  char text[32];
-  std::snprintf(text, sizeof text, bytes < 1e8 ? "%.1f MB" : "%.2f GB", bytes < 1e8 ? bytes / 1e6 : bytes / 1e9);
-  return text;
-}
 std::string number(const char* format, double value) {
   char text[48];
   std::snprintf(text, sizeof text, format, value);
@@ -29,7 +26,8 @@ void print_layout(const TrainConfig& config, const models::ModelConfig& model, i
                             config.parallel.tensor};
   int64_t ranks = sizes.data * sizes.context * sizes.tensor;
   if (ranks == 1) return;
-  int64_t e = config.train.dtype == "f64" ? 8 : 4, P = sizes.tensor;
+  const Arithmetic types = arithmetic(config);
+  int64_t e = size_of(types.compute), m = size_of(types.masters), P = sizes.tensor;
   int64_t samples = (config.train.batch_size + sizes.data - 1) / sizes.data;
   models::StepShape step{
       .seq_len = T, .bytes_per_number = e, .checkpoint_activations = config.train.checkpoint_activations};
@@ -39,41 +37,45 @@ void print_layout(const TrainConfig& config, const models::ModelConfig& model, i
   TrainConfig share = config;
   share.train.batch_size = samples;
   models::TrainingMemory whole = expected_memory(share, model, T);
-  double moments = whole.optimizer / whole.weights, rows = double(T) / double(sizes.context);
+  double moments = whole.optimizer / whole.gradients, rows = double(T) / double(sizes.context);
   // Of the activations of its samples a process keeps its share; beside it what layers gathered from others: keys,
   // values and key-side weights, and the inputs of layers that are split by columns.
-  double gathered =
-      double(models::gathered_by_attention(model, sizes, 0, T)) + (P > 1 ? 2 * rows * double(model.dim) : 0);
-  double blocks = config.train.checkpoint_activations ? 1 : double(model.n_layer);
-  double activations = whole.activations / double(sizes.context * P) + double(e * samples) * blocks * gathered;
-  double weights = double(held.held * e), optimizer = moments * double(held.owned * e),
-         working = whole.working / double(P);
+  double gathered = 0;  // of all blocks; of the largest one where blocks are recomputed
+  for (int64_t i = 0; i < model.n_layer; ++i) {
+    double block =
+        double(models::gathered_by_attention(model, sizes, {}, i, T)) + (P > 1 ? 2 * rows * double(model.dim) : 0);
+    gathered = config.train.checkpoint_activations ? std::max(gathered, block) : gathered + block;
+  }
+  double activations = whole.activations / double(sizes.context * P) + double(e * samples) * gathered;
+  double gradients = double(held.held * m), weights = gradients * whole.weights / whole.gradients;
+  double optimizer = moments * double(held.owned * m), working = whole.working / double(P);
   std::printf("one of %lld processes: %lld data x %lld context x %lld tensor\n", static_cast<long long>(ranks),
               static_cast<long long>(sizes.data), static_cast<long long>(sizes.context),
               static_cast<long long>(sizes.tensor));
-  line("weights, and gradients", gigabytes(weights) + " each");
-  line("optimizer", gigabytes(optimizer));
-  line("activations (estimate)", gigabytes(activations));
-  line("working space (estimate)", gigabytes(working));
-  line("total memory", gigabytes(2 * weights + optimizer + activations + working));
+  line("weights", bytes_text(weights));
+  line("gradients", bytes_text(gradients));
+  line("optimizer", bytes_text(optimizer));
+  line("activations (estimate)", bytes_text(activations));
+  line("working space (estimate)", bytes_text(working));
+  line("total memory", bytes_text(weights + gradients + optimizer + activations + working));
   std::printf("bytes that it sends per step\n");
   auto group = [](const char* what, const dist::Traffic& t) {
     if (t.total() == 0) return;
-    line(what, gigabytes(double(t.total())));
+    line(what, bytes_text(double(t.total())));
     for (auto c : {dist::Collective::all_gather, dist::Collective::reduce_scatter, dist::Collective::all_to_all}) {
-      if (t.of(c) > 0) line((std::string("  ") + dist::name(c)).c_str(), gigabytes(double(t.of(c))));
+      if (t.of(c) > 0) line((std::string("  ") + dist::name(c)).c_str(), bytes_text(double(t.of(c))));
     }
   };
   group("between tensor ranks", v.tensor);
   group("between context ranks", v.context);
   group("between ranks with the same weights", v.replicas);
   group("between all ranks", v.world);
-  line("total", gigabytes(double(v.total())));
-  double gradients =
+  line("total", bytes_text(double(v.total())));
+  double overlapped =
       double(v.replicas.of(dist::Collective::reduce_scatter) + v.world.of(dist::Collective::reduce_scatter));
-  line("of it beside the backward pass", gigabytes(gradients));
+  line("of it beside the backward pass", bytes_text(overlapped));
   double layers = double(v.tensor.total() + v.context.total()) / double(model.n_layer);
-  line("per layer, in line with its work", gigabytes(layers));
+  line("per layer, in line with its work", bytes_text(layers));
 }
 }  // namespace
 
@@ -86,7 +88,9 @@ int dry_run(const TrainConfig& config) {
   models::Flops flops = models::flops_per_token(model, T);
   models::TrainingMemory memory = expected_memory(config, model, T);
   double tokens_per_step = double(config.train.batch_size) * double(config.train.accumulate) * double(T);
-  double peak = measured_flops(), step_flops = flops.training() * tokens_per_step;
+  const Device device = parse_device(config.run.device);
+  const Arithmetic types = arithmetic(config);
+  double peak = measured_flops(device, types.compute), step_flops = flops.training() * tokens_per_step;
   // A third of the matrix product's own rate is what whole training steps of small models reach on CPUs.
   double expected = step_flops / (0.33 * peak);
 
@@ -98,20 +102,25 @@ int dry_run(const TrainConfig& config) {
   line("FLOPs per token, training", number("%.4g GFLOP", flops.training() / 1e9));
   std::printf("memory of a step (batch %lld x %lld tokens, %s)\n", static_cast<long long>(config.train.batch_size),
               static_cast<long long>(T), config.train.dtype.c_str());
-  line("weights", gigabytes(memory.weights));
-  line("gradients", gigabytes(memory.gradients));
-  line("optimizer", gigabytes(memory.optimizer));
-  line("activations", gigabytes(memory.activations));
-  line("working space", gigabytes(memory.working));
-  line("total", gigabytes(memory.total()));
+  line("weights", bytes_text(memory.weights) + (types.compute != types.masters ? ", f32 and copies in " : "") +
+                      (types.compute != types.masters ? str(types.compute) : ""));
+  line("gradients", bytes_text(memory.gradients));
+  line("optimizer", bytes_text(memory.optimizer));
+  line("activations", bytes_text(memory.activations));
+  line("working space", bytes_text(memory.working));
+  line("total", bytes_text(memory.total()));
+  TrainConfig other = config;
+  other.train.checkpoint_activations = !config.train.checkpoint_activations;
+  line(config.train.checkpoint_activations ? "total if blocks were not recomputed" : "total if blocks were recomputed",
+       bytes_text(expected_memory(other, model, T).total()));
   print_layout(config, model, T);
   std::printf("time of one process\n");
   line("tokens per step", number("%.0f", tokens_per_step));
   if (windows > 0)
     line("epochs over the run",
          number("%.2f", double(config.train.steps) * tokens_per_step / double(T) / double(windows)));
-  line("matrix product of this machine",
-       number("%.1f GFLOP/s", peak / 1e9) + ", " + std::to_string(threads()) + " threads");
+  line("matrix product of this machine", number("%.1f GFLOP/s", peak / 1e9) + ", " + str(types.compute) + " on " +
+                                             (device == kCpu ? std::to_string(threads()) + " threads" : str(device)));
   line("expected time per step", number("%.3g s at a third of that rate", expected));
   line("expected time of the run", number("%.3g h", expected * double(config.train.steps) / 3600));
   return 0;

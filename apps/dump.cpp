@@ -59,11 +59,12 @@ void dump_decode(const models::Dcformer& model, const Tensor& prompt, int64_t st
   out.emplace_back("decode.logits", concat(logits, 1));
 }
 
-NamedTensors dump_model(const Arguments& arguments, const fs::path& folder, DType dtype) {
+NamedTensors dump_model(const Arguments& arguments, const fs::path& folder, DType dtype, Device device) {
   check(arguments.has("ids"), ErrorKind::setting,
         [] { return std::string("--ids is missing: expected a safetensors file with input_ids (B, T)"); });
   models::LoadedModel loaded =
       models::load_model(folder, {.dtype = dtype, .keys = model_keys(arguments), .tokenizer = false});
+  loaded.model.to(device);
   print_notes(loaded.notes);
   io::SafetensorsFile file(arguments.get("ids"));
   Tensor ids = file.load("input_ids");
@@ -77,7 +78,7 @@ NamedTensors dump_model(const Arguments& arguments, const fs::path& folder, DTyp
            str(targets.dtype()) + " " + str(targets.shape());
   });
   NamedTensors out{{"input_ids", ids}, {"targets", targets}};
-  dump_full_pass(loaded.model, ids, targets, arguments.has("grad"), out);
+  dump_full_pass(loaded.model, ids.to(device), targets.to(device), arguments.has("grad"), out);
   if (arguments.has("decode")) {
     std::vector<std::string> numbers = arguments.list("decode");
     int64_t P = *parse_int(numbers.at(0)), N = *parse_int(numbers.at(1)), T = ids.dim(1);
@@ -92,20 +93,20 @@ NamedTensors dump_model(const Arguments& arguments, const fs::path& folder, DTyp
       return "--decode P N: expected at most the model's longest sequence of " + std::to_string(longest) +
              " tokens in all, found " + std::to_string(prompt.dim(1)) + " + " + std::to_string(N);
     });
-    dump_decode(loaded.model, prompt, N, out);
+    dump_decode(loaded.model, prompt.to(device), N, out);
   }
   return out;
 }
 
 // --- an attention alone: inputs.safetensors -> output and gradients ---
 
-NamedTensors dump_attention(const fs::path& folder, const models::AttentionCase& attention, DType dtype,
+NamedTensors dump_attention(const fs::path& folder, const models::AttentionCase& attention, DType dtype, Device device,
                             bool with_grad) {
   io::SafetensorsFile file((folder / "inputs.safetensors").string());
   std::vector<std::pair<std::string, Tensor>> leaves;
   auto input = [&](const std::string& name) {
     if (!file.find(name)) return Tensor();
-    Tensor x = file.load(name).to(dtype).clone();
+    Tensor x = file.load(name).to(dtype).to(device).clone();
     if (with_grad) require_grad(x);
     leaves.emplace_back(name, x);
     return x;
@@ -124,7 +125,7 @@ NamedTensors dump_attention(const fs::path& folder, const models::AttentionCase&
   Tensor y = dcmha(q, k, v, pre, post, options);
   NamedTensors out{{"out", y.alias()}};
   if (with_grad) {
-    Tensor dout = file.find("dout") ? file.load("dout").to(dtype) : full(y.shape(), 1, dtype);
+    Tensor dout = file.find("dout") ? file.load("dout").to(dtype).to(device) : full(y.shape(), 1, dtype, device);
     backward(y, dout);
     for (const auto& [name, x] : leaves) out.emplace_back("grad." + name, grad(x) ? grad(x) : zeros_like(x));
   }
@@ -132,8 +133,8 @@ NamedTensors dump_attention(const fs::path& folder, const models::AttentionCase&
 }
 
 int run_dump(const Arguments& arguments) {
-  DType dtype = DType::f32;
-  parse_dtype(arguments.get("dtype"), dtype);
+  const DType dtype = *dtype_of(arguments);
+  const Device device = device_of(arguments);
   fs::path folder = models::find_model(arguments.get("MODEL"));
   const std::string file = (folder / "config.json").string(), config = io::read_text_file(file, 1 << 20);
   const bool grad = arguments.has("grad");
@@ -141,9 +142,9 @@ int run_dump(const Arguments& arguments) {
   if (models::is_attention_case(config, file)) {
     models::AttentionCase attention = models::read_attention_case(config, file);
     attention.config = models::configure(attention.config, model_keys(arguments));
-    out = dump_attention(folder, attention, dtype, grad);
+    out = dump_attention(folder, attention, dtype, device, grad);
   } else {
-    out = dump_model(arguments, folder, dtype);
+    out = dump_model(arguments, folder, dtype, device);
   }
   io::save_safetensors(arguments.get("out"), out);
   std::printf("%zu tensors in %s\n", out.size(), arguments.get("out").c_str());
@@ -166,11 +167,8 @@ Command dump_command() {
                  .value = "FILE",
                  .help = "safetensors to write",
                  .fallback = "dump.safetensors"},
-                {.name = "dtype",
-                 .value = "TYPE",
-                 .help = "arithmetic",
-                 .fallback = "f32",
-                 .choices = {"f32", "f64", "bf16"}},
+                dtype_flag("arithmetic"),
+                device_flag(),
                 profile_flag(),
                 {.name = "grad", .help = "also the gradient of the loss, for every parameter or input"},
                 integer_flag("decode", "P N",

@@ -62,7 +62,10 @@ int run_generate(const Arguments& arguments) {
   std::string prompt = arguments.get("prompt");
   if (prompt == "-") prompt.assign(std::istreambuf_iterator<char>(std::cin), {});
 
-  models::LoadedModel loaded = models::load_model(arguments.get("MODEL"), {.keys = model_keys(arguments)});
+  const Device device = device_of(arguments);
+  models::LoadedModel loaded =
+      models::load_model(arguments.get("MODEL"), {.dtype = dtype_of(arguments), .keys = model_keys(arguments)});
+  loaded.model.to(device);
   print_notes(loaded.notes);
   check(loaded.tokenizer != nullptr, ErrorKind::input, [&] {
     return "no tokenizer.json in " + models::find_model(arguments.get("MODEL")).string() +
@@ -117,6 +120,8 @@ Command generate_command() {
                 {.name = "ignore-eos", .help = "go on after the end of the text"},
                 {.name = "parse-specials", .help = "read <|endoftext|> in the prompt as the special token"},
                 profile_flag(),
+                dtype_flag("arithmetic, to which weights are converted (default: f32, or f64 for weights of f64)", ""),
+                device_flag(),
                 integer_flag("threads", "N", "CPU threads, 0 = all cores", "0", 0, 4096)},
       .overrides = kModelOverrides,
       .examples = {"braid generate out/demo --prompt 'The '",

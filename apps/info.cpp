@@ -108,6 +108,10 @@ std::vector<Section> memory_sections(const ModelConfig& config, int64_t seq_len,
   const models::TrainingMemory m = models::training_memory(config, setup);
   setup.checkpoint_activations = true;
   const models::TrainingMemory saving = models::training_memory(config, setup);
+  setup.bytes_per_number = 2;
+  const models::TrainingMemory mixed_saving = models::training_memory(config, setup);
+  setup.checkpoint_activations = false;
+  const models::TrainingMemory mixed = models::training_memory(config, setup);
   const std::string what = std::to_string(batch) + " x " + std::to_string(seq_len) + " tokens";
   Section training{"training_memory", "Memory to train, f32, AdamW, micro-batch of " + what + " (estimate)", {}};
   training.rows = {bytes_row("weights", "weights", m.weights),
@@ -118,12 +122,15 @@ std::vector<Section> memory_sections(const ModelConfig& config, int64_t seq_len,
                              "train.checkpoint_activations=true"),
                    bytes_row("working", "working memory", m.working),
                    bytes_row("total", "total", m.total()),
-                   bytes_row("total_checkpointed", "  when blocks are recomputed", saving.total())};
+                   bytes_row("total_checkpointed", "  when blocks are recomputed", saving.total()),
+                   bytes_row("total_bf16", "total in bf16", mixed.total(), "train.dtype=bf16, f32 master weights"),
+                   bytes_row("total_bf16_checkpointed", "  when blocks are recomputed", mixed_saving.total())};
   const models::CacheSize cache = models::cache_bytes(config, batch, seq_len);
   Section inference{"inference_memory", "Memory to generate, f32, " + what, {}};
   inference.rows = {bytes_row("weights", "weights", m.weights),
                     bytes_row("cache_per_token", "cache, a token", cache.per_token, "before local windows are full"),
-                    bytes_row("cache", "cache, full", cache.kept), bytes_row("total", "total", m.weights + cache.kept)};
+                    bytes_row("cache", "cache, full", cache.kept), bytes_row("total", "total", m.weights + cache.kept),
+                    bytes_row("total_bf16", "total in bf16", (m.weights + cache.kept) / 2, "--dtype bf16")};
   return {training, inference};
 }
 

@@ -9,6 +9,7 @@
 #include "apps/commands.h"
 #include "apps/common/files.h"
 #include "apps/common/log.h"
+#include "apps/common/memory_text.h"
 #include "apps/common/progress.h"
 #include "apps/common/run_folder.h"
 #include "apps/common/spike.h"
@@ -18,10 +19,10 @@
 #include "apps/job.h"
 #include "apps/train_setup.h"
 #include "distributed/agree.h"
+#include "distributed/device_ranks.h"
 #include "models/checkpoint.h"
 #include "models/counting.h"
 #include "models/generate.h"
-#include "models/parallel_dcformer.h"
 #include "models/task_eval.h"
 #include "tensor/cpu/parallel.h"
 
@@ -38,17 +39,19 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 // goes wrong there, all ranks hear of at once (`at_root`).
 class Run {
  public:
-  Run(const TrainConfig& config, const Schema& schema, const dist::Layout& layout)
+  Run(const TrainConfig& config, const Schema& schema, const dist::Layout& layout, Device device)
       : config_(config),
         schema_(schema),
         layout_(layout),
+        device_(device),
+        types_(arithmetic(config)),
         root_(layout.world.rank() == 0),
         train_data_(open_data(text::Split::train)),
         val_data_(open_data(text::Split::val)),
         sampler_(train_data_.size(), static_cast<uint64_t>(config.run.seed)),
         model_config_(checked_model()),
-        model_(make_model()),
-        trainer_(*model_, optimizer_options(config), config.optimizer.clip, layout),
+        model_(make_model(config, model_config_, layout, device_)),
+        trainer_(*model_, optimizer_options(config), config.optimizer.clip, layout, types_.compute),
         progress_(stdout, config.log.interval),
         spikes_(config.guard.spike, config.guard.warmup) {
     at_root([&] { folder_.emplace(config.run.out); });
@@ -70,7 +73,8 @@ class Run {
   // 0 when the last step was made, 75 when stopped on request with the state saved.
   int operator()() {
     const int64_t last = config_.train.steps;
-    peak_flops_ = measured_flops() * layout_.world.size();
+    peak_flops_ = measured_flops(device_, types_.compute) * layout_.world.size();
+    reset_peak_memory(device_);
     flops_per_token_ = models::flops_per_token(model_config_, train_data_.seq_len()).training();
     validation_ = validation_batches(config_, val_data_, layout_);
     for (int64_t i = 0; i < config_.eval.tasks; ++i)
@@ -105,20 +109,8 @@ class Run {
   // Everything that can be wrong with the settings is found before the run folder is touched.
   models::ModelConfig checked_model() {
     models::ModelConfig config = model_config(config_, train_data_.tokenizer().vocab_size());
-    check_memory(config_, config, train_data_.seq_len(), layout_);
+    check_memory(config_, config, train_data_.seq_len(), layout_, device_);
     return config;
-  }
-
-  std::unique_ptr<models::LanguageModel> make_model() {
-    RandomKey key = child({static_cast<uint64_t>(config_.run.seed), 0}, "parameters");
-    auto ready = [&](auto model) -> std::unique_ptr<models::LanguageModel> {
-      if (config_.train.dtype == "f64") model->to(DType::f64);
-      model->checkpoint_activations(config_.train.checkpoint_activations);
-      return model;
-    };
-    if (layout_.tensor.size() == 1 && layout_.context.size() == 1)
-      return ready(std::make_unique<models::Dcformer>(model_config_, key));
-    return ready(std::make_unique<models::ParallelDcformer>(model_config_, key, layout_));
   }
 
   fs::path out() const { return config_.run.out; }
@@ -137,19 +129,15 @@ class Run {
   }
 
   // A run goes on only with the model, the data and the seed it began with. Other settings may change, and each change
-  // is told. Rank 0 looks for the newest valid checkpoint; all ranks must have the same program, settings and data, and
-  // see the same checkpoint.
+  // is told. All ranks look for the newest valid checkpoint together; they must have the same program, settings and
+  // data, and see the same checkpoint.
   void resume() {
     state_.seed = config_.run.seed;
     state_.seq_len = train_data_.seq_len();
     state_.data_fingerprint = train_data_.fingerprint();
-    std::string found;
-    at_root([&] {
-      std::vector<std::string> notes;
-      found = models::newest_checkpoint(out(), notes).path.string();
-      for (const std::string& note : notes) progress_.note("note: " + note);
-    });
-    const fs::path newest = layout_.world.gather_text(found)[0];
+    std::vector<std::string> notes;
+    const fs::path newest = models::newest_checkpoint(out(), notes, layout_.world).path;
+    for (const std::string& note : notes) progress_.note("note: " + note);
     models::RunState saved;
     dist::agree(layout_.world, [&] {
       if (!newest.empty()) saved = models::read_state(newest);
@@ -203,6 +191,9 @@ class Run {
                   static_cast<long long>(train_data_.tokens()), static_cast<long long>(train_data_.seq_len()),
                   threads());
     progress_.note(text);
+    if (types_.compute != types_.masters || device_ != kCpu)
+      progress_.note(str(types_.compute) + (types_.compute != types_.masters ? " with f32 master weights" : "") +
+                     " on " + str(device_));
     if (layout_.world.size() > 1) {
       std::snprintf(text, sizeof text, "%d processes: %d data x %d context x %d tensor", layout_.world.size(),
                     layout_.data.size(), layout_.context.size(), layout_.tensor.size());
@@ -244,7 +235,7 @@ class Run {
         static_cast<double>((state_.step - first_step_) * samples * state_.seq_len) / seconds_since(start_);
     row.tok_per_s = per_second;
     row.mfu = per_second * flops_per_token_ / peak_flops_;
-    row.memory_mb = static_cast<double>(memory_stats(kCpu).peak) / 1e6;
+    row.memory_mb = static_cast<double>(memory_stats(device_).peak) / 1e6;
     bool last = state_.step == config_.train.steps;
     if (config_.eval.interval > 0 && (last || due(config_.eval.interval))) {
       row.val_loss = val_loss_ = models::evaluate(*model_, validation_, layout_);
@@ -269,7 +260,8 @@ class Run {
     models::WholeState state = trainer_.whole_state(models::Trainer::Parts::weights);
     at_root([&] {
       models::Dcformer whole = models::Dcformer::uninitialised(model_config_);
-      if (config_.train.dtype == "f64") whole.to(DType::f64);
+      whole.to(types_.compute);
+      whole.to(device_);
       nn::load(whole, state.weights, "the run");
       work(whole);
     });
@@ -293,6 +285,7 @@ class Run {
   void save() {
     if (saved_step_ == state_.step) return;
     at_root([&] { log_->sync(); });
+    state_.memory = memory_by_use(device_);
     models::save_checkpoint(out(), trainer_, train_data_.tokenizer(), state_, print_config(schema_),
                             config_.checkpoint.keep);
     saved_step_ = state_.step;
@@ -319,6 +312,7 @@ class Run {
                 loss_);
     if (!std::isnan(val_loss_)) std::printf(", validation loss %.6f", val_loss_);
     if (!std::isnan(task_accuracy_)) std::printf(", task accuracy %.1f%%", 100 * task_accuracy_);
+    if (state_.step > first_step_) std::printf("\npeak memory %s", peak_text(memory_by_use(device_)).c_str());
     std::printf("\nmodel %s\nlog   %s\n", (out() / models::step_name(state_.step)).c_str(),
                 (out() / "log.csv").c_str());
   }
@@ -327,6 +321,8 @@ class Run {
   const TrainConfig& config_;
   const Schema& schema_;  // of config_
   const dist::Layout& layout_;
+  const Device device_;
+  const Arithmetic types_;
   const bool root_;
   text::Dataset train_data_, val_data_;
   text::Sampler sampler_;
@@ -358,13 +354,12 @@ int train(const Arguments& arguments, const Job& job) {
     return 0;
   }
   if (config.run.threads > 0) set_threads(static_cast<int>(config.run.threads));
-  Device device = parse_device(config.run.device);
-  check(device == kCpu, ErrorKind::setting,
-        [&] { return "training runs on the CPU only; set run.device=cpu, found " + str(device); });
+  const Device device = parse_device(config.run.device);  // wrong ones are told first
   if (arguments.has("dry-run")) return dry_run(config);
   check_together(config);
   job.world().watch(config.parallel.timeout);
-  return Run(config, schema, make_layout(config, job.world()))();
+  dist::DeviceRanks ranks = dist::device_ranks(job.world(), device);
+  return Run(config, schema, make_layout(config, ranks.world), ranks.device)();
 }
 
 int run_train(const Arguments& arguments) {
@@ -386,8 +381,9 @@ Command train_command() {
       .overrides = "settings, which beat the file; --print-config lists them",
       .details =
           "The run folder run.out holds config.resolved.toml, log.csv, log.jsonl, samples.txt and checkpoints step-*.\n"
-          "A run folder with a valid checkpoint is resumed from it, bit for bit. Model, data, seed, arithmetic and\n"
-          "kind of optimizer must be the same then; other settings may change, and each change is printed.\n"
+          "A run folder with a valid checkpoint is resumed from it, bit for bit. Model, data, seed, type of the\n"
+          "master weights and kind of optimizer must be the same then; other settings may change, and each change is\n"
+          "printed.\n"
           "SIGINT, SIGTERM and SIGUSR1 save the state and end with exit code 75: run the same command again.",
       .examples = {"braid train configs/demo.toml",
                    "braid train configs/demo.toml optimizer.lr=1e-3 run.out=out/faster",

@@ -8,6 +8,7 @@
 
 #include "apps/common/text.h"
 #include "autograd/ops.h"
+#include "models/parallel_dcformer.h"
 
 namespace braid::app {
 
@@ -71,17 +72,39 @@ int64_t sequence_length(const TrainConfig& config, const models::ModelConfig& mo
   return config.data.seq_len > 0 ? config.data.seq_len : model.block_size;
 }
 
+Arithmetic arithmetic(const TrainConfig& config) {
+  DType compute = DType::f32;
+  parse_dtype(config.train.dtype, compute);
+  return {compute == DType::bf16 ? DType::f32 : compute, compute};
+}
+
+std::unique_ptr<models::LanguageModel> make_model(const TrainConfig& config, const models::ModelConfig& model,
+                                                  const dist::Layout& layout, Device device) {
+  MemoryScope scope(MemoryUse::weights);
+  RandomKey key = child({static_cast<uint64_t>(config.run.seed), 0}, "parameters");
+  auto ready = [&](auto made) -> std::unique_ptr<models::LanguageModel> {
+    made->to(arithmetic(config).masters);
+    made->to(device);
+    made->checkpoint_activations(config.train.checkpoint_activations);
+    return made;
+  };
+  if (layout.tensor.size() == 1 && layout.context.size() == 1)
+    return ready(std::make_unique<models::Dcformer>(model, key));
+  return ready(std::make_unique<models::ParallelDcformer>(model, key, layout));
+}
+
 models::TrainingMemory expected_memory(const TrainConfig& config, const models::ModelConfig& model, int64_t seq_len) {
   return models::training_memory(model, {.batch = config.train.batch_size,
                                          .seq_len = seq_len,
-                                         .bytes_per_number = config.train.dtype == "f64" ? 8 : 4,
+                                         .bytes_per_number = size_of(arithmetic(config).compute),
                                          .optimizer_moments = optimizer_moments(config),
                                          .checkpoint_activations = config.train.checkpoint_activations});
 }
 
 void check_memory(const TrainConfig& config, const models::ModelConfig& model, int64_t seq_len,
-                  const dist::Layout& layout) {
-  if (layout.world.size() > 1) return;  // a slip of the pen in a job of many is found by --dry-run
+                  const dist::Layout& layout, Device device) {
+  // A slip of the pen in a job of many is found by --dry-run, one on a card by its allocator.
+  if (layout.world.size() > 1 || device != kCpu) return;
   double ids = 8.0 * double(config.train.batch_size) * double(config.train.accumulate) * double(seq_len);
   double needed = (expected_memory(config, model, seq_len).total() + ids) / 1e9;
   double there = double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGESIZE)) / 1e9;
@@ -148,17 +171,20 @@ std::vector<std::string> changed_settings(const std::filesystem::path& file, con
   return changed;
 }
 
-double measured_flops() {
+double measured_flops(Device device, DType dtype) {
   NoGrad off;
-  constexpr int64_t n = 768;
-  Tensor x = full({n, n}, 0.5), y = full({n, n}, 0.25);
+  const int64_t n = device == kCpu ? 768 : 4096;
+  Tensor x = full({n, n}, 0.5, dtype, device), y = full({n, n}, 0.25, dtype, device);
   double best = 1e30;
   for (int i = 0; i < 6; ++i) {
+    synchronize(device);
     auto start = std::chrono::steady_clock::now();
     matmul(x, y);
+    synchronize(device);
     best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
-  return 2.0 * n * n * n / best;
+  const double side = static_cast<double>(n);
+  return 2 * side * side * side / best;
 }
 
 }  // namespace braid::app

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 
 #include "apps/common/train_config.h"
 #include "models/config.h"
@@ -20,11 +21,20 @@ int64_t optimizer_moments(const TrainConfig& config);  // numbers that the optim
 nn::Schedule schedule(const TrainConfig& config);
 int64_t sequence_length(const TrainConfig& config, const models::ModelConfig& model);
 
+// train.dtype: the types of the master weights (and of gradients, moments, checkpoints) and of the model's arithmetic.
+struct Arithmetic {
+  DType masters, compute;
+};
+Arithmetic arithmetic(const TrainConfig& config);
+// The model of a run, whole or this process's part of it, with its first weights.
+std::unique_ptr<models::LanguageModel> make_model(const TrainConfig& config, const models::ModelConfig& model,
+                                                  const dist::Layout& layout, Device device);
+
 // What a step needs at its worst moment.
 models::TrainingMemory expected_memory(const TrainConfig& config, const models::ModelConfig& model, int64_t seq_len);
 // Error(setting) when that is more than twice this machine's memory: a slip of the pen. Closer cases are left to try.
 void check_memory(const TrainConfig& config, const models::ModelConfig& model, int64_t seq_len,
-                  const dist::Layout& layout);
+                  const dist::Layout& layout, Device device);
 
 // Windows `indices` of a data set: ids (B, T) and the next tokens as targets.
 models::Batch read_batch(const text::Dataset& data, const std::vector<int64_t>& indices);
@@ -41,8 +51,8 @@ std::vector<models::Batch> validation_batches(const TrainConfig& config, const t
 // may have been moved. `saved` gets the settings of the file.
 std::vector<std::string> changed_settings(const std::filesystem::path& file, const Schema& now, TrainConfig& saved);
 
-// f32 multiply-adds that this machine's matrix product reaches, in FLOP/s (measured in some 50 ms): what MFU is
-// measured against.
-double measured_flops();
+// What the device's matrix product reaches with this type, in FLOP/s (measured in some 50 ms): what MFU is measured
+// against.
+double measured_flops(Device device, DType dtype);
 
 }  // namespace braid::app

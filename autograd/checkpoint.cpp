@@ -16,7 +16,11 @@ Tensor checkpoint(Segment f, const std::vector<Tensor>& inputs) {
       if (requires_grad(x)) require_grad(leaves.back());
     }
     WithGrad on;
-    Tensor again = f(leaves);
+    Tensor again;
+    {
+      MemoryScope scope(MemoryUse::activations);
+      again = f(leaves);
+    }
     if (requires_grad(again)) backward(again, dy);
     Grads grads;
     for (const Tensor& leaf : leaves) grads.push_back(requires_grad(leaf) ? grad(leaf) : Tensor());

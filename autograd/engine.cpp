@@ -193,6 +193,7 @@ void backward(const Tensor& y, Tensor dy) {
            str(y.shape());
   });
   NoGrad off;
+  MemoryScope scope(MemoryUse::workspace);
   std::shared_ptr<Node> root = y.node();
   std::unordered_map<Node*, int> consumers = count_consumers(root.get());
   std::unordered_map<Node*, Tensor> arrived;
@@ -206,6 +207,7 @@ void backward(const Tensor& y, Tensor dy) {
     if (!node->backward) {  // a leaf
       if (g) {
         accumulate(node->gradient, std::move(g));
+        count_as(node->gradient, MemoryUse::gradients);
         if (node->hook) node->hook(node->gradient);
       }
       continue;

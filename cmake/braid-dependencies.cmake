@@ -1,6 +1,7 @@
 # What the library is linked with, for our own build and for whoever uses the installed library.
-# Threads::Threads, ZLIB::ZLIB, braid::zstd, braid::dnnl unless BRAID_DNNL is OFF or oneDNN is not there, and braid::mpi
-# unless BRAID_MPI is OFF or MPI is not there.
+# Threads::Threads, ZLIB::ZLIB, braid::zstd, braid::dnnl unless BRAID_DNNL is OFF or oneDNN is not there, braid::mpi
+# unless BRAID_MPI is OFF or MPI is not there, and braid::nccl unless BRAID_NCCL is OFF or the CUDA toolkit or NCCL is not
+# there.
 # zstd has no CMake package on Debian, and that of oneDNN also wants OpenCL, which we do not use: both are looked for
 # directly.
 find_package(Threads REQUIRED)
@@ -29,5 +30,19 @@ if(NOT BRAID_MPI STREQUAL "OFF" AND NOT TARGET braid::mpi)
     target_link_libraries(braid::mpi INTERFACE MPI::MPI_C)
   elseif(BRAID_MPI STREQUAL "ON")
     message(FATAL_ERROR "MPI was not found: install libopenmpi-dev and openmpi-bin, or build with -DBRAID_MPI=OFF")
+  endif()
+endif()
+if(NOT BRAID_NCCL STREQUAL "OFF" AND NOT TARGET braid::nccl)
+  find_package(CUDAToolkit QUIET)
+  # NCCL has no CMake package; it comes beside the toolkit or among the system's libraries.
+  find_path(BRAID_NCCL_INCLUDE nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS} /usr/local/cuda/include)
+  find_library(BRAID_NCCL_LIBRARY nccl HINTS ${CUDAToolkit_LIBRARY_DIR} ${CUDAToolkit_LIBRARY_ROOT}/lib
+    /usr/local/cuda/lib64 /usr/local/cuda/lib)
+  if(CUDAToolkit_FOUND AND BRAID_NCCL_INCLUDE AND BRAID_NCCL_LIBRARY)
+    add_library(braid::nccl INTERFACE IMPORTED GLOBAL)
+    target_include_directories(braid::nccl SYSTEM INTERFACE ${BRAID_NCCL_INCLUDE} ${CUDAToolkit_INCLUDE_DIRS})
+    target_link_libraries(braid::nccl INTERFACE ${BRAID_NCCL_LIBRARY} CUDA::cudart)
+  elseif(BRAID_NCCL STREQUAL "ON")
+    message(FATAL_ERROR "NCCL or the CUDA toolkit was not found: install both, or build with -DBRAID_NCCL=OFF")
   endif()
 endif()

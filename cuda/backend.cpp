@@ -2,6 +2,7 @@
 #include "tensor/backend.h"
 
 #include "cuda/blas.h"
+#include "cuda/graph.h"
 #include "cuda/runtime.h"
 
 namespace braid {
@@ -50,7 +51,14 @@ void dcmha_forward(const DcmhaInputs& x, Out y, Out lse);
 void dcmha_backward(const DcmhaInputs& x, In y, In lse, In dy, DcmhaGradients& gradients);
 std::string dcmha_refuses(const DcmhaInputs& x);
 
+static void not_in_a_graph(const char* what) {
+  check(!capturing(), "graph", [&] {
+    return std::string(what) + " while a graph is captured, but its kernels have not run yet; do it before or after";
+  });
+}
+
 static void transfer(In x, Out y) {
+  not_in_a_graph(x.device() == kCpu ? "values were brought to the card" : "values were read back");
   const int64_t bytes = x.numel() * size_of(x.dtype());
   if (bytes == 0) return;
   if (x.device() == kCpu) {
@@ -60,6 +68,11 @@ static void transfer(In x, Out y) {
   }
 }
 
+static void wait() {
+  not_in_a_graph("the host waited for the card");
+  synchronize();
+}
+
 static void matmul(In x, In z, bool accumulate, Out y) { product(x, z, 1, accumulate ? 1 : 0, y); }
 }  // namespace cuda
 
@@ -67,7 +80,10 @@ const Backend& cuda_backend(int index) {
   static constexpr Backend table{
       .name = "cuda",
       .allocator = cuda::device_allocator,
-      .synchronize = cuda::synchronize,
+      .synchronize = cuda::wait,
+      .begin_capture = cuda::begin_capture,
+      .end_capture = cuda::end_capture,
+      .abort_capture = cuda::abort_capture,
       .transfer = cuda::transfer,
       .copy = cuda::copy,
       .fill = cuda::fill,

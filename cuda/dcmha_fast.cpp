@@ -12,6 +12,7 @@
 
 #include "cuda/blas.h"
 #include "cuda/dcmha_kernels.h"
+#include "cuda/runtime.h"
 
 namespace braid::cuda::dcmha_fast {
 
@@ -266,6 +267,9 @@ std::string refuses(const DcmhaInputs& x) {
                " and strides " + str(t->strides());
     }
   }
+  if (properties().shared_bytes < shared_bytes(static_cast<int>(n.N)))
+    return "the tensor-core kernels need " + std::to_string(shared_bytes(static_cast<int>(n.N))) +
+           " bytes of shared memory for a block, this card has " + std::to_string(properties().shared_bytes);
   if (n.T + n.S > std::numeric_limits<int>::max() / 4 || n.B > 65535)
     return "the tensor-core kernels count in 32 bits, here are " + str(x.q.shape()) + " queries";
   return "";

@@ -63,6 +63,8 @@ void backward_post(const Chunk&, const Factors& key_pre, const Factors& key_post
 void backward_pre(const Chunk&, const Factors& key_pre, const bfloat16* pre, const float* lse, const float* delta,
                   const bfloat16* scores, bfloat16* d_probabilities, float* gram, float* d_keys, int batch);
 
+int64_t shared_bytes(int heads);  // shared memory of a block of B1, the most that one of these kernels takes
+
 // ---- from partial sums to gradients ----
 
 void combine_delta(const Chunk&, const float* partial, float* delta);

@@ -167,6 +167,7 @@ template <int N>
 __device__ __forceinline__ void zero_unseen_rows(bfloat16* to, const Chunk& c, const Place<N>& at) {
   constexpr int pieces = kBlockKeys / 8;
   const int last = min(c.rows, at.segment_end * kRows<N>);
+#pragma unroll 1
   for (int row = at.segment_begin * kRows<N>; row < last; ++row) {
     if (row == at.begin * kRows<N>) row = at.end * kRows<N>;
     if (row >= last) return;

@@ -19,8 +19,6 @@
 
 namespace braid::cuda {
 
-void launch_function(const void* function, const Launch& shape, void** arguments);  // cuda/runtime.cpp
-
 // Enqueues kernel(arguments...), converted to the kernel's parameter types.
 template <class... P, class... A>
 void launch(void (*kernel)(P...), const Launch& shape, A&&... arguments) {

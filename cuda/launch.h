@@ -14,4 +14,8 @@ struct Launch {
   StreamHandle stream = current_stream();  // kernels of one stream run in the order of their launches
 };
 
+// Enqueues a kernel, given pointers to its arguments. Throws Error(misuse) with the name of the op and the shape when
+// the card cannot have such blocks. Kernel files call launch() of cuda/kernel.h.
+void launch_function(const void* function, const Launch& shape, void** arguments);
+
 }  // namespace braid::cuda

@@ -3,7 +3,10 @@
 
 namespace braid {
 
+static const char* const kReason = "this build has no CUDA support; configure with -DBRAID_CUDA=ON";
+
 int cuda_device_count() { return 0; }
-const Backend& cuda_backend(int) { fail("cuda", "this build has no CUDA support"); }
+std::string cuda_refuses(int) { return kReason; }
+const Backend& cuda_backend(int) { fail("cuda", kReason); }
 
 }  // namespace braid

@@ -11,11 +11,12 @@ namespace braid::cuda {
 
 using StreamHandle = CUstream_st*;
 
-int device_count();             // usable cards; 0 without a driver
-void use_device(int index);     // makes a card the current one of this thread; throws Error(setting) when it is too old
-int current_device();           // the index of the current card
-StreamHandle current_stream();  // of the current card
-void synchronize();             // waits until the current card has done everything, and reports what failed there
+int device_count();              // 0 without a driver or a card
+std::string refuses(int index);  // "", or why this card cannot be used: it is too old, or not there
+void use_device(int index);      // makes a card the current one of this thread; Error(setting) when it refuses
+int current_device();            // the index of the current card
+StreamHandle current_stream();   // of the current card
+void synchronize();              // waits until the current card has done everything, and reports what failed there
 
 struct Properties {
   std::string name;          // "NVIDIA H200"

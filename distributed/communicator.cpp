@@ -4,7 +4,7 @@
 #include <chrono>
 #include <cstring>
 
-#include "tensor/cpu/parallel.h"
+#include "distributed/sums.h"
 
 namespace braid::dist {
 
@@ -12,66 +12,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-Tensor on_cpu(const Tensor& x) { return x.device() == kCpu ? x.contiguous() : x.to(kCpu).contiguous(); }
-
 Buffer buffer_of(Tensor& x) {
   if (!x) return {};
   return {static_cast<char*>(x.mutable_raw()), x.numel() * size_of(x.dtype())};
-}
-
-// The type in which values of T are summed.
-template <class T>
-struct SumType {
-  using type = int64_t;
-};
-template <>
-struct SumType<double> {
-  using type = double;
-};
-template <>
-struct SumType<float> {
-  using type = float;
-};
-template <>
-struct SumType<bfloat16> {
-  using type = float;
-};
-template <>
-struct SumType<float16> {
-  using type = float;
-};
-
-// The sum or maximum over ranks, in rank order; a NaN makes both NaN.
-Tensor combine(const std::vector<Tensor>& xs, Reduction op) {
-  Tensor y = empty_like(xs[0]);
-  visit_any(y.dtype(), [&]<class T>() {
-    using A = typename SumType<T>::type;
-    constexpr int64_t kBlock = 1024;
-    T* to = y.mutable_data<T>();
-    std::vector<const T*> from;
-    for (const Tensor& x : xs) from.push_back(x.data<T>());
-    int64_t n = y.numel();
-    parallel_for((n + kBlock - 1) / kBlock, 8, [&](int64_t first, int64_t last) {
-      A sum[kBlock];
-      for (int64_t block = first; block < last; ++block) {
-        int64_t begin = block * kBlock, count = std::min(kBlock, n - begin);
-        for (int64_t i = 0; i < count; ++i) sum[i] = static_cast<A>(from[0][begin + i]);
-        for (size_t r = 1; r < from.size(); ++r) {
-          const T* x = from[r] + begin;
-          if (op == Reduction::sum) {
-            for (int64_t i = 0; i < count; ++i) sum[i] += static_cast<A>(x[i]);
-          } else {
-            for (int64_t i = 0; i < count; ++i) {
-              A value = static_cast<A>(x[i]);
-              if (!(value <= sum[i]) && sum[i] == sum[i]) sum[i] = value;
-            }
-          }
-        }
-        for (int64_t i = 0; i < count; ++i) to[begin + i] = static_cast<T>(sum[i]);
-      }
-    });
-  });
-  return y;
 }
 
 std::string list(const std::vector<int>& ranks) {
@@ -115,8 +58,9 @@ Tensor Pending::wait() {
     while (!s->transfer->done()) {
       s->transfer->rest();
       double limit = c.watch_->seconds, waited = std::chrono::duration<double>(Clock::now() - start).count();
+      if (limit > 0 && waited > 0.1) c.transport_->answer();
       if (limit > 0 && waited > limit) {
-        std::vector<int> silent = c.transport_->silent(1.0), missing;
+        std::vector<int> silent = c.transport_->silent(0.4), missing;
         for (int r : s->transfer->missing()) missing.push_back(c.world_rank(r));
         const std::string& where = c.watch_->where;
         fail(ErrorKind::process, (silent.empty() ? list(missing) : list(silent)) + " did not answer within " +
@@ -149,9 +93,18 @@ Communicator Communicator::split(int color, const std::string& label) const {
   }
   std::shared_ptr<Transport> sub = transport_->among(members);
   out.alone_ = sub->world_rank(0);
-  if (sub->size() > 1) out.transport_ = std::move(sub);
+  if (sub->size() == 1) return out;
+  out.transport_ = std::move(sub);
+  return device_ ? out.with(device_->among(out)) : out;
+}
+
+Communicator Communicator::with(std::shared_ptr<DeviceTransport> device) const {
+  Communicator out = *this;
+  if (transport_) out.device_ = std::move(device);
   return out;
 }
+
+Tensor Communicator::placed(const Tensor& x) const { return x.to(place_of(x.device())).contiguous(); }
 
 Pending Communicator::start(
     Collective kind, std::vector<Tensor> send, std::vector<Tensor> receive,
@@ -171,7 +124,11 @@ Pending Communicator::start(
     in.push_back(r == rank() ? Buffer{} : buffer_of(state->receive[i]));
     traffic_->bytes[k] += out.back().bytes;
   }
-  state->transfer = transport_->start(out, in);
+  Device place = kCpu;
+  for (const auto* tensors : {&state->send, &state->receive}) {
+    for (const Tensor& x : *tensors) place = x ? x.device() : place;
+  }
+  state->transfer = direct(place) ? device_->start(out, in) : transport_->start(out, in);
   return Pending(std::move(state));
 }
 
@@ -189,7 +146,7 @@ void Communicator::check_parts(const char* op, const Tensor& x, int axis, const 
     return "the axis is dealt out to " + std::to_string(parts.ranks()) + " ranks, the group has " +
            std::to_string(size());
   });
-  int64_t expected = whole ? parts.total() : parts.size(rank());
+  int64_t expected = whole ? parts.extent() : parts.size(rank());
   check(x.dim(axis) == expected, op, [&] {
     return "axis " + std::to_string(axis) + " of " + str(x.shape()) + " should have " + std::to_string(expected) +
            " entries on rank " + std::to_string(rank());
@@ -199,7 +156,7 @@ void Communicator::check_parts(const char* op, const Tensor& x, int axis, const 
 Pending Communicator::start_reduce_scatter(const Tensor& x, int axis, const Parts& parts) const {
   check_parts("reduce_scatter", x, axis, parts, true);
   if (!transport_) return ready(x.contiguous());
-  Tensor source = on_cpu(x);
+  Tensor source = placed(x);
   std::vector<Tensor> send, receive;
   for (int r = 0; r < size(); ++r) send.push_back(take(source, axis, parts.of[static_cast<size_t>(r)]));
   auto me = static_cast<size_t>(rank());
@@ -211,17 +168,17 @@ Pending Communicator::start_reduce_scatter(const Tensor& x, int axis, const Part
 Pending Communicator::start_all_gather(const Tensor& x, int axis, const Parts& parts) const {
   check_parts("all_gather", x, axis, parts, false);
   if (!transport_) return ready(x.contiguous());
-  Tensor source = on_cpu(x);
+  Tensor source = placed(x);
   Shape shape = x.shape();
   std::vector<Tensor> send(static_cast<size_t>(size()), source), receive;
   for (int r = 0; r < size(); ++r) {
     shape[axis] = parts.size(r);
-    receive.push_back(r == rank() ? source : empty(shape, x.dtype()));
+    receive.push_back(r == rank() ? source : empty(shape, x.dtype(), source.device()));
   }
   shape[axis] = parts.total();
   return start(Collective::all_gather, std::move(send), std::move(receive),
                [axis, parts, shape, dtype = x.dtype(), device = x.device()](const auto&, const auto& got) {
-                 Tensor whole = empty(shape, dtype);
+                 Tensor whole = empty(shape, dtype, got[0].device());
                  for (size_t r = 0; r < got.size(); ++r) put(got[r], axis, parts.of[r], whole);
                  return whole.to(device);
                });
@@ -232,29 +189,83 @@ Pending Communicator::start_all_to_all(const Tensor& x, int from, const Parts& f
   check_parts("all_to_all", x, from, from_parts, true);
   check_parts("all_to_all", x, to, to_parts, false);
   if (!transport_) return ready(x.contiguous());
-  Tensor source = on_cpu(x);
+  Tensor source = placed(x);
   std::vector<Tensor> send, receive;
   Shape shape = x.shape();
   shape[from] = from_parts.size(rank());
   for (int r = 0; r < size(); ++r) {
     send.push_back(take(source, from, from_parts.of[static_cast<size_t>(r)]));
     shape[to] = to_parts.size(r);
-    receive.push_back(r == rank() ? send.back() : empty(shape, x.dtype()));
+    receive.push_back(r == rank() ? send.back() : empty(shape, x.dtype(), source.device()));
   }
-  shape[to] = to_parts.total();
+  shape[to] = to_parts.extent();
   return start(Collective::all_to_all, std::move(send), std::move(receive),
                [to, to_parts, shape, dtype = x.dtype(), device = x.device()](const auto&, const auto& got) {
-                 Tensor y = empty(shape, dtype);
+                 if (to_parts.total() != to_parts.extent()) return summed(got, to, to_parts.of, shape).to(device);
+                 Tensor y = empty(shape, dtype, got[0].device());
                  for (size_t r = 0; r < got.size(); ++r) put(got[r], to, to_parts.of[r], y);
                  return y.to(device);
                });
+}
+
+Tensor Communicator::fetch(const Tensor& x, int axis, const Parts& have, const Parts& need) const {
+  check_parts("fetch", x, axis, have, false);
+  if (!transport_ && have.of == need.of) return x.contiguous();
+  auto me = static_cast<size_t>(rank());
+  Tensor source = placed(x);
+  Shape shape = x.shape();
+  std::vector<Tensor> send, receive;
+  std::vector<Intervals> places;
+  int64_t found = 0;
+  for (size_t r = 0; r < have.of.size(); ++r) {
+    Intervals theirs = overlap(have.of[r], need.of[me]);
+    places.push_back(places_in(need.of[me], theirs));
+    send.push_back(take(source, axis, places_in(have.of[me], overlap(have.of[me], need.of[r]))));
+    found += shape[axis] = entries(theirs);
+    receive.push_back(r == me ? send.back() : empty(shape, x.dtype(), source.device()));
+  }
+  check(found == need.size(rank()), "fetch", [&] {
+    return "the ranks have " + std::to_string(found) + " of the " + std::to_string(need.size(rank())) +
+           " entries that rank " + std::to_string(rank()) + " needs";
+  });
+  shape[axis] = found;
+  auto finish = [=, device = x.device()](const auto&, const std::vector<Tensor>& got) {
+    Tensor y = empty(shape, got[0].dtype(), got[0].device());
+    for (size_t r = 0; r < got.size(); ++r) put(got[r], axis, places[r], y);
+    return y.to(device);
+  };
+  if (!transport_) return finish(send, receive);
+  return start(Collective::all_gather, std::move(send), std::move(receive), finish).wait();
+}
+
+Tensor Communicator::give_back(const Tensor& x, int axis, const Parts& have, const Parts& need) const {
+  check_parts("give_back", x, axis, need, false);
+  if (!transport_ && have.of == need.of) return x.contiguous();
+  auto me = static_cast<size_t>(rank());
+  Tensor source = placed(x);
+  Shape shape = x.shape();
+  std::vector<Tensor> send, receive;
+  std::vector<Intervals> places;
+  for (size_t r = 0; r < have.of.size(); ++r) {
+    Intervals theirs = overlap(have.of[me], need.of[r]);
+    places.push_back(places_in(have.of[me], theirs));
+    send.push_back(take(source, axis, places_in(need.of[me], overlap(have.of[r], need.of[me]))));
+    shape[axis] = entries(theirs);
+    receive.push_back(r == me ? send.back() : empty(shape, x.dtype(), source.device()));
+  }
+  shape[axis] = have.size(rank());
+  auto finish = [=, device = x.device()](const auto&, const std::vector<Tensor>& got) {
+    return summed(got, axis, places, shape).to(device);
+  };
+  if (!transport_) return finish(send, receive);
+  return start(Collective::reduce_scatter, std::move(send), std::move(receive), finish).wait();
 }
 
 Pending Communicator::start_broadcast(const Tensor& x, int root) const {
   check(root >= 0 && root < size(), "broadcast",
         [&] { return "there is no rank " + std::to_string(root) + " in a group of " + std::to_string(size()); });
   if (!transport_) return ready(x.contiguous());
-  Tensor value = rank() == root ? on_cpu(x) : empty(x.shape(), x.dtype());
+  Tensor value = rank() == root ? placed(x) : empty(x.shape(), x.dtype(), place_of(x.device()));
   std::vector<Tensor> send(static_cast<size_t>(size())), receive(static_cast<size_t>(size()));
   if (rank() == root) {
     std::fill(send.begin(), send.end(), value);
@@ -269,7 +280,7 @@ Pending Communicator::start_broadcast(const Tensor& x, int root) const {
 // have the same bits. The second half runs in wait().
 Pending Communicator::start_all_reduce(const Tensor& x, Reduction op) const {
   if (!transport_) return ready(x.contiguous());
-  Tensor flat = on_cpu(x).reshaped({x.numel()});
+  Tensor flat = placed(x).reshaped({x.numel()});
   Parts parts = even_parts(flat.numel(), size());
   std::vector<Tensor> send, receive;
   for (const Intervals& list : parts.of) send.push_back(flat.sliced(0, list[0].begin, list[0].end));
@@ -280,12 +291,12 @@ Pending Communicator::start_all_reduce(const Tensor& x, Reduction op) const {
                  Tensor mine = combine(got, op);
                  std::vector<Tensor> out(got.size(), mine), in;
                  for (int r = 0; r < comm.size(); ++r)
-                   in.push_back(r == comm.rank() ? mine : empty({parts.size(r)}, mine.dtype()));
+                   in.push_back(r == comm.rank() ? mine : empty({parts.size(r)}, mine.dtype(), mine.device()));
                  --comm.traffic_->calls[static_cast<size_t>(Collective::all_reduce)];  // one call, two movements
                  return comm
                      .start(Collective::all_reduce, std::move(out), std::move(in),
                             [parts, shape, device](const auto&, const auto& pieces) {
-                              Tensor whole = empty({parts.total()}, pieces[0].dtype());
+                              Tensor whole = empty({parts.total()}, pieces[0].dtype(), pieces[0].device());
                               for (size_t r = 0; r < pieces.size(); ++r) put(pieces[r], 0, parts.of[r], whole);
                               return whole.reshaped(shape).to(device);
                             })
@@ -315,7 +326,7 @@ void Communicator::send(const Tensor& x, int to) const {
            std::to_string(size());
   });
   std::vector<Tensor> out(static_cast<size_t>(size())), in(static_cast<size_t>(size()));
-  out[static_cast<size_t>(to)] = on_cpu(x);
+  out[static_cast<size_t>(to)] = placed(x);
   start(Collective::point, std::move(out), std::move(in), [](const auto&, const auto&) { return Tensor(); }).wait();
 }
 
@@ -326,10 +337,10 @@ void Communicator::receive(Tensor& x, int from) const {
   });
   check(x.is_contiguous(), "receive", [&] { return "needs a contiguous tensor to fill, got " + str(x.shape()); });
   std::vector<Tensor> out(static_cast<size_t>(size())), in(static_cast<size_t>(size()));
-  Tensor got = x.device() == kCpu ? x : empty(x.shape(), x.dtype());
+  Tensor got = place_of(x.device()) == x.device() ? x : empty(x.shape(), x.dtype());
   in[static_cast<size_t>(from)] = got;
   start(Collective::point, std::move(out), std::move(in), [](const auto&, const auto&) { return Tensor(); }).wait();
-  if (x.device() != kCpu) x.copy_from(got.to(x.device()));
+  if (got.device() != x.device()) x.copy_from(got.to(x.device()));
 }
 
 void Communicator::barrier() const { sum(int64_t{0}); }

@@ -2,7 +2,9 @@
 //
 // All collectives must be called by every rank of the group, in the same order, with arguments that fit. Results have
 // the same bits in every run: sums are formed in rank order, 16-bit types are summed in f32 and rounded once. With one
-// rank every collective is the identity and nothing is sent. Tensors on other devices are staged through the CPU.
+// rank every collective is the identity and nothing is sent. Tensors of other devices travel straight from their memory
+// when a transport for it was given (with()), through the CPU's memory otherwise; where sums are formed differs, their
+// order does not.
 //
 // Volumes, in bytes sent by one rank of P for a result or operand of n bytes:
 //   all_reduce 2 (P-1)/P n,   reduce_scatter, all_gather and all_to_all (P-1)/P n,   broadcast (P-1) n from the root
@@ -13,12 +15,10 @@
 #include <string>
 #include <vector>
 
-#include "distributed/parts.h"
+#include "distributed/sums.h"
 #include "distributed/transport.h"
 
 namespace braid::dist {
-
-enum class Reduction : uint8_t { sum, max };
 
 enum class Collective : uint8_t { all_reduce, reduce_scatter, all_gather, all_to_all, broadcast, point };
 constexpr size_t kCollectives = 6;
@@ -55,13 +55,25 @@ class Communicator {
   int world_rank(int rank) const { return transport_ ? transport_->world_rank(rank) : alone_; }
   // The ranks with the same color, in the order of their ranks here.
   Communicator split(int color, const std::string& label) const;
+  // The same group, with another transport for the tensors of its device; groups that are split off have it too.
+  Communicator with(std::shared_ptr<DeviceTransport> device) const;
+  // Whether tensors of this device travel without passing through the CPU's memory.
+  bool direct(Device device) const { return device_ && device_->device() == device; }
 
   Tensor all_reduce(const Tensor& x, Reduction op = Reduction::sum) const;
   // Sums x over ranks and keeps our part of the axis / joins every rank's part along the axis.
   Tensor reduce_scatter(const Tensor& x, int axis, const Parts& parts) const;
   Tensor all_gather(const Tensor& x, int axis, const Parts& parts) const;
-  // x is our part of axis `to` and whole along `from`; the result is whole along `to` and our part of `from`.
+  // x is our part of axis `to` and whole along `from`; the result is whole along `to` and our part of `from`. Entries
+  // may be part of several ranks: of `from`, then they go to all of these; of `to`, then what comes is summed in rank
+  // order.
   Tensor all_to_all(const Tensor& x, int from, const Parts& from_parts, int to, const Parts& to_parts) const;
+  // Each rank has some entries of an axis (different ones) and needs some, ours are have.of[rank()] and
+  // need.of[rank()]. fetch: what we have -> what we need. give_back: numbers for what we needed -> for what we have,
+  // the sum over the ranks that had it, in rank order. Counted as all_gather and reduce_scatter, of which they do a
+  // part.
+  Tensor fetch(const Tensor& x, int axis, const Parts& have, const Parts& need) const;
+  Tensor give_back(const Tensor& x, int axis, const Parts& have, const Parts& need) const;
   Tensor broadcast(const Tensor& x, int root) const;  // x of the root; elsewhere it says shape and type
   void send(const Tensor& x, int to) const;
   void receive(Tensor& x, int from) const;  // x contiguous
@@ -98,7 +110,11 @@ class Communicator {
   void check_parts(const char* op, const Tensor& x, int axis, const Parts& parts, bool whole) const;
   friend class Pending;
 
+  Device place_of(Device device) const { return direct(device) ? device : kCpu; }  // where its tensors are sent from
+  Tensor placed(const Tensor& x) const;                                            // contiguous, there
+
   std::shared_ptr<Transport> transport_;
+  std::shared_ptr<DeviceTransport> device_;
   std::shared_ptr<Traffic> traffic_ = std::make_shared<Traffic>();
   std::shared_ptr<Watch> watch_ = std::make_shared<Watch>();
   std::string label_ = "world";

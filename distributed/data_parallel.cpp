@@ -59,11 +59,10 @@ DataParallel::DataParallel(std::vector<nn::NamedTensor> parameters, const Holder
   for (const nn::NamedTensor& p : parameters) {  // in the order of the model
     if (!place_.contains(p.name)) {
       pieces_.push_back(p);
+      alone_[p.name] = p.value.numel();
       continue;
     }
-    const Communicator* group = nullptr;
-    const Entry& entry = entry_of(p.name, &group);
-    Interval own = entry.parts.of[static_cast<size_t>(group->rank())][0];
+    Interval own = own_part(p.name);
     if (own.size() == 0) continue;
     Tensor piece = flat(p.value).sliced(0, own.begin, own.end);
     if (p.value.rank() >= 2) piece = piece.reshaped({own.size(), 1});
@@ -79,7 +78,7 @@ DataParallel::~DataParallel() {
 
 const DataParallel::Entry& DataParallel::entry_of(const std::string& name, const Communicator** holders) const {
   auto at = place_.find(name);
-  check(at != place_.end(), "data_parallel", [&] { return "no other rank holds " + name; });
+  check(at != place_.end(), "data_parallel", [&] { return "there is no parameter " + name; });
   const Bucket& bucket = buckets_[at->second.first];
   if (holders) *holders = &bucket.holders;
   return bucket.entries[at->second.second];
@@ -123,7 +122,9 @@ void DataParallel::send_in_order() {
 }
 
 void DataParallel::send(Bucket& bucket) {
-  Tensor vector = zeros({bucket.size}, bucket.entries[0].parameter.value.dtype());
+  MemoryScope scope(MemoryUse::gradients);
+  const Tensor& any = bucket.entries[0].parameter.value;
+  Tensor vector = zeros({bucket.size}, any.dtype(), any.device());
   for (Entry& entry : bucket.entries) {
     Tensor g = grad(entry.parameter.value);
     if (g) vector.sliced(0, entry.at.begin, entry.at.end).copy_from(flat(g.contiguous()));
@@ -135,6 +136,7 @@ void DataParallel::send(Bucket& bucket) {
 
 void DataParallel::finish() {
   active_ = false;
+  MemoryScope scope(MemoryUse::gradients);
   for (Bucket& bucket : buckets_) {
     if (!bucket.sent) send(bucket);
   }
@@ -160,7 +162,8 @@ void DataParallel::gather_parameters() {
   std::vector<Pending> under_way;
   for (Bucket& bucket : buckets_) {
     auto me = static_cast<size_t>(bucket.holders.rank());
-    Tensor own = empty({bucket.parts.size(static_cast<int>(me))}, bucket.entries[0].parameter.value.dtype());
+    const Tensor& any = bucket.entries[0].parameter.value;
+    Tensor own = empty({bucket.parts.size(static_cast<int>(me))}, any.dtype(), any.device());
     int64_t first = bucket.parts.of[me][0].begin;
     for (const Entry& entry : bucket.entries) {
       Interval part = entry.parts.of[me][0];
@@ -177,29 +180,20 @@ void DataParallel::gather_parameters() {
   }
 }
 
-bool DataParallel::owns_part(const std::string& name) const {
-  if (!place_.contains(name)) return true;
+Interval DataParallel::own_part(const std::string& name) const {
+  auto alone = alone_.find(name);
+  if (alone != alone_.end()) return {0, alone->second};
   const Communicator* group = nullptr;
   const Entry& entry = entry_of(name, &group);
-  return entry.parts.size(group->rank()) > 0;
+  return entry.parts.of[static_cast<size_t>(group->rank())][0];
 }
 
 Tensor DataParallel::whole(const std::string& name, const Tensor& piece, DType dtype) const {
   if (!place_.contains(name)) return piece;
   const Communicator* group = nullptr;
   const Entry& entry = entry_of(name, &group);
-  Tensor part = piece ? flat(piece.contiguous()) : empty({0}, dtype);
+  Tensor part = piece ? flat(piece.contiguous()) : empty({0}, dtype, entry.parameter.value.device());
   return group->all_gather(part, 0, entry.parts).reshaped(entry.parameter.value.shape());
-}
-
-Tensor DataParallel::piece_of(const std::string& name, const Tensor& whole) const {
-  if (!place_.contains(name)) return whole;
-  const Communicator* group = nullptr;
-  const Entry& entry = entry_of(name, &group);
-  Interval own = entry.parts.of[static_cast<size_t>(group->rank())][0];
-  if (own.size() == 0) return {};
-  Tensor piece = flat(whole.contiguous()).sliced(0, own.begin, own.end);
-  return whole.rank() >= 2 ? piece.reshaped({own.size(), 1}) : piece;
 }
 
 }  // namespace braid::dist

@@ -50,9 +50,8 @@ class DataParallel {
   // The whole of something that is kept per piece (moments, gradients): `piece` flat, or an empty handle where this
   // rank owns nothing of it. Collective; the result is there on every rank.
   Tensor whole(const std::string& name, const Tensor& piece, DType dtype) const;
-  // Our piece of such a whole, as a flat copy; empty when we own nothing.
-  Tensor piece_of(const std::string& name, const Tensor& whole) const;
-  bool owns_part(const std::string& name) const;
+  // Which numbers of the flattened parameter are ours: all of them where nobody else holds it.
+  Interval own_part(const std::string& name) const;
 
  private:
   struct Entry {
@@ -78,6 +77,7 @@ class DataParallel {
   std::vector<Bucket> buckets_;  // one group after the other; within a group later layers first
   std::vector<nn::NamedTensor> pieces_;
   std::map<std::string, std::pair<size_t, size_t>> place_;  // name -> bucket, entry
+  std::map<std::string, int64_t> alone_;                    // numbers of parameters that nobody else holds
   bool active_ = false;
 };
 

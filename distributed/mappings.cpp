@@ -44,4 +44,9 @@ Tensor exchange(const Tensor& x, int from, const Parts& from_parts, int to, cons
                 [=](const Tensor& dy) -> Grads { return {comm.all_to_all(dy, to, to_parts, from, from_parts)}; });
 }
 
+Tensor fetch(const Tensor& x, int axis, const Parts& have, const Parts& need, const Communicator& comm) {
+  return record("fetch", comm.fetch(x, axis, have, need), {x},
+                [=](const Tensor& dy) -> Grads { return {comm.give_back(dy, axis, have, need)}; });
+}
+
 }  // namespace braid::dist

@@ -132,20 +132,23 @@ class MpiTransport final : public Transport {
     return std::make_shared<MpiTransport>(made, std::move(world));
   }
 
-  // Everybody who has waited too long says so to everybody; who does not say it is the one that hangs.
+  // Who has waited too long says that it is alive to everybody, which asks for the same; who waits too answers. Who
+  // does not say it is the one that hangs.
+  void answer() override {
+    int asked = 0;
+    if (!said_) MPI_Iprobe(MPI_ANY_SOURCE, kAliveTag, MPI_COMM_WORLD, &asked, MPI_STATUS_IGNORE);
+    if (asked) say_alive();
+  }
   std::vector<int> silent(double seconds) override {
+    say_alive();
     int ranks = 0, me = 0;
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     MPI_Comm_rank(MPI_COMM_WORLD, &me);
-    static char word = 0;
     static std::vector<char> heard;
     heard.assign(static_cast<size_t>(ranks), 0);
     std::vector<MPI_Request> requests(static_cast<size_t>(ranks), MPI_REQUEST_NULL);
     for (int r = 0; r < ranks; ++r) {
       if (r == me) continue;
-      MPI_Request forgotten;
-      MPI_Isend(&word, 1, MPI_BYTE, r, kAliveTag, MPI_COMM_WORLD, &forgotten);
-      MPI_Request_free(&forgotten);
       MPI_Irecv(&heard[static_cast<size_t>(r)], 1, MPI_BYTE, r, kAliveTag, MPI_COMM_WORLD,
                 &requests[static_cast<size_t>(r)]);
     }
@@ -164,6 +167,22 @@ class MpiTransport final : public Transport {
   }
 
  private:
+  static void say_alive() {
+    static char word = 0;
+    if (said_) return;
+    said_ = true;
+    int ranks = 0, me = 0;
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    MPI_Comm_rank(MPI_COMM_WORLD, &me);
+    for (int r = 0; r < ranks; ++r) {
+      if (r == me) continue;
+      MPI_Request forgotten;
+      MPI_Isend(&word, 1, MPI_BYTE, r, kAliveTag, MPI_COMM_WORLD, &forgotten);
+      MPI_Request_free(&forgotten);
+    }
+  }
+  inline static bool said_ = false;  // once in a job's life: it ends after that
+
   MPI_Comm comm_;
   int rank_ = 0;
   std::vector<int> world_;

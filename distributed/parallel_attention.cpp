@@ -15,24 +15,34 @@ Compose query_rows(Compose c, int64_t begin, int64_t end) {
   return c;
 }
 
-// Key-side weights (B, rows, ...) of all rows of the other ranks.
-Compose gather_keys(Compose c, const Parts& rows, const Communicator& comm) {
+// The key side of a stage, each of its tensors (B, rows, ...) changed alike.
+template <class F>
+Compose with_keys(Compose c, F&& f) {
   for (Tensor* x : {&c.k_down, &c.k_up, &c.k_gate}) {
-    if (*x) *x = gather(*x, 1, rows, comm);
+    if (*x) *x = f(*x);
   }
   return c;
 }
 
-// q: rows at these positions, one run after the other; k, v and key sides: all positions.
+// q: rows at these positions, one run after the other; k, v and key sides: the positions `keys`, all that q sees.
 Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const nn::ComposeWeights::Stages& compose,
-              const Intervals& positions, DcmhaOptions options) {
+              const Intervals& positions, const Intervals& keys, DcmhaOptions options) {
   std::vector<Tensor> ys;
+  const Visibility sight = options.visible;  // of positions
   int64_t row = 0;
   for (const Interval& run : positions) {
     int64_t end = row + run.size();
-    options.visible.offset = run.begin;
-    ys.push_back(dcmha(contiguous(slice(q, 1, row, end)), k, v, query_rows(compose.pre, row, end),
-                       query_rows(compose.post, row, end), options));
+    // Without a window the keys are all from position 0 on; with one, a run sees a stretch of them.
+    int64_t first = sight.first(run.begin);
+    auto seen = [&](const Tensor& x) {
+      if (!sight.causal || sight.window == 0) return x;
+      Interval stretch = places_in(keys, {{first, run.end}})[0];
+      return contiguous(slice(x, 1, stretch.begin, stretch.end));
+    };
+    options.visible.offset = run.begin - first;
+    ys.push_back(dcmha(contiguous(slice(q, 1, row, end)), seen(k), seen(v),
+                       with_keys(query_rows(compose.pre, row, end), seen),
+                       with_keys(query_rows(compose.post, row, end), seen), options));
     row = end;
   }
   return ys.size() == 1 ? ys[0] : concat(ys, 1);
@@ -58,8 +68,8 @@ ParallelAttention::ParallelAttention(const nn::AttentionOptions& options, const 
   if (o.head_dim == 0) o.head_dim = o.width / o.heads;
   check(o.kv_heads == 0 || o.kv_heads == o.heads, ErrorKind::setting, [] {
     return std::string(
-        "grouped key/value heads cannot be split over processes; set parallel.tensor and "
-        "parallel.context to 1");
+        "grouped key/value heads cannot be split over processes (no published DCFormer has them, and the model "
+        "format refuses them); set parallel.tensor and parallel.context to 1");
   });
   int rank = layout.tensor.rank();
   int64_t heads = split_.heads.size(rank), d = o.head_dim;
@@ -97,24 +107,29 @@ Tensor ParallelAttention::operator()(const Tensor& u, const Rows& rows, const nn
   DcmhaOptions options;
   options.visible = {o.causal, o.window, 0};
   options.path = o.path;
+  KeyRows keys = key_rows(rows.over_context.total(), {context.rank(), context.size(), tensor.rank(), tensor.size()},
+                          {o.causal, o.window, 0}, !split_.whole_groups);
   if (!split_.whole_groups) {
     q = exchange(q, 1, rows.over_tensor, 2, split_.heads, tensor);  // (B, t, N, d)
-    k = gather(k, 2, split_.heads, tensor);                         // (B, Tc, N, d)
-    v = gather(v, 2, split_.heads, tensor);
+    k = exchange(k, 1, keys.to_tensor, 2, split_.heads, tensor);    // (B, held, N, d)
+    v = exchange(v, 1, keys.to_tensor, 2, split_.heads, tensor);
     compose = compose_(u);
-    compose.pre = gather_keys(compose.pre, rows.over_tensor, tensor);
-    compose.post = gather_keys(compose.post, rows.over_tensor, tensor);
+    auto to_tensor = [&](const Tensor& x) { return fetch(x, 1, rows.over_tensor, keys.to_tensor, tensor); };
+    compose.pre = with_keys(compose.pre, to_tensor);
+    compose.post = with_keys(compose.post, to_tensor);
     options.groups = o.compose_options.groups;
   } else if (o.compose) {
     compose = compose_(all);
     options.groups = split_.groups.size(tensor.rank());
   }
-  k = gather(k, 1, rows.over_context, context);  // (B, T, ..., d)
-  v = gather(v, 1, rows.over_context, context);
-  compose.pre = gather_keys(compose.pre, rows.over_context, context);
-  compose.post = gather_keys(compose.post, rows.over_context, context);
+  auto needed = [&](const Tensor& x) { return fetch(x, 1, keys.held, keys.needed, context); };
+  k = needed(k);  // (B, S, ..., d)
+  v = needed(v);
+  compose.pre = with_keys(compose.pre, needed);
+  compose.post = with_keys(compose.post, needed);
 
-  Tensor y = attend(q, k, v, compose, split_.whole_groups ? rows.context : rows.own, options);
+  Tensor y = attend(q, k, v, compose, split_.whole_groups ? rows.context : rows.own,
+                    keys.needed.of[static_cast<size_t>(context.rank())], options);
   if (!split_.whole_groups) y = exchange(y, 2, split_.heads, 1, rows.over_tensor, tensor);  // (B, Tc, our heads, d)
   return out_(reshape(y, {B, Tc, heads * d}), rows.over_tensor);
 }

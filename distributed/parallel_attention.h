@@ -2,15 +2,16 @@
 //
 // The projections are split by heads. DCMHA mixes heads, so what happens between them depends on the head groups:
 //
-//   (a) whole groups per rank      u rows --gather--> all rows --> q, k, v, weights of our groups --> attend --> y of
-//   our
-//                                  heads
+//   (a) whole groups per rank      u rows --gather--> all rows --> q, k, v, weights of our groups --> attend -->
+//                                  y of our heads
 //   (b) groups across ranks (G=1)  the same q, k, v, then: q of our heads, all rows --exchange--> q of all heads, our
-//                                  rows; k and v gathered over heads; compose weights from our rows u, the key side
-//                                  gathered over rows --> attend --> y of all heads, our rows --exchange--> y of our
-//                                  heads, all rows
+//                                  rows; k and v of our heads --exchange--> all heads of the rows that our queries see;
+//                                  compose weights from our rows u, of the key side those that our queries see are
+//                                  fetched --> attend --> y of all heads, our rows --exchange--> y of our heads, all
+//                                  rows
 //
-// With context ranks the keys, values and key-side weights of the other positions are gathered before `attend`.
+// Keys, values and key-side weights of other context ranks' positions are fetched before `attend`, those only that our
+// queries see: in a layer with a window the stretch before each run of queries.
 #pragma once
 #include "distributed/row_linear.h"
 #include "distributed/rows.h"

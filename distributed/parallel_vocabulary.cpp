@@ -10,26 +10,27 @@ namespace braid::dist {
 
 namespace {
 
-// Ids counted from our first word on, and where they are ours.
+// Ids counted from our first word on.
 struct OwnIds {
-  Tensor ids;                  // i64, 0 where not ours
-  Tensor mask;                 // 1 where ours, else 0, in the type asked for
-  std::vector<int64_t> where;  // flat places of those that are ours
+  Tensor ids;     // i64, 0 where not ours
+  Tensor labels;  // the same, -1 where the id is negative
+  Tensor mask;    // 1 where ours, else 0, in the type asked for
+  Tensor others;  // 1 where another rank's, else 0
 };
 
 OwnIds own_ids(const Tensor& ids, const Interval& words, DType type) {
-  std::vector<int64_t> all = ids.to_vector<int64_t>();
-  std::vector<double> mask(all.size(), 0);
-  OwnIds own;
-  for (size_t i = 0; i < all.size(); ++i) {
-    bool ours = all[i] >= words.begin && all[i] < words.end;
-    all[i] = ours ? all[i] - words.begin : 0;
+  std::vector<int64_t> own = ids.to_vector<int64_t>(), labels = own;
+  std::vector<double> mask(own.size(), 0), others(own.size(), 0);
+  for (size_t i = 0; i < own.size(); ++i) {
+    bool ours = own[i] >= words.begin && own[i] < words.end;
     mask[i] = ours;
-    if (ours) own.where.push_back(static_cast<int64_t>(i));
+    others[i] = !ours && own[i] >= 0;
+    labels[i] = ours ? own[i] - words.begin : own[i] < 0 ? -1 : 0;
+    own[i] = ours ? labels[i] : 0;
   }
-  own.ids = from_vector(all, ids.shape());
-  own.mask = from_vector(mask, ids.shape()).to(type);
-  return own;
+  Device device = ids.device();
+  return {from_vector(own, ids.shape(), device), from_vector(labels, ids.shape(), device),
+          from_vector(mask, ids.shape(), device).to(type), from_vector(others, ids.shape(), device).to(type)};
 }
 
 void check_range(const char* op, const Tensor& ids, int64_t words, bool may_be_negative) {
@@ -43,11 +44,11 @@ void check_range(const char* op, const Tensor& ids, int64_t words, bool may_be_n
 }  // namespace
 
 Tensor parallel_embedding(const Tensor& table, const Tensor& ids, const Parts& words, const Parts& rows,
-                          const Communicator& tensor) {
+                          const Communicator& tensor, DType type) {
   check_range("parallel_embedding", ids, words.total(), false);
-  if (tensor.size() == 1) return embedding(table, ids);
-  OwnIds own = own_ids(ids, words.of[static_cast<size_t>(tensor.rank())][0], table.dtype());
-  Tensor x = mul(embedding(table, own.ids), unsqueeze(own.mask, 2));  // (B, Tc, D)
+  if (tensor.size() == 1) return cast(embedding(table, ids), type);
+  OwnIds own = own_ids(ids, words.of[static_cast<size_t>(tensor.rank())][0], type);
+  Tensor x = mul(cast(embedding(table, own.ids), type), unsqueeze(own.mask, 2));  // (B, Tc, D)
   return sum_scatter(x, 1, rows, tensor);
 }
 
@@ -55,7 +56,7 @@ Tensor parallel_embedding(const Tensor& table, const Tensor& ids, const Parts& w
 //   lse = log sum over ranks of exp(lse of our columns),   loss = lse - x[target]   (a target is on one rank)
 //   dx = exp(x - lse) - onehot(target),   dh = sum over ranks of dx W,   dW = dx^T h
 // By chunks of rows, with one exchange of two numbers per row and rank; as in linear_cross_entropy the gradients are
-// formed while the chunk's logits are at hand.
+// formed while the chunk's logits are at hand, and with 16-bit inputs only dx is rounded for its products.
 Tensor parallel_cross_entropy(const Tensor& hidden, const Tensor& weight, const Tensor& targets, const Parts& words,
                               const Communicator& tensor, int64_t chunk_rows) {
   const char* op = "parallel_cross_entropy";
@@ -72,32 +73,37 @@ Tensor parallel_cross_entropy(const Tensor& hidden, const Tensor& weight, const 
   DType type = hidden.dtype() == DType::f64 ? DType::f64 : DType::f32;
   const Interval& mine = words.of[static_cast<size_t>(tensor.rank())][0];
   int64_t rows = targets.numel(), width = hidden.dim(2), v = mine.size(), P = tensor.size();
-  Tensor h = hidden.contiguous().reshaped({rows, width}), w = weight.contiguous().to(type);
+  Tensor h = hidden.contiguous().reshaped({rows, width}), w = weight.contiguous();
   Tensor ids = targets.contiguous().reshaped({rows});
+  Device device = hidden.device();
   bool record_on = recording({hidden, weight});
   Tensor dhidden, dweight;
-  if (record_on && requires_grad(hidden)) dhidden = empty({rows, width}, type);
-  if (record_on && requires_grad(weight)) dweight = zeros({v, width}, type);
-  Tensor buffer = empty({std::min(chunk_rows, rows), v}, type);
+  if (record_on && requires_grad(hidden)) dhidden = empty({rows, width}, type, device);
+  if (record_on && requires_grad(weight)) {
+    MemoryScope scope(MemoryUse::gradients);
+    dweight = zeros({v, width}, type, device);
+  }
+  MemoryScope scope(MemoryUse::workspace);
+  Tensor buffer = empty({std::min(chunk_rows, rows), v}, type, device), one = full({1}, 1, type, device);
   double total = 0;
   for (int64_t begin = 0; begin < rows; begin += chunk_rows) {
     int64_t end = std::min(rows, begin + chunk_rows), n = end - begin;
-    Tensor chunk = h.sliced(0, begin, end).to(type), logits = buffer.sliced(0, 0, n);
+    Tensor chunk = h.sliced(0, begin, end), logits = buffer.sliced(0, 0, n);
     Tensor chunk_ids = ids.sliced(0, begin, end);
     OwnIds own = own_ids(chunk_ids, mine, type);
     b.matmul(chunk, w.transposed(), false, logits);
 
     // Per row: our logsumexp, and the target's logit where it is ours.
-    Tensor loss = empty({n}, type), lse = empty({n}, type), picked = empty({n}, type);
+    Tensor loss = empty({n}, type, device), lse = empty({n}, type, device), picked = empty({n}, type, device);
     b.cross_entropy(logits, own.ids, loss, lse);
     b.gather_last(logits, own.ids, picked);
     b.binary(BinaryOp::mul, picked, own.mask, picked);
-    Tensor pair = empty({1, 2, n}, type);
+    Tensor pair = empty({1, 2, n}, type, device);
     pair.sliced(1, 0, 1).copy_from(lse.reshaped({1, 1, n}));
     pair.sliced(1, 1, 2).copy_from(picked.reshaped({1, 1, n}));
     std::vector<double> pairs = tensor.all_gather(pair, 0, even_parts(P, static_cast<int>(P))).to_vector<double>();
     std::vector<int64_t> wanted = chunk_ids.to_vector<int64_t>();
-    std::vector<double> whole(static_cast<size_t>(n)), counted(whole.size());
+    std::vector<double> whole(static_cast<size_t>(n));
     for (int64_t i = 0; i < n; ++i) {
       auto at = [&](int64_t r, int64_t which) { return pairs[static_cast<size_t>((r * 2 + which) * n + i)]; };
       double most = at(0, 0), sum = 0, logit = 0;
@@ -108,34 +114,34 @@ Tensor parallel_cross_entropy(const Tensor& hidden, const Tensor& weight, const 
       }
       auto k = static_cast<size_t>(i);
       whole[k] = most + std::log(sum);
-      counted[k] = wanted[k] >= 0;
       if (wanted[k] >= 0) total += whole[k] - logit;
     }
     if (!dhidden && !dweight) continue;
 
-    // logits -> their gradient, in place
-    Tensor column = from_vector(whole, {n, 1}).to(type), rows_counted = from_vector(counted, {n, 1}).to(type);
-    b.binary(BinaryOp::sub, logits, column.expanded({n, v}), logits);
-    b.unary(UnaryOp::exp, 0, 0, logits, logits);
-    b.binary(BinaryOp::mul, logits, rows_counted.expanded({n, v}), logits);
-    visit_float(type, op, [&]<class T>() {
-      T* dx = logits.mutable_data<T>();
-      const int64_t* id = own.ids.data<int64_t>();
-      for (int64_t i : own.where) dx[i * v + id[i]] = static_cast<T>(static_cast<Accumulate<T>>(dx[i * v + id[i]]) - 1);
-    });
+    // logits -> their gradient, in place. A row whose target another rank has takes our first word for it; that word's
+    // own gradient, exp(x - lse), is put in its place afterwards.
+    Tensor row_lse = from_vector(whole, {n}, device).to(type), first = logits.sliced(1, 0, 1);
+    Tensor others = own.others.reshaped({n, 1}), ours = own.mask.reshaped({n, 1}), kept = empty({n, 1}, type, device);
+    b.binary(BinaryOp::sub, first, row_lse.reshaped({n, 1}), kept);
+    b.unary(UnaryOp::exp, 0, 0, kept, kept);
+    b.binary(BinaryOp::mul, kept, others, kept);
+    b.cross_entropy_backward(logits, own.labels, row_lse, one, logits);
+    b.binary(BinaryOp::mul, first, ours, first);
+    b.binary(BinaryOp::add, first, kept, first);
+    Tensor dlogits = logits.to(hidden.dtype());
     if (dhidden) {
       Tensor part = dhidden.sliced(0, begin, end);
-      b.matmul(logits, w, false, part);
+      b.matmul(dlogits, w, false, part);
     }
-    if (dweight) b.matmul(logits.transposed(), chunk, true, dweight);
+    if (dweight) b.matmul(dlogits.transposed(), chunk, true, dweight);
   }
   Shape shape = hidden.shape();
   DType stored = hidden.dtype();
-  return record(op, full({}, total, type), {hidden, weight}, [=](const Tensor& dy) -> Grads {
+  return record(op, full({}, total, type, device), {hidden, weight}, [=](const Tensor& dy) -> Grads {
     auto scaled = [&](const Tensor& g, const Shape& to) {
       if (!g) return Tensor();
       Tensor out = g;
-      backend(out.device()).unary(UnaryOp::affine, dy.item(), 0, out, out);
+      backend(out.device()).binary(BinaryOp::mul, out, dy.contiguous().reshaped({1, 1}).expanded(out.shape()), out);
       return out.to(stored).reshaped(to);
     };
     return {scaled(dhidden, shape), scaled(dweight, {v, width})};

@@ -5,12 +5,6 @@
 namespace braid::dist {
 
 namespace {
-int64_t sum_of(const Intervals& list) {
-  int64_t n = 0;
-  for (const Interval& i : list) n += i.size();
-  return n;
-}
-
 // Runs [0, n) of `pieces` lengths that differ by at most one, the longer ones first.
 Intervals runs(int64_t n, int64_t pieces) {
   Intervals out;
@@ -26,12 +20,20 @@ Intervals runs(int64_t n, int64_t pieces) {
 Interval shifted(Interval i, int64_t by) { return {i.begin + by, i.end + by}; }
 }  // namespace
 
-int64_t Parts::size(int rank) const { return sum_of(of.at(static_cast<size_t>(rank))); }
+int64_t Parts::size(int rank) const { return entries(of.at(static_cast<size_t>(rank))); }
 
 int64_t Parts::total() const {
   int64_t n = 0;
-  for (const Intervals& list : of) n += sum_of(list);
+  for (const Intervals& list : of) n += entries(list);
   return n;
+}
+
+int64_t Parts::extent() const {
+  int64_t end = 0;
+  for (const Intervals& list : of) {
+    if (!list.empty()) end = std::max(end, list.back().end);
+  }
+  return end;
 }
 
 Parts even_parts(int64_t n, int ranks) {
@@ -91,9 +93,52 @@ Intervals within(const Intervals& outer, const Intervals& inner) {
   return out;
 }
 
+int64_t entries(const Intervals& list) {
+  int64_t n = 0;
+  for (const Interval& i : list) n += i.size();
+  return n;
+}
+
+Intervals overlap(const Intervals& a, const Intervals& b) {
+  Intervals out;
+  for (const Interval& i : a) {
+    for (const Interval& j : b) {
+      Interval cut{std::max(i.begin, j.begin), std::min(i.end, j.end)};
+      if (cut.size() > 0) out.push_back(cut);
+    }
+  }
+  return out;
+}
+
+Intervals places_in(const Intervals& outer, const Intervals& part) {
+  Intervals out;
+  for (const Interval& want : part) {
+    int64_t before = 0;
+    for (const Interval& o : outer) {
+      Interval cut{std::max(want.begin, o.begin), std::min(want.end, o.end)};
+      if (cut.size() > 0) out.push_back(shifted(cut, before - o.begin));
+      before += o.size();
+    }
+  }
+  return out;
+}
+
+Intervals joined(const Intervals& list) {
+  Intervals out;
+  for (const Interval& i : list) {
+    if (i.size() == 0) continue;
+    if (!out.empty() && i.begin <= out.back().end) {
+      out.back().end = std::max(out.back().end, i.end);
+    } else {
+      out.push_back(i);
+    }
+  }
+  return out;
+}
+
 Tensor take(const Tensor& whole, int axis, const Intervals& list) {
   Shape shape = whole.shape();
-  shape[axis] = sum_of(list);
+  shape[axis] = entries(list);
   Tensor part = empty(shape, whole.dtype(), whole.device());
   int64_t at = 0;
   for (const Interval& i : list) {
@@ -109,6 +154,29 @@ void put(const Tensor& part, int axis, const Intervals& list, Tensor& whole) {
     if (i.size() > 0) whole.sliced(axis, i.begin, i.end).copy_from(part.sliced(axis, at, at + i.size()));
     at += i.size();
   }
+}
+
+std::vector<Run> runs_of(const Shape& whole, int axis, const Intervals& list, Interval flat) {
+  std::vector<Run> runs;
+  int64_t inner = 1, rows = entries(list);  // numbers per entry; entries of the part per index of the axes before
+  for (int i = axis + 1; i < whole.rank(); ++i) inner *= whole[i];
+  if (flat.size() <= 0 || rows * inner == 0) return runs;
+  int64_t at = flat.begin / (rows * inner) * rows * inner;  // in the part
+  for (int64_t outer = at / (rows * inner); at < flat.end; ++outer) {
+    for (const Interval& i : list) {
+      Interval cut{std::max(at, flat.begin), std::min(at + i.size() * inner, flat.end)};
+      int64_t place = (outer * whole[axis] + i.begin) * inner + cut.begin - at;
+      at += i.size() * inner;
+      if (cut.size() <= 0) continue;
+      bool joins = !runs.empty() && runs.back().whole + runs.back().count == place;
+      if (joins) {
+        runs.back().count += cut.size();
+      } else {
+        runs.push_back({place, cut.begin - flat.begin, cut.size()});
+      }
+    }
+  }
+  return runs;
 }
 
 }  // namespace braid::dist

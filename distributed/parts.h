@@ -21,6 +21,8 @@ struct Parts {
   int ranks() const { return static_cast<int>(of.size()); }
   int64_t size(int rank) const;  // entries of one rank
   int64_t total() const;
+  // Where parts overlap, an entry counts in total() once per rank; extent() is the length of the axis they cover.
+  int64_t extent() const;
 };
 
 // Runs of n / ranks entries, the first n % ranks one longer. Ranks may get nothing.
@@ -42,9 +44,24 @@ Parts stacked(const Parts& p, int copies);
 // Where `inner` entries, counted within `outer`, stand in the numbering of outer.
 Intervals within(const Intervals& outer, const Intervals& inner);
 
+// The entries in both lists; where the entries of a part of `outer` stand, counted within outer (the inverse of
+// within); the union, with neighbours joined.
+Intervals overlap(const Intervals& a, const Intervals& b);
+Intervals places_in(const Intervals& outer, const Intervals& part);
+Intervals joined(const Intervals& list);  // ascending by begin
+int64_t entries(const Intervals& list);   // how many
+
 // The listed entries of an axis, one after the other, as a contiguous copy; and back into their places. Raw, without
 // history.
 Tensor take(const Tensor& whole, int axis, const Intervals& list);
 void put(const Tensor& part, int axis, const Intervals& list, Tensor& whole);
+
+// Numbers that stand together in a whole tensor and in a rank's part of it.
+struct Run {
+  int64_t whole, part, count;  // first number in the flattened whole and in the part; how many
+  friend bool operator==(const Run&, const Run&) = default;
+};
+// The numbers `flat` of what take(whole, axis, list) gives, flattened; `part` counts from flat.begin.
+std::vector<Run> runs_of(const Shape& whole, int axis, const Intervals& list, Interval flat);
 
 }  // namespace braid::dist

@@ -1,21 +1,8 @@
 #include "distributed/rows.h"
 
-namespace braid::dist {
+#include <algorithm>
 
-namespace {
-Intervals joined(const Intervals& list) {
-  Intervals out;
-  for (const Interval& i : list) {
-    if (i.size() == 0) continue;
-    if (!out.empty() && out.back().end == i.begin) {
-      out.back().end = i.end;
-    } else {
-      out.push_back(i);
-    }
-  }
-  return out;
-}
-}  // namespace
+namespace braid::dist {
 
 Rows rows_of(int64_t T, const Layout& layout) {
   int C = layout.context.size(), P = layout.tensor.size();
@@ -41,6 +28,35 @@ Rows rows_of(int64_t T, const Layout& layout) {
   }
   rows.positions = from_vector(positions, {static_cast<int64_t>(positions.size())});
   return rows;
+}
+
+KeyRows key_rows(int64_t T, const RankInBox& rank, const Visibility& sight, bool own_rows) {
+  Parts contexts = causal_parts(T, rank.contexts);
+  auto seen_by = [&](int c, int t) {  // positions, from the first key of the first query to the last query, per run
+    if (!sight.causal) return Intervals{{0, T}};
+    const Intervals& rows = contexts.of[static_cast<size_t>(c)];
+    Intervals runs = joined(rows);
+    if (own_rows)
+      runs = joined(within(rows, causal_parts_within(contexts, c, rank.tensors).of[static_cast<size_t>(t)]));
+    for (Interval& run : runs) run.begin = sight.first(run.begin);
+    return joined(runs);
+  };
+  auto held_by = [&](int c, int t) {
+    Intervals wanted;
+    for (int other = 0; other < rank.contexts; ++other) {
+      for (const Interval& i : seen_by(other, t)) wanted.push_back(i);
+    }
+    std::sort(wanted.begin(), wanted.end(), [](const Interval& a, const Interval& b) { return a.begin < b.begin; });
+    return overlap(joined(contexts.of[static_cast<size_t>(c)]), joined(wanted));
+  };
+  KeyRows keys;
+  for (int c = 0; c < rank.contexts; ++c) {
+    keys.held.of.push_back(held_by(c, rank.tensor));
+    keys.needed.of.push_back(seen_by(c, rank.tensor));
+  }
+  for (int t = 0; t < rank.tensors; ++t)
+    keys.to_tensor.of.push_back(places_in(contexts.of[static_cast<size_t>(rank.context)], held_by(rank.context, t)));
+  return keys;
 }
 
 }  // namespace braid::dist

@@ -116,6 +116,7 @@ class ThreadTransport final : public Transport {
   }
 
   std::vector<int> silent(double) override { return {}; }  // threads cannot be stopped apart
+  void answer() override {}
 
  private:
   std::shared_ptr<Hub> hub_;
@@ -129,6 +130,10 @@ class ThreadTransport final : public Transport {
 }  // namespace
 
 void run_thread_ranks(int ranks, const std::function<void(const Communicator&)>& body) {
+  run_transport_ranks(ranks, [&](std::shared_ptr<Transport> transport) { body(Communicator(std::move(transport))); });
+}
+
+void run_transport_ranks(int ranks, const std::function<void(std::shared_ptr<Transport>)>& body) {
   auto hub = std::make_shared<Hub>();
   std::vector<int> world(static_cast<size_t>(ranks));
   std::iota(world.begin(), world.end(), 0);
@@ -137,7 +142,7 @@ void run_thread_ranks(int ranks, const std::function<void(const Communicator&)>&
   for (int r = 0; r < ranks; ++r) {
     threads.emplace_back([&, r] {
       try {
-        body(Communicator(std::make_shared<ThreadTransport>(hub, 0, r, world)));
+        body(std::make_shared<ThreadTransport>(hub, 0, r, world));
       } catch (...) {
         errors[static_cast<size_t>(r)] = std::current_exception();
         hub->fail_rank(r);

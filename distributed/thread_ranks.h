@@ -11,4 +11,7 @@ namespace braid::dist {
 // Error(process) at their next collective that waits for it; the first exception is rethrown here.
 void run_thread_ranks(int ranks, const std::function<void(const Communicator& world)>& body);
 
+// The same one level lower, for tests of transports.
+void run_transport_ranks(int ranks, const std::function<void(std::shared_ptr<Transport>)>& body);
+
 }  // namespace braid::dist

@@ -5,6 +5,8 @@
 #include <memory>
 #include <vector>
 
+#include "tensor/device.h"
+
 namespace braid::dist {
 
 struct Buffer {
@@ -32,8 +34,23 @@ class Transport {
   virtual std::unique_ptr<Transfer> start(const std::vector<Buffer>& send, const std::vector<Buffer>& receive) = 0;
   // A transport among these ranks of ours, in this order; called by all of them and by nobody else.
   virtual std::shared_ptr<Transport> among(const std::vector<int>& members) = 0;
-  // After a rank has not answered: the world ranks that do not even say that they are alive.
+  // After a rank has not answered: asks all, and gives the world ranks that do not even say that they are alive.
   virtual std::vector<int> silent(double seconds) = 0;
+  // Called while waiting: says so to whoever asks.
+  virtual void answer() = 0;
+};
+
+class Communicator;
+
+// Beside a transport: carries tensors of one device straight from its memory.
+class DeviceTransport {
+ public:
+  virtual ~DeviceTransport() = default;
+  virtual Device device() const = 0;
+  // As Transport::start, the buffers being memory of the device.
+  virtual std::unique_ptr<Transfer> start(const std::vector<Buffer>& send, const std::vector<Buffer>& receive) = 0;
+  // The same among the ranks of `group`, which were split off from ours. Collective in the group.
+  virtual std::shared_ptr<DeviceTransport> among(const Communicator& group) = 0;
 };
 
 }  // namespace braid::dist

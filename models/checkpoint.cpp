@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 #include <system_error>
 
 #include "distributed/agree.h"
 #include "models/config_keys.h"
+#include "models/shared_tensors.h"
 #include "tensor/io/atomic_file.h"
 #include "tensor/io/checksum.h"
 #include "tensor/io/json.h"
@@ -22,23 +25,12 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kManifest = "trainer/manifest.json";
+constexpr const char* kWeights = "model.safetensors";
+constexpr const char* kOptimizer = "trainer/optimizer.safetensors";
 
-io::NamedTensors pairs(const std::vector<nn::NamedTensor>& tensors) {
-  io::NamedTensors out;
-  for (const nn::NamedTensor& t : tensors) out.emplace_back(t.name, t.value);
-  return out;
-}
-
-std::vector<nn::NamedTensor> read_all(const fs::path& path) {
-  io::TensorFiles file(path.string());
-  std::vector<nn::NamedTensor> out;
-  for (const io::TensorInfo& info : file.tensors()) out.push_back({info.name, file.load(info.name)});
-  return out;
-}
-
-std::set<std::string> names_of(const std::vector<nn::NamedTensor>& tensors) {
+std::set<std::string> names_of(const io::SafetensorsFile& file) {
   std::set<std::string> names;
-  for (const nn::NamedTensor& t : tensors) names.insert(t.name);
+  for (const io::TensorInfo& t : file.tensors()) names.insert(t.name);
   return names;
 }
 
@@ -72,13 +64,19 @@ void remove_unfinished(const fs::path& run) {
   for (const fs::path& path : found) fs::remove_all(path, ignored);
 }
 
-uint32_t file_checksum(const fs::path& path) {
+// The share of the bytes [begin, end) in the checksum of a file.
+uint32_t checksum_of_slice(const fs::path& path, dist::Interval slice) {
   io::Reader reader(path.string());
+  reader.seek(slice.begin);
   std::vector<char> block(1 << 20);
   uint32_t crc = 0;
-  while (int64_t n = reader.read_some(block.data(), static_cast<int64_t>(block.size())))
+  for (int64_t at = slice.begin; at < slice.end;) {
+    int64_t n = std::min(static_cast<int64_t>(block.size()), slice.end - at);
+    reader.read(block.data(), n);
     crc = io::crc32c(block.data(), n, crc);
-  return crc;
+    at += n;
+  }
+  return io::crc32c_share(crc, reader.size() - slice.end);
 }
 
 std::string hex(uint32_t x) {
@@ -99,14 +97,26 @@ std::vector<std::string> files_below(const fs::path& folder) {
   return names;
 }
 
-void write_manifest(const fs::path& folder, int64_t step) {
+// known: checksums of files that were worked out from what is in memory. The others are small and read back.
+void write_manifest(const fs::path& folder, int64_t step, const std::map<std::string, uint32_t>& known) {
   nlohmann::ordered_json files = nlohmann::ordered_json::object();
   for (const std::string& name : files_below(folder)) {
     fs::path path = folder / name;
-    files[name] = {{"bytes", fs::file_size(path)}, {"crc32c", hex(file_checksum(path))}};
+    auto bytes = static_cast<int64_t>(fs::file_size(path));
+    auto at = known.find(name);
+    uint32_t crc = at == known.end() ? checksum_of_slice(path, {0, bytes}) : at->second;
+    files[name] = {{"bytes", bytes}, {"crc32c", hex(crc)}};
   }
   nlohmann::ordered_json manifest{{"format", 1}, {"step", step}, {"files", files}};
   io::write_file((folder / kManifest).string(), manifest.dump(1) + "\n");
+}
+
+// The exclusive or of everybody's shares.
+uint32_t joined(const dist::Communicator& comm, uint32_t share) {
+  uint32_t crc = 0;
+  for (const std::string& text : comm.gather_text(std::to_string(share)))
+    crc ^= static_cast<uint32_t>(std::stoul(text));
+  return crc;
 }
 
 }  // namespace
@@ -133,46 +143,26 @@ std::vector<StepFolder> step_folders(const fs::path& run) {
 }
 
 namespace {
-void write_checkpoint(const fs::path& run, const ModelConfig& config, const WholeState& whole,
-                      const text::Tokenizer& tokenizer, const RunState& state, const std::string& settings,
-                      int64_t keep) {
-  for (const nn::NamedTensor& p : whole.weights) {
-    check(nn::all_finite(p.value), ErrorKind::numerical, [&] {
-      return p.name + " contains NaN or Inf at step " + std::to_string(state.step) + "; no checkpoint was written";
-    });
+// step_folders() as rank 0 sees them, on all ranks.
+std::vector<StepFolder> agreed_folders(const fs::path& run, const dist::Communicator& world) {
+  std::string list;
+  if (world.rank() == 0) {
+    for (const StepFolder& f : step_folders(run)) list += std::to_string(f.step) + " ";
   }
-  fs::path final_path = run / step_name(state.step), building = final_path.string() + ".tmp";
-  std::error_code error;
-  remove_unfinished(run);
-  make_folder(building / "trainer");
-  RemovedUnlessKept unfinished{building};  // on a full disk it would only keep others from writing
-  save_model(config, whole.weights, tokenizer, building);
-  io::save_safetensors((building / "trainer/optimizer.safetensors").string(), pairs(whole.optimizer));
-  nlohmann::ordered_json json{{"step", state.step},           {"samples", state.samples},
-                              {"elapsed_s", state.elapsed_s}, {"seed", state.seed},
-                              {"seq_len", state.seq_len},     {"data_fingerprint", state.data_fingerprint}};
-  io::write_file((building / "trainer/state.json").string(), json.dump(1) + "\n");
-  io::write_file((building / kSettingsFile).string(), settings);
-  write_manifest(building, state.step);
-  io::sync_directory((building / "trainer").string());
-  io::sync_directory(building.string());
-  fs::remove_all(final_path, error);  // an invalid one of the same step; a valid one would have been resumed from
-  fs::rename(building, final_path, error);
-  if (error) cannot("put the checkpoint in place at", final_path, error);
-  unfinished.path.clear();
-  io::sync_directory(run.string());
+  std::istringstream steps(world.gather_text(list)[0]);
+  std::vector<StepFolder> all;
+  for (int64_t step; steps >> step;) all.push_back({step, run / step_name(step)});
+  return all;
+}
 
-  std::string wrong = why_invalid(final_path);
-  check(wrong.empty(), ErrorKind::output, [&] {
-    return "the checkpoint " + final_path.string() + " does not read back as written: " + wrong +
-           "; older checkpoints are intact";
-  });
-  io::write_file((run / "latest").string(), step_name(state.step) + "\n");
-  std::vector<StepFolder> all = step_folders(run);
-  int64_t valid = 0;
+void prune(const fs::path& run, const fs::path& newest, int64_t keep, const dist::Communicator& world) {
+  std::vector<StepFolder> all = agreed_folders(run, world);
+  int64_t valid = 0, most = std::max<int64_t>(keep, 2);
+  if (static_cast<int64_t>(all.size()) <= most) return;
   for (auto it = all.rbegin(); it != all.rend(); ++it) {
-    if (it->path == final_path || why_invalid(it->path).empty()) ++valid;
-    if (valid > std::max<int64_t>(keep, 2)) fs::remove_all(it->path, error);
+    if (it->path == newest || why_invalid(it->path, world).empty()) ++valid;
+    std::error_code ignored;
+    if (valid > most && world.rank() == 0) fs::remove_all(it->path, ignored);
   }
 }
 }  // namespace
@@ -180,53 +170,142 @@ void write_checkpoint(const fs::path& run, const ModelConfig& config, const Whol
 void save_checkpoint(const fs::path& run, const Trainer& trainer, const text::Tokenizer& tokenizer,
                      const RunState& state, const std::string& settings, int64_t keep) {
   const dist::Communicator& world = trainer.layout().world;
-  WholeState whole = trainer.whole_state();
+  const bool root = world.rank() == 0;
+  OwnedState owned = trainer.owned_state();
   dist::agree(world, [&] {
-    if (world.rank() == 0) write_checkpoint(run, trainer.model().config(), whole, tokenizer, state, settings, keep);
+    for (const OwnedTensor& w : owned.weights) {
+      check(!w.numbers || nn::all_finite(w.numbers), ErrorKind::numerical, [&] {
+        return w.name + " contains NaN or Inf at step " + std::to_string(state.step) + "; no checkpoint was written";
+      });
+    }
   });
+  const fs::path final_path = run / step_name(state.step), building = final_path.string() + ".tmp";
+  SharedTensors weights(building / kWeights, owned.weights, {{"format", "pt"}});
+  SharedTensors optimizer(building / kOptimizer, owned.optimizer);
+  RemovedUnlessKept unfinished;  // on a full disk it would only keep others from writing
+
+  dist::agree(world, [&] {
+    if (!root) return;
+    remove_unfinished(run);
+    make_folder(building / "trainer");
+    unfinished.path = building;
+    save_model_description(trainer.model().config(), tokenizer, building);
+    nlohmann::ordered_json json{{"step", state.step},           {"samples", state.samples},
+                                {"elapsed_s", state.elapsed_s}, {"seed", state.seed},
+                                {"seq_len", state.seq_len},     {"data_fingerprint", state.data_fingerprint}};
+    for (size_t i = 0; i < kMemoryUses; ++i)
+      json["peak_memory_bytes"][name(static_cast<MemoryUse>(i))] = state.memory.at_peak[i];
+    io::write_file((building / "trainer/state.json").string(), json.dump(1) + "\n");
+    io::write_file((building / kSettingsFile).string(), settings);
+    weights.make();
+    optimizer.make();
+  });
+  dist::agree(world, [&] {  // all ranks at once
+    try {
+      weights.write();
+      optimizer.write();
+    } catch (const Error& e) {
+      fail(e.kind(), std::string(e.what()) + "; older checkpoints are intact");
+    }
+  });
+  std::map<std::string, uint32_t> checksums{{kWeights, joined(world, weights.share())},
+                                            {kOptimizer, joined(world, optimizer.share())}};
+  dist::agree(world, [&] {
+    if (!root) return;
+    write_manifest(building, state.step, checksums);
+    io::sync_directory((building / "trainer").string());
+    io::sync_directory(building.string());
+    std::error_code error;
+    fs::remove_all(final_path, error);  // an invalid one of the same step; a valid one would have been resumed from
+    fs::rename(building, final_path, error);
+    if (error) cannot("put the checkpoint in place at", final_path, error);
+    unfinished.path.clear();
+    io::sync_directory(run.string());
+  });
+  std::string wrong = why_invalid(final_path, world);
+  dist::agree(world, [&] {
+    check(wrong.empty(), ErrorKind::output, [&] {
+      return "the checkpoint " + final_path.string() + " does not read back as written: " + wrong +
+             "; older checkpoints are intact";
+    });
+    if (root) io::write_file((run / "latest").string(), step_name(state.step) + "\n");
+  });
+  prune(run, final_path, keep, world);
 }
 
-std::string why_invalid(const fs::path& checkpoint) {
+namespace {
+struct ListedFile {
+  std::string name, crc32c;
+  uint64_t bytes = 0;
+};
+
+std::vector<ListedFile> read_manifest(const fs::path& checkpoint) {
+  nlohmann::json manifest = io::read_json_file((checkpoint / kManifest).string(), 16 << 20);
+  const bool lists = manifest.is_object() && manifest.contains("files") && manifest["files"].is_object();
+  check(lists, ErrorKind::input, [] { return std::string("its manifest lists no files"); });
+  std::vector<ListedFile> files;
+  for (const auto& [name, entry] : manifest["files"].items())
+    files.push_back({name, entry.at("crc32c").get<std::string>(), entry.at("bytes").get<uint64_t>()});
+  for (const char* needed : {"config.json", kWeights, kOptimizer, "trainer/state.json"}) {
+    check(manifest["files"].contains(needed), ErrorKind::input,
+          [&] { return std::string("its manifest does not list ") + needed; });
+  }
+  return files;
+}
+}  // namespace
+
+std::string why_invalid(const fs::path& checkpoint, const dist::Communicator& world) {
+  // Each rank reads its slice of every file. It says what is wrong, or the shares of its slices in the checksums.
+  std::vector<ListedFile> files;
+  std::string mine;
   try {
-    fs::path manifest_path = checkpoint / kManifest;
-    nlohmann::json manifest = io::read_json_file(manifest_path.string(), 16 << 20);
-    if (!manifest.is_object() || !manifest.contains("files") || !manifest["files"].is_object())
-      return "its manifest lists no files";
-    for (const auto& [name, entry] : manifest["files"].items()) {
-      fs::path path = checkpoint / name;
+    files = read_manifest(checkpoint);
+    std::string shares;
+    for (const ListedFile& file : files) {
+      fs::path path = checkpoint / file.name;
       std::error_code error;
       auto bytes = fs::file_size(path, error);
-      if (error) return name + " is missing";
-      if (bytes != entry.at("bytes").get<uint64_t>()) {
-        return name + " has " + std::to_string(bytes) + " bytes, expected " +
-               std::to_string(entry.at("bytes").get<uint64_t>());
-      }
-      std::string crc = hex(file_checksum(path)), expected = entry.at("crc32c").get<std::string>();
-      if (crc != expected) return name + " has checksum " + crc + ", expected " + expected;
+      check(!error, ErrorKind::input, [&] { return file.name + " is missing"; });
+      check(bytes == file.bytes, ErrorKind::input, [&] {
+        return file.name + " has " + std::to_string(bytes) + " bytes, expected " + std::to_string(file.bytes);
+      });
+      dist::Parts slices = dist::even_parts(static_cast<int64_t>(bytes), world.size());
+      shares += " " + std::to_string(checksum_of_slice(path, slices.of[static_cast<size_t>(world.rank())][0]));
     }
-    for (const char* needed :
-         {"config.json", "model.safetensors", "trainer/optimizer.safetensors", "trainer/state.json"}) {
-      if (!manifest["files"].contains(needed)) return std::string("its manifest does not list ") + needed;
-    }
-    return "";
+    mine = shares;
   } catch (const Error& e) {
-    return e.what();
+    mine = e.what();
   } catch (const nlohmann::json::exception& e) {
-    return std::string("its manifest cannot be read: ") + e.what();
+    mine = std::string("its manifest cannot be read: ") + e.what();
   }
+  std::vector<uint32_t> crcs(files.size());
+  std::vector<std::string> all = world.gather_text(mine);
+  for (const std::string& text : all) {
+    if (text.empty() || text[0] != ' ') return text;
+    std::istringstream shares(text);
+    uint32_t share = 0;
+    for (size_t i = 0; shares >> share; ++i) crcs.at(i) ^= share;
+  }
+  for (size_t i = 0; i < files.size(); ++i) {
+    if (hex(crcs[i]) != files[i].crc32c)
+      return files[i].name + " has checksum " + hex(crcs[i]) + ", expected " + files[i].crc32c;
+  }
+  return "";
 }
 
-StepFolder newest_checkpoint(const fs::path& run, std::vector<std::string>& notes) {
-  std::vector<StepFolder> all = step_folders(run);
+StepFolder newest_checkpoint(const fs::path& run, std::vector<std::string>& notes, const dist::Communicator& world) {
+  std::vector<StepFolder> all = agreed_folders(run, world);
   for (auto it = all.rbegin(); it != all.rend(); ++it) {
-    std::string wrong = why_invalid(it->path);
+    std::string wrong = why_invalid(it->path, world);
     if (wrong.empty()) return *it;
     notes.push_back("checkpoint " + it->path.string() + " is damaged and was passed over: " + wrong);
   }
-  check(all.empty(), ErrorKind::no_checkpoint, [&] {
-    return "none of the " + std::to_string(all.size()) + " checkpoints in " + run.string() +
-           " is usable (the newest: " + notes.front() +
-           "); restore one from a copy, or move the folder away to start anew";
+  dist::agree(world, [&] {
+    check(all.empty(), ErrorKind::no_checkpoint, [&] {
+      return "none of the " + std::to_string(all.size()) + " checkpoints in " + run.string() +
+             " is usable (the newest: " + notes.front() +
+             "); restore one from a copy, or move the folder away to start anew";
+    });
   });
   return {};
 }
@@ -264,27 +343,25 @@ void load_checkpoint(const fs::path& checkpoint, Trainer& trainer) {
     return "the model in " + checkpoint.string() + " is not the configured one: expected " + join(changed, "; ") +
            "; undo the change or choose another run.out";
   });
-  std::string model_file = (checkpoint / "model.safetensors").string();
-  std::string state_file = (checkpoint / "trainer/optimizer.safetensors").string();
-  WholeState state{read_all(model_file), read_all(state_file)};
+  io::SafetensorsFile weights((checkpoint / kWeights).string()), state((checkpoint / kOptimizer).string());
   // The checkpoint is valid, so tensors of another kind mean other settings, not a damaged file.
-  std::vector<nn::NamedTensor> own = nn::parameters(trainer.model());
+  const std::vector<nn::NamedTensor>& own = trainer.parameters();
   DType dtype = own.at(0).value.dtype();
-  check(state.weights.empty() || state.weights[0].value.dtype() == dtype, ErrorKind::setting, [&] {
-    return "the arithmetic is not that of " + model_file +
-           ": expected train.dtype = " + str(state.weights[0].value.dtype()) + ", found " + str(dtype) +
+  check(weights.tensors().empty() || weights.tensors()[0].dtype == dtype, ErrorKind::setting, [&] {
+    return "the arithmetic is not that of " + weights.path() +
+           ": expected train.dtype = " + str(weights.tensors()[0].dtype) + ", found " + str(dtype) +
            "; undo the change or choose another run.out";
   });
   std::set<std::string> expected{"steps"};
   for (const nn::NamedTensor& p : own) {
     for (const std::string& ending : nn::state_endings(trainer.optimizer().options())) expected.insert(p.name + ending);
   }
-  check(names_of(state.optimizer) == expected, ErrorKind::setting, [&] {
-    return "the state in " + state_file +
+  check(names_of(state) == expected, ErrorKind::setting, [&] {
+    return "the state in " + state.path() +
            " is of another optimizer: expected the same optimizer.name and optimizer.momentum as when the run began; "
            "undo the change or choose another run.out";
   });
-  trainer.load(state, model_file, state_file);
+  trainer.load(weights, state);
 }
 
 }  // namespace braid::models

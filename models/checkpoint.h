@@ -11,6 +11,7 @@
 #include "models/folder.h"
 #include "models/trainer.h"
 #include "nn/optim/optimizer.h"
+#include "tensor/memory.h"
 
 namespace braid::models {
 
@@ -23,6 +24,7 @@ struct RunState {
   int64_t seed = 0;
   int64_t seq_len = 0;
   std::string data_fingerprint;
+  MemoryByUse memory = {};  // most that this process needed so far; written for people, not read back
 };
 
 std::string step_name(int64_t step);  // "step-00001000"
@@ -36,22 +38,25 @@ std::vector<StepFolder> step_folders(const std::filesystem::path& run);  // fini
 inline constexpr const char* kSettingsFile = "trainer/config.toml";
 
 // Writes run/step-N, verifies it by reading it back, then removes all but the newest `keep` valid ones (at least 2).
-// `settings` becomes kSettingsFile. Error(output) leaves the older checkpoints as they were. Collective: rank 0 gathers
-// the whole tensors and writes, and when it cannot, all ranks get its error.
+// `settings` becomes kSettingsFile. Collective: all ranks write what they own into the same files at once, the bytes do
+// not depend on the layout. What goes wrong on any rank is an Error on all of them, and older checkpoints are as before
+// (Error(output)).
 void save_checkpoint(const std::filesystem::path& run, const Trainer& trainer, const text::Tokenizer& tokenizer,
                      const RunState& state, const std::string& settings, int64_t keep);
 
-// "" when every file of the checkpoint matches its manifest, otherwise what is wrong.
-std::string why_invalid(const std::filesystem::path& checkpoint);
+// "" when every file of the checkpoint matches its manifest, otherwise what is wrong. The ranks share the reading:
+// collective, and the same on all of them.
+std::string why_invalid(const std::filesystem::path& checkpoint, const dist::Communicator& world = {});
 
 // The newest valid checkpoint, its path empty when the run has none at all. Damaged ones are passed over, with a
-// sentence in `notes`. Error(no_checkpoint) when there are checkpoints and none is valid.
-StepFolder newest_checkpoint(const std::filesystem::path& run, std::vector<std::string>& notes);
+// sentence in `notes`. Error(no_checkpoint) when there are checkpoints and none is valid. Collective like why_invalid.
+StepFolder newest_checkpoint(const std::filesystem::path& run, std::vector<std::string>& notes,
+                             const dist::Communicator& world = {});
 
 // Reads state.json; the folder must be valid.
 RunState read_state(const std::filesystem::path& checkpoint);
-// Fills model and optimizer from a valid checkpoint, each rank with its part, whatever layout wrote it. Error(setting)
-// when it belongs to a model of another configuration, to other arithmetic or to another optimizer.
+// Fills model and optimizer from a valid checkpoint, whatever layout wrote it; each rank reads its part only.
+// Error(setting) when it belongs to a model of another configuration, to other arithmetic or to another optimizer.
 void load_checkpoint(const std::filesystem::path& checkpoint, Trainer& trainer);
 
 }  // namespace braid::models

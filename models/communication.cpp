@@ -1,5 +1,7 @@
 #include "models/communication.h"
 
+#include <algorithm>
+
 #include "distributed/data_parallel.h"
 #include "models/counting.h"
 #include "models/dcformer_parts.h"
@@ -44,6 +46,31 @@ Held held_by(const ModelConfig& config, int64_t ranks, int64_t rank) {
   return held;
 }
 
+// The keys that a rank's queries see in a layer.
+dist::KeyRows keys_of(const ModelConfig& config, int64_t layer, const LayoutSizes& sizes, const RankPlace& place,
+                      int64_t T, bool own_rows) {
+  nn::AttentionOptions o = block_options(config, layer, false).attention;
+  return dist::key_rows(T,
+                        {static_cast<int>(place.context), static_cast<int>(sizes.context),
+                         static_cast<int>(place.tensor), static_cast<int>(sizes.tensor)},
+                        {o.causal, o.window, 0}, own_rows);
+}
+
+// Entries that dist::fetch sends to and receives from other ranks; gradients go the other way.
+struct Exchanged {
+  int64_t sent = 0, received = 0;
+};
+Exchanged exchanged(const dist::Parts& have, const dist::Parts& need, int rank) {
+  Exchanged e;
+  auto me = static_cast<size_t>(rank);
+  for (size_t r = 0; r < have.of.size(); ++r) {
+    if (r == me) continue;
+    e.sent += dist::entries(dist::overlap(have.of[me], need.of[r]));
+    e.received += dist::entries(dist::overlap(have.of[r], need.of[me]));
+  }
+  return e;
+}
+
 // Gradients to their owners, parameters back.
 void count_buckets(const std::vector<int64_t>& numbers, int64_t holders, int64_t rank, const Counter& count) {
   if (holders == 1) return;
@@ -63,7 +90,9 @@ StepVolume step_volume(ModelConfig config, const LayoutSizes& sizes, const RankP
   finish(config);
   StepVolume volume;
   int64_t P = sizes.tensor, C = sizes.context, T = step.seq_len, D = config.dim, e = step.bytes_per_number;
-  Counter tensor{volume.tensor, e}, context{volume.context, e}, replicas{volume.replicas, e}, world{volume.world, e};
+  const int64_t wide = std::max<int64_t>(4, e);  // statistics, gradients of masters and masters
+  Counter tensor{volume.tensor, e}, context{volume.context, e}, statistics{volume.tensor, wide};
+  Counter replicas{volume.replicas, wide}, world{volume.world, wide};
 
   dist::Parts over_context = dist::causal_parts(T, static_cast<int>(C));
   auto c = static_cast<int>(place.context), t = static_cast<int>(place.tensor);
@@ -82,26 +111,30 @@ StepVolume step_volume(ModelConfig config, const LayoutSizes& sizes, const RankP
       tensor(Collective::reduce_scatter, backward * B * (rows - own) * D);
     };
     auto sum_scatter = [&](int64_t forward, int64_t backward) { gather(backward, forward); };
-    sum_scatter(1, 1);                                                  // token embedding
-    gather(1, 1);                                                       // final norm's result
-    if (P > 1) tensor(Collective::all_gather, (P - 1) * 2 * B * rows);  // two numbers per row of logits
+    sum_scatter(1, 1);                                                      // token embedding
+    gather(1, 1);                                                           // final norm's result
+    if (P > 1) statistics(Collective::all_gather, (P - 1) * 2 * B * rows);  // two numbers per row of logits
     for (int64_t layer = 0; layer < config.n_layer; ++layer) {
       gather(2 * passes, 2);  // of attention and FFN
       sum_scatter(2 * passes, 2);
+      dist::KeyRows keys = keys_of(config, layer, sizes, place, T, !split.whole_groups);
+      int64_t to_tensor = 0;  // rows of keys that we send to tensor ranks; those of others come back as gradients
+      for (int r = 0; r < P; ++r) to_tensor += r == t ? 0 : keys.to_tensor.size(r);
       if (!split.whole_groups) {
         int64_t heads_to_rows = B * (rows - own) * n * d, rows_to_heads = B * own * (N - n) * d;
-        tensor(Collective::all_to_all, passes * (heads_to_rows + rows_to_heads));  // q there, y back
-        tensor(Collective::all_to_all, rows_to_heads + heads_to_rows);             // their gradients
-        tensor(Collective::all_gather, passes * 2 * (P - 1) * B * rows * n * d);   // k, v
-        tensor(Collective::reduce_scatter, 2 * B * rows * (N - n) * d);
-        tensor(Collective::all_gather, passes * (P - 1) * B * own * key_side * N);
-        tensor(Collective::reduce_scatter, B * (rows - own) * key_side * N);
+        tensor(Collective::all_to_all, passes * (heads_to_rows + rows_to_heads));      // q there, y back
+        tensor(Collective::all_to_all, rows_to_heads + heads_to_rows);                 // their gradients
+        tensor(Collective::all_to_all, passes * 2 * B * to_tensor * n * d);            // k, v
+        tensor(Collective::all_to_all, 2 * B * keys.to_tensor.size(t) * (N - n) * d);  // their gradients
+        dist::Parts over_tensor = dist::causal_parts_within(over_context, c, static_cast<int>(P));
+        Exchanged key_rows = exchanged(over_tensor, keys.to_tensor, t);
+        tensor(Collective::all_gather, passes * B * key_rows.sent * key_side * N);
+        tensor(Collective::reduce_scatter, B * key_rows.received * key_side * N);
       }
       int64_t per_row = here * (2 * d + key_side);  // k, v and key-side weights
-      if (C > 1) {
-        context(Collective::all_gather, passes * (C - 1) * B * rows * per_row);
-        context(Collective::reduce_scatter, B * (T - rows) * per_row);
-      }
+      Exchanged rows_of_keys = exchanged(keys.held, keys.needed, c);
+      context(Collective::all_gather, passes * B * rows_of_keys.sent * per_row);
+      context(Collective::reduce_scatter, B * rows_of_keys.received * per_row);
     }
   }
   Held held = held_by(config, P, place.tensor);
@@ -123,12 +156,13 @@ RankParameters rank_parameters(ModelConfig config, const LayoutSizes& sizes, int
   return r;
 }
 
-int64_t gathered_by_attention(const ModelConfig& config, const LayoutSizes& sizes, int64_t tensor_rank,
-                              int64_t seq_len) {
+int64_t gathered_by_attention(const ModelConfig& config, const LayoutSizes& sizes, const RankPlace& place,
+                              int64_t layer, int64_t seq_len) {
   dist::HeadSplit split = dist::split_heads(block_options(config, 0, false).attention, static_cast<int>(sizes.tensor));
   if (sizes.context == 1 && split.whole_groups) return 0;
-  int64_t heads = split.whole_groups ? split.heads.size(static_cast<int>(tensor_rank)) : config.n_head;
-  return seq_len * heads * (2 * config.head_dim + key_side_numbers(config));
+  int64_t heads = split.whole_groups ? split.heads.size(static_cast<int>(place.tensor)) : config.n_head;
+  dist::KeyRows keys = keys_of(config, layer, sizes, place, seq_len, !split.whole_groups);
+  return keys.needed.size(static_cast<int>(place.context)) * heads * (2 * config.head_dim + key_side_numbers(config));
 }
 
 }  // namespace braid::models

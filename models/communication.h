@@ -16,7 +16,7 @@ struct RankPlace {
 struct StepShape {
   std::vector<int64_t> samples;  // of this data rank, one entry per micro-batch
   int64_t seq_len = 1;
-  int64_t bytes_per_number = 4;
+  int64_t bytes_per_number = 4;  // of the arithmetic; 2: mixed precision, whose gradients and weights travel in f32
   bool checkpoint_activations = false;  // blocks send their forward pass twice
 };
 
@@ -34,8 +34,9 @@ struct RankParameters {
 };
 RankParameters rank_parameters(ModelConfig config, const LayoutSizes& sizes, int64_t tensor_rank);
 
-// Numbers that a block's attention gathers from other ranks and keeps for backward, per sequence of this rank.
-int64_t gathered_by_attention(const ModelConfig& config, const LayoutSizes& sizes, int64_t tensor_rank,
-                              int64_t seq_len);
+// Numbers that the attention of a layer has from other ranks and from itself for all keys that this rank's queries see,
+// kept for backward, per sequence of this rank. 0 where nothing comes from others.
+int64_t gathered_by_attention(const ModelConfig& config, const LayoutSizes& sizes, const RankPlace& place,
+                              int64_t layer, int64_t seq_len);
 
 }  // namespace braid::models

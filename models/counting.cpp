@@ -149,7 +149,14 @@ const std::vector<KeptTerm>& kept_by_block() {
          const auto branches = static_cast<int64_t>(c.profile.branches.size());
          return c.use_dcmha ? as_double(branches * c.n_head * (7 * c.profile.rank + 2)) : 0;
        }},
-      {"row statistics of softmax", [](Config c) { return as_double(c.n_head); }},
+      {"row statistics of softmax and of the norms",
+       [](Config c) {
+         const double qk = c.use_qk_norm ? 2 * as_double(c.n_head) : 0, rows = c.norm == NormKind::layer ? 4 : 2;
+         const auto branches = static_cast<int64_t>(c.profile.branches.size());
+         return as_double(c.n_head) + qk + rows +
+                (c.use_dcmha ? as_double(branches * c.profile.rank * c.profile.num_groups) : 0);
+       },
+       true},
   };
   return table;
 }
@@ -160,29 +167,35 @@ TrainingMemory training_memory(ModelConfig c, const TrainingSetup& s) {
     return "bad batch: expected at least one sequence of at least one token, found " + std::to_string(s.batch) +
            " of " + std::to_string(s.seq_len);
   });
-  double per_token = 0;
-  for (const KeptTerm& term : kept_by_block()) per_token += term.numbers(c);
+  const double bytes = as_double(s.bytes_per_number), wide = std::max(4.0, bytes);  // wide: masters, sums, statistics
+  double per_token = 0;                                                             // bytes that a block keeps
+  for (const KeptTerm& term : kept_by_block()) per_token += term.numbers(c) * (term.statistics ? wide : bytes);
   const double D = as_double(c.dim), L = as_double(c.n_layer), V = as_double(c.vocab_size);
   const double B = as_double(s.batch), T = as_double(s.seq_len), tokens = B * T;
-  const double parameters = as_double(count_parameters(c).total), bytes = as_double(s.bytes_per_number);
+  const double parameters = as_double(count_parameters(c).total);
   const double block = tokens * per_token;
   // Recomputing needs the input of every block and, in turn, everything of one block. The end keeps the input of the
   // final norm and the gradient of its result.
-  const double kept = s.checkpoint_activations ? tokens * L * D + block : L * block;
+  const double kept = s.checkpoint_activations ? tokens * L * D * bytes + block : L * block;
   // In the backward pass of attention: gradients of q, k, v and of its result; keys (twice), values and the gradients
   // of both in the kernels' layout; gradients of the dynamic weights, whose key side also is in that layout, twice.
-  // Beside that every thread needs some ten MiB. In the FFN: gradients of its hidden vectors.
-  const double R = as_double(c.profile.rank), packed = 4 * std::ceil(R / 2) + 1;
-  const double per_head = 9 * as_double(c.head_dim) + stages(c) * (sides(c) * (2 * R + 1) + 2 * packed);
-  const double attention = tokens * as_double(c.n_head) * per_head;
-  const double hidden = (c.ffn == FfnKind::swiglu ? 2 : 1) * tokens * as_double(c.intermediate_size);
-  const double logits = std::min(tokens, as_double(s.logit_rows)) * V;
+  // Beside that every thread needs some ten MiB. The CPU's kernels compute in f32: 16-bit inputs, the result and its
+  // gradient are converted first. In the FFN: gradients of its hidden vectors. At the end: logits in f32, and their
+  // gradient in 16 bits for its products.
+  const double R = as_double(c.profile.rank), packed = 4 * std::ceil(R / 2) + 1, d = as_double(c.head_dim);
+  const double factors = stages(c) * sides(c) * (2 * R + 1);
+  const double converted = bytes < wide ? 5 * d + factors : 0;
+  const double per_head = 9 * d + factors + stages(c) * 2 * packed + converted;
+  const double attention = tokens * as_double(c.n_head) * per_head * wide;
+  const double hidden = (c.ffn == FfnKind::swiglu ? 2 : 1) * tokens * as_double(c.intermediate_size) * bytes;
+  const double logits = std::min(tokens, as_double(s.logit_rows)) * V * (wide + (bytes < wide ? bytes : 0));
 
   TrainingMemory m;
-  m.weights = m.gradients = parameters * bytes;
-  m.optimizer = as_double(s.optimizer_moments) * parameters * bytes;
-  m.activations = bytes * (kept + 2 * tokens * D);
-  m.working = bytes * std::max({attention, hidden, logits});
+  m.weights = m.gradients = parameters * wide;
+  if (bytes < wide) m.weights += (parameters - V * D) * bytes;  // the embedding table has no copy
+  m.optimizer = as_double(s.optimizer_moments) * parameters * wide;
+  m.activations = kept + tokens * D * (bytes + wide);
+  m.working = std::max({attention, hidden, logits});
   return m;
 }
 

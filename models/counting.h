@@ -55,16 +55,17 @@ Flops flops_per_token(ModelConfig config, int64_t seq_len);
 
 struct TrainingSetup {
   int64_t batch = 1, seq_len = 1;
-  int64_t bytes_per_number = 4;
+  int64_t bytes_per_number = 4;         // of the arithmetic; 2: mixed precision with f32 masters
   int64_t optimizer_moments = 2;        // Adam 2, SGD with momentum 1, without 0
   bool checkpoint_activations = false;  // each block keeps only its input and is recomputed
   int64_t logit_rows = 1024;            // rows of logits that exist at a time (linear_cross_entropy)
 };
-// Bytes at the worst moment of a step; a test holds the sum to within 10 % of what a step takes.
+// Bytes at the worst moment of a step; a test holds the sum to within 10 % of what a step takes (15 % in mixed
+// precision).
 struct TrainingMemory {
-  double weights = 0, gradients = 0, optimizer = 0;
-  double activations = 0;  // what the backward pass needs, by the table kept_by_block()
-  double working = 0;      // logits, or gradients inside the FFN, or those of attention and its packed copies
+  double weights = 0, gradients = 0, optimizer = 0;  // weights: masters and their copies
+  double activations = 0;                            // what the backward pass needs, by the table kept_by_block()
+  double working = 0;  // logits, or gradients inside the FFN, or those of attention and its packed copies
   double total() const { return weights + gradients + optimizer + activations + working; }
 };
 TrainingMemory training_memory(ModelConfig config, const TrainingSetup& setup);
@@ -73,6 +74,7 @@ TrainingMemory training_memory(ModelConfig config, const TrainingSetup& setup);
 struct KeptTerm {
   const char* what;
   double (*numbers)(const ModelConfig& config);
+  bool statistics = false;  // f32 where the arithmetic is 16 bits wide
 };
 const std::vector<KeptTerm>& kept_by_block();
 

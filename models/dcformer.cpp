@@ -24,12 +24,17 @@ Dcformer::Dcformer(const ModelConfig& config, RandomKey key, bool initialise) : 
     norm_ = nn::RmsNorm(config.dim, config.norm_eps);
   }
   output_ = nn::Linear(config.dim, config.vocab_size, {.bias = false, .init = table}, child(key, "output"));
-  rope_ = make_rope(config, DType::f32);
+  rope_ = make_rope(config, DType::f32, kCpu);
 }
 
 void Dcformer::to(DType dtype) {
   nn::to(*this, dtype);
-  rope_ = make_rope(config_, dtype);
+  rope_ = make_rope(config_, dtype, device());
+}
+
+void Dcformer::to(Device device) {
+  nn::to(*this, device);
+  rope_ = make_rope(config_, dtype(), device);
 }
 
 Tensor Dcformer::hidden(const Tensor& ids, KvCache* cache, const nn::Probe* probe) const {
@@ -37,7 +42,7 @@ Tensor Dcformer::hidden(const Tensor& ids, KvCache* cache, const nn::Probe* prob
   auto show = [&](const std::string& name, const Tensor& value) {
     if (probe) (*probe)(name, value);
   };
-  Tensor x = embeddings_(ids);  // (B, T, D)
+  Tensor x = cast(embeddings_(ids), dtype());  // (B, T, D)
   show("hidden.0", x);
   for (size_t i = 0; i < layers_.size(); ++i) {
     const nn::Block& block = layers_[i];

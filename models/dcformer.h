@@ -35,12 +35,15 @@ class Dcformer final : public LanguageModel {
 
   // Recompute each block in backward instead of keeping its activations: memory of one block, a third more time.
   void checkpoint_activations(bool on) { checkpoint_ = on; }
-  // To another type, parameters and position tables.
+  // To another type or device, parameters and position tables.
   void to(DType dtype);
+  void to(Device device);
 
   void inspect(const Tensor& ids, const nn::Probe& probe) const override { hidden(ids, nullptr, &probe); }
   const dist::Shard* shard_of(const std::string&) const override { return nullptr; }
   const ModelConfig& config() const override { return config_; }
+  DType dtype() const override { return output_.weight().dtype(); }
+  Device device() const override { return output_.weight().device(); }
   void visit(nn::Visitor& v) override;
 
  private:

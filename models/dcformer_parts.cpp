@@ -67,7 +67,7 @@ nn::BlockOptions block_options(const ModelConfig& c, int64_t layer, bool initial
   return b;
 }
 
-nn::Rope make_rope(const ModelConfig& c, DType dtype) {
+nn::Rope make_rope(const ModelConfig& c, DType dtype, Device device) {
   using P = nn::Rope::Precision;
   P precision = P::exact;
   switch (c.profile.rope_table) {
@@ -83,7 +83,7 @@ nn::Rope make_rope(const ModelConfig& c, DType dtype) {
       precision = c.torch_dtype == "float16" ? P::f16 : c.torch_dtype == "bfloat16" ? P::bf16 : P::f32;
       break;
   }
-  return nn::Rope(c.rotary_dims(), c.block_size, c.rope_base, precision, dtype);
+  return nn::Rope(c.rotary_dims(), c.block_size, c.rope_base, precision, dtype, device);
 }
 
 }  // namespace braid::models

@@ -41,9 +41,9 @@ ModelFolder inspect_model(const std::filesystem::path& folder);
 
 // Writes config.json, model.safetensors, generation_config.json and the tokenizer's files into an existing folder.
 void save_model(Dcformer& model, const text::Tokenizer& tokenizer, const std::filesystem::path& folder);
-// The same for whole weights that are not in one model.
-void save_model(const ModelConfig& config, const std::vector<nn::NamedTensor>& weights,
-                const text::Tokenizer& tokenizer, const std::filesystem::path& folder);
+// All of them but the weights.
+void save_model_description(const ModelConfig& config, const text::Tokenizer& tokenizer,
+                            const std::filesystem::path& folder);
 
 // Writes the model as it was stored where it was loaded: names, shapes, types and files of the weights, keys of
 // config.json, and copies of the other small files (tokenizer, published code). Makes the folder; Error(output) when it

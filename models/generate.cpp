@@ -82,7 +82,7 @@ Generated generate(const Dcformer& model, std::span<const int32_t> prompt, int64
   Generated out;
   Tensor ids = from_vector(seen, {1, have});
   while (static_cast<int64_t>(out.tokens.size()) < max_tokens) {
-    Tensor h = model.hidden(ids, &cache);
+    Tensor h = model.hidden(ids.to(model.device()), &cache);
     Tensor last = model.logits(h.sliced(1, h.dim(1) - 1, h.dim(1)));  // (1, 1, V)
     auto token = static_cast<int32_t>(sample_token(last.to_vector<float>(), seen, options));
     if (token == eos) {

@@ -10,6 +10,9 @@ namespace braid::models {
 class LanguageModel : public nn::Module {
  public:
   virtual const ModelConfig& config() const = 0;
+  // What the model computes in: the type of everything behind the token embedding, whose table may stay f32.
+  virtual DType dtype() const = 0;
+  virtual Device device() const = 0;
   // Sum of the cross-entropy over the targets >= 0 (those of our context rank's positions; equal on tensor ranks).
   // ids, targets (B, T); result ().
   virtual Tensor loss_sum(const Tensor& ids, const Tensor& targets) const = 0;
@@ -25,5 +28,10 @@ class LanguageModel : public nn::Module {
   LanguageModel& operator=(const LanguageModel&) = default;
   LanguageModel& operator=(LanguageModel&&) = default;
 };
+
+// In mixed precision, the parameters that are cast to the type of the computation: all but the embedding table, which
+// takes part in no product. Rows are looked up in f32 and cast, so no copy of the table exists, and the gradients of a
+// frequent token are added up in f32.
+inline bool computed_with(const std::string& parameter) { return parameter != "tok_embeddings.weight"; }
 
 }  // namespace braid::models

@@ -64,12 +64,17 @@ ParallelDcformer::ParallelDcformer(const ModelConfig& config, RandomKey key, con
   } else {
     norm_ = nn::RmsNorm(config.dim, config.norm_eps);
   }
-  rope_ = make_rope(config, DType::f32);
+  rope_ = make_rope(config, DType::f32, kCpu);
 }
 
 void ParallelDcformer::to(DType dtype) {
   nn::to(*this, dtype);
-  rope_ = make_rope(config_, dtype);
+  rope_ = make_rope(config_, dtype, device());
+}
+
+void ParallelDcformer::to(Device device) {
+  nn::to(*this, device);
+  rope_ = make_rope(config_, dtype(), device);
 }
 
 Tensor ParallelDcformer::hidden(const Tensor& ids, const dist::Rows& rows, const nn::Probe* probe) const {
@@ -77,7 +82,7 @@ Tensor ParallelDcformer::hidden(const Tensor& ids, const dist::Rows& rows, const
     if (probe) (*probe)(name, value);
   };
   // (B, t, D): our rows
-  Tensor x = dist::parallel_embedding(table_, columns(ids, rows), words_, rows.over_tensor, layout_.tensor);
+  Tensor x = dist::parallel_embedding(table_, columns(ids, rows), words_, rows.over_tensor, layout_.tensor, dtype());
   show("hidden.0", x);
   for (size_t i = 0; i < layers_.size(); ++i) {
     const dist::ParallelBlock& block = layers_[i];

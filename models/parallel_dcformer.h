@@ -23,10 +23,13 @@ class ParallelDcformer final : public LanguageModel {
   void inspect(const Tensor& ids, const nn::Probe& probe) const override;
   const dist::Shard* shard_of(const std::string& parameter) const override;
   const ModelConfig& config() const override { return config_; }
+  DType dtype() const override { return output_.dtype(); }
+  Device device() const override { return output_.device(); }
   void visit(nn::Visitor& v) override;
 
   void checkpoint_activations(bool on) { checkpoint_ = on; }
   void to(DType dtype);
+  void to(Device device);
 
  private:
   using Norm = std::variant<nn::RmsNorm, nn::LayerNorm>;

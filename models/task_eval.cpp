@@ -32,7 +32,8 @@ text::TaskGrader grade_tasks(const Dcformer& model, const text::Tokenizer& token
     auto B = static_cast<int64_t>(rows.size());
     std::vector<int32_t> ids(static_cast<size_t>(B * longest), tokenizer.pad_id());
     for (int64_t b = 0; b < B; ++b) std::ranges::copy(rows[static_cast<size_t>(b)].tokens, ids.begin() + b * longest);
-    Tensor best = argmax(model.logits(model.hidden(from_vector(ids, {B, longest}))));  // (B, T)
+    Tensor h = model.hidden(from_vector(ids, {B, longest}, model.device()));
+    Tensor best = argmax(model.logits(h));  // (B, T)
     std::vector<int64_t> likely = best.to_vector<int64_t>();
     for (int64_t b = 0; b < B; ++b) {
       const text::TaskTokens& row = rows[static_cast<size_t>(b)];

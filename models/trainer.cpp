@@ -4,6 +4,7 @@
 #include <map>
 
 #include "autograd/ops.h"
+#include "autograd/ops/check.h"
 #include "nn/optim/clip.h"
 
 namespace braid::models {
@@ -38,7 +39,7 @@ std::string first_bad_tensor(const LanguageModel& model, const std::vector<Batch
       bad = std::string(12 - order.size(), '0') + order + name;  // so that the first in order is the least text
     }
   };
-  for (const Batch& b : batches) model.inspect(b.ids, probe);
+  for (const Batch& b : batches) model.inspect(b.ids.to(model.device()), probe);
   std::string first;
   for (const std::string& text : layout.world.gather_text(bad)) {
     if (!text.empty() && (first.empty() || text < first)) first = text;
@@ -46,22 +47,20 @@ std::string first_bad_tensor(const LanguageModel& model, const std::vector<Batch
   return first.empty() ? "the loss itself" : first.substr(12);
 }
 
-LanguageModel& with_gradients(LanguageModel& model) {
-  nn::require_grad(model);
-  return model;
-}
-
-// Our part of a whole tensor; tensors that do not fit come back as they are, for the loader to report.
-Tensor part_of(const Tensor& whole, const dist::Shard* shard, int tensor_rank) {
-  if (!shard || shard->axis >= whole.rank() || whole.dim(shard->axis) != shard->parts.total()) return whole;
-  return take(whole, shard->axis, shard->parts.of[static_cast<size_t>(tensor_rank)]);
+Tensor loss_sum(const LanguageModel& model, const Batch& b) {
+  check_ids("loss_sum", "token id", b.ids, model.config().vocab_size);
+  check_ids("loss_sum", "target", b.targets, model.config().vocab_size, true);
+  TrustIds checked;  // so that no op reads them back
+  return model.loss_sum(b.ids.to(model.device()), b.targets.to(model.device()));
 }
 }  // namespace
 
-Trainer::Trainer(LanguageModel& model, const nn::OptimizerOptions& options, double clip, const dist::Layout& layout)
+Trainer::Trainer(LanguageModel& model, const nn::OptimizerOptions& options, double clip, const dist::Layout& layout,
+                 std::optional<DType> compute)
     : model_(model),
       layout_(layout),
-      parameters_(nn::parameters(with_gradients(model))),
+      masters_(model, compute.value_or(model.dtype()), computed_with),
+      parameters_(nn::parameters(masters_)),
       parallel_(parameters_,
                 [&](const std::string& name) -> const dist::Communicator& {
                   return model.shard_of(name) ? layout_.replicas : layout_.world;
@@ -75,24 +74,34 @@ StepResult Trainer::step(const std::vector<Batch>& micro_batches, double lr,
   result.tokens = count_valid(micro_batches, layout_);
   check(result.tokens > 0, ErrorKind::input,
         [] { return std::string("the batch has no target that counts: there is nothing to learn from"); });
-  nn::zero_grad(model_);
+  nn::zero_grad(masters_);
   double share = 1 / static_cast<double>(result.tokens);
-  double sum = 0;
-  for (size_t i = 0; i < micro_batches.size(); ++i) {
-    Tensor loss = scale(model_.loss_sum(micro_batches[i].ids, micro_batches[i].targets), share);
-    sum += loss.item();
-    if (i + 1 == micro_batches.size()) parallel_.start();  // gradients travel while this backward pass runs
+  // What the host must know of the step: the losses, then the squared gradients of the pieces.
+  const auto count = static_cast<int64_t>(micro_batches.size());
+  const auto pieces = static_cast<int64_t>(optimizer_.parameters().size());
+  Tensor measured = empty({count + pieces}, DType::f64, model_.device());
+  for (int64_t i = 0; i < count; ++i) {
+    MemoryScope scope(MemoryUse::activations);
+    masters_.connect();
+    Tensor loss = scale(loss_sum(model_, micro_batches[static_cast<size_t>(i)]), share);
+    measured.sliced(0, i, i + 1).copy_from(loss.alias().reshaped({1}));
+    if (i + 1 == count) parallel_.start();  // gradients travel while this backward pass runs
     backward(loss);
   }
   parallel_.finish();
-  result.loss = sum_of_losses(sum, layout_);
+  nn::square_sums(optimizer_.parameters(), measured.sliced(0, count, count + pieces));
+  std::vector<double> numbers = measured.to_vector<double>();
+  double loss = 0, squares = 0;
+  for (size_t i = 0; i < numbers.size(); ++i) (i < micro_batches.size() ? loss : squares) += numbers[i];
+  result.loss = sum_of_losses(loss, layout_);
   std::string at_step = " at step " + std::to_string(optimizer_.steps() + 1);
   check(std::isfinite(result.loss), ErrorKind::numerical, [&] {
     return "the loss is " + std::string(std::isnan(result.loss) ? "NaN" : "infinite") + at_step +
            "; the first tensor with NaN or Inf is " + first_bad_tensor(model_, micro_batches, layout_) +
            "; weights are untouched, lower the learning rate";
   });
-  result.grad_norm = global_norm();
+  // Every number of the model belongs to one piece of one rank, so every gradient counts once.
+  result.grad_norm = std::sqrt(layout_.world.size() == 1 ? squares : layout_.world.sum(squares));
   check(std::isfinite(result.grad_norm), ErrorKind::numerical, [&] {
     std::string name;
     for (const std::string& text : layout_.world.gather_text(nn::first_not_finite(optimizer_.parameters()))) {
@@ -105,13 +114,8 @@ StepResult Trainer::step(const std::vector<Batch>& micro_batches, double lr,
   optimizer_.step(lr, nn::clip_factor(result.grad_norm, clip_));
   optimizer_.zero_grad();
   parallel_.gather_parameters();
+  masters_.refresh();
   return result;
-}
-
-// Every number of the model belongs to one piece of one rank, so every gradient counts once.
-double Trainer::global_norm() const {
-  double mine = nn::global_norm(optimizer_.parameters());
-  return layout_.world.size() == 1 ? mine : std::sqrt(layout_.world.sum(mine * mine));
 }
 
 // A piece -> what this tensor rank holds -> the whole tensor.
@@ -144,30 +148,87 @@ WholeState Trainer::whole_state(Parts parts) const {
   return state;
 }
 
-void Trainer::load(const WholeState& state, const std::string& weights_file, const std::string& optimizer_file) {
-  int rank = layout_.tensor.rank();
-  std::vector<nn::NamedTensor> weights, moments;
-  for (const nn::NamedTensor& t : state.weights)
-    weights.push_back({t.name, part_of(t.value, model_.shard_of(t.name), rank)});
-  nn::load(model_, weights, weights_file);
+Shape Trainer::whole_shape(const nn::NamedTensor& parameter) const {
+  const dist::Shard* shard = model_.shard_of(parameter.name);
+  Shape shape = parameter.value.shape();
+  if (shard) shape[shard->axis] = shard->parts.total();
+  return shape;
+}
 
-  // Of the optimizer's state only what this rank updates; names that nobody knows are passed on to be reported.
-  std::map<std::string, std::string> parameter_of;
-  std::map<std::string, Shape> shapes;
+// Where numbers of what this tensor rank holds of a parameter stand in the whole.
+std::vector<dist::Run> Trainer::runs(const nn::NamedTensor& parameter, dist::Interval held) const {
+  const dist::Shard* shard = model_.shard_of(parameter.name);
+  if (!shard) return {{held.begin, 0, held.size()}};
+  return dist::runs_of(whole_shape(parameter), shard->axis, shard->parts.of[static_cast<size_t>(layout_.tensor.rank())],
+                       held);
+}
+
+OwnedState Trainer::owned_state() const {
+  OwnedState state;
+  std::map<std::string, Tensor> moments;
+  for (const nn::NamedTensor& t : optimizer_.state()) moments[t.name] = t.value;
+  OwnedTensor steps{"steps", DType::i64, {1}, {}, {}};
+  if (layout_.world.rank() == 0) {
+    steps.runs = {{0, 0, 1}};
+    steps.numbers = moments["steps"];
+  }
+  state.optimizer.push_back(steps);
   for (const nn::NamedTensor& p : parameters_) {
-    shapes[p.name] = p.value.shape();
-    for (const std::string& ending : nn::state_endings(optimizer_.options())) parameter_of[p.name + ending] = p.name;
-  }
-  for (const nn::NamedTensor& t : state.optimizer) {
-    auto parameter = parameter_of.find(t.name);
-    Tensor mine = t.value;
-    if (parameter != parameter_of.end()) {
-      mine = part_of(t.value, model_.shard_of(parameter->second), rank);
-      if (mine.shape() == shapes[parameter->second]) mine = parallel_.piece_of(parameter->second, mine);
+    dist::Interval own = parallel_.own_part(p.name);
+    OwnedTensor part{p.name, p.value.dtype(), whole_shape(p), {}, {}};
+    if (own.size() > 0) {
+      part.runs = runs(p, own);
+      part.numbers = p.value.alias().reshaped({p.value.numel()}).sliced(0, own.begin, own.end);
     }
-    if (mine) moments.push_back({t.name, mine});
+    state.weights.push_back(part);
+    part.dtype = p.value.dtype() == DType::f64 ? DType::f64 : DType::f32;
+    for (const std::string& ending : nn::state_endings(optimizer_.options())) {
+      part.name = p.name + ending;
+      part.numbers = own.size() > 0 ? moments.at(part.name) : Tensor();
+      state.optimizer.push_back(part);
+    }
   }
-  optimizer_.load(moments, optimizer_file);
+  return state;
+}
+
+void Trainer::load(const io::SafetensorsFile& weights_file, const io::SafetensorsFile& optimizer_file) {
+  // Tensors that do not fit come back whole, for the loaders to report.
+  auto read = [&](const io::SafetensorsFile& file, const io::TensorInfo& info, const nn::NamedTensor& parameter,
+                  dist::Interval held, const Shape& shape) {
+    if (!(info.shape == whole_shape(parameter)) || !info.loadable) return file.load(info.name);
+    Tensor part = empty(shape, info.dtype);
+    auto* into = static_cast<char*>(part.mutable_raw());
+    for (const dist::Run& run : runs(parameter, held))
+      file.read(info, run.whole, run.count, into + run.part * size_of(info.dtype));
+    return part;
+  };
+  std::map<std::string, const nn::NamedTensor*> parameters, parameter_of;  // by their names and by those of moments
+  for (const nn::NamedTensor& p : parameters_) {
+    parameters[p.name] = &p;
+    for (const std::string& ending : nn::state_endings(optimizer_.options())) parameter_of[p.name + ending] = &p;
+  }
+  std::vector<nn::NamedTensor> weights, moments;
+  for (const io::TensorInfo& info : weights_file.tensors()) {
+    auto p = parameters.find(info.name);
+    weights.push_back({info.name, p == parameters.end()
+                                      ? weights_file.load(info.name)
+                                      : read(weights_file, info, *p->second, {0, p->second->value.numel()},
+                                             p->second->value.shape())});
+  }
+  std::map<std::string, Shape> shapes;  // of the moments that are ours
+  for (const nn::NamedTensor& t : optimizer_.state()) shapes[t.name] = t.value.shape();
+  for (const io::TensorInfo& info : optimizer_file.tensors()) {
+    auto p = parameter_of.find(info.name);
+    if (p == parameter_of.end()) {
+      moments.push_back({info.name, optimizer_file.load(info.name)});
+    } else if (auto shape = shapes.find(info.name); shape != shapes.end()) {
+      dist::Interval own = parallel_.own_part(p->second->name);
+      moments.push_back({info.name, read(optimizer_file, info, *p->second, own, shape->second)});
+    }
+  }
+  nn::load(masters_, weights, weights_file.path());
+  masters_.refresh();
+  optimizer_.load(moments, optimizer_file.path());
 }
 
 std::vector<nn::NamedTensor> Trainer::whole_gradients() const {
@@ -185,7 +246,7 @@ double evaluate(const LanguageModel& model, const std::vector<Batch>& batches, c
   NoGrad off;
   double sum = 0;
   for (const Batch& b : batches) {
-    if (b.ids.numel() > 0) sum += model.loss_sum(b.ids, b.targets).item();  // a data rank may have no sample of a batch
+    if (b.ids.numel() > 0) sum += loss_sum(model, b).item();  // a data rank may have no sample of a batch
   }
   sum = sum_of_losses(sum, layout);
   int64_t tokens = count_valid(batches, layout);

@@ -1,21 +1,26 @@
 // One training step: gradients of several micro-batches, clipping, one optimizer update. Nothing is changed when the
 // step fails.
 //
+// In mixed precision (nn/master_weights.h) everything here but the model's own arithmetic is about the f32 masters.
+//
 // The same code trains on one process and on many (distributed/README.md): what is summed over ranks is the identity
 // on one. Every decision (NaN, loss spike) is made from numbers that all ranks hold alike, so all make the same.
 #pragma once
 #include <cmath>
 #include <functional>
+#include <optional>
 
 #include "distributed/data_parallel.h"
 #include "distributed/layout.h"
 #include "models/dcformer.h"
+#include "nn/master_weights.h"
 #include "nn/optim/optimizer.h"
+#include "tensor/io/safetensors.h"
 
 namespace braid::models {
 
 struct Batch {
-  Tensor ids, targets;  // (B, T); a negative target is not counted
+  Tensor ids, targets;  // (B, T), on the CPU; a negative target is not counted
 };
 
 struct StepResult {
@@ -30,16 +35,30 @@ struct WholeState {
   std::vector<nn::NamedTensor> optimizer;  // "steps", then the moments of each parameter
 };
 
+// A tensor of such a state as one rank owns it. Every number of it belongs to exactly one rank of the job.
+struct OwnedTensor {
+  std::string name;
+  DType dtype;
+  Shape shape;                  // of the whole
+  std::vector<dist::Run> runs;  // where `numbers` stand in the whole
+  Tensor numbers;               // contiguous, sharing the memory of model and optimizer; none: an empty handle
+};
+struct OwnedState {
+  std::vector<OwnedTensor> weights, optimizer;  // on every rank all names, in the same order
+};
+
 class Trainer {
  public:
-  // clip: limit of the global gradient norm, 0 = none. The model's parameters become leaves.
-  Trainer(LanguageModel& model, const nn::OptimizerOptions& options, double clip, const dist::Layout& layout = {});
+  // clip: limit of the global gradient norm, 0 = none. compute: mixed precision, the model's parameters become the
+  // masters and the model computes in that type; without it, in the type of its parameters, which become leaves.
+  Trainer(LanguageModel& model, const nn::OptimizerOptions& options, double clip, const dist::Layout& layout = {},
+          std::optional<DType> compute = {});
 
   // micro_batches: the samples of this data rank, as many micro-batches on every rank; ranks of one data rank get the
   // same. The loss is the mean over all valid targets of the step, however they are spread over micro-batches and
   // ranks. `inspect` sees the result before anything is updated and may throw (on all ranks). NaN or Inf in loss or
   // gradient throws Error(numerical) that names the step and the first bad tensor; weights and optimizer state are then
-  // untouched.
+  // untouched. The host waits for the device once, after the last backward pass.
   StepResult step(const std::vector<Batch>& micro_batches, double lr,
                   const std::function<void(const StepResult&)>& inspect = {});
 
@@ -49,23 +68,28 @@ class Trainer {
   // Collective. The whole state, or its weights alone, on rank 0; the other ranks get none.
   enum class Parts { all, weights };
   WholeState whole_state(Parts parts = Parts::all) const;
-  // Takes this rank's part of a state. Missing, surplus and mis-shaped names are reported together in one Error(input);
-  // `what` names the source of the weights and of the optimizer state.
-  void load(const WholeState& state, const std::string& weights_file, const std::string& optimizer_file);
+  // What this rank owns of it; no communication.
+  OwnedState owned_state() const;
+  // Reads this rank's part of a state and nothing else. Missing, surplus and mis-shaped names are reported together in
+  // one Error(input).
+  void load(const io::SafetensorsFile& weights, const io::SafetensorsFile& optimizer);
   // Collective. The summed gradients as whole tensors on every rank: between step()'s update and its end, that is
   // inside `inspect`.
   std::vector<nn::NamedTensor> whole_gradients() const;
 
   LanguageModel& model() const { return model_; }
-  const nn::Optimizer& optimizer() const { return optimizer_; }  // of this rank's pieces
+  const std::vector<nn::NamedTensor>& parameters() const { return parameters_; }  // this rank's parts; the masters
+  const nn::Optimizer& optimizer() const { return optimizer_; }                   // of this rank's pieces
   const dist::Layout& layout() const { return layout_; }
 
  private:
-  double global_norm() const;
   Tensor join(const std::string& parameter, const Tensor& piece, DType dtype) const;
+  Shape whole_shape(const nn::NamedTensor& parameter) const;
+  std::vector<dist::Run> runs(const nn::NamedTensor& parameter, dist::Interval held) const;
 
   LanguageModel& model_;
   dist::Layout layout_;
+  nn::MasterWeights masters_;
   std::vector<nn::NamedTensor> parameters_;
   dist::DataParallel parallel_;
   nn::Optimizer optimizer_;

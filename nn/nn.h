@@ -6,6 +6,7 @@
 #include "nn/embedding.h"
 #include "nn/init.h"
 #include "nn/linear.h"
+#include "nn/master_weights.h"
 #include "nn/mlp.h"
 #include "nn/norm.h"
 #include "nn/optim/clip.h"

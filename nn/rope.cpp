@@ -56,7 +56,7 @@ Tensor Rope::operator()(const Tensor& x, const Tensor& positions) const {
              std::to_string(cosine_.dim(0));
     });
   }
-  auto rows = [&](const Tensor& table) { return unsqueeze(index_select(table, positions), 0); };
+  auto rows = [&](const Tensor& table) { return unsqueeze(index_select(table, positions.to(table.device())), 0); };
   return rope(x, rows(cosine_), rows(sine_));
 }
 

@@ -1,10 +1,40 @@
 #include "tensor/backend.h"
 
+#include <atomic>
+#include <cmath>
+
+#include "tensor/graph.h"
+
 namespace braid {
 
 void detail::no_such_kernel(const char* kernel, const char* device) {
   fail(kernel, std::string("no such kernel on ") + device);
 }
+
+namespace {
+thread_local const char* running = nullptr;
+std::atomic<void (*)(const char*)> on_enter = nullptr;
+std::atomic<void (*)()> on_leave = nullptr;
+}  // namespace
+const char* detail::running_kernel() { return running; }
+void detail::watch_kernels(KernelWatch watch) {
+  on_enter = watch.enter;
+  on_leave = watch.leave;
+}
+detail::Running::Running(const char* kernel) : before_(running) {
+  running = kernel;
+  if (auto enter = on_enter.load(std::memory_order_relaxed)) enter(kernel);
+}
+detail::Running::~Running() {
+  running = before_;
+  if (auto leave = on_leave.load(std::memory_order_relaxed)) leave();
+}
+
+StepScalars scalars_of(const AdamWStep& s) {
+  double t = static_cast<double>(s.step);
+  return {s.lr, s.grad_scale, 1 / (1 - std::pow(s.beta1, t)), 1 / (1 - std::pow(s.beta2, t))};
+}
+StepScalars scalars_of(const SgdStep& s) { return {s.lr, s.grad_scale, 1, 1}; }
 
 const Backend& backend(Device device) {
   return device.kind == Device::Kind::cpu ? cpu_backend() : cuda_backend(device.index);

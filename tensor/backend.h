@@ -6,6 +6,7 @@
 // for f32, bf16 and f16, and f64 for f64. Results have the same bits at any thread count.
 #pragma once
 #include <cstddef>
+#include <memory>
 
 #include "tensor/dcmha.h"
 #include "tensor/pointwise.h"
@@ -14,24 +15,37 @@
 
 namespace braid {
 
+struct DeviceGraph;
+
 using In = const Tensor&;
 using Out = Tensor&;
 
 enum class ReduceOp : unsigned char { sum, max, min };
 
-struct AdamWStep {  // all the same number of elements, contiguous; see nn/optim/adamw.h for the formula
+// What changes from one update to the next. A step that was captured once is replayed with other values of these, so an
+// update may take them from memory: a tensor `scalars`, f64 (4) in this order on the parameter's device.
+struct StepScalars {
+  double lr, grad_scale;
+  double first_scale, second_scale;  // 1 / (1 - beta^t) of AdamW's moments
+};
+
+struct AdamWStep {  // all the same number of elements, contiguous; see nn/optim/optimizer.h for the formula
   Tensor parameter, gradient, first, second;
   double lr, beta1, beta2, eps, weight_decay;
   int64_t step;        // 1 for the first update
   double grad_scale;   // the gradient is multiplied by this first (clipping)
   bool coupled_decay;  // Adam's L2: decay is added to the gradient instead of the update
+  Tensor scalars{};    // instead of lr, step and grad_scale; may be empty
 };
 
 struct SgdStep {
   Tensor parameter, gradient, momentum;  // momentum may be empty
   double lr, momentum_factor, weight_decay, grad_scale;
-  bool first;  // the momentum buffer is still empty of history
+  bool first;        // the momentum buffer is still empty of history
+  Tensor scalars{};  // instead of lr and grad_scale; may be empty
 };
+StepScalars scalars_of(const AdamWStep& step);  // from its lr, step and grad_scale
+StepScalars scalars_of(const SgdStep& step);
 
 namespace detail {
 template <size_t N>
@@ -42,6 +56,24 @@ struct Name {
   }
 };
 [[noreturn]] void no_such_kernel(const char* kernel, const char* device);
+
+// The innermost kernel of the table that this thread is in, for the messages of a device; nullptr outside.
+const char* running_kernel();
+// Called around every kernel from now on, for profilers.
+struct KernelWatch {
+  void (*enter)(const char* kernel);
+  void (*leave)();
+};
+void watch_kernels(KernelWatch watch);
+class Running {
+ public:
+  explicit Running(const char* kernel);
+  ~Running();
+  Running(const Running&) = delete;
+
+ private:
+  const char* before_;
+};
 }  // namespace detail
 
 // A function pointer that throws "[softmax] no such kernel on this device" when the device has none.
@@ -57,6 +89,7 @@ struct KernelOf<R(Args...)> {
     R operator()(Args... args) const {
       if (!function_) [[unlikely]]
         detail::no_such_kernel(N.text, "this device");
+      const detail::Running running(N.text);
       return function_(args...);
     }
     explicit constexpr operator bool() const { return function_ != nullptr; }
@@ -73,6 +106,11 @@ struct Backend {
   const char* name;
   Allocator& (*allocator)();
   void (*synchronize)();
+
+  // --- recording work, for tensor/graph.h; empty where the device cannot ---
+  Kernel<"begin_capture", void()> begin_capture;
+  Kernel<"end_capture", std::unique_ptr<DeviceGraph>()> end_capture;
+  Kernel<"abort_capture", void()> abort_capture;  // throws nothing
 
   // --- memory ---
   Kernel<"transfer", void(In x, Out y)> transfer;  // between this device and the CPU; contiguous, same dtype
@@ -101,7 +139,7 @@ struct Backend {
   Kernel<"square_sum", void(In x, Out y)> square_sum;  // y one f64 element: sum of x^2 accumulated in f64
 
   // --- products: y (..., M, N) = x (..., M, K) z (..., K, N), batch axes already expanded to y's, any strides; y
-  //     contiguous. accumulate: y += instead of y =.
+  //     contiguous. accumulate: y += instead of y =. y may be f32 when x and z are bf16 or f16.
   Kernel<"matmul", void(In x, In z, bool accumulate, Out y)> matmul;
 
   // --- rows: the last axis, contiguous ---

@@ -14,7 +14,8 @@ struct Device {
 
 inline constexpr Device kCpu{};
 std::string str(Device device);                // "cpu", "cuda:0"
-int cuda_device_count();                       // 0 without CUDA or without a usable card
+int cuda_device_count();                       // 0 without CUDA, its driver or a card
+std::string cuda_refuses(int index);           // "", or a sentence why this card cannot be used
 Device parse_device(const std::string& text);  // "auto", "cpu", "cuda", "cuda:1"; throws Error(setting)
 void synchronize(Device device);               // waits until everything enqueued on the device is done
 

@@ -66,8 +66,9 @@ class CpuAllocator final : public Allocator {
     if (BRAID_CACHE_BUFFERS && real >= kCacheFrom) {
       free_.emplace(real, data);
       cached_ += real;
-      // What is kept never exceeds what was needed at the peak: the process stays near its true high-water mark.
-      while (cached_ + current_ > peak_ && !free_.empty()) drop(std::prev(free_.end()));
+      // What is kept hardly exceeds what was needed at the peak: the process stays near its true high-water mark. Some
+      // room is left, for the buffers of forward and backward differ in size and would push each other out for ever.
+      while (cached_ + current_ > peak_ + peak_ / 4 && !free_.empty()) drop(std::prev(free_.end()));
     } else {
       std::free(data);
     }
@@ -125,7 +126,10 @@ Allocator& cpu_allocator() {
 
 Allocator& allocator(Device device) { return backend(device).allocator(); }
 MemoryStats memory_stats(Device device) { return allocator(device).stats(); }
-void reset_peak_memory(Device device) { allocator(device).reset_peak(); }
+void reset_peak_memory(Device device) {
+  allocator(device).reset_peak();
+  detail::reset_memory_by_use(device);
+}
 void release_cached_memory(Device device) { allocator(device).release_cached(); }
 
 }  // namespace braid

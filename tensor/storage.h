@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "tensor/device.h"
+#include "tensor/memory.h"
 
 namespace braid {
 
@@ -22,17 +23,29 @@ Allocator& allocator(Device device);
 
 class Storage {
  public:
-  Storage(int64_t bytes, Device device) : bytes_(bytes), device_(device), data_(allocator(device).allocate(bytes)) {}
-  ~Storage() { allocator(device_).release(data_, bytes_); }
+  Storage(int64_t bytes, Device device)
+      : bytes_(bytes), device_(device), use_(detail::memory_use()), data_(allocator(device).allocate(bytes)) {
+    detail::count_memory(device_, use_, bytes_);
+  }
+  ~Storage() {
+    detail::count_memory(device_, use_, -bytes_);
+    allocator(device_).release(data_, bytes_);
+  }
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
   std::byte* data() { return static_cast<std::byte*>(data_); }
   int64_t bytes() const { return bytes_; }
   Device device() const { return device_; }
+  void count_as(MemoryUse use) {
+    if (use == use_) return;
+    detail::count_memory(device_, use_, -bytes_);
+    detail::count_memory(device_, use_ = use, bytes_);
+  }
 
  private:
   int64_t bytes_;
   Device device_;
+  MemoryUse use_;
   void* data_;
 };
 

@@ -74,6 +74,8 @@ class Tensor {
   void add_from(const Tensor& source);   // this += source; shapes and dtypes equal
   void fill(double value);
 
+  Storage& storage() const { return *impl().storage; }  // the buffer, also of a view
+
   // For autograd/ only.
   const std::shared_ptr<Node>& node() const;
   void set_node(std::shared_ptr<Node> node, bool has_history);

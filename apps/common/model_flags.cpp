@@ -13,6 +13,22 @@ Flag profile_flag() {
           .choices = models::profile_names()};
 }
 
+Flag device_flag() {
+  return {.name = "device", .value = "DEVICE", .help = "where to compute: auto, cpu or cuda:N", .fallback = "auto"};
+}
+
+Device device_of(const Arguments& arguments) { return parse_device(arguments.get("device")); }
+
+Flag dtype_flag(const std::string& help, const std::string& fallback) {
+  return {.name = "dtype", .value = "TYPE", .help = help, .fallback = fallback, .choices = {"f32", "f64", "bf16"}};
+}
+
+std::optional<DType> dtype_of(const Arguments& arguments) {
+  DType dtype;
+  if (!parse_dtype(arguments.get("dtype"), dtype)) return {};
+  return dtype;
+}
+
 std::vector<std::pair<std::string, std::string>> model_keys(const Arguments& arguments) {
   std::vector<std::pair<std::string, std::string>> keys;
   if (arguments.has("profile")) keys.emplace_back("profile.name", arguments.get("profile"));

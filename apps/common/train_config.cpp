@@ -41,7 +41,10 @@ Schema train_schema(TrainConfig& c, const std::vector<std::string>& model_keys) 
               {"train.steps", &c.train.steps, "optimizer steps", count},
               {"train.batch_size", &c.train.batch_size, "sequences per micro-batch, of all processes together", count},
               {"train.accumulate", &c.train.accumulate, "micro-batches per step", count},
-              {.key = "train.dtype", .target = &c.train.dtype, .help = "arithmetic", .choices = {"f32", "f64"}},
+              {.key = "train.dtype",
+               .target = &c.train.dtype,
+               .help = "arithmetic; bf16 keeps f32 master weights",
+               .choices = {"f32", "f64", "bf16"}},
               {"train.checkpoint_activations", &c.train.checkpoint_activations,
                "recompute blocks in the backward pass: less memory, more time"},
 

@@ -1,4 +1,4 @@
-// Checks that many ops share. For autograd/ops/*.cpp only.
+// Checks that many ops share. For autograd/ops/*.cpp, and for who feeds ids to a device.
 #pragma once
 #include "tensor/tensor.h"
 
@@ -17,7 +17,19 @@ inline void check_float(const char* op, const Tensor& x) {
 }
 
 // Ids must lie in [0, limit). `negative_allowed`: negative ids mean "not counted". Throws Error(input) naming the first
-// bad id, its position and the range. Waits for the device.
+// bad id, its position and the range. Waits for the device, unless the ids are there and this thread trusts them.
 void check_ids(const char* op, const char* what, const Tensor& ids, int64_t limit, bool negative_allowed = false);
+
+// Ids on a device are believed to be in range while it lives: whoever sent them there has checked them on the CPU.
+class TrustIds {
+ public:
+  TrustIds();
+  ~TrustIds();
+  TrustIds(const TrustIds&) = delete;
+  TrustIds& operator=(const TrustIds&) = delete;
+
+ private:
+  bool before_;
+};
 
 }  // namespace braid

@@ -86,8 +86,9 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets) {
 
 // The sum over counted targets of the cross-entropy of x = h W^T, h (R, D), W (V, D), by chunks of rows:
 //   dx = softmax(x) - onehot,   dh = dx W,   dW = sum over chunks of dx^T h,
-// formed during the forward pass, while the chunk's logits are at hand; backward only multiplies by dy. 16-bit inputs
-// are converted, so that dW is summed in f32 and rounded once.
+// formed during the forward pass, while the chunk's logits are at hand; backward only multiplies by dy. With 16-bit
+// inputs the logits, the loss, dh and dW are f32 (the two gradients rounded once, at the end); only dx is rounded for
+// its products.
 Tensor linear_cross_entropy(const Tensor& hidden, const Tensor& weight, const Tensor& targets, int64_t chunk_rows) {
   const char* op = "linear_cross_entropy";
   check_same(op, hidden, weight);
@@ -109,27 +110,32 @@ Tensor linear_cross_entropy(const Tensor& hidden, const Tensor& weight, const Te
   const Backend& b = backend(hidden.device());
   DType type = loss_type(hidden);
   bool record_on = recording({hidden, weight});
-  Tensor h = hidden.contiguous().reshaped({rows, width}), w = weight.contiguous().to(type);
+  Tensor h = hidden.contiguous().reshaped({rows, width}), w = weight.contiguous();
   Tensor ids = targets.contiguous().reshaped({rows});
-  Tensor loss = empty({rows}, type, hidden.device()), lse = empty_like(loss);
-  Tensor dhidden, dweight, one = full({1}, 1, type, hidden.device());
+  Tensor dhidden, dweight;
   if (record_on && requires_grad(hidden)) dhidden = empty({rows, width}, type, hidden.device());
-  if (record_on && requires_grad(weight)) dweight = zeros({vocabulary, width}, type, hidden.device());
+  if (record_on && requires_grad(weight)) {
+    MemoryScope scope(MemoryUse::gradients);
+    dweight = zeros({vocabulary, width}, type, hidden.device());
+  }
+  MemoryScope scope(MemoryUse::workspace);
+  Tensor loss = empty({rows}, type, hidden.device()), lse = empty_like(loss), one = full({1}, 1, type, hidden.device());
   Tensor buffer = empty({std::min(chunk_rows, rows), vocabulary}, type, hidden.device());
   for (int64_t begin = 0; begin < rows; begin += chunk_rows) {
     int64_t end = std::min(rows, begin + chunk_rows);
-    Tensor chunk = h.sliced(0, begin, end).to(type), logits = buffer.sliced(0, 0, end - begin);
+    Tensor chunk = h.sliced(0, begin, end), logits = buffer.sliced(0, 0, end - begin);
     Tensor chunk_ids = ids.sliced(0, begin, end), chunk_lse = lse.sliced(0, begin, end);
     Tensor chunk_loss = loss.sliced(0, begin, end);
     b.matmul(chunk, w.transposed(), false, logits);
     b.cross_entropy(logits, chunk_ids, chunk_loss, chunk_lse);
     if (!dhidden && !dweight) continue;
     b.cross_entropy_backward(logits, chunk_ids, chunk_lse, one, logits);
+    Tensor dlogits = logits.to(hidden.dtype());
     if (dhidden) {
       Tensor part = dhidden.sliced(0, begin, end);
-      b.matmul(logits, w, false, part);
+      b.matmul(dlogits, w, false, part);
     }
-    if (dweight) b.matmul(logits.transposed(), chunk, true, dweight);
+    if (dweight) b.matmul(dlogits.transposed(), chunk, true, dweight);
   }
   Shape shape = hidden.shape();
   DType stored = hidden.dtype();

@@ -136,7 +136,8 @@ DcmhaInputs arguments(const Inputs& x, const DcmhaOptions& options) {
   return {x[0], x[1], x[2], stage_of(x, 3), stage_of(x, 10), options.groups, options.visible, scale, options.workspace};
 }
 
-// The device's kernels. Backward needs the inputs, the row statistics and, without a compose after softmax, y.
+// The device's kernels. Backward needs the inputs, the row statistics and, without a compose after softmax, y. For
+// kernels that take no 16-bit inputs these are converted for each pass, so that what stays alive is 16 bits wide.
 Tensor fused(const Inputs& x, const DcmhaOptions& options) {
   bool record_it = false;
   std::vector<bool> wanted;
@@ -147,20 +148,28 @@ Tensor fused(const Inputs& x, const DcmhaOptions& options) {
     bool strided = input && input.dim(-1) > 1 && input.strides()[input.rank() - 1] != 1;
     plain.push_back(!input ? input : strided ? input.contiguous() : input.alias());
   }
-  Tensor y = empty_like(x[0]), lse;
-  if (record_it) {
-    DType type = x[0].dtype() == DType::f64 ? DType::f64 : DType::f32;
-    lse = empty({x[0].dim(0), x[0].dim(1), x[0].dim(2)}, type, x[0].device());
-  }
-  backend(y.device()).dcmha_forward(arguments(plain, options), y, lse);
-  auto backward_pass = [plain, wanted, options, y, lse](const Tensor& dy) -> Grads {
-    Grads g(plain.size());
-    for (size_t i = 0; i < plain.size(); ++i) {
-      if (wanted[i]) g[i] = empty_like(plain[i]);
+  const Backend& device = backend(x[0].device());
+  const DType dtype = x[0].dtype(), statistics = dtype == DType::f64 ? DType::f64 : DType::f32;
+  const DType inside = device.dcmha_in_16_bits ? dtype : statistics;
+  auto converted = [](Inputs in, DType to) {
+    for (Tensor& t : in) {
+      if (t) t = t.to(to);
+    }
+    return in;
+  };
+  Tensor y = empty(x[0].shape(), inside, x[0].device()), lse;
+  if (record_it) lse = empty({x[0].dim(0), x[0].dim(1), x[0].dim(2)}, statistics, x[0].device());
+  device.dcmha_forward(arguments(converted(plain, inside), options), y, lse);
+  y = y.to(dtype);
+  auto backward_pass = [=, &device](const Tensor& dy) -> Grads {
+    Inputs in = converted(plain, inside);
+    Grads g(in.size());
+    for (size_t i = 0; i < in.size(); ++i) {
+      if (wanted[i]) g[i] = empty_like(in[i]);
     }
     DcmhaGradients gradients{g[0], g[1], g[2], stage_of(g, 3), stage_of(g, 10)};
-    backend(y.device()).dcmha_backward(arguments(plain, options), y, lse, dy.contiguous(), gradients);
-    return g;
+    device.dcmha_backward(arguments(in, options), y.to(inside), lse, dy.to(inside).contiguous(), gradients);
+    return converted(g, dtype);
   };
   return record_all(y, x, backward_pass);
 }
@@ -209,12 +218,7 @@ Tensor dcmha(const Tensor& q, const Tensor& k, const Tensor& v, const Compose& p
   }
   if (q.numel() == 0 || k.numel() == 0) path = Path::reference;
   if (path == Path::reference) return dcmha_reference(q, k, v, pre, post, options);
-  if (path == Path::chunked) return chunked(inputs, options);
-  if (size_of(q.dtype()) != 2 || backend(q.device()).dcmha_in_16_bits) return fused(inputs, options);
-  for (Tensor& x : inputs) {  // the kernels take f32
-    if (x) x = cast(x, DType::f32);
-  }
-  return cast(fused(inputs, options), q.dtype());
+  return path == Path::chunked ? chunked(inputs, options) : fused(inputs, options);
 }
 
 }  // namespace braid

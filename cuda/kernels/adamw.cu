@@ -16,27 +16,42 @@ namespace {
 
 constexpr int kThreads = 256;
 
+// From the host, or from the card's memory when that is not null.
+struct Scalars {
+  StepScalars host;
+  const double* card;
+
+  __device__ StepScalars read() const { return card ? StepScalars{card[0], card[1], card[2], card[3]} : host; }
+};
+
+template <class Step>
+Scalars scalars_for(const Step& s) {
+  return {scalars_of(s), s.scalars ? s.scalars.template data<double>() : nullptr};
+}
+
 template <class A>
 struct AdamW {
-  A b1, b2, c1, c2, m_scale, v_scale, lr, eps, scale, coupled, decay;
+  A b1, b2, c1, c2, eps, coupled, decay;
 };
 
 // A thread per pack of parameters.
 template <class T>
-__global__ void __launch_bounds__(kThreads)
-    adamw_kernel(int64_t n, T* p, const T* g, Accumulate<T>* m, Accumulate<T>* v, AdamW<Accumulate<T>> f) {
+__global__ void __launch_bounds__(kThreads) adamw_kernel(int64_t n, T* p, const T* g, Accumulate<T>* m,
+                                                         Accumulate<T>* v, AdamW<Accumulate<T>> f, Scalars scalars) {
   using A = Accumulate<T>;
   constexpr int W = kWidth<T>;
   int64_t i = (int64_t{blockIdx.x} * kThreads + threadIdx.x) * W;
   Pack<T> parameter = load_pack<W>(p, i, n), gradient = load_pack<W>(g, i, n);
   Pack<A, W> first = load_pack<W>(m, i, n), second = load_pack<W>(v, i, n);
+  StepScalars now = scalars.read();
+  A lr = A(now.lr), scale = A(now.grad_scale), m_scale = A(now.first_scale), v_scale = A(now.second_scale);
 #pragma unroll
   for (int j = 0; j < W; ++j) {
-    A x = A(parameter[j]), slope = A(gradient[j]) * f.scale + f.coupled * x;
+    A x = A(parameter[j]), slope = A(gradient[j]) * scale + f.coupled * x;
     first[j] = f.b1 * first[j] + f.c1 * slope;
     second[j] = f.b2 * second[j] + f.c2 * slope * slope;
-    A update = first[j] * f.m_scale / (std::sqrt(second[j] * f.v_scale) + f.eps) + f.decay * x;
-    parameter[j] = T(x - f.lr * update);
+    A update = first[j] * m_scale / (std::sqrt(second[j] * v_scale) + f.eps) + f.decay * x;
+    parameter[j] = T(x - lr * update);
   }
   store_pack(p, i, n, parameter);
   store_pack(m, i, n, first);
@@ -45,23 +60,25 @@ __global__ void __launch_bounds__(kThreads)
 
 template <class A>
 struct Sgd {
-  A lr, decay, scale, keep;
+  A decay, keep;
 };
 
 // momentum: null for plain descent
 template <class T>
 __global__ void __launch_bounds__(kThreads)
-    sgd_kernel(int64_t n, T* p, const T* g, Accumulate<T>* momentum, Sgd<Accumulate<T>> f) {
+    sgd_kernel(int64_t n, T* p, const T* g, Accumulate<T>* momentum, Sgd<Accumulate<T>> f, Scalars scalars) {
   using A = Accumulate<T>;
   constexpr int W = kWidth<T>;
   int64_t i = (int64_t{blockIdx.x} * kThreads + threadIdx.x) * W;
   Pack<T> parameter = load_pack<W>(p, i, n), gradient = load_pack<W>(g, i, n);
   Pack<A, W> u = load_pack<W>(momentum, i, momentum ? n : 0);
+  StepScalars now = scalars.read();
+  A lr = A(now.lr), scale = A(now.grad_scale);
 #pragma unroll
   for (int j = 0; j < W; ++j) {
     A x = A(parameter[j]);
-    u[j] = f.keep * u[j] + (A(gradient[j]) * f.scale + f.decay * x);
-    parameter[j] = T(x - f.lr * u[j]);
+    u[j] = f.keep * u[j] + (A(gradient[j]) * scale + f.decay * x);
+    parameter[j] = T(x - lr * u[j]);
   }
   store_pack(p, i, n, parameter);
   store_pack(momentum, i, momentum ? n : 0, u);
@@ -81,20 +98,15 @@ void adamw(const AdamWStep& s) {
   if (n == 0) return;
   visit_float(parameter.dtype(), "adamw", [&]<class T>() {
     using A = Accumulate<T>;
-    double t = static_cast<double>(s.step);
     AdamW<A> f{.b1 = A(s.beta1),
                .b2 = A(s.beta2),
                .c1 = A(1 - s.beta1),
                .c2 = A(1 - s.beta2),
-               .m_scale = A(1 / (1 - std::pow(s.beta1, t))),
-               .v_scale = A(1 / (1 - std::pow(s.beta2, t))),
-               .lr = A(s.lr),
                .eps = A(s.eps),
-               .scale = A(s.grad_scale),
                .coupled = A(s.coupled_decay ? s.weight_decay : 0),
                .decay = A(s.coupled_decay ? 0 : s.weight_decay)};
     launch(adamw_kernel<T>, shape_for<T>(n), n, parameter.mutable_data<T>(), s.gradient.data<T>(),
-           first.mutable_data<A>(), second.mutable_data<A>(), f);
+           first.mutable_data<A>(), second.mutable_data<A>(), f, scalars_for(s));
   });
 }
 
@@ -104,12 +116,9 @@ void sgd(const SgdStep& s) {
   if (n == 0) return;
   visit_float(parameter.dtype(), "sgd", [&]<class T>() {
     using A = Accumulate<T>;
-    Sgd<A> f{.lr = A(s.lr),
-             .decay = A(s.weight_decay),
-             .scale = A(s.grad_scale),
-             .keep = A(s.first || !momentum ? 0 : s.momentum_factor)};
+    Sgd<A> f{.decay = A(s.weight_decay), .keep = A(s.first || !momentum ? 0 : s.momentum_factor)};
     launch(sgd_kernel<T>, shape_for<T>(n), n, parameter.mutable_data<T>(), s.gradient.data<T>(),
-           momentum ? momentum.mutable_data<A>() : nullptr, f);
+           momentum ? momentum.mutable_data<A>() : nullptr, f, scalars_for(s));
   });
 }
 

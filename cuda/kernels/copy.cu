@@ -174,11 +174,13 @@ void copy_same_type(In x, Out y) {
     }
     const Axis<2>& row = all.axis(fast);
     visit_word(size, [&]<class W>() {
-      const Transposition t{row, column, Offsets<2>(others, outer), (row.size - 1) / kSide<W> + 1,
-                            (column.size - 1) / kSide<W> + 1};
-      launch(copy_tiles<W>,
-             {.grid = static_cast<unsigned>(t.outer.count * t.row_tiles * t.column_tiles), .block = kThreads},
-             static_cast<const W*>(x.raw()), static_cast<W*>(y.mutable_raw()), t);
+      if constexpr (sizeof(W) <= 8) {
+        const Transposition t{row, column, Offsets<2>(others, outer), (row.size - 1) / kSide<W> + 1,
+                              (column.size - 1) / kSide<W> + 1};
+        launch(copy_tiles<W>,
+               {.grid = static_cast<unsigned>(t.outer.count * t.row_tiles * t.column_tiles), .block = kThreads},
+               static_cast<const W*>(x.raw()), static_cast<W*>(y.mutable_raw()), t);
+      }
     });
     return;
   }

@@ -130,8 +130,10 @@ __global__ void __launch_bounds__(kThreads, 1)
 #pragma unroll 1
               for (int r = 0; r < rows; ++r) {
                 bfloat16* const tile = group.tile[0][at.warp].row[r] + tile_row(at.lane);
-                weights_pre.stay_packed();
-                weights_post.stay_packed();
+                if constexpr (N == 32) {
+                  weights_pre.stay_packed();
+                  weights_post.stay_packed();
+                }
                 const Seen seen = at.seen(c, row0 + r);
                 Packed<N> a{}, d{};
                 float part[N / 4] = {};
@@ -215,7 +217,7 @@ __global__ void __launch_bounds__(kThreads, N == 16 ? 2 : 1)
 #pragma unroll 1
               for (int r = 0; r < rows; ++r) {
                 bfloat16* const d_tile = group.tile[1][at.warp].row[r] + tile_row(at.lane);
-                weights.stay_packed();
+                if constexpr (N == 16) weights.stay_packed();
                 const Seen seen = at.seen(c, row0 + r);
                 Packed<N> d{};
                 if (seen.none()) {
@@ -282,6 +284,8 @@ void backward_post(const Chunk& c, const Factors& key_pre, const Factors& key_po
   (c.heads == 16 ? run_post<16> : run_post<32>)(c, key_pre, key_post, pre, post, lse, scores, d_weights, weights, delta,
                                                 gram, d_keys, batch);
 }
+
+int64_t shared_bytes(int heads) { return heads == 16 ? sizeof(PostMemory<16>) : sizeof(PostMemory<32>); }
 
 void backward_pre(const Chunk& c, const Factors& key_pre, const bfloat16* pre, const float* lse, const float* delta,
                   const bfloat16* scores, bfloat16* d_probabilities, float* gram, float* d_keys, int batch) {

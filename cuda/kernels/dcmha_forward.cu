@@ -16,7 +16,7 @@ struct LogSumMemory {
 
 // F1. Largest x and sum of 2^(x - largest) over the block's keys, x = log2(e) compose(scores).
 template <int N>
-__global__ void __launch_bounds__(kThreads, N == 16 ? 3 : 2)
+__global__ void __launch_bounds__(kThreads, 2)
     dcmha_log_sum(Chunk c, Factors key, const bfloat16* scores, const bfloat16* pre, float2* partial) {
   LogSumMemory<N>& memory = *dynamic_shared<LogSumMemory<N>>();
   const Place<N> at(c);
@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(kThreads, N == 16 ? 3 : 2)
     if (row0 > at.begin * kRows<N>) combine(row0 - kRows<N>, now ^ 1);
 #pragma unroll 1
     for (int r = 0; r < kRows<N>; ++r) {
-      weights.stay_packed();
+      if constexpr (N == 32) weights.stay_packed();
       const Seen seen = at.seen(c, row0 + r);
       float largest[N / 4], sum[N / 4];
       if (seen.none()) {
@@ -124,8 +124,6 @@ __global__ void __launch_bounds__(kThreads, N == 16 ? 2 : 1)
 #pragma unroll 1
               for (int r = 0; r < rows; ++r) {
                 bfloat16* const tile = group.tile[0][at.warp].row[r] + tile_row(at.lane);
-                weights_pre.stay_packed();
-                weights_post.stay_packed();
                 const Seen seen = at.seen(c, row0 + r);
                 Packed<N> a{};
                 if (!seen.none()) {
@@ -144,7 +142,11 @@ __global__ void __launch_bounds__(kThreads, N == 16 ? 2 : 1)
               }
               __syncwarp();
               if (active) {
-                for (int r = 0; r < rows; ++r) write_row<N>(scores, group.tile[0][at.warp].row[r], c, at, row0 + r);
+
+#pragma unroll
+                for (int r = 0; r < kRows<N>; ++r) {
+                  if (r < rows) write_row<N>(scores, group.tile[0][at.warp].row[r], c, at, row0 + r);
+                }
               }
             });
 }

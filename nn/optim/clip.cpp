@@ -7,19 +7,30 @@
 
 namespace braid::nn {
 
+void square_sums(const std::vector<NamedTensor>& parameters, Tensor sums) {
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    Tensor y = sums.sliced(0, static_cast<int64_t>(i), static_cast<int64_t>(i) + 1), g = grad(parameters[i].value);
+    if (g) {
+      backend(g.device()).square_sum(g.contiguous(), y);
+    } else {
+      y.fill(0);
+    }
+  }
+}
+
 namespace {
-double square_sum(const Tensor& parameter) {
-  Tensor g = grad(parameter);
-  if (!g) return 0;
-  Tensor y = empty({1}, DType::f64, g.device());
-  backend(g.device()).square_sum(g.contiguous(), y);
-  return y.item();
+std::vector<double> read_square_sums(const std::vector<NamedTensor>& parameters) {
+  if (parameters.empty()) return {};
+  Device device = parameters[0].value.device();
+  Tensor sums = empty({static_cast<int64_t>(parameters.size())}, DType::f64, device);
+  square_sums(parameters, sums);
+  return sums.to_vector<double>();
 }
 }  // namespace
 
 double global_norm(const std::vector<NamedTensor>& parameters) {
   double sum = 0;
-  for (const NamedTensor& p : parameters) sum += square_sum(p.value);
+  for (double s : read_square_sums(parameters)) sum += s;
   return std::sqrt(sum);
 }
 
@@ -31,8 +42,9 @@ double clip_factor(double norm, double limit) {
 }
 
 std::string first_not_finite(const std::vector<NamedTensor>& parameters) {
-  for (const NamedTensor& p : parameters) {
-    if (!std::isfinite(square_sum(p.value))) return p.name;
+  std::vector<double> sums = read_square_sums(parameters);
+  for (size_t i = 0; i < sums.size(); ++i) {
+    if (!std::isfinite(sums[i])) return parameters[i].name;
   }
   return "";
 }

@@ -56,6 +56,7 @@ Optimizer::Optimizer(std::vector<NamedTensor> parameters, const OptimizerOptions
   check_range(o.weight_decay >= 0, "weight_decay", o.weight_decay, "at least 0");
   check_range(o.momentum >= 0 && o.momentum < 1, "momentum", o.momentum, "at least 0 and below 1");
   std::set<std::string> names;
+  MemoryScope scope(MemoryUse::optimizer);
   for (const NamedTensor& p : parameters_) {
     check(names.insert(p.name).second, "optimizer", [&] { return "two parameters are called " + p.name; });
     check(p.value && is_float(p.value.dtype()) && p.value.is_contiguous(), "optimizer",

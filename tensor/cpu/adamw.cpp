@@ -11,6 +11,17 @@
 
 namespace braid::cpu {
 
+namespace {
+
+template <class Step>
+StepScalars current_scalars(const Step& s) {
+  if (!s.scalars) return scalars_of(s);
+  const double* v = s.scalars.template data<double>();
+  return {v[0], v[1], v[2], v[3]};
+}
+
+}  // namespace
+
 void adamw(const AdamWStep& s) {
   Tensor parameter = s.parameter, first = s.first, second = s.second;
   visit_float(parameter.dtype(), "adamw", [&]<class T>() {
@@ -18,10 +29,10 @@ void adamw(const AdamWStep& s) {
     T* p = parameter.mutable_data<T>();
     const T* gradient = s.gradient.data<T>();
     A *m = first.mutable_data<A>(), *v = second.mutable_data<A>();
-    double t = static_cast<double>(s.step);
+    StepScalars now = current_scalars(s);
     A b1 = A(s.beta1), b2 = A(s.beta2), c1 = A(1 - s.beta1), c2 = A(1 - s.beta2);
-    A m_scale = A(1 / (1 - std::pow(s.beta1, t))), v_scale = A(1 / (1 - std::pow(s.beta2, t)));
-    A lr = A(s.lr), eps = A(s.eps), scale = A(s.grad_scale);
+    A m_scale = A(now.first_scale), v_scale = A(now.second_scale);
+    A lr = A(now.lr), eps = A(s.eps), scale = A(now.grad_scale);
     A coupled = A(s.coupled_decay ? s.weight_decay : 0), decay = A(s.coupled_decay ? 0 : s.weight_decay);
     parallel_for(parameter.numel(), grain_for(8), [&](int64_t begin, int64_t end) {
 #pragma GCC ivdep  // four separate buffers
@@ -43,7 +54,8 @@ void sgd(const SgdStep& s) {
     T* p = parameter.mutable_data<T>();
     const T* gradient = s.gradient.data<T>();
     A* u = momentum ? momentum.mutable_data<A>() : nullptr;
-    A lr = A(s.lr), decay = A(s.weight_decay), scale = A(s.grad_scale), keep = A(s.first ? 0 : s.momentum_factor);
+    StepScalars now = current_scalars(s);
+    A lr = A(now.lr), decay = A(s.weight_decay), scale = A(now.grad_scale), keep = A(s.first ? 0 : s.momentum_factor);
     parallel_for(parameter.numel(), grain_for(4), [&](int64_t begin, int64_t end) {
       if (u) {
 #pragma GCC ivdep  // three separate buffers

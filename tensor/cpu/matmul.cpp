@@ -108,11 +108,12 @@ void multiply(const Problem& p, const T* x, const T* z, bool accumulate, T* y) {
   gemm_batched<T>(p.count(), operands, lx.transposed, lz.transposed, p.m, p.n, p.k, T(1), lx.ld, lz.ld, beta, p.n);
 }
 
-// 16-bit types. A panel is at most kPanel elements where the inner size allows; small products go in groups.
+// 16-bit operands, Y = T or f32. A panel is at most kPanel elements where the inner size allows; small products go in
+// groups.
 constexpr int64_t kPanel = int64_t{1} << 22;
 
-template <class T>
-void multiply_16_bit(const Problem& p, const T* x, const T* z, bool accumulate, T* y) {
+template <class T, class Y>
+void multiply_16_bit(const Problem& p, const T* x, const T* z, bool accumulate, Y* y) {
   Layout lx = layout(p.m, p.k, p.xr, p.xc), lz = layout(p.k, p.n, p.zr, p.zc);
   int64_t fit = std::max<int64_t>(64, kPanel / p.k), count = p.count();
   int64_t mb = std::min({p.m, fit, int64_t{2048}}), nb = std::min({p.n, fit, int64_t{4096}});
@@ -171,7 +172,11 @@ void matmul(In x, In z, bool accumulate, Out y) {
   Problem p = plan(a, b);
   visit_float(x.dtype(), "matmul", [&]<class T>() {
     if constexpr (sizeof(T) == 2) {
-      multiply_16_bit<T>(p, a.data<T>(), b.data<T>(), accumulate, y.mutable_data<T>());
+      if (y.dtype() == DType::f32) {
+        multiply_16_bit(p, a.data<T>(), b.data<T>(), accumulate, y.mutable_data<float>());
+      } else {
+        multiply_16_bit(p, a.data<T>(), b.data<T>(), accumulate, y.mutable_data<T>());
+      }
     } else {
       multiply<T>(p, a.data<T>(), b.data<T>(), accumulate, y.mutable_data<T>());
     }

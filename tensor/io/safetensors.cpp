@@ -159,6 +159,13 @@ Tensor SafetensorsFile::load(const std::string& name) const {
   return tensor;
 }
 
+void SafetensorsFile::read(const TensorInfo& tensor, int64_t first, int64_t count, void* into) const {
+  const int64_t size = size_of(tensor.dtype);
+  check(tensor.loadable && first >= 0 && count >= 0 && (first + count) * size <= tensor.bytes, "safetensors",
+        [&] { return "numbers outside of the tensor \"" + tensor.name + "\" of " + path(); });
+  if (count > 0) file_.read_at(tensor.offset + first * size, into, count * size);
+}
+
 TensorFiles::TensorFiles(const std::string& path) : path_(path) {
   namespace fs = std::filesystem;
   std::string index, single = path;
@@ -241,8 +248,9 @@ uint32_t save_safetensors(const std::string& path, const NamedTensors& tensors, 
   return save_lazily(path, sources, metadata);
 }
 
-uint32_t save_lazily(const std::string& path, const std::vector<TensorSource>& tensors, const Metadata& metadata) {
-  // Wide types first keeps every tensor aligned to its element size; names make the order unique.
+namespace {
+// Wide types first keeps every tensor aligned to its element size; names make the order unique.
+std::vector<const TensorSource*> in_order(const std::vector<TensorSource>& tensors) {
   std::vector<const TensorSource*> order;
   for (const TensorSource& entry : tensors) {
     check(!entry.name.empty() && entry.name != "__metadata__", "save_safetensors",
@@ -253,20 +261,27 @@ uint32_t save_lazily(const std::string& path, const std::vector<TensorSource>& t
     return std::pair(-size_of(a->dtype), std::string_view(a->name)) <
            std::pair(-size_of(b->dtype), std::string_view(b->name));
   });
+  return order;
+}
+}  // namespace
+
+SafetensorsPlan plan_safetensors(const std::vector<TensorSource>& tensors, const Metadata& metadata) {
+  SafetensorsPlan plan;
   ordered_json header = ordered_json::object();
   if (!metadata.empty()) header["__metadata__"] = metadata;
   int64_t offset = 0;
-  for (const TensorSource* entry : order) {
+  for (const TensorSource* entry : in_order(tensors)) {
     check(!header.contains(entry->name), "save_safetensors",
           [&] { return "the name \"" + entry->name + "\" is given twice"; });
     const char* type = "";
     for (const FileType& f : file_types)
       if (f.loadable && f.dtype == entry->dtype) type = f.name;
-    const int64_t end = offset + numel(entry->shape) * size_of(entry->dtype);
+    const int64_t bytes = numel(entry->shape) * size_of(entry->dtype);
     header[entry->name] = {{"dtype", type},
                            {"shape", std::vector<int64_t>(entry->shape.begin(), entry->shape.end())},
-                           {"data_offsets", {offset, end}}};
-    offset = end;
+                           {"data_offsets", {offset, offset + bytes}}};
+    plan.tensors.push_back({entry->name, type, entry->dtype, true, entry->shape, offset, bytes});
+    offset += bytes;
   }
   std::string text;
   try {
@@ -277,17 +292,25 @@ uint32_t save_lazily(const std::string& path, const std::vector<TensorSource>& t
   text.append((8 - text.size() % 8) % 8, ' ');  // so that the data begins at a multiple of 8
   check(static_cast<int64_t>(text.size()) <= max_header_bytes, "save_safetensors",
         [&] { return "the header would have " + std::to_string(text.size()) + " bytes, more than readers accept"; });
+  const uint64_t length = text.size();
+  plan.head.assign(reinterpret_cast<const char*>(&length), sizeof length);
+  plan.head += text;
+  const auto data = static_cast<int64_t>(plan.head.size());
+  for (TensorInfo& info : plan.tensors) info.offset += data;
+  plan.bytes = data + offset;
+  return plan;
+}
 
+uint32_t save_lazily(const std::string& path, const std::vector<TensorSource>& tensors, const Metadata& metadata) {
+  const SafetensorsPlan plan = plan_safetensors(tensors, metadata);
   AtomicFile file(path);
   uint32_t crc = 0;
   const auto put = [&](const void* bytes, int64_t n) {
     crc = crc32c(bytes, n, crc);
     file.write(bytes, n);
   };
-  const uint64_t length = text.size();
-  put(&length, sizeof length);
-  put(text.data(), static_cast<int64_t>(text.size()));
-  for (const TensorSource* entry : order) {
+  put(plan.head.data(), static_cast<int64_t>(plan.head.size()));
+  for (const TensorSource* entry : in_order(tensors)) {
     const Tensor t = entry->make().to(kCpu).contiguous();
     check(t.dtype() == entry->dtype && t.shape() == entry->shape, "save_safetensors",
           [&] { return "the tensor \"" + entry->name + "\" is not what was announced"; });

@@ -42,6 +42,8 @@ class SafetensorsFile {
   // On the CPU, in the file's type. Error(input) when it is missing or of a type that Braid has not.
   // Safe to call from several threads at once.
   Tensor load(const std::string& name) const;
+  // `count` numbers of a tensor of this file, from the number `first` on. Inside the tensor; as safe as load().
+  void read(const TensorInfo& tensor, int64_t first, int64_t count, void* into) const;
 
  private:
   void open();
@@ -85,6 +87,14 @@ struct TensorSource {
   std::function<Tensor()> make;  // must return what dtype and shape say
 };
 uint32_t save_lazily(const std::string& path, const std::vector<TensorSource>& tensors, const Metadata& metadata = {});
+
+// What such a file begins with and where each tensor lies in it, for those who write it in pieces; nothing is made.
+struct SafetensorsPlan {
+  std::string head;                 // length and header
+  std::vector<TensorInfo> tensors;  // in the order of the file, without gaps
+  int64_t bytes = 0;                // of the whole file
+};
+SafetensorsPlan plan_safetensors(const std::vector<TensorSource>& tensors, const Metadata& metadata = {});
 
 // Several files in one folder (which must exist), and behind them the model.safetensors.index.json that says where each
 // tensor is. Every file is complete or not there; the index comes last. Error as of save_safetensors; a name may be

@@ -21,7 +21,9 @@ BOOST_AUTO_TEST_CASE(dry_run_plans_any_layout_without_starting_it) {
       run("train model.preset=dcpythia-6.9b --dry-run parallel.tensor=8 parallel.context=2 parallel.data=64 "
           "train.batch_size=128");
   BOOST_TEST(says(o, 0, "one of 1024 processes: 64 data x 2 context x 8 tensor"));
-  BOOST_TEST(says(o, 0, "weights, and gradients             3.77 GB each"));
+  for (const char* line :
+       {"  weights                            3.77 GB", "  gradients                          3.77 GB"})
+    BOOST_TEST(says(o, 0, line));
   for (const char* line : {"between tensor ranks", "between context ranks", "between ranks with the same weights",
                            "between all ranks", "of it beside the backward pass"})
     BOOST_TEST(says(o, 0, line));
@@ -41,7 +43,7 @@ BOOST_AUTO_TEST_CASE(bench_comm_runs_on_one_process) {
   Outcome o = run("bench comm --megabytes 1 --seconds 0");
   BOOST_TEST(says(o, 0, "1 processes"));
   BOOST_TEST(says(o, 0, "all_to_all"));
-  BOOST_TEST(says(run("bench com"), 2, "expected comm"));
+  BOOST_TEST(says(run("bench com"), 2, "expected step (training steps) or comm"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

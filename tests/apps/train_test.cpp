@@ -2,12 +2,16 @@
 // every mistake ends with its exit code and a sentence.
 #include <boost/test/unit_test.hpp>
 #include <chrono>
+#include <cmath>
+#include <nlohmann/json.hpp>
 #include <random>
 #include <thread>
 
 #include "apps/common/log.h"
 #include "apps/common/text.h"
 #include "models/checkpoint.h"
+#include "tensor/io/json.h"
+#include "tensor/io/safetensors.h"
 #include "tests/apps/support.h"
 
 using namespace braid;
@@ -192,6 +196,63 @@ BOOST_AUTO_TEST_CASE(what_a_killed_save_left_behind_does_not_disturb) {
   const fs::path straight = world().fresh();
   train(straight, {"schedule.name=constant"});
   check_same(out, straight);
+}
+
+// bf16 arithmetic: the checkpoint holds f32 masters, a stopped run goes on to the same bytes, and the loss follows
+// f32's.
+BOOST_AUTO_TEST_CASE(bf16_runs_resume_exactly_and_follow_f32) {
+  const fs::path straight = world().fresh(), out = world().fresh();
+  const Outcome whole = train(straight, {"train.dtype=bf16", "train.accumulate=2"});
+  BOOST_TEST(whole.code == 0, whole.output);
+  BOOST_TEST(whole.output.find("bf16 with f32 master weights on cpu") != std::string::npos, whole.output);
+  BOOST_TEST(whole.output.find("\npeak memory ") != std::string::npos, whole.output);
+  {
+    Process process(settings(out, {"checkpoint.interval=1", "train.dtype=bf16", "train.accumulate=2"}));
+    read_until(process, "step 4/");
+  }  // SIGKILL
+  const Outcome rest = train(out, {"train.dtype=bf16", "train.accumulate=2", "run.threads=1"});
+  BOOST_TEST(rest.code == 0, rest.output);
+  BOOST_TEST(rest.output.find("resuming from ") != std::string::npos);
+  check_same(out, straight);
+  const io::TensorFiles stored((step(out, kSteps) / "model.safetensors").string());
+  for (const auto& t : stored.tensors()) BOOST_TEST((t.dtype == DType::f32), t.name);
+
+  const fs::path exact = world().fresh();
+  BOOST_TEST(train(exact, {"train.accumulate=2"}).code == 0);
+  const double a = app::read_log(out).back().val_loss, b = app::read_log(exact).back().val_loss;
+  BOOST_TEST(std::fabs(a / b - 1) < 0.01);
+  BOOST_TEST(a != b);
+  // The same masters may go on in f32, and that is told; f64 is another matter.
+  const Outcome changed = train(out, {"train.accumulate=2", "train.steps=11"});
+  BOOST_TEST(changed.code == 0, changed.output);
+  BOOST_TEST(changed.output.find("train.dtype: \"bf16\" -> \"f32\"") != std::string::npos, changed.output);
+  check_failure(train(out, {"train.dtype=f64"}), 2, "expected train.dtype = f32, found f64; ");
+  // What was trained so can be used in any arithmetic.
+  for (const char* dtype : {"f32", "bf16", "f64"}) {
+    const Outcome text = run("generate " + out.string() + " --tokens 4 --device cpu --dtype " + dtype);
+    BOOST_TEST(text.code == 0, text.output);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(memory_is_reported_by_use) {
+  const fs::path out = world().fresh(), saving = world().fresh();
+  const auto peak = [&](const fs::path& folder, const std::vector<std::string>& more) {
+    std::vector<std::string> all = {"train.steps=2", "train.dtype=bf16", "model.n_layer=8", "eval.interval=0"};
+    all.insert(all.end(), more.begin(), more.end());
+    const Outcome result = train(folder, all);
+    BOOST_TEST(result.code == 0, result.output);
+    for (const char* use : {"weights ", "gradients ", "optimizer ", "workspace ", " MB: weights "})
+      BOOST_TEST(result.output.find(use) != std::string::npos, result.output);
+    const auto state = io::read_json_file((step(folder, 2) / "trainer/state.json").string(), 1 << 20);
+    return state.at("peak_memory_bytes").at("activations").get<int64_t>();
+  };
+  const int64_t kept = peak(out, {}), recomputed = peak(saving, {"train.checkpoint_activations=true"});
+  BOOST_TEST(recomputed < kept / 2);
+  BOOST_TEST((weights(step(out, 2)) == weights(step(saving, 2))));
+  const Outcome plan = run("train --dry-run model.preset=dcformer-tiny train.dtype=bf16");
+  BOOST_TEST(plan.code == 0, plan.output);
+  for (const char* words : {"tokens, bf16)", ", f32 and copies in bf16", "total if blocks were recomputed"})
+    BOOST_TEST(plan.output.find(words) != std::string::npos, plan.output);
 }
 
 BOOST_AUTO_TEST_CASE(signals_save_and_end_with_75) {

@@ -8,6 +8,9 @@
 #include "autograd/autograd.h"
 #include "autograd/dcmha.h"
 #include "tests/support/compare.h"
+#if defined(BRAID_EMULATION)
+#include "tests/cuda/emulation/engine.h"
+#endif
 
 using namespace braid;
 using namespace braid::test;
@@ -258,6 +261,27 @@ BOOST_AUTO_TEST_CASE(large_scores) {
   for (float value : lse.to_vector<float>()) BOOST_TEST(std::isfinite(value));
   for (float value : y.to_vector<float>()) BOOST_TEST(std::isfinite(value));
 }
+
+#if defined(BRAID_EMULATION)
+// No result depends on which threads and blocks come first, nor on when an asynchronous copy happens.
+BOOST_AUTO_TEST_CASE(same_bits_in_any_order_of_threads) {
+  using emulated::Order;
+  for (const Case& c :
+       {Case{1, 21, 140, 16, 16, 8, 2, 2, {true, 0, 119}}, Case{2, 13, 20, 32, 32, 8, 2, 2, {true, 9, 7}}}) {
+    emulated::set_order(Order::forward);
+    const uint64_t conflicts = emulated::statistics().bank_conflicts;
+    const OnCard first = on_card(c);
+    BOOST_TEST(emulated::statistics().bank_conflicts == conflicts);
+    for (const auto& [order, seed] : {std::pair{Order::reverse, 0}, {Order::random, 1}, {Order::random, 2}}) {
+      emulated::set_order(order, static_cast<uint64_t>(seed));
+      const OnCard again = on_card(c);
+      BOOST_TEST(equal_bits(again.results, first.results));
+      BOOST_TEST(equal_bits({again.lse}, {first.lse}));
+    }
+    emulated::set_order(Order::forward);
+  }
+}
+#endif
 
 BOOST_AUTO_TEST_CASE(refusals) {
   const auto reason = [](const Case& c, DType dtype, int64_t groups) {

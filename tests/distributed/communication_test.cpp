@@ -24,8 +24,8 @@ void check_volume(const std::string& kind, const Shape3& s, DType dtype, bool ch
   dist::run_thread_ranks(static_cast<int>(s.data * s.context * s.tensor), [&](const dist::Communicator& world) {
     dist::Layout layout = dist::make_layout(world, s.data, s.context, s.tensor);
     models::ModelConfig config = parity_config(kind);
-    auto model = make_model(config, layout, dtype, checkpoint_activations);
-    models::Trainer trainer(*model, {}, 1.0, layout);
+    auto model = make_model(config, layout, dtype == DType::bf16 ? DType::f32 : dtype, checkpoint_activations);
+    models::Trainer trainer(*model, {}, 1.0, layout, dtype);
     std::vector<models::Batch> batches = share_of(step_batch(config, 0, 8, 21), layout);
     auto now = [&] {
       return std::array{layout.tensor.traffic(), layout.context.traffic(), layout.replicas.traffic(),
@@ -65,6 +65,8 @@ BOOST_AUTO_TEST_CASE(counted_bytes_equal_the_formulas) {
       BOOST_TEST_CONTEXT(kind << " " << str(s)) { check_volume(kind, s, DType::f32, false); }
     }
   }
+  for (const char* kind : {"dcformer", "dcformer-g4"}) check_volume(kind, {1, 2, 2}, DType::bf16, true);
+  check_volume("dcformer", {2, 1, 2}, DType::bf16, false);
   check_volume("dcformer", {1, 2, 2}, DType::f64, true);
   check_volume("dcformer", {2, 2, 2}, DType::f64, false);
 }
@@ -73,6 +75,21 @@ BOOST_AUTO_TEST_CASE(one_process_sends_nothing) {
   BOOST_TEST(models::step_volume(parity_config("dcformer"), {}, {}, {.samples = {4}, .seq_len = 21}).total() == 0);
   BOOST_TEST(models::rank_parameters(parity_config("dcformer"), {}, 0).held ==
              models::count_parameters(parity_config("dcformer")).total);
+}
+
+// With a window W a rank sends the last W - 1 keys of each of its runs to whoever has the next run, and no others.
+BOOST_AUTO_TEST_CASE(windows_send_the_keys_that_are_seen) {
+  models::ModelConfig c = parity_config("dcformer");
+  c.n_layer = 1;
+  c.layer_windows = {100};
+  const int64_t T = 1024, per_key = c.n_head * (2 * c.head_dim + 2 * (2 * c.profile.rank + 1)) * 4;
+  for (auto& [rank, runs_with_a_successor] : {std::pair<int64_t, int64_t>{0, 1}, {1, 2}, {2, 2}, {3, 1}}) {
+    models::StepVolume v = models::step_volume(c, {1, 4, 1}, {0, rank, 0}, {.samples = {3}, .seq_len = T});
+    BOOST_TEST(v.context.of(dist::Collective::all_gather) == 3 * runs_with_a_successor * 99 * per_key);
+  }
+  c.layer_windows = {0};  // everybody sees the first run, nobody the last
+  models::StepVolume v = models::step_volume(c, {1, 4, 1}, {0, 0, 0}, {.samples = {3}, .seq_len = T});
+  BOOST_TEST(v.context.of(dist::Collective::all_gather) == 3 * 3 * (T / 8) * per_key);
 }
 
 // A plan for 1024 processes takes no more than arithmetic.

@@ -1,5 +1,7 @@
 // <f(x), y> == <x, f*(y)> over all ranks, f* being what backward does; both sides random. Where all ranks hold the same
 // value, it counts once.
+#include <algorithm>
+
 #include "autograd/autograd.h"
 #include "distributed/mappings.h"
 #include "tests/distributed/support.h"
@@ -63,7 +65,52 @@ void check_mappings(const Communicator& world) {
               [&](const Tensor& x) { return dist::exchange(x, 1, parts, 2, heads, world); });
       adjoint(world, "exchange rows to heads", Copies::none, part,
               [&](const Tensor& x) { return dist::exchange(x, 2, heads, 1, parts, world); });
+      // Each rank needs its own part and what stands three entries before it, so ranks need the same ones.
+      Parts need = parts;
+      for (dist::Intervals& list : need.of) {
+        for (dist::Interval& i : list) i.begin = std::max<int64_t>(0, i.begin - 3);
+        list = dist::joined(list);
+      }
+      Shape needed{2, need.size(me), 5};
+      adjoint(world, "fetch", Copies::none, part,
+              [&](const Tensor& x) { return dist::fetch(x, 1, parts, need, world); });
+      adjoint(world, "exchange heads to rows that several need", Copies::none, by_heads,
+              [&](const Tensor& x) { return dist::exchange(x, 1, need, 2, heads, world); });
+      Tensor all = random_tensor(whole, 9);
+      expect_equal(dist::fetch(dist::take(all, 1, parts.of[static_cast<size_t>(me)]), 1, parts, need, world),
+                   dist::take(all, 1, need.of[static_cast<size_t>(me)]), "fetch");
+      expect_equal(dist::exchange(dist::take(all, 2, heads.of[static_cast<size_t>(me)]), 1, need, 2, heads, world),
+                   dist::take(all, 1, need.of[static_cast<size_t>(me)]), "exchange of rows that several need");
+      // Sums of 16-bit numbers are rounded once: 256 + 1 + 1 is 258 in bf16, although 256 + 1 is 256.
+      Parts everything{std::vector<dist::Intervals>(static_cast<size_t>(P), {{0, n}})};
+      Tensor big = full({2, n, 5}, me == 0 ? 256 : 1, DType::bf16);
+      Tensor want = full(part, 256 + (P - 1), DType::f32).to(DType::bf16);
+      expect_equal(world.give_back(big, 1, parts, everything), want, "give_back in bf16");
     }
+  }
+}
+
+void check_device(const Communicator& world, Device device) {
+  int P = world.size(), me = world.rank();
+  auto salt = static_cast<uint64_t>(me);
+  Parts rows = dist::causal_parts(12, P), heads = dist::even_parts(5, P);
+  Parts everything{std::vector<dist::Intervals>(static_cast<size_t>(P), {{0, 12}})};
+  for (DType dtype : {DType::f32, DType::bf16}) {
+    Tensor whole = random_tensor({2, 12, 5}, salt, dtype), ours = random_tensor({2, rows.size(me), 5}, salt, dtype),
+           by_heads = random_tensor({2, 12, heads.size(me)}, salt, dtype);
+    auto same = [&](const char* what, const Tensor& x, auto&& f) {
+      Tensor there = f(x.to(device));
+      expect(there.device() == device, std::string(what) + ": the result's device");
+      expect_equal(there.to(kCpu), f(x), std::string(what) + " on " + str(device));
+    };
+    same("all_reduce", whole, [&](const Tensor& x) { return world.all_reduce(x); });
+    same("maximum", whole, [&](const Tensor& x) { return world.all_reduce(x, dist::Reduction::max); });
+    same("reduce_scatter", whole, [&](const Tensor& x) { return world.reduce_scatter(x, 1, rows); });
+    same("all_gather", ours, [&](const Tensor& x) { return world.all_gather(x, 1, rows); });
+    same("all_to_all", by_heads, [&](const Tensor& x) { return world.all_to_all(x, 1, rows, 2, heads); });
+    same("fetch", ours, [&](const Tensor& x) { return world.fetch(x, 1, rows, everything); });
+    same("give_back", whole, [&](const Tensor& x) { return world.give_back(x, 1, rows, everything); });
+    same("broadcast", whole, [&](const Tensor& x) { return world.broadcast(x, P - 1); });
   }
 }
 

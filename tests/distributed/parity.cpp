@@ -1,5 +1,6 @@
 #include "tests/distributed/parity.h"
 
+#include <cmath>
 #include <mutex>
 
 namespace braid::test {
@@ -70,12 +71,27 @@ std::unique_ptr<models::LanguageModel> make_model(const models::ModelConfig& con
   return ready(std::make_unique<models::ParallelDcformer>(config, RandomKey{3, 0}, layout));
 }
 
+namespace {
+void move_by_last_places(models::LanguageModel& model, uint64_t salt, uint64_t step) {
+  for (nn::NamedTensor& p : nn::parameters(model)) {
+    auto* w = p.value.mutable_data<double>();
+    for (int64_t i = 0; i < p.value.numel(); ++i) {
+      uint32_t choice = random_bits(static_cast<uint64_t>(i), {salt, step}) % 3;
+      if (choice > 0) w[i] = std::nextafter(w[i], choice == 1 ? INFINITY : -INFINITY);
+    }
+  }
+}
+}  // namespace
+
 Record train(const models::ModelConfig& config, const dist::Layout& layout, int64_t steps, int64_t samples, int64_t T,
-             DType dtype, bool checkpoint_activations, double lr) {
-  std::unique_ptr<models::LanguageModel> model = make_model(config, layout, dtype, checkpoint_activations);
-  models::Trainer trainer(*model, {.weight_decay = 0.1, .decay = nn::OptimizerOptions::Decay::matrices}, 1.0, layout);
+             DType dtype, bool checkpoint_activations, double lr, const Noise& noise) {
+  DType masters = dtype == DType::bf16 ? DType::f32 : dtype;
+  std::unique_ptr<models::LanguageModel> model = make_model(config, layout, masters, checkpoint_activations);
+  models::Trainer trainer(*model, {.weight_decay = 0.1, .decay = nn::OptimizerOptions::Decay::matrices}, 1.0, layout,
+                          dtype);
   Record record;
   for (int64_t step = 0; step < steps; ++step) {
+    if (step < noise.steps) move_by_last_places(*model, noise.salt, static_cast<uint64_t>(step));
     models::StepResult r =
         trainer.step(share_of(step_batch(config, step, samples, T), layout), lr, [&](const models::StepResult&) {
           if (step > 0) return;

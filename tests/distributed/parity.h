@@ -36,9 +36,15 @@ struct Record {
   std::map<std::string, std::vector<double>> weights;    // after the last
   double validation = 0;
 };
-// Trains `steps` steps. The record is complete on rank 0 (weights) and on all ranks (the rest).
+// Before each of the first `steps` steps every weight is moved by one unit in its last place up or down, or not at all.
+struct Noise {
+  uint64_t salt = 0;
+  int64_t steps = 0;
+};
+// Trains `steps` steps; bf16 means mixed precision. The record is complete on rank 0 (weights) and on all ranks (the
+// rest).
 Record train(const models::ModelConfig& config, const dist::Layout& layout, int64_t steps, int64_t samples, int64_t T,
-             DType dtype = DType::f64, bool checkpoint_activations = false, double lr = 1e-2);
+             DType dtype = DType::f64, bool checkpoint_activations = false, double lr = 1e-2, const Noise& noise = {});
 // What one process gives; remembered.
 const Record& reference(const std::string& kind, int64_t steps, int64_t samples, int64_t T, double lr = 1e-2);
 

@@ -3,6 +3,7 @@
 #include <boost/test/unit_test.hpp>
 #include <set>
 
+#include "distributed/rows.h"
 #include "tests/support/throws.h"
 
 using namespace braid;
@@ -91,6 +92,90 @@ BOOST_AUTO_TEST_CASE(take_and_put_are_inverse) {
   dist::put(part, 1, list, back);
   BOOST_TEST((back.to_vector<int64_t>() ==
               std::vector<int64_t>{0, 1, 0, 0, 0, 0, 0, 0, 8, 9, 10, 11, 12, 13, 0, 0, 0, 0, 0, 0, 20, 21, 22, 23}));
+}
+
+// Runs copy what take() copies, for every axis and every part of the part.
+BOOST_AUTO_TEST_CASE(runs_are_where_take_takes_from) {
+  Tensor x = arange(120, DType::f64).reshaped({2, 3, 4, 5});
+  for (int axis = 0; axis < 4; ++axis) {
+    for (const Intervals& list : {Intervals{{0, 1}, {1, 2}}, Intervals{{0, 1}, {x.dim(axis) - 1, x.dim(axis)}},
+                                  Intervals{{0, x.dim(axis)}}, Intervals{{1, 1}}}) {
+      std::vector<double> part = dist::take(x, axis, list).to_vector<double>();
+      auto n = static_cast<int64_t>(part.size());
+      for (int64_t begin = 0; begin <= n; begin += 3) {
+        for (int64_t end = begin; end <= n; end += 5) {
+          std::vector<double> got;
+          for (const dist::Run& run : dist::runs_of(x.shape(), axis, list, {begin, end})) {
+            BOOST_TEST(run.part == static_cast<int64_t>(got.size()));
+            for (int64_t i = 0; i < run.count; ++i) got.push_back(static_cast<double>(run.whole + i));
+          }
+          BOOST_TEST((got == std::vector<double>(part.begin() + begin, part.begin() + end)));
+        }
+      }
+    }
+  }
+  // What stands together is one run.
+  BOOST_TEST((dist::runs_of({6, 4}, 0, {{1, 2}, {2, 5}}, {2, 16}) == std::vector<dist::Run>{{6, 0, 14}}));
+}
+
+BOOST_AUTO_TEST_CASE(lists_of_intervals) {
+  BOOST_TEST((dist::overlap({{0, 4}, {6, 9}}, {{3, 7}, {8, 20}}) == Intervals{{3, 4}, {6, 7}, {8, 9}}));
+  BOOST_TEST((dist::places_in({{2, 4}, {8, 11}}, {{3, 4}, {8, 10}}) == Intervals{{1, 2}, {2, 4}}));
+  BOOST_TEST((dist::joined({{0, 2}, {2, 3}, {5, 5}, {6, 9}, {7, 8}}) == Intervals{{0, 3}, {6, 9}}));
+  BOOST_TEST((Parts{{{{0, 4}}, {{2, 6}}}}.total() == 8));
+  BOOST_TEST((Parts{{{{0, 4}}, {{2, 6}}}}.extent() == 6));
+}
+
+// The keys of every rank of every box against the definition, position by position.
+BOOST_AUTO_TEST_CASE(key_rows_are_what_queries_see) {
+  const int64_t T = 23;
+  for (int C : {1, 2, 3}) {
+    for (int P : {1, 2, 4}) {
+      for (int64_t window : {0, 1, 4, 100}) {
+        for (bool own : {false, true}) {
+          auto rows = [&](int c, int t) {
+            Parts contexts = dist::causal_parts(T, C);
+            const Intervals& all = contexts.of[static_cast<size_t>(c)];
+            return own ? dist::within(all, dist::causal_parts_within(contexts, c, P).of[static_cast<size_t>(t)]) : all;
+          };
+          auto sees = [&](int c, int t, int64_t key) {
+            for (const dist::Interval& run : rows(c, t)) {
+              for (int64_t q = run.begin; q < run.end; ++q) {
+                if (key <= q && (window == 0 || q - key < window)) return true;
+              }
+            }
+            return false;
+          };
+          auto has = [](const Intervals& list, int64_t x) {
+            return dist::entries(dist::overlap(list, {{x, x + 1}})) == 1;
+          };
+          for (int c = 0; c < C; ++c) {
+            for (int t = 0; t < P; ++t) {
+              dist::KeyRows keys = dist::key_rows(T, {c, C, t, P}, {true, window, 0}, own);
+              const Intervals ours = dist::causal_parts(T, C).of[static_cast<size_t>(c)];
+              bool right = true;
+              for (int64_t key = 0; key < T; ++key) {
+                for (int other = 0; other < C; ++other) {
+                  bool wanted = false;
+                  for (int anyone = 0; anyone < C; ++anyone) wanted = wanted || sees(anyone, t, key);
+                  bool theirs = has(dist::causal_parts(T, C).of[static_cast<size_t>(other)], key);
+                  right = right && has(keys.needed.of[static_cast<size_t>(other)], key) == sees(other, t, key);
+                  right = right && has(keys.held.of[static_cast<size_t>(other)], key) == (wanted && theirs);
+                }
+                for (int other = 0; other < P; ++other) {
+                  bool wanted = false;
+                  for (int anyone = 0; anyone < C; ++anyone) wanted = wanted || sees(anyone, other, key);
+                  Intervals given = dist::within(ours, keys.to_tensor.of[static_cast<size_t>(other)]);
+                  right = right && has(given, key) == (wanted && has(ours, key));
+                }
+              }
+              BOOST_TEST(right, C << " contexts, " << P << " tensor ranks, window " << window << ", own rows " << own);
+            }
+          }
+        }
+      }
+    }
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,5 +1,6 @@
 // Checkpoints hold whole tensors: a run saved at one layout goes on at any other.
 #include <boost/test/unit_test.hpp>
+#include <mutex>
 
 #include "distributed/thread_ranks.h"
 #include "models/checkpoint.h"
@@ -50,7 +51,9 @@ BOOST_AUTO_TEST_CASE(all_pairs_of_layouts) {
     });
     std::filesystem::path folder = run.path / models::step_name(kBefore);
     BOOST_REQUIRE(models::why_invalid(folder) == "");
+    std::map<std::string, TempFolder> copies;
     for (const Shape3& after : kLayouts) {
+      copies.try_emplace(str(after));
       BOOST_TEST_CONTEXT("saved at " << str(before) << ", resumed at " << str(after)) {
         on_ranks(after, [&](const dist::Communicator& world) {
           Training t(world, after);
@@ -64,6 +67,16 @@ BOOST_AUTO_TEST_CASE(all_pairs_of_layouts) {
             expect(optimizer.tensors().size() == state.optimizer.size(), "number of optimizer tensors");
             for (const auto& w : state.weights) expect_equal(w.value, weights.load(w.name), w.name);
             for (const auto& o : state.optimizer) expect_equal(o.value, optimizer.load(o.name), o.name);
+          }
+          // Saved again by these ranks, the files have the same bytes.
+          TempFolder& again = copies.at(str(after));
+          models::save_checkpoint(again.path, t.trainer, t.tokenizer, {kBefore, 0, 0, 1, kLength, "data"}, "", 2);
+          world.barrier();
+          if (world.rank() == 0) {
+            for (const char* file : {"model.safetensors", "trainer/optimizer.safetensors", "trainer/manifest.json"}) {
+              std::string name = models::step_name(kBefore) + "/" + file;
+              expect(again.read(name) == run.read(name), std::string("the bytes of ") + file);
+            }
           }
           for (int64_t i = kBefore; i < kBefore + kAfter; ++i)
             expect_close({t.step(i)}, {want.losses[static_cast<size_t>(i)]}, 1e-10,
@@ -90,16 +103,57 @@ BOOST_AUTO_TEST_CASE(a_full_disk_of_rank_0_is_everybodys_error) {
 }
 
 BOOST_AUTO_TEST_CASE(states_that_do_not_fit_are_refused_on_every_rank) {
+  TempFolder folder;
   on_ranks({1, 1, 2}, [&](const dist::Communicator& world) {
     Training t(world, {1, 1, 2});
-    models::WholeState one = t.trainer.whole_state();
-    models::WholeState state;
-    for (auto& w : one.weights) state.weights.push_back(w);
-    if (world.rank() == 0) state.weights[0].value = zeros({3, 3}, DType::f64);
-    if (world.rank() == 1) state.weights = {{"tok_embeddings.weight", zeros({3, 3}, DType::f64)}};
-    expect_error([&] { t.trainer.load(state, "the file", "the other"); }, ErrorKind::input,
-                 "tok_embeddings.weight has shape (3, 3)");
+    models::WholeState whole = t.trainer.whole_state();
+    std::string optimizer = folder / "optimizer", wrong = folder / "wrong", part = folder / "part";
+    if (world.rank() == 0) {
+      io::NamedTensors weights, moments;
+      for (const auto& w : whole.weights) weights.emplace_back(w.name, w.value.clone());
+      for (const auto& o : whole.optimizer) moments.emplace_back(o.name, o.value);
+      io::save_safetensors(optimizer, moments);
+      // NaN in the last word's row, which is on rank 1: rank 0 does not even read it.
+      Tensor& last = weights.back().second;
+      last.sliced(0, last.dim(0) - 1, last.dim(0)).fill(NAN);
+      io::save_safetensors(part, weights);
+      weights[0].second = zeros({3, 3}, DType::f64);
+      io::save_safetensors(wrong, weights);
+    }
+    world.barrier();
+    io::SafetensorsFile state(optimizer), misfit(wrong), damaged(part);
+    expect_error([&] { t.trainer.load(misfit, state); }, ErrorKind::input, "tok_embeddings.weight has shape (3, 3)");
+    expect_error([&] { t.trainer.load(state, state); }, ErrorKind::input, "tok_embeddings.weight is missing");
+    if (world.rank() == 0) {
+      t.trainer.load(damaged, state);
+    } else {
+      expect_error([&] { t.trainer.load(damaged, state); }, ErrorKind::input, "output.weight (30, 24) contains NaN");
+    }
   });
+}
+
+// Every number has one owner, so parallel writers never meet.
+BOOST_AUTO_TEST_CASE(owned_parts_tile_the_state) {
+  for (const Shape3& s : kLayouts) {
+    std::mutex mutex;
+    std::map<std::string, std::vector<int>> owners;  // per number of the whole
+    on_ranks(s, [&](const dist::Communicator& world) {
+      Training t(world, s);
+      models::OwnedState state = t.trainer.owned_state();
+      std::lock_guard lock(mutex);
+      for (const auto* list : {&state.weights, &state.optimizer}) {
+        for (const models::OwnedTensor& tensor : *list) {
+          std::vector<int>& count = owners[tensor.name];
+          count.resize(static_cast<size_t>(numel(tensor.shape)));
+          for (const dist::Run& run : tensor.runs) {
+            for (int64_t i = 0; i < run.count; ++i) ++count[static_cast<size_t>(run.whole + i)];
+          }
+        }
+      }
+    });
+    for (const auto& [name, count] : owners)
+      BOOST_TEST((count == std::vector<int>(count.size(), 1)), str(s) + ": " + name);
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -69,5 +69,7 @@ inline Tensor random_tensor(const Shape& shape, uint64_t salt, DType dtype = DTy
 // The sets of checks. Each runs on any number of ranks.
 void check_collectives(const dist::Communicator& world);
 void check_mappings(const dist::Communicator& world);
+// Tensors of a device give what those of the CPU give, bit for bit; `world` has a transport for the device or has not.
+void check_device(const dist::Communicator& world, Device device);
 
 }  // namespace braid::test

@@ -1,10 +1,13 @@
 // Backward of one block. The scores are computed again, tile by tile; the row's log-sum-exp comes from forward, so one
 // pass would do if softmax's derivative did not need delta = sum_j P dP of the whole row first. Without a compose after
-// softmax delta is dy . y; with one, a pass over the keys of its own finds it.
+// softmax delta is dy . y; with one, everything behind softmax takes a pass over the keys of its own and finds delta.
 //
-//   S = scale q k^T    S' = compose_pre(S)     P = exp(S' - lse)          P' = compose_post(P)
-//   dP' = dy v^T       dP = compose_post^T(dP')      dS' = P (dP - delta)     dS = compose_pre^T(dS')
-//   dv += P'^T dy      dq += scale dS k        dk += dS^T (scale q)       and the factors' gradients of mix.h
+//   both passes   S = scale q k^T    S' = compose_pre(S)    P = exp(S' - lse)
+//                 dP' = dy v^T       dP = compose_post^T(dP')
+//   post pass     P' = compose_post(P)    dv += P'^T dy    delta += P dP
+//   pre pass      dS' = P (dP - delta)    dS = compose_pre^T(dS')    dq += scale dS k    dk += dS^T (scale q)
+//
+// and in each pass the gradients of its factors (mix.h). Without a post pass P' = P and dv belongs to the pre pass.
 #pragma once
 #include "tensor/cpu/dcmha/block.h"
 
@@ -13,7 +16,8 @@ namespace braid::cpu::dcmha::BRAID_DCMHA_ISA {
 template <class T>
 class Backward {
  public:
-  Backward(const Problem<T>& problem, void* workspace) : p(problem), carver_(workspace), s_(problem), d_(problem) {
+  Backward(const Problem<T>& problem, void* workspace)
+      : p(problem), carver_(workspace), s_(problem), d_(problem), mixed_(problem) {
     const int64_t rows = p.block_rows, block = p.M * rows * p.d_padded, stats = rows * p.M;
     q_ = carver_.take<T>(block);
     dy_ = carver_.take<T>(block);
@@ -22,10 +26,11 @@ class Backward {
     delta_ = carver_.take<T>(stats);
     places_ = carver_.take<int64_t>(kBandRows * p.M);
     const int64_t tiles = most_tiles(p);
-    keep_ = p.post.present && 2 * tiles * s_.tile * static_cast<int64_t>(sizeof(T)) <= kMostKept;
+    keep_ = p.post.present && 2 * tiles * s_.tile * static_cast<int64_t>(sizeof(T)) <= p.most_kept;
     s_.data = carver_.take<T>((keep_ ? tiles : 1) * s_.tile);
     d_.data = carver_.take<T>((keep_ ? tiles : 1) * d_.tile);
-    for (T** cells : {&p_, &mixed_, &dp_}) *cells = carver_.take<T>(s_.band);
+    mixed_.data = p.plain() ? s_.data : carver_.take<T>(mixed_.tile);
+    p_ = carver_.take<T>(s_.band);
     pre_.carve(p, p.pre, carver_);
     post_.carve(p, p.post, carver_);
     spare_ = carver_.take<T>(p.M * kBandRows * kW);
@@ -45,12 +50,14 @@ class Backward {
     const Range tiles = block.tiles();
     if (p.post.present) {
       for (int64_t i = 0; i < p.block_rows * p.M; ++i) delta_[i] = 0;
-      for (int64_t tile = tiles.first; tile < tiles.last; ++tile) delta_pass(block, tile, slot(tile - tiles.first));
+      for (int64_t tile = tiles.first; tile < tiles.last; ++tile) {
+        post_pass(block, task, turn, tile, slot(tile - tiles.first));
+      }
     } else {
       delta_from_y(block);
     }
     for (int64_t tile = tiles.first; tile < tiles.last; ++tile) {
-      gradient_pass(block, task, turn, tile, slot(tile - tiles.first));
+      pre_pass(block, task, turn, tile, slot(tile - tiles.first));
     }
     if (p.dq.data) unpack_rows(block, dq_, static_cast<T>(p.scale), p.dq);
     pre_.end(block, p.pre);
@@ -60,10 +67,6 @@ class Backward {
 
  private:
   static constexpr int64_t kW = kLanes<T>;
-  // S and dP' of all tiles stay from the first pass to the second when they need no more bytes than this, which is
-  // about where reading them back costs as much as computing them again.
-  static constexpr int64_t kMostKept = 20 << 20;
-
   // One stage's workspace: packed query factors and their gradients, hidden values of a band's tile, the key factors'
   // gradients of a tile.
   struct StageSpace {
@@ -120,9 +123,9 @@ class Backward {
     }
   }
 
-  // S and dP' of all bands.
   int64_t slot(int64_t tile) const { return keep_ ? tile : 0; }
 
+  // S and dP' of all bands.
   void scores_of_tile(const Block<T>& block, int64_t tile, int64_t at) {
     const int64_t origin = tile * p.tile_strips;
     for (int64_t m = 0; m < p.M; ++m) {
@@ -138,109 +141,120 @@ class Backward {
     }
   }
 
-  // P of a band and a strip, into p_.
-  void probabilities(const Block<T>& block, int64_t band, int64_t tile, int64_t at, int64_t s) {
-    const int64_t strip = tile * p.tile_strips + s;
+  // The stage's factors for a band and a strip of the sequence.
+  Factors<T> factors(const Block<T>& block, const Stage<T>& stage, const StageSpace& space, int64_t band,
+                     int64_t strip) const {
+    return at_strip(factors_of(block, stage, space.rows, band), stage, strip);
+  }
+
+  // S' of a band and a strip: in p_, or still in the cells of S when nothing mixes it.
+  const T* composed_scores(const Block<T>& block, int64_t band, int64_t tile, int64_t at, int64_t s) {
     const T* in = s_.at(at, band, s);
+    if (!p.pre.present) return in;
     T* out = p_ + s * s_.strip;
-    if (p.pre.present) {
-      const Factors<T> f = at_strip(factors_of(block, p.pre, pre_.rows, band), p.pre, strip);
-      mix(p.pre, f, false, in, out, pre_.h + s * pre_.strip_hidden, spare_);
-      in = out;
-    }
+    mix(p.pre, factors(block, p.pre, pre_, band, tile * p.tile_strips + s), false, in, out,
+        pre_.h + s * pre_.strip_hidden, spare_);
+    return out;
+  }
+
+  template <class Each>
+  void for_cells(int64_t band, Each&& each) const {  // each(cell, where the row and head has its lse and delta)
     for (int64_t m = 0; m < p.M; ++m) {
       for (int64_t row = 0; row < kBandRows; ++row) {
-        const int64_t c = cell<T>(m, row);
-        store(out + c, exp(load(in + c) - lse_[(band * kBandRows + row) * p.M + m]));
+        each(cell<T>(m, row), (band * kBandRows + row) * p.M + m);
       }
     }
+  }
+  void clear_hidden(const Block<T>& block, int64_t band, int64_t strip, T* cells) {
     for_hidden(block, band, strip, [&](int64_t row, int64_t lane) {
-      for (int64_t m = 0; m < p.M; ++m) out[cell<T>(m, row) + lane] = 0;
+      for (int64_t m = 0; m < p.M; ++m) cells[cell<T>(m, row) + lane] = 0;
     });
   }
 
-  // dP = compose_post^T(dP') of a band and a strip, into dp_.
-  void post_transposed(const Block<T>& block, int64_t band, int64_t tile, int64_t at, int64_t s) {
-    const T* in = d_.at(at, band, s);
-    T* out = dp_ + s * s_.strip;
-    if (!p.post.present) return copy(in, out);
-    const Factors<T> f = at_strip(factors_of(block, p.post, post_.rows, band), p.post, tile * p.tile_strips + s);
-    mix(p.post, f, true, in, out, post_.g + s * post_.strip_hidden, spare_);
-  }
-
-  void copy(const T* in, T* out) { __builtin_memcpy(out, in, static_cast<size_t>(s_.strip) * sizeof(T)); }
-
-  void delta_pass(const Block<T>& block, int64_t tile, int64_t at) {
+  // Everything behind softmax; leaves S in its cells and dP in those of dP'.
+  void post_pass(const Block<T>& block, const Task& task, const Turn& turn, int64_t tile, int64_t at) {
     scores_of_tile(block, tile, at);
-    for (int64_t band = 0; band < block.bands(); ++band) {
-      const Range range = block.in_tile(band, tile);
-      if (range.empty()) continue;
-      for (int64_t s = range.first; s < range.last; ++s) {
-        probabilities(block, band, tile, at, s);
-        post_transposed(block, band, tile, at, s);
-      }
-      const int64_t n = kBandRows * p.M;
-      for (int64_t i0 = 0; i0 < n; i0 += kW) {  // i = row M + head
-        V<T> v[kW] = {};
-        for (int64_t i = 0; i < kW && i0 + i < n; ++i) {
-          for (int64_t s = range.first; s < range.last; ++s) {
-            const int64_t c = s * s_.strip + places_[i0 + i];
-            v[i] += load(p_ + c) * load(dp_ + c);
-          }
-        }
-        const V<T> total = lane_sums<T>(v);
-        for (int64_t i = 0; i < kW && i0 + i < n; ++i) delta_[band * n + i0 + i] += total[i];
-      }
-    }
-  }
-
-  void gradient_pass(const Block<T>& block, const Task& task, const Turn& turn, int64_t tile, int64_t at) {
-    if (!keep_) scores_of_tile(block, tile, at);
-    clear_key_gradients(p.pre, pre_);
     clear_key_gradients(p.post, post_);
     for (int64_t band = 0; band < block.bands(); ++band) {
       const Range range = block.in_tile(band, tile);
-      if (!range.empty()) band_gradients(block, task, band, tile, at, range);
+      if (range.empty()) continue;
+      T* d_band = d_.at(at, band, 0);
+      for (int64_t s = range.first; s < range.last; ++s) {
+        const int64_t strip = tile * p.tile_strips + s;
+        const T* scores = composed_scores(block, band, tile, at, s);
+        T* probability = p_ + s * s_.strip;
+        for_cells(band, [&](int64_t c, int64_t stat) { store(probability + c, exp(load(scores + c) - lse_[stat])); });
+        clear_hidden(block, band, strip, probability);
+        const Factors<T> f = factors(block, p.post, post_, band, strip);
+        mix(p.post, f, false, probability, mixed_.at(0, band, s), post_.h + s * post_.strip_hidden, spare_);
+        find_hidden(p.post, f, true, d_band + s * d_.strip, post_.g + s * post_.strip_hidden);
+      }
+      factor_gradients(block, task, p.post, post_, band, range, p_, d_band);
+      for (int64_t s = range.first; s < range.last; ++s) {
+        T* d = d_band + s * d_.strip;
+        mix_hidden(p.post, factors(block, p.post, post_, band, tile * p.tile_strips + s), true,
+                   post_.g + s * post_.strip_hidden, d, d, spare_);
+      }
+      add_delta(band, range, d_band);
     }
-    if (p.dq.data) query_gradients(block, tile, at);
-    wait_for_turn(turn, tile);
-    key_gradients(block, tile, at);
-    add_key_factor_gradients(block, tile, p.pre, pre_);
+    wait_for_turn(turn, 0, tile);
+    if (p.dv) add_keys_times(block, tile, mixed_.at(0, 0, 0), dy_, p.dv);
     add_key_factor_gradients(block, tile, p.post, post_);
-    __atomic_store_n(turn.done, tile + 1, __ATOMIC_RELEASE);
+    end_turn(turn, 0, tile);
   }
 
-  // From S and dP' to P' (in the cells of S) and dS (in the cells of dP'), and all factors' gradients.
-  void band_gradients(const Block<T>& block, const Task& task, int64_t band, int64_t tile, int64_t at, Range range) {
-    const int64_t origin = tile * p.tile_strips;
-    T *s_band = s_.at(at, band, 0), *d_band = d_.at(at, band, 0);
-    for (int64_t s = range.first; s < range.last; ++s) {
-      probabilities(block, band, tile, at, s);
-      post_transposed(block, band, tile, at, s);
-      if (!p.post.present) continue;
-      const Factors<T> f = at_strip(factors_of(block, p.post, post_.rows, band), p.post, origin + s);
-      mix(p.post, f, false, p_ + s * s_.strip, mixed_ + s * s_.strip, post_.h + s * post_.strip_hidden, spare_);
-    }
-    factor_gradients(block, task, p.post, post_, band, range, p_, d_band);
-    for (int64_t s = range.first; s < range.last; ++s) {
-      T* dp = dp_ + s * s_.strip;
-      const T* probability = p_ + s * s_.strip;
-      for (int64_t m = 0; m < p.M; ++m) {  // dS' in place of dP
-        for (int64_t row = 0; row < kBandRows; ++row) {
-          const int64_t c = cell<T>(m, row);
-          store(dp + c, load(probability + c) * (load(dp + c) - delta_[(band * kBandRows + row) * p.M + m]));
+  // delta += sum_j P dP of a band's part of a tile.
+  void add_delta(int64_t band, Range range, const T* d_band) {
+    const int64_t n = kBandRows * p.M;
+    for (int64_t i0 = 0; i0 < n; i0 += kW) {  // i = row M + head
+      V<T> v[kW] = {};
+      for (int64_t i = 0; i < kW && i0 + i < n; ++i) {
+        for (int64_t s = range.first; s < range.last; ++s) {
+          const int64_t c = s * s_.strip + places_[i0 + i];
+          v[i] += load(p_ + c) * load(d_band + c);
         }
       }
-      if (p.pre.present) {
-        const Factors<T> f = at_strip(factors_of(block, p.pre, pre_.rows, band), p.pre, origin + s);
-        mix(p.pre, f, true, dp, d_band + s * s_.strip, pre_.g + s * pre_.strip_hidden, spare_);
-      } else {
-        copy(dp, d_band + s * s_.strip);
-      }
+      const V<T> total = lane_sums<T>(v);
+      for (int64_t i = 0; i < kW && i0 + i < n; ++i) delta_[band * n + i0 + i] += total[i];
     }
-    factor_gradients(block, task, p.pre, pre_, band, range, s_band, dp_);
-    for (int64_t s = range.first; s < range.last; ++s) {
-      copy((p.post.present ? mixed_ : p_) + s * s_.strip, s_band + s * s_.strip);
+  }
+
+  // Softmax and everything before it; leaves dS in the cells of dP'.
+  void pre_pass(const Block<T>& block, const Task& task, const Turn& turn, int64_t tile, int64_t at) {
+    if (!keep_) scores_of_tile(block, tile, at);
+    clear_key_gradients(p.pre, pre_);
+    for (int64_t band = 0; band < block.bands(); ++band) {
+      const Range range = block.in_tile(band, tile);
+      if (range.empty()) continue;
+      for (int64_t s = range.first; s < range.last; ++s) score_gradients(block, band, tile, at, s);
+      factor_gradients(block, task, p.pre, pre_, band, range, s_.at(at, band, 0), p_);
+    }
+    if (p.dq.data) query_gradients(block, tile, at);
+    wait_for_turn(turn, 1, tile);
+    if (p.dv && !p.post.present) add_keys_times(block, tile, mixed_.at(0, 0, 0), dy_, p.dv);
+    if (p.dk) add_keys_times(block, tile, d_.at(at, 0, 0), q_, p.dk);
+    add_key_factor_gradients(block, tile, p.pre, pre_);
+    end_turn(turn, 1, tile);
+  }
+
+  // dS of a band and a strip, and dS' in p_ where compose_pre makes a difference.
+  void score_gradients(const Block<T>& block, int64_t band, int64_t tile, int64_t at, int64_t s) {
+    const int64_t strip = tile * p.tile_strips + s;
+    T *d = d_.at(at, band, s), *dscores = p.pre.present ? p_ + s * s_.strip : d;
+    if (p.post.present && !keep_) {
+      mix(p.post, factors(block, p.post, post_, band, strip), true, d, d, post_.g, spare_);
+    }
+    const T* scores = composed_scores(block, band, tile, at, s);
+    T* probability = p.post.present ? nullptr : mixed_.at(0, band, s);
+    for_cells(band, [&](int64_t c, int64_t stat) {
+      const V<T> e = exp(load(scores + c) - lse_[stat]);
+      if (probability) store(probability + c, e);
+      store(dscores + c, e * (load(d + c) - delta_[stat]));
+    });
+    if (probability) clear_hidden(block, band, strip, probability);
+    clear_hidden(block, band, strip, dscores);
+    if (p.pre.present) {
+      mix(p.pre, factors(block, p.pre, pre_, band, strip), true, dscores, d, pre_.g + s * pre_.strip_hidden, spare_);
     }
   }
 
@@ -283,10 +297,11 @@ class Backward {
     }
   }
 
-  // dv += P'^T dy, dk += dS^T (scale q)
-  void key_gradients(const Block<T>& block, int64_t tile, int64_t at) {
-    const int64_t origin = tile * p.tile_strips;
+  // Adds a tile's keys, dv += P'^T dy or dk += dS^T (scale q): rows [M][block_rows][d_padded], out like key_rows.
+  void add_keys_times(const Block<T>& block, int64_t tile, const T* cells, const T* rows, T* out) {
+    const int64_t size = p.strips * kW * p.d_padded;  // of one head
     for (int64_t m = 0; m < p.M; ++m) {
+      const int64_t head = block.b * p.kv_heads() + (block.g * p.M + m) / p.share;
       for (int64_t s = 0; s < p.tile_strips; ++s) {
         Range bands{block.bands(), 0};  // those that see the strip: neighbours
         for (int64_t band = 0; band < block.bands(); ++band) {
@@ -296,17 +311,10 @@ class Backward {
           bands.last = band + 1;
         }
         if (bands.empty()) continue;
-        const int64_t count = bands.last - bands.first;
-        const int64_t key = (origin + s) * kW;
-        const int64_t kv = (block.g * p.M + m) / p.share,
-                      packed = (m * p.block_rows + bands.first * kBandRows) * p.d_padded;
-        const int64_t to = ((block.b * p.kv_heads() + kv) * p.strips * kW + key) * p.d_padded;
-        if (p.dv) {
-          keys_times(s_.at(at, bands.first, s) + cell<T>(m, 0), s_.band, count, dy_ + packed, p.d_padded, p.dv + to);
-        }
-        if (p.dk) {
-          keys_times(d_.at(at, bands.first, s) + cell<T>(m, 0), d_.band, count, q_ + packed, p.d_padded, p.dk + to);
-        }
+        T* to = out + head * size + (tile * p.tile_strips + s) * kW * p.d_padded;
+        if (m + 1 < p.M) prefetch(to + size, kW * p.d_padded);
+        keys_times(cells + bands.first * s_.band + s * s_.strip + cell<T>(m, 0), s_.band, bands.last - bands.first,
+                   rows + (m * p.block_rows + bands.first * kBandRows) * p.d_padded, p.d_padded, to);
       }
     }
   }
@@ -314,10 +322,11 @@ class Backward {
   const Problem<T>& p;
   Carver carver_;
   T *q_, *dy_, *dq_, *lse_, *delta_, *spare_, *sums_;
-  bool keep_;
-  Cells<T> s_, d_;  // one tile or all tiles of the block: S then P', dP' then dS
+  bool keep_;       // S and dP of all tiles stay from the first pass to the second, else they are computed again
+  Cells<T> s_, d_;  // one tile or all tiles of the block: S; dP', then dP, then dS
+  Cells<T> mixed_;  // of a tile: P'; the cells of S where nothing needs S any more
   int64_t* places_;
-  T *p_, *mixed_, *dp_;  // of a band: P, P', dP then dS'
+  T* p_;  // of a band's part of a tile: S', then P or dS'
   StageSpace pre_, post_;
 };
 

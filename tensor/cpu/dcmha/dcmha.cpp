@@ -21,22 +21,29 @@ namespace braid::cpu {
 
 namespace dcmha {
 
-void wait_for_turn(const Turn& turn, int64_t tile) {
+void wait_for_turn(const Turn& turn, int64_t pass, int64_t tile) {
   if (!turn.before || tile < turn.before_first) return;
-  for (int spins = 0; __atomic_load_n(turn.before, __ATOMIC_ACQUIRE) <= tile; ++spins) {
+  const int64_t step = pass * turn.tiles + tile;
+  for (int spins = 0; __atomic_load_n(turn.before, __ATOMIC_ACQUIRE) <= step; ++spins) {
     if (spins > 200) sched_yield();
   }
 }
 
+void end_turn(const Turn& turn, int64_t pass, int64_t tile) {
+  __atomic_store_n(turn.done, pass * turn.tiles + tile + 1, __ATOMIC_RELEASE);
+}
+
 namespace {
 
+// Bytes that a thread may keep between two passes over the keys. Reading back what fits no cache costs about as much
+// as computing it again, and fewer rows per block cost more than either, so this bounds memory, not time.
+int64_t most_kept() { return std::min<int64_t>(40 << 20, (int64_t{640} << 20) / threads()); }
+
 // Rows per block: many, so that keys and values are read seldom; few enough that there are blocks for many threads and
-// that what must stay in memory between the
-// passes of forward (row_bytes each) fits the caches.
+// that what must stay in memory between the passes of forward (row_bytes each) has room.
 int64_t rows_per_block(int64_t chains, int64_t queries, int64_t row_bytes) {
-  constexpr int64_t kMostBytes = 8 << 20;
   int64_t rows = chains * queries >= 64 * 128 ? 128 : 64;
-  while (rows > 16 && rows * row_bytes > kMostBytes) rows /= 2;
+  while (rows > 16 && rows * row_bytes > most_kept()) rows /= 2;
   return std::min(rows, (queries + kBandRows - 1) / kBandRows * kBandRows);
 }
 
@@ -73,7 +80,8 @@ class Call {
     p_.visible = x_.visible;
     p_.scale = x_.scale;
     p_.strips = (p_.keys + W_ - 1) / W_;
-    p_.tile_strips = std::clamp<int64_t>(64 / p_.M, 2, 16);
+    p_.most_kept = most_kept();
+    p_.tile_strips = std::clamp<int64_t>(64 / p_.M, 4, 16);
     p_.d_padded = (p_.d + W_ - 1) / W_ * W_;
     p_.q = rows_of<T>(x_.q);
     p_.k = rows_of<T>(x_.k);
@@ -167,7 +175,7 @@ class Call {
     Tensor done = zeros({tasks}, DType::i64);
     int64_t* done_data = done.mutable_data<int64_t>();
     run(tasks, code_.backward_bytes(p_), [&](int64_t i, void* workspace) {
-      Turn turn{done_data + i, nullptr, 0};
+      Turn turn{done_data + i, nullptr, 0, (p_.strips + p_.tile_strips - 1) / p_.tile_strips};
       if (i >= chains) {
         turn.before = done_data + i - chains;
         turn.before_first = p_.visible.first(task_of(i - chains).block * p_.block_rows) / (W_ * p_.tile_strips);
@@ -208,12 +216,12 @@ class Call {
   // Runs body(task, workspace) for tasks 0, 1, ...: every thread takes the next one.
   void run(int64_t tasks, size_t bytes, FunctionRef<void(int64_t, void*)> body) {
     const int64_t workers = std::min<int64_t>(threads(), tasks);
-    const int64_t each = (static_cast<int64_t>(bytes) + 4095) / 4096 * 4096;
-    Tensor workspace = empty({workers * each}, DType::u8);
-    uint8_t* base = workspace.mutable_data<uint8_t>();
+    std::vector<Tensor> workspaces;  // one a worker: buffers of this size are more often used again than one large one
+    for (int64_t i = 0; i < workers; ++i) workspaces.push_back(empty({static_cast<int64_t>(bytes)}, DType::u8));
     std::atomic<int64_t> next{0};
     parallel_for(workers, 1, [&](int64_t worker, int64_t) {
-      for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < tasks;) body(i, base + worker * each);
+      uint8_t* workspace = workspaces[static_cast<size_t>(worker)].mutable_data<uint8_t>();
+      for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < tasks;) body(i, workspace);
     });
   }
 

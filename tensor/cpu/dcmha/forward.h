@@ -22,6 +22,7 @@ class Forward {
     used_ = carver_.take<T>(tiles * stats());
     top_ = carver_.take<T>(stats());
     sum_ = carver_.take<T>(stats());
+    factor_ = carver_.take<T>(band_stats());
     places_ = carver_.take<int64_t>(kBandRows * p.M);
     const int64_t pairs = p.pre.pairs > p.post.pairs ? p.pre.pairs : p.post.pairs;
     hidden_ = carver_.take<T>(kBandRows * pairs * 4 * kW);
@@ -110,9 +111,11 @@ class Forward {
     for (int64_t band = 0; band < block.bands(); ++band) {
       const Range range = block.in_tile(band, tile);
       if (range.empty()) continue;
-      normalise(cells_.at(at, band, 0), range, band * band_stats(), used_ + at * stats());
-      for (int64_t s = range.first; s < range.last && p.post.present; ++s) {
+      find_factors(band * band_stats(), used_ + at * stats());
+      for (int64_t s = range.first; s < range.last; ++s) {
         T* c = cells_.at(at, band, s);
+        normalise(c);
+        if (!p.post.present) continue;
         const Factors<T> f = at_strip(factors_of(block, p.post, post_, band), p.post, origin + s);
         mix(p.post, f, false, c, c, hidden_, spare_);
       }
@@ -126,16 +129,16 @@ class Forward {
     }
   }
 
-  void normalise(T* cells, Range range, int64_t stat, const T* used) {
-    const int64_t n = kBandRows * p.M;
-    for (int64_t i0 = 0; i0 < n; i0 += kW, stat += kW) {
+  // What turns the e of a band and a tile into P: factor_[row][head].
+  void find_factors(int64_t stat, const T* used) {
+    for (int64_t i = 0; i < kBandRows * p.M; i += kW, stat += kW) {
       const V<T> sum = load(sum_ + stat);
-      T factor[kW];
-      store(factor, sum != V<T>{} ? exp(load(used + stat) - load(top_ + stat)) / sum : V<T>{});
-      for (int64_t i = 0; i < kW && i0 + i < n; ++i) {
-        T* x = cells + range.first * cells_.strip + places_[i0 + i];
-        for (int64_t s = range.first; s < range.last; ++s, x += cells_.strip) store(x, load(x) * factor[i]);
-      }
+      store(factor_ + i, sum != V<T>{} ? exp(load(used + stat) - load(top_ + stat)) / sum : V<T>{});
+    }
+  }
+  void normalise(T* cells) {  // of a strip, in the order of memory: they come from afar
+    for (int64_t m = 0; m < p.M; ++m) {
+      for (int64_t row = 0; row < kBandRows; ++row, cells += kW) store(cells, load(cells) * factor_[row * p.M + m]);
     }
   }
 
@@ -154,7 +157,7 @@ class Forward {
   Carver carver_;
   T *q_, *y_, *pre_, *post_;
   Cells<T> cells_;
-  T *used_, *top_, *sum_, *hidden_, *spare_;
+  T *used_, *top_, *sum_, *factor_, *hidden_, *spare_;
   int64_t* places_;
 };
 

@@ -39,6 +39,7 @@ struct Factors {
 };
 
 inline constexpr int kMixRows = kManyRegisters ? 4 : 2;  // rows in hand at once: they share the loads of key factors
+inline constexpr int kHeads = kManyRegisters ? 4 : 2;    // heads in hand at once: they share the loads of hidden values
 
 // hidden [row][pair][h_q 2r, h_q 2r+1, h_k 2r, h_k 2r+1][W]
 template <bool Query, bool Key, class T>
@@ -133,36 +134,82 @@ void add_base(const T* base, int64_t M, const T* in, T* out) {
   }
 }
 
-// out = compose(in), or its transpose, for the cells of a band and a strip; in and out may be the same. Keeps the
-// hidden values. `spare` has room for such cells.
+template <class T, class Body>
+void for_ranks(const Stage<T>& stage, Body&& body) {
+  if (stage.query_rank) {
+    stage.key_rank ? body.template operator()<true, true>() : body.template operator()<true, false>();
+  } else {
+    stage.key_rank ? body.template operator()<false, true>() : body.template operator()<false, false>();
+  }
+}
+
+// The hidden values of compose, or of its transpose, for the cells of a band and a strip.
 template <class T>
-void mix(const Stage<T>& stage, const Factors<T>& f, bool transposed, const T* in, T* out, T* hidden, T* spare) {
-  const int64_t from = transposed ? f.up() : f.down(), to = transposed ? f.down() : f.up();
+void find_hidden(const Stage<T>& stage, const Factors<T>& f, bool transposed, const T* in, T* hidden) {
+  for_ranks(stage, [&]<bool Query, bool Key>() {
+    if constexpr (Query || Key) reduce<Query, Key>(f, transposed ? f.up() : f.down(), in, hidden);
+  });
+}
+
+// out = compose(in), or its transpose, when the hidden values are there already; in and out may be the same. `spare`
+// has room for such cells.
+template <class T>
+void mix_hidden(const Stage<T>& stage, const Factors<T>& f, bool transposed, const T* hidden, const T* in, T* out,
+                T* spare) {
   const T* base = transposed ? f.base_transposed : f.base;
   if (base && in == out) {
     __builtin_memcpy(spare, in, static_cast<size_t>(cell<T>(f.M, 0)) * sizeof(T));
     in = spare;
   }
-  auto run = [&]<bool Query, bool Key>() {
-    if constexpr (Query || Key) reduce<Query, Key>(f, from, in, hidden);
-    expand<Query, Key>(f, to, hidden, in, out);
-  };
-  if (stage.query_rank) {
-    stage.key_rank ? run.template operator()<true, true>() : run.template operator()<true, false>();
-  } else {
-    stage.key_rank ? run.template operator()<false, true>() : run.template operator()<false, false>();
-  }
+  for_ranks(stage,
+            [&]<bool Query, bool Key>() { expand<Query, Key>(f, transposed ? f.down() : f.up(), hidden, in, out); });
   if (base) add_base(base, f.M, in, out);
 }
 
+// Both. Keeps the hidden values.
+template <class T>
+void mix(const Stage<T>& stage, const Factors<T>& f, bool transposed, const T* in, T* out, T* hidden, T* spare) {
+  find_hidden(stage, f, transposed, in, hidden);
+  mix_hidden(stage, f, transposed, hidden, in, out, spare);
+}
+
+// What the gradients of both sides are made of, for H neighbouring heads, which share the loads of hidden values:
+//   sum[0], sum[1] += A g[0], A g[1]    sum[2], sum[3] += dO h[0], dO h[1]    sum[4] += A dO
+// over `count` cells `step` apart, their hidden values hidden_step apart. Without ranks only sum[4].
+template <int H, class T>
+[[gnu::always_inline]] inline void add_cells(V<T> (&sum)[5][H], int64_t count, bool ranks, const T* A, const T* dO,
+                                             int64_t step, const T* h, const T* g, int64_t hidden_step) {
+  constexpr int W = kLanes<T>;
+  for (int64_t n = 0; n < count; ++n, A += step, dO += step, h += hidden_step, g += hidden_step) {
+#pragma GCC unroll 4
+    for (int i = 0; i < H; ++i) {
+      const V<T> a = load(A + cell<T>(i, 0)), o = load(dO + cell<T>(i, 0));
+      sum[4][i] += a * o;
+      if (!ranks) continue;
+      sum[0][i] += a * load(g);
+      sum[1][i] += a * load(g + W);
+      sum[2][i] += o * load(h);
+      sum[3][i] += o * load(h + W);
+    }
+  }
+}
+
+// Calls body.operator()<H>(first head) so that M heads are covered.
+template <class Body>
+[[gnu::always_inline]] inline void for_heads(int64_t M, Body&& body) {
+  int64_t m = 0;
+  for (; m + kHeads <= M; m += kHeads) body.template operator()<kHeads>(m);
+  for (; m < M; ++m) body.template operator()<1>(m);
+}
+
 // Adds the gradients of the band's query factors, summed over the keys of strips [first, last): rows
-// [kBandRows][items][M]. A and dO: cells, strip after strip; h, g: their hidden values. `sums` holds 5 M + W
-// vectors.
+// [kBandRows][items][M]. A and dO: cells, strip after strip; h, g: their hidden values. `sums` holds 5 (M + W) vectors;
+// those of heads beyond M are never read into a result.
 template <class T>
 void add_row_gradients(const Factors<T>& f, int64_t first, int64_t last, const T* A, const T* dO, const T* h,
                        const T* g, T* rows, T* sums) {
   constexpr int W = kLanes<T>;
-  const int64_t M = f.M, width = (M + W - 1) / W * W;
+  const int64_t M = f.M, width = (M + W - 1) / W * W, strip = cell<T>(M, 0);
   const int64_t strip_hidden = kBandRows * f.pairs * 4 * W;
   for (int64_t row = 0; row < kBandRows; ++row) {
     T* out = rows + row * f.row_stride;
@@ -176,25 +223,16 @@ void add_row_gradients(const Factors<T>& f, int64_t first, int64_t last, const T
       }
     };
     for (int64_t p = 0; p < f.pairs || p == 0; ++p) {
-      for (int64_t m = 0; m < width; ++m) {
-        V<T> down0{}, down1{}, up0{}, up1{}, gate{};
-        for (int64_t s = first; s < last && m < M; ++s) {
-          const int64_t c = s * cell<T>(M, 0) + cell<T>(m, row);
-          const V<T> a = load(A + c), o = load(dO + c);
-          gate += a * o;
-          if (f.pairs == 0) continue;
-          const int64_t at = s * strip_hidden + (row * f.pairs + p) * 4 * W;
-          down0 += a * load(g + at);
-          down1 += a * load(g + at + W);
-          up0 += o * load(h + at);
-          up1 += o * load(h + at + W);
+      for_heads(M, [&]<int H>(int64_t m) {
+        const int64_t c = first * strip + cell<T>(m, row), at = first * strip_hidden + (row * f.pairs + p) * 4 * W;
+        V<T> sum[5][H] = {};
+        add_cells<H>(sum, last - first, f.pairs > 0, A + c, dO + c, strip, h + at, g + at, strip_hidden);
+#pragma GCC unroll 5
+        for (int kind = 0; kind < 5; ++kind) {
+#pragma GCC unroll 4
+          for (int i = 0; i < H; ++i) store(sums + (kind * width + m + i) * W, sum[kind][i]);
         }
-        store(sums + (0 * width + m) * W, down0);
-        store(sums + (1 * width + m) * W, down1);
-        store(sums + (2 * width + m) * W, up0);
-        store(sums + (3 * width + m) * W, up1);
-        store(sums + (4 * width + m) * W, gate);
-      }
+      });
       if (f.pairs > 0) {
         add_sums(0, 2 * p);
         add_sums(1, 2 * p + 1);
@@ -210,30 +248,20 @@ void add_row_gradients(const Factors<T>& f, int64_t first, int64_t last, const T
 template <class T>
 void add_key_gradients(const Factors<T>& f, const T* A, const T* dO, const T* h, const T* g, T* keys) {
   constexpr int W = kLanes<T>;
-  const int64_t M = f.M;
   for (int64_t p = 0; p < f.pairs || p == 0; ++p) {
-    T *down = keys + 2 * p * M * W, *up = keys + 2 * (f.pairs + p) * M * W, *gates = keys + f.gate() * W;
-    for (int64_t m = 0; m < M; ++m) {
-      V<T> down0{}, down1{}, up0{}, up1{}, gate{};
-#pragma GCC unroll 2
-      for (int64_t row = 0; row < kBandRows; ++row) {
-        const V<T> a = load(A + cell<T>(m, row)), o = load(dO + cell<T>(m, row));
-        gate += a * o;
-        if (f.pairs == 0) continue;
-        const int64_t at = ((row * f.pairs + p) * 4 + 2) * W;
-        down0 += a * load(g + at);
-        down1 += a * load(g + at + W);
-        up0 += o * load(h + at);
-        up1 += o * load(h + at + W);
+    const int64_t items[5] = {2 * p, 2 * p + 1, 2 * (f.pairs + p), 2 * (f.pairs + p) + 1, 4 * f.pairs};
+    for_heads(f.M, [&]<int H>(int64_t m) {
+      const int64_t at = (p * 4 + 2) * W;
+      V<T> sum[5][H] = {};
+      add_cells<H>(sum, kBandRows, f.pairs > 0, A + cell<T>(m, 0), dO + cell<T>(m, 0), W, h + at, g + at,
+                   f.pairs * 4 * W);
+      for (int kind = f.pairs > 0 ? 0 : 4; kind < (p == 0 ? 5 : 4); ++kind) {
+        for (int i = 0; i < H; ++i) {
+          T* to = keys + (items[kind] * f.M + m + i) * W;
+          store(to, load(to) + sum[kind][i]);
+        }
       }
-      auto add = [&](T* to, V<T> x) { store(to, load(to) + x); };
-      if (p == 0) add(gates + m * W, gate);
-      if (f.pairs == 0) continue;
-      add(down + m * W, down0);
-      add(down + (M + m) * W, down1);
-      add(up + m * W, up0);
-      add(up + (M + m) * W, up1);
-    }
+    });
   }
 }
 

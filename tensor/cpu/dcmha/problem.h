@@ -57,6 +57,7 @@ struct Problem {
   int64_t block_rows;   // a multiple of kBandRows
   int64_t tile_strips;  // strips per tile
   int64_t strips;       // of all keys
+  int64_t most_kept;    // bytes that a thread may keep from one pass over the keys to the next; no result depends on it
   int64_t d_padded;     // d rounded up to whole vectors
 
   Rows<const T> q, k, v;                                 // (B, T, N), (B, S, Nkv)
@@ -82,15 +83,18 @@ struct Task {
   int64_t b, g, block;
 };
 
-// Several tasks add to the same rows of dk, dv and dkeys: in the order of the chain that they form, tile by tile.
-// done: how many tiles of the sequence this task has finished adding; before: the same of the task before it in the
+// Several tasks add to the same rows of dk, dv and dkeys: in the order of the chain that they form, tile by tile, in
+// two passes over the sequence's `tiles`.
+// done: how many tiles of both passes this task has finished adding; before: the same of the task before it in the
 // chain, null for the first; a tile below `before_first` is none of that task's business.
 struct Turn {
   int64_t* done;
   const int64_t* before;
   int64_t before_first;
+  int64_t tiles;
 };
-void wait_for_turn(const Turn& turn, int64_t tile);  // until the task before has finished adding to this tile
+void wait_for_turn(const Turn& turn, int64_t pass, int64_t tile);  // until the task before has finished adding to it
+void end_turn(const Turn& turn, int64_t pass, int64_t tile);
 
 // Decoding: some keys of one query row and group. M' is M rounded up to whole vectors.
 template <class T>

@@ -1,28 +1,65 @@
-// Matrix products of the emulated card: the CPU's, on the same memory.
-#include "cuda/blas.h"
+// What BLAS does with a plan, by its definition.
+#include <algorithm>
 
+#include "cuda/product.h"
+#include "tests/cuda/emulation/engine.h"
 #include "tests/cuda/emulation/memory.h"
 
 namespace braid::cuda {
 
-void product(In x, In z, double alpha, double beta, Out y) {
-  const emulated::OnTheCard on;
-  const Backend& cpu = cpu_backend();
-  const DType wide = y.dtype() == DType::f64 ? DType::f64 : DType::f32;
-  const auto widened = [&](In t) {
-    Tensor copy = empty(t.shape(), wide);
-    cpu.copy(t, copy);
-    return copy;
+namespace {
+
+template <class T, class Y>
+void run(const ProductPlan& p, Accumulate<T> alpha, Accumulate<T> beta) {
+  using A = Accumulate<T>;
+  const auto at = [](const Operand& o, int64_t row, int64_t column) {
+    return o.transposed ? column + row * o.leading : row + column * o.leading;
   };
-  Tensor xz = empty(y.shape(), wide);
-  cpu.matmul(widened(x), widened(z), false, xz);
-  cpu.unary(UnaryOp::affine, alpha, 0, xz, xz);
-  if (beta != 0) {  // as BLAS has it: with beta = 0, y is not read
-    Tensor before = widened(y);
-    cpu.unary(UnaryOp::affine, beta, 0, before, before);
-    cpu.binary(BinaryOp::add, xz, before, xz);
+  for (const auto& call : p.calls) {
+    for (int64_t i = 0; i < p.batch; ++i) {
+      const T* a = p.a.tensor->data<T>() + call.a + i * p.a.batch;
+      const T* b = p.b.tensor->data<T>() + call.b + i * p.b.batch;
+      Y* c = Tensor(*p.c.tensor).mutable_data<Y>() + call.c + i * p.c.batch;
+      for (int64_t column = 0; column < p.columns; ++column) {
+        for (int64_t row = 0; row < p.rows; ++row) {
+          A sum = 0;
+          for (int64_t k = 0; k < p.inner; ++k) {
+            sum += static_cast<A>(a[at(p.a, row, k)]) * static_cast<A>(b[at(p.b, k, column)]);
+          }
+          Y& y = c[at(p.c, row, column)];
+          y = static_cast<Y>(beta == 0 ? alpha * sum : alpha * sum + beta * static_cast<A>(y));  // y may be NaN
+        }
+      }
+    }
   }
-  cpu.copy(xz, y);
+}
+
+void run(const ProductPlan& p, double alpha, double beta) {
+  const emulated::OnTheCard on;
+  // What a BLAS would refuse.
+  check(p.a.leading >= (p.a.transposed ? p.inner : p.rows) && p.b.leading >= (p.b.transposed ? p.columns : p.inner) &&
+            p.c.leading >= p.rows && !p.c.transposed,
+        "product", [] { return std::string("a leading dimension is too small"); });
+  visit_float(p.a.tensor->dtype(), "product", [&]<class T>() {
+    using A = Accumulate<T>;
+    if (p.c.tensor->dtype() == dtype_of<T>()) {
+      run<T, T>(p, static_cast<A>(alpha), static_cast<A>(beta));
+    } else {
+      run<T, A>(p, static_cast<A>(alpha), static_cast<A>(beta));
+    }
+  });
+}
+
+}  // namespace
+
+void run_plan(const ProductPlan& plan, double alpha, double beta) {
+  emulated::submit([plan, a = *plan.a.tensor, b = *plan.b.tensor, c = *plan.c.tensor, alpha, beta] {
+    ProductPlan own = plan;  // its tensors may be gone when a graph is replayed, these are not
+    own.a.tensor = &a;
+    own.b.tensor = &b;
+    own.c.tensor = &c;
+    run(own, alpha, beta);
+  });
 }
 
 }  // namespace braid::cuda

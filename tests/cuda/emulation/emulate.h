@@ -14,8 +14,12 @@ template <class... P, class... A>
 void launch(void (*kernel)(P...), const Launch& shape, A&&... arguments) {
   static_assert(sizeof...(P) == sizeof...(A), "launch: one argument for each parameter of the kernel");
   // Each thread gets its own copies of the arguments.
-  emulated::run(reinterpret_cast<const void*>(kernel), shape,
-                [kernel, values = std::tuple<P...>(std::forward<A>(arguments)...)] { std::apply(kernel, values); });
+  emulated::Body thread = [kernel, values = std::tuple<P...>(std::forward<A>(arguments)...)] {
+    std::apply(kernel, values);
+  };
+  emulated::submit([kernel, shape, thread = std::move(thread)] {
+    emulated::run(reinterpret_cast<const void*>(kernel), shape, thread);
+  });
 }
 
 template <class T>

@@ -39,6 +39,7 @@ const std::map<const void*, uint64_t>& launches_of();  // kernel -> number of it
 
 using Body = std::function<void()>;  // what one thread does
 void run(const void* kernel, const cuda::Launch& shape, const Body& thread);
+void submit(std::function<void()> work);  // now; while a graph is captured, whenever it is replayed
 
 // ---- what a running thread calls ----
 unsigned lane();

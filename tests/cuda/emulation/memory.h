@@ -18,4 +18,9 @@ class OnTheCard {
   OnTheCard(const OnTheCard&) = delete;
 };
 
+// Buffers that are asked for between begin_pool and end_pool are not freed before drop_pool: a graph uses them.
+int begin_pool();
+void end_pool();
+void drop_pool(int pool);
+
 }  // namespace braid::emulated

@@ -18,9 +18,16 @@ namespace braid {
 
 namespace {
 
+struct Buffer {
+  size_t bytes;
+  int pool;  // of the graph in whose capture it was asked for; 0: of none
+  bool released;
+};
+
 std::mutex mutex;
-std::map<void*, size_t> live;  // the card's buffers
-int on_the_card = 0;           // depth of OnTheCard
+std::map<void*, Buffer> buffers;  // the card's
+int on_the_card = 0;              // depth of OnTheCard
+int pool = 0, pools = 0;
 
 void guard(void* data, size_t bytes) {
   if (on_the_card == 0 && __asan_poison_memory_region) __asan_poison_memory_region(data, bytes);
@@ -40,7 +47,7 @@ class EmulatedAllocator final : public Allocator {
           [] { return std::string("out of memory on the emulated card"); });
     std::memset(data, 0xff, size);
     std::lock_guard lock(mutex);
-    live[data] = size;
+    buffers[data] = {size, pool, false};
     guard(data, size);
     current_ += bytes;
     peak_ = current_ > peak_ ? current_ : peak_;
@@ -48,9 +55,12 @@ class EmulatedAllocator final : public Allocator {
   }
   void release(void* data, int64_t bytes) noexcept override {
     std::lock_guard lock(mutex);
-    unguard(data, static_cast<size_t>(bytes));
-    live.erase(data);
     current_ -= bytes;
+    Buffer& buffer = buffers.at(data);
+    buffer.released = true;
+    if (buffer.pool != 0) return;  // a graph may still write to it
+    unguard(data, buffer.bytes);
+    buffers.erase(data);
     std::free(data);
   }
   MemoryStats stats() const override {
@@ -74,23 +84,50 @@ namespace emulated {
 OnTheCard::OnTheCard() {
   std::lock_guard lock(mutex);
   if (on_the_card++ > 0) return;
-  for (const auto& [data, size] : live) unguard(data, size);
+  for (const auto& [data, buffer] : buffers) unguard(data, buffer.bytes);
 }
 OnTheCard::~OnTheCard() {
   std::lock_guard lock(mutex);
   if (--on_the_card > 0) return;
-  for (const auto& [data, size] : live) guard(data, size);
+  for (const auto& [data, buffer] : buffers) guard(data, buffer.bytes);
+}
+
+int begin_pool() {
+  std::lock_guard lock(mutex);
+  return pool = ++pools;
+}
+void end_pool() {
+  std::lock_guard lock(mutex);
+  pool = 0;
+}
+void drop_pool(int dropped) {
+  std::lock_guard lock(mutex);
+  for (auto it = buffers.begin(); it != buffers.end();) {
+    auto& [data, buffer] = *it;
+    if (buffer.pool == dropped && buffer.released) {
+      unguard(data, buffer.bytes);
+      std::free(data);
+      it = buffers.erase(it);
+      continue;
+    }
+    if (buffer.pool == dropped) buffer.pool = 0;
+    ++it;
+  }
 }
 
 }  // namespace emulated
 
 int cuda_device_count() { return 1; }
+std::string cuda_refuses(int index) { return cuda::refuses(index); }
 
 namespace cuda {
 
 int device_count() { return 1; }
+std::string refuses(int index) {
+  return index == 0 ? "" : "cuda:" + std::to_string(index) + " does not exist: one card is emulated";
+}
 void use_device(int index) {
-  check(index == 0, "cuda", [&] { return "cuda:" + std::to_string(index) + " does not exist: one card is emulated"; });
+  check(index == 0, ErrorKind::setting, [&] { return refuses(index); });
 }
 int current_device() { return 0; }
 StreamHandle current_stream() { return nullptr; }

@@ -33,6 +33,7 @@ BOOST_AUTO_TEST_CASE(norm_over_all_parameters) {
 
 BOOST_AUTO_TEST_CASE(factor) {
   BOOST_TEST(clip_factor(4, 1) == 0.25);
+  BOOST_TEST(clip_factor(4, 2) == 0.5);
   BOOST_TEST(clip_factor(1, 1) == 1.0);
   BOOST_TEST(clip_factor(0.5, 1) == 1.0);
   BOOST_TEST(clip_factor(0, 1) == 1.0);

@@ -71,6 +71,33 @@ BOOST_AUTO_TEST_CASE(momentum_by_hand) {
   BOOST_TEST(is_close(p.to_vector<double>(), {-0.95}, 1e-15));
 }
 
+BOOST_AUTO_TEST_CASE(scalars_in_memory_take_the_place_of_the_given_ones) {
+  Tensor g = from_vector(numbers(9, 2), {9}).to(DType::f32), scalars = empty({4}, DType::f64);
+  auto run = [&](bool in_memory) {
+    Tensor p = from_vector(numbers(9, 1), {9}).to(DType::f32), m = zeros({9}), v = zeros({9}), u = zeros({9}),
+           q = p.clone();
+    for (int t = 1; t <= 3; ++t) {
+      AdamWStep step{p, g, m, v, 0.1 / t, 0.9, 0.99, 1e-8, 0.1, t, 0.5, false};
+      SgdStep descent{q, g, u, 0.1 / t, 0.9, 0.1, 0.5, false};
+      if (in_memory) {
+        StepScalars now = scalars_of(step);
+        scalars.copy_from(from_values({now.lr, now.grad_scale, now.first_scale, now.second_scale}, {4}, DType::f64));
+        step.lr = step.grad_scale = descent.lr = descent.grad_scale = 99;
+        step.step = 1;
+        step.scalars = descent.scalars = scalars;
+      }
+      cpu_backend().adamw(step);
+      cpu_backend().sgd(descent);
+    }
+    std::vector<double> all = p.to_vector<double>();
+    for (const Tensor& x : {m, v, q, u}) {
+      for (double value : x.to_vector<double>()) all.push_back(value);
+    }
+    return all;
+  };
+  BOOST_TEST(is_close(run(true), run(false), 0));
+}
+
 BOOST_AUTO_TEST_CASE(same_bits_at_any_thread_count) {
   int before = threads();
   constexpr size_t n = 50000;

@@ -168,4 +168,18 @@ BOOST_AUTO_TEST_CASE(a_gradient_that_nobody_wants_is_not_kept) {
   BOOST_TEST(grad(w).numel() == 64 * 64);
 }
 
+// The product of 16-bit matrices in f32: not rounded to 16 bits, and added to what is there.
+BOOST_AUTO_TEST_CASE(products_of_16_bit_types_can_be_f32) {
+  for (DType dtype : {DType::bf16, DType::f16}) {
+    Tensor x = numbers({1, 1, 37, 70}, dtype, 1), z = numbers({1, 1, 70, 29}, dtype, 2);
+    Tensor y = empty({1, 1, 37, 29}), twice = full({1, 1, 37, 29}, 1);
+    cpu_backend().matmul(x, z, false, y);
+    std::vector<double> want = loops(x, z);
+    BOOST_TEST(is_close(y.to_vector<double>(), want, 1e-6));
+    cpu_backend().matmul(x, z, true, twice);
+    for (double& v : want) v += 1;
+    BOOST_TEST(is_close(twice.to_vector<double>(), want, 1e-6));
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -25,4 +25,22 @@ BOOST_AUTO_TEST_CASE(instruction_and_table_agree_at_every_length_and_cut) {
     BOOST_TEST(io::crc32c(text.data() + cut, 100 - cut, io::crc32c(text.data(), cut)) == whole);
 }
 
+BOOST_AUTO_TEST_CASE(shares_of_pieces_make_the_whole) {
+  std::string text;
+  for (int i = 0; i < 300; ++i) text += static_cast<char>(i * 91 + 5);
+  const uint32_t whole = io::crc32c(text.data(), 300);
+  for (int a = 0; a <= 300; a += 7) {
+    for (int b = a; b <= 300; b += 11) {
+      const uint32_t last = io::crc32c_share(io::crc32c(text.data() + b, 300 - b), 0);
+      const uint32_t middle = io::crc32c_share(io::crc32c(text.data() + a, b - a), 300 - b);
+      const uint32_t first = io::crc32c_share(io::crc32c(text.data(), a), 300 - a);
+      BOOST_TEST((last ^ first ^ middle) == whole);
+    }
+  }
+  // More than 4 GiB behind a piece: in two steps the same as in one.
+  const int64_t far = (int64_t{1} << 40) + 12345;
+  BOOST_TEST(io::crc32c_share(io::crc32c_share(whole, far), 6789) == io::crc32c_share(whole, far + 6789));
+  BOOST_TEST(io::crc32c_share(whole, far) != whole);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

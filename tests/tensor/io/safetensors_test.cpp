@@ -107,6 +107,7 @@ BOOST_AUTO_TEST_CASE(reads_what_others_write) {
 
 BOOST_AUTO_TEST_CASE(mistakes_in_the_header_name_the_tensor) {
   refuses(one("\"F32\"", "[2]", "[0, 4]"), "bad tensor \"x\"");
+  refuses(one("\"F32\"", "[1]", "[0, 8]"), "4 bytes for F32 (1), found 8");
   refuses(one("\"F32\"", "[2]", "[4, 12]"), "within the 8 bytes of data, found [4,12]");
   refuses(one("\"F32\"", "[2]", "[8, 0]"), "in order");
   refuses(one("\"F32\"", "[2]", "[0, 18446744073709551615]"), "within the 8 bytes");

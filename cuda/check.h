@@ -1,0 +1,51 @@
+// Failed CUDA calls become sentences, and C handles become objects. For the .cpp files of this folder: it includes CUDA
+// headers.
+#pragma once
+#include <cublasLt.h>
+#include <cuda_runtime_api.h>
+
+#include <source_location>
+#include <utility>
+
+namespace braid::cuda {
+
+// Throws Error(setting) "[softmax] CUDA: an illegal memory access was encountered (cudaErrorIllegalAddress) in ...".
+// The name is that of the kernel of the backend's table that runs now.
+void check(cudaError_t status, const std::source_location& where = std::source_location::current());
+void check(cublasStatus_t status, const std::source_location& where = std::source_location::current());
+
+// Owns a C handle: destroy(handle) at the end; its result cannot be used there.
+template <class T, auto destroy>
+class Handle {
+ public:
+  Handle() = default;
+  explicit Handle(T handle) : handle_(handle) {}
+  Handle(Handle&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  Handle& operator=(Handle&& other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~Handle() {
+    if (handle_) destroy(handle_);
+  }
+  T get() const { return handle_; }
+
+ private:
+  T handle_ = nullptr;
+};
+
+using Stream = Handle<cudaStream_t, cudaStreamDestroy>;
+using Event = Handle<cudaEvent_t, cudaEventDestroy>;
+
+// Makes a card the current one, and the one before it again at the end.
+class DeviceGuard {
+ public:
+  explicit DeviceGuard(int index);
+  ~DeviceGuard();
+  DeviceGuard(const DeviceGuard&) = delete;
+
+ private:
+  int before_;
+};
+
+}  // namespace braid::cuda

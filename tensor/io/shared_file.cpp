@@ -1,0 +1,69 @@
+#include "tensor/io/shared_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "tensor/error.h"
+#include "tensor/io/checksum.h"
+
+namespace braid::io {
+
+namespace {
+[[noreturn]] void cannot_write(const std::string& path, int64_t written, int cause) {
+  fail(ErrorKind::output, "cannot write " + path + " after " + std::to_string(written) +
+                              " bytes: " + std::strerror(cause) + "; free some space or choose another place");
+}
+}  // namespace
+
+void make_shared_file(const std::string& path, int64_t bytes) {
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (fd < 0) cannot_write(path, 0, errno);
+  int cause = ::ftruncate(fd, bytes) == 0 ? 0 : errno;
+  if (cause == 0 && bytes > 0 && ::fallocate(fd, 0, 0, bytes) != 0 && errno != EOPNOTSUPP) cause = errno;
+  if (::close(fd) != 0 && cause == 0) cause = errno;
+  if (cause != 0) cannot_write(path, 0, cause);
+}
+
+SharedFile::SharedFile(const std::string& path) : path_(path) {
+  fd_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  struct stat info {};
+  check(fd_ >= 0 && ::fstat(fd_, &info) == 0, ErrorKind::output, [&] {
+    return "cannot write " + path + ": " + std::strerror(errno) +
+           "; check that its folder is one that all processes see and may write";
+  });
+  bytes_ = info.st_size;
+}
+
+SharedFile::~SharedFile() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+void SharedFile::write(int64_t offset, const void* bytes, int64_t n) {
+  check(fd_ >= 0 && offset >= 0 && n >= 0 && offset <= bytes_ - n, "shared_file",
+        [&] { return "write outside of the file, or after commit(): " + path_; });
+  share_ ^= crc32c_share(crc32c(bytes, n), bytes_ - offset - n);
+  const auto* text = static_cast<const char*>(bytes);
+  while (n > 0) {
+    const ssize_t put = ::pwrite(fd_, text, static_cast<size_t>(n), offset);
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) cannot_write(path_, written_, put == 0 ? ENOSPC : errno);
+    text += put;
+    offset += put;
+    written_ += put;
+    n -= put;
+  }
+}
+
+void SharedFile::commit() {
+  check(fd_ >= 0, "shared_file", [&] { return "commit of a file that is closed: " + path_; });
+  if (::fsync(fd_) != 0) cannot_write(path_, written_, errno);
+  const int fd = fd_;
+  fd_ = -1;
+  if (::close(fd) != 0) cannot_write(path_, written_, errno);
+}
+
+}  // namespace braid::io

@@ -1,0 +1,80 @@
+#include "tensor/memory.h"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <numeric>
+
+#include "tensor/tensor.h"
+
+namespace braid {
+
+namespace {
+
+thread_local MemoryUse use_now = MemoryUse::other;
+
+int64_t total(const std::array<int64_t, kMemoryUses>& bytes) {
+  return std::accumulate(bytes.begin(), bytes.end(), int64_t{0});
+}
+
+struct Book {
+  MemoryByUse bytes;
+  int64_t current = 0, peak = 0;  // sums over the uses
+};
+struct Books {
+  std::mutex mutex;
+  std::map<std::pair<Device::Kind, int16_t>, Book> of;
+};
+// Never destroyed: tensors with static lifetime are given back after any static object of this file.
+Books& books() {
+  static Books* instance = new Books;
+  return *instance;
+}
+Book& book(Device device) { return books().of[{device.kind, device.index}]; }
+
+}  // namespace
+
+const char* name(MemoryUse use) {
+  constexpr const char* names[kMemoryUses] = {"weights", "gradients", "optimizer", "activations", "workspace", "other"};
+  return names[static_cast<size_t>(use)];
+}
+
+MemoryScope::MemoryScope(MemoryUse use) : before_(use_now) { use_now = use; }
+MemoryScope::~MemoryScope() { use_now = before_; }
+
+int64_t MemoryByUse::peak() const { return total(at_peak); }
+
+void count_as(const Tensor& x, MemoryUse use) { x.storage().count_as(use); }
+
+MemoryByUse memory_by_use(Device device) {
+  std::lock_guard lock(books().mutex);
+  return book(device).bytes;
+}
+
+namespace detail {
+
+MemoryUse memory_use() { return use_now; }
+
+void count_memory(Device device, MemoryUse use, int64_t bytes) {
+  std::lock_guard lock(books().mutex);
+  Book& b = book(device);
+  const auto i = static_cast<size_t>(use);
+  b.bytes.current[i] += bytes;
+  b.bytes.most[i] = std::max(b.bytes.most[i], b.bytes.current[i]);
+  b.current += bytes;
+  if (b.current > b.peak) {
+    b.peak = b.current;
+    b.bytes.at_peak = b.bytes.current;
+  }
+}
+
+void reset_memory_by_use(Device device) {
+  std::lock_guard lock(books().mutex);
+  Book& b = book(device);
+  b.peak = b.current;
+  b.bytes.at_peak = b.bytes.most = b.bytes.current;
+}
+
+}  // namespace detail
+
+}  // namespace braid

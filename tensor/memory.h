@@ -1,0 +1,50 @@
+// What memory is used for. Every buffer is counted under one use: that of the MemoryScope in which it was allocated,
+// until count_as() says otherwise (a temporary that becomes a parameter's gradient).
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "tensor/device.h"
+
+namespace braid {
+
+class Tensor;
+
+enum class MemoryUse : uint8_t { weights, gradients, optimizer, activations, workspace, other };
+constexpr size_t kMemoryUses = 6;
+const char* name(MemoryUse use);  // "weights"
+
+// Buffers that this thread allocates while it lives are counted under `use`.
+class MemoryScope {
+ public:
+  explicit MemoryScope(MemoryUse use);
+  ~MemoryScope();
+  MemoryScope(const MemoryScope&) = delete;
+  MemoryScope& operator=(const MemoryScope&) = delete;
+
+ private:
+  MemoryUse before_;
+};
+
+// Counts the whole buffer of x under `use` from now on. Not while another thread does the same.
+void count_as(const Tensor& x, MemoryUse use);
+
+// Bytes that tensors asked for, by use. (MemoryStats counts what the allocator handed out, which is rounded up a
+// little.) Peaks are since the last reset_peak_memory().
+struct MemoryByUse {
+  std::array<int64_t, kMemoryUses> current{};
+  std::array<int64_t, kMemoryUses> most{};     // of each use by itself
+  std::array<int64_t, kMemoryUses> at_peak{};  // at the moment when all together were most
+  int64_t peak() const;                        // sum of at_peak
+  int64_t at_peak_of(MemoryUse use) const { return at_peak[static_cast<size_t>(use)]; }
+};
+MemoryByUse memory_by_use(Device device);
+
+namespace detail {
+MemoryUse memory_use();                                          // of this thread's innermost scope; other without one
+void count_memory(Device device, MemoryUse use, int64_t bytes);  // negative: given back
+void reset_memory_by_use(Device device);
+}  // namespace detail
+
+}  // namespace braid

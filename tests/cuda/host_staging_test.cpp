@@ -1,0 +1,22 @@
+// Collectives of tensors on a card without a transport for it: they pass through the CPU's memory. Ranks are threads.
+#include <boost/test/unit_test.hpp>
+
+#include "distributed/thread_ranks.h"
+#include "tests/distributed/support.h"
+
+using namespace braid;
+using namespace braid::test;
+
+BOOST_AUTO_TEST_SUITE(host_staging)
+
+BOOST_AUTO_TEST_CASE(tensors_of_a_card_travel_as_those_of_the_cpu_do) {
+  const Device card{Device::Kind::cuda, 0};
+  for (int ranks : {1, 2, 3}) {
+    dist::run_thread_ranks(ranks, [&](const dist::Communicator& world) {
+      expect(!world.direct(card), "no transport for the card");
+      check_device(world, card);
+    });
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()

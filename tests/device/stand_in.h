@@ -1,0 +1,14 @@
+// A device that is no device: Device{cuda, 0} whose kernels are the CPU's and whose memory is the CPU's, but which
+// tensors are "on". Whatever forgets to move a tensor, or mixes devices, fails on it as on a card; and how often the
+// host reads back can be counted.
+#pragma once
+#include <cstdint>
+
+#include "tensor/device.h"
+
+namespace braid::test {
+
+inline constexpr Device kStandIn{Device::Kind::cuda, 0};
+int64_t read_backs();  // transfers from the device to the CPU so far
+
+}  // namespace braid::test
