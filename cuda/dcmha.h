@@ -8,8 +8,7 @@
 
 namespace braid::cuda::dcmha {
 
-inline constexpr int64_t kWorkspace = 256 << 20;     // bytes of scores where the caller leaves it to the device
-inline constexpr int64_t kSharedBytes = 227 * 1024;  // of shared memory, the most that a block can ask for
+inline constexpr int64_t kWorkspace = 256 << 20;  // bytes of scores where the caller leaves it to the device
 
 // Some samples, some of their query rows, and the keys that those rows can see.
 struct Chunk {

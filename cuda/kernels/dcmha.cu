@@ -231,7 +231,8 @@ Layout layout_of_compose(int64_t M, const Sizes& stage) {
 template <class A>
 Layout sized(Layout layout, int64_t keys) {
   layout.threads = keys > 64 ? 128 : keys > 32 ? 64 : 32;
-  while (layout.threads > 32 && layout.bytes<A>() > kGoodShared) layout.threads /= 2;
+  const int64_t good = std::min(kGoodShared, properties().shared_bytes);
+  while (layout.threads > 32 && layout.bytes<A>() > good) layout.threads /= 2;
   return layout;
 }
 
@@ -320,9 +321,10 @@ std::string refuses(const DcmhaInputs& x) {
     layout.threads = 32;
     most = std::max(most, x.q.dtype() == DType::f64 ? layout.bytes<double>() : layout.bytes<float>());
   }
-  if (most <= kSharedBytes) return "";
+  const int64_t there = properties().shared_bytes;
+  if (most <= there) return "";
   return "mixing " + std::to_string(M) + " heads of a group in " + str(x.q.dtype()) + " takes " + std::to_string(most) +
-         " bytes of shared memory, a block has " + std::to_string(kSharedBytes) + "; use more groups or a lower rank";
+         " bytes of shared memory, a block has " + std::to_string(there) + "; use more groups or a lower rank";
 }
 
 }  // namespace braid::cuda::dcmha

@@ -346,7 +346,8 @@ void run(const DcmhaInputs& x, Out y) {
 
 bool decodes(const DcmhaInputs& x) {
   const int64_t rows = x.q.dim(1), M = x.q.dim(2) / x.groups, size = x.q.dtype() == DType::f64 ? 8 : 4;
-  return rows <= kMostRows && shared_values(rows, M, kLeastTile) * size <= kSharedBytes && sample_bytes(x) <= limit(x);
+  return rows <= kMostRows && shared_values(rows, M, kLeastTile) * size <= properties().shared_bytes &&
+         sample_bytes(x) <= limit(x);
 }
 
 void decode(const DcmhaInputs& x, Out y) {

@@ -202,7 +202,8 @@ void key_gradients(const Chunk& chunk, const Compose& stage, In a, In d, Compose
     side.d_gate = writable<A>(sums.k_gate);
     do {
       side.count = std::min(kMostRanks, side.rank - side.first);
-      while (side.count > 1 && side.shared_values(chunk.M) * static_cast<int64_t>(sizeof(A)) > kSharedBytes)
+      while (side.count > 1 &&
+             side.shared_values(chunk.M) * static_cast<int64_t>(sizeof(A)) > properties().shared_bytes)
         --side.count;
       launch(key_gradients_of_keys<T>,
              {.grid = static_cast<unsigned>(chunk.samples * chunk.G * ((chunk.keys + kKeys - 1) / kKeys)),
