@@ -7,7 +7,6 @@
 #include "cuda/dcmha_fast.h"
 
 #include <algorithm>
-#include <limits>
 #include <vector>
 
 #include "cuda/blas.h"
@@ -65,7 +64,9 @@ std::vector<Chunk> chunks_of(const DcmhaInputs& x, const Cost& cost, int64_t wor
   };
   int64_t rows = std::min(n.T, windowed ? kWindowRows : visible.causal ? kCausalRows : n.T);
   const auto bytes = [&] { return rows * cost.bytes(n.N, columns_of(rows)); };
-  const auto too_many = [&] { return bytes() > workspace || rows * n.N * columns_of(rows) >= int64_t{1} << 31; };
+  const auto too_many = [&] {
+    return bytes() > workspace || rows * n.N * std::max(columns_of(rows), n.N) >= int64_t{1} << 31;
+  };
   while (rows > 4 && too_many()) rows = round_up(rows / 2, 4);
   const int64_t samples = std::clamp<int64_t>(workspace / bytes(), 1, std::min<int64_t>(n.B, 65535));
 
@@ -176,10 +177,18 @@ auto partial_size(int64_t each) {
 }
 
 // ---- gradients that are sums over query rows ----
+//
+// The chunks of some samples follow each other, so sums over their rows are kept, in f32, for these samples only.
+
+bool begins_samples(const Chunk& c) { return c.first_row == 0; }
+bool ends_samples(const Chunk& c) { return c.first_row + c.rows == c.queries; }
 
 bfloat16* data_or_null(Tensor& x) { return x ? x.mutable_data<bfloat16>() : nullptr; }
+bfloat16* at_or_null(Tensor& x, int64_t sample) {
+  return x ? x.mutable_data<bfloat16>() + sample * x.strides()[0] : nullptr;
+}
 
-// Of one compose: sums over the chunks in f32, then gradients.
+// Of one compose.
 class ComposeGradients {
  public:
   ComposeGradients(const std::vector<Chunk>& chunks, const Sizes& n, const Compose& inputs, Compose& gradients,
@@ -187,7 +196,7 @@ class ComposeGradients {
       : n_(n), query_(query_factors(inputs)), key_rank_(key_factors(inputs).rank), to_(gradients) {
     if (to_.k_down || to_.k_up || to_.k_gate) {
       segments_ = most(chunks, [](const Chunk& c) { return c.segments; });
-      keys_ = zeros({segments_, n.B * n.S * 5 * n.N}, DType::f32, device);
+      keys_ = f32_buffer(segments_ * most(chunks, [&](const Chunk& c) { return c.samples * n.S * 5 * n.N; }), device);
     }
     if (to_.base) {
       parts_ =
@@ -195,19 +204,28 @@ class ComposeGradients {
       base_ = zeros({parts_, n.N, n.N}, DType::f32, device);
     }
   }
-  float* keys() { return keys_ ? keys_.mutable_data<float>() : nullptr; }
-  void add_queries(const Chunk& c, const float* gram) {
-    if (!to_.q_down && !to_.q_up && !to_.q_gate && !to_.base) return;
-    query_gradients(c, query_, gram, {data_or_null(to_.q_down), data_or_null(to_.q_up), data_or_null(to_.q_gate)},
-                    base_ ? base_.mutable_data<float>() : nullptr);
+  // Where the chunk's kernel adds to the sums for keys.
+  float* keys(const Chunk& c) {
+    if (!keys_) return nullptr;
+    if (begins_samples(c)) keys_.fill(0);
+    return keys_.mutable_data<float>();
+  }
+  // After the chunk's kernel.
+  void add(const Chunk& c, const float* gram) {
+    if (to_.q_down || to_.q_up || to_.q_gate || to_.base) {
+      query_gradients(c, query_, gram, {data_or_null(to_.q_down), data_or_null(to_.q_up), data_or_null(to_.q_gate)},
+                      base_ ? base_.mutable_data<float>() : nullptr);
+    }
+    if (keys_ && ends_samples(c)) {
+      const KeyGradients to{at_or_null(to_.k_down, c.first_sample), at_or_null(to_.k_up, c.first_sample),
+                            at_or_null(to_.k_gate, c.first_sample), key_rank_};
+      key_gradients(c.heads, static_cast<int>(segments_), c.samples * n_.S, keys_.data<float>(), to);
+    }
   }
   void finish() {
-    const int heads = static_cast<int>(n_.N);
-    if (keys_) {
-      key_gradients(heads, static_cast<int>(segments_), n_.B * n_.S, keys(),
-                    {data_or_null(to_.k_down), data_or_null(to_.k_up), data_or_null(to_.k_gate), key_rank_});
-    }
-    if (base_) base_gradient(heads, static_cast<int>(parts_), base_.data<float>(), to_.base.mutable_data<bfloat16>());
+    if (base_)
+      base_gradient(static_cast<int>(n_.N), static_cast<int>(parts_), base_.data<float>(),
+                    to_.base.mutable_data<bfloat16>());
   }
 
  private:
@@ -222,21 +240,20 @@ class ComposeGradients {
 // Gradient of keys or of values: (B, S, Nkv, d), a sum over chunks and over the query heads of a key/value head.
 class KeySum {
  public:
-  KeySum(Tensor& gradient, const Sizes& n) : n_(n), gradient_(gradient) {
-    if (gradient) sum_ = zeros(gradient.shape(), DType::f32, gradient.device());
+  KeySum(const std::vector<Chunk>& chunks, Tensor& gradient, const Sizes& n) : n_(n), gradient_(gradient) {
+    const int64_t samples = most(chunks, [](const Chunk& c) { return c.samples; });
+    if (gradient) sum_ = empty({samples, n.S, n.Nkv, n.d}, DType::f32, gradient.device());
   }
   // += alpha scores^T x, scores (..., rows, keys), x (..., rows, d) of all query heads
   void add(const Chunk& c, const Tensor& scores, const Tensor& x, double alpha) {
     if (!gradient_) return;
+    if (begins_samples(c)) sum_.fill(0);
     const Strides& s = sum_.strides();
-    const int64_t first = c.first_key, end = keys_end(c);
-    Tensor to =
-        sum_.view({c.samples, n_.Nkv, end - first, n_.d}, {s[0], s[2], s[1], 1}, c.first_sample * s[0] + first * s[1]);
+    Tensor to = sum_.view({c.samples, n_.Nkv, c.key_columns, n_.d}, {s[0], s[2], s[1], 1}, c.first_key * s[1]);
     for (int64_t i = 0; i < n_.N / n_.Nkv; ++i)
       product(scores.transposed().sliced(2, i, i + 1).squeezed(2), x.sliced(2, i, i + 1).squeezed(2), alpha, 1, to);
-  }
-  void finish() {
-    if (gradient_) gradient_.copy_from(sum_);
+    if (ends_samples(c))
+      gradient_.sliced(0, c.first_sample, c.first_sample + c.samples).copy_from(sum_.sliced(0, 0, c.samples));
   }
 
  private:
@@ -270,7 +287,7 @@ std::string refuses(const DcmhaInputs& x) {
   if (properties().shared_bytes < shared_bytes(static_cast<int>(n.N)))
     return "the tensor-core kernels need " + std::to_string(shared_bytes(static_cast<int>(n.N))) +
            " bytes of shared memory for a block, this card has " + std::to_string(properties().shared_bytes);
-  if (n.T + n.S > std::numeric_limits<int>::max() / 4 || n.B > 65535)
+  if (n.T + n.S >= 1 << 24)
     return "the tensor-core kernels count in 32 bits, here are " + str(x.q.shape()) + " queries";
   return "";
 }
@@ -298,7 +315,6 @@ void forward(const DcmhaInputs& x, Out y, Out lse, int64_t workspace) {
 void backward(const DcmhaInputs& x, In, In lse, In dy, DcmhaGradients& gradients, int64_t workspace) {
   const Sizes n(x);
   const Device device = x.q.device();
-  const int batch = static_cast<int>(n.B);
   const std::vector<Chunk> chunks = chunks_of(x, {.buffers = 3, .sums = n.N * n.N + n.N}, workspace);
   Scores scores(chunks, n, device), weights(chunks, n, device), d_scores(chunks, n, device);
   Matrices matrices(chunks, n, device);
@@ -307,7 +323,7 @@ void backward(const DcmhaInputs& x, In, In lse, In dy, DcmhaGradients& gradients
   Tensor delta = f32_buffer(most(chunks, [&](const Chunk& c) { return c.samples * c.rows * n.N; }), device);
   const Factors pre = key_factors(x.pre), post = key_factors(x.post);
   ComposeGradients d_pre(chunks, n, x.pre, gradients.pre, device), d_post(chunks, n, x.post, gradients.post, device);
-  KeySum dk(gradients.k, n), dv(gradients.v, n);
+  KeySum dk(chunks, gradients.k, n), dv(chunks, gradients.v, n);
   const bool through_softmax = gradients.q || gradients.k || any(gradients.pre);
   for (const Chunk& c : chunks) {
     const Tensor q = queries_of(x.q, n, c), k = keys_of(x.k, n, c), d_out = queries_of(dy, n, c);
@@ -315,22 +331,20 @@ void backward(const DcmhaInputs& x, In, In lse, In dy, DcmhaGradients& gradients
     d_scores.product_of(c, d_out, keys_of(x.v, n, c).transposed(), 1);
     matrices.build(c, x);
     backward_post(c, pre, post, matrices.pre(), matrices.post(), lse.data<float>(), scores.data(), d_scores.data(),
-                  weights.data(), partial.mutable_data<float>(), gram.mutable_data<float>(), d_post.keys(), batch);
-    d_post.add_queries(c, gram.data<float>());
+                  weights.data(), partial.mutable_data<float>(), gram.mutable_data<float>(), d_post.keys(c));
+    d_post.add(c, gram.data<float>());
     dv.add(c, weights.of(c), d_out, 1);
     if (!through_softmax) continue;
     combine_delta(c, partial.data<float>(), delta.mutable_data<float>());
     backward_pre(c, pre, matrices.pre(), lse.data<float>(), delta.data<float>(), scores.data(), d_scores.data(),
-                 gram.mutable_data<float>(), d_pre.keys(), batch);
-    d_pre.add_queries(c, gram.data<float>());
+                 gram.mutable_data<float>(), d_pre.keys(c));
+    d_pre.add(c, gram.data<float>());
     if (gradients.q) {
       Tensor to = queries_of(gradients.q, n, c);
       product(d_scores.of(c), k, x.scale, 0, to);
     }
     dk.add(c, d_scores.of(c), q, x.scale);
   }
-  dk.finish();
-  dv.finish();
   d_pre.finish();
   d_post.finish();
 }

@@ -50,18 +50,18 @@ void scores_to_weights(const Chunk&, const Factors& key_pre, const Factors& key_
                        const bfloat16* post, const float* lse, bfloat16* scores);
 
 // Sums over query rows that the backward kernels add to, f32. Key gradients, one part for each segment:
-// (segments, B, S, 5, N), in the order down 0, down 1, up 0, up 1, gate. Null: not wanted.
+// (segments, samples, S, 5, N), in the order down 0, down 1, up 0, up 1, gate. Null: not wanted.
 //
 // B1, through post-compose. In: scores, d(weights). Out: weights; d(probabilities) in place of d(weights); partial sums
 // over keys of probability * d(probability), (samples, rows, key_blocks, N), and of probability_n d(weight)_m,
 // (samples, rows, key_blocks, N, N).
 void backward_post(const Chunk&, const Factors& key_pre, const Factors& key_post, const bfloat16* pre,
                    const bfloat16* post, const float* lse, const bfloat16* scores, bfloat16* d_weights,
-                   bfloat16* weights, float* delta, float* gram, float* d_keys, int batch);
+                   bfloat16* weights, float* delta, float* gram, float* d_keys);
 // B2, through softmax and pre-compose. In: scores, d(probabilities), delta (samples, rows, N). Out: d(scores) in place
 // of d(probabilities), partial sums of score_n d(composed score)_m.
 void backward_pre(const Chunk&, const Factors& key_pre, const bfloat16* pre, const float* lse, const float* delta,
-                  const bfloat16* scores, bfloat16* d_probabilities, float* gram, float* d_keys, int batch);
+                  const bfloat16* scores, bfloat16* d_probabilities, float* gram, float* d_keys);
 
 int64_t shared_bytes(int heads);  // shared memory of a block of B1, the most that one of these kernels takes
 

@@ -39,11 +39,11 @@ struct KeySums {
       }
     }
   }
-  // d_keys (segments, batch, keys, 5, N) += the warp's sums.
-  __device__ __forceinline__ void add_to(float* d_keys, int batch, const Chunk& c, const Place<N>& at) const {
+  // d_keys (segments, samples, keys, 5, N) += the warp's sums.
+  __device__ __forceinline__ void add_to(float* d_keys, const Chunk& c, const Place<N>& at) const {
     if (d_keys == nullptr || !at.active(c)) return;
-    const size_t row = static_cast<size_t>(blockIdx.y) * batch + c.first_sample + at.sample;
-    d_keys += (row * c.keys + c.first_key) * (5 * N);
+    const size_t sample = blockIdx.y * gridDim.z + blockIdx.z;
+    d_keys += (sample * c.keys + c.first_key) * (5 * N);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int key = at.column + at.lane / 4 + 8 * half;
@@ -106,14 +106,9 @@ template <int N>
 __global__ void __launch_bounds__(kThreads, 1)
     dcmha_backward_post(Chunk c, Factors key_pre, Factors key_post, const bfloat16* pre, const bfloat16* post,
                         const float* lse, const bfloat16* scores, bfloat16* d_weights, bfloat16* weights, float* delta,
-                        float* gram, float* d_keys, int batch) {
+                        float* gram, float* d_keys) {
   PostMemory<N>& memory = *dynamic_shared<PostMemory<N>>();
   const Place<N> at(c);
-  KeyWeights<N> weights_pre, weights_post;
-  load_weights(weights_pre, key_pre, c, at);
-  load_weights(weights_post, key_post, c, at);
-  KeySums<N> sums;
-  sums.clear();
   const float* const row_lse = lse + (static_cast<size_t>(c.first_sample + at.sample) * c.queries + c.first_row) * N;
   const size_t matrices = static_cast<size_t>(at.sample) * c.rows * N * N;
   scores = at.of_sample(scores, c);
@@ -121,14 +116,18 @@ __global__ void __launch_bounds__(kThreads, 1)
   weights = at.of_sample(weights, c);
   zero_unseen_rows<N>(weights, c, at);
   zero_unseen_rows<N>(d_weights, c, at);
+  KeyWeights<N> weights_pre, weights_post;
+  load_weights(weights_pre, key_pre, c, at);
+  load_weights(weights_post, key_post, c, at);
+  KeySums<N> sums;
+  sums.clear();
   bfloat16* const result = memory.result[at.warp][0];
   bfloat16* const d_result = memory.result[at.warp][1];
 
   stream<N>(memory.group, c, at, {{scores, d_weights}, {pre + matrices, post + matrices}, {row_lse}},
             [&](int row0, Group<N, 2, 2, 1>& group) {
-              const int rows = min(kRows<N>, c.rows - row0);
 #pragma unroll 1
-              for (int r = 0; r < rows; ++r) {
+              for (int r = 0; r < kRows<N> && row0 + r < c.rows; ++r) {
                 bfloat16* const tile = group.tile[0][at.warp].row[r] + tile_row(at.lane);
                 if constexpr (N == 32) {
                   weights_pre.stay_packed();
@@ -176,15 +175,14 @@ __global__ void __launch_bounds__(kThreads, 1)
               }
               __syncthreads();
               multiply_rows<N>(gram, group.tile[0], group.tile[1], c, at, row0);
-              const int i = static_cast<int>(threadIdx.x);
-              if (i < rows * N) {
+              const unsigned i = threadIdx.x, row = row0 + i / N, head = i % N;
+              if (i < kRows<N> * N && row < static_cast<unsigned>(c.rows)) {
                 float all = 0;
-                for (int w = 0; w < kWarps; ++w) all += memory.delta[w][i / N][i % N];
-                delta[((static_cast<size_t>(at.sample) * c.rows + row0 + i / N) * gridDim.x + blockIdx.x) * N + i % N] =
-                    all;
+                for (int w = 0; w < kWarps; ++w) all += memory.delta[w][i / N][head];
+                delta[(static_cast<size_t>(blockIdx.z * c.rows + row) * gridDim.x + blockIdx.x) * N + head] = all;
               }
             });
-  sums.add_to(d_keys, batch, c, at);
+  sums.add_to(d_keys, c, at);
 }
 
 template <int N>
@@ -196,19 +194,19 @@ struct PreMemory {
 template <int N>
 __global__ void __launch_bounds__(kThreads, N == 16 ? 2 : 1)
     dcmha_backward_pre(Chunk c, Factors key_pre, const bfloat16* pre, const float* lse, const float* delta,
-                       const bfloat16* scores, bfloat16* d_scores, float* gram, float* d_keys, int batch) {
+                       const bfloat16* scores, bfloat16* d_scores, float* gram, float* d_keys) {
   PreMemory<N>& memory = *dynamic_shared<PreMemory<N>>();
   const Place<N> at(c);
-  KeyWeights<N> weights;
-  load_weights(weights, key_pre, c, at);
-  KeySums<N> sums;
-  sums.clear();
   const float* const row_lse = lse + (static_cast<size_t>(c.first_sample + at.sample) * c.queries + c.first_row) * N;
   const float* const row_delta = delta + static_cast<size_t>(at.sample) * c.rows * N;
   const size_t matrices = static_cast<size_t>(at.sample) * c.rows * N * N;
   scores = at.of_sample(scores, c);
   d_scores = at.of_sample(d_scores, c);
   zero_unseen_rows<N>(d_scores, c, at);
+  KeyWeights<N> weights;
+  load_weights(weights, key_pre, c, at);
+  KeySums<N> sums;
+  sums.clear();
   bfloat16* const result = memory.result[at.warp];
 
   stream<N>(memory.group, c, at, {{scores, d_scores}, {pre + matrices}, {row_lse, row_delta}},
@@ -256,41 +254,40 @@ __global__ void __launch_bounds__(kThreads, N == 16 ? 2 : 1)
               __syncthreads();
               multiply_rows<N>(gram, group.tile[0], group.tile[1], c, at, row0);
             });
-  sums.add_to(d_keys, batch, c, at);
+  sums.add_to(d_keys, c, at);
 }
 
 template <int N>
 void run_post(const Chunk& c, const Factors& key_pre, const Factors& key_post, const bfloat16* pre,
               const bfloat16* post, const float* lse, const bfloat16* scores, bfloat16* d_weights, bfloat16* weights,
-              float* delta, float* gram, float* d_keys, int batch) {
+              float* delta, float* gram, float* d_keys) {
   launch(
       dcmha_backward_post<N>,
       {.grid = dim3(c.key_blocks(), c.segments, c.samples), .block = kThreads, .shared_bytes = sizeof(PostMemory<N>)},
-      c, key_pre, key_post, pre, post, lse, scores, d_weights, weights, delta, gram, d_keys, batch);
+      c, key_pre, key_post, pre, post, lse, scores, d_weights, weights, delta, gram, d_keys);
 }
 template <int N>
 void run_pre(const Chunk& c, const Factors& key_pre, const bfloat16* pre, const float* lse, const float* delta,
-             const bfloat16* scores, bfloat16* d_scores, float* gram, float* d_keys, int batch) {
+             const bfloat16* scores, bfloat16* d_scores, float* gram, float* d_keys) {
   launch(dcmha_backward_pre<N>,
          {.grid = dim3(c.key_blocks(), c.segments, c.samples), .block = kThreads, .shared_bytes = sizeof(PreMemory<N>)},
-         c, key_pre, pre, lse, delta, scores, d_scores, gram, d_keys, batch);
+         c, key_pre, pre, lse, delta, scores, d_scores, gram, d_keys);
 }
 
 }  // namespace
 
 void backward_post(const Chunk& c, const Factors& key_pre, const Factors& key_post, const bfloat16* pre,
                    const bfloat16* post, const float* lse, const bfloat16* scores, bfloat16* d_weights,
-                   bfloat16* weights, float* delta, float* gram, float* d_keys, int batch) {
+                   bfloat16* weights, float* delta, float* gram, float* d_keys) {
   (c.heads == 16 ? run_post<16> : run_post<32>)(c, key_pre, key_post, pre, post, lse, scores, d_weights, weights, delta,
-                                                gram, d_keys, batch);
+                                                gram, d_keys);
 }
 
 int64_t shared_bytes(int heads) { return heads == 16 ? sizeof(PostMemory<16>) : sizeof(PostMemory<32>); }
 
 void backward_pre(const Chunk& c, const Factors& key_pre, const bfloat16* pre, const float* lse, const float* delta,
-                  const bfloat16* scores, bfloat16* d_probabilities, float* gram, float* d_keys, int batch) {
-  (c.heads == 16 ? run_pre<16> : run_pre<32>)(c, key_pre, pre, lse, delta, scores, d_probabilities, gram, d_keys,
-                                              batch);
+                  const bfloat16* scores, bfloat16* d_probabilities, float* gram, float* d_keys) {
+  (c.heads == 16 ? run_pre<16> : run_pre<32>)(c, key_pre, pre, lse, delta, scores, d_probabilities, gram, d_keys);
 }
 
 }  // namespace braid::cuda::dcmha_fast
