@@ -87,8 +87,6 @@ const GemmKernel<T>& choose([[maybe_unused]] bool tb, int64_t m, int64_t n, int6
     if (wide && double(m) * double(n) * double(k) > 64.0 * 64.0 * 64.0) return kDnnl;
   }
 #endif
-  // Eigen also blocks for the last-level cache, which begins to matter here.
-  if (double(m) * double(n) * double(k) >= 4e9) return kEigen<T>;
   return kOwn<T>;
 }
 

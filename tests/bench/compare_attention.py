@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Attention alone, Braid beside eager PyTorch, in turn on the same machine, as a table of ns per visible score and thread.
 
-Usage: compare_attention.py BENCH_ATTENTION [--rounds R] [--threads N] [--quick]     (run by a Python that has torch)
+Usage: compare_attention.py BENCH_ATTENTION [--rounds R] [--threads N] [--shape TEXT] [--window W]     (run by a Python that has torch)
 
 BENCH_ATTENTION is build/cpu/tests/bench/bench_attention (configure with -DBRAID_BENCH=ON). Every round runs each candidate once
 in a fresh process, so that a change of the machine's speed meets all of them; the table shows medians over the rounds. "fused" is
@@ -32,11 +32,12 @@ def main():
     parser.add_argument("bench")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--quick", action="store_true", help="the first shape only")
+    parser.add_argument("--shape", default="", help="only shapes whose name contains this")
+    parser.add_argument("--window", type=int, help="only this window; 0 is global")
     options = parser.parse_args()
     machine = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), platform.machine())
-    for shape, sizes in SHAPES[: 1 if options.quick else None]:
-        for window in (0, 256):
+    for shape, sizes in [s for s in SHAPES if options.shape in s[0]]:
+        for window in (0, 256) if options.window is None else (options.window,):
             results = {name: [] for name, _, _ in ROWS}
             for _ in range(options.rounds):
                 for name, ours, settings in ROWS:

@@ -24,7 +24,6 @@ class Backward {
     dq_ = carver_.take<T>(block);
     lse_ = carver_.take<T>(stats);
     delta_ = carver_.take<T>(stats);
-    places_ = carver_.take<int64_t>(kBandRows * p.M);
     const int64_t tiles = most_tiles(p);
     keep_ = p.post.present && 2 * tiles * s_.tile * static_cast<int64_t>(sizeof(T)) <= p.most_kept;
     s_.data = carver_.take<T>((keep_ ? tiles : 1) * s_.tile);
@@ -46,7 +45,6 @@ class Backward {
     pre_.begin(p, block, p.pre);
     post_.begin(p, block, p.post);
     read_lse(block);
-    list_places(p, places_);
     const Range tiles = block.tiles();
     if (p.post.present) {
       for (int64_t i = 0; i < p.block_rows * p.M; ++i) delta_[i] = 0;
@@ -102,11 +100,14 @@ class Backward {
     return packed + (block.b * p.kv_heads() + (block.g * p.M + m) / p.share) * p.strips * size;
   }
 
+  // Where lse and delta of a row and head lie: in the order of the bands' cells.
+  int64_t stat(int64_t row, int64_t m) const { return (row / kBandRows * p.M + m) * kBandRows + row % kBandRows; }
+
   void read_lse(const Block<T>& block) {
     for (int64_t r = 0; r < p.block_rows; ++r) {
       const T* in = p.lse + ((block.b * p.queries + block.row0 + r) * p.G + block.g) * p.M;
       for (int64_t m = 0; m < p.M; ++m) {
-        lse_[r * p.M + m] = r < block.rows ? in[m] : std::numeric_limits<T>::infinity();
+        lse_[stat(r, m)] = r < block.rows ? in[m] : std::numeric_limits<T>::infinity();
       }
     }
   }
@@ -118,7 +119,7 @@ class Backward {
         const T* y =
             p.y.data + block.b * p.y.stride[0] + (block.row0 + r) * p.y.stride[1] + (block.g * p.M + m) * p.y.stride[2];
         for (int64_t e = 0; r < block.rows && e < p.d; ++e) sum += y[e] * dy_[(m * p.block_rows + r) * p.d_padded + e];
-        delta_[r * p.M + m] = sum;
+        delta_[stat(r, m)] = sum;
       }
     }
   }
@@ -159,11 +160,8 @@ class Backward {
 
   template <class Each>
   void for_cells(int64_t band, Each&& each) const {  // each(cell, where the row and head has its lse and delta)
-    for (int64_t m = 0; m < p.M; ++m) {
-      for (int64_t row = 0; row < kBandRows; ++row) {
-        each(cell<T>(m, row), (band * kBandRows + row) * p.M + m);
-      }
-    }
+    const int64_t n = p.M * kBandRows;
+    for (int64_t i = 0; i < n; ++i) each(i * kW, band * n + i);
   }
   void clear_hidden(const Block<T>& block, int64_t band, int64_t strip, T* cells) {
     for_hidden(block, band, strip, [&](int64_t row, int64_t lane) {
@@ -183,7 +181,7 @@ class Backward {
         const int64_t strip = tile * p.tile_strips + s;
         const T* scores = composed_scores(block, band, tile, at, s);
         T* probability = p_ + s * s_.strip;
-        for_cells(band, [&](int64_t c, int64_t stat) { store(probability + c, exp(load(scores + c) - lse_[stat])); });
+        for_cells(band, [&](int64_t c, int64_t place) { store(probability + c, exp(load(scores + c) - lse_[place])); });
         clear_hidden(block, band, strip, probability);
         const Factors<T> f = factors(block, p.post, post_, band, strip);
         mix(p.post, f, false, probability, mixed_.at(0, band, s), post_.h + s * post_.strip_hidden, spare_);
@@ -206,11 +204,11 @@ class Backward {
   // delta += sum_j P dP of a band's part of a tile.
   void add_delta(int64_t band, Range range, const T* d_band) {
     const int64_t n = kBandRows * p.M;
-    for (int64_t i0 = 0; i0 < n; i0 += kW) {  // i = row M + head
+    for (int64_t i0 = 0; i0 < n; i0 += kW) {
       V<T> v[kW] = {};
       for (int64_t i = 0; i < kW && i0 + i < n; ++i) {
         for (int64_t s = range.first; s < range.last; ++s) {
-          const int64_t c = s * s_.strip + places_[i0 + i];
+          const int64_t c = s * s_.strip + (i0 + i) * kW;
           v[i] += load(p_ + c) * load(d_band + c);
         }
       }
@@ -246,10 +244,10 @@ class Backward {
     }
     const T* scores = composed_scores(block, band, tile, at, s);
     T* probability = p.post.present ? nullptr : mixed_.at(0, band, s);
-    for_cells(band, [&](int64_t c, int64_t stat) {
-      const V<T> e = exp(load(scores + c) - lse_[stat]);
+    for_cells(band, [&](int64_t c, int64_t place) {
+      const V<T> e = exp(load(scores + c) - lse_[place]);
       if (probability) store(probability + c, e);
-      store(dscores + c, e * (load(d + c) - delta_[stat]));
+      store(dscores + c, e * (load(d + c) - delta_[place]));
     });
     if (probability) clear_hidden(block, band, strip, probability);
     clear_hidden(block, band, strip, dscores);
@@ -325,8 +323,7 @@ class Backward {
   bool keep_;       // S and dP of all tiles stay from the first pass to the second, else they are computed again
   Cells<T> s_, d_;  // one tile or all tiles of the block: S; dP', then dP, then dS
   Cells<T> mixed_;  // of a tile: P'; the cells of S where nothing needs S any more
-  int64_t* places_;
-  T* p_;  // of a band's part of a tile: S', then P or dS'
+  T* p_;            // of a band's part of a tile: S', then P or dS'
   StageSpace pre_, post_;
 };
 

@@ -90,14 +90,6 @@ struct Cells {
   }
 };
 
-// Statistics of a band's rows lie side by side as [row][head]; places[i] is where the i-th has its cells in a strip.
-template <class T>
-void list_places(const Problem<T>& p, int64_t* places) {
-  for (int64_t row = 0; row < kBandRows; ++row) {
-    for (int64_t m = 0; m < p.M; ++m) *places++ = cell<T>(m, row);
-  }
-}
-
 // One head's scores of a tile: x [block_rows][d_padded] times the tile's strips of keys or values. Two strips at a
 // time, so that they stay in the first-level cache while all bands pass by.
 template <class T>

@@ -23,7 +23,6 @@ class Forward {
     top_ = carver_.take<T>(stats());
     sum_ = carver_.take<T>(stats());
     factor_ = carver_.take<T>(band_stats());
-    places_ = carver_.take<int64_t>(kBandRows * p.M);
     const int64_t pairs = p.pre.pairs > p.post.pairs ? p.pre.pairs : p.post.pairs;
     hidden_ = carver_.take<T>(kBandRows * pairs * 4 * kW);
     spare_ = carver_.take<T>(p.M * kBandRows * kW);
@@ -35,7 +34,6 @@ class Forward {
     pack_rows(block, p.q, static_cast<T>(p.scale), q_);
     pack_query_factors(block, p.pre, pre_);
     pack_query_factors(block, p.post, post_);
-    list_places(p, places_);
     for (int64_t i = 0; i < stats(); ++i) top_[i] = std::numeric_limits<T>::lowest(), sum_[i] = 0;
     for (int64_t i = 0; i < p.M * p.block_rows * p.d_padded; ++i) y_[i] = 0;
     const Range tiles = block.tiles();
@@ -48,7 +46,7 @@ class Forward {
  private:
   static constexpr int64_t kW = kLanes<T>;
 
-  // Statistics of a band lie side by side, [row][head], in whole vectors.
+  // Statistics of a band lie side by side, in the order of its cells ([head][row]), in whole vectors.
   int64_t band_stats() const { return (kBandRows * p.M + kW - 1) / kW * kW; }
   int64_t stats() const { return p.block_rows / kBandRows * band_stats(); }
 
@@ -85,7 +83,7 @@ class Forward {
       for (int64_t i = 0; i < kW; ++i) {
         v[i] = all(std::numeric_limits<T>::lowest());
         if (i0 + i >= n) continue;
-        const T* x = cells + range.first * cells_.strip + places_[i0 + i];
+        const T* x = cells + range.first * cells_.strip + (i0 + i) * kW;
         for (int64_t s = range.first; s < range.last; ++s, x += cells_.strip) v[i] = larger<T>(v[i], load(x));
       }
       const V<T> before = load(top_ + stat), top = larger<T>(before, lane_maxima<T>(v));
@@ -94,7 +92,7 @@ class Forward {
       for (int64_t i = 0; i < kW; ++i) {
         v[i] = V<T>{};
         if (i0 + i >= n) continue;
-        T* x = cells + range.first * cells_.strip + places_[i0 + i];
+        T* x = cells + range.first * cells_.strip + (i0 + i) * kW;
         const T u = top_[stat + i];
         for (int64_t s = range.first; s < range.last; ++s, x += cells_.strip) {
           const V<T> e = exp(load(x) - u);
@@ -129,7 +127,7 @@ class Forward {
     }
   }
 
-  // What turns the e of a band and a tile into P: factor_[row][head].
+  // What turns the e of a band and a tile into P: factor_[head][row].
   void find_factors(int64_t stat, const T* used) {
     for (int64_t i = 0; i < kBandRows * p.M; i += kW, stat += kW) {
       const V<T> sum = load(sum_ + stat);
@@ -137,18 +135,16 @@ class Forward {
     }
   }
   void normalise(T* cells) {  // of a strip, in the order of memory: they come from afar
-    for (int64_t m = 0; m < p.M; ++m) {
-      for (int64_t row = 0; row < kBandRows; ++row, cells += kW) store(cells, load(cells) * factor_[row * p.M + m]);
-    }
+    for (int64_t i = 0; i < kBandRows * p.M; ++i, cells += kW) store(cells, load(cells) * factor_[i]);
   }
 
   void write_lse(const Block<T>& block) {
     for (int64_t r = 0; r < block.rows; ++r) {
       T* out = p.lse + ((block.b * p.queries + block.row0 + r) * p.G + block.g) * p.M;
-      const int64_t stat = r / kBandRows * band_stats() + r % kBandRows * p.M;
+      const int64_t stat = r / kBandRows * band_stats() + r % kBandRows;
       for (int64_t m = 0; m < p.M; ++m) {
-        const T sum = sum_[stat + m];
-        out[m] = sum == T(0) ? std::numeric_limits<T>::infinity() : top_[stat + m] + log(sum);
+        const T sum = sum_[stat + m * kBandRows], top = top_[stat + m * kBandRows];
+        out[m] = sum == T(0) ? std::numeric_limits<T>::infinity() : top + log(sum);
       }
     }
   }
@@ -158,7 +154,6 @@ class Forward {
   T *q_, *y_, *pre_, *post_;
   Cells<T> cells_;
   T *used_, *top_, *sum_, *factor_, *hidden_, *spare_;
-  int64_t* places_;
 };
 
 }  // namespace braid::cpu::dcmha::BRAID_DCMHA_ISA
