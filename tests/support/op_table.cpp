@@ -110,7 +110,8 @@ void check_layouts(const OpRow& row, const std::vector<Shape>& shapes, Device de
     BOOST_TEST_CONTEXT(describe(row, shapes, layout == Layout::transposed ? "transposed" : "sliced")) {
       BOOST_TEST(is_close(got.value, want.value, 1e-13));
       BOOST_REQUIRE(got.grads.size() == want.grads.size());
-      for (size_t k = 0; k < want.grads.size(); ++k) BOOST_TEST(is_close(got.grads[k], want.grads[k], 1e-12));
+      // 0.01: some derivatives are 0 up to rounding, such as that of LayerNorm for a row of one element.
+      for (size_t k = 0; k < want.grads.size(); ++k) BOOST_TEST(is_close(got.grads[k], want.grads[k], 1e-12, 0.01));
     }
   }
   // Stride 0: the first row of each input repeated, against the same values written out.
