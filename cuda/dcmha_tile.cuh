@@ -204,6 +204,11 @@ __device__ __forceinline__ float sum_keys(float (&v)[N / 4], int lane) {
   }
   return v[0];
 }
+// With 16 heads two lanes have the same one; the first of them stores it.
+template <int N>
+__device__ __forceinline__ bool stores_sum(int lane) {
+  return N == 32 || lane / 4 % 2 == 0;
+}
 template <int N>
 __device__ __forceinline__ int head_of_sum(int lane) {
   const int i = N == 16 ? lane / 8 : lane / 4;

@@ -165,7 +165,7 @@ __global__ void __launch_bounds__(kThreads, 1)
                 store_tile<N>(result + tile_row(at.lane), a);
                 store_tile<N>(d_result + tile_row(at.lane), d);
                 const float all = sum_keys<N>(part, at.lane);
-                memory.delta[at.warp][r][head_of_sum<N>(at.lane)] = all;
+                if (stores_sum<N>(at.lane)) memory.delta[at.warp][r][head_of_sum<N>(at.lane)] = all;
                 __syncwarp();
                 if (at.active(c)) {
                   write_row<N>(weights, result, c, at, row0 + r);

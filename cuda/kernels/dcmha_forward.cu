@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(kThreads, 2)
       float reference = largest[0];
 #pragma unroll
       for (int i = 1; i < N / 4; ++i) reference = head == i / 2 * 8 + at.lane % 4 * 2 + i % 2 ? largest[i] : reference;
-      memory.found[now][at.warp][r][head] = {reference, all};
+      if (stores_sum<N>(at.lane)) memory.found[now][at.warp][r][head] = {reference, all};
     }
     now ^= 1;
   });
