@@ -71,9 +71,9 @@ BOOST_AUTO_TEST_CASE(many_tiles_and_blocks) {  // several tiles per block and se
 }
 
 BOOST_AUTO_TEST_CASE(more_scores_than_are_kept_between_the_passes_of_backward) {  // some 44 MiB of S and dP in f64
-  Case c{1, 8, 21000, 1, 17, 1, 3, 2, 2, {}, 0x3fff};
+  DcmhaCase c{1, 8, 21000, 1, 17, 1, 3, 2, 2, {}, 0x3fff};
   c.options.visible.causal = false;
-  Inputs inputs(c, 12);
+  DcmhaCall inputs(c, 12);
   auto fused = inputs.run_with_gradients(Path::fused, 1), meaning = inputs.run_with_gradients(Path::reference, 2);
   for (size_t k = 0; k < fused.size(); ++k) BOOST_TEST(is_close(fused[k], meaning[k], k == 0 ? 1e-12 : 1e-10));
 }
