@@ -179,9 +179,9 @@ TrainingMemory training_memory(ModelConfig c, const TrainingSetup& s) {
   const double kept = s.checkpoint_activations ? tokens * L * D * bytes + block : L * block;
   // In the backward pass of attention: gradients of q, k, v and of its result; keys (twice), values and the gradients
   // of both in the kernels' layout; gradients of the dynamic weights, whose key side also is in that layout, twice.
-  // Beside that every thread needs some ten MiB. The CPU's kernels compute in f32: 16-bit inputs, the result and its
-  // gradient are converted first. In the FFN: gradients of its hidden vectors. At the end: logits in f32, and their
-  // gradient in 16 bits for its products.
+  // Beside that every thread needs workspace, up to some 40 MiB where sequences are long. The CPU's kernels compute in
+  // f32: 16-bit inputs, the result and its gradient are converted first. In the FFN: gradients of its hidden vectors.
+  // At the end: logits in f32, and their gradient in 16 bits for its products.
   const double R = as_double(c.profile.rank), packed = 4 * std::ceil(R / 2) + 1, d = as_double(c.head_dim);
   const double factors = stages(c) * sides(c) * (2 * R + 1);
   const double converted = bytes < wide ? 5 * d + factors : 0;
