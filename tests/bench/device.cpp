@@ -218,7 +218,8 @@ void attention_rows() {
   for (const AttentionShape& s : shapes) {
     for (int64_t window : {int64_t{0}, int64_t{tiny ? 8 : 256}}) {
       for (bool dcmha_kind : {false, true}) {
-        std::string name = std::string(dcmha_kind ? "DCMHA " : "MHA ") + s.name + (window ? " W256" : " global");
+        std::string name =
+            std::string(dcmha_kind ? "DCMHA " : "MHA ") + s.name + (window ? " W" + std::to_string(window) : " global");
         if (!wanted("attention", name)) continue;
         Tensor q = random({s.B, s.T, s.N, s.d}), k = random({s.B, s.T, s.N, s.d}), v = random({s.B, s.T, s.N, s.d});
         Compose pre, post;
