@@ -46,7 +46,7 @@ void uniform(double low, double high, RandomKey key, Out y) {
       float u[kBlock];
       units(i, n, key, u);
       A* py = place(ly, i, n, by);
-      for (int64_t j = 0; j < n; ++j) py[j] = A(low) + A(u[j]) * A(high - low);
+      for (int64_t j = 0; j < n; ++j) py[j] = uniform_number(u[j], A(low), A(high - low));
       write(ly, i, n, py);
     });
   });
