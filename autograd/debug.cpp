@@ -29,7 +29,7 @@ State& state() {
 bool has_nan(const Tensor& y) {
   if (!is_float(y.dtype()) || y.numel() == 0) return false;
   Tensor sum = empty({1}, DType::f64, y.device());
-  backend(y.device()).square_sum(y.contiguous(), sum);
+  backend(y.device()).square_sums({y.contiguous()}, sum);
   return std::isnan(sum.item());
 }
 

@@ -86,6 +86,13 @@ Tensor log_softmax(const Tensor& x);
 Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps);
 // y = (x - mean) / sqrt(var + eps) * weight + bias, biased variance; weight, bias (D) or empty handles.
 Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps);
+// The same norms of sum = x + residual, which is also a result, in one pass; shapes equal.
+struct SumAndNorm {
+  Tensor sum, y;
+};
+SumAndNorm add_rms_norm(const Tensor& x, const Tensor& residual, const Tensor& weight, double eps);
+SumAndNorm add_layer_norm(const Tensor& x, const Tensor& residual, const Tensor& weight, const Tensor& bias,
+                          double eps);
 // Rotary position embedding of x (B, T, N, d), pairs (e, e + rotary/2), tables (1 or B, T, rotary/2); the rest of d
 // passes.
 Tensor rope(const Tensor& x, const Tensor& cosine, const Tensor& sine);

@@ -22,20 +22,20 @@ void hide_invisible(In, const Visibility&, double, Out);
 void dropout(In, double, RandomKey, Out);
 void uniform(double, double, RandomKey, Out);
 void normal(double, double, RandomKey, Out);
-// reduce.cu, argmax.cu
+// reduce.cu, argmax.cu, square_sums.cu
 void reduce(ReduceOp, In, Out);
 void mul_sum(In, In, Out);
 void argmax(In, Out);
-void square_sum(In, Out);
+void square_sums(const std::vector<Tensor>&, Out);
 // kernels/softmax.cu, norm.cu, rope.cu, index.cu, index_add.cu, cross_entropy.cu, adamw.cu
 void softmax(In x, Out y);
 void softmax_backward(In y, In dy, Out dx);
 void log_softmax(In x, Out y);
 void log_softmax_backward(In y, In dy, Out dx);
-void rms_norm(In x, In weight, double eps, Out y, Out rstd);
-void rms_norm_backward(In x, In weight, In rstd, In dy, Out dx, Out dweight);
-void layer_norm(In x, In weight, In bias, double eps, Out y, Out mean, Out rstd);
-void layer_norm_backward(In x, In weight, In mean, In rstd, In dy, Out dx, Out dweight, Out dbias);
+void rms_norm(In x, In residual, In weight, double eps, Out sum, Out y, Out rstd);
+void rms_norm_backward(In x, In weight, In rstd, In dy, In dsum, Out dx, Out dweight);
+void layer_norm(In x, In residual, In weight, In bias, double eps, Out sum, Out y, Out mean, Out rstd);
+void layer_norm_backward(In x, In weight, In mean, In rstd, In dy, In dsum, Out dx, Out dweight, Out dbias);
 void rope(In x, In cosine, In sine, bool inverse, Out y);
 void index_select(In table, In ids, Out y);
 void index_add(In dy, In ids, Out dtable);
@@ -99,7 +99,7 @@ const Backend& cuda_backend(int index) {
       .reduce = cuda::reduce,
       .mul_sum = cuda::mul_sum,
       .argmax = cuda::argmax,
-      .square_sum = cuda::square_sum,
+      .square_sums = cuda::square_sums,
       .matmul = cuda::matmul,
       .softmax = cuda::softmax,
       .softmax_backward = cuda::softmax_backward,

@@ -31,9 +31,9 @@ Tensor Block::operator()(const Tensor& x, const Rope* rope, LayerCache* cache, c
     return value;
   };
   Tensor a = show("attn_out", attention_(call(attention_norm_, x), rope, cache, probe));
-  Tensor h = add(x, a);
-  Tensor f = show("ffn_out", call(feed_forward_, call(ffn_norm_, parallel_ ? x : h)));
-  return add(h, f);
+  SumAndNorm h = parallel_ ? SumAndNorm{add(x, a), call(ffn_norm_, x)}
+                           : std::visit([&](const auto& norm) { return norm(x, a); }, ffn_norm_);
+  return add(h.sum, show("ffn_out", call(feed_forward_, h.y)));
 }
 
 void Block::visit(Visitor& v) {

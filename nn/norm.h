@@ -1,4 +1,5 @@
 #pragma once
+#include "autograd/ops.h"
 #include "nn/module.h"
 
 namespace braid::nn {
@@ -10,6 +11,7 @@ class RmsNorm final : public Module {
   // `name` is the weight's name in checkpoints: "weight" for block norms, "scale" for the QK-norm of DCFormer.
   RmsNorm(int64_t width, double eps, const char* name = "weight");
   Tensor operator()(const Tensor& x) const;
+  SumAndNorm operator()(const Tensor& x, const Tensor& residual) const;  // x + residual, and its norm
   void visit(Visitor& v) override { v(name_, weight_); }
 
  private:
@@ -24,6 +26,7 @@ class LayerNorm final : public Module {
   LayerNorm() = default;
   LayerNorm(int64_t width, double eps);
   Tensor operator()(const Tensor& x) const;
+  SumAndNorm operator()(const Tensor& x, const Tensor& residual) const;  // x + residual, and its norm
   void visit(Visitor& v) override {
     v("weight", weight_);
     v("bias", bias_);

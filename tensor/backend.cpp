@@ -1,7 +1,6 @@
 #include "tensor/backend.h"
 
 #include <atomic>
-#include <cmath>
 
 #include "tensor/graph.h"
 
@@ -29,12 +28,6 @@ detail::Running::~Running() {
   running = before_;
   if (auto leave = on_leave.load(std::memory_order_relaxed)) leave();
 }
-
-StepScalars scalars_of(const AdamWStep& s) {
-  double t = static_cast<double>(s.step);
-  return {s.lr, s.grad_scale, 1 / (1 - std::pow(s.beta1, t)), 1 / (1 - std::pow(s.beta2, t))};
-}
-StepScalars scalars_of(const SgdStep& s) { return {s.lr, s.grad_scale, 1, 1}; }
 
 const Backend& backend(Device device) {
   return device.kind == Device::Kind::cpu ? cpu_backend() : cuda_backend(device.index);

@@ -7,6 +7,7 @@
 #pragma once
 #include <cstddef>
 #include <memory>
+#include <vector>
 
 #include "tensor/dcmha.h"
 #include "tensor/pointwise.h"
@@ -22,30 +23,33 @@ using Out = Tensor&;
 
 enum class ReduceOp : unsigned char { sum, max, min };
 
-// What changes from one update to the next. A step that was captured once is replayed with other values of these, so an
-// update may take them from memory: a tensor `scalars`, f64 (4) in this order on the parameter's device.
+// What differs from one update to the next: a tensor `scalars`, f64 (4), holds these numbers in this order, on the
+// parameters' device, so that an update that was captured once can be replayed with others.
 struct StepScalars {
-  double lr, grad_scale;
-  double first_scale, second_scale;  // 1 / (1 - beta^t) of AdamW's moments
+  double lr, grad_scale;             // the gradient is multiplied by grad_scale first (clipping)
+  double first_scale, second_scale;  // 1 / (1 - beta^t) of AdamW's moments, t = 1 for the first update
 };
 
-struct AdamWStep {  // all the same number of elements, contiguous; see nn/optim/optimizer.h for the formula
-  Tensor parameter, gradient, first, second;
-  double lr, beta1, beta2, eps, weight_decay;
-  int64_t step;        // 1 for the first update
-  double grad_scale;   // the gradient is multiplied by this first (clipping)
+struct AdamWStep {  // see nn/optim/optimizer.h for the formula
+  struct Item {     // all the same number of elements, contiguous; the moments f32 (f64 for f64)
+    Tensor parameter, gradient, first, second;
+    double weight_decay;
+  };
+  std::vector<Item> items;  // their types may differ
+  double beta1, beta2, eps;
   bool coupled_decay;  // Adam's L2: decay is added to the gradient instead of the update
-  Tensor scalars{};    // instead of lr, step and grad_scale; may be empty
+  Tensor scalars;
 };
 
 struct SgdStep {
-  Tensor parameter, gradient, momentum;  // momentum may be empty
-  double lr, momentum_factor, weight_decay, grad_scale;
-  bool first;        // the momentum buffer is still empty of history
-  Tensor scalars{};  // instead of lr and grad_scale; may be empty
+  struct Item {
+    Tensor parameter, gradient, momentum;  // momentum may be empty; it starts as zeros
+    double weight_decay;
+  };
+  std::vector<Item> items;
+  double momentum_factor;
+  Tensor scalars;
 };
-StepScalars scalars_of(const AdamWStep& step);  // from its lr, step and grad_scale
-StepScalars scalars_of(const SgdStep& step);
 
 namespace detail {
 template <size_t N>
@@ -136,7 +140,8 @@ struct Backend {
   // expanded to that shape, any strides.
   Kernel<"mul_sum", void(In x, In z, Out y)> mul_sum;
   Kernel<"argmax", void(In x, Out index)> argmax;  // last axis; index i64; the first of equals; NaN counts as largest
-  Kernel<"square_sum", void(In x, Out y)> square_sum;  // y one f64 element: sum of x^2 accumulated in f64
+  // y (n), f64: y[i] = sum of x[i]^2, accumulated in f64. x[i] contiguous, of any types, or an empty handle, for 0.
+  Kernel<"square_sums", void(const std::vector<Tensor>& x, Out y)> square_sums;
 
   // --- products: y (..., M, N) = x (..., M, K) z (..., K, N), batch axes already expanded to y's, any strides; y
   //     contiguous. accumulate: y += instead of y =. y may be f32 when x and z are bf16 or f16.
@@ -147,11 +152,14 @@ struct Backend {
   Kernel<"softmax_backward", void(In y, In dy, Out dx)> softmax_backward;
   Kernel<"log_softmax", void(In x, Out y)> log_softmax;
   Kernel<"log_softmax_backward", void(In y, In dy, Out dx)> log_softmax_backward;
-  // weight, bias (D) may be empty handles. rstd, mean (rows) are f32 (f64 for f64).
-  Kernel<"rms_norm", void(In x, In weight, double eps, Out y, Out rstd)> rms_norm;
-  Kernel<"rms_norm_backward", void(In x, In weight, In rstd, In dy, Out dx, Out dweight)> rms_norm_backward;
-  Kernel<"layer_norm", void(In x, In weight, In bias, double eps, Out y, Out mean, Out rstd)> layer_norm;
-  Kernel<"layer_norm_backward", void(In x, In weight, In mean, In rstd, In dy, Out dx, Out dweight, Out dbias)>
+  // weight, bias (D) may be empty handles. rstd, mean (rows) are f32 (f64 for f64). With a residual, sum = x +
+  // residual, rounded to its type, is written and takes the place of x; otherwise both are empty handles. Backward, x
+  // is what was normed, and dx the norm's derivative + dsum, what has arrived at x from elsewhere (may be empty).
+  Kernel<"rms_norm", void(In x, In residual, In weight, double eps, Out sum, Out y, Out rstd)> rms_norm;
+  Kernel<"rms_norm_backward", void(In x, In weight, In rstd, In dy, In dsum, Out dx, Out dweight)> rms_norm_backward;
+  Kernel<"layer_norm", void(In x, In residual, In weight, In bias, double eps, Out sum, Out y, Out mean, Out rstd)>
+      layer_norm;
+  Kernel<"layer_norm_backward", void(In x, In weight, In mean, In rstd, In dy, In dsum, Out dx, Out dweight, Out dbias)>
       layer_norm_backward;
   // x (B, T, N, d), tables (B or 1, T, rotary/2) in f32 (f64 for f64); inverse rotates by the negative angle.
   Kernel<"rope", void(In x, In cosine, In sine, bool inverse, Out y)> rope;
@@ -177,7 +185,7 @@ struct Backend {
   Kernel<"dcmha_refuses", std::string(const DcmhaInputs& x)> dcmha_refuses;
   bool dcmha_in_16_bits = false;  // they take bf16 and f16 as they are; otherwise such inputs come as f32
 
-  // --- optimisers, in place ---
+  // --- optimisers, in place, all tensors of a list at once ---
   Kernel<"adamw", void(const AdamWStep&)> adamw;
   Kernel<"sgd", void(const SgdStep&)> sgd;
 };

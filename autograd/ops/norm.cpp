@@ -21,44 +21,98 @@ void check_vector(const char* op, const char* what, const Tensor& x, const Tenso
   });
 }
 
-Tensor like_if(bool wanted, const Tensor& x) { return wanted ? empty_like(x) : Tensor(); }
+Tensor dense(const Tensor& x) { return x ? x.contiguous() : Tensor(); }
+
+// What a norm's derivative needs, once all is checked; contiguous. x is what is normed; weight, bias, mean may be
+// empty.
+struct Saved {
+  Tensor x, weight, bias, mean, rstd;
+  bool wants_weight, wants_bias;
+
+  Saved(const char* op, const Tensor& input, const Tensor& w, const Tensor& b)
+      : wants_weight(requires_grad(w)), wants_bias(requires_grad(b)) {
+    check(input.rank() >= 1, op, [&] { return "needs at least one axis, got " + str(input.shape()); });
+    check_vector(op, "weight", input, w);
+    check_vector(op, "bias", input, b);
+    x = input.contiguous();
+    weight = dense(w);
+    bias = dense(b);
+    rstd = empty(without_last(x.shape()), statistics_type(x), x.device());
+  }
+  const Backend& device() const { return backend(x.device()); }
+  Tensor vector_if(bool wanted) const { return wanted ? empty({x.dim(-1)}, x.dtype(), x.device()) : Tensor(); }
+};
+
+void check_residual(const char* op, const Tensor& x, const Tensor& residual) {
+  check_same(op, x, residual);
+  check(x.shape() == residual.shape(), op,
+        [&] { return "the residual " + str(residual.shape()) + " does not have the shape of x " + str(x.shape()); });
+}
+
+// Gradients of what was normed and of the weight. dsum: what has arrived at it from elsewhere, or an empty handle.
+Grads rms_norm_backward(const Saved& s, const Tensor& dy, const Tensor& dsum) {
+  Tensor dx = empty_like(s.x), dweight = s.vector_if(s.wants_weight);
+  s.device().rms_norm_backward(s.x, s.weight, s.rstd, dy.contiguous(), dense(dsum), dx, dweight);
+  return {dx, dweight};
+}
+Grads layer_norm_backward(const Saved& s, const Tensor& dy, const Tensor& dsum) {
+  Tensor dx = empty_like(s.x), dweight = s.vector_if(s.wants_weight), dbias = s.vector_if(s.wants_bias);
+  s.device().layer_norm_backward(s.x, s.weight, s.mean, s.rstd, dy.contiguous(), dense(dsum), dx, dweight, dbias);
+  return {dx, dweight, dbias};
+}
 
 }  // namespace
 
 // xh = x / sqrt(mean(x^2) + eps), y = xh w.
 // dx = rstd (g - xh mean(g xh)) with g = dy w;   dw = sum over rows of dy xh.
 Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps) {
-  check(x.rank() >= 1, "rms_norm", [&] { return "needs at least one axis, got " + str(x.shape()); });
-  check_vector("rms_norm", "weight", x, weight);
-  Tensor in = x.contiguous(), w = weight ? weight.contiguous() : Tensor(), y = empty_like(in);
-  Tensor rstd = empty(without_last(x.shape()), statistics_type(x), x.device());
-  backend(x.device()).rms_norm(in, w, eps, y, rstd);
-  bool wants_weight = requires_grad(weight);
-  return record("rms_norm", y, {x, weight}, [in, w, rstd, wants_weight](const Tensor& dy) -> Grads {
-    Tensor dx = empty_like(in), dweight = like_if(wants_weight, w);
-    backend(dy.device()).rms_norm_backward(in, w, rstd, dy.contiguous(), dx, dweight);
-    return {dx, dweight};
+  Saved s("rms_norm", x, weight, {});
+  Tensor none, y = empty_like(s.x);
+  s.device().rms_norm(s.x, none, s.weight, eps, none, y, s.rstd);
+  return record("rms_norm", y, {x, weight}, [s](const Tensor& dy) { return rms_norm_backward(s, dy, {}); });
+}
+
+// h = x + r, y = rms_norm(h).   dx = dr = dh + the norm's dx.
+SumAndNorm add_rms_norm(const Tensor& x, const Tensor& residual, const Tensor& weight, double eps) {
+  check_residual("add_rms_norm", x, residual);
+  Saved s("add_rms_norm", x, weight, {});
+  Tensor h = empty_like(s.x), y = empty_like(s.x);
+  s.device().rms_norm(s.x, residual.contiguous(), s.weight, eps, h, y, s.rstd);
+  s.x = h;
+  auto out = record_many("add_rms_norm", {h, y}, {x, residual, weight}, [s](const std::vector<Tensor>& d) -> Grads {
+    if (!d[1]) return {d[0], d[0], {}};
+    Grads g = rms_norm_backward(s, d[1], d[0]);
+    return {g[0], g[0], g[1]};
   });
+  return {out[0], out[1]};
 }
 
 // xh = (x - mean) / sqrt(var + eps), y = xh w + b.
 // dx = rstd (g - mean(g) - xh mean(g xh)) with g = dy w;   dw = sum over rows of dy xh;   db = sum over rows of dy.
 Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) {
-  check(x.rank() >= 1, "layer_norm", [&] { return "needs at least one axis, got " + str(x.shape()); });
-  check_vector("layer_norm", "weight", x, weight);
-  check_vector("layer_norm", "bias", x, bias);
-  Tensor in = x.contiguous(), w = weight ? weight.contiguous() : Tensor(), b = bias ? bias.contiguous() : Tensor();
-  Tensor y = empty_like(in), mean = empty(without_last(x.shape()), statistics_type(x), x.device()),
-         rstd = empty_like(mean);
-  backend(x.device()).layer_norm(in, w, b, eps, y, mean, rstd);
-  bool wants_weight = requires_grad(weight), wants_bias = requires_grad(bias);
-  return record("layer_norm", y, {x, weight, bias},
-                [in, w, mean, rstd, wants_weight, wants_bias](const Tensor& dy) -> Grads {
-                  Tensor dx = empty_like(in), dweight = like_if(wants_weight, w);
-                  Tensor dbias = wants_bias ? empty({in.dim(-1)}, in.dtype(), in.device()) : Tensor();
-                  backend(dy.device()).layer_norm_backward(in, w, mean, rstd, dy.contiguous(), dx, dweight, dbias);
-                  return {dx, dweight, dbias};
-                });
+  Saved s("layer_norm", x, weight, bias);
+  s.mean = empty_like(s.rstd);
+  Tensor none, y = empty_like(s.x);
+  s.device().layer_norm(s.x, none, s.weight, s.bias, eps, none, y, s.mean, s.rstd);
+  return record("layer_norm", y, {x, weight, bias}, [s](const Tensor& dy) { return layer_norm_backward(s, dy, {}); });
+}
+
+// h = x + r, y = layer_norm(h).   dx = dr = dh + the norm's dx.
+SumAndNorm add_layer_norm(const Tensor& x, const Tensor& residual, const Tensor& weight, const Tensor& bias,
+                          double eps) {
+  check_residual("add_layer_norm", x, residual);
+  Saved s("add_layer_norm", x, weight, bias);
+  s.mean = empty_like(s.rstd);
+  Tensor h = empty_like(s.x), y = empty_like(s.x);
+  s.device().layer_norm(s.x, residual.contiguous(), s.weight, s.bias, eps, h, y, s.mean, s.rstd);
+  s.x = h;
+  auto out =
+      record_many("add_layer_norm", {h, y}, {x, residual, weight, bias}, [s](const std::vector<Tensor>& d) -> Grads {
+        if (!d[1]) return {d[0], d[0], {}, {}};
+        Grads g = layer_norm_backward(s, d[1], d[0]);
+        return {g[0], g[0], g[1], g[2]};
+      });
+  return {out[0], out[1]};
 }
 
 }  // namespace braid

@@ -1,5 +1,5 @@
-// Optimiser steps, in place, one pass over memory. g is the gradient times grad_scale, t the number of the update
-// from 1.
+// Optimiser steps, in place, one pass over memory, many tensors in a launch. g is the gradient times grad_scale, t the
+// number of the update from 1.
 //
 //   AdamW:  m = b1 m + (1-b1) g,   v = b2 v + (1-b2) g^2,   p -= lr (mh / (sqrt(vh) + eps) + wd p)
 //           with mh = m / (1 - b1^t), vh = v / (1 - b2^t).   Adam: g += wd p first, and no wd in the update.
@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "cuda/kernel.h"
+#include "cuda/lists.cuh"
 #include "cuda/vector.cuh"
 #include "tensor/backend.h"
 
@@ -16,109 +17,122 @@ namespace {
 
 constexpr int kThreads = 256;
 
-// From the host, or from the card's memory when that is not null.
-struct Scalars {
-  StepScalars host;
-  const double* card;
+__device__ StepScalars read(const double* scalars) { return {scalars[0], scalars[1], scalars[2], scalars[3]}; }
 
-  __device__ StepScalars read() const { return card ? StepScalars{card[0], card[1], card[2], card[3]} : host; }
+template <class T>
+struct AdamWBatch {
+  using A = Accumulate<T>;
+  Chunks chunks;
+  T* parameter[kMostTensors];
+  const T* gradient[kMostTensors];
+  A *first[kMostTensors], *second[kMostTensors];
+  A decay[kMostTensors];
+
+  static const Tensor& tensor(const AdamWStep::Item& item) { return item.parameter; }
+  void set(int k, AdamWStep::Item item) {
+    parameter[k] = item.parameter.mutable_data<T>();
+    gradient[k] = item.gradient.data<T>();
+    first[k] = item.first.mutable_data<A>();
+    second[k] = item.second.mutable_data<A>();
+    decay[k] = A(item.weight_decay);
+  }
 };
-
-template <class Step>
-Scalars scalars_for(const Step& s) {
-  return {scalars_of(s), s.scalars ? s.scalars.template data<double>() : nullptr};
-}
 
 template <class A>
 struct AdamW {
-  A b1, b2, c1, c2, eps, coupled, decay;
+  A b1, b2, c1, c2, eps;
+  bool coupled;
 };
 
-// A thread per pack of parameters.
-template <class T>
-__global__ void __launch_bounds__(kThreads) adamw_kernel(int64_t n, T* p, const T* g, Accumulate<T>* m,
-                                                         Accumulate<T>* v, AdamW<Accumulate<T>> f, Scalars scalars) {
-  using A = Accumulate<T>;
-  constexpr int W = kWidth<T>;
-  int64_t i = (int64_t{blockIdx.x} * kThreads + threadIdx.x) * W;
-  Pack<T> parameter = load_pack<W>(p, i, n), gradient = load_pack<W>(g, i, n);
-  Pack<A, W> first = load_pack<W>(m, i, n), second = load_pack<W>(v, i, n);
-  StepScalars now = scalars.read();
-  A lr = A(now.lr), scale = A(now.grad_scale), m_scale = A(now.first_scale), v_scale = A(now.second_scale);
-#pragma unroll
-  for (int j = 0; j < W; ++j) {
-    A x = A(parameter[j]), slope = A(gradient[j]) * scale + f.coupled * x;
-    first[j] = f.b1 * first[j] + f.c1 * slope;
-    second[j] = f.b2 * second[j] + f.c2 * slope * slope;
-    A update = first[j] * m_scale / (std::sqrt(second[j] * v_scale) + f.eps) + f.decay * x;
-    parameter[j] = T(x - lr * update);
-  }
-  store_pack(p, i, n, parameter);
-  store_pack(m, i, n, first);
-  store_pack(v, i, n, second);
-}
-
-template <class A>
-struct Sgd {
-  A decay, keep;
-};
-
-// momentum: null for plain descent
 template <class T>
 __global__ void __launch_bounds__(kThreads)
-    sgd_kernel(int64_t n, T* p, const T* g, Accumulate<T>* momentum, Sgd<Accumulate<T>> f, Scalars scalars) {
+    adamw_kernel(const AdamWBatch<T> batch, AdamW<Accumulate<T>> f, const double* scalars) {
   using A = Accumulate<T>;
   constexpr int W = kWidth<T>;
-  int64_t i = (int64_t{blockIdx.x} * kThreads + threadIdx.x) * W;
-  Pack<T> parameter = load_pack<W>(p, i, n), gradient = load_pack<W>(g, i, n);
-  Pack<A, W> u = load_pack<W>(momentum, i, momentum ? n : 0);
-  StepScalars now = scalars.read();
-  A lr = A(now.lr), scale = A(now.grad_scale);
+  const Chunks::Chunk chunk = batch.chunks.of(blockIdx.x);
+  const int k = chunk.tensor;
+  T* p = batch.parameter[k];
+  const T* g = batch.gradient[k];
+  A *m = batch.first[k], *v = batch.second[k];
+  const A coupled = f.coupled ? batch.decay[k] : A(0), decay = f.coupled ? A(0) : batch.decay[k];
+  const StepScalars now = read(scalars);
+  const A lr = A(now.lr), scale = A(now.grad_scale), m_scale = A(now.first_scale), v_scale = A(now.second_scale);
+  for (int64_t i = chunk.begin + W * int64_t{threadIdx.x}; i < chunk.end; i += W * kThreads) {
+    Pack<T> parameter = load_pack<W>(p, i, chunk.end), gradient = load_pack<W>(g, i, chunk.end);
+    Pack<A, W> first = load_pack<W>(m, i, chunk.end), second = load_pack<W>(v, i, chunk.end);
 #pragma unroll
-  for (int j = 0; j < W; ++j) {
-    A x = A(parameter[j]);
-    u[j] = f.keep * u[j] + (A(gradient[j]) * scale + f.decay * x);
-    parameter[j] = T(x - lr * u[j]);
+    for (int j = 0; j < W; ++j) {
+      A x = A(parameter[j]), slope = A(gradient[j]) * scale + coupled * x;
+      first[j] = f.b1 * first[j] + f.c1 * slope;
+      second[j] = f.b2 * second[j] + f.c2 * slope * slope;
+      A update = first[j] * m_scale / (std::sqrt(second[j] * v_scale) + f.eps) + decay * x;
+      parameter[j] = T(x - lr * update);
+    }
+    store_pack(p, i, chunk.end, parameter);
+    store_pack(m, i, chunk.end, first);
+    store_pack(v, i, chunk.end, second);
   }
-  store_pack(p, i, n, parameter);
-  store_pack(momentum, i, momentum ? n : 0, u);
 }
 
 template <class T>
-Launch shape_for(int64_t n) {
-  int64_t per_block = int64_t{kThreads} * kWidth<T>;
-  return {.grid = static_cast<unsigned>((n + per_block - 1) / per_block), .block = kThreads};
+struct SgdBatch {
+  using A = Accumulate<T>;
+  Chunks chunks;
+  T* parameter[kMostTensors];
+  const T* gradient[kMostTensors];
+  A* momentum[kMostTensors];  // null for plain descent
+  A decay[kMostTensors];
+
+  static const Tensor& tensor(const SgdStep::Item& item) { return item.parameter; }
+  void set(int k, SgdStep::Item item) {
+    parameter[k] = item.parameter.mutable_data<T>();
+    gradient[k] = item.gradient.data<T>();
+    momentum[k] = item.momentum ? item.momentum.mutable_data<A>() : nullptr;
+    decay[k] = A(item.weight_decay);
+  }
+};
+
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    sgd_kernel(const SgdBatch<T> batch, Accumulate<T> keep, const double* scalars) {
+  using A = Accumulate<T>;
+  constexpr int W = kWidth<T>;
+  const Chunks::Chunk chunk = batch.chunks.of(blockIdx.x);
+  const int k = chunk.tensor;
+  T* p = batch.parameter[k];
+  const T* g = batch.gradient[k];
+  A* momentum = batch.momentum[k];
+  const A decay = batch.decay[k];
+  const StepScalars now = read(scalars);
+  const A lr = A(now.lr), scale = A(now.grad_scale);
+  for (int64_t i = chunk.begin + W * int64_t{threadIdx.x}; i < chunk.end; i += W * kThreads) {
+    Pack<T> parameter = load_pack<W>(p, i, chunk.end), gradient = load_pack<W>(g, i, chunk.end);
+    Pack<A, W> u = load_pack<W>(momentum, i, momentum ? chunk.end : 0);
+#pragma unroll
+    for (int j = 0; j < W; ++j) {
+      A x = A(parameter[j]);
+      u[j] = keep * u[j] + (A(gradient[j]) * scale + decay * x);
+      parameter[j] = T(x - lr * u[j]);
+    }
+    store_pack(p, i, chunk.end, parameter);
+    store_pack(momentum, i, momentum ? chunk.end : 0, u);
+  }
 }
 
 }  // namespace
 
 void adamw(const AdamWStep& s) {
-  Tensor parameter = s.parameter, first = s.first, second = s.second;
-  int64_t n = parameter.numel();
-  if (n == 0) return;
-  visit_float(parameter.dtype(), "adamw", [&]<class T>() {
+  in_batches<AdamWBatch>(s.items, [&]<class T>(const AdamWBatch<T>& batch) {
     using A = Accumulate<T>;
-    AdamW<A> f{.b1 = A(s.beta1),
-               .b2 = A(s.beta2),
-               .c1 = A(1 - s.beta1),
-               .c2 = A(1 - s.beta2),
-               .eps = A(s.eps),
-               .coupled = A(s.coupled_decay ? s.weight_decay : 0),
-               .decay = A(s.coupled_decay ? 0 : s.weight_decay)};
-    launch(adamw_kernel<T>, shape_for<T>(n), n, parameter.mutable_data<T>(), s.gradient.data<T>(),
-           first.mutable_data<A>(), second.mutable_data<A>(), f, scalars_for(s));
+    const AdamW<A> f{A(s.beta1), A(s.beta2), A(1 - s.beta1), A(1 - s.beta2), A(s.eps), s.coupled_decay};
+    launch(adamw_kernel<T>, {.grid = batch.chunks.blocks(), .block = kThreads}, batch, f, s.scalars.data<double>());
   });
 }
 
 void sgd(const SgdStep& s) {
-  Tensor parameter = s.parameter, momentum = s.momentum;
-  int64_t n = parameter.numel();
-  if (n == 0) return;
-  visit_float(parameter.dtype(), "sgd", [&]<class T>() {
-    using A = Accumulate<T>;
-    Sgd<A> f{.decay = A(s.weight_decay), .keep = A(s.first || !momentum ? 0 : s.momentum_factor)};
-    launch(sgd_kernel<T>, shape_for<T>(n), n, parameter.mutable_data<T>(), s.gradient.data<T>(),
-           momentum ? momentum.mutable_data<A>() : nullptr, f, scalars_for(s));
+  in_batches<SgdBatch>(s.items, [&]<class T>(const SgdBatch<T>& batch) {
+    launch(sgd_kernel<T>, {.grid = batch.chunks.blocks(), .block = kThreads}, batch, Accumulate<T>(s.momentum_factor),
+           s.scalars.data<double>());
   });
 }
 

@@ -5,6 +5,9 @@
 // LayerNorm:  y = xh w + b,  xh = (x - mean) rstd,  rstd = 1 / sqrt(mean((x - mean)^2) + eps)
 //             dx = rstd (g - mean(g) - xh mean(g xh)),   g = dy w;   dw as above,   db = sum over rows of dy
 //
+// Fused with the residual stream: sum = x + residual takes the place of x, and backward a gradient that the sum has
+// from elsewhere is added to dx.
+//
 // Backward, each block walks over rows far apart and adds up its part of dw and db, in registers where a row is held;
 // a second kernel adds the blocks' parts. Which rows a block has depends on the shape only, so the bits do too.
 #include <algorithm>
@@ -20,54 +23,74 @@ namespace {
 
 constexpr int kParts = 528;  // blocks that add up dw: four for each of the 132 processors of an H100 or H200
 
+template <class A>
+__device__ A square(A x) {
+  return x * x;
+}
+// A row of an array that may be null.
+template <class T>
+__device__ const T* from(const T* x, int64_t at) {
+  return x ? x + at : x;
+}
+
 template <class T, bool kHeld>
 __global__ void __launch_bounds__(kLargestTeam)
-    rms_norm_kernel(Rows rows, const T* x, const T* weight, Accumulate<T> eps, T* y, Accumulate<T>* rstd) {
+    rms_norm_kernel(Rows rows, const T* x, const T* residual, const T* weight, Accumulate<T> eps, T* sum, T* y,
+                    Accumulate<T>* rstd) {
   using A = Accumulate<T>;
   int64_t r = rows.row(), at = r * rows.n;
-  Row<T, kHeld, 2> row(rows, rows.length(r), {{x + at}, {weight, T(1)}});
-  A squares = rows.sum(row.sum([](int64_t, A v, A) { return v * v; }));
+  Row<T, kHeld, 3> row(rows, rows.length(r), {{x + at}, {from(residual, at)}, {weight, T(1)}});
+  auto normed = [&](A v, A add) { return residual ? A(T(v + add)) : v; };
+  if (residual) row.write(sum + at, [](int64_t, A v, A add, A) { return v + add; });
+  A squares = rows.sum(row.sum([&](int64_t, A v, A add, A) { return square(normed(v, add)); }));
   A s = A(1) / std::sqrt(squares / A(rows.n) + eps);
-  row.write(y + at, [&](int64_t, A v, A w) { return v * s * w; });
+  row.write(y + at, [&](int64_t, A v, A add, A w) { return normed(v, add) * s * w; });
   if (rows.leads(r)) rstd[r] = s;
 }
 
 template <class T, bool kHeld>
 __global__ void __launch_bounds__(kLargestTeam)
-    layer_norm_kernel(Rows rows, const T* x, const T* weight, const T* bias, Accumulate<T> eps, T* y,
-                      Accumulate<T>* mean, Accumulate<T>* rstd) {
+    layer_norm_kernel(Rows rows, const T* x, const T* residual, const T* weight, const T* bias, Accumulate<T> eps,
+                      T* sum, T* y, Accumulate<T>* mean, Accumulate<T>* rstd) {
   using A = Accumulate<T>;
   int64_t r = rows.row(), at = r * rows.n, n = rows.length(r);
-  Row<T, kHeld, 3> row(rows, n, {{x + at}, {weight, T(1)}, {bias}});
-  A m = rows.sum(row.sum([](int64_t, A v, A, A) { return v; })) / A(rows.n);
-  A squares = rows.sum(row.sum([&](int64_t i, A v, A, A) { return i < n ? (v - m) * (v - m) : A(0); }));
+  Row<T, kHeld, 4> row(rows, n, {{x + at}, {from(residual, at)}, {weight, T(1)}, {bias}});
+  auto normed = [&](A v, A add) { return residual ? A(T(v + add)) : v; };
+  if (residual) row.write(sum + at, [](int64_t, A v, A add, A, A) { return v + add; });
+  A m = rows.sum(row.sum([&](int64_t, A v, A add, A, A) { return normed(v, add); })) / A(rows.n);
+  auto centred = [&](A v, A add) { return normed(v, add) - m; };
+  A squares = rows.sum(row.sum([&](int64_t i, A v, A add, A, A) { return i < n ? square(centred(v, add)) : A(0); }));
   A s = A(1) / std::sqrt(squares / A(rows.n) + eps);
-  row.write(y + at, [&](int64_t, A v, A w, A b) { return (v - m) * s * w + b; });
+  row.write(y + at, [&](int64_t, A v, A add, A w, A b) { return centred(v, add) * s * w + b; });
   if (rows.leads(r)) {
     mean[r] = m;
     rstd[r] = s;
   }
 }
 
-// What a block adds up for its columns. Held: in registers, and at the end team after team in shared memory.
-template <class T, bool kHeld>
+// What a block adds up for its columns: kSums numbers for each. Held: in registers, and at the end team after team in
+// shared memory.
+template <class T, bool kHeld, int kSums>
 class ColumnSums {
  public:
   using A = Accumulate<T>;
   static constexpr int W = kWidth<T>;
+  using Terms = A[kSums][W];
 
-  // part: the block's dw (n) and db (n)
-  __device__ ColumnSums(const Rows& rows, A* part) : rows_(rows), part_(part) {}
+  __device__ ColumnSums(const Rows& rows, A* part) : rows_(rows), part_(part) {}  // part (kSums, n): the block's
 
   // Adds W values of each sum from column i on. All threads of a block call it for the same number of rows.
-  __device__ void add(int64_t i, const A (&dw)[W], const A (&db)[W], bool first) {
-    for (int j = 0; j < W; ++j) {
-      if constexpr (kHeld) {
-        dw_[j] += dw[j];
-        db_[j] += db[j];
-      } else if (i + j < rows_.n) {
-        part_[i + j] = (first ? A(0) : part_[i + j]) + dw[j];
-        part_[rows_.n + i + j] = (first ? A(0) : part_[rows_.n + i + j]) + db[j];
+  __device__ void add(int64_t i, const Terms& terms, bool first) {
+#pragma unroll
+    for (int k = 0; k < kSums; ++k) {
+#pragma unroll
+      for (int j = 0; j < W; ++j) {
+        if constexpr (kHeld) {
+          sums_[k][j] += terms[k][j];
+        } else if (i + j < rows_.n) {
+          A& sum = part_[k * rows_.n + i + j];
+          sum = (first ? A(0) : sum) + terms[k][j];
+        }
       }
     }
   }
@@ -76,52 +99,55 @@ class ColumnSums {
     if constexpr (kHeld) {
       int64_t column = int64_t{W} * rows_.rank();
       if (rows_.team > 32) {
-        put(column, dw_, db_);
+        put(column);
         return;
       }
       struct Sums {
-        A value[2][32 * W];
+        A value[kSums][32 * W];
       };
-      Sums& sums = shared<Sums>();
+      Sums& all = shared<Sums>();
       for (int64_t turn = 0; turn < rows_.teams(); ++turn) {
         if (rows_.team_of_block() == turn) {
-          for (int j = 0; j < W; ++j) {
-            A &dw = sums.value[0][column + j], &db = sums.value[1][column + j];
-            dw = turn == 0 ? dw_[j] : dw + dw_[j];
-            db = turn == 0 ? db_[j] : db + db_[j];
-            dw_[j] = dw;
-            db_[j] = db;
+          for (int k = 0; k < kSums; ++k) {
+            for (int j = 0; j < W; ++j) {
+              A& sum = all.value[k][column + j];
+              sum = turn == 0 ? sums_[k][j] : sum + sums_[k][j];
+              sums_[k][j] = sum;
+            }
           }
         }
         __syncthreads();
       }
-      if (rows_.team_of_block() == rows_.teams() - 1) put(column, dw_, db_);
+      if (rows_.team_of_block() == rows_.teams() - 1) put(column);
     }
   }
 
  private:
-  __device__ void put(int64_t i, const A (&dw)[W], const A (&db)[W]) {
-    for (int j = 0; j < W; ++j) {
-      if (i + j < rows_.n) {
-        part_[i + j] = dw[j];
-        part_[rows_.n + i + j] = db[j];
+  __device__ void put(int64_t i) {
+    for (int k = 0; k < kSums; ++k) {
+      for (int j = 0; j < W; ++j) {
+        if (i + j < rows_.n) part_[k * rows_.n + i + j] = sums_[k][j];
       }
     }
   }
 
   Rows rows_;
   A* part_;
-  A dw_[W] = {}, db_[W] = {};
+  Terms sums_ = {};
 };
 
-// parts: (blocks, 2, n), or null when no sums over rows are wanted. RMSNorm is the case of a mean of 0 (null).
+// parts: (blocks, sums, n), dw and of LayerNorm db, or null when none is wanted. RMSNorm is the case of a mean of 0
+// (null).
 template <class T, bool kHeld, bool kLayer>
 __global__ void __launch_bounds__(kLargestTeam)
     norm_backward_kernel(Rows rows, const T* x, const T* weight, const Accumulate<T>* mean, const Accumulate<T>* rstd,
-                         const T* dy, T* dx, Accumulate<T>* parts) {
+                         const T* dy, const T* dsum, T* dx, Accumulate<T>* parts) {
   using A = Accumulate<T>;
+  using Packs = typename Row<T, kHeld, 3>::Packs;
   constexpr int W = kWidth<T>;
-  ColumnSums<T, kHeld> sums(rows, parts + int64_t{blockIdx.x} * 2 * rows.n);
+  constexpr int kSums = kLayer ? 2 : 1;
+  using Columns = ColumnSums<T, kHeld, kSums>;
+  Columns sums(rows, parts + int64_t{blockIdx.x} * kSums * rows.n);
   int64_t stride = gridDim.x * rows.teams(), begin = blockIdx.x * rows.teams();
   for (int64_t base = begin; base < rows.count; base += stride) {
     int64_t r = base + rows.team_of_block(), at = r * rows.n, n = rows.length(r);
@@ -130,16 +156,26 @@ __global__ void __launch_bounds__(kLargestTeam)
     A dot = rows.sum(row.sum([&](int64_t, A v, A g, A w) { return g * w * (v - m); }));
     A total = kLayer ? rows.sum(row.sum([](int64_t, A, A g, A w) { return g * w; })) : A(0);
     A slope = dot * s * s * s / A(rows.n), shift = total * s / A(rows.n);
-    row.write(dx + at, [&](int64_t, A v, A g, A w) { return s * (g * w) - shift - slope * (v - m); });
+    row.each([&](int64_t i, const Packs& packs) {
+      const Pack<T> more = load_pack<W>(from(dsum, at), i, dsum ? n : 0);  // not before: registers are scarce
+      Pack<T> out;
+#pragma unroll
+      for (int j = 0; j < W; ++j) {
+        const A v = A(packs[0][j]), g = A(packs[1][j]) * A(packs[2][j]);
+        out[j] = T(s * g - shift - slope * (v - m) + A(more[j]));
+      }
+      store_pack(dx + at, i, n, out);
+    });
     if (parts) {
-      row.each([&](int64_t i, const typename Row<T, kHeld, 3>::Packs& packs) {
-        A dw[W], db[W];
+      row.each([&](int64_t i, const Packs& packs) {
+        typename Columns::Terms terms;
 #pragma unroll
         for (int j = 0; j < W; ++j) {
-          db[j] = A(packs[1][j]);
-          dw[j] = db[j] * (A(packs[0][j]) - m) * s;
+          const A g = A(packs[1][j]);
+          terms[0][j] = g * (A(packs[0][j]) - m) * s;
+          if constexpr (kLayer) terms[1][j] = g;
         }
-        sums.add(i, dw, db, base == begin);
+        sums.add(i, terms, base == begin);
       });
     }
   }
@@ -167,7 +203,7 @@ __global__ void __launch_bounds__(1024)
 }
 
 template <class T>
-void sum_parts(const Tensor& parts, int64_t from, Out y) {  // parts (P, 2 n)
+void sum_parts(const Tensor& parts, int64_t from, Out y) {  // parts (P, sums n)
   int64_t n = y.numel(), width = parts.dim(1);
   if (n == 0) return;
   launch(sum_parts_kernel<T>, {.grid = static_cast<unsigned>((n + 31) / 32), .block = 1024},
@@ -180,22 +216,22 @@ const T* optional(In x) {
 }
 
 template <bool kLayer>
-void norm_backward(In x, In weight, In mean, In rstd, In dy, Out dx, Tensor dweight, Tensor dbias) {
+void norm_backward(In x, In weight, In mean, In rstd, In dy, In dsum, Out dx, Tensor dweight, Tensor dbias) {
   visit_float(x.dtype(), kLayer ? "layer_norm_backward" : "rms_norm_backward", [&]<class T>() {
     using A = Accumulate<T>;
-    int64_t n = x.dim(-1);
-    Tensor parts;  // (P, 2 n)
+    int64_t n = x.dim(-1), width = kLayer ? 2 * n : n;
+    Tensor parts;  // (P, width)
     if (x.numel() > 0) {
       RowLaunch plan = plan_rows<T>(row_count(x), n, false);
       if (dweight || dbias) {
         plan.launch.grid.x = std::min(plan.launch.grid.x, static_cast<unsigned>(kParts));
-        parts = empty({plan.launch.grid.x, 2 * n}, rstd.dtype(), x.device());
+        parts = empty({plan.launch.grid.x, width}, rstd.dtype(), x.device());
       }
       launch(plan.held ? norm_backward_kernel<T, true, kLayer> : norm_backward_kernel<T, false, kLayer>, plan.launch,
              plan.rows, x.data<T>(), optional<T>(weight), optional<A>(mean), rstd.data<A>(), dy.data<T>(),
-             dx.mutable_data<T>(), parts ? parts.mutable_data<A>() : nullptr);
+             optional<T>(dsum), dx.mutable_data<T>(), parts ? parts.mutable_data<A>() : nullptr);
     } else {
-      parts = empty({0, 2 * n}, rstd.dtype(), x.device());  // sums over no rows are zeros
+      parts = empty({0, width}, rstd.dtype(), x.device());  // sums over no rows are zeros
     }
     if (dweight) sum_parts<T>(parts, 0, dweight);
     if (dbias) sum_parts<T>(parts, n, dbias);
@@ -204,33 +240,34 @@ void norm_backward(In x, In weight, In mean, In rstd, In dy, Out dx, Tensor dwei
 
 }  // namespace
 
-void rms_norm(In x, In weight, double eps, Out y, Out rstd) {
+void rms_norm(In x, In residual, In weight, double eps, Out sum, Out y, Out rstd) {
   visit_float(x.dtype(), "rms_norm", [&]<class T>() {
     using A = Accumulate<T>;
     if (x.numel() == 0) return;
     RowLaunch plan = plan_rows<T>(row_count(x), x.dim(-1), false);
     launch(plan.held ? rms_norm_kernel<T, true> : rms_norm_kernel<T, false>, plan.launch, plan.rows, x.data<T>(),
-           optional<T>(weight), A(eps), y.mutable_data<T>(), rstd.mutable_data<A>());
+           optional<T>(residual), optional<T>(weight), A(eps), sum ? sum.mutable_data<T>() : nullptr,
+           y.mutable_data<T>(), rstd.mutable_data<A>());
   });
 }
 
-void rms_norm_backward(In x, In weight, In rstd, In dy, Out dx, Out dweight) {
-  norm_backward<false>(x, weight, {}, rstd, dy, dx, dweight, {});
+void rms_norm_backward(In x, In weight, In rstd, In dy, In dsum, Out dx, Out dweight) {
+  norm_backward<false>(x, weight, {}, rstd, dy, dsum, dx, dweight, {});
 }
 
-void layer_norm(In x, In weight, In bias, double eps, Out y, Out mean, Out rstd) {
+void layer_norm(In x, In residual, In weight, In bias, double eps, Out sum, Out y, Out mean, Out rstd) {
   visit_float(x.dtype(), "layer_norm", [&]<class T>() {
     using A = Accumulate<T>;
     if (x.numel() == 0) return;
     RowLaunch plan = plan_rows<T>(row_count(x), x.dim(-1), false);
     launch(plan.held ? layer_norm_kernel<T, true> : layer_norm_kernel<T, false>, plan.launch, plan.rows, x.data<T>(),
-           optional<T>(weight), optional<T>(bias), A(eps), y.mutable_data<T>(), mean.mutable_data<A>(),
-           rstd.mutable_data<A>());
+           optional<T>(residual), optional<T>(weight), optional<T>(bias), A(eps), sum ? sum.mutable_data<T>() : nullptr,
+           y.mutable_data<T>(), mean.mutable_data<A>(), rstd.mutable_data<A>());
   });
 }
 
-void layer_norm_backward(In x, In weight, In mean, In rstd, In dy, Out dx, Out dweight, Out dbias) {
-  norm_backward<true>(x, weight, mean, rstd, dy, dx, dweight, dbias);
+void layer_norm_backward(In x, In weight, In mean, In rstd, In dy, In dsum, Out dx, Out dweight, Out dbias) {
+  norm_backward<true>(x, weight, mean, rstd, dy, dsum, dx, dweight, dbias);
 }
 
 }  // namespace braid::cuda

@@ -1,4 +1,4 @@
-// Reductions: y = sum (or the largest, the smallest) of a term over some axes, where the term is x, x z or x^2.
+// Reductions: y = sum (or the largest, the smallest) of a term over some axes, where the term is x or x z.
 //
 // A team of threads computes each result, or V results that lie side by side: its members take the terms in turn, in
 // vectors of V along the axis in which the inputs are dense, and join what they have in a fixed tree. If that axis is
@@ -24,10 +24,7 @@ constexpr int kEach = 4;         // steps that make a further member of a team w
 constexpr int kLongest = 32;     // steps of a thread beyond which terms are cut into pieces, if that fills the card
 constexpr int64_t kFull = 1024;  // blocks that fill a card
 
-enum class Kind { sum, squares, extreme };  // squares are formed and added in f64; extreme: largest or smallest
-
-template <class T, Kind kind>
-using Arithmetic = std::conditional_t<kind == Kind::squares, double, Accumulate<T>>;
+enum class Kind { sum, extreme };  // extreme: largest or smallest
 
 template <class A, Kind kind>
 struct Combine {
@@ -73,7 +70,7 @@ __device__ __forceinline__ void fetch(const T* from, bool repeats, T (&to)[V]) {
 
 template <class T, int V, Kind kind>
 __global__ void __launch_bounds__(kThreads, 2) reduce_teams(const T* x, const T* z, Plan plan, DType y_type, void* y) {
-  using A = Arithmetic<T, kind>;
+  using A = Accumulate<T>;
   using C = Combine<A, kind>;
   using Total = typename C::Total;
   struct Totals {
@@ -118,10 +115,7 @@ __global__ void __launch_bounds__(kThreads, 2) reduce_teams(const T* x, const T*
 #pragma unroll
           for (int j = 0; j < V; ++j) {
             A value = static_cast<A>(u[b][j]);
-            if (kind == Kind::squares)
-              value *= value;
-            else if (plan.product)
-              value *= static_cast<A>(v[b][j]);
+            if (plan.product) value *= static_cast<A>(v[b][j]);
             run[j] = C::join(run[j], value, plan.largest);
           }
         }
@@ -220,7 +214,7 @@ int bits_for(int64_t n, int most) {  // the smallest b with 2^b >= n, or most
 
 template <class T, Kind kind>
 void reduce_as(const Term& term, Out y) {
-  using Total = typename Combine<Arithmetic<T, kind>, kind>::Total;
+  using Total = typename Combine<Accumulate<T>, kind>::Total;
   const Tensor &x = term.x, &z = term.z ? term.z : term.x;
   Axis<3> axes[Shape::max_rank];
   int count = 0;
@@ -289,7 +283,7 @@ void reduce_as(const Term& term, Out y) {
   if (pieces == 1) return run(y, y.mutable_raw());
   Tensor parts = empty({pieces, y.numel()}, dtype_of<Total>(), y.device()), all = y.reshaped({1, y.numel()});
   run(parts, parts.mutable_raw());
-  reduce_as<Total, kind == Kind::squares ? Kind::sum : kind>({parts, Tensor(), term.largest}, all);
+  reduce_as<Total, kind>({parts, Tensor(), term.largest}, all);
 }
 
 template <Kind kind>
@@ -310,12 +304,5 @@ void reduce(ReduceOp op, In x, Out y) {
 }
 
 void mul_sum(In x, In z, Out y) { reduce_any<Kind::sum>("mul_sum", {x, z, false}, y); }
-
-void square_sum(In x, Out y) {
-  Shape one;
-  for (int a = 0; a < x.rank(); ++a) one.push_back(1);
-  Tensor all = y.reshaped(one);
-  reduce_any<Kind::squares>("square_sum", {x, Tensor(), false}, all);
-}
 
 }  // namespace braid::cuda

@@ -8,14 +8,12 @@
 namespace braid::nn {
 
 void square_sums(const std::vector<NamedTensor>& parameters, Tensor sums) {
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    Tensor y = sums.sliced(0, static_cast<int64_t>(i), static_cast<int64_t>(i) + 1), g = grad(parameters[i].value);
-    if (g) {
-      backend(g.device()).square_sum(g.contiguous(), y);
-    } else {
-      y.fill(0);
-    }
+  std::vector<Tensor> gradients;
+  for (const NamedTensor& p : parameters) {
+    Tensor g = grad(p.value);
+    gradients.push_back(g ? g.contiguous() : g);
   }
+  backend(sums.device()).square_sums(gradients, sums);
 }
 
 namespace {

@@ -1,5 +1,6 @@
 #include "nn/optim/optimizer.h"
 
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -55,6 +56,8 @@ Optimizer::Optimizer(std::vector<NamedTensor> parameters, const OptimizerOptions
   check_range(o.eps >= 0, "eps", o.eps, "at least 0");
   check_range(o.weight_decay >= 0, "weight_decay", o.weight_decay, "at least 0");
   check_range(o.momentum >= 0 && o.momentum < 1, "momentum", o.momentum, "at least 0 and below 1");
+  const Device device = parameters_.empty() ? kCpu : parameters_[0].value.device();
+  scalars_ = empty({4}, DType::f64, device);
   std::set<std::string> names;
   MemoryScope scope(MemoryUse::optimizer);
   for (const NamedTensor& p : parameters_) {
@@ -63,6 +66,10 @@ Optimizer::Optimizer(std::vector<NamedTensor> parameters, const OptimizerOptions
           [&] { return p.name + " must be a contiguous floating-point tensor"; });
     check(requires_grad(p.value) && !p.value.has_history(), "optimizer",
           [&] { return p.name + " is not a leaf made by require_grad()"; });
+    check(p.value.device() == device, "optimizer", [&] {
+      return p.name + " is on " + str(p.value.device()) + ", but " + parameters_[0].name + " on " + str(device) +
+             "; all parameters must be on one device";
+    });
     Slot slot{{}, {}, o.decay == OptimizerOptions::Decay::all || p.value.rank() >= 2};
     auto moment = [&] { return zeros(p.value.shape(), moment_type(p.value), p.value.device()); };
     if (o.name != OptimizerOptions::Name::sgd) {
@@ -75,7 +82,7 @@ Optimizer::Optimizer(std::vector<NamedTensor> parameters, const OptimizerOptions
   }
 }
 
-void Optimizer::step(double lr, double grad_scale, MissingGradient missing) {
+void Optimizer::check_gradients(MissingGradient missing) const {
   std::vector<std::string> without;
   for (const NamedTensor& p : parameters_) {
     if (!grad(p.value)) without.push_back(p.name);
@@ -83,22 +90,39 @@ void Optimizer::step(double lr, double grad_scale, MissingGradient missing) {
   check(without.empty() || missing == MissingGradient::skip, "optimizer", [&] {
     return "no gradient has arrived for " + list(without) + "; run backward() first, or skip them on purpose";
   });
-  ++steps_;
+}
+
+void Optimizer::step(double lr, double grad_scale, MissingGradient missing) {
+  check_gradients(missing);  // before the update is counted
+  prepare(lr, grad_scale);
+  apply(missing);
+}
+
+void Optimizer::prepare(double lr, double grad_scale) {
+  const auto t = static_cast<double>(++steps_);
+  auto correction = [&](double beta) { return 1 / (1 - std::pow(beta, t)); };
+  const StepScalars now{lr, grad_scale, correction(options_.beta1), correction(options_.beta2)};
+  scalars_.copy_from(from_values({now.lr, now.grad_scale, now.first_scale, now.second_scale}, {4}, DType::f64));
+}
+
+void Optimizer::apply(MissingGradient missing) {
+  check_gradients(missing);
+  const OptimizerOptions& o = options_;
+  AdamWStep adamw{{}, o.beta1, o.beta2, o.eps, o.name == OptimizerOptions::Name::adam, scalars_};
+  SgdStep sgd{{}, o.momentum, scalars_};
   for (size_t i = 0; i < parameters_.size(); ++i) {
     const Tensor& p = parameters_[i].value;
     if (!grad(p)) continue;
-    Tensor g = grad(p).contiguous();
     const Slot& slot = slots_[i];
-    double decay = slot.decays ? options_.weight_decay : 0;
-    const Backend& b = backend(p.device());
-    if (options_.name == OptimizerOptions::Name::sgd) {
-      // The momentum starts as zeros, so the first step needs no special case: f 0 + g = g.
-      b.sgd({p, g, slot.first, lr, options_.momentum, decay, grad_scale, false});
+    const double decay = slot.decays ? o.weight_decay : 0;
+    if (o.name == OptimizerOptions::Name::sgd) {
+      sgd.items.push_back({p, grad(p).contiguous(), slot.first, decay});
     } else {
-      b.adamw({p, g, slot.first, slot.second, lr, options_.beta1, options_.beta2, options_.eps, decay, steps_,
-               grad_scale, options_.name == OptimizerOptions::Name::adam});
+      adamw.items.push_back({p, grad(p).contiguous(), slot.first, slot.second, decay});
     }
   }
+  const Backend& b = backend(scalars_.device());
+  o.name == OptimizerOptions::Name::sgd ? b.sgd(sgd) : b.adamw(adamw);
 }
 
 void Optimizer::zero_grad() {

@@ -35,12 +35,21 @@ class Optimizer {
  public:
   enum class MissingGradient { error, skip };
 
-  // The handles are shared with the module; they must be leaves (require_grad) with different names and contiguous.
+  // The handles are shared with the module; they must be leaves (require_grad) with different names, contiguous and on
+  // one device.
   Optimizer(std::vector<NamedTensor> parameters, const OptimizerOptions& options);
 
-  // One update of every parameter. Parameters without a gradient are an error that names them, or keep their value.
+  // One update of every parameter: prepare(), then apply(). Parameters without a gradient are an error that names them
+  // (then nothing has changed), or keep their value.
   void step(double lr, double grad_scale = 1, MissingGradient missing = MissingGradient::error);
   void step() { step(options_.lr); }
+
+  // The two halves of a step. prepare() counts the update and brings the numbers that are different each time (rates,
+  // bias corrections) to the parameters' device. apply() enqueues the update, which reads them there: so a Graph
+  // (tensor/graph.h) may record apply(), and prepare() and replay() are a step as long as the gradients keep arriving
+  // in the tensors where they were when it was recorded.
+  void prepare(double lr, double grad_scale = 1);
+  void apply(MissingGradient missing = MissingGradient::error);
   void zero_grad();
 
   const std::vector<NamedTensor>& parameters() const { return parameters_; }
@@ -60,9 +69,12 @@ class Optimizer {
     bool decays;
   };
 
+  void check_gradients(MissingGradient missing) const;
+
   std::vector<NamedTensor> parameters_;
   OptimizerOptions options_;
   std::vector<Slot> slots_;
+  Tensor scalars_;  // of the update that was prepared last: tensor/backend.h, StepScalars
   int64_t steps_ = 0;
 };
 

@@ -21,17 +21,17 @@ void normal(double mean, double deviation, RandomKey key, Out y);
 void reduce(ReduceOp op, In x, Out y);
 void mul_sum(In x, In z, Out y);
 void argmax(In x, Out index);
-void square_sum(In x, Out y);
+void square_sums(const std::vector<Tensor>& x, Out y);
 
 void matmul(In x, In z, bool accumulate, Out y);
 void softmax(In x, Out y);
 void softmax_backward(In y, In dy, Out dx);
 void log_softmax(In x, Out y);
 void log_softmax_backward(In y, In dy, Out dx);
-void rms_norm(In x, In weight, double eps, Out y, Out rstd);
-void rms_norm_backward(In x, In weight, In rstd, In dy, Out dx, Out dweight);
-void layer_norm(In x, In weight, In bias, double eps, Out y, Out mean, Out rstd);
-void layer_norm_backward(In x, In weight, In mean, In rstd, In dy, Out dx, Out dweight, Out dbias);
+void rms_norm(In x, In residual, In weight, double eps, Out sum, Out y, Out rstd);
+void rms_norm_backward(In x, In weight, In rstd, In dy, In dsum, Out dx, Out dweight);
+void layer_norm(In x, In residual, In weight, In bias, double eps, Out sum, Out y, Out mean, Out rstd);
+void layer_norm_backward(In x, In weight, In mean, In rstd, In dy, In dsum, Out dx, Out dweight, Out dbias);
 void rope(In x, In cosine, In sine, bool inverse, Out y);
 void index_select(In table, In ids, Out y);
 void index_add(In dy, In ids, Out dtable);
@@ -66,7 +66,7 @@ const Backend& cpu_backend() {
       .reduce = cpu::reduce,
       .mul_sum = cpu::mul_sum,
       .argmax = cpu::argmax,
-      .square_sum = cpu::square_sum,
+      .square_sums = cpu::square_sums,
       .matmul = cpu::matmul,
       .softmax = cpu::softmax,
       .softmax_backward = cpu::softmax_backward,

@@ -4,6 +4,10 @@
 //             dx = rstd (g - xh mean(g xh)),             g = dy w;   dw = sum over rows of dy xh
 // LayerNorm:  y = xh w + b,  xh = (x - mean) rstd,  rstd = 1 / sqrt(mean((x - mean)^2) + eps)
 //             dx = rstd (g - mean(g) - xh mean(g xh)),   g = dy w;   dw as above,   db = sum over rows of dy
+//
+// Fused with the residual stream: sum = x + residual takes the place of x while the row is in the cache, and backward a
+// gradient that the sum has from elsewhere is added to dx. The bits are those of two passes, but for dx in 16 bits,
+// which is rounded once instead of twice.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -23,6 +27,29 @@ template <class T>
 const T* optional(In x) {
   return x ? x.data<T>() : nullptr;
 }
+
+// Row r of what is normed: that of x, or of x + residual after writing it to sum.
+template <class T>
+class NormedRows {
+ public:
+  NormedRows(In x, In residual, Tensor sum)
+      : x_(x.data<T>()), residual_(optional<T>(residual)), sum_(sum ? sum.mutable_data<T>() : nullptr), n_(x.dim(-1)) {}
+  const T* operator()(int64_t r) const {
+    using A = Accumulate<T>;
+    const T* x = x_ + r * n_;
+    if (!residual_) return x;
+    const T* residual = residual_ + r * n_;
+    T* sum = sum_ + r * n_;
+#pragma GCC ivdep  // no overlap
+    for (int64_t i = 0; i < n_; ++i) sum[i] = T(A(x[i]) + A(residual[i]));
+    return sum;
+  }
+
+ private:
+  const T *x_, *residual_;
+  T* sum_;
+  int64_t n_;
+};
 
 // Sums over all rows that do not depend on the schedule: rows are cut into blocks by their number alone, each block
 // adds its rows in order into a partial sum of `width` values, the partial sums are added as a fixed tree.
@@ -67,16 +94,17 @@ class RowSums {
 
 }  // namespace
 
-void rms_norm(In x, In weight, double eps, Out y, Out rstd) {
+void rms_norm(In x, In residual, In weight, double eps, Out sum, Out y, Out rstd) {
   visit_float(x.dtype(), "rms_norm", [&]<class T>() {
     using A = Accumulate<T>;
-    const T *in = x.data<T>(), *w = optional<T>(weight);
+    const NormedRows<T> in(x, residual, sum);
+    const T* w = optional<T>(weight);
     T* out = y.mutable_data<T>();
     A* scale = rstd.mutable_data<A>();
     int64_t n = x.dim(-1);
     parallel_for(row_count(x), grain_for(n * 3), [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r) {
-        const T* xr = in + r * n;
+        const T* xr = in(r);
         T* yr = out + r * n;
         A squares = lane_sum<A>(n, [&](int64_t i) { return A(xr[i]) * A(xr[i]); });
         A s = A(1) / std::sqrt(squares / A(n) + A(eps));
@@ -91,23 +119,27 @@ void rms_norm(In x, In weight, double eps, Out y, Out rstd) {
   });
 }
 
-void rms_norm_backward(In x, In weight, In rstd, In dy, Out dx, Out dweight) {
+void rms_norm_backward(In x, In weight, In rstd, In dy, In dsum, Out dx, Out dweight) {
   visit_float(x.dtype(), "rms_norm_backward", [&]<class T>() {
     using A = Accumulate<T>;
-    const T *in = x.data<T>(), *gy = dy.data<T>(), *w = optional<T>(weight);
+    const T *in = x.data<T>(), *gy = dy.data<T>(), *more = optional<T>(dsum), *w = optional<T>(weight);
     T* out = dx.mutable_data<T>();
     const A* scale = rstd.data<A>();
     int64_t n = x.dim(-1);
     RowSums<A> sums(row_count(x), dweight ? n : 0);
     sums.run(n * 6, [&](int64_t begin, int64_t end, A* dw) {
       for (int64_t r = begin; r < end; ++r) {
-        const T *xr = in + r * n, *gr = gy + r * n;
+        const T *xr = in + r * n, *gr = gy + r * n, *mr = more ? more + r * n : nullptr;
         T* dr = out + r * n;
         A s = scale[r];
         auto gradient = [&](auto g) {
           A dot = lane_sum<A>(n, [&](int64_t i) { return g(i) * A(xr[i]); });
           A slope = dot * s * s * s / A(n);  // xh mean(g xh) rstd = x slope
-          for (int64_t i = 0; i < n; ++i) dr[i] = T(s * g(i) - slope * A(xr[i]));
+          if (mr) {
+            for (int64_t i = 0; i < n; ++i) dr[i] = T(s * g(i) - slope * A(xr[i]) + A(mr[i]));
+          } else {
+            for (int64_t i = 0; i < n; ++i) dr[i] = T(s * g(i) - slope * A(xr[i]));
+          }
         };
         if (w) {
           gradient([&](int64_t i) { return A(gr[i]) * A(w[i]); });
@@ -123,16 +155,17 @@ void rms_norm_backward(In x, In weight, In rstd, In dy, Out dx, Out dweight) {
   });
 }
 
-void layer_norm(In x, In weight, In bias, double eps, Out y, Out mean, Out rstd) {
+void layer_norm(In x, In residual, In weight, In bias, double eps, Out sum, Out y, Out mean, Out rstd) {
   visit_float(x.dtype(), "layer_norm", [&]<class T>() {
     using A = Accumulate<T>;
-    const T *in = x.data<T>(), *w = optional<T>(weight), *b = optional<T>(bias);
+    const NormedRows<T> in(x, residual, sum);
+    const T *w = optional<T>(weight), *b = optional<T>(bias);
     T* out = y.mutable_data<T>();
     A *centre = mean.mutable_data<A>(), *scale = rstd.mutable_data<A>();
     int64_t n = x.dim(-1);
     parallel_for(row_count(x), grain_for(n * 5), [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r) {
-        const T* xr = in + r * n;
+        const T* xr = in(r);
         T* yr = out + r * n;
         A m = lane_sum<A>(n, [&](int64_t i) { return A(xr[i]); }) / A(n);
         A squares = lane_sum<A>(n, [&](int64_t i) { return (A(xr[i]) - m) * (A(xr[i]) - m); });
@@ -153,24 +186,28 @@ void layer_norm(In x, In weight, In bias, double eps, Out y, Out mean, Out rstd)
   });
 }
 
-void layer_norm_backward(In x, In weight, In mean, In rstd, In dy, Out dx, Out dweight, Out dbias) {
+void layer_norm_backward(In x, In weight, In mean, In rstd, In dy, In dsum, Out dx, Out dweight, Out dbias) {
   visit_float(x.dtype(), "layer_norm_backward", [&]<class T>() {
     using A = Accumulate<T>;
-    const T *in = x.data<T>(), *gy = dy.data<T>(), *w = optional<T>(weight);
+    const T *in = x.data<T>(), *gy = dy.data<T>(), *more = optional<T>(dsum), *w = optional<T>(weight);
     T* out = dx.mutable_data<T>();
     const A *centre = mean.data<A>(), *scale = rstd.data<A>();
     int64_t n = x.dim(-1), sum_width = dweight || dbias ? 2 * n : 0;  // dw, then db
     RowSums<A> sums(row_count(x), sum_width);
     sums.run(n * 6, [&](int64_t begin, int64_t end, A* dw) {
       for (int64_t r = begin; r < end; ++r) {
-        const T *xr = in + r * n, *gr = gy + r * n;
+        const T *xr = in + r * n, *gr = gy + r * n, *mr = more ? more + r * n : nullptr;
         T* dr = out + r * n;
         A m = centre[r], s = scale[r];
         auto gradient = [&](auto g) {
           A total = lane_sum<A>(n, [&](int64_t i) { return g(i); });
           A dot = lane_sum<A>(n, [&](int64_t i) { return g(i) * (A(xr[i]) - m); });
           A slope = dot * s * s * s / A(n), shift = total * s / A(n);
-          for (int64_t i = 0; i < n; ++i) dr[i] = T(s * g(i) - shift - slope * (A(xr[i]) - m));
+          if (mr) {
+            for (int64_t i = 0; i < n; ++i) dr[i] = T(s * g(i) - shift - slope * (A(xr[i]) - m) + A(mr[i]));
+          } else {
+            for (int64_t i = 0; i < n; ++i) dr[i] = T(s * g(i) - shift - slope * (A(xr[i]) - m));
+          }
         };
         if (w) {
           gradient([&](int64_t i) { return A(gr[i]) * A(w[i]); });

@@ -356,10 +356,10 @@ void reduce(ReduceOp op, In x, Out y) {
 
 void mul_sum(In x, In z, Out y) { reduce_any(Kind::product, x, z, y); }
 
-void square_sum(In x, Out y) {
+static double square_sum(In x) {
   int64_t n = x.numel(), blocks = (n + kBlock - 1) / kBlock;
   std::vector<double> parts(static_cast<size_t>(blocks));
-  visit_accumulate(x.dtype(), "square_sum", [&]<class A>() {
+  visit_accumulate(x.dtype(), "square_sums", [&]<class A>() {
     Layout lx(x);
     for_blocks(n, 2, [&](int64_t i, int64_t length) {
       A buffer[kBlock];
@@ -368,7 +368,12 @@ void square_sum(In x, Out y) {
           lane_sum<double>(length, [=](int64_t j) { return double(v[j]) * double(v[j]); });
     });
   });
-  *y.mutable_data<double>() = lane_sum<double>(blocks, [&](int64_t b) { return parts[static_cast<size_t>(b)]; });
+  return lane_sum<double>(blocks, [&](int64_t b) { return parts[static_cast<size_t>(b)]; });
+}
+
+void square_sums(const std::vector<Tensor>& x, Out y) {
+  double* sums = y.mutable_data<double>();
+  for (size_t i = 0; i < x.size(); ++i) sums[i] = x[i] ? square_sum(x[i]) : 0;
 }
 
 }  // namespace braid::cpu

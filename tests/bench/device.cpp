@@ -179,20 +179,13 @@ void row_rows() {
     int64_t count = tiny ? 1000 : int64_t{1} << 28;
     Tensor w = random({count}, 1, DType::f32), g = random({count}, 1, DType::f32);
     Tensor first = zeros_like(w), second = zeros_like(w);
-    memory("adamw", 28 * static_cast<double>(count), [&] {
-      backend(device).adamw({.parameter = w,
-                             .gradient = g,
-                             .first = first,
-                             .second = second,
-                             .lr = 1e-3,
-                             .beta1 = 0.9,
-                             .beta2 = 0.95,
-                             .eps = 1e-8,
-                             .weight_decay = 0.1,
-                             .step = 10,
-                             .grad_scale = 1,
-                             .coupled_decay = false});
-    });
+    const AdamWStep step{{{w, g, first, second, 0.1}},
+                         0.9,
+                         0.95,
+                         1e-8,
+                         false,
+                         from_values({1e-3, 1, 1.5, 2.5}, {4}, DType::f64).to(device)};
+    memory("adamw", 28 * static_cast<double>(count), [&] { backend(device).adamw(step); });
   }
 }
 

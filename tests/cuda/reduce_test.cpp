@@ -32,9 +32,9 @@ Tensor product_sum(const Tensor& x, const Tensor& z, unsigned axes) {
   return y;
 }
 
-Tensor squares(const Tensor& x) {
-  Tensor y = empty({1}, DType::f64, x.device());
-  backend(x.device()).square_sum(x, y);
+Tensor squares(const std::vector<Tensor>& list, Device device) {
+  Tensor y = empty({static_cast<int64_t>(list.size())}, DType::f64, device);
+  backend(device).square_sums(list, y);
   return y;
 }
 
@@ -69,7 +69,6 @@ BOOST_AUTO_TEST_CASE(every_set_of_axes_and_every_layout) {
           out.push_back(reduced(axes % 2 == 0 ? ReduceOp::max : ReduceOp::min, x, axes, type));
         }
         if (type == DType::bf16 || type == DType::f16) out.push_back(reduced(ReduceOp::sum, x, 2, DType::f32));
-        out.push_back(squares(x));
         return out;
       };
       BOOST_TEST_CONTEXT("view " << v << " " << str(type)) {
@@ -114,7 +113,7 @@ BOOST_AUTO_TEST_CASE(ugly_sizes) {
             for (ReduceOp op : {ReduceOp::sum, ReduceOp::max}) out.push_back(reduced(op, in[0], axes, type));
             out.push_back(product_sum(in[0], in[1].expanded(in[0].shape()), axes));
           }
-          out.push_back(squares(in[0]));
+          out.push_back(squares({in[0]}, in[0].device()));
           return out;
         };
         for (bool misaligned : {false, true}) {
@@ -137,7 +136,6 @@ BOOST_AUTO_TEST_CASE(long_sums_in_pieces) {
         out.push_back(reduced(ReduceOp::sum, x, axes, DType::f32));
         out.push_back(reduced(ReduceOp::min, x, axes, DType::f32));
       }
-      out.push_back(squares(x));
     }
     return out;
   };
@@ -146,7 +144,28 @@ BOOST_AUTO_TEST_CASE(long_sums_in_pieces) {
   }
   const Tensor x = full({300000}, 0.1, DType::f32, kCard);
   BOOST_TEST(std::fabs(reduced(ReduceOp::sum, x, 1, DType::f32).item() / (300000 * double(0.1f)) - 1) < 1e-6);
-  BOOST_TEST(std::fabs(squares(x).item() / (300000 * double(0.1f) * double(0.1f)) - 1) < 1e-13);
+  BOOST_TEST(std::fabs(squares({x}, kCard).item() / (300000 * double(0.1f) * double(0.1f)) - 1) < 1e-13);
+}
+
+// More tensors than a launch takes, of all types, among them empty ones and none; sizes around chunks and vectors.
+BOOST_AUTO_TEST_CASE(squares_of_many_tensors) {
+  std::vector<Tensor> many;
+  const int64_t sizes[] = {1, 0, 7, 33, 8192, 8193, 20000, 2};
+  for (uint64_t i = 0; i < 70; ++i) many.push_back(random_tensor({sizes[i % (i < 8 ? 8 : 4)]}, i, DType::f32));
+  for (DType type : kFloats) {
+    for (int64_t n : sizes) many.push_back(random_tensor({n}, 100 + static_cast<uint64_t>(n), type));
+  }
+  auto run = [](const std::vector<Tensor>& in) {
+    std::vector<Tensor> list = in;
+    list.insert(list.begin() + 3, Tensor());
+    return std::vector{squares(list, in[0].device())};
+  };
+  for (bool misaligned : {false, true}) check_on_card(run, many, 1e-12, misaligned);
+  // The place in the list changes nothing.
+  const Tensor alone = squares({many[4].to(kCard)}, kCard);
+  std::vector<Tensor> there;
+  for (const Tensor& x : many) there.push_back(x.to(kCard));
+  BOOST_TEST(same_bits(squares(there, kCard).sliced(0, 4, 5), alone));
 }
 
 BOOST_AUTO_TEST_CASE(nan_reaches_the_result) {

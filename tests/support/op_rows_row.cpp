@@ -44,6 +44,27 @@ Array layer_norm_reference(const std::vector<Array>& in) {
   });
 }
 
+// Both results of a norm of x + residual, one beside the other; the inputs are x, the residual and what the norm takes.
+Tensor both(const SumAndNorm& r) { return concat({r.sum, r.y}, -1); }
+
+template <class Norm>
+auto both_of(Norm norm) {
+  return [norm](const std::vector<Array>& in) {
+    std::vector<Array> of_sum(in.begin() + 1, in.end());
+    of_sum[0] = zip(in[0], in[1], [](double a, double b) { return a + b; });
+    const Array &sum = of_sum[0], y = norm(of_sum);
+    Array out = sum;
+    const int64_t n = sum.shape[-1];
+    out.shape[-1] = 2 * n;
+    out.values.clear();
+    for (auto row = sum.values.begin(), of_y = y.values.begin(); row != sum.values.end(); row += n, of_y += n) {
+      out.values.insert(out.values.end(), row, row + n);
+      out.values.insert(out.values.end(), of_y, of_y + n);
+    }
+    return out;
+  };
+}
+
 // Angles of a table (batch, T, half), from a formula that op and reference share; the derivative wants the tables
 // exact.
 double angle(int64_t b, int64_t t, int64_t e) {
@@ -90,11 +111,12 @@ OpRow rope_row(const std::string& name, bool per_sample, int64_t left_over) {
 const std::vector<std::vector<Shape>> kRowShapes{{{3, 5}}, {{2, 3, 7}}, {{1, 1}},  {{0, 4}},
                                                  {{4, 0}}, {{33}},      {{2, 129}}};
 
-// The row shapes with `vectors` further inputs of the last axis' size.
-std::vector<std::vector<Shape>> with_vectors(int vectors) {
+// The row shapes with `vectors` further inputs of the last axis' size, after a residual if there is one.
+std::vector<std::vector<Shape>> with_vectors(int vectors, bool residual = false) {
   std::vector<std::vector<Shape>> cases = kRowShapes;
   cases.push_back({{70, 3}});  // more than one block of partial sums
   for (std::vector<Shape>& shapes : cases) {
+    if (residual) shapes.push_back(shapes[0]);
     for (int v = 0; v < vectors; ++v) shapes.push_back({shapes[0][-1]});
   }
   return cases;
@@ -132,6 +154,29 @@ std::vector<OpRow> row_rows() {
        .op = [](const auto& in) { return layer_norm(in[0], {}, {}, kEps); },
        .reference = layer_norm_reference,
        .cases = with_vectors(0)},
+      {.name = "add_rms_norm",
+       .op = [](const auto& in) { return both(add_rms_norm(in[0], in[1], in[2], kEps)); },
+       .reference = both_of(rms_norm_reference),
+       .cases = with_vectors(1, true)},
+      {.name = "add_rms_norm:no_weight",
+       .op = [](const auto& in) { return both(add_rms_norm(in[0], in[1], {}, kEps)); },
+       .reference = both_of(rms_norm_reference),
+       .cases = with_vectors(0, true)},
+      {.name = "add_rms_norm:norm_alone",
+       .op = [](const auto& in) { return add_rms_norm(in[0], in[1], in[2], kEps).y; },
+       .reference =
+           [](const auto& in) {
+             return rms_norm_reference({zip(in[0], in[1], [](double a, double b) { return a + b; }), in[2]});
+           },
+       .cases = with_vectors(1, true)},
+      {.name = "add_layer_norm",
+       .op = [](const auto& in) { return both(add_layer_norm(in[0], in[1], in[2], in[3], kEps)); },
+       .reference = both_of(layer_norm_reference),
+       .cases = with_vectors(2, true)},
+      {.name = "add_layer_norm:plain",
+       .op = [](const auto& in) { return both(add_layer_norm(in[0], in[1], {}, {}, kEps)); },
+       .reference = both_of(layer_norm_reference),
+       .cases = with_vectors(0, true)},
       rope_row("rope", false, 0),
       rope_row("rope:per_sample_partial", true, 2),
   };

@@ -66,6 +66,20 @@ BOOST_AUTO_TEST_CASE(learning_rate_zero_moves_moments_but_not_weights) {
   BOOST_TEST(is_close(o.state()[1].value.to_vector<double>(), {0.15}, 1e-14));  // (1 - 0.9) * 0.5 * 3
 }
 
+BOOST_AUTO_TEST_CASE(a_step_is_its_two_halves) {
+  NamedTensor a = leaf("w", {1, -2}, {2}), b = leaf("w", {1, -2}, {2});
+  Optimizer whole({a}, {}), halves({b}, {});
+  for (int i = 0; i < 3; ++i) {
+    set_grad(a.value, full({2}, 3 - i, DType::f64));
+    set_grad(b.value, full({2}, 3 - i, DType::f64));
+    whole.step(0.1 / (i + 1), 0.5);
+    halves.prepare(0.1 / (i + 1), 0.5);
+    BOOST_TEST(halves.steps() == i + 1);
+    halves.apply();
+    BOOST_TEST(is_close(b.value, a.value, 0));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(missing_gradients_are_named_or_skipped) {
   NamedTensor a = leaf("a", {1}, {1}), b = leaf("block.b", {1}, {1}), c = leaf("c", {1}, {1});
   Optimizer o({a, b, c}, {.lr = 0.1, .weight_decay = 0});

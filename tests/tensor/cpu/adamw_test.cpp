@@ -13,6 +13,11 @@ std::vector<double> numbers(size_t n, uint64_t stream) {
   for (size_t i = 0; i < n; ++i) values[i] = 2 * unit(random_bits(i, {stream, 9})) - 1;
   return values;
 }
+
+// StepScalars as a tensor; with momenta, those of AdamW's update number t.
+Tensor scalars(double lr, double grad_scale, double beta1 = 0, double beta2 = 0, int t = 1) {
+  return from_values({lr, grad_scale, 1 / (1 - std::pow(beta1, t)), 1 / (1 - std::pow(beta2, t))}, {4}, DType::f64);
+}
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(optimiser_kernels)
@@ -21,7 +26,8 @@ BOOST_AUTO_TEST_CASE(first_step_by_hand) {
   // From zero moments the first corrected moments are g and g^2: p -= lr (g / (|g| + eps) + wd p).
   Tensor p = from_values({2, -4}, {2}, DType::f64), g = from_values({8, -0.5}, {2}, DType::f64);
   Tensor m = zeros({2}, DType::f64), v = zeros({2}, DType::f64);
-  cpu_backend().adamw({p, g, m, v, 0.1, 0.9, 0.99, 1.0, 0.25, 1, 0.5, false});  // grad_scale 0.5: g = 4, -0.25
+  // grad_scale 0.5: g = 4, -0.25
+  cpu_backend().adamw({{{p, g, m, v, 0.25}}, 0.9, 0.99, 1.0, false, scalars(0.1, 0.5, 0.9, 0.99)});
   BOOST_TEST(is_close(p.to_vector<double>(), {2 - 0.1 * (4.0 / 5 + 0.5), -4 - 0.1 * (-0.25 / 1.25 - 1)}, 1e-14));
   BOOST_TEST(is_close(m.to_vector<double>(), {0.4, -0.025}, 1e-14));
   BOOST_TEST(is_close(v.to_vector<double>(), {0.16, 0.000625}, 1e-13));
@@ -30,7 +36,8 @@ BOOST_AUTO_TEST_CASE(first_step_by_hand) {
 BOOST_AUTO_TEST_CASE(coupled_decay_goes_through_the_moments) {
   Tensor p = from_values({2}, {1}, DType::f64), g = from_values({1}, {1}, DType::f64);
   Tensor m = zeros({1}, DType::f64), v = zeros({1}, DType::f64);
-  cpu_backend().adamw({p, g, m, v, 0.1, 0.5, 0.5, 1.0, 0.5, 1, 1, true});  // g + wd p = 2: p -= 0.1 * 2 / 3
+  // g + wd p = 2: p -= 0.1 * 2 / 3
+  cpu_backend().adamw({{{p, g, m, v, 0.5}}, 0.5, 0.5, 1.0, true, scalars(0.1, 1, 0.5, 0.5)});
   BOOST_TEST(is_close(p.to_vector<double>(), {2 - 0.2 / 3}, 1e-15));
   BOOST_TEST(is_close(m.to_vector<double>(), {1}, 1e-15));
   BOOST_TEST(is_close(v.to_vector<double>(), {2}, 1e-15));
@@ -54,48 +61,54 @@ BOOST_AUTO_TEST_CASE(equals_the_form_with_corrected_decay_rates) {
         vh[i] = h2 * vh[i] + (1 - h2) * gradient[i] * gradient[i];
         want[i] -= lr * (mh[i] / (std::sqrt(vh[i]) + eps) + wd * want[i]);
       }
-      cpu_backend().adamw({p, g, m, v, lr, b1, b2, eps, wd, t, 1, false});
+      cpu_backend().adamw({{{p, g, m, v, wd}}, b1, b2, eps, false, scalars(lr, 1, b1, b2, t)});
     }
     BOOST_TEST(is_close(p.to_vector<double>(), want, type == DType::f64 ? 1e-13 : type == DType::f32 ? 1e-6 : 2e-2));
   }
 }
 
 BOOST_AUTO_TEST_CASE(momentum_by_hand) {
-  Tensor p = from_values({1}, {1}, DType::f64), g = from_values({2}, {1}, DType::f64), u = full({1}, 99, DType::f64);
-  cpu_backend().sgd({p, g, u, 0.1, 0.5, 1.0, 2.0, true});  // g = 4 + 1 = 5; u = 5 whatever stood there; p = 1 - 0.5
+  Tensor p = from_values({1}, {1}, DType::f64), g = from_values({2}, {1}, DType::f64), u = zeros({1}, DType::f64);
+  cpu_backend().sgd({{{p, g, u, 1.0}}, 0.5, scalars(0.1, 2)});  // g = 4 + 1 = 5; u = 5; p = 1 - 0.5
   BOOST_TEST(is_close(u.to_vector<double>(), {5}, 0));
   BOOST_TEST(is_close(p.to_vector<double>(), {0.5}, 1e-15));
-  cpu_backend().sgd({p, g, u, 0.1, 0.5, 0.0, 1.0, false});  // u = 2.5 + 2; p = 0.5 - 0.45
+  cpu_backend().sgd({{{p, g, u, 0.0}}, 0.5, scalars(0.1, 1)});  // u = 2.5 + 2; p = 0.5 - 0.45
   BOOST_TEST(is_close(p.to_vector<double>(), {0.05}, 1e-14));
-  cpu_backend().sgd({p, g, {}, 0.5, 0.9, 0.0, 1.0, false});  // without a buffer: plain descent
+  cpu_backend().sgd({{{p, g, {}, 0.0}}, 0.9, scalars(0.5, 1)});  // without a buffer: plain descent
   BOOST_TEST(is_close(p.to_vector<double>(), {-0.95}, 1e-15));
 }
 
-BOOST_AUTO_TEST_CASE(scalars_in_memory_take_the_place_of_the_given_ones) {
-  Tensor g = from_vector(numbers(9, 2), {9}).to(DType::f32), scalars = empty({4}, DType::f64);
-  auto run = [&](bool in_memory) {
-    Tensor p = from_vector(numbers(9, 1), {9}).to(DType::f32), m = zeros({9}), v = zeros({9}), u = zeros({9}),
-           q = p.clone();
-    for (int t = 1; t <= 3; ++t) {
-      AdamWStep step{p, g, m, v, 0.1 / t, 0.9, 0.99, 1e-8, 0.1, t, 0.5, false};
-      SgdStep descent{q, g, u, 0.1 / t, 0.9, 0.1, 0.5, false};
-      if (in_memory) {
-        StepScalars now = scalars_of(step);
-        scalars.copy_from(from_values({now.lr, now.grad_scale, now.first_scale, now.second_scale}, {4}, DType::f64));
-        step.lr = step.grad_scale = descent.lr = descent.grad_scale = 99;
-        step.step = 1;
-        step.scalars = descent.scalars = scalars;
+// A list of all types and sizes, some larger than what a thread takes at once: the bits of one after the other.
+BOOST_AUTO_TEST_CASE(a_list_is_the_same_as_one_after_the_other) {
+  std::vector<std::vector<double>> first;
+  for (bool together : {true, false}) {
+    std::vector<Tensor> results;
+    AdamWStep adamw{{}, 0.9, 0.95, 1e-8, false, scalars(0.1, 0.5, 0.9, 0.95)};
+    SgdStep sgd{{}, 0.9, scalars(0.1, 0.5)};
+    uint64_t stream = 1;
+    for (DType type : {DType::f32, DType::f64, DType::bf16, DType::f16}) {
+      DType wide = type == DType::f64 ? DType::f64 : DType::f32;
+      for (size_t n : {0, 1, 9000, 7, 0, 4096, 33}) {
+        auto draw = [&](DType t) { return from_vector(numbers(n, stream++), {static_cast<int64_t>(n)}).to(t); };
+        Tensor p = draw(type), g = draw(type), m = draw(wide), v = full(m.shape(), 0.1, wide), q = p.clone(),
+               u = m.clone();
+        adamw.items.push_back({p, g, m, v, 0.1 * static_cast<double>(stream % 3)});
+        sgd.items.push_back({q, g, n == 33 ? Tensor() : u, 0.1 * static_cast<double>(stream % 3)});
+        for (const Tensor& x : {p, m, v, q, u}) results.push_back(x);
       }
-      cpu_backend().adamw(step);
-      cpu_backend().sgd(descent);
     }
-    std::vector<double> all = p.to_vector<double>();
-    for (const Tensor& x : {m, v, q, u}) {
-      for (double value : x.to_vector<double>()) all.push_back(value);
+    if (together) {
+      cpu_backend().adamw(adamw);
+      cpu_backend().sgd(sgd);
+      for (const Tensor& x : results) first.push_back(x.to_vector<double>());
+      continue;
     }
-    return all;
-  };
-  BOOST_TEST(is_close(run(true), run(false), 0));
+    for (const AdamWStep::Item& item : adamw.items) {
+      cpu_backend().adamw({{item}, adamw.beta1, adamw.beta2, adamw.eps, false, adamw.scalars});
+    }
+    for (const SgdStep::Item& item : sgd.items) cpu_backend().sgd({{item}, sgd.momentum_factor, sgd.scalars});
+    for (size_t i = 0; i < results.size(); ++i) BOOST_TEST(is_close(results[i].to_vector<double>(), first[i], 0));
+  }
 }
 
 BOOST_AUTO_TEST_CASE(same_bits_at_any_thread_count) {
@@ -106,7 +119,9 @@ BOOST_AUTO_TEST_CASE(same_bits_at_any_thread_count) {
     set_threads(count);
     Tensor p = from_vector(numbers(n, 1), {n}).to(DType::f32), g = from_vector(numbers(n, 2), {n}).to(DType::f32);
     Tensor m = zeros({n}), v = zeros({n});
-    for (int t = 1; t <= 3; ++t) cpu_backend().adamw({p, g, m, v, 0.01, 0.9, 0.95, 1e-8, 0.1, t, 1, false});
+    for (int t = 1; t <= 3; ++t) {
+      cpu_backend().adamw({{{p, g, m, v, 0.1}}, 0.9, 0.95, 1e-8, false, scalars(0.01, 1, 0.9, 0.95, t)});
+    }
     if (count == 1) want = p.to_vector<double>();
     BOOST_TEST(is_close(p.to_vector<double>(), want, 0));
   }

@@ -58,6 +58,43 @@ BOOST_AUTO_TEST_CASE(gradients_of_many_rows_are_summed_accurately) {
   for (size_t k = 0; k < want.size(); ++k) BOOST_TEST(is_close(got[k], want[k], 3e-6));
 }
 
+// The sum is rounded to its type before it is normed, so the results are those of two ops, bit for bit; derivatives
+// too, but in 16 bits, where that of x is rounded once instead of twice.
+BOOST_AUTO_TEST_CASE(with_a_residual_as_in_two_steps) {
+  for (DType type : {DType::f64, DType::f32, DType::bf16, DType::f16}) {
+    Tensor x = numbers({70, 37}, type, 1), r = numbers({70, 37}, type, 2), w = numbers({37}, type, 3),
+           b = numbers({37}, type, 4), of_sum = numbers({70, 37}, type, 5);
+    for (bool layer : {false, true}) {
+      auto join = [&](const SumAndNorm& n) { return add(mul(n.sum, of_sum), n.y); };
+      auto fused = [&](const std::vector<Tensor>& in) {
+        return join(layer ? add_layer_norm(in[0], in[1], in[2], in[3], 1e-5) : add_rms_norm(in[0], in[1], in[2], 1e-5));
+      };
+      auto composed = [&](const std::vector<Tensor>& in) {
+        Tensor h = add(in[0], in[1]);
+        return join({h, layer ? layer_norm(h, in[2], in[3], 1e-5) : rms_norm(h, in[2], 1e-5)});
+      };
+      std::vector<Tensor> inputs{x, r, w, b};
+      if (!layer) inputs.pop_back();
+      auto got = run(fused, inputs), want = run(composed, inputs);
+      const double rounding = type == DType::bf16 ? 0x1p-7 : type == DType::f16 ? 0x1p-10 : 0;
+      for (size_t k = 0; k < want.size(); ++k) {
+        const bool of_x = k == 1 || k == 2;
+        BOOST_TEST_CONTEXT(str(type) << " " << k) BOOST_TEST(is_close(got[k], want[k], of_x ? rounding : 0));
+      }
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(one_result_may_be_unused) {
+  Tensor x = numbers({3, 5}, DType::f64, 1), r = numbers({3, 5}, DType::f64, 2), w = numbers({5}, DType::f64, 3);
+  for (Tensor* t : {&x, &r, &w}) require_grad(*t);
+  Tensor dy = numbers({3, 5}, DType::f64, 4);
+  backward(add_rms_norm(x, r, w, 1e-5).sum, dy);
+  BOOST_TEST((is_close(grad(x), dy, 0) && is_close(grad(r), dy, 0) && !grad(w)));
+  BOOST_TEST(throws_with([&] { add_rms_norm(x, r.alias().sliced(0, 0, 1), w, 1e-5); },
+                         "[add_rms_norm] the residual (1, 5) does not have the shape of x (3, 5)"));
+}
+
 BOOST_AUTO_TEST_CASE(same_bits_at_any_thread_count) {
   int before = threads();
   Tensor x = numbers({3000, 40}, DType::f32, 1), w = numbers({40}, DType::f32, 2), b = numbers({40}, DType::f32, 3);

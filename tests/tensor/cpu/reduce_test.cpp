@@ -156,15 +156,16 @@ BOOST_AUTO_TEST_CASE(long_sums_stay_accurate) {
   table.reduce(ReduceOp::sum, x, y);
   BOOST_TEST(std::fabs(y.item() / (3000000 * double(0.1f)) - 1) < 1e-6);
   Tensor squares = empty({1}, DType::f64);
-  table.square_sum(x, squares);
+  table.square_sums({x}, squares);
   BOOST_TEST(std::fabs(squares.item() / (3000000 * double(0.1f) * double(0.1f)) - 1) < 1e-12);
-  Tensor small = random_tensor({40, 50}, 5, DType::bf16);
-  table.square_sum(small.transposed(), squares);
+}
+
+BOOST_AUTO_TEST_CASE(squares_of_a_list) {
+  Tensor small = random_tensor({40, 50}, 5, DType::bf16), sums = full({4}, 7, DType::f64);
+  table.square_sums({small, empty({0}), Tensor(), from_values({3, 4}, {2}, DType::f64)}, sums);
   double want = 0;
   for (double v : small.to_vector<double>()) want += v * v;
-  BOOST_TEST(std::fabs(squares.item() / want - 1) < 1e-12);
-  table.square_sum(empty({0}), squares);
-  BOOST_TEST(squares.item() == 0.0);
+  BOOST_TEST(is_close(sums.to_vector<double>(), {want, 0, 0, 25}, 1e-12));
 }
 
 BOOST_AUTO_TEST_CASE(same_bits_at_any_thread_count) {
@@ -177,8 +178,8 @@ BOOST_AUTO_TEST_CASE(same_bits_at_any_thread_count) {
     }));
   }
   BOOST_TEST(same_at_any_thread_count([&] {
-    Tensor y = empty({1}, DType::f64);
-    table.square_sum(x, y);
+    Tensor y = empty({2}, DType::f64);
+    table.square_sums({x, x.sliced(0, 3, 800)}, y);
     return y;
   }));
 }
