@@ -26,6 +26,7 @@ struct OpRow {
   double gradient_tolerance = 1e-7;
   bool differentiable = true;
   bool in_16_bit = true;  // false for ops that are only defined in f32/f64
+  int roundings = 1;      // to 16 bits on the way to a value
 };
 
 // The rows, by family (tests/support/op_rows_*.cpp).
