@@ -86,9 +86,9 @@ Tensor ParallelBlock::operator()(const Tensor& x, const Rows& rows, const nn::Ro
     return value;
   };
   Tensor a = show("attn_out", attention_(normed(attention_norm_, x), rows, rope));
-  Tensor h = add(x, a);
-  Tensor f = show("ffn_out", feed_forward_(normed(ffn_norm_, parallel_ ? x : h), rows));
-  return add(h, f);
+  SumAndNorm h = parallel_ ? SumAndNorm{add(x, a), normed(ffn_norm_, x)}
+                           : std::visit([&](const auto& norm) { return norm(x, a); }, ffn_norm_);
+  return add(h.sum, show("ffn_out", feed_forward_(h.y, rows)));
 }
 
 void ParallelBlock::visit(nn::Visitor& v) {

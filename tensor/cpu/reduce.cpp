@@ -348,15 +348,7 @@ void reduce_any(Kind kind, In x, In z, Out y) {
   cpu_backend().copy(wide, y);
 }
 
-}  // namespace
-
-void reduce(ReduceOp op, In x, Out y) {
-  reduce_any(op == ReduceOp::sum ? Kind::sum : op == ReduceOp::max ? Kind::max : Kind::min, x, Tensor(), y);
-}
-
-void mul_sum(In x, In z, Out y) { reduce_any(Kind::product, x, z, y); }
-
-static double square_sum(In x) {
+double square_sum(In x) {
   int64_t n = x.numel(), blocks = (n + kBlock - 1) / kBlock;
   std::vector<double> parts(static_cast<size_t>(blocks));
   visit_accumulate(x.dtype(), "square_sums", [&]<class A>() {
@@ -370,6 +362,14 @@ static double square_sum(In x) {
   });
   return lane_sum<double>(blocks, [&](int64_t b) { return parts[static_cast<size_t>(b)]; });
 }
+
+}  // namespace
+
+void reduce(ReduceOp op, In x, Out y) {
+  reduce_any(op == ReduceOp::sum ? Kind::sum : op == ReduceOp::max ? Kind::max : Kind::min, x, Tensor(), y);
+}
+
+void mul_sum(In x, In z, Out y) { reduce_any(Kind::product, x, z, y); }
 
 void square_sums(const std::vector<Tensor>& x, Out y) {
   double* sums = y.mutable_data<double>();

@@ -97,9 +97,18 @@ int main(int argc, char** argv) {
   measure_adamw("adamw, tensors of 1024", rows * width, 1024);
   measure_op("rms_norm", 8, 20, {random(shape), random({width})},
              [](const std::vector<Tensor>& x) { return rms_norm(x[0], x[1], 1e-6); });
-  // The sum is needed too: with the norm it is read twice and written twice, in one pass it would be one read less.
   measure_op("add, then rms_norm", 20, 32, {random(shape), random(shape), random({width})},
              [](const std::vector<Tensor>& x) { return rms_norm(add(x[0], x[1]), x[2], 1e-6); });
+  // As in a block: the sum is normed, and is needed itself too.
+  const std::vector<Tensor> block{random(shape), random(shape), random({width})};
+  measure_op("add, rms_norm, add", 32, 56, block, [](const std::vector<Tensor>& x) {
+    Tensor h = add(x[0], x[1]);
+    return add(h, rms_norm(h, x[2], 1e-6));
+  });
+  measure_op("add_rms_norm, add", 28, 40, block, [](const std::vector<Tensor>& x) {
+    SumAndNorm h = add_rms_norm(x[0], x[1], x[2], 1e-6);
+    return add(h.sum, h.y);
+  });
   measure_op("swiglu", 12, 32, {random(shape), random(shape)},
              [](const std::vector<Tensor>& x) { return swiglu(x[0], x[1]); });
   Tensor targets = zeros({rows}, DType::i64);
