@@ -45,9 +45,9 @@ class Optimizer {
   void step() { step(options_.lr); }
 
   // The two halves of a step. prepare() counts the update and brings the numbers that are different each time (rates,
-  // bias corrections) to the parameters' device. apply() enqueues the update, which reads them there: so a Graph
-  // (tensor/graph.h) may record apply(), and prepare() and replay() are a step as long as the gradients keep arriving
-  // in the tensors where they were when it was recorded.
+  // bias corrections) to the parameters' device, for which a card finishes what it has first. apply() enqueues the
+  // update, which reads them there: so a Graph (tensor/graph.h) may record apply(), and prepare() and replay() are a
+  // step as long as the gradients keep arriving in the tensors where they were when it was recorded.
   void prepare(double lr, double grad_scale = 1);
   void apply(MissingGradient missing = MissingGradient::error);
   void zero_grad();

@@ -66,6 +66,22 @@ BOOST_AUTO_TEST_CASE(learning_rate_zero_moves_moments_but_not_weights) {
   BOOST_TEST(is_close(o.state()[1].value.to_vector<double>(), {0.15}, 1e-14));  // (1 - 0.9) * 0.5 * 3
 }
 
+BOOST_AUTO_TEST_CASE(moments_are_corrected_for_their_start) {
+  const double b1 = 0.8, b2 = 0.9;
+  NamedTensor p = leaf("w", {2}, {1});
+  Optimizer o({p}, {.lr = 0.1, .beta1 = b1, .beta2 = b2, .eps = 0.5, .weight_decay = 0});
+  double want = 2, m = 0, v = 0;
+  for (int t = 1; t <= 4; ++t) {
+    const double g = 3 - t;
+    set_grad(p.value, full({1}, g, DType::f64));
+    o.step();
+    m = b1 * m + (1 - b1) * g;
+    v = b2 * v + (1 - b2) * g * g;
+    want -= 0.1 * m / (1 - std::pow(b1, t)) / (std::sqrt(v / (1 - std::pow(b2, t))) + 0.5);
+    BOOST_TEST(std::fabs(p.value.item() - want) < 1e-14);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_step_is_its_two_halves) {
   NamedTensor a = leaf("w", {1, -2}, {2}), b = leaf("w", {1, -2}, {2});
   Optimizer whole({a}, {}), halves({b}, {});
