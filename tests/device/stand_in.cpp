@@ -1,6 +1,7 @@
 // Linked into the test program, these definitions take the place of cuda/'s.
 #include "tests/device/stand_in.h"
 
+#include <atomic>
 #include <cstring>
 
 #include "tensor/backend.h"
@@ -8,7 +9,7 @@
 namespace braid {
 
 namespace {
-int64_t reads = 0;
+std::atomic<int64_t> reads = 0;  // ranks may be threads
 
 void transfer(In x, Out y) {
   if (y.device() == kCpu) ++reads;
