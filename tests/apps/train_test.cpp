@@ -13,6 +13,7 @@
 #include "tensor/io/json.h"
 #include "tensor/io/safetensors.h"
 #include "tests/apps/support.h"
+#include "tests/support/sanitizer.h"
 
 using namespace braid;
 using braid::test::Outcome;
@@ -422,6 +423,10 @@ BOOST_AUTO_TEST_CASE(damaged_checkpoints) {
 }
 
 BOOST_AUTO_TEST_CASE(a_full_disk_ends_with_4_and_leaves_the_last_checkpoint) {
+  if (braid::test::kThreadSanitizer) {
+    BOOST_WARN_MESSAGE(false, "skipped: the thread sanitizer itself writes a file larger than the limit");
+    return;
+  }
   const fs::path out = world().fresh();
   BOOST_TEST(train(out, {"schedule.name=constant", "train.steps=5"}).code == 0);
   const std::string before = weights(step(out, 5));
