@@ -1,5 +1,5 @@
-// Attention without compose by cuDNN. It is described as the chain of operations that it is; cuDNN knows such chains and
-// has one kernel for each. No score comes to memory, but dS in backward (cuda/plain_attention.cpp).
+// Attention without compose by cuDNN. It is described as the chain of operations that it is; cuDNN knows such chains
+// and has one kernel for each. No score comes to memory, but dS in backward (cuda/plain_attention.cpp).
 //
 //   forward    S = scale q k^T, -inf where hidden    lse = max S + log sum exp(S - max S)    y = softmax(S) v
 //   backward   delta = sum dy y    P = exp(S - lse)    dS = P (dy v^T - delta) scale
@@ -98,8 +98,8 @@ void backward(CudnnGraph& g, const Operands& in) {
                             g.between(in.per_row()));
   const Node delta = g.pointwise(CUDNN_POINTWISE_MUL, sum, g.number(1.0f), in.of_each_row(kDelta));
   const Node s = g.pointwise(CUDNN_POINTWISE_MUL, g.product(q, k, g.between(in.scores())), scale);
-  const Node p = g.pointwise(CUDNN_POINTWISE_EXP,
-                             hidden(g, call, g.pointwise(CUDNN_POINTWISE_SUB, s, in.of_each_row(kLse))));
+  const Node p =
+      g.pointwise(CUDNN_POINTWISE_EXP, hidden(g, call, g.pointwise(CUDNN_POINTWISE_SUB, s, in.of_each_row(kLse))));
   sum_of_heads(g, in, g.transposed(p, in.type), dy, in.rows(kDv, call.dv));
   Node ds = g.product(dy, in.columns(kV, call.v), g.between(in.scores()));
   ds = g.pointwise(CUDNN_POINTWISE_MUL, g.pointwise(CUDNN_POINTWISE_SUB, ds, delta), p);

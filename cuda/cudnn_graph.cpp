@@ -49,8 +49,8 @@ void set(Raw descriptor, Name name, const T& value) {
 template <class T>
 int64_t get(Raw descriptor, Name name, std::span<T> values) {
   int64_t count = 0;
-  check(cudnnBackendGetAttribute(descriptor, name, kType<T>, static_cast<int64_t>(values.size()), &count,
-                                 values.data()));
+  check(
+      cudnnBackendGetAttribute(descriptor, name, kType<T>, static_cast<int64_t>(values.size()), &count, values.data()));
   return count;
 }
 
@@ -163,8 +163,8 @@ CudnnGraph::Node CudnnGraph::pointwise(cudnnPointwiseMode_t mode, const Node& x,
 CudnnGraph::Node CudnnGraph::pointwise(cudnnPointwiseMode_t mode, const Node& x, const Node& y, const Node& to) {
   return pointwise(mode, x, y, to, {}, kFloat, -1);
 }
-CudnnGraph::Node CudnnGraph::pointwise(cudnnPointwiseMode_t mode, const Node& x, const Node& y,
-                                       cudnnDataType_t type, cudnnDataType_t arithmetic) {
+CudnnGraph::Node CudnnGraph::pointwise(cudnnPointwiseMode_t mode, const Node& x, const Node& y, cudnnDataType_t type,
+                                       cudnnDataType_t arithmetic) {
   return pointwise(mode, x, y, between(x.shape, type), {}, arithmetic, -1);
 }
 CudnnGraph::Node CudnnGraph::pointwise(cudnnPointwiseMode_t mode, const Node& x) {

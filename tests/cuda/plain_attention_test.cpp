@@ -27,7 +27,8 @@ double largest_error(const Tensor& got, const Tensor& want) {
 void check_case(DcmhaCase c, DType dtype) {
   c.terms = 0;
   DcmhaCall naive_call(c, 6, dtype), exact_call = naive_call.as(DType::f64, kCpu), call = naive_call.as(dtype, kCard);
-  const auto want = exact_call.run_with_gradients(Path::reference), naive = naive_call.run_with_gradients(Path::reference);
+  const auto want = exact_call.run_with_gradients(Path::reference),
+             naive = naive_call.run_with_gradients(Path::reference);
   const auto got = call.run_with_gradients(Path::fused);
   for (size_t k = 0; k < want.size(); ++k) {
     BOOST_TEST_CONTEXT(c.text() << " " << str(dtype) << " workspace " << c.options.workspace << " result " << k) {
