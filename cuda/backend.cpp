@@ -101,6 +101,7 @@ const Backend& cuda_backend(int index) {
       .argmax = cuda::argmax,
       .square_sums = cuda::square_sums,
       .matmul = cuda::matmul,
+      .linear = cuda::linear,
       .softmax = cuda::softmax,
       .softmax_backward = cuda::softmax_backward,
       .log_softmax = cuda::log_softmax,

@@ -39,12 +39,13 @@ cudaDataType_t type_of(DType t) {
 }
 
 // What decides which algorithm is chosen: types, sizes, layouts and how pointers are aligned.
-using Key = std::array<int64_t, 18>;
+using Key = std::array<int64_t, 19>;
 
 struct Choice {
   Description operation;
   Layout a, b, c;
   cublasLtMatmulAlgo_t algorithm;
+  bool found = false;
 };
 
 struct Blas {  // of one card
@@ -106,6 +107,11 @@ Choice choose(Blas& blas, const ProductPlan& p, const Key& alignments) {
   choice.a = layout_of(p.a, p.rows, p.inner, p.batch);
   choice.b = layout_of(p.b, p.inner, p.columns, p.batch);
   choice.c = layout_of(p.c, p.rows, p.columns, p.batch);
+  if (p.bias) {
+    set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+    set(operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, type_of(p.bias->dtype()));
+    set(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias->raw());
+  }
 
   cublasLtMatmulPreference_t preference = nullptr;
   check(cublasLtMatmulPreferenceCreate(&preference));
@@ -122,9 +128,13 @@ Choice choose(Blas& blas, const ProductPlan& p, const Key& alignments) {
   // The library's own first choice, always: timing candidates would make results differ from run to run.
   cublasLtMatmulHeuristicResult_t result;
   int found = 0;
-  check(cublasLtMatmulAlgoGetHeuristic(blas.handle.get(), operation, choice.a.get(), choice.b.get(), choice.c.get(),
-                                       choice.c.get(), preference, 1, &result, &found));
-  braid::check(found > 0, "product", [&] {
+  const cublasStatus_t status =
+      cublasLtMatmulAlgoGetHeuristic(blas.handle.get(), operation, choice.a.get(), choice.b.get(), choice.c.get(),
+                                     choice.c.get(), preference, 1, &result, &found);
+  if (status != CUBLAS_STATUS_NOT_SUPPORTED) check(status);
+  choice.found = status == CUBLAS_STATUS_SUCCESS && found > 0;
+  if (!choice.found && p.bias) return choice;  // the bias can also come first
+  braid::check(choice.found, "product", [&] {
     return "cuBLASLt has no algorithm for (" + std::to_string(p.rows) + ", " + std::to_string(p.inner) + ") x (" +
            std::to_string(p.inner) + ", " + std::to_string(p.columns) + ") of " + str(p.a.tensor->dtype());
   });
@@ -134,7 +144,7 @@ Choice choose(Blas& blas, const ProductPlan& p, const Key& alignments) {
 
 }  // namespace
 
-void run_plan(const ProductPlan& p, double alpha, double beta) {
+bool run_plan(const ProductPlan& p, double alpha, double beta) {
   Blas& own = blas();
   std::lock_guard lock(own.mutex);
   if (!own.handle.get()) {
@@ -165,16 +175,20 @@ void run_plan(const ProductPlan& p, double alpha, double beta) {
                   p.a.batch,
                   p.b.batch,
                   p.c.batch,
-                  beta != 0};
+                  beta != 0,
+                  p.bias != nullptr};
     auto it = own.choices.find(key);
     if (it == own.choices.end()) it = own.choices.emplace(key, choose(own, p, key)).first;
     const Choice& choice = it->second;
+    if (!choice.found) return false;
+    if (p.bias) set(choice.operation.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias->raw());
     void* c = const_cast<void*>(address(p.c, call.c));
     check(cublasLtMatmul(own.handle.get(), choice.operation.get(), by, address(p.a, call.a), choice.a.get(),
                          address(p.b, call.b), choice.b.get(), keep, c, choice.c.get(), c, choice.c.get(),
                          &choice.algorithm, own.workspace.mutable_raw(), static_cast<size_t>(kWorkspace),
                          current_stream()));
   }
+  return true;
 }
 
 }  // namespace braid::cuda

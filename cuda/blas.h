@@ -9,4 +9,7 @@ namespace braid::cuda {
 // x and z have one dtype; y has the same, or f32 where theirs has 16 bits. Sums are f32, f64 for f64.
 void product(In x, In z, double alpha, double beta, Out y);
 
+// As in the contract of Backend::linear.
+void linear(In x, In weight, In bias, Out y);
+
 }  // namespace braid::cuda

@@ -5,6 +5,7 @@
 #include <cuda_runtime_api.h>
 
 #include <source_location>
+#include <string>
 #include <utility>
 
 namespace braid::cuda {
@@ -13,6 +14,8 @@ namespace braid::cuda {
 // The name is that of the kernel of the backend's table that runs now.
 void check(cudaError_t status, const std::source_location& where = std::source_location::current());
 void check(cublasStatus_t status, const std::source_location& where = std::source_location::current());
+// Throws "[softmax] what in cuda/...:line", for other libraries.
+[[noreturn]] void failed_call(const std::string& what, const std::source_location& where);
 
 // Owns a C handle: destroy(handle) at the end; its result cannot be used there.
 template <class T, auto destroy>

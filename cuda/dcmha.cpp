@@ -1,6 +1,7 @@
 // Attention on the card: which kernels serve a call, and the general way, chunk by chunk.
 //
 //   a few query rows, no derivative wanted    cuda/kernels/dcmha_decode.cu
+//   bf16 or f16, no heads mixed               cuda/plain_attention.h, cuDNN where it is there
 //   bf16, 16 or 32 heads mixed                cuda/dcmha_fast.h, on tensor cores
 //   everything else                           the general way
 //
@@ -24,6 +25,7 @@
 
 #include "cuda/blas.h"
 #include "cuda/dcmha_fast.h"
+#include "cuda/plain_attention.h"
 
 namespace braid::cuda {
 
@@ -294,6 +296,8 @@ std::string dcmha_refuses(const DcmhaInputs& x) {
 void dcmha_forward(const DcmhaInputs& x, Out y, Out lse) {
   if (!lse && dcmha::decodes(split(x))) {
     dcmha::decode(split(x), y);
+  } else if (plain_attention::forward(x, y, lse).empty()) {
+    return;
   } else if (dcmha_fast::refuses(x).empty()) {
     dcmha_fast::forward(x, y, lse, workspace_of(x));
   } else {
@@ -303,6 +307,7 @@ void dcmha_forward(const DcmhaInputs& x, Out y, Out lse) {
 }
 
 void dcmha_backward(const DcmhaInputs& x, In y, In lse, In dy, DcmhaGradients& gradients) {
+  if (plain_attention::backward(x, y, lse, dy, gradients, workspace_of(x)).empty()) return;
   if (dcmha_fast::refuses(x).empty()) {
     dcmha_fast::backward(x, y, lse, dy, gradients, workspace_of(x));
   } else {

@@ -1,5 +1,7 @@
 #include "cuda/product.h"
 
+#include <bit>
+
 #include "cuda/blas.h"
 
 namespace braid::cuda {
@@ -110,6 +112,24 @@ void product(In x, In z, double alpha, double beta, Out y) {
   }
   const Tensor left = is_matrix(x) ? x : x.clone(), right = is_matrix(z) ? z : z.clone();
   run_plan(plan_product(left, right, y), alpha, beta);
+}
+
+void linear(In x, In weight, In bias, Out y) {
+  Shape repeated = x.shape();
+  repeated[-2] = weight.dim(1);
+  repeated[-1] = weight.dim(0);
+  const Tensor matrix = is_matrix(weight) ? weight : weight.clone(), z = matrix.transposed().expanded(repeated);
+  if (!bias) return product(x, z, 1, 0, y);
+  if (y.numel() == 0) return;
+  if (x.dim(-1) > 0) {
+    const Tensor rows = is_matrix(x) ? x : x.clone();
+    ProductPlan plan = plan_product(rows, z, y);
+    plan.bias = &bias;  // y is contiguous, so that to BLAS its rows are columns
+    const bool fits = plan.calls.size() == 1 && std::bit_cast<uintptr_t>(bias.raw()) % 16 == 0;
+    if (fits && run_plan(plan, 1, 0)) return;
+  }
+  y.copy_from(bias.expanded(y.shape()));
+  product(x, z, 1, 1, y);
 }
 
 }  // namespace braid::cuda

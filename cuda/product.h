@@ -17,7 +17,8 @@ struct Operand {
 // each of `calls`, with the three tensors starting that many elements behind their first one.
 struct ProductPlan {
   int64_t rows = 0, columns = 0, inner = 0, batch = 1;
-  Operand a, b, c;  // c is not transposed
+  Operand a, b, c;               // c is not transposed
+  const Tensor* bias = nullptr;  // (rows), at a multiple of 16 bytes: added to every column of c before it is rounded
   struct Offsets {
     int64_t a, b, c;
   };
@@ -31,6 +32,8 @@ bool is_matrix(const Tensor& x);
 // go on as their rows do become rows; the longest of the others is the batch axis, the rest become calls.
 ProductPlan plan_product(In x, In z, In y);
 
-void run_plan(const ProductPlan& plan, double alpha, double beta);  // cuda/blas.cpp, or its emulation
+// cuda/blas.cpp, or its emulation. False when it cannot add the bias to this product, which is one call: nothing was
+// done then.
+bool run_plan(const ProductPlan& plan, double alpha, double beta);
 
 }  // namespace braid::cuda

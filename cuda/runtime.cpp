@@ -84,7 +84,11 @@ void check(cudaError_t status, const std::source_location& where) {
 void check(cublasStatus_t status, const std::source_location& where) {
   if (status == CUBLAS_STATUS_SUCCESS) [[likely]]
     return;
-  throw Error(ErrorKind::misuse, op_name() + "cuBLAS: " + cublasLtGetStatusString(status) + place(where));
+  failed_call(std::string("cuBLAS: ") + cublasLtGetStatusString(status), where);
+}
+
+void failed_call(const std::string& what, const std::source_location& where) {
+  throw Error(ErrorKind::misuse, op_name() + what + place(where));
 }
 
 int device_count() {

@@ -31,15 +31,11 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
     check(bias.shape() == Shape{out}, "linear", [&] {
       return "bias " + str(bias.shape()) + " does not fit weight " + str(weight.shape()) + ": needs (out)";
     });
-    y.copy_from(bias.expanded(shape));
   }
-  // The product adds to the bias. x keeps its axes: the kernel reads rows with any stride.
+  // x keeps its axes: the kernel reads rows with any stride.
   Tensor rows = x.rank() == 1 ? x.unsqueezed(0) : x;
   Tensor target = x.rank() == 1 ? y.unsqueezed(0) : y;
-  Shape repeated = rows.shape();
-  repeated[-2] = in;
-  repeated[-1] = out;
-  backend(x.device()).matmul(rows, weight.transposed().expanded(repeated), static_cast<bool>(bias), target);
+  backend(x.device()).linear(rows, weight, bias ? bias.contiguous() : bias, target);
 
   Tensor kept_x = requires_grad(weight) ? x : Tensor(), kept_weight = requires_grad(x) ? weight : Tensor();
   bool wants_bias = requires_grad(bias);

@@ -24,6 +24,7 @@ void argmax(In x, Out index);
 void square_sums(const std::vector<Tensor>& x, Out y);
 
 void matmul(In x, In z, bool accumulate, Out y);
+void linear(In x, In weight, In bias, Out y);
 void softmax(In x, Out y);
 void softmax_backward(In y, In dy, Out dx);
 void log_softmax(In x, Out y);
@@ -68,6 +69,7 @@ const Backend& cpu_backend() {
       .argmax = cpu::argmax,
       .square_sums = cpu::square_sums,
       .matmul = cpu::matmul,
+      .linear = cpu::linear,
       .softmax = cpu::softmax,
       .softmax_backward = cpu::softmax_backward,
       .log_softmax = cpu::log_softmax,

@@ -132,6 +132,7 @@ Gemm<T> tile_of(const Gemm<T>& g, const Tiles& t, int64_t tile) {
     h.b += g.tb ? j * g.ldb : j;
   }
   h.c += i * g.ldc + j;
+  if (g.start) h.start += j;
   return h;
 }
 
@@ -174,6 +175,7 @@ void gemm_batched_with(const GemmKernel<T>& kernel, int64_t count, FunctionRef<G
       Gemm<T> g = shape;
       g.a = at.a, g.b = at.b, g.c = at.c;
       if (per_product > 1) g = tile_of(g, tiles, i % per_product);
+      for (int64_t r = 0; g.start && r < g.m; ++r) std::copy_n(g.start, g.n, g.c + r * g.ldc);
       if (g.k <= 0 || g.alpha == T(0))
         scale(g);
       else
@@ -191,15 +193,15 @@ void gemm_with(const GemmKernel<T>& kernel, const Gemm<T>& g) {
 
 template <class T>
 void gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, T alpha, const T* a, int64_t lda, const T* b, int64_t ldb,
-          T beta, T* c, int64_t ldc) {
-  gemm_with(choose<T>(tb, m, n, k), Gemm<T>{ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc});
+          T beta, T* c, int64_t ldc, const T* start) {
+  gemm_with(choose<T>(tb, m, n, k), Gemm<T>{ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, start});
 }
 
 template <class T>
 void gemm_batched(int64_t count, FunctionRef<GemmOperands<T>(int64_t i)> operands, bool ta, bool tb, int64_t m,
-                  int64_t n, int64_t k, T alpha, int64_t lda, int64_t ldb, T beta, int64_t ldc) {
+                  int64_t n, int64_t k, T alpha, int64_t lda, int64_t ldb, T beta, int64_t ldc, const T* start) {
   gemm_batched_with<T>(choose<T>(tb, m, n, k), count, operands,
-                       {ta, tb, m, n, k, alpha, nullptr, lda, nullptr, ldb, beta, nullptr, ldc});
+                       {ta, tb, m, n, k, alpha, nullptr, lda, nullptr, ldb, beta, nullptr, ldc, start});
 }
 
 template <class T>
@@ -209,9 +211,10 @@ const char* gemm_choice(bool, bool tb, int64_t m, int64_t n, int64_t k) {
 
 #define BRAID_INSTANTIATE(T)                                                                                           \
   template std::span<const GemmKernel<T>> gemm_kernels<T>();                                                           \
-  template void gemm(bool, bool, int64_t, int64_t, int64_t, T, const T*, int64_t, const T*, int64_t, T, T*, int64_t);  \
+  template void gemm(bool, bool, int64_t, int64_t, int64_t, T, const T*, int64_t, const T*, int64_t, T, T*, int64_t,   \
+                     const T*);                                                                                        \
   template void gemm_batched(int64_t, FunctionRef<GemmOperands<T>(int64_t)>, bool, bool, int64_t, int64_t, int64_t, T, \
-                             int64_t, int64_t, T, int64_t);                                                            \
+                             int64_t, int64_t, T, int64_t, const T*);                                                  \
   template void gemm_with(const GemmKernel<T>&, const Gemm<T>&);                                                       \
   template void gemm_batched_with(const GemmKernel<T>&, int64_t, FunctionRef<GemmOperands<T>(int64_t)>,                \
                                   const Gemm<T>&);                                                                     \

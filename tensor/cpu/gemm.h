@@ -11,10 +11,11 @@
 namespace braid::cpu {
 
 // See Gemm in gemm_kernels.h for the arguments. T is float or double; any of m, n, k may be 0 (k == 0: c = beta * c).
-// c must not overlap a or b.
+// c must not overlap a or b. Rows of a tile of c are set to `start` just before the tile is computed: it is then in
+// cache.
 template <class T>
 void gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, T alpha, const T* a, int64_t lda, const T* b, int64_t ldb,
-          T beta, T* c, int64_t ldc);
+          T beta, T* c, int64_t ldc, const T* start = nullptr);
 
 template <class T>
 struct GemmOperands {
@@ -28,7 +29,8 @@ struct GemmOperands {
 // repeat (broadcast batches), every c must be its own.
 template <class T>
 void gemm_batched(int64_t count, FunctionRef<GemmOperands<T>(int64_t i)> operands, bool ta, bool tb, int64_t m,
-                  int64_t n, int64_t k, T alpha, int64_t lda, int64_t ldb, T beta, int64_t ldc);
+                  int64_t n, int64_t k, T alpha, int64_t lda, int64_t ldb, T beta, int64_t ldc,
+                  const T* start = nullptr);
 
 // The same product with a given kernel instead of the chosen one, on the same tiles; for tests and benchmarks.
 template <class T>

@@ -20,6 +20,7 @@ struct Gemm {
   T beta;
   T* c;
   int64_t ldc;
+  const T* start = nullptr;  // (n): every row of c is set to it before (gemm.h does that, tile by tile); beta is then 1
 };
 
 // Braid's own kernels, for the shapes where the libraries are poor: few rows, few columns, small products.

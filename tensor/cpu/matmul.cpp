@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <vector>
 
 #include "tensor/backend.h"
 #include "tensor/cpu/gemm.h"
@@ -93,19 +94,21 @@ Problem plan(In x, In z) {
   return p;
 }
 
+// y = x z, y + x z, or start + x z where a row (n) is given.
 template <class T>
-void multiply(const Problem& p, const T* x, const T* z, bool accumulate, T* y) {
+void multiply(const Problem& p, const T* x, const T* z, bool accumulate, const T* start, T* y) {
   Layout lx = layout(p.m, p.k, p.xr, p.xc), lz = layout(p.k, p.n, p.zr, p.zc);
-  T beta = accumulate ? T(1) : T(0);
+  T beta = accumulate || start ? T(1) : T(0);
   if (p.count() == 1) {
-    gemm<T>(lx.transposed, lz.transposed, p.m, p.n, p.k, T(1), x, lx.ld, z, lz.ld, beta, y, p.n);
+    gemm<T>(lx.transposed, lz.transposed, p.m, p.n, p.k, T(1), x, lx.ld, z, lz.ld, beta, y, p.n, start);
     return;
   }
   auto operands = [&](int64_t i) {
     auto [ox, oz] = p.at(i);
     return GemmOperands<T>{x + ox, z + oz, y + i * p.m * p.n};
   };
-  gemm_batched<T>(p.count(), operands, lx.transposed, lz.transposed, p.m, p.n, p.k, T(1), lx.ld, lz.ld, beta, p.n);
+  gemm_batched<T>(p.count(), operands, lx.transposed, lz.transposed, p.m, p.n, p.k, T(1), lx.ld, lz.ld, beta, p.n,
+                  start);
 }
 
 // 16-bit operands, Y = T or f32. A panel is at most kPanel elements where the inner size allows; small products go in
@@ -113,7 +116,7 @@ void multiply(const Problem& p, const T* x, const T* z, bool accumulate, T* y) {
 constexpr int64_t kPanel = int64_t{1} << 22;
 
 template <class T, class Y>
-void multiply_16_bit(const Problem& p, const T* x, const T* z, bool accumulate, Y* y) {
+void multiply_16_bit(const Problem& p, const T* x, const T* z, bool accumulate, const T* start, Y* y) {
   Layout lx = layout(p.m, p.k, p.xr, p.xc), lz = layout(p.k, p.n, p.zr, p.zc);
   int64_t fit = std::max<int64_t>(64, kPanel / p.k), count = p.count();
   int64_t mb = std::min({p.m, fit, int64_t{2048}}), nb = std::min({p.n, fit, int64_t{4096}});
@@ -122,6 +125,8 @@ void multiply_16_bit(const Problem& p, const T* x, const T* z, bool accumulate, 
   auto a = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(group * mb * p.k));
   auto b = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(group * nb * p.k));
   auto c = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(group * mb * nb));
+  std::vector<float> row(static_cast<size_t>(start ? p.n : 0));
+  for (size_t j = 0; j < row.size(); ++j) row[j] = static_cast<float>(start[j]);
 
   // Copies `rows` stored rows of `length` per product, converting, between from(product, row) and to(product, row).
   auto convert = [](int64_t products, int64_t rows, int64_t length, auto from, auto to) {
@@ -153,7 +158,7 @@ void multiply_16_bit(const Problem& p, const T* x, const T* z, bool accumulate, 
           return GemmOperands<float>{a.get() + q * h * p.k, b.get() + q * w * p.k, c.get() + q * h * w};
         };
         gemm_batched<float>(g, operands, lx.transposed, lz.transposed, h, w, p.k, 1.0f, x_length, z_length,
-                            accumulate ? 1.0f : 0.0f, w);
+                            accumulate || start ? 1.0f : 0.0f, w, start ? row.data() + j : nullptr);
         convert(g, h, w, panel, result);
       }
     }
@@ -162,25 +167,37 @@ void multiply_16_bit(const Problem& p, const T* x, const T* z, bool accumulate, 
 
 }  // namespace
 
-void matmul(In x, In z, bool accumulate, Out y) {
+// bias (N), contiguous, of y's type, or an empty handle.
+static void products(In x, In z, bool accumulate, In bias, Out y) {
   if (y.numel() == 0) return;
   if (x.dim(-1) == 0) {  // an empty sum
+    if (bias) return y.copy_from(bias.expanded(y.shape()));
     if (!accumulate) cpu_backend().fill(0, y);
     return;
   }
   Tensor a = readable(x), b = readable(z);
   Problem p = plan(a, b);
   visit_float(x.dtype(), "matmul", [&]<class T>() {
+    const T* start = bias ? bias.data<T>() : nullptr;
     if constexpr (sizeof(T) == 2) {
       if (y.dtype() == DType::f32) {
-        multiply_16_bit(p, a.data<T>(), b.data<T>(), accumulate, y.mutable_data<float>());
+        multiply_16_bit(p, a.data<T>(), b.data<T>(), accumulate, start, y.mutable_data<float>());
       } else {
-        multiply_16_bit(p, a.data<T>(), b.data<T>(), accumulate, y.mutable_data<T>());
+        multiply_16_bit(p, a.data<T>(), b.data<T>(), accumulate, start, y.mutable_data<T>());
       }
     } else {
-      multiply<T>(p, a.data<T>(), b.data<T>(), accumulate, y.mutable_data<T>());
+      multiply<T>(p, a.data<T>(), b.data<T>(), accumulate, start, y.mutable_data<T>());
     }
   });
+}
+
+void matmul(In x, In z, bool accumulate, Out y) { products(x, z, accumulate, {}, y); }
+
+void linear(In x, In weight, In bias, Out y) {
+  Shape repeated = x.shape();
+  repeated[-2] = weight.dim(1);
+  repeated[-1] = weight.dim(0);
+  products(x, weight.transposed().expanded(repeated), false, bias, y);
 }
 
 }  // namespace braid::cpu

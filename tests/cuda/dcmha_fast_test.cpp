@@ -176,7 +176,7 @@ BOOST_AUTO_TEST_CASE(each_absent_member) {
       BOOST_TEST_CONTEXT("N " << N << " absent " << absent)
       check_case({1, 18, 18, N, N, 4, 2, 2, {}, Case::kAll & ~(1u << absent)});
     }
-    for (unsigned only : {0u, 0x1fu, 0x3e0u}) check_case({1, 18, 18, N, N, 4, 2, 2, {}, only});
+    for (unsigned only : {0x1fu, 0x3e0u}) check_case({1, 18, 18, N, N, 4, 2, 2, {}, only});
   }
 }
 
@@ -305,6 +305,9 @@ BOOST_AUTO_TEST_CASE(refusals) {
   bad = good;
   bad.d = 7;
   BOOST_TEST(says(reason(bad, DType::bf16, 1), "even head size"));
+  bad = good;
+  bad.terms = 0;
+  BOOST_TEST(says(reason(bad, DType::bf16, 1), "no heads are mixed"));
   bad = good;
   bad.T = 0;
   BOOST_TEST(says(reason(bad, DType::bf16, 1), "no elements"));

@@ -99,6 +99,41 @@ BOOST_AUTO_TEST_CASE(sums_in_f32_from_16_bits) {
   }
 }
 
+// y = x w^T + b in one call where BLAS adds the bias; y starts as NaN and may not be read.
+BOOST_AUTO_TEST_CASE(linear_with_bias) {
+  const auto check_linear = [](const Pair& x, const Pair& w, const Pair& b, const char* what) {
+    Shape shape = x.host.shape();
+    shape[-1] = w.host.dim(0);
+    Tensor y = full(shape, NAN, x.host.dtype()), card_y = y.to(kCard);
+    backend(kCpu).linear(x.host, w.host, b.host, y);
+    backend(kCard).linear(x.card, w.card, b.card, card_y);
+    BOOST_TEST_CONTEXT(what << " in " << str(x.host.dtype())) { BOOST_TEST(is_close(card_y.to(kCpu), y, 0)); }
+    Tensor sum = b.host ? b.host.expanded(shape).clone() : zeros(shape, x.host.dtype());
+    Shape repeated = x.host.shape();
+    repeated[-2] = w.host.dim(1);
+    repeated[-1] = w.host.dim(0);
+    backend(kCpu).matmul(x.host, w.host.transposed().expanded(repeated), true, sum);
+    BOOST_TEST_CONTEXT(what << " on the CPU in " << str(x.host.dtype())) { BOOST_TEST(is_close(y, sum, 0)); }
+  };
+  const auto heads = [](const Pair& base) { return base.transposed(1, 2); };
+  for (DType t : {DType::f64, DType::f32, DType::bf16, DType::f16}) {
+    const Pair b = numbers({5}, t), wide = numbers({9}, t), none{};
+    check_linear(numbers({3, 4}, t), numbers({5, 4}, t), b, "matrices");
+    check_linear(numbers({3, 4}, t), numbers({5, 4}, t), none, "no bias");
+    check_linear(numbers({2, 3, 4}, t), numbers({5, 4}, t), b, "two batches of rows");
+    check_linear(numbers({3, 2, 4}, t).transposed(0, 1), numbers({4, 5}, t).transposed(), b, "views");
+    check_linear(heads(numbers({2, 3, 6, 4}, t)), numbers({5, 4}, t), b, "several calls");
+    check_linear(numbers({3, 4}, t), numbers({5, 4}, t), wide.sliced(0, 1, 6), "a bias at an odd address");
+    check_linear(numbers({1, 4}, t), numbers({5, 4}, t), b, "one row");
+    check_linear(numbers({3, 4}, t), numbers({1, 4}, t), b.sliced(0, 0, 1), "one column");
+    check_linear(numbers({3, 0}, t), numbers({5, 0}, t), b, "nothing to add up");
+  }
+  // Large enough for several tiles of the CPU, and for several panels in 16 bits.
+  check_linear(numbers({70, 600}), numbers({1100, 600}), numbers({1100}), "tiles");
+  check_linear(numbers({70, 70}, DType::bf16), numbers({4200, 70}, DType::bf16), numbers({4200}, DType::bf16),
+               "panels");
+}
+
 BOOST_AUTO_TEST_CASE(y_is_not_read_without_beta) {
   Tensor y = full({2, 2}, NAN).to(kCard);
   cuda::product(numbers({2, 3}).card, numbers({3, 2}).card, 0, 0, y);

@@ -62,6 +62,19 @@ std::vector<Call> calls() {
       attention("dcmha bf16, 16 heads", DType::bf16, 40, 16, 16, 0),
       attention("dcmha bf16, 16 heads, window", DType::bf16, 40, 16, 16, 8),
       attention("dcmha f32, 4 heads", DType::f32, 20, 4, 8, 0),
+      {"attention bf16, no heads mixed",
+       [] {
+         const Shape shape{2, 40, 4, 16};
+         return with_gradients(
+             {random(shape, DType::bf16, 1), random(shape, DType::bf16, 2), random(shape, DType::bf16, 3)},
+             [](const auto& x) { return dcmha(x[0], x[1], x[2], {}, {}, {}); });
+       }},
+      {"linear with bias",
+       [] {
+         return with_gradients(
+             {random({70, 24}, DType::bf16, 1), random({40, 24}, DType::bf16, 2), random({40}, DType::bf16, 3)},
+             [](const auto& x) { return linear(x[0], x[1], x[2]); });
+       }},
       {"rms_norm",
        [] {
          return with_gradients({random({70, 33}, DType::f32, 1), random({33}, DType::f32, 2)},

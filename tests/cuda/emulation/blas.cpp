@@ -27,7 +27,8 @@ void run(const ProductPlan& p, Accumulate<T> alpha, Accumulate<T> beta) {
             sum += static_cast<A>(a[at(p.a, row, k)]) * static_cast<A>(b[at(p.b, k, column)]);
           }
           Y& y = c[at(p.c, row, column)];
-          y = static_cast<Y>(beta == 0 ? alpha * sum : alpha * sum + beta * static_cast<A>(y));  // y may be NaN
+          sum = beta == 0 ? alpha * sum : alpha * sum + beta * static_cast<A>(y);  // y may be NaN
+          y = static_cast<Y>(p.bias ? sum + static_cast<A>(p.bias->data<Y>()[row]) : sum);
         }
       }
     }
@@ -52,14 +53,18 @@ void run(const ProductPlan& p, double alpha, double beta) {
 
 }  // namespace
 
-void run_plan(const ProductPlan& plan, double alpha, double beta) {
-  emulated::submit([plan, a = *plan.a.tensor, b = *plan.b.tensor, c = *plan.c.tensor, alpha, beta] {
+bool run_plan(const ProductPlan& plan, double alpha, double beta) {
+  if (plan.bias && plan.bias->dtype() == DType::f64) return false;  // as cuBLASLt, which has no epilogues there
+  const Tensor bias = plan.bias ? *plan.bias : Tensor();
+  emulated::submit([plan, a = *plan.a.tensor, b = *plan.b.tensor, c = *plan.c.tensor, bias, alpha, beta] {
     ProductPlan own = plan;  // its tensors may be gone when a graph is replayed, these are not
+    own.bias = bias ? &bias : nullptr;
     own.a.tensor = &a;
     own.b.tensor = &b;
     own.c.tensor = &c;
     run(own, alpha, beta);
   });
+  return true;
 }
 
 }  // namespace braid::cuda
