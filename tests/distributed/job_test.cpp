@@ -120,7 +120,7 @@ pid_t process_of(pid_t mpirun_pid, int rank) {
 }
 
 void wait_for_file(const fs::path& file) {
-  for (int i = 0; i < 600 && !fs::exists(file); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  for (int i = 0; i < 3600 && !fs::exists(file); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(50));
   BOOST_REQUIRE(fs::exists(file));
 }
 
