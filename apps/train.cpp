@@ -55,6 +55,7 @@ class Run {
         progress_(stdout, config.log.interval),
         spikes_(config.guard.spike, config.guard.warmup) {
     at_root([&] { folder_.emplace(config.run.out); });
+    trainer_.record_steps(config.train.graph);
     resume();
     std::vector<double> losses;
     at_root([&] {
@@ -376,7 +377,7 @@ Command train_command() {
       .positionals = {{.name = "CONFIG", .help = "TOML file with the settings", .required = false}},
       .flags = {{.name = "print-config", .help = "print every setting with its value and meaning, then stop"},
                 {.name = "dry-run", .help = "print parameters, memory, FLOPs and expected time, then stop"},
-                {.name = "device", .value = "DEVICE", .help = "same as run.device=DEVICE: auto, cpu or cuda:N"},
+                {.name = "device", .value = "DEVICE", .help = "same as run.device=DEVICE: auto, cpu, cuda or cuda:N"},
                 integer_flag("threads", "N", "same as run.threads=N; 0 = all cores", "", 0, 4096)},
       .overrides = "settings, which beat the file; --print-config lists them",
       .details =
