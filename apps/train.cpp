@@ -385,6 +385,8 @@ Command train_command() {
           "A run folder with a valid checkpoint is resumed from it, bit for bit. Model, data, seed, type of the\n"
           "master weights and kind of optimizer must be the same then; other settings may change, and each change is\n"
           "printed.\n"
+          "On a CUDA card one process records its step and repeats it (train.graph=false runs each step); several\n"
+          "processes run each.\n"
           "SIGINT, SIGTERM and SIGUSR1 save the state and end with exit code 75: run the same command again.",
       .examples = {"braid train configs/demo.toml",
                    "braid train configs/demo.toml optimizer.lr=1e-3 run.out=out/faster",
