@@ -55,6 +55,7 @@ class Run {
         progress_(stdout, config.log.interval),
         spikes_(config.guard.spike, config.guard.warmup) {
     at_root([&] { folder_.emplace(config.run.out); });
+    trainer_.record_steps(config.train.graph);
     resume();
     std::vector<double> losses;
     at_root([&] {
@@ -376,7 +377,7 @@ Command train_command() {
       .positionals = {{.name = "CONFIG", .help = "TOML file with the settings", .required = false}},
       .flags = {{.name = "print-config", .help = "print every setting with its value and meaning, then stop"},
                 {.name = "dry-run", .help = "print parameters, memory, FLOPs and expected time, then stop"},
-                {.name = "device", .value = "DEVICE", .help = "same as run.device=DEVICE: auto, cpu or cuda:N"},
+                {.name = "device", .value = "DEVICE", .help = "same as run.device=DEVICE: auto, cpu, cuda or cuda:N"},
                 integer_flag("threads", "N", "same as run.threads=N; 0 = all cores", "", 0, 4096)},
       .overrides = "settings, which beat the file; --print-config lists them",
       .details =
@@ -384,6 +385,8 @@ Command train_command() {
           "A run folder with a valid checkpoint is resumed from it, bit for bit. Model, data, seed, type of the\n"
           "master weights and kind of optimizer must be the same then; other settings may change, and each change is\n"
           "printed.\n"
+          "On a CUDA card one process records its step and repeats it (train.graph=false runs each step); several\n"
+          "processes run each.\n"
           "SIGINT, SIGTERM and SIGUSR1 save the state and end with exit code 75: run the same command again.",
       .examples = {"braid train configs/demo.toml",
                    "braid train configs/demo.toml optimizer.lr=1e-3 run.out=out/faster",

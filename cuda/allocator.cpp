@@ -2,16 +2,14 @@
 
 #include <bit>
 
+#include "cuda/sentences.h"
 #include "tensor/error.h"
-#include "tensor/text.h"
 
 namespace braid::cuda {
 
 namespace {
 
 constexpr int64_t kSmall = 1 << 20, kSlab = 16 << 20, kPage = 2 << 20;
-
-std::string mebibytes(int64_t bytes) { return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB"; }
 
 }  // namespace
 
@@ -59,16 +57,12 @@ void* CachingAllocator::allocate(int64_t bytes) {
   std::lock_guard lock(mutex_);
   void* data = take(size);
   if (!data) data = fresh(size);
-  if (!data) {
+  if (!data && pool_ == 0) {  // during a capture the driver must not be asked to take memory back
     give_back_unused();
     data = fresh(size);
   }
-  check(data != nullptr, ErrorKind::setting, [&] {
-    return "out of memory on " + source_->name() + ": asked for " + mebibytes(bytes) + ", " +
-           mebibytes(source_->free_bytes()) + " are free, " + mebibytes(current_) +
-           " are in use by tensors; lower train.batch_size (train.accumulate makes up for it), the sequence "
-           "length or the model";
-  });
+  if (!data)
+    throw OutOfMemory(out_of_memory(source_->name(), {bytes, source_->free_bytes(), current_, kept_by_pools()}));
   const Buffer& buffer = buffers_.at(data);
   if (buffer.slab) ++slabs_.at(buffer.slab);
   current_ += buffer.bytes;
@@ -127,6 +121,15 @@ void CachingAllocator::give_back_unused() {
     reserved_ -= kSlab;
     it = slabs_.erase(it);
   }
+}
+
+int64_t CachingAllocator::kept_by_pools() const {
+  int64_t bytes = 0;
+  for (const auto& [pool, kept] : free_) {
+    if (pool == 0) continue;
+    for (const auto& [size, data] : kept) bytes += size;
+  }
+  return bytes;
 }
 
 int CachingAllocator::begin_pool() {

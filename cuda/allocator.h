@@ -54,6 +54,7 @@ class CachingAllocator final : public Allocator {
   void* take(int64_t size);   // from what is kept; nullptr when nothing fits
   void* fresh(int64_t size);  // from the source
   void give_back_unused();
+  int64_t kept_by_pools() const;
 
   mutable std::mutex mutex_;
   std::unique_ptr<MemorySource> source_;

@@ -38,9 +38,15 @@ bool capturing() { return capture_pool != 0; }
 void begin_capture() {
   braid::check(!capturing(), "graph", [] { return std::string("a graph is being captured already"); });
   synchronize();
-  capture_pool = caching_allocator().begin_pool();
+  const int pool = caching_allocator().begin_pool();
   // Other threads may go on asking the driver for memory.
-  check(cudaStreamBeginCapture(current_stream(), cudaStreamCaptureModeThreadLocal));
+  const cudaError_t status = cudaStreamBeginCapture(current_stream(), cudaStreamCaptureModeThreadLocal);
+  if (status != cudaSuccess) {
+    caching_allocator().end_pool();
+    caching_allocator().drop_pool(pool);
+  }
+  check(status);
+  capture_pool = pool;
 }
 
 static Recorded stop() {
@@ -57,7 +63,9 @@ std::unique_ptr<DeviceGraph> end_capture() {
   const Recorded recorded = stop();
   const int pool = std::exchange(capture_pool, 0);
   cudaGraphExec_t raw = nullptr;
-  check(cudaGraphInstantiate(&raw, recorded.get(), 0));
+  const cudaError_t status = cudaGraphInstantiate(&raw, recorded.get(), 0);
+  if (status != cudaSuccess) caching_allocator().drop_pool(pool);
+  check(status);
   return std::make_unique<StreamGraph>(Executable(raw), caching_allocator(), pool);
 }
 

@@ -8,6 +8,7 @@
 
 #include "cuda/check.h"
 #include "cuda/launch.h"
+#include "cuda/sentences.h"
 #include "tensor/backend.h"
 
 namespace braid {
@@ -17,7 +18,6 @@ namespace cuda {
 namespace {
 
 constexpr int kMaxDevices = 64;
-constexpr int kOldest = 8;  // major compute capability: mma on bf16 and asynchronous copies came with sm_80
 
 struct Card {
   std::once_flag once;
@@ -51,11 +51,6 @@ Card& card(int index) {
   return c;
 }
 
-std::string op_name() {
-  const char* name = detail::running_kernel();
-  return std::string("[") + (name ? name : "cuda") + "] ";
-}
-
 std::string place(const std::source_location& where) {
   std::string file = where.file_name();
   if (size_t at = file.rfind("cuda/"); at != std::string::npos) file = file.substr(at);
@@ -68,17 +63,18 @@ void check(cudaError_t status, const std::source_location& where) {
   if (status == cudaSuccess) [[likely]]
     return;
   cudaGetLastError();  // errors that can be recovered from are forgotten here
-  std::string what = op_name() + "CUDA: " + cudaGetErrorString(status) + " (" + cudaGetErrorName(status) + ")";
+  const std::string what = std::string(cudaGetErrorString(status)) + " (" + cudaGetErrorName(status) + ")";
+  if (status == cudaErrorMemoryAllocation) throw OutOfMemory(op_name() + "CUDA: " + what + place(where));
   if (status == cudaErrorNoKernelImageForDevice) {
-    what += "; this build has no code for a card of compute capability " + capability(properties()) +
-            ": configure with -DBRAID_CUDA_ARCHITECTURES=" + std::to_string(properties().major) +
-            std::to_string(properties().minor);
-  } else if (status == cudaErrorInsufficientDriver) {
-    what += "; install a newer driver, or use --device cpu";
-  } else {
-    what += place(where) + "; kernels run later than they are called: BRAID_DEBUG=sync names the op that failed";
+    const Properties& p = properties();
+    throw Error(ErrorKind::misuse, op_name() + "CUDA: " + what +
+                                       "; this build has no code for a card of compute capability " + capability(p) +
+                                       ": configure with -DBRAID_CUDA_ARCHITECTURES=" + std::to_string(p.major) +
+                                       std::to_string(p.minor));
   }
-  throw Error(ErrorKind::misuse, what);
+  if (status == cudaErrorInsufficientDriver)
+    throw Error(ErrorKind::misuse, op_name() + "CUDA: " + what + "; install a newer driver, or use --device cpu");
+  throw Error(ErrorKind::misuse, failed(what + place(where)));
 }
 
 void check(cublasStatus_t status, const std::source_location& where) {
@@ -104,14 +100,9 @@ int device_count() {
 }
 
 std::string refuses(int index) {
-  if (index < 0 || index >= device_count()) {
-    return "cuda:" + std::to_string(index) + " does not exist: found " + std::to_string(device_count()) +
-           " CUDA devices";
-  }
+  if (index < 0 || index >= device_count()) return refusal(index, device_count(), nullptr);
   const Properties p = ask_properties(index);
-  if (p.major >= kOldest) return "";
-  return "cuda:" + std::to_string(index) + " is a " + p.name + " of compute capability " + capability(p) +
-         ", which is too old: " + std::to_string(kOldest) + ".0 (A100) or newer is needed; use --device cpu";
+  return refusal(index, device_count(), &p);
 }
 
 void use_device(int index) {

@@ -47,12 +47,6 @@ std::string first_bad_tensor(const LanguageModel& model, const std::vector<Batch
   return first.empty() ? "the loss itself" : first.substr(12);
 }
 
-Tensor loss_sum(const LanguageModel& model, const Batch& b) {
-  check_ids("loss_sum", "token id", b.ids, model.config().vocab_size);
-  check_ids("loss_sum", "target", b.targets, model.config().vocab_size, true);
-  TrustIds checked;  // so that no op reads them back
-  return model.loss_sum(b.ids.to(model.device()), b.targets.to(model.device()));
-}
 }  // namespace
 
 Trainer::Trainer(LanguageModel& model, const nn::OptimizerOptions& options, double clip, const dist::Layout& layout,
@@ -66,6 +60,7 @@ Trainer::Trainer(LanguageModel& model, const nn::OptimizerOptions& options, doub
                   return model.shard_of(name) ? layout_.replicas : layout_.world;
                 }),
       optimizer_(parallel_.pieces(), options),
+      device_step_(model, masters_, parallel_, optimizer_),
       clip_(clip) {}
 
 StepResult Trainer::step(const std::vector<Batch>& micro_batches, double lr,
@@ -74,25 +69,16 @@ StepResult Trainer::step(const std::vector<Batch>& micro_batches, double lr,
   result.tokens = count_valid(micro_batches, layout_);
   check(result.tokens > 0, ErrorKind::input,
         [] { return std::string("the batch has no target that counts: there is nothing to learn from"); });
-  nn::zero_grad(masters_);
-  double share = 1 / static_cast<double>(result.tokens);
-  // What the host must know of the step: the losses, then the squared gradients of the pieces.
-  const auto count = static_cast<int64_t>(micro_batches.size());
-  const auto pieces = static_cast<int64_t>(optimizer_.parameters().size());
-  Tensor measured = empty({count + pieces}, DType::f64, model_.device());
-  for (int64_t i = 0; i < count; ++i) {
-    MemoryScope scope(MemoryUse::activations);
-    masters_.connect();
-    Tensor loss = scale(loss_sum(model_, micro_batches[static_cast<size_t>(i)]), share);
-    measured.sliced(0, i, i + 1).copy_from(loss.alias().reshaped({1}));
-    if (i + 1 == count) parallel_.start();  // gradients travel while this backward pass runs
-    backward(loss);
-  }
-  parallel_.finish();
-  nn::square_sums(optimizer_.parameters(), measured.sliced(0, count, count + pieces));
-  std::vector<double> numbers = measured.to_vector<double>();
+  const double share = 1 / static_cast<double>(result.tokens);
+  const std::vector<double> numbers = device_step_.gradients(micro_batches, share);
   double loss = 0, squares = 0;
-  for (size_t i = 0; i < numbers.size(); ++i) (i < micro_batches.size() ? loss : squares) += numbers[i];
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    if (i < micro_batches.size()) {
+      loss += numbers[i] * share;
+    } else {
+      squares += numbers[i];
+    }
+  }
   result.loss = sum_of_losses(loss, layout_);
   std::string at_step = " at step " + std::to_string(optimizer_.steps() + 1);
   check(std::isfinite(result.loss), ErrorKind::numerical, [&] {
@@ -111,10 +97,7 @@ StepResult Trainer::step(const std::vector<Batch>& micro_batches, double lr,
            "; weights are untouched, lower the learning rate";
   });
   if (inspect) inspect(result);
-  optimizer_.step(lr, nn::clip_factor(result.grad_norm, clip_));
-  optimizer_.zero_grad();
-  parallel_.gather_parameters();
-  masters_.refresh();
+  device_step_.update(lr, nn::clip_factor(result.grad_norm, clip_));
   return result;
 }
 
@@ -245,8 +228,11 @@ std::vector<nn::NamedTensor> Trainer::whole_gradients() const {
 double evaluate(const LanguageModel& model, const std::vector<Batch>& batches, const dist::Layout& layout) {
   NoGrad off;
   double sum = 0;
+  const TrustIds checked;
   for (const Batch& b : batches) {
-    if (b.ids.numel() > 0) sum += loss_sum(model, b).item();  // a data rank may have no sample of a batch
+    if (b.ids.numel() == 0) continue;  // a data rank may have no sample of a batch
+    const Batch there = on_device(model, b);
+    sum += model.loss_sum(there.ids, there.targets).item();
   }
   sum = sum_of_losses(sum, layout);
   int64_t tokens = count_valid(batches, layout);

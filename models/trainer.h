@@ -10,18 +10,12 @@
 #include <functional>
 #include <optional>
 
-#include "distributed/data_parallel.h"
 #include "distributed/layout.h"
 #include "models/dcformer.h"
-#include "nn/master_weights.h"
-#include "nn/optim/optimizer.h"
+#include "models/device_step.h"
 #include "tensor/io/safetensors.h"
 
 namespace braid::models {
-
-struct Batch {
-  Tensor ids, targets;  // (B, T), on the CPU; a negative target is not counted
-};
 
 struct StepResult {
   double loss = NAN;       // mean cross-entropy over the valid targets of all micro-batches of all ranks, in nats
@@ -54,6 +48,11 @@ class Trainer {
   Trainer(LanguageModel& model, const nn::OptimizerOptions& options, double clip, const dist::Layout& layout = {},
           std::optional<DType> compute = {});
 
+  // Steps of one shape are recorded on a card and then repeated (models/device_step.h): the same numbers in less time,
+  // where kernels are short. Off at first; without effect on the CPU and with several processes.
+  void record_steps(bool on) { device_step_.record(on && layout_.world.size() == 1); }
+  bool repeats_a_recording() const { return device_step_.recorded(); }
+
   // micro_batches: the samples of this data rank, as many micro-batches on every rank; ranks of one data rank get the
   // same. The loss is the mean over all valid targets of the step, however they are spread over micro-batches and
   // ranks. `inspect` sees the result before anything is updated and may throw (on all ranks). NaN or Inf in loss or
@@ -74,7 +73,7 @@ class Trainer {
   // one Error(input).
   void load(const io::SafetensorsFile& weights, const io::SafetensorsFile& optimizer);
   // Collective. The summed gradients as whole tensors on every rank: between step()'s update and its end, that is
-  // inside `inspect`.
+  // inside `inspect`. The next step may write to them.
   std::vector<nn::NamedTensor> whole_gradients() const;
 
   LanguageModel& model() const { return model_; }
@@ -93,6 +92,7 @@ class Trainer {
   std::vector<nn::NamedTensor> parameters_;
   dist::DataParallel parallel_;
   nn::Optimizer optimizer_;
+  DeviceStep device_step_;
   double clip_;
   StepResult latest_;
 };

@@ -27,6 +27,12 @@ class Error : public std::runtime_error {
   ErrorKind kind_;
 };
 
+// No memory for a tensor: who can do with less may catch it.
+class OutOfMemory : public Error {
+ public:
+  explicit OutOfMemory(const std::string& message) : Error(ErrorKind::setting, message) {}
+};
+
 // Throws Error(misuse, "[op] message").
 [[noreturn]] void fail(const char* op, const std::string& message);
 [[noreturn]] void fail(ErrorKind kind, const std::string& message);

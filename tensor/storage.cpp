@@ -46,9 +46,9 @@ class CpuAllocator final : public Allocator {
     }
     if (!data) {
       current_ -= size;
-      fail(ErrorKind::setting,
-           "out of memory: cannot get " + std::to_string(bytes >> 20) + " MiB; " + std::to_string(current_ >> 20) +
-               " MiB are in use by tensors; lower the batch size, the sequence length or the model");
+      throw OutOfMemory("out of memory: cannot get " + std::to_string(bytes >> 20) + " MiB; " +
+                        std::to_string(current_ >> 20) +
+                        " MiB are in use by tensors; lower the batch size, the sequence length or the model");
     }
     return data;
   }

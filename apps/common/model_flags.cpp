@@ -14,7 +14,8 @@ Flag profile_flag() {
 }
 
 Flag device_flag() {
-  return {.name = "device", .value = "DEVICE", .help = "where to compute: auto, cpu or cuda:N", .fallback = "auto"};
+  return {
+      .name = "device", .value = "DEVICE", .help = "where to compute: auto, cpu, cuda or cuda:N", .fallback = "auto"};
 }
 
 Device device_of(const Arguments& arguments) { return parse_device(arguments.get("device")); }

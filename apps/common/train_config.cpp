@@ -9,7 +9,7 @@ namespace {
 constexpr double largest = 1e12;  // counts stay far from the end of int64_t, so that their products can be checked
 
 bool is_device(const std::string& text) {
-  if (text == "auto" || text == "cpu") return true;
+  if (text == "auto" || text == "cpu" || text == "cuda") return true;
   if (!text.starts_with("cuda:")) return false;
   const auto index = parse_int(text.substr(5));
   return index && *index >= 0 && *index < 1024;
@@ -30,7 +30,7 @@ Schema train_schema(TrainConfig& c, const std::vector<std::string>& model_keys) 
                .target = &c.run.device,
                .help = "where to compute",
                .accepts = is_device,
-               .allowed = "auto, cpu or cuda:N"},
+               .allowed = "auto, cpu, cuda or cuda:N"},
               {"run.threads", &c.run.threads, "CPU threads, 0 = all cores", between(0, 4096)},
 
               {"model.preset", &c.model.preset, "model that the other keys of this section change; \"\" = none"},
@@ -47,6 +47,8 @@ Schema train_schema(TrainConfig& c, const std::vector<std::string>& model_keys) 
                .choices = {"f32", "f64", "bf16"}},
               {"train.checkpoint_activations", &c.train.checkpoint_activations,
                "recompute blocks in the backward pass: less memory, more time"},
+              {"train.graph", &c.train.graph,
+               "on a card, record a step and repeat it: less work for the host; without effect with several processes"},
 
               {"parallel.data", &c.parallel.data, "processes with different samples, 0 = the rest of the processes",
                count_or_none},

@@ -90,9 +90,10 @@ BOOST_AUTO_TEST_CASE(wrong_values_name_key_place_and_what_is_allowed) {
   BOOST_TEST(load_failure("", {"train.checkpoint_activations=maybe"}) ==
              "bad value for train.checkpoint_activations in the command line: expected true or false, found \"maybe\"");
   BOOST_TEST(load_failure("[run]\ndevice = \"gpu\"\n") ==
-             "bad value for run.device in run.toml line 2: expected auto, cpu or cuda:N, found \"gpu\"");
+             "bad value for run.device in run.toml line 2: expected auto, cpu, cuda or cuda:N, found \"gpu\"");
   BOOST_TEST(load_failure("[run]\ndevice = \"cuda:-1\"\n") != "");
   BOOST_TEST(load_failure("[run]\ndevice = \"cuda:1\"\n") == "");
+  BOOST_TEST(load_failure("[run]\ndevice = \"cuda\"\n") == "");
   BOOST_TEST(load_failure("[checkpoint]\nkeep = 1\n").find("from 2 to") != std::string::npos);
   BOOST_TEST(
       load_failure("[run]\nseed = 2024-01-01\n") ==

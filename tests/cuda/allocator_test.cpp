@@ -150,4 +150,25 @@ BOOST_AUTO_TEST_CASE(a_pool_keeps_its_memory_to_itself) {
   allocator.release(other, 4 * kMebi);
 }
 
+// During a capture the driver is asked for memory, but never to take some back; afterwards it is.
+BOOST_AUTO_TEST_CASE(memory_that_runs_out_around_a_capture) {
+  book.limit = 100 * kMebi;
+  allocator.release(allocator.allocate(60 * kMebi), 60 * kMebi);
+  const int pool = allocator.begin_pool();
+  BOOST_CHECK_THROW(allocator.allocate(80 * kMebi), OutOfMemory);
+  BOOST_TEST(book.given == 60 * kMebi);
+  allocator.release(allocator.allocate(30 * kMebi), 30 * kMebi);
+  allocator.end_pool();
+  BOOST_TEST(
+      throws_with([&] { allocator.allocate(80 * kMebi); },
+                  "out of memory on the card: asked for 80 MiB, 70 MiB are free, 0 MiB are in use by tensors, 30 "
+                  "MiB are kept for recorded steps; lower train.batch_size"));
+  BOOST_TEST(throws_with([&] { allocator.allocate(80 * kMebi); },
+                         "or set train.checkpoint_activations=true or train.graph=false"));
+  allocator.drop_pool(pool);
+  void* a = allocator.allocate(80 * kMebi);
+  BOOST_TEST(book.given == 80 * kMebi);
+  allocator.release(a, 80 * kMebi);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -5,8 +5,11 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <utility>
 
+#include "cuda/sentences.h"
 #include "tensor/backend.h"
+#include "tests/cuda/emulation/card.h"
 #include "tests/cuda/emulation/memory.h"
 
 extern "C" {  // of the address sanitizer; null without it
@@ -28,6 +31,7 @@ std::mutex mutex;
 std::map<void*, Buffer> buffers;  // the card's
 int on_the_card = 0;              // depth of OnTheCard
 int pool = 0, pools = 0;
+int64_t taken = 0;  // bytes of all buffers
 
 void guard(void* data, size_t bytes) {
   if (on_the_card == 0 && __asan_poison_memory_region) __asan_poison_memory_region(data, bytes);
@@ -42,12 +46,14 @@ class EmulatedAllocator final : public Allocator {
  public:
   void* allocate(int64_t bytes) override {
     const size_t size = static_cast<size_t>(bytes);
-    void* data = nullptr;
-    check(posix_memalign(&data, 256, size == 0 ? 1 : size) == 0, ErrorKind::setting,
-          [] { return std::string("out of memory on the emulated card"); });
-    std::memset(data, 0xff, size);
     std::lock_guard lock(mutex);
+    const int64_t free = emulated::card().properties.memory - taken;
+    void* data = nullptr;
+    if (bytes > free || posix_memalign(&data, 256, size == 0 ? 1 : size) != 0)
+      throw OutOfMemory(cuda::out_of_memory("the emulated card", {bytes, free, current_, taken - current_}));
+    std::memset(data, 0xff, size);
     buffers[data] = {size, pool, false};
+    taken += bytes;
     guard(data, size);
     current_ += bytes;
     peak_ = current_ > peak_ ? current_ : peak_;
@@ -61,11 +67,12 @@ class EmulatedAllocator final : public Allocator {
     if (buffer.pool != 0) return;  // a graph may still write to it
     unguard(data, buffer.bytes);
     buffers.erase(data);
+    taken -= bytes;
     std::free(data);
   }
   MemoryStats stats() const override {
     std::lock_guard lock(mutex);
-    return {current_, peak_, current_};
+    return {current_, peak_, taken};
   }
   void reset_peak() override {
     std::lock_guard lock(mutex);
@@ -106,6 +113,7 @@ void drop_pool(int dropped) {
     auto& [data, buffer] = *it;
     if (buffer.pool == dropped && buffer.released) {
       unguard(data, buffer.bytes);
+      taken -= static_cast<int64_t>(buffer.bytes);
       std::free(data);
       it = buffers.erase(it);
       continue;
@@ -115,39 +123,46 @@ void drop_pool(int dropped) {
   }
 }
 
+Card& card() {
+  static Card instance{.properties = {.name = "emulated card",
+                                      .major = 9,
+                                      .minor = 0,
+                                      .multiprocessors = 4,
+                                      .memory = int64_t{1} << 30,
+                                      .shared_bytes = static_cast<int64_t>(kMaxSharedBytes)}};
+  return instance;
+}
+
 }  // namespace emulated
 
-int cuda_device_count() { return 1; }
+int cuda_device_count() { return cuda::device_count(); }
 std::string cuda_refuses(int index) { return cuda::refuses(index); }
 
 namespace cuda {
 
-int device_count() { return 1; }
-std::string refuses(int index) {
-  return index == 0 ? "" : "cuda:" + std::to_string(index) + " does not exist: one card is emulated";
+// What the driver does with a kernel that failed: whoever waits next is told.
+static void report_failure() {
+  const std::string failure = std::exchange(emulated::card().failure, "");
+  if (!failure.empty()) throw Error(ErrorKind::misuse, failed(failure));
 }
+
+int device_count() { return emulated::card().count; }
+std::string refuses(int index) { return refusal(index, device_count(), &emulated::card().properties); }
 void use_device(int index) {
-  check(index == 0, ErrorKind::setting, [&] { return refuses(index); });
+  const std::string reason = refuses(index);
+  check(reason.empty(), ErrorKind::setting, [&] { return reason; });
 }
 int current_device() { return 0; }
 StreamHandle current_stream() { return nullptr; }
-void synchronize() {}
-
-const Properties& properties() {
-  static const Properties card{.name = "emulated card",
-                               .major = 9,
-                               .minor = 0,
-                               .multiprocessors = 4,
-                               .memory = int64_t{1} << 30,
-                               .shared_bytes = static_cast<int64_t>(emulated::kMaxSharedBytes)};
-  return card;
-}
+void synchronize() { report_failure(); }
+const Properties& properties() { return emulated::card().properties; }
 
 void copy_to_device(void* to, const void* from, int64_t bytes) {
   const emulated::OnTheCard on;
   std::memcpy(to, from, static_cast<size_t>(bytes));
 }
 void copy_to_host(void* to, const void* from, int64_t bytes) {
+  report_failure();
   const emulated::OnTheCard on;
   std::memcpy(to, from, static_cast<size_t>(bytes));
 }
