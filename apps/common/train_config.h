@@ -26,6 +26,7 @@ struct TrainConfig {
     int64_t accumulate = 1;
     std::string dtype = "f32";
     bool checkpoint_activations = false;
+    int64_t attention_workspace = 0;
   } train;
   struct Parallel {
     int64_t data = 0;
