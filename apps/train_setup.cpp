@@ -78,6 +78,11 @@ Arithmetic arithmetic(const TrainConfig& config) {
   return {compute == DType::bf16 ? DType::f32 : compute, compute};
 }
 
+int64_t attention_workspace(const TrainConfig& config, Device device) {
+  if (device == kCpu) return 0;
+  return config.train.attention_workspace > 0 ? config.train.attention_workspace << 20 : kDcmhaWorkspace;
+}
+
 std::unique_ptr<models::LanguageModel> make_model(const TrainConfig& config, const models::ModelConfig& model,
                                                   const dist::Layout& layout, Device device) {
   MemoryScope scope(MemoryUse::weights);
@@ -86,6 +91,7 @@ std::unique_ptr<models::LanguageModel> make_model(const TrainConfig& config, con
     made->to(arithmetic(config).masters);
     made->to(device);
     made->checkpoint_activations(config.train.checkpoint_activations);
+    made->attention_workspace(attention_workspace(config, device));
     return made;
   };
   if (layout.tensor.size() == 1 && layout.context.size() == 1)
@@ -94,11 +100,13 @@ std::unique_ptr<models::LanguageModel> make_model(const TrainConfig& config, con
 }
 
 models::TrainingMemory expected_memory(const TrainConfig& config, const models::ModelConfig& model, int64_t seq_len) {
-  return models::training_memory(model, {.batch = config.train.batch_size,
-                                         .seq_len = seq_len,
-                                         .bytes_per_number = size_of(arithmetic(config).compute),
-                                         .optimizer_moments = optimizer_moments(config),
-                                         .checkpoint_activations = config.train.checkpoint_activations});
+  return models::training_memory(model,
+                                 {.batch = config.train.batch_size,
+                                  .seq_len = seq_len,
+                                  .bytes_per_number = size_of(arithmetic(config).compute),
+                                  .optimizer_moments = optimizer_moments(config),
+                                  .checkpoint_activations = config.train.checkpoint_activations,
+                                  .attention_workspace = attention_workspace(config, parse_device(config.run.device))});
 }
 
 void check_memory(const TrainConfig& config, const models::ModelConfig& model, int64_t seq_len,

@@ -26,6 +26,8 @@ struct Arithmetic {
   DType masters, compute;
 };
 Arithmetic arithmetic(const TrainConfig& config);
+// train.attention_workspace in bytes; 0 on the CPU, which needs none.
+int64_t attention_workspace(const TrainConfig& config, Device device);
 // The model of a run, whole or this process's part of it, with its first weights.
 std::unique_ptr<models::LanguageModel> make_model(const TrainConfig& config, const models::ModelConfig& model,
                                                   const dist::Layout& layout, Device device);

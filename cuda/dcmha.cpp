@@ -35,7 +35,7 @@ using dcmha::Chunk;
 
 constexpr int64_t kMostRows = 128;  // of a chunk: more would compute more hidden pairs at its corner
 
-int64_t workspace_of(const DcmhaInputs& x) { return x.workspace > 0 ? x.workspace : dcmha::kWorkspace; }
+int64_t workspace_of(const DcmhaInputs& x) { return x.workspace > 0 ? x.workspace : kDcmhaWorkspace; }
 
 DType sum_type(DType t) { return t == DType::f64 ? DType::f64 : DType::f32; }
 

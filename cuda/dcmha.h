@@ -8,8 +8,6 @@
 
 namespace braid::cuda::dcmha {
 
-inline constexpr int64_t kWorkspace = 256 << 20;  // bytes of scores where the caller leaves it to the device
-
 // Some samples, some of their query rows, and the keys that those rows can see.
 struct Chunk {
   int64_t b0, samples, t0, rows, s0, keys;

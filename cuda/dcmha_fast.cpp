@@ -64,13 +64,16 @@ std::vector<Chunk> chunks_of(const DcmhaInputs& x, const Cost& cost, int64_t wor
   };
   int64_t rows = std::min(n.T, windowed ? kWindowRows : visible.causal ? kCausalRows : n.T);
   const auto bytes = [&] { return rows * cost.bytes(n.N, columns_of(rows)); };
-  const auto too_many = [&] {
-    return bytes() > workspace || rows * n.N * std::max(columns_of(rows), n.N) >= int64_t{1} << 31;
+  const auto elements = [&] {  // of the largest buffer, for each sample
+    const int64_t columns = columns_of(rows);
+    return n.N * std::max(rows * std::max(columns, n.N * (columns / kBlockKeys + 1)), n.T);
   };
-  while (rows > 4 && too_many()) rows = round_up(rows / 2, 4);
-  const int64_t samples = std::clamp<int64_t>(workspace / bytes(), 1, std::min<int64_t>(n.B, 65535));
+  constexpr int64_t limit = (int64_t{1} << 31) - 1;  // the kernels count in 32 bits
+  while (rows > 4 && (bytes() > workspace || elements() > limit)) rows = round_up(rows / 2, 4);
+  const int64_t samples =
+      std::clamp<int64_t>(std::min(workspace / bytes(), limit / elements()), 1, std::min<int64_t>(n.B, 65535));
 
-  const int64_t T = n.T, S = n.S, limit = T + S;
+  const int64_t T = n.T, S = n.S, most_shift = T + S;
   const int64_t begin_shift = windowed ? visible.offset - visible.window + 1 : -T;
   const int64_t end_shift = visible.causal ? visible.offset + 1 : S;
   std::vector<Chunk> chunks;
@@ -90,8 +93,8 @@ std::vector<Chunk> chunks_of(const DcmhaInputs& x, const Cost& cost, int64_t wor
       c.queries = static_cast<int>(T);
       c.keys = static_cast<int>(S);
       c.key_columns = static_cast<int>(std::min<int64_t>(c.columns, S - begin));
-      c.begin_shift = static_cast<int>(std::clamp(begin_shift + t0 - begin, -limit, limit));
-      c.end_shift = static_cast<int>(std::clamp(end_shift + t0 - begin, -limit, limit));
+      c.begin_shift = static_cast<int>(std::clamp(begin_shift + t0 - begin, -most_shift, most_shift));
+      c.end_shift = static_cast<int>(std::clamp(end_shift + t0 - begin, -most_shift, most_shift));
       const int64_t groups = (c.rows * n.N + 63) / 64;  // of rows that the kernels take at a time
       c.segments = static_cast<int>(std::clamp<int64_t>(kWantedBlocks / (int64_t{c.key_blocks()} * c.samples), 1,
                                                         std::max<int64_t>(1, groups / 8)));
@@ -318,10 +321,10 @@ void forward(const DcmhaInputs& x, Out y, Out lse, int64_t workspace) {
 void backward(const DcmhaInputs& x, In, In lse, In dy, DcmhaGradients& gradients, int64_t workspace) {
   const Sizes n(x);
   const Device device = x.q.device();
-  const std::vector<Chunk> chunks = chunks_of(x, {.buffers = 3, .sums = n.N * n.N + n.N}, workspace);
+  const std::vector<Chunk> chunks = chunks_of(x, {.buffers = 3, .sums = n.N * n.N + 2 * n.N}, workspace);
   Scores scores(chunks, n, device), weights(chunks, n, device), d_scores(chunks, n, device);
   Matrices matrices(chunks, n, device);
-  Tensor partial = f32_buffer(most(chunks, partial_size(n.N)), device);
+  Tensor partial = f32_buffer(most(chunks, partial_size(2 * n.N)), device);
   Tensor gram = f32_buffer(most(chunks, partial_size(n.N * n.N)), device);
   Tensor delta = f32_buffer(most(chunks, [&](const Chunk& c) { return c.samples * c.rows * n.N; }), device);
   const Factors pre = key_factors(x.pre), post = key_factors(x.post);

@@ -5,15 +5,13 @@
 
 namespace braid::cuda::dcmha_fast {
 
-// Bytes for scores and what belongs to them; the rows of a call are worked off in chunks that fit.
-inline constexpr int64_t kWorkspace = 256 << 20;
-
 // Why these inputs are not for these kernels, as a sentence; "" when they are.
 std::string refuses(const DcmhaInputs& x);
 
 // As in the contract of Backend::dcmha_forward and dcmha_backward, for inputs that are not refused. lse may be an empty
-// handle.
-void forward(const DcmhaInputs& x, Out y, Out lse, int64_t workspace = kWorkspace);
-void backward(const DcmhaInputs& x, In y, In lse, In dy, DcmhaGradients& gradients, int64_t workspace = kWorkspace);
+// handle. The rows of a call are worked off in chunks that fit into `workspace` bytes.
+void forward(const DcmhaInputs& x, Out y, Out lse, int64_t workspace = kDcmhaWorkspace);
+void backward(const DcmhaInputs& x, In y, In lse, In dy, DcmhaGradients& gradients,
+              int64_t workspace = kDcmhaWorkspace);
 
 }  // namespace braid::cuda::dcmha_fast

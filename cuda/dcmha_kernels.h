@@ -36,10 +36,15 @@ struct Base {  // (N, N): heads read, heads written; null: absent
   int64_t row;  // stride
 };
 
+// (samples, queries, N) from the chunk's first row on, of (B, queries, N).
+inline const float* chunk_lse(const Chunk& c, const float* lse) {
+  return lse + (static_cast<int64_t>(c.first_sample) * c.queries + c.first_row) * c.heads;
+}
+
 // C(i) without the identity for the chunk's rows: bf16 (samples, rows, N, N).
 void build_matrices(const Chunk&, const Factors& query, const Base&, bfloat16* matrices);
 
-// F1. From scores, partial (largest, sum of 2^(x - largest)) of x = log2(e) compose(scores):
+// F1. From scores, partial (largest, sum of exp(x - largest)) of x = compose(scores):
 // (samples, rows, key_blocks, N) pairs; and what they say together: lse (B, T, N).
 void partial_log_sums(const Chunk&, const Factors& key_pre, const bfloat16* scores, const bfloat16* pre,
                       float* partial);
@@ -53,8 +58,8 @@ void scores_to_weights(const Chunk&, const Factors& key_pre, const Factors& key_
 // (segments, samples, S, 5, N), in the order down 0, down 1, up 0, up 1, gate. Null: not wanted.
 //
 // B1, through post-compose. In: scores, d(weights). Out: weights; d(probabilities) in place of d(weights); partial sums
-// over keys of probability * d(probability), (samples, rows, key_blocks, N), and of probability_n d(weight)_m,
-// (samples, rows, key_blocks, N, N).
+// over keys of (probability * d(probability), probability), (samples, rows, key_blocks, N) pairs, and of
+// probability_n d(weight)_m, (samples, rows, key_blocks, N, N).
 void backward_post(const Chunk&, const Factors& key_pre, const Factors& key_post, const bfloat16* pre,
                    const bfloat16* post, const float* lse, const bfloat16* scores, bfloat16* d_weights,
                    bfloat16* weights, float* delta, float* gram, float* d_keys);

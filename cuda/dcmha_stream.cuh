@@ -18,6 +18,7 @@ struct Group {
     bfloat16 row[kRows<N>][N * kTilePitch];
     bfloat16 gap[16];
   };
+  static constexpr int kTensor = kWarps * static_cast<int>(sizeof(Part) / sizeof(bfloat16));  // from one to the next
   Part tile[tensors][kWarps];
   bfloat16 matrix[matrices][kRows<N>][N * kMatrixPitch<N>];
   float statistic[statistics > 0 ? statistics : 1][kRows<N>][N];  // of a row and a head
@@ -27,6 +28,7 @@ struct Group {
 template <int N>
 struct Place {
   int lane, warp, sample;
+  uint32_t diagonal;               // diagonal_mask
   int block_column, column;        // of the block, of the warp
   int segment_begin, segment_end;  // groups that this block answers for, and of these
   int begin, end;                  // the ones in which some row sees one of its keys
@@ -35,6 +37,7 @@ struct Place {
       : lane(static_cast<int>(threadIdx.x % 32)),
         warp(static_cast<int>(threadIdx.x / 32)),
         sample(static_cast<int>(blockIdx.z)),
+        diagonal(kept(diagonal_mask(lane))),
         block_column(static_cast<int>(blockIdx.x) * kBlockKeys),
         column(block_column + 16 * warp) {
     const int groups = (c.rows + kRows<N> - 1) / kRows<N>, each = (groups + c.segments - 1) / c.segments;
@@ -51,142 +54,305 @@ struct Place {
   __device__ __forceinline__ Seen seen(const Chunk& c, int row) const {  // of this warp's keys
     return {max(0, row + c.begin_shift - column), min(16, min(c.key_columns, row + c.end_shift) - column)};
   }
-  // This sample's part of (samples, N, rows, columns), which has less than 2^31 elements; and an element of it.
-  template <class T>
-  __device__ __forceinline__ T* of_sample(T* data, const Chunk& c) const {
-    return data + static_cast<size_t>(sample) * N * c.rows * c.columns;
+  // Whether `rows` rows see all of this warp's keys: later rows see from later keys, and up to later keys.
+  __device__ __forceinline__ bool all_seen(const Chunk& c, int row, int rows) const {
+    return row + rows - 1 + c.begin_shift <= column && column + 16 <= min(c.key_columns, row + c.end_shift);
   }
+  // An element of this sample's part of (samples, N, rows, columns). All that belongs to a chunk has less than 2^31
+  // elements.
   __device__ __forceinline__ int offset(const Chunk& c, int head, int row, int at_column) const {
-    return (head * c.rows + row) * c.columns + at_column;
+    return ((sample * N + head) * c.rows + row) * c.columns + at_column;
   }
 };
 
 // What a group is copied from.
 template <int N, int tensors, int matrices, int statistics>
 struct Source {
-  // All of the block's sample:
-  const bfloat16* tensor[tensors];                          // (N, rows, columns)
-  const bfloat16* matrix[matrices];                         // (rows, N, N)
-  const float* statistic[statistics > 0 ? statistics : 1];  // (rows, N)
+  const bfloat16* tensor[tensors];                          // (samples, N, rows, columns)
+  const bfloat16* matrix[matrices];                         // (samples, rows, N, N)
+  const float* statistic[statistics > 0 ? statistics : 1];  // (samples, rows_of[k], N)
+  int rows_of[statistics > 0 ? statistics : 1];
 };
 
-// Rows and columns that do not exist are copies of the last ones; nobody uses them.
+// What this lane names to ldmatrix, stmatrix and loads, of any of the rows in two groups.
 template <int N, int tensors, int matrices, int statistics>
-__device__ __forceinline__ void fetch(Group<N, tensors, matrices, statistics>& to, const Chunk& c, const Place<N>& at,
-                                      const Source<N, tensors, matrices, statistics>& from, int group) {
-  constexpr int rows = kRows<N>, pieces = kBlockKeys / 8;  // a piece is 16 bytes
-  const int row0 = group * rows, thread = static_cast<int>(threadIdx.x % kThreads);
-  {  // a thread moves the same piece of the same row of several heads
-    const int piece = thread % pieces, row = thread / pieces % rows, head0 = thread / pieces / rows;
-    const int column = min(at.block_column + piece * 8, c.columns - 8);
-    const int offset = at.offset(c, head0, min(row0 + row, c.rows - 1), column);
-    const int to_offset = head0 * kTilePitch + piece % 2 * 8;
+class Rows {
+  using G = Group<N, tensors, matrices, statistics>;
+
+ public:
+  __device__ __forceinline__ Rows(G (&stage)[2], const Place<N>& at)
+      : tile_(kept_shared(stage[0].tile[0][at.warp].row[0] + tile_row(at.lane))),
+        matrix_(kept_shared(stage[0].matrix[0][0] + matrix_row<N>(at.lane))),
+        transposed_(stage[0].matrix[0][0] + transposed_row<N>(at.lane)),
+        gaps_(kept_shared(stage[0].tile[tensors > 1 ? at.lane / 8 % 2 : 0][at.warp].row[0] +
+                          (at.lane / 16 * 8 + at.lane % 8) * kTilePitch + 16)),
+        statistic_(stage[0].statistic[0][0] + at.lane % 4 * 2) {}
+  __device__ __forceinline__ bfloat16* tile(int stage, int tensor, int r) const {
+    return tile_ + distance(stage, r) + tensor * G::kTensor;
+  }
+  // The gaps that kTilePitch leaves behind the heads' keys, where something may be parked, turned: 16 keys and all
+  // heads in those of two tensors, as a tile, and another in the next row's. Number 0 and 1 have two rows each.
+  __device__ __forceinline__ bfloat16* gaps(int number) const {
+    static_assert(tensors >= 2, "gaps of two tensors are wanted");
+    return gaps_ + distance(2 * number / kRows<N>, 2 * number % kRows<N>);
+  }
+  // In shared memory, from the tile of the first row to that of any.
+  static __device__ __forceinline__ int distance(int stage, int r) { return stage * kStep + r * (N * kTilePitch); }
+  __device__ __forceinline__ const bfloat16* matrix(int stage, int k, int r) const {
+    return matrix_ + stage * kStep + (k * kRows<N> + r) * (N * kMatrixPitch<N>);
+  }
+  __device__ __forceinline__ const bfloat16* transposed(int stage, int k, int r) const {
+    return transposed_ + stage * kStep + (k * kRows<N> + r) * (N * kMatrixPitch<N>);
+  }
+  __device__ __forceinline__ const float* statistic(int stage, int k, int r) const {
+    return statistic_ + stage * (kStep / 2) + (k * kRows<N> + r) * N;
+  }
+
+ private:
+  static constexpr int kStep = sizeof(G) / sizeof(bfloat16);
+  bfloat16* tile_;
+  const bfloat16 *matrix_, *transposed_;
+  bfloat16* gaps_;
+  const float* statistic_;
+};
+
+// Copies groups, 16 bytes at a time. Columns that do not exist are copies of the last ones, which nobody uses; rows
+// that do not exist are left out.
+template <int N, int tensors, int matrices, int statistics>
+class Copier {
+  using G = Group<N, tensors, matrices, statistics>;
+
+ public:
+  __device__ __forceinline__ Copier(G (&stage)[2], const Chunk& c, const Place<N>& at,
+                                    const Source<N, tensors, matrices, statistics>& from)
+      : from_(from),
+        rows_(c.rows),
+        columns_(c.columns),
+        sample_(at.sample),
+        thread_(static_cast<int>(threadIdx.x)),
+        row_(thread_ / kPieces % kRows<N>) {
+    const int piece = thread_ % kPieces, head = thread_ / kPieces / kRows<N>;
+    offset_ = at.offset(c, head, row_, min(at.block_column + piece * 8, c.columns - 8));
+    to_tile_ = kept_shared(stage[0].tile[0][piece / 2].row[row_] + head * kTilePitch + piece % 2 * 8);
+    to_matrix_ = kept_shared(stage[0].matrix[0][0] + thread_ / (N / 8) * kMatrixPitch<N> + thread_ % (N / 8) * 8);
+    to_statistic_ = stage[0].statistic[0][0] + thread_ * 4;
+  }
+
+  __device__ __forceinline__ void copy(int stage, int row0) const {
+    constexpr int step = sizeof(G) / sizeof(bfloat16);
+    const int left = rows_ - row0;
+    if (row_ < left) {  // the same piece of the same row of several heads
+      int at = kept(offset_ + row0 * columns_);
 #pragma unroll
-    for (int k = 0; k < tensors; ++k) {
+      for (int head = 0; head < N; head += kHeads, at += kHeads * rows_ * columns_) {
 #pragma unroll
-      for (int head = 0; head < N; head += kThreads / pieces / rows)
-        copy_async<16>(to.tile[k][piece / 2].row[row] + to_offset + head * kTilePitch,
-                       from.tensor[k] + offset + head * c.rows * c.columns);
+        for (int k = 0; k < tensors; ++k)
+          copy_async<16>(to_tile_ + stage * step + k * G::kTensor + head * kTilePitch, from_.tensor[k] + at);
+      }
+    }
+    constexpr int of_matrix = N * N / 8, of_row = N / 4;  // pieces of a row
+    if (thread_ < min(left, kRows<N>) * of_matrix) {
+      const int at = kept((sample_ * rows_ + row0) * (N * N) + thread_ * 8);
+#pragma unroll
+      for (int k = 0; k < matrices; ++k)
+        copy_async<16>(to_matrix_ + stage * step + k * (kRows<N> * N * kMatrixPitch<N>), from_.matrix[k] + at);
+    }
+    if (statistics > 0 && thread_ < min(left, kRows<N>) * of_row) {
+#pragma unroll
+      for (int k = 0; k < statistics; ++k)
+        copy_async<16>(to_statistic_ + stage * (step / 2) + k * (kRows<N> * N),
+                       from_.statistic[k] + kept((sample_ * from_.rows_of[k] + row0) * N + thread_ * 4));
     }
   }
-  if (thread < rows * N * N / 8) {
-    constexpr int each = N * N / 8;
-    const int at_row = thread / (N / 8), piece = thread % (N / 8);
-    const int i = min(row0 + thread / each, c.rows - 1) * each + thread % each;
-#pragma unroll
-    for (int k = 0; k < matrices; ++k)
-      copy_async<16>(to.matrix[k][0] + at_row * kMatrixPitch<N> + piece * 8, from.matrix[k] + i * 8);
-  }
-  if (thread < rows * N / 4) {
-    constexpr int each = N / 4;
-    const int i = min(row0 + thread / each, c.rows - 1) * each + thread % each;
-#pragma unroll
-    for (int k = 0; k < statistics; ++k) copy_async<16>(to.statistic[k][0] + thread * 4, from.statistic[k] + i * 4);
-  }
-}
 
-// work(first row, the group in shared memory) for the groups begin ... end - 1 of a place, each fetched during the work
-// on the one before it.
+ private:
+  static constexpr int kPieces = kBlockKeys / 8, kHeads = kThreads / kPieces / kRows<N>;  // of 16 bytes; at a time
+  const Source<N, tensors, matrices, statistics>& from_;
+  const int rows_, columns_, sample_, thread_, row_;
+  int offset_;
+  bfloat16 *to_tile_, *to_matrix_;
+  float* to_statistic_;
+};
+
+// work(first row, number of rows, stage) for the groups begin ... end - 1 of a place, each copied during the work on
+// the one before it.
 template <int N, int tensors, int matrices, int statistics, class Work>
 __device__ __forceinline__ void stream(Group<N, tensors, matrices, statistics> (&stage)[2], const Chunk& c,
                                        const Place<N>& at, const Source<N, tensors, matrices, statistics>& from,
                                        Work work) {
-  if (at.begin < at.end) fetch(stage[at.begin & 1], c, at, from, at.begin);
+  const Copier<N, tensors, matrices, statistics> copier(stage, c, at, from);
+  if (at.begin < at.end) copier.copy(at.begin & 1, at.begin * kRows<N>);
   copy_async_commit();
 #pragma unroll 1
   for (int group = at.begin; group < at.end; ++group) {
+    const int row0 = group * kRows<N>;
     copy_async_wait<0>();
     __syncthreads();  // this group is there for all, and nobody reads the one before it any more
-    if (group + 1 < at.end) fetch(stage[(group + 1) & 1], c, at, from, group + 1);
+    if (group + 1 < at.end) copier.copy((group + 1) & 1, row0 + kRows<N>);
     copy_async_commit();
-    work(group * kRows<N>, stage[group & 1]);
+    work(row0, min(kRows<N>, c.rows - row0), group & 1);
   }
 }
 
-// ---- weights and gradients of the warp's keys ----
+// ---- weights of the warp's keys ----
 
-// Of one factor for 16 keys: element (key, head) of rank r is data[key's token, r, head]; zero where absent.
+// One rank of one factor; zero where it is absent.
 template <int N>
-__device__ __forceinline__ void load_factor(Packed<N>& w, const Factor& f, bool present, int rank, const Chunk& c,
-                                            const Place<N>& at) {
+class FactorOfKeys {
+ public:
+  __device__ __forceinline__ FactorOfKeys(const Factor& f, bool present, int rank, const Chunk& c, const Place<N>& at)
+      : data_(f.data + (present ? (c.first_sample + at.sample) * f.sample + rank * f.rank : 0)),
+        token_(f.token),
+        first_(c.first_key + at.column),
+        end_(present && at.active(c) ? c.keys : 0) {}
+  __device__ __forceinline__ uint32_t bits(int key, int head) const {  // key 0 ... 15 of the warp
+    return first_ + key < end_ ? data_[(first_ + key) * token_ + head].bits : 0;
+  }
+  __device__ __forceinline__ uint32_t pair_of_heads(int key, int head) const {
+    return bits(key, head) | bits(key, head + 1) << 16;
+  }
+  __device__ __forceinline__ uint32_t pair_of_keys(int key, int head) const {
+    return bits(key, head) | bits(key + 1, head) << 16;
+  }
+  __device__ __forceinline__ void load_packed(Packed<N>& w, int lane) const {
+    each([&](int k, int q) { w[k][q] = pair_of_heads(lane / 4 + q % 2 * 8, 16 * k + q / 2 * 8 + lane % 4 * 2); });
+  }
+  __device__ __forceinline__ void load_turned(Turned<N>& w, int lane) const {
+    each([&](int k, int q) { w[k][q] = pair_of_keys(q % 2 * 8 + lane % 4 * 2, 16 * k + q / 2 * 8 + lane / 4); });
+  }
+
+ private:
+  template <class F>
+  static __device__ __forceinline__ void each(F f) {
 #pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    const int key = c.first_key + at.column + at.lane / 4 + 8 * half;
-    const bool valid = present && at.active(c) && key < c.keys;
-    const bfloat16* const from =
-        f.data + (valid ? (c.first_sample + at.sample) * f.sample + key * f.token + rank * f.rank : 0);
+    for (int k = 0; k < N / 16; ++k) {
 #pragma unroll
-    for (int n = 0; n < N / 8; ++n) {
-      const int head = 8 * n + at.lane % 4 * 2;
-      w[n / 2][n % 2 * 2 + half] = valid ? from[head].bits | static_cast<uint32_t>(from[head + 1].bits) << 16 : 0;
+      for (int q = 0; q < 4; ++q) f(k, q);
     }
   }
-}
-template <int N>
-__device__ __forceinline__ void load_weights(KeyWeights<N>& w, const Factors& f, const Chunk& c, const Place<N>& at) {
+  const bfloat16* data_;
+  int64_t token_;
+  int first_, end_;
+};
+
+// x += sum_r out_r sum_heads(in_r a): both factors of one direction. Where registers are scarce, `out` is parked in
+// shared memory.
+template <int N, bool parked = false>
+class Mixing {
+ public:
+  __device__ __forceinline__ void park(bfloat16* gaps) {
 #pragma unroll
-  for (int r = 0; r < 2; ++r) {
-    load_factor<N>(w.down[r], f.down, f.down.data && r < f.rank, r, c, at);
-    load_factor<N>(w.up[r], f.up, f.up.data && r < f.rank, r, c, at);
+    for (int r = 0; r < 2; ++r) {
+#pragma unroll
+      for (int k = 0; k < N / 16; ++k) stmatrix(gaps + (r * N + k * 16) * kTilePitch, out_[r][k]);
+    }
+    parked_ = gaps;
   }
-  load_factor<N>(w.gate, f.gate, f.gate.data != nullptr, 0, c, at);
+  __device__ __forceinline__ void load(const Factor& in_factor, const Factor& out_factor, int rank, const Chunk& c,
+                                       const Place<N>& at) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      FactorOfKeys<N>(in_factor, in_factor.data && r < rank, r, c, at).load_packed(in_[r], at.lane);
+      FactorOfKeys<N>(out_factor, out_factor.data && r < rank, r, c, at).load_turned(out_[r], at.lane);
+    }
+  }
+  // `in` again, which the opposite direction has parked as its `out`.
+  __device__ __forceinline__ void load_in(const bfloat16* gaps) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) load_tile<N>(in_[r], gaps + r * (N * kTilePitch));
+  }
+  __device__ __forceinline__ void sum(Diagonals& h, const Packed<N>& a, uint32_t mask) const {
+    sum_heads<N>(h.rank[0], a, in_[0], mask);
+    sum_heads<N>(h.rank[1], a, in_[1], mask);
+  }
+  __device__ __forceinline__ void add(Wide<N>& x, const Diagonals& h) const {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      if constexpr (parked) {
+        Turned<N> out;
+        load_turned<N>(out, parked_ + r * (N * kTilePitch));
+        add_scaled<N>(x, h.rank[r], out);
+      } else {
+        add_scaled<N>(x, h.rank[r], out_[r]);
+      }
+    }
+  }
+
+ private:
+  Packed<N> in_[2];
+  Turned<N> out_[2];
+  const bfloat16* parked_;
+};
+
+template <int N>
+__device__ __forceinline__ void load_gate(Packed<N>& gate, const Factors& f, const Chunk& c, const Place<N>& at) {
+  FactorOfKeys<N>(f.gate, f.gate.data != nullptr, 0, c, at).load_packed(gate, at.lane);
 }
 
-// x = compose(x) with a = x packed; sum = the down products of the keys, which the derivative needs too.
-template <int N>
-__device__ __forceinline__ void compose_forward(Wide<N>& x, const Packed<N>& a, const bfloat16* matrix, int lane,
-                                                const KeyWeights<N>& w, float (&sum)[2][4]) {
-  sum_heads<N>(sum, a, w.down);
-  compose<N, false>(x, a, matrix, lane, w.gate, w.up, sum);
+// x = compose(x), or its transpose, with a = x packed, h = w.sum(a).
+// Of scores, which are exponents, the gate's product is exact.
+enum class Of { scores, weights, gradients };
+template <int N, Of of, bool parked>
+__device__ __forceinline__ void compose(Wide<N>& x, const Packed<N>& a, const Mixing<N, parked>& w, const Diagonals& h,
+                                        const Packed<N>& gate, const bfloat16* matrix, const Place<N>& at) {
+  if constexpr (N == 16) w.add(x, h);  // the sums' order by which the compiler comes out with its registers
+  add_product<N, of == Of::scores>(x, a, gate, at.diagonal);
+  add_mixed<N, of == Of::gradients>(x, a, matrix);
+  if constexpr (N != 16) w.add(x, h);
 }
 
 // ---- results ----
 
-// Zeros in the rows of the block's segment that see none of its keys. `to`, here and below: (N, rows, columns).
+// Zeros in the rows of the block's segment that see none of its keys. `to`, here and below: (samples, N, rows,
+// columns).
 template <int N>
 __device__ __forceinline__ void zero_unseen_rows(bfloat16* to, const Chunk& c, const Place<N>& at) {
-  constexpr int pieces = kBlockKeys / 8;
+  constexpr int pieces = kBlockKeys / 8;  // of 16 bytes
+  const int thread = static_cast<int>(threadIdx.x), column = at.block_column + thread % pieces * 8;
+  if (column >= c.columns) return;
   const int last = min(c.rows, at.segment_end * kRows<N>);
 #pragma unroll 1
   for (int row = at.segment_begin * kRows<N>; row < last; ++row) {
     if (row == at.begin * kRows<N>) row = at.end * kRows<N>;
     if (row >= last) return;
-    for (int i = static_cast<int>(threadIdx.x); i < N * pieces; i += kThreads) {
-      const int column = at.block_column + i % pieces * 8;
-      if (column < c.columns) *reinterpret_cast<uint4*>(to + at.offset(c, i / pieces, row, column)) = uint4{0, 0, 0, 0};
-    }
+#pragma unroll
+    for (int head = 0; head < N; head += kThreads / pieces)
+      *reinterpret_cast<uint4*>(to + at.offset(c, thread / pieces + head, row, column)) = uint4{0, 0, 0, 0};
   }
 }
 
-// The warp's 16 keys of one row, from shared memory [N][kTilePitch].
+// Writes the warp's 16 keys of rows, from shared memory [N][kTilePitch].
 template <int N>
-__device__ __forceinline__ void write_row(bfloat16* to, const bfloat16* tile, const Chunk& c, const Place<N>& at,
-                                          int row) {
-  const int head0 = at.lane / 2, half = at.lane % 2 * 8;
+class Writer {
+ public:
+  __device__ __forceinline__ Writer(bfloat16* to, const bfloat16* tile, const Chunk& c, const Place<N>& at)
+      : to_(to),
+        head_step_(16 * c.rows * c.columns),
+        columns_(c.columns),
+        active_(at.active(c)),
+        offset_(at.offset(c, at.lane / 2, 0, at.column + at.lane % 2 * 8)),
+        tile_(kept_shared(tile + at.lane / 2 * kTilePitch + at.lane % 2 * 8)) {}
+  // The first `rows` of n rows; `distance`: from the tile that the writer was made for to the first row's.
+  template <int n>
+  __device__ __forceinline__ void write(int distance, int row, int rows) const {
+    if (!active_) return;
+    int at = kept(offset_ + row * columns_);
 #pragma unroll
-  for (int head = 0; head < N; head += 16)
-    *reinterpret_cast<uint4*>(to + at.offset(c, head0 + head, row, at.column + half)) =
-        *reinterpret_cast<const uint4*>(tile + (head0 + head) * kTilePitch + half);
-}
+    for (int r = 0; r < n; ++r, at = kept(at + columns_)) {
+      if (r >= rows) break;
+#pragma unroll
+      for (int head = 0; head < N; head += 16)
+        *reinterpret_cast<uint4*>(to_ + (at + head / 16 * head_step_)) =
+            *reinterpret_cast<const uint4*>(tile_ + distance + (r * N + head) * kTilePitch);
+    }
+  }
+
+ private:
+  bfloat16* const to_;
+  const int head_step_, columns_;
+  const bool active_;
+  const int offset_;
+  const bfloat16* const tile_;
+};
 
 }  // namespace braid::cuda::dcmha_fast

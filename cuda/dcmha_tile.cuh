@@ -2,15 +2,18 @@
 //
 //   out[j,m] = in[j,m] (1 + gate_m(j)) + sum_r up_rm(j) (sum_n down_rn(j) in[j,n]) + sum_n in[j,n] C_nm(i)
 //
-// The weights of the keys (rank 2) stay in registers; everything that depends on the query alone is one matrix
-// C(i) = base + sum_r q_down_r q_up_r^T + diag(q_gate). The identity is `in` itself, exact in f32. The transpose, which
-// the derivative needs, is the same with down and up exchanged and C^T.
+// Everything that depends on the query alone is one matrix C(i) = base + sum_r q_down_r q_up_r^T + diag(q_gate). The
+// identity is `in` itself, exact in f32; all other terms are products on tensor cores. The two of the keys' factors:
+//   h_r(j) = sum_n down_rn(j) in[j,n]   is the diagonal of  in down_r^T,  16 keys x 16 keys
+//   up_rm(j) h_r(j)                     is  diag(h_r) up_r
+// The transpose, which the derivative needs, is the same with down and up exchanged and C^T.
 //
-// A tile is 16 keys x N heads, held in two forms, with g = lane / 4 and t = lane % 4:
-//   packed, bf16 pairs: a[k][q], q = 0..3: keys g, g+8, g, g+8; heads 16k + 2t, +1 (q < 2) or 16k + 8 + 2t, +1
-//   wide, f32:          x[c][q], q = 0..3: key g (q < 2) or g+8; head 8c + 2t + q%2
+// A tile is 16 keys x N heads, held in three forms, with g = lane / 4 and t = lane % 4:
+//   packed, bf16 pairs of heads: a[k][q], q = 0..3: keys g, g+8, g, g+8; heads 16k + 2t, +1 (q < 2) or 16k + 8 + 2t, +1
+//   turned, bf16 pairs of keys:  a[k][q], q = 0..3: heads 16k + g (q < 2) or 16k + 8 + g; keys 2t, +1 or 8 + 2t, +1
+//   wide, f32:                   x[c][q], q = 0..3: key g (q < 2) or g+8; head 8c + 2t + q%2
 // Packed is the left operand of mma_bf16 and wide its result: a result, packed, is the next operand, and no value moves
-// between lanes.
+// between lanes. Turned is the right operand of products that sum over keys.
 #pragma once
 #include "cuda/kernel.h"
 #include "tensor/dtype.h"
@@ -19,6 +22,8 @@ namespace braid::cuda::dcmha_fast {
 
 template <int N>
 using Packed = uint32_t[N / 16][4];
+template <int N>
+using Turned = uint32_t[N / 16][4];
 template <int N>
 using Wide = float[N / 8][4];
 
@@ -33,16 +38,26 @@ constexpr int kMatrixPitch = N + 8;
 // A tile in shared memory is [head][kTilePitch]. Where the row starts that this lane names to ldmatrix and stmatrix:
 __device__ __forceinline__ int tile_row(int lane) { return (lane / 16 * 8 + lane % 8) * kTilePitch + lane / 8 % 2 * 8; }
 
-// And in a row-major N x N matrix with rows kMatrixPitch<N> apart:
+// And in a row-major N x N matrix C with rows kMatrixPitch<N> apart, of which it takes 16 x 16 at once: so that the
+// first two and the last two of the tiles that arrive are right operands. For a C^T, or for a C.
+template <int N>
+__device__ __forceinline__ int transposed_row(int lane) {
+  return (lane / 16 * 8 + lane % 8) * kMatrixPitch<N> + lane / 8 % 2 * 8;
+}
 template <int N>
 __device__ __forceinline__ int matrix_row(int lane) {
-  return (lane / 16 * 8 + lane % 8) * kMatrixPitch<N> + lane / 8 % 2 * 8;
+  return (lane / 8 % 2 * 8 + lane % 8) * kMatrixPitch<N> + lane / 16 * 8;
 }
 
 template <int N>
 __device__ __forceinline__ void load_tile(Packed<N>& a, const bfloat16* row) {
 #pragma unroll
   for (int k = 0; k < N / 16; ++k) ldmatrix<true>(a[k], row + k * 16 * kTilePitch);
+}
+template <int N>
+__device__ __forceinline__ void load_turned(Turned<N>& a, const bfloat16* row) {
+#pragma unroll
+  for (int k = 0; k < N / 16; ++k) ldmatrix(a[k], row + k * 16 * kTilePitch);
 }
 template <int N>
 __device__ __forceinline__ void store_tile(bfloat16* row, const Packed<N>& a) {
@@ -71,76 +86,87 @@ __device__ __forceinline__ void pack(Packed<N>& a, const Wide<N>& x) {
   }
 }
 
-// ---- compose ----
+// ---- products ----
 
-template <int N>
-struct KeyWeights {
-  Packed<N> down[2], up[2], gate;
+// The bits of a pair that lie on the diagonal of an 8 x 8 tile, rows by g and pairs of columns by t.
+__device__ __forceinline__ uint32_t diagonal_mask(int lane) {
+  return lane / 8 != lane % 4 ? 0 : lane / 4 % 2 == 0 ? 0xffffu : 0xffff0000u;
+}
 
-  // Called in a loop: else the compiler unpacks the weights ahead of it and runs out of registers.
-  __device__ __forceinline__ void stay_packed() {
+// Zeros of which the compiler does not know it: known ones it would write anew before each product that reads them. For
+// all threads of a block together, before they use dynamic shared memory.
+template <int n>
+__device__ __forceinline__ void hidden_zeros(uint32_t (&zeros)[n]) {
+  volatile uint32_t* const own = dynamic_shared<uint32_t>() + threadIdx.x;
+  *own = 0;
 #pragma unroll
-    for (int k = 0; k < N / 16; ++k) {
+  for (uint32_t& zero : zeros) zero = *own;
+  __syncthreads();
+}
+
+// A number for each key and both ranks, as diagonal matrices of 16 x 16: left operands of mma_bf16.
+struct Diagonals {
+  uint32_t rank[2][4];  // tiles of keys 0-7 and of keys 8-15, both by themselves, are 0 and 3; the others stay zero
+
+  __device__ __forceinline__ Diagonals() {  // all threads of the block together
+    uint32_t zeros[4];
+    hidden_zeros(zeros);
 #pragma unroll
-      for (int q = 0; q < 4; ++q) {
-        opaque(gate[k][q]);
-#pragma unroll
-        for (int r = 0; r < 2; ++r) {
-          opaque(down[r][k][q]);
-          opaque(up[r][k][q]);
-        }
-      }
+    for (int r = 0; r < 2; ++r) {
+      rank[r][1] = zeros[2 * r];
+      rank[r][2] = zeros[2 * r + 1];
     }
   }
 };
 
-// sum[0] = sum over heads of weight * a for key g, sum[2] for key g+8: a product with a matrix of ones, all of whose
-// columns are equal (sum[1] and sum[3] repeat them; leaving them alone saves registers).
+// d = sum over heads of weight * a for each key: the diagonal of a weight^T.
 template <int N>
-__device__ __forceinline__ void sum_heads(float (&sum)[4], const Packed<N>& a, const Packed<N>& weight) {
-  constexpr uint32_t ones = 0x3f803f80u;
-  sum[0] = sum[1] = sum[2] = sum[3] = 0;
+__device__ __forceinline__ void sum_heads(uint32_t (&d)[4], const Packed<N>& a, const Packed<N>& weight,
+                                          uint32_t mask) {
+  float low[4] = {}, high[4] = {};
 #pragma unroll
   for (int k = 0; k < N / 16; ++k) {
-    uint32_t product[4];
-#pragma unroll
-    for (int q = 0; q < 4; ++q) product[q] = multiply_bf16x2(a[k][q], weight[k][q]);
-    mma_bf16(sum, product, ones, ones);
+    mma_bf16(low, a[k], weight[k][0], weight[k][2]);
+    mma_bf16(high, a[k], weight[k][1], weight[k][3]);
   }
-}
-template <int N>
-__device__ __forceinline__ void sum_heads(float (&sum)[2][4], const Packed<N>& a, const Packed<N> (&weight)[2]) {
-  sum_heads<N>(sum[0], a, weight[0]);
-  sum_heads<N>(sum[1], a, weight[1]);
+  d[0] = pack_bf16(low[0], low[1]) & mask;
+  d[3] = pack_bf16(high[2], high[3]) & mask;
 }
 
-// x = x (1 + gate) + sum_r weight_r sum_r + a C, where a is x packed; or C^T.
-template <int N, bool transposed>
-__device__ __forceinline__ void compose(Wide<N>& x, const Packed<N>& a, const bfloat16* matrix, int lane,
-                                        const Packed<N>& gate, const Packed<N> (&weight)[2], const float (&sum)[2][4]) {
+// x[j,m] += d_j a[j,m]
+template <int N>
+__device__ __forceinline__ void add_scaled(Wide<N>& x, const uint32_t (&d)[4], const Turned<N>& a) {
+#pragma unroll
+  for (int c = 0; c < N / 8; ++c) mma_bf16(x[c], d, a[c / 2][c % 2 * 2], a[c / 2][c % 2 * 2 + 1]);
+}
+
+// x[j,m] += a[j,m] b[j,m], the product rounded to bf16: a sum with an identity matrix needs no unpacking. Or exact, by
+// adding what was rounded off.
+template <int N, bool exact = false>
+__device__ __forceinline__ void add_product(Wide<N>& x, const Packed<N>& a, const Packed<N>& b, uint32_t mask) {
+  const uint32_t identity = mask & 0x3f803f80u;
 #pragma unroll
   for (int c = 0; c < N / 8; ++c) {
-#pragma unroll
-    for (int q = 0; q < 4; ++q) {
-      const auto of = [&](const Packed<N>& w) {
-        const uint32_t pair = w[c / 2][c % 2 * 2 + q / 2];
-        return q % 2 ? high_bf16(pair) : low_bf16(pair);
-      };
-      x[c][q] = fmaf(x[c][q], of(gate), x[c][q]);
-#pragma unroll
-      for (int r = 0; r < 2; ++r) x[c][q] = fmaf(of(weight[r]), sum[r][q & 2], x[c][q]);
-    }
+    const uint32_t a0 = a[c / 2][c % 2 * 2], a1 = a[c / 2][c % 2 * 2 + 1];
+    const uint32_t b0 = b[c / 2][c % 2 * 2], b1 = b[c / 2][c % 2 * 2 + 1];
+    const uint32_t p0 = multiply_bf16x2(a0, b0), p1 = multiply_bf16x2(a1, b1);
+    mma_bf16(x[c], p0, p1, identity);
+    if (exact)
+      mma_bf16(x[c], fma_bf16x2(a0, b0, negative_bf16x2(p0)), fma_bf16x2(a1, b1, negative_bf16x2(p1)), identity);
   }
-  // The same four tiles of 8 x 8 of C, read by columns or by rows, are the right operands for C and for C^T.
-  const bfloat16* const row = matrix + matrix_row<N>(lane);
+}
+
+// x += a C, or a C^T. `row`: this lane's matrix_row or transposed_row.
+template <int N, bool transposed>
+__device__ __forceinline__ void add_mixed(Wide<N>& x, const Packed<N>& a, const bfloat16* row) {
 #pragma unroll
   for (int out = 0; out < N / 16; ++out) {
 #pragma unroll
     for (int k = 0; k < N / 16; ++k) {
       uint32_t b[4];
       ldmatrix<!transposed>(b, row + (transposed ? out : k) * 16 * kMatrixPitch<N> + (transposed ? k : out) * 16);
-      mma_bf16(x[2 * out], a[k], b[0], b[transposed ? 1 : 2]);
-      mma_bf16(x[2 * out + 1], a[k], b[transposed ? 2 : 1], b[3]);
+      mma_bf16(x[2 * out], a[k], b[0], b[1]);
+      mma_bf16(x[2 * out + 1], a[k], b[2], b[3]);
     }
   }
 }
@@ -149,12 +175,12 @@ __device__ __forceinline__ void compose(Wide<N>& x, const Packed<N>& a, const bf
 
 constexpr float kLog2e = 1.4426950408889634f, kLn2 = 0.6931471805599453f;
 
-// p = exp(x - lse_m)
+// p = exp(x - lse_m). `lse`, of the first head that this lane holds.
 template <int N>
-__device__ __forceinline__ void exponentials(Wide<N>& x, const float* lse, int lane) {
+__device__ __forceinline__ void exponentials(Wide<N>& x, const float* lse) {
 #pragma unroll
   for (int c = 0; c < N / 8; ++c) {
-    const float2 l = *reinterpret_cast<const float2*>(lse + c * 8 + lane % 4 * 2);
+    const float2 l = *reinterpret_cast<const float2*>(lse + c * 8);
     const float low = -kLog2e * l.x, high = -kLog2e * l.y;
 #pragma unroll
     for (int q = 0; q < 4; ++q) x[c][q] = exp2_approx(fmaf(x[c][q], kLog2e, q % 2 ? high : low));
@@ -165,54 +191,19 @@ __device__ __forceinline__ void exponentials(Wide<N>& x, const float* lse, int l
 struct Seen {
   int begin, end;
   __device__ __forceinline__ bool none() const { return begin >= end; }
-  __device__ __forceinline__ bool all() const { return begin == 0 && end == 16; }
+  __device__ __forceinline__ bool hides(int key) const { return key < begin || key >= end; }
 };
 
-// x = value where the key is not seen.
+// x = 0 where the key is not seen.
 template <int N>
-__device__ __forceinline__ void hide(Wide<N>& x, Seen seen, int lane, float value) {
-  if (seen.all()) return;
+__device__ __forceinline__ void hide(Wide<N>& x, Seen seen, int lane) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    const int key = lane / 4 + 8 * half;
-    if (key < seen.begin || key >= seen.end) {
+    if (seen.hides(lane / 4 + 8 * half)) {
 #pragma unroll
-      for (int c = 0; c < N / 8; ++c) x[c][2 * half] = x[c][2 * half + 1] = value;
+      for (int c = 0; c < N / 8; ++c) x[c][2 * half] = x[c][2 * half + 1] = 0;
     }
   }
-}
-
-// ---- sums over the 16 keys of a tile ----
-
-// v[2c + o] is this lane's part of the sum for head 8c + 2t + o. Each lane gets the sum for one head:
-// head_of_sum(lane).
-template <int N>
-__device__ __forceinline__ float sum_keys(float (&v)[N / 4], int lane) {
-#pragma unroll
-  for (int distance = 16, n = N / 4; distance >= 4; distance /= 2) {
-    const bool upper = lane & distance;
-    if (n > 1) {  // halve the heads: keep one half's parts, give the other's away
-      n /= 2;
-#pragma unroll
-      for (int i = 0; i < n; ++i) {
-        const float keep = upper ? v[n + i] : v[i], give = upper ? v[i] : v[n + i];
-        v[i] = keep + __shfl_xor_sync(~0u, give, distance);
-      }
-    } else {
-      v[0] += __shfl_xor_sync(~0u, v[0], distance);
-    }
-  }
-  return v[0];
-}
-// With 16 heads two lanes have the same one; the first of them stores it.
-template <int N>
-__device__ __forceinline__ bool stores_sum(int lane) {
-  return N == 32 || lane / 4 % 2 == 0;
-}
-template <int N>
-__device__ __forceinline__ int head_of_sum(int lane) {
-  const int i = N == 16 ? lane / 8 : lane / 4;
-  return i / 2 * 8 + lane % 4 * 2 + i % 2;
 }
 
 }  // namespace braid::cuda::dcmha_fast

@@ -99,6 +99,12 @@ __device__ __forceinline__ void mma_bf16(float (&c)[4], const uint32_t (&a)[4], 
                : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
+// The same with a 16 x 8, b 8 x 8: what a[0], a[1] and b0 are above.
+__device__ __forceinline__ void mma_bf16(float (&c)[4], uint32_t a0, uint32_t a1, uint32_t b0) {
+  asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3},{%4,%5},{%6},{%0,%1,%2,%3};"
+               : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+               : "r"(a0), "r"(a1), "r"(b0));
+}
 
 // Copies `bytes` (4, 8 or 16, aligned) from global to shared memory, or zeros when not valid, without waiting. It
 // happens any time up to the copy_async_wait that covers its group; other threads see it after the next barrier.
@@ -136,8 +142,18 @@ __device__ __forceinline__ float exp2_approx(float x) {
   return y;
 }
 
-// x may have changed, for all that the compiler knows: it computes nothing from x ahead of a loop around this.
-__device__ __forceinline__ void opaque(uint32_t& x) { asm volatile("" : "+r"(x)); }
+// x, in a register from here on: the compiler does not compute it anew at each use, as it likes to do with addresses.
+template <class T>
+__device__ __forceinline__ T kept(T x) {
+  static_assert(sizeof(T) == 4, "kept: of 32 bits");
+  asm volatile("" : "+r"(x));
+  return x;
+}
+// For addresses in shared memory, which stay known as such.
+template <class T>
+__device__ __forceinline__ T* kept_shared(T* p) {
+  return static_cast<T*>(__cvta_shared_to_generic(kept(shared_address(p))));
+}
 
 // Two bf16 in one register, the first in the low half, as the fragments of mma_bf16 hold them.
 __device__ __forceinline__ uint32_t pack_bf16(float low, float high) {
@@ -153,6 +169,7 @@ __device__ __forceinline__ uint32_t fma_bf16x2(uint32_t a, uint32_t b, uint32_t 
   asm("fma.rn.bf16x2 %0,%1,%2,%3;" : "=r"(y) : "r"(a), "r"(b), "r"(c));
   return y;
 }
+__device__ __forceinline__ uint32_t negative_bf16x2(uint32_t a) { return a ^ 0x80008000u; }
 __device__ __forceinline__ uint32_t multiply_bf16x2(uint32_t a, uint32_t b) { return fma_bf16x2(a, b, 0x80008000u); }
 
 }  // namespace braid::cuda

@@ -107,6 +107,7 @@ Tensor ParallelAttention::operator()(const Tensor& u, const Rows& rows, const nn
   DcmhaOptions options;
   options.visible = {o.causal, o.window, 0};
   options.path = o.path;
+  options.workspace = o.workspace;
   KeyRows keys = key_rows(rows.over_context.total(), {context.rank(), context.size(), tensor.rank(), tensor.size()},
                           {o.causal, o.window, 0}, !split_.whole_groups);
   if (!split_.whole_groups) {

@@ -40,6 +40,7 @@ class ParallelAttention final : public nn::Module {
   // u (B, t, D): our rows, normalised -> (B, t, D)
   Tensor operator()(const Tensor& u, const Rows& rows, const nn::Rope& rope) const;
   void visit(nn::Visitor& v) override;
+  void workspace(int64_t bytes) { options_.workspace = bytes; }
 
  private:
   nn::AttentionOptions options_;

@@ -38,6 +38,7 @@ class ParallelBlock final : public nn::Module {
   // x (B, t, D): our rows
   Tensor operator()(const Tensor& x, const Rows& rows, const nn::Rope& rope, const nn::Probe* probe = nullptr) const;
   void visit(nn::Visitor& v) override;
+  void attention_workspace(int64_t bytes) { attention_.workspace(bytes); }
 
  private:
   using Norm = std::variant<nn::RmsNorm, nn::LayerNorm>;

@@ -186,7 +186,9 @@ TrainingMemory training_memory(ModelConfig c, const TrainingSetup& s) {
   const double factors = stages(c) * sides(c) * (2 * R + 1);
   const double converted = bytes < wide ? 5 * d + factors : 0;
   const double per_head = 9 * d + factors + stages(c) * 2 * packed + converted;
-  const double attention = tokens * as_double(c.n_head) * per_head * wide;
+  const double scores = 3 * tokens * T * as_double(c.n_head) * bytes;  // with their gradients and the weights
+  const double attention =
+      tokens * as_double(c.n_head) * per_head * wide + std::min(as_double(s.attention_workspace), scores);
   const double hidden = (c.ffn == FfnKind::swiglu ? 2 : 1) * tokens * as_double(c.intermediate_size) * bytes;
   const double logits = std::min(tokens, as_double(s.logit_rows)) * V * (wide + (bytes < wide ? bytes : 0));
 

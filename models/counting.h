@@ -58,7 +58,8 @@ struct TrainingSetup {
   int64_t bytes_per_number = 4;         // of the arithmetic; 2: mixed precision with f32 masters
   int64_t optimizer_moments = 2;        // Adam 2, SGD with momentum 1, without 0
   bool checkpoint_activations = false;  // each block keeps only its input and is recomputed
-  int64_t logit_rows = 1024;            // rows of logits that exist at a time (linear_cross_entropy)
+  int64_t attention_workspace = 0;  // bytes of scores that a card may hold at a time; 0: on the CPU, which holds none
+  int64_t logit_rows = 1024;        // rows of logits that exist at a time (linear_cross_entropy)
 };
 // Bytes at the worst moment of a step; a test holds the sum to within 10 % of what a step takes (15 % in mixed
 // precision).

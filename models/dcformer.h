@@ -35,6 +35,10 @@ class Dcformer final : public LanguageModel {
 
   // Recompute each block in backward instead of keeping its activations: memory of one block, a third more time.
   void checkpoint_activations(bool on) { checkpoint_ = on; }
+  // Bytes of attention scores that a card may hold at a time, 0: its own choice. The CPU holds none.
+  void attention_workspace(int64_t bytes) {
+    for (auto& block : layers_) block.attention_workspace(bytes);
+  }
   // To another type or device, parameters and position tables.
   void to(DType dtype);
   void to(Device device);

@@ -28,6 +28,10 @@ class ParallelDcformer final : public LanguageModel {
   void visit(nn::Visitor& v) override;
 
   void checkpoint_activations(bool on) { checkpoint_ = on; }
+  // Bytes of attention scores that a card may hold at a time, 0: its own choice. The CPU holds none.
+  void attention_workspace(int64_t bytes) {
+    for (auto& block : layers_) block.attention_workspace(bytes);
+  }
   void to(DType dtype);
   void to(Device device);
 

@@ -65,6 +65,7 @@ Tensor Attention::operator()(const Tensor& x, const Rope* rope, LayerCache* cach
   options.groups = o.compose ? o.compose_options.groups : 1;
   options.visible = {o.causal, one_token_step ? o.decode_window : o.window, 0};
   options.path = o.path;
+  options.workspace = o.workspace;
   if (cache) {
     check(!recording({q, k, v}), "attention",
           [] { return std::string("a cache carries no gradients; decode under NoGrad"); });

@@ -22,6 +22,7 @@ struct AttentionOptions {
   int64_t decode_window = 0;  // the same in one-token steps against a cache
   Linear::Options projection = {};
   Path path = Path::automatic;
+  int64_t workspace = 0;  // of DcmhaOptions
 };
 
 // A look inside, for people and for comparing with other implementations: called with a name and the tensor.
@@ -37,6 +38,7 @@ class Attention final : public Module {
   Tensor operator()(const Tensor& x, const Rope* rope, LayerCache* cache = nullptr, const Probe* probe = nullptr) const;
   void visit(Visitor& v) override;
   const AttentionOptions& options() const { return options_; }
+  void workspace(int64_t bytes) { options_.workspace = bytes; }
 
  private:
   AttentionOptions options_;

@@ -26,6 +26,7 @@ class Block final : public Module {
   // x (B, T, D) -> (B, T, D)
   Tensor operator()(const Tensor& x, const Rope* rope, LayerCache* cache = nullptr, const Probe* probe = nullptr) const;
   void visit(Visitor& v) override;
+  void attention_workspace(int64_t bytes) { attention_.workspace(bytes); }
 
  private:
   using Norm = std::variant<RmsNorm, LayerNorm>;

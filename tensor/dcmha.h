@@ -29,6 +29,10 @@ struct Compose {
   Tensor q_gate, k_gate;  // (B, T, G, M), (B, S, G, M)
 };
 
+// Bytes for scores and what belongs to them that a card takes when it may choose; a call's rows are worked off in
+// chunks that fit.
+inline constexpr int64_t kDcmhaWorkspace = 256 << 20;
+
 // q (B, T, N, d); k, v (B, S, Nkv, d). The last axis of every tensor is contiguous, the others may have any strides.
 struct DcmhaInputs {
   Tensor q, k, v;
@@ -36,7 +40,7 @@ struct DcmhaInputs {
   int64_t groups;
   Visibility visible;
   double scale;           // of the scores
-  int64_t workspace = 0;  // bytes of scores that a device may hold at a time, where it holds any; 0: its own choice
+  int64_t workspace = 0;  // bytes of scores that a card may hold at a time; 0: its own choice, kDcmhaWorkspace
 };
 
 // Gradients, contiguous, shaped like the inputs; an empty handle: not wanted.

@@ -27,6 +27,7 @@ struct TrainConfig {
     std::string dtype = "f32";
     bool checkpoint_activations = false;
     bool graph = true;
+    int64_t attention_workspace = 0;
   } train;
   struct Parallel {
     int64_t data = 0;

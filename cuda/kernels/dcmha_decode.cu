@@ -294,7 +294,7 @@ int64_t sample_bytes(const DcmhaInputs& x) {
   const Cut c = cut(x);
   return x.q.dim(1) * x.q.dim(2) * c.tiles * (c.tile + x.q.dim(3) + 2) * (x.q.dtype() == DType::f64 ? 8 : 4);
 }
-int64_t limit(const DcmhaInputs& x) { return x.workspace > 0 ? x.workspace : kWorkspace; }
+int64_t limit(const DcmhaInputs& x) { return x.workspace > 0 ? x.workspace : kDcmhaWorkspace; }
 
 template <class T>
 void run(const DcmhaInputs& x, Out y) {

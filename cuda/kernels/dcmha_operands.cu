@@ -40,14 +40,18 @@ struct KeyBlocks {
   }
 };
 
-// delta (samples, rows, N) from (samples, rows, key_blocks, N)
-__global__ void dcmha_combine_delta(Chunk c, int key_blocks, const float* partial, float* delta) {
+// delta (samples, rows, N) from pairs (samples, rows, key_blocks, N): the sum of the first by that of the second
+__global__ void dcmha_combine_delta(Chunk c, int key_blocks, const float2* partial, float* delta) {
   const int64_t i = global_thread(), row = i / c.heads;
   if (row >= static_cast<int64_t>(c.samples) * c.rows) return;
   const KeyBlocks seen(c, static_cast<int>(row % c.rows));
-  float sum = 0;
-  for (int b = seen.begin; b < seen.end; ++b) sum += partial[(row * key_blocks + b) * c.heads + i % c.heads];
-  delta[i] = sum;
+  float sum = 0, total = 0;
+  for (int b = seen.begin; b < seen.end; ++b) {
+    const float2 part = partial[(row * key_blocks + b) * c.heads + i % c.heads];
+    sum += part.x;
+    total += part.y;
+  }
+  delta[i] = total > 0 ? sum / total : 0;
 }
 
 // With G the gram of a row: d_down_r[n] = sum_m G[n,m] up_r[m], d_up_r[m] = sum_n G[n,m] down_r[n], d_gate[n] = G[n,n],
@@ -128,7 +132,8 @@ void build_matrices(const Chunk& c, const Factors& query, const Base& base, bflo
 
 void combine_delta(const Chunk& c, const float* partial, float* delta) {
   const int64_t values = static_cast<int64_t>(c.samples) * c.rows * c.heads;
-  launch(dcmha_combine_delta, {.grid = blocks_for(values), .block = kThreads}, c, c.key_blocks(), partial, delta);
+  launch(dcmha_combine_delta, {.grid = blocks_for(values), .block = kThreads}, c, c.key_blocks(),
+         reinterpret_cast<const float2*>(partial), delta);
 }
 
 void query_gradients(const Chunk& c, const Factors& query, const float* gram, const QueryGradients& to, float* d_base) {

@@ -23,7 +23,7 @@ struct Case {
   int64_t B, T, S, N, Nkv, d, q_rank, k_rank;
   Visibility visible;
   unsigned terms = kAll;  // bits: base, q factors, k factors, q gate, k gate; of pre (low five) and of post
-  int64_t workspace = cuda::dcmha_fast::kWorkspace;
+  int64_t workspace = kDcmhaWorkspace;
   static constexpr unsigned kAll = 0x3ff;
 };
 

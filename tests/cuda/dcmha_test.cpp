@@ -3,7 +3,9 @@
 #include "autograd/dcmha.h"
 
 #include "autograd/autograd.h"
+#include "models/parallel_dcformer.h"
 #include "tests/cuda/support.h"
+#include "tests/models/support.h"
 #include "tests/support/dcmha_cases.h"
 #include "tests/support/golden.h"
 
@@ -117,6 +119,19 @@ BOOST_AUTO_TEST_CASE(decoding_equals_the_full_pass) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(decoding_in_sixteen_bits_errs_no_more_than_twice_the_plain_computation) {
+  NoGrad off;
+  DcmhaCase c = kTypical;
+  c.T = 2;
+  c.options.visible.offset = c.S - 2;
+  for (DType dtype : {DType::bf16, DType::f16}) {
+    DcmhaCall plain(c, 12, dtype);
+    Tensor want = plain.as(DType::f64, kCpu).run(Path::reference), naive = plain.run(Path::reference);
+    Tensor got = plain.as(dtype, kCard).run(Path::fused);
+    BOOST_TEST_CONTEXT(str(dtype)) BOOST_TEST(largest_error(got, want) <= 2 * largest_error(naive, want));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(inputs_may_be_views) {
   DcmhaCall plain(kTypical, 7, DType::f64, kCard), strided(kTypical, 7, DType::f64, kCard);
   auto want = plain.run_with_gradients(Path::fused);
@@ -199,6 +214,35 @@ BOOST_AUTO_TEST_CASE(workspace_bounds_the_memory) {
     const int64_t linear = 12 * 256 * 4 * 4 * 4;  // results, gradients, row statistics
     BOOST_TEST(memory_stats(kCard).peak - before <= workspace + linear);
   }
+}
+
+// The same through a model, whole or a rank's part of it: its setting reaches every layer's attention.
+BOOST_AUTO_TEST_CASE(the_workspace_of_a_model_bounds_its_memory) {
+  models::ModelConfig config = small_config();
+  config.n_layer = 1;
+  config.n_head = 8;
+  config.block_size = 192;
+  config.window_size = 192;
+  config.head_dim = 0;
+  config.layer_windows.clear();
+  models::finish(config);
+  std::vector<int64_t> words(192);
+  for (size_t i = 0; i < words.size(); ++i) words[i] = static_cast<int64_t>(i * i % 200);
+  const Tensor ids = from_vector(words, {1, 192}, kCard);
+  const auto peak = [&](auto model, int64_t workspace) {
+    model.to(kCard);
+    nn::require_grad(model);
+    model.attention_workspace(workspace);
+    const int64_t before = memory_stats(kCard).current;
+    reset_peak_memory(kCard);
+    backward(model.loss_sum(ids, ids));
+    return memory_stats(kCard).peak - before;
+  };
+  const int64_t scores = 3 * 8 * 192 * 192 * 4;  // with their gradients and the weights, f32
+  const RandomKey key{1, 0};
+  BOOST_TEST(peak(models::Dcformer(config, key), scores / 8) < peak(models::Dcformer(config, key), 0) - scores / 4);
+  BOOST_TEST(peak(models::ParallelDcformer(config, key, {}), scores / 8) <
+             peak(models::ParallelDcformer(config, key, {}), 0) - scores / 4);
 }
 
 BOOST_AUTO_TEST_CASE(a_refusal_is_a_sentence) {

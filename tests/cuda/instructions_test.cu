@@ -27,8 +27,9 @@ __global__ void sum_of_block(const float* x, float* y) {
   y[blockIdx.x] = sum;
 }
 
-// c (16,8) = a (16,16) b (16,8), a and b through shared memory, both by ldmatrix; and a written back by stmatrix.
-__global__ void multiply_tiles(const bfloat16* a, const bfloat16* b, float* c, bfloat16* a_again) {
+// c (16,8) = a (16,16) b (16,8), a and b through shared memory, both by ldmatrix; the same as the sum of two products
+// of half the depth; and a written back by stmatrix.
+__global__ void multiply_tiles(const bfloat16* a, const bfloat16* b, float* c, float* c_halves, bfloat16* a_again) {
   constexpr int kPitch = 24;  // elements; 8 rows then lie in different banks
   bfloat16* shared_a = cuda::dynamic_shared<bfloat16>();
   bfloat16* shared_b = shared_a + 16 * kPitch;
@@ -44,7 +45,14 @@ __global__ void multiply_tiles(const bfloat16* a, const bfloat16* b, float* c, b
   cuda::ldmatrix<true>(fragment_b, shared_b + lane % 16 * kPitch);
   float sums[4] = {};
   cuda::mma_bf16(sums, fragment_a, fragment_b[0], fragment_b[1]);
-  for (unsigned i = 0; i < 4; ++i) c[(lane / 4 + i / 2 * 8) * 8 + lane % 4 * 2 + i % 2] = sums[i];
+  float halves[4] = {};
+  cuda::mma_bf16(halves, fragment_a[0], fragment_a[1], fragment_b[0]);
+  cuda::mma_bf16(halves, fragment_a[2], fragment_a[3], fragment_b[1]);
+  for (unsigned i = 0; i < 4; ++i) {
+    const unsigned at = (lane / 4 + i / 2 * 8) * 8 + lane % 4 * 2 + i % 2;
+    c[at] = sums[i];
+    c_halves[at] = halves[i];
+  }
   cuda::stmatrix(copy + lane % 16 * kPitch + lane / 16 * 8, fragment_a);
   __syncwarp();
   for (unsigned i = lane; i < 256; i += 32) a_again[i] = copy[i / 16 * kPitch + i % 16];
@@ -71,10 +79,12 @@ BOOST_AUTO_TEST_CASE(tiles_on_tensor_cores) {
   }
   Tensor card_a = from_vector(a, {16, 16}).to(DType::bf16).to(kCard);
   Tensor card_b = from_vector(b, {16, 8}).to(DType::bf16).to(kCard);
-  Tensor c = empty({16, 8}, DType::f32, kCard), again = empty({16, 16}, DType::bf16, kCard);
+  Tensor c = empty({16, 8}, DType::f32, kCard), halves = empty_like(c), again = empty({16, 16}, DType::bf16, kCard);
   cuda::launch(multiply_tiles, {.block = 32, .shared_bytes = 3 * 16 * 24 * sizeof(bfloat16)}, card_a.data<bfloat16>(),
-               card_b.data<bfloat16>(), c.mutable_data<float>(), again.mutable_data<bfloat16>());
+               card_b.data<bfloat16>(), c.mutable_data<float>(), halves.mutable_data<float>(),
+               again.mutable_data<bfloat16>());
   BOOST_TEST(c.to_vector<double>() == want, boost::test_tools::per_element());
+  BOOST_TEST(halves.to_vector<double>() == want, boost::test_tools::per_element());
   BOOST_TEST(again.to_vector<double>() == a, boost::test_tools::per_element());
 }
 

@@ -83,6 +83,7 @@ BOOST_AUTO_TEST_CASE(rows_too_long_for_registers) {
   check_shape({3, 2051}, DType::f64, false);
   check_shape({3, 4099}, DType::f32, false);
   check_shape({2, 8203}, DType::bf16, true);
+  check_shape({2, 8203}, DType::f16, true);
 }
 
 BOOST_AUTO_TEST_CASE(more_rows_than_blocks_that_add_up) {

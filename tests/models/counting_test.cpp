@@ -327,6 +327,14 @@ BOOST_AUTO_TEST_CASE(memory_of_a_run) {
   BOOST_TEST(m.gradients == 4 * parameters);
   BOOST_TEST(m.optimizer == 8 * parameters);
   BOOST_TEST(m.total() == m.weights + m.gradients + m.optimizer + m.activations + m.working);
+  const auto working = [&](int64_t workspace) {  // with a card's scores, as many as there are
+    TrainingSetup card = setup;
+    card.attention_workspace = workspace;
+    return training_memory(c, card).working;
+  };
+  const double scores = 3.0 * 4 * 2048 * 2048 * 16 * 4;
+  BOOST_TEST(working(int64_t{2} << 30) - working(int64_t{1} << 30) == 1 << 30);
+  BOOST_TEST(working(int64_t{1} << 40) - working(int64_t{1} << 30) == scores - (1 << 30));
   setup.bytes_per_number = 2;  // masters and copies; gradients and moments as in f32
   const TrainingMemory mixed = training_memory(c, setup);
   BOOST_TEST(mixed.weights == 4 * parameters + 2 * (parameters - 102924288 / 2));

@@ -89,8 +89,14 @@ void stmatrix(void* row, const uint32_t (&in)[n], const emulated::Where& where =
   if (emulated::lane() < 8 * n) *static_cast<TileRow*>(row) = mine.row;
 }
 
-inline void opaque(uint32_t&) {}  // about registers only
-
+template <class T>
+T kept(T x) {  // about registers only
+  return x;
+}
+template <class T>
+T* kept_shared(T* p) {
+  return p;
+}
 inline float low_bf16(uint32_t pair) { return std::bit_cast<float>(pair << 16); }
 inline float high_bf16(uint32_t pair) { return std::bit_cast<float>(pair & 0xffff0000u); }
 inline uint32_t pack_bf16(float low, float high) {
@@ -100,36 +106,38 @@ inline uint32_t pack_bf16(float low, float high) {
 inline uint32_t fma_bf16x2(uint32_t a, uint32_t b, uint32_t c) {
   return pack_bf16(std::fma(low_bf16(a), low_bf16(b), low_bf16(c)), std::fma(high_bf16(a), high_bf16(b), high_bf16(c)));
 }
+inline uint32_t negative_bf16x2(uint32_t a) { return a ^ 0x80008000u; }
 inline uint32_t multiply_bf16x2(uint32_t a, uint32_t b) { return fma_bf16x2(a, b, 0x80008000u); }
 
-inline void mma_bf16(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1,
-                     const emulated::Where& where = emulated::Where::current()) {
+// The product of depth 8 or 16.
+template <size_t depth>
+void mma_bf16(float (&c)[4], const uint32_t (&a)[depth / 4], const uint32_t (&b)[depth / 8],
+              const emulated::Where& where) {
   struct Lane {
-    const uint32_t* a;
-    uint32_t b[2];
+    const uint32_t *a, *b;
     float* c;
-  } mine{a, {b0, b1}, c};
+  } mine{a, b, c};
   emulated::together(
       "mma_bf16", emulated::Lanes::all, ~0u, mine,
       [](const std::array<Lane*, 32>& lanes) {
         ++emulated::statistics().mma;
-        float left[16][16], right[16][8], sum[16][8];
+        float left[16][depth], right[depth][8], sum[16][8];
         for (size_t l = 0; l < 32; ++l) {
           const size_t g = l / 4, t = l % 4;
-          for (size_t i = 0; i < 4; ++i) {
+          for (size_t i = 0; i < depth / 4; ++i) {
             const size_t row = g + 8 * (i % 2), column = 2 * t + 8 * (i / 2);
             left[row][column] = low_bf16(lanes[l]->a[i]);
             left[row][column + 1] = high_bf16(lanes[l]->a[i]);
-            sum[g + 8 * (i / 2)][2 * t + i % 2] = lanes[l]->c[i];
           }
-          for (size_t i = 0; i < 2; ++i) {
+          for (size_t i = 0; i < 4; ++i) sum[g + 8 * (i / 2)][2 * t + i % 2] = lanes[l]->c[i];
+          for (size_t i = 0; i < depth / 8; ++i) {
             right[2 * t + 8 * i][g] = low_bf16(lanes[l]->b[i]);
             right[2 * t + 8 * i + 1][g] = high_bf16(lanes[l]->b[i]);
           }
         }
-        for (int m = 0; m < 16; ++m) {
-          for (int k = 0; k < 16; ++k) {
-            for (int n = 0; n < 8; ++n) sum[m][n] += left[m][k] * right[k][n];
+        for (size_t m = 0; m < 16; ++m) {
+          for (size_t k = 0; k < depth; ++k) {
+            for (size_t n = 0; n < 8; ++n) sum[m][n] += left[m][k] * right[k][n];
           }
         }
         for (size_t l = 0; l < 32; ++l) {
@@ -137,6 +145,14 @@ inline void mma_bf16(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_
         }
       },
       where);
+}
+inline void mma_bf16(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1,
+                     const emulated::Where& where = emulated::Where::current()) {
+  mma_bf16<16>(c, a, {b0, b1}, where);
+}
+inline void mma_bf16(float (&c)[4], uint32_t a0, uint32_t a1, uint32_t b0,
+                     const emulated::Where& where = emulated::Where::current()) {
+  mma_bf16<8>(c, {a0, a1}, {b0}, where);
 }
 
 template <int bytes>
