@@ -26,8 +26,7 @@ std::string out_of_memory(const std::string& card, const MemoryState& m) {
          mebibytes(m.in_use) + " are in use by tensors" +
          (m.recorded > 0 ? ", " + mebibytes(m.recorded) + " are kept for recorded steps" : "") +
          "; lower train.batch_size (train.accumulate makes up for it), the sequence length, train.attention_workspace "
-         "or "
-         "the model, or set train.checkpoint_activations=true" +
+         "or the model, or set train.checkpoint_activations=true" +
          (m.recorded > 0 ? " or train.graph=false" : "");
 }
 
