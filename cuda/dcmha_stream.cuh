@@ -301,6 +301,17 @@ __device__ __forceinline__ void compose(Wide<N>& x, const Packed<N>& a, const Mi
   if constexpr (N != 16) w.add(x, h);
 }
 
+// x = exp(compose(a) - lse), the probabilities of scores a where the key is seen. lse: as for exponentials.
+template <int N, bool parked>
+__device__ __forceinline__ void probabilities(Wide<N>& x, const Packed<N>& a, const Mixing<N, parked>& w, Diagonals& h,
+                                              const Packed<N>& gate, const bfloat16* matrix, const float* lse,
+                                              const Place<N>& at) {
+  unpack<N>(x, a);
+  w.sum(h, a, at.diagonal);
+  compose<N, Of::scores>(x, a, w, h, gate, matrix, at);
+  exponentials<N>(x, lse);
+}
+
 // ---- results ----
 
 // Zeros in the rows of the block's segment that see none of its keys. `to`, here and below: (samples, N, rows,

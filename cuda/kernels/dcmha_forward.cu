@@ -216,10 +216,7 @@ __global__ void __launch_bounds__(kThreads, N == 16 ? 2 : 1)
       Packed<N> a;
       Wide<N> x;
       load_tile<N>(a, tile);
-      unpack<N>(x, a);
-      mix_pre.sum(h, a, at.diagonal);
-      compose<N, Of::scores>(x, a, mix_pre, h, gate_pre, in.matrix(stage, 0, r), at);
-      exponentials<N>(x, in.statistic(stage, 0, r));
+      probabilities<N>(x, a, mix_pre, h, gate_pre, in.matrix(stage, 0, r), in.statistic(stage, 0, r), at);
       if (!all_seen) hide<N>(x, at.seen(c, row0 + r), at.lane);
       pack<N>(a, x);
       mix_post.sum(h, a, at.diagonal);

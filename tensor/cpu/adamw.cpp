@@ -3,7 +3,7 @@
 //
 //   AdamW:  m = b1 m + (1-b1) g,   v = b2 v + (1-b2) g^2,   p -= lr (mh / (sqrt(vh) + eps) + wd p)
 //           with mh = m / (1 - b1^t), vh = v / (1 - b2^t).   Adam: g += wd p first, and no wd in the update.
-//   SGD:    g += wd p,   u = f u + g (u = g at first),   p -= lr u
+//   SGD:    g += wd p,   u = f u + g (u starts as zeros),   p -= lr u
 #include <algorithm>
 #include <cmath>
 

@@ -33,15 +33,6 @@ void check_against_meaning(const DcmhaCase& c, uint64_t seed) {
   }
 }
 
-double largest_error(const Tensor& got, const Tensor& want) {
-  std::vector<double> a = got.to_vector<double>(), b = want.to_vector<double>();
-  double worst = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    if (!(std::fabs(a[i] - b[i]) <= worst)) worst = std::fabs(a[i] - b[i]);
-  }
-  return worst;
-}
-
 constexpr DcmhaCase kTypical{2, 45, 45, 1, 8, 1, 16, 2, 2, {}, 0x3fff};
 
 }  // namespace

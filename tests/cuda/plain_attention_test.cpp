@@ -14,15 +14,6 @@ using cuda::plain_attention::forward;
 
 namespace {
 
-double largest_error(const Tensor& got, const Tensor& want) {
-  std::vector<double> a = got.to_vector<double>(), b = want.to_vector<double>();
-  double worst = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    if (!(std::fabs(a[i] - b[i]) <= worst)) worst = std::fabs(a[i] - b[i]);
-  }
-  return worst;
-}
-
 // Values and gradients err at most twice as much as the composed meaning in the same type.
 void check_case(DcmhaCase c, DType dtype) {
   c.terms = 0;

@@ -1,5 +1,7 @@
 // Kernels of the card against those of the CPU, which are their oracle.
 #pragma once
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <functional>
 
@@ -24,6 +26,18 @@ inline Tensor random_tensor(const Shape& shape, uint64_t stream, DType dtype, do
   std::vector<double> values(static_cast<size_t>(numel(shape)));
   for (size_t i = 0; i < values.size(); ++i) values[i] = low + (high - low) * unit(random_bits(i, {5, stream}));
   return from_vector(values, shape).to(dtype);
+}
+
+// NaN as soon as one difference is, so that no comparison with it holds.
+inline double largest_error(const Tensor& got, const Tensor& want) {
+  std::vector<double> a = got.to_vector<double>(), b = want.to_vector<double>();
+  double worst = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const double error = std::fabs(a[i] - b[i]);
+    if (std::isnan(error)) return error;
+    worst = std::max(worst, error);
+  }
+  return worst;
 }
 
 // Ids in [low, high).
