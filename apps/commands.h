@@ -1,8 +1,8 @@
 // The sub-commands of `braid`, one file each.
 #pragma once
-#include "apps/common/command.h"
+#include "apps/cli/command.h"
 
-namespace braid::app {
+namespace braid::apps {
 
 Command bench_command();
 Command convert_command();
@@ -13,4 +13,4 @@ Command plot_command();
 Command prepare_command();
 Command train_command();
 
-}  // namespace braid::app
+}  // namespace braid::apps

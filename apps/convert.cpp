@@ -1,11 +1,11 @@
 // braid convert: a model folder again, checked, in another type or with other settings.
 #include <cstdio>
 
+#include "apps/cli/model_flags.h"
 #include "apps/commands.h"
-#include "apps/common/model_flags.h"
-#include "models/folder.h"
+#include "braid/models/pretrained.h"
 
-namespace braid::app {
+namespace braid::apps {
 namespace {
 
 int run_convert(const Arguments& arguments) {
@@ -49,4 +49,4 @@ Command convert_command() {
       .run = run_convert};
 }
 
-}  // namespace braid::app
+}  // namespace braid::apps

@@ -2,15 +2,15 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "apps/cli/model_flags.h"
+#include "apps/cli/text.h"
 #include "apps/commands.h"
-#include "apps/common/model_flags.h"
-#include "apps/common/text.h"
-#include "autograd/autograd.h"
-#include "models/folder.h"
-#include "tensor/io/reader.h"
-#include "tensor/io/safetensors.h"
+#include "braid/autograd/autograd.h"
+#include "braid/models/pretrained.h"
+#include "braid/tensor/io/reader.h"
+#include "braid/tensor/io/safetensors.h"
 
-namespace braid::app {
+namespace braid::apps {
 namespace {
 
 namespace fs = std::filesystem;
@@ -22,18 +22,20 @@ using io::NamedTensors;
 Tensor next_tokens(const Tensor& ids) {
   Tensor targets = full(ids.shape(), -100, DType::i64);
   int64_t T = ids.dim(1);
-  if (T > 1) targets.sliced(1, 0, T - 1).copy_from(ids.sliced(1, 1, T));
+  if (T > 1) targets.sliced(1, 0, T - 1).copy_(ids.sliced(1, 1, T));
   return targets;
 }
 
 void dump_full_pass(models::Dcformer& model, const Tensor& ids, const Tensor& targets, bool with_grad,
                     NamedTensors& out) {
-  nn::Probe probe = [&](const std::string& name, const Tensor& value) { out.emplace_back(name, value.alias()); };
+  nn::ActivationObserver observer = [&](const std::string& name, const Tensor& value) {
+    out.emplace_back(name, value.detach());
+  };
   if (with_grad) nn::require_grad(model);
-  Tensor logits = model.logits(model.hidden(ids, nullptr, &probe));
+  Tensor logits = model.logits(model.hidden(ids, nullptr, &observer));
   Tensor loss = cross_entropy(logits, targets);
-  out.emplace_back("logits", logits.alias());
-  out.emplace_back("loss", loss.alias().reshaped({1}));
+  out.emplace_back("logits", logits.detach());
+  out.emplace_back("loss", loss.detach().reshaped({1}));
   if (!with_grad) return;
   backward(loss);
   for (const nn::NamedTensor& p : nn::parameters(model)) {
@@ -123,7 +125,7 @@ NamedTensors dump_attention(const fs::path& folder, const models::AttentionCase&
   options.groups = config.profile.num_groups;
   options.visible = {config.profile.causal, config.keys_of_layer(0, false), attention.q_offset};
   Tensor y = dcmha(q, k, v, pre, post, options);
-  NamedTensors out{{"out", y.alias()}};
+  NamedTensors out{{"out", y.detach()}};
   if (with_grad) {
     Tensor dout = file.find("dout") ? file.load("dout").to(dtype).to(device) : full(y.shape(), 1, dtype, device);
     backward(y, dout);
@@ -179,4 +181,4 @@ Command dump_command() {
   };
 }
 
-}  // namespace braid::app
+}  // namespace braid::apps

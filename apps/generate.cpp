@@ -4,19 +4,19 @@
 #include <iostream>
 #include <iterator>
 
+#include "apps/cli/model_flags.h"
 #include "apps/commands.h"
-#include "apps/common/model_flags.h"
-#include "models/folder.h"
-#include "models/generate.h"
-#include "tensor/cpu/parallel.h"
+#include "braid/models/generation/generate.h"
+#include "braid/models/pretrained.h"
+#include "braid/tensor/parallel.h"
 
-namespace braid::app {
+namespace braid::apps {
 namespace {
 
 // Prints text as it becomes final: what could still turn into a stop string is held back.
 class Printer {
  public:
-  Printer(const text::Tokenizer& tokenizer, std::vector<std::string> stops)
+  Printer(const models::text::Tokenizer& tokenizer, std::vector<std::string> stops)
       : decoder_(tokenizer), stops_(std::move(stops)) {}
 
   // false when a stop string is complete; the text before it has then been printed.
@@ -40,7 +40,7 @@ class Printer {
     return cut == std::string::npos;
   }
 
-  text::StreamDecoder decoder_;
+  models::text::StreamDecoder decoder_;
   std::vector<std::string> stops_;
   std::string held_;
 };
@@ -71,7 +71,7 @@ int run_generate(const Arguments& arguments) {
     return "no tokenizer.json in " + models::find_model(arguments.get("MODEL")).string() +
            ": text cannot be turned into tokens";
   });
-  const text::Tokenizer& tokenizer = *loaded.tokenizer;
+  const models::text::Tokenizer& tokenizer = *loaded.tokenizer;
   std::vector<int32_t> tokens = tokenizer.encode(prompt, arguments.has("parse-specials"));
   if (tokens.empty()) tokens.push_back(tokenizer.eos_id());  // a text begins after the end of another
   int64_t count = arguments.get_int("count"), eos = arguments.has("ignore-eos") ? -1 : tokenizer.eos_id();
@@ -130,4 +130,4 @@ Command generate_command() {
   };
 }
 
-}  // namespace braid::app
+}  // namespace braid::apps

@@ -4,16 +4,16 @@
 #include <filesystem>
 #include <set>
 
+#include "apps/cli/files.h"
+#include "apps/cli/model_flags.h"
+#include "apps/cli/text.h"
 #include "apps/commands.h"
-#include "apps/common/files.h"
-#include "apps/common/model_flags.h"
-#include "apps/common/text.h"
-#include "models/config.h"
-#include "models/counting.h"
-#include "models/folder.h"
-#include "tensor/error.h"
+#include "braid/models/dcformer/config.h"
+#include "braid/models/dcformer/cost.h"
+#include "braid/models/pretrained.h"
+#include "braid/tensor/error.h"
 
-namespace braid::app {
+namespace braid::apps {
 namespace {
 
 using models::ModelConfig;
@@ -167,7 +167,7 @@ void print_json(const ModelConfig& config, int64_t seq_len, int64_t batch, const
 }
 
 // The weights of a folder, whose names, shapes and types have been checked; no data is read.
-Section weight_section(const models::Layout& layout) {
+Section weight_section(const models::WeightFormat& layout) {
   int64_t bytes = 0;
   std::set<std::string> files;
   for (const models::StoredTensor& t : layout.tensors) {
@@ -251,4 +251,4 @@ Command info_command() {
       .run = run_info};
 }
 
-}  // namespace braid::app
+}  // namespace braid::apps

@@ -1,14 +1,14 @@
 // braid prepare: text files and the built-in tasks in, a data folder that braid train reads out.
-#include "models/text/prepare.h"
+#include "braid/models/text/prepare/prepare.h"
 
 #include <cstdio>
 
+#include "apps/cli/progress.h"
+#include "apps/cli/signals.h"
+#include "apps/cli/text.h"
 #include "apps/commands.h"
-#include "apps/common/progress.h"
-#include "apps/common/stop.h"
-#include "apps/common/text.h"
 
-namespace braid::app {
+namespace braid::apps {
 namespace {
 
 struct Stopped {};
@@ -17,7 +17,7 @@ std::string counted(int64_t count, const std::string& noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
-std::string words_about(const text::PrepareProgress& p, bool tasks) {
+std::string words_about(const models::text::PrepareProgress& p, bool tasks) {
   std::string words = p.stage;
   if (p.total > 0)
     words += "  " + human(double(p.done), 3) + "/" + human(double(p.total), 3) + (tasks ? " samples" : " bytes");
@@ -25,13 +25,13 @@ std::string words_about(const text::PrepareProgress& p, bool tasks) {
          (p.file.empty() ? "" : "  " + preview(p.file, 60));
 }
 
-void print_split(const char* name, const text::SplitInfo& split, const char* remark) {
+void print_split(const char* name, const models::text::SplitInfo& split, const char* remark) {
   std::printf("  %-12s %12lld tokens in %s%s\n", name, static_cast<long long>(split.tokens),
               counted(split.documents, "document").c_str(), remark);
 }
 
 int run_prepare(const Arguments& arguments) {
-  text::PrepareOptions options;
+  models::text::PrepareOptions options;
   options.inputs = arguments.list("INPUT");
   options.output = arguments.get("out");
   options.tasks = arguments.get_int("tasks");
@@ -43,11 +43,11 @@ int run_prepare(const Arguments& arguments) {
   options.shard_tokens = arguments.get_int("shard-tokens");
 
   const StopSignals listening;
-  text::PrepareSummary summary;
+  models::text::PrepareSummary summary;
   try {
     Progress progress(stdout);
     std::string stage;
-    summary = text::prepare(options, [&](const text::PrepareProgress& p) {
+    summary = models::text::prepare(options, [&](const models::text::PrepareProgress& p) {
       if (StopSignals::requested()) throw Stopped();
       const bool next_stage = p.stage != stage;
       stage = p.stage;
@@ -61,7 +61,7 @@ int run_prepare(const Arguments& arguments) {
   }
 
   for (const std::string& note : summary.notes) std::printf("note: %s\n", note.c_str());
-  const text::Manifest& m = summary.manifest;
+  const models::text::Manifest& m = summary.manifest;
   std::printf("wrote %s from %s with %s bytes; tokenizer %s with %lld ids\n", options.output.c_str(),
               counted(summary.files, "file").c_str(), human(double(summary.input_bytes), 3).c_str(),
               m.tokenizer.c_str(), static_cast<long long>(m.vocab_size));
@@ -69,7 +69,7 @@ int run_prepare(const Arguments& arguments) {
   print_split(
       "validation", m.val,
       summary.split_by_tail ? "; with so few documents it is the end of the text, add more for a fair split" : "");
-  for (const text::TaskFileInfo& tasks : m.tasks)
+  for (const models::text::TaskFileInfo& tasks : m.tasks)
     std::printf("  %-24s %lld samples to grade\n", tasks.file.c_str(), static_cast<long long>(tasks.samples));
   std::printf("next: braid train CONFIG.toml data.path=%s\n", shell_quote(options.output).c_str());
   return 0;
@@ -78,7 +78,7 @@ int run_prepare(const Arguments& arguments) {
 }  // namespace
 
 Command prepare_command() {
-  const text::PrepareOptions defaults;
+  const models::text::PrepareOptions defaults;
   return {
       .name = "prepare",
       .summary = "make token shards from text files and the built-in tasks",
@@ -112,4 +112,4 @@ Command prepare_command() {
   };
 }
 
-}  // namespace braid::app
+}  // namespace braid::apps

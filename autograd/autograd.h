@@ -1,8 +1,8 @@
 // Facade: everything of autograd/.
 #pragma once
-#include "autograd/checkpoint.h"
-#include "autograd/dcmha.h"
-#include "autograd/debug.h"
-#include "autograd/gradcheck.h"
-#include "autograd/ops.h"
-#include "autograd/record.h"
+#include "braid/autograd/attention.h"
+#include "braid/autograd/debug.h"
+#include "braid/autograd/gradcheck.h"
+#include "braid/autograd/ops.h"
+#include "braid/autograd/recompute.h"
+#include "braid/autograd/record.h"

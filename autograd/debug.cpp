@@ -1,12 +1,12 @@
-#include "autograd/debug.h"
+#include "braid/autograd/debug.h"
 
 #include <cmath>
 #include <cstdlib>
 #include <vector>
 
-#include "tensor/backend.h"
-#include "tensor/error.h"
-#include "tensor/text.h"
+#include "braid/tensor/detail/strings.h"
+#include "braid/tensor/error.h"
+#include "braid/tensor/kernels/backend.h"
 
 namespace braid {
 
@@ -29,7 +29,7 @@ State& state() {
 bool has_nan(const Tensor& y) {
   if (!is_float(y.dtype()) || y.numel() == 0) return false;
   Tensor sum = empty({1}, DType::f64, y.device());
-  backend(y.device()).square_sums({y.contiguous()}, sum);
+  backend(y.device()).sum_of_squares({y.contiguous()}, sum);
   return std::isnan(sum.item());
 }
 

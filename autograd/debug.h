@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <string>
 
-#include "tensor/tensor.h"
+#include "braid/tensor/tensor.h"
 
 namespace braid {
 

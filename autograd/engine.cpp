@@ -2,9 +2,9 @@
 // in the walk nor when the graph is freed.
 #include <unordered_map>
 
-#include "autograd/debug.h"
-#include "autograd/record.h"
-#include "tensor/backend.h"
+#include "braid/autograd/debug.h"
+#include "braid/autograd/record.h"
+#include "braid/tensor/kernels/backend.h"
 
 namespace braid {
 
@@ -50,7 +50,7 @@ void accumulate(Tensor& sum, Tensor g) {
   if (!sum) {
     sum = std::move(g);
   } else if (sum.unique_storage() && sum.is_contiguous()) {
-    sum.add_from(g);
+    sum.add_(g);
   } else {
     Tensor total = empty_like(sum);
     backend(sum.device()).binary(BinaryOp::add, sum, g, total);
@@ -95,8 +95,8 @@ std::unordered_map<Node*, int> count_consumers(Node* root) {
 
 NoGrad::NoGrad() : before_(recording_on) { recording_on = false; }
 NoGrad::~NoGrad() { recording_on = before_; }
-WithGrad::WithGrad() : before_(recording_on) { recording_on = true; }
-WithGrad::~WithGrad() { recording_on = before_; }
+EnableGrad::EnableGrad() : before_(recording_on) { recording_on = true; }
+EnableGrad::~EnableGrad() { recording_on = before_; }
 
 bool requires_grad(const Tensor& x) { return x && x.node() != nullptr; }
 
@@ -110,21 +110,21 @@ bool recording(std::initializer_list<Tensor> inputs) {
 
 void no_gradient(const char* op, const Tensor& x) {
   check(!recording({x}), op, [] {
-    return std::string("has no derivative, but its input wants a gradient; call it under NoGrad or on x.alias()");
+    return std::string("has no derivative, but its input wants a gradient; call it under NoGrad or on x.detach()");
   });
 }
 
 Tensor record(const char* op, Tensor y, std::initializer_list<Tensor> inputs, Backward backward) {
   if (debug().any()) watch(op, "", y);
   if (!recording(inputs)) return y;
-  Tensor out = y.alias();
+  Tensor out = y.detach();
   out.set_node(make_node(op, inputs, std::move(backward)), true);
   return out;
 }
 
 Tensor record_segment(const char* op, Tensor y, const std::vector<Tensor>& inputs, Backward backward) {
   if (!recording_on) return y;
-  Tensor out = y.alias();
+  Tensor out = y.detach();
   out.set_node(make_node(op, inputs, std::move(backward)), true);
   return out;
 }
@@ -149,7 +149,7 @@ std::vector<Tensor> record_many(const char* op, std::vector<Tensor> ys, std::ini
     });
     node->inputs.push_back(join);
     node->shapes.push_back({0});
-    outs.push_back(ys[i].alias());
+    outs.push_back(ys[i].detach());
     outs.back().set_node(std::move(node), true);
   }
   return outs;

@@ -1,9 +1,9 @@
-#include "autograd/gradcheck.h"
+#include "braid/autograd/gradcheck.h"
 
 #include <cmath>
 
-#include "autograd/record.h"
-#include "tensor/random.h"
+#include "braid/autograd/record.h"
+#include "braid/tensor/random.h"
 
 namespace braid {
 

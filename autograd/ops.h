@@ -6,8 +6,8 @@
 #include <initializer_list>
 #include <vector>
 
-#include "autograd/record.h"
-#include "tensor/backend.h"
+#include "braid/autograd/record.h"
+#include "braid/tensor/kernels/backend.h"
 
 namespace braid {
 
@@ -43,7 +43,7 @@ inline Tensor operator*(const Tensor& x, const Tensor& y) { return mul(x, y); }
 inline Tensor operator/(const Tensor& x, const Tensor& y) { return div(x, y); }
 Tensor cast(const Tensor& x, DType dtype);
 Tensor masked_fill(const Tensor& x, const Tensor& mask, double value);  // value where mask (u8, broadcast) is not 0
-Tensor hide_invisible(const Tensor& x, const Visibility& v,
+Tensor hide_invisible(const Tensor& x, const AttentionMask& v,
                       double value);  // x (..., T, S): value where key s is hidden from t
 // Zero with probability p, else x / (1-p). The pattern is a pure function of the key; p = 0 returns x.
 Tensor dropout(const Tensor& x, double p, RandomKey key);
@@ -60,7 +60,7 @@ Tensor contiguous(const Tensor& x);
 Tensor concat(const std::vector<Tensor>& xs, int axis);
 std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, int axis);
 Tensor index_select(const Tensor& x, const Tensor& ids);  // x (V, D...), ids (...) -> (..., D...)
-Tensor gather_last(const Tensor& x, const Tensor& ids);   // x (..., V), ids (...) -> y[...] = x[..., ids[...]]
+Tensor gather(const Tensor& x, const Tensor& ids);        // x (..., V), ids (...) -> y[...] = x[..., ids[...]]
 
 // --- reductions (keep: leave the axis with size 1) ---
 Tensor sum(const Tensor& x);  // of everything -> ()
@@ -71,7 +71,7 @@ Tensor max(const Tensor& x, int axis, bool keep = false);  // ties: the first on
 Tensor min(const Tensor& x, int axis, bool keep = false);
 Tensor sum_to(const Tensor& x, const Shape& shape);  // the adjoint of expand
 // Sum of x*y over `axes` of their common broadcast shape, without forming the product; the axes stay with size 1.
-Tensor mul_sum(const Tensor& x, const Tensor& y, std::initializer_list<int> axes);
+Tensor sum_product(const Tensor& x, const Tensor& y, std::initializer_list<int> axes);
 Tensor argmax(const Tensor& x);  // last axis -> i64; no derivative
 
 // --- products ---
@@ -103,7 +103,7 @@ Tensor embedding(const Tensor& table, const Tensor& ids);  // (V, D), ids (...) 
 // = not counted. No counted target: 0 with zero gradient.
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets);
 // The same per token, 0 where not counted: (...) in f32 (f64 for f64).
-Tensor token_losses(const Tensor& logits, const Tensor& targets);
+Tensor cross_entropy_per_token(const Tensor& logits, const Tensor& targets);
 // Sum over counted targets of the cross-entropy of the logits hidden weight^T, in chunks of rows: the (rows, V) logits
 // never exist as a whole, forward or backward. hidden (..., D), weight (V, D). Multiply by 1/count for the mean.
 Tensor linear_cross_entropy(const Tensor& hidden, const Tensor& weight, const Tensor& targets,

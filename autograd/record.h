@@ -7,7 +7,7 @@
 #include <initializer_list>
 #include <vector>
 
-#include "tensor/tensor.h"
+#include "braid/tensor/tensor.h"
 
 namespace braid {
 
@@ -48,12 +48,12 @@ class NoGrad {
 };
 
 // Switches recording on on this thread while it lives (recomputation inside a backward pass).
-class WithGrad {
+class EnableGrad {
  public:
-  WithGrad();
-  ~WithGrad();
-  WithGrad(const WithGrad&) = delete;
-  WithGrad& operator=(const WithGrad&) = delete;
+  EnableGrad();
+  ~EnableGrad();
+  EnableGrad(const EnableGrad&) = delete;
+  EnableGrad& operator=(const EnableGrad&) = delete;
 
  private:
   bool before_;

@@ -1,14 +1,14 @@
 // The CUDA device's table of contents. Kernels live in cuda/kernels, in files named as those of tensor/cpu.
-#include "tensor/backend.h"
+#include "braid/tensor/kernels/backend.h"
 
-#include "cuda/blas.h"
-#include "cuda/graph.h"
-#include "cuda/runtime.h"
+#include "braid/cuda/matmul/blas.h"
+#include "braid/cuda/runtime/graph.h"
+#include "braid/cuda/runtime/runtime.h"
 
 namespace braid {
 
 namespace cuda {
-Allocator& device_allocator();  // cuda/allocator.cpp
+Allocator& device_allocator();  // cuda/runtime/allocator.cpp
 
 // copy.cu, pointwise.cu, random.cu
 void copy(In, Out);
@@ -18,15 +18,15 @@ void unary_backward(UnaryOp, double, double, In, In, Out);
 void binary(BinaryOp, In, In, Out);
 void binary_backward(BinaryOp, In, In, In, Out, Out);
 void masked_fill(In, In, double, Out);
-void hide_invisible(In, const Visibility&, double, Out);
+void hide_invisible(In, const AttentionMask&, double, Out);
 void dropout(In, double, RandomKey, Out);
 void uniform(double, double, RandomKey, Out);
 void normal(double, double, RandomKey, Out);
-// reduce.cu, argmax.cu, square_sums.cu
+// reduce.cu, argmax.cu, sum_of_squares.cu
 void reduce(ReduceOp, In, Out);
-void mul_sum(In, In, Out);
+void sum_product(In, In, Out);
 void argmax(In, Out);
-void square_sums(const std::vector<Tensor>&, Out);
+void sum_of_squares(const std::vector<Tensor>&, Out);
 // kernels/softmax.cu, norm.cu, rope.cu, index.cu, index_add.cu, cross_entropy.cu, adamw.cu
 void softmax(In x, Out y);
 void softmax_backward(In y, In dy, Out dx);
@@ -39,9 +39,9 @@ void layer_norm_backward(In x, In weight, In mean, In rstd, In dy, In dsum, Out 
 void rope(In x, In cosine, In sine, bool inverse, Out y);
 void index_select(In table, In ids, Out y);
 void index_add(In dy, In ids, Out dtable);
-void gather_last(In x, In ids, Out y);
-void scatter_last(In dy, In ids, Out dx);
-void index_range(In ids, Out low_high);
+void gather(In x, In ids, Out y);
+void scatter(In dy, In ids, Out dx);
+void min_max(In ids, Out low_high);
 void cross_entropy(In logits, In targets, Out loss, Out lse);
 void cross_entropy_backward(In logits, In targets, In lse, In scale, Out dlogits);
 void adamw(const AdamWStep& s);
@@ -97,9 +97,9 @@ const Backend& cuda_backend(int index) {
       .uniform = cuda::uniform,
       .normal = cuda::normal,
       .reduce = cuda::reduce,
-      .mul_sum = cuda::mul_sum,
+      .sum_product = cuda::sum_product,
       .argmax = cuda::argmax,
-      .square_sums = cuda::square_sums,
+      .sum_of_squares = cuda::sum_of_squares,
       .matmul = cuda::matmul,
       .linear = cuda::linear,
       .softmax = cuda::softmax,
@@ -113,9 +113,9 @@ const Backend& cuda_backend(int index) {
       .rope = cuda::rope,
       .index_select = cuda::index_select,
       .index_add = cuda::index_add,
-      .gather_last = cuda::gather_last,
-      .scatter_last = cuda::scatter_last,
-      .index_range = cuda::index_range,
+      .gather = cuda::gather,
+      .scatter = cuda::scatter,
+      .min_max = cuda::min_max,
       .cross_entropy = cuda::cross_entropy,
       .cross_entropy_backward = cuda::cross_entropy_backward,
       .dcmha_forward = cuda::dcmha_forward,

@@ -1,5 +1,5 @@
 // The CUDA device of a build without CUDA: it does not exist, and says so.
-#include "tensor/backend.h"
+#include "braid/tensor/kernels/backend.h"
 
 namespace braid {
 

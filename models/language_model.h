@@ -1,9 +1,9 @@
 // What training needs to know of a model, whether one process holds it whole or many hold parts of it.
 #pragma once
-#include "distributed/shard.h"
-#include "models/config.h"
-#include "nn/attention.h"
-#include "nn/module.h"
+#include "braid/distributed/sharding/shard_spec.h"
+#include "braid/models/dcformer/config.h"
+#include "braid/nn/attention/attention.h"
+#include "braid/nn/module.h"
 
 namespace braid::models {
 
@@ -16,8 +16,8 @@ class LanguageModel : public nn::Module {
   // Sum of the cross-entropy over the targets >= 0 (those of our context rank's positions; equal on tensor ranks).
   // ids, targets (B, T); result ().
   virtual Tensor loss_sum(const Tensor& ids, const Tensor& targets) const = 0;
-  // A forward pass for looking inside: the probe sees every intermediate result that has a name.
-  virtual void inspect(const Tensor& ids, const nn::Probe& probe) const = 0;
+  // A forward pass for looking inside: the observer sees every intermediate result that has a name.
+  virtual void inspect(const Tensor& ids, const nn::ActivationObserver& observer) const = 0;
   // How the parameter is dealt out over the tensor ranks; null when each holds the whole of it.
   virtual const dist::Shard* shard_of(const std::string& parameter) const = 0;
 

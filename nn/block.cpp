@@ -1,6 +1,6 @@
-#include "nn/block.h"
+#include "braid/nn/block.h"
 
-#include "autograd/ops.h"
+#include "braid/autograd/ops.h"
 
 namespace braid::nn {
 
@@ -22,15 +22,16 @@ Block::Block(const BlockOptions& o, RandomKey key)
   }
 }
 
-Tensor Block::operator()(const Tensor& x, const Rope* rope, LayerCache* cache, const Probe* probe) const {
+Tensor Block::operator()(const Tensor& x, const Rope* rope, LayerCache* cache,
+                         const ActivationObserver* observer) const {
   auto call = [](const auto& layer, const Tensor& in) {
     return std::visit([&](const auto& l) { return l(in); }, layer);
   };
   auto show = [&](const char* name, const Tensor& value) {
-    if (probe) (*probe)(name, value);
+    if (observer) (*observer)(name, value);
     return value;
   };
-  Tensor a = show("attn_out", attention_(call(attention_norm_, x), rope, cache, probe));
+  Tensor a = show("attn_out", attention_(call(attention_norm_, x), rope, cache, observer));
   SumAndNorm h = parallel_ ? SumAndNorm{add(x, a), call(ffn_norm_, x)}
                            : std::visit([&](const auto& norm) { return norm(x, a); }, ffn_norm_);
   return add(h.sum, show("ffn_out", call(feed_forward_, h.y)));

@@ -4,8 +4,8 @@
 #pragma once
 #include <variant>
 
-#include "nn/attention.h"
-#include "nn/mlp.h"
+#include "braid/nn/attention/attention.h"
+#include "braid/nn/mlp.h"
 
 namespace braid::nn {
 
@@ -24,7 +24,8 @@ class Block final : public Module {
   Block() = default;
   Block(const BlockOptions& options, RandomKey key);
   // x (B, T, D) -> (B, T, D)
-  Tensor operator()(const Tensor& x, const Rope* rope, LayerCache* cache = nullptr, const Probe* probe = nullptr) const;
+  Tensor operator()(const Tensor& x, const Rope* rope, LayerCache* cache = nullptr,
+                    const ActivationObserver* observer = nullptr) const;
   void visit(Visitor& v) override;
   void attention_workspace(int64_t bytes) { attention_.workspace(bytes); }
 

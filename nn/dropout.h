@@ -1,5 +1,5 @@
 #pragma once
-#include "autograd/ops.h"
+#include "braid/autograd/ops.h"
 
 namespace braid::nn {
 

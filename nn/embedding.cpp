@@ -1,6 +1,6 @@
-#include "nn/embedding.h"
+#include "braid/nn/embedding.h"
 
-#include "autograd/ops.h"
+#include "braid/autograd/ops.h"
 
 namespace braid::nn {
 

@@ -1,6 +1,6 @@
 #pragma once
-#include "nn/init.h"
-#include "nn/module.h"
+#include "braid/nn/init.h"
+#include "braid/nn/module.h"
 
 namespace braid::nn {
 

@@ -1,8 +1,8 @@
-#include "nn/init.h"
+#include "braid/nn/init.h"
 
 #include <cmath>
 
-#include "tensor/backend.h"
+#include "braid/tensor/kernels/backend.h"
 
 namespace braid::nn {
 

@@ -1,8 +1,8 @@
 // How a parameter gets its first values: a small value, applied with a key, so that the numbers depend only on the seed
 // and on the parameter's name, not on the order of construction.
 #pragma once
-#include "tensor/random.h"
-#include "tensor/tensor.h"
+#include "braid/tensor/random.h"
+#include "braid/tensor/tensor.h"
 
 namespace braid::nn {
 

@@ -1,6 +1,6 @@
-#include "nn/linear.h"
+#include "braid/nn/linear.h"
 
-#include "autograd/ops.h"
+#include "braid/autograd/ops.h"
 
 namespace braid::nn {
 

@@ -1,6 +1,6 @@
-#include "nn/mlp.h"
+#include "braid/nn/mlp.h"
 
-#include "autograd/ops.h"
+#include "braid/autograd/ops.h"
 
 namespace braid::nn {
 

@@ -1,7 +1,7 @@
 // Feed-forward layers. Parameter names are those of the published DCFormer folders: w1 (gate or up), w3 (linear
 // branch), w2 (down), mg (block gate).
 #pragma once
-#include "nn/linear.h"
+#include "braid/nn/linear.h"
 
 namespace braid::nn {
 

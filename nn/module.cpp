@@ -1,9 +1,9 @@
-#include "nn/module.h"
+#include "braid/nn/module.h"
 
 #include <cmath>
 #include <map>
 
-#include "autograd/ops.h"
+#include "braid/autograd/ops.h"
 
 namespace braid::nn {
 
@@ -28,7 +28,7 @@ template <class Convert>
 void replace(Module& m, Convert convert) {
   each(m, [&](const std::string&, Tensor& p) {
     bool wanted = requires_grad(p);
-    p = convert(p.alias());
+    p = convert(p.detach());
     if (wanted) braid::require_grad(p);
   });
 }
@@ -96,7 +96,7 @@ void load(Module& m, const std::vector<NamedTensor>& source, const std::string& 
   if (found > 20) problems += "; and " + std::to_string(found - 20) + " more";
   check(found == 0, ErrorKind::input, [&] { return "the weights in " + what + " do not fit the model: " + problems; });
   for (const NamedTensor& t : source) given[t.name] = &t.value;
-  each(m, [&](const std::string& name, Tensor& p) { p.copy_from(*given[name]); });
+  each(m, [&](const std::string& name, Tensor& p) { p.copy_(*given[name]); });
 }
 
 }  // namespace braid::nn

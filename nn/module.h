@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tensor/tensor.h"
+#include "braid/tensor/tensor.h"
 
 namespace braid::nn {
 

@@ -1,4 +1,4 @@
-#include "nn/norm.h"
+#include "braid/nn/norm.h"
 
 namespace braid::nn {
 

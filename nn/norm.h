@@ -1,6 +1,6 @@
 #pragma once
-#include "autograd/ops.h"
-#include "nn/module.h"
+#include "braid/autograd/ops.h"
+#include "braid/nn/module.h"
 
 namespace braid::nn {
 

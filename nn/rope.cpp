@@ -1,8 +1,8 @@
-#include "nn/rope.h"
+#include "braid/nn/rope.h"
 
 #include <cmath>
 
-#include "autograd/ops.h"
+#include "braid/autograd/ops.h"
 
 namespace braid::nn {
 

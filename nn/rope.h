@@ -1,5 +1,5 @@
 #pragma once
-#include "tensor/tensor.h"
+#include "braid/tensor/tensor.h"
 
 namespace braid::nn {
 

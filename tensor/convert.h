@@ -3,7 +3,7 @@
 #pragma once
 #include <limits>
 
-#include "tensor/dtype.h"
+#include "braid/tensor/dtype.h"
 
 namespace braid {
 

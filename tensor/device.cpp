@@ -1,6 +1,6 @@
-#include "tensor/device.h"
+#include "braid/tensor/device.h"
 
-#include "tensor/backend.h"
+#include "braid/tensor/kernels/backend.h"
 
 namespace braid {
 

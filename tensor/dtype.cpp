@@ -1,4 +1,4 @@
-#include "tensor/dtype.h"
+#include "braid/tensor/dtype.h"
 
 namespace braid {
 

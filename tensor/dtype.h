@@ -6,8 +6,8 @@
 #include <string>
 #include <type_traits>
 
-#include "tensor/device_code.h"
-#include "tensor/error.h"
+#include "braid/tensor/device_code.h"
+#include "braid/tensor/error.h"
 
 namespace braid {
 

@@ -1,4 +1,4 @@
-#include "tensor/error.h"
+#include "braid/tensor/error.h"
 
 #ifdef __FAST_MATH__
 #error "Braid must not be compiled with -ffast-math: NaN checks and bit-exact results depend on IEEE arithmetic"

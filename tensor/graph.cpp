@@ -1,6 +1,6 @@
-#include "tensor/graph.h"
+#include "braid/tensor/graph.h"
 
-#include "tensor/backend.h"
+#include "braid/tensor/kernels/backend.h"
 
 namespace braid {
 

@@ -4,7 +4,7 @@
 #include <functional>
 #include <memory>
 
-#include "tensor/device.h"
+#include "braid/tensor/device.h"
 
 namespace braid {
 

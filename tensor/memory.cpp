@@ -1,11 +1,11 @@
-#include "tensor/memory.h"
+#include "braid/tensor/memory.h"
 
 #include <algorithm>
 #include <map>
 #include <mutex>
 #include <numeric>
 
-#include "tensor/tensor.h"
+#include "braid/tensor/tensor.h"
 
 namespace braid {
 

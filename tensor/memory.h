@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "tensor/device.h"
+#include "braid/tensor/device.h"
 
 namespace braid {
 

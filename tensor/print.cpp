@@ -1,4 +1,4 @@
-#include "tensor/print.h"
+#include "braid/tensor/print.h"
 
 #include <cstdio>
 #include <ostream>

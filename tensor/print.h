@@ -3,7 +3,7 @@
 #include <iosfwd>
 #include <string>
 
-#include "tensor/tensor.h"
+#include "braid/tensor/tensor.h"
 
 namespace braid {
 

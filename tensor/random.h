@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "tensor/device_code.h"
+#include "braid/tensor/device_code.h"
 
 namespace braid {
 

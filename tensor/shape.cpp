@@ -1,4 +1,4 @@
-#include "tensor/shape.h"
+#include "braid/tensor/shape.h"
 
 #include <algorithm>
 

@@ -4,7 +4,7 @@
 #include <initializer_list>
 #include <string>
 
-#include "tensor/error.h"
+#include "braid/tensor/error.h"
 
 namespace braid {
 

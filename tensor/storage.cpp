@@ -1,4 +1,4 @@
-#include "tensor/storage.h"
+#include "braid/tensor/storage.h"
 
 #include <sys/mman.h>
 
@@ -7,8 +7,8 @@
 #include <mutex>
 #include <new>
 
-#include "tensor/backend.h"
-#include "tensor/error.h"
+#include "braid/tensor/error.h"
+#include "braid/tensor/kernels/backend.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define BRAID_CACHE_BUFFERS 0  // so that the sanitizer sees every use after free

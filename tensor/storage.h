@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "tensor/device.h"
-#include "tensor/memory.h"
+#include "braid/tensor/device.h"
+#include "braid/tensor/memory.h"
 
 namespace braid {
 

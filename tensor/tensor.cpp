@@ -1,8 +1,8 @@
-#include "tensor/tensor.h"
+#include "braid/tensor/tensor.h"
 
 #include <cstring>
 
-#include "tensor/backend.h"
+#include "braid/tensor/kernels/backend.h"
 
 namespace braid {
 
@@ -79,7 +79,7 @@ BRAID_INSTANTIATE(uint8_t)
 
 // ---- views ----
 
-Tensor Tensor::alias() const { return view(shape(), strides(), 0); }
+Tensor Tensor::detach() const { return view(shape(), strides(), 0); }
 
 Tensor Tensor::view(const Shape& new_shape, const Strides& new_strides, int64_t offset) const {
   Tensor y;
@@ -206,20 +206,20 @@ Tensor Tensor::to(Device target) const {
   return y;
 }
 
-void Tensor::copy_from(const Tensor& source) {
-  check(source.shape() == shape(), "copy_from",
+void Tensor::copy_(const Tensor& source) {
+  check(source.shape() == shape(), "copy_",
         [&] { return "shapes differ: " + str(shape()) + " and " + str(source.shape()); });
-  check_writable(*this, "copy_from");
+  check_writable(*this, "copy_");
   Tensor local = source.to(device());
   backend(device()).copy(local, *this);
 }
 
-void Tensor::add_from(const Tensor& source) {
-  check(source.shape() == shape() && source.dtype() == dtype(), "add_from", [&] {
+void Tensor::add_(const Tensor& source) {
+  check(source.shape() == shape() && source.dtype() == dtype(), "add_", [&] {
     return "shapes or types differ: " + str(shape()) + " " + str(dtype()) + " and " + str(source.shape()) + " " +
            str(source.dtype());
   });
-  check_writable(*this, "add_from");
+  check_writable(*this, "add_");
   backend(device()).binary(BinaryOp::add, *this, source, *this);
 }
 

@@ -7,11 +7,11 @@
 #include <memory>
 #include <vector>
 
-#include "tensor/device.h"
-#include "tensor/dtype.h"
-#include "tensor/error.h"
-#include "tensor/shape.h"
-#include "tensor/storage.h"
+#include "braid/tensor/device.h"
+#include "braid/tensor/dtype.h"
+#include "braid/tensor/error.h"
+#include "braid/tensor/shape.h"
+#include "braid/tensor/storage.h"
 
 namespace braid {
 
@@ -52,7 +52,7 @@ class Tensor {
   std::vector<T> to_vector() const;
 
   // Views on the same storage, without history.
-  Tensor alias() const;                                                           // same layout, new handle
+  Tensor detach() const;                                                          // same layout, new handle
   Tensor view(const Shape& shape, const Strides& strides, int64_t offset) const;  // offset relative to this view
   Tensor reshaped(const Shape& shape) const;  // one size may be -1; needs a contiguous tensor
   Tensor transposed(int axis0 = -2, int axis1 = -1) const;
@@ -70,8 +70,8 @@ class Tensor {
 
   // In-place writes, for optimisers, caches and gradient accumulation only. Writing to the result of a recorded op
   // throws: its derivative would silently be wrong.
-  void copy_from(const Tensor& source);  // shapes equal, any dtype
-  void add_from(const Tensor& source);   // this += source; shapes and dtypes equal
+  void copy_(const Tensor& source);  // shapes equal, any dtype
+  void add_(const Tensor& source);   // this += source; shapes and dtypes equal
   void fill(double value);
 
   Storage& storage() const { return *impl().storage; }  // the buffer, also of a view

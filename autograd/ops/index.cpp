@@ -1,5 +1,5 @@
-#include "autograd/ops.h"
-#include "autograd/ops/check.h"
+#include "braid/autograd/detail/check.h"
+#include "braid/autograd/ops.h"
 
 namespace braid {
 
@@ -23,21 +23,21 @@ Tensor index_select(const Tensor& x, const Tensor& ids) {
 }
 
 // y[...] = x[..., ids[...]].   dx[..., j] = dy[...] where j = ids[...], else 0
-Tensor gather_last(const Tensor& x, const Tensor& ids) {
-  check(x.rank() >= 1, "gather_last", [&] { return "needs at least one axis, got " + str(x.shape()); });
+Tensor gather(const Tensor& x, const Tensor& ids) {
+  check(x.rank() >= 1, "gather", [&] { return "needs at least one axis, got " + str(x.shape()); });
   Shape rows;
   for (int a = 0; a < x.rank() - 1; ++a) rows.push_back(x.dim(a));
-  check(ids.shape() == rows, "gather_last",
+  check(ids.shape() == rows, "gather",
         [&] { return "ids " + str(ids.shape()) + " do not fit " + str(x.shape()) + ": need one id per row"; });
-  check(ids.device() == x.device(), "gather_last",
+  check(ids.device() == x.device(), "gather",
         [&] { return "the input is on " + str(x.device()) + ", the ids on " + str(ids.device()); });
-  check_ids("gather_last", "index", ids, x.dim(-1));
+  check_ids("gather", "index", ids, x.dim(-1));
   Tensor y = empty(rows, x.dtype(), x.device()), list = ids.contiguous();
-  backend(x.device()).gather_last(x.contiguous(), list, y);
+  backend(x.device()).gather(x.contiguous(), list, y);
   Shape shape = x.shape();
-  return record("gather_last", y, {x}, [list, shape](const Tensor& dy) -> Grads {
+  return record("gather", y, {x}, [list, shape](const Tensor& dy) -> Grads {
     Tensor dx = empty(shape, dy.dtype(), dy.device());
-    backend(dy.device()).scatter_last(dy.contiguous(), list, dx);
+    backend(dy.device()).scatter(dy.contiguous(), list, dx);
     return {dx};
   });
 }

@@ -1,5 +1,5 @@
-#include "autograd/ops.h"
-#include "autograd/ops/check.h"
+#include "braid/autograd/detail/check.h"
+#include "braid/autograd/ops.h"
 
 namespace braid {
 

@@ -1,7 +1,8 @@
-// Pointwise operations. The formulas and slopes stand in tensor/pointwise.h; here is what they mean for gradients.
-#include "autograd/ops.h"
-#include "autograd/ops/check.h"
-#include "autograd/ops/product_to.h"
+// Pointwise operations. The formulas and slopes stand in tensor/kernels/pointwise.h; here is what they mean for
+// gradients.
+#include "braid/autograd/detail/check.h"
+#include "braid/autograd/detail/mul_reduce_to.h"
+#include "braid/autograd/ops.h"
 
 namespace braid {
 
@@ -70,7 +71,8 @@ Tensor mul(const Tensor& x, const Tensor& y) {
   // Each factor is kept only if the other one's gradient needs it.
   Tensor keep_x = fy.wanted ? x : Tensor(), keep_y = fx.wanted ? y : Tensor();
   return record("mul", combine("mul", BinaryOp::mul, x, y), {x, y}, [=](const Tensor& dz) -> Grads {
-    return {keep_y ? product_to(dz, keep_y, fx.shape) : Tensor(), keep_x ? product_to(dz, keep_x, fy.shape) : Tensor()};
+    return {keep_y ? mul_reduce_to(dz, keep_y, fx.shape) : Tensor(),
+            keep_x ? mul_reduce_to(dz, keep_x, fy.shape) : Tensor()};
   });
 }
 
@@ -123,7 +125,7 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, double value) {
 }
 
 // y = x where query t may see key s, else value   dx = dy where visible, else 0
-Tensor hide_invisible(const Tensor& x, const Visibility& v, double value) {
+Tensor hide_invisible(const Tensor& x, const AttentionMask& v, double value) {
   check_float("hide_invisible", x);
   check(x.rank() >= 2, "hide_invisible", [&] { return "needs axes (..., T, S), got shape " + str(x.shape()); });
   check(v.window >= 0, "hide_invisible", [&] { return "the window " + std::to_string(v.window) + " is negative"; });

@@ -1,7 +1,7 @@
 // Reductions: sums, means, extremes, and the sum of a product.
-#include "autograd/ops.h"
-#include "autograd/ops/check.h"
-#include "autograd/ops/product_to.h"
+#include "braid/autograd/detail/check.h"
+#include "braid/autograd/detail/mul_reduce_to.h"
+#include "braid/autograd/ops.h"
 
 namespace braid {
 
@@ -70,20 +70,20 @@ Tensor extreme(const char* op, ReduceOp kind, const Tensor& x, int axis, bool ke
   Shape kept = kept_shape(op, x.shape(), {a}), dropped = dropped_shape(x.shape(), {a});
   Tensor y = reduced(op, kind, x, kept, x.dtype()).reshaped(keep ? kept : dropped);
   if (!recording({x})) return y;
-  Tensor last = x.alias().transposed(a, -1), ids;
+  Tensor last = x.detach().transposed(a, -1), ids;
   ids = argmax(kind == ReduceOp::max ? last : neg(last));
   return record(op, y, {x}, [=, shape = last.shape()](const Tensor& dy) -> Grads {
     Tensor dx = empty(shape, dy.dtype(), dy.device());
     Tensor g = dy.contiguous().reshaped(kept).transposed(a, -1).contiguous().reshaped(ids.shape());
-    backend(dy.device()).scatter_last(g, ids, dx);
+    backend(dy.device()).scatter(g, ids, dx);
     return {dx.transposed(a, -1)};
   });
 }
 
 }  // namespace
 
-Tensor product_to(const Tensor& x, const Tensor& y, const Shape& shape) {
-  Shape common = broadcast(x.shape(), y.shape(), "mul_sum"), kept = common;
+Tensor mul_reduce_to(const Tensor& x, const Tensor& y, const Shape& shape) {
+  Shape common = broadcast(x.shape(), y.shape(), "sum_product"), kept = common;
   int shift = common.rank() - shape.rank();
   for (int a = 0; a < common.rank(); ++a) {
     if (a < shift || shape[a - shift] == 1) kept[a] = 1;
@@ -92,7 +92,7 @@ Tensor product_to(const Tensor& x, const Tensor& y, const Shape& shape) {
   if (kept == common)
     backend(x.device()).binary(BinaryOp::mul, x.expanded(common), y.expanded(common), sum);
   else
-    backend(x.device()).mul_sum(x.expanded(common), y.expanded(common), sum);
+    backend(x.device()).sum_product(x.expanded(common), y.expanded(common), sum);
   Shape reached;
   for (int a = 0; a < shape.rank(); ++a) reached.push_back(kept[a + shift]);
   return sum.reshaped(reached).expanded(shape);
@@ -128,15 +128,15 @@ Tensor sum_to(const Tensor& x, const Shape& shape) {
 }
 
 // z = sum of x y   dx = dz y, dy = dz x, each summed over the axes along which the factor was repeated
-Tensor mul_sum(const Tensor& x, const Tensor& y, std::initializer_list<int> axes) {
-  check_float("mul_sum", x);
-  check_same("mul_sum", x, y);
-  Shape common = broadcast(x.shape(), y.shape(), "mul_sum");
-  Tensor z = empty(kept_shape("mul_sum", common, axes), x.dtype(), x.device());
-  backend(x.device()).mul_sum(x.expanded(common), y.expanded(common), z);
+Tensor sum_product(const Tensor& x, const Tensor& y, std::initializer_list<int> axes) {
+  check_float("sum_product", x);
+  check_same("sum_product", x, y);
+  Shape common = broadcast(x.shape(), y.shape(), "sum_product");
+  Tensor z = empty(kept_shape("sum_product", common, axes), x.dtype(), x.device());
+  backend(x.device()).sum_product(x.expanded(common), y.expanded(common), z);
   Tensor keep_x = requires_grad(y) ? x : Tensor(), keep_y = requires_grad(x) ? y : Tensor();
-  return record("mul_sum", z, {x, y}, [=, sx = x.shape(), sy = y.shape()](const Tensor& dz) -> Grads {
-    return {keep_y ? product_to(dz, keep_y, sx) : Tensor(), keep_x ? product_to(dz, keep_x, sy) : Tensor()};
+  return record("sum_product", z, {x, y}, [=, sx = x.shape(), sy = y.shape()](const Tensor& dz) -> Grads {
+    return {keep_y ? mul_reduce_to(dz, keep_y, sx) : Tensor(), keep_x ? mul_reduce_to(dz, keep_x, sy) : Tensor()};
   });
 }
 

@@ -1,6 +1,6 @@
 // Shape operations: views where the layout allows. The gradient of a view is the opposite view of the gradient.
-#include "autograd/ops.h"
-#include "autograd/ops/check.h"
+#include "braid/autograd/detail/check.h"
+#include "braid/autograd/ops.h"
 
 namespace braid {
 
@@ -57,7 +57,7 @@ Tensor slice(const Tensor& x, int axis, int64_t begin, int64_t end) {
   return record("slice", x.sliced(at, begin, end), {x}, [=, from = x.shape()](const Tensor& dy) -> Grads {
     Tensor dx = empty(from, dy.dtype(), dy.device());
     dx.sliced(at, 0, begin).fill(0);
-    dx.sliced(at, begin, end).copy_from(dy);
+    dx.sliced(at, begin, end).copy_(dy);
     dx.sliced(at, end, from[at]).fill(0);
     return {dx};
   });
@@ -85,7 +85,7 @@ Tensor concat(const std::vector<Tensor>& xs, int axis) {
   Tensor y = empty(shape, xs[0].dtype(), xs[0].device());
   int64_t begin = 0;
   for (const Tensor& x : xs) {
-    y.sliced(at, begin, begin + x.dim(at)).copy_from(x);
+    y.sliced(at, begin, begin + x.dim(at)).copy_(x);
     begin += x.dim(at);
   }
   if (!wanted) return y;
@@ -125,7 +125,7 @@ std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, in
         for (size_t i = 0; i < sizes.size(); ++i) {
           Tensor part = dx.sliced(at, start, start + sizes[i]);
           if (dys[i])
-            part.copy_from(dys[i]);
+            part.copy_(dys[i]);
           else
             part.fill(0);
           start += sizes[i];

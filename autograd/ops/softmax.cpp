@@ -1,4 +1,4 @@
-#include "autograd/ops.h"
+#include "braid/autograd/ops.h"
 
 namespace braid {
 

@@ -1,8 +1,8 @@
 // The index of the largest element of each row: the first of equals; NaN counts as largest.
-#include "cuda/kernel.h"
+#include "braid/cuda/runtime/kernel.h"
 
-#include "cuda/strided.cuh"
-#include "tensor/backend.h"
+#include "braid/cuda/device/strided_index.cuh"
+#include "braid/tensor/kernels/backend.h"
 
 namespace braid::cuda {
 

@@ -3,10 +3,10 @@
 // A copy within one type moves bytes: where the layouts allow it, neighbouring elements are moved together, up to 16
 // bytes at a time. A transposition goes through tiles in shared memory, so that both sides are read and written along
 // their own cache lines. A copy between types reads and writes vectors of both.
-#include "cuda/kernel.h"
+#include "braid/cuda/runtime/kernel.h"
 
-#include "cuda/elementwise.cuh"
-#include "tensor/backend.h"
+#include "braid/cuda/device/elementwise.cuh"
+#include "braid/tensor/kernels/backend.h"
 
 namespace braid::cuda {
 

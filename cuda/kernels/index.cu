@@ -1,10 +1,10 @@
 // Reading and writing by ids. Ids are in range (the op checked them). index_add is in index_add.cu.
 #include <algorithm>
 
-#include "cuda/ids.cuh"
-#include "cuda/kernel.h"
-#include "cuda/rows.cuh"
-#include "tensor/backend.h"
+#include "braid/cuda/device/index_view.cuh"
+#include "braid/cuda/device/row_reduce.cuh"
+#include "braid/cuda/runtime/kernel.h"
+#include "braid/tensor/kernels/backend.h"
 
 namespace braid::cuda {
 
@@ -99,7 +99,7 @@ void index_select(In table, In ids, Out y) {
   }
 }
 
-void gather_last(In x, In ids, Out y) {
+void gather(In x, In ids, Out y) {
   if (ids.numel() == 0) return;
   visit_size(x.dtype(), [&]<class Unit>() {
     launch(gather_kernel<Unit>, {.grid = blocks_for(ids.numel()), .block = kThreads}, Rows{ids.numel(), x.dim(-1), 1},
@@ -107,7 +107,7 @@ void gather_last(In x, In ids, Out y) {
   });
 }
 
-void scatter_last(In dy, In ids, Out dx) {
+void scatter(In dy, In ids, Out dx) {
   if (dx.numel() == 0) return;
   visit_size(dy.dtype(), [&]<class Unit>() {
     RowLaunch plan = plan_rows<Unit>(ids.numel(), dx.dim(-1), true);
@@ -116,7 +116,7 @@ void scatter_last(In dy, In ids, Out dx) {
   });
 }
 
-void index_range(In ids, Out low_high) {
+void min_max(In ids, Out low_high) {
   launch(index_range_kernel, {.grid = 1, .block = 1024}, Ids(ids), ids.numel(), low_high.mutable_data<int64_t>());
 }
 

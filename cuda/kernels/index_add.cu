@@ -12,10 +12,10 @@
 #include <algorithm>
 #include <bit>
 
-#include "cuda/ids.cuh"
-#include "cuda/kernel.h"
-#include "cuda/vector.cuh"
-#include "tensor/backend.h"
+#include "braid/cuda/device/index_view.cuh"
+#include "braid/cuda/device/vector_io.cuh"
+#include "braid/cuda/runtime/kernel.h"
+#include "braid/tensor/kernels/backend.h"
 
 namespace braid::cuda {
 

@@ -13,9 +13,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cuda/kernel.h"
-#include "cuda/rows.cuh"
-#include "tensor/backend.h"
+#include "braid/cuda/device/row_reduce.cuh"
+#include "braid/cuda/runtime/kernel.h"
+#include "braid/tensor/kernels/backend.h"
 
 namespace braid::cuda {
 

@@ -1,11 +1,11 @@
-// Pointwise kernels: the formulas of tensor/pointwise.h, V elements to a thread (cuda/elementwise.cuh).
+// Pointwise kernels: the formulas of tensor/kernels/pointwise.h, V elements to a thread (cuda/device/elementwise.cuh).
 //
 // Which formula it is, is decided inside the kernel: one branch for V elements, the same for all threads, costs nothing
 // beside the memory that they wait for, and keeps the number of kernels small.
-#include "cuda/kernel.h"
+#include "braid/cuda/runtime/kernel.h"
 
-#include "cuda/elementwise.cuh"
-#include "tensor/backend.h"
+#include "braid/cuda/device/elementwise.cuh"
+#include "braid/tensor/kernels/backend.h"
 
 namespace braid::cuda {
 
@@ -98,7 +98,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
 // coordinates: an element's query row and its key.
 template <class T>
 __global__ void __launch_bounds__(kThreads, kBlocks)
-    fill_invisible(Share<kVector<T>> share, View x, Offsets<2> coordinates, Visibility visible, int64_t keys,
+    fill_invisible(Share<kVector<T>> share, View x, Offsets<2> coordinates, AttentionMask visible, int64_t keys,
                    Accumulate<T> value, View y) {
   constexpr int V = kVector<T>;
   if (share.empty()) return;
@@ -176,7 +176,7 @@ void masked_fill(In x, In mask, double value, Out y) {
   });
 }
 
-void hide_invisible(In x, const Visibility& v, double value, Out y) {
+void hide_invisible(In x, const AttentionMask& v, double value, Out y) {
   const int64_t queries = x.dim(-2), keys = x.dim(-1), count = x.numel();
   if (count == 0) return;
   const Axis<2> axes[] = {{count / (queries * keys), {0, 0}}, {queries, {1, 0}}, {keys, {0, 1}}};

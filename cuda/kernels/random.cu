@@ -1,9 +1,9 @@
 // Random numbers: element i of the result depends on its index and the key alone (tensor/random.h).
-#include "cuda/kernel.h"
+#include "braid/cuda/runtime/kernel.h"
 
-#include "cuda/elementwise.cuh"
-#include "tensor/backend.h"
-#include "tensor/random.h"
+#include "braid/cuda/device/elementwise.cuh"
+#include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/random.h"
 
 namespace braid::cuda {
 

@@ -6,13 +6,13 @@
 // different teams, so that a warp reads along a row as well, a piece of each result's column. Where results are few,
 // the terms are also cut into pieces, whose totals a second launch reduces. Everything is decided by shape and strides
 // alone, so the order of each sum is always the same. Runs of f32 sums are short; their totals are f64.
-#include "cuda/kernel.h"
+#include "braid/cuda/runtime/kernel.h"
 
 #include <limits>
 
-#include "cuda/runs.cuh"
-#include "cuda/strided.cuh"
-#include "tensor/backend.h"
+#include "braid/cuda/device/strided_index.cuh"
+#include "braid/cuda/device/vector_runs.cuh"
+#include "braid/tensor/kernels/backend.h"
 
 namespace braid::cuda {
 
@@ -303,6 +303,6 @@ void reduce(ReduceOp op, In x, Out y) {
   reduce_any<Kind::extreme>("reduce", {x, Tensor(), op == ReduceOp::max}, y);
 }
 
-void mul_sum(In x, In z, Out y) { reduce_any<Kind::sum>("mul_sum", {x, z, false}, y); }
+void sum_product(In x, In z, Out y) { reduce_any<Kind::sum>("sum_product", {x, z, false}, y); }
 
 }  // namespace braid::cuda

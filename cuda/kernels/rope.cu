@@ -3,9 +3,9 @@
 //   derivative.
 #include <algorithm>
 
-#include "cuda/kernel.h"
-#include "cuda/vector.cuh"
-#include "tensor/backend.h"
+#include "braid/cuda/device/vector_io.cuh"
+#include "braid/cuda/runtime/kernel.h"
+#include "braid/tensor/kernels/backend.h"
 
 namespace braid::cuda {
 

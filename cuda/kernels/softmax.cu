@@ -1,7 +1,7 @@
 // Softmax over the last axis: y_i = exp(x_i - max x) / sum_j exp(x_j - max x), and its relatives.
-#include "cuda/kernel.h"
-#include "cuda/softmax.cuh"
-#include "tensor/backend.h"
+#include "braid/cuda/device/softmax.cuh"
+#include "braid/cuda/runtime/kernel.h"
+#include "braid/tensor/kernels/backend.h"
 
 namespace braid::cuda {
 

@@ -1,11 +1,11 @@
-#include "models/text/dataset.h"
+#include "braid/models/text/dataset.h"
 
 #include <algorithm>
 #include <filesystem>
 
-#include "tensor/error.h"
+#include "braid/tensor/error.h"
 
-namespace braid::text {
+namespace braid::models::text {
 
 const char* name(Split split) { return split == Split::train ? "train" : "val"; }
 
@@ -73,4 +73,4 @@ std::vector<int32_t> Dataset::window(int64_t i) const {
   return tokens;
 }
 
-}  // namespace braid::text
+}  // namespace braid::models::text

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "models/text/manifest.h"
-#include "models/text/shard.h"
-#include "models/text/tokenizer.h"
+#include "braid/models/text/manifest.h"
+#include "braid/models/text/shard.h"
+#include "braid/models/text/tokenizer.h"
 
-namespace braid::text {
+namespace braid::models::text {
 
 enum class Split { train, val };
 const char* name(Split split);  // "train", "val"
@@ -47,4 +47,4 @@ class Dataset {
   std::vector<int64_t> starts_;  // first token of each shard, and the end: one more than shards
 };
 
-}  // namespace braid::text
+}  // namespace braid::models::text

@@ -1,16 +1,16 @@
-#include "models/text/manifest.h"
+#include "braid/models/text/manifest.h"
 
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "tensor/error.h"
-#include "tensor/io/atomic_file.h"
-#include "tensor/io/checksum.h"
-#include "tensor/io/json.h"
-#include "tensor/io/reader.h"
+#include "braid/tensor/error.h"
+#include "braid/tensor/io/atomic_file.h"
+#include "braid/tensor/io/checksum.h"
+#include "braid/tensor/io/json.h"
+#include "braid/tensor/io/reader.h"
 
-namespace braid::text {
+namespace braid::models::text {
 namespace {
 
 using nlohmann::json;
@@ -145,4 +145,4 @@ Manifest read_manifest(const std::string& folder) {
   return m;
 }
 
-}  // namespace braid::text
+}  // namespace braid::models::text

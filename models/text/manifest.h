@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace braid::text {
+namespace braid::models::text {
 
 struct ShardInfo {
   std::string file;  // a name in the same folder
@@ -44,4 +44,4 @@ Manifest read_manifest(const std::string& folder);
 
 std::string hex(uint64_t value, int digits = 16);
 
-}  // namespace braid::text
+}  // namespace braid::models::text

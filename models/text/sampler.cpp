@@ -1,11 +1,11 @@
-#include "models/text/sampler.h"
+#include "braid/models/text/sampler.h"
 
 #include <bit>
 #include <string>
 
-#include "tensor/error.h"
+#include "braid/tensor/error.h"
 
-namespace braid::text {
+namespace braid::models::text {
 namespace {
 
 // The finaliser of SplitMix64: every bit of the input moves every bit of the output.
@@ -49,4 +49,4 @@ int64_t Sampler::index(int64_t epoch, int64_t position) const {
   return permuted_index(size_, mix(seed_ + mix(static_cast<uint64_t>(epoch))), position);
 }
 
-}  // namespace braid::text
+}  // namespace braid::models::text

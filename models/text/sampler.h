@@ -3,7 +3,7 @@
 #pragma once
 #include <cstdint>
 
-namespace braid::text {
+namespace braid::models::text {
 
 // The place of x under a keyed bijection of [0, n). 0 <= x < n.
 int64_t permuted_index(int64_t n, uint64_t key, int64_t x);
@@ -22,4 +22,4 @@ class Sampler {
   uint64_t seed_;
 };
 
-}  // namespace braid::text
+}  // namespace braid::models::text

@@ -1,13 +1,13 @@
-#include "models/text/shard.h"
+#include "braid/models/text/shard.h"
 
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
 
-#include "tensor/error.h"
-#include "tensor/io/checksum.h"
+#include "braid/tensor/error.h"
+#include "braid/tensor/io/checksum.h"
 
-namespace braid::text {
+namespace braid::models::text {
 namespace {
 
 constexpr char magic[8] = {'B', 'R', 'A', 'I', 'D', 'T', 'O', 'K'};
@@ -178,4 +178,4 @@ void ShardReader::verify() const {
     read(first, std::span(tokens).first(static_cast<size_t>(std::min(shard_block_bytes, header_.tokens - first))));
 }
 
-}  // namespace braid::text
+}  // namespace braid::models::text

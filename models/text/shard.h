@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "tensor/io/atomic_file.h"
-#include "tensor/io/reader.h"
+#include "braid/tensor/io/atomic_file.h"
+#include "braid/tensor/io/reader.h"
 
-namespace braid::text {
+namespace braid::models::text {
 
 inline constexpr int64_t shard_block_bytes = 1 << 20;
 
@@ -63,4 +63,4 @@ class ShardReader {
   std::unique_ptr<std::atomic<bool>[]> verified_;  // one per block
 };
 
-}  // namespace braid::text
+}  // namespace braid::models::text

@@ -1,11 +1,11 @@
-#include "models/text/tokenizer.h"
+#include "braid/models/text/tokenizer.h"
 
 #include <algorithm>
 
-#include "models/text/utf8.h"
-#include "tensor/error.h"
+#include "braid/tensor/error.h"
+#include "braid/tensor/io/utf8.h"
 
-namespace braid::text {
+namespace braid::models::text {
 
 std::vector<int32_t> Tokenizer::encode(std::string_view text, bool parse_specials) const {
   std::vector<int32_t> tokens;
@@ -89,19 +89,19 @@ std::string StreamDecoder::push(int32_t token) {
   // Everything but an unfinished character at the very end can be shown.
   size_t done = 0;
   while (done < held_.size()) {
-    const int k = utf8_prefix(std::string_view(held_).substr(done));
+    const int k = io::utf8_prefix(std::string_view(held_).substr(done));
     if (k == 0) break;
     done += static_cast<size_t>(std::max(k, -k));
   }
-  const std::string shown = replace_invalid_utf8(std::string_view(held_).substr(0, done));
+  const std::string shown = io::replace_invalid_utf8(std::string_view(held_).substr(0, done));
   held_.erase(0, done);
   return shown;
 }
 
 std::string StreamDecoder::finish() {
-  const std::string shown = replace_invalid_utf8(held_);
+  const std::string shown = io::replace_invalid_utf8(held_);
   held_.clear();
   return shown;
 }
 
-}  // namespace braid::text
+}  // namespace braid::models::text

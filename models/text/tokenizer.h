@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace braid::text {
+namespace braid::models::text {
 
 class Tokenizer {
  public:
@@ -67,4 +67,4 @@ class StreamDecoder {
   std::string held_;  // at most 3 bytes
 };
 
-}  // namespace braid::text
+}  // namespace braid::models::text

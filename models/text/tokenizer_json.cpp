@@ -3,13 +3,13 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "models/text/tokenizer.h"
-#include "tensor/error.h"
-#include "tensor/io/atomic_file.h"
-#include "tensor/io/json.h"
-#include "tensor/io/reader.h"
+#include "braid/models/text/tokenizer.h"
+#include "braid/tensor/error.h"
+#include "braid/tensor/io/atomic_file.h"
+#include "braid/tensor/io/json.h"
+#include "braid/tensor/io/reader.h"
 
-namespace braid::text {
+namespace braid::models::text {
 namespace {
 
 using nlohmann::json;
@@ -138,4 +138,4 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::string& folder) {
   return parse_tokenizer(io::read_text_file(path, 64 << 20), path);
 }
 
-}  // namespace braid::text
+}  // namespace braid::models::text

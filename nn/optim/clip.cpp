@@ -1,19 +1,19 @@
-#include "nn/optim/clip.h"
+#include "braid/nn/optim/clip.h"
 
 #include <cmath>
 
-#include "autograd/record.h"
-#include "tensor/backend.h"
+#include "braid/autograd/record.h"
+#include "braid/tensor/kernels/backend.h"
 
 namespace braid::nn {
 
-void square_sums(const std::vector<NamedTensor>& parameters, Tensor sums) {
+void sum_of_squares(const std::vector<NamedTensor>& parameters, Tensor sums) {
   std::vector<Tensor> gradients;
   for (const NamedTensor& p : parameters) {
     Tensor g = grad(p.value);
     gradients.push_back(g ? g.contiguous() : g);
   }
-  backend(sums.device()).square_sums(gradients, sums);
+  backend(sums.device()).sum_of_squares(gradients, sums);
 }
 
 namespace {
@@ -21,7 +21,7 @@ std::vector<double> read_square_sums(const std::vector<NamedTensor>& parameters)
   if (parameters.empty()) return {};
   Device device = parameters[0].value.device();
   Tensor sums = empty({static_cast<int64_t>(parameters.size())}, DType::f64, device);
-  square_sums(parameters, sums);
+  sum_of_squares(parameters, sums);
   return sums.to_vector<double>();
 }
 }  // namespace

@@ -3,13 +3,13 @@
 #include <string>
 #include <vector>
 
-#include "nn/module.h"
+#include "braid/nn/module.h"
 
 namespace braid::nn {
 
 // The sum of the squared gradient of each parameter, 0 where none has arrived, into sums (number of parameters), f64,
 // on the device of the gradients: nobody waits for it.
-void square_sums(const std::vector<NamedTensor>& parameters, Tensor sums);
+void sum_of_squares(const std::vector<NamedTensor>& parameters, Tensor sums);
 
 // sqrt of the sum over all parameters of the squared gradients, accumulated in f64 in the order of the list, so that it
 // has the same bits in every run. Parameters without a gradient count as 0. NaN or Inf when a gradient has one.

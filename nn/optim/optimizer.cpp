@@ -1,11 +1,11 @@
-#include "nn/optim/optimizer.h"
+#include "braid/nn/optim/optimizer.h"
 
 #include <cmath>
 #include <map>
 #include <set>
 
-#include "autograd/record.h"
-#include "tensor/backend.h"
+#include "braid/autograd/record.h"
+#include "braid/tensor/kernels/backend.h"
 
 namespace braid::nn {
 
@@ -102,7 +102,7 @@ void Optimizer::prepare(double lr, double grad_scale) {
   const auto t = static_cast<double>(++steps_);
   auto correction = [&](double beta) { return 1 / (1 - std::pow(beta, t)); };
   const StepScalars now{lr, grad_scale, correction(options_.beta1), correction(options_.beta2)};
-  scalars_.copy_from(from_values({now.lr, now.grad_scale, now.first_scale, now.second_scale}, {4}, DType::f64));
+  scalars_.copy_(from_values({now.lr, now.grad_scale, now.first_scale, now.second_scale}, {4}, DType::f64));
 }
 
 void Optimizer::apply(MissingGradient missing) {
@@ -168,7 +168,7 @@ void Optimizer::load(const std::vector<NamedTensor>& source, const std::string& 
     if (t.name == "steps") {
       steps_ = given[t.name].to_vector<int64_t>()[0];
     } else {
-      t.value.copy_from(given[t.name]);
+      t.value.copy_(given[t.name]);
     }
   }
 }

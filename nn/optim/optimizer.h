@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "nn/module.h"
+#include "braid/nn/module.h"
 
 namespace braid::nn {
 
@@ -74,7 +74,7 @@ class Optimizer {
   std::vector<NamedTensor> parameters_;
   OptimizerOptions options_;
   std::vector<Slot> slots_;
-  Tensor scalars_;  // of the update that was prepared last: tensor/backend.h, StepScalars
+  Tensor scalars_;  // of the update that was prepared last: tensor/kernels/backend.h, StepScalars
   int64_t steps_ = 0;
 };
 

@@ -1,9 +1,9 @@
-#include "nn/optim/schedule.h"
+#include "braid/nn/optim/schedule.h"
 
 #include <cmath>
 #include <numbers>
 
-#include "tensor/error.h"
+#include "braid/tensor/error.h"
 
 namespace braid::nn {
 

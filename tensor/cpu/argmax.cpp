@@ -1,8 +1,8 @@
 // The index of the largest element of each row.
 #include <algorithm>
 
-#include "tensor/backend.h"
-#include "tensor/cpu/loops.h"
+#include "braid/tensor/cpu/loops.h"
+#include "braid/tensor/kernels/backend.h"
 
 namespace braid::cpu {
 

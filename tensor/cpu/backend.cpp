@@ -1,5 +1,5 @@
 // The CPU's table of contents.
-#include "tensor/backend.h"
+#include "braid/tensor/kernels/backend.h"
 
 namespace braid {
 
@@ -13,15 +13,15 @@ void unary_backward(UnaryOp op, double a, double b, In x, In dy, Out dx);
 void binary(BinaryOp op, In x, In y, Out z);
 void binary_backward(BinaryOp op, In x, In y, In dz, Out dx, Out dy);
 void masked_fill(In x, In mask, double value, Out y);
-void hide_invisible(In x, const Visibility& v, double value, Out y);
+void hide_invisible(In x, const AttentionMask& v, double value, Out y);
 void dropout(In x, double p, RandomKey key, Out y);
 void uniform(double low, double high, RandomKey key, Out y);
 void normal(double mean, double deviation, RandomKey key, Out y);
 
 void reduce(ReduceOp op, In x, Out y);
-void mul_sum(In x, In z, Out y);
+void sum_product(In x, In z, Out y);
 void argmax(In x, Out index);
-void square_sums(const std::vector<Tensor>& x, Out y);
+void sum_of_squares(const std::vector<Tensor>& x, Out y);
 
 void matmul(In x, In z, bool accumulate, Out y);
 void linear(In x, In weight, In bias, Out y);
@@ -36,9 +36,9 @@ void layer_norm_backward(In x, In weight, In mean, In rstd, In dy, In dsum, Out 
 void rope(In x, In cosine, In sine, bool inverse, Out y);
 void index_select(In table, In ids, Out y);
 void index_add(In dy, In ids, Out dtable);
-void gather_last(In x, In ids, Out y);
-void scatter_last(In dy, In ids, Out dx);
-void index_range(In ids, Out low_high);
+void gather(In x, In ids, Out y);
+void scatter(In dy, In ids, Out dx);
+void min_max(In ids, Out low_high);
 void cross_entropy(In logits, In targets, Out loss, Out lse);
 void cross_entropy_backward(In logits, In targets, In lse, In scale, Out dlogits);
 void dcmha_forward(const DcmhaInputs& x, Out y, Out lse);
@@ -65,9 +65,9 @@ const Backend& cpu_backend() {
       .uniform = cpu::uniform,
       .normal = cpu::normal,
       .reduce = cpu::reduce,
-      .mul_sum = cpu::mul_sum,
+      .sum_product = cpu::sum_product,
       .argmax = cpu::argmax,
-      .square_sums = cpu::square_sums,
+      .sum_of_squares = cpu::sum_of_squares,
       .matmul = cpu::matmul,
       .linear = cpu::linear,
       .softmax = cpu::softmax,
@@ -81,9 +81,9 @@ const Backend& cpu_backend() {
       .rope = cpu::rope,
       .index_select = cpu::index_select,
       .index_add = cpu::index_add,
-      .gather_last = cpu::gather_last,
-      .scatter_last = cpu::scatter_last,
-      .index_range = cpu::index_range,
+      .gather = cpu::gather,
+      .scatter = cpu::scatter,
+      .min_max = cpu::min_max,
       .cross_entropy = cpu::cross_entropy,
       .cross_entropy_backward = cpu::cross_entropy_backward,
       .dcmha_forward = cpu::dcmha_forward,

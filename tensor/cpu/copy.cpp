@@ -1,8 +1,8 @@
 // Copies between any layouts and types, and fills.
 #include <cstring>
 
-#include "tensor/backend.h"
-#include "tensor/cpu/loops.h"
+#include "braid/tensor/cpu/loops.h"
+#include "braid/tensor/kernels/backend.h"
 
 namespace braid::cpu {
 

@@ -3,8 +3,8 @@
 #include <cstring>
 #include <vector>
 
-#include "tensor/backend.h"
-#include "tensor/cpu/parallel.h"
+#include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/parallel.h"
 
 namespace braid::cpu {
 
@@ -63,10 +63,10 @@ void index_add(In dy, In ids, Out dtable) {
 }
 
 // y[r] = x[r, ids[r]]
-void gather_last(In x, In ids, Out y) {
+void gather(In x, In ids, Out y) {
   int64_t n = x.dim(-1);
   visit_any(x.dtype(), [&]<class T>() {
-    visit_index(ids.dtype(), "gather_last", [&]<class I>() {
+    visit_index(ids.dtype(), "gather", [&]<class I>() {
       const T* in = x.data<T>();
       const I* id = ids.data<I>();
       T* out = y.mutable_data<T>();
@@ -78,10 +78,10 @@ void gather_last(In x, In ids, Out y) {
 }
 
 // dx[r, j] = dy[r] where j = ids[r], else 0
-void scatter_last(In dy, In ids, Out dx) {
+void scatter(In dy, In ids, Out dx) {
   int64_t n = dx.dim(-1);
   visit_any(dy.dtype(), [&]<class T>() {
-    visit_index(ids.dtype(), "scatter_last", [&]<class I>() {
+    visit_index(ids.dtype(), "scatter", [&]<class I>() {
       const T* in = dy.data<T>();
       const I* id = ids.data<I>();
       T* out = dx.mutable_data<T>();
@@ -96,12 +96,12 @@ void scatter_last(In dy, In ids, Out dx) {
 }
 
 // The smallest and the largest id; (0, -1) when there is none.
-void index_range(In ids, Out low_high) {
+void min_max(In ids, Out low_high) {
   int64_t* out = low_high.mutable_data<int64_t>();
   out[0] = 0;
   out[1] = -1;
   if (ids.numel() == 0) return;
-  visit_index(ids.dtype(), "index_range", [&]<class I>() {
+  visit_index(ids.dtype(), "min_max", [&]<class I>() {
     const I* id = ids.data<I>();
     auto [low, high] = std::minmax_element(id, id + ids.numel());
     out[0] = static_cast<int64_t>(*low);

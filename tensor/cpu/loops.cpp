@@ -1,4 +1,4 @@
-#include "tensor/cpu/loops.h"
+#include "braid/tensor/cpu/loops.h"
 
 #include <cmath>
 #include <cstring>
@@ -6,7 +6,7 @@
 #include <immintrin.h>
 #endif
 
-#include "tensor/convert.h"
+#include "braid/tensor/convert.h"
 
 namespace braid::cpu {
 

@@ -8,8 +8,8 @@
 #pragma once
 #include <cstddef>
 
-#include "tensor/cpu/parallel.h"
-#include "tensor/tensor.h"
+#include "braid/tensor/parallel.h"
+#include "braid/tensor/tensor.h"
 
 namespace braid::cpu {
 

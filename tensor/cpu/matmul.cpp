@@ -5,9 +5,9 @@
 #include <memory>
 #include <vector>
 
-#include "tensor/backend.h"
-#include "tensor/cpu/gemm.h"
-#include "tensor/cpu/parallel.h"
+#include "braid/tensor/cpu/gemm/gemm.h"
+#include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/parallel.h"
 
 namespace braid::cpu {
 
@@ -59,7 +59,7 @@ Layout layout(int64_t rows, int64_t columns, int64_t row_stride, int64_t column_
 
 // x itself when GEMM can read it, otherwise a contiguous copy in which repeated batch axes stay repeated.
 Tensor readable(In x) {
-  if (layout(x.dim(-2), x.dim(-1), x.strides()[-2], x.strides()[-1]).readable) return x.alias();
+  if (layout(x.dim(-2), x.dim(-1), x.strides()[-2], x.strides()[-1]).readable) return x.detach();
   Shape once = x.shape();
   for (int a = 0; a < x.rank() - 2; ++a) {
     if (x.strides()[a] == 0) once[a] = 1;
@@ -171,7 +171,7 @@ void multiply_16_bit(const Problem& p, const T* x, const T* z, bool accumulate, 
 static void products(In x, In z, bool accumulate, In bias, Out y) {
   if (y.numel() == 0) return;
   if (x.dim(-1) == 0) {  // an empty sum
-    if (bias) return y.copy_from(bias.expanded(y.shape()));
+    if (bias) return y.copy_(bias.expanded(y.shape()));
     if (!accumulate) cpu_backend().fill(0, y);
     return;
   }

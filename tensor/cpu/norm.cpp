@@ -12,9 +12,9 @@
 #include <cmath>
 #include <vector>
 
-#include "tensor/backend.h"
-#include "tensor/cpu/math.h"
-#include "tensor/cpu/parallel.h"
+#include "braid/tensor/cpu/math.h"
+#include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/parallel.h"
 
 namespace braid::cpu {
 

@@ -1,8 +1,8 @@
-// Pointwise kernels: the formulas of tensor/pointwise.h over dense blocks.
+// Pointwise kernels: the formulas of tensor/kernels/pointwise.h over dense blocks.
 #include <cstring>
 
-#include "tensor/backend.h"
-#include "tensor/cpu/loops.h"
+#include "braid/tensor/cpu/loops.h"
+#include "braid/tensor/kernels/backend.h"
 
 namespace braid::cpu {
 
@@ -150,7 +150,7 @@ void masked_fill(In x, In mask, double value, Out y) {
 }
 
 // Row by row: fill before the first visible key, copy the visible ones, fill after the last.
-void hide_invisible(In x, const Visibility& v, double value, Out y) {
+void hide_invisible(In x, const AttentionMask& v, double value, Out y) {
   visit_accumulate(x.dtype(), "hide_invisible", [&]<class A>() {
     int64_t queries = x.dim(-2), keys = x.dim(-1);
     if (x.numel() == 0) return;

@@ -1,9 +1,9 @@
 // Random numbers: element i of the result depends on its index and the key alone (tensor/random.h).
-#include "tensor/random.h"
+#include "braid/tensor/random.h"
 
-#include "tensor/backend.h"
-#include "tensor/cpu/loops.h"
-#include "tensor/cpu/math.h"
+#include "braid/tensor/cpu/loops.h"
+#include "braid/tensor/cpu/math.h"
+#include "braid/tensor/kernels/backend.h"
 
 namespace braid::cpu {
 

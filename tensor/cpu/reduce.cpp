@@ -8,9 +8,9 @@
 #include <limits>
 #include <vector>
 
-#include "tensor/backend.h"
-#include "tensor/cpu/loops.h"
-#include "tensor/cpu/math.h"
+#include "braid/tensor/cpu/loops.h"
+#include "braid/tensor/cpu/math.h"
+#include "braid/tensor/kernels/backend.h"
 
 namespace braid::cpu {
 
@@ -351,7 +351,7 @@ void reduce_any(Kind kind, In x, In z, Out y) {
 double square_sum(In x) {
   int64_t n = x.numel(), blocks = (n + kBlock - 1) / kBlock;
   std::vector<double> parts(static_cast<size_t>(blocks));
-  visit_accumulate(x.dtype(), "square_sums", [&]<class A>() {
+  visit_accumulate(x.dtype(), "sum_of_squares", [&]<class A>() {
     Layout lx(x);
     for_blocks(n, 2, [&](int64_t i, int64_t length) {
       A buffer[kBlock];
@@ -369,9 +369,9 @@ void reduce(ReduceOp op, In x, Out y) {
   reduce_any(op == ReduceOp::sum ? Kind::sum : op == ReduceOp::max ? Kind::max : Kind::min, x, Tensor(), y);
 }
 
-void mul_sum(In x, In z, Out y) { reduce_any(Kind::product, x, z, y); }
+void sum_product(In x, In z, Out y) { reduce_any(Kind::product, x, z, y); }
 
-void square_sums(const std::vector<Tensor>& x, Out y) {
+void sum_of_squares(const std::vector<Tensor>& x, Out y) {
   double* sums = y.mutable_data<double>();
   for (size_t i = 0; i < x.size(); ++i) sums[i] = x[i] ? square_sum(x[i]) : 0;
 }

@@ -3,8 +3,8 @@
 //   derivative.
 #include <cstring>
 
-#include "tensor/backend.h"
-#include "tensor/cpu/parallel.h"
+#include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/parallel.h"
 
 namespace braid::cpu {
 

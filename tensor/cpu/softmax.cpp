@@ -1,7 +1,7 @@
 // Softmax over the last axis: y_i = exp(x_i - max x) / sum_j exp(x_j - max x), and its relatives.
-#include "tensor/backend.h"
-#include "tensor/cpu/math.h"
-#include "tensor/cpu/parallel.h"
+#include "braid/tensor/cpu/math.h"
+#include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/parallel.h"
 
 namespace braid::cpu {
 

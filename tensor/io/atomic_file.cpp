@@ -1,4 +1,4 @@
-#include "tensor/io/atomic_file.h"
+#include "braid/tensor/io/atomic_file.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "tensor/error.h"
+#include "braid/tensor/error.h"
 
 namespace braid::io {
 namespace {

@@ -1,4 +1,4 @@
-#include "tensor/io/checksum.h"
+#include "braid/tensor/io/checksum.h"
 
 #include <array>
 #include <cstring>

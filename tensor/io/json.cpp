@@ -1,12 +1,12 @@
-#include "tensor/io/json.h"
+#include "braid/tensor/io/json.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <vector>
 
-#include "tensor/error.h"
-#include "tensor/io/reader.h"
+#include "braid/tensor/error.h"
+#include "braid/tensor/io/reader.h"
 
 namespace braid::io {
 

@@ -1,4 +1,4 @@
-#include "tensor/io/reader.h"
+#include "braid/tensor/io/reader.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -9,7 +9,7 @@
 #include <cstring>
 #include <utility>
 
-#include "tensor/error.h"
+#include "braid/tensor/error.h"
 
 namespace braid::io {
 

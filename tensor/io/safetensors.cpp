@@ -1,13 +1,13 @@
-#include "tensor/io/safetensors.h"
+#include "braid/tensor/io/safetensors.h"
 
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "tensor/error.h"
-#include "tensor/io/atomic_file.h"
-#include "tensor/io/checksum.h"
-#include "tensor/io/json.h"
+#include "braid/tensor/error.h"
+#include "braid/tensor/io/atomic_file.h"
+#include "braid/tensor/io/checksum.h"
+#include "braid/tensor/io/json.h"
 
 namespace braid::io {
 namespace {

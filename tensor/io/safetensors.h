@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "tensor/io/reader.h"
-#include "tensor/tensor.h"
+#include "braid/tensor/io/reader.h"
+#include "braid/tensor/tensor.h"
 
 namespace braid::io {
 

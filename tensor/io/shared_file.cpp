@@ -1,4 +1,4 @@
-#include "tensor/io/shared_file.h"
+#include "braid/tensor/io/shared_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -7,8 +7,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "tensor/error.h"
-#include "tensor/io/checksum.h"
+#include "braid/tensor/error.h"
+#include "braid/tensor/io/checksum.h"
 
 namespace braid::io {
 

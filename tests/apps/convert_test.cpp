@@ -1,9 +1,9 @@
 // Published folders through the real program: info, dump, generate and convert read them by one loader.
 #include <boost/test/unit_test.hpp>
 
-#include "tensor/io/safetensors.h"
+#include "braid/tensor/io/safetensors.h"
 #include "tests/apps/support.h"
-#include "tests/models/folder_support.h"
+#include "tests/models/pretrained_support.h"
 
 using namespace braid;
 using namespace braid::test;

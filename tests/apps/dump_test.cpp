@@ -2,7 +2,7 @@
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
 
-#include "tensor/io/safetensors.h"
+#include "braid/tensor/io/safetensors.h"
 #include "tests/apps/support.h"
 #include "tests/support/compare.h"
 

@@ -1,7 +1,7 @@
 // The prepare command, run as the real program. What it writes is tested in tests/models/text.
 #include <boost/test/unit_test.hpp>
 
-#include "models/text/manifest.h"
+#include "braid/models/text/manifest.h"
 #include "tests/apps/support.h"
 
 using braid::test::run;
@@ -21,7 +21,7 @@ BOOST_AUTO_TEST_CASE(text_and_tasks_become_a_data_folder) {
   for (const char* part : {"reading text", "making tasks", "from 40 files", "training", "validation",
                            "samples to grade", "next: braid train CONFIG.toml data.path="})
     BOOST_TEST(result.output.find(part) != std::string::npos, part);
-  const auto manifest = braid::text::read_manifest((scratch / "data").string());
+  const auto manifest = braid::models::text::read_manifest((scratch / "data").string());
   BOOST_TEST(manifest.train.documents + manifest.val.documents == 40 + 20 + 5);
   BOOST_TEST(manifest.val_fraction == 0.25);
   BOOST_TEST(manifest.tasks.size() == 2u);
@@ -33,7 +33,7 @@ BOOST_AUTO_TEST_CASE(flags_reach_the_work) {
   const auto result = run("prepare " + (scratch / "a.jsonl").string() +
                           " --text-field body --shard-tokens 4 --seed 9 -o " + (scratch / "data").string());
   BOOST_TEST(result.code == 0, result.output);
-  const auto manifest = braid::text::read_manifest((scratch / "data").string());
+  const auto manifest = braid::models::text::read_manifest((scratch / "data").string());
   BOOST_TEST(manifest.seed == 9u);
   BOOST_TEST(manifest.train.shards.size() + manifest.val.shards.size() >= 3u);
   for (const auto& shard : manifest.train.shards) BOOST_TEST(shard.tokens <= 5);

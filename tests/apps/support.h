@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "tensor/error.h"
+#include "braid/tensor/error.h"
 
 namespace braid::test {
 

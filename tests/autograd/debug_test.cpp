@@ -1,9 +1,9 @@
-#include "autograd/debug.h"
+#include "braid/autograd/debug.h"
 
 #include <boost/test/unit_test.hpp>
 #include <limits>
 
-#include "autograd/autograd.h"
+#include "braid/autograd/autograd.h"
 #include "tests/support/compare.h"
 #include "tests/support/throws.h"
 

@@ -12,10 +12,10 @@
 #include <map>
 #include <string>
 
-#include "autograd/autograd.h"
-#include "autograd/dcmha.h"
-#include "tensor/cpu/dcmha/variants.h"
-#include "tensor/cpu/parallel.h"
+#include "braid/autograd/attention.h"
+#include "braid/autograd/autograd.h"
+#include "braid/tensor/cpu/attention/variants.h"
+#include "braid/tensor/parallel.h"
 
 using namespace braid;
 

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "autograd/autograd.h"
-#include "autograd/dcmha.h"
-#include "autograd/ops.h"
-#include "nn/optim/optimizer.h"
+#include "braid/autograd/attention.h"
+#include "braid/autograd/autograd.h"
+#include "braid/autograd/ops.h"
+#include "braid/nn/optim/optimizer.h"
 
 using namespace braid;
 
@@ -107,7 +107,7 @@ void measure_ceilings() {
   double cube = static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n);
   ceilings.flops = 2 * cube / (median_ms([&] { matmul(a, b); }) / 1e3);
   Tensor x = random({tiny ? 4096 : int64_t{1} << 29}), y = empty_like(x);
-  ceilings.bytes = 2.0 * 2.0 * static_cast<double>(x.numel()) / (median_ms([&] { y.copy_from(x); }) / 1e3);
+  ceilings.bytes = 2.0 * 2.0 * static_cast<double>(x.numel()) / (median_ms([&] { y.copy_(x); }) / 1e3);
   if (settings["json"] == "1") return;
   std::printf("ceilings measured on %s: product of bf16 matrices %.1f TFLOP/s, copy %.3f TB/s (read and write)\n\n",
               str(device).c_str(), ceilings.flops / 1e12, ceilings.bytes / 1e12);

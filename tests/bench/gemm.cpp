@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "tensor/cpu/gemm.h"
+#include "braid/tensor/cpu/gemm/gemm.h"
 
 using namespace braid;
 using namespace braid::cpu;

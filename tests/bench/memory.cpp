@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "autograd/autograd.h"
-#include "autograd/ops.h"
-#include "tensor/backend.h"
-#include "tensor/cpu/parallel.h"
+#include "braid/autograd/autograd.h"
+#include "braid/autograd/ops.h"
+#include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/parallel.h"
 
 using namespace braid;
 
@@ -91,7 +91,7 @@ int main(int argc, char** argv) {
   const int64_t rows = settings["rows"], width = settings["width"];
   const Shape shape{rows, width};
   Tensor from = random(shape), to = empty(shape);
-  measure("copy", 8, [&] { to.copy_from(from); });
+  measure("copy", 8, [&] { to.copy_(from); });
   measure_adamw("adamw, one tensor", rows * width, rows * width);
   measure_adamw("adamw, tensors of 65536", rows * width, 65536);
   measure_adamw("adamw, tensors of 1024", rows * width, 1024);

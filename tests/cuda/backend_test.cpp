@@ -1,5 +1,5 @@
 // The device itself: tensors there and back, products.
-#include "tensor/backend.h"
+#include "braid/tensor/kernels/backend.h"
 
 #include "tests/support/compare.h"
 

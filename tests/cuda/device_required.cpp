@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "tensor/device.h"
+#include "braid/tensor/device.h"
 
 namespace {
 

@@ -1,7 +1,7 @@
 // Collectives of tensors on a card without a transport for it: they pass through the CPU's memory. Ranks are threads.
 #include <boost/test/unit_test.hpp>
 
-#include "distributed/thread_ranks.h"
+#include "braid/distributed/comm/thread_transport.h"
 #include "tests/distributed/support.h"
 
 using namespace braid;

@@ -6,9 +6,9 @@
 #include <cstdlib>
 #include <functional>
 
-#include "autograd/autograd.h"
-#include "autograd/dcmha.h"
-#include "autograd/ops.h"
+#include "braid/autograd/attention.h"
+#include "braid/autograd/autograd.h"
+#include "braid/autograd/ops.h"
 
 using namespace braid;
 
@@ -31,9 +31,9 @@ struct Call {
 std::vector<Tensor> with_gradients(const std::vector<Tensor>& inputs,
                                    const std::function<Tensor(const std::vector<Tensor>&)>& f) {
   std::vector<Tensor> leaves;
-  for (const Tensor& x : inputs) require_grad(leaves.emplace_back(x.alias()));
+  for (const Tensor& x : inputs) require_grad(leaves.emplace_back(x.detach()));
   Tensor y = f(leaves);
-  std::vector<Tensor> results{y.alias()};
+  std::vector<Tensor> results{y.detach()};
   backward(y, random(y.shape(), y.dtype(), 99));
   for (const Tensor& leaf : leaves) results.push_back(grad(leaf));
   return results;
@@ -95,11 +95,11 @@ std::vector<Call> calls() {
          return with_gradients({random({9, 130}, DType::bf16, 1), random({9, 130}, DType::bf16, 2)},
                                [](const auto& x) { return swiglu(x[0], x[1]); });
        }},
-      {"sum and mul_sum",
+      {"sum and sum_product",
        [] {
          return with_gradients({random({6, 7, 40}, DType::f32, 1), random({6, 1, 40}, DType::f32, 2)},
                                [](const auto& x) {
-                                 return sum(mul_sum(x[0], x[1], {2}), {0, 1});
+                                 return sum(sum_product(x[0], x[1], {2}), {0, 1});
                                });
        }},
       {"embedding",

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <functional>
 
-#include "tensor/backend.h"
+#include "braid/tensor/kernels/backend.h"
 #include "tests/support/compare.h"
 #if defined(BRAID_EMULATION)
 #include "tests/cuda/emulation/engine.h"
@@ -56,7 +56,7 @@ inline Tensor copy_of(const Tensor& x) { return x.to(kCpu).clone().to(x.device()
 // A contiguous copy on the card whose first element does not lie at a multiple of 16 bytes.
 inline Tensor misaligned_on_card(const Tensor& x) {
   Tensor base = zeros({x.numel() + 1}, x.dtype());
-  base.sliced(0, 1, x.numel() + 1).copy_from(x.reshaped({x.numel()}));
+  base.sliced(0, 1, x.numel() + 1).copy_(x.reshaped({x.numel()}));
   return base.to(kCard).sliced(0, 1, x.numel() + 1).reshaped(x.shape());
 }
 

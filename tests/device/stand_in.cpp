@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cstring>
 
-#include "tensor/backend.h"
+#include "braid/tensor/kernels/backend.h"
 
 namespace braid {
 

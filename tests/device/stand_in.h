@@ -4,7 +4,7 @@
 #pragma once
 #include <cstdint>
 
-#include "tensor/device.h"
+#include "braid/tensor/device.h"
 
 namespace braid::test {
 

@@ -3,12 +3,12 @@
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 
-#include "distributed/thread_ranks.h"
-#include "models/checkpoint.h"
-#include "models/generate.h"
-#include "models/parallel_dcformer.h"
-#include "models/task_eval.h"
-#include "models/trainer.h"
+#include "braid/distributed/comm/thread_transport.h"
+#include "braid/models/dcformer/parallel_model.h"
+#include "braid/models/eval/icl_tasks.h"
+#include "braid/models/generation/generate.h"
+#include "braid/models/training/checkpoint.h"
+#include "braid/models/training/trainer.h"
 #include "tests/device/stand_in.h"
 #include "tests/models/support.h"
 #include "tests/support/compare.h"
@@ -29,26 +29,26 @@ models::Batch batch(int64_t step, int64_t rows = 4, int64_t length = 24) {
 
 // A run on a device, whole or a rank's part of it.
 struct Training {
-  dist::Layout layout;
+  dist::ProcessMesh mesh;
   std::unique_ptr<models::LanguageModel> model;
   std::unique_ptr<models::Trainer> trainer;
 
-  Training(Device device, DType compute, const dist::Layout& where = {}, bool recompute = false) : layout(where) {
+  Training(Device device, DType compute, const dist::ProcessMesh& where = {}, bool recompute = false) : mesh(where) {
     auto ready = [&](auto made) {
       made->to(device);
       made->checkpoint_activations(recompute);
       model = std::move(made);
     };
-    if (layout.tensor.size() * layout.context.size() == 1) {
+    if (mesh.tensor.size() * mesh.context.size() == 1) {
       ready(std::make_unique<models::Dcformer>(small_config(), RandomKey{1, 0}));
     } else {
-      ready(std::make_unique<models::ParallelDcformer>(small_config(), RandomKey{1, 0}, layout));
+      ready(std::make_unique<models::ParallelDcformer>(small_config(), RandomKey{1, 0}, mesh));
     }
-    trainer = std::make_unique<models::Trainer>(*model, nn::OptimizerOptions{}, 1.0, layout, compute);
+    trainer = std::make_unique<models::Trainer>(*model, nn::OptimizerOptions{}, 1.0, mesh, compute);
   }
   double step(int64_t number) {
     auto mine = [&](models::Batch b) {
-      auto part = dist::even_parts(4, layout.data.size()).of[static_cast<size_t>(layout.data.rank())][0];
+      auto part = dist::even_partition(4, mesh.data.size()).of[static_cast<size_t>(mesh.data.rank())][0];
       return models::Batch{b.ids.sliced(0, part.begin, part.end).clone(),
                            b.targets.sliced(0, part.begin, part.end).clone()};
     };
@@ -60,8 +60,8 @@ struct Training {
 std::vector<double> losses(Training&& t, int64_t steps = 3) {
   std::vector<double> out;
   for (int64_t i = 0; i < steps; ++i) out.push_back(t.step(i));
-  out.push_back(models::evaluate(
-      *t.model, t.layout.data.rank() == 0 ? std::vector{batch(99)} : std::vector{batch(99, 0)}, t.layout));
+  out.push_back(
+      models::evaluate(*t.model, t.mesh.data.rank() == 0 ? std::vector{batch(99)} : std::vector{batch(99, 0)}, t.mesh));
   return out;
 }
 
@@ -113,7 +113,7 @@ BOOST_AUTO_TEST_CASE(bad_ids_are_found_before_they_reach_the_device) {
 }
 
 BOOST_AUTO_TEST_CASE(checkpoints_go_from_device_to_device) {
-  text::ByteTokenizer tokenizer;
+  models::text::ByteTokenizer tokenizer;
   for (Device from : {kCpu, kStandIn}) {
     Training saved(from, DType::bf16);
     saved.step(0);
@@ -139,9 +139,9 @@ BOOST_AUTO_TEST_CASE(generation_and_tasks_on_the_device) {
   const std::vector<int32_t> prompt = {5, 9, 40};
   auto text = [&](const Training& t) { return models::generate(t.whole(), prompt, 20, {.temperature = 0}).tokens; };
   BOOST_TEST(text(device) == text(cpu), boost::test_tools::per_element());
-  text::ByteTokenizer tokenizer;
-  std::vector<text::TaskSample> tasks;
-  for (int64_t i = 0; i < 4; ++i) tasks.push_back(text::make_task_sample(text::Words::held_out, 0, i));
+  models::text::ByteTokenizer tokenizer;
+  std::vector<models::text::TaskSample> tasks;
+  for (int64_t i = 0; i < 4; ++i) tasks.push_back(models::text::make_task_sample(models::text::Words::held_out, 0, i));
   BOOST_TEST(models::grade_tasks(device.whole(), tokenizer, tasks).accuracy() ==
              models::grade_tasks(cpu.whole(), tokenizer, tasks).accuracy());
 }
@@ -156,7 +156,7 @@ BOOST_AUTO_TEST_CASE(parallel_layouts_stage_through_the_cpu) {
       BOOST_TEST_CONTEXT(str(compute) << " data " << s.data << " context " << s.context << " tensor " << s.tensor) {
         std::vector<double> got;
         dist::run_thread_ranks(static_cast<int>(s.data * s.context * s.tensor), [&](const dist::Communicator& world) {
-          Training t(kStandIn, compute, dist::make_layout(world, s.data, s.context, s.tensor));
+          Training t(kStandIn, compute, dist::make_mesh(world, s.data, s.context, s.tensor));
           std::vector<double> mine = losses(std::move(t));
           if (world.rank() == 0) got = mine;
         });

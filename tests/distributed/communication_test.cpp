@@ -1,17 +1,17 @@
-// The bytes that a step sends are those of the formulas, for every rank of every layout.
-#include "models/communication.h"
+// The bytes that a step sends are those of the formulas, for every rank of every mesh.
+#include "braid/models/training/communication_estimate.h"
 
 #include <boost/test/unit_test.hpp>
 
-#include "distributed/thread_ranks.h"
-#include "models/counting.h"
+#include "braid/distributed/comm/thread_transport.h"
+#include "braid/models/dcformer/cost.h"
 #include "tests/distributed/parity.h"
 
 using namespace braid;
 using namespace braid::test;
 
 namespace {
-void expect_traffic(const dist::Traffic& before, const dist::Traffic& after, const dist::Traffic& want,
+void expect_traffic(const dist::CommStats& before, const dist::CommStats& after, const dist::CommStats& want,
                     const std::string& what) {
   for (auto c : {dist::Collective::reduce_scatter, dist::Collective::all_gather, dist::Collective::all_to_all}) {
     int64_t got = after.of(c) - before.of(c);
@@ -22,14 +22,13 @@ void expect_traffic(const dist::Traffic& before, const dist::Traffic& after, con
 
 void check_volume(const std::string& kind, const Shape3& s, DType dtype, bool checkpoint_activations) {
   dist::run_thread_ranks(static_cast<int>(s.data * s.context * s.tensor), [&](const dist::Communicator& world) {
-    dist::Layout layout = dist::make_layout(world, s.data, s.context, s.tensor);
+    dist::ProcessMesh mesh = dist::make_mesh(world, s.data, s.context, s.tensor);
     models::ModelConfig config = parity_config(kind);
-    auto model = make_model(config, layout, dtype == DType::bf16 ? DType::f32 : dtype, checkpoint_activations);
-    models::Trainer trainer(*model, {}, 1.0, layout, dtype);
-    std::vector<models::Batch> batches = share_of(step_batch(config, 0, 8, 21), layout);
+    auto model = make_model(config, mesh, dtype == DType::bf16 ? DType::f32 : dtype, checkpoint_activations);
+    models::Trainer trainer(*model, {}, 1.0, mesh, dtype);
+    std::vector<models::Batch> batches = share_of(step_batch(config, 0, 8, 21), mesh);
     auto now = [&] {
-      return std::array{layout.tensor.traffic(), layout.context.traffic(), layout.replicas.traffic(),
-                        layout.world.traffic()};
+      return std::array{mesh.tensor.traffic(), mesh.context.traffic(), mesh.replicas.traffic(), mesh.world.traffic()};
     };
     auto before = now();
     trainer.step(batches, 1e-3);
@@ -37,15 +36,15 @@ void check_volume(const std::string& kind, const Shape3& s, DType dtype, bool ch
     models::StepShape step{
         .seq_len = 21, .bytes_per_number = size_of(dtype), .checkpoint_activations = checkpoint_activations};
     for (const models::Batch& b : batches) step.samples.push_back(b.ids.dim(0));
-    models::StepVolume want = models::step_volume(
-        config, {s.data, s.context, s.tensor}, {layout.data.rank(), layout.context.rank(), layout.tensor.rank()}, step);
+    models::StepVolume want = models::step_volume(config, {s.data, s.context, s.tensor},
+                                                  {mesh.data.rank(), mesh.context.rank(), mesh.tensor.rank()}, step);
     std::string what = kind + ", " + str(s) + ", rank " + std::to_string(world.rank()) + ", group ";
     expect_traffic(before[0], after[0], want.tensor, what + "tensor");
     expect_traffic(before[1], after[1], want.context, what + "context");
     expect_traffic(before[2], after[2], want.replicas, what + "replicas");
     expect_traffic(before[3], after[3], want.world, what + "world");
 
-    models::RankParameters held = models::rank_parameters(config, {s.data, s.context, s.tensor}, layout.tensor.rank());
+    models::RankParameters held = models::rank_parameters(config, {s.data, s.context, s.tensor}, mesh.tensor.rank());
     int64_t numbers = 0, owned = 0;
     for (const nn::NamedTensor& p : nn::parameters(*model)) numbers += p.value.numel();
     for (const nn::NamedTensor& p : trainer.optimizer().parameters()) owned += p.value.numel();

@@ -12,8 +12,8 @@
 #include <random>
 #include <thread>
 
-#include "apps/common/log.h"
-#include "models/checkpoint.h"
+#include "apps/train/log.h"
+#include "braid/models/training/checkpoint.h"
 #include "tests/support/temp_folder.h"
 
 using namespace braid;
@@ -152,7 +152,7 @@ void expect_no_process(const fs::path& run_folder) {
 }
 
 // An endless run on four ranks that makes checkpoints, and something that is done to a rank at a random moment. The
-// seed says which rank, which layout and how long after the second checkpoint.
+// seed says which rank, which mesh and how long after the second checkpoint.
 struct Fault {
   static constexpr int kTimeout = 3;  // parallel.timeout
   int seed;
@@ -160,8 +160,8 @@ struct Fault {
   std::mt19937 random{static_cast<uint32_t>(seed)};
   int rank = static_cast<int>(random() % 4);
   int delay_ms = static_cast<int>(random() % 1000);
-  std::string layout = std::vector<std::string>{"parallel.tensor=2", "parallel.context=2 parallel.tensor=2",
-                                                "parallel.context=2", "parallel.tensor=4"}[random() % 4];
+  std::string mesh = std::vector<std::string>{"parallel.tensor=2", "parallel.context=2 parallel.tensor=2",
+                                              "parallel.context=2", "parallel.tensor=4"}[random() % 4];
   int code = 0;
   std::string output;
   double seconds = 0;  // from the fault to the end of mpirun
@@ -187,7 +187,7 @@ struct Fault {
     BOOST_TEST(last_step >= 6);
   }
   std::string settings() const {
-    return layout + " train.steps=100000 schedule.name=constant checkpoint.interval=3 parallel.timeout=" +
+    return mesh + " train.steps=100000 schedule.name=constant checkpoint.interval=3 parallel.timeout=" +
            std::to_string(kTimeout);
   }
   bool says(int wanted, const std::string& words) const { return ::says({code, output}, wanted, words); }
@@ -204,7 +204,7 @@ struct Table {
   void each_round(F&& round) {
     for (int i = 0; i < rounds(); ++i) {
       Fault fault{first_seed + i};
-      BOOST_TEST_CONTEXT(kind << ", seed " << fault.seed << ", rank " << fault.rank << ", " << fault.layout) {
+      BOOST_TEST_CONTEXT(kind << ", seed " << fault.seed << ", rank " << fault.rank << ", " << fault.mesh) {
         round(fault);
         ++count;
         worst = std::fmax(worst, fault.seconds);
@@ -225,14 +225,14 @@ BOOST_AUTO_TEST_CASE(the_run_is_that_of_one_process) {
   fs::path one = world().fresh();
   Outcome alone = run(train(one, ""));
   BOOST_REQUIRE(says(alone, 0, "trained 10 steps"));
-  std::vector<app::LogRow> want = app::read_log(one);
-  for (auto& [ranks, layout] : std::vector<std::pair<int, std::string>>{
+  std::vector<apps::LogRow> want = apps::read_log(one);
+  for (auto& [ranks, mesh] : std::vector<std::pair<int, std::string>>{
            {2, "parallel.tensor=2"}, {4, "parallel.tensor=2"}, {4, "parallel.context=2 parallel.tensor=2"}}) {
     fs::path many = world().fresh();
-    Outcome o = run(mpirun(ranks) + train(many, layout));
+    Outcome o = run(mpirun(ranks) + train(many, mesh));
     BOOST_TEST(says(o, 0, "trained 10 steps"));
     BOOST_TEST(o.output.find("trained") == o.output.rfind("trained"));  // one rank speaks
-    std::vector<app::LogRow> got = app::read_log(many);
+    std::vector<apps::LogRow> got = apps::read_log(many);
     BOOST_REQUIRE(got.size() == want.size());
     for (size_t i = 0; i < got.size(); ++i) {
       BOOST_TEST(std::fabs(got[i].loss - want[i].loss) <= 1e-11 * want[i].loss);
@@ -259,11 +259,11 @@ BOOST_AUTO_TEST_CASE(a_stopped_rank_is_named) {
   });
 }
 
-// Stopped by a signal, and gone on at the same layout: the bytes of a run that was never stopped.
+// Stopped by a signal, and gone on at the same mesh: the bytes of a run that was never stopped.
 BOOST_AUTO_TEST_CASE(a_stopped_job_resumes_to_the_same_bytes) {
   auto check_resume = [](Fault& fault) {
     BOOST_TEST(fault.says(75, "stopped by"));
-    std::string end = fault.layout + " schedule.name=constant train.steps=" + std::to_string(fault.last_step + 3);
+    std::string end = fault.mesh + " schedule.name=constant train.steps=" + std::to_string(fault.last_step + 3);
     fs::path whole = world().fresh();
     BOOST_TEST(says(run(mpirun(4) + train(fault.out, end)), 0, "trained"));
     BOOST_TEST(says(run(mpirun(4) + train(whole, end)), 0, "trained"));
@@ -298,7 +298,7 @@ BOOST_AUTO_TEST_CASE(a_full_disk_of_a_rank_ends_all_alike) {
     for (const auto& entry : fs::directory_iterator(fault.out))
       BOOST_TEST(!entry.path().filename().string().ends_with(".tmp"), entry.path());
     // With room again the run goes on.
-    std::string end = fault.layout + " train.steps=" + std::to_string(fault.last_step + 2);
+    std::string end = fault.mesh + " train.steps=" + std::to_string(fault.last_step + 2);
     BOOST_TEST(says(run(mpirun(4) + train(fault.out, end)), 0, "trained"));
   });
 }

@@ -1,12 +1,12 @@
 // The checks of tests/distributed on real processes: mpirun -np 4 test_mpi. Rank 0 says what was done.
 #include <cstdio>
 
-#include "distributed/device_ranks.h"
-#include "distributed/mpi_session.h"
+#include "braid/distributed/comm/device_ranks.h"
+#include "braid/distributed/comm/mpi_session.h"
 #include "tests/distributed/parity.h"
 
 namespace {
-// Training on these processes against training on one, at every layout that has as many ranks.
+// Training on these processes against training on one, at every mesh that has as many ranks.
 void check_parity(const braid::dist::Communicator& world) {
   using namespace braid::test;
   for (const char* kind : {"dcformer", "dcformer-g4", "dcpythia"}) {
@@ -15,7 +15,7 @@ void check_parity(const braid::dist::Communicator& world) {
       for (int64_t tensor : {1, 2, 4}) {
         if (world.size() % (context * tensor) != 0) continue;
         Shape3 s{world.size() / (context * tensor), context, tensor};
-        Record got = train(parity_config(kind), braid::dist::make_layout(world, s.data, context, tensor), 2, 8, 21);
+        Record got = train(parity_config(kind), braid::dist::make_mesh(world, s.data, context, tensor), 2, 8, 21);
         expect_parity(got, want, 1e-12, 1e-11, world.rank() == 0, std::string(kind) + ", " + str(s));
       }
     }

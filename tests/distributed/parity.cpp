@@ -48,27 +48,27 @@ models::Batch step_batch(const models::ModelConfig& config, int64_t step, int64_
   return {from_vector(ids, {samples, T}), from_vector(targets, {samples, T})};
 }
 
-std::vector<models::Batch> share_of(const models::Batch& all, const dist::Layout& layout) {
+std::vector<models::Batch> share_of(const models::Batch& all, const dist::ProcessMesh& mesh) {
   int64_t half = all.ids.dim(0) / 2;
   std::vector<models::Batch> out;
   for (int64_t m = 0; m < 2; ++m) {
-    dist::Interval mine = dist::even_parts(half, layout.data.size()).of[static_cast<size_t>(layout.data.rank())][0];
+    dist::Range mine = dist::even_partition(half, mesh.data.size()).of[static_cast<size_t>(mesh.data.rank())][0];
     int64_t begin = m * half + mine.begin, end = m * half + mine.end;
     out.push_back({all.ids.sliced(0, begin, end).clone(), all.targets.sliced(0, begin, end).clone()});
   }
   return out;
 }
 
-std::unique_ptr<models::LanguageModel> make_model(const models::ModelConfig& config, const dist::Layout& layout,
+std::unique_ptr<models::LanguageModel> make_model(const models::ModelConfig& config, const dist::ProcessMesh& mesh,
                                                   DType dtype, bool checkpoint_activations) {
   auto ready = [&](auto model) -> std::unique_ptr<models::LanguageModel> {
     model->to(dtype);
     model->checkpoint_activations(checkpoint_activations);
     return model;
   };
-  if (layout.tensor.size() * layout.context.size() == 1)
+  if (mesh.tensor.size() * mesh.context.size() == 1)
     return ready(std::make_unique<models::Dcformer>(config, RandomKey{3, 0}));
-  return ready(std::make_unique<models::ParallelDcformer>(config, RandomKey{3, 0}, layout));
+  return ready(std::make_unique<models::ParallelDcformer>(config, RandomKey{3, 0}, mesh));
 }
 
 namespace {
@@ -83,17 +83,17 @@ void move_by_last_places(models::LanguageModel& model, uint64_t salt, uint64_t s
 }
 }  // namespace
 
-Record train(const models::ModelConfig& config, const dist::Layout& layout, int64_t steps, int64_t samples, int64_t T,
-             DType dtype, bool checkpoint_activations, double lr, const Noise& noise) {
+Record train(const models::ModelConfig& config, const dist::ProcessMesh& mesh, int64_t steps, int64_t samples,
+             int64_t T, DType dtype, bool checkpoint_activations, double lr, const Noise& noise) {
   DType masters = dtype == DType::bf16 ? DType::f32 : dtype;
-  std::unique_ptr<models::LanguageModel> model = make_model(config, layout, masters, checkpoint_activations);
-  models::Trainer trainer(*model, {.weight_decay = 0.1, .decay = nn::OptimizerOptions::Decay::matrices}, 1.0, layout,
+  std::unique_ptr<models::LanguageModel> model = make_model(config, mesh, masters, checkpoint_activations);
+  models::Trainer trainer(*model, {.weight_decay = 0.1, .decay = nn::OptimizerOptions::Decay::matrices}, 1.0, mesh,
                           dtype);
   Record record;
   for (int64_t step = 0; step < steps; ++step) {
     if (step < noise.steps) move_by_last_places(*model, noise.salt, static_cast<uint64_t>(step));
     models::StepResult r =
-        trainer.step(share_of(step_batch(config, step, samples, T), layout), lr, [&](const models::StepResult&) {
+        trainer.step(share_of(step_batch(config, step, samples, T), mesh), lr, [&](const models::StepResult&) {
           if (step > 0) return;
           for (const nn::NamedTensor& g : trainer.whole_gradients())
             record.gradients[g.name] = g.value.to_vector<double>();
@@ -101,7 +101,7 @@ Record train(const models::ModelConfig& config, const dist::Layout& layout, int6
     record.losses.push_back(r.loss);
     record.norms.push_back(r.grad_norm);
   }
-  record.validation = models::evaluate(*model, share_of(step_batch(config, 1000, samples, T), layout), layout);
+  record.validation = models::evaluate(*model, share_of(step_batch(config, 1000, samples, T), mesh), mesh);
   for (const nn::NamedTensor& w : trainer.whole_state().weights) record.weights[w.name] = w.value.to_vector<double>();
   return record;
 }

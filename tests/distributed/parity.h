@@ -3,8 +3,8 @@
 #include <map>
 #include <memory>
 
-#include "models/parallel_dcformer.h"
-#include "models/trainer.h"
+#include "braid/models/dcformer/parallel_model.h"
+#include "braid/models/training/trainer.h"
 #include "tests/distributed/support.h"
 
 namespace braid::test {
@@ -24,10 +24,10 @@ inline std::string str(const Shape3& s) {
 // The samples of a step; masked targets, very unevenly.
 models::Batch step_batch(const models::ModelConfig& config, int64_t step, int64_t samples, int64_t T);
 // Those of a data rank, in two micro-batches.
-std::vector<models::Batch> share_of(const models::Batch& all, const dist::Layout& layout);
+std::vector<models::Batch> share_of(const models::Batch& all, const dist::ProcessMesh& mesh);
 
-// A model for a layout: the plain one where nothing of it is split.
-std::unique_ptr<models::LanguageModel> make_model(const models::ModelConfig& config, const dist::Layout& layout,
+// A model for a mesh: the plain one where nothing of it is split.
+std::unique_ptr<models::LanguageModel> make_model(const models::ModelConfig& config, const dist::ProcessMesh& mesh,
                                                   DType dtype = DType::f64, bool checkpoint_activations = false);
 
 struct Record {
@@ -43,8 +43,9 @@ struct Noise {
 };
 // Trains `steps` steps; bf16 means mixed precision. The record is complete on rank 0 (weights) and on all ranks (the
 // rest).
-Record train(const models::ModelConfig& config, const dist::Layout& layout, int64_t steps, int64_t samples, int64_t T,
-             DType dtype = DType::f64, bool checkpoint_activations = false, double lr = 1e-2, const Noise& noise = {});
+Record train(const models::ModelConfig& config, const dist::ProcessMesh& mesh, int64_t steps, int64_t samples,
+             int64_t T, DType dtype = DType::f64, bool checkpoint_activations = false, double lr = 1e-2,
+             const Noise& noise = {});
 // What one process gives; remembered.
 const Record& reference(const std::string& kind, int64_t steps, int64_t samples, int64_t T, double lr = 1e-2);
 

@@ -1,11 +1,11 @@
 // The decisive test: loss, every gradient, the gradient norm and the weights after some steps are those of one process,
-// in f64 to rounding, for every layout.
+// in f64 to rounding, for every mesh.
 #include "tests/distributed/parity.h"
 
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 
-#include "distributed/thread_ranks.h"
+#include "braid/distributed/comm/thread_transport.h"
 
 using namespace braid;
 using namespace braid::test;
@@ -18,8 +18,8 @@ std::string difference(const std::string& kind, const Shape3& s, int64_t steps, 
   const Record& want = reference(kind, steps, kSamples, kLength);
   try {
     dist::run_thread_ranks(static_cast<int>(s.data * s.context * s.tensor), [&](const dist::Communicator& world) {
-      dist::Layout layout = dist::make_layout(world, s.data, s.context, s.tensor);
-      Record got = train(parity_config(kind), layout, steps, kSamples, kLength, DType::f64, checkpoint_activations);
+      dist::ProcessMesh mesh = dist::make_mesh(world, s.data, s.context, s.tensor);
+      Record got = train(parity_config(kind), mesh, steps, kSamples, kLength, DType::f64, checkpoint_activations);
       expect_parity(got, want, 1e-12, 1e-11, world.rank() == 0, kind + ", " + str(s));
     });
   } catch (const Error& e) {
@@ -63,7 +63,7 @@ BOOST_AUTO_TEST_CASE(eight_ranks, *boost::unit_test::disabled()) {
   }
 }
 
-// bf16 arithmetic with f32 masters: sums over ranks are rounded in other places, so every layout has its own bits,
+// bf16 arithmetic with f32 masters: sums over ranks are rounded in other places, so every mesh has its own bits,
 // which repeat, and its own loss, which is that of f64 to 1 %.
 BOOST_AUTO_TEST_CASE(mixed_precision_in_every_layout) {
   for (const char* kind : {"dcformer", "dcformer-g4", "dcpythia"}) {
@@ -72,9 +72,9 @@ BOOST_AUTO_TEST_CASE(mixed_precision_in_every_layout) {
          {Shape3{1, 1, 1}, Shape3{2, 1, 1}, Shape3{1, 2, 1}, Shape3{1, 1, 2}, Shape3{1, 2, 2}, Shape3{2, 1, 2}}) {
       BOOST_TEST_CONTEXT(kind << " " << str(s)) {
         dist::run_thread_ranks(static_cast<int>(s.data * s.context * s.tensor), [&](const dist::Communicator& world) {
-          dist::Layout layout = dist::make_layout(world, s.data, s.context, s.tensor);
+          dist::ProcessMesh mesh = dist::make_mesh(world, s.data, s.context, s.tensor);
           auto run = [&](bool recompute) {
-            return train(parity_config(kind), layout, 6, kSamples, kLength, DType::bf16, recompute, 1e-3);
+            return train(parity_config(kind), mesh, 6, kSamples, kLength, DType::bf16, recompute, 1e-3);
           };
           Record got = run(false), again = run(false), recomputed = run(true);
           expect_close(got.losses, want.losses, 0.01, "losses");
@@ -108,8 +108,7 @@ BOOST_AUTO_TEST_CASE(the_same_layout_gives_the_same_bits) {
   auto run = [] {
     Record record;
     dist::run_thread_ranks(4, [&](const dist::Communicator& world) {
-      Record mine =
-          train(parity_config("dcformer"), dist::make_layout(world, 2, 1, 2), 4, kSamples, kLength, DType::f32);
+      Record mine = train(parity_config("dcformer"), dist::make_mesh(world, 2, 1, 2), 4, kSamples, kLength, DType::f32);
       if (world.rank() == 0) record = mine;
     });
     return record;
@@ -122,10 +121,10 @@ BOOST_AUTO_TEST_CASE(the_same_layout_gives_the_same_bits) {
 BOOST_AUTO_TEST_CASE(what_cannot_be_dealt_out_is_refused) {
   auto refuses = [](int64_t context, int64_t tensor, int64_t T, const std::string& kind, const std::string& part) {
     dist::run_thread_ranks(static_cast<int>(context * tensor), [&](const dist::Communicator& world) {
-      dist::Layout layout = dist::make_layout(world, 1, context, tensor);
+      dist::ProcessMesh mesh = dist::make_mesh(world, 1, context, tensor);
       expect_error(
           [&] {
-            auto model = make_model(parity_config(kind), layout);
+            auto model = make_model(parity_config(kind), mesh);
             models::Batch b = step_batch(model->config(), 0, 2, T);
             model->loss_sum(b.ids, b.targets);
           },
@@ -139,14 +138,14 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_dealt_out_is_refused) {
 // A NaN that only one rank can see stops all of them, with the same words.
 BOOST_AUTO_TEST_CASE(a_nan_on_one_rank_is_everybodys) {
   dist::run_thread_ranks(4, [](const dist::Communicator& world) {
-    dist::Layout layout = dist::make_layout(world, 2, 1, 2);
-    auto model = make_model(parity_config("dcformer"), layout);
-    models::Trainer trainer(*model, {}, 1.0, layout);
+    dist::ProcessMesh mesh = dist::make_mesh(world, 2, 1, 2);
+    auto model = make_model(parity_config("dcformer"), mesh);
+    models::Trainer trainer(*model, {}, 1.0, mesh);
     for (nn::NamedTensor& p : nn::parameters(*model)) {
-      if (p.name == "layers.1.feed_forward.w2.weight" && layout.tensor.rank() == 1)
+      if (p.name == "layers.1.feed_forward.w2.weight" && mesh.tensor.rank() == 1)
         p.value.sliced(0, 0, 1).sliced(1, 0, 1).fill(NAN);
     }
-    expect_error([&] { trainer.step(share_of(step_batch(model->config(), 0, 4, 21), layout), 1e-2); },
+    expect_error([&] { trainer.step(share_of(step_batch(model->config(), 0, 4, 21), mesh), 1e-2); },
                  ErrorKind::numerical, "at step 1; the first tensor with NaN or Inf is layers.1.ffn_out");
     expect(trainer.optimizer().steps() == 0, "a failed step counts");
     world.barrier();

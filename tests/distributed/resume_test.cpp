@@ -1,10 +1,10 @@
-// Checkpoints hold whole tensors: a run saved at one layout goes on at any other.
+// Checkpoints hold whole tensors: a run saved at one mesh goes on at any other.
 #include <boost/test/unit_test.hpp>
 #include <mutex>
 
-#include "distributed/thread_ranks.h"
-#include "models/checkpoint.h"
-#include "tensor/io/safetensors.h"
+#include "braid/distributed/comm/thread_transport.h"
+#include "braid/models/training/checkpoint.h"
+#include "braid/tensor/io/safetensors.h"
 #include "tests/distributed/parity.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/throws.h"
@@ -19,16 +19,16 @@ const std::vector<Shape3> kLayouts = {{1, 1, 1}, {2, 1, 1}, {1, 2, 1}, {1, 1, 2}
                                       {1, 4, 1}, {1, 1, 4}, {2, 2, 1}, {2, 1, 2}, {1, 2, 2}};
 
 struct Training {
-  dist::Layout layout;
+  dist::ProcessMesh mesh;
   std::unique_ptr<models::LanguageModel> model;
   models::Trainer trainer;
-  text::ByteTokenizer tokenizer;
+  models::text::ByteTokenizer tokenizer;
   explicit Training(const dist::Communicator& world, const Shape3& s)
-      : layout(dist::make_layout(world, s.data, s.context, s.tensor)),
-        model(make_model(parity_config("dcformer"), layout)),
-        trainer(*model, {.weight_decay = 0.1, .decay = nn::OptimizerOptions::Decay::matrices}, 1.0, layout) {}
+      : mesh(dist::make_mesh(world, s.data, s.context, s.tensor)),
+        model(make_model(parity_config("dcformer"), mesh)),
+        trainer(*model, {.weight_decay = 0.1, .decay = nn::OptimizerOptions::Decay::matrices}, 1.0, mesh) {}
   double step(int64_t number) {
-    return trainer.step(share_of(step_batch(model->config(), number, kSamples, kLength), layout), 1e-2).loss;
+    return trainer.step(share_of(step_batch(model->config(), number, kSamples, kLength), mesh), 1e-2).loss;
   }
 };
 
@@ -145,7 +145,7 @@ BOOST_AUTO_TEST_CASE(owned_parts_tile_the_state) {
         for (const models::OwnedTensor& tensor : *list) {
           std::vector<int>& count = owners[tensor.name];
           count.resize(static_cast<size_t>(numel(tensor.shape)));
-          for (const dist::Run& run : tensor.runs) {
+          for (const dist::Span& run : tensor.runs) {
             for (int64_t i = 0; i < run.count; ++i) ++count[static_cast<size_t>(run.whole + i)];
           }
         }

@@ -1,14 +1,14 @@
 // How far rounding grows while a model trains, and that ranks add no more than the last bits of one process do.
 //
 // Training amplifies differences: two runs of one process whose weights differ by a unit in the last place drift apart,
-// the faster the higher the learning rate; that is the model's doing. A layout adds in another order, which changes
+// the faster the higher the learning rate; that is the model's doing. A mesh adds in another order, which changes
 // last bits in every step. So its distance from one process is held against the distance of one process from itself
 // with the last bits of its weights changed before every step, and against 1e-11 where that is not amplified.
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 #include <cstdio>
 
-#include "distributed/thread_ranks.h"
+#include "braid/distributed/comm/thread_transport.h"
 #include "tests/distributed/parity.h"
 
 using namespace braid;
@@ -34,7 +34,7 @@ double distance(const Record& a, const Record& b) {
 }
 
 struct Distances {
-  double noise = 0, ranks = 0;  // of one process with noise, of the worst layout
+  double noise = 0, ranks = 0;  // of one process with noise, of the worst mesh
 };
 // parity: layouts must also show every loss and every weight of one process within 1e-11.
 Distances measure(const std::string& kind, const std::vector<Shape3>& layouts, int64_t steps, double lr, bool parity) {
@@ -47,8 +47,8 @@ Distances measure(const std::string& kind, const std::vector<Shape3>& layouts, i
   }
   for (const Shape3& s : layouts) {
     dist::run_thread_ranks(static_cast<int>(s.data * s.context * s.tensor), [&](const dist::Communicator& world) {
-      dist::Layout layout = dist::make_layout(world, s.data, s.context, s.tensor);
-      Record got = train(parity_config(kind), layout, steps, kSamples, kLength, DType::f64, false, lr);
+      dist::ProcessMesh mesh = dist::make_mesh(world, s.data, s.context, s.tensor);
+      Record got = train(parity_config(kind), mesh, steps, kSamples, kLength, DType::f64, false, lr);
       if (parity) expect_parity(got, one, 1e-12, 1e-11, world.rank() == 0, kind + ", " + str(s));
       if (world.rank() == 0) d.ranks = std::fmax(d.ranks, distance(got, one));
     });

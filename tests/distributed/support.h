@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "distributed/communicator.h"
-#include "tensor/backend.h"
+#include "braid/distributed/comm/communicator.h"
+#include "braid/tensor/kernels/backend.h"
 
 namespace braid::test {
 

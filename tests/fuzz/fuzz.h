@@ -3,7 +3,7 @@
 #pragma once
 #include <string>
 
-#include "tensor/error.h"
+#include "braid/tensor/error.h"
 
 template <class Parse>
 int fuzz(Parse&& parse) {

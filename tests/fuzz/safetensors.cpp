@@ -1,4 +1,4 @@
-#include "tensor/io/safetensors.h"
+#include "braid/tensor/io/safetensors.h"
 
 #include "tests/fuzz/fuzz.h"
 

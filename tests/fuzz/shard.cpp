@@ -1,9 +1,9 @@
-#include "models/text/shard.h"
+#include "braid/models/text/shard.h"
 
 #include <cstring>
 #include <vector>
 
-#include "tensor/io/checksum.h"
+#include "braid/tensor/io/checksum.h"
 #include "tests/fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -15,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   const auto whole = std::as_bytes(std::span(file));
   return fuzz([&] {
-    const braid::text::ShardReader shard(whole, "fuzz");
+    const braid::models::text::ShardReader shard(whole, "fuzz");
     shard.verify();
   });
 }

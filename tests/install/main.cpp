@@ -1,8 +1,8 @@
 // A program outside the tree: the derivative of a sum of squares, and a model.
 #include <cstdio>
 
-#include "autograd/autograd.h"
-#include "models/dcformer.h"
+#include "braid/autograd/autograd.h"
+#include "braid/models/dcformer/model.h"
 
 int main() {
   braid::Tensor x = braid::from_values({1, 2, 3}, {3});

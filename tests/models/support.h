@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "models/dcformer.h"
+#include "braid/models/dcformer/model.h"
 
 namespace braid::test {
 

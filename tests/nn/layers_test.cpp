@@ -2,8 +2,8 @@
 // is checked where it is more than one op.
 #include <boost/test/unit_test.hpp>
 
-#include "autograd/ops.h"
-#include "nn/nn.h"
+#include "braid/autograd/ops.h"
+#include "braid/nn/nn.h"
 #include "tests/support/compare.h"
 
 using namespace braid;

@@ -1,10 +1,10 @@
-#include "nn/module.h"
+#include "braid/nn/module.h"
 
 #include <boost/test/unit_test.hpp>
 #include <limits>
 
-#include "autograd/ops.h"
-#include "nn/linear.h"
+#include "braid/autograd/ops.h"
+#include "braid/nn/linear.h"
 #include "tests/support/compare.h"
 
 using namespace braid;

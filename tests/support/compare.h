@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tensor/tensor.h"
+#include "braid/tensor/tensor.h"
 
 namespace braid::test {
 

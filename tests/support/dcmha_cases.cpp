@@ -2,13 +2,13 @@
 
 #include <sstream>
 
-#include "tensor/cpu/parallel.h"
+#include "braid/tensor/parallel.h"
 
 namespace braid::test {
 
 std::string DcmhaCase::text() const {
   std::ostringstream out;
-  const Visibility& v = options.visible;
+  const AttentionMask& v = options.visible;
   out << "B " << B << " T " << T << " S " << S << " G " << G << " M " << M << " share " << share << " d " << d
       << " ranks " << q_rank << ' ' << k_rank << " causal " << v.causal << " window " << v.window << " offset "
       << v.offset << " terms " << terms;
@@ -83,7 +83,7 @@ std::vector<Tensor> DcmhaCall::run_with_gradients(Path path, int threads_used) {
     if (t) zero_grad(t);
   }
   Tensor y = run(path, threads_used);
-  std::vector<Tensor> results{y.alias()};
+  std::vector<Tensor> results{y.detach()};
   backward(y, dy);
   for (Tensor& t : x) {
     if (t) results.push_back(grad(t) ? grad(t) : zeros_like(t));
@@ -98,7 +98,7 @@ DcmhaCall DcmhaCall::as(DType dtype, Device device) const {
   other.dy = dy.to(dtype).to(device);
   for (Tensor& t : other.x) {
     if (!t) continue;
-    t = t.alias().to(dtype).to(device).clone();
+    t = t.detach().to(dtype).to(device).clone();
     require_grad(t);
   }
   return other;

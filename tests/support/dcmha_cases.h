@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "autograd/autograd.h"
-#include "autograd/dcmha.h"
+#include "braid/autograd/attention.h"
+#include "braid/autograd/autograd.h"
 
 namespace braid::test {
 

@@ -2,9 +2,9 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include "autograd/autograd.h"
-#include "models/config.h"
-#include "tensor/io/reader.h"
+#include "braid/autograd/autograd.h"
+#include "braid/models/dcformer/config.h"
+#include "braid/tensor/io/reader.h"
 #include "tests/support/compare.h"
 
 namespace braid::test {

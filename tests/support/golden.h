@@ -2,8 +2,8 @@
 #pragma once
 #include <string>
 
-#include "autograd/dcmha.h"
-#include "tensor/io/safetensors.h"
+#include "braid/autograd/attention.h"
+#include "braid/tensor/io/safetensors.h"
 
 namespace braid::test {
 

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <limits>
 
-#include "autograd/dcmha.h"
+#include "braid/autograd/attention.h"
 #include "tests/support/op_table.h"
 
 namespace braid::test {
@@ -115,7 +115,7 @@ OpRow row(std::string name, DcmhaOptions options, std::vector<Sizes> sizes) {
 }  // namespace
 
 std::vector<OpRow> attention_rows() {
-  Visibility causal, window{true, 3, 0}, later{true, 4, 2}, all{false, 0, 0};
+  AttentionMask causal, window{true, 3, 0}, later{true, 4, 2}, all{false, 0, 0};
   return {
       row("dcmha:reference", {.groups = 1, .visible = causal, .path = Path::reference},
           {{2, 4, 4, 1, 3, 2, 2}, {1, 1, 1, 1, 1, 1, 1}, {0, 3, 3, 1, 2, 2, 2}}),

@@ -74,7 +74,7 @@ Tensor mask_of(const Tensor& ids) { return ids.to(DType::u8); }
 // The number that dropout draws for element i, written out from the definition.
 double drawn(size_t i, RandomKey key) { return (std::floor(random_bits(i, key) / 512.0) + 0.5) / 8388608.0; }
 
-OpRow hidden(const char* name, Visibility v, std::vector<std::vector<Shape>> cases) {
+OpRow hidden(const char* name, AttentionMask v, std::vector<std::vector<Shape>> cases) {
   return {.name = name,
           .op = [v](const auto& in) { return hide_invisible(in[0], v, -7); },
           .reference =

@@ -75,7 +75,7 @@ double smaller(double a, double b) { return std::fmin(a, b); }
 
 OpRow product_row(const char* name, int axis, std::vector<std::vector<Shape>> cases) {
   return {.name = name,
-          .op = [=](const auto& in) { return mul_sum(in[0], in[1], {axis}); },
+          .op = [=](const auto& in) { return sum_product(in[0], in[1], {axis}); },
           .reference =
               [=](const auto& in) {
                 return summed(zip(in[0], in[1], [](double x, double y) { return x * y; }), {axis}, true);
@@ -144,15 +144,15 @@ std::vector<OpRow> reduce_rows() {
        .cases = {{{3, 5}}, {{}}}},
       // The composition of attention heads: x (B, G, 1, M, T, S) with weights per key (.., 1, S) and per query (.., T,
       // 1).
-      product_row("mul_sum:heads", 3,
+      product_row("sum_product:heads", 3,
                   {{{2, 2, 1, 4, 3, 5}, {2, 2, 2, 4, 1, 5}},
                    {{1, 2, 1, 3, 4, 17}, {1, 2, 2, 3, 4, 1}},
                    {{1, 1, 1, 5, 1, 33}, {1, 1, 2, 5, 1, 33}}}),
-      product_row("mul_sum:rank", 2,
+      product_row("sum_product:rank", 2,
                   {{{2, 1, 2, 1, 3, 5}, {2, 1, 2, 4, 1, 5}}, {{1, 2, 2, 1, 3, 17}, {1, 2, 2, 4, 3, 1}}}),
-      product_row("mul_sum:queries", 4, {{{1, 2, 2, 1, 5, 4}, {1, 2, 1, 3, 5, 4}}}),
-      product_row("mul_sum:keys", 5, {{{1, 2, 2, 1, 3, 17}, {1, 2, 1, 3, 3, 17}}}),
-      product_row("mul_sum", 0,
+      product_row("sum_product:queries", 4, {{{1, 2, 2, 1, 5, 4}, {1, 2, 1, 3, 5, 4}}}),
+      product_row("sum_product:keys", 5, {{{1, 2, 2, 1, 3, 17}, {1, 2, 1, 3, 3, 17}}}),
+      product_row("sum_product", 0,
                   {{{7}, {7}},
                    {{7, 3}, {7, 1}},
                    {{7, 1}, {7, 3}},

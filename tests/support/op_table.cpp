@@ -69,7 +69,7 @@ Tensor relaid(const Tensor& x, Layout layout) {
   larger[-1] += 3;
   Tensor base = full(larger, 1, x.dtype(), x.device());
   Tensor inside = base.sliced(-1, 2, 2 + x.dim(-1));
-  inside.copy_from(x);
+  inside.copy_(x);
   return inside;
 }
 
@@ -81,7 +81,7 @@ struct Run {
 Run run(const OpRow& row, const std::vector<Tensor>& inputs) {
   std::vector<Tensor> leaves;
   for (const Tensor& x : inputs) {
-    leaves.push_back(x.alias());
+    leaves.push_back(x.detach());
     if (row.differentiable && is_float(x.dtype())) require_grad(leaves.back());
   }
   Tensor y = row.op(leaves);

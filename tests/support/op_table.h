@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "autograd/autograd.h"
+#include "braid/autograd/autograd.h"
 
 namespace braid::test {
 

@@ -4,7 +4,7 @@
 #include <initializer_list>
 #include <string>
 
-#include "tensor/error.h"
+#include "braid/tensor/error.h"
 
 // True when the error has this kind and its sentence holds every part; otherwise prints what it found.
 inline bool says(const braid::Error& e, braid::ErrorKind kind, std::initializer_list<std::string> parts) {

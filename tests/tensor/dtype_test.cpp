@@ -1,8 +1,8 @@
-#include "tensor/dtype.h"
+#include "braid/tensor/dtype.h"
 
 #include <boost/test/unit_test.hpp>
 
-#include "tensor/random.h"
+#include "braid/tensor/random.h"
 #include "tests/support/compare.h"
 
 using namespace braid;

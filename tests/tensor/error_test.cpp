@@ -1,4 +1,4 @@
-#include "tensor/error.h"
+#include "braid/tensor/error.h"
 
 #include <boost/test/unit_test.hpp>
 using namespace braid;

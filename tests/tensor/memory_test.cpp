@@ -1,8 +1,8 @@
-#include "tensor/memory.h"
+#include "braid/tensor/memory.h"
 
 #include <boost/test/unit_test.hpp>
 
-#include "tensor/tensor.h"
+#include "braid/tensor/tensor.h"
 
 using namespace braid;
 

@@ -1,4 +1,4 @@
-#include "tensor/random.h"
+#include "braid/tensor/random.h"
 
 #include <boost/test/unit_test.hpp>
 #include <set>

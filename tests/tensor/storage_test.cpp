@@ -1,8 +1,8 @@
-#include "tensor/storage.h"
+#include "braid/tensor/storage.h"
 
 #include <boost/test/unit_test.hpp>
 
-#include "tensor/tensor.h"
+#include "braid/tensor/tensor.h"
 #include "tests/support/compare.h"
 
 using namespace braid;

@@ -1,4 +1,4 @@
-#include "tensor/tensor.h"
+#include "braid/tensor/tensor.h"
 
 #include <boost/test/unit_test.hpp>
 
@@ -67,14 +67,14 @@ BOOST_AUTO_TEST_CASE(empty_and_single_tensors_are_contiguous) {
 
 BOOST_AUTO_TEST_CASE(writing_in_place) {
   Tensor x = counting({2, 3});
-  x.copy_from(full({2, 3}, 2, DType::i64));
-  x.transposed().add_from(counting({3, 2}));
+  x.copy_(full({2, 3}, 2, DType::i64));
+  x.transposed().add_(counting({3, 2}));
   BOOST_TEST(is_close(values(x), {2, 4, 6, 3, 5, 7}, 0));
-  Tensor same = x.alias();
-  x.add_from(same);  // the very same view
+  Tensor same = x.detach();
+  x.add_(same);  // the very same view
   BOOST_TEST(is_close(values(x), {4, 8, 12, 6, 10, 14}, 0));
-  BOOST_TEST(throws_with([&] { x.copy_from(full({3}, 1)); }, "[copy_from] shapes differ: (2, 3) and (3)"));
-  BOOST_TEST(throws_with([&] { x.add_from(full({2, 3}, 1, DType::f64)); }, "[add_from] shapes or types differ"));
+  BOOST_TEST(throws_with([&] { x.copy_(full({3}, 1)); }, "[copy_] shapes differ: (2, 3) and (3)"));
+  BOOST_TEST(throws_with([&] { x.add_(full({2, 3}, 1, DType::f64)); }, "[add_] shapes or types differ"));
 }
 
 BOOST_AUTO_TEST_CASE(handles_and_buffers) {

@@ -1,6 +1,6 @@
 #include <boost/test/unit_test.hpp>
 
-#include "autograd/autograd.h"
+#include "braid/autograd/autograd.h"
 #include "tests/support/compare.h"
 
 using namespace braid;

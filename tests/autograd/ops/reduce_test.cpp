@@ -1,6 +1,6 @@
 #include <boost/test/unit_test.hpp>
 
-#include "autograd/autograd.h"
+#include "braid/autograd/autograd.h"
 #include "tests/support/compare.h"
 
 using namespace braid;
@@ -17,8 +17,9 @@ BOOST_AUTO_TEST_CASE(misfits_are_named) {
   BOOST_TEST(throws_with([&] { min(x, 5); }, "[min] axis 5 does not exist"));
   BOOST_TEST(throws_with([&] { sum_to(x, {2}); }, "[sum_to] shapes (2) and (2, 3) do not broadcast"));
   BOOST_TEST(throws_with([&] { sum_to(x, {4, 2, 3}); }, "[sum_to] shape (4, 2, 3) does not repeat to (2, 3)"));
-  BOOST_TEST(throws_with([&] { mul_sum(x, full({4}, 1), {0}); }, "[mul_sum] shapes (2, 3) and (4) do not broadcast"));
-  BOOST_TEST(throws_with([&] { mul_sum(x, x.to(DType::f64), {0}); }, "[mul_sum] the inputs are f32 and f64"));
+  BOOST_TEST(
+      throws_with([&] { sum_product(x, full({4}, 1), {0}); }, "[sum_product] shapes (2, 3) and (4) do not broadcast"));
+  BOOST_TEST(throws_with([&] { sum_product(x, x.to(DType::f64), {0}); }, "[sum_product] the inputs are f32 and f64"));
   BOOST_TEST(throws_with([&] { argmax(full({}, 1)); }, "[argmax] needs at least one axis"));
   BOOST_TEST(throws_with([&] { argmax(full({3, 0}, 1)); }, "[argmax] the last axis of (3, 0) is empty"));
 }
@@ -42,10 +43,10 @@ BOOST_AUTO_TEST_CASE(means_of_nothing_and_of_16_bit_numbers) {
 
 BOOST_AUTO_TEST_CASE(mul_sum_is_the_sum_of_the_product) {
   Tensor x = full({2, 3, 1}, 2), y = full({3, 4}, 3);
-  Tensor z = mul_sum(x, y, {1, 2});
+  Tensor z = sum_product(x, y, {1, 2});
   BOOST_TEST(str(z.shape()) == "(2, 1, 1)");
   BOOST_TEST(is_close(z.to_vector<double>(), {72, 72}, 0));
-  BOOST_TEST(str(mul_sum(x, y, {}).shape()) == "(2, 3, 4)");
+  BOOST_TEST(str(sum_product(x, y, {}).shape()) == "(2, 3, 4)");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

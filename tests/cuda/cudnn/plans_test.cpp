@@ -1,6 +1,6 @@
 // cuDNN compiles its kernels of attention for an H200 that is not here: the operations as Braid describes them are a
 // chain that it knows. What the kernels compute is shown on a card only (plain_attention_test.cpp).
-#include "cuda/cudnn_plan.h"
+#include "braid/cuda/attention/cudnn_plan.h"
 
 #include <boost/test/unit_test.hpp>
 #include <string_view>
@@ -35,7 +35,7 @@ const Descriptor& card() {
 
 struct Sizes {
   int64_t B, T, S, N, Nkv, d;
-  Visibility visible;
+  AttentionMask visible;
 };
 
 // Workspace of the plan. Tensors have layouts only: q, k and v are parts of one projection's result.

@@ -1,8 +1,8 @@
 // What the user is told when a card cannot be used, has no memory or fails.
 #include <cmath>
 
-#include "autograd/debug.h"
-#include "autograd/ops.h"
+#include "braid/autograd/debug.h"
+#include "braid/autograd/ops.h"
 #include "tests/cuda/emulation/card.h"
 #include "tests/cuda/support.h"
 

@@ -1,7 +1,7 @@
 // What BLAS does with a plan, by its definition.
 #include <algorithm>
 
-#include "cuda/product.h"
+#include "braid/cuda/matmul/matmul.h"
 #include "tests/cuda/emulation/engine.h"
 #include "tests/cuda/emulation/memory.h"
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "cuda/runtime.h"
+#include "braid/cuda/runtime/runtime.h"
 
 namespace braid::emulated {
 

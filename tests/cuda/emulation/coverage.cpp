@@ -11,7 +11,7 @@
 #include <iterator>
 #include <regex>
 
-#include "tensor/error.h"
+#include "braid/tensor/error.h"
 #include "tests/cuda/emulation/engine.h"
 
 namespace braid::emulated {

@@ -1,5 +1,5 @@
 // cuDNN's attention, by the CPU's.
-#include "cuda/plain_attention.h"
+#include "braid/cuda/attention/sdpa_cudnn.h"
 #include "tests/cuda/emulation/engine.h"
 #include "tests/cuda/emulation/memory.h"
 

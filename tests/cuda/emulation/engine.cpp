@@ -11,7 +11,7 @@
 #include <random>
 #include <vector>
 
-#include "tensor/error.h"
+#include "braid/tensor/error.h"
 #include "tests/cuda/emulation/fibers.h"
 #include "tests/cuda/emulation/memory.h"
 

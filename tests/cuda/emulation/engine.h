@@ -5,14 +5,14 @@
 // operation the last lane to arrive computes the result for all of them.
 #pragma once
 #include "tests/cuda/emulation/language.h"
-// (first: cuda/launch.h needs dim3)
+// (first: cuda/runtime/launch.h needs dim3)
 #include <array>
 #include <functional>
 #include <map>
 #include <source_location>
 #include <string>
 
-#include "cuda/launch.h"
+#include "braid/cuda/runtime/launch.h"
 
 namespace braid::emulated {
 

@@ -1,5 +1,5 @@
 // Kernels with a known fault: the emulation must report each, and only those.
-#include "cuda/kernel.h"
+#include "braid/cuda/runtime/kernel.h"
 // (first, as in every kernel file)
 #include <unistd.h>
 #include <boost/test/unit_test.hpp>
@@ -8,7 +8,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "tensor/tensor.h"
+#include "braid/tensor/tensor.h"
 #include "tests/support/compare.h"
 
 using namespace braid;

@@ -1,9 +1,9 @@
 // Graphs of the emulated card: the list of what was submitted.
-#include "cuda/graph.h"
+#include "braid/cuda/runtime/graph.h"
 
 #include <vector>
 
-#include "tensor/error.h"
+#include "braid/tensor/error.h"
 #include "tests/cuda/emulation/engine.h"
 #include "tests/cuda/emulation/memory.h"
 

@@ -1,11 +1,11 @@
-// The functions of cuda/instructions.cuh, which says what they mean, as operations of 32 fibers.
+// The functions of cuda/device/instructions.cuh, which says what they mean, as operations of 32 fibers.
 #pragma once
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
 
-#include "tensor/dtype.h"
+#include "braid/tensor/dtype.h"
 #include "tests/cuda/emulation/engine.h"
 
 namespace braid::cuda {

@@ -1,5 +1,5 @@
 // The emulated card's memory, streams and copies.
-#include "cuda/runtime.h"
+#include "braid/cuda/runtime/runtime.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -7,8 +7,8 @@
 #include <mutex>
 #include <utility>
 
-#include "cuda/sentences.h"
-#include "tensor/backend.h"
+#include "braid/cuda/runtime/messages.h"
+#include "braid/tensor/kernels/backend.h"
 #include "tests/cuda/emulation/card.h"
 #include "tests/cuda/emulation/memory.h"
 

@@ -1,4 +1,4 @@
-#include "models/text/dataset.h"
+#include "braid/models/text/dataset.h"
 
 #include <boost/test/unit_test.hpp>
 #include <set>
@@ -6,22 +6,22 @@
 #include "tests/support/temp_folder.h"
 #include "tests/support/throws.h"
 using namespace braid;
-using text::Dataset;
-using text::Split;
+using models::text::Dataset;
+using models::text::Split;
 
 namespace {
 
 // A data folder whose train split holds `tokens` in shards of these sizes.
 void make(const TempFolder& folder, const std::vector<int32_t>& tokens, const std::vector<size_t>& sizes) {
-  const text::ByteTokenizer t;
-  text::Manifest m;
+  const models::text::ByteTokenizer t;
+  models::text::Manifest m;
   m.tokenizer = t.name();
   m.tokenizer_fingerprint = t.fingerprint();
   m.vocab_size = t.vocab_size();
   size_t start = 0;
   for (size_t i = 0; i < sizes.size(); ++i) {
     const std::string name = "train-" + std::to_string(i) + ".tok";
-    text::ShardWriter w(folder / name, t.vocab_size(), t.fingerprint());
+    models::text::ShardWriter w(folder / name, t.vocab_size(), t.fingerprint());
     w.write(std::span(tokens).subspan(start, sizes[i]));
     start += sizes[i];
     const auto h = w.commit();
@@ -29,8 +29,8 @@ void make(const TempFolder& folder, const std::vector<int32_t>& tokens, const st
     m.train.tokens += h.tokens;
   }
   m.train.documents = 1;
-  text::save_tokenizer(t, folder.path.string());
-  text::write_manifest(folder.path.string(), m);
+  models::text::save_tokenizer(t, folder.path.string());
+  models::text::write_manifest(folder.path.string(), m);
 }
 
 std::vector<int32_t> count_up(size_t n) {
@@ -115,15 +115,15 @@ BOOST_AUTO_TEST_CASE(another_tokenizer_is_noticed) {
   TempFolder folder;
   const std::string dir = folder.path.string();
   make(folder, count_up(100), {100});
-  auto m = text::read_manifest(dir);
+  auto m = models::text::read_manifest(dir);
   m.tokenizer_fingerprint ^= 1;
-  text::write_manifest(dir, m);
+  models::text::write_manifest(dir, m);
   BRAID_CHECK_FAILS(Dataset(dir, Split::train, 10), ErrorKind::input, "the tokenizer is not the one");
 }
 
 BOOST_AUTO_TEST_CASE(the_manifest_survives_a_file_and_its_fingerprint_covers_everything) {
   TempFolder folder;
-  text::Manifest m;
+  models::text::Manifest m;
   m.tokenizer = "t";
   m.tokenizer_fingerprint = ~uint64_t{0};
   m.vocab_size = 50304;
@@ -133,8 +133,8 @@ BOOST_AUTO_TEST_CASE(the_manifest_survives_a_file_and_its_fingerprint_covers_eve
   m.tasks = {{"tasks-seen.jsonl", 5, 1}};
   std::set<std::string> prints;
   const auto round_trip = [&] {
-    text::write_manifest(folder.path.string(), m);
-    const auto r = text::read_manifest(folder.path.string());
+    models::text::write_manifest(folder.path.string(), m);
+    const auto r = models::text::read_manifest(folder.path.string());
     BOOST_TEST(r.fingerprint == m.fingerprint);
     BOOST_TEST(r.seed == m.seed);
     BOOST_TEST(r.val_fraction == m.val_fraction);

@@ -1,11 +1,11 @@
-#include "models/text/sampler.h"
+#include "braid/models/text/sampler.h"
 
 #include <boost/test/unit_test.hpp>
 #include <set>
 
 #include "tests/support/throws.h"
 using namespace braid;
-using text::Sampler;
+using models::text::Sampler;
 
 BOOST_AUTO_TEST_SUITE(text_sampler)
 

@@ -1,14 +1,14 @@
-#include "models/text/shard.h"
+#include "braid/models/text/shard.h"
 
 #include <boost/test/unit_test.hpp>
 #include <cstring>
 
-#include "tensor/io/checksum.h"
+#include "braid/tensor/io/checksum.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/throws.h"
 using namespace braid;
-using text::ShardReader;
-using text::ShardWriter;
+using models::text::ShardReader;
+using models::text::ShardWriter;
 
 namespace {
 
@@ -31,7 +31,7 @@ BOOST_AUTO_TEST_SUITE(text_shard)
 
 BOOST_AUTO_TEST_CASE(round_trip_at_block_borders_in_both_widths) {
   TempFolder folder;
-  const int64_t block = text::shard_block_bytes;
+  const int64_t block = models::text::shard_block_bytes;
   for (const int64_t vocab : {int64_t{258}, int64_t{65536}, int64_t{65537}}) {
     const int64_t width = vocab <= 65536 ? 2 : 4, per_block = block / width;
     for (const int64_t n : {int64_t{0}, int64_t{1}, per_block - 1, per_block, per_block + 1, 2 * per_block + 5}) {
@@ -78,7 +78,7 @@ BOOST_AUTO_TEST_CASE(a_flipped_bit_anywhere_is_noticed) {
 
 BOOST_AUTO_TEST_CASE(damage_is_named_with_block_and_byte_when_it_is_touched) {
   TempFolder folder;
-  const int64_t per_block = text::shard_block_bytes / 2;
+  const int64_t per_block = models::text::shard_block_bytes / 2;
   ShardWriter w(folder / "a.tok", 258, 1);
   w.write(some_tokens(3 * per_block, 258));
   w.commit();

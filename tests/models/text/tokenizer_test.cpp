@@ -1,4 +1,4 @@
-#include "models/text/tokenizer.h"
+#include "braid/models/text/tokenizer.h"
 
 #include <boost/test/unit_test.hpp>
 #include <nlohmann/json.hpp>
@@ -6,7 +6,7 @@
 #include "tests/support/temp_folder.h"
 #include "tests/support/throws.h"
 using namespace braid;
-using text::ByteTokenizer;
+using models::text::ByteTokenizer;
 
 BOOST_AUTO_TEST_SUITE(text_tokenizer)
 
@@ -41,7 +41,7 @@ BOOST_AUTO_TEST_CASE(ids_outside_the_vocabulary_are_refused) {
 
 BOOST_AUTO_TEST_CASE(stream_decoder_holds_back_unfinished_characters) {
   const ByteTokenizer t;
-  text::StreamDecoder d(t);
+  models::text::StreamDecoder d(t);
   std::string shown;
   for (const int32_t id : t.encode("ä€😀x")) {
     const std::string now = d.push(id);
@@ -61,14 +61,14 @@ BOOST_AUTO_TEST_CASE(stream_decoder_holds_back_unfinished_characters) {
 BOOST_AUTO_TEST_CASE(saves_and_loads_the_published_format) {
   TempFolder folder;
   const ByteTokenizer t;
-  text::save_tokenizer(t, folder.path.string());
+  models::text::save_tokenizer(t, folder.path.string());
   const auto j = nlohmann::json::parse(folder.read("tokenizer.json"));
   BOOST_TEST(j["model"]["type"].get<std::string>() == "BPE");
   BOOST_TEST(j["model"]["vocab"]["A"].get<int>() == 65);
   BOOST_TEST(j["model"]["vocab"]["Ġ"].get<int>() == 32);  // the published names of space and newline
   BOOST_TEST(j["model"]["vocab"]["Ċ"].get<int>() == 10);
   BOOST_TEST(j["model"]["vocab"]["ÿ"].get<int>() == 255);
-  const auto loaded = text::load_tokenizer(folder.path.string());
+  const auto loaded = models::text::load_tokenizer(folder.path.string());
   BOOST_TEST(loaded->name() == "bytes");
   BOOST_TEST(loaded->fingerprint() == t.fingerprint());
   const auto config = nlohmann::json::parse(folder.read("tokenizer_config.json"));
@@ -78,14 +78,14 @@ BOOST_AUTO_TEST_CASE(saves_and_loads_the_published_format) {
 BOOST_AUTO_TEST_CASE(refuses_other_tokenizers_with_a_sentence) {
   TempFolder folder;
   const std::string dir = folder.path.string();
-  BRAID_CHECK_FAILS(text::load_tokenizer(dir), ErrorKind::input, "cannot open", "tokenizer.json");
-  text::save_tokenizer(ByteTokenizer(), dir);
+  BRAID_CHECK_FAILS(models::text::load_tokenizer(dir), ErrorKind::input, "cannot open", "tokenizer.json");
+  models::text::save_tokenizer(ByteTokenizer(), dir);
   const auto good = nlohmann::json::parse(folder.read("tokenizer.json"));
   const auto refuses = [&](const char* pointer, nlohmann::json value, const std::string& part) {
     auto bad = good;
     bad[nlohmann::json::json_pointer(pointer)] = std::move(value);
     folder.write("tokenizer.json", bad.dump());
-    BRAID_CHECK_FAILS(text::load_tokenizer(dir), ErrorKind::input, "unsupported tokenizer in " + dir, part);
+    BRAID_CHECK_FAILS(models::text::load_tokenizer(dir), ErrorKind::input, "unsupported tokenizer in " + dir, part);
   };
   refuses("/model/merges", nlohmann::json::array({"a b"}), "no merges, found 1 of them");
   refuses("/model/type", "WordPiece", "\"WordPiece\"");
@@ -98,7 +98,7 @@ BOOST_AUTO_TEST_CASE(refuses_other_tokenizers_with_a_sentence) {
   refuses("/added_tokens/0", 7, "256 and 257");
   refuses("/model", nullptr, "\"type\": \"BPE\", found null");
   folder.write("tokenizer.json", "[1, 2");
-  BRAID_CHECK_FAILS(text::load_tokenizer(dir), ErrorKind::input, "tokenizer.json at byte");
+  BRAID_CHECK_FAILS(models::text::load_tokenizer(dir), ErrorKind::input, "tokenizer.json at byte");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

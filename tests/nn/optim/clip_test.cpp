@@ -1,9 +1,9 @@
-#include "nn/optim/clip.h"
+#include "braid/nn/optim/clip.h"
 
 #include <boost/test/unit_test.hpp>
 #include <limits>
 
-#include "autograd/record.h"
+#include "braid/autograd/record.h"
 #include "tests/support/compare.h"
 
 using namespace braid;

@@ -1,8 +1,8 @@
-#include "nn/optim/optimizer.h"
+#include "braid/nn/optim/optimizer.h"
 
 #include <boost/test/unit_test.hpp>
 
-#include "autograd/ops.h"
+#include "braid/autograd/ops.h"
 #include "tests/support/compare.h"
 
 using namespace braid;

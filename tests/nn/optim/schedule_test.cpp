@@ -1,4 +1,4 @@
-#include "nn/optim/schedule.h"
+#include "braid/nn/optim/schedule.h"
 
 #include <boost/test/unit_test.hpp>
 

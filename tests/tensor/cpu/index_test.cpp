@@ -1,7 +1,7 @@
 #include <boost/test/unit_test.hpp>
 
-#include "autograd/ops.h"
-#include "tensor/cpu/parallel.h"
+#include "braid/autograd/ops.h"
+#include "braid/tensor/parallel.h"
 #include "tests/support/compare.h"
 
 using namespace braid;
@@ -56,15 +56,15 @@ BOOST_AUTO_TEST_CASE(selecting_works_for_every_type) {
   for (DType type : {DType::f64, DType::f32, DType::bf16, DType::f16, DType::i64, DType::i32, DType::u8}) {
     Tensor table = from_values({1, 2, 3, 4}, {2, 2}, type);
     BOOST_TEST(is_close(index_select(table, ids({1, 0, 1}, {3})).to_vector<double>(), {3, 4, 1, 2, 3, 4}, 0));
-    BOOST_TEST(is_close(gather_last(table, ids({1, 0}, {2})).to_vector<double>(), {2, 3}, 0));
+    BOOST_TEST(is_close(gather(table, ids({1, 0}, {2})).to_vector<double>(), {2, 3}, 0));
   }
 }
 
 BOOST_AUTO_TEST_CASE(range_of_ids) {
   Tensor range = empty({2}, DType::i64);
-  cpu_backend().index_range(ids({5, -3, 9, 0}, {2, 2}, DType::i32), range);
+  cpu_backend().min_max(ids({5, -3, 9, 0}, {2, 2}, DType::i32), range);
   BOOST_TEST(is_close(range.to_vector<double>(), {-3, 9}, 0));
-  cpu_backend().index_range(empty({0}, DType::i64), range);
+  cpu_backend().min_max(empty({0}, DType::i64), range);
   BOOST_TEST(is_close(range.to_vector<double>(), {0, -1}, 0));
 }
 
@@ -82,9 +82,9 @@ BOOST_AUTO_TEST_CASE(ids_out_of_range_are_named_with_their_position) {
       "[index_select] index -1 at position (1) is out of range"));
   BOOST_TEST(throws_with(
       [&] {
-        gather_last(table, ids({0, 1, 2, 0}, {4}));
+        gather(table, ids({0, 1, 2, 0}, {4}));
       },
-      "[gather_last] index 2 at position (2) is out of range; allowed: 0 to 1"));
+      "[gather] index 2 at position (2) is out of range; allowed: 0 to 1"));
   BOOST_TEST(throws_with([&] { embedding(zeros({0, 2}), ids({0}, {1})); }, "allowed: none, because there are no rows"));
   try {
     embedding(table, ids({7}, {1}));
@@ -98,7 +98,7 @@ BOOST_AUTO_TEST_CASE(messages) {
   Tensor table = full({4, 2}, 1);
   BOOST_TEST(throws_with([&] { embedding(table, full({2}, 1)); }, "[embedding] token id must be i64 or i32, got f32"));
   BOOST_TEST(throws_with([&] { embedding(full({4}, 1), ids({0}, {1})); }, "[embedding] needs a table (V, D), got (4)"));
-  BOOST_TEST(throws_with([&] { gather_last(table, ids({0}, {1})); }, "[gather_last] ids (1) do not fit (4, 2)"));
+  BOOST_TEST(throws_with([&] { gather(table, ids({0}, {1})); }, "[gather] ids (1) do not fit (4, 2)"));
   BOOST_TEST(throws_with(
       [&] {
         index_select(zeros({2, 1, 1, 1}), zeros({1, 1, 1, 1}, DType::i64));

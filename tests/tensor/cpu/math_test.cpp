@@ -1,8 +1,8 @@
-#include "tensor/cpu/math.h"
+#include "braid/tensor/cpu/math.h"
 
 #include <boost/test/unit_test.hpp>
 
-#include "tensor/pointwise.h"
+#include "braid/tensor/kernels/pointwise.h"
 
 using namespace braid;
 

@@ -1,7 +1,7 @@
 #include <boost/test/unit_test.hpp>
 
-#include "autograd/ops.h"
-#include "tensor/cpu/parallel.h"
+#include "braid/autograd/ops.h"
+#include "braid/tensor/parallel.h"
 #include "tests/support/compare.h"
 
 using namespace braid;

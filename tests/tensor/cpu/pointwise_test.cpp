@@ -125,7 +125,7 @@ BOOST_AUTO_TEST_CASE(nan_and_infinity_come_through) {
 // Hidden values are not read: a NaN among them stays hidden.
 BOOST_AUTO_TEST_CASE(hiding_in_place_and_over_nan) {
   Tensor x = full({2, 3, 3}, NAN);
-  Visibility all_hidden{.offset = -5};
+  AttentionMask all_hidden{.offset = -5};
   Tensor y = x.clone();
   table.hide_invisible(y, all_hidden, 0, y);
   BOOST_TEST(is_close(y.to_vector<double>(), std::vector<double>(18, 0), 0));

@@ -107,7 +107,7 @@ BOOST_AUTO_TEST_CASE(products_over_every_set_of_axes) {
         Tensor z = random_tensor(without(full_shape, fixed_z), 2, type).expanded(full_shape);
         for (unsigned axes : {4u, 8u, 16u, 32u, 36u, 63u, 0u}) {
           Tensor y = empty(without(full_shape, axes), type);
-          table.mul_sum(x, z, y);
+          table.sum_product(x, z, y);
           BOOST_TEST_CONTEXT(str(type) << " x without " << fixed_x << " z without " << fixed_z << " over " << axes) {
             BOOST_TEST(is_close(y.to_vector<double>(), naive(0, x, z, y.shape()), tolerance(type), usual_size(x, y)));
           }
@@ -123,14 +123,14 @@ BOOST_AUTO_TEST_CASE(products_of_attention_size) {
   Shape common{1, 2, 2, 4, 90, 301};
   auto test = [&](const Tensor& a, const Tensor& b, unsigned axes) {
     Tensor u = a.expanded(common), v = b.expanded(common), y = empty(without(common, axes));
-    table.mul_sum(u, v, y);
+    table.sum_product(u, v, y);
     BOOST_TEST(is_close(y.to_vector<double>(), naive(0, u, v, y.shape()), 2e-6));
     Tensor swapped = empty(y.shape());
-    table.mul_sum(v, u, swapped);
+    table.sum_product(v, u, swapped);
     BOOST_TEST(is_close(swapped, y, 2e-6));
     BOOST_TEST(same_at_any_thread_count([&] {
       Tensor again = empty(y.shape());
-      table.mul_sum(u, v, again);
+      table.sum_product(u, v, again);
       return again;
     }));
   };
@@ -147,7 +147,7 @@ BOOST_AUTO_TEST_CASE(the_product_is_not_formed) {
   Shape common{1, 1, 2, 8, 64, 256};
   reset_peak_memory(kCpu);
   int64_t before = memory_stats(kCpu).current;
-  table.mul_sum(x.expanded(common), z.expanded(common), y);
+  table.sum_product(x.expanded(common), z.expanded(common), y);
   BOOST_TEST(memory_stats(kCpu).peak - before < 4096);
 }
 
@@ -156,13 +156,13 @@ BOOST_AUTO_TEST_CASE(long_sums_stay_accurate) {
   table.reduce(ReduceOp::sum, x, y);
   BOOST_TEST(std::fabs(y.item() / (3000000 * double(0.1f)) - 1) < 1e-6);
   Tensor squares = empty({1}, DType::f64);
-  table.square_sums({x}, squares);
+  table.sum_of_squares({x}, squares);
   BOOST_TEST(std::fabs(squares.item() / (3000000 * double(0.1f) * double(0.1f)) - 1) < 1e-12);
 }
 
 BOOST_AUTO_TEST_CASE(squares_of_a_list) {
   Tensor small = random_tensor({40, 50}, 5, DType::bf16), sums = full({4}, 7, DType::f64);
-  table.square_sums({small, empty({0}), Tensor(), from_values({3, 4}, {2}, DType::f64)}, sums);
+  table.sum_of_squares({small, empty({0}), Tensor(), from_values({3, 4}, {2}, DType::f64)}, sums);
   double want = 0;
   for (double v : small.to_vector<double>()) want += v * v;
   BOOST_TEST(is_close(sums.to_vector<double>(), {want, 0, 0, 25}, 1e-12));
@@ -179,7 +179,7 @@ BOOST_AUTO_TEST_CASE(same_bits_at_any_thread_count) {
   }
   BOOST_TEST(same_at_any_thread_count([&] {
     Tensor y = empty({2}, DType::f64);
-    table.square_sums({x, x.sliced(0, 3, 800)}, y);
+    table.sum_of_squares({x, x.sliced(0, 3, 800)}, y);
     return y;
   }));
 }

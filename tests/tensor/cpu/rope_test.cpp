@@ -1,6 +1,6 @@
 #include <boost/test/unit_test.hpp>
 
-#include "autograd/ops.h"
+#include "braid/autograd/ops.h"
 #include "tests/support/compare.h"
 
 using namespace braid;

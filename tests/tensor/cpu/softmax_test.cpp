@@ -1,8 +1,8 @@
 #include <boost/test/unit_test.hpp>
 #include <limits>
 
-#include "autograd/ops.h"
-#include "tensor/cpu/math.h"
+#include "braid/autograd/ops.h"
+#include "braid/tensor/cpu/math.h"
 #include "tests/support/compare.h"
 
 using namespace braid;

@@ -2,8 +2,8 @@
 #pragma once
 #include <cstring>
 
-#include "tensor/backend.h"
-#include "tensor/cpu/parallel.h"
+#include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/parallel.h"
 #include "tests/support/compare.h"
 
 namespace braid::test {

@@ -1,4 +1,4 @@
-#include "tensor/io/atomic_file.h"
+#include "braid/tensor/io/atomic_file.h"
 
 #include <sys/resource.h>
 

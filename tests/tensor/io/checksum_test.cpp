@@ -1,4 +1,4 @@
-#include "tensor/io/checksum.h"
+#include "braid/tensor/io/checksum.h"
 
 #include <boost/test/unit_test.hpp>
 using namespace braid;

@@ -1,4 +1,4 @@
-#include "tensor/io/json.h"
+#include "braid/tensor/io/json.h"
 
 #include <boost/test/unit_test.hpp>
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-#include "tensor/io/reader.h"
+#include "braid/tensor/io/reader.h"
 
 #include <sys/stat.h>
 

@@ -1,10 +1,10 @@
-#include "tensor/io/safetensors.h"
+#include "braid/tensor/io/safetensors.h"
 
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <cstring>
 
-#include "tensor/io/checksum.h"
+#include "braid/tensor/io/checksum.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/throws.h"
 using namespace braid;

@@ -1,9 +1,9 @@
-#include "tensor/io/shared_file.h"
+#include "braid/tensor/io/shared_file.h"
 
 #include <boost/test/unit_test.hpp>
 
-#include "tensor/io/checksum.h"
-#include "tensor/io/safetensors.h"
+#include "braid/tensor/io/checksum.h"
+#include "braid/tensor/io/safetensors.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/throws.h"
 

@@ -1,3 +1,3 @@
 // In order.
-#include "nn/linear.h"
-#include "tensor/tensor.h"
+#include "braid/nn/linear.h"
+#include "braid/tensor/tensor.h"

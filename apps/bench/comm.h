@@ -1,0 +1,21 @@
+#pragma once
+#include <vector>
+
+#include "apps/cli/command.h"
+#include "braid/models/training/trainer.h"
+
+namespace braid::apps {
+
+// What --preset, --batch, --seq-len and settings of the model ask for, and a batch of random tokens of that size.
+struct BenchModel {
+  models::ModelConfig config;
+  models::Batch batch;
+};
+BenchModel bench_model(const Arguments& arguments);
+double median(std::vector<double> values);
+
+// braid bench comm: times the collectives of this job, and the backward pass of a model with its gradients travelling
+// after it and during it.
+int bench_comm(const Arguments& arguments);
+
+}  // namespace braid::apps

@@ -1,0 +1,177 @@
+// braid bench: how fast this build is on this machine.
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <functional>
+
+#include "apps/bench/comm.h"
+#include "apps/cli/memory_text.h"
+#include "apps/cli/model_flags.h"
+#include "apps/cli/text.h"
+#include "apps/commands.h"
+#include "apps/train/setup.h"
+#include "braid/models/dcformer/cost.h"
+#include "braid/tensor/parallel.h"
+
+namespace braid::apps {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_of(const std::function<void()>& work) {
+  auto start = Clock::now();
+  work();
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+double peak_rss_mib() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) / 1024;
+}
+
+int run_bench(const Arguments& arguments) {
+  if (std::string what = arguments.get("WHAT"); !what.empty()) {
+    check(what == "comm" || what == "step", ErrorKind::setting, [&] {
+      return "there is nothing called '" + what + "' to time: expected step (training steps) or comm (collectives)";
+    });
+  }
+  if (int64_t n = arguments.get_int("threads"); n > 0) set_threads(static_cast<int>(n));
+  if (arguments.get("WHAT") == "comm") return bench_comm(arguments);
+  const BenchModel bench = bench_model(arguments);
+  const models::ModelConfig& model_settings = bench.config;
+  const models::Batch& batch = bench.batch;
+  const int64_t B = batch.ids.dim(0), T = batch.ids.dim(1);
+  TrainConfig config;
+  config.train.dtype = arguments.get("dtype");
+  config.train.checkpoint_activations = arguments.has("checkpoint-activations");
+  const Arithmetic types = arithmetic(config);
+  const Device device = device_of(arguments);
+  std::unique_ptr<models::LanguageModel> model = make_model(config, model_settings, {}, device);
+  models::Trainer trainer(*model, optimizer_options(config), 1.0, {}, types.compute);
+  trainer.record_steps(!arguments.has("no-graph"));
+  std::vector<double> steps, forwards;
+  int64_t count = arguments.get_int("steps");
+  reset_peak_memory(device);
+  for (int64_t i = -2; i < count; ++i) {  // two steps that are not counted: on a card the second one is recorded
+    double step = seconds_of([&] {
+      trainer.step({batch}, 1e-4);
+      synchronize(device);
+    });
+    double forward = seconds_of([&] { models::evaluate(*model, {batch}); });
+    if (i >= 0) steps.push_back(step), forwards.push_back(forward);
+  }
+  double step = median(steps),
+         flops = models::flops_per_token(model_settings, T).training() * static_cast<double>(B * T);
+  const double peak = measured_flops(device, types.compute);
+  const std::string where = device == kCpu ? std::to_string(threads()) + " threads" : str(device);
+  const MemoryByUse memory = memory_by_use(device);
+  if (arguments.has("json")) {
+    std::printf(
+        "{\"framework\": \"braid\", \"dtype\": \"%s\", \"device\": \"%s\", \"parameters\": %lld, \"batch\": %lld, "
+        "\"seq\": %lld, \"threads\": %d, \"steps\": "
+        "%lld, \"step_seconds\": %.6g, "
+        "\"step_seconds_min\": %.6g, \"forward_seconds\": %.6g, \"tokens_per_second\": %.6g, \"peak_rss_mib\": %.1f, "
+        "\"peak_tensor_mib\": %.1f, \"flops_utilisation\": %.4f, \"recorded\": %s",
+        str(types.compute).c_str(), str(device).c_str(),
+        static_cast<long long>(models::count_parameters(model_settings).total), static_cast<long long>(B),
+        static_cast<long long>(T), threads(), static_cast<long long>(count), step,
+        *std::min_element(steps.begin(), steps.end()), median(forwards), double(B * T) / step, peak_rss_mib(),
+        double(memory_stats(device).peak) / (1 << 20), flops / step / peak,
+        trainer.repeats_a_recording() ? "true" : "false");
+    for (size_t i = 0; i < kMemoryUses; ++i)
+      std::printf(", \"peak_%s_mib\": %.1f", name(static_cast<MemoryUse>(i)), double(memory.at_peak[i]) / (1 << 20));
+    std::printf("}\n");
+    return 0;
+  }
+  std::printf("training step of %s, batch %lld x %lld tokens, %s%s, %s%s, median of %lld\n",
+              arguments.get("preset").c_str(), static_cast<long long>(B), static_cast<long long>(T),
+              str(types.compute).c_str(), types.compute == types.masters ? "" : " with f32 master weights",
+              where.c_str(), trainer.repeats_a_recording() ? ", repeated from a recording" : "",
+              static_cast<long long>(count));
+  std::printf("  step             %.4g s (fastest %.4g s)\n", step, *std::min_element(steps.begin(), steps.end()));
+  std::printf("  forward alone    %.4g s\n", median(forwards));
+  std::printf("  tokens           %s/s\n", human(double(B * T) / step, 4).c_str());
+  std::printf("  arithmetic       %.1f GFLOP/s, %.0f%% of this machine's %s matrix product (%.1f GFLOP/s)\n",
+              flops / step / 1e9, 100 * flops / step / peak, str(types.compute).c_str(), peak / 1e9);
+  std::printf("  peak memory      %.0f MiB in tensors, %.0f MiB of the process\n",
+              double(memory_stats(device).peak) / (1 << 20), peak_rss_mib());
+  std::printf("                   %s\n", peak_text(memory).c_str());
+  return 0;
+}
+
+}  // namespace
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  size_t n = values.size();
+  return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+BenchModel bench_model(const Arguments& arguments) {
+  TrainConfig config;
+  config.model.preset = arguments.get("preset");
+  for (const std::string& item : arguments.overrides()) {
+    size_t equal = item.find('=');
+    config.model.values[item.substr(0, equal)] = item.substr(equal + 1);
+  }
+  models::ModelConfig model = model_config(config, 0);
+  int64_t B = arguments.get_int("batch"), T = arguments.get_int("seq-len"), V = model.vocab_size;
+  if (T == 0) T = model.block_size;
+  check(T <= model.block_size, ErrorKind::setting, [&] {
+    return "--seq-len is longer than the model's block_size: expected at most " + std::to_string(model.block_size) +
+           ", found " + std::to_string(T);
+  });
+  std::vector<int64_t> ids, targets;
+  for (int64_t i = 0; i < B * T; ++i) {
+    ids.push_back(random_bits(static_cast<uint64_t>(i), {1, 1}) % V);
+    targets.push_back(random_bits(static_cast<uint64_t>(i), {1, 2}) % V);
+  }
+  return {model, {from_vector(ids, {B, T}), from_vector(targets, {B, T})}};
+}
+
+Command bench_command() {
+  return {
+      .name = "bench",
+      .summary = "time full training steps on this machine, or the collectives of several processes",
+      .positionals = {{.name = "WHAT",
+                       .help = "step: training steps (also without it); comm: collectives",
+                       .required = false}},
+      .flags = {{.name = "preset", .value = "NAME", .help = "model, as in braid info", .fallback = "dcformer-tiny"},
+                integer_flag("batch", "B", "sequences per step", "8", 1, 1e6),
+                integer_flag("seq-len", "T", "tokens per sequence, 0 = the model's block_size", "0", 0, 1e9),
+                integer_flag("steps", "N", "timed steps, after two that are not", "10", 1, 1e6),
+                dtype_flag("arithmetic; bf16 with f32 master weights"),
+                device_flag(),
+                integer_flag("threads", "N", "CPU threads, 0 = all cores", "0", 0, 4096),
+                {.name = "checkpoint-activations", .help = "recompute blocks in the backward pass"},
+                {.name = "no-graph", .help = "on a card, run every step instead of repeating a recording"},
+                {.name = "megabytes",
+                 .value = "N",
+                 .help = "comm: largest tensor",
+                 .fallback = "64",
+                 .type = FlagType::integer,
+                 .min = 1,
+                 .max = 1 << 20},
+                {.name = "seconds",
+                 .value = "S",
+                 .help = "comm: time for each size",
+                 .fallback = "1",
+                 .type = FlagType::number,
+                 .min = 0,
+                 .max = 1e6},
+                {.name = "json", .help = "print one JSON object instead of text"}},
+      .overrides = "model settings, for example dim=512 n_layer=8",
+      .details =
+          "tests/bench/compare_step.py runs this beside the same model in PyTorch, in turn, and prints both as a "
+          "table.",
+      .examples = {"braid bench", "braid bench step --dtype bf16 --checkpoint-activations",
+                   "braid bench --preset transformer-tiny --batch 4 --steps 20",
+                   "mpirun -np 4 braid bench comm --threads 1"},
+      .run = run_bench,
+  };
+}
+
+}  // namespace braid::apps

@@ -1,0 +1,288 @@
+#include "apps/cli/command.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <exception>
+#include <new>
+
+#include "apps/cli/files.h"
+#include "apps/cli/text.h"
+#include "braid/tensor/error.h"
+
+#ifndef BRAID_VERSION
+#define BRAID_VERSION "unknown"
+#endif
+
+namespace braid::apps {
+namespace {
+
+constexpr size_t help_column = 26;
+
+const std::vector<std::string>& values_of(const std::map<std::string, std::vector<std::string>>& values,
+                                          const std::string& name) {
+  const auto found = values.find(name);
+  check(found != values.end(), "arguments", [&] { return "the command's table has no '" + name + "'"; });
+  return found->second;
+}
+
+// "an integer from 1 to 8", "one of step, tokens, time"
+std::string expectation(const Flag& flag) {
+  if (!flag.choices.empty()) return "one of " + join(flag.choices, ", ");
+  if (flag.type == FlagType::text) return flag.value;
+  std::string text = flag.type == FlagType::integer ? "a whole number" : "a number";
+  const bool low = flag.min > -unlimited;
+  const bool high = flag.max < unlimited;
+  if (low && high) return text + " from " + decimal(flag.min) + " to " + decimal(flag.max);
+  if (low) return text + " of at least " + decimal(flag.min);
+  if (high) return text + " of at most " + decimal(flag.max);
+  return text;
+}
+
+void check_value(const Flag& flag, const std::string& text) {
+  bool ok = true;
+  if (!flag.choices.empty()) {
+    ok = std::find(flag.choices.begin(), flag.choices.end(), text) != flag.choices.end();
+  } else if (flag.type == FlagType::integer) {
+    const auto value = parse_int(text);
+    ok = value && static_cast<double>(*value) >= flag.min && static_cast<double>(*value) <= flag.max;
+  } else if (flag.type == FlagType::number) {
+    const auto value = parse_float(text);
+    ok = value && *value >= flag.min && *value <= flag.max && *value - *value == 0;  // finite
+  }
+  check(ok, ErrorKind::setting, [&] {
+    return "bad value for --" + flag.name + ": expected " + expectation(flag) + ", found '" + preview(text) + "'" +
+           did_you_mean(text, flag.choices);
+  });
+}
+
+bool is_override(const std::string& argument) {
+  const size_t equals = argument.find('=');
+  if (equals == std::string::npos || equals == 0) return false;
+  return std::all_of(argument.begin(), argument.begin() + static_cast<std::ptrdiff_t>(equals),
+                     [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '.' || c == '-'; });
+}
+
+// Two columns: what to type, what it does. A long left side gets its own line.
+std::string help_row(const std::string& left, const std::string& right) {
+  std::string row = "  " + left;
+  if (right.empty()) return row + "\n";
+  if (row.size() + 2 > help_column)
+    row += "\n" + std::string(help_column, ' ');
+  else
+    row.resize(help_column, ' ');
+  return row + right + "\n";
+}
+
+std::string usage(const Command& command) {
+  std::string line = "usage: braid " + command.name;
+  for (const Positional& p : command.positionals) {
+    const std::string name = p.name + (p.repeated ? "..." : "");
+    line += p.required ? " " + name : " [" + name + "]";
+  }
+  if (!command.overrides.empty()) line += " [key=value ...]";
+  for (const Flag& f : command.flags)
+    if (f.required) line += " --" + f.name + " " + f.value;
+  return line + " [flags]";
+}
+
+std::string one_line(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  std::replace(text.begin(), text.end(), '\r', ' ');
+  return text;
+}
+
+int dispatch(const std::vector<Command>& commands, std::vector<std::string> arguments) {
+  const auto print = [](const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); };
+  if (arguments.size() >= 2 && arguments[0] == "help") arguments = {arguments[1], "--help"};
+  if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h" || arguments[0] == "help") {
+    print(help_text(commands));
+    return 0;
+  }
+  if (arguments[0] == "--version") {
+    print("braid " BRAID_VERSION "\n");
+    return 0;
+  }
+  std::vector<std::string> names;
+  for (const Command& command : commands) {
+    if (command.name == arguments[0]) {
+      const Arguments parsed = parse_arguments(command, {arguments.begin() + 1, arguments.end()});
+      if (!parsed.wants_help()) return command.run(parsed);
+      print(help_text(command));
+      return 0;
+    }
+    names.push_back(command.name);
+  }
+  const bool flag = arguments[0].starts_with("-");
+  fail(ErrorKind::setting, std::string(flag ? "unknown flag '" : "unknown command '") + preview(arguments[0]) + "'" +
+                               (flag ? "; a command comes first" : did_you_mean(arguments[0], names)) +
+                               " (commands: " + join(names, ", ") + ")");
+}
+
+}  // namespace
+
+bool Arguments::has(const std::string& name) const { return !values_of(values_, name).empty(); }
+
+std::string Arguments::get(const std::string& name) const {
+  const auto& values = values_of(values_, name);
+  return values.empty() ? fallbacks_.at(name) : values.back();
+}
+
+int64_t Arguments::get_int(const std::string& name) const {
+  const auto value = parse_int(get(name));
+  check(value.has_value(), "arguments", [&] { return "--" + name + " has no whole number and no fallback"; });
+  return *value;
+}
+
+double Arguments::get_float(const std::string& name) const {
+  const auto value = parse_float(get(name));
+  check(value.has_value(), "arguments", [&] { return "--" + name + " has no number and no fallback"; });
+  return *value;
+}
+
+std::vector<std::string> Arguments::list(const std::string& name) const { return values_of(values_, name); }
+
+Arguments parse_arguments(const Command& command, const std::vector<std::string>& arguments) {
+  Arguments result;
+  result.line_ = "braid " + command.name;
+  for (const std::string& argument : arguments) result.line_ += " " + shell_quote(argument);
+  std::vector<std::string> names = {"--help"};
+  for (const Positional& p : command.positionals) result.values_[p.name], result.fallbacks_[p.name];
+  for (const Flag& f : command.flags) {
+    result.values_[f.name], result.fallbacks_[f.name] = f.fallback;
+    names.push_back("--" + f.name);
+  }
+  const auto find_flag = [&](const std::string& typed) -> const Flag& {
+    for (const Flag& f : command.flags)
+      if (typed == "--" + f.name || (f.alias && typed == std::string("-") + f.alias)) return f;
+    fail(ErrorKind::setting, "unknown flag '" + preview(typed) + "' of braid " + command.name +
+                                 did_you_mean(typed, names) + " (braid " + command.name + " --help lists all)");
+  };
+
+  std::vector<std::string> plain;
+  bool only_plain = false;  // after "--"
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& argument = arguments[i];
+    if (only_plain || argument.size() < 2 || argument[0] != '-') {
+      if (!only_plain && !command.overrides.empty() && is_override(argument))
+        result.overrides_.push_back(argument);
+      else
+        plain.push_back(argument);
+      continue;
+    }
+    if (argument == "--") {
+      only_plain = true;
+      continue;
+    }
+    if (argument == "--help" || argument == "-h") {
+      result.help_ = true;
+      return result;
+    }
+    const size_t equals = argument.starts_with("--") ? argument.find('=') : std::string::npos;
+    const Flag& flag = find_flag(argument.substr(0, equals));
+    const auto count = 1 + std::count(flag.value.begin(), flag.value.end(), ' ');
+    std::vector<std::string> given;
+    if (flag.value.empty()) {
+      check(equals == std::string::npos, ErrorKind::setting,
+            [&] { return "--" + flag.name + " is a switch and takes no value, found '" + preview(argument) + "'"; });
+      given = {"true"};
+    } else if (equals != std::string::npos) {
+      check(count == 1, ErrorKind::setting, [&] {
+        return "--" + flag.name + " takes " + std::to_string(count) + " values: write --" + flag.name + " " +
+               flag.value + ", found '" + preview(argument) + "'";
+      });
+      check_value(flag, given.emplace_back(argument.substr(equals + 1)));
+    }
+    while (std::ssize(given) < count) {
+      check(i + 1 < arguments.size() && !arguments[i + 1].starts_with("--"), ErrorKind::setting, [&] {
+        return "--" + flag.name + " needs " + (count == 1 ? "a value" : std::to_string(count) + " values") +
+               ": expected " + expectation(flag) + ", found " +
+               (i + 1 < arguments.size() ? "the flag '" + preview(arguments[i + 1]) + "'" : "the end of the command");
+      });
+      check_value(flag, given.emplace_back(arguments[++i]));
+    }
+    auto& values = result.values_[flag.name];
+    check(values.empty() || flag.repeated, ErrorKind::setting,
+          [&] { return "--" + flag.name + " is given twice; give it once"; });
+    values.insert(values.end(), given.begin(), given.end());
+  }
+
+  for (const Flag& f : command.flags)
+    check(!f.required || result.has(f.name), ErrorKind::setting,
+          [&] { return "--" + f.name + " is missing (" + f.help + "); " + usage(command); });
+  size_t next = 0;
+  for (const Positional& p : command.positionals) {
+    check(next < plain.size() || !p.required, ErrorKind::setting,
+          [&] { return p.name + " is missing (" + p.help + "); " + usage(command); });
+    const size_t end = p.repeated ? plain.size() : std::min(plain.size(), next + 1);
+    for (; next < end; ++next) result.values_[p.name].push_back(plain[next]);
+  }
+  check(next == plain.size(), ErrorKind::setting,
+        [&] { return "argument '" + preview(plain[next]) + "' is one too many; " + usage(command); });
+  return result;
+}
+
+std::string help_text(const Command& command) {
+  std::string text = "braid " + command.name + ": " + command.summary + "\n\n" + usage(command) + "\n\n";
+  for (const Positional& p : command.positionals) text += help_row(p.name, p.help);
+  if (!command.overrides.empty()) text += help_row("key=value", command.overrides);
+  text += "\n";
+  for (const Flag& f : command.flags) {
+    std::string left = (f.alias ? std::string("-") + f.alias + ", " : "    ") + "--" + f.name;
+    if (!f.value.empty()) left += " " + f.value;
+    std::string right = f.help;
+    if (!f.choices.empty()) right += ": " + join(f.choices, ", ");
+    if (f.repeated) right += " (may be repeated)";
+    if (!f.fallback.empty()) right += " [" + f.fallback + "]";
+    text += help_row(left, right);
+  }
+  text += help_row("-h, --help", "this text");
+  if (!command.details.empty()) text += "\n" + command.details + "\n";
+  if (!command.examples.empty()) text += "\nexamples:\n";
+  for (const std::string& example : command.examples) text += "  " + example + "\n";
+  return text;
+}
+
+std::string help_text(const std::vector<Command>& commands) {
+  std::string text =
+      "braid: tensors, autograd and DCFormer models, from text to trained model\n\n"
+      "usage: braid COMMAND ...\n\n";
+  for (const Command& command : commands) text += help_row(command.name, command.summary);
+  return text +
+         "\nbraid COMMAND --help explains a command; braid --version names the version.\n"
+         "exit codes: 0 done, 2 bad flag or setting, 3 bad input file, 4 cannot write, 5 numerical failure,\n"
+         "            6 another process failed, 7 no usable checkpoint, 70 internal error, 75 stopped on request\n"
+         "environment: BRAID_DEBUG=ops,mem,nan,sync prints every tensor operation, its memory, stops at the first "
+         "NaN,\n"
+         "             waits for the device after each\n";
+}
+
+int report_error(int code, const std::string& message) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "error: %s\n", one_line(message).c_str());
+  return code;
+}
+
+int run_program(const std::vector<Command>& commands, const std::vector<std::string>& arguments) {
+  try {
+    const int code = dispatch(commands, arguments);
+    // Output that went to a full disk is a failure too.
+    const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+    if (!written && code == 0)
+      return report_error(int(ErrorKind::output), "cannot write to standard output: " + system_message());
+    return code;
+  } catch (const Error& error) {
+    return report_error(int(error.kind()), error.what());
+  } catch (const std::bad_alloc&) {
+    return report_error(int(ErrorKind::setting),
+                        "out of memory; use a smaller model, train.batch_size or data.seq_len, or "
+                        "train.checkpoint_activations=true");
+  } catch (const std::exception& error) {
+    return report_error(exit_internal,
+                        std::string("internal error: ") + error.what() + "; please report this as a bug");
+  } catch (...) {
+    return report_error(exit_internal, "internal error: unknown exception; please report this as a bug");
+  }
+}
+
+}  // namespace braid::apps

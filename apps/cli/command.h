@@ -1,0 +1,99 @@
+// Sub-commands as data: one table per command from which parsing, checks and --help are made.
+//
+//   Command plot_command() {
+//     return {.name = "plot", .summary = "loss curves of one or several runs as SVG",
+//             .positionals = {{.name = "RUN", .help = "run folder or log.csv", .repeated = true}},
+//             .flags = {{.name = "out", .alias = 'o', .value = "FILE", .help = "the picture"}},
+//             .examples = {"braid plot out/run"}, .run = run_plot};
+//   }
+#pragma once
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace braid::apps {
+
+enum class FlagType { text, integer, number };
+
+inline constexpr double unlimited = std::numeric_limits<double>::infinity();
+
+struct Flag {
+  std::string name;           // without dashes
+  char alias = 0;             // -o
+  std::string value = "";     // what --help calls the value, for example "FILE"; "P N": two values; empty: a switch
+  std::string help = "";      // one line
+  std::string fallback = "";  // value when not given, shown by --help; empty: none
+  FlagType type = FlagType::text;
+  double min = -unlimited;  // inclusive range of integer and number
+  double max = unlimited;
+  std::vector<std::string> choices = {};  // allowed texts; empty: any
+  bool repeated = false;                  // may be given several times
+  bool required = false;                  // must be given
+};
+
+// Flags whose values are numbers from min to max.
+inline Flag integer_flag(std::string name, std::string value, std::string help, std::string fallback, double min,
+                         double max = unlimited, char alias = 0) {
+  return {name, alias, value, help, fallback, FlagType::integer, min, max};
+}
+inline Flag number_flag(std::string name, std::string value, std::string help, std::string fallback, double min,
+                        double max = unlimited, char alias = 0) {
+  return {name, alias, value, help, fallback, FlagType::number, min, max};
+}
+
+struct Positional {
+  std::string name;  // upper case, as in the usage line
+  std::string help = "";
+  bool required = true;
+  bool repeated = false;  // takes the rest; only for the last one
+};
+
+// What a command line said, checked against the table. Names that are not in the table are a bug: Error(misuse).
+class Arguments {
+ public:
+  bool has(const std::string& name) const;                       // given on the command line
+  std::string get(const std::string& name) const;                // its value, the fallback, or ""
+  int64_t get_int(const std::string& name) const;                // flag of type integer with value or fallback
+  double get_float(const std::string& name) const;               // flag of type number with value or fallback
+  std::vector<std::string> list(const std::string& name) const;  // every value, in order (flags and positionals)
+  const std::vector<std::string>& overrides() const { return overrides_; }  // key=value arguments, in order
+  const std::string& line() const { return line_; }                         // the command as typed, quoted for a shell
+  bool wants_help() const { return help_; }
+
+ private:
+  friend Arguments parse_arguments(const struct Command&, const std::vector<std::string>&);
+  std::map<std::string, std::vector<std::string>> values_;  // every name of the table
+  std::map<std::string, std::string> fallbacks_;
+  std::vector<std::string> overrides_;
+  std::string line_;
+  bool help_ = false;
+};
+
+struct Command {
+  std::string name;
+  std::string summary;  // one line, lower case, no full stop
+  std::vector<Positional> positionals = {};
+  std::vector<Flag> flags = {};
+  std::string overrides = "";  // help for key=value arguments; empty: not accepted
+  std::string details = "";    // paragraphs after the tables
+  std::vector<std::string> examples = {};
+  int (*run)(const Arguments&) = nullptr;  // returns the exit code: 0, or 75 when stopped on request
+};
+
+// `arguments` without the command's name. Error(setting) names the flag, what was expected and the nearest name.
+Arguments parse_arguments(const Command& command, const std::vector<std::string>& arguments);
+std::string help_text(const Command& command);
+std::string help_text(const std::vector<Command>& commands);
+
+// The whole program: finds the command, parses, runs. Every exception becomes one line on stderr and an exit code.
+int run_program(const std::vector<Command>& commands, const std::vector<std::string>& arguments);
+
+// Prints the one line on stderr that every failure ends with. Returns code.
+int report_error(int code, const std::string& message);
+
+inline constexpr int exit_stopped = 75;   // stopped on request, state saved
+inline constexpr int exit_internal = 70;  // a bug, or memory that could not be had
+
+}  // namespace braid::apps

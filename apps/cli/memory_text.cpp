@@ -1,0 +1,24 @@
+#include "apps/cli/memory_text.h"
+
+#include <cstdio>
+
+namespace braid::apps {
+
+std::string bytes_text(double bytes) {
+  char text[32];
+  std::snprintf(text, sizeof text, bytes < 1e8 ? "%.1f MB" : "%.2f GB", bytes < 1e8 ? bytes / 1e6 : bytes / 1e9);
+  return text;
+}
+
+std::string peak_text(const MemoryByUse& memory) {
+  std::string text = bytes_text(double(memory.peak()));
+  for (size_t i = 0; i < kMemoryUses; ++i) {
+    if (memory.most[i] == 0) continue;
+    const std::string then = bytes_text(double(memory.at_peak[i])), most = bytes_text(double(memory.most[i]));
+    text += (text.find(':') == std::string::npos ? ": " : ", ") + std::string(name(static_cast<MemoryUse>(i))) + " " +
+            then + (most == then ? "" : " (at most " + most + ")");
+  }
+  return text;
+}
+
+}  // namespace braid::apps

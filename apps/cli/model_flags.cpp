@@ -1,0 +1,47 @@
+#include "apps/cli/model_flags.h"
+
+#include <cstdio>
+
+#include "braid/models/dcformer/config.h"
+
+namespace braid::apps {
+
+Flag profile_flag() {
+  return {.name = "profile",
+          .value = "NAME",
+          .help = "program of the authors whose arithmetic is followed, instead of what the folder says",
+          .choices = models::profile_names()};
+}
+
+Flag device_flag() {
+  return {
+      .name = "device", .value = "DEVICE", .help = "where to compute: auto, cpu, cuda or cuda:N", .fallback = "auto"};
+}
+
+Device device_of(const Arguments& arguments) { return parse_device(arguments.get("device")); }
+
+Flag dtype_flag(const std::string& help, const std::string& fallback) {
+  return {.name = "dtype", .value = "TYPE", .help = help, .fallback = fallback, .choices = {"f32", "f64", "bf16"}};
+}
+
+std::optional<DType> dtype_of(const Arguments& arguments) {
+  DType dtype;
+  if (!parse_dtype(arguments.get("dtype"), dtype)) return {};
+  return dtype;
+}
+
+std::vector<std::pair<std::string, std::string>> model_keys(const Arguments& arguments) {
+  std::vector<std::pair<std::string, std::string>> keys;
+  if (arguments.has("profile")) keys.emplace_back("profile.name", arguments.get("profile"));
+  for (const std::string& text : arguments.overrides()) {
+    const size_t equals = text.find('=');
+    keys.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return keys;
+}
+
+void print_notes(const std::vector<std::string>& notes) {
+  for (const std::string& note : notes) std::fprintf(stderr, "note: %s\n", note.c_str());
+}
+
+}  // namespace braid::apps

@@ -1,0 +1,29 @@
+// What the commands that load a model have in common.
+#pragma once
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "apps/cli/command.h"
+#include "braid/tensor/device.h"
+#include "braid/tensor/dtype.h"
+
+namespace braid::apps {
+
+inline constexpr const char* kModelOverrides = "a key of config.json set to another value";
+
+// --profile NAME
+Flag profile_flag();
+// --device DEVICE; Error(setting) when it does not exist
+Flag device_flag();
+Device device_of(const Arguments& arguments);
+// --dtype f32, f64 or bf16; none: not given, and the flag has no fallback
+Flag dtype_flag(const std::string& help, const std::string& fallback = "f32");
+std::optional<DType> dtype_of(const Arguments& arguments);
+// --profile and the overrides as configuration keys, the overrides last.
+std::vector<std::pair<std::string, std::string>> model_keys(const Arguments& arguments);
+// What the loader decided on the way, on stderr.
+void print_notes(const std::vector<std::string>& notes);
+
+}  // namespace braid::apps

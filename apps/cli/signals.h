@@ -1,0 +1,19 @@
+// Stopping on request: SIGINT, SIGTERM and SIGUSR1 set a flag that the training loop asks between steps.
+#pragma once
+
+namespace braid::apps {
+
+// While it lives, the signals set the flag; a second SIGINT kills at once, as if nobody listened. SIGPIPE is ignored:
+// a run must survive the death of the terminal or pipe that it prints to. One at a time; the old handlers come back.
+class StopSignals {
+ public:
+  StopSignals();
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+  ~StopSignals();
+
+  static bool requested();
+  static const char* name();  // "SIGTERM", or "" when not requested
+};
+
+}  // namespace braid::apps

@@ -1,0 +1,16 @@
+// Small helpers for what the programs show; those that the library needs too are in tensor/detail/strings.h.
+#pragma once
+#include <string>
+
+#include "braid/tensor/detail/strings.h"
+
+namespace braid::apps {
+
+// A fixed number of significant digits for people: human(1234567, 3) = "1.23M", human(0.00012, 2) = "1.2e-04".
+std::string human(double value, int digits);
+// 75 -> "1m15s", 7300 -> "2h01m", 0.4 -> "0.4s"; negative or not finite -> "?".
+std::string duration(double seconds);
+// The argument as a shell would need it typed.
+std::string shell_quote(const std::string& argument);
+
+}  // namespace braid::apps

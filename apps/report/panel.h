@@ -1,0 +1,43 @@
+// Panels of a picture of training runs: smoothed curves, axes, several runs overlaid.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "apps/report/svg.h"
+#include "apps/train/log.h"
+
+namespace braid::apps {
+
+struct Run {
+  std::string name;
+  std::vector<LogRow> rows;
+  std::vector<double> x;  // of each row, in the unit of the x axis
+};
+
+// One panel: which column, how it is shown.
+struct Panel {
+  std::string title;
+  double LogRow::*member;
+  bool smooth;     // thick moving average over faint raw values
+  bool from_zero;  // a quantity whose zero means something
+  double scale = 1;
+  double LogRow::*points = nullptr;  // measured now and then, drawn as circles
+};
+
+struct Frame {  // in picture coordinates; titles and labels lie around it
+  double x, y, width, height;
+};
+
+// Exponential moving average with a memory of `window` rows, but at first of no more than an eighth of the rows so far:
+// a fixed memory would lag far behind the steep beginning of a run. Gaps stay gaps.
+std::vector<double> moving_average(const std::vector<double>& values, int64_t window);
+std::vector<double> column(const Run& run, double LogRow::*member, double scale);
+// Whether any run has a finite value in the column.
+bool measured(const std::vector<Run>& runs, double LogRow::*member);
+
+// xs: range of the horizontal axis in the unit x_name; log: logarithmic vertical axis; window: see moving_average().
+void draw_panel(Svg& svg, const Frame& frame, const std::vector<Run>& runs, const Panel& panel, Axis xs,
+                const std::string& x_name, bool log, int64_t window);
+
+}  // namespace braid::apps

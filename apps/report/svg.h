@@ -1,0 +1,56 @@
+// A small writer of SVG pictures: elements and charts with axes. Text stays text; colours come from a style sheet with
+// a light and a dark variant, chosen by the viewer.
+#pragma once
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace braid::apps {
+
+using Points = std::vector<std::pair<double, double>>;
+
+class Svg {
+ public:
+  // title: name of the picture for screen readers; description: how it was made.
+  Svg(double width, double height, const std::string& title, const std::string& description);
+
+  void line(double x1, double y1, double x2, double y2, std::string_view css_class);
+  // An open line through the points, in picture coordinates. Points that are not finite break it.
+  void path(const Points& points, std::string_view css_class, std::string_view dash = "");
+  void circle(double x, double y, double radius, std::string_view css_class);
+  void rect(double x, double y, double width, double height, std::string_view css_class);
+  // anchor: start, middle or end; rotate: degrees about (x, y).
+  void text(double x, double y, std::string_view words, std::string_view css_class, std::string_view anchor = "start",
+            double rotate = 0);
+  // Everything between clip() and unclip() is cut at the rectangle.
+  void clip(double x, double y, double width, double height);
+  void unclip();
+  std::string finish();  // the document
+
+ private:
+  std::string body_;
+  int clips_ = 0;
+};
+
+// Six hues that colour-blind people tell apart, then the same hues dashed. css classes "line c0".."line c5".
+inline constexpr int series_hues = 6;
+std::string series_class(std::string_view kind, int index);  // ("line", 7) -> "line c1"
+std::string series_dash(int index);                          // "" for 0..5, then "7 3", "2 3", "9 3 2 3"
+
+struct Axis {
+  double min = 0, max = 1;
+  bool log = false;
+  bool whole = false;        // only whole numbers make sense on it
+  double low = 0, high = 0;  // picture coordinates of min and max
+  double at(double value) const;
+};
+
+struct Tick {
+  double value;
+  std::string label;
+};
+// About `count` round positions inside [axis.min, axis.max] with labels that tell them apart.
+std::vector<Tick> ticks(const Axis& axis, int count);
+
+}  // namespace braid::apps

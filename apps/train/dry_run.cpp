@@ -1,0 +1,130 @@
+#include "apps/train/dry_run.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "apps/cli/memory_text.h"
+#include "apps/cli/text.h"
+#include "apps/train/setup.h"
+#include "braid/models/dcformer/cost.h"
+#include "braid/models/training/communication_estimate.h"
+#include "braid/tensor/parallel.h"
+
+namespace braid::apps {
+
+namespace {
+void line(const char* what, const std::string& value) { std::printf("  %-34s %s\n", what, value.c_str()); }
+std::string number(const char* format, double value) {
+  char text[48];
+  std::snprintf(text, sizeof text, format, value);
+  return text;
+}
+
+// What one process of the mesh holds and sends: the first one, whose parts are the largest.
+void print_layout(const TrainConfig& config, const models::ModelConfig& model, int64_t T) {
+  models::LayoutSizes sizes{std::max<int64_t>(1, config.parallel.data), config.parallel.context,
+                            config.parallel.tensor};
+  int64_t ranks = sizes.data * sizes.context * sizes.tensor;
+  if (ranks == 1) return;
+  const Arithmetic types = arithmetic(config);
+  int64_t e = size_of(types.compute), m = size_of(types.masters), P = sizes.tensor;
+  int64_t samples = (config.train.batch_size + sizes.data - 1) / sizes.data;
+  models::StepShape step{
+      .seq_len = T, .bytes_per_number = e, .checkpoint_activations = config.train.checkpoint_activations};
+  step.samples.assign(static_cast<size_t>(config.train.accumulate), samples);
+  models::StepVolume v = models::step_volume(model, sizes, {}, step);
+  models::RankParameters held = models::rank_parameters(model, sizes, 0);
+  TrainConfig share = config;
+  share.train.batch_size = samples;
+  models::TrainingMemory whole = expected_memory(share, model, T);
+  double moments = whole.optimizer / whole.gradients, rows = double(T) / double(sizes.context);
+  // Of the activations of its samples a process keeps its share; beside it what layers gathered from others: keys,
+  // values and key-side weights, and the inputs of layers that are split by columns.
+  double gathered = 0;  // of all blocks; of the largest one where blocks are recomputed
+  for (int64_t i = 0; i < model.n_layer; ++i) {
+    double block =
+        double(models::gathered_by_attention(model, sizes, {}, i, T)) + (P > 1 ? 2 * rows * double(model.dim) : 0);
+    gathered = config.train.checkpoint_activations ? std::max(gathered, block) : gathered + block;
+  }
+  double activations = whole.activations / double(sizes.context * P) + double(e * samples) * gathered;
+  double gradients = double(held.held * m), weights = gradients * whole.weights / whole.gradients;
+  double optimizer = moments * double(held.owned * m), working = whole.working / double(P);
+  std::printf("one of %lld processes: %lld data x %lld context x %lld tensor\n", static_cast<long long>(ranks),
+              static_cast<long long>(sizes.data), static_cast<long long>(sizes.context),
+              static_cast<long long>(sizes.tensor));
+  line("weights", bytes_text(weights));
+  line("gradients", bytes_text(gradients));
+  line("optimizer", bytes_text(optimizer));
+  line("activations (estimate)", bytes_text(activations));
+  line("working space (estimate)", bytes_text(working));
+  line("total memory", bytes_text(weights + gradients + optimizer + activations + working));
+  std::printf("bytes that it sends per step\n");
+  auto group = [](const char* what, const dist::CommStats& t) {
+    if (t.total() == 0) return;
+    line(what, bytes_text(double(t.total())));
+    for (auto c : {dist::Collective::all_gather, dist::Collective::reduce_scatter, dist::Collective::all_to_all}) {
+      if (t.of(c) > 0) line((std::string("  ") + dist::name(c)).c_str(), bytes_text(double(t.of(c))));
+    }
+  };
+  group("between tensor ranks", v.tensor);
+  group("between context ranks", v.context);
+  group("between ranks with the same weights", v.replicas);
+  group("between all ranks", v.world);
+  line("total", bytes_text(double(v.total())));
+  double overlapped =
+      double(v.replicas.of(dist::Collective::reduce_scatter) + v.world.of(dist::Collective::reduce_scatter));
+  line("of it beside the backward pass", bytes_text(overlapped));
+  double layers = double(v.tensor.total() + v.context.total()) / double(model.n_layer);
+  line("per layer, in line with its work", bytes_text(layers));
+}
+}  // namespace
+
+int dry_run(const TrainConfig& config) {
+  bool with_data = !config.data.path.empty();
+  models::ModelConfig model =
+      model_config(config, with_data ? models::text::read_manifest(config.data.path).vocab_size : 0);
+  int64_t T = sequence_length(config, model), windows = 0;
+  if (with_data) windows = models::text::Dataset(config.data.path, models::text::Split::train, T).size();
+  models::ParameterCounts counts = models::count_parameters(model);
+  models::Flops flops = models::flops_per_token(model, T);
+  models::TrainingMemory memory = expected_memory(config, model, T);
+  double tokens_per_step = double(config.train.batch_size) * double(config.train.accumulate) * double(T);
+  const Device device = parse_device(config.run.device);
+  const Arithmetic types = arithmetic(config);
+  double peak = measured_flops(device, types.compute), step_flops = flops.training() * tokens_per_step;
+  // A third of the matrix product's own rate is what whole training steps of small models reach on CPUs.
+  double expected = step_flops / (0.33 * peak);
+
+  std::printf("model\n");
+  line("parameters", std::to_string(counts.total));
+  line("  without embeddings", std::to_string(counts.non_embedding));
+  line("  dynamic compose weights", std::to_string(counts.dynamic * model.n_layer));
+  line("FLOPs per token, forward", number("%.4g GFLOP", flops.forward() / 1e9));
+  line("FLOPs per token, training", number("%.4g GFLOP", flops.training() / 1e9));
+  std::printf("memory of a step (batch %lld x %lld tokens, %s)\n", static_cast<long long>(config.train.batch_size),
+              static_cast<long long>(T), config.train.dtype.c_str());
+  line("weights", bytes_text(memory.weights) + (types.compute != types.masters ? ", f32 and copies in " : "") +
+                      (types.compute != types.masters ? str(types.compute) : ""));
+  line("gradients", bytes_text(memory.gradients));
+  line("optimizer", bytes_text(memory.optimizer));
+  line("activations", bytes_text(memory.activations));
+  line("working space", bytes_text(memory.working));
+  line("total", bytes_text(memory.total()));
+  TrainConfig other = config;
+  other.train.checkpoint_activations = !config.train.checkpoint_activations;
+  line(config.train.checkpoint_activations ? "total if blocks were not recomputed" : "total if blocks were recomputed",
+       bytes_text(expected_memory(other, model, T).total()));
+  print_layout(config, model, T);
+  std::printf("time of one process\n");
+  line("tokens per step", number("%.0f", tokens_per_step));
+  if (windows > 0)
+    line("epochs over the run",
+         number("%.2f", double(config.train.steps) * tokens_per_step / double(T) / double(windows)));
+  line("matrix product of this machine", number("%.1f GFLOP/s", peak / 1e9) + ", " + str(types.compute) + " on " +
+                                             (device == kCpu ? std::to_string(threads()) + " threads" : str(device)));
+  line("expected time per step", number("%.3g s at a third of that rate", expected));
+  line("expected time of the run", number("%.3g h", expected * double(config.train.steps) / 3600));
+  return 0;
+}
+
+}  // namespace braid::apps

@@ -1,0 +1,77 @@
+#include "apps/train/job.h"
+
+#include <chrono>
+#include <cstdio>
+#include <thread>
+
+#include "apps/cli/command.h"
+#include "apps/cli/files.h"
+#include "braid/distributed/job/run_on_all_ranks.h"
+#include "braid/tensor/io/checksum.h"
+#include "braid/tensor/io/reader.h"
+
+namespace braid::apps {
+
+Job::Job() {
+  if (!dist::launched_as_one_of_many()) return;
+  session_ = std::make_unique<dist::MpiSession>();
+  world_ = session_->world();
+  if (world_.rank() != 0 && !std::freopen("/dev/null", "w", stdout))
+    fail(ErrorKind::output, "cannot open /dev/null: " + system_message());
+}
+
+int Job::run(const std::function<int()>& body) {
+  if (world_.size() == 1) return body();
+  std::string message;
+  int code = exit_internal;
+  try {
+    return body();
+  } catch (const dist::CollectiveError& e) {
+    // Said before MPI ends: mpirun ends everybody as soon as the first process has left with a code.
+    if (world_.rank() == 0) report_error(static_cast<int>(e.kind()), e.what());
+    return static_cast<int>(e.kind());
+  } catch (const Error& e) {
+    code = static_cast<int>(e.kind());
+    message = e.what();
+  } catch (const std::bad_alloc&) {
+    code = static_cast<int>(ErrorKind::setting);
+    message = "out of memory; use more processes, a smaller model, train.batch_size or data.seq_len";
+  } catch (const std::exception& e) {
+    message = std::string("internal error: ") + e.what() + "; please report this as a bug";
+  }
+  // What every rank runs into (a wrong setting) is said by rank 0, which ends the others while they wait here.
+  if (world_.rank() != 0) std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  report_error(code, world_.rank() == 0 ? message : "rank " + std::to_string(world_.rank()) + ": " + message);
+  std::fflush(nullptr);
+  dist::MpiSession::abort(code);
+}
+
+dist::ProcessMesh mesh_from_config(const TrainConfig& config, const dist::Communicator& world) {
+  const TrainConfig::Parallel& p = config.parallel;
+  if (world.size() == 1) {
+    int64_t wanted = std::max<int64_t>(p.data, 1) * p.context * p.tensor;
+    check(wanted == 1, ErrorKind::setting, [&] {
+      return "parallel.* asks for " + std::to_string(wanted) +
+             " processes, but this is one: start them with mpirun -np " + std::to_string(wanted) + " braid train ...";
+    });
+  }
+  dist::ProcessMesh mesh = dist::make_mesh(world, p.data, p.context, p.tensor);
+  check(config.train.batch_size >= mesh.data.size(), ErrorKind::setting, [&] {
+    return "train.batch_size is smaller than parallel.data: expected at least " + std::to_string(mesh.data.size()) +
+           " sequences per micro-batch, found " + std::to_string(config.train.batch_size);
+  });
+  return mesh;
+}
+
+std::string program_fingerprint() {
+  io::Reader reader("/proc/self/exe");
+  std::vector<char> block(1 << 20);
+  uint32_t crc = 0;
+  while (int64_t n = reader.read_some(block.data(), static_cast<int64_t>(block.size())))
+    crc = io::crc32c(block.data(), n, crc);
+  char text[16];
+  std::snprintf(text, sizeof text, "%08x", crc);
+  return text;
+}
+
+}  // namespace braid::apps

@@ -1,0 +1,33 @@
+// The processes of a command: one, or those that mpirun or srun started.
+#pragma once
+#include <functional>
+#include <memory>
+
+#include "apps/train/train_config.h"
+#include "braid/distributed/comm/mpi_session.h"
+#include "braid/distributed/sharding/process_mesh.h"
+
+namespace braid::apps {
+
+class Job {
+ public:
+  // Starts MPI when a launcher started this process as one of many. Then only rank 0 keeps its standard output.
+  Job();
+  const dist::Communicator& world() const { return world_; }
+
+  // Runs body and gives its exit code. With one process errors pass through. With many: an error that all ranks know of
+  // (CollectiveError) is said once and all end in order; an error of one rank alone is said and ends the whole job.
+  int run(const std::function<int()>& body);
+
+ private:
+  std::unique_ptr<dist::MpiSession> session_;
+  dist::Communicator world_;
+};
+
+// The mesh that parallel.* asks for. Collective. Error(setting).
+dist::ProcessMesh mesh_from_config(const TrainConfig& config, const dist::Communicator& world);
+
+// The checksum of the program file that this process runs.
+std::string program_fingerprint();
+
+}  // namespace braid::apps

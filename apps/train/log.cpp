@@ -1,0 +1,212 @@
+#include "apps/train/log.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <optional>
+#include <string_view>
+
+#include "apps/cli/files.h"
+#include "apps/cli/text.h"
+#include "braid/tensor/error.h"
+
+namespace braid::apps {
+namespace fs = std::filesystem;
+namespace {
+
+struct Line {
+  std::string_view text;  // without line end
+  size_t end;             // offset behind the line end
+  bool complete;          // has a line end
+};
+
+std::vector<Line> lines_of(std::string_view text) {
+  std::vector<Line> lines;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t stop = text.find('\n', begin);
+    const bool complete = stop != std::string_view::npos;
+    const size_t end = complete ? stop + 1 : text.size();
+    std::string_view line = text.substr(begin, (complete ? stop : end) - begin);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    lines.push_back({line, end, complete});
+    begin = end;
+  }
+  return lines;
+}
+
+const LogColumn* find_column(std::string_view name) {
+  for (const LogColumn& column : log_columns)
+    if (column.name == name) return &column;
+  return nullptr;
+}
+
+// One data line. Columns without a LogColumn are `step` (at `step_at`) or unknown and skipped.
+LogRow parse_row(const Line& line, const std::vector<std::string>& names, size_t step_at, const std::string& where) {
+  const std::vector<std::string> fields = split(line.text, ',');
+  check(fields.size() == names.size(), ErrorKind::input, [&] {
+    return "broken log in " + where + ": expected " + std::to_string(names.size()) + " fields, found " +
+           std::to_string(fields.size()) + "; remove the line or move the file away";
+  });
+  LogRow row;
+  for (size_t i = 0; i < fields.size(); ++i) {
+    const std::string_view field = trim(fields[i]);
+    const LogColumn* column = i == step_at ? nullptr : find_column(names[i]);
+    const auto step = i == step_at ? parse_int(field) : std::nullopt;
+    const auto number = column ? parse_float(field) : std::nullopt;
+    const bool ok = i == step_at ? step && *step >= 0 : !column || field.empty() || number;
+    check(ok, ErrorKind::input, [&] {
+      return "broken log in " + where + ", column " + names[i] + ": expected " +
+             (i == step_at ? "a whole number" : "a number") + ", found '" + preview(field) +
+             "'; remove the line or move the file away";
+    });
+    if (step) row.step = *step;
+    if (number) row.*(column->member) = *number;
+  }
+  return row;
+}
+
+int open_log(const fs::path& file) {
+  const int descriptor = ::open(file.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  check(descriptor >= 0, ErrorKind::output, [&] { return "cannot write " + file.string() + ": " + system_message(); });
+  return descriptor;
+}
+
+void cut(int descriptor, size_t size, const fs::path& file) {
+  check(::ftruncate(descriptor, static_cast<off_t>(size)) == 0, ErrorKind::output,
+        [&] { return "cannot shorten " + file.string() + ": " + system_message(); });
+}
+
+// The step that a line of log.jsonl begins with, as json_line() writes it.
+std::optional<int64_t> json_step(std::string_view line) {
+  constexpr std::string_view head = "{\"step\":";
+  if (!line.starts_with(head) || !line.ends_with('}')) return std::nullopt;
+  return parse_int(line.substr(head.size(), line.find_first_of(",}") - head.size()));
+}
+
+}  // namespace
+
+std::string csv_header() {
+  std::string text = "step";
+  for (const LogColumn& column : log_columns) text.append(",").append(column.name);
+  return text + "\n";
+}
+
+std::string csv_line(const LogRow& row) {
+  std::string text = std::to_string(row.step);
+  for (const LogColumn& column : log_columns) {
+    const double value = row.*(column.member);
+    text.append(",").append(std::isnan(value) ? "" : shortest(value));
+  }
+  return text + "\n";
+}
+
+std::string json_line(const LogRow& row) {
+  std::string text = "{\"step\":" + std::to_string(row.step);
+  for (const LogColumn& column : log_columns) {
+    const double value = row.*(column.member);
+    text.append(",\"").append(column.name).append("\":").append(std::isfinite(value) ? shortest(value) : "null");
+  }
+  return text + "}\n";
+}
+
+RunLog::RunLog(const fs::path& folder, int64_t step) : csv_path_(folder / "log.csv"), json_path_(folder / "log.jsonl") {
+  make_folder(folder);
+  const std::string header = csv_header();
+  const std::string csv = fs::exists(csv_path_) ? read_text(csv_path_) : "";
+  size_t keep = 0;
+  const std::vector<Line> lines = lines_of(csv);
+  const std::vector<std::string> names = split(header.substr(0, header.size() - 1), ',');
+  if (!lines.empty() && lines[0].complete) {
+    check(csv.starts_with(header), ErrorKind::input, [&] {
+      return "cannot continue " + csv_path_.string() + " line 1: expected '" + join(names, ",") + "', found '" +
+             preview(lines[0].text, 200) + "'; move the file away to start a new log";
+    });
+    keep = header.size();
+  } else {
+    check(header.starts_with(csv), ErrorKind::input,
+          [&] { return "cannot continue " + csv_path_.string() + ": expected a log, found '" + preview(csv) + "'"; });
+  }
+  for (size_t i = 1; i < lines.size() && lines[i].complete; ++i) {
+    const LogRow row = parse_row(lines[i], names, 0, csv_path_.string() + " line " + std::to_string(i + 1));
+    if (row.step > step) break;
+    kept_.push_back(row);
+    keep = lines[i].end;
+  }
+  // Everything has been read and understood; only now change the files.
+  size_t keep_json = 0;
+  const std::string json = fs::exists(json_path_) ? read_text(json_path_) : "";
+  size_t number = 0;
+  for (const Line& line : lines_of(json)) {
+    ++number;
+    const auto line_step = json_step(line.text);
+    if (!line.complete) break;
+    check(line_step.has_value(), ErrorKind::input, [&] {
+      return "broken log in " + json_path_.string() + " line " + std::to_string(number) +
+             ": expected {\"step\":N,...}, found '" + preview(line.text) + "'; remove the line or move the file away";
+    });
+    if (*line_step > step) break;
+    keep_json = line.end;
+  }
+  csv_ = open_log(csv_path_);
+  json_ = open_log(json_path_);
+  cut(csv_, keep, csv_path_);
+  cut(json_, keep_json, json_path_);
+  if (keep == 0) write_all(csv_, header, csv_path_);
+}
+
+RunLog::~RunLog() {
+  if (csv_ >= 0) ::close(csv_);
+  if (json_ >= 0) ::close(json_);
+}
+
+void RunLog::append(const LogRow& row) {
+  write_all(csv_, csv_line(row), csv_path_);
+  write_all(json_, json_line(row), json_path_);
+}
+
+void RunLog::sync() {
+  for (const auto& [descriptor, path] : {std::pair{csv_, &csv_path_}, std::pair{json_, &json_path_}})
+    check(::fsync(descriptor) == 0, ErrorKind::output,
+          [&] { return "cannot write " + path->string() + ": " + system_message(); });
+}
+
+std::vector<LogRow> read_log(const fs::path& source) {
+  std::error_code ignored;
+  const bool folder = fs::is_directory(source, ignored);
+  const fs::path file = folder ? source / "log.csv" : source;
+  check(!folder || fs::exists(file, ignored), ErrorKind::input, [&] {
+    return "no log in " + source.string() +
+           ": expected a run folder with log.csv; name the folder that run.out of "
+           "braid train named";
+  });
+  const std::string text = read_text(file);
+  const std::vector<Line> lines = lines_of(text);
+  check(!lines.empty(), ErrorKind::input,
+        [&] { return "empty log " + file.string() + ": expected a header line with step and loss, found nothing"; });
+  std::vector<std::string> names;
+  for (const std::string& name : split(lines[0].text, ',')) names.emplace_back(trim(name));
+  const size_t step_at = static_cast<size_t>(std::find(names.begin(), names.end(), "step") - names.begin());
+  const bool has_loss = std::find(names.begin(), names.end(), "loss") != names.end();
+  check(step_at < names.size() && has_loss, ErrorKind::input, [&] {
+    return "cannot read " + file.string() + " line 1: expected a header with the columns step and loss, found '" +
+           preview(lines[0].text, 120) + "'";
+  });
+  std::vector<LogRow> rows;
+  for (size_t i = 1; i < lines.size(); ++i) {
+    if (!lines[i].complete || trim(lines[i].text).empty()) continue;
+    const LogRow row = parse_row(lines[i], names, step_at, file.string() + " line " + std::to_string(i + 1));
+    while (!rows.empty() && rows.back().step >= row.step) rows.pop_back();
+    rows.push_back(row);
+  }
+  check(!rows.empty(), ErrorKind::input, [&] {
+    return "no rows in " + file.string() +
+           ": expected at least one step after the header, found none; let the run make "
+           "a step first";
+  });
+  return rows;
+}
+
+}  // namespace braid::apps

@@ -1,0 +1,76 @@
+// The log of a run: log.csv and log.jsonl with one row a step. A row is written whole and at once, so that a killed run
+// leaves at most one torn last line, which the next open removes.
+#pragma once
+#include <array>
+#include <filesystem>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace braid::apps {
+
+inline constexpr double not_measured = std::numeric_limits<double>::quiet_NaN();  // an empty field, null in JSON
+
+struct LogRow {
+  int64_t step = 0;  // 1 = after the first optimizer step
+  double loss = not_measured;
+  double val_loss = not_measured;
+  double task_acc = not_measured;  // share of held-out tasks answered correctly, 0..1
+  double lr = not_measured;
+  double grad_norm = not_measured;  // before clipping
+  double tokens = not_measured;     // seen since step 0
+  double tok_per_s = not_measured;
+  double mfu = not_measured;  // share of the machine's peak arithmetic, 0..1
+  double memory_mb = not_measured;
+  double elapsed_s = not_measured;  // of training, pauses between resumes not counted
+  double eta_s = not_measured;
+};
+
+// The columns after `step`, in file order. Measured ones differ from run to run on the same machine; all others of a
+// resumed run equal those of an uninterrupted one.
+struct LogColumn {
+  const char* name;
+  double LogRow::*member;
+  bool measured;
+};
+inline constexpr std::array<LogColumn, 11> log_columns = {{{"loss", &LogRow::loss, false},
+                                                           {"val_loss", &LogRow::val_loss, false},
+                                                           {"task_acc", &LogRow::task_acc, false},
+                                                           {"lr", &LogRow::lr, false},
+                                                           {"grad_norm", &LogRow::grad_norm, false},
+                                                           {"tokens", &LogRow::tokens, false},
+                                                           {"tok_per_s", &LogRow::tok_per_s, true},
+                                                           {"mfu", &LogRow::mfu, true},
+                                                           {"memory_mb", &LogRow::memory_mb, true},
+                                                           {"elapsed_s", &LogRow::elapsed_s, true},
+                                                           {"eta_s", &LogRow::eta_s, true}}};
+
+std::string csv_header();                 // with line end
+std::string csv_line(const LogRow& row);  // shortest decimals that read back to the same numbers
+std::string json_line(const LogRow& row);
+
+class RunLog {
+ public:
+  // Opens or creates both files in `folder` and cuts off every row after `step`, the step that the run continues from
+  // (0: a new run). Error(input) if a file there is not such a log, Error(output) if it cannot be written.
+  RunLog(const std::filesystem::path& folder, int64_t step);
+  RunLog(const RunLog&) = delete;
+  RunLog& operator=(const RunLog&) = delete;
+  ~RunLog();
+
+  const std::vector<LogRow>& kept() const { return kept_; }  // rows found on opening, in order
+  void append(const LogRow& row);                            // Error(output), for example on a full disk
+  void sync();                                               // to the disk; call it before a checkpoint is written
+
+ private:
+  std::filesystem::path csv_path_, json_path_;
+  int csv_ = -1, json_ = -1;
+  std::vector<LogRow> kept_;
+};
+
+// Rows of a log.csv, or of any CSV with a header line that names at least `step` and `loss`; other columns are taken if
+// they are known. A torn last line is left out; where steps go back, the later rows replace the earlier ones.
+// `source` is a run folder or a file. Error(input) names the line and column.
+std::vector<LogRow> read_log(const std::filesystem::path& source);
+
+}  // namespace braid::apps

@@ -1,0 +1,23 @@
+// The folder of one run: at most one process writes into it.
+#pragma once
+#include <filesystem>
+
+namespace braid::apps {
+
+class RunFolder {
+ public:
+  // Creates the folder if it is missing and locks it until this object dies or the process ends, however it ends.
+  // Error(setting) when another process holds it (its pid is named) or a file bears the name; Error(output) otherwise.
+  explicit RunFolder(const std::filesystem::path& path);
+  RunFolder(const RunFolder&) = delete;
+  RunFolder& operator=(const RunFolder&) = delete;
+  ~RunFolder();
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+  int lock_ = -1;
+};
+
+}  // namespace braid::apps

@@ -1,0 +1,128 @@
+#include "apps/train/train_config.h"
+
+#include "apps/cli/text.h"
+#include "braid/tensor/error.h"
+
+namespace braid::apps {
+namespace {
+
+constexpr double largest = 1e12;  // counts stay far from the end of int64_t, so that their products can be checked
+
+bool is_device(const std::string& text) {
+  if (text == "auto" || text == "cpu" || text == "cuda") return true;
+  if (!text.starts_with("cuda:")) return false;
+  const auto index = parse_int(text.substr(5));
+  return index && *index >= 0 && *index < 1024;
+}
+
+}  // namespace
+
+Schema train_schema(TrainConfig& c, const std::vector<std::string>& model_keys) {
+  const Range count = between(1, largest), count_or_none = between(0, largest);
+  return {
+      .title = "Configuration of braid train: every key, its value and what it means.",
+      .command = "braid train",
+      .settings =
+          {
+              {"run.out", &c.run.out, "run folder; a run that it holds is resumed"},
+              {"run.seed", &c.run.seed, "seed of weights and data order", between(0, 0x1p53)},
+              {.key = "run.device",
+               .target = &c.run.device,
+               .help = "where to compute",
+               .accepts = is_device,
+               .allowed = "auto, cpu, cuda or cuda:N"},
+              {"run.threads", &c.run.threads, "CPU threads, 0 = all cores", between(0, 4096)},
+
+              {"model.preset", &c.model.preset, "model that the other keys of this section change; \"\" = none"},
+
+              {"data.path", &c.data.path, "folder that braid prepare wrote"},
+              {"data.seq_len", &c.data.seq_len, "tokens per sequence, 0 = the model's block_size", count_or_none},
+
+              {"train.steps", &c.train.steps, "optimizer steps", count},
+              {"train.batch_size", &c.train.batch_size, "sequences per micro-batch, of all processes together", count},
+              {"train.accumulate", &c.train.accumulate, "micro-batches per step", count},
+              {.key = "train.dtype",
+               .target = &c.train.dtype,
+               .help = "arithmetic; bf16 keeps f32 master weights",
+               .choices = {"f32", "f64", "bf16"}},
+              {"train.checkpoint_activations", &c.train.checkpoint_activations,
+               "recompute blocks in the backward pass: less memory, more time"},
+              {"train.graph", &c.train.graph,
+               "on a card, record a step and repeat it: less work for the host; without effect with several processes"},
+              {"train.attention_workspace", &c.train.attention_workspace,
+               "MiB of attention scores that a card holds at a time, 0 = 256; sums are made in another order",
+               between(0, 1 << 20)},
+
+              {"parallel.data", &c.parallel.data, "processes with different samples, 0 = the rest of the processes",
+               count_or_none},
+              {"parallel.context", &c.parallel.context, "processes with different positions of the same samples",
+               count},
+              {"parallel.tensor", &c.parallel.tensor, "processes with different heads, columns and words", count},
+              {"parallel.timeout", &c.parallel.timeout,
+               "seconds until a process that does not answer ends the job, 0 = never", at_least(0)},
+
+              {.key = "optimizer.name",
+               .target = &c.optimizer.name,
+               .help = "rule",
+               .choices = {"adamw", "adam", "sgd"}},
+              {"optimizer.lr", &c.optimizer.lr, "peak learning rate", above(0)},
+              {"optimizer.beta1", &c.optimizer.beta1, "decay of the mean gradient", from_below(0, 1)},
+              {"optimizer.beta2", &c.optimizer.beta2, "decay of the mean squared gradient", from_below(0, 1)},
+              {"optimizer.eps", &c.optimizer.eps, "added to the root of the second moment", above(0)},
+              {"optimizer.weight_decay", &c.optimizer.weight_decay, "decoupled decay, times the learning rate",
+               at_least(0)},
+              {.key = "optimizer.decay",
+               .target = &c.optimizer.decay,
+               .help = "parameters that decay",
+               .choices = {"all", "matrices"}},
+              {"optimizer.clip", &c.optimizer.clip, "largest global gradient norm, 0 = no clipping", at_least(0)},
+              {"optimizer.momentum", &c.optimizer.momentum, "of sgd", from_below(0, 1)},
+
+              {.key = "schedule.name",
+               .target = &c.schedule.name,
+               .help = "learning rate over the run",
+               .choices = {"cosine", "linear", "constant", "wsd"}},
+              {"schedule.warmup", &c.schedule.warmup, "steps of linear rise", count_or_none},
+              {"schedule.final_fraction", &c.schedule.final_fraction, "last learning rate / peak", between(0, 1)},
+              {"schedule.decay_fraction", &c.schedule.decay_fraction, "share of the run in which wsd falls",
+               between(0, 1)},
+
+              {"eval.interval", &c.eval.interval, "steps between validations, 0 = none", count_or_none},
+              {"eval.batches", &c.eval.batches, "validation micro-batches", count},
+              {"eval.tasks", &c.eval.tasks, "held-out in-context tasks per validation, 0 = none", count_or_none},
+
+              {"sample.interval", &c.sample.interval, "steps between samples, 0 = none", count_or_none},
+              {"sample.prompt", &c.sample.prompt, "text that samples continue"},
+              {"sample.tokens", &c.sample.tokens, "length of a sample", count},
+              {"sample.temperature", &c.sample.temperature, "0 = always the likeliest token", between(0, 100)},
+
+              {"checkpoint.interval", &c.checkpoint.interval, "steps between checkpoints, 0 = only at the end",
+               count_or_none},
+              {"checkpoint.keep", &c.checkpoint.keep, "newest checkpoints kept", between(2, largest)},
+
+              {"log.interval", &c.log.interval,
+               "steps between lines where output is no terminal, 0 = growing; log.csv has every step", count_or_none},
+
+              {"guard.spike", &c.guard.spike, "stop when the loss is this many deviations high, 0 = never",
+               at_least(0)},
+              {"guard.warmup", &c.guard.warmup, "steps before guard.spike watches", count_or_none},
+          },
+      .open = {{.prefix = "model", .keys = model_keys, .values = &c.model.values}},
+  };
+}
+
+void check_together(const TrainConfig& c) {
+  check(!c.data.path.empty(), ErrorKind::setting, [&] {
+    return std::string("data.path is not set: expected a folder written by braid prepare; add data.path=FOLDER");
+  });
+  check(c.schedule.warmup <= c.train.steps, ErrorKind::setting, [&] {
+    return "schedule.warmup is longer than the run: expected at most train.steps = " + std::to_string(c.train.steps) +
+           ", found " + std::to_string(c.schedule.warmup);
+  });
+  check(c.train.batch_size <= (int64_t{1} << 40) / c.train.accumulate, ErrorKind::setting, [&] {
+    return "train.batch_size x train.accumulate is too large: expected at most 2^40 sequences per step, found " +
+           std::to_string(c.train.batch_size) + " x " + std::to_string(c.train.accumulate);
+  });
+}
+
+}  // namespace braid::apps

@@ -1,0 +1,84 @@
+// Every setting of `braid train`. The member initialisers are the defaults; train_schema() names, explains and bounds
+// each member once.
+#pragma once
+#include "apps/cli/config.h"
+
+namespace braid::apps {
+
+struct TrainConfig {
+  struct Run {
+    std::string out = "out/run";
+    int64_t seed = 1;
+    std::string device = "auto";
+    int64_t threads = 0;
+  } run;
+  struct Model {
+    std::string preset = "";
+    std::map<std::string, Value> values;  // config.json names ("n_head", "profile.gelu"); they override the preset
+  } model;
+  struct Data {
+    std::string path = "";
+    int64_t seq_len = 0;
+  } data;
+  struct Train {
+    int64_t steps = 1000;
+    int64_t batch_size = 8;
+    int64_t accumulate = 1;
+    std::string dtype = "f32";
+    bool checkpoint_activations = false;
+    bool graph = true;
+    int64_t attention_workspace = 0;
+  } train;
+  struct Parallel {
+    int64_t data = 0;
+    int64_t context = 1;
+    int64_t tensor = 1;
+    double timeout = 600;
+  } parallel;
+  struct Optimizer {
+    std::string name = "adamw";
+    double lr = 1e-3;
+    double beta1 = 0.9;
+    double beta2 = 0.95;
+    double eps = 1e-8;
+    double weight_decay = 0.1;
+    std::string decay = "matrices";
+    double clip = 1.0;
+    double momentum = 0.9;
+  } optimizer;
+  struct Schedule {
+    std::string name = "cosine";
+    int64_t warmup = 100;
+    double final_fraction = 0.1;
+    double decay_fraction = 0.2;
+  } schedule;
+  struct Eval {
+    int64_t interval = 100;
+    int64_t batches = 8;
+    int64_t tasks = 0;
+  } eval;
+  struct Sample {
+    int64_t interval = 0;
+    std::string prompt = "";
+    int64_t tokens = 128;
+    double temperature = 0.8;
+  } sample;
+  struct Checkpoint {
+    int64_t interval = 500;
+    int64_t keep = 2;
+  } checkpoint;
+  struct Log {
+    int64_t interval = 0;
+  } log;
+  struct Guard {
+    double spike = 10;
+    int64_t warmup = 200;
+  } guard;
+};
+
+// The table; it points into `config`, which must outlive it. `model_keys`: names allowed below `model.`.
+Schema train_schema(TrainConfig& config, const std::vector<std::string>& model_keys);
+// Conditions between settings, checked after loading. Error(setting).
+void check_together(const TrainConfig& config);
+
+}  // namespace braid::apps

@@ -1,0 +1,73 @@
+// DCMHA composed of primitive ops: the definition that every fused kernel is tested against.
+// Scores are kept as (B, G, M, T, S): head n = g M + m.
+#include <cmath>
+#include <limits>
+
+#include "braid/autograd/attention.h"
+#include "braid/autograd/ops.h"
+
+namespace braid {
+
+namespace {
+
+// (B, T, N, d) -> (B, G, M, T, d)
+Tensor heads_first(const Tensor& x, int64_t groups) {
+  int64_t heads = x.dim(2);
+  return permute(reshape(x, {x.dim(0), x.dim(1), groups, heads / groups, x.dim(3)}), {0, 2, 3, 1, 4});
+}
+
+// A side's factors (B, P, G, R, M) -> (B, G, R, M, P), the position last.
+Tensor position_last(const Tensor& w) { return contiguous(permute(w, {0, 2, 3, 4, 1})); }
+
+// sum_r (sum_m A[m] down[r,m]) up[r,n];  A (B, G, 1, M, T, S), down and up (B, G, R, M, T or 1, 1 or S)
+Tensor low_rank(const Tensor& scores, const Tensor& down, const Tensor& up) {
+  Tensor hidden = sum_product(scores, down, {3});  // (B, G, R, 1, T, S)
+  return squeeze(sum_product(hidden, up, {2}), 2);
+}
+
+// O of the formula at the head of dcmha.h; A (B, G, M, T, S)
+Tensor compose(const Tensor& scores, const Compose& c) {
+  Tensor out = scores;
+  if (c.base) {  // sum_m A[m] base[m,n] = (base^T A)[n] over flattened pairs
+    const Shape& s = scores.shape();
+    Tensor flat = reshape(scores, {s[0], s[1], s[2], s[3] * s[4]});
+    out = add(out, reshape(matmul(transpose(c.base), flat), s));
+  }
+  Tensor wide = unsqueeze(scores, 2);  // (B, G, 1, M, T, S)
+  if (c.q_down) {
+    Tensor down = unsqueeze(position_last(c.q_down), 5), up = unsqueeze(position_last(c.q_up), 5);
+    out = add(out, low_rank(wide, down, up));
+  }
+  if (c.k_down) {
+    Tensor down = unsqueeze(position_last(c.k_down), 4), up = unsqueeze(position_last(c.k_up), 4);
+    out = add(out, low_rank(wide, down, up));
+  }
+  if (c.q_gate) out = add(out, mul(scores, unsqueeze(permute(c.q_gate, {0, 2, 3, 1}), 4)));
+  if (c.k_gate) out = add(out, mul(scores, unsqueeze(contiguous(permute(c.k_gate, {0, 2, 3, 1})), 3)));
+  return out;
+}
+
+// Grouped key/value heads: head n reads key/value head n / (N / Nkv).
+Tensor repeat_heads(const Tensor& x, int64_t heads) {
+  if (x.dim(2) == heads) return x;
+  int64_t times = heads / x.dim(2);
+  Tensor wide = expand(unsqueeze(x, 3), {x.dim(0), x.dim(1), x.dim(2), times, x.dim(3)});
+  return reshape(wide, {x.dim(0), x.dim(1), heads, x.dim(3)});
+}
+
+}  // namespace
+
+Tensor dcmha_reference(const Tensor& q, const Tensor& k, const Tensor& v, const Compose& pre, const Compose& post,
+                       const DcmhaOptions& options) {
+  int64_t heads = q.dim(2), d = q.dim(3);
+  double factor = options.scale != 0 ? options.scale : 1 / std::sqrt(static_cast<double>(d));
+  Tensor queries = heads_first(scale(q, factor), options.groups);     // (B, G, M, T, d)
+  Tensor keys = heads_first(repeat_heads(k, heads), options.groups);  // (B, G, M, S, d)
+  Tensor values = heads_first(repeat_heads(v, heads), options.groups);
+  Tensor scores = compose(matmul(queries, transpose(keys)), pre);  // (B, G, M, T, S)
+  Tensor probabilities = softmax(hide_invisible(scores, options.visible, -std::numeric_limits<double>::infinity()));
+  Tensor y = matmul(compose(probabilities, post), values);  // (B, G, M, T, d)
+  return reshape(permute(y, {0, 3, 1, 2, 4}), q.shape());
+}
+
+}  // namespace braid

@@ -1,0 +1,369 @@
+// What the four kernels of DCMHA share: a block of 8 warps keeps 128 keys, 16 to a warp, with the weights of these keys
+// in registers, while groups of query rows stream through shared memory, the next group on its way during the work on
+// the present one.
+#pragma once
+#include "braid/cuda/attention/kernels.h"
+#include "braid/cuda/attention/tile.cuh"
+
+namespace braid::cuda::dcmha_fast {
+
+constexpr int kWarps = 8, kThreads = 32 * kWarps;
+template <int N>
+constexpr int kRows = 64 / N;  // query rows of a group
+
+// One group in shared memory. 16 bytes between the warps' parts spread their keys of one row over the banks.
+template <int N, int tensors, int matrices, int statistics>
+struct Group {
+  struct Part {
+    bfloat16 row[kRows<N>][N * kTilePitch];
+    bfloat16 gap[16];
+  };
+  static constexpr int kTensor = kWarps * static_cast<int>(sizeof(Part) / sizeof(bfloat16));  // from one to the next
+  Part tile[tensors][kWarps];
+  bfloat16 matrix[matrices][kRows<N>][N * kMatrixPitch<N>];
+  float statistic[statistics > 0 ? statistics : 1][kRows<N>][N];  // of a row and a head
+};
+
+// Where a thread stands: its warp's 16 keys, and its block's groups of rows.
+template <int N>
+struct Place {
+  int lane, warp, sample;
+  uint32_t diagonal;               // diagonal_mask
+  int block_column, column;        // of the block, of the warp
+  int segment_begin, segment_end;  // groups that this block answers for, and of these
+  int begin, end;                  // the ones in which some row sees one of its keys
+
+  __device__ __forceinline__ explicit Place(const Chunk& c)
+      : lane(static_cast<int>(threadIdx.x % 32)),
+        warp(static_cast<int>(threadIdx.x / 32)),
+        sample(static_cast<int>(blockIdx.z)),
+        diagonal(kept(diagonal_mask(lane))),
+        block_column(static_cast<int>(blockIdx.x) * kBlockKeys),
+        column(block_column + 16 * warp) {
+    const int groups = (c.rows + kRows<N> - 1) / kRows<N>, each = (groups + c.segments - 1) / c.segments;
+    segment_begin = min(groups, static_cast<int>(blockIdx.y) * each);
+    segment_end = min(groups, segment_begin + each);
+    const int first = block_column, last = min(first + kBlockKeys, c.key_columns) - 1;
+    // A row sees one of first ... last when row + begin_shift <= last and row + end_shift > first.
+    const int rows_begin = max(0, first - c.end_shift + 1), rows_end = min(c.rows, last - c.begin_shift + 1);
+    begin = max(segment_begin, rows_begin / kRows<N>);
+    end = rows_end <= rows_begin ? begin : max(begin, min(segment_end, (rows_end + kRows<N> - 1) / kRows<N>));
+    if (begin >= segment_end) begin = end = segment_end;
+  }
+  __device__ __forceinline__ bool active(const Chunk& c) const { return column < c.columns; }
+  __device__ __forceinline__ Seen seen(const Chunk& c, int row) const {  // of this warp's keys
+    return {max(0, row + c.begin_shift - column), min(16, min(c.key_columns, row + c.end_shift) - column)};
+  }
+  // Whether `rows` rows see all of this warp's keys: later rows see from later keys, and up to later keys.
+  __device__ __forceinline__ bool all_seen(const Chunk& c, int row, int rows) const {
+    return row + rows - 1 + c.begin_shift <= column && column + 16 <= min(c.key_columns, row + c.end_shift);
+  }
+  // An element of this sample's part of (samples, N, rows, columns). All that belongs to a chunk has less than 2^31
+  // elements.
+  __device__ __forceinline__ int offset(const Chunk& c, int head, int row, int at_column) const {
+    return ((sample * N + head) * c.rows + row) * c.columns + at_column;
+  }
+};
+
+// What a group is copied from.
+template <int N, int tensors, int matrices, int statistics>
+struct Source {
+  const bfloat16* tensor[tensors];                          // (samples, N, rows, columns)
+  const bfloat16* matrix[matrices];                         // (samples, rows, N, N)
+  const float* statistic[statistics > 0 ? statistics : 1];  // (samples, rows_of[k], N)
+  int rows_of[statistics > 0 ? statistics : 1];
+};
+
+// What this lane names to ldmatrix, stmatrix and loads, of any of the rows in two groups.
+template <int N, int tensors, int matrices, int statistics>
+class Rows {
+  using G = Group<N, tensors, matrices, statistics>;
+
+ public:
+  __device__ __forceinline__ Rows(G (&stage)[2], const Place<N>& at)
+      : tile_(kept_shared(stage[0].tile[0][at.warp].row[0] + tile_row(at.lane))),
+        matrix_(kept_shared(stage[0].matrix[0][0] + matrix_row<N>(at.lane))),
+        transposed_(stage[0].matrix[0][0] + transposed_row<N>(at.lane)),
+        gaps_(kept_shared(stage[0].tile[tensors > 1 ? at.lane / 8 % 2 : 0][at.warp].row[0] +
+                          (at.lane / 16 * 8 + at.lane % 8) * kTilePitch + 16)),
+        statistic_(stage[0].statistic[0][0] + at.lane % 4 * 2) {}
+  __device__ __forceinline__ bfloat16* tile(int stage, int tensor, int r) const {
+    return tile_ + distance(stage, r) + tensor * G::kTensor;
+  }
+  // The gaps that kTilePitch leaves behind the heads' keys, where something may be parked, turned: 16 keys and all
+  // heads in those of two tensors, as a tile, and another in the next row's. Number 0 and 1 have two rows each.
+  __device__ __forceinline__ bfloat16* gaps(int number) const {
+    static_assert(tensors >= 2, "gaps of two tensors are wanted");
+    return gaps_ + distance(2 * number / kRows<N>, 2 * number % kRows<N>);
+  }
+  // In shared memory, from the tile of the first row to that of any.
+  static __device__ __forceinline__ int distance(int stage, int r) { return stage * kStep + r * (N * kTilePitch); }
+  __device__ __forceinline__ const bfloat16* matrix(int stage, int k, int r) const {
+    return matrix_ + stage * kStep + (k * kRows<N> + r) * (N * kMatrixPitch<N>);
+  }
+  __device__ __forceinline__ const bfloat16* transposed(int stage, int k, int r) const {
+    return transposed_ + stage * kStep + (k * kRows<N> + r) * (N * kMatrixPitch<N>);
+  }
+  __device__ __forceinline__ const float* statistic(int stage, int k, int r) const {
+    return statistic_ + stage * (kStep / 2) + (k * kRows<N> + r) * N;
+  }
+
+ private:
+  static constexpr int kStep = sizeof(G) / sizeof(bfloat16);
+  bfloat16* tile_;
+  const bfloat16 *matrix_, *transposed_;
+  bfloat16* gaps_;
+  const float* statistic_;
+};
+
+// Copies groups, 16 bytes at a time. Columns that do not exist are copies of the last ones, which nobody uses; rows
+// that do not exist are left out.
+template <int N, int tensors, int matrices, int statistics>
+class Copier {
+  using G = Group<N, tensors, matrices, statistics>;
+
+ public:
+  __device__ __forceinline__ Copier(G (&stage)[2], const Chunk& c, const Place<N>& at,
+                                    const Source<N, tensors, matrices, statistics>& from)
+      : from_(from),
+        rows_(c.rows),
+        columns_(c.columns),
+        sample_(at.sample),
+        thread_(static_cast<int>(threadIdx.x)),
+        row_(thread_ / kPieces % kRows<N>) {
+    const int piece = thread_ % kPieces, head = thread_ / kPieces / kRows<N>;
+    offset_ = at.offset(c, head, row_, min(at.block_column + piece * 8, c.columns - 8));
+    to_tile_ = kept_shared(stage[0].tile[0][piece / 2].row[row_] + head * kTilePitch + piece % 2 * 8);
+    to_matrix_ = kept_shared(stage[0].matrix[0][0] + thread_ / (N / 8) * kMatrixPitch<N> + thread_ % (N / 8) * 8);
+    to_statistic_ = stage[0].statistic[0][0] + thread_ * 4;
+  }
+
+  __device__ __forceinline__ void copy(int stage, int row0) const {
+    constexpr int step = sizeof(G) / sizeof(bfloat16);
+    const int left = rows_ - row0;
+    if (row_ < left) {  // the same piece of the same row of several heads
+      int at = kept(offset_ + row0 * columns_);
+#pragma unroll
+      for (int head = 0; head < N; head += kHeads, at += kHeads * rows_ * columns_) {
+#pragma unroll
+        for (int k = 0; k < tensors; ++k)
+          copy_async<16>(to_tile_ + stage * step + k * G::kTensor + head * kTilePitch, from_.tensor[k] + at);
+      }
+    }
+    constexpr int of_matrix = N * N / 8, of_row = N / 4;  // pieces of a row
+    if (thread_ < min(left, kRows<N>) * of_matrix) {
+      const int at = kept((sample_ * rows_ + row0) * (N * N) + thread_ * 8);
+#pragma unroll
+      for (int k = 0; k < matrices; ++k)
+        copy_async<16>(to_matrix_ + stage * step + k * (kRows<N> * N * kMatrixPitch<N>), from_.matrix[k] + at);
+    }
+    if (statistics > 0 && thread_ < min(left, kRows<N>) * of_row) {
+#pragma unroll
+      for (int k = 0; k < statistics; ++k)
+        copy_async<16>(to_statistic_ + stage * (step / 2) + k * (kRows<N> * N),
+                       from_.statistic[k] + kept((sample_ * from_.rows_of[k] + row0) * N + thread_ * 4));
+    }
+  }
+
+ private:
+  static constexpr int kPieces = kBlockKeys / 8, kHeads = kThreads / kPieces / kRows<N>;  // of 16 bytes; at a time
+  const Source<N, tensors, matrices, statistics>& from_;
+  const int rows_, columns_, sample_, thread_, row_;
+  int offset_;
+  bfloat16 *to_tile_, *to_matrix_;
+  float* to_statistic_;
+};
+
+// work(first row, number of rows, stage) for the groups begin ... end - 1 of a place, each copied during the work on
+// the one before it.
+template <int N, int tensors, int matrices, int statistics, class Work>
+__device__ __forceinline__ void stream(Group<N, tensors, matrices, statistics> (&stage)[2], const Chunk& c,
+                                       const Place<N>& at, const Source<N, tensors, matrices, statistics>& from,
+                                       Work work) {
+  const Copier<N, tensors, matrices, statistics> copier(stage, c, at, from);
+  if (at.begin < at.end) copier.copy(at.begin & 1, at.begin * kRows<N>);
+  copy_async_commit();
+#pragma unroll 1
+  for (int group = at.begin; group < at.end; ++group) {
+    const int row0 = group * kRows<N>;
+    copy_async_wait<0>();
+    __syncthreads();  // this group is there for all, and nobody reads the one before it any more
+    if (group + 1 < at.end) copier.copy((group + 1) & 1, row0 + kRows<N>);
+    copy_async_commit();
+    work(row0, min(kRows<N>, c.rows - row0), group & 1);
+  }
+}
+
+// ---- weights of the warp's keys ----
+
+// One rank of one factor; zero where it is absent.
+template <int N>
+class FactorOfKeys {
+ public:
+  __device__ __forceinline__ FactorOfKeys(const Factor& f, bool present, int rank, const Chunk& c, const Place<N>& at)
+      : data_(f.data + (present ? (c.first_sample + at.sample) * f.sample + rank * f.rank : 0)),
+        token_(f.token),
+        first_(c.first_key + at.column),
+        end_(present && at.active(c) ? c.keys : 0) {}
+  __device__ __forceinline__ uint32_t bits(int key, int head) const {  // key 0 ... 15 of the warp
+    return first_ + key < end_ ? data_[(first_ + key) * token_ + head].bits : 0;
+  }
+  __device__ __forceinline__ uint32_t pair_of_heads(int key, int head) const {
+    return bits(key, head) | bits(key, head + 1) << 16;
+  }
+  __device__ __forceinline__ uint32_t pair_of_keys(int key, int head) const {
+    return bits(key, head) | bits(key + 1, head) << 16;
+  }
+  __device__ __forceinline__ void load_packed(Packed<N>& w, int lane) const {
+    each([&](int k, int q) { w[k][q] = pair_of_heads(lane / 4 + q % 2 * 8, 16 * k + q / 2 * 8 + lane % 4 * 2); });
+  }
+  __device__ __forceinline__ void load_turned(Turned<N>& w, int lane) const {
+    each([&](int k, int q) { w[k][q] = pair_of_keys(q % 2 * 8 + lane % 4 * 2, 16 * k + q / 2 * 8 + lane / 4); });
+  }
+
+ private:
+  template <class F>
+  static __device__ __forceinline__ void each(F f) {
+#pragma unroll
+    for (int k = 0; k < N / 16; ++k) {
+#pragma unroll
+      for (int q = 0; q < 4; ++q) f(k, q);
+    }
+  }
+  const bfloat16* data_;
+  int64_t token_;
+  int first_, end_;
+};
+
+// x += sum_r out_r sum_heads(in_r a): both factors of one direction. Where registers are scarce, `out` is parked in
+// shared memory.
+template <int N, bool parked = false>
+class Mixing {
+ public:
+  __device__ __forceinline__ void park(bfloat16* gaps) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+#pragma unroll
+      for (int k = 0; k < N / 16; ++k) stmatrix(gaps + (r * N + k * 16) * kTilePitch, out_[r][k]);
+    }
+    parked_ = gaps;
+  }
+  __device__ __forceinline__ void load(const Factor& in_factor, const Factor& out_factor, int rank, const Chunk& c,
+                                       const Place<N>& at) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      FactorOfKeys<N>(in_factor, in_factor.data && r < rank, r, c, at).load_packed(in_[r], at.lane);
+      FactorOfKeys<N>(out_factor, out_factor.data && r < rank, r, c, at).load_turned(out_[r], at.lane);
+    }
+  }
+  // `in` again, which the opposite direction has parked as its `out`.
+  __device__ __forceinline__ void load_in(const bfloat16* gaps) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) load_tile<N>(in_[r], gaps + r * (N * kTilePitch));
+  }
+  __device__ __forceinline__ void sum(Diagonals& h, const Packed<N>& a, uint32_t mask) const {
+    sum_heads<N>(h.rank[0], a, in_[0], mask);
+    sum_heads<N>(h.rank[1], a, in_[1], mask);
+  }
+  __device__ __forceinline__ void add(Wide<N>& x, const Diagonals& h) const {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      if constexpr (parked) {
+        Turned<N> out;
+        load_turned<N>(out, parked_ + r * (N * kTilePitch));
+        add_scaled<N>(x, h.rank[r], out);
+      } else {
+        add_scaled<N>(x, h.rank[r], out_[r]);
+      }
+    }
+  }
+
+ private:
+  Packed<N> in_[2];
+  Turned<N> out_[2];
+  const bfloat16* parked_;
+};
+
+template <int N>
+__device__ __forceinline__ void load_gate(Packed<N>& gate, const Factors& f, const Chunk& c, const Place<N>& at) {
+  FactorOfKeys<N>(f.gate, f.gate.data != nullptr, 0, c, at).load_packed(gate, at.lane);
+}
+
+// x = compose(x), or its transpose, with a = x packed, h = w.sum(a).
+// Of scores, which are exponents, the gate's product is exact.
+enum class Of { scores, weights, gradients };
+template <int N, Of of, bool parked>
+__device__ __forceinline__ void compose(Wide<N>& x, const Packed<N>& a, const Mixing<N, parked>& w, const Diagonals& h,
+                                        const Packed<N>& gate, const bfloat16* matrix, const Place<N>& at) {
+  if constexpr (N == 16) w.add(x, h);  // the sums' order by which the compiler comes out with its registers
+  add_product<N, of == Of::scores>(x, a, gate, at.diagonal);
+  add_mixed<N, of == Of::gradients>(x, a, matrix);
+  if constexpr (N != 16) w.add(x, h);
+}
+
+// x = exp(compose(a) - lse), the probabilities of scores a where the key is seen. lse: as for exponentials.
+template <int N, bool parked>
+__device__ __forceinline__ void probabilities(Wide<N>& x, const Packed<N>& a, const Mixing<N, parked>& w, Diagonals& h,
+                                              const Packed<N>& gate, const bfloat16* matrix, const float* lse,
+                                              const Place<N>& at) {
+  unpack<N>(x, a);
+  w.sum(h, a, at.diagonal);
+  compose<N, Of::scores>(x, a, w, h, gate, matrix, at);
+  exponentials<N>(x, lse);
+}
+
+// ---- results ----
+
+// Zeros in the rows of the block's segment that see none of its keys. `to`, here and below: (samples, N, rows,
+// columns).
+template <int N>
+__device__ __forceinline__ void zero_unseen_rows(bfloat16* to, const Chunk& c, const Place<N>& at) {
+  constexpr int pieces = kBlockKeys / 8;  // of 16 bytes
+  const int thread = static_cast<int>(threadIdx.x), column = at.block_column + thread % pieces * 8;
+  if (column >= c.columns) return;
+  const int last = min(c.rows, at.segment_end * kRows<N>);
+#pragma unroll 1
+  for (int row = at.segment_begin * kRows<N>; row < last; ++row) {
+    if (row == at.begin * kRows<N>) row = at.end * kRows<N>;
+    if (row >= last) return;
+#pragma unroll
+    for (int head = 0; head < N; head += kThreads / pieces)
+      *reinterpret_cast<uint4*>(to + at.offset(c, thread / pieces + head, row, column)) = uint4{0, 0, 0, 0};
+  }
+}
+
+// Writes the warp's 16 keys of rows, from shared memory [N][kTilePitch].
+template <int N>
+class Writer {
+ public:
+  __device__ __forceinline__ Writer(bfloat16* to, const bfloat16* tile, const Chunk& c, const Place<N>& at)
+      : to_(to),
+        head_step_(16 * c.rows * c.columns),
+        columns_(c.columns),
+        active_(at.active(c)),
+        offset_(at.offset(c, at.lane / 2, 0, at.column + at.lane % 2 * 8)),
+        tile_(kept_shared(tile + at.lane / 2 * kTilePitch + at.lane % 2 * 8)) {}
+  // The first `rows` of n rows; `distance`: from the tile that the writer was made for to the first row's.
+  template <int n>
+  __device__ __forceinline__ void write(int distance, int row, int rows) const {
+    if (!active_) return;
+    int at = kept(offset_ + row * columns_);
+#pragma unroll
+    for (int r = 0; r < n; ++r, at = kept(at + columns_)) {
+      if (r >= rows) break;
+#pragma unroll
+      for (int head = 0; head < N; head += 16)
+        *reinterpret_cast<uint4*>(to_ + (at + head / 16 * head_step_)) =
+            *reinterpret_cast<const uint4*>(tile_ + distance + (r * N + head) * kTilePitch);
+    }
+  }
+
+ private:
+  bfloat16* const to_;
+  const int head_step_, columns_;
+  const bool active_;
+  const int offset_;
+  const bfloat16* const tile_;
+};
+
+}  // namespace braid::cuda::dcmha_fast

@@ -1,0 +1,267 @@
+// DCMHA forward between the two batched products: F1, the rows' log-sums, and F2, scores to weights.
+#include "braid/cuda/runtime/kernel.h"
+// (kernel.h first: the headers below use its words)
+#include "braid/cuda/attention/stream.cuh"
+
+namespace braid::cuda::dcmha_fast {
+namespace {
+
+constexpr float kLowest = -1e30f;  // stands for the largest of no scores; finite, so that differences are no NaN
+
+template <int N>
+struct LogSumMemory {
+  Group<N, 1, 1, 0> group[2];
+  float2 found[2][kWarps][kRows<N>][N];  // largest, sum; two, because a group's are combined during the next
+};
+
+// ---- F1: the other way round, heads x keys ----
+//
+// Here a tile is the right operand and the result of products that mix, so that a lane has several keys of one head and
+// most of each sum is its own. Both ranks of a key's factors share one product then. For keys 8h ... 8h+7, h = 0, 1:
+//   in:  b[k][2h + q]: key 8h + g; heads 16k + 8q + 2t, +1
+//   out: x[h][m][q]:   heads 16m + g (q < 2) or 16m + 8 + g; key 8h + 2t + q%2
+
+template <int N>
+struct ColumnWeights {
+  uint32_t down[2][N / 16][4];  // rows (rank, key of 8), columns heads
+  uint32_t up[2][N / 16][4];    // rows heads, columns (rank, key of 8)
+  Packed<N> gate;               // like `in`
+
+  __device__ __forceinline__ ColumnWeights(const Factors& f, const Chunk& c, const Place<N>& at) {
+    const int g = at.lane / 4, t = at.lane % 4;
+    const FactorOfKeys<N> gates(f.gate, f.gate.data != nullptr, 0, c, at);
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const FactorOfKeys<N> downs(f.down, f.down.data && r < f.rank, r, c, at),
+          ups(f.up, f.up.data && r < f.rank, r, c, at);
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+#pragma unroll
+        for (int k = 0; k < N / 16; ++k) {
+#pragma unroll
+          for (int i = 0; i < 2; ++i) {
+            const int key = 8 * half, head = 16 * k + 8 * i;
+            down[half][k][2 * i + r] = downs.pair_of_heads(key + g, head + 2 * t);
+            up[half][k][2 * r + i] = ups.pair_of_keys(key + 2 * t, head + g);
+            if (r == 0) gate[k][2 * half + i] = gates.pair_of_heads(key + g, head + 2 * t);
+          }
+        }
+      }
+    }
+  }
+};
+
+// x = compose(scores) for one query; `scores` and `matrix`: the rows that this lane names.
+template <int N>
+__device__ __forceinline__ void compose_columns(float (&x)[2][N / 16][4], const bfloat16* scores,
+                                                const bfloat16* matrix, const ColumnWeights<N>& w, uint32_t mask,
+                                                const uint32_t (&identity)[4]) {
+  Packed<N> b;
+  float h[2][4] = {};
+#pragma unroll
+  for (int k = 0; k < N / 16; ++k) {
+    ldmatrix<true>(b[k], scores + k * 16 * kTilePitch);
+#pragma unroll
+    for (int half = 0; half < 2; ++half) mma_bf16(h[half], w.down[half][k], b[k][2 * half], b[k][2 * half + 1]);
+  }
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const uint32_t h0 = pack_bf16(h[half][0], h[half][1]) & mask, h1 = pack_bf16(h[half][2], h[half][3]) & mask;
+#pragma unroll
+    for (int m = 0; m < N / 16; ++m) {
+      x[half][m][0] = x[half][m][1] = x[half][m][2] = x[half][m][3] = 0;
+      const uint32_t b0 = b[m][2 * half], b1 = b[m][2 * half + 1];
+      mma_bf16(x[half][m], identity, b0, b1);
+      const uint32_t gate0 = w.gate[m][2 * half], gate1 = w.gate[m][2 * half + 1];
+      const uint32_t f0 = multiply_bf16x2(b0, gate0), f1 = multiply_bf16x2(b1, gate1);
+      mma_bf16(x[half][m], identity, f0, f1);
+      mma_bf16(x[half][m], identity, fma_bf16x2(b0, gate0, negative_bf16x2(f0)),
+               fma_bf16x2(b1, gate1, negative_bf16x2(f1)));  // and what was rounded off
+      mma_bf16(x[half][m], w.up[half][m], h0, h1);
+    }
+  }
+#pragma unroll
+  for (int m = 0; m < N / 16; ++m) {
+#pragma unroll
+    for (int k = 0; k < N / 16; ++k) {
+      uint32_t a[4];  // of C^T
+      ldmatrix<true>(a, matrix + k * 16 * kMatrixPitch<N> + m * 16);
+#pragma unroll
+      for (int half = 0; half < 2; ++half) mma_bf16(x[half][m], a, b[k][2 * half], b[k][2 * half + 1]);
+    }
+  }
+}
+
+// Largest x and sum of exp(x - largest) over the block's keys, x = compose(scores).
+template <int N>
+__global__ void __launch_bounds__(kThreads, 2)
+    dcmha_log_sum(Chunk c, Factors key, const bfloat16* scores, const bfloat16* pre, float2* partial) {
+  LogSumMemory<N>& memory = *dynamic_shared<LogSumMemory<N>>();
+  const Place<N> at(c);
+  const ColumnWeights<N> weights(key, c, at);
+
+  const auto combine = [&](int row0, int stage) {  // the warps of the block
+    const int i = static_cast<int>(threadIdx.x), row = i / N, head = i % N;
+    if (i >= kRows<N> * N || row0 + row >= c.rows) return;
+    float2 all{kLowest, 0};
+    for (int w = 0; w < kWarps; ++w) all.x = fmaxf(all.x, memory.found[stage][w][row][head].x);
+    for (int w = 0; w < kWarps; ++w) {
+      const float2 one = memory.found[stage][w][row][head];
+      all.y = fmaf(one.y, exp2_approx((one.x - all.x) * kLog2e), all.y);
+    }
+    partial[((static_cast<size_t>(at.sample) * c.rows + row0 + row) * gridDim.x + blockIdx.x) * N + head] = all;
+  };
+
+  const Rows<N, 1, 1, 0> in(memory.group, at);
+  const bfloat16* const scores_rows = kept_shared(memory.group[0].tile[0][at.warp].row[0] +
+                                                  (at.lane / 8 % 2 * 8 + at.lane % 8) * kTilePitch + at.lane / 16 * 8);
+  uint32_t zeros[2];
+  hidden_zeros(zeros);
+  const uint32_t one = at.diagonal & 0x3f803f80u, identity[4] = {one, zeros[0], zeros[1], one};
+  float2* const found_rows = kept_shared(&memory.found[0][at.warp][0][at.lane / 4]);
+  stream<N>(memory.group, c, at, {{scores}, {pre}, {}, {}}, [&](int row0, int rows, int stage) {
+    if (row0 > at.begin * kRows<N>) combine(row0 - kRows<N>, stage ^ 1);
+    const bool all_seen = at.all_seen(c, row0, rows);
+#pragma unroll 1
+    for (int r = 0; r < rows; ++r) {
+      float2* const found = found_rows + (stage * kWarps * kRows<N> + r) * N;
+      if (!all_seen && at.seen(c, row0 + r).none()) {
+#pragma unroll
+        for (int n = 0; n < N; n += 8) {
+          if (at.lane % 4 == 0) found[n] = {kLowest, 0};
+        }
+        continue;
+      }
+      float x[2][N / 16][4];
+      compose_columns<N>(x, scores_rows + in.distance(stage, r), in.transposed(stage, 0, r), weights, at.diagonal,
+                         identity);
+      if (!all_seen) {
+        const Seen seen = at.seen(c, row0 + r);
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {  // keys
+          if (!seen.hides(i / 2 * 8 + at.lane % 4 * 2 + i % 2)) continue;
+#pragma unroll
+          for (int m = 0; m < N / 16; ++m) x[i / 2][m][i % 2] = x[i / 2][m][2 + i % 2] = kLowest;
+        }
+      }
+#pragma unroll
+      for (int n = 0; n < N / 8; ++n) {  // heads 8n + g
+        float v[4] = {x[0][n / 2][n % 2 * 2], x[0][n / 2][n % 2 * 2 + 1], x[1][n / 2][n % 2 * 2],
+                      x[1][n / 2][n % 2 * 2 + 1]};
+        float largest = fmaxf(fmaxf(v[0], v[1]), fmaxf(v[2], v[3]));
+        largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, 1));
+        largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, 2));
+#pragma unroll
+        for (float& value : v) value = exp2_approx(fmaf(value, kLog2e, -kLog2e * largest));
+        float sum = (v[0] + v[1]) + (v[2] + v[3]);
+        sum += __shfl_xor_sync(~0u, sum, 1);
+        sum += __shfl_xor_sync(~0u, sum, 2);
+        if (at.lane % 4 == 0) found[8 * n] = {largest, sum};
+      }
+    }
+  });
+  __syncthreads();
+  if (at.begin < at.end) combine((at.end - 1) * kRows<N>, (at.end - 1) & 1);
+}
+
+// lse = ln sum of exp over all keys that the row sees; infinite where it sees none.
+__global__ void dcmha_combine_log_sums(Chunk c, int key_blocks, const float2* partial, float* lse) {
+  const size_t i = static_cast<size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i >= static_cast<size_t>(c.samples) * c.rows * c.heads) return;
+  const size_t sample = i / c.heads / c.rows;
+  const int head = static_cast<int>(i % c.heads), row = static_cast<int>(i / c.heads % c.rows), t = c.first_row + row;
+  const int first = max(0, row + c.begin_shift), last = min(c.key_columns, row + c.end_shift) - 1;
+  const float2* const from = partial + (sample * c.rows + row) * key_blocks * c.heads + head;
+  float largest = kLowest, sum = 0;
+  if (first <= last) {
+    for (int b = first / kBlockKeys; b <= last / kBlockKeys; ++b) largest = fmaxf(largest, from[b * c.heads].x);
+    for (int b = first / kBlockKeys; b <= last / kBlockKeys; ++b)
+      sum = fmaf(from[b * c.heads].y, exp2_approx((from[b * c.heads].x - largest) * kLog2e), sum);
+  }
+  lse[((c.first_sample + sample) * c.queries + t) * c.heads + head] = sum > 0 ? largest + log2f(sum) * kLn2 : INFINITY;
+}
+
+template <int N>
+struct WeightsMemory {
+  Group<N, 1, 2, 1> group[2];
+};
+
+// F2. weights = compose_post(exp(compose_pre(scores) - lse)), in place.
+template <int N>
+__global__ void __launch_bounds__(kThreads, N == 16 ? 2 : 1)
+    dcmha_weights(Chunk c, Factors key_pre, Factors key_post, const bfloat16* pre, const bfloat16* post,
+                  const float* lse, bfloat16* scores) {
+  WeightsMemory<N>& memory = *dynamic_shared<WeightsMemory<N>>();
+  const Place<N> at(c);
+  Mixing<N> mix_pre, mix_post;
+  Packed<N> gate_pre, gate_post;
+  mix_pre.load(key_pre.down, key_pre.up, key_pre.rank, c, at);
+  mix_post.load(key_post.down, key_post.up, key_post.rank, c, at);
+  load_gate<N>(gate_pre, key_pre, c, at);
+  load_gate<N>(gate_post, key_post, c, at);
+  zero_unseen_rows<N>(scores, c, at);
+  const Rows<N, 1, 2, 1> in(memory.group, at);
+  const Writer<N> out(scores, memory.group[0].tile[0][at.warp].row[0], c, at);
+  Diagonals h;
+
+  stream<N>(memory.group, c, at, {{scores}, {pre, post}, {lse}, {c.queries}}, [&](int row0, int rows, int stage) {
+    const bool all_seen = at.all_seen(c, row0, rows);
+#pragma unroll 1
+    for (int r = 0; r < rows; ++r) {
+      bfloat16* const tile = in.tile(stage, 0, r);
+      if (!all_seen && at.seen(c, row0 + r).none()) {
+        store_tile<N>(tile, Packed<N>{});
+        continue;
+      }
+      Packed<N> a;
+      Wide<N> x;
+      load_tile<N>(a, tile);
+      probabilities<N>(x, a, mix_pre, h, gate_pre, in.matrix(stage, 0, r), in.statistic(stage, 0, r), at);
+      if (!all_seen) hide<N>(x, at.seen(c, row0 + r), at.lane);
+      pack<N>(a, x);
+      mix_post.sum(h, a, at.diagonal);
+      compose<N, Of::weights>(x, a, mix_post, h, gate_post, in.matrix(stage, 1, r), at);
+      pack<N>(a, x);
+      store_tile<N>(tile, a);
+    }
+    __syncwarp();
+    out.template write<kRows<N>>(in.distance(stage, 0), row0, rows);
+  });
+}
+
+template <int N>
+void run_log_sum(const Chunk& c, const Factors& key, const bfloat16* scores, const bfloat16* pre, float2* partial) {
+  launch(
+      dcmha_log_sum<N>,
+      {.grid = dim3(c.key_blocks(), c.segments, c.samples), .block = kThreads, .shared_bytes = sizeof(LogSumMemory<N>)},
+      c, key, scores, pre, partial);
+}
+template <int N>
+void run_weights(const Chunk& c, const Factors& key_pre, const Factors& key_post, const bfloat16* pre,
+                 const bfloat16* post, const float* lse, bfloat16* scores) {
+  launch(dcmha_weights<N>,
+         {.grid = dim3(c.key_blocks(), c.segments, c.samples),
+          .block = kThreads,
+          .shared_bytes = sizeof(WeightsMemory<N>)},
+         c, key_pre, key_post, pre, post, lse, scores);
+}
+
+}  // namespace
+
+void partial_log_sums(const Chunk& c, const Factors& key_pre, const bfloat16* scores, const bfloat16* pre,
+                      float* partial) {
+  (c.heads == 16 ? run_log_sum<16> : run_log_sum<32>)(c, key_pre, scores, pre, reinterpret_cast<float2*>(partial));
+}
+
+void combine_log_sums(const Chunk& c, const float* partial, float* lse) {
+  const int64_t values = static_cast<int64_t>(c.samples) * c.rows * c.heads;
+  launch(dcmha_combine_log_sums, {.grid = static_cast<unsigned>((values + 255) / 256), .block = 256}, c, c.key_blocks(),
+         reinterpret_cast<const float2*>(partial), lse);
+}
+
+void scores_to_weights(const Chunk& c, const Factors& key_pre, const Factors& key_post, const bfloat16* pre,
+                       const bfloat16* post, const float* lse, bfloat16* scores) {
+  (c.heads == 16 ? run_weights<16> : run_weights<32>)(c, key_pre, key_post, pre, post, chunk_lse(c, lse), scores);
+}
+
+}  // namespace braid::cuda::dcmha_fast

@@ -1,0 +1,66 @@
+// One launch for many tensors: its blocks are dealt out to the tensors of a list by their sizes alone.
+#pragma once
+#include <algorithm>
+#include <vector>
+
+#include "braid/cuda/runtime/kernel.h"
+#include "braid/tensor/tensor.h"
+
+namespace braid::cuda {
+
+inline constexpr int kMostTensors = 64;  // of a launch, whose arguments must fit into 4 KiB
+inline constexpr int64_t kChunk = 8192;  // elements of a block
+
+// A part of a kernel's argument, passed by value like the tensors' addresses.
+struct Chunks {
+  int count = 0;                          // tensors
+  unsigned first[kMostTensors + 1] = {};  // tensor k has blocks [first[k], first[k + 1])
+  int64_t size[kMostTensors];
+
+  // --- device ---
+  struct Chunk {
+    int tensor;
+    int64_t begin, end;  // its elements
+  };
+  __device__ Chunk of(unsigned block) const {
+    int low = 0, high = count;  // first[low] <= block < first[high]
+    while (high - low > 1) {
+      const int middle = (low + high) / 2;
+      (first[middle] <= block ? low : high) = middle;
+    }
+    const int64_t begin = (block - first[low]) * kChunk, n = size[low];
+    return {low, begin, n < begin + kChunk ? n : begin + kChunk};
+  }
+
+  // --- host ---
+  int add(int64_t n) {  // the number of the new tensor
+    size[count] = n;
+    first[count + 1] = first[count] + static_cast<unsigned>((n + kChunk - 1) / kChunk);
+    return count++;
+  }
+  unsigned blocks() const { return first[count]; }
+};
+
+// Calls run(batch) with the items of each floating type T in turn, in as few Batch<T> as hold them. Items without
+// elements are left out. Batch<T> has: Chunks chunks; static const Tensor& tensor(item); void set(int k, item).
+template <template <class> class Batch, class Item, class Run>
+void in_batches(const std::vector<Item>& items, Run run) {
+  for (DType type : {DType::f64, DType::f32, DType::bf16, DType::f16}) {
+    visit_float(type, "list of tensors", [&]<class T>() {
+      Batch<T> batch;
+      for (const Item& item : items) {
+        const Tensor& x = Batch<T>::tensor(item);
+        if (!x || x.dtype() != type || x.numel() == 0) continue;
+        batch.set(batch.chunks.add(x.numel()), item);
+        if (batch.chunks.count == kMostTensors) {
+          run(batch);
+          batch.chunks = {};
+        }
+      }
+      if (batch.chunks.count > 0) run(batch);
+      static_assert(sizeof batch <= 4000);
+    });
+  }
+}
+
+}  // namespace braid::cuda

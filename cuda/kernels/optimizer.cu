@@ -1,0 +1,139 @@
+// Optimiser steps, in place, one pass over memory, many tensors in a launch. g is the gradient times grad_scale, t the
+// number of the update from 1.
+//
+//   AdamW:  m = b1 m + (1-b1) g,   v = b2 v + (1-b2) g^2,   p -= lr (mh / (sqrt(vh) + eps) + wd p)
+//           with mh = m / (1 - b1^t), vh = v / (1 - b2^t).   Adam: g += wd p first, and no wd in the update.
+//   SGD:    g += wd p,   u = f u + g (u starts as zeros),   p -= lr u
+#include <cmath>
+
+#include "braid/cuda/device/multi_tensor.cuh"
+#include "braid/cuda/device/vector_io.cuh"
+#include "braid/cuda/runtime/kernel.h"
+#include "braid/tensor/kernels/backend.h"
+
+namespace braid::cuda {
+
+namespace {
+
+constexpr int kThreads = 256;
+
+__device__ StepScalars read(const double* scalars) { return {scalars[0], scalars[1], scalars[2], scalars[3]}; }
+
+template <class T>
+struct AdamWBatch {
+  using A = Accumulate<T>;
+  Chunks chunks;
+  T* parameter[kMostTensors];
+  const T* gradient[kMostTensors];
+  A *first[kMostTensors], *second[kMostTensors];
+  A decay[kMostTensors];
+
+  static const Tensor& tensor(const AdamWStep::Item& item) { return item.parameter; }
+  void set(int k, AdamWStep::Item item) {
+    parameter[k] = item.parameter.mutable_data<T>();
+    gradient[k] = item.gradient.data<T>();
+    first[k] = item.first.mutable_data<A>();
+    second[k] = item.second.mutable_data<A>();
+    decay[k] = A(item.weight_decay);
+  }
+};
+
+template <class A>
+struct AdamW {
+  A b1, b2, c1, c2, eps;
+  bool coupled;
+};
+
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    adamw_kernel(const AdamWBatch<T> batch, AdamW<Accumulate<T>> f, const double* scalars) {
+  using A = Accumulate<T>;
+  constexpr int W = kWidth<T>;
+  const Chunks::Chunk chunk = batch.chunks.of(blockIdx.x);
+  const int k = chunk.tensor;
+  T* p = batch.parameter[k];
+  const T* g = batch.gradient[k];
+  A *m = batch.first[k], *v = batch.second[k];
+  const A coupled = f.coupled ? batch.decay[k] : A(0), decay = f.coupled ? A(0) : batch.decay[k];
+  const StepScalars now = read(scalars);
+  const A lr = A(now.lr), scale = A(now.grad_scale), m_scale = A(now.first_scale), v_scale = A(now.second_scale);
+  for (int64_t i = chunk.begin + W * int64_t{threadIdx.x}; i < chunk.end; i += W * kThreads) {
+    Pack<T> parameter = load_pack<W>(p, i, chunk.end), gradient = load_pack<W>(g, i, chunk.end);
+    Pack<A, W> first = load_pack<W>(m, i, chunk.end), second = load_pack<W>(v, i, chunk.end);
+#pragma unroll
+    for (int j = 0; j < W; ++j) {
+      A x = A(parameter[j]), slope = A(gradient[j]) * scale + coupled * x;
+      first[j] = f.b1 * first[j] + f.c1 * slope;
+      second[j] = f.b2 * second[j] + f.c2 * slope * slope;
+      A update = first[j] * m_scale / (std::sqrt(second[j] * v_scale) + f.eps) + decay * x;
+      parameter[j] = T(x - lr * update);
+    }
+    store_pack(p, i, chunk.end, parameter);
+    store_pack(m, i, chunk.end, first);
+    store_pack(v, i, chunk.end, second);
+  }
+}
+
+template <class T>
+struct SgdBatch {
+  using A = Accumulate<T>;
+  Chunks chunks;
+  T* parameter[kMostTensors];
+  const T* gradient[kMostTensors];
+  A* momentum[kMostTensors];  // null for plain descent
+  A decay[kMostTensors];
+
+  static const Tensor& tensor(const SgdStep::Item& item) { return item.parameter; }
+  void set(int k, SgdStep::Item item) {
+    parameter[k] = item.parameter.mutable_data<T>();
+    gradient[k] = item.gradient.data<T>();
+    momentum[k] = item.momentum ? item.momentum.mutable_data<A>() : nullptr;
+    decay[k] = A(item.weight_decay);
+  }
+};
+
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    sgd_kernel(const SgdBatch<T> batch, Accumulate<T> keep, const double* scalars) {
+  using A = Accumulate<T>;
+  constexpr int W = kWidth<T>;
+  const Chunks::Chunk chunk = batch.chunks.of(blockIdx.x);
+  const int k = chunk.tensor;
+  T* p = batch.parameter[k];
+  const T* g = batch.gradient[k];
+  A* momentum = batch.momentum[k];
+  const A decay = batch.decay[k];
+  const StepScalars now = read(scalars);
+  const A lr = A(now.lr), scale = A(now.grad_scale);
+  for (int64_t i = chunk.begin + W * int64_t{threadIdx.x}; i < chunk.end; i += W * kThreads) {
+    Pack<T> parameter = load_pack<W>(p, i, chunk.end), gradient = load_pack<W>(g, i, chunk.end);
+    Pack<A, W> u = load_pack<W>(momentum, i, momentum ? chunk.end : 0);
+#pragma unroll
+    for (int j = 0; j < W; ++j) {
+      A x = A(parameter[j]);
+      u[j] = keep * u[j] + (A(gradient[j]) * scale + decay * x);
+      parameter[j] = T(x - lr * u[j]);
+    }
+    store_pack(p, i, chunk.end, parameter);
+    store_pack(momentum, i, momentum ? chunk.end : 0, u);
+  }
+}
+
+}  // namespace
+
+void adamw(const AdamWStep& s) {
+  in_batches<AdamWBatch>(s.items, [&]<class T>(const AdamWBatch<T>& batch) {
+    using A = Accumulate<T>;
+    const AdamW<A> f{A(s.beta1), A(s.beta2), A(1 - s.beta1), A(1 - s.beta2), A(s.eps), s.coupled_decay};
+    launch(adamw_kernel<T>, {.grid = batch.chunks.blocks(), .block = kThreads}, batch, f, s.scalars.data<double>());
+  });
+}
+
+void sgd(const SgdStep& s) {
+  in_batches<SgdBatch>(s.items, [&]<class T>(const SgdBatch<T>& batch) {
+    launch(sgd_kernel<T>, {.grid = batch.chunks.blocks(), .block = kThreads}, batch, Accumulate<T>(s.momentum_factor),
+           s.scalars.data<double>());
+  });
+}
+
+}  // namespace braid::cuda

@@ -1,0 +1,135 @@
+#include "braid/cuda/matmul/matmul.h"
+
+#include <bit>
+
+#include "braid/cuda/matmul/blas.h"
+
+namespace braid::cuda {
+
+namespace {
+
+// One axis of the product and its stride in each tensor; 0 where the tensor does not have it.
+struct Axis {
+  int64_t size, x, z, y;
+};
+
+// Rows one behind the other: the second axis has stride 1, the first one steps over it. The stride of an axis of one
+// element means nothing.
+bool by_rows(int64_t rows, int64_t columns, int64_t row, int64_t column) {
+  return (columns == 1 || column == 1) && (rows == 1 || row >= columns);
+}
+bool matrix(int64_t rows, int64_t columns, int64_t row, int64_t column) {
+  return by_rows(rows, columns, row, column) || by_rows(columns, rows, column, row);
+}
+
+Operand column_major(const Tensor& tensor, int64_t rows, int64_t columns, int64_t row, int64_t column, int64_t batch) {
+  if (by_rows(rows, columns, row, column)) return {&tensor, true, rows == 1 ? columns : row, batch};
+  return {&tensor, false, columns == 1 ? rows : column, batch};
+}
+
+// Outermost first; neighbours that all tensors run through in one step are one axis.
+std::vector<Axis> batch_axes(In x, In z, In y) {
+  std::vector<Axis> axes;
+  for (int i = 0; i < y.rank() - 2; ++i) {
+    const Axis axis{y.dim(i), x.strides()[i], z.strides()[i], y.strides()[i]};
+    if (axis.size == 1) continue;
+    const auto continues = [&](const Axis& outer) {
+      return outer.x == axis.x * axis.size && outer.z == axis.z * axis.size && outer.y == axis.y * axis.size;
+    };
+    if (!axes.empty() && continues(axes.back())) {
+      axes.back() = {axes.back().size * axis.size, axis.x, axis.z, axis.y};
+    } else {
+      axes.push_back(axis);
+    }
+  }
+  return axes;
+}
+
+}  // namespace
+
+bool is_matrix(const Tensor& x) { return matrix(x.dim(-2), x.dim(-1), x.strides()[-2], x.strides()[-1]); }
+
+ProductPlan plan_product(In x, In z, In y) {
+  Axis m{y.dim(-2), x.strides()[-2], 0, y.strides()[-2]};
+  const Axis n{y.dim(-1), 0, z.strides()[-1], y.strides()[-1]}, k{x.dim(-1), x.strides()[-1], z.strides()[-2], 0};
+  std::vector<Axis> batch = batch_axes(x, z, y);
+  while (!batch.empty() && batch.back().z == 0) {  // more rows of x with one z
+    const Axis& last = batch.back();
+    if (m.size > 1 && (last.x != m.x * m.size || last.y != m.y * m.size)) break;
+    const Axis rows = m.size > 1 ? Axis{m.size * last.size, m.x, 0, m.y} : last;
+    if (!matrix(rows.size, k.size, rows.x, k.x) || !matrix(rows.size, n.size, rows.y, n.y)) break;
+    m = rows;
+    batch.pop_back();
+  }
+  Axis together{1, 0, 0, 0};
+  if (!batch.empty()) {
+    auto longest = batch.begin();
+    for (auto it = batch.begin(); it != batch.end(); ++it) longest = it->size > longest->size ? it : longest;
+    together = *longest;
+    batch.erase(longest);
+  }
+
+  const Operand from_x = column_major(x, m.size, k.size, m.x, k.x, together.x);
+  const Operand from_z = column_major(z, k.size, n.size, k.z, n.z, together.z);
+  ProductPlan plan{.rows = m.size,
+                   .columns = n.size,
+                   .inner = k.size,
+                   .batch = together.size,
+                   .a = from_x,
+                   .b = from_z,
+                   .c = column_major(y, m.size, n.size, m.y, n.y, together.y),
+                   .calls = {{0, 0, 0}}};
+  const bool swapped = plan.c.transposed;  // to BLAS this is y^T = z^T x^T
+  if (swapped) {
+    std::swap(plan.rows, plan.columns);
+    std::swap(plan.a, plan.b);
+    for (Operand* operand : {&plan.a, &plan.b, &plan.c}) operand->transposed = !operand->transposed;
+  }
+  for (const Axis& axis : batch) {
+    std::vector<ProductPlan::Offsets> calls;
+    for (const auto& at : plan.calls) {
+      for (int64_t i = 0; i < axis.size; ++i) {
+        const int64_t ix = i * axis.x, iz = i * axis.z;
+        calls.push_back({at.a + (swapped ? iz : ix), at.b + (swapped ? ix : iz), at.c + i * axis.y});
+      }
+    }
+    plan.calls = std::move(calls);
+  }
+  return plan;
+}
+
+void product(In x, In z, double alpha, double beta, Out y) {
+  if (y.numel() == 0) return;
+  const Backend& device = backend(y.device());
+  if (x.dim(-1) == 0) {  // an empty sum
+    if (beta == 0) return device.fill(0, y);
+    return device.binary(BinaryOp::mul, y, full({1}, beta, y.dtype(), y.device()).expanded(y.shape()), y);
+  }
+  if (!is_matrix(y)) {
+    Tensor copy = y.clone();
+    product(x, z, alpha, beta, copy);
+    return device.copy(copy, y);
+  }
+  const Tensor left = is_matrix(x) ? x : x.clone(), right = is_matrix(z) ? z : z.clone();
+  run_plan(plan_product(left, right, y), alpha, beta);
+}
+
+void linear(In x, In weight, In bias, Out y) {
+  Shape repeated = x.shape();
+  repeated[-2] = weight.dim(1);
+  repeated[-1] = weight.dim(0);
+  const Tensor matrix = is_matrix(weight) ? weight : weight.clone(), z = matrix.transposed().expanded(repeated);
+  if (!bias) return product(x, z, 1, 0, y);
+  if (y.numel() == 0) return;
+  if (x.dim(-1) > 0) {
+    const Tensor rows = is_matrix(x) ? x : x.clone();
+    ProductPlan plan = plan_product(rows, z, y);
+    plan.bias = &bias;  // y is contiguous, so that to BLAS its rows are columns
+    const bool fits = plan.calls.size() == 1 && std::bit_cast<uintptr_t>(bias.raw()) % 16 == 0;
+    if (fits && run_plan(plan, 1, 0)) return;
+  }
+  y.copy_(bias.expanded(y.shape()));
+  product(x, z, 1, 1, y);
+}
+
+}  // namespace braid::cuda

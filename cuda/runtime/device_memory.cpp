@@ -1,0 +1,63 @@
+// The driver as the source of memory.
+#include "braid/cuda/runtime/allocator.h"
+#include "braid/cuda/runtime/check.h"
+#include "braid/cuda/runtime/runtime.h"
+
+namespace braid::cuda {
+
+namespace {
+
+class DriverMemory final : public MemorySource {
+ public:
+  explicit DriverMemory(int device) : device_(device) {}
+  void* get(int64_t bytes) override {
+    const DeviceGuard guard(device_);
+    // While a graph is captured the driver refuses this, unless it is told that the graph need not know of it.
+    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    check(cudaThreadExchangeStreamCaptureMode(&mode));
+    void* data = nullptr;
+    const cudaError_t status = cudaMalloc(&data, static_cast<size_t>(bytes));
+    check(cudaThreadExchangeStreamCaptureMode(&mode));
+    if (status == cudaErrorMemoryAllocation) {
+      cudaGetLastError();
+      return nullptr;
+    }
+    check(status);
+    return data;
+  }
+  void give_back(void* data) override {
+    const DeviceGuard guard(device_);
+    cudaStreamSynchronize(current_stream());
+    cudaFree(data);  // in the way of nothing: at worst the process ends with it
+  }
+  int64_t free_bytes() override {
+    const DeviceGuard guard(device_);
+    size_t free = 0, total = 0;
+    check(cudaMemGetInfo(&free, &total));
+    return static_cast<int64_t>(free);
+  }
+  std::string name() override {
+    const DeviceGuard guard(device_);
+    return "cuda:" + std::to_string(device_) + " (" + properties().name + ")";
+  }
+
+ private:
+  int device_;
+};
+
+}  // namespace
+
+CachingAllocator& caching_allocator() {
+  // Never destroyed: tensors with static lifetime may outlive any static object declared here.
+  static std::mutex mutex;
+  static auto* of = new std::map<int, CachingAllocator*>;
+  const int device = current_device();
+  std::lock_guard lock(mutex);
+  CachingAllocator*& allocator = (*of)[device];
+  if (!allocator) allocator = new CachingAllocator(std::make_unique<DriverMemory>(device));
+  return *allocator;
+}
+
+Allocator& device_allocator() { return caching_allocator(); }
+
+}  // namespace braid::cuda

@@ -1,0 +1,82 @@
+#include "braid/cuda/runtime/graph.h"
+
+#include "braid/cuda/runtime/allocator.h"
+#include "braid/cuda/runtime/check.h"
+#include "braid/cuda/runtime/runtime.h"
+#include "braid/tensor/error.h"
+
+namespace braid::cuda {
+
+namespace {
+
+using Recorded = Handle<cudaGraph_t, cudaGraphDestroy>;
+using Executable = Handle<cudaGraphExec_t, cudaGraphExecDestroy>;
+
+class StreamGraph final : public DeviceGraph {
+ public:
+  StreamGraph(Executable executable, CachingAllocator& allocator, int pool)
+      : executable_(std::move(executable)), allocator_(allocator), pool_(pool), stream_(current_stream()) {}
+  ~StreamGraph() override {
+    cudaStreamSynchronize(stream_);
+    allocator_.drop_pool(pool_);
+  }
+  void replay() override { check(cudaGraphLaunch(executable_.get(), stream_)); }
+
+ private:
+  Executable executable_;
+  CachingAllocator& allocator_;
+  int pool_;
+  StreamHandle stream_;
+};
+
+thread_local int capture_pool = 0;  // 0: nothing is captured
+
+}  // namespace
+
+bool capturing() { return capture_pool != 0; }
+
+void begin_capture() {
+  braid::check(!capturing(), "graph", [] { return std::string("a graph is being captured already"); });
+  synchronize();
+  const int pool = caching_allocator().begin_pool();
+  // Other threads may go on asking the driver for memory.
+  const cudaError_t status = cudaStreamBeginCapture(current_stream(), cudaStreamCaptureModeThreadLocal);
+  if (status != cudaSuccess) {
+    caching_allocator().end_pool();
+    caching_allocator().drop_pool(pool);
+  }
+  check(status);
+  capture_pool = pool;
+}
+
+static Recorded stop() {
+  cudaGraph_t raw = nullptr;
+  const cudaError_t status = cudaStreamEndCapture(current_stream(), &raw);
+  caching_allocator().end_pool();
+  if (status == cudaSuccess) return Recorded(raw);
+  caching_allocator().drop_pool(std::exchange(capture_pool, 0));
+  check(status);
+  return {};
+}
+
+std::unique_ptr<DeviceGraph> end_capture() {
+  const Recorded recorded = stop();
+  const int pool = std::exchange(capture_pool, 0);
+  cudaGraphExec_t raw = nullptr;
+  const cudaError_t status = cudaGraphInstantiate(&raw, recorded.get(), 0);
+  if (status != cudaSuccess) caching_allocator().drop_pool(pool);
+  check(status);
+  return std::make_unique<StreamGraph>(Executable(raw), caching_allocator(), pool);
+}
+
+// Called while an error is on its way: a second one must not hide it.
+void abort_capture() {
+  cudaGraph_t raw = nullptr;
+  cudaStreamEndCapture(current_stream(), &raw);
+  const Recorded recorded(raw);
+  cudaGetLastError();
+  caching_allocator().end_pool();
+  caching_allocator().drop_pool(std::exchange(capture_pool, 0));
+}
+
+}  // namespace braid::cuda

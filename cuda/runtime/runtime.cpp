@@ -1,0 +1,163 @@
+#include "braid/cuda/runtime/runtime.h"
+
+#include <nvtx3/nvToolsExt.h>
+
+#include <array>
+#include <memory>
+#include <mutex>
+
+#include "braid/cuda/runtime/check.h"
+#include "braid/cuda/runtime/launch.h"
+#include "braid/cuda/runtime/messages.h"
+#include "braid/tensor/kernels/backend.h"
+
+namespace braid {
+
+namespace cuda {
+
+namespace {
+
+constexpr int kMaxDevices = 64;
+
+struct Card {
+  std::once_flag once;
+  Properties properties;
+  StreamHandle stream = nullptr;  // never destroyed: tensors with static lifetime may still be waiting for it
+};
+std::array<Card, kMaxDevices> cards;
+thread_local int current = -1;
+
+Properties ask_properties(int index) {
+  cudaDeviceProp p;
+  check(cudaGetDeviceProperties(&p, index));
+  return {.name = p.name,
+          .major = p.major,
+          .minor = p.minor,
+          .multiprocessors = p.multiProcessorCount,
+          .memory = static_cast<int64_t>(p.totalGlobalMem),
+          .shared_bytes = static_cast<int64_t>(p.sharedMemPerBlockOptin)};
+}
+
+std::string capability(const Properties& p) { return std::to_string(p.major) + "." + std::to_string(p.minor); }
+
+Card& card(int index) {
+  Card& c = cards[static_cast<size_t>(index)];
+  std::call_once(c.once, [&] {
+    c.properties = ask_properties(index);
+    check(cudaStreamCreateWithFlags(&c.stream, cudaStreamNonBlocking));
+    // Profilers then show the names of the table's kernels; without one, a call of nothing.
+    detail::set_kernel_observer({[](const char* kernel) { nvtxRangePushA(kernel); }, [] { nvtxRangePop(); }});
+  });
+  return c;
+}
+
+std::string place(const std::source_location& where) {
+  std::string file = where.file_name();
+  if (size_t at = file.rfind("cuda/"); at != std::string::npos) file = file.substr(at);
+  return " in " + file + ":" + std::to_string(where.line());
+}
+
+}  // namespace
+
+void check(cudaError_t status, const std::source_location& where) {
+  if (status == cudaSuccess) [[likely]]
+    return;
+  cudaGetLastError();  // errors that can be recovered from are forgotten here
+  const std::string what = std::string(cudaGetErrorString(status)) + " (" + cudaGetErrorName(status) + ")";
+  if (status == cudaErrorMemoryAllocation) throw OutOfMemory(op_name() + "CUDA: " + what + place(where));
+  if (status == cudaErrorNoKernelImageForDevice) {
+    const Properties& p = properties();
+    throw Error(ErrorKind::misuse, op_name() + "CUDA: " + what +
+                                       "; this build has no code for a card of compute capability " + capability(p) +
+                                       ": configure with -DBRAID_CUDA_ARCHITECTURES=" + std::to_string(p.major) +
+                                       std::to_string(p.minor));
+  }
+  if (status == cudaErrorInsufficientDriver)
+    throw Error(ErrorKind::misuse, op_name() + "CUDA: " + what + "; install a newer driver, or use --device cpu");
+  throw Error(ErrorKind::misuse, failed(what + place(where)));
+}
+
+void check(cublasStatus_t status, const std::source_location& where) {
+  if (status == CUBLAS_STATUS_SUCCESS) [[likely]]
+    return;
+  failed_call(std::string("cuBLAS: ") + cublasLtGetStatusString(status), where);
+}
+
+void failed_call(const std::string& what, const std::source_location& where) {
+  throw Error(ErrorKind::misuse, op_name() + what + place(where));
+}
+
+int device_count() {
+  static const int count = [] {
+    int n = 0;
+    if (cudaGetDeviceCount(&n) != cudaSuccess) {  // no driver, or no card
+      cudaGetLastError();
+      n = 0;
+    }
+    return n < kMaxDevices ? n : kMaxDevices;
+  }();
+  return count;
+}
+
+std::string refuses(int index) {
+  if (index < 0 || index >= device_count()) return refusal(index, device_count(), nullptr);
+  const Properties p = ask_properties(index);
+  return refusal(index, device_count(), &p);
+}
+
+void use_device(int index) {
+  if (index == current) [[likely]]
+    return;
+  const std::string reason = refuses(index);
+  braid::check(reason.empty(), ErrorKind::setting, [&] { return reason; });
+  check(cudaSetDevice(index));
+  current = index;
+}
+
+int current_device() { return current < 0 ? 0 : current; }
+StreamHandle current_stream() { return card(current_device()).stream; }
+const Properties& properties() { return card(current_device()).properties; }
+void synchronize() { check(cudaStreamSynchronize(current_stream())); }
+
+DeviceGuard::DeviceGuard(int index) : before_(current) { use_device(index); }
+DeviceGuard::~DeviceGuard() {
+  if (before_ < 0 || before_ == current) return;
+  cudaSetDevice(before_);
+  current = before_;
+}
+
+// From and to pageable memory the driver stages small copies itself; waiting makes both directions safe.
+void copy_to_device(void* to, const void* from, int64_t bytes) {
+  check(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyHostToDevice, current_stream()));
+  synchronize();
+}
+void copy_to_host(void* to, const void* from, int64_t bytes) {
+  check(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToHost, current_stream()));
+  synchronize();
+}
+
+void launch_function(const void* function, const Launch& shape, void** arguments) {
+  if (shape.shared_bytes > 48 * 1024) {  // more than every card has by default must be asked for
+    check(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                               static_cast<int>(shape.shared_bytes)));
+  }
+  const cudaError_t status =
+      cudaLaunchKernel(function, shape.grid, shape.block, arguments, shape.shared_bytes, shape.stream);
+  if (status == cudaErrorInvalidValue || status == cudaErrorInvalidConfiguration) {
+    cudaGetLastError();
+    const auto text = [](const dim3& d) {
+      return std::to_string(d.x) + " x " + std::to_string(d.y) + " x " + std::to_string(d.z);
+    };
+    throw Error(ErrorKind::misuse, op_name() + "a launch of " + text(shape.grid) + " blocks of " + text(shape.block) +
+                                       " threads with " + std::to_string(shape.shared_bytes) +
+                                       " bytes of shared memory is not possible on " + properties().name);
+  }
+  check(status);
+}
+
+}  // namespace cuda
+
+int cuda_device_count() { return cuda::device_count(); }
+std::string cuda_refuses(int index) { return cuda::refuses(index); }
+
+}  // namespace braid

@@ -1,0 +1,218 @@
+// The MPI transport; the only file that includes mpi.h.
+//
+// It uses MPI for what MPI is for: starting processes and moving bytes. Sums are formed by the Communicator, because
+// MPI has neither bf16 nor a promise about the order of additions. Waiting is done by asking, so that a rank that does
+// not answer is noticed.
+#include "braid/distributed/comm/mpi_session.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#define OMPI_SKIP_MPICXX 1
+#include <mpi.h>
+
+namespace braid::dist {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr int64_t kLargest = int64_t{1} << 30;  // MPI counts are int
+constexpr int kTags = 32000;                    // every MPI allows tags up to 32767
+constexpr int kAliveTag = 32001, kGroupTag = 32002;
+
+void ok(int result, const char* call) {
+  if (result == MPI_SUCCESS) return;
+  char text[MPI_MAX_ERROR_STRING];
+  int length = 0;
+  MPI_Error_string(result, text, &length);
+  fail(ErrorKind::process, std::string(call) + " failed: " + std::string(text, static_cast<size_t>(length)));
+}
+
+class MpiTransfer final : public Transfer {
+ public:
+  ~MpiTransfer() override {
+    // Only after an error: the job is about to end, and MPI must not lose its requests before that.
+    for (MPI_Request& r : requests_) {
+      if (r != MPI_REQUEST_NULL) MPI_Request_free(&r);
+    }
+  }
+  void send(Buffer b, int to, int tag, MPI_Comm comm) {
+    pieces(b, to, [&](char* data, int count, MPI_Request* r) {
+      ok(MPI_Isend(data, count, MPI_BYTE, to, tag, comm, r), "MPI_Isend");
+    });
+  }
+  void receive(Buffer b, int from, int tag, MPI_Comm comm) {
+    pieces(b, from, [&](char* data, int count, MPI_Request* r) {
+      ok(MPI_Irecv(data, count, MPI_BYTE, from, tag, comm, r), "MPI_Irecv");
+    });
+  }
+  bool done() override {
+    int flag = 0;
+    ok(MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &flag, MPI_STATUSES_IGNORE), "MPI_Testall");
+    if (flag) requests_.clear();
+    return flag != 0;
+  }
+  // First only yields: most waits are short. A rank that waits long leaves the processor to those that compute.
+  void rest() override {
+    if (++rests_ < 2000) {
+      sched_yield();
+    } else {
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+  }
+  std::vector<int> missing() const override {
+    std::vector<int> ranks;
+    for (size_t i = 0; i < requests_.size(); ++i) {
+      int flag = 0;
+      if (requests_[i] != MPI_REQUEST_NULL) MPI_Request_get_status(requests_[i], &flag, MPI_STATUS_IGNORE);
+      if (requests_[i] != MPI_REQUEST_NULL && !flag) ranks.push_back(peers_[i]);
+    }
+    std::sort(ranks.begin(), ranks.end());
+    ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+    return ranks;
+  }
+
+ private:
+  template <class F>
+  void pieces(Buffer b, int peer, F&& f) {
+    for (int64_t at = 0; at < b.bytes; at += kLargest) {
+      requests_.push_back(MPI_REQUEST_NULL);
+      peers_.push_back(peer);
+      f(b.data + at, static_cast<int>(std::min(kLargest, b.bytes - at)), &requests_.back());
+    }
+  }
+  std::vector<MPI_Request> requests_;
+  std::vector<int> peers_;
+  int64_t rests_ = 0;
+};
+
+// A communicator of MPI, freed with its owner.
+class MpiTransport final : public Transport {
+ public:
+  explicit MpiTransport(MPI_Comm comm, std::vector<int> world) : comm_(comm), world_(std::move(world)) {
+    ok(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
+    sent_.resize(world_.size());
+    received_.resize(world_.size());
+  }
+  ~MpiTransport() override {
+    int finalized = 0;
+    MPI_Finalized(&finalized);
+    if (!finalized) MPI_Comm_free(&comm_);
+  }
+  MpiTransport(const MpiTransport&) = delete;
+  int rank() const override { return rank_; }
+  int size() const override { return static_cast<int>(world_.size()); }
+  int world_rank(int rank) const override { return world_.at(static_cast<size_t>(rank)); }
+
+  std::unique_ptr<Transfer> start(const std::vector<Buffer>& send, const std::vector<Buffer>& receive) override {
+    auto transfer = std::make_unique<MpiTransfer>();
+    for (int step = 1; step < size(); ++step) {  // everybody begins with another peer
+      int from = (rank_ - step + size()) % size(), to = (rank_ + step) % size();
+      auto f = static_cast<size_t>(from), t = static_cast<size_t>(to);
+      if (receive[f].bytes > 0) transfer->receive(receive[f], from, static_cast<int>(received_[f]++ % kTags), comm_);
+      if (send[t].bytes > 0) transfer->send(send[t], to, static_cast<int>(sent_[t]++ % kTags), comm_);
+    }
+    return transfer;
+  }
+
+  std::shared_ptr<Transport> among(const std::vector<int>& members) override {
+    std::vector<int> world;
+    for (int m : members) world.push_back(world_rank(m));
+    MPI_Group whole, part;
+    MPI_Comm made;
+    ok(MPI_Comm_group(comm_, &whole), "MPI_Comm_group");
+    ok(MPI_Group_incl(whole, static_cast<int>(members.size()), members.data(), &part), "MPI_Group_incl");
+    ok(MPI_Comm_create_group(comm_, part, kGroupTag, &made), "MPI_Comm_create_group");
+    MPI_Group_free(&part);
+    MPI_Group_free(&whole);
+    MPI_Comm_set_errhandler(made, MPI_ERRORS_RETURN);
+    return std::make_shared<MpiTransport>(made, std::move(world));
+  }
+
+  // Who has waited too long says that it is alive to everybody, which asks for the same; who waits too answers. Who
+  // does not say it is the one that hangs.
+  void answer() override {
+    int asked = 0;
+    if (!said_) MPI_Iprobe(MPI_ANY_SOURCE, kAliveTag, MPI_COMM_WORLD, &asked, MPI_STATUS_IGNORE);
+    if (asked) say_alive();
+  }
+  std::vector<int> silent(double seconds) override {
+    say_alive();
+    int ranks = 0, me = 0;
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    MPI_Comm_rank(MPI_COMM_WORLD, &me);
+    static std::vector<char> heard;
+    heard.assign(static_cast<size_t>(ranks), 0);
+    std::vector<MPI_Request> requests(static_cast<size_t>(ranks), MPI_REQUEST_NULL);
+    for (int r = 0; r < ranks; ++r) {
+      if (r == me) continue;
+      MPI_Irecv(&heard[static_cast<size_t>(r)], 1, MPI_BYTE, r, kAliveTag, MPI_COMM_WORLD,
+                &requests[static_cast<size_t>(r)]);
+    }
+    Clock::time_point start = Clock::now();
+    std::vector<int> quiet;
+    do {
+      quiet.clear();
+      for (int r = 0; r < ranks; ++r) {
+        int flag = 1;
+        if (r != me) MPI_Test(&requests[static_cast<size_t>(r)], &flag, MPI_STATUS_IGNORE);
+        if (!flag) quiet.push_back(r);
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    } while (!quiet.empty() && std::chrono::duration<double>(Clock::now() - start).count() < seconds);
+    return quiet;
+  }
+
+ private:
+  static void say_alive() {
+    static char word = 0;
+    if (said_) return;
+    said_ = true;
+    int ranks = 0, me = 0;
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    MPI_Comm_rank(MPI_COMM_WORLD, &me);
+    for (int r = 0; r < ranks; ++r) {
+      if (r == me) continue;
+      MPI_Request forgotten;
+      MPI_Isend(&word, 1, MPI_BYTE, r, kAliveTag, MPI_COMM_WORLD, &forgotten);
+      MPI_Request_free(&forgotten);
+    }
+  }
+  inline static bool said_ = false;  // once in a job's life: it ends after that
+
+  MPI_Comm comm_;
+  int rank_ = 0;
+  std::vector<int> world_;
+  std::vector<int64_t> sent_, received_;
+};
+
+}  // namespace
+
+bool built_with_mpi() { return true; }
+
+MpiSession::MpiSession() {
+  int provided = 0, ranks = 0;
+  ok(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
+  MPI_Comm own;
+  ok(MPI_Comm_dup(MPI_COMM_WORLD, &own), "MPI_Comm_dup");
+  MPI_Comm_set_errhandler(own, MPI_ERRORS_RETURN);
+  ok(MPI_Comm_size(own, &ranks), "MPI_Comm_size");
+  std::vector<int> world;
+  for (int r = 0; r < ranks; ++r) world.push_back(r);
+  world_ = Communicator(std::make_shared<MpiTransport>(own, std::move(world)));
+}
+
+MpiSession::~MpiSession() {
+  world_ = Communicator();
+  MPI_Finalize();
+}
+
+void MpiSession::abort(int exit_code) {
+  MPI_Abort(MPI_COMM_WORLD, exit_code);
+  std::_Exit(exit_code);
+}
+
+}  // namespace braid::dist

@@ -1,0 +1,47 @@
+#include "braid/distributed/job/run_on_all_ranks.h"
+
+#include <sstream>
+
+namespace braid::dist {
+
+void run_on_all_ranks(const Communicator& comm, const std::function<void()>& f) {
+  if (comm.size() == 1) return f();
+  std::string failure;  // exit code, a space, the sentence
+  try {
+    f();
+  } catch (const Error& e) {
+    failure = std::to_string(static_cast<int>(e.kind())) + " " + e.what();
+  } catch (const std::exception& e) {
+    failure = std::to_string(static_cast<int>(ErrorKind::misuse)) + " " + e.what();
+  }
+  std::vector<std::string> all = comm.gather_text(failure);
+  for (size_t r = 0; r < all.size(); ++r) {
+    if (all[r].empty()) continue;
+    size_t space = all[r].find(' ');
+    std::string who = r == 0 ? "" : "rank " + std::to_string(r) + ": ";
+    throw CollectiveError(static_cast<ErrorKind>(std::stoi(all[r].substr(0, space))), who + all[r].substr(space + 1));
+  }
+}
+
+void check_ranks_agree(const Communicator& comm, const std::vector<RankProperty>& features) {
+  std::string mine;
+  for (const RankProperty& f : features) mine += f.what + "\n" + f.value + "\n";
+  std::vector<std::string> all = comm.gather_text(mine);
+  for (size_t r = 1; r < all.size(); ++r) {
+    if (all[r] == all[0]) continue;
+    std::istringstream expected(all[0]), found(all[r]);
+    std::string what, other, want, got;
+    do {
+      std::getline(expected, what);
+      std::getline(found, other);
+      std::getline(expected, want);
+      std::getline(found, got);
+    } while (what == other && want == got && expected);
+    throw CollectiveError(ErrorKind::process, "the processes of this job do not fit together: rank " +
+                                                  std::to_string(r) + " has another " + what + ": expected " + want +
+                                                  ", found " + got +
+                                                  "; start them all with the same program, settings and data");
+  }
+}
+
+}  // namespace braid::dist

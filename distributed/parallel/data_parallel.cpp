@@ -1,0 +1,199 @@
+#include "braid/distributed/parallel/data_parallel.h"
+
+#include <algorithm>
+#include <set>
+
+#include "braid/autograd/record.h"
+
+namespace braid::dist {
+
+namespace {
+Tensor flat(const Tensor& x) { return x.detach().reshaped({x.numel()}); }
+}  // namespace
+
+std::vector<size_t> bucket_ends(const std::vector<int64_t>& numbers, int64_t bytes_per_number, int64_t bucket_bytes) {
+  std::vector<size_t> ends;
+  int64_t size = 0;
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    size += numbers[i];
+    if (size * bytes_per_number < bucket_bytes && i + 1 < numbers.size()) continue;
+    ends.push_back(i);
+    size = 0;
+  }
+  return ends;
+}
+
+DataParallel::DataParallel(std::vector<nn::NamedTensor> parameters, const Holders& holders, int64_t bucket_bytes) {
+  std::map<std::string, std::vector<nn::NamedTensor>> families;  // per group of holders and type, later layers first
+  for (auto p = parameters.rbegin(); p != parameters.rend(); ++p) {
+    const Communicator& group = holders(p->name);
+    if (group.size() > 1) families[group.label() + str(p->value.dtype())].push_back(*p);
+  }
+  for (const auto& [key, family] : families) {
+    std::vector<int64_t> numbers;
+    for (const nn::NamedTensor& p : family) numbers.push_back(p.value.numel());
+    size_t next = 0;
+    for (size_t end : bucket_ends(numbers, size_of(family[0].value.dtype()), bucket_bytes)) {
+      Bucket& bucket = buckets_.emplace_back();
+      bucket.holders = holders(family[0].name);
+      for (; next <= end; ++next) {
+        bucket.entries.push_back({.parameter = family[next], .at = {bucket.size, bucket.size + numbers[next]}});
+        bucket.size += numbers[next];
+      }
+    }
+  }
+  for (size_t b = 0; b < buckets_.size(); ++b) {
+    Bucket& bucket = buckets_[b];
+    bucket.parts = even_partition(bucket.size, bucket.holders.size());
+    for (size_t e = 0; e < bucket.entries.size(); ++e) {
+      Entry& entry = bucket.entries[e];
+      for (const Ranges& own : bucket.parts.of) {
+        int64_t begin = std::clamp(own[0].begin, entry.at.begin, entry.at.end) - entry.at.begin;
+        int64_t end = std::clamp(own[0].end, entry.at.begin, entry.at.end) - entry.at.begin;
+        entry.parts.of.push_back({{begin, end}});
+      }
+      place_[entry.parameter.name] = {b, e};
+      on_grad(entry.parameter.value, [this, b, e](const Tensor&) { gradient_ready(b, e); });
+    }
+  }
+  for (const nn::NamedTensor& p : parameters) {  // in the order of the model
+    if (!place_.contains(p.name)) {
+      pieces_.push_back(p);
+      alone_[p.name] = p.value.numel();
+      continue;
+    }
+    Range own = own_part(p.name);
+    if (own.size() == 0) continue;
+    Tensor piece = flat(p.value).sliced(0, own.begin, own.end);
+    if (p.value.rank() >= 2) piece = piece.reshaped({own.size(), 1});
+    pieces_.push_back({p.name, require_grad(piece)});
+  }
+}
+
+DataParallel::~DataParallel() {
+  for (Bucket& bucket : buckets_) {
+    for (Entry& entry : bucket.entries) on_grad(entry.parameter.value, nullptr);
+  }
+}
+
+const DataParallel::Entry& DataParallel::entry_of(const std::string& name, const Communicator** holders) const {
+  auto at = place_.find(name);
+  check(at != place_.end(), "data_parallel", [&] { return "there is no parameter " + name; });
+  const Bucket& bucket = buckets_[at->second.first];
+  if (holders) *holders = &bucket.holders;
+  return bucket.entries[at->second.second];
+}
+
+void DataParallel::start() {
+  for (Bucket& bucket : buckets_) {
+    bucket.sent = false;
+    bucket.missing = bucket.entries.size();
+    for (Entry& entry : bucket.entries) entry.ready = false;
+  }
+  active_ = true;
+}
+
+void DataParallel::gradient_ready(size_t b, size_t e) {
+  if (!active_) return;
+  Bucket& bucket = buckets_[b];
+  Entry& entry = bucket.entries[e];
+  check(!bucket.sent, "data_parallel", [&] {
+    return "a gradient of " + entry.parameter.name + " arrived after it had been sent: the parameter is used twice";
+  });
+  if (!entry.ready) --bucket.missing;
+  entry.ready = true;
+  send_in_order();
+  for (Bucket& other : buckets_) {  // MPI moves data only while it is called
+    if (other.sent) other.pending.progress();
+  }
+}
+
+// Within a group in the same order on every rank, whatever order the gradients come in.
+void DataParallel::send_in_order() {
+  std::set<std::string> waiting;  // groups whose next bucket is not complete
+  for (Bucket& bucket : buckets_) {
+    if (bucket.sent || waiting.contains(bucket.holders.label())) continue;
+    if (bucket.missing > 0) {
+      waiting.insert(bucket.holders.label());
+    } else {
+      send(bucket);
+    }
+  }
+}
+
+void DataParallel::send(Bucket& bucket) {
+  MemoryScope scope(MemoryUse::gradients);
+  const Tensor& any = bucket.entries[0].parameter.value;
+  Tensor vector = zeros({bucket.size}, any.dtype(), any.device());
+  for (Entry& entry : bucket.entries) {
+    Tensor g = grad(entry.parameter.value);
+    if (g) vector.sliced(0, entry.at.begin, entry.at.end).copy_(flat(g.contiguous()));
+    zero_grad(entry.parameter.value);  // its memory serves the rest of the backward pass
+  }
+  bucket.pending = bucket.holders.start_reduce_scatter(vector, 0, bucket.parts);
+  bucket.sent = true;
+}
+
+void DataParallel::finish() {
+  active_ = false;
+  MemoryScope scope(MemoryUse::gradients);
+  for (Bucket& bucket : buckets_) {
+    if (!bucket.sent) send(bucket);
+  }
+  std::map<std::string, Tensor> gradients;
+  for (Bucket& bucket : buckets_) {
+    Tensor own = bucket.pending.wait();
+    auto me = static_cast<size_t>(bucket.holders.rank());
+    int64_t first = bucket.parts.of[me][0].begin;
+    for (const Entry& entry : bucket.entries) {
+      Range part = entry.parts.of[me][0];
+      if (part.size() == 0) continue;
+      int64_t begin = entry.at.begin + part.begin - first;
+      gradients[entry.parameter.name] = own.sliced(0, begin, begin + part.size());
+    }
+  }
+  for (const nn::NamedTensor& piece : pieces_) {
+    auto g = gradients.find(piece.name);
+    if (g != gradients.end()) set_grad(piece.value, g->second.reshaped(piece.value.shape()));
+  }
+}
+
+void DataParallel::gather_parameters() {
+  std::vector<Work> under_way;
+  for (Bucket& bucket : buckets_) {
+    auto me = static_cast<size_t>(bucket.holders.rank());
+    const Tensor& any = bucket.entries[0].parameter.value;
+    Tensor own = empty({bucket.parts.size(static_cast<int>(me))}, any.dtype(), any.device());
+    int64_t first = bucket.parts.of[me][0].begin;
+    for (const Entry& entry : bucket.entries) {
+      Range part = entry.parts.of[me][0];
+      if (part.size() == 0) continue;
+      int64_t begin = entry.at.begin + part.begin - first;
+      own.sliced(0, begin, begin + part.size()).copy_(flat(entry.parameter.value).sliced(0, part.begin, part.end));
+    }
+    under_way.push_back(bucket.holders.start_all_gather(own, 0, bucket.parts));
+  }
+  for (size_t b = 0; b < buckets_.size(); ++b) {
+    Tensor whole = under_way[b].wait();
+    for (const Entry& entry : buckets_[b].entries)
+      flat(entry.parameter.value).copy_(whole.sliced(0, entry.at.begin, entry.at.end));
+  }
+}
+
+Range DataParallel::own_part(const std::string& name) const {
+  auto alone = alone_.find(name);
+  if (alone != alone_.end()) return {0, alone->second};
+  const Communicator* group = nullptr;
+  const Entry& entry = entry_of(name, &group);
+  return entry.parts.of[static_cast<size_t>(group->rank())][0];
+}
+
+Tensor DataParallel::whole(const std::string& name, const Tensor& piece, DType dtype) const {
+  if (!place_.contains(name)) return piece;
+  const Communicator* group = nullptr;
+  const Entry& entry = entry_of(name, &group);
+  Tensor part = piece ? flat(piece.contiguous()) : empty({0}, dtype, entry.parameter.value.device());
+  return group->all_gather(part, 0, entry.parts).reshaped(entry.parameter.value.shape());
+}
+
+}  // namespace braid::dist

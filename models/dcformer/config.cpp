@@ -1,0 +1,164 @@
+#include "braid/models/dcformer/config.h"
+
+#include <algorithm>
+
+#include "braid/models/dcformer/config_keys.h"
+#include "braid/tensor/detail/strings.h"
+#include "braid/tensor/error.h"
+
+namespace braid::models {
+namespace {
+
+const ConfigKey* find_key(const std::string& name) {
+  for (const ConfigKey& key : key_table())
+    if (key.name == name) return &key;
+  return nullptr;
+}
+
+const ConfigKey& known_key(const std::string& name) {
+  const ConfigKey* key = find_key(name);
+  check(key != nullptr, ErrorKind::setting, [&] {
+    return "unknown model key '" + preview(name) + "'" + did_you_mean(name, config_keys()) +
+           " (braid info --help lists all keys)";
+  });
+  return *key;
+}
+
+void need(bool ok, const std::string& key, const std::string& expected, const std::string& found,
+          const std::string& advice = "") {
+  check(ok, ErrorKind::setting, [&] {
+    return "bad " + key + ": expected " + expected + ", found " + found + (advice.empty() ? "" : "; " + advice);
+  });
+}
+
+// Window of layer `layer` by the named pattern; 0 = global.
+int64_t pattern_window(const ModelConfig& c, int64_t layer) {
+  if (c.window_size == 0 || c.window_type == "G") return 0;
+  if (c.window_type == "LGLL") return layer % 4 == 1 ? 0 : c.window_size;
+  if (c.window_type == "LGL6") return layer % 8 == 1 ? 0 : c.window_size;
+  return layer % 2 == 1 ? 0 : c.window_size;
+}
+
+void finish_windows(ModelConfig& c) {
+  need(c.window_size > 0 || c.window_type.empty() || c.window_type == "G", "window_size",
+       "a window for the local layers of window_type " + c.window_type, "null", "set window_size, or window_type=G");
+  if (c.layer_windows.empty()) {
+    for (int64_t i = 0; i < c.n_layer; ++i) c.layer_windows.push_back(pattern_window(c, i));
+  }
+  need(static_cast<int64_t>(c.layer_windows.size()) == c.n_layer, "profile.layer_windows",
+       "one window for each of n_layer = " + std::to_string(c.n_layer) + " layers",
+       std::to_string(c.layer_windows.size()));
+}
+
+void check_composition(const ModelConfig& c) {
+  const Profile& p = c.profile;
+  need(c.n_head % p.num_groups == 0, "profile.num_groups", "a divisor of n_head = " + std::to_string(c.n_head),
+       std::to_string(p.num_groups));
+  need(!p.static_proj || c.use_dcmha, "profile.static_proj", "false without use_dcmha", "true",
+       "set use_dcmha=true or profile.static_proj=false");
+  if (!c.use_dcmha) return;
+  need(!p.branches.empty(), "profile.branches", "at least one branch with use_dcmha", "none");
+  for (const char* stage : {"pre", "post"}) {
+    for (const char* side : {"q", "k"}) {
+      const std::string branch = std::string(stage) + "_" + side;
+      const bool wanted = (stage == std::string("pre") ? p.pre_compose : p.post_compose) &&
+                          (side == std::string("q") ? p.query_side : p.key_side);
+      const bool there = std::find(p.branches.begin(), p.branches.end(), branch) != p.branches.end();
+      need(there || !wanted, "profile.branches", branch + ", which " + stage + "_compose reads", join(p.branches, ","),
+           "add it, or switch its stage or side off");
+    }
+  }
+}
+
+}  // namespace
+
+int64_t ModelConfig::rotary_dims() const { return static_cast<int64_t>(static_cast<double>(head_dim) * rotary_pct); }
+
+int64_t ModelConfig::keys_of_layer(int64_t layer, bool decode) const {
+  check(layer >= 0 && layer < static_cast<int64_t>(layer_windows.size()), "config", [&] {
+    return "layer " + std::to_string(layer) + " has no window; finish() the configuration of " +
+           std::to_string(n_layer) + " layers first";
+  });
+  const int64_t window = layer_windows[static_cast<size_t>(layer)];
+  if (window == 0 || !profile.causal) return 0;
+  return window + (decode ? profile.decode_window_plus_one : profile.window_plus_one);
+}
+
+void finish(ModelConfig& c) {
+  for (const ConfigKey& key : key_table()) {
+    ModelConfig scratch;
+    need(set_text(key, scratch, key_text(key, c)), key.name, expectation(key), key_text(key, c));
+  }
+  if (c.head_dim == 0) {
+    need(c.dim % c.n_head == 0, "n_head", "a divisor of dim = " + std::to_string(c.dim), std::to_string(c.n_head),
+         "change one of them, or set head_dim");
+    c.head_dim = c.dim / c.n_head;
+  }
+  need(c.n_head * c.head_dim <= 1 << 22, "head_dim", "n_head x head_dim of at most 4194304",
+       std::to_string(c.n_head) + " x " + std::to_string(c.head_dim));
+  if (c.intermediate_size == 0)
+    c.intermediate_size = c.ffn == FfnKind::swiglu ? (8 * c.dim / 3 + 255) / 256 * 256 : 4 * c.dim;
+  const int64_t rotary = c.rotary_dims();
+  need(rotary >= 2 && rotary % 2 == 0, "rotary_pct", "an even number of rotated dimensions, at least 2",
+       std::to_string(rotary) + " = int(" + std::to_string(c.head_dim) + " x " + shortest(c.rotary_pct) + ")",
+       "change head_dim or rotary_pct");
+  need(!c.mgate || c.ffn == FfnKind::swiglu, "mgate", "false with ffn=gelu", "true");
+  need(!c.mgate || c.intermediate_size % c.mgate_dim == 0, "mgate_dim",
+       "a divisor of intermediate_size = " + std::to_string(c.intermediate_size), std::to_string(c.mgate_dim));
+  need(!c.use_linear_bias || c.ffn == FfnKind::gelu, "use_linear_bias", "false with ffn=swiglu, which has no biases",
+       "true");
+  for (const auto& [name, id] : {std::pair{"bos_token_id", c.bos_token_id}, {"eos_token_id", c.eos_token_id}})
+    need(id < c.vocab_size, name, "a token below vocab_size = " + std::to_string(c.vocab_size), std::to_string(id));
+  check_composition(c);
+  finish_windows(c);
+}
+
+void set_family(ModelConfig& c, const std::string& model_type) {
+  const bool pythia = model_type == "dcpythia";
+  c.model_type = model_type;
+  c.norm = pythia ? NormKind::layer : NormKind::rms;
+  c.ffn = pythia ? FfnKind::gelu : FfnKind::swiglu;
+  c.use_linear_bias = c.use_parallel_residual = pythia;
+  c.rotary_pct = pythia ? 0.25 : 1;
+}
+
+void set_key(ModelConfig& config, const std::string& name, const std::string& value) {
+  const ConfigKey& key = known_key(name);
+  const bool ok = set_text(key, config, value);
+  need(ok, "value of model key " + name, expectation(key), "'" + preview(value) + "'");
+}
+
+std::string get_key(const ModelConfig& config, const std::string& name) { return key_text(known_key(name), config); }
+
+std::string key_help(const std::string& name) { return known_key(name).help; }
+
+std::vector<std::string> config_keys() {
+  std::vector<std::string> names;
+  for (const ConfigKey& key : key_table()) names.push_back(key.name);
+  return names;
+}
+
+ModelConfig configure(ModelConfig c, const std::vector<std::pair<std::string, std::string>>& keys) {
+  const auto given = [&](std::initializer_list<std::string_view> names) {
+    return std::any_of(keys.begin(), keys.end(), [&](const auto& entry) {
+      return std::find(names.begin(), names.end(), entry.first) != names.end();
+    });
+  };
+  if (given({"dim", "n_head"})) c.head_dim = 0;
+  if (given({"dim", "ffn", "model_type"})) c.intermediate_size = 0;
+  if (given({"n_layer", "window_size", "window_type"})) c.layer_windows.clear();
+  // Family, then profile come first: they set keys that others may change.
+  const auto turn = [](const std::string& key) { return key == "model_type" ? 0 : key == "profile.name" ? 1 : 2; };
+  for (const int now : {0, 1, 2}) {
+    for (const auto& [key, value] : keys)
+      if (turn(key) == now) set_key(c, key, value);
+  }
+  finish(c);
+  return c;
+}
+
+ModelConfig configure(const std::string& preset_name, const std::vector<std::pair<std::string, std::string>>& keys) {
+  return configure(preset_name.empty() ? ModelConfig() : preset(preset_name), keys);
+}
+
+}  // namespace braid::models

@@ -1,0 +1,275 @@
+// config.json, read and written through the key table. The only file of models/ that includes the JSON library.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "braid/models/dcformer/config.h"
+#include "braid/models/dcformer/config_keys.h"
+#include "braid/tensor/detail/strings.h"
+#include "braid/tensor/error.h"
+#include "braid/tensor/io/json.h"
+
+namespace braid::models {
+namespace {
+
+using nlohmann::json;
+
+// Keys of published folders that say how their own code runs, not what the model is.
+const std::vector<std::string> irrelevant = {
+    "architectures",
+    "auto_map",
+    "dtype",
+    "transformers_version",
+    "_name_or_path",
+    "_commit_hash",
+    "use_cache",
+    "pad_token_id",
+    "is_training",
+    "q_chunk_size",
+    "query_chunk_size",
+    "prefill_pad",
+    "return_dict",
+    "use_gradient_checkpointing",
+    "tie_word_embeddings",
+    "query_wise",
+    "n_local_heads",
+    "output_attentions",
+    "output_hidden_states",
+    "_attn_implementation_autoset",
+};
+// Described by every reader of its own.
+const std::vector<std::string> irrelevant_in_profile = {"kind"};
+
+[[noreturn]] void bad(const std::string& what, const std::string& file, const std::string& expected,
+                      const std::string& found, const std::string& advice = "") {
+  fail(ErrorKind::input,
+       what + " in " + file + ": expected " + expected + ", found " + found + (advice.empty() ? "" : "; " + advice));
+}
+
+std::string shown(const json& value) { return preview(value.dump(-1, ' ', false, json::error_handler_t::replace)); }
+
+json parse_object(const std::string& text, const std::string& file) {
+  json object = io::parse_json(text, file);
+  if (!object.is_object()) bad("cannot read the model", file, "a JSON object", shown(object));
+  return object;
+}
+
+const json* find(const json& object, const std::string& name) {
+  const auto found = object.find(name);
+  return found == object.end() ? nullptr : &*found;
+}
+
+bool right_type(const ConfigKey& key, const json& value) {
+  if (value.is_null()) return key.nullable;
+  const auto all = [&](auto&& test) { return value.is_array() && std::all_of(value.begin(), value.end(), test); };
+  switch (key.type) {
+    case KeyType::boolean:
+      return value.is_boolean();
+    case KeyType::whole:
+      return value.is_number_integer();
+    case KeyType::number:
+      return value.is_number();
+    case KeyType::word:
+      return value.is_string();
+    case KeyType::words:
+      return all([](const json& item) { return item.is_string(); });
+    case KeyType::windows:
+      return all([](const json& item) { return item.is_null() || item.is_number_integer(); });
+  }
+  return false;
+}
+
+std::string text_of(const json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_array()) return value.dump();
+  std::vector<std::string> items;
+  for (const json& item : value) items.push_back(text_of(item));
+  return join(items, ",");
+}
+
+void read_key(const ConfigKey& key, const json& value, ModelConfig& config, const std::string& file) {
+  const bool ok = right_type(key, value) && set_text(key, config, text_of(value));
+  if (!ok) bad("bad value of " + key.name, file, expectation(key), shown(value));
+}
+
+// Every key of the object must be one of `known` or `ignored`.
+void refuse_unknown(const json& object, const std::string& prefix, const std::vector<std::string>& ignored,
+                    const std::string& file) {
+  std::vector<std::string> known = config_keys();
+  for (const std::string& name : ignored) known.push_back(prefix + name);
+  if (prefix.empty()) known.push_back("profile");
+  for (const auto& [name, value] : object.items()) {
+    const std::string full = prefix + name;
+    const bool ok = std::find(known.begin(), known.end(), full) != known.end() &&
+                    (full == "profile" || !full.starts_with("profile.") || !prefix.empty());
+    check(ok, ErrorKind::input, [&] {
+      return "unknown key '" + preview(full) + "' in " + file + did_you_mean(full, known) +
+             " (a key that Braid does not know could change what the model computes)";
+    });
+  }
+}
+
+// What the published code would do and this one does not.
+void refuse_unsupported(const json& object, const ModelConfig& config, const std::string& file) {
+  const auto is_false = [&](const char* key, const char* advice) {
+    const json* value = find(object, key);
+    if (value && !value->is_null() && *value != false)
+      bad(std::string("bad value of ") + key, file, "false", shown(*value), advice);
+  };
+  is_false("tie_word_embeddings", "untie the weights: write the embedding once more as output.weight");
+  is_false("query_wise", "its published meaning differs between prefill and decode; use profile.key_side=false");
+  const json* kv_heads = find(object, "n_local_heads");
+  if (kv_heads && !kv_heads->is_null() && *kv_heads != -1 && *kv_heads != config.n_head)
+    bad("bad value of n_local_heads", file, "n_head = " + std::to_string(config.n_head), shown(*kv_heads),
+        "grouped key/value heads are not supported");
+}
+
+// A key that is absent has the value of the published classes. Folders with keys of the later code (mgate, prefill_pad)
+// are read as profile H-inf, except that the copies dw_m, qkw_m count where they differ: training updates nothing else.
+ModelConfig published_defaults(const std::string& model_type, const json& object) {
+  const bool later = object.contains("prefill_pad") || object.contains("mgate");
+  ModelConfig config;
+  set_family(config, model_type);
+  config.use_qk_norm = false;
+  config.rope_base = later ? 500000 : 10000;
+  set_profile(config, later ? "H-inf" : "T1");
+  config.profile.merged_weights = later;
+  return config;
+}
+
+void read_keys(const json& object, ModelConfig& config, const std::string& file) {
+  const json* profile = find(object, "profile");
+  if (profile && !profile->is_object()) bad("bad value of profile", file, "an object", shown(*profile));
+  refuse_unknown(object, "", irrelevant, file);
+  if (profile) refuse_unknown(*profile, "profile.", irrelevant_in_profile, file);
+  const auto read = [&](const ConfigKey& key) {
+    const bool in_profile = key.name.starts_with("profile.");
+    const json* holder = in_profile ? profile : &object;
+    const json* value = holder ? find(*holder, in_profile ? key.name.substr(8) : key.name) : nullptr;
+    if (!value && key.name == "torch_dtype") value = find(object, "dtype");  // its newer name
+    if (value) read_key(key, *value, config, file);
+  };
+  // The name of a profile sets keys that others may change.
+  for (const ConfigKey& key : key_table())
+    if (key.name == "profile.name") read(key);
+  for (const ConfigKey& key : key_table())
+    if (key.name != "profile.name" && key.name != "model_type") read(key);
+  refuse_unsupported(object, config, file);
+  // The published code computes the rank as M / (N / 2): 2 for every N but these.
+  const bool ranked = profile && profile->contains("rank");
+  if (config.use_dcmha && !ranked && (config.n_head == 1 || config.n_head == 3))
+    bad("bad value of n_head", file, "2, or more than 3 heads without profile.rank", std::to_string(config.n_head),
+        config.n_head == 1 ? "the published rank is undefined for one head; set profile.rank"
+                           : "the published rank for 3 heads is 3 and its training uses 2; set profile.rank");
+}
+
+void finish_read(ModelConfig& config, const std::string& file) {
+  try {
+    finish(config);
+  } catch (const Error& error) {
+    fail(ErrorKind::input, std::string("bad model in ") + file + ": " + error.what());
+  }
+}
+
+const json& required(const json& object, const std::string& name, const std::string& file) {
+  const json* value = find(object, name);
+  if (!value) bad("missing key", file, "'" + name + "'", "none");
+  return *value;
+}
+
+json value_of(const ConfigKey& key, const ModelConfig& config) {
+  const std::string text = key_text(key, config);
+  if (key.nullable && text == "null") return nullptr;
+  if (key.type == KeyType::word) return text;
+  if (key.type == KeyType::words) return list_items(text);
+  if (key.type == KeyType::windows) return json::parse("[" + text + "]");
+  return json::parse(text);
+}
+
+}  // namespace
+
+ModelConfig read_config(const std::string& text, const std::string& file) {
+  const json object = parse_object(text, file);
+  const json& type = required(object, "model_type", file);
+  const ConfigKey& family = key_table().front();
+  check(type != "attention", ErrorKind::input, [&] {
+    return "bad value of model_type in " + file + ": expected " + expectation(family) +
+           ", found \"attention\"; this folder holds inputs of one attention, not a model (see braid dump)";
+  });
+  ModelConfig unused;
+  read_key(family, type, unused, file);
+  for (const char* name : {"vocab_size", "dim", "n_layer", "n_head"}) required(object, name, file);
+  ModelConfig config = published_defaults(unused.model_type, object);
+  read_keys(object, config, file);
+  finish_read(config, file);
+  return config;
+}
+
+bool is_attention_case(const std::string& text, const std::string& file) {
+  const json object = parse_object(text, file);
+  const json* type = find(object, "model_type");
+  return type && *type == "attention";
+}
+
+AttentionCase read_attention_case(const std::string& text, const std::string& file) {
+  json object = parse_object(text, file);
+  if (required(object, "model_type", file) != "attention")
+    bad("bad value of model_type", file, "attention", shown(object["model_type"]));
+  required(object, "n_head", file);
+  required(object, "head_dim", file);
+  json& profile = object["profile"];
+  AttentionCase result;
+  // Sizes of the inputs: bounded so that their products can be formed.
+  const auto take = [&](const char* name, int64_t least, int64_t& size) {
+    const json& value = required(profile, name, file);
+    const bool ok = value.is_number_integer() && (!value.is_number_unsigned() || value < (uint64_t{1} << 31)) &&
+                    value >= least && value < (int64_t{1} << 31);
+    if (!ok)
+      bad(std::string("bad value of profile.") + name, file, "a whole number of at least " + std::to_string(least),
+          shown(value));
+    size = value.get<int64_t>();
+    profile.erase(name);
+  };
+  if (!profile.is_object()) bad("bad value of profile", file, "an object", shown(profile));
+  take("batch", 1, result.batch);
+  take("q_len", 1, result.q_len);
+  take("kv_len", 1, result.kv_len);
+  take("q_offset", 0, result.q_offset);
+
+  ModelConfig config = published_defaults("dcformer", object);
+  config.vocab_size = config.n_layer = config.dim = 1;
+  read_keys(object, config, file);
+  config.dim = config.n_head * config.head_dim;
+  finish_read(config, file);
+  result.config = config;
+  return result;
+}
+
+std::string rewrite_config(const std::string& text, const std::string& file, const ModelConfig& config) {
+  const ModelConfig was = read_config(text, file);
+  if (was == config) return text;
+  nlohmann::ordered_json object = nlohmann::ordered_json::parse(text);
+  for (const ConfigKey& key : key_table()) {
+    if (key_text(key, was) == key_text(key, config)) continue;
+    if (key.name.starts_with("profile."))
+      object["profile"][key.name.substr(8)] = value_of(key, config);
+    else
+      object[key.name] = value_of(key, config);
+  }
+  std::string changed = object.dump(2) + "\n";
+  return read_config(changed, file) == config ? changed : write_config(config);
+}
+
+std::string write_config(const ModelConfig& config) {
+  nlohmann::ordered_json object, profile;
+  object["architectures"] = {config.model_type == "dcpythia" ? "DCPythia" : "DCFormer"};
+  for (const ConfigKey& key : key_table()) {
+    const bool in_profile = key.name.starts_with("profile.");
+    (in_profile ? profile : object)[in_profile ? key.name.substr(8) : key.name] = value_of(key, config);
+  }
+  object["n_local_heads"] = config.n_head;
+  object["tie_word_embeddings"] = false;
+  object["profile"] = profile;
+  return object.dump(2) + "\n";
+}
+
+}  // namespace braid::models

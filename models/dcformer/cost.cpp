@@ -1,0 +1,221 @@
+#include "braid/models/dcformer/cost.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "braid/tensor/error.h"
+
+namespace braid::models {
+namespace {
+
+double as_double(int64_t n) { return static_cast<double>(n); }
+
+int64_t checked_sum(int64_t a, int64_t b) {
+  int64_t sum = 0;
+  check(!__builtin_add_overflow(a, b, &sum), ErrorKind::setting,
+        [] { return std::string("the model is too large: its number of parameters does not fit 63 bits"); });
+  return sum;
+}
+
+// Number of active (stage, side) pairs: 4 for the full composition, 0 without DCMHA.
+int stages(const ModelConfig& c) { return c.use_dcmha ? c.profile.pre_compose + c.profile.post_compose : 0; }
+int sides(const ModelConfig& c) { return c.profile.query_side + c.profile.key_side; }
+
+void layer_shapes(const ModelConfig& c, const std::string& layer, std::vector<std::pair<std::string, Shape>>& out) {
+  const int64_t D = c.dim, Nd = c.n_head * c.head_dim, F = c.intermediate_size;
+  const int64_t G = c.profile.num_groups, M = c.group_heads(), K = c.generator_hidden(), R = c.profile.rank;
+  const auto C = static_cast<int64_t>(c.profile.branches.size());
+  const auto add = [&](const std::string& name, const Shape& shape) { out.emplace_back(layer + name, shape); };
+  const auto linear = [&](const std::string& name, int64_t rows, int64_t columns, bool bias) {
+    add(name + ".weight", {rows, columns});
+    if (bias) add(name + ".bias", {rows});
+  };
+  const auto norm = [&](const std::string& name) {
+    add(name + ".weight", {D});
+    if (c.norm == NormKind::layer) add(name + ".bias", {D});
+  };
+  linear("attention.wqkv", 3 * Nd, D, c.use_linear_bias);
+  linear("attention.wo", D, Nd, c.use_linear_bias);
+  if (c.use_dcmha) {
+    const std::string dynamic = "attention.dyn_w_proj.";
+    add(dynamic + "dw1", {D, G, C, K});
+    add(dynamic + "qkw", {G, C, K, 2 * R, M});
+    add(dynamic + "dd", {D, G, C * M});
+    if (c.profile.static_proj) {
+      add(dynamic + "pre_proj.w", {G, M, M});
+      add(dynamic + "post_proj.w", {G, M, M});
+    }
+  }
+  if (c.use_qk_norm) {
+    add("attention.q_norm.scale", {c.head_dim});
+    add("attention.k_norm.scale", {c.head_dim});
+  }
+  linear("feed_forward.w1", F, D, c.use_linear_bias);
+  if (c.ffn == FfnKind::swiglu) linear("feed_forward.w3", F, D, c.use_linear_bias);
+  linear("feed_forward.w2", D, F, c.use_linear_bias);
+  if (c.mgate) add("feed_forward.mg.weight", {c.mgate_dim, D});
+  norm("attention_norm");
+  norm("ffn_norm");
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, Shape>> parameter_shapes(ModelConfig c) {
+  finish(c);
+  std::vector<std::pair<std::string, Shape>> shapes = {{"tok_embeddings.weight", {c.vocab_size, c.dim}}};
+  for (int64_t i = 0; i < c.n_layer; ++i) layer_shapes(c, "layers." + std::to_string(i) + ".", shapes);
+  shapes.emplace_back("norm.weight", Shape{c.dim});
+  if (c.norm == NormKind::layer) shapes.emplace_back("norm.bias", Shape{c.dim});
+  shapes.emplace_back("output.weight", Shape{c.vocab_size, c.dim});
+  return shapes;
+}
+
+ParameterCounts count_parameters(const ModelConfig& config) {
+  ParameterCounts counts;
+  const std::string first = "layers.0.";
+  for (const auto& [name, shape] : parameter_shapes(config)) {
+    const int64_t n = numel(shape);
+    counts.total = checked_sum(counts.total, n);
+    const auto of_layer = [&](const char* part) { return name.starts_with(first + part); };
+    if (name.starts_with("layers.")) counts.layers = checked_sum(counts.layers, n);
+    if (name.starts_with("norm.")) counts.final_norm += n;
+    if (name == "tok_embeddings.weight" || name == "output.weight") counts.embedding += n;
+    if (!name.starts_with(first)) continue;
+    counts.per_layer += n;
+    if (of_layer("attention.w")) counts.attention += n;
+    if (of_layer("attention.q_norm") || of_layer("attention.k_norm")) counts.qk_norm += n;
+    if (of_layer("attention.dyn_w_proj")) (name.ends_with("_proj.w") ? counts.static_proj : counts.dynamic) += n;
+    if (of_layer("feed_forward.")) counts.feed_forward += n;
+    if (of_layer("attention_norm.") || of_layer("ffn_norm.")) counts.norms += n;
+  }
+  counts.non_embedding = counts.layers + counts.final_norm;
+  return counts;
+}
+
+double mean_visible_keys(const ModelConfig& config, int64_t layer, int64_t seq_len) {
+  check(seq_len >= 1, ErrorKind::setting,
+        [&] { return "bad sequence length: expected at least 1, found " + std::to_string(seq_len); });
+  const double T = as_double(seq_len);
+  if (!config.profile.causal) return T;
+  const int64_t limit = config.keys_of_layer(layer, false);
+  if (limit == 0 || limit >= seq_len) return (T + 1) / 2;
+  // Query i sees min(i+1, w) keys: w(w+1)/2 for the first w queries, w for each of the others.
+  const double w = as_double(limit);
+  return (w * (w + 1) / 2 + (T - w) * w) / T;
+}
+
+Flops flops_per_token(ModelConfig c, int64_t seq_len) {
+  finish(c);
+  const double L = as_double(c.n_layer), D = as_double(c.dim), N = as_double(c.n_head), d = as_double(c.head_dim);
+  const double F = as_double(c.intermediate_size), V = as_double(c.vocab_size), G = as_double(c.profile.num_groups);
+  const double M = as_double(c.group_heads()), K = as_double(c.generator_hidden()), R = as_double(c.profile.rank);
+  const double C = as_double(static_cast<int64_t>(c.profile.branches.size()));
+  double keys = 0;  // visible keys per query, summed over layers
+  for (int64_t i = 0; i < c.n_layer; ++i) keys += mean_visible_keys(c, i, seq_len);
+
+  Flops f;
+  f.projections = L * 8 * D * N * d;
+  f.feed_forward = L * ((c.ffn == FfnKind::swiglu ? 6 : 4) * D * F + (c.mgate ? 2 * as_double(c.mgate_dim) * D : 0));
+  f.attention = keys * 4 * N * d;
+  f.logits = 2 * D * V;
+  if (c.use_dcmha)
+    f.generation = L * (2 * D * C * G * K + 2 * G * C * K * 2 * R * M + 2 * D * C * N);  // dw1 + qkw + dd
+  f.low_rank = keys * stages(c) * sides(c) * 4 * R * N;  // down and up, R N multiply-adds each
+  f.diagonal = keys * stages(c) * sides(c) * 2 * N;
+  if (c.profile.static_proj) f.static_proj = keys * stages(c) * 2 * N * M;
+  return f;
+}
+
+const std::vector<KeptTerm>& kept_by_block() {
+  using Config = const ModelConfig&;
+  // Describes nn/block, nn/attention, nn/mlp, nn/compose_weights and autograd/ops/dcmha; a test measures it.
+  static const std::vector<KeptTerm> table = {
+      {"residual stream before each norm, and the norms' results",
+       [](Config c) { return (c.use_parallel_residual ? 3 : 4) * as_double(c.dim); }},
+      {"v", [](Config c) { return as_double(c.n_head * c.head_dim); }},
+      {"q, k in front of the QK-norm",
+       [](Config c) { return c.use_qk_norm ? 2 * as_double(c.n_head * c.head_dim) : 0; }},
+      {"q, k after RoPE", [](Config c) { return 2 * as_double(c.n_head * c.head_dim); }},
+      {"heads' output", [](Config c) { return as_double(c.n_head * c.head_dim); }},
+      {"FFN: w1 x, w3 x, the input of w2",
+       [](Config c) {
+         const double F = as_double(c.intermediate_size);
+         return (c.ffn == FfnKind::swiglu ? 3 : 2) * F + (c.mgate ? F + as_double(c.mgate_dim) : 0);
+       }},
+      // Per branch and head: hidden layer before and after GELU (4 R), read factors before and after their norm and
+      // write factors (3 R), gates before and after tanh (2).
+      {"dynamic weights",
+       [](Config c) {
+         const auto branches = static_cast<int64_t>(c.profile.branches.size());
+         return c.use_dcmha ? as_double(branches * c.n_head * (7 * c.profile.rank + 2)) : 0;
+       }},
+      {"row statistics of softmax and of the norms",
+       [](Config c) {
+         const double qk = c.use_qk_norm ? 2 * as_double(c.n_head) : 0, rows = c.norm == NormKind::layer ? 4 : 2;
+         const auto branches = static_cast<int64_t>(c.profile.branches.size());
+         return as_double(c.n_head) + qk + rows +
+                (c.use_dcmha ? as_double(branches * c.profile.rank * c.profile.num_groups) : 0);
+       },
+       true},
+  };
+  return table;
+}
+
+TrainingMemory training_memory(ModelConfig c, const TrainingSetup& s) {
+  finish(c);
+  check(s.batch >= 1 && s.seq_len >= 1, ErrorKind::setting, [&] {
+    return "bad batch: expected at least one sequence of at least one token, found " + std::to_string(s.batch) +
+           " of " + std::to_string(s.seq_len);
+  });
+  const double bytes = as_double(s.bytes_per_number), wide = std::max(4.0, bytes);  // wide: masters, sums, statistics
+  double per_token = 0;                                                             // bytes that a block keeps
+  for (const KeptTerm& term : kept_by_block()) per_token += term.numbers(c) * (term.statistics ? wide : bytes);
+  const double D = as_double(c.dim), L = as_double(c.n_layer), V = as_double(c.vocab_size);
+  const double B = as_double(s.batch), T = as_double(s.seq_len), tokens = B * T;
+  const double parameters = as_double(count_parameters(c).total);
+  const double block = tokens * per_token;
+  // Recomputing needs the input of every block and, in turn, everything of one block. The end keeps the input of the
+  // final norm and the gradient of its result.
+  const double kept = s.checkpoint_activations ? tokens * L * D * bytes + block : L * block;
+  // In the backward pass of attention: gradients of q, k, v and of its result; keys (twice), values and the gradients
+  // of both in the kernels' layout; gradients of the dynamic weights, whose key side also is in that layout, twice.
+  // Beside that every thread needs workspace, up to some 40 MiB where sequences are long. The CPU's kernels compute in
+  // f32: 16-bit inputs, the result and its gradient are converted first. In the FFN: gradients of its hidden vectors.
+  // At the end: logits in f32, and their gradient in 16 bits for its products.
+  const double R = as_double(c.profile.rank), packed = 4 * std::ceil(R / 2) + 1, d = as_double(c.head_dim);
+  const double factors = stages(c) * sides(c) * (2 * R + 1);
+  const double converted = bytes < wide ? 5 * d + factors : 0;
+  const double per_head = 9 * d + factors + stages(c) * 2 * packed + converted;
+  const double scores = 3 * tokens * T * as_double(c.n_head) * bytes;  // with their gradients and the weights
+  const double attention =
+      tokens * as_double(c.n_head) * per_head * wide + std::min(as_double(s.attention_workspace), scores);
+  const double hidden = (c.ffn == FfnKind::swiglu ? 2 : 1) * tokens * as_double(c.intermediate_size) * bytes;
+  const double logits = std::min(tokens, as_double(s.logit_rows)) * V * (wide + (bytes < wide ? bytes : 0));
+
+  TrainingMemory m;
+  m.weights = m.gradients = parameters * wide;
+  if (bytes < wide) m.weights += (parameters - V * D) * bytes;  // the embedding table has no copy
+  m.optimizer = as_double(s.optimizer_moments) * parameters * wide;
+  m.activations = kept + tokens * D * (bytes + wide);
+  m.working = std::max({attention, hidden, logits});
+  return m;
+}
+
+CacheSize cache_bytes(ModelConfig c, int64_t batch, int64_t seq_len, int64_t bytes_per_number) {
+  finish(c);
+  check(batch >= 1 && seq_len >= 1, ErrorKind::setting, [&] {
+    return "bad cache: expected at least one sequence of at least one token, found " + std::to_string(batch) + " of " +
+           std::to_string(seq_len);
+  });
+  const double N = as_double(c.n_head), R = as_double(c.profile.rank);
+  const double factors = c.profile.key_side ? stages(c) * (2 * R * N + N) : 0;
+  const double position = (2 * N * as_double(c.head_dim) + factors) * as_double(bytes_per_number);
+  double positions = 0;  // summed over layers
+  for (int64_t i = 0; i < c.n_layer; ++i) {
+    const int64_t window = std::max(c.keys_of_layer(i, false), c.keys_of_layer(i, true));
+    positions += as_double(window == 0 ? seq_len : std::min(window, seq_len));
+  }
+  return {.per_token = position * as_double(c.n_layer), .kept = as_double(batch) * positions * position};
+}
+
+}  // namespace braid::models

@@ -1,0 +1,91 @@
+// What a model costs, computed from its configuration without allocating anything: parameters, FLOPs, memory.
+//
+// Letters: B batch, T positions, D width, N heads, d head size, G groups of M = N/G heads, R rank, K = 2 R M hidden
+// width of the weight generator, C branches, F FFN width, E gates of mgate, V vocabulary, L layers.
+#pragma once
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "braid/models/dcformer/config.h"
+#include "braid/tensor/shape.h"
+
+namespace braid::models {
+
+// Every parameter in the order of the model, with the names of published folders ("layers.0.attention.wqkv.weight").
+// The configuration is finished first, here and in all functions below.
+std::vector<std::pair<std::string, Shape>> parameter_shapes(ModelConfig config);
+
+struct ParameterCounts {
+  // of one layer
+  int64_t attention = 0;  // wqkv, wo and their biases
+  int64_t qk_norm = 0;
+  int64_t dynamic = 0;  // dw1, qkw, dd
+  int64_t static_proj = 0;
+  int64_t feed_forward = 0;  // with mgate
+  int64_t norms = 0;
+  int64_t per_layer = 0;  // sum of the above
+  // of the model
+  int64_t layers = 0;  // L x per_layer
+  int64_t final_norm = 0;
+  int64_t non_embedding = 0;  // layers and final_norm
+  int64_t embedding = 0;      // input table and output projection
+  int64_t total = 0;
+};
+ParameterCounts count_parameters(const ModelConfig& config);
+
+// Mean over T queries of the number of visible keys of one layer: (T+1)/2 globally, T without causality.
+double mean_visible_keys(const ModelConfig& config, int64_t layer, int64_t seq_len);
+
+// Forward FLOPs per token of the whole model; a multiply-add is 2, elementwise work and softmax are not counted.
+struct Flops {
+  double projections = 0;   // wqkv, wo
+  double feed_forward = 0;  // with mgate
+  double attention = 0;     // q k and p v over visible keys
+  double generation = 0;    // dynamic weights from the token
+  double low_rank = 0;      // composition over visible keys, as the next two
+  double diagonal = 0;
+  double static_proj = 0;
+  double logits = 0;
+  double plain() const { return projections + feed_forward + attention + logits; }  // the same model without DCMHA
+  double forward() const { return plain() + generation + low_rank + diagonal + static_proj; }
+  double training() const { return 3 * forward(); }  // backward costs twice the forward
+};
+Flops flops_per_token(ModelConfig config, int64_t seq_len);
+
+struct TrainingSetup {
+  int64_t batch = 1, seq_len = 1;
+  int64_t bytes_per_number = 4;         // of the arithmetic; 2: mixed precision with f32 masters
+  int64_t optimizer_moments = 2;        // Adam 2, SGD with momentum 1, without 0
+  bool checkpoint_activations = false;  // each block keeps only its input and is recomputed
+  int64_t attention_workspace = 0;  // bytes of scores that a card may hold at a time; 0: on the CPU, which holds none
+  int64_t logit_rows = 1024;        // rows of logits that exist at a time (linear_cross_entropy)
+};
+// Bytes at the worst moment of a step; a test holds the sum to within 10 % of what a step takes (15 % in mixed
+// precision).
+struct TrainingMemory {
+  double weights = 0, gradients = 0, optimizer = 0;  // weights: masters and their copies
+  double activations = 0;                            // what the backward pass needs, by the table kept_by_block()
+  double working = 0;  // logits, or gradients inside the FFN, or those of attention and its packed copies
+  double total() const { return weights + gradients + optimizer + activations + working; }
+};
+TrainingMemory training_memory(ModelConfig config, const TrainingSetup& setup);
+
+// What one block keeps for its backward pass.
+struct KeptTerm {
+  const char* what;
+  double (*numbers)(const ModelConfig& config);
+  bool statistics = false;  // f32 where the arithmetic is 16 bits wide
+};
+const std::vector<KeptTerm>& kept_by_block();
+
+// Bytes of the key/value cache: per position keys and values (2 N d) and the factored key-side weights (per stage R
+// factors of N twice and one gate: 10 N at R = 2). Local layers keep their window (their buffers hold twice as much, so
+// that keys stay in one piece).
+struct CacheSize {
+  double per_token = 0;  // of a global layer's position, times the layers: what a token costs before windows are full
+  double kept = 0;       // of `batch` sequences of seq_len tokens
+};
+CacheSize cache_bytes(ModelConfig config, int64_t batch, int64_t seq_len, int64_t bytes_per_number = 4);
+
+}  // namespace braid::models

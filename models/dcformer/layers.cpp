@@ -1,0 +1,89 @@
+#include "braid/models/dcformer/layers.h"
+
+#include <cmath>
+
+namespace braid::models {
+
+namespace {
+
+nn::Init projection_init(const ModelConfig& c) {
+  return c.init == InitKind::jax ? nn::Init::normal(c.initializer_std) : nn::Init::xavier_uniform();
+}
+
+// Standard deviations of the compose generator: the authors' JAX code, or their PyTorch training code.
+nn::ComposeOptions compose_options(const ModelConfig& c) {
+  const Profile& p = c.profile;
+  auto D = static_cast<double>(c.dim), N = static_cast<double>(c.n_head), R = static_cast<double>(p.rank);
+  double M = N / static_cast<double>(p.num_groups), K = 2 * R * M, Nd = N * static_cast<double>(c.head_dim);
+  nn::ComposeOptions o;
+  o.groups = p.num_groups;
+  o.rank = p.rank;
+  o.pre = p.pre_compose;
+  o.post = p.post_compose;
+  o.query_side = p.query_side;
+  o.key_side = p.key_side;
+  o.static_term = p.static_proj;
+  o.tanh_gelu = p.gelu == Gelu::tanh;
+  o.norm_eps = p.dw_norm_eps;
+  o.branches = p.branches;
+  bool jax = c.init == InitKind::jax;
+  o.dw1 = nn::Init::normal(jax ? std::sqrt(2 / (Nd + K)) : std::sqrt(2 / (D + K)));
+  o.qkw = nn::Init::normal(jax ? std::sqrt(1 / K) * 2 / (M + R) * 0.01 : 0.02 / (std::sqrt(4 * N) * (N + 2)));
+  o.dd = nn::Init::normal(jax ? 0.005 * std::sqrt(2 / (Nd + M)) : 0.05 * std::sqrt(2 / (N + D)));
+  o.base = nn::Init::normal(0.1 / std::sqrt(M));
+  return o;
+}
+
+}  // namespace
+
+nn::Init table_init(const ModelConfig& c) {  // token embedding and output projection
+  return nn::Init::normal(c.init == InitKind::jax ? c.initializer_std : 1 / std::sqrt(static_cast<double>(c.dim)));
+}
+
+nn::BlockOptions block_options(const ModelConfig& c, int64_t layer, bool initialise) {
+  nn::BlockOptions b;
+  nn::AttentionOptions& a = b.attention;
+  a.width = c.dim;
+  a.heads = c.n_head;
+  a.head_dim = c.head_dim;
+  a.qk_norm = c.use_qk_norm;
+  a.qk_norm_eps = c.profile.qk_norm_eps;
+  a.compose = c.use_dcmha;
+  a.compose_options = compose_options(c);
+  a.causal = c.profile.causal;
+  a.window = c.keys_of_layer(layer, false);
+  a.decode_window = c.keys_of_layer(layer, true);
+  a.projection = {.bias = c.use_linear_bias, .init = projection_init(c)};
+  if (!initialise) {
+    nn::ComposeOptions& o = a.compose_options;
+    a.projection.init = o.dw1 = o.qkw = o.dd = o.base = nn::Init::none();
+  }
+  b.hidden = c.intermediate_size;
+  b.swiglu = c.ffn == FfnKind::swiglu;
+  b.gates = c.mgate ? c.mgate_dim : 0;
+  b.layer_norm = c.norm == NormKind::layer;
+  b.norm_eps = c.norm_eps;
+  b.parallel_residual = c.use_parallel_residual;
+  return b;
+}
+
+nn::Rope make_rope(const ModelConfig& c, DType dtype, Device device) {
+  using P = nn::Rope::Precision;
+  P precision = P::exact;
+  switch (c.profile.rope_table) {
+    case RopeTable::exact:
+      break;
+    case RopeTable::f32:
+      precision = P::f32;
+      break;
+    case RopeTable::f16:
+      precision = P::f16;
+      break;
+    case RopeTable::torch_dtype:
+      precision = c.torch_dtype == "float16" ? P::f16 : c.torch_dtype == "bfloat16" ? P::bf16 : P::f32;
+      break;
+  }
+  return nn::Rope(c.rotary_dims(), c.block_size, c.rope_base, precision, dtype, device);
+}
+
+}  // namespace braid::models

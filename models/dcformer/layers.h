@@ -1,0 +1,12 @@
+// From a model's configuration to the options of its layers.
+#pragma once
+#include "braid/models/dcformer/config.h"
+#include "braid/nn/nn.h"
+
+namespace braid::models {
+
+nn::Init table_init(const ModelConfig& config);  // token embedding and output projection
+nn::BlockOptions block_options(const ModelConfig& config, int64_t layer, bool initialise);
+nn::Rope make_rope(const ModelConfig& config, DType dtype, Device device);
+
+}  // namespace braid::models

@@ -1,0 +1,49 @@
+#include "braid/models/eval/icl_tasks.h"
+
+#include <algorithm>
+
+#include "braid/autograd/ops.h"
+
+namespace braid::models {
+
+namespace {
+constexpr size_t kBatch = 8;
+}
+
+text::TaskGrader grade_tasks(const Dcformer& model, const text::Tokenizer& tokenizer,
+                             std::span<const text::TaskSample> samples) {
+  NoGrad off;
+  text::TaskGrader grader;
+  for (size_t begin = 0; begin < samples.size(); begin += kBatch) {
+    size_t end = std::min(samples.size(), begin + kBatch);
+    std::vector<text::TaskTokens> rows;
+    int64_t longest = 0;
+    for (size_t i = begin; i < end; ++i) {
+      rows.push_back(text::tokenize_task(tokenizer, samples[i]));
+      text::TaskTokens& row = rows.back();
+      int64_t cut = std::max<int64_t>(0, static_cast<int64_t>(row.tokens.size()) - model.config().block_size);
+      row.tokens.erase(row.tokens.begin(), row.tokens.begin() + cut);
+      for (text::ByteSpan& a : row.answers) a = {a.begin - cut, a.end - cut};
+      // An answer needs a token before it to be predicted from.
+      std::erase_if(row.answers, [](const text::ByteSpan& a) { return a.begin < 1; });
+      longest = std::max(longest, static_cast<int64_t>(row.tokens.size()));
+    }
+    // Rows are filled up on the right: a causal model does not see the padding.
+    auto B = static_cast<int64_t>(rows.size());
+    std::vector<int32_t> ids(static_cast<size_t>(B * longest), tokenizer.pad_id());
+    for (int64_t b = 0; b < B; ++b) std::ranges::copy(rows[static_cast<size_t>(b)].tokens, ids.begin() + b * longest);
+    Tensor h = model.hidden(from_vector(ids, {B, longest}, model.device()));
+    Tensor best = argmax(model.logits(h));  // (B, T)
+    std::vector<int64_t> likely = best.to_vector<int64_t>();
+    for (int64_t b = 0; b < B; ++b) {
+      const text::TaskTokens& row = rows[static_cast<size_t>(b)];
+      std::vector<uint8_t> right(row.tokens.size(), 0);
+      for (size_t t = 1; t < right.size(); ++t)
+        right[t] = likely[static_cast<size_t>(b * longest) + t - 1] == row.tokens[t];
+      grader.add(samples[begin + static_cast<size_t>(b)].task, row.answers, right);
+    }
+  }
+  return grader;
+}
+
+}  // namespace braid::models

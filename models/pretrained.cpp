@@ -1,0 +1,163 @@
+#include "braid/models/pretrained.h"
+
+#include <nlohmann/json.hpp>
+
+#include "braid/models/training/checkpoint.h"
+#include "braid/tensor/detail/strings.h"
+#include "braid/tensor/io/atomic_file.h"
+
+namespace braid::models {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr int64_t kMaxConfig = 1 << 20;
+
+bool is_pickle(const fs::path& file) {
+  const std::string end = file.extension().string();
+  return end == ".bin" || end == ".pt" || end == ".pth" || end == ".ckpt";
+}
+
+[[noreturn]] void refuse_pickle(const fs::path& file) {
+  const std::string name = file.filename().string();
+  const std::string all = name.starts_with("pytorch_model") ? "pytorch_model*.bin" : name;
+  fail(ErrorKind::input,
+       "the weights " + file.string() +
+           " are a PyTorch pickle, which Braid does not read because a pickle can run code: expected safetensors; "
+           "convert them once, where torch and safetensors are installed, by running in that folder: python3 -c "
+           "\"import glob, torch; from safetensors.torch import save_file; w = {}; [w.update(torch.load(f, "
+           "map_location='cpu', weights_only=True)) for f in sorted(glob.glob('" +
+           all +
+           "'))]; save_file({k: v.clone().contiguous() for k, v in w.items()}, 'model.safetensors', {'format': "
+           "'pt'})\"");
+}
+
+bool has_weights(const fs::path& folder) {
+  std::error_code none;
+  return fs::exists(folder / "model.safetensors", none) || fs::exists(folder / "model.safetensors.index.json", none);
+}
+
+void refuse_pickles(const fs::path& folder) {
+  if (has_weights(folder)) return;
+  std::error_code none;
+  fs::path found;
+  for (const auto& entry : fs::directory_iterator(folder, none)) {
+    const bool likelier = entry.path().filename().string().starts_with("pytorch_model");
+    if (is_pickle(entry.path()) && (found.empty() || likelier)) found = entry.path();
+  }
+  if (!found.empty()) refuse_pickle(found);
+}
+
+// Files of a model folder that go along when it is saved elsewhere: tokenizer, generation settings, published code.
+bool is_companion(const fs::path& file) {
+  const std::string name = file.filename().string(), end = file.extension().string();
+  if (name == "config.json" || name.ends_with(".safetensors.index.json") || name.ends_with(".bin.index.json"))
+    return false;
+  std::error_code none;
+  return (end == ".json" || end == ".txt" || end == ".model" || end == ".py" || end == ".md") &&
+         fs::is_regular_file(file, none) && fs::file_size(file, none) <= (64 << 20);
+}
+
+const char* torch_name(DType dtype) {
+  switch (dtype) {
+    case DType::f64:
+      return "float64";
+    case DType::bf16:
+      return "bfloat16";
+    case DType::f16:
+      return "float16";
+    default:
+      return "float32";
+  }
+}
+
+}  // namespace
+
+void save_model(Dcformer& model, const text::Tokenizer& tokenizer, const fs::path& folder) {
+  save_model_description(model.config(), tokenizer, folder);
+  io::NamedTensors weights;
+  for (const nn::NamedTensor& p : nn::parameters(model)) weights.emplace_back(p.name, p.value);
+  io::save_safetensors((folder / "model.safetensors").string(), weights, {{"format", "pt"}});
+}
+
+void save_model_description(const ModelConfig& config, const text::Tokenizer& tokenizer, const fs::path& folder) {
+  io::write_file((folder / "config.json").string(), write_config(config));
+  nlohmann::ordered_json generation{
+      {"eos_token_id", tokenizer.eos_id()}, {"pad_token_id", tokenizer.pad_id()}, {"do_sample", true}};
+  io::write_file((folder / "generation_config.json").string(), generation.dump(1) + "\n");
+  text::save_tokenizer(tokenizer, folder.string());
+}
+
+fs::path find_model(const fs::path& path) {
+  std::error_code none;
+  if (fs::exists(path / "config.json", none)) return path;
+  const bool folder = fs::is_directory(path, none);
+  if (folder) refuse_pickles(path);
+  if (fs::is_regular_file(path, none) && is_pickle(path)) refuse_pickle(path);
+  std::vector<std::string> notes;
+  StepFolder newest = folder ? newest_checkpoint(path, notes) : StepFolder{};
+  check(!newest.path.empty(), ErrorKind::input, [&] {
+    return "no model in " + path.string() +
+           ": expected a folder with config.json and model.safetensors, or a run folder with step-* checkpoints";
+  });
+  return newest.path;
+}
+
+LoadedModel load_model(const fs::path& path, const LoadOptions& options) {
+  const fs::path folder = find_model(path);
+  const std::string config_file = (folder / "config.json").string();
+  const std::string text = io::read_text_file(config_file, kMaxConfig);
+  const ModelConfig config = configure(read_config(text, config_file), options.keys);
+  refuse_pickles(folder);
+  const io::TensorFiles files(folder.string());
+  WeightFormat layout = weight_layout(files, config);
+  layout.folder = folder;
+  layout.config = text;
+  DType dtype = DType::f32;
+  for (const StoredTensor& t : layout.tensors)
+    if (t.dtype == DType::f64) dtype = DType::f64;
+  std::vector<std::string> notes;
+  Dcformer model = read_weights(files, config, options.dtype.value_or(dtype), notes);
+  LoadedModel loaded{std::move(model), nullptr, std::move(layout), std::move(notes)};
+  if (options.tokenizer && fs::exists(folder / "tokenizer.json"))
+    loaded.tokenizer = text::load_tokenizer(folder.string());
+  return loaded;
+}
+
+ModelFolder inspect_model(const fs::path& folder) {
+  const std::string file = (folder / "config.json").string(), text = io::read_text_file(file, kMaxConfig);
+  ModelFolder found{read_config(text, file), {}};
+  refuse_pickles(folder);
+  if (!has_weights(folder)) return found;
+  found.layout = weight_layout(io::TensorFiles(folder.string()), found.config);
+  found.layout->folder = folder;
+  found.layout->config = text;
+  return found;
+}
+
+void save_like(Dcformer& model, const WeightFormat& layout, const fs::path& folder, std::optional<DType> dtype) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  check(!error, ErrorKind::output, [&] { return "cannot create " + folder.string() + ": " + error.message(); });
+  check(!has_weights(folder) && !fs::exists(folder / "config.json", error), ErrorKind::output,
+        [&] { return folder.string() + " already holds a model; choose another folder, nothing was written"; });
+  WeightFormat stored = layout;
+  ModelConfig config = model.config();
+  if (dtype) {
+    for (StoredTensor& t : stored.tensors) t.dtype = *dtype;
+    if (!config.torch_dtype.empty()) config.torch_dtype = torch_name(*dtype);
+  }
+  write_weights(model, stored, folder);
+  for (const auto& entry : fs::directory_iterator(layout.folder, error)) {
+    if (!is_companion(entry.path())) continue;
+    fs::copy_file(entry.path(), folder / entry.path().filename(), fs::copy_options::overwrite_existing, error);
+    check(!error, ErrorKind::output,
+          [&] { return "cannot copy " + entry.path().string() + " to " + folder.string() + ": " + error.message(); });
+  }
+  // Last, so that a folder with a config.json is complete.
+  const std::string file = (layout.folder / "config.json").string();
+  io::write_file((folder / "config.json").string(), rewrite_config(layout.config, file, config));
+}
+
+}  // namespace braid::models

@@ -1,0 +1,116 @@
+#include "braid/models/text/prepare/output_folder.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+
+#include "braid/models/text/manifest.h"
+#include "braid/tensor/error.h"
+#include "braid/tensor/io/atomic_file.h"
+
+namespace braid::models::text {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Files that prepare() makes. Anything else in a target is not ours to replace.
+bool is_ours(const std::string& name) {
+  const auto shaped = [&](const char* begin, const char* end) {
+    return name.starts_with(begin) && name.ends_with(end);
+  };
+  return name == manifest_name || name == "tokenizer.json" || name == "tokenizer_config.json" ||
+         shaped("train-", ".tok") || shaped("val-", ".tok") || shaped("tasks-", ".jsonl");
+}
+
+void check_target(const std::string& target) {
+  std::error_code error;
+  const fs::file_status status = fs::status(target, error);
+  if (!fs::exists(status)) return;
+  check(fs::is_directory(status), ErrorKind::setting,
+        [&] { return "cannot prepare data in " + target + ": it is a file; name a new folder"; });
+  bool has_manifest = false;
+  std::string foreign;
+  for (const auto& entry : fs::directory_iterator(target, error)) {
+    const std::string name = entry.path().filename().string();
+    has_manifest = has_manifest || name == manifest_name;
+    if (!is_ours(name)) foreign = name;
+    if (has_manifest && !foreign.empty()) break;
+  }
+  check(!error, ErrorKind::output, [&] { return "cannot list " + target + ": " + error.message(); });
+  if (foreign.empty() && !has_manifest && !fs::is_empty(target, error)) foreign = "files without a dataset.json";
+  check(foreign.empty(), ErrorKind::setting, [&] {
+    return "cannot prepare data in " + target + ": expected a new or empty folder, or older prepared data, found " +
+           foreign + "; name another folder";
+  });
+}
+
+[[noreturn]] void fail_output(const std::string& doing, const std::string& path) {
+  fail(ErrorKind::output,
+       "cannot " + doing + " " + path + ": " + std::strerror(errno) + "; check the place and its rights");
+}
+
+}  // namespace
+
+PreparedFolder::PreparedFolder(const std::string& target) {
+  std::error_code error;
+  fs::path path = fs::absolute(target, error).lexically_normal();
+  if (!path.has_filename()) path = path.parent_path();  // "out/" is "out"
+  if (fs::is_symlink(path, error)) path = fs::weakly_canonical(path, error);
+  check(path.has_filename(), ErrorKind::setting,
+        [&] { return "cannot prepare data in " + target + ": name a new folder"; });
+  target_ = path.string();
+  check_target(target_);
+  const fs::path parent = path.parent_path();
+  fs::create_directories(parent, error);
+  check(!error, ErrorKind::output,
+        [&] { return "cannot make the folder " + parent.string() + ": " + error.message(); });
+  std::string hidden = ".";
+  hidden += path.filename().string();
+  const std::string building = (parent / (hidden + ".preparing")).string();
+  fs::create_directory(building, error);
+  check(!error, ErrorKind::output, [&] { return "cannot make the folder " + building + ": " + error.message(); });
+  lock_ = ::open(building.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (lock_ < 0) fail_output("open", building);
+  if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
+    ::close(lock_);
+    fail(ErrorKind::output,
+         "cannot prepare data in " + target_ + ": another process is preparing it; wait for it to end");
+  }
+  building_ = building;
+  for (const auto& leftover : fs::directory_iterator(building_, error)) fs::remove_all(leftover.path(), error);
+}
+
+PreparedFolder::~PreparedFolder() {
+  std::error_code ignored;
+  if (!building_.empty()) fs::remove_all(building_, ignored);
+  if (lock_ >= 0) ::close(lock_);
+}
+
+std::string PreparedFolder::file(const std::string& name) const { return (fs::path(building_) / name).string(); }
+
+void PreparedFolder::commit() {
+  io::sync_directory(building_);
+  check_target(target_);  // a long time has passed
+  // A new or empty target is one rename. Older data is exchanged in one step, so that at no moment there is none; it
+  // then lies in building_ and is removed.
+  if (std::rename(building_.c_str(), target_.c_str()) != 0) {
+    if (errno != ENOTEMPTY && errno != EEXIST) fail_output("rename the finished folder to", target_);
+    if (::renameat2(AT_FDCWD, building_.c_str(), AT_FDCWD, target_.c_str(), RENAME_EXCHANGE) != 0) {
+      const std::string old = building_ + ".old";  // a file system that cannot exchange
+      if (std::rename(target_.c_str(), old.c_str()) != 0) fail_output("replace", target_);
+      if (std::rename(building_.c_str(), target_.c_str()) != 0) fail_output("rename the finished folder to", target_);
+      building_ = old;
+    }
+    std::error_code ignored;
+    fs::remove_all(building_, ignored);
+  }
+  building_.clear();
+  io::sync_directory(fs::path(target_).parent_path().string());
+}
+
+}  // namespace braid::models::text

@@ -1,0 +1,49 @@
+// The work of `braid prepare`: text files and the built-in tasks in, a data folder with token shards out.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "braid/models/text/manifest.h"
+
+namespace braid::models::text {
+
+struct PrepareOptions {
+  std::vector<std::string> inputs;  // files and folders; see source.h
+  int64_t tasks = 0;                // samples of the built-in tasks to train on, besides the inputs
+  std::string output;               // the data folder; replaced when it holds older data of ours
+  std::string tokenizer;            // a folder with tokenizer.json; empty: the byte tokenizer
+  std::string text_field = "text";  // of .jsonl files
+  double val_fraction = 0.05;       // of the documents, [0, 1)
+  uint64_t seed = 0;                // of the split and of the tasks
+  int64_t task_items = 4;           // evaluation samples per task and vocabulary, when tasks > 0
+  int64_t shard_tokens = int64_t{1} << 28;
+};
+
+struct PrepareProgress {
+  const char* stage;          // "reading text", "making tasks", "finishing"
+  int64_t done, total;        // bytes of the inputs, or samples
+  int64_t documents, tokens;  // so far
+  std::string file;           // being read
+};
+
+struct PrepareSummary {
+  Manifest manifest;
+  int64_t files = 0, input_bytes = 0;
+  bool split_by_tail = false;      // validation is the end of the text, because no document was drawn for it
+  std::vector<std::string> notes;  // what was left out or looks odd, as sentences
+};
+
+// Makes the folder, all or nothing: it is built beside the target and renamed at the end, whatever was there before
+// stays until then. Memory does not grow with the inputs. The same inputs and options give the same bytes.
+//
+// A document goes to validation when a hash of its first MiB and the seed says so, hence equal documents stay together
+// and adding documents moves no other. When none is drawn (a single document, or a few), the end of the text is
+// used instead.
+//
+// Error(setting): nothing to do, a value out of range, or a target that holds something else. Error(input),
+// Error(output) as for the files. `progress` may throw to stop; everything is cleaned up.
+PrepareSummary prepare(const PrepareOptions& options, const std::function<void(const PrepareProgress&)>& progress = {});
+
+}  // namespace braid::models::text

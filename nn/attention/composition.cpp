@@ -1,0 +1,71 @@
+#include "braid/nn/attention/composition.h"
+
+#include <algorithm>
+
+#include "braid/autograd/ops.h"
+
+namespace braid::nn {
+
+ComposeWeights::ComposeWeights(int64_t width, int64_t heads, const ComposeOptions& options, RandomKey key)
+    : options_(options), heads_(heads) {
+  int64_t G = options.groups, R = options.rank;
+  check(G >= 1 && heads % G == 0, "compose_weights",
+        [&] { return std::to_string(heads) + " heads do not divide into " + std::to_string(G) + " groups"; });
+  check(R >= 1, "compose_weights", [&] { return "the rank must be positive, got " + std::to_string(R); });
+  int64_t M = heads / G, C = static_cast<int64_t>(options.branches.size()), K = 2 * R * M;
+  dw1_ = options.dw1.make({width, G, C, K}, child(key, "dw1"));
+  qkw_ = options.qkw.make({G, C, K, 2 * R, M}, child(key, "qkw"));
+  dd_ = options.dd.make({width, G, C * M}, child(key, "dd"));
+  if (options.static_term) {
+    pre_base_ = options.base.make({G, M, M}, child(key, "pre_proj"));
+    post_base_ = options.base.make({G, M, M}, child(key, "post_proj"));
+  }
+}
+
+ComposeWeights::Stages ComposeWeights::operator()(const Tensor& x) const {
+  int64_t B = x.dim(0), T = x.dim(1), D = x.dim(2), G = options_.groups, R = options_.rank, M = heads_ / G;
+  int64_t C = dw1_.dim(2), K = dw1_.dim(3);
+
+  Tensor hidden = matmul(x, reshape(dw1_, {D, G * C * K}));  // (B, T, G C K)
+  hidden = options_.tanh_gelu ? gelu_tanh(hidden) : gelu(hidden);
+  Tensor per_branch = permute(reshape(hidden, {B * T, G, C, K}), {1, 2, 0, 3});  // (G, C, B T, K)
+  Tensor w = matmul(per_branch, reshape(qkw_, {G, C, K, 2 * R * M}));            // (G, C, B T, 2R M)
+  w = permute(reshape(w, {G, C, B, T, 2 * R, M}), {1, 2, 3, 0, 4, 5});           // (C, B, T, G, 2R, M)
+  Tensor gates = reshape(tanh(matmul(x, reshape(dd_, {D, G * C * M}))), {B, T, G, C, M});
+
+  auto factors = [&](const char* branch, bool wanted) -> Factors {
+    auto at = std::find(options_.branches.begin(), options_.branches.end(), branch);
+    if (!wanted) return {};
+    check(at != options_.branches.end(), "compose_weights",
+          [&] { return std::string("branch ") + branch + " is switched on, but the parameters do not hold it"; });
+    int64_t c = at - options_.branches.begin();
+    Tensor both = squeeze(slice(w, 0, c, c + 1), 0);  // (B, T, G, 2R, M)
+    return {rms_norm(slice(both, 3, 0, R), {}, options_.norm_eps), contiguous(slice(both, 3, R, 2 * R)),
+            squeeze(slice(gates, 3, c, c + 1), 3)};
+  };
+  auto stage = [&](bool on, const char* query, const char* key, const Tensor& base) -> Compose {
+    if (!on) return {};
+    Factors q = factors(query, options_.query_side), k = factors(key, options_.key_side);
+    return {base, q.down, q.up, k.down, k.up, q.gate, k.gate};
+  };
+  return {stage(options_.pre, "pre_q", "pre_k", pre_base_), stage(options_.post, "post_q", "post_k", post_base_)};
+}
+
+void ComposeWeights::visit(Visitor& v) {
+  v("dw1", dw1_);
+  v("qkw", qkw_);
+  v("dd", dd_);
+  v("pre_proj.w", pre_base_);
+  v("post_proj.w", post_base_);
+}
+
+KeySide key_side(const Compose& c) { return {c.k_down, c.k_up, c.k_gate}; }
+
+Compose with_key_side(Compose c, const KeySide& side) {
+  c.k_down = side.down;
+  c.k_up = side.up;
+  c.k_gate = side.gate;
+  return c;
+}
+
+}  // namespace braid::nn

@@ -1,0 +1,53 @@
+// Generates the dynamic compose weights of DCMHA from the layer's input.
+//
+//   hid[g,c,:] = GELU(x dw1[:,g,c,:])                     c: branch (pre/post stage, query/key side)
+//   w[g,c,s,m] = sum_k hid[g,c,k] qkw[g,c,k,s,m]          s in [0, 2R): R factors that read heads, R that write them
+//   down = w[:R] / sqrt(mean_m w[:R]^2 + eps),  up = w[R:],  gate = tanh(x dd)
+#pragma once
+#include "braid/autograd/attention.h"
+#include "braid/nn/attention/kv_cache.h"
+#include "braid/nn/init.h"
+#include "braid/nn/module.h"
+
+namespace braid::nn {
+
+struct ComposeOptions {
+  int64_t groups = 1, rank = 2;
+  bool pre = true, post = true;  // compose before / after softmax, else identity there
+  bool query_side = true, key_side = true;
+  bool static_term = false;
+  bool tanh_gelu = true;   // GELU kind of the generator: tanh approximation or exact
+  double norm_eps = 1e-6;  // of the norm over heads
+  std::vector<std::string> branches = {"pre_q", "pre_k", "post_q", "post_k"};  // order of the C axis in the parameters
+  Init dw1 = Init::normal(0.02), qkw = Init::normal(1e-4), dd = Init::normal(1e-4), base = Init::normal(0.02);
+};
+
+class ComposeWeights final : public Module {
+ public:
+  ComposeWeights() = default;
+  ComposeWeights(int64_t width, int64_t heads, const ComposeOptions& options, RandomKey key);
+
+  struct Stages {
+    Compose pre, post;
+  };
+  // Both stages' weights for the positions of x (B, T, D); sides and stages that are switched off are empty.
+  Stages operator()(const Tensor& x) const;
+  void visit(Visitor& v) override;
+
+ private:
+  struct Factors {
+    Tensor down, up, gate;  // (B, T, G, R, M), the same, (B, T, G, M)
+  };
+  ComposeOptions options_;
+  int64_t heads_ = 0;
+  Tensor dw1_;                   // (D, G, C, K), K = 2 R M
+  Tensor qkw_;                   // (G, C, K, 2R, M)
+  Tensor dd_;                    // (D, G, C M): C chunks of M in branch order
+  Tensor pre_base_, post_base_;  // (G, M, M) or empty: the static term
+};
+
+// The key side of a stage, for the cache, and the other way round.
+KeySide key_side(const Compose& c);
+Compose with_key_side(Compose c, const KeySide& side);
+
+}  // namespace braid::nn

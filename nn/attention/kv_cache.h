@@ -1,0 +1,43 @@
+// What one attention layer remembers of the past: keys, values and the key-side compose weights in factored form
+// (per stage R heads-read and R heads-written factors and one gate, 10 N numbers a position at R = 2, instead of the 2
+// N^2 of merged matrices).
+#pragma once
+#include <array>
+
+#include "braid/autograd/attention.h"
+
+namespace braid::nn {
+
+// The key side of one stage of compose.
+struct KeySide {
+  Tensor down, up;  // (B, S, G, R, M) or empty
+  Tensor gate;      // (B, S, G, M) or empty
+};
+
+class LayerCache {
+ public:
+  LayerCache() = default;
+  // keep: how many past positions a query may need, 0 = all of `capacity`.
+  LayerCache(int64_t capacity, int64_t keep);
+
+  // Appends the entries of new positions; every tensor is (B, T, ...) and empty handles stay empty.
+  void append(const Tensor& keys, const Tensor& values, const KeySide& pre, const KeySide& post);
+
+  int64_t first() const { return first_; }               // position of the oldest entry held
+  int64_t length() const { return length_; }             // entries held
+  int64_t position() const { return first_ + length_; }  // position of the next token
+  Tensor keys() const { return view(0); }                // (B, length, N, d)
+  Tensor values() const { return view(1); }
+  KeySide pre() const { return {view(2), view(3), view(4)}; }
+  KeySide post() const { return {view(5), view(6), view(7)}; }
+  int64_t bytes() const;
+
+ private:
+  Tensor view(size_t i) const;
+  void make_room(int64_t more);
+
+  int64_t capacity_ = 0, keep_ = 0, first_ = 0, length_ = 0;
+  std::array<Tensor, 8> buffers_;  // (B, slots, ...): keys, values, pre down/up/gate, post down/up/gate
+};
+
+}  // namespace braid::nn

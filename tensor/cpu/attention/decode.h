@@ -1,0 +1,152 @@
+// A few query rows against many keys (decoding): nothing is packed, the keys' factors are read where the cache holds
+// them, and vectors run over heads. The keys are cut into segments, which threads share:
+//
+//   decode_scores    S' of a segment, its maximum per head, e = exp(S' - maximum), and the sum of e
+//   decode_values    P = e exp(maximum - maximum of all) / sum of all;  P' = compose_post(P);  partial y = P' v
+#pragma once
+#include "braid/tensor/cpu/attention/block.h"
+
+namespace braid::cpu::dcmha::BRAID_DCMHA_ISA {
+
+// Loads n <= W values, zeros behind them.
+template <class T>
+inline V<T> load_some(const T* x, int64_t n) {
+  if (n >= kLanes<T>) return load(x);
+  V<T> v{};
+  if (n > 0) __builtin_memcpy(&v, x, static_cast<size_t>(n) * sizeof(T));
+  return v;
+}
+
+template <class T>
+class DecodeRow {
+ public:
+  DecodeRow(const Problem<T>& problem, const Task& task, const Segment<T>& segment)
+      : p(problem), b(task.b), g(task.g), t(task.block), s(segment), heads((p.M + kW - 1) / kW * kW) {}
+
+  void scores() {
+    for (int64_t m = 0; m < heads; m += kW) store(s.top + m, all(std::numeric_limits<T>::lowest()));
+    for (int64_t key = s.first; key < s.last; key += kW) {
+      const int64_t count = s.last - key < kW ? s.last - key : kW;
+      T* cells = s.e + (key - s.first) * heads;
+      for (int64_t i = 0; i < count; ++i) dots(key + i, cells + i * heads);
+      mix_keys(p.pre, key, count, cells);
+      for (int64_t i = 0; i < count; ++i) {
+        for (int64_t m = 0; m < heads; m += kW)
+          store(s.top + m, larger<T>(load(s.top + m), load(cells + i * heads + m)));
+      }
+    }
+    for (int64_t m = 0; m < heads; m += kW) {
+      V<T> sum{};
+      const V<T> top = load(s.top + m);
+      for (T* e = s.e + m; e < s.e + (s.last - s.first) * heads; e += heads) {
+        const V<T> x = exp(load(e) - top);
+        store(e, x);
+        sum += x;
+      }
+      store(s.sum + m, sum);
+    }
+  }
+
+  void values() {
+    for (int64_t i = 0; i < p.M * p.d_padded; ++i) s.y[i] = 0;
+    for (int64_t key = s.first; key < s.last; key += kW) {
+      const int64_t count = s.last - key < kW ? s.last - key : kW;
+      T* cells = s.e + (key - s.first) * heads;
+      for (int64_t i = 0; i < count * heads; i += kW) store(cells + i, load(cells + i) * load(s.factor + i % heads));
+      mix_keys(p.post, key, count, cells);
+      for (int64_t m = 0; m < p.M; ++m) {
+        const T* v = p.v.data + b * p.v.stride[0] + key * p.v.stride[1] + (g * p.M + m) / p.share * p.v.stride[2];
+        for (int64_t e = 0; e < p.d; e += kW) {
+          V<T> sum = load(s.y + m * p.d_padded + e);
+          for (int64_t i = 0; i < count; ++i)
+            sum += load_some(v + i * p.v.stride[1] + e, p.d - e) * cells[i * heads + m];
+          store(s.y + m * p.d_padded + e, sum);
+        }
+      }
+    }
+  }
+
+ private:
+  static constexpr int64_t kW = kLanes<T>;
+
+  // out[m] = scale q_m . k_m for one key and all heads.
+  void dots(int64_t key, T* out) {
+    const T* q = p.q.data + b * p.q.stride[0] + t * p.q.stride[1] + g * p.M * p.q.stride[2];
+    const T* k = p.k.data + b * p.k.stride[0] + key * p.k.stride[1];
+    for (int64_t m0 = 0; m0 < heads; m0 += kW) {
+      V<T> product[kW] = {};
+      for (int64_t i = 0; i < kW && m0 + i < p.M; ++i) {
+        const T *qm = q + (m0 + i) * p.q.stride[2], *km = k + (g * p.M + m0 + i) / p.share * p.k.stride[2];
+        for (int64_t e = 0; e < p.d; e += kW) product[i] += load_some(qm + e, p.d - e) * load_some(km + e, p.d - e);
+      }
+      store(out + m0, lane_sums<T>(product) * static_cast<T>(p.scale));
+    }
+  }
+
+  template <class Row>
+  const T* of_query(const Row& x, int64_t rank) const {
+    return x.data + b * x.stride[0] + t * x.stride[1] + g * x.stride[2] + rank * x.stride[3];
+  }
+  template <class Row>
+  const T* of_key(const Row& x, int64_t key, int64_t rank) const {
+    return x.data + b * x.stride[0] + key * x.stride[1] + g * x.stride[2] + rank * x.stride[3];
+  }
+
+  // Compose in place for `count` <= W keys; cells [key][heads].
+  void mix_keys(const Stage<T>& stage, int64_t key, int64_t count, T* cells) {
+    if (!stage.present) return;
+    T* before = s.spare;  // the terms all read the values before mixing
+    __builtin_memcpy(before, cells, static_cast<size_t>(count * heads) * sizeof(T));
+    for (int64_t i = 0; i < count; ++i) {
+      for (int64_t m = 0; m < p.M; m += kW) {
+        V<T> gate = all(T(1));
+        if (stage.q_gate.data) gate += load_some(of_query(stage.q_gate, 0) + m, p.M - m);
+        if (stage.k_gate.data) gate += load_some(of_key(stage.k_gate, key + i, 0) + m, p.M - m);
+        store(cells + i * heads + m, load(before + i * heads + m) * gate);
+      }
+    }
+    for (int64_t r = 0; r < stage.query_rank_size; ++r) {
+      add_rank(
+          count, before, cells, [&](int64_t) { return of_query(stage.q_down, r); },
+          [&](int64_t) { return of_query(stage.q_up, r); });
+    }
+    for (int64_t r = 0; r < stage.key_rank_size; ++r) {
+      add_rank(
+          count, before, cells, [&](int64_t i) { return of_key(stage.k_down, key + i, r); },
+          [&](int64_t i) { return of_key(stage.k_up, key + i, r); });
+    }
+    if (!stage.base) return;
+    const T* base = stage.base + g * p.M * p.M;
+    for (int64_t i = 0; i < count; ++i) {
+      for (int64_t n = 0; n < p.M; n += kW) {
+        V<T> sum = load(cells + i * heads + n);
+        for (int64_t m = 0; m < p.M; ++m) sum += load_some(base + m * p.M + n, p.M - n) * before[i * heads + m];
+        store(cells + i * heads + n, sum);
+      }
+    }
+  }
+
+  // cells += (sum_m before[m] down[m]) up, for each of `count` keys.
+  template <class Down, class Up>
+  void add_rank(int64_t count, const T* before, T* cells, Down&& down, Up&& up) {
+    V<T> product[kW] = {};
+    for (int64_t i = 0; i < count; ++i) {
+      for (int64_t m = 0; m < p.M; m += kW)
+        product[i] += load(before + i * heads + m) * load_some(down(i) + m, p.M - m);
+    }
+    T hidden[kW];
+    store(hidden, lane_sums<T>(product));
+    for (int64_t i = 0; i < count; ++i) {
+      for (int64_t m = 0; m < p.M; m += kW) {
+        store(cells + i * heads + m, load(cells + i * heads + m) + load_some(up(i) + m, p.M - m) * hidden[i]);
+      }
+    }
+  }
+
+  const Problem<T>& p;
+  int64_t b, g, t;
+  const Segment<T>& s;
+  int64_t heads;  // M rounded up to whole vectors
+};
+
+}  // namespace braid::cpu::dcmha::BRAID_DCMHA_ISA

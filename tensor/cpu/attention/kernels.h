@@ -1,0 +1,26 @@
+// The vector code of one instruction set as a table.
+#pragma once
+#include "braid/tensor/cpu/attention/backward.h"
+#include "braid/tensor/cpu/attention/decode.h"
+#include "braid/tensor/cpu/attention/forward.h"
+
+namespace braid::cpu::dcmha::BRAID_DCMHA_ISA {
+
+template <class T>
+constexpr Kernels<T> kernels_named(const char* name) {
+  return {
+      name,
+      kLanes<T>,
+      [](const Problem<T>& p) { return Forward<T>(p, nullptr).bytes(); },
+      [](const Problem<T>& p, const Task& task, void* workspace) { Forward<T>(p, workspace).run(task); },
+      [](const Problem<T>& p) { return Backward<T>(p, nullptr).bytes(); },
+      [](const Problem<T>& p, const Task& task, const Turn& turn, void* workspace) {
+        Backward<T>(p, workspace).run(task, turn);
+      },
+      [](const Problem<T>& p, const Task& task, const Segment<T>& segment) { DecodeRow<T>(p, task, segment).scores(); },
+      [](const Problem<T>& p, const Task& task, const Segment<T>& segment) {
+        DecodeRow<T>(p, task, segment).values();
+      }};
+}
+
+}  // namespace braid::cpu::dcmha::BRAID_DCMHA_ISA

@@ -1,0 +1,286 @@
+// Compose on one strip of a band, and its derivative. A[m] are the cells of head m; every cell is a vector of W keys.
+//
+//   hidden   h_q[r] = sum_m A[m] q_down[r][m]     h_k[r] = sum_m A[m] k_down[r][m]
+//   O[n] = A[n] (1 + q_gate[n] + k_gate[n]) + sum_r h_q[r] q_up[r][n] + h_k[r] k_up[r][n] + sum_m A[m] base[m][n]
+//
+// The derivative with respect to A is the same map with down and up exchanged and base transposed, applied to dO; its
+// hidden values are g_q[r] = sum_n dO[n] q_up[r][n] and g_k. With both,
+//   d q_down[r][m] = sum_j A[m] g_q[r]     d q_up[r][n] = sum_j h_q[r] dO[n]     d q_gate[n] = sum_j A[n] dO[n]
+// and the same for the key side, summed over the queries i instead of the keys j.   d base[m][n] = sum_ij A[m] dO[n].
+//
+// A query row's factors are scalars, a key's factors differ from lane to lane. The gate of a packed query row holds
+// 1 + q_gate.
+#pragma once
+#include "braid/tensor/cpu/attention/problem.h"
+#include "braid/tensor/cpu/attention/vector.h"
+
+namespace braid::cpu::dcmha::BRAID_DCMHA_ISA {
+
+// The vector of (head, row) in the cells of a band and a strip.
+template <class T>
+constexpr int64_t cell(int64_t head, int64_t row) {
+  return (head * kBandRows + row) * kLanes<T>;
+}
+
+// What a band needs to know of one stage: M heads, its rows' factors, the keys' factors of the strip in hand.
+template <class T>
+struct Factors {
+  int64_t M;
+  int64_t pairs;
+  const T* rows;  // [kBandRows][items][M]
+  int64_t row_stride;
+  const T* keys;  // [items][M][W]
+  const T* base;  // [M][M] or null
+  const T* base_transposed;
+
+  int64_t down() const { return 0; }
+  int64_t up() const { return 2 * pairs * M; }
+  int64_t gate() const { return 4 * pairs * M; }
+};
+
+inline constexpr int kMixRows = kManyRegisters ? 4 : 2;  // rows in hand at once: they share the loads of key factors
+inline constexpr int kHeads = kManyRegisters ? 4 : 2;    // heads in hand at once: they share the loads of hidden values
+
+// hidden [row][pair][h_q 2r, h_q 2r+1, h_k 2r, h_k 2r+1][W]
+template <bool Query, bool Key, class T>
+void reduce(const Factors<T>& f, int64_t from, const T* in, T* hidden) {
+  constexpr int W = kLanes<T>, R = kMixRows;
+  const int64_t M = f.M;
+  for (int64_t row = 0; row < kBandRows; row += R) {
+    for (int64_t p = 0; p < f.pairs; ++p) {
+      const T *q0 = f.rows + row * f.row_stride + from + 2 * p * M, *k0 = f.keys + (from + 2 * p * M) * W;
+      V<T> h[R][4] = {};
+      for (int64_t m = 0; m < M; ++m) {
+        V<T> key[2];
+        if constexpr (Key) {
+          key[0] = load(k0 + m * W);
+          key[1] = load(k0 + (M + m) * W);
+        }
+#pragma GCC unroll 4
+        for (int r = 0; r < R; ++r) {
+          const V<T> a = load(in + cell<T>(m, row + r));
+          if constexpr (Query) {
+            h[r][0] += a * q0[r * f.row_stride + m];
+            h[r][1] += a * q0[r * f.row_stride + M + m];
+          }
+          if constexpr (Key) {
+            h[r][2] += a * key[0];
+            h[r][3] += a * key[1];
+          }
+        }
+      }
+#pragma GCC unroll 4
+      for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+        for (int i = 0; i < 4; ++i) store(hidden + (((row + r) * f.pairs + p) * 4 + i) * W, h[r][i]);
+      }
+    }
+  }
+}
+
+// out = in (1 + gates) + hidden times the factors at `to`; in and out may be the same cells.
+template <bool Query, bool Key, class T>
+void expand(const Factors<T>& f, int64_t to, const T* hidden, const T* in, T* out) {
+  constexpr int W = kLanes<T>, R = kMixRows;
+  const int64_t M = f.M;
+  const T* key_gate = f.keys + f.gate() * W;
+  for (int64_t row = 0; row < kBandRows; row += R) {
+    const T* row_gate = f.rows + row * f.row_stride + f.gate();
+    for (int64_t p = 0; p < f.pairs || p == 0; ++p) {
+      const T *q0 = f.rows + row * f.row_stride + to + 2 * p * M, *k0 = f.keys + (to + 2 * p * M) * W;
+      V<T> h[R][4] = {};
+      if constexpr (Query || Key) {
+#pragma GCC unroll 4
+        for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+          for (int i = 0; i < 4; ++i) h[r][i] = load(hidden + (((row + r) * f.pairs + p) * 4 + i) * W);
+        }
+      }
+      for (int64_t n = 0; n < M; ++n) {
+        V<T> key[2];
+        if constexpr (Key) {
+          key[0] = load(k0 + n * W);
+          key[1] = load(k0 + (M + n) * W);
+        }
+        const V<T> gate = load(key_gate + n * W);
+#pragma GCC unroll 4
+        for (int r = 0; r < R; ++r) {
+          V<T> o = p == 0 ? load(in + cell<T>(n, row + r)) * (gate + row_gate[r * f.row_stride + n])
+                          : load(out + cell<T>(n, row + r));
+          if constexpr (Query) {  // one product a statement: each becomes one fused multiply-add
+            o += h[r][0] * q0[r * f.row_stride + n];
+            o += h[r][1] * q0[r * f.row_stride + M + n];
+          }
+          if constexpr (Key) {
+            o += h[r][2] * key[0];
+            o += h[r][3] * key[1];
+          }
+          store(out + cell<T>(n, row + r), o);
+        }
+      }
+    }
+  }
+}
+
+// out[n] += sum_m in[m] base[m][n]
+template <class T>
+void add_base(const T* base, int64_t M, const T* in, T* out) {
+  for (int64_t n = 0; n < M; ++n) {
+    for (int64_t row = 0; row < kBandRows; ++row) {
+      V<T> o = load(out + cell<T>(n, row));
+      for (int64_t m = 0; m < M; ++m) o += load(in + cell<T>(m, row)) * base[m * M + n];
+      store(out + cell<T>(n, row), o);
+    }
+  }
+}
+
+template <class T, class Body>
+void for_ranks(const Stage<T>& stage, Body&& body) {
+  if (stage.query_rank) {
+    stage.key_rank ? body.template operator()<true, true>() : body.template operator()<true, false>();
+  } else {
+    stage.key_rank ? body.template operator()<false, true>() : body.template operator()<false, false>();
+  }
+}
+
+// The hidden values of compose, or of its transpose, for the cells of a band and a strip.
+template <class T>
+void find_hidden(const Stage<T>& stage, const Factors<T>& f, bool transposed, const T* in, T* hidden) {
+  for_ranks(stage, [&]<bool Query, bool Key>() {
+    if constexpr (Query || Key) reduce<Query, Key>(f, transposed ? f.up() : f.down(), in, hidden);
+  });
+}
+
+// out = compose(in), or its transpose, when the hidden values are there already; in and out may be the same. `spare`
+// has room for such cells.
+template <class T>
+void mix_hidden(const Stage<T>& stage, const Factors<T>& f, bool transposed, const T* hidden, const T* in, T* out,
+                T* spare) {
+  const T* base = transposed ? f.base_transposed : f.base;
+  if (base && in == out) {
+    __builtin_memcpy(spare, in, static_cast<size_t>(cell<T>(f.M, 0)) * sizeof(T));
+    in = spare;
+  }
+  for_ranks(stage,
+            [&]<bool Query, bool Key>() { expand<Query, Key>(f, transposed ? f.down() : f.up(), hidden, in, out); });
+  if (base) add_base(base, f.M, in, out);
+}
+
+// Both. Keeps the hidden values.
+template <class T>
+void mix(const Stage<T>& stage, const Factors<T>& f, bool transposed, const T* in, T* out, T* hidden, T* spare) {
+  find_hidden(stage, f, transposed, in, hidden);
+  mix_hidden(stage, f, transposed, hidden, in, out, spare);
+}
+
+// What the gradients of both sides are made of, for H neighbouring heads, which share the loads of hidden values:
+//   sum[0], sum[1] += A g[0], A g[1]    sum[2], sum[3] += dO h[0], dO h[1]    sum[4] += A dO
+// over `count` cells `step` apart, their hidden values hidden_step apart. Without ranks only sum[4].
+template <int H, class T>
+[[gnu::always_inline]] inline void add_cells(V<T> (&sum)[5][H], int64_t count, bool ranks, const T* A, const T* dO,
+                                             int64_t step, const T* h, const T* g, int64_t hidden_step) {
+  constexpr int W = kLanes<T>;
+  for (int64_t n = 0; n < count; ++n, A += step, dO += step, h += hidden_step, g += hidden_step) {
+#pragma GCC unroll 4
+    for (int i = 0; i < H; ++i) {
+      const V<T> a = load(A + cell<T>(i, 0)), o = load(dO + cell<T>(i, 0));
+      sum[4][i] += a * o;
+      if (!ranks) continue;
+      sum[0][i] += a * load(g);
+      sum[1][i] += a * load(g + W);
+      sum[2][i] += o * load(h);
+      sum[3][i] += o * load(h + W);
+    }
+  }
+}
+
+// Calls body.operator()<H>(first head) so that M heads are covered.
+template <class Body>
+[[gnu::always_inline]] inline void for_heads(int64_t M, Body&& body) {
+  int64_t m = 0;
+  for (; m + kHeads <= M; m += kHeads) body.template operator()<kHeads>(m);
+  for (; m < M; ++m) body.template operator()<1>(m);
+}
+
+// Adds the gradients of the band's query factors, summed over the keys of strips [first, last): rows
+// [kBandRows][items][M]. A and dO: cells, strip after strip; h, g: their hidden values. `sums` holds 5 (M + W) vectors;
+// those of heads beyond M are never read into a result.
+template <class T>
+void add_row_gradients(const Factors<T>& f, int64_t first, int64_t last, const T* A, const T* dO, const T* h,
+                       const T* g, T* rows, T* sums) {
+  constexpr int W = kLanes<T>;
+  const int64_t M = f.M, width = (M + W - 1) / W * W, strip = cell<T>(M, 0);
+  const int64_t strip_hidden = kBandRows * f.pairs * 4 * W;
+  for (int64_t row = 0; row < kBandRows; ++row) {
+    T* out = rows + row * f.row_stride;
+    auto add_sums = [&](int64_t kind, int64_t item) {  // sums[kind] -> the M values of an item
+      for (int64_t m = 0; m < M; m += W) {
+        V<T> v[W];
+        for (int i = 0; i < W; ++i) v[i] = load(sums + (kind * width + m + i) * W);
+        const V<T> total = lane_sums<T>(v);
+        T* o = out + item * M + m;
+        for (int i = 0; i < W && m + i < M; ++i) o[i] += total[i];
+      }
+    };
+    for (int64_t p = 0; p < f.pairs || p == 0; ++p) {
+      for_heads(M, [&]<int H>(int64_t m) {
+        const int64_t c = first * strip + cell<T>(m, row), at = first * strip_hidden + (row * f.pairs + p) * 4 * W;
+        V<T> sum[5][H] = {};
+        add_cells<H>(sum, last - first, f.pairs > 0, A + c, dO + c, strip, h + at, g + at, strip_hidden);
+#pragma GCC unroll 5
+        for (int kind = 0; kind < 5; ++kind) {
+#pragma GCC unroll 4
+          for (int i = 0; i < H; ++i) store(sums + (kind * width + m + i) * W, sum[kind][i]);
+        }
+      });
+      if (f.pairs > 0) {
+        add_sums(0, 2 * p);
+        add_sums(1, 2 * p + 1);
+        add_sums(2, 2 * (f.pairs + p));
+        add_sums(3, 2 * (f.pairs + p) + 1);
+      }
+      if (p == 0) add_sums(4, 4 * f.pairs);
+    }
+  }
+}
+
+// Adds the gradients of one strip's key factors, summed over the band's rows: keys [items][M][W].
+template <class T>
+void add_key_gradients(const Factors<T>& f, const T* A, const T* dO, const T* h, const T* g, T* keys) {
+  constexpr int W = kLanes<T>;
+  for (int64_t p = 0; p < f.pairs || p == 0; ++p) {
+    const int64_t items[5] = {2 * p, 2 * p + 1, 2 * (f.pairs + p), 2 * (f.pairs + p) + 1, 4 * f.pairs};
+    for_heads(f.M, [&]<int H>(int64_t m) {
+      const int64_t at = (p * 4 + 2) * W;
+      V<T> sum[5][H] = {};
+      add_cells<H>(sum, kBandRows, f.pairs > 0, A + cell<T>(m, 0), dO + cell<T>(m, 0), W, h + at, g + at,
+                   f.pairs * 4 * W);
+      for (int kind = f.pairs > 0 ? 0 : 4; kind < (p == 0 ? 5 : 4); ++kind) {
+        for (int i = 0; i < H; ++i) {
+          T* to = keys + (items[kind] * f.M + m + i) * W;
+          store(to, load(to) + sum[kind][i]);
+        }
+      }
+    });
+  }
+}
+
+// base [M][M] += sum over the band's rows and one strip's lanes of A[m] dO[n].
+template <class T>
+void add_base_gradients(int64_t M, const T* A, const T* dO, T* base) {
+  constexpr int W = kLanes<T>;
+  for (int64_t m = 0; m < M; ++m) {
+    for (int64_t n0 = 0; n0 < M; n0 += W) {
+      V<T> sum[W] = {};
+      for (int64_t n = n0; n < M && n < n0 + W; ++n) {
+        for (int64_t row = 0; row < kBandRows; ++row) {
+          sum[n - n0] += load(A + cell<T>(m, row)) * load(dO + cell<T>(n, row));
+        }
+      }
+      const V<T> total = lane_sums<T>(sum);
+      for (int i = 0; i < W && n0 + i < M; ++i) base[m * M + n0 + i] += total[i];
+    }
+  }
+}
+
+}  // namespace braid::cpu::dcmha::BRAID_DCMHA_ISA

@@ -1,0 +1,117 @@
+// The matrix products of attention on the layouts of this folder. Each is the sum over k of an outer product: kBandRows
+// scalars of the left side times some vectors of the right side, held in registers.
+//
+//   scores       cells[strip][row] += sum_e  x[row][e]  strips[strip][e]         q k^T, dy v^T
+//   rows_times   out[row][e]       += sum_j  cells[j][row]  rows[j][e]           p v,   dS k
+//   keys_times   out[j][e]         += sum_i  cells[j][i]    rows[i][e]           p^T dy, dS^T q
+#pragma once
+#include "braid/tensor/cpu/attention/problem.h"
+#include "braid/tensor/cpu/attention/vector.h"
+
+namespace braid::cpu::dcmha::BRAID_DCMHA_ISA {
+
+// Rows and vectors of a register block: it must leave registers for a row of the right side and one scalar.
+inline constexpr int kBlockRows = kManyRegisters ? 8 : 4;
+inline constexpr int kMostVectors = kManyRegisters ? 3 : 2;
+static_assert(kBandRows % kBlockRows == 0);
+
+// sum[r][v] += sum_k  a[r * a_row + k * a_k] * b[k * b_k + v * b_vector ...]
+template <class T, int NV, int R>
+[[gnu::always_inline]] inline void add_products(V<T> (&sum)[R][NV], const T* a, int64_t a_row, int64_t a_k, const T* b,
+                                                int64_t b_vector, int64_t b_k, int64_t depth) {
+#pragma GCC unroll 2
+  for (int64_t k = 0; k < depth; ++k) {
+    V<T> row[NV];
+#pragma GCC unroll 4
+    for (int v = 0; v < NV; ++v) row[v] = load(b + k * b_k + v * b_vector);
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      const T x = a[r * a_row + k * a_k];
+#pragma GCC unroll 4
+      for (int v = 0; v < NV; ++v) sum[r][v] += x * row[v];
+    }
+  }
+}
+
+template <class T, int NV, int R>
+[[gnu::always_inline]] inline void take(V<T> (&sum)[R][NV], const T* c, int64_t c_row, int64_t c_vector) {
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+    for (int v = 0; v < NV; ++v) sum[r][v] = load(c + r * c_row + v * c_vector);
+  }
+}
+template <class T, int NV, int R>
+[[gnu::always_inline]] inline void put(const V<T> (&sum)[R][NV], T* c, int64_t c_row, int64_t c_vector) {
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+    for (int v = 0; v < NV; ++v) store(c + r * c_row + v * c_vector, sum[r][v]);
+  }
+}
+
+// Calls body.operator()<NV>(first vector) so that `vectors` vectors are covered, kMostVectors at a time but never
+// leaving a lonely one behind where two pairs do.
+template <class Body>
+[[gnu::always_inline]] inline void for_vectors(int64_t vectors, Body&& body) {
+  int64_t v = 0;
+  if constexpr (kMostVectors == 3) {
+    for (; vectors - v >= 3 && vectors - v != 4; v += 3) body.template operator()<3>(v);
+  }
+  for (; vectors - v >= 2; v += 2) body.template operator()<2>(v);
+  if (v < vectors) body.template operator()<1>(v);
+}
+
+// A band's scores for `count` strips: cells (strip_stride apart, rows W apart) = x (rows x_stride apart, d long) times
+// strips (d W apart).
+template <class T>
+void scores(const T* x, int64_t x_stride, const T* strips, int64_t d, int64_t count, T* cells, int64_t strip_stride) {
+  constexpr int W = kLanes<T>;
+  for_vectors(count, [&]<int NV>(int64_t s) {
+    for (int64_t r = 0; r < kBandRows; r += kBlockRows) {
+      V<T> sum[kBlockRows][NV] = {};
+      add_products<T, NV>(sum, x + r * x_stride, x_stride, 1, strips + s * d * W, d * W, W, d);
+      put<T, NV>(sum, cells + s * strip_stride + r * W, W, strip_stride);
+    }
+  });
+}
+
+// A band's rows of the output: out (rows out_stride apart) += cells of `count` strips times rows (one per key).
+template <class T>
+void rows_times(const T* cells, int64_t strip_stride, int64_t count, const T* rows, int64_t row_stride, int64_t vectors,
+                T* out, int64_t out_stride) {
+  constexpr int W = kLanes<T>;
+  for_vectors(vectors, [&]<int NV>(int64_t v) {
+    for (int64_t r = 0; r < kBandRows; r += kBlockRows) {
+      V<T> sum[kBlockRows][NV];
+      take<T, NV>(sum, out + r * out_stride + v * W, out_stride, W);
+      for (int64_t s = 0; s < count; ++s) {
+        add_products<T, NV>(sum, cells + s * strip_stride + r * W, W, 1, rows + s * W * row_stride + v * W, W,
+                            row_stride, W);
+      }
+      put<T, NV>(sum, out + r * out_stride + v * W, out_stride, W);
+    }
+  });
+}
+
+// Adds a strip's keys: out (W rows of d_padded values) += cells of `bands` bands (band_stride apart), transposed, times
+// rows (kBandRows per band, d_padded values each).
+template <class T>
+void keys_times(const T* cells, int64_t band_stride, int64_t bands, const T* rows, int64_t d_padded, T* out) {
+  constexpr int W = kLanes<T>;
+  constexpr int R = W < kBlockRows ? W : kBlockRows;
+  for_vectors(d_padded / W, [&]<int NV>(int64_t v) {
+    for (int64_t key = 0; key < W; key += R) {
+      V<T> sum[R][NV];
+      T* c = out + key * d_padded + v * W;
+      take<T, NV>(sum, c, d_padded, W);
+      for (int64_t band = 0; band < bands; ++band) {
+        add_products<T, NV>(sum, cells + band * band_stride + key, 1, W, rows + band * kBandRows * d_padded + v * W, W,
+                            d_padded, kBandRows);
+      }
+      put<T, NV>(sum, c, d_padded, W);
+    }
+  });
+}
+
+}  // namespace braid::cpu::dcmha::BRAID_DCMHA_ISA

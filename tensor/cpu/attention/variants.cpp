@@ -1,0 +1,73 @@
+#include "braid/tensor/cpu/attention/variants.h"
+
+#include <atomic>
+#include <vector>
+
+namespace braid::cpu::dcmha {
+
+extern const Kernels<float> portable_f32;
+extern const Kernels<double> portable_f64;
+#ifdef BRAID_DCMHA_X86
+extern const Kernels<float> avx512_f32, avx2_f32;
+extern const Kernels<double> avx512_f64, avx2_f64;
+#endif
+
+namespace {
+
+template <class T>
+std::vector<const Kernels<T>*> find_variants() {
+  std::vector<const Kernels<T>*> found;
+  constexpr bool f32 = sizeof(T) == 4;
+  auto add = [&](const Kernels<float>& single, const Kernels<double>& twice) {
+    if constexpr (f32) {
+      found.push_back(&single);
+    } else {
+      found.push_back(&twice);
+    }
+  };
+#ifdef BRAID_DCMHA_X86
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
+    add(avx512_f32, avx512_f64);
+  }
+  if (avx2) add(avx2_f32, avx2_f64);
+#endif
+  add(portable_f32, portable_f64);
+  return found;
+}
+
+std::atomic<size_t> chosen{0};
+
+}  // namespace
+
+template <class T>
+std::span<const Kernels<T>* const> variants() {
+  static const std::vector<const Kernels<T>*> all = find_variants<T>();
+  return all;
+}
+template std::span<const Kernels<float>* const> variants<float>();
+template std::span<const Kernels<double>* const> variants<double>();
+
+template <class T>
+const Kernels<T>& kernels() {
+  return *variants<T>()[chosen.load(std::memory_order_relaxed)];
+}
+template const Kernels<float>& kernels<float>();
+template const Kernels<double>& kernels<double>();
+
+bool use_variant(std::string_view name) {
+  if (name.empty()) {
+    chosen = 0;
+    return true;
+  }
+  const auto all = variants<float>();
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (all[i]->name != name) continue;
+    chosen = i;
+    return true;
+  }
+  return false;
+}
+
+}  // namespace braid::cpu::dcmha

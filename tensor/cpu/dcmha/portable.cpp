@@ -1,9 +1,0 @@
-// The attention kernels with vectors of 16 bytes; tensor/CMakeLists.txt adds the instruction set's flags.
-#define BRAID_DCMHA_ISA portable
-#define BRAID_DCMHA_BYTES 16
-#include "tensor/cpu/dcmha/kernels.h"
-
-namespace braid::cpu::dcmha {
-extern constinit const Kernels<float> portable_f32 = portable::kernels_named<float>("portable");
-extern constinit const Kernels<double> portable_f64 = portable::kernels_named<double>("portable");
-}  // namespace braid::cpu::dcmha

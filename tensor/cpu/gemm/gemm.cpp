@@ -1,0 +1,226 @@
+// Which kernel for which shape, how C is cut into tiles, and the only use of Eigen and oneDNN in Braid.
+// The choice comes from the table in tests/bench/README.md.
+#include "braid/tensor/cpu/gemm/gemm.h"
+
+#define EIGEN_DONT_PARALLELIZE
+#include <Eigen/Core>
+#include <algorithm>
+#include <type_traits>
+#ifdef BRAID_HAVE_DNNL
+#include <dlfcn.h>
+#include <dnnl.h>
+#endif
+
+#include "braid/tensor/error.h"
+
+namespace braid::cpu {
+namespace {
+
+template <class T, int Order>
+using Mapped = Eigen::Map<const Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Order>, 0, Eigen::OuterStride<>>;
+
+template <class T, int OrderA, int OrderB>
+void eigen_product(const Gemm<T>& g) {
+  const Mapped<T, OrderA> a(g.a, g.m, g.k, Eigen::OuterStride<>(g.lda));
+  const Mapped<T, OrderB> b(g.b, g.k, g.n, Eigen::OuterStride<>(g.ldb));
+  Eigen::Map<Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>, 0, Eigen::OuterStride<>> c(
+      g.c, g.m, g.n, Eigen::OuterStride<>(g.ldc));
+  if (g.beta == T(0))
+    c.setZero();
+  else if (g.beta != T(1))
+    c *= g.beta;
+  c.noalias() += g.alpha * a * b;
+}
+
+// A transposed row-major matrix is a column-major one.
+template <class T>
+void gemm_eigen(const Gemm<T>& g) {
+  constexpr int row = Eigen::RowMajor, col = Eigen::ColMajor;
+  if (g.ta)
+    g.tb ? eigen_product<T, col, col>(g) : eigen_product<T, col, row>(g);
+  else
+    g.tb ? eigen_product<T, row, col>(g) : eigen_product<T, row, row>(g);
+}
+
+#ifdef BRAID_HAVE_DNNL
+// Debian's oneDNN starts OpenMP threads of its own; each of our threads tells OpenMP, once, to stay alone. The symbol
+// is looked up rather than linked, because it must be the one of the OpenMP runtime that oneDNN itself uses.
+void one_openmp_thread() {
+  using Set = void (*)(int);
+  static const Set set = reinterpret_cast<Set>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
+  thread_local bool done = false;
+  if (done || set == nullptr) return;
+  set(1);
+  done = true;
+}
+
+void gemm_dnnl(const Gemm<float>& g) {
+  one_openmp_thread();
+  const dnnl_status_t status = dnnl_sgemm(g.ta ? 'T' : 'N', g.tb ? 'T' : 'N', g.m, g.n, g.k, g.alpha, g.a, g.lda, g.b,
+                                          g.ldb, g.beta, g.c, g.ldc);
+  check(status == dnnl_success, "gemm", [&] {
+    return "oneDNN refused a product of " + std::to_string(g.m) + " x " + std::to_string(g.k) + " by " +
+           std::to_string(g.k) + " x " + std::to_string(g.n) + " (status " + std::to_string(int(status)) +
+           "); configure with -DBRAID_DNNL=OFF to do without oneDNN";
+  });
+}
+#endif
+
+template <class T>
+constexpr GemmKernel<T> kEigen{"eigen", gemm_eigen<T>};
+template <class T>
+constexpr GemmKernel<T> kOwn{"own", gemm_own<T>};
+
+#ifdef BRAID_HAVE_DNNL
+constexpr GemmKernel<float> kDnnl{"dnnl", gemm_dnnl};
+#endif
+
+template <class T>
+const GemmKernel<T>& choose([[maybe_unused]] bool tb, int64_t m, int64_t n, int64_t k) {
+  // Matrix times vector: Eigen's loop is the best one here; very short vectors do not pay for entering it.
+  if ((m == 1 || n == 1) && double(m) * double(n) * double(k) >= 4096) return kEigen<T>;
+#ifdef BRAID_HAVE_DNNL
+  // oneDNN has the fastest inner loop, but a call costs about as much as a product of 64 x 64 x 64, few rows or columns
+  // leave its blocks half empty, and it copies a transposed B slowly.
+  if constexpr (std::is_same_v<T, float>) {
+    const bool wide = tb ? m >= 96 && n >= 96 : m >= 8 && n >= 32 && k >= 16;
+    if (wide && double(m) * double(n) * double(k) > 64.0 * 64.0 * 64.0) return kDnnl;
+  }
+#endif
+  return kOwn<T>;
+}
+
+struct Tiles {
+  int64_t rows, columns;  // how many pieces each side of C is cut into
+  int64_t count() const { return rows * columns; }
+};
+
+// Tiles of one of `count` products. Large tiles are the efficient ones (a kernel copies its strips of A and B once a
+// tile), so a product is cut only as far as it takes to give a handful of threads something to do: to four tiles when
+// each still has enough work to pay for waking a thread, to sixteen when they stay large.
+Tiles tiles_of(int64_t count, int64_t m, int64_t n, int64_t k) {
+  constexpr int64_t side = 512, large = 512, least = 32;
+  constexpr double wake = 1.5e6;  // multiply-adds
+  Tiles t{(m + side - 1) / side, (n + side - 1) / side};
+  const double work = double(m) * double(n) * double(k);
+  for (;;) {
+    const double tiles = double(count) * double(t.count());
+    const int64_t tall = m / t.rows, wide = n / t.columns, longer = std::max(tall, wide);
+    const bool few = tiles < 4 && longer >= 2 * least && work / double(t.count()) > wake;
+    const bool some = tiles < 16 && longer >= large && work / double(t.count()) > 4 * wake;
+    if (!few && !some) return t;
+    (tall >= wide ? t.rows : t.columns) *= 2;
+  }
+}
+
+// Cuts [0, size) into `pieces`, each beginning at a multiple of 16 where that leaves no piece empty.
+int64_t cut(int64_t size, int64_t piece, int64_t pieces) {
+  if (piece == pieces) return size;
+  const int64_t at = size * piece / pieces;
+  return size >= 32 * pieces ? at / 16 * 16 : at;
+}
+
+template <class T>
+Gemm<T> tile_of(const Gemm<T>& g, const Tiles& t, int64_t tile) {
+  const int64_t r = tile / t.columns, s = tile % t.columns;
+  const int64_t i = cut(g.m, r, t.rows), j = cut(g.n, s, t.columns);
+  Gemm<T> h = g;
+  h.m = cut(g.m, r + 1, t.rows) - i;
+  h.n = cut(g.n, s + 1, t.columns) - j;
+  if (g.k > 0) {  // otherwise a and b may be null
+    h.a += g.ta ? i : i * g.lda;
+    h.b += g.tb ? j * g.ldb : j;
+  }
+  h.c += i * g.ldc + j;
+  if (g.start) h.start += j;
+  return h;
+}
+
+// k == 0 or alpha == 0: nothing to multiply.
+template <class T>
+void scale(const Gemm<T>& g) {
+  for (int64_t i = 0; i < g.m; ++i)
+    for (int64_t j = 0; j < g.n; ++j) {
+      T& out = g.c[i * g.ldc + j];
+      out = g.beta == T(0) ? T(0) : g.beta * out;
+    }
+}
+
+}  // namespace
+
+template <class T>
+std::span<const GemmKernel<T>> gemm_kernels() {
+#ifdef BRAID_HAVE_DNNL
+  if constexpr (std::is_same_v<T, float>) {
+    static constexpr GemmKernel<float> all[] = {kEigen<float>, kOwn<float>, kDnnl};
+    return all;
+  }
+#endif
+  static constexpr GemmKernel<T> all[] = {kEigen<T>, kOwn<T>};
+  return all;
+}
+
+template <class T>
+void gemm_batched_with(const GemmKernel<T>& kernel, int64_t count, FunctionRef<GemmOperands<T>(int64_t i)> operands,
+                       const Gemm<T>& shape) {
+  if (count <= 0 || shape.m <= 0 || shape.n <= 0) return;
+  const Tiles tiles = tiles_of(count, shape.m, shape.n, shape.k);
+  const int64_t per_product = tiles.count();
+  // Tiny products go to the threads in handfuls of some 100 000 multiply-adds.
+  const double work = double(shape.m) * double(shape.n) * double(std::max<int64_t>(shape.k, 1)) / double(per_product);
+  const int64_t grain = std::max<int64_t>(1, int64_t(1e5 / work));
+  parallel_for(count * per_product, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const GemmOperands<T> at = operands(i / per_product);
+      Gemm<T> g = shape;
+      g.a = at.a, g.b = at.b, g.c = at.c;
+      if (per_product > 1) g = tile_of(g, tiles, i % per_product);
+      for (int64_t r = 0; g.start && r < g.m; ++r) std::copy_n(g.start, g.n, g.c + r * g.ldc);
+      if (g.k <= 0 || g.alpha == T(0))
+        scale(g);
+      else
+        kernel.run(g);
+    }
+  });
+}
+
+template <class T>
+void gemm_with(const GemmKernel<T>& kernel, const Gemm<T>& g) {
+  const GemmOperands<T> at{g.a, g.b, g.c};
+  gemm_batched_with<T>(
+      kernel, 1, [&](int64_t) { return at; }, g);
+}
+
+template <class T>
+void gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, T alpha, const T* a, int64_t lda, const T* b, int64_t ldb,
+          T beta, T* c, int64_t ldc, const T* start) {
+  gemm_with(choose<T>(tb, m, n, k), Gemm<T>{ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, start});
+}
+
+template <class T>
+void gemm_batched(int64_t count, FunctionRef<GemmOperands<T>(int64_t i)> operands, bool ta, bool tb, int64_t m,
+                  int64_t n, int64_t k, T alpha, int64_t lda, int64_t ldb, T beta, int64_t ldc, const T* start) {
+  gemm_batched_with<T>(choose<T>(tb, m, n, k), count, operands,
+                       {ta, tb, m, n, k, alpha, nullptr, lda, nullptr, ldb, beta, nullptr, ldc, start});
+}
+
+template <class T>
+const char* gemm_choice(bool, bool tb, int64_t m, int64_t n, int64_t k) {
+  return choose<T>(tb, m, n, k).name;
+}
+
+#define BRAID_INSTANTIATE(T)                                                                                           \
+  template std::span<const GemmKernel<T>> gemm_kernels<T>();                                                           \
+  template void gemm(bool, bool, int64_t, int64_t, int64_t, T, const T*, int64_t, const T*, int64_t, T, T*, int64_t,   \
+                     const T*);                                                                                        \
+  template void gemm_batched(int64_t, FunctionRef<GemmOperands<T>(int64_t)>, bool, bool, int64_t, int64_t, int64_t, T, \
+                             int64_t, int64_t, T, int64_t, const T*);                                                  \
+  template void gemm_with(const GemmKernel<T>&, const Gemm<T>&);                                                       \
+  template void gemm_batched_with(const GemmKernel<T>&, int64_t, FunctionRef<GemmOperands<T>(int64_t)>,                \
+                                  const Gemm<T>&);                                                                     \
+  template const char* gemm_choice<T>(bool, bool, int64_t, int64_t, int64_t);
+BRAID_INSTANTIATE(float)
+BRAID_INSTANTIATE(double)
+#undef BRAID_INSTANTIATE
+
+}  // namespace braid::cpu

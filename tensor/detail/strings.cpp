@@ -1,0 +1,126 @@
+#include "braid/tensor/detail/strings.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+namespace braid {
+
+std::string shortest(double value) {
+  char buffer[32];
+  const auto end = std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
+  return std::string(buffer, end);
+}
+
+std::string decimal(double value) {
+  const bool whole = std::fabs(value) < 1e18 && value == std::floor(value);
+  return whole ? std::to_string(static_cast<int64_t>(value)) : shortest(value);
+}
+
+template <class T>
+static std::optional<T> parse_number(std::string_view text) {
+  if (!text.empty() && text[0] == '+') text.remove_prefix(1);
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || text.empty()) return std::nullopt;
+  return value;
+}
+
+std::optional<int64_t> parse_int(std::string_view text) { return parse_number<int64_t>(text); }
+std::optional<double> parse_float(std::string_view text) { return parse_number<double>(text); }
+
+int edit_distance(std::string_view a, std::string_view b) {
+  const size_t n = b.size();
+  std::vector<int> before(n + 1), row(n + 1), next(n + 1);
+  for (size_t j = 0; j <= n; ++j) row[j] = static_cast<int>(j);
+  for (size_t i = 1; i <= a.size(); ++i) {
+    next[0] = static_cast<int>(i);
+    for (size_t j = 1; j <= n; ++j) {
+      next[j] = std::min({row[j] + 1, next[j - 1] + 1, row[j - 1] + (a[i - 1] != b[j - 1])});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        next[j] = std::min(next[j], before[j - 2] + 1);
+    }
+    std::swap(before, row);
+    std::swap(row, next);
+  }
+  return row[n];
+}
+
+std::string nearest(std::string_view name, const std::vector<std::string>& candidates) {
+  constexpr size_t longest = 100;  // nobody mistypes a name of this length; keeps hostile input cheap
+  if (name.empty() || name.size() > longest) return "";
+  std::string best;
+  int best_distance = 1 + static_cast<int>(name.size()) / 3 + 1;
+  for (const std::string& candidate : candidates) {
+    int distance = edit_distance(name, candidate);
+    // `lr` for `optimizer.lr`, `optimizer.lr` for `lr`, `step` for `steps`: one name ends or begins with the other.
+    const auto ends_with = [](std::string_view whole, std::string_view part) {
+      return whole.size() > part.size() && whole.ends_with(part) && whole[whole.size() - part.size() - 1] == '.';
+    };
+    if (ends_with(candidate, name) || ends_with(name, candidate)) distance = 1;
+    if (distance < best_distance) best_distance = distance, best = candidate;
+  }
+  return best;
+}
+
+std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates) {
+  const std::string best = nearest(name, candidates);
+  return best.empty() ? "" : "; did you mean '" + best + "'?";
+}
+
+std::string join(const std::vector<std::string>& parts, std::string_view separator) {
+  std::string text;
+  for (size_t i = 0; i < parts.size(); ++i) text.append(i ? separator : "").append(parts[i]);
+  return text;
+}
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  for (size_t begin = 0;;) {
+    const size_t end = text.find(separator, begin);
+    parts.emplace_back(text.substr(begin, end - begin));
+    if (end == std::string_view::npos) return parts;
+    begin = end + 1;
+  }
+}
+
+std::string_view trim(std::string_view text) {
+  constexpr std::string_view blank = " \t\r\n";
+  const size_t begin = text.find_first_not_of(blank);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(blank) - begin + 1);
+}
+
+bool valid_utf8(std::string_view text) {
+  for (size_t i = 0; i < text.size();) {
+    const auto byte = [&](size_t k) { return static_cast<unsigned char>(text[k]); };
+    const unsigned lead = byte(i);
+    const size_t length = lead < 0x80 ? 1 : lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
+    if (lead >= 0x80 && (lead < 0xC2 || lead > 0xF4)) return false;
+    if (i + length > text.size()) return false;
+    for (size_t k = 1; k < length; ++k)
+      if ((byte(i + k) & 0xC0) != 0x80) return false;
+    if ((lead == 0xE0 && byte(i + 1) < 0xA0) || (lead == 0xED && byte(i + 1) > 0x9F) ||
+        (lead == 0xF0 && byte(i + 1) < 0x90) || (lead == 0xF4 && byte(i + 1) > 0x8F))
+      return false;  // overlong, surrogate, beyond the last code point
+    i += length;
+  }
+  return true;
+}
+
+std::string preview(std::string_view text, size_t width) {
+  std::string shown(text.substr(0, width));
+  // Do not cut a UTF-8 character in two.
+  while (shown.size() < text.size() && !shown.empty() &&
+         (static_cast<unsigned char>(text[shown.size()]) & 0xC0) == 0x80)
+    shown.pop_back();
+  const bool text_ok = valid_utf8(shown);
+  for (char& c : shown) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7F || (byte >= 0x80 && !text_ok)) c = '?';
+  }
+  return shown.size() < text.size() ? shown + "..." : shown;
+}
+
+}  // namespace braid

@@ -1,0 +1,36 @@
+#include "braid/tensor/kernels/backend.h"
+
+#include <atomic>
+
+#include "braid/tensor/graph.h"
+
+namespace braid {
+
+void detail::no_such_kernel(const char* kernel, const char* device) {
+  fail(kernel, std::string("no such kernel on ") + device);
+}
+
+namespace {
+thread_local const char* running = nullptr;
+std::atomic<void (*)(const char*)> on_enter = nullptr;
+std::atomic<void (*)()> on_leave = nullptr;
+}  // namespace
+const char* detail::running_kernel() { return running; }
+void detail::set_kernel_observer(KernelObserver watch) {
+  on_enter = watch.enter;
+  on_leave = watch.leave;
+}
+detail::KernelScope::KernelScope(const char* kernel) : before_(running) {
+  running = kernel;
+  if (auto enter = on_enter.load(std::memory_order_relaxed)) enter(kernel);
+}
+detail::KernelScope::~KernelScope() {
+  running = before_;
+  if (auto leave = on_leave.load(std::memory_order_relaxed)) leave();
+}
+
+const Backend& backend(Device device) {
+  return device.kind == Device::Kind::cpu ? cpu_backend() : cuda_backend(device.index);
+}
+
+}  // namespace braid

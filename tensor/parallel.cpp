@@ -1,0 +1,162 @@
+#include "braid/tensor/parallel.h"
+
+#include <sched.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "braid/tensor/error.h"
+
+namespace braid {
+
+namespace {
+
+thread_local bool inside_body = false;
+
+inline void pause_hint() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+class Pool {
+ public:
+  Pool() { start(default_threads()); }
+
+  int size() const { return size_.load(std::memory_order_relaxed); }
+
+  void resize(int n) {
+    std::lock_guard caller(callers_);
+    stop();
+    start(n);
+  }
+
+  void run(int64_t n, int64_t grain, FunctionRef<void(int64_t, int64_t)> body) {
+    std::unique_lock caller(callers_, std::try_to_lock);
+    if (!caller.owns_lock()) {  // another thread of the program is using the pool: work in place rather than wait
+      body(0, n);
+      return;
+    }
+    int64_t pieces = (n + grain - 1) / grain, most = size() * int64_t{4};
+    Job job{body, n, pieces <= most ? grain : (n + most - 1) / most};
+    {
+      std::lock_guard lock(mutex_);
+      job_ = &job;
+      ++generation_;
+      busy_ = static_cast<int>(workers_.size());
+    }
+    wake_.notify_all();
+    work(job);
+    std::unique_lock lock(mutex_);
+    done_.wait(lock, [&] { return busy_ == 0; });
+    job_ = nullptr;
+    if (job.error) std::rethrow_exception(job.error);
+  }
+
+ private:
+  struct Job {
+    FunctionRef<void(int64_t, int64_t)> body;
+    int64_t n, grain;
+    std::atomic<int64_t> next{0};
+    std::atomic_flag failed = ATOMIC_FLAG_INIT;
+    std::exception_ptr error{};
+  };
+
+  static int default_threads() {
+    cpu_set_t set;
+    int n = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+    return n > 0 ? n : 1;
+  }
+
+  static void work(Job& job) {
+    inside_body = true;
+    try {
+      for (;;) {
+        int64_t begin = job.next.fetch_add(job.grain, std::memory_order_relaxed);
+        if (begin >= job.n) break;
+        job.body(begin, begin + job.grain < job.n ? begin + job.grain : job.n);
+      }
+    } catch (...) {
+      if (!job.failed.test_and_set()) job.error = std::current_exception();
+      job.next = job.n;
+    }
+    inside_body = false;
+  }
+
+  void start(int n) {
+    stopping_ = false;
+    for (int i = 1; i < n; ++i) {
+      workers_.emplace_back([this, seen = generation_.load()]() mutable { loop(seen); });
+    }
+    size_ = n;
+  }
+
+  void stop() {
+    {
+      std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    wake_.notify_all();
+    for (std::thread& t : workers_) t.join();
+    workers_.clear();
+  }
+
+  void loop(uint64_t seen) {
+    for (;;) {
+      // Spin briefly before sleeping: kernels follow each other within microseconds, a futex wake costs about 50.
+      for (int i = 0; i < 2000 && generation_.load(std::memory_order_acquire) == seen; ++i) pause_hint();
+      std::unique_lock lock(mutex_);
+      wake_.wait(lock, [&] { return stopping_ || generation_ != seen; });
+      if (stopping_) return;
+      seen = generation_;
+      Job* job = job_;
+      lock.unlock();
+      if (job) work(*job);
+      lock.lock();
+      if (--busy_ == 0) done_.notify_one();
+    }
+  }
+
+  std::mutex callers_;  // one job at a time
+  std::mutex mutex_;
+  std::condition_variable wake_, done_;
+  std::vector<std::thread> workers_;
+  std::atomic<int> size_{1};  // workers and caller; asked by threads that hold no lock
+  std::atomic<uint64_t> generation_{0};
+  Job* job_ = nullptr;
+  int busy_ = 0;
+  bool stopping_ = false;
+};
+
+Pool& pool() {
+  // Never destroyed: a worker must not be joined while static objects are being torn down around it.
+  static Pool* instance = new Pool;
+  return *instance;
+}
+
+}  // namespace
+
+void parallel_for(int64_t n, int64_t grain, FunctionRef<void(int64_t, int64_t)> body) {
+  if (n <= 0) return;
+  if (grain < 1) grain = 1;
+  if (n <= grain || inside_body || pool().size() == 1) {
+    body(0, n);
+    return;
+  }
+  pool().run(n, grain, body);
+}
+
+void set_threads(int n) {
+  check(n >= 1, "threads", [&] { return "needs at least one thread, got " + std::to_string(n); });
+  pool().resize(n);
+}
+
+int threads() { return pool().size(); }
+
+}  // namespace braid

@@ -1,0 +1,166 @@
+#include "apps/cli/command.h"
+
+#include <algorithm>
+#include <boost/test/unit_test.hpp>
+#include <new>
+
+#include "tests/apps/support.h"
+
+using namespace braid;
+using namespace braid::apps;
+using braid::test::run;
+using braid::test::says;
+
+BOOST_AUTO_TEST_SUITE(command)
+
+static Command sample() {
+  return {.name = "cook",
+          .summary = "make a meal",
+          .positionals = {{.name = "DISH", .help = "what"},
+                          {.name = "SIDE", .help = "with", .required = false, .repeated = true}},
+          .flags = {{.name = "out", .alias = 'o', .value = "FILE", .help = "where"},
+                    integer_flag("heat", "N", "stage", "3", 1, 9),
+                    {.name = "salt", .value = "G", .help = "grams", .type = FlagType::number, .min = 0},
+                    {.name = "style", .value = "S", .help = "how", .fallback = "plain", .choices = {"plain", "spicy"}},
+                    {.name = "add", .value = "X", .help = "more", .repeated = true},
+                    integer_flag("range", "A B", "both ends", "", 0, 99),
+                    {.name = "fast", .help = "hurry"}},
+          .overrides = "settings of the oven",
+          .examples = {"braid cook soup"},
+          .run = [](const Arguments&) { return 0; }};
+}
+
+static std::string parse_failure(const std::vector<std::string>& arguments) {
+  try {
+    parse_arguments(sample(), arguments);
+  } catch (const Error& error) {
+    BOOST_TEST(int(error.kind()) == 2);
+    return error.what();
+  }
+  return "";
+}
+
+BOOST_AUTO_TEST_CASE(reads_all_forms) {
+  const Arguments a = parse_arguments(sample(), {"soup", "--out=a=b", "--heat", "7", "bread", "--add", "x", "--add=y",
+                                                 "--fast", "oven.fan=true", "rice"});
+  BOOST_TEST(a.get("DISH") == "soup");
+  BOOST_TEST(a.list("SIDE") == (std::vector<std::string>{"bread", "rice"}), boost::test_tools::per_element());
+  BOOST_TEST(a.get("out") == "a=b");
+  BOOST_TEST(a.get_int("heat") == 7);
+  BOOST_TEST(a.list("add") == (std::vector<std::string>{"x", "y"}), boost::test_tools::per_element());
+  BOOST_TEST(a.has("fast"));
+  BOOST_TEST(!a.has("style"));
+  BOOST_TEST(a.get("style") == "plain");
+  BOOST_TEST(a.overrides() == (std::vector<std::string>{"oven.fan=true"}), boost::test_tools::per_element());
+  BOOST_TEST(a.line() == "braid cook soup --out=a=b --heat 7 bread --add x --add=y --fast oven.fan=true rice");
+}
+
+BOOST_AUTO_TEST_CASE(short_names_negative_values_and_the_end_of_flags) {
+  const Arguments a = parse_arguments(sample(), {"-o", "-", "--salt", "1e-3", "--", "--soup", "a=b"});
+  BOOST_TEST(a.get("out") == "-");
+  BOOST_TEST(a.get_float("salt") == 1e-3);
+  BOOST_TEST(a.get("DISH") == "--soup");
+  BOOST_TEST(a.get("SIDE") == "a=b");
+  BOOST_TEST(parse_arguments(sample(), {"./a=b"}).get("DISH") == "./a=b");  // a path, not a setting
+}
+
+BOOST_AUTO_TEST_CASE(a_flag_with_two_values) {
+  const Arguments a = parse_arguments(sample(), {"soup", "--range", "3", "14", "bread"});
+  BOOST_TEST(a.list("range") == (std::vector<std::string>{"3", "14"}), boost::test_tools::per_element());
+  BOOST_TEST(a.get("SIDE") == "bread");
+  BOOST_TEST(parse_failure({"soup", "--range", "3"}) ==
+             "--range needs 2 values: expected a whole number from 0 to 99, found the end of the command");
+  BOOST_TEST(parse_failure({"soup", "--range", "3", "--fast"}) ==
+             "--range needs 2 values: expected a whole number from 0 to 99, found the flag '--fast'");
+  BOOST_TEST(parse_failure({"soup", "--range", "3", "bread"}) ==
+             "bad value for --range: expected a whole number from 0 to 99, found 'bread'");
+  BOOST_TEST(parse_failure({"soup", "--range", "3,14"}) ==
+             "bad value for --range: expected a whole number from 0 to 99, found '3,14'");
+  BOOST_TEST(parse_failure({"soup", "--range=3", "14"}) ==
+             "--range takes 2 values: write --range A B, found '--range=3'");
+  BOOST_TEST(help_text(sample()).find("--range A B") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(says_what_is_wrong) {
+  BOOST_TEST(parse_failure({"soup", "--heta", "3"}) ==
+             "unknown flag '--heta' of braid cook; did you mean '--heat'? (braid cook --help lists all)");
+  BOOST_TEST(parse_failure({"soup", "--heat", "10"}) ==
+             "bad value for --heat: expected a whole number from 1 to 9, found '10'");
+  BOOST_TEST(parse_failure({"soup", "--heat=2.5"}) ==
+             "bad value for --heat: expected a whole number from 1 to 9, found '2.5'");
+  BOOST_TEST(parse_failure({"soup", "--salt=nan"}) ==
+             "bad value for --salt: expected a number of at least 0, found 'nan'");
+  BOOST_TEST(parse_failure({"soup", "--salt=inf"}) ==
+             "bad value for --salt: expected a number of at least 0, found 'inf'");
+  BOOST_TEST(parse_failure({"soup", "--style", "spicey"}) ==
+             "bad value for --style: expected one of plain, spicy, found 'spicey'; did you mean 'spicy'?");
+  BOOST_TEST(parse_failure({"soup", "--out"}) == "--out needs a value: expected FILE, found the end of the command");
+  BOOST_TEST(parse_failure({"soup", "--out", "--fast"}) ==
+             "--out needs a value: expected FILE, found the flag '--fast'");
+  BOOST_TEST(parse_failure({"soup", "--fast=yes"}) == "--fast is a switch and takes no value, found '--fast=yes'");
+  BOOST_TEST(parse_failure({"soup", "--heat=1", "--heat=2"}) == "--heat is given twice; give it once");
+  BOOST_TEST(parse_failure({}) == "DISH is missing (what); usage: braid cook DISH [SIDE...] [key=value ...] [flags]");
+  Command strict = sample();
+  strict.flags[0].required = true;
+  BOOST_CHECK_EXCEPTION(parse_arguments(strict, {"soup"}), Error,
+                        says(ErrorKind::setting, "--out is missing (where); usage: braid cook DISH"));
+  strict.flags[0].required = false;
+  strict.positionals.pop_back();
+  strict.overrides = "";
+  BOOST_CHECK_EXCEPTION(parse_arguments(strict, {"soup", "a=b"}), Error,
+                        says(ErrorKind::setting, "argument 'a=b' is one too many"));
+}
+
+BOOST_AUTO_TEST_CASE(names_outside_the_table_are_bugs) {
+  const Arguments a = parse_arguments(sample(), {"soup"});
+  BOOST_CHECK_EXCEPTION(a.get("heta"), Error, says(ErrorKind::misuse, "no 'heta'"));
+  BOOST_CHECK_EXCEPTION(a.get_float("salt"), Error, says(ErrorKind::misuse, "--salt has no number"));
+}
+
+BOOST_AUTO_TEST_CASE(help_shows_every_row_of_the_table) {
+  const std::string help = help_text(sample());
+  for (const char* part :
+       {"usage: braid cook DISH [SIDE...] [key=value ...] [flags]", "-o, --out FILE", "--heat N", "stage [3]",
+        "how: plain, spicy [plain]", "more (may be repeated)", "settings of the oven", "-h, --help", "braid cook soup"})
+    BOOST_TEST(help.find(part) != std::string::npos, part);
+  BOOST_TEST(parse_arguments(sample(), {"--help", "--no-such"}).wants_help());
+}
+
+// Every exception becomes one line and one code.
+BOOST_AUTO_TEST_CASE(exceptions_become_exit_codes) {
+  const auto code_of = [](int (*body)(const Arguments&)) {
+    return run_program({{.name = "x", .summary = "", .run = body}}, {"x"});
+  };
+  BOOST_TEST(code_of([](const Arguments&) { return 0; }) == 0);
+  BOOST_TEST(code_of([](const Arguments&) { return exit_stopped; }) == 75);
+  BOOST_TEST(code_of([](const Arguments&) -> int { fail(ErrorKind::input, "two\nlines"); }) == 3);
+  BOOST_TEST(code_of([](const Arguments&) -> int { fail(ErrorKind::numerical, "NaN"); }) == 5);
+  BOOST_TEST(code_of([](const Arguments&) -> int { fail("matmul", "sizes"); }) == 70);
+  BOOST_TEST(code_of([](const Arguments&) -> int { throw std::bad_alloc(); }) == 2);
+  BOOST_TEST(code_of([](const Arguments&) -> int { throw std::runtime_error("x"); }) == 70);
+  BOOST_TEST(code_of([](const Arguments&) -> int { throw 1; }) == 70);
+}
+
+BOOST_AUTO_TEST_CASE(the_program_lists_commands) {
+  for (const char* arguments : {"", "--help", "-h", "help"}) {
+    const auto result = run(arguments);
+    BOOST_TEST(result.code == 0);
+    BOOST_TEST(result.output.find("\n  plot  ") != std::string::npos);
+    BOOST_TEST(result.output.find("75 stopped on request") != std::string::npos);
+  }
+  BOOST_TEST(run("--version").output.starts_with("braid 0."));
+  BOOST_TEST(run("help plot").output == run("plot --help").output);
+  BOOST_TEST(run("plot --help").code == 0);
+}
+
+BOOST_AUTO_TEST_CASE(the_program_answers_mistakes_with_one_line) {
+  const auto unknown = run("plott");
+  BOOST_TEST(unknown.code == 2);
+  BOOST_TEST(unknown.output.starts_with("error: unknown command 'plott'; did you mean 'plot'?"));
+  BOOST_TEST(std::count(unknown.output.begin(), unknown.output.end(), '\n') == 1);
+  BOOST_TEST(run("--frobnicate").code == 2);
+  BOOST_TEST(run("plot").code == 2);
+  BOOST_TEST(run("plot --help > /dev/full").code == 4);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,197 @@
+#include "apps/cli/config.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include "apps/train/train_config.h"
+#include "tests/apps/support.h"
+
+using namespace braid;
+using namespace braid::apps;
+using braid::test::says;
+using braid::test::Scratch;
+using braid::test::write;
+
+static const std::vector<std::string> model_keys = {"n_head", "dim", "window_type", "profile.gelu"};
+
+// Loads text into a fresh configuration; the error's text otherwise.
+static std::string load_failure(const std::string& text, const std::vector<std::string>& overrides = {}) {
+  const Scratch scratch;
+  write(scratch / "run.toml", text);
+  TrainConfig config;
+  try {
+    load_config(train_schema(config, model_keys), scratch / "run.toml", overrides);
+  } catch (const Error& error) {
+    BOOST_TEST(int(error.kind()) == 2);
+    std::string message = error.what();  // without the folder, which differs from run to run
+    const std::string folder = scratch.path().string() + "/";
+    if (const size_t at = message.find(folder); at != std::string::npos) message.erase(at, folder.size());
+    return message;
+  }
+  return "";
+}
+
+BOOST_AUTO_TEST_SUITE(config)
+
+BOOST_AUTO_TEST_CASE(overrides_beat_the_file_and_the_file_beats_defaults) {
+  const Scratch scratch;
+  write(scratch / "run.toml",
+        "[train]\nsteps = 50\nbatch_size = 4\n[optimizer]\nlr = 1\n[model]\npreset = \"tiny\"\nn_head = 4\n"
+        "[model.profile]\ngelu = \"tanh\"\n");
+  TrainConfig config;
+  load_config(train_schema(config, model_keys), scratch / "run.toml",
+              {"train.steps=60", "train.steps=70", "model.dim=128", "model.window_type=\"LG\"", "run.out=a=b",
+               "train.checkpoint_activations=true"});
+  BOOST_TEST(config.train.steps == 70);
+  BOOST_TEST(config.train.batch_size == 4);
+  BOOST_TEST(config.train.accumulate == 1);
+  BOOST_TEST(config.train.checkpoint_activations);
+  BOOST_TEST(config.optimizer.lr == 1.0);  // a whole number is a float where a float is wanted
+  BOOST_TEST(config.run.out == "a=b");
+  BOOST_TEST(config.model.preset == "tiny");
+  BOOST_TEST(config.model.values.size() == 4u);
+  BOOST_TEST(std::get<int64_t>(config.model.values.at("n_head")) == 4);
+  BOOST_TEST(std::get<int64_t>(config.model.values.at("dim")) == 128);
+  BOOST_TEST(std::get<std::string>(config.model.values.at("window_type")) == "LG");
+  BOOST_TEST(std::get<std::string>(config.model.values.at("profile.gelu")) == "tanh");
+}
+
+BOOST_AUTO_TEST_CASE(unknown_keys_name_the_nearest) {
+  BOOST_TEST(load_failure("[train]\n\nstep = 5\n") ==
+             "unknown key 'train.step' in run.toml line 3; did you mean 'train.steps'?");
+  BOOST_TEST(load_failure("lr = 5\n") == "unknown key 'lr' in run.toml line 1; did you mean 'optimizer.lr'?");
+  BOOST_TEST(load_failure("[model]\nnhead = 5\n") ==
+             "unknown key 'model.nhead' in run.toml line 2; did you mean 'model.n_head'?");
+  BOOST_TEST(load_failure("train = 5\n") ==
+             "unknown key 'train' in run.toml line 1; it is a section: write '[train]' and its keys below");
+  BOOST_TEST(load_failure("", {"zebra.crossing=5"}) ==
+             "unknown key 'zebra.crossing' in the command line; braid train --print-config lists all keys");
+}
+
+BOOST_AUTO_TEST_CASE(wrong_values_name_key_place_and_what_is_allowed) {
+  BOOST_TEST(
+      load_failure("[train]\nsteps = \"ten\"\n") ==
+      "bad value for train.steps in run.toml line 2: expected a whole number from 1 to 1000000000000, found \"ten\"");
+  BOOST_TEST(
+      load_failure("[train]\nsteps = 10.5\n") ==
+      "bad value for train.steps in run.toml line 2: expected a whole number from 1 to 1000000000000, found 10.5");
+  BOOST_TEST(load_failure("", {"train.steps=0"}) ==
+             "bad value for train.steps in the command line: expected a whole number from 1 to 1000000000000, found 0");
+  BOOST_TEST(load_failure("[optimizer]\nlr = 0\n") ==
+             "bad value for optimizer.lr in run.toml line 2: expected a number above 0, found 0");
+  BOOST_TEST(load_failure("[optimizer]\nlr = nan\n") ==
+             "bad value for optimizer.lr in run.toml line 2: expected a number above 0, found nan");
+  BOOST_TEST(load_failure("[optimizer]\nlr = inf\n") ==
+             "bad value for optimizer.lr in run.toml line 2: expected a number above 0, found inf");
+  BOOST_TEST(load_failure("[optimizer]\nbeta1 = 1\n") ==
+             "bad value for optimizer.beta1 in run.toml line 2: expected a number from 0 to below 1, found 1");
+  BOOST_TEST(load_failure("[optimizer]\nname = \"adamv\"\n") ==
+             "bad value for optimizer.name in run.toml line 2: expected one of adamw, adam, sgd, found \"adamv\"; did "
+             "you mean 'adamw'?");
+  BOOST_TEST(load_failure("", {"train.checkpoint_activations=maybe"}) ==
+             "bad value for train.checkpoint_activations in the command line: expected true or false, found \"maybe\"");
+  BOOST_TEST(load_failure("[run]\ndevice = \"gpu\"\n") ==
+             "bad value for run.device in run.toml line 2: expected auto, cpu, cuda or cuda:N, found \"gpu\"");
+  BOOST_TEST(load_failure("[run]\ndevice = \"cuda:-1\"\n") != "");
+  BOOST_TEST(load_failure("[run]\ndevice = \"cuda:1\"\n") == "");
+  BOOST_TEST(load_failure("[run]\ndevice = \"cuda\"\n") == "");
+  BOOST_TEST(load_failure("[checkpoint]\nkeep = 1\n").find("from 2 to") != std::string::npos);
+  BOOST_TEST(
+      load_failure("[run]\nseed = 2024-01-01\n") ==
+      "bad value for run.seed in run.toml line 2: expected a number, a string, true, false or a list, found a date "
+      "or time");
+  BOOST_TEST(
+      load_failure("[model]\ndim = [1, \"a\"]\n") ==
+      "bad value for model.dim in run.toml line 2: expected a list of only whole numbers or only strings, found a "
+      "mixed one");
+  BOOST_TEST(load_failure("", {"train.steps"}) == "bad override 'train.steps': expected key=value");
+  BOOST_TEST(load_failure("", {"sample.prompt=\xFF"}) ==
+             "bad override 'sample.prompt=?': expected UTF-8 text, found other bytes");
+}
+
+BOOST_AUTO_TEST_CASE(files_that_are_no_toml) {
+  BOOST_TEST(load_failure("[train]\nsteps = \n").starts_with("cannot read run.toml line 2: expected TOML; "));
+  BOOST_TEST(
+      load_failure("[train]\nsteps = 1\nsteps = 2\n").starts_with("cannot read run.toml line 3: expected TOML; "));
+  BOOST_TEST(load_failure(std::string("\0\1\2", 3)).starts_with("cannot read run.toml line 1: expected TOML; "));
+  BOOST_TEST(
+      load_failure("a = " + std::string(100000, '[')).starts_with("cannot read run.toml line 1: expected TOML; "));
+  TrainConfig config;
+  const Schema schema = train_schema(config, model_keys);
+  const Scratch scratch;
+  BOOST_CHECK_EXCEPTION(load_config(schema, scratch / "none.toml", {}), Error,
+                        says(ErrorKind::input, "none.toml: No such file or directory"));
+  BOOST_CHECK_EXCEPTION(load_config(schema, scratch.path(), {}), Error,
+                        says(ErrorKind::input, "expected a file, found a folder"));
+  write(scratch / "big.toml", std::string((1 << 20) + 1, ' '));
+  BOOST_CHECK_EXCEPTION(load_config(schema, scratch / "big.toml", {}), Error,
+                        says(ErrorKind::input, "expected at most 1048576 bytes"));
+}
+
+BOOST_AUTO_TEST_CASE(the_printed_file_loads_back_to_the_same_values) {
+  TrainConfig before;
+  const Schema schema = train_schema(before, model_keys);
+  load_config(schema, "",
+              {"optimizer.lr=0.1", "optimizer.eps=1e-300", "optimizer.weight_decay=0.3333333333333333",
+               "sample.prompt=say \"hi\"\\\n\ttab\x01 \xC3\xA9 # no comment", "run.seed=9007199254740992",
+               "model.n_head=12", "model.profile.gelu=tanh", "train.checkpoint_activations=true"});
+  const std::string text = print_config(schema);
+  const Scratch scratch;
+  write(scratch / "printed.toml", text);
+  TrainConfig after;
+  const Schema loaded = train_schema(after, model_keys);
+  load_config(loaded, scratch / "printed.toml", {});
+  BOOST_TEST(differences(schema, loaded).empty());
+  BOOST_TEST(print_config(loaded) == text);
+  BOOST_TEST(after.optimizer.lr == 0.1);
+  BOOST_TEST(after.optimizer.eps == 1e-300);
+  BOOST_TEST(after.sample.prompt == before.sample.prompt);
+  BOOST_TEST(std::get<std::string>(after.model.values.at("profile.gelu")) == "tanh");
+  BOOST_TEST(after.model.values.count("dim") == 0u);
+  // Every setting is there with its meaning.
+  for (const Setting& setting : schema.settings) BOOST_TEST(text.find(setting.help) != std::string::npos, setting.key);
+  BOOST_TEST(text.find("# dim =") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(lists) {
+  std::vector<int64_t> sizes = {1};
+  std::vector<std::string> names;
+  const Schema schema{.title = "t",
+                      .command = "braid x",
+                      .settings = {{"a.sizes", &sizes, "sizes", at_least(0)}, {"a.names", &names, "names"}}};
+  load_config(schema, "", {"a.sizes=[3, 4]", "a.names=b, 5"});
+  BOOST_TEST(sizes == (std::vector<int64_t>{3, 4}), boost::test_tools::per_element());
+  BOOST_TEST(names == (std::vector<std::string>{"b", "5"}), boost::test_tools::per_element());
+  const Scratch scratch;
+  write(scratch / "a.toml", "[a]\nsizes = []\nnames = []\n");
+  load_config(schema, scratch / "a.toml", {});
+  BOOST_TEST(sizes.empty());
+  BOOST_TEST(names.empty());
+  BOOST_CHECK_EXCEPTION(load_config(schema, "", {"a.sizes=1,-2"}), Error,
+                        says(ErrorKind::setting, "expected a list of whole numbers of at least 0, found [1, -2]"));
+}
+
+BOOST_AUTO_TEST_CASE(differences_name_what_changed) {
+  TrainConfig a, b;
+  const Schema before = train_schema(a, model_keys), after = train_schema(b, model_keys);
+  BOOST_TEST(differences(before, after).empty());
+  b.optimizer.lr = 0.5;
+  b.model.values["dim"] = int64_t{64};
+  BOOST_TEST(differences(before, after) ==
+                 (std::vector<std::string>{"optimizer.lr: 0.001 -> 0.5", "model.dim: not set -> 64"}),
+             boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(settings_that_must_fit_each_other) {
+  TrainConfig config;
+  BOOST_CHECK_EXCEPTION(check_together(config), Error, says(ErrorKind::setting, "data.path is not set"));
+  config.data.path = "data";
+  check_together(config);
+  config.schedule.warmup = 2000;
+  BOOST_CHECK_EXCEPTION(check_together(config), Error,
+                        says(ErrorKind::setting, "expected at most train.steps = 1000, found 2000"));
+  config.schedule.warmup = 0;
+  config.train.batch_size = config.train.accumulate = 1'000'000'000'000;
+  BOOST_CHECK_EXCEPTION(check_together(config), Error, says(ErrorKind::setting, "is too large"));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

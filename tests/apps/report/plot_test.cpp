@@ -1,0 +1,108 @@
+// The plot command, run as the real program.
+#include <boost/test/unit_test.hpp>
+
+#include "apps/train/log.h"
+#include "tests/apps/support.h"
+
+using namespace braid::apps;
+using braid::test::run;
+using braid::test::Scratch;
+using braid::test::slurp;
+using braid::test::write;
+
+BOOST_AUTO_TEST_SUITE(plot)
+
+static void make_run(const std::filesystem::path& folder, int64_t steps, double offset) {
+  std::filesystem::create_directories(folder);
+  RunLog log(folder, 0);
+  for (int64_t step = 1; step <= steps; ++step) {
+    LogRow row{.step = step, .loss = offset + 4.0 / double(step), .lr = 1e-3, .grad_norm = 1, .tok_per_s = 5000};
+    row.elapsed_s = double(step);
+    if (step % 10 == 0) row.val_loss = row.loss + 0.125, row.task_acc = 0.5;
+    log.append(row);
+  }
+}
+
+static size_t count(const std::string& text, const std::string& part) {
+  size_t found = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+BOOST_AUTO_TEST_CASE(one_run_gets_its_picture_and_numbers) {
+  const Scratch scratch;
+  make_run(scratch / "demo", 40, 1);
+  const auto result = run("plot " + (scratch / "demo").string());
+  BOOST_TEST(result.code == 0);
+  BOOST_TEST(result.output.find("demo") != std::string::npos);
+  const std::string svg = slurp(scratch / "demo/plots/run.svg");
+  for (const char* part : {"<svg xmlns=", "Loss (nats per token)", "Learning rate", "Gradient norm", "tokens/s",
+                           "Task accuracy", "prefers-color-scheme: dark", ">step<", "Made by: braid plot "})
+    BOOST_TEST(svg.find(part) != std::string::npos, part);
+  BOOST_TEST(svg.find("1.2250") != std::string::npos);  // final validation: 1 + 4/40 + 0.125
+  BOOST_TEST(svg.find("nan") == std::string::npos);
+  const std::string csv = slurp(scratch / "demo/plots/run.csv");
+  BOOST_TEST(csv.starts_with("run,loss_average,step,loss,"));
+  BOOST_TEST(count(csv, "\n") == 41u);
+  BOOST_TEST(csv.find("\"demo\",") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(values_that_are_all_zero_get_an_axis_of_ordinary_numbers) {
+  const Scratch scratch;
+  std::filesystem::create_directories(scratch / "zero");
+  RunLog(scratch / "zero", 0).append({.step = 1, .loss = 2, .task_acc = 0, .lr = 1e-3});
+  BOOST_TEST(run("plot " + (scratch / "zero").string()).code == 0);
+  const std::string svg = slurp(scratch / "zero/plots/run.svg");
+  BOOST_TEST(svg.find("Task accuracy (%)") != std::string::npos);
+  BOOST_TEST(svg.find("e-1") == std::string::npos);  // as in 2e-11
+}
+
+BOOST_AUTO_TEST_CASE(several_runs_are_overlaid) {
+  const Scratch scratch;
+  make_run(scratch / "a", 30, 1);
+  make_run(scratch / "b", 50, 2);
+  const std::string out = (scratch / "both.svg").string();
+  const auto result = run("plot " + (scratch / "a").string() + " " + (scratch / "b/log.csv").string() + " -o " + out +
+                          " --x time --log-y --name 'x < y' --name second");
+  BOOST_TEST(result.code == 0);
+  const std::string svg = slurp(out);
+  BOOST_TEST(svg.find("x &lt; y") != std::string::npos);
+  BOOST_TEST(svg.find(">second<") != std::string::npos);
+  BOOST_TEST(svg.find("time (s)") != std::string::npos);
+  BOOST_TEST(svg.find("log scale") != std::string::npos);
+  BOOST_TEST(count(svg, "\"line c0\"") >= 5u);  // legend and panels
+  BOOST_TEST(count(svg, "\"line c0\"") == count(svg, "\"line c1\""));
+  BOOST_TEST(slurp(scratch / "both.csv").find("\"second\",") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(long_runs_stay_small) {
+  const Scratch scratch;
+  make_run(scratch / "long", 20000, 1);
+  BOOST_TEST(run("plot " + (scratch / "long").string()).code == 0);
+  BOOST_TEST(std::filesystem::file_size(scratch / "long/plots/run.svg") < 300000u);
+}
+
+BOOST_AUTO_TEST_CASE(bad_input_gets_a_sentence_and_writes_nothing) {
+  const Scratch scratch;
+  const auto failure = [&](const std::string& arguments, int code, const std::string& words) {
+    const auto result = run("plot " + arguments);
+    BOOST_TEST(result.code == code, result.output);
+    BOOST_TEST(result.output.starts_with("error: "), result.output);
+    BOOST_TEST(count(result.output, "\n") == 1u, result.output);
+    BOOST_TEST(result.output.find(words) != std::string::npos, result.output);
+  };
+  const std::string here = scratch.path().string();
+  write(scratch / "nan.csv", "step,loss\n1,nan\n");
+  write(scratch / "log.csv", "step,loss\n1,2\n2,1\n");
+  failure(here + "/none", 3, "No such file");
+  failure(here + "/nan.csv", 3, "expected at least one finite loss");
+  failure(here + " -o " + here + "/log.svg", 2, "over the log");
+  failure(here + " -o " + here + "/log.png", 2, "ending in .svg");
+  failure(here + " --x tokens", 3, "expected the column tokens");
+  failure(here + " --name a --name b", 2, "--name must be given once per run");
+  failure(here + " -o /proc/none/x.svg", 4, "cannot create folder");
+  BOOST_TEST(slurp(scratch / "log.csv") == "step,loss\n1,2\n2,1\n");
+  BOOST_TEST(!std::filesystem::exists(scratch / "plots"));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,53 @@
+#include "apps/train/run_lock.h"
+
+#include <boost/test/unit_test.hpp>
+#include <csignal>
+
+#include "tests/apps/support.h"
+
+using namespace braid;
+using namespace braid::apps;
+using braid::test::says;
+using braid::test::Scratch;
+using braid::test::write;
+
+BOOST_AUTO_TEST_SUITE(run_folder)
+
+BOOST_AUTO_TEST_CASE(one_process_at_a_time) {
+  const Scratch scratch;
+  const auto path = scratch / "deep/run";
+  {
+    const RunFolder held(path);
+    BOOST_TEST(std::filesystem::is_directory(path));
+    // flock belongs to the open file, so a second opening in this process is refused like another process.
+    BOOST_CHECK_EXCEPTION(RunFolder second(path), Error,
+                          says(ErrorKind::setting, "is in use by process " + std::to_string(::getpid()) + ":"));
+  }
+  const RunFolder again(path);
+  BOOST_TEST(again.path() == path);
+}
+
+BOOST_AUTO_TEST_CASE(a_killed_process_leaves_no_lock) {
+  const Scratch scratch;
+  const auto path = scratch / "run";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const RunFolder held(path);
+    ::kill(::getpid(), SIGKILL);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  BOOST_TEST(WIFSIGNALED(status));
+  BOOST_CHECK_NO_THROW(RunFolder again(path));
+}
+
+BOOST_AUTO_TEST_CASE(bad_places) {
+  const Scratch scratch;
+  write(scratch / "file", "x");
+  BOOST_CHECK_EXCEPTION(RunFolder(scratch / "file"), Error,
+                        says(ErrorKind::setting, "expected a folder, found a file"));
+  BOOST_CHECK_EXCEPTION(RunFolder(scratch / "file/below"), Error, says(ErrorKind::output, "cannot create folder"));
+  BOOST_CHECK_EXCEPTION(RunFolder(""), Error, says(ErrorKind::setting, "run.out is empty"));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,173 @@
+// braid train as the real program: a run that is killed or stopped anywhere goes on to the same bytes. What it refuses:
+// train_refusals_test.cpp.
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "braid/tensor/io/json.h"
+#include "braid/tensor/io/safetensors.h"
+#include "tests/apps/train/runs.h"
+
+using namespace braid;
+using namespace braid::test;
+namespace fs = std::filesystem;
+
+BOOST_AUTO_TEST_SUITE(train_command)
+
+BOOST_AUTO_TEST_CASE(the_same_seed_gives_the_same_bits_on_any_number_of_threads) {
+  for (const char* threads : {"run.threads=1", "run.threads=2", "run.threads=3"}) {
+    const fs::path out = world().fresh();
+    const Outcome result = train(out, {threads});
+    BOOST_TEST(result.code == 0, result.output);
+    check_same(out);
+  }
+  BOOST_TEST(apps::read_log(undisturbed()).back().val_loss < 6);
+  const fs::path other = world().fresh();
+  train(other, {"run.seed=2"});
+  BOOST_TEST((weights(step(other, kSteps)) != weights(step(undisturbed(), kSteps))));
+}
+
+BOOST_AUTO_TEST_CASE(killed_at_any_moment_it_goes_on_to_the_same_bytes) {
+  std::mt19937 random(1);
+  for (const char* seen : {"step 1/", "step 3/", "step 4/", "step 8/"}) {
+    BOOST_TEST_CONTEXT(seen) {
+      const fs::path out = world().fresh();
+      {
+        Process process(settings(out, {"checkpoint.interval=1"}));
+        read_until(process, seen);
+        sleep_us(random() % 30000);
+      }  // SIGKILL
+      const Outcome rest = train(out);
+      BOOST_TEST(rest.code == 0, rest.output);
+      check_same(out);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(killed_while_it_saves_it_goes_on_to_the_same_bytes) {
+  int caught = 0;
+  for (int delay : {0, 1000, 5000}) {
+    BOOST_TEST_CONTEXT("delay " << delay) {
+      const fs::path out = world().fresh();
+      {
+        Process process(settings(out, {"checkpoint.interval=1"}));
+        read_until(process, "step 2/");
+        for (int i = 0; i < 100000 && !saving(out) && !fs::exists(step(out, kSteps)); ++i) sleep_us(20);
+        sleep_us(delay);
+      }  // SIGKILL
+      caught += saving(out);
+      const Outcome rest = train(out);
+      BOOST_TEST(rest.code == 0, rest.output);
+      check_same(out);
+    }
+  }
+  BOOST_TEST(caught > 0);
+}
+
+BOOST_AUTO_TEST_CASE(what_a_killed_save_left_behind_does_not_disturb) {
+  const fs::path out = world().fresh();
+  BOOST_TEST(train(out, {"schedule.name=constant", "train.steps=5"}).code == 0);
+  for (const char* name : {"step-00000004.tmp", "step-00000010.tmp/trainer", "step-00000010.tmp/old", "step-99"})
+    fs::create_directories(out / name);
+  fs::copy(step(out, 5), out / "step-00000007.tmp", fs::copy_options::recursive);
+  write(out / "step-00000010.tmp/model.safetensors", "half");
+  const Outcome rest = train(out, {"schedule.name=constant"});
+  BOOST_TEST(rest.code == 0, rest.output);
+  BOOST_TEST(rest.output.find("resuming from " + step(out, 5).string()) != std::string::npos);
+  BOOST_TEST(!fs::exists(step(out, kSteps) / "old"));
+  const fs::path straight = world().fresh();
+  train(straight, {"schedule.name=constant"});
+  check_same(out, straight);
+}
+
+// bf16 arithmetic: the checkpoint holds f32 masters, a stopped run goes on to the same bytes, and the loss follows
+// f32's.
+BOOST_AUTO_TEST_CASE(bf16_runs_resume_exactly_and_follow_f32) {
+  const fs::path straight = world().fresh(), out = world().fresh();
+  const Outcome whole = train(straight, {"train.dtype=bf16", "train.accumulate=2"});
+  BOOST_TEST(whole.code == 0, whole.output);
+  BOOST_TEST(whole.output.find("bf16 with f32 master weights on cpu") != std::string::npos, whole.output);
+  BOOST_TEST(whole.output.find("\npeak memory ") != std::string::npos, whole.output);
+  {
+    Process process(settings(out, {"checkpoint.interval=1", "train.dtype=bf16", "train.accumulate=2"}));
+    read_until(process, "step 4/");
+  }  // SIGKILL
+  const Outcome rest = train(out, {"train.dtype=bf16", "train.accumulate=2", "run.threads=1"});
+  BOOST_TEST(rest.code == 0, rest.output);
+  BOOST_TEST(rest.output.find("resuming from ") != std::string::npos);
+  check_same(out, straight);
+  const io::TensorFiles stored((step(out, kSteps) / "model.safetensors").string());
+  for (const auto& t : stored.tensors()) BOOST_TEST((t.dtype == DType::f32), t.name);
+
+  const fs::path exact = world().fresh();
+  BOOST_TEST(train(exact, {"train.accumulate=2"}).code == 0);
+  const double a = apps::read_log(out).back().val_loss, b = apps::read_log(exact).back().val_loss;
+  BOOST_TEST(std::fabs(a / b - 1) < 0.01);
+  BOOST_TEST(a != b);
+  // The same masters may go on in f32, and that is told; f64 is another matter.
+  const Outcome changed = train(out, {"train.accumulate=2", "train.steps=11"});
+  BOOST_TEST(changed.code == 0, changed.output);
+  BOOST_TEST(changed.output.find("train.dtype: \"bf16\" -> \"f32\"") != std::string::npos, changed.output);
+  check_failure(train(out, {"train.dtype=f64"}), 2, "expected train.dtype = f32, found f64; ");
+  // What was trained so can be used in any arithmetic.
+  for (const char* dtype : {"f32", "bf16", "f64"}) {
+    const Outcome text = run("generate " + out.string() + " --tokens 4 --device cpu --dtype " + dtype);
+    BOOST_TEST(text.code == 0, text.output);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(memory_is_reported_by_use) {
+  const fs::path out = world().fresh(), saving = world().fresh();
+  const auto peak = [&](const fs::path& folder, const std::vector<std::string>& more) {
+    std::vector<std::string> all = {"train.steps=2", "train.dtype=bf16", "model.n_layer=8", "eval.interval=0"};
+    all.insert(all.end(), more.begin(), more.end());
+    const Outcome result = train(folder, all);
+    BOOST_TEST(result.code == 0, result.output);
+    for (const char* use : {"weights ", "gradients ", "optimizer ", "workspace ", " MB: weights "})
+      BOOST_TEST(result.output.find(use) != std::string::npos, result.output);
+    const auto state = io::read_json_file((step(folder, 2) / "trainer/state.json").string(), 1 << 20);
+    return state.at("peak_memory_bytes").at("activations").get<int64_t>();
+  };
+  const int64_t kept = peak(out, {}), recomputed = peak(saving, {"train.checkpoint_activations=true"});
+  BOOST_TEST(recomputed < kept / 2);
+  BOOST_TEST((weights(step(out, 2)) == weights(step(saving, 2))));
+  const Outcome plan = run("train --dry-run model.preset=dcformer-tiny train.dtype=bf16");
+  BOOST_TEST(plan.code == 0, plan.output);
+  for (const char* words : {"tokens, bf16)", ", f32 and copies in bf16", "total if blocks were recomputed"})
+    BOOST_TEST(plan.output.find(words) != std::string::npos, plan.output);
+}
+
+BOOST_AUTO_TEST_CASE(signals_save_and_end_with_75) {
+  for (const auto& [signal, name] : {std::pair{SIGTERM, "SIGTERM"}, {SIGINT, "SIGINT"}, {SIGUSR1, "SIGUSR1"}}) {
+    BOOST_TEST_CONTEXT(name) {
+      Outcome stopped{0, ""};
+      fs::path out;
+      for (int attempt = 0; attempt < 5 && stopped.code == 0;
+           ++attempt) {  // again if it was done before the signal came
+        out = world().fresh();
+        Process process(settings(out, {"checkpoint.interval=1"}));
+        read_until(process, "step 2/");
+        process.signal(signal);
+        stopped = process.wait();
+      }
+      BOOST_TEST(stopped.code == 75, stopped.output);
+      BOOST_TEST(stopped.output.find(std::string("stopped by ") + name + " after step ") != std::string::npos);
+      BOOST_TEST(stopped.output.find("run the same command again") != std::string::npos);
+      const Outcome rest = train(out);
+      BOOST_TEST(rest.code == 0, rest.output);
+      BOOST_TEST(rest.output.find("resuming from ") != std::string::npos);
+      check_same(out);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_finished_run_stays_as_it_is) {
+  const fs::path out = world().fresh();
+  train(out);
+  const Outcome again = train(out);
+  BOOST_TEST(again.code == 0);
+  BOOST_TEST(again.output.find("trained 10 steps") != std::string::npos, again.output);
+  BOOST_TEST(again.output.find("nan") == std::string::npos, again.output);
+  check_same(out);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

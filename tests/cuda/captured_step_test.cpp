@@ -1,0 +1,325 @@
+// Training steps that are recorded once and then repeated have the bits of steps that are run, whatever happens
+// between.
+#include <algorithm>
+#include <set>
+
+#include "braid/models/training/trainer.h"
+#include "braid/tensor/io/safetensors.h"
+#include "tests/cuda/support.h"
+#include "tests/support/temp_folder.h"
+#if defined(BRAID_EMULATION)
+#include "tests/cuda/emulation/card.h"
+#endif
+
+using namespace braid;
+using namespace braid::test;
+
+namespace {
+
+constexpr int64_t kVocabulary = 30, kLength = 8;
+
+struct Setup {
+  const char* name = "f32";
+  std::optional<DType> compute = {};  // bf16: with f32 masters
+  bool recompute = false;
+  int64_t heads = 2, dim = 16;
+};
+
+models::ModelConfig config_of(const Setup& setup) {
+  models::ModelConfig config = models::preset("dcformer-tiny");
+  config.vocab_size = kVocabulary;
+  config.dim = setup.dim;
+  config.n_layer = 1;
+  config.n_head = setup.heads;
+  config.head_dim = 0;
+  config.intermediate_size = 24;
+  config.window_size = 4;
+  config.block_size = kLength;
+  config.initializer_std = 0.1;
+  config.layer_windows.clear();
+  models::finish(config);
+  return config;
+}
+
+// Another number of targets counts in every batch.
+models::Batch batch(int64_t number, int64_t rows = 2) {
+  const auto stream = static_cast<uint64_t>(number);
+  Tensor ids = random_ids({rows, kLength}, 2 * stream, 0, kVocabulary);
+  Tensor targets = random_ids({rows, kLength}, 2 * stream + 1, -1 - number % 4, kVocabulary);
+  return {ids, targets};
+}
+std::vector<models::Batch> batches(int64_t step) { return {batch(2 * step), batch(2 * step + 1)}; }
+double rate(int64_t step) { return 0.01 * static_cast<double>(1 + step % 3); }
+
+models::Dcformer model_on_card(const Setup& setup) {
+  models::Dcformer model(config_of(setup), {1, 0});
+  model.to(kCard);
+  model.checkpoint_activations(setup.recompute);
+  return model;
+}
+
+class ReadsBack final : public models::LanguageModel {
+ public:
+  explicit ReadsBack(models::Dcformer model) : model_(std::move(model)) {}
+  const models::ModelConfig& config() const override { return model_.config(); }
+  DType dtype() const override { return model_.dtype(); }
+  Device device() const override { return model_.device(); }
+  Tensor loss_sum(const Tensor& ids, const Tensor& targets) const override {
+    Tensor loss = model_.loss_sum(ids, targets);
+    loss.item();
+    return loss;
+  }
+  void inspect(const Tensor& ids, const nn::ActivationObserver& observer) const override {
+    model_.inspect(ids, observer);
+  }
+  const dist::Shard* shard_of(const std::string&) const override { return nullptr; }
+  void visit(nn::Visitor& v) override { model_.visit(v); }
+
+ private:
+  models::Dcformer model_;
+};
+
+struct Training {
+  models::Dcformer model;
+  models::Trainer trainer;
+  std::vector<models::StepResult> results;
+
+  Training(const Setup& setup, bool record)
+      : model(model_on_card(setup)), trainer(model, {.weight_decay = 0.1}, 0.5, {}, setup.compute) {
+    trainer.record_steps(record);
+  }
+  void step(int64_t number) { step(number, batches(number)); }
+  void step(int64_t number, const std::vector<models::Batch>& micro_batches) {
+    results.push_back(trainer.step(micro_batches, rate(number)));
+  }
+  std::vector<nn::NamedTensor> state() const {
+    models::WholeState whole = trainer.whole_state();
+    for (const nn::NamedTensor& p : nn::parameters(trainer.model()))
+      whole.weights.push_back({"used " + p.name, p.value});
+    whole.weights.insert(whole.weights.end(), whole.optimizer.begin(), whole.optimizer.end());
+    for (nn::NamedTensor& t : whole.weights) t.value = t.value.to(kCpu).clone();
+    return whole.weights;
+  }
+};
+
+// The same losses and norms so far, the same weights, moments and copies.
+void check_equal(const Training& a, const Training& b) {
+  BOOST_REQUIRE(a.results.size() == b.results.size());
+  for (size_t i = 0; i < a.results.size(); ++i) {
+    BOOST_TEST(a.results[i].loss == b.results[i].loss, "loss of step " << i);
+    BOOST_TEST(a.results[i].grad_norm == b.results[i].grad_norm, "norm of step " << i);
+    BOOST_TEST(a.results[i].tokens == b.results[i].tokens, "tokens of step " << i);
+  }
+  const std::vector<nn::NamedTensor> left = a.state(), right = b.state();
+  BOOST_REQUIRE(left.size() == right.size());
+  for (size_t i = 0; i < left.size(); ++i) BOOST_TEST(same_bits(left[i].value, right[i].value), left[i].name);
+}
+
+struct Pair {
+  Training plain, recorded;
+  explicit Pair(const Setup& setup = {}) : plain(setup, false), recorded(setup, true) {}
+  void each(const std::function<void(Training&)>& body) {
+    body(plain);
+    body(recorded);
+  }
+  ~Pair() { BOOST_TEST(!plain.trainer.repeats_a_recording()); }
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(recorded_step)
+
+BOOST_AUTO_TEST_CASE(has_the_bits_of_a_step_that_is_run) {
+  for (const Setup& setup : {Setup{},
+                             {"f32, recomputed blocks", {}, true},
+                             {"bf16", DType::bf16},
+                             {"bf16 on tensor cores, recomputed blocks", DType::bf16, true, 16, 32}}) {
+    BOOST_TEST_CONTEXT(setup.name) {
+      Pair pair(setup);
+      const int64_t steps = setup.heads == 2 ? 6 : 4;
+      for (int64_t step = 0; step < steps; ++step) {
+        pair.each([&](Training& t) { t.step(step); });
+        BOOST_TEST(pair.recorded.trainer.repeats_a_recording() == (step > 0), "step " << step);
+      }
+      check_equal(pair.plain, pair.recorded);
+      const std::vector<models::StepResult>& r = pair.plain.results;
+      BOOST_TEST(std::any_of(r.begin(), r.end(), [](const auto& x) { return x.grad_norm > 0.5; }));  // clipped
+      BOOST_TEST(std::any_of(r.begin(), r.end(), [&](const auto& x) { return x.tokens != r[0].tokens; }));
+    }
+  }
+}
+
+// What a recording is for: no kernel of the model or of the optimizer is called by the host any more.
+BOOST_AUTO_TEST_CASE(leaves_nothing_but_its_inputs_to_the_host) {
+  static std::set<std::string> called;
+  Pair pair;
+  std::vector<std::set<std::string>> steps;
+  for (int64_t step = 0; step < 3; ++step) {
+    pair.plain.step(step);
+    called.clear();
+    detail::set_kernel_observer({[](const char* kernel) { called.insert(kernel); }, [] {}});
+    pair.recorded.step(step);
+    detail::set_kernel_observer({});
+    steps.push_back(called);
+  }
+  for (const char* kernel : {"matmul", "adamw", "dcmha_forward", "dcmha_backward", "cross_entropy"})
+    BOOST_TEST((steps[0].contains(kernel) && steps[1].contains(kernel) && !steps[2].contains(kernel)), kernel);
+  const std::set<std::string> inputs{"transfer", "copy", "fill", "min_max", "synchronize"};
+  for (const std::string& kernel : steps[2]) BOOST_TEST(inputs.contains(kernel), kernel);
+  check_equal(pair.plain, pair.recorded);
+}
+
+// inspect sees the gradients of this very step and may refuse it.
+BOOST_AUTO_TEST_CASE(a_refused_step_changes_nothing) {
+  Pair pair;
+  std::vector<std::vector<nn::NamedTensor>> seen;
+  pair.each([&](Training& t) {
+    for (int64_t step = 0; step < 3; ++step) t.step(step);
+    const std::vector<nn::NamedTensor> before = t.state();
+    auto refuse = [&](const models::StepResult& result) {
+      seen.emplace_back();
+      for (const nn::NamedTensor& g : t.trainer.whole_gradients()) seen.back().push_back({g.name, g.value.to(kCpu)});
+      fail(ErrorKind::numerical, "refused with loss " + std::to_string(result.loss));
+    };
+    BOOST_TEST(throws_with([&] { t.trainer.step(batches(3), rate(3), refuse); }, "refused with loss "));
+    t.results.push_back(t.trainer.latest());
+    const std::vector<nn::NamedTensor> after = t.state();
+    for (size_t i = 0; i < before.size(); ++i) BOOST_TEST(same_bits(before[i].value, after[i].value), before[i].name);
+    for (int64_t step = 4; step < 6; ++step) t.step(step);
+  });
+  BOOST_REQUIRE(seen.size() == 2u);
+  for (size_t i = 0; i < seen[0].size(); ++i) BOOST_TEST(same_bits(seen[0][i].value, seen[1][i].value));
+  BOOST_TEST(pair.recorded.trainer.repeats_a_recording());
+  check_equal(pair.plain, pair.recorded);
+}
+
+BOOST_AUTO_TEST_CASE(a_step_that_is_not_a_number_changes_nothing) {
+  Pair pair;
+  std::vector<std::string> sentences;
+  pair.each([&](Training& t) {
+    for (int64_t step = 0; step < 3; ++step) t.step(step);
+    Tensor weight = t.trainer.parameters()[3].value, good = weight.clone();
+    weight.fill(NAN);
+    const std::vector<nn::NamedTensor> before = t.state();
+    try {
+      t.step(3);
+    } catch (const Error& e) {
+      BOOST_TEST((e.kind() == ErrorKind::numerical));
+      sentences.push_back(e.what());
+    }
+    const std::vector<nn::NamedTensor> after = t.state();
+    for (size_t i = 0; i < before.size(); ++i) BOOST_TEST(same_bits(before[i].value, after[i].value), before[i].name);
+    weight.copy_(good);
+    for (int64_t step = 3; step < 6; ++step) t.step(step);
+  });
+  BOOST_REQUIRE(sentences.size() == 2u);
+  BOOST_TEST(sentences[0] == sentences[1]);
+  BOOST_TEST(sentences[0].find("the loss is NaN at step 4; the first tensor with NaN or Inf is layers.0.") == 0u);
+  check_equal(pair.plain, pair.recorded);
+}
+
+BOOST_AUTO_TEST_CASE(another_shape_begins_anew) {
+  Pair pair;
+  auto recorded = [&] { return pair.recorded.trainer.repeats_a_recording(); };
+  for (int64_t step = 0; step < 3; ++step) pair.each([&](Training& t) { t.step(step); });
+  BOOST_TEST(recorded());
+  pair.each([](Training& t) { t.step(3, {batch(100, 1), batch(101)}); });  // a smaller batch
+  BOOST_TEST(!recorded());
+  pair.each([](Training& t) { t.step(4, {batch(102), batch(103), batch(104)}); });  // more micro-batches
+  BOOST_TEST(!recorded());
+  for (int64_t step = 5; step < 8; ++step) pair.each([&](Training& t) { t.step(step); });
+  BOOST_TEST(recorded());
+  check_equal(pair.plain, pair.recorded);
+}
+
+// Validation between steps, and a state that is loaded into tensors that a recording knows.
+BOOST_AUTO_TEST_CASE(other_work_between_steps_disturbs_nothing) {
+  Pair pair({"bf16", DType::bf16});
+  std::vector<double> validation;
+  std::vector<std::vector<nn::NamedTensor>> ends;
+  pair.each([&](Training& t) {
+    TempFolder folder;
+    auto save = [](const std::string& path, const std::vector<nn::NamedTensor>& tensors) {
+      io::NamedTensors named;
+      for (const nn::NamedTensor& x : tensors) named.emplace_back(x.name, x.value);
+      io::save_safetensors(path, named);
+    };
+    for (int64_t step = 0; step < 5; ++step) {
+      t.step(step);
+      validation.push_back(models::evaluate(t.model, {batch(50, 1), batch(51, 3)}));
+      if (step != 2) continue;
+      models::WholeState whole = t.trainer.whole_state();
+      save(folder / "weights", whole.weights);
+      save(folder / "optimizer", whole.optimizer);
+    }
+    ends.push_back(t.state());
+    t.trainer.load(io::SafetensorsFile(folder / "weights"), io::SafetensorsFile(folder / "optimizer"));
+    for (int64_t step = 3; step < 5; ++step) t.step(step);
+    ends.push_back(t.state());
+  });
+  for (size_t i = 0; i < 5; ++i) BOOST_TEST(validation[i] == validation[i + 5]);
+  for (size_t i = 0; i < ends[0].size(); ++i) {
+    for (size_t k = 1; k < ends.size(); ++k)
+      BOOST_TEST(same_bits(ends[0][i].value, ends[k][i].value), ends[0][i].name << " of " << k);
+  }
+  BOOST_TEST(pair.recorded.trainer.repeats_a_recording());
+  check_equal(pair.plain, pair.recorded);
+}
+
+BOOST_AUTO_TEST_CASE(memory_does_not_grow) {
+  Training t({}, true);
+  for (int64_t step = 0; step < 3; ++step) t.step(step);
+  const MemoryStats before = memory_stats(kCard);
+  const MemoryByUse uses = memory_by_use(kCard);
+  for (int64_t step = 3; step < 8; ++step) t.step(step);
+  BOOST_TEST(memory_stats(kCard).current == before.current);
+  BOOST_TEST(memory_stats(kCard).reserved == before.reserved);
+  BOOST_TEST((memory_by_use(kCard).current == uses.current));
+  t.trainer.record_steps(false);
+  BOOST_TEST(!t.trainer.repeats_a_recording());
+  BOOST_TEST(memory_stats(kCard).current < before.current);  // its gradients and inputs
+  t.step(8);
+}
+
+// Such a model can be trained, but not recorded.
+BOOST_AUTO_TEST_CASE(a_model_that_reads_values_back_is_told) {
+  ReadsBack model(model_on_card({}));
+  models::Trainer trainer(model, {}, 0.5);
+  trainer.record_steps(true);
+  trainer.step(batches(0), rate(0));
+  BOOST_TEST(
+      throws_with([&] { trainer.step(batches(1), rate(1)); },
+                  "values were read back while a graph is captured, but its kernels have not run yet; do it "
+                  "before or after; a training step that does so cannot be recorded (train.graph=false runs it)"));
+  trainer.record_steps(false);
+  trainer.step(batches(1), rate(1));
+  BOOST_TEST(trainer.optimizer().steps() == 2);
+}
+
+BOOST_AUTO_TEST_CASE(has_no_effect_on_the_cpu) {
+  models::Dcformer model(config_of({}), {1, 0});
+  models::Trainer trainer(model, {}, 0.5);
+  trainer.record_steps(true);
+  for (int64_t step = 0; step < 3; ++step) trainer.step(batches(step), rate(step));
+  BOOST_TEST(!trainer.repeats_a_recording());
+}
+
+#if defined(BRAID_EMULATION)
+// The emulated card takes nothing back while it records, so a recording needs more than a step that is run.
+BOOST_AUTO_TEST_CASE(without_memory_for_a_recording_steps_are_run) {
+  Pair pair;
+  pair.each([](Training& t) { t.step(0); });
+  reset_peak_memory(kCard);
+  pair.plain.step(1);
+  {
+    emulated::OtherCard card;
+    card->properties.memory = memory_stats(kCard).peak + 4096;
+    pair.recorded.step(1);
+  }
+  for (int64_t step = 2; step < 5; ++step) pair.each([&](Training& t) { t.step(step); });
+  BOOST_TEST(!pair.recorded.trainer.repeats_a_recording());
+  check_equal(pair.plain, pair.recorded);
+}
+#endif
+
+BOOST_AUTO_TEST_SUITE_END()

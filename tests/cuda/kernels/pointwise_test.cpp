@@ -1,0 +1,166 @@
+// Pointwise kernels on the card: sizes around the vectors, layouts, aliasing, NaN. The formulas are the op table's.
+#include <boost/test/unit_test.hpp>
+#include <cmath>
+
+#include "tests/cuda/support.h"
+
+using namespace braid;
+using namespace braid::test;
+
+namespace {
+
+// Every kernel family once: inputs x, y, dz and a mask, of one shape.
+std::vector<Tensor> every_family(const Tensor& x, const Tensor& y, const Tensor& dz, const Tensor& mask) {
+  const Backend& table = backend(x.device());
+  std::vector<Tensor> out;
+  auto next = [&]() -> Tensor& { return out.emplace_back(empty(x.shape(), x.dtype(), x.device())); };
+  table.unary(UnaryOp::silu, 0, 0, x, next());
+  table.unary_backward(UnaryOp::gelu_tanh, 0, 0, x, dz, next());
+  table.binary(BinaryOp::sub, x, y, next());
+  Tensor dx = next(), dy = next(), only_dx = next(), only_dy = next(), none;
+  table.binary_backward(BinaryOp::swiglu, x, y, dz, dx, dy);
+  table.binary_backward(BinaryOp::mul, x, y, dz, only_dx, none);
+  table.binary_backward(BinaryOp::mul, x, y, dz, none, only_dy);
+  table.masked_fill(x, mask, -3, next());
+  table.dropout(x, 0.25, {5, 6}, next());
+  return out;
+}
+
+std::vector<Tensor> inputs_of(const Shape& shape, DType type) {
+  return {random_tensor(shape, 1, type), random_tensor(shape, 2, type), random_tensor(shape, 3, type),
+          random_tensor(shape, 4, DType::f32, 0, 3).to(DType::u8)};
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(cuda_pointwise)
+
+BOOST_AUTO_TEST_CASE(sizes_around_the_vectors) {
+  auto run = [](const std::vector<Tensor>& in) { return every_family(in[0], in[1], in[2], in[3]); };
+  for (int64_t n : {0, 1, 2, 7, 8, 9, 31, 32, 33, 1023, 1025, 2049}) {
+    for (DType type : kFloats) {
+      for (bool misaligned : {false, true}) {
+        BOOST_TEST_CONTEXT(n << " " << str(type) << (misaligned ? " misaligned" : "")) {
+          check_on_card(run, inputs_of({n}, type), tolerance_of(type), misaligned);
+        }
+      }
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(every_layout) {
+  const Shape whole{2, 3, 2, 4, 3, 8};
+  using View = std::function<Tensor(const Tensor&)>;
+  const std::vector<View> views{
+      [](const Tensor& x) {
+        return x.permuted({3, 0, 5, 1, 4, 2});
+      },
+      [](const Tensor& x) { return x.transposed(); },
+      [](const Tensor& x) { return x.sliced(5, 1, 8).sliced(1, 1, 3); },
+      [](const Tensor& x) { return x.sliced(5, 4, 8).sliced(3, 1, 3); },
+      [&](const Tensor& x) { return x.sliced(5, 0, 1).expanded(whole); },
+      [&](const Tensor& x) { return x.sliced(4, 0, 1).sliced(0, 1, 2).expanded(whole); },
+      [&](const Tensor& x) { return x.sliced(3, 1, 2).sliced(2, 0, 1).sliced(5, 3, 4).expanded(whole); },
+      [](const Tensor& x) {
+        return x.reshaped({-1}).sliced(0, 1, 1000).reshaped({27, 37}).transposed();
+      },
+  };
+  for (size_t v = 0; v < views.size(); ++v) {
+    for (DType type : kFloats) {
+      auto run = [&](const std::vector<Tensor>& in) {  // one operand in the layout, the others as they come
+        Tensor x = views[v](in[0]);
+        auto like_x = [&](const Tensor& t) { return t.reshaped({-1}).sliced(0, 0, x.numel()).reshaped(x.shape()); };
+        std::vector<Tensor> out = every_family(x, like_x(in[1]), like_x(in[2]), like_x(in[3]));
+        for (Tensor& y : every_family(like_x(in[1]), x, x, views[v](in[3]))) out.push_back(y);
+        return out;
+      };
+      BOOST_TEST_CONTEXT("view " << v << " " << str(type)) {
+        check_on_card(run, inputs_of(whole, type), tolerance_of(type));
+      }
+    }
+  }
+}
+
+// Large transposed inputs are copied by tiles first.
+BOOST_AUTO_TEST_CASE(large_transposed_inputs) {
+  auto run = [](const std::vector<Tensor>& in) {
+    return every_family(in[0].transposed(), in[1], in[2].transposed(), in[3].transposed());
+  };
+  for (DType type : {DType::f64, DType::bf16}) check_on_card(run, inputs_of({130, 130}, type), tolerance_of(type));
+}
+
+BOOST_AUTO_TEST_CASE(strided_results) {
+  for (DType type : kFloats) {
+    auto run = [&](const std::vector<Tensor>& in) {
+      Tensor base = full({30, 50}, -1, type, in[0].device()), z = base.sliced(1, 5, 45).transposed();
+      Tensor rows = base.clone(), inside = rows.sliced(1, 8, 48);
+      backend(in[0].device()).binary(BinaryOp::add, in[0], in[1], z);
+      backend(in[0].device()).binary(BinaryOp::add, in[0].transposed(), in[1].transposed(), inside);
+      return std::vector<Tensor>{base, rows};
+    };
+    check_on_card(run, {random_tensor({40, 30}, 1, type), random_tensor({40, 30}, 2, type)}, 0);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(result_may_be_an_input) {
+  for (int64_t n : {1, 17, 1300}) {
+    for (DType type : kFloats) {
+      auto run = [](const std::vector<Tensor>& in) {
+        const Backend& table = backend(in[0].device());
+        Tensor u = copy_of(in[0]), v = copy_of(in[1]), a = copy_of(in[0]), b = copy_of(in[0]);
+        table.binary_backward(BinaryOp::swiglu, u, v, in[2], u, v);
+        table.binary(BinaryOp::sub, a, in[1], a);
+        table.unary(UnaryOp::affine, 2, 1, b, b);
+        return std::vector<Tensor>{u, v, a, b};
+      };
+      for (bool misaligned : {false, true}) check_on_card(run, inputs_of({n}, type), tolerance_of(type), misaligned);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(nan_stays_visible) {
+  const Tensor x = from_values({NAN, 1, NAN, -INFINITY, -0.0, 2}, {6}).to(kCard);
+  const Tensor y = from_values({1, NAN, NAN, 3, 1, -2}, {6}).to(kCard);
+  const Backend& table = backend(kCard);
+  for (DType type : kFloats) {
+    Tensor u = x.to(type), v = y.to(type), z = empty({6}, type, kCard);
+    for (UnaryOp op : {UnaryOp::relu, UnaryOp::exp, UnaryOp::tanh, UnaryOp::clamp, UnaryOp::abs}) {
+      table.unary(op, -1, 1, u, z);
+      std::vector<double> got = z.to_vector<double>();
+      BOOST_TEST((std::isnan(got[0]) && std::isnan(got[2]) && !std::isnan(got[3]) && !std::isnan(got[5])));
+    }
+    table.binary(BinaryOp::maximum, u, v, z);
+    std::vector<double> most = z.to_vector<double>();
+    table.binary(BinaryOp::minimum, u, v, z);
+    std::vector<double> least = z.to_vector<double>();
+    for (size_t i = 0; i < 3; ++i) BOOST_TEST((std::isnan(most[i]) && std::isnan(least[i])));
+    BOOST_TEST((most[3] == 3 && least[3] == -INFINITY && most[5] == 2 && least[5] == -2));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(hiding_keys) {
+  const std::vector<AttentionMask> rules{
+      {}, {.window = 2}, {.window = 3, .offset = 40}, {.offset = -2}, {.causal = false}};
+  for (const AttentionMask& rule : rules) {
+    for (const Shape& shape : {Shape{2, 3, 5, 7}, Shape{1, 33, 64}, Shape{5, 1}, Shape{0, 4}}) {
+      for (DType type : kFloats) {
+        auto run = [&](const std::vector<Tensor>& in) {
+          Tensor y = empty(shape, type, in[0].device()), in_place = copy_of(in[0]);
+          Tensor turned = in[0].transposed(), z = empty(turned.shape(), type, in[0].device());
+          const Backend& table = backend(in[0].device());
+          table.hide_invisible(in[0], rule, -7, y);
+          table.hide_invisible(in_place, rule, -7, in_place);
+          table.hide_invisible(turned, rule, -7, z);
+          return std::vector<Tensor>{y, in_place, z};
+        };
+        Tensor x = random_tensor(shape, 1, type);
+        check_on_card(run, {x}, 0);
+      }
+    }
+  }
+  Tensor hidden = full({3, 3}, NAN, DType::f32, kCard);
+  backend(kCard).hide_invisible(hidden, {.offset = -5}, 0, hidden);
+  BOOST_TEST(is_close(hidden.to_vector<double>(), std::vector<double>(9, 0), 0));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,143 @@
+// Products of every layout that callers have, against the CPU's; and into how many BLAS calls they are cut.
+#include "braid/cuda/matmul/matmul.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include "braid/cuda/matmul/blas.h"
+#include "tests/support/compare.h"
+
+using namespace braid;
+using namespace braid::test;
+
+namespace {
+
+const Device kCard{Device::Kind::cuda, 0};
+
+// A tensor of whole numbers and, on the card, the same view of the same numbers.
+struct Pair {
+  Tensor host, card;
+  Pair transposed(int a = -2, int b = -1) const { return {host.transposed(a, b), card.transposed(a, b)}; }
+  Pair expanded(const Shape& s) const { return {host.expanded(s), card.expanded(s)}; }
+  Pair sliced(int axis, int64_t begin, int64_t end) const {
+    return {host.sliced(axis, begin, end), card.sliced(axis, begin, end)};
+  }
+};
+
+Pair numbers(const Shape& shape, DType dtype = DType::f32) {
+  std::vector<double> values(static_cast<size_t>(numel(shape)));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i * 7 % 11) - 5;
+  Tensor host = from_vector(values, shape).to(dtype);
+  return {host, host.to(kCard)};
+}
+
+// y = 2 x z + 3 y, where y is `view` of a base that is read back whole: nothing beside the view may change.
+template <class View>
+void check_product(const Pair& x, const Pair& z, Pair base, View view, size_t calls, const char* what) {
+  BOOST_TEST_CONTEXT(what) {
+    Pair y = view(base);
+    Tensor xz = empty(y.host.shape(), y.host.dtype()), before = y.host.clone();
+    backend(kCpu).matmul(x.host.to(y.host.dtype()), z.host.to(y.host.dtype()), false, xz);
+    backend(kCpu).unary(UnaryOp::affine, 2, 0, xz, xz);
+    backend(kCpu).unary(UnaryOp::affine, 3, 0, before, before);
+    backend(kCpu).binary(BinaryOp::add, xz, before, y.host);
+    BOOST_TEST(cuda::plan_product(x.card, z.card, y.card).calls.size() == calls);
+    cuda::product(x.card, z.card, 2, 3, y.card);
+    BOOST_TEST(is_close(base.card.to(kCpu), base.host, 0));
+  }
+}
+
+const auto kWhole = [](const Pair& base) { return base; };
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(cuda_product)
+
+BOOST_AUTO_TEST_CASE(layouts) {
+  for (DType t : {DType::f64, DType::f32, DType::bf16, DType::f16}) {
+    check_product(numbers({3, 4}, t), numbers({4, 5}, t), numbers({3, 5}, t), kWhole, 1, "matrices");
+  }
+  check_product(numbers({4, 3}).transposed(), numbers({4, 5}), numbers({3, 5}), kWhole, 1, "x transposed");
+  check_product(numbers({3, 4}), numbers({5, 4}).transposed(), numbers({3, 5}), kWhole, 1, "z transposed");
+  const auto by_columns = [](const Pair& base) { return base.transposed(); };
+  check_product(numbers({3, 4}), numbers({4, 5}), numbers({5, 3}), by_columns, 1, "y transposed");
+  check_product(numbers({4, 3}).transposed(), numbers({5, 4}).transposed(), numbers({5, 3}), by_columns, 1, "all");
+  const auto inside = [](const Pair& base) { return base.sliced(-1, 2, 7); };
+  check_product(numbers({3, 9}).sliced(-1, 1, 5), numbers({4, 8}).sliced(-1, 3, 8), numbers({3, 9}), inside, 1,
+                "columns of wider matrices");
+  for (int64_t m : {1, 3}) {
+    for (int64_t k : {1, 4}) {
+      for (int64_t n : {1, 5}) {
+        check_product(numbers({2, m, k}), numbers({2, k, n}), numbers({2, m, n}), kWhole, 1, "axes of one element");
+        check_product(numbers({2, k, m}).transposed(), numbers({2, n, k}).transposed(), numbers({2, n, m}), by_columns,
+                      1, "axes of one element, transposed");
+      }
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(batches) {
+  check_product(numbers({2, 6, 3, 4}), numbers({2, 6, 4, 5}), numbers({2, 6, 3, 5}), kWhole, 1, "one batch of 12");
+  check_product(numbers({2, 6, 3, 4}), numbers({4, 5}).expanded({2, 6, 4, 5}), numbers({2, 6, 3, 5}), kWhole, 1,
+                "a linear layer: 36 rows");
+  BOOST_TEST(cuda::plan_product(numbers({2, 6, 3, 4}).card, numbers({4, 5}).card.expanded({2, 6, 4, 5}),
+                                numbers({2, 6, 3, 5}).card)
+                 .columns == 36);
+  check_product(numbers({6, 1, 4}), numbers({4, 5}).expanded({6, 4, 5}), numbers({6, 1, 5}), kWhole, 1, "single rows");
+  check_product(numbers({3, 4}).expanded({6, 3, 4}), numbers({6, 4, 5}), numbers({6, 3, 5}), kWhole, 1, "one x");
+  // Heads of attention: (B, T, N, d) seen as (B, N, T, d) is one batch of N for every B.
+  const auto heads = [](const Pair& base) { return base.transposed(1, 2); };
+  check_product(numbers({2, 4, 3, 5}).transposed(1, 2), numbers({2, 6, 3, 5}).transposed(1, 2).transposed(),
+                numbers({2, 3, 4, 6}), kWhole, 2, "queries and keys");
+  check_product(numbers({2, 3, 4, 6}), numbers({2, 6, 3, 5}).transposed(1, 2), numbers({2, 4, 3, 5}), heads, 2,
+                "weights and values");
+}
+
+BOOST_AUTO_TEST_CASE(sums_in_f32_from_16_bits) {
+  for (DType t : {DType::bf16, DType::f16}) {
+    Pair x = numbers({3, 40}, t), z = numbers({40, 5}, t);
+    check_product(x, z, numbers({3, 5}, DType::f32), kWhole, 1, "f32 from 16 bits");
+  }
+}
+
+// y = x w^T + b in one call where BLAS adds the bias; y starts as NaN and may not be read.
+BOOST_AUTO_TEST_CASE(linear_with_bias) {
+  const auto check_linear = [](const Pair& x, const Pair& w, const Pair& b, const char* what) {
+    Shape shape = x.host.shape();
+    shape[-1] = w.host.dim(0);
+    Tensor y = full(shape, NAN, x.host.dtype()), card_y = y.to(kCard);
+    backend(kCpu).linear(x.host, w.host, b.host, y);
+    backend(kCard).linear(x.card, w.card, b.card, card_y);
+    BOOST_TEST_CONTEXT(what << " in " << str(x.host.dtype())) { BOOST_TEST(is_close(card_y.to(kCpu), y, 0)); }
+    Tensor sum = b.host ? b.host.expanded(shape).clone() : zeros(shape, x.host.dtype());
+    Shape repeated = x.host.shape();
+    repeated[-2] = w.host.dim(1);
+    repeated[-1] = w.host.dim(0);
+    backend(kCpu).matmul(x.host, w.host.transposed().expanded(repeated), true, sum);
+    BOOST_TEST_CONTEXT(what << " on the CPU in " << str(x.host.dtype())) { BOOST_TEST(is_close(y, sum, 0)); }
+  };
+  const auto heads = [](const Pair& base) { return base.transposed(1, 2); };
+  for (DType t : {DType::f64, DType::f32, DType::bf16, DType::f16}) {
+    const Pair b = numbers({5}, t), wide = numbers({9}, t), none{};
+    check_linear(numbers({3, 4}, t), numbers({5, 4}, t), b, "matrices");
+    check_linear(numbers({3, 4}, t), numbers({5, 4}, t), none, "no bias");
+    check_linear(numbers({2, 3, 4}, t), numbers({5, 4}, t), b, "two batches of rows");
+    check_linear(numbers({3, 2, 4}, t).transposed(0, 1), numbers({4, 5}, t).transposed(), b, "views");
+    check_linear(heads(numbers({2, 3, 6, 4}, t)), numbers({5, 4}, t), b, "several calls");
+    check_linear(numbers({3, 4}, t), numbers({5, 4}, t), wide.sliced(0, 1, 6), "a bias at an odd address");
+    check_linear(numbers({1, 4}, t), numbers({5, 4}, t), b, "one row");
+    check_linear(numbers({3, 4}, t), numbers({1, 4}, t), b.sliced(0, 0, 1), "one column");
+    check_linear(numbers({3, 0}, t), numbers({5, 0}, t), b, "nothing to add up");
+  }
+  // Large enough for several tiles of the CPU, and for several panels in 16 bits.
+  check_linear(numbers({70, 600}), numbers({1100, 600}), numbers({1100}), "tiles");
+  check_linear(numbers({70, 70}, DType::bf16), numbers({4200, 70}, DType::bf16), numbers({4200}, DType::bf16),
+               "panels");
+}
+
+BOOST_AUTO_TEST_CASE(y_is_not_read_without_beta) {
+  Tensor y = full({2, 2}, NAN).to(kCard);
+  cuda::product(numbers({2, 3}).card, numbers({3, 2}).card, 0, 0, y);
+  BOOST_TEST(is_close(y.to(kCpu), zeros({2, 2}), 0));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

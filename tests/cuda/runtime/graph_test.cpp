@@ -1,0 +1,56 @@
+// Work that is recorded once and repeated.
+#include "braid/tensor/graph.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include "braid/tensor/kernels/backend.h"
+#include "tests/support/compare.h"
+
+using namespace braid;
+using namespace braid::test;
+
+namespace {
+
+const Device kCard{Device::Kind::cuda, 0};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(cuda_graph)
+
+BOOST_AUTO_TEST_CASE(replays_with_what_its_inputs_hold_then) {
+  Tensor x = from_values({1, 2, 3, 4}, {2, 2}).to(kCard), y = from_values({0, 0, 0, 0}, {2, 2}).to(kCard);
+  int calls = 0;
+  Graph graph(kCard, [&] {
+    ++calls;
+    Tensor square = empty({2, 2}, DType::f32, kCard);  // stays with the graph
+    backend(kCard).matmul(x, x, false, square);
+    backend(kCard).matmul(square, x, true, y);
+  });
+  BOOST_TEST(calls == 1);
+  BOOST_TEST(is_close(y, from_values({0, 0, 0, 0}, {2, 2}), 0));
+  graph.replay();
+  BOOST_TEST(is_close(y, from_values({37, 54, 81, 118}, {2, 2}), 0));
+  std::vector<Tensor> others;  // must not get the graph's memory
+  for (int i = 0; i < 8; ++i) others.push_back(from_values({9, 9, 9, 9}, {2, 2}).to(kCard));
+  backend(kCard).transfer(from_values({1, 0, 0, 1}, {2, 2}), x);
+  graph.replay();
+  BOOST_TEST(is_close(y, from_values({38, 54, 81, 119}, {2, 2}), 0));
+  for (const Tensor& other : others) BOOST_TEST(is_close(other, from_values({9, 9, 9, 9}, {2, 2}), 0));
+  BOOST_TEST(calls == 1);
+}
+
+BOOST_AUTO_TEST_CASE(the_host_stays_outside) {
+  Tensor x = from_values({5}, {1, 1}).to(kCard);
+  BOOST_TEST(throws_with([&] { Graph(kCard, [&] { x.item(); }); }, "values were read back while a graph is captured"));
+  BOOST_TEST(throws_with([&] { Graph(kCard, [&] { zeros({1}, DType::f32).to(kCard); }); },
+                         "values were brought to the card while a graph is captured"));
+  BOOST_TEST(throws_with([&] { Graph(kCard, [&] { synchronize(kCard); }); }, "the host waited for the card"));
+  BOOST_TEST(throws_with([&] { Graph(kCard, [&] { Graph(kCard, [] {}); }); }, "a graph is being captured already"));
+  BOOST_TEST(x.item() == 5);  // after all these errors the card works as before
+}
+
+BOOST_AUTO_TEST_CASE(the_cpu_has_none) {
+  BOOST_TEST(throws_with([] { Graph(kCpu, [] {}); }, "graphs are for CUDA devices; cpu has none"));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,70 @@
+#include "braid/distributed/comm/communicator.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include "braid/distributed/comm/thread_transport.h"
+#include "tests/distributed/support.h"
+#include "tests/support/throws.h"
+
+using namespace braid;
+using namespace braid::test;
+using dist::Communicator;
+
+BOOST_AUTO_TEST_SUITE(communicator)
+
+BOOST_AUTO_TEST_CASE(one_process_is_the_identity) { check_collectives(Communicator()); }
+
+BOOST_AUTO_TEST_CASE(collectives_mean_what_they_say) {
+  for (int ranks : {1, 2, 3, 4, 5}) {
+    BOOST_TEST_CONTEXT(ranks << " ranks") { dist::run_thread_ranks(ranks, check_collectives); }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(one_process_sends_nothing) {
+  Communicator alone;
+  alone.all_reduce(zeros({100}));
+  alone.all_gather(zeros({100}), 0, dist::even_partition(100, 1));
+  BOOST_TEST(alone.traffic().total() == 0);
+}
+
+BOOST_AUTO_TEST_CASE(nan_and_infinity_survive_sums_and_maxima) {
+  dist::run_thread_ranks(3, [](const Communicator& world) {
+    for (int bad = 0; bad < 3; ++bad) {
+      Tensor x = full({2}, world.rank() == bad ? NAN : 1.0, DType::f64);
+      for (auto op : {dist::Reduction::sum, dist::Reduction::max}) {
+        for (double v : world.all_reduce(x, op).to_vector<double>()) expect(std::isnan(v), "NaN of one rank is lost");
+      }
+    }
+    double inf = world.all_reduce(full({1}, world.rank() == 1 ? -INFINITY : 1.0, DType::f64)).item();
+    expect(inf == -INFINITY, "infinity of one rank is lost");
+  });
+}
+
+// A rank that fails must not leave the others waiting.
+BOOST_AUTO_TEST_CASE(the_error_of_one_rank_ends_all) {
+  BRAID_CHECK_FAILS(dist::run_thread_ranks(3,
+                                           [](const Communicator& world) {
+                                             if (world.rank() == 1) fail(ErrorKind::input, "rank 1 has no file");
+                                             world.barrier();
+                                           }),
+                    ErrorKind::input, "rank 1 has no file");
+}
+
+BOOST_AUTO_TEST_CASE(ranks_that_call_different_collectives_are_told) {
+  BOOST_CHECK_THROW(
+      dist::run_thread_ranks(2, [](const Communicator& w) { w.all_reduce(zeros({w.rank() == 0 ? 8 : 4})); }), Error);
+}
+
+BOOST_AUTO_TEST_CASE(a_rank_that_does_not_come_is_named) {
+  BRAID_CHECK_FAILS(dist::run_thread_ranks(3,
+                                           [](const Communicator& world) {
+                                             Communicator rows = world.split(0, "rows");
+                                             world.watch(0.2);
+                                             world.where("step 17");
+                                             if (world.rank() != 2)
+                                               rows.all_gather(zeros({1}), 0, dist::even_partition(3, 3));
+                                           }),
+                    ErrorKind::process, "rank 2 did not answer within", "all_gather of the group 'rows' at step 17");
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,32 @@
+#include "braid/distributed/parallel/mappings.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include "braid/autograd/autograd.h"
+#include "braid/distributed/comm/thread_transport.h"
+#include "tests/distributed/support.h"
+
+using namespace braid;
+using namespace braid::test;
+
+BOOST_AUTO_TEST_SUITE(mappings)
+
+BOOST_AUTO_TEST_CASE(backward_is_the_adjoint) {
+  for (int ranks : {1, 2, 3, 4}) {
+    BOOST_TEST_CONTEXT(ranks << " ranks") { dist::run_thread_ranks(ranks, check_mappings); }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(one_rank_is_the_identity) {
+  Tensor x = random_tensor({3, 4}, 1);
+  dist::Partition rows = dist::even_partition(3, 1), columns = dist::even_partition(4, 1);
+  dist::Communicator alone;
+  for (const Tensor& y :
+       {dist::copy_to_group(x, alone), dist::all_reduce(x, alone), dist::all_gather_replicated(x, 0, rows, alone),
+        dist::local_shard(x, 0, rows, alone), dist::all_gather(x, 0, rows, alone),
+        dist::reduce_scatter(x, 0, rows, alone), dist::all_to_all(x, 0, rows, 1, columns, alone)})
+    expect_equal(y, x, "mapping on one rank");
+  BOOST_TEST(alone.traffic().total() == 0);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

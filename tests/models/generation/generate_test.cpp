@@ -1,0 +1,83 @@
+#include "braid/models/generation/generate.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include "braid/autograd/ops.h"
+#include "tests/models/support.h"
+#include "tests/support/compare.h"
+
+using namespace braid;
+using namespace braid::test;
+using models::SamplingOptions;
+
+namespace {
+// How often each token is drawn in 4000 draws.
+std::vector<double> shares(const std::vector<float>& logits, SamplingOptions o, std::vector<int32_t> seen = {}) {
+  std::vector<double> n(logits.size());
+  for (int i = 0; i < 4000; ++i) {
+    o.seed = static_cast<uint64_t>(i);
+    n[static_cast<size_t>(models::sample_token(logits, seen, o))] += 1.0 / 4000;
+  }
+  return n;
+}
+const std::vector<float> kLogits{std::log(0.5f), std::log(0.3f), std::log(0.15f), std::log(0.05f)};
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(generate)
+
+BOOST_AUTO_TEST_CASE(draws_follow_the_probabilities) {
+  BOOST_TEST(is_close(shares(kLogits, {}), {0.5, 0.3, 0.15, 0.05}, 0.06));
+  BOOST_TEST(shares(kLogits, {.temperature = 0})[0] == 1.0, boost::test_tools::tolerance(1e-9));
+  std::vector<double> hot = shares(kLogits, {.temperature = 100});
+  BOOST_TEST(hot[3] > 0.2);
+}
+
+BOOST_AUTO_TEST_CASE(filters_cut_where_they_say) {
+  BOOST_TEST(is_close(shares(kLogits, {.top_k = 2}), {0.625, 0.375, 0, 0}, 0.06));
+  BOOST_TEST(is_close(shares(kLogits, {.top_p = 0.6}), {0.625, 0.375, 0, 0}, 0.06));
+  BOOST_TEST(is_close(shares(kLogits, {.min_p = 0.25}), {0.526, 0.316, 0.158, 0}, 0.06));
+  // Token 0 was seen: its logit log(0.5) is negative, so it is multiplied by 4: 0.5^4.
+  std::vector<double> p{0.0625, 0.3, 0.15, 0.05};
+  double total = 0.5625;
+  for (double& x : p) x /= total;
+  BOOST_TEST(is_close(shares(kLogits, {.repetition_penalty = 4}, {0}), p, 0.06));
+}
+
+BOOST_AUTO_TEST_CASE(options_out_of_range_are_named) {
+  BOOST_TEST(throws_with([] { models::check_options({.temperature = -1}); },
+                         "temperature is out of range: expected 0 or more"));
+  BOOST_TEST(
+      throws_with([] { models::check_options({.top_p = 0}); }, "top-p is out of range: expected a value in (0, 1]"));
+}
+
+BOOST_AUTO_TEST_CASE(the_same_seed_gives_the_same_text_and_stops_where_asked) {
+  models::Dcformer model(small_config(), {1, 0});
+  std::vector<int32_t> prompt{10, 20, 30};
+  models::Generated a = models::generate(model, prompt, 12, {.seed = 4}),
+                    b = models::generate(model, prompt, 12, {.seed = 4});
+  BOOST_TEST(a.tokens == b.tokens, boost::test_tools::per_element());
+  BOOST_TEST(a.tokens.size() == 12u);
+  int32_t third = a.tokens[2];
+  models::Generated c = models::generate(model, prompt, 12, {.seed = 4}, third);
+  BOOST_TEST((c.reason == models::StopReason::end_of_text));
+  BOOST_TEST(c.tokens.size() <= 2u);
+  models::Generated d = models::generate(model, prompt, 100, {.seed = 4});
+  BOOST_TEST((d.reason == models::StopReason::context_full));  // block_size 32
+  int calls = 0;
+  models::Generated e = models::generate(model, prompt, 12, {.seed = 4}, -1, [&](int32_t) { return ++calls < 5; });
+  BOOST_TEST(e.tokens.size() == 5u);
+}
+
+BOOST_AUTO_TEST_CASE(greedy_steps_agree_with_the_full_pass) {
+  models::Dcformer model(small_config(), {1, 0});
+  NoGrad off;
+  std::vector<int32_t> seen{5, 6, 7};
+  models::Generated g = models::generate(model, seen, 20, {.temperature = 0});
+  for (int32_t token : g.tokens) {
+    Tensor logits = model.logits(model.hidden(from_vector(seen, {1, static_cast<int64_t>(seen.size())})));
+    BOOST_TEST(argmax(logits).to_vector<int64_t>().back() == token);
+    seen.push_back(token);
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,286 @@
+#include "braid/models/text/prepare/prepare.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <boost/test/unit_test.hpp>
+#include <csignal>
+#include <map>
+
+#include "braid/models/text/dataset.h"
+#include "braid/models/text/tasks/tasks.h"
+#include "tests/support/temp_folder.h"
+#include "tests/support/throws.h"
+using namespace braid;
+using models::text::Dataset;
+using models::text::PrepareOptions;
+using models::text::Split;
+
+namespace {
+
+// All tokens of a split as text; the end of a document is shown as "|".
+std::string text_of(const std::string& folder, Split split) {
+  const Dataset d(folder, split, 1);
+  std::vector<int32_t> tokens(static_cast<size_t>(d.tokens()));
+  d.read(0, tokens);
+  std::string text;
+  for (const int32_t t : tokens) text += t == 256 ? std::string("|") : std::string(d.tokenizer().token_bytes(t));
+  return text;
+}
+
+std::string jsonl(int documents) {
+  std::string file;
+  for (int i = 0; i < documents; ++i) file += "{\"text\": \"document " + std::to_string(i) + "\"}\n";
+  return file;
+}
+
+std::string all_files(const TempFolder& folder, const std::string& sub) {
+  std::map<std::string, std::string> files;
+  for (const auto& e : std::filesystem::directory_iterator(folder.path / sub)) {
+    const std::string name = e.path().filename().string();
+    files[name] = folder.read(sub + "/" + name);
+  }
+  std::string all;
+  for (const auto& [name, bytes] : files) all += name + "\n" + bytes;
+  return all;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(text_prepare)
+
+BOOST_AUTO_TEST_CASE(documents_are_split_whole_and_deterministically) {
+  TempFolder folder;
+  PrepareOptions o;
+  o.inputs = {folder.write("in.jsonl", jsonl(400))};
+  o.output = folder / "out";
+  o.val_fraction = 0.25;
+  o.seed = 3;
+  const auto summary = models::text::prepare(o);
+  const auto& m = summary.manifest;
+  BOOST_TEST(m.train.documents + m.val.documents == 400);
+  BOOST_TEST(m.val.documents > 70);
+  BOOST_TEST(m.val.documents < 130);
+  BOOST_TEST(!summary.split_by_tail);
+  const std::string train = text_of(o.output, Split::train), val = text_of(o.output, Split::val);
+  for (int i = 0; i < 400; ++i) {
+    const std::string document = "document " + std::to_string(i) + "|";
+    const auto in = [&](const std::string& t) { return t.starts_with(document) || t.find("|" + document) != t.npos; };
+    BOOST_TEST(in(train) != in(val), document);
+  }
+  // The same again gives the same bytes; another seed another split; more documents move none.
+  const std::string before = all_files(folder, "out");
+  models::text::prepare(o);
+  BOOST_TEST((all_files(folder, "out") == before));
+  o.output = folder / "out2";
+  o.seed = 4;
+  models::text::prepare(o);
+  BOOST_TEST((text_of(o.output, Split::val) != val));
+  o.seed = 3;
+  o.inputs = {folder.write("more.jsonl", jsonl(450))};
+  models::text::prepare(o);
+  BOOST_TEST((text_of(o.output, Split::val).starts_with(val)));
+  BOOST_TEST(Dataset(folder / "out", Split::train, 8).fingerprint() == m.fingerprint);
+  BOOST_TEST(Dataset(o.output, Split::train, 8).fingerprint() != m.fingerprint);
+}
+
+BOOST_AUTO_TEST_CASE(a_single_document_is_split_at_its_tail) {
+  TempFolder folder;
+  std::string text;
+  for (int i = 0; i < 1000; ++i) text += "line " + std::to_string(i) + "\n";
+  PrepareOptions o;
+  o.inputs = {folder.write("in.txt", text)};
+  o.output = folder / "out";
+  o.val_fraction = 0.1;
+  for (const int64_t shard : {int64_t{1} << 28, int64_t{1000}, int64_t{997}, int64_t{1}, int64_t{7}}) {
+    if (shard < 100 && o.inputs.size() == 1) o.inputs = {folder.write("small.txt", text.substr(0, 300))};
+    const size_t size = shard < 100 ? 300 : text.size();
+    o.shard_tokens = shard;
+    const auto summary = models::text::prepare(o);
+    BOOST_TEST(summary.split_by_tail);
+    const std::string train = text_of(o.output, Split::train), val = text_of(o.output, Split::val);
+    BOOST_TEST((train.substr(0, train.size() - 1) + val == text.substr(0, size) + "|"), "shards of " << shard);
+    if (shard > 100) {  // a line is looked for within one shard
+      BOOST_TEST(train.ends_with("\n|"));
+      BOOST_TEST(val.starts_with("line "));
+    }
+    BOOST_TEST(static_cast<double>(val.size()) < 0.1 * static_cast<double>(size) + 2);
+    BOOST_TEST(static_cast<double>(val.size()) > 0.04 * static_cast<double>(size));
+    BOOST_TEST(summary.manifest.train.tokens == static_cast<int64_t>(train.size()));
+  }
+  o.shard_tokens = 1 << 20;
+  o.val_fraction = 0;
+  BOOST_TEST(!models::text::prepare(o).split_by_tail);
+  BOOST_TEST(models::text::read_manifest(o.output).val.tokens == 0);
+}
+
+BOOST_AUTO_TEST_CASE(every_cut_of_a_tiny_document_works) {
+  TempFolder folder;
+  PrepareOptions o;
+  o.output = folder / "out";
+  for (const int64_t shard : {1, 2, 3, 100})
+    for (int n = 1; n <= 9; ++n)
+      for (const double fraction : {0.01, 0.3, 0.5, 0.99}) {
+        const std::string text = std::string("abcdefghi").substr(0, static_cast<size_t>(n));
+        o.inputs = {folder.write("in.txt", text)};
+        o.shard_tokens = shard;
+        o.val_fraction = fraction;
+        models::text::prepare(o);
+        const auto m = models::text::read_manifest(o.output);
+        BOOST_REQUIRE_EQUAL(m.train.tokens + m.val.tokens, n + 2);  // one more end of document
+        BOOST_REQUIRE(m.val.tokens >= 1);
+        for (const auto& s : m.train.shards) models::text::ShardReader(o.output + "/" + s.file).verify();
+        for (const auto& s : m.val.shards) models::text::ShardReader(o.output + "/" + s.file).verify();
+      }
+}
+
+BOOST_AUTO_TEST_CASE(tasks_come_with_items_and_mix_with_text) {
+  TempFolder folder;
+  PrepareOptions o;
+  o.inputs = {folder.write("in.jsonl", jsonl(100))};
+  o.tasks = 200;
+  o.task_items = 1;
+  o.output = folder / "out";
+  const auto m = models::text::prepare(o).manifest;
+  BOOST_TEST(m.train.documents + m.val.documents == 100 + 200 + 10);
+  const std::string train = text_of(o.output, Split::train), val = text_of(o.output, Split::val);
+  BOOST_TEST(train.starts_with("document 0|"));
+  BOOST_TEST((train.ends_with(models::text::make_task_sample(models::text::Words::train, 0, 199).text + "|")));
+  BOOST_TEST((val.ends_with(models::text::make_task_sample(models::text::Words::train, 0, 209).text + "|")));
+  BOOST_REQUIRE_EQUAL(m.tasks.size(), 2u);
+  const auto seen = models::text::read_task_items(o.output + "/" + m.tasks[0].file);
+  const auto held_out = models::text::read_task_items(o.output + "/" + m.tasks[1].file);
+  BOOST_TEST(seen.size() == static_cast<size_t>(models::text::task_count()));
+  BOOST_TEST(held_out.size() == seen.size());
+  for (const auto& item : seen) BOOST_TEST((train.find(item.text) == std::string::npos));
+  BOOST_TEST((held_out[0].text == models::text::make_task_sample(models::text::Words::held_out, 0, 210).text));
+  o.inputs.clear();
+  BOOST_TEST(models::text::prepare(o).manifest.train.documents == 200);
+}
+
+BOOST_AUTO_TEST_CASE(large_documents_pass_in_pieces) {
+  TempFolder folder;
+  std::string text;
+  while (text.size() < 3'500'000) text += "All work and no play, line " + std::to_string(text.size()) + "\n";
+  PrepareOptions o;
+  o.inputs = {folder.write("in.txt", text)};
+  o.output = folder / "out";
+  int64_t last = 0, calls = 0;
+  const auto summary = models::text::prepare(o, [&](const models::text::PrepareProgress& p) {
+    if (std::string(p.stage) != "reading text") return;
+    BOOST_TEST(p.done >= last);
+    BOOST_TEST(p.total == static_cast<int64_t>(text.size()));
+    last = p.done;
+    ++calls;
+  });
+  BOOST_TEST(calls >= 4);
+  BOOST_TEST(last == static_cast<int64_t>(text.size()));
+  BOOST_TEST(summary.input_bytes == last);
+  const std::string train = text_of(o.output, Split::train), val = text_of(o.output, Split::val);
+  BOOST_TEST((train.substr(0, train.size() - 1) + val == text + "|"));
+}
+
+BOOST_AUTO_TEST_CASE(an_old_folder_stays_until_the_new_one_is_complete) {
+  TempFolder folder;
+  PrepareOptions o;
+  o.inputs = {folder.write("in.txt", "first text\nsecond line\n")};
+  o.output = folder / "out";
+  models::text::prepare(o);
+  const std::string before = all_files(folder, "out");
+  o.inputs.push_back(folder.write("bad.jsonl", "{}\n"));
+  BRAID_CHECK_FAILS(models::text::prepare(o), ErrorKind::input, "bad.jsonl at line 1");
+  o.inputs.pop_back();
+  struct Stop {};
+  BOOST_CHECK_THROW(models::text::prepare(o, [](const models::text::PrepareProgress&) { throw Stop(); }), Stop);
+  {  // a full disk
+    rlimit old{}, now{};
+    ::getrlimit(RLIMIT_FSIZE, &old);
+    now = old;
+    now.rlim_cur = 512;
+    auto* handler = std::signal(SIGXFSZ, SIG_IGN);
+    ::setrlimit(RLIMIT_FSIZE, &now);
+    BRAID_CHECK_FAILS(models::text::prepare(o), ErrorKind::output, "cannot write", "File too large");
+    ::setrlimit(RLIMIT_FSIZE, &old);
+    std::signal(SIGXFSZ, handler);
+  }
+  BOOST_TEST((all_files(folder, "out") == before));
+  BOOST_TEST(folder.entries() == 3u);  // in.txt, bad.jsonl, out
+}
+
+BOOST_AUTO_TEST_CASE(only_our_own_folders_are_replaced) {
+  TempFolder folder;
+  PrepareOptions o;
+  o.inputs = {folder.write("in.txt", "some text")};
+  folder.write("home/letter.txt", "dear");
+  o.output = folder / "home";
+  BRAID_CHECK_FAILS(models::text::prepare(o), ErrorKind::setting, "letter.txt", "name another folder");
+  o.output = folder / "in.txt";
+  BRAID_CHECK_FAILS(models::text::prepare(o), ErrorKind::setting, "it is a file");
+  std::filesystem::create_directories(folder / "empty");
+  o.output = folder / "empty/";
+  models::text::prepare(o);
+  folder.write("empty/notes.md", "mine");
+  BRAID_CHECK_FAILS(models::text::prepare(o), ErrorKind::setting, "notes.md");
+  BOOST_TEST(folder.read("empty/notes.md") == "mine");
+  folder.write("tok/tokenizer.json", "{}");  // looks like ours but is not prepared data
+  o.output = folder / "tok";
+  BRAID_CHECK_FAILS(models::text::prepare(o), ErrorKind::setting, "without a dataset.json");
+  o.output = folder / "a/b/c";
+  models::text::prepare(o);
+  BOOST_TEST(std::filesystem::exists(folder / "a/b/c/dataset.json"));
+}
+
+BOOST_AUTO_TEST_CASE(output_inside_an_input_folder_is_not_read_back) {
+  TempFolder folder;
+  folder.write("in/a.txt", "text");
+  PrepareOptions o;
+  o.inputs = {folder / "in"};
+  o.output = folder / "in/data";
+  const auto first = models::text::prepare(o).manifest.fingerprint;
+  BOOST_TEST(models::text::prepare(o).manifest.fingerprint == first);
+}
+
+BOOST_AUTO_TEST_CASE(two_at_once_do_not_mix_and_leftovers_are_swept) {
+  TempFolder folder;
+  PrepareOptions o;
+  o.inputs = {folder.write("in.txt", "some text")};
+  o.output = folder / "out";
+  folder.write(".out.preparing/train-00000.tok", "left over by a process that died");
+  const int fd = ::open((folder / ".out.preparing").c_str(), O_RDONLY | O_DIRECTORY);
+  BOOST_REQUIRE(fd >= 0 && ::flock(fd, LOCK_EX) == 0);
+  BRAID_CHECK_FAILS(models::text::prepare(o), ErrorKind::output, "another process is preparing it");
+  BOOST_TEST(std::filesystem::exists(folder / ".out.preparing/train-00000.tok"));
+  ::close(fd);
+  models::text::prepare(o);
+  BOOST_TEST(!std::filesystem::exists(folder / ".out.preparing"));
+  BOOST_TEST(Dataset(o.output, Split::train, 1).tokens() > 1);
+}
+
+BOOST_AUTO_TEST_CASE(options_are_checked_before_anything_is_touched) {
+  TempFolder folder;
+  PrepareOptions o;
+  o.output = folder / "out";
+  BRAID_CHECK_FAILS(models::text::prepare(o), ErrorKind::setting, "nothing to prepare");
+  o.tasks = -1;
+  o.inputs = {folder.write("in.txt", "x")};
+  BRAID_CHECK_FAILS(models::text::prepare(o), ErrorKind::setting, "task samples");
+  o.tasks = 0;
+  o.val_fraction = 1;
+  BRAID_CHECK_FAILS(models::text::prepare(o), ErrorKind::setting, "validation fraction");
+  o.val_fraction = std::nan("");
+  BRAID_CHECK_FAILS(models::text::prepare(o), ErrorKind::setting, "validation fraction");
+  o.val_fraction = 0.1;
+  o.output = "";
+  BRAID_CHECK_FAILS(models::text::prepare(o), ErrorKind::setting, "-o DIR");
+  o.output = folder / "out";
+  o.tokenizer = folder / "none";
+  BRAID_CHECK_FAILS(models::text::prepare(o), ErrorKind::input, "tokenizer.json");
+  o.tokenizer = "";
+  o.inputs = {folder.write("blank.jsonl", "\n\n{\"text\": \"\"}\n")};
+  BRAID_CHECK_FAILS(models::text::prepare(o), ErrorKind::input, "hold no text");
+  BOOST_TEST(folder.entries() == 2u);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

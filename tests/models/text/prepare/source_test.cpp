@@ -1,0 +1,190 @@
+#include "braid/models/text/prepare/source.h"
+
+#include <zlib.h>
+#include <zstd.h>
+
+#include <boost/test/unit_test.hpp>
+
+#include "tests/support/temp_folder.h"
+#include "tests/support/throws.h"
+using namespace braid;
+
+namespace {
+
+std::string gzip(const std::string& text) {
+  z_stream z{};
+  deflateInit2(&z, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
+  std::string out(deflateBound(&z, text.size()) + 64, '\0');
+  z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+  z.avail_in = static_cast<uInt>(text.size());
+  z.next_out = reinterpret_cast<Bytef*>(out.data());
+  z.avail_out = static_cast<uInt>(out.size());
+  deflate(&z, Z_FINISH);
+  out.resize(z.total_out);
+  deflateEnd(&z);
+  return out;
+}
+
+std::string zstd(const std::string& text) {
+  std::string out(ZSTD_compressBound(text.size()), '\0');
+  out.resize(ZSTD_compress(out.data(), out.size(), text.data(), text.size(), 3));
+  return out;
+}
+
+std::string random_text(size_t n) {
+  std::string text;
+  uint32_t state = 1;
+  for (size_t i = 0; i < n; ++i) text += static_cast<char>('a' + (state = state * 1664525 + 1013904223) % 29 / 2);
+  return text;
+}
+
+// All documents, pieces joined.
+std::vector<std::string> documents(models::text::TextSource& source) {
+  std::vector<std::string> all;
+  models::text::Piece piece;
+  bool open = false;
+  while (source.next(piece)) {
+    BOOST_TEST(piece.first == !open);
+    BOOST_TEST(piece.bytes.size() <= static_cast<size_t>(models::text::piece_bytes));
+    if (piece.first) all.emplace_back();
+    all.back() += piece.bytes;
+    open = !piece.last;
+  }
+  BOOST_TEST(!open);
+  BOOST_TEST(source.bytes_read() == source.bytes_total());
+  return all;
+}
+
+std::vector<std::string> documents(const std::vector<std::string>& inputs,
+                                   models::text::TextSource::Options options = {}) {
+  models::text::TextSource source(inputs, options);
+  return documents(source);
+}
+
+using Texts = std::vector<std::string>;
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(text_source)
+
+BOOST_AUTO_TEST_CASE(text_files_of_every_awkward_size_plain_and_compressed) {
+  TempFolder folder;
+  const auto p = static_cast<size_t>(models::text::piece_bytes);
+  for (const size_t n : {size_t{1}, size_t{8191}, size_t{8193}, p - 1, p, p + 1, 2 * p, 3 * p + 7}) {
+    const std::string text = random_text(n);
+    const auto all = documents(
+        {folder.write("a.txt", text), folder.write("b.txt.gz", gzip(text)), folder.write("c.md.zst", zstd(text))});
+    BOOST_REQUIRE(all.size() == 3u);
+    for (const auto& d : all) BOOST_TEST((d == text), "size " << n);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(several_members_and_frames_in_one_file) {
+  TempFolder folder;
+  const Texts expected{"onetwo", "onetwo"};
+  BOOST_TEST(documents({folder.write("a.gz", gzip("one") + gzip("") + gzip("two")),
+                        folder.write("a.zst", zstd("one") + zstd("") + zstd("two"))}) == expected,
+             boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(folders_are_sorted_and_hidden_empty_and_binary_files_left_out) {
+  TempFolder folder;
+  folder.write("in/b.txt", "second");
+  folder.write("in/a/z.md", "first");
+  folder.write("in/c.jsonl", "{\"text\": \"third\"}\n{\"text\": \"fourth\"}");
+  folder.write("in/.git/config", "hidden");
+  folder.write("in/.hidden", "hidden");
+  folder.write("in/empty.txt", "");
+  folder.write("in/image.png", std::string("P\0N", 3));
+  std::filesystem::create_symlink("nowhere", folder / "in/dangling");
+  models::text::TextSource source({folder / "in"}, {});
+  const Texts expected{"first", "second", "third", "fourth"};
+  BOOST_TEST(documents(source) == expected, boost::test_tools::per_element());
+  BOOST_REQUIRE(source.notes().size() == 2u);
+  BOOST_TEST(source.notes()[0].find("empty.txt is empty") != std::string::npos);
+  BOOST_TEST(source.notes()[1].find("image.png is not text") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(jsonl_lines_of_any_length) {
+  TempFolder folder;
+  const std::string big = random_text(static_cast<size_t>(models::text::piece_bytes) * 2 + 5);
+  std::string file = "\n{\"id\": [1, {\"text\": 2}], \"text\": \"\\u00e4\\n\\ud83d\\ude00\"}\r\n  \n";
+  file += "{\"text\": \"" + big + "\", \"x\": null}\n{\"text\": \"\"}\n{\"text\": \"end\"}";
+  const Texts expected{"ä\n😀", big, "end"};
+  BOOST_TEST((documents({folder.write("a.jsonl", file)}) == expected));
+  BOOST_TEST((documents({folder.write("a.jsonl.gz", gzip(file))}) == expected));
+  BOOST_TEST((documents({folder.write("a.ndjson.zst", zstd(file + "\n"))}) == expected));
+  models::text::TextSource::Options body;
+  body.text_field = "body";
+  BOOST_TEST(documents({folder.write("b.jsonl", "{\"body\": \"x\", \"text\": 3}\n")}, body) == Texts{"x"},
+             boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(jsonl_mistakes_name_the_line) {
+  TempFolder folder;
+  const auto fails = [&](const std::string& line, const std::string& part) {
+    const std::string path = folder.write("a.jsonl", "{\"text\": \"fine\"}\n\n" + line + "\n");
+    BRAID_CHECK_FAILS(documents({path}), ErrorKind::input, path + " at line 3", part);
+  };
+  fails("{\"txt\": \"a\"}", "a field \"text\" that holds the document, found none");
+  fails("{\"text\": 5}", "a string in the field \"text\", found a number");
+  fails("{\"text\": [\"a\"]}", "found an array");
+  fails("{\"text\": \"a\", \"text\": \"b\"}", "found it twice");
+  fails("[\"text\"]", "a JSON object, found an array");
+  fails("\"text\"", "a JSON object, found a string");
+  fails("{\"text\": \"a\"", "a mistake at column 13");
+  fails("{\"text\": \"a\"} {}", "a mistake at column 15");
+  fails("{\"text\": \"\xff\"}", "a mistake at column 11");
+  fails("{\"text\": \"a\"}" + std::string("\0x", 2), "a NUL byte at column 14");
+  fails("{\"text\": \"a\", \"n\": 1e999}", "1e999");
+  fails("{\"x\": " + std::string(100000, '['), "64 nested levels");
+}
+
+BOOST_AUTO_TEST_CASE(damaged_compression_is_noticed) {
+  TempFolder folder;
+  const std::string text = random_text(300'000), g = gzip(text), z = zstd(text);
+  for (const size_t cut : {size_t{1}, size_t{12}, g.size() / 2, g.size() - 1}) {
+    const std::string path = folder.write("a.txt.gz", g.substr(0, cut));
+    BRAID_CHECK_FAILS(documents({path}), ErrorKind::input, "damaged gzip data in " + path, "end of the file");
+  }
+  for (const size_t cut : {size_t{1}, size_t{12}, z.size() / 2, z.size() - 1}) {
+    const std::string path = folder.write("a.txt.zst", z.substr(0, cut));
+    BRAID_CHECK_FAILS(documents({path}), ErrorKind::input, "damaged zstd data in " + path, "end of the file");
+  }
+  std::string flipped = g;
+  flipped[g.size() - 6] ^= 1;  // in the checksum
+  BRAID_CHECK_FAILS(documents({folder.write("a.gz", flipped)}), ErrorKind::input, "damaged gzip");
+  BRAID_CHECK_FAILS(documents({folder.write("a.zst", "this is no zstd file")}), ErrorKind::input, "damaged zstd");
+  BRAID_CHECK_FAILS(documents({folder.write("a.gz", "")}), ErrorKind::input, "damaged gzip");
+  BRAID_CHECK_FAILS(documents({folder.write("a.zst", "")}), ErrorKind::input, "damaged zstd");
+}
+
+BOOST_AUTO_TEST_CASE(bad_inputs_get_a_sentence) {
+  TempFolder folder;
+  models::text::TextSource::Options strict;
+  strict.require_utf8 = true;
+  BRAID_CHECK_FAILS(documents({folder / "none"}), ErrorKind::input, "no such file or folder");
+  std::filesystem::create_directory(folder / "void");
+  BRAID_CHECK_FAILS(documents({folder / "void"}), ErrorKind::input, "holds no file");
+  BRAID_CHECK_FAILS(documents({folder.write("e.txt", "")}), ErrorKind::input, "found an empty file");
+  BRAID_CHECK_FAILS(documents({folder.write("e.txt.gz", gzip(""))}), ErrorKind::input, "found an empty file");
+  const std::string nul = folder.write("n.bin", std::string("ab\0c", 4));
+  BRAID_CHECK_FAILS(documents({nul}, strict), ErrorKind::input, nul + " at byte 2", "NUL", "byte tokenizer");
+  const std::string latin = folder.write("l.txt", "na\xEFve");
+  BRAID_CHECK_FAILS(documents({latin}, strict), ErrorKind::input, latin + " at byte 2", "UTF-8", "iconv");
+  const std::string p(static_cast<size_t>(models::text::piece_bytes) - 1, 'x');
+  BOOST_TEST(documents({folder.write("u.txt", p + "ä")}, strict).size() == 1u);  // cut inside a character is fine
+  BRAID_CHECK_FAILS(documents({folder.write("u.txt", p + "\xC3")}, strict), ErrorKind::input, "at byte 1048575");
+  BRAID_CHECK_FAILS(documents({folder.write("u.jsonl", "{\"text\": \"\\u0000\"}")}, strict), ErrorKind::input, "line 1",
+                    "NUL");
+}
+
+BOOST_AUTO_TEST_CASE(the_byte_view_takes_anything_named_and_says_so) {
+  TempFolder folder;
+  models::text::TextSource source({folder.write("n.bin", std::string("a\0\xff", 3))}, {});
+  BOOST_TEST((documents(source) == Texts{std::string("a\0\xff", 3)}));
+  BOOST_REQUIRE(source.notes().size() == 1u);
+  BOOST_TEST(source.notes()[0].find("NUL at byte 1") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,143 @@
+#include "braid/models/training/checkpoint.h"
+
+#include <boost/test/unit_test.hpp>
+#include <fstream>
+
+#include "braid/models/training/trainer.h"
+#include "tests/models/support.h"
+#include "tests/support/compare.h"
+
+using namespace braid;
+using namespace braid::test;
+namespace fs = std::filesystem;
+
+namespace {
+struct World {
+  ScratchFolder run;
+  models::Dcformer model{small_config(), {1, 0}};
+  models::Trainer trainer{model, {}, 1.0};
+  models::text::ByteTokenizer tokenizer;
+  void train() {
+    std::vector<int64_t> ids(32, 7), targets(32, 9);
+    trainer.step({{from_vector(ids, {2, 16}), from_vector(targets, {2, 16})}}, 1e-2);
+  }
+  void save(int64_t step, int64_t keep = 2) {
+    models::save_checkpoint(run.path(), trainer, tokenizer, {step, 40, 1.5, 3, 16, "data"}, "a = 1\n", keep);
+  }
+};
+
+void flip_byte(const fs::path& file, int64_t at) {
+  std::fstream f(file, std::ios::in | std::ios::out | std::ios::binary);
+  f.seekg(at);
+  char c = static_cast<char>(f.get() ^ 0x10);
+  f.seekp(at);
+  f.put(c);
+}
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(checkpoint)
+
+BOOST_AUTO_TEST_CASE(comes_back_bit_for_bit) {
+  World w;
+  w.train();
+  w.save(1);
+  models::Dcformer other(small_config(), {99, 0});
+  models::Trainer trainer(other, {}, 1.0);
+  std::vector<std::string> notes;
+  models::StepFolder newest = models::newest_checkpoint(w.run.path(), notes);
+  BOOST_TEST(newest.step == 1);
+  models::load_checkpoint(newest.path, trainer);
+  models::RunState state = models::read_state(newest.path);
+  BOOST_TEST(state.step == 1);
+  BOOST_TEST(state.samples == 40);
+  BOOST_TEST(state.elapsed_s == 1.5);
+  BOOST_TEST(state.seed == 3);
+  BOOST_TEST(state.seq_len == 16);
+  BOOST_TEST(state.data_fingerprint == "data");
+  std::ifstream settings(newest.path / models::kSettingsFile);
+  BOOST_TEST(std::string(std::istreambuf_iterator<char>(settings), {}) == "a = 1\n");
+  auto a = nn::parameters(w.model), b = nn::parameters(other);
+  for (size_t i = 0; i < a.size(); ++i) BOOST_TEST(is_close(b[i].value, a[i].value, 0));
+  auto s = w.trainer.optimizer().state(), t = trainer.optimizer().state();
+  for (size_t i = 0; i < s.size(); ++i) BOOST_TEST(is_close(t[i].value, s[i].value, 0));
+}
+
+BOOST_AUTO_TEST_CASE(damage_is_found_and_the_older_one_counts) {
+  World w;
+  w.save(1);
+  w.save(2);
+  flip_byte(w.run.path() / "step-00000002/model.safetensors", 5000);
+  BOOST_TEST(models::why_invalid(w.run.path() / "step-00000002").find("model.safetensors has checksum") == 0u);
+  std::vector<std::string> notes;
+  BOOST_TEST(models::newest_checkpoint(w.run.path(), notes).step == 1);
+  BOOST_TEST(notes.size() == 1u);
+  fs::resize_file(w.run.path() / "step-00000001/trainer/optimizer.safetensors", 100);
+  BOOST_TEST(throws_with([&] { models::newest_checkpoint(w.run.path(), notes); }, "none of the 2 checkpoints"));
+}
+
+BOOST_AUTO_TEST_CASE(an_unfinished_one_does_not_count) {
+  World w;
+  w.save(1);
+  fs::rename(w.run.path() / "step-00000001", w.run.path() / "step-00000001.tmp");
+  std::vector<std::string> notes;
+  BOOST_TEST(models::newest_checkpoint(w.run.path(), notes).path.empty());
+  w.save(1);  // and is replaced by a new one
+  BOOST_TEST(models::newest_checkpoint(w.run.path(), notes).step == 1);
+  BOOST_TEST(!fs::exists(w.run.path() / "step-00000001.tmp"));
+}
+
+BOOST_AUTO_TEST_CASE(keeps_the_newest_valid_ones) {
+  World w;
+  for (int64_t step : {1, 2, 3}) w.save(step, 3);
+  flip_byte(w.run.path() / "step-00000003/config.json", 10);
+  w.save(4);  // keep 2: 4 and 2 are valid; 3 is not counted, 1 goes
+  std::vector<int64_t> steps;
+  for (const models::StepFolder& f : models::step_folders(w.run.path())) steps.push_back(f.step);
+  BOOST_TEST(steps == (std::vector<int64_t>{2, 3, 4}), boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(another_model_is_refused) {
+  World w;
+  w.save(1);
+  models::ModelConfig config = small_config();
+  config.use_qk_norm = !config.use_qk_norm;
+  models::Dcformer other(config, {1, 0});
+  models::Trainer trainer(other, {}, 1.0);
+  BOOST_TEST(throws_with([&] { models::load_checkpoint(w.run.path() / "step-00000001", trainer); },
+                         "is not the configured one: expected model.use_qk_norm = true, found false; undo"));
+}
+
+BOOST_AUTO_TEST_CASE(finds_finished_ones_by_name_in_order) {
+  ScratchFolder run;
+  BOOST_TEST(models::step_folders(run.path() / "none").empty());
+  for (const char* name : {"step-00001000", "step-00000050", "step-123456789", "step-00002000.tmp", "step-5", "step-x",
+                           "step--0000001", "plots"})
+    fs::create_directories(run.path() / name);
+  std::ofstream(run.path() / "step-00000077") << "a file";
+  const auto found = models::step_folders(run.path());
+  BOOST_REQUIRE(found.size() == 3u);
+  BOOST_TEST(found[0].step == 50);
+  BOOST_TEST(found[1].step == 1000);
+  BOOST_TEST(found[2].step == 123456789);
+  BOOST_TEST(found[1].path == run.path() / "step-00001000");
+  BOOST_TEST(models::step_name(1000) == "step-00001000");
+}
+
+BOOST_AUTO_TEST_CASE(weights_with_nan_are_never_written) {
+  World w;
+  nn::parameters(w.model)[0].value.fill(std::nan(""));
+  BOOST_TEST(throws_with([&] { w.save(1); }, "tok_embeddings.weight contains NaN or Inf at step 1"));
+  BOOST_TEST(models::step_folders(w.run.path()).empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_model_folder_loads_by_itself) {
+  World w;
+  w.save(1);
+  models::LoadedModel a = models::load_model(w.run.path()), b = models::load_model(w.run.path() / "step-00000001");
+  BOOST_TEST(a.tokenizer->vocab_size() == 258);
+  BOOST_TEST(is_close(nn::parameters(a.model)[0].value, nn::parameters(w.model)[0].value, 0));
+  BOOST_TEST(is_close(nn::parameters(b.model)[0].value, nn::parameters(w.model)[0].value, 0));
+  BOOST_TEST(throws_with([] { models::load_model("/nonexistent"); }, "no model in /nonexistent"));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

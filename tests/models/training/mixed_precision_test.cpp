@@ -1,0 +1,178 @@
+// Training in bf16 with f32 master weights.
+#include <boost/test/unit_test.hpp>
+#include <cmath>
+
+#include "braid/autograd/ops.h"
+#include "braid/models/training/checkpoint.h"
+#include "braid/models/training/trainer.h"
+#include "braid/tensor/io/safetensors.h"
+#include "braid/tensor/parallel.h"
+#include "tests/models/support.h"
+#include "tests/support/compare.h"
+
+using namespace braid;
+using namespace braid::test;
+
+namespace {
+
+// Sequences with something to learn: arithmetic progressions.
+models::Batch batch(int64_t step, int64_t rows = 4, int64_t length = 24) {
+  std::vector<int64_t> ids, targets;
+  for (int64_t r = 0; r < rows; ++r) {
+    int64_t start = (step * 37 + r * 11) % 97, stride = 1 + (step + r) % 3;
+    for (int64_t t = 0; t < length; ++t) {
+      ids.push_back((start + t * stride) % 100);
+      targets.push_back((start + (t + 1) * stride) % 100);
+    }
+  }
+  return {from_vector(ids, {rows, length}), from_vector(targets, {rows, length})};
+}
+
+struct Training {
+  models::Dcformer model{small_config(), {1, 0}};
+  models::Trainer trainer;
+  explicit Training(std::optional<DType> compute, bool recompute = false)
+      : trainer((model.checkpoint_activations(recompute), model), {}, 1.0, {}, compute) {}
+  double step(int64_t number) { return trainer.step({batch(2 * number), batch(2 * number + 1)}, 3e-3).loss; }
+  std::vector<double> numbers() const {
+    std::vector<double> all;
+    for (const nn::NamedTensor& p : trainer.parameters()) {
+      for (double v : p.value.to_vector<double>()) all.push_back(v);
+    }
+    for (const nn::NamedTensor& s : trainer.optimizer().state()) {
+      for (double v : s.value.to_vector<double>()) all.push_back(v);
+    }
+    return all;
+  }
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(mixed_precision)
+
+BOOST_AUTO_TEST_CASE(the_loss_follows_that_of_f32) {
+  Training mixed(DType::bf16), exact({});
+  double first = 0, a = 0, b = 0;
+  for (int64_t step = 0; step < 60; ++step) {
+    a = mixed.step(step);
+    b = exact.step(step);
+    if (step == 0) first = b;
+    BOOST_TEST(std::fabs(a / b - 1) < 0.02, "step " << step << ": " << a << " and " << b);
+  }
+  double c = models::evaluate(mixed.model, {batch(1000, 16)}), d = models::evaluate(exact.model, {batch(1000, 16)});
+  BOOST_TEST_MESSAGE("after 60 steps: training " << a << " and " << b << ", validation " << c << " and " << d);
+  BOOST_TEST(b < 0.7 * first);  // it has learnt something
+  BOOST_TEST(std::fabs(a / b - 1) < 0.01);
+  BOOST_TEST(std::fabs(c / d - 1) < 0.01);
+  BOOST_TEST(a != b);
+}
+
+BOOST_AUTO_TEST_CASE(masters_are_f32_and_the_model_holds_their_casts) {
+  Training t(DType::bf16);
+  t.step(0);
+  BOOST_TEST((t.model.dtype() == DType::bf16));
+  std::vector<nn::NamedTensor> used = nn::parameters(t.model);
+  const std::vector<nn::NamedTensor>& masters = t.trainer.parameters();
+  BOOST_TEST_REQUIRE(used.size() == masters.size());
+  for (size_t i = 0; i < used.size(); ++i) {
+    BOOST_TEST(used[i].name == masters[i].name);
+    BOOST_TEST((masters[i].value.dtype() == DType::f32), used[i].name);
+    bool table = used[i].name == "tok_embeddings.weight";
+    BOOST_TEST((used[i].value.dtype() == (table ? DType::f32 : DType::bf16)), used[i].name);
+    BOOST_TEST(is_close(used[i].value, masters[i].value.to(used[i].value.dtype()), 0));
+  }
+  for (const nn::NamedTensor& s : t.trainer.optimizer().state())
+    BOOST_TEST((s.value.dtype() == (s.name == "steps" ? DType::i64 : DType::f32)), s.name);
+}
+
+BOOST_AUTO_TEST_CASE(every_master_gets_a_gradient_in_f32) {
+  Training t(DType::bf16);
+  int seen = 0;
+  t.trainer.step({batch(0)}, 1e-3, [&](const models::StepResult&) {
+    for (const nn::NamedTensor& g : t.trainer.whole_gradients()) {
+      BOOST_TEST((g.value.dtype() == DType::f32), g.name);
+      double sum = 0;
+      for (double v : g.value.to_vector<double>()) sum += std::fabs(v);
+      BOOST_TEST((std::isfinite(sum) && sum > 0), g.name);
+      ++seen;
+    }
+  });
+  BOOST_TEST(seen == static_cast<int>(nn::parameters(t.model).size()));
+}
+
+// The gradient of two micro-batches is the f32 sum of theirs: no rounding to bf16 in between.
+BOOST_AUTO_TEST_CASE(micro_batches_are_summed_in_f32) {
+  auto gradients = [](const std::vector<models::Batch>& batches) {
+    Training t(DType::bf16);
+    std::vector<Tensor> out;
+    t.trainer.step(batches, 1e-3, [&](const models::StepResult&) {
+      for (const nn::NamedTensor& g : t.trainer.whole_gradients()) out.push_back(g.value.clone());
+    });
+    return out;
+  };
+  // Targets that count only in one of the two, so that the mean is over the same number of tokens.
+  models::Batch a = batch(0), b = batch(1), none_a = batch(0), none_b = batch(1);
+  none_a.targets.fill(-1);
+  none_b.targets.fill(-1);
+  std::vector<Tensor> both = gradients({a, b}), first = gradients({a, none_b}), second = gradients({none_a, b});
+  for (size_t i = 0; i < both.size(); ++i) {
+    // The mean of `both` is over twice the tokens.
+    Tensor sum = scale(add(first[i], second[i]), 0.5);
+    BOOST_TEST(is_close(both[i], sum, 1e-2));
+  }
+  bool finer = false;  // some sum is not a bf16 number
+  for (double v : both.back().to_vector<double>())
+    finer = finer || v != static_cast<double>(bfloat16(static_cast<float>(v)));
+  BOOST_TEST(finer);
+}
+
+BOOST_AUTO_TEST_CASE(the_same_bits_at_any_number_of_threads_and_with_recomputation) {
+  auto run = [](int n, bool recompute) {
+    int before = threads();
+    set_threads(n);
+    Training t(DType::bf16, recompute);
+    for (int64_t step = 0; step < 4; ++step) t.step(step);
+    set_threads(before);
+    return t.numbers();
+  };
+  std::vector<double> once = run(2, false);
+  BOOST_TEST((run(2, false) == once));
+  BOOST_TEST((run(1, false) == once));
+  BOOST_TEST((run(3, true) == once));
+}
+
+BOOST_AUTO_TEST_CASE(a_checkpoint_holds_the_masters_and_goes_on_to_the_same_bits) {
+  Training straight(DType::bf16), before(DType::bf16), after(DType::bf16);
+  for (int64_t step = 0; step < 6; ++step) straight.step(step);
+  for (int64_t step = 0; step < 3; ++step) before.step(step);
+  ScratchFolder run;
+  models::text::ByteTokenizer tokenizer;
+  models::save_checkpoint(run.path(), before.trainer, tokenizer, {3, 24, 1.0, 1, 24, "data"}, "", 2);
+  std::filesystem::path folder = run.path() / models::step_name(3);
+  io::TensorFiles files((folder / "model.safetensors").string());
+  for (const auto& t : files.tensors()) BOOST_TEST((t.dtype == DType::f32), t.name);
+  models::load_checkpoint(folder, after.trainer);
+  for (int64_t step = 3; step < 6; ++step) after.step(step);
+  BOOST_TEST((after.numbers() == straight.numbers()));
+  // The same checkpoint also starts a run in f32.
+  Training exact({});
+  models::load_checkpoint(folder, exact.trainer);
+  BOOST_TEST(std::isfinite(exact.step(3)));
+}
+
+BOOST_AUTO_TEST_CASE(a_sample_can_be_drawn_between_steps) {
+  Training t(DType::bf16);
+  t.step(0);
+  {
+    NoGrad off;
+    models::KvCache cache = t.model.make_cache(8);
+    Tensor ids = from_vector(std::vector<int64_t>{1, 2, 3}, {1, 3});
+    Tensor logits = t.model.logits(t.model.hidden(ids, &cache));
+    BOOST_TEST((logits.dtype() == DType::bf16));
+    BOOST_TEST((cache.layers[0].keys().dtype() == DType::bf16));
+    BOOST_TEST(nn::all_finite(logits));
+  }
+  BOOST_TEST(std::isfinite(t.step(1)));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

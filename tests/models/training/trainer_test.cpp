@@ -1,0 +1,96 @@
+#include "braid/models/training/trainer.h"
+
+#include <boost/test/unit_test.hpp>
+#include <limits>
+
+#include "braid/autograd/ops.h"
+#include "tests/models/support.h"
+#include "tests/support/compare.h"
+
+using namespace braid;
+using namespace braid::test;
+
+namespace {
+models::Batch batch(int64_t rows, int64_t length, int64_t salt) {
+  std::vector<int64_t> ids, targets;
+  for (int64_t i = 0; i < rows * length; ++i) {
+    ids.push_back((i * 31 + salt * 7 + i * i) % 200);
+    targets.push_back((i * 17 + salt) % 200);
+  }
+  return {from_vector(ids, {rows, length}), from_vector(targets, {rows, length})};
+}
+
+models::Batch shard_sequence(const models::Batch& b, int64_t begin, int64_t end) {
+  return {b.ids.sliced(0, begin, end).clone(), b.targets.sliced(0, begin, end).clone()};
+}
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(trainer)
+
+BOOST_AUTO_TEST_CASE(a_tiny_model_learns_one_batch_by_heart) {
+  models::Dcformer model(small_config(), {1, 0});
+  models::Trainer trainer(model, {.weight_decay = 0}, 1.0);
+  models::Batch b = batch(2, 16, 3);
+  double loss = 0;
+  for (int step = 0; step < 200; ++step) loss = trainer.step({b}, 5e-3).loss;
+  BOOST_TEST(loss < 0.01);
+}
+
+BOOST_AUTO_TEST_CASE(loss_is_the_mean_over_valid_tokens_of_all_micro_batches) {
+  // The second row counts three tokens only; split over two micro-batches the step must be the same.
+  models::Batch b = batch(2, 16, 5);
+  b.targets.sliced(0, 1, 2).sliced(1, 3, 16).fill(-100);
+  auto run = [&](const std::vector<models::Batch>& parts) {
+    models::Dcformer model(small_config(), {1, 0});
+    model.to(DType::f64);
+    models::Trainer trainer(model, {}, 0);
+    models::StepResult r = trainer.step(parts, 1e-2);
+    BOOST_TEST(r.tokens == 19);
+    std::vector<double> all{r.loss, r.grad_norm};
+    for (const nn::NamedTensor& p : nn::parameters(model)) {
+      for (double v : p.value.to_vector<double>()) all.push_back(v);
+    }
+    return all;
+  };
+  std::vector<double> whole = run({b});
+  BOOST_TEST(is_close(run({shard_sequence(b, 0, 1), shard_sequence(b, 1, 2)}), whole, 1e-10));
+  models::Dcformer model(small_config(), {1, 0});
+  model.to(DType::f64);
+  NoGrad off;
+  BOOST_TEST(is_close({whole[0]}, {model.loss_sum(b.ids, b.targets).item() / 19}, 1e-12));
+}
+
+BOOST_AUTO_TEST_CASE(activation_checkpointing_changes_no_bit) {
+  auto run = [&](bool on) {
+    models::Dcformer model(small_config(), {1, 0});
+    model.checkpoint_activations(on);
+    models::Trainer trainer(model, {}, 1.0);
+    return trainer.step({batch(2, 16, 5)}, 1e-2).grad_norm;
+  };
+  BOOST_TEST(run(true) == run(false));
+}
+
+BOOST_AUTO_TEST_CASE(a_bad_gradient_leaves_everything_untouched) {
+  models::Dcformer model(small_config(), {1, 0});
+  models::Trainer trainer(model, {}, 1.0);
+  std::vector<nn::NamedTensor> parameters = nn::parameters(model);
+  for (nn::NamedTensor& p : parameters) {
+    if (p.name == "layers.1.feed_forward.w2.weight")
+      p.value.sliced(0, 0, 1).sliced(1, 0, 1).fill(std::numeric_limits<double>::quiet_NaN());
+  }
+  std::vector<double> before = parameters[0].value.to_vector<double>();
+  BOOST_TEST(throws_with([&] { trainer.step({batch(1, 8, 1)}, 1e-2); },
+                         "at step 1; the first tensor with NaN or Inf is layers.1.ffn_out"));
+  BOOST_TEST(is_close(parameters[0].value.to_vector<double>(), before, 0));
+  BOOST_TEST(trainer.optimizer().steps() == 0);
+}
+
+BOOST_AUTO_TEST_CASE(a_batch_without_targets_is_refused) {
+  models::Dcformer model(small_config(), {1, 0});
+  models::Trainer trainer(model, {}, 1.0);
+  models::Batch b = batch(1, 8, 1);
+  b.targets.fill(-100);
+  BOOST_TEST(throws_with([&] { trainer.step({b}, 1e-2); }, "no target that counts"));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

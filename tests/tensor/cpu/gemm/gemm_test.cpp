@@ -1,0 +1,248 @@
+#include "braid/tensor/cpu/gemm/gemm.h"
+
+#include <boost/test/unit_test.hpp>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+using namespace braid;
+using namespace braid::cpu;
+
+namespace {
+
+template <class T>
+std::vector<T> numbers(size_t n, uint64_t seed) {
+  std::vector<T> x(n);
+  uint64_t state = seed * 2654435761u + 88172645463325252u;
+  for (T& v : x) {
+    state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+    v = T(double(state >> 11) / double(uint64_t{1} << 53) - 0.5);
+  }
+  return x;
+}
+
+// One product with rows longer than needed, so that a kernel which ignores a stride or writes beyond its columns is
+// seen.
+template <class T>
+struct Case {
+  bool ta, tb;
+  int64_t m, n, k;
+  T alpha = 1, beta = 0;
+  int64_t gap = 0;
+
+  int64_t lda() const { return (ta ? m : k) + gap; }
+  int64_t ldb() const { return (tb ? k : n) + gap; }
+  int64_t ldc() const { return n + gap; }
+  size_t size_a() const { return size_t((ta ? k : m) * lda()); }
+  size_t size_b() const { return size_t((tb ? n : k) * ldb()); }
+  size_t size_c() const { return size_t(m * ldc()); }
+  Gemm<T> gemm(const T* a, const T* b, T* c) const {
+    return {ta, tb, m, n, k, alpha, a, lda(), b, ldb(), beta, c, ldc()};
+  }
+  std::string name() const {
+    return std::to_string(m) + " x " + std::to_string(k) + (ta ? " (stored transposed)" : "") + " by " +
+           std::to_string(k) + " x " + std::to_string(n) + (tb ? " (stored transposed)" : "") + ", alpha " +
+           std::to_string(alpha) + ", beta " + std::to_string(beta) + ", gap " + std::to_string(gap);
+  }
+};
+
+// What the product means, in double, with the error that rounding may cause: |alpha| sum |a||b| + |beta c|.
+template <class T>
+void check_against_loops(const Case<T>& x, const std::vector<T>& a, const std::vector<T>& b,
+                         const std::vector<T>& before, const std::vector<T>& after, const std::string& kernel) {
+  const double eps = double(std::numeric_limits<T>::epsilon());
+  int64_t wrong = 0, touched = 0;
+  for (int64_t i = 0; i < x.m; ++i)
+    for (int64_t j = 0; j < x.ldc(); ++j) {
+      const size_t at = size_t(i * x.ldc() + j);
+      if (j >= x.n) {
+        touched += before[at] != after[at];
+        continue;
+      }
+      double sum = 0, size = 0;
+      for (int64_t p = 0; p < x.k; ++p) {
+        const double product = double(a[size_t(x.ta ? p * x.lda() + i : i * x.lda() + p)]) *
+                               double(b[size_t(x.tb ? j * x.ldb() + p : p * x.ldb() + j)]);
+        sum += product, size += std::abs(product);
+      }
+      double expected = double(x.alpha) * sum, scale = std::abs(double(x.alpha)) * size;
+      if (x.beta != T(0)) expected += double(x.beta) * double(before[at]), scale += std::abs(expected) + 1;
+      const double bound = eps * (4 + 2 * std::sqrt(double(x.k))) * scale;
+      if (!(std::abs(double(after[at]) - expected) <= bound)) ++wrong;
+    }
+  BOOST_CHECK_MESSAGE(wrong == 0, kernel << ": " << wrong << " wrong values in " << x.name());
+  BOOST_CHECK_MESSAGE(touched == 0,
+                      kernel << ": " << touched << " values beyond the rows of c changed in " << x.name());
+}
+
+template <class T>
+void check_case(const Case<T>& x) {
+  const auto a = numbers<T>(x.size_a(), 1), b = numbers<T>(x.size_b(), 2);
+  auto before = numbers<T>(x.size_c(), 3);
+  if (x.beta == T(0))  // must be overwritten without being read
+    for (int64_t i = 0; i < x.m; ++i)
+      for (int64_t j = 0; j < x.n; ++j) before[size_t(i * x.ldc() + j)] = std::numeric_limits<T>::quiet_NaN();
+  for (const auto& kernel : gemm_kernels<T>()) {
+    auto c = before;
+    gemm_with(kernel, x.gemm(a.data(), b.data(), c.data()));
+    check_against_loops(x, a, b, before, c, kernel.name);
+  }
+  auto c = before;
+  gemm(x.ta, x.tb, x.m, x.n, x.k, x.alpha, a.data(), x.lda(), b.data(), x.ldb(), x.beta, c.data(), x.ldc());
+  check_against_loops(x, a, b, before, c, "chosen");
+}
+
+struct Threads {
+  int before = threads();
+  ~Threads() { set_threads(before); }
+};
+
+template <class T>
+std::vector<T> product(const Case<T>& x, const GemmKernel<T>* kernel, size_t shift = 0) {
+  auto a = numbers<T>(x.size_a(), 1), b = numbers<T>(x.size_b(), 2);
+  std::vector<T> c(x.size_c() + shift, T(0.25));
+  a.insert(a.begin(), shift, T(7)), b.insert(b.begin(), shift, T(7));
+  const Gemm<T> g = x.gemm(a.data() + shift, b.data() + shift, c.data() + shift);
+  if (kernel != nullptr)
+    gemm_with(*kernel, g);
+  else
+    gemm(g.ta, g.tb, g.m, g.n, g.k, g.alpha, g.a, g.lda, g.b, g.ldb, g.beta, g.c, g.ldc);
+  c.erase(c.begin(), c.begin() + std::ptrdiff_t(shift));
+  return c;
+}
+
+template <class T>
+bool same_bits(const std::vector<T>& x, const std::vector<T>& y) {
+  return x.size() == y.size() && std::memcmp(x.data(), y.data(), x.size() * sizeof(T)) == 0;
+}
+
+template <class T>
+void check_repeatable() {
+  const Threads keep;
+  const Case<T> cases[] = {{false, false, 300, 260, 130}, {false, true, 600, 97, 65}, {true, false, 130, 70, 1500},
+                           {true, true, 100, 200, 90},    {false, true, 1, 700, 256}, {false, false, 700, 1, 256},
+                           {false, true, 1, 1, 1000},     {false, true, 8, 900, 300}, {false, false, 8, 300, 33}};
+  for (const Case<T>& x : cases) {
+    std::vector<const GemmKernel<T>*> kernels{nullptr};
+    for (const auto& kernel : gemm_kernels<T>()) kernels.push_back(&kernel);
+    for (const GemmKernel<T>* kernel : kernels) {
+      set_threads(1);
+      const auto one = product(x, kernel);
+      for (int n : {1, 2, 3}) {
+        set_threads(n);
+        BOOST_CHECK_MESSAGE(same_bits(one, product(x, kernel)),
+                            (kernel ? kernel->name : "chosen") << " differs with " << n << " threads in " << x.name());
+      }
+      if (kernel == nullptr)
+        for (size_t shift : {1, 3, 5})
+          BOOST_CHECK_MESSAGE(same_bits(one, product(x, kernel, shift)),
+                              "the bits depend on the address of the matrices in " << x.name());
+    }
+  }
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(gemm_test)
+
+using Types = std::tuple<float, double>;
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(every_kernel_agrees_with_plain_loops_for_all_transposes_and_sizes, T, Types) {
+  const int64_t sizes[] = {1, 2, 3, 5, 8, 15, 16, 17, 31, 33, 66, 97};
+  for (bool ta : {false, true})
+    for (bool tb : {false, true})
+      for (int64_t m : sizes)
+        for (int64_t n : sizes)
+          for (int64_t k : {int64_t{1}, int64_t{4}, int64_t{17}, int64_t{64}, int64_t{131}})
+            check_case<T>({ta, tb, m, n, k, T(1), T(0), (m + n + k) % 3});
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(products_that_are_cut_into_tiles, T, Types) {
+  for (bool ta : {false, true})
+    for (bool tb : {false, true}) {
+      check_case<T>({ta, tb, 517, 129, 70, T(1), T(0), 3});
+      check_case<T>({ta, tb, 130, 1100, 33, T(1), T(1), 0});
+      check_case<T>({ta, tb, 70, 90, 1030, T(1), T(0), 1});
+      check_case<T>({ta, tb, 3, 1030, 600, T(1), T(0), 0});
+    }
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(alpha_and_beta, T, Types) {
+  for (bool ta : {false, true})
+    for (bool tb : {false, true})
+      for (T alpha : {T(1), T(-0.5), T(0)})
+        for (T beta : {T(0), T(1), T(0.75)})
+          for (int64_t m : {1, 7, 40})
+            for (int64_t n : {1, 9, 50}) check_case<T>({ta, tb, m, n, 19, alpha, beta, 2});
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(sizes_of_zero, T, Types) {
+  for (T beta : {T(0), T(1), T(0.5)}) check_case<T>({false, false, 6, 5, 0, T(1), beta, 1});
+  T untouched = 7;
+  gemm<T>(false, false, 0, 5, 3, T(1), nullptr, 3, nullptr, 5, T(0), &untouched, 5);
+  gemm<T>(false, false, 5, 0, 3, T(1), nullptr, 3, nullptr, 1, T(0), &untouched, 1);
+  gemm_batched<T>(
+      0,
+      [&](int64_t) {
+        return GemmOperands<T>{nullptr, nullptr, &untouched};
+      },
+      false, false, 1, 1, 1, T(1), 1, 1, T(0), 1);
+  BOOST_TEST(untouched == T(7));
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(batches_use_the_operands_of_each_product, T, Types) {
+  // Many tiny products, and few large ones; b is shared by pairs.
+  const Case<T> cases[] = {{false, false, 4, 40, 8}, {false, true, 8, 4, 70}, {true, false, 150, 140, 90}};
+  for (const Case<T>& x : cases) {
+    const int64_t count = x.m > 100 ? 3 : 301;
+    const auto a = numbers<T>(x.size_a() * size_t(count), 4), b = numbers<T>(x.size_b() * size_t(count), 5);
+    std::vector<T> c(x.size_c() * size_t(count));
+    gemm_batched<T>(
+        count,
+        [&](int64_t i) {
+          return GemmOperands<T>{&a[size_t(i) * x.size_a()], &b[size_t(i / 2) * x.size_b()],
+                                 &c[size_t(i) * x.size_c()]};
+        },
+        x.ta, x.tb, x.m, x.n, x.k, x.alpha, x.lda(), x.ldb(), x.beta, x.ldc());
+    for (int64_t i = 0; i < count; ++i) {
+      const auto part = [&](const std::vector<T>& all, int64_t at, size_t size) {
+        return std::vector<T>(all.begin() + std::ptrdiff_t(size_t(at) * size),
+                              all.begin() + std::ptrdiff_t(size_t(at + 1) * size));
+      };
+      const auto ci = part(c, i, x.size_c());
+      check_against_loops(x, part(a, i, x.size_a()), part(b, i / 2, x.size_b()), ci, ci, "batched");
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(same_bits_for_any_threads_and_addresses, T, Types) { check_repeatable<T>(); }
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(a_nan_reaches_exactly_its_row_and_column, T, Types) {
+  const Case<T> x{false, false, 20, 70, 30};
+  for (const auto& kernel : gemm_kernels<T>()) {
+    auto a = numbers<T>(x.size_a(), 1);
+    const auto b = numbers<T>(x.size_b(), 2);
+    std::vector<T> c(x.size_c());
+    a[size_t(11 * x.k + 29)] = std::numeric_limits<T>::quiet_NaN();
+    gemm_with(kernel, x.gemm(a.data(), b.data(), c.data()));
+    for (int64_t i = 0; i < x.m; ++i)
+      for (int64_t j = 0; j < x.n; ++j)
+        BOOST_REQUIRE_MESSAGE(std::isnan(c[size_t(i * x.n + j)]) == (i == 11),
+                              kernel.name << ": element " << i << ", " << j);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(each_shape_class_has_its_kernel) {
+  BOOST_TEST(gemm_choice<float>(false, true, 1, 768, 256) == std::string("eigen"));
+  BOOST_TEST(gemm_choice<float>(false, true, 8, 768, 256) == std::string("own"));
+  BOOST_TEST(gemm_choice<float>(false, false, 4, 512, 8) == std::string("own"));
+  BOOST_TEST(gemm_choice<double>(false, false, 512, 512, 512) == std::string("own"));
+  const std::string large = gemm_kernels<float>().back().name;  // oneDNN where the build has it
+  BOOST_TEST(gemm_choice<float>(true, false, 768, 256, 4096) == large);
+  BOOST_TEST(gemm_choice<float>(false, true, 4096, 768, 256) == large);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,202 @@
+#include <boost/test/unit_test.hpp>
+
+#include "braid/autograd/ops.h"
+#include "braid/tensor/parallel.h"
+#include "tests/support/compare.h"
+
+using namespace braid;
+using namespace braid::test;
+
+namespace {
+Tensor numbers(const Shape& shape, DType dtype, uint64_t stream) {
+  std::vector<double> values(static_cast<size_t>(numel(shape)));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = 2 * unit(random_bits(i, {stream, 8})) - 1;
+  return from_vector(values, shape).to(dtype);
+}
+Tensor ids(std::initializer_list<double> values, DType dtype = DType::i64) {
+  return from_values(values, {static_cast<int64_t>(values.size())}, dtype);
+}
+
+// Loss and the gradients of hidden and weight.
+struct Outcome {
+  double loss;
+  std::vector<double> hidden, weight;
+};
+template <class F>
+Outcome run(const Tensor& hidden, const Tensor& weight, F f) {
+  Tensor h = hidden.clone(), w = weight.clone();
+  require_grad(h);
+  require_grad(w);
+  Tensor loss = f(h, w);
+  backward(loss);
+  return {loss.item(), grad(h).to_vector<double>(), grad(w).to_vector<double>()};
+}
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(cross_entropy_kernels)
+
+BOOST_AUTO_TEST_CASE(values_by_hand) {
+  // Rows (ln 1, ln 3) and (0, 0): losses ln 4 - ln 3 and ln 2; the third row is not counted.
+  for (DType index : {DType::i64, DType::i32}) {
+    Tensor x = from_values({0, std::log(3.0), 0, 0, 5, 6}, {3, 2}, DType::f64), t = ids({1, 0, -100}, index);
+    require_grad(x);
+    double first = std::log(4.0 / 3.0), second = std::log(2.0);
+    BOOST_TEST(is_close(cross_entropy_per_token(x, t).to_vector<double>(), {first, second, 0}, 1e-15));
+    Tensor loss = cross_entropy(x, t);
+    BOOST_TEST(is_close({loss.item()}, {(first + second) / 2}, 1e-15));
+    backward(loss);
+    BOOST_TEST(is_close(grad(x).to_vector<double>(), {0.125, -0.125, -0.25, 0.25, 0, 0}, 1e-14));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(nothing_counted_gives_zero) {
+  Tensor x = numbers({3, 4}, DType::f32, 1), t = ids({-1, -100, -1});
+  require_grad(x);
+  Tensor loss = cross_entropy(x, t);
+  BOOST_TEST(loss.item() == 0.0);
+  backward(loss);
+  BOOST_TEST(is_close(grad(x).to_vector<double>(), std::vector<double>(12, 0), 0));
+  Outcome out = run(numbers({3, 5}, DType::f32, 2), numbers({4, 5}, DType::f32, 3),
+                    [&](const Tensor& h, const Tensor& w) { return linear_cross_entropy(h, w, t, 2); });
+  BOOST_TEST(out.loss == 0.0);
+  BOOST_TEST(is_close(out.hidden, std::vector<double>(15, 0), 0));
+  BOOST_TEST(is_close(out.weight, std::vector<double>(20, 0), 0));
+}
+
+BOOST_AUTO_TEST_CASE(rows_that_do_not_count_may_hold_anything) {
+  Tensor x = full({2, 3}, std::nan(""));
+  x.sliced(0, 1, 2).fill(1);
+  require_grad(x);
+  Tensor loss = cross_entropy(x, ids({-1, 2}));
+  BOOST_TEST(std::fabs(loss.item() - std::log(3.0)) < 1e-6);
+  backward(loss);
+  BOOST_TEST(is_close(grad(x).to_vector<double>(), {0, 0, 0, 1.0 / 3, 1.0 / 3, -2.0 / 3}, 1e-6));
+}
+
+BOOST_AUTO_TEST_CASE(large_logits_do_not_overflow) {
+  Tensor x = from_values({1e4, 0, -1e4, 0}, {2, 2});
+  BOOST_TEST(is_close(cross_entropy_per_token(x, ids({1, 1})).to_vector<double>(), {1e4, 0}, 1e-7));
+}
+
+BOOST_AUTO_TEST_CASE(gradient_in_place_equals_gradient_elsewhere) {
+  for (DType type : {DType::f64, DType::f32, DType::bf16}) {
+    DType statistics = type == DType::f64 ? DType::f64 : DType::f32;
+    Tensor x = numbers({4, 37}, type, 4), t = ids({3, -1, 36, 0}), loss = empty({4}, statistics),
+           lse = empty({4}, statistics);
+    Tensor scale = full({1}, 0.5, statistics), elsewhere = empty_like(x);
+    cpu_backend().cross_entropy(x, t, loss, lse);
+    cpu_backend().cross_entropy_backward(x, t, lse, scale, elsewhere);
+    cpu_backend().cross_entropy_backward(x, t, lse, scale, x);
+    BOOST_TEST(is_close(x, elsewhere, 0));
+    double sum = 0;  // the gradient of a row sums to zero
+    for (double v : elsewhere.sliced(0, 0, 1).to_vector<double>()) sum += v;
+    BOOST_TEST(std::fabs(sum) < (type == DType::bf16 ? 1e-2 : 1e-6));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(chunked_equals_composed) {
+  Tensor t = ids({0, 6, -100, 3, 3, 1, -1, 5});
+  for (DType type : {DType::f64, DType::f32}) {
+    Tensor h = numbers({8, 5}, type, 5), w = numbers({7, 5}, type, 6);
+    Outcome want =
+        run(h, w, [&](const Tensor& a, const Tensor& b) { return scale(cross_entropy(linear(a, b), t), 6); });
+    double tolerance = type == DType::f64 ? 1e-14 : 1e-6;
+    for (int64_t chunk : {1, 3, 8, 1024}) {
+      Outcome got = run(h, w, [&](const Tensor& a, const Tensor& b) { return linear_cross_entropy(a, b, t, chunk); });
+      BOOST_TEST(is_close({got.loss}, {want.loss}, tolerance));
+      BOOST_TEST(is_close(got.hidden, want.hidden, tolerance));
+      BOOST_TEST(is_close(got.weight, want.weight, tolerance));
+    }
+  }
+  // 16-bit: better than the composed form, because the logits are never rounded.
+  Tensor h = numbers({8, 5}, DType::bf16, 5), w = numbers({7, 5}, DType::bf16, 6);
+  auto chunked = [&](const Tensor& a, const Tensor& b) { return linear_cross_entropy(a, b, t, 3); };
+  Outcome want = run(h.to(DType::f64), w.to(DType::f64), chunked), got = run(h, w, chunked);
+  BOOST_TEST(is_close({got.loss}, {want.loss}, 1e-6));
+  BOOST_TEST(is_close(got.hidden, want.hidden, 0x1p-8));
+  BOOST_TEST(is_close(got.weight, want.weight, 0x1p-8));
+}
+
+BOOST_AUTO_TEST_CASE(the_gradient_is_scaled_by_what_comes_in) {
+  Tensor h = numbers({4, 3}, DType::f64, 5), w = numbers({5, 3}, DType::f64, 6), t = ids({0, 4, 2, 1});
+  Outcome plain = run(h, w, [&](const Tensor& a, const Tensor& b) { return linear_cross_entropy(a, b, t); });
+  Outcome scaled =
+      run(h, w, [&](const Tensor& a, const Tensor& b) { return scale(linear_cross_entropy(a, b, t), -3); });
+  for (double& v : plain.hidden) v *= -3;
+  for (double& v : plain.weight) v *= -3;
+  BOOST_TEST(is_close(scaled.hidden, plain.hidden, 1e-15));
+  BOOST_TEST(is_close(scaled.weight, plain.weight, 1e-15));
+}
+
+BOOST_AUTO_TEST_CASE(only_wanted_gradients_are_formed) {
+  Tensor h = numbers({4, 3}, DType::f64, 5), w = numbers({5, 3}, DType::f64, 6), t = ids({0, 4, 2, 1});
+  Outcome both = run(h, w, [&](const Tensor& a, const Tensor& b) { return linear_cross_entropy(a, b, t); });
+  Tensor leaf = h.clone();
+  require_grad(leaf);
+  backward(linear_cross_entropy(leaf, w, t));
+  BOOST_TEST(is_close(grad(leaf).to_vector<double>(), both.hidden, 0));
+  leaf = w.clone();
+  require_grad(leaf);
+  backward(linear_cross_entropy(h, leaf, t));
+  BOOST_TEST(is_close(grad(leaf).to_vector<double>(), both.weight, 0));
+  NoGrad off;
+  Tensor loss = linear_cross_entropy(h, leaf, t, 3);
+  BOOST_TEST(!requires_grad(loss));
+  BOOST_TEST(is_close({loss.item()}, {both.loss}, 1e-15));
+}
+
+BOOST_AUTO_TEST_CASE(the_logits_never_exist_as_a_whole) {
+  Tensor h = numbers({512, 8}, DType::f32, 1), w = numbers({2000, 8}, DType::f32, 2), t = zeros({512}, DType::i64);
+  require_grad(h);
+  require_grad(w);
+  reset_peak_memory(kCpu);
+  int64_t before = memory_stats(kCpu).current;
+  backward(linear_cross_entropy(h, w, t, 16));
+  int64_t all_logits = 512 * 2000 * 4;
+  BOOST_TEST(memory_stats(kCpu).peak - before < all_logits / 8);
+}
+
+BOOST_AUTO_TEST_CASE(same_bits_at_any_thread_count) {
+  int before = threads();
+  Tensor h = numbers({300, 33}, DType::f32, 1), w = numbers({500, 33}, DType::f32, 2), t = zeros({300}, DType::i64);
+  Outcome want{};
+  for (int n : {1, 2, 3}) {
+    set_threads(n);
+    Outcome got = run(h, w, [&](const Tensor& a, const Tensor& b) { return linear_cross_entropy(a, b, t, 128); });
+    if (n == 1) want = got;
+    BOOST_TEST(got.loss == want.loss);
+    BOOST_TEST(is_close(got.hidden, want.hidden, 0));
+    BOOST_TEST(is_close(got.weight, want.weight, 0));
+  }
+  set_threads(before);
+}
+
+BOOST_AUTO_TEST_CASE(messages) {
+  Tensor x = full({2, 3}, 1);
+  BOOST_TEST(throws_with(
+      [&] {
+        cross_entropy(x, ids({0, 3}));
+      },
+      "[cross_entropy] target 3 at position (1) is out of range; allowed: 0 to 2, or negative"));
+  BOOST_TEST(throws_with([&] { cross_entropy_per_token(x, ids({0})); },
+                         "[cross_entropy_per_token] targets (1) do not fit logits (2, 3): need one per row"));
+  BOOST_TEST(
+      throws_with([&] { cross_entropy(x, full({2}, 0)); }, "[cross_entropy] target must be i64 or i32, got f32"));
+  BOOST_TEST(throws_with(
+      [&] {
+        linear_cross_entropy(x, full({4, 2}, 1), ids({0, 1}));
+      },
+      "[linear_cross_entropy] hidden (2, 3) does not fit weight (4, 2)"));
+  BOOST_TEST(throws_with(
+      [&] {
+        linear_cross_entropy(x, full({4, 3}, 1), ids({0, 4}));
+      },
+      "[linear_cross_entropy] target 4 at position (1) is out of range"));
+  BOOST_TEST(throws_with(
+      [&] {
+        linear_cross_entropy(x, full({4, 3}, 1), ids({0, 1}), 0);
+      },
+      "chunk_rows must be at least 1, got 0"));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

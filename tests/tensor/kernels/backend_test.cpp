@@ -1,0 +1,63 @@
+#include "braid/tensor/kernels/backend.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include "tests/support/compare.h"
+
+using namespace braid;
+using namespace braid::test;
+
+namespace {
+std::vector<std::string> story;  // what happened around kernels
+void outer(In x, Out y);
+void inner(In, Out) { story.push_back(std::string("in ") + detail::running_kernel()); }
+constexpr Backend kNested{.name = "nested", .softmax = outer, .softmax_backward = {}, .log_softmax = inner};
+void outer(In x, Out y) {
+  kNested.log_softmax(x, y);
+  inner(x, y);
+}
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(backend_table)
+
+BOOST_AUTO_TEST_CASE(a_missing_kernel_says_its_name) {
+  constexpr Backend empty_table{.name = "nothing"};
+  Tensor x = zeros({1});
+  BOOST_TEST(throws_with([&] { empty_table.softmax(x, x); }, "[softmax] no such kernel"));
+  BOOST_TEST(!empty_table.softmax);
+  BOOST_TEST(bool(cpu_backend().softmax));
+  BOOST_TEST(std::string(empty_table.rms_norm.name()) == "rms_norm");
+}
+
+BOOST_AUTO_TEST_CASE(running_kernels_are_known_and_can_be_watched) {
+  Tensor x = zeros({1});
+  kNested.softmax(x, x);
+  BOOST_TEST(story == (std::vector<std::string>{"in log_softmax", "in softmax"}), boost::test_tools::per_element());
+  BOOST_TEST(!detail::running_kernel());
+  story.clear();
+  detail::set_kernel_observer({[](const char* name) { story.push_back(name); }, [] { story.push_back("end"); }});
+  kNested.log_softmax(x, x);
+  detail::set_kernel_observer({nullptr, nullptr});
+  kNested.log_softmax(x, x);
+  BOOST_TEST(story == (std::vector<std::string>{"log_softmax", "in log_softmax", "end", "in log_softmax"}),
+             boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(visibility_by_its_definition) {
+  for (int64_t window : {0, 1, 3}) {
+    for (int64_t offset : {-2, 0, 4}) {
+      for (bool causal : {true, false}) {
+        AttentionMask v{causal, causal ? window : 0, offset};
+        for (int64_t t = 0; t < 6; ++t) {
+          for (int64_t s = 0; s < 7; ++s) {
+            bool want = !causal || (s <= t + offset && (window == 0 || s > t + offset - window));
+            bool got = s >= v.first(t) && s < v.end(t, 7);
+            BOOST_TEST(got == want);
+          }
+        }
+      }
+    }
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()

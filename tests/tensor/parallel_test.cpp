@@ -1,0 +1,103 @@
+#include "braid/tensor/parallel.h"
+
+#include <atomic>
+#include <boost/test/unit_test.hpp>
+#include <stdexcept>
+#include <thread>
+
+#include "tests/support/compare.h"
+
+using namespace braid;
+using namespace braid::test;
+
+namespace {
+struct Threads {  // sets the number of threads while it lives
+  explicit Threads(int n) : before(threads()) { set_threads(n); }
+  ~Threads() { set_threads(before); }
+  int before;
+};
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(cpu_parallel)
+
+BOOST_AUTO_TEST_CASE(every_index_once_at_any_thread_count) {
+  for (int t = 1; t <= 4; ++t) {
+    Threads use(t);
+    BOOST_TEST(threads() == t);
+    for (int64_t n : {0, 1, 2, 7, 64, 1000}) {
+      for (int64_t grain : {0, 1, 3, 64, 5000}) {
+        std::vector<std::atomic<int>> hits(static_cast<size_t>(n));
+        parallel_for(n, grain, [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) ++hits[static_cast<size_t>(i)];
+        });
+        int wrong = 0;
+        for (auto& h : hits) wrong += h != 1;
+        BOOST_TEST(wrong == 0);
+      }
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(exceptions_reach_the_caller_and_the_pool_survives) {
+  Threads use(3);
+  for (int round = 0; round < 20; ++round) {
+    BOOST_CHECK_EXCEPTION(parallel_for(100, 1,
+                                       [&](int64_t begin, int64_t end) {
+                                         if (begin <= 37 && 37 < end) throw std::runtime_error("at 37");
+                                       }),
+                          std::runtime_error,
+                          [](const std::runtime_error& e) { return e.what() == std::string("at 37"); });
+    std::atomic<int64_t> sum{0};
+    parallel_for(100, 1, [&](int64_t begin, int64_t end) { sum += end - begin; });
+    BOOST_TEST(sum == 100);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(nested_calls_run_in_place) {
+  Threads use(3);
+  std::atomic<int64_t> sum{0};
+  std::atomic<int> moved{0};
+  parallel_for(8, 1, [&](int64_t begin, int64_t end) {
+    std::thread::id self = std::this_thread::get_id();
+    parallel_for(100, 1, [&](int64_t b, int64_t e) {
+      moved += std::this_thread::get_id() != self;
+      sum += (end - begin) * (e - b);
+    });
+  });
+  BOOST_TEST(sum == 800);
+  BOOST_TEST(moved == 0);
+}
+
+BOOST_AUTO_TEST_CASE(several_callers_at_once) {
+  Threads use(2);
+  std::atomic<int64_t> sum{0};
+  std::vector<std::thread> callers;
+  for (int c = 0; c < 3; ++c) {
+    callers.emplace_back([&] {
+      for (int round = 0; round < 50; ++round) parallel_for(64, 1, [&](int64_t b, int64_t e) { sum += e - b; });
+    });
+  }
+  for (std::thread& t : callers) t.join();
+  BOOST_TEST(sum == 3 * 50 * 64);
+}
+
+// The thread sanitizer watches this one: a caller may ask for the size while another thread resizes the pool.
+BOOST_AUTO_TEST_CASE(callers_go_on_while_the_pool_is_resized) {
+  Threads use(2);
+  std::atomic<int64_t> sum{0};
+  std::vector<std::thread> callers;
+  for (int c = 0; c < 3; ++c) {
+    callers.emplace_back([&] {
+      for (int round = 0; round < 200; ++round) parallel_for(64, 1, [&](int64_t b, int64_t e) { sum += e - b; });
+    });
+  }
+  for (int round = 0; round < 20; ++round) set_threads(1 + round % 4);
+  for (std::thread& t : callers) t.join();
+  BOOST_TEST(sum == 3 * 200 * 64);
+}
+
+BOOST_AUTO_TEST_CASE(no_threads_is_refused) {
+  BOOST_TEST(throws_with([] { set_threads(0); }, "[threads] needs at least one thread, got 0"));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
