@@ -42,6 +42,7 @@ inline Tensor operator-(const Tensor& x, const Tensor& y) { return sub(x, y); }
 inline Tensor operator*(const Tensor& x, const Tensor& y) { return mul(x, y); }
 inline Tensor operator/(const Tensor& x, const Tensor& y) { return div(x, y); }
 Tensor cast(const Tensor& x, DType dtype);
+Tensor to(const Tensor& x, Device device);
 Tensor masked_fill(const Tensor& x, const Tensor& mask, double value);  // value where mask (u8, broadcast) is not 0
 Tensor hide_invisible(const Tensor& x, const AttentionMask& v,
                       double value);  // x (..., T, S): value where key s is hidden from t

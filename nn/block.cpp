@@ -37,7 +37,7 @@ Tensor Block::operator()(const Tensor& x, const Rope* rope, LayerCache* cache,
   return add(h.sum, show("ffn_out", call(feed_forward_, h.y)));
 }
 
-void Block::visit(Visitor& v) {
+void Block::visit(Visitor& v) const {
   auto name = [&](const char* text, auto& layer) { std::visit([&](auto& l) { v(text, l); }, layer); };
   v("attention", attention_);
   name("feed_forward", feed_forward_);

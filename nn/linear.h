@@ -14,7 +14,7 @@ class Linear final : public Module {
   Linear() = default;
   Linear(int64_t in, int64_t out, const Options& options, RandomKey key);
   Tensor operator()(const Tensor& x) const;
-  void visit(Visitor& v) override {
+  void visit(Visitor& v) const override {
     v("weight", weight_);
     v("bias", bias_);
   }

@@ -32,7 +32,7 @@ Tensor SwiGlu::operator()(const Tensor& x) const {
   return down_(hidden);
 }
 
-void SwiGlu::visit(Visitor& v) {
+void SwiGlu::visit(Visitor& v) const {
   v("w1", gate_);
   v("w3", up_);
   v("w2", down_);

@@ -11,7 +11,7 @@ class GeluMlp final : public Module {
   GeluMlp() = default;
   GeluMlp(int64_t width, int64_t hidden, const Linear::Options& options, RandomKey key);
   Tensor operator()(const Tensor& x) const;
-  void visit(Visitor& v) override {
+  void visit(Visitor& v) const override {
     v("w1", up_);
     v("w2", down_);
   }
@@ -28,7 +28,7 @@ class SwiGlu final : public Module {
   SwiGlu() = default;
   SwiGlu(int64_t width, int64_t hidden, int64_t gates, const Linear::Options& options, RandomKey key);
   Tensor operator()(const Tensor& x) const;
-  void visit(Visitor& v) override;
+  void visit(Visitor& v) const override;
 
  private:
   Linear gate_, up_, down_, block_gate_;

@@ -146,7 +146,7 @@ Tensor fused(const Inputs& x, const DcmhaOptions& options) {
     wanted.push_back(requires_grad(input));
     record_it = record_it || recording({input});
     bool strided = input && input.dim(-1) > 1 && input.strides()[input.rank() - 1] != 1;
-    plain.push_back(!input ? input : strided ? input.contiguous() : input.detach());
+    plain.push_back(!input ? input : strided ? input.detach().contiguous() : input.detach());
   }
   const Backend& device = backend(x[0].device());
   const DType dtype = x[0].dtype(), statistics = dtype == DType::f64 ? DType::f64 : DType::f32;

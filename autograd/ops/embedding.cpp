@@ -13,7 +13,7 @@ Tensor embedding(const Tensor& table, const Tensor& ids) {
   Shape shape = ids.shape();
   shape.push_back(table.dim(1));
   Tensor y = empty(shape, table.dtype(), table.device()), list = ids.contiguous();
-  backend(table.device()).index_select(table.contiguous(), list, y);
+  backend(table.device()).index_select(table.detach().contiguous(), list, y);
   Shape shape_table = table.shape();
   return record("embedding", y, {table}, [list, shape_table](const Tensor& dy) -> Grads {
     Tensor dtable = zeros(shape_table, dy.dtype(), dy.device());

@@ -27,7 +27,7 @@ Losses losses(const char* op, const Tensor& logits, const Tensor& targets) {
   check_ids(op, "target", targets, logits.dim(-1), true);
   int64_t count = targets.numel();
   Losses out;
-  out.logits = logits.contiguous().reshaped({count, logits.dim(-1)});
+  out.logits = logits.detach().contiguous().reshaped({count, logits.dim(-1)});
   out.targets = targets.contiguous().reshaped({count});
   out.loss = empty({count}, loss_type(logits), logits.device());
   out.lse = empty_like(out.loss);
@@ -110,7 +110,7 @@ Tensor linear_cross_entropy(const Tensor& hidden, const Tensor& weight, const Te
   const Backend& b = backend(hidden.device());
   DType type = loss_type(hidden);
   bool record_on = recording({hidden, weight});
-  Tensor h = hidden.contiguous().reshaped({rows, width}), w = weight.contiguous();
+  Tensor h = hidden.detach().contiguous().reshaped({rows, width}), w = weight.detach().contiguous();
   Tensor ids = targets.contiguous().reshaped({rows});
   Tensor dhidden, dweight;
   if (record_on && requires_grad(hidden)) dhidden = empty({rows, width}, type, hidden.device());

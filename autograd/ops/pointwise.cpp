@@ -26,7 +26,7 @@ Tensor combine(const char* name, BinaryOp op, const Tensor& x, const Tensor& y) 
   check_same(name, x, y);
   Shape shape = broadcast(x.shape(), y.shape(), name);
   Tensor z = empty(shape, x.dtype(), x.device());
-  backend(x.device()).binary(op, x.expanded(shape), y.expanded(shape), z);
+  backend(x.device()).binary(op, x.detach().expanded(shape), y.detach().expanded(shape), z);
   return z;
 }
 

@@ -133,7 +133,7 @@ Tensor sum_product(const Tensor& x, const Tensor& y, std::initializer_list<int> 
   check_same("sum_product", x, y);
   Shape common = broadcast(x.shape(), y.shape(), "sum_product");
   Tensor z = empty(kept_shape("sum_product", common, axes), x.dtype(), x.device());
-  backend(x.device()).sum_product(x.expanded(common), y.expanded(common), z);
+  backend(x.device()).sum_product(x.detach().expanded(common), y.detach().expanded(common), z);
   Tensor keep_x = requires_grad(y) ? x : Tensor(), keep_y = requires_grad(x) ? y : Tensor();
   return record("sum_product", z, {x, y}, [=, sx = x.shape(), sy = y.shape()](const Tensor& dz) -> Grads {
     return {keep_y ? mul_reduce_to(dz, keep_y, sx) : Tensor(), keep_x ? mul_reduce_to(dz, keep_x, sy) : Tensor()};

@@ -6,22 +6,22 @@ namespace braid {
 
 Tensor contiguous(const Tensor& x) {
   if (x.is_contiguous()) return x;
-  return record("contiguous", x.clone(), {x}, [](const Tensor& dy) -> Grads { return {dy}; });
+  return record("contiguous", x.detach().clone(), {x}, [](const Tensor& dy) -> Grads { return {dy}; });
 }
 
 Tensor reshape(const Tensor& x, const Shape& shape) {
-  return record("reshape", x.contiguous().reshaped(shape), {x},
+  return record("reshape", x.detach().contiguous().reshaped(shape), {x},
                 [from = x.shape()](const Tensor& dy) -> Grads { return {dy.contiguous().reshaped(from)}; });
 }
 
 Tensor transpose(const Tensor& x, int axis0, int axis1) {
-  return record("transpose", x.transposed(axis0, axis1), {x},
+  return record("transpose", x.detach().transposed(axis0, axis1), {x},
                 [=](const Tensor& dy) -> Grads { return {dy.transposed(axis0, axis1)}; });
 }
 
 // Axis i of y is axis axes[i] of x.
 Tensor permute(const Tensor& x, std::initializer_list<int> axes) {
-  Tensor y = x.permuted(axes);
+  Tensor y = x.detach().permuted(axes);
   Shape order;
   for (int axis : axes) order.push_back(normal_axis(axis, x.rank(), "permute"));
   return record("permute", y, {x}, [order](const Tensor& dy) -> Grads {
@@ -37,24 +37,24 @@ Tensor permute(const Tensor& x, std::initializer_list<int> axes) {
 
 // Every repeated element collects the gradients of its copies.
 Tensor expand(const Tensor& x, const Shape& shape) {
-  return record("expand", x.expanded(shape), {x},
+  return record("expand", x.detach().expanded(shape), {x},
                 [from = x.shape()](const Tensor& dy) -> Grads { return {sum_to(dy, from)}; });
 }
 
 Tensor squeeze(const Tensor& x, int axis) {
   int at = normal_axis(axis, x.rank(), "squeeze");
-  return record("squeeze", x.squeezed(at), {x}, [at](const Tensor& dy) -> Grads { return {dy.unsqueezed(at)}; });
+  return record("squeeze", x.detach().squeezed(at), {x}, [at](const Tensor& dy) -> Grads { return {dy.unsqueezed(at)}; });
 }
 
 Tensor unsqueeze(const Tensor& x, int axis) {
   int at = normal_axis(axis, x.rank() + 1, "unsqueeze");
-  return record("unsqueeze", x.unsqueezed(at), {x}, [at](const Tensor& dy) -> Grads { return {dy.squeezed(at)}; });
+  return record("unsqueeze", x.detach().unsqueezed(at), {x}, [at](const Tensor& dy) -> Grads { return {dy.squeezed(at)}; });
 }
 
 // y = x[..., begin:end, ...]   dx = 0 outside, dy inside
 Tensor slice(const Tensor& x, int axis, int64_t begin, int64_t end) {
   int at = normal_axis(axis, x.rank(), "slice");
-  return record("slice", x.sliced(at, begin, end), {x}, [=, from = x.shape()](const Tensor& dy) -> Grads {
+  return record("slice", x.detach().sliced(at, begin, end), {x}, [=, from = x.shape()](const Tensor& dy) -> Grads {
     Tensor dx = empty(from, dy.dtype(), dy.device());
     dx.sliced(at, 0, begin).fill(0);
     dx.sliced(at, begin, end).copy_(dy);
@@ -114,7 +114,7 @@ std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, in
   });
   begin = 0;
   for (int64_t size : sizes) {
-    parts.push_back(x.sliced(at, begin, begin + size));
+    parts.push_back(x.detach().sliced(at, begin, begin + size));
     begin += size;
   }
   return record_many(

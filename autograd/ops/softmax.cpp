@@ -5,7 +5,7 @@ namespace braid {
 // y_i = exp(x_i) / sum_j exp(x_j) along the last axis.   dx = y * (dy - sum_j y_j dy_j)
 Tensor softmax(const Tensor& x) {
   check(x.rank() >= 1, "softmax", [&] { return "needs at least one axis, got " + str(x.shape()); });
-  Tensor in = x.contiguous(), y = empty_like(x);
+  Tensor in = x.detach().contiguous(), y = empty_like(x);
   backend(x.device()).softmax(in, y);
   return record("softmax", y, {x}, [y](const Tensor& dy) -> Grads {
     Tensor dx = empty_like(y);
@@ -17,7 +17,7 @@ Tensor softmax(const Tensor& x) {
 // y = x - log sum_j exp(x_j).   dx = dy - softmax(x) sum_j dy_j
 Tensor log_softmax(const Tensor& x) {
   check(x.rank() >= 1, "log_softmax", [&] { return "needs at least one axis, got " + str(x.shape()); });
-  Tensor in = x.contiguous(), y = empty_like(x);
+  Tensor in = x.detach().contiguous(), y = empty_like(x);
   backend(x.device()).log_softmax(in, y);
   return record("log_softmax", y, {x}, [y](const Tensor& dy) -> Grads {
     Tensor dx = empty_like(y);

@@ -136,7 +136,7 @@ Tensor ParallelAttention::operator()(const Tensor& u, const SequenceShard& rows,
   return out_(reshape(y, {B, Tc, heads * d}), rows.over_tensor);
 }
 
-void ParallelAttention::visit(nn::Visitor& v) {
+void ParallelAttention::visit(nn::Visitor& v) const {
   v("wqkv", qkv_);
   v("wo", out_);
   if (options_.compose) v("dyn_w_proj", compose_);

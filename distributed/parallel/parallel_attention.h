@@ -39,7 +39,7 @@ class ParallelAttention final : public nn::Module {
   ParallelAttention(const nn::AttentionOptions& options, const ProcessMesh& mesh);
   // u (B, t, D): our rows, normalised -> (B, t, D)
   Tensor operator()(const Tensor& u, const SequenceShard& rows, const nn::Rope& rope) const;
-  void visit(nn::Visitor& v) override;
+  void visit(nn::Visitor& v) const override;
   void workspace(int64_t bytes) { options_.workspace = bytes; }
 
  private:

@@ -58,7 +58,7 @@ Tensor ParallelMlp::operator()(const Tensor& u, const SequenceShard& rows) const
   return down_(hidden, rows.over_tensor);
 }
 
-void ParallelMlp::visit(nn::Visitor& v) {
+void ParallelMlp::visit(nn::Visitor& v) const {
   v("w1", gate_);
   if (swiglu_) v("w3", up_);
   v("w2", down_);
@@ -91,7 +91,7 @@ Tensor ParallelBlock::operator()(const Tensor& x, const SequenceShard& rows, con
   return add(h.sum, show("ffn_out", feed_forward_(h.y, rows)));
 }
 
-void ParallelBlock::visit(nn::Visitor& v) {
+void ParallelBlock::visit(nn::Visitor& v) const {
   v("attention", attention_);
   v("feed_forward", feed_forward_);
   std::visit([&](auto& norm) { v("attention_norm", norm); }, attention_norm_);

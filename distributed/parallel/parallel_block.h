@@ -18,7 +18,7 @@ class ParallelMlp final : public nn::Module {
   ParallelMlp() = default;
   ParallelMlp(const nn::BlockOptions& options, const ProcessMesh& mesh);
   Tensor operator()(const Tensor& u, const SequenceShard& rows) const;
-  void visit(nn::Visitor& v) override;
+  void visit(nn::Visitor& v) const override;
 
  private:
   ProcessMesh mesh_;
@@ -38,7 +38,7 @@ class ParallelBlock final : public nn::Module {
   // x (B, t, D): our rows
   Tensor operator()(const Tensor& x, const SequenceShard& rows, const nn::Rope& rope,
                     const nn::ActivationObserver* observer = nullptr) const;
-  void visit(nn::Visitor& v) override;
+  void visit(nn::Visitor& v) const override;
   void attention_workspace(int64_t bytes) { attention_.workspace(bytes); }
 
  private:

@@ -6,8 +6,8 @@
 namespace braid::dist {
 
 RowParallelLinear::RowParallelLinear(int64_t in_here, int64_t out, bool bias, const Communicator& tensor)
-    : tensor_(tensor), weight_(empty({out, in_here})) {
-  if (bias) bias_ = empty({out});
+    : tensor_(tensor), weight_(nn::parameter(empty({out, in_here}))) {
+  if (bias) bias_ = nn::parameter(empty({out}));
 }
 
 Tensor RowParallelLinear::operator()(const Tensor& x, const Partition& rows) const {

@@ -13,7 +13,7 @@ class RowParallelLinear final : public nn::Module {
   RowParallelLinear(int64_t in_here, int64_t out, bool bias, const Communicator& tensor);
   // rows: how axis 1 is dealt out.
   Tensor operator()(const Tensor& x, const Partition& rows) const;
-  void visit(nn::Visitor& v) override {
+  void visit(nn::Visitor& v) const override {
     v("weight", weight_);
     v("bias", bias_);
   }

@@ -73,7 +73,7 @@ Tensor vocab_parallel_cross_entropy(const Tensor& hidden, const Tensor& weight, 
   DType type = hidden.dtype() == DType::f64 ? DType::f64 : DType::f32;
   const Range& mine = words.of[static_cast<size_t>(tensor.rank())][0];
   int64_t rows = targets.numel(), width = hidden.dim(2), v = mine.size(), P = tensor.size();
-  Tensor h = hidden.contiguous().reshaped({rows, width}), w = weight.contiguous();
+  Tensor h = hidden.detach().contiguous().reshaped({rows, width}), w = weight.detach().contiguous();
   Tensor ids = targets.contiguous().reshaped({rows});
   Device device = hidden.device();
   bool record_on = recording({hidden, weight});

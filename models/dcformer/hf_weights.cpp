@@ -299,8 +299,9 @@ Dcformer read_weights(const io::TensorFiles& files, const ModelConfig& config, D
   weight_layout(files, config);  // nothing of the model's size is allocated before this has passed
   Dcformer model = Dcformer::uninitialised(config);
   Values values(files, config, dtype);
-  nn::Visitor fill([&](const std::string& name, Tensor& p) { p = values.parameter(name, p.shape()); });
-  model.visit(fill);
+  nn::replace_parameters(model, [&](const std::string& name, const Tensor& p) {
+    return nn::parameter(values.parameter(name, p.shape()));
+  });
   for (int64_t i = 0; i < config.n_layer; ++i)
     for (const ParameterShape& t : identities(generator_prefix(i), config)) values.check_identity(t);
   values.finish(notes);

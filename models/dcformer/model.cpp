@@ -88,7 +88,7 @@ int64_t KvCache::bytes() const {
   return sum;
 }
 
-void Dcformer::visit(nn::Visitor& v) {
+void Dcformer::visit(nn::Visitor& v) const {
   v("tok_embeddings", embeddings_);
   for (size_t i = 0; i < layers_.size(); ++i) v("layers." + std::to_string(i), layers_[i]);
   std::visit([&](auto& norm) { v("norm", norm); }, norm_);

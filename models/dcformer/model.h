@@ -50,7 +50,7 @@ class Dcformer final : public LanguageModel {
   const ModelConfig& config() const override { return config_; }
   DType dtype() const override { return output_.weight().dtype(); }
   Device device() const override { return output_.weight().device(); }
-  void visit(nn::Visitor& v) override;
+  void visit(nn::Visitor& v) const override;
 
  private:
   using Norm = std::variant<nn::RmsNorm, nn::LayerNorm>;

@@ -16,7 +16,7 @@ void fill_from(nn::Module& whole, nn::Module& parallel, const std::map<std::stri
   for (const nn::NamedTensor& p : nn::parameters(whole)) values[p.name] = p.value;
   for (nn::NamedTensor& p : nn::parameters(parallel)) {
     auto shard = shards.find(prefix + p.name);
-    const Tensor& value = values.at(p.name);
+    const Tensor value = values.at(p.name).detach();
     p.value.copy_(shard == shards.end()
                       ? value
                       : take(value, shard->second.axis, shard->second.parts.of[static_cast<size_t>(rank)]));
@@ -48,7 +48,7 @@ ParallelDcformer::ParallelDcformer(const ModelConfig& config, RandomKey key, con
   words_ = shards_.at("output.weight").parts;
   auto our_words = [&](const char* name) {
     Tensor whole = table_init(config).make({config.vocab_size, config.dim}, child(child(key, name), "weight"));
-    return take(whole, 0, words_.of[static_cast<size_t>(rank)]);
+    return nn::parameter(take(whole, 0, words_.of[static_cast<size_t>(rank)]));
   };
   table_ = our_words("tok_embeddings");
   output_ = our_words("output");
@@ -120,7 +120,7 @@ const dist::Shard* ParallelDcformer::shard_of(const std::string& parameter) cons
   return at == shards_.end() || mesh_.tensor.size() == 1 ? nullptr : &at->second;
 }
 
-void ParallelDcformer::visit(nn::Visitor& v) {
+void ParallelDcformer::visit(nn::Visitor& v) const {
   v("tok_embeddings.weight", table_);
   for (size_t i = 0; i < layers_.size(); ++i) v("layers." + std::to_string(i), layers_[i]);
   std::visit([&](auto& norm) { v("norm", norm); }, norm_);

@@ -25,7 +25,7 @@ class ParallelDcformer final : public LanguageModel {
   const ModelConfig& config() const override { return config_; }
   DType dtype() const override { return output_.dtype(); }
   Device device() const override { return output_.device(); }
-  void visit(nn::Visitor& v) override;
+  void visit(nn::Visitor& v) const override;
 
   void checkpoint_activations(bool on) { checkpoint_ = on; }
   // Bytes of attention scores that a card may hold at a time, 0: its own choice. The CPU holds none.

@@ -113,7 +113,8 @@ WholeState Trainer::whole_state(StateParts parts) const {
   bool root = mesh_.world.rank() == 0;
   for (const nn::NamedTensor& p : parameters_) {
     const dist::Shard* shard = model_.shard_of(p.name);
-    Tensor whole = shard ? mesh_.tensor.all_gather(p.value, shard->axis, shard->parts) : p.value;
+    const Tensor held = p.value.detach();
+    Tensor whole = shard ? mesh_.tensor.all_gather(held, shard->axis, shard->parts) : held;
     if (root) state.weights.push_back({p.name, whole});
   }
   if (parts == StateParts::weights) return state;

@@ -83,7 +83,7 @@ Tensor Attention::operator()(const Tensor& x, const Rope* rope, LayerCache* cach
   return out_(reshape(y, {B, T, o.heads * d}));
 }
 
-void Attention::visit(Visitor& v) {
+void Attention::visit(Visitor& v) const {
   v("wqkv", qkv_);
   v("wo", out_);
   if (options_.compose) v("dyn_w_proj", compose_);

@@ -37,7 +37,7 @@ class Attention final : public Module {
   // and keys, values and key-side weights are appended to it (no gradients flow through a cache).
   Tensor operator()(const Tensor& x, const Rope* rope, LayerCache* cache = nullptr,
                     const ActivationObserver* observer = nullptr) const;
-  void visit(Visitor& v) override;
+  void visit(Visitor& v) const override;
   const AttentionOptions& options() const { return options_; }
   void workspace(int64_t bytes) { options_.workspace = bytes; }
 

@@ -13,12 +13,12 @@ ComposeWeights::ComposeWeights(int64_t width, int64_t heads, const ComposeOption
         [&] { return std::to_string(heads) + " heads do not divide into " + std::to_string(G) + " groups"; });
   check(R >= 1, "compose_weights", [&] { return "the rank must be positive, got " + std::to_string(R); });
   int64_t M = heads / G, C = static_cast<int64_t>(options.branches.size()), K = 2 * R * M;
-  dw1_ = options.dw1.make({width, G, C, K}, child(key, "dw1"));
-  qkw_ = options.qkw.make({G, C, K, 2 * R, M}, child(key, "qkw"));
-  dd_ = options.dd.make({width, G, C * M}, child(key, "dd"));
+  dw1_ = parameter(options.dw1.make({width, G, C, K}, child(key, "dw1")));
+  qkw_ = parameter(options.qkw.make({G, C, K, 2 * R, M}, child(key, "qkw")));
+  dd_ = parameter(options.dd.make({width, G, C * M}, child(key, "dd")));
   if (options.static_term) {
-    pre_base_ = options.base.make({G, M, M}, child(key, "pre_proj"));
-    post_base_ = options.base.make({G, M, M}, child(key, "post_proj"));
+    pre_base_ = parameter(options.base.make({G, M, M}, child(key, "pre_proj")));
+    post_base_ = parameter(options.base.make({G, M, M}, child(key, "post_proj")));
   }
 }
 
@@ -51,7 +51,7 @@ ComposeWeights::Stages ComposeWeights::operator()(const Tensor& x) const {
   return {stage(options_.pre, "pre_q", "pre_k", pre_base_), stage(options_.post, "post_q", "post_k", post_base_)};
 }
 
-void ComposeWeights::visit(Visitor& v) {
+void ComposeWeights::visit(Visitor& v) const {
   v("dw1", dw1_);
   v("qkw", qkw_);
   v("dd", dd_);

@@ -32,7 +32,7 @@ class ComposeWeights final : public Module {
   };
   // Both stages' weights for the positions of x (B, T, D); sides and stages that are switched off are empty.
   Stages operator()(const Tensor& x) const;
-  void visit(Visitor& v) override;
+  void visit(Visitor& v) const override;
 
  private:
   struct Factors {

@@ -7,12 +7,12 @@ namespace braid::nn {
 MasterWeights::MasterWeights(Module& module, DType compute, const Rule& shortened) : module_(module) {
   MemoryScope scope(MemoryUse::weights);
   require_grad(module);
-  Visitor take([&](const std::string& name, Tensor& p) {
-    Entry entry{name, p, {}};
-    if (p.dtype() != compute && shortened(name)) p = entry.copy = p.to(compute);
-    entries_.push_back(std::move(entry));
+  replace_parameters(module, [&](const std::string& name, const Tensor& p) {
+    entries_.push_back({name, p, {}});
+    Entry& entry = entries_.back();
+    if (p.dtype() != compute && shortened(name)) entry.copy = p.detach().to(compute);
+    return entry.copy ? entry.copy : p;
   });
-  module.visit(take);
 }
 
 void MasterWeights::refresh() {
@@ -23,17 +23,16 @@ void MasterWeights::refresh() {
 
 void MasterWeights::connect() {
   size_t next = 0;
-  Visitor give([&](const std::string&, Tensor& p) {
+  replace_parameters(module_, [&](const std::string&, const Tensor& p) {
     const Entry& e = entries_[next++];
-    if (!e.copy) return;
-    p = record("cast", e.copy, {e.master},
-               [from = e.master.dtype()](const Tensor& dy) -> Grads { return {dy.to(from)}; });
+    if (!e.copy) return p;
+    return record("cast", e.copy, {e.master},
+                  [from = e.master.dtype()](const Tensor& dy) -> Grads { return {dy.to(from)}; });
   });
-  module_.visit(give);
 }
 
-void MasterWeights::visit(Visitor& v) {
-  for (Entry& e : entries_) v(e.name, e.master);
+void MasterWeights::visit(Visitor& v) const {
+  for (const Entry& e : entries_) v(e.name, e.master);
 }
 
 }  // namespace braid::nn

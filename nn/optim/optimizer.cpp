@@ -80,6 +80,7 @@ Optimizer::Optimizer(std::vector<NamedTensor> parameters, const OptimizerOptions
     }
     slots_.push_back(std::move(slot));
   }
+  check_separate(parameters_);
 }
 
 void Optimizer::check_gradients(MissingGradient missing) const {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "braid/tensor/detail/scoped_value.h"
 #include "braid/tensor/kernels/attention.h"
 #include "braid/tensor/kernels/pointwise.h"
 #include "braid/tensor/random.h"
@@ -73,10 +74,10 @@ class KernelScope {
  public:
   explicit KernelScope(const char* kernel);
   ~KernelScope();
-  KernelScope(const KernelScope&) = delete;
 
  private:
-  const char* before_;
+  ScopedValue<const char*> running_;
+  ScopedValue<bool> recording_;  // off: a kernel may take raw views of inputs that require a gradient
 };
 }  // namespace detail
 

@@ -73,7 +73,7 @@ class ReadsBack final : public models::LanguageModel {
     model_.inspect(ids, observer);
   }
   const dist::Shard* shard_of(const std::string&) const override { return nullptr; }
-  void visit(nn::Visitor& v) override { model_.visit(v); }
+  void visit(nn::Visitor& v) const override { model_.visit(v); }
 
  private:
   models::Dcformer model_;
@@ -95,7 +95,7 @@ struct Training {
   std::vector<nn::NamedTensor> state() const {
     models::WholeState whole = trainer.whole_state();
     for (const nn::NamedTensor& p : nn::parameters(trainer.model()))
-      whole.weights.push_back({"used " + p.name, p.value});
+      whole.weights.push_back({"used " + p.name, p.value.detach()});
     whole.weights.insert(whole.weights.end(), whole.optimizer.begin(), whole.optimizer.end());
     for (nn::NamedTensor& t : whole.weights) t.value = t.value.to(kCpu).clone();
     return whole.weights;
@@ -198,7 +198,7 @@ BOOST_AUTO_TEST_CASE(a_step_that_is_not_a_number_changes_nothing) {
   std::vector<std::string> sentences;
   pair.each([&](Training& t) {
     for (int64_t step = 0; step < 3; ++step) t.step(step);
-    Tensor weight = t.trainer.parameters()[3].value, good = weight.clone();
+    Tensor weight = t.trainer.parameters()[3].value, good = weight.detach().clone();
     weight.fill(NAN);
     const std::vector<nn::NamedTensor> before = t.state();
     try {
