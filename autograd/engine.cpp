@@ -30,8 +30,7 @@ void accumulate_in_leaf(Node& leaf, Tensor g) {
   count_as(leaf.gradient, MemoryUse::gradients);
 }
 
-template <class Inputs>
-std::shared_ptr<Node> make_node(const char* op, const Inputs& inputs, Backward backward, bool saves) {
+std::shared_ptr<Node> make_node(const char* op, detail::Inputs inputs, Backward backward, bool saves) {
   auto node = std::make_shared<Node>();
   node->op = op;
   node->inputs.reserve(inputs.size());
@@ -86,7 +85,7 @@ std::unordered_map<Node*, int> count_consumers(Node* root) {
 
 bool requires_grad(const Tensor& x) { return x && x.node() != nullptr; }
 
-bool recording(std::initializer_list<Tensor> inputs) {
+bool recording(std::span<const Tensor> inputs) {
   if (!detail::recording) return false;
   for (const Tensor& x : inputs) {
     if (requires_grad(x)) return true;
@@ -100,14 +99,13 @@ void no_gradient(const char* op, const Tensor& x) {
   });
 }
 
-Tensor detail::record(const char* op, Tensor y, std::initializer_list<Tensor> inputs, Backward backward, bool saves) {
+Tensor detail::record(const char* op, Tensor y, Inputs inputs, Backward backward, bool saves) {
   if (debug().any()) watch(op, "", y);
   if (!braid::recording(inputs)) return y;
   return with_history(y, make_node(op, inputs, std::move(backward), saves), saves);
 }
 
-Tensor detail::record_segment(const char* op, Tensor y, const std::vector<Tensor>& inputs, Backward backward,
-                              bool saves) {
+Tensor detail::record_segment(const char* op, Tensor y, Inputs inputs, Backward backward, bool saves) {
   if (!detail::recording) return y;
   return with_history(y, make_node(op, inputs, std::move(backward), saves), saves);
 }
@@ -118,8 +116,8 @@ Tensor detail::record_segment(const char* op, Tensor y, const std::vector<Tensor
 //                 <-- result 1      the node of the op, which runs after both, takes them from there
 //
 // A result's node sends the op's a gradient without elements, as a sign that it was used.
-std::vector<Tensor> detail::record_many(const char* op, std::vector<Tensor> ys, std::initializer_list<Tensor> inputs,
-                                        BackwardMany backward, bool saves) {
+std::vector<Tensor> detail::record_many(const char* op, std::vector<Tensor> ys, Inputs inputs, BackwardMany backward,
+                                        bool saves) {
   if (debug().any())
     for (size_t i = 0; i < ys.size(); ++i) watch(op, "result " + std::to_string(i), ys[i]);
   if (!braid::recording(inputs)) return ys;

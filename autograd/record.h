@@ -5,6 +5,7 @@
 #pragma once
 #include <functional>
 #include <initializer_list>
+#include <span>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -25,10 +26,13 @@ namespace detail {
 template <class F>
 constexpr bool saves_tensors = !std::is_trivially_destructible_v<std::remove_cvref_t<F>>;
 
-Tensor record(const char* op, Tensor y, std::initializer_list<Tensor> inputs, Backward backward, bool saves);
-Tensor record_segment(const char* op, Tensor y, const std::vector<Tensor>& inputs, Backward backward, bool saves);
-std::vector<Tensor> record_many(const char* op, std::vector<Tensor> ys, std::initializer_list<Tensor> inputs,
-                                BackwardMany backward, bool saves);
+using Inputs = std::span<const Tensor>;
+inline Inputs span_of(std::initializer_list<Tensor> list) { return {list.begin(), list.size()}; }
+
+Tensor record(const char* op, Tensor y, Inputs inputs, Backward backward, bool saves);
+Tensor record_segment(const char* op, Tensor y, Inputs inputs, Backward backward, bool saves);
+std::vector<Tensor> record_many(const char* op, std::vector<Tensor> ys, Inputs inputs, BackwardMany backward,
+                                bool saves);
 }  // namespace detail
 
 // Returns a new handle on y's storage that remembers how to push a gradient back to `inputs`, or y itself when none of
@@ -36,14 +40,18 @@ std::vector<Tensor> record_many(const char* op, std::vector<Tensor> ys, std::ini
 // may capture y: the handle returned is a different one, so no cycle can form. If it holds tensors, backward() throws
 // when an input or the result has been written in place in the meantime.
 template <class F>
-Tensor record(const char* op, Tensor y, std::initializer_list<Tensor> inputs, F&& backward) {
+Tensor record(const char* op, Tensor y, std::span<const Tensor> inputs, F&& backward) {
   return detail::record(op, std::move(y), inputs, std::forward<F>(backward), detail::saves_tensors<F>);
 }
-
-// The same for any number of inputs, and recorded whenever recording is on, even if no input requires a gradient: for a
-// segment whose closure reaches parameters of its own (recompute.h).
 template <class F>
-Tensor record_segment(const char* op, Tensor y, const std::vector<Tensor>& inputs, F&& backward) {
+Tensor record(const char* op, Tensor y, std::initializer_list<Tensor> inputs, F&& backward) {
+  return record(op, std::move(y), detail::span_of(inputs), std::forward<F>(backward));
+}
+
+// The same, recorded whenever recording is on, even if no input requires a gradient: for a segment whose closure
+// reaches parameters of its own (recompute.h).
+template <class F>
+Tensor record_segment(const char* op, Tensor y, std::span<const Tensor> inputs, F&& backward) {
   return detail::record_segment(op, std::move(y), inputs, std::forward<F>(backward), detail::saves_tensors<F>);
 }
 
@@ -51,11 +59,13 @@ Tensor record_segment(const char* op, Tensor y, const std::vector<Tensor>& input
 template <class F>
 std::vector<Tensor> record_many(const char* op, std::vector<Tensor> ys, std::initializer_list<Tensor> inputs,
                                 F&& backward) {
-  return detail::record_many(op, std::move(ys), inputs, std::forward<F>(backward), detail::saves_tensors<F>);
+  return detail::record_many(op, std::move(ys), detail::span_of(inputs), std::forward<F>(backward),
+                             detail::saves_tensors<F>);
 }
 
 // True when some input requires a gradient and recording is on: then an op must save what its derivative needs.
-bool recording(std::initializer_list<Tensor> inputs);
+bool recording(std::span<const Tensor> inputs);
+inline bool recording(std::initializer_list<Tensor> inputs) { return recording(detail::span_of(inputs)); }
 
 // For an op that has no derivative: throws when x requires a gradient and recording is on.
 void no_gradient(const char* op, const Tensor& x);

@@ -76,8 +76,7 @@ const char* torch_name(DType dtype) {
 
 void save_model(Dcformer& model, const text::Tokenizer& tokenizer, const fs::path& folder) {
   save_model_description(model.config(), tokenizer, folder);
-  io::NamedTensors weights;
-  for (const nn::NamedTensor& p : nn::parameters(model)) weights.emplace_back(p.name, p.value);
+  const io::NamedTensors weights = nn::parameters(model);
   io::save_safetensors((folder / "model.safetensors").string(), weights, {{"format", "pt"}});
 }
 

@@ -141,9 +141,7 @@ void load(Module& m, const std::vector<NamedTensor>& source, const std::string& 
 }
 
 void save(const Module& m, const std::string& path) {
-  io::NamedTensors tensors;
-  for (const NamedTensor& p : parameters(m)) tensors.emplace_back(p.name, p.value);
-  io::save_safetensors(path, tensors);
+  io::save_safetensors(path, parameters(m));
 }
 
 void load(Module& m, const std::string& path) {

@@ -1,5 +1,5 @@
-// What memory is used for. Every buffer is counted under one use: that of the MemoryScope in which it was allocated,
-// until count_as() says otherwise (a temporary that becomes a parameter's gradient).
+// Memory by purpose. Every buffer is counted under one use: that of the MemoryScope in which it was allocated, until
+// count_as() changes it (a temporary that becomes a parameter's gradient).
 #pragma once
 #include <array>
 #include <cstddef>

@@ -10,7 +10,7 @@
 
 namespace braid {
 
-// Hands out buffers aligned to 64 bytes. `release` takes back what `allocate` gave, with the same size.
+// Allocates buffers aligned to 64 bytes. `release` gets the pointer and the size of an `allocate`.
 class Allocator {
  public:
   virtual ~Allocator() = default;

@@ -10,6 +10,7 @@
 #include <initializer_list>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "braid/tensor/device.h"
@@ -133,6 +134,8 @@ inline Tensor from_values(std::initializer_list<double> values, const Shape& sha
 
 // A tensor with the name it has in its module and in files.
 struct NamedTensor {
+  NamedTensor() = default;
+  NamedTensor(std::string n, Tensor x) : name(std::move(n)), value(std::move(x)) {}
   std::string name;
   Tensor value;
 };
