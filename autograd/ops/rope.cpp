@@ -1,4 +1,5 @@
 #include "braid/autograd/ops.h"
+#include "braid/tensor/kernels/backend.h"
 
 namespace braid {
 
@@ -23,10 +24,10 @@ Tensor rope(const Tensor& x, const Tensor& cosine, const Tensor& sine) {
   no_gradient("rope", cosine);
   no_gradient("rope", sine);
   Tensor in = x.contiguous(), c = cosine.contiguous(), s = sine.contiguous(), y = empty_like(in);
-  backend(x.device()).rope(in, c, s, false, y);
+  backend(x.device()).rope.rotate(in, c, s, false, y);
   return record("rope", y, {x}, [c, s](const Tensor& dy) -> Grads {
     Tensor dx = empty_like(dy);
-    backend(dy.device()).rope(dy.contiguous(), c, s, true, dx);
+    backend(dy.device()).rope.rotate(dy.contiguous(), c, s, true, dx);
     return {dx};
   });
 }

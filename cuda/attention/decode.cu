@@ -15,7 +15,7 @@
 #include "braid/cuda/device/reduce.cuh"
 #include "braid/cuda/device/vector_io.cuh"
 #include "braid/cuda/runtime/kernel.h"
-#include "braid/tensor/kernels/pointwise.h"
+#include "braid/tensor/kernels/math.h"
 
 namespace braid::cuda::dcmha {
 

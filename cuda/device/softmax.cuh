@@ -1,7 +1,7 @@
 // The sum of exponentials of a row without overflow: sum_j exp(x_j) = sum * exp(top), top = max_j x_j.
 #pragma once
 #include "braid/cuda/device/row_reduce.cuh"
-#include "braid/tensor/kernels/pointwise.h"
+#include "braid/tensor/kernels/math.h"
 
 namespace braid::cuda {
 

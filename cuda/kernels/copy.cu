@@ -6,7 +6,7 @@
 #include "braid/cuda/runtime/kernel.h"
 
 #include "braid/cuda/device/elementwise.cuh"
-#include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/kernels/copy.h"
 
 namespace braid::cuda {
 
@@ -243,8 +243,6 @@ bool is_transposed(In x) {
   return false;
 }
 
-}  // namespace
-
 // Integers beyond 2^53 are rounded on their way to another type.
 void copy(In x, Out y) {
   if (y.numel() == 0) return;
@@ -280,5 +278,12 @@ void fill(double value, Out y) {
            static_cast<W*>(y.mutable_raw()), offsets);
   });
 }
+
+}  // namespace
+
+constinit const CopyKernels copy_kernels{
+    .strided = copy,
+    .fill = fill,
+};
 
 }  // namespace braid::cuda

@@ -5,7 +5,7 @@
 #include "braid/cuda/device/index_view.cuh"
 #include "braid/cuda/device/softmax.cuh"
 #include "braid/cuda/runtime/kernel.h"
-#include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/kernels/loss.h"
 
 namespace braid::cuda {
 
@@ -40,8 +40,6 @@ __global__ void __launch_bounds__(kLargestTeam)
   });
 }
 
-}  // namespace
-
 void cross_entropy(In logits, In targets, Out loss, Out lse) {
   if (targets.numel() == 0) return;
   visit_float(logits.dtype(), "cross_entropy", [&]<class T>() {
@@ -61,5 +59,12 @@ void cross_entropy_backward(In logits, In targets, In lse, In scale, Out dlogits
            scale.data<A>(), scale.numel() == 1 ? 0 : 1, dlogits.mutable_data<T>());
   });
 }
+
+}  // namespace
+
+constinit const LossKernels loss_kernels{
+    .cross_entropy = cross_entropy,
+    .cross_entropy_backward = cross_entropy_backward,
+};
 
 }  // namespace braid::cuda

@@ -15,7 +15,7 @@
 
 #include "braid/cuda/device/row_reduce.cuh"
 #include "braid/cuda/runtime/kernel.h"
-#include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/kernels/norm.h"
 
 namespace braid::cuda {
 
@@ -238,8 +238,6 @@ void norm_backward(In x, In weight, In mean, In rstd, In dy, In dsum, Out dx, Te
   });
 }
 
-}  // namespace
-
 void rms_norm(In x, In residual, In weight, double eps, Out sum, Out y, Out rstd) {
   visit_float(x.dtype(), "rms_norm", [&]<class T>() {
     using A = Accumulate<T>;
@@ -269,5 +267,14 @@ void layer_norm(In x, In residual, In weight, In bias, double eps, Out sum, Out 
 void layer_norm_backward(In x, In weight, In mean, In rstd, In dy, In dsum, Out dx, Out dweight, Out dbias) {
   norm_backward<true>(x, weight, mean, rstd, dy, dsum, dx, dweight, dbias);
 }
+
+}  // namespace
+
+constinit const NormKernels norm_kernels{
+    .rms_forward = rms_norm,
+    .rms_backward = rms_norm_backward,
+    .layer_forward = layer_norm,
+    .layer_backward = layer_norm_backward,
+};
 
 }  // namespace braid::cuda

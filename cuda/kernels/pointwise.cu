@@ -5,7 +5,8 @@
 #include "braid/cuda/runtime/kernel.h"
 
 #include "braid/cuda/device/elementwise.cuh"
-#include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/kernels/attention.h"
+#include "braid/tensor/kernels/pointwise_ops.h"
 
 namespace braid::cuda {
 
@@ -17,21 +18,21 @@ constexpr int kBlocks = 4, kBlocksOfThree = 3;
 
 template <class T>
 __global__ void __launch_bounds__(kThreads, kBlocks)
-    unary_values(Share<kVector<T>> share, UnaryOp op, Accumulate<T> a, Accumulate<T> b, View x, View y) {
+    unary_forward(Share<kVector<T>> share, UnaryOp op, Accumulate<T> a, Accumulate<T> b, View x, View y) {
   constexpr int V = kVector<T>;
   if (share.empty()) return;
   Accumulate<T> v[V];
   read<T>(x, share, v);
   pointwise::visit(op, [&]<UnaryOp o>() {
 #pragma unroll
-    for (int j = 0; j < V; ++j) v[j] = pointwise::value<o>(v[j], a, b);
+    for (int j = 0; j < V; ++j) v[j] = pointwise::Unary<o, Accumulate<T>>::forward(v[j], a, b);
   });
   write<T>(y, share, v);
 }
 
 template <class T>
 __global__ void __launch_bounds__(kThreads, kBlocks)
-    unary_slopes(Share<kVector<T>> share, UnaryOp op, Accumulate<T> a, Accumulate<T> b, View x, View dy, View dx) {
+    unary_derivative(Share<kVector<T>> share, UnaryOp op, Accumulate<T> a, Accumulate<T> b, View x, View dy, View dx) {
   constexpr int V = kVector<T>;
   if (share.empty()) return;
   Accumulate<T> v[V], g[V];
@@ -39,14 +40,14 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   read<T>(dy, share, g);
   pointwise::visit(op, [&]<UnaryOp o>() {
 #pragma unroll
-    for (int j = 0; j < V; ++j) g[j] *= pointwise::slope<o>(v[j], a, b);
+    for (int j = 0; j < V; ++j) g[j] *= pointwise::Unary<o, Accumulate<T>>::derivative(v[j], a, b);
   });
   write<T>(dx, share, g);
 }
 
 template <class T>
 __global__ void __launch_bounds__(kThreads, kBlocks)
-    binary_values(Share<kVector<T>> share, BinaryOp op, View x, View y, View z) {
+    binary_forward(Share<kVector<T>> share, BinaryOp op, View x, View y, View z) {
   constexpr int V = kVector<T>;
   if (share.empty()) return;
   Accumulate<T> u[V], v[V];
@@ -54,7 +55,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   read<T>(y, share, v);
   pointwise::visit(op, [&]<BinaryOp o>() {
 #pragma unroll
-    for (int j = 0; j < V; ++j) u[j] = pointwise::value<o>(u[j], v[j]);
+    for (int j = 0; j < V; ++j) u[j] = pointwise::Binary<o, Accumulate<T>>::forward(u[j], v[j]);
   });
   write<T>(z, share, u);
 }
@@ -63,7 +64,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
 // derivative that nobody wants.
 template <class T>
 __global__ void __launch_bounds__(kThreads, kBlocksOfThree)
-    binary_slopes(Share<kVector<T>> share, BinaryOp op, View x, View y, View dz, View dx, View dy) {
+    binary_derivatives(Share<kVector<T>> share, BinaryOp op, View x, View y, View dz, View dx, View dy) {
   constexpr int V = kVector<T>;
   if (share.empty()) return;
   Accumulate<T> u[V], v[V], g[V], h[V];
@@ -73,8 +74,8 @@ __global__ void __launch_bounds__(kThreads, kBlocksOfThree)
   pointwise::visit(op, [&]<BinaryOp o>() {
 #pragma unroll
     for (int j = 0; j < V; ++j) {
-      h[j] = g[j] * pointwise::slope_y<o>(u[j], v[j]);
-      g[j] *= pointwise::slope_x<o>(u[j], v[j]);
+      h[j] = g[j] * pointwise::Binary<o, Accumulate<T>>::d_dy(u[j], v[j]);
+      g[j] *= pointwise::Binary<o, Accumulate<T>>::d_dx(u[j], v[j]);
     }
   });
   if (dx.data) write<T>(dx, share, g);
@@ -123,14 +124,12 @@ Tensor near(In x) {
   return transposed && o.innermost().stride[0] > 1 && o.count > 16384 ? x.clone() : x;
 }
 
-}  // namespace
-
 void unary(UnaryOp op, double a, double b, In x, Out y) {
   visit_float(x.dtype(), "unary", [&]<class T>() {
     constexpr int V = kVector<T>;
     const Tensor from = near(x);
     const View result = view<V>(y);
-    launch_shares<V>(unary_values<T>, Share<V>(result), op, a, b, view<V>(from), result);
+    launch_shares<V>(unary_forward<T>, Share<V>(result), op, a, b, view<V>(from), result);
   });
 }
 
@@ -139,7 +138,7 @@ void unary_backward(UnaryOp op, double a, double b, In x, In dy, Out dx) {
     constexpr int V = kVector<T>;
     const Tensor from = near(x), slopes = near(dy);
     const View result = view<V>(dx);
-    launch_shares<V>(unary_slopes<T>, Share<V>(result), op, a, b, view<V>(from), view<V>(slopes), result);
+    launch_shares<V>(unary_derivative<T>, Share<V>(result), op, a, b, view<V>(from), view<V>(slopes), result);
   });
 }
 
@@ -148,7 +147,7 @@ void binary(BinaryOp op, In x, In y, Out z) {
     constexpr int V = kVector<T>;
     const Tensor left = near(x), right = near(y);
     const View result = view<V>(z);
-    launch_shares<V>(binary_values<T>, Share<V>(result), op, view<V>(left), view<V>(right), result);
+    launch_shares<V>(binary_forward<T>, Share<V>(result), op, view<V>(left), view<V>(right), result);
   });
 }
 
@@ -162,7 +161,7 @@ void binary_backward(BinaryOp op, In x, In y, In dz, Out dx, Out dy) {
     share.neighbours = share.neighbours && results[1].access == Access::dense;
     if (!dx) results[0].data = nullptr;
     if (!dy) results[1].data = nullptr;
-    launch_shares<V>(binary_slopes<T>, share, op, view<V>(left), view<V>(right), view<V>(slopes), results[0],
+    launch_shares<V>(binary_derivatives<T>, share, op, view<V>(left), view<V>(right), view<V>(slopes), results[0],
                      results[1]);
   });
 }
@@ -176,16 +175,27 @@ void masked_fill(In x, In mask, double value, Out y) {
   });
 }
 
-void hide_invisible(In x, const AttentionMask& v, double value, Out y) {
+void mask_scores(In x, const AttentionMask& v, double value, Out y) {
   const int64_t queries = x.dim(-2), keys = x.dim(-1), count = x.numel();
   if (count == 0) return;
   const Axis<2> axes[] = {{count / (queries * keys), {0, 0}}, {queries, {1, 0}}, {keys, {0, 1}}};
-  visit_float(x.dtype(), "hide_invisible", [&]<class T>() {
+  visit_float(x.dtype(), "mask_scores", [&]<class T>() {
     constexpr int V = kVector<T>;
     const Tensor from = near(x);
     const View result = view<V>(y);
     launch_shares<V>(fill_invisible<T>, Share<V>(result), view<V>(from), Offsets<2>(axes, 3), v, keys, value, result);
   });
 }
+
+}  // namespace
+
+constinit const PointwiseKernels pointwise_kernels{
+    .unary = unary,
+    .unary_backward = unary_backward,
+    .binary = binary,
+    .binary_backward = binary_backward,
+    .masked_fill = masked_fill,
+    .mask_scores = mask_scores,
+};
 
 }  // namespace braid::cuda

@@ -2,7 +2,7 @@
 #include "braid/cuda/runtime/kernel.h"
 
 #include "braid/cuda/device/elementwise.cuh"
-#include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/kernels/random.h"
 #include "braid/tensor/random.h"
 
 namespace braid::cuda {
@@ -84,8 +84,6 @@ __global__ void __launch_bounds__(kThreads)
   write<T>(y, share, v);
 }
 
-}  // namespace
-
 void dropout(In x, double p, RandomKey key, Out y) {
   visit_float(x.dtype(), "dropout", [&]<class T>() {
     constexpr int V = kVector<T>;
@@ -109,5 +107,13 @@ void normal(double mean, double deviation, RandomKey key, Out y) {
     launch_shares<V>(normal_elements<T>, Share<V>(result), mean, deviation, key, result);
   });
 }
+
+}  // namespace
+
+constinit const RandomKernels random_kernels{
+    .uniform = uniform,
+    .normal = normal,
+    .dropout = dropout,
+};
 
 }  // namespace braid::cuda

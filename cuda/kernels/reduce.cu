@@ -12,7 +12,7 @@
 
 #include "braid/cuda/device/strided_index.cuh"
 #include "braid/cuda/device/vector_runs.cuh"
-#include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/kernels/reduce.h"
 
 namespace braid::cuda {
 
@@ -296,13 +296,18 @@ void reduce_any(const char* op, const Term& term, Out y) {
   visit_float(term.x.dtype(), op, [&]<class T>() { reduce_as<T, kind>(term, y); });
 }
 
-}  // namespace
-
 void reduce(ReduceOp op, In x, Out y) {
   if (op == ReduceOp::sum) return reduce_any<Kind::sum>("reduce", {x, Tensor(), false}, y);
   reduce_any<Kind::extreme>("reduce", {x, Tensor(), op == ReduceOp::max}, y);
 }
 
 void sum_product(In x, In z, Out y) { reduce_any<Kind::sum>("sum_product", {x, z, false}, y); }
+
+}  // namespace
+
+constinit const ReduceKernels reduce_kernels{
+    .axes = reduce,
+    .sum_product = sum_product,
+};
 
 }  // namespace braid::cuda

@@ -5,7 +5,7 @@
 
 #include "braid/cuda/device/vector_io.cuh"
 #include "braid/cuda/runtime/kernel.h"
-#include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/kernels/rope.h"
 
 namespace braid::cuda {
 
@@ -51,8 +51,6 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-}  // namespace
-
 void rope(In x, In cosine, In sine, bool inverse, Out y) {
   if (x.numel() == 0) return;
   visit_float(x.dtype(), "rope", [&]<class T>() {
@@ -65,5 +63,11 @@ void rope(In x, In cosine, In sine, bool inverse, Out y) {
            cosine.data<A>(), sine.data<A>(), A(inverse ? -1 : 1), shape, y.mutable_data<T>());
   });
 }
+
+}  // namespace
+
+constinit const RopeKernels rope_kernels{
+    .rotate = rope,
+};
 
 }  // namespace braid::cuda

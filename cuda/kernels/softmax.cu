@@ -1,7 +1,7 @@
 // Softmax over the last axis: y_i = exp(x_i - max x) / sum_j exp(x_j - max x), and its relatives.
 #include "braid/cuda/device/softmax.cuh"
 #include "braid/cuda/runtime/kernel.h"
-#include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/kernels/softmax.h"
 
 namespace braid::cuda {
 
@@ -56,8 +56,6 @@ void launch_rows(In x, void (*held)(Rows, P...), void (*streamed)(Rows, P...), P
   launch(plan.held ? held : streamed, plan.launch, plan.rows, arguments...);
 }
 
-}  // namespace
-
 void softmax(In x, Out y) {
   visit_float(x.dtype(), "softmax", [&]<class T>() {
     launch_rows<T>(x, softmax_kernel<T, true>, softmax_kernel<T, false>, x.data<T>(), y.mutable_data<T>());
@@ -83,5 +81,14 @@ void log_softmax_backward(In y, In dy, Out dx) {
                    dy.data<T>(), dx.mutable_data<T>());
   });
 }
+
+}  // namespace
+
+constinit const SoftmaxKernels softmax_kernels{
+    .forward = softmax,
+    .backward = softmax_backward,
+    .log_forward = log_softmax,
+    .log_backward = log_softmax_backward,
+};
 
 }  // namespace braid::cuda

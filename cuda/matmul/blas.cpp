@@ -1,5 +1,5 @@
 // Products by cuBLASLt.
-#include "braid/cuda/matmul/blas.h"
+#include "braid/cuda/matmul/matmul.h"
 
 #include <array>
 #include <bit>
@@ -8,7 +8,6 @@
 #include <mutex>
 #include <vector>
 
-#include "braid/cuda/matmul/matmul.h"
 #include "braid/cuda/runtime/check.h"
 #include "braid/cuda/runtime/runtime.h"
 
@@ -129,7 +128,7 @@ Choice choose(Blas& blas, const ProductPlan& p, const Key& alignments) {
   cublasLtMatmulHeuristicResult_t result;
   int found = 0;
   const cublasStatus_t status =
-      cublasLtMatmulAlgoGetHeuristic(blas.handle.get(), operation, choice.a.get(), choice.b.get(), choice.c.get(),
+      cublasLtMatmulAlgoGetHeuristic(matmul.handle.get(), operation, choice.a.get(), choice.b.get(), choice.c.get(),
                                      choice.c.get(), preference, 1, &result, &found);
   if (status != CUBLAS_STATUS_NOT_SUPPORTED) check(status);
   choice.found = status == CUBLAS_STATUS_SUCCESS && found > 0;

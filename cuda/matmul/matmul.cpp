@@ -2,7 +2,8 @@
 
 #include <bit>
 
-#include "braid/cuda/matmul/blas.h"
+#include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/kernels/pointwise_ops.h"
 
 namespace braid::cuda {
 
@@ -102,19 +103,19 @@ void product(In x, In z, double alpha, double beta, Out y) {
   if (y.numel() == 0) return;
   const Backend& device = backend(y.device());
   if (x.dim(-1) == 0) {  // an empty sum
-    if (beta == 0) return device.fill(0, y);
-    return device.binary(BinaryOp::mul, y, full({1}, beta, y.dtype(), y.device()).expanded(y.shape()), y);
+    if (beta == 0) return device.copy.fill(0, y);
+    return device.pointwise.binary(BinaryOp::mul, y, full({1}, beta, y.dtype(), y.device()).expanded(y.shape()), y);
   }
   if (!is_matrix(y)) {
     Tensor copy = y.clone();
     product(x, z, alpha, beta, copy);
-    return device.copy(copy, y);
+    return device.copy.strided(copy, y);
   }
   const Tensor left = is_matrix(x) ? x : x.clone(), right = is_matrix(z) ? z : z.clone();
   run_plan(plan_product(left, right, y), alpha, beta);
 }
 
-void linear(In x, In weight, In bias, Out y) {
+static void linear(In x, In weight, In bias, Out y) {
   Shape repeated = x.shape();
   repeated[-2] = weight.dim(1);
   repeated[-1] = weight.dim(0);
@@ -131,5 +132,12 @@ void linear(In x, In weight, In bias, Out y) {
   y.copy_(bias.expanded(y.shape()));
   product(x, z, 1, 1, y);
 }
+
+static void matmul(In x, In z, bool accumulate, Out y) { product(x, z, 1, accumulate ? 1 : 0, y); }
+
+constinit const MatmulKernels matmul_kernels{
+    .product = matmul,
+    .linear = linear,
+};
 
 }  // namespace braid::cuda

@@ -24,7 +24,7 @@ void CapturedStep::record(bool on) {
 
 // The switches of BRAID_DEBUG look at every result.
 bool CapturedStep::may_record() const {
-  return record_ && static_cast<bool>(backend(model_.device()).begin_capture) && !debug().any();
+  return record_ && static_cast<bool>(backend(model_.device()).stream.begin_capture) && !debug().any();
 }
 
 CapturedStep::Form CapturedStep::form_of(const std::vector<Batch>& batches) {

@@ -13,7 +13,7 @@ void sum_of_squares(const std::vector<NamedTensor>& parameters, Tensor sums) {
     Tensor g = grad(p.value);
     gradients.push_back(g ? g.contiguous() : g);
   }
-  backend(sums.device()).sum_of_squares(gradients, sums);
+  backend(sums.device()).optimizer.sum_of_squares(gradients, sums);
 }
 
 namespace {

@@ -122,7 +122,7 @@ void Optimizer::apply(MissingGradient missing) {
     }
   }
   const Backend& b = backend(scalars_.device());
-  o.name == OptimizerOptions::Name::sgd ? b.sgd(sgd) : b.adamw(adamw);
+  o.name == OptimizerOptions::Name::sgd ? b.optimizer.sgd(sgd) : b.optimizer.adamw(adamw);
 }
 
 void Optimizer::zero_grad() {

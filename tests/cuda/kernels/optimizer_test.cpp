@@ -65,8 +65,9 @@ BOOST_AUTO_TEST_CASE(lists_of_every_type_and_size) {
           if (u) out.push_back(u);
         }
         for (int repeat = 0; repeat < 2; ++repeat) {
-          update<AdamWStep>(adamw, together, [](const AdamWStep& s) { backend(s.scalars.device()).adamw(s); });
-          update<SgdStep>(sgd, together, [](const SgdStep& s) { backend(s.scalars.device()).sgd(s); });
+          update<AdamWStep>(adamw, together,
+                            [](const AdamWStep& s) { backend(s.scalars.device()).optimizer.adamw(s); });
+          update<SgdStep>(sgd, together, [](const SgdStep& s) { backend(s.scalars.device()).optimizer.sgd(s); });
         }
         return out;
       };
@@ -92,8 +93,8 @@ BOOST_AUTO_TEST_CASE(one_tensor_of_each_type) {
                        u = copy_of(in[2]);
                 const Backend& k = backend(p.device());
                 for (int step = 0; step < 3; ++step) {
-                  k.adamw({{{p, in[1], m, v, 0.1}}, 0.9, 0.95, 1e-8, coupled, in[4]});
-                  k.sgd({{{q, in[1], coupled ? Tensor() : u, 0.01}}, 0.9, in[4]});
+                  k.optimizer.adamw({{{p, in[1], m, v, 0.1}}, 0.9, 0.95, 1e-8, coupled, in[4]});
+                  k.optimizer.sgd({{{q, in[1], coupled ? Tensor() : u, 0.01}}, 0.9, in[4]});
                 }
                 return std::vector{p, m, v, q, u};
               },
