@@ -7,6 +7,7 @@
 #include "apps/train/train_config.h"
 #include "braid/models/dcformer/config.h"
 #include "braid/models/dcformer/cost.h"
+#include "braid/models/language_model.h"
 #include "braid/models/text/dataset.h"
 #include "braid/models/text/sampler.h"
 #include "braid/models/training/trainer.h"

@@ -241,13 +241,13 @@ class Run {
     if (config_.eval.interval > 0 && (last || due(config_.eval.interval))) {
       row.val_loss = val_loss_ = models::evaluate(*model_, validation_, mesh_);
       if (!tasks_.empty()) {
-        with_whole_model([&](const models::Dcformer& model) {
+        with_whole_model([&](const models::LanguageModel& model) {
           row.task_acc = task_accuracy_ = models::grade_tasks(model, train_data_.tokenizer(), tasks_).accuracy();
         });
       }
     }
     if (config_.sample.interval > 0 && (last || due(config_.sample.interval)))
-      with_whole_model([&](const models::Dcformer& model) { write_sample(model); });
+      with_whole_model([&](const models::LanguageModel& model) { write_sample(model); });
     row.elapsed_s = state_.elapsed_s;
     row.eta_s = seconds_since(start_) / double(state_.step - first_step_) * double(config_.train.steps - state_.step);
     at_root([&] { log_->append(row); });
@@ -256,8 +256,8 @@ class Run {
   }
 
   // What takes one process and all of the model: on rank 0, with the parts of the tensor ranks put together.
-  void with_whole_model(const std::function<void(const models::Dcformer&)>& work) {
-    if (const auto* whole = dynamic_cast<const models::Dcformer*>(model_.get())) return at_root([&] { work(*whole); });
+  void with_whole_model(const std::function<void(const models::LanguageModel&)>& work) {
+    if (mesh_.tensor.size() == 1 && mesh_.context.size() == 1) return at_root([&] { work(*model_); });
     models::WholeState state = trainer_.whole_state(models::Trainer::StateParts::weights);
     at_root([&] {
       models::Dcformer whole = models::Dcformer::uninitialised(model_config_);
@@ -287,12 +287,12 @@ class Run {
     if (saved_step_ == state_.step) return;
     at_root([&] { log_->sync(); });
     state_.memory = memory_by_use(device_);
-    models::save_checkpoint(out(), trainer_, train_data_.tokenizer(), state_, print_config(schema_),
+    models::save_checkpoint(out(), trainer_, &train_data_.tokenizer(), state_, print_config(schema_),
                             config_.checkpoint.keep);
     saved_step_ = state_.step;
   }
 
-  void write_sample(const models::Dcformer& model) {
+  void write_sample(const models::LanguageModel& model) {
     const models::text::Tokenizer& tokenizer = train_data_.tokenizer();
     std::vector<int32_t> prompt = tokenizer.encode(config_.sample.prompt);
     if (prompt.empty()) prompt.push_back(tokenizer.eos_id());  // a document begins after the end of another

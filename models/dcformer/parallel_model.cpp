@@ -111,9 +111,16 @@ Tensor ParallelDcformer::loss_sum(const Tensor& ids, const Tensor& targets) cons
   return dist::vocab_parallel_cross_entropy(h, output_, columns(targets, rows), words_, mesh_.tensor);
 }
 
-void ParallelDcformer::inspect(const Tensor& ids, const nn::ActivationObserver& observer) const {
-  hidden(ids, dist::shard_sequence(ids.dim(1), mesh_), &observer);
+Tensor ParallelDcformer::hidden(const Tensor& ids, KvCache* cache, const nn::ActivationObserver* observer) const {
+  check(!cache, "dcformer", [] { return std::string("a cache needs a model that is not sharded"); });
+  return hidden(ids, dist::shard_sequence(ids.dim(1), mesh_), observer);
 }
+
+Tensor ParallelDcformer::logits(const Tensor&) const {
+  fail("dcformer", "logits need a model that is not sharded");
+}
+
+KvCache ParallelDcformer::make_cache(int64_t) const { fail("dcformer", "a cache needs a model that is not sharded"); }
 
 const dist::Shard* ParallelDcformer::shard_of(const std::string& parameter) const {
   auto at = shards_.find(parameter);

@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "braid/distributed/parallel/parallel_block.h"
+#include "braid/models/dcformer/config.h"
 #include "braid/models/language_model.h"
 
 namespace braid::models {
@@ -19,21 +20,29 @@ class ParallelDcformer final : public LanguageModel {
   ParallelDcformer(const ModelConfig& config, RandomKey key, const dist::ProcessMesh& mesh);
 
   // ids, targets (B, T): whole sequences, the same on all tensor and context ranks of a data rank.
+  using LanguageModel::loss_sum;
   Tensor loss_sum(const Tensor& ids, const Tensor& targets) const override;
-  void inspect(const Tensor& ids, const nn::ActivationObserver& observer) const override;
+  Tensor hidden(const Tensor& ids, KvCache* cache = nullptr,
+                const nn::ActivationObserver* observer = nullptr) const override;
+  Tensor logits(const Tensor& hidden) const override;
+  KvCache make_cache(int64_t capacity) const override;
   const dist::Shard* shard_of(const std::string& parameter) const override;
-  const ModelConfig& config() const override { return config_; }
+  std::unique_ptr<const ModelSpec> spec() const override;
+  int64_t vocab_size() const override { return config_.vocab_size; }
+  int64_t max_sequence_length() const override { return config_.block_size; }
+  bool keeps_f32(const std::string& parameter) const override { return parameter == "tok_embeddings.weight"; }
+  const ModelConfig& config() const { return config_; }
   DType dtype() const override { return output_.dtype(); }
   Device device() const override { return output_.device(); }
   void visit(nn::Visitor& v) override;
 
-  void checkpoint_activations(bool on) { checkpoint_ = on; }
+  void set_recompute(bool on) override { checkpoint_ = on; }
   // Bytes of attention scores that a card may hold at a time, 0: its own choice. The CPU holds none.
-  void attention_workspace(int64_t bytes) {
+  void set_attention_workspace(int64_t bytes) override {
     for (auto& block : layers_) block.attention_workspace(bytes);
   }
-  void to(DType dtype);
-  void to(Device device);
+  void to(DType dtype) override;
+  void to(Device device) override;
 
  private:
   using Norm = std::variant<nn::RmsNorm, nn::LayerNorm>;
