@@ -79,7 +79,7 @@ Tensor table(const Tensor& x, int64_t batch, int64_t half, double (*f)(double)) 
     }
   }
   return from_vector(values, {batch, x.dim(1), half})
-      .to(x.dtype() == DType::f64 ? DType::f64 : DType::f32)
+      .to(accumulate_type(x.dtype()))
       .to(x.device());
 }
 
