@@ -8,7 +8,7 @@
 
 #include "apps/cli/text.h"
 #include "braid/autograd/ops.h"
-#include "braid/models/dcformer/parallel_model.h"
+#include "braid/models/dcformer/model.h"
 
 namespace braid::apps {
 
@@ -83,19 +83,16 @@ int64_t attention_workspace(const TrainConfig& config, Device device) {
   return config.train.attention_workspace > 0 ? config.train.attention_workspace << 20 : kDcmhaWorkspace;
 }
 
-std::unique_ptr<models::LanguageModel> make_model(const TrainConfig& config, const models::ModelConfig& model,
-                                                  const dist::ProcessMesh& mesh, Device device) {
+std::unique_ptr<models::Dcformer> make_model(const TrainConfig& config, const models::ModelConfig& model,
+                                             const dist::ProcessMesh& mesh, Device device) {
   MemoryScope scope(MemoryUse::weights);
   RandomKey key = child({static_cast<uint64_t>(config.run.seed), 0}, "parameters");
-  auto ready = [&](auto made) -> std::unique_ptr<models::LanguageModel> {
-    made->to(arithmetic(config).masters);
-    made->to(device);
-    made->checkpoint_activations(config.train.checkpoint_activations);
-    made->attention_workspace(attention_workspace(config, device));
-    return made;
-  };
-  if (mesh.tensor.size() == 1 && mesh.context.size() == 1) return ready(std::make_unique<models::Dcformer>(model, key));
-  return ready(std::make_unique<models::ParallelDcformer>(model, key, mesh));
+  auto made = std::make_unique<models::Dcformer>(model, key, mesh);
+  made->to(arithmetic(config).masters);
+  made->to(device);
+  made->checkpoint_activations(config.train.checkpoint_activations);
+  made->attention_workspace(attention_workspace(config, device));
+  return made;
 }
 
 models::TrainingMemory expected_memory(const TrainConfig& config, const models::ModelConfig& model, int64_t seq_len) {
