@@ -2,7 +2,6 @@
 
 #include "braid/models/dcformer/config_keys.h"
 #include "braid/models/dcformer/model.h"
-#include "braid/models/dcformer/parallel_model.h"
 
 namespace braid::models {
 
@@ -46,14 +45,12 @@ std::unique_ptr<const ModelSpec> DcformerSpec::with(const SettingTexts& settings
 }
 
 std::unique_ptr<Model> DcformerSpec::make(RandomKey key, const dist::ProcessMesh& mesh) const {
-  if (mesh.tensor.size() == 1 && mesh.context.size() == 1) return std::make_unique<Dcformer>(config_, key);
-  return std::make_unique<ParallelDcformer>(config_, key, mesh);
+  return std::make_unique<Dcformer>(config_, key, mesh);
 }
 
 ModelFamily dcformer_family() { return family_of("dcformer"); }
 ModelFamily dcpythia_family() { return family_of("dcpythia"); }
 
 std::unique_ptr<const ModelSpec> Dcformer::spec() const { return std::make_unique<DcformerSpec>(config_); }
-std::unique_ptr<const ModelSpec> ParallelDcformer::spec() const { return std::make_unique<DcformerSpec>(config_); }
 
 }  // namespace braid::models

@@ -24,7 +24,7 @@ std::array<double, 2> AdamW::bias_corrections(int64_t t) const {
 void AdamW::update(const std::vector<Item>& items, const Tensor& scalars) {
   AdamWStep step{{}, options().beta1, options().beta2, options().eps, coupled_decay_, scalars};
   for (const Item& i : items) step.items.push_back({i.parameter, i.gradient, i.state[0], i.state[1], i.weight_decay});
-  backend(scalars.device()).adamw(step);
+  backend(scalars.device()).optimizer.adamw(step);
 }
 
 }  // namespace braid::nn

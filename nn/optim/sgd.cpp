@@ -17,7 +17,7 @@ void Sgd::update(const std::vector<Item>& items, const Tensor& scalars) {
   SgdStep step{{}, options().momentum, scalars};
   for (const Item& i : items)
     step.items.push_back({i.parameter, i.gradient, i.state.empty() ? Tensor() : i.state[0], i.weight_decay});
-  backend(scalars.device()).sgd(step);
+  backend(scalars.device()).optimizer.sgd(step);
 }
 
 }  // namespace braid::nn
