@@ -139,8 +139,6 @@ void copy(In x, Out y) {
   copy_converting<double>(x, y);
 }
 
-void transfer(In x, Out y) { copy(x, y); }
-
 void fill(double value, Out y) {
   auto run = [&]<class A>() {
     Layout ly(y);
