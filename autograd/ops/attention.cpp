@@ -150,7 +150,7 @@ Tensor fused(const Inputs& x, const DcmhaOptions& options) {
     plain.push_back(!input ? input : strided ? input.contiguous() : input.detach());
   }
   const Backend& device = backend(x[0].device());
-  const DType dtype = x[0].dtype(), statistics = dtype == DType::f64 ? DType::f64 : DType::f32;
+  const DType dtype = x[0].dtype(), statistics = accumulate_type(dtype);
   const DType inside = device.attention.takes_16_bits ? dtype : statistics;
   auto converted = [](Inputs in, DType to) {
     for (Tensor& t : in) {

@@ -11,8 +11,6 @@ namespace braid {
 
 namespace {
 
-DType loss_type(const Tensor& x) { return x.dtype() == DType::f64 ? DType::f64 : DType::f32; }
-
 struct Losses {
   Tensor logits, targets, loss, lse;  // (R, V), (R), (R), (R)
 };
@@ -31,7 +29,7 @@ Losses losses(const char* op, const Tensor& logits, const Tensor& targets) {
   Losses out;
   out.logits = logits.contiguous().reshaped({count, logits.dim(-1)});
   out.targets = targets.contiguous().reshaped({count});
-  out.loss = empty({count}, loss_type(logits), logits.device());
+  out.loss = empty({count}, accumulate_type(logits.dtype()), logits.device());
   out.lse = empty_like(out.loss);
   backend(logits.device()).loss.cross_entropy(out.logits, out.targets, out.loss, out.lse);
   return out;
@@ -110,7 +108,7 @@ Tensor linear_cross_entropy(const Tensor& hidden, const Tensor& weight, const Te
   check_ids(op, "target", targets, vocabulary, true);
 
   const Backend& b = backend(hidden.device());
-  DType type = loss_type(hidden);
+  DType type = accumulate_type(hidden.dtype());
   bool record_on = recording({hidden, weight});
   Tensor h = hidden.contiguous().reshaped({rows, width}), w = weight.contiguous();
   Tensor ids = targets.contiguous().reshaped({rows});

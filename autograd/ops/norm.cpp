@@ -6,8 +6,6 @@ namespace braid {
 
 namespace {
 
-DType statistics_type(const Tensor& x) { return x.dtype() == DType::f64 ? DType::f64 : DType::f32; }
-
 Shape without_last(Shape shape) {
   Shape out;
   for (int a = 0; a < shape.rank() - 1; ++a) out.push_back(shape[a]);
@@ -38,7 +36,7 @@ struct Saved {
     x = input.contiguous();
     weight = dense(w);
     bias = dense(b);
-    rstd = empty(without_last(x.shape()), statistics_type(x), x.device());
+    rstd = empty(without_last(x.shape()), accumulate_type(x.dtype()), x.device());
   }
   const Backend& device() const { return backend(x.device()); }
   Tensor vector_if(bool wanted) const { return wanted ? empty({x.dim(-1)}, x.dtype(), x.device()) : Tensor(); }

@@ -52,7 +52,7 @@ Tensor sum_kept(const char* op, const Tensor& x, const Shape& kept, const Shape&
 // dx = dy / n repeated
 Tensor mean_kept(const Tensor& x, const Shape& kept, const Shape& result) {
   double share = static_cast<double>(numel(kept)) / static_cast<double>(x.numel());
-  DType type = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
+  DType type = accumulate_type(x.dtype());
   Tensor y = scale(reduced("mean", ReduceOp::sum, x, kept, type), share).to(x.dtype()).reshaped(result);
   return record("mean", y, {x}, [=, from = x.shape()](const Tensor& dy) -> Grads {
     return {scale(dy, share).reshaped(kept).expanded(from)};

@@ -37,7 +37,7 @@ constexpr int64_t kMostRows = 128;  // of a chunk: more would compute more hidde
 
 int64_t workspace_of(const DcmhaInputs& x) { return x.workspace > 0 ? x.workspace : kDcmhaWorkspace; }
 
-DType sum_type(DType t) { return t == DType::f64 ? DType::f64 : DType::f32; }
+DType sum_type(DType t) { return accumulate_type(t); }
 
 // Bytes that a chunk takes for each sample and query row: `buffers` rows of scores and one gram.
 struct RowCost {

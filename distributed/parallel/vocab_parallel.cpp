@@ -72,7 +72,7 @@ Tensor vocab_parallel_cross_entropy(const Tensor& hidden, const Tensor& weight, 
   if (tensor.size() == 1) return linear_cross_entropy(hidden, weight, targets, chunk_rows);
 
   const Backend& b = backend(hidden.device());
-  DType type = hidden.dtype() == DType::f64 ? DType::f64 : DType::f32;
+  DType type = accumulate_type(hidden.dtype());
   const Range& mine = words.of[static_cast<size_t>(tensor.rank())][0];
   int64_t rows = targets.numel(), width = hidden.dim(2), v = mine.size(), P = tensor.size();
   Tensor h = hidden.contiguous().reshaped({rows, width}), w = weight.contiguous();

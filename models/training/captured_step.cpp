@@ -51,7 +51,7 @@ void CapturedStep::compute(const Numbers& numbers) {
   for (int64_t i = 0; i < count; ++i) {
     const Batch& batch = numbers.batches[static_cast<size_t>(i)];
     MemoryScope scope(MemoryUse::activations);
-    masters_.connect();
+    masters_.attach_cast();
     Tensor loss = model_.loss_sum(batch.ids, batch.targets);  // ()
     measured.sliced(0, i, i + 1).copy_(loss.detach().reshaped({1}));
     if (i + 1 == count) parallel_.start();  // gradients travel while this backward pass runs

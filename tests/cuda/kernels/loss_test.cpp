@@ -7,12 +7,10 @@ using namespace braid::test;
 
 namespace {
 
-DType wide(DType t) { return t == DType::f64 ? DType::f64 : DType::f32; }
-
 // inputs: logits, targets, scale. The gradient is written over a copy of the logits.
 std::vector<Tensor> losses(const std::vector<Tensor>& in) {
   const Backend& k = backend(in[0].device());
-  Tensor loss = empty({in[1].numel()}, wide(in[0].dtype()), in[0].device()), lse = empty_like(loss);
+  Tensor loss = empty({in[1].numel()}, accumulate_type(in[0].dtype()), in[0].device()), lse = empty_like(loss);
   k.loss.cross_entropy(in[0], in[1], loss, lse);
   Tensor apart = empty_like(in[0]), over = copy_of(in[0]);
   k.loss.cross_entropy_backward(in[0], in[1], lse, in[2], apart);
@@ -32,8 +30,9 @@ BOOST_AUTO_TEST_CASE(rows_of_any_length_and_ignored_targets) {
           BOOST_TEST_CONTEXT(str(t) << " " << str(shape) << " " << str(index) << (misaligned ? " misaligned" : "")) {
             Tensor logits = random_tensor(shape, 1, t, -8, 8), targets = random_ids({shape[0]}, 2, -1, shape[1], index);
             double tolerance = t == DType::f64 ? 1e-12 : t == DType::f32 ? 4e-6 : 2 * tolerance_of(t);
-            check_on_card(losses, {logits, targets, random_tensor({shape[0]}, 3, wide(t))}, tolerance, misaligned);
-            if (!misaligned) check_on_card(losses, {logits, targets, full({1}, 0.25, wide(t))}, tolerance);
+            check_on_card(losses, {logits, targets, random_tensor({shape[0]}, 3, accumulate_type(t))}, tolerance,
+                          misaligned);
+            if (!misaligned) check_on_card(losses, {logits, targets, full({1}, 0.25, accumulate_type(t))}, tolerance);
           }
         }
       }

@@ -8,8 +8,6 @@ namespace {
 
 constexpr double kEps = 1e-3;
 
-DType statistics(DType t) { return t == DType::f64 ? DType::f64 : DType::f32; }
-
 Tensor like_if(const Tensor& x) { return x ? empty_like(x) : Tensor(); }
 
 // inputs: x, weight, bias or empty handles, dy; with a residual, that and dsum. Values, statistics, and the gradients
@@ -17,7 +15,7 @@ Tensor like_if(const Tensor& x) { return x ? empty_like(x) : Tensor(); }
 std::vector<Tensor> layer(const std::vector<Tensor>& in) {
   const Tensor &x = in[0], &w = in[1], &b = in[2], none, &residual = in.size() > 4 ? in[4] : none;
   const Backend& k = backend(x.device());
-  Tensor y = empty_like(x), mean = empty({x.dim(0)}, statistics(x.dtype()), x.device()), rstd = empty_like(mean);
+  Tensor y = empty_like(x), mean = empty({x.dim(0)}, accumulate_type(x.dtype()), x.device()), rstd = empty_like(mean);
   Tensor dx = empty_like(x), dw = like_if(w), db = like_if(b), sum = like_if(residual);
   k.norm.layer_forward(x, residual, w, b, kEps, sum, y, mean, rstd);
   k.norm.layer_backward(sum ? sum : x, w, mean, rstd, in[3], residual ? in[5] : none, dx, dw, db);
@@ -32,7 +30,7 @@ std::vector<Tensor> layer(const std::vector<Tensor>& in) {
 std::vector<Tensor> rms(const std::vector<Tensor>& in) {
   const Tensor &x = in[0], &w = in[1], none, &residual = in.size() > 4 ? in[4] : none;
   const Backend& k = backend(x.device());
-  Tensor y = empty_like(x), rstd = empty({x.dim(0)}, statistics(x.dtype()), x.device());
+  Tensor y = empty_like(x), rstd = empty({x.dim(0)}, accumulate_type(x.dtype()), x.device());
   Tensor dx = empty_like(x), dw = like_if(w), sum = like_if(residual);
   k.norm.rms_forward(x, residual, w, kEps, sum, y, rstd);
   k.norm.rms_backward(sum ? sum : x, w, rstd, in[3], residual ? in[5] : none, dx, dw);
@@ -108,7 +106,7 @@ BOOST_AUTO_TEST_CASE(a_residual_is_added_first) {
     for (Shape shape : {Shape{7, 33}, Shape{2, 8203}}) {
       Tensor x = random_tensor(shape, 1, t).to(kCard), r = random_tensor(shape, 2, t).to(kCard), none;
       Tensor w = random_tensor({shape[1]}, 3, t).to(kCard), h = empty_like(x), want = empty_like(x);
-      Tensor sum = empty_like(x), y = empty_like(x), rstd = empty({shape[0]}, statistics(t), kCard);
+      Tensor sum = empty_like(x), y = empty_like(x), rstd = empty({shape[0]}, accumulate_type(t), kCard);
       const Backend& k = backend(kCard);
       k.pointwise.binary(BinaryOp::add, x, r, h);
       k.norm.rms_forward(h, none, w, kEps, none, want, rstd);

@@ -21,7 +21,7 @@ BOOST_AUTO_TEST_CASE(turns_pairs_and_passes_the_rest) {
       for (bool inverse : {false, true}) {
         for (bool misaligned : {false, true}) {
           BOOST_TEST_CONTEXT(str(t) << " " << str(c.x) << " half " << c.half << (inverse ? " inverse" : "")) {
-            DType wide = t == DType::f64 ? DType::f64 : DType::f32;
+            DType wide = accumulate_type(t);
             Shape table{c.batch, c.x[1], c.half};
             check_on_card(
                 [inverse](const auto& in) {

@@ -81,7 +81,7 @@ BOOST_AUTO_TEST_CASE(large_logits_do_not_overflow) {
 
 BOOST_AUTO_TEST_CASE(gradient_in_place_equals_gradient_elsewhere) {
   for (DType type : {DType::f64, DType::f32, DType::bf16}) {
-    DType statistics = type == DType::f64 ? DType::f64 : DType::f32;
+    DType statistics = accumulate_type(type);
     Tensor x = numbers({4, 37}, type, 4), t = ids({3, -1, 36, 0}), loss = empty({4}, statistics),
            lse = empty({4}, statistics);
     Tensor scale = full({1}, 0.5, statistics), elsewhere = empty_like(x);

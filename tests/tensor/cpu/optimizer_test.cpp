@@ -48,7 +48,7 @@ BOOST_AUTO_TEST_CASE(equals_the_form_with_corrected_decay_rates) {
   const double b1 = 0.9, b2 = 0.95, eps = 1e-8, wd = 0.1, lr = 0.01;
   constexpr size_t n = 37;
   for (DType type : {DType::f64, DType::f32, DType::bf16}) {
-    DType moment = type == DType::f64 ? DType::f64 : DType::f32;
+    DType moment = accumulate_type(type);
     Tensor p = from_vector(numbers(n, 1), {n}).to(type), m = zeros({n}, moment), v = zeros({n}, moment);
     std::vector<double> want = p.to_vector<double>(), mh(n, 0), vh(n, 0);
     for (int t = 1; t <= 10; ++t) {
@@ -87,7 +87,7 @@ BOOST_AUTO_TEST_CASE(a_list_is_the_same_as_one_after_the_other) {
     SgdStep sgd{{}, 0.9, scalars(0.1, 0.5)};
     uint64_t stream = 1;
     for (DType type : {DType::f32, DType::f64, DType::bf16, DType::f16}) {
-      DType wide = type == DType::f64 ? DType::f64 : DType::f32;
+      DType wide = accumulate_type(type);
       for (size_t n : {0, 1, 9000, 7, 0, 4096, 33}) {
         auto draw = [&](DType t) { return from_vector(numbers(n, stream++), {static_cast<int64_t>(n)}).to(t); };
         Tensor p = draw(type), g = draw(type), m = draw(wide), v = full(m.shape(), 0.1, wide), q = p.clone(),
