@@ -16,7 +16,7 @@ constexpr int kThreads = 256;
 
 unsigned blocks_for(int64_t threads) { return static_cast<unsigned>((threads + kThreads - 1) / kThreads); }
 
-// Calls f with an unsigned type of the elements' size: what only moves elements need not know what they are.
+// Calls f with an unsigned type of the elements' size, for kernels that only move elements.
 template <class F>
 void visit_size(DType t, F f) {
   switch (size_of(t)) {
@@ -33,12 +33,13 @@ void visit_size(DType t, F f) {
 
 // y[i] = table[ids[i]], rows of n units
 template <class Unit>
-__global__ void __launch_bounds__(kThreads) index_select_kernel(Rows rows, const Unit* table, Ids ids, Unit* y) {
+__global__ void __launch_bounds__(kThreads)
+    index_select_kernel(RowPartition rows, const Unit* table, Ids ids, Unit* y) {
   int64_t r = rows.row(), n = rows.length(r);
   if (n == 0) return;
   const Unit* from = table + ids[r] * n;
   Unit* to = y + r * n;
-  for (int64_t i = rows.rank(); i < n; i += rows.team) to[i] = from[i];
+  for (int64_t i = rows.lane(); i < n; i += rows.team) to[i] = from[i];
 }
 
 template <class Unit>
@@ -50,19 +51,19 @@ void select_rows(In table, In ids, Out y, int64_t bytes) {
 
 // y[r] = x[r, ids[r]]
 template <class Unit>
-__global__ void __launch_bounds__(kThreads) gather_kernel(Rows rows, const Unit* x, Ids ids, Unit* y) {
+__global__ void __launch_bounds__(kThreads) gather_kernel(RowPartition rows, const Unit* x, Ids ids, Unit* y) {
   int64_t r = int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (r < rows.count) y[r] = x[r * rows.n + ids[r]];
 }
 
 // dx[r, j] = dy[r] where j = ids[r], else 0
 template <class Unit>
-__global__ void __launch_bounds__(kLargestTeam) scatter_kernel(Rows rows, const Unit* dy, Ids ids, Unit* dx) {
-  constexpr int W = kWidth<Unit>;
+__global__ void __launch_bounds__(kMaxTeam) scatter_kernel(RowPartition rows, const Unit* dy, Ids ids, Unit* dx) {
+  constexpr int W = kVectorWidth<Unit>;
   int64_t r = rows.row();
   if (r >= rows.count) return;
   Unit* row = dx + r * rows.n;
-  int64_t id = ids[r], first = int64_t{W} * rows.rank() - shift_of(row);
+  int64_t id = ids[r], first = int64_t{W} * rows.lane() - shift_of(row);
   Unit value = dy[r];
   for (int64_t i = first; i < rows.n; i += int64_t{W} * rows.team) {
     Pack<Unit> pack;
@@ -91,13 +92,11 @@ __global__ void __launch_bounds__(1024) index_range_kernel(Ids ids, int64_t coun
 //
 // 1. Keys (id, position) are sorted: chunks of up to 4096 by one block each, in shared memory; then each key finds its
 //    place among the other chunks by binary search. Keys are all different, so the order is one only.
-// 2. The sorted list is cut into segments of 32 keys. A warp walks a segment for a piece of the columns, and adds up
-// the
-//    rows of one id after the other. What begins and ends in the segment goes to the table; a sum that began before or
-//    goes on behind it is put aside.
+// 2. The sorted list is cut into segments of 32 keys. A warp processes a segment for some columns: it sums the rows of
+//    one id after the other. A sum within the segment is added to the table; a sum that reaches beyond it is a part.
 // 3. For each sum that was cut, one warp adds the parts in order.
 //
-// So the work is balanced whatever the ids are: 16k different ones, or one 16k times.
+// So the load is balanced for any ids: 16k different ones, or one 16k times.
 
 using Key = uint64_t;  // id, then position, 32 bits each
 constexpr Key kNoKey = ~Key{0};
@@ -181,7 +180,7 @@ template <class T>
 __global__ void __launch_bounds__(32 * kWarps)
     add_segments_kernel(const Key* keys, int64_t count, const T* dy, int64_t n, T* table, Accumulate<T>* parts) {
   using A = Accumulate<T>;
-  constexpr int W = kWidth<T>, kAhead = 8;
+  constexpr int W = kVectorWidth<T>, kAhead = 8;
   int lane = static_cast<int>(threadIdx.x) % 32;
   int64_t segment = int64_t{blockIdx.x} * kWarps + threadIdx.x / 32, begin = segment * kSegment;
   if (begin >= count) return;
@@ -224,7 +223,7 @@ template <class T>
 __global__ void __launch_bounds__(32 * kWarps)
     add_parts_kernel(const Key* keys, int64_t count, const Accumulate<T>* parts, int64_t n, T* table) {
   using A = Accumulate<T>;
-  constexpr int W = kWidth<T>;
+  constexpr int W = kVectorWidth<T>;
   int64_t segment = int64_t{blockIdx.x} * kWarps + threadIdx.x / 32, end = (segment + 1) * kSegment;
   if (end >= count) return;
   int64_t id = id_of(keys[end - 1]), begin = end - kSegment;
@@ -275,8 +274,9 @@ void index_select(In table, In ids, Out y) {
 void gather(In x, In ids, Out y) {
   if (ids.numel() == 0) return;
   visit_size(x.dtype(), [&]<class Unit>() {
-    launch(gather_kernel<Unit>, {.grid = blocks_for(ids.numel()), .block = kThreads}, Rows{ids.numel(), x.dim(-1), 1},
-           static_cast<const Unit*>(x.raw()), Ids(ids), static_cast<Unit*>(y.mutable_raw()));
+    launch(gather_kernel<Unit>, {.grid = blocks_for(ids.numel()), .block = kThreads},
+           RowPartition{ids.numel(), x.dim(-1), 1}, static_cast<const Unit*>(x.raw()), Ids(ids),
+           static_cast<Unit*>(y.mutable_raw()));
   });
 }
 
@@ -300,7 +300,7 @@ void index_add(In dy, In ids, Out dtable) {
   Tensor keys = sorted_keys(ids);
   visit_float(dy.dtype(), "index_add", [&]<class T>() {
     using A = Accumulate<T>;
-    int64_t columns = int64_t{32} * kWidth<T>;
+    int64_t columns = int64_t{32} * kVectorWidth<T>;
     Tensor parts = empty({segments, kCut, n}, dtype_of<A>(), dy.device());
     Launch shape{.grid = {static_cast<unsigned>((segments + kWarps - 1) / kWarps),
                           static_cast<unsigned>((n + columns - 1) / columns)},

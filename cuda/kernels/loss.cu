@@ -1,7 +1,7 @@
 // Softmax and cross-entropy in one pass over each row of logits (V):
 //   lse = log sum_j exp(x_j),   loss = lse - x[target],   dx_j = scale (exp(x_j - lse) - [j = target]).
-// A negative target is not counted: loss 0, gradient 0, whatever the logits are. Rows are streamed: the forward kernel
-// reads the logits once, the backward one reads and writes them once.
+// A negative target is not counted: loss 0, gradient 0, whatever the logits are. RowPartition are streamed: the forward
+// kernel reads the logits once, the backward one reads and writes them once.
 #include "braid/cuda/device/index_view.cuh"
 #include "braid/cuda/device/softmax.cuh"
 #include "braid/cuda/runtime/kernel.h"
@@ -12,8 +12,8 @@ namespace braid::cuda {
 namespace {
 
 template <class T>
-__global__ void __launch_bounds__(kLargestTeam)
-    cross_entropy_kernel(Rows rows, const T* logits, Ids targets, Accumulate<T>* loss, Accumulate<T>* lse) {
+__global__ void __launch_bounds__(kMaxTeam)
+    cross_entropy_kernel(RowPartition rows, const T* logits, Ids targets, Accumulate<T>* loss, Accumulate<T>* lse) {
   using A = Accumulate<T>;
   int64_t r = rows.row(), target = r < rows.count ? targets[r] : -1;
   const T* x = logits + r * rows.n;
@@ -26,8 +26,8 @@ __global__ void __launch_bounds__(kLargestTeam)
 }
 
 template <class T>
-__global__ void __launch_bounds__(kLargestTeam)
-    cross_entropy_backward_kernel(Rows rows, const T* logits, Ids targets, const Accumulate<T>* lse,
+__global__ void __launch_bounds__(kMaxTeam)
+    cross_entropy_backward_kernel(RowPartition rows, const T* logits, Ids targets, const Accumulate<T>* lse,
                                   const Accumulate<T>* scale, int scale_step, T* dlogits) {
   using A = Accumulate<T>;
   int64_t r = rows.row(), at = r * rows.n;

@@ -1,5 +1,5 @@
-// Optimiser steps, in place, one pass over memory, many tensors in a launch. g is the gradient times grad_scale, t the
-// number of the update from 1.
+// Optimizer updates, in place, one pass over memory, many tensors per launch; sums of squares for clipping. g is the
+// gradient times grad_scale, t the number of the update from 1.
 //
 //   AdamW:  m = b1 m + (1-b1) g,   v = b2 v + (1-b2) g^2,   p -= lr (mh / (sqrt(vh) + eps) + wd p)
 //           with mh = m / (1 - b1^t), vh = v / (1 - b2^t).   Adam: g += wd p first, and no wd in the update.
@@ -23,11 +23,11 @@ __device__ StepScalars read(const double* scalars) { return {scalars[0], scalars
 template <class T>
 struct AdamWBatch {
   using A = Accumulate<T>;
-  Chunks chunks;
-  T* parameter[kMostTensors];
-  const T* gradient[kMostTensors];
-  A *first[kMostTensors], *second[kMostTensors];
-  A decay[kMostTensors];
+  TensorChunks chunks;
+  T* parameter[kMaxTensors];
+  const T* gradient[kMaxTensors];
+  A *first[kMaxTensors], *second[kMaxTensors];
+  A decay[kMaxTensors];
 
   static const Tensor& tensor(const AdamWStep::Item& item) { return item.parameter; }
   void set(int k, AdamWStep::Item item) {
@@ -49,8 +49,8 @@ template <class T>
 __global__ void __launch_bounds__(kThreads)
     adamw_kernel(const AdamWBatch<T> batch, AdamW<Accumulate<T>> f, const double* scalars) {
   using A = Accumulate<T>;
-  constexpr int W = kWidth<T>;
-  const Chunks::Chunk chunk = batch.chunks.of(blockIdx.x);
+  constexpr int W = kVectorWidth<T>;
+  const TensorChunk chunk = batch.chunks.of(blockIdx.x);
   const int k = chunk.tensor;
   T* p = batch.parameter[k];
   const T* g = batch.gradient[k];
@@ -78,11 +78,11 @@ __global__ void __launch_bounds__(kThreads)
 template <class T>
 struct SgdBatch {
   using A = Accumulate<T>;
-  Chunks chunks;
-  T* parameter[kMostTensors];
-  const T* gradient[kMostTensors];
-  A* momentum[kMostTensors];  // null for plain descent
-  A decay[kMostTensors];
+  TensorChunks chunks;
+  T* parameter[kMaxTensors];
+  const T* gradient[kMaxTensors];
+  A* momentum[kMaxTensors];  // null for plain descent
+  A decay[kMaxTensors];
 
   static const Tensor& tensor(const SgdStep::Item& item) { return item.parameter; }
   void set(int k, SgdStep::Item item) {
@@ -97,8 +97,8 @@ template <class T>
 __global__ void __launch_bounds__(kThreads)
     sgd_kernel(const SgdBatch<T> batch, Accumulate<T> keep, const double* scalars) {
   using A = Accumulate<T>;
-  constexpr int W = kWidth<T>;
-  const Chunks::Chunk chunk = batch.chunks.of(blockIdx.x);
+  constexpr int W = kVectorWidth<T>;
+  const TensorChunk chunk = batch.chunks.of(blockIdx.x);
   const int k = chunk.tensor;
   T* p = batch.parameter[k];
   const T* g = batch.gradient[k];
@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(kThreads)
 // The sum of the squares of each tensor of a list, in f64: every block adds up a chunk of one tensor, then a block for
 // each tensor adds its chunks' sums. Which thread adds what depends on the sizes only, so the bits do too.
 
-constexpr int kThreads = 256, kLastThreads = 1024;
+constexpr int kLastThreads = 1024;
 
 struct Item {
   Tensor x;
@@ -132,9 +132,9 @@ struct Item {
 
 template <class T>
 struct SquaresBatch {
-  Chunks chunks;
-  const T* x[kMostTensors];
-  int64_t place[kMostTensors];
+  TensorChunks chunks;
+  const T* x[kMaxTensors];
+  int64_t place[kMaxTensors];
 
   static const Tensor& tensor(const Item& item) { return item.x; }
   void set(int k, const Item& item) {
@@ -145,8 +145,8 @@ struct SquaresBatch {
 
 template <class T>
 __global__ void __launch_bounds__(kThreads) square_chunks_kernel(const SquaresBatch<T> batch, double* parts) {
-  constexpr int W = kWidth<T>;
-  const Chunks::Chunk chunk = batch.chunks.of(blockIdx.x);
+  constexpr int W = kVectorWidth<T>;
+  const TensorChunk chunk = batch.chunks.of(blockIdx.x);
   const T* x = batch.x[chunk.tensor];
   double sum = 0;
   for (int64_t i = chunk.begin + W * int64_t{threadIdx.x}; i < chunk.end; i += W * kThreads) {

@@ -72,7 +72,7 @@ void set(cublasLtMatmulPreference_t p, cublasLtMatmulPreferenceAttributes_t what
   check(cublasLtMatmulPreferenceSetAttribute(p, what, &value, sizeof value));
 }
 
-Layout layout_of(const Operand& o, int64_t rows, int64_t columns, int64_t batch) {
+Layout layout_of(const BlasOperand& o, int64_t rows, int64_t columns, int64_t batch) {
   if (o.transposed) std::swap(rows, columns);
   cublasLtMatrixLayout_t raw = nullptr;
   check(cublasLtMatrixLayoutCreate(&raw, type_of(o.tensor->dtype()), static_cast<uint64_t>(rows),
@@ -83,12 +83,12 @@ Layout layout_of(const Operand& o, int64_t rows, int64_t columns, int64_t batch)
   return layout;
 }
 
-const void* address(const Operand& o, int64_t offset) {
+const void* address(const BlasOperand& o, int64_t offset) {
   return static_cast<const std::byte*>(o.tensor->raw()) + offset * size_of(o.tensor->dtype());
 }
 
 // The power of two, up to 256, that all of the operand's addresses are multiples of.
-int64_t alignment(const Operand& o, int64_t offset) {
+int64_t alignment(const BlasOperand& o, int64_t offset) {
   const uint64_t all = std::bit_cast<uintptr_t>(address(o, offset)) |
                        static_cast<uint64_t>((o.batch | o.leading) * size_of(o.tensor->dtype())) | 256u;
   return int64_t{1} << std::countr_zero(all);
@@ -143,7 +143,7 @@ Choice choose(Blas& blas, const ProductPlan& p, const Key& alignments) {
 
 }  // namespace
 
-bool run_plan(const ProductPlan& p, double alpha, double beta) {
+bool execute(const ProductPlan& p, double alpha, double beta) {
   Blas& own = blas();
   std::lock_guard lock(own.mutex);
   if (!own.handle.get()) {

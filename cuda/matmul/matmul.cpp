@@ -23,7 +23,8 @@ bool matrix(int64_t rows, int64_t columns, int64_t row, int64_t column) {
   return by_rows(rows, columns, row, column) || by_rows(columns, rows, column, row);
 }
 
-Operand column_major(const Tensor& tensor, int64_t rows, int64_t columns, int64_t row, int64_t column, int64_t batch) {
+BlasOperand column_major(const Tensor& tensor, int64_t rows, int64_t columns, int64_t row, int64_t column,
+                         int64_t batch) {
   if (by_rows(rows, columns, row, column)) return {&tensor, true, rows == 1 ? columns : row, batch};
   return {&tensor, false, columns == 1 ? rows : column, batch};
 }
@@ -70,8 +71,8 @@ ProductPlan plan_product(In x, In z, In y) {
     batch.erase(longest);
   }
 
-  const Operand from_x = column_major(x, m.size, k.size, m.x, k.x, together.x);
-  const Operand from_z = column_major(z, k.size, n.size, k.z, n.z, together.z);
+  const BlasOperand from_x = column_major(x, m.size, k.size, m.x, k.x, together.x);
+  const BlasOperand from_z = column_major(z, k.size, n.size, k.z, n.z, together.z);
   ProductPlan plan{.rows = m.size,
                    .columns = n.size,
                    .inner = k.size,
@@ -84,7 +85,7 @@ ProductPlan plan_product(In x, In z, In y) {
   if (swapped) {
     std::swap(plan.rows, plan.columns);
     std::swap(plan.a, plan.b);
-    for (Operand* operand : {&plan.a, &plan.b, &plan.c}) operand->transposed = !operand->transposed;
+    for (BlasOperand* operand : {&plan.a, &plan.b, &plan.c}) operand->transposed = !operand->transposed;
   }
   for (const Axis& axis : batch) {
     std::vector<ProductPlan::Offsets> calls;
@@ -112,7 +113,7 @@ void product(In x, In z, double alpha, double beta, Out y) {
     return device.copy.strided(copy, y);
   }
   const Tensor left = is_matrix(x) ? x : x.clone(), right = is_matrix(z) ? z : z.clone();
-  run_plan(plan_product(left, right, y), alpha, beta);
+  execute(plan_product(left, right, y), alpha, beta);
 }
 
 static void linear(In x, In weight, In bias, Out y) {
@@ -127,7 +128,7 @@ static void linear(In x, In weight, In bias, Out y) {
     ProductPlan plan = plan_product(rows, z, y);
     plan.bias = &bias;  // y is contiguous, so that to BLAS its rows are columns
     const bool fits = plan.calls.size() == 1 && std::bit_cast<uintptr_t>(bias.raw()) % 16 == 0;
-    if (fits && run_plan(plan, 1, 0)) return;
+    if (fits && execute(plan, 1, 0)) return;
   }
   y.copy_(bias.expanded(y.shape()));
   product(x, z, 1, 1, y);

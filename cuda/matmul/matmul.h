@@ -13,7 +13,7 @@ namespace braid::cuda {
 void product(In x, In z, double alpha, double beta, Out y);
 
 // A column-major matrix; `transposed` when memory holds its transpose. `batch` is the stride of the batch axis.
-struct Operand {
+struct BlasOperand {
   const Tensor* tensor = nullptr;
   bool transposed = false;
   int64_t leading = 1, batch = 0;
@@ -23,7 +23,7 @@ struct Operand {
 // each of `calls`, with the three tensors starting that many elements behind their first one.
 struct ProductPlan {
   int64_t rows = 0, columns = 0, inner = 0, batch = 1;
-  Operand a, b, c;               // c is not transposed
+  BlasOperand a, b, c;           // c is not transposed
   const Tensor* bias = nullptr;  // (rows), at a multiple of 16 bytes: added to every column of c before it is rounded
   struct Offsets {
     int64_t a, b, c;
@@ -40,6 +40,6 @@ ProductPlan plan_product(In x, In z, In y);
 
 // cuda/matmul/blas.cpp, or its emulation. False when it cannot add the bias to this product, which is one call: nothing
 // was done then.
-bool run_plan(const ProductPlan& plan, double alpha, double beta);
+bool execute(const ProductPlan& plan, double alpha, double beta);
 
 }  // namespace braid::cuda
