@@ -4,6 +4,7 @@
 
 #include "braid/tensor/detail/recording.h"
 #include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/kernels/pointwise_ops.h"
 
 namespace braid {
 
@@ -211,7 +212,7 @@ Tensor Tensor::unsqueezed(int axis) const {
 Tensor Tensor::clone() const {
   check_raw("clone", "braid::contiguous(x) for a recorded copy of a strided tensor");
   Tensor y = empty(shape(), dtype(), device());
-  backend(device()).copy(*this, y);
+  backend(device()).copy.strided(*this, y);
   return y;
 }
 
@@ -224,7 +225,7 @@ Tensor Tensor::to(DType type) const {
   check_raw("to", "braid::cast(x, dtype)");
   if (type == dtype()) return *this;
   Tensor y = empty(shape(), type, device());
-  backend(device()).copy(*this, y);
+  backend(device()).copy.strided(*this, y);
   return y;
 }
 
@@ -233,7 +234,7 @@ Tensor Tensor::to(Device target) const {
   if (target == device()) return *this;
   Tensor x = contiguous(), y = empty(shape(), dtype(), target);
   const Backend& b = backend(target == kCpu ? device() : target);
-  b.transfer(x, y);
+  b.stream.transfer(x, y);
   return y;
 }
 
@@ -242,7 +243,7 @@ void Tensor::copy_(const Tensor& source) {
         [&] { return "shapes differ: " + str(shape()) + " and " + str(source.shape()); });
   begin_write(*this, "copy_");
   Tensor local = source.detach().to(device());
-  backend(device()).copy(local, *this);
+  backend(device()).copy.strided(local, *this);
 }
 
 void Tensor::add_(const Tensor& source) {
@@ -251,12 +252,12 @@ void Tensor::add_(const Tensor& source) {
            str(source.dtype());
   });
   begin_write(*this, "add_");
-  backend(device()).binary(BinaryOp::add, *this, source, *this);
+  backend(device()).pointwise.binary(BinaryOp::add, *this, source, *this);
 }
 
 void Tensor::fill(double value) {
   begin_write(*this, "fill");
-  backend(device()).fill(value, *this);
+  backend(device()).copy.fill(value, *this);
 }
 
 Tensor empty(const Shape& shape, DType dtype, Device device) {
@@ -273,7 +274,7 @@ Tensor empty_like(const Tensor& x) { return empty(x.shape(), x.dtype(), x.device
 
 Tensor full(const Shape& shape, double value, DType dtype, Device device) {
   Tensor x = empty(shape, dtype, device);
-  backend(device).fill(value, x);
+  backend(device).copy.fill(value, x);
   return x;
 }
 Tensor zeros(const Shape& shape, DType dtype, Device device) { return full(shape, 0.0, dtype, device); }

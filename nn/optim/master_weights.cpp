@@ -4,13 +4,12 @@
 
 namespace braid::nn {
 
-MasterWeights::MasterWeights(Module& module, DType compute, const Rule& shortened) : module_(module) {
+MasterWeights::MasterWeights(Module& module, DType compute, const Rule& to_compute_dtype) : module_(module) {
   MemoryScope scope(MemoryUse::weights);
   require_grad(module);
   replace_parameters(module, [&](const std::string& name, const Tensor& p) {
-    entries_.push_back({name, p, {}});
-    Entry& entry = entries_.back();
-    if (p.dtype() != compute && shortened(name)) entry.copy = p.detach().to(compute);
+    Entry& entry = entries_.emplace_back(Entry{name, p, {}});
+    if (p.dtype() != compute && to_compute_dtype(name)) entry.copy = p.detach().to(compute);
     return entry.copy ? entry.copy : p;
   });
 }
@@ -21,7 +20,7 @@ void MasterWeights::refresh() {
   }
 }
 
-void MasterWeights::connect() {
+void MasterWeights::attach_cast() {
   size_t next = 0;
   replace_parameters(module_, [&](const std::string&, const Tensor& p) {
     const Entry& e = entries_[next++];

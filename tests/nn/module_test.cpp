@@ -6,7 +6,7 @@
 #include "braid/autograd/ops.h"
 #include "braid/nn/linear.h"
 #include "braid/nn/optim/master_weights.h"
-#include "braid/nn/optim/optimizer.h"
+#include "braid/nn/optim/adam.h"
 #include "tests/support/compare.h"
 #include "tests/support/temp_folder.h"
 
@@ -85,10 +85,10 @@ BOOST_AUTO_TEST_CASE(tied_parameters_are_one_parameter) {
   BOOST_TEST(m.tied());
   nn::MasterWeights masters(m, DType::f32, [](const std::string&) { return true; });
   BOOST_TEST(m.tied());
-  masters.connect();
+  masters.attach_cast();
   BOOST_TEST(m.tied());
   backward(sum(m(arange(4))));
-  nn::Optimizer optimizer(nn::parameters(masters), {.lr = 0.5, .weight_decay = 0});
+  nn::AdamW optimizer(nn::parameters(masters), {.lr = 0.5, .weight_decay = 0});
   const double before = nn::parameters(masters)[0].value.to_vector<double>()[0];
   optimizer.step();
   const double moved = nn::parameters(masters)[0].value.to_vector<double>()[0] - before;
@@ -98,8 +98,8 @@ BOOST_AUTO_TEST_CASE(tied_parameters_are_one_parameter) {
 BOOST_AUTO_TEST_CASE(parameters_that_share_memory_by_accident_are_an_error) {
   Tensor a = full({4}, 1), b = a.sliced(0, 3, 4), c = a.sliced(0, 0, 3);
   for (Tensor* x : {&a, &b, &c}) require_grad(*x);
-  BOOST_TEST(throws_with([&] { nn::Optimizer({{"a", a}, {"b", b}}, {}); }, "a and b share memory"));
-  nn::Optimizer({{"b", b}, {"c", c}}, {});  // neighbours in one buffer
+  BOOST_TEST(throws_with([&] { nn::AdamW({{"a", a}, {"b", b}}, {}); }, "a and b share memory"));
+  nn::AdamW({{"b", b}, {"c", c}}, {});  // neighbours in one buffer
 }
 
 BOOST_AUTO_TEST_CASE(a_module_goes_through_a_file) {
