@@ -17,3 +17,4 @@
 #include "braid/nn/optim/schedule.h"
 #include "braid/nn/optim/sgd.h"
 #include "braid/nn/rope.h"
+#include "braid/nn/sequential.h"

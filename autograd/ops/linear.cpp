@@ -34,9 +34,9 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
     });
   }
   // x keeps its axes: the kernel reads rows with any stride.
-  Tensor rows = x.rank() == 1 ? x.unsqueezed(0) : x;
+  Tensor rows = x.rank() == 1 ? x.detach().unsqueezed(0) : x;
   Tensor target = x.rank() == 1 ? y.unsqueezed(0) : y;
-  backend(x.device()).matmul.linear(rows, weight, bias ? bias.contiguous() : bias, target);
+  backend(x.device()).matmul.linear(rows, weight, bias ? bias.detach().contiguous() : bias, target);
 
   Tensor kept_x = requires_grad(weight) ? x : Tensor(), kept_weight = requires_grad(x) ? weight : Tensor();
   bool wants_bias = requires_grad(bias);

@@ -20,7 +20,7 @@ void check_vector(const char* op, const char* what, const Tensor& x, const Tenso
   });
 }
 
-Tensor dense(const Tensor& x) { return x ? x.contiguous() : Tensor(); }
+Tensor dense(const Tensor& x) { return x ? x.detach().contiguous() : Tensor(); }
 
 // What a norm's derivative needs, once all is checked; contiguous. x is what is normed; weight, bias, mean may be
 // empty.
@@ -33,7 +33,7 @@ struct Saved {
     check(input.rank() >= 1, op, [&] { return "needs at least one axis, got " + str(input.shape()); });
     check_vector(op, "weight", input, w);
     check_vector(op, "bias", input, b);
-    x = input.contiguous();
+    x = input.detach().contiguous();
     weight = dense(w);
     bias = dense(b);
     rstd = empty(without_last(x.shape()), accumulate_type(x.dtype()), x.device());
@@ -76,7 +76,7 @@ SumAndNorm add_rms_norm(const Tensor& x, const Tensor& residual, const Tensor& w
   check_residual("add_rms_norm", x, residual);
   Saved s("add_rms_norm", x, weight, {});
   Tensor h = empty_like(s.x), y = empty_like(s.x);
-  s.device().norm.rms_forward(s.x, residual.contiguous(), s.weight, eps, h, y, s.rstd);
+  s.device().norm.rms_forward(s.x, residual.detach().contiguous(), s.weight, eps, h, y, s.rstd);
   s.x = h;
   auto out = record_many("add_rms_norm", {h, y}, {x, residual, weight}, [s](const std::vector<Tensor>& d) -> Grads {
     if (!d[1]) return {d[0], d[0], {}};
@@ -103,7 +103,7 @@ SumAndNorm add_layer_norm(const Tensor& x, const Tensor& residual, const Tensor&
   Saved s("add_layer_norm", x, weight, bias);
   s.mean = empty_like(s.rstd);
   Tensor h = empty_like(s.x), y = empty_like(s.x);
-  s.device().norm.layer_forward(s.x, residual.contiguous(), s.weight, s.bias, eps, h, y, s.mean, s.rstd);
+  s.device().norm.layer_forward(s.x, residual.detach().contiguous(), s.weight, s.bias, eps, h, y, s.mean, s.rstd);
   s.x = h;
   auto out =
       record_many("add_layer_norm", {h, y}, {x, residual, weight, bias}, [s](const std::vector<Tensor>& d) -> Grads {

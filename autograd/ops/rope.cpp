@@ -23,7 +23,7 @@ Tensor rope(const Tensor& x, const Tensor& cosine, const Tensor& sine) {
         });
   no_gradient("rope", cosine);
   no_gradient("rope", sine);
-  Tensor in = x.contiguous(), c = cosine.contiguous(), s = sine.contiguous(), y = empty_like(in);
+  Tensor in = x.detach().contiguous(), c = cosine.contiguous(), s = sine.contiguous(), y = empty_like(in);
   backend(x.device()).rope.rotate(in, c, s, false, y);
   return record("rope", y, {x}, [c, s](const Tensor& dy) -> Grads {
     Tensor dx = empty_like(dy);
