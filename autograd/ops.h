@@ -164,7 +164,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets);
 // The same per token, 0 where not counted: (...) in f32 (f64 for f64).
 Tensor cross_entropy_per_token(const Tensor& logits, const Tensor& targets);
 // Sum over counted targets of the cross-entropy of the logits hidden weight^T, in chunks of rows: the (rows, V) logits
-// never exist as a whole, forward or backward. hidden (..., D), weight (V, D). Multiply by 1/count for the mean.
+// never exist all at once, forward or backward. hidden (..., D), weight (V, D). Multiply by 1/count for the mean.
 Tensor linear_cross_entropy(const Tensor& hidden, const Tensor& weight, const Tensor& targets,
                             int64_t chunk_rows = 1024);
 

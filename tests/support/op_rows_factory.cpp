@@ -12,7 +12,7 @@ constexpr RandomKey kKey{5, 6};
 
 // Element i of the stream in (0, 1), from the definition.
 double drawn(int64_t i) { return (std::floor(random_bits(static_cast<uint64_t>(i), kKey) / 512.0) + 0.5) / 8388608.0; }
-// Elements 2k and 2k + 1 are made of the uniform numbers 2k and 2k + 1 (Box and Muller).
+// Elements 2k and 2k + 1 are computed from the uniform elements 2k and 2k + 1 (Box and Muller).
 double drawn_normal(int64_t i) {
   const double radius = std::sqrt(-2 * std::log(drawn(i / 2 * 2))), angle = 2 * M_PI * drawn(i / 2 * 2 + 1);
   return i % 2 == 0 ? radius * std::cos(angle) : radius * std::sin(angle);

@@ -21,7 +21,7 @@ const std::vector<std::vector<Shape>> kPairs{{{}, {}},
 using Comparison = Tensor (*)(const Tensor&, const Tensor&);
 using Predicate = bool (*)(double, double);
 
-// Whole numbers from 0 to 2 in the float type: many are equal.
+// i64 from 0 to 2: many are equal.
 OpRow compared(const std::string& name, Comparison op, Predicate holds) {
   return {.name = name,
           .op = [op](const auto& in) { return op(in[0], in[1]); },

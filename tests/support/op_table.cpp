@@ -47,7 +47,7 @@ void check_values(const OpRow& row, const std::vector<Shape>& shapes, DType dtyp
                   Device device = kCpu) {
   NoGrad off;
   std::vector<Tensor> inputs =
-      random_inputs(row, shapes, dtype);  // rounded to dtype first: op and reference see the same numbers
+      random_inputs(row, shapes, dtype);  // rounded to dtype first: op and reference get the same values
   Tensor y = row.op(on(inputs, device));
   Array want = row.reference(arrays(inputs));
   BOOST_TEST_CONTEXT(describe(row, shapes, what)) {
