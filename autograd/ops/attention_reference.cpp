@@ -65,7 +65,7 @@ Tensor dcmha_reference(const Tensor& q, const Tensor& k, const Tensor& v, const 
   Tensor keys = heads_first(repeat_heads(k, heads), options.groups);  // (B, G, M, S, d)
   Tensor values = heads_first(repeat_heads(v, heads), options.groups);
   Tensor scores = compose(matmul(queries, transpose(keys)), pre);  // (B, G, M, T, S)
-  Tensor probabilities = softmax(hide_invisible(scores, options.visible, -std::numeric_limits<double>::infinity()));
+  Tensor probabilities = softmax(mask_scores(scores, options.visible, -std::numeric_limits<double>::infinity()));
   Tensor y = matmul(compose(probabilities, post), values);  // (B, G, M, T, d)
   return reshape(permute(y, {0, 3, 1, 2, 4}), q.shape());
 }

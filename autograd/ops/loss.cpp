@@ -1,4 +1,4 @@
-// Cross-entropy of logits x (..., V) against target ids t (...); a negative target is not counted.
+// Losses. Cross-entropy of logits x (..., V) against target ids t (...); a negative target is not counted.
 //   loss = logsumexp(x) - x[t],   dloss/dx = softmax(x) - onehot(t)
 #include <algorithm>
 
@@ -27,7 +27,7 @@ Losses losses(const char* op, const Tensor& logits, const Tensor& targets) {
   check_ids(op, "target", targets, logits.dim(-1), true);
   int64_t count = targets.numel();
   Losses out;
-  out.logits = logits.contiguous().reshaped({count, logits.dim(-1)});
+  out.logits = logits.detach().contiguous().reshaped({count, logits.dim(-1)});
   out.targets = targets.contiguous().reshaped({count});
   out.loss = empty({count}, accumulate_type(logits.dtype()), logits.device());
   out.lse = empty_like(out.loss);
@@ -67,6 +67,12 @@ Tensor cross_entropy_per_token(const Tensor& logits, const Tensor& targets) {
   });
 }
 
+Tensor mse_loss(const Tensor& x, const Tensor& y) {
+  check(x.shape() == y.shape(), "mse_loss",
+        [&] { return "shapes " + str(x.shape()) + " and " + str(y.shape()) + " differ"; });
+  return mean(square(sub(x, y)));
+}
+
 // The mean over counted targets; 0 with zero gradient when there is none.
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets) {
   Losses saved = losses("cross_entropy", logits, targets);
@@ -86,7 +92,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets) {
 
 // The sum over counted targets of the cross-entropy of x = h W^T, h (R, D), W (V, D), by chunks of rows:
 //   dx = softmax(x) - onehot,   dh = dx W,   dW = sum over chunks of dx^T h,
-// formed during the forward pass, while the chunk's logits are at hand; backward only multiplies by dy. With 16-bit
+// formed during the forward pass, while the chunk's logits exist; backward only multiplies by dy. With 16-bit
 // inputs the logits, the loss, dh and dW are f32 (the two gradients rounded once, at the end); only dx is rounded for
 // its products.
 Tensor linear_cross_entropy(const Tensor& hidden, const Tensor& weight, const Tensor& targets, int64_t chunk_rows) {
@@ -110,7 +116,7 @@ Tensor linear_cross_entropy(const Tensor& hidden, const Tensor& weight, const Te
   const Backend& b = backend(hidden.device());
   DType type = accumulate_type(hidden.dtype());
   bool record_on = recording({hidden, weight});
-  Tensor h = hidden.contiguous().reshaped({rows, width}), w = weight.contiguous();
+  Tensor h = hidden.detach().contiguous().reshaped({rows, width}), w = weight.detach().contiguous();
   Tensor ids = targets.contiguous().reshaped({rows});
   Tensor dhidden, dweight;
   if (record_on && requires_grad(hidden)) dhidden = empty({rows, width}, type, hidden.device());

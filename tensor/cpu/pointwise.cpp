@@ -54,7 +54,7 @@ constexpr int64_t cost_of(UnaryOp op) {
     case UnaryOp::relu:
     case UnaryOp::clamp:
       return 1;
-    case UnaryOp::power:
+    case UnaryOp::pow:
       return 64;
     default:
       return 8;
@@ -134,6 +134,38 @@ void binary_backward(BinaryOp op, In x, In y, In dz, Out dx, Out dy) {
   });
 }
 
+// A: the type in which elements are compared.
+template <class A>
+void compare_as(CompareOp op, In x, In y, Out mask) {
+  Tensor nx = near(x), ny = near(y);
+  Layout lx(nx), ly(ny);
+  uint8_t* out = mask.mutable_data<uint8_t>();
+  for_blocks(mask.numel(), 1, [&](int64_t i, int64_t n) {
+    A bx[kBlock], by[kBlock];
+    const A *px = read(lx, i, n, bx), *py = read(ly, i, n, by);
+    for (int64_t j = 0; j < n; ++j) out[i + j] = pointwise::holds(op, px[j], py[j]);
+  });
+}
+
+void compare(CompareOp op, In x, In y, Out mask) {
+  is_float(x.dtype()) && x.dtype() != DType::f64 ? compare_as<float>(op, x, y, mask)
+                                                 : compare_as<double>(op, x, y, mask);
+}
+
+void where(In mask, In x, In y, Out z) {
+  visit_accumulate(x.dtype(), "where", [&]<class A>() {
+    Tensor nx = near(x), ny = near(y);
+    Layout lm(mask), lx(nx), ly(ny), lz(z);
+    for_blocks(z.numel(), 1, [&](int64_t i, int64_t n) {
+      A bm[kBlock], bx[kBlock], by[kBlock], bz[kBlock];
+      const A *pm = read(lm, i, n, bm), *px = read(lx, i, n, bx), *py = read(ly, i, n, by);
+      A* pz = place(lz, i, n, bz);
+      for (int64_t j = 0; j < n; ++j) pz[j] = pm[j] != A(0) ? px[j] : py[j];
+      write(lz, i, n, pz);
+    });
+  });
+}
+
 void masked_fill(In x, In mask, double value, Out y) {
   visit_accumulate(x.dtype(), "masked_fill", [&]<class A>() {
     Layout lx(x), lm(mask), ly(y);
@@ -184,6 +216,8 @@ constinit const PointwiseKernels pointwise_kernels{
     .unary_backward = unary_backward,
     .binary = binary,
     .binary_backward = binary_backward,
+    .compare = compare,
+    .where = where,
     .masked_fill = masked_fill,
     .mask_scores = mask_scores,
 };

@@ -15,6 +15,7 @@
 #include "braid/tensor/kernels/random.h"
 #include "braid/tensor/kernels/reduce.h"
 #include "braid/tensor/kernels/rope.h"
+#include "braid/tensor/kernels/scan.h"
 #include "braid/tensor/kernels/softmax.h"
 #include "braid/tensor/kernels/stream.h"
 
@@ -29,6 +30,7 @@ struct Backend {
   RandomKernels random;
   ReduceKernels reduce;
   OrderKernels order;
+  ScanKernels scan;
   MatmulKernels matmul;
   SoftmaxKernels softmax;
   NormKernels norm;

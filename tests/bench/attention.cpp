@@ -14,6 +14,7 @@
 
 #include "braid/autograd/attention.h"
 #include "braid/autograd/autograd.h"
+#include "braid/autograd/ops.h"
 #include "braid/tensor/cpu/attention/variants.h"
 #include "braid/tensor/kernels/backend.h"
 #include "braid/tensor/parallel.h"
@@ -30,8 +31,7 @@ int64_t number(const char* name) { return std::stoll(settings.at(name)); }
 
 uint64_t stream = 0;
 Tensor random(const Shape& shape, double deviation) {
-  Tensor x = empty(shape);
-  backend(kCpu).random.normal(0, deviation, {7, ++stream}, x);
+  Tensor x = scale(randn(shape, {7, ++stream}), deviation);
   return require_grad(x);
 }
 

@@ -47,9 +47,7 @@ double median_ms(const std::function<void()>& work) {
 
 uint64_t stream = 0;
 Tensor random(const Shape& shape, double deviation = 1, DType dtype = DType::bf16) {
-  Tensor x = empty(shape, dtype, device);
-  backend(device).random.normal(0, deviation, {7, ++stream}, x);
-  return x;
+  return scale(randn(shape, {7, ++stream}, dtype, device), deviation);
 }
 Tensor random_ids(const Shape& shape, int64_t limit) {
   std::vector<int64_t> ids(static_cast<size_t>(numel(shape)));

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "braid/autograd/ops.h"
 #include "braid/distributed/comm/communicator.h"
-#include "braid/tensor/kernels/backend.h"
 
 namespace braid::test {
 
@@ -59,11 +59,9 @@ void expect_error(F&& f, ErrorKind kind, const std::string& part) {
   expect(false, "nothing was thrown, expected an error with '" + part + "'");
 }
 
-// Normal numbers that depend on the salt.
+// Normal values that depend on the salt.
 inline Tensor random_tensor(const Shape& shape, uint64_t salt, DType dtype = DType::f64) {
-  Tensor x = empty(shape, DType::f64);
-  backend(kCpu).random.normal(0, 1, {7, salt}, x);
-  return x.to(dtype);
+  return randn(shape, {7, salt}, DType::f64).to(dtype);
 }
 
 // The sets of checks. Each runs on any number of ranks.

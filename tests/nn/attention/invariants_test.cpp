@@ -22,7 +22,7 @@ BOOST_AUTO_TEST_CASE(without_dynamic_weights_it_is_plain_attention) {
       nn::Attention plain = make(o);
       parameter(composed, "dyn_w_proj.qkw").fill(0);  // down factors are 0 / sqrt(eps): 0, not NaN
       parameter(composed, "dyn_w_proj.dd").fill(0);
-      const Tensor x = noise({B, 11, D}, 4);
+      const Tensor x = randn({B, 11, D}, {4, 77}, DType::f64);
       BOOST_TEST(is_close(composed(x, &rope()), plain(x, &rope()), 1e-14));
     }
   }
@@ -30,7 +30,7 @@ BOOST_AUTO_TEST_CASE(without_dynamic_weights_it_is_plain_attention) {
 
 BOOST_AUTO_TEST_CASE(saturated_gates_multiply) {
   // Channel 0 of x is 10 everywhere, its weights to the gates are 0 or 10: gates are 0 or tanh(100) = 1.
-  Tensor x = noise({B, 11, D}, 4);
+  Tensor x = randn({B, 11, D}, {4, 77}, DType::f64);
   x.sliced(2, 0, 1).fill(10);
   const auto gated = [&](Path path, const std::vector<int64_t>& branches) {
     nn::AttentionOptions o = options_of(path);
@@ -60,7 +60,7 @@ BOOST_AUTO_TEST_CASE(saturated_gates_multiply) {
 }
 
 BOOST_AUTO_TEST_CASE(the_reading_factor_is_normalised_and_the_writing_one_is_linear) {
-  const Tensor x = noise({B, 11, D}, 4);
+  const Tensor x = randn({B, 11, D}, {4, 77}, DType::f64);
   for (Path path : kPaths) {
     const auto scaled = [&](double reading, double writing, bool pre) {
       nn::AttentionOptions o = options_of(path);
@@ -91,7 +91,7 @@ BOOST_AUTO_TEST_CASE(the_order_of_heads_does_not_matter) {
     for (int64_t n = 0; n < N; ++n)
       view.sliced(1, n, n + 1).copy_(old.sliced(1, order[static_cast<size_t>(n)], order[static_cast<size_t>(n)] + 1));
   };
-  const Tensor x = noise({B, 11, D}, 4);
+  const Tensor x = randn({B, 11, D}, {4, 77}, DType::f64);
   for (Path path : kPaths) {
     nn::AttentionOptions o = options_of(path);
     o.window = W;
@@ -112,9 +112,9 @@ BOOST_AUTO_TEST_CASE(the_order_of_heads_does_not_matter) {
 
 BOOST_AUTO_TEST_CASE(a_token_acts_on_the_rows_that_see_it_and_on_no_other) {
   constexpr int64_t T = 19, p = 6;
-  const Tensor x = noise({B, T, D}, 4);
+  const Tensor x = randn({B, T, D}, {4, 77}, DType::f64);
   Tensor changed = x.clone();
-  changed.sliced(1, p, p + 1).copy_(noise({B, 1, D}, 5));
+  changed.sliced(1, p, p + 1).copy_(randn({B, 1, D}, {5, 77}, DType::f64));
   for (Path path : kPaths) {
     for (int64_t window : {int64_t{0}, W, W + 1}) {  // none; profiles J and H-inf; T1 and H-train
       nn::AttentionOptions o = options_of(path);
@@ -206,7 +206,7 @@ BOOST_AUTO_TEST_CASE(merged_matrices_with_the_identity_inside_decode_the_same) {
 
 BOOST_AUTO_TEST_CASE(steps_against_a_cache_equal_the_rows_of_a_full_pass) {
   constexpr int64_t T = 2 * W + 4;
-  const Tensor x = noise({B, T, D}, 5);
+  const Tensor x = randn({B, T, D}, {5, 77}, DType::f64);
   NoGrad off;
   for (Path path : kPaths) {
     for (int64_t window : {int64_t{0}, W}) {
@@ -226,7 +226,7 @@ BOOST_AUTO_TEST_CASE(steps_against_a_cache_equal_the_rows_of_a_full_pass) {
 
 BOOST_AUTO_TEST_CASE(every_length_gives_the_rows_of_a_longer_one) {
   constexpr int64_t c = 4, longest = 140;  // c: a length that divides none of the others
-  const Tensor x = noise({1, longest, D}, 6);
+  const Tensor x = randn({1, longest, D}, {6, 77}, DType::f64);
   for (int64_t window : {int64_t{0}, W}) {
     nn::AttentionOptions o = options_of(Path::reference);
     o.window = window;
@@ -294,7 +294,7 @@ BOOST_AUTO_TEST_CASE(derivatives_of_the_whole_layer) {
       o.compose_options.static_term = variant == 1;
       o.compose_options.tanh_gelu = variant == 0;
       nn::Attention attention = make(o);
-      std::vector<Tensor> leaves{noise({1, 5, 6}, 8)};
+      std::vector<Tensor> leaves{randn({1, 5, 6}, {8, 77}, DType::f64)};
       for (const nn::NamedTensor& p : nn::parameters(attention)) leaves.push_back(p.value.clone());
       const GradcheckResult result = gradcheck(
           [&](const std::vector<Tensor>& in) {
