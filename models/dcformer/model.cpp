@@ -21,7 +21,7 @@ Dcformer::Dcformer(const ModelConfig& config, RandomKey key, const dist::Process
   const int ranks = mesh.tensor.size();
   if (!one_process()) shards_ = tensor_shards(config, ranks);
   vocab_ = dist::even_partition(config.vocab_size, ranks);
-  // Every module is made as a whole, then sharded: a rank never holds more than one whole block or table.
+  // Every module is built completely, then sharded: a rank never holds more than one complete block or table.
   auto shard = [&](nn::Module& module, const std::string& name) {
     dist::shard_parameters(module, shards_, name + ".", mesh.tensor.rank());
   };

@@ -42,7 +42,7 @@ struct Training {
   }
   double step(int64_t number) {
     auto mine = [&](models::Batch b) {
-      auto part = dist::even_partition(4, mesh.data.size()).of[static_cast<size_t>(mesh.data.rank())][0];
+      auto part = dist::even_partition(4, mesh.data.size()).single(mesh.data.rank());
       return models::Batch{b.ids.sliced(0, part.begin, part.end).clone(),
                            b.targets.sliced(0, part.begin, part.end).clone()};
     };

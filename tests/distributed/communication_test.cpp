@@ -28,7 +28,7 @@ void check_volume(const std::string& kind, const Shape3& s, DType dtype, bool ch
     models::Trainer trainer(*model, {}, 1.0, mesh, dtype);
     std::vector<models::Batch> batches = share_of(step_batch(config, 0, 8, 21), mesh);
     auto now = [&] {
-      return std::array{mesh.tensor.traffic(), mesh.context.traffic(), mesh.replicas.traffic(), mesh.world.traffic()};
+      return std::array{mesh.tensor.stats(), mesh.context.stats(), mesh.replica_group.stats(), mesh.world.stats()};
     };
     auto before = now();
     trainer.step(batches, 1e-3);

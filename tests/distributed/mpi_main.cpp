@@ -27,7 +27,7 @@ int main() {
   using namespace braid;
   dist::MpiSession session;
   const dist::Communicator& world = session.world();
-  world.watch(60);
+  world.set_timeout(60);
   try {
     test::check_collectives(world);
     test::check_mappings(world);

@@ -24,7 +24,7 @@ BOOST_AUTO_TEST_CASE(one_process_sends_nothing) {
   Communicator alone;
   alone.all_reduce(zeros({100}));
   alone.all_gather(zeros({100}), 0, dist::even_partition(100, 1));
-  BOOST_TEST(alone.traffic().total() == 0);
+  BOOST_TEST(alone.stats().total() == 0);
 }
 
 BOOST_AUTO_TEST_CASE(nan_and_infinity_survive_sums_and_maxima) {
@@ -59,8 +59,8 @@ BOOST_AUTO_TEST_CASE(a_rank_that_does_not_come_is_named) {
   BRAID_CHECK_FAILS(dist::run_thread_ranks(3,
                                            [](const Communicator& world) {
                                              Communicator rows = world.split(0, "rows");
-                                             world.watch(0.2);
-                                             world.where("step 17");
+                                             world.set_timeout(0.2);
+                                             world.set_context("step 17");
                                              if (world.rank() != 2)
                                                rows.all_gather(zeros({1}), 0, dist::even_partition(3, 3));
                                            }),

@@ -59,11 +59,11 @@ BOOST_AUTO_TEST_CASE(every_number_has_one_owner_and_the_summed_gradient) {
           int64_t P = world.size();
           double factor = 2.0 * static_cast<double>(P * (P + 1)) / 2;
           for (const nn::NamedTensor& p : parameters) {
-            Tensor whole = parallel.whole(p.name, own.contains(p.name) ? own[p.name] : Tensor(), DType::f64);
+            Tensor whole = parallel.gather(p.name, own.contains(p.name) ? own[p.name] : Tensor(), DType::f64);
             std::vector<double> want = p.value.to_vector<double>();
             for (double& v : want) v *= factor;
             expect_close(whole.to_vector<double>(), want, 1e-14, "gradient of " + p.name);
-            expect((parallel.own_part(p.name).size() > 0) == own.contains(p.name), "owner of " + p.name);
+            expect((parallel.owned_range(p.name).size() > 0) == own.contains(p.name), "owner of " + p.name);
           }
           for (const nn::NamedTensor& piece : parallel.pieces()) zero_grad(piece.value);
           for (const nn::NamedTensor& p : parameters) zero_grad(p.value);
@@ -77,9 +77,9 @@ BOOST_AUTO_TEST_CASE(every_number_has_one_owner_and_the_summed_gradient) {
         parallel.gather_parameters();
         for (const nn::NamedTensor& p : parameters) {
           expect_equal(world.broadcast(p.value, 0), p.value.detach(), p.name + " on all ranks");
-          dist::Range own = parallel.own_part(p.name);
+          dist::Range own = parallel.owned_range(p.name);
           Tensor piece = p.value.detach().reshaped({p.value.numel()}).sliced(0, own.begin, own.end);
-          expect_close(parallel.whole(p.name, piece, DType::f64).reshaped(p.value.shape()), p.value.detach(), 0,
+          expect_close(parallel.gather(p.name, piece, DType::f64).reshaped(p.value.shape()), p.value.detach(), 0,
                        "whole of the pieces of " + p.name);
         }
       });
@@ -120,8 +120,8 @@ BOOST_AUTO_TEST_CASE(volumes_are_those_of_zero_stage_1) {
     parallel.finish();
     parallel.gather_parameters();
     int64_t own = dist::even_partition(31, 2).size(world.rank());
-    expect(world.traffic().of(dist::Collective::reduce_scatter) == (31 - own) * 8, "gradients sent");
-    expect(world.traffic().of(dist::Collective::all_gather) == own * 8, "parameters sent");
+    expect(world.stats().bytes_of(dist::Collective::reduce_scatter) == (31 - own) * 8, "gradients sent");
+    expect(world.stats().bytes_of(dist::Collective::all_gather) == own * 8, "parameters sent");
   });
 }
 
@@ -135,7 +135,7 @@ BOOST_AUTO_TEST_CASE(ranks_form_a_box) {
     int t = world.rank() % 2, c = world.rank() / 2 % 2, d = world.rank() / 4;
     expect(l.tensor.rank() == t && l.context.rank() == c && l.data.rank() == d, "place in the box");
     expect(l.tensor.size() == 2 && l.context.size() == 2 && l.data.size() == 2, "sizes of the box");
-    expect(l.replicas.size() == 4 && l.replicas.rank() == d * 2 + c, "replicas");
+    expect(l.replica_group.size() == 4 && l.replica_group.rank() == d * 2 + c, "replicas");
     expect(l.context.world_rank(1) == (d * 2 + 1) * 2 + t, "context neighbours");
   });
 }

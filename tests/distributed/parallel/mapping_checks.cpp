@@ -67,9 +67,9 @@ void check_mappings(const Communicator& world) {
               [&](const Tensor& x) { return dist::all_to_all(x, 2, heads, 1, parts, world); });
       // Each rank needs its own part and what stands three entries before it, so ranks need the same ones.
       Partition need = parts;
-      for (dist::Ranges& list : need.of) {
+      for (dist::Ranges& list : need.ranges) {
         for (dist::Range& i : list) i.begin = std::max<int64_t>(0, i.begin - 3);
-        list = dist::joined(list);
+        list = dist::merge(list);
       }
       Shape needed{2, need.size(me), 5};
       adjoint(world, "sparse_all_gather", Copies::none, part,
@@ -78,10 +78,10 @@ void check_mappings(const Communicator& world) {
               [&](const Tensor& x) { return dist::all_to_all(x, 1, need, 2, heads, world); });
       Tensor all = random_tensor(whole, 9);
       expect_equal(
-          dist::sparse_all_gather(dist::take(all, 1, parts.of[static_cast<size_t>(me)]), 1, parts, need, world),
-          dist::take(all, 1, need.of[static_cast<size_t>(me)]), "sparse_all_gather");
-      expect_equal(dist::all_to_all(dist::take(all, 2, heads.of[static_cast<size_t>(me)]), 1, need, 2, heads, world),
-                   dist::take(all, 1, need.of[static_cast<size_t>(me)]), "exchange of rows that several need");
+          dist::sparse_all_gather(dist::gather_ranges(all, 1, parts.of(me)), 1, parts, need, world),
+          dist::gather_ranges(all, 1, need.of(me)), "sparse_all_gather");
+      expect_equal(dist::all_to_all(dist::gather_ranges(all, 2, heads.of(me)), 1, need, 2, heads, world),
+                   dist::gather_ranges(all, 1, need.of(me)), "exchange of rows that several need");
       // Sums of 16-bit numbers are rounded once: 256 + 1 + 1 is 258 in bf16, although 256 + 1 is 256.
       Partition everything{std::vector<dist::Ranges>(static_cast<size_t>(P), {{0, n}})};
       Tensor big = full({2, n, 5}, me == 0 ? 256 : 1, DType::bf16);
