@@ -281,7 +281,7 @@ class Run {
     if (saved_step_ == state_.step) return;
     at_root([&] { log_->sync(); });
     state_.memory = memory_by_use(device_);
-    models::save_checkpoint(out(), trainer_, train_data_.tokenizer(), state_, print_config(schema_),
+    models::save_checkpoint(out(), trainer_, &train_data_.tokenizer(), state_, print_config(schema_),
                             config_.checkpoint.keep);
     saved_step_ = state_.step;
   }
@@ -325,7 +325,7 @@ class Run {
   models::text::Sampler sampler_;
   models::ModelConfig model_config_;
   std::optional<RunFolder> folder_;  // locked by rank 0
-  std::unique_ptr<models::Dcformer> model_;
+  std::unique_ptr<models::LanguageModel> model_;
   models::Trainer trainer_;
   models::RunState state_;
   std::optional<RunLog> log_;

@@ -123,12 +123,6 @@ KvCache Dcformer::make_cache(int64_t capacity) const {
   return cache;
 }
 
-int64_t KvCache::bytes() const {
-  int64_t sum = 0;
-  for (const nn::LayerCache& layer : layers) sum += layer.bytes();
-  return sum;
-}
-
 void Dcformer::visit(nn::Visitor& v) {
   v("tok_embeddings", embeddings_);
   for (size_t i = 0; i < layers_.size(); ++i) v("layers." + std::to_string(i), layers_[i]);

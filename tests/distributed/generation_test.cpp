@@ -112,7 +112,7 @@ BOOST_AUTO_TEST_CASE(grades_are_those_of_one_process) {
       ids.insert(ids.end(), tokens.end() - 48, tokens.end() - 1);
       targets.insert(targets.end(), tokens.end() - 47, tokens.end());
     }
-    models::Batch batch{from_vector(ids, {4, 47}), from_vector(targets, {4, 47})};
+    models::Batch batch = models::text_batch(from_vector(ids, {4, 47}), from_vector(targets, {4, 47}));
     for (int step = 0; step < 60; ++step) trainer.step({batch}, 1e-2);
   }
   auto grades = [&](const models::Dcformer& model) {
@@ -190,12 +190,12 @@ BOOST_AUTO_TEST_CASE(a_mesh_of_one_runs_the_kernels_of_one_process) {
                                    if (counted) ++(*counted)[kernel];
                                  },
                                  [] {}});
-    backward(model.loss_sum(batch.ids, batch.targets));
+    backward(model.loss_sum(batch));
     {
       NoGrad off;
-      model.logits(model.hidden(batch.ids));
+      model.logits(model.hidden(batch.at("input_ids")));
       models::KvCache cache = model.make_cache(8);
-      model.hidden(batch.ids.sliced(1, 0, 1).clone(), &cache);
+      model.hidden(batch.at("input_ids").sliced(1, 0, 1).clone(), &cache);
     }
     detail::set_kernel_observer({nullptr, nullptr});
     counted = nullptr;

@@ -223,7 +223,7 @@ BOOST_AUTO_TEST_CASE(the_workspace_of_a_model_bounds_its_memory) {
   const auto peak = [&](auto model, int64_t workspace) {
     model.to(kCard);
     nn::require_grad(model);
-    model.attention_workspace(workspace);
+    model.set_attention_workspace(workspace);
     const int64_t before = memory_stats(kCard).current;
     reset_peak_memory(kCard);
     backward(model.loss_sum(ids, ids));
