@@ -22,7 +22,7 @@ void cuda_ok(cudaError_t result, const char* call) {
 void nccl_ok(ncclResult_t result, const char* call, ncclComm_t comm = nullptr) {
   if (result != ncclSuccess)
     fail(ErrorKind::process, std::string(call) + " failed: " + ncclGetErrorString(result) + "; " +
-                                 ncclGetLastError(comm) + " (NCCL_DEBUG=INFO says more)");
+                                 ncclGetLastError(comm) + " (NCCL_DEBUG=INFO gives details)");
 }
 
 // Makes the GPU the current one of this thread while it lives.

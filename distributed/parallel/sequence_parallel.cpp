@@ -100,7 +100,7 @@ Tensor SequenceParallel::local_tokens(const Tensor& ids) const { return gather_r
 
 Tensor SequenceParallel::gather_sequence(const Tensor& x) const {
   no_gradient("gather_sequence", x);
-  Tensor of_context = mesh_.tensor.all_gather(x, 1, rows_.over_tensor);
+  Tensor of_context = mesh_.tensor.all_gather(x.detach(), 1, rows_.over_tensor);
   return mesh_.context.all_gather(of_context, 1, rows_.over_context);
 }
 

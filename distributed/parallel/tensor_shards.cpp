@@ -18,7 +18,7 @@ ShardMap attention_shards(const nn::AttentionOptions& o, int ranks) {
   check(o.kv_heads == 0 || o.kv_heads == o.heads, ErrorKind::setting, [] {
     return std::string(
         "grouped key/value heads cannot be split over processes (no published DCFormer has them, and the model "
-        "format refuses them); set parallel.tensor and parallel.context to 1");
+        "format rejects them); set parallel.tensor and parallel.context to 1");
   });
   HeadSplit split = split_heads(o, ranks);
   Partition features = scale_partition(split.heads, o.head_dim > 0 ? o.head_dim : o.width / o.heads);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "braid/autograd/detail/linear_loss.h"
 #include "braid/autograd/ops.h"
 #include "braid/distributed/parallel/mappings.h"
 #include "braid/tensor/kernels/backend.h"
@@ -56,8 +57,7 @@ Tensor vocab_parallel_embedding(const Tensor& table, const Tensor& ids, const Pa
 // With x = h W^T, each rank has the columns of its vocabulary. For every row
 //   lse = log sum over ranks of exp(lse of the rank's columns),   loss = lse - x[target]   (a target is on one rank)
 //   dx = exp(x - lse) - onehot(target),   dh = sum over ranks of dx W,   dW = dx^T h
-// By chunks of rows, with one exchange of two values per row and rank; as in linear_cross_entropy the gradients are
-// formed while the chunk's logits are in memory, and with 16-bit inputs only dx is rounded for its products.
+// By chunks of rows (autograd/detail/linear_loss.h), with one exchange of two values per row and rank.
 Tensor vocab_parallel_cross_entropy(const Tensor& hidden, const Tensor& weight, const Tensor& targets,
                                     const Partition& vocab, const Communicator& tensor, int64_t chunk_rows) {
   const char* op = "vocab_parallel_cross_entropy";
@@ -71,28 +71,18 @@ Tensor vocab_parallel_cross_entropy(const Tensor& hidden, const Tensor& weight, 
   check_range(op, targets, vocab.total(), true);
 
   const Backend& b = backend(hidden.device());
-  DType type = accumulate_type(hidden.dtype());
+  const Device device = hidden.device();
   const Range shard = vocab.single(tensor.rank());
-  int64_t rows = targets.numel(), width = hidden.dim(2), v = shard.size(), P = tensor.size();
-  Tensor h = hidden.contiguous().reshaped({rows, width}), w = weight.contiguous();
-  Tensor ids = targets.contiguous().reshaped({rows});
-  Device device = hidden.device();
-  bool record_on = recording({hidden, weight});
-  Tensor dhidden, dweight;
-  if (record_on && requires_grad(hidden)) dhidden = empty({rows, width}, type, device);
-  if (record_on && requires_grad(weight)) {
-    MemoryScope scope(MemoryUse::gradients);
-    dweight = zeros({v, width}, type, device);
-  }
+  const int64_t P = tensor.size();
+  detail::LinearLoss linear(hidden, weight, chunk_rows);
+  const DType type = linear.type();
   MemoryScope scope(MemoryUse::workspace);
-  Tensor buffer = empty({std::min(chunk_rows, rows), v}, type, device), one = full({1}, 1, type, device);
+  Tensor ids = targets.contiguous().reshaped({linear.rows()}), one = full({1}, 1, type, device);
   double total = 0;
-  for (int64_t begin = 0; begin < rows; begin += chunk_rows) {
-    int64_t end = std::min(rows, begin + chunk_rows), n = end - begin;
-    Tensor chunk = h.sliced(0, begin, end), logits = buffer.sliced(0, 0, n);
+  linear.for_each_chunk([&](int64_t begin, int64_t end, Tensor& logits) {
+    int64_t n = end - begin;
     Tensor chunk_ids = ids.sliced(0, begin, end);
     LocalIds own = local_ids(chunk_ids, shard, type);
-    b.matmul.product(chunk, w.transposed(), false, logits);
 
     // Per row: the logsumexp of this rank's columns, and the logit of a local target.
     Tensor loss = empty({n}, type, device), lse = empty({n}, type, device), picked = empty({n}, type, device);
@@ -117,7 +107,7 @@ Tensor vocab_parallel_cross_entropy(const Tensor& hidden, const Tensor& weight, 
       row_lses[k] = largest + std::log(sum);
       if (target_ids[k] >= 0) total += row_lses[k] - logit;
     }
-    if (!dhidden && !dweight) continue;
+    if (!linear.gradients()) return;
 
     // logits -> their gradient, in place. A row with a remote target takes column 0 as its target; the true gradient of
     // that column, exp(x - lse), replaces the wrong one afterwards.
@@ -129,25 +119,8 @@ Tensor vocab_parallel_cross_entropy(const Tensor& hidden, const Tensor& weight, 
     b.loss.cross_entropy_backward(logits, own.labels, row_lse, one, logits);
     b.pointwise.binary(BinaryOp::mul, first, local, first);
     b.pointwise.binary(BinaryOp::add, first, kept, first);
-    Tensor dlogits = logits.to(hidden.dtype());
-    if (dhidden) {
-      Tensor part = dhidden.sliced(0, begin, end);
-      b.matmul.product(dlogits, w, false, part);
-    }
-    if (dweight) b.matmul.product(dlogits.transposed(), chunk, true, dweight);
-  }
-  Shape shape = hidden.shape();
-  DType stored = hidden.dtype();
-  return record(op, full({}, total, type, device), {hidden, weight}, [=](const Tensor& dy) -> Grads {
-    auto scaled = [&](const Tensor& g, const Shape& to) {
-      if (!g) return Tensor();
-      Tensor out = g;
-      backend(out.device())
-          .pointwise.binary(BinaryOp::mul, out, dy.contiguous().reshaped({1, 1}).expanded(out.shape()), out);
-      return out.to(stored).reshaped(to);
-    };
-    return {scaled(dhidden, shape), scaled(dweight, {v, width})};
   });
+  return linear.record(op, full({}, total, type, device));
 }
 
 }  // namespace braid::dist

@@ -64,7 +64,7 @@ Tensor Dcformer::forward(const Tensor& ids, const std::shared_ptr<const nn::Shar
     nn::ActivationObserver of_layer = [&](const std::string& name, const Tensor& value) {
       nn::observe(observer, "layers." + std::to_string(i) + "." + name, value);
     };
-    if (checkpoint_ && !cache && !observer) {
+    if (recompute_ && !cache && !observer) {
       x = checkpoint(
           [this, &block, shards](const std::vector<Tensor>& in) {
             return block(in[0], &rope_, nullptr, nullptr, shards.get());

@@ -14,7 +14,7 @@ namespace {
 
 constexpr DType kTypes[] = {DType::f64, DType::f32, DType::bf16, DType::f16, DType::i64, DType::i32, DType::u8};
 
-// What rank r holds; small whole numbers, which every type holds exactly, also their sums.
+// The tensor of rank r: small integers, which every type represents exactly, and their sums too.
 Tensor value_of(int r, const Shape& shape, DType dtype) {
   Tensor x = empty(shape, DType::f64);
   double* to = x.mutable_data<double>();
@@ -50,7 +50,7 @@ void exact(const Communicator& world, DType dtype) {
     Tensor whole = value_of(0, shape, dtype);
     expect_equal(world.all_gather(gather_ranges(whole, 1, mine), 1, parts), whole, "all_gather of " + type);
     Partition columns = dist::even_partition(4, P);
-    // A whole tensor, dealt out along axis 0, comes back dealt out along axis 1.
+    // A tensor that is sharded along axis 0 becomes one that is sharded along axis 1.
     Tensor before = gather_ranges(whole, 0, columns.of(me)), after = gather_ranges(whole, 1, mine);
     expect_equal(world.all_to_all(before, 1, parts, 0, columns), after, "all_to_all of " + type);
     expect_equal(world.all_to_all(after, 0, columns, 1, parts), before, "all_to_all back of " + type);
@@ -128,7 +128,7 @@ void splits(const Communicator& world) {
 void words_and_decisions(const Communicator& world) {
   std::vector<std::string> texts = world.gather_text(std::string(static_cast<size_t>(world.rank()), 'x'));
   for (size_t r = 0; r < texts.size(); ++r) expect(texts[r] == std::string(r, 'x'), "gather_text");
-  expect(!world.any(false), "nobody wants");
+  expect(!world.any(false), "no rank says yes");
   expect(world.any(world.rank() == world.size() - 1), "the last one wants");
   world.barrier();
 }

@@ -14,7 +14,7 @@ BOOST_AUTO_TEST_SUITE(communicator)
 
 BOOST_AUTO_TEST_CASE(one_process_is_the_identity) { check_collectives(Communicator()); }
 
-BOOST_AUTO_TEST_CASE(collectives_mean_what_they_say) {
+BOOST_AUTO_TEST_CASE(collectives_follow_their_definitions) {
   for (int ranks : {1, 2, 3, 4, 5}) {
     BOOST_TEST_CONTEXT(ranks << " ranks") { dist::run_thread_ranks(ranks, check_collectives); }
   }
@@ -50,12 +50,12 @@ BOOST_AUTO_TEST_CASE(the_error_of_one_rank_ends_all) {
                     ErrorKind::input, "rank 1 has no file");
 }
 
-BOOST_AUTO_TEST_CASE(ranks_that_call_different_collectives_are_told) {
+BOOST_AUTO_TEST_CASE(ranks_that_call_different_collectives_get_an_error) {
   BOOST_CHECK_THROW(
       dist::run_thread_ranks(2, [](const Communicator& w) { w.all_reduce(zeros({w.rank() == 0 ? 8 : 4})); }), Error);
 }
 
-BOOST_AUTO_TEST_CASE(a_rank_that_does_not_come_is_named) {
+BOOST_AUTO_TEST_CASE(a_rank_that_does_not_take_part_is_named) {
   BRAID_CHECK_FAILS(dist::run_thread_ranks(3,
                                            [](const Communicator& world) {
                                              Communicator rows = world.split(0, "rows");
