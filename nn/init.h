@@ -1,4 +1,4 @@
-// How a parameter gets its first values: a small value, applied with a key, so that the numbers depend only on the seed
+// How a parameter gets its first values: a small value, applied with a key, so that the values depend only on the seed
 // and on the parameter's name, not on the order of construction.
 #pragma once
 #include "braid/tensor/random.h"

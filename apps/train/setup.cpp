@@ -136,7 +136,7 @@ namespace {
 // The data rank's part of the samples of a micro-batch.
 std::vector<int64_t> share(const std::vector<int64_t>& all, const dist::ProcessMesh& mesh) {
   dist::Partition parts = dist::even_partition(static_cast<int64_t>(all.size()), mesh.data.size());
-  const dist::Range& mine = parts.of[static_cast<size_t>(mesh.data.rank())][0];
+  const dist::Range& mine = parts.single(mesh.data.rank());
   return {all.begin() + mine.begin, all.begin() + mine.end};
 }
 }  // namespace

@@ -3,7 +3,7 @@
 // Over several processes the projections are sharded by heads. DCMHA mixes the heads of a group, so the step between
 // them depends on the groups:
 //
-//   (a) every rank has whole groups   own rows --gather_rows--> all rows --> q, k, v, compose weights of its groups
+//   (a) no group spans ranks          own rows --gather_rows--> all rows --> q, k, v, compose weights of its groups
 //                                     --> attention --> y of its heads --> wo --reduce_rows--> own rows
 //   (b) groups span ranks (G = 1)     the same q, k, v of its heads; compose weights of all heads from its own rows
 //                                     --exchange--> q, k, v of all heads for its own rows --> attention
@@ -27,8 +27,8 @@ struct AttentionOptions {
   bool compose = true;  // DCMHA; false: plain multi-head attention
   ComposeOptions compose_options = {};
   bool causal = true;
-  int64_t window = 0;         // keys visible to a query in a full pass, 0: no limit
-  int64_t decode_window = 0;  // the same in one-token steps against a cache
+  int64_t window = 0;         // keys that a query attends to in a full pass, 0: no limit
+  int64_t decode_window = 0;  // the same in one-token steps with a cache
   Linear::Options projection = {};
   Path path = Path::automatic;
   int64_t workspace = 0;  // of DcmhaOptions

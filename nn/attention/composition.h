@@ -30,7 +30,7 @@ class ComposeWeights final : public Module {
   struct Stages {
     Compose pre, post;
   };
-  // Both stages' weights for the positions of x (B, T, D); sides and stages that are switched off are empty.
+  // The weights of both stages for the positions of x (B, T, D); sides and stages that are switched off are empty.
   Stages operator()(const Tensor& x) const;
   // Of the parameters here: all, or this rank's share of the groups.
   int64_t groups() const { return dw1_.dim(1); }
@@ -49,7 +49,7 @@ class ComposeWeights final : public Module {
   Tensor pre_base_, post_base_;  // (G, M, M) or empty: the static term
 };
 
-// The key side of a stage, for the cache, and the other way round.
+// The key side of a stage, for the cache; and a stage with another key side.
 KeySide key_side(const Compose& c);
 Compose with_key_side(Compose c, const KeySide& side);
 
