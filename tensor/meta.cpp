@@ -29,23 +29,14 @@ void copy(In, Out) {}
 void fill(double, Out) {}
 void random(double, double, RandomKey, Out) {}
 
-Backend make_backend() {
-  Backend b{};
-  b.name = "meta";
-  b.allocator = meta_allocator;
-  b.synchronize = [] {};
-  b.transfer = transfer;
-  b.copy = copy;
-  b.fill = fill;
-  b.uniform = random;
-  b.normal = random;
-  return b;
-}
-
 }  // namespace
 
 const Backend& meta_backend() {
-  static const Backend instance = make_backend();
+  static const Backend instance{.name = "meta",
+                                .allocator = meta_allocator,
+                                .stream = {.synchronize = [] {}, .transfer = transfer},
+                                .copy = {.strided = copy, .fill = fill},
+                                .random = {.uniform = random, .normal = random}};
   return instance;
 }
 

@@ -9,6 +9,7 @@
 #include "apps/cli/text.h"
 #include "braid/autograd/ops.h"
 #include "braid/models/dcformer/family.h"
+#include "braid/nn/optim/registry.h"
 
 namespace braid::apps {
 
@@ -39,7 +40,7 @@ models::ModelConfig model_config(const TrainConfig& config, int64_t vocabulary) 
 
 nn::OptimizerOptions optimizer_options(const TrainConfig& config) {
   const TrainConfig::Optimizer& o = config.optimizer;
-  return {.name = nn::parse_optimizer(o.name),
+  return {.name = o.name,
           .lr = o.lr,
           .beta1 = o.beta1,
           .beta2 = o.beta2,
@@ -50,7 +51,7 @@ nn::OptimizerOptions optimizer_options(const TrainConfig& config) {
 }
 
 int64_t optimizer_moments(const TrainConfig& config) {
-  return config.optimizer.name != "sgd" ? 2 : config.optimizer.momentum > 0 ? 1 : 0;
+  return static_cast<int64_t>(nn::state_suffixes(optimizer_options(config)).size());
 }
 
 nn::Schedule schedule(const TrainConfig& config) {
@@ -84,7 +85,7 @@ int64_t attention_workspace(const TrainConfig& config, Device device) {
 }
 
 std::unique_ptr<models::LanguageModel> make_model(const TrainConfig& config, const models::ModelConfig& model,
-                                                  const dist::ProcessMesh& mesh, Device device) {
+                                             const dist::ProcessMesh& mesh, Device device) {
   MemoryScope scope(MemoryUse::weights);
   RandomKey key = child({static_cast<uint64_t>(config.run.seed), 0}, "parameters");
   auto made = models::as_language_model(models::DcformerSpec(model).make(key, mesh));

@@ -4,7 +4,6 @@
 #include "braid/models/dcformer/cost.h"
 #include "braid/models/dcformer/hf_weights.h"
 #include "braid/models/dcformer/model.h"
-#include "braid/models/dcformer/parallel_model.h"
 
 namespace braid::models {
 
@@ -61,8 +60,7 @@ std::unique_ptr<const ModelSpec> DcformerSpec::with(const SettingTexts& settings
 }
 
 std::unique_ptr<Model> DcformerSpec::make(RandomKey key, const dist::ProcessMesh& mesh) const {
-  if (mesh.tensor.size() == 1 && mesh.context.size() == 1) return std::make_unique<Dcformer>(config_, key);
-  return std::make_unique<ParallelDcformer>(config_, key, mesh);
+  return std::make_unique<Dcformer>(config_, key, mesh);
 }
 
 double DcformerSpec::training_flops(int64_t seq_len) const {
@@ -93,6 +91,5 @@ ModelFamily dcformer_family() { return family_of("dcformer"); }
 ModelFamily dcpythia_family() { return family_of("dcpythia"); }
 
 std::unique_ptr<const ModelSpec> Dcformer::spec() const { return std::make_unique<DcformerSpec>(config_); }
-std::unique_ptr<const ModelSpec> ParallelDcformer::spec() const { return std::make_unique<DcformerSpec>(config_); }
 
 }  // namespace braid::models

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "braid/distributed/comm/thread_transport.h"
-#include "braid/models/dcformer/parallel_model.h"
+#include "braid/models/dcformer/model.h"
 #include "braid/models/eval/icl_tasks.h"
 #include "braid/models/generation/generate.h"
 #include "braid/models/training/checkpoint.h"
@@ -34,16 +34,10 @@ struct Training {
   std::unique_ptr<models::Trainer> trainer;
 
   Training(Device device, DType compute, const dist::ProcessMesh& where = {}, bool recompute = false) : mesh(where) {
-    auto ready = [&](auto made) {
-      made->to(device);
-      made->set_recompute(recompute);
-      model = std::move(made);
-    };
-    if (mesh.tensor.size() * mesh.context.size() == 1) {
-      ready(std::make_unique<models::Dcformer>(small_config(), RandomKey{1, 0}));
-    } else {
-      ready(std::make_unique<models::ParallelDcformer>(small_config(), RandomKey{1, 0}, mesh));
-    }
+    auto made = std::make_unique<models::Dcformer>(small_config(), RandomKey{1, 0}, mesh);
+    made->to(device);
+    made->set_recompute(recompute);
+    model = std::move(made);
     trainer = std::make_unique<models::Trainer>(*model, nn::OptimizerOptions{}, 1.0, mesh, compute);
   }
   double step(int64_t number) {

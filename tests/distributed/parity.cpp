@@ -59,16 +59,12 @@ std::vector<models::Batch> share_of(const models::Batch& all, const dist::Proces
   return out;
 }
 
-std::unique_ptr<models::LanguageModel> make_model(const models::ModelConfig& config, const dist::ProcessMesh& mesh,
+std::unique_ptr<models::Dcformer> make_model(const models::ModelConfig& config, const dist::ProcessMesh& mesh,
                                                   DType dtype, bool checkpoint_activations) {
-  auto ready = [&](auto model) -> std::unique_ptr<models::LanguageModel> {
-    model->to(dtype);
-    model->set_recompute(checkpoint_activations);
-    return model;
-  };
-  if (mesh.tensor.size() * mesh.context.size() == 1)
-    return ready(std::make_unique<models::Dcformer>(config, RandomKey{3, 0}));
-  return ready(std::make_unique<models::ParallelDcformer>(config, RandomKey{3, 0}, mesh));
+  auto model = std::make_unique<models::Dcformer>(config, RandomKey{3, 0}, mesh);
+  model->to(dtype);
+  model->set_recompute(checkpoint_activations);
+  return model;
 }
 
 namespace {
