@@ -19,4 +19,17 @@ struct Init {
   Tensor make(const Shape& shape, RandomKey key, DType dtype = DType::f32) const;
 };
 
+// Modules made by this thread while it lives have parameters on kMeta: names, shapes and types without memory.
+class ShapeOnlyScope {
+ public:
+  ShapeOnlyScope();
+  ~ShapeOnlyScope();
+  ShapeOnlyScope(const ShapeOnlyScope&) = delete;
+  ShapeOnlyScope& operator=(const ShapeOnlyScope&) = delete;
+  static bool active();  // on this thread: tables of constants need not be computed
+
+ private:
+  bool before_;
+};
+
 }  // namespace braid::nn

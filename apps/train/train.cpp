@@ -21,6 +21,7 @@
 #include "braid/distributed/comm/device_ranks.h"
 #include "braid/distributed/job/run_on_all_ranks.h"
 #include "braid/models/dcformer/cost.h"
+#include "braid/models/dcformer/model.h"
 #include "braid/models/eval/icl_tasks.h"
 #include "braid/models/generation/generate.h"
 #include "braid/models/training/checkpoint.h"

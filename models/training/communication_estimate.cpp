@@ -6,6 +6,7 @@
 #include "braid/distributed/sharding/sequence_shard.h"
 #include "braid/models/dcformer/cost.h"
 #include "braid/models/dcformer/layers.h"
+#include "braid/nn/module.h"
 
 namespace braid::models {
 
@@ -34,12 +35,12 @@ struct Held {
 };
 Held held_by(const ModelConfig& config, int64_t ranks, int64_t rank) {
   std::map<std::string, dist::Shard> shards = tensor_shards(config, static_cast<int>(ranks));
-  auto shapes = parameter_shapes(config);
+  const std::vector<nn::NamedTensor> parameters = shape_only_parameters(config);
   Held held;
-  for (auto p = shapes.rbegin(); p != shapes.rend(); ++p) {
-    auto shard = shards.find(p->first);
+  for (auto p = parameters.rbegin(); p != parameters.rend(); ++p) {
+    auto shard = shards.find(p->name);
     bool split = ranks > 1 && shard != shards.end();
-    Shape shape = p->second;
+    Shape shape = p->value.shape();
     if (split) shape[shard->second.axis] = shard->second.partition.size(static_cast<int>(rank));
     (split ? held.split : held.whole).push_back(numel(shape));
   }

@@ -46,6 +46,7 @@ const Backend& backend(Device device);
 const Backend& cpu_backend();  // tensor/cpu/backend.cpp
 // Makes the GPU the current one of this thread: its kernels, allocator and stream are then that GPU's.
 const Backend& cuda_backend(int index);  // cuda/backend.cpp, or cuda/no_cuda.cpp
+const Backend& meta_backend();           // tensor/meta.cpp
 Allocator& cpu_allocator();
 
 }  // namespace braid
