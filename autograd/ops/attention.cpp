@@ -1,5 +1,6 @@
 // DCMHA: the checks, and the only choice between its paths.
 #include "braid/autograd/attention.h"
+#include "braid/tensor/kernels/backend.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,6 @@
 #include "braid/autograd/detail/check.h"
 #include "braid/autograd/ops.h"
+#include "braid/tensor/kernels/backend.h"
 
 namespace braid {
 

@@ -2,6 +2,7 @@
 #include "braid/autograd/detail/check.h"
 #include "braid/autograd/detail/mul_reduce_to.h"
 #include "braid/autograd/ops.h"
+#include "braid/tensor/kernels/backend.h"
 
 namespace braid {
 

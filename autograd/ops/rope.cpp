@@ -1,4 +1,5 @@
 #include "braid/autograd/ops.h"
+#include "braid/tensor/kernels/backend.h"
 
 namespace braid {
 

@@ -15,6 +15,7 @@
 #include "braid/autograd/attention.h"
 #include "braid/autograd/autograd.h"
 #include "braid/tensor/cpu/attention/variants.h"
+#include "braid/tensor/kernels/backend.h"
 #include "braid/tensor/parallel.h"
 
 using namespace braid;

@@ -14,6 +14,7 @@
 #include "braid/autograd/autograd.h"
 #include "braid/autograd/ops.h"
 #include "braid/nn/optim/optimizer.h"
+#include "braid/tensor/kernels/backend.h"
 
 using namespace braid;
 

@@ -9,6 +9,7 @@
 #include "braid/autograd/attention.h"
 #include "braid/autograd/autograd.h"
 #include "braid/autograd/ops.h"
+#include "braid/tensor/kernels/backend.h"
 
 using namespace braid;
 

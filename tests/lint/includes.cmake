@@ -2,7 +2,7 @@
 #   apps > models > distributed > nn > autograd > tensor;  cuda includes itself and tensor, only tests include cuda
 # tests may include anything; nothing else includes tests.
 # Usage: cmake -DROOT=<tree> -P tests/lint/includes.cmake
-cmake_minimum_required(VERSION 3.22)
+cmake_minimum_required(VERSION 3.25)
 set(below_tensor braid/tensor)
 set(below_cuda ${below_tensor} braid/cuda)
 set(below_autograd ${below_tensor} braid/autograd)

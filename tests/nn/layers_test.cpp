@@ -4,6 +4,7 @@
 
 #include "braid/autograd/ops.h"
 #include "braid/nn/nn.h"
+#include "braid/tensor/kernels/backend.h"
 #include "tests/support/compare.h"
 
 using namespace braid;

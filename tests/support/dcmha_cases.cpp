@@ -2,6 +2,7 @@
 
 #include <sstream>
 
+#include "braid/tensor/kernels/backend.h"
 #include "braid/tensor/parallel.h"
 
 namespace braid::test {

@@ -1,6 +1,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include "braid/autograd/ops.h"
+#include "braid/tensor/kernels/backend.h"
 #include "tests/support/compare.h"
 
 using namespace braid;

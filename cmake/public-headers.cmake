@@ -1,0 +1,87 @@
+# The headers that are installed, as <prefix>/include/braid/<path>; every other header is internal and may change or go
+# at any time. A public header includes public headers only (tests/lint/headers.cmake) and compiles by itself
+# (tests/install). The facade of a folder, nn/nn.h, is also installed as <braid/nn.h>.
+set(BRAID_LIBRARY_FOLDERS tensor autograd nn cuda distributed models)
+set(BRAID_FACADES tensor/tensor.h autograd/autograd.h nn/nn.h distributed/distributed.h models/models.h models/braid.h)
+set(BRAID_PUBLIC_HEADERS
+  autograd/attention.h
+  autograd/autograd.h
+  autograd/debug.h
+  autograd/gradcheck.h
+  autograd/ops.h
+  autograd/recompute.h
+  autograd/record.h
+  distributed/comm/communicator.h
+  distributed/comm/device_ranks.h
+  distributed/comm/mpi_session.h
+  distributed/comm/rank_order_reduce.h
+  distributed/comm/thread_transport.h
+  distributed/comm/transport.h
+  distributed/distributed.h
+  distributed/job/run_on_all_ranks.h
+  distributed/parallel/data_parallel.h
+  distributed/parallel/mappings.h
+  distributed/parallel/parallel_attention.h
+  distributed/parallel/parallel_block.h
+  distributed/parallel/row_parallel_linear.h
+  distributed/parallel/vocab_parallel.h
+  distributed/sharding/partition.h
+  distributed/sharding/process_mesh.h
+  distributed/sharding/sequence_shard.h
+  distributed/sharding/shard_spec.h
+  models/braid.h
+  models/dcformer/config.h
+  models/dcformer/cost.h
+  models/dcformer/hf_weights.h
+  models/dcformer/model.h
+  models/dcformer/parallel_model.h
+  models/eval/icl_tasks.h
+  models/generation/generate.h
+  models/language_model.h
+  models/models.h
+  models/pretrained.h
+  models/text/dataset.h
+  models/text/manifest.h
+  models/text/prepare/prepare.h
+  models/text/sampler.h
+  models/text/shard.h
+  models/text/tasks/tasks.h
+  models/text/tokenizer.h
+  models/training/captured_step.h
+  models/training/checkpoint.h
+  models/training/communication_estimate.h
+  models/training/trainer.h
+  nn/attention/attention.h
+  nn/attention/composition.h
+  nn/attention/kv_cache.h
+  nn/block.h
+  nn/dropout.h
+  nn/embedding.h
+  nn/init.h
+  nn/linear.h
+  nn/mlp.h
+  nn/module.h
+  nn/nn.h
+  nn/norm.h
+  nn/optim/clip.h
+  nn/optim/master_weights.h
+  nn/optim/optimizer.h
+  nn/optim/schedule.h
+  nn/rope.h
+  tensor/device.h
+  tensor/device_code.h
+  tensor/dtype.h
+  tensor/error.h
+  tensor/graph.h
+  tensor/io/atomic_file.h
+  tensor/io/reader.h
+  tensor/io/safetensors.h
+  tensor/kernels/attention.h
+  tensor/memory.h
+  tensor/parallel.h
+  tensor/print.h
+  tensor/random.h
+  tensor/shape.h
+  tensor/storage.h
+  tensor/tensor.h
+)
