@@ -1,6 +1,7 @@
 // Pointwise kernels: the formulas of tensor/kernels/pointwise.h over dense blocks.
 #include <cstring>
 
+#include "braid/tensor/cpu/ivdep.h"
 #include "braid/tensor/cpu/loops.h"
 #include "braid/tensor/kernels/backend.h"
 
@@ -11,33 +12,33 @@ namespace {
 // The dense loops. "ivdep": output and input are the same array or do not overlap, so no iteration depends on another.
 template <UnaryOp op, class A>
 void value_loop(int64_t n, A a, A b, const A* x, A* y) {
-#pragma GCC ivdep
+  BRAID_IVDEP
   for (int64_t i = 0; i < n; ++i) y[i] = pointwise::value<op>(x[i], a, b);
 }
 template <UnaryOp op, class A>
 void slope_loop(int64_t n, A a, A b, const A* x, const A* dy, A* dx) {
-#pragma GCC ivdep
+  BRAID_IVDEP
   for (int64_t i = 0; i < n; ++i) dx[i] = dy[i] * pointwise::slope<op>(x[i], a, b);
 }
 template <BinaryOp op, class A>
 void value_loop(int64_t n, const A* x, const A* y, A* z) {
-#pragma GCC ivdep
+  BRAID_IVDEP
   for (int64_t i = 0; i < n; ++i) z[i] = pointwise::value<op>(x[i], y[i]);
 }
 template <BinaryOp op, class A>
 void slope_x_loop(int64_t n, const A* x, const A* y, const A* dz, A* dx) {
-#pragma GCC ivdep
+  BRAID_IVDEP
   for (int64_t i = 0; i < n; ++i) dx[i] = dz[i] * pointwise::slope_x<op>(x[i], y[i]);
 }
 template <BinaryOp op, class A>
 void slope_y_loop(int64_t n, const A* x, const A* y, const A* dz, A* dy) {
-#pragma GCC ivdep
+  BRAID_IVDEP
   for (int64_t i = 0; i < n; ++i) dy[i] = dz[i] * pointwise::slope_y<op>(x[i], y[i]);
 }
 // Both at once: everything is loaded before anything is stored, because dx or dy may be the same array as an input.
 template <BinaryOp op, class A>
 void slopes_loop(int64_t n, const A* x, const A* y, const A* dz, A* dx, A* dy) {
-#pragma GCC ivdep
+  BRAID_IVDEP
   for (int64_t i = 0; i < n; ++i) {
     A u = x[i], v = y[i], g = dz[i];
     dx[i] = g * pointwise::slope_x<op>(u, v);
@@ -142,7 +143,7 @@ void masked_fill(In x, In mask, double value, Out y) {
       A bx[kBlock], bm[kBlock], by[kBlock];
       const A *px = read(lx, i, n, bx), *pm = read(lm, i, n, bm);
       A* py = place(ly, i, n, by);
-#pragma GCC ivdep
+      BRAID_IVDEP
       for (int64_t j = 0; j < n; ++j) py[j] = pm[j] != A(0) ? A(value) : px[j];
       write(ly, i, n, py);
     });

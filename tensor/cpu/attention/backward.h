@@ -71,19 +71,19 @@ class Backward {
     T *rows, *drows, *h, *g, *dkeys;
     int64_t items_size, strip_hidden, tile_strips;
 
-    void carve(const Problem<T>& p, const Stage<T>& s, Carver& carver) {
-      items_size = s.present ? s.items * p.M : 0;
+    void carve(const Problem<T>& problem, const Stage<T>& s, Carver& carver) {
+      items_size = s.present ? s.items * problem.M : 0;
       strip_hidden = kBandRows * s.pairs * 4 * kW;
-      tile_strips = p.tile_strips;
-      rows = carver.take<T>(p.block_rows * items_size);
-      drows = carver.take<T>(p.block_rows * items_size);
+      tile_strips = problem.tile_strips;
+      rows = carver.take<T>(problem.block_rows * items_size);
+      drows = carver.take<T>(problem.block_rows * items_size);
       h = carver.take<T>(tile_strips * strip_hidden);
       g = carver.take<T>(tile_strips * strip_hidden);
       dkeys = carver.take<T>(s.dkeys ? tile_strips * items_size * kW : 0);
     }
-    void begin(const Problem<T>& p, const Block<T>& block, const Stage<T>& s) {
+    void begin(const Problem<T>& problem, const Block<T>& block, const Stage<T>& s) {
       pack_query_factors(block, s, rows);
-      for (int64_t i = 0; i < p.block_rows * items_size; ++i) drows[i] = 0;
+      for (int64_t i = 0; i < problem.block_rows * items_size; ++i) drows[i] = 0;
     }
     void end(const Block<T>& block, const Stage<T>& s) {
       if (!s.present) return;
