@@ -21,25 +21,28 @@ set(BRAID_PUBLIC_HEADERS
   distributed/job/run_on_all_ranks.h
   distributed/parallel/data_parallel.h
   distributed/parallel/mappings.h
-  distributed/parallel/parallel_attention.h
-  distributed/parallel/parallel_block.h
-  distributed/parallel/row_parallel_linear.h
+  distributed/parallel/replicated_rows.h
+  distributed/parallel/sequence_parallel.h
+  distributed/parallel/tensor_shards.h
   distributed/parallel/vocab_parallel.h
   distributed/sharding/partition.h
   distributed/sharding/process_mesh.h
   distributed/sharding/sequence_shard.h
   distributed/sharding/shard_spec.h
+  models/batch.h
   models/braid.h
   models/dcformer/config.h
   models/dcformer/cost.h
   models/dcformer/hf_weights.h
   models/dcformer/model.h
-  models/dcformer/parallel_model.h
   models/eval/icl_tasks.h
   models/generation/generate.h
   models/language_model.h
+  models/model.h
+  models/model_spec.h
   models/models.h
   models/pretrained.h
+  models/registry.h
   models/text/dataset.h
   models/text/manifest.h
   models/text/prepare/prepare.h
@@ -63,11 +66,17 @@ set(BRAID_PUBLIC_HEADERS
   nn/module.h
   nn/nn.h
   nn/norm.h
+  nn/observer.h
+  nn/optim/adam.h
+  nn/optim/adamw.h
   nn/optim/clip.h
   nn/optim/master_weights.h
   nn/optim/optimizer.h
+  nn/optim/registry.h
   nn/optim/schedule.h
+  nn/optim/sgd.h
   nn/rope.h
+  nn/shard_context.h
   tensor/device.h
   tensor/device_code.h
   tensor/dtype.h

@@ -1,4 +1,3 @@
-// Facade, installed as <braid/distributed.h>: processes, how data is sharded over them, and layers that span them.
 #pragma once
 #include "braid/distributed/comm/communicator.h"
 #include "braid/distributed/comm/device_ranks.h"
@@ -7,8 +6,6 @@
 #include "braid/distributed/job/run_on_all_ranks.h"
 #include "braid/distributed/parallel/data_parallel.h"
 #include "braid/distributed/parallel/mappings.h"
-#include "braid/distributed/parallel/parallel_block.h"
-#include "braid/distributed/parallel/row_parallel_linear.h"
 #include "braid/distributed/parallel/vocab_parallel.h"
 #include "braid/distributed/sharding/partition.h"
 #include "braid/distributed/sharding/process_mesh.h"

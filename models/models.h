@@ -1,4 +1,3 @@
-// Facade, installed as <braid/models.h>: models, their data, training, generation and evaluation.
 #pragma once
 #include "braid/models/dcformer/cost.h"
 #include "braid/models/dcformer/model.h"

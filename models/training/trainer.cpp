@@ -6,20 +6,15 @@
 #include "braid/autograd/detail/check.h"
 #include "braid/autograd/ops.h"
 #include "braid/nn/optim/clip.h"
+#include "braid/nn/optim/registry.h"
 
 namespace braid::models {
 
 namespace {
-int64_t count_valid(const Tensor& targets) {
+// Ranks with the same samples or the same positions count their targets once.
+int64_t count_targets(const Model& model, const std::vector<Batch>& batches, const dist::ProcessMesh& mesh) {
   int64_t n = 0;
-  for (int64_t t : targets.to_vector<int64_t>()) n += t >= 0;
-  return n;
-}
-
-// Ranks with the same samples or the same positions count their numbers once.
-int64_t count_valid(const std::vector<Batch>& batches, const dist::ProcessMesh& mesh) {
-  int64_t n = 0;
-  for (const Batch& b : batches) n += count_valid(b.targets);
+  for (const Batch& b : batches) n += model.count_targets(b);
   return mesh.data.sum(n);
 }
 double sum_of_losses(double mine, const dist::ProcessMesh& mesh) {
@@ -27,7 +22,7 @@ double sum_of_losses(double mine, const dist::ProcessMesh& mesh) {
 }
 
 // The name of the first tensor of a forward pass that holds NaN or Inf on any rank, or "the loss itself".
-std::string first_bad_tensor(const LanguageModel& model, const std::vector<Batch>& batches,
+std::string first_bad_tensor(const Model& model, const std::vector<Batch>& batches,
                              const dist::ProcessMesh& mesh) {
   NoGrad off;
   std::string bad;
@@ -39,7 +34,7 @@ std::string first_bad_tensor(const LanguageModel& model, const std::vector<Batch
       bad = std::string(12 - order.size(), '0') + order + name;  // so that the first in order is the least text
     }
   };
-  for (const Batch& b : batches) model.inspect(b.ids.to(model.device()), observer);
+  for (const Batch& b : batches) model.observe(b.to(model.device()), observer);
   std::string first;
   for (const std::string& text : mesh.world.gather_text(bad)) {
     if (!text.empty() && (first.empty() || text < first)) first = text;
@@ -49,24 +44,25 @@ std::string first_bad_tensor(const LanguageModel& model, const std::vector<Batch
 
 }  // namespace
 
-Trainer::Trainer(LanguageModel& model, const nn::OptimizerOptions& options, double clip, const dist::ProcessMesh& mesh,
+Trainer::Trainer(Model& model, const nn::OptimizerOptions& options, double clip, const dist::ProcessMesh& mesh,
                  std::optional<DType> compute)
     : model_(model),
       mesh_(mesh),
-      masters_(model, compute.value_or(model.dtype()), computed_with),
+      masters_(model, compute.value_or(model.dtype()),
+               [&](const std::string& name) { return !model.keeps_f32(name); }),
       parameters_(nn::parameters(masters_)),
       parallel_(parameters_,
                 [&](const std::string& name) -> const dist::Communicator& {
                   return model.shard_of(name) ? mesh_.replicas : mesh_.world;
                 }),
-      optimizer_(parallel_.pieces(), options),
-      captured_step_(model, masters_, parallel_, optimizer_),
+      optimizer_(nn::make_optimizer(parallel_.pieces(), options)),
+      captured_step_(model, masters_, parallel_, *optimizer_),
       clip_(clip) {}
 
 StepResult Trainer::step(const std::vector<Batch>& micro_batches, double lr,
                          const std::function<void(const StepResult&)>& inspect) {
   StepResult& result = latest_ = {};
-  result.tokens = count_valid(micro_batches, mesh_);
+  result.tokens = count_targets(model_, micro_batches, mesh_);
   check(result.tokens > 0, ErrorKind::input,
         [] { return std::string("the batch has no target that counts: there is nothing to learn from"); });
   const double share = 1 / static_cast<double>(result.tokens);
@@ -80,7 +76,7 @@ StepResult Trainer::step(const std::vector<Batch>& micro_batches, double lr,
     }
   }
   result.loss = sum_of_losses(loss, mesh_);
-  std::string at_step = " at step " + std::to_string(optimizer_.steps() + 1);
+  std::string at_step = " at step " + std::to_string(optimizer_->steps() + 1);
   check(std::isfinite(result.loss), ErrorKind::numerical, [&] {
     return "the loss is " + std::string(std::isnan(result.loss) ? "NaN" : "infinite") + at_step +
            "; the first tensor with NaN or Inf is " + first_bad_tensor(model_, micro_batches, mesh_) +
@@ -90,7 +86,7 @@ StepResult Trainer::step(const std::vector<Batch>& micro_batches, double lr,
   result.grad_norm = std::sqrt(mesh_.world.size() == 1 ? squares : mesh_.world.sum(squares));
   check(std::isfinite(result.grad_norm), ErrorKind::numerical, [&] {
     std::string name;
-    for (const std::string& text : mesh_.world.gather_text(nn::first_not_finite(optimizer_.parameters()))) {
+    for (const std::string& text : mesh_.world.gather_text(nn::first_not_finite(optimizer_->parameters()))) {
       if (name.empty()) name = text;
     }
     return "the gradient of " + name + " contains NaN or Inf" + at_step +
@@ -118,11 +114,11 @@ WholeState Trainer::whole_state(StateParts parts) const {
   }
   if (parts == StateParts::weights) return state;
   std::map<std::string, Tensor> own;
-  for (const nn::NamedTensor& t : optimizer_.state()) own[t.name] = t.value;
+  for (const nn::NamedTensor& t : optimizer_->state()) own[t.name] = t.value;
   if (root) state.optimizer.push_back({"steps", own["steps"]});
   for (const nn::NamedTensor& p : parameters_) {
-    DType moments = p.value.dtype() == DType::f64 ? DType::f64 : DType::f32;
-    for (const std::string& ending : nn::state_endings(optimizer_.options())) {
+    DType moments = accumulate_type(p.value.dtype());
+    for (const std::string& ending : nn::state_suffixes(optimizer_->options())) {
       auto piece = own.find(p.name + ending);
       Tensor whole = join(p.name, piece == own.end() ? Tensor() : piece->second, moments);
       if (root) state.optimizer.push_back({p.name + ending, whole});
@@ -149,7 +145,7 @@ std::vector<dist::Span> Trainer::runs(const nn::NamedTensor& parameter, dist::Ra
 OwnedState Trainer::owned_state() const {
   OwnedState state;
   std::map<std::string, Tensor> moments;
-  for (const nn::NamedTensor& t : optimizer_.state()) moments[t.name] = t.value;
+  for (const nn::NamedTensor& t : optimizer_->state()) moments[t.name] = t.value;
   OwnedTensor steps{"steps", DType::i64, {1}, {}, {}};
   if (mesh_.world.rank() == 0) {
     steps.runs = {{0, 0, 1}};
@@ -164,8 +160,8 @@ OwnedState Trainer::owned_state() const {
       part.numbers = p.value.detach().reshaped({p.value.numel()}).sliced(0, own.begin, own.end);
     }
     state.weights.push_back(part);
-    part.dtype = p.value.dtype() == DType::f64 ? DType::f64 : DType::f32;
-    for (const std::string& ending : nn::state_endings(optimizer_.options())) {
+    part.dtype = accumulate_type(p.value.dtype());
+    for (const std::string& ending : nn::state_suffixes(optimizer_->options())) {
       part.name = p.name + ending;
       part.numbers = own.size() > 0 ? moments.at(part.name) : Tensor();
       state.optimizer.push_back(part);
@@ -188,7 +184,7 @@ void Trainer::load(const io::SafetensorsFile& weights_file, const io::Safetensor
   std::map<std::string, const nn::NamedTensor*> parameters, parameter_of;  // by their names and by those of moments
   for (const nn::NamedTensor& p : parameters_) {
     parameters[p.name] = &p;
-    for (const std::string& ending : nn::state_endings(optimizer_.options())) parameter_of[p.name + ending] = &p;
+    for (const std::string& ending : nn::state_suffixes(optimizer_->options())) parameter_of[p.name + ending] = &p;
   }
   std::vector<nn::NamedTensor> weights, moments;
   for (const io::TensorInfo& info : weights_file.tensors()) {
@@ -199,7 +195,7 @@ void Trainer::load(const io::SafetensorsFile& weights_file, const io::Safetensor
                                              p->second->value.shape())});
   }
   std::map<std::string, Shape> shapes;  // of the moments that are ours
-  for (const nn::NamedTensor& t : optimizer_.state()) shapes[t.name] = t.value.shape();
+  for (const nn::NamedTensor& t : optimizer_->state()) shapes[t.name] = t.value.shape();
   for (const io::TensorInfo& info : optimizer_file.tensors()) {
     auto p = parameter_of.find(info.name);
     if (p == parameter_of.end()) {
@@ -211,12 +207,12 @@ void Trainer::load(const io::SafetensorsFile& weights_file, const io::Safetensor
   }
   nn::load(masters_, weights, weights_file.path());
   masters_.refresh();
-  optimizer_.load(moments, optimizer_file.path());
+  optimizer_->load(moments, optimizer_file.path());
 }
 
 std::vector<nn::NamedTensor> Trainer::whole_gradients() const {
   std::map<std::string, Tensor> own;
-  for (const nn::NamedTensor& piece : optimizer_.parameters()) own[piece.name] = grad(piece.value);
+  for (const nn::NamedTensor& piece : optimizer_->parameters()) own[piece.name] = grad(piece.value);
   std::vector<nn::NamedTensor> out;
   for (const nn::NamedTensor& p : parameters_) {
     auto piece = own.find(p.name);
@@ -225,17 +221,16 @@ std::vector<nn::NamedTensor> Trainer::whole_gradients() const {
   return out;
 }
 
-double evaluate(const LanguageModel& model, const std::vector<Batch>& batches, const dist::ProcessMesh& mesh) {
+double evaluate(const Model& model, const std::vector<Batch>& batches, const dist::ProcessMesh& mesh) {
   NoGrad off;
   double sum = 0;
   const SkipIndexCheck checked;
   for (const Batch& b : batches) {
-    if (b.ids.numel() == 0) continue;  // a data rank may have no sample of a batch
-    const Batch there = on_device(model, b);
-    sum += model.loss_sum(there.ids, there.targets).item();
+    if (b.samples() == 0) continue;  // a data rank may have no sample of a batch
+    sum += model.loss_sum(on_device(model, b)).item();
   }
   sum = sum_of_losses(sum, mesh);
-  int64_t tokens = count_valid(batches, mesh);
+  int64_t tokens = count_targets(model, batches, mesh);
   return tokens > 0 ? sum / static_cast<double>(tokens) : 0;
 }
 

@@ -6,10 +6,12 @@
 
 #include "braid/tensor/cpu/ivdep.h"
 #include "braid/tensor/cpu/math.h"
-#include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/kernels/loss.h"
 #include "braid/tensor/parallel.h"
 
 namespace braid::cpu {
+
+namespace {
 
 void cross_entropy(In logits, In targets, Out loss, Out lse) {
   visit_float(logits.dtype(), "cross_entropy", [&]<class T>() {
@@ -62,5 +64,12 @@ void cross_entropy_backward(In logits, In targets, In lse, In scale, Out dlogits
     });
   });
 }
+
+}  // namespace
+
+constinit const LossKernels loss_kernels{
+    .cross_entropy = cross_entropy,
+    .cross_entropy_backward = cross_entropy_backward,
+};
 
 }  // namespace braid::cpu

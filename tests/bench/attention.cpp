@@ -31,7 +31,7 @@ int64_t number(const char* name) { return std::stoll(settings.at(name)); }
 uint64_t stream = 0;
 Tensor random(const Shape& shape, double deviation) {
   Tensor x = empty(shape);
-  backend(kCpu).normal(0, deviation, {7, ++stream}, x);
+  backend(kCpu).random.normal(0, deviation, {7, ++stream}, x);
   return require_grad(x);
 }
 
