@@ -18,7 +18,7 @@ void unary_backward(UnaryOp, double, double, In, In, Out);
 void binary(BinaryOp, In, In, Out);
 void binary_backward(BinaryOp, In, In, In, Out, Out);
 void masked_fill(In, In, double, Out);
-void hide_invisible(In, const AttentionMask&, double, Out);
+void mask_scores(In, const AttentionMask&, double, Out);
 void dropout(In, double, RandomKey, Out);
 void uniform(double, double, RandomKey, Out);
 void normal(double, double, RandomKey, Out);
@@ -46,10 +46,10 @@ void cross_entropy(In logits, In targets, Out loss, Out lse);
 void cross_entropy_backward(In logits, In targets, In lse, In scale, Out dlogits);
 void adamw(const AdamWStep& s);
 void sgd(const SgdStep& s);
-// dcmha.cpp
-void dcmha_forward(const DcmhaInputs& x, Out y, Out lse);
-void dcmha_backward(const DcmhaInputs& x, In y, In lse, In dy, DcmhaGradients& gradients);
-std::string dcmha_refuses(const DcmhaInputs& x);
+// attention/dispatch.cpp
+AttentionPlan dcmha_plan(const DcmhaInputs& x, bool derivative);
+void dcmha_forward(const AttentionPlan& plan, const DcmhaInputs& x, Out y, Out lse);
+void dcmha_backward(const AttentionPlan& plan, const DcmhaInputs& x, In y, In lse, In dy, DcmhaGradients& gradients);
 
 static void not_in_a_graph(const char* what) {
   check(!capturing(), "graph", [&] {
@@ -92,7 +92,7 @@ const Backend& cuda_backend(int index) {
       .binary = cuda::binary,
       .binary_backward = cuda::binary_backward,
       .masked_fill = cuda::masked_fill,
-      .hide_invisible = cuda::hide_invisible,
+      .mask_scores = cuda::mask_scores,
       .dropout = cuda::dropout,
       .uniform = cuda::uniform,
       .normal = cuda::normal,
@@ -118,9 +118,9 @@ const Backend& cuda_backend(int index) {
       .min_max = cuda::min_max,
       .cross_entropy = cuda::cross_entropy,
       .cross_entropy_backward = cuda::cross_entropy_backward,
+      .dcmha_plan = cuda::dcmha_plan,
       .dcmha_forward = cuda::dcmha_forward,
       .dcmha_backward = cuda::dcmha_backward,
-      .dcmha_refuses = cuda::dcmha_refuses,
       .dcmha_in_16_bits = true,
       .adamw = cuda::adamw,
       .sgd = cuda::sgd,

@@ -3,9 +3,9 @@
 #include "braid/cuda/attention/cudnn_graph.h"
 #include "braid/cuda/attention/sdpa_cudnn.h"
 
-namespace braid::cuda {
+namespace braid::cuda::attention::sdpa_cudnn {
 
 // Only the types, shapes and strides of the call's tensors matter. Throws what cuDNN says when it has no plan.
 void build_plan(CudnnGraph& graph, const AttentionCall& call, const CudnnCard& card);
 
-}  // namespace braid::cuda
+}  // namespace braid::cuda::attention::sdpa_cudnn

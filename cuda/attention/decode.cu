@@ -11,17 +11,17 @@
 #include <algorithm>
 #include <limits>
 
-#include "braid/cuda/attention/generic.h"
+#include "braid/cuda/attention/decode.h"
 #include "braid/cuda/device/reduce.cuh"
 #include "braid/cuda/device/vector_io.cuh"
 #include "braid/cuda/runtime/kernel.h"
 #include "braid/tensor/kernels/pointwise.h"
 
-namespace braid::cuda::dcmha {
+namespace braid::cuda::attention::decode {
 
 namespace {
 
-constexpr int64_t kMostRows = 8;  // more go through the chunks of cuda/attention/generic.cpp
+constexpr int64_t kMaxRows = 8;  // more go through the query blocks of cuda/attention/generic.cpp
 constexpr int kThreads = 256, kWarps = kThreads / 32;
 constexpr int kLanesOfHead = 8;            // that share the product of one query and one key
 constexpr int kAhead = 4;                  // loads of keys or values that a thread starts before it uses the first
@@ -58,7 +58,7 @@ struct Call {
   int64_t B, T_, S, G, M, d, share;
   int64_t first, end;  // keys that some row sees
   int64_t tile, tiles;
-  AttentionMask visible;
+  AttentionMask mask;
   A scale;
 };
 
@@ -155,7 +155,7 @@ __global__ void decode_scores(Call<T> c) {
     const int t = pair / at.keys, j = pair % at.keys;
     const int64_t s = at.key0 + j;
     A* x = scores + pair * at.heads;
-    const bool seen = s >= c.visible.first(t) && s < c.visible.end(t, c.S);
+    const bool seen = s >= c.mask.first(t) && s < c.mask.end(t, c.S);
     if (seen) compose_pair(c.pre, at.b, at.g, t, s, at.heads, x, scratch);
     for (int m = thread % 32; m < at.heads; m += 32) {
       if (!seen) x[m] = kNothing;
@@ -202,7 +202,7 @@ __global__ void decode_values(Call<T> c) {
   for (int pair = warp; pair < at.rows * at.keys; pair += kWarps) {
     const int t = pair / at.keys;
     const int64_t s = at.key0 + pair % at.keys;
-    const bool seen = s >= c.visible.first(t) && s < c.visible.end(t, c.S);
+    const bool seen = s >= c.mask.first(t) && s < c.mask.end(t, c.S);
     A* x = weights + pair * at.heads;
     for (int m = lane; m < at.heads; m += 32) {
       x[m] = seen ? math::exp(composed[pair * c.M + m] - lse[t * at.heads + m]) : A(0);
@@ -266,9 +266,14 @@ Array<const T> array(const Tensor& x) {
 }
 
 template <class T>
-Factors<T> factors(const Compose& c) {
-  Factors<T> out{array<T>(c.q_down), array<T>(c.q_up),   array<T>(c.q_gate), array<T>(c.k_down),
-                 array<T>(c.k_up),   array<T>(c.k_gate), array<T>(c.base)};
+Factors<T> factors(const HeadMixing& c) {
+  Factors<T> out{.q_down = array<T>(c.q_down),
+                 .q_up = array<T>(c.q_up),
+                 .q_gate = array<T>(c.q_gate),
+                 .k_down = array<T>(c.k_down),
+                 .k_up = array<T>(c.k_up),
+                 .k_gate = array<T>(c.k_gate),
+                 .base = array<T>(c.base)};
   if (c.q_down) out.q_rank = static_cast<int>(c.q_down.dim(3));
   if (c.k_down) out.k_rank = static_cast<int>(c.k_down.dim(3));
   return out;
@@ -283,7 +288,7 @@ struct Cut {
 };
 Cut cut(const DcmhaInputs& x) {
   const int64_t rows = x.q.dim(1), M = x.q.dim(2) / x.groups, size = x.q.dtype() == DType::f64 ? 8 : 4;
-  const int64_t first = x.visible.first(0), keys = std::max<int64_t>(0, x.visible.end(rows - 1, x.k.dim(1)) - first);
+  const int64_t first = x.mask.first(0), keys = std::max<int64_t>(0, x.mask.end(rows - 1, x.k.dim(1)) - first);
   const int64_t widest = std::max(kLeastTile, kTileBytes / (rows * M * size));
   const int64_t tile = std::clamp(keys * x.groups / kBlocks, kLeastTile, widest);
   return {first, first + keys, tile, (keys + tile - 1) / tile};
@@ -294,7 +299,7 @@ int64_t sample_bytes(const DcmhaInputs& x) {
   const Cut c = cut(x);
   return x.q.dim(1) * x.q.dim(2) * c.tiles * (c.tile + x.q.dim(3) + 2) * (x.q.dtype() == DType::f64 ? 8 : 4);
 }
-int64_t limit(const DcmhaInputs& x) { return x.workspace > 0 ? x.workspace : kDcmhaWorkspace; }
+int64_t limit(const DcmhaInputs& x) { return x.workspace > 0 ? x.workspace : kAttentionWorkspace; }
 
 template <class T>
 void run(const DcmhaInputs& x, Out y) {
@@ -331,7 +336,7 @@ void run(const DcmhaInputs& x, Out y) {
                      .end = end,
                      .tile = tile,
                      .tiles = tiles,
-                     .visible = x.visible,
+                     .mask = x.mask,
                      .scale = static_cast<A>(x.scale)};
   const Launch shape{.grid = static_cast<unsigned>(B * x.groups * tiles),
                      .block = kThreads,
@@ -344,27 +349,21 @@ void run(const DcmhaInputs& x, Out y) {
 
 }  // namespace
 
-bool decodes(const DcmhaInputs& x) {
+bool supports(const DcmhaInputs& x) {
   const int64_t rows = x.q.dim(1), M = x.q.dim(2) / x.groups, size = x.q.dtype() == DType::f64 ? 8 : 4;
-  return rows <= kMostRows && shared_values(rows, M, kLeastTile) * size <= properties().shared_bytes &&
+  return rows <= kMaxRows && shared_values(rows, M, kLeastTile) * size <= properties().shared_bytes &&
          sample_bytes(x) <= limit(x);
 }
 
-void decode(const DcmhaInputs& x, Out y) {
+void forward(const DcmhaInputs& x, Out y) {
   const int64_t B = x.q.dim(0), samples = std::clamp<int64_t>(limit(x) / std::max<int64_t>(1, sample_bytes(x)), 1, B);
   for (int64_t b = 0; b < B; b += samples) {  // some samples at a time, where the workspace asks for it
-    const int64_t to = std::min(B, b + samples);
-    auto part = [&](const Tensor& t) { return t ? t.sliced(0, b, to) : t; };
-    auto stage = [&](const Compose& c) {
-      return Compose{c.base,       part(c.q_down), part(c.q_up),  part(c.k_down),
-                     part(c.k_up), part(c.q_gate), part(c.k_gate)};
-    };
+    const QueryBlock block{b, std::min(samples, B - b), 0, x.q.dim(1), 0, x.k.dim(1)};
     DcmhaInputs some = x;
-    some.q = part(x.q), some.k = part(x.k), some.v = part(x.v);
-    some.pre = stage(x.pre), some.post = stage(x.post);
-    Tensor out = part(y);
+    for_each_tensor([&](const AttentionRole& role, Tensor& t) { t = block.part(t, role.positions); }, some);
+    Tensor out = block.part(y, AttentionRole::Positions::queries);
     visit_float(x.q.dtype(), "dcmha", [&]<class T>() { run<T>(some, out); });
   }
 }
 
-}  // namespace braid::cuda::dcmha
+}  // namespace braid::cuda::attention::decode

@@ -5,11 +5,11 @@
 #pragma once
 #include "braid/tensor/dtype.h"
 
-namespace braid::cuda::dcmha_fast {
+namespace braid::cuda::attention::tensor_core {
 
 constexpr int kBlockKeys = 128;  // keys of a block of threads: 8 warps with 16 each, which stay while the rows go by
 
-struct Chunk {
+struct ScoreBlock {
   int heads;                   // N: 16 or 32
   int samples, first_sample;   // samples first_sample, ...
   int rows, first_row;         // of `queries`
@@ -37,21 +37,21 @@ struct Base {  // (N, N): heads read, heads written; null: absent
 };
 
 // (samples, queries, N) from the chunk's first row on, of (B, queries, N).
-inline const float* chunk_lse(const Chunk& c, const float* lse) {
+inline const float* lse_of_block(const ScoreBlock& c, const float* lse) {
   return lse + (static_cast<int64_t>(c.first_sample) * c.queries + c.first_row) * c.heads;
 }
 
 // C(i) without the identity for the chunk's rows: bf16 (samples, rows, N, N).
-void build_matrices(const Chunk&, const Factors& query, const Base&, bfloat16* matrices);
+void build_matrices(const ScoreBlock&, const Factors& query, const Base&, bfloat16* matrices);
 
 // F1. From scores, partial (largest, sum of exp(x - largest)) of x = compose(scores):
 // (samples, rows, key_blocks, N) pairs; and what they say together: lse (B, T, N).
-void partial_log_sums(const Chunk&, const Factors& key_pre, const bfloat16* scores, const bfloat16* pre,
+void partial_log_sums(const ScoreBlock&, const Factors& key_pre, const bfloat16* scores, const bfloat16* pre,
                       float* partial);
-void combine_log_sums(const Chunk&, const float* partial, float* lse);
+void combine_log_sums(const ScoreBlock&, const float* partial, float* lse);
 
 // F2. weights = compose_post(exp(compose_pre(scores) - lse)) in place; pre and post from build_matrices.
-void scores_to_weights(const Chunk&, const Factors& key_pre, const Factors& key_post, const bfloat16* pre,
+void scores_to_weights(const ScoreBlock&, const Factors& key_pre, const Factors& key_post, const bfloat16* pre,
                        const bfloat16* post, const float* lse, bfloat16* scores);
 
 // Sums over query rows that the backward kernels add to, f32. Key gradients, one part for each segment:
@@ -60,25 +60,25 @@ void scores_to_weights(const Chunk&, const Factors& key_pre, const Factors& key_
 // B1, through post-compose. In: scores, d(weights). Out: weights; d(probabilities) in place of d(weights); partial sums
 // over keys of (probability * d(probability), probability), (samples, rows, key_blocks, N) pairs, and of
 // probability_n d(weight)_m, (samples, rows, key_blocks, N, N).
-void backward_post(const Chunk&, const Factors& key_pre, const Factors& key_post, const bfloat16* pre,
+void backward_post(const ScoreBlock&, const Factors& key_pre, const Factors& key_post, const bfloat16* pre,
                    const bfloat16* post, const float* lse, const bfloat16* scores, bfloat16* d_weights,
                    bfloat16* weights, float* delta, float* gram, float* d_keys);
 // B2, through softmax and pre-compose. In: scores, d(probabilities), delta (samples, rows, N). Out: d(scores) in place
 // of d(probabilities), partial sums of score_n d(composed score)_m.
-void backward_pre(const Chunk&, const Factors& key_pre, const bfloat16* pre, const float* lse, const float* delta,
+void backward_pre(const ScoreBlock&, const Factors& key_pre, const bfloat16* pre, const float* lse, const float* delta,
                   const bfloat16* scores, bfloat16* d_probabilities, float* gram, float* d_keys);
 
 int64_t shared_bytes(int heads);  // shared memory of a block of B1, the most that one of these kernels takes
 
 // ---- from partial sums to gradients ----
 
-void combine_delta(const Chunk&, const float* partial, float* delta);
+void combine_delta(const ScoreBlock&, const float* partial, float* delta);
 constexpr int kQueryBlockRows = 16;  // rows whose part of d(base) is summed in one place
 struct QueryGradients {              // contiguous (B, T, rank, N), (B, T, N); null: not wanted
   bfloat16 *down, *up, *gate;
 };
 // gram -> gradients of the query's weights; d_base (samples, ceil(rows / kQueryBlockRows), N, N) +=, null: not wanted.
-void query_gradients(const Chunk&, const Factors& query, const float* gram, const QueryGradients&, float* d_base);
+void query_gradients(const ScoreBlock&, const Factors& query, const float* gram, const QueryGradients&, float* d_base);
 // d_base (parts, N, N) summed over its parts.
 void base_gradient(int heads, int parts, const float* d_base, bfloat16* gradient);
 struct KeyGradients {  // contiguous (B, S, rank, N), (B, S, N); null: not wanted
@@ -87,4 +87,4 @@ struct KeyGradients {  // contiguous (B, S, rank, N), (B, S, N); null: not wante
 };
 void key_gradients(int heads, int segments, int64_t tokens, const float* d_keys, const KeyGradients&);
 
-}  // namespace braid::cuda::dcmha_fast
+}  // namespace braid::cuda::attention::tensor_core

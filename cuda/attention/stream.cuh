@@ -5,7 +5,7 @@
 #include "braid/cuda/attention/kernels.h"
 #include "braid/cuda/attention/tile.cuh"
 
-namespace braid::cuda::dcmha_fast {
+namespace braid::cuda::attention::tensor_core {
 
 constexpr int kWarps = 8, kThreads = 32 * kWarps;
 template <int N>
@@ -33,7 +33,7 @@ struct Place {
   int segment_begin, segment_end;  // groups that this block answers for, and of these
   int begin, end;                  // the ones in which some row sees one of its keys
 
-  __device__ __forceinline__ explicit Place(const Chunk& c)
+  __device__ __forceinline__ explicit Place(const ScoreBlock& c)
       : lane(static_cast<int>(threadIdx.x % 32)),
         warp(static_cast<int>(threadIdx.x / 32)),
         sample(static_cast<int>(blockIdx.z)),
@@ -50,17 +50,17 @@ struct Place {
     end = rows_end <= rows_begin ? begin : max(begin, min(segment_end, (rows_end + kRows<N> - 1) / kRows<N>));
     if (begin >= segment_end) begin = end = segment_end;
   }
-  __device__ __forceinline__ bool active(const Chunk& c) const { return column < c.columns; }
-  __device__ __forceinline__ Seen seen(const Chunk& c, int row) const {  // of this warp's keys
+  __device__ __forceinline__ bool active(const ScoreBlock& c) const { return column < c.columns; }
+  __device__ __forceinline__ Seen seen(const ScoreBlock& c, int row) const {  // of this warp's keys
     return {max(0, row + c.begin_shift - column), min(16, min(c.key_columns, row + c.end_shift) - column)};
   }
   // Whether `rows` rows see all of this warp's keys: later rows see from later keys, and up to later keys.
-  __device__ __forceinline__ bool all_seen(const Chunk& c, int row, int rows) const {
+  __device__ __forceinline__ bool all_seen(const ScoreBlock& c, int row, int rows) const {
     return row + rows - 1 + c.begin_shift <= column && column + 16 <= min(c.key_columns, row + c.end_shift);
   }
   // An element of this sample's part of (samples, N, rows, columns). All that belongs to a chunk has less than 2^31
   // elements.
-  __device__ __forceinline__ int offset(const Chunk& c, int head, int row, int at_column) const {
+  __device__ __forceinline__ int offset(const ScoreBlock& c, int head, int row, int at_column) const {
     return ((sample * N + head) * c.rows + row) * c.columns + at_column;
   }
 };
@@ -123,7 +123,7 @@ class Copier {
   using G = Group<N, tensors, matrices, statistics>;
 
  public:
-  __device__ __forceinline__ Copier(G (&stage)[2], const Chunk& c, const Place<N>& at,
+  __device__ __forceinline__ Copier(G (&stage)[2], const ScoreBlock& c, const Place<N>& at,
                                     const Source<N, tensors, matrices, statistics>& from)
       : from_(from),
         rows_(c.rows),
@@ -177,7 +177,7 @@ class Copier {
 // work(first row, number of rows, stage) for the groups begin ... end - 1 of a place, each copied during the work on
 // the one before it.
 template <int N, int tensors, int matrices, int statistics, class Work>
-__device__ __forceinline__ void stream(Group<N, tensors, matrices, statistics> (&stage)[2], const Chunk& c,
+__device__ __forceinline__ void stream(Group<N, tensors, matrices, statistics> (&stage)[2], const ScoreBlock& c,
                                        const Place<N>& at, const Source<N, tensors, matrices, statistics>& from,
                                        Work work) {
   const Copier<N, tensors, matrices, statistics> copier(stage, c, at, from);
@@ -200,7 +200,8 @@ __device__ __forceinline__ void stream(Group<N, tensors, matrices, statistics> (
 template <int N>
 class FactorOfKeys {
  public:
-  __device__ __forceinline__ FactorOfKeys(const Factor& f, bool present, int rank, const Chunk& c, const Place<N>& at)
+  __device__ __forceinline__ FactorOfKeys(const Factor& f, bool present, int rank, const ScoreBlock& c,
+                                          const Place<N>& at)
       : data_(f.data + (present ? (c.first_sample + at.sample) * f.sample + rank * f.rank : 0)),
         token_(f.token),
         first_(c.first_key + at.column),
@@ -248,7 +249,7 @@ class Mixing {
     }
     parked_ = gaps;
   }
-  __device__ __forceinline__ void load(const Factor& in_factor, const Factor& out_factor, int rank, const Chunk& c,
+  __device__ __forceinline__ void load(const Factor& in_factor, const Factor& out_factor, int rank, const ScoreBlock& c,
                                        const Place<N>& at) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
@@ -285,7 +286,7 @@ class Mixing {
 };
 
 template <int N>
-__device__ __forceinline__ void load_gate(Packed<N>& gate, const Factors& f, const Chunk& c, const Place<N>& at) {
+__device__ __forceinline__ void load_gate(Packed<N>& gate, const Factors& f, const ScoreBlock& c, const Place<N>& at) {
   FactorOfKeys<N>(f.gate, f.gate.data != nullptr, 0, c, at).load_packed(gate, at.lane);
 }
 
@@ -317,7 +318,7 @@ __device__ __forceinline__ void probabilities(Wide<N>& x, const Packed<N>& a, co
 // Zeros in the rows of the block's segment that see none of its keys. `to`, here and below: (samples, N, rows,
 // columns).
 template <int N>
-__device__ __forceinline__ void zero_unseen_rows(bfloat16* to, const Chunk& c, const Place<N>& at) {
+__device__ __forceinline__ void zero_unseen_rows(bfloat16* to, const ScoreBlock& c, const Place<N>& at) {
   constexpr int pieces = kBlockKeys / 8;  // of 16 bytes
   const int thread = static_cast<int>(threadIdx.x), column = at.block_column + thread % pieces * 8;
   if (column >= c.columns) return;
@@ -336,7 +337,7 @@ __device__ __forceinline__ void zero_unseen_rows(bfloat16* to, const Chunk& c, c
 template <int N>
 class Writer {
  public:
-  __device__ __forceinline__ Writer(bfloat16* to, const bfloat16* tile, const Chunk& c, const Place<N>& at)
+  __device__ __forceinline__ Writer(bfloat16* to, const bfloat16* tile, const ScoreBlock& c, const Place<N>& at)
       : to_(to),
         head_step_(16 * c.rows * c.columns),
         columns_(c.columns),
@@ -366,4 +367,4 @@ class Writer {
   const bfloat16* const tile_;
 };
 
-}  // namespace braid::cuda::dcmha_fast
+}  // namespace braid::cuda::attention::tensor_core

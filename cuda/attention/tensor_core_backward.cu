@@ -11,7 +11,7 @@
 // (kernel.h first: the headers below use its words)
 #include "braid/cuda/attention/stream.cuh"
 
-namespace braid::cuda::dcmha_fast {
+namespace braid::cuda::attention::tensor_core {
 namespace {
 
 template <int N>
@@ -35,7 +35,7 @@ struct KeySums {
     add_scaled<N>(sum[1], d.rank[1], turned);
   }
   // d_keys (segments, samples, keys, 5, N) += the warp's sums.
-  __device__ __forceinline__ void add_to(float* d_keys, const Chunk& c, const Place<N>& at) const {
+  __device__ __forceinline__ void add_to(float* d_keys, const ScoreBlock& c, const Place<N>& at) const {
     if (d_keys == nullptr || !at.active(c)) return;
     const size_t sample = blockIdx.y * gridDim.z + blockIdx.z;
     d_keys += (sample * c.keys + c.first_key) * (5 * N);
@@ -68,7 +68,7 @@ class RowProducts {
   static constexpr int kPart = G::kTensor / kWarps, kStep = sizeof(G) / sizeof(bfloat16);
 
  public:
-  __device__ __forceinline__ RowProducts(const G (&stage)[2], float* gram, const Chunk& c, const Place<N>& at)
+  __device__ __forceinline__ RowProducts(const G (&stage)[2], float* gram, const ScoreBlock& c, const Place<N>& at)
       : gram_(gram),
         rows_(c.rows),
         row_(at.warp / kShares),
@@ -161,7 +161,7 @@ struct PostMemory {
 
 template <int N>
 __global__ void __launch_bounds__(kThreads, 1)
-    dcmha_backward_post(Chunk c, Factors key_pre, Factors key_post, const bfloat16* pre, const bfloat16* post,
+    dcmha_backward_post(ScoreBlock c, Factors key_pre, Factors key_post, const bfloat16* pre, const bfloat16* post,
                         const float* lse, const bfloat16* scores, bfloat16* d_weights, bfloat16* weights, float2* delta,
                         float* gram, float* d_keys) {
   PostMemory<N>& memory = *dynamic_shared<PostMemory<N>>();
@@ -246,7 +246,7 @@ struct PreMemory {
 
 template <int N>
 __global__ void __launch_bounds__(kThreads, N == 16 ? 2 : 1)
-    dcmha_backward_pre(Chunk c, Factors key_pre, const bfloat16* pre, const float* lse, const float* delta,
+    dcmha_backward_pre(ScoreBlock c, Factors key_pre, const bfloat16* pre, const float* lse, const float* delta,
                        const bfloat16* scores, bfloat16* d_scores, float* gram, float* d_keys) {
   PreMemory<N>& memory = *dynamic_shared<PreMemory<N>>();
   const Place<N> at(c);
@@ -315,7 +315,7 @@ __global__ void __launch_bounds__(kThreads, N == 16 ? 2 : 1)
 }
 
 template <int N>
-void run_post(const Chunk& c, const Factors& key_pre, const Factors& key_post, const bfloat16* pre,
+void run_post(const ScoreBlock& c, const Factors& key_pre, const Factors& key_post, const bfloat16* pre,
               const bfloat16* post, const float* lse, const bfloat16* scores, bfloat16* d_weights, bfloat16* weights,
               float2* delta, float* gram, float* d_keys) {
   launch(
@@ -324,7 +324,7 @@ void run_post(const Chunk& c, const Factors& key_pre, const Factors& key_post, c
       c, key_pre, key_post, pre, post, lse, scores, d_weights, weights, delta, gram, d_keys);
 }
 template <int N>
-void run_pre(const Chunk& c, const Factors& key_pre, const bfloat16* pre, const float* lse, const float* delta,
+void run_pre(const ScoreBlock& c, const Factors& key_pre, const bfloat16* pre, const float* lse, const float* delta,
              const bfloat16* scores, bfloat16* d_scores, float* gram, float* d_keys) {
   launch(dcmha_backward_pre<N>,
          {.grid = dim3(c.key_blocks(), c.segments, c.samples), .block = kThreads, .shared_bytes = sizeof(PreMemory<N>)},
@@ -333,19 +333,19 @@ void run_pre(const Chunk& c, const Factors& key_pre, const bfloat16* pre, const 
 
 }  // namespace
 
-void backward_post(const Chunk& c, const Factors& key_pre, const Factors& key_post, const bfloat16* pre,
+void backward_post(const ScoreBlock& c, const Factors& key_pre, const Factors& key_post, const bfloat16* pre,
                    const bfloat16* post, const float* lse, const bfloat16* scores, bfloat16* d_weights,
                    bfloat16* weights, float* delta, float* gram, float* d_keys) {
-  (c.heads == 16 ? run_post<16> : run_post<32>)(c, key_pre, key_post, pre, post, chunk_lse(c, lse), scores, d_weights,
-                                                weights, reinterpret_cast<float2*>(delta), gram, d_keys);
+  (c.heads == 16 ? run_post<16> : run_post<32>)(c, key_pre, key_post, pre, post, lse_of_block(c, lse), scores,
+                                                d_weights, weights, reinterpret_cast<float2*>(delta), gram, d_keys);
 }
 
 int64_t shared_bytes(int heads) { return heads == 16 ? sizeof(PostMemory<16>) : sizeof(PostMemory<32>); }
 
-void backward_pre(const Chunk& c, const Factors& key_pre, const bfloat16* pre, const float* lse, const float* delta,
-                  const bfloat16* scores, bfloat16* d_probabilities, float* gram, float* d_keys) {
-  (c.heads == 16 ? run_pre<16> : run_pre<32>)(c, key_pre, pre, chunk_lse(c, lse), delta, scores, d_probabilities, gram,
-                                              d_keys);
+void backward_pre(const ScoreBlock& c, const Factors& key_pre, const bfloat16* pre, const float* lse,
+                  const float* delta, const bfloat16* scores, bfloat16* d_probabilities, float* gram, float* d_keys) {
+  (c.heads == 16 ? run_pre<16> : run_pre<32>)(c, key_pre, pre, lse_of_block(c, lse), delta, scores, d_probabilities,
+                                              gram, d_keys);
 }
 
-}  // namespace braid::cuda::dcmha_fast
+}  // namespace braid::cuda::attention::tensor_core

@@ -3,7 +3,7 @@
 // (kernel.h first: the headers below use its words)
 #include "braid/cuda/attention/stream.cuh"
 
-namespace braid::cuda::dcmha_fast {
+namespace braid::cuda::attention::tensor_core {
 namespace {
 
 constexpr float kLowest = -1e30f;  // stands for the largest of no scores; finite, so that differences are no NaN
@@ -27,7 +27,7 @@ struct ColumnWeights {
   uint32_t up[2][N / 16][4];    // rows heads, columns (rank, key of 8)
   Packed<N> gate;               // like `in`
 
-  __device__ __forceinline__ ColumnWeights(const Factors& f, const Chunk& c, const Place<N>& at) {
+  __device__ __forceinline__ ColumnWeights(const Factors& f, const ScoreBlock& c, const Place<N>& at) {
     const int g = at.lane / 4, t = at.lane % 4;
     const FactorOfKeys<N> gates(f.gate, f.gate.data != nullptr, 0, c, at);
 #pragma unroll
@@ -95,7 +95,7 @@ __device__ __forceinline__ void compose_columns(float (&x)[2][N / 16][4], const 
 // Largest x and sum of exp(x - largest) over the block's keys, x = compose(scores).
 template <int N>
 __global__ void __launch_bounds__(kThreads, 2)
-    dcmha_log_sum(Chunk c, Factors key, const bfloat16* scores, const bfloat16* pre, float2* partial) {
+    dcmha_log_sum(ScoreBlock c, Factors key, const bfloat16* scores, const bfloat16* pre, float2* partial) {
   LogSumMemory<N>& memory = *dynamic_shared<LogSumMemory<N>>();
   const Place<N> at(c);
   const ColumnWeights<N> weights(key, c, at);
@@ -165,7 +165,7 @@ __global__ void __launch_bounds__(kThreads, 2)
 }
 
 // lse = ln sum of exp over all keys that the row sees; infinite where it sees none.
-__global__ void dcmha_combine_log_sums(Chunk c, int key_blocks, const float2* partial, float* lse) {
+__global__ void dcmha_combine_log_sums(ScoreBlock c, int key_blocks, const float2* partial, float* lse) {
   const size_t i = static_cast<size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= static_cast<size_t>(c.samples) * c.rows * c.heads) return;
   const size_t sample = i / c.heads / c.rows;
@@ -189,7 +189,7 @@ struct WeightsMemory {
 // F2. weights = compose_post(exp(compose_pre(scores) - lse)), in place.
 template <int N>
 __global__ void __launch_bounds__(kThreads, N == 16 ? 2 : 1)
-    dcmha_weights(Chunk c, Factors key_pre, Factors key_post, const bfloat16* pre, const bfloat16* post,
+    dcmha_weights(ScoreBlock c, Factors key_pre, Factors key_post, const bfloat16* pre, const bfloat16* post,
                   const float* lse, bfloat16* scores) {
   WeightsMemory<N>& memory = *dynamic_shared<WeightsMemory<N>>();
   const Place<N> at(c);
@@ -230,14 +230,15 @@ __global__ void __launch_bounds__(kThreads, N == 16 ? 2 : 1)
 }
 
 template <int N>
-void run_log_sum(const Chunk& c, const Factors& key, const bfloat16* scores, const bfloat16* pre, float2* partial) {
+void run_log_sum(const ScoreBlock& c, const Factors& key, const bfloat16* scores, const bfloat16* pre,
+                 float2* partial) {
   launch(
       dcmha_log_sum<N>,
       {.grid = dim3(c.key_blocks(), c.segments, c.samples), .block = kThreads, .shared_bytes = sizeof(LogSumMemory<N>)},
       c, key, scores, pre, partial);
 }
 template <int N>
-void run_weights(const Chunk& c, const Factors& key_pre, const Factors& key_post, const bfloat16* pre,
+void run_weights(const ScoreBlock& c, const Factors& key_pre, const Factors& key_post, const bfloat16* pre,
                  const bfloat16* post, const float* lse, bfloat16* scores) {
   launch(dcmha_weights<N>,
          {.grid = dim3(c.key_blocks(), c.segments, c.samples),
@@ -248,20 +249,20 @@ void run_weights(const Chunk& c, const Factors& key_pre, const Factors& key_post
 
 }  // namespace
 
-void partial_log_sums(const Chunk& c, const Factors& key_pre, const bfloat16* scores, const bfloat16* pre,
+void partial_log_sums(const ScoreBlock& c, const Factors& key_pre, const bfloat16* scores, const bfloat16* pre,
                       float* partial) {
   (c.heads == 16 ? run_log_sum<16> : run_log_sum<32>)(c, key_pre, scores, pre, reinterpret_cast<float2*>(partial));
 }
 
-void combine_log_sums(const Chunk& c, const float* partial, float* lse) {
+void combine_log_sums(const ScoreBlock& c, const float* partial, float* lse) {
   const int64_t values = static_cast<int64_t>(c.samples) * c.rows * c.heads;
   launch(dcmha_combine_log_sums, {.grid = static_cast<unsigned>((values + 255) / 256), .block = 256}, c, c.key_blocks(),
          reinterpret_cast<const float2*>(partial), lse);
 }
 
-void scores_to_weights(const Chunk& c, const Factors& key_pre, const Factors& key_post, const bfloat16* pre,
+void scores_to_weights(const ScoreBlock& c, const Factors& key_pre, const Factors& key_post, const bfloat16* pre,
                        const bfloat16* post, const float* lse, bfloat16* scores) {
-  (c.heads == 16 ? run_weights<16> : run_weights<32>)(c, key_pre, key_post, pre, post, chunk_lse(c, lse), scores);
+  (c.heads == 16 ? run_weights<16> : run_weights<32>)(c, key_pre, key_post, pre, post, lse_of_block(c, lse), scores);
 }
 
-}  // namespace braid::cuda::dcmha_fast
+}  // namespace braid::cuda::attention::tensor_core

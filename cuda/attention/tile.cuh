@@ -18,7 +18,7 @@
 #include "braid/cuda/runtime/kernel.h"
 #include "braid/tensor/dtype.h"
 
-namespace braid::cuda::dcmha_fast {
+namespace braid::cuda::attention::tensor_core {
 
 template <int N>
 using Packed = uint32_t[N / 16][4];
@@ -206,4 +206,4 @@ __device__ __forceinline__ void hide(Wide<N>& x, Seen seen, int lane) {
   }
 }
 
-}  // namespace braid::cuda::dcmha_fast
+}  // namespace braid::cuda::attention::tensor_core

@@ -98,8 +98,8 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
 // coordinates: an element's query row and its key.
 template <class T>
 __global__ void __launch_bounds__(kThreads, kBlocks)
-    fill_invisible(Share<kVector<T>> share, View x, Offsets<2> coordinates, AttentionMask visible, int64_t keys,
-                   Accumulate<T> value, View y) {
+    fill_masked_scores(Share<kVector<T>> share, View x, Offsets<2> coordinates, AttentionMask mask, int64_t keys,
+                       Accumulate<T> value, View y) {
   constexpr int V = kVector<T>;
   if (share.empty()) return;
   Accumulate<T> v[V];
@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   for (int j = 0; j < V; ++j) {
     int64_t at[2];
     coordinates.at(share.index(j), at);
-    const bool seen = at[1] >= visible.first(at[0]) && at[1] < visible.end(at[0], keys);
+    const bool seen = at[1] >= mask.first(at[0]) && at[1] < mask.end(at[0], keys);
     v[j] = seen ? v[j] : value;
   }
   write<T>(y, share, v);
@@ -176,15 +176,16 @@ void masked_fill(In x, In mask, double value, Out y) {
   });
 }
 
-void hide_invisible(In x, const AttentionMask& v, double value, Out y) {
+void mask_scores(In x, const AttentionMask& v, double value, Out y) {
   const int64_t queries = x.dim(-2), keys = x.dim(-1), count = x.numel();
   if (count == 0) return;
   const Axis<2> axes[] = {{count / (queries * keys), {0, 0}}, {queries, {1, 0}}, {keys, {0, 1}}};
-  visit_float(x.dtype(), "hide_invisible", [&]<class T>() {
+  visit_float(x.dtype(), "mask_scores", [&]<class T>() {
     constexpr int V = kVector<T>;
     const Tensor from = near(x);
     const View result = view<V>(y);
-    launch_shares<V>(fill_invisible<T>, Share<V>(result), view<V>(from), Offsets<2>(axes, 3), v, keys, value, result);
+    launch_shares<V>(fill_masked_scores<T>, Share<V>(result), view<V>(from), Offsets<2>(axes, 3), v, keys, value,
+                     result);
   });
 }
 

@@ -8,7 +8,7 @@ namespace braid::dist {
 namespace {
 
 // The query side of a stage for rows [begin, end) of it.
-Compose query_rows(Compose c, int64_t begin, int64_t end) {
+HeadMixing query_rows(HeadMixing c, int64_t begin, int64_t end) {
   for (Tensor* x : {&c.q_down, &c.q_up, &c.q_gate}) {
     if (*x) *x = contiguous(slice(*x, 1, begin, end));
   }
@@ -17,7 +17,7 @@ Compose query_rows(Compose c, int64_t begin, int64_t end) {
 
 // The key side of a stage, each of its tensors (B, rows, ...) changed alike.
 template <class F>
-Compose with_keys(Compose c, F&& f) {
+HeadMixing with_keys(HeadMixing c, F&& f) {
   for (Tensor* x : {&c.k_down, &c.k_up, &c.k_gate}) {
     if (*x) *x = f(*x);
   }
@@ -25,10 +25,10 @@ Compose with_keys(Compose c, F&& f) {
 }
 
 // q: rows at these positions, one run after the other; k, v and key sides: the positions `keys`, all that q sees.
-Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const nn::ComposeWeights::Stages& compose,
+Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const nn::CompositionWeights::Stages& compose,
               const Ranges& positions, const Ranges& keys, DcmhaOptions options) {
   std::vector<Tensor> ys;
-  const AttentionMask sight = options.visible;  // of positions
+  const AttentionMask sight = options.mask;  // of positions
   int64_t row = 0;
   for (const Range& run : positions) {
     int64_t end = row + run.size();
@@ -39,7 +39,7 @@ Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const nn::Compo
       Range stretch = places_in(keys, {{first, run.end}})[0];
       return contiguous(slice(x, 1, stretch.begin, stretch.end));
     };
-    options.visible.offset = run.begin - first;
+    options.mask.offset = run.begin - first;
     ys.push_back(dcmha(contiguous(slice(q, 1, row, end)), seen(k), seen(v),
                        with_keys(query_rows(compose.pre, row, end), seen),
                        with_keys(query_rows(compose.post, row, end), seen), options));
@@ -56,7 +56,7 @@ HeadSplit split_heads(const nn::AttentionOptions& o, int ranks) {
            " heads: expected at most one process per head";
   });
   if (!o.compose) return {true, even_partition(o.heads, ranks), {}};
-  int64_t G = o.compose_options.groups;
+  int64_t G = o.composition_options.groups;
   if (G % ranks != 0) return {false, even_partition(o.heads, ranks), {}};
   Partition groups = even_partition(G, ranks);
   return {true, widened(groups, o.heads / G), groups};
@@ -80,10 +80,10 @@ ParallelAttention::ParallelAttention(const nn::AttentionOptions& options, const 
     k_norm_ = nn::RmsNorm(d, o.qk_norm_eps, "scale");
   }
   if (!o.compose) return;
-  nn::ComposeOptions c = o.compose_options;
+  nn::CompositionOptions c = o.composition_options;
   c.dw1 = c.qkw = c.dd = c.base = nn::Init::none();
   if (split_.whole_groups) c.groups = split_.groups.size(rank);
-  compose_ = nn::ComposeWeights(o.width, split_.whole_groups ? heads : o.heads, c, {});
+  compose_ = nn::CompositionWeights(o.width, split_.whole_groups ? heads : o.heads, c, {});
 }
 
 Tensor ParallelAttention::operator()(const Tensor& u, const SequenceShard& rows, const nn::Rope& rope) const {
@@ -103,10 +103,10 @@ Tensor ParallelAttention::operator()(const Tensor& u, const SequenceShard& rows,
   q = rope(q, rows.positions);
   k = rope(k, rows.positions);
 
-  nn::ComposeWeights::Stages compose;
+  nn::CompositionWeights::Stages compose;
   DcmhaOptions options;
-  options.visible = {o.causal, o.window, 0};
-  options.path = o.path;
+  options.mask = {o.causal, o.window, 0};
+  options.impl = o.impl;
   options.workspace = o.workspace;
   KeyExchangePlan keys =
       plan_key_exchange(rows.over_context.total(), {context.rank(), context.size(), tensor.rank(), tensor.size()},
@@ -119,7 +119,7 @@ Tensor ParallelAttention::operator()(const Tensor& u, const SequenceShard& rows,
     auto to_tensor = [&](const Tensor& x) { return sparse_all_gather(x, 1, rows.over_tensor, keys.to_tensor, tensor); };
     compose.pre = with_keys(compose.pre, to_tensor);
     compose.post = with_keys(compose.post, to_tensor);
-    options.groups = o.compose_options.groups;
+    options.groups = o.composition_options.groups;
   } else if (o.compose) {
     compose = compose_(all);
     options.groups = split_.groups.size(tensor.rank());

@@ -49,7 +49,7 @@ class ParallelAttention final : public nn::Module {
   nn::Linear qkv_;  // rows: queries, keys, values of our heads
   RowParallelLinear out_;
   nn::RmsNorm q_norm_, k_norm_;
-  nn::ComposeWeights compose_;  // (a) of our groups, (b) whole
+  nn::CompositionWeights compose_;  // (a) of our groups, (b) whole
 };
 
 }  // namespace braid::dist

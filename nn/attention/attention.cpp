@@ -21,11 +21,11 @@ Attention::Attention(const AttentionOptions& options, RandomKey key) : options_(
     q_norm_ = RmsNorm(o.head_dim, o.qk_norm_eps, "scale");
     k_norm_ = RmsNorm(o.head_dim, o.qk_norm_eps, "scale");
   }
-  if (o.compose) compose_ = ComposeWeights(o.width, o.heads, o.compose_options, child(key, "dyn_w_proj"));
+  if (o.compose) compose_ = CompositionWeights(o.width, o.heads, o.composition_options, child(key, "dyn_w_proj"));
 }
 
 namespace {
-void show(const ActivationObserver* observer, const std::string& stage, const Compose& c) {
+void show(const ActivationObserver* observer, const std::string& stage, const HeadMixing& c) {
   if (!observer) return;
   for (auto& [name, x] : {std::pair{"_q.w1", &c.q_down},
                           {"_q.w2", &c.q_up},
@@ -56,16 +56,16 @@ Tensor Attention::operator()(const Tensor& x, const Rope* rope, LayerCache* cach
     q = (*rope)(q, first);
     k = (*rope)(k, first);
   }
-  ComposeWeights::Stages compose;
+  CompositionWeights::Stages compose;
   if (o.compose) compose = compose_(x);
   show(observer, "pre", compose.pre);
   show(observer, "post", compose.post);
 
   bool one_token_step = cache && T == 1 && first > 0;
   DcmhaOptions options;
-  options.groups = o.compose ? o.compose_options.groups : 1;
-  options.visible = {o.causal, one_token_step ? o.decode_window : o.window, 0};
-  options.path = o.path;
+  options.groups = o.composition_options.groups;
+  options.mask = {o.causal, one_token_step ? o.decode_window : o.window, 0};
+  options.impl = o.impl;
   options.workspace = o.workspace;
   if (cache) {
     check(!recording({q, k, v}), "attention",
@@ -77,9 +77,10 @@ Tensor Attention::operator()(const Tensor& x, const Rope* rope, LayerCache* cach
       compose.pre = with_key_side(compose.pre, cache->pre());
       compose.post = with_key_side(compose.post, cache->post());
     }
-    options.visible.offset = first - cache->first();
+    options.mask.offset = first - cache->first();
   }
-  Tensor y = dcmha(q, k, v, compose.pre, compose.post, options);  // (B, T, N, d)
+  Tensor y = o.compose ? dcmha(q, k, v, compose.pre, compose.post, options)  // (B, T, N, d)
+                       : scaled_dot_product_attention(q, k, v, options);
   return out_(reshape(y, {B, T, o.heads * d}));
 }
 

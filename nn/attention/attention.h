@@ -1,6 +1,7 @@
-// Self-attention of a decoder: plain multi-head attention (with grouped key/value heads), or DCMHA when compose weights
-// are wanted.
+// Self-attention of a decoder: scaled dot-product attention (with grouped key/value heads), or its composed form,
+// DCMHA.
 #pragma once
+#include "braid/autograd/attention.h"
 #include "braid/nn/attention/composition.h"
 #include "braid/nn/attention/kv_cache.h"
 #include "braid/nn/linear.h"
@@ -15,14 +16,14 @@ struct AttentionOptions {
   int64_t kv_heads = 0;  // 0: heads
   bool qk_norm = false;  // RMS norm of every query and key vector, before the rotation
   double qk_norm_eps = 1e-5;
-  bool compose = true;  // DCMHA; false: plain multi-head attention
-  ComposeOptions compose_options = {};
+  bool compose = true;  // DCMHA; false: scaled dot-product attention
+  CompositionOptions composition_options = {};
   bool causal = true;
-  int64_t window = 0;         // keys visible to a query in a full pass, 0: no limit
+  int64_t window = 0;         // unmasked keys of a query in a full pass, 0: no limit
   int64_t decode_window = 0;  // the same in one-token steps against a cache
   Linear::Options projection = {};
-  Path path = Path::automatic;
-  int64_t workspace = 0;  // of DcmhaOptions
+  AttentionImpl impl = AttentionImpl::automatic;
+  int64_t workspace = 0;  // of SdpaOptions
 };
 
 // A look inside, for people and for comparing with other implementations: called with a name and the tensor.
@@ -46,7 +47,7 @@ class Attention final : public Module {
   Linear qkv_;  // rows: all queries, all keys, all values; head-major
   Linear out_;
   RmsNorm q_norm_, k_norm_;
-  ComposeWeights compose_;
+  CompositionWeights compose_;
 };
 
 }  // namespace braid::nn

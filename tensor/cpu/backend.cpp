@@ -13,7 +13,7 @@ void unary_backward(UnaryOp op, double a, double b, In x, In dy, Out dx);
 void binary(BinaryOp op, In x, In y, Out z);
 void binary_backward(BinaryOp op, In x, In y, In dz, Out dx, Out dy);
 void masked_fill(In x, In mask, double value, Out y);
-void hide_invisible(In x, const AttentionMask& v, double value, Out y);
+void mask_scores(In x, const AttentionMask& v, double value, Out y);
 void dropout(In x, double p, RandomKey key, Out y);
 void uniform(double low, double high, RandomKey key, Out y);
 void normal(double mean, double deviation, RandomKey key, Out y);
@@ -41,8 +41,9 @@ void scatter(In dy, In ids, Out dx);
 void min_max(In ids, Out low_high);
 void cross_entropy(In logits, In targets, Out loss, Out lse);
 void cross_entropy_backward(In logits, In targets, In lse, In scale, Out dlogits);
-void dcmha_forward(const DcmhaInputs& x, Out y, Out lse);
-void dcmha_backward(const DcmhaInputs& x, In y, In lse, In dy, DcmhaGradients& gradients);
+AttentionPlan dcmha_plan(const DcmhaInputs& x, bool derivative);
+void dcmha_forward(const AttentionPlan& plan, const DcmhaInputs& x, Out y, Out lse);
+void dcmha_backward(const AttentionPlan& plan, const DcmhaInputs& x, In y, In lse, In dy, DcmhaGradients& gradients);
 void adamw(const AdamWStep& step);
 void sgd(const SgdStep& step);
 }  // namespace cpu
@@ -60,7 +61,7 @@ const Backend& cpu_backend() {
       .binary = cpu::binary,
       .binary_backward = cpu::binary_backward,
       .masked_fill = cpu::masked_fill,
-      .hide_invisible = cpu::hide_invisible,
+      .mask_scores = cpu::mask_scores,
       .dropout = cpu::dropout,
       .uniform = cpu::uniform,
       .normal = cpu::normal,
@@ -86,6 +87,7 @@ const Backend& cpu_backend() {
       .min_max = cpu::min_max,
       .cross_entropy = cpu::cross_entropy,
       .cross_entropy_backward = cpu::cross_entropy_backward,
+      .dcmha_plan = cpu::dcmha_plan,
       .dcmha_forward = cpu::dcmha_forward,
       .dcmha_backward = cpu::dcmha_backward,
       .adamw = cpu::adamw,

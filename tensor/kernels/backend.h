@@ -129,7 +129,7 @@ struct Backend {
   // dx and dy have z's full shape (the op sums over repeated axes); either may be an empty handle.
   Kernel<"binary_backward", void(BinaryOp op, In x, In y, In dz, Out dx, Out dy)> binary_backward;
   Kernel<"masked_fill", void(In x, In mask, double value, Out y)> masked_fill;  // mask u8, expanded to x's shape
-  Kernel<"hide_invisible", void(In x, const AttentionMask& v, double value, Out y)> hide_invisible;  // x (..., T, S)
+  Kernel<"mask_scores", void(In x, const AttentionMask& mask, double value, Out y)> mask_scores;  // x (..., T, S)
   Kernel<"dropout", void(In x, double p, RandomKey key, Out y)> dropout;  // y = x / (1-p) where random > p, else 0
   Kernel<"uniform", void(double low, double high, RandomKey key, Out y)> uniform;
   Kernel<"normal", void(double mean, double deviation, RandomKey key, Out y)> normal;
@@ -180,12 +180,14 @@ struct Backend {
   // type of loss: (1), or (R) with one factor per row.
   Kernel<"cross_entropy_backward", void(In logits, In targets, In lse, In scale, Out dlogits)> cross_entropy_backward;
 
-  // --- attention, never holding more than some rows of scores. lse (B, T, N), f32 (f64 for f64): log of the sum of
-  //     exp(scores), +inf where a row sees no key; an empty handle when no derivative will be asked for ---
-  Kernel<"dcmha_forward", void(const DcmhaInputs& x, Out y, Out lse)> dcmha_forward;
-  Kernel<"dcmha_backward", void(const DcmhaInputs& x, In y, In lse, In dy, DcmhaGradients& gradients)> dcmha_backward;
-  // "", or why these kernels do not serve such a call; empty: they serve every call.
-  Kernel<"dcmha_refuses", std::string(const DcmhaInputs& x)> dcmha_refuses;
+  // --- attention, never holding more than some rows of scores. The plan of a call comes first; forward and backward
+  //     take it. lse (B, T, N), f32 (f64 for f64): log of the sum of exp(scores), +inf where all keys of a row are
+  //     masked; an empty handle when no derivative will be asked for (plan: derivative = false) ---
+  Kernel<"dcmha_plan", AttentionPlan(const DcmhaInputs& x, bool derivative)> dcmha_plan;
+  Kernel<"dcmha_forward", void(const AttentionPlan& plan, const DcmhaInputs& x, Out y, Out lse)> dcmha_forward;
+  Kernel<"dcmha_backward",
+         void(const AttentionPlan& plan, const DcmhaInputs& x, In y, In lse, In dy, DcmhaGradients& gradients)>
+      dcmha_backward;
   bool dcmha_in_16_bits = false;  // they take bf16 and f16 as they are; otherwise such inputs come as f32
 
   // --- optimisers, in place, all tensors of a list at once ---

@@ -5,7 +5,6 @@
 #include <array>
 #include <cmath>
 
-#include "braid/autograd/attention.h"
 #include "braid/autograd/autograd.h"
 #include "tests/support/compare.h"
 #if defined(BRAID_EMULATION)
@@ -21,9 +20,9 @@ const Device kCard{Device::Kind::cuda, 0};
 
 struct Case {
   int64_t B, T, S, N, Nkv, d, q_rank, k_rank;
-  AttentionMask visible;
+  AttentionMask mask;
   unsigned terms = kAll;  // bits: base, q factors, k factors, q gate, k gate; of pre (low five) and of post
-  int64_t workspace = kDcmhaWorkspace;
+  int64_t workspace = kAttentionWorkspace;
   static constexpr unsigned kAll = 0x3ff;
 };
 
@@ -65,7 +64,9 @@ Tensor output_gradient(const Case& c) {
   return dy;
 }
 
-Compose stage(const Tensors& x, size_t i) { return {x[i], x[i + 1], x[i + 2], x[i + 3], x[i + 4], x[i + 5], x[i + 6]}; }
+HeadMixing stage(const Tensors& x, size_t i) {
+  return {x[i], x[i + 1], x[i + 2], x[i + 3], x[i + 4], x[i + 5], x[i + 6]};
+}
 
 // y, then the gradient of every input (an empty handle where it is absent).
 Tensors composed(const Case& c, DType dtype) {
@@ -75,7 +76,7 @@ Tensors composed(const Case& c, DType dtype) {
     t = t.to(dtype);
     require_grad(t);
   }
-  Tensor y = dcmha_reference(x[0], x[1], x[2], stage(x, 3), stage(x, 10), {.visible = c.visible});
+  Tensor y = dcmha(x[0], x[1], x[2], stage(x, 3), stage(x, 10), {{.mask = c.mask, .impl = AttentionImpl::reference}});
   results.push_back(y.detach());
   backward(y, output_gradient(c).to(dtype));
   for (Tensor& t : x) results.push_back(t ? grad(t) : t);
@@ -94,14 +95,13 @@ OnCard on_card(const Case& c) {
     if (t) t = t.to(kCard);
     g.push_back(t ? empty_like(t) : t);
   }
-  OnCard run{
-      {x[0], x[1], x[2], stage(x, 3), stage(x, 10), 1, c.visible, 1 / std::sqrt(static_cast<double>(c.d))}, {}, {}};
-  BOOST_TEST_REQUIRE(cuda::dcmha_fast::refuses(run.in) == "");
+  OnCard run{{x[0], x[1], x[2], stage(x, 3), stage(x, 10), 1, c.mask, 1 / std::sqrt(static_cast<double>(c.d))}, {}, {}};
+  BOOST_TEST_REQUIRE(!cuda::attention::tensor_core::unsupported_reason(run.in));
   Tensor y = empty_like(x[0]);
   run.lse = empty({c.B, c.T, c.N}, DType::f32, kCard);
-  cuda::dcmha_fast::forward(run.in, y, run.lse, c.workspace);
+  cuda::attention::tensor_core::forward(run.in, y, run.lse, c.workspace);
   DcmhaGradients gradients{g[0], g[1], g[2], stage(g, 3), stage(g, 10)};
-  cuda::dcmha_fast::backward(run.in, y, run.lse, output_gradient(c).to(kCard), gradients, c.workspace);
+  cuda::attention::tensor_core::backward(run.in, y, run.lse, output_gradient(c).to(kCard), gradients, c.workspace);
   run.results.push_back(y);
   run.results.insert(run.results.end(), g.begin(), g.end());
   return run;
@@ -146,7 +146,7 @@ bool equal_bits(const Tensors& x, const Tensors& y) {
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(cuda_dcmha_fast)
+BOOST_AUTO_TEST_SUITE(cuda_attention_tensor_core)
 
 // Keys and rows in tails of every kind; several blocks of keys, several segments of rows, samples.
 BOOST_AUTO_TEST_CASE(sizes) {
@@ -214,27 +214,27 @@ BOOST_AUTO_TEST_CASE(strided_inputs_and_fewer_gradients) {
   spread(run.in.q, {2, 25, 18, 10});
   spread(run.in.k, {3, 21, 17, 8});
   spread(run.in.v, {2, 22, 16, 12});
-  for (Compose* stage : {&run.in.pre, &run.in.post}) {
+  for (HeadMixing* stage : {&run.in.pre, &run.in.post}) {
     spread(stage->base, {1, 16, 19});
     spread(stage->q_down, {2, 22, 1, 3, 17});
     spread(stage->k_up, {2, 23, 2, 2, 19});
     spread(stage->k_gate, {2, 21, 2, 17});
   }
   Tensor y = empty_like(plain.results[0]), lse = empty({c.B, c.T, c.N}, DType::f32, kCard), none;
-  cuda::dcmha_fast::forward(run.in, y, lse);
+  cuda::attention::tensor_core::forward(run.in, y, lse);
   BOOST_TEST(equal_bits({y, lse}, {plain.results[0], plain.lse}));
-  cuda::dcmha_fast::forward(run.in, y, none);
+  cuda::attention::tensor_core::forward(run.in, y, none);
   BOOST_TEST(equal_bits({y}, {plain.results[0]}));
 
   DcmhaGradients wanted{.q = empty_like(y), .k = {}, .v = empty_like(y), .pre = {}, .post = {}};
   wanted.pre.k_down = empty_like(plain.results[8]);
   wanted.post.q_gate = empty_like(plain.results[16]);
   const Tensor dy = output_gradient(c).to(kCard);
-  cuda::dcmha_fast::backward(run.in, y, lse, dy, wanted);
+  cuda::attention::tensor_core::backward(run.in, y, lse, dy, wanted);
   BOOST_TEST(equal_bits({wanted.q, wanted.v, wanted.pre.k_down, wanted.post.q_gate},
                         {plain.results[1], plain.results[3], plain.results[7], plain.results[16]}));
   DcmhaGradients values_only{.q = {}, .k = {}, .v = empty_like(y), .pre = {}, .post = {}};
-  cuda::dcmha_fast::backward(run.in, y, lse, dy, values_only);
+  cuda::attention::tensor_core::backward(run.in, y, lse, dy, values_only);
   BOOST_TEST(equal_bits({values_only.v}, {plain.results[3]}));
 }
 
@@ -255,9 +255,9 @@ BOOST_AUTO_TEST_CASE(large_scores) {
   backend(kCpu).unary(UnaryOp::affine, 200, 0, x[0], x[0]);
   x[0] = x[0].to(DType::bf16);
   for (Tensor& t : x) t = t.to(kCard);
-  const DcmhaInputs in{x[0], x[1], x[2], stage(x, 3), stage(x, 10), 1, c.visible, 1};
+  const DcmhaInputs in{x[0], x[1], x[2], stage(x, 3), stage(x, 10), 1, c.mask, 1};
   Tensor y = empty_like(x[0]), lse = empty({c.B, c.T, c.N}, DType::f32, kCard);
-  cuda::dcmha_fast::forward(in, y, lse);
+  cuda::attention::tensor_core::forward(in, y, lse);
   for (float value : lse.to_vector<float>()) BOOST_TEST(std::isfinite(value));
   for (float value : y.to_vector<float>()) BOOST_TEST(std::isfinite(value));
 }
@@ -289,7 +289,9 @@ BOOST_AUTO_TEST_CASE(refusals) {
     for (Tensor& t : x) {
       if (t) t = t.to(dtype);
     }
-    return cuda::dcmha_fast::refuses({x[0], x[1], x[2], stage(x, 3), stage(x, 10), groups, c.visible, 1});
+    return cuda::attention::tensor_core::unsupported_reason(
+               {x[0], x[1], x[2], stage(x, 3), stage(x, 10), groups, c.mask, 1})
+        .value_or("");
   };
   const auto says = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };
   const Case good{1, 4, 4, 16, 16, 8, 2, 2, {}};

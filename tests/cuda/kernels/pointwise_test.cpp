@@ -148,9 +148,9 @@ BOOST_AUTO_TEST_CASE(hiding_keys) {
           Tensor y = empty(shape, type, in[0].device()), in_place = copy_of(in[0]);
           Tensor turned = in[0].transposed(), z = empty(turned.shape(), type, in[0].device());
           const Backend& table = backend(in[0].device());
-          table.hide_invisible(in[0], rule, -7, y);
-          table.hide_invisible(in_place, rule, -7, in_place);
-          table.hide_invisible(turned, rule, -7, z);
+          table.mask_scores(in[0], rule, -7, y);
+          table.mask_scores(in_place, rule, -7, in_place);
+          table.mask_scores(turned, rule, -7, z);
           return std::vector<Tensor>{y, in_place, z};
         };
         Tensor x = random_tensor(shape, 1, type);
@@ -159,7 +159,7 @@ BOOST_AUTO_TEST_CASE(hiding_keys) {
     }
   }
   Tensor hidden = full({3, 3}, NAN, DType::f32, kCard);
-  backend(kCard).hide_invisible(hidden, {.offset = -5}, 0, hidden);
+  backend(kCard).mask_scores(hidden, {.offset = -5}, 0, hidden);
   BOOST_TEST(is_close(hidden.to_vector<double>(), std::vector<double>(9, 0), 0));
 }
 

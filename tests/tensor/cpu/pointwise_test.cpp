@@ -127,11 +127,11 @@ BOOST_AUTO_TEST_CASE(hiding_in_place_and_over_nan) {
   Tensor x = full({2, 3, 3}, NAN);
   AttentionMask all_hidden{.offset = -5};
   Tensor y = x.clone();
-  table.hide_invisible(y, all_hidden, 0, y);
+  table.mask_scores(y, all_hidden, 0, y);
   BOOST_TEST(is_close(y.to_vector<double>(), std::vector<double>(18, 0), 0));
   Tensor z = random_tensor({5, 600}, 1), dense = empty({5, 600});
-  table.hide_invisible(z, {.window = 2, .offset = 520}, -1, dense);
-  table.hide_invisible(z, {.window = 2, .offset = 520}, -1, z);
+  table.mask_scores(z, {.window = 2, .offset = 520}, -1, dense);
+  table.mask_scores(z, {.window = 2, .offset = 520}, -1, z);
   BOOST_TEST(same_bits(z, dense));
   Tensor mask = full({2, 3, 3}, 1, DType::u8);
   table.masked_fill(x, mask, 4, x);
