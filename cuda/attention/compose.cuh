@@ -1,7 +1,7 @@
-// Compose by one thread: one key, four query rows, all heads of a group (formula in autograd/attention.h).
+// Compose by one thread: one key, four query rows, all heads of a group (the formula stands in autograd/attention.h).
 //
-// Threads of a block are neighbours along the keys, so scores, key factors and results are read and written in whole
-// lines. What belongs to a query row is the same for all of them and lies in shared memory; so do a thread's own values
+// The threads of a block are neighbours along the keys, so scores, key factors and results are read and written in full
+// lines. The factors of the query rows are the same for all of them and lie in shared memory; so do a thread's values
 // of all heads, in a column, because heads are too many for registers. Four rows at a time, because a key's factors are
 // then read once for four scores, and shared memory moves 16 bytes at a time.
 #pragma once
@@ -48,7 +48,7 @@ struct Terms {
 
 // Shared memory of a block, in Quads: [items of both stages][M], [row values][M], columns [M][threads], hidden sums
 // [ranks][threads].
-struct Layout {
+struct SharedMemoryPlan {
   int threads, heads;
   int items, row_values, columns, ranks;
   template <class A>
@@ -58,15 +58,16 @@ struct Layout {
   }
 };
 
-// The four rows of this block, in one sample and group, and what they see. Positions count from the chunk's first key.
+// The four rows of this thread block, in one sample and group, and their unmasked keys. Positions count from the score
+// block's first key.
 template <class T>
 struct QueryTile {
   using A = Accumulate<T>;
 
   const ScoreBlock& block;
-  int64_t sample, group, row0;       // in the chunk
-  int64_t first[kRows], end[kRows];  // visible keys of each row: none where first >= end
-  int64_t low, high;                 // all that some row sees lies here
+  int64_t sample, group, row0;       // in the score block
+  int64_t first[kRows], end[kRows];  // unmasked keys of each row: none where first >= end
+  int64_t low, high;                 // the unmasked keys of all rows lie in [low, high)
 
   __device__ explicit QueryTile(const ScoreBlock& c) : block(c) {
     const int64_t quads = (c.rows + kRows - 1) / kRows, index = blockIdx.x;
@@ -88,7 +89,7 @@ struct QueryTile {
     }
   }
 
-  __device__ bool sees(int i, int64_t j) const { return j >= first[i] && j < end[i]; }
+  __device__ bool unmasked(int i, int64_t j) const { return j >= first[i] && j < end[i]; }
   __device__ int64_t pair() const { return (block.b0 + sample) * block.G + group; }  // of all samples and groups
 
   // Where head m, the first of the four rows and key j lie in the scores.
@@ -112,7 +113,7 @@ struct QueryTile {
     }
   }
 
-  // Copies what belongs to the four rows into shared memory, all threads together; a barrier must follow.
+  // Copies the factors of the four rows into shared memory, all threads together; a barrier must follow.
   __device__ void stage_queries(const Terms<T>& c, Quad<A>* to) const {
     const int M = static_cast<int>(block.M), count = c.query_items() * M;
     for (int at = static_cast<int>(threadIdx.x); at < count; at += static_cast<int>(blockDim.x)) {
@@ -177,9 +178,9 @@ __device__ __forceinline__ void compose_key(const QueryTile<T>& tile, const Term
 
 // The parts of a block's shared memory.
 template <class A>
-struct Parts {
+struct SharedMemory {
   Quad<A>*queries, *rows, *column, *hidden;  // column and hidden: of this thread
-  __device__ explicit Parts(const Layout& layout) {
+  __device__ explicit SharedMemory(const SharedMemoryPlan& layout) {
     queries = dynamic_shared<Quad<A>>();
     rows = queries + layout.items * layout.heads;
     Quad<A>* columns = rows + layout.row_values * layout.heads;

@@ -1,7 +1,7 @@
-// Attention without compose by cuDNN. It is described as the chain of operations that it is; cuDNN knows such chains
-// and has one kernel for each. No score comes to memory, but dS in backward (cuda/attention/sdpa_cudnn.cpp).
+// Scaled dot-product attention by cuDNN, described as its chain of operations: cuDNN recognises such chains and has one
+// kernel for each. No scores are written to memory, except dS in backward (cuda/attention/sdpa_cudnn.cpp).
 //
-//   forward    S = scale q k^T, -inf where hidden    lse = max S + log sum exp(S - max S)    y = softmax(S) v
+//   forward    S = scale q k^T, -inf where masked    lse = max S + log sum exp(S - max S)    y = softmax(S) v
 //   backward   delta = sum dy y    P = exp(S - lse)    dS = P (dy v^T - delta) scale
 //              dv = P^T dy    dk = dS^T q    dq = dS k
 #include <limits>
@@ -24,7 +24,7 @@ constexpr size_t kMinVersion = 91600;  // before, backward needs a mask where th
 
 enum Id : int64_t { kQ = 1, kK, kV, kY, kLse, kDy, kDelta, kDq, kDk, kDv };
 
-// The tensors of a call under their names, heads before rows as cuDNN wants them.
+// The tensors of a call under their ids, heads before rows, as cuDNN expects them.
 struct Operands {
   CudnnGraph& graph;
   const AttentionCall& call;
@@ -46,9 +46,9 @@ struct Operands {
   }
 };
 
-// x (B, N, T, S) with -inf where the row does not see the key. The forms of the two comparisons are those that cuDNN
+// x (B, N, T, S) with -inf where the key is masked for the row. The forms of the two comparisons are those that cuDNN
 // recognises: row + S - T >= key, and key + window - (S - T) > row.
-Node hidden(CudnnGraph& g, const AttentionCall& call, Node x) {
+Node masked(CudnnGraph& g, const AttentionCall& call, Node x) {
   const AttentionMask& mask = call.mask;
   if (!mask.causal) return x;
   const auto T = static_cast<int32_t>(call.q.dim(1)), S = static_cast<int32_t>(call.k.dim(1));
@@ -71,7 +71,7 @@ void forward(CudnnGraph& g, const Operands& in) {
   const AttentionCall& call = in.call;
   const Node scale = g.number(static_cast<float>(call.scale));
   Node s = g.product(in.rows(kQ, call.q), in.columns(kK, call.k), g.between(in.scores()));
-  s = hidden(g, call, g.pointwise(CUDNN_POINTWISE_MUL, s, scale));
+  s = masked(g, call, g.pointwise(CUDNN_POINTWISE_MUL, s, scale));
   const Node largest = g.reduce(CUDNN_REDUCE_TENSOR_MAX, s, g.between(in.per_row()));
   const Node powers = g.pointwise(CUDNN_POINTWISE_EXP, g.pointwise(CUDNN_POINTWISE_SUB, s, largest));
   const Node sum = g.reduce(CUDNN_REDUCE_TENSOR_ADD, powers, g.between(in.per_row()));
@@ -99,7 +99,7 @@ void backward(CudnnGraph& g, const Operands& in) {
   const Node delta = g.pointwise(CUDNN_POINTWISE_MUL, sum, g.number(1.0f), in.of_each_row(kDelta));
   const Node s = g.pointwise(CUDNN_POINTWISE_MUL, g.product(q, k, g.between(in.scores())), scale);
   const Node p =
-      g.pointwise(CUDNN_POINTWISE_EXP, hidden(g, call, g.pointwise(CUDNN_POINTWISE_SUB, s, in.of_each_row(kLse))));
+      g.pointwise(CUDNN_POINTWISE_EXP, masked(g, call, g.pointwise(CUDNN_POINTWISE_SUB, s, in.of_each_row(kLse))));
   sum_of_heads(g, in, g.transposed(p, in.type), dy, in.rows(kDv, call.dv));
   Node ds = g.product(dy, in.columns(kV, call.v), g.between(in.scores()));
   ds = g.pointwise(CUDNN_POINTWISE_MUL, g.pointwise(CUDNN_POINTWISE_SUB, ds, delta), p);
@@ -108,7 +108,7 @@ void backward(CudnnGraph& g, const Operands& in) {
   g.product(ds, g.transposed(k, CUDNN_DATA_FLOAT), in.rows(kDq, call.dq));
 }
 
-// ---- the plans of a card ----
+// ---- the plans of a GPU ----
 
 using Library = Handle<cudnnHandle_t, cudnnDestroy>;
 
@@ -117,7 +117,7 @@ struct Plan {
   std::optional<std::string> unsupported_reason;  // why cuDNN has none
 };
 
-struct Cudnn {  // of one card
+struct Cudnn {  // of one GPU
   std::mutex mutex;
   Library handle;
   std::map<std::vector<int64_t>, Plan> plans;
@@ -141,10 +141,10 @@ std::vector<int64_t> key_of(const AttentionCall& call) {
 
 }  // namespace
 
-void build_plan(CudnnGraph& graph, const AttentionCall& call, const CudnnCard& card) {
+void build_plan(CudnnGraph& graph, const AttentionCall& call, const CudnnDevice& device) {
   const Operands in{graph, call, call.q.dtype() == DType::bf16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_HALF};
   call.dy ? backward(graph, in) : forward(graph, in);
-  graph.build(card);
+  graph.build(device);
 }
 
 std::optional<std::string> run_attention(const AttentionCall& call) {

@@ -1,10 +1,10 @@
-// Attention's row kernels: a block works on four query rows of one sample and group, all heads, and walks along the
-// keys that those rows see.
+// The row kernels of generic attention: a thread block computes four query rows of one sample and group, all heads, and
+// walks along the unmasked keys of those rows.
 //
-//   softmax_lse          lse = log sum_j exp(Compose_pre(S))
-//   scores_to_probabilities              P' = Compose_post(exp(Compose_pre(S) - lse))
-//   softmax_backward   dP = Compose_post^T(dP'),  dS' = P (dP - sum_j P dP)
-//   compose            dS = Compose_pre^T(dS')
+//   softmax_lse               lse = log sum_j exp(Compose_pre(S))
+//   scores_to_probabilities   P' = Compose_post(exp(Compose_pre(S) - lse))
+//   softmax_backward          dP = Compose_post^T(dP'),  dS' = P (dP - sum_j P dP)
+//   compose                   dS = Compose_pre^T(dS')
 //
 // Post-compose mixes probabilities of heads whose sums must all be known first, hence two kernels forward.
 #include <algorithm>
@@ -19,11 +19,12 @@ namespace braid::cuda::attention::generic {
 namespace {
 
 template <class T>
-__global__ void softmax_lse_rows(ScoreBlock block, Layout layout, Terms<T> pre, const T* scores, Accumulate<T>* lse) {
+__global__ void softmax_lse_rows(ScoreBlock block, SharedMemoryPlan layout, Terms<T> pre, const T* scores,
+                                 Accumulate<T>* lse) {
   using A = Accumulate<T>;
   constexpr A kNothing = -std::numeric_limits<A>::infinity();
   const QueryTile<T> tile(block);
-  const Parts<A> at(layout);
+  const SharedMemory<A> at(layout);
   const int M = layout.heads, threads = layout.threads, thread = static_cast<int>(threadIdx.x);
   const int warp = thread / 32, warps = threads / 32, lane = thread % 32;
   Quad<A>*top = at.rows, *sum = at.rows + M;
@@ -42,7 +43,7 @@ __global__ void softmax_lse_rows(ScoreBlock block, Layout layout, Terms<T> pre, 
         tile, pre, j, at.queries, at.hidden, [&](int m) { return at.column[m * threads]; },
         [&](int n, Quad<A> x) {
 #pragma unroll
-          for (int i = 0; i < kRows; ++i) x.row[i] = tile.sees(i, j) ? x.row[i] : kNothing;
+          for (int i = 0; i < kRows; ++i) x.row[i] = tile.unmasked(i, j) ? x.row[i] : kNothing;
           mixed[n * threads] = x;
         });
     __syncthreads();
@@ -85,11 +86,11 @@ __global__ void softmax_lse_rows(ScoreBlock block, Layout layout, Terms<T> pre, 
 }
 
 template <class T>
-__global__ void probability_rows(ScoreBlock block, Layout layout, Terms<T> pre, Terms<T> post, bool mixes_after,
-                                 const T* scores, const Accumulate<T>* lse, T* weights) {
+__global__ void probability_rows(ScoreBlock block, SharedMemoryPlan layout, Terms<T> pre, Terms<T> post,
+                                 bool mixes_after, const T* scores, const Accumulate<T>* lse, T* weights) {
   using A = Accumulate<T>;
   const QueryTile<T> tile(block);
-  const Parts<A> at(layout);
+  const SharedMemory<A> at(layout);
   const int M = layout.heads, threads = layout.threads, thread = static_cast<int>(threadIdx.x);
   Quad<A>* post_queries = at.queries + pre.query_items() * M;
   Quad<A>* probability = pre.base ? at.column + M * threads : at.column;
@@ -114,7 +115,7 @@ __global__ void probability_rows(ScoreBlock block, Layout layout, Terms<T> pre, 
           const Quad<A> l = at.rows[n];
 #pragma unroll
           for (int i = 0; i < kRows; ++i) {
-            x.row[i] = tile.sees(i, j) ? math::exp(x.row[i] - l.row[i]) : A(0);
+            x.row[i] = tile.unmasked(i, j) ? math::exp(x.row[i] - l.row[i]) : A(0);
           }
           if (mixes_after) {
             probability[n * threads] = x;
@@ -130,10 +131,11 @@ __global__ void probability_rows(ScoreBlock block, Layout layout, Terms<T> pre, 
 }
 
 template <class T>
-__global__ void softmax_backward_rows(ScoreBlock block, Layout layout, Terms<T> post, const T* probabilities, T* d) {
+__global__ void softmax_backward_rows(ScoreBlock block, SharedMemoryPlan layout, Terms<T> post, const T* probabilities,
+                                      T* d) {
   using A = Accumulate<T>;
   const QueryTile<T> tile(block);
-  const Parts<A> at(layout);
+  const SharedMemory<A> at(layout);
   const int M = layout.heads, threads = layout.threads, thread = static_cast<int>(threadIdx.x), lane = thread % 32;
   Quad<A>* delta = at.column + M * threads;  // of this thread's keys
   const Quad<A>* delta_of_all = delta - thread;
@@ -150,7 +152,7 @@ __global__ void softmax_backward_rows(ScoreBlock block, Layout layout, Terms<T> 
           Quad<A> p = tile.load(probabilities, n, j);
 #pragma unroll
           for (int i = 0; i < kRows; ++i) {
-            x.row[i] = tile.sees(i, j) ? static_cast<A>(static_cast<T>(x.row[i])) : A(0);  // as stored
+            x.row[i] = tile.unmasked(i, j) ? static_cast<A>(static_cast<T>(x.row[i])) : A(0);  // as stored
           }
           tile.store(d, n, j, x);
           add_product(delta[n * threads], p, x);
@@ -169,15 +171,15 @@ __global__ void softmax_backward_rows(ScoreBlock block, Layout layout, Terms<T> 
     if (lane == 0) at.rows[m] = sum;
   }
   __syncthreads();
-  // Each thread takes the same keys again, so what it reads is what it wrote.
+  // Each thread takes the same keys again, so it reads only values that it wrote.
   for (int64_t j = thread; j < block.keys; j += threads) {
-    const bool seen = j >= tile.low && j < tile.high;
+    const bool any_row = j >= tile.low && j < tile.high;
     for (int m = 0; m < M; ++m) {
       Quad<A> x{};
-      if (seen) {
+      if (any_row) {
         const Quad<A> p = tile.load(probabilities, m, j), dp = tile.load(d, m, j), total = at.rows[m];
 #pragma unroll
-        for (int i = 0; i < kRows; ++i) x.row[i] = tile.sees(i, j) ? p.row[i] * (dp.row[i] - total.row[i]) : A(0);
+        for (int i = 0; i < kRows; ++i) x.row[i] = tile.unmasked(i, j) ? p.row[i] * (dp.row[i] - total.row[i]) : A(0);
       }
       tile.store(d, m, j, x);
     }
@@ -185,10 +187,10 @@ __global__ void softmax_backward_rows(ScoreBlock block, Layout layout, Terms<T> 
 }
 
 template <class T>
-__global__ void compose_rows(ScoreBlock block, Layout layout, Terms<T> stage, T* x) {
+__global__ void compose_rows(ScoreBlock block, SharedMemoryPlan layout, Terms<T> stage, T* x) {
   using A = Accumulate<T>;
   const QueryTile<T> tile(block);
-  const Parts<A> at(layout);
+  const SharedMemory<A> at(layout);
   const int M = layout.heads, threads = layout.threads;
   tile.stage_queries(stage, at.queries);
   __syncthreads();
@@ -204,7 +206,7 @@ __global__ void compose_rows(ScoreBlock block, Layout layout, Terms<T> stage, T*
 
 constexpr int64_t kGoodShared = 100 * 1024;  // so that two blocks share a multiprocessor
 
-// What of a stage decides about shared memory.
+// The sizes of a stage that decide how much shared memory a block takes.
 struct Sizes {
   int items, ranks;
   bool base;
@@ -214,22 +216,22 @@ Sizes sizes_of(const HeadMixing& c, int rank_axis_of_keys) {
   return {static_cast<int>(2 * q + (c.q_gate ? 1 : 0)), static_cast<int>(q + k), bool(c.base)};
 }
 
-Layout layout_of_lse(int64_t M, const Sizes& pre) {
+SharedMemoryPlan plan_of_lse(int64_t M, const Sizes& pre) {
   return {0, static_cast<int>(M), pre.items, 2, pre.base ? 2 : 1, pre.ranks};
 }
-Layout layout_of_probabilities(int64_t M, const Sizes& pre, const Sizes& post) {
+SharedMemoryPlan plan_of_probabilities(int64_t M, const Sizes& pre, const Sizes& post) {
   return {0, static_cast<int>(M), pre.items + post.items, 1, pre.base ? 2 : 1, std::max(pre.ranks, post.ranks)};
 }
-Layout layout_of_backward(int64_t M, const Sizes& stage) {
+SharedMemoryPlan plan_of_backward(int64_t M, const Sizes& stage) {
   return {0, static_cast<int>(M), stage.items, 1, 2, stage.ranks};
 }
-Layout layout_of_compose(int64_t M, const Sizes& stage) {
+SharedMemoryPlan plan_of_compose(int64_t M, const Sizes& stage) {
   return {0, static_cast<int>(M), stage.items, 0, 1, stage.ranks};
 }
 
 // As many threads as the keys and the shared memory can use.
 template <class A>
-Layout sized(Layout layout, int64_t keys) {
+SharedMemoryPlan sized(SharedMemoryPlan layout, int64_t keys) {
   layout.threads = keys > 64 ? 128 : keys > 32 ? 64 : 32;
   const int64_t good = std::min(kGoodShared, properties().shared_bytes);
   while (layout.threads > 32 && layout.bytes<A>() > good) layout.threads /= 2;
@@ -266,9 +268,9 @@ Terms<T> terms_of(const HeadMixing& c) {
 }
 
 template <class T, class... P, class... Arguments>
-void launch_rows(void (*kernel)(ScoreBlock, Layout, P...), const ScoreBlock& block, const Layout& layout,
-                 const Arguments&... arguments) {
-  const Layout fit = sized<Accumulate<T>>(layout, block.keys);
+void launch_rows(void (*kernel)(ScoreBlock, SharedMemoryPlan, P...), const ScoreBlock& block,
+                 const SharedMemoryPlan& layout, const Arguments&... arguments) {
+  const SharedMemoryPlan fit = sized<Accumulate<T>>(layout, block.keys);
   launch(kernel,
          {.grid = static_cast<unsigned>(block.samples * block.G * ((block.rows + kRows - 1) / kRows)),
           .block = static_cast<unsigned>(fit.threads),
@@ -280,7 +282,7 @@ void launch_rows(void (*kernel)(ScoreBlock, Layout, P...), const ScoreBlock& blo
 
 void softmax_lse(const ScoreBlock& block, const HeadMixing& pre, In scores, Out lse) {
   visit_float(scores.dtype(), "dcmha", [&]<class T>() {
-    launch_rows<T>(softmax_lse_rows<T>, block, layout_of_lse(block.M, sizes_of(pre, 2)), terms_of<T>(pre),
+    launch_rows<T>(softmax_lse_rows<T>, block, plan_of_lse(block.M, sizes_of(pre, 2)), terms_of<T>(pre),
                    scores.data<T>(), lse.mutable_data<Accumulate<T>>());
   });
 }
@@ -288,7 +290,7 @@ void softmax_lse(const ScoreBlock& block, const HeadMixing& pre, In scores, Out 
 void scores_to_probabilities(const ScoreBlock& block, const HeadMixing& pre, const HeadMixing& post, In scores, In lse,
                              Out probabilities) {
   visit_float(scores.dtype(), "dcmha", [&]<class T>() {
-    launch_rows<T>(probability_rows<T>, block, layout_of_probabilities(block.M, sizes_of(pre, 2), sizes_of(post, 2)),
+    launch_rows<T>(probability_rows<T>, block, plan_of_probabilities(block.M, sizes_of(pre, 2), sizes_of(post, 2)),
                    terms_of<T>(pre), terms_of<T>(post), !post.empty(), scores.data<T>(), lse.data<Accumulate<T>>(),
                    probabilities.mutable_data<T>());
   });
@@ -296,14 +298,14 @@ void scores_to_probabilities(const ScoreBlock& block, const HeadMixing& pre, con
 
 void softmax_backward(const ScoreBlock& block, const HeadMixing& post_transposed, In probabilities, Out d) {
   visit_float(d.dtype(), "dcmha", [&]<class T>() {
-    launch_rows<T>(softmax_backward_rows<T>, block, layout_of_backward(block.M, sizes_of(post_transposed, 2)),
+    launch_rows<T>(softmax_backward_rows<T>, block, plan_of_backward(block.M, sizes_of(post_transposed, 2)),
                    terms_of<T>(post_transposed), probabilities.data<T>(), d.mutable_data<T>());
   });
 }
 
 void compose(const ScoreBlock& block, const HeadMixing& stage, Out x) {
   visit_float(x.dtype(), "dcmha", [&]<class T>() {
-    launch_rows<T>(compose_rows<T>, block, layout_of_compose(block.M, sizes_of(stage, 2)), terms_of<T>(stage),
+    launch_rows<T>(compose_rows<T>, block, plan_of_compose(block.M, sizes_of(stage, 2)), terms_of<T>(stage),
                    x.mutable_data<T>());
   });
 }
@@ -316,7 +318,8 @@ std::optional<std::string> unsupported_reason(const DcmhaInputs& x) {
   const int64_t M = x.q.dim(2) / x.groups;
   const Sizes pre = sizes_of(x.pre, 3), post = sizes_of(x.post, 3);
   int64_t needed = 0;
-  for (Layout layout : {layout_of_lse(M, pre), layout_of_probabilities(M, pre, post), layout_of_backward(M, post)}) {
+  for (SharedMemoryPlan layout :
+       {plan_of_lse(M, pre), plan_of_probabilities(M, pre, post), plan_of_backward(M, post)}) {
     layout.threads = 32;
     needed = std::max(needed, x.q.dtype() == DType::f64 ? layout.bytes<double>() : layout.bytes<float>());
   }

@@ -2,9 +2,9 @@
 //
 //   key side, sums over query rows i, where h_r = sum_m A[m] k_down[r,m] and f_r = sum_n d[n] k_up[r,n]:
 //     dk_down[r,m] = sum_i A[m] f_r,   dk_up[r,n] = sum_i h_r d[n],   dk_gate[n] = sum_i A[n] d[n]
-//   query side, sums over keys j, all of which follow from gram[m,n] = sum_j A[m] d[n]:
-//     dq_down[r,m] = sum_n gram[m,n] q_up[r,n],   dq_up[r,n] = sum_m gram[m,n] q_down[r,m],   dq_gate[n] = gram[n,n]
-//   base: the sum of gram over samples and rows
+//   query side, sums over keys j, all of which follow from outer[m,n] = sum_j A[m] d[n]:
+//     dq_down[r,m] = sum_n outer[m,n] q_up[r,n],   dq_up[r,n] = sum_m outer[m,n] q_down[r,m],   dq_gate[n] = outer[n,n]
+//   base: the sum of outer over samples and rows
 #include <algorithm>
 
 #include "braid/cuda/attention/generic.h"
@@ -15,9 +15,9 @@ namespace braid::cuda::attention::generic {
 namespace {
 
 constexpr int kKeys = 32, kWarps = 8;  // of a block: a lane for each key, warps share rows first and heads then
-constexpr int kMostRanks = 4;          // at once
+constexpr int kMaxRanks = 4;           // at once
 
-// Some ranks of the key side, from `first` on; null: absent, or not wanted. Factors and sums are (B, G, rank, M, S).
+// Some ranks of the key side, from `first` on; null: absent, or not required. Factors and sums are (B, G, rank, M, S).
 template <class T>
 struct KeySide {
   const T *down, *up;
@@ -26,8 +26,8 @@ struct KeySide {
   BRAID_HD int64_t shared_values(int64_t M) const { return kKeys * (count * (4 * M + 2 * kWarps) + (d_gate ? M : 0)); }
 };
 
-// A block owns 32 keys of one sample and group and walks along the rows, eight at a time, so that sums over rows stay
-// with it: no two blocks add to the same number.
+// A block owns 32 keys of one sample and group and walks along the rows, eight at a time, so that it alone adds
+// to the sums of its keys: no two blocks add to the same element.
 template <class T>
 __global__ void key_gradients_of_keys(ScoreBlock block, KeySide<T> side, const T* a, const T* d) {
   using A = Accumulate<T>;
@@ -64,14 +64,14 @@ __global__ void key_gradients_of_keys(ScoreBlock block, KeySide<T> side, const T
     const int64_t last = row0 + kWarps < block.rows ? row0 + kWarps - 1 : block.rows - 1;
     if (block.mask.end(block.t0 + last, block.S) <= block.s0 + start ||
         block.mask.first(block.t0 + row0) >= block.s0 + start + kKeys) {
-      continue;  // none of the rows sees any of the keys
+      continue;  // all of the keys are masked for all of the rows
     }
-    A h_row[kMostRanks] = {}, f_row[kMostRanks] = {};
+    A h_row[kMaxRanks] = {}, f_row[kMaxRanks] = {};
     if (exists && row0 + warp < block.rows && count > 0) {
       for (int m = 0; m < M; ++m) {
         const A x = static_cast<A>(a[score(m, row0 + warp)]), y = static_cast<A>(d[score(m, row0 + warp)]);
 #pragma unroll
-        for (int r = 0; r < kMostRanks; ++r) {
+        for (int r = 0; r < kMaxRanks; ++r) {
           if (r >= count) continue;
           h_row[r] += x * down[(r * M + m) * kKeys];
           f_row[r] += y * up[(r * M + m) * kKeys];
@@ -79,7 +79,7 @@ __global__ void key_gradients_of_keys(ScoreBlock block, KeySide<T> side, const T
       }
     }
 #pragma unroll
-    for (int r = 0; r < kMostRanks; ++r) {
+    for (int r = 0; r < kMaxRanks; ++r) {
       if (r >= count) continue;
       h[(r * kWarps + warp) * kKeys] = h_row[r];
       f[(r * kWarps + warp) * kKeys] = f_row[r];
@@ -120,7 +120,7 @@ __global__ void key_gradients_of_keys(ScoreBlock block, KeySide<T> side, const T
   }
 }
 
-// Factors and gradients of the query side, (B, T, G, R, M) with the last axis contiguous; null: absent, not wanted.
+// Factors and gradients of the query side, (B, T, G, R, M) with the last axis contiguous; null: absent, not required.
 template <class T>
 struct QuerySide {
   struct Factor {
@@ -140,7 +140,7 @@ __global__ void query_gradients_of_row(ScoreBlock block, QuerySide<T> side, cons
   const int64_t row = blockIdx.x % block.rows, group = blockIdx.x / block.rows % block.G;
   const int64_t b = block.b0 + blockIdx.x / block.rows / block.G, t = block.t0 + row;
   const int64_t place = (b * block.T + t) * block.G + group;
-  const A* gram = grams + static_cast<int64_t>(blockIdx.x) * M * M;
+  const A* outer = grams + static_cast<int64_t>(blockIdx.x) * M * M;
   auto at = [&](const typename QuerySide<T>::Factor& x, int r) {
     return x.data + b * x.b + t * x.t + group * x.g + r * x.r;
   };
@@ -149,14 +149,14 @@ __global__ void query_gradients_of_row(ScoreBlock block, QuerySide<T> side, cons
     const T *up = at(side.up, r), *down = at(side.down, r);
     A of_down = 0, of_up = 0;
     for (int n = 0; n < M; ++n) {
-      of_down += gram[m * M + n] * static_cast<A>(up[n]);
-      of_up += gram[n * M + m] * static_cast<A>(down[n]);
+      of_down += outer[m * M + n] * static_cast<A>(up[n]);
+      of_up += outer[n * M + m] * static_cast<A>(down[n]);
     }
     if (side.d_down) side.d_down[place * side.rank * M + item] = static_cast<T>(of_down);
     if (side.d_up) side.d_up[place * side.rank * M + item] = static_cast<T>(of_up);
   }
   for (int n = static_cast<int>(threadIdx.x); side.d_gate && n < M; n += static_cast<int>(blockDim.x)) {
-    side.d_gate[place * M + n] = static_cast<T>(gram[n * M + n]);
+    side.d_gate[place * M + n] = static_cast<T>(outer[n * M + n]);
   }
 }
 
@@ -168,9 +168,9 @@ __global__ void add_grams(ScoreBlock block, const A* grams, A* sum) {
   const int64_t group = i / square, in_group = i % square;
   A total = 0;
   for (int64_t sample = 0; sample < block.samples; ++sample) {
-    const A* gram = grams + (sample * block.G + group) * block.rows * square + in_group;
+    const A* outer = grams + (sample * block.G + group) * block.rows * square + in_group;
 #pragma unroll 8
-    for (int64_t row = 0; row < block.rows; ++row) total += gram[row * square];
+    for (int64_t row = 0; row < block.rows; ++row) total += outer[row * square];
   }
   sum[i] += total;
 }
@@ -201,7 +201,7 @@ void key_gradients(const ScoreBlock& block, const HeadMixing& stage, In a, In d,
     }
     side.d_gate = writable<A>(sums.k_gate);
     do {
-      side.count = std::min(kMostRanks, side.rank - side.first);
+      side.count = std::min(kMaxRanks, side.rank - side.first);
       while (side.count > 1 &&
              side.shared_values(block.M) * static_cast<int64_t>(sizeof(A)) > properties().shared_bytes)
         --side.count;
@@ -216,7 +216,7 @@ void key_gradients(const ScoreBlock& block, const HeadMixing& stage, In a, In d,
   });
 }
 
-void query_gradients(const ScoreBlock& block, const HeadMixing& stage, In gram, HeadMixing& gradients) {
+void query_gradients(const ScoreBlock& block, const HeadMixing& stage, In outer, HeadMixing& gradients) {
   const Tensor& like = gradients.q_down ? gradients.q_down : gradients.q_up ? gradients.q_up : gradients.q_gate;
   visit_float(like.dtype(), "dcmha", [&]<class T>() {
     QuerySide<T> side{};
@@ -230,20 +230,20 @@ void query_gradients(const ScoreBlock& block, const HeadMixing& stage, In gram, 
     side.d_gate = writable<T>(gradients.q_gate);
     launch(query_gradients_of_row<T>,
            {.grid = static_cast<unsigned>(block.samples * block.G * block.rows), .block = 64}, block, side,
-           gram.data<Accumulate<T>>());
+           outer.data<Accumulate<T>>());
   });
 }
 
-void base_gradient(const ScoreBlock& block, In gram, Out sum) {
+void base_gradient(const ScoreBlock& block, In outer, Out sum) {
   auto add = [&]<class A>(const A* grams) {
     const int64_t count = block.G * block.M * block.M;
     launch(add_grams<A>, {.grid = static_cast<unsigned>((count + 63) / 64), .block = 64}, block, grams,
            sum.mutable_data<A>());
   };
-  if (gram.dtype() == DType::f64) {
-    add(gram.data<double>());
+  if (outer.dtype() == DType::f64) {
+    add(outer.data<double>());
   } else {
-    add(gram.data<float>());
+    add(outer.data<float>());
   }
 }
 

@@ -89,16 +89,18 @@ std::optional<std::string> backward(const DcmhaInputs& x, In y, In lse, In dy, D
   const int64_t bytes = head_bytes(x);
   const int64_t heads = largest_divisor(Nkv, workspace / bytes);
   const int64_t samples = heads < Nkv ? 1 : largest_divisor(B, workspace / (bytes * Nkv));
-  auto wanted = [](const Tensor& gradient, const Tensor& like) { return gradient ? gradient : empty_like(like); };
+  auto gradient_or_scratch = [](const Tensor& gradient, const Tensor& like) {
+    return gradient ? gradient : empty_like(like);
+  };
   AttentionCall all{.q = laid_out(x.q),
                     .k = laid_out(x.k),
                     .v = laid_out(x.v),
                     .y = laid_out(y),
                     .lse = {},
                     .dy = laid_out(dy),
-                    .dq = wanted(gradients.q, x.q),
-                    .dk = wanted(gradients.k, x.k),
-                    .dv = wanted(gradients.v, x.v),
+                    .dq = gradient_or_scratch(gradients.q, x.q),
+                    .dk = gradient_or_scratch(gradients.k, x.k),
+                    .dv = gradient_or_scratch(gradients.v, x.v),
                     .mask = x.mask,
                     .scale = x.scale};
   for (int64_t b = 0; b < B; b += samples) {

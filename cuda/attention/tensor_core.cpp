@@ -1,9 +1,8 @@
-// The host side of the tensor-core path of DCMHA: chunks of query rows, and around the kernels of dcmha_kernels.h the
-// batched products.
+// The host side of DCMHA on tensor cores: blocks of query rows, and batched products around the kernels of kernels.h.
 //
-//   forward    S = scale q k^T | F1: lse | F2: S -> P' | y = P' v
-//   backward   S = scale q k^T, dP' = dy v^T | B1: P', dP' -> dP, delta | dv += P'^T dy
-//              B2: dP -> dS | dq = scale dS k, dk += scale dS^T q
+//   forward    S = scale q k^T | partial_log_sums: lse | scores_to_weights: S -> P' | y = P' v
+//   backward   S = scale q k^T, dP' = dy v^T | backward_post: P', dP' -> dP, delta | dv += P'^T dy
+//              backward_pre: dP -> dS | dq = scale dS k, dk += scale dS^T q
 #include "braid/cuda/attention/tensor_core.h"
 
 #include <algorithm>
@@ -17,14 +16,14 @@ namespace braid::cuda::attention::tensor_core {
 
 namespace {
 
-// Query rows of a chunk: a causal one computes about half a chunk's square in vain, one with a window the rows' width
-// beyond the window; few rows, on the other hand, mean many small products.
+// Query rows of a block: a causal one computes about half of its square in vain, one with a window as many keys as it
+// has rows beyond the window; few rows, on the other hand, mean many small products.
 constexpr int64_t kCausalRows = 256, kWindowRows = 128;
 constexpr int64_t kTargetBlocks = 264;  // two for each multiprocessor of an H200
 
 int64_t round_up(int64_t x, int64_t multiple) { return (x + multiple - 1) / multiple * multiple; }
 
-// ---- the inputs as the kernels see them ----
+// ---- the inputs as the kernels take them ----
 
 Factor factor(const Tensor& x) {  // (B, positions, 1, R, N) or, for gates, (B, positions, 1, N)
   if (!x) return {};
@@ -40,7 +39,7 @@ Base base(const HeadMixing& c) {
   return {c.base ? c.base.data<bfloat16>() : nullptr, c.base ? c.base.strides()[1] : 0};
 }
 
-// ---- chunks ----
+// ---- blocks of query rows ----
 
 struct Sizes {
   int64_t B, T, S, N, Nkv, d;
@@ -48,7 +47,7 @@ struct Sizes {
       : B(x.q.dim(0)), T(x.q.dim(1)), S(x.k.dim(1)), N(x.q.dim(2)), Nkv(x.k.dim(2)), d(x.q.dim(3)) {}
 };
 
-// Per query row: `buffers` rows of scores, and f32 partial sums of `sums` numbers for each block of keys.
+// Per query row: `buffers` rows of scores, and f32 partial sums of `sums` elements for each block of keys.
 struct Cost {
   int64_t buffers, sums;
   int64_t bytes(int64_t heads, int64_t columns) const {
@@ -61,7 +60,7 @@ std::vector<ScoreBlock> blocks_of(const DcmhaInputs& x, const Cost& cost, int64_
   const Sizes n(x);
   const AttentionMask& mask = x.mask;
   const bool windowed = mask.causal && mask.window > 0;
-  const auto columns_of = [&](int64_t rows) {  // the most that a chunk can need
+  const auto columns_of = [&](int64_t rows) {  // the largest number that a block can need
     return windowed ? std::min(round_up(n.S, 16), round_up(mask.window + rows + 16, 16)) : round_up(n.S, 16);
   };
   int64_t rows = std::min(n.T, windowed ? kWindowRows : mask.causal ? kCausalRows : n.T);
@@ -105,9 +104,9 @@ std::vector<ScoreBlock> blocks_of(const DcmhaInputs& x, const Cost& cost, int64_
 
 int64_t keys_end(const ScoreBlock& c) { return c.first_key + c.key_columns; }
 
-// The most that any chunk needs, of a number per chunk.
+// The maximum of a number per block.
 template <class F>
-int64_t most(const std::vector<ScoreBlock>& blocks, F&& number) {
+int64_t max_over(const std::vector<ScoreBlock>& blocks, F&& number) {
   int64_t result = 0;
   for (const ScoreBlock& c : blocks) result = std::max<int64_t>(result, number(c));
   return result;
@@ -115,7 +114,7 @@ int64_t most(const std::vector<ScoreBlock>& blocks, F&& number) {
 
 // ---- views for products: batch axes (samples, key/value heads, query heads of each) ----
 
-// Rows [begin, end) of samples of the chunk of x (B, P, heads, d) -> (samples, Nkv, N / Nkv, P', d).
+// Rows [begin, end) of the block's samples of x (B, P, heads, d) -> (samples, Nkv, N / Nkv, P', d).
 Tensor heads_of(const Tensor& x, const Sizes& n, const ScoreBlock& c, int64_t begin, int64_t end) {
   const Strides& s = x.strides();
   const int64_t share = n.N / n.Nkv, step = x.dim(2) == n.N ? s[2] : 0;
@@ -129,16 +128,16 @@ Tensor keys_of(const Tensor& x, const Sizes& n, const ScoreBlock& c) {
   return heads_of(x, n, c, c.first_key, keys_end(c));
 }
 
-// Scores of any chunk in one buffer.
+// The scores of any block in one buffer.
 class Scores {
  public:
   Scores(const std::vector<ScoreBlock>& blocks, const Sizes& n, Device device)
       : n_(n),
-        buffer_(empty({most(blocks, [&](const ScoreBlock& c) { return c.samples * n.N * c.rows * c.columns; })},
+        buffer_(empty({max_over(blocks, [&](const ScoreBlock& c) { return c.samples * n.N * c.rows * c.columns; })},
                       DType::bf16, device)) {}
   bfloat16* data() { return buffer_.mutable_data<bfloat16>(); }
   Tensor of(const ScoreBlock& c) const { return part(c, 0, c.key_columns); }  // (..., rows, keys)
-  // alpha x z, with zeros in the columns that stand for no key.
+  // alpha x z, with zeros in the columns beyond the last key.
   void product_of(const ScoreBlock& c, In x, In z, double alpha) const {
     Tensor y = of(c);
     product(x, z, alpha, 0, y);
@@ -155,11 +154,11 @@ class Scores {
   Tensor buffer_;
 };
 
-// What depends on the query rows alone: their matrices before and after softmax.
+// The matrices of the query rows, before and after softmax: all that depends on the query alone.
 class Matrices {
  public:
   Matrices(const std::vector<ScoreBlock>& blocks, const Sizes& n, Device device)
-      : size_(most(blocks, [&](const ScoreBlock& c) { return c.samples * int64_t{c.rows} * n.N * n.N; })),
+      : size_(max_over(blocks, [&](const ScoreBlock& c) { return c.samples * int64_t{c.rows} * n.N * n.N; })),
         buffer_(empty({2 * size_}, DType::bf16, device)) {}
   bfloat16* pre() { return buffer_.mutable_data<bfloat16>(); }
   bfloat16* post() { return pre() + size_; }
@@ -175,14 +174,14 @@ class Matrices {
 
 Tensor f32_buffer(int64_t size, Device device) { return empty({size}, DType::f32, device); }
 
-// Numbers of a partial sum with `each` values for every row and block of keys.
+// Elements of a partial sum with `each` values for every row and block of keys.
 auto partial_size(int64_t each) {
   return [each](const ScoreBlock& c) { return each * c.samples * c.rows * c.key_blocks(); };
 }
 
 // ---- gradients that are sums over query rows ----
 //
-// The chunks of some samples follow each other, so sums over their rows are kept, in f32, for these samples only.
+// The blocks of some samples follow each other, so sums over their rows are kept, in f32, for these samples only.
 
 bool begins_samples(const ScoreBlock& c) { return c.first_row == 0; }
 bool ends_samples(const ScoreBlock& c) { return c.first_row + c.rows == c.queries; }
@@ -199,23 +198,23 @@ class ComposeGradients {
                    HeadMixing& gradients, Device device)
       : n_(n), query_(query_factors(inputs)), key_rank_(key_factors(inputs).rank), to_(gradients) {
     if (to_.k_down || to_.k_up || to_.k_gate) {
-      segments_ = most(blocks, [](const ScoreBlock& c) { return c.segments; });
-      keys_ =
-          f32_buffer(segments_ * most(blocks, [&](const ScoreBlock& c) { return c.samples * n.S * 5 * n.N; }), device);
+      segments_ = max_over(blocks, [](const ScoreBlock& c) { return c.segments; });
+      keys_ = f32_buffer(segments_ * max_over(blocks, [&](const ScoreBlock& c) { return c.samples * n.S * 5 * n.N; }),
+                         device);
     }
     if (to_.base) {
-      parts_ = most(blocks,
-                    [](const ScoreBlock& c) { return c.samples * ((c.rows + kQueryBlockRows - 1) / kQueryBlockRows); });
+      parts_ = max_over(
+          blocks, [](const ScoreBlock& c) { return c.samples * ((c.rows + kQueryBlockRows - 1) / kQueryBlockRows); });
       base_ = zeros({parts_, n.N, n.N}, DType::f32, device);
     }
   }
-  // Where the chunk's kernel adds to the sums for keys.
+  // The sums for keys, to which the block's kernel adds.
   float* keys(const ScoreBlock& c) {
     if (!keys_) return nullptr;
     if (begins_samples(c)) keys_.fill(0);
     return keys_.mutable_data<float>();
   }
-  // After the chunk's kernel.
+  // After the block's kernel.
   void add(const ScoreBlock& c, const float* gram) {
     if (to_.q_down || to_.q_up || to_.q_gate || to_.base) {
       query_gradients(c, query_, gram, {data_or_null(to_.q_down), data_or_null(to_.q_up), data_or_null(to_.q_gate)},
@@ -242,11 +241,11 @@ class ComposeGradients {
   Tensor keys_, base_;
 };
 
-// Gradient of keys or of values: (B, S, Nkv, d), a sum over chunks and over the query heads of a key/value head.
+// Gradient of keys or of values: (B, S, Nkv, d), a sum over blocks and over the query heads of a key/value head.
 class KeySum {
  public:
   KeySum(const std::vector<ScoreBlock>& blocks, Tensor& gradient, const Sizes& n) : n_(n), gradient_(gradient) {
-    const int64_t samples = most(blocks, [](const ScoreBlock& c) { return c.samples; });
+    const int64_t samples = max_over(blocks, [](const ScoreBlock& c) { return c.samples; });
     if (gradient) sum_ = empty({samples, n.S, n.Nkv, n.d}, DType::f32, gradient.device());
   }
   // += alpha scores^T x, scores (..., rows, keys), x (..., rows, d) of all query heads
@@ -272,7 +271,7 @@ class KeySum {
 std::optional<std::string> unsupported_reason(const DcmhaInputs& x) {
   const Sizes n(x);
   if (x.q.dtype() != DType::bf16) return "the tensor-core kernels need bf16, the queries are " + str(x.q.dtype());
-  // These kernels would mix by the identity. The general way, for M = 1, passes over the scores as often (5 times
+  // These kernels would mix by the identity. The generic path, for M = 1, passes over the scores as often (5 times
   // forward, 13 instead of 12 times backward, two of them through the cache) and computes only softmax.
   if (x.pre.empty() && x.post.empty()) return "no heads are mixed";
   if (x.groups != 1) return "the tensor-core kernels mix all heads, here are " + std::to_string(x.groups) + " groups";
@@ -292,7 +291,7 @@ std::optional<std::string> unsupported_reason(const DcmhaInputs& x) {
   }
   if (properties().shared_bytes < shared_bytes(static_cast<int>(n.N)))
     return "the tensor-core kernels need " + std::to_string(shared_bytes(static_cast<int>(n.N))) +
-           " bytes of shared memory for a block, this card has " + std::to_string(properties().shared_bytes);
+           " bytes of shared memory for a block, this GPU has " + std::to_string(properties().shared_bytes);
   if (n.T + n.S >= 1 << 24)
     return "the tensor-core kernels count in 32 bits, here are " + str(x.q.shape()) + " queries";
   return std::nullopt;
@@ -304,7 +303,7 @@ void forward(const DcmhaInputs& x, Out y, Out lse, int64_t workspace) {
   const std::vector<ScoreBlock> blocks = blocks_of(x, {.buffers = 1, .sums = 2 * n.N}, workspace);
   Scores scores(blocks, n, device);
   Matrices matrices(blocks, n, device);
-  Tensor partial = f32_buffer(most(blocks, partial_size(2 * n.N)), device);
+  Tensor partial = f32_buffer(max_over(blocks, partial_size(2 * n.N)), device);
   Tensor sums = lse ? lse : f32_buffer(n.B * n.T * n.N, device);
   const Factors pre = key_factors(x.pre), post = key_factors(x.post);
   for (const ScoreBlock& c : blocks) {
@@ -324,9 +323,9 @@ void backward(const DcmhaInputs& x, In, In lse, In dy, DcmhaGradients& gradients
   const std::vector<ScoreBlock> blocks = blocks_of(x, {.buffers = 3, .sums = n.N * n.N + 2 * n.N}, workspace);
   Scores scores(blocks, n, device), weights(blocks, n, device), d_scores(blocks, n, device);
   Matrices matrices(blocks, n, device);
-  Tensor partial = f32_buffer(most(blocks, partial_size(2 * n.N)), device);
-  Tensor gram = f32_buffer(most(blocks, partial_size(n.N * n.N)), device);
-  Tensor delta = f32_buffer(most(blocks, [&](const ScoreBlock& c) { return c.samples * c.rows * n.N; }), device);
+  Tensor partial = f32_buffer(max_over(blocks, partial_size(2 * n.N)), device);
+  Tensor gram = f32_buffer(max_over(blocks, partial_size(n.N * n.N)), device);
+  Tensor delta = f32_buffer(max_over(blocks, [&](const ScoreBlock& c) { return c.samples * c.rows * n.N; }), device);
   const Factors pre = key_factors(x.pre), post = key_factors(x.post);
   ComposeGradients d_pre(blocks, n, x.pre, gradients.pre, device), d_post(blocks, n, x.post, gradients.post, device);
   KeySum dk(blocks, gradients.k, n), dv(blocks, gradients.v, n);

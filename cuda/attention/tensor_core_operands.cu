@@ -1,5 +1,5 @@
-// The small kernels around the four of DCMHA: the matrix of each query row, and the way back from partial sums to the
-// gradients of the compose weights.
+// The small kernels around the four of tensor_core_forward.cu and tensor_core_backward.cu: the matrix of each query
+// row, and from partial sums to the gradients of the mixing weights.
 #include "braid/cuda/attention/kernels.h"
 #include "braid/cuda/runtime/kernel.h"
 
@@ -30,7 +30,7 @@ __global__ void dcmha_matrices(ScoreBlock c, Factors query, Base base, bfloat16*
   matrices[i] = bfloat16(value);
 }
 
-// The blocks of keys that a row of the chunk sees: their partial sums exist.
+// The blocks of keys that are not all masked for a row: their partial sums exist.
 struct KeyBlocks {
   int begin, end;
   __device__ __forceinline__ KeyBlocks(const ScoreBlock& c, int row) {
@@ -44,9 +44,9 @@ struct KeyBlocks {
 __global__ void dcmha_combine_delta(ScoreBlock c, int key_blocks, const float2* partial, float* delta) {
   const int64_t i = global_thread(), row = i / c.heads;
   if (row >= static_cast<int64_t>(c.samples) * c.rows) return;
-  const KeyBlocks seen(c, static_cast<int>(row % c.rows));
+  const KeyBlocks unmasked(c, static_cast<int>(row % c.rows));
   float sum = 0, total = 0;
-  for (int b = seen.begin; b < seen.end; ++b) {
+  for (int b = unmasked.begin; b < unmasked.end; ++b) {
     const float2 part = partial[(row * key_blocks + b) * c.heads + i % c.heads];
     sum += part.x;
     total += part.y;
@@ -54,11 +54,12 @@ __global__ void dcmha_combine_delta(ScoreBlock c, int key_blocks, const float2* 
   delta[i] = total > 0 ? sum / total : 0;
 }
 
-// With G the gram of a row: d_down_r[n] = sum_m G[n,m] up_r[m], d_up_r[m] = sum_n G[n,m] down_r[n], d_gate[n] = G[n,n],
-// d_base[n,m] += G[n,m]. A block takes kQueryBlockRows rows of one sample.
+// With G the outer sum of a row: d_down_r[n] = sum_m G[n,m] up_r[m], d_up_r[m] = sum_n G[n,m] down_r[n], d_gate[n] =
+// G[n,n], d_base[n,m] += G[n,m]. A block takes kQueryBlockRows rows of one sample.
 template <int N>
-__global__ void __launch_bounds__(kThreads) dcmha_query_gradients(ScoreBlock c, int key_blocks, Factors query,
-                                                                  const float* gram, QueryGradients to, float* d_base) {
+__global__ void __launch_bounds__(kThreads)
+    dcmha_query_gradients(ScoreBlock c, int key_blocks, Factors query, const float* outer_sum, QueryGradients to,
+                          float* d_base) {
   constexpr int each = N * N / kThreads;  // elements of G per thread
   struct Memory {
     float G[N][N + 1];
@@ -70,11 +71,11 @@ __global__ void __launch_bounds__(kThreads) dcmha_query_gradients(ScoreBlock c, 
   for (int row = first; row < last; ++row) {
     const int64_t at = static_cast<int64_t>(blockIdx.y) * c.rows + row;
     const int64_t sample = c.first_sample + blockIdx.y, t = c.first_row + row;
-    const KeyBlocks seen(c, row);
+    const KeyBlocks unmasked(c, row);
     for (int k = 0; k < each; ++k) {
       const int e = k * kThreads + thread;
       float sum = 0;
-      for (int b = seen.begin; b < seen.end; ++b) sum += gram[(at * key_blocks + b) * (N * N) + e];
+      for (int b = unmasked.begin; b < unmasked.end; ++b) sum += outer_sum[(at * key_blocks + b) * (N * N) + e];
       memory.G[e / N][e % N] = sum;
       base[k] += sum;
     }
@@ -136,14 +137,14 @@ void combine_delta(const ScoreBlock& c, const float* partial, float* delta) {
          reinterpret_cast<const float2*>(partial), delta);
 }
 
-void query_gradients(const ScoreBlock& c, const Factors& query, const float* gram, const QueryGradients& to,
+void query_gradients(const ScoreBlock& c, const Factors& query, const float* outer_sum, const QueryGradients& to,
                      float* d_base) {
   Factors factors = query;
   if (!to.down && !to.up) factors.rank = 0;
   const unsigned blocks = static_cast<unsigned>((c.rows + kQueryBlockRows - 1) / kQueryBlockRows);
   launch(c.heads == 16 ? dcmha_query_gradients<16> : dcmha_query_gradients<32>,
-         {.grid = dim3(blocks, static_cast<unsigned>(c.samples)), .block = kThreads}, c, c.key_blocks(), factors, gram,
-         to, d_base);
+         {.grid = dim3(blocks, static_cast<unsigned>(c.samples)), .block = kThreads}, c, c.key_blocks(), factors,
+         outer_sum, to, d_base);
 }
 
 void base_gradient(int heads, int parts, const float* d_base, bfloat16* gradient) {

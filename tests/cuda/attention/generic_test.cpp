@@ -1,4 +1,4 @@
-// Attention on the card: against the composed meaning on the CPU, the golden cases, decoding, precision, determinism
+// Attention on the GPU: against the reference on the CPU, the golden cases, decoding, precision, determinism
 // and memory.
 
 #include "braid/autograd/autograd.h"
@@ -13,21 +13,21 @@ using namespace braid::test;
 
 namespace {
 
-// Every result and gradient of the case on the card against the CPU's composed meaning, in f64.
-void check_against_meaning(const DcmhaCase& c, uint64_t seed) {
-  DcmhaCall meaning_call(c, seed), card_call = meaning_call.as(DType::f64, kCard);
-  std::vector<Tensor> card = card_call.run_with_gradients(AttentionImpl::fused),
-                      meaning = meaning_call.run_with_gradients(AttentionImpl::reference);
-  BOOST_REQUIRE(card.size() == meaning.size());
+// Every result and gradient of the case on the GPU against the CPU's reference, in f64.
+void check_against_reference(const DcmhaCase& c, uint64_t seed) {
+  DcmhaCall reference_call(c, seed), gpu_call = reference_call.as(DType::f64, kCard);
+  std::vector<Tensor> gpu = gpu_call.run_with_gradients(AttentionImpl::fused),
+                      reference = reference_call.run_with_gradients(AttentionImpl::reference);
+  BOOST_REQUIRE(gpu.size() == reference.size());
   if (c.T <= 8) {  // without derivatives a few rows take the decoding kernels
     NoGrad off;
     BOOST_TEST(
-        is_close(card_call.run(AttentionImpl::fused).to_vector<double>(), meaning[0].to_vector<double>(), 1e-12, 0.1));
+        is_close(gpu_call.run(AttentionImpl::fused).to_vector<double>(), reference[0].to_vector<double>(), 1e-12, 0.1));
   }
-  for (size_t k = 0; k < card.size(); ++k) {
+  for (size_t k = 0; k < gpu.size(); ++k) {
     BOOST_TEST_CONTEXT("result " << k) {
-      BOOST_REQUIRE(card[k].shape() == meaning[k].shape());
-      BOOST_TEST(is_close(card[k].to_vector<double>(), meaning[k].to_vector<double>(), k == 0 ? 1e-12 : 1e-10,
+      BOOST_REQUIRE(gpu[k].shape() == reference[k].shape());
+      BOOST_TEST(is_close(gpu[k].to_vector<double>(), reference[k].to_vector<double>(), k == 0 ? 1e-12 : 1e-10,
                           k == 0 ? 0.1 : 1e-2));
     }
   }
@@ -39,13 +39,13 @@ constexpr DcmhaCase kTypical{2, 45, 45, 1, 8, 1, 16, 2, 2, {}, 0x3fff};
 
 BOOST_AUTO_TEST_SUITE(cuda_attention_generic)
 
-BOOST_AUTO_TEST_CASE(random_calls_are_the_composed_meaning) {
+BOOST_AUTO_TEST_CASE(random_calls_equal_the_reference) {
   std::mt19937_64 random(3);
   for (int i = 0; i < 120; ++i) {
     DcmhaCase c = random_dcmha_case(random);
-    if (random() % 2) c.options.workspace = 1 + static_cast<int64_t>(random() % 20000);  // several chunks
+    if (random() % 2) c.options.workspace = 1 + static_cast<int64_t>(random() % 20000);  // several blocks
     BOOST_TEST_CONTEXT("case " << i << ": " << c.text() << " workspace " << c.options.workspace) {
-      check_against_meaning(c, static_cast<uint64_t>(i));
+      check_against_reference(c, static_cast<uint64_t>(i));
     }
   }
 }
@@ -54,7 +54,7 @@ BOOST_AUTO_TEST_CASE(more_keys_than_threads_and_many_ranks) {
   for (int64_t window : {0, 130}) {
     DcmhaCase c{1, 9, 301, 1, 3, 1, 8, 5, 9, {}, 0x3fff};
     c.options.mask = {true, window, 292};
-    check_against_meaning(c, 5);
+    check_against_reference(c, 5);
   }
 }
 
@@ -65,7 +65,7 @@ BOOST_AUTO_TEST_CASE(golden_values_and_gradients) {
   }
 }
 
-// The error beside that of the composed meaning run in the same 16-bit type, which rounds after each op.
+// At most twice the error of the reference in the same 16-bit type, which rounds after each op.
 BOOST_AUTO_TEST_CASE(sixteen_bits_err_no_more_than_twice_the_plain_computation) {
   for (DType dtype : {DType::bf16, DType::f16}) {
     for (unsigned terms : {0x3fffu, 0u}) {
@@ -73,10 +73,10 @@ BOOST_AUTO_TEST_CASE(sixteen_bits_err_no_more_than_twice_the_plain_computation) 
         DcmhaCase c = kTypical;
         c.terms = terms;
         c.M = heads;
-        DcmhaCall plain(c, 6, dtype), exact = plain.as(DType::f64, kCpu), card = plain.as(dtype, kCard);
+        DcmhaCall plain(c, 6, dtype), exact = plain.as(DType::f64, kCpu), gpu = plain.as(dtype, kCard);
         auto want = exact.run_with_gradients(AttentionImpl::reference),
              naive = plain.run_with_gradients(AttentionImpl::reference);
-        auto got = card.run_with_gradients(AttentionImpl::fused);
+        auto got = gpu.run_with_gradients(AttentionImpl::fused);
         for (size_t k = 0; k < want.size(); ++k) {
           BOOST_TEST_CONTEXT(str(dtype) << " heads " << heads << " terms " << terms << " result " << k) {
             BOOST_TEST(str(got[k].dtype()) == str(dtype));
@@ -142,7 +142,7 @@ BOOST_AUTO_TEST_CASE(inputs_may_be_views) {
   for (size_t k = 0; k < want.size(); ++k) BOOST_TEST(is_close(got[k], want[k], 0));
 }
 
-BOOST_AUTO_TEST_CASE(only_some_gradients_are_wanted) {
+BOOST_AUTO_TEST_CASE(only_some_gradients_are_required) {
   DcmhaCall all(kTypical, 8, DType::f64, kCard);
   auto want = all.run_with_gradients(AttentionImpl::fused);
   for (size_t only = 0; only < all.x.size(); ++only) {
@@ -161,7 +161,7 @@ BOOST_AUTO_TEST_CASE(rows_without_keys_give_zeros) {
   for (const Tensor& result : DcmhaCall(c, 9, DType::f64, kCard).run_with_gradients(AttentionImpl::fused)) {
     for (double v : result.to_vector<double>()) BOOST_TEST(v == 0.0);
   }
-  check_against_meaning({1, 5, 3, 1, 2, 1, 3, 2, 2, {{.mask = {true, 0, -3}}}, 0x3fff}, 9);
+  check_against_reference({1, 5, 3, 1, 2, 1, 3, 2, 2, {{.mask = {true, 0, -3}}}, 0x3fff}, 9);
 }
 
 BOOST_AUTO_TEST_CASE(nan_in_a_score_stays_in_its_row) {
@@ -237,14 +237,14 @@ BOOST_AUTO_TEST_CASE(the_workspace_of_a_model_bounds_its_memory) {
              peak(models::ParallelDcformer(config, key, {}), 0) - scores / 4);
 }
 
-BOOST_AUTO_TEST_CASE(a_refusal_is_a_sentence) {
+BOOST_AUTO_TEST_CASE(an_unsupported_call_gives_its_reason) {
   DcmhaCase c{1, 3, 3, 1, 200, 1, 2, 1, 1, {}, 0x3fff};
   DcmhaCall call(c, 11, DType::f64, kCard);
   BOOST_TEST(throws_with([&] { call.run(AttentionImpl::fused); }, "200 heads of a group in f64"));
   BOOST_TEST(
       is_close(call.run(AttentionImpl::automatic), call.as(DType::f64, kCpu).run(AttentionImpl::reference), 1e-12));
   c.terms = 0;  // nothing is mixed: the heads need no shared memory
-  check_against_meaning(c, 11);
+  check_against_reference(c, 11);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,4 +1,4 @@
-// Attention without compose in 16 bits: the calls that are made of it, and what is refused and takes the general way.
+// Scaled dot-product attention by cuDNN: its calls, and the calls that the generic kernels compute instead.
 #include "braid/cuda/attention/sdpa_cudnn.h"
 
 #include "braid/autograd/autograd.h"
@@ -13,7 +13,7 @@ using cuda::attention::sdpa_cudnn::forward;
 
 namespace {
 
-// Values and gradients err at most twice as much as the composed meaning in the same type.
+// Values and gradients err at most twice as much as the reference in the same type.
 void check_case(DcmhaCase c, DType dtype) {
   c.terms = 0;
   DcmhaCall naive_call(c, 6, dtype), exact_call = naive_call.as(DType::f64, kCpu), call = naive_call.as(dtype, kCard);
@@ -31,7 +31,7 @@ DcmhaCase sizes(int64_t B, int64_t T, int64_t S, int64_t N, int64_t share, int64
   return {B, T, S, 1, N, share, d, 0, 0, {{.mask = mask}}, 0};
 }
 
-// Inputs of shape (B, T, N, d), (B, S, Nkv, d) on the card.
+// Inputs of shape (B, T, N, d), (B, S, Nkv, d) on the GPU.
 DcmhaInputs inputs(int64_t B, int64_t T, int64_t S, int64_t N, int64_t Nkv, int64_t d, AttentionMask mask,
                    DType dtype = DType::bf16) {
   return {.q = random_tensor({B, T, N, d}, 1, dtype).to(kCard),
@@ -44,7 +44,7 @@ DcmhaInputs inputs(int64_t B, int64_t T, int64_t S, int64_t N, int64_t Nkv, int6
           .scale = 0.3};
 }
 
-// Where Braid was built without cuDNN the general way serves all of this.
+// Where Braid was built without cuDNN the generic kernels compute all of this.
 bool without_cudnn() {
 #if defined(BRAID_EMULATION) || defined(BRAID_HAVE_CUDNN)
   return false;
@@ -80,7 +80,7 @@ BOOST_AUTO_TEST_CASE(backward_in_pieces) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(log_sums_are_those_of_the_general_way) {
+BOOST_AUTO_TEST_CASE(log_sums_are_those_of_the_generic_kernels) {
   if (without_cudnn()) return;
   for (const AttentionMask& v : {AttentionMask{true, 0, 5}, {true, 4, 5}, {false, 0, 0}}) {
     const DcmhaInputs x = inputs(2, 21, 26, 6, 3, 8, v);
@@ -127,7 +127,7 @@ BOOST_AUTO_TEST_CASE(views_and_fewer_gradients) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(a_recorded_call_reads_its_inputs_again) {
+BOOST_AUTO_TEST_CASE(a_captured_call_reads_its_inputs_again) {
   if (without_cudnn()) return;
   DcmhaInputs x = inputs(1, 9, 9, 2, 2, 8, {});
   Tensor y = empty_like(x.q), lse = empty({1, 9, 2}, DType::f32, kCard), want = empty_like(x.q);
@@ -139,20 +139,20 @@ BOOST_AUTO_TEST_CASE(a_recorded_call_reads_its_inputs_again) {
   BOOST_TEST(same_bits(y, want));
 }
 
-BOOST_AUTO_TEST_CASE(refusals_are_sentences_and_the_general_way_serves_them) {
-  const auto refused = [](const DcmhaInputs& x, const char* part) {
+BOOST_AUTO_TEST_CASE(unsupported_calls_have_a_reason_and_are_computed_by_the_generic_kernels) {
+  const auto unsupported = [](const DcmhaInputs& x, const char* part) {
     const std::string reason = cuda::attention::sdpa_cudnn::unsupported_reason(x).value_or("");
     BOOST_TEST(reason.find(part) != std::string::npos, "\"" << reason << "\" lacks \"" << part << "\"");
   };
-  refused(inputs(1, 4, 4, 2, 2, 8, {}, DType::f32), "needs bf16 or f16, the queries are f32");
-  refused(inputs(1, 4, 4, 2, 2, 6, {}), "multiple of 8 and at most 256, here is d = 6");
-  refused(inputs(1, 4, 9, 2, 2, 8, {true, 0, 2}), "4 queries begin at position 2 of 9 keys");
-  refused(inputs(1, 9, 4, 2, 2, 8, {true, 3, 0}), "may have all of the 4 keys masked");
-  refused(inputs(1, 9, 4, 2, 2, 8, {true, 0, -5}), "may have all of the 4 keys masked");
-  refused(inputs(1, 0, 4, 2, 2, 8, {}), "no elements");
+  unsupported(inputs(1, 4, 4, 2, 2, 8, {}, DType::f32), "needs bf16 or f16, the queries are f32");
+  unsupported(inputs(1, 4, 4, 2, 2, 6, {}), "multiple of 8 and at most 256, here is d = 6");
+  unsupported(inputs(1, 4, 9, 2, 2, 8, {true, 0, 2}), "4 queries begin at position 2 of 9 keys");
+  unsupported(inputs(1, 9, 4, 2, 2, 8, {true, 3, 0}), "may have all of the 4 keys masked");
+  unsupported(inputs(1, 9, 4, 2, 2, 8, {true, 0, -5}), "may have all of the 4 keys masked");
+  unsupported(inputs(1, 0, 4, 2, 2, 8, {}), "no elements");
   DcmhaInputs mixed = inputs(1, 4, 4, 2, 2, 8, {});
   mixed.pre.base = random_tensor({1, 2, 2}, 5, DType::bf16).to(kCard);
-  refused(mixed, "cannot mix heads");
+  unsupported(mixed, "cannot mix heads");
 
   check_case(sizes(2, 17, 17, 16, 1, 6, {}), DType::bf16);
   check_case(sizes(1, 17, 29, 32, 1, 8, {true, 0, 3}), DType::bf16);
