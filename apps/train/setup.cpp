@@ -9,6 +9,7 @@
 #include "apps/cli/text.h"
 #include "braid/autograd/ops.h"
 #include "braid/models/dcformer/parallel_model.h"
+#include "braid/nn/optim/registry.h"
 
 namespace braid::apps {
 
@@ -39,7 +40,7 @@ models::ModelConfig model_config(const TrainConfig& config, int64_t vocabulary) 
 
 nn::OptimizerOptions optimizer_options(const TrainConfig& config) {
   const TrainConfig::Optimizer& o = config.optimizer;
-  return {.name = nn::parse_optimizer(o.name),
+  return {.name = o.name,
           .lr = o.lr,
           .beta1 = o.beta1,
           .beta2 = o.beta2,
@@ -50,7 +51,7 @@ nn::OptimizerOptions optimizer_options(const TrainConfig& config) {
 }
 
 int64_t optimizer_moments(const TrainConfig& config) {
-  return config.optimizer.name != "sgd" ? 2 : config.optimizer.momentum > 0 ? 1 : 0;
+  return static_cast<int64_t>(nn::state_suffixes(optimizer_options(config)).size());
 }
 
 nn::Schedule schedule(const TrainConfig& config) {

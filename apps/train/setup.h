@@ -17,7 +17,7 @@ namespace braid::apps {
 // The preset with the model.* overrides, finished. vocabulary: of the data; taken when the settings name no vocab_size.
 models::ModelConfig model_config(const TrainConfig& config, int64_t vocabulary);
 nn::OptimizerOptions optimizer_options(const TrainConfig& config);
-int64_t optimizer_moments(const TrainConfig& config);  // numbers that the optimizer keeps per parameter
+int64_t optimizer_moments(const TrainConfig& config);  // state elements per parameter element
 nn::Schedule schedule(const TrainConfig& config);
 int64_t sequence_length(const TrainConfig& config, const models::ModelConfig& model);
 

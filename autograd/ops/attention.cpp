@@ -178,19 +178,19 @@ DcmhaInputs rows_contiguous(const DcmhaInputs& x) {
 // kernels that take no 16-bit inputs these are converted for each pass, so that what stays alive is 16 bits wide.
 Tensor fused(const Call& call, const DcmhaInputs& x, const AttentionPlan& plan) {
   const Backend& device = backend(x.q.device());
-  const DType dtype = x.q.dtype(), statistics = dtype == DType::f64 ? DType::f64 : DType::f32;
-  const DType inside = device.dcmha_in_16_bits ? dtype : statistics;
+  const DType dtype = x.q.dtype(), statistics = accumulate_type(dtype);
+  const DType inside = device.attention.takes_16_bits ? dtype : statistics;
   const auto converted = [inside](const DcmhaInputs& in) {
     return map_tensors(in, [inside](const Tensor& t) { return t.to(inside); });
   };
   Tensor y = empty(x.q.shape(), inside, x.q.device()), lse;
   if (recording(call.recorded)) lse = empty({x.q.dim(0), x.q.dim(1), x.q.dim(2)}, statistics, x.q.device());
-  device.dcmha_forward(plan, converted(x), y, lse);
+  device.attention.forward(plan, converted(x), y, lse);
   y = y.to(dtype);
   auto backward_pass = [=, &device, required = call.required](const Tensor& dy) -> Grads {
     const DcmhaInputs in = converted(x);
     DcmhaGradients gradients = gradients_for(in, required, [](const Tensor& input) { return empty_like(input); });
-    device.dcmha_backward(plan, in, y.to(inside), lse, dy.to(inside).contiguous(), gradients);
+    device.attention.backward(plan, in, y.to(inside), lse, dy.to(inside).contiguous(), gradients);
     Grads grads = list_of(gradients);
     for (Tensor& g : grads) {
       if (g) g = g.to(dtype);
@@ -203,8 +203,8 @@ Tensor fused(const Call& call, const DcmhaInputs& x, const AttentionPlan& plan) 
 // How the device computes the call, or why it cannot.
 AttentionPlan plan_of(const DcmhaInputs& x, bool derivative) {
   const Backend& device = backend(x.q.device());
-  if (!device.dcmha_forward) return {.unsupported_reason = "there is no fused kernel on " + str(x.q.device())};
-  return device.dcmha_plan(x, derivative);
+  if (!device.attention.forward) return {.unsupported_reason = "there is no fused kernel on " + str(x.q.device())};
+  return device.attention.plan(x, derivative);
 }
 
 // Checks the call, chooses its implementation once, and runs it.
@@ -213,14 +213,13 @@ Tensor attend(const char* op, const DcmhaInputs& x, const SdpaOptions& options) 
   check_options(op, options);
   const bool may_fuse = options.impl == AttentionImpl::fused || options.impl == AttentionImpl::automatic;
   const bool no_elements = x.q.numel() == 0 || x.k.numel() == 0;
-  if (options.impl == AttentionImpl::reference || (no_elements && !may_fuse)) return attention_reference(x);
+  if (options.impl == AttentionImpl::reference || no_elements) return attention_reference(x);
   const Call call(op, x);
   if (may_fuse) {
     const DcmhaInputs prepared = rows_contiguous(call.inputs);
     const AttentionPlan plan = plan_of(prepared, recording(call.recorded));
     check(!plan.unsupported_reason || options.impl == AttentionImpl::automatic, op,
           [&] { return *plan.unsupported_reason + "; or use AttentionImpl::automatic, which then takes `chunked`"; });
-    if (no_elements) return attention_reference(x);
     if (!plan.unsupported_reason) return fused(call, prepared, plan);
   }
   return chunked(call, options.chunk);

@@ -1,6 +1,6 @@
 // Attention of a few query rows against a cache, without derivative: one pass over the keys, one over the values.
 #pragma once
-#include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/kernels/attention.h"
 
 namespace braid::cuda::attention::decode {
 

@@ -1,4 +1,4 @@
-// Attention on the GPU: which kernels compute a call. Decided once per call, by dcmha_plan.
+// Attention on the GPU: which kernels compute a call. Decided once per call, in plan().
 //
 //   a few query rows, no derivative       decode.h
 //   bf16 or f16, no heads mixed           sdpa_cudnn.h, where cuDNN is there
@@ -23,24 +23,24 @@ DcmhaInputs split_unmixed(DcmhaInputs x) {
 
 }  // namespace
 
-AttentionPlan dcmha_plan(const DcmhaInputs& x, bool derivative) {
+static AttentionPlan plan(const DcmhaInputs& x, bool derivative) {
   using namespace attention;
   const DcmhaInputs groups = split_unmixed(x);
-  AttentionPlan plan;
+  AttentionPlan chosen;
   if (!tensor_core::unsupported_reason(x)) {
-    plan.forward = plan.backward = AttentionKernel::tensor_core;
+    chosen.forward = chosen.backward = AttentionKernel::tensor_core;
   } else {
-    plan.unsupported_reason = generic::unsupported_reason(groups);
+    chosen.unsupported_reason = generic::unsupported_reason(groups);
   }
   if (!sdpa_cudnn::unsupported_reason(x)) {
-    plan.forward = AttentionKernel::sdpa_cudnn;
-    if (!sdpa_cudnn::backward_unsupported_reason(x, workspace_of(x))) plan.backward = AttentionKernel::sdpa_cudnn;
+    chosen.forward = AttentionKernel::sdpa_cudnn;
+    if (!sdpa_cudnn::backward_unsupported_reason(x, workspace_of(x))) chosen.backward = AttentionKernel::sdpa_cudnn;
   }
-  if (!derivative && decode::supports(groups)) plan.forward = AttentionKernel::decode;
-  return plan;
+  if (!derivative && decode::supports(groups)) chosen.forward = AttentionKernel::decode;
+  return chosen;
 }
 
-void dcmha_forward(const AttentionPlan& plan, const DcmhaInputs& x, Out y, Out lse) {
+static void dcmha_forward(const AttentionPlan& plan, const DcmhaInputs& x, Out y, Out lse) {
   using namespace attention;
   switch (plan.forward) {
     case AttentionKernel::decode:
@@ -56,7 +56,8 @@ void dcmha_forward(const AttentionPlan& plan, const DcmhaInputs& x, Out y, Out l
   }
 }
 
-void dcmha_backward(const AttentionPlan& plan, const DcmhaInputs& x, In y, In lse, In dy, DcmhaGradients& gradients) {
+static void dcmha_backward(const AttentionPlan& plan, const DcmhaInputs& x, In y, In lse, In dy,
+                           DcmhaGradients& gradients) {
   using namespace attention;
   switch (plan.backward) {
     case AttentionKernel::tensor_core:
@@ -71,5 +72,12 @@ void dcmha_backward(const AttentionPlan& plan, const DcmhaInputs& x, In y, In ls
   }
   generic::backward(split_unmixed(x), lse, dy, gradients, workspace_of(x));
 }
+
+constinit const AttentionKernels attention_kernels{
+    .plan = plan,
+    .forward = dcmha_forward,
+    .backward = dcmha_backward,
+    .takes_16_bits = true,
+};
 
 }  // namespace braid::cuda

@@ -17,7 +17,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "braid/cuda/matmul/blas.h"
+#include "braid/cuda/matmul/matmul.h"
 
 namespace braid::cuda::attention::generic {
 
@@ -25,7 +25,7 @@ namespace {
 
 constexpr int64_t kMaxRows = 128;  // of a block: more would compute more masked pairs at its corner
 
-DType sum_type(DType t) { return t == DType::f64 ? DType::f64 : DType::f32; }
+DType sum_type(DType t) { return accumulate_type(t); }
 
 // Bytes that a block takes for each sample and query row: `buffers` rows of scores and one outer sum.
 struct RowCost {

@@ -4,7 +4,7 @@
 // Scores of a block are (samples, N, rows, keys) in the type of the inputs, rows `pitch` elements apart. The key side
 // of a stage comes laid out with the keys last: k_down, k_up (B, G, R, M, S), k_gate (B, G, M, S), contiguous.
 #pragma once
-#include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/kernels/attention.h"
 
 namespace braid::cuda::attention::generic {
 

@@ -1,6 +1,6 @@
 // Attention without compose in bf16 and f16: cut into calls for cuDNN, which serves such attention as one kernel.
 #pragma once
-#include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/kernels/attention.h"
 
 namespace braid::cuda::attention::sdpa_cudnn {
 

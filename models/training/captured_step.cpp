@@ -24,7 +24,7 @@ void CapturedStep::record(bool on) {
 
 // The switches of BRAID_DEBUG look at every result.
 bool CapturedStep::may_record() const {
-  return record_ && static_cast<bool>(backend(model_.device()).begin_capture) && !debug().any();
+  return record_ && static_cast<bool>(backend(model_.device()).stream.begin_capture) && !debug().any();
 }
 
 CapturedStep::Form CapturedStep::form_of(const std::vector<Batch>& batches) {
@@ -51,7 +51,7 @@ void CapturedStep::compute(const Numbers& numbers) {
   for (int64_t i = 0; i < count; ++i) {
     const Batch& batch = numbers.batches[static_cast<size_t>(i)];
     MemoryScope scope(MemoryUse::activations);
-    masters_.connect();
+    masters_.attach_cast();
     Tensor loss = model_.loss_sum(batch.ids, batch.targets);  // ()
     measured.sliced(0, i, i + 1).copy_(loss.detach().reshaped({1}));
     if (i + 1 == count) parallel_.start();  // gradients travel while this backward pass runs

@@ -354,7 +354,8 @@ void load_checkpoint(const fs::path& checkpoint, Trainer& trainer) {
   });
   std::set<std::string> expected{"steps"};
   for (const nn::NamedTensor& p : own) {
-    for (const std::string& ending : nn::state_endings(trainer.optimizer().options())) expected.insert(p.name + ending);
+    for (const std::string& ending : nn::state_suffixes(trainer.optimizer().options()))
+      expected.insert(p.name + ending);
   }
   check(names_of(state) == expected, ErrorKind::setting, [&] {
     return "the state in " + state.path() +

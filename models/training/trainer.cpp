@@ -6,6 +6,7 @@
 #include "braid/autograd/detail/check.h"
 #include "braid/autograd/ops.h"
 #include "braid/nn/optim/clip.h"
+#include "braid/nn/optim/registry.h"
 
 namespace braid::models {
 
@@ -59,8 +60,8 @@ Trainer::Trainer(LanguageModel& model, const nn::OptimizerOptions& options, doub
                 [&](const std::string& name) -> const dist::Communicator& {
                   return model.shard_of(name) ? mesh_.replicas : mesh_.world;
                 }),
-      optimizer_(parallel_.pieces(), options),
-      captured_step_(model, masters_, parallel_, optimizer_),
+      optimizer_(nn::make_optimizer(parallel_.pieces(), options)),
+      captured_step_(model, masters_, parallel_, *optimizer_),
       clip_(clip) {}
 
 StepResult Trainer::step(const std::vector<Batch>& micro_batches, double lr,
@@ -80,7 +81,7 @@ StepResult Trainer::step(const std::vector<Batch>& micro_batches, double lr,
     }
   }
   result.loss = sum_of_losses(loss, mesh_);
-  std::string at_step = " at step " + std::to_string(optimizer_.steps() + 1);
+  std::string at_step = " at step " + std::to_string(optimizer_->steps() + 1);
   check(std::isfinite(result.loss), ErrorKind::numerical, [&] {
     return "the loss is " + std::string(std::isnan(result.loss) ? "NaN" : "infinite") + at_step +
            "; the first tensor with NaN or Inf is " + first_bad_tensor(model_, micro_batches, mesh_) +
@@ -90,7 +91,7 @@ StepResult Trainer::step(const std::vector<Batch>& micro_batches, double lr,
   result.grad_norm = std::sqrt(mesh_.world.size() == 1 ? squares : mesh_.world.sum(squares));
   check(std::isfinite(result.grad_norm), ErrorKind::numerical, [&] {
     std::string name;
-    for (const std::string& text : mesh_.world.gather_text(nn::first_not_finite(optimizer_.parameters()))) {
+    for (const std::string& text : mesh_.world.gather_text(nn::first_not_finite(optimizer_->parameters()))) {
       if (name.empty()) name = text;
     }
     return "the gradient of " + name + " contains NaN or Inf" + at_step +
@@ -118,11 +119,11 @@ WholeState Trainer::whole_state(StateParts parts) const {
   }
   if (parts == StateParts::weights) return state;
   std::map<std::string, Tensor> own;
-  for (const nn::NamedTensor& t : optimizer_.state()) own[t.name] = t.value;
+  for (const nn::NamedTensor& t : optimizer_->state()) own[t.name] = t.value;
   if (root) state.optimizer.push_back({"steps", own["steps"]});
   for (const nn::NamedTensor& p : parameters_) {
-    DType moments = p.value.dtype() == DType::f64 ? DType::f64 : DType::f32;
-    for (const std::string& ending : nn::state_endings(optimizer_.options())) {
+    DType moments = accumulate_type(p.value.dtype());
+    for (const std::string& ending : nn::state_suffixes(optimizer_->options())) {
       auto piece = own.find(p.name + ending);
       Tensor whole = join(p.name, piece == own.end() ? Tensor() : piece->second, moments);
       if (root) state.optimizer.push_back({p.name + ending, whole});
@@ -149,7 +150,7 @@ std::vector<dist::Span> Trainer::runs(const nn::NamedTensor& parameter, dist::Ra
 OwnedState Trainer::owned_state() const {
   OwnedState state;
   std::map<std::string, Tensor> moments;
-  for (const nn::NamedTensor& t : optimizer_.state()) moments[t.name] = t.value;
+  for (const nn::NamedTensor& t : optimizer_->state()) moments[t.name] = t.value;
   OwnedTensor steps{"steps", DType::i64, {1}, {}, {}};
   if (mesh_.world.rank() == 0) {
     steps.runs = {{0, 0, 1}};
@@ -164,8 +165,8 @@ OwnedState Trainer::owned_state() const {
       part.numbers = p.value.detach().reshaped({p.value.numel()}).sliced(0, own.begin, own.end);
     }
     state.weights.push_back(part);
-    part.dtype = p.value.dtype() == DType::f64 ? DType::f64 : DType::f32;
-    for (const std::string& ending : nn::state_endings(optimizer_.options())) {
+    part.dtype = accumulate_type(p.value.dtype());
+    for (const std::string& ending : nn::state_suffixes(optimizer_->options())) {
       part.name = p.name + ending;
       part.numbers = own.size() > 0 ? moments.at(part.name) : Tensor();
       state.optimizer.push_back(part);
@@ -188,7 +189,7 @@ void Trainer::load(const io::SafetensorsFile& weights_file, const io::Safetensor
   std::map<std::string, const nn::NamedTensor*> parameters, parameter_of;  // by their names and by those of moments
   for (const nn::NamedTensor& p : parameters_) {
     parameters[p.name] = &p;
-    for (const std::string& ending : nn::state_endings(optimizer_.options())) parameter_of[p.name + ending] = &p;
+    for (const std::string& ending : nn::state_suffixes(optimizer_->options())) parameter_of[p.name + ending] = &p;
   }
   std::vector<nn::NamedTensor> weights, moments;
   for (const io::TensorInfo& info : weights_file.tensors()) {
@@ -199,7 +200,7 @@ void Trainer::load(const io::SafetensorsFile& weights_file, const io::Safetensor
                                              p->second->value.shape())});
   }
   std::map<std::string, Shape> shapes;  // of the moments that are ours
-  for (const nn::NamedTensor& t : optimizer_.state()) shapes[t.name] = t.value.shape();
+  for (const nn::NamedTensor& t : optimizer_->state()) shapes[t.name] = t.value.shape();
   for (const io::TensorInfo& info : optimizer_file.tensors()) {
     auto p = parameter_of.find(info.name);
     if (p == parameter_of.end()) {
@@ -211,12 +212,12 @@ void Trainer::load(const io::SafetensorsFile& weights_file, const io::Safetensor
   }
   nn::load(masters_, weights, weights_file.path());
   masters_.refresh();
-  optimizer_.load(moments, optimizer_file.path());
+  optimizer_->load(moments, optimizer_file.path());
 }
 
 std::vector<nn::NamedTensor> Trainer::whole_gradients() const {
   std::map<std::string, Tensor> own;
-  for (const nn::NamedTensor& piece : optimizer_.parameters()) own[piece.name] = grad(piece.value);
+  for (const nn::NamedTensor& piece : optimizer_->parameters()) own[piece.name] = grad(piece.value);
   std::vector<nn::NamedTensor> out;
   for (const nn::NamedTensor& p : parameters_) {
     auto piece = own.find(p.name);

@@ -9,6 +9,7 @@
 #pragma once
 #include <cmath>
 #include <functional>
+#include <memory>
 #include <optional>
 
 #include "braid/distributed/sharding/process_mesh.h"
@@ -79,7 +80,7 @@ class Trainer {
 
   LanguageModel& model() const { return model_; }
   const std::vector<nn::NamedTensor>& parameters() const { return parameters_; }  // this rank's parts; the masters
-  const nn::Optimizer& optimizer() const { return optimizer_; }                   // of this rank's pieces
+  const nn::Optimizer& optimizer() const { return *optimizer_; }                  // of this rank's pieces
   const dist::ProcessMesh& mesh() const { return mesh_; }
 
  private:
@@ -92,7 +93,7 @@ class Trainer {
   nn::MasterWeights masters_;
   std::vector<nn::NamedTensor> parameters_;
   dist::DataParallel parallel_;
-  nn::Optimizer optimizer_;
+  std::unique_ptr<nn::Optimizer> optimizer_;
   CapturedStep captured_step_;
   double clip_;
   StepResult latest_;

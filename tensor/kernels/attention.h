@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "braid/tensor/attention.h"
+#include "braid/tensor/kernels/kernel.h"
 
 namespace braid {
 
@@ -72,5 +73,24 @@ struct QueryBlock {
 // the same samples follow each other, in ascending order of rows.
 std::vector<QueryBlock> split_queries(int64_t B, int64_t T, int64_t S, const AttentionMask& mask, int64_t samples,
                                       int64_t rows);
+
+// The plan of a call comes first; forward and backward take it. No kernel holds more than some rows of scores at a
+// time. lse (B, T, N), f32 (f64 for f64): log of the sum of exp(scores), +inf where all keys of a row are masked; an
+// empty handle when no derivative is needed.
+struct AttentionKernels {
+  Kernel<"dcmha_plan", AttentionPlan(const DcmhaInputs& x, bool derivative)> plan;
+  Kernel<"dcmha_forward", void(const AttentionPlan& plan, const DcmhaInputs& x, Out y, Out lse)> forward;
+  Kernel<"dcmha_backward",
+         void(const AttentionPlan& plan, const DcmhaInputs& x, In y, In lse, In dy, DcmhaGradients& gradients)>
+      backward;
+  bool takes_16_bits = false;  // they take bf16 and f16 as they are; otherwise such inputs come as f32
+};
+
+namespace cpu {
+extern constinit const AttentionKernels attention_kernels;  // tensor/cpu/attention/attention.cpp
+}
+namespace cuda {
+extern constinit const AttentionKernels attention_kernels;  // cuda/attention/dispatch.cpp
+}
 
 }  // namespace braid

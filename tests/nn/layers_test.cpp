@@ -4,6 +4,7 @@
 
 #include "braid/autograd/ops.h"
 #include "braid/nn/nn.h"
+#include "braid/tensor/kernels/backend.h"
 #include "tests/support/compare.h"
 
 using namespace braid;
@@ -13,7 +14,7 @@ namespace {
 
 Tensor noise(const Shape& shape, uint64_t stream) {
   Tensor x = empty(shape);
-  backend(kCpu).normal(0, 1, {11, stream}, x);
+  backend(kCpu).random.normal(0, 1, {11, stream}, x);
   return x;
 }
 

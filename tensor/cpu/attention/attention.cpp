@@ -1,9 +1,9 @@
-// The conductor of the fused attention kernels: lays keys, values and key-side factors out in key_vectors, cuts the
-// query rows into tasks, and hands out turns where several tasks add to the same gradients.
+// The driver of the fused attention kernels: packs keys, values and key-side factors by key vector, cuts the query rows
+// into tasks, and orders the tasks that add to the same gradients.
 //
-// Same bits at any thread count: a task's arithmetic does not depend on who runs it, and additions to shared gradients
-// follow the order of a chain (problem.h). Tasks are taken in ascending order, so the one that a task waits for is
-// already running and nobody waits for ever.
+// Same bits at any thread count: a task's arithmetic does not depend on its thread, and additions to shared gradients
+// follow the order of a dependency chain (problem.h). Tasks are taken in ascending order, so the task that another
+// waits for is already running and no task waits for ever.
 #include <sched.h>
 
 #include <algorithm>
@@ -34,8 +34,8 @@ void complete_ticket(const Ticket& ticket, int64_t pass, int64_t tile) {
 
 namespace {
 
-// Bytes that a thread may keep between two passes over the keys. Reading back what fits no cache costs about as much
-// as computing it again, and fewer rows per block cost more than either, so this bounds memory, not time.
+// Bytes that a thread may keep between two passes over the keys. Reading back scores that fit no cache costs about as
+// much as computing them again, and fewer rows per block cost more than either, so this bounds memory, not time.
 int64_t max_kept_bytes() { return std::min<int64_t>(40 << 20, (int64_t{640} << 20) / threads()); }
 
 // Rows per block: many, so that keys and values are read seldom; few enough that there are blocks for many threads and
@@ -70,9 +70,15 @@ class Call : Packing<T> {
           const int64_t first = p_.mask.first(t) + i % most * kSegment, last = p_.mask.end(t, p_.keys);
           if (first >= last) continue;
           T* own = statistics + i * 3 * heads;
-          body(Task{i, row / p_.G / p_.queries, row % p_.G, t},
-               Segment<T>{first, std::min(last, first + kSegment), e + (row * p_.keys + first) * heads, own,
-                          own + heads, own + 2 * heads, partial + i * size, scratch + i * W_ * heads});
+          const Task task{.index = i, .b = row / p_.G / p_.queries, .g = row % p_.G, .block = t};
+          body(task, Segment<T>{.first = first,
+                                .last = std::min(last, first + kSegment),
+                                .e = e + (row * p_.keys + first) * heads,
+                                .top = own,
+                                .sum = own + heads,
+                                .factor = own + 2 * heads,
+                                .y = partial + i * size,
+                                .scratch = scratch + i * W_ * heads});
         }
       });
     };
@@ -197,19 +203,25 @@ void visit(In q, Body&& body) {
 }  // namespace attention
 
 // A few rows without derivative: reading the keys once beats laying them out first.
-AttentionPlan dcmha_plan(const DcmhaInputs& x, bool derivative) {
+static AttentionPlan plan(const DcmhaInputs& x, bool derivative) {
   return {.forward = !derivative && x.q.dim(1) <= 4 ? AttentionKernel::decode : AttentionKernel::generic};
 }
 
-void dcmha_forward(const AttentionPlan& plan, const DcmhaInputs& x, Out y, Out lse) {
+static void dcmha_forward(const AttentionPlan& plan, const DcmhaInputs& x, Out y, Out lse) {
   attention::visit(x.q, [&]<class T>() {
     attention::Call<T> call(x);
     plan.forward == AttentionKernel::decode ? call.decode(y) : call.forward(y, lse);
   });
 }
 
-void dcmha_backward(const AttentionPlan&, const DcmhaInputs& x, In y, In lse, In dy, DcmhaGradients& gradients) {
+static void dcmha_backward(const AttentionPlan&, const DcmhaInputs& x, In y, In lse, In dy, DcmhaGradients& gradients) {
   attention::visit(x.q, [&]<class T>() { attention::Call<T>(x).backward(y, lse, dy, gradients); });
 }
+
+constinit const AttentionKernels attention_kernels{
+    .plan = plan,
+    .forward = dcmha_forward,
+    .backward = dcmha_backward,
+};
 
 }  // namespace braid::cpu

@@ -65,7 +65,7 @@ class Backward {
 
  private:
   static constexpr int64_t kW = kLanes<T>;
-  // One stage's workspace: packed query factors and their gradients, hidden values of a query_tile's tile, the key
+  // One stage's workspace: packed query factors and their gradients, hidden values of a query tile's tile, the key
   // factors' gradients of a tile.
   struct StageSpace {
     T *rows, *drows, *h, *g, *dkeys;
@@ -100,7 +100,7 @@ class Backward {
     return packed + (block.b * p.kv_heads() + (block.g * p.M + m) / p.share) * p.key_vectors * size;
   }
 
-  // Where lse and delta of a row and head lie: in the order of the query_tiles' score_tiles.
+  // Where lse and delta of a row and head lie: in the order of the query tiles' score tiles.
   int64_t stat(int64_t row, int64_t m) const {
     return (row / kQueryTileRows * p.M + m) * kQueryTileRows + row % kQueryTileRows;
   }
@@ -128,7 +128,7 @@ class Backward {
 
   int64_t slot(int64_t tile) const { return keep_ ? tile : 0; }
 
-  // S and dP' of all query_tiles.
+  // S and dP' of all query tiles.
   void scores_of_tile(const Block<T>& block, int64_t tile, int64_t at) {
     const int64_t origin = tile * p.tile_vectors;
     for (int64_t m = 0; m < p.M; ++m) {
@@ -144,13 +144,13 @@ class Backward {
     }
   }
 
-  // The stage's factors for a query_tile and a key_vector of the sequence.
+  // The stage's factors for a query tile and a key vector of the sequence.
   Factors<T> factors(const Block<T>& block, const Stage<T>& stage, const StageSpace& space, int64_t query_tile,
                      int64_t key_vector) const {
     return at_key_vector(factors_of(block, stage, space.rows, query_tile), stage, key_vector);
   }
 
-  // S' of a query_tile and a key_vector: in p_, or still in the score_tiles of S when nothing mixes it.
+  // S' of a query tile and a key vector: in p_, or still in the score tiles of S when nothing mixes it.
   const T* composed_scores(const Block<T>& block, int64_t query_tile, int64_t tile, int64_t at, int64_t s) {
     const T* in = s_.at(at, query_tile, s);
     if (!p.pre.present) return in;
@@ -161,7 +161,7 @@ class Backward {
   }
 
   template <class Each>
-  void for_cells(int64_t query_tile, Each&& each) const {  // each(cell, where the row and head has its lse and delta)
+  void for_scores(int64_t query_tile, Each&& each) const {  // each(cell, where the row and head has its lse and delta)
     const int64_t n = p.M * kQueryTileRows;
     for (int64_t i = 0; i < n; ++i) each(i * kW, query_tile * n + i);
   }
@@ -171,7 +171,7 @@ class Backward {
     });
   }
 
-  // Everything behind softmax; leaves S in its score_tiles and dP in those of dP'.
+  // Everything behind softmax; leaves S in its score tiles and dP in those of dP'.
   void post_pass(const Block<T>& block, const Task& task, const Ticket& ticket, int64_t tile, int64_t at) {
     scores_of_tile(block, tile, at);
     clear_key_gradients(p.post, post_);
@@ -183,8 +183,8 @@ class Backward {
         const int64_t key_vector = tile * p.tile_vectors + s;
         const T* scores = composed_scores(block, query_tile, tile, at, s);
         T* probability = p_ + s * s_.key_vector;
-        for_cells(query_tile,
-                  [&](int64_t c, int64_t place) { store(probability + c, exp(load(scores + c) - lse_[place])); });
+        for_scores(query_tile,
+                   [&](int64_t c, int64_t place) { store(probability + c, exp(load(scores + c) - lse_[place])); });
         clear_hidden(block, query_tile, key_vector, probability);
         const Factors<T> f = factors(block, p.post, post_, query_tile, key_vector);
         mix(p.post, f, false, probability, mixed_.at(0, query_tile, s), post_.h + s * post_.vector_hidden, spare_);
@@ -204,7 +204,7 @@ class Backward {
     complete_ticket(ticket, 0, tile);
   }
 
-  // delta += sum_j P dP of a query_tile's part of a tile.
+  // delta += sum_j P dP of a query tile's part of a tile.
   void add_delta(int64_t query_tile, Range range, const T* d_band) {
     const int64_t n = kQueryTileRows * p.M;
     for (int64_t i0 = 0; i0 < n; i0 += kW) {
@@ -220,7 +220,7 @@ class Backward {
     }
   }
 
-  // Softmax and everything before it; leaves dS in the score_tiles of dP'.
+  // Softmax and everything before it; leaves dS in the score tiles of dP'.
   void pre_pass(const Block<T>& block, const Task& task, const Ticket& ticket, int64_t tile, int64_t at) {
     if (!keep_) scores_of_tile(block, tile, at);
     clear_key_gradients(p.pre, pre_);
@@ -238,7 +238,7 @@ class Backward {
     complete_ticket(ticket, 1, tile);
   }
 
-  // dS of a query_tile and a key_vector, and dS' in p_ where compose_pre makes a difference.
+  // dS of a query tile and a key vector, and dS' in p_ where compose_pre makes a difference.
   void score_gradients(const Block<T>& block, int64_t query_tile, int64_t tile, int64_t at, int64_t s) {
     const int64_t key_vector = tile * p.tile_vectors + s;
     T *d = d_.at(at, query_tile, s), *dscores = p.pre.present ? p_ + s * s_.key_vector : d;
@@ -247,7 +247,7 @@ class Backward {
     }
     const T* scores = composed_scores(block, query_tile, tile, at, s);
     T* probability = p.post.present ? nullptr : mixed_.at(0, query_tile, s);
-    for_cells(query_tile, [&](int64_t c, int64_t place) {
+    for_scores(query_tile, [&](int64_t c, int64_t place) {
       const V<T> e = exp(load(scores + c) - lse_[place]);
       if (probability) store(probability + c, e);
       store(dscores + c, e * (load(d + c) - delta_[place]));
@@ -260,8 +260,8 @@ class Backward {
     }
   }
 
-  // A: what the stage read; dO: the gradient of what it wrote; score_tiles of the query_tile, key_vector after
-  // key_vector.
+  // A: what the stage read; dO: the gradient of what it wrote; score tiles of the query tile, key vector after
+  // key vector.
   void factor_gradients(const Block<T>& block, const Task& task, const Stage<T>& stage, StageSpace& space,
                         int64_t query_tile, Range range, const T* A, const T* dO) {
     if (!stage.present) return;
@@ -306,7 +306,7 @@ class Backward {
     for (int64_t m = 0; m < p.M; ++m) {
       const int64_t head = block.b * p.kv_heads() + (block.g * p.M + m) / p.share;
       for (int64_t s = 0; s < p.tile_vectors; ++s) {
-        Range query_tiles{block.query_tiles(), 0};  // those that see the key_vector: neighbours
+        Range query_tiles{block.query_tiles(), 0};  // those that see the key vector: neighbours
         for (int64_t query_tile = 0; query_tile < block.query_tiles(); ++query_tile) {
           const Range r = block.in_tile(query_tile, tile);
           if (s < r.first || s >= r.last) continue;
@@ -328,8 +328,8 @@ class Backward {
   T *q_, *dy_, *dq_, *lse_, *delta_, *spare_, *sums_;
   bool keep_;            // S and dP of all tiles stay from the first pass to the second, else they are computed again
   ScoreTiles<T> s_, d_;  // one tile or all tiles of the block: S; dP', then dP, then dS
-  ScoreTiles<T> mixed_;  // of a tile: P'; the score_tiles of S where nothing needs S any more
-  T* p_;                 // of a query_tile's part of a tile: S', then P or dS'
+  ScoreTiles<T> mixed_;  // of a tile: P'; the score tiles of S where nothing needs S any more
+  T* p_;                 // of a query tile's part of a tile: S', then P or dS'
   StageSpace pre_, post_;
 };
 

@@ -1,4 +1,4 @@
-// What forward and backward share: the visible part of a block, its packed rows, its workspace.
+// Shared by forward and backward: the unmasked part of a block, its packed rows, its workspace.
 #pragma once
 #include "braid/tensor/cpu/attention/mix.h"
 #include "braid/tensor/cpu/attention/product.h"
@@ -30,11 +30,11 @@ inline Range overlap(Range a, Range b) {
   return {a.first > b.first ? a.first : b.first, a.last < b.last ? a.last : b.last};
 }
 
-// The rows of a task and the key_vectors that they see.
+// The rows of a task and the key vectors that they see.
 template <class T>
 struct Block {
   const Problem<T>& p;
-  int64_t b, g, row0, rows;  // rows: real ones; a query_tile may hold rows beyond them, filled with zeros
+  int64_t b, g, row0, rows;  // rows: real ones; a query tile may hold rows beyond them, filled with zeros
 
   Block(const Problem<T>& problem, const Task& task)
       : p(problem),
@@ -57,7 +57,7 @@ struct Block {
     Range s = key_vectors();
     return s.empty() ? Range{0, 0} : Range{s.first / p.tile_vectors, (s.last + p.tile_vectors - 1) / p.tile_vectors};
   }
-  // The key_vectors of a tile that a query_tile sees, counted from the tile's first.
+  // The key vectors of a tile that a query tile sees, counted from the tile's first.
   Range in_tile(int64_t query_tile, int64_t tile) const {
     Range s = vectors_of_query_tile(query_tile);
     int64_t origin = tile * p.tile_vectors;
@@ -77,7 +77,7 @@ int64_t max_tiles(const Problem<T>& p) {
   return tiles < all_tiles ? tiles : all_tiles;
 }
 
-// ScoreTiles of a block: [tile][query_tile][key_vector of the tile][head][row][W].
+// ScoreTiles of a block: [tile][query tile][key vector of the tile][head][row][W].
 template <class T>
 struct ScoreTiles {
   T* data;
@@ -93,8 +93,8 @@ struct ScoreTiles {
   }
 };
 
-// One head's scores of a tile: x [block_rows][d_padded] times the tile's key_vectors of keys or values. Two key_vectors
-// at a time, so that they stay in the first-level cache while all query_tiles pass by.
+// One head's scores of a tile: x [block_rows][d_padded] times the tile's key vectors of keys or values. Two key vectors
+// at a time, so that they stay in the first-level cache while all query tiles pass by.
 template <class T>
 void tile_scores(const Block<T>& block, int64_t tile, const T* x, const T* key_vectors,
                  const ScoreTiles<T>& score_tiles, T* of_head) {
@@ -111,9 +111,9 @@ void tile_scores(const Block<T>& block, int64_t tile, const T* x, const T* key_v
   }
 }
 
-// One head's share of a tile in the block's rows: out [block_rows][d_padded] += score_tiles at of_head times rows (one
-// per key of the tile). Some key_vectors at a time, so that their rows stay in the first-level cache while all
-// query_tiles pass by.
+// One head's share of a tile in the block's rows: out [block_rows][d_padded] += score tiles at of_head times rows (one
+// per key of the tile). Some key vectors at a time, so that their rows stay in the first-level cache while all
+// query tiles pass by.
 template <class T>
 void tile_rows_times(const Block<T>& block, int64_t tile, const ScoreTiles<T>& score_tiles, const T* of_head,
                      const T* rows, T* out) {
@@ -130,7 +130,7 @@ void tile_rows_times(const Block<T>& block, int64_t tile, const ScoreTiles<T>& s
   }
 }
 
-// Asks for n values to be brought into the second-level cache. What belongs to one head and tile is one run of memory,
+// Asks for n values to be brought into the second-level cache. What belongs to one head and tile is contiguous,
 // but the next head's lies far away, where the hardware does not look ahead.
 template <class T>
 inline void prefetch(const T* data, int64_t n) {
@@ -194,7 +194,7 @@ void pack_query_factors(const Block<T>& block, const Stage<T>& s, T* out) {
   }
 }
 
-// What a query_tile needs of one stage; keys point at the first key_vector of the sequence.
+// The factors of one stage for a query tile; keys point at the first key vector of the sequence.
 template <class T>
 Factors<T> factors_of(const Block<T>& block, const Stage<T>& s, const T* packed_rows, int64_t query_tile) {
   const Problem<T>& p = block.p;
@@ -213,10 +213,9 @@ Factors<T> at_key_vector(Factors<T> f, const Stage<T>& s, int64_t key_vector) {
   return f;
 }
 
-// Calls hide(row, lane) for every cell of a query_tile's key_vector that the query must not see. key_vector: of the
-// sequence.
-template <class T, class Hide>
-void for_masked(const Block<T>& block, int64_t query_tile, int64_t key_vector, Hide&& hide) {
+// Calls set(row, lane) for every masked score of a query tile and a key vector of the sequence.
+template <class T, class Set>
+void for_masked(const Block<T>& block, int64_t query_tile, int64_t key_vector, Set&& set) {
   constexpr int64_t W = kLanes<T>;
   const AttentionMask& v = block.p.mask;
   const int64_t top = query_tile * kQueryTileRows, bottom = top + kQueryTileRows - 1, keys = block.p.keys;
@@ -225,7 +224,7 @@ void for_masked(const Block<T>& block, int64_t query_tile, int64_t key_vector, H
     const int64_t query = block.query(top + row);
     const int64_t first = v.first(query) - key_vector * W, end = v.end(query, keys) - key_vector * W;
     for (int64_t lane = 0; lane < W; ++lane) {
-      if (lane < first || lane >= end) hide(row, lane);
+      if (lane < first || lane >= end) set(row, lane);
     }
   }
 }

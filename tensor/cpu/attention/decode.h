@@ -93,7 +93,7 @@ class DecodeRow {
     return x.data + b * x.stride[0] + key * x.stride[1] + g * x.stride[2] + rank * x.stride[3];
   }
 
-  // Compose in place for `count` <= W keys; score_tiles [key][heads].
+  // Compose in place for `count` <= W keys; score tiles [key][heads].
   void mix_keys(const Stage<T>& stage, int64_t key, int64_t count, T* score_tiles) {
     if (!stage.present) return;
     T* before = s.scratch;  // the terms all read the values before mixing
@@ -127,7 +127,7 @@ class DecodeRow {
     }
   }
 
-  // score_tiles += (sum_m before[m] down[m]) up, for each of `count` keys.
+  // score tiles += (sum_m before[m] down[m]) up, for each of `count` keys.
   template <class Down, class Up>
   void add_rank(int64_t count, const T* before, T* score_tiles, Down&& down, Up&& up) {
     V<T> product[kW] = {};

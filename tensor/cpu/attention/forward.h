@@ -1,7 +1,7 @@
 // Forward of one block. The normaliser of every head must be known before the heads are mixed a second time, so the
 // block's rows stay in memory between two passes over the keys:
 //
-//   pass 1, tile by tile   S = scale q k^T;  S' = compose_pre(S);  hidden keys -> -inf;  e = exp(S' - u), where u is
+//   pass 1, tile by tile   S = scale q k^T;  S' = compose_pre(S);  masked keys -> -inf;  e = exp(S' - u), where u is
 //                          the row's maximum so far, kept per tile;  running sum of e
 //   pass 2, tile by tile   P = e exp(u - u_last) / sum;  P' = compose_post(P);  y += P' v
 #pragma once
@@ -46,7 +46,7 @@ class Forward {
  private:
   static constexpr int64_t kW = kLanes<T>;
 
-  // Statistics of a query_tile lie side by side, in the order of its score_tiles ([head][row]), in whole vectors.
+  // Statistics of a query tile lie side by side, in the order of its score tiles ([head][row]), in whole vectors.
   int64_t query_tile_stats() const { return (kQueryTileRows * p.M + kW - 1) / kW * kW; }
   int64_t stats() const { return p.block_rows / kQueryTileRows * query_tile_stats(); }
 
@@ -76,7 +76,7 @@ class Forward {
     }
   }
 
-  // e = exp(S' - max so far) for one query_tile and tile, and its sum.
+  // e = exp(S' - max so far) for one query tile and tile, and its sum.
   void exponentiate(T* score_tiles, Range range, int64_t stat, T* used) {
     const int64_t n = kQueryTileRows * p.M;
     for (int64_t i0 = 0; i0 < n; i0 += kW, stat += kW) {
@@ -129,14 +129,14 @@ class Forward {
     }
   }
 
-  // What turns the e of a query_tile and a tile into P: factor_[head][row].
+  // The factors from e to P of a query tile and a key tile: factor_[head][row].
   void find_factors(int64_t stat, const T* used) {
     for (int64_t i = 0; i < kQueryTileRows * p.M; i += kW, stat += kW) {
       const V<T> sum = load(sum_ + stat);
       store(factor_ + i, sum != V<T>{} ? exp(load(used + stat) - load(top_ + stat)) / sum : V<T>{});
     }
   }
-  void normalise(T* score_tiles) {  // of a key_vector, in the order of memory: they come from afar
+  void normalise(T* score_tiles) {  // of a key vector, in the order of memory: they come from afar
     for (int64_t i = 0; i < kQueryTileRows * p.M; ++i, score_tiles += kW)
       store(score_tiles, load(score_tiles) * factor_[i]);
   }

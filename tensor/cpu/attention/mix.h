@@ -1,4 +1,4 @@
-// Compose on one key_vector of a query_tile, and its derivative. A[m] are the score_tiles of head m; every cell is a
+// Compose on one key vector of a query tile, and its derivative. A[m] are the score tiles of head m; every cell is a
 // vector of W keys.
 //
 //   hidden   h_q[r] = sum_m A[m] q_down[r][m]     h_k[r] = sum_m A[m] k_down[r][m]
@@ -17,14 +17,14 @@
 
 namespace braid::cpu::attention::BRAID_ATTENTION_ISA {
 
-// The vector of (head, row) in the score_tiles of a query_tile and a key_vector.
+// The vector of (head, row) in the score tiles of a query tile and a key vector.
 template <class T>
 constexpr int64_t score_at(int64_t head, int64_t row) {
   return (head * kQueryTileRows + row) * kLanes<T>;
 }
 
-// What a query_tile needs to know of one stage: M heads, its rows' factors, the keys' factors of the key_vector in
-// hand.
+// The factors of one stage for a query tile: M heads, its rows' factors, the keys' factors of the current key
+// vector.
 template <class T>
 struct Factors {
   int64_t M;
@@ -40,8 +40,8 @@ struct Factors {
   int64_t gate() const { return 4 * pairs * M; }
 };
 
-inline constexpr int kMixRows = kManyRegisters ? 4 : 2;  // rows in hand at once: they share the loads of key factors
-inline constexpr int kHeads = kManyRegisters ? 4 : 2;    // heads in hand at once: they share the loads of hidden values
+inline constexpr int kMixRows = kManyRegisters ? 4 : 2;  // rows at once: they share the loads of key factors
+inline constexpr int kHeads = kManyRegisters ? 4 : 2;    // heads at once: they share the loads of hidden values
 
 // hidden [row][pair][h_q 2r, h_q 2r+1, h_k 2r, h_k 2r+1][W]
 template <bool Query, bool Key, class T>
@@ -80,7 +80,7 @@ void reduce(const Factors<T>& f, int64_t from, const T* in, T* hidden) {
   }
 }
 
-// out = in (1 + gates) + hidden times the factors at `to`; in and out may be the same score_tiles.
+// out = in (1 + gates) + hidden times the factors at `to`; in and out may be the same score tiles.
 template <bool Query, bool Key, class T>
 void expand(const Factors<T>& f, int64_t to, const T* hidden, const T* in, T* out) {
   constexpr int W = kLanes<T>, R = kMixRows;
@@ -145,7 +145,7 @@ void for_ranks(const Stage<T>& stage, Body&& body) {
   }
 }
 
-// The hidden values of compose, or of its transpose, for the score_tiles of a query_tile and a key_vector.
+// The hidden values of compose, or of its transpose, for the score tiles of a query tile and a key vector.
 template <class T>
 void find_hidden(const Stage<T>& stage, const Factors<T>& f, bool transposed, const T* in, T* hidden) {
   for_ranks(stage, [&]<bool Query, bool Key>() {
@@ -154,7 +154,7 @@ void find_hidden(const Stage<T>& stage, const Factors<T>& f, bool transposed, co
 }
 
 // out = compose(in), or its transpose, when the hidden values are there already; in and out may be the same. `scratch`
-// has room for such score_tiles.
+// has room for such score tiles.
 template <class T>
 void mix_hidden(const Stage<T>& stage, const Factors<T>& f, bool transposed, const T* hidden, const T* in, T* out,
                 T* scratch) {
@@ -175,9 +175,9 @@ void mix(const Stage<T>& stage, const Factors<T>& f, bool transposed, const T* i
   mix_hidden(stage, f, transposed, hidden, in, out, scratch);
 }
 
-// What the gradients of both sides are made of, for H neighbouring heads, which share the loads of hidden values:
+// The sums behind the gradients of both sides, for H neighbouring heads, which share the loads of hidden values:
 //   sum[0], sum[1] += A g[0], A g[1]    sum[2], sum[3] += dO h[0], dO h[1]    sum[4] += A dO
-// over `count` score_tiles `step` apart, their hidden values hidden_step apart. Without ranks only sum[4].
+// over `count` score tiles `step` apart, their hidden values hidden_step apart. Without ranks only sum[4].
 template <int H, class T>
 [[gnu::always_inline]] inline void add_score_tiles(V<T> (&sum)[5][H], int64_t count, bool ranks, const T* A,
                                                    const T* dO, int64_t step, const T* h, const T* g,
@@ -205,8 +205,8 @@ template <class Body>
   for (; m < M; ++m) body.template operator()<1>(m);
 }
 
-// Adds the gradients of the query_tile's query factors, summed over the keys of key_vectors [first, last): rows
-// [kQueryTileRows][items][M]. A and dO: score_tiles, key_vector after key_vector; h, g: their hidden values. `sums`
+// Adds the gradients of the query tile's query factors, summed over the keys of key vectors [first, last): rows
+// [kQueryTileRows][items][M]. A and dO: score tiles, key vector after key vector; h, g: their hidden values. `sums`
 // holds 5 (M + W) vectors; those of heads beyond M are never read into a result.
 template <class T>
 void add_row_gradients(const Factors<T>& f, int64_t first, int64_t last, const T* A, const T* dO, const T* h,
@@ -248,7 +248,7 @@ void add_row_gradients(const Factors<T>& f, int64_t first, int64_t last, const T
   }
 }
 
-// Adds the gradients of one key_vector's key factors, summed over the query_tile's rows: keys [items][M][W].
+// Adds the gradients of one key vector's key factors, summed over the query tile's rows: keys [items][M][W].
 template <class T>
 void add_key_gradients(const Factors<T>& f, const T* A, const T* dO, const T* h, const T* g, T* keys) {
   constexpr int W = kLanes<T>;
@@ -269,7 +269,7 @@ void add_key_gradients(const Factors<T>& f, const T* A, const T* dO, const T* h,
   }
 }
 
-// base [M][M] += sum over the query_tile's rows and one key_vector's lanes of A[m] dO[n].
+// base [M][M] += sum over the query tile's rows and one key vector's lanes of A[m] dO[n].
 template <class T>
 void add_base_gradients(int64_t M, const T* A, const T* dO, T* base) {
   constexpr int W = kLanes<T>;

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "braid/tensor/cpu/attention/problem.h"
-#include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/kernels/attention.h"
 #include "braid/tensor/parallel.h"
 
 namespace braid::cpu::attention {
@@ -131,7 +131,7 @@ class Packing {
     s.base_transposed = keep(base.transposed().contiguous()).template data<T>();
   }
 
-  // The key-side factors in key_vectors.
+  // The key-side factors in key vectors.
   void pack(const HeadMixing& c, Stage<T>& s) {
     if (!s.present) return;
     T* packed = buffer(p_.B * p_.G * p_.key_vectors * s.items * p_.M * W_);

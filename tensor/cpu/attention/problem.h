@@ -1,12 +1,13 @@
-// One attention call as plain pointers: what the vector code (block.h, compiled once per instruction set) and its
-// conductor (dcmha.cpp) agree on.
+// One attention call as plain pointers: the interface between the vector code (block.h, compiled once per instruction
+// set) and its driver (attention.cpp).
 //
 // Words of this folder
-//   key_vector   as many keys as a vector has lanes (W); scores of one query row, head and key_vector are one vector
-//   tile    some key_vectors; the unit in which scores travel through the caches
-//   query_tile    kQueryTileRows query rows; the unit of skipping what causality or a window hides
-//   score_tiles   scores of a query_tile and a key_vector: [head][row][W], one run of memory, so that passes over a
-//   row's keys stream block   some query_tiles: one task. All heads of a group are in hand, since compose mixes them.
+//   key vector   as many keys as a vector has lanes (W); the scores of one query row, head and key vector are one
+//   vector key tile     some key vectors; the unit in which scores travel through the caches query tile kQueryTileRows
+//   query rows; the unit of skipping masked scores score tile   the scores of a query tile and a key vector:
+//   [head][row][W], contiguous, so that passes over a row's
+//                keys stream
+//   block        some query tiles: one task. It holds all heads of a group, since compose mixes them.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -40,7 +41,7 @@ struct Stage {
   int64_t query_rank_size = 0, key_rank_size = 0;  // R of each side
   const T* keys = nullptr;                         // packed: [B][G][key_vectors][items][M][W]
 
-  // Gradients; null when not wanted.
+  // Gradients; null when not required.
   StridedArray<T> dq_down, dq_up, dq_gate;
   T* dkeys = nullptr;  // like keys; added to
   T* dbase = nullptr;  // [tasks][M][M], one piece per task
@@ -53,9 +54,9 @@ struct Problem {
   AttentionMask mask;
   double scale;
 
-  // What is the same for every instruction set is chosen by the conductor:
+  // Chosen by the driver, the same for every instruction set:
   int64_t block_rows;    // a multiple of kQueryTileRows
-  int64_t tile_vectors;  // key_vectors per tile
+  int64_t tile_vectors;  // key vectors per tile
   int64_t key_vectors;   // of all keys
   int64_t
       max_kept_bytes;  // bytes that a thread may keep from one pass over the keys to the next; no result depends on it
@@ -70,8 +71,8 @@ struct Problem {
   // Backward only.
   const T *key_rows = nullptr, *values_by_vector = nullptr;
   StridedArray<const T> dy;
-  StridedArray<T> dq;              // data null: not wanted
-  T *dk = nullptr, *dv = nullptr;  // packed like key_rows, added to; null: not wanted
+  StridedArray<T> dq;              // data null: not required
+  T *dk = nullptr, *dv = nullptr;  // packed like key_rows, added to; null: not required
   Stage<T> pre, post;
 
   bool plain() const { return !pre.present && !post.present; }
@@ -81,14 +82,14 @@ struct Problem {
 
 // One block of one sample and group.
 struct Task {
-  int64_t index;  // of all tasks: where its piece of dbase lies
+  int64_t index;  // of all tasks: the position of its piece of dbase
   int64_t b, g, block;
 };
 
-// Several tasks add to the same rows of dk, dv and dkeys: in the order of the chain that they form, tile by tile, in
-// two passes over the sequence's `tiles`.
-// done: how many tiles of both passes this task has finished adding; before: the same of the task before it in the
-// chain, null for the first; a tile below `before_first` is none of that task's business.
+// Ordered accumulation. Several tasks add to the same rows of dk, dv and dkeys: in the order of their dependency chain,
+// tile by tile, in two passes over the sequence's `tiles`.
+// done: the number of tiles of both passes that this task has finished adding; before: the same of the task before it
+// in the chain, null for the first; that task adds to no tile below `before_first`.
 struct Ticket {
   int64_t* done;
   const int64_t* before;

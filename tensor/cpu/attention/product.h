@@ -1,9 +1,9 @@
 // The matrix products of attention on the layouts of this folder. Each is the sum over k of an outer product:
 // kQueryTileRows scalars of the left side times some vectors of the right side, held in registers.
 //
-//   scores       score_tiles[key_vector][row] += sum_e  x[row][e]  key_vectors[key_vector][e]         q k^T, dy v^T
-//   rows_times   out[row][e]       += sum_j  score_tiles[j][row]  rows[j][e]           p v,   dS k
-//   keys_times   out[j][e]         += sum_i  score_tiles[j][i]    rows[i][e]           p^T dy, dS^T q
+//   scores       score tiles[key vector][row] += sum_e  x[row][e]  key vectors[key vector][e]         q k^T, dy v^T
+//   rows_times   out[row][e]       += sum_j  score tiles[j][row]  rows[j][e]           p v,   dS k
+//   keys_times   out[j][e]         += sum_i  score tiles[j][i]    rows[i][e]           p^T dy, dS^T q
 #pragma once
 #include "braid/tensor/cpu/attention/problem.h"
 #include "braid/tensor/cpu/attention/vector.h"
@@ -62,8 +62,8 @@ template <class Body>
   if (v < vectors) body.template operator()<1>(v);
 }
 
-// A query_tile's scores for `count` key_vectors: score_tiles (vector_stride apart, rows W apart) = x (rows x_stride
-// apart, d long) times key_vectors (d W apart).
+// A query tile's scores for `count` key vectors: score tiles (vector_stride apart, rows W apart) = x (rows x_stride
+// apart, d long) times key vectors (d W apart).
 template <class T>
 void scores(const T* x, int64_t x_stride, const T* key_vectors, int64_t d, int64_t count, T* score_tiles,
             int64_t vector_stride) {
@@ -77,7 +77,7 @@ void scores(const T* x, int64_t x_stride, const T* key_vectors, int64_t d, int64
   });
 }
 
-// A query_tile's rows of the output: out (rows out_stride apart) += score_tiles of `count` key_vectors times rows (one
+// A query tile's rows of the output: out (rows out_stride apart) += score tiles of `count` key vectors times rows (one
 // per key).
 template <class T>
 void rows_times(const T* score_tiles, int64_t vector_stride, int64_t count, const T* rows, int64_t row_stride,
@@ -96,8 +96,8 @@ void rows_times(const T* score_tiles, int64_t vector_stride, int64_t count, cons
   });
 }
 
-// Adds a key_vector's keys: out (W rows of d_padded values) += score_tiles of `query_tiles` query_tiles
-// (query_tile_stride apart), transposed, times rows (kQueryTileRows per query_tile, d_padded values each).
+// Adds a key vector's keys: out (W rows of d_padded values) += score tiles of `query tiles` query tiles
+// (query_tile_stride apart), transposed, times rows (kQueryTileRows per query tile, d_padded values each).
 template <class T>
 void keys_times(const T* score_tiles, int64_t query_tile_stride, int64_t query_tiles, const T* rows, int64_t d_padded,
                 T* out) {

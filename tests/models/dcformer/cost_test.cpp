@@ -220,7 +220,7 @@ BOOST_AUTO_TEST_CASE(activations_are_what_a_step_keeps) {
           const ModelConfig c = configure(name, small);
           Dcformer model(c, RandomKey{});
           nn::MasterWeights masters(model, dtype, computed_with);
-          masters.connect();
+          masters.attach_cast();
           model.checkpoint_activations(recompute);
           Tensor ids = zeros({2, T}, DType::i64);
           const int64_t before = bytes_in_use();
@@ -260,10 +260,10 @@ BOOST_AUTO_TEST_CASE(the_peak_of_a_step_is_the_estimate) {
           model.checkpoint_activations(recompute);
           Tensor ids = zeros({2, T}, DType::i64);
           const int64_t before = bytes_in_use();
-          masters.connect();
+          masters.attach_cast();
           backward(model.loss_sum(ids, ids));
           reset_peak_memory(kCpu);
-          masters.connect();
+          masters.attach_cast();
           backward(model.loss_sum(ids, ids));
           const double peak = static_cast<double>(memory_stats(kCpu).peak - before);
           const TrainingMemory m = training_memory(

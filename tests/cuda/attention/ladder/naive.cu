@@ -4,7 +4,7 @@
 //   S = scale q k^T | S' = Compose_pre(S), -inf where masked | P = softmax(S') | P' = Compose_post(P) | y = P' v
 #include "tests/cuda/attention/ladder/formula.cuh"
 // (first: it includes kernel.h)
-#include "braid/tensor/kernels/pointwise.h"
+#include "braid/tensor/kernels/math.h"
 #include "tests/cuda/attention/ladder/ladder.h"
 
 namespace braid::ladder {

@@ -1,7 +1,7 @@
 // Rung 3: products on tensor cores, in bf16. As in rung 1 scores lie in memory between the kernels, but now every step
 // that multiplies does so by mma_bf16:
 //
-//   S = scale q k^T and y = P' v   batched products, cuda/matmul/blas.h
+//   S = scale q k^T and y = P' v   batched products, cuda/matmul/matmul.h
 //   Compose                        a warp mixes 16 keys of one query, N = 16 heads, with the fragments of tile.cuh
 //
 // Mixing as products: all that depends on the query alone is one matrix C(i) = base + sum_r q_down_r q_up_r^T +
@@ -11,8 +11,8 @@
 #include "braid/cuda/runtime/kernel.h"
 // (kernel.h first: the headers below use it)
 #include "braid/cuda/attention/tile.cuh"
-#include "braid/cuda/matmul/blas.h"
-#include "braid/tensor/kernels/pointwise.h"
+#include "braid/cuda/matmul/matmul.h"
+#include "braid/tensor/kernels/math.h"
 #include "tests/cuda/attention/ladder/ladder.h"
 
 namespace braid::ladder {

@@ -10,7 +10,7 @@
 #include "tests/cuda/attention/ladder/formula.cuh"
 // (first: it includes kernel.h)
 #include "braid/cuda/device/reduce.cuh"
-#include "braid/tensor/kernels/pointwise.h"
+#include "braid/tensor/kernels/math.h"
 #include "tests/cuda/attention/ladder/ladder.h"
 
 namespace braid::ladder {
