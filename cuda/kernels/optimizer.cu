@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(kThreads)
 // The sum of the squares of each tensor of a list, in f64: every block adds up a chunk of one tensor, then a block for
 // each tensor adds its chunks' sums. Which thread adds what depends on the sizes only, so the bits do too.
 
-constexpr int kThreads = 256, kLastThreads = 1024;
+constexpr int kLastThreads = 1024;
 
 struct Item {
   Tensor x;

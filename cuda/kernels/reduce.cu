@@ -64,7 +64,7 @@ __device__ __forceinline__ void fetch(const T* from, bool repeats, T (&to)[V]) {
 #pragma unroll
     for (int j = 0; j < V; ++j) to[j] = same;
   } else {
-    load(from, to);
+    load_vector(from, to);
   }
 }
 
