@@ -31,14 +31,17 @@ class CompositionWeights final : public Module {
   };
   // Both stages' weights for the positions of x (B, T, D); sides and stages that are switched off are empty.
   Stages operator()(const Tensor& x) const;
+  // Of the parameters here: all, or this rank's share of the groups.
+  int64_t groups() const { return dw1_.dim(1); }
+  int64_t heads() const { return groups() * heads_per_group_; }
   void visit(Visitor& v) override;
 
  private:
   struct Factors {
     Tensor down, up, gate;  // (B, T, G, R, M), the same, (B, T, G, M)
   };
-  CompositionOptions options_;
-  int64_t heads_ = 0;
+  ComposeOptions options_;
+  int64_t heads_per_group_ = 0;  // M
   Tensor dw1_;                   // (D, G, C, K), K = 2 R M
   Tensor qkw_;                   // (G, C, K, 2R, M)
   Tensor dd_;                    // (D, G, C M): C chunks of M in branch order
