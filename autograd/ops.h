@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <vector>
 
+#include "braid/autograd/attention.h"
 #include "braid/autograd/record.h"
 #include "braid/tensor/kernels/attention.h"
 #include "braid/tensor/random.h"
@@ -44,8 +45,7 @@ inline Tensor operator*(const Tensor& x, const Tensor& y) { return mul(x, y); }
 inline Tensor operator/(const Tensor& x, const Tensor& y) { return div(x, y); }
 Tensor cast(const Tensor& x, DType dtype);
 Tensor masked_fill(const Tensor& x, const Tensor& mask, double value);  // value where mask (u8, broadcast) is not 0
-Tensor hide_invisible(const Tensor& x, const AttentionMask& v,
-                      double value);  // x (..., T, S): value where key s is hidden from t
+Tensor mask_scores(const Tensor& x, const AttentionMask& mask, double value);  // x (..., T, S): value where masked
 // Zero with probability p, else x / (1-p). The pattern is a pure function of the key; p = 0 returns x.
 Tensor dropout(const Tensor& x, double p, RandomKey key);
 
@@ -97,6 +97,14 @@ SumAndNorm add_layer_norm(const Tensor& x, const Tensor& residual, const Tensor&
 // Rotary position embedding of x (B, T, N, d), pairs (e, e + rotary/2), tables (1 or B, T, rotary/2); the rest of d
 // passes.
 Tensor rope(const Tensor& x, const Tensor& cosine, const Tensor& sine);
+
+// --- attention: the formula and the options stand in autograd/attention.h ---
+// q (B, T, N, d); k, v (B, S, Nkv, d) with Nkv dividing N (grouped key/value heads); result (B, T, N, d). A query whose
+// keys are all masked gives zeros. Differentiable in every tensor, in every implementation.
+Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, const SdpaOptions& options = {});
+// The same with the heads of a group mixed before (pre) and after (post) softmax.
+Tensor dcmha(const Tensor& q, const Tensor& k, const Tensor& v, const HeadMixing& pre, const HeadMixing& post,
+             const DcmhaOptions& options = {});
 
 // --- language model ends ---
 Tensor embedding(const Tensor& table, const Tensor& ids);  // (V, D), ids (...) -> (..., D)

@@ -126,14 +126,14 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, double value) {
   return record("masked_fill", y, {x}, [mask](const Tensor& dy) -> Grads { return {masked_fill(dy, mask, 0)}; });
 }
 
-// y = x where query t may see key s, else value   dx = dy where visible, else 0
-Tensor hide_invisible(const Tensor& x, const AttentionMask& v, double value) {
-  check_float("hide_invisible", x);
-  check(x.rank() >= 2, "hide_invisible", [&] { return "needs axes (..., T, S), got shape " + str(x.shape()); });
-  check(v.window >= 0, "hide_invisible", [&] { return "the window " + std::to_string(v.window) + " is negative"; });
+// y = x where key s is unmasked for query t, else value   dx = dy where unmasked, else 0
+Tensor mask_scores(const Tensor& x, const AttentionMask& mask, double value) {
+  check_float("mask_scores", x);
+  check(x.rank() >= 2, "mask_scores", [&] { return "needs axes (..., T, S), got shape " + str(x.shape()); });
+  check(mask.window >= 0, "mask_scores", [&] { return "the window " + std::to_string(mask.window) + " is negative"; });
   Tensor y = empty_like(x);
-  backend(x.device()).pointwise.mask_scores(x, v, value, y);
-  return record("hide_invisible", y, {x}, [v](const Tensor& dy) -> Grads { return {hide_invisible(dy, v, 0)}; });
+  backend(x.device()).pointwise.mask_scores(x, mask, value, y);
+  return record("mask_scores", y, {x}, [mask](const Tensor& dy) -> Grads { return {mask_scores(dy, mask, 0)}; });
 }
 
 }  // namespace braid

@@ -1,7 +1,7 @@
 // Which positions of a sequence a rank works on.
 #pragma once
 #include "braid/distributed/sharding/process_mesh.h"
-#include "braid/tensor/kernels/attention.h"
+#include "braid/tensor/attention.h"
 
 namespace braid::dist {
 

@@ -149,7 +149,7 @@ void masked_fill(In x, In mask, double value, Out y) {
   });
 }
 
-// Row by row: fill before the first visible key, copy the visible ones, fill after the last.
+// Row by row: fill before the first unmasked key, copy the unmasked ones, fill after the last.
 void mask_scores(In x, const AttentionMask& v, double value, Out y) {
   visit_accumulate(x.dtype(), "mask_scores", [&]<class A>() {
     int64_t queries = x.dim(-2), keys = x.dim(-1);

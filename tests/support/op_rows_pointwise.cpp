@@ -76,7 +76,7 @@ double drawn(size_t i, RandomKey key) { return (std::floor(random_bits(i, key) /
 
 OpRow hidden(const char* name, AttentionMask v, std::vector<std::vector<Shape>> cases) {
   return {.name = name,
-          .op = [v](const auto& in) { return hide_invisible(in[0], v, -7); },
+          .op = [v](const auto& in) { return mask_scores(in[0], v, -7); },
           .reference =
               [v](const auto& in) {
                 Array y = in[0];
@@ -159,11 +159,11 @@ std::vector<OpRow> pointwise_rows() {
                  {{2, 1, 3, 1, 2, 2}, {3, 1, 1, 2}}},
        .index_limits = {0, 2},
        .gradient_tolerance = 1e-9},
-      hidden("hide_invisible", {}, {{{4, 4}}, {{1, 1}}, {{2, 3, 17}}, {{2, 1, 5, 3}}, {{0, 4}}, {{4, 0}}, {{2, 700}}}),
-      hidden("hide_invisible:window", {.window = 2}, {{{5, 5}}, {{2, 3, 7}}, {{3, 2}}}),
-      hidden("hide_invisible:offset", {.window = 3, .offset = 4}, {{{3, 7}}, {{2, 1, 5}}, {{2, 3}}}),
-      hidden("hide_invisible:before", {.offset = -2}, {{{4, 4}}}),
-      hidden("hide_invisible:all", {.causal = false}, {{{3, 5}}}),
+      hidden("mask_scores", {}, {{{4, 4}}, {{1, 1}}, {{2, 3, 17}}, {{2, 1, 5, 3}}, {{0, 4}}, {{4, 0}}, {{2, 700}}}),
+      hidden("mask_scores:window", {.window = 2}, {{{5, 5}}, {{2, 3, 7}}, {{3, 2}}}),
+      hidden("mask_scores:offset", {.window = 3, .offset = 4}, {{{3, 7}}, {{2, 1, 5}}, {{2, 3}}}),
+      hidden("mask_scores:before", {.offset = -2}, {{{4, 4}}}),
+      hidden("mask_scores:all", {.causal = false}, {{{3, 5}}}),
       {.name = "dropout",
        .op =
            [](const auto& in) {
