@@ -118,16 +118,16 @@ NamedTensors dump_attention(const fs::path& folder, const models::AttentionCase&
     return x;
   };
   auto stage = [&](const std::string& s) {
-    return Compose{input(s + ".w"),   input(s + ".qw1"), input(s + ".qw2"), input(s + ".kw1"),
-                   input(s + ".kw2"), input(s + ".qdd"), input(s + ".kdd")};
+    return HeadMixing{input(s + ".w"),   input(s + ".qw1"), input(s + ".qw2"), input(s + ".kw1"),
+                      input(s + ".kw2"), input(s + ".qdd"), input(s + ".kdd")};
   };
   Tensor q = input("q"), k = input("k"), v = input("v");
   check(q && k && v, ErrorKind::input, [&] { return "q, k or v is missing in " + file.path(); });
-  Compose pre = stage("pre"), post = stage("post");
+  HeadMixing pre = stage("pre"), post = stage("post");
   DcmhaOptions options;
   const models::ModelConfig& config = attention.config;
   options.groups = config.profile.num_groups;
-  options.visible = {config.profile.causal, config.keys_of_layer(0, false), attention.q_offset};
+  options.mask = {config.profile.causal, config.keys_of_layer(0, false), attention.q_offset};
   Tensor y = dcmha(q, k, v, pre, post, options);
   NamedTensors out{{"out", y.detach()}};
   if (with_grad) {

@@ -8,6 +8,7 @@
 #include <initializer_list>
 #include <vector>
 
+#include "braid/autograd/attention.h"
 #include "braid/autograd/record.h"
 #include "braid/tensor/kernels/attention.h"
 #include "braid/tensor/random.h"
@@ -154,6 +155,14 @@ SumAndNorm add_layer_norm(const Tensor& x, const Tensor& residual, const Tensor&
 // Rotary position embedding (Su et al. 2021) of x (B, T, N, d), pairs (e, e + rotary/2), tables (1 or B, T, rotary/2);
 // the other elements of d pass unchanged.
 Tensor rope(const Tensor& x, const Tensor& cosine, const Tensor& sine);
+
+// --- attention: the formula and the options stand in autograd/attention.h ---
+// q (B, T, N, d); k, v (B, S, Nkv, d) with Nkv dividing N (grouped key/value heads); result (B, T, N, d). A query whose
+// keys are all masked gives zeros. Differentiable in every tensor, in every implementation.
+Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, const SdpaOptions& options = {});
+// The same with the heads of a group mixed before (pre) and after (post) softmax.
+Tensor dcmha(const Tensor& q, const Tensor& k, const Tensor& v, const HeadMixing& pre, const HeadMixing& post,
+             const DcmhaOptions& options = {});
 
 // --- embeddings and losses ---
 Tensor embedding(const Tensor& table, const Tensor& ids);  // (V, D), ids (...) -> (..., D)

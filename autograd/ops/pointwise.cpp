@@ -128,7 +128,7 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, double value) {
   return record("masked_fill", y, {x}, [mask](const Tensor& dy) -> Grads { return {masked_fill(dy, mask, 0)}; });
 }
 
-// y = x where the mask includes key s for query t, else value   dx = dy there, else 0
+// y = x where key s is unmasked for query t, else value   dx = dy where unmasked, else 0
 Tensor mask_scores(const Tensor& x, const AttentionMask& mask, double value) {
   check_float("mask_scores", x);
   check(x.rank() >= 2, "mask_scores", [&] { return "needs axes (..., T, S), got shape " + str(x.shape()); });

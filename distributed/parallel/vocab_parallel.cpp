@@ -1,4 +1,5 @@
 #include "braid/distributed/parallel/vocab_parallel.h"
+#include "braid/tensor/kernels/backend.h"
 
 #include <algorithm>
 #include <cmath>

@@ -41,7 +41,7 @@ ParameterCounts count_parameters(ModelConfig config) {
   for (const auto& [name, value] : shape_only_parameters(config)) {
     const int64_t n = value.numel();
     counts.total = checked_sum(counts.total, n);
-    const auto of_layer = [&](const char* part) { return name.starts_with(first + part); };
+    const auto of_layer = [&first, &name = name](const char* part) { return name.starts_with(first + part); };
     if (name.starts_with("layers.")) counts.layers = checked_sum(counts.layers, n);
     if (name.starts_with("norm.")) counts.final_norm += n;
     if (name == "tok_embeddings.weight" || name == "output.weight") counts.embedding += n;

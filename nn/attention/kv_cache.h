@@ -4,7 +4,7 @@
 #pragma once
 #include <array>
 
-#include "braid/autograd/attention.h"
+#include "braid/tensor/attention.h"
 
 namespace braid::nn {
 

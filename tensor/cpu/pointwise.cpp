@@ -1,6 +1,7 @@
 // Pointwise kernels: the formulas of tensor/kernels/pointwise.h over dense blocks.
 #include <cstring>
 
+#include "braid/tensor/cpu/ivdep.h"
 #include "braid/tensor/cpu/loops.h"
 #include "braid/tensor/kernels/attention.h"
 #include "braid/tensor/kernels/pointwise_ops.h"
@@ -12,33 +13,33 @@ namespace {
 // The dense loops. "ivdep": output and input are the same array or do not overlap, so no iteration depends on another.
 template <UnaryOp op, class A>
 void forward_loop(int64_t n, A a, A b, const A* x, A* y) {
-#pragma GCC ivdep
+  BRAID_IVDEP
   for (int64_t i = 0; i < n; ++i) y[i] = pointwise::Unary<op, A>::forward(x[i], a, b);
 }
 template <UnaryOp op, class A>
 void derivative_loop(int64_t n, A a, A b, const A* x, const A* dy, A* dx) {
-#pragma GCC ivdep
+  BRAID_IVDEP
   for (int64_t i = 0; i < n; ++i) dx[i] = dy[i] * pointwise::Unary<op, A>::derivative(x[i], a, b);
 }
 template <BinaryOp op, class A>
 void forward_loop(int64_t n, const A* x, const A* y, A* z) {
-#pragma GCC ivdep
+  BRAID_IVDEP
   for (int64_t i = 0; i < n; ++i) z[i] = pointwise::Binary<op, A>::forward(x[i], y[i]);
 }
 template <BinaryOp op, class A>
 void d_dx_loop(int64_t n, const A* x, const A* y, const A* dz, A* dx) {
-#pragma GCC ivdep
+  BRAID_IVDEP
   for (int64_t i = 0; i < n; ++i) dx[i] = dz[i] * pointwise::Binary<op, A>::d_dx(x[i], y[i]);
 }
 template <BinaryOp op, class A>
 void d_dy_loop(int64_t n, const A* x, const A* y, const A* dz, A* dy) {
-#pragma GCC ivdep
+  BRAID_IVDEP
   for (int64_t i = 0; i < n; ++i) dy[i] = dz[i] * pointwise::Binary<op, A>::d_dy(x[i], y[i]);
 }
 // Both at once: everything is loaded before anything is stored, because dx or dy may be the same array as an input.
 template <BinaryOp op, class A>
 void d_dx_d_dy_loop(int64_t n, const A* x, const A* y, const A* dz, A* dx, A* dy) {
-#pragma GCC ivdep
+  BRAID_IVDEP
   for (int64_t i = 0; i < n; ++i) {
     A u = x[i], v = y[i], g = dz[i];
     dx[i] = g * pointwise::Binary<op, A>::d_dx(u, v);
@@ -173,14 +174,14 @@ void masked_fill(In x, In mask, double value, Out y) {
       A bx[kBlock], bm[kBlock], by[kBlock];
       const A *px = read(lx, i, n, bx), *pm = read(lm, i, n, bm);
       A* py = place(ly, i, n, by);
-#pragma GCC ivdep
+      BRAID_IVDEP
       for (int64_t j = 0; j < n; ++j) py[j] = pm[j] != A(0) ? A(value) : px[j];
       write(ly, i, n, py);
     });
   });
 }
 
-// Row by row: fill before the first visible key, copy the visible ones, fill after the last.
+// Row by row: fill before the first unmasked key, copy the unmasked ones, fill after the last.
 void mask_scores(In x, const AttentionMask& v, double value, Out y) {
   visit_accumulate(x.dtype(), "mask_scores", [&]<class A>() {
     int64_t queries = x.dim(-2), keys = x.dim(-1);

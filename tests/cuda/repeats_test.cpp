@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <functional>
 
-#include "braid/autograd/attention.h"
 #include "braid/autograd/autograd.h"
 #include "braid/autograd/ops.h"
 #include "braid/tensor/kernels/backend.h"
@@ -45,9 +44,9 @@ Call attention(const char* name, DType dtype, int64_t T, int64_t N, int64_t d, i
                 in.push_back(randn({1, T, 1, N}, {11, 10 * stage + i + 7}, dtype, kCard));
             }
             return with_gradients(in, [window](const std::vector<Tensor>& x) {
-              Compose pre{{}, x[3], x[4], x[5], x[6], x[7], x[8]}, post{{}, x[9], x[10], x[11], x[12], x[13], x[14]};
+              HeadMixing pre{{}, x[3], x[4], x[5], x[6], x[7], x[8]}, post{{}, x[9], x[10], x[11], x[12], x[13], x[14]};
               DcmhaOptions options;
-              options.visible.window = window;
+              options.mask.window = window;
               return dcmha(x[0], x[1], x[2], pre, post, options);
             });
           }};

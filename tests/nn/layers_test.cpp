@@ -28,8 +28,8 @@ void check_gradient_flow(Layer& layer, const Tensor& y) {
 }
 
 // Dynamic weights large enough to matter: the published initialisation starts them near zero.
-nn::ComposeOptions strong() {
-  nn::ComposeOptions o;
+nn::CompositionOptions strong() {
+  nn::CompositionOptions o;
   o.dw1 = o.qkw = o.dd = o.base = nn::Init::normal(0.3);
   return o;
 }
@@ -39,7 +39,7 @@ nn::AttentionOptions attention_options() {
   o.width = 16;
   o.heads = 4;
   o.qk_norm = true;
-  o.compose_options = strong();
+  o.composition_options = strong();
   o.projection.init = nn::Init::normal(0.3);
   return o;
 }
@@ -95,11 +95,11 @@ BOOST_AUTO_TEST_CASE(attention_in_every_variant) {
   for (int variant = 0; variant < 7; ++variant) {
     nn::AttentionOptions o = attention_options();
     if (variant == 1) o.compose = false;
-    if (variant == 2) o.compose_options.key_side = false, o.compose_options.branches = {"pre_q", "post_q"};
-    if (variant == 3) o.compose_options.static_term = true, o.compose_options.groups = 2;
+    if (variant == 2) o.composition_options.key_side = false, o.composition_options.branches = {"pre_q", "post_q"};
+    if (variant == 3) o.composition_options.static_term = true, o.composition_options.groups = 2;
     if (variant == 4) o.window = 3, o.qk_norm = false;
     if (variant == 5) o.compose = false, o.kv_heads = 2, o.projection.bias = true;
-    if (variant == 6) o.compose_options.rank = 1, o.causal = false;
+    if (variant == 6) o.composition_options.rank = 1, o.causal = false;
     BOOST_TEST_CONTEXT("variant " << variant) {
       nn::Attention attention(o, {1, 1});
       nn::require_grad(attention);

@@ -107,7 +107,7 @@ BOOST_AUTO_TEST_CASE(training_gives_the_same_loss_and_gradients) {
 BOOST_AUTO_TEST_CASE(attentions_values_and_gradients_on_every_path) {
   for (const char* name : kGoldenAttentions) {
     for (const Precision& p : kPrecisions) {
-      for (Path path : {Path::automatic, Path::chunked, Path::reference}) {
+      for (AttentionImpl impl : {AttentionImpl::automatic, AttentionImpl::chunked, AttentionImpl::reference}) {
         check_golden_attention(name, p.dtype, p.tolerance, path);
       }
     }
