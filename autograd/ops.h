@@ -10,7 +10,6 @@
 
 #include "braid/autograd/attention.h"
 #include "braid/autograd/record.h"
-#include "braid/tensor/kernels/attention.h"
 #include "braid/tensor/random.h"
 
 namespace braid {

@@ -77,6 +77,7 @@ set(BRAID_PUBLIC_HEADERS
   nn/optim/sgd.h
   nn/rope.h
   nn/shard_context.h
+  tensor/attention.h
   tensor/device.h
   tensor/device_code.h
   tensor/dtype.h
@@ -85,7 +86,6 @@ set(BRAID_PUBLIC_HEADERS
   tensor/io/atomic_file.h
   tensor/io/reader.h
   tensor/io/safetensors.h
-  tensor/kernels/attention.h
   tensor/memory.h
   tensor/parallel.h
   tensor/print.h
