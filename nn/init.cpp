@@ -6,7 +6,10 @@
 
 namespace braid::nn {
 
+constinit thread_local bool detail::shape_only = false;
+
 Tensor Init::make(const Shape& shape, RandomKey key, DType dtype) const {
+  if (detail::shape_only) return empty(shape, dtype, kMeta);
   Tensor x = empty(shape, dtype);
   switch (kind) {
     case Kind::none:

@@ -51,6 +51,7 @@ namespace detail {
 constinit thread_local MemoryUse current_memory_use = MemoryUse::other;
 
 void count_memory(Device device, MemoryUse use, int64_t bytes) {
+  if (device == kMeta) return;
   std::lock_guard lock(books().mutex);
   Book& b = book(device);
   const auto i = static_cast<size_t>(use);

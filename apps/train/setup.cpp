@@ -81,7 +81,7 @@ Arithmetic arithmetic(const TrainConfig& config) {
 
 int64_t attention_workspace(const TrainConfig& config, Device device) {
   if (device == kCpu) return 0;
-  return config.train.attention_workspace > 0 ? config.train.attention_workspace << 20 : kDcmhaWorkspace;
+  return config.train.attention_workspace > 0 ? config.train.attention_workspace << 20 : kAttentionWorkspace;
 }
 
 std::unique_ptr<models::LanguageModel> make_model(const TrainConfig& config, const models::ModelConfig& model,
@@ -136,7 +136,7 @@ namespace {
 // The data rank's part of the samples of a micro-batch.
 std::vector<int64_t> share(const std::vector<int64_t>& all, const dist::ProcessMesh& mesh) {
   dist::Partition parts = dist::even_partition(static_cast<int64_t>(all.size()), mesh.data.size());
-  const dist::Range& mine = parts.of[static_cast<size_t>(mesh.data.rank())][0];
+  const dist::Range& mine = parts.single(mesh.data.rank());
   return {all.begin() + mine.begin, all.begin() + mine.end};
 }
 }  // namespace

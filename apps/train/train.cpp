@@ -21,6 +21,7 @@
 #include "braid/distributed/comm/device_ranks.h"
 #include "braid/distributed/job/run_on_all_ranks.h"
 #include "braid/models/dcformer/cost.h"
+#include "braid/models/dcformer/model.h"
 #include "braid/models/eval/icl_tasks.h"
 #include "braid/models/generation/generate.h"
 #include "braid/models/training/checkpoint.h"
@@ -212,7 +213,7 @@ class Run {
 
   void one_step() {
     const int64_t step = state_.step;
-    mesh_.world.where("step " + std::to_string(step + 1));
+    mesh_.world.set_context("step " + std::to_string(step + 1));
     std::vector<models::Batch> batches = step_batches(config_, train_data_, sampler_, state_.samples, mesh_);
     double lr = nn::learning_rate(schedule(config_), step);
     SpikeDetector after = spikes_;
@@ -354,7 +355,7 @@ int train(const Arguments& arguments, const Job& job) {
   const Device device = parse_device(config.run.device);  // wrong ones are told first
   if (arguments.has("dry-run")) return dry_run(config);
   check_together(config);
-  job.world().watch(config.parallel.timeout);
+  job.world().set_timeout(config.parallel.timeout);
   dist::DeviceRanks ranks = dist::device_ranks(job.world(), device);
   return Run(config, schema, mesh_from_config(config, ranks.world), ranks.device)();
 }

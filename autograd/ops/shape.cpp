@@ -1,4 +1,4 @@
-// Shape operations: views where the layout allows. The gradient of a view is the opposite view of the gradient.
+// Shape operations: views where the layout allows. The gradient of a view is the inverse view of the gradient.
 #include "braid/autograd/detail/check.h"
 #include "braid/autograd/ops.h"
 
@@ -43,12 +43,14 @@ Tensor expand(const Tensor& x, const Shape& shape) {
 
 Tensor squeeze(const Tensor& x, int axis) {
   int at = normal_axis(axis, x.rank(), "squeeze");
-  return record("squeeze", x.detach().squeezed(at), {x}, [at](const Tensor& dy) -> Grads { return {dy.unsqueezed(at)}; });
+  return record("squeeze", x.detach().squeezed(at), {x},
+                [at](const Tensor& dy) -> Grads { return {dy.unsqueezed(at)}; });
 }
 
 Tensor unsqueeze(const Tensor& x, int axis) {
   int at = normal_axis(axis, x.rank() + 1, "unsqueeze");
-  return record("unsqueeze", x.detach().unsqueezed(at), {x}, [at](const Tensor& dy) -> Grads { return {dy.squeezed(at)}; });
+  return record("unsqueeze", x.detach().unsqueezed(at), {x},
+                [at](const Tensor& dy) -> Grads { return {dy.squeezed(at)}; });
 }
 
 // y = x[..., begin:end, ...]   dx = 0 outside, dy inside
@@ -69,7 +71,7 @@ Tensor concat(const std::vector<Tensor>& xs, int axis) {
   int at = normal_axis(axis, xs[0].rank(), "concat");
   Shape shape = xs[0].shape();
   shape[at] = 0;
-  bool wanted = false;
+  bool needs_grad = false;
   std::vector<int64_t> sizes;
   for (const Tensor& x : xs) {
     check_same("concat", xs[0], x);
@@ -80,7 +82,7 @@ Tensor concat(const std::vector<Tensor>& xs, int axis) {
     });
     sizes.push_back(x.dim(at));
     shape[at] += x.dim(at);
-    wanted = wanted || recording({x});
+    needs_grad = needs_grad || recording({x});
   }
   Tensor y = empty(shape, xs[0].dtype(), xs[0].device());
   int64_t begin = 0;
@@ -88,7 +90,7 @@ Tensor concat(const std::vector<Tensor>& xs, int axis) {
     y.sliced(at, begin, begin + x.dim(at)).copy_(x);
     begin += x.dim(at);
   }
-  if (!wanted) return y;
+  if (!needs_grad) return y;
   return record_segment("concat", y, xs, [at, sizes](const Tensor& dy) -> Grads {
     Grads parts;
     int64_t from = 0;
@@ -100,7 +102,19 @@ Tensor concat(const std::vector<Tensor>& xs, int axis) {
   });
 }
 
-// Views. The gradient of x is the parts' gradients side by side, 0 for a part that nobody used.
+Tensor stack(const std::vector<Tensor>& xs, int axis) {
+  check(!xs.empty(), "stack", [] { return std::string("needs at least one tensor"); });
+  const int at = normal_axis(axis, xs[0].rank() + 1, "stack");
+  std::vector<Tensor> parts;
+  for (const Tensor& x : xs) {
+    check(x.shape() == xs[0].shape(), "stack",
+          [&] { return "shapes " + str(xs[0].shape()) + " and " + str(x.shape()) + " differ"; });
+    parts.push_back(unsqueeze(x, at));
+  }
+  return concat(parts, at);
+}
+
+// Views. The gradient of x is the concatenation of the parts' gradients, 0 for an unused part.
 std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, int axis) {
   int at = normal_axis(axis, x.rank(), "split");
   std::vector<Tensor> parts;

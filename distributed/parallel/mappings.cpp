@@ -4,12 +4,6 @@
 
 namespace braid::dist {
 
-namespace {
-const Ranges& own(const Partition& parts, const Communicator& comm) {
-  return parts.of.at(static_cast<size_t>(comm.rank()));
-}
-}  // namespace
-
 Tensor copy_to_group(const Tensor& x, const Communicator& comm) {
   if (comm.size() == 1) return x;
   return record("copy_to_group", x, {x}, [comm](const Tensor& dy) -> Grads { return {comm.all_reduce(dy)}; });
@@ -23,12 +17,12 @@ Tensor all_reduce(const Tensor& x, const Communicator& comm) {
 Tensor all_gather_replicated(const Tensor& x, int axis, const Partition& parts, const Communicator& comm) {
   if (comm.size() == 1) return x;
   return record("all_gather_replicated", comm.all_gather(x.detach(), axis, parts), {x},
-                [=](const Tensor& dy) -> Grads { return {take(dy, axis, own(parts, comm))}; });
+                [=](const Tensor& dy) -> Grads { return {gather_ranges(dy, axis, parts.of(comm.rank()))}; });
 }
 
 Tensor local_shard(const Tensor& x, int axis, const Partition& parts, const Communicator& comm) {
   if (comm.size() == 1) return x;
-  return record("local_shard", take(x.detach(), axis, own(parts, comm)), {x},
+  return record("local_shard", gather_ranges(x.detach(), axis, parts.of(comm.rank())), {x},
                 [=](const Tensor& dy) -> Grads { return {comm.all_gather(dy, axis, parts)}; });
 }
 
@@ -53,7 +47,7 @@ Tensor all_to_all(const Tensor& x, int from, const Partition& from_parts, int to
 
 Tensor sparse_all_gather(const Tensor& x, int axis, const Partition& have, const Partition& need,
                          const Communicator& comm) {
-  if (comm.size() == 1 && have.of == need.of) return x;
+  if (comm.size() == 1 && have == need) return x;
   return record("sparse_all_gather", comm.sparse_all_gather(x.detach(), axis, have, need), {x},
                 [=](const Tensor& dy) -> Grads { return {comm.sparse_reduce_scatter(dy, axis, have, need)}; });
 }

@@ -270,7 +270,7 @@ std::string why_invalid(const fs::path& checkpoint, const dist::Communicator& wo
         return file.name + " has " + std::to_string(bytes) + " bytes, expected " + std::to_string(file.bytes);
       });
       dist::Partition slices = dist::even_partition(static_cast<int64_t>(bytes), world.size());
-      shares += " " + std::to_string(checksum_of_slice(path, slices.of[static_cast<size_t>(world.rank())][0]));
+      shares += " " + std::to_string(checksum_of_slice(path, slices.single(world.rank())));
     }
     mine = shares;
   } catch (const Error& e) {

@@ -51,7 +51,7 @@ Trainer::Trainer(Model& model, const nn::OptimizerOptions& options, double clip,
       parameters_(nn::parameters(masters_)),
       parallel_(parameters_,
                 [&](const std::string& name) -> const dist::Communicator& {
-                  return model.shard_of(name) ? mesh_.replicas : mesh_.world;
+                  return model.shard_of(name) ? mesh_.replica_group : mesh_.world;
                 }),
       optimizer_(nn::make_optimizer(parallel_.pieces(), options)),
       captured_step_(model, masters_, parallel_, *optimizer_),
@@ -97,9 +97,9 @@ StepResult Trainer::step(const std::vector<Batch>& micro_batches, double lr,
 
 // A piece -> what this tensor rank holds -> the whole tensor.
 Tensor Trainer::join(const std::string& parameter, const Tensor& piece, DType dtype) const {
-  Tensor held = parallel_.whole(parameter, piece, dtype);
+  Tensor held = parallel_.gather(parameter, piece, dtype);
   const dist::Shard* shard = model_.shard_of(parameter);
-  return shard ? mesh_.tensor.all_gather(held, shard->axis, shard->parts) : held;
+  return shard ? mesh_.tensor.all_gather(held, shard->axis, shard->partition) : held;
 }
 
 WholeState Trainer::whole_state(StateParts parts) const {
@@ -108,7 +108,7 @@ WholeState Trainer::whole_state(StateParts parts) const {
   for (const nn::NamedTensor& p : parameters_) {
     const dist::Shard* shard = model_.shard_of(p.name);
     const Tensor held = p.value.detach();
-    Tensor whole = shard ? mesh_.tensor.all_gather(held, shard->axis, shard->parts) : held;
+    Tensor whole = shard ? mesh_.tensor.all_gather(held, shard->axis, shard->partition) : held;
     if (root) state.weights.push_back({p.name, whole});
   }
   if (parts == StateParts::weights) return state;
@@ -129,7 +129,7 @@ WholeState Trainer::whole_state(StateParts parts) const {
 Shape Trainer::whole_shape(const nn::NamedTensor& parameter) const {
   const dist::Shard* shard = model_.shard_of(parameter.name);
   Shape shape = parameter.value.shape();
-  if (shard) shape[shard->axis] = shard->parts.total();
+  if (shard) shape[shard->axis] = shard->partition.total();
   return shape;
 }
 
@@ -137,7 +137,7 @@ Shape Trainer::whole_shape(const nn::NamedTensor& parameter) const {
 std::vector<dist::Span> Trainer::runs(const nn::NamedTensor& parameter, dist::Range held) const {
   const dist::Shard* shard = model_.shard_of(parameter.name);
   if (!shard) return {{held.begin, 0, held.size()}};
-  return dist::spans_of(whole_shape(parameter), shard->axis, shard->parts.of[static_cast<size_t>(mesh_.tensor.rank())],
+  return dist::spans_of(whole_shape(parameter), shard->axis, shard->partition.of(mesh_.tensor.rank()),
                         held);
 }
 
@@ -152,7 +152,7 @@ OwnedState Trainer::owned_state() const {
   }
   state.optimizer.push_back(steps);
   for (const nn::NamedTensor& p : parameters_) {
-    dist::Range own = parallel_.own_part(p.name);
+    dist::Range own = parallel_.owned_range(p.name);
     OwnedTensor part{p.name, p.value.dtype(), whole_shape(p), {}, {}};
     if (own.size() > 0) {
       part.runs = runs(p, own);
@@ -200,7 +200,7 @@ void Trainer::load(const io::SafetensorsFile& weights_file, const io::Safetensor
     if (p == parameter_of.end()) {
       moments.push_back({info.name, optimizer_file.load(info.name)});
     } else if (auto shape = shapes.find(info.name); shape != shapes.end()) {
-      dist::Range own = parallel_.own_part(p->second->name);
+      dist::Range own = parallel_.owned_range(p->second->name);
       moments.push_back({info.name, read(optimizer_file, info, *p->second, own, shape->second)});
     }
   }
