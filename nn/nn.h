@@ -8,6 +8,7 @@
 #include "braid/nn/linear.h"
 #include "braid/nn/mlp.h"
 #include "braid/nn/norm.h"
+#include "braid/nn/observer.h"
 #include "braid/nn/optim/adam.h"
 #include "braid/nn/optim/adamw.h"
 #include "braid/nn/optim/clip.h"
@@ -17,3 +18,4 @@
 #include "braid/nn/optim/schedule.h"
 #include "braid/nn/optim/sgd.h"
 #include "braid/nn/rope.h"
+#include "braid/nn/shard_context.h"

@@ -8,7 +8,7 @@
 
 #include "apps/cli/text.h"
 #include "braid/autograd/ops.h"
-#include "braid/models/dcformer/parallel_model.h"
+#include "braid/models/dcformer/family.h"
 #include "braid/nn/optim/registry.h"
 
 namespace braid::apps {
@@ -88,15 +88,12 @@ std::unique_ptr<models::LanguageModel> make_model(const TrainConfig& config, con
                                                   const dist::ProcessMesh& mesh, Device device) {
   MemoryScope scope(MemoryUse::weights);
   RandomKey key = child({static_cast<uint64_t>(config.run.seed), 0}, "parameters");
-  auto ready = [&](auto made) -> std::unique_ptr<models::LanguageModel> {
-    made->to(arithmetic(config).masters);
-    made->to(device);
-    made->checkpoint_activations(config.train.checkpoint_activations);
-    made->attention_workspace(attention_workspace(config, device));
-    return made;
-  };
-  if (mesh.tensor.size() == 1 && mesh.context.size() == 1) return ready(std::make_unique<models::Dcformer>(model, key));
-  return ready(std::make_unique<models::ParallelDcformer>(model, key, mesh));
+  auto made = models::as_language_model(models::DcformerSpec(model).make(key, mesh));
+  made->to(arithmetic(config).masters);
+  made->to(device);
+  made->set_recompute(config.train.checkpoint_activations);
+  made->set_attention_workspace(attention_workspace(config, device));
+  return made;
 }
 
 models::TrainingMemory expected_memory(const TrainConfig& config, const models::ModelConfig& model, int64_t seq_len) {
@@ -132,7 +129,7 @@ models::Batch read_batch(const models::text::Dataset& data, const std::vector<in
     ids.insert(ids.end(), window.begin(), window.end() - 1);
     targets.insert(targets.end(), window.begin() + 1, window.end());
   }
-  return {from_vector(ids, {B, T}), from_vector(targets, {B, T})};
+  return models::text_batch(from_vector(ids, {B, T}), from_vector(targets, {B, T}));
 }
 
 namespace {

@@ -7,6 +7,7 @@
 #include "apps/train/train_config.h"
 #include "braid/models/dcformer/config.h"
 #include "braid/models/dcformer/cost.h"
+#include "braid/models/language_model.h"
 #include "braid/models/text/dataset.h"
 #include "braid/models/text/sampler.h"
 #include "braid/models/training/trainer.h"
@@ -28,7 +29,7 @@ struct Arithmetic {
 Arithmetic arithmetic(const TrainConfig& config);
 // train.attention_workspace in bytes; 0 on the CPU, which needs none.
 int64_t attention_workspace(const TrainConfig& config, Device device);
-// The model of a run, whole or this process's part of it, with its first weights.
+// The model of a run with its first weights; over several tensor ranks this process's shards of them.
 std::unique_ptr<models::LanguageModel> make_model(const TrainConfig& config, const models::ModelConfig& model,
                                                   const dist::ProcessMesh& mesh, Device device);
 

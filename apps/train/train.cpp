@@ -123,6 +123,14 @@ class Run {
     });
   }
 
+  // Work with the model on the ranks of data rank 0, which hold it together; it may call collectives of their tensor
+  // and context groups. When it fails, all ranks end with its error.
+  void at_one_replica(const std::function<void()>& work) {
+    dist::run_on_all_ranks(mesh_.world, [&] {
+      if (mesh_.data.rank() == 0) work();
+    });
+  }
+
   std::vector<double> from_root(const std::vector<double>& numbers) {
     int64_t n = mesh_.world.sum(root_ ? static_cast<int64_t>(numbers.size()) : 0);
     Tensor all = root_ ? from_vector(numbers, {n}) : empty({n}, DType::f64);
@@ -241,31 +249,17 @@ class Run {
     if (config_.eval.interval > 0 && (last || due(config_.eval.interval))) {
       row.val_loss = val_loss_ = models::evaluate(*model_, validation_, mesh_);
       if (!tasks_.empty()) {
-        with_whole_model([&](const models::Dcformer& model) {
-          row.task_acc = task_accuracy_ = models::grade_tasks(model, train_data_.tokenizer(), tasks_).accuracy();
+        at_one_replica([&] {
+          row.task_acc = task_accuracy_ = models::grade_tasks(*model_, train_data_.tokenizer(), tasks_).accuracy();
         });
       }
     }
-    if (config_.sample.interval > 0 && (last || due(config_.sample.interval)))
-      with_whole_model([&](const models::Dcformer& model) { write_sample(model); });
+    if (config_.sample.interval > 0 && (last || due(config_.sample.interval))) at_one_replica([&] { write_sample(); });
     row.elapsed_s = state_.elapsed_s;
     row.eta_s = seconds_since(start_) / double(state_.step - first_step_) * double(config_.train.steps - state_.step);
     at_root([&] { log_->append(row); });
     loss_ = result.loss;
     if (root_) progress_.update({state_.step, config_.train.steps, result.loss, val_loss_, per_second, row.eta_s});
-  }
-
-  // What takes one process and all of the model: on rank 0, with the parts of the tensor ranks put together.
-  void with_whole_model(const std::function<void(const models::Dcformer&)>& work) {
-    if (const auto* whole = dynamic_cast<const models::Dcformer*>(model_.get())) return at_root([&] { work(*whole); });
-    models::WholeState state = trainer_.whole_state(models::Trainer::StateParts::weights);
-    at_root([&] {
-      models::Dcformer whole = models::Dcformer::uninitialised(model_config_);
-      whole.to(types_.compute);
-      whole.to(device_);
-      nn::load(whole, state.weights, "the run");
-      work(whole);
-    });
   }
 
   // What a person needs to look into a failed step, beside the untouched weights of the step before it.
@@ -287,20 +281,22 @@ class Run {
     if (saved_step_ == state_.step) return;
     at_root([&] { log_->sync(); });
     state_.memory = memory_by_use(device_);
-    models::save_checkpoint(out(), trainer_, train_data_.tokenizer(), state_, print_config(schema_),
+    models::save_checkpoint(out(), trainer_, &train_data_.tokenizer(), state_, print_config(schema_),
                             config_.checkpoint.keep);
     saved_step_ = state_.step;
   }
 
-  void write_sample(const models::Dcformer& model) {
+  // The ranks of a replica generate the same text, each with its shards of the model; rank 0 writes it.
+  void write_sample() {
     const models::text::Tokenizer& tokenizer = train_data_.tokenizer();
     std::vector<int32_t> prompt = tokenizer.encode(config_.sample.prompt);
     if (prompt.empty()) prompt.push_back(tokenizer.eos_id());  // a document begins after the end of another
     models::SamplingOptions options{.temperature = config_.sample.temperature,
                                     .seed = static_cast<uint64_t>(config_.run.seed)};
-    models::Generated g = models::generate(model, prompt, config_.sample.tokens, options, tokenizer.eos_id());
+    models::Generated g = models::generate(*model_, prompt, config_.sample.tokens, options, tokenizer.eos_id());
     std::string text = "--- step " + std::to_string(state_.step) + "\n" + config_.sample.prompt +
                        tokenizer.decode(g.tokens, true) + "\n";
+    if (!root_) return;
     std::FILE* file = std::fopen((out() / "samples.txt").c_str(), "a");
     bool ok = file && std::fwrite(text.data(), 1, text.size(), file) == text.size();
     ok = file && std::fclose(file) == 0 && ok;

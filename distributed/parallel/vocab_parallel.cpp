@@ -45,13 +45,12 @@ void check_range(const char* op, const Tensor& ids, int64_t words, bool may_be_n
 
 }  // namespace
 
-Tensor vocab_parallel_embedding(const Tensor& table, const Tensor& ids, const Partition& words, const Partition& rows,
+Tensor vocab_parallel_embedding(const Tensor& table, const Tensor& ids, const Partition& words,
                                 const Communicator& tensor, DType type) {
-  check_range("vocab_parallel_embedding", ids, words.total(), false);
   if (tensor.size() == 1) return cast(embedding(table, ids), type);
+  check_range("vocab_parallel_embedding", ids, words.total(), false);
   OwnIds own = own_ids(ids, words.of[static_cast<size_t>(tensor.rank())][0], type);
-  Tensor x = mul(cast(embedding(table, own.ids), type), unsqueeze(own.mask, 2));  // (B, Tc, D)
-  return reduce_scatter(x, 1, rows, tensor);
+  return mul(cast(embedding(table, own.ids), type), unsqueeze(own.mask, 2));
 }
 
 // With x = h W^T, each rank has the columns of its words. For every row
@@ -68,8 +67,8 @@ Tensor vocab_parallel_cross_entropy(const Tensor& hidden, const Tensor& weight, 
           return "hidden " + str(hidden.shape()) + ", weight " + str(weight.shape()) + " and targets " +
                  str(targets.shape()) + " do not fit: need (B, T, D), (v, D) and (B, T)";
         });
-  check_range(op, targets, words.total(), true);
   if (tensor.size() == 1) return linear_cross_entropy(hidden, weight, targets, chunk_rows);
+  check_range(op, targets, words.total(), true);
 
   const Backend& b = backend(hidden.device());
   DType type = accumulate_type(hidden.dtype());

@@ -7,13 +7,12 @@
 
 namespace braid::models {
 
-Batch on_device(const LanguageModel& model, const Batch& batch) {
-  check_ids("loss_sum", "token id", batch.ids, model.config().vocab_size);
-  check_ids("loss_sum", "target", batch.targets, model.config().vocab_size, true);
-  return {batch.ids.to(model.device()), batch.targets.to(model.device())};
+Batch on_device(const Model& model, const Batch& batch) {
+  model.check_batch(batch);
+  return batch.to(model.device());
 }
 
-CapturedStep::CapturedStep(LanguageModel& model, nn::MasterWeights& masters, dist::DataParallel& parallel,
+CapturedStep::CapturedStep(Model& model, nn::MasterWeights& masters, dist::DataParallel& parallel,
                            nn::Optimizer& optimizer)
     : model_(model), masters_(masters), parallel_(parallel), optimizer_(optimizer) {}
 
@@ -30,7 +29,7 @@ bool CapturedStep::may_record() const {
 CapturedStep::Form CapturedStep::form_of(const std::vector<Batch>& batches) {
   Form form;
   for (const Batch& b : batches) {
-    for (const Tensor& x : {b.ids, b.targets}) form.emplace_back(x.shape(), x.dtype());
+    for (const nn::NamedTensor& t : b.tensors()) form.emplace_back(t.value.shape(), t.value.dtype());
   }
   return form;
 }
@@ -52,7 +51,7 @@ void CapturedStep::compute(const Numbers& numbers) {
     const Batch& batch = numbers.batches[static_cast<size_t>(i)];
     MemoryScope scope(MemoryUse::activations);
     masters_.attach_cast();
-    Tensor loss = model_.loss_sum(batch.ids, batch.targets);  // ()
+    Tensor loss = model_.loss_sum(batch);  // ()
     measured.sliced(0, i, i + 1).copy_(loss.detach().reshaped({1}));
     if (i + 1 == count) parallel_.start();  // gradients travel while this backward pass runs
     backward(loss, numbers.share.to(loss.dtype()));
@@ -78,8 +77,7 @@ std::vector<double> CapturedStep::gradients(const std::vector<Batch>& batches, d
   Numbers& numbers = recording_->numbers;
   for (size_t i = 0; i < batches.size(); ++i) {
     const Batch batch = on_device(model_, batches[i]);
-    numbers.batches[i].ids.copy_(batch.ids);
-    numbers.batches[i].targets.copy_(batch.targets);
+    for (const nn::NamedTensor& t : batch.tensors()) numbers.batches[i].at(t.name).copy_(t.value);
   }
   numbers.share.fill(share);
   recording_->gradients->replay();

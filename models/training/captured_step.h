@@ -19,25 +19,20 @@
 #include <vector>
 
 #include "braid/distributed/parallel/data_parallel.h"
-#include "braid/models/language_model.h"
+#include "braid/models/model.h"
 #include "braid/nn/optim/master_weights.h"
 #include "braid/nn/optim/optimizer.h"
 #include "braid/tensor/graph.h"
 
 namespace braid::models {
 
-struct Batch {
-  Tensor ids, targets;  // (B, T), on the CPU; a negative target is not counted
-};
-
-// The batch on the model's device. Its ids have been checked, so who computes with it may trust them (SkipIndexCheck).
-Batch on_device(const LanguageModel& model, const Batch& batch);
+// The batch on the model's device, checked before (Model::check_batch), so that SkipIndexCheck holds for it.
+Batch on_device(const Model& model, const Batch& batch);
 
 class CapturedStep {
  public:
   // All of them must outlive this object; the optimizer has the pieces of `parallel`.
-  CapturedStep(LanguageModel& model, nn::MasterWeights& masters, dist::DataParallel& parallel,
-               nn::Optimizer& optimizer);
+  CapturedStep(Model& model, nn::MasterWeights& masters, dist::DataParallel& parallel, nn::Optimizer& optimizer);
 
   // Whether to record steps where the device can; off at first. Several processes may not: their collectives are the
   // host's work. What the model's forward pass decides on the host is then decided once, and it must not read values
@@ -62,7 +57,7 @@ class CapturedStep {
     std::unique_ptr<Graph> gradients, update;  // update: null until it is first needed
     std::vector<Tensor> left;                  // the gradients that a repetition leaves, piece by piece
   };
-  using Form = std::vector<std::pair<Shape, DType>>;  // of ids and targets
+  using Form = std::vector<std::pair<Shape, DType>>;  // of the tensors of all batches
 
   static Form form_of(const std::vector<Batch>& batches);
   Numbers numbers_for(const std::vector<Batch>& batches, double share) const;
@@ -72,7 +67,7 @@ class CapturedStep {
   std::unique_ptr<Graph> recording_of(const std::function<void()>& work);
   void make_recording(const std::vector<Batch>& batches, double share);
 
-  LanguageModel& model_;
+  Model& model_;
   nn::MasterWeights& masters_;
   dist::DataParallel& parallel_;
   nn::Optimizer& optimizer_;

@@ -10,7 +10,7 @@
 #include <system_error>
 
 #include "braid/distributed/job/run_on_all_ranks.h"
-#include "braid/models/dcformer/config_keys.h"
+#include "braid/models/registry.h"
 #include "braid/models/training/sharded_safetensors.h"
 #include "braid/tensor/detail/strings.h"
 #include "braid/tensor/io/atomic_file.h"
@@ -167,7 +167,7 @@ void prune(const fs::path& run, const fs::path& newest, int64_t keep, const dist
 }
 }  // namespace
 
-void save_checkpoint(const fs::path& run, const Trainer& trainer, const text::Tokenizer& tokenizer,
+void save_checkpoint(const fs::path& run, const Trainer& trainer, const text::Tokenizer* tokenizer,
                      const RunState& state, const std::string& settings, int64_t keep) {
   const dist::Communicator& world = trainer.mesh().world;
   const bool root = world.rank() == 0;
@@ -189,7 +189,7 @@ void save_checkpoint(const fs::path& run, const Trainer& trainer, const text::To
     remove_unfinished(run);
     make_folder(building / "trainer");
     unfinished.path = building;
-    save_model_description(trainer.model().config(), tokenizer, building);
+    save_model_description(*trainer.model().spec(), tokenizer, building);
     nlohmann::ordered_json json{{"step", state.step},           {"samples", state.samples},
                                 {"elapsed_s", state.elapsed_s}, {"seed", state.seed},
                                 {"seq_len", state.seq_len},     {"data_fingerprint", state.data_fingerprint}};
@@ -324,15 +324,9 @@ RunState read_state(const fs::path& checkpoint) {
 }
 
 void load_checkpoint(const fs::path& checkpoint, Trainer& trainer) {
-  const ModelConfig& config = trainer.model().config();
   std::string config_file = (checkpoint / "config.json").string();
-  ModelConfig saved = read_config(io::read_text_file(config_file, 1 << 20), config_file);
-  finish(saved);
-  std::vector<std::string> changed;
-  for (const ConfigKey& key : key_table()) {
-    std::string then = key_text(key, saved), now = key_text(key, config);
-    if (then != now) changed.push_back("model." + key.name + " = " + then + ", found " + now);
-  }
+  std::vector<std::string> changed = differing_settings(
+      *read_model_spec(io::read_text_file(config_file, 1 << 20), config_file), *trainer.model().spec());
   check(changed.empty(), ErrorKind::setting, [&] {
     constexpr size_t most = 4;  // the first ones are the plain sizes, others often follow from them
     if (changed.size() > most) {

@@ -11,16 +11,10 @@
 namespace braid::models {
 
 namespace {
-int64_t count_valid(const Tensor& targets) {
+// Ranks with the same samples or the same positions count their targets once.
+int64_t count_targets(const Model& model, const std::vector<Batch>& batches, const dist::ProcessMesh& mesh) {
   int64_t n = 0;
-  for (int64_t t : targets.to_vector<int64_t>()) n += t >= 0;
-  return n;
-}
-
-// Ranks with the same samples or the same positions count their numbers once.
-int64_t count_valid(const std::vector<Batch>& batches, const dist::ProcessMesh& mesh) {
-  int64_t n = 0;
-  for (const Batch& b : batches) n += count_valid(b.targets);
+  for (const Batch& b : batches) n += model.count_targets(b);
   return mesh.data.sum(n);
 }
 double sum_of_losses(double mine, const dist::ProcessMesh& mesh) {
@@ -28,8 +22,7 @@ double sum_of_losses(double mine, const dist::ProcessMesh& mesh) {
 }
 
 // The name of the first tensor of a forward pass that holds NaN or Inf on any rank, or "the loss itself".
-std::string first_bad_tensor(const LanguageModel& model, const std::vector<Batch>& batches,
-                             const dist::ProcessMesh& mesh) {
+std::string first_bad_tensor(const Model& model, const std::vector<Batch>& batches, const dist::ProcessMesh& mesh) {
   NoGrad off;
   std::string bad;
   int64_t seen = 0;
@@ -40,7 +33,7 @@ std::string first_bad_tensor(const LanguageModel& model, const std::vector<Batch
       bad = std::string(12 - order.size(), '0') + order + name;  // so that the first in order is the least text
     }
   };
-  for (const Batch& b : batches) model.inspect(b.ids.to(model.device()), observer);
+  for (const Batch& b : batches) model.observe(b.to(model.device()), observer);
   std::string first;
   for (const std::string& text : mesh.world.gather_text(bad)) {
     if (!text.empty() && (first.empty() || text < first)) first = text;
@@ -50,11 +43,11 @@ std::string first_bad_tensor(const LanguageModel& model, const std::vector<Batch
 
 }  // namespace
 
-Trainer::Trainer(LanguageModel& model, const nn::OptimizerOptions& options, double clip, const dist::ProcessMesh& mesh,
+Trainer::Trainer(Model& model, const nn::OptimizerOptions& options, double clip, const dist::ProcessMesh& mesh,
                  std::optional<DType> compute)
     : model_(model),
       mesh_(mesh),
-      masters_(model, compute.value_or(model.dtype()), computed_with),
+      masters_(model, compute.value_or(model.dtype()), [&](const std::string& name) { return !model.keeps_f32(name); }),
       parameters_(nn::parameters(masters_)),
       parallel_(parameters_,
                 [&](const std::string& name) -> const dist::Communicator& {
@@ -67,7 +60,7 @@ Trainer::Trainer(LanguageModel& model, const nn::OptimizerOptions& options, doub
 StepResult Trainer::step(const std::vector<Batch>& micro_batches, double lr,
                          const std::function<void(const StepResult&)>& inspect) {
   StepResult& result = latest_ = {};
-  result.tokens = count_valid(micro_batches, mesh_);
+  result.tokens = count_targets(model_, micro_batches, mesh_);
   check(result.tokens > 0, ErrorKind::input,
         [] { return std::string("the batch has no target that counts: there is nothing to learn from"); });
   const double share = 1 / static_cast<double>(result.tokens);
@@ -226,17 +219,16 @@ std::vector<nn::NamedTensor> Trainer::whole_gradients() const {
   return out;
 }
 
-double evaluate(const LanguageModel& model, const std::vector<Batch>& batches, const dist::ProcessMesh& mesh) {
+double evaluate(const Model& model, const std::vector<Batch>& batches, const dist::ProcessMesh& mesh) {
   NoGrad off;
   double sum = 0;
   const SkipIndexCheck checked;
   for (const Batch& b : batches) {
-    if (b.ids.numel() == 0) continue;  // a data rank may have no sample of a batch
-    const Batch there = on_device(model, b);
-    sum += model.loss_sum(there.ids, there.targets).item();
+    if (b.samples() == 0) continue;  // a data rank may have no sample of a batch
+    sum += model.loss_sum(on_device(model, b)).item();
   }
   sum = sum_of_losses(sum, mesh);
-  int64_t tokens = count_valid(batches, mesh);
+  int64_t tokens = count_targets(model, batches, mesh);
   return tokens > 0 ? sum / static_cast<double>(tokens) : 0;
 }
 

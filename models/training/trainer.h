@@ -13,7 +13,7 @@
 #include <optional>
 
 #include "braid/distributed/sharding/process_mesh.h"
-#include "braid/models/dcformer/model.h"
+#include "braid/models/model.h"
 #include "braid/models/training/captured_step.h"
 #include "braid/tensor/io/safetensors.h"
 
@@ -47,7 +47,7 @@ class Trainer {
  public:
   // clip: limit of the global gradient norm, 0 = none. compute: mixed precision, the model's parameters become the
   // masters and the model computes in that type; without it, in the type of its parameters, which become leaves.
-  Trainer(LanguageModel& model, const nn::OptimizerOptions& options, double clip, const dist::ProcessMesh& mesh = {},
+  Trainer(Model& model, const nn::OptimizerOptions& options, double clip, const dist::ProcessMesh& mesh = {},
           std::optional<DType> compute = {});
 
   // Steps of one shape are recorded on a card and then repeated (models/training/captured_step.h): the same numbers in
@@ -78,7 +78,7 @@ class Trainer {
   // inside `inspect`. The next step may write to them.
   std::vector<nn::NamedTensor> whole_gradients() const;
 
-  LanguageModel& model() const { return model_; }
+  Model& model() const { return model_; }
   const std::vector<nn::NamedTensor>& parameters() const { return parameters_; }  // this rank's parts; the masters
   const nn::Optimizer& optimizer() const { return *optimizer_; }                  // of this rank's pieces
   const dist::ProcessMesh& mesh() const { return mesh_; }
@@ -88,7 +88,7 @@ class Trainer {
   Shape whole_shape(const nn::NamedTensor& parameter) const;
   std::vector<dist::Span> runs(const nn::NamedTensor& parameter, dist::Range held) const;
 
-  LanguageModel& model_;
+  Model& model_;
   dist::ProcessMesh mesh_;
   nn::MasterWeights masters_;
   std::vector<nn::NamedTensor> parameters_;
@@ -101,6 +101,6 @@ class Trainer {
 
 // Mean loss over batches without gradients; 0 when no target is valid. In a mesh: collective, every data rank with
 // its own samples.
-double evaluate(const LanguageModel& model, const std::vector<Batch>& batches, const dist::ProcessMesh& mesh = {});
+double evaluate(const Model& model, const std::vector<Batch>& batches, const dist::ProcessMesh& mesh = {});
 
 }  // namespace braid::models

@@ -28,7 +28,7 @@ struct Training {
         model(make_model(parity_config("dcformer"), mesh)),
         trainer(*model, {.weight_decay = 0.1, .decay = nn::OptimizerOptions::Decay::matrices}, 1.0, mesh) {}
   double step(int64_t number) {
-    return trainer.step(share_of(step_batch(model->config(), number, kSamples, kLength), mesh), 1e-2).loss;
+    return trainer.step(share_of(step_batch(parity_config("dcformer"), number, kSamples, kLength), mesh), 1e-2).loss;
   }
 };
 
@@ -47,7 +47,7 @@ BOOST_AUTO_TEST_CASE(all_pairs_of_layouts) {
     on_ranks(before, [&](const dist::Communicator& world) {
       Training t(world, before);
       for (int64_t i = 0; i < kBefore; ++i) t.step(i);
-      models::save_checkpoint(run.path, t.trainer, t.tokenizer, {kBefore, 0, 0, 1, kLength, "data"}, "", 2);
+      models::save_checkpoint(run.path, t.trainer, &t.tokenizer, {kBefore, 0, 0, 1, kLength, "data"}, "", 2);
     });
     std::filesystem::path folder = run.path / models::step_name(kBefore);
     BOOST_REQUIRE(models::why_invalid(folder) == "");
@@ -70,7 +70,7 @@ BOOST_AUTO_TEST_CASE(all_pairs_of_layouts) {
           }
           // Saved again by these ranks, the files have the same bytes.
           TempFolder& again = copies.at(str(after));
-          models::save_checkpoint(again.path, t.trainer, t.tokenizer, {kBefore, 0, 0, 1, kLength, "data"}, "", 2);
+          models::save_checkpoint(again.path, t.trainer, &t.tokenizer, {kBefore, 0, 0, 1, kLength, "data"}, "", 2);
           world.barrier();
           if (world.rank() == 0) {
             for (const char* file : {"model.safetensors", "trainer/optimizer.safetensors", "trainer/manifest.json"}) {
@@ -95,7 +95,7 @@ BOOST_AUTO_TEST_CASE(a_full_disk_of_rank_0_is_everybodys_error) {
     t.step(0);
     expect_error(
         [&] {
-          models::save_checkpoint(run.path / "file", t.trainer, t.tokenizer, {1, 0, 0, 1, kLength, "data"}, "", 2);
+          models::save_checkpoint(run.path / "file", t.trainer, &t.tokenizer, {1, 0, 0, 1, kLength, "data"}, "", 2);
         },
         ErrorKind::output, "older checkpoints are intact");
     t.step(1);  // all ranks are still together

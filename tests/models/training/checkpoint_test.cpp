@@ -19,10 +19,10 @@ struct World {
   models::text::ByteTokenizer tokenizer;
   void train() {
     std::vector<int64_t> ids(32, 7), targets(32, 9);
-    trainer.step({{from_vector(ids, {2, 16}), from_vector(targets, {2, 16})}}, 1e-2);
+    trainer.step({models::text_batch(from_vector(ids, {2, 16}), from_vector(targets, {2, 16}))}, 1e-2);
   }
   void save(int64_t step, int64_t keep = 2) {
-    models::save_checkpoint(run.path(), trainer, tokenizer, {step, 40, 1.5, 3, 16, "data"}, "a = 1\n", keep);
+    models::save_checkpoint(run.path(), trainer, &tokenizer, {step, 40, 1.5, 3, 16, "data"}, "a = 1\n", keep);
   }
 };
 
