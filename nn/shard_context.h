@@ -16,7 +16,7 @@ namespace braid::nn {
 struct AttentionOperands {
   Tensor q;           // (B, T, N, d)
   Tensor k, v;        // (B, S, Nkv, d)
-  Compose pre, post;  // weights of DCMHA, empty for plain attention
+  HeadMixing pre, post;  // weights of DCMHA, empty for plain attention
 };
 
 class ShardContext {
