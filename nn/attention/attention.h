@@ -1,4 +1,5 @@
-// Self-attention of a decoder: plain multi-head attention (with grouped key/value heads), or DCMHA.
+// Self-attention of a decoder: scaled dot-product attention (with grouped key/value heads), or its
+// composed form, DCMHA.
 //
 // Over several processes the projections are sharded by heads. DCMHA mixes the heads of a group, so the step between
 // them depends on the groups:
@@ -41,8 +42,8 @@ class Attention final : public Module {
   Attention(const AttentionOptions& options, RandomKey key);
 
   // x (B, T, D), already normalised -> (B, T, D); rope may be null. With a cache, row t stands at position
-  // cache->position() + t, and keys, values and key-side weights are appended to it (no gradients flow through a cache).
-  // With `shards` the rows are those of this rank, and the parameters are its shards (distributed/parallel/).
+  // cache->position() + t, and keys, values and key-side weights are appended to it (no gradients flow through a
+  // cache). With `shards` the rows are those of this rank, and the parameters are its shards (distributed/parallel/).
   Tensor operator()(const Tensor& x, const Rope* rope, LayerCache* cache = nullptr,
                     const ActivationObserver* observer = nullptr, const ShardContext* shards = nullptr) const;
   void visit(Visitor& v) override;
