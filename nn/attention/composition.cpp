@@ -34,9 +34,9 @@ CompositionWeights::Stages CompositionWeights::operator()(const Tensor& x) const
   w = permute(reshape(w, {G, C, B, T, 2 * R, M}), {1, 2, 3, 0, 4, 5});           // (C, B, T, G, 2R, M)
   Tensor gates = reshape(tanh(matmul(x, reshape(dd_, {D, G * C * M}))), {B, T, G, C, M});
 
-  auto factors = [&](const char* branch, bool wanted) -> Factors {
+  auto factors = [&](const char* branch, bool on) -> Factors {
     auto at = std::find(options_.branches.begin(), options_.branches.end(), branch);
-    if (!wanted) return {};
+    if (!on) return {};
     check(at != options_.branches.end(), "compose_weights",
           [&] { return std::string("branch ") + branch + " is switched on, but the parameters do not hold it"; });
     int64_t c = at - options_.branches.begin();

@@ -16,14 +16,14 @@ void LayerCache::make_room(int64_t more) {
   int64_t slots = buffers_[0] ? buffers_[0].dim(1) : 0;
   if (length_ + more <= slots) return;
   int64_t stay = keep_ > 0 ? std::min(length_, keep_) : length_;
-  int64_t wanted =
+  int64_t needed_slots =
       keep_ > 0 ? std::max(stay + more, 2 * keep_) : std::max(stay + more, std::min(capacity_, 2 * (stay + more)));
   for (Tensor& buffer : buffers_) {
     if (!buffer) continue;
     Tensor kept = buffer.sliced(1, length_ - stay, length_).clone();
-    if (wanted > slots) {
+    if (needed_slots > slots) {
       Shape shape = buffer.shape();
-      shape[1] = wanted;
+      shape[1] = needed_slots;
       buffer = empty(shape, buffer.dtype(), buffer.device());
     }
     buffer.sliced(1, 0, stay).copy_(kept);
