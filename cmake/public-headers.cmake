@@ -86,6 +86,7 @@ set(BRAID_PUBLIC_HEADERS
   tensor/io/reader.h
   tensor/io/safetensors.h
   tensor/kernels/attention.h
+  tensor/kernels/kernel.h
   tensor/memory.h
   tensor/parallel.h
   tensor/print.h

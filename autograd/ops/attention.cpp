@@ -1,6 +1,5 @@
 // DCMHA: the checks, and the only choice between its paths.
 #include "braid/autograd/attention.h"
-#include "braid/tensor/kernels/backend.h"
 
 #include <algorithm>
 #include <cmath>

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "braid/tensor/cpu/ivdep.h"
 #include "braid/tensor/cpu/loops.h"
 #include "braid/tensor/cpu/math.h"
 #include "braid/tensor/kernels/optimizer.h"

@@ -10,11 +10,10 @@ int main() {
   models::finish(config);
   models::Dcformer model(config, RandomKey{.seed = 4});
   nn::require_grad(model);
-  nn::Optimizer optimizer(nn::parameters(model), {.lr = 1e-3});
+  nn::AdamW optimizer(nn::parameters(model), {.lr = 1e-3});
 
   const models::text::ByteTokenizer tokenizer;
-  const std::vector<int32_t> text =
-      tokenizer.encode("the heads of a layer read each other's scores");
+  const std::vector<int32_t> text = tokenizer.encode("the heads of a layer read each other's scores");
   const auto n = static_cast<int64_t>(text.size()) - 1;
   Tensor ids = from_vector(std::vector<int32_t>(text.begin(), text.end() - 1), {1, n});
   Tensor targets = from_vector(std::vector<int32_t>(text.begin() + 1, text.end()), {1, n});
