@@ -85,7 +85,7 @@ int64_t attention_workspace(const TrainConfig& config, Device device) {
 }
 
 std::unique_ptr<models::LanguageModel> make_model(const TrainConfig& config, const models::ModelConfig& model,
-                                             const dist::ProcessMesh& mesh, Device device) {
+                                                  const dist::ProcessMesh& mesh, Device device) {
   MemoryScope scope(MemoryUse::weights);
   RandomKey key = child({static_cast<uint64_t>(config.run.seed), 0}, "parameters");
   auto made = models::as_language_model(models::DcformerSpec(model).make(key, mesh));

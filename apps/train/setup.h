@@ -31,7 +31,7 @@ Arithmetic arithmetic(const TrainConfig& config);
 int64_t attention_workspace(const TrainConfig& config, Device device);
 // The model of a run with its first weights; over several tensor ranks this process's shards of them.
 std::unique_ptr<models::LanguageModel> make_model(const TrainConfig& config, const models::ModelConfig& model,
-                                             const dist::ProcessMesh& mesh, Device device);
+                                                  const dist::ProcessMesh& mesh, Device device);
 
 // What a step needs at its worst moment.
 models::TrainingMemory expected_memory(const TrainConfig& config, const models::ModelConfig& model, int64_t seq_len);

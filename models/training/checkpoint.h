@@ -38,9 +38,9 @@ std::vector<StepFolder> step_folders(const std::filesystem::path& run);  // fini
 inline constexpr const char* kSettingsFile = "trainer/config.toml";
 
 // Writes run/step-N, verifies it by reading it back, then removes all but the newest `keep` valid ones (at least 2).
-// `settings` becomes kSettingsFile. tokenizer: null for models without text. Collective: all ranks write what they own into the same files at once, the bytes do
-// not depend on the mesh. What goes wrong on any rank is an Error on all of them, and older checkpoints are as before
-// (Error(output)).
+// `settings` becomes kSettingsFile. tokenizer: null for models without text. Collective: all ranks write what they own
+// into the same files at once, the bytes do not depend on the mesh. What goes wrong on any rank is an Error on all of
+// them, and older checkpoints are as before (Error(output)).
 void save_checkpoint(const std::filesystem::path& run, const Trainer& trainer, const text::Tokenizer* tokenizer,
                      const RunState& state, const std::string& settings, int64_t keep);
 

@@ -22,8 +22,7 @@ double sum_of_losses(double mine, const dist::ProcessMesh& mesh) {
 }
 
 // The name of the first tensor of a forward pass that holds NaN or Inf on any rank, or "the loss itself".
-std::string first_bad_tensor(const Model& model, const std::vector<Batch>& batches,
-                             const dist::ProcessMesh& mesh) {
+std::string first_bad_tensor(const Model& model, const std::vector<Batch>& batches, const dist::ProcessMesh& mesh) {
   NoGrad off;
   std::string bad;
   int64_t seen = 0;
@@ -48,8 +47,7 @@ Trainer::Trainer(Model& model, const nn::OptimizerOptions& options, double clip,
                  std::optional<DType> compute)
     : model_(model),
       mesh_(mesh),
-      masters_(model, compute.value_or(model.dtype()),
-               [&](const std::string& name) { return !model.keeps_f32(name); }),
+      masters_(model, compute.value_or(model.dtype()), [&](const std::string& name) { return !model.keeps_f32(name); }),
       parameters_(nn::parameters(masters_)),
       parallel_(parameters_,
                 [&](const std::string& name) -> const dist::Communicator& {

@@ -292,10 +292,10 @@ BOOST_AUTO_TEST_CASE(a_model_that_reads_values_back_is_told) {
   models::Trainer trainer(model, {}, 0.5);
   trainer.record_steps(true);
   trainer.step(batches(0), rate(0));
-  BOOST_TEST(
-      throws_with([&] { trainer.step(batches(1), rate(1)); },
-                  "values were read back while a graph is captured, but its kernels have not run yet; do it "
-                  "before or after; a training step that does so cannot be recorded (train.graph=false runs it)"));
+  BOOST_TEST(throws_with(
+      [&] { trainer.step(batches(1), rate(1)); },
+      "values were read back while a graph is captured, but its kernels have not run yet; do it "
+      "before or after the capture; a training step that does so cannot be recorded (train.graph=false runs it)"));
   trainer.record_steps(false);
   trainer.step(batches(1), rate(1));
   BOOST_TEST(trainer.optimizer().steps() == 2);

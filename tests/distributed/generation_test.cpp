@@ -101,8 +101,7 @@ BOOST_AUTO_TEST_CASE(grades_are_those_of_one_process) {
   config.block_size = 48;
   models::finish(config);
   std::vector<models::text::TaskSample> samples;
-  for (int64_t i = 0; i < 10; ++i)
-    samples.push_back(models::text::make_task_sample(models::text::Words::train, 1, i));
+  for (int64_t i = 0; i < 10; ++i) samples.push_back(models::text::make_task_sample(models::text::Words::train, 1, i));
   std::unique_ptr<models::Dcformer> whole = make_model(config, {});
   {
     models::Trainer trainer(*whole, {}, 1.0);
@@ -149,16 +148,16 @@ BOOST_AUTO_TEST_CASE(no_rank_holds_the_model) {
                      for (const nn::NamedTensor& p : nn::parameters(*model)) {
                        held += p.value.numel();
                        bool large = p.name.ends_with("wqkv.weight") || p.name.ends_with("wo.weight") ||
-                                    p.name.find("feed_forward") != std::string::npos ||
-                                    p.name == "output.weight" || p.name == "tok_embeddings.weight";
+                                    p.name.find("feed_forward") != std::string::npos || p.name == "output.weight" ||
+                                    p.name == "tok_embeddings.weight";
                        if (!large || p.name.ends_with("w2.bias")) continue;
                        expect(model->shard_of(p.name) != nullptr, p.name + " is sharded");
                        int64_t all = mesh.tensor.sum(p.value.numel());
                        expect(all == elements.at(p.name), p.name + ": the shards are the parameter");
                        expect(p.value.numel() < all, p.name + ": a shard is less than the parameter");
                      }
-                     models::RankParameters expected =
-                         models::rank_parameters(parity_config(kind), {s.data, s.context, s.tensor}, mesh.tensor.rank());
+                     models::RankParameters expected = models::rank_parameters(
+                         parity_config(kind), {s.data, s.context, s.tensor}, mesh.tensor.rank());
                      expect(held == expected.held, "elements held by a rank");
                    };
                    check_shards();

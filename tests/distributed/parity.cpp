@@ -60,7 +60,7 @@ std::vector<models::Batch> share_of(const models::Batch& all, const dist::Proces
 }
 
 std::unique_ptr<models::Dcformer> make_model(const models::ModelConfig& config, const dist::ProcessMesh& mesh,
-                                                  DType dtype, bool checkpoint_activations) {
+                                             DType dtype, bool checkpoint_activations) {
   auto model = std::make_unique<models::Dcformer>(config, RandomKey{3, 0}, mesh);
   model->to(dtype);
   model->set_recompute(checkpoint_activations);

@@ -28,7 +28,7 @@ std::vector<models::Batch> share_of(const models::Batch& all, const dist::Proces
 
 // This rank's shards of the model.
 std::unique_ptr<models::Dcformer> make_model(const models::ModelConfig& config, const dist::ProcessMesh& mesh,
-                                                  DType dtype = DType::f64, bool checkpoint_activations = false);
+                                             DType dtype = DType::f64, bool checkpoint_activations = false);
 
 struct Record {
   std::vector<double> losses, norms;

@@ -20,9 +20,7 @@ models::Batch batch(int64_t rows, int64_t length, int64_t salt) {
   return models::text_batch(from_vector(ids, {rows, length}), from_vector(targets, {rows, length}));
 }
 
-models::Batch shard_sequence(const models::Batch& b, int64_t begin, int64_t end) {
-  return b.slice(begin, end);
-}
+models::Batch shard_sequence(const models::Batch& b, int64_t begin, int64_t end) { return b.slice(begin, end); }
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(trainer)
