@@ -58,7 +58,8 @@ nn::AttentionOperands SequenceParallel::exchange(const nn::AttentionOperands& lo
     x.q = all_to_all(x.q, 1, rows_.over_tensor, 2, heads, tensor);
     x.k = all_to_all(x.k, 1, keys.to_tensor_ranks, 2, heads, tensor);
     x.v = all_to_all(x.v, 1, keys.to_tensor_ranks, 2, heads, tensor);
-    map_key_side(x, [&](const Tensor& t) { return sparse_all_gather(t, 1, rows_.over_tensor, keys.to_tensor_ranks, tensor); });
+    map_key_side(
+        x, [&](const Tensor& t) { return sparse_all_gather(t, 1, rows_.over_tensor, keys.to_tensor_ranks, tensor); });
   }
   auto required = [&](const Tensor& t) { return sparse_all_gather(t, 1, keys.local, keys.required, context); };
   x.k = required(x.k);
