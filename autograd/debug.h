@@ -23,7 +23,8 @@ Debug parse_debug(const std::string& text);
 void set_debug(Debug switches, std::FILE* out = stderr);
 const Debug& debug();  // the first call reads the environment
 
-// Does what the switches ask for with a result of op; `part` is "" in a forward pass. Called by record() and backward().
+// Does what the switches ask for with a result of op; `part` is "" in a forward pass. Called by record() and
+// backward().
 void watch(const char* op, const std::string& part, const Tensor& y);
 
 }  // namespace braid

@@ -125,7 +125,8 @@ std::vector<Tensor> detail::record_many(const char* op, std::vector<Tensor> ys, 
   auto arrived = std::make_shared<std::vector<Tensor>>(ys.size());
   auto op_node = make_node(
       op, inputs,
-      [arrived, backward = std::move(backward)](const Tensor&) { return backward(std::exchange(*arrived, {})); }, saves);
+      [arrived, backward = std::move(backward)](const Tensor&) { return backward(std::exchange(*arrived, {})); },
+      saves);
   std::vector<Tensor> outs;
   for (size_t i = 0; i < ys.size(); ++i) {
     auto node = std::make_shared<Node>();

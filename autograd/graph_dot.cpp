@@ -49,7 +49,8 @@ std::string dot(const Tensor& y, const std::vector<NamedTensor>& names) {
     for (const Node::Input& input : node->inputs) {
       if (!input.node) continue;
       walk.add(input.node.get());
-      arrows += "  " + walk.id(input.node.get()) + " -> " + walk.id(node) + " [label=" + quoted(str(input.shape)) + "];\n";
+      arrows +=
+          "  " + walk.id(input.node.get()) + " -> " + walk.id(node) + " [label=" + quoted(str(input.shape)) + "];\n";
     }
   }
   return "digraph {\n  rankdir=LR;\n  node [shape=box];\n" + boxes + arrows + "}\n";

@@ -140,9 +140,7 @@ void load(Module& m, const std::vector<NamedTensor>& source, const std::string& 
   for (NamedTensor& p : parameters(m)) p.value.copy_(*given[p.name]);
 }
 
-void save(const Module& m, const std::string& path) {
-  io::save_safetensors(path, parameters(m));
-}
+void save(const Module& m, const std::string& path) { io::save_safetensors(path, parameters(m)); }
 
 void load(Module& m, const std::string& path) {
   const io::TensorFiles files(path);

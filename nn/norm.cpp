@@ -13,7 +13,9 @@ SumAndNorm RmsNorm::operator()(const Tensor& x, const Tensor& residual) const {
 }
 
 LayerNorm::LayerNorm(int64_t width, double eps)
-    : eps_(eps), weight_(parameter(Init::constant(1).make({width}, {}))), bias_(parameter(Init::constant(0).make({width}, {}))) {}
+    : eps_(eps),
+      weight_(parameter(Init::constant(1).make({width}, {}))),
+      bias_(parameter(Init::constant(0).make({width}, {}))) {}
 
 Tensor LayerNorm::operator()(const Tensor& x) const { return layer_norm(x, weight_, bias_, eps_); }
 SumAndNorm LayerNorm::operator()(const Tensor& x, const Tensor& residual) const {

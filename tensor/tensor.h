@@ -71,10 +71,10 @@ class Tensor {
   Tensor unsqueezed(int axis) const;
 
   // Raw copies.
-  Tensor clone() const;             // contiguous
-  Tensor contiguous() const;        // *this, or a copy when strided
-  Tensor to(DType dtype) const;     // *this when it has the type already
-  Tensor to(Device device) const;   // *this when it is there already
+  Tensor clone() const;            // contiguous
+  Tensor contiguous() const;       // *this, or a copy when strided
+  Tensor to(DType dtype) const;    // *this when it has the type already
+  Tensor to(Device device) const;  // *this when it is there already
 
   // In-place writes, for optimizers, caches and gradient accumulation. They throw on the result of a recorded op; what
   // they write to a leaf between an op that saved it and the backward pass makes that pass throw.
@@ -91,7 +91,7 @@ class Tensor {
   void set_node(std::shared_ptr<Node> node, bool has_history);
   bool shares_storage(const Tensor& other) const { return impl_->storage == other.impl_->storage; }
   bool has_history() const { return impl().has_history; }
-  bool unique_storage() const;  // no other handle keeps this buffer alive
+  bool unique_storage() const;                    // no other handle keeps this buffer alive
   const void* id() const { return impl_.get(); }  // equal for copies of one handle, as tied parameters are
 
  private:

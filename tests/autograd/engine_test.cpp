@@ -110,9 +110,8 @@ BOOST_AUTO_TEST_CASE(results_of_two_types_get_their_gradients) {
   Tensor x = full({2}, 3);
   require_grad(x);
   std::vector<Tensor> ys =
-      record_many("both", {full({2}, 3), full({2}, 3, DType::f64)}, {x}, [](const std::vector<Tensor>& d) -> Grads {
-        return {add(d[0], cast(d[1], DType::f32))};
-      });
+      record_many("both", {full({2}, 3), full({2}, 3, DType::f64)}, {x},
+                  [](const std::vector<Tensor>& d) -> Grads { return {add(d[0], cast(d[1], DType::f32))}; });
   backward(add(sum(ys[0]), sum(cast(scale(ys[1], 2), DType::f32))));
   BOOST_TEST(is_close(grad(x).to_vector<double>(), {3, 3}, 0));
 }

@@ -26,14 +26,26 @@ const std::vector<Member>& members() {
        "braid::reshape"},
       {"transposed", [](const Tensor& x) { return x.transposed(); }, [](const Tensor& x) { return transpose(x); },
        "braid::transpose"},
-      {"permuted", [](const Tensor& x) { return x.permuted({1, 0}); },
-       [](const Tensor& x) { return permute(x, {1, 0}); }, "braid::permute"},
+      {"permuted",
+       [](const Tensor& x) {
+         return x.permuted({1, 0});
+       },
+       [](const Tensor& x) {
+         return permute(x, {1, 0});
+       },
+       "braid::permute"},
       {"sliced", [](const Tensor& x) { return x.sliced(0, 0, 2); }, [](const Tensor& x) { return slice(x, 0, 0, 2); },
        "braid::slice"},
-      {"expanded", [](const Tensor& x) { return x.expanded({3, 2, 2}); },
-       [](const Tensor& x) { return expand(x, {3, 2, 2}); }, "braid::expand"},
-      {"unsqueezed", [](const Tensor& x) { return x.unsqueezed(0); },
-       [](const Tensor& x) { return unsqueeze(x, 0); }, "braid::unsqueeze"},
+      {"expanded",
+       [](const Tensor& x) {
+         return x.expanded({3, 2, 2});
+       },
+       [](const Tensor& x) {
+         return expand(x, {3, 2, 2});
+       },
+       "braid::expand"},
+      {"unsqueezed", [](const Tensor& x) { return x.unsqueezed(0); }, [](const Tensor& x) { return unsqueeze(x, 0); },
+       "braid::unsqueeze"},
       {"clone", [](const Tensor& x) { return x.clone(); }, [](const Tensor& x) { return affine(x, 1, 0); },
        "detach().clone()"},
       {"contiguous", [](const Tensor& x) { return x.contiguous(); }, [](const Tensor& x) { return contiguous(x); },
@@ -135,9 +147,12 @@ BOOST_AUTO_TEST_CASE(a_result_cannot_be_written) {
 
 // PyTorch's "modified by an inplace operation": the closure would compute with the new values.
 BOOST_AUTO_TEST_CASE(a_leaf_written_between_forward_and_backward_is_noticed) {
-  const std::vector<std::function<void(Tensor&)>> writes{
-      [](Tensor& x) { x.fill(0); }, [](Tensor& x) { x.copy_(full({2, 2}, 7, DType::f64)); },
-      [](Tensor& x) { x.add_(values()); }, [](Tensor& x) { x.detach().sliced(0, 0, 1).fill(0); }};
+  const std::vector<std::function<void(Tensor&)>> writes{[](Tensor& x) { x.fill(0); },
+                                                         [](Tensor& x) {
+                                                           x.copy_(full({2, 2}, 7, DType::f64));
+                                                         },
+                                                         [](Tensor& x) { x.add_(values()); },
+                                                         [](Tensor& x) { x.detach().sliced(0, 0, 1).fill(0); }};
   for (const auto& write : writes) {
     Tensor x = leaf(), y = sum(square(x));
     write(x);
