@@ -23,7 +23,7 @@
 #include "braid/models/dcformer/cost.h"
 #include "braid/models/eval/icl_tasks.h"
 #include "braid/models/generation/generate.h"
-#include "braid/models/training/checkpoint.h"
+#include "braid/models/training/checkpoint_writer.h"
 #include "braid/tensor/parallel.h"
 
 namespace braid::apps {
@@ -53,6 +53,7 @@ class Run {
         model_(make_model(config, model_config_, mesh, device_)),
         trainer_(*model_, optimizer_options(config), config.optimizer.clip, mesh, types_.compute),
         progress_(stdout, config.log.interval),
+        checkpoints_(config.run.out, config.checkpoint.keep),
         spikes_(config.guard.spike, config.guard.warmup) {
     at_root([&] { folder_.emplace(config.run.out); });
     trainer_.record_steps(config.train.graph);
@@ -287,8 +288,7 @@ class Run {
     if (saved_step_ == state_.step) return;
     at_root([&] { log_->sync(); });
     state_.memory = memory_by_use(device_);
-    models::save_checkpoint(out(), trainer_, train_data_.tokenizer(), state_, print_config(schema_),
-                            config_.checkpoint.keep);
+    checkpoints_.save(trainer_, train_data_.tokenizer(), state_, print_config(schema_));
     saved_step_ = state_.step;
   }
 
@@ -334,6 +334,7 @@ class Run {
   models::RunState state_;
   std::optional<RunLog> log_;
   Progress progress_;
+  models::CheckpointWriter checkpoints_;
   SpikeDetector spikes_;
   std::vector<models::Batch> validation_;
   std::vector<models::text::TaskSample> tasks_;

@@ -139,35 +139,35 @@ Shape Trainer::whole_shape(const nn::NamedTensor& parameter) const {
 }
 
 // Where numbers of what this tensor rank holds of a parameter stand in the whole.
-std::vector<dist::Span> Trainer::runs(const nn::NamedTensor& parameter, dist::Range held) const {
+std::vector<dist::Span> Trainer::spans(const nn::NamedTensor& parameter, dist::Range held) const {
   const dist::Shard* shard = model_.shard_of(parameter.name);
   if (!shard) return {{held.begin, 0, held.size()}};
   return dist::spans_of(whole_shape(parameter), shard->axis, shard->parts.of[static_cast<size_t>(mesh_.tensor.rank())],
                         held);
 }
 
-OwnedState Trainer::owned_state() const {
-  OwnedState state;
+LocalState Trainer::local_state() const {
+  LocalState state;
   std::map<std::string, Tensor> moments;
   for (const nn::NamedTensor& t : optimizer_.state()) moments[t.name] = t.value;
-  OwnedTensor steps{"steps", DType::i64, {1}, {}, {}};
+  LocalTensor steps{"steps", DType::i64, {1}, {}, {}};
   if (mesh_.world.rank() == 0) {
-    steps.runs = {{0, 0, 1}};
-    steps.numbers = moments["steps"];
+    steps.spans = {{0, 0, 1}};
+    steps.values = moments["steps"];
   }
   state.optimizer.push_back(steps);
   for (const nn::NamedTensor& p : parameters_) {
     dist::Range own = parallel_.own_part(p.name);
-    OwnedTensor part{p.name, p.value.dtype(), whole_shape(p), {}, {}};
+    LocalTensor part{p.name, p.value.dtype(), whole_shape(p), {}, {}};
     if (own.size() > 0) {
-      part.runs = runs(p, own);
-      part.numbers = p.value.detach().reshaped({p.value.numel()}).sliced(0, own.begin, own.end);
+      part.spans = spans(p, own);
+      part.values = p.value.detach().reshaped({p.value.numel()}).sliced(0, own.begin, own.end);
     }
     state.weights.push_back(part);
     part.dtype = p.value.dtype() == DType::f64 ? DType::f64 : DType::f32;
     for (const std::string& ending : nn::state_endings(optimizer_.options())) {
       part.name = p.name + ending;
-      part.numbers = own.size() > 0 ? moments.at(part.name) : Tensor();
+      part.values = own.size() > 0 ? moments.at(part.name) : Tensor();
       state.optimizer.push_back(part);
     }
   }
@@ -181,8 +181,8 @@ void Trainer::load(const io::SafetensorsFile& weights_file, const io::Safetensor
     if (!(info.shape == whole_shape(parameter)) || !info.loadable) return file.load(info.name);
     Tensor part = empty(shape, info.dtype);
     auto* into = static_cast<char*>(part.mutable_raw());
-    for (const dist::Span& run : runs(parameter, held))
-      file.read(info, run.whole, run.count, into + run.part * size_of(info.dtype));
+    for (const dist::Span& span : spans(parameter, held))
+      file.read(info, span.whole, span.count, into + span.part * size_of(info.dtype));
     return part;
   };
   std::map<std::string, const nn::NamedTensor*> parameters, parameter_of;  // by their names and by those of moments

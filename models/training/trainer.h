@@ -30,16 +30,16 @@ struct WholeState {
   std::vector<nn::NamedTensor> optimizer;  // "steps", then the moments of each parameter
 };
 
-// A tensor of such a state as one rank owns it. Every number of it belongs to exactly one rank of the job.
-struct OwnedTensor {
+// The elements of a parameter or moment that one rank owns. Every element belongs to exactly one rank of the job.
+struct LocalTensor {
   std::string name;
   DType dtype;
-  Shape shape;                   // of the whole
-  std::vector<dist::Span> runs;  // where `numbers` stand in the whole
-  Tensor numbers;                // contiguous, sharing the memory of model and optimizer; none: an empty handle
+  Shape shape;                    // of the unsharded tensor
+  std::vector<dist::Span> spans;  // where `values` stand in the flattened unsharded tensor
+  Tensor values;                  // contiguous, shares the memory of model and optimizer; empty where none is owned
 };
-struct OwnedState {
-  std::vector<OwnedTensor> weights, optimizer;  // on every rank all names, in the same order
+struct LocalState {
+  std::vector<LocalTensor> weights, optimizer;  // the same names in the same order on every rank
 };
 
 class Trainer {
@@ -68,8 +68,8 @@ class Trainer {
   // Collective. The whole state, or its weights alone, on rank 0; the other ranks get none.
   enum class StateParts { all, weights };
   WholeState whole_state(StateParts parts = StateParts::all) const;
-  // What this rank owns of it; no communication.
-  OwnedState owned_state() const;
+  // The elements that this rank owns; no communication.
+  LocalState local_state() const;
   // Reads this rank's part of a state and nothing else. Missing, surplus and mis-shaped names are reported together in
   // one Error(input).
   void load(const io::SafetensorsFile& weights, const io::SafetensorsFile& optimizer);
@@ -85,7 +85,7 @@ class Trainer {
  private:
   Tensor join(const std::string& parameter, const Tensor& piece, DType dtype) const;
   Shape whole_shape(const nn::NamedTensor& parameter) const;
-  std::vector<dist::Span> runs(const nn::NamedTensor& parameter, dist::Range held) const;
+  std::vector<dist::Span> spans(const nn::NamedTensor& parameter, dist::Range held) const;
 
   LanguageModel& model_;
   dist::ProcessMesh mesh_;

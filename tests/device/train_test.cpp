@@ -7,7 +7,7 @@
 #include "braid/models/dcformer/parallel_model.h"
 #include "braid/models/eval/icl_tasks.h"
 #include "braid/models/generation/generate.h"
-#include "braid/models/training/checkpoint.h"
+#include "braid/models/training/checkpoint_writer.h"
 #include "braid/models/training/trainer.h"
 #include "tests/device/stand_in.h"
 #include "tests/models/support.h"
@@ -118,7 +118,7 @@ BOOST_AUTO_TEST_CASE(checkpoints_go_from_device_to_device) {
     Training saved(from, DType::bf16);
     saved.step(0);
     ScratchFolder run;
-    models::save_checkpoint(run.path(), *saved.trainer, tokenizer, {1, 8, 1.0, 1, 24, "data"}, "", 2);
+    models::CheckpointWriter(run.path(), 2).save(*saved.trainer, tokenizer, {1, 8, 1.0, 1, 24, "data"}, "");
     for (Device to : {kCpu, kStandIn}) {
       Training loaded(to, DType::bf16);
       models::load_checkpoint(run.path() / models::step_name(1), *loaded.trainer);

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "braid/autograd/ops.h"
-#include "braid/models/training/checkpoint.h"
+#include "braid/models/training/checkpoint_writer.h"
 #include "braid/models/training/trainer.h"
 #include "braid/tensor/io/safetensors.h"
 #include "braid/tensor/parallel.h"
@@ -147,7 +147,7 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_holds_the_masters_and_goes_on_to_the_same_bits
   for (int64_t step = 0; step < 3; ++step) before.step(step);
   ScratchFolder run;
   models::text::ByteTokenizer tokenizer;
-  models::save_checkpoint(run.path(), before.trainer, tokenizer, {3, 24, 1.0, 1, 24, "data"}, "", 2);
+  models::CheckpointWriter(run.path(), 2).save(before.trainer, tokenizer, {3, 24, 1.0, 1, 24, "data"}, "");
   std::filesystem::path folder = run.path() / models::step_name(3);
   io::TensorFiles files((folder / "model.safetensors").string());
   for (const auto& t : files.tensors()) BOOST_TEST((t.dtype == DType::f32), t.name);
