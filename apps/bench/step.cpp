@@ -7,11 +7,12 @@
 #include <functional>
 
 #include "apps/bench/comm.h"
+#include "apps/bench/matmul_rate.h"
 #include "apps/cli/memory_text.h"
 #include "apps/cli/model_flags.h"
 #include "apps/cli/text.h"
 #include "apps/commands.h"
-#include "apps/train/setup.h"
+#include "apps/train/from_config.h"
 #include "braid/models/dcformer/cost.h"
 #include "braid/tensor/parallel.h"
 
@@ -51,7 +52,7 @@ int run_bench(const Arguments& arguments) {
   const Device device = device_of(arguments);
   std::unique_ptr<models::LanguageModel> model = make_model(config, model_settings, {}, device);
   models::Trainer trainer(*model, optimizer_options(config), 1.0, {}, types.compute);
-  trainer.record_steps(!arguments.has("no-graph"));
+  trainer.capture_steps(!arguments.has("no-graph"));
   std::vector<double> steps, forwards;
   int64_t count = arguments.get_int("steps");
   reset_peak_memory(device);
@@ -79,8 +80,7 @@ int run_bench(const Arguments& arguments) {
         static_cast<long long>(models::count_parameters(model_settings).total), static_cast<long long>(B),
         static_cast<long long>(T), threads(), static_cast<long long>(count), step,
         *std::min_element(steps.begin(), steps.end()), median(forwards), double(B * T) / step, peak_rss_mib(),
-        double(memory_stats(device).peak) / (1 << 20), flops / step / peak,
-        trainer.repeats_a_recording() ? "true" : "false");
+        double(memory_stats(device).peak) / (1 << 20), flops / step / peak, trainer.replays_steps() ? "true" : "false");
     for (size_t i = 0; i < kMemoryUses; ++i)
       std::printf(", \"peak_%s_mib\": %.1f", name(static_cast<MemoryUse>(i)), double(memory.at_peak[i]) / (1 << 20));
     std::printf("}\n");
@@ -89,7 +89,7 @@ int run_bench(const Arguments& arguments) {
   std::printf("training step of %s, batch %lld x %lld tokens, %s%s, %s%s, median of %lld\n",
               arguments.get("preset").c_str(), static_cast<long long>(B), static_cast<long long>(T),
               str(types.compute).c_str(), types.compute == types.masters ? "" : " with f32 master weights",
-              where.c_str(), trainer.repeats_a_recording() ? ", repeated from a recording" : "",
+              where.c_str(), trainer.replays_steps() ? ", repeated from a recording" : "",
               static_cast<long long>(count));
   std::printf("  step             %.4g s (fastest %.4g s)\n", step, *std::min_element(steps.begin(), steps.end()));
   std::printf("  forward alone    %.4g s\n", median(forwards));

@@ -1,12 +1,16 @@
 #include "apps/train/dry_run.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
+#include "apps/bench/matmul_rate.h"
 #include "apps/cli/memory_text.h"
 #include "apps/cli/text.h"
-#include "apps/train/setup.h"
-#include "braid/models/dcformer/cost.h"
+#include "apps/train/from_config.h"
+#include "braid/models/text/dataset.h"
 #include "braid/models/training/communication_estimate.h"
 #include "braid/tensor/parallel.h"
 
@@ -78,6 +82,30 @@ void print_layout(const TrainConfig& config, const models::ModelConfig& model, i
   line("per layer, in line with its work", bytes_text(layers));
 }
 }  // namespace
+
+models::TrainingMemory expected_memory(const TrainConfig& config, const models::ModelConfig& model, int64_t seq_len) {
+  return models::training_memory(
+      model, {.batch = config.train.batch_size,
+              .seq_len = seq_len,
+              .bytes_per_number = size_of(arithmetic(config).compute),
+              .optimizer_moments = static_cast<int64_t>(nn::state_endings(optimizer_options(config)).size()),
+              .checkpoint_activations = config.train.checkpoint_activations,
+              .attention_workspace = attention_workspace(config, parse_device(config.run.device))});
+}
+
+void check_memory(const TrainConfig& config, const models::ModelConfig& model, int64_t seq_len,
+                  const dist::ProcessMesh& mesh, Device device) {
+  // For several processes --dry-run finds such a mistake, for a GPU its allocator.
+  if (mesh.world.size() > 1 || device != kCpu) return;
+  double ids = 8.0 * double(config.train.batch_size) * double(config.train.accumulate) * double(seq_len);
+  double needed = (expected_memory(config, model, seq_len).total() + ids) / 1e9;
+  double there = double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGESIZE)) / 1e9;
+  check(needed < 2 * there, ErrorKind::setting, [&] {
+    return "a training step does not fit into memory: expected at most " + shortest(std::round(there)) +
+           " GB, found about " + shortest(std::round(needed)) +
+           " GB; lower train.batch_size, train.accumulate, data.seq_len or the model (--dry-run shows the parts)";
+  });
+}
 
 int dry_run(const TrainConfig& config) {
   bool with_data = !config.data.path.empty();

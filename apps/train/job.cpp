@@ -46,6 +46,12 @@ int Job::run(const std::function<int()>& body) {
   dist::MpiSession::abort(code);
 }
 
+void at_root(const dist::Communicator& world, const std::function<void()>& work) {
+  dist::run_on_all_ranks(world, [&] {
+    if (world.rank() == 0) work();
+  });
+}
+
 dist::ProcessMesh mesh_from_config(const TrainConfig& config, const dist::Communicator& world) {
   const TrainConfig::Parallel& p = config.parallel;
   if (world.size() == 1) {

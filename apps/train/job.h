@@ -24,6 +24,9 @@ class Job {
   dist::Communicator world_;
 };
 
+// Work of rank 0 alone. When it fails there, all ranks end with its error.
+void at_root(const dist::Communicator& world, const std::function<void()>& work);
+
 // The mesh that parallel.* asks for. Collective. Error(setting).
 dist::ProcessMesh mesh_from_config(const TrainConfig& config, const dist::Communicator& world);
 

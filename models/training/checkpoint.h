@@ -40,8 +40,8 @@ std::vector<StepFolder> step_folders(const std::filesystem::path& run, const dis
 // The settings of the run when the checkpoint was written; relative to the checkpoint.
 inline constexpr const char* kSettingsFile = "trainer/config.toml";
 
-// The newest valid checkpoint; its path is empty when the run has none at all. Damaged ones are passed over, each with a
-// message in `notes`. Error(no_checkpoint) when there are checkpoints and none is valid. Collective.
+// The newest valid checkpoint; its path is empty when the run has none at all. Damaged ones are passed over, each with
+// a message in `notes`. Error(no_checkpoint) when there are checkpoints and none is valid. Collective.
 StepFolder newest_checkpoint(const std::filesystem::path& run, std::vector<std::string>& notes,
                              const dist::Communicator& world = {});
 

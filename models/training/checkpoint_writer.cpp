@@ -19,9 +19,8 @@ namespace {
 constexpr const char* kIntact = "; older checkpoints are intact";
 
 void check_output(const std::error_code& error, const char* action, const fs::path& path) {
-  check(!error, ErrorKind::output, [&] {
-    return std::string("cannot ") + action + " " + path.string() + ": " + error.message() + kIntact;
-  });
+  check(!error, ErrorKind::output,
+        [&] { return std::string("cannot ") + action + " " + path.string() + ": " + error.message() + kIntact; });
 }
 
 // Removes what processes that were killed during a save have left behind.

@@ -1,7 +1,8 @@
 // The manifest of a checkpoint: bytes and CRC-32C of each of its files. It is written last, so a checkpoint counts only
 // while every file still matches it.
 //
-//   trainer/manifest.json   {"format": 1, "step": 40, "files": {"config.json": {"bytes": 812, "crc32c": "0a1b2c3d"}, ...}}
+//   trainer/manifest.json   {"format": 1, "step": 40, "files": {"config.json": {"bytes": 812, "crc32c": "0a1b2c3d"},
+//   ...}}
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -17,8 +18,8 @@ inline constexpr const char* kManifestFile = "trainer/manifest.json";
 inline constexpr const char* kWeightsFile = "model.safetensors";
 inline constexpr const char* kOptimizerFile = "trainer/optimizer.safetensors";
 
-// Lists every regular file below `folder`. known_checksums: of files whose CRC-32C was computed while they were written;
-// the others are small and read back.
+// Lists every regular file below `folder`. known_checksums: of files whose CRC-32C was computed while they were
+// written; the others are small and read back.
 void write_manifest(const std::filesystem::path& folder, int64_t step,
                     const std::map<std::string, uint32_t>& known_checksums);
 

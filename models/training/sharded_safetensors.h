@@ -1,5 +1,5 @@
-// A safetensors file that all ranks of a job write at once, each the elements that it owns: nothing is gathered, and the
-// bytes are those that one process writes.
+// A safetensors file that all ranks of a job write at once, each the elements that it owns: nothing is gathered, and
+// the bytes are those that one process writes.
 #pragma once
 #include <filesystem>
 #include <string>

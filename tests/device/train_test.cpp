@@ -80,9 +80,9 @@ BOOST_AUTO_TEST_CASE(the_numbers_are_those_of_the_cpu) {
 
 BOOST_AUTO_TEST_CASE(everything_is_on_the_device) {
   Training t(kStandIn, DType::bf16);
-  t.trainer->step({batch(0)}, 1e-3, [&](const models::StepResult&) {
-    for (const nn::NamedTensor& g : t.trainer->whole_gradients()) BOOST_TEST((g.value.device() == kStandIn), g.name);
-  });
+  t.trainer->forward_backward({batch(0)});
+  for (const models::LocalTensor& g : t.trainer->local_gradients()) BOOST_TEST((g.values.device() == kStandIn), g.name);
+  t.trainer->apply(1e-3);
   for (const nn::NamedTensor& p : nn::parameters(*t.model)) BOOST_TEST((p.value.device() == kStandIn), p.name);
   for (const nn::NamedTensor& p : t.trainer->parameters()) BOOST_TEST((p.value.device() == kStandIn), p.name);
   for (const nn::NamedTensor& s : t.trainer->optimizer().state())

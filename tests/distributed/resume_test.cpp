@@ -59,14 +59,16 @@ BOOST_AUTO_TEST_CASE(all_pairs_of_layouts) {
           Training t(world, after);
           models::load_checkpoint(folder, t.trainer);
           // Gathered again, every number is the one in the files.
-          models::WholeState state = t.trainer.whole_state();
+          const models::LocalState local = t.trainer.local_state();
+          const std::vector<nn::NamedTensor> all_weights = gather(local.weights, world, kCpu),
+                                             all_optimizer = gather(local.optimizer, world, kCpu);
           if (world.rank() == 0) {
             io::TensorFiles weights((folder / "model.safetensors").string());
             io::TensorFiles optimizer((folder / "trainer/optimizer.safetensors").string());
-            expect(weights.tensors().size() == state.weights.size(), "number of weights");
-            expect(optimizer.tensors().size() == state.optimizer.size(), "number of optimizer tensors");
-            for (const auto& w : state.weights) expect_equal(w.value, weights.load(w.name), w.name);
-            for (const auto& o : state.optimizer) expect_equal(o.value, optimizer.load(o.name), o.name);
+            expect(weights.tensors().size() == all_weights.size(), "number of weights");
+            expect(optimizer.tensors().size() == all_optimizer.size(), "number of optimizer tensors");
+            for (const auto& w : all_weights) expect_equal(w.value, weights.load(w.name), w.name);
+            for (const auto& o : all_optimizer) expect_equal(o.value, optimizer.load(o.name), o.name);
           }
           // Saved again by these ranks, the files have the same bytes.
           TempFolder& again = copies.at(str(after));
@@ -95,7 +97,8 @@ BOOST_AUTO_TEST_CASE(a_full_disk_of_rank_0_is_everybodys_error) {
     t.step(0);
     expect_error(
         [&] {
-          models::CheckpointWriter(run.path / "file", 2).save(t.trainer, t.tokenizer, {1, 0, 0, 1, kLength, "data"}, "");
+          models::CheckpointWriter(run.path / "file", 2)
+              .save(t.trainer, t.tokenizer, {1, 0, 0, 1, kLength, "data"}, "");
         },
         ErrorKind::output, "older checkpoints are intact");
     t.step(1);  // all ranks are still together
@@ -106,12 +109,14 @@ BOOST_AUTO_TEST_CASE(states_that_do_not_fit_are_refused_on_every_rank) {
   TempFolder folder;
   on_ranks({1, 1, 2}, [&](const dist::Communicator& world) {
     Training t(world, {1, 1, 2});
-    models::WholeState whole = t.trainer.whole_state();
+    const models::LocalState local = t.trainer.local_state();
+    const std::vector<nn::NamedTensor> all_weights = gather(local.weights, world, kCpu),
+                                       all_optimizer = gather(local.optimizer, world, kCpu);
     std::string optimizer = folder / "optimizer", wrong = folder / "wrong", part = folder / "part";
     if (world.rank() == 0) {
       io::NamedTensors weights, moments;
-      for (const auto& w : whole.weights) weights.emplace_back(w.name, w.value.clone());
-      for (const auto& o : whole.optimizer) moments.emplace_back(o.name, o.value);
+      for (const auto& w : all_weights) weights.emplace_back(w.name, w.value.clone());
+      for (const auto& o : all_optimizer) moments.emplace_back(o.name, o.value);
       io::save_safetensors(optimizer, moments);
       // NaN in the last word's row, which is on rank 1: rank 0 does not even read it.
       Tensor& last = weights.back().second;

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "braid/autograd/autograd.h"
+#include "braid/models/dcformer/model.h"
 #include "braid/models/training/trainer.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/memory.h"
