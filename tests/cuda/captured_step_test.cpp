@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "braid/models/dcformer/model.h"
 #include "braid/models/training/trainer.h"
 #include "braid/tensor/io/safetensors.h"
 #include "tests/cuda/support.h"
