@@ -9,7 +9,7 @@
 //        + A[n] q_gate[i,n] + A[n] k_gate[j,n]
 #pragma once
 #include "braid/autograd/record.h"
-#include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/kernels/attention.h"
 
 namespace braid {
 

@@ -29,7 +29,7 @@ State& state() {
 bool has_nan(const Tensor& y) {
   if (!is_float(y.dtype()) || y.numel() == 0) return false;
   Tensor sum = empty({1}, DType::f64, y.device());
-  backend(y.device()).sum_of_squares({y.contiguous()}, sum);
+  backend(y.device()).optimizer.sum_of_squares({y.contiguous()}, sum);
   return std::isnan(sum.item());
 }
 
@@ -70,7 +70,7 @@ void watch(const char* op, const std::string& part, const Tensor& y) {
   };
   if (switches.sync) {
     try {
-      backend(y.device()).synchronize();
+      backend(y.device()).stream.synchronize();
     } catch (const Error& e) {
       fail(e.kind(), name() + ": " + e.what());
     }

@@ -5,6 +5,7 @@
 #include "braid/autograd/debug.h"
 #include "braid/autograd/record.h"
 #include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/kernels/pointwise_ops.h"
 
 namespace braid {
 
@@ -53,7 +54,7 @@ void accumulate(Tensor& sum, Tensor g) {
     sum.add_(g);
   } else {
     Tensor total = empty_like(sum);
-    backend(sum.device()).binary(BinaryOp::add, sum, g, total);
+    backend(sum.device()).pointwise.binary(BinaryOp::add, sum, g, total);
     sum = total;
   }
 }

@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "braid/autograd/record.h"
-#include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/kernels/attention.h"
+#include "braid/tensor/random.h"
 
 namespace braid {
 

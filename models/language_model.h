@@ -1,37 +1,43 @@
-// What training needs to know of a model, whether one process holds it whole or many hold parts of it.
+// A model of token sequences: what generation, evaluation on tasks and `braid dump` need beyond Model.
 #pragma once
-#include "braid/distributed/sharding/shard_spec.h"
-#include "braid/models/dcformer/config.h"
-#include "braid/nn/attention/attention.h"
-#include "braid/nn/module.h"
+#include <vector>
+
+#include "braid/models/model.h"
+#include "braid/nn/attention/kv_cache.h"
 
 namespace braid::models {
 
-class LanguageModel : public nn::Module {
- public:
-  virtual const ModelConfig& config() const = 0;
-  // What the model computes in: the type of everything behind the token embedding, whose table may stay f32.
-  virtual DType dtype() const = 0;
-  virtual Device device() const = 0;
-  // Sum of the cross-entropy over the targets >= 0 (those of our context rank's positions; equal on tensor ranks).
-  // ids, targets (B, T); result ().
-  virtual Tensor loss_sum(const Tensor& ids, const Tensor& targets) const = 0;
-  // A forward pass for looking inside: the observer sees every intermediate result that has a name.
-  virtual void inspect(const Tensor& ids, const nn::ActivationObserver& observer) const = 0;
-  // How the parameter is dealt out over the tensor ranks; null when each holds the whole of it.
-  virtual const dist::Shard* shard_of(const std::string& parameter) const = 0;
-
- protected:
-  LanguageModel() = default;
-  LanguageModel(const LanguageModel&) = default;
-  LanguageModel(LanguageModel&&) = default;
-  LanguageModel& operator=(const LanguageModel&) = default;
-  LanguageModel& operator=(LanguageModel&&) = default;
+// Keys and values of the positions so far, layer by layer, while text is generated.
+struct KvCache {
+  std::vector<nn::LayerCache> layers;
+  int64_t position() const { return layers.empty() ? 0 : layers[0].position(); }
+  int64_t bytes() const;
 };
 
-// In mixed precision, the parameters that are cast to the type of the computation: all but the embedding table, which
-// takes part in no product. Rows are looked up in f32 and cast, so no copy of the table exists, and the gradients of a
-// frequent token are added up in f32.
-inline bool computed_with(const std::string& parameter) { return parameter != "tok_embeddings.weight"; }
+class LanguageModel : public Model {
+ public:
+  virtual int64_t vocab_size() const = 0;           // V
+  virtual int64_t max_sequence_length() const = 0;  // longest T, and most positions of a cache
+
+  // input_ids (B, T) i32 or i64 -> the normalised last hidden state (B, T, D). With a cache the tokens continue it
+  // (under NoGrad). The observer gets every named intermediate result.
+  virtual Tensor hidden(const Tensor& input_ids, KvCache* cache = nullptr,
+                        const nn::ActivationObserver* observer = nullptr) const = 0;
+  virtual Tensor logits(const Tensor& hidden) const = 0;  // (..., D) -> (..., V)
+  // capacity: positions, at most max_sequence_length().
+  virtual KvCache make_cache(int64_t capacity) const = 0;
+  // Sum of the cross-entropy over the targets >= 0, (), without forming all logits. input_ids, targets (B, T).
+  virtual Tensor loss_sum(const Tensor& input_ids, const Tensor& targets) const = 0;
+
+  Tensor loss_sum(const Batch& batch) const override { return loss_sum(batch.at("input_ids"), batch.at("targets")); }
+  int64_t count_targets(const Batch& batch) const override;
+  void check_batch(const Batch& batch) const override;
+  void observe(const Batch& batch, const nn::ActivationObserver& observer) const override {
+    hidden(batch.at("input_ids"), nullptr, &observer);
+  }
+};
+
+// Error(input) that names the model_type when the model is of another kind.
+std::unique_ptr<LanguageModel> as_language_model(std::unique_ptr<Model> model);
 
 }  // namespace braid::models

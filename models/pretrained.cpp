@@ -74,19 +74,20 @@ const char* torch_name(DType dtype) {
 
 }  // namespace
 
-void save_model(Dcformer& model, const text::Tokenizer& tokenizer, const fs::path& folder) {
-  save_model_description(model.config(), tokenizer, folder);
+void save_model(Model& model, const text::Tokenizer* tokenizer, const fs::path& folder) {
+  save_model_description(*model.spec(), tokenizer, folder);
   io::NamedTensors weights;
   for (const nn::NamedTensor& p : nn::parameters(model)) weights.emplace_back(p.name, p.value);
   io::save_safetensors((folder / "model.safetensors").string(), weights, {{"format", "pt"}});
 }
 
-void save_model_description(const ModelConfig& config, const text::Tokenizer& tokenizer, const fs::path& folder) {
-  io::write_file((folder / "config.json").string(), write_config(config));
+void save_model_description(const ModelSpec& spec, const text::Tokenizer* tokenizer, const fs::path& folder) {
+  io::write_file((folder / "config.json").string(), spec.config_json());
+  if (!tokenizer) return;
   nlohmann::ordered_json generation{
-      {"eos_token_id", tokenizer.eos_id()}, {"pad_token_id", tokenizer.pad_id()}, {"do_sample", true}};
+      {"eos_token_id", tokenizer->eos_id()}, {"pad_token_id", tokenizer->pad_id()}, {"do_sample", true}};
   io::write_file((folder / "generation_config.json").string(), generation.dump(1) + "\n");
-  text::save_tokenizer(tokenizer, folder.string());
+  text::save_tokenizer(*tokenizer, folder.string());
 }
 
 fs::path find_model(const fs::path& path) {

@@ -8,6 +8,7 @@
 
 #include "braid/models/dcformer/hf_weights.h"
 #include "braid/models/dcformer/model.h"
+#include "braid/models/model_spec.h"
 #include "braid/models/text/tokenizer.h"
 
 namespace braid::models {
@@ -39,10 +40,11 @@ struct ModelFolder {
 // Configuration and layout of a folder, checked against each other, without reading the weights.
 ModelFolder inspect_model(const std::filesystem::path& folder);
 
-// Writes config.json, model.safetensors, generation_config.json and the tokenizer's files into an existing folder.
-void save_model(Dcformer& model, const text::Tokenizer& tokenizer, const std::filesystem::path& folder);
+// Writes config.json, model.safetensors and, with a tokenizer, generation_config.json and the tokenizer's files into an
+// existing folder.
+void save_model(Model& model, const text::Tokenizer* tokenizer, const std::filesystem::path& folder);
 // All of them but the weights.
-void save_model_description(const ModelConfig& config, const text::Tokenizer& tokenizer,
+void save_model_description(const ModelSpec& spec, const text::Tokenizer* tokenizer,
                             const std::filesystem::path& folder);
 
 // Writes the model as it was stored where it was loaded: names, shapes, types and files of the weights, keys of

@@ -4,45 +4,36 @@
 
 namespace braid::nn {
 
-Block::Norm Block::make_norm(const BlockOptions& o) {
-  if (o.layer_norm) return LayerNorm(o.attention.width, o.norm_eps);
-  return RmsNorm(o.attention.width, o.norm_eps);
+namespace {
+Norm block_norm(const BlockOptions& o) {
+  return Norm(o.layer_norm ? Norm::Kind::layer : Norm::Kind::rms, o.attention.width, o.norm_eps);
 }
+}  // namespace
 
 Block::Block(const BlockOptions& o, RandomKey key)
-    : parallel_(o.parallel_residual),
+    : parallel_residual_(o.parallel_residual),
       attention_(o.attention, child(key, "attention")),
-      attention_norm_(make_norm(o)),
-      ffn_norm_(make_norm(o)) {
-  RandomKey ffn_key = child(key, "feed_forward");
-  if (o.swiglu) {
-    feed_forward_ = SwiGlu(o.attention.width, o.hidden, o.gates, o.attention.projection, ffn_key);
-  } else {
-    feed_forward_ = GeluMlp(o.attention.width, o.hidden, o.attention.projection, ffn_key);
-  }
-}
+      feed_forward_({.width = o.attention.width,
+                     .hidden = o.hidden,
+                     .swiglu = o.swiglu,
+                     .gates = o.gates,
+                     .projection = o.attention.projection},
+                    child(key, "feed_forward")),
+      attention_norm_(block_norm(o)),
+      ffn_norm_(block_norm(o)) {}
 
-Tensor Block::operator()(const Tensor& x, const Rope* rope, LayerCache* cache,
-                         const ActivationObserver* observer) const {
-  auto call = [](const auto& layer, const Tensor& in) {
-    return std::visit([&](const auto& l) { return l(in); }, layer);
-  };
-  auto show = [&](const char* name, const Tensor& value) {
-    if (observer) (*observer)(name, value);
-    return value;
-  };
-  Tensor a = show("attn_out", attention_(call(attention_norm_, x), rope, cache, observer));
-  SumAndNorm h = parallel_ ? SumAndNorm{add(x, a), call(ffn_norm_, x)}
-                           : std::visit([&](const auto& norm) { return norm(x, a); }, ffn_norm_);
-  return add(h.sum, show("ffn_out", call(feed_forward_, h.y)));
+Tensor Block::operator()(const Tensor& x, const Rope* rope, LayerCache* cache, const ActivationObserver* observer,
+                         const ShardContext* shards) const {
+  Tensor a = observe(observer, "attn_out", attention_(attention_norm_(x), rope, cache, observer, shards));
+  SumAndNorm h = parallel_residual_ ? SumAndNorm{add(x, a), ffn_norm_(x)} : ffn_norm_(x, a);
+  return add(h.sum, observe(observer, "ffn_out", feed_forward_(h.y, shards)));
 }
 
 void Block::visit(Visitor& v) {
-  auto name = [&](const char* text, auto& layer) { std::visit([&](auto& l) { v(text, l); }, layer); };
   v("attention", attention_);
-  name("feed_forward", feed_forward_);
-  name("attention_norm", attention_norm_);
-  name("ffn_norm", ffn_norm_);
+  v("feed_forward", feed_forward_);
+  v("attention_norm", attention_norm_);
+  v("ffn_norm", ffn_norm_);
 }
 
 }  // namespace braid::nn

@@ -11,6 +11,7 @@ class Embedding final : public Module {
   Embedding(int64_t vocabulary, int64_t width, const Init& init, RandomKey key);
   Tensor operator()(const Tensor& ids) const;
   void visit(Visitor& v) override { v("weight", weight_); }
+  const Tensor& weight() const { return weight_; }
 
  private:
   Tensor weight_;  // (V, D)

@@ -14,4 +14,10 @@ Linear::Linear(int64_t in, int64_t out, const Options& options, RandomKey key)
 
 Tensor Linear::operator()(const Tensor& x) const { return linear(x, weight_, bias_); }
 
+Tensor Linear::row_parallel(const Tensor& x, const ShardContext* shards) const {
+  if (!shards) return (*this)(x);
+  Tensor y = shards->reduce_rows(linear(x, weight_));
+  return bias_ ? add(y, bias_) : y;
+}
+
 }  // namespace braid::nn

@@ -1,6 +1,7 @@
 #pragma once
 #include "braid/nn/init.h"
 #include "braid/nn/module.h"
+#include "braid/nn/shard_context.h"
 
 namespace braid::nn {
 
@@ -14,6 +15,9 @@ class Linear final : public Module {
   Linear() = default;
   Linear(int64_t in, int64_t out, const Options& options, RandomKey key);
   Tensor operator()(const Tensor& x) const;
+  // Row-parallel (Megatron-LM): x and the weight are this rank's share of the inputs; the products are summed over
+  // ranks, then the bias is added once. x (B, T, in) -> own rows (B, t, out). With null the same as above.
+  Tensor row_parallel(const Tensor& x, const ShardContext* shards) const;
   void visit(Visitor& v) override {
     v("weight", weight_);
     v("bias", bias_);

@@ -4,39 +4,47 @@
 
 namespace braid::nn {
 
-GeluMlp::GeluMlp(int64_t width, int64_t hidden, const Linear::Options& options, RandomKey key)
-    : up_(width, hidden, options, child(key, "w1")), down_(hidden, width, options, child(key, "w2")) {}
-
-Tensor GeluMlp::operator()(const Tensor& x) const { return down_(gelu(up_(x))); }
-
-SwiGlu::SwiGlu(int64_t width, int64_t hidden, int64_t gates, const Linear::Options& options, RandomKey key)
-    : gate_(width, hidden, options, child(key, "w1")),
-      up_(width, hidden, options, child(key, "w3")),
-      down_(hidden, width, options, child(key, "w2")),
-      gates_(gates) {
-  check(gates >= 0 && (gates == 0 || hidden % gates == 0), "swiglu", [&] {
-    return "the hidden width " + std::to_string(hidden) + " does not divide into " + std::to_string(gates) +
+Mlp::Mlp(const MlpOptions& options, RandomKey key)
+    : options_(options),
+      up_(options.width, options.hidden, options.projection, child(key, "w1")),
+      down_(options.hidden, options.width, options.projection, child(key, "w2")) {
+  const MlpOptions& o = options;
+  if (!o.swiglu) {
+    options_.gates = 0;
+    return;
+  }
+  check(o.gates >= 0 && (o.gates == 0 || o.hidden % o.gates == 0), "swiglu", [&] {
+    return "the hidden width " + std::to_string(o.hidden) + " does not divide into " + std::to_string(o.gates) +
            " gated blocks";
   });
-  if (gates > 0) block_gate_ = Linear(width, gates, options, child(key, "mg"));
+  linear_ = Linear(o.width, o.hidden, o.projection, child(key, "w3"));
+  if (o.gates > 0) block_gate_ = Linear(o.width, o.gates, o.projection, child(key, "mg"));
 }
 
-Tensor SwiGlu::operator()(const Tensor& x) const {
-  Tensor hidden = swiglu(gate_(x), up_(x));  // (..., F)
-  if (gates_ > 0) {
-    Tensor s = softmax(block_gate_(x));  // (..., E)
-    Shape flat{-1, gates_, hidden.dim(-1) / gates_};
-    Tensor gated = mul(reshape(hidden, flat), reshape(s, {-1, gates_, 1}));
-    hidden = reshape(gated, hidden.shape());
+Tensor Mlp::operator()(const Tensor& x, const ShardContext* shards) const {
+  Tensor all = shards ? shards->gather_rows(x) : x;                               // (..., D)
+  Tensor hidden = options_.swiglu ? swiglu(up_(all), linear_(all)) : gelu(up_(all));  // (..., F of this rank)
+  if (options_.gates > 0) hidden = gated(hidden, all, shards);
+  return down_.row_parallel(hidden, shards);
+}
+
+// Block e of the hidden vector times softmax(mg x)_e.
+Tensor Mlp::gated(const Tensor& hidden, const Tensor& x, const ShardContext* shards) const {
+  Tensor s = softmax(block_gate_(x));  // (..., E)
+  if (shards) {
+    ShardContext::Units units = shards->local_units(options_.gates);
+    s = contiguous(slice(s, s.rank() - 1, units.begin, units.end));
   }
-  return down_(hidden);
+  int64_t gates = s.dim(-1);
+  Tensor y = mul(reshape(hidden, {-1, gates, hidden.dim(-1) / gates}), reshape(s, {-1, gates, 1}));
+  return reshape(y, hidden.shape());
 }
 
-void SwiGlu::visit(Visitor& v) {
-  v("w1", gate_);
-  v("w3", up_);
+void Mlp::visit(Visitor& v) {
+  v("w1", up_);
+  if (options_.swiglu) v("w3", linear_);
   v("w2", down_);
-  if (gates_ > 0) v("mg", block_gate_);
+  if (options_.gates > 0) v("mg", block_gate_);
 }
 
 }  // namespace braid::nn

@@ -1,38 +1,35 @@
-// Feed-forward layers. Parameter names are those of the published DCFormer folders: w1 (gate or up), w3 (linear
-// branch), w2 (down), mg (block gate).
+// The feed-forward layer of a block. Parameter names are those of the published DCFormer folders: w1 (gate or up), w3
+// (linear branch), w2 (down), mg (block gate).
 #pragma once
 #include "braid/nn/linear.h"
 
 namespace braid::nn {
 
-// y = w2 gelu(w1 x + b1) + b2, exact GELU.  (..., D) -> (..., D)
-class GeluMlp final : public Module {
- public:
-  GeluMlp() = default;
-  GeluMlp(int64_t width, int64_t hidden, const Linear::Options& options, RandomKey key);
-  Tensor operator()(const Tensor& x) const;
-  void visit(Visitor& v) override {
-    v("w1", up_);
-    v("w2", down_);
-  }
-
- private:
-  Linear up_, down_;
+struct MlpOptions {
+  int64_t width = 0, hidden = 0;  // D, F
+  bool swiglu = true;             // y = w2 (silu(w1 x) * w3 x);  else y = w2 gelu(w1 x), exact GELU
+  // With E > 0 gates (`mgate`, SwiGLU only) the hidden vector is split into E equal blocks, and block e is multiplied by
+  // softmax(mg x)_e, taken in f32; the mean scale is 1/E.
+  int64_t gates = 0;
+  Linear::Options projection = {};
 };
 
-// y = w2 (silu(w1 x) * w3 x).  (..., D) -> (..., D)
-// With gates = E > 0 (`mgate`): the hidden vector is split into E equal blocks and block e is multiplied by
-// softmax(mg x)_e, taken in f32; the mean scale is 1/E.
-class SwiGlu final : public Module {
+class Mlp final : public Module {
  public:
-  SwiGlu() = default;
-  SwiGlu(int64_t width, int64_t hidden, int64_t gates, const Linear::Options& options, RandomKey key);
-  Tensor operator()(const Tensor& x) const;
+  Mlp() = default;
+  Mlp(const MlpOptions& options, RandomKey key);
+  // (B, t, D) -> (B, t, D). Over tensor ranks the hidden units are sharded: rows of w1 and w3, columns of w2.
+  Tensor operator()(const Tensor& x, const ShardContext* shards = nullptr) const;
   void visit(Visitor& v) override;
 
  private:
-  Linear gate_, up_, down_, block_gate_;
-  int64_t gates_ = 0;
+  Tensor gated(const Tensor& hidden, const Tensor& x, const ShardContext* shards) const;
+
+  MlpOptions options_;
+  Linear up_;          // w1
+  Linear linear_;      // w3
+  Linear down_;        // w2
+  Linear block_gate_;  // mg, the same on every rank: its softmax is over all gates
 };
 
 }  // namespace braid::nn

@@ -16,4 +16,22 @@ SumAndNorm LayerNorm::operator()(const Tensor& x, const Tensor& residual) const 
   return add_layer_norm(x, residual, weight_, bias_, eps_);
 }
 
+Norm::Norm(Kind kind, int64_t width, double eps) {
+  if (kind == Kind::layer) {
+    norm_ = LayerNorm(width, eps);
+  } else {
+    norm_ = RmsNorm(width, eps);
+  }
+}
+
+Tensor Norm::operator()(const Tensor& x) const {
+  return std::visit([&](const auto& norm) { return norm(x); }, norm_);
+}
+SumAndNorm Norm::operator()(const Tensor& x, const Tensor& residual) const {
+  return std::visit([&](const auto& norm) { return norm(x, residual); }, norm_);
+}
+void Norm::visit(Visitor& v) {
+  std::visit([&](auto& norm) { norm.visit(v); }, norm_);
+}
+
 }  // namespace braid::nn

@@ -1,4 +1,6 @@
 #pragma once
+#include <variant>
+
 #include "braid/autograd/ops.h"
 #include "braid/nn/module.h"
 
@@ -35,6 +37,20 @@ class LayerNorm final : public Module {
  private:
   double eps_ = 1e-5;
   Tensor weight_, bias_;  // (D)
+};
+
+// One of the two, chosen by a setting.
+class Norm final : public Module {
+ public:
+  enum class Kind : uint8_t { rms, layer };
+  Norm() = default;
+  Norm(Kind kind, int64_t width, double eps);
+  Tensor operator()(const Tensor& x) const;
+  SumAndNorm operator()(const Tensor& x, const Tensor& residual) const;  // x + residual, and its norm
+  void visit(Visitor& v) override;
+
+ private:
+  std::variant<RmsNorm, LayerNorm> norm_;
 };
 
 }  // namespace braid::nn

@@ -34,7 +34,7 @@ Rope::Rope(int64_t rotary, int64_t positions, double base, Precision precision, 
       }
     }
   }
-  DType table = dtype == DType::f64 ? DType::f64 : DType::f32;
+  DType table = accumulate_type(dtype);
   cosine_ = from_vector(cosine, {positions, half}).to(table).to(device);
   sine_ = from_vector(sine, {positions, half}).to(table).to(device);
 }

@@ -26,6 +26,6 @@ Device parse_device(const std::string& text) {
   fail(ErrorKind::setting, "device '" + text + "' is not known: expected auto, cpu, cuda or cuda:N");
 }
 
-void synchronize(Device device) { backend(device).synchronize(); }
+void synchronize(Device device) { backend(device).stream.synchronize(); }
 
 }  // namespace braid

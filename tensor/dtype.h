@@ -104,6 +104,7 @@ constexpr DType dtype_of() {
 // The type in which values of T are added and multiplied: f64 for f64, f32 for every other floating type.
 template <class T>
 using Accumulate = std::conditional_t<std::is_same_v<T, double>, double, float>;
+inline DType accumulate_type(DType t) { return t == DType::f64 ? DType::f64 : DType::f32; }
 
 // visit_float(x.dtype(), "softmax", [&]<class T>() { ... });  calls the lambda with the element type.
 template <class F>

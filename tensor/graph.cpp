@@ -6,16 +6,16 @@ namespace braid {
 
 Graph::Graph(Device device, const std::function<void()>& work) : device_(device) {
   const Backend& b = backend(device);
-  check(static_cast<bool>(b.begin_capture), ErrorKind::setting,
+  check(static_cast<bool>(b.stream.begin_capture), ErrorKind::setting,
         [&] { return "graphs are for CUDA devices; " + str(device) + " has none"; });
-  b.begin_capture();
+  b.stream.begin_capture();
   try {
     work();
   } catch (...) {
-    b.abort_capture();
+    b.stream.abort_capture();
     throw;
   }
-  recorded_ = b.end_capture();
+  recorded_ = b.stream.end_capture();
 }
 
 void Graph::replay() {

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/kernels/pointwise_ops.h"
 
 namespace braid {
 
@@ -185,7 +186,7 @@ Tensor Tensor::unsqueezed(int axis) const {
 
 Tensor Tensor::clone() const {
   Tensor y = empty(shape(), dtype(), device());
-  backend(device()).copy(*this, y);
+  backend(device()).copy.strided(*this, y);
   return y;
 }
 
@@ -194,7 +195,7 @@ Tensor Tensor::contiguous() const { return is_contiguous() ? *this : clone(); }
 Tensor Tensor::to(DType type) const {
   if (type == dtype()) return *this;
   Tensor y = empty(shape(), type, device());
-  backend(device()).copy(*this, y);
+  backend(device()).copy.strided(*this, y);
   return y;
 }
 
@@ -202,7 +203,7 @@ Tensor Tensor::to(Device target) const {
   if (target == device()) return *this;
   Tensor x = contiguous(), y = empty(shape(), dtype(), target);
   const Backend& b = backend(target == kCpu ? device() : target);
-  b.transfer(x, y);
+  b.stream.transfer(x, y);
   return y;
 }
 
@@ -211,7 +212,7 @@ void Tensor::copy_(const Tensor& source) {
         [&] { return "shapes differ: " + str(shape()) + " and " + str(source.shape()); });
   check_writable(*this, "copy_");
   Tensor local = source.to(device());
-  backend(device()).copy(local, *this);
+  backend(device()).copy.strided(local, *this);
 }
 
 void Tensor::add_(const Tensor& source) {
@@ -220,12 +221,12 @@ void Tensor::add_(const Tensor& source) {
            str(source.dtype());
   });
   check_writable(*this, "add_");
-  backend(device()).binary(BinaryOp::add, *this, source, *this);
+  backend(device()).pointwise.binary(BinaryOp::add, *this, source, *this);
 }
 
 void Tensor::fill(double value) {
   check_writable(*this, "fill");
-  backend(device()).fill(value, *this);
+  backend(device()).copy.fill(value, *this);
 }
 
 Tensor empty(const Shape& shape, DType dtype, Device device) {
@@ -242,7 +243,7 @@ Tensor empty_like(const Tensor& x) { return empty(x.shape(), x.dtype(), x.device
 
 Tensor full(const Shape& shape, double value, DType dtype, Device device) {
   Tensor x = empty(shape, dtype, device);
-  backend(device).fill(value, x);
+  backend(device).copy.fill(value, x);
   return x;
 }
 Tensor zeros(const Shape& shape, DType dtype, Device device) { return full(shape, 0.0, dtype, device); }

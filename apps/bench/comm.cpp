@@ -24,7 +24,7 @@ void bench_overlap(const Arguments& arguments, const dist::Communicator& world) 
   dist::DataParallel parallel(nn::parameters(model),
                               [&](const std::string&) -> const dist::Communicator& { return world; });
   auto backward_pass = [&](Way way) {
-    Tensor loss = model.loss_sum(bench.batch.ids, bench.batch.targets);
+    Tensor loss = model.loss_sum(bench.batch);
     world.barrier();
     auto start = Clock::now();
     if (way == during) parallel.start();
@@ -47,8 +47,8 @@ void bench_overlap(const Arguments& arguments, const dist::Communicator& world) 
   double none = median(times[alone]), late = median(times[after]), early = median(times[during]);
   std::printf(
       "backward pass of %s, batch %lld x %lld tokens in each process, %lld numbers of gradients, median of %lld\n",
-      arguments.get("preset").c_str(), static_cast<long long>(bench.batch.ids.dim(0)),
-      static_cast<long long>(bench.batch.ids.dim(1)), static_cast<long long>(nn::count(model)),
+      arguments.get("preset").c_str(), static_cast<long long>(bench.batch.samples()),
+      static_cast<long long>(bench.batch.at("input_ids").dim(1)), static_cast<long long>(nn::count(model)),
       static_cast<long long>(arguments.get_int("steps")));
   std::printf("  alone                   %.4g s\n", none);
   std::printf("  gradients sent after it %.4g s\n", late);

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "apps/cli/command.h"
+#include "braid/models/dcformer/config.h"
 #include "braid/models/training/trainer.h"
 
 namespace braid::apps {

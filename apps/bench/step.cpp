@@ -44,7 +44,7 @@ int run_bench(const Arguments& arguments) {
   const BenchModel bench = bench_model(arguments);
   const models::ModelConfig& model_settings = bench.config;
   const models::Batch& batch = bench.batch;
-  const int64_t B = batch.ids.dim(0), T = batch.ids.dim(1);
+  const int64_t B = batch.samples(), T = batch.at("input_ids").dim(1);
   TrainConfig config;
   config.train.dtype = arguments.get("dtype");
   config.train.checkpoint_activations = arguments.has("checkpoint-activations");
@@ -129,7 +129,7 @@ BenchModel bench_model(const Arguments& arguments) {
     ids.push_back(random_bits(static_cast<uint64_t>(i), {1, 1}) % V);
     targets.push_back(random_bits(static_cast<uint64_t>(i), {1, 2}) % V);
   }
-  return {model, {from_vector(ids, {B, T}), from_vector(targets, {B, T})}};
+  return {model, models::text_batch(from_vector(ids, {B, T}), from_vector(targets, {B, T}))};
 }
 
 Command bench_command() {

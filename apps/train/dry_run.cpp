@@ -12,6 +12,7 @@
 #include "apps/train/from_config.h"
 #include "braid/models/text/dataset.h"
 #include "braid/models/training/communication_estimate.h"
+#include "braid/nn/optim/registry.h"
 #include "braid/tensor/parallel.h"
 
 namespace braid::apps {
@@ -88,7 +89,7 @@ models::TrainingMemory expected_memory(const TrainConfig& config, const models::
       model, {.batch = config.train.batch_size,
               .seq_len = seq_len,
               .bytes_per_number = size_of(arithmetic(config).compute),
-              .optimizer_moments = static_cast<int64_t>(nn::state_endings(optimizer_options(config)).size()),
+              .optimizer_moments = static_cast<int64_t>(nn::state_suffixes(optimizer_options(config)).size()),
               .checkpoint_activations = config.train.checkpoint_activations,
               .attention_workspace = attention_workspace(config, parse_device(config.run.device))});
 }

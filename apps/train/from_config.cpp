@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "braid/models/dcformer/model.h"
-#include "braid/models/dcformer/parallel_model.h"
+#include "braid/models/dcformer/family.h"
 
 namespace braid::apps {
 
@@ -34,7 +33,7 @@ models::ModelConfig model_config(const TrainConfig& config, int64_t vocabulary) 
 
 nn::OptimizerOptions optimizer_options(const TrainConfig& config) {
   const TrainConfig::Optimizer& o = config.optimizer;
-  return {.name = nn::parse_optimizer(o.name),
+  return {.name = o.name,
           .lr = o.lr,
           .beta1 = o.beta1,
           .beta2 = o.beta2,
@@ -78,15 +77,12 @@ std::unique_ptr<models::LanguageModel> make_model(const TrainConfig& config, con
                                                   const dist::ProcessMesh& mesh, Device device) {
   MemoryScope scope(MemoryUse::weights);
   RandomKey key = child({static_cast<uint64_t>(config.run.seed), 0}, "parameters");
-  auto ready = [&](auto made) -> std::unique_ptr<models::LanguageModel> {
-    made->to(arithmetic(config).masters);
-    made->to(device);
-    made->checkpoint_activations(config.train.checkpoint_activations);
-    made->attention_workspace(attention_workspace(config, device));
-    return made;
-  };
-  if (mesh.tensor.size() == 1 && mesh.context.size() == 1) return ready(std::make_unique<models::Dcformer>(model, key));
-  return ready(std::make_unique<models::ParallelDcformer>(model, key, mesh));
+  auto made = models::as_language_model(models::DcformerSpec(model).make(key, mesh));
+  made->to(arithmetic(config).masters);
+  made->to(device);
+  made->set_recompute(config.train.checkpoint_activations);
+  made->set_attention_workspace(attention_workspace(config, device));
+  return made;
 }
 
 }  // namespace braid::apps

@@ -7,6 +7,7 @@
 #include "apps/train/job.h"
 #include "braid/distributed/job/run_on_all_ranks.h"
 #include "braid/models/dcformer/config.h"
+#include "braid/nn/optim/registry.h"
 
 namespace braid::apps {
 namespace {
@@ -42,7 +43,7 @@ void check_same_data(const TrainConfig& config, const TrainConfig& before, const
 
 void check_same_optimizer(const TrainConfig& config, const TrainConfig& before, const fs::path& checkpoint,
                           std::vector<std::string> changed) {
-  const auto moments = [](const TrainConfig& c) { return nn::state_endings(optimizer_options(c)).size(); };
+  const auto moments = [](const TrainConfig& c) { return nn::state_suffixes(optimizer_options(c)).size(); };
   check(moments(before) == moments(config), ErrorKind::setting, [&] {
     std::erase_if(changed, [](const std::string& line) {
       return !line.starts_with("optimizer.name:") && !line.starts_with("optimizer.momentum:");

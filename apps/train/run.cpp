@@ -81,7 +81,7 @@ void Run::start() {
   peak_flops_ = measured_flops(device_, types_.compute) * mesh_.world.size();
   reset_peak_memory(device_);
   flops_per_token_ = models::flops_per_token(model_config_, train_data_.seq_len()).training();
-  evaluation_.emplace(config_, trainer_, validation_data_);
+  evaluation_.emplace(config_, *model_, mesh_, validation_data_);
   const models::ParameterCounts counts = models::count_parameters(model_config_);
   char text[256];
   std::snprintf(text, sizeof text,
@@ -153,7 +153,7 @@ void Run::save() {
   if (saved_step_ == state_.step) return;
   at_root(mesh_.world, [&] { log_->sync(); });
   state_.memory = memory_by_use(device_);
-  checkpoints_.save(trainer_, train_data_.tokenizer(), state_, print_config(schema_));
+  checkpoints_.save(trainer_, &train_data_.tokenizer(), state_, print_config(schema_));
   saved_step_ = state_.step;
 }
 

@@ -1,6 +1,7 @@
 #include "apps/train/train_config.h"
 
 #include "apps/cli/text.h"
+#include "braid/nn/optim/registry.h"
 #include "braid/tensor/error.h"
 
 namespace braid::apps {
@@ -61,10 +62,7 @@ Schema train_schema(TrainConfig& c, const std::vector<std::string>& model_keys) 
               {"parallel.timeout", &c.parallel.timeout,
                "seconds until a process that does not answer ends the job, 0 = never", at_least(0)},
 
-              {.key = "optimizer.name",
-               .target = &c.optimizer.name,
-               .help = "rule",
-               .choices = {"adamw", "adam", "sgd"}},
+              {.key = "optimizer.name", .target = &c.optimizer.name, .help = "rule", .choices = nn::optimizer_names()},
               {"optimizer.lr", &c.optimizer.lr, "peak learning rate", above(0)},
               {"optimizer.beta1", &c.optimizer.beta1, "decay of the mean gradient", from_below(0, 1)},
               {"optimizer.beta2", &c.optimizer.beta2, "decay of the mean squared gradient", from_below(0, 1)},

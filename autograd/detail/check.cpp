@@ -15,7 +15,7 @@ void check_ids(const char* op, const char* what, const Tensor& ids, int64_t limi
   check(is_index(ids.dtype()), op, [&] { return std::string(what) + " must be i64 or i32, got " + str(ids.dtype()); });
   if (ids.numel() == 0 || (trusted && ids.device() != kCpu)) return;
   Tensor range = empty({2}, DType::i64, ids.device());
-  backend(ids.device()).min_max(ids.contiguous(), range);
+  backend(ids.device()).index.min_max(ids.contiguous(), range);
   std::vector<int64_t> low_high = range.to_vector<int64_t>();
   if ((low_high[0] >= 0 || negative_allowed) && low_high[1] < limit) return;
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "braid/autograd/ops.h"
+#include "braid/tensor/kernels/backend.h"
 
 namespace braid {
 
@@ -149,8 +150,8 @@ Tensor fused(const Inputs& x, const DcmhaOptions& options) {
     plain.push_back(!input ? input : strided ? input.contiguous() : input.detach());
   }
   const Backend& device = backend(x[0].device());
-  const DType dtype = x[0].dtype(), statistics = dtype == DType::f64 ? DType::f64 : DType::f32;
-  const DType inside = device.dcmha_in_16_bits ? dtype : statistics;
+  const DType dtype = x[0].dtype(), statistics = accumulate_type(dtype);
+  const DType inside = device.attention.takes_16_bits ? dtype : statistics;
   auto converted = [](Inputs in, DType to) {
     for (Tensor& t : in) {
       if (t) t = t.to(to);
@@ -159,7 +160,7 @@ Tensor fused(const Inputs& x, const DcmhaOptions& options) {
   };
   Tensor y = empty(x[0].shape(), inside, x[0].device()), lse;
   if (record_it) lse = empty({x[0].dim(0), x[0].dim(1), x[0].dim(2)}, statistics, x[0].device());
-  device.dcmha_forward(arguments(converted(plain, inside), options), y, lse);
+  device.attention.forward(arguments(converted(plain, inside), options), y, lse);
   y = y.to(dtype);
   auto backward_pass = [=, &device](const Tensor& dy) -> Grads {
     Inputs in = converted(plain, inside);
@@ -168,7 +169,7 @@ Tensor fused(const Inputs& x, const DcmhaOptions& options) {
       if (wanted[i]) g[i] = empty_like(in[i]);
     }
     DcmhaGradients gradients{g[0], g[1], g[2], stage_of(g, 3), stage_of(g, 10)};
-    device.dcmha_backward(arguments(in, options), y.to(inside), lse, dy.to(inside).contiguous(), gradients);
+    device.attention.backward(arguments(in, options), y.to(inside), lse, dy.to(inside).contiguous(), gradients);
     return converted(g, dtype);
   };
   return record_all(y, x, backward_pass);
@@ -177,8 +178,8 @@ Tensor fused(const Inputs& x, const DcmhaOptions& options) {
 // "", or why the device has no kernel for these inputs.
 std::string refusal(const Inputs& x, const DcmhaOptions& options) {
   const Backend& device = backend(x[0].device());
-  if (!device.dcmha_forward) return "there is no fused kernel on " + str(x[0].device());
-  return device.dcmha_refuses ? device.dcmha_refuses(arguments(x, options)) : "";
+  if (!device.attention.forward) return "there is no fused kernel on " + str(x[0].device());
+  return device.attention.unsupported_reason ? device.attention.unsupported_reason(arguments(x, options)) : "";
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "braid/autograd/detail/check.h"
 #include "braid/autograd/ops.h"
+#include "braid/tensor/kernels/backend.h"
 
 namespace braid {
 
@@ -9,7 +10,7 @@ Tensor dropout(const Tensor& x, double p, RandomKey key) {
   check(p >= 0 && p < 1, "dropout", [&] { return "needs a probability in [0, 1), got " + std::to_string(p); });
   if (p == 0) return x;
   Tensor y = empty_like(x);
-  backend(x.device()).dropout(x, p, key, y);
+  backend(x.device()).random.dropout(x, p, key, y);
   return record("dropout", y, {x}, [=](const Tensor& dy) -> Grads { return {dropout(dy, p, key)}; });
 }
 

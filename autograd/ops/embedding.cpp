@@ -1,5 +1,6 @@
 #include "braid/autograd/detail/check.h"
 #include "braid/autograd/ops.h"
+#include "braid/tensor/kernels/backend.h"
 
 namespace braid {
 
@@ -13,11 +14,11 @@ Tensor embedding(const Tensor& table, const Tensor& ids) {
   Shape shape = ids.shape();
   shape.push_back(table.dim(1));
   Tensor y = empty(shape, table.dtype(), table.device()), list = ids.contiguous();
-  backend(table.device()).index_select(table.contiguous(), list, y);
+  backend(table.device()).index.select(table.contiguous(), list, y);
   Shape shape_table = table.shape();
   return record("embedding", y, {table}, [list, shape_table](const Tensor& dy) -> Grads {
     Tensor dtable = zeros(shape_table, dy.dtype(), dy.device());
-    backend(dy.device()).index_add(dy.contiguous(), list, dtable);
+    backend(dy.device()).index.add(dy.contiguous(), list, dtable);
     return {dtable};
   });
 }

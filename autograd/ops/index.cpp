@@ -1,5 +1,6 @@
 #include "braid/autograd/detail/check.h"
 #include "braid/autograd/ops.h"
+#include "braid/tensor/kernels/backend.h"
 
 namespace braid {
 
@@ -14,10 +15,10 @@ Tensor index_select(const Tensor& x, const Tensor& ids) {
   Shape shape = ids.shape(), shape_x = x.shape();
   for (int a = 1; a < x.rank(); ++a) shape.push_back(x.dim(a));
   Tensor y = empty(shape, x.dtype(), x.device()), list = ids.contiguous();
-  backend(x.device()).index_select(x.contiguous(), list, y);
+  backend(x.device()).index.select(x.contiguous(), list, y);
   return record("index_select", y, {x}, [list, shape_x](const Tensor& dy) -> Grads {
     Tensor dx = zeros(shape_x, dy.dtype(), dy.device());
-    backend(dy.device()).index_add(dy.contiguous(), list, dx);
+    backend(dy.device()).index.add(dy.contiguous(), list, dx);
     return {dx};
   });
 }
@@ -33,11 +34,11 @@ Tensor gather(const Tensor& x, const Tensor& ids) {
         [&] { return "the input is on " + str(x.device()) + ", the ids on " + str(ids.device()); });
   check_ids("gather", "index", ids, x.dim(-1));
   Tensor y = empty(rows, x.dtype(), x.device()), list = ids.contiguous();
-  backend(x.device()).gather(x.contiguous(), list, y);
+  backend(x.device()).index.gather(x.contiguous(), list, y);
   Shape shape = x.shape();
   return record("gather", y, {x}, [list, shape](const Tensor& dy) -> Grads {
     Tensor dx = empty(shape, dy.dtype(), dy.device());
-    backend(dy.device()).scatter(dy.contiguous(), list, dx);
+    backend(dy.device()).index.scatter(dy.contiguous(), list, dx);
     return {dx};
   });
 }

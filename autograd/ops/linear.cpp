@@ -1,5 +1,6 @@
 #include "braid/autograd/detail/check.h"
 #include "braid/autograd/ops.h"
+#include "braid/tensor/kernels/backend.h"
 
 namespace braid {
 
@@ -35,7 +36,7 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   // x keeps its axes: the kernel reads rows with any stride.
   Tensor rows = x.rank() == 1 ? x.unsqueezed(0) : x;
   Tensor target = x.rank() == 1 ? y.unsqueezed(0) : y;
-  backend(x.device()).linear(rows, weight, bias ? bias.contiguous() : bias, target);
+  backend(x.device()).matmul.linear(rows, weight, bias ? bias.contiguous() : bias, target);
 
   Tensor kept_x = requires_grad(weight) ? x : Tensor(), kept_weight = requires_grad(x) ? weight : Tensor();
   bool wants_bias = requires_grad(bias);
@@ -45,16 +46,16 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
                   Tensor rows_dy = as_rows(dy), dx, dweight, dbias;
                   if (kept_weight) {
                     dx = empty({rows_dy.dim(0), in}, dy.dtype(), dy.device());
-                    backend(dy.device()).matmul(rows_dy, kept_weight, false, dx);
+                    backend(dy.device()).matmul.product(rows_dy, kept_weight, false, dx);
                     dx = dx.reshaped(shape_x);
                   }
                   if (kept_x) {
                     dweight = empty({out, in}, dy.dtype(), dy.device());
-                    backend(dy.device()).matmul(rows_dy.transposed(), as_rows(kept_x), false, dweight);
+                    backend(dy.device()).matmul.product(rows_dy.transposed(), as_rows(kept_x), false, dweight);
                   }
                   if (wants_bias) {
                     dbias = empty({1, out}, dy.dtype(), dy.device());
-                    backend(dy.device()).reduce(ReduceOp::sum, rows_dy, dbias);
+                    backend(dy.device()).reduce.axes(ReduceOp::sum, rows_dy, dbias);
                     dbias = dbias.reshaped({out});
                   }
                   return {dx, dweight, dbias};

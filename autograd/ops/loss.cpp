@@ -4,12 +4,12 @@
 
 #include "braid/autograd/detail/check.h"
 #include "braid/autograd/ops.h"
+#include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/kernels/pointwise_ops.h"
 
 namespace braid {
 
 namespace {
-
-DType loss_type(const Tensor& x) { return x.dtype() == DType::f64 ? DType::f64 : DType::f32; }
 
 struct Losses {
   Tensor logits, targets, loss, lse;  // (R, V), (R), (R), (R)
@@ -29,22 +29,22 @@ Losses losses(const char* op, const Tensor& logits, const Tensor& targets) {
   Losses out;
   out.logits = logits.contiguous().reshaped({count, logits.dim(-1)});
   out.targets = targets.contiguous().reshaped({count});
-  out.loss = empty({count}, loss_type(logits), logits.device());
+  out.loss = empty({count}, accumulate_type(logits.dtype()), logits.device());
   out.lse = empty_like(out.loss);
-  backend(logits.device()).cross_entropy(out.logits, out.targets, out.loss, out.lse);
+  backend(logits.device()).loss.cross_entropy(out.logits, out.targets, out.loss, out.lse);
   return out;
 }
 
 // scale: one factor, or one per row.
 Tensor logits_gradient(const Losses& saved, const Tensor& scale, const Shape& shape) {
   Tensor dlogits = empty_like(saved.logits);
-  backend(scale.device()).cross_entropy_backward(saved.logits, saved.targets, saved.lse, scale, dlogits);
+  backend(scale.device()).loss.cross_entropy_backward(saved.logits, saved.targets, saved.lse, scale, dlogits);
   return dlogits.reshaped(shape);
 }
 
 Tensor total(const Tensor& loss) {
   Tensor sum = empty({1}, loss.dtype(), loss.device());
-  backend(loss.device()).reduce(ReduceOp::sum, loss, sum);
+  backend(loss.device()).reduce.axes(ReduceOp::sum, loss, sum);
   return sum.reshaped({});
 }
 
@@ -52,7 +52,7 @@ Tensor total(const Tensor& loss) {
 void multiply(Tensor& y, const Tensor& factor) {
   Shape one;
   for (int a = 0; a < y.rank(); ++a) one.push_back(1);
-  backend(y.device()).binary(BinaryOp::mul, y, factor.contiguous().reshaped(one).expanded(y.shape()), y);
+  backend(y.device()).pointwise.binary(BinaryOp::mul, y, factor.contiguous().reshaped(one).expanded(y.shape()), y);
 }
 
 }  // namespace
@@ -74,12 +74,12 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets) {
   int64_t count = std::count_if(ids.begin(), ids.end(), [](int64_t id) { return id >= 0; });
   double factor = count == 0 ? 0.0 : 1.0 / static_cast<double>(count);
   Tensor y = total(saved.loss);
-  backend(y.device()).unary(UnaryOp::affine, factor, 0, y, y);
+  backend(y.device()).pointwise.unary(UnaryOp::affine, factor, 0, y, y);
   saved.loss = Tensor();
   Shape shape = logits.shape();
   return record("cross_entropy", y, {logits}, [saved, shape, factor](const Tensor& dy) -> Grads {
     Tensor scale = empty({1}, dy.dtype(), dy.device());
-    backend(dy.device()).unary(UnaryOp::affine, factor, 0, dy.contiguous().reshaped({1}), scale);
+    backend(dy.device()).pointwise.unary(UnaryOp::affine, factor, 0, dy.contiguous().reshaped({1}), scale);
     return {logits_gradient(saved, scale, shape)};
   });
 }
@@ -108,7 +108,7 @@ Tensor linear_cross_entropy(const Tensor& hidden, const Tensor& weight, const Te
   check_ids(op, "target", targets, vocabulary, true);
 
   const Backend& b = backend(hidden.device());
-  DType type = loss_type(hidden);
+  DType type = accumulate_type(hidden.dtype());
   bool record_on = recording({hidden, weight});
   Tensor h = hidden.contiguous().reshaped({rows, width}), w = weight.contiguous();
   Tensor ids = targets.contiguous().reshaped({rows});
@@ -126,16 +126,16 @@ Tensor linear_cross_entropy(const Tensor& hidden, const Tensor& weight, const Te
     Tensor chunk = h.sliced(0, begin, end), logits = buffer.sliced(0, 0, end - begin);
     Tensor chunk_ids = ids.sliced(0, begin, end), chunk_lse = lse.sliced(0, begin, end);
     Tensor chunk_loss = loss.sliced(0, begin, end);
-    b.matmul(chunk, w.transposed(), false, logits);
-    b.cross_entropy(logits, chunk_ids, chunk_loss, chunk_lse);
+    b.matmul.product(chunk, w.transposed(), false, logits);
+    b.loss.cross_entropy(logits, chunk_ids, chunk_loss, chunk_lse);
     if (!dhidden && !dweight) continue;
-    b.cross_entropy_backward(logits, chunk_ids, chunk_lse, one, logits);
+    b.loss.cross_entropy_backward(logits, chunk_ids, chunk_lse, one, logits);
     Tensor dlogits = logits.to(hidden.dtype());
     if (dhidden) {
       Tensor part = dhidden.sliced(0, begin, end);
-      b.matmul(dlogits, w, false, part);
+      b.matmul.product(dlogits, w, false, part);
     }
-    if (dweight) b.matmul(dlogits.transposed(), chunk, true, dweight);
+    if (dweight) b.matmul.product(dlogits.transposed(), chunk, true, dweight);
   }
   Shape shape = hidden.shape();
   DType stored = hidden.dtype();

@@ -1,5 +1,6 @@
 #include "braid/autograd/detail/check.h"
 #include "braid/autograd/ops.h"
+#include "braid/tensor/kernels/backend.h"
 
 namespace braid {
 
@@ -22,8 +23,8 @@ Tensor product(const Tensor& x, const Tensor& z) {
   Shape batch = broadcast(batch_of(x), batch_of(z), "matmul");
   Tensor y = empty(with_matrix(batch, x.dim(-2), z.dim(-1)), x.dtype(), x.device());
   backend(x.device())
-      .matmul(x.expanded(with_matrix(batch, x.dim(-2), x.dim(-1))),
-              z.expanded(with_matrix(batch, z.dim(-2), z.dim(-1))), false, y);
+      .matmul.product(x.expanded(with_matrix(batch, x.dim(-2), x.dim(-1))),
+                      z.expanded(with_matrix(batch, z.dim(-2), z.dim(-1))), false, y);
   return y;
 }
 

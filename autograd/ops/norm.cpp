@@ -1,11 +1,10 @@
 #include "braid/autograd/detail/check.h"
 #include "braid/autograd/ops.h"
+#include "braid/tensor/kernels/backend.h"
 
 namespace braid {
 
 namespace {
-
-DType statistics_type(const Tensor& x) { return x.dtype() == DType::f64 ? DType::f64 : DType::f32; }
 
 Shape without_last(Shape shape) {
   Shape out;
@@ -37,7 +36,7 @@ struct Saved {
     x = input.contiguous();
     weight = dense(w);
     bias = dense(b);
-    rstd = empty(without_last(x.shape()), statistics_type(x), x.device());
+    rstd = empty(without_last(x.shape()), accumulate_type(x.dtype()), x.device());
   }
   const Backend& device() const { return backend(x.device()); }
   Tensor vector_if(bool wanted) const { return wanted ? empty({x.dim(-1)}, x.dtype(), x.device()) : Tensor(); }
@@ -52,12 +51,12 @@ void check_residual(const char* op, const Tensor& x, const Tensor& residual) {
 // Gradients of what was normed and of the weight. dsum: what has arrived at it from elsewhere, or an empty handle.
 Grads rms_norm_backward(const Saved& s, const Tensor& dy, const Tensor& dsum) {
   Tensor dx = empty_like(s.x), dweight = s.vector_if(s.wants_weight);
-  s.device().rms_norm_backward(s.x, s.weight, s.rstd, dy.contiguous(), dense(dsum), dx, dweight);
+  s.device().norm.rms_backward(s.x, s.weight, s.rstd, dy.contiguous(), dense(dsum), dx, dweight);
   return {dx, dweight};
 }
 Grads layer_norm_backward(const Saved& s, const Tensor& dy, const Tensor& dsum) {
   Tensor dx = empty_like(s.x), dweight = s.vector_if(s.wants_weight), dbias = s.vector_if(s.wants_bias);
-  s.device().layer_norm_backward(s.x, s.weight, s.mean, s.rstd, dy.contiguous(), dense(dsum), dx, dweight, dbias);
+  s.device().norm.layer_backward(s.x, s.weight, s.mean, s.rstd, dy.contiguous(), dense(dsum), dx, dweight, dbias);
   return {dx, dweight, dbias};
 }
 
@@ -68,7 +67,7 @@ Grads layer_norm_backward(const Saved& s, const Tensor& dy, const Tensor& dsum) 
 Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps) {
   Saved s("rms_norm", x, weight, {});
   Tensor none, y = empty_like(s.x);
-  s.device().rms_norm(s.x, none, s.weight, eps, none, y, s.rstd);
+  s.device().norm.rms_forward(s.x, none, s.weight, eps, none, y, s.rstd);
   return record("rms_norm", y, {x, weight}, [s](const Tensor& dy) { return rms_norm_backward(s, dy, {}); });
 }
 
@@ -77,7 +76,7 @@ SumAndNorm add_rms_norm(const Tensor& x, const Tensor& residual, const Tensor& w
   check_residual("add_rms_norm", x, residual);
   Saved s("add_rms_norm", x, weight, {});
   Tensor h = empty_like(s.x), y = empty_like(s.x);
-  s.device().rms_norm(s.x, residual.contiguous(), s.weight, eps, h, y, s.rstd);
+  s.device().norm.rms_forward(s.x, residual.contiguous(), s.weight, eps, h, y, s.rstd);
   s.x = h;
   auto out = record_many("add_rms_norm", {h, y}, {x, residual, weight}, [s](const std::vector<Tensor>& d) -> Grads {
     if (!d[1]) return {d[0], d[0], {}};
@@ -93,7 +92,7 @@ Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, dou
   Saved s("layer_norm", x, weight, bias);
   s.mean = empty_like(s.rstd);
   Tensor none, y = empty_like(s.x);
-  s.device().layer_norm(s.x, none, s.weight, s.bias, eps, none, y, s.mean, s.rstd);
+  s.device().norm.layer_forward(s.x, none, s.weight, s.bias, eps, none, y, s.mean, s.rstd);
   return record("layer_norm", y, {x, weight, bias}, [s](const Tensor& dy) { return layer_norm_backward(s, dy, {}); });
 }
 
@@ -104,7 +103,7 @@ SumAndNorm add_layer_norm(const Tensor& x, const Tensor& residual, const Tensor&
   Saved s("add_layer_norm", x, weight, bias);
   s.mean = empty_like(s.rstd);
   Tensor h = empty_like(s.x), y = empty_like(s.x);
-  s.device().layer_norm(s.x, residual.contiguous(), s.weight, s.bias, eps, h, y, s.mean, s.rstd);
+  s.device().norm.layer_forward(s.x, residual.contiguous(), s.weight, s.bias, eps, h, y, s.mean, s.rstd);
   s.x = h;
   auto out =
       record_many("add_layer_norm", {h, y}, {x, residual, weight, bias}, [s](const std::vector<Tensor>& d) -> Grads {

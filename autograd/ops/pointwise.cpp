@@ -3,6 +3,8 @@
 #include "braid/autograd/detail/check.h"
 #include "braid/autograd/detail/mul_reduce_to.h"
 #include "braid/autograd/ops.h"
+#include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/kernels/pointwise_ops.h"
 
 namespace braid {
 
@@ -12,10 +14,10 @@ namespace {
 Tensor unary(const char* name, UnaryOp op, const Tensor& x, double a = 0, double b = 0) {
   check_float(name, x);
   Tensor y = empty_like(x);
-  backend(x.device()).unary(op, a, b, x, y);
+  backend(x.device()).pointwise.unary(op, a, b, x, y);
   return record(name, y, {x}, [=](const Tensor& dy) -> Grads {
     Tensor dx = empty_like(x);
-    backend(x.device()).unary_backward(op, a, b, x, dy, dx);
+    backend(x.device()).pointwise.unary_backward(op, a, b, x, dy, dx);
     return {dx};
   });
 }
@@ -26,7 +28,7 @@ Tensor combine(const char* name, BinaryOp op, const Tensor& x, const Tensor& y) 
   check_same(name, x, y);
   Shape shape = broadcast(x.shape(), y.shape(), name);
   Tensor z = empty(shape, x.dtype(), x.device());
-  backend(x.device()).binary(op, x.expanded(shape), y.expanded(shape), z);
+  backend(x.device()).pointwise.binary(op, x.expanded(shape), y.expanded(shape), z);
   return z;
 }
 
@@ -35,7 +37,7 @@ Tensor binary(const char* name, BinaryOp op, const Tensor& x, const Tensor& y) {
   Tensor z = combine(name, op, x, y);
   return record(name, z, {x, y}, [=](const Tensor& dz) -> Grads {
     Tensor dx = requires_grad(x) ? empty_like(dz) : Tensor(), dy = requires_grad(y) ? empty_like(dz) : Tensor();
-    backend(dz.device()).binary_backward(op, x.expanded(dz.shape()), y.expanded(dz.shape()), dz, dx, dy);
+    backend(dz.device()).pointwise.binary_backward(op, x.expanded(dz.shape()), y.expanded(dz.shape()), dz, dx, dy);
     return {dx ? sum_to(dx, x.shape()) : Tensor(), dy ? sum_to(dy, y.shape()) : Tensor()};
   });
 }
@@ -85,7 +87,7 @@ Tensor swiglu(const Tensor& gate, const Tensor& up) { return binary("swiglu", Bi
 Tensor affine(const Tensor& x, double a, double b) {
   check_float("affine", x);
   Tensor y = empty_like(x);
-  backend(x.device()).unary(UnaryOp::affine, a, b, x, y);
+  backend(x.device()).pointwise.unary(UnaryOp::affine, a, b, x, y);
   return record("affine", y, {x}, [a](const Tensor& dy) -> Grads { return {a == 1 ? dy : affine(dy, a, 0)}; });
 }
 
@@ -120,7 +122,7 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, double value) {
   check(broadcast(x.shape(), mask.shape(), "masked_fill") == x.shape(), "masked_fill",
         [&] { return "the mask's shape " + str(mask.shape()) + " does not repeat to x's shape " + str(x.shape()); });
   Tensor y = empty_like(x);
-  backend(x.device()).masked_fill(x, mask.expanded(x.shape()), value, y);
+  backend(x.device()).pointwise.masked_fill(x, mask.expanded(x.shape()), value, y);
   return record("masked_fill", y, {x}, [mask](const Tensor& dy) -> Grads { return {masked_fill(dy, mask, 0)}; });
 }
 
@@ -130,7 +132,7 @@ Tensor hide_invisible(const Tensor& x, const AttentionMask& v, double value) {
   check(x.rank() >= 2, "hide_invisible", [&] { return "needs axes (..., T, S), got shape " + str(x.shape()); });
   check(v.window >= 0, "hide_invisible", [&] { return "the window " + std::to_string(v.window) + " is negative"; });
   Tensor y = empty_like(x);
-  backend(x.device()).hide_invisible(x, v, value, y);
+  backend(x.device()).pointwise.mask_scores(x, v, value, y);
   return record("hide_invisible", y, {x}, [v](const Tensor& dy) -> Grads { return {hide_invisible(dy, v, 0)}; });
 }
 

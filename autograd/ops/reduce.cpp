@@ -2,6 +2,8 @@
 #include "braid/autograd/detail/check.h"
 #include "braid/autograd/detail/mul_reduce_to.h"
 #include "braid/autograd/ops.h"
+#include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/kernels/pointwise_ops.h"
 
 namespace braid {
 
@@ -34,7 +36,7 @@ Shape dropped_shape(const Shape& shape, std::initializer_list<int> axes) {
 Tensor reduced(const char* op, ReduceOp kind, const Tensor& x, const Shape& kept, DType type) {
   check_float(op, x);
   Tensor y = empty(kept, type, x.device());
-  backend(x.device()).reduce(kind, x, y);
+  backend(x.device()).reduce.axes(kind, x, y);
   return y;
 }
 
@@ -50,7 +52,7 @@ Tensor sum_kept(const char* op, const Tensor& x, const Shape& kept, const Shape&
 // dx = dy / n repeated
 Tensor mean_kept(const Tensor& x, const Shape& kept, const Shape& result) {
   double share = static_cast<double>(numel(kept)) / static_cast<double>(x.numel());
-  DType type = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
+  DType type = accumulate_type(x.dtype());
   Tensor y = scale(reduced("mean", ReduceOp::sum, x, kept, type), share).to(x.dtype()).reshaped(result);
   return record("mean", y, {x}, [=, from = x.shape()](const Tensor& dy) -> Grads {
     return {scale(dy, share).reshaped(kept).expanded(from)};
@@ -75,7 +77,7 @@ Tensor extreme(const char* op, ReduceOp kind, const Tensor& x, int axis, bool ke
   return record(op, y, {x}, [=, shape = last.shape()](const Tensor& dy) -> Grads {
     Tensor dx = empty(shape, dy.dtype(), dy.device());
     Tensor g = dy.contiguous().reshaped(kept).transposed(a, -1).contiguous().reshaped(ids.shape());
-    backend(dy.device()).scatter(g, ids, dx);
+    backend(dy.device()).index.scatter(g, ids, dx);
     return {dx.transposed(a, -1)};
   });
 }
@@ -90,9 +92,9 @@ Tensor mul_reduce_to(const Tensor& x, const Tensor& y, const Shape& shape) {
   }
   Tensor sum = empty(kept, x.dtype(), x.device());
   if (kept == common)
-    backend(x.device()).binary(BinaryOp::mul, x.expanded(common), y.expanded(common), sum);
+    backend(x.device()).pointwise.binary(BinaryOp::mul, x.expanded(common), y.expanded(common), sum);
   else
-    backend(x.device()).sum_product(x.expanded(common), y.expanded(common), sum);
+    backend(x.device()).reduce.sum_product(x.expanded(common), y.expanded(common), sum);
   Shape reached;
   for (int a = 0; a < shape.rank(); ++a) reached.push_back(kept[a + shift]);
   return sum.reshaped(reached).expanded(shape);
@@ -133,7 +135,7 @@ Tensor sum_product(const Tensor& x, const Tensor& y, std::initializer_list<int> 
   check_same("sum_product", x, y);
   Shape common = broadcast(x.shape(), y.shape(), "sum_product");
   Tensor z = empty(kept_shape("sum_product", common, axes), x.dtype(), x.device());
-  backend(x.device()).sum_product(x.expanded(common), y.expanded(common), z);
+  backend(x.device()).reduce.sum_product(x.expanded(common), y.expanded(common), z);
   Tensor keep_x = requires_grad(y) ? x : Tensor(), keep_y = requires_grad(x) ? y : Tensor();
   return record("sum_product", z, {x, y}, [=, sx = x.shape(), sy = y.shape()](const Tensor& dz) -> Grads {
     return {keep_y ? mul_reduce_to(dz, keep_y, sx) : Tensor(), keep_x ? mul_reduce_to(dz, keep_x, sy) : Tensor()};
@@ -146,7 +148,7 @@ Tensor argmax(const Tensor& x) {
   check(x.rank() >= 1, "argmax", [&] { return "needs at least one axis, got " + str(x.shape()); });
   check(x.dim(-1) > 0, "argmax", [&] { return "the last axis of " + str(x.shape()) + " is empty"; });
   Tensor index = empty(dropped_shape(x.shape(), {-1}), DType::i64, x.device());
-  backend(x.device()).argmax(x, index);
+  backend(x.device()).order.argmax(x, index);
   return index;
 }
 

@@ -1,11 +1,12 @@
 #include "braid/autograd/ops.h"
+#include "braid/tensor/kernels/backend.h"
 
 namespace braid {
 
 // y = R(a) x: pairs (e, e + rotary/2) turn by the angle whose cosine and sine the tables hold.   dx = R(-a) dy
 Tensor rope(const Tensor& x, const Tensor& cosine, const Tensor& sine) {
   check(x.rank() == 4, "rope", [&] { return "needs (B, T, N, d), got " + str(x.shape()); });
-  DType table = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
+  DType table = accumulate_type(x.dtype());
   check(cosine.dtype() == table && sine.dtype() == table, "rope", [&] {
     return "for inputs of " + str(x.dtype()) + " the tables must be " + str(table) + ", got " + str(cosine.dtype()) +
            " and " + str(sine.dtype());
@@ -23,10 +24,10 @@ Tensor rope(const Tensor& x, const Tensor& cosine, const Tensor& sine) {
   no_gradient("rope", cosine);
   no_gradient("rope", sine);
   Tensor in = x.contiguous(), c = cosine.contiguous(), s = sine.contiguous(), y = empty_like(in);
-  backend(x.device()).rope(in, c, s, false, y);
+  backend(x.device()).rope.rotate(in, c, s, false, y);
   return record("rope", y, {x}, [c, s](const Tensor& dy) -> Grads {
     Tensor dx = empty_like(dy);
-    backend(dy.device()).rope(dy.contiguous(), c, s, true, dx);
+    backend(dy.device()).rope.rotate(dy.contiguous(), c, s, true, dx);
     return {dx};
   });
 }

@@ -1,4 +1,5 @@
 #include "braid/autograd/ops.h"
+#include "braid/tensor/kernels/backend.h"
 
 namespace braid {
 
@@ -6,10 +7,10 @@ namespace braid {
 Tensor softmax(const Tensor& x) {
   check(x.rank() >= 1, "softmax", [&] { return "needs at least one axis, got " + str(x.shape()); });
   Tensor in = x.contiguous(), y = empty_like(x);
-  backend(x.device()).softmax(in, y);
+  backend(x.device()).softmax.forward(in, y);
   return record("softmax", y, {x}, [y](const Tensor& dy) -> Grads {
     Tensor dx = empty_like(y);
-    backend(y.device()).softmax_backward(y, dy.contiguous(), dx);
+    backend(y.device()).softmax.backward(y, dy.contiguous(), dx);
     return {dx};
   });
 }
@@ -18,10 +19,10 @@ Tensor softmax(const Tensor& x) {
 Tensor log_softmax(const Tensor& x) {
   check(x.rank() >= 1, "log_softmax", [&] { return "needs at least one axis, got " + str(x.shape()); });
   Tensor in = x.contiguous(), y = empty_like(x);
-  backend(x.device()).log_softmax(in, y);
+  backend(x.device()).softmax.log_forward(in, y);
   return record("log_softmax", y, {x}, [y](const Tensor& dy) -> Grads {
     Tensor dx = empty_like(y);
-    backend(y.device()).log_softmax_backward(y, dy.contiguous(), dx);
+    backend(y.device()).softmax.log_backward(y, dy.contiguous(), dx);
     return {dx};
   });
 }

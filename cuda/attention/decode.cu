@@ -15,7 +15,7 @@
 #include "braid/cuda/device/reduce.cuh"
 #include "braid/cuda/device/vector_io.cuh"
 #include "braid/cuda/runtime/kernel.h"
-#include "braid/tensor/kernels/pointwise.h"
+#include "braid/tensor/kernels/math.h"
 
 namespace braid::cuda::dcmha {
 
@@ -113,7 +113,7 @@ __device__ void compose_pair(const Factors<T>& c, int64_t b, int64_t g, int64_t 
 template <class T>
 __global__ void decode_scores(Call<T> c) {
   using A = typename Call<T>::A;
-  constexpr int W = kWidth<T>;
+  constexpr int W = kVectorWidth<T>;
   constexpr A kNothing = -std::numeric_limits<A>::infinity();
   const Place at(c);
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, part = thread % kLanesOfHead;
@@ -178,7 +178,7 @@ __global__ void decode_scores(Call<T> c) {
 template <class T>
 __global__ void decode_values(Call<T> c) {
   using A = typename Call<T>::A;
-  constexpr int W = kWidth<T>;
+  constexpr int W = kVectorWidth<T>;
   constexpr A kNothing = -std::numeric_limits<A>::infinity();
   const Place at(c);
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;

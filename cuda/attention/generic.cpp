@@ -25,7 +25,7 @@
 
 #include "braid/cuda/attention/sdpa_cudnn.h"
 #include "braid/cuda/attention/tensor_core.h"
-#include "braid/cuda/matmul/blas.h"
+#include "braid/cuda/matmul/matmul.h"
 
 namespace braid::cuda {
 
@@ -37,7 +37,7 @@ constexpr int64_t kMostRows = 128;  // of a chunk: more would compute more hidde
 
 int64_t workspace_of(const DcmhaInputs& x) { return x.workspace > 0 ? x.workspace : kDcmhaWorkspace; }
 
-DType sum_type(DType t) { return t == DType::f64 ? DType::f64 : DType::f32; }
+DType sum_type(DType t) { return accumulate_type(t); }
 
 // Bytes that a chunk takes for each sample and query row: `buffers` rows of scores and one gram.
 struct RowCost {
@@ -289,11 +289,11 @@ void backward_in_chunks(const DcmhaInputs& x, const Tensor& lse, const Tensor& d
 
 }  // namespace
 
-std::string dcmha_refuses(const DcmhaInputs& x) {
+static std::string dcmha_refuses(const DcmhaInputs& x) {
   return dcmha_fast::refuses(x).empty() ? "" : dcmha::refuses(split(x));
 }
 
-void dcmha_forward(const DcmhaInputs& x, Out y, Out lse) {
+static void dcmha_forward(const DcmhaInputs& x, Out y, Out lse) {
   if (!lse && dcmha::decodes(split(x))) {
     dcmha::decode(split(x), y);
   } else if (plain_attention::forward(x, y, lse).empty()) {
@@ -306,7 +306,7 @@ void dcmha_forward(const DcmhaInputs& x, Out y, Out lse) {
   }
 }
 
-void dcmha_backward(const DcmhaInputs& x, In y, In lse, In dy, DcmhaGradients& gradients) {
+static void dcmha_backward(const DcmhaInputs& x, In y, In lse, In dy, DcmhaGradients& gradients) {
   if (plain_attention::backward(x, y, lse, dy, gradients, workspace_of(x)).empty()) return;
   if (dcmha_fast::refuses(x).empty()) {
     dcmha_fast::backward(x, y, lse, dy, gradients, workspace_of(x));
@@ -314,5 +314,12 @@ void dcmha_backward(const DcmhaInputs& x, In y, In lse, In dy, DcmhaGradients& g
     backward_in_chunks(split(x), lse, dy, gradients);
   }
 }
+
+constinit const AttentionKernels attention_kernels{
+    .forward = dcmha_forward,
+    .backward = dcmha_backward,
+    .unsupported_reason = dcmha_refuses,
+    .takes_16_bits = true,
+};
 
 }  // namespace braid::cuda

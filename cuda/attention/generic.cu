@@ -12,7 +12,7 @@
 
 #include "braid/cuda/attention/compose.cuh"
 #include "braid/cuda/device/reduce.cuh"
-#include "braid/tensor/kernels/pointwise.h"
+#include "braid/tensor/kernels/math.h"
 
 namespace braid::cuda::dcmha {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "braid/cuda/attention/kernels.h"
-#include "braid/cuda/matmul/blas.h"
+#include "braid/cuda/matmul/matmul.h"
 #include "braid/cuda/runtime/runtime.h"
 
 namespace braid::cuda::dcmha_fast {

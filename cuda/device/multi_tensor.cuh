@@ -1,4 +1,4 @@
-// One launch for many tensors: its blocks are dealt out to the tensors of a list by their sizes alone.
+// One launch for many tensors: blocks are assigned to the tensors of a list by their sizes alone.
 #pragma once
 #include <algorithm>
 #include <vector>
@@ -8,21 +8,22 @@
 
 namespace braid::cuda {
 
-inline constexpr int kMostTensors = 64;  // of a launch, whose arguments must fit into 4 KiB
+inline constexpr int kMaxTensors = 64;   // of a launch, whose arguments must fit into 4 KiB
 inline constexpr int64_t kChunk = 8192;  // elements of a block
 
-// A part of a kernel's argument, passed by value like the tensors' addresses.
-struct Chunks {
-  int count = 0;                          // tensors
-  unsigned first[kMostTensors + 1] = {};  // tensor k has blocks [first[k], first[k + 1])
-  int64_t size[kMostTensors];
+struct TensorChunk {  // the elements of one block
+  int tensor;
+  int64_t begin, end;
+};
+
+// The sizes of the tensors; passed to the kernel by value, like their addresses.
+struct TensorChunks {
+  int count = 0;                         // tensors
+  unsigned first[kMaxTensors + 1] = {};  // tensor k has blocks [first[k], first[k + 1])
+  int64_t size[kMaxTensors];
 
   // --- device ---
-  struct Chunk {
-    int tensor;
-    int64_t begin, end;  // its elements
-  };
-  __device__ Chunk of(unsigned block) const {
+  __device__ TensorChunk of(unsigned block) const {
     int low = 0, high = count;  // first[low] <= block < first[high]
     while (high - low > 1) {
       const int middle = (low + high) / 2;
@@ -42,7 +43,7 @@ struct Chunks {
 };
 
 // Calls run(batch) with the items of each floating type T in turn, in as few Batch<T> as hold them. Items without
-// elements are left out. Batch<T> has: Chunks chunks; static const Tensor& tensor(item); void set(int k, item).
+// elements are skipped. Batch<T> has: TensorChunks chunks; static const Tensor& tensor(item); void set(int k, item).
 template <template <class> class Batch, class Item, class Run>
 void in_batches(const std::vector<Item>& items, Run run) {
   for (DType type : {DType::f64, DType::f32, DType::bf16, DType::f16}) {
@@ -52,7 +53,7 @@ void in_batches(const std::vector<Item>& items, Run run) {
         const Tensor& x = Batch<T>::tensor(item);
         if (!x || x.dtype() != type || x.numel() == 0) continue;
         batch.set(batch.chunks.add(x.numel()), item);
-        if (batch.chunks.count == kMostTensors) {
+        if (batch.chunks.count == kMaxTensors) {
           run(batch);
           batch.chunks = {};
         }

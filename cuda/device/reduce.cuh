@@ -1,5 +1,5 @@
-// Sums and maxima over the threads of a warp or a block, in an order that is always the same. Every thread gets the
-// result, and every thread of the warp or block must take part.
+// Sums and maxima over the threads of a warp or a block, in an order that is always the same. All threads of
+// the warp or block must call; all get the result.
 #pragma once
 #include "braid/cuda/runtime/kernel.h"
 
@@ -37,8 +37,8 @@ __device__ A warp_max(A x) {
   return lanes_max(x, 32);
 }
 
-// Over a block of one dimension and a multiple of 32 threads; Threads is its size where the compiler may know it.
-// nothing: what combines with x to x.
+// Over a block of one dimension and a multiple of 32 threads; Threads is its size where it is a constant.
+// nothing: the neutral element of f.
 template <int Threads = 0, class A, class F>
 __device__ A block_combine(A x, A nothing, F f) {
   struct Warps {

@@ -1,4 +1,4 @@
-// Rows shared out to threads, for kernels that reduce along the last axis.
+// RowPartition shared out to threads, for kernels that reduce along the last axis.
 //
 // A team of threads works on a row: 1, 2, 4, ... 32 lanes of a warp, or a whole block. If it can, each thread holds one
 // pack of 16 bytes of each input in registers, so that memory is read once ("held"); longer rows are walked again for
@@ -14,21 +14,21 @@
 
 namespace braid::cuda {
 
-inline constexpr int kLargestTeam = 1024, kStreamingTeam = 512;
+inline constexpr int kMaxTeam = 1024, kStreamingTeam = 512;
 
 // Passed to kernels by value.
-struct Rows {
+struct RowPartition {
   int64_t count, n;  // rows, and elements of each
-  int team;          // threads that share a row
+  int team;          // threads per row
 
-  __device__ int rank() const { return static_cast<int>(team > 32 ? threadIdx.x : threadIdx.x & (team - 1u)); }
+  __device__ int lane() const { return static_cast<int>(team > 32 ? threadIdx.x : threadIdx.x & (team - 1u)); }
   __device__ int64_t team_of_block() const { return team > 32 ? 0 : threadIdx.x / static_cast<unsigned>(team); }
   __device__ int64_t teams() const { return team > 32 ? 1 : blockDim.x / static_cast<unsigned>(team); }
   // The row of this thread's team, when the first team of block 0 has row 0 and so on.
   __device__ int64_t row() const { return blockIdx.x * teams() + team_of_block(); }
-  // n, or 0 for a team that has no row: it still takes part in what its warp does together.
+  // n, or 0 for a team without a row, which still takes part in the operations of its warp.
   __device__ int64_t length(int64_t row) const { return row < count ? n : 0; }
-  __device__ bool leads(int64_t row) const { return row < count && rank() == 0; }
+  __device__ bool leads(int64_t row) const { return row < count && lane() == 0; }
 
   template <class A>
   __device__ A sum(A x) const {
@@ -43,7 +43,7 @@ struct Rows {
 template <class T>
 struct Input {
   const T* row;        // null: every element is `otherwise`
-  T otherwise = T(0);  // also what lies outside the row
+  T otherwise = T(0);  // also for elements outside the row
 };
 
 // One thread's part of a row of each of kInputs arrays.
@@ -51,12 +51,12 @@ template <class T, bool kHeld, int kInputs>
 class Row {
  public:
   using A = Accumulate<T>;
-  static constexpr int W = kWidth<T>;
+  static constexpr int W = kVectorWidth<T>;
   using Packs = Pack<T>[kInputs];
 
   // shift: packs begin at elements -shift, W - shift, ... of the row, so that they can begin at a multiple of 16 bytes.
-  __device__ Row(const Rows& rows, int64_t n, const Input<T> (&inputs)[kInputs], int shift = 0)
-      : n_(n), first_(int64_t{W} * rows.rank() - shift), step_(int64_t{W} * rows.team) {
+  __device__ Row(const RowPartition& rows, int64_t n, const Input<T> (&inputs)[kInputs], int shift = 0)
+      : n_(n), first_(int64_t{W} * rows.lane() - shift), step_(int64_t{W} * rows.team) {
 #pragma unroll
     for (int k = 0; k < kInputs; ++k) inputs_[k] = inputs[k];
     if constexpr (kHeld) read(first_, held_);
@@ -76,7 +76,7 @@ class Row {
     }
   }
 
-  // Sum and maximum of f(i, x0, x1, ...) over this thread's elements. f is also asked about elements outside the row.
+  // Sum and maximum of f(i, x0, x1, ...) over this thread's elements. f is also called for elements outside the row.
   template <class F>
   __device__ A sum(F f) const {
     A total = A(0);
@@ -88,12 +88,12 @@ class Row {
   }
   template <class F>
   __device__ A max(F f) const {
-    A most = -std::numeric_limits<A>::infinity();
+    A largest = -std::numeric_limits<A>::infinity();
     each([&](int64_t i, const Packs& packs) {
 #pragma unroll
-      for (int j = 0; j < W; ++j) most = larger(most, call(f, i + j, packs, j));
+      for (int j = 0; j < W; ++j) largest = larger(largest, call(f, i + j, packs, j));
     });
-    return most;
+    return largest;
   }
 
   // y[i] = f(i, x0, x1, ...); y may be one of the inputs.
@@ -136,7 +136,7 @@ __device__ int shift_of(const T* row) {
 inline int64_t row_count(const Tensor& x) { return x.dim(-1) == 0 ? 0 : x.numel() / x.dim(-1); }
 
 struct RowLaunch {
-  Rows rows;
+  RowPartition rows;
   bool held;
   Launch launch;
 };
@@ -159,8 +159,8 @@ inline RowLaunch plan_units(int64_t count, int64_t units, int largest) {
 // Units of a pack. shifted: rows may begin at any address, and the kernel shifts its packs.
 template <class T>
 RowLaunch plan_rows(int64_t count, int64_t n, bool shifted) {
-  int64_t packs = (n + (shifted ? 2 : 1) * (kWidth<T> - 1)) / kWidth<T>;
-  RowLaunch plan = plan_units(count, packs, packs <= kLargestTeam ? kLargestTeam : kStreamingTeam);
+  int64_t packs = (n + (shifted ? 2 : 1) * (kVectorWidth<T> - 1)) / kVectorWidth<T>;
+  RowLaunch plan = plan_units(count, packs, packs <= kMaxTeam ? kMaxTeam : kStreamingTeam);
   plan.rows.n = n;
   return plan;
 }

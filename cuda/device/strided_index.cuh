@@ -1,20 +1,20 @@
-// Strided views on the card: where in memory element i of a view lies, counted in row-major order.
+// Strided views on the GPU: the offset in memory of element i of a view, counted in row-major order.
 #pragma once
 #include "braid/cuda/runtime/kernel.h"
 #include "braid/tensor/tensor.h"
 
 namespace braid::cuda {
 
-// One axis as K views of a common shape see it.
+// One axis of K views with a common shape.
 template <int K>
 struct Axis {
   int64_t size;
   int64_t stride[K];
 };
 
-// The walk over some axes, the last axis fastest: item i -> its offset in each of K views, in elements. Passed to
-// kernels by value. Neighbouring axes are merged where every view allows it, so that most walks are short; divisions by
-// the sizes are multiplications where the walk has less than 2^31 items.
+// Maps item i, counted over some axes with the last one fastest, to its offset in each of K views, in elements. Passed
+// to kernels by value. Neighbouring axes are merged where every view allows it; divisions by the sizes are
+// multiplications where there are less than 2^31 items.
 template <int K>
 class Offsets {
  public:
@@ -62,7 +62,7 @@ class Offsets {
     return Offsets(axes, rank);
   }
 
-  // The same walk counted in words of n elements, for views whose innermost axis is dense.
+  // The same map counted in words of n elements, for views whose innermost axis is dense.
   Offsets in_words_of(int64_t n) const {
     Axis<K> axes[kMaxAxes];
     for (int a = 0; a < rank; ++a) {
@@ -73,7 +73,7 @@ class Offsets {
     return Offsets(axes, rank);
   }
 
-  // offset[j][k]: the place of item i[j] in view k.
+  // offset[j][k]: the offset of item i[j] in view k.
   template <int V>
   __device__ __forceinline__ void at(const int64_t (&i)[V], int64_t (&offset)[V][K]) const {
     if (narrow_)

@@ -1,12 +1,12 @@
 // Copies between any layouts and types, and fills.
 //
 // A copy within one type moves bytes: where the layouts allow it, neighbouring elements are moved together, up to 16
-// bytes at a time. A transposition goes through tiles in shared memory, so that both sides are read and written along
-// their own cache lines. A copy between types reads and writes vectors of both.
+// bytes at a time. A transposition goes through tiles in shared memory, so that both sides are accessed along their
+// own cache lines. A copy between types loads and stores vectors of both.
 #include "braid/cuda/runtime/kernel.h"
 
 #include "braid/cuda/device/elementwise.cuh"
-#include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/kernels/copy.h"
 
 namespace braid::cuda {
 
@@ -16,7 +16,7 @@ constexpr int kEach = 4;  // elements of a thread
 
 unsigned blocks_for(int64_t count) { return static_cast<unsigned>((count - 1) / (kThreads * kEach) + 1); }
 
-// offsets: the places in x and in y.
+// offsets: in x and in y.
 template <class W>
 __global__ void __launch_bounds__(kThreads) copy_elements(const W* x, W* y, Offsets<2> offsets) {
   const int64_t first = int64_t{blockIdx.x} * (kThreads * kEach) + threadIdx.x;
@@ -108,7 +108,7 @@ void visit_word(int64_t bytes, F&& f) {
   }
 }
 
-// The axes, those along which the last view runs slowest first.
+// Sorts the axes by the stride of the last view, largest first.
 template <int K>
 void sort_axes(Axis<K>* axes, int count) {
   for (int a = 1; a < count; ++a) {
@@ -116,7 +116,7 @@ void sort_axes(Axis<K>* axes, int count) {
   }
 }
 
-// The most bytes that can be moved as one, for views of elements of `size` bytes at these addresses.
+// The largest number of bytes that one instruction can move, for views of elements of `size` bytes at these addresses.
 template <int K>
 int64_t widest(const Offsets<K>& offsets, int64_t size, std::initializer_list<const void*> data) {
   for (int64_t bytes = 16; bytes > size; bytes /= 2) {
@@ -152,7 +152,7 @@ void copy_same_type(In x, Out y) {
   const Offsets<2> all(axes, count);
   const Axis<2>& column = all.innermost();
   if (all.rank == 1 && column.stride[0] == 1 && column.stride[1] == 1) {
-    // What is left of a dense copy after the last whole 16 bytes is copied apart.
+    // The rest of a dense copy after the last 16 bytes is copied separately.
     const int64_t bytes = column.size * size, rest = bytes % 16;
     if (bytes > rest) copy_dense(x.raw(), y.mutable_raw(), bytes - rest);
     if (rest > 0) {
@@ -192,7 +192,7 @@ void copy_same_type(In x, Out y) {
   });
 }
 
-// Device code's visit_any.
+// visit_any for device code.
 template <class F>
 __device__ __forceinline__ void visit_element(DType t, F&& f) {
   switch (t) {
@@ -215,22 +215,22 @@ __device__ __forceinline__ void visit_element(DType t, F&& f) {
 
 constexpr int kConverted = 8;  // elements of a thread: a vector of the 16-bit types
 
-// From one type to another by way of A: float where both have 32 bits or fewer and are floating, else double. Which
-// types they are is decided inside: two kernels instead of 42.
+// From one type to another by way of A: float where both have 32 bits or fewer and are floating, else double. The
+// kernel branches on the types: two kernels instead of 42.
 template <class A, class T>
 inline constexpr bool kGoesBy = sizeof(A) == 8 || (!std::is_integral_v<T> && sizeof(T) <= 4);
 bool goes_by_float(DType t) { return t == DType::f32 || t == DType::bf16 || t == DType::f16; }
 
 template <class A>
 __global__ void __launch_bounds__(kThreads)
-    convert_elements(Share<kConverted> share, DType from, View x, DType to, View y) {
-  if (share.empty()) return;
+    convert_elements(ElementRange<kConverted> range, DType from, Operand x, DType to, Operand y) {
+  if (range.empty()) return;
   A values[kConverted] = {};
   visit_element(from, [&]<class T>() {
-    if constexpr (kGoesBy<A, T>) read<T>(x, share, values);
+    if constexpr (kGoesBy<A, T>) load<T>(x, range, values);
   });
   visit_element(to, [&]<class T>() {
-    if constexpr (kGoesBy<A, T>) write<T>(y, share, values);
+    if constexpr (kGoesBy<A, T>) store<T>(y, range, values);
   });
 }
 
@@ -243,19 +243,17 @@ bool is_transposed(In x) {
   return false;
 }
 
-}  // namespace
-
 // Integers beyond 2^53 are rounded on their way to another type.
 void copy(In x, Out y) {
   if (y.numel() == 0) return;
   if (x.dtype() == y.dtype()) return copy_same_type(x, y);
   if (is_transposed(x)) return copy(x.clone(), y);  // by tiles first
-  const View source = view<kConverted>(x), result = view<kConverted>(y);
-  const Share<kConverted> share(result);
+  const Operand source = operand<kConverted>(x), result = operand<kConverted>(y);
+  const ElementRange<kConverted> range(result);
   if (goes_by_float(x.dtype()) && goes_by_float(y.dtype()))
-    launch_shares<kConverted>(convert_elements<float>, share, x.dtype(), source, y.dtype(), result);
+    launch_elements<kConverted>(convert_elements<float>, range, x.dtype(), source, y.dtype(), result);
   else
-    launch_shares<kConverted>(convert_elements<double>, share, x.dtype(), source, y.dtype(), result);
+    launch_elements<kConverted>(convert_elements<double>, range, x.dtype(), source, y.dtype(), result);
 }
 
 void fill(double value, Out y) {
@@ -280,5 +278,12 @@ void fill(double value, Out y) {
            static_cast<W*>(y.mutable_raw()), offsets);
   });
 }
+
+}  // namespace
+
+constinit const CopyKernels copy_kernels{
+    .strided = copy,
+    .fill = fill,
+};
 
 }  // namespace braid::cuda

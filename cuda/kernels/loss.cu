@@ -1,19 +1,19 @@
 // Softmax and cross-entropy in one pass over each row of logits (V):
 //   lse = log sum_j exp(x_j),   loss = lse - x[target],   dx_j = scale (exp(x_j - lse) - [j = target]).
-// A negative target is not counted: loss 0, gradient 0, whatever the logits are. Rows are streamed: the forward kernel
-// reads the logits once, the backward one reads and writes them once.
+// A negative target is not counted: loss 0, gradient 0, whatever the logits are. RowPartition are streamed: the forward
+// kernel reads the logits once, the backward one reads and writes them once.
 #include "braid/cuda/device/index_view.cuh"
 #include "braid/cuda/device/softmax.cuh"
 #include "braid/cuda/runtime/kernel.h"
-#include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/kernels/loss.h"
 
 namespace braid::cuda {
 
 namespace {
 
 template <class T>
-__global__ void __launch_bounds__(kLargestTeam)
-    cross_entropy_kernel(Rows rows, const T* logits, Ids targets, Accumulate<T>* loss, Accumulate<T>* lse) {
+__global__ void __launch_bounds__(kMaxTeam)
+    cross_entropy_kernel(RowPartition rows, const T* logits, Ids targets, Accumulate<T>* loss, Accumulate<T>* lse) {
   using A = Accumulate<T>;
   int64_t r = rows.row(), target = r < rows.count ? targets[r] : -1;
   const T* x = logits + r * rows.n;
@@ -26,8 +26,8 @@ __global__ void __launch_bounds__(kLargestTeam)
 }
 
 template <class T>
-__global__ void __launch_bounds__(kLargestTeam)
-    cross_entropy_backward_kernel(Rows rows, const T* logits, Ids targets, const Accumulate<T>* lse,
+__global__ void __launch_bounds__(kMaxTeam)
+    cross_entropy_backward_kernel(RowPartition rows, const T* logits, Ids targets, const Accumulate<T>* lse,
                                   const Accumulate<T>* scale, int scale_step, T* dlogits) {
   using A = Accumulate<T>;
   int64_t r = rows.row(), at = r * rows.n;
@@ -39,8 +39,6 @@ __global__ void __launch_bounds__(kLargestTeam)
     return target < 0 ? A(0) : i == target ? s * (math::exp(v - shift) - A(1)) : s * math::exp(v - shift);
   });
 }
-
-}  // namespace
 
 void cross_entropy(In logits, In targets, Out loss, Out lse) {
   if (targets.numel() == 0) return;
@@ -61,5 +59,12 @@ void cross_entropy_backward(In logits, In targets, In lse, In scale, Out dlogits
            scale.data<A>(), scale.numel() == 1 ? 0 : 1, dlogits.mutable_data<T>());
   });
 }
+
+}  // namespace
+
+constinit const LossKernels loss_kernels{
+    .cross_entropy = cross_entropy,
+    .cross_entropy_backward = cross_entropy_backward,
+};
 
 }  // namespace braid::cuda

@@ -15,7 +15,7 @@
 
 #include "braid/cuda/device/row_reduce.cuh"
 #include "braid/cuda/runtime/kernel.h"
-#include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/kernels/norm.h"
 
 namespace braid::cuda {
 
@@ -34,8 +34,8 @@ __device__ const T* from(const T* x, int64_t at) {
 }
 
 template <class T, bool kHeld>
-__global__ void __launch_bounds__(kLargestTeam)
-    rms_norm_kernel(Rows rows, const T* x, const T* residual, const T* weight, Accumulate<T> eps, T* sum, T* y,
+__global__ void __launch_bounds__(kMaxTeam)
+    rms_norm_kernel(RowPartition rows, const T* x, const T* residual, const T* weight, Accumulate<T> eps, T* sum, T* y,
                     Accumulate<T>* rstd) {
   using A = Accumulate<T>;
   int64_t r = rows.row(), at = r * rows.n;
@@ -49,9 +49,9 @@ __global__ void __launch_bounds__(kLargestTeam)
 }
 
 template <class T, bool kHeld>
-__global__ void __launch_bounds__(kLargestTeam)
-    layer_norm_kernel(Rows rows, const T* x, const T* residual, const T* weight, const T* bias, Accumulate<T> eps,
-                      T* sum, T* y, Accumulate<T>* mean, Accumulate<T>* rstd) {
+__global__ void __launch_bounds__(kMaxTeam)
+    layer_norm_kernel(RowPartition rows, const T* x, const T* residual, const T* weight, const T* bias,
+                      Accumulate<T> eps, T* sum, T* y, Accumulate<T>* mean, Accumulate<T>* rstd) {
   using A = Accumulate<T>;
   int64_t r = rows.row(), at = r * rows.n, n = rows.length(r);
   Row<T, kHeld, 4> row(rows, n, {{x + at}, {from(residual, at)}, {weight, T(1)}, {bias}});
@@ -74,10 +74,11 @@ template <class T, bool kHeld, int kSums>
 class ColumnSums {
  public:
   using A = Accumulate<T>;
-  static constexpr int W = kWidth<T>;
+  static constexpr int W = kVectorWidth<T>;
   using Terms = A[kSums][W];
 
-  __device__ ColumnSums(const Rows& rows, A* part) : rows_(rows), part_(part) {}  // part (kSums, n): the block's
+  __device__ ColumnSums(const RowPartition& rows, A* part)
+      : rows_(rows), part_(part) {}  // part (kSums, n): the block's
 
   // Adds W values of each sum from column i on. All threads of a block call it for the same number of rows.
   __device__ void add(int64_t i, const Terms& terms, bool first) {
@@ -97,7 +98,7 @@ class ColumnSums {
 
   __device__ void finish() {
     if constexpr (kHeld) {
-      int64_t column = int64_t{W} * rows_.rank();
+      int64_t column = int64_t{W} * rows_.lane();
       if (rows_.team > 32) {
         put(column);
         return;
@@ -131,7 +132,7 @@ class ColumnSums {
     }
   }
 
-  Rows rows_;
+  RowPartition rows_;
   A* part_;
   Terms sums_ = {};
 };
@@ -139,12 +140,12 @@ class ColumnSums {
 // parts: (blocks, sums, n), dw and of LayerNorm db, or null when none is wanted. RMSNorm is the case of a mean of 0
 // (null).
 template <class T, bool kHeld, bool kLayer>
-__global__ void __launch_bounds__(kLargestTeam)
-    norm_backward_kernel(Rows rows, const T* x, const T* weight, const Accumulate<T>* mean, const Accumulate<T>* rstd,
-                         const T* dy, const T* dsum, T* dx, Accumulate<T>* parts) {
+__global__ void __launch_bounds__(kMaxTeam)
+    norm_backward_kernel(RowPartition rows, const T* x, const T* weight, const Accumulate<T>* mean,
+                         const Accumulate<T>* rstd, const T* dy, const T* dsum, T* dx, Accumulate<T>* parts) {
   using A = Accumulate<T>;
   using Packs = typename Row<T, kHeld, 3>::Packs;
-  constexpr int W = kWidth<T>;
+  constexpr int W = kVectorWidth<T>;
   constexpr int kSums = kLayer ? 2 : 1;
   using Columns = ColumnSums<T, kHeld, kSums>;
   Columns sums(rows, parts + int64_t{blockIdx.x} * kSums * rows.n);
@@ -238,8 +239,6 @@ void norm_backward(In x, In weight, In mean, In rstd, In dy, In dsum, Out dx, Te
   });
 }
 
-}  // namespace
-
 void rms_norm(In x, In residual, In weight, double eps, Out sum, Out y, Out rstd) {
   visit_float(x.dtype(), "rms_norm", [&]<class T>() {
     using A = Accumulate<T>;
@@ -269,5 +268,14 @@ void layer_norm(In x, In residual, In weight, In bias, double eps, Out sum, Out 
 void layer_norm_backward(In x, In weight, In mean, In rstd, In dy, In dsum, Out dx, Out dweight, Out dbias) {
   norm_backward<true>(x, weight, mean, rstd, dy, dsum, dx, dweight, dbias);
 }
+
+}  // namespace
+
+constinit const NormKernels norm_kernels{
+    .rms_forward = rms_norm,
+    .rms_backward = rms_norm_backward,
+    .layer_forward = layer_norm,
+    .layer_backward = layer_norm_backward,
+};
 
 }  // namespace braid::cuda

@@ -1,5 +1,5 @@
-// Optimiser steps, in place, one pass over memory, many tensors in a launch. g is the gradient times grad_scale, t the
-// number of the update from 1.
+// Optimizer updates, in place, one pass over memory, many tensors per launch; sums of squares for clipping. g is the
+// gradient times grad_scale, t the number of the update from 1.
 //
 //   AdamW:  m = b1 m + (1-b1) g,   v = b2 v + (1-b2) g^2,   p -= lr (mh / (sqrt(vh) + eps) + wd p)
 //           with mh = m / (1 - b1^t), vh = v / (1 - b2^t).   Adam: g += wd p first, and no wd in the update.
@@ -7,9 +7,10 @@
 #include <cmath>
 
 #include "braid/cuda/device/multi_tensor.cuh"
+#include "braid/cuda/device/reduce.cuh"
 #include "braid/cuda/device/vector_io.cuh"
 #include "braid/cuda/runtime/kernel.h"
-#include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/kernels/optimizer.h"
 
 namespace braid::cuda {
 
@@ -22,11 +23,11 @@ __device__ StepScalars read(const double* scalars) { return {scalars[0], scalars
 template <class T>
 struct AdamWBatch {
   using A = Accumulate<T>;
-  Chunks chunks;
-  T* parameter[kMostTensors];
-  const T* gradient[kMostTensors];
-  A *first[kMostTensors], *second[kMostTensors];
-  A decay[kMostTensors];
+  TensorChunks chunks;
+  T* parameter[kMaxTensors];
+  const T* gradient[kMaxTensors];
+  A *first[kMaxTensors], *second[kMaxTensors];
+  A decay[kMaxTensors];
 
   static const Tensor& tensor(const AdamWStep::Item& item) { return item.parameter; }
   void set(int k, AdamWStep::Item item) {
@@ -48,8 +49,8 @@ template <class T>
 __global__ void __launch_bounds__(kThreads)
     adamw_kernel(const AdamWBatch<T> batch, AdamW<Accumulate<T>> f, const double* scalars) {
   using A = Accumulate<T>;
-  constexpr int W = kWidth<T>;
-  const Chunks::Chunk chunk = batch.chunks.of(blockIdx.x);
+  constexpr int W = kVectorWidth<T>;
+  const TensorChunk chunk = batch.chunks.of(blockIdx.x);
   const int k = chunk.tensor;
   T* p = batch.parameter[k];
   const T* g = batch.gradient[k];
@@ -77,11 +78,11 @@ __global__ void __launch_bounds__(kThreads)
 template <class T>
 struct SgdBatch {
   using A = Accumulate<T>;
-  Chunks chunks;
-  T* parameter[kMostTensors];
-  const T* gradient[kMostTensors];
-  A* momentum[kMostTensors];  // null for plain descent
-  A decay[kMostTensors];
+  TensorChunks chunks;
+  T* parameter[kMaxTensors];
+  const T* gradient[kMaxTensors];
+  A* momentum[kMaxTensors];  // null for plain descent
+  A decay[kMaxTensors];
 
   static const Tensor& tensor(const SgdStep::Item& item) { return item.parameter; }
   void set(int k, SgdStep::Item item) {
@@ -96,8 +97,8 @@ template <class T>
 __global__ void __launch_bounds__(kThreads)
     sgd_kernel(const SgdBatch<T> batch, Accumulate<T> keep, const double* scalars) {
   using A = Accumulate<T>;
-  constexpr int W = kWidth<T>;
-  const Chunks::Chunk chunk = batch.chunks.of(blockIdx.x);
+  constexpr int W = kVectorWidth<T>;
+  const TensorChunk chunk = batch.chunks.of(blockIdx.x);
   const int k = chunk.tensor;
   T* p = batch.parameter[k];
   const T* g = batch.gradient[k];
@@ -119,7 +120,58 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-}  // namespace
+// The sum of the squares of each tensor of a list, in f64: every block adds up a chunk of one tensor, then a block for
+// each tensor adds its chunks' sums. Which thread adds what depends on the sizes only, so the bits do too.
+
+constexpr int kLastThreads = 1024;
+
+struct Item {
+  Tensor x;
+  int64_t place;  // of its sum
+};
+
+template <class T>
+struct SquaresBatch {
+  TensorChunks chunks;
+  const T* x[kMaxTensors];
+  int64_t place[kMaxTensors];
+
+  static const Tensor& tensor(const Item& item) { return item.x; }
+  void set(int k, const Item& item) {
+    x[k] = item.x.data<T>();
+    place[k] = item.place;
+  }
+};
+
+template <class T>
+__global__ void __launch_bounds__(kThreads) square_chunks_kernel(const SquaresBatch<T> batch, double* parts) {
+  constexpr int W = kVectorWidth<T>;
+  const TensorChunk chunk = batch.chunks.of(blockIdx.x);
+  const T* x = batch.x[chunk.tensor];
+  double sum = 0;
+  for (int64_t i = chunk.begin + W * int64_t{threadIdx.x}; i < chunk.end; i += W * kThreads) {
+    const Pack<T> pack = load_pack<W>(x, i, chunk.end);
+#pragma unroll
+    for (int j = 0; j < W; ++j) {
+      const auto value = static_cast<double>(static_cast<Accumulate<T>>(pack[j]));
+      sum += value * value;
+    }
+  }
+  sum = block_sum<kThreads>(sum);
+  if (threadIdx.x == 0) parts[blockIdx.x] = sum;
+}
+
+template <class T>
+__global__ void __launch_bounds__(kLastThreads)
+    sum_chunks_kernel(const SquaresBatch<T> batch, const double* parts, double* y) {
+  const unsigned k = blockIdx.x;
+  double sum = 0;
+  for (unsigned i = batch.chunks.first[k] + threadIdx.x; i < batch.chunks.first[k + 1]; i += kLastThreads) {
+    sum += parts[i];
+  }
+  sum = block_sum<kLastThreads>(sum);
+  if (threadIdx.x == 0) y[batch.place[k]] = sum;
+}
 
 void adamw(const AdamWStep& s) {
   in_batches<AdamWBatch>(s.items, [&]<class T>(const AdamWBatch<T>& batch) {
@@ -135,5 +187,26 @@ void sgd(const SgdStep& s) {
            s.scalars.data<double>());
   });
 }
+
+void sum_of_squares(const std::vector<Tensor>& x, Out y) {
+  std::vector<Item> items;
+  for (const Tensor& t : x) items.push_back({t, static_cast<int64_t>(items.size())});
+  y.fill(0);  // where there are no elements
+  in_batches<SquaresBatch>(items, [&]<class T>(const SquaresBatch<T>& batch) {
+    Tensor parts = empty({batch.chunks.blocks()}, DType::f64, y.device());
+    launch(square_chunks_kernel<T>, {.grid = batch.chunks.blocks(), .block = kThreads}, batch,
+           parts.mutable_data<double>());
+    launch(sum_chunks_kernel<T>, {.grid = static_cast<unsigned>(batch.chunks.count), .block = kLastThreads}, batch,
+           parts.data<double>(), y.mutable_data<double>());
+  });
+}
+
+}  // namespace
+
+constinit const OptimizerKernels optimizer_kernels{
+    .adamw = adamw,
+    .sgd = sgd,
+    .sum_of_squares = sum_of_squares,
+};
 
 }  // namespace braid::cuda

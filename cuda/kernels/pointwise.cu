@@ -1,191 +1,208 @@
-// Pointwise kernels: the formulas of tensor/kernels/pointwise.h, V elements to a thread (cuda/device/elementwise.cuh).
+// Pointwise kernels: the formulas of tensor/kernels/pointwise_ops.h, V elements per thread
+// (cuda/device/elementwise.cuh).
 //
-// Which formula it is, is decided inside the kernel: one branch for V elements, the same for all threads, costs nothing
-// beside the memory that they wait for, and keeps the number of kernels small.
+// The kernel branches on the formula: one branch for V elements, the same for all threads, costs nothing beside the
+// memory latency, and keeps the number of kernels small.
 #include "braid/cuda/runtime/kernel.h"
 
 #include "braid/cuda/device/elementwise.cuh"
-#include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/kernels/attention.h"
+#include "braid/tensor/kernels/pointwise_ops.h"
 
 namespace braid::cuda {
 
 namespace {
 
-// The blocks per multiprocessor that the registers must leave room for: enough loads on their way to hide the memory's
-// latency. Threads that load three vectors each need fewer.
+// Blocks per multiprocessor that registers must allow: enough loads in flight to hide the memory latency. Threads that
+// load three vectors each need fewer.
 constexpr int kBlocks = 4, kBlocksOfThree = 3;
 
 template <class T>
 __global__ void __launch_bounds__(kThreads, kBlocks)
-    unary_values(Share<kVector<T>> share, UnaryOp op, Accumulate<T> a, Accumulate<T> b, View x, View y) {
-  constexpr int V = kVector<T>;
-  if (share.empty()) return;
+    unary_forward(ElementRange<kVectorWidth<T>> range, UnaryOp op, Accumulate<T> a, Accumulate<T> b, Operand x,
+                  Operand y) {
+  constexpr int V = kVectorWidth<T>;
+  if (range.empty()) return;
   Accumulate<T> v[V];
-  read<T>(x, share, v);
+  load<T>(x, range, v);
   pointwise::visit(op, [&]<UnaryOp o>() {
 #pragma unroll
-    for (int j = 0; j < V; ++j) v[j] = pointwise::value<o>(v[j], a, b);
+    for (int j = 0; j < V; ++j) v[j] = pointwise::Unary<o, Accumulate<T>>::forward(v[j], a, b);
   });
-  write<T>(y, share, v);
+  store<T>(y, range, v);
 }
 
 template <class T>
 __global__ void __launch_bounds__(kThreads, kBlocks)
-    unary_slopes(Share<kVector<T>> share, UnaryOp op, Accumulate<T> a, Accumulate<T> b, View x, View dy, View dx) {
-  constexpr int V = kVector<T>;
-  if (share.empty()) return;
+    unary_derivative(ElementRange<kVectorWidth<T>> range, UnaryOp op, Accumulate<T> a, Accumulate<T> b, Operand x,
+                     Operand dy, Operand dx) {
+  constexpr int V = kVectorWidth<T>;
+  if (range.empty()) return;
   Accumulate<T> v[V], g[V];
-  read<T>(x, share, v);
-  read<T>(dy, share, g);
+  load<T>(x, range, v);
+  load<T>(dy, range, g);
   pointwise::visit(op, [&]<UnaryOp o>() {
 #pragma unroll
-    for (int j = 0; j < V; ++j) g[j] *= pointwise::slope<o>(v[j], a, b);
+    for (int j = 0; j < V; ++j) g[j] *= pointwise::Unary<o, Accumulate<T>>::derivative(v[j], a, b);
   });
-  write<T>(dx, share, g);
+  store<T>(dx, range, g);
 }
 
 template <class T>
 __global__ void __launch_bounds__(kThreads, kBlocks)
-    binary_values(Share<kVector<T>> share, BinaryOp op, View x, View y, View z) {
-  constexpr int V = kVector<T>;
-  if (share.empty()) return;
+    binary_forward(ElementRange<kVectorWidth<T>> range, BinaryOp op, Operand x, Operand y, Operand z) {
+  constexpr int V = kVectorWidth<T>;
+  if (range.empty()) return;
   Accumulate<T> u[V], v[V];
-  read<T>(x, share, u);
-  read<T>(y, share, v);
+  load<T>(x, range, u);
+  load<T>(y, range, v);
   pointwise::visit(op, [&]<BinaryOp o>() {
 #pragma unroll
-    for (int j = 0; j < V; ++j) u[j] = pointwise::value<o>(u[j], v[j]);
+    for (int j = 0; j < V; ++j) u[j] = pointwise::Binary<o, Accumulate<T>>::forward(u[j], v[j]);
   });
-  write<T>(z, share, u);
+  store<T>(z, range, u);
 }
 
-// Everything is read before anything is written: dx or dy may be the same view as an input. A view without data is a
-// derivative that nobody wants.
+// All loads precede all stores: dx or dy may be the same view as an input. An operand without data is a derivative that
+// is not required.
 template <class T>
 __global__ void __launch_bounds__(kThreads, kBlocksOfThree)
-    binary_slopes(Share<kVector<T>> share, BinaryOp op, View x, View y, View dz, View dx, View dy) {
-  constexpr int V = kVector<T>;
-  if (share.empty()) return;
+    binary_derivatives(ElementRange<kVectorWidth<T>> range, BinaryOp op, Operand x, Operand y, Operand dz, Operand dx,
+                       Operand dy) {
+  constexpr int V = kVectorWidth<T>;
+  if (range.empty()) return;
   Accumulate<T> u[V], v[V], g[V], h[V];
-  read<T>(x, share, u);
-  read<T>(y, share, v);
-  read<T>(dz, share, g);
+  load<T>(x, range, u);
+  load<T>(y, range, v);
+  load<T>(dz, range, g);
   pointwise::visit(op, [&]<BinaryOp o>() {
 #pragma unroll
     for (int j = 0; j < V; ++j) {
-      h[j] = g[j] * pointwise::slope_y<o>(u[j], v[j]);
-      g[j] *= pointwise::slope_x<o>(u[j], v[j]);
+      h[j] = g[j] * pointwise::Binary<o, Accumulate<T>>::d_dy(u[j], v[j]);
+      g[j] *= pointwise::Binary<o, Accumulate<T>>::d_dx(u[j], v[j]);
     }
   });
-  if (dx.data) write<T>(dx, share, g);
-  if (dy.data) write<T>(dy, share, h);
+  if (dx.data) store<T>(dx, range, g);
+  if (dy.data) store<T>(dy, range, h);
 }
 
 template <class T>
 __global__ void __launch_bounds__(kThreads, kBlocks)
-    fill_masked(Share<kVector<T>> share, View x, View mask, Accumulate<T> value, View y) {
-  constexpr int V = kVector<T>;
-  if (share.empty()) return;
+    fill_masked(ElementRange<kVectorWidth<T>> range, Operand x, Operand mask, Accumulate<T> value, Operand y) {
+  constexpr int V = kVectorWidth<T>;
+  if (range.empty()) return;
   Accumulate<T> v[V];
-  float hidden[V];
-  read<T>(x, share, v);
-  read<uint8_t>(mask, share, hidden);
+  float masked[V];
+  load<T>(x, range, v);
+  load<uint8_t>(mask, range, masked);
 #pragma unroll
-  for (int j = 0; j < V; ++j) v[j] = hidden[j] != 0.0f ? value : v[j];
-  write<T>(y, share, v);
+  for (int j = 0; j < V; ++j) v[j] = masked[j] != 0.0f ? value : v[j];
+  store<T>(y, range, v);
 }
 
 // coordinates: an element's query row and its key.
 template <class T>
 __global__ void __launch_bounds__(kThreads, kBlocks)
-    fill_invisible(Share<kVector<T>> share, View x, Offsets<2> coordinates, AttentionMask visible, int64_t keys,
-                   Accumulate<T> value, View y) {
-  constexpr int V = kVector<T>;
-  if (share.empty()) return;
+    mask_scores_kernel(ElementRange<kVectorWidth<T>> range, Operand x, Offsets<2> coordinates, AttentionMask mask,
+                       int64_t keys, Accumulate<T> value, Operand y) {
+  constexpr int V = kVectorWidth<T>;
+  if (range.empty()) return;
   Accumulate<T> v[V];
-  read<T>(x, share, v);
+  load<T>(x, range, v);
 #pragma unroll
   for (int j = 0; j < V; ++j) {
     int64_t at[2];
-    coordinates.at(share.index(j), at);
-    const bool seen = at[1] >= visible.first(at[0]) && at[1] < visible.end(at[0], keys);
-    v[j] = seen ? v[j] : value;
+    coordinates.at(range.index(j), at);
+    const bool unmasked = at[1] >= mask.first(at[0]) && at[1] < mask.end(at[0], keys);
+    v[j] = unmasked ? v[j] : value;
   }
-  write<T>(y, share, v);
+  store<T>(y, range, v);
 }
 
-// x, or a dense copy of a large x whose neighbours in row-major order lie far apart (a transposed view): the copy goes
-// by tiles and reads each cache line once.
-Tensor near(In x) {
+// x, or a contiguous copy of a large x whose row-major neighbours lie far apart (a transposed view): the copy works by
+// tiles and reads each cache line once.
+Tensor make_contiguous_if_far(In x) {
   const Offsets<1> o = offsets(x);
   bool transposed = false;
   for (int a = 1; a < o.rank; ++a) transposed = transposed || o.axis(a).stride[0] == 1;
   return transposed && o.innermost().stride[0] > 1 && o.count > 16384 ? x.clone() : x;
 }
 
-}  // namespace
-
 void unary(UnaryOp op, double a, double b, In x, Out y) {
   visit_float(x.dtype(), "unary", [&]<class T>() {
-    constexpr int V = kVector<T>;
-    const Tensor from = near(x);
-    const View result = view<V>(y);
-    launch_shares<V>(unary_values<T>, Share<V>(result), op, a, b, view<V>(from), result);
+    constexpr int V = kVectorWidth<T>;
+    const Tensor from = make_contiguous_if_far(x);
+    const Operand result = operand<V>(y);
+    launch_elements<V>(unary_forward<T>, ElementRange<V>(result), op, a, b, operand<V>(from), result);
   });
 }
 
 void unary_backward(UnaryOp op, double a, double b, In x, In dy, Out dx) {
   visit_float(x.dtype(), "unary_backward", [&]<class T>() {
-    constexpr int V = kVector<T>;
-    const Tensor from = near(x), slopes = near(dy);
-    const View result = view<V>(dx);
-    launch_shares<V>(unary_slopes<T>, Share<V>(result), op, a, b, view<V>(from), view<V>(slopes), result);
+    constexpr int V = kVectorWidth<T>;
+    const Tensor from = make_contiguous_if_far(x), slopes = make_contiguous_if_far(dy);
+    const Operand result = operand<V>(dx);
+    launch_elements<V>(unary_derivative<T>, ElementRange<V>(result), op, a, b, operand<V>(from), operand<V>(slopes),
+                       result);
   });
 }
 
 void binary(BinaryOp op, In x, In y, Out z) {
   visit_float(x.dtype(), "binary", [&]<class T>() {
-    constexpr int V = kVector<T>;
-    const Tensor left = near(x), right = near(y);
-    const View result = view<V>(z);
-    launch_shares<V>(binary_values<T>, Share<V>(result), op, view<V>(left), view<V>(right), result);
+    constexpr int V = kVectorWidth<T>;
+    const Tensor left = make_contiguous_if_far(x), right = make_contiguous_if_far(y);
+    const Operand result = operand<V>(z);
+    launch_elements<V>(binary_forward<T>, ElementRange<V>(result), op, operand<V>(left), operand<V>(right), result);
   });
 }
 
 void binary_backward(BinaryOp op, In x, In y, In dz, Out dx, Out dy) {
   if (!dx && !dy) return;
   visit_float(x.dtype(), "binary_backward", [&]<class T>() {
-    constexpr int V = kVector<T>;
-    const Tensor left = near(x), right = near(y), slopes = near(dz);
-    View results[2] = {view<V>(dx ? dx : dy), view<V>(dy ? dy : dx)};
-    Share<V> share(results[0]);
-    share.neighbours = share.neighbours && results[1].access == Access::dense;
+    constexpr int V = kVectorWidth<T>;
+    const Tensor left = make_contiguous_if_far(x), right = make_contiguous_if_far(y),
+                 slopes = make_contiguous_if_far(dz);
+    Operand results[2] = {operand<V>(dx ? dx : dy), operand<V>(dy ? dy : dx)};
+    ElementRange<V> range(results[0]);
+    range.neighbours = range.neighbours && results[1].access == Access::contiguous;
     if (!dx) results[0].data = nullptr;
     if (!dy) results[1].data = nullptr;
-    launch_shares<V>(binary_slopes<T>, share, op, view<V>(left), view<V>(right), view<V>(slopes), results[0],
-                     results[1]);
+    launch_elements<V>(binary_derivatives<T>, range, op, operand<V>(left), operand<V>(right), operand<V>(slopes),
+                       results[0], results[1]);
   });
 }
 
 void masked_fill(In x, In mask, double value, Out y) {
   visit_float(x.dtype(), "masked_fill", [&]<class T>() {
-    constexpr int V = kVector<T>;
-    const Tensor from = near(x);
-    const View result = view<V>(y);
-    launch_shares<V>(fill_masked<T>, Share<V>(result), view<V>(from), view<V>(mask), value, result);
+    constexpr int V = kVectorWidth<T>;
+    const Tensor from = make_contiguous_if_far(x);
+    const Operand result = operand<V>(y);
+    launch_elements<V>(fill_masked<T>, ElementRange<V>(result), operand<V>(from), operand<V>(mask), value, result);
   });
 }
 
-void hide_invisible(In x, const AttentionMask& v, double value, Out y) {
+void mask_scores(In x, const AttentionMask& mask, double value, Out y) {
   const int64_t queries = x.dim(-2), keys = x.dim(-1), count = x.numel();
   if (count == 0) return;
   const Axis<2> axes[] = {{count / (queries * keys), {0, 0}}, {queries, {1, 0}}, {keys, {0, 1}}};
-  visit_float(x.dtype(), "hide_invisible", [&]<class T>() {
-    constexpr int V = kVector<T>;
-    const Tensor from = near(x);
-    const View result = view<V>(y);
-    launch_shares<V>(fill_invisible<T>, Share<V>(result), view<V>(from), Offsets<2>(axes, 3), v, keys, value, result);
+  visit_float(x.dtype(), "mask_scores", [&]<class T>() {
+    constexpr int V = kVectorWidth<T>;
+    const Tensor from = make_contiguous_if_far(x);
+    const Operand result = operand<V>(y);
+    launch_elements<V>(mask_scores_kernel<T>, ElementRange<V>(result), operand<V>(from), Offsets<2>(axes, 3), mask,
+                       keys, value, result);
   });
 }
+
+}  // namespace
+
+constinit const PointwiseKernels pointwise_kernels{
+    .unary = unary,
+    .unary_backward = unary_backward,
+    .binary = binary,
+    .binary_backward = binary_backward,
+    .masked_fill = masked_fill,
+    .mask_scores = mask_scores,
+};
 
 }  // namespace braid::cuda

@@ -2,18 +2,18 @@
 #include "braid/cuda/runtime/kernel.h"
 
 #include "braid/cuda/device/elementwise.cuh"
-#include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/kernels/random.h"
 #include "braid/tensor/random.h"
 
 namespace braid::cuda {
 
 namespace {
 
-// u[j] = unit(random_bits(index(j))): a thread's neighbours share the blocks of four that Philox makes.
+// u[j] = unit(random_bits(index(j))): a thread's neighbours range the blocks of four that Philox makes.
 template <int V>
-__device__ __forceinline__ void units(const Share<V>& share, RandomKey key, float (&u)[V]) {
-  if (share.neighbours) {
-    const uint64_t first = static_cast<uint64_t>(share.index(0));
+__device__ __forceinline__ void units(const ElementRange<V>& range, RandomKey key, float (&u)[V]) {
+  if (range.neighbours) {
+    const uint64_t first = static_cast<uint64_t>(range.index(0));
     constexpr int kStep = V < 4 ? V : 4;
 #pragma unroll
     for (int b = 0; b < V; b += kStep) {
@@ -24,46 +24,46 @@ __device__ __forceinline__ void units(const Share<V>& share, RandomKey key, floa
     }
   } else {
 #pragma unroll
-    for (int j = 0; j < V; ++j) u[j] = unit(random_bits(static_cast<uint64_t>(share.index(j)), key));
+    for (int j = 0; j < V; ++j) u[j] = unit(random_bits(static_cast<uint64_t>(range.index(j)), key));
   }
 }
 
 template <class T>
 __global__ void __launch_bounds__(kThreads)
-    dropped(Share<kVector<T>> share, View x, float p, Accumulate<T> keep, RandomKey key, View y) {
-  constexpr int V = kVector<T>;
-  if (share.empty()) return;
+    dropped(ElementRange<kVectorWidth<T>> range, Operand x, float p, Accumulate<T> keep, RandomKey key, Operand y) {
+  constexpr int V = kVectorWidth<T>;
+  if (range.empty()) return;
   Accumulate<T> v[V];
   float u[V];
-  read<T>(x, share, v);
-  units(share, key, u);
+  load<T>(x, range, v);
+  units(range, key, u);
 #pragma unroll
   for (int j = 0; j < V; ++j) v[j] = u[j] > p ? v[j] * keep : Accumulate<T>(0);
-  write<T>(y, share, v);
+  store<T>(y, range, v);
 }
 
 template <class T>
-__global__ void __launch_bounds__(kThreads)
-    uniform_numbers(Share<kVector<T>> share, Accumulate<T> low, Accumulate<T> width, RandomKey key, View y) {
-  constexpr int V = kVector<T>;
-  if (share.empty()) return;
+__global__ void __launch_bounds__(kThreads) uniform_numbers(ElementRange<kVectorWidth<T>> range, Accumulate<T> low,
+                                                            Accumulate<T> width, RandomKey key, Operand y) {
+  constexpr int V = kVectorWidth<T>;
+  if (range.empty()) return;
   Accumulate<T> v[V];
   float u[V];
-  units(share, key, u);
+  units(range, key, u);
 #pragma unroll
   for (int j = 0; j < V; ++j) v[j] = uniform_number(u[j], low, width);
-  write<T>(y, share, v);
+  store<T>(y, range, v);
 }
 
 template <class T>
-__global__ void __launch_bounds__(kThreads)
-    normal_elements(Share<kVector<T>> share, Accumulate<T> mean, Accumulate<T> deviation, RandomKey key, View y) {
-  constexpr int V = kVector<T>;
-  if (share.empty()) return;
+__global__ void __launch_bounds__(kThreads) normal_elements(ElementRange<kVectorWidth<T>> range, Accumulate<T> mean,
+                                                            Accumulate<T> deviation, RandomKey key, Operand y) {
+  constexpr int V = kVectorWidth<T>;
+  if (range.empty()) return;
   Accumulate<T> v[V];
-  if (share.neighbours) {
+  if (range.neighbours) {
     float u[V];
-    units(share, key, u);
+    units(range, key, u);
 #pragma unroll
     for (int j = 0; j < V; j += 2) {
       const NormalPair<Accumulate<T>> pair = normal_numbers(u[j], u[j + 1], mean, deviation);
@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(kThreads)
   } else {
 #pragma unroll
     for (int j = 0; j < V; ++j) {
-      const uint64_t i = static_cast<uint64_t>(share.index(j));
+      const uint64_t i = static_cast<uint64_t>(range.index(j));
       const Philox4 words = philox(i / 4, key);
       const bool upper = i % 4 >= 2;
       const NormalPair<Accumulate<T>> pair =
@@ -81,33 +81,39 @@ __global__ void __launch_bounds__(kThreads)
       v[j] = i % 2 == 0 ? pair.first : pair.second;
     }
   }
-  write<T>(y, share, v);
+  store<T>(y, range, v);
 }
-
-}  // namespace
 
 void dropout(In x, double p, RandomKey key, Out y) {
   visit_float(x.dtype(), "dropout", [&]<class T>() {
-    constexpr int V = kVector<T>;
-    const View result = view<V>(y);
-    launch_shares<V>(dropped<T>, Share<V>(result), view<V>(x), p, 1 / (1 - p), key, result);
+    constexpr int V = kVectorWidth<T>;
+    const Operand result = operand<V>(y);
+    launch_elements<V>(dropped<T>, ElementRange<V>(result), operand<V>(x), p, 1 / (1 - p), key, result);
   });
 }
 
 void uniform(double low, double high, RandomKey key, Out y) {
   visit_float(y.dtype(), "uniform", [&]<class T>() {
-    constexpr int V = kVector<T>;
-    const View result = view<V>(y);
-    launch_shares<V>(uniform_numbers<T>, Share<V>(result), low, high - low, key, result);
+    constexpr int V = kVectorWidth<T>;
+    const Operand result = operand<V>(y);
+    launch_elements<V>(uniform_numbers<T>, ElementRange<V>(result), low, high - low, key, result);
   });
 }
 
 void normal(double mean, double deviation, RandomKey key, Out y) {
   visit_float(y.dtype(), "normal", [&]<class T>() {
-    constexpr int V = kVector<T>;
-    const View result = view<V>(y);
-    launch_shares<V>(normal_elements<T>, Share<V>(result), mean, deviation, key, result);
+    constexpr int V = kVectorWidth<T>;
+    const Operand result = operand<V>(y);
+    launch_elements<V>(normal_elements<T>, ElementRange<V>(result), mean, deviation, key, result);
   });
 }
+
+}  // namespace
+
+constinit const RandomKernels random_kernels{
+    .uniform = uniform,
+    .normal = normal,
+    .dropout = dropout,
+};
 
 }  // namespace braid::cuda

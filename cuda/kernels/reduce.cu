@@ -11,8 +11,8 @@
 #include <limits>
 
 #include "braid/cuda/device/strided_index.cuh"
-#include "braid/cuda/device/vector_runs.cuh"
-#include "braid/tensor/kernels/backend.h"
+#include "braid/cuda/device/vector_io.cuh"
+#include "braid/tensor/kernels/reduce.h"
 
 namespace braid::cuda {
 
@@ -21,8 +21,8 @@ namespace {
 constexpr int kThreadBits = 8, kThreads = 1 << kThreadBits;
 constexpr int kRun = 64;         // terms added in the type of the arithmetic, before they join the f64 total
 constexpr int kEach = 4;         // steps that make a further member of a team worth while
-constexpr int kLongest = 32;     // steps of a thread beyond which terms are cut into pieces, if that fills the card
-constexpr int64_t kFull = 1024;  // blocks that fill a card
+constexpr int kLongest = 32;     // steps of a thread beyond which terms are cut into pieces, if that fills the GPU
+constexpr int64_t kFull = 1024;  // blocks that fill a GPU
 
 enum class Kind { sum, extreme };  // extreme: largest or smallest
 
@@ -64,7 +64,7 @@ __device__ __forceinline__ void fetch(const T* from, bool repeats, T (&to)[V]) {
 #pragma unroll
     for (int j = 0; j < V; ++j) to[j] = same;
   } else {
-    load(from, to);
+    load_vector(from, to);
   }
 }
 
@@ -253,7 +253,7 @@ void reduce_as(const Term& term, Out y) {
             .member_bits = 0,
             .piece = 0,
             .piece_stride = y.numel()};
-  constexpr int kWide = kVector<T>;
+  constexpr int kWide = kVectorWidth<T>;
   const bool vectors = comes_in_vectors(term, axes, count, count - 1, plan.kept, plan.reduced, plan.columns, kWide);
   if (vectors) {
     if (plan.columns)
@@ -296,13 +296,18 @@ void reduce_any(const char* op, const Term& term, Out y) {
   visit_float(term.x.dtype(), op, [&]<class T>() { reduce_as<T, kind>(term, y); });
 }
 
-}  // namespace
-
 void reduce(ReduceOp op, In x, Out y) {
   if (op == ReduceOp::sum) return reduce_any<Kind::sum>("reduce", {x, Tensor(), false}, y);
   reduce_any<Kind::extreme>("reduce", {x, Tensor(), op == ReduceOp::max}, y);
 }
 
 void sum_product(In x, In z, Out y) { reduce_any<Kind::sum>("sum_product", {x, z, false}, y); }
+
+}  // namespace
+
+constinit const ReduceKernels reduce_kernels{
+    .axes = reduce,
+    .sum_product = sum_product,
+};
 
 }  // namespace braid::cuda

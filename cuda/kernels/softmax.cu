@@ -1,14 +1,14 @@
 // Softmax over the last axis: y_i = exp(x_i - max x) / sum_j exp(x_j - max x), and its relatives.
 #include "braid/cuda/device/softmax.cuh"
 #include "braid/cuda/runtime/kernel.h"
-#include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/kernels/softmax.h"
 
 namespace braid::cuda {
 
 namespace {
 
 template <class T, bool kHeld>
-__global__ void __launch_bounds__(kLargestTeam) softmax_kernel(Rows rows, const T* x, T* y) {
+__global__ void __launch_bounds__(kMaxTeam) softmax_kernel(RowPartition rows, const T* x, T* y) {
   using A = Accumulate<T>;
   int64_t r = rows.row(), at = r * rows.n;
   Row<T, kHeld, 1> row(rows, rows.length(r), {{x + at, -std::numeric_limits<float>::infinity()}}, shift_of(x + at));
@@ -19,7 +19,7 @@ __global__ void __launch_bounds__(kLargestTeam) softmax_kernel(Rows rows, const 
 
 // dx = y * (dy - sum_j y_j dy_j)
 template <class T, bool kHeld>
-__global__ void __launch_bounds__(kLargestTeam) softmax_backward_kernel(Rows rows, const T* y, const T* dy, T* dx) {
+__global__ void __launch_bounds__(kMaxTeam) softmax_backward_kernel(RowPartition rows, const T* y, const T* dy, T* dx) {
   using A = Accumulate<T>;
   int64_t r = rows.row(), at = r * rows.n;
   Row<T, kHeld, 2> row(rows, rows.length(r), {{y + at}, {dy + at}}, shift_of(y + at));
@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(kLargestTeam) softmax_backward_kernel(Rows row
 
 // y_i = x_i - max x - log sum_j exp(x_j - max x)
 template <class T, bool kHeld>
-__global__ void __launch_bounds__(kLargestTeam) log_softmax_kernel(Rows rows, const T* x, T* y) {
+__global__ void __launch_bounds__(kMaxTeam) log_softmax_kernel(RowPartition rows, const T* x, T* y) {
   using A = Accumulate<T>;
   int64_t r = rows.row(), at = r * rows.n;
   Row<T, kHeld, 1> row(rows, rows.length(r), {{x + at, -std::numeric_limits<float>::infinity()}}, shift_of(x + at));
@@ -40,7 +40,8 @@ __global__ void __launch_bounds__(kLargestTeam) log_softmax_kernel(Rows rows, co
 
 // dx = dy - exp(y) sum_j dy_j
 template <class T, bool kHeld>
-__global__ void __launch_bounds__(kLargestTeam) log_softmax_backward_kernel(Rows rows, const T* y, const T* dy, T* dx) {
+__global__ void __launch_bounds__(kMaxTeam)
+    log_softmax_backward_kernel(RowPartition rows, const T* y, const T* dy, T* dx) {
   using A = Accumulate<T>;
   int64_t r = rows.row(), at = r * rows.n;
   Row<T, kHeld, 2> row(rows, rows.length(r), {{y + at}, {dy + at}}, shift_of(y + at));
@@ -50,13 +51,11 @@ __global__ void __launch_bounds__(kLargestTeam) log_softmax_backward_kernel(Rows
 
 // Launches the kernel for rows that are held, or the one for longer rows.
 template <class T, class... P>
-void launch_rows(In x, void (*held)(Rows, P...), void (*streamed)(Rows, P...), P... arguments) {
+void launch_rows(In x, void (*held)(RowPartition, P...), void (*streamed)(RowPartition, P...), P... arguments) {
   if (x.numel() == 0) return;
   RowLaunch plan = plan_rows<T>(row_count(x), x.dim(-1), true);
   launch(plan.held ? held : streamed, plan.launch, plan.rows, arguments...);
 }
-
-}  // namespace
 
 void softmax(In x, Out y) {
   visit_float(x.dtype(), "softmax", [&]<class T>() {
@@ -83,5 +82,14 @@ void log_softmax_backward(In y, In dy, Out dx) {
                    dy.data<T>(), dx.mutable_data<T>());
   });
 }
+
+}  // namespace
+
+constinit const SoftmaxKernels softmax_kernels{
+    .forward = softmax,
+    .backward = softmax_backward,
+    .log_forward = log_softmax,
+    .log_backward = log_softmax_backward,
+};
 
 }  // namespace braid::cuda

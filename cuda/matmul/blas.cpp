@@ -1,5 +1,5 @@
 // Products by cuBLASLt.
-#include "braid/cuda/matmul/blas.h"
+#include "braid/cuda/matmul/matmul.h"
 
 #include <array>
 #include <bit>
@@ -8,7 +8,6 @@
 #include <mutex>
 #include <vector>
 
-#include "braid/cuda/matmul/matmul.h"
 #include "braid/cuda/runtime/check.h"
 #include "braid/cuda/runtime/runtime.h"
 
@@ -73,7 +72,7 @@ void set(cublasLtMatmulPreference_t p, cublasLtMatmulPreferenceAttributes_t what
   check(cublasLtMatmulPreferenceSetAttribute(p, what, &value, sizeof value));
 }
 
-Layout layout_of(const Operand& o, int64_t rows, int64_t columns, int64_t batch) {
+Layout layout_of(const BlasOperand& o, int64_t rows, int64_t columns, int64_t batch) {
   if (o.transposed) std::swap(rows, columns);
   cublasLtMatrixLayout_t raw = nullptr;
   check(cublasLtMatrixLayoutCreate(&raw, type_of(o.tensor->dtype()), static_cast<uint64_t>(rows),
@@ -84,12 +83,12 @@ Layout layout_of(const Operand& o, int64_t rows, int64_t columns, int64_t batch)
   return layout;
 }
 
-const void* address(const Operand& o, int64_t offset) {
+const void* address(const BlasOperand& o, int64_t offset) {
   return static_cast<const std::byte*>(o.tensor->raw()) + offset * size_of(o.tensor->dtype());
 }
 
 // The power of two, up to 256, that all of the operand's addresses are multiples of.
-int64_t alignment(const Operand& o, int64_t offset) {
+int64_t alignment(const BlasOperand& o, int64_t offset) {
   const uint64_t all = std::bit_cast<uintptr_t>(address(o, offset)) |
                        static_cast<uint64_t>((o.batch | o.leading) * size_of(o.tensor->dtype())) | 256u;
   return int64_t{1} << std::countr_zero(all);
@@ -129,7 +128,7 @@ Choice choose(Blas& blas, const ProductPlan& p, const Key& alignments) {
   cublasLtMatmulHeuristicResult_t result;
   int found = 0;
   const cublasStatus_t status =
-      cublasLtMatmulAlgoGetHeuristic(blas.handle.get(), operation, choice.a.get(), choice.b.get(), choice.c.get(),
+      cublasLtMatmulAlgoGetHeuristic(matmul.handle.get(), operation, choice.a.get(), choice.b.get(), choice.c.get(),
                                      choice.c.get(), preference, 1, &result, &found);
   if (status != CUBLAS_STATUS_NOT_SUPPORTED) check(status);
   choice.found = status == CUBLAS_STATUS_SUCCESS && found > 0;
@@ -144,7 +143,7 @@ Choice choose(Blas& blas, const ProductPlan& p, const Key& alignments) {
 
 }  // namespace
 
-bool run_plan(const ProductPlan& p, double alpha, double beta) {
+bool execute(const ProductPlan& p, double alpha, double beta) {
   Blas& own = blas();
   std::lock_guard lock(own.mutex);
   if (!own.handle.get()) {

@@ -2,7 +2,8 @@
 
 #include <bit>
 
-#include "braid/cuda/matmul/blas.h"
+#include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/kernels/pointwise_ops.h"
 
 namespace braid::cuda {
 
@@ -22,7 +23,8 @@ bool matrix(int64_t rows, int64_t columns, int64_t row, int64_t column) {
   return by_rows(rows, columns, row, column) || by_rows(columns, rows, column, row);
 }
 
-Operand column_major(const Tensor& tensor, int64_t rows, int64_t columns, int64_t row, int64_t column, int64_t batch) {
+BlasOperand column_major(const Tensor& tensor, int64_t rows, int64_t columns, int64_t row, int64_t column,
+                         int64_t batch) {
   if (by_rows(rows, columns, row, column)) return {&tensor, true, rows == 1 ? columns : row, batch};
   return {&tensor, false, columns == 1 ? rows : column, batch};
 }
@@ -69,8 +71,8 @@ ProductPlan plan_product(In x, In z, In y) {
     batch.erase(longest);
   }
 
-  const Operand from_x = column_major(x, m.size, k.size, m.x, k.x, together.x);
-  const Operand from_z = column_major(z, k.size, n.size, k.z, n.z, together.z);
+  const BlasOperand from_x = column_major(x, m.size, k.size, m.x, k.x, together.x);
+  const BlasOperand from_z = column_major(z, k.size, n.size, k.z, n.z, together.z);
   ProductPlan plan{.rows = m.size,
                    .columns = n.size,
                    .inner = k.size,
@@ -83,7 +85,7 @@ ProductPlan plan_product(In x, In z, In y) {
   if (swapped) {
     std::swap(plan.rows, plan.columns);
     std::swap(plan.a, plan.b);
-    for (Operand* operand : {&plan.a, &plan.b, &plan.c}) operand->transposed = !operand->transposed;
+    for (BlasOperand* operand : {&plan.a, &plan.b, &plan.c}) operand->transposed = !operand->transposed;
   }
   for (const Axis& axis : batch) {
     std::vector<ProductPlan::Offsets> calls;
@@ -102,19 +104,19 @@ void product(In x, In z, double alpha, double beta, Out y) {
   if (y.numel() == 0) return;
   const Backend& device = backend(y.device());
   if (x.dim(-1) == 0) {  // an empty sum
-    if (beta == 0) return device.fill(0, y);
-    return device.binary(BinaryOp::mul, y, full({1}, beta, y.dtype(), y.device()).expanded(y.shape()), y);
+    if (beta == 0) return device.copy.fill(0, y);
+    return device.pointwise.binary(BinaryOp::mul, y, full({1}, beta, y.dtype(), y.device()).expanded(y.shape()), y);
   }
   if (!is_matrix(y)) {
     Tensor copy = y.clone();
     product(x, z, alpha, beta, copy);
-    return device.copy(copy, y);
+    return device.copy.strided(copy, y);
   }
   const Tensor left = is_matrix(x) ? x : x.clone(), right = is_matrix(z) ? z : z.clone();
-  run_plan(plan_product(left, right, y), alpha, beta);
+  execute(plan_product(left, right, y), alpha, beta);
 }
 
-void linear(In x, In weight, In bias, Out y) {
+static void linear(In x, In weight, In bias, Out y) {
   Shape repeated = x.shape();
   repeated[-2] = weight.dim(1);
   repeated[-1] = weight.dim(0);
@@ -126,10 +128,17 @@ void linear(In x, In weight, In bias, Out y) {
     ProductPlan plan = plan_product(rows, z, y);
     plan.bias = &bias;  // y is contiguous, so that to BLAS its rows are columns
     const bool fits = plan.calls.size() == 1 && std::bit_cast<uintptr_t>(bias.raw()) % 16 == 0;
-    if (fits && run_plan(plan, 1, 0)) return;
+    if (fits && execute(plan, 1, 0)) return;
   }
   y.copy_(bias.expanded(y.shape()));
   product(x, z, 1, 1, y);
 }
+
+static void matmul(In x, In z, bool accumulate, Out y) { product(x, z, 1, accumulate ? 1 : 0, y); }
+
+constinit const MatmulKernels matmul_kernels{
+    .product = matmul,
+    .linear = linear,
+};
 
 }  // namespace braid::cuda

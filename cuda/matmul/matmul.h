@@ -1,13 +1,19 @@
-// How a product of strided tensors becomes calls of a BLAS that knows column-major matrices and one batch axis.
+// Matrix products on the GPU: how a product of strided tensors becomes calls of a BLAS for column-major matrices with
+// one batch axis.
 #pragma once
 #include <vector>
 
-#include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/kernels/matmul.h"
 
 namespace braid::cuda {
 
+// y = alpha x z + beta y, x (..., M, K), z (..., K, N), y (..., M, N) with equal batch axes.
+// Batch axes may have any strides (0 repeats). Of the last two axes of each tensor one has stride 1, either of them.
+// x and z have one dtype; y has the same, or f32 where theirs has 16 bits. Sums are f32, f64 for f64.
+void product(In x, In z, double alpha, double beta, Out y);
+
 // A column-major matrix; `transposed` when memory holds its transpose. `batch` is the stride of the batch axis.
-struct Operand {
+struct BlasOperand {
   const Tensor* tensor = nullptr;
   bool transposed = false;
   int64_t leading = 1, batch = 0;
@@ -17,7 +23,7 @@ struct Operand {
 // each of `calls`, with the three tensors starting that many elements behind their first one.
 struct ProductPlan {
   int64_t rows = 0, columns = 0, inner = 0, batch = 1;
-  Operand a, b, c;               // c is not transposed
+  BlasOperand a, b, c;           // c is not transposed
   const Tensor* bias = nullptr;  // (rows), at a multiple of 16 bytes: added to every column of c before it is rounded
   struct Offsets {
     int64_t a, b, c;
@@ -28,12 +34,12 @@ struct ProductPlan {
 // True when BLAS can read or write x: of the last two axes one has stride 1 and the other one steps over it.
 bool is_matrix(const Tensor& x);
 
-// y = x z as cuda/matmul/blas.h has it; all three must be matrices (is_matrix). Batch axes along which z repeats and x
+// y = x z as in product(); all three must be matrices (is_matrix). Batch axes along which z repeats and x
 // and y go on as their rows do become rows; the longest of the others is the batch axis, the rest become calls.
 ProductPlan plan_product(In x, In z, In y);
 
 // cuda/matmul/blas.cpp, or its emulation. False when it cannot add the bias to this product, which is one call: nothing
 // was done then.
-bool run_plan(const ProductPlan& plan, double alpha, double beta);
+bool execute(const ProductPlan& plan, double alpha, double beta);
 
 }  // namespace braid::cuda

@@ -7,6 +7,10 @@
 
 struct CUstream_st;  // cudaStream_t points to one
 
+namespace braid {
+class Allocator;
+}
+
 namespace braid::cuda {
 
 using StreamHandle = CUstream_st*;
@@ -26,6 +30,7 @@ struct Properties {
   int64_t shared_bytes = 0;  // the most a block can ask for
 };
 const Properties& properties();  // of the current card
+Allocator& device_allocator();   // of the current card
 
 // Bytes between host and card, in the order of the stream. The call returns when the host's buffer may be used again.
 void copy_to_device(void* to, const void* from, int64_t bytes);

@@ -5,6 +5,8 @@
 
 #include "braid/autograd/ops.h"
 #include "braid/distributed/parallel/mappings.h"
+#include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/kernels/pointwise_ops.h"
 
 namespace braid::dist {
 
@@ -43,13 +45,12 @@ void check_range(const char* op, const Tensor& ids, int64_t words, bool may_be_n
 
 }  // namespace
 
-Tensor vocab_parallel_embedding(const Tensor& table, const Tensor& ids, const Partition& words, const Partition& rows,
+Tensor vocab_parallel_embedding(const Tensor& table, const Tensor& ids, const Partition& words,
                                 const Communicator& tensor, DType type) {
-  check_range("vocab_parallel_embedding", ids, words.total(), false);
   if (tensor.size() == 1) return cast(embedding(table, ids), type);
+  check_range("vocab_parallel_embedding", ids, words.total(), false);
   OwnIds own = own_ids(ids, words.of[static_cast<size_t>(tensor.rank())][0], type);
-  Tensor x = mul(cast(embedding(table, own.ids), type), unsqueeze(own.mask, 2));  // (B, Tc, D)
-  return reduce_scatter(x, 1, rows, tensor);
+  return mul(cast(embedding(table, own.ids), type), unsqueeze(own.mask, 2));
 }
 
 // With x = h W^T, each rank has the columns of its words. For every row
@@ -66,11 +67,11 @@ Tensor vocab_parallel_cross_entropy(const Tensor& hidden, const Tensor& weight, 
           return "hidden " + str(hidden.shape()) + ", weight " + str(weight.shape()) + " and targets " +
                  str(targets.shape()) + " do not fit: need (B, T, D), (v, D) and (B, T)";
         });
-  check_range(op, targets, words.total(), true);
   if (tensor.size() == 1) return linear_cross_entropy(hidden, weight, targets, chunk_rows);
+  check_range(op, targets, words.total(), true);
 
   const Backend& b = backend(hidden.device());
-  DType type = hidden.dtype() == DType::f64 ? DType::f64 : DType::f32;
+  DType type = accumulate_type(hidden.dtype());
   const Range& mine = words.of[static_cast<size_t>(tensor.rank())][0];
   int64_t rows = targets.numel(), width = hidden.dim(2), v = mine.size(), P = tensor.size();
   Tensor h = hidden.contiguous().reshaped({rows, width}), w = weight.contiguous();
@@ -91,13 +92,13 @@ Tensor vocab_parallel_cross_entropy(const Tensor& hidden, const Tensor& weight, 
     Tensor chunk = h.sliced(0, begin, end), logits = buffer.sliced(0, 0, n);
     Tensor chunk_ids = ids.sliced(0, begin, end);
     OwnIds own = own_ids(chunk_ids, mine, type);
-    b.matmul(chunk, w.transposed(), false, logits);
+    b.matmul.product(chunk, w.transposed(), false, logits);
 
     // Per row: our logsumexp, and the target's logit where it is ours.
     Tensor loss = empty({n}, type, device), lse = empty({n}, type, device), picked = empty({n}, type, device);
-    b.cross_entropy(logits, own.ids, loss, lse);
-    b.gather(logits, own.ids, picked);
-    b.binary(BinaryOp::mul, picked, own.mask, picked);
+    b.loss.cross_entropy(logits, own.ids, loss, lse);
+    b.index.gather(logits, own.ids, picked);
+    b.pointwise.binary(BinaryOp::mul, picked, own.mask, picked);
     Tensor pair = empty({1, 2, n}, type, device);
     pair.sliced(1, 0, 1).copy_(lse.reshaped({1, 1, n}));
     pair.sliced(1, 1, 2).copy_(picked.reshaped({1, 1, n}));
@@ -122,18 +123,18 @@ Tensor vocab_parallel_cross_entropy(const Tensor& hidden, const Tensor& weight, 
     // own gradient, exp(x - lse), is put in its place afterwards.
     Tensor row_lse = from_vector(whole, {n}, device).to(type), first = logits.sliced(1, 0, 1);
     Tensor others = own.others.reshaped({n, 1}), ours = own.mask.reshaped({n, 1}), kept = empty({n, 1}, type, device);
-    b.binary(BinaryOp::sub, first, row_lse.reshaped({n, 1}), kept);
-    b.unary(UnaryOp::exp, 0, 0, kept, kept);
-    b.binary(BinaryOp::mul, kept, others, kept);
-    b.cross_entropy_backward(logits, own.labels, row_lse, one, logits);
-    b.binary(BinaryOp::mul, first, ours, first);
-    b.binary(BinaryOp::add, first, kept, first);
+    b.pointwise.binary(BinaryOp::sub, first, row_lse.reshaped({n, 1}), kept);
+    b.pointwise.unary(UnaryOp::exp, 0, 0, kept, kept);
+    b.pointwise.binary(BinaryOp::mul, kept, others, kept);
+    b.loss.cross_entropy_backward(logits, own.labels, row_lse, one, logits);
+    b.pointwise.binary(BinaryOp::mul, first, ours, first);
+    b.pointwise.binary(BinaryOp::add, first, kept, first);
     Tensor dlogits = logits.to(hidden.dtype());
     if (dhidden) {
       Tensor part = dhidden.sliced(0, begin, end);
-      b.matmul(dlogits, w, false, part);
+      b.matmul.product(dlogits, w, false, part);
     }
-    if (dweight) b.matmul(dlogits.transposed(), chunk, true, dweight);
+    if (dweight) b.matmul.product(dlogits.transposed(), chunk, true, dweight);
   }
   Shape shape = hidden.shape();
   DType stored = hidden.dtype();
@@ -141,7 +142,8 @@ Tensor vocab_parallel_cross_entropy(const Tensor& hidden, const Tensor& weight, 
     auto scaled = [&](const Tensor& g, const Shape& to) {
       if (!g) return Tensor();
       Tensor out = g;
-      backend(out.device()).binary(BinaryOp::mul, out, dy.contiguous().reshaped({1, 1}).expanded(out.shape()), out);
+      backend(out.device())
+          .pointwise.binary(BinaryOp::mul, out, dy.contiguous().reshaped({1, 1}).expanded(out.shape()), out);
       return out.to(stored).reshaped(to);
     };
     return {scaled(dhidden, shape), scaled(dweight, {v, width})};

@@ -5,9 +5,9 @@
 
 namespace braid::dist {
 
-// Our rows of the embeddings of ids (B, Tc), the token ids of the context rank's rows. table: our words (v, D).
-// Result (B, t, D) of type `type`. Every rank looks up the words it has; the sum over ranks has them all.
-Tensor vocab_parallel_embedding(const Tensor& table, const Tensor& ids, const Partition& words, const Partition& rows,
+// This rank's term of the embeddings of ids (B, T): zero rows for the ids of other ranks; the sum over ranks is the
+// embedding. table (v, D): the rows of this rank. Result (B, T, D) of type `type`.
+Tensor vocab_parallel_embedding(const Tensor& table, const Tensor& ids, const Partition& words,
                                 const Communicator& tensor, DType type);
 
 // linear_cross_entropy (autograd/ops.h) with our words of the weight: the sum over counted targets of the cross-entropy

@@ -4,20 +4,25 @@
 
 namespace braid::dist {
 
+bool every_rank_has_rows(int64_t T, const ProcessMesh& mesh) {
+  Partition over_context = zigzag_partition(T, mesh.context.size());
+  for (int c = 0; c < mesh.context.size(); ++c) {
+    Partition over_tensor = zigzag_partition_within(over_context, c, mesh.tensor.size());
+    for (int t = 0; t < mesh.tensor.size(); ++t) {
+      if (over_tensor.size(t) == 0) return false;
+    }
+  }
+  return true;
+}
+
 SequenceShard shard_sequence(int64_t T, const ProcessMesh& mesh) {
   int C = mesh.context.size(), P = mesh.tensor.size();
   SequenceShard rows;
   rows.over_context = zigzag_partition(T, C);
-  for (int c = 0; c < C; ++c) {
-    Partition inner = zigzag_partition_within(rows.over_context, c, P);
-    for (int t = 0; t < P; ++t) {
-      check(inner.size(t) > 0, ErrorKind::setting, [&] {
-        return "sequences of " + std::to_string(T) +
-               " tokens are too short for parallel.context = " + std::to_string(C) +
-               " and parallel.tensor = " + std::to_string(P) + ": some process would have no token";
-      });
-    }
-  }
+  check(every_rank_has_rows(T, mesh), ErrorKind::setting, [&] {
+    return "sequences of " + std::to_string(T) + " tokens are too short for parallel.context = " + std::to_string(C) +
+           " and parallel.tensor = " + std::to_string(P) + ": some process would have no token";
+  });
   const Ranges& context = rows.over_context.of[static_cast<size_t>(mesh.context.rank())];
   rows.over_tensor = zigzag_partition_within(rows.over_context, mesh.context.rank(), P);
   rows.context = joined(context);

@@ -16,6 +16,8 @@ struct SequenceShard {
   Tensor positions;        // those of `context`, i64
 };
 
+// Whether a sequence of T positions leaves no tensor or context rank without a row.
+bool every_rank_has_rows(int64_t T, const ProcessMesh& mesh);
 // Error(setting) when some rank would have no row.
 SequenceShard shard_sequence(int64_t T, const ProcessMesh& mesh);
 

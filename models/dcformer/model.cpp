@@ -1,29 +1,42 @@
 #include "braid/models/dcformer/model.h"
 
 #include "braid/autograd/autograd.h"
+#include "braid/distributed/parallel/mappings.h"
+#include "braid/distributed/parallel/replicated_rows.h"
+#include "braid/distributed/parallel/sequence_parallel.h"
+#include "braid/distributed/parallel/vocab_parallel.h"
 #include "braid/models/dcformer/layers.h"
 
 namespace braid::models {
 
-Dcformer::Dcformer(const ModelConfig& config, RandomKey key) : Dcformer(config, key, true) {}
+Dcformer::Dcformer(const ModelConfig& config, RandomKey key, const dist::ProcessMesh& mesh)
+    : Dcformer(config, key, mesh, true) {}
 
-Dcformer Dcformer::uninitialised(const ModelConfig& config) { return Dcformer(config, {}, false); }
+Dcformer Dcformer::uninitialised(const ModelConfig& config) { return Dcformer(config, {}, {}, false); }
 
-Dcformer::Dcformer(const ModelConfig& config, RandomKey key, bool initialise) : config_(config) {
+Dcformer::Dcformer(const ModelConfig& config, RandomKey key, const dist::ProcessMesh& mesh, bool initialise)
+    : config_(config), mesh_(mesh) {
   check(config.head_dim > 0 && static_cast<int64_t>(config.layer_windows.size()) == config.n_layer, "dcformer",
         [] { return std::string("the configuration has not gone through finish()"); });
+  const int ranks = mesh.tensor.size();
+  if (!one_process()) shards_ = tensor_shards(config, ranks);
+  vocab_ = dist::even_partition(config.vocab_size, ranks);
+  // Every module is made as a whole, then sharded: a rank never holds more than one whole block or table.
+  auto shard = [&](nn::Module& module, const std::string& name) {
+    dist::shard_parameters(module, shards_, name + ".", mesh.tensor.rank());
+  };
   nn::Init table = initialise ? table_init(config) : nn::Init::none();
   embeddings_ = nn::Embedding(config.vocab_size, config.dim, table, child(key, "tok_embeddings"));
+  shard(embeddings_, "tok_embeddings");
   RandomKey layers = child(key, "layers");
   for (int64_t i = 0; i < config.n_layer; ++i) {
     layers_.emplace_back(block_options(config, i, initialise), child(layers, static_cast<uint64_t>(i)));
+    shard(layers_.back(), "layers." + std::to_string(i));
   }
-  if (config.norm == NormKind::layer) {
-    norm_ = nn::LayerNorm(config.dim, config.norm_eps);
-  } else {
-    norm_ = nn::RmsNorm(config.dim, config.norm_eps);
-  }
+  norm_ = nn::Norm(config.norm == NormKind::layer ? nn::Norm::Kind::layer : nn::Norm::Kind::rms, config.dim,
+                   config.norm_eps);
   output_ = nn::Linear(config.dim, config.vocab_size, {.bias = false, .init = table}, child(key, "output"));
+  shard(output_, "output");
   rope_ = make_rope(config, DType::f32, kCpu);
 }
 
@@ -37,36 +50,64 @@ void Dcformer::to(Device device) {
   rope_ = make_rope(config_, dtype(), device);
 }
 
-Tensor Dcformer::hidden(const Tensor& ids, KvCache* cache, const nn::ActivationObserver* observer) const {
-  check(ids.rank() == 2, "dcformer", [&] { return "token ids must be (B, T), got " + str(ids.shape()); });
-  auto show = [&](const std::string& name, const Tensor& value) {
-    if (observer) (*observer)(name, value);
-  };
-  Tensor x = cast(embeddings_(ids), dtype());  // (B, T, D)
-  show("hidden.0", x);
+Tensor Dcformer::forward(const Tensor& ids, const std::shared_ptr<const nn::ShardContext>& shards, KvCache* cache,
+                         const nn::ActivationObserver* observer) const {
+  Tensor x;  // (B, T, D), over a mesh this rank's rows of it
+  if (shards) {
+    x = shards->reduce_rows(dist::vocab_parallel_embedding(embeddings_.weight(), ids, vocab_, mesh_.tensor, dtype()));
+  } else {
+    x = cast(embeddings_(ids), dtype());
+  }
+  nn::observe(observer, "hidden.0", x);
   for (size_t i = 0; i < layers_.size(); ++i) {
     const nn::Block& block = layers_[i];
-    nn::ActivationObserver inner = [&](const std::string& name, const Tensor& value) {
-      show("layers." + std::to_string(i) + "." + name, value);
+    nn::ActivationObserver of_layer = [&](const std::string& name, const Tensor& value) {
+      nn::observe(observer, "layers." + std::to_string(i) + "." + name, value);
     };
     if (checkpoint_ && !cache && !observer) {
-      x = checkpoint([this, &block](const std::vector<Tensor>& in) { return block(in[0], &rope_); }, {x});
+      x = checkpoint(
+          [this, &block, shards](const std::vector<Tensor>& in) {
+            return block(in[0], &rope_, nullptr, nullptr, shards.get());
+          },
+          {x});
     } else {
-      x = block(x, &rope_, cache ? &cache->layers[i] : nullptr, observer ? &inner : nullptr);
+      x = block(x, &rope_, cache ? &cache->layers[i] : nullptr, observer ? &of_layer : nullptr, shards.get());
     }
-    show("hidden." + std::to_string(i + 1), x);
+    nn::observe(observer, "hidden." + std::to_string(i + 1), x);
   }
-  x = std::visit([&](const auto& norm) { return norm(x); }, norm_);
-  show("final_norm", x);
-  return x;
+  return nn::observe(observer, "final_norm", norm_(x));
 }
 
-Tensor Dcformer::logits(const Tensor& hidden) const { return output_(hidden); }
+Tensor Dcformer::hidden(const Tensor& ids, KvCache* cache, const nn::ActivationObserver* observer) const {
+  check(ids.rank() == 2, "dcformer", [&] { return "token ids must be (B, T), got " + str(ids.shape()); });
+  if (one_process()) return forward(ids, nullptr, cache, observer);
+  check(!recording({output_.weight()}), "dcformer", [] {
+    return std::string("hidden states over several processes carry no gradients: train by loss_sum(), or use NoGrad");
+  });
+  if (cache || !dist::every_rank_has_rows(ids.dim(1), mesh_))
+    return forward(ids, std::make_shared<dist::ReplicatedRows>(mesh_.tensor), cache, observer);
+  auto shards = std::make_shared<dist::SequenceParallel>(mesh_, ids.dim(1));
+  return shards->gather_sequence(forward(shards->local_tokens(ids), shards, nullptr, observer));
+}
+
+Tensor Dcformer::logits(const Tensor& hidden) const {
+  Tensor local = output_(hidden);  // (..., V of this rank)
+  return dist::all_gather_replicated(local, local.rank() - 1, vocab_, mesh_.tensor);
+}
 
 Tensor Dcformer::loss_sum(const Tensor& ids, const Tensor& targets) const {
-  check(targets.shape() == ids.shape(), "dcformer",
-        [&] { return "targets " + str(targets.shape()) + " do not match token ids " + str(ids.shape()); });
-  return linear_cross_entropy(hidden(ids), output_.weight(), targets);
+  check(ids.rank() == 2 && targets.shape() == ids.shape(), "dcformer", [&] {
+    return "targets " + str(targets.shape()) + " do not match token ids " + str(ids.shape()) + ", both (B, T)";
+  });
+  if (one_process()) return linear_cross_entropy(forward(ids, nullptr, nullptr, nullptr), output_.weight(), targets);
+  auto shards = std::make_shared<dist::SequenceParallel>(mesh_, ids.dim(1));
+  Tensor h = shards->gather_rows(forward(shards->local_tokens(ids), shards, nullptr, nullptr));  // (B, Tc, D)
+  return dist::vocab_parallel_cross_entropy(h, output_.weight(), shards->local_tokens(targets), vocab_, mesh_.tensor);
+}
+
+const dist::Shard* Dcformer::shard_of(const std::string& parameter) const {
+  auto at = shards_.find(parameter);
+  return at == shards_.end() || mesh_.tensor.size() == 1 ? nullptr : &at->second;
 }
 
 KvCache Dcformer::make_cache(int64_t capacity) const {
@@ -82,16 +123,10 @@ KvCache Dcformer::make_cache(int64_t capacity) const {
   return cache;
 }
 
-int64_t KvCache::bytes() const {
-  int64_t sum = 0;
-  for (const nn::LayerCache& layer : layers) sum += layer.bytes();
-  return sum;
-}
-
 void Dcformer::visit(nn::Visitor& v) {
   v("tok_embeddings", embeddings_);
   for (size_t i = 0; i < layers_.size(); ++i) v("layers." + std::to_string(i), layers_[i]);
-  std::visit([&](auto& norm) { v("norm", norm); }, norm_);
+  v("norm", norm_);
   v("output", output_);
 }
 

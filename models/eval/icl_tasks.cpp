@@ -10,7 +10,7 @@ namespace {
 constexpr size_t kBatch = 8;
 }
 
-text::TaskGrader grade_tasks(const Dcformer& model, const text::Tokenizer& tokenizer,
+text::TaskGrader grade_tasks(const LanguageModel& model, const text::Tokenizer& tokenizer,
                              std::span<const text::TaskSample> samples) {
   NoGrad off;
   text::TaskGrader grader;
@@ -21,7 +21,7 @@ text::TaskGrader grade_tasks(const Dcformer& model, const text::Tokenizer& token
     for (size_t i = begin; i < end; ++i) {
       rows.push_back(text::tokenize_task(tokenizer, samples[i]));
       text::TaskTokens& row = rows.back();
-      int64_t cut = std::max<int64_t>(0, static_cast<int64_t>(row.tokens.size()) - model.config().block_size);
+      int64_t cut = std::max<int64_t>(0, static_cast<int64_t>(row.tokens.size()) - model.max_sequence_length());
       row.tokens.erase(row.tokens.begin(), row.tokens.begin() + cut);
       for (text::ByteSpan& a : row.answers) a = {a.begin - cut, a.end - cut};
       // An answer needs a token before it to be predicted from.

@@ -3,14 +3,14 @@
 #pragma once
 #include <span>
 
-#include "braid/models/dcformer/model.h"
+#include "braid/models/language_model.h"
 #include "braid/models/text/tasks/tasks.h"
 
 namespace braid::models {
 
 // Samples longer than the model's longest sequence are cut from the left (whole lines of demonstration are lost first);
 // answers that are cut off do not count.
-text::TaskGrader grade_tasks(const Dcformer& model, const text::Tokenizer& tokenizer,
+text::TaskGrader grade_tasks(const LanguageModel& model, const text::Tokenizer& tokenizer,
                              std::span<const text::TaskSample> samples);
 
 }  // namespace braid::models

@@ -66,12 +66,12 @@ int64_t sample_token(std::vector<float> logits, std::span<const int32_t> seen, c
   return order[keep - 1];
 }
 
-Generated generate(const Dcformer& model, std::span<const int32_t> prompt, int64_t max_tokens,
+Generated generate(const LanguageModel& model, std::span<const int32_t> prompt, int64_t max_tokens,
                    const SamplingOptions& options, int64_t eos, const std::function<bool(int32_t)>& accept) {
   check_options(options);
   check(!prompt.empty(), ErrorKind::setting,
         [] { return std::string("the prompt is empty: at least one token is needed to start from"); });
-  int64_t longest = model.config().block_size, have = static_cast<int64_t>(prompt.size());
+  int64_t longest = model.max_sequence_length(), have = static_cast<int64_t>(prompt.size());
   check(have <= longest, ErrorKind::setting, [&] {
     return "the prompt has " + std::to_string(have) + " tokens, the model's longest sequence is " +
            std::to_string(longest);

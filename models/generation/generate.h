@@ -3,7 +3,7 @@
 #include <functional>
 #include <span>
 
-#include "braid/models/dcformer/model.h"
+#include "braid/models/language_model.h"
 
 namespace braid::models {
 
@@ -31,7 +31,7 @@ struct Generated {
 
 // Continues `prompt` (at least one token) by up to `max_tokens`. `accept`, when given, sees every new token and returns
 // false to stop (stop strings). eos < 0: no token ends the text.
-Generated generate(const Dcformer& model, std::span<const int32_t> prompt, int64_t max_tokens,
+Generated generate(const LanguageModel& model, std::span<const int32_t> prompt, int64_t max_tokens,
                    const SamplingOptions& options, int64_t eos = -1,
                    const std::function<bool(int32_t token)>& accept = {});
 

@@ -13,7 +13,7 @@ Batch read_batch(const Dataset& data, const std::vector<int64_t>& indices) {
     ids.insert(ids.end(), window.begin(), window.end() - 1);
     targets.insert(targets.end(), window.begin() + 1, window.end());
   }
-  return {from_vector(ids, {B, T}), from_vector(targets, {B, T})};
+  return text_batch(from_vector(ids, {B, T}), from_vector(targets, {B, T}));
 }
 
 namespace {

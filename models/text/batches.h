@@ -1,11 +1,11 @@
-// From windows of a data set to batches: ids (B, T) and the next token of each as target.
+// From windows of a data set to batches: input_ids (B, T) and the next token of each as target.
 #pragma once
 #include <vector>
 
 #include "braid/distributed/sharding/process_mesh.h"
+#include "braid/models/batch.h"
 #include "braid/models/text/dataset.h"
 #include "braid/models/text/sampler.h"
-#include "braid/models/training/trainer.h"
 
 namespace braid::models::text {
 

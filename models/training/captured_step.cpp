@@ -24,20 +24,20 @@ void CapturedStep::enable(bool on) {
 
 // The switches of BRAID_DEBUG read every result back.
 bool CapturedStep::can_capture() const {
-  return enabled_ && static_cast<bool>(backend(device_).begin_capture) && !debug().any();
+  return enabled_ && static_cast<bool>(backend(device_).stream.begin_capture) && !debug().any();
 }
 
 CapturedStep::BatchShape CapturedStep::shape_of(const std::vector<Batch>& batches) {
   BatchShape shape;
   for (const Batch& b : batches) {
-    for (const Tensor& x : {b.ids, b.targets}) shape.emplace_back(x.shape(), x.dtype());
+    for (const nn::NamedTensor& t : b.tensors()) shape.emplace_back(t.value.shape(), t.value.dtype());
   }
   return shape;
 }
 
 StepBuffers CapturedStep::make_buffers(const std::vector<Batch>& batches, double loss_scale) const {
   StepBuffers buffers;
-  for (const Batch& b : batches) buffers.batches.push_back({b.ids.to(device_), b.targets.to(device_)});
+  for (const Batch& b : batches) buffers.batches.push_back(b.to(device_));
   buffers.loss_scale = full({}, loss_scale, DType::f64, device_);
   const auto losses = static_cast<int64_t>(batches.size()), norms = static_cast<int64_t>(parameters_.size());
   buffers.metrics = empty({losses + norms}, DType::f64, device_);
@@ -61,8 +61,7 @@ StepSums CapturedStep::gradients(const std::vector<Batch>& batches, double loss_
   }
   StepBuffers& buffers = captured_->buffers;
   for (size_t i = 0; i < batches.size(); ++i) {
-    buffers.batches[i].ids.copy_(batches[i].ids.to(device_));
-    buffers.batches[i].targets.copy_(batches[i].targets.to(device_));
+    for (const nn::NamedTensor& t : batches[i].tensors()) buffers.batches[i].at(t.name).copy_(t.value.to(device_));
   }
   buffers.loss_scale.fill(loss_scale);
   captured_->gradients->replay();

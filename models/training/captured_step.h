@@ -21,14 +21,11 @@
 #include <string>
 #include <vector>
 
-#include "braid/models/language_model.h"
+#include "braid/models/batch.h"
+#include "braid/nn/module.h"
 #include "braid/tensor/graph.h"
 
 namespace braid::models {
-
-struct Batch {
-  Tensor ids, targets;  // (B, T), on the CPU; a negative target is not counted
-};
 
 // Inputs and results of the gradient part, on the device.
 struct StepBuffers {

@@ -9,8 +9,9 @@
 #include <system_error>
 
 #include "braid/distributed/job/run_on_all_ranks.h"
-#include "braid/models/dcformer/config_keys.h"
+#include "braid/models/registry.h"
 #include "braid/models/training/manifest.h"
+#include "braid/nn/optim/registry.h"
 #include "braid/tensor/detail/strings.h"
 #include "braid/tensor/io/json.h"
 #include "braid/tensor/io/safetensors.h"
@@ -90,15 +91,9 @@ RunState read_state(const fs::path& checkpoint) {
 }
 
 void load_checkpoint(const fs::path& checkpoint, Trainer& trainer) {
-  const ModelConfig& config = trainer.model().config();
   std::string config_file = (checkpoint / "config.json").string();
-  ModelConfig saved = read_config(io::read_text_file(config_file, 1 << 20), config_file);
-  finish(saved);
-  std::vector<std::string> changed;
-  for (const ConfigKey& key : key_table()) {
-    std::string then = key_text(key, saved), now = key_text(key, config);
-    if (then != now) changed.push_back("model." + key.name + " = " + then + ", found " + now);
-  }
+  std::vector<std::string> changed = differing_settings(
+      *read_model_spec(io::read_text_file(config_file, 1 << 20), config_file), *trainer.model().spec());
   check(changed.empty(), ErrorKind::setting, [&] {
     constexpr size_t max_listed = 4;  // the first ones are the plain sizes, others often follow from them
     if (changed.size() > max_listed) {
@@ -120,7 +115,8 @@ void load_checkpoint(const fs::path& checkpoint, Trainer& trainer) {
   });
   std::set<std::string> expected{"steps"};
   for (const nn::NamedTensor& p : own) {
-    for (const std::string& ending : nn::state_endings(trainer.optimizer().options())) expected.insert(p.name + ending);
+    for (const std::string& suffix : nn::state_suffixes(trainer.optimizer().options()))
+      expected.insert(p.name + suffix);
   }
   check(names_of(state) == expected, ErrorKind::setting, [&] {
     return "the state in " + state.path() +

@@ -73,7 +73,7 @@ struct CheckpointWriter::Draft {
   bool begun = false;                         // `temporary` is there and belongs to this rank
 };
 
-void CheckpointWriter::save(const Trainer& trainer, const text::Tokenizer& tokenizer, const RunState& state,
+void CheckpointWriter::save(const Trainer& trainer, const text::Tokenizer* tokenizer, const RunState& state,
                             const std::string& settings) {
   Draft draft(run_, trainer, state);
   begin(draft, tokenizer, settings);
@@ -83,7 +83,7 @@ void CheckpointWriter::save(const Trainer& trainer, const text::Tokenizer& token
   prune(draft.path, draft.world());
 }
 
-void CheckpointWriter::begin(Draft& draft, const text::Tokenizer& tokenizer, const std::string& settings) {
+void CheckpointWriter::begin(Draft& draft, const text::Tokenizer* tokenizer, const std::string& settings) {
   dist::run_on_all_ranks(draft.world(), [&] {
     for (const LocalTensor& w : draft.tensors.weights) {
       check(!w.values || nn::all_finite(w.values), ErrorKind::numerical, [&] {
@@ -97,7 +97,7 @@ void CheckpointWriter::begin(Draft& draft, const text::Tokenizer& tokenizer, con
     fs::create_directories(draft.temporary / "trainer", error);
     check_output(error, "create the folder", draft.temporary / "trainer");
     draft.begun = true;
-    save_model_description(draft.trainer.model().config(), tokenizer, draft.temporary);
+    save_model_description(*draft.trainer.model().spec(), tokenizer, draft.temporary);
     io::write_file((draft.temporary / "trainer/state.json").string(), describe(draft.state));
     io::write_file((draft.temporary / kSettingsFile).string(), settings);
     draft.weights.create();

@@ -21,14 +21,15 @@ class CheckpointWriter {
   CheckpointWriter(std::filesystem::path run, int64_t keep) : run_(std::move(run)), keep_(keep) {}
 
   // Writes run/step-N, then removes all but the newest `keep` valid checkpoints. `settings` becomes kSettingsFile.
+  // tokenizer: null for models without text.
   // Collective: the bytes do not depend on the mesh. Error(numerical) when a weight is NaN or Inf, Error(output) when a
   // file cannot be written; older checkpoints are then as before.
-  void save(const Trainer& trainer, const text::Tokenizer& tokenizer, const RunState& state,
+  void save(const Trainer& trainer, const text::Tokenizer* tokenizer, const RunState& state,
             const std::string& settings);
 
  private:
   struct Draft;
-  void begin(Draft& draft, const text::Tokenizer& tokenizer, const std::string& settings);
+  void begin(Draft& draft, const text::Tokenizer* tokenizer, const std::string& settings);
   void write(Draft& draft);
   void publish(Draft& draft);
   void verify(const Draft& draft);

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "braid/distributed/parallel/data_parallel.h"
+#include "braid/distributed/sharding/sequence_shard.h"
 #include "braid/models/dcformer/cost.h"
 #include "braid/models/dcformer/layers.h"
-#include "braid/models/dcformer/parallel_model.h"
 
 namespace braid::models {
 

@@ -6,22 +6,16 @@
 #include "braid/autograd/detail/check.h"
 #include "braid/autograd/ops.h"
 #include "braid/nn/optim/clip.h"
+#include "braid/nn/optim/registry.h"
 
 namespace braid::models {
 
 namespace {
 
-void check_batch(const LanguageModel& model, const Batch& batch) {
-  check_ids("loss_sum", "token id", batch.ids, model.config().vocab_size);
-  check_ids("loss_sum", "target", batch.targets, model.config().vocab_size, true);
-}
-
 // Over all data ranks; context and tensor ranks have the same targets.
-int64_t count_targets(const std::vector<Batch>& batches, const dist::ProcessMesh& mesh) {
+int64_t count_targets(const Model& model, const std::vector<Batch>& batches, const dist::ProcessMesh& mesh) {
   int64_t n = 0;
-  for (const Batch& b : batches) {
-    for (int64_t target : b.targets.to_vector<int64_t>()) n += target >= 0;
-  }
+  for (const Batch& b : batches) n += model.count_targets(b);
   return mesh.data.sum(n);
 }
 
@@ -31,8 +25,7 @@ double sum_of_losses(double local, const dist::ProcessMesh& mesh) {
 }
 
 // The first tensor of a forward pass that holds NaN or Inf on any rank, by the order of computation.
-std::string first_bad_tensor(const LanguageModel& model, const std::vector<Batch>& batches,
-                             const dist::ProcessMesh& mesh) {
+std::string first_bad_tensor(const Model& model, const std::vector<Batch>& batches, const dist::ProcessMesh& mesh) {
   NoGrad off;
   int64_t computed = 0;
   std::string bad;  // "index name"
@@ -40,7 +33,7 @@ std::string first_bad_tensor(const LanguageModel& model, const std::vector<Batch
     ++computed;
     if (bad.empty() && !nn::all_finite(value)) bad = std::to_string(computed) + " " + name;
   };
-  for (const Batch& b : batches) model.inspect(b.ids.to(model.device()), observer);
+  for (const Batch& b : batches) model.observe(b.to(model.device()), observer);
   std::map<int64_t, std::string> found;  // of all ranks
   for (const std::string& text : mesh.world.gather_text(bad)) {
     std::istringstream in(text);
@@ -53,25 +46,25 @@ std::string first_bad_tensor(const LanguageModel& model, const std::vector<Batch
 
 }  // namespace
 
-Trainer::Trainer(LanguageModel& model, const nn::OptimizerOptions& options, double clip, const dist::ProcessMesh& mesh,
+Trainer::Trainer(Model& model, const nn::OptimizerOptions& options, double clip, const dist::ProcessMesh& mesh,
                  std::optional<DType> compute)
     : model_(model),
       mesh_(mesh),
-      masters_(model, compute.value_or(model.dtype()), computed_with),
+      masters_(model, compute.value_or(model.dtype()), [&](const std::string& name) { return !model.keeps_f32(name); }),
       parameters_(nn::parameters(masters_)),
       parallel_(parameters_,
                 [&](const std::string& name) -> const dist::Communicator& {
                   return model.shard_of(name) ? mesh_.replicas : mesh_.world;
                 }),
-      optimizer_(parallel_.pieces(), options),
-      step_(model.device(), optimizer_.parameters()),
+      optimizer_(nn::make_optimizer(parallel_.pieces(), options)),
+      step_(model.device(), optimizer_->parameters()),
       clip_(clip) {}
 
 StepMetrics Trainer::forward_backward(const std::vector<Batch>& micro_batches) {
   discard();
-  for (const Batch& b : micro_batches) check_batch(model_, b);
+  for (const Batch& b : micro_batches) model_.check_batch(b);
   StepMetrics metrics;
-  metrics.tokens = count_targets(micro_batches, mesh_);
+  metrics.tokens = count_targets(model_, micro_batches, mesh_);
   check(metrics.tokens > 0, ErrorKind::input,
         [] { return std::string("the batch has no target that counts: there is nothing to learn from"); });
   const double loss_scale = 1 / static_cast<double>(metrics.tokens);
@@ -97,27 +90,27 @@ void Trainer::compute_gradients(const StepBuffers& buffers) {
   for (int64_t i = 0; i < count; ++i) {
     const Batch& batch = buffers.batches[static_cast<size_t>(i)];
     MemoryScope scope(MemoryUse::activations);
-    masters_.connect();
-    Tensor loss = model_.loss_sum(batch.ids, batch.targets);  // ()
+    masters_.attach_cast();
+    Tensor loss = model_.loss_sum(batch);  // ()
     buffers.losses.sliced(0, i, i + 1).copy_(loss.detach().reshaped({1}));
     if (i + 1 == count) parallel_.start();  // gradients travel during this backward pass
     backward(loss, buffers.loss_scale.to(loss.dtype()));
   }
   parallel_.finish();
-  nn::sum_of_squares(optimizer_.parameters(), buffers.squared_norms);
+  nn::sum_of_squares(optimizer_->parameters(), buffers.squared_norms);
 }
 
 std::optional<std::string> Trainer::non_finite_reason(const StepMetrics& metrics,
                                                       const std::vector<Batch>& micro_batches) const {
   const std::string end = "; weights are untouched, lower the learning rate";
-  const std::string at_step = " at step " + std::to_string(optimizer_.steps() + 1);
+  const std::string at_step = " at step " + std::to_string(optimizer_->steps() + 1);
   if (!std::isfinite(metrics.loss)) {
     return "the loss is " + std::string(std::isnan(metrics.loss) ? "NaN" : "infinite") + at_step +
            "; the first tensor with NaN or Inf is " + first_bad_tensor(model_, micro_batches, mesh_) + end;
   }
   if (!std::isfinite(metrics.grad_norm)) {
     std::string name;
-    for (const std::string& text : mesh_.world.gather_text(nn::first_not_finite(optimizer_.parameters()))) {
+    for (const std::string& text : mesh_.world.gather_text(nn::first_not_finite(optimizer_->parameters()))) {
       if (name.empty()) name = text;
     }
     return "the gradient of " + name + " contains NaN or Inf" + at_step + end;
@@ -131,12 +124,12 @@ void Trainer::apply(double lr) {
   });
   const double factor = nn::clip_factor(*grad_norm_, clip_);
   if (!step_.captured()) {
-    optimizer_.step(lr, factor);
+    optimizer_->step(lr, factor);
     step_.update([&] { broadcast_parameters(); });
   } else {
-    optimizer_.prepare(lr, factor);  // to the device, where a replay reads them
+    optimizer_->prepare(lr, factor);  // to the device, where a replay reads them
     step_.update([&] {
-      optimizer_.apply();
+      optimizer_->apply();
       broadcast_parameters();
     });
   }
@@ -152,7 +145,7 @@ void Trainer::broadcast_parameters() {
 void Trainer::discard() {
   grad_norm_.reset();
   nn::zero_grad(masters_);
-  optimizer_.zero_grad();
+  optimizer_->zero_grad();
 }
 
 StepMetrics Trainer::step(const std::vector<Batch>& micro_batches, double lr) {
@@ -165,17 +158,17 @@ StepMetrics Trainer::step(const std::vector<Batch>& micro_batches, double lr) {
   return metrics;
 }
 
-double evaluate(const LanguageModel& model, const std::vector<Batch>& batches, const dist::ProcessMesh& mesh) {
+double evaluate(const Model& model, const std::vector<Batch>& batches, const dist::ProcessMesh& mesh) {
   NoGrad off;
   double sum = 0;
   const SkipIndexCheck checked;
   for (const Batch& b : batches) {
-    if (b.ids.numel() == 0) continue;  // a data rank may have no sample of a batch
-    check_batch(model, b);
-    sum += model.loss_sum(b.ids.to(model.device()), b.targets.to(model.device())).item();
+    if (b.samples() == 0) continue;  // a data rank may have no sample of a batch
+    model.check_batch(b);
+    sum += model.loss_sum(b.to(model.device())).item();
   }
   sum = sum_of_losses(sum, mesh);
-  const int64_t tokens = count_targets(batches, mesh);
+  const int64_t tokens = count_targets(model, batches, mesh);
   return tokens > 0 ? sum / static_cast<double>(tokens) : 0;
 }
 

@@ -10,13 +10,14 @@
 // are the model's parameters. The metrics are the same on all ranks, so all ranks decide alike.
 #pragma once
 #include <cmath>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "braid/distributed/parallel/data_parallel.h"
 #include "braid/distributed/sharding/process_mesh.h"
-#include "braid/models/language_model.h"
+#include "braid/models/model.h"
 #include "braid/models/training/captured_step.h"
 #include "braid/models/training/local_state.h"
 #include "braid/nn/optim/master_weights.h"
@@ -26,7 +27,7 @@
 namespace braid::models {
 
 struct StepMetrics {
-  double loss = NAN;       // mean cross-entropy over the counted targets of all micro-batches of all ranks, in nats
+  double loss = NAN;       // mean over the counted targets of all micro-batches of all ranks; of text in nats
   double grad_norm = NAN;  // of all gradients together, before clipping; NaN where the loss is NaN or infinite
   int64_t tokens = 0;      // counted targets
 };
@@ -36,7 +37,7 @@ class Trainer {
   // clip: limit of the global gradient norm, 0 = none. compute: type of the model's arithmetic in mixed precision,
   // whose parameters become f32 masters; by default the type of its parameters. They become leaves. The model must
   // outlive the trainer and stay on its device.
-  Trainer(LanguageModel& model, const nn::OptimizerOptions& options, double clip, const dist::ProcessMesh& mesh = {},
+  Trainer(Model& model, const nn::OptimizerOptions& options, double clip, const dist::ProcessMesh& mesh = {},
           std::optional<DType> compute = {});
 
   // Capture steps of one shape as CUDA graphs and replay them (captured_step.h): the same bits with less work of the
@@ -67,9 +68,9 @@ class Trainer {
   // in one Error(input).
   void load(const io::SafetensorsFile& weights, const io::SafetensorsFile& optimizer);
 
-  LanguageModel& model() const { return model_; }
+  Model& model() const { return model_; }
   const std::vector<nn::NamedTensor>& parameters() const { return parameters_; }  // this rank's shards; the masters
-  const nn::Optimizer& optimizer() const { return optimizer_; }                   // of this rank's pieces
+  const nn::Optimizer& optimizer() const { return *optimizer_; }                  // of this rank's pieces
   const dist::ProcessMesh& mesh() const { return mesh_; }
 
  private:
@@ -79,12 +80,12 @@ class Trainer {
   std::vector<dist::Span> spans(const nn::NamedTensor& parameter, dist::Range held) const;
   LocalTensor owned_part(const nn::NamedTensor& parameter) const;
 
-  LanguageModel& model_;
+  Model& model_;
   dist::ProcessMesh mesh_;
   nn::MasterWeights masters_;
-  std::vector<nn::NamedTensor> parameters_;  // of masters_
-  dist::DataParallel parallel_;              // reduces their gradients into this rank's pieces
-  nn::Optimizer optimizer_;                  // of the pieces
+  std::vector<nn::NamedTensor> parameters_;   // of masters_
+  dist::DataParallel parallel_;               // reduces their gradients into this rank's pieces
+  std::unique_ptr<nn::Optimizer> optimizer_;  // of the pieces
   CapturedStep step_;
   double clip_;
   std::optional<double> grad_norm_;  // of the gradients that await apply() or discard()
@@ -92,6 +93,6 @@ class Trainer {
 
 // Mean loss over batches without gradients; 0 when no target is counted. Collective: every data rank has its own
 // samples.
-double evaluate(const LanguageModel& model, const std::vector<Batch>& batches, const dist::ProcessMesh& mesh = {});
+double evaluate(const Model& model, const std::vector<Batch>& batches, const dist::ProcessMesh& mesh = {});
 
 }  // namespace braid::models

@@ -2,6 +2,7 @@
 #include <map>
 
 #include "braid/models/training/trainer.h"
+#include "braid/nn/optim/registry.h"
 
 namespace braid::models {
 
@@ -31,7 +32,7 @@ LocalTensor Trainer::owned_part(const nn::NamedTensor& parameter) const {
 LocalState Trainer::local_state() const {
   LocalState state;
   std::map<std::string, Tensor> moments;
-  for (const nn::NamedTensor& t : optimizer_.state()) moments[t.name] = t.value;
+  for (const nn::NamedTensor& t : optimizer_->state()) moments[t.name] = t.value;
   LocalTensor steps{"steps", DType::i64, {1}, {}, {}};
   if (mesh_.world.rank() == 0) {
     steps.spans = {{0, 0, 1}};
@@ -43,9 +44,9 @@ LocalState Trainer::local_state() const {
     LocalTensor part = owned_part(p);
     if (own.size() > 0) part.values = p.value.detach().reshaped({p.value.numel()}).sliced(0, own.begin, own.end);
     state.weights.push_back(part);
-    part.dtype = p.value.dtype() == DType::f64 ? DType::f64 : DType::f32;
-    for (const std::string& ending : nn::state_endings(optimizer_.options())) {
-      part.name = p.name + ending;
+    part.dtype = accumulate_type(p.value.dtype());
+    for (const std::string& suffix : nn::state_suffixes(optimizer_->options())) {
+      part.name = p.name + suffix;
       part.values = own.size() > 0 ? moments.at(part.name) : Tensor();
       state.optimizer.push_back(part);
     }
@@ -55,7 +56,7 @@ LocalState Trainer::local_state() const {
 
 std::vector<LocalTensor> Trainer::local_gradients() const {
   std::map<std::string, Tensor> gradients;
-  for (const nn::NamedTensor& piece : optimizer_.parameters()) gradients[piece.name] = grad(piece.value).contiguous();
+  for (const nn::NamedTensor& piece : optimizer_->parameters()) gradients[piece.name] = grad(piece.value).contiguous();
   std::vector<LocalTensor> out;
   for (const nn::NamedTensor& p : parameters_) {
     out.push_back(owned_part(p));
@@ -78,7 +79,7 @@ void Trainer::load(const io::SafetensorsFile& weights_file, const io::Safetensor
   std::map<std::string, const nn::NamedTensor*> parameters, parameter_of;  // by name, and by the names of their moments
   for (const nn::NamedTensor& p : parameters_) {
     parameters[p.name] = &p;
-    for (const std::string& ending : nn::state_endings(optimizer_.options())) parameter_of[p.name + ending] = &p;
+    for (const std::string& suffix : nn::state_suffixes(optimizer_->options())) parameter_of[p.name + suffix] = &p;
   }
   std::vector<nn::NamedTensor> weights, moments;
   for (const io::TensorInfo& info : weights_file.tensors()) {
@@ -89,7 +90,7 @@ void Trainer::load(const io::SafetensorsFile& weights_file, const io::Safetensor
                                              p->second->value.shape())});
   }
   std::map<std::string, Shape> shapes;  // of this rank's moments
-  for (const nn::NamedTensor& t : optimizer_.state()) shapes[t.name] = t.value.shape();
+  for (const nn::NamedTensor& t : optimizer_->state()) shapes[t.name] = t.value.shape();
   for (const io::TensorInfo& info : optimizer_file.tensors()) {
     auto p = parameter_of.find(info.name);
     if (p == parameter_of.end()) {
@@ -101,7 +102,7 @@ void Trainer::load(const io::SafetensorsFile& weights_file, const io::Safetensor
   }
   nn::load(masters_, weights, weights_file.path());
   masters_.refresh();
-  optimizer_.load(moments, optimizer_file.path());
+  optimizer_->load(moments, optimizer_file.path());
 }
 
 }  // namespace braid::models

@@ -25,7 +25,7 @@ Attention::Attention(const AttentionOptions& options, RandomKey key) : options_(
 }
 
 namespace {
-void show(const ActivationObserver* observer, const std::string& stage, const Compose& c) {
+void observe_weights(const ActivationObserver* observer, const std::string& stage, const Compose& c) {
   if (!observer) return;
   for (auto& [name, x] : {std::pair{"_q.w1", &c.q_down},
                           {"_q.w2", &c.q_up},
@@ -38,49 +38,59 @@ void show(const ActivationObserver* observer, const std::string& stage, const Co
 }
 }  // namespace
 
-Tensor Attention::operator()(const Tensor& x, const Rope* rope, LayerCache* cache,
-                             const ActivationObserver* observer) const {
+Tensor Attention::operator()(const Tensor& x, const Rope* rope, LayerCache* cache, const ActivationObserver* observer,
+                             const ShardContext* shards) const {
   const AttentionOptions& o = options_;
-  int64_t B = x.dim(0), T = x.dim(1), d = o.head_dim;
-  int64_t first = cache ? cache->position() : 0;  // position of row 0
+  Tensor all = shards ? shards->gather_rows(x) : x;  // (B, T, D)
+  int64_t B = all.dim(0), T = all.dim(1), d = o.head_dim;
+  int64_t first = cache ? cache->position() : 0;                     // position of row 0
+  int64_t rows = qkv_.weight().dim(0) / d;                           // heads of q, k and v on this rank
+  int64_t N = rows * o.heads / (o.heads + 2 * o.kv_heads), Nkv = (rows - N) / 2;
 
-  std::vector<Tensor> parts = split(qkv_(x), {o.heads * d, o.kv_heads * d, o.kv_heads * d}, 2);
-  Tensor q = reshape(parts[0], {B, T, o.heads, d});
-  Tensor k = reshape(parts[1], {B, T, o.kv_heads, d});
-  Tensor v = reshape(parts[2], {B, T, o.kv_heads, d});
+  std::vector<Tensor> parts = split(qkv_(all), {N * d, Nkv * d, Nkv * d}, 2);
+  AttentionOperands in{reshape(parts[0], {B, T, N, d}), reshape(parts[1], {B, T, Nkv, d}),
+                       reshape(parts[2], {B, T, Nkv, d}), {}, {}};
   if (o.qk_norm) {
-    q = q_norm_(q);
-    k = k_norm_(k);
+    in.q = q_norm_(in.q);
+    in.k = k_norm_(in.k);
   }
   if (rope) {
-    q = (*rope)(q, first);
-    k = (*rope)(k, first);
+    Tensor positions = shards ? shards->positions() : Tensor();
+    auto rotate = [&](const Tensor& heads) { return positions ? (*rope)(heads, positions) : (*rope)(heads, first); };
+    in.q = rotate(in.q);
+    in.k = rotate(in.k);
   }
-  ComposeWeights::Stages compose;
-  if (o.compose) compose = compose_(x);
-  show(observer, "pre", compose.pre);
-  show(observer, "post", compose.post);
+  int64_t mixed_heads = o.compose && compose_.heads() > N ? compose_.heads() : 0;  // route (b)
+  if (o.compose) {
+    ComposeWeights::Stages weights = compose_(mixed_heads > 0 ? x : all);
+    in.pre = weights.pre;
+    in.post = weights.post;
+  }
+  observe_weights(observer, "pre", in.pre);
+  observe_weights(observer, "post", in.post);
 
   bool one_token_step = cache && T == 1 && first > 0;
   DcmhaOptions options;
-  options.groups = o.compose ? o.compose_options.groups : 1;
+  options.groups = o.compose ? compose_.groups() : 1;
   options.visible = {o.causal, one_token_step ? o.decode_window : o.window, 0};
   options.path = o.path;
   options.workspace = o.workspace;
+  if (shards) in = shards->exchange(in, options.visible, mixed_heads);
   if (cache) {
-    check(!recording({q, k, v}), "attention",
+    check(!recording({in.q, in.k, in.v}), "attention",
           [] { return std::string("a cache carries no gradients; decode under NoGrad"); });
-    cache->append(k, v, key_side(compose.pre), key_side(compose.post));
-    k = cache->keys();
-    v = cache->values();
+    cache->append(in.k, in.v, key_side(in.pre), key_side(in.post));
+    in.k = cache->keys();
+    in.v = cache->values();
     if (o.compose) {
-      compose.pre = with_key_side(compose.pre, cache->pre());
-      compose.post = with_key_side(compose.post, cache->post());
+      in.pre = with_key_side(in.pre, cache->pre());
+      in.post = with_key_side(in.post, cache->post());
     }
     options.visible.offset = first - cache->first();
   }
-  Tensor y = dcmha(q, k, v, compose.pre, compose.post, options);  // (B, T, N, d)
-  return out_(reshape(y, {B, T, o.heads * d}));
+  Tensor y = shards ? shards->attend(in, options, mixed_heads)
+                    : dcmha(in.q, in.k, in.v, in.pre, in.post, options);  // (B, T, N, d)
+  return out_.row_parallel(reshape(y, {B, T, N * d}), shards);
 }
 
 void Attention::visit(Visitor& v) {

@@ -1,10 +1,19 @@
-// Self-attention of a decoder: plain multi-head attention (with grouped key/value heads), or DCMHA when compose weights
-// are wanted.
+// Self-attention of a decoder: plain multi-head attention (with grouped key/value heads), or DCMHA.
+//
+// Over several processes the projections are sharded by heads. DCMHA mixes the heads of a group, so the step between
+// them depends on the groups:
+//
+//   (a) every rank has whole groups   own rows --gather_rows--> all rows --> q, k, v, compose weights of its groups
+//                                     --> attention --> y of its heads --> wo --reduce_rows--> own rows
+//   (b) groups span ranks (G = 1)     the same q, k, v of its heads; compose weights of all heads from its own rows
+//                                     --exchange--> q, k, v of all heads for its own rows --> attention
+//                                     --exchange--> y of its heads, all rows --> wo --reduce_rows--> own rows
 #pragma once
 #include "braid/nn/attention/composition.h"
 #include "braid/nn/attention/kv_cache.h"
 #include "braid/nn/linear.h"
 #include "braid/nn/norm.h"
+#include "braid/nn/observer.h"
 #include "braid/nn/rope.h"
 
 namespace braid::nn {
@@ -25,25 +34,23 @@ struct AttentionOptions {
   int64_t workspace = 0;  // of DcmhaOptions
 };
 
-// A look inside, for people and for comparing with other implementations: called with a name and the tensor.
-using ActivationObserver = std::function<void(const std::string& name, const Tensor& value)>;
-
 class Attention final : public Module {
  public:
   Attention() = default;
   Attention(const AttentionOptions& options, RandomKey key);
 
-  // x (B, T, D), already normalised; rope may be null. With a cache, row t stands at position cache->position() + t,
-  // and keys, values and key-side weights are appended to it (no gradients flow through a cache).
+  // x (B, T, D), already normalised -> (B, T, D); rope may be null. With a cache, row t stands at position
+  // cache->position() + t, and keys, values and key-side weights are appended to it (no gradients flow through a cache).
+  // With `shards` the rows are those of this rank, and the parameters are its shards (distributed/parallel/).
   Tensor operator()(const Tensor& x, const Rope* rope, LayerCache* cache = nullptr,
-                    const ActivationObserver* observer = nullptr) const;
+                    const ActivationObserver* observer = nullptr, const ShardContext* shards = nullptr) const;
   void visit(Visitor& v) override;
   const AttentionOptions& options() const { return options_; }
   void workspace(int64_t bytes) { options_.workspace = bytes; }
 
  private:
-  AttentionOptions options_;
-  Linear qkv_;  // rows: all queries, all keys, all values; head-major
+  AttentionOptions options_;  // of all ranks together
+  Linear qkv_;                // rows: all queries, all keys, all values of this rank's heads; head-major
   Linear out_;
   RmsNorm q_norm_, k_norm_;
   ComposeWeights compose_;

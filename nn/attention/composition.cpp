@@ -7,12 +7,13 @@
 namespace braid::nn {
 
 ComposeWeights::ComposeWeights(int64_t width, int64_t heads, const ComposeOptions& options, RandomKey key)
-    : options_(options), heads_(heads) {
+    : options_(options) {
   int64_t G = options.groups, R = options.rank;
   check(G >= 1 && heads % G == 0, "compose_weights",
         [&] { return std::to_string(heads) + " heads do not divide into " + std::to_string(G) + " groups"; });
   check(R >= 1, "compose_weights", [&] { return "the rank must be positive, got " + std::to_string(R); });
-  int64_t M = heads / G, C = static_cast<int64_t>(options.branches.size()), K = 2 * R * M;
+  heads_per_group_ = heads / G;
+  int64_t M = heads_per_group_, C = static_cast<int64_t>(options.branches.size()), K = 2 * R * M;
   dw1_ = options.dw1.make({width, G, C, K}, child(key, "dw1"));
   qkw_ = options.qkw.make({G, C, K, 2 * R, M}, child(key, "qkw"));
   dd_ = options.dd.make({width, G, C * M}, child(key, "dd"));
@@ -23,7 +24,7 @@ ComposeWeights::ComposeWeights(int64_t width, int64_t heads, const ComposeOption
 }
 
 ComposeWeights::Stages ComposeWeights::operator()(const Tensor& x) const {
-  int64_t B = x.dim(0), T = x.dim(1), D = x.dim(2), G = options_.groups, R = options_.rank, M = heads_ / G;
+  int64_t B = x.dim(0), T = x.dim(1), D = x.dim(2), G = groups(), R = options_.rank, M = heads_per_group_;
   int64_t C = dw1_.dim(2), K = dw1_.dim(3);
 
   Tensor hidden = matmul(x, reshape(dw1_, {D, G * C * K}));  // (B, T, G C K)

@@ -32,6 +32,9 @@ class ComposeWeights final : public Module {
   };
   // Both stages' weights for the positions of x (B, T, D); sides and stages that are switched off are empty.
   Stages operator()(const Tensor& x) const;
+  // Of the parameters here: all, or this rank's share of the groups.
+  int64_t groups() const { return dw1_.dim(1); }
+  int64_t heads() const { return groups() * heads_per_group_; }
   void visit(Visitor& v) override;
 
  private:
@@ -39,7 +42,7 @@ class ComposeWeights final : public Module {
     Tensor down, up, gate;  // (B, T, G, R, M), the same, (B, T, G, M)
   };
   ComposeOptions options_;
-  int64_t heads_ = 0;
+  int64_t heads_per_group_ = 0;  // M
   Tensor dw1_;                   // (D, G, C, K), K = 2 R M
   Tensor qkw_;                   // (G, C, K, 2R, M)
   Tensor dd_;                    // (D, G, C M): C chunks of M in branch order

@@ -13,11 +13,11 @@ void sum_of_squares(const std::vector<NamedTensor>& parameters, Tensor sums) {
     Tensor g = grad(p.value);
     gradients.push_back(g ? g.contiguous() : g);
   }
-  backend(sums.device()).sum_of_squares(gradients, sums);
+  backend(sums.device()).optimizer.sum_of_squares(gradients, sums);
 }
 
 namespace {
-std::vector<double> read_square_sums(const std::vector<NamedTensor>& parameters) {
+std::vector<double> read_sums_of_squares(const std::vector<NamedTensor>& parameters) {
   if (parameters.empty()) return {};
   Device device = parameters[0].value.device();
   Tensor sums = empty({static_cast<int64_t>(parameters.size())}, DType::f64, device);
@@ -28,7 +28,7 @@ std::vector<double> read_square_sums(const std::vector<NamedTensor>& parameters)
 
 double global_norm(const std::vector<NamedTensor>& parameters) {
   double sum = 0;
-  for (double s : read_square_sums(parameters)) sum += s;
+  for (double s : read_sums_of_squares(parameters)) sum += s;
   return std::sqrt(sum);
 }
 
@@ -40,7 +40,7 @@ double clip_factor(double norm, double limit) {
 }
 
 std::string first_not_finite(const std::vector<NamedTensor>& parameters) {
-  std::vector<double> sums = read_square_sums(parameters);
+  std::vector<double> sums = read_sums_of_squares(parameters);
   for (size_t i = 0; i < sums.size(); ++i) {
     if (!std::isfinite(sums[i])) return parameters[i].name;
   }

@@ -4,15 +4,15 @@
 
 namespace braid::nn {
 
-MasterWeights::MasterWeights(Module& module, DType compute, const Rule& shortened) : module_(module) {
+MasterWeights::MasterWeights(Module& module, DType compute, const Rule& to_compute_dtype) : module_(module) {
   MemoryScope scope(MemoryUse::weights);
   require_grad(module);
-  Visitor take([&](const std::string& name, Tensor& p) {
+  Visitor collect([&](const std::string& name, Tensor& p) {
     Entry entry{name, p, {}};
-    if (p.dtype() != compute && shortened(name)) p = entry.copy = p.to(compute);
+    if (p.dtype() != compute && to_compute_dtype(name)) p = entry.copy = p.to(compute);
     entries_.push_back(std::move(entry));
   });
-  module.visit(take);
+  module.visit(collect);
 }
 
 void MasterWeights::refresh() {
@@ -21,15 +21,15 @@ void MasterWeights::refresh() {
   }
 }
 
-void MasterWeights::connect() {
+void MasterWeights::attach_cast() {
   size_t next = 0;
-  Visitor give([&](const std::string&, Tensor& p) {
+  Visitor attach([&](const std::string&, Tensor& p) {
     const Entry& e = entries_[next++];
     if (!e.copy) return;
     p = record("cast", e.copy, {e.master},
                [from = e.master.dtype()](const Tensor& dy) -> Grads { return {dy.to(from)}; });
   });
-  module_.visit(give);
+  module_.visit(attach);
 }
 
 void MasterWeights::visit(Visitor& v) {

@@ -1,40 +1,29 @@
 #include "braid/nn/optim/optimizer.h"
 
-#include <cmath>
 #include <map>
 #include <set>
 
 #include "braid/autograd/record.h"
-#include "braid/tensor/kernels/backend.h"
 
 namespace braid::nn {
 
 namespace {
 
-DType moment_type(const Tensor& p) { return p.dtype() == DType::f64 ? DType::f64 : DType::f32; }
-
 // "a, b, c and 4 more"
 std::string list(const std::vector<std::string>& names) {
-  constexpr size_t kShown = 20;
+  constexpr size_t kMaxNames = 20;
   std::string text;
-  for (size_t i = 0; i < names.size() && i < kShown; ++i) text += (i > 0 ? ", " : "") + names[i];
-  if (names.size() > kShown) text += " and " + std::to_string(names.size() - kShown) + " more";
+  for (size_t i = 0; i < names.size() && i < kMaxNames; ++i) text += (i > 0 ? ", " : "") + names[i];
+  if (names.size() > kMaxNames) text += " and " + std::to_string(names.size() - kMaxNames) + " more";
   return text;
-}
-
-void check_range(bool ok, const char* name, double value, const char* range) {
-  check(ok, ErrorKind::setting, [&] {
-    return std::string("optimizer setting ") + name + " must be " + range + ", found " + std::to_string(value);
-  });
 }
 
 }  // namespace
 
-OptimizerOptions::Name parse_optimizer(const std::string& text) {
-  if (text == "adamw") return OptimizerOptions::Name::adamw;
-  if (text == "adam") return OptimizerOptions::Name::adam;
-  if (text == "sgd") return OptimizerOptions::Name::sgd;
-  fail(ErrorKind::setting, "unknown optimizer '" + text + "': expected adamw, adam or sgd");
+void check_setting(bool ok, const char* name, double value, const char* range) {
+  check(ok, ErrorKind::setting, [&] {
+    return std::string("optimizer setting ") + name + " must be " + range + ", found " + std::to_string(value);
+  });
 }
 
 OptimizerOptions::Decay parse_decay(const std::string& text) {
@@ -43,19 +32,10 @@ OptimizerOptions::Decay parse_decay(const std::string& text) {
   fail(ErrorKind::setting, "unknown weight decay rule '" + text + "': expected all or matrices");
 }
 
-std::vector<std::string> state_endings(const OptimizerOptions& options) {
-  if (options.name != OptimizerOptions::Name::sgd) return {".first", ".second"};
-  return options.momentum > 0 ? std::vector<std::string>{".momentum"} : std::vector<std::string>{};
-}
-
-Optimizer::Optimizer(std::vector<NamedTensor> parameters, const OptimizerOptions& options)
-    : parameters_(std::move(parameters)), options_(options) {
-  const OptimizerOptions& o = options_;
-  check_range(o.beta1 >= 0 && o.beta1 < 1, "beta1", o.beta1, "at least 0 and below 1");
-  check_range(o.beta2 >= 0 && o.beta2 < 1, "beta2", o.beta2, "at least 0 and below 1");
-  check_range(o.eps >= 0, "eps", o.eps, "at least 0");
-  check_range(o.weight_decay >= 0, "weight_decay", o.weight_decay, "at least 0");
-  check_range(o.momentum >= 0 && o.momentum < 1, "momentum", o.momentum, "at least 0 and below 1");
+Optimizer::Optimizer(std::vector<NamedTensor> parameters, const OptimizerOptions& options,
+                     const std::vector<std::string>& state_suffixes)
+    : parameters_(std::move(parameters)), options_(options), suffixes_(state_suffixes) {
+  check_setting(options.weight_decay >= 0, "weight_decay", options.weight_decay, "at least 0");
   const Device device = parameters_.empty() ? kCpu : parameters_[0].value.device();
   scalars_ = empty({4}, DType::f64, device);
   std::set<std::string> names;
@@ -70,17 +50,14 @@ Optimizer::Optimizer(std::vector<NamedTensor> parameters, const OptimizerOptions
       return p.name + " is on " + str(p.value.device()) + ", but " + parameters_[0].name + " on " + str(device) +
              "; all parameters must be on one device";
     });
-    Slot slot{{}, {}, o.decay == OptimizerOptions::Decay::all || p.value.rank() >= 2};
-    auto moment = [&] { return zeros(p.value.shape(), moment_type(p.value), p.value.device()); };
-    if (o.name != OptimizerOptions::Name::sgd) {
-      slot.first = moment();
-      slot.second = moment();
-    } else if (o.momentum > 0) {
-      slot.first = moment();
-    }
-    slots_.push_back(std::move(slot));
+    std::vector<Tensor> state;
+    for (size_t i = 0; i < suffixes_.size(); ++i)
+      state.push_back(zeros(p.value.shape(), accumulate_type(p.value.dtype()), device));
+    states_.push_back(std::move(state));
   }
 }
+
+std::array<double, 2> Optimizer::bias_corrections(int64_t) const { return {1, 1}; }
 
 void Optimizer::check_gradients(MissingGradient missing) const {
   std::vector<std::string> without;
@@ -99,30 +76,20 @@ void Optimizer::step(double lr, double grad_scale, MissingGradient missing) {
 }
 
 void Optimizer::prepare(double lr, double grad_scale) {
-  const auto t = static_cast<double>(++steps_);
-  auto correction = [&](double beta) { return 1 / (1 - std::pow(beta, t)); };
-  const StepScalars now{lr, grad_scale, correction(options_.beta1), correction(options_.beta2)};
-  scalars_.copy_(from_values({now.lr, now.grad_scale, now.first_scale, now.second_scale}, {4}, DType::f64));
+  const auto [first, second] = bias_corrections(++steps_);
+  scalars_.copy_(from_values({lr, grad_scale, first, second}, {4}, DType::f64));
 }
 
 void Optimizer::apply(MissingGradient missing) {
   check_gradients(missing);
-  const OptimizerOptions& o = options_;
-  AdamWStep adamw{{}, o.beta1, o.beta2, o.eps, o.name == OptimizerOptions::Name::adam, scalars_};
-  SgdStep sgd{{}, o.momentum, scalars_};
+  std::vector<Item> items;
   for (size_t i = 0; i < parameters_.size(); ++i) {
     const Tensor& p = parameters_[i].value;
     if (!grad(p)) continue;
-    const Slot& slot = slots_[i];
-    const double decay = slot.decays ? o.weight_decay : 0;
-    if (o.name == OptimizerOptions::Name::sgd) {
-      sgd.items.push_back({p, grad(p).contiguous(), slot.first, decay});
-    } else {
-      adamw.items.push_back({p, grad(p).contiguous(), slot.first, slot.second, decay});
-    }
+    const bool decays = options_.decay == OptimizerOptions::Decay::all || p.rank() >= 2;
+    items.push_back({p, grad(p).contiguous(), states_[i], decays ? options_.weight_decay : 0});
   }
-  const Backend& b = backend(scalars_.device());
-  o.name == OptimizerOptions::Name::sgd ? b.sgd(sgd) : b.adamw(adamw);
+  update(items, scalars_);
 }
 
 void Optimizer::zero_grad() {
@@ -130,18 +97,16 @@ void Optimizer::zero_grad() {
 }
 
 std::vector<NamedTensor> Optimizer::state() const {
-  std::vector<std::string> endings = state_endings(options_);
   std::vector<NamedTensor> out{{"steps", from_vector(std::vector<int64_t>{steps_}, {1})}};
   for (size_t i = 0; i < parameters_.size(); ++i) {
-    if (slots_[i].first) out.push_back({parameters_[i].name + endings[0], slots_[i].first});
-    if (slots_[i].second) out.push_back({parameters_[i].name + endings[1], slots_[i].second});
+    for (size_t k = 0; k < suffixes_.size(); ++k) out.push_back({parameters_[i].name + suffixes_[k], states_[i][k]});
   }
   return out;
 }
 
-void Optimizer::load(const std::vector<NamedTensor>& source, const std::string& what) {
+void Optimizer::load(const std::vector<NamedTensor>& state_given, const std::string& source) {
   std::map<std::string, Tensor> given;
-  for (const NamedTensor& t : source) given[t.name] = t.value;
+  for (const NamedTensor& t : state_given) given[t.name] = t.value;
   std::vector<NamedTensor> own = state();
   std::vector<std::string> problems;
   for (const NamedTensor& t : own) {
@@ -162,8 +127,8 @@ void Optimizer::load(const std::vector<NamedTensor>& source, const std::string& 
   for (const auto& [name, tensor] : given)
     problems.push_back(name + " " + str(tensor.shape()) + " is not part of this optimizer");
   check(problems.empty(), ErrorKind::input,
-        [&] { return "the optimizer state in " + what + " does not fit: " + list(problems); });
-  for (const NamedTensor& t : source) given[t.name] = t.value;
+        [&] { return "the optimizer state in " + source + " does not fit: " + list(problems); });
+  for (const NamedTensor& t : state_given) given[t.name] = t.value;
   for (NamedTensor& t : own) {
     if (t.name == "steps") {
       steps_ = given[t.name].to_vector<int64_t>()[0];

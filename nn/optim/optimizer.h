@@ -1,5 +1,13 @@
-// Optimisers over a list of named parameters. Their state is named tensors, so that checkpoints stay readable.
+// The interface of all optimizers: named parameters, named state, one update at a time.
+//
+//   step = prepare (host: counts the update, sends its rates to the device) + apply (device: updates the parameters)
+//
+// A rule is a class with a constructor, state_suffixes() and update(): adamw.h, adam.h and sgd.h show it. Its row in
+// registry.cpp gives it a name for settings. An update may be one fused kernel (tensor/kernels/optimizer.h) or be
+// composed of ops.
 #pragma once
+#include <array>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -7,47 +15,38 @@
 
 namespace braid::nn {
 
+// The settings of all rules; each rule reads those that it documents.
 struct OptimizerOptions {
-  enum class Name { adamw, adam, sgd };
   enum class Decay { all, matrices };  // matrices: tensors of rank >= 2 only, which leaves out norms and biases
 
-  Name name = Name::adamw;
-  double lr = 3e-4;  // what step() uses when it is given none
+  std::string name = "adamw";  // of the rule, for make_optimizer(); a class that is constructed directly ignores it
+  double lr = 3e-4;            // the rate of a step() without arguments
   double beta1 = 0.9, beta2 = 0.95, eps = 1e-8;
   double weight_decay = 0.1;
   Decay decay = Decay::all;
-  double momentum = 0;  // sgd
+  double momentum = 0;
 };
 
-// "adamw", "adam", "sgd"; "all", "matrices". Throws Error(setting) with the choices.
-OptimizerOptions::Name parse_optimizer(const std::string& text);
+// "all" or "matrices". Throws Error(setting) with the choices.
 OptimizerOptions::Decay parse_decay(const std::string& text);
 
-// The endings of the names of the optimiser's state: {".first", ".second"}, {".momentum"} or {}.
-std::vector<std::string> state_endings(const OptimizerOptions& options);
-
-// With g = grad_scale * gradient and t the number of the update from 1:
-//   AdamW  m = b1 m + (1-b1) g,  v = b2 v + (1-b2) g^2,  p -= lr (m/(1-b1^t) / (sqrt(v/(1-b2^t)) + eps) + wd p)
-//   Adam   the same with g += wd p first instead of the decay in the update
-//   SGD    g += wd p,  u = momentum u + g,  p -= lr u
-// The moments are f32 (f64 for f64 parameters).
 class Optimizer {
  public:
   enum class MissingGradient { error, skip };
 
-  // The handles are shared with the module; they must be leaves (require_grad) with different names, contiguous and on
-  // one device.
-  Optimizer(std::vector<NamedTensor> parameters, const OptimizerOptions& options);
+  virtual ~Optimizer() = default;
+  Optimizer(const Optimizer&) = delete;
+  Optimizer& operator=(const Optimizer&) = delete;
 
-  // One update of every parameter: prepare(), then apply(). Parameters without a gradient are an error that names them
-  // (then nothing has changed), or keep their value.
+  // Makes one update of every parameter: prepare(), then apply(). A parameter without a gradient is an error that names
+  // it (then nothing has changed), or keeps its value.
   void step(double lr, double grad_scale = 1, MissingGradient missing = MissingGradient::error);
   void step() { step(options_.lr); }
 
-  // The two halves of a step. prepare() counts the update and brings the numbers that are different each time (rates,
-  // bias corrections) to the parameters' device, for which a card finishes what it has first. apply() enqueues the
-  // update, which reads them there: so a Graph (tensor/graph.h) may record apply(), and prepare() and replay() are a
-  // step as long as the gradients keep arriving in the tensors where they were when it was recorded.
+  // The two halves of a step. prepare() counts the update and copies the scalars that differ between updates (rates,
+  // bias corrections) to the parameters' device, after the work enqueued there. apply() enqueues the update, which
+  // reads them there: a Graph (tensor/graph.h) may capture apply(), and prepare() and replay() are then a step, as long
+  // as the gradients keep arriving in the tensors that were captured.
   void prepare(double lr, double grad_scale = 1);
   void apply(MissingGradient missing = MissingGradient::error);
   void zero_grad();
@@ -56,26 +55,44 @@ class Optimizer {
   const OptimizerOptions& options() const { return options_; }
   int64_t steps() const { return steps_; }  // updates made so far
 
-  // "<parameter>.first", "<parameter>.second" (adamw, adam) or "<parameter>.momentum" (sgd with momentum), and "steps",
-  // i64 (1). The tensors share the optimiser's memory; save them before the next step.
+  // "steps", i64 (1), then "<parameter><suffix>" for each suffix of the rule, in the shape of the parameter and in
+  // accumulate_type of its dtype. The tensors share the optimizer's memory; save them before the next step.
   std::vector<NamedTensor> state() const;
-  // Takes over such a state. All missing, surplus and mis-shaped names are reported together in one Error(input); then
-  // nothing has been changed. `what` names the source in messages.
-  void load(const std::vector<NamedTensor>& state, const std::string& what);
+  // Copies such a state. Reports all missing, surplus and mis-shaped names together in one Error(input); then nothing
+  // has changed. `source` names the origin of the state in messages.
+  void load(const std::vector<NamedTensor>& state, const std::string& source);
 
- private:
-  struct Slot {
-    Tensor first, second;  // sgd: first is the momentum
-    bool decays;
+ protected:
+  // A parameter whose gradient has arrived, with its state in the order of the suffixes; all contiguous, of one shape.
+  struct Item {
+    Tensor parameter, gradient;
+    std::span<const Tensor> state;
+    double weight_decay;  // 0 where options.decay leaves the parameter out
   };
 
+  // The handles are shared with the module; they must be leaves (require_grad) with different names, contiguous and on
+  // one device. The state starts as zeros.
+  Optimizer(std::vector<NamedTensor> parameters, const OptimizerOptions& options,
+            const std::vector<std::string>& state_suffixes);
+
+  // Enqueues the update of all items in place, without reading values back. `scalars`, f64 (4) on the parameters'
+  // device: lr, grad_scale (the factor of the gradients), then bias_corrections().
+  virtual void update(const std::vector<Item>& items, const Tensor& scalars) = 0;
+  // The two scalars of update number t = 1, 2, ... that depend on t alone.
+  virtual std::array<double, 2> bias_corrections(int64_t t) const;
+
+ private:
   void check_gradients(MissingGradient missing) const;
 
   std::vector<NamedTensor> parameters_;
   OptimizerOptions options_;
-  std::vector<Slot> slots_;
-  Tensor scalars_;  // of the update that was prepared last: tensor/kernels/backend.h, StepScalars
+  std::vector<std::string> suffixes_;
+  std::vector<std::vector<Tensor>> states_;  // of each parameter, one tensor per suffix
+  Tensor scalars_;                           // of the update that was prepared last
   int64_t steps_ = 0;
 };
+
+// For constructors of rules: throws Error(setting) "optimizer setting beta1 must be <range>, found <value>".
+void check_setting(bool ok, const char* name, double value, const char* range);
 
 }  // namespace braid::nn

@@ -2,7 +2,7 @@
 #include <cstring>
 
 #include "braid/tensor/cpu/loops.h"
-#include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/kernels/copy.h"
 
 namespace braid::cpu {
 
@@ -131,8 +131,6 @@ void copy_converting(In x, Out y) {
 
 bool fits_float(DType t) { return t == DType::f32 || t == DType::bf16 || t == DType::f16; }
 
-}  // namespace
-
 // Integers beyond 2^53 are rounded on their way to another type.
 void copy(In x, Out y) {
   if (y.numel() == 0) return;
@@ -140,8 +138,6 @@ void copy(In x, Out y) {
   if (fits_float(x.dtype()) && fits_float(y.dtype())) return copy_converting<float>(x, y);
   copy_converting<double>(x, y);
 }
-
-void transfer(In x, Out y) { copy(x, y); }
 
 void fill(double value, Out y) {
   auto run = [&]<class A>() {
@@ -158,5 +154,12 @@ void fill(double value, Out y) {
   else
     run.operator()<double>();
 }
+
+}  // namespace
+
+constinit const CopyKernels copy_kernels{
+    .strided = copy,
+    .fill = fill,
+};
 
 }  // namespace braid::cpu

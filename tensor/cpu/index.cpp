@@ -3,10 +3,12 @@
 #include <cstring>
 #include <vector>
 
-#include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/kernels/index.h"
 #include "braid/tensor/parallel.h"
 
 namespace braid::cpu {
+
+namespace {
 
 // y[i] = table[ids[i]], rows of any element type
 void index_select(In table, In ids, Out y) {
@@ -108,5 +110,15 @@ void min_max(In ids, Out low_high) {
     out[1] = static_cast<int64_t>(*high);
   });
 }
+
+}  // namespace
+
+constinit const IndexKernels index_kernels{
+    .select = index_select,
+    .add = index_add,
+    .gather = gather,
+    .scatter = scatter,
+    .min_max = min_max,
+};
 
 }  // namespace braid::cpu

@@ -5,10 +5,12 @@
 #include <cmath>
 
 #include "braid/tensor/cpu/math.h"
-#include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/kernels/loss.h"
 #include "braid/tensor/parallel.h"
 
 namespace braid::cpu {
+
+namespace {
 
 void cross_entropy(In logits, In targets, Out loss, Out lse) {
   visit_float(logits.dtype(), "cross_entropy", [&]<class T>() {
@@ -61,5 +63,12 @@ void cross_entropy_backward(In logits, In targets, In lse, In scale, Out dlogits
     });
   });
 }
+
+}  // namespace
+
+constinit const LossKernels loss_kernels{
+    .cross_entropy = cross_entropy,
+    .cross_entropy_backward = cross_entropy_backward,
+};
 
 }  // namespace braid::cpu

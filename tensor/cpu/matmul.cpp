@@ -7,6 +7,7 @@
 
 #include "braid/tensor/cpu/gemm/gemm.h"
 #include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/kernels/matmul.h"
 #include "braid/tensor/parallel.h"
 
 namespace braid::cpu {
@@ -165,14 +166,12 @@ void multiply_16_bit(const Problem& p, const T* x, const T* z, bool accumulate, 
   }
 }
 
-}  // namespace
-
 // bias (N), contiguous, of y's type, or an empty handle.
-static void products(In x, In z, bool accumulate, In bias, Out y) {
+void products(In x, In z, bool accumulate, In bias, Out y) {
   if (y.numel() == 0) return;
   if (x.dim(-1) == 0) {  // an empty sum
     if (bias) return y.copy_(bias.expanded(y.shape()));
-    if (!accumulate) cpu_backend().fill(0, y);
+    if (!accumulate) cpu_backend().copy.fill(0, y);
     return;
   }
   Tensor a = readable(x), b = readable(z);
@@ -199,5 +198,12 @@ void linear(In x, In weight, In bias, Out y) {
   repeated[-1] = weight.dim(0);
   products(x, weight.transposed().expanded(repeated), false, bias, y);
 }
+
+}  // namespace
+
+constinit const MatmulKernels matmul_kernels{
+    .product = matmul,
+    .linear = linear,
+};
 
 }  // namespace braid::cpu

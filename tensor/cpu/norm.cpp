@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "braid/tensor/cpu/math.h"
-#include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/kernels/norm.h"
 #include "braid/tensor/parallel.h"
 
 namespace braid::cpu {
@@ -91,8 +91,6 @@ class RowSums {
   int64_t rows_, width_, block_, blocks_;
   std::vector<A> partial_;
 };
-
-}  // namespace
 
 void rms_norm(In x, In residual, In weight, double eps, Out sum, Out y, Out rstd) {
   visit_float(x.dtype(), "rms_norm", [&]<class T>() {
@@ -227,5 +225,14 @@ void layer_norm_backward(In x, In weight, In mean, In rstd, In dy, In dsum, Out 
     if (dbias) sums.template store<T>(n, dbias);
   });
 }
+
+}  // namespace
+
+constinit const NormKernels norm_kernels{
+    .rms_forward = rms_norm,
+    .rms_backward = rms_norm_backward,
+    .layer_forward = layer_norm,
+    .layer_backward = layer_norm_backward,
+};
 
 }  // namespace braid::cpu

@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/cpu/loops.h"
+#include "braid/tensor/cpu/math.h"
+#include "braid/tensor/kernels/optimizer.h"
 #include "braid/tensor/parallel.h"
 
 namespace braid::cpu {
@@ -36,7 +38,20 @@ void for_all_elements(const std::vector<Item>& items, int64_t cost, Body&& body)
   });
 }
 
-}  // namespace
+double square_sum(In x) {
+  int64_t n = x.numel(), blocks = (n + kBlock - 1) / kBlock;
+  std::vector<double> parts(static_cast<size_t>(blocks));
+  visit_accumulate(x.dtype(), "sum_of_squares", [&]<class A>() {
+    Layout lx(x);
+    for_blocks(n, 2, [&](int64_t i, int64_t length) {
+      A buffer[kBlock];
+      const A* v = read(lx, i, length, buffer);
+      parts[static_cast<size_t>(i / kBlock)] =
+          lane_sum<double>(length, [=](int64_t j) { return double(v[j]) * double(v[j]); });
+    });
+  });
+  return lane_sum<double>(blocks, [&](int64_t b) { return parts[static_cast<size_t>(b)]; });
+}
 
 void adamw(const AdamWStep& s) {
   const StepScalars now = read(s.scalars);
@@ -90,5 +105,18 @@ void sgd(const SgdStep& s) {
     });
   });
 }
+
+void sum_of_squares(const std::vector<Tensor>& x, Out y) {
+  double* sums = y.mutable_data<double>();
+  for (size_t i = 0; i < x.size(); ++i) sums[i] = x[i] ? square_sum(x[i]) : 0;
+}
+
+}  // namespace
+
+constinit const OptimizerKernels optimizer_kernels{
+    .adamw = adamw,
+    .sgd = sgd,
+    .sum_of_squares = sum_of_squares,
+};
 
 }  // namespace braid::cpu

@@ -2,7 +2,8 @@
 #include <cstring>
 
 #include "braid/tensor/cpu/loops.h"
-#include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/kernels/attention.h"
+#include "braid/tensor/kernels/pointwise_ops.h"
 
 namespace braid::cpu {
 
@@ -10,38 +11,38 @@ namespace {
 
 // The dense loops. "ivdep": output and input are the same array or do not overlap, so no iteration depends on another.
 template <UnaryOp op, class A>
-void value_loop(int64_t n, A a, A b, const A* x, A* y) {
+void forward_loop(int64_t n, A a, A b, const A* x, A* y) {
 #pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) y[i] = pointwise::value<op>(x[i], a, b);
+  for (int64_t i = 0; i < n; ++i) y[i] = pointwise::Unary<op, A>::forward(x[i], a, b);
 }
 template <UnaryOp op, class A>
-void slope_loop(int64_t n, A a, A b, const A* x, const A* dy, A* dx) {
+void derivative_loop(int64_t n, A a, A b, const A* x, const A* dy, A* dx) {
 #pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) dx[i] = dy[i] * pointwise::slope<op>(x[i], a, b);
+  for (int64_t i = 0; i < n; ++i) dx[i] = dy[i] * pointwise::Unary<op, A>::derivative(x[i], a, b);
 }
 template <BinaryOp op, class A>
-void value_loop(int64_t n, const A* x, const A* y, A* z) {
+void forward_loop(int64_t n, const A* x, const A* y, A* z) {
 #pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) z[i] = pointwise::value<op>(x[i], y[i]);
+  for (int64_t i = 0; i < n; ++i) z[i] = pointwise::Binary<op, A>::forward(x[i], y[i]);
 }
 template <BinaryOp op, class A>
-void slope_x_loop(int64_t n, const A* x, const A* y, const A* dz, A* dx) {
+void d_dx_loop(int64_t n, const A* x, const A* y, const A* dz, A* dx) {
 #pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) dx[i] = dz[i] * pointwise::slope_x<op>(x[i], y[i]);
+  for (int64_t i = 0; i < n; ++i) dx[i] = dz[i] * pointwise::Binary<op, A>::d_dx(x[i], y[i]);
 }
 template <BinaryOp op, class A>
-void slope_y_loop(int64_t n, const A* x, const A* y, const A* dz, A* dy) {
+void d_dy_loop(int64_t n, const A* x, const A* y, const A* dz, A* dy) {
 #pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) dy[i] = dz[i] * pointwise::slope_y<op>(x[i], y[i]);
+  for (int64_t i = 0; i < n; ++i) dy[i] = dz[i] * pointwise::Binary<op, A>::d_dy(x[i], y[i]);
 }
 // Both at once: everything is loaded before anything is stored, because dx or dy may be the same array as an input.
 template <BinaryOp op, class A>
-void slopes_loop(int64_t n, const A* x, const A* y, const A* dz, A* dx, A* dy) {
+void d_dx_d_dy_loop(int64_t n, const A* x, const A* y, const A* dz, A* dx, A* dy) {
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) {
     A u = x[i], v = y[i], g = dz[i];
-    dx[i] = g * pointwise::slope_x<op>(u, v);
-    dy[i] = g * pointwise::slope_y<op>(u, v);
+    dx[i] = g * pointwise::Binary<op, A>::d_dx(u, v);
+    dy[i] = g * pointwise::Binary<op, A>::d_dy(u, v);
   }
 }
 
@@ -61,8 +62,6 @@ constexpr int64_t cost_of(UnaryOp op) {
 }
 constexpr int64_t cost_of(BinaryOp op) { return op == BinaryOp::swiglu ? 8 : 1; }
 
-}  // namespace
-
 void unary(UnaryOp op, double a, double b, In x, Out y) {
   visit_accumulate(x.dtype(), "unary", [&]<class A>() {
     pointwise::visit(op, [&]<UnaryOp o>() {
@@ -72,7 +71,7 @@ void unary(UnaryOp op, double a, double b, In x, Out y) {
         A bx[kBlock], by[kBlock];
         const A* px = read(lx, i, n, bx);
         A* py = place(ly, i, n, by);
-        value_loop<o>(n, A(a), A(b), px, py);
+        forward_loop<o>(n, A(a), A(b), px, py);
         write(ly, i, n, py);
       });
     });
@@ -88,7 +87,7 @@ void unary_backward(UnaryOp op, double a, double b, In x, In dy, Out dx) {
         A bx[kBlock], bg[kBlock], bd[kBlock];
         const A *px = read(lx, i, n, bx), *pg = read(lg, i, n, bg);
         A* pd = place(ld, i, n, bd);
-        slope_loop<o>(n, A(a), A(b), px, pg, pd);
+        derivative_loop<o>(n, A(a), A(b), px, pg, pd);
         write(ld, i, n, pd);
       });
     });
@@ -104,7 +103,7 @@ void binary(BinaryOp op, In x, In y, Out z) {
         A bx[kBlock], by[kBlock], bz[kBlock];
         const A *px = read(lx, i, n, bx), *py = read(ly, i, n, by);
         A* pz = place(lz, i, n, bz);
-        value_loop<o>(n, px, py, pz);
+        forward_loop<o>(n, px, py, pz);
         write(lz, i, n, pz);
       });
     });
@@ -123,11 +122,11 @@ void binary_backward(BinaryOp op, In x, In y, In dz, Out dx, Out dy) {
         A* pdx = want_x ? place(ldx, i, n, bdx) : nullptr;
         A* pdy = want_y ? place(ldy, i, n, bdy) : nullptr;
         if (want_x && want_y)
-          slopes_loop<o>(n, px, py, pg, pdx, pdy);
+          d_dx_d_dy_loop<o>(n, px, py, pg, pdx, pdy);
         else if (want_x)
-          slope_x_loop<o>(n, px, py, pg, pdx);
+          d_dx_loop<o>(n, px, py, pg, pdx);
         else if (want_y)
-          slope_y_loop<o>(n, px, py, pg, pdy);
+          d_dy_loop<o>(n, px, py, pg, pdy);
         if (want_x) write(ldx, i, n, pdx);
         if (want_y) write(ldy, i, n, pdy);
       });
@@ -150,8 +149,8 @@ void masked_fill(In x, In mask, double value, Out y) {
 }
 
 // Row by row: fill before the first visible key, copy the visible ones, fill after the last.
-void hide_invisible(In x, const AttentionMask& v, double value, Out y) {
-  visit_accumulate(x.dtype(), "hide_invisible", [&]<class A>() {
+void mask_scores(In x, const AttentionMask& v, double value, Out y) {
+  visit_accumulate(x.dtype(), "mask_scores", [&]<class A>() {
     int64_t queries = x.dim(-2), keys = x.dim(-1);
     if (x.numel() == 0) return;
     Layout lx(x), ly(y);
@@ -177,5 +176,16 @@ void hide_invisible(In x, const AttentionMask& v, double value, Out y) {
     });
   });
 }
+
+}  // namespace
+
+constinit const PointwiseKernels pointwise_kernels{
+    .unary = unary,
+    .unary_backward = unary_backward,
+    .binary = binary,
+    .binary_backward = binary_backward,
+    .masked_fill = masked_fill,
+    .mask_scores = mask_scores,
+};
 
 }  // namespace braid::cpu

@@ -3,7 +3,7 @@
 
 #include "braid/tensor/cpu/loops.h"
 #include "braid/tensor/cpu/math.h"
-#include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/kernels/random.h"
 
 namespace braid::cpu {
 
@@ -17,8 +17,6 @@ void units(int64_t i, int64_t n, RandomKey key, float* u) {
     for (int k = 0; k < 4; ++k) u[4 * b + k] = unit(words.v[k]);
   }
 }
-
-}  // namespace
 
 void dropout(In x, double p, RandomKey key, Out y) {
   visit_accumulate(x.dtype(), "dropout", [&]<class A>() {
@@ -73,5 +71,13 @@ void normal(double mean, double deviation, RandomKey key, Out y) {
     });
   });
 }
+
+}  // namespace
+
+constinit const RandomKernels random_kernels{
+    .uniform = uniform,
+    .normal = normal,
+    .dropout = dropout,
+};
 
 }  // namespace braid::cpu

@@ -11,6 +11,7 @@
 #include "braid/tensor/cpu/loops.h"
 #include "braid/tensor/cpu/math.h"
 #include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/kernels/reduce.h"
 
 namespace braid::cpu {
 
@@ -298,7 +299,7 @@ Tensor dense(In x, DType dtype) {
     if (x.strides()[a] == 0 && x.dim(a) > 1) once = once.sliced(a, 0, 1);
   }
   Tensor copied = empty(once.shape(), dtype);
-  cpu_backend().copy(once, copied);
+  cpu_backend().copy.strided(once, copied);
   return copied.expanded(x.shape());
 }
 
@@ -340,30 +341,13 @@ void reduce_any(Kind kind, In x, In z, Out y) {
   if (y.numel() == 0) return;
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   if (x.numel() == 0)
-    return cpu_backend().fill(kind == Kind::max ? -kInfinity : kind == Kind::min ? kInfinity : 0.0, y);
+    return cpu_backend().copy.fill(kind == Kind::max ? -kInfinity : kind == Kind::min ? kInfinity : 0.0, y);
   if (x.dtype() == DType::f64) return reduce_as<double>(kind, x, z, y);
   if (x.dtype() == DType::f32) return reduce_as<float>(kind, x, z, y);
   Tensor wide = empty(y.shape());
   reduce_as<float>(kind, dense(x, DType::f32), z ? dense(z, DType::f32) : Tensor(), wide);
-  cpu_backend().copy(wide, y);
+  cpu_backend().copy.strided(wide, y);
 }
-
-double square_sum(In x) {
-  int64_t n = x.numel(), blocks = (n + kBlock - 1) / kBlock;
-  std::vector<double> parts(static_cast<size_t>(blocks));
-  visit_accumulate(x.dtype(), "sum_of_squares", [&]<class A>() {
-    Layout lx(x);
-    for_blocks(n, 2, [&](int64_t i, int64_t length) {
-      A buffer[kBlock];
-      const A* v = read(lx, i, length, buffer);
-      parts[static_cast<size_t>(i / kBlock)] =
-          lane_sum<double>(length, [=](int64_t j) { return double(v[j]) * double(v[j]); });
-    });
-  });
-  return lane_sum<double>(blocks, [&](int64_t b) { return parts[static_cast<size_t>(b)]; });
-}
-
-}  // namespace
 
 void reduce(ReduceOp op, In x, Out y) {
   reduce_any(op == ReduceOp::sum ? Kind::sum : op == ReduceOp::max ? Kind::max : Kind::min, x, Tensor(), y);
@@ -371,9 +355,11 @@ void reduce(ReduceOp op, In x, Out y) {
 
 void sum_product(In x, In z, Out y) { reduce_any(Kind::product, x, z, y); }
 
-void sum_of_squares(const std::vector<Tensor>& x, Out y) {
-  double* sums = y.mutable_data<double>();
-  for (size_t i = 0; i < x.size(); ++i) sums[i] = x[i] ? square_sum(x[i]) : 0;
-}
+}  // namespace
+
+constinit const ReduceKernels reduce_kernels{
+    .axes = reduce,
+    .sum_product = sum_product,
+};
 
 }  // namespace braid::cpu

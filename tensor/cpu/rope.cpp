@@ -3,10 +3,12 @@
 //   derivative.
 #include <cstring>
 
-#include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/kernels/rope.h"
 #include "braid/tensor/parallel.h"
 
 namespace braid::cpu {
+
+namespace {
 
 void rope(In x, In cosine, In sine, bool inverse, Out y) {
   visit_float(x.dtype(), "rope", [&]<class T>() {
@@ -35,5 +37,11 @@ void rope(In x, In cosine, In sine, bool inverse, Out y) {
     });
   });
 }
+
+}  // namespace
+
+constinit const RopeKernels rope_kernels{
+    .rotate = rope,
+};
 
 }  // namespace braid::cpu

@@ -1,6 +1,6 @@
 // Softmax over the last axis: y_i = exp(x_i - max x) / sum_j exp(x_j - max x), and its relatives.
+#include "braid/tensor/kernels/softmax.h"
 #include "braid/tensor/cpu/math.h"
-#include "braid/tensor/kernels/backend.h"
 #include "braid/tensor/parallel.h"
 
 namespace braid::cpu {
@@ -17,8 +17,6 @@ void for_rows(int64_t rows, int64_t n, int64_t cost, Body&& body) {
 
 int64_t last_axis(In x) { return x.dim(-1); }
 int64_t row_count(In x) { return last_axis(x) == 0 ? 0 : x.numel() / last_axis(x); }
-
-}  // namespace
 
 void softmax(In x, Out y) {
   visit_float(x.dtype(), "softmax", [&]<class T>() {
@@ -89,5 +87,14 @@ void log_softmax_backward(In y, In dy, Out dx) {
     });
   });
 }
+
+}  // namespace
+
+constinit const SoftmaxKernels softmax_kernels{
+    .forward = softmax,
+    .backward = softmax_backward,
+    .log_forward = log_softmax,
+    .log_backward = log_softmax_backward,
+};
 
 }  // namespace braid::cpu

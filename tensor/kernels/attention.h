@@ -2,7 +2,7 @@
 // plain multi-head attention as the case without compose. The formula stands at the head of autograd/attention.h.
 #pragma once
 #include "braid/tensor/device_code.h"
-#include "braid/tensor/tensor.h"
+#include "braid/tensor/kernels/kernel.h"
 
 namespace braid {
 
@@ -48,5 +48,22 @@ struct DcmhaGradients {
   Tensor q, k, v;
   Compose pre, post;
 };
+
+// No kernel holds more than some rows of scores at a time. lse (B, T, N), f32 (f64 for f64): log of the sum of
+// exp(scores), +inf where a row attends to no key; an empty handle when no derivative is needed.
+struct AttentionKernels {
+  Kernel<"dcmha_forward", void(const DcmhaInputs& x, Out y, Out lse)> forward;
+  Kernel<"dcmha_backward", void(const DcmhaInputs& x, In y, In lse, In dy, DcmhaGradients& gradients)> backward;
+  // "", or why these kernels do not support such a call; empty: they support every call.
+  Kernel<"dcmha_unsupported_reason", std::string(const DcmhaInputs& x)> unsupported_reason;
+  bool takes_16_bits = false;  // they take bf16 and f16 as they are; otherwise such inputs come as f32
+};
+
+namespace cpu {
+extern constinit const AttentionKernels attention_kernels;  // tensor/cpu/attention/attention.cpp
+}
+namespace cuda {
+extern constinit const AttentionKernels attention_kernels;  // cuda/attention/generic.cpp
+}
 
 }  // namespace braid

@@ -15,6 +15,7 @@
 #include "braid/autograd/attention.h"
 #include "braid/autograd/autograd.h"
 #include "braid/tensor/cpu/attention/variants.h"
+#include "braid/tensor/kernels/backend.h"
 #include "braid/tensor/parallel.h"
 
 using namespace braid;
@@ -30,7 +31,7 @@ int64_t number(const char* name) { return std::stoll(settings.at(name)); }
 uint64_t stream = 0;
 Tensor random(const Shape& shape, double deviation) {
   Tensor x = empty(shape);
-  backend(kCpu).normal(0, deviation, {7, ++stream}, x);
+  backend(kCpu).random.normal(0, deviation, {7, ++stream}, x);
   return require_grad(x);
 }
 

@@ -14,6 +14,7 @@
 #include "braid/autograd/autograd.h"
 #include "braid/autograd/ops.h"
 #include "braid/nn/optim/optimizer.h"
+#include "braid/tensor/kernels/backend.h"
 
 using namespace braid;
 
@@ -47,7 +48,7 @@ double median_ms(const std::function<void()>& work) {
 uint64_t stream = 0;
 Tensor random(const Shape& shape, double deviation = 1, DType dtype = DType::bf16) {
   Tensor x = empty(shape, dtype, device);
-  backend(device).normal(0, deviation, {7, ++stream}, x);
+  backend(device).random.normal(0, deviation, {7, ++stream}, x);
   return x;
 }
 Tensor random_ids(const Shape& shape, int64_t limit) {
@@ -185,7 +186,7 @@ void row_rows() {
                          1e-8,
                          false,
                          from_values({1e-3, 1, 1.5, 2.5}, {4}, DType::f64).to(device)};
-    memory("adamw", 28 * static_cast<double>(count), [&] { backend(device).adamw(step); });
+    memory("adamw", 28 * static_cast<double>(count), [&] { backend(device).optimizer.adamw(step); });
   }
 }
 

@@ -34,7 +34,7 @@ double best_of(int64_t repeat, Work&& work) {
 uint64_t stream = 0;
 Tensor random(const Shape& shape) {
   Tensor x = empty(shape);
-  backend(kCpu).normal(0, 1, {7, ++stream}, x);
+  backend(kCpu).random.normal(0, 1, {7, ++stream}, x);
   return x;
 }
 
@@ -73,7 +73,7 @@ void measure_adamw(const char* name, int64_t values, int64_t size) {
   for (int64_t i = 0; i < values / size; ++i) {
     step.items.push_back({random({size}), random({size}), zeros({size}), zeros({size}), 0.1});
   }
-  measure(name, 28, [&] { backend(kCpu).adamw(step); });
+  measure(name, 28, [&] { backend(kCpu).optimizer.adamw(step); });
 }
 
 }  // namespace

@@ -38,13 +38,13 @@ BOOST_AUTO_TEST_CASE(another_card_does_not_exist) {
 BOOST_AUTO_TEST_CASE(products_agree_with_the_cpu) {
   for (DType dtype : {DType::f64, DType::f32, DType::bf16, DType::f16}) {
     Tensor x = counted({2, 3, 4}, dtype), z = counted({2, 5, 4}, dtype).transposed(), y = zeros({2, 3, 5}, dtype);
-    backend(kCpu).matmul(x, z, false, y);
+    backend(kCpu).matmul.product(x, z, false, y);
     Tensor card_y = empty({2, 3, 5}, dtype, kCard);
     Tensor card_z = counted({2, 5, 4}, dtype).to(kCard).transposed();
-    backend(kCard).matmul(x.to(kCard), card_z, false, card_y);
+    backend(kCard).matmul.product(x.to(kCard), card_z, false, card_y);
     BOOST_TEST(is_close(card_y, y, 0));
-    backend(kCpu).matmul(x, z, true, y);
-    backend(kCard).matmul(x.to(kCard), card_z, true, card_y);
+    backend(kCpu).matmul.product(x, z, true, y);
+    backend(kCard).matmul.product(x.to(kCard), card_z, true, card_y);
     BOOST_TEST(is_close(card_y, y, 0));
   }
 }

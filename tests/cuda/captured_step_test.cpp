@@ -4,6 +4,7 @@
 #include <set>
 
 #include "braid/models/dcformer/model.h"
+#include "braid/models/model_spec.h"
 #include "braid/models/training/trainer.h"
 #include "braid/tensor/io/safetensors.h"
 #include "tests/cuda/support.h"
@@ -47,7 +48,7 @@ models::Batch batch(int64_t number, int64_t rows = 2) {
   const auto stream = static_cast<uint64_t>(number);
   Tensor ids = random_ids({rows, kLength}, 2 * stream, 0, kVocabulary);
   Tensor targets = random_ids({rows, kLength}, 2 * stream + 1, -1 - number % 4, kVocabulary);
-  return {ids, targets};
+  return models::text_batch(ids, targets);
 }
 std::vector<models::Batch> batches(int64_t step) { return {batch(2 * step), batch(2 * step + 1)}; }
 double rate(int64_t step) { return 0.01 * static_cast<double>(1 + step % 3); }
@@ -55,25 +56,28 @@ double rate(int64_t step) { return 0.01 * static_cast<double>(1 + step % 3); }
 models::Dcformer model_on_card(const Setup& setup) {
   models::Dcformer model(config_of(setup), {1, 0});
   model.to(kCard);
-  model.checkpoint_activations(setup.recompute);
+  model.set_recompute(setup.recompute);
   return model;
 }
 
-class ReadsBack final : public models::LanguageModel {
+class ReadsBack final : public models::Model {
  public:
   explicit ReadsBack(models::Dcformer model) : model_(std::move(model)) {}
-  const models::ModelConfig& config() const override { return model_.config(); }
+  std::unique_ptr<const models::ModelSpec> spec() const override { return model_.spec(); }
   DType dtype() const override { return model_.dtype(); }
   Device device() const override { return model_.device(); }
-  Tensor loss_sum(const Tensor& ids, const Tensor& targets) const override {
-    Tensor loss = model_.loss_sum(ids, targets);
+  void to(DType dtype) override { model_.to(dtype); }
+  void to(Device device) override { model_.to(device); }
+  Tensor loss_sum(const models::Batch& batch) const override {
+    Tensor loss = model_.loss_sum(batch);
     loss.item();
     return loss;
   }
-  void inspect(const Tensor& ids, const nn::ActivationObserver& observer) const override {
-    model_.inspect(ids, observer);
+  int64_t count_targets(const models::Batch& batch) const override { return model_.count_targets(batch); }
+  void check_batch(const models::Batch& batch) const override { model_.check_batch(batch); }
+  void observe(const models::Batch& batch, const nn::ActivationObserver& observer) const override {
+    model_.observe(batch, observer);
   }
-  const dist::Shard* shard_of(const std::string&) const override { return nullptr; }
   void visit(nn::Visitor& v) override { model_.visit(v); }
 
  private:

@@ -9,6 +9,7 @@
 #include "braid/autograd/attention.h"
 #include "braid/autograd/autograd.h"
 #include "braid/autograd/ops.h"
+#include "braid/tensor/kernels/backend.h"
 
 using namespace braid;
 
@@ -18,7 +19,7 @@ const Device kCard{Device::Kind::cuda, 0};
 
 Tensor random(const Shape& shape, DType dtype, uint64_t stream) {
   Tensor x = empty(shape, dtype, kCard);
-  backend(kCard).normal(0, 1, {11, stream}, x);
+  backend(kCard).random.normal(0, 1, {11, stream}, x);
   return x;
 }
 

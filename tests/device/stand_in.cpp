@@ -19,10 +19,9 @@ void transfer(In x, Out y) {
 Backend make_table() {
   Backend table = cpu_backend();
   table.name = "stand-in";
-  table.transfer = transfer;
+  table.stream.transfer = transfer;
   // Attention goes the way of a device without a kernel of its own.
-  table.dcmha_forward = {};
-  table.dcmha_backward = {};
+  table.attention = {};
   return table;
 }
 }  // namespace

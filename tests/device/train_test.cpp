@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "braid/distributed/comm/thread_transport.h"
-#include "braid/models/dcformer/parallel_model.h"
+#include "braid/models/dcformer/model.h"
 #include "braid/models/eval/icl_tasks.h"
 #include "braid/models/generation/generate.h"
 #include "braid/models/training/checkpoint_writer.h"
@@ -24,7 +24,7 @@ models::Batch batch(int64_t step, int64_t rows = 4, int64_t length = 24) {
     ids.push_back((i * 31 + step * 7 + i * i) % 200);
     targets.push_back((i * 17 + step) % 200);
   }
-  return {from_vector(ids, {rows, length}), from_vector(targets, {rows, length})};
+  return models::text_batch(from_vector(ids, {rows, length}), from_vector(targets, {rows, length}));
 }
 
 // A run on a device, whole or a rank's part of it.
@@ -34,23 +34,16 @@ struct Training {
   std::unique_ptr<models::Trainer> trainer;
 
   Training(Device device, DType compute, const dist::ProcessMesh& where = {}, bool recompute = false) : mesh(where) {
-    auto ready = [&](auto made) {
-      made->to(device);
-      made->checkpoint_activations(recompute);
-      model = std::move(made);
-    };
-    if (mesh.tensor.size() * mesh.context.size() == 1) {
-      ready(std::make_unique<models::Dcformer>(small_config(), RandomKey{1, 0}));
-    } else {
-      ready(std::make_unique<models::ParallelDcformer>(small_config(), RandomKey{1, 0}, mesh));
-    }
+    auto made = std::make_unique<models::Dcformer>(small_config(), RandomKey{1, 0}, mesh);
+    made->to(device);
+    made->set_recompute(recompute);
+    model = std::move(made);
     trainer = std::make_unique<models::Trainer>(*model, nn::OptimizerOptions{}, 1.0, mesh, compute);
   }
   double step(int64_t number) {
     auto mine = [&](models::Batch b) {
       auto part = dist::even_partition(4, mesh.data.size()).of[static_cast<size_t>(mesh.data.rank())][0];
-      return models::Batch{b.ids.sliced(0, part.begin, part.end).clone(),
-                           b.targets.sliced(0, part.begin, part.end).clone()};
+      return b.slice(part.begin, part.end);
     };
     return trainer->step({mine(batch(2 * number)), mine(batch(2 * number + 1))}, 3e-3).loss;
   }
@@ -105,10 +98,10 @@ BOOST_AUTO_TEST_CASE(a_step_reads_back_once) {
 BOOST_AUTO_TEST_CASE(bad_ids_are_found_before_they_reach_the_device) {
   Training t(kStandIn, DType::f32);
   models::Batch b = batch(0);
-  b.ids.sliced(0, 1, 2).sliced(1, 3, 4).fill(258);
+  b.at("input_ids").sliced(0, 1, 2).sliced(1, 3, 4).fill(258);
   BOOST_TEST(throws_with([&] { t.trainer->step({b}, 1e-3); }, "token id 258 at position (1, 3) is out of range"));
   b = batch(0);
-  b.targets.sliced(0, 0, 1).sliced(1, 2, 3).fill(300);
+  b.at("targets").sliced(0, 0, 1).sliced(1, 2, 3).fill(300);
   BOOST_TEST(throws_with([&] { t.trainer->step({b}, 1e-3); }, "target 300 at position (0, 2) is out of range"));
 }
 
@@ -118,7 +111,7 @@ BOOST_AUTO_TEST_CASE(checkpoints_go_from_device_to_device) {
     Training saved(from, DType::bf16);
     saved.step(0);
     ScratchFolder run;
-    models::CheckpointWriter(run.path(), 2).save(*saved.trainer, tokenizer, {1, 8, 1.0, 1, 24, "data"}, "");
+    models::CheckpointWriter(run.path(), 2).save(*saved.trainer, &tokenizer, {1, 8, 1.0, 1, 24, "data"}, "");
     for (Device to : {kCpu, kStandIn}) {
       Training loaded(to, DType::bf16);
       models::load_checkpoint(run.path() / models::step_name(1), *loaded.trainer);

@@ -35,7 +35,7 @@ void check_volume(const std::string& kind, const Shape3& s, DType dtype, bool ch
     auto after = now();
     models::StepShape step{
         .seq_len = 21, .bytes_per_number = size_of(dtype), .checkpoint_activations = checkpoint_activations};
-    for (const models::Batch& b : batches) step.samples.push_back(b.ids.dim(0));
+    for (const models::Batch& b : batches) step.samples.push_back(b.samples());
     models::StepVolume want = models::step_volume(config, {s.data, s.context, s.tensor},
                                                   {mesh.data.rank(), mesh.context.rank(), mesh.tensor.rank()}, step);
     std::string what = kind + ", " + str(s) + ", rank " + std::to_string(world.rank()) + ", group ";

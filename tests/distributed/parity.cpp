@@ -45,30 +45,26 @@ models::Batch step_batch(const models::ModelConfig& config, int64_t step, int64_
     bool counted = i / T == 0 ? i % T == 3 : bits(3) % 4 > 0;  // the first sample has one target
     targets.push_back(counted ? static_cast<int64_t>(bits(2) % config.vocab_size) : -100);
   }
-  return {from_vector(ids, {samples, T}), from_vector(targets, {samples, T})};
+  return models::text_batch(from_vector(ids, {samples, T}), from_vector(targets, {samples, T}));
 }
 
 std::vector<models::Batch> share_of(const models::Batch& all, const dist::ProcessMesh& mesh) {
-  int64_t half = all.ids.dim(0) / 2;
+  int64_t half = all.samples() / 2;
   std::vector<models::Batch> out;
   for (int64_t m = 0; m < 2; ++m) {
     dist::Range mine = dist::even_partition(half, mesh.data.size()).of[static_cast<size_t>(mesh.data.rank())][0];
     int64_t begin = m * half + mine.begin, end = m * half + mine.end;
-    out.push_back({all.ids.sliced(0, begin, end).clone(), all.targets.sliced(0, begin, end).clone()});
+    out.push_back(all.slice(begin, end));
   }
   return out;
 }
 
-std::unique_ptr<models::LanguageModel> make_model(const models::ModelConfig& config, const dist::ProcessMesh& mesh,
-                                                  DType dtype, bool checkpoint_activations) {
-  auto ready = [&](auto model) -> std::unique_ptr<models::LanguageModel> {
-    model->to(dtype);
-    model->checkpoint_activations(checkpoint_activations);
-    return model;
-  };
-  if (mesh.tensor.size() * mesh.context.size() == 1)
-    return ready(std::make_unique<models::Dcformer>(config, RandomKey{3, 0}));
-  return ready(std::make_unique<models::ParallelDcformer>(config, RandomKey{3, 0}, mesh));
+std::unique_ptr<models::Dcformer> make_model(const models::ModelConfig& config, const dist::ProcessMesh& mesh,
+                                             DType dtype, bool checkpoint_activations) {
+  auto model = std::make_unique<models::Dcformer>(config, RandomKey{3, 0}, mesh);
+  model->to(dtype);
+  model->set_recompute(checkpoint_activations);
+  return model;
 }
 
 namespace {

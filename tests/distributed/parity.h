@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "braid/models/dcformer/model.h"
-#include "braid/models/dcformer/parallel_model.h"
 #include "braid/models/training/trainer.h"
 #include "tests/distributed/support.h"
 
@@ -27,9 +26,9 @@ models::Batch step_batch(const models::ModelConfig& config, int64_t step, int64_
 // Those of a data rank, in two micro-batches.
 std::vector<models::Batch> share_of(const models::Batch& all, const dist::ProcessMesh& mesh);
 
-// A model for a mesh: the plain one where nothing of it is split.
-std::unique_ptr<models::LanguageModel> make_model(const models::ModelConfig& config, const dist::ProcessMesh& mesh,
-                                                  DType dtype = DType::f64, bool checkpoint_activations = false);
+// This rank's shards of the model.
+std::unique_ptr<models::Dcformer> make_model(const models::ModelConfig& config, const dist::ProcessMesh& mesh,
+                                             DType dtype = DType::f64, bool checkpoint_activations = false);
 
 struct Record {
   std::vector<double> losses, norms;

@@ -28,7 +28,7 @@ struct Training {
         model(make_model(parity_config("dcformer"), mesh)),
         trainer(*model, {.weight_decay = 0.1, .decay = nn::OptimizerOptions::Decay::matrices}, 1.0, mesh) {}
   double step(int64_t number) {
-    return trainer.step(share_of(step_batch(model->config(), number, kSamples, kLength), mesh), 1e-2).loss;
+    return trainer.step(share_of(step_batch(parity_config("dcformer"), number, kSamples, kLength), mesh), 1e-2).loss;
   }
 };
 
@@ -47,7 +47,7 @@ BOOST_AUTO_TEST_CASE(all_pairs_of_layouts) {
     on_ranks(before, [&](const dist::Communicator& world) {
       Training t(world, before);
       for (int64_t i = 0; i < kBefore; ++i) t.step(i);
-      models::CheckpointWriter(run.path, 2).save(t.trainer, t.tokenizer, {kBefore, 0, 0, 1, kLength, "data"}, "");
+      models::CheckpointWriter(run.path, 2).save(t.trainer, &t.tokenizer, {kBefore, 0, 0, 1, kLength, "data"}, "");
     });
     std::filesystem::path folder = run.path / models::step_name(kBefore);
     BOOST_REQUIRE(!models::find_damage(folder));
@@ -72,7 +72,8 @@ BOOST_AUTO_TEST_CASE(all_pairs_of_layouts) {
           }
           // Saved again by these ranks, the files have the same bytes.
           TempFolder& again = copies.at(str(after));
-          models::CheckpointWriter(again.path, 2).save(t.trainer, t.tokenizer, {kBefore, 0, 0, 1, kLength, "data"}, "");
+          models::CheckpointWriter(again.path, 2)
+              .save(t.trainer, &t.tokenizer, {kBefore, 0, 0, 1, kLength, "data"}, "");
           world.barrier();
           if (world.rank() == 0) {
             for (const char* file : {"model.safetensors", "trainer/optimizer.safetensors", "trainer/manifest.json"}) {
@@ -98,7 +99,7 @@ BOOST_AUTO_TEST_CASE(a_full_disk_of_rank_0_is_everybodys_error) {
     expect_error(
         [&] {
           models::CheckpointWriter(run.path / "file", 2)
-              .save(t.trainer, t.tokenizer, {1, 0, 0, 1, kLength, "data"}, "");
+              .save(t.trainer, &t.tokenizer, {1, 0, 0, 1, kLength, "data"}, "");
         },
         ErrorKind::output, "older checkpoints are intact");
     t.step(1);  // all ranks are still together

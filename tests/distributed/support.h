@@ -62,7 +62,7 @@ void expect_error(F&& f, ErrorKind kind, const std::string& part) {
 // Normal numbers that depend on the salt.
 inline Tensor random_tensor(const Shape& shape, uint64_t salt, DType dtype = DType::f64) {
   Tensor x = empty(shape, DType::f64);
-  backend(kCpu).normal(0, 1, {7, salt}, x);
+  backend(kCpu).random.normal(0, 1, {7, salt}, x);
   return x.to(dtype);
 }
 

@@ -4,6 +4,7 @@
 
 #include "braid/autograd/ops.h"
 #include "braid/nn/nn.h"
+#include "braid/tensor/kernels/backend.h"
 #include "tests/support/compare.h"
 
 using namespace braid;
@@ -13,7 +14,7 @@ namespace {
 
 Tensor noise(const Shape& shape, uint64_t stream) {
   Tensor x = empty(shape);
-  backend(kCpu).normal(0, 1, {11, stream}, x);
+  backend(kCpu).random.normal(0, 1, {11, stream}, x);
   return x;
 }
 
@@ -73,23 +74,23 @@ BOOST_AUTO_TEST_CASE(norms) {
 }
 
 BOOST_AUTO_TEST_CASE(feed_forward_layers) {
-  nn::GeluMlp mlp(6, 8, {.bias = true}, {1, 1});
+  nn::Mlp mlp({.width = 6, .hidden = 8, .swiglu = false, .projection = {.bias = true}}, {1, 1});
   nn::require_grad(mlp);
   check_gradient_flow(mlp, mlp(noise({2, 3, 6}, 1)));
   for (int64_t gates : {0, 4}) {
-    nn::SwiGlu swiglu(6, 8, gates, {}, {1, 1});
+    nn::Mlp swiglu({.width = 6, .hidden = 8, .gates = gates}, {1, 1});
     nn::require_grad(swiglu);
     check_gradient_flow(swiglu, swiglu(noise({2, 3, 6}, 1)));
   }
   BOOST_TEST(throws_with(
       [] {
-        nn::SwiGlu(6, 8, 3, {}, {1, 1});
+        nn::Mlp({.width = 6, .hidden = 8, .gates = 3}, {1, 1});
       },
       "[swiglu] the hidden width 8 does not divide into 3 gated blocks"));
 }
 
 BOOST_AUTO_TEST_CASE(uniform_block_gates_scale_by_one_over_their_number) {
-  nn::SwiGlu plain(6, 8, 0, {}, {1, 1}), gated(6, 8, 4, {}, {1, 1});
+  nn::Mlp plain({.width = 6, .hidden = 8}, {1, 1}), gated({.width = 6, .hidden = 8, .gates = 4}, {1, 1});
   for (nn::NamedTensor& p : nn::parameters(gated)) {
     if (p.name == "mg.weight") p.value.fill(0);  // softmax of zeros: every block times 1/4
   }

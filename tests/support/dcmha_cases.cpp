@@ -2,6 +2,7 @@
 
 #include <sstream>
 
+#include "braid/tensor/kernels/backend.h"
 #include "braid/tensor/parallel.h"
 
 namespace braid::test {
@@ -56,7 +57,7 @@ DcmhaCall::DcmhaCall(const DcmhaCase& c, uint64_t seed, DType dtype, Device devi
 
 Tensor DcmhaCall::drawn(const Shape& shape, double deviation, uint64_t stream) const {
   Tensor t = empty(shape, dtype_);
-  if (t.numel() > 0) backend(kCpu).normal(0, deviation, {seed_, stream}, t);
+  if (t.numel() > 0) backend(kCpu).random.normal(0, deviation, {seed_, stream}, t);
   return t.to(device_);
 }
 

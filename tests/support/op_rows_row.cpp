@@ -78,9 +78,7 @@ Tensor table(const Tensor& x, int64_t batch, int64_t half, double (*f)(double)) 
       for (int64_t e = 0; e < half; ++e) values.push_back(f(angle(b, t, e)));
     }
   }
-  return from_vector(values, {batch, x.dim(1), half})
-      .to(x.dtype() == DType::f64 ? DType::f64 : DType::f32)
-      .to(x.device());
+  return from_vector(values, {batch, x.dim(1), half}).to(accumulate_type(x.dtype())).to(x.device());
 }
 
 OpRow rope_row(const std::string& name, bool per_sample, int64_t left_over) {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "braid/tensor/cpu/attention/variants.h"
-#include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/kernels/attention.h"
 #include "braid/tensor/parallel.h"
 
 namespace braid::cpu {
@@ -390,12 +390,17 @@ void visit(In q, Body&& body) {
 }  // namespace
 }  // namespace dcmha
 
-void dcmha_forward(const DcmhaInputs& x, Out y, Out lse) {
+static void dcmha_forward(const DcmhaInputs& x, Out y, Out lse) {
   dcmha::visit(x.q, [&]<class T>() { dcmha::Call<T>(x).forward(y, lse); });
 }
 
-void dcmha_backward(const DcmhaInputs& x, In y, In lse, In dy, DcmhaGradients& gradients) {
+static void dcmha_backward(const DcmhaInputs& x, In y, In lse, In dy, DcmhaGradients& gradients) {
   dcmha::visit(x.q, [&]<class T>() { dcmha::Call<T>(x).backward(y, lse, dy, gradients); });
 }
+
+constinit const AttentionKernels attention_kernels{
+    .forward = dcmha_forward,
+    .backward = dcmha_backward,
+};
 
 }  // namespace braid::cpu

@@ -3,7 +3,7 @@
 #include "braid/autograd/attention.h"
 
 #include "braid/autograd/autograd.h"
-#include "braid/models/dcformer/parallel_model.h"
+#include "braid/models/dcformer/model.h"
 #include "tests/cuda/support.h"
 #include "tests/models/support.h"
 #include "tests/support/dcmha_cases.h"
@@ -207,7 +207,7 @@ BOOST_AUTO_TEST_CASE(workspace_bounds_the_memory) {
   }
 }
 
-// The same through a model, whole or a rank's part of it: its setting reaches every layer's attention.
+// The same through a model: its setting reaches every layer's attention.
 BOOST_AUTO_TEST_CASE(the_workspace_of_a_model_bounds_its_memory) {
   models::ModelConfig config = small_config();
   config.n_layer = 1;
@@ -223,7 +223,7 @@ BOOST_AUTO_TEST_CASE(the_workspace_of_a_model_bounds_its_memory) {
   const auto peak = [&](auto model, int64_t workspace) {
     model.to(kCard);
     nn::require_grad(model);
-    model.attention_workspace(workspace);
+    model.set_attention_workspace(workspace);
     const int64_t before = memory_stats(kCard).current;
     reset_peak_memory(kCard);
     backward(model.loss_sum(ids, ids));
@@ -232,8 +232,6 @@ BOOST_AUTO_TEST_CASE(the_workspace_of_a_model_bounds_its_memory) {
   const int64_t scores = 3 * 8 * 192 * 192 * 4;  // with their gradients and the weights, f32
   const RandomKey key{1, 0};
   BOOST_TEST(peak(models::Dcformer(config, key), scores / 8) < peak(models::Dcformer(config, key), 0) - scores / 4);
-  BOOST_TEST(peak(models::ParallelDcformer(config, key, {}), scores / 8) <
-             peak(models::ParallelDcformer(config, key, {}), 0) - scores / 4);
 }
 
 BOOST_AUTO_TEST_CASE(a_refusal_is_a_sentence) {

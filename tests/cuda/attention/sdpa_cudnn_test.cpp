@@ -4,6 +4,7 @@
 #include "braid/autograd/attention.h"
 #include "braid/autograd/autograd.h"
 #include "braid/tensor/graph.h"
+#include "braid/tensor/kernels/backend.h"
 #include "tests/cuda/support.h"
 #include "tests/support/dcmha_cases.h"
 
@@ -90,7 +91,7 @@ BOOST_AUTO_TEST_CASE(log_sums_are_those_of_the_general_way) {
     Tensor y = empty_like(x.q), lse = empty({2, 21, 6}, DType::f32, kCard), want = empty_like(lse),
            other = empty_like(wide.q);
     BOOST_TEST(forward(x, y, lse) == "");
-    backend(kCard).dcmha_forward(wide, other, want);
+    backend(kCard).attention.forward(wide, other, want);
     BOOST_TEST(is_close(lse, want, 1e-5));
     BOOST_TEST(is_close(y.to_vector<double>(), other.to_vector<double>(), 0x1p-7, 0.1));
   }

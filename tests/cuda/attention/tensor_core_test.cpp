@@ -7,6 +7,8 @@
 
 #include "braid/autograd/attention.h"
 #include "braid/autograd/autograd.h"
+#include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/kernels/pointwise_ops.h"
 #include "tests/support/compare.h"
 #if defined(BRAID_EMULATION)
 #include "tests/cuda/emulation/engine.h"
@@ -41,7 +43,7 @@ Tensors inputs_of(const Case& c) {
     Tensor t;
     if (present) {
       t = empty(shape, DType::bf16);
-      backend(kCpu).normal(0, deviation, {41, x.size()}, t);
+      backend(kCpu).random.normal(0, deviation, {41, x.size()}, t);
     }
     x.push_back(t);
   };
@@ -61,7 +63,7 @@ Tensors inputs_of(const Case& c) {
 }
 Tensor output_gradient(const Case& c) {
   Tensor dy = empty({c.B, c.T, c.N, c.d}, DType::bf16);
-  backend(kCpu).normal(0, 1, {41, 99}, dy);
+  backend(kCpu).random.normal(0, 1, {41, 99}, dy);
   return dy;
 }
 
@@ -252,7 +254,7 @@ BOOST_AUTO_TEST_CASE(large_scores) {
   Case c{1, 33, 33, 16, 16, 8, 2, 2, {}};
   Tensors x = inputs_of(c);
   x[0] = x[0].to(DType::f32);
-  backend(kCpu).unary(UnaryOp::affine, 200, 0, x[0], x[0]);
+  backend(kCpu).pointwise.unary(UnaryOp::affine, 200, 0, x[0], x[0]);
   x[0] = x[0].to(DType::bf16);
   for (Tensor& t : x) t = t.to(kCard);
   const DcmhaInputs in{x[0], x[1], x[2], stage(x, 3), stage(x, 10), 1, c.visible, 1};

@@ -12,7 +12,7 @@ namespace {
 template <class T, class Y>
 void run(const ProductPlan& p, Accumulate<T> alpha, Accumulate<T> beta) {
   using A = Accumulate<T>;
-  const auto at = [](const Operand& o, int64_t row, int64_t column) {
+  const auto at = [](const BlasOperand& o, int64_t row, int64_t column) {
     return o.transposed ? column + row * o.leading : row + column * o.leading;
   };
   for (const auto& call : p.calls) {
@@ -53,7 +53,7 @@ void run(const ProductPlan& p, double alpha, double beta) {
 
 }  // namespace
 
-bool run_plan(const ProductPlan& plan, double alpha, double beta) {
+bool execute(const ProductPlan& plan, double alpha, double beta) {
   if (plan.bias && plan.bias->dtype() == DType::f64) return false;  // as cuBLASLt, which has no epilogues there
   const Tensor bias = plan.bias ? *plan.bias : Tensor();
   emulated::submit([plan, a = *plan.a.tensor, b = *plan.b.tensor, c = *plan.c.tensor, bias, alpha, beta] {

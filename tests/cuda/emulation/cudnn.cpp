@@ -1,5 +1,6 @@
 // cuDNN's attention, by the CPU's.
 #include "braid/cuda/attention/sdpa_cudnn.h"
+#include "braid/tensor/kernels/backend.h"
 #include "tests/cuda/emulation/engine.h"
 #include "tests/cuda/emulation/memory.h"
 
@@ -58,12 +59,12 @@ void run(const AttentionCall& call) {
   Tensor lse = call.lse.transposed(1, 2);  // (B, T, N)
   if (!call.dy) {
     Tensor y = empty(x.q.shape(), DType::f32, kCpu), sums = empty(lse.shape(), DType::f32, kCpu);
-    cpu_backend().dcmha_forward(x, y, sums);
+    cpu_backend().attention.forward(x, y, sums);
     write(y, call.y);
     write(sums, lse);
   } else {
     DcmhaGradients to{.q = empty_like(x.q), .k = empty_like(x.k), .v = empty_like(x.v), .pre = {}, .post = {}};
-    cpu_backend().dcmha_backward(x, read(call.y), read(lse), read(call.dy), to);
+    cpu_backend().attention.backward(x, read(call.y), read(lse), read(call.dy), to);
     write(to.q, call.dq);
     write(to.k, call.dk);
     write(to.v, call.dv);

@@ -13,7 +13,7 @@ const DType kTypes[] = {DType::f64, DType::f32, DType::bf16, DType::f16, DType::
 
 Tensor copied(const Tensor& x, DType type) {
   Tensor y = empty(x.shape(), type, x.device());
-  backend(x.device()).copy(x, y);
+  backend(x.device()).copy.strided(x, y);
   return y;
 }
 
@@ -84,7 +84,7 @@ BOOST_AUTO_TEST_CASE(between_all_layouts) {
           for (int a = x.rank() - 1; a >= 0; --a) reversed.push_back(x.dim(a));
           Tensor y = out.emplace_back(empty(reversed, to, x.device()));
           for (int a = 0; a < x.rank() / 2; ++a) y = y.transposed(a, x.rank() - 1 - a);
-          backend(x.device()).copy(x, y);
+          backend(x.device()).copy.strided(x, y);
         }
         return out;
       };
@@ -104,8 +104,8 @@ BOOST_AUTO_TEST_CASE(dense_copies_of_ugly_sizes) {
         Tensor x = random_tensor({n + 3}, 1, DType::f32, 0, 200).to(type), card_x = x.to(kCard);
         Tensor y = full({n + 5}, 7, type), card_y = y.to(kCard), part = y.sliced(0, 2, n + 2);
         Tensor card_part = card_y.sliced(0, 2, n + 2);
-        backend(kCpu).copy(x.sliced(0, begin, begin + n), part);
-        backend(kCard).copy(card_x.sliced(0, begin, begin + n), card_part);
+        backend(kCpu).copy.strided(x.sliced(0, begin, begin + n), part);
+        backend(kCard).copy.strided(card_x.sliced(0, begin, begin + n), card_part);
         BOOST_TEST_CONTEXT(n << " " << str(type) << " from " << begin) BOOST_TEST(same_bits(card_y, y));
       }
     }
@@ -118,7 +118,7 @@ BOOST_AUTO_TEST_CASE(copies_leave_the_surroundings_alone) {
       std::vector<Tensor> out;
       for (DType from : {type, DType::i32}) {
         Tensor y = out.emplace_back(in[1].clone()), inside = y.sliced(1, 3, 36).sliced(0, 1, 12);
-        backend(y.device()).copy(in[0].to(from).transposed(), inside);
+        backend(y.device()).copy.strided(in[0].to(from).transposed(), inside);
       }
       return out;
     };
@@ -142,11 +142,11 @@ BOOST_AUTO_TEST_CASE(filling) {
                scalar = empty({}, type, in[0].device());
         Tensor part = column.sliced(1, 1, 2), inside = block.sliced(1, 8, 24).sliced(0, 3, 50),
                none = block.sliced(0, 4, 4);
-        table.fill(value, part);
-        table.fill(value, inside);
-        table.fill(value + 1, none);
-        table.fill(value, whole);
-        table.fill(value, scalar);
+        table.copy.fill(value, part);
+        table.copy.fill(value, inside);
+        table.copy.fill(value + 1, none);
+        table.copy.fill(value, whole);
+        table.copy.fill(value, scalar);
         return std::vector<Tensor>{column, block, whole, scalar};
       };
       for (bool misaligned : {false, true}) {

@@ -8,7 +8,7 @@ namespace {
 // inputs: dy (ids..., D), table (V, D), ids
 std::vector<Tensor> added(const std::vector<Tensor>& in) {
   Tensor table = copy_of(in[1]);
-  backend(table.device()).index_add(in[0], in[2], table);
+  backend(table.device()).index.add(in[0], in[2], table);
   return {table};
 }
 
@@ -54,7 +54,7 @@ BOOST_AUTO_TEST_CASE(more_ids_than_one_block_sorts) {
 BOOST_AUTO_TEST_CASE(sixteen_bits_are_rounded_once) {
   // Adding 1 to 256 in bf16 changes nothing; the sum of 300 ones must still be 300.
   Tensor table = zeros({2, 3}, DType::bf16).to(kCard), dy = full({300, 3}, 1, DType::bf16).to(kCard);
-  backend(kCard).index_add(dy, zeros({300}, DType::i64).to(kCard), table);
+  backend(kCard).index.add(dy, zeros({300}, DType::i64).to(kCard), table);
   BOOST_TEST(is_close(table.to_vector<double>(), {300, 300, 300, 0, 0, 0}, 0));
 }
 
@@ -72,9 +72,9 @@ BOOST_AUTO_TEST_CASE(selecting_gathering_scattering) {
                   int64_t width = in[0].dim(1);
                   Tensor y = empty({4, 2, width}, in[0].dtype(), in[0].device()), picked = empty_like(in[1]);
                   Tensor dx = full({6, width}, 9, in[0].dtype()).to(in[0].device());
-                  k.index_select(in[0], in[2], y);
-                  k.gather(in[0], in[3], picked);
-                  k.scatter(in[1], in[3], dx);
+                  k.index.select(in[0], in[2], y);
+                  k.index.gather(in[0], in[3], picked);
+                  k.index.scatter(in[1], in[3], dx);
                   return std::vector{y, picked, dx};
                 },
                 {x, g, ids, columns}, 0, misaligned);
@@ -91,7 +91,7 @@ BOOST_AUTO_TEST_CASE(range_of_ids) {
       check_on_card(
           [](const auto& in) {
             Tensor range = empty({2}, DType::i64, in[0].device());
-            backend(in[0].device()).min_max(in[0], range);
+            backend(in[0].device()).index.min_max(in[0], range);
             return std::vector{range};
           },
           {random_ids({count}, 1, -50, 1000000, index)}, 0);

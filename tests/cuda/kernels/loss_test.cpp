@@ -7,16 +7,14 @@ using namespace braid::test;
 
 namespace {
 
-DType wide(DType t) { return t == DType::f64 ? DType::f64 : DType::f32; }
-
 // inputs: logits, targets, scale. The gradient is written over a copy of the logits.
 std::vector<Tensor> losses(const std::vector<Tensor>& in) {
   const Backend& k = backend(in[0].device());
-  Tensor loss = empty({in[1].numel()}, wide(in[0].dtype()), in[0].device()), lse = empty_like(loss);
-  k.cross_entropy(in[0], in[1], loss, lse);
+  Tensor loss = empty({in[1].numel()}, accumulate_type(in[0].dtype()), in[0].device()), lse = empty_like(loss);
+  k.loss.cross_entropy(in[0], in[1], loss, lse);
   Tensor apart = empty_like(in[0]), over = copy_of(in[0]);
-  k.cross_entropy_backward(in[0], in[1], lse, in[2], apart);
-  k.cross_entropy_backward(over, in[1], lse, in[2], over);
+  k.loss.cross_entropy_backward(in[0], in[1], lse, in[2], apart);
+  k.loss.cross_entropy_backward(over, in[1], lse, in[2], over);
   return {loss, lse, apart, over};
 }
 
@@ -32,8 +30,9 @@ BOOST_AUTO_TEST_CASE(rows_of_any_length_and_ignored_targets) {
           BOOST_TEST_CONTEXT(str(t) << " " << str(shape) << " " << str(index) << (misaligned ? " misaligned" : "")) {
             Tensor logits = random_tensor(shape, 1, t, -8, 8), targets = random_ids({shape[0]}, 2, -1, shape[1], index);
             double tolerance = t == DType::f64 ? 1e-12 : t == DType::f32 ? 4e-6 : 2 * tolerance_of(t);
-            check_on_card(losses, {logits, targets, random_tensor({shape[0]}, 3, wide(t))}, tolerance, misaligned);
-            if (!misaligned) check_on_card(losses, {logits, targets, full({1}, 0.25, wide(t))}, tolerance);
+            check_on_card(losses, {logits, targets, random_tensor({shape[0]}, 3, accumulate_type(t))}, tolerance,
+                          misaligned);
+            if (!misaligned) check_on_card(losses, {logits, targets, full({1}, 0.25, accumulate_type(t))}, tolerance);
           }
         }
       }
@@ -47,8 +46,8 @@ BOOST_AUTO_TEST_CASE(extreme_logits) {
     Tensor logits = from_values({1e4, 0, -kInf, std::nan(""), 1, 2, -kInf, 5, -kInf}, {3, 3}, t).to(kCard);
     Tensor targets = from_values({0, -1, 1}, {3}, DType::i64).to(kCard), one = full({1}, 1, t).to(kCard);
     Tensor loss = empty({3}, t, kCard), lse = empty_like(loss), d = empty_like(logits);
-    backend(kCard).cross_entropy(logits, targets, loss, lse);
-    backend(kCard).cross_entropy_backward(logits, targets, lse, one, d);
+    backend(kCard).loss.cross_entropy(logits, targets, loss, lse);
+    backend(kCard).loss.cross_entropy_backward(logits, targets, lse, one, d);
     BOOST_TEST(is_close(loss.to_vector<double>(), {0, 0, 0}, 0));
     BOOST_TEST(is_close(lse.to_vector<double>(), {1e4, 0, 5}, 0));
     BOOST_TEST(is_close(d.to_vector<double>(), std::vector<double>(9, 0), 0));

@@ -1,3 +1,4 @@
+#include "braid/tensor/kernels/pointwise_ops.h"
 #include "tests/cuda/support.h"
 
 using namespace braid;
@@ -7,8 +8,6 @@ namespace {
 
 constexpr double kEps = 1e-3;
 
-DType statistics(DType t) { return t == DType::f64 ? DType::f64 : DType::f32; }
-
 Tensor like_if(const Tensor& x) { return x ? empty_like(x) : Tensor(); }
 
 // inputs: x, weight, bias or empty handles, dy; with a residual, that and dsum. Values, statistics, and the gradients
@@ -16,10 +15,10 @@ Tensor like_if(const Tensor& x) { return x ? empty_like(x) : Tensor(); }
 std::vector<Tensor> layer(const std::vector<Tensor>& in) {
   const Tensor &x = in[0], &w = in[1], &b = in[2], none, &residual = in.size() > 4 ? in[4] : none;
   const Backend& k = backend(x.device());
-  Tensor y = empty_like(x), mean = empty({x.dim(0)}, statistics(x.dtype()), x.device()), rstd = empty_like(mean);
+  Tensor y = empty_like(x), mean = empty({x.dim(0)}, accumulate_type(x.dtype()), x.device()), rstd = empty_like(mean);
   Tensor dx = empty_like(x), dw = like_if(w), db = like_if(b), sum = like_if(residual);
-  k.layer_norm(x, residual, w, b, kEps, sum, y, mean, rstd);
-  k.layer_norm_backward(sum ? sum : x, w, mean, rstd, in[3], residual ? in[5] : none, dx, dw, db);
+  k.norm.layer_forward(x, residual, w, b, kEps, sum, y, mean, rstd);
+  k.norm.layer_backward(sum ? sum : x, w, mean, rstd, in[3], residual ? in[5] : none, dx, dw, db);
   std::vector<Tensor> out{y, dx};
   if (x.numel() > 0) out.insert(out.end(), {mean, rstd});
   if (sum) out.push_back(sum);
@@ -31,10 +30,10 @@ std::vector<Tensor> layer(const std::vector<Tensor>& in) {
 std::vector<Tensor> rms(const std::vector<Tensor>& in) {
   const Tensor &x = in[0], &w = in[1], none, &residual = in.size() > 4 ? in[4] : none;
   const Backend& k = backend(x.device());
-  Tensor y = empty_like(x), rstd = empty({x.dim(0)}, statistics(x.dtype()), x.device());
+  Tensor y = empty_like(x), rstd = empty({x.dim(0)}, accumulate_type(x.dtype()), x.device());
   Tensor dx = empty_like(x), dw = like_if(w), sum = like_if(residual);
-  k.rms_norm(x, residual, w, kEps, sum, y, rstd);
-  k.rms_norm_backward(sum ? sum : x, w, rstd, in[3], residual ? in[5] : none, dx, dw);
+  k.norm.rms_forward(x, residual, w, kEps, sum, y, rstd);
+  k.norm.rms_backward(sum ? sum : x, w, rstd, in[3], residual ? in[5] : none, dx, dw);
   std::vector<Tensor> out{y, dx};
   if (x.numel() > 0) out.push_back(rstd);
   if (sum) out.push_back(sum);
@@ -96,7 +95,7 @@ BOOST_AUTO_TEST_CASE(more_rows_than_blocks_that_add_up) {
 BOOST_AUTO_TEST_CASE(a_large_mean_does_not_cancel) {
   Tensor x = from_values({999, 1001, 999, 1001}, {1, 4}).to(kCard), y = empty_like(x), none;
   Tensor mean = empty({1}, DType::f32, kCard), rstd = empty_like(mean);
-  backend(kCard).layer_norm(x, {}, {}, {}, 0, none, y, mean, rstd);
+  backend(kCard).norm.layer_forward(x, {}, {}, {}, 0, none, y, mean, rstd);
   BOOST_TEST(is_close(y.to_vector<double>(), {-1, 1, -1, 1}, 1e-6));
   BOOST_TEST(mean.item() == 1000);
 }
@@ -107,15 +106,15 @@ BOOST_AUTO_TEST_CASE(a_residual_is_added_first) {
     for (Shape shape : {Shape{7, 33}, Shape{2, 8203}}) {
       Tensor x = random_tensor(shape, 1, t).to(kCard), r = random_tensor(shape, 2, t).to(kCard), none;
       Tensor w = random_tensor({shape[1]}, 3, t).to(kCard), h = empty_like(x), want = empty_like(x);
-      Tensor sum = empty_like(x), y = empty_like(x), rstd = empty({shape[0]}, statistics(t), kCard);
+      Tensor sum = empty_like(x), y = empty_like(x), rstd = empty({shape[0]}, accumulate_type(t), kCard);
       const Backend& k = backend(kCard);
-      k.binary(BinaryOp::add, x, r, h);
-      k.rms_norm(h, none, w, kEps, none, want, rstd);
-      k.rms_norm(x, r, w, kEps, sum, y, rstd);
+      k.pointwise.binary(BinaryOp::add, x, r, h);
+      k.norm.rms_forward(h, none, w, kEps, none, want, rstd);
+      k.norm.rms_forward(x, r, w, kEps, sum, y, rstd);
       BOOST_TEST((same_bits(sum, h) && same_bits(y, want)));
       Tensor mean = empty_like(rstd);
-      k.layer_norm(h, none, w, none, kEps, none, want, mean, rstd);
-      k.layer_norm(x, r, w, none, kEps, sum, y, mean, rstd);
+      k.norm.layer_forward(h, none, w, none, kEps, none, want, mean, rstd);
+      k.norm.layer_forward(x, r, w, none, kEps, sum, y, mean, rstd);
       BOOST_TEST((same_bits(sum, h) && same_bits(y, want)));
     }
   }

@@ -2,7 +2,8 @@
 #include <cmath>
 
 #include "braid/autograd/record.h"
-#include "braid/nn/optim/optimizer.h"
+#include "braid/nn/optim/adamw.h"
+#include "braid/nn/optim/registry.h"
 #include "braid/tensor/graph.h"
 #include "tests/cuda/support.h"
 
@@ -10,8 +11,6 @@ using namespace braid;
 using namespace braid::test;
 
 namespace {
-
-DType wide(DType t) { return t == DType::f64 ? DType::f64 : DType::f32; }
 
 // More tensors than a launch takes, sizes around chunks and vectors; then some of each type.
 std::vector<std::pair<DType, int64_t>> many_tensors() {
@@ -45,8 +44,8 @@ BOOST_AUTO_TEST_CASE(lists_of_every_type_and_size) {
   for (auto [type, n] : many_tensors()) {
     inputs.push_back(random_tensor({n}, stream++, type));
     inputs.push_back(random_tensor({n}, stream++, type));
-    inputs.push_back(random_tensor({n}, stream++, wide(type)));
-    inputs.push_back(random_tensor({n}, stream++, wide(type), 0, 1));
+    inputs.push_back(random_tensor({n}, stream++, accumulate_type(type)));
+    inputs.push_back(random_tensor({n}, stream++, accumulate_type(type), 0, 1));
   }
   for (bool other : {false, true}) {  // Adam, and descent without momentum
     std::vector<Tensor> alone;
@@ -65,8 +64,9 @@ BOOST_AUTO_TEST_CASE(lists_of_every_type_and_size) {
           if (u) out.push_back(u);
         }
         for (int repeat = 0; repeat < 2; ++repeat) {
-          update<AdamWStep>(adamw, together, [](const AdamWStep& s) { backend(s.scalars.device()).adamw(s); });
-          update<SgdStep>(sgd, together, [](const SgdStep& s) { backend(s.scalars.device()).sgd(s); });
+          update<AdamWStep>(adamw, together,
+                            [](const AdamWStep& s) { backend(s.scalars.device()).optimizer.adamw(s); });
+          update<SgdStep>(sgd, together, [](const SgdStep& s) { backend(s.scalars.device()).optimizer.sgd(s); });
         }
         return out;
       };
@@ -92,13 +92,13 @@ BOOST_AUTO_TEST_CASE(one_tensor_of_each_type) {
                        u = copy_of(in[2]);
                 const Backend& k = backend(p.device());
                 for (int step = 0; step < 3; ++step) {
-                  k.adamw({{{p, in[1], m, v, 0.1}}, 0.9, 0.95, 1e-8, coupled, in[4]});
-                  k.sgd({{{q, in[1], coupled ? Tensor() : u, 0.01}}, 0.9, in[4]});
+                  k.optimizer.adamw({{{p, in[1], m, v, 0.1}}, 0.9, 0.95, 1e-8, coupled, in[4]});
+                  k.optimizer.sgd({{{q, in[1], coupled ? Tensor() : u, 0.01}}, 0.9, in[4]});
                 }
                 return std::vector{p, m, v, q, u};
               },
-              {random_tensor({n}, 1, t), random_tensor({n}, 2, t), random_tensor({n}, 3, wide(t)),
-               random_tensor({n}, 4, wide(t), 0, 1), from_values({0.01, 0.5, 3, 7}, {4}, DType::f64)},
+              {random_tensor({n}, 1, t), random_tensor({n}, 2, t), random_tensor({n}, 3, accumulate_type(t)),
+               random_tensor({n}, 4, accumulate_type(t), 0, 1), from_values({0.01, 0.5, 3, 7}, {4}, DType::f64)},
               tolerance_of(t), n == 33);
         }
       }
@@ -108,8 +108,8 @@ BOOST_AUTO_TEST_CASE(one_tensor_of_each_type) {
 
 // An update that was recorded is replayed with the numbers of each later one.
 BOOST_AUTO_TEST_CASE(recorded_steps) {
-  using nn::NamedTensor, nn::Optimizer, nn::OptimizerOptions;
-  for (auto name : {OptimizerOptions::Name::adamw, OptimizerOptions::Name::adam, OptimizerOptions::Name::sgd}) {
+  using nn::NamedTensor;
+  for (const char* name : {"adamw", "adam", "sgd"}) {
     auto parameters = [] {
       std::vector<NamedTensor> all;
       for (int i = 0; i < 70; ++i) {
@@ -121,20 +121,20 @@ BOOST_AUTO_TEST_CASE(recorded_steps) {
       }
       return all;
     };
-    const OptimizerOptions options{.name = name, .momentum = 0.9};
+    const nn::OptimizerOptions options{.name = name, .momentum = 0.9};
     std::vector<NamedTensor> each = parameters(), replayed = parameters();
-    Optimizer stepping(each, options), replaying(replayed, options);
-    stepping.step(0.1);
-    replaying.step(0.1);
-    Graph update(kCard, [&] { replaying.apply(); });
+    const auto stepping = nn::make_optimizer(each, options), replaying = nn::make_optimizer(replayed, options);
+    stepping->step(0.1);
+    replaying->step(0.1);
+    Graph update(kCard, [&] { replaying->apply(); });
     BOOST_TEST(same_bits(each[0].value, replayed[0].value));  // recorded is not done
     for (double rate : {0.05, 0.02, 0.0, 0.3}) {
-      stepping.step(rate, 1 - rate);
-      replaying.prepare(rate, 1 - rate);
+      stepping->step(rate, 1 - rate);
+      replaying->prepare(rate, 1 - rate);
       update.replay();
     }
-    BOOST_TEST(replaying.steps() == 5);
-    std::vector<NamedTensor> want = stepping.state(), got = replaying.state();
+    BOOST_TEST(replaying->steps() == 5);
+    std::vector<NamedTensor> want = stepping->state(), got = replaying->state();
     want.insert(want.end(), each.begin(), each.end());
     got.insert(got.end(), replayed.begin(), replayed.end());
     for (size_t i = 0; i < want.size(); ++i) BOOST_TEST(same_bits(got[i].value, want[i].value), want[i].name);
@@ -145,7 +145,7 @@ BOOST_AUTO_TEST_CASE(one_device_for_all) {
   nn::NamedTensor a{"a", zeros({2})}, b{"b", zeros({2}).to(kCard)};
   require_grad(a.value);
   require_grad(b.value);
-  BOOST_TEST(throws_with([&] { nn::Optimizer({a, b}, {}); }, "b is on cuda:0, but a on cpu; all parameters must be"));
+  BOOST_TEST(throws_with([&] { nn::AdamW({a, b}, {}); }, "b is on cuda:0, but a on cpu; all parameters must be"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

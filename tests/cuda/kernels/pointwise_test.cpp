@@ -2,6 +2,7 @@
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 
+#include "braid/tensor/kernels/pointwise_ops.h"
 #include "tests/cuda/support.h"
 
 using namespace braid;
@@ -14,15 +15,15 @@ std::vector<Tensor> every_family(const Tensor& x, const Tensor& y, const Tensor&
   const Backend& table = backend(x.device());
   std::vector<Tensor> out;
   auto next = [&]() -> Tensor& { return out.emplace_back(empty(x.shape(), x.dtype(), x.device())); };
-  table.unary(UnaryOp::silu, 0, 0, x, next());
-  table.unary_backward(UnaryOp::gelu_tanh, 0, 0, x, dz, next());
-  table.binary(BinaryOp::sub, x, y, next());
+  table.pointwise.unary(UnaryOp::silu, 0, 0, x, next());
+  table.pointwise.unary_backward(UnaryOp::gelu_tanh, 0, 0, x, dz, next());
+  table.pointwise.binary(BinaryOp::sub, x, y, next());
   Tensor dx = next(), dy = next(), only_dx = next(), only_dy = next(), none;
-  table.binary_backward(BinaryOp::swiglu, x, y, dz, dx, dy);
-  table.binary_backward(BinaryOp::mul, x, y, dz, only_dx, none);
-  table.binary_backward(BinaryOp::mul, x, y, dz, none, only_dy);
-  table.masked_fill(x, mask, -3, next());
-  table.dropout(x, 0.25, {5, 6}, next());
+  table.pointwise.binary_backward(BinaryOp::swiglu, x, y, dz, dx, dy);
+  table.pointwise.binary_backward(BinaryOp::mul, x, y, dz, only_dx, none);
+  table.pointwise.binary_backward(BinaryOp::mul, x, y, dz, none, only_dy);
+  table.pointwise.masked_fill(x, mask, -3, next());
+  table.random.dropout(x, 0.25, {5, 6}, next());
   return out;
 }
 
@@ -94,8 +95,8 @@ BOOST_AUTO_TEST_CASE(strided_results) {
     auto run = [&](const std::vector<Tensor>& in) {
       Tensor base = full({30, 50}, -1, type, in[0].device()), z = base.sliced(1, 5, 45).transposed();
       Tensor rows = base.clone(), inside = rows.sliced(1, 8, 48);
-      backend(in[0].device()).binary(BinaryOp::add, in[0], in[1], z);
-      backend(in[0].device()).binary(BinaryOp::add, in[0].transposed(), in[1].transposed(), inside);
+      backend(in[0].device()).pointwise.binary(BinaryOp::add, in[0], in[1], z);
+      backend(in[0].device()).pointwise.binary(BinaryOp::add, in[0].transposed(), in[1].transposed(), inside);
       return std::vector<Tensor>{base, rows};
     };
     check_on_card(run, {random_tensor({40, 30}, 1, type), random_tensor({40, 30}, 2, type)}, 0);
@@ -108,9 +109,9 @@ BOOST_AUTO_TEST_CASE(result_may_be_an_input) {
       auto run = [](const std::vector<Tensor>& in) {
         const Backend& table = backend(in[0].device());
         Tensor u = copy_of(in[0]), v = copy_of(in[1]), a = copy_of(in[0]), b = copy_of(in[0]);
-        table.binary_backward(BinaryOp::swiglu, u, v, in[2], u, v);
-        table.binary(BinaryOp::sub, a, in[1], a);
-        table.unary(UnaryOp::affine, 2, 1, b, b);
+        table.pointwise.binary_backward(BinaryOp::swiglu, u, v, in[2], u, v);
+        table.pointwise.binary(BinaryOp::sub, a, in[1], a);
+        table.pointwise.unary(UnaryOp::affine, 2, 1, b, b);
         return std::vector<Tensor>{u, v, a, b};
       };
       for (bool misaligned : {false, true}) check_on_card(run, inputs_of({n}, type), tolerance_of(type), misaligned);
@@ -125,13 +126,13 @@ BOOST_AUTO_TEST_CASE(nan_stays_visible) {
   for (DType type : kFloats) {
     Tensor u = x.to(type), v = y.to(type), z = empty({6}, type, kCard);
     for (UnaryOp op : {UnaryOp::relu, UnaryOp::exp, UnaryOp::tanh, UnaryOp::clamp, UnaryOp::abs}) {
-      table.unary(op, -1, 1, u, z);
+      table.pointwise.unary(op, -1, 1, u, z);
       std::vector<double> got = z.to_vector<double>();
       BOOST_TEST((std::isnan(got[0]) && std::isnan(got[2]) && !std::isnan(got[3]) && !std::isnan(got[5])));
     }
-    table.binary(BinaryOp::maximum, u, v, z);
+    table.pointwise.binary(BinaryOp::maximum, u, v, z);
     std::vector<double> most = z.to_vector<double>();
-    table.binary(BinaryOp::minimum, u, v, z);
+    table.pointwise.binary(BinaryOp::minimum, u, v, z);
     std::vector<double> least = z.to_vector<double>();
     for (size_t i = 0; i < 3; ++i) BOOST_TEST((std::isnan(most[i]) && std::isnan(least[i])));
     BOOST_TEST((most[3] == 3 && least[3] == -INFINITY && most[5] == 2 && least[5] == -2));
@@ -148,9 +149,9 @@ BOOST_AUTO_TEST_CASE(hiding_keys) {
           Tensor y = empty(shape, type, in[0].device()), in_place = copy_of(in[0]);
           Tensor turned = in[0].transposed(), z = empty(turned.shape(), type, in[0].device());
           const Backend& table = backend(in[0].device());
-          table.hide_invisible(in[0], rule, -7, y);
-          table.hide_invisible(in_place, rule, -7, in_place);
-          table.hide_invisible(turned, rule, -7, z);
+          table.pointwise.mask_scores(in[0], rule, -7, y);
+          table.pointwise.mask_scores(in_place, rule, -7, in_place);
+          table.pointwise.mask_scores(turned, rule, -7, z);
           return std::vector<Tensor>{y, in_place, z};
         };
         Tensor x = random_tensor(shape, 1, type);
@@ -159,7 +160,7 @@ BOOST_AUTO_TEST_CASE(hiding_keys) {
     }
   }
   Tensor hidden = full({3, 3}, NAN, DType::f32, kCard);
-  backend(kCard).hide_invisible(hidden, {.offset = -5}, 0, hidden);
+  backend(kCard).pointwise.mask_scores(hidden, {.offset = -5}, 0, hidden);
   BOOST_TEST(is_close(hidden.to_vector<double>(), std::vector<double>(9, 0), 0));
 }
 

@@ -26,18 +26,18 @@ BOOST_AUTO_TEST_CASE(numbers_equal_the_cpus) {
           Tensor here = empty({n + shift}, type).sliced(0, shift, n + shift);
           Tensor there = empty({n + shift}, type, kCard).sliced(0, shift, n + shift);
           BOOST_TEST_CONTEXT(n << " " << str(type) << " from " << shift) {
-            backend(kCpu).uniform(-2, 3, kKey, here);
-            backend(kCard).uniform(-2, 3, kKey, there);
+            backend(kCpu).random.uniform(-2, 3, kKey, here);
+            backend(kCard).random.uniform(-2, 3, kKey, there);
             BOOST_TEST(same_bits(there, here));
-            backend(kCpu).normal(0.5, 2, kKey, here);
-            backend(kCard).normal(0.5, 2, kKey, there);
+            backend(kCpu).random.normal(0.5, 2, kKey, here);
+            backend(kCard).random.normal(0.5, 2, kKey, there);
             if (kSameLibrary)
               BOOST_TEST(same_bits(there, here));
             else
               BOOST_TEST(is_close(there.to(kCpu), here, tolerance_of(type)));
             Tensor x = random_tensor({n}, 3, type), card_x = x.to(kCard);
-            backend(kCpu).dropout(x, 0.3, kKey, here);
-            backend(kCard).dropout(card_x, 0.3, kKey, there);
+            backend(kCpu).random.dropout(x, 0.3, kKey, here);
+            backend(kCard).random.dropout(card_x, 0.3, kKey, there);
             BOOST_TEST(same_bits(there, here));
           }
         }
@@ -48,8 +48,8 @@ BOOST_AUTO_TEST_CASE(numbers_equal_the_cpus) {
 
 BOOST_AUTO_TEST_CASE(dropout_in_any_layout) {
   Tensor x = random_tensor({40, 30}, 1, DType::f32), y = empty({30, 40}), card_y = empty({30, 40}, DType::f32, kCard);
-  backend(kCpu).dropout(x.transposed(), 0.25, kKey, y);
-  backend(kCard).dropout(x.to(kCard).transposed(), 0.25, kKey, card_y);
+  backend(kCpu).random.dropout(x.transposed(), 0.25, kKey, y);
+  backend(kCard).random.dropout(x.to(kCard).transposed(), 0.25, kKey, card_y);
   BOOST_TEST(same_bits(card_y, y));
 }
 

@@ -22,19 +22,19 @@ Shape without(const Shape& shape, unsigned axes) {
 
 Tensor reduced(ReduceOp op, const Tensor& x, unsigned axes, DType type) {
   Tensor y = empty(without(x.shape(), axes), type, x.device());
-  backend(x.device()).reduce(op, x, y);
+  backend(x.device()).reduce.axes(op, x, y);
   return y;
 }
 
 Tensor product_sum(const Tensor& x, const Tensor& z, unsigned axes) {
   Tensor y = empty(without(x.shape(), axes), x.dtype(), x.device());
-  backend(x.device()).sum_product(x, z, y);
+  backend(x.device()).reduce.sum_product(x, z, y);
   return y;
 }
 
 Tensor squares(const std::vector<Tensor>& list, Device device) {
   Tensor y = empty({static_cast<int64_t>(list.size())}, DType::f64, device);
-  backend(device).sum_of_squares(list, y);
+  backend(device).optimizer.sum_of_squares(list, y);
   return y;
 }
 
@@ -188,7 +188,7 @@ BOOST_AUTO_TEST_CASE(argmax_takes_the_first_and_nan_is_largest) {
     Shape rows;
     for (int a = 0; a + 1 < shape.rank(); ++a) rows.push_back(shape[a]);
     Tensor i = empty(rows, DType::i64, x.device());
-    backend(x.device()).argmax(x, i);
+    backend(x.device()).order.argmax(x, i);
     return i;
   };
   for (int64_t n : {1, 2, 5, 31, 33, 700, 1025}) {

@@ -21,12 +21,12 @@ BOOST_AUTO_TEST_CASE(turns_pairs_and_passes_the_rest) {
       for (bool inverse : {false, true}) {
         for (bool misaligned : {false, true}) {
           BOOST_TEST_CONTEXT(str(t) << " " << str(c.x) << " half " << c.half << (inverse ? " inverse" : "")) {
-            DType wide = t == DType::f64 ? DType::f64 : DType::f32;
+            DType wide = accumulate_type(t);
             Shape table{c.batch, c.x[1], c.half};
             check_on_card(
                 [inverse](const auto& in) {
                   Tensor y = empty_like(in[0]);
-                  backend(y.device()).rope(in[0], in[1], in[2], inverse, y);
+                  backend(y.device()).rope.rotate(in[0], in[1], in[2], inverse, y);
                   return std::vector{y};
                 },
                 {random_tensor(c.x, 1, t), random_tensor(table, 2, wide, -1, 1), random_tensor(table, 3, wide, -1, 1)},

@@ -16,13 +16,13 @@ const std::vector<Shape> kShapes{{3, 0},  {5, 1},   {3, 2},   {300, 7},  {9, 8},
 
 Tensor softmax_of(const Tensor& x) {
   Tensor y = empty_like(x);
-  backend(x.device()).softmax(x, y);
+  backend(x.device()).softmax.forward(x, y);
   return y;
 }
 
 Tensor log_softmax_of(const Tensor& x) {
   Tensor y = empty_like(x);
-  backend(x.device()).log_softmax(x, y);
+  backend(x.device()).softmax.log_forward(x, y);
   return y;
 }
 
@@ -45,8 +45,8 @@ BOOST_AUTO_TEST_CASE(rows_of_any_length) {
               [](const auto& in) {
                 Tensor a = empty_like(in[0]), b = empty_like(in[0]);
                 const Backend& k = backend(in[0].device());
-                k.softmax_backward(in[0], in[2], a);
-                k.log_softmax_backward(in[1], in[2], b);
+                k.softmax.backward(in[0], in[2], a);
+                k.softmax.log_backward(in[1], in[2], b);
                 return std::vector{a, b};
               },
               {softmax_of(x), log_softmax_of(x), g}, tolerance_of(t), misaligned);
@@ -94,7 +94,7 @@ BOOST_AUTO_TEST_CASE(in_place_and_nothing_beside_the_rows) {
       all.sliced(0, 1, 2 * n + 1).copy_(x.reshaped({2 * n}));
       all = all.to(kCard);
       Tensor inside = all.sliced(0, 1, 2 * n + 1).reshaped({2, n});
-      backend(kCard).softmax(inside, inside);
+      backend(kCard).softmax.forward(inside, inside);
       BOOST_TEST(is_close(inside.to(kCpu), want, tolerance_of(t)));
       std::vector<double> values = all.to_vector<double>();
       BOOST_TEST(values.front() == 7);

@@ -1,9 +1,10 @@
 // Products of every layout that callers have, against the CPU's; and into how many BLAS calls they are cut.
 #include "braid/cuda/matmul/matmul.h"
+#include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/kernels/pointwise_ops.h"
 
 #include <boost/test/unit_test.hpp>
 
-#include "braid/cuda/matmul/blas.h"
 #include "tests/support/compare.h"
 
 using namespace braid;
@@ -36,10 +37,10 @@ void check_product(const Pair& x, const Pair& z, Pair base, View view, size_t ca
   BOOST_TEST_CONTEXT(what) {
     Pair y = view(base);
     Tensor xz = empty(y.host.shape(), y.host.dtype()), before = y.host.clone();
-    backend(kCpu).matmul(x.host.to(y.host.dtype()), z.host.to(y.host.dtype()), false, xz);
-    backend(kCpu).unary(UnaryOp::affine, 2, 0, xz, xz);
-    backend(kCpu).unary(UnaryOp::affine, 3, 0, before, before);
-    backend(kCpu).binary(BinaryOp::add, xz, before, y.host);
+    backend(kCpu).matmul.product(x.host.to(y.host.dtype()), z.host.to(y.host.dtype()), false, xz);
+    backend(kCpu).pointwise.unary(UnaryOp::affine, 2, 0, xz, xz);
+    backend(kCpu).pointwise.unary(UnaryOp::affine, 3, 0, before, before);
+    backend(kCpu).pointwise.binary(BinaryOp::add, xz, before, y.host);
     BOOST_TEST(cuda::plan_product(x.card, z.card, y.card).calls.size() == calls);
     cuda::product(x.card, z.card, 2, 3, y.card);
     BOOST_TEST(is_close(base.card.to(kCpu), base.host, 0));
@@ -105,14 +106,14 @@ BOOST_AUTO_TEST_CASE(linear_with_bias) {
     Shape shape = x.host.shape();
     shape[-1] = w.host.dim(0);
     Tensor y = full(shape, NAN, x.host.dtype()), card_y = y.to(kCard);
-    backend(kCpu).linear(x.host, w.host, b.host, y);
-    backend(kCard).linear(x.card, w.card, b.card, card_y);
+    backend(kCpu).matmul.linear(x.host, w.host, b.host, y);
+    backend(kCard).matmul.linear(x.card, w.card, b.card, card_y);
     BOOST_TEST_CONTEXT(what << " in " << str(x.host.dtype())) { BOOST_TEST(is_close(card_y.to(kCpu), y, 0)); }
     Tensor sum = b.host ? b.host.expanded(shape).clone() : zeros(shape, x.host.dtype());
     Shape repeated = x.host.shape();
     repeated[-2] = w.host.dim(1);
     repeated[-1] = w.host.dim(0);
-    backend(kCpu).matmul(x.host, w.host.transposed().expanded(repeated), true, sum);
+    backend(kCpu).matmul.product(x.host, w.host.transposed().expanded(repeated), true, sum);
     BOOST_TEST_CONTEXT(what << " on the CPU in " << str(x.host.dtype())) { BOOST_TEST(is_close(y, sum, 0)); }
   };
   const auto heads = [](const Pair& base) { return base.transposed(1, 2); };

@@ -23,8 +23,8 @@ BOOST_AUTO_TEST_CASE(replays_with_what_its_inputs_hold_then) {
   Graph graph(kCard, [&] {
     ++calls;
     Tensor square = empty({2, 2}, DType::f32, kCard);  // stays with the graph
-    backend(kCard).matmul(x, x, false, square);
-    backend(kCard).matmul(square, x, true, y);
+    backend(kCard).matmul.product(x, x, false, square);
+    backend(kCard).matmul.product(square, x, true, y);
   });
   BOOST_TEST(calls == 1);
   BOOST_TEST(is_close(y, from_values({0, 0, 0, 0}, {2, 2}), 0));
@@ -32,7 +32,7 @@ BOOST_AUTO_TEST_CASE(replays_with_what_its_inputs_hold_then) {
   BOOST_TEST(is_close(y, from_values({37, 54, 81, 118}, {2, 2}), 0));
   std::vector<Tensor> others;  // must not get the graph's memory
   for (int i = 0; i < 8; ++i) others.push_back(from_values({9, 9, 9, 9}, {2, 2}).to(kCard));
-  backend(kCard).transfer(from_values({1, 0, 0, 1}, {2, 2}), x);
+  backend(kCard).stream.transfer(from_values({1, 0, 0, 1}, {2, 2}), x);
   graph.replay();
   BOOST_TEST(is_close(y, from_values({38, 54, 81, 119}, {2, 2}), 0));
   for (const Tensor& other : others) BOOST_TEST(is_close(other, from_values({9, 9, 9, 9}, {2, 2}), 0));

@@ -17,15 +17,21 @@ BOOST_AUTO_TEST_CASE(backward_is_the_adjoint) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(one_rank_is_the_identity) {
-  Tensor x = random_tensor({3, 4}, 1);
+BOOST_AUTO_TEST_CASE(one_rank_is_the_identity_and_records_nothing) {
+  Tensor leaf = random_tensor({3, 4}, 1);
+  require_grad(leaf);
+  Tensor x = scale(leaf, 2);  // with a history
   dist::Partition rows = dist::even_partition(3, 1), columns = dist::even_partition(4, 1);
   dist::Communicator alone;
   for (const Tensor& y :
        {dist::copy_to_group(x, alone), dist::all_reduce(x, alone), dist::all_gather_replicated(x, 0, rows, alone),
         dist::local_shard(x, 0, rows, alone), dist::all_gather(x, 0, rows, alone),
-        dist::reduce_scatter(x, 0, rows, alone), dist::all_to_all(x, 0, rows, 1, columns, alone)})
+        dist::reduce_scatter(x, 0, rows, alone), dist::all_to_all(x, 0, rows, 1, columns, alone),
+        dist::sparse_all_gather(x, 0, rows, rows, alone)}) {
     expect_equal(y, x, "mapping on one rank");
+    BOOST_TEST(y.raw() == x.raw());  // no copy
+    BOOST_TEST(y.node() == x.node());  // no node of its own
+  }
   BOOST_TEST(alone.traffic().total() == 0);
 }
 

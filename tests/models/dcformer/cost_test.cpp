@@ -1,5 +1,7 @@
 #include "braid/models/dcformer/cost.h"
 
+#include "braid/models/dcformer/model.h"
+
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 #include <cstdio>
@@ -220,9 +222,9 @@ BOOST_AUTO_TEST_CASE(activations_are_what_a_step_keeps) {
         for (const DType dtype : {DType::f32, DType::bf16}) {
           const ModelConfig c = configure(name, small);
           Dcformer model(c, RandomKey{});
-          nn::MasterWeights masters(model, dtype, computed_with);
-          masters.connect();
-          model.checkpoint_activations(recompute);
+          nn::MasterWeights masters(model, dtype, [&](const std::string& p) { return !model.keeps_f32(p); });
+          masters.attach_cast();
+          model.set_recompute(recompute);
           Tensor ids = zeros({2, T}, DType::i64);
           const int64_t before = bytes_in_use();
           Tensor loss = model.loss_sum(ids, ids);
@@ -257,14 +259,14 @@ BOOST_AUTO_TEST_CASE(the_peak_of_a_step_is_the_estimate) {
         for (const DType dtype : {DType::f32, DType::bf16}) {
           const ModelConfig c = configure(name, {{"n_layer", "3"}});
           Dcformer model(c, RandomKey{});
-          nn::MasterWeights masters(model, dtype, computed_with);
-          model.checkpoint_activations(recompute);
+          nn::MasterWeights masters(model, dtype, [&](const std::string& p) { return !model.keeps_f32(p); });
+          model.set_recompute(recompute);
           Tensor ids = zeros({2, T}, DType::i64);
           const int64_t before = bytes_in_use();
-          masters.connect();
+          masters.attach_cast();
           backward(model.loss_sum(ids, ids));
           reset_peak_memory(kCpu);
-          masters.connect();
+          masters.attach_cast();
           backward(model.loss_sum(ids, ids));
           const double peak = static_cast<double>(memory_stats(kCpu).peak - before);
           const TrainingMemory m = training_memory(
@@ -293,9 +295,9 @@ BOOST_AUTO_TEST_CASE(a_step_is_measured_by_use) {
         MemoryScope scope(MemoryUse::weights);
         return Dcformer(c, RandomKey{});
       }();
-      model.checkpoint_activations(recompute);
+      model.set_recompute(recompute);
       Trainer trainer(model, {}, 1.0, {}, dtype);
-      Batch b{zeros({2, 320}, DType::i64), zeros({2, 320}, DType::i64)};
+      Batch b = text_batch(zeros({2, 320}, DType::i64), zeros({2, 320}, DType::i64));
       reset_peak_memory(kCpu);
       trainer.step({b, b}, 1e-3);
       const MemoryByUse got = memory_by_use(kCpu);

@@ -85,7 +85,7 @@ BOOST_AUTO_TEST_CASE(training_gives_the_same_loss_and_gradients) {
     io::SafetensorsFile want(kGolden + name + "/golden.safetensors");
     for (bool checkpointed : {false, true}) {
       models::LoadedModel loaded = models::load_model(kGolden + name, {.dtype = DType::f64});
-      loaded.model.checkpoint_activations(checkpointed);
+      loaded.model.set_recompute(checkpointed);
       nn::require_grad(loaded.model);
       Tensor targets = want.load("targets");
       Tensor loss = scale(loaded.model.loss_sum(want.load("input_ids"), targets),

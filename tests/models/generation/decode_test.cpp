@@ -23,7 +23,7 @@ models::Dcformer make_model(const std::string& preset, Keys keys) {
   models::Dcformer model(models::configure(preset, all), {5, 0});
   for (nn::NamedTensor& p : nn::parameters(model)) {
     if (p.name.find("qkw") != std::string::npos || p.name.find(".dd") != std::string::npos)
-      backend(kCpu).normal(0, 0.3, child({9, 9}, p.name.c_str()), p.value);
+      backend(kCpu).random.normal(0, 0.3, child({9, 9}, p.name.c_str()), p.value);
   }
   model.to(DType::f64);
   return model;

@@ -1,6 +1,7 @@
 #include "braid/models/training/checkpoint_writer.h"
 
 #include <boost/test/unit_test.hpp>
+#include <chrono>
 #include <fstream>
 
 #include "braid/models/training/trainer.h"
@@ -19,10 +20,10 @@ struct World {
   models::text::ByteTokenizer tokenizer;
   void train() {
     std::vector<int64_t> ids(32, 7), targets(32, 9);
-    trainer.step({{from_vector(ids, {2, 16}), from_vector(targets, {2, 16})}}, 1e-2);
+    trainer.step({models::text_batch(from_vector(ids, {2, 16}), from_vector(targets, {2, 16}))}, 1e-2);
   }
   void save(int64_t step, int64_t keep = 2) {
-    models::CheckpointWriter(run.path(), keep).save(trainer, tokenizer, {step, 40, 1.5, 3, 16, "data"}, "a = 1\n");
+    models::CheckpointWriter(run.path(), keep).save(trainer, &tokenizer, {step, 40, 1.5, 3, 16, "data"}, "a = 1\n");
   }
 };
 
@@ -113,7 +114,7 @@ BOOST_AUTO_TEST_CASE(a_save_reads_no_older_checkpoint_again) {
   models::CheckpointWriter writer(w.run.path(), 10);
   auto save = [&](int64_t step) {  // -> bytes read
     const int64_t before = bytes_read();
-    writer.save(w.trainer, w.tokenizer, {step, 40, 1.5, 3, 16, "data"}, "a = 1\n");
+    writer.save(w.trainer, &w.tokenizer, {step, 40, 1.5, 3, 16, "data"}, "a = 1\n");
     const int64_t count = bytes_read() - before;
     // Files that were modified a clock tick ago are verified once more: set these to an hour ago.
     for (const auto& file : fs::recursive_directory_iterator(w.run.path() / models::step_name(step))) {

@@ -25,14 +25,14 @@ models::Batch batch(int64_t step, int64_t rows = 4, int64_t length = 24) {
       targets.push_back((start + (t + 1) * stride) % 100);
     }
   }
-  return {from_vector(ids, {rows, length}), from_vector(targets, {rows, length})};
+  return models::text_batch(from_vector(ids, {rows, length}), from_vector(targets, {rows, length}));
 }
 
 struct Training {
   models::Dcformer model{small_config(), {1, 0}};
   models::Trainer trainer;
   explicit Training(std::optional<DType> compute, bool recompute = false)
-      : trainer((model.checkpoint_activations(recompute), model), {}, 1.0, {}, compute) {}
+      : trainer((model.set_recompute(recompute), model), {}, 1.0, {}, compute) {}
   double step(int64_t number) { return trainer.step({batch(2 * number), batch(2 * number + 1)}, 3e-3).loss; }
   std::vector<double> numbers() const {
     std::vector<double> all;
@@ -110,8 +110,8 @@ BOOST_AUTO_TEST_CASE(micro_batches_are_summed_in_f32) {
   };
   // Targets that count only in one of the two, so that the mean is over the same number of tokens.
   models::Batch a = batch(0), b = batch(1), none_a = batch(0), none_b = batch(1);
-  none_a.targets.fill(-1);
-  none_b.targets.fill(-1);
+  none_a.at("targets").fill(-1);
+  none_b.at("targets").fill(-1);
   std::vector<Tensor> both = gradients({a, b}), first = gradients({a, none_b}), second = gradients({none_a, b});
   for (size_t i = 0; i < both.size(); ++i) {
     // The mean of `both` is over twice the tokens.
@@ -145,7 +145,7 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_holds_the_masters_and_goes_on_to_the_same_bits
   for (int64_t step = 0; step < 3; ++step) before.step(step);
   ScratchFolder run;
   models::text::ByteTokenizer tokenizer;
-  models::CheckpointWriter(run.path(), 2).save(before.trainer, tokenizer, {3, 24, 1.0, 1, 24, "data"}, "");
+  models::CheckpointWriter(run.path(), 2).save(before.trainer, &tokenizer, {3, 24, 1.0, 1, 24, "data"}, "");
   std::filesystem::path folder = run.path() / models::step_name(3);
   io::TensorFiles files((folder / "model.safetensors").string());
   for (const auto& t : files.tensors()) BOOST_TEST((t.dtype == DType::f32), t.name);

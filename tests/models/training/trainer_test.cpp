@@ -17,12 +17,10 @@ models::Batch batch(int64_t rows, int64_t length, int64_t salt) {
     ids.push_back((i * 31 + salt * 7 + i * i) % 200);
     targets.push_back((i * 17 + salt) % 200);
   }
-  return {from_vector(ids, {rows, length}), from_vector(targets, {rows, length})};
+  return models::text_batch(from_vector(ids, {rows, length}), from_vector(targets, {rows, length}));
 }
 
-models::Batch shard_sequence(const models::Batch& b, int64_t begin, int64_t end) {
-  return {b.ids.sliced(0, begin, end).clone(), b.targets.sliced(0, begin, end).clone()};
-}
+models::Batch shard_sequence(const models::Batch& b, int64_t begin, int64_t end) { return b.slice(begin, end); }
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(trainer)
@@ -39,7 +37,7 @@ BOOST_AUTO_TEST_CASE(a_tiny_model_learns_one_batch) {
 BOOST_AUTO_TEST_CASE(loss_is_the_mean_over_valid_tokens_of_all_micro_batches) {
   // The second row counts three tokens only; split over two micro-batches the step must be the same.
   models::Batch b = batch(2, 16, 5);
-  b.targets.sliced(0, 1, 2).sliced(1, 3, 16).fill(-100);
+  b.at("targets").sliced(0, 1, 2).sliced(1, 3, 16).fill(-100);
   auto run = [&](const std::vector<models::Batch>& parts) {
     models::Dcformer model(small_config(), {1, 0});
     model.to(DType::f64);
@@ -57,13 +55,13 @@ BOOST_AUTO_TEST_CASE(loss_is_the_mean_over_valid_tokens_of_all_micro_batches) {
   models::Dcformer model(small_config(), {1, 0});
   model.to(DType::f64);
   NoGrad off;
-  BOOST_TEST(is_close({whole[0]}, {model.loss_sum(b.ids, b.targets).item() / 19}, 1e-12));
+  BOOST_TEST(is_close({whole[0]}, {model.loss_sum(b).item() / 19}, 1e-12));
 }
 
 BOOST_AUTO_TEST_CASE(activation_checkpointing_changes_no_bit) {
   auto run = [&](bool on) {
     models::Dcformer model(small_config(), {1, 0});
-    model.checkpoint_activations(on);
+    model.set_recompute(on);
     models::Trainer trainer(model, {}, 1.0);
     return trainer.step({batch(2, 16, 5)}, 1e-2).grad_norm;
   };
@@ -126,7 +124,7 @@ BOOST_AUTO_TEST_CASE(a_batch_without_targets_is_refused) {
   models::Dcformer model(small_config(), {1, 0});
   models::Trainer trainer(model, {}, 1.0);
   models::Batch b = batch(1, 8, 1);
-  b.targets.fill(-100);
+  b.at("targets").fill(-100);
   BOOST_TEST(throws_with([&] { trainer.step({b}, 1e-2); }, "no target that counts"));
 }
 

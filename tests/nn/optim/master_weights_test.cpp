@@ -47,7 +47,7 @@ BOOST_AUTO_TEST_CASE(gradients_arrive_at_the_masters_of_every_pass) {
   std::vector<Tensor> arrived;
   on_grad(master, [&](const Tensor& g) { arrived.push_back(g.clone()); });
   for (int pass = 0; pass < 2; ++pass) {
-    masters.connect();
+    masters.attach_cast();
     backward(sum(cast(m(x), DType::f32)));  // the layer is used twice in it
   }
   BOOST_TEST_REQUIRE(arrived.size() == 2u);
@@ -65,7 +65,7 @@ BOOST_AUTO_TEST_CASE(of_the_same_type_nothing_is_copied) {
   nn::MasterWeights masters(m, DType::f32, [](const std::string&) { return true; });
   for (size_t i = 0; i < 2; ++i)
     BOOST_TEST(nn::parameters(m)[i].value.shares_storage(nn::parameters(masters)[i].value));
-  masters.connect();
+  masters.attach_cast();
   backward(sum(m(full({2, 3}, 1))));
   BOOST_TEST(static_cast<bool>(grad(nn::parameters(m)[0].value)));
 }

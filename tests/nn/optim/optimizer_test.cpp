@@ -1,8 +1,10 @@
-#include "braid/nn/optim/optimizer.h"
+#include "braid/nn/optim/registry.h"
 
 #include <boost/test/unit_test.hpp>
 
 #include "braid/autograd/ops.h"
+#include "braid/nn/optim/adam.h"
+#include "braid/nn/optim/sgd.h"
 #include "tests/support/compare.h"
 
 using namespace braid;
@@ -21,13 +23,13 @@ NamedTensor leaf(const std::string& name, std::initializer_list<double> values, 
 // f(x, y) = (1 - x)^2 + 100 (y - x^2)^2, smallest at (1, 1).
 double rosenbrock(const OptimizerOptions& options, int steps) {
   NamedTensor x = leaf("x", {-1.2}, {1}), y = leaf("y", {1}, {1});
-  Optimizer optimizer({x, y}, options);
+  const std::unique_ptr<Optimizer> optimizer = make_optimizer({x, y}, options);
   Tensor loss;
   for (int i = 0; i < steps; ++i) {
     loss = add(square(affine(x.value, -1, 1)), scale(square(sub(y.value, square(x.value))), 100));
     backward(loss);
-    optimizer.step();
-    optimizer.zero_grad();
+    optimizer->step();
+    optimizer->zero_grad();
   }
   return loss.item();
 }
@@ -37,17 +39,16 @@ double rosenbrock(const OptimizerOptions& options, int steps) {
 BOOST_AUTO_TEST_SUITE(optimizer)
 
 BOOST_AUTO_TEST_CASE(every_optimizer_finds_the_minimum) {
-  using Name = OptimizerOptions::Name;
-  BOOST_TEST(rosenbrock({.name = Name::adamw, .lr = 0.02, .beta2 = 0.999, .weight_decay = 0}, 3000) < 1e-6);
-  BOOST_TEST(rosenbrock({.name = Name::adam, .lr = 0.02, .beta2 = 0.999, .weight_decay = 0}, 3000) < 1e-6);
-  BOOST_TEST(rosenbrock({.name = Name::sgd, .lr = 1e-4, .weight_decay = 0, .momentum = 0.95}, 10000) < 1e-6);
-  BOOST_TEST(rosenbrock({.name = Name::sgd, .lr = 1e-3, .weight_decay = 0}, 100) < 5);  // from 24.2, slowly
+  BOOST_TEST(rosenbrock({.name = "adamw", .lr = 0.02, .beta2 = 0.999, .weight_decay = 0}, 3000) < 1e-6);
+  BOOST_TEST(rosenbrock({.name = "adam", .lr = 0.02, .beta2 = 0.999, .weight_decay = 0}, 3000) < 1e-6);
+  BOOST_TEST(rosenbrock({.name = "sgd", .lr = 1e-4, .weight_decay = 0, .momentum = 0.95}, 10000) < 1e-6);
+  BOOST_TEST(rosenbrock({.name = "sgd", .lr = 1e-3, .weight_decay = 0}, 100) < 5);  // from 24.2, slowly
 }
 
 BOOST_AUTO_TEST_CASE(decay_of_matrices_only) {
   for (auto decay : {OptimizerOptions::Decay::all, OptimizerOptions::Decay::matrices}) {
     NamedTensor matrix = leaf("w", {2}, {1, 1}), vector = leaf("norm", {2}, {1});
-    Optimizer o({matrix, vector}, {.lr = 0.1, .weight_decay = 0.5, .decay = decay});
+    AdamW o({matrix, vector}, {.lr = 0.1, .weight_decay = 0.5, .decay = decay});
     set_grad(matrix.value, zeros({1, 1}, DType::f64));
     set_grad(vector.value, zeros({1}, DType::f64));
     o.step();
@@ -58,7 +59,7 @@ BOOST_AUTO_TEST_CASE(decay_of_matrices_only) {
 
 BOOST_AUTO_TEST_CASE(learning_rate_zero_moves_moments_but_not_weights) {
   NamedTensor p = leaf("w", {2}, {1});
-  Optimizer o({p}, {});
+  AdamW o({p}, {});
   set_grad(p.value, full({1}, 3, DType::f64));
   o.step(0, 0.5);
   BOOST_TEST(p.value.item() == 2.0);
@@ -69,7 +70,7 @@ BOOST_AUTO_TEST_CASE(learning_rate_zero_moves_moments_but_not_weights) {
 BOOST_AUTO_TEST_CASE(moments_are_corrected_for_their_start) {
   const double b1 = 0.8, b2 = 0.9;
   NamedTensor p = leaf("w", {2}, {1});
-  Optimizer o({p}, {.lr = 0.1, .beta1 = b1, .beta2 = b2, .eps = 0.5, .weight_decay = 0});
+  AdamW o({p}, {.lr = 0.1, .beta1 = b1, .beta2 = b2, .eps = 0.5, .weight_decay = 0});
   double want = 2, m = 0, v = 0;
   for (int t = 1; t <= 4; ++t) {
     const double g = 3 - t;
@@ -84,7 +85,7 @@ BOOST_AUTO_TEST_CASE(moments_are_corrected_for_their_start) {
 
 BOOST_AUTO_TEST_CASE(a_step_is_its_two_halves) {
   NamedTensor a = leaf("w", {1, -2}, {2}), b = leaf("w", {1, -2}, {2});
-  Optimizer whole({a}, {}), halves({b}, {});
+  AdamW whole({a}, {}), halves({b}, {});
   for (int i = 0; i < 3; ++i) {
     set_grad(a.value, full({2}, 3 - i, DType::f64));
     set_grad(b.value, full({2}, 3 - i, DType::f64));
@@ -98,7 +99,7 @@ BOOST_AUTO_TEST_CASE(a_step_is_its_two_halves) {
 
 BOOST_AUTO_TEST_CASE(missing_gradients_are_named_or_skipped) {
   NamedTensor a = leaf("a", {1}, {1}), b = leaf("block.b", {1}, {1}), c = leaf("c", {1}, {1});
-  Optimizer o({a, b, c}, {.lr = 0.1, .weight_decay = 0});
+  AdamW o({a, b, c}, {.lr = 0.1, .weight_decay = 0});
   set_grad(a.value, full({1}, 1, DType::f64));
   BOOST_TEST(throws_with([&] { o.step(); }, "no gradient has arrived for block.b, c;"));
   BOOST_TEST(a.value.item() == 1.0);  // nothing was changed
@@ -109,7 +110,7 @@ BOOST_AUTO_TEST_CASE(missing_gradients_are_named_or_skipped) {
 }
 
 BOOST_AUTO_TEST_CASE(saved_state_continues_bit_for_bit) {
-  for (auto name : {OptimizerOptions::Name::adamw, OptimizerOptions::Name::adam, OptimizerOptions::Name::sgd}) {
+  for (const char* name : {"adamw", "adam", "sgd"}) {
     OptimizerOptions options{.name = name, .lr = 0.01, .momentum = 0.9};
     auto train = [&](Optimizer& o, Tensor& w, int begin, int end) {
       for (int i = begin; i < end; ++i) {
@@ -119,26 +120,26 @@ BOOST_AUTO_TEST_CASE(saved_state_continues_bit_for_bit) {
       }
     };
     NamedTensor straight = leaf("w", {1, -2, 3}, {3}, DType::f32);
-    Optimizer whole({straight}, options);
-    train(whole, straight.value, 0, 10);
+    auto whole = make_optimizer({straight}, options);
+    train(*whole, straight.value, 0, 10);
 
     NamedTensor first = leaf("w", {1, -2, 3}, {3}, DType::f32);
-    Optimizer before({first}, options);
-    train(before, first.value, 0, 4);
+    auto before = make_optimizer({first}, options);
+    train(*before, first.value, 0, 4);
     NamedTensor second{"w", first.value.clone()};
     require_grad(second.value);
-    Optimizer after({second}, options);
-    after.load(before.state(), "memory");
-    train(before, first.value, 4, 6);  // the state was copied: the old optimiser does not disturb the new one
-    train(after, second.value, 4, 10);
+    auto after = make_optimizer({second}, options);
+    after->load(before->state(), "memory");
+    train(*before, first.value, 4, 6);  // the state was copied: the old optimizer does not disturb the new one
+    train(*after, second.value, 4, 10);
     BOOST_TEST(is_close(second.value, straight.value, 0));
-    BOOST_TEST(after.steps() == 10);
+    BOOST_TEST(after->steps() == 10);
   }
 }
 
 BOOST_AUTO_TEST_CASE(loading_reports_everything_and_changes_nothing) {
   NamedTensor a = leaf("a", {1, 2}, {2}), b = leaf("b", {1}, {1});
-  Optimizer o({a, b}, {});
+  AdamW o({a, b}, {});
   std::vector<NamedTensor> state = o.state();
   std::vector<std::string> names;
   for (const NamedTensor& t : state) names.push_back(t.name);
@@ -160,14 +161,60 @@ BOOST_AUTO_TEST_CASE(loading_reports_everything_and_changes_nothing) {
 
 BOOST_AUTO_TEST_CASE(settings_and_parameters_are_checked) {
   NamedTensor a = leaf("a", {1}, {1});
-  BOOST_TEST(throws_with([&] { Optimizer({a}, {.beta2 = 1}); }, "beta2 must be at least 0 and below 1"));
-  BOOST_TEST(throws_with([&] { Optimizer({a}, {.weight_decay = -1}); }, "weight_decay must be at least 0"));
-  BOOST_TEST(throws_with([&] { Optimizer({a, a}, {}); }, "two parameters are called a"));
-  BOOST_TEST(throws_with([&] { Optimizer({{"plain", full({1}, 1)}}, {}); }, "plain is not a leaf"));
-  BOOST_TEST(throws_with([&] { parse_optimizer("lion"); }, "unknown optimizer 'lion': expected adamw, adam or sgd"));
+  BOOST_TEST(throws_with([&] { AdamW({a}, {.beta2 = 1}); }, "beta2 must be at least 0 and below 1"));
+  BOOST_TEST(throws_with([&] { Sgd({a}, {.momentum = 1}); }, "momentum must be at least 0 and below 1"));
+  BOOST_TEST(throws_with([&] { AdamW({a}, {.weight_decay = -1}); }, "weight_decay must be at least 0"));
+  BOOST_TEST(throws_with([&] { AdamW({a, a}, {}); }, "two parameters are called a"));
+  BOOST_TEST(throws_with([&] { AdamW({{"plain", full({1}, 1)}}, {}); }, "plain is not a leaf"));
   BOOST_TEST(throws_with([&] { parse_decay("none"); }, "unknown weight decay rule 'none': expected all or matrices"));
-  BOOST_TEST((parse_optimizer("sgd") == OptimizerOptions::Name::sgd));
   BOOST_TEST((parse_decay("matrices") == OptimizerOptions::Decay::matrices));
+}
+
+BOOST_AUTO_TEST_CASE(names_lead_to_classes) {
+  NamedTensor a = leaf("a", {1}, {1});
+  BOOST_TEST(dynamic_cast<AdamW*>(make_optimizer({a}, {}).get()) != nullptr);
+  BOOST_TEST(dynamic_cast<Adam*>(make_optimizer({a}, {.name = "adam"}).get()) != nullptr);
+  BOOST_TEST(dynamic_cast<Sgd*>(make_optimizer({a}, {.name = "sgd"}).get()) != nullptr);
+  BOOST_TEST(state_suffixes({}) == (std::vector<std::string>{".first", ".second"}), boost::test_tools::per_element());
+  BOOST_TEST(state_suffixes({.name = "sgd"}).empty());
+  BOOST_TEST(state_suffixes({.name = "sgd", .momentum = 0.5}) == std::vector<std::string>{".momentum"},
+             boost::test_tools::per_element());
+  BOOST_TEST(throws_with([&] { make_optimizer({a}, {.name = "lion"}); },
+                         "unknown optimizer 'lion': expected adamw, adam or sgd"));
+}
+
+// A rule of a program's own: composed of ops, with state, known by name, saved and loaded like the others.
+class SignDescent final : public Optimizer {
+ public:
+  SignDescent(std::vector<NamedTensor> parameters, const OptimizerOptions& options)
+      : Optimizer(std::move(parameters), options, state_suffixes(options)) {}
+  static std::vector<std::string> state_suffixes(const OptimizerOptions&) { return {".mean"}; }
+
+ private:
+  // m = beta1 m + (1 - beta1) g,   p -= lr m / |m|
+  void update(const std::vector<Item>& items, const Tensor& scalars) override {
+    NoGrad off;
+    const double b = options().beta1;
+    for (const Item& i : items) {
+      const Tensor lr = scalars.sliced(0, 0, 1).to(i.parameter.dtype());
+      Tensor mean = i.state[0], parameter = i.parameter;
+      mean.copy_(add(scale(mean, b), scale(i.gradient, 1 - b)));
+      parameter.copy_(sub(parameter, mul(lr, div(mean, abs(mean)))));
+    }
+  }
+};
+
+BOOST_AUTO_TEST_CASE(a_rule_from_outside_is_registered_by_name) {
+  register_optimizer(optimizer_rule<SignDescent>("sign_descent"));
+  BOOST_TEST(optimizer_names().back() == "sign_descent");
+  BOOST_TEST(
+      throws_with([] { register_optimizer(optimizer_rule<SignDescent>("adamw")); }, "two optimizers are called adamw"));
+  NamedTensor p = leaf("w", {1, -2}, {2});
+  auto o = make_optimizer({p}, {.name = "sign_descent"});
+  set_grad(p.value, from_values({3, -0.1}, {2}, DType::f64));
+  o->step(0.25);
+  BOOST_TEST(is_close(p.value.to_vector<double>(), {0.75, -1.75}, 1e-15));
+  BOOST_TEST(o->state()[1].name == "w.mean");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

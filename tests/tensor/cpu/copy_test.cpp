@@ -1,5 +1,6 @@
 #include <boost/test/unit_test.hpp>
 
+#include "braid/tensor/kernels/backend.h"
 #include "tests/tensor/cpu/support.h"
 
 using namespace braid;
@@ -32,8 +33,8 @@ BOOST_AUTO_TEST_CASE(between_all_types) {
   for (DType from : kTypes) {
     for (DType to : kTypes) {
       Tensor source = empty({100}, from), result = empty({100}, to);
-      cpu_table.copy(x, source);
-      cpu_table.copy(source, result);
+      cpu_table.copy.strided(x, source);
+      cpu_table.copy.strided(source, result);
       BOOST_TEST_CONTEXT(str(from) << " to " << str(to)) BOOST_TEST(is_close(elements(result), elements(x), 0));
     }
   }
@@ -57,7 +58,7 @@ BOOST_AUTO_TEST_CASE(between_all_layouts) {
   for (const Tensor& x : views) {
     std::vector<double> want = elements(x);
     Tensor dense = empty(x.shape());
-    cpu_table.copy(x, dense);
+    cpu_table.copy.strided(x, dense);
     BOOST_TEST_CONTEXT(str(x.shape()) << " " << str(x.strides())) {
       BOOST_TEST(is_close(elements(dense), want, 0));
       for (DType type : {DType::f32, DType::f64, DType::bf16}) {  // into a layout of its own, and converting on the way
@@ -65,7 +66,7 @@ BOOST_AUTO_TEST_CASE(between_all_layouts) {
         for (int a = x.rank() - 1; a >= 0; --a) reversed.push_back(x.dim(a));
         Tensor base = zeros(reversed, type), y = base;
         for (int a = 0; a < x.rank() / 2; ++a) y = y.transposed(a, x.rank() - 1 - a);
-        cpu_table.copy(x, y);
+        cpu_table.copy.strided(x, y);
         BOOST_TEST(is_close(elements(y), want, type == DType::bf16 ? 0x1p-8 : 0));
       }
       BOOST_TEST(same_bits(x.to(DType::f16).to(DType::f32), x.clone().to(DType::f16).to(DType::f32)));
@@ -76,7 +77,7 @@ BOOST_AUTO_TEST_CASE(between_all_layouts) {
 BOOST_AUTO_TEST_CASE(copies_leave_the_surroundings_alone) {
   Tensor y = full({6, 40}, -1);
   Tensor inside = y.sliced(1, 3, 36).sliced(0, 1, 5);
-  cpu_table.copy(random_tensor({33, 4}, 2).transposed(), inside);
+  cpu_table.copy.strided(random_tensor({33, 4}, 2).transposed(), inside);
   for (const Tensor& part : {y.sliced(1, 0, 3), y.sliced(1, 36, 40), y.sliced(0, 0, 1), y.sliced(0, 5, 6)}) {
     BOOST_TEST(is_close(elements(part), std::vector<double>(static_cast<size_t>(part.numel()), -1), 0));
   }
@@ -131,9 +132,9 @@ BOOST_AUTO_TEST_CASE(f16_in_bulk_equals_f16_one_by_one) {
 BOOST_AUTO_TEST_CASE(filling) {
   for (DType type : kTypes) {
     Tensor x = empty({600, 3}, type);
-    cpu_table.fill(7, x);
+    cpu_table.copy.fill(7, x);
     Tensor column = x.sliced(1, 1, 2);
-    cpu_table.fill(3, column);
+    cpu_table.copy.fill(3, column);
     std::vector<double> got = elements(x);
     int wrong = 0;
     for (size_t i = 0; i < got.size(); ++i) wrong += got[i] != (i % 3 == 1 ? 3 : 7);
@@ -143,7 +144,7 @@ BOOST_AUTO_TEST_CASE(filling) {
 
 BOOST_AUTO_TEST_CASE(transfer_within_the_cpu_is_a_copy) {
   Tensor x = random_tensor({100}, 4), y = empty({100});
-  cpu_table.transfer(x, y);
+  cpu_table.stream.transfer(x, y);
   BOOST_TEST(same_bits(x, y));
 }
 

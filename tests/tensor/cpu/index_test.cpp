@@ -1,6 +1,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include "braid/autograd/ops.h"
+#include "braid/tensor/kernels/backend.h"
 #include "braid/tensor/parallel.h"
 #include "tests/support/compare.h"
 
@@ -18,7 +19,7 @@ BOOST_AUTO_TEST_SUITE(index_kernels)
 BOOST_AUTO_TEST_CASE(repeated_ids_add_up) {
   for (DType type : {DType::i64, DType::i32}) {
     Tensor table = full({3, 2}, 0.5, DType::f64), dy = from_values({1, 2, 10, 20, 100, 200}, {3, 2}, DType::f64);
-    cpu_backend().index_add(dy, ids({2, 0, 2}, {3}, type), table);
+    cpu_backend().index.add(dy, ids({2, 0, 2}, {3}, type), table);
     BOOST_TEST(is_close(table.to_vector<double>(), {10.5, 20.5, 0.5, 0.5, 101.5, 202.5}, 0));
   }
 }
@@ -26,7 +27,7 @@ BOOST_AUTO_TEST_CASE(repeated_ids_add_up) {
 BOOST_AUTO_TEST_CASE(rounding_16_bit_once) {
   // Adding 1 to 256 in bf16 changes nothing; the sum of 300 ones must still be 300.
   Tensor table = zeros({2, 3}, DType::bf16), dy = full({300, 3}, 1, DType::bf16), at = zeros({300}, DType::i64);
-  cpu_backend().index_add(dy, at, table);
+  cpu_backend().index.add(dy, at, table);
   BOOST_TEST(is_close(table.to_vector<double>(), {300, 300, 300, 0, 0, 0}, 0));
 }
 
@@ -41,7 +42,7 @@ BOOST_AUTO_TEST_CASE(same_bits_at_any_thread_count) {
   for (int n : {1, 2, 4}) {
     set_threads(n);
     Tensor table = zeros({50, 600});
-    cpu_backend().index_add(dy, at, table);
+    cpu_backend().index.add(dy, at, table);
     if (n == 1) want = table.to_vector<double>();
     BOOST_TEST(is_close(table.to_vector<double>(), want, 0));
   }
@@ -62,9 +63,9 @@ BOOST_AUTO_TEST_CASE(selecting_works_for_every_type) {
 
 BOOST_AUTO_TEST_CASE(range_of_ids) {
   Tensor range = empty({2}, DType::i64);
-  cpu_backend().min_max(ids({5, -3, 9, 0}, {2, 2}, DType::i32), range);
+  cpu_backend().index.min_max(ids({5, -3, 9, 0}, {2, 2}, DType::i32), range);
   BOOST_TEST(is_close(range.to_vector<double>(), {-3, 9}, 0));
-  cpu_backend().min_max(empty({0}, DType::i64), range);
+  cpu_backend().index.min_max(empty({0}, DType::i64), range);
   BOOST_TEST(is_close(range.to_vector<double>(), {0, -1}, 0));
 }
 

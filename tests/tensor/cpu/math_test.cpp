@@ -2,7 +2,7 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include "braid/tensor/kernels/pointwise.h"
+#include "braid/tensor/kernels/pointwise_ops.h"
 
 using namespace braid;
 

@@ -1,6 +1,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include "braid/autograd/ops.h"
+#include "braid/tensor/kernels/backend.h"
 #include "braid/tensor/parallel.h"
 #include "tests/support/compare.h"
 
@@ -39,11 +40,11 @@ void check_product(const Tensor& x, const Tensor& z, const char* what) {
     std::vector<double> want = loops(x, z);
     double tolerance = x.dtype() == DType::f64 ? 1e-14 : x.dtype() == DType::f32 ? 1e-6 : 0x1p-8;
     y.fill(std::nan(""));  // what was there before must not matter
-    cpu_backend().matmul(x, z, false, y);
+    cpu_backend().matmul.product(x, z, false, y);
     BOOST_TEST(is_close(y.to_vector<double>(), want, tolerance));
     y.fill(1);
     for (double& v : want) v += 1;
-    cpu_backend().matmul(x, z, true, y);
+    cpu_backend().matmul.product(x, z, true, y);
     BOOST_TEST(is_close(y.to_vector<double>(), want, tolerance));
   }
 }
@@ -108,7 +109,7 @@ BOOST_AUTO_TEST_CASE(rounding_16_bit_once) {
   // 1 + 512 * 2^-9 = 2 in f32; adding 2^-9 to 1 in bf16 would change nothing, 512 times.
   Tensor x = full({1, 513}, 0x1p-9, DType::bf16), z = full({513, 1}, 1, DType::bf16), y = empty({1, 1}, DType::bf16);
   x.sliced(1, 0, 1).fill(1);
-  cpu_backend().matmul(x, z, false, y);
+  cpu_backend().matmul.product(x, z, false, y);
   BOOST_TEST(y.item() == 2.0);
 }
 
@@ -120,9 +121,9 @@ BOOST_AUTO_TEST_CASE(same_bits_at_any_thread_count) {
     for (int n : {1, 2, 3}) {
       set_threads(n);
       Tensor y = empty({3, 2, 130, 66}, t);
-      cpu_backend().matmul(x, z, false, y);
+      cpu_backend().matmul.product(x, z, false, y);
       std::vector<double> got = y.to_vector<double>();
-      cpu_backend().matmul(x, w.expanded({3, 2, 257, 66}), false, y);
+      cpu_backend().matmul.product(x, w.expanded({3, 2, 257, 66}), false, y);
       if (n == 1) {
         batched = got;
         merged = y.to_vector<double>();
@@ -173,10 +174,10 @@ BOOST_AUTO_TEST_CASE(products_of_16_bit_types_can_be_f32) {
   for (DType dtype : {DType::bf16, DType::f16}) {
     Tensor x = numbers({1, 1, 37, 70}, dtype, 1), z = numbers({1, 1, 70, 29}, dtype, 2);
     Tensor y = empty({1, 1, 37, 29}), twice = full({1, 1, 37, 29}, 1);
-    cpu_backend().matmul(x, z, false, y);
+    cpu_backend().matmul.product(x, z, false, y);
     std::vector<double> want = loops(x, z);
     BOOST_TEST(is_close(y.to_vector<double>(), want, 1e-6));
-    cpu_backend().matmul(x, z, true, twice);
+    cpu_backend().matmul.product(x, z, true, twice);
     for (double& v : want) v += 1;
     BOOST_TEST(is_close(twice.to_vector<double>(), want, 1e-6));
   }

@@ -27,7 +27,7 @@ BOOST_AUTO_TEST_CASE(first_step_by_hand) {
   Tensor p = from_values({2, -4}, {2}, DType::f64), g = from_values({8, -0.5}, {2}, DType::f64);
   Tensor m = zeros({2}, DType::f64), v = zeros({2}, DType::f64);
   // grad_scale 0.5: g = 4, -0.25
-  cpu_backend().adamw({{{p, g, m, v, 0.25}}, 0.9, 0.99, 1.0, false, scalars(0.1, 0.5, 0.9, 0.99)});
+  cpu_backend().optimizer.adamw({{{p, g, m, v, 0.25}}, 0.9, 0.99, 1.0, false, scalars(0.1, 0.5, 0.9, 0.99)});
   BOOST_TEST(is_close(p.to_vector<double>(), {2 - 0.1 * (4.0 / 5 + 0.5), -4 - 0.1 * (-0.25 / 1.25 - 1)}, 1e-14));
   BOOST_TEST(is_close(m.to_vector<double>(), {0.4, -0.025}, 1e-14));
   BOOST_TEST(is_close(v.to_vector<double>(), {0.16, 0.000625}, 1e-13));
@@ -37,7 +37,7 @@ BOOST_AUTO_TEST_CASE(coupled_decay_goes_through_the_moments) {
   Tensor p = from_values({2}, {1}, DType::f64), g = from_values({1}, {1}, DType::f64);
   Tensor m = zeros({1}, DType::f64), v = zeros({1}, DType::f64);
   // g + wd p = 2: p -= 0.1 * 2 / 3
-  cpu_backend().adamw({{{p, g, m, v, 0.5}}, 0.5, 0.5, 1.0, true, scalars(0.1, 1, 0.5, 0.5)});
+  cpu_backend().optimizer.adamw({{{p, g, m, v, 0.5}}, 0.5, 0.5, 1.0, true, scalars(0.1, 1, 0.5, 0.5)});
   BOOST_TEST(is_close(p.to_vector<double>(), {2 - 0.2 / 3}, 1e-15));
   BOOST_TEST(is_close(m.to_vector<double>(), {1}, 1e-15));
   BOOST_TEST(is_close(v.to_vector<double>(), {2}, 1e-15));
@@ -48,7 +48,7 @@ BOOST_AUTO_TEST_CASE(equals_the_form_with_corrected_decay_rates) {
   const double b1 = 0.9, b2 = 0.95, eps = 1e-8, wd = 0.1, lr = 0.01;
   constexpr size_t n = 37;
   for (DType type : {DType::f64, DType::f32, DType::bf16}) {
-    DType moment = type == DType::f64 ? DType::f64 : DType::f32;
+    DType moment = accumulate_type(type);
     Tensor p = from_vector(numbers(n, 1), {n}).to(type), m = zeros({n}, moment), v = zeros({n}, moment);
     std::vector<double> want = p.to_vector<double>(), mh(n, 0), vh(n, 0);
     for (int t = 1; t <= 10; ++t) {
@@ -61,7 +61,7 @@ BOOST_AUTO_TEST_CASE(equals_the_form_with_corrected_decay_rates) {
         vh[i] = h2 * vh[i] + (1 - h2) * gradient[i] * gradient[i];
         want[i] -= lr * (mh[i] / (std::sqrt(vh[i]) + eps) + wd * want[i]);
       }
-      cpu_backend().adamw({{{p, g, m, v, wd}}, b1, b2, eps, false, scalars(lr, 1, b1, b2, t)});
+      cpu_backend().optimizer.adamw({{{p, g, m, v, wd}}, b1, b2, eps, false, scalars(lr, 1, b1, b2, t)});
     }
     BOOST_TEST(is_close(p.to_vector<double>(), want, type == DType::f64 ? 1e-13 : type == DType::f32 ? 1e-6 : 2e-2));
   }
@@ -69,12 +69,12 @@ BOOST_AUTO_TEST_CASE(equals_the_form_with_corrected_decay_rates) {
 
 BOOST_AUTO_TEST_CASE(momentum_by_hand) {
   Tensor p = from_values({1}, {1}, DType::f64), g = from_values({2}, {1}, DType::f64), u = zeros({1}, DType::f64);
-  cpu_backend().sgd({{{p, g, u, 1.0}}, 0.5, scalars(0.1, 2)});  // g = 4 + 1 = 5; u = 5; p = 1 - 0.5
+  cpu_backend().optimizer.sgd({{{p, g, u, 1.0}}, 0.5, scalars(0.1, 2)});  // g = 4 + 1 = 5; u = 5; p = 1 - 0.5
   BOOST_TEST(is_close(u.to_vector<double>(), {5}, 0));
   BOOST_TEST(is_close(p.to_vector<double>(), {0.5}, 1e-15));
-  cpu_backend().sgd({{{p, g, u, 0.0}}, 0.5, scalars(0.1, 1)});  // u = 2.5 + 2; p = 0.5 - 0.45
+  cpu_backend().optimizer.sgd({{{p, g, u, 0.0}}, 0.5, scalars(0.1, 1)});  // u = 2.5 + 2; p = 0.5 - 0.45
   BOOST_TEST(is_close(p.to_vector<double>(), {0.05}, 1e-14));
-  cpu_backend().sgd({{{p, g, {}, 0.0}}, 0.9, scalars(0.5, 1)});  // without a buffer: plain descent
+  cpu_backend().optimizer.sgd({{{p, g, {}, 0.0}}, 0.9, scalars(0.5, 1)});  // without a buffer: plain descent
   BOOST_TEST(is_close(p.to_vector<double>(), {-0.95}, 1e-15));
 }
 
@@ -87,7 +87,7 @@ BOOST_AUTO_TEST_CASE(a_list_is_the_same_as_one_after_the_other) {
     SgdStep sgd{{}, 0.9, scalars(0.1, 0.5)};
     uint64_t stream = 1;
     for (DType type : {DType::f32, DType::f64, DType::bf16, DType::f16}) {
-      DType wide = type == DType::f64 ? DType::f64 : DType::f32;
+      DType wide = accumulate_type(type);
       for (size_t n : {0, 1, 9000, 7, 0, 4096, 33}) {
         auto draw = [&](DType t) { return from_vector(numbers(n, stream++), {static_cast<int64_t>(n)}).to(t); };
         Tensor p = draw(type), g = draw(type), m = draw(wide), v = full(m.shape(), 0.1, wide), q = p.clone(),
@@ -98,15 +98,15 @@ BOOST_AUTO_TEST_CASE(a_list_is_the_same_as_one_after_the_other) {
       }
     }
     if (together) {
-      cpu_backend().adamw(adamw);
-      cpu_backend().sgd(sgd);
+      cpu_backend().optimizer.adamw(adamw);
+      cpu_backend().optimizer.sgd(sgd);
       for (const Tensor& x : results) first.push_back(x.to_vector<double>());
       continue;
     }
     for (const AdamWStep::Item& item : adamw.items) {
-      cpu_backend().adamw({{item}, adamw.beta1, adamw.beta2, adamw.eps, false, adamw.scalars});
+      cpu_backend().optimizer.adamw({{item}, adamw.beta1, adamw.beta2, adamw.eps, false, adamw.scalars});
     }
-    for (const SgdStep::Item& item : sgd.items) cpu_backend().sgd({{item}, sgd.momentum_factor, sgd.scalars});
+    for (const SgdStep::Item& item : sgd.items) cpu_backend().optimizer.sgd({{item}, sgd.momentum_factor, sgd.scalars});
     for (size_t i = 0; i < results.size(); ++i) BOOST_TEST(is_close(results[i].to_vector<double>(), first[i], 0));
   }
 }
@@ -120,7 +120,7 @@ BOOST_AUTO_TEST_CASE(same_bits_at_any_thread_count) {
     Tensor p = from_vector(numbers(n, 1), {n}).to(DType::f32), g = from_vector(numbers(n, 2), {n}).to(DType::f32);
     Tensor m = zeros({n}), v = zeros({n});
     for (int t = 1; t <= 3; ++t) {
-      cpu_backend().adamw({{{p, g, m, v, 0.1}}, 0.9, 0.95, 1e-8, false, scalars(0.01, 1, 0.9, 0.95, t)});
+      cpu_backend().optimizer.adamw({{{p, g, m, v, 0.1}}, 0.9, 0.95, 1e-8, false, scalars(0.01, 1, 0.9, 0.95, t)});
     }
     if (count == 1) want = p.to_vector<double>();
     BOOST_TEST(is_close(p.to_vector<double>(), want, 0));

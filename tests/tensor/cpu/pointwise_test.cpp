@@ -1,5 +1,7 @@
 #include <boost/test/unit_test.hpp>
 
+#include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/kernels/pointwise_ops.h"
 #include "tests/tensor/cpu/support.h"
 
 using namespace braid;
@@ -22,25 +24,25 @@ BOOST_AUTO_TEST_CASE(result_may_be_an_input) {
   for (int64_t n : {1, 17, 512, 1300}) {
     for (DType type : {DType::f32, DType::f64, DType::bf16}) {
       Tensor x = random_tensor({n}, 1, type), y = random_tensor({n}, 2, type), want = empty({n}, type);
-      table.binary(BinaryOp::sub, x, y, want);
+      table.pointwise.binary(BinaryOp::sub, x, y, want);
       Tensor a = x.clone(), b = y.clone();
-      table.binary(BinaryOp::sub, a, y, a);
-      table.binary(BinaryOp::sub, x, b, b);
+      table.pointwise.binary(BinaryOp::sub, a, y, a);
+      table.pointwise.binary(BinaryOp::sub, x, b, b);
       BOOST_TEST(same_bits(a, want));
       BOOST_TEST(same_bits(b, want));
       Tensor c = x.clone();
-      table.binary(BinaryOp::add, c, c, c);
+      table.pointwise.binary(BinaryOp::add, c, c, c);
       BOOST_TEST(is_close(c.to_vector<double>(), each(x, x, [](double u, double v) { return u + v; }), 0));
       Tensor d = x.clone();
-      table.unary(UnaryOp::affine, 2, 1, d, d);
+      table.pointwise.unary(UnaryOp::affine, 2, 1, d, d);
       Tensor e = empty({n}, type);
-      table.unary(UnaryOp::affine, 2, 1, x, e);
+      table.pointwise.unary(UnaryOp::affine, 2, 1, x, e);
       BOOST_TEST(same_bits(d, e));
       // Both gradients written over the inputs they come from.
       Tensor dz = random_tensor({n}, 3, type), dx = empty({n}, type), dy = empty({n}, type);
-      table.binary_backward(BinaryOp::swiglu, x, y, dz, dx, dy);
+      table.pointwise.binary_backward(BinaryOp::swiglu, x, y, dz, dx, dy);
       Tensor u = x.clone(), v = y.clone();
-      table.binary_backward(BinaryOp::swiglu, u, v, dz, u, v);
+      table.pointwise.binary_backward(BinaryOp::swiglu, u, v, dz, u, v);
       BOOST_TEST(same_bits(u, dx));
       BOOST_TEST(same_bits(v, dy));
     }
@@ -50,9 +52,9 @@ BOOST_AUTO_TEST_CASE(result_may_be_an_input) {
 BOOST_AUTO_TEST_CASE(either_gradient_may_be_left_out) {
   Tensor x = random_tensor({700}, 1), y = random_tensor({700}, 2), dz = random_tensor({700}, 3);
   Tensor dx = empty({700}), dy = empty({700}), only_x = empty({700}), only_y = empty({700}), none;
-  table.binary_backward(BinaryOp::mul, x, y, dz, dx, dy);
-  table.binary_backward(BinaryOp::mul, x, y, dz, only_x, none);
-  table.binary_backward(BinaryOp::mul, x, y, dz, none, only_y);
+  table.pointwise.binary_backward(BinaryOp::mul, x, y, dz, dx, dy);
+  table.pointwise.binary_backward(BinaryOp::mul, x, y, dz, only_x, none);
+  table.pointwise.binary_backward(BinaryOp::mul, x, y, dz, none, only_y);
   BOOST_TEST(same_bits(only_x, dx));
   BOOST_TEST(same_bits(only_y, dy));
   BOOST_TEST(is_close(dx.to_vector<double>(), each(dz, y, [](double g, double v) { return g * v; }), 1e-7));
@@ -61,7 +63,7 @@ BOOST_AUTO_TEST_CASE(either_gradient_may_be_left_out) {
 BOOST_AUTO_TEST_CASE(strided_results) {
   Tensor x = random_tensor({40, 30}, 1), y = random_tensor({40, 30}, 2);
   Tensor base = full({30, 50}, -1), z = base.sliced(1, 5, 45).transposed();
-  table.binary(BinaryOp::add, x, y, z);
+  table.pointwise.binary(BinaryOp::add, x, y, z);
   BOOST_TEST(
       is_close(z.to_vector<double>(), each(x, y, [](double u, double v) { return double(float(u) + float(v)); }), 0));
   BOOST_TEST(is_close(base.sliced(1, 45, 50).to_vector<double>(), std::vector<double>(150, -1), 0));
@@ -72,11 +74,11 @@ BOOST_AUTO_TEST_CASE(transposed_inputs_of_any_size) {
   for (int64_t n : {20, 200}) {
     Tensor x = random_tensor({n, n}, 1), y = random_tensor({n, n}, 2), dense = x.transposed().clone();
     Tensor a = empty({n, n}), b = empty({n, n});
-    table.binary(BinaryOp::mul, x.transposed(), y, a);
-    table.binary(BinaryOp::mul, dense, y, b);
+    table.pointwise.binary(BinaryOp::mul, x.transposed(), y, a);
+    table.pointwise.binary(BinaryOp::mul, dense, y, b);
     BOOST_TEST(same_bits(a, b));
-    table.unary_backward(UnaryOp::silu, 0, 0, y, x.transposed(), a);
-    table.unary_backward(UnaryOp::silu, 0, 0, y, dense, b);
+    table.pointwise.unary_backward(UnaryOp::silu, 0, 0, y, x.transposed(), a);
+    table.pointwise.unary_backward(UnaryOp::silu, 0, 0, y, dense, b);
     BOOST_TEST(same_bits(a, b));
   }
 }
@@ -86,14 +88,14 @@ BOOST_AUTO_TEST_CASE(same_bits_at_any_thread_count) {
   for (UnaryOp op : {UnaryOp::affine, UnaryOp::exp, UnaryOp::gelu_erf, UnaryOp::silu, UnaryOp::power}) {
     BOOST_TEST(same_at_any_thread_count([&] {
       Tensor y = empty(x.shape());
-      table.unary(op, 1.5, 0.1, x, y);
+      table.pointwise.unary(op, 1.5, 0.1, x, y);
       return y;
     }));
   }
   for (BinaryOp op : {BinaryOp::add, BinaryOp::div, BinaryOp::swiglu}) {
     BOOST_TEST(same_at_any_thread_count([&] {
       Tensor z = empty(x.shape());
-      table.binary(op, x, row, z);
+      table.pointwise.binary(op, x, row, z);
       return z;
     }));
   }
@@ -103,7 +105,7 @@ BOOST_AUTO_TEST_CASE(nan_and_infinity_come_through) {
   Tensor x = from_values({NAN, INFINITY, -INFINITY, -0.0}, {4});
   auto apply = [&](UnaryOp op, double a = 0, double b = 0) {
     Tensor y = empty({4});
-    table.unary(op, a, b, x, y);
+    table.pointwise.unary(op, a, b, x, y);
     return y.to_vector<double>();
   };
   for (UnaryOp op :
@@ -116,7 +118,7 @@ BOOST_AUTO_TEST_CASE(nan_and_infinity_come_through) {
   BOOST_TEST(apply(UnaryOp::sigmoid)[2] == 0.0);
   BOOST_TEST(apply(UnaryOp::clamp, -1, 1)[1] == 1.0);
   Tensor y = from_values({1, NAN, 2, 3}, {4}), z = empty({4});
-  table.binary(BinaryOp::maximum, x, y, z);
+  table.pointwise.binary(BinaryOp::maximum, x, y, z);
   BOOST_TEST(std::isnan(z.to_vector<double>()[0]));
   BOOST_TEST(std::isnan(z.to_vector<double>()[1]));
   BOOST_TEST(z.to_vector<double>()[2] == 2.0);
@@ -127,14 +129,14 @@ BOOST_AUTO_TEST_CASE(hiding_in_place_and_over_nan) {
   Tensor x = full({2, 3, 3}, NAN);
   AttentionMask all_hidden{.offset = -5};
   Tensor y = x.clone();
-  table.hide_invisible(y, all_hidden, 0, y);
+  table.pointwise.mask_scores(y, all_hidden, 0, y);
   BOOST_TEST(is_close(y.to_vector<double>(), std::vector<double>(18, 0), 0));
   Tensor z = random_tensor({5, 600}, 1), dense = empty({5, 600});
-  table.hide_invisible(z, {.window = 2, .offset = 520}, -1, dense);
-  table.hide_invisible(z, {.window = 2, .offset = 520}, -1, z);
+  table.pointwise.mask_scores(z, {.window = 2, .offset = 520}, -1, dense);
+  table.pointwise.mask_scores(z, {.window = 2, .offset = 520}, -1, z);
   BOOST_TEST(same_bits(z, dense));
   Tensor mask = full({2, 3, 3}, 1, DType::u8);
-  table.masked_fill(x, mask, 4, x);
+  table.pointwise.masked_fill(x, mask, 4, x);
   BOOST_TEST(is_close(x.to_vector<double>(), std::vector<double>(18, 4), 0));
 }
 

@@ -1,5 +1,6 @@
 #include <boost/test/unit_test.hpp>
 
+#include "braid/tensor/kernels/backend.h"
 #include "tests/tensor/cpu/support.h"
 
 using namespace braid;
@@ -20,9 +21,9 @@ BOOST_AUTO_TEST_SUITE(cpu_random)
 
 BOOST_AUTO_TEST_CASE(elements_depend_on_their_index_only) {
   Tensor large = empty({3001}), small = empty({10}), shaped = empty({30, 100});
-  table.uniform(-2, 3, kKey, large);
-  table.uniform(-2, 3, kKey, small);
-  table.uniform(-2, 3, kKey, shaped);
+  table.random.uniform(-2, 3, kKey, large);
+  table.random.uniform(-2, 3, kKey, small);
+  table.random.uniform(-2, 3, kKey, shaped);
   BOOST_TEST(same_bits(small, large.sliced(0, 0, 10)));
   BOOST_TEST(same_bits(shaped.reshaped({3000}), large.sliced(0, 0, 3000)));
   std::vector<double> got = large.to_vector<double>();
@@ -30,18 +31,18 @@ BOOST_AUTO_TEST_CASE(elements_depend_on_their_index_only) {
   for (size_t i = 0; i < got.size(); ++i)
     worst = std::fmax(worst, std::fabs(got[i] - (-2 + 5.0 * unit(random_bits(i, kKey)))));
   BOOST_TEST(worst < 1e-6);
-  table.normal(0, 1, kKey, large);
-  table.normal(0, 1, kKey, small);
+  table.random.normal(0, 1, kKey, large);
+  table.random.normal(0, 1, kKey, small);
   BOOST_TEST(same_bits(small, large.sliced(0, 0, 10)));
   Tensor other = empty({3001});
-  table.normal(0, 1, {2024, 8}, other);
+  table.random.normal(0, 1, {2024, 8}, other);
   BOOST_TEST(!same_bits(other, large));
 }
 
 BOOST_AUTO_TEST_CASE(normal_numbers_by_box_and_muller) {
   Tensor x = empty({1001}, DType::f64), y = empty({1001});
-  table.normal(0.5, 2, kKey, x);
-  table.normal(0.5, 2, kKey, y);
+  table.random.normal(0.5, 2, kKey, x);
+  table.random.normal(0.5, 2, kKey, y);
   std::vector<double> want(1001);
   for (uint64_t i = 0; i < 1001; ++i) {
     double u = unit(random_bits(i / 2 * 2, kKey)), v = unit(random_bits(i / 2 * 2 + 1, kKey));
@@ -54,10 +55,10 @@ BOOST_AUTO_TEST_CASE(normal_numbers_by_box_and_muller) {
 
 BOOST_AUTO_TEST_CASE(distributions) {
   Tensor x = empty({200000});
-  table.uniform(0, 1, kKey, x);
+  table.random.uniform(0, 1, kKey, x);
   BOOST_TEST(std::fabs(moment(x, 0, 1) - 0.5) < 0.003);
   BOOST_TEST(std::fabs(moment(x, 0.5, 2) - 1.0 / 12) < 0.001);
-  table.normal(0, 1, kKey, x);
+  table.random.normal(0, 1, kKey, x);
   BOOST_TEST(std::fabs(moment(x, 0, 1)) < 0.01);
   BOOST_TEST(std::fabs(moment(x, 0, 2) - 1) < 0.015);
   BOOST_TEST(std::fabs(moment(x, 0, 3)) < 0.03);
@@ -67,11 +68,11 @@ BOOST_AUTO_TEST_CASE(distributions) {
 BOOST_AUTO_TEST_CASE(every_floating_type) {
   for (DType type : {DType::f64, DType::bf16, DType::f16}) {
     Tensor x = empty({700}, type), reference = empty({700});
-    table.uniform(-1, 1, kKey, x);
-    table.uniform(-1, 1, kKey, reference);
+    table.random.uniform(-1, 1, kKey, x);
+    table.random.uniform(-1, 1, kKey, reference);
     BOOST_TEST(is_close(x, reference, type == DType::f64 ? 1e-6 : 0x1p-8));
-    table.normal(0, 1, kKey, x);
-    table.normal(0, 1, kKey, reference);
+    table.random.normal(0, 1, kKey, x);
+    table.random.normal(0, 1, kKey, reference);
     BOOST_TEST(is_close(x, reference, type == DType::f64 ? 1e-6 : 0x1p-8));
   }
 }
@@ -79,27 +80,27 @@ BOOST_AUTO_TEST_CASE(every_floating_type) {
 BOOST_AUTO_TEST_CASE(same_bits_at_any_thread_count) {
   BOOST_TEST(same_at_any_thread_count([] {
     Tensor x = empty({100003});
-    table.normal(0, 1, kKey, x);
+    table.random.normal(0, 1, kKey, x);
     return x;
   }));
   Tensor x = random_tensor({100003}, 1);
   BOOST_TEST(same_at_any_thread_count([&] {
     Tensor y = empty({100003});
-    table.dropout(x, 0.3, kKey, y);
+    table.random.dropout(x, 0.3, kKey, y);
     return y;
   }));
 }
 
 BOOST_AUTO_TEST_CASE(dropout_keeps_its_share_in_any_layout) {
   Tensor x = full({300, 400}, 1), y = empty({300, 400}), z = empty({300, 400});
-  table.dropout(x, 0.25, kKey, y);
+  table.random.dropout(x, 0.25, kKey, y);
   int64_t zeros_seen = 0;
   for (double v : y.to_vector<double>()) {
     zeros_seen += v == 0;
     if (v != 0) BOOST_REQUIRE(std::fabs(v - 1 / 0.75) < 1e-6);
   }
   BOOST_TEST(std::fabs(static_cast<double>(zeros_seen) / 120000 - 0.25) < 0.01);
-  table.dropout(full({400, 300}, 1).transposed(), 0.25, kKey, z);
+  table.random.dropout(full({400, 300}, 1).transposed(), 0.25, kKey, z);
   BOOST_TEST(same_bits(y, z));
 }
 

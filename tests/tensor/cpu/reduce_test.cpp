@@ -1,5 +1,7 @@
 #include <boost/test/unit_test.hpp>
 
+#include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/kernels/pointwise_ops.h"
 #include "tests/tensor/cpu/support.h"
 
 using namespace braid;
@@ -59,7 +61,7 @@ BOOST_AUTO_TEST_CASE(every_set_of_axes_and_every_layout) {
       for (unsigned axes = 0; axes < 16; ++axes) {
         for (ReduceOp op : {ReduceOp::sum, ReduceOp::max, ReduceOp::min}) {
           Tensor y = empty(without(x.shape(), axes), type);
-          table.reduce(op, x, y);
+          table.reduce.axes(op, x, y);
           BOOST_TEST_CONTEXT(str(type) << str(x.strides()) << " axes " << axes << " op " << int(op)) {
             const double usual = op == ReduceOp::sum ? usual_size(x, y) : 0;
             BOOST_TEST(is_close(y.to_vector<double>(), naive(int(op), x, {}, y.shape()), tolerance(type), usual));
@@ -84,11 +86,11 @@ BOOST_AUTO_TEST_CASE(sizes_around_tiles_runs_and_pieces) {
                       {0, 4},
                       {4, 0}}) {
     Tensor x = random_tensor(shape, 2), plus_one = empty(shape);
-    table.unary(UnaryOp::affine, 1, 1, x, plus_one);  // no cancellation: the sums are large
+    table.pointwise.unary(UnaryOp::affine, 1, 1, x, plus_one);  // no cancellation: the sums are large
     for (unsigned axes = 1; axes < 4; ++axes) {
       for (const Tensor& v : {plus_one, plus_one.transposed()}) {
         Tensor y = empty(without(v.shape(), axes));
-        table.reduce(ReduceOp::sum, v, y);
+        table.reduce.axes(ReduceOp::sum, v, y);
         BOOST_TEST_CONTEXT(str(v.shape()) << " axes " << axes) {
           BOOST_TEST(is_close(y.to_vector<double>(), naive(0, v, {}, y.shape()), 1e-6));
         }
@@ -107,7 +109,7 @@ BOOST_AUTO_TEST_CASE(products_over_every_set_of_axes) {
         Tensor z = random_tensor(without(full_shape, fixed_z), 2, type).expanded(full_shape);
         for (unsigned axes : {4u, 8u, 16u, 32u, 36u, 63u, 0u}) {
           Tensor y = empty(without(full_shape, axes), type);
-          table.sum_product(x, z, y);
+          table.reduce.sum_product(x, z, y);
           BOOST_TEST_CONTEXT(str(type) << " x without " << fixed_x << " z without " << fixed_z << " over " << axes) {
             BOOST_TEST(is_close(y.to_vector<double>(), naive(0, x, z, y.shape()), tolerance(type), usual_size(x, y)));
           }
@@ -123,14 +125,14 @@ BOOST_AUTO_TEST_CASE(products_of_attention_size) {
   Shape common{1, 2, 2, 4, 90, 301};
   auto test = [&](const Tensor& a, const Tensor& b, unsigned axes) {
     Tensor u = a.expanded(common), v = b.expanded(common), y = empty(without(common, axes));
-    table.sum_product(u, v, y);
+    table.reduce.sum_product(u, v, y);
     BOOST_TEST(is_close(y.to_vector<double>(), naive(0, u, v, y.shape()), 2e-6));
     Tensor swapped = empty(y.shape());
-    table.sum_product(v, u, swapped);
+    table.reduce.sum_product(v, u, swapped);
     BOOST_TEST(is_close(swapped, y, 2e-6));
     BOOST_TEST(same_at_any_thread_count([&] {
       Tensor again = empty(y.shape());
-      table.sum_product(u, v, again);
+      table.reduce.sum_product(u, v, again);
       return again;
     }));
   };
@@ -147,22 +149,22 @@ BOOST_AUTO_TEST_CASE(the_product_is_not_formed) {
   Shape common{1, 1, 2, 8, 64, 256};
   reset_peak_memory(kCpu);
   int64_t before = memory_stats(kCpu).current;
-  table.sum_product(x.expanded(common), z.expanded(common), y);
+  table.reduce.sum_product(x.expanded(common), z.expanded(common), y);
   BOOST_TEST(memory_stats(kCpu).peak - before < 4096);
 }
 
 BOOST_AUTO_TEST_CASE(long_sums_stay_accurate) {
   Tensor x = full({3000000}, 0.1), y = empty({1});
-  table.reduce(ReduceOp::sum, x, y);
+  table.reduce.axes(ReduceOp::sum, x, y);
   BOOST_TEST(std::fabs(y.item() / (3000000 * double(0.1f)) - 1) < 1e-6);
   Tensor squares = empty({1}, DType::f64);
-  table.sum_of_squares({x}, squares);
+  table.optimizer.sum_of_squares({x}, squares);
   BOOST_TEST(std::fabs(squares.item() / (3000000 * double(0.1f) * double(0.1f)) - 1) < 1e-12);
 }
 
 BOOST_AUTO_TEST_CASE(squares_of_a_list) {
   Tensor small = random_tensor({40, 50}, 5, DType::bf16), sums = full({4}, 7, DType::f64);
-  table.sum_of_squares({small, empty({0}), Tensor(), from_values({3, 4}, {2}, DType::f64)}, sums);
+  table.optimizer.sum_of_squares({small, empty({0}), Tensor(), from_values({3, 4}, {2}, DType::f64)}, sums);
   double want = 0;
   for (double v : small.to_vector<double>()) want += v * v;
   BOOST_TEST(is_close(sums.to_vector<double>(), {want, 0, 0, 25}, 1e-12));
@@ -173,13 +175,13 @@ BOOST_AUTO_TEST_CASE(same_bits_at_any_thread_count) {
   for (unsigned axes : {1u, 2u, 3u}) {
     BOOST_TEST(same_at_any_thread_count([&] {
       Tensor y = empty(without(x.shape(), axes));
-      table.reduce(ReduceOp::sum, x, y);
+      table.reduce.axes(ReduceOp::sum, x, y);
       return y;
     }));
   }
   BOOST_TEST(same_at_any_thread_count([&] {
     Tensor y = empty({2}, DType::f64);
-    table.sum_of_squares({x, x.sliced(0, 3, 800)}, y);
+    table.optimizer.sum_of_squares({x, x.sliced(0, 3, 800)}, y);
     return y;
   }));
 }
@@ -187,15 +189,15 @@ BOOST_AUTO_TEST_CASE(same_bits_at_any_thread_count) {
 BOOST_AUTO_TEST_CASE(argmax_takes_the_first_and_nan_is_largest) {
   auto index = [](std::initializer_list<double> values) {
     Tensor x = from_values(values, {1, static_cast<int64_t>(values.size())}), i = empty({1}, DType::i64);
-    table.argmax(x, i);
+    table.order.argmax(x, i);
     return i.item();
   };
   BOOST_TEST(index({1, 3, 3, 2}) == 1);
   BOOST_TEST(index({-INFINITY, -INFINITY}) == 0);
   BOOST_TEST(index({1, NAN, INFINITY, NAN}) == 1);
   Tensor x = random_tensor({600, 4}, 7), ids = empty({4}, DType::i64), dense_ids = empty({4}, DType::i64);
-  table.argmax(x.transposed(), ids);
-  table.argmax(x.transposed().clone(), dense_ids);
+  table.order.argmax(x.transposed(), ids);
+  table.order.argmax(x.transposed().clone(), dense_ids);
   BOOST_TEST(same_bits(ids, dense_ids));
 }
 
@@ -203,8 +205,8 @@ BOOST_AUTO_TEST_CASE(nan_reaches_the_maximum) {
   Tensor x = full({40, 40}, 1), y = empty({40, 1}), z = empty({1, 40});
   x.sliced(0, 3, 4).sliced(1, 7, 8).fill(NAN);
   for (ReduceOp op : {ReduceOp::max, ReduceOp::min, ReduceOp::sum}) {
-    table.reduce(op, x, y);
-    table.reduce(op, x, z);
+    table.reduce.axes(op, x, y);
+    table.reduce.axes(op, x, z);
     BOOST_TEST(std::isnan(y.to_vector<double>()[3]));
     BOOST_TEST(std::isnan(z.to_vector<double>()[7]));
     BOOST_TEST(!std::isnan(y.to_vector<double>()[4]));

@@ -11,9 +11,9 @@ namespace {
 std::vector<std::string> story;  // what happened around kernels
 void outer(In x, Out y);
 void inner(In, Out) { story.push_back(std::string("in ") + detail::running_kernel()); }
-constexpr Backend kNested{.name = "nested", .softmax = outer, .softmax_backward = {}, .log_softmax = inner};
+constexpr Backend kNested{.name = "nested", .softmax = {.forward = outer, .log_forward = inner}};
 void outer(In x, Out y) {
-  kNested.log_softmax(x, y);
+  kNested.softmax.log_forward(x, y);
   inner(x, y);
 }
 }  // namespace
@@ -23,22 +23,22 @@ BOOST_AUTO_TEST_SUITE(backend_table)
 BOOST_AUTO_TEST_CASE(a_missing_kernel_says_its_name) {
   constexpr Backend empty_table{.name = "nothing"};
   Tensor x = zeros({1});
-  BOOST_TEST(throws_with([&] { empty_table.softmax(x, x); }, "[softmax] no such kernel"));
-  BOOST_TEST(!empty_table.softmax);
-  BOOST_TEST(bool(cpu_backend().softmax));
-  BOOST_TEST(std::string(empty_table.rms_norm.name()) == "rms_norm");
+  BOOST_TEST(throws_with([&] { empty_table.softmax.forward(x, x); }, "[softmax] no such kernel"));
+  BOOST_TEST(!empty_table.softmax.forward);
+  BOOST_TEST(bool(cpu_backend().softmax.forward));
+  BOOST_TEST(std::string(empty_table.norm.rms_forward.name()) == "rms_norm");
 }
 
 BOOST_AUTO_TEST_CASE(running_kernels_are_known_and_can_be_watched) {
   Tensor x = zeros({1});
-  kNested.softmax(x, x);
+  kNested.softmax.forward(x, x);
   BOOST_TEST(story == (std::vector<std::string>{"in log_softmax", "in softmax"}), boost::test_tools::per_element());
   BOOST_TEST(!detail::running_kernel());
   story.clear();
   detail::set_kernel_observer({[](const char* name) { story.push_back(name); }, [] { story.push_back("end"); }});
-  kNested.log_softmax(x, x);
+  kNested.softmax.log_forward(x, x);
   detail::set_kernel_observer({nullptr, nullptr});
-  kNested.log_softmax(x, x);
+  kNested.softmax.log_forward(x, x);
   BOOST_TEST(story == (std::vector<std::string>{"log_softmax", "in log_softmax", "end", "in log_softmax"}),
              boost::test_tools::per_element());
 }

@@ -2,9 +2,11 @@
 #include <algorithm>
 
 #include "braid/tensor/cpu/loops.h"
-#include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/kernels/order.h"
 
 namespace braid::cpu {
+
+namespace {
 
 void argmax(In x, Out index) {
   visit_accumulate(x.dtype(), "argmax", [&]<class A>() {
@@ -31,5 +33,11 @@ void argmax(In x, Out index) {
     });
   });
 }
+
+}  // namespace
+
+constinit const OrderKernels order_kernels{
+    .argmax = argmax,
+};
 
 }  // namespace braid::cpu

@@ -2,7 +2,7 @@
 #include "braid/cuda/runtime/kernel.h"
 
 #include "braid/cuda/device/strided_index.cuh"
-#include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/kernels/order.h"
 
 namespace braid::cuda {
 
@@ -57,8 +57,6 @@ __global__ void __launch_bounds__(kThreads)
   if (member == 0 && row < rows.count) index[row] = at;
 }
 
-}  // namespace
-
 void argmax(In x, Out index) {
   if (index.numel() == 0) return;
   const int64_t n = x.dim(-1);
@@ -72,5 +70,11 @@ void argmax(In x, Out index) {
            Offsets<1>(axes, x.rank() - 1), n, x.strides()[-1], members, index.mutable_data<int64_t>());
   });
 }
+
+}  // namespace
+
+constinit const OrderKernels order_kernels{
+    .argmax = argmax,
+};
 
 }  // namespace braid::cuda

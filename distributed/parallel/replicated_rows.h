@@ -1,0 +1,27 @@
+// Generation over tensor ranks: the parameters are sharded as in training, the rows of an activation are the same on
+// every rank (a step has one row, which cannot be sharded), and so is the work of context ranks.
+//
+// Each rank caches keys and values of its own heads, or of all heads where head groups span ranks. For use under
+// NoGrad: the gradients of replicated rows would be counted once per rank.
+#pragma once
+#include "braid/distributed/comm/communicator.h"
+#include "braid/nn/shard_context.h"
+
+namespace braid::dist {
+
+class ReplicatedRows final : public nn::ShardContext {
+ public:
+  explicit ReplicatedRows(const Communicator& tensor) : tensor_(tensor) {}
+  Tensor gather_rows(const Tensor& x) const override { return x; }
+  Tensor reduce_rows(const Tensor& partial) const override;
+  Units local_units(int64_t units) const override;
+  Tensor positions() const override { return {}; }
+  nn::AttentionOperands exchange(const nn::AttentionOperands& local, const AttentionMask& mask,
+                                 int64_t mixed_heads) const override;
+  Tensor attend(const nn::AttentionOperands& x, const DcmhaOptions& options, int64_t mixed_heads) const override;
+
+ private:
+  Communicator tensor_;
+};
+
+}  // namespace braid::dist

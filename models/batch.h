@@ -1,0 +1,35 @@
+// A mini-batch: named tensors whose first axis is the sample. A family of models says which names it reads.
+//
+//   text     input_ids (B, T), targets (B, T)     i32 or i64; a negative target is not counted (text_batch)
+#pragma once
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "braid/nn/module.h"
+
+namespace braid::models {
+
+class Batch {
+ public:
+  Batch() = default;
+  Batch(std::initializer_list<nn::NamedTensor> tensors) : tensors_(tensors) {}
+
+  // The tensor of this name, a handle. Error(input) names what is missing and what there is.
+  Tensor at(const std::string& name) const;
+  bool has(const std::string& name) const;
+  const std::vector<nn::NamedTensor>& tensors() const { return tensors_; }
+  // B, the size of the first axis, which all tensors share; 0 for a batch without tensors.
+  int64_t samples() const;
+  // The samples [begin, end), as copies.
+  Batch slice(int64_t begin, int64_t end) const;
+  Batch to(Device device) const;
+
+ private:
+  std::vector<nn::NamedTensor> tensors_;
+};
+
+// input_ids and targets, both (B, T).
+Batch text_batch(const Tensor& input_ids, const Tensor& targets);
+
+}  // namespace braid::models

@@ -1,0 +1,56 @@
+#include "braid/models/dcformer/family.h"
+
+#include "braid/models/dcformer/config_keys.h"
+#include "braid/models/dcformer/model.h"
+
+namespace braid::models {
+
+namespace {
+
+std::vector<ModelSetting> settings_of(const ModelConfig& config) {
+  std::vector<ModelSetting> list;
+  for (const ConfigKey& key : key_table()) {
+    const bool in_use = config.use_dcmha || !key.name.starts_with("profile.") || key.name == "profile.layer_windows";
+    list.push_back({key.name, key_text(key, config), key.help, in_use});
+  }
+  return list;
+}
+
+ModelFamily family_of(const std::string& model_type) {
+  ModelFamily family{.model_type = model_type, .presets = {}, .settings = {}, .read = nullptr, .configure = nullptr};
+  for (const std::string& name : preset_names())
+    if (preset(name).model_type == model_type) family.presets.push_back(name);
+  ModelConfig defaults;
+  set_family(defaults, model_type);
+  family.settings = settings_of(defaults);
+  family.read = [](const std::string& text, const std::string& file) -> std::unique_ptr<const ModelSpec> {
+    return std::make_unique<DcformerSpec>(read_config(text, file));
+  };
+  family.configure = [](const std::string& name, const SettingTexts& texts) -> std::unique_ptr<const ModelSpec> {
+    return std::make_unique<DcformerSpec>(configure(name, texts));
+  };
+  return family;
+}
+
+}  // namespace
+
+DcformerSpec::DcformerSpec(ModelConfig config) : config_(std::move(config)) { finish(config_); }
+
+std::string DcformerSpec::config_json() const { return write_config(config_); }
+
+std::vector<ModelSetting> DcformerSpec::settings() const { return settings_of(config_); }
+
+std::unique_ptr<const ModelSpec> DcformerSpec::with(const SettingTexts& settings) const {
+  return std::make_unique<DcformerSpec>(configure(config_, settings));
+}
+
+std::unique_ptr<Model> DcformerSpec::make(RandomKey key, const dist::ProcessMesh& mesh) const {
+  return std::make_unique<Dcformer>(config_, key, mesh);
+}
+
+ModelFamily dcformer_family() { return family_of("dcformer"); }
+ModelFamily dcpythia_family() { return family_of("dcpythia"); }
+
+std::unique_ptr<const ModelSpec> Dcformer::spec() const { return std::make_unique<DcformerSpec>(config_); }
+
+}  // namespace braid::models

@@ -1,0 +1,34 @@
+#include "braid/models/language_model.h"
+
+#include "braid/autograd/detail/check.h"
+#include "braid/models/model_spec.h"
+
+namespace braid::models {
+
+int64_t KvCache::bytes() const {
+  int64_t sum = 0;
+  for (const nn::LayerCache& layer : layers) sum += layer.bytes();
+  return sum;
+}
+
+int64_t LanguageModel::count_targets(const Batch& batch) const {
+  int64_t n = 0;
+  for (int64_t target : batch.at("targets").to_vector<int64_t>()) n += target >= 0;
+  return n;
+}
+
+void LanguageModel::check_batch(const Batch& batch) const {
+  check_ids("loss_sum", "token id", batch.at("input_ids"), vocab_size());
+  check_ids("loss_sum", "target", batch.at("targets"), vocab_size(), true);
+}
+
+std::unique_ptr<LanguageModel> as_language_model(std::unique_ptr<Model> model) {
+  auto* language = dynamic_cast<LanguageModel*>(model.get());
+  check(language != nullptr, ErrorKind::input, [&] {
+    return "a model of type " + model->spec()->model_type() + " does not model text: expected a language model";
+  });
+  model.release();
+  return std::unique_ptr<LanguageModel>(language);
+}
+
+}  // namespace braid::models

@@ -1,0 +1,59 @@
+// A model of any kind, as training, checkpoints, loading and the commands use it.
+//
+//   registry.h  --model_type-->  ModelSpec (model_spec.h)  --make()-->  Model  --loss_sum(Batch)-->  training/
+//
+// A family of models is a folder that implements ModelSpec and Model and has one line in registry.cpp.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "braid/distributed/sharding/shard_spec.h"
+#include "braid/models/batch.h"
+#include "braid/nn/attention/attention.h"
+#include "braid/nn/module.h"
+
+namespace braid::models {
+
+class ModelSpec;
+
+class Model : public nn::Module {
+ public:
+  // The resolved configuration that the model was built from.
+  virtual std::unique_ptr<const ModelSpec> spec() const = 0;
+  // The type of the arithmetic; parameters for which keeps_f32() holds may differ from it.
+  virtual DType dtype() const = 0;
+  virtual Device device() const = 0;
+  // To another type or device: parameters and tables.
+  virtual void to(DType dtype) = 0;
+  virtual void to(Device device) = 0;
+
+  // Sum of the loss over the counted targets, (); divide by count_targets() for the mean. Over a mesh: of the targets of
+  // this context rank's positions, equal on tensor ranks. The batch is on the model's device.
+  virtual Tensor loss_sum(const Batch& batch) const = 0;
+  // Number of targets of the batch that are counted, over all context ranks. The batch is on the CPU.
+  virtual int64_t count_targets(const Batch& batch) const = 0;
+  // Names, shapes, types and ranges of the batch (on the CPU), so that loss_sum() needs no check on the device
+  // (SkipIndexCheck). Error with the tensor's name and the range.
+  virtual void check_batch(const Batch& batch) const = 0;
+  // A forward pass that passes every named intermediate result to the observer, in order.
+  virtual void observe(const Batch& batch, const nn::ActivationObserver& observer) const = 0;
+
+  // How a parameter is sharded over the tensor ranks; null: every rank has all of it.
+  virtual const dist::Shard* shard_of(const std::string&) const { return nullptr; }
+  // Mixed precision: parameters that take part in no product stay in f32; the others are cast to the arithmetic's type.
+  virtual bool keeps_f32(const std::string&) const { return false; }
+
+  // Recompute activations in the backward pass instead of keeping them, where the model can.
+  virtual void set_recompute(bool) {}
+  // Bytes of attention scores that a device may hold at a time, 0: the device's own choice. No effect without attention.
+  virtual void set_attention_workspace(int64_t) {}
+
+ protected:
+  Model() = default;
+  Model(const Model&) = default;
+  Model(Model&&) = default;
+  Model& operator=(const Model&) = default;
+  Model& operator=(Model&&) = default;
+};
+
+}  // namespace braid::models

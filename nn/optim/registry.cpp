@@ -1,0 +1,52 @@
+#include "braid/nn/optim/registry.h"
+
+#include "braid/nn/optim/adam.h"
+#include "braid/nn/optim/adamw.h"
+#include "braid/nn/optim/sgd.h"
+
+namespace braid::nn {
+
+namespace {
+
+std::vector<OptimizerRule>& rules() {
+  static std::vector<OptimizerRule> all{
+      optimizer_rule<AdamW>("adamw"),
+      optimizer_rule<Adam>("adam"),
+      optimizer_rule<Sgd>("sgd"),
+  };
+  return all;
+}
+
+const OptimizerRule& rule_named(const std::string& name) {
+  for (const OptimizerRule& rule : rules()) {
+    if (rule.name == name) return rule;
+  }
+  const std::vector<std::string> names = optimizer_names();
+  std::string choices;  // "a, b or c"
+  for (size_t i = 0; i < names.size(); ++i) choices += (i == 0 ? "" : i + 1 < names.size() ? ", " : " or ") + names[i];
+  fail(ErrorKind::setting, "unknown optimizer '" + name + "': expected " + choices);
+}
+
+}  // namespace
+
+void register_optimizer(const OptimizerRule& rule) {
+  for (const OptimizerRule& other : rules())
+    check(other.name != rule.name, ErrorKind::setting, [&] { return "two optimizers are called " + rule.name; });
+  rules().push_back(rule);
+}
+
+std::vector<std::string> optimizer_names() {
+  std::vector<std::string> names;
+  for (const OptimizerRule& rule : rules()) names.push_back(rule.name);
+  return names;
+}
+
+std::unique_ptr<Optimizer> make_optimizer(std::vector<NamedTensor> parameters, const OptimizerOptions& options) {
+  return rule_named(options.name).make(std::move(parameters), options);
+}
+
+std::vector<std::string> state_suffixes(const OptimizerOptions& options) {
+  return rule_named(options.name).state_suffixes(options);
+}
+
+}  // namespace braid::nn

@@ -1,0 +1,33 @@
+// The optimizers by name, as the setting optimizer.name gives it.
+#pragma once
+#include <memory>
+
+#include "braid/nn/optim/optimizer.h"
+
+namespace braid::nn {
+
+struct OptimizerRule {
+  std::string name;
+  std::vector<std::string> (*state_suffixes)(const OptimizerOptions& options);
+  std::unique_ptr<Optimizer> (*make)(std::vector<NamedTensor> parameters, const OptimizerOptions& options);
+};
+
+// The row of a class with a constructor (parameters, options) and a static state_suffixes(options).
+template <class Rule>
+OptimizerRule optimizer_rule(const std::string& name) {
+  return {name, &Rule::state_suffixes,
+          [](std::vector<NamedTensor> parameters, const OptimizerOptions& options) -> std::unique_ptr<Optimizer> {
+            return std::make_unique<Rule>(std::move(parameters), options);
+          }};
+}
+
+// Adds a rule of the program's own; throws Error(setting) when the name is taken. Not for use by several threads.
+void register_optimizer(const OptimizerRule& rule);
+std::vector<std::string> optimizer_names();  // "adamw", "adam", "sgd", then those registered
+
+// By options.name. An unknown name throws Error(setting) with the choices.
+std::unique_ptr<Optimizer> make_optimizer(std::vector<NamedTensor> parameters, const OptimizerOptions& options);
+// The suffixes of the names of the state: {".first", ".second"} (adamw, adam), {".momentum"} or {} (sgd).
+std::vector<std::string> state_suffixes(const OptimizerOptions& options);
+
+}  // namespace braid::nn

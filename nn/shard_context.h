@@ -1,0 +1,52 @@
+// Where a layer meets the other processes that share it: tensor parallelism (heads, columns) and context parallelism
+// (positions), as in Megatron-LM.
+//
+//   own rows (B, t, D) --gather_rows--> (B, T, D) --weights of this rank's heads or columns--> partial sums (B, T, D)
+//                      --reduce_rows--> own rows (B, t, D)
+//
+// There is one implementation of each layer. It takes a pointer to a ShardContext: null means one process, and then
+// the layer calls nothing of this file. Parameters may be shards of the whole parameters; layers read their sizes from
+// their parameters. The implementations of the interface are in distributed/parallel/.
+#pragma once
+#include "braid/autograd/attention.h"
+
+namespace braid::nn {
+
+// Operands of the attention op. N, S: heads and keys of this process at that point.
+struct AttentionOperands {
+  Tensor q;           // (B, T, N, d)
+  Tensor k, v;        // (B, S, Nkv, d)
+  Compose pre, post;  // weights of DCMHA, empty for plain attention
+};
+
+class ShardContext {
+ public:
+  virtual ~ShardContext() = default;
+
+  // x (B, t, D), the rows of this rank -> (B, T, D), the rows that layers sharded by heads or columns work on.
+  virtual Tensor gather_rows(const Tensor& x) const = 0;
+  // partial (B, T, D), this rank's term of a sum over ranks -> (B, t, D), this rank's rows of the sum.
+  virtual Tensor reduce_rows(const Tensor& partial) const = 0;
+  // First and one past the last of `units` units (gates) that belong to this rank.
+  struct Units {
+    int64_t begin, end;
+  };
+  virtual Units local_units(int64_t units) const = 0;
+  // Positions of the gathered rows in the sequence, (T) i64; empty: consecutive, from the cache's position on.
+  virtual Tensor positions() const = 0;
+
+  // Before attention: the operands of this rank's heads for the gathered rows -> the operands of the queries that this
+  // rank computes, with every key that they attend to. mixed_heads: 0, or the number of heads that DCMHA mixes across
+  // ranks: then the rank attends with all of them, and its compose weights are those of all heads for its own rows.
+  virtual AttentionOperands exchange(const AttentionOperands& local, const AttentionMask& mask,
+                                     int64_t mixed_heads) const = 0;
+  // The attention op on the result of exchange() -> (B, T, heads of this rank, d) for the gathered rows.
+  virtual Tensor attend(const AttentionOperands& x, const DcmhaOptions& options, int64_t mixed_heads) const = 0;
+
+ protected:
+  ShardContext() = default;
+  ShardContext(const ShardContext&) = default;
+  ShardContext& operator=(const ShardContext&) = default;
+};
+
+}  // namespace braid::nn
