@@ -27,8 +27,8 @@ class Model : public nn::Module {
   virtual void to(DType dtype) = 0;
   virtual void to(Device device) = 0;
 
-  // Sum of the loss over the counted targets, (); divide by count_targets() for the mean. Over a mesh: of the targets of
-  // this context rank's positions, equal on tensor ranks. The batch is on the model's device.
+  // Sum of the loss over the counted targets, (); divide by count_targets() for the mean. Over a mesh: of the targets
+  // of this context rank's positions, equal on tensor ranks. The batch is on the model's device.
   virtual Tensor loss_sum(const Batch& batch) const = 0;
   // Number of targets of the batch that are counted, over all context ranks. The batch is on the CPU.
   virtual int64_t count_targets(const Batch& batch) const = 0;
@@ -45,7 +45,8 @@ class Model : public nn::Module {
 
   // Recompute activations in the backward pass instead of keeping them, where the model can.
   virtual void set_recompute(bool) {}
-  // Bytes of attention scores that a device may hold at a time, 0: the device's own choice. No effect without attention.
+  // Bytes of attention scores that a device may hold at a time, 0: the device's own choice. No effect without
+  // attention.
   virtual void set_attention_workspace(int64_t) {}
 
  protected:

@@ -9,8 +9,8 @@
 namespace braid::models {
 
 struct ModelFamily {
-  std::string model_type;            // unique
-  std::vector<std::string> presets;  // names, unique over all families
+  std::string model_type;              // unique
+  std::vector<std::string> presets;    // names, unique over all families
   std::vector<ModelSetting> settings;  // every setting with its default and help
   // From the text of a config.json; file_name is for messages. Error(input).
   std::unique_ptr<const ModelSpec> (*read)(const std::string& config_json, const std::string& file_name);

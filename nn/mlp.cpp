@@ -22,7 +22,7 @@ Mlp::Mlp(const MlpOptions& options, RandomKey key)
 }
 
 Tensor Mlp::operator()(const Tensor& x, const ShardContext* shards) const {
-  Tensor all = shards ? shards->gather_rows(x) : x;                               // (..., D)
+  Tensor all = shards ? shards->gather_rows(x) : x;                                   // (..., D)
   Tensor hidden = options_.swiglu ? swiglu(up_(all), linear_(all)) : gelu(up_(all));  // (..., F of this rank)
   if (options_.gates > 0) hidden = gated(hidden, all, shards);
   return down_.row_parallel(hidden, shards);

@@ -8,8 +8,8 @@ namespace braid::nn {
 struct MlpOptions {
   int64_t width = 0, hidden = 0;  // D, F
   bool swiglu = true;             // y = w2 (silu(w1 x) * w3 x);  else y = w2 gelu(w1 x), exact GELU
-  // With E > 0 gates (`mgate`, SwiGLU only) the hidden vector is split into E equal blocks, and block e is multiplied by
-  // softmax(mg x)_e, taken in f32; the mean scale is 1/E.
+  // With E > 0 gates (`mgate`, SwiGLU only) the hidden vector is split into E equal blocks, and block e is multiplied
+  // by softmax(mg x)_e, taken in f32; the mean scale is 1/E.
   int64_t gates = 0;
   Linear::Options projection = {};
 };

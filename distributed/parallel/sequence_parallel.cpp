@@ -41,9 +41,9 @@ nn::ShardContext::Units SequenceParallel::local_units(int64_t units) const {
 }
 
 KeyExchangePlan SequenceParallel::plan(const AttentionMask& mask, int64_t mixed_heads) const {
-  return plan_key_exchange(
-      rows_.over_context.total(),
-      {mesh_.context.rank(), mesh_.context.size(), mesh_.tensor.rank(), mesh_.tensor.size()}, mask, mixed_heads > 0);
+  return plan_key_exchange(rows_.over_context.total(),
+                           {mesh_.context.rank(), mesh_.context.size(), mesh_.tensor.rank(), mesh_.tensor.size()}, mask,
+                           mixed_heads > 0);
 }
 
 // Two steps. Over tensor ranks, for route (b): q (B, Tc, n, d) -> (B, t, N, d); k, v (B, Tc, n, d) -> (B, held, N, d);
@@ -58,7 +58,8 @@ nn::AttentionOperands SequenceParallel::exchange(const nn::AttentionOperands& lo
     x.q = all_to_all(x.q, 1, rows_.over_tensor, 2, heads, tensor);
     x.k = all_to_all(x.k, 1, keys.to_tensor, 2, heads, tensor);
     x.v = all_to_all(x.v, 1, keys.to_tensor, 2, heads, tensor);
-    map_key_side(x, [&](const Tensor& t) { return sparse_all_gather(t, 1, rows_.over_tensor, keys.to_tensor, tensor); });
+    map_key_side(x,
+                 [&](const Tensor& t) { return sparse_all_gather(t, 1, rows_.over_tensor, keys.to_tensor, tensor); });
   }
   auto needed = [&](const Tensor& t) { return sparse_all_gather(t, 1, keys.held, keys.needed, context); };
   x.k = needed(x.k);

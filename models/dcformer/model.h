@@ -23,9 +23,10 @@ class Dcformer final : public LanguageModel {
   static Dcformer uninitialised(const ModelConfig& config);
 
   // ids (B, T) i32 or i64 -> the normalised last hidden state (B, T, D). With a cache the tokens continue it (under
-  // NoGrad). The observer gets hidden.0 ... hidden.L, final_norm, layers.i.{attn_out, ffn_out, dyn.*}; over a mesh those
-  // of this rank. Over a mesh the result is the same on all ranks and carries no gradients (train by loss_sum()).
-  Tensor hidden(const Tensor& ids, KvCache* cache = nullptr, const nn::ActivationObserver* observer = nullptr) const override;
+  // NoGrad). The observer gets hidden.0 ... hidden.L, final_norm, layers.i.{attn_out, ffn_out, dyn.*}; over a mesh
+  // those of this rank. Over a mesh the result is the same on all ranks and carries no gradients (train by loss_sum()).
+  Tensor hidden(const Tensor& ids, KvCache* cache = nullptr,
+                const nn::ActivationObserver* observer = nullptr) const override;
   Tensor logits(const Tensor& hidden) const override;  // (..., D) -> (..., V)
   // Sum of the cross-entropy over the targets >= 0, without forming all logits; divide by their number for the mean.
   // targets (B, T); result (). Over a mesh: over the targets of this context rank's positions, equal on tensor ranks.

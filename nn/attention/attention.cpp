@@ -43,13 +43,13 @@ Tensor Attention::operator()(const Tensor& x, const Rope* rope, LayerCache* cach
   const AttentionOptions& o = options_;
   Tensor all = shards ? shards->gather_rows(x) : x;  // (B, T, D)
   int64_t B = all.dim(0), T = all.dim(1), d = o.head_dim;
-  int64_t first = cache ? cache->position() : 0;                     // position of row 0
-  int64_t rows = qkv_.weight().dim(0) / d;                           // heads of q, k and v on this rank
+  int64_t first = cache ? cache->position() : 0;  // position of row 0
+  int64_t rows = qkv_.weight().dim(0) / d;        // heads of q, k and v on this rank
   int64_t N = rows * o.heads / (o.heads + 2 * o.kv_heads), Nkv = (rows - N) / 2;
 
   std::vector<Tensor> parts = split(qkv_(all), {N * d, Nkv * d, Nkv * d}, 2);
-  AttentionOperands in{reshape(parts[0], {B, T, N, d}), reshape(parts[1], {B, T, Nkv, d}),
-                       reshape(parts[2], {B, T, Nkv, d}), {}, {}};
+  AttentionOperands in{
+      reshape(parts[0], {B, T, N, d}), reshape(parts[1], {B, T, Nkv, d}), reshape(parts[2], {B, T, Nkv, d}), {}, {}};
   if (o.qk_norm) {
     in.q = q_norm_(in.q);
     in.k = k_norm_(in.k);

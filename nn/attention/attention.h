@@ -40,8 +40,8 @@ class Attention final : public Module {
   Attention(const AttentionOptions& options, RandomKey key);
 
   // x (B, T, D), already normalised -> (B, T, D); rope may be null. With a cache, row t stands at position
-  // cache->position() + t, and keys, values and key-side weights are appended to it (no gradients flow through a cache).
-  // With `shards` the rows are those of this rank, and the parameters are its shards (distributed/parallel/).
+  // cache->position() + t, and keys, values and key-side weights are appended to it (no gradients flow through a
+  // cache). With `shards` the rows are those of this rank, and the parameters are its shards (distributed/parallel/).
   Tensor operator()(const Tensor& x, const Rope* rope, LayerCache* cache = nullptr,
                     const ActivationObserver* observer = nullptr, const ShardContext* shards = nullptr) const;
   void visit(Visitor& v) override;

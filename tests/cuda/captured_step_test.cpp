@@ -291,7 +291,7 @@ BOOST_AUTO_TEST_CASE(a_model_that_reads_values_back_is_named) {
   BOOST_TEST(
       throws_with([&] { trainer.step(batches(1), rate(1)); },
                   "values were read back while a graph is captured, but its kernels have not run yet; do it "
-                  "before or after; a training step that does so cannot be captured (train.graph=false launches it)"));
+                  "before or after the capture; a training step that does so cannot be captured (train.graph=false launches it)"));
   trainer.capture_steps(false);
   trainer.step(batches(1), rate(1));
   BOOST_TEST(trainer.optimizer().steps() == 2);

@@ -3,7 +3,7 @@
 #   1. `file`, before `text of a line`:
 #
 #          lines to insert
-# The lines go in front of the line where the text is found last. Files keep their paths under OUT.
+# The lines go in front of the last line that is the text, or else of the last that contains it. Files keep their paths under OUT.
 # Usage: cmake -DROOT=<tree> -DREADME=<file> -DRECIPE=<beginning of the heading> -DFILES=<list> -DOUT=<folder> -P apply.cmake
 cmake_minimum_required(VERSION 3.22)
 file(READ ${README} text)
@@ -60,7 +60,12 @@ foreach(file IN LISTS named)
     if(NOT file_${step} STREQUAL file)
       continue()
     endif()
-    string(FIND "${content}" "${anchor_${step}}" at REVERSE)
+    string(FIND "${content}" "\n${anchor_${step}}\n" at REVERSE)  # a line of its own
+    if(NOT at EQUAL -1)
+      math(EXPR at "${at} + 1")
+    else()
+      string(FIND "${content}" "${anchor_${step}}" at REVERSE)
+    endif()
     if(at EQUAL -1)
       message(FATAL_ERROR "${README}: step ${step} of '${RECIPE}': ${file} has no line '${anchor_${step}}'")
     endif()

@@ -43,8 +43,8 @@ BOOST_AUTO_TEST_CASE(the_host_stays_outside) {
   Tensor x = from_values({5}, {1, 1}).to(kCard);
   BOOST_TEST(throws_with([&] { Graph(kCard, [&] { x.item(); }); }, "values were read back while a graph is captured"));
   BOOST_TEST(throws_with([&] { Graph(kCard, [&] { zeros({1}, DType::f32).to(kCard); }); },
-                         "values were brought to the card while a graph is captured"));
-  BOOST_TEST(throws_with([&] { Graph(kCard, [&] { synchronize(kCard); }); }, "the host waited for the card"));
+                         "values were copied to the GPU while a graph is captured"));
+  BOOST_TEST(throws_with([&] { Graph(kCard, [&] { synchronize(kCard); }); }, "the CPU waited for the GPU"));
   BOOST_TEST(throws_with([&] { Graph(kCard, [&] { Graph(kCard, [] {}); }); }, "a graph is being captured already"));
   BOOST_TEST(x.item() == 5);  // after all these errors the card works as before
 }

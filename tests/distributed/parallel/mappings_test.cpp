@@ -29,7 +29,7 @@ BOOST_AUTO_TEST_CASE(one_rank_is_the_identity_and_records_nothing) {
         dist::reduce_scatter(x, 0, rows, alone), dist::all_to_all(x, 0, rows, 1, columns, alone),
         dist::sparse_all_gather(x, 0, rows, rows, alone)}) {
     expect_equal(y, x, "mapping on one rank");
-    BOOST_TEST(y.raw() == x.raw());  // no copy
+    BOOST_TEST(y.raw() == x.raw());    // no copy
     BOOST_TEST(y.node() == x.node());  // no node of its own
   }
   BOOST_TEST(alone.traffic().total() == 0);
