@@ -5,7 +5,7 @@
 //                      --reduce_rows--> own rows (B, t, D)
 //
 // There is one implementation of each layer. It takes a pointer to a ShardContext: null means one process, and then
-// the layer calls nothing of this file. Parameters may be shards of the whole parameters; layers read their sizes from
+// the layer calls nothing of this file. Parameters may be shards; layers read their sizes from
 // their parameters. The implementations of the interface are in distributed/parallel/.
 #pragma once
 #include "braid/autograd/attention.h"

@@ -59,7 +59,7 @@ void bench_overlap(const Arguments& arguments, const dist::Communicator& world) 
 int bench(const Arguments& arguments, const Job& job) {
   const dist::Communicator& world = job.world();
   int P = world.size();
-  world.watch(60);
+  world.set_timeout(60);
   std::printf("%d processes; bytes of the whole tensor, seconds of one call, GB/s sent by one process\n", P);
   std::printf("%-16s %12s %12s %10s\n", "collective", "bytes", "seconds", "GB/s");
   int64_t most = arguments.get_int("megabytes") << 20;
@@ -69,12 +69,12 @@ int bench(const Arguments& arguments, const Job& job) {
     dist::Partition parts = dist::even_partition(n * P, P), one = dist::even_partition(P, P),
                     columns = dist::even_partition(n, P);
     auto measure = [&](dist::Collective kind, auto&& call) {
-      int64_t before = world.traffic().of(kind), calls = 0;
+      int64_t before = world.stats().bytes_of(kind), calls = 0;
       double limit = arguments.get_float("seconds") / 4, passed = 0;
       call();
       world.barrier();
       auto start = Clock::now();
-      int64_t sent = world.traffic().of(kind) - before;
+      int64_t sent = world.stats().bytes_of(kind) - before;
       do {
         call();
         ++calls;

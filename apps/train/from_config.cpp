@@ -70,7 +70,7 @@ Arithmetic arithmetic(const TrainConfig& config) {
 
 int64_t attention_workspace(const TrainConfig& config, Device device) {
   if (device == kCpu) return 0;
-  return config.train.attention_workspace > 0 ? config.train.attention_workspace << 20 : kDcmhaWorkspace;
+  return config.train.attention_workspace > 0 ? config.train.attention_workspace << 20 : kAttentionWorkspace;
 }
 
 std::unique_ptr<models::LanguageModel> make_model(const TrainConfig& config, const models::ModelConfig& model,

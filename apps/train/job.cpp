@@ -13,7 +13,7 @@
 namespace braid::apps {
 
 Job::Job() {
-  if (!dist::launched_as_one_of_many()) return;
+  if (!dist::launched_by_mpi()) return;
   session_ = std::make_unique<dist::MpiSession>();
   world_ = session_->world();
   if (world_.rank() != 0 && !std::freopen("/dev/null", "w", stdout))

@@ -29,7 +29,7 @@ std::optional<std::string> failure_of(Run& run, const TrainConfig& config, const
 int train(Run& run, const TrainConfig& config, const dist::ProcessMesh& mesh) {
   models::Trainer& trainer = run.trainer();
   while (!run.finished()) {
-    mesh.world.where("step " + std::to_string(run.step() + 1));
+    mesh.world.set_context("step " + std::to_string(run.step() + 1));
     const std::vector<models::Batch> batches = run.batches();
     const double lr = run.learning_rate();
 
@@ -79,7 +79,7 @@ int prepare_and_train(const Arguments& arguments, const Job& job) {
   const Device device = parse_device(config.run.device);  // the first check: no device, no run
   if (arguments.has("dry-run")) return dry_run(config);
   check_together(config);
-  job.world().watch(config.parallel.timeout);
+  job.world().set_timeout(config.parallel.timeout);
   dist::DeviceRanks ranks = dist::device_ranks(job.world(), device);
   const dist::ProcessMesh mesh = mesh_from_config(config, ranks.world);
   const StopSignals signals;  // before data and weights are loaded, so that no signal is lost

@@ -20,7 +20,7 @@ namespace {
 // The samples of a micro-batch that this data rank computes.
 std::vector<int64_t> local_samples(const std::vector<int64_t>& all, const dist::ProcessMesh& mesh) {
   const dist::Partition samples = dist::even_partition(static_cast<int64_t>(all.size()), mesh.data.size());
-  const dist::Range& mine = samples.of[static_cast<size_t>(mesh.data.rank())][0];
+  const dist::Range mine = samples.single(mesh.data.rank());
   return {all.begin() + mine.begin, all.begin() + mine.end};
 }
 }  // namespace

@@ -6,6 +6,7 @@
 #include "braid/distributed/sharding/sequence_shard.h"
 #include "braid/models/dcformer/cost.h"
 #include "braid/models/dcformer/layers.h"
+#include "braid/nn/module.h"
 
 namespace braid::models {
 
@@ -34,13 +35,13 @@ struct Held {
 };
 Held held_by(const ModelConfig& config, int64_t ranks, int64_t rank) {
   std::map<std::string, dist::Shard> shards = tensor_shards(config, static_cast<int>(ranks));
-  auto shapes = parameter_shapes(config);
+  const std::vector<nn::NamedTensor> parameters = shape_only_parameters(config);
   Held held;
-  for (auto p = shapes.rbegin(); p != shapes.rend(); ++p) {
-    auto shard = shards.find(p->first);
+  for (auto p = parameters.rbegin(); p != parameters.rend(); ++p) {
+    auto shard = shards.find(p->name);
     bool split = ranks > 1 && shard != shards.end();
-    Shape shape = p->second;
-    if (split) shape[shard->second.axis] = shard->second.parts.size(static_cast<int>(rank));
+    Shape shape = p->value.shape();
+    if (split) shape[shard->second.axis] = shard->second.partition.size(static_cast<int>(rank));
     (split ? held.split : held.whole).push_back(numel(shape));
   }
   return held;
@@ -63,10 +64,10 @@ struct Exchanged {
 Exchanged exchanged(const dist::Partition& have, const dist::Partition& need, int rank) {
   Exchanged e;
   auto me = static_cast<size_t>(rank);
-  for (size_t r = 0; r < have.of.size(); ++r) {
+  for (size_t r = 0; r < have.ranges.size(); ++r) {
     if (r == me) continue;
-    e.sent += dist::entries(dist::overlap(have.of[me], need.of[r]));
-    e.received += dist::entries(dist::overlap(have.of[r], need.of[me]));
+    e.sent += dist::entries(dist::intersect(have.ranges[me], need.ranges[r]));
+    e.received += dist::entries(dist::intersect(have.ranges[r], need.ranges[me]));
   }
   return e;
 }
@@ -119,20 +120,20 @@ StepVolume step_volume(ModelConfig config, const LayoutSizes& sizes, const RankP
       reduce_scatter(2 * passes, 2);
       dist::KeyExchangePlan keys = keys_of(config, layer, sizes, place, T, !split.whole_groups);
       int64_t to_tensor = 0;  // rows of keys that we send to tensor ranks; those of others come back as gradients
-      for (int r = 0; r < P; ++r) to_tensor += r == t ? 0 : keys.to_tensor.size(r);
+      for (int r = 0; r < P; ++r) to_tensor += r == t ? 0 : keys.to_tensor_ranks.size(r);
       if (!split.whole_groups) {
         int64_t heads_to_rows = B * (rows - own) * n * d, rows_to_heads = B * own * (N - n) * d;
         tensor(Collective::all_to_all, passes * (heads_to_rows + rows_to_heads));      // q there, y back
         tensor(Collective::all_to_all, rows_to_heads + heads_to_rows);                 // their gradients
         tensor(Collective::all_to_all, passes * 2 * B * to_tensor * n * d);            // k, v
-        tensor(Collective::all_to_all, 2 * B * keys.to_tensor.size(t) * (N - n) * d);  // their gradients
+        tensor(Collective::all_to_all, 2 * B * keys.to_tensor_ranks.size(t) * (N - n) * d);  // their gradients
         dist::Partition over_tensor = dist::zigzag_partition_within(over_context, c, static_cast<int>(P));
-        Exchanged plan_key_exchange = exchanged(over_tensor, keys.to_tensor, t);
+        Exchanged plan_key_exchange = exchanged(over_tensor, keys.to_tensor_ranks, t);
         tensor(Collective::all_gather, passes * B * plan_key_exchange.sent * key_side * N);
         tensor(Collective::reduce_scatter, B * plan_key_exchange.received * key_side * N);
       }
       int64_t per_row = here * (2 * d + key_side);  // k, v and key-side weights
-      Exchanged rows_of_keys = exchanged(keys.held, keys.needed, c);
+      Exchanged rows_of_keys = exchanged(keys.local, keys.required, c);
       context(Collective::all_gather, passes * B * rows_of_keys.sent * per_row);
       context(Collective::reduce_scatter, B * rows_of_keys.received * per_row);
     }
@@ -162,7 +163,7 @@ int64_t gathered_by_attention(const ModelConfig& config, const LayoutSizes& size
   if (sizes.context == 1 && split.whole_groups) return 0;
   int64_t heads = split.whole_groups ? split.heads.size(static_cast<int>(place.tensor)) : config.n_head;
   dist::KeyExchangePlan keys = keys_of(config, layer, sizes, place, seq_len, !split.whole_groups);
-  return keys.needed.size(static_cast<int>(place.context)) * heads * (2 * config.head_dim + key_side_numbers(config));
+  return keys.required.size(static_cast<int>(place.context)) * heads * (2 * config.head_dim + key_side_numbers(config));
 }
 
 }  // namespace braid::models

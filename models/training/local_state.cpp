@@ -18,13 +18,13 @@ Tensor gather(const LocalTensor& t, const dist::Communicator& world, Device devi
     const int64_t begin = end;
     spans.emplace_back();
     for (dist::Span s{}; in >> s.whole >> s.part >> s.count; end += s.count) spans.back().push_back(s);
-    owned.of.push_back({{begin, end}});
+    owned.ranges.push_back({{begin, end}});
   }
   const Tensor values = t.values ? t.values.reshaped({t.values.numel()}) : empty({0}, t.dtype, device);
   const Tensor all = world.all_gather(values, 0, owned);
   Tensor whole = empty({numel(t.shape)}, t.dtype, device);
   for (size_t rank = 0; rank < spans.size(); ++rank) {
-    const int64_t begin = owned.of[rank][0].begin;
+    const int64_t begin = owned.single(static_cast<int>(rank)).begin;
     for (const dist::Span& s : spans[rank])
       whole.sliced(0, s.whole, s.whole + s.count).copy_(all.sliced(0, begin + s.part, begin + s.part + s.count));
   }

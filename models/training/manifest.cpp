@@ -128,7 +128,7 @@ std::optional<std::string> find_damage(const fs::path& checkpoint, const dist::C
         return entry.file + " has " + std::to_string(bytes) + " bytes, expected " + std::to_string(entry.bytes);
       });
       dist::Partition slices = dist::even_partition(static_cast<int64_t>(bytes), world.size());
-      shares += " " + std::to_string(checksum_of_slice(path, slices.of[static_cast<size_t>(world.rank())][0]));
+      shares += " " + std::to_string(checksum_of_slice(path, slices.single(world.rank())));
     }
     mine = shares;
   } catch (const Error& e) {

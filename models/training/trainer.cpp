@@ -54,7 +54,7 @@ Trainer::Trainer(Model& model, const nn::OptimizerOptions& options, double clip,
       parameters_(nn::parameters(masters_)),
       parallel_(parameters_,
                 [&](const std::string& name) -> const dist::Communicator& {
-                  return model.shard_of(name) ? mesh_.replicas : mesh_.world;
+                  return model.shard_of(name) ? mesh_.replica_group : mesh_.world;
                 }),
       optimizer_(nn::make_optimizer(parallel_.pieces(), options)),
       step_(model.device(), optimizer_->parameters()),

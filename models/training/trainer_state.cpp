@@ -9,7 +9,7 @@ namespace braid::models {
 Shape Trainer::unsharded_shape(const nn::NamedTensor& parameter) const {
   const dist::Shard* shard = model_.shard_of(parameter.name);
   Shape shape = parameter.value.shape();
-  if (shard) shape[shard->axis] = shard->parts.total();
+  if (shard) shape[shard->axis] = shard->partition.total();
   return shape;
 }
 
@@ -18,12 +18,12 @@ std::vector<dist::Span> Trainer::spans(const nn::NamedTensor& parameter, dist::R
   const dist::Shard* shard = model_.shard_of(parameter.name);
   if (!shard) return {{held.begin, 0, held.size()}};
   return dist::spans_of(unsharded_shape(parameter), shard->axis,
-                        shard->parts.of[static_cast<size_t>(mesh_.tensor.rank())], held);
+                        shard->partition.of(mesh_.tensor.rank()), held);
 }
 
 // Name, shape and spans of what this rank owns of a parameter, without values.
 LocalTensor Trainer::owned_part(const nn::NamedTensor& parameter) const {
-  const dist::Range own = parallel_.own_part(parameter.name);
+  const dist::Range own = parallel_.owned_range(parameter.name);
   LocalTensor part{parameter.name, parameter.value.dtype(), unsharded_shape(parameter), {}, {}};
   if (own.size() > 0) part.spans = spans(parameter, own);
   return part;
@@ -40,7 +40,7 @@ LocalState Trainer::local_state() const {
   }
   state.optimizer.push_back(steps);
   for (const nn::NamedTensor& p : parameters_) {
-    const dist::Range own = parallel_.own_part(p.name);
+    const dist::Range own = parallel_.owned_range(p.name);
     LocalTensor part = owned_part(p);
     if (own.size() > 0) part.values = p.value.detach().reshaped({p.value.numel()}).sliced(0, own.begin, own.end);
     state.weights.push_back(part);
@@ -96,7 +96,7 @@ void Trainer::load(const io::SafetensorsFile& weights_file, const io::Safetensor
     if (p == parameter_of.end()) {
       moments.push_back({info.name, optimizer_file.load(info.name)});
     } else if (auto shape = shapes.find(info.name); shape != shapes.end()) {
-      dist::Range own = parallel_.own_part(p->second->name);
+      dist::Range own = parallel_.owned_range(p->second->name);
       moments.push_back({info.name, read(optimizer_file, info, *p->second, own, shape->second)});
     }
   }

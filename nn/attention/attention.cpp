@@ -21,7 +21,7 @@ Attention::Attention(const AttentionOptions& options, RandomKey key) : options_(
     q_norm_ = RmsNorm(o.head_dim, o.qk_norm_eps, "scale");
     k_norm_ = RmsNorm(o.head_dim, o.qk_norm_eps, "scale");
   }
-  if (o.compose) compose_ = ComposeWeights(o.width, o.heads, o.compose_options, child(key, "dyn_w_proj"));
+  if (o.compose) compose_ = CompositionWeights(o.width, o.heads, o.composition_options, child(key, "dyn_w_proj"));
 }
 
 namespace {
@@ -86,7 +86,7 @@ Tensor Attention::operator()(const Tensor& x, const Rope* rope, LayerCache* cach
       in.pre = with_key_side(in.pre, cache->pre());
       in.post = with_key_side(in.post, cache->post());
     }
-    options.visible.offset = first - cache->first();
+    options.mask.offset = first - cache->first();
   }
   Tensor y = shards ? shards->attend(in, options, mixed_heads)
                     : dcmha(in.q, in.k, in.v, in.pre, in.post, options);  // (B, T, N, d)

@@ -42,7 +42,7 @@ struct Training {
   }
   double step(int64_t number) {
     auto mine = [&](models::Batch b) {
-      auto part = dist::even_partition(4, mesh.data.size()).of[static_cast<size_t>(mesh.data.rank())][0];
+      auto part = dist::even_partition(4, mesh.data.size()).single(mesh.data.rank());
       return b.slice(part.begin, part.end);
     };
     return trainer->step({mine(batch(2 * number)), mine(batch(2 * number + 1))}, 3e-3).loss;

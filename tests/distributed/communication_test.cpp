@@ -28,7 +28,7 @@ void check_volume(const std::string& kind, const Shape3& s, DType dtype, bool ch
     models::Trainer trainer(*model, {}, 1.0, mesh, dtype);
     std::vector<models::Batch> batches = share_of(step_batch(config, 0, 8, 21), mesh);
     auto now = [&] {
-      return std::array{mesh.tensor.traffic(), mesh.context.traffic(), mesh.replicas.traffic(), mesh.world.traffic()};
+      return std::array{mesh.tensor.stats(), mesh.context.stats(), mesh.replica_group.stats(), mesh.world.stats()};
     };
     auto before = now();
     trainer.step(batches, 1e-3);
@@ -45,10 +45,10 @@ void check_volume(const std::string& kind, const Shape3& s, DType dtype, bool ch
     expect_traffic(before[3], after[3], want.world, what + "world");
 
     models::RankParameters held = models::rank_parameters(config, {s.data, s.context, s.tensor}, mesh.tensor.rank());
-    int64_t numbers = 0, owned = 0;
-    for (const nn::NamedTensor& p : nn::parameters(*model)) numbers += p.value.numel();
+    int64_t elements = 0, owned = 0;
+    for (const nn::NamedTensor& p : nn::parameters(*model)) elements += p.value.numel();
     for (const nn::NamedTensor& p : trainer.optimizer().parameters()) owned += p.value.numel();
-    expect(held.held == numbers, what + "numbers held");
+    expect(held.held == elements, what + "elements held");
     expect(std::abs(held.owned - owned) <= 4,
            what + "numbers owned: " + std::to_string(owned) + ", the formula says " + std::to_string(held.owned));
   });
@@ -76,7 +76,7 @@ BOOST_AUTO_TEST_CASE(one_process_sends_nothing) {
              models::count_parameters(parity_config("dcformer")).total);
 }
 
-// With a window W a rank sends the last W - 1 keys of each of its runs to whoever has the next run, and no others.
+// With a window W a rank sends the last W - 1 keys of each of its ranges to the rank of the next range, and no others.
 BOOST_AUTO_TEST_CASE(windows_send_the_keys_that_are_seen) {
   models::ModelConfig c = parity_config("dcformer");
   c.n_layer = 1;
@@ -86,7 +86,7 @@ BOOST_AUTO_TEST_CASE(windows_send_the_keys_that_are_seen) {
     models::StepVolume v = models::step_volume(c, {1, 4, 1}, {0, rank, 0}, {.samples = {3}, .seq_len = T});
     BOOST_TEST(v.context.of(dist::Collective::all_gather) == 3 * runs_with_a_successor * 99 * per_key);
   }
-  c.layer_windows = {0};  // everybody sees the first run, nobody the last
+  c.layer_windows = {0};  // all ranks need the first range, no other rank the last
   models::StepVolume v = models::step_volume(c, {1, 4, 1}, {0, 0, 0}, {.samples = {3}, .seq_len = T});
   BOOST_TEST(v.context.of(dist::Collective::all_gather) == 3 * 3 * (T / 8) * per_key);
 }

@@ -52,7 +52,7 @@ std::vector<models::Batch> share_of(const models::Batch& all, const dist::Proces
   int64_t half = all.samples() / 2;
   std::vector<models::Batch> out;
   for (int64_t m = 0; m < 2; ++m) {
-    dist::Range mine = dist::even_partition(half, mesh.data.size()).of[static_cast<size_t>(mesh.data.rank())][0];
+    dist::Range mine = dist::even_partition(half, mesh.data.size()).single(mesh.data.rank());
     int64_t begin = m * half + mine.begin, end = m * half + mine.end;
     out.push_back(all.slice(begin, end));
   }

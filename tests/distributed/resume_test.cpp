@@ -1,4 +1,4 @@
-// Checkpoints hold whole tensors: a run saved at one mesh goes on at any other.
+// Checkpoints hold complete tensors: a run saved at one mesh resumes at any other.
 #include <boost/test/unit_test.hpp>
 #include <mutex>
 
@@ -58,7 +58,7 @@ BOOST_AUTO_TEST_CASE(all_pairs_of_layouts) {
         on_ranks(after, [&](const dist::Communicator& world) {
           Training t(world, after);
           models::load_checkpoint(folder, t.trainer);
-          // Gathered again, every number is the one in the files.
+          // Gathered again, every element is the one in the files.
           const models::LocalState local = t.trainer.local_state();
           const std::vector<nn::NamedTensor> all_weights = gather(local.weights, world, kCpu),
                                              all_optimizer = gather(local.optimizer, world, kCpu);
@@ -138,7 +138,7 @@ BOOST_AUTO_TEST_CASE(states_that_do_not_fit_are_refused_on_every_rank) {
   });
 }
 
-// Every number has one owner, so parallel writers never meet.
+// Every element has one owner, so parallel writers never overlap.
 BOOST_AUTO_TEST_CASE(owned_parts_tile_the_state) {
   for (const Shape3& s : kLayouts) {
     std::mutex mutex;

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "braid/autograd/attention.h"
 #include "braid/autograd/autograd.h"
 
 namespace braid::test {
@@ -23,9 +22,9 @@ class DcmhaCall {
  public:
   DcmhaCall(const DcmhaCase& c, uint64_t seed, DType dtype = DType::f64, Device device = kCpu);
 
-  Tensor run(Path path, int threads_used = 0);  // 0: as many as before
+  Tensor run(AttentionImpl impl, int threads_used = 0);  // 0: as many as before
   // The result, then the gradient of every input that exists.
-  std::vector<Tensor> run_with_gradients(Path path, int threads_used = 0);
+  std::vector<Tensor> run_with_gradients(AttentionImpl impl, int threads_used = 0);
   // The same numbers, rounded already, in another type or on another device.
   DcmhaCall as(DType dtype, Device device) const;
 

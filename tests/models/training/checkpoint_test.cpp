@@ -4,6 +4,7 @@
 #include <chrono>
 #include <fstream>
 
+#include "braid/models/training/find_model.h"
 #include "braid/models/training/trainer.h"
 #include "tests/models/support.h"
 #include "tests/support/compare.h"
@@ -171,10 +172,11 @@ BOOST_AUTO_TEST_CASE(weights_with_nan_are_never_written) {
 BOOST_AUTO_TEST_CASE(a_model_folder_loads_by_itself) {
   World w;
   w.save(1);
-  models::LoadedModel a = models::load_model(w.run.path()), b = models::load_model(w.run.path() / "step-00000001");
+  models::LoadedModel a = models::load_model(models::find_model(w.run.path())),
+                      b = models::load_model(w.run.path() / "step-00000001");
   BOOST_TEST(a.tokenizer->vocab_size() == 258);
-  BOOST_TEST(is_close(nn::parameters(a.model)[0].value, nn::parameters(w.model)[0].value, 0));
-  BOOST_TEST(is_close(nn::parameters(b.model)[0].value, nn::parameters(w.model)[0].value, 0));
+  BOOST_TEST(is_close(nn::parameters(*a.model)[0].value, nn::parameters(w.model)[0].value, 0));
+  BOOST_TEST(is_close(nn::parameters(*b.model)[0].value, nn::parameters(w.model)[0].value, 0));
   BOOST_TEST(throws_with([] { models::load_model("/nonexistent"); }, "no model in /nonexistent"));
 }
 
