@@ -25,7 +25,7 @@ std::string number(const char* format, double value) {
   return text;
 }
 
-// What one process of the mesh holds and sends: the first one, whose parts are the largest.
+// Memory and communication of one process of the mesh: the first one, whose shards are the largest.
 void print_layout(const TrainConfig& config, const models::ModelConfig& model, int64_t T) {
   models::LayoutSizes sizes{std::max<int64_t>(1, config.parallel.data), config.parallel.context,
                             config.parallel.tensor};
@@ -41,19 +41,19 @@ void print_layout(const TrainConfig& config, const models::ModelConfig& model, i
   models::RankParameters held = models::rank_parameters(model, sizes, 0);
   TrainConfig share = config;
   share.train.batch_size = samples;
-  models::TrainingMemory whole = expected_memory(share, model, T);
-  double moments = whole.optimizer / whole.gradients, rows = double(T) / double(sizes.context);
-  // Of the activations of its samples a process keeps its share; beside it what layers gathered from others: keys,
-  // values and key-side weights, and the inputs of layers that are split by columns.
+  models::TrainingMemory unsharded = expected_memory(share, model, T);
+  double moments = unsharded.optimizer / unsharded.gradients, rows = double(T) / double(sizes.context);
+  // A process keeps its shard of the activations of its samples, and the tensors that layers gathered from others:
+  // keys, values and key-side weights, and the inputs of column-parallel layers.
   double gathered = 0;  // of all blocks; of the largest one where blocks are recomputed
   for (int64_t i = 0; i < model.n_layer; ++i) {
     double block =
         double(models::gathered_by_attention(model, sizes, {}, i, T)) + (P > 1 ? 2 * rows * double(model.dim) : 0);
     gathered = config.train.checkpoint_activations ? std::max(gathered, block) : gathered + block;
   }
-  double activations = whole.activations / double(sizes.context * P) + double(e * samples) * gathered;
-  double gradients = double(held.held * m), weights = gradients * whole.weights / whole.gradients;
-  double optimizer = moments * double(held.owned * m), working = whole.working / double(P);
+  double activations = unsharded.activations / double(sizes.context * P) + double(e * samples) * gathered;
+  double gradients = double(held.held * m), weights = gradients * unsharded.weights / unsharded.gradients;
+  double optimizer = moments * double(held.owned * m), working = unsharded.working / double(P);
   std::printf("one of %lld processes: %lld data x %lld context x %lld tensor\n", static_cast<long long>(ranks),
               static_cast<long long>(sizes.data), static_cast<long long>(sizes.context),
               static_cast<long long>(sizes.tensor));
@@ -121,7 +121,7 @@ int dry_run(const TrainConfig& config) {
   const Device device = parse_device(config.run.device);
   const Arithmetic types = arithmetic(config);
   double peak = measured_flops(device, types.compute), step_flops = flops.training() * tokens_per_step;
-  // A third of the matrix product's own rate is what whole training steps of small models reach on CPUs.
+  // Training steps of small models reach about a third of the rate of the matrix product alone on CPUs.
   double expected = step_flops / (0.33 * peak);
 
   std::printf("model\n");

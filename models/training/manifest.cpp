@@ -34,8 +34,8 @@ std::string hex(uint32_t x) {
   return text;
 }
 
-// What the bytes [begin, end) contribute to the checksum of the whole file; the file's checksum is the exclusive or of
-// the contributions of its slices.
+// The contribution of the bytes [begin, end) to the checksum of the file, which is the exclusive or of the
+// contributions of its slices.
 uint32_t checksum_of_slice(const fs::path& path, dist::Range slice) {
   io::Reader reader(path.string());
   reader.seek(slice.begin);

@@ -17,8 +17,7 @@ Shape Trainer::unsharded_shape(const nn::NamedTensor& parameter) const {
 std::vector<dist::Span> Trainer::spans(const nn::NamedTensor& parameter, dist::Range held) const {
   const dist::Shard* shard = model_.shard_of(parameter.name);
   if (!shard) return {{held.begin, 0, held.size()}};
-  return dist::spans_of(unsharded_shape(parameter), shard->axis,
-                        shard->partition.of(mesh_.tensor.rank()), held);
+  return dist::spans_of(unsharded_shape(parameter), shard->axis, shard->partition.of(mesh_.tensor.rank()), held);
 }
 
 // Name, shape and spans of what this rank owns of a parameter, without values.
