@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "braid/tensor/kernels/attention.h"
 #include "braid/models/dcformer/family.h"
 
 namespace braid::apps {
