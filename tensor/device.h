@@ -13,11 +13,11 @@ struct Device {
 };
 
 inline constexpr Device kCpu{};
-std::string str(Device device);                // "cpu", "cuda:0"
-int cuda_device_count();                       // 0 without CUDA, its driver or a card
-std::string cuda_refuses(int index);           // "", or a sentence why this card cannot be used
-Device parse_device(const std::string& text);  // "auto", "cpu", "cuda", "cuda:1"; throws Error(setting)
-void synchronize(Device device);               // waits until everything enqueued on the device is done
+std::string str(Device device);                  // "cpu", "cuda:0"
+int cuda_device_count();                         // 0 without CUDA, its driver or a GPU
+std::string cuda_unsupported_reason(int index);  // why this GPU cannot be used; "" when it can
+Device parse_device(const std::string& text);    // "auto", "cpu", "cuda", "cuda:1"; throws Error(setting)
+void synchronize(Device device);                 // waits until everything enqueued on the device is done
 
 // Bytes held by tensors: now, and the most since the last reset. `reserved` adds what the allocator keeps for reuse.
 struct MemoryStats {

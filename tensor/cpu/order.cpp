@@ -1,4 +1,4 @@
-// The index of the largest element of each row.
+// Kernels that order elements by size.
 #include <algorithm>
 
 #include "braid/tensor/cpu/loops.h"

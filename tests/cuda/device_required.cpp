@@ -9,7 +9,7 @@ namespace {
 
 struct DeviceRequired {
   DeviceRequired() {
-    const std::string reason = braid::cuda_refuses(0);
+    const std::string reason = braid::cuda_unsupported_reason(0);
     if (reason.empty()) return;
     std::printf("skipped: %s\n", reason.c_str());
     std::exit(77);

@@ -74,7 +74,7 @@ BOOST_AUTO_TEST_CASE(memory_that_runs_out) {
   auto ask = [] { empty({kMebi}, DType::f32, kCard); };
   BOOST_CHECK_THROW(ask(), OutOfMemory);
   check_error(error_of(ask), ErrorKind::setting,
-              "out of memory on the emulated card: asked for 4 MiB, 2 MiB are free, " + in_use +
+              "out of memory on the emulated card: requested 4 MiB, 2 MiB are free, " + in_use +
                   " MiB are in use by tensors; lower train.batch_size (train.accumulate makes up for it), the sequence "
                   "length, train.attention_workspace or the model, or set train.checkpoint_activations=true");
   x = Tensor();
@@ -88,9 +88,9 @@ BOOST_AUTO_TEST_CASE(a_kernel_that_fails) {
   emulated::OtherCard card;
   Tensor x = random_tensor({2, 3}, 1, DType::f32).to(kCard), y = softmax(x);
   card->failure = failure;
-  check_error(error_of([&] { y.to_vector<float>(); }), ErrorKind::misuse,
-              "[transfer] CUDA: " + failure +
-                  "; kernels run later than they are called: BRAID_DEBUG=sync names the op that failed");
+  check_error(
+      error_of([&] { y.to_vector<float>(); }), ErrorKind::misuse,
+      "[transfer] CUDA: " + failure + "; kernels run asynchronously: BRAID_DEBUG=sync names the op that failed");
   const Debug before = debug();
   set_debug({.sync = true});
   card->failure = failure;

@@ -136,7 +136,7 @@ Card& card() {
 }  // namespace emulated
 
 int cuda_device_count() { return cuda::device_count(); }
-std::string cuda_refuses(int index) { return cuda::refuses(index); }
+std::string cuda_unsupported_reason(int index) { return cuda::unsupported_reason(index); }
 
 namespace cuda {
 
@@ -147,9 +147,11 @@ static void report_failure() {
 }
 
 int device_count() { return emulated::card().count; }
-std::string refuses(int index) { return refusal(index, device_count(), &emulated::card().properties); }
+std::string unsupported_reason(int index) {
+  return unsupported_reason(index, device_count(), &emulated::card().properties);
+}
 void use_device(int index) {
-  const std::string reason = refuses(index);
+  const std::string reason = unsupported_reason(index);
   check(reason.empty(), ErrorKind::setting, [&] { return reason; });
 }
 int current_device() { return 0; }
