@@ -17,7 +17,7 @@ Device parse_device(const std::string& text) {
     int index = std::stoi(text.substr(5));
     check(index < count, ErrorKind::setting, [&] {
       return "device " + text + " does not exist: found " + std::to_string(count) +
-             " CUDA devices; use --device cpu, or run on a machine with an NVIDIA card and a build with CUDA";
+             " CUDA devices; use --device cpu, or run on a machine with an NVIDIA GPU and a build with CUDA";
     });
     const std::string reason = cuda_unsupported_reason(index);
     check(reason.empty(), ErrorKind::setting, [&] { return reason; });

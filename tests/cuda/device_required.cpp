@@ -1,4 +1,4 @@
-// Part of the tests that run on a real card: without one the program ends with 77, which ctest shows as skipped.
+// Part of the tests that run on a real GPU: without one the program ends with 77, which ctest shows as skipped.
 #include <boost/test/unit_test.hpp>
 #include <cstdio>
 #include <cstdlib>

@@ -1,5 +1,5 @@
 // The same call, again and again, has the same bits. BRAID_REPEATS=N says how often (scripts/gpu_check: 1000); without
-// it a few times, which is what the emulated card can do in a test. The calls, each once, are also what the sanitizers
+// it a few times, which is what the emulated GPU can do in a test. The calls, each once, are also what the sanitizers
 // of the CUDA toolkit are shown (suite sanitizer_selection): one of every family of kernels, small.
 #include <boost/test/unit_test.hpp>
 #include <cmath>
@@ -15,17 +15,17 @@ using namespace braid;
 
 namespace {
 
-const Device kCard{Device::Kind::cuda, 0};
+const Device kGpu{Device::Kind::cuda, 0};
 
 Tensor random(const Shape& shape, DType dtype, uint64_t stream) {
-  Tensor x = empty(shape, dtype, kCard);
-  backend(kCard).random.normal(0, 1, {11, stream}, x);
+  Tensor x = empty(shape, dtype, kGpu);
+  backend(kGpu).random.normal(0, 1, {11, stream}, x);
   return x;
 }
 
 struct Call {
   const char* name;
-  std::function<std::vector<Tensor>()> run;  // results on the card
+  std::function<std::vector<Tensor>()> run;  // results on the GPU
 };
 
 // The value of f and the gradients of its leaves, for an incoming gradient that is not constant.
@@ -58,7 +58,7 @@ Call attention(const char* name, DType dtype, int64_t T, int64_t N, int64_t d, i
 }
 
 std::vector<Call> calls() {
-  auto ids = [] { return from_vector(std::vector<int64_t>{3, 1, 3, 3, 0, 1, 3, 2}, {8}, kCard); };
+  auto ids = [] { return from_vector(std::vector<int64_t>{3, 1, 3, 3, 0, 1, 3, 2}, {8}, kGpu); };
   return {
       attention("dcmha bf16, 16 heads", DType::bf16, 40, 16, 16, 0),
       attention("dcmha bf16, 16 heads, window", DType::bf16, 40, 16, 16, 8),
