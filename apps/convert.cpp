@@ -4,6 +4,7 @@
 #include "apps/cli/model_flags.h"
 #include "apps/commands.h"
 #include "braid/models/pretrained.h"
+#include "braid/models/training/find_model.h"
 
 namespace braid::apps {
 namespace {
@@ -12,14 +13,14 @@ int run_convert(const Arguments& arguments) {
   std::optional<DType> dtype;
   if (arguments.has("dtype")) parse_dtype(arguments.get("dtype"), dtype.emplace());
   // f32, or f64 for a folder in F64, holds every stored value exactly.
-  models::LoadedModel loaded =
-      models::load_model(arguments.get("MODEL"), {.keys = model_keys(arguments), .tokenizer = false});
+  const models::LoadedModel loaded = models::load_model(models::find_model(arguments.get("MODEL")),
+                                                        {.settings = model_keys(arguments), .tokenizer = false});
   print_notes(loaded.notes);
   const std::string out = arguments.get("out");
-  models::save_like(loaded.model, loaded.layout, out, dtype);
+  models::save_as_loaded(*loaded.model, loaded.format, out, dtype);
   const models::ModelFolder written = models::inspect_model(out);
-  std::printf("%zu tensors in %s: %s\n", written.layout->tensors.size(), out.c_str(),
-              written.layout->describe().c_str());
+  std::printf("%zu tensors in %s: %s\n", written.format->tensors.size(), out.c_str(),
+              written.format->describe().c_str());
   return 0;
 }
 
@@ -42,8 +43,8 @@ Command convert_command() {
                 profile_flag()},
       .overrides = kModelOverrides,
       .details =
-          "Names, shapes, types and files of the weights and the keys of config.json stay as they are.\nLeft out is "
-          "what a cache held (attention.kv_cache.*); copies of the dynamic weights (dw_m, qkw_m)\nare made anew.",
+          "Names, shapes, types and files of the weights and the keys of config.json stay as they are.\nContents of a "
+          "cache (attention.kv_cache.*) are left out; copies of the dynamic weights (dw_m, qkw_m)\nare made anew.",
       .examples = {"braid convert DCFormer-2.8B -o dcformer-f32 --dtype f32",
                    "braid convert trained -o healed profile.dynamic_weights=dw_m"},
       .run = run_convert};

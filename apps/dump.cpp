@@ -6,7 +6,10 @@
 #include "apps/cli/text.h"
 #include "apps/commands.h"
 #include "braid/autograd/autograd.h"
+#include "braid/models/dcformer/config.h"
+#include "braid/models/language_model.h"
 #include "braid/models/pretrained.h"
+#include "braid/models/training/find_model.h"
 #include "braid/tensor/io/reader.h"
 #include "braid/tensor/io/safetensors.h"
 
@@ -26,7 +29,7 @@ Tensor next_tokens(const Tensor& ids) {
   return targets;
 }
 
-void dump_full_pass(models::Dcformer& model, const Tensor& ids, const Tensor& targets, bool with_grad,
+void dump_full_pass(models::LanguageModel& model, const Tensor& ids, const Tensor& targets, bool with_grad,
                     NamedTensors& out) {
   nn::ActivationObserver observer = [&](const std::string& name, const Tensor& value) {
     out.emplace_back(name, value.detach());
@@ -44,7 +47,7 @@ void dump_full_pass(models::Dcformer& model, const Tensor& ids, const Tensor& ta
 }
 
 // `steps` greedy tokens after the prompt (B, P); row s of decode.logits is what token s is the arg-max of.
-void dump_decode(const models::Dcformer& model, const Tensor& prompt, int64_t steps, NamedTensors& out) {
+void dump_decode(const models::LanguageModel& model, const Tensor& prompt, int64_t steps, NamedTensors& out) {
   NoGrad off;
   models::KvCache cache = model.make_cache(prompt.dim(1) + steps);
   std::vector<Tensor> tokens, logits;
@@ -65,8 +68,9 @@ NamedTensors dump_model(const Arguments& arguments, const fs::path& folder, DTyp
   check(arguments.has("ids"), ErrorKind::setting,
         [] { return std::string("--ids is missing: expected a safetensors file with input_ids (B, T)"); });
   models::LoadedModel loaded =
-      models::load_model(folder, {.dtype = dtype, .keys = model_keys(arguments), .tokenizer = false});
-  loaded.model.to(device);
+      models::load_model(folder, {.dtype = dtype, .settings = model_keys(arguments), .tokenizer = false});
+  const auto model = models::as_language_model(std::move(loaded.model));
+  model->to(device);
   print_notes(loaded.notes);
   io::SafetensorsFile file(arguments.get("ids"));
   Tensor ids = file.load("input_ids");
@@ -80,7 +84,7 @@ NamedTensors dump_model(const Arguments& arguments, const fs::path& folder, DTyp
            str(targets.dtype()) + " " + str(targets.shape());
   });
   NamedTensors out{{"input_ids", ids}, {"targets", targets}};
-  dump_full_pass(loaded.model, ids.to(device), targets.to(device), arguments.has("grad"), out);
+  dump_full_pass(*model, ids.to(device), targets.to(device), arguments.has("grad"), out);
   if (arguments.has("decode")) {
     std::vector<std::string> numbers = arguments.list("decode");
     int64_t P = *parse_int(numbers.at(0)), N = *parse_int(numbers.at(1)), T = ids.dim(1);
@@ -90,12 +94,12 @@ NamedTensors dump_model(const Arguments& arguments, const fs::path& folder, DTyp
              ", found " + std::to_string(P);
     });
     if (!prompt) prompt = ids.sliced(1, 0, P).clone();
-    const int64_t longest = loaded.model.config().block_size;
+    const int64_t longest = model->max_sequence_length();
     check(N <= longest - prompt.dim(1), ErrorKind::setting, [&] {
       return "--decode P N: expected at most the model's longest sequence of " + std::to_string(longest) +
              " tokens in all, found " + std::to_string(prompt.dim(1)) + " + " + std::to_string(N);
     });
-    dump_decode(loaded.model, prompt.to(device), N, out);
+    dump_decode(*model, prompt.to(device), N, out);
   }
   return out;
 }
@@ -114,16 +118,16 @@ NamedTensors dump_attention(const fs::path& folder, const models::AttentionCase&
     return x;
   };
   auto stage = [&](const std::string& s) {
-    return Compose{input(s + ".w"),   input(s + ".qw1"), input(s + ".qw2"), input(s + ".kw1"),
-                   input(s + ".kw2"), input(s + ".qdd"), input(s + ".kdd")};
+    return HeadMixing{input(s + ".w"),   input(s + ".qw1"), input(s + ".qw2"), input(s + ".kw1"),
+                      input(s + ".kw2"), input(s + ".qdd"), input(s + ".kdd")};
   };
   Tensor q = input("q"), k = input("k"), v = input("v");
   check(q && k && v, ErrorKind::input, [&] { return "q, k or v is missing in " + file.path(); });
-  Compose pre = stage("pre"), post = stage("post");
+  HeadMixing pre = stage("pre"), post = stage("post");
   DcmhaOptions options;
   const models::ModelConfig& config = attention.config;
   options.groups = config.profile.num_groups;
-  options.visible = {config.profile.causal, config.keys_of_layer(0, false), attention.q_offset};
+  options.mask = {config.profile.causal, config.keys_of_layer(0, false), attention.q_offset};
   Tensor y = dcmha(q, k, v, pre, post, options);
   NamedTensors out{{"out", y.detach()}};
   if (with_grad) {

@@ -8,6 +8,7 @@
 #include "apps/commands.h"
 #include "braid/models/generation/generate.h"
 #include "braid/models/pretrained.h"
+#include "braid/models/training/find_model.h"
 #include "braid/tensor/parallel.h"
 
 namespace braid::apps {
@@ -63,14 +64,14 @@ int run_generate(const Arguments& arguments) {
   if (prompt == "-") prompt.assign(std::istreambuf_iterator<char>(std::cin), {});
 
   const Device device = device_of(arguments);
+  const std::filesystem::path folder = models::find_model(arguments.get("MODEL"));
   models::LoadedModel loaded =
-      models::load_model(arguments.get("MODEL"), {.dtype = dtype_of(arguments), .keys = model_keys(arguments)});
-  loaded.model.to(device);
+      models::load_model(folder, {.dtype = dtype_of(arguments), .settings = model_keys(arguments)});
+  const auto model = models::as_language_model(std::move(loaded.model));
+  model->to(device);
   print_notes(loaded.notes);
-  check(loaded.tokenizer != nullptr, ErrorKind::input, [&] {
-    return "no tokenizer.json in " + models::find_model(arguments.get("MODEL")).string() +
-           ": text cannot be turned into tokens";
-  });
+  check(loaded.tokenizer != nullptr, ErrorKind::input,
+        [&] { return "no tokenizer.json in " + folder.string() + ": text cannot be turned into tokens"; });
   const models::text::Tokenizer& tokenizer = *loaded.tokenizer;
   std::vector<int32_t> tokens = tokenizer.encode(prompt, arguments.has("parse-specials"));
   if (tokens.empty()) tokens.push_back(tokenizer.eos_id());  // a text begins after the end of another
@@ -79,13 +80,13 @@ int run_generate(const Arguments& arguments) {
     if (count > 1) std::printf("%s--- %lld\n", i > 0 ? "\n" : "", static_cast<long long>(i + 1));
     if (!arguments.has("no-prompt")) std::fputs(prompt.c_str(), stdout);
     Printer printer(tokenizer, stops);
-    models::Generated out = models::generate(loaded.model, tokens, arguments.get_int("tokens"), options, eos,
+    models::Generated out = models::generate(*model, tokens, arguments.get_int("tokens"), options, eos,
                                              [&](int32_t token) { return printer.push(token); });
     if (out.reason != models::StopReason::caller) printer.finish();
     std::printf("\n");
     if (out.reason == models::StopReason::context_full) {
       std::fprintf(stderr, "note: stopped at the model's longest sequence of %lld tokens\n",
-                   static_cast<long long>(loaded.model.config().block_size));
+                   static_cast<long long>(model->max_sequence_length()));
     }
     ++options.seed;
   }

@@ -1,4 +1,6 @@
-// braid info: what a model is and what it costs, without building it.
+// braid info: settings, parameters and cost of a model, without building it.
+#include "apps/info.h"
+
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -8,28 +10,16 @@
 #include "apps/cli/model_flags.h"
 #include "apps/cli/text.h"
 #include "apps/commands.h"
-#include "braid/models/dcformer/config.h"
-#include "braid/models/dcformer/cost.h"
 #include "braid/models/pretrained.h"
-#include "braid/tensor/error.h"
+#include "braid/models/registry.h"
+#include "braid/models/training/find_model.h"
 
 namespace braid::apps {
 namespace {
 
-using models::ModelConfig;
-using Keys = std::vector<std::pair<std::string, std::string>>;
-
-// A line of the table: shown to people as `shown`, written to JSON as `key` and `number`.
-struct Row {
-  std::string key, label;
-  double number = 0;
-  std::string shown;
-  std::string note = "";
-};
-struct Section {
-  std::string key, title;
-  std::vector<Row> rows;
-};
+using models::InfoRow;
+using models::InfoSection;
+using models::InfoUnit;
 
 // 13191296 -> "13 191 296"
 std::string grouped(int64_t number) {
@@ -49,191 +39,133 @@ std::string bytes_text(double bytes) {
   return human(size, 4) + " " + unit;
 }
 
-std::string percent(double part, double whole) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2f %%", 100 * part / whole);
+std::string shown(const InfoRow& row) {
+  switch (row.unit) {
+    case InfoUnit::bytes:
+      return bytes_text(row.value);
+    case InfoUnit::flops:
+      return human(row.value, 4);
+    default:
+      return grouped(static_cast<int64_t>(row.value));
+  }
+}
+
+// A total count also in short form: "419.5M".
+std::string note_of(const InfoRow& row) {
+  return row.note.empty() && row.unit == InfoUnit::count && row.key == "total" ? human(row.value, 3) : row.note;
+}
+
+template <class... Args>
+void append(std::string& text, const char* format, Args... args) {
+  char line[1024];
+  std::snprintf(line, sizeof line, format, args...);
+  text += line;
+}
+
+std::string table(const std::string& name, const models::ModelSpec& spec, const std::vector<InfoSection>& sections) {
+  std::string text = name + "\n\nConfiguration\n";
+  for (const models::ModelSetting& setting : spec.settings()) {
+    if (!setting.in_use) continue;
+    const std::string value = setting.value.size() > 25 ? preview(setting.value, 22) : setting.value;
+    append(text, "  %-28s %-26s %s\n", setting.name.c_str(), value.c_str(), setting.help.c_str());
+  }
+  for (const InfoSection& section : sections) {
+    text += "\n" + section.title + "\n";
+    for (const InfoRow& row : section.rows) {
+      const std::string note = note_of(row);
+      append(text, "  %-30s %18s", row.label.c_str(), shown(row).c_str());
+      text += note.empty() ? "\n" : "   " + note + "\n";
+    }
+  }
   return text;
 }
 
-Row count_row(const char* key, const char* label, int64_t n, const std::string& note = "") {
-  return {key, label, static_cast<double>(n), grouped(n), note};
-}
-Row bytes_row(const char* key, const char* label, double bytes, const std::string& note = "") {
-  return {key, label, bytes, bytes_text(bytes), note};
-}
-
-Section parameter_section(const ModelConfig& config) {
-  const models::ParameterCounts c = models::count_parameters(config);
-  Section s{"parameters", "Parameters", {}};
-  s.rows.push_back(count_row("attention", "a layer: attention", c.attention));
-  if (c.qk_norm) s.rows.push_back(count_row("qk_norm", "         QK-norm", c.qk_norm));
-  if (c.dynamic) {
-    const std::string share =
-        "+" + percent(static_cast<double>(c.dynamic), static_cast<double>(c.per_layer - c.dynamic));
-    s.rows.push_back(count_row("dynamic", "         dynamic weights", c.dynamic, share));
-  }
-  if (c.static_proj) s.rows.push_back(count_row("static_proj", "         static mixing", c.static_proj));
-  s.rows.push_back(count_row("feed_forward", "         feed-forward", c.feed_forward));
-  s.rows.push_back(count_row("norms", "         norms", c.norms));
-  s.rows.push_back(count_row("per_layer", "         all", c.per_layer));
-  s.rows.push_back(count_row("non_embedding", "layers and final norm", c.non_embedding));
-  s.rows.push_back(count_row("embedding", "embedding and output", c.embedding));
-  s.rows.push_back(count_row("total", "total", c.total, human(static_cast<double>(c.total), 3)));
-  return s;
-}
-
-Section flop_section(const ModelConfig& config, int64_t seq_len) {
-  const models::Flops f = models::flops_per_token(config, seq_len);
-  Section s{"flops_per_token", "FLOPs per token, forward, sequences of " + std::to_string(seq_len), {}};
-  const auto add = [&](const char* key, const char* label, double flops, const std::string& note = "") {
-    if (flops > 0) s.rows.push_back({key, label, flops, human(flops, 4), note});
-  };
-  add("projections", "q, k, v, output projections", f.projections);
-  add("feed_forward", "feed-forward", f.feed_forward);
-  add("attention", "attention over visible keys", f.attention);
-  add("generation", "dynamic weights", f.generation);
-  add("low_rank", "compose: low rank", f.low_rank);
-  add("diagonal", "compose: gates", f.diagonal);
-  add("static_proj", "compose: static", f.static_proj);
-  add("logits", "logits", f.logits);
-  const double extra = f.forward() - f.plain();
-  add("forward", "forward", f.forward(),
-      extra > 0 ? "+" + percent(extra, f.plain()) + " over the same model without composition" : "");
-  add("training", "training step (3 x forward)", f.training());
-  return s;
-}
-
-std::vector<Section> memory_sections(const ModelConfig& config, int64_t seq_len, int64_t batch) {
-  models::TrainingSetup setup{.batch = batch, .seq_len = seq_len};
-  const models::TrainingMemory m = models::training_memory(config, setup);
-  setup.checkpoint_activations = true;
-  const models::TrainingMemory saving = models::training_memory(config, setup);
-  setup.bytes_per_number = 2;
-  const models::TrainingMemory mixed_saving = models::training_memory(config, setup);
-  setup.checkpoint_activations = false;
-  const models::TrainingMemory mixed = models::training_memory(config, setup);
-  const std::string what = std::to_string(batch) + " x " + std::to_string(seq_len) + " tokens";
-  Section training{"training_memory", "Memory to train, f32, AdamW, micro-batch of " + what + " (estimate)", {}};
-  training.rows = {bytes_row("weights", "weights", m.weights),
-                   bytes_row("gradients", "gradients", m.gradients),
-                   bytes_row("optimizer", "optimizer", m.optimizer),
-                   bytes_row("activations", "activations", m.activations),
-                   bytes_row("activations_checkpointed", "  when blocks are recomputed", saving.activations,
-                             "train.checkpoint_activations=true"),
-                   bytes_row("working", "working memory", m.working),
-                   bytes_row("total", "total", m.total()),
-                   bytes_row("total_checkpointed", "  when blocks are recomputed", saving.total()),
-                   bytes_row("total_bf16", "total in bf16", mixed.total(), "train.dtype=bf16, f32 master weights"),
-                   bytes_row("total_bf16_checkpointed", "  when blocks are recomputed", mixed_saving.total())};
-  const models::CacheSize cache = models::cache_bytes(config, batch, seq_len);
-  Section inference{"inference_memory", "Memory to generate, f32, " + what, {}};
-  inference.rows = {bytes_row("weights", "weights", m.weights),
-                    bytes_row("cache_per_token", "cache, a token", cache.per_token, "before local windows are full"),
-                    bytes_row("cache", "cache, full", cache.kept), bytes_row("total", "total", m.weights + cache.kept),
-                    bytes_row("total_bf16", "total in bf16", (m.weights + cache.kept) / 2, "--dtype bf16")};
-  return {training, inference};
-}
-
-void print_configuration(const std::string& name, const ModelConfig& config) {
-  std::printf("%s\n\nConfiguration\n", name.c_str());
-  for (const std::string& key : models::config_keys()) {
-    if (key.starts_with("profile.") && !config.use_dcmha && key != "profile.layer_windows") continue;
-    std::string value = models::get_key(config, key);
-    if (value.size() > 25) value = preview(value, 22);
-    std::printf("  %-28s %-26s %s\n", key.c_str(), value.c_str(), models::key_help(key).c_str());
-  }
-}
-
-void print_sections(const std::vector<Section>& sections) {
-  for (const Section& section : sections) {
-    std::printf("\n%s\n", section.title.c_str());
-    for (const Row& row : section.rows) {
-      std::printf("  %-30s %18s", row.label.c_str(), row.shown.c_str());
-      std::printf(row.note.empty() ? "\n" : "   %s\n", row.note.c_str());
-    }
-  }
-}
-
-void print_json(const ModelConfig& config, int64_t seq_len, int64_t batch, const std::vector<Section>& sections) {
-  std::string text = "{\n\"config\": " + models::write_config(config) + ",\n\"seq_len\": " + std::to_string(seq_len) +
-                     ",\n\"batch\": " + std::to_string(batch);
-  for (const Section& section : sections) {
+std::string json(const models::ModelSpec& spec, const models::InfoRequest& request,
+                 const std::vector<InfoSection>& sections) {
+  std::string text = "{\n\"config\": " + spec.config_json();
+  if (request.seq_len > 0) text += ",\n\"seq_len\": " + std::to_string(request.seq_len);
+  text += ",\n\"batch\": " + std::to_string(request.batch);
+  for (const InfoSection& section : sections) {
     text += ",\n\"" + section.key + "\": {";
     for (size_t i = 0; i < section.rows.size(); ++i)
-      text += (i ? ", \"" : "\"") + section.rows[i].key + "\": " + decimal(section.rows[i].number);
+      text += (i ? ", \"" : "\"") + section.rows[i].key + "\": " + decimal(section.rows[i].value);
     text += "}";
   }
-  std::printf("%s\n}\n", text.c_str());
+  return text + "\n}\n";
 }
 
 // The weights of a folder, whose names, shapes and types have been checked; no data is read.
-Section weight_section(const models::WeightFormat& layout) {
+InfoSection weight_section(const models::WeightFormat& format) {
   int64_t bytes = 0;
   std::set<std::string> files;
-  for (const models::StoredTensor& t : layout.tensors) {
+  for (const models::StoredTensor& t : format.tensors) {
     bytes += numel(t.shape) * size_of(t.dtype);
     files.insert(t.file);
   }
-  Section s{"stored_weights", "Weights in the folder", {}};
-  s.rows = {count_row("tensors", "tensors", static_cast<int64_t>(layout.tensors.size()), layout.describe()),
-            count_row("files", "files", static_cast<int64_t>(files.size())),
-            bytes_row("bytes", "size", static_cast<double>(bytes))};
-  return s;
+  return {"stored_weights",
+          "Weights in the folder",
+          {{"tensors", "tensors", static_cast<double>(format.tensors.size()), InfoUnit::count, format.describe()},
+           {"files", "files", static_cast<double>(files.size())},
+           {"bytes", "size", static_cast<double>(bytes), InfoUnit::bytes}}};
 }
 
 // A preset's name, a config.json, a model folder, or a run folder with checkpoints. Where there are weights, they are
 // checked against their configuration and described in `sections`.
-ModelConfig load(const std::string& model, const Keys& keys, std::vector<Section>& sections) {
+std::unique_ptr<const models::ModelSpec> load(const std::string& model, const models::SettingTexts& settings,
+                                              std::vector<InfoSection>& sections) {
   namespace fs = std::filesystem;
   std::error_code none;
-  const std::vector<std::string> names = models::preset_names();
+  const std::vector<std::string> names = models::model_presets();
   const bool preset = std::find(names.begin(), names.end(), model) != names.end();
   const bool looks_like_file = model.find('/') != std::string::npos || model.ends_with(".json");
-  if (preset || (!fs::exists(model, none) && !looks_like_file)) return models::configure(model, keys);
+  if (preset || (!fs::exists(model, none) && !looks_like_file)) return models::configure_model(model, settings);
   if (!fs::is_directory(model, none) && model.ends_with(".json"))
-    return models::configure(models::read_config(read_text(model, 1 << 20), model), keys);
-  const models::ModelFolder folder = models::inspect_model(models::find_model(model));
-  if (folder.layout) sections.push_back(weight_section(*folder.layout));
-  return models::configure(folder.config, keys);
+    return models::read_model_spec(read_text(model, 1 << 20), model)->with(settings);
+  models::ModelFolder folder = models::inspect_model(models::find_model(model));
+  if (folder.format) sections.push_back(weight_section(*folder.format));
+  return folder.spec->with(settings);
 }
 
 int run_info(const Arguments& arguments) {
-  const Keys keys = model_keys(arguments);
-  const std::string name = arguments.list("MODEL").at(0);
-  std::vector<Section> stored;
-  const ModelConfig config = load(name, keys, stored);
-  const int64_t seq_len = arguments.has("seq-len") ? arguments.get_int("seq-len") : config.block_size;
-  const int64_t batch = arguments.get_int("batch");
-  check(seq_len <= config.block_size, ErrorKind::setting, [&] {
-    return "--seq-len is longer than the model's sequences: expected at most block_size = " +
-           std::to_string(config.block_size) + ", found " + std::to_string(seq_len) +
-           "; add block_size=" + std::to_string(seq_len);
-  });
-  std::vector<Section> sections = {parameter_section(config), flop_section(config, seq_len)};
-  for (const Section& section : memory_sections(config, seq_len, batch)) sections.push_back(section);
-  for (const Section& section : stored) sections.push_back(section);
-  if (arguments.has("json")) {
-    print_json(config, seq_len, batch, sections);
-  } else {
-    print_configuration(name, config);
-    print_sections(sections);
-  }
+  InfoOptions options{
+      .settings = model_keys(arguments), .batch = arguments.get_int("batch"), .json = arguments.has("json")};
+  if (arguments.has("seq-len")) options.seq_len = arguments.get_int("seq-len");
+  std::fputs(info_text(arguments.list("MODEL").at(0), options).c_str(), stdout);
   return 0;
 }
 
 // The presets and every key of config.json, for --help.
 std::string details() {
-  std::string text = "presets: " + join(models::preset_names(), ", ") + "\n\nkeys:\n";
-  for (const std::string& key : models::config_keys()) {
-    std::string row = "  " + key;
-    row.resize(std::max<size_t>(row.size() + 2, 30), ' ');
-    text += row + models::key_help(key) + "\n";
+  std::string text = "presets: " + join(models::model_presets(), ", ") + "\n\nkeys:\n";
+  std::set<std::string> named;
+  for (const models::ModelFamily& family : models::model_families()) {
+    for (const models::ModelSetting& setting : family.settings) {
+      if (!named.insert(setting.name).second) continue;
+      std::string row = "  " + setting.name;
+      row.resize(std::max<size_t>(row.size() + 2, 30), ' ');
+      text += row + setting.help + "\n";
+    }
   }
   text.pop_back();
   return text;
 }
 
 }  // namespace
+
+std::string info_text(const std::string& model, const InfoOptions& options) {
+  std::vector<InfoSection> stored;
+  const auto spec = load(model, options.settings, stored);
+  const int64_t longest = spec->max_sequence_length();
+  check(options.seq_len <= longest || longest == 0, ErrorKind::setting, [&] {
+    return "--seq-len is longer than the model's sequences: expected at most block_size = " + std::to_string(longest) +
+           ", found " + std::to_string(options.seq_len) + "; add block_size=" + std::to_string(options.seq_len);
+  });
+  const models::InfoRequest request{.batch = options.batch,
+                                    .seq_len = longest > 0 && options.seq_len > 0 ? options.seq_len : longest};
+  std::vector<InfoSection> sections = spec->info(request);
+  sections.insert(sections.end(), stored.begin(), stored.end());
+  return options.json ? json(*spec, request, sections) : table(model, *spec, sections);
+}
 
 Command info_command() {
   return {

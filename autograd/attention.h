@@ -1,43 +1,42 @@
+// Options of the attention ops of autograd/ops.h, scaled_dot_product_attention and its composed form, dcmha:
 // Dynamically Composable Multi-Head Attention (arXiv 2405.08553) as one op.
 //
 //   S  = scale q k^T                        (B, N, T, S)
-//   S' = Compose_pre(S), hidden keys -> -inf, P = softmax(S'), P' = Compose_post(P), y = P' v
+//   S' = Compose_pre(S), masked keys -> -inf, P = softmax(S'), P' = Compose_post(P), y = P' v
 //
 // Compose mixes the heads of a group, separately for every pair (query i, key j), all terms reading the original A:
 //   O[n] = A[n] + sum_m A[m] base[m,n]
 //        + sum_r (sum_m A[m] q_down[i,r,m]) q_up[i,r,n] + sum_r (sum_m A[m] k_down[j,r,m]) k_up[j,r,n]
 //        + A[n] q_gate[i,n] + A[n] k_gate[j,n]
+//
+// Without Compose this is scaled dot-product attention: S' = S, P' = P.
 #pragma once
-#include "braid/autograd/record.h"
-#include "braid/tensor/kernels/attention.h"
+#include "braid/tensor/attention.h"
 
 namespace braid {
 
-enum class Path : uint8_t {
-  automatic,  // the best that serves these arguments
-  fused,      // the device's fused kernel, which never holds more than some rows of scores
-  chunked,    // the reference on chunks of query rows, each with only the keys that it can see
-  reference,  // the meaning: materialises (B, N, T, S)
+enum class AttentionImpl : uint8_t {
+  automatic,  // fused where the device has a kernel for the call, else chunked
+  fused,      // the device's kernels, which never hold more than some rows of scores
+  chunked,    // the reference on blocks of query rows, each with only its unmasked keys
+  reference,  // the definition: materialises (B, N, T, S)
 };
 
-// Path::chunked keeps the score tensor of a chunk (samples x N x rows x keys) near this size: small enough for a
-// processor's cache, since every op of the reference reads or writes it once, large enough to pay for starting the ops.
-inline constexpr int64_t kDcmhaChunkBytes = 1 << 19;
+// AttentionImpl::chunked keeps the score tensor of a block (samples x N x rows x keys) near this size: small enough for
+// a processor's cache, since every op of the reference reads or writes it once, large enough to pay for starting the
+// ops.
+inline constexpr int64_t kAttentionChunkBytes = 1 << 19;
 
-struct DcmhaOptions {
-  int64_t groups = 1;          // G
-  AttentionMask visible = {};  // which keys a query sees
-  double scale = 0;            // of the scores; 0 means 1/sqrt(d)
-  Path path = Path::automatic;
-  int64_t chunk = 0;      // query rows per chunk (Path::chunked); 0: what fits the processor's cache
-  int64_t workspace = 0;  // bytes of scores that Path::fused may hold at a time; 0: the device's choice
+struct SdpaOptions {
+  AttentionMask mask = {};
+  double scale = 0;  // of the scores; 0 means 1/sqrt(d)
+  AttentionImpl impl = AttentionImpl::automatic;
+  int64_t chunk = 0;      // query rows of a block (chunked); 0: as many as fit the processor's cache
+  int64_t workspace = 0;  // bytes of scores that `fused` may hold at a time; 0: the device's choice
 };
 
-// q (B, T, N, d); k, v (B, S, Nkv, d) with Nkv dividing N (grouped key/value heads); result (B, T, N, d).
-// A query that sees no key gives zeros. Differentiable in every tensor on every path.
-Tensor dcmha(const Tensor& q, const Tensor& k, const Tensor& v, const Compose& pre, const Compose& post,
-             const DcmhaOptions& options = {});
-Tensor dcmha_reference(const Tensor& q, const Tensor& k, const Tensor& v, const Compose& pre, const Compose& post,
-                       const DcmhaOptions& options = {});
+struct DcmhaOptions : SdpaOptions {
+  int64_t groups = 1;  // G; heads are mixed within their group
+};
 
 }  // namespace braid

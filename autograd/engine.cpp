@@ -102,6 +102,10 @@ EnableGrad::~EnableGrad() { recording_on = before_; }
 bool requires_grad(const Tensor& x) { return x && x.node() != nullptr; }
 
 bool recording(std::initializer_list<Tensor> inputs) {
+  return recording(std::span<const Tensor>(inputs.begin(), inputs.size()));
+}
+
+bool recording(std::span<const Tensor> inputs) {
   if (!recording_on) return false;
   for (const Tensor& x : inputs) {
     if (requires_grad(x)) return true;
@@ -116,6 +120,10 @@ void no_gradient(const char* op, const Tensor& x) {
 }
 
 Tensor record(const char* op, Tensor y, std::initializer_list<Tensor> inputs, Backward backward) {
+  return record(op, std::move(y), std::span<const Tensor>(inputs.begin(), inputs.size()), std::move(backward));
+}
+
+Tensor record(const char* op, Tensor y, std::span<const Tensor> inputs, Backward backward) {
   if (debug().any()) watch(op, "", y);
   if (!recording(inputs)) return y;
   Tensor out = y.detach();

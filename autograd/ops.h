@@ -1,16 +1,26 @@
-// The public list of operations: every one is differentiable, or throws when a gradient is wanted.
+// The public list of operations. Each op is differentiable, or throws when a gradient is required (no_gradient).
 //
-// All inputs of an op have one dtype and one device; there is no silent promotion. Binary ops broadcast by NumPy's
-// rules. Letters: B batch, T query positions, S key positions, N heads, d head size, D model width, V vocabulary.
+// All inputs of an op have one dtype and one device; nothing is promoted or moved silently. Binary ops broadcast by
+// NumPy's rules. Wrong shapes, dtypes and devices throw Error with the op's name and both values. An axis may be
+// negative: -1 is the last one. Letters: B batch, T query positions, S key positions, N heads, d head size, D model
+// width, V vocabulary.
 #pragma once
 #include <initializer_list>
 #include <vector>
 
+#include "braid/autograd/attention.h"
 #include "braid/autograd/record.h"
-#include "braid/tensor/kernels/attention.h"
 #include "braid/tensor/random.h"
 
 namespace braid {
+
+// --- factories (besides empty, zeros, full, arange and from_vector of tensor.h) ---
+Tensor ones(const Shape& shape, DType dtype = DType::f32, Device device = kCpu);
+Tensor eye(int64_t n, DType dtype = DType::f32, Device device = kCpu);  // (n, n), 1 on the diagonal
+// Element i is a function of the key and of i alone: the same on every device and at any thread count.
+Tensor rand(const Shape& shape, RandomKey key, DType dtype = DType::f32, Device device = kCpu);  // uniform in (0, 1)
+Tensor randn(const Shape& shape, RandomKey key, DType dtype = DType::f32,
+             Device device = kCpu);  // normal, mean 0, deviation 1
 
 // --- pointwise ---
 Tensor add(const Tensor& x, const Tensor& y);
@@ -29,25 +39,58 @@ Tensor sqrt(const Tensor& x);
 Tensor rsqrt(const Tensor& x);  // 1 / sqrt(x)
 Tensor square(const Tensor& x);
 Tensor reciprocal(const Tensor& x);
-Tensor abs(const Tensor& x);  // slope 0 at 0
+Tensor abs(const Tensor& x);  // derivative 0 at 0
 Tensor tanh(const Tensor& x);
 Tensor sigmoid(const Tensor& x);    // 1 / (1 + exp(-x))
 Tensor silu(const Tensor& x);       // x sigmoid(x)
 Tensor gelu(const Tensor& x);       // x Phi(x), exact
 Tensor gelu_tanh(const Tensor& x);  // its tanh approximation
 Tensor relu(const Tensor& x);
-Tensor power(const Tensor& x, double exponent);
+Tensor pow(const Tensor& x, double exponent);
 Tensor clamp(const Tensor& x, double low, double high);
 inline Tensor operator+(const Tensor& x, const Tensor& y) { return add(x, y); }
 inline Tensor operator-(const Tensor& x, const Tensor& y) { return sub(x, y); }
 inline Tensor operator*(const Tensor& x, const Tensor& y) { return mul(x, y); }
 inline Tensor operator/(const Tensor& x, const Tensor& y) { return div(x, y); }
+inline Tensor operator-(const Tensor& x) { return neg(x); }
+inline Tensor operator+(const Tensor& x, double b) { return affine(x, 1, b); }
+inline Tensor operator+(double b, const Tensor& x) { return affine(x, 1, b); }
+inline Tensor operator-(const Tensor& x, double b) { return affine(x, 1, -b); }
+inline Tensor operator-(double b, const Tensor& x) { return affine(x, -1, b); }
+inline Tensor operator*(const Tensor& x, double a) { return scale(x, a); }
+inline Tensor operator*(double a, const Tensor& x) { return scale(x, a); }
+inline Tensor operator/(const Tensor& x, double a) { return scale(x, 1 / a); }  // times 1 / a, rounded to f64
+inline Tensor operator/(double a, const Tensor& x) { return scale(reciprocal(x), a); }
 Tensor cast(const Tensor& x, DType dtype);
 Tensor masked_fill(const Tensor& x, const Tensor& mask, double value);  // value where mask (u8, broadcast) is not 0
-Tensor hide_invisible(const Tensor& x, const AttentionMask& v,
-                      double value);  // x (..., T, S): value where key s is hidden from t
+// x (..., T, S): value where the mask excludes key s from query t.
+Tensor mask_scores(const Tensor& x, const AttentionMask& mask, double value);
 // Zero with probability p, else x / (1-p). The pattern is a pure function of the key; p = 0 returns x.
 Tensor dropout(const Tensor& x, double p, RandomKey key);
+
+// --- comparisons of any dtype -> u8, 1 where true. Their derivative is 0 wherever it exists, so x and y may require a
+// gradient. A comparison with NaN is false, ne excepted. ---
+Tensor eq(const Tensor& x, const Tensor& y);
+Tensor ne(const Tensor& x, const Tensor& y);
+Tensor lt(const Tensor& x, const Tensor& y);
+Tensor le(const Tensor& x, const Tensor& y);
+Tensor gt(const Tensor& x, const Tensor& y);
+Tensor ge(const Tensor& x, const Tensor& y);
+Tensor eq(const Tensor& x, double y);
+Tensor ne(const Tensor& x, double y);
+Tensor lt(const Tensor& x, double y);
+Tensor le(const Tensor& x, double y);
+Tensor gt(const Tensor& x, double y);
+Tensor ge(const Tensor& x, double y);
+inline Tensor operator<(const Tensor& x, const Tensor& y) { return lt(x, y); }
+inline Tensor operator<=(const Tensor& x, const Tensor& y) { return le(x, y); }
+inline Tensor operator>(const Tensor& x, const Tensor& y) { return gt(x, y); }
+inline Tensor operator>=(const Tensor& x, const Tensor& y) { return ge(x, y); }
+inline Tensor operator<(const Tensor& x, double y) { return lt(x, y); }
+inline Tensor operator<=(const Tensor& x, double y) { return le(x, y); }
+inline Tensor operator>(const Tensor& x, double y) { return gt(x, y); }
+inline Tensor operator>=(const Tensor& x, double y) { return ge(x, y); }
+Tensor where(const Tensor& mask, const Tensor& x, const Tensor& y);  // x where mask (u8) is not 0, else y; broadcast
 
 // --- shape (views where the layout allows, otherwise copies) ---
 Tensor reshape(const Tensor& x, const Shape& shape);  // one size may be -1
@@ -59,30 +102,44 @@ Tensor unsqueeze(const Tensor& x, int axis);
 Tensor slice(const Tensor& x, int axis, int64_t begin, int64_t end);
 Tensor contiguous(const Tensor& x);
 Tensor concat(const std::vector<Tensor>& xs, int axis);
+Tensor stack(const std::vector<Tensor>& xs, int axis = 0);  // equal shapes, joined along a new axis
 std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, int axis);
 Tensor index_select(const Tensor& x, const Tensor& ids);  // x (V, D...), ids (...) -> (..., D...)
 Tensor gather(const Tensor& x, const Tensor& ids);        // x (..., V), ids (...) -> y[...] = x[..., ids[...]]
 
-// --- reductions (keep: leave the axis with size 1) ---
+// --- reductions and scans (keep: leave the axis with size 1) ---
 Tensor sum(const Tensor& x);  // of everything -> ()
 Tensor sum(const Tensor& x, std::initializer_list<int> axes, bool keep = false);
 Tensor mean(const Tensor& x);
 Tensor mean(const Tensor& x, std::initializer_list<int> axes, bool keep = false);
+// sum((x - mean)^2) / (n - correction): correction 1 is the unbiased estimate, 0 the variance of the values themselves.
+Tensor var(const Tensor& x);
+Tensor var(const Tensor& x, std::initializer_list<int> axes, int64_t correction = 1, bool keep = false);
 Tensor max(const Tensor& x, int axis, bool keep = false);  // ties: the first one gets the gradient
 Tensor min(const Tensor& x, int axis, bool keep = false);
-Tensor sum_to(const Tensor& x, const Shape& shape);  // the adjoint of expand
+Tensor logsumexp(const Tensor& x, int axis, bool keep = false);  // log(sum(exp(x))), without overflow
+Tensor cumsum(const Tensor& x, int axis = -1);                   // y[i] = x[0] + ... + x[i]
+Tensor sum_to(const Tensor& x, const Shape& shape);              // the adjoint of expand
 // Sum of x*y over `axes` of their common broadcast shape, without forming the product; the axes stay with size 1.
 Tensor sum_product(const Tensor& x, const Tensor& y, std::initializer_list<int> axes);
 Tensor argmax(const Tensor& x);  // last axis -> i64; no derivative
+
+// --- order along the last axis: equal elements by their index, NaN above every number ---
+struct ValuesAndIndices {
+  Tensor values, indices;  // the values are differentiable; indices i64
+};
+ValuesAndIndices sort(const Tensor& x, bool descending = false);
+ValuesAndIndices topk(const Tensor& x, int64_t k);         // the k largest, descending: (..., V) -> (..., k)
+Tensor argsort(const Tensor& x, bool descending = false);  // no derivative
 
 // --- products ---
 Tensor matmul(const Tensor& x, const Tensor& y);  // (..., M, K) (..., K, N); batch axes broadcast
 // y = x W^T + bias. x (..., in), weight (out, in), bias (out) or an empty handle.
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
 
-// --- rows (last axis) ---
-Tensor softmax(const Tensor& x);
-Tensor log_softmax(const Tensor& x);
+// --- softmax, norms, rotary embedding ---
+Tensor softmax(const Tensor& x, int axis = -1);
+Tensor log_softmax(const Tensor& x, int axis = -1);
 // y = x / sqrt(mean(x^2) + eps) * weight; weight (D) or an empty handle; statistics in f32 (f64 for f64).
 Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps);
 // y = (x - mean) / sqrt(var + eps) * weight + bias, biased variance; weight, bias (D) or empty handles.
@@ -94,19 +151,28 @@ struct SumAndNorm {
 SumAndNorm add_rms_norm(const Tensor& x, const Tensor& residual, const Tensor& weight, double eps);
 SumAndNorm add_layer_norm(const Tensor& x, const Tensor& residual, const Tensor& weight, const Tensor& bias,
                           double eps);
-// Rotary position embedding of x (B, T, N, d), pairs (e, e + rotary/2), tables (1 or B, T, rotary/2); the rest of d
-// passes.
+// Rotary position embedding (Su et al. 2021) of x (B, T, N, d), pairs (e, e + rotary/2), tables (1 or B, T, rotary/2);
+// the other elements of d pass unchanged.
 Tensor rope(const Tensor& x, const Tensor& cosine, const Tensor& sine);
 
-// --- language model ends ---
+// --- attention: the formula and the options stand in autograd/attention.h ---
+// q (B, T, N, d); k, v (B, S, Nkv, d) with Nkv dividing N (grouped key/value heads); result (B, T, N, d). A query whose
+// keys are all masked gives zeros. Differentiable in every tensor, in every implementation.
+Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, const SdpaOptions& options = {});
+// The same with the heads of a group mixed before (pre) and after (post) softmax.
+Tensor dcmha(const Tensor& q, const Tensor& k, const Tensor& v, const HeadMixing& pre, const HeadMixing& post,
+             const DcmhaOptions& options = {});
+
+// --- embeddings and losses ---
 Tensor embedding(const Tensor& table, const Tensor& ids);  // (V, D), ids (...) -> (..., D)
+Tensor mse_loss(const Tensor& x, const Tensor& y);         // mean of (x - y)^2 -> ()
 // Mean over counted targets of logsumexp(logits) - logits[target]. logits (..., V), targets (...) i64 or i32, negative
 // = not counted. No counted target: 0 with zero gradient.
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets);
 // The same per token, 0 where not counted: (...) in f32 (f64 for f64).
 Tensor cross_entropy_per_token(const Tensor& logits, const Tensor& targets);
 // Sum over counted targets of the cross-entropy of the logits hidden weight^T, in chunks of rows: the (rows, V) logits
-// never exist as a whole, forward or backward. hidden (..., D), weight (V, D). Multiply by 1/count for the mean.
+// never exist all at once, forward or backward. hidden (..., D), weight (V, D). Multiply by 1/count for the mean.
 Tensor linear_cross_entropy(const Tensor& hidden, const Tensor& weight, const Tensor& targets,
                             int64_t chunk_rows = 1024);
 

@@ -5,6 +5,7 @@
 #pragma once
 #include <functional>
 #include <initializer_list>
+#include <span>
 #include <vector>
 
 #include "braid/tensor/tensor.h"
@@ -18,6 +19,7 @@ using Backward = std::function<Grads(const Tensor& dy)>;  // gradient of the res
 // needs one. The closure may capture y: the handle returned is a different one, so no cycle can form. Closures run
 // once, with recording off, and are then freed.
 Tensor record(const char* op, Tensor y, std::initializer_list<Tensor> inputs, Backward backward);
+Tensor record(const char* op, Tensor y, std::span<const Tensor> inputs, Backward backward);
 
 // The same for any number of inputs, and recorded whenever recording is on, even if no input wants a gradient: for a
 // segment whose closure reaches parameters of its own (checkpoint).
@@ -31,6 +33,7 @@ std::vector<Tensor> record_many(const char* op, std::vector<Tensor> ys, std::ini
 
 // True when some input wants a gradient and recording is on: then an op must save what its derivative needs.
 bool recording(std::initializer_list<Tensor> inputs);
+bool recording(std::span<const Tensor> inputs);
 
 // For an op that has no derivative: throws when x wants a gradient and recording is on.
 void no_gradient(const char* op, const Tensor& x);

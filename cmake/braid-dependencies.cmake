@@ -1,64 +1,55 @@
-# What the library is linked with, for our own build and for whoever uses the installed library.
-# Threads::Threads, ZLIB::ZLIB, braid::zstd, braid::dnnl unless BRAID_DNNL is OFF or oneDNN is not there, braid::mpi
-# unless BRAID_MPI is OFF or MPI is not there, braid::nccl unless BRAID_NCCL is OFF or the CUDA toolkit or NCCL is not
-# there, and braid::cudnn unless BRAID_CUDNN or BRAID_CUDA is OFF or the CUDA toolkit or cuDNN is not there.
-# zstd has no CMake package on Debian, and that of oneDNN also wants OpenCL, which we do not use: both are looked for
-# directly.
+# The libraries that Braid links, for its own build and for users of the installed library: Threads::Threads, ZLIB::ZLIB
+# and braid::zstd always; braid::dnnl (oneDNN), braid::mpi, braid::nccl and braid::cudnn where they are found and
+# BRAID_DNNL, BRAID_MPI, BRAID_NCCL, BRAID_CUDNN (AUTO, ON, OFF) do not say OFF. NCCL and cuDNN belong to the CUDA
+# device: BRAID_CUDA=OFF leaves them out.
+# zstd, NCCL and cuDNN have no CMake package, and the package of oneDNN requires OpenCL, which is not used: the four
+# are searched for directly.
 find_package(Threads REQUIRED)
 find_package(ZLIB REQUIRED)
-find_library(BRAID_ZSTD zstd REQUIRED)
-if(NOT TARGET braid::zstd)
-  add_library(braid::zstd UNKNOWN IMPORTED GLOBAL)
-  set_target_properties(braid::zstd PROPERTIES IMPORTED_LOCATION ${BRAID_ZSTD})
-endif()
-if(NOT BRAID_DNNL STREQUAL "OFF" AND NOT TARGET braid::dnnl)
-  find_path(BRAID_DNNL_INCLUDE dnnl.h)
-  find_library(BRAID_DNNL_LIBRARY dnnl)
-  if(BRAID_DNNL_INCLUDE AND BRAID_DNNL_LIBRARY)
-    add_library(braid::dnnl UNKNOWN IMPORTED GLOBAL)
-    set_target_properties(braid::dnnl PROPERTIES IMPORTED_LOCATION ${BRAID_DNNL_LIBRARY}
-      INTERFACE_INCLUDE_DIRECTORIES ${BRAID_DNNL_INCLUDE})
-  elseif(BRAID_DNNL STREQUAL "ON")
-    message(FATAL_ERROR "oneDNN was not found: install libdnnl-dev, or build Braid with -DBRAID_DNNL=OFF")
+
+# braid_find(name HEADER library advice [CUDA]): the target braid::<name>, unless the option BRAID_<NAME> is OFF or the
+# header or the library is missing.
+# CUDA: searched for beside the CUDA toolkit, which it needs.
+function(braid_find name header library advice)
+  string(TOUPPER ${name} NAME)
+  if(TARGET braid::${name} OR "${BRAID_${NAME}}" STREQUAL "OFF" OR (ARGV4 AND "${BRAID_CUDA}" STREQUAL "OFF"))
+    return()
   endif()
+  if(ARGV4)
+    find_package(CUDAToolkit QUIET)
+    set(headers ${CUDAToolkit_INCLUDE_DIRS} /usr/local/cuda/include)
+    set(libraries ${CUDAToolkit_LIBRARY_DIR} ${CUDAToolkit_LIBRARY_ROOT}/lib /usr/local/cuda/lib64 /usr/local/cuda/lib)
+  endif()
+  find_path(BRAID_${NAME}_INCLUDE ${header} HINTS ${headers})
+  find_library(BRAID_${NAME}_LIBRARY ${library} HINTS ${libraries})
+  if(BRAID_${NAME}_INCLUDE AND BRAID_${NAME}_LIBRARY AND (NOT ARGV4 OR CUDAToolkit_FOUND))
+    add_library(braid::${name} UNKNOWN IMPORTED GLOBAL)
+    set_target_properties(braid::${name} PROPERTIES IMPORTED_LOCATION ${BRAID_${NAME}_LIBRARY}
+      INTERFACE_INCLUDE_DIRECTORIES "${BRAID_${NAME}_INCLUDE}")
+    if(ARGV4)
+      target_include_directories(braid::${name} SYSTEM INTERFACE ${CUDAToolkit_INCLUDE_DIRS})
+      target_link_libraries(braid::${name} INTERFACE CUDA::cudart)
+    endif()
+  elseif("${BRAID_${NAME}}" STREQUAL "ON")
+    message(FATAL_ERROR "BRAID_${NAME} is ON, but ${header} or lib${library} was not found: ${advice}, or build Braid "
+      "with -DBRAID_${NAME}=OFF")
+  endif()
+endfunction()
+braid_find(zstd zstd.h zstd "install libzstd-dev")
+braid_find(dnnl dnnl.h dnnl "install libdnnl-dev")
+braid_find(nccl nccl.h nccl "install NCCL and the CUDA toolkit" CUDA)
+braid_find(cudnn cudnn_graph.h cudnn "install cuDNN 9 and the CUDA toolkit" CUDA)
+if(NOT TARGET braid::zstd)
+  message(FATAL_ERROR "zstd.h or libzstd was not found: install libzstd-dev")
 endif()
+
 if(NOT BRAID_MPI STREQUAL "OFF" AND NOT TARGET braid::mpi)
-  enable_language(C)  # FindMPI tries what it found with the C compiler; only the C interface is used
+  enable_language(C)  # FindMPI compiles its trial with the C compiler; only the C interface is used
   find_package(MPI QUIET COMPONENTS C)
   if(MPI_C_FOUND)
     add_library(braid::mpi INTERFACE IMPORTED GLOBAL)
     target_link_libraries(braid::mpi INTERFACE MPI::MPI_C)
   elseif(BRAID_MPI STREQUAL "ON")
-    message(FATAL_ERROR "MPI was not found: install libopenmpi-dev and openmpi-bin, or build with -DBRAID_MPI=OFF")
-  endif()
-endif()
-if(NOT BRAID_NCCL STREQUAL "OFF" AND NOT TARGET braid::nccl)
-  find_package(CUDAToolkit QUIET)
-  # NCCL has no CMake package; it comes beside the toolkit or among the system's libraries.
-  find_path(BRAID_NCCL_INCLUDE nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS} /usr/local/cuda/include)
-  find_library(BRAID_NCCL_LIBRARY nccl HINTS ${CUDAToolkit_LIBRARY_DIR} ${CUDAToolkit_LIBRARY_ROOT}/lib
-    /usr/local/cuda/lib64 /usr/local/cuda/lib)
-  if(CUDAToolkit_FOUND AND BRAID_NCCL_INCLUDE AND BRAID_NCCL_LIBRARY)
-    add_library(braid::nccl INTERFACE IMPORTED GLOBAL)
-    target_include_directories(braid::nccl SYSTEM INTERFACE ${BRAID_NCCL_INCLUDE} ${CUDAToolkit_INCLUDE_DIRS})
-    target_link_libraries(braid::nccl INTERFACE ${BRAID_NCCL_LIBRARY} CUDA::cudart)
-  elseif(BRAID_NCCL STREQUAL "ON")
-    message(FATAL_ERROR "NCCL or the CUDA toolkit was not found: install both, or build with -DBRAID_NCCL=OFF")
-  endif()
-endif()
-if(NOT BRAID_CUDNN STREQUAL "OFF" AND NOT BRAID_CUDA STREQUAL "OFF" AND NOT TARGET braid::cudnn)
-  find_package(CUDAToolkit QUIET)
-  # Like NCCL; cudnn_graph.h is there since cuDNN 9.
-  find_path(BRAID_CUDNN_INCLUDE cudnn_graph.h HINTS ${CUDAToolkit_INCLUDE_DIRS} /usr/local/cuda/include)
-  find_library(BRAID_CUDNN_LIBRARY cudnn HINTS ${CUDAToolkit_LIBRARY_DIR} ${CUDAToolkit_LIBRARY_ROOT}/lib
-    /usr/local/cuda/lib64 /usr/local/cuda/lib)
-  if(CUDAToolkit_FOUND AND BRAID_CUDNN_INCLUDE AND BRAID_CUDNN_LIBRARY)
-    add_library(braid::cudnn INTERFACE IMPORTED GLOBAL)
-    target_include_directories(braid::cudnn SYSTEM INTERFACE ${BRAID_CUDNN_INCLUDE} ${CUDAToolkit_INCLUDE_DIRS})
-    target_link_libraries(braid::cudnn INTERFACE ${BRAID_CUDNN_LIBRARY} CUDA::cudart)
-  elseif(BRAID_CUDNN STREQUAL "ON")
-    message(FATAL_ERROR "cuDNN 9 or the CUDA toolkit was not found: install both, or build with -DBRAID_CUDNN=OFF")
-  elseif(CUDAToolkit_FOUND)
-    message(STATUS "no cuDNN 9: attention that mixes no heads takes Braid's own kernels on the card")
+    message(FATAL_ERROR "MPI was not found: install libopenmpi-dev and openmpi-bin, or build Braid with -DBRAID_MPI=OFF")
   endif()
 endif()

@@ -16,6 +16,7 @@ const Backend& cuda_backend(int index) {
       .random = random_kernels,
       .reduce = reduce_kernels,
       .order = order_kernels,
+      .scan = scan_kernels,
       .matmul = matmul_kernels,
       .softmax = softmax_kernels,
       .norm = norm_kernels,

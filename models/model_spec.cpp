@@ -1,6 +1,54 @@
 #include "braid/models/model_spec.h"
 
+#include <map>
+
+#include "braid/nn/init.h"
+
 namespace braid::models {
+
+std::unique_ptr<Model> ModelSpec::make_shape_only(const dist::ProcessMesh& mesh) const {
+  const nn::ShapeOnlyScope no_memory;
+  return make({}, mesh);
+}
+
+std::vector<nn::NamedTensor> ModelSpec::parameters() const { return nn::parameters(*make_shape_only()); }
+
+double ModelSpec::training_flops(int64_t) const { return 6 * static_cast<double>(nn::count(*make_shape_only())); }
+
+std::vector<InfoSection> ModelSpec::info(const InfoRequest&) const {
+  const auto elements = static_cast<double>(nn::count(*make_shape_only()));
+  return {{"parameters", "Parameters", {{"total", "total", elements}}},
+          {"inference_memory", "Memory, f32", {{"weights", "weights", 4 * elements, InfoUnit::bytes}}}};
+}
+
+WeightFormat ModelSpec::weight_format(const io::TensorFiles& files) const {
+  return one_tensor_per_parameter(files, parameters());
+}
+
+std::unique_ptr<Model> ModelSpec::read_weights(const io::TensorFiles& files, DType dtype,
+                                               std::vector<std::string>&) const {
+  weight_format(files);  // nothing of the model's size is allocated before this has passed
+  std::unique_ptr<Model> model = make_shape_only();
+  WeightReader reader(files, dtype);
+  nn::Visitor fill([&](const std::string& name, Tensor& p) { p = reader.convert(name, reader.load(name)); });
+  model->visit(fill);
+  reader.problems().raise(files.path());
+  model->to(dtype);  // makes tables; the parameters have the type already
+  return model;
+}
+
+void ModelSpec::write_weights(const Model& model, const WeightFormat& format,
+                              const std::filesystem::path& folder) const {
+  std::map<std::string, Tensor> values;
+  for (const nn::NamedTensor& p : nn::parameters(const_cast<Model&>(model))) values[p.name] = p.value;
+  write_tensors(format, folder, [&](const StoredTensor& t) {
+    const auto at = values.find(t.name);
+    check(at != values.end(), "write_weights", [&] { return "the model has no " + t.name; });
+    return at->second.detach();
+  });
+}
+
+std::string ModelSpec::config_json_like(const WeightFormat&, std::optional<DType>) const { return config_json(); }
 
 std::vector<std::string> differing_settings(const ModelSpec& expected, const ModelSpec& found) {
   const std::vector<ModelSetting> then = expected.settings(), now = found.settings();

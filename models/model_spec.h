@@ -1,12 +1,16 @@
 // The resolved configuration of a model of any family, before anything is allocated: its settings, and how it is built.
 #pragma once
+#include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "braid/distributed/sharding/process_mesh.h"
 #include "braid/models/model.h"
+#include "braid/models/model_info.h"
+#include "braid/models/weight_format.h"
 #include "braid/tensor/random.h"
 
 namespace braid::models {
@@ -35,6 +39,31 @@ class ModelSpec {
   // The model with its first weights, each a function of the key and of the parameter's name alone, whatever the mesh.
   // Over a mesh a rank holds its shards. Error(setting) when the model cannot be sharded so.
   virtual std::unique_ptr<Model> make(RandomKey key, const dist::ProcessMesh& mesh = {}) const = 0;
+  // The same model on kMeta: names, shapes, types and shards of its parameters, no memory. Everything that is said of a
+  // model before it is built derives from this one.
+  std::unique_ptr<Model> make_shape_only(const dist::ProcessMesh& mesh = {}) const;
+  // The parameters of make_shape_only(), in the model's order.
+  std::vector<nn::NamedTensor> parameters() const;
+
+  // T of the longest sequence; 0 when samples are no sequences.
+  virtual int64_t max_sequence_length() const { return 0; }
+  // FLOPs of forward and backward pass of one sample (of seq_len tokens). By default 6 per element of the parameters.
+  virtual double training_flops(int64_t seq_len) const;
+  // Sections of `braid info`. By default the elements of the parameters and their bytes in f32.
+  virtual std::vector<InfoSection> info(const InfoRequest& request) const;
+
+  // --- weights in a folder; by default one tensor per parameter ---
+  // Checks names, shapes and types without reading data. Error(input) reports everything wrong together.
+  virtual WeightFormat weight_format(const io::TensorFiles& files) const;
+  // The model with parameters of `dtype` from the files, none initialised; decisions on the way are added to `notes`.
+  // Error(input) names every tensor with NaN or Inf or with values too large for dtype.
+  virtual std::unique_ptr<Model> read_weights(const io::TensorFiles& files, DType dtype,
+                                              std::vector<std::string>& notes) const;
+  // Writes the weights of a model of this spec into an existing folder in the form `format`.
+  virtual void write_weights(const Model& model, const WeightFormat& format, const std::filesystem::path& folder) const;
+  // config.json of a folder that stores this model in `format`, its weights in `stored` where that is given. By default
+  // config_json().
+  virtual std::string config_json_like(const WeightFormat& format, std::optional<DType> stored) const;
 };
 
 // The settings in which two specs differ, as "model.dim = 64, found 128".

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "braid/models/training/checkpoint.h"
+#include "braid/models/registry.h"
 #include "braid/tensor/detail/strings.h"
 #include "braid/tensor/io/atomic_file.h"
 
@@ -49,7 +49,7 @@ void refuse_pickles(const fs::path& folder) {
   if (!found.empty()) refuse_pickle(found);
 }
 
-// Files of a model folder that go along when it is saved elsewhere: tokenizer, generation settings, published code.
+// Files of a model folder that are copied when it is saved elsewhere: tokenizer, generation settings, published code.
 bool is_companion(const fs::path& file) {
   const std::string name = file.filename().string(), end = file.extension().string();
   if (name == "config.json" || name.ends_with(".safetensors.index.json") || name.ends_with(".bin.index.json"))
@@ -59,25 +59,12 @@ bool is_companion(const fs::path& file) {
          fs::is_regular_file(file, none) && fs::file_size(file, none) <= (64 << 20);
 }
 
-const char* torch_name(DType dtype) {
-  switch (dtype) {
-    case DType::f64:
-      return "float64";
-    case DType::bf16:
-      return "bfloat16";
-    case DType::f16:
-      return "float16";
-    default:
-      return "float32";
-  }
-}
-
 }  // namespace
 
-void save_model(Model& model, const text::Tokenizer* tokenizer, const fs::path& folder) {
+void save_model(const Model& model, const text::Tokenizer* tokenizer, const fs::path& folder) {
   save_model_description(*model.spec(), tokenizer, folder);
   io::NamedTensors weights;
-  for (const nn::NamedTensor& p : nn::parameters(model)) weights.emplace_back(p.name, p.value);
+  for (const nn::NamedTensor& p : nn::parameters(const_cast<Model&>(model))) weights.emplace_back(p.name, p.value);
   io::save_safetensors((folder / "model.safetensors").string(), weights, {{"format", "pt"}});
 }
 
@@ -90,37 +77,30 @@ void save_model_description(const ModelSpec& spec, const text::Tokenizer* tokeni
   text::save_tokenizer(*tokenizer, folder.string());
 }
 
-fs::path find_model(const fs::path& path) {
+void require_model_folder(const fs::path& path) {
   std::error_code none;
-  if (fs::exists(path / "config.json", none)) return path;
-  const bool folder = fs::is_directory(path, none);
-  if (folder) refuse_pickles(path);
+  if (fs::exists(path / "config.json", none)) return;
+  if (fs::is_directory(path, none)) refuse_pickles(path);
   if (fs::is_regular_file(path, none) && is_pickle(path)) refuse_pickle(path);
-  std::vector<std::string> notes;
-  StepFolder newest = folder ? newest_checkpoint(path, notes) : StepFolder{};
-  check(!newest.path.empty(), ErrorKind::input, [&] {
-    return "no model in " + path.string() +
-           ": expected a folder with config.json and model.safetensors, or a run folder with step-* checkpoints";
-  });
-  return newest.path;
+  fail(ErrorKind::input,
+       "no model in " + path.string() +
+           ": expected a folder with config.json and model.safetensors, or a run folder with step-* checkpoints");
 }
 
-LoadedModel load_model(const fs::path& path, const LoadOptions& options) {
-  const fs::path folder = find_model(path);
+LoadedModel load_model(const fs::path& folder, const LoadOptions& options) {
+  require_model_folder(folder);
   const std::string config_file = (folder / "config.json").string();
   const std::string text = io::read_text_file(config_file, kMaxConfig);
-  const ModelConfig config = configure(read_config(text, config_file), options.keys);
+  const auto spec = read_model_spec(text, config_file)->with(options.settings);
   refuse_pickles(folder);
   const io::TensorFiles files(folder.string());
-  WeightFormat layout = weight_layout(files, config);
-  layout.folder = folder;
-  layout.config = text;
+  LoadedModel loaded{.model = nullptr, .tokenizer = nullptr, .format = spec->weight_format(files), .notes = {}};
+  loaded.format.folder = folder;
+  loaded.format.config = text;
   DType dtype = DType::f32;
-  for (const StoredTensor& t : layout.tensors)
+  for (const StoredTensor& t : loaded.format.tensors)
     if (t.dtype == DType::f64) dtype = DType::f64;
-  std::vector<std::string> notes;
-  Dcformer model = read_weights(files, config, options.dtype.value_or(dtype), notes);
-  LoadedModel loaded{std::move(model), nullptr, std::move(layout), std::move(notes)};
+  loaded.model = spec->read_weights(files, options.dtype.value_or(dtype), loaded.notes);
   if (options.tokenizer && fs::exists(folder / "tokenizer.json"))
     loaded.tokenizer = text::load_tokenizer(folder.string());
   return loaded;
@@ -128,37 +108,36 @@ LoadedModel load_model(const fs::path& path, const LoadOptions& options) {
 
 ModelFolder inspect_model(const fs::path& folder) {
   const std::string file = (folder / "config.json").string(), text = io::read_text_file(file, kMaxConfig);
-  ModelFolder found{read_config(text, file), {}};
+  ModelFolder found{read_model_spec(text, file), {}};
   refuse_pickles(folder);
   if (!has_weights(folder)) return found;
-  found.layout = weight_layout(io::TensorFiles(folder.string()), found.config);
-  found.layout->folder = folder;
-  found.layout->config = text;
+  found.format = found.spec->weight_format(io::TensorFiles(folder.string()));
+  found.format->folder = folder;
+  found.format->config = text;
   return found;
 }
 
-void save_like(Dcformer& model, const WeightFormat& layout, const fs::path& folder, std::optional<DType> dtype) {
+void save_as_loaded(const Model& model, const WeightFormat& format, const fs::path& folder,
+                    std::optional<DType> dtype) {
   std::error_code error;
   fs::create_directories(folder, error);
   check(!error, ErrorKind::output, [&] { return "cannot create " + folder.string() + ": " + error.message(); });
   check(!has_weights(folder) && !fs::exists(folder / "config.json", error), ErrorKind::output,
         [&] { return folder.string() + " already holds a model; choose another folder, nothing was written"; });
-  WeightFormat stored = layout;
-  ModelConfig config = model.config();
+  WeightFormat stored = format;
   if (dtype) {
     for (StoredTensor& t : stored.tensors) t.dtype = *dtype;
-    if (!config.torch_dtype.empty()) config.torch_dtype = torch_name(*dtype);
   }
-  write_weights(model, stored, folder);
-  for (const auto& entry : fs::directory_iterator(layout.folder, error)) {
+  const auto spec = model.spec();
+  spec->write_weights(model, stored, folder);
+  for (const auto& entry : fs::directory_iterator(format.folder, error)) {
     if (!is_companion(entry.path())) continue;
     fs::copy_file(entry.path(), folder / entry.path().filename(), fs::copy_options::overwrite_existing, error);
     check(!error, ErrorKind::output,
           [&] { return "cannot copy " + entry.path().string() + " to " + folder.string() + ": " + error.message(); });
   }
   // Last, so that a folder with a config.json is complete.
-  const std::string file = (layout.folder / "config.json").string();
-  io::write_file((folder / "config.json").string(), rewrite_config(layout.config, file, config));
+  io::write_file((folder / "config.json").string(), spec->config_json_like(format, dtype));
 }
 
 }  // namespace braid::models

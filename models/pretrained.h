@@ -1,4 +1,5 @@
-// A model as a folder: config.json, weights, tokenizer. One loader for published folders, for ours and for run folders.
+// A model as a folder: config.json, weights, tokenizer. One loader for the folders of every registered family:
+// published ones, saved ones and checkpoints. Run folders are resolved before (training/find_model.h).
 #pragma once
 #include <filesystem>
 #include <memory>
@@ -6,8 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "braid/models/dcformer/hf_weights.h"
-#include "braid/models/dcformer/model.h"
 #include "braid/models/model_spec.h"
 #include "braid/models/text/tokenizer.h"
 
@@ -15,34 +14,33 @@ namespace braid::models {
 
 struct LoadOptions {
   std::optional<DType> dtype = {};  // of the parameters; none: f64 when the folder stores F64, else f32
-  std::vector<std::pair<std::string, std::string>> keys = {};  // of the configuration, instead of what the folder says
-  bool tokenizer = true;                                       // false: leave the tokenizer's files alone
+  SettingTexts settings = {};       // of the configuration, instead of those of the folder
+  bool tokenizer = true;            // false: leave the tokenizer's files alone
 };
 
 struct LoadedModel {
-  Dcformer model;
-  std::unique_ptr<text::Tokenizer> tokenizer;  // null when the folder has none, or none was wanted
-  WeightFormat layout;                         // how the folder stores it
-  std::vector<std::string> notes;              // decisions that a user should know of
+  std::unique_ptr<Model> model;
+  std::unique_ptr<text::Tokenizer> tokenizer;  // null when the folder has none, or by LoadOptions
+  WeightFormat format;                         // how the folder stores it
+  std::vector<std::string> notes;              // decisions for the user to know
 };
 
-// `path`: a model folder, or a run folder, whose newest valid checkpoint is taken. Error(input) with a sentence: no
-// model, a pickle (never read: it can run code), an unknown or contradictory key, a missing, surplus, mis-shaped or NaN
-// tensor.
-LoadedModel load_model(const std::filesystem::path& path, const LoadOptions& options = {});
-// The folder that load_model(path) reads.
-std::filesystem::path find_model(const std::filesystem::path& path);
+// Error(input): no model, a pickle (never read: it can run code), an unknown or contradictory key, a missing, surplus,
+// mis-shaped or NaN tensor.
+LoadedModel load_model(const std::filesystem::path& folder, const LoadOptions& options = {});
+// Error(input) unless the folder has a config.json; names pickles and how to convert them.
+void require_model_folder(const std::filesystem::path& folder);
 
 struct ModelFolder {
-  ModelConfig config;
-  std::optional<WeightFormat> layout;  // none: the folder has no weights
+  std::unique_ptr<const ModelSpec> spec;
+  std::optional<WeightFormat> format;  // none: the folder has no weights
 };
-// Configuration and layout of a folder, checked against each other, without reading the weights.
+// Configuration and weight format of a folder, checked against each other, without reading the weights.
 ModelFolder inspect_model(const std::filesystem::path& folder);
 
 // Writes config.json, model.safetensors and, with a tokenizer, generation_config.json and the tokenizer's files into an
 // existing folder.
-void save_model(Model& model, const text::Tokenizer* tokenizer, const std::filesystem::path& folder);
+void save_model(const Model& model, const text::Tokenizer* tokenizer, const std::filesystem::path& folder);
 // All of them but the weights.
 void save_model_description(const ModelSpec& spec, const text::Tokenizer* tokenizer,
                             const std::filesystem::path& folder);
@@ -50,7 +48,7 @@ void save_model_description(const ModelSpec& spec, const text::Tokenizer* tokeni
 // Writes the model as it was stored where it was loaded: names, shapes, types and files of the weights, keys of
 // config.json, and copies of the other small files (tokenizer, published code). Makes the folder; Error(output) when it
 // already holds a model. `dtype`: store every weight in this type instead.
-void save_like(Dcformer& model, const WeightFormat& layout, const std::filesystem::path& folder,
-               std::optional<DType> dtype = {});
+void save_as_loaded(const Model& model, const WeightFormat& format, const std::filesystem::path& folder,
+                    std::optional<DType> dtype = {});
 
 }  // namespace braid::models

@@ -3,8 +3,8 @@
 
 namespace braid::nn {
 
-// Whether a layer with two behaviours trains or is used: an argument, not hidden state.
-enum class Mode : uint8_t { use, train };
+// For layers that behave differently in training: an argument, not a state of the module.
+enum class Mode : uint8_t { eval, train };
 
 // Zeroes with probability p while training. The pattern is a function of the key (seed, step, layer), so a resumed or
 // resharded run drops the same elements.

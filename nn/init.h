@@ -1,4 +1,4 @@
-// How a parameter gets its first values: a small value, applied with a key, so that the numbers depend only on the seed
+// How a parameter gets its first values: a small value, applied with a key, so that the values depend only on the seed
 // and on the parameter's name, not on the order of construction.
 #pragma once
 #include "braid/tensor/random.h"
@@ -17,6 +17,19 @@ struct Init {
   static Init xavier_uniform() { return {Kind::xavier_uniform, 0}; }  // +-sqrt(6 / (in + out)), for (out, in) matrices
 
   Tensor make(const Shape& shape, RandomKey key, DType dtype = DType::f32) const;
+};
+
+// Modules made by this thread while it lives have parameters on kMeta: names, shapes and types without memory.
+class ShapeOnlyScope {
+ public:
+  ShapeOnlyScope();
+  ~ShapeOnlyScope();
+  ShapeOnlyScope(const ShapeOnlyScope&) = delete;
+  ShapeOnlyScope& operator=(const ShapeOnlyScope&) = delete;
+  static bool active();  // on this thread: tables of constants need not be computed
+
+ private:
+  bool before_;
 };
 
 }  // namespace braid::nn

@@ -18,4 +18,5 @@
 #include "braid/nn/optim/schedule.h"
 #include "braid/nn/optim/sgd.h"
 #include "braid/nn/rope.h"
+#include "braid/nn/sequential.h"
 #include "braid/nn/shard_context.h"

@@ -1,15 +1,19 @@
 #include "braid/nn/norm.h"
 
+#include "braid/nn/init.h"
+
 namespace braid::nn {
 
-RmsNorm::RmsNorm(int64_t width, double eps, const char* name) : name_(name), eps_(eps), weight_(full({width}, 1)) {}
+RmsNorm::RmsNorm(int64_t width, double eps, const char* name)
+    : name_(name), eps_(eps), weight_(Init::constant(1).make({width}, {})) {}
 
 Tensor RmsNorm::operator()(const Tensor& x) const { return rms_norm(x, weight_, eps_); }
 SumAndNorm RmsNorm::operator()(const Tensor& x, const Tensor& residual) const {
   return add_rms_norm(x, residual, weight_, eps_);
 }
 
-LayerNorm::LayerNorm(int64_t width, double eps) : eps_(eps), weight_(full({width}, 1)), bias_(zeros({width})) {}
+LayerNorm::LayerNorm(int64_t width, double eps)
+    : eps_(eps), weight_(Init::constant(1).make({width}, {})), bias_(Init::constant(0).make({width}, {})) {}
 
 Tensor LayerNorm::operator()(const Tensor& x) const { return layer_norm(x, weight_, bias_, eps_); }
 SumAndNorm LayerNorm::operator()(const Tensor& x, const Tensor& residual) const {

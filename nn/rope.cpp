@@ -3,12 +3,14 @@
 #include <cmath>
 
 #include "braid/autograd/ops.h"
+#include "braid/nn/init.h"
 
 namespace braid::nn {
 
 Rope::Rope(int64_t rotary, int64_t positions, double base, Precision precision, DType dtype, Device device) {
   check(rotary > 0 && rotary % 2 == 0, "rope",
         [&] { return "needs an even number of rotary dimensions, got " + std::to_string(rotary); });
+  if (ShapeOnlyScope::active()) return;
   int64_t half = rotary / 2;
   std::vector<double> cosine(static_cast<size_t>(positions * half)), sine(cosine.size());
   for (int64_t p = 0; p < positions; ++p) {

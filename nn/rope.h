@@ -3,8 +3,9 @@
 
 namespace braid::nn {
 
-// Rotary position embedding: pairs (e, e + rotary/2) of the first `rotary` dimensions of each head turn by the angle
-// p base^(-2e/rotary) at position p. The tables are made once for the longest sequence.
+// Rotary position embedding (RoFormer, arXiv 2104.09864): at position p the pair (e, e + rotary/2) of the first
+// `rotary` dimensions of each head is rotated by the angle p base^(-2e/rotary). Tables of cosines and sines for the
+// longest sequence are computed once.
 class Rope {
  public:
   enum class Precision : uint8_t {
@@ -14,11 +15,11 @@ class Rope {
     bf16,   // the same, then rounded to bfloat16
   };
   Rope() = default;
-  // rotary: even, at most the head size. dtype f32, or f64 for proofs.
+  // rotary: even, at most the head size. dtype: f32, or f64 for tests.
   Rope(int64_t rotary, int64_t positions, double base, Precision precision, DType dtype = DType::f32,
        Device device = kCpu);
 
-  // x (B, T, N, d) whose row t stands at position first + t. Throws beyond the longest position.
+  // x (B, T, N, d) with row t at position first + t. Throws beyond the longest sequence.
   Tensor operator()(const Tensor& x, int64_t first) const;
   // The same for rows at any positions: positions (T) i64.
   Tensor operator()(const Tensor& x, const Tensor& positions) const;

@@ -5,7 +5,7 @@
 //                      --reduce_rows--> own rows (B, t, D)
 //
 // There is one implementation of each layer. It takes a pointer to a ShardContext: null means one process, and then
-// the layer calls nothing of this file. Parameters may be shards of the whole parameters; layers read their sizes from
+// the layer calls nothing of this file. Parameters may be shards; layers read their sizes from
 // their parameters. The implementations of the interface are in distributed/parallel/.
 #pragma once
 #include "braid/autograd/attention.h"
@@ -14,9 +14,9 @@ namespace braid::nn {
 
 // Operands of the attention op. N, S: heads and keys of this process at that point.
 struct AttentionOperands {
-  Tensor q;           // (B, T, N, d)
-  Tensor k, v;        // (B, S, Nkv, d)
-  Compose pre, post;  // weights of DCMHA, empty for plain attention
+  Tensor q;              // (B, T, N, d)
+  Tensor k, v;           // (B, S, Nkv, d)
+  HeadMixing pre, post;  // weights of DCMHA, empty for plain attention
 };
 
 class ShardContext {

@@ -5,7 +5,14 @@
 namespace braid {
 
 std::string str(Device device) {
-  return device.kind == Device::Kind::cpu ? "cpu" : "cuda:" + std::to_string(device.index);
+  switch (device.kind) {
+    case Device::Kind::cuda:
+      return "cuda:" + std::to_string(device.index);
+    case Device::Kind::meta:
+      return "meta";
+    default:
+      return "cpu";
+  }
 }
 
 Device parse_device(const std::string& text) {

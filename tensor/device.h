@@ -6,14 +6,17 @@
 namespace braid {
 
 struct Device {
-  enum class Kind : uint8_t { cpu, cuda };
+  enum class Kind : uint8_t { cpu, cuda, meta };
   Kind kind = Kind::cpu;
   int16_t index = 0;
   friend bool operator==(const Device&, const Device&) = default;
 };
 
 inline constexpr Device kCpu{};
-std::string str(Device device);                  // "cpu", "cuda:0"
+// Tensors here have a shape and a type but no memory: they count what a model holds without building it. They can be
+// made, viewed, filled, copied and converted among themselves; reading a value or any other kernel throws.
+inline constexpr Device kMeta{Device::Kind::meta, 0};
+std::string str(Device device);                  // "cpu", "cuda:0", "meta"
 int cuda_device_count();                         // 0 without CUDA, its driver or a GPU
 std::string cuda_unsupported_reason(int index);  // why this GPU cannot be used; "" when it can
 Device parse_device(const std::string& text);    // "auto", "cpu", "cuda", "cuda:1"; throws Error(setting)

@@ -56,6 +56,7 @@ namespace detail {
 MemoryUse memory_use() { return use_now; }
 
 void count_memory(Device device, MemoryUse use, int64_t bytes) {
+  if (device == kMeta) return;
   std::lock_guard lock(books().mutex);
   Book& b = book(device);
   const auto i = static_cast<size_t>(use);

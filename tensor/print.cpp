@@ -40,5 +40,6 @@ std::string str(const Tensor& x) {
 }
 
 std::ostream& operator<<(std::ostream& out, const Tensor& x) { return out << str(x); }
+std::ostream& operator<<(std::ostream& out, const Shape& shape) { return out << str(shape); }
 
 }  // namespace braid

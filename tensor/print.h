@@ -9,5 +9,6 @@ namespace braid {
 
 std::string str(const Tensor& x);  // "f32 (2, 3) on cpu [[0.5, 1, ...], ...]", at most six values per axis end
 std::ostream& operator<<(std::ostream& out, const Tensor& x);
+std::ostream& operator<<(std::ostream& out, const Shape& shape);  // (2, 3, 4)
 
 }  // namespace braid

@@ -170,7 +170,7 @@ void RunLog::append(const LogRow& row) {
 void RunLog::sync() {
   for (const auto& [descriptor, path] : {std::pair{csv_, &csv_path_}, std::pair{json_, &json_path_}})
     check(::fsync(descriptor) == 0, ErrorKind::output,
-          [&] { return "cannot write " + path->string() + ": " + system_message(); });
+          [path = path] { return "cannot write " + path->string() + ": " + system_message(); });
 }
 
 std::vector<LogRow> read_log(const fs::path& source) {

@@ -1,9 +1,9 @@
-// DCMHA composed of primitive ops: the definition that every fused kernel is tested against.
-// Scores are kept as (B, G, M, T, S): head n = g M + m.
-#include <cmath>
+// Attention composed of primitive ops: the definition that every fused kernel is tested against. The formula stands at
+// the head of autograd/attention.h. Scores are kept as (B, G, M, T, S): head n = g M + m.
+#include "braid/autograd/ops/attention_reference.h"
+
 #include <limits>
 
-#include "braid/autograd/attention.h"
 #include "braid/autograd/ops.h"
 
 namespace braid {
@@ -25,8 +25,8 @@ Tensor low_rank(const Tensor& scores, const Tensor& down, const Tensor& up) {
   return squeeze(sum_product(hidden, up, {2}), 2);
 }
 
-// O of the formula at the head of dcmha.h; A (B, G, M, T, S)
-Tensor compose(const Tensor& scores, const Compose& c) {
+// O of the formula, A = scores (B, G, M, T, S); without any term A itself
+Tensor compose(const Tensor& scores, const HeadMixing& c) {
   Tensor out = scores;
   if (c.base) {  // sum_m A[m] base[m,n] = (base^T A)[n] over flattened pairs
     const Shape& s = scores.shape();
@@ -57,17 +57,16 @@ Tensor repeat_heads(const Tensor& x, int64_t heads) {
 
 }  // namespace
 
-Tensor dcmha_reference(const Tensor& q, const Tensor& k, const Tensor& v, const Compose& pre, const Compose& post,
-                       const DcmhaOptions& options) {
-  int64_t heads = q.dim(2), d = q.dim(3);
-  double factor = options.scale != 0 ? options.scale : 1 / std::sqrt(static_cast<double>(d));
-  Tensor queries = heads_first(scale(q, factor), options.groups);     // (B, G, M, T, d)
-  Tensor keys = heads_first(repeat_heads(k, heads), options.groups);  // (B, G, M, S, d)
-  Tensor values = heads_first(repeat_heads(v, heads), options.groups);
-  Tensor scores = compose(matmul(queries, transpose(keys)), pre);  // (B, G, M, T, S)
-  Tensor probabilities = softmax(hide_invisible(scores, options.visible, -std::numeric_limits<double>::infinity()));
-  Tensor y = matmul(compose(probabilities, post), values);  // (B, G, M, T, d)
-  return reshape(permute(y, {0, 3, 1, 2, 4}), q.shape());
+Tensor attention_reference(const DcmhaInputs& x) {
+  const int64_t heads = x.q.dim(2);
+  const Tensor queries = heads_first(scale(x.q, x.scale), x.groups);       // (B, G, M, T, d)
+  const Tensor keys = heads_first(repeat_heads(x.k, heads), x.groups);     // (B, G, M, S, d)
+  const Tensor values = heads_first(repeat_heads(x.v, heads), x.groups);   // (B, G, M, S, d)
+  const Tensor scores = compose(matmul(queries, transpose(keys)), x.pre);  // (B, G, M, T, S)
+  const double masked = -std::numeric_limits<double>::infinity();
+  const Tensor probabilities = softmax(mask_scores(scores, x.mask, masked));
+  const Tensor y = matmul(compose(probabilities, x.post), values);  // (B, G, M, T, d)
+  return reshape(permute(y, {0, 3, 1, 2, 4}), x.q.shape());
 }
 
 }  // namespace braid

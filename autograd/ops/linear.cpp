@@ -34,15 +34,15 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
     });
   }
   // x keeps its axes: the kernel reads rows with any stride.
-  Tensor rows = x.rank() == 1 ? x.unsqueezed(0) : x;
+  Tensor rows = x.rank() == 1 ? x.detach().unsqueezed(0) : x;
   Tensor target = x.rank() == 1 ? y.unsqueezed(0) : y;
-  backend(x.device()).matmul.linear(rows, weight, bias ? bias.contiguous() : bias, target);
+  backend(x.device()).matmul.linear(rows, weight, bias ? bias.detach().contiguous() : bias, target);
 
   Tensor kept_x = requires_grad(weight) ? x : Tensor(), kept_weight = requires_grad(x) ? weight : Tensor();
-  bool wants_bias = requires_grad(bias);
+  bool needs_dbias = requires_grad(bias);
   Shape shape_x = x.shape();
   return record("linear", y, {x, weight, bias},
-                [kept_x, kept_weight, wants_bias, shape_x, in, out](const Tensor& dy) -> Grads {
+                [kept_x, kept_weight, needs_dbias, shape_x, in, out](const Tensor& dy) -> Grads {
                   Tensor rows_dy = as_rows(dy), dx, dweight, dbias;
                   if (kept_weight) {
                     dx = empty({rows_dy.dim(0), in}, dy.dtype(), dy.device());
@@ -53,7 +53,7 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
                     dweight = empty({out, in}, dy.dtype(), dy.device());
                     backend(dy.device()).matmul.product(rows_dy.transposed(), as_rows(kept_x), false, dweight);
                   }
-                  if (wants_bias) {
+                  if (needs_dbias) {
                     dbias = empty({1, out}, dy.dtype(), dy.device());
                     backend(dy.device()).reduce.axes(ReduceOp::sum, rows_dy, dbias);
                     dbias = dbias.reshaped({out});

@@ -1,8 +1,9 @@
-// Cross-entropy of logits x (..., V) against target ids t (...); a negative target is not counted.
+// Losses. Cross-entropy of logits x (..., V) against target ids t (...); a negative target is not counted.
 //   loss = logsumexp(x) - x[t],   dloss/dx = softmax(x) - onehot(t)
 #include <algorithm>
 
 #include "braid/autograd/detail/check.h"
+#include "braid/autograd/detail/linear_loss.h"
 #include "braid/autograd/ops.h"
 #include "braid/tensor/kernels/backend.h"
 #include "braid/tensor/kernels/pointwise_ops.h"
@@ -27,7 +28,7 @@ Losses losses(const char* op, const Tensor& logits, const Tensor& targets) {
   check_ids(op, "target", targets, logits.dim(-1), true);
   int64_t count = targets.numel();
   Losses out;
-  out.logits = logits.contiguous().reshaped({count, logits.dim(-1)});
+  out.logits = logits.detach().contiguous().reshaped({count, logits.dim(-1)});
   out.targets = targets.contiguous().reshaped({count});
   out.loss = empty({count}, accumulate_type(logits.dtype()), logits.device());
   out.lse = empty_like(out.loss);
@@ -48,13 +49,6 @@ Tensor total(const Tensor& loss) {
   return sum.reshaped({});
 }
 
-// y *= factor, a tensor of one element, in place.
-void multiply(Tensor& y, const Tensor& factor) {
-  Shape one;
-  for (int a = 0; a < y.rank(); ++a) one.push_back(1);
-  backend(y.device()).pointwise.binary(BinaryOp::mul, y, factor.contiguous().reshaped(one).expanded(y.shape()), y);
-}
-
 }  // namespace
 
 Tensor cross_entropy_per_token(const Tensor& logits, const Tensor& targets) {
@@ -65,6 +59,12 @@ Tensor cross_entropy_per_token(const Tensor& logits, const Tensor& targets) {
   return record("cross_entropy_per_token", y, {logits}, [saved, shape](const Tensor& dy) -> Grads {
     return {logits_gradient(saved, dy.contiguous().reshaped({dy.numel()}), shape)};
   });
+}
+
+Tensor mse_loss(const Tensor& x, const Tensor& y) {
+  check(x.shape() == y.shape(), "mse_loss",
+        [&] { return "shapes " + str(x.shape()) + " and " + str(y.shape()) + " differ"; });
+  return mean(square(sub(x, y)));
 }
 
 // The mean over counted targets; 0 with zero gradient when there is none.
@@ -85,10 +85,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets) {
 }
 
 // The sum over counted targets of the cross-entropy of x = h W^T, h (R, D), W (V, D), by chunks of rows:
-//   dx = softmax(x) - onehot,   dh = dx W,   dW = sum over chunks of dx^T h,
-// formed during the forward pass, while the chunk's logits are at hand; backward only multiplies by dy. With 16-bit
-// inputs the logits, the loss, dh and dW are f32 (the two gradients rounded once, at the end); only dx is rounded for
-// its products.
+//   dx = softmax(x) - onehot;   the rest of the derivative is in detail/linear_loss.h.
 Tensor linear_cross_entropy(const Tensor& hidden, const Tensor& weight, const Tensor& targets, int64_t chunk_rows) {
   const char* op = "linear_cross_entropy";
   check_same(op, hidden, weight);
@@ -104,53 +101,21 @@ Tensor linear_cross_entropy(const Tensor& hidden, const Tensor& weight, const Te
   check(targets.device() == hidden.device(), op,
         [&] { return "hidden is on " + str(hidden.device()) + ", the targets on " + str(targets.device()); });
   check(chunk_rows >= 1, op, [&] { return "chunk_rows must be at least 1, got " + std::to_string(chunk_rows); });
-  int64_t width = hidden.dim(-1), vocabulary = weight.dim(0), rows = targets.numel();
-  check_ids(op, "target", targets, vocabulary, true);
+  check_ids(op, "target", targets, weight.dim(0), true);
 
   const Backend& b = backend(hidden.device());
-  DType type = accumulate_type(hidden.dtype());
-  bool record_on = recording({hidden, weight});
-  Tensor h = hidden.contiguous().reshaped({rows, width}), w = weight.contiguous();
-  Tensor ids = targets.contiguous().reshaped({rows});
-  Tensor dhidden, dweight;
-  if (record_on && requires_grad(hidden)) dhidden = empty({rows, width}, type, hidden.device());
-  if (record_on && requires_grad(weight)) {
-    MemoryScope scope(MemoryUse::gradients);
-    dweight = zeros({vocabulary, width}, type, hidden.device());
-  }
+  detail::LinearLoss linear(hidden, weight, chunk_rows);
   MemoryScope scope(MemoryUse::workspace);
-  Tensor loss = empty({rows}, type, hidden.device()), lse = empty_like(loss), one = full({1}, 1, type, hidden.device());
-  Tensor buffer = empty({std::min(chunk_rows, rows), vocabulary}, type, hidden.device());
-  for (int64_t begin = 0; begin < rows; begin += chunk_rows) {
-    int64_t end = std::min(rows, begin + chunk_rows);
-    Tensor chunk = h.sliced(0, begin, end), logits = buffer.sliced(0, 0, end - begin);
-    Tensor chunk_ids = ids.sliced(0, begin, end), chunk_lse = lse.sliced(0, begin, end);
-    Tensor chunk_loss = loss.sliced(0, begin, end);
-    b.matmul.product(chunk, w.transposed(), false, logits);
+  Tensor ids = targets.contiguous().reshaped({linear.rows()});
+  Tensor loss = empty(ids.shape(), linear.type(), hidden.device()), lse = empty_like(loss);
+  Tensor one = full({1}, 1, linear.type(), hidden.device());
+  linear.for_each_chunk([&](int64_t begin, int64_t end, Tensor& logits) {
+    auto rows = [&](const Tensor& x) { return x.sliced(0, begin, end); };
+    Tensor chunk_ids = rows(ids), chunk_lse = rows(lse), chunk_loss = rows(loss);
     b.loss.cross_entropy(logits, chunk_ids, chunk_loss, chunk_lse);
-    if (!dhidden && !dweight) continue;
-    b.loss.cross_entropy_backward(logits, chunk_ids, chunk_lse, one, logits);
-    Tensor dlogits = logits.to(hidden.dtype());
-    if (dhidden) {
-      Tensor part = dhidden.sliced(0, begin, end);
-      b.matmul.product(dlogits, w, false, part);
-    }
-    if (dweight) b.matmul.product(dlogits.transposed(), chunk, true, dweight);
-  }
-  Shape shape = hidden.shape();
-  DType stored = hidden.dtype();
-  return record(op, total(loss), {hidden, weight}, [dhidden, dweight, shape, stored](const Tensor& dy) -> Grads {
-    Tensor dh = dhidden, dw = dweight;
-    if (dh) {
-      multiply(dh, dy);
-      dh = dh.to(stored).reshaped(shape);
-    }
-    if (dw) {
-      multiply(dw, dy);
-      dw = dw.to(stored);
-    }
-    return {dh, dw};
+    if (linear.gradients()) b.loss.cross_entropy_backward(logits, chunk_ids, chunk_lse, one, logits);
   });
+  return linear.record(op, total(loss));
 }
 
 }  // namespace braid

@@ -18,13 +18,13 @@ Shape with_matrix(Shape batch, int64_t rows, int64_t columns) {
   return batch;
 }
 
-// y = x z where both come with any batch axes that broadcast.
+// y = x z; the batch axes broadcast. No history.
 Tensor product(const Tensor& x, const Tensor& z) {
   Shape batch = broadcast(batch_of(x), batch_of(z), "matmul");
   Tensor y = empty(with_matrix(batch, x.dim(-2), z.dim(-1)), x.dtype(), x.device());
   backend(x.device())
-      .matmul.product(x.expanded(with_matrix(batch, x.dim(-2), x.dim(-1))),
-                      z.expanded(with_matrix(batch, z.dim(-2), z.dim(-1))), false, y);
+      .matmul.product(x.detach().expanded(with_matrix(batch, x.dim(-2), x.dim(-1))),
+                      z.detach().expanded(with_matrix(batch, z.dim(-2), z.dim(-1))), false, y);
   return y;
 }
 
@@ -48,8 +48,8 @@ Tensor matmul(const Tensor& x, const Tensor& z) {
     if (kept_x) {
       int64_t k = shape_z[-2], n = shape_z[-1];
       if (numel(shape_z) == k * n && dy.rank() > 2) {
-        // One z for the whole batch: the sum over the batch is the inner sum of a single product.
-        Tensor rows_x = kept_x.expanded(with_matrix(batch_of(dy), shape_x[-2], k)).contiguous();
+        // One z for all of the batch: the sum over the batch is the inner sum of a single product.
+        Tensor rows_x = kept_x.detach().expanded(with_matrix(batch_of(dy), shape_x[-2], k)).contiguous();
         Tensor rows_dy = dy.contiguous();
         int64_t rows = dy.numel() / (n > 0 ? n : 1);
         if (n == 0 || k == 0) return {dx, zeros(shape_z, dy.dtype(), dy.device())};

@@ -20,26 +20,26 @@ void check_vector(const char* op, const char* what, const Tensor& x, const Tenso
   });
 }
 
-Tensor dense(const Tensor& x) { return x ? x.contiguous() : Tensor(); }
+Tensor dense(const Tensor& x) { return x ? x.detach().contiguous() : Tensor(); }
 
-// What a norm's derivative needs, once all is checked; contiguous. x is what is normed; weight, bias, mean may be
-// empty.
+// The tensors that the derivative of a norm needs, checked and contiguous. x is the normalized tensor; weight, bias
+// and mean may be empty handles.
 struct Saved {
   Tensor x, weight, bias, mean, rstd;
-  bool wants_weight, wants_bias;
+  bool needs_dweight, needs_dbias;
 
   Saved(const char* op, const Tensor& input, const Tensor& w, const Tensor& b)
-      : wants_weight(requires_grad(w)), wants_bias(requires_grad(b)) {
+      : needs_dweight(requires_grad(w)), needs_dbias(requires_grad(b)) {
     check(input.rank() >= 1, op, [&] { return "needs at least one axis, got " + str(input.shape()); });
     check_vector(op, "weight", input, w);
     check_vector(op, "bias", input, b);
-    x = input.contiguous();
+    x = input.detach().contiguous();
     weight = dense(w);
     bias = dense(b);
     rstd = empty(without_last(x.shape()), accumulate_type(x.dtype()), x.device());
   }
   const Backend& device() const { return backend(x.device()); }
-  Tensor vector_if(bool wanted) const { return wanted ? empty({x.dim(-1)}, x.dtype(), x.device()) : Tensor(); }
+  Tensor vector_if(bool needed) const { return needed ? empty({x.dim(-1)}, x.dtype(), x.device()) : Tensor(); }
 };
 
 void check_residual(const char* op, const Tensor& x, const Tensor& residual) {
@@ -48,14 +48,14 @@ void check_residual(const char* op, const Tensor& x, const Tensor& residual) {
         [&] { return "the residual " + str(residual.shape()) + " does not have the shape of x " + str(x.shape()); });
 }
 
-// Gradients of what was normed and of the weight. dsum: what has arrived at it from elsewhere, or an empty handle.
+// Gradients of x and of the weight. dsum: the gradient of x from its other uses, to be added, or an empty handle.
 Grads rms_norm_backward(const Saved& s, const Tensor& dy, const Tensor& dsum) {
-  Tensor dx = empty_like(s.x), dweight = s.vector_if(s.wants_weight);
+  Tensor dx = empty_like(s.x), dweight = s.vector_if(s.needs_dweight);
   s.device().norm.rms_backward(s.x, s.weight, s.rstd, dy.contiguous(), dense(dsum), dx, dweight);
   return {dx, dweight};
 }
 Grads layer_norm_backward(const Saved& s, const Tensor& dy, const Tensor& dsum) {
-  Tensor dx = empty_like(s.x), dweight = s.vector_if(s.wants_weight), dbias = s.vector_if(s.wants_bias);
+  Tensor dx = empty_like(s.x), dweight = s.vector_if(s.needs_dweight), dbias = s.vector_if(s.needs_dbias);
   s.device().norm.layer_backward(s.x, s.weight, s.mean, s.rstd, dy.contiguous(), dense(dsum), dx, dweight, dbias);
   return {dx, dweight, dbias};
 }
@@ -76,7 +76,7 @@ SumAndNorm add_rms_norm(const Tensor& x, const Tensor& residual, const Tensor& w
   check_residual("add_rms_norm", x, residual);
   Saved s("add_rms_norm", x, weight, {});
   Tensor h = empty_like(s.x), y = empty_like(s.x);
-  s.device().norm.rms_forward(s.x, residual.contiguous(), s.weight, eps, h, y, s.rstd);
+  s.device().norm.rms_forward(s.x, residual.detach().contiguous(), s.weight, eps, h, y, s.rstd);
   s.x = h;
   auto out = record_many("add_rms_norm", {h, y}, {x, residual, weight}, [s](const std::vector<Tensor>& d) -> Grads {
     if (!d[1]) return {d[0], d[0], {}};
@@ -103,7 +103,7 @@ SumAndNorm add_layer_norm(const Tensor& x, const Tensor& residual, const Tensor&
   Saved s("add_layer_norm", x, weight, bias);
   s.mean = empty_like(s.rstd);
   Tensor h = empty_like(s.x), y = empty_like(s.x);
-  s.device().norm.layer_forward(s.x, residual.contiguous(), s.weight, s.bias, eps, h, y, s.mean, s.rstd);
+  s.device().norm.layer_forward(s.x, residual.detach().contiguous(), s.weight, s.bias, eps, h, y, s.mean, s.rstd);
   s.x = h;
   auto out =
       record_many("add_layer_norm", {h, y}, {x, residual, weight, bias}, [s](const std::vector<Tensor>& d) -> Grads {

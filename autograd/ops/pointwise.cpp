@@ -1,5 +1,5 @@
-// Pointwise operations. The formulas and slopes stand in tensor/kernels/pointwise.h; here is what they mean for
-// gradients.
+// Pointwise operations: each element of the result from one element of each input. The functions and their derivatives
+// are in tensor/kernels/pointwise_ops.h.
 #include "braid/autograd/detail/check.h"
 #include "braid/autograd/detail/mul_reduce_to.h"
 #include "braid/autograd/ops.h"
@@ -22,13 +22,13 @@ Tensor unary(const char* name, UnaryOp op, const Tensor& x, double a = 0, double
   });
 }
 
-// The checked first half of every binary op: z = f(x, y) with both repeated to their common shape.
+// z = f(x, y) with both repeated to their common shape, checked, without history.
 Tensor combine(const char* name, BinaryOp op, const Tensor& x, const Tensor& y) {
   check_float(name, x);
   check_same(name, x, y);
   Shape shape = broadcast(x.shape(), y.shape(), name);
   Tensor z = empty(shape, x.dtype(), x.device());
-  backend(x.device()).pointwise.binary(op, x.expanded(shape), y.expanded(shape), z);
+  backend(x.device()).pointwise.binary(op, x.detach().expanded(shape), y.detach().expanded(shape), z);
   return z;
 }
 
@@ -42,36 +42,38 @@ Tensor binary(const char* name, BinaryOp op, const Tensor& x, const Tensor& y) {
   });
 }
 
-// What a closure must know of an input whose values it does not need.
-struct Target {
-  explicit Target(const Tensor& x) : shape(x.shape()), wanted(requires_grad(x)) {}
+// The properties of an input that a derivative needs when it does not need the values.
+struct InputInfo {
+  explicit InputInfo(const Tensor& x) : shape(x.shape()), needs_grad(requires_grad(x)) {}
   Shape shape;
-  bool wanted;
+  bool needs_grad;
 };
 
 }  // namespace
 
 // z = x + y   dx = dz, dy = dz
 Tensor add(const Tensor& x, const Tensor& y) {
-  return record("add", combine("add", BinaryOp::add, x, y), {x, y},
-                [fx = Target(x), fy = Target(y)](const Tensor& dz) -> Grads {
-                  return {fx.wanted ? sum_to(dz, fx.shape) : Tensor(), fy.wanted ? sum_to(dz, fy.shape) : Tensor()};
-                });
+  return record(
+      "add", combine("add", BinaryOp::add, x, y), {x, y},
+      [fx = InputInfo(x), fy = InputInfo(y)](const Tensor& dz) -> Grads {
+        return {fx.needs_grad ? sum_to(dz, fx.shape) : Tensor(), fy.needs_grad ? sum_to(dz, fy.shape) : Tensor()};
+      });
 }
 
 // z = x - y   dx = dz, dy = -dz
 Tensor sub(const Tensor& x, const Tensor& y) {
   return record(
-      "sub", combine("sub", BinaryOp::sub, x, y), {x, y}, [fx = Target(x), fy = Target(y)](const Tensor& dz) -> Grads {
-        return {fx.wanted ? sum_to(dz, fx.shape) : Tensor(), fy.wanted ? neg(sum_to(dz, fy.shape)) : Tensor()};
+      "sub", combine("sub", BinaryOp::sub, x, y), {x, y},
+      [fx = InputInfo(x), fy = InputInfo(y)](const Tensor& dz) -> Grads {
+        return {fx.needs_grad ? sum_to(dz, fx.shape) : Tensor(), fy.needs_grad ? neg(sum_to(dz, fy.shape)) : Tensor()};
       });
 }
 
 // z = x y   dx = dz y, dy = dz x
 Tensor mul(const Tensor& x, const Tensor& y) {
-  Target fx(x), fy(y);
+  InputInfo fx(x), fy(y);
   // Each factor is kept only if the other one's gradient needs it.
-  Tensor keep_x = fy.wanted ? x : Tensor(), keep_y = fx.wanted ? y : Tensor();
+  Tensor keep_x = fy.needs_grad ? x : Tensor(), keep_y = fx.needs_grad ? y : Tensor();
   return record("mul", combine("mul", BinaryOp::mul, x, y), {x, y}, [=](const Tensor& dz) -> Grads {
     return {keep_y ? mul_reduce_to(dz, keep_y, fx.shape) : Tensor(),
             keep_x ? mul_reduce_to(dz, keep_x, fy.shape) : Tensor()};
@@ -106,7 +108,7 @@ Tensor silu(const Tensor& x) { return unary("silu", UnaryOp::silu, x); }
 Tensor gelu(const Tensor& x) { return unary("gelu", UnaryOp::gelu_erf, x); }
 Tensor gelu_tanh(const Tensor& x) { return unary("gelu_tanh", UnaryOp::gelu_tanh, x); }
 Tensor relu(const Tensor& x) { return unary("relu", UnaryOp::relu, x); }
-Tensor power(const Tensor& x, double exponent) { return unary("power", UnaryOp::power, x, exponent); }
+Tensor pow(const Tensor& x, double exponent) { return unary("pow", UnaryOp::pow, x, exponent); }
 Tensor clamp(const Tensor& x, double low, double high) {
   check(low <= high, "clamp",
         [&] { return "the lower bound " + std::to_string(low) + " is above the upper bound " + std::to_string(high); });
@@ -126,14 +128,32 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, double value) {
   return record("masked_fill", y, {x}, [mask](const Tensor& dy) -> Grads { return {masked_fill(dy, mask, 0)}; });
 }
 
-// y = x where query t may see key s, else value   dx = dy where visible, else 0
-Tensor hide_invisible(const Tensor& x, const AttentionMask& v, double value) {
-  check_float("hide_invisible", x);
-  check(x.rank() >= 2, "hide_invisible", [&] { return "needs axes (..., T, S), got shape " + str(x.shape()); });
-  check(v.window >= 0, "hide_invisible", [&] { return "the window " + std::to_string(v.window) + " is negative"; });
+// y = x where key s is unmasked for query t, else value   dx = dy where unmasked, else 0
+Tensor mask_scores(const Tensor& x, const AttentionMask& mask, double value) {
+  check_float("mask_scores", x);
+  check(x.rank() >= 2, "mask_scores", [&] { return "needs axes (..., T, S), got shape " + str(x.shape()); });
+  check(mask.window >= 0, "mask_scores", [&] { return "the window " + std::to_string(mask.window) + " is negative"; });
   Tensor y = empty_like(x);
-  backend(x.device()).pointwise.mask_scores(x, v, value, y);
-  return record("hide_invisible", y, {x}, [v](const Tensor& dy) -> Grads { return {hide_invisible(dy, v, 0)}; });
+  backend(x.device()).pointwise.mask_scores(x, mask, value, y);
+  return record("mask_scores", y, {x}, [mask](const Tensor& dy) -> Grads { return {mask_scores(dy, mask, 0)}; });
+}
+
+// y_i = x_i / (1-p) where u_i > p, else 0; u_i in (0, 1) is element i of the stream `key`.   dx = the same of dy
+Tensor dropout(const Tensor& x, double p, RandomKey key) {
+  check_float("dropout", x);
+  check(p >= 0 && p < 1, "dropout", [&] { return "needs a probability in [0, 1), got " + std::to_string(p); });
+  if (p == 0) return x;
+  Tensor y = empty_like(x);
+  backend(x.device()).random.dropout(x, p, key, y);
+  return record("dropout", y, {x}, [=](const Tensor& dy) -> Grads { return {dropout(dy, p, key)}; });
+}
+
+// The same values in another type.   dx = dy in the type of x
+Tensor cast(const Tensor& x, DType dtype) {
+  if (x.dtype() == dtype) return x;
+  if (!is_float(dtype)) no_gradient("cast", x);
+  return record("cast", x.detach().to(dtype), {x},
+                [from = x.dtype()](const Tensor& dy) -> Grads { return {dy.to(from)}; });
 }
 
 }  // namespace braid

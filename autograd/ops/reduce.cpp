@@ -1,4 +1,7 @@
-// Reductions: sums, means, extremes, and the sum of a product.
+// Reductions (sums, means, variances, extremes, the sum of a product) and the cumulative sum.
+#include <cmath>
+#include <limits>
+
 #include "braid/autograd/detail/check.h"
 #include "braid/autograd/detail/mul_reduce_to.h"
 #include "braid/autograd/ops.h"
@@ -48,8 +51,8 @@ Tensor sum_kept(const char* op, const Tensor& x, const Shape& kept, const Shape&
   });
 }
 
-// y = sum / n, the sum of 16-bit numbers in f32: theirs would round twice, or overflow. The mean of nothing is NaN.
-// dx = dy / n repeated
+// y = sum / n. The sum of 16-bit values is f32: in 16 bits it would round twice, or overflow. The mean of nothing is
+// NaN. dx = dy / n repeated
 Tensor mean_kept(const Tensor& x, const Shape& kept, const Shape& result) {
   double share = static_cast<double>(numel(kept)) / static_cast<double>(x.numel());
   DType type = accumulate_type(x.dtype());
@@ -59,13 +62,31 @@ Tensor mean_kept(const Tensor& x, const Shape& kept, const Shape& result) {
   });
 }
 
-Shape ones(int rank) {
+// y = sum((x - m)^2) / (n - correction), m the mean over the n elements that are reduced   dx = 2 (x - m) dy / (n -
+// correction) 16-bit values are computed in f32 and rounded once. No degree of freedom is left where n <= correction:
+// NaN or Inf.
+Tensor var_kept(const Tensor& x, const Shape& kept, const Shape& result, int64_t correction) {
+  check_float("var", x);
+  const double n = static_cast<double>(x.numel()) / static_cast<double>(numel(kept));
+  const double factor = 1 / std::fmax(0, n - static_cast<double>(correction));
+  const DType type = accumulate_type(x.dtype());
+  const Tensor values = x.detach().to(type);
+  const Tensor m = scale(reduced("var", ReduceOp::sum, values, kept, type), 1 / n);
+  const Tensor centered = sub(values, m);
+  const Tensor y = scale(mul_reduce_to(centered, centered, kept), factor).to(x.dtype()).reshaped(result);
+  return record("var", y, {x}, [=](const Tensor& dy) -> Grads {
+    const Tensor slope = scale(sub(x.detach().to(type), m), 2 * factor);
+    return {mul(slope, dy.to(type).contiguous().reshaped(kept)).to(x.dtype())};
+  });
+}
+
+Shape all_ones(int rank) {
   Shape shape;
   for (int a = 0; a < rank; ++a) shape.push_back(1);
   return shape;
 }
 
-// y = max or min of x over one axis.   dx = dy at the first element that is equal to y, else 0
+// y = max or min of x over one axis   dx = dy at the first element that is equal to y, else 0
 Tensor extreme(const char* op, ReduceOp kind, const Tensor& x, int axis, bool keep) {
   int a = normal_axis(axis, x.rank(), op);
   check(x.dim(a) > 0, op, [&] { return "axis " + std::to_string(axis) + " of " + str(x.shape()) + " is empty"; });
@@ -100,18 +121,57 @@ Tensor mul_reduce_to(const Tensor& x, const Tensor& y, const Shape& shape) {
   return sum.reshaped(reached).expanded(shape);
 }
 
-Tensor sum(const Tensor& x) { return sum_kept("sum", x, ones(x.rank()), {}); }
+Tensor sum(const Tensor& x) { return sum_kept("sum", x, all_ones(x.rank()), {}); }
 
 Tensor sum(const Tensor& x, std::initializer_list<int> axes, bool keep) {
   Shape kept = kept_shape("sum", x.shape(), axes);
   return sum_kept("sum", x, kept, keep ? kept : dropped_shape(x.shape(), axes));
 }
 
-Tensor mean(const Tensor& x) { return mean_kept(x, ones(x.rank()), {}); }
+Tensor mean(const Tensor& x) { return mean_kept(x, all_ones(x.rank()), {}); }
 
 Tensor mean(const Tensor& x, std::initializer_list<int> axes, bool keep) {
   Shape kept = kept_shape("mean", x.shape(), axes);
   return mean_kept(x, kept, keep ? kept : dropped_shape(x.shape(), axes));
+}
+
+Tensor var(const Tensor& x) { return var_kept(x, all_ones(x.rank()), {}, 1); }
+
+Tensor var(const Tensor& x, std::initializer_list<int> axes, int64_t correction, bool keep) {
+  Shape kept = kept_shape("var", x.shape(), axes);
+  return var_kept(x, kept, keep ? kept : dropped_shape(x.shape(), axes), correction);
+}
+
+// y = log(sum(exp(x - m))) + m, m the largest element   dx = dy softmax(x)
+// m is clamped to finite values, so that a row of only -inf gives -inf and +inf gives +inf. 16-bit values are computed
+// in f32 and rounded once.
+Tensor logsumexp(const Tensor& x, int axis, bool keep) {
+  check_float("logsumexp", x);
+  const int a = normal_axis(axis, x.rank(), "logsumexp");
+  const Shape kept = kept_shape("logsumexp", x.shape(), {a});
+  const DType type = accumulate_type(x.dtype());
+  const Tensor values = x.detach().to(type);
+  const double largest =
+      type == DType::f64 ? std::numeric_limits<double>::max() : double{std::numeric_limits<float>::max()};
+  const Tensor m = clamp(max(values, a, true), -largest, largest);
+  const Tensor y = add(log(sum(exp(sub(values, m)), {a}, true)), m).to(x.dtype());
+  return record("logsumexp", keep ? y : y.squeezed(a), {x}, [=](const Tensor& dy) -> Grads {
+    return {mul(softmax(x.detach(), a), dy.contiguous().reshaped(kept))};
+  });
+}
+
+// y_i = x_0 + ... + x_i along the axis   dx_i = dy_i + ... + dy_last
+Tensor cumsum(const Tensor& x, int axis) {
+  check_float("cumsum", x);
+  const int a = normal_axis(axis, x.rank(), "cumsum");
+  if (a != x.rank() - 1) return transpose(cumsum(transpose(x, a, -1)), a, -1);
+  Tensor y = empty_like(x);
+  backend(x.device()).scan.cumsum(x.detach().contiguous(), false, y);
+  return record("cumsum", y, {x}, [](const Tensor& dy) -> Grads {
+    Tensor dx = empty_like(dy);
+    backend(dy.device()).scan.cumsum(dy.contiguous(), true, dx);
+    return {dx};
+  });
 }
 
 Tensor max(const Tensor& x, int axis, bool keep) { return extreme("max", ReduceOp::max, x, axis, keep); }
@@ -135,7 +195,7 @@ Tensor sum_product(const Tensor& x, const Tensor& y, std::initializer_list<int> 
   check_same("sum_product", x, y);
   Shape common = broadcast(x.shape(), y.shape(), "sum_product");
   Tensor z = empty(kept_shape("sum_product", common, axes), x.dtype(), x.device());
-  backend(x.device()).reduce.sum_product(x.expanded(common), y.expanded(common), z);
+  backend(x.device()).reduce.sum_product(x.detach().expanded(common), y.detach().expanded(common), z);
   Tensor keep_x = requires_grad(y) ? x : Tensor(), keep_y = requires_grad(x) ? y : Tensor();
   return record("sum_product", z, {x, y}, [=, sx = x.shape(), sy = y.shape()](const Tensor& dz) -> Grads {
     return {keep_y ? mul_reduce_to(dz, keep_y, sx) : Tensor(), keep_x ? mul_reduce_to(dz, keep_x, sy) : Tensor()};

@@ -3,7 +3,7 @@
 
 namespace braid {
 
-// y = R(a) x: pairs (e, e + rotary/2) turn by the angle whose cosine and sine the tables hold.   dx = R(-a) dy
+// y = R(a) x: the pairs (e, e + rotary/2) rotate by the angle a of the tables.   dx = R(-a) dy
 Tensor rope(const Tensor& x, const Tensor& cosine, const Tensor& sine) {
   check(x.rank() == 4, "rope", [&] { return "needs (B, T, N, d), got " + str(x.shape()); });
   DType table = accumulate_type(x.dtype());
@@ -23,7 +23,7 @@ Tensor rope(const Tensor& x, const Tensor& cosine, const Tensor& sine) {
         });
   no_gradient("rope", cosine);
   no_gradient("rope", sine);
-  Tensor in = x.contiguous(), c = cosine.contiguous(), s = sine.contiguous(), y = empty_like(in);
+  Tensor in = x.detach().contiguous(), c = cosine.contiguous(), s = sine.contiguous(), y = empty_like(in);
   backend(x.device()).rope.rotate(in, c, s, false, y);
   return record("rope", y, {x}, [c, s](const Tensor& dy) -> Grads {
     Tensor dx = empty_like(dy);

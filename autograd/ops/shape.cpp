@@ -1,4 +1,4 @@
-// Shape operations: views where the layout allows. The gradient of a view is the opposite view of the gradient.
+// Shape operations: views where the layout allows. The gradient of a view is the inverse view of the gradient.
 #include "braid/autograd/detail/check.h"
 #include "braid/autograd/ops.h"
 
@@ -6,22 +6,22 @@ namespace braid {
 
 Tensor contiguous(const Tensor& x) {
   if (x.is_contiguous()) return x;
-  return record("contiguous", x.clone(), {x}, [](const Tensor& dy) -> Grads { return {dy}; });
+  return record("contiguous", x.detach().clone(), {x}, [](const Tensor& dy) -> Grads { return {dy}; });
 }
 
 Tensor reshape(const Tensor& x, const Shape& shape) {
-  return record("reshape", x.contiguous().reshaped(shape), {x},
+  return record("reshape", x.detach().contiguous().reshaped(shape), {x},
                 [from = x.shape()](const Tensor& dy) -> Grads { return {dy.contiguous().reshaped(from)}; });
 }
 
 Tensor transpose(const Tensor& x, int axis0, int axis1) {
-  return record("transpose", x.transposed(axis0, axis1), {x},
+  return record("transpose", x.detach().transposed(axis0, axis1), {x},
                 [=](const Tensor& dy) -> Grads { return {dy.transposed(axis0, axis1)}; });
 }
 
 // Axis i of y is axis axes[i] of x.
 Tensor permute(const Tensor& x, std::initializer_list<int> axes) {
-  Tensor y = x.permuted(axes);
+  Tensor y = x.detach().permuted(axes);
   Shape order;
   for (int axis : axes) order.push_back(normal_axis(axis, x.rank(), "permute"));
   return record("permute", y, {x}, [order](const Tensor& dy) -> Grads {
@@ -37,24 +37,26 @@ Tensor permute(const Tensor& x, std::initializer_list<int> axes) {
 
 // Every repeated element collects the gradients of its copies.
 Tensor expand(const Tensor& x, const Shape& shape) {
-  return record("expand", x.expanded(shape), {x},
+  return record("expand", x.detach().expanded(shape), {x},
                 [from = x.shape()](const Tensor& dy) -> Grads { return {sum_to(dy, from)}; });
 }
 
 Tensor squeeze(const Tensor& x, int axis) {
   int at = normal_axis(axis, x.rank(), "squeeze");
-  return record("squeeze", x.squeezed(at), {x}, [at](const Tensor& dy) -> Grads { return {dy.unsqueezed(at)}; });
+  return record("squeeze", x.detach().squeezed(at), {x},
+                [at](const Tensor& dy) -> Grads { return {dy.unsqueezed(at)}; });
 }
 
 Tensor unsqueeze(const Tensor& x, int axis) {
   int at = normal_axis(axis, x.rank() + 1, "unsqueeze");
-  return record("unsqueeze", x.unsqueezed(at), {x}, [at](const Tensor& dy) -> Grads { return {dy.squeezed(at)}; });
+  return record("unsqueeze", x.detach().unsqueezed(at), {x},
+                [at](const Tensor& dy) -> Grads { return {dy.squeezed(at)}; });
 }
 
 // y = x[..., begin:end, ...]   dx = 0 outside, dy inside
 Tensor slice(const Tensor& x, int axis, int64_t begin, int64_t end) {
   int at = normal_axis(axis, x.rank(), "slice");
-  return record("slice", x.sliced(at, begin, end), {x}, [=, from = x.shape()](const Tensor& dy) -> Grads {
+  return record("slice", x.detach().sliced(at, begin, end), {x}, [=, from = x.shape()](const Tensor& dy) -> Grads {
     Tensor dx = empty(from, dy.dtype(), dy.device());
     dx.sliced(at, 0, begin).fill(0);
     dx.sliced(at, begin, end).copy_(dy);
@@ -69,7 +71,7 @@ Tensor concat(const std::vector<Tensor>& xs, int axis) {
   int at = normal_axis(axis, xs[0].rank(), "concat");
   Shape shape = xs[0].shape();
   shape[at] = 0;
-  bool wanted = false;
+  bool needs_grad = false;
   std::vector<int64_t> sizes;
   for (const Tensor& x : xs) {
     check_same("concat", xs[0], x);
@@ -80,7 +82,7 @@ Tensor concat(const std::vector<Tensor>& xs, int axis) {
     });
     sizes.push_back(x.dim(at));
     shape[at] += x.dim(at);
-    wanted = wanted || recording({x});
+    needs_grad = needs_grad || recording({x});
   }
   Tensor y = empty(shape, xs[0].dtype(), xs[0].device());
   int64_t begin = 0;
@@ -88,7 +90,7 @@ Tensor concat(const std::vector<Tensor>& xs, int axis) {
     y.sliced(at, begin, begin + x.dim(at)).copy_(x);
     begin += x.dim(at);
   }
-  if (!wanted) return y;
+  if (!needs_grad) return y;
   return record_segment("concat", y, xs, [at, sizes](const Tensor& dy) -> Grads {
     Grads parts;
     int64_t from = 0;
@@ -100,7 +102,19 @@ Tensor concat(const std::vector<Tensor>& xs, int axis) {
   });
 }
 
-// Views. The gradient of x is the parts' gradients side by side, 0 for a part that nobody used.
+Tensor stack(const std::vector<Tensor>& xs, int axis) {
+  check(!xs.empty(), "stack", [] { return std::string("needs at least one tensor"); });
+  const int at = normal_axis(axis, xs[0].rank() + 1, "stack");
+  std::vector<Tensor> parts;
+  for (const Tensor& x : xs) {
+    check(x.shape() == xs[0].shape(), "stack",
+          [&] { return "shapes " + str(xs[0].shape()) + " and " + str(x.shape()) + " differ"; });
+    parts.push_back(unsqueeze(x, at));
+  }
+  return concat(parts, at);
+}
+
+// Views. The gradient of x is the concatenation of the parts' gradients, 0 for an unused part.
 std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, int axis) {
   int at = normal_axis(axis, x.rank(), "split");
   std::vector<Tensor> parts;
@@ -114,7 +128,7 @@ std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, in
   });
   begin = 0;
   for (int64_t size : sizes) {
-    parts.push_back(x.sliced(at, begin, begin + size));
+    parts.push_back(x.detach().sliced(at, begin, begin + size));
     begin += size;
   }
   return record_many(

@@ -3,10 +3,12 @@
 
 namespace braid {
 
-// y_i = exp(x_i) / sum_j exp(x_j) along the last axis.   dx = y * (dy - sum_j y_j dy_j)
-Tensor softmax(const Tensor& x) {
+// y_i = exp(x_i) / sum_j exp(x_j) along the axis.   dx = y * (dy - sum_j y_j dy_j)
+Tensor softmax(const Tensor& x, int axis) {
   check(x.rank() >= 1, "softmax", [&] { return "needs at least one axis, got " + str(x.shape()); });
-  Tensor in = x.contiguous(), y = empty_like(x);
+  const int a = normal_axis(axis, x.rank(), "softmax");
+  if (a != x.rank() - 1) return transpose(softmax(transpose(x, a, -1)), a, -1);
+  Tensor in = x.detach().contiguous(), y = empty_like(x);
   backend(x.device()).softmax.forward(in, y);
   return record("softmax", y, {x}, [y](const Tensor& dy) -> Grads {
     Tensor dx = empty_like(y);
@@ -16,9 +18,11 @@ Tensor softmax(const Tensor& x) {
 }
 
 // y = x - log sum_j exp(x_j).   dx = dy - softmax(x) sum_j dy_j
-Tensor log_softmax(const Tensor& x) {
+Tensor log_softmax(const Tensor& x, int axis) {
   check(x.rank() >= 1, "log_softmax", [&] { return "needs at least one axis, got " + str(x.shape()); });
-  Tensor in = x.contiguous(), y = empty_like(x);
+  const int a = normal_axis(axis, x.rank(), "log_softmax");
+  if (a != x.rank() - 1) return transpose(log_softmax(transpose(x, a, -1)), a, -1);
+  Tensor in = x.detach().contiguous(), y = empty_like(x);
   backend(x.device()).softmax.log_forward(in, y);
   return record("log_softmax", y, {x}, [y](const Tensor& dy) -> Grads {
     Tensor dx = empty_like(y);

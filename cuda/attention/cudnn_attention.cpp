@@ -1,7 +1,7 @@
-// Attention without compose by cuDNN. It is described as the chain of operations that it is; cuDNN knows such chains
-// and has one kernel for each. No score comes to memory, but dS in backward (cuda/attention/sdpa_cudnn.cpp).
+// Scaled dot-product attention by cuDNN, described as its chain of operations: cuDNN recognises such chains and has one
+// kernel for each. No scores are written to memory, except dS in backward (cuda/attention/sdpa_cudnn.cpp).
 //
-//   forward    S = scale q k^T, -inf where hidden    lse = max S + log sum exp(S - max S)    y = softmax(S) v
+//   forward    S = scale q k^T, -inf where masked    lse = max S + log sum exp(S - max S)    y = softmax(S) v
 //   backward   delta = sum dy y    P = exp(S - lse)    dS = P (dy v^T - delta) scale
 //              dv = P^T dy    dk = dS^T q    dq = dS k
 #include <limits>
@@ -14,17 +14,17 @@
 #include "braid/cuda/attention/sdpa_cudnn.h"
 #include "braid/cuda/runtime/runtime.h"
 
-namespace braid::cuda {
+namespace braid::cuda::attention::sdpa_cudnn {
 
 namespace {
 
 using Node = CudnnGraph::Node;
 
-constexpr size_t kOldest = 91600;  // before, backward needs a mask where the keys are no multiple of 128
+constexpr size_t kMinVersion = 91600;  // before, backward needs a mask where the keys are no multiple of 128
 
 enum Id : int64_t { kQ = 1, kK, kV, kY, kLse, kDy, kDelta, kDq, kDk, kDv };
 
-// The tensors of a call under their names, heads before rows as cuDNN wants them.
+// The tensors of a call under their ids, heads before rows, as cuDNN expects them.
 struct Operands {
   CudnnGraph& graph;
   const AttentionCall& call;
@@ -46,23 +46,23 @@ struct Operands {
   }
 };
 
-// x (B, N, T, S) with -inf where the row does not see the key. The forms of the two comparisons are those that cuDNN
+// x (B, N, T, S) with -inf where the key is masked for the row. The forms of the two comparisons are those that cuDNN
 // recognises: row + S - T >= key, and key + window - (S - T) > row.
-Node hidden(CudnnGraph& g, const AttentionCall& call, Node x) {
-  const AttentionMask& visible = call.visible;
-  if (!visible.causal) return x;
+Node masked(CudnnGraph& g, const AttentionCall& call, Node x) {
+  const AttentionMask& mask = call.mask;
+  if (!mask.causal) return x;
   const auto T = static_cast<int32_t>(call.q.dim(1)), S = static_cast<int32_t>(call.k.dim(1));
   const float nothing = -std::numeric_limits<float>::infinity();
   Node row = g.index(x, 2), key = g.index(x, 3);
-  if (visible.offset != 0) {
+  if (mask.offset != 0) {
     row = g.pointwise(CUDNN_POINTWISE_ADD, row, g.number(S), CUDNN_DATA_INT32, CUDNN_DATA_INT32);
     row = g.pointwise(CUDNN_POINTWISE_SUB, row, g.number(T), CUDNN_DATA_INT32, CUDNN_DATA_INT32);
   }
   const Node before = g.pointwise(CUDNN_POINTWISE_CMP_GE, row, key, CUDNN_DATA_BOOLEAN, CUDNN_DATA_BOOLEAN);
   x = g.select(before, x, g.number(nothing));
-  if (visible.window == 0) return x;
+  if (mask.window == 0) return x;
   row = g.index(x, 2);
-  key = g.pointwise(CUDNN_POINTWISE_ADD, g.index(x, 3), g.number(static_cast<float>(visible.window - visible.offset)));
+  key = g.pointwise(CUDNN_POINTWISE_ADD, g.index(x, 3), g.number(static_cast<float>(mask.window - mask.offset)));
   const Node inside = g.pointwise(CUDNN_POINTWISE_CMP_GT, key, row, CUDNN_DATA_BOOLEAN, CUDNN_DATA_BOOLEAN);
   return g.select(inside, x, g.number(nothing));
 }
@@ -71,7 +71,7 @@ void forward(CudnnGraph& g, const Operands& in) {
   const AttentionCall& call = in.call;
   const Node scale = g.number(static_cast<float>(call.scale));
   Node s = g.product(in.rows(kQ, call.q), in.columns(kK, call.k), g.between(in.scores()));
-  s = hidden(g, call, g.pointwise(CUDNN_POINTWISE_MUL, s, scale));
+  s = masked(g, call, g.pointwise(CUDNN_POINTWISE_MUL, s, scale));
   const Node largest = g.reduce(CUDNN_REDUCE_TENSOR_MAX, s, g.between(in.per_row()));
   const Node powers = g.pointwise(CUDNN_POINTWISE_EXP, g.pointwise(CUDNN_POINTWISE_SUB, s, largest));
   const Node sum = g.reduce(CUDNN_REDUCE_TENSOR_ADD, powers, g.between(in.per_row()));
@@ -99,7 +99,7 @@ void backward(CudnnGraph& g, const Operands& in) {
   const Node delta = g.pointwise(CUDNN_POINTWISE_MUL, sum, g.number(1.0f), in.of_each_row(kDelta));
   const Node s = g.pointwise(CUDNN_POINTWISE_MUL, g.product(q, k, g.between(in.scores())), scale);
   const Node p =
-      g.pointwise(CUDNN_POINTWISE_EXP, hidden(g, call, g.pointwise(CUDNN_POINTWISE_SUB, s, in.of_each_row(kLse))));
+      g.pointwise(CUDNN_POINTWISE_EXP, masked(g, call, g.pointwise(CUDNN_POINTWISE_SUB, s, in.of_each_row(kLse))));
   sum_of_heads(g, in, g.transposed(p, in.type), dy, in.rows(kDv, call.dv));
   Node ds = g.product(dy, in.columns(kV, call.v), g.between(in.scores()));
   ds = g.pointwise(CUDNN_POINTWISE_MUL, g.pointwise(CUDNN_POINTWISE_SUB, ds, delta), p);
@@ -108,16 +108,16 @@ void backward(CudnnGraph& g, const Operands& in) {
   g.product(ds, g.transposed(k, CUDNN_DATA_FLOAT), in.rows(kDq, call.dq));
 }
 
-// ---- the plans of a card ----
+// ---- the plans of a GPU ----
 
 using Library = Handle<cudnnHandle_t, cudnnDestroy>;
 
 struct Plan {
   CudnnGraph graph;
-  std::string refusal;  // why there is none
+  std::optional<std::string> unsupported_reason;  // why cuDNN has none
 };
 
-struct Cudnn {  // of one card
+struct Cudnn {  // of one GPU
   std::mutex mutex;
   Library handle;
   std::map<std::vector<int64_t>, Plan> plans;
@@ -130,8 +130,8 @@ Cudnn& cudnn() {
 
 // Everything that the plan depends on. The scale is a number in it.
 std::vector<int64_t> key_of(const AttentionCall& call) {
-  std::vector<int64_t> key{static_cast<int64_t>(call.q.dtype()), call.visible.causal, call.visible.window,
-                           call.visible.offset, std::bit_cast<int64_t>(call.scale)};
+  std::vector<int64_t> key{static_cast<int64_t>(call.q.dtype()), call.mask.causal, call.mask.window, call.mask.offset,
+                           std::bit_cast<int64_t>(call.scale)};
   for (const Tensor* t : {&call.q, &call.k, &call.v, &call.y, &call.dy, &call.dq, &call.dk, &call.dv}) {
     if (!*t) continue;
     for (int axis = 0; axis < 4; ++axis) key.insert(key.end(), {t->dim(axis), t->strides()[axis]});
@@ -141,14 +141,14 @@ std::vector<int64_t> key_of(const AttentionCall& call) {
 
 }  // namespace
 
-void build_plan(CudnnGraph& graph, const AttentionCall& call, const CudnnCard& card) {
+void build_plan(CudnnGraph& graph, const AttentionCall& call, const CudnnDevice& device) {
   const Operands in{graph, call, call.q.dtype() == DType::bf16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_HALF};
   call.dy ? backward(graph, in) : forward(graph, in);
-  graph.build(card);
+  graph.build(device);
 }
 
-std::string run_attention(const AttentionCall& call) {
-  if (cudnnGetVersion() < kOldest)
+std::optional<std::string> run_attention(const AttentionCall& call) {
+  if (cudnnGetVersion() < kMinVersion)
     return "cuDNN 9.16 or newer is needed, found version number " + std::to_string(cudnnGetVersion());
   Cudnn& own = cudnn();
   std::lock_guard lock(own.mutex);
@@ -163,11 +163,11 @@ std::string run_attention(const AttentionCall& call) {
   if (is_new) {
     try {
       build_plan(plan.graph, call, {.handle = own.handle.get()});
-    } catch (const Error& error) {  // what cuDNN cannot plan, the general way computes
-      plan.refusal = error.what();
+    } catch (const Error& error) {  // the generic kernels compute it
+      plan.unsupported_reason = error.what();
     }
   }
-  if (!plan.refusal.empty()) return plan.refusal;
+  if (plan.unsupported_reason) return plan.unsupported_reason;
   const Device device = call.q.device();
   Tensor workspace = empty({plan.graph.workspace()}, DType::u8, device);
   Tensor delta = call.dy ? empty({call.lse.numel()}, DType::f32, device) : Tensor();
@@ -185,7 +185,7 @@ std::string run_attention(const AttentionCall& call) {
     if (tensor) tensors.emplace_back(id, const_cast<void*>(tensor.raw()));
   }
   plan.graph.run(own.handle.get(), std::move(tensors), workspace.mutable_raw());
-  return "";
+  return std::nullopt;
 }
 
-}  // namespace braid::cuda
+}  // namespace braid::cuda::attention::sdpa_cudnn

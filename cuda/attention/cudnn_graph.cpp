@@ -55,11 +55,11 @@ int64_t get(Raw descriptor, Name name, std::span<T> values) {
 }
 
 // What cuDNN proposes for the operations, the best first.
-std::vector<Descriptor> proposals(Raw operations, const CudnnCard& card) {
+std::vector<Descriptor> proposals(Raw operations, const CudnnDevice& device) {
   const Descriptor heuristics = make(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
   set(heuristics.get(), CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, operations);
   set(heuristics.get(), CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_HEUR_MODE_A);
-  if (card.description) set(heuristics.get(), CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, card.description);
+  if (device.description) set(heuristics.get(), CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, device.description);
   check(cudnnBackendFinalize(heuristics.get()));
   const int64_t count = get(heuristics.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS, std::span<Raw>());
   std::vector<Descriptor> configurations;
@@ -198,17 +198,17 @@ CudnnGraph::Node CudnnGraph::transposed(const Node& x, cudnnDataType_t type) {
   return to;
 }
 
-void CudnnGraph::build(const CudnnCard& card) {
+void CudnnGraph::build(const CudnnDevice& device) {
   const Raw operations = begin(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
-  if (card.handle) set(operations, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, card.handle);
+  if (device.handle) set(operations, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, device.handle);
   set(operations, CUDNN_ATTR_OPERATIONGRAPH_OPS, std::span<const Raw>(operations_));
   check(cudnnBackendFinalize(operations));
   std::string reason = "it proposes none";
-  for (Descriptor& configuration : proposals(operations, card)) {
+  for (Descriptor& configuration : proposals(operations, device)) {
     if (!is_deterministic(configuration.get())) continue;
     Descriptor plan = make(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-    if (card.handle) set(plan.get(), CUDNN_ATTR_EXECUTION_PLAN_HANDLE, card.handle);
-    if (card.description) set(plan.get(), CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, card.description);
+    if (device.handle) set(plan.get(), CUDNN_ATTR_EXECUTION_PLAN_HANDLE, device.handle);
+    if (device.description) set(plan.get(), CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, device.description);
     set(plan.get(), CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration.get());
     try {
       check(cudnnBackendFinalize(plan.get()));

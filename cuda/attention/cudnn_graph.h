@@ -18,8 +18,8 @@ void check(cudnnStatus_t status, const std::source_location& where = std::source
 
 using Descriptor = Handle<cudnnBackendDescriptor_t, cudnnBackendDestroyDescriptor>;
 
-// Where a plan is to run: on the card of a handle, or on one that only its description is there of.
-struct CudnnCard {
+// The GPU for which a plan is built: the one of a handle, or one that only a description stands for.
+struct CudnnDevice {
   cudnnHandle_t handle = nullptr;
   cudnnBackendDescriptor_t description = nullptr;
 };
@@ -40,7 +40,7 @@ class CudnnGraph {
     static_assert(sizeof(T) == sizeof(uint32_t));
     return number(std::is_same_v<T, float> ? CUDNN_DATA_FLOAT : CUDNN_DATA_INT32, std::bit_cast<uint32_t>(value));
   }
-  // What stands between two operations and never in memory, contiguous.
+  // A contiguous intermediate result, which is never in memory.
   Node between(const Dims& shape, cudnnDataType_t type = kFloat);
 
   // Each writes `to`, or a new node shaped like x, and returns it. Sums are f32.
@@ -55,7 +55,7 @@ class CudnnGraph {
   Node transposed(const Node& x, cudnnDataType_t type);                  // the last two axes
 
   // Builds the first plan that cuDNN proposes and that gives the same bits every time.
-  void build(const CudnnCard& card);
+  void build(const CudnnDevice& device);
   int64_t workspace() const { return workspace_; }
 
   using Pointers = std::vector<std::pair<int64_t, void*>>;
@@ -71,7 +71,7 @@ class CudnnGraph {
   Node pointwise(cudnnPointwiseMode_t mode, const Node& x, const Node& y, const Node& to, const Node& where,
                  cudnnDataType_t arithmetic, int64_t axis);
   cudnnBackendDescriptor_t begin(cudnnBackendDescriptorType_t type);
-  // The ones that are there.
+  // Without the operands that are null.
   void operation(cudnnBackendDescriptorType_t type,
                  std::initializer_list<std::pair<cudnnBackendAttributeName_t, cudnnBackendDescriptor_t>> operands);
 

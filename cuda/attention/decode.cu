@@ -1,5 +1,5 @@
-// A few query rows against a cache: what limits is reading keys, values and factors once. The keys are split into
-// tiles, a block for each:
+// A few query rows against a cache: the limit is reading keys, values and factors once. The keys are split into tiles,
+// a thread block for each:
 //
 //   scores   S = scale q k^T, S' = Compose_pre(S) to memory, (max, sum exp) of the tile for every row and head
 //   values   lse from all tiles, P = exp(S' - lse), P' = Compose_post(P), the tile's part of P' v
@@ -7,26 +7,26 @@
 //
 // S' crosses from the first kernel to the second because post-compose mixes heads whose sums must all be known. Here a
 // warp composes a pair (query, key) with heads across its lanes: each factor is used once or a few times, so it is read
-// where it lies.
+// from global memory.
 #include <algorithm>
 #include <limits>
 
-#include "braid/cuda/attention/generic.h"
+#include "braid/cuda/attention/decode.h"
 #include "braid/cuda/device/reduce.cuh"
 #include "braid/cuda/device/vector_io.cuh"
 #include "braid/cuda/runtime/kernel.h"
 #include "braid/tensor/kernels/math.h"
 
-namespace braid::cuda::dcmha {
+namespace braid::cuda::attention::decode {
 
 namespace {
 
-constexpr int64_t kMostRows = 8;  // more go through the chunks of cuda/attention/generic.cpp
+constexpr int64_t kMaxRows = 8;  // more go through the query blocks of cuda/attention/generic.cpp
 constexpr int kThreads = 256, kWarps = kThreads / 32;
-constexpr int kLanesOfHead = 8;            // that share the product of one query and one key
+constexpr int kLanesOfHead = 8;            // lanes that share the product of one query and one key
 constexpr int kAhead = 4;                  // loads of keys or values that a thread starts before it uses the first
-constexpr int64_t kBlocks = 264;           // wanted for a sample: two for each multiprocessor of a large card
-constexpr int64_t kLeastTile = 16;         // keys
+constexpr int64_t kBlocks = 264;           // to aim at for a sample: two for each multiprocessor of a large GPU
+constexpr int64_t kMinTile = 16;           // keys
 constexpr int64_t kTileBytes = 64 * 1024;  // of shared memory for a tile's scores
 
 // An array (B, rows or keys, G or heads, R): the axis after these is contiguous.
@@ -56,18 +56,18 @@ struct Call {
   T* y;
   A *composed, *top, *sum, *parts;
   int64_t B, T_, S, G, M, d, share;
-  int64_t first, end;  // keys that some row sees
+  int64_t first, end;  // the unmasked keys of all rows
   int64_t tile, tiles;
-  AttentionMask visible;
+  AttentionMask mask;
   A scale;
 };
 
-// What this block works on.
-struct Place {
+// The coordinates of this block.
+struct BlockCoord {
   int64_t b, g, tile, key0;
   int rows, heads, keys;
   template <class T>
-  __device__ explicit Place(const Call<T>& c) {
+  __device__ explicit BlockCoord(const Call<T>& c) {
     tile = blockIdx.x % c.tiles;
     g = blockIdx.x / c.tiles % c.G;
     b = blockIdx.x / c.tiles / c.G;
@@ -115,7 +115,7 @@ __global__ void decode_scores(Call<T> c) {
   using A = typename Call<T>::A;
   constexpr int W = kVectorWidth<T>;
   constexpr A kNothing = -std::numeric_limits<A>::infinity();
-  const Place at(c);
+  const BlockCoord at(c);
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, part = thread % kLanesOfHead;
   A* scores = dynamic_shared<A>();  // [T][keys][M]
   A* scratch = scores + at.rows * at.keys * at.heads + warp * at.heads;
@@ -155,10 +155,10 @@ __global__ void decode_scores(Call<T> c) {
     const int t = pair / at.keys, j = pair % at.keys;
     const int64_t s = at.key0 + j;
     A* x = scores + pair * at.heads;
-    const bool seen = s >= c.visible.first(t) && s < c.visible.end(t, c.S);
-    if (seen) compose_pair(c.pre, at.b, at.g, t, s, at.heads, x, scratch);
+    const bool unmasked = s >= c.mask.first(t) && s < c.mask.end(t, c.S);
+    if (unmasked) compose_pair(c.pre, at.b, at.g, t, s, at.heads, x, scratch);
     for (int m = thread % 32; m < at.heads; m += 32) {
-      if (!seen) x[m] = kNothing;
+      if (!unmasked) x[m] = kNothing;
       composed[pair * c.M + m] = x[m];
     }
   }
@@ -180,7 +180,7 @@ __global__ void decode_values(Call<T> c) {
   using A = typename Call<T>::A;
   constexpr int W = kVectorWidth<T>;
   constexpr A kNothing = -std::numeric_limits<A>::infinity();
-  const Place at(c);
+  const BlockCoord at(c);
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
   A* weights = dynamic_shared<A>();                 // [T][keys][M]
   A* lse = weights + at.rows * at.keys * at.heads;  // [T][M]
@@ -202,13 +202,13 @@ __global__ void decode_values(Call<T> c) {
   for (int pair = warp; pair < at.rows * at.keys; pair += kWarps) {
     const int t = pair / at.keys;
     const int64_t s = at.key0 + pair % at.keys;
-    const bool seen = s >= c.visible.first(t) && s < c.visible.end(t, c.S);
+    const bool unmasked = s >= c.mask.first(t) && s < c.mask.end(t, c.S);
     A* x = weights + pair * at.heads;
     for (int m = lane; m < at.heads; m += 32) {
-      x[m] = seen ? math::exp(composed[pair * c.M + m] - lse[t * at.heads + m]) : A(0);
+      x[m] = unmasked ? math::exp(composed[pair * c.M + m] - lse[t * at.heads + m]) : A(0);
     }
     __syncwarp();
-    if (seen) compose_pair(c.post, at.b, at.g, t, s, at.heads, x, scratch);
+    if (unmasked) compose_pair(c.post, at.b, at.g, t, s, at.heads, x, scratch);
   }
   __syncthreads();
 
@@ -266,9 +266,14 @@ Array<const T> array(const Tensor& x) {
 }
 
 template <class T>
-Factors<T> factors(const Compose& c) {
-  Factors<T> out{array<T>(c.q_down), array<T>(c.q_up),   array<T>(c.q_gate), array<T>(c.k_down),
-                 array<T>(c.k_up),   array<T>(c.k_gate), array<T>(c.base)};
+Factors<T> factors(const HeadMixing& c) {
+  Factors<T> out{.q_down = array<T>(c.q_down),
+                 .q_up = array<T>(c.q_up),
+                 .q_gate = array<T>(c.q_gate),
+                 .k_down = array<T>(c.k_down),
+                 .k_up = array<T>(c.k_up),
+                 .k_gate = array<T>(c.k_gate),
+                 .base = array<T>(c.base)};
   if (c.q_down) out.q_rank = static_cast<int>(c.q_down.dim(3));
   if (c.k_down) out.k_rank = static_cast<int>(c.k_down.dim(3));
   return out;
@@ -283,9 +288,9 @@ struct Cut {
 };
 Cut cut(const DcmhaInputs& x) {
   const int64_t rows = x.q.dim(1), M = x.q.dim(2) / x.groups, size = x.q.dtype() == DType::f64 ? 8 : 4;
-  const int64_t first = x.visible.first(0), keys = std::max<int64_t>(0, x.visible.end(rows - 1, x.k.dim(1)) - first);
-  const int64_t widest = std::max(kLeastTile, kTileBytes / (rows * M * size));
-  const int64_t tile = std::clamp(keys * x.groups / kBlocks, kLeastTile, widest);
+  const int64_t first = x.mask.first(0), keys = std::max<int64_t>(0, x.mask.end(rows - 1, x.k.dim(1)) - first);
+  const int64_t widest = std::max(kMinTile, kTileBytes / (rows * M * size));
+  const int64_t tile = std::clamp(keys * x.groups / kBlocks, kMinTile, widest);
   return {first, first + keys, tile, (keys + tile - 1) / tile};
 }
 
@@ -294,7 +299,7 @@ int64_t sample_bytes(const DcmhaInputs& x) {
   const Cut c = cut(x);
   return x.q.dim(1) * x.q.dim(2) * c.tiles * (c.tile + x.q.dim(3) + 2) * (x.q.dtype() == DType::f64 ? 8 : 4);
 }
-int64_t limit(const DcmhaInputs& x) { return x.workspace > 0 ? x.workspace : kDcmhaWorkspace; }
+int64_t limit(const DcmhaInputs& x) { return x.workspace > 0 ? x.workspace : kAttentionWorkspace; }
 
 template <class T>
 void run(const DcmhaInputs& x, Out y) {
@@ -331,7 +336,7 @@ void run(const DcmhaInputs& x, Out y) {
                      .end = end,
                      .tile = tile,
                      .tiles = tiles,
-                     .visible = x.visible,
+                     .mask = x.mask,
                      .scale = static_cast<A>(x.scale)};
   const Launch shape{.grid = static_cast<unsigned>(B * x.groups * tiles),
                      .block = kThreads,
@@ -344,27 +349,21 @@ void run(const DcmhaInputs& x, Out y) {
 
 }  // namespace
 
-bool decodes(const DcmhaInputs& x) {
+bool supports(const DcmhaInputs& x) {
   const int64_t rows = x.q.dim(1), M = x.q.dim(2) / x.groups, size = x.q.dtype() == DType::f64 ? 8 : 4;
-  return rows <= kMostRows && shared_values(rows, M, kLeastTile) * size <= properties().shared_bytes &&
+  return rows <= kMaxRows && shared_values(rows, M, kMinTile) * size <= properties().shared_bytes &&
          sample_bytes(x) <= limit(x);
 }
 
-void decode(const DcmhaInputs& x, Out y) {
+void forward(const DcmhaInputs& x, Out y) {
   const int64_t B = x.q.dim(0), samples = std::clamp<int64_t>(limit(x) / std::max<int64_t>(1, sample_bytes(x)), 1, B);
   for (int64_t b = 0; b < B; b += samples) {  // some samples at a time, where the workspace asks for it
-    const int64_t to = std::min(B, b + samples);
-    auto part = [&](const Tensor& t) { return t ? t.sliced(0, b, to) : t; };
-    auto stage = [&](const Compose& c) {
-      return Compose{c.base,       part(c.q_down), part(c.q_up),  part(c.k_down),
-                     part(c.k_up), part(c.q_gate), part(c.k_gate)};
-    };
+    const QueryBlock block{b, std::min(samples, B - b), 0, x.q.dim(1), 0, x.k.dim(1)};
     DcmhaInputs some = x;
-    some.q = part(x.q), some.k = part(x.k), some.v = part(x.v);
-    some.pre = stage(x.pre), some.post = stage(x.post);
-    Tensor out = part(y);
+    for_each_tensor([&](const AttentionRole& role, Tensor& t) { t = block.part(t, role.positions); }, some);
+    Tensor out = block.part(y, AttentionRole::Positions::queries);
     visit_float(x.q.dtype(), "dcmha", [&]<class T>() { run<T>(some, out); });
   }
 }
 
-}  // namespace braid::cuda::dcmha
+}  // namespace braid::cuda::attention::decode

@@ -1,8 +1,8 @@
 // Stands in for cudnn_attention.cpp where Braid is built without cuDNN.
 #include "braid/cuda/attention/sdpa_cudnn.h"
 
-namespace braid::cuda {
+namespace braid::cuda::attention::sdpa_cudnn {
 
-std::string run_attention(const AttentionCall&) { return "Braid was built without cuDNN"; }
+std::optional<std::string> run_attention(const AttentionCall&) { return "Braid was built without cuDNN"; }
 
-}  // namespace braid::cuda
+}  // namespace braid::cuda::attention::sdpa_cudnn

@@ -1,9 +1,8 @@
-// The host side of the tensor-core path of DCMHA: chunks of query rows, and around the kernels of dcmha_kernels.h the
-// batched products.
+// The host side of DCMHA on tensor cores: blocks of query rows, and batched products around the kernels of kernels.h.
 //
-//   forward    S = scale q k^T | F1: lse | F2: S -> P' | y = P' v
-//   backward   S = scale q k^T, dP' = dy v^T | B1: P', dP' -> dP, delta | dv += P'^T dy
-//              B2: dP -> dS | dq = scale dS k, dk += scale dS^T q
+//   forward    S = scale q k^T | partial_log_sums: lse | scores_to_weights: S -> P' | y = P' v
+//   backward   S = scale q k^T, dP' = dy v^T | backward_post: P', dP' -> dP, delta | dv += P'^T dy
+//              backward_pre: dP -> dS | dq = scale dS k, dk += scale dS^T q
 #include "braid/cuda/attention/tensor_core.h"
 
 #include <algorithm>
@@ -13,32 +12,34 @@
 #include "braid/cuda/matmul/matmul.h"
 #include "braid/cuda/runtime/runtime.h"
 
-namespace braid::cuda::dcmha_fast {
+namespace braid::cuda::attention::tensor_core {
 
 namespace {
 
-// Query rows of a chunk: a causal one computes about half a chunk's square in vain, one with a window the rows' width
-// beyond the window; few rows, on the other hand, mean many small products.
+// Query rows of a block: a causal one computes about half of its square in vain, one with a window as many keys as it
+// has rows beyond the window; few rows, on the other hand, mean many small products.
 constexpr int64_t kCausalRows = 256, kWindowRows = 128;
-constexpr int64_t kWantedBlocks = 264;  // two for each multiprocessor of an H200
+constexpr int64_t kTargetBlocks = 264;  // two for each multiprocessor of an H200
 
 int64_t round_up(int64_t x, int64_t multiple) { return (x + multiple - 1) / multiple * multiple; }
 
-// ---- the inputs as the kernels see them ----
+// ---- the inputs as the kernels take them ----
 
 Factor factor(const Tensor& x) {  // (B, positions, 1, R, N) or, for gates, (B, positions, 1, N)
   if (!x) return {};
   return {x.data<bfloat16>(), x.strides()[0], x.strides()[1], x.rank() == 5 ? x.strides()[3] : 0};
 }
-Factors query_factors(const Compose& c) {
+Factors query_factors(const HeadMixing& c) {
   return {factor(c.q_down), factor(c.q_up), factor(c.q_gate), c.q_down ? static_cast<int>(c.q_down.dim(3)) : 0};
 }
-Factors key_factors(const Compose& c) {
+Factors key_factors(const HeadMixing& c) {
   return {factor(c.k_down), factor(c.k_up), factor(c.k_gate), c.k_down ? static_cast<int>(c.k_down.dim(3)) : 0};
 }
-Base base(const Compose& c) { return {c.base ? c.base.data<bfloat16>() : nullptr, c.base ? c.base.strides()[1] : 0}; }
+Base base(const HeadMixing& c) {
+  return {c.base ? c.base.data<bfloat16>() : nullptr, c.base ? c.base.strides()[1] : 0};
+}
 
-// ---- chunks ----
+// ---- blocks of query rows ----
 
 struct Sizes {
   int64_t B, T, S, N, Nkv, d;
@@ -46,7 +47,7 @@ struct Sizes {
       : B(x.q.dim(0)), T(x.q.dim(1)), S(x.k.dim(1)), N(x.q.dim(2)), Nkv(x.k.dim(2)), d(x.q.dim(3)) {}
 };
 
-// Per query row: `buffers` rows of scores, and f32 partial sums of `sums` numbers for each block of keys.
+// Per query row: `buffers` rows of scores, and f32 partial sums of `sums` elements for each block of keys.
 struct Cost {
   int64_t buffers, sums;
   int64_t bytes(int64_t heads, int64_t columns) const {
@@ -55,14 +56,14 @@ struct Cost {
   }
 };
 
-std::vector<Chunk> chunks_of(const DcmhaInputs& x, const Cost& cost, int64_t workspace) {
+std::vector<ScoreBlock> blocks_of(const DcmhaInputs& x, const Cost& cost, int64_t workspace) {
   const Sizes n(x);
-  const AttentionMask& visible = x.visible;
-  const bool windowed = visible.causal && visible.window > 0;
-  const auto columns_of = [&](int64_t rows) {  // the most that a chunk can need
-    return windowed ? std::min(round_up(n.S, 16), round_up(visible.window + rows + 16, 16)) : round_up(n.S, 16);
+  const AttentionMask& mask = x.mask;
+  const bool windowed = mask.causal && mask.window > 0;
+  const auto columns_of = [&](int64_t rows) {  // the largest number that a block can need
+    return windowed ? std::min(round_up(n.S, 16), round_up(mask.window + rows + 16, 16)) : round_up(n.S, 16);
   };
-  int64_t rows = std::min(n.T, windowed ? kWindowRows : visible.causal ? kCausalRows : n.T);
+  int64_t rows = std::min(n.T, windowed ? kWindowRows : mask.causal ? kCausalRows : n.T);
   const auto bytes = [&] { return rows * cost.bytes(n.N, columns_of(rows)); };
   const auto elements = [&] {  // of the largest buffer, for each sample
     const int64_t columns = columns_of(rows);
@@ -73,79 +74,78 @@ std::vector<Chunk> chunks_of(const DcmhaInputs& x, const Cost& cost, int64_t wor
   const int64_t samples =
       std::clamp<int64_t>(std::min(workspace / bytes(), limit / elements()), 1, std::min<int64_t>(n.B, 65535));
 
-  const int64_t T = n.T, S = n.S, most_shift = T + S;
-  const int64_t begin_shift = windowed ? visible.offset - visible.window + 1 : -T;
-  const int64_t end_shift = visible.causal ? visible.offset + 1 : S;
-  std::vector<Chunk> chunks;
-  for (int64_t b0 = 0; b0 < n.B; b0 += samples) {
-    for (int64_t t0 = 0; t0 < T; t0 += rows) {
-      const int64_t t1 = std::min(T, t0 + rows);
-      const int64_t end = std::max<int64_t>(1, visible.end(t1 - 1, S));  // at least one tile, seen or not
-      const int64_t begin = std::min(visible.first(t0), end - 1) / 16 * 16;
-      Chunk c{};
-      c.heads = static_cast<int>(n.N);
-      c.samples = static_cast<int>(std::min(samples, n.B - b0));
-      c.first_sample = static_cast<int>(b0);
-      c.rows = static_cast<int>(t1 - t0);
-      c.first_row = static_cast<int>(t0);
-      c.columns = static_cast<int>(round_up(end - begin, 16));
-      c.first_key = static_cast<int>(begin);
-      c.queries = static_cast<int>(T);
-      c.keys = static_cast<int>(S);
-      c.key_columns = static_cast<int>(std::min<int64_t>(c.columns, S - begin));
-      c.begin_shift = static_cast<int>(std::clamp(begin_shift + t0 - begin, -most_shift, most_shift));
-      c.end_shift = static_cast<int>(std::clamp(end_shift + t0 - begin, -most_shift, most_shift));
-      const int64_t groups = (c.rows * n.N + 63) / 64;  // of rows that the kernels take at a time
-      c.segments = static_cast<int>(std::clamp<int64_t>(kWantedBlocks / (int64_t{c.key_blocks()} * c.samples), 1,
-                                                        std::max<int64_t>(1, groups / 8)));
-      chunks.push_back(c);
-    }
+  const int64_t T = n.T, S = n.S, max_shift = T + S;
+  const int64_t begin_shift = windowed ? mask.offset - mask.window + 1 : -T;
+  const int64_t end_shift = mask.causal ? mask.offset + 1 : S;
+  std::vector<ScoreBlock> blocks;
+  for (const QueryBlock& block : split_queries(n.B, T, S, mask, samples, rows)) {
+    const int64_t end = std::max<int64_t>(1, block.s0 + block.keys);  // at least one tile, even if it is masked
+    const int64_t begin = std::min(block.s0, end - 1) / 16 * 16;
+    ScoreBlock c{};
+    c.heads = static_cast<int>(n.N);
+    c.samples = static_cast<int>(block.samples);
+    c.first_sample = static_cast<int>(block.b0);
+    c.rows = static_cast<int>(block.rows);
+    c.first_row = static_cast<int>(block.t0);
+    c.columns = static_cast<int>(round_up(end - begin, 16));
+    c.first_key = static_cast<int>(begin);
+    c.queries = static_cast<int>(T);
+    c.keys = static_cast<int>(S);
+    c.key_columns = static_cast<int>(std::min<int64_t>(c.columns, S - begin));
+    c.begin_shift = static_cast<int>(std::clamp(begin_shift + block.t0 - begin, -max_shift, max_shift));
+    c.end_shift = static_cast<int>(std::clamp(end_shift + block.t0 - begin, -max_shift, max_shift));
+    const int64_t groups = (c.rows * n.N + 63) / 64;  // of rows that the kernels take at a time
+    c.segments = static_cast<int>(std::clamp<int64_t>(kTargetBlocks / (int64_t{c.key_blocks()} * c.samples), 1,
+                                                      std::max<int64_t>(1, groups / 8)));
+    blocks.push_back(c);
   }
-  return chunks;
+  return blocks;
 }
 
-int64_t keys_end(const Chunk& c) { return c.first_key + c.key_columns; }
+int64_t keys_end(const ScoreBlock& c) { return c.first_key + c.key_columns; }
 
-// The most that any chunk needs, of a number per chunk.
+// The maximum of a number per block.
 template <class F>
-int64_t most(const std::vector<Chunk>& chunks, F&& number) {
+int64_t max_over(const std::vector<ScoreBlock>& blocks, F&& number) {
   int64_t result = 0;
-  for (const Chunk& c : chunks) result = std::max<int64_t>(result, number(c));
+  for (const ScoreBlock& c : blocks) result = std::max<int64_t>(result, number(c));
   return result;
 }
 
 // ---- views for products: batch axes (samples, key/value heads, query heads of each) ----
 
-// Rows [begin, end) of samples of the chunk of x (B, P, heads, d) -> (samples, Nkv, N / Nkv, P', d).
-Tensor heads_of(const Tensor& x, const Sizes& n, const Chunk& c, int64_t begin, int64_t end) {
+// Rows [begin, end) of the block's samples of x (B, P, heads, d) -> (samples, Nkv, N / Nkv, P', d).
+Tensor heads_of(const Tensor& x, const Sizes& n, const ScoreBlock& c, int64_t begin, int64_t end) {
   const Strides& s = x.strides();
   const int64_t share = n.N / n.Nkv, step = x.dim(2) == n.N ? s[2] : 0;
   return x.view({c.samples, n.Nkv, share, end - begin, n.d},
                 {s[0], x.dim(2) == n.N ? share * s[2] : s[2], step, s[1], s[3]}, c.first_sample * s[0] + begin * s[1]);
 }
-Tensor queries_of(const Tensor& x, const Sizes& n, const Chunk& c) {
+Tensor queries_of(const Tensor& x, const Sizes& n, const ScoreBlock& c) {
   return heads_of(x, n, c, c.first_row, c.first_row + c.rows);
 }
-Tensor keys_of(const Tensor& x, const Sizes& n, const Chunk& c) { return heads_of(x, n, c, c.first_key, keys_end(c)); }
+Tensor keys_of(const Tensor& x, const Sizes& n, const ScoreBlock& c) {
+  return heads_of(x, n, c, c.first_key, keys_end(c));
+}
 
-// Scores of any chunk in one buffer.
+// The scores of any block in one buffer.
 class Scores {
  public:
-  Scores(const std::vector<Chunk>& chunks, const Sizes& n, Device device)
+  Scores(const std::vector<ScoreBlock>& blocks, const Sizes& n, Device device)
       : n_(n),
-        buffer_(empty({most(chunks, [&](const Chunk& c) { return c.samples * n.N * c.rows * c.columns; })}, DType::bf16,
-                      device)) {}
+        buffer_(empty({max_over(blocks, [&](const ScoreBlock& c) { return c.samples * n.N * c.rows * c.columns; })},
+                      DType::bf16, device)) {}
   bfloat16* data() { return buffer_.mutable_data<bfloat16>(); }
-  Tensor of(const Chunk& c) const { return part(c, 0, c.key_columns); }  // (..., rows, keys)
-  // alpha x z, with zeros in the columns that stand for no key.
-  void product_of(const Chunk& c, In x, In z, double alpha) const {
+  Tensor of(const ScoreBlock& c) const { return part(c, 0, c.key_columns); }  // (..., rows, keys)
+  // alpha x z, with zeros in the columns beyond the last key.
+  void product_of(const ScoreBlock& c, In x, In z, double alpha) const {
     Tensor y = of(c);
     product(x, z, alpha, 0, y);
     if (c.key_columns < c.columns) part(c, c.key_columns, c.columns).fill(0);
   }
 
  private:
-  Tensor part(const Chunk& c, int64_t begin, int64_t end) const {
+  Tensor part(const ScoreBlock& c, int64_t begin, int64_t end) const {
     const int64_t head = int64_t{c.rows} * c.columns, share = n_.N / n_.Nkv;
     return buffer_.view({c.samples, n_.Nkv, share, c.rows, end - begin},
                         {n_.N * head, share * head, head, c.columns, 1}, begin);
@@ -154,15 +154,15 @@ class Scores {
   Tensor buffer_;
 };
 
-// What depends on the query rows alone: their matrices before and after softmax.
+// The matrices of the query rows, before and after softmax: all that depends on the query alone.
 class Matrices {
  public:
-  Matrices(const std::vector<Chunk>& chunks, const Sizes& n, Device device)
-      : size_(most(chunks, [&](const Chunk& c) { return c.samples * int64_t{c.rows} * n.N * n.N; })),
+  Matrices(const std::vector<ScoreBlock>& blocks, const Sizes& n, Device device)
+      : size_(max_over(blocks, [&](const ScoreBlock& c) { return c.samples * int64_t{c.rows} * n.N * n.N; })),
         buffer_(empty({2 * size_}, DType::bf16, device)) {}
   bfloat16* pre() { return buffer_.mutable_data<bfloat16>(); }
   bfloat16* post() { return pre() + size_; }
-  void build(const Chunk& c, const DcmhaInputs& x) {
+  void build(const ScoreBlock& c, const DcmhaInputs& x) {
     build_matrices(c, query_factors(x.pre), base(x.pre), pre());
     build_matrices(c, query_factors(x.post), base(x.post), post());
   }
@@ -174,17 +174,17 @@ class Matrices {
 
 Tensor f32_buffer(int64_t size, Device device) { return empty({size}, DType::f32, device); }
 
-// Numbers of a partial sum with `each` values for every row and block of keys.
+// Elements of a partial sum with `each` values for every row and block of keys.
 auto partial_size(int64_t each) {
-  return [each](const Chunk& c) { return each * c.samples * c.rows * c.key_blocks(); };
+  return [each](const ScoreBlock& c) { return each * c.samples * c.rows * c.key_blocks(); };
 }
 
 // ---- gradients that are sums over query rows ----
 //
-// The chunks of some samples follow each other, so sums over their rows are kept, in f32, for these samples only.
+// The blocks of some samples follow each other, so sums over their rows are kept, in f32, for these samples only.
 
-bool begins_samples(const Chunk& c) { return c.first_row == 0; }
-bool ends_samples(const Chunk& c) { return c.first_row + c.rows == c.queries; }
+bool begins_samples(const ScoreBlock& c) { return c.first_row == 0; }
+bool ends_samples(const ScoreBlock& c) { return c.first_row + c.rows == c.queries; }
 
 bfloat16* data_or_null(Tensor& x) { return x ? x.mutable_data<bfloat16>() : nullptr; }
 bfloat16* at_or_null(Tensor& x, int64_t sample) {
@@ -194,27 +194,28 @@ bfloat16* at_or_null(Tensor& x, int64_t sample) {
 // Of one compose.
 class ComposeGradients {
  public:
-  ComposeGradients(const std::vector<Chunk>& chunks, const Sizes& n, const Compose& inputs, Compose& gradients,
-                   Device device)
+  ComposeGradients(const std::vector<ScoreBlock>& blocks, const Sizes& n, const HeadMixing& inputs,
+                   HeadMixing& gradients, Device device)
       : n_(n), query_(query_factors(inputs)), key_rank_(key_factors(inputs).rank), to_(gradients) {
     if (to_.k_down || to_.k_up || to_.k_gate) {
-      segments_ = most(chunks, [](const Chunk& c) { return c.segments; });
-      keys_ = f32_buffer(segments_ * most(chunks, [&](const Chunk& c) { return c.samples * n.S * 5 * n.N; }), device);
+      segments_ = max_over(blocks, [](const ScoreBlock& c) { return c.segments; });
+      keys_ = f32_buffer(segments_ * max_over(blocks, [&](const ScoreBlock& c) { return c.samples * n.S * 5 * n.N; }),
+                         device);
     }
     if (to_.base) {
-      parts_ =
-          most(chunks, [](const Chunk& c) { return c.samples * ((c.rows + kQueryBlockRows - 1) / kQueryBlockRows); });
+      parts_ = max_over(
+          blocks, [](const ScoreBlock& c) { return c.samples * ((c.rows + kQueryBlockRows - 1) / kQueryBlockRows); });
       base_ = zeros({parts_, n.N, n.N}, DType::f32, device);
     }
   }
-  // Where the chunk's kernel adds to the sums for keys.
-  float* keys(const Chunk& c) {
+  // The sums for keys, to which the block's kernel adds.
+  float* keys(const ScoreBlock& c) {
     if (!keys_) return nullptr;
     if (begins_samples(c)) keys_.fill(0);
     return keys_.mutable_data<float>();
   }
-  // After the chunk's kernel.
-  void add(const Chunk& c, const float* gram) {
+  // After the block's kernel.
+  void add(const ScoreBlock& c, const float* gram) {
     if (to_.q_down || to_.q_up || to_.q_gate || to_.base) {
       query_gradients(c, query_, gram, {data_or_null(to_.q_down), data_or_null(to_.q_up), data_or_null(to_.q_gate)},
                       base_ ? base_.mutable_data<float>() : nullptr);
@@ -235,20 +236,20 @@ class ComposeGradients {
   const Sizes n_;
   const Factors query_;
   const int key_rank_;
-  Compose& to_;
+  HeadMixing& to_;
   int64_t segments_ = 0, parts_ = 0;
   Tensor keys_, base_;
 };
 
-// Gradient of keys or of values: (B, S, Nkv, d), a sum over chunks and over the query heads of a key/value head.
+// Gradient of keys or of values: (B, S, Nkv, d), a sum over blocks and over the query heads of a key/value head.
 class KeySum {
  public:
-  KeySum(const std::vector<Chunk>& chunks, Tensor& gradient, const Sizes& n) : n_(n), gradient_(gradient) {
-    const int64_t samples = most(chunks, [](const Chunk& c) { return c.samples; });
+  KeySum(const std::vector<ScoreBlock>& blocks, Tensor& gradient, const Sizes& n) : n_(n), gradient_(gradient) {
+    const int64_t samples = max_over(blocks, [](const ScoreBlock& c) { return c.samples; });
     if (gradient) sum_ = empty({samples, n.S, n.Nkv, n.d}, DType::f32, gradient.device());
   }
   // += alpha scores^T x, scores (..., rows, keys), x (..., rows, d) of all query heads
-  void add(const Chunk& c, const Tensor& scores, const Tensor& x, double alpha) {
+  void add(const ScoreBlock& c, const Tensor& scores, const Tensor& x, double alpha) {
     if (!gradient_) return;
     if (begins_samples(c)) sum_.fill(0);
     const Strides& s = sum_.strides();
@@ -265,19 +266,17 @@ class KeySum {
   Tensor sum_;
 };
 
-bool any(const Compose& c) { return c.base || c.q_down || c.q_up || c.k_down || c.k_up || c.q_gate || c.k_gate; }
-
 }  // namespace
 
-std::string refuses(const DcmhaInputs& x) {
+std::optional<std::string> unsupported_reason(const DcmhaInputs& x) {
   const Sizes n(x);
   if (x.q.dtype() != DType::bf16) return "the tensor-core kernels need bf16, the queries are " + str(x.q.dtype());
-  // These kernels would mix by the identity. The general way, for M = 1, passes over the scores as often (5 times
+  // These kernels would mix by the identity. The generic path, for M = 1, passes over the scores as often (5 times
   // forward, 13 instead of 12 times backward, two of them through the cache) and computes only softmax.
-  if (!any(x.pre) && !any(x.post)) return "no heads are mixed";
+  if (x.pre.empty() && x.post.empty()) return "no heads are mixed";
   if (x.groups != 1) return "the tensor-core kernels mix all heads, here are " + std::to_string(x.groups) + " groups";
   if (n.N != 16 && n.N != 32) return "the tensor-core kernels need 16 or 32 heads, here are " + std::to_string(n.N);
-  for (const Compose* c : {&x.pre, &x.post}) {
+  for (const HeadMixing* c : {&x.pre, &x.post}) {
     if (c->k_down && c->k_down.dim(3) > 2)
       return "the tensor-core kernels need key factors of rank 2 at most, here is rank " +
              std::to_string(c->k_down.dim(3));
@@ -292,22 +291,22 @@ std::string refuses(const DcmhaInputs& x) {
   }
   if (properties().shared_bytes < shared_bytes(static_cast<int>(n.N)))
     return "the tensor-core kernels need " + std::to_string(shared_bytes(static_cast<int>(n.N))) +
-           " bytes of shared memory for a block, this card has " + std::to_string(properties().shared_bytes);
+           " bytes of shared memory for a block, this GPU has " + std::to_string(properties().shared_bytes);
   if (n.T + n.S >= 1 << 24)
     return "the tensor-core kernels count in 32 bits, here are " + str(x.q.shape()) + " queries";
-  return "";
+  return std::nullopt;
 }
 
 void forward(const DcmhaInputs& x, Out y, Out lse, int64_t workspace) {
   const Sizes n(x);
   const Device device = x.q.device();
-  const std::vector<Chunk> chunks = chunks_of(x, {.buffers = 1, .sums = 2 * n.N}, workspace);
-  Scores scores(chunks, n, device);
-  Matrices matrices(chunks, n, device);
-  Tensor partial = f32_buffer(most(chunks, partial_size(2 * n.N)), device);
+  const std::vector<ScoreBlock> blocks = blocks_of(x, {.buffers = 1, .sums = 2 * n.N}, workspace);
+  Scores scores(blocks, n, device);
+  Matrices matrices(blocks, n, device);
+  Tensor partial = f32_buffer(max_over(blocks, partial_size(2 * n.N)), device);
   Tensor sums = lse ? lse : f32_buffer(n.B * n.T * n.N, device);
   const Factors pre = key_factors(x.pre), post = key_factors(x.post);
-  for (const Chunk& c : chunks) {
+  for (const ScoreBlock& c : blocks) {
     scores.product_of(c, queries_of(x.q, n, c), keys_of(x.k, n, c).transposed(), x.scale);
     matrices.build(c, x);
     partial_log_sums(c, pre, scores.data(), matrices.pre(), partial.mutable_data<float>());
@@ -321,17 +320,17 @@ void forward(const DcmhaInputs& x, Out y, Out lse, int64_t workspace) {
 void backward(const DcmhaInputs& x, In, In lse, In dy, DcmhaGradients& gradients, int64_t workspace) {
   const Sizes n(x);
   const Device device = x.q.device();
-  const std::vector<Chunk> chunks = chunks_of(x, {.buffers = 3, .sums = n.N * n.N + 2 * n.N}, workspace);
-  Scores scores(chunks, n, device), weights(chunks, n, device), d_scores(chunks, n, device);
-  Matrices matrices(chunks, n, device);
-  Tensor partial = f32_buffer(most(chunks, partial_size(2 * n.N)), device);
-  Tensor gram = f32_buffer(most(chunks, partial_size(n.N * n.N)), device);
-  Tensor delta = f32_buffer(most(chunks, [&](const Chunk& c) { return c.samples * c.rows * n.N; }), device);
+  const std::vector<ScoreBlock> blocks = blocks_of(x, {.buffers = 3, .sums = n.N * n.N + 2 * n.N}, workspace);
+  Scores scores(blocks, n, device), weights(blocks, n, device), d_scores(blocks, n, device);
+  Matrices matrices(blocks, n, device);
+  Tensor partial = f32_buffer(max_over(blocks, partial_size(2 * n.N)), device);
+  Tensor gram = f32_buffer(max_over(blocks, partial_size(n.N * n.N)), device);
+  Tensor delta = f32_buffer(max_over(blocks, [&](const ScoreBlock& c) { return c.samples * c.rows * n.N; }), device);
   const Factors pre = key_factors(x.pre), post = key_factors(x.post);
-  ComposeGradients d_pre(chunks, n, x.pre, gradients.pre, device), d_post(chunks, n, x.post, gradients.post, device);
-  KeySum dk(chunks, gradients.k, n), dv(chunks, gradients.v, n);
-  const bool through_softmax = gradients.q || gradients.k || any(gradients.pre);
-  for (const Chunk& c : chunks) {
+  ComposeGradients d_pre(blocks, n, x.pre, gradients.pre, device), d_post(blocks, n, x.post, gradients.post, device);
+  KeySum dk(blocks, gradients.k, n), dv(blocks, gradients.v, n);
+  const bool through_softmax = gradients.q || gradients.k || !gradients.pre.empty();
+  for (const ScoreBlock& c : blocks) {
     const Tensor q = queries_of(x.q, n, c), k = keys_of(x.k, n, c), d_out = queries_of(dy, n, c);
     scores.product_of(c, q, k.transposed(), x.scale);
     d_scores.product_of(c, d_out, keys_of(x.v, n, c).transposed(), 1);
@@ -355,4 +354,4 @@ void backward(const DcmhaInputs& x, In, In lse, In dy, DcmhaGradients& gradients
   d_post.finish();
 }
 
-}  // namespace braid::cuda::dcmha_fast
+}  // namespace braid::cuda::attention::tensor_core

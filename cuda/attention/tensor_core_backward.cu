@@ -1,6 +1,7 @@
-// DCMHA backward between the batched products: B1, through post-compose, and B2, through softmax and pre-compose.
+// DCMHA backward between the batched products: dcmha_backward_post, through post-compose, and dcmha_backward_pre,
+// through softmax and pre-compose.
 //
-// Both recompute the probabilities P from the scores. With out = compose(in) as in dcmha_tile.cuh,
+// Both recompute the probabilities P from the scores. With out = compose(in) as in tile.cuh,
 // g_r = sum_m up_rm d_out_m and h_r = sum_n down_rn in_n,
 //   d_in = d_out (1 + gate) + sum_r down_r g_r + d_out C(i)^T
 //   d_down_r += g_r in      d_up_r += h_r d_out      d_gate += in d_out        (of a key: sums over queries)
@@ -8,15 +9,15 @@
 // Softmax: d(composed score) = P (dP - delta), delta = sum over keys of P dP. That sum is made of P as rounded to bf16,
 // and divided by the sum of these: else d(composed score) of a row would not sum to 0.
 #include "braid/cuda/runtime/kernel.h"
-// (kernel.h first: the headers below use its words)
+// (kernel.h first: the headers below use it)
 #include "braid/cuda/attention/stream.cuh"
 
-namespace braid::cuda::dcmha_fast {
+namespace braid::cuda::attention::tensor_core {
 namespace {
 
 template <int N>
 struct KeySums {
-  Wide<N> down[2], up[2], gate;
+  Accumulator<N> down[2], up[2], gate;
 
   __device__ __forceinline__ void clear() {
 #pragma unroll
@@ -26,16 +27,17 @@ struct KeySums {
     }
   }
   // `row`: where this lane's row of d_out, or of `in`, starts in shared memory. The gate is added apart.
-  __device__ __forceinline__ void add_up(const Diagonals& h, const bfloat16* row) { add(up, h, row); }
-  __device__ __forceinline__ void add_down(const Diagonals& g, const bfloat16* row) { add(down, g, row); }
-  static __device__ __forceinline__ void add(Wide<N> (&sum)[2], const Diagonals& d, const bfloat16* row) {
-    Turned<N> turned;
-    load_turned<N>(turned, row);
-    add_scaled<N>(sum[0], d.rank[0], turned);
-    add_scaled<N>(sum[1], d.rank[1], turned);
+  __device__ __forceinline__ void add_up(const DiagonalFragments& h, const bfloat16* row) { add(up, h, row); }
+  __device__ __forceinline__ void add_down(const DiagonalFragments& g, const bfloat16* row) { add(down, g, row); }
+  static __device__ __forceinline__ void add(Accumulator<N> (&sum)[2], const DiagonalFragments& d,
+                                             const bfloat16* row) {
+    BFragment<N> fragment;
+    load_b<N>(fragment, row);
+    add_scaled<N>(sum[0], d.rank[0], fragment);
+    add_scaled<N>(sum[1], d.rank[1], fragment);
   }
   // d_keys (segments, samples, keys, 5, N) += the warp's sums.
-  __device__ __forceinline__ void add_to(float* d_keys, const Chunk& c, const Place<N>& at) const {
+  __device__ __forceinline__ void add_to(float* d_keys, const ScoreBlock& c, const BlockCoord<N>& at) const {
     if (d_keys == nullptr || !at.active(c)) return;
     const size_t sample = blockIdx.y * gridDim.z + blockIdx.z;
     d_keys += (sample * c.keys + c.first_key) * (5 * N);
@@ -46,7 +48,7 @@ struct KeySums {
       float* const to = d_keys + key * (5 * N) + at.lane % 4 * 2;
 #pragma unroll
       for (int n = 0; n < N / 8; ++n) {
-        const Wide<N>* const parts[5] = {&down[0], &down[1], &up[0], &up[1], &gate};
+        const Accumulator<N>* const parts[5] = {&down[0], &down[1], &up[0], &up[1], &gate};
 #pragma unroll
         for (int k = 0; k < 5; ++k) {
           float2& pair = *reinterpret_cast<float2*>(to + k * N + 8 * n);
@@ -59,22 +61,23 @@ struct KeySums {
 };
 
 // Sums over the keys of all warps, for the rows of a group. Each row has 8 / kRows warps, of which each makes a part of
-//   gram (samples, rows, key_blocks, N, N):     sum of x_n y_m, x and y being the first two tensors of the group
+//   outer_sum (samples, rows, key_blocks, N, N):     sum of x_n y_m, x and y being the first two tensors of the group
 //   delta (samples, rows, key_blocks, N) pairs: sum of x_n z_n, the diagonal of such a product, and sum of x_n
 template <int N, class G>
 class RowProducts {
-  static constexpr int kShares = kWarps / kRows<N>;
-  static constexpr int kColumns = N * N / 16 / kShares;  // of 16 rows of gram: 8 (N = 16) or 16 (N = 32)
+  static constexpr int kWarpsPerRow = kWarps / kRows<N>;
+  static constexpr int kColumns = N * N / 16 / kWarpsPerRow;  // of 16 rows of outer_sum: 8 (N = 16) or 16 (N = 32)
   static constexpr int kPart = G::kTensor / kWarps, kStep = sizeof(G) / sizeof(bfloat16);
 
  public:
-  __device__ __forceinline__ RowProducts(const G (&stage)[2], float* gram, const Chunk& c, const Place<N>& at)
-      : gram_(gram),
+  __device__ __forceinline__ RowProducts(const G (&stage)[2], float* outer_sum, const ScoreBlock& c,
+                                         const BlockCoord<N>& at)
+      : outer_sum_(outer_sum),
         rows_(c.rows),
-        row_(at.warp / kShares),
+        row_(at.warp / kWarpsPerRow),
         step_(static_cast<int>(gridDim.x) * N),
         diagonal_(at.diagonal != 0) {
-    const int share = at.warp % kShares, lane = at.lane;
+    const int share = at.warp % kWarpsPerRow, lane = at.lane;
     const int n0 = share * 8 / 16 * 16, m0 = share % 2 * kColumns;
     left_ = kept_shared(stage[0].tile[0][0].row[row_] + n0 * kTilePitch + left_row(lane));
     right_ = kept_shared(stage[0].tile[1][0].row[row_] + m0 * kTilePitch + tile_row(lane));
@@ -112,8 +115,9 @@ class RowProducts {
     if (diagonal_) delta[first_ + row * step_ + head_] = {head_ % 2 == 0 ? low : high, upper_ ? total[2] : total[0]};
   }
   // Where this lane's row of 8 heads of z starts, z being laid out like the rows of a tensor of the group.
-  __device__ __forceinline__ const bfloat16* row_of(const typename G::Part (&z)[kWarps], const Place<N>& at) const {
-    return z[0].row[row_] + at.warp % kShares * 8 * kTilePitch + tile_row(at.lane);
+  __device__ __forceinline__ const bfloat16* row_of(const typename G::Part (&z)[kWarps],
+                                                    const BlockCoord<N>& at) const {
+    return z[0].row[row_] + at.warp % kWarpsPerRow * 8 * kTilePitch + tile_row(at.lane);
   }
 
  private:
@@ -135,7 +139,7 @@ class RowProducts {
     for (int k = 0; k < kColumns / 8; ++k) mma_bf16(sum[k], a.tiles, b[2 * k], b[2 * k + 1]);
   }
   __device__ __forceinline__ void store(const float (&sum)[kColumns / 8][4], int row) const {
-    float* const to = gram_ + kept(to_ + row * step_ * N);
+    float* const to = outer_sum_ + kept(to_ + row * step_ * N);
 #pragma unroll
     for (int k = 0; k < kColumns / 8; ++k) {
 #pragma unroll
@@ -144,7 +148,7 @@ class RowProducts {
     }
   }
 
-  float* const gram_;
+  float* const outer_sum_;
   const int rows_, row_, step_;
   const bool diagonal_;
   const bfloat16 *left_, *right_;
@@ -154,31 +158,31 @@ class RowProducts {
 
 template <int N>
 struct PostMemory {
-  using Input = Group<N, 2, 2, 1>;
+  using Input = PipelineStage<N, 2, 2, 1>;
   Input group[2];                          // scores, later probabilities, and d(weights)
   typename Input::Part result[2][kWarps];  // of one group: weights, d(probabilities)
 };
 
 template <int N>
 __global__ void __launch_bounds__(kThreads, 1)
-    dcmha_backward_post(Chunk c, Factors key_pre, Factors key_post, const bfloat16* pre, const bfloat16* post,
+    dcmha_backward_post(ScoreBlock c, Factors key_pre, Factors key_post, const bfloat16* pre, const bfloat16* post,
                         const float* lse, const bfloat16* scores, bfloat16* d_weights, bfloat16* weights, float2* delta,
-                        float* gram, float* d_keys) {
+                        float* outer_sum, float* d_keys) {
   PostMemory<N>& memory = *dynamic_shared<PostMemory<N>>();
-  const Place<N> at(c);
-  Diagonals h;
-  zero_unseen_rows<N>(weights, c, at);
-  zero_unseen_rows<N>(d_weights, c, at);
-  const Rows<N, 2, 2, 1> in(memory.group, at);
-  Mixing<N> mix_pre;
-  Mixing<N, N == 32> mix_post, mix_back;
-  Packed<N> gate_pre, gate_post;
+  const BlockCoord<N> at(c);
+  DiagonalFragments h;
+  zero_masked_rows<N>(weights, c, at);
+  zero_masked_rows<N>(d_weights, c, at);
+  const StageReader<N, 2, 2, 1> in(memory.group, at);
+  LowRankMix<N> mix_pre;
+  LowRankMix<N, N == 32> mix_post, mix_back;
+  AFragment<N> gate_pre, gate_post;
   mix_pre.load(key_pre.down, key_pre.up, key_pre.rank, c, at);
   mix_post.load(key_post.down, key_post.up, key_post.rank, c, at);
   mix_back.load(key_post.up, key_post.down, key_post.rank, c, at);
   if constexpr (N == 32) {
-    mix_post.park(in.gaps(0));
-    mix_back.park(in.gaps(1));
+    mix_post.spill(in.padding(0));
+    mix_back.spill(in.padding(1));
   }
   load_gate<N>(gate_pre, key_pre, c, at);
   load_gate<N>(gate_post, key_post, c, at);
@@ -186,32 +190,32 @@ __global__ void __launch_bounds__(kThreads, 1)
   sums.clear();
   bfloat16* const result = kept_shared(memory.result[0][at.warp].row[0] + tile_row(at.lane));
   constexpr int second = PostMemory<N>::Input::kTensor;  // from weights to d(probabilities)
-  const Writer<N> out(weights, memory.result[0][at.warp].row[0], c, at);
-  const Writer<N> d_out(d_weights, memory.result[1][at.warp].row[0], c, at);
-  const RowProducts<N, Group<N, 2, 2, 1>> products(memory.group, gram, c, at);
+  const TileWriter<N> out(weights, memory.result[0][at.warp].row[0], c, at);
+  const TileWriter<N> d_out(d_weights, memory.result[1][at.warp].row[0], c, at);
+  const RowProducts<N, PipelineStage<N, 2, 2, 1>> products(memory.group, outer_sum, c, at);
   const bfloat16* const d_probabilities = kept_shared(products.row_of(memory.result[1], at));
 
   stream<N>(memory.group, c, at, {{scores, d_weights}, {pre, post}, {lse}, {c.queries}},
             [&](int row0, int rows, int stage) {
-              const bool all_seen = at.all_seen(c, row0, rows);
+              const bool all_unmasked = at.all_unmasked(c, row0, rows);
 #pragma unroll 1
               for (int r = 0; r < rows; ++r) {
                 bfloat16* const tile = in.tile(stage, 0, r);
-                if (!all_seen && at.seen(c, row0 + r).none()) {
-                  const Packed<N> zero{};
-                  store_tile<N>(tile, zero);
-                  store_tile<N>(result + in.distance(0, r), zero);
-                  store_tile<N>(result + in.distance(0, r) + second, zero);
+                if (!all_unmasked && at.unmasked(c, row0 + r).none()) {
+                  const AFragment<N> zero{};
+                  store_a<N>(tile, zero);
+                  store_a<N>(result + in.distance(0, r), zero);
+                  store_a<N>(result + in.distance(0, r) + second, zero);
                   continue;
                 }
-                Packed<N> a, d;
-                Wide<N> x, dx;
-                load_tile<N>(a, tile);
+                AFragment<N> a, d;
+                Accumulator<N> x, dx;
+                load_a<N>(a, tile);
                 probabilities<N>(x, a, mix_pre, h, gate_pre, in.matrix(stage, 0, r), in.statistic(stage, 0, r), at);
-                if (!all_seen) hide<N>(x, at.seen(c, row0 + r), at.lane);
+                if (!all_unmasked) mask_tile<N>(x, at.unmasked(c, row0 + r), at.lane);
                 pack<N>(a, x);
-                store_tile<N>(tile, a);
-                load_tile<N>(d, in.tile(stage, 1, r));
+                store_a<N>(tile, a);
+                load_a<N>(d, in.tile(stage, 1, r));
                 unpack<N>(dx, d);
 #pragma unroll
                 for (int n = 0; n < N / 8; ++n) {
@@ -222,69 +226,69 @@ __global__ void __launch_bounds__(kThreads, 1)
                 sums.add_up(h, in.tile(stage, 1, r));
                 compose<N, Of::weights>(x, a, mix_post, h, gate_post, in.matrix(stage, 1, r), at);
                 pack<N>(a, x);
-                store_tile<N>(result + in.distance(0, r), a);
+                store_a<N>(result + in.distance(0, r), a);
                 __syncwarp();  // the probabilities are there
                 mix_back.sum(h, d, at.diagonal);
                 sums.add_down(h, tile);
                 compose<N, Of::gradients>(dx, d, mix_back, h, gate_post, in.transposed(stage, 1, r), at);
                 pack<N>(d, dx);
-                store_tile<N>(result + in.distance(0, r) + second, d);
+                store_a<N>(result + in.distance(0, r) + second, d);
               }
               __syncthreads();
               out.template write<kRows<N>>(0, row0, rows);
               d_out.template write<kRows<N>>(0, row0, rows);
-              products.multiply(stage, row0, d_probabilities, delta);  // these rounded, as B2 reads them
+              products.multiply(stage, row0, d_probabilities, delta);  // rounded, as dcmha_backward_pre reads them
             });
   sums.add_to(d_keys, c, at);
 }
 
 template <int N>
 struct PreMemory {
-  Group<N, 2, 1, 2> group[2];               // scores and d(probabilities), later d(composed scores)
+  PipelineStage<N, 2, 1, 2> group[2];       // scores and d(probabilities), later d(composed scores)
   bfloat16 result[kWarps][N * kTilePitch];  // of a row: d(scores)
 };
 
 template <int N>
 __global__ void __launch_bounds__(kThreads, N == 16 ? 2 : 1)
-    dcmha_backward_pre(Chunk c, Factors key_pre, const bfloat16* pre, const float* lse, const float* delta,
-                       const bfloat16* scores, bfloat16* d_scores, float* gram, float* d_keys) {
+    dcmha_backward_pre(ScoreBlock c, Factors key_pre, const bfloat16* pre, const float* lse, const float* delta,
+                       const bfloat16* scores, bfloat16* d_scores, float* outer_sum, float* d_keys) {
   PreMemory<N>& memory = *dynamic_shared<PreMemory<N>>();
-  const Place<N> at(c);
-  Diagonals h;
-  zero_unseen_rows<N>(d_scores, c, at);
-  const Rows<N, 2, 1, 2> in(memory.group, at);
-  Mixing<N, N == 16> mix, mix_back;
-  Packed<N> gate;
+  const BlockCoord<N> at(c);
+  DiagonalFragments h;
+  zero_masked_rows<N>(d_scores, c, at);
+  const StageReader<N, 2, 1, 2> in(memory.group, at);
+  LowRankMix<N, N == 16> mix, mix_back;
+  AFragment<N> gate;
   mix.load(key_pre.down, key_pre.up, key_pre.rank, c, at);
   mix_back.load(key_pre.up, key_pre.down, key_pre.rank, c, at);
   if constexpr (N == 16) {
-    mix.park(in.gaps(0));
-    mix_back.park(in.gaps(1));
+    mix.spill(in.padding(0));
+    mix_back.spill(in.padding(1));
   }
   load_gate<N>(gate, key_pre, c, at);
   KeySums<N> sums;
   sums.clear();
   bfloat16* const result = kept_shared(memory.result[at.warp] + tile_row(at.lane));
-  const Writer<N> out(d_scores, memory.result[at.warp], c, at);
-  const RowProducts<N, Group<N, 2, 1, 2>> products(memory.group, gram, c, at);
+  const TileWriter<N> out(d_scores, memory.result[at.warp], c, at);
+  const RowProducts<N, PipelineStage<N, 2, 1, 2>> products(memory.group, outer_sum, c, at);
 
   stream<N>(memory.group, c, at, {{scores, d_scores}, {pre}, {lse, delta}, {c.queries, c.rows}},
             [&](int row0, int rows, int stage) {
-              const bool all_seen = at.all_seen(c, row0, rows);
+              const bool all_unmasked = at.all_unmasked(c, row0, rows);
 #pragma unroll 1
               for (int r = 0; r < rows; ++r) {
                 const bfloat16* const tile = in.tile(stage, 0, r);
                 bfloat16* const d_tile = in.tile(stage, 1, r);
-                Packed<N> d{};
-                if (!all_seen && at.seen(c, row0 + r).none()) {
-                  store_tile<N>(d_tile, d);
+                AFragment<N> d{};
+                if (!all_unmasked && at.unmasked(c, row0 + r).none()) {
+                  store_a<N>(d_tile, d);
                 } else {
-                  Packed<N> a;
-                  Wide<N> x, dx;
-                  load_tile<N>(a, tile);
+                  AFragment<N> a;
+                  Accumulator<N> x, dx;
+                  load_a<N>(a, tile);
                   probabilities<N>(x, a, mix, h, gate, in.matrix(stage, 0, r), in.statistic(stage, 0, r), at);
-                  if (!all_seen) hide<N>(x, at.seen(c, row0 + r), at.lane);
-                  load_tile<N>(d, d_tile);
+                  if (!all_unmasked) mask_tile<N>(x, at.unmasked(c, row0 + r), at.lane);
+                  load_a<N>(d, d_tile);
                   unpack<N>(dx, d);
 #pragma unroll
                   for (int n = 0; n < N / 8; ++n) {
@@ -293,17 +297,17 @@ __global__ void __launch_bounds__(kThreads, N == 16 ? 2 : 1)
                     for (int q = 0; q < 4; ++q) dx[n][q] = x[n][q] * (dx[n][q] - (q % 2 ? of_row.y : of_row.x));
                   }
                   pack<N>(d, dx);
-                  store_tile<N>(d_tile, d);
+                  store_a<N>(d_tile, d);
                   __syncwarp();  // d(composed scores) are there
                   sums.add_up(h, d_tile);
                   add_product<N>(sums.gate, a, d, at.diagonal);
-                  if constexpr (N == 16) mix_back.load_in(in.gaps(0));  // registers are scarce here
+                  if constexpr (N == 16) mix_back.load_in(in.padding(0));  // registers are scarce here
                   mix_back.sum(h, d, at.diagonal);
                   sums.add_down(h, tile);
                   compose<N, Of::gradients>(dx, d, mix_back, h, gate, in.transposed(stage, 0, r), at);
                   pack<N>(d, dx);
                 }
-                store_tile<N>(result, d);
+                store_a<N>(result, d);
                 __syncwarp();
                 out.template write<1>(0, row0 + r, 1);
                 __syncwarp();
@@ -315,37 +319,39 @@ __global__ void __launch_bounds__(kThreads, N == 16 ? 2 : 1)
 }
 
 template <int N>
-void run_post(const Chunk& c, const Factors& key_pre, const Factors& key_post, const bfloat16* pre,
+void run_post(const ScoreBlock& c, const Factors& key_pre, const Factors& key_post, const bfloat16* pre,
               const bfloat16* post, const float* lse, const bfloat16* scores, bfloat16* d_weights, bfloat16* weights,
-              float2* delta, float* gram, float* d_keys) {
+              float2* delta, float* outer_sum, float* d_keys) {
   launch(
       dcmha_backward_post<N>,
       {.grid = dim3(c.key_blocks(), c.segments, c.samples), .block = kThreads, .shared_bytes = sizeof(PostMemory<N>)},
-      c, key_pre, key_post, pre, post, lse, scores, d_weights, weights, delta, gram, d_keys);
+      c, key_pre, key_post, pre, post, lse, scores, d_weights, weights, delta, outer_sum, d_keys);
 }
 template <int N>
-void run_pre(const Chunk& c, const Factors& key_pre, const bfloat16* pre, const float* lse, const float* delta,
-             const bfloat16* scores, bfloat16* d_scores, float* gram, float* d_keys) {
+void run_pre(const ScoreBlock& c, const Factors& key_pre, const bfloat16* pre, const float* lse, const float* delta,
+             const bfloat16* scores, bfloat16* d_scores, float* outer_sum, float* d_keys) {
   launch(dcmha_backward_pre<N>,
          {.grid = dim3(c.key_blocks(), c.segments, c.samples), .block = kThreads, .shared_bytes = sizeof(PreMemory<N>)},
-         c, key_pre, pre, lse, delta, scores, d_scores, gram, d_keys);
+         c, key_pre, pre, lse, delta, scores, d_scores, outer_sum, d_keys);
 }
 
 }  // namespace
 
-void backward_post(const Chunk& c, const Factors& key_pre, const Factors& key_post, const bfloat16* pre,
+void backward_post(const ScoreBlock& c, const Factors& key_pre, const Factors& key_post, const bfloat16* pre,
                    const bfloat16* post, const float* lse, const bfloat16* scores, bfloat16* d_weights,
-                   bfloat16* weights, float* delta, float* gram, float* d_keys) {
-  (c.heads == 16 ? run_post<16> : run_post<32>)(c, key_pre, key_post, pre, post, chunk_lse(c, lse), scores, d_weights,
-                                                weights, reinterpret_cast<float2*>(delta), gram, d_keys);
+                   bfloat16* weights, float* delta, float* outer_sum, float* d_keys) {
+  (c.heads == 16 ? run_post<16> : run_post<32>)(c, key_pre, key_post, pre, post, lse_of_block(c, lse), scores,
+                                                d_weights, weights, reinterpret_cast<float2*>(delta), outer_sum,
+                                                d_keys);
 }
 
 int64_t shared_bytes(int heads) { return heads == 16 ? sizeof(PostMemory<16>) : sizeof(PostMemory<32>); }
 
-void backward_pre(const Chunk& c, const Factors& key_pre, const bfloat16* pre, const float* lse, const float* delta,
-                  const bfloat16* scores, bfloat16* d_probabilities, float* gram, float* d_keys) {
-  (c.heads == 16 ? run_pre<16> : run_pre<32>)(c, key_pre, pre, chunk_lse(c, lse), delta, scores, d_probabilities, gram,
-                                              d_keys);
+void backward_pre(const ScoreBlock& c, const Factors& key_pre, const bfloat16* pre, const float* lse,
+                  const float* delta, const bfloat16* scores, bfloat16* d_probabilities, float* outer_sum,
+                  float* d_keys) {
+  (c.heads == 16 ? run_pre<16> : run_pre<32>)(c, key_pre, pre, lse_of_block(c, lse), delta, scores, d_probabilities,
+                                              outer_sum, d_keys);
 }
 
-}  // namespace braid::cuda::dcmha_fast
+}  // namespace braid::cuda::attention::tensor_core

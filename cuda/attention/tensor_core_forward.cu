@@ -1,23 +1,25 @@
-// DCMHA forward between the two batched products: F1, the rows' log-sums, and F2, scores to weights.
+// DCMHA forward between the two batched products: dcmha_log_sum, the log-sum-exp of the rows, and dcmha_weights, from
+// scores to the weights P' of the values.
 #include "braid/cuda/runtime/kernel.h"
-// (kernel.h first: the headers below use its words)
+// (kernel.h first: the headers below use it)
 #include "braid/cuda/attention/stream.cuh"
 
-namespace braid::cuda::dcmha_fast {
+namespace braid::cuda::attention::tensor_core {
 namespace {
 
 constexpr float kLowest = -1e30f;  // stands for the largest of no scores; finite, so that differences are no NaN
 
 template <int N>
 struct LogSumMemory {
-  Group<N, 1, 1, 0> group[2];
+  PipelineStage<N, 1, 1, 0> group[2];
   float2 found[2][kWarps][kRows<N>][N];  // largest, sum; two, because a group's are combined during the next
 };
 
-// ---- F1: the other way round, heads x keys ----
+// ---- dcmha_log_sum: transposed tiles, heads x keys ----
 //
-// Here a tile is the right operand and the result of products that mix, so that a lane has several keys of one head and
-// most of each sum is its own. Both ranks of a key's factors share one product then. For keys 8h ... 8h+7, h = 0, 1:
+// Here a tile is the right operand and the result of the products that mix, so that a lane has several keys of one head
+// and adds most of each sum by itself. Both ranks of a key's factors share one product then. For keys 8h ... 8h+7, h =
+// 0, 1:
 //   in:  b[k][2h + q]: key 8h + g; heads 16k + 8q + 2t, +1
 //   out: x[h][m][q]:   heads 16m + g (q < 2) or 16m + 8 + g; key 8h + 2t + q%2
 
@@ -25,9 +27,9 @@ template <int N>
 struct ColumnWeights {
   uint32_t down[2][N / 16][4];  // rows (rank, key of 8), columns heads
   uint32_t up[2][N / 16][4];    // rows heads, columns (rank, key of 8)
-  Packed<N> gate;               // like `in`
+  BFragment<N> gate;            // like `in`
 
-  __device__ __forceinline__ ColumnWeights(const Factors& f, const Chunk& c, const Place<N>& at) {
+  __device__ __forceinline__ ColumnWeights(const Factors& f, const ScoreBlock& c, const BlockCoord<N>& at) {
     const int g = at.lane / 4, t = at.lane % 4;
     const FactorOfKeys<N> gates(f.gate, f.gate.data != nullptr, 0, c, at);
 #pragma unroll
@@ -51,12 +53,12 @@ struct ColumnWeights {
   }
 };
 
-// x = compose(scores) for one query; `scores` and `matrix`: the rows that this lane names.
+// x = compose(scores) for one query; `scores` and `matrix`: the rows whose addresses this lane passes to ldmatrix.
 template <int N>
 __device__ __forceinline__ void compose_columns(float (&x)[2][N / 16][4], const bfloat16* scores,
                                                 const bfloat16* matrix, const ColumnWeights<N>& w, uint32_t mask,
                                                 const uint32_t (&identity)[4]) {
-  Packed<N> b;
+  BFragment<N> b;
   float h[2][4] = {};
 #pragma unroll
   for (int k = 0; k < N / 16; ++k) {
@@ -95,9 +97,9 @@ __device__ __forceinline__ void compose_columns(float (&x)[2][N / 16][4], const 
 // Largest x and sum of exp(x - largest) over the block's keys, x = compose(scores).
 template <int N>
 __global__ void __launch_bounds__(kThreads, 2)
-    dcmha_log_sum(Chunk c, Factors key, const bfloat16* scores, const bfloat16* pre, float2* partial) {
+    dcmha_log_sum(ScoreBlock c, Factors key, const bfloat16* scores, const bfloat16* pre, float2* partial) {
   LogSumMemory<N>& memory = *dynamic_shared<LogSumMemory<N>>();
-  const Place<N> at(c);
+  const BlockCoord<N> at(c);
   const ColumnWeights<N> weights(key, c, at);
 
   const auto combine = [&](int row0, int stage) {  // the warps of the block
@@ -112,20 +114,20 @@ __global__ void __launch_bounds__(kThreads, 2)
     partial[((static_cast<size_t>(at.sample) * c.rows + row0 + row) * gridDim.x + blockIdx.x) * N + head] = all;
   };
 
-  const Rows<N, 1, 1, 0> in(memory.group, at);
+  const StageReader<N, 1, 1, 0> in(memory.group, at);
   const bfloat16* const scores_rows = kept_shared(memory.group[0].tile[0][at.warp].row[0] +
                                                   (at.lane / 8 % 2 * 8 + at.lane % 8) * kTilePitch + at.lane / 16 * 8);
   uint32_t zeros[2];
-  hidden_zeros(zeros);
+  opaque_zeros(zeros);
   const uint32_t one = at.diagonal & 0x3f803f80u, identity[4] = {one, zeros[0], zeros[1], one};
   float2* const found_rows = kept_shared(&memory.found[0][at.warp][0][at.lane / 4]);
   stream<N>(memory.group, c, at, {{scores}, {pre}, {}, {}}, [&](int row0, int rows, int stage) {
     if (row0 > at.begin * kRows<N>) combine(row0 - kRows<N>, stage ^ 1);
-    const bool all_seen = at.all_seen(c, row0, rows);
+    const bool all_unmasked = at.all_unmasked(c, row0, rows);
 #pragma unroll 1
     for (int r = 0; r < rows; ++r) {
       float2* const found = found_rows + (stage * kWarps * kRows<N> + r) * N;
-      if (!all_seen && at.seen(c, row0 + r).none()) {
+      if (!all_unmasked && at.unmasked(c, row0 + r).none()) {
 #pragma unroll
         for (int n = 0; n < N; n += 8) {
           if (at.lane % 4 == 0) found[n] = {kLowest, 0};
@@ -135,11 +137,11 @@ __global__ void __launch_bounds__(kThreads, 2)
       float x[2][N / 16][4];
       compose_columns<N>(x, scores_rows + in.distance(stage, r), in.transposed(stage, 0, r), weights, at.diagonal,
                          identity);
-      if (!all_seen) {
-        const Seen seen = at.seen(c, row0 + r);
+      if (!all_unmasked) {
+        const Unmasked unmasked = at.unmasked(c, row0 + r);
 #pragma unroll
         for (int i = 0; i < 4; ++i) {  // keys
-          if (!seen.hides(i / 2 * 8 + at.lane % 4 * 2 + i % 2)) continue;
+          if (!unmasked.masks(i / 2 * 8 + at.lane % 4 * 2 + i % 2)) continue;
 #pragma unroll
           for (int m = 0; m < N / 16; ++m) x[i / 2][m][i % 2] = x[i / 2][m][2 + i % 2] = kLowest;
         }
@@ -164,8 +166,8 @@ __global__ void __launch_bounds__(kThreads, 2)
   if (at.begin < at.end) combine((at.end - 1) * kRows<N>, (at.end - 1) & 1);
 }
 
-// lse = ln sum of exp over all keys that the row sees; infinite where it sees none.
-__global__ void dcmha_combine_log_sums(Chunk c, int key_blocks, const float2* partial, float* lse) {
+// lse = ln sum of exp over all unmasked keys of the row; infinite where all are masked.
+__global__ void dcmha_combine_log_sums(ScoreBlock c, int key_blocks, const float2* partial, float* lse) {
   const size_t i = static_cast<size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= static_cast<size_t>(c.samples) * c.rows * c.heads) return;
   const size_t sample = i / c.heads / c.rows;
@@ -183,46 +185,46 @@ __global__ void dcmha_combine_log_sums(Chunk c, int key_blocks, const float2* pa
 
 template <int N>
 struct WeightsMemory {
-  Group<N, 1, 2, 1> group[2];
+  PipelineStage<N, 1, 2, 1> group[2];
 };
 
-// F2. weights = compose_post(exp(compose_pre(scores) - lse)), in place.
+// weights = compose_post(exp(compose_pre(scores) - lse)), in place.
 template <int N>
 __global__ void __launch_bounds__(kThreads, N == 16 ? 2 : 1)
-    dcmha_weights(Chunk c, Factors key_pre, Factors key_post, const bfloat16* pre, const bfloat16* post,
+    dcmha_weights(ScoreBlock c, Factors key_pre, Factors key_post, const bfloat16* pre, const bfloat16* post,
                   const float* lse, bfloat16* scores) {
   WeightsMemory<N>& memory = *dynamic_shared<WeightsMemory<N>>();
-  const Place<N> at(c);
-  Mixing<N> mix_pre, mix_post;
-  Packed<N> gate_pre, gate_post;
+  const BlockCoord<N> at(c);
+  LowRankMix<N> mix_pre, mix_post;
+  AFragment<N> gate_pre, gate_post;
   mix_pre.load(key_pre.down, key_pre.up, key_pre.rank, c, at);
   mix_post.load(key_post.down, key_post.up, key_post.rank, c, at);
   load_gate<N>(gate_pre, key_pre, c, at);
   load_gate<N>(gate_post, key_post, c, at);
-  zero_unseen_rows<N>(scores, c, at);
-  const Rows<N, 1, 2, 1> in(memory.group, at);
-  const Writer<N> out(scores, memory.group[0].tile[0][at.warp].row[0], c, at);
-  Diagonals h;
+  zero_masked_rows<N>(scores, c, at);
+  const StageReader<N, 1, 2, 1> in(memory.group, at);
+  const TileWriter<N> out(scores, memory.group[0].tile[0][at.warp].row[0], c, at);
+  DiagonalFragments h;
 
   stream<N>(memory.group, c, at, {{scores}, {pre, post}, {lse}, {c.queries}}, [&](int row0, int rows, int stage) {
-    const bool all_seen = at.all_seen(c, row0, rows);
+    const bool all_unmasked = at.all_unmasked(c, row0, rows);
 #pragma unroll 1
     for (int r = 0; r < rows; ++r) {
       bfloat16* const tile = in.tile(stage, 0, r);
-      if (!all_seen && at.seen(c, row0 + r).none()) {
-        store_tile<N>(tile, Packed<N>{});
+      if (!all_unmasked && at.unmasked(c, row0 + r).none()) {
+        store_a<N>(tile, AFragment<N>{});
         continue;
       }
-      Packed<N> a;
-      Wide<N> x;
-      load_tile<N>(a, tile);
+      AFragment<N> a;
+      Accumulator<N> x;
+      load_a<N>(a, tile);
       probabilities<N>(x, a, mix_pre, h, gate_pre, in.matrix(stage, 0, r), in.statistic(stage, 0, r), at);
-      if (!all_seen) hide<N>(x, at.seen(c, row0 + r), at.lane);
+      if (!all_unmasked) mask_tile<N>(x, at.unmasked(c, row0 + r), at.lane);
       pack<N>(a, x);
       mix_post.sum(h, a, at.diagonal);
       compose<N, Of::weights>(x, a, mix_post, h, gate_post, in.matrix(stage, 1, r), at);
       pack<N>(a, x);
-      store_tile<N>(tile, a);
+      store_a<N>(tile, a);
     }
     __syncwarp();
     out.template write<kRows<N>>(in.distance(stage, 0), row0, rows);
@@ -230,14 +232,15 @@ __global__ void __launch_bounds__(kThreads, N == 16 ? 2 : 1)
 }
 
 template <int N>
-void run_log_sum(const Chunk& c, const Factors& key, const bfloat16* scores, const bfloat16* pre, float2* partial) {
+void run_log_sum(const ScoreBlock& c, const Factors& key, const bfloat16* scores, const bfloat16* pre,
+                 float2* partial) {
   launch(
       dcmha_log_sum<N>,
       {.grid = dim3(c.key_blocks(), c.segments, c.samples), .block = kThreads, .shared_bytes = sizeof(LogSumMemory<N>)},
       c, key, scores, pre, partial);
 }
 template <int N>
-void run_weights(const Chunk& c, const Factors& key_pre, const Factors& key_post, const bfloat16* pre,
+void run_weights(const ScoreBlock& c, const Factors& key_pre, const Factors& key_post, const bfloat16* pre,
                  const bfloat16* post, const float* lse, bfloat16* scores) {
   launch(dcmha_weights<N>,
          {.grid = dim3(c.key_blocks(), c.segments, c.samples),
@@ -248,20 +251,20 @@ void run_weights(const Chunk& c, const Factors& key_pre, const Factors& key_post
 
 }  // namespace
 
-void partial_log_sums(const Chunk& c, const Factors& key_pre, const bfloat16* scores, const bfloat16* pre,
+void partial_log_sums(const ScoreBlock& c, const Factors& key_pre, const bfloat16* scores, const bfloat16* pre,
                       float* partial) {
   (c.heads == 16 ? run_log_sum<16> : run_log_sum<32>)(c, key_pre, scores, pre, reinterpret_cast<float2*>(partial));
 }
 
-void combine_log_sums(const Chunk& c, const float* partial, float* lse) {
+void combine_log_sums(const ScoreBlock& c, const float* partial, float* lse) {
   const int64_t values = static_cast<int64_t>(c.samples) * c.rows * c.heads;
   launch(dcmha_combine_log_sums, {.grid = static_cast<unsigned>((values + 255) / 256), .block = 256}, c, c.key_blocks(),
          reinterpret_cast<const float2*>(partial), lse);
 }
 
-void scores_to_weights(const Chunk& c, const Factors& key_pre, const Factors& key_post, const bfloat16* pre,
+void scores_to_weights(const ScoreBlock& c, const Factors& key_pre, const Factors& key_post, const bfloat16* pre,
                        const bfloat16* post, const float* lse, bfloat16* scores) {
-  (c.heads == 16 ? run_weights<16> : run_weights<32>)(c, key_pre, key_post, pre, post, chunk_lse(c, lse), scores);
+  (c.heads == 16 ? run_weights<16> : run_weights<32>)(c, key_pre, key_post, pre, post, lse_of_block(c, lse), scores);
 }
 
-}  // namespace braid::cuda::dcmha_fast
+}  // namespace braid::cuda::attention::tensor_core

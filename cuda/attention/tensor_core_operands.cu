@@ -1,9 +1,9 @@
-// The small kernels around the four of DCMHA: the matrix of each query row, and the way back from partial sums to the
-// gradients of the compose weights.
+// The small kernels around the four of tensor_core_forward.cu and tensor_core_backward.cu: the matrix of each query
+// row, and from partial sums to the gradients of the mixing weights.
 #include "braid/cuda/attention/kernels.h"
 #include "braid/cuda/runtime/kernel.h"
 
-namespace braid::cuda::dcmha_fast {
+namespace braid::cuda::attention::tensor_core {
 namespace {
 
 constexpr int kThreads = 256;
@@ -15,7 +15,7 @@ __device__ __forceinline__ const bfloat16* token_of(const Factor& f, int64_t sam
 }
 
 // C[n,m] = base[n,m] + sum_r down_rn up_rm + (n == m) gate_n
-__global__ void dcmha_matrices(Chunk c, Factors query, Base base, bfloat16* matrices) {
+__global__ void dcmha_matrices(ScoreBlock c, Factors query, Base base, bfloat16* matrices) {
   const int N = c.heads;
   const int64_t i = global_thread(), row = i / (N * N);
   if (row >= static_cast<int64_t>(c.samples) * c.rows) return;
@@ -30,10 +30,10 @@ __global__ void dcmha_matrices(Chunk c, Factors query, Base base, bfloat16* matr
   matrices[i] = bfloat16(value);
 }
 
-// The blocks of keys that a row of the chunk sees: their partial sums exist.
+// The blocks of keys that are not all masked for a row: their partial sums exist.
 struct KeyBlocks {
   int begin, end;
-  __device__ __forceinline__ KeyBlocks(const Chunk& c, int row) {
+  __device__ __forceinline__ KeyBlocks(const ScoreBlock& c, int row) {
     const int first = max(0, row + c.begin_shift), last = min(c.key_columns, row + c.end_shift) - 1;
     begin = first / kBlockKeys;
     end = first > last ? begin : last / kBlockKeys + 1;
@@ -41,12 +41,12 @@ struct KeyBlocks {
 };
 
 // delta (samples, rows, N) from pairs (samples, rows, key_blocks, N): the sum of the first by that of the second
-__global__ void dcmha_combine_delta(Chunk c, int key_blocks, const float2* partial, float* delta) {
+__global__ void dcmha_combine_delta(ScoreBlock c, int key_blocks, const float2* partial, float* delta) {
   const int64_t i = global_thread(), row = i / c.heads;
   if (row >= static_cast<int64_t>(c.samples) * c.rows) return;
-  const KeyBlocks seen(c, static_cast<int>(row % c.rows));
+  const KeyBlocks unmasked(c, static_cast<int>(row % c.rows));
   float sum = 0, total = 0;
-  for (int b = seen.begin; b < seen.end; ++b) {
+  for (int b = unmasked.begin; b < unmasked.end; ++b) {
     const float2 part = partial[(row * key_blocks + b) * c.heads + i % c.heads];
     sum += part.x;
     total += part.y;
@@ -54,11 +54,12 @@ __global__ void dcmha_combine_delta(Chunk c, int key_blocks, const float2* parti
   delta[i] = total > 0 ? sum / total : 0;
 }
 
-// With G the gram of a row: d_down_r[n] = sum_m G[n,m] up_r[m], d_up_r[m] = sum_n G[n,m] down_r[n], d_gate[n] = G[n,n],
-// d_base[n,m] += G[n,m]. A block takes kQueryBlockRows rows of one sample.
+// With G the outer sum of a row: d_down_r[n] = sum_m G[n,m] up_r[m], d_up_r[m] = sum_n G[n,m] down_r[n], d_gate[n] =
+// G[n,n], d_base[n,m] += G[n,m]. A block takes kQueryBlockRows rows of one sample.
 template <int N>
 __global__ void __launch_bounds__(kThreads)
-    dcmha_query_gradients(Chunk c, int key_blocks, Factors query, const float* gram, QueryGradients to, float* d_base) {
+    dcmha_query_gradients(ScoreBlock c, int key_blocks, Factors query, const float* outer_sum, QueryGradients to,
+                          float* d_base) {
   constexpr int each = N * N / kThreads;  // elements of G per thread
   struct Memory {
     float G[N][N + 1];
@@ -70,11 +71,11 @@ __global__ void __launch_bounds__(kThreads)
   for (int row = first; row < last; ++row) {
     const int64_t at = static_cast<int64_t>(blockIdx.y) * c.rows + row;
     const int64_t sample = c.first_sample + blockIdx.y, t = c.first_row + row;
-    const KeyBlocks seen(c, row);
+    const KeyBlocks unmasked(c, row);
     for (int k = 0; k < each; ++k) {
       const int e = k * kThreads + thread;
       float sum = 0;
-      for (int b = seen.begin; b < seen.end; ++b) sum += gram[(at * key_blocks + b) * (N * N) + e];
+      for (int b = unmasked.begin; b < unmasked.end; ++b) sum += outer_sum[(at * key_blocks + b) * (N * N) + e];
       memory.G[e / N][e % N] = sum;
       base[k] += sum;
     }
@@ -125,24 +126,25 @@ __global__ void dcmha_key_gradients(int heads, int segments, int64_t tokens, con
 
 }  // namespace
 
-void build_matrices(const Chunk& c, const Factors& query, const Base& base, bfloat16* matrices) {
+void build_matrices(const ScoreBlock& c, const Factors& query, const Base& base, bfloat16* matrices) {
   const int64_t values = static_cast<int64_t>(c.samples) * c.rows * c.heads * c.heads;
   launch(dcmha_matrices, {.grid = blocks_for(values), .block = kThreads}, c, query, base, matrices);
 }
 
-void combine_delta(const Chunk& c, const float* partial, float* delta) {
+void combine_delta(const ScoreBlock& c, const float* partial, float* delta) {
   const int64_t values = static_cast<int64_t>(c.samples) * c.rows * c.heads;
   launch(dcmha_combine_delta, {.grid = blocks_for(values), .block = kThreads}, c, c.key_blocks(),
          reinterpret_cast<const float2*>(partial), delta);
 }
 
-void query_gradients(const Chunk& c, const Factors& query, const float* gram, const QueryGradients& to, float* d_base) {
+void query_gradients(const ScoreBlock& c, const Factors& query, const float* outer_sum, const QueryGradients& to,
+                     float* d_base) {
   Factors factors = query;
   if (!to.down && !to.up) factors.rank = 0;
   const unsigned blocks = static_cast<unsigned>((c.rows + kQueryBlockRows - 1) / kQueryBlockRows);
   launch(c.heads == 16 ? dcmha_query_gradients<16> : dcmha_query_gradients<32>,
-         {.grid = dim3(blocks, static_cast<unsigned>(c.samples)), .block = kThreads}, c, c.key_blocks(), factors, gram,
-         to, d_base);
+         {.grid = dim3(blocks, static_cast<unsigned>(c.samples)), .block = kThreads}, c, c.key_blocks(), factors,
+         outer_sum, to, d_base);
 }
 
 void base_gradient(int heads, int parts, const float* d_base, bfloat16* gradient) {
@@ -154,4 +156,4 @@ void key_gradients(int heads, int segments, int64_t tokens, const float* d_keys,
          d_keys, to);
 }
 
-}  // namespace braid::cuda::dcmha_fast
+}  // namespace braid::cuda::attention::tensor_core

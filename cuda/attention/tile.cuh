@@ -8,24 +8,32 @@
 //   up_rm(j) h_r(j)                     is  diag(h_r) up_r
 // The transpose, which the derivative needs, is the same with down and up exchanged and C^T.
 //
-// A tile is 16 keys x N heads, held in three forms, with g = lane / 4 and t = lane % 4:
-//   packed, bf16 pairs of heads: a[k][q], q = 0..3: keys g, g+8, g, g+8; heads 16k + 2t, +1 (q < 2) or 16k + 8 + 2t, +1
-//   turned, bf16 pairs of keys:  a[k][q], q = 0..3: heads 16k + g (q < 2) or 16k + 8 + g; keys 2t, +1 or 8 + 2t, +1
-//   wide, f32:                   x[c][q], q = 0..3: key g (q < 2) or g+8; head 8c + 2t + q%2
-// Packed is the left operand of mma_bf16 and wide its result: a result, packed, is the next operand, and no value moves
-// between lanes. Turned is the right operand of products that sum over keys.
+// A score tile is 16 keys x N heads. The registers of a warp hold it in three layouts, with g = lane / 4, t = lane % 4:
+//   AFragment, bf16 pairs of heads: a[k][q], q = 0..3: keys g, g+8, g, g+8; heads 16k + 2t, +1 (q < 2), 16k + 8 + 2t,
+//   +1 BFragment, bf16 pairs of keys:  b[k][q], q = 0..3: heads 16k + g (q < 2), 16k + 8 + g; keys 2t, +1 or 8 + 2t, +1
+//   Accumulator, f32:               x[c][q], q = 0..3: key g (q < 2) or g+8; head 8c + 2t + q%2
+// An AFragment is the left operand of mma_bf16 and an Accumulator its result: a result, packed, is the next left
+// operand, and no value moves between lanes. A BFragment is the right operand of products that sum over keys.
 #pragma once
 #include "braid/cuda/runtime/kernel.h"
 #include "braid/tensor/dtype.h"
 
-namespace braid::cuda::dcmha_fast {
+namespace braid::cuda::attention::tensor_core {
 
 template <int N>
-using Packed = uint32_t[N / 16][4];
+struct AFragment {
+  uint32_t pairs[N / 16][4];
+  __device__ __forceinline__ uint32_t (&operator[](int k))[4] { return pairs[k]; }
+  __device__ __forceinline__ const uint32_t (&operator[](int k) const)[4] { return pairs[k]; }
+};
 template <int N>
-using Turned = uint32_t[N / 16][4];
+struct BFragment {
+  uint32_t pairs[N / 16][4];
+  __device__ __forceinline__ uint32_t (&operator[](int k))[4] { return pairs[k]; }
+  __device__ __forceinline__ const uint32_t (&operator[](int k) const)[4] { return pairs[k]; }
+};
 template <int N>
-using Wide = float[N / 8][4];
+using Accumulator = float[N / 8][4];
 
 // Elements from one head's 16 keys to the next in shared memory, and from one row of C to the next: multiples of 16
 // bytes that spread 8 consecutive rows over all banks.
@@ -35,11 +43,12 @@ constexpr int kMatrixPitch = N + 8;
 
 // ---- between shared memory and registers ----
 
-// A tile in shared memory is [head][kTilePitch]. Where the row starts that this lane names to ldmatrix and stmatrix:
+// A tile in shared memory is [head][kTilePitch]. The start of the row whose address this lane passes to ldmatrix and
+// stmatrix:
 __device__ __forceinline__ int tile_row(int lane) { return (lane / 16 * 8 + lane % 8) * kTilePitch + lane / 8 % 2 * 8; }
 
-// And in a row-major N x N matrix C with rows kMatrixPitch<N> apart, of which it takes 16 x 16 at once: so that the
-// first two and the last two of the tiles that arrive are right operands. For a C^T, or for a C.
+// The same in a row-major N x N matrix C with rows kMatrixPitch<N> apart, of which ldmatrix loads 16 x 16 at once: the
+// first two and the last two of the loaded 8 x 8 tiles are right operands. For a C^T, and for a C.
 template <int N>
 __device__ __forceinline__ int transposed_row(int lane) {
   return (lane / 16 * 8 + lane % 8) * kMatrixPitch<N> + lane / 8 % 2 * 8;
@@ -50,23 +59,23 @@ __device__ __forceinline__ int matrix_row(int lane) {
 }
 
 template <int N>
-__device__ __forceinline__ void load_tile(Packed<N>& a, const bfloat16* row) {
+__device__ __forceinline__ void load_a(AFragment<N>& a, const bfloat16* row) {
 #pragma unroll
   for (int k = 0; k < N / 16; ++k) ldmatrix<true>(a[k], row + k * 16 * kTilePitch);
 }
 template <int N>
-__device__ __forceinline__ void load_turned(Turned<N>& a, const bfloat16* row) {
+__device__ __forceinline__ void load_b(BFragment<N>& b, const bfloat16* row) {
 #pragma unroll
-  for (int k = 0; k < N / 16; ++k) ldmatrix(a[k], row + k * 16 * kTilePitch);
+  for (int k = 0; k < N / 16; ++k) ldmatrix(b[k], row + k * 16 * kTilePitch);
 }
 template <int N>
-__device__ __forceinline__ void store_tile(bfloat16* row, const Packed<N>& a) {
+__device__ __forceinline__ void store_a(bfloat16* row, const AFragment<N>& a) {
 #pragma unroll
   for (int k = 0; k < N / 16; ++k) stmatrix<true>(row + k * 16 * kTilePitch, a[k]);
 }
 
 template <int N>
-__device__ __forceinline__ void unpack(Wide<N>& x, const Packed<N>& a) {
+__device__ __forceinline__ void unpack(Accumulator<N>& x, const AFragment<N>& a) {
 #pragma unroll
   for (int c = 0; c < N / 8; ++c) {
 #pragma unroll
@@ -78,7 +87,7 @@ __device__ __forceinline__ void unpack(Wide<N>& x, const Packed<N>& a) {
   }
 }
 template <int N>
-__device__ __forceinline__ void pack(Packed<N>& a, const Wide<N>& x) {
+__device__ __forceinline__ void pack(AFragment<N>& a, const Accumulator<N>& x) {
 #pragma unroll
   for (int c = 0; c < N / 8; ++c) {
 #pragma unroll
@@ -93,10 +102,10 @@ __device__ __forceinline__ uint32_t diagonal_mask(int lane) {
   return lane / 8 != lane % 4 ? 0 : lane / 4 % 2 == 0 ? 0xffffu : 0xffff0000u;
 }
 
-// Zeros of which the compiler does not know it: known ones it would write anew before each product that reads them. For
-// all threads of a block together, before they use dynamic shared memory.
+// Zeros that the compiler does not recognise as such: it would move known zeros into registers before each product that
+// reads them. All threads of a block call it together, before they use dynamic shared memory.
 template <int n>
-__device__ __forceinline__ void hidden_zeros(uint32_t (&zeros)[n]) {
+__device__ __forceinline__ void opaque_zeros(uint32_t (&zeros)[n]) {
   volatile uint32_t* const own = dynamic_shared<uint32_t>() + threadIdx.x;
   *own = 0;
 #pragma unroll
@@ -104,13 +113,13 @@ __device__ __forceinline__ void hidden_zeros(uint32_t (&zeros)[n]) {
   __syncthreads();
 }
 
-// A number for each key and both ranks, as diagonal matrices of 16 x 16: left operands of mma_bf16.
-struct Diagonals {
+// A value for each key and both ranks, as diagonal matrices of 16 x 16: left operands of mma_bf16.
+struct DiagonalFragments {
   uint32_t rank[2][4];  // tiles of keys 0-7 and of keys 8-15, both by themselves, are 0 and 3; the others stay zero
 
-  __device__ __forceinline__ Diagonals() {  // all threads of the block together
+  __device__ __forceinline__ DiagonalFragments() {  // all threads of the block together
     uint32_t zeros[4];
-    hidden_zeros(zeros);
+    opaque_zeros(zeros);
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       rank[r][1] = zeros[2 * r];
@@ -121,7 +130,7 @@ struct Diagonals {
 
 // d = sum over heads of weight * a for each key: the diagonal of a weight^T.
 template <int N>
-__device__ __forceinline__ void sum_heads(uint32_t (&d)[4], const Packed<N>& a, const Packed<N>& weight,
+__device__ __forceinline__ void sum_heads(uint32_t (&d)[4], const AFragment<N>& a, const AFragment<N>& weight,
                                           uint32_t mask) {
   float low[4] = {}, high[4] = {};
 #pragma unroll
@@ -133,17 +142,18 @@ __device__ __forceinline__ void sum_heads(uint32_t (&d)[4], const Packed<N>& a, 
   d[3] = pack_bf16(high[2], high[3]) & mask;
 }
 
-// x[j,m] += d_j a[j,m]
+// x[j,m] += d_j b[j,m]
 template <int N>
-__device__ __forceinline__ void add_scaled(Wide<N>& x, const uint32_t (&d)[4], const Turned<N>& a) {
+__device__ __forceinline__ void add_scaled(Accumulator<N>& x, const uint32_t (&d)[4], const BFragment<N>& b) {
 #pragma unroll
-  for (int c = 0; c < N / 8; ++c) mma_bf16(x[c], d, a[c / 2][c % 2 * 2], a[c / 2][c % 2 * 2 + 1]);
+  for (int c = 0; c < N / 8; ++c) mma_bf16(x[c], d, b[c / 2][c % 2 * 2], b[c / 2][c % 2 * 2 + 1]);
 }
 
 // x[j,m] += a[j,m] b[j,m], the product rounded to bf16: a sum with an identity matrix needs no unpacking. Or exact, by
 // adding what was rounded off.
 template <int N, bool exact = false>
-__device__ __forceinline__ void add_product(Wide<N>& x, const Packed<N>& a, const Packed<N>& b, uint32_t mask) {
+__device__ __forceinline__ void add_product(Accumulator<N>& x, const AFragment<N>& a, const AFragment<N>& b,
+                                            uint32_t mask) {
   const uint32_t identity = mask & 0x3f803f80u;
 #pragma unroll
   for (int c = 0; c < N / 8; ++c) {
@@ -158,7 +168,7 @@ __device__ __forceinline__ void add_product(Wide<N>& x, const Packed<N>& a, cons
 
 // x += a C, or a C^T. `row`: this lane's matrix_row or transposed_row.
 template <int N, bool transposed>
-__device__ __forceinline__ void add_mixed(Wide<N>& x, const Packed<N>& a, const bfloat16* row) {
+__device__ __forceinline__ void add_mixed(Accumulator<N>& x, const AFragment<N>& a, const bfloat16* row) {
 #pragma unroll
   for (int out = 0; out < N / 16; ++out) {
 #pragma unroll
@@ -177,7 +187,7 @@ constexpr float kLog2e = 1.4426950408889634f, kLn2 = 0.6931471805599453f;
 
 // p = exp(x - lse_m). `lse`, of the first head that this lane holds.
 template <int N>
-__device__ __forceinline__ void exponentials(Wide<N>& x, const float* lse) {
+__device__ __forceinline__ void exponentials(Accumulator<N>& x, const float* lse) {
 #pragma unroll
   for (int c = 0; c < N / 8; ++c) {
     const float2 l = *reinterpret_cast<const float2*>(lse + c * 8);
@@ -187,23 +197,23 @@ __device__ __forceinline__ void exponentials(Wide<N>& x, const float* lse) {
   }
 }
 
-// The keys [begin, end) of a tile, 0 <= begin and end <= 16, that a query sees.
-struct Seen {
+// The keys [begin, end) of a tile, 0 <= begin and end <= 16, that are unmasked for a query.
+struct Unmasked {
   int begin, end;
   __device__ __forceinline__ bool none() const { return begin >= end; }
-  __device__ __forceinline__ bool hides(int key) const { return key < begin || key >= end; }
+  __device__ __forceinline__ bool masks(int key) const { return key < begin || key >= end; }
 };
 
-// x = 0 where the key is not seen.
+// x = 0 where the key is masked.
 template <int N>
-__device__ __forceinline__ void hide(Wide<N>& x, Seen seen, int lane) {
+__device__ __forceinline__ void mask_tile(Accumulator<N>& x, Unmasked unmasked, int lane) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    if (seen.hides(lane / 4 + 8 * half)) {
+    if (unmasked.masks(lane / 4 + 8 * half)) {
 #pragma unroll
       for (int c = 0; c < N / 8; ++c) x[c][2 * half] = x[c][2 * half + 1] = 0;
     }
   }
 }
 
-}  // namespace braid::cuda::dcmha_fast
+}  // namespace braid::cuda::attention::tensor_core

@@ -1,4 +1,6 @@
-// Kernels that order elements by size.
+// Elements ordered by size along the last axis: the first of equals comes first; NaN counts as largest.
+#include <algorithm>
+
 #include "braid/cuda/runtime/kernel.h"
 
 #include "braid/cuda/device/strided_index.cuh"
@@ -72,10 +74,96 @@ void argmax(In x, Out index) {
   });
 }
 
+// Does element i come before element j of a row? A strict order, so that every sorting network has the same result.
+template <class T>
+__device__ __forceinline__ bool sorts_before(const T* row, int i, int j, bool descending) {
+  using A = Accumulate<T>;
+  const A a = static_cast<A>(row[i]), b = static_cast<A>(row[j]);
+  const bool up = a < b || (b != b && a == a), down = b < a || (a != a && b == b);
+  return up == down ? i < j : descending ? down : up;
+}
+
+// Puts the earlier of two entries at the lower place.
+template <class T>
+__device__ __forceinline__ void order_pair(const T* row, int* order, int low, int high, bool descending) {
+  const int i = order[low], j = order[high];
+  if (!sorts_before(row, j, i, descending)) return;
+  order[low] = j;
+  order[high] = i;
+}
+
+constexpr int kMaxSortThreads = 1024;
+
+// A block sorts one row of n elements, as a list of indices in global memory, by a bitonic network in which every
+// comparison puts the earlier entry at the lower place: the first step of each merge compares mirrored places. Places
+// from n on count as larger than all, so n may be any number. `half`: half of the power of two that is at least n.
+template <class T>
+__global__ void __launch_bounds__(kMaxSortThreads)
+    sort_rows(const T* x, int n, int half, bool descending, int* orders, int k, T* values, int64_t* indices) {
+  const T* row = x + int64_t{blockIdx.x} * n;
+  int* order = orders + int64_t{blockIdx.x} * n;
+  const int thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
+  for (int i = thread; i < n; i += threads) order[i] = i;
+  for (int width = 1; width <= half; width *= 2) {  // merges sorted runs of this length in pairs
+    __syncthreads();
+    for (int p = thread; p < half; p += threads) {
+      const int begin = p / width * 2 * width, at = p % width, high = begin + 2 * width - 1 - at;
+      if (high < n) order_pair(row, order, begin + at, high, descending);
+    }
+    for (int distance = width / 2; distance > 0; distance /= 2) {
+      __syncthreads();
+      for (int p = thread; p < half; p += threads) {
+        const int low = p / distance * 2 * distance + p % distance;
+        if (low + distance < n) order_pair(row, order, low, low + distance, descending);
+      }
+    }
+  }
+  __syncthreads();
+  for (int j = thread; j < k; j += threads) {
+    indices[int64_t{blockIdx.x} * k + j] = order[j];
+    values[int64_t{blockIdx.x} * k + j] = row[order[j]];
+  }
+}
+
+void sort(In x, bool descending, Out values, Out indices) {
+  if (values.numel() == 0) return;
+  const int64_t size = x.dim(-1), rows = values.numel() / values.dim(-1);
+  check(size <= int64_t{1} << 30, "sort", [&] { return "the last axis of " + str(x.shape()) + " exceeds 2^30"; });
+  const int n = static_cast<int>(size), k = static_cast<int>(values.dim(-1));
+  int half = 1;
+  while (2 * half < n) half *= 2;
+  Tensor orders = empty({rows, size}, DType::i32, x.device());
+  visit_float(x.dtype(), "sort", [&]<class T>() {
+    launch(sort_rows<T>,
+           {.grid = static_cast<unsigned>(rows), .block = static_cast<unsigned>(std::clamp(half, 32, kMaxSortThreads))},
+           x.data<T>(), n, half, descending, orders.mutable_data<int32_t>(), k, values.mutable_data<T>(),
+           indices.mutable_data<int64_t>());
+  });
+}
+
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    scatter_sorted(const T* dvalues, const int64_t* indices, int64_t count, int64_t k, int64_t n, T* dx) {
+  const int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (i < count) dx[i / k * n + indices[i]] = dvalues[i];
+}
+
+void sort_backward(In dvalues, In indices, Out dx) {
+  dx.fill(0);
+  const int64_t count = dvalues.numel();
+  if (count == 0) return;
+  visit_float(dx.dtype(), "sort_backward", [&]<class T>() {
+    launch(scatter_sorted<T>, {.grid = static_cast<unsigned>((count - 1) / kThreads + 1), .block = kThreads},
+           dvalues.data<T>(), indices.data<int64_t>(), count, dvalues.dim(-1), dx.dim(-1), dx.mutable_data<T>());
+  });
+}
+
 }  // namespace
 
 constinit const OrderKernels order_kernels{
     .argmax = argmax,
+    .sort = sort,
+    .sort_backward = sort_backward,
 };
 
 }  // namespace braid::cuda

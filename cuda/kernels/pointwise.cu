@@ -86,6 +86,39 @@ __global__ void __launch_bounds__(kThreads, kBlocksOfThree)
   if (dy.data) store<T>(dy, range, h);
 }
 
+// The type in which elements are compared.
+template <class T>
+using Compared = std::conditional_t<std::is_integral_v<T>, double, Accumulate<T>>;
+
+template <class T>
+__global__ void __launch_bounds__(kThreads, kBlocks)
+    compare_elements(Share<kVector<T>> share, CompareOp op, View x, View y, View mask) {
+  constexpr int V = kVector<T>;
+  if (share.empty()) return;
+  Compared<T> u[V], v[V];
+  read<T>(x, share, u);
+  read<T>(y, share, v);
+  float result[V];
+#pragma unroll
+  for (int j = 0; j < V; ++j) result[j] = pointwise::holds(op, u[j], v[j]) ? 1.0f : 0.0f;
+  write<uint8_t>(mask, share, result);
+}
+
+template <class T>
+__global__ void __launch_bounds__(kThreads, kBlocksOfThree)
+    choose_elements(Share<kVector<T>> share, View mask, View x, View y, View z) {
+  constexpr int V = kVector<T>;
+  if (share.empty()) return;
+  Accumulate<T> u[V], v[V];
+  float first[V];
+  read<T>(x, share, u);
+  read<T>(y, share, v);
+  read<uint8_t>(mask, share, first);
+#pragma unroll
+  for (int j = 0; j < V; ++j) u[j] = first[j] != 0.0f ? u[j] : v[j];
+  write<T>(z, share, u);
+}
+
 template <class T>
 __global__ void __launch_bounds__(kThreads, kBlocks)
     fill_masked(ElementRange<kVectorWidth<T>> range, Operand x, Operand mask, Accumulate<T> value, Operand y) {
@@ -172,6 +205,24 @@ void binary_backward(BinaryOp op, In x, In y, In dz, Out dx, Out dy) {
   });
 }
 
+void compare(CompareOp op, In x, In y, Out mask) {
+  visit_any(x.dtype(), [&]<class T>() {
+    constexpr int V = kVector<T>;
+    const Tensor left = near(x), right = near(y);
+    const View result = view<V>(mask);
+    launch_shares<V>(compare_elements<T>, Share<V>(result), op, view<V>(left), view<V>(right), result);
+  });
+}
+
+void where(In mask, In x, In y, Out z) {
+  visit_float(x.dtype(), "where", [&]<class T>() {
+    constexpr int V = kVector<T>;
+    const Tensor first = near(x), second = near(y);
+    const View result = view<V>(z);
+    launch_shares<V>(choose_elements<T>, Share<V>(result), view<V>(mask), view<V>(first), view<V>(second), result);
+  });
+}
+
 void masked_fill(In x, In mask, double value, Out y) {
   visit_float(x.dtype(), "masked_fill", [&]<class T>() {
     constexpr int V = kVectorWidth<T>;
@@ -201,6 +252,8 @@ constinit const PointwiseKernels pointwise_kernels{
     .unary_backward = unary_backward,
     .binary = binary,
     .binary_backward = binary_backward,
+    .compare = compare,
+    .where = where,
     .masked_fill = masked_fill,
     .mask_scores = mask_scores,
 };

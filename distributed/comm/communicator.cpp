@@ -38,13 +38,13 @@ int64_t CommStats::total() const {
 
 struct Work::State {
   std::function<Tensor(const std::vector<Tensor>&, const std::vector<Tensor>&)> finish;
-  std::vector<Tensor> send, receive;   // what the transfer reads and fills
-  std::unique_ptr<Transfer> transfer;  // null: nothing to wait for; destroyed before the buffers
+  std::vector<Tensor> send, receive;         // the transfer reads and fills them
+  std::unique_ptr<TransferHandle> transfer;  // null: nothing to wait for; destroyed before the buffers
   Communicator comm;
   Collective kind = Collective::point;
 };
 
-bool Work::progress() {
+bool Work::poll() {
   check(state_ != nullptr, "communicator", [] { return std::string("this result was taken already"); });
   return !state_->transfer || state_->transfer->done();
 }
@@ -56,17 +56,17 @@ Tensor Work::wait() {
     const Communicator& c = s->comm;
     Clock::time_point start = Clock::now();
     while (!s->transfer->done()) {
-      s->transfer->rest();
-      double limit = c.watch_->seconds, waited = std::chrono::duration<double>(Clock::now() - start).count();
-      if (limit > 0 && waited > 0.1) c.transport_->answer();
+      s->transfer->yield();
+      double limit = c.limits_->timeout, waited = std::chrono::duration<double>(Clock::now() - start).count();
+      if (limit > 0 && waited > 0.1) c.transport_->answer_heartbeat();
       if (limit > 0 && waited > limit) {
-        std::vector<int> silent = c.transport_->silent(0.4), missing;
-        for (int r : s->transfer->missing()) missing.push_back(c.world_rank(r));
-        const std::string& where = c.watch_->where;
-        fail(ErrorKind::process, (silent.empty() ? list(missing) : list(silent)) + " did not answer within " +
+        std::vector<int> unresponsive = c.transport_->unresponsive_ranks(0.4), pending;
+        for (int r : s->transfer->pending_peers()) pending.push_back(c.world_rank(r));
+        const std::string& context = c.limits_->context;
+        fail(ErrorKind::process, list(unresponsive.empty() ? pending : unresponsive) + " did not answer within " +
                                      std::to_string(static_cast<int64_t>(limit)) + " s: " + name(s->kind) +
-                                     " of the group '" + c.label() + "'" + (where.empty() ? "" : " at " + where) +
-                                     ", seen by rank " + std::to_string(c.world_rank(c.rank())) +
+                                     " of the group '" + c.label() + "'" + (context.empty() ? "" : " at " + context) +
+                                     ", detected by rank " + std::to_string(c.world_rank(c.rank())) +
                                      "; the process is stopped or dead, or its machine is out of reach");
       }
     }
@@ -82,7 +82,7 @@ Communicator::Communicator(std::shared_ptr<Transport> transport, const std::stri
 
 Communicator Communicator::split(int color, const std::string& label) const {
   Communicator out;
-  out.watch_ = watch_;
+  out.limits_ = limits_;
   out.label_ = label;
   out.alone_ = alone_;
   if (!transport_) return out;
@@ -91,20 +91,20 @@ Communicator Communicator::split(int color, const std::string& label) const {
   for (int r = 0; r < size(); ++r) {
     if (colors[static_cast<size_t>(r)] == std::to_string(color)) members.push_back(r);
   }
-  std::shared_ptr<Transport> sub = transport_->among(members);
+  std::shared_ptr<Transport> sub = transport_->split(members);
   out.alone_ = sub->world_rank(0);
   if (sub->size() == 1) return out;
   out.transport_ = std::move(sub);
-  return device_ ? out.with(device_->among(out)) : out;
+  return device_ ? out.with_device_transport(device_->split(out)) : out;
 }
 
-Communicator Communicator::with(std::shared_ptr<DeviceTransport> device) const {
+Communicator Communicator::with_device_transport(std::shared_ptr<DeviceTransport> device) const {
   Communicator out = *this;
   if (transport_) out.device_ = std::move(device);
   return out;
 }
 
-Tensor Communicator::placed(const Tensor& x) const { return x.to(place_of(x.device())).contiguous(); }
+Tensor Communicator::staged(const Tensor& x) const { return x.to(staging_device(x.device())).contiguous(); }
 
 Work Communicator::start(Collective kind, std::vector<Tensor> send, std::vector<Tensor> receive,
                          std::function<Tensor(const std::vector<Tensor>&, const std::vector<Tensor>&)> finish) const {
@@ -116,12 +116,12 @@ Work Communicator::start(Collective kind, std::vector<Tensor> send, std::vector<
   state->kind = kind;
   std::vector<Buffer> out, in;
   auto k = static_cast<size_t>(kind);
-  ++traffic_->calls[k];
+  ++stats_->calls[k];
   for (int r = 0; r < size(); ++r) {
     auto i = static_cast<size_t>(r);
     out.push_back(r == rank() ? Buffer{} : buffer_of(state->send[i]));
     in.push_back(r == rank() ? Buffer{} : buffer_of(state->receive[i]));
-    traffic_->bytes[k] += out.back().bytes;
+    stats_->bytes[k] += out.back().bytes;
   }
   Device place = kCpu;
   for (const auto* tensors : {&state->send, &state->receive}) {
@@ -132,7 +132,7 @@ Work Communicator::start(Collective kind, std::vector<Tensor> send, std::vector<
 }
 
 namespace {
-// A result that is there already.
+// A result without communication.
 Work ready(Tensor x) {
   auto state = std::make_shared<Work::State>();
   state->finish = [x = std::move(x)](const std::vector<Tensor>&, const std::vector<Tensor>&) { return x; };
@@ -140,12 +140,12 @@ Work ready(Tensor x) {
 }
 }  // namespace
 
-void Communicator::check_parts(const char* op, const Tensor& x, int axis, const Partition& parts, bool whole) const {
+void Communicator::check_parts(const char* op, const Tensor& x, int axis, const Partition& parts, bool complete) const {
   check(parts.ranks() == size(), op, [&] {
-    return "the axis is dealt out to " + std::to_string(parts.ranks()) + " ranks, the group has " +
+    return "the axis is partitioned over " + std::to_string(parts.ranks()) + " ranks, the group has " +
            std::to_string(size());
   });
-  int64_t expected = whole ? parts.extent() : parts.size(rank());
+  int64_t expected = complete ? parts.extent() : parts.size(rank());
   check(x.dim(axis) == expected, op, [&] {
     return "axis " + std::to_string(axis) + " of " + str(x.shape()) + " should have " + std::to_string(expected) +
            " entries on rank " + std::to_string(rank());
@@ -155,19 +155,21 @@ void Communicator::check_parts(const char* op, const Tensor& x, int axis, const 
 Work Communicator::start_reduce_scatter(const Tensor& x, int axis, const Partition& parts) const {
   check_parts("reduce_scatter", x, axis, parts, true);
   if (!transport_) return ready(x.contiguous());
-  Tensor source = placed(x);
+  Tensor source = staged(x);
   std::vector<Tensor> send, receive;
-  for (int r = 0; r < size(); ++r) send.push_back(take(source, axis, parts.of[static_cast<size_t>(r)]));
+  for (int r = 0; r < size(); ++r) send.push_back(gather_ranges(source, axis, parts.of(r)));
   auto me = static_cast<size_t>(rank());
   for (int r = 0; r < size(); ++r) receive.push_back(r == rank() ? send[me] : empty_like(send[me]));
   return start(Collective::reduce_scatter, std::move(send), std::move(receive),
-               [device = x.device()](const auto&, const auto& got) { return combine(got, Reduction::sum).to(device); });
+               [device = x.device()](const auto&, const auto& got) {
+                 return reduce_in_rank_order(got, Reduction::sum).to(device);
+               });
 }
 
 Work Communicator::start_all_gather(const Tensor& x, int axis, const Partition& parts) const {
   check_parts("all_gather", x, axis, parts, false);
   if (!transport_) return ready(x.contiguous());
-  Tensor source = placed(x);
+  Tensor source = staged(x);
   Shape shape = x.shape();
   std::vector<Tensor> send(static_cast<size_t>(size()), source), receive;
   for (int r = 0; r < size(); ++r) {
@@ -177,9 +179,9 @@ Work Communicator::start_all_gather(const Tensor& x, int axis, const Partition& 
   shape[axis] = parts.total();
   return start(Collective::all_gather, std::move(send), std::move(receive),
                [axis, parts, shape, dtype = x.dtype(), device = x.device()](const auto&, const auto& got) {
-                 Tensor whole = empty(shape, dtype, got[0].device());
-                 for (size_t r = 0; r < got.size(); ++r) put(got[r], axis, parts.of[r], whole);
-                 return whole.to(device);
+                 Tensor full = empty(shape, dtype, got[0].device());
+                 for (size_t r = 0; r < got.size(); ++r) scatter_ranges(got[r], axis, parts.ranges[r], full);
+                 return full.to(device);
                });
 }
 
@@ -188,38 +190,39 @@ Work Communicator::start_all_to_all(const Tensor& x, int from, const Partition& 
   check_parts("all_to_all", x, from, from_parts, true);
   check_parts("all_to_all", x, to, to_parts, false);
   if (!transport_) return ready(x.contiguous());
-  Tensor source = placed(x);
+  Tensor source = staged(x);
   std::vector<Tensor> send, receive;
   Shape shape = x.shape();
   shape[from] = from_parts.size(rank());
   for (int r = 0; r < size(); ++r) {
-    send.push_back(take(source, from, from_parts.of[static_cast<size_t>(r)]));
+    send.push_back(gather_ranges(source, from, from_parts.of(r)));
     shape[to] = to_parts.size(r);
     receive.push_back(r == rank() ? send.back() : empty(shape, x.dtype(), source.device()));
   }
   shape[to] = to_parts.extent();
   return start(Collective::all_to_all, std::move(send), std::move(receive),
                [to, to_parts, shape, dtype = x.dtype(), device = x.device()](const auto&, const auto& got) {
-                 if (to_parts.total() != to_parts.extent()) return summed(got, to, to_parts.of, shape).to(device);
+                 if (to_parts.total() != to_parts.extent())
+                   return sum_into_ranges(got, to, to_parts.ranges, shape).to(device);
                  Tensor y = empty(shape, dtype, got[0].device());
-                 for (size_t r = 0; r < got.size(); ++r) put(got[r], to, to_parts.of[r], y);
+                 for (size_t r = 0; r < got.size(); ++r) scatter_ranges(got[r], to, to_parts.ranges[r], y);
                  return y.to(device);
                });
 }
 
 Tensor Communicator::sparse_all_gather(const Tensor& x, int axis, const Partition& have, const Partition& need) const {
   check_parts("sparse_all_gather", x, axis, have, false);
-  if (!transport_ && have.of == need.of) return x.contiguous();
+  if (!transport_ && have == need) return x.contiguous();
   auto me = static_cast<size_t>(rank());
-  Tensor source = placed(x);
+  Tensor source = staged(x);
   Shape shape = x.shape();
   std::vector<Tensor> send, receive;
   std::vector<Ranges> places;
   int64_t found = 0;
-  for (size_t r = 0; r < have.of.size(); ++r) {
-    Ranges theirs = overlap(have.of[r], need.of[me]);
-    places.push_back(places_in(need.of[me], theirs));
-    send.push_back(take(source, axis, places_in(have.of[me], overlap(have.of[me], need.of[r]))));
+  for (size_t r = 0; r < have.ranges.size(); ++r) {
+    Ranges theirs = intersect(have.ranges[r], need.ranges[me]);
+    places.push_back(locate(need.ranges[me], theirs));
+    send.push_back(gather_ranges(source, axis, locate(have.ranges[me], intersect(have.ranges[me], need.ranges[r]))));
     found += shape[axis] = entries(theirs);
     receive.push_back(r == me ? send.back() : empty(shape, x.dtype(), source.device()));
   }
@@ -230,7 +233,7 @@ Tensor Communicator::sparse_all_gather(const Tensor& x, int axis, const Partitio
   shape[axis] = found;
   auto finish = [=, device = x.device()](const auto&, const std::vector<Tensor>& got) {
     Tensor y = empty(shape, got[0].dtype(), got[0].device());
-    for (size_t r = 0; r < got.size(); ++r) put(got[r], axis, places[r], y);
+    for (size_t r = 0; r < got.size(); ++r) scatter_ranges(got[r], axis, places[r], y);
     return y.to(device);
   };
   if (!transport_) return finish(send, receive);
@@ -239,23 +242,23 @@ Tensor Communicator::sparse_all_gather(const Tensor& x, int axis, const Partitio
 
 Tensor Communicator::sparse_reduce_scatter(const Tensor& x, int axis, const Partition& have,
                                            const Partition& need) const {
-  check_parts("give_back", x, axis, need, false);
-  if (!transport_ && have.of == need.of) return x.contiguous();
+  check_parts("sparse_reduce_scatter", x, axis, need, false);
+  if (!transport_ && have == need) return x.contiguous();
   auto me = static_cast<size_t>(rank());
-  Tensor source = placed(x);
+  Tensor source = staged(x);
   Shape shape = x.shape();
   std::vector<Tensor> send, receive;
   std::vector<Ranges> places;
-  for (size_t r = 0; r < have.of.size(); ++r) {
-    Ranges theirs = overlap(have.of[me], need.of[r]);
-    places.push_back(places_in(have.of[me], theirs));
-    send.push_back(take(source, axis, places_in(need.of[me], overlap(have.of[r], need.of[me]))));
+  for (size_t r = 0; r < have.ranges.size(); ++r) {
+    Ranges theirs = intersect(have.ranges[me], need.ranges[r]);
+    places.push_back(locate(have.ranges[me], theirs));
+    send.push_back(gather_ranges(source, axis, locate(need.ranges[me], intersect(have.ranges[r], need.ranges[me]))));
     shape[axis] = entries(theirs);
     receive.push_back(r == me ? send.back() : empty(shape, x.dtype(), source.device()));
   }
   shape[axis] = have.size(rank());
   auto finish = [=, device = x.device()](const auto&, const std::vector<Tensor>& got) {
-    return summed(got, axis, places, shape).to(device);
+    return sum_into_ranges(got, axis, places, shape).to(device);
   };
   if (!transport_) return finish(send, receive);
   return start(Collective::reduce_scatter, std::move(send), std::move(receive), finish).wait();
@@ -265,7 +268,7 @@ Work Communicator::start_broadcast(const Tensor& x, int root) const {
   check(root >= 0 && root < size(), "broadcast",
         [&] { return "there is no rank " + std::to_string(root) + " in a group of " + std::to_string(size()); });
   if (!transport_) return ready(x.contiguous());
-  Tensor value = rank() == root ? placed(x) : empty(x.shape(), x.dtype(), place_of(x.device()));
+  Tensor value = rank() == root ? staged(x) : empty(x.shape(), x.dtype(), staging_device(x.device()));
   std::vector<Tensor> send(static_cast<size_t>(size())), receive(static_cast<size_t>(size()));
   if (rank() == root) {
     std::fill(send.begin(), send.end(), value);
@@ -276,29 +279,30 @@ Work Communicator::start_broadcast(const Tensor& x, int root) const {
                [value, device = x.device()](const auto&, const auto&) { return value.to(device); });
 }
 
-// Every rank sums one part of the flattened tensor, then the parts are joined: the sums are formed once, so all ranks
-// have the same bits. The second half runs in wait().
+// A reduce_scatter of the flattened tensor and an all_gather of the sums: each sum is formed once, so all ranks have
+// the same bits. The second half runs in wait().
 Work Communicator::start_all_reduce(const Tensor& x, Reduction op) const {
   if (!transport_) return ready(x.contiguous());
-  Tensor flat = placed(x).reshaped({x.numel()});
+  Tensor flat = staged(x).reshaped({x.numel()});
   Partition parts = even_partition(flat.numel(), size());
   std::vector<Tensor> send, receive;
-  for (const Ranges& list : parts.of) send.push_back(flat.sliced(0, list[0].begin, list[0].end));
+  for (const Ranges& list : parts.ranges) send.push_back(flat.sliced(0, list[0].begin, list[0].end));
   auto me = static_cast<size_t>(rank());
   for (int r = 0; r < size(); ++r) receive.push_back(r == rank() ? send[me] : empty_like(send[me]));
   return start(Collective::all_reduce, std::move(send), std::move(receive),
                [op, parts, comm = *this, shape = x.shape(), device = x.device()](const auto&, const auto& got) {
-                 Tensor mine = combine(got, op);
+                 Tensor mine = reduce_in_rank_order(got, op);
                  std::vector<Tensor> out(got.size(), mine), in;
                  for (int r = 0; r < comm.size(); ++r)
                    in.push_back(r == comm.rank() ? mine : empty({parts.size(r)}, mine.dtype(), mine.device()));
-                 --comm.traffic_->calls[static_cast<size_t>(Collective::all_reduce)];  // one call, two movements
+                 --comm.stats_->calls[static_cast<size_t>(Collective::all_reduce)];  // one call, two transfers
                  return comm
                      .start(Collective::all_reduce, std::move(out), std::move(in),
                             [parts, shape, device](const auto&, const auto& pieces) {
-                              Tensor whole = empty({parts.total()}, pieces[0].dtype(), pieces[0].device());
-                              for (size_t r = 0; r < pieces.size(); ++r) put(pieces[r], 0, parts.of[r], whole);
-                              return whole.reshaped(shape).to(device);
+                              Tensor full = empty({parts.total()}, pieces[0].dtype(), pieces[0].device());
+                              for (size_t r = 0; r < pieces.size(); ++r)
+                                scatter_ranges(pieces[r], 0, parts.ranges[r], full);
+                              return full.reshaped(shape).to(device);
                             })
                      .wait();
                });
@@ -317,16 +321,14 @@ Tensor Communicator::all_to_all(const Tensor& x, int from, const Partition& from
 }
 Tensor Communicator::broadcast(const Tensor& x, int root) const { return start_broadcast(x, root).wait(); }
 
-// A movement that all ranks of the group start, although only two of them have something to move: the order of
-// movements stays the same everywhere. send() and receive() are therefore called by their two ranks while every other
-// rank is free; transports number movements per pair of ranks.
+// send() and receive() are called by their two ranks alone: transports number transfers per pair of ranks.
 void Communicator::send(const Tensor& x, int to) const {
   check(to >= 0 && to < size() && to != rank(), "send", [&] {
     return "rank " + std::to_string(rank()) + " cannot send to rank " + std::to_string(to) + " of " +
            std::to_string(size());
   });
   std::vector<Tensor> out(static_cast<size_t>(size())), in(static_cast<size_t>(size()));
-  out[static_cast<size_t>(to)] = placed(x);
+  out[static_cast<size_t>(to)] = staged(x);
   start(Collective::point, std::move(out), std::move(in), [](const auto&, const auto&) { return Tensor(); }).wait();
 }
 
@@ -337,7 +339,7 @@ void Communicator::receive(Tensor& x, int from) const {
   });
   check(x.is_contiguous(), "receive", [&] { return "needs a contiguous tensor to fill, got " + str(x.shape()); });
   std::vector<Tensor> out(static_cast<size_t>(size())), in(static_cast<size_t>(size()));
-  Tensor got = place_of(x.device()) == x.device() ? x : empty(x.shape(), x.dtype());
+  Tensor got = staging_device(x.device()) == x.device() ? x : empty(x.shape(), x.dtype());
   in[static_cast<size_t>(from)] = got;
   start(Collective::point, std::move(out), std::move(in), [](const auto&, const auto&) { return Tensor(); }).wait();
   if (got.device() != x.device()) x.copy_(got.to(x.device()));
@@ -363,20 +365,20 @@ std::vector<std::string> Communicator::gather_text(const std::string& mine) cons
   Partition parts;
   int64_t at = 0;
   for (int64_t n : lengths) {
-    parts.of.push_back({{at, at + n}});
+    parts.ranges.push_back({{at, at + n}});
     at += n;
   }
   std::vector<uint8_t> bytes(mine.begin(), mine.end());
   Tensor all = all_gather(from_vector(bytes, {static_cast<int64_t>(bytes.size())}), 0, parts);
   std::vector<std::string> texts;
-  for (const Ranges& list : parts.of) {
+  for (const Ranges& list : parts.ranges) {
     const uint8_t* text = all.data<uint8_t>();
     texts.emplace_back(text + list[0].begin, text + list[0].end);
   }
   return texts;
 }
 
-void Communicator::watch(double seconds) const { watch_->seconds = seconds; }
-void Communicator::where(const std::string& text) const { watch_->where = text; }
+void Communicator::set_timeout(double seconds) const { limits_->timeout = seconds; }
+void Communicator::set_context(const std::string& text) const { limits_->context = text; }
 
 }  // namespace braid::dist

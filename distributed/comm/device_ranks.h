@@ -1,5 +1,5 @@
-// Which card a rank computes on, and what carries its tensors: NCCL where it is built in and every rank has a card of
-// its own, otherwise the CPU's memory and the transport that is there anyway.
+// The GPU of each rank, and the transport of its tensors: NCCL where the build has it and every rank has a GPU of its
+// own, otherwise the CPU's memory and the transport of the communicator.
 #pragma once
 #include <string>
 #include <vector>
@@ -8,19 +8,19 @@
 
 namespace braid::dist {
 
-// The ranks of one machine take its cards in turn: rank 5 of names {a, a, a, b, b, b} is the third of b, with two cards
-// its card is 0. `machines`: the name of every rank's machine.
-int card_of_rank(const std::vector<std::string>& machines, int rank, int cards);
+// The ranks of one machine take its GPUs in turn: rank 5 of machines {a, a, a, b, b, b} is the third of b, with two
+// GPUs a machine its GPU is 0. `machines`: the name of every rank's machine.
+int device_of_rank(const std::vector<std::string>& machines, int rank, int devices);
 
-// NCCL wants one card per rank. `cards`: what every rank says of its card, "" where it has none or no NCCL.
-bool one_card_each(const std::vector<std::string>& cards);
+// NCCL needs one GPU per rank. `ids`: an identifier of every rank's GPU, "" without GPU or NCCL.
+bool one_device_each(const std::vector<std::string>& ids);
 
-// Collective. `asked`: run.device, the same on all ranks. With several ranks each gets the card that is its turn, and
-// `world` a transport for it if possible. The CPU: nothing changes.
+// Collective. `requested`: run.device, the same on all ranks. With several ranks each gets the GPU of its turn, and
+// `world` a transport for it if possible. For the CPU nothing changes.
 struct DeviceRanks {
   Device device;
   Communicator world;
 };
-DeviceRanks device_ranks(const Communicator& world, Device asked);
+DeviceRanks device_ranks(const Communicator& world, Device requested);
 
 }  // namespace braid::dist

@@ -1,8 +1,7 @@
 // The MPI transport; the only file that includes mpi.h.
 //
-// It uses MPI for what MPI is for: starting processes and moving bytes. Sums are formed by the Communicator, because
-// MPI has neither bf16 nor a promise about the order of additions. Waiting is done by asking, so that a rank that does
-// not answer is noticed.
+// MPI starts processes and moves bytes. The Communicator forms sums, because MPI has no bf16 and does not guarantee the
+// order of additions. Waiting is polling, so that a rank that does not answer is detected.
 #include "braid/distributed/comm/mpi_session.h"
 
 #include <sched.h>
@@ -19,9 +18,9 @@ namespace braid::dist {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr int64_t kLargest = int64_t{1} << 30;  // MPI counts are int
-constexpr int kTags = 32000;                    // every MPI allows tags up to 32767
-constexpr int kAliveTag = 32001, kGroupTag = 32002;
+constexpr int64_t kMaxMessage = int64_t{1} << 30;  // bytes; MPI counts are int
+constexpr int kTags = 32000;                       // every MPI allows tags up to 32767
+constexpr int kHeartbeatTag = 32001, kGroupTag = 32002;
 
 void ok(int result, const char* call) {
   if (result == MPI_SUCCESS) return;
@@ -31,10 +30,10 @@ void ok(int result, const char* call) {
   fail(ErrorKind::process, std::string(call) + " failed: " + std::string(text, static_cast<size_t>(length)));
 }
 
-class MpiTransfer final : public Transfer {
+class MpiTransfer final : public TransferHandle {
  public:
   ~MpiTransfer() override {
-    // Only after an error: the job is about to end, and MPI must not lose its requests before that.
+    // Only after an error: the job is about to end, and MPI must keep its requests until then.
     for (MPI_Request& r : requests_) {
       if (r != MPI_REQUEST_NULL) MPI_Request_free(&r);
     }
@@ -55,15 +54,15 @@ class MpiTransfer final : public Transfer {
     if (flag) requests_.clear();
     return flag != 0;
   }
-  // First only yields: most waits are short. A rank that waits long leaves the processor to those that compute.
-  void rest() override {
+  // Yields first, because most waits are short; sleeps in long waits, so that computing processes get the processor.
+  void yield() override {
     if (++rests_ < 2000) {
       sched_yield();
     } else {
       std::this_thread::sleep_for(std::chrono::microseconds(50));
     }
   }
-  std::vector<int> missing() const override {
+  std::vector<int> pending_peers() const override {
     std::vector<int> ranks;
     for (size_t i = 0; i < requests_.size(); ++i) {
       int flag = 0;
@@ -78,10 +77,10 @@ class MpiTransfer final : public Transfer {
  private:
   template <class F>
   void pieces(Buffer b, int peer, F&& f) {
-    for (int64_t at = 0; at < b.bytes; at += kLargest) {
+    for (int64_t at = 0; at < b.bytes; at += kMaxMessage) {
       requests_.push_back(MPI_REQUEST_NULL);
       peers_.push_back(peer);
-      f(b.data + at, static_cast<int>(std::min(kLargest, b.bytes - at)), &requests_.back());
+      f(b.data + at, static_cast<int>(std::min(kMaxMessage, b.bytes - at)), &requests_.back());
     }
   }
   std::vector<MPI_Request> requests_;
@@ -107,9 +106,9 @@ class MpiTransport final : public Transport {
   int size() const override { return static_cast<int>(world_.size()); }
   int world_rank(int rank) const override { return world_.at(static_cast<size_t>(rank)); }
 
-  std::unique_ptr<Transfer> start(const std::vector<Buffer>& send, const std::vector<Buffer>& receive) override {
+  std::unique_ptr<TransferHandle> start(const std::vector<Buffer>& send, const std::vector<Buffer>& receive) override {
     auto transfer = std::make_unique<MpiTransfer>();
-    for (int step = 1; step < size(); ++step) {  // everybody begins with another peer
+    for (int step = 1; step < size(); ++step) {  // every rank begins with another peer
       int from = (rank_ - step + size()) % size(), to = (rank_ + step) % size();
       auto f = static_cast<size_t>(from), t = static_cast<size_t>(to);
       if (receive[f].bytes > 0) transfer->receive(receive[f], from, static_cast<int>(received_[f]++ % kTags), comm_);
@@ -118,70 +117,70 @@ class MpiTransport final : public Transport {
     return transfer;
   }
 
-  std::shared_ptr<Transport> among(const std::vector<int>& members) override {
+  std::shared_ptr<Transport> split(const std::vector<int>& members) override {
     std::vector<int> world;
     for (int m : members) world.push_back(world_rank(m));
-    MPI_Group whole, part;
+    MPI_Group all, part;
     MPI_Comm made;
-    ok(MPI_Comm_group(comm_, &whole), "MPI_Comm_group");
-    ok(MPI_Group_incl(whole, static_cast<int>(members.size()), members.data(), &part), "MPI_Group_incl");
+    ok(MPI_Comm_group(comm_, &all), "MPI_Comm_group");
+    ok(MPI_Group_incl(all, static_cast<int>(members.size()), members.data(), &part), "MPI_Group_incl");
     ok(MPI_Comm_create_group(comm_, part, kGroupTag, &made), "MPI_Comm_create_group");
     MPI_Group_free(&part);
-    MPI_Group_free(&whole);
+    MPI_Group_free(&all);
     MPI_Comm_set_errhandler(made, MPI_ERRORS_RETURN);
     return std::make_shared<MpiTransport>(made, std::move(world));
   }
 
-  // Who has waited too long says that it is alive to everybody, which asks for the same; who waits too answers. Who
-  // does not say it is the one that hangs.
-  void answer() override {
-    int asked = 0;
-    if (!said_) MPI_Iprobe(MPI_ANY_SOURCE, kAliveTag, MPI_COMM_WORLD, &asked, MPI_STATUS_IGNORE);
-    if (asked) say_alive();
+  // A rank that has waited too long sends a heartbeat to all ranks. A rank that waits too answers with its own; the
+  // rank that hangs does not.
+  void answer_heartbeat() override {
+    int arrived = 0;
+    if (!heartbeat_sent_) MPI_Iprobe(MPI_ANY_SOURCE, kHeartbeatTag, MPI_COMM_WORLD, &arrived, MPI_STATUS_IGNORE);
+    if (arrived) send_heartbeat();
   }
-  std::vector<int> silent(double seconds) override {
-    say_alive();
+  std::vector<int> unresponsive_ranks(double seconds) override {
+    send_heartbeat();
     int ranks = 0, me = 0;
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     MPI_Comm_rank(MPI_COMM_WORLD, &me);
-    static std::vector<char> heard;
-    heard.assign(static_cast<size_t>(ranks), 0);
+    static std::vector<char> received;
+    received.assign(static_cast<size_t>(ranks), 0);
     std::vector<MPI_Request> requests(static_cast<size_t>(ranks), MPI_REQUEST_NULL);
     for (int r = 0; r < ranks; ++r) {
       if (r == me) continue;
-      MPI_Irecv(&heard[static_cast<size_t>(r)], 1, MPI_BYTE, r, kAliveTag, MPI_COMM_WORLD,
+      MPI_Irecv(&received[static_cast<size_t>(r)], 1, MPI_BYTE, r, kHeartbeatTag, MPI_COMM_WORLD,
                 &requests[static_cast<size_t>(r)]);
     }
     Clock::time_point start = Clock::now();
-    std::vector<int> quiet;
+    std::vector<int> unresponsive;
     do {
-      quiet.clear();
+      unresponsive.clear();
       for (int r = 0; r < ranks; ++r) {
         int flag = 1;
         if (r != me) MPI_Test(&requests[static_cast<size_t>(r)], &flag, MPI_STATUS_IGNORE);
-        if (!flag) quiet.push_back(r);
+        if (!flag) unresponsive.push_back(r);
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    } while (!quiet.empty() && std::chrono::duration<double>(Clock::now() - start).count() < seconds);
-    return quiet;
+    } while (!unresponsive.empty() && std::chrono::duration<double>(Clock::now() - start).count() < seconds);
+    return unresponsive;
   }
 
  private:
-  static void say_alive() {
-    static char word = 0;
-    if (said_) return;
-    said_ = true;
+  static void send_heartbeat() {
+    static char byte = 0;
+    if (heartbeat_sent_) return;
+    heartbeat_sent_ = true;
     int ranks = 0, me = 0;
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     MPI_Comm_rank(MPI_COMM_WORLD, &me);
     for (int r = 0; r < ranks; ++r) {
       if (r == me) continue;
-      MPI_Request forgotten;
-      MPI_Isend(&word, 1, MPI_BYTE, r, kAliveTag, MPI_COMM_WORLD, &forgotten);
-      MPI_Request_free(&forgotten);
+      MPI_Request request;
+      MPI_Isend(&byte, 1, MPI_BYTE, r, kHeartbeatTag, MPI_COMM_WORLD, &request);
+      MPI_Request_free(&request);
     }
   }
-  inline static bool said_ = false;  // once in a job's life: it ends after that
+  inline static bool heartbeat_sent_ = false;  // once: the job ends after it
 
   MPI_Comm comm_;
   int rank_ = 0;

@@ -1,4 +1,4 @@
-// MPI, when the library was built with it: the processes that mpirun or srun started, as a Communicator.
+// The processes that mpirun or srun started, as a Communicator.
 #pragma once
 #include <memory>
 
@@ -7,11 +7,11 @@
 namespace braid::dist {
 
 bool built_with_mpi();
-// Whether a launcher started this process as one of several (from its environment; asks nothing of MPI).
-bool launched_as_one_of_many();
+// Whether a launcher started this process as one of several; from the environment, without calling MPI.
+bool launched_by_mpi();
 
-// Starts MPI and ends it in the destructor; one in a program, in main or below, never a static object: MPI is not
-// called from exit handlers. Error(setting) when the build has no MPI.
+// Initialises MPI, and finalises it in the destructor. One per program, in main or below, never a static object: MPI
+// must not be called from exit handlers. Error(setting) when the build has no MPI.
 class MpiSession {
  public:
   MpiSession();
@@ -19,7 +19,7 @@ class MpiSession {
   MpiSession(const MpiSession&) = delete;
   MpiSession& operator=(const MpiSession&) = delete;
   const Communicator& world() const { return world_; }
-  // Ends all processes of the job, now, with this exit code: for an error that other ranks do not know of.
+  // Ends all processes of the job at once with this exit code: for an error that is not collective.
   [[noreturn]] static void abort(int exit_code);
 
  private:

@@ -1,7 +1,7 @@
 // The NCCL transport; the only file of this folder that includes NCCL and CUDA headers.
 //
-// A movement is one NCCL group of sends and receives on a stream of its own, with an event behind it that is asked for.
-// Before it starts, everything the card was told to do is awaited: the buffers may still be written by other streams.
+// A transfer is one NCCL group of sends and receives on a stream of its own, followed by an event that is polled. It
+// starts after all work that was enqueued on the GPU before: other streams may still write the buffers.
 #include "braid/distributed/comm/nccl_transport.h"
 
 #include <cuda_runtime_api.h>
@@ -22,30 +22,30 @@ void cuda_ok(cudaError_t result, const char* call) {
 void nccl_ok(ncclResult_t result, const char* call, ncclComm_t comm = nullptr) {
   if (result != ncclSuccess)
     fail(ErrorKind::process, std::string(call) + " failed: " + ncclGetErrorString(result) + "; " +
-                                 ncclGetLastError(comm) + " (NCCL_DEBUG=INFO says more)");
+                                 ncclGetLastError(comm) + " (NCCL_DEBUG=INFO gives details)");
 }
 
-// The card is the current one of this thread while this lives.
-class OnCard {
+// Makes the GPU the current one of this thread while it lives.
+class CurrentDevice {
  public:
-  explicit OnCard(Device device) {
+  explicit CurrentDevice(Device device) {
     cuda_ok(cudaGetDevice(&before_), "cudaGetDevice");
     cuda_ok(cudaSetDevice(device.index), "cudaSetDevice");
   }
-  ~OnCard() { cudaSetDevice(before_); }
-  OnCard(const OnCard&) = delete;
+  ~CurrentDevice() { cudaSetDevice(before_); }
+  CurrentDevice(const CurrentDevice&) = delete;
 
  private:
   int before_ = 0;
 };
 
-// The communicator of NCCL and its stream, which live as long as a movement of theirs.
+// A communicator of NCCL and its stream; a transfer keeps them alive.
 struct Lane {
   Device device;
   ncclComm_t comm = nullptr;
   cudaStream_t stream = nullptr;
   int rank = 0, size = 1;
-  bool broken = false;  // a movement was given up: the others may never come
+  bool broken = false;  // a transfer was abandoned: the other ranks may never take part
 
   Lane() = default;
   Lane(const Lane&) = delete;
@@ -59,7 +59,7 @@ struct Lane {
   }
 };
 
-class NcclTransfer final : public Transfer {
+class NcclTransfer final : public TransferHandle {
  public:
   explicit NcclTransfer(std::shared_ptr<Lane> lane) : lane_(std::move(lane)) {
     cuda_ok(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreateWithFlags");
@@ -68,21 +68,21 @@ class NcclTransfer final : public Transfer {
     if (!done_) lane_->broken = true;
     cudaEventDestroy(event_);
   }
-  void expect_end() { cuda_ok(cudaEventRecord(event_, lane_->stream), "cudaEventRecord"); }
+  void mark_end() { cuda_ok(cudaEventRecord(event_, lane_->stream), "cudaEventRecord"); }
 
   bool done() override {
     if (done_) return true;
     ncclResult_t error = ncclSuccess;
     nccl_ok(ncclCommGetAsyncError(lane_->comm, &error), "ncclCommGetAsyncError", lane_->comm);
-    nccl_ok(error, "a movement of NCCL", lane_->comm);
+    nccl_ok(error, "an NCCL transfer", lane_->comm);
     cudaError_t state = cudaEventQuery(event_);
     if (state == cudaErrorNotReady) return false;
     cuda_ok(state, "cudaEventQuery");
     return done_ = true;
   }
-  void rest() override { sched_yield(); }
-  // NCCL does not say who is late.
-  std::vector<int> missing() const override {
+  void yield() override { sched_yield(); }
+  // NCCL does not report which rank is late.
+  std::vector<int> pending_peers() const override {
     std::vector<int> others;
     for (int r = 0; r < lane_->size && !done_; ++r) {
       if (r != lane_->rank) others.push_back(r);
@@ -102,7 +102,7 @@ class NcclTransport final : public DeviceTransport {
     lane_->device = device;
     lane_->rank = host.rank();
     lane_->size = host.size();
-    OnCard card(device);
+    CurrentDevice current(device);
     ncclUniqueId id{};
     if (host.rank() == 0) nccl_ok(ncclGetUniqueId(&id), "ncclGetUniqueId");
     const std::vector<uint8_t> mine(id.internal, id.internal + sizeof id.internal);
@@ -114,8 +114,8 @@ class NcclTransport final : public DeviceTransport {
 
   Device device() const override { return lane_->device; }
 
-  std::unique_ptr<Transfer> start(const std::vector<Buffer>& send, const std::vector<Buffer>& receive) override {
-    OnCard card(lane_->device);
+  std::unique_ptr<TransferHandle> start(const std::vector<Buffer>& send, const std::vector<Buffer>& receive) override {
+    CurrentDevice current(lane_->device);
     synchronize(lane_->device);
     auto transfer = std::make_unique<NcclTransfer>(lane_);
     nccl_ok(ncclGroupStart(), "ncclGroupStart");
@@ -130,11 +130,11 @@ class NcclTransport final : public DeviceTransport {
                 lane_->comm);
     }
     nccl_ok(ncclGroupEnd(), "ncclGroupEnd", lane_->comm);
-    transfer->expect_end();
+    transfer->mark_end();
     return transfer;
   }
 
-  std::shared_ptr<DeviceTransport> among(const Communicator& group) override {
+  std::shared_ptr<DeviceTransport> split(const Communicator& group) override {
     return std::make_shared<NcclTransport>(group, lane_->device);
   }
 
@@ -146,11 +146,11 @@ class NcclTransport final : public DeviceTransport {
 
 bool built_with_nccl() { return true; }
 
-std::string card_name(Device device) {
+std::string device_bus_id(Device device) {
   std::array<char, 64> bus{};
   cudaError_t result = cudaDeviceGetPCIBusId(bus.data(), static_cast<int>(bus.size()), device.index);
   check(result == cudaSuccess, ErrorKind::setting,
-        [&] { return "there is no card " + str(device) + ": " + cudaGetErrorString(result); });
+        [&] { return "there is no GPU " + str(device) + ": " + cudaGetErrorString(result); });
   return bus.data();
 }
 

@@ -30,7 +30,8 @@ struct SumType<float16> {
 };
 }  // namespace
 
-Tensor summed(const std::vector<Tensor>& pieces, int axis, const std::vector<Ranges>& places, const Shape& shape) {
+Tensor sum_into_ranges(const std::vector<Tensor>& pieces, int axis, const std::vector<Ranges>& places,
+                       const Shape& shape) {
   DType dtype = pieces[0].dtype();
   bool half = dtype == DType::bf16 || dtype == DType::f16;
   Tensor sum = zeros(shape, half ? DType::f32 : dtype, pieces[0].device());
@@ -45,13 +46,13 @@ Tensor summed(const std::vector<Tensor>& pieces, int axis, const std::vector<Ran
   return sum.to(dtype);
 }
 
-Tensor combine(const std::vector<Tensor>& xs, Reduction op) {
+Tensor reduce_in_rank_order(const std::vector<Tensor>& xs, Reduction op) {
   if (xs[0].device() != kCpu) {  // other devices add with their own kernels
     if (op == Reduction::sum && xs[0].rank() > 0)
-      return summed(xs, 0, std::vector<Ranges>(xs.size(), {{0, xs[0].dim(0)}}), xs[0].shape());
+      return sum_into_ranges(xs, 0, std::vector<Ranges>(xs.size(), {{0, xs[0].dim(0)}}), xs[0].shape());
     std::vector<Tensor> copies;
     for (const Tensor& x : xs) copies.push_back(x.to(kCpu));
-    return combine(copies, op).to(xs[0].device());
+    return reduce_in_rank_order(copies, op).to(xs[0].device());
   }
   Tensor y = empty_like(xs[0]);
   visit_any(y.dtype(), [&]<class T>() {

@@ -6,9 +6,11 @@ namespace braid::dist {
 
 enum class Reduction : uint8_t { sum, max };
 
-// The sum or maximum of what the ranks have; a NaN makes both NaN.
-Tensor combine(const std::vector<Tensor>& of_ranks, Reduction op);
-// Each rank's entries into their places along an axis; where several belong to one place they are summed.
-Tensor summed(const std::vector<Tensor>& of_ranks, int axis, const std::vector<Ranges>& places, const Shape& shape);
+// The elementwise sum or maximum of one tensor per rank; NaN gives NaN.
+Tensor reduce_in_rank_order(const std::vector<Tensor>& of_ranks, Reduction op);
+// A tensor of this shape whose entries places[r] along the axis are those of rank r's tensor; where the places of
+// several ranks overlap, the sum.
+Tensor sum_into_ranges(const std::vector<Tensor>& of_ranks, int axis, const std::vector<Ranges>& places,
+                       const Shape& shape);
 
 }  // namespace braid::dist

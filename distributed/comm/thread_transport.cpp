@@ -12,7 +12,7 @@ namespace braid::dist {
 
 namespace {
 
-// Where messages lie until they are fetched.
+// Messages that were sent and not yet received.
 struct Hub {
   using Key = std::tuple<int64_t, int, int, int64_t>;  // group, from, to, number of the message between the two
   std::mutex mutex;
@@ -29,7 +29,7 @@ struct Hub {
   }
 };
 
-class ThreadTransfer final : public Transfer {
+class ThreadTransfer final : public TransferHandle {
  public:
   ThreadTransfer(std::shared_ptr<Hub> hub, std::vector<int> from, std::vector<Hub::Key> keys, std::vector<Buffer> into)
       : hub_(std::move(hub)), from_(std::move(from)), keys_(std::move(keys)), into_(std::move(into)) {}
@@ -54,14 +54,14 @@ class ThreadTransfer final : public Transfer {
           [&] { return "rank " + std::to_string(hub_->failed) + " ended with an error"; });
     return keys_.empty();
   }
-  void rest() override {
+  void yield() override {
     std::unique_lock lock(hub_->mutex);
     for (const Hub::Key& key : keys_) {
       if (hub_->messages.contains(key)) return;
     }
     if (hub_->failed < 0) hub_->arrived.wait_for(lock, std::chrono::milliseconds(20));
   }
-  std::vector<int> missing() const override { return from_; }
+  std::vector<int> pending_peers() const override { return from_; }
 
  private:
   std::shared_ptr<Hub> hub_;
@@ -81,7 +81,7 @@ class ThreadTransport final : public Transport {
   int size() const override { return static_cast<int>(world_.size()); }
   int world_rank(int rank) const override { return world_.at(static_cast<size_t>(rank)); }
 
-  std::unique_ptr<Transfer> start(const std::vector<Buffer>& send, const std::vector<Buffer>& receive) override {
+  std::unique_ptr<TransferHandle> start(const std::vector<Buffer>& send, const std::vector<Buffer>& receive) override {
     std::vector<int> from;
     std::vector<Hub::Key> keys;
     std::vector<Buffer> into;
@@ -102,7 +102,7 @@ class ThreadTransport final : public Transport {
     return std::make_unique<ThreadTransfer>(hub_, std::move(from), std::move(keys), std::move(into));
   }
 
-  std::shared_ptr<Transport> among(const std::vector<int>& members) override {
+  std::shared_ptr<Transport> split(const std::vector<int>& members) override {
     std::vector<int> world;
     int rank = -1;
     for (int m : members) {
@@ -110,13 +110,13 @@ class ThreadTransport final : public Transport {
       world.push_back(world_rank(m));
     }
     std::lock_guard lock(hub_->mutex);
-    int64_t& id = hub_->groups[{group_, splits_++, members}];  // the first member to come makes it
+    int64_t& id = hub_->groups[{group_, splits_++, members}];  // the first member makes it
     if (id == 0) id = hub_->next_group++;
     return std::make_shared<ThreadTransport>(hub_, id, rank, std::move(world));
   }
 
-  std::vector<int> silent(double) override { return {}; }  // threads cannot be stopped apart
-  void answer() override {}
+  std::vector<int> unresponsive_ranks(double) override { return {}; }  // threads cannot stop alone
+  void answer_heartbeat() override {}
 
  private:
   std::shared_ptr<Hub> hub_;

@@ -1,4 +1,4 @@
-// What carries bytes between ranks. A transport knows one movement, "to every rank these bytes, from every rank those";
+// Transport: moves bytes between ranks. It has one operation, "these bytes to every rank, those bytes from every rank";
 // the collectives of communicator.h are built from it, so that all transports give the same bits.
 #pragma once
 #include <cstdint>
@@ -14,13 +14,13 @@ struct Buffer {
   int64_t bytes = 0;
 };
 
-// A movement under way. Its buffers belong to the caller and must live until done() has said true.
-class Transfer {
+// A transfer that was started. The caller owns the buffers, which must live until done() has returned true.
+class TransferHandle {
  public:
-  virtual ~Transfer() = default;
-  virtual bool done() = 0;                       // moves things along; never waits
-  virtual void rest() = 0;                       // gives the processor away for a moment
-  virtual std::vector<int> missing() const = 0;  // ranks whose bytes have not come or not gone yet
+  virtual ~TransferHandle() = default;
+  virtual bool done() = 0;                             // lets the transfer proceed; never waits
+  virtual void yield() = 0;                            // gives the processor to others for a moment
+  virtual std::vector<int> pending_peers() const = 0;  // ranks whose bytes have not arrived or not been sent yet
 };
 
 class Transport {
@@ -28,29 +28,31 @@ class Transport {
   virtual ~Transport() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  virtual int world_rank(int rank) const = 0;  // the number that people know a rank by
-  // Starts to move send[r] to rank r and to fill receive[r] from it; our own entries and empty ones are passed over.
-  // Both sides must agree on the sizes. Movements of one transport are started in the same order on all ranks.
-  virtual std::unique_ptr<Transfer> start(const std::vector<Buffer>& send, const std::vector<Buffer>& receive) = 0;
-  // A transport among these ranks of ours, in this order; called by all of them and by nobody else.
-  virtual std::shared_ptr<Transport> among(const std::vector<int>& members) = 0;
-  // After a rank has not answered: asks all, and gives the world ranks that do not even say that they are alive.
-  virtual std::vector<int> silent(double seconds) = 0;
-  // Called while waiting: says so to whoever asks.
-  virtual void answer() = 0;
+  virtual int world_rank(int rank) const = 0;  // for messages
+  // Starts to send send[r] to rank r and to fill receive[r] from it; the rank's own entries and empty ones are skipped.
+  // Both sides must agree on the sizes. All ranks start the transfers of one transport in the same order.
+  virtual std::unique_ptr<TransferHandle> start(const std::vector<Buffer>& send,
+                                                const std::vector<Buffer>& receive) = 0;
+  // A transport among these ranks, in this order. Called by each of them and by no other rank.
+  virtual std::shared_ptr<Transport> split(const std::vector<int>& members) = 0;
+  // After a timeout: sends a heartbeat to all ranks; the world ranks that do not answer within this time.
+  virtual std::vector<int> unresponsive_ranks(double seconds) = 0;
+  // Called while waiting: answers a heartbeat, if there is one.
+  virtual void answer_heartbeat() = 0;
 };
 
 class Communicator;
 
-// Beside a transport: carries tensors of one device straight from its memory.
+// Beside a transport: moves tensors of one device straight from its memory.
 class DeviceTransport {
  public:
   virtual ~DeviceTransport() = default;
   virtual Device device() const = 0;
-  // As Transport::start, the buffers being memory of the device.
-  virtual std::unique_ptr<Transfer> start(const std::vector<Buffer>& send, const std::vector<Buffer>& receive) = 0;
-  // The same among the ranks of `group`, which were split off from ours. Collective in the group.
-  virtual std::shared_ptr<DeviceTransport> among(const Communicator& group) = 0;
+  // As Transport::start, with buffers in the memory of the device.
+  virtual std::unique_ptr<TransferHandle> start(const std::vector<Buffer>& send,
+                                                const std::vector<Buffer>& receive) = 0;
+  // The same among the ranks of `group`, which was split from this one's. Collective in the group.
+  virtual std::shared_ptr<DeviceTransport> split(const Communicator& group) = 0;
 };
 
 }  // namespace braid::dist

@@ -6,7 +6,7 @@ namespace braid::dist {
 
 void run_on_all_ranks(const Communicator& comm, const std::function<void()>& f) {
   if (comm.size() == 1) return f();
-  std::string failure;  // exit code, a space, the sentence
+  std::string failure;  // exit code, a space, the message
   try {
     f();
   } catch (const Error& e) {
@@ -23,22 +23,22 @@ void run_on_all_ranks(const Communicator& comm, const std::function<void()>& f) 
   }
 }
 
-void check_ranks_agree(const Communicator& comm, const std::vector<RankProperty>& features) {
+void check_ranks_agree(const Communicator& comm, const std::vector<RankProperty>& properties) {
   std::string mine;
-  for (const RankProperty& f : features) mine += f.what + "\n" + f.value + "\n";
+  for (const RankProperty& p : properties) mine += p.name + "\n" + p.value + "\n";
   std::vector<std::string> all = comm.gather_text(mine);
   for (size_t r = 1; r < all.size(); ++r) {
     if (all[r] == all[0]) continue;
     std::istringstream expected(all[0]), found(all[r]);
-    std::string what, other, want, got;
+    std::string name, other, want, got;
     do {
-      std::getline(expected, what);
+      std::getline(expected, name);
       std::getline(found, other);
       std::getline(expected, want);
       std::getline(found, got);
-    } while (what == other && want == got && expected);
+    } while (name == other && want == got && expected);
     throw CollectiveError(ErrorKind::process, "the processes of this job do not fit together: rank " +
-                                                  std::to_string(r) + " has another " + what + ": expected " + want +
+                                                  std::to_string(r) + " has another " + name + ": expected " + want +
                                                   ", found " + got +
                                                   "; start them all with the same program, settings and data");
   }

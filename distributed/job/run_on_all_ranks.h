@@ -1,4 +1,4 @@
-// Decisions that all ranks take alike.
+// Errors and decisions that all ranks of a job share.
 #pragma once
 #include <functional>
 
@@ -6,21 +6,21 @@
 
 namespace braid::dist {
 
-// An error that every rank of the job throws at the same place: one of them may print it, all end in order.
+// An error that every rank of the job throws at the same place, so that one of them can print it and all can end.
 class CollectiveError : public Error {
  public:
   using Error::Error;
 };
 
-// Runs f on every rank and waits for all. When it throws an Error anywhere, all ranks throw that of the lowest rank it
-// happened on, as CollectiveError (with one process: the error itself). f must not call collectives of `comm`.
+// Runs f on every rank and waits for all. When f throws on some ranks, all ranks throw the Error of the lowest of them
+// as CollectiveError (with one process: the error itself). f must not call collectives of `comm`.
 void run_on_all_ranks(const Communicator& comm, const std::function<void()>& f);
 
-// All ranks must be the same in some respects before they begin. CollectiveError(process) names the first rank that
-// differs from rank 0, and in what. Names and values without line ends.
+// A property that must be the same on all ranks before they begin; name and value without line ends.
 struct RankProperty {
-  std::string what, value;
+  std::string name, value;
 };
-void check_ranks_agree(const Communicator& comm, const std::vector<RankProperty>& features);
+// Collective. CollectiveError(process) names the first rank that differs from rank 0, and the property.
+void check_ranks_agree(const Communicator& comm, const std::vector<RankProperty>& properties);
 
 }  // namespace braid::dist

@@ -11,12 +11,12 @@ namespace {
 Tensor flat(const Tensor& x) { return x.detach().reshaped({x.numel()}); }
 }  // namespace
 
-std::vector<size_t> bucket_ends(const std::vector<int64_t>& numbers, int64_t bytes_per_number, int64_t bucket_bytes) {
+std::vector<size_t> bucket_ends(const std::vector<int64_t>& elements, int64_t bytes_per_element, int64_t bucket_bytes) {
   std::vector<size_t> ends;
   int64_t size = 0;
-  for (size_t i = 0; i < numbers.size(); ++i) {
-    size += numbers[i];
-    if (size * bytes_per_number < bucket_bytes && i + 1 < numbers.size()) continue;
+  for (size_t i = 0; i < elements.size(); ++i) {
+    size += elements[i];
+    if (size * bytes_per_element < bucket_bytes && i + 1 < elements.size()) continue;
     ends.push_back(i);
     size = 0;
   }
@@ -30,15 +30,15 @@ DataParallel::DataParallel(std::vector<nn::NamedTensor> parameters, const Holder
     if (group.size() > 1) families[group.label() + str(p->value.dtype())].push_back(*p);
   }
   for (const auto& [key, family] : families) {
-    std::vector<int64_t> numbers;
-    for (const nn::NamedTensor& p : family) numbers.push_back(p.value.numel());
+    std::vector<int64_t> elements;
+    for (const nn::NamedTensor& p : family) elements.push_back(p.value.numel());
     size_t next = 0;
-    for (size_t end : bucket_ends(numbers, size_of(family[0].value.dtype()), bucket_bytes)) {
+    for (size_t end : bucket_ends(elements, size_of(family[0].value.dtype()), bucket_bytes)) {
       Bucket& bucket = buckets_.emplace_back();
       bucket.holders = holders(family[0].name);
       for (; next <= end; ++next) {
-        bucket.entries.push_back({.parameter = family[next], .at = {bucket.size, bucket.size + numbers[next]}});
-        bucket.size += numbers[next];
+        bucket.entries.push_back({.parameter = family[next], .at = {bucket.size, bucket.size + elements[next]}});
+        bucket.size += elements[next];
       }
     }
   }
@@ -47,10 +47,11 @@ DataParallel::DataParallel(std::vector<nn::NamedTensor> parameters, const Holder
     bucket.parts = even_partition(bucket.size, bucket.holders.size());
     for (size_t e = 0; e < bucket.entries.size(); ++e) {
       Entry& entry = bucket.entries[e];
-      for (const Ranges& own : bucket.parts.of) {
-        int64_t begin = std::clamp(own[0].begin, entry.at.begin, entry.at.end) - entry.at.begin;
-        int64_t end = std::clamp(own[0].end, entry.at.begin, entry.at.end) - entry.at.begin;
-        entry.parts.of.push_back({{begin, end}});
+      for (int r = 0; r < bucket.holders.size(); ++r) {
+        Range own = bucket.parts.single(r);
+        int64_t begin = std::clamp(own.begin, entry.at.begin, entry.at.end) - entry.at.begin;
+        int64_t end = std::clamp(own.end, entry.at.begin, entry.at.end) - entry.at.begin;
+        entry.parts.ranges.push_back({{begin, end}});
       }
       place_[entry.parameter.name] = {b, e};
       on_grad(entry.parameter.value, [this, b, e](const Tensor&) { gradient_ready(b, e); });
@@ -62,7 +63,7 @@ DataParallel::DataParallel(std::vector<nn::NamedTensor> parameters, const Holder
       alone_[p.name] = p.value.numel();
       continue;
     }
-    Range own = own_part(p.name);
+    Range own = owned_range(p.name);
     if (own.size() == 0) continue;
     Tensor piece = flat(p.value).sliced(0, own.begin, own.end);
     if (p.value.rank() >= 2) piece = piece.reshaped({own.size(), 1});
@@ -98,13 +99,13 @@ void DataParallel::gradient_ready(size_t b, size_t e) {
   Bucket& bucket = buckets_[b];
   Entry& entry = bucket.entries[e];
   check(!bucket.sent, "data_parallel", [&] {
-    return "a gradient of " + entry.parameter.name + " arrived after it had been sent: the parameter is used twice";
+    return "a gradient of " + entry.parameter.name + " arrived after its bucket was sent: the parameter is used twice";
   });
   if (!entry.ready) --bucket.missing;
   entry.ready = true;
   send_in_order();
   for (Bucket& other : buckets_) {  // MPI moves data only while it is called
-    if (other.sent) other.pending.progress();
+    if (other.sent) other.work.poll();
   }
 }
 
@@ -130,7 +131,7 @@ void DataParallel::send(Bucket& bucket) {
     if (g) vector.sliced(0, entry.at.begin, entry.at.end).copy_(flat(g.contiguous()));
     zero_grad(entry.parameter.value);  // its memory serves the rest of the backward pass
   }
-  bucket.pending = bucket.holders.start_reduce_scatter(vector, 0, bucket.parts);
+  bucket.work = bucket.holders.start_reduce_scatter(vector, 0, bucket.parts);
   bucket.sent = true;
 }
 
@@ -142,11 +143,11 @@ void DataParallel::finish() {
   }
   std::map<std::string, Tensor> gradients;
   for (Bucket& bucket : buckets_) {
-    Tensor own = bucket.pending.wait();
-    auto me = static_cast<size_t>(bucket.holders.rank());
-    int64_t first = bucket.parts.of[me][0].begin;
+    Tensor own = bucket.work.wait();
+    int me = bucket.holders.rank();
+    int64_t first = bucket.parts.single(me).begin;
     for (const Entry& entry : bucket.entries) {
-      Range part = entry.parts.of[me][0];
+      Range part = entry.parts.single(me);
       if (part.size() == 0) continue;
       int64_t begin = entry.at.begin + part.begin - first;
       gradients[entry.parameter.name] = own.sliced(0, begin, begin + part.size());
@@ -159,36 +160,36 @@ void DataParallel::finish() {
 }
 
 void DataParallel::gather_parameters() {
-  std::vector<Work> under_way;
+  std::vector<Work> works;
   for (Bucket& bucket : buckets_) {
-    auto me = static_cast<size_t>(bucket.holders.rank());
+    int me = bucket.holders.rank();
     const Tensor& any = bucket.entries[0].parameter.value;
-    Tensor own = empty({bucket.parts.size(static_cast<int>(me))}, any.dtype(), any.device());
-    int64_t first = bucket.parts.of[me][0].begin;
+    Tensor own = empty({bucket.parts.size(me)}, any.dtype(), any.device());
+    int64_t first = bucket.parts.single(me).begin;
     for (const Entry& entry : bucket.entries) {
-      Range part = entry.parts.of[me][0];
+      Range part = entry.parts.single(me);
       if (part.size() == 0) continue;
       int64_t begin = entry.at.begin + part.begin - first;
       own.sliced(0, begin, begin + part.size()).copy_(flat(entry.parameter.value).sliced(0, part.begin, part.end));
     }
-    under_way.push_back(bucket.holders.start_all_gather(own, 0, bucket.parts));
+    works.push_back(bucket.holders.start_all_gather(own, 0, bucket.parts));
   }
   for (size_t b = 0; b < buckets_.size(); ++b) {
-    Tensor whole = under_way[b].wait();
+    Tensor all = works[b].wait();
     for (const Entry& entry : buckets_[b].entries)
-      flat(entry.parameter.value).copy_(whole.sliced(0, entry.at.begin, entry.at.end));
+      flat(entry.parameter.value).copy_(all.sliced(0, entry.at.begin, entry.at.end));
   }
 }
 
-Range DataParallel::own_part(const std::string& name) const {
+Range DataParallel::owned_range(const std::string& name) const {
   auto alone = alone_.find(name);
   if (alone != alone_.end()) return {0, alone->second};
   const Communicator* group = nullptr;
   const Entry& entry = entry_of(name, &group);
-  return entry.parts.of[static_cast<size_t>(group->rank())][0];
+  return entry.parts.single(group->rank());
 }
 
-Tensor DataParallel::whole(const std::string& name, const Tensor& piece, DType dtype) const {
+Tensor DataParallel::gather(const std::string& name, const Tensor& piece, DType dtype) const {
   if (!place_.contains(name)) return piece;
   const Communicator* group = nullptr;
   const Entry& entry = entry_of(name, &group);

@@ -1,19 +1,21 @@
-// Collectives with derivatives, in conjugate pairs: the backward of one is the forward of the other. With one rank
-// each is the identity.
+// Collectives with derivatives, in conjugate pairs: the backward of one is the forward of the other. With one rank each
+// returns x itself: no copy, no node in the graph.
 //
-//                      forward                         backward
-//   copy_to_group      the same x on every rank        sum of the gradients over ranks
-//   all_reduce     sum of x over ranks             the same gradient on every rank
-//   all_gather_replicated      our part -> the whole           our part of the (equal) gradients
-//   local_shard          the whole -> our part           the whole of the gradients
-//   gather             our part -> the whole           sum of the gradients, our part of it
-//   reduce_scatter        sum over ranks, our part of it  the whole of the gradients
-//   exchange           all-to-all                      the all-to-all back
-//   fetch              what we have -> what we need    sum of the gradients over those who needed it
+//                          forward                              backward
+//   copy_to_group          the same x on every rank             sum of the gradients over ranks       Megatron-LM's f
+//   all_reduce             sum of x over ranks                  the same gradient on every rank       Megatron-LM's g
+//   all_gather_replicated  own entries -> all entries           own entries of the (equal) gradients
+//   local_shard            all entries -> own entries           all_gather of the gradients
+//   all_gather             own entries -> all entries           reduce_scatter of the gradients
+//   reduce_scatter         sum over ranks, own entries of it    all_gather of the gradients
+//   all_to_all             own heads, all rows -> all heads, own rows     all_to_all back
+//   sparse_all_gather      own entries -> required entries      sum over the ranks that required them
 //
-// The first four deal with a value that all ranks hold alike and that counts once; the last four with values that
-// differ from rank to rank. `gather` and `reduce_scatter` around a layer that is split by heads or columns do the work
-// of copy_to_group and all_reduce at the same volume, and everything between such layers runs on 1/P of the rows.
+// The first four are for a value that is the same on all ranks and counts once; the last four for values that differ
+// from rank to rank. all_gather before and reduce_scatter after a layer that is sharded by heads or columns do the work
+// of copy_to_group and all_reduce with the same volume, and everything between such layers runs on 1/P of the rows.
+//
+// axis: of x; parts: the partition of that axis over the ranks of comm.
 #pragma once
 #include "braid/distributed/comm/communicator.h"
 
@@ -25,12 +27,12 @@ Tensor all_gather_replicated(const Tensor& x, int axis, const Partition& parts, 
 Tensor local_shard(const Tensor& x, int axis, const Partition& parts, const Communicator& comm);
 Tensor all_gather(const Tensor& x, int axis, const Partition& parts, const Communicator& comm);
 Tensor reduce_scatter(const Tensor& x, int axis, const Partition& parts, const Communicator& comm);
-// x: our part of axis `to`, whole along `from`. Result: whole along `to`, our part of `from`. Entries of `from` may be
-// part of several ranks; their gradients are summed.
+// x: own entries of axis `to`, all of axis `from` -> all of `to`, own entries of `from`. from_parts may overlap; the
+// gradients of entries of several ranks are summed.
 Tensor all_to_all(const Tensor& x, int from, const Partition& from_parts, int to, const Partition& to_parts,
                   const Communicator& comm);
 
-// x: our entries have.of[rank] of the axis. Result: need.of[rank] of it. With need = everything it is gather.
+// x: the entries have.of(rank) of the axis -> the entries need.of(rank). An example is in comm/communicator.h.
 Tensor sparse_all_gather(const Tensor& x, int axis, const Partition& have, const Partition& need,
                          const Communicator& comm);
 

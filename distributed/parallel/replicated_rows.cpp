@@ -8,8 +8,8 @@ namespace braid::dist {
 Tensor ReplicatedRows::reduce_rows(const Tensor& partial) const { return all_reduce(partial, tensor_); }
 
 nn::ShardContext::Units ReplicatedRows::local_units(int64_t units) const {
-  Range mine = even_partition(units, tensor_.size()).of[static_cast<size_t>(tensor_.rank())][0];
-  return {mine.begin, mine.end};
+  Range local = even_partition(units, tensor_.size()).single(tensor_.rank());
+  return {local.begin, local.end};
 }
 
 // Route (b): q, k, v (B, T, n, d) -> (B, T, N, d). The compose weights are those of all heads and rows already.

@@ -10,7 +10,7 @@ namespace {
 // Each non-empty tensor of the key side of both stages, (B, S, ...), replaced by f of it.
 template <class F>
 void map_key_side(nn::AttentionOperands& x, F&& f) {
-  for (Compose* stage : {&x.pre, &x.post}) {
+  for (HeadMixing* stage : {&x.pre, &x.post}) {
     for (Tensor* t : {&stage->k_down, &stage->k_up, &stage->k_gate}) {
       if (*t) *t = f(*t);
     }
@@ -18,7 +18,7 @@ void map_key_side(nn::AttentionOperands& x, F&& f) {
 }
 
 // The query side of a stage for rows [begin, end).
-Compose query_rows(Compose c, int64_t begin, int64_t end) {
+HeadMixing query_rows(HeadMixing c, int64_t begin, int64_t end) {
   for (Tensor* x : {&c.q_down, &c.q_up, &c.q_gate}) {
     if (*x) *x = contiguous(slice(*x, 1, begin, end));
   }
@@ -36,8 +36,8 @@ Tensor SequenceParallel::reduce_rows(const Tensor& partial) const {
 }
 
 nn::ShardContext::Units SequenceParallel::local_units(int64_t units) const {
-  Range mine = even_partition(units, mesh_.tensor.size()).of[static_cast<size_t>(mesh_.tensor.rank())][0];
-  return {mine.begin, mine.end};
+  Range local = even_partition(units, mesh_.tensor.size()).single(mesh_.tensor.rank());
+  return {local.begin, local.end};
 }
 
 KeyExchangePlan SequenceParallel::plan(const AttentionMask& mask, int64_t mixed_heads) const {
@@ -46,8 +46,9 @@ KeyExchangePlan SequenceParallel::plan(const AttentionMask& mask, int64_t mixed_
                            mixed_heads > 0);
 }
 
-// Two steps. Over tensor ranks, for route (b): q (B, Tc, n, d) -> (B, t, N, d); k, v (B, Tc, n, d) -> (B, held, N, d);
-// key-side weights (B, t, ...) -> (B, held, ...). Then over context ranks, keys: (B, held, ...) -> (B, needed, ...).
+// Two steps. Over tensor ranks, for route (b): q (B, Tc, n, d) -> (B, t, N, d); k, v (B, Tc, n, d) -> (B, local, N, d);
+// key-side weights (B, t, ...) -> (B, local, ...). Then over context ranks, keys: (B, local, ...) -> (B, required,
+// ...).
 nn::AttentionOperands SequenceParallel::exchange(const nn::AttentionOperands& local, const AttentionMask& mask,
                                                  int64_t mixed_heads) const {
   const Communicator &tensor = mesh_.tensor, &context = mesh_.context;
@@ -56,38 +57,38 @@ nn::AttentionOperands SequenceParallel::exchange(const nn::AttentionOperands& lo
   if (mixed_heads > 0) {
     Partition heads = even_partition(mixed_heads, tensor.size());
     x.q = all_to_all(x.q, 1, rows_.over_tensor, 2, heads, tensor);
-    x.k = all_to_all(x.k, 1, keys.to_tensor, 2, heads, tensor);
-    x.v = all_to_all(x.v, 1, keys.to_tensor, 2, heads, tensor);
-    map_key_side(x,
-                 [&](const Tensor& t) { return sparse_all_gather(t, 1, rows_.over_tensor, keys.to_tensor, tensor); });
+    x.k = all_to_all(x.k, 1, keys.to_tensor_ranks, 2, heads, tensor);
+    x.v = all_to_all(x.v, 1, keys.to_tensor_ranks, 2, heads, tensor);
+    map_key_side(
+        x, [&](const Tensor& t) { return sparse_all_gather(t, 1, rows_.over_tensor, keys.to_tensor_ranks, tensor); });
   }
-  auto needed = [&](const Tensor& t) { return sparse_all_gather(t, 1, keys.held, keys.needed, context); };
-  x.k = needed(x.k);
-  x.v = needed(x.v);
-  map_key_side(x, needed);
+  auto required = [&](const Tensor& t) { return sparse_all_gather(t, 1, keys.local, keys.required, context); };
+  x.k = required(x.k);
+  x.v = required(x.v);
+  map_key_side(x, required);
   return x;
 }
 
-// One call of the op for each run of consecutive queries. Without a window its keys are all from position 0 on; with
+// One call of the op for each range of consecutive queries. Without a window its keys are all from position 0 on; with
 // one, a stretch of them.
 Tensor SequenceParallel::attend(const nn::AttentionOperands& x, const DcmhaOptions& call, int64_t mixed_heads) const {
   const Ranges& positions = mixed_heads > 0 ? rows_.own : rows_.context;  // of the queries
-  const AttentionMask mask = call.visible;
-  const Ranges keys = plan(mask, mixed_heads).needed.of[static_cast<size_t>(mesh_.context.rank())];
+  const AttentionMask mask = call.mask;
+  const Ranges keys = plan(mask, mixed_heads).required.of(mesh_.context.rank());
   std::vector<Tensor> ys;
   int64_t row = 0;
-  for (const Range& run : positions) {
-    int64_t end = row + run.size(), first = mask.first(run.begin);
+  for (const Range& queries : positions) {
+    int64_t end = row + queries.size(), first = mask.first(queries.begin);
     auto attended = [&](const Tensor& t) {
       if (!mask.causal || mask.window == 0) return t;
-      Range stretch = places_in(keys, {{first, run.end}})[0];
+      Range stretch = locate(keys, {{first, queries.end}})[0];
       return contiguous(slice(t, 1, stretch.begin, stretch.end));
     };
     nn::AttentionOperands part{contiguous(slice(x.q, 1, row, end)), attended(x.k), attended(x.v),
                                query_rows(x.pre, row, end), query_rows(x.post, row, end)};
     map_key_side(part, attended);
     DcmhaOptions options = call;
-    options.visible.offset = run.begin - first;
+    options.mask.offset = queries.begin - first;
     ys.push_back(dcmha(part.q, part.k, part.v, part.pre, part.post, options));
     row = end;
   }
@@ -97,11 +98,11 @@ Tensor SequenceParallel::attend(const nn::AttentionOperands& x, const DcmhaOptio
   return all_to_all(y, 2, even_partition(mixed_heads, tensor.size()), 1, rows_.over_tensor, tensor);
 }
 
-Tensor SequenceParallel::local_tokens(const Tensor& ids) const { return take(ids, 1, rows_.context); }
+Tensor SequenceParallel::local_tokens(const Tensor& ids) const { return gather_ranges(ids, 1, rows_.context); }
 
 Tensor SequenceParallel::gather_sequence(const Tensor& x) const {
   no_gradient("gather_sequence", x);
-  Tensor of_context = mesh_.tensor.all_gather(x, 1, rows_.over_tensor);
+  Tensor of_context = mesh_.tensor.all_gather(x.detach(), 1, rows_.over_tensor);
   return mesh_.context.all_gather(of_context, 1, rows_.over_context);
 }
 

@@ -8,22 +8,22 @@ HeadSplit split_heads(const nn::AttentionOptions& o, int ranks) {
            " heads: expected at most one process per head";
   });
   if (!o.compose) return {true, even_partition(o.heads, ranks), {}};
-  int64_t G = o.compose_options.groups;
+  int64_t G = o.composition_options.groups;
   if (G % ranks != 0) return {false, even_partition(o.heads, ranks), {}};
   Partition groups = even_partition(G, ranks);
-  return {true, widened(groups, o.heads / G), groups};
+  return {true, scale_partition(groups, o.heads / G), groups};
 }
 
 ShardMap attention_shards(const nn::AttentionOptions& o, int ranks) {
   check(o.kv_heads == 0 || o.kv_heads == o.heads, ErrorKind::setting, [] {
     return std::string(
         "grouped key/value heads cannot be split over processes (no published DCFormer has them, and the model "
-        "format refuses them); set parallel.tensor and parallel.context to 1");
+        "format rejects them); set parallel.tensor and parallel.context to 1");
   });
   HeadSplit split = split_heads(o, ranks);
-  Partition features = widened(split.heads, o.head_dim > 0 ? o.head_dim : o.width / o.heads);
-  ShardMap shards{{"wqkv.weight", {0, stacked(features, 3)}},
-                  {"wqkv.bias", {0, stacked(features, 3)}},
+  Partition features = scale_partition(split.heads, o.head_dim > 0 ? o.head_dim : o.width / o.heads);
+  ShardMap shards{{"wqkv.weight", {0, repeat_partition(features, 3)}},
+                  {"wqkv.bias", {0, repeat_partition(features, 3)}},
                   {"wo.weight", {1, features}}};
   if (o.compose && split.whole_groups) {
     for (auto& [name, axis] : {std::pair{"dw1", 1}, {"qkw", 0}, {"dd", 1}, {"pre_proj.w", 0}, {"post_proj.w", 0}})
@@ -40,7 +40,7 @@ Partition hidden_units(const nn::BlockOptions& o, int ranks) {
     return "parallel.tensor = " + std::to_string(ranks) + " is more than the " + std::to_string(units) +
            (gates > 0 ? " gated blocks" : " hidden units") + " of the feed-forward layer";
   });
-  return widened(even_partition(units, ranks), o.hidden / units);
+  return scale_partition(even_partition(units, ranks), o.hidden / units);
 }
 }  // namespace
 
@@ -54,14 +54,14 @@ ShardMap block_shards(const nn::BlockOptions& o, int ranks) {
   return shards;
 }
 
-void shard_parameters(nn::Module& whole, const ShardMap& shards, const std::string& prefix, int rank) {
+void shard_parameters(nn::Module& module, const ShardMap& shards, const std::string& prefix, int rank) {
   nn::Visitor replace([&](const std::string& name, Tensor& p) {
     auto at = shards.find(prefix + name);
-    if (at == shards.end() || at->second.parts.ranks() == 1) return;
-    const auto& [axis, parts] = at->second;
-    p = take(p.detach(), axis, parts.of[static_cast<size_t>(rank)]);
+    if (at == shards.end() || at->second.partition.ranks() == 1) return;
+    const auto& [axis, partition] = at->second;
+    p = gather_ranges(p.detach(), axis, partition.of(rank));
   });
-  whole.visit(replace);
+  module.visit(replace);
 }
 
 }  // namespace braid::dist

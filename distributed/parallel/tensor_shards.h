@@ -2,7 +2,7 @@
 //
 //   wqkv                 rows, by heads (queries | keys | values each)     column-parallel in Megatron-LM's words
 //   wo                   columns, by heads                                 row-parallel
-//   dyn_w_proj.*         by head groups where ranks have whole groups, else every rank has all of it
+//   dyn_w_proj.*         by head groups where no group spans ranks, else the same on every rank
 //   w1, w3 / w2          rows / columns, by hidden units
 //   all others           norms, mg, biases after a sum: the same on every rank
 //
@@ -32,7 +32,8 @@ HeadSplit split_heads(const nn::AttentionOptions& options, int ranks);
 ShardMap attention_shards(const nn::AttentionOptions& options, int ranks);
 ShardMap block_shards(const nn::BlockOptions& options, int ranks);
 
-// Replaces the parameters that `shards` names by the shards of `rank`. prefix: of the module's parameters in `shards`.
-void shard_parameters(nn::Module& whole, const ShardMap& shards, const std::string& prefix, int rank);
+// Replaces the complete parameters of a module that `shards` names by the shards of `rank`. prefix: of the names of the
+// module's parameters in `shards`.
+void shard_parameters(nn::Module& module, const ShardMap& shards, const std::string& prefix, int rank);
 
 }  // namespace braid::dist

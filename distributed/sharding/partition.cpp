@@ -5,8 +5,8 @@
 namespace braid::dist {
 
 namespace {
-// Runs [0, n) of `pieces` lengths that differ by at most one, the longer ones first.
-Ranges runs(int64_t n, int64_t pieces) {
+// [0, n) cut into `pieces` ranges whose lengths differ by at most one, the longer ones first.
+Ranges cut(int64_t n, int64_t pieces) {
   Ranges out;
   int64_t at = 0;
   for (int64_t i = 0; i < pieces; ++i) {
@@ -20,26 +20,26 @@ Ranges runs(int64_t n, int64_t pieces) {
 Range shifted(Range i, int64_t by) { return {i.begin + by, i.end + by}; }
 }  // namespace
 
-int64_t Partition::size(int rank) const { return entries(of.at(static_cast<size_t>(rank))); }
+int64_t Partition::size(int rank) const { return entries(of(rank)); }
 
 int64_t Partition::total() const {
   int64_t n = 0;
-  for (const Ranges& list : of) n += entries(list);
+  for (const Ranges& list : ranges) n += entries(list);
   return n;
 }
 
 int64_t Partition::extent() const {
   int64_t end = 0;
-  for (const Ranges& list : of) {
+  for (const Ranges& list : ranges) {
     if (!list.empty()) end = std::max(end, list.back().end);
   }
   return end;
 }
 
 Partition even_partition(int64_t n, int ranks) {
-  check(ranks >= 1, "parts", [&] { return "needs at least one rank, got " + std::to_string(ranks); });
+  check(ranks >= 1, "partition", [&] { return "needs at least one rank, got " + std::to_string(ranks); });
   Partition p;
-  for (const Range& run : runs(n, ranks)) p.of.push_back({run});
+  for (const Range& range : cut(n, ranks)) p.ranges.push_back({range});
   return p;
 }
 
@@ -47,46 +47,46 @@ Partition zigzag_partition(int64_t n, int ranks) {
   return zigzag_partition_within({{{{0, n / 2 + n % 2}, {n / 2 + n % 2, n}}}}, 0, ranks);
 }
 
-Partition zigzag_partition_within(const Partition& whole, int rank, int ranks) {
-  const Ranges& mine = whole.of.at(static_cast<size_t>(rank));
-  check(mine.size() == 2, "parts", [&] {
-    return "causal parts are cut from an early and a late run, got " + std::to_string(mine.size()) + " runs";
+Partition zigzag_partition_within(const Partition& outer, int rank, int ranks) {
+  const Ranges& mine = outer.of(rank);
+  check(mine.size() == 2, "partition", [&] {
+    return "a zigzag partition is cut from an early and a late range, got " + std::to_string(mine.size()) + " ranges";
   });
   int64_t first = mine[0].size();
-  Ranges early = runs(first, ranks), late = runs(mine[1].size(), ranks);
+  Ranges early = cut(first, ranks), late = cut(mine[1].size(), ranks);
   Partition p;
   for (int r = 0; r < ranks; ++r) {
-    p.of.push_back({early[static_cast<size_t>(r)], shifted(late[static_cast<size_t>(ranks - 1 - r)], first)});
+    p.ranges.push_back({early[static_cast<size_t>(r)], shifted(late[static_cast<size_t>(ranks - 1 - r)], first)});
   }
   return p;
 }
 
-Partition widened(const Partition& p, int64_t times) {
+Partition scale_partition(const Partition& p, int64_t times) {
   Partition out = p;
-  for (Ranges& list : out.of) {
+  for (Ranges& list : out.ranges) {
     for (Range& i : list) i = {i.begin * times, i.end * times};
   }
   return out;
 }
 
-Partition stacked(const Partition& p, int copies) {
-  Partition out{std::vector<Ranges>(p.of.size())};
+Partition repeat_partition(const Partition& p, int copies) {
+  Partition out{std::vector<Ranges>(p.ranges.size())};
   int64_t n = p.total();
-  for (size_t r = 0; r < p.of.size(); ++r) {
+  for (size_t r = 0; r < p.ranges.size(); ++r) {
     for (int64_t c = 0; c < copies; ++c) {
-      for (const Range& i : p.of[r]) out.of[r].push_back(shifted(i, c * n));
+      for (const Range& i : p.ranges[r]) out.ranges[r].push_back(shifted(i, c * n));
     }
   }
   return out;
 }
 
-Ranges within(const Ranges& outer, const Ranges& inner) {
+Ranges index_ranges(const Ranges& outer, const Ranges& inner) {
   Ranges out;
   for (const Range& want : inner) {
     int64_t before = 0;
     for (const Range& o : outer) {
-      Range cut{std::max(want.begin, before), std::min(want.end, before + o.size())};
-      if (cut.size() > 0) out.push_back(shifted(cut, o.begin - before));
+      Range both{std::max(want.begin, before), std::min(want.end, before + o.size())};
+      if (both.size() > 0) out.push_back(shifted(both, o.begin - before));
       before += o.size();
     }
   }
@@ -99,31 +99,31 @@ int64_t entries(const Ranges& list) {
   return n;
 }
 
-Ranges overlap(const Ranges& a, const Ranges& b) {
+Ranges intersect(const Ranges& a, const Ranges& b) {
   Ranges out;
   for (const Range& i : a) {
     for (const Range& j : b) {
-      Range cut{std::max(i.begin, j.begin), std::min(i.end, j.end)};
-      if (cut.size() > 0) out.push_back(cut);
+      Range both{std::max(i.begin, j.begin), std::min(i.end, j.end)};
+      if (both.size() > 0) out.push_back(both);
     }
   }
   return out;
 }
 
-Ranges places_in(const Ranges& outer, const Ranges& part) {
+Ranges locate(const Ranges& outer, const Ranges& part) {
   Ranges out;
   for (const Range& want : part) {
     int64_t before = 0;
     for (const Range& o : outer) {
-      Range cut{std::max(want.begin, o.begin), std::min(want.end, o.end)};
-      if (cut.size() > 0) out.push_back(shifted(cut, before - o.begin));
+      Range both{std::max(want.begin, o.begin), std::min(want.end, o.end)};
+      if (both.size() > 0) out.push_back(shifted(both, before - o.begin));
       before += o.size();
     }
   }
   return out;
 }
 
-Ranges joined(const Ranges& list) {
+Ranges merge(const Ranges& list) {
   Ranges out;
   for (const Range& i : list) {
     if (i.size() == 0) continue;
@@ -136,47 +136,47 @@ Ranges joined(const Ranges& list) {
   return out;
 }
 
-Tensor take(const Tensor& whole, int axis, const Ranges& list) {
-  Shape shape = whole.shape();
+Tensor gather_ranges(const Tensor& full, int axis, const Ranges& list) {
+  Shape shape = full.shape();
   shape[axis] = entries(list);
-  Tensor part = empty(shape, whole.dtype(), whole.device());
+  Tensor part = empty(shape, full.dtype(), full.device());
   int64_t at = 0;
   for (const Range& i : list) {
-    if (i.size() > 0) part.sliced(axis, at, at + i.size()).copy_(whole.sliced(axis, i.begin, i.end));
+    if (i.size() > 0) part.sliced(axis, at, at + i.size()).copy_(full.sliced(axis, i.begin, i.end));
     at += i.size();
   }
   return part;
 }
 
-void put(const Tensor& part, int axis, const Ranges& list, Tensor& whole) {
+void scatter_ranges(const Tensor& part, int axis, const Ranges& list, Tensor& full) {
   int64_t at = 0;
   for (const Range& i : list) {
-    if (i.size() > 0) whole.sliced(axis, i.begin, i.end).copy_(part.sliced(axis, at, at + i.size()));
+    if (i.size() > 0) full.sliced(axis, i.begin, i.end).copy_(part.sliced(axis, at, at + i.size()));
     at += i.size();
   }
 }
 
-std::vector<Span> spans_of(const Shape& whole, int axis, const Ranges& list, Range flat) {
-  std::vector<Span> runs;
-  int64_t inner = 1, rows = entries(list);  // numbers per entry; entries of the part per index of the axes before
-  for (int i = axis + 1; i < whole.rank(); ++i) inner *= whole[i];
-  if (flat.size() <= 0 || rows * inner == 0) return runs;
+std::vector<Span> spans_of(const Shape& full, int axis, const Ranges& list, Range flat) {
+  std::vector<Span> spans;
+  int64_t inner = 1, rows = entries(list);  // elements per entry; entries of the part per index of the axes before
+  for (int i = axis + 1; i < full.rank(); ++i) inner *= full[i];
+  if (flat.size() <= 0 || rows * inner == 0) return spans;
   int64_t at = flat.begin / (rows * inner) * rows * inner;  // in the part
   for (int64_t outer = at / (rows * inner); at < flat.end; ++outer) {
     for (const Range& i : list) {
-      Range cut{std::max(at, flat.begin), std::min(at + i.size() * inner, flat.end)};
-      int64_t place = (outer * whole[axis] + i.begin) * inner + cut.begin - at;
+      Range both{std::max(at, flat.begin), std::min(at + i.size() * inner, flat.end)};
+      int64_t place = (outer * full[axis] + i.begin) * inner + both.begin - at;
       at += i.size() * inner;
-      if (cut.size() <= 0) continue;
-      bool joins = !runs.empty() && runs.back().whole + runs.back().count == place;
+      if (both.size() <= 0) continue;
+      bool joins = !spans.empty() && spans.back().whole + spans.back().count == place;
       if (joins) {
-        runs.back().count += cut.size();
+        spans.back().count += both.size();
       } else {
-        runs.push_back({place, cut.begin - flat.begin, cut.size()});
+        spans.push_back({place, both.begin - flat.begin, both.size()});
       }
     }
   }
-  return runs;
+  return spans;
 }
 
 }  // namespace braid::dist

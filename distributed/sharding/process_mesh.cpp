@@ -33,7 +33,7 @@ ProcessMesh make_mesh(const Communicator& world, int64_t data, int64_t context, 
   mesh.data = world.split(c * static_cast<int>(tensor) + t, "data");
   mesh.context = world.split(d * static_cast<int>(tensor) + t, "context");
   mesh.tensor = world.split(d * static_cast<int>(context) + c, "tensor");
-  mesh.replicas = world.split(t, "replicas");
+  mesh.replica_group = world.split(t, "replicas");
   return mesh;
 }
 

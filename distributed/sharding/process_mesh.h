@@ -1,8 +1,8 @@
-// How the processes of a job share the work: a box of data x context x tensor ranks, tensor ranks next to each other.
+// The processes of a job as a mesh of data x context x tensor ranks; tensor ranks are adjacent.
 //
 //   data     different samples of a batch
 //   context  different positions of the same samples
-//   tensor   different heads, FFN columns and words of the vocabulary, and the rows between such layers
+//   tensor   different heads, hidden units and vocabulary rows; between such layers different positions
 //
 //   world rank = (data rank * context size + context rank) * tensor size + tensor rank
 #pragma once
@@ -12,11 +12,11 @@ namespace braid::dist {
 
 struct ProcessMesh {
   Communicator world, data, context, tensor;
-  Communicator replicas;  // all ranks with our tensor rank: they hold the same pieces of weights
+  Communicator replica_group;  // all ranks with this tensor rank: they hold the same shards of the parameters
 };
 
-// Sizes may be 0: what the others leave over (at most one of them). Error(setting) when their product is not the number
-// of processes. Collective.
+// At most one size may be 0: the number of processes divided by the other two. Error(setting) when the product is not
+// the number of processes. Collective.
 ProcessMesh make_mesh(const Communicator& world, int64_t data, int64_t context, int64_t tensor);
 
 }  // namespace braid::dist

@@ -23,10 +23,10 @@ SequenceShard shard_sequence(int64_t T, const ProcessMesh& mesh) {
     return "sequences of " + std::to_string(T) + " tokens are too short for parallel.context = " + std::to_string(C) +
            " and parallel.tensor = " + std::to_string(P) + ": some process would have no token";
   });
-  const Ranges& context = rows.over_context.of[static_cast<size_t>(mesh.context.rank())];
+  const Ranges& context = rows.over_context.of(mesh.context.rank());
   rows.over_tensor = zigzag_partition_within(rows.over_context, mesh.context.rank(), P);
-  rows.context = joined(context);
-  rows.own = joined(within(context, rows.over_tensor.of[static_cast<size_t>(mesh.tensor.rank())]));
+  rows.context = merge(context);
+  rows.own = merge(index_ranges(context, rows.over_tensor.of(mesh.tensor.rank())));
   std::vector<int64_t> positions;
   for (const Range& i : rows.context) {
     for (int64_t p = i.begin; p < i.end; ++p) positions.push_back(p);
@@ -35,33 +35,34 @@ SequenceShard shard_sequence(int64_t T, const ProcessMesh& mesh) {
   return rows;
 }
 
-KeyExchangePlan plan_key_exchange(int64_t T, const MeshCoord& rank, const AttentionMask& sight, bool own_rows) {
+KeyExchangePlan plan_key_exchange(int64_t T, const MeshCoord& rank, const AttentionMask& mask, bool own_rows) {
   Partition contexts = zigzag_partition(T, rank.contexts);
-  auto seen_by = [&](int c, int t) {  // positions, from the first key of the first query to the last query, per run
-    if (!sight.causal) return Ranges{{0, T}};
-    const Ranges& rows = contexts.of[static_cast<size_t>(c)];
-    Ranges runs = joined(rows);
-    if (own_rows)
-      runs = joined(within(rows, zigzag_partition_within(contexts, c, rank.tensors).of[static_cast<size_t>(t)]));
-    for (Range& run : runs) run.begin = sight.first(run.begin);
-    return joined(runs);
+  // Per range of queries: from the first key of its first query to its last query.
+  auto required_by = [&](int c, int t) {
+    if (!mask.causal) return Ranges{{0, T}};
+    Ranges queries = contexts.of(c);
+    if (own_rows) queries = index_ranges(queries, zigzag_partition_within(contexts, c, rank.tensors).of(t));
+    Ranges keys = merge(queries);
+    for (Range& range : keys) range.begin = mask.first(range.begin);
+    return merge(keys);
   };
-  auto held_by = [&](int c, int t) {
-    Ranges wanted;
+  // The keys of context rank c that tensor rank t of any context rank requires.
+  auto local_to = [&](int c, int t) {
+    Ranges required;
     for (int other = 0; other < rank.contexts; ++other) {
-      for (const Range& i : seen_by(other, t)) wanted.push_back(i);
+      for (const Range& i : required_by(other, t)) required.push_back(i);
     }
-    std::sort(wanted.begin(), wanted.end(), [](const Range& a, const Range& b) { return a.begin < b.begin; });
-    return overlap(joined(contexts.of[static_cast<size_t>(c)]), joined(wanted));
+    std::sort(required.begin(), required.end(), [](const Range& a, const Range& b) { return a.begin < b.begin; });
+    return intersect(merge(contexts.of(c)), merge(required));
   };
-  KeyExchangePlan keys;
+  KeyExchangePlan plan;
   for (int c = 0; c < rank.contexts; ++c) {
-    keys.held.of.push_back(held_by(c, rank.tensor));
-    keys.needed.of.push_back(seen_by(c, rank.tensor));
+    plan.local.ranges.push_back(local_to(c, rank.tensor));
+    plan.required.ranges.push_back(required_by(c, rank.tensor));
   }
   for (int t = 0; t < rank.tensors; ++t)
-    keys.to_tensor.of.push_back(places_in(contexts.of[static_cast<size_t>(rank.context)], held_by(rank.context, t)));
-  return keys;
+    plan.to_tensor_ranks.ranges.push_back(locate(contexts.of(rank.context), local_to(rank.context, t)));
+  return plan;
 }
 
 }  // namespace braid::dist

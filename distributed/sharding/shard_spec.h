@@ -3,10 +3,10 @@
 
 namespace braid::dist {
 
-// How a whole parameter is dealt out over the tensor ranks: along one axis.
+// How a parameter is sharded over the tensor ranks: along one axis.
 struct Shard {
   int axis = 0;
-  Partition parts;
+  Partition partition;  // of the axis
 };
 
 }  // namespace braid::dist

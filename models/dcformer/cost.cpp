@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "braid/models/dcformer/model.h"
 #include "braid/tensor/error.h"
 
 namespace braid::models {
@@ -21,62 +22,26 @@ int64_t checked_sum(int64_t a, int64_t b) {
 int stages(const ModelConfig& c) { return c.use_dcmha ? c.profile.pre_compose + c.profile.post_compose : 0; }
 int sides(const ModelConfig& c) { return c.profile.query_side + c.profile.key_side; }
 
-void layer_shapes(const ModelConfig& c, const std::string& layer, std::vector<std::pair<std::string, Shape>>& out) {
-  const int64_t D = c.dim, Nd = c.n_head * c.head_dim, F = c.intermediate_size;
-  const int64_t G = c.profile.num_groups, M = c.group_heads(), K = c.generator_hidden(), R = c.profile.rank;
-  const auto C = static_cast<int64_t>(c.profile.branches.size());
-  const auto add = [&](const std::string& name, const Shape& shape) { out.emplace_back(layer + name, shape); };
-  const auto linear = [&](const std::string& name, int64_t rows, int64_t columns, bool bias) {
-    add(name + ".weight", {rows, columns});
-    if (bias) add(name + ".bias", {rows});
-  };
-  const auto norm = [&](const std::string& name) {
-    add(name + ".weight", {D});
-    if (c.norm == NormKind::layer) add(name + ".bias", {D});
-  };
-  linear("attention.wqkv", 3 * Nd, D, c.use_linear_bias);
-  linear("attention.wo", D, Nd, c.use_linear_bias);
-  if (c.use_dcmha) {
-    const std::string dynamic = "attention.dyn_w_proj.";
-    add(dynamic + "dw1", {D, G, C, K});
-    add(dynamic + "qkw", {G, C, K, 2 * R, M});
-    add(dynamic + "dd", {D, G, C * M});
-    if (c.profile.static_proj) {
-      add(dynamic + "pre_proj.w", {G, M, M});
-      add(dynamic + "post_proj.w", {G, M, M});
-    }
-  }
-  if (c.use_qk_norm) {
-    add("attention.q_norm.scale", {c.head_dim});
-    add("attention.k_norm.scale", {c.head_dim});
-  }
-  linear("feed_forward.w1", F, D, c.use_linear_bias);
-  if (c.ffn == FfnKind::swiglu) linear("feed_forward.w3", F, D, c.use_linear_bias);
-  linear("feed_forward.w2", D, F, c.use_linear_bias);
-  if (c.mgate) add("feed_forward.mg.weight", {c.mgate_dim, D});
-  norm("attention_norm");
-  norm("ffn_norm");
-}
-
 }  // namespace
 
-std::vector<std::pair<std::string, Shape>> parameter_shapes(ModelConfig c) {
-  finish(c);
-  std::vector<std::pair<std::string, Shape>> shapes = {{"tok_embeddings.weight", {c.vocab_size, c.dim}}};
-  for (int64_t i = 0; i < c.n_layer; ++i) layer_shapes(c, "layers." + std::to_string(i) + ".", shapes);
-  shapes.emplace_back("norm.weight", Shape{c.dim});
-  if (c.norm == NormKind::layer) shapes.emplace_back("norm.bias", Shape{c.dim});
-  shapes.emplace_back("output.weight", Shape{c.vocab_size, c.dim});
-  return shapes;
+Dcformer shape_only_model(const ModelConfig& config) {
+  const nn::ShapeOnlyScope no_memory;
+  return Dcformer::uninitialised(config);
 }
 
-ParameterCounts count_parameters(const ModelConfig& config) {
+std::vector<nn::NamedTensor> shape_only_parameters(const ModelConfig& config) {
+  Dcformer model = shape_only_model(config);
+  return nn::parameters(model);
+}
+
+ParameterCounts count_parameters(ModelConfig config) {
+  finish(config);
   ParameterCounts counts;
   const std::string first = "layers.0.";
-  for (const auto& [name, shape] : parameter_shapes(config)) {
-    const int64_t n = numel(shape);
+  for (const auto& [name, value] : shape_only_parameters(config)) {
+    const int64_t n = value.numel();
     counts.total = checked_sum(counts.total, n);
-    const auto of_layer = [&](const char* part) { return name.starts_with(first + part); };
+    const auto of_layer = [&first, &name = name](const char* part) { return name.starts_with(first + part); };
     if (name.starts_with("layers.")) counts.layers = checked_sum(counts.layers, n);
     if (name.starts_with("norm.")) counts.final_norm += n;
     if (name == "tok_embeddings.weight" || name == "output.weight") counts.embedding += n;

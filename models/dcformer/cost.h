@@ -1,4 +1,4 @@
-// What a model costs, computed from its configuration without allocating anything: parameters, FLOPs, memory.
+// The cost of a model by its configuration, without building it: parameters, FLOPs, memory.
 //
 // Letters: B batch, T positions, D width, N heads, d head size, G groups of M = N/G heads, R rank, K = 2 R M hidden
 // width of the weight generator, C branches, F FFN width, E gates of mgate, V vocabulary, L layers.
@@ -8,13 +8,18 @@
 #include <vector>
 
 #include "braid/models/dcformer/config.h"
-#include "braid/tensor/shape.h"
+#include "braid/nn/module.h"
 
 namespace braid::models {
 
-// Every parameter in the order of the model, with the names of published folders ("layers.0.attention.wqkv.weight").
-// The configuration is finished first, here and in all functions below.
-std::vector<std::pair<std::string, Shape>> parameter_shapes(ModelConfig config);
+class Dcformer;
+
+// The model of a resolved configuration on kMeta: names, shapes and types of its parameters, no memory.
+Dcformer shape_only_model(const ModelConfig& config);
+// Its parameters in the model's order, by the names of published folders ("layers.0.attention.wqkv.weight").
+std::vector<nn::NamedTensor> shape_only_parameters(const ModelConfig& config);
+
+// The configuration is resolved first, here and in all functions below.
 
 struct ParameterCounts {
   // of one layer
@@ -32,7 +37,7 @@ struct ParameterCounts {
   int64_t embedding = 0;      // input table and output projection
   int64_t total = 0;
 };
-ParameterCounts count_parameters(const ModelConfig& config);
+ParameterCounts count_parameters(ModelConfig config);
 
 // Mean over T queries of the number of visible keys of one layer: (T+1)/2 globally, T without causality.
 double mean_visible_keys(const ModelConfig& config, int64_t layer, int64_t seq_len);

@@ -1,6 +1,8 @@
 #include "braid/models/dcformer/family.h"
 
 #include "braid/models/dcformer/config_keys.h"
+#include "braid/models/dcformer/cost.h"
+#include "braid/models/dcformer/hf_weights.h"
 #include "braid/models/dcformer/model.h"
 
 namespace braid::models {
@@ -14,6 +16,19 @@ std::vector<ModelSetting> settings_of(const ModelConfig& config) {
     list.push_back({key.name, key_text(key, config), key.help, in_use});
   }
   return list;
+}
+
+const char* torch_name(DType dtype) {
+  switch (dtype) {
+    case DType::f64:
+      return "float64";
+    case DType::bf16:
+      return "bfloat16";
+    case DType::f16:
+      return "float16";
+    default:
+      return "float32";
+  }
 }
 
 ModelFamily family_of(const std::string& model_type) {
@@ -46,6 +61,30 @@ std::unique_ptr<const ModelSpec> DcformerSpec::with(const SettingTexts& settings
 
 std::unique_ptr<Model> DcformerSpec::make(RandomKey key, const dist::ProcessMesh& mesh) const {
   return std::make_unique<Dcformer>(config_, key, mesh);
+}
+
+double DcformerSpec::training_flops(int64_t seq_len) const {
+  return flops_per_token(config_, seq_len).training() * static_cast<double>(seq_len);
+}
+
+WeightFormat DcformerSpec::weight_format(const io::TensorFiles& files) const {
+  return hf_weight_format(files, config_);
+}
+
+std::unique_ptr<Model> DcformerSpec::read_weights(const io::TensorFiles& files, DType dtype,
+                                                  std::vector<std::string>& notes) const {
+  return std::make_unique<Dcformer>(read_hf_weights(files, config_, dtype, notes));
+}
+
+void DcformerSpec::write_weights(const Model& model, const WeightFormat& format,
+                                 const std::filesystem::path& folder) const {
+  write_hf_weights(model, format, folder);
+}
+
+std::string DcformerSpec::config_json_like(const WeightFormat& format, std::optional<DType> stored) const {
+  ModelConfig config = config_;
+  if (stored && !config.torch_dtype.empty()) config.torch_dtype = torch_name(*stored);
+  return rewrite_config(format.config, (format.folder / "config.json").string(), config);
 }
 
 ModelFamily dcformer_family() { return family_of("dcformer"); }

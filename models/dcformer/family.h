@@ -16,6 +16,17 @@ class DcformerSpec final : public ModelSpec {
   std::unique_ptr<const ModelSpec> with(const SettingTexts& settings) const override;
   std::unique_ptr<Model> make(RandomKey key, const dist::ProcessMesh& mesh = {}) const override;
 
+  int64_t max_sequence_length() const override { return config_.block_size; }
+  double training_flops(int64_t seq_len) const override;
+  std::vector<InfoSection> info(const InfoRequest& request) const override;  // info.cpp
+
+  WeightFormat weight_format(const io::TensorFiles& files) const override;
+  std::unique_ptr<Model> read_weights(const io::TensorFiles& files, DType dtype,
+                                      std::vector<std::string>& notes) const override;
+  void write_weights(const Model& model, const WeightFormat& format,
+                     const std::filesystem::path& folder) const override;
+  std::string config_json_like(const WeightFormat& format, std::optional<DType> stored) const override;
+
  private:
   ModelConfig config_;
 };

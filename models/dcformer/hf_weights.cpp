@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 
+#include "braid/models/dcformer/cost.h"
 #include "braid/tensor/detail/strings.h"
 
 namespace braid::models {
@@ -42,49 +43,39 @@ bool is_cache(const std::string& name) { return name.find(".attention.kv_cache."
 
 // --- shapes ---
 
+// Shapes of the copies and of identity matrices, from the shape (G, C, K, 2R, M) of qkw.
 struct Generator {
-  int64_t C, K, R, M, D;
-  explicit Generator(const ModelConfig& c)
-      : C(static_cast<int64_t>(c.profile.branches.size())),
-        K(c.generator_hidden()),
-        R(c.profile.rank),
-        M(c.group_heads()),
-        D(c.dim) {}
+  int64_t D, G, C, K, R2, M;
+  Generator(const Shape& qkw, int64_t width) : D(width), G(qkw[0]), C(qkw[1]), K(qkw[2]), R2(qkw[3]), M(qkw[4]) {}
   Shape dw_m() const { return {D, C * K + C * M}; }
-  Shape qkw_m() const { return {C, K, 2 * R * M}; }
+  Shape qkw_m() const { return {C, K, R2 * M}; }
+  Shape square() const { return {G, M, M}; }
 };
 
-// Tensors that a folder may hold beside its parameters: names of layer `prefix` with their shapes.
-std::vector<ParameterShape> copies(const std::string& prefix, const ModelConfig& c) {
-  if (!c.use_dcmha || c.profile.num_groups != 1) return {};  // published for one group only
-  Generator g(c);
-  return {{prefix + "dw_m", g.dw_m()}, {prefix + "qkw_m", g.qkw_m()}};
-}
-std::vector<ParameterShape> identities(const std::string& prefix, const ModelConfig& c) {
-  if (!c.use_dcmha || c.profile.static_proj) return {};
-  const int64_t G = c.profile.num_groups, M = c.group_heads();
-  return {{prefix + "pre_proj.w", {G, M, M}}, {prefix + "post_proj.w", {G, M, M}}};
-}
-std::string generator_prefix(int64_t layer) { return "layers." + std::to_string(layer) + ".attention.dyn_w_proj."; }
-
-// --- problems: all at once, in one sentence ---
-
-class Problems {
- public:
-  void add(const std::string& text) {
-    if (++found_ <= 20) list_.push_back(text);
-  }
-  void raise(const std::string& where) const {
-    check(found_ == 0, ErrorKind::input, [&] {
-      return "the weights in " + where + " do not fit the model: " + join(list_, "; ") +
-             (found_ > 20 ? "; and " + std::to_string(found_ - 20) + " more" : "");
-    });
-  }
-
- private:
-  int found_ = 0;
-  std::vector<std::string> list_;
+// A tensor that a folder may hold beside its parameters: a copy, or an identity matrix.
+struct Extra {
+  std::string name;
+  Shape shape;
+  bool identity;
 };
+std::vector<Extra> extras_of(const std::vector<nn::NamedTensor>& parameters, const ModelConfig& c) {
+  std::vector<Extra> list;
+  for (const nn::NamedTensor& p : parameters) {
+    const auto prefix = before(p.name, "dyn_w_proj.qkw");
+    if (!prefix) continue;
+    const Generator g(p.value.shape(), c.dim);
+    const std::string dyn = *prefix + "dyn_w_proj.";
+    if (g.G == 1) {  // copies are published for one group only
+      list.push_back({dyn + "dw_m", g.dw_m(), false});
+      list.push_back({dyn + "qkw_m", g.qkw_m(), false});
+    }
+    if (!c.profile.static_proj) {
+      list.push_back({dyn + "pre_proj.w", g.square(), true});
+      list.push_back({dyn + "post_proj.w", g.square(), true});
+    }
+  }
+  return list;
+}
 
 // --- values ---
 
@@ -108,42 +99,44 @@ Tensor identity(const Shape& shape) {  // (G, M, M)
   return eye;
 }
 
-// Reads the tensors of one model, remembering what is wrong with them.
-class Values {
+// Reads the parameters of one model from any of the forms.
+class Parameters {
  public:
-  Values(const io::TensorFiles& files, const ModelConfig& config, DType dtype)
-      : files_(files), config_(config), dtype_(dtype) {}
+  Parameters(const io::TensorFiles& files, const ModelConfig& config, DType dtype)
+      : files_(files), config_(config), reader_(files, dtype) {}
 
-  Tensor parameter(const std::string& name, const Shape& shape) {
+  Tensor read(const std::string& name, const Shape& shape) {
     const std::string copy = copy_name(name);
     if (!files_.find(name)) {
-      if (!copy.empty() && files_.find(copy)) return converted(copy, part_of_copy(name, finite(copy), shape));
-      Tensor whole = empty(shape, dtype_);
+      if (!copy.empty() && files_.find(copy))
+        return reader_.convert(copy, part_of_copy(name, reader_.load(copy), shape));
+      Tensor fused = empty(shape, reader_.dtype());
       int64_t row = 0;
       for (const std::string& part : separate_names(name)) {
-        const Tensor x = converted(part, finite(part));
-        whole.sliced(0, row, row + x.dim(0)).copy_(x);
+        const Tensor x = reader_.convert(part, reader_.load(part));
+        fused.sliced(0, row, row + x.dim(0)).copy_(x);
         row += x.dim(0);
       }
-      return whole;
+      return fused;
     }
-    Tensor own = finite(name);
-    if (copy.empty() || !files_.find(copy)) return converted(name, own);
-    const Tensor other = part_of_copy(name, finite(copy), shape);
-    if (same_bytes(own.to(other.dtype()), other)) return converted(name, own);
+    Tensor own = reader_.load(name);
+    if (copy.empty() || !files_.find(copy)) return reader_.convert(name, own);
+    const Tensor other = part_of_copy(name, reader_.load(copy), shape);
+    if (same_bytes(own.to(other.dtype()), other)) return reader_.convert(name, own);
     differing_.insert(std::stoll(name.substr(std::strlen("layers."))));
-    return config_.profile.merged_weights ? converted(copy, other) : converted(name, own);
+    return config_.profile.merged_weights ? reader_.convert(copy, other) : reader_.convert(name, own);
   }
 
-  void check_identity(const ParameterShape& t) {
-    if (!files_.find(t.name) || same_bytes(finite(t.name).to(DType::f64), identity(t.shape))) return;
-    problems_.add(t.name + " " + str(t.shape) +
-                  " is not the identity although profile.static_proj is off (if the model was trained with a static "
-                  "term, set profile.static_proj=true in its config.json)");
+  void check_identity(const Extra& t) {
+    if (!files_.find(t.name) || same_bytes(reader_.load(t.name).to(DType::f64), identity(t.shape))) return;
+    reader_.problems().add(
+        t.name + " " + str(t.shape) +
+        " is not the identity although profile.static_proj is off (if the model was trained with a static "
+        "term, set profile.static_proj=true in its config.json)");
   }
 
-  void finish(std::vector<std::string>& notes) const {
-    problems_.raise(files_.path());
+  void finish(std::vector<std::string>& notes) {
+    reader_.problems().raise(files_.path());
     if (differing_.empty()) return;
     std::vector<std::string> layers;
     for (int64_t i : differing_) layers.push_back(std::to_string(i));
@@ -156,110 +149,32 @@ class Values {
   }
 
  private:
-  Tensor finite(const std::string& name) {
-    Tensor x = files_.load(name);
-    if (reported_.count(name) == 0 && !nn::all_finite(x)) {
-      reported_.insert(name);
-      problems_.add(name + " " + str(x.shape()) + " contains NaN or Inf");
-    }
-    return x;
-  }
-  Tensor converted(const std::string& name, const Tensor& x) {
-    Tensor y = x.to(dtype_);
-    if (size_of(dtype_) < size_of(x.dtype()) || (dtype_ == DType::f16 && x.dtype() == DType::bf16)) {
-      if (!nn::all_finite(y) && reported_.insert(name).second)
-        problems_.add(name + " " + str(x.shape()) + " holds values too large for " + str(dtype_));
-    }
-    return y;
-  }
-
   const io::TensorFiles& files_;
   const ModelConfig& config_;
-  DType dtype_;
-  Problems problems_;
-  std::set<std::string> reported_;
+  WeightReader reader_;
   std::set<int64_t> differing_;
 };
 
 }  // namespace
 
-std::vector<ParameterShape> parameter_shapes(const ModelConfig& c) {
-  const int64_t D = c.dim, Nd = c.n_head * c.head_dim, F = c.intermediate_size, G = c.profile.num_groups;
-  std::vector<ParameterShape> list;
-  const auto linear = [&](const std::string& name, int64_t out, int64_t in, bool bias) {
-    list.push_back({name + ".weight", {out, in}});
-    if (bias) list.push_back({name + ".bias", {out}});
-  };
-  const auto norm = [&](const std::string& name) {
-    list.push_back({name + ".weight", {D}});
-    if (c.norm == NormKind::layer) list.push_back({name + ".bias", {D}});
-  };
-  list.push_back({"tok_embeddings.weight", {c.vocab_size, D}});
-  for (int64_t i = 0; i < c.n_layer; ++i) {
-    const std::string layer = "layers." + std::to_string(i) + ".", dyn = generator_prefix(i);
-    linear(layer + "attention.wqkv", 3 * Nd, D, c.use_linear_bias);
-    linear(layer + "attention.wo", D, Nd, c.use_linear_bias);
-    if (c.use_dcmha) {
-      const Generator g(c);
-      list.push_back({dyn + "dw1", {D, G, g.C, g.K}});
-      list.push_back({dyn + "qkw", {G, g.C, g.K, 2 * g.R, g.M}});
-      list.push_back({dyn + "dd", {D, G, g.C * g.M}});
-      if (c.profile.static_proj) {
-        list.push_back({dyn + "pre_proj.w", {G, g.M, g.M}});
-        list.push_back({dyn + "post_proj.w", {G, g.M, g.M}});
-      }
-    }
-    if (c.use_qk_norm) {
-      list.push_back({layer + "attention.q_norm.scale", {c.head_dim}});
-      list.push_back({layer + "attention.k_norm.scale", {c.head_dim}});
-    }
-    linear(layer + "feed_forward.w1", F, D, c.use_linear_bias);
-    if (c.ffn == FfnKind::swiglu) linear(layer + "feed_forward.w3", F, D, c.use_linear_bias);
-    linear(layer + "feed_forward.w2", D, F, c.use_linear_bias);
-    if (c.mgate) linear(layer + "feed_forward.mg", c.mgate_dim, D, c.use_linear_bias);
-    norm(layer + "attention_norm");
-    norm(layer + "ffn_norm");
-  }
-  norm("norm");
-  list.push_back({"output.weight", {c.vocab_size, D}});
-  return list;
-}
-
-std::string WeightFormat::describe() const {
-  std::set<std::string> types;
-  bool separate = false, copied = false, unit = false;
-  for (const StoredTensor& t : tensors) {
-    types.insert(str(t.dtype));
-    separate = separate || t.name.find(".attention.wq.") != std::string::npos;
-    copied = copied || t.name.ends_with(".dw_m") || t.name.ends_with(".qkw_m");
-    unit = unit || t.name.ends_with("_proj.w");
-  }
-  return join({types.begin(), types.end()}, ", ") + (separate ? "; q, k, v separate" : "") +
-         (copied ? "; copies of the dynamic weights" : "") + (unit ? "; static or identity matrices" : "");
-}
-
-WeightFormat weight_layout(const io::TensorFiles& files, const ModelConfig& c) {
-  Problems problems;
+WeightFormat hf_weight_format(const io::TensorFiles& files, const ModelConfig& c) {
+  WeightProblems problems;
   std::set<std::string> known;
-  // Checks one tensor that is there; remembers its name.
   const auto fits = [&](const std::string& name, const Shape& shape) {
     known.insert(name);
-    const io::TensorInfo& info = *files.find(name);
-    if (!(info.shape == shape)) {
-      problems.add(name + " has shape " + str(info.shape) + ", expected " + str(shape));
-    } else if (!info.loadable || !is_float(info.dtype)) {
-      problems.add(name + " " + str(shape) + " has type " + info.dtype_name + ", expected F64, F32, BF16 or F16");
-    }
+    check_stored(*files.find(name), shape, problems);
   };
-  for (const ParameterShape& p : parameter_shapes(c)) {
+  const std::vector<nn::NamedTensor> parameters = shape_only_parameters(c);
+  for (const nn::NamedTensor& p : parameters) {
+    const Shape& shape = p.value.shape();
     const std::vector<std::string> parts = separate_names(p.name);
     int64_t there = 0;
     for (const std::string& part : parts) there += files.find(part) != nullptr;
-    Shape part_shape = p.shape;
+    Shape part_shape = shape;
     if (there > 0) part_shape[0] /= 3;
     const std::string copy = copy_name(p.name);
     if (files.find(p.name)) {
-      fits(p.name, p.shape);
+      fits(p.name, shape);
       if (there > 0) problems.add(p.name + " is there fused and also separate; remove one of the two");
       known.insert(parts.begin(), parts.end());
     } else if (there > 0) {
@@ -270,54 +185,55 @@ WeightFormat weight_layout(const io::TensorFiles& files, const ModelConfig& c) {
           problems.add(part + " is missing (expected " + str(part_shape) + ")");
       }
     } else if (copy.empty() || c.profile.num_groups != 1 || !files.find(copy)) {
-      problems.add(p.name + " is missing (expected " + str(p.shape) + ")");
+      problems.add(p.name + " is missing (expected " + str(shape) + ")");
     }
   }
-  for (int64_t i = 0; i < c.n_layer; ++i) {
-    for (auto list : {copies(generator_prefix(i), c), identities(generator_prefix(i), c)})
-      for (const ParameterShape& t : list)
-        if (files.find(t.name)) fits(t.name, t.shape);
-  }
-  WeightFormat layout;
+  for (const Extra& t : extras_of(parameters, c))
+    if (files.find(t.name)) fits(t.name, t.shape);
   for (const io::TensorInfo& info : files.tensors()) {
-    if (is_cache(info.name)) continue;
-    if (known.count(info.name) == 0) {
-      const bool plain = !c.use_dcmha && info.name.find(".dyn_w_proj.") != std::string::npos;
-      problems.add(info.name + " " + str(info.shape) + " is not a parameter of this model" +
-                   (plain ? " (use_dcmha is false in its config.json)" : ""));
-    }
-    layout.tensors.push_back({info.name, info.dtype, info.shape, files.file_of(info.name)});
+    if (is_cache(info.name) || known.count(info.name)) continue;
+    const bool plain = !c.use_dcmha && info.name.find(".dyn_w_proj.") != std::string::npos;
+    problems.add(info.name + " " + str(info.shape) + " is not a parameter of this model" +
+                 (plain ? " (use_dcmha is false in its config.json)" : ""));
   }
   problems.raise(files.path());
-  layout.metadata = files.metadata();
-  layout.sharded = files.sharded();
-  return layout;
+  WeightFormat format = stored_tensors(files, is_cache);
+  bool separate = false, copied = false, square = false;
+  for (const StoredTensor& t : format.tensors) {
+    separate = separate || t.name.find(".attention.wq.") != std::string::npos;
+    copied = copied || t.name.ends_with(".dw_m") || t.name.ends_with(".qkw_m");
+    square = square || t.name.ends_with("_proj.w");
+  }
+  if (separate) format.remarks.push_back("q, k, v separate");
+  if (copied) format.remarks.push_back("copies of the dynamic weights");
+  if (square) format.remarks.push_back("static or identity matrices");
+  return format;
 }
 
-Dcformer read_weights(const io::TensorFiles& files, const ModelConfig& config, DType dtype,
-                      std::vector<std::string>& notes) {
-  weight_layout(files, config);  // nothing of the model's size is allocated before this has passed
-  Dcformer model = Dcformer::uninitialised(config);
-  Values values(files, config, dtype);
-  nn::Visitor fill([&](const std::string& name, Tensor& p) { p = values.parameter(name, p.shape()); });
+Dcformer read_hf_weights(const io::TensorFiles& files, const ModelConfig& config, DType dtype,
+                         std::vector<std::string>& notes) {
+  hf_weight_format(files, config);  // nothing of the model's size is allocated before this has passed
+  Dcformer model = shape_only_model(config);
+  Parameters parameters(files, config, dtype);
+  const std::vector<Extra> extras = extras_of(nn::parameters(model), config);
+  nn::Visitor fill([&](const std::string& name, Tensor& p) { p = parameters.read(name, p.shape()); });
   model.visit(fill);
-  for (int64_t i = 0; i < config.n_layer; ++i)
-    for (const ParameterShape& t : identities(generator_prefix(i), config)) values.check_identity(t);
-  values.finish(notes);
-  model.to(dtype);  // the position tables; the parameters have the type already
+  for (const Extra& t : extras)
+    if (t.identity) parameters.check_identity(t);
+  parameters.finish(notes);
+  model.to(dtype);  // makes the position tables; the parameters have the type already
   return model;
 }
 
-void write_weights(Dcformer& model, const WeightFormat& layout, const std::filesystem::path& folder) {
-  const ModelConfig& c = model.config();
+void write_hf_weights(const Model& model, const WeightFormat& format, const std::filesystem::path& folder) {
   std::map<std::string, Tensor> parameters;
-  for (const nn::NamedTensor& p : nn::parameters(model)) parameters[p.name] = p.value;
+  for (const nn::NamedTensor& p : nn::parameters(const_cast<Model&>(model))) parameters[p.name] = p.value;
   const auto at = [&](const std::string& name) {
     const auto found = parameters.find(name);
     check(found != parameters.end(), "write_weights", [&] { return "the model has no " + name; });
     return found->second.detach();
   };
-  const auto value = [&, at](const StoredTensor& t) -> Tensor {
+  write_tensors(format, folder, [&, at](const StoredTensor& t) -> Tensor {
     if (parameters.count(t.name)) return at(t.name);
     for (const char* kind : {"weight", "bias"}) {
       for (int64_t part : {0, 1, 2}) {
@@ -329,10 +245,14 @@ void write_weights(Dcformer& model, const WeightFormat& layout, const std::files
         return fused.sliced(0, part * rows, (part + 1) * rows);
       }
     }
-    const Generator g(c);
-    if (auto prefix = before(t.name, "qkw_m")) return at(*prefix + "qkw").contiguous().reshaped(g.qkw_m());
+    if (auto prefix = before(t.name, "qkw_m")) {
+      const Tensor qkw = at(*prefix + "qkw");
+      return qkw.contiguous().reshaped(Generator(qkw.shape(), at(*prefix + "dw1").dim(0)).qkw_m());
+    }
     if (auto prefix = before(t.name, "dw_m")) {
-      const Tensor dw1 = at(*prefix + "dw1").contiguous().reshaped({g.D, g.C * g.K});
+      const Tensor whole = at(*prefix + "dw1");
+      const Generator g(at(*prefix + "qkw").shape(), whole.dim(0));
+      const Tensor dw1 = whole.contiguous().reshaped({g.D, g.C * g.K});
       const Tensor dd = at(*prefix + "dd").contiguous().reshaped({g.D, g.C * g.M});
       Tensor copy = empty(g.dw_m(), dw1.dtype());
       copy.sliced(1, 0, g.C * g.K).copy_(dw1);
@@ -341,26 +261,7 @@ void write_weights(Dcformer& model, const WeightFormat& layout, const std::files
     }
     check(t.name.ends_with("_proj.w"), "write_weights", [&] { return "the model has no " + t.name; });
     return identity(t.shape);
-  };
-  std::map<std::string, std::vector<io::TensorSource>> files;
-  for (const StoredTensor& t : layout.tensors) {
-    files[t.file].push_back({t.name, t.dtype, t.shape, [t, value] {
-                               const Tensor x = value(t);
-                               Tensor stored = x.to(t.dtype);
-                               check(nn::all_finite(stored), ErrorKind::numerical, [&] {
-                                 return t.name + " cannot be stored as " + str(t.dtype) + ": " +
-                                        (nn::all_finite(x) ? "it holds larger values; choose a wider type"
-                                                           : "it contains NaN or Inf");
-                               });
-                               return stored;
-                             }});
-  }
-  if (layout.sharded) {
-    io::save_sharded(folder.string(), files, layout.metadata);
-  } else {
-    check(files.size() == 1, "write_weights", [] { return std::string("a layout without index has one file"); });
-    io::save_lazily((folder / files.begin()->first).string(), files.begin()->second, layout.metadata);
-  }
+  });
 }
 
 }  // namespace braid::models

@@ -11,11 +11,11 @@ nn::Init projection_init(const ModelConfig& c) {
 }
 
 // Standard deviations of the compose generator: the authors' JAX code, or their PyTorch training code.
-nn::ComposeOptions compose_options(const ModelConfig& c) {
+nn::CompositionOptions composition_options(const ModelConfig& c) {
   const Profile& p = c.profile;
   auto D = static_cast<double>(c.dim), N = static_cast<double>(c.n_head), R = static_cast<double>(p.rank);
   double M = N / static_cast<double>(p.num_groups), K = 2 * R * M, Nd = N * static_cast<double>(c.head_dim);
-  nn::ComposeOptions o;
+  nn::CompositionOptions o;
   o.groups = p.num_groups;
   o.rank = p.rank;
   o.pre = p.pre_compose;
@@ -49,13 +49,13 @@ nn::BlockOptions block_options(const ModelConfig& c, int64_t layer, bool initial
   a.qk_norm = c.use_qk_norm;
   a.qk_norm_eps = c.profile.qk_norm_eps;
   a.compose = c.use_dcmha;
-  a.compose_options = compose_options(c);
+  a.composition_options = composition_options(c);
   a.causal = c.profile.causal;
   a.window = c.keys_of_layer(layer, false);
   a.decode_window = c.keys_of_layer(layer, true);
   a.projection = {.bias = c.use_linear_bias, .init = projection_init(c)};
   if (!initialise) {
-    nn::ComposeOptions& o = a.compose_options;
+    nn::CompositionOptions& o = a.composition_options;
     a.projection.init = o.dw1 = o.qkw = o.dd = o.base = nn::Init::none();
   }
   b.hidden = c.intermediate_size;

@@ -21,7 +21,7 @@ Dcformer::Dcformer(const ModelConfig& config, RandomKey key, const dist::Process
   const int ranks = mesh.tensor.size();
   if (!one_process()) shards_ = tensor_shards(config, ranks);
   vocab_ = dist::even_partition(config.vocab_size, ranks);
-  // Every module is made as a whole, then sharded: a rank never holds more than one whole block or table.
+  // Every module is built completely, then sharded: a rank never holds more than one complete block or table.
   auto shard = [&](nn::Module& module, const std::string& name) {
     dist::shard_parameters(module, shards_, name + ".", mesh.tensor.rank());
   };
@@ -64,7 +64,7 @@ Tensor Dcformer::forward(const Tensor& ids, const std::shared_ptr<const nn::Shar
     nn::ActivationObserver of_layer = [&](const std::string& name, const Tensor& value) {
       nn::observe(observer, "layers." + std::to_string(i) + "." + name, value);
     };
-    if (checkpoint_ && !cache && !observer) {
+    if (recompute_ && !cache && !observer) {
       x = checkpoint(
           [this, &block, shards](const std::vector<Tensor>& in) {
             return block(in[0], &rope_, nullptr, nullptr, shards.get());

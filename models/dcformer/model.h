@@ -33,11 +33,11 @@ class Dcformer final : public LanguageModel {
   using LanguageModel::loss_sum;
   Tensor loss_sum(const Tensor& ids, const Tensor& targets) const override;
 
-  KvCache make_cache(int64_t capacity) const override;  // capacity: most positions, at most block_size
+  KvCache make_cache(int64_t capacity) const override;  // capacity: positions, at most block_size
 
   // Recompute each block in backward instead of keeping its activations: memory of one block, a third more time.
-  void set_recompute(bool on) override { checkpoint_ = on; }
-  // Bytes of attention scores that a card may hold at a time, 0: its own choice. The CPU holds none.
+  void set_recompute(bool on) override { recompute_ = on; }
+  // Bytes of attention scores that a GPU may hold at a time, 0: its own choice. The CPU holds none.
   void set_attention_workspace(int64_t bytes) override {
     for (auto& block : layers_) block.attention_workspace(bytes);
   }
@@ -73,7 +73,7 @@ class Dcformer final : public LanguageModel {
   nn::Norm norm_;
   nn::Linear output_;  // rows of the weight are sharded
   nn::Rope rope_;
-  bool checkpoint_ = false;
+  bool recompute_ = false;
 };
 
 }  // namespace braid::models

@@ -1,14 +1,16 @@
-// Self-attention of a decoder: plain multi-head attention (with grouped key/value heads), or DCMHA.
+// Self-attention of a decoder: scaled dot-product attention (with grouped key/value heads), or its
+// composed form, DCMHA.
 //
 // Over several processes the projections are sharded by heads. DCMHA mixes the heads of a group, so the step between
 // them depends on the groups:
 //
-//   (a) every rank has whole groups   own rows --gather_rows--> all rows --> q, k, v, compose weights of its groups
+//   (a) no group spans ranks          own rows --gather_rows--> all rows --> q, k, v, compose weights of its groups
 //                                     --> attention --> y of its heads --> wo --reduce_rows--> own rows
 //   (b) groups span ranks (G = 1)     the same q, k, v of its heads; compose weights of all heads from its own rows
 //                                     --exchange--> q, k, v of all heads for its own rows --> attention
 //                                     --exchange--> y of its heads, all rows --> wo --reduce_rows--> own rows
 #pragma once
+#include "braid/autograd/attention.h"
 #include "braid/nn/attention/composition.h"
 #include "braid/nn/attention/kv_cache.h"
 #include "braid/nn/linear.h"
@@ -24,14 +26,14 @@ struct AttentionOptions {
   int64_t kv_heads = 0;  // 0: heads
   bool qk_norm = false;  // RMS norm of every query and key vector, before the rotation
   double qk_norm_eps = 1e-5;
-  bool compose = true;  // DCMHA; false: plain multi-head attention
-  ComposeOptions compose_options = {};
+  bool compose = true;  // DCMHA; false: scaled dot-product attention
+  CompositionOptions composition_options = {};
   bool causal = true;
-  int64_t window = 0;         // keys visible to a query in a full pass, 0: no limit
+  int64_t window = 0;         // unmasked keys of a query in a full pass, 0: no limit
   int64_t decode_window = 0;  // the same in one-token steps against a cache
   Linear::Options projection = {};
-  Path path = Path::automatic;
-  int64_t workspace = 0;  // of DcmhaOptions
+  AttentionImpl impl = AttentionImpl::automatic;
+  int64_t workspace = 0;  // of SdpaOptions
 };
 
 class Attention final : public Module {
@@ -53,7 +55,7 @@ class Attention final : public Module {
   Linear qkv_;                // rows: all queries, all keys, all values of this rank's heads; head-major
   Linear out_;
   RmsNorm q_norm_, k_norm_;
-  ComposeWeights compose_;
+  CompositionWeights compose_;
 };
 
 }  // namespace braid::nn

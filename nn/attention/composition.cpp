@@ -6,7 +6,7 @@
 
 namespace braid::nn {
 
-ComposeWeights::ComposeWeights(int64_t width, int64_t heads, const ComposeOptions& options, RandomKey key)
+CompositionWeights::CompositionWeights(int64_t width, int64_t heads, const CompositionOptions& options, RandomKey key)
     : options_(options) {
   int64_t G = options.groups, R = options.rank;
   check(G >= 1 && heads % G == 0, "compose_weights",
@@ -23,7 +23,7 @@ ComposeWeights::ComposeWeights(int64_t width, int64_t heads, const ComposeOption
   }
 }
 
-ComposeWeights::Stages ComposeWeights::operator()(const Tensor& x) const {
+CompositionWeights::Stages CompositionWeights::operator()(const Tensor& x) const {
   int64_t B = x.dim(0), T = x.dim(1), D = x.dim(2), G = groups(), R = options_.rank, M = heads_per_group_;
   int64_t C = dw1_.dim(2), K = dw1_.dim(3);
 
@@ -34,9 +34,9 @@ ComposeWeights::Stages ComposeWeights::operator()(const Tensor& x) const {
   w = permute(reshape(w, {G, C, B, T, 2 * R, M}), {1, 2, 3, 0, 4, 5});           // (C, B, T, G, 2R, M)
   Tensor gates = reshape(tanh(matmul(x, reshape(dd_, {D, G * C * M}))), {B, T, G, C, M});
 
-  auto factors = [&](const char* branch, bool wanted) -> Factors {
+  auto factors = [&](const char* branch, bool enabled) -> Factors {
     auto at = std::find(options_.branches.begin(), options_.branches.end(), branch);
-    if (!wanted) return {};
+    if (!enabled) return {};
     check(at != options_.branches.end(), "compose_weights",
           [&] { return std::string("branch ") + branch + " is switched on, but the parameters do not hold it"; });
     int64_t c = at - options_.branches.begin();
@@ -44,7 +44,7 @@ ComposeWeights::Stages ComposeWeights::operator()(const Tensor& x) const {
     return {rms_norm(slice(both, 3, 0, R), {}, options_.norm_eps), contiguous(slice(both, 3, R, 2 * R)),
             squeeze(slice(gates, 3, c, c + 1), 3)};
   };
-  auto stage = [&](bool on, const char* query, const char* key, const Tensor& base) -> Compose {
+  auto stage = [&](bool on, const char* query, const char* key, const Tensor& base) -> HeadMixing {
     if (!on) return {};
     Factors q = factors(query, options_.query_side), k = factors(key, options_.key_side);
     return {base, q.down, q.up, k.down, k.up, q.gate, k.gate};
@@ -52,7 +52,7 @@ ComposeWeights::Stages ComposeWeights::operator()(const Tensor& x) const {
   return {stage(options_.pre, "pre_q", "pre_k", pre_base_), stage(options_.post, "post_q", "post_k", post_base_)};
 }
 
-void ComposeWeights::visit(Visitor& v) {
+void CompositionWeights::visit(Visitor& v) {
   v("dw1", dw1_);
   v("qkw", qkw_);
   v("dd", dd_);
@@ -60,9 +60,9 @@ void ComposeWeights::visit(Visitor& v) {
   v("post_proj.w", post_base_);
 }
 
-KeySide key_side(const Compose& c) { return {c.k_down, c.k_up, c.k_gate}; }
+KeySide key_side(const HeadMixing& c) { return {c.k_down, c.k_up, c.k_gate}; }
 
-Compose with_key_side(Compose c, const KeySide& side) {
+HeadMixing with_key_side(HeadMixing c, const KeySide& side) {
   c.k_down = side.down;
   c.k_up = side.up;
   c.k_gate = side.gate;

@@ -1,17 +1,16 @@
-// Generates the dynamic compose weights of DCMHA from the layer's input.
+// Generates the dynamic weights of Compose, DCMHA's mixing of heads, from the layer's input.
 //
 //   hid[g,c,:] = GELU(x dw1[:,g,c,:])                     c: branch (pre/post stage, query/key side)
 //   w[g,c,s,m] = sum_k hid[g,c,k] qkw[g,c,k,s,m]          s in [0, 2R): R factors that read heads, R that write them
 //   down = w[:R] / sqrt(mean_m w[:R]^2 + eps),  up = w[R:],  gate = tanh(x dd)
 #pragma once
-#include "braid/autograd/attention.h"
 #include "braid/nn/attention/kv_cache.h"
 #include "braid/nn/init.h"
 #include "braid/nn/module.h"
 
 namespace braid::nn {
 
-struct ComposeOptions {
+struct CompositionOptions {
   int64_t groups = 1, rank = 2;
   bool pre = true, post = true;  // compose before / after softmax, else identity there
   bool query_side = true, key_side = true;
@@ -22,15 +21,15 @@ struct ComposeOptions {
   Init dw1 = Init::normal(0.02), qkw = Init::normal(1e-4), dd = Init::normal(1e-4), base = Init::normal(0.02);
 };
 
-class ComposeWeights final : public Module {
+class CompositionWeights final : public Module {
  public:
-  ComposeWeights() = default;
-  ComposeWeights(int64_t width, int64_t heads, const ComposeOptions& options, RandomKey key);
+  CompositionWeights() = default;
+  CompositionWeights(int64_t width, int64_t heads, const CompositionOptions& options, RandomKey key);
 
   struct Stages {
-    Compose pre, post;
+    HeadMixing pre, post;
   };
-  // Both stages' weights for the positions of x (B, T, D); sides and stages that are switched off are empty.
+  // The weights of both stages for the positions of x (B, T, D); sides and stages that are switched off are empty.
   Stages operator()(const Tensor& x) const;
   // Of the parameters here: all, or this rank's share of the groups.
   int64_t groups() const { return dw1_.dim(1); }
@@ -41,7 +40,7 @@ class ComposeWeights final : public Module {
   struct Factors {
     Tensor down, up, gate;  // (B, T, G, R, M), the same, (B, T, G, M)
   };
-  ComposeOptions options_;
+  CompositionOptions options_;
   int64_t heads_per_group_ = 0;  // M
   Tensor dw1_;                   // (D, G, C, K), K = 2 R M
   Tensor qkw_;                   // (G, C, K, 2R, M)
@@ -50,7 +49,7 @@ class ComposeWeights final : public Module {
 };
 
 // The key side of a stage, for the cache, and the other way round.
-KeySide key_side(const Compose& c);
-Compose with_key_side(Compose c, const KeySide& side);
+KeySide key_side(const HeadMixing& c);
+HeadMixing with_key_side(HeadMixing c, const KeySide& side);
 
 }  // namespace braid::nn

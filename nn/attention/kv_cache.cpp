@@ -10,20 +10,20 @@ LayerCache::LayerCache(int64_t capacity, int64_t keep)
         [&] { return "needs room for at least one position, got " + std::to_string(capacity); });
 }
 
-// A local layer's buffer holds twice what it must keep; when it is full, the last `keep` entries move to the front. So
-// the held keys are always one contiguous run of positions, and a token costs O(1) moves on average.
+// The buffer of a layer with a window has room for 2 keep positions; when it is full, the last `keep` move to the
+// front. So the cached positions are always consecutive, and a token costs O(1) moves on average.
 void LayerCache::make_room(int64_t more) {
   int64_t slots = buffers_[0] ? buffers_[0].dim(1) : 0;
   if (length_ + more <= slots) return;
   int64_t stay = keep_ > 0 ? std::min(length_, keep_) : length_;
-  int64_t wanted =
+  int64_t needed =
       keep_ > 0 ? std::max(stay + more, 2 * keep_) : std::max(stay + more, std::min(capacity_, 2 * (stay + more)));
   for (Tensor& buffer : buffers_) {
     if (!buffer) continue;
     Tensor kept = buffer.sliced(1, length_ - stay, length_).clone();
-    if (wanted > slots) {
+    if (needed > slots) {
       Shape shape = buffer.shape();
-      shape[1] = wanted;
+      shape[1] = needed;
       buffer = empty(shape, buffer.dtype(), buffer.device());
     }
     buffer.sliced(1, 0, stay).copy_(kept);

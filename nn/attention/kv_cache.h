@@ -1,10 +1,10 @@
-// What one attention layer remembers of the past: keys, values and the key-side compose weights in factored form
-// (per stage R heads-read and R heads-written factors and one gate, 10 N numbers a position at R = 2, instead of the 2
-// N^2 of merged matrices).
+// The cache of one attention layer: keys, values and key-side compose weights of past positions. The weights are kept
+// in factored form: per stage R factors that read heads, R that write them and one gate, 10 N elements a position at
+// R = 2 for both stages, instead of the 2 N^2 of merged matrices.
 #pragma once
 #include <array>
 
-#include "braid/autograd/attention.h"
+#include "braid/tensor/attention.h"
 
 namespace braid::nn {
 
@@ -17,7 +17,7 @@ struct KeySide {
 class LayerCache {
  public:
   LayerCache() = default;
-  // keep: how many past positions a query may need, 0 = all of `capacity`.
+  // capacity: positions. keep: past positions that a query may attend to, 0: all of `capacity`.
   LayerCache(int64_t capacity, int64_t keep);
 
   // Appends the entries of new positions; every tensor is (B, T, ...) and empty handles stay empty.

@@ -25,7 +25,7 @@ Schedule::Kind parse_schedule(const std::string& text);  // "cosine", ...; throw
 //   linear     peak (1 - (1 - f) u)
 //   constant   peak, also after the end
 //   wsd        warm-up, stable, decay: peak, then in the last decay_steps linearly down to f * peak
-// Throws Error(setting) when the numbers do not fit together.
+// Throws Error(setting) when the lengths do not fit together.
 double learning_rate(const Schedule& schedule, int64_t step);
 
 }  // namespace braid::nn

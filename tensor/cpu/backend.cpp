@@ -14,6 +14,7 @@ const Backend& cpu_backend() {
       .random = random_kernels,
       .reduce = reduce_kernels,
       .order = order_kernels,
+      .scan = scan_kernels,
       .matmul = matmul_kernels,
       .softmax = softmax_kernels,
       .norm = norm_kernels,

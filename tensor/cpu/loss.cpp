@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "braid/tensor/cpu/ivdep.h"
 #include "braid/tensor/cpu/math.h"
 #include "braid/tensor/kernels/loss.h"
 #include "braid/tensor/parallel.h"
@@ -55,7 +56,7 @@ void cross_entropy_backward(In logits, In targets, In lse, In scale, Out dlogits
           A s = factor[r * step], shift = log_sum[r];
           int64_t t = static_cast<int64_t>(target[r]);
           A hit = s * (exp(A(x[t]) - shift) - A(1));  // before d, which may be x, is written
-#pragma GCC ivdep                                     // d is x or does not overlap it
+          BRAID_IVDEP                                 // d is x or does not overlap it
           for (int64_t j = 0; j < n; ++j) d[j] = T(s * exp(A(x[j]) - shift));
           d[t] = T(hit);
         }

@@ -12,6 +12,7 @@
 #include <cmath>
 #include <vector>
 
+#include "braid/tensor/cpu/ivdep.h"
 #include "braid/tensor/cpu/math.h"
 #include "braid/tensor/kernels/norm.h"
 #include "braid/tensor/parallel.h"
@@ -40,7 +41,7 @@ class NormedRows {
     if (!residual_) return x;
     const T* residual = residual_ + r * n_;
     T* sum = sum_ + r * n_;
-#pragma GCC ivdep  // no overlap
+    BRAID_IVDEP  // no overlap
     for (int64_t i = 0; i < n_; ++i) sum[i] = T(A(x[i]) + A(residual[i]));
     return sum;
   }

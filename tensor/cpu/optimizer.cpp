@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "braid/tensor/cpu/ivdep.h"
 #include "braid/tensor/cpu/loops.h"
 #include "braid/tensor/cpu/math.h"
 #include "braid/tensor/kernels/optimizer.h"
@@ -66,7 +67,7 @@ void adamw(const AdamWStep& s) {
       A m_scale = A(now.first_scale), v_scale = A(now.second_scale);
       A lr = A(now.lr), eps = A(s.eps), scale = A(now.grad_scale);
       A coupled = A(s.coupled_decay ? item.weight_decay : 0), decay = A(s.coupled_decay ? 0 : item.weight_decay);
-#pragma GCC ivdep  // four separate buffers
+      BRAID_IVDEP  // four separate buffers
       for (int64_t i = begin; i < end; ++i) {
         A x = A(p[i]), g = A(gradient[i]) * scale + coupled * x;
         m[i] = b1 * m[i] + c1 * g;
@@ -89,14 +90,14 @@ void sgd(const SgdStep& s) {
       A* u = momentum ? momentum.mutable_data<A>() : nullptr;
       A lr = A(now.lr), decay = A(item.weight_decay), scale = A(now.grad_scale), keep = A(s.momentum_factor);
       if (u) {
-#pragma GCC ivdep  // three separate buffers
+        BRAID_IVDEP  // three separate buffers
         for (int64_t i = begin; i < end; ++i) {
           A x = A(p[i]), g = A(gradient[i]) * scale + decay * x;
           u[i] = keep * u[i] + g;
           p[i] = T(x - lr * u[i]);
         }
       } else {
-#pragma GCC ivdep
+        BRAID_IVDEP
         for (int64_t i = begin; i < end; ++i) {
           A x = A(p[i]), g = A(gradient[i]) * scale + decay * x;
           p[i] = T(x - lr * g);

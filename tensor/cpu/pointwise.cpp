@@ -1,6 +1,7 @@
 // Pointwise kernels: the formulas of tensor/kernels/pointwise_ops.h over contiguous blocks.
 #include <cstring>
 
+#include "braid/tensor/cpu/ivdep.h"
 #include "braid/tensor/cpu/loops.h"
 #include "braid/tensor/kernels/attention.h"
 #include "braid/tensor/kernels/pointwise_ops.h"
@@ -13,33 +14,33 @@ namespace {
 // on another.
 template <UnaryOp op, class A>
 void forward_loop(int64_t n, A a, A b, const A* x, A* y) {
-#pragma GCC ivdep
+  BRAID_IVDEP
   for (int64_t i = 0; i < n; ++i) y[i] = pointwise::Unary<op, A>::forward(x[i], a, b);
 }
 template <UnaryOp op, class A>
 void derivative_loop(int64_t n, A a, A b, const A* x, const A* dy, A* dx) {
-#pragma GCC ivdep
+  BRAID_IVDEP
   for (int64_t i = 0; i < n; ++i) dx[i] = dy[i] * pointwise::Unary<op, A>::derivative(x[i], a, b);
 }
 template <BinaryOp op, class A>
 void forward_loop(int64_t n, const A* x, const A* y, A* z) {
-#pragma GCC ivdep
+  BRAID_IVDEP
   for (int64_t i = 0; i < n; ++i) z[i] = pointwise::Binary<op, A>::forward(x[i], y[i]);
 }
 template <BinaryOp op, class A>
 void d_dx_loop(int64_t n, const A* x, const A* y, const A* dz, A* dx) {
-#pragma GCC ivdep
+  BRAID_IVDEP
   for (int64_t i = 0; i < n; ++i) dx[i] = dz[i] * pointwise::Binary<op, A>::d_dx(x[i], y[i]);
 }
 template <BinaryOp op, class A>
 void d_dy_loop(int64_t n, const A* x, const A* y, const A* dz, A* dy) {
-#pragma GCC ivdep
+  BRAID_IVDEP
   for (int64_t i = 0; i < n; ++i) dy[i] = dz[i] * pointwise::Binary<op, A>::d_dy(x[i], y[i]);
 }
 // Both at once: everything is loaded before anything is stored, because dx or dy may be the same array as an input.
 template <BinaryOp op, class A>
 void d_dx_d_dy_loop(int64_t n, const A* x, const A* y, const A* dz, A* dx, A* dy) {
-#pragma GCC ivdep
+  BRAID_IVDEP
   for (int64_t i = 0; i < n; ++i) {
     A u = x[i], v = y[i], g = dz[i];
     dx[i] = g * pointwise::Binary<op, A>::d_dx(u, v);
@@ -55,7 +56,7 @@ constexpr int64_t cost_of(UnaryOp op) {
     case UnaryOp::relu:
     case UnaryOp::clamp:
       return 1;
-    case UnaryOp::power:
+    case UnaryOp::pow:
       return 64;
     default:
       return 8;
@@ -135,6 +136,38 @@ void binary_backward(BinaryOp op, In x, In y, In dz, Out dx, Out dy) {
   });
 }
 
+// A: the type in which elements are compared.
+template <class A>
+void compare_as(CompareOp op, In x, In y, Out mask) {
+  Tensor nx = make_contiguous_if_far(x), ny = make_contiguous_if_far(y);
+  StridedView lx(nx), ly(ny);
+  uint8_t* out = mask.mutable_data<uint8_t>();
+  for_blocks(mask.numel(), 1, [&](int64_t i, int64_t n) {
+    A bx[kBlock], by[kBlock];
+    const A *px = load(lx, i, n, bx), *py = load(ly, i, n, by);
+    for (int64_t j = 0; j < n; ++j) out[i + j] = pointwise::holds(op, px[j], py[j]);
+  });
+}
+
+void compare(CompareOp op, In x, In y, Out mask) {
+  is_float(x.dtype()) && x.dtype() != DType::f64 ? compare_as<float>(op, x, y, mask)
+                                                 : compare_as<double>(op, x, y, mask);
+}
+
+void where(In mask, In x, In y, Out z) {
+  visit_accumulate(x.dtype(), "where", [&]<class A>() {
+    Tensor nx = make_contiguous_if_far(x), ny = make_contiguous_if_far(y);
+    StridedView lm(mask), lx(nx), ly(ny), lz(z);
+    for_blocks(z.numel(), 1, [&](int64_t i, int64_t n) {
+      A bm[kBlock], bx[kBlock], by[kBlock], bz[kBlock];
+      const A *pm = load(lm, i, n, bm), *px = load(lx, i, n, bx), *py = load(ly, i, n, by);
+      A* pz = output_block(lz, i, n, bz);
+      for (int64_t j = 0; j < n; ++j) pz[j] = pm[j] != A(0) ? px[j] : py[j];
+      store(lz, i, n, pz);
+    });
+  });
+}
+
 void masked_fill(In x, In mask, double value, Out y) {
   visit_accumulate(x.dtype(), "masked_fill", [&]<class A>() {
     StridedView lx(x), lm(mask), ly(y);
@@ -142,7 +175,7 @@ void masked_fill(In x, In mask, double value, Out y) {
       A bx[kBlock], bm[kBlock], by[kBlock];
       const A *px = load(lx, i, n, bx), *pm = load(lm, i, n, bm);
       A* py = output_block(ly, i, n, by);
-#pragma GCC ivdep
+      BRAID_IVDEP
       for (int64_t j = 0; j < n; ++j) py[j] = pm[j] != A(0) ? A(value) : px[j];
       store(ly, i, n, py);
     });
@@ -185,6 +218,8 @@ constinit const PointwiseKernels pointwise_kernels{
     .unary_backward = unary_backward,
     .binary = binary,
     .binary_backward = binary_backward,
+    .compare = compare,
+    .where = where,
     .masked_fill = masked_fill,
     .mask_scores = mask_scores,
 };

@@ -1,5 +1,6 @@
 // Random numbers: element i of the result depends on its index and the key alone (tensor/random.h).
 #include "braid/tensor/random.h"
+#include "braid/tensor/cpu/ivdep.h"
 
 #include "braid/tensor/cpu/loops.h"
 #include "braid/tensor/cpu/math.h"
@@ -29,7 +30,7 @@ void dropout(In x, double p, RandomKey key, Out y) {
       units(i, n, key, u);
       const A* px = load(lx, i, n, bx);
       A* py = output_block(ly, i, n, by);
-#pragma GCC ivdep
+      BRAID_IVDEP
       for (int64_t j = 0; j < n; ++j) py[j] = u[j] > limit ? px[j] * keep : A(0);
       store(ly, i, n, py);
     });

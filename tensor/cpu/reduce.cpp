@@ -92,7 +92,7 @@ template <class A, bool largest>
 struct Extreme {
   using Total = A;
   static constexpr Total start = largest ? -std::numeric_limits<A>::infinity() : std::numeric_limits<A>::infinity();
-  static Total join(Total a, Total b) { return (largest ? b > a : b < a) | (b != b) ? b : a; }  // NaN wins
+  static Total join(Total a, Total b) { return ((largest ? b > a : b < a) | (b != b)) ? b : a; }  // NaN wins
   static void rows(int64_t n, int64_t count, const A* x, int64_t sx, const A*, int64_t, A* __restrict acc) {
     for (int64_t w = 0; w < n; ++w) acc[w] = start;
     for (int64_t k = 0; k < count; ++k) {

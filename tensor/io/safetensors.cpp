@@ -242,8 +242,9 @@ std::string TensorFiles::file_of(const std::string& name) const {
 uint32_t save_safetensors(const std::string& path, const NamedTensors& tensors, const Metadata& metadata) {
   std::vector<TensorSource> sources;
   for (const auto& [name, tensor] : tensors) {
-    check(static_cast<bool>(tensor), "save_safetensors", [&] { return "the tensor \"" + name + "\" is empty"; });
-    sources.push_back({name, tensor.dtype(), tensor.shape(), [tensor] { return tensor; }});
+    check(static_cast<bool>(tensor), "save_safetensors",
+          [&name = name] { return "the tensor \"" + name + "\" is empty"; });
+    sources.push_back({name, tensor.dtype(), tensor.shape(), [value = tensor] { return value; }});
   }
   return save_lazily(path, sources, metadata);
 }

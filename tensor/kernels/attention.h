@@ -1,61 +1,88 @@
-// What the attention kernels of a device are given: dynamically composed attention of heads (arXiv 2405.08553), with
-// plain multi-head attention as the case without compose. The formula stands at the head of autograd/attention.h.
+// The contract of a device's attention kernels: what a call is given, how it is planned, how its query rows are cut.
+//
+// One op serves dynamically composed attention (DCMHA) and, with both mixings empty, plain attention.
 #pragma once
-#include "braid/tensor/device_code.h"
+#include <optional>
+#include <vector>
+
+#include "braid/tensor/attention.h"
 #include "braid/tensor/kernels/kernel.h"
 
 namespace braid {
 
-// Which keys a query may see. Query row t stands at position t + offset, key row s at position s.
-// Visible: causal  =>  key <= query;   window > 0  =>  key > query - window.   Not causal: every key.
-struct AttentionMask {
-  bool causal = true;
-  int64_t window = 0;  // number of visible keys including the query's own position; 0 = no limit
-  int64_t offset = 0;
-  BRAID_HD int64_t first(int64_t t) const {
-    return causal && window > 0 && t + offset - window + 1 > 0 ? t + offset - window + 1 : 0;
-  }
-  BRAID_HD int64_t end(int64_t t, int64_t keys) const {
-    return !causal || t + offset + 1 > keys ? keys : t + offset + 1 > 0 ? t + offset + 1 : 0;
-  }
-};
-
-// How heads are mixed, once before and once after softmax. N = G M heads, rank R. Any member may be an empty handle:
-// its term is left out; down and up of one side come together.
-struct Compose {
-  Tensor base;            // (G, M, M)        static; first index = head read
-  Tensor q_down, q_up;    // (B, T, G, R, M)  from the query token: heads read, heads written
-  Tensor k_down, k_up;    // (B, S, G, R, M)  from the key token
-  Tensor q_gate, k_gate;  // (B, T, G, M), (B, S, G, M)
-};
-
-// Bytes for scores and what belongs to them that a card takes when it may choose; a call's rows are worked off in
-// chunks that fit.
-inline constexpr int64_t kDcmhaWorkspace = 256 << 20;
+// Bytes of scores that a GPU holds at a time where DcmhaInputs::workspace leaves it the choice.
+inline constexpr int64_t kAttentionWorkspace = 256 << 20;
 
 // q (B, T, N, d); k, v (B, S, Nkv, d). The last axis of every tensor is contiguous, the others may have any strides.
 struct DcmhaInputs {
   Tensor q, k, v;
-  Compose pre, post;
-  int64_t groups;
-  AttentionMask visible;
-  double scale;           // of the scores
-  int64_t workspace = 0;  // bytes of scores that a card may hold at a time; 0: its own choice, kDcmhaWorkspace
+  HeadMixing pre, post;
+  int64_t groups = 1;  // G
+  AttentionMask mask = {};
+  double scale = 1;       // of the scores
+  int64_t workspace = 0;  // bytes of scores that a GPU may hold at a time; 0: kAttentionWorkspace
 };
 
-// Gradients, contiguous, shaped like the inputs; an empty handle: not wanted.
+// Gradients, contiguous, shaped like the inputs; an empty handle: not required.
 struct DcmhaGradients {
   Tensor q, k, v;
-  Compose pre, post;
+  HeadMixing pre, post;
 };
 
-// No kernel holds more than some rows of scores at a time. lse (B, T, N), f32 (f64 for f64): log of the sum of
-// exp(scores), +inf where a row attends to no key; an empty handle when no derivative is needed.
+// Calls f(role, tensors...) for the seventeen tensors of a call, in a fixed order, with that tensor of each of `calls`
+// (DcmhaInputs, DcmhaGradients).
+template <class F, class... Calls>
+void for_each_tensor(F&& f, Calls&... calls) {
+  using enum AttentionRole::Positions;
+  f(AttentionRole{"", "q", queries}, calls.q...);
+  f(AttentionRole{"", "k", keys}, calls.k...);
+  f(AttentionRole{"", "v", keys}, calls.v...);
+  HeadMixing::for_each("pre", f, calls.pre...);
+  HeadMixing::for_each("post", f, calls.post...);
+}
+
+// The families of kernels that a device may have.
+enum class AttentionKernel : uint8_t {
+  generic,      // any call
+  decode,       // a few query rows against a cache, without derivative
+  sdpa_cudnn,   // no heads mixed, 16 bits: cuDNN's scaled dot-product attention
+  tensor_core,  // heads mixed, bf16
+};
+
+// How a device computes a call. Chosen once, before forward, from the inputs alone; backward uses the same plan.
+struct AttentionPlan {
+  AttentionKernel forward = AttentionKernel::generic, backward = AttentionKernel::generic;
+  std::optional<std::string> unsupported_reason = {};  // why the device has no kernel for the call
+};
+
+// Some samples, some of their query rows, and the keys that are unmasked for some of these rows.
+struct QueryBlock {
+  int64_t b0, samples;  // samples [b0, b0 + samples)
+  int64_t t0, rows;     // query rows [t0, t0 + rows)
+  int64_t s0, keys;     // keys [s0, s0 + keys)
+
+  // The block's part of a tensor of that role, or of its gradient, as a raw view.
+  Tensor part(const Tensor& x, AttentionRole::Positions positions) const {
+    if (!x || positions == AttentionRole::Positions::none) return x;
+    const bool queries = positions == AttentionRole::Positions::queries;
+    return x.sliced(0, b0, b0 + samples).sliced(1, queries ? t0 : s0, queries ? t0 + rows : s0 + keys);
+  }
+};
+
+// Cuts B samples with T query rows and S keys into blocks of at most `samples` samples and `rows` rows; the blocks of
+// the same samples follow each other, in ascending order of rows.
+std::vector<QueryBlock> split_queries(int64_t B, int64_t T, int64_t S, const AttentionMask& mask, int64_t samples,
+                                      int64_t rows);
+
+// The plan of a call comes first; forward and backward take it. No kernel holds more than some rows of scores at a
+// time. lse (B, T, N), f32 (f64 for f64): log of the sum of exp(scores), +inf where all keys of a row are masked; an
+// empty handle when no derivative is needed.
 struct AttentionKernels {
-  Kernel<"dcmha_forward", void(const DcmhaInputs& x, Out y, Out lse)> forward;
-  Kernel<"dcmha_backward", void(const DcmhaInputs& x, In y, In lse, In dy, DcmhaGradients& gradients)> backward;
-  // "", or why these kernels do not support such a call; empty: they support every call.
-  Kernel<"dcmha_unsupported_reason", std::string(const DcmhaInputs& x)> unsupported_reason;
+  Kernel<"dcmha_plan", AttentionPlan(const DcmhaInputs& x, bool derivative)> plan;
+  Kernel<"dcmha_forward", void(const AttentionPlan& plan, const DcmhaInputs& x, Out y, Out lse)> forward;
+  Kernel<"dcmha_backward",
+         void(const AttentionPlan& plan, const DcmhaInputs& x, In y, In lse, In dy, DcmhaGradients& gradients)>
+      backward;
   bool takes_16_bits = false;  // they take bf16 and f16 as they are; otherwise such inputs come as f32
 };
 
@@ -63,7 +90,7 @@ namespace cpu {
 extern constinit const AttentionKernels attention_kernels;  // tensor/cpu/attention/attention.cpp
 }
 namespace cuda {
-extern constinit const AttentionKernels attention_kernels;  // cuda/attention/generic.cpp
+extern constinit const AttentionKernels attention_kernels;  // cuda/attention/dispatch.cpp
 }
 
 }  // namespace braid

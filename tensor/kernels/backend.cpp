@@ -30,7 +30,8 @@ detail::KernelScope::~KernelScope() {
 }
 
 const Backend& backend(Device device) {
-  return device.kind == Device::Kind::cpu ? cpu_backend() : cuda_backend(device.index);
+  if (device.kind == Device::Kind::cpu) return cpu_backend();
+  return device.kind == Device::Kind::meta ? meta_backend() : cuda_backend(device.index);
 }
 
 }  // namespace braid

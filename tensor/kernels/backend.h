@@ -15,6 +15,7 @@
 #include "braid/tensor/kernels/random.h"
 #include "braid/tensor/kernels/reduce.h"
 #include "braid/tensor/kernels/rope.h"
+#include "braid/tensor/kernels/scan.h"
 #include "braid/tensor/kernels/softmax.h"
 #include "braid/tensor/kernels/stream.h"
 
@@ -29,6 +30,7 @@ struct Backend {
   RandomKernels random;
   ReduceKernels reduce;
   OrderKernels order;
+  ScanKernels scan;
   MatmulKernels matmul;
   SoftmaxKernels softmax;
   NormKernels norm;
@@ -44,6 +46,7 @@ const Backend& backend(Device device);
 const Backend& cpu_backend();  // tensor/cpu/backend.cpp
 // Makes the GPU the current one of this thread: its kernels, allocator and stream are then that GPU's.
 const Backend& cuda_backend(int index);  // cuda/backend.cpp, or cuda/no_cuda.cpp
+const Backend& meta_backend();           // tensor/meta.cpp
 Allocator& cpu_allocator();
 
 }  // namespace braid

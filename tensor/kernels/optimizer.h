@@ -13,7 +13,7 @@ struct StepScalars {
   double first_scale, second_scale;  // 1 / (1 - beta^t) of AdamW's moments, t = 1 for the first update
 };
 
-struct AdamWStep {  // see nn/optim/optimizer.h for the formula
+struct AdamWStep {  // the formula: nn/optim/adamw.h
   struct Item {     // all the same number of elements; the moments f32 (f64 for f64)
     Tensor parameter, gradient, first, second;
     double weight_decay;

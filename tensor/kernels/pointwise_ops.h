@@ -25,7 +25,7 @@ enum class UnaryOp : unsigned char {
   gelu_erf,   // x Phi(x)
   gelu_tanh,  // the tanh approximation of GELU
   relu,
-  power,  // x^a
+  pow,    // x^a
   clamp,  // min(max(x, a), b)
   count   // of the functions above
 };
@@ -156,7 +156,7 @@ struct Unary<UnaryOp::relu, A> {  // a NaN stays one
 };
 
 template <class A>
-struct Unary<UnaryOp::power, A> {
+struct Unary<UnaryOp::pow, A> {
   BRAID_HD static A forward(A x, A a, A) { return std::pow(x, a); }
   BRAID_HD static A derivative(A x, A a, A) { return a * std::pow(x, a - A(1)); }
 };
@@ -226,6 +226,12 @@ BRAID_HD void visit_each(Op op, F& f, std::index_sequence<i...>) {
   (void)((op == static_cast<Op>(i) && (f.template operator()<static_cast<Op>(i)>(), true)) || ...);
 }
 }  // namespace detail
+
+// Comparisons with NaN are false, ne excepted.
+template <class A>
+BRAID_HD bool holds(CompareOp op, A x, A y) {
+  return op == CompareOp::eq ? x == y : op == CompareOp::ne ? x != y : op == CompareOp::lt ? x < y : x <= y;
+}
 
 // visit(op, [&]<UnaryOp o>() { ... }) makes an op that is known at run time a template argument.
 template <class F>

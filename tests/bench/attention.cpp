@@ -12,8 +12,8 @@
 #include <map>
 #include <string>
 
-#include "braid/autograd/attention.h"
 #include "braid/autograd/autograd.h"
+#include "braid/autograd/ops.h"
 #include "braid/tensor/cpu/attention/variants.h"
 #include "braid/tensor/kernels/backend.h"
 #include "braid/tensor/parallel.h"
@@ -30,8 +30,7 @@ int64_t number(const char* name) { return std::stoll(settings.at(name)); }
 
 uint64_t stream = 0;
 Tensor random(const Shape& shape, double deviation) {
-  Tensor x = empty(shape);
-  backend(kCpu).random.normal(0, deviation, {7, ++stream}, x);
+  Tensor x = scale(randn(shape, {7, ++stream}), deviation);
   return require_grad(x);
 }
 
@@ -71,25 +70,25 @@ int main(int argc, char** argv) {
   }
   int64_t B = number("batch"), N = number("heads"), d = number("head_dim"), T = number("length"), R = 2;
   set_threads(static_cast<int>(number("threads")));
-  if (!cpu::dcmha::use_variant(settings["variant"])) {
+  if (!cpu::attention::use_variant(settings["variant"])) {
     std::fprintf(stderr, "error: this processor cannot run the variant %s\n", settings["variant"].c_str());
     return 2;
   }
   DcmhaOptions options;
-  options.visible = {true, number("window"), 0};
-  options.path = settings["path"] == "fused"     ? Path::fused
-                 : settings["path"] == "chunked" ? Path::chunked
-                                                 : Path::reference;
+  options.mask = {true, number("window"), 0};
+  options.impl = settings["path"] == "fused"     ? AttentionImpl::fused
+                 : settings["path"] == "chunked" ? AttentionImpl::chunked
+                                                 : AttentionImpl::reference;
   Tensor q = random({B, T, N, d}, 1), k = random({B, T, N, d}, 1), v = random({B, T, N, d}, 1);
-  Compose pre, post;
+  HeadMixing pre, post;
   if (settings["kind"] == "dcmha") {
-    for (Compose* c : {&pre, &post}) {
+    for (HeadMixing* c : {&pre, &post}) {
       for (Tensor* x : {&c->q_down, &c->q_up, &c->k_down, &c->k_up}) *x = random({B, T, 1, R, N}, 0.3);
       for (Tensor* x : {&c->q_gate, &c->k_gate}) *x = random({B, T, 1, N}, 0.3);
     }
   }
   double pairs = 0;
-  for (int64_t t = 0; t < T; ++t) pairs += double(options.visible.end(t, T) - options.visible.first(t));
+  for (int64_t t = 0; t < T; ++t) pairs += double(options.mask.end(t, T) - options.mask.first(t));
   double elements = pairs * double(B * N);
 
   Tensor ones = full(q.shape(), 1);
@@ -103,7 +102,7 @@ int main(int argc, char** argv) {
     both = best_of(number("repeat"), [&] {
       backward(dcmha(q, k, v, pre, post, options), ones);
       for (Tensor x : {q, k, v}) zero_grad(x);
-      for (Compose* c : {&pre, &post}) {
+      for (HeadMixing* c : {&pre, &post}) {
         for (Tensor* x : {&c->q_down, &c->q_up, &c->k_down, &c->k_up, &c->q_gate, &c->k_gate}) {
           if (*x) zero_grad(*x);
         }

@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "braid/autograd/attention.h"
 #include "braid/autograd/autograd.h"
 #include "braid/autograd/ops.h"
 #include "braid/nn/optim/optimizer.h"
@@ -47,9 +46,7 @@ double median_ms(const std::function<void()>& work) {
 
 uint64_t stream = 0;
 Tensor random(const Shape& shape, double deviation = 1, DType dtype = DType::bf16) {
-  Tensor x = empty(shape, dtype, device);
-  backend(device).random.normal(0, deviation, {7, ++stream}, x);
-  return x;
+  return scale(randn(shape, {7, ++stream}, dtype, device), deviation);
 }
 Tensor random_ids(const Shape& shape, int64_t limit) {
   std::vector<int64_t> ids(static_cast<size_t>(numel(shape)));
@@ -195,9 +192,9 @@ struct AttentionShape {
   int64_t B, N, d, T;
 };
 
-Compose random_compose(int64_t B, int64_t T, int64_t N) {
+HeadMixing random_compose(int64_t B, int64_t T, int64_t N) {
   constexpr int64_t R = 2;
-  Compose c;
+  HeadMixing c;
   for (Tensor* x : {&c.q_down, &c.q_up, &c.k_down, &c.k_up}) *x = random({B, T, 1, R, N}, 0.3);
   for (Tensor* x : {&c.q_gate, &c.k_gate}) *x = random({B, T, 1, N}, 0.3);
   return c;
@@ -217,22 +214,22 @@ void attention_rows() {
         std::string name = kind + " " + s.name + (window ? " W" + std::to_string(window) : " global");
         if (!wanted("attention", name)) continue;
         DcmhaOptions options;
-        options.visible.window = window;
-        options.visible.offset = kind == "MHA general way" ? 1 : 0;
-        const int64_t S = s.T + 2 * options.visible.offset;
+        options.mask.window = window;
+        options.mask.offset = kind == "MHA general way" ? 1 : 0;
+        const int64_t S = s.T + 2 * options.mask.offset;
         Tensor q = random({s.B, s.T, s.N, s.d}), k = random({s.B, S, s.N, s.d}), v = random({s.B, S, s.N, s.d});
-        Compose pre, post;
+        HeadMixing pre, post;
         std::vector<Tensor> leaves = {q, k, v};
         if (kind == "DCMHA") {
           pre = random_compose(s.B, s.T, s.N), post = random_compose(s.B, s.T, s.N);
-          for (const Compose* c : {&pre, &post}) {
+          for (const HeadMixing* c : {&pre, &post}) {
             for (const Tensor& x : {c->q_down, c->q_up, c->k_down, c->k_up, c->q_gate, c->k_gate}) leaves.push_back(x);
           }
         }
         auto run = [=] { return dcmha(q, k, v, pre, post, options); };
         double elements = 0;
         for (int64_t t = 0; t < s.T; ++t) {
-          elements += static_cast<double>(options.visible.end(t, S) - options.visible.first(t));
+          elements += static_cast<double>(options.mask.end(t, S) - options.mask.first(t));
         }
         elements *= static_cast<double>(s.B * s.N);
         auto report = [&](const std::string& what, double flops_per_element, const std::function<void()>& work) {
@@ -259,16 +256,16 @@ void decode_rows() {
                          std::to_string(d) + " S" + std::to_string(S);
       if (!wanted("decode", name)) continue;
       Tensor q = random({B, 1, N, d}), k = random({B, S, N, d}), v = random({B, S, N, d});
-      Compose pre, post;
+      HeadMixing pre, post;
       if (dcmha_kind) {
-        for (Compose* c : {&pre, &post}) {
+        for (HeadMixing* c : {&pre, &post}) {
           for (Tensor* x : {&c->q_down, &c->q_up}) *x = random({B, 1, 1, R, N}, 0.3);
           for (Tensor* x : {&c->k_down, &c->k_up}) *x = random({B, S, 1, R, N}, 0.3);
           c->q_gate = random({B, 1, 1, N}, 0.3), c->k_gate = random({B, S, 1, N}, 0.3);
         }
       }
       DcmhaOptions options;
-      options.visible.offset = S - 1;
+      options.mask.offset = S - 1;
       auto run = [=] {
         NoGrad off;
         dcmha(q, k, v, pre, post, options);

@@ -47,7 +47,7 @@ def rotate(x, table):  # x [B,T,N,d]
     return torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1)
 
 
-class ComposeWeights(nn.Module):
+class CompositionWeights(nn.Module):
     """The dynamic weights of the four branches (pre query, pre key, post query, post key) from the block's input."""
 
     def __init__(self, dim, heads, gelu):
@@ -96,7 +96,7 @@ class Attention(nn.Module):
         self.dcmha = cfg.model == "dcformer"
         if self.dcmha:
             self.compose = {"einsum": compose_einsum, "loops": compose_loops}[cfg.compose]
-            self.dyn_w_proj = ComposeWeights(cfg.dim, cfg.heads, cfg.gelu)
+            self.dyn_w_proj = CompositionWeights(cfg.dim, cfg.heads, cfg.gelu)
             self.q_norm = RMSNorm(self.size, cfg.qk_eps, "scale")
             self.k_norm = RMSNorm(self.size, cfg.qk_eps, "scale")
 

@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <functional>
 
-#include "braid/autograd/attention.h"
 #include "braid/autograd/autograd.h"
 #include "braid/autograd/ops.h"
 #include "braid/tensor/kernels/backend.h"
@@ -16,12 +15,6 @@ using namespace braid;
 namespace {
 
 const Device kGpu{Device::Kind::cuda, 0};
-
-Tensor random(const Shape& shape, DType dtype, uint64_t stream) {
-  Tensor x = empty(shape, dtype, kGpu);
-  backend(kGpu).random.normal(0, 1, {11, stream}, x);
-  return x;
-}
 
 struct Call {
   const char* name;
@@ -35,7 +28,7 @@ std::vector<Tensor> with_gradients(const std::vector<Tensor>& inputs,
   for (const Tensor& x : inputs) require_grad(leaves.emplace_back(x.detach()));
   Tensor y = f(leaves);
   std::vector<Tensor> results{y.detach()};
-  backward(y, random(y.shape(), y.dtype(), 99));
+  backward(y, randn(y.shape(), {11, 99}, y.dtype(), kGpu));
   for (const Tensor& leaf : leaves) results.push_back(grad(leaf));
   return results;
 }
@@ -43,15 +36,16 @@ std::vector<Tensor> with_gradients(const std::vector<Tensor>& inputs,
 Call attention(const char* name, DType dtype, int64_t T, int64_t N, int64_t d, int64_t window) {
   return {name, [=] {
             std::vector<Tensor> in;
-            for (uint64_t i = 0; i < 3; ++i) in.push_back(random({1, T, N, d}, dtype, i));
+            for (uint64_t i = 0; i < 3; ++i) in.push_back(randn({1, T, N, d}, {11, i}, dtype, kGpu));
             for (uint64_t stage = 0; stage < 2; ++stage) {
-              for (uint64_t i = 0; i < 4; ++i) in.push_back(random({1, T, 1, 2, N}, dtype, 10 * stage + i + 3));
-              for (uint64_t i = 0; i < 2; ++i) in.push_back(random({1, T, 1, N}, dtype, 10 * stage + i + 7));
+              for (uint64_t i = 0; i < 4; ++i)
+                in.push_back(randn({1, T, 1, 2, N}, {11, 10 * stage + i + 3}, dtype, kGpu));
+              for (uint64_t i = 0; i < 2; ++i) in.push_back(randn({1, T, 1, N}, {11, 10 * stage + i + 7}, dtype, kGpu));
             }
             return with_gradients(in, [window](const std::vector<Tensor>& x) {
-              Compose pre{{}, x[3], x[4], x[5], x[6], x[7], x[8]}, post{{}, x[9], x[10], x[11], x[12], x[13], x[14]};
+              HeadMixing pre{{}, x[3], x[4], x[5], x[6], x[7], x[8]}, post{{}, x[9], x[10], x[11], x[12], x[13], x[14]};
               DcmhaOptions options;
-              options.visible.window = window;
+              options.mask.window = window;
               return dcmha(x[0], x[1], x[2], pre, post, options);
             });
           }};
@@ -66,60 +60,65 @@ std::vector<Call> calls() {
       {"attention bf16, no heads mixed",
        [] {
          const Shape shape{2, 40, 4, 16};
-         return with_gradients(
-             {random(shape, DType::bf16, 1), random(shape, DType::bf16, 2), random(shape, DType::bf16, 3)},
-             [](const auto& x) { return dcmha(x[0], x[1], x[2], {}, {}, {}); });
+         return with_gradients({randn(shape, {11, 1}, DType::bf16, kGpu), randn(shape, {11, 2}, DType::bf16, kGpu),
+                                randn(shape, {11, 3}, DType::bf16, kGpu)},
+                               [](const auto& x) { return dcmha(x[0], x[1], x[2], {}, {}, {}); });
        }},
       {"linear with bias",
        [] {
-         return with_gradients(
-             {random({70, 24}, DType::bf16, 1), random({40, 24}, DType::bf16, 2), random({40}, DType::bf16, 3)},
-             [](const auto& x) { return linear(x[0], x[1], x[2]); });
+         return with_gradients({randn({70, 24}, {11, 1}, DType::bf16, kGpu),
+                                randn({40, 24}, {11, 2}, DType::bf16, kGpu), randn({40}, {11, 3}, DType::bf16, kGpu)},
+                               [](const auto& x) { return linear(x[0], x[1], x[2]); });
        }},
       {"rms_norm",
        [] {
-         return with_gradients({random({70, 33}, DType::f32, 1), random({33}, DType::f32, 2)},
+         return with_gradients({randn({70, 33}, {11, 1}, DType::f32, kGpu), randn({33}, {11, 2}, DType::f32, kGpu)},
                                [](const auto& x) { return rms_norm(x[0], x[1], 1e-5); });
        }},
       {"layer_norm",
        [] {
-         return with_gradients(
-             {random({70, 33}, DType::f32, 1), random({33}, DType::f32, 2), random({33}, DType::f32, 3)},
-             [](const auto& x) { return layer_norm(x[0], x[1], x[2], 1e-5); });
+         return with_gradients({randn({70, 33}, {11, 1}, DType::f32, kGpu), randn({33}, {11, 2}, DType::f32, kGpu),
+                                randn({33}, {11, 3}, DType::f32, kGpu)},
+                               [](const auto& x) { return layer_norm(x[0], x[1], x[2], 1e-5); });
        }},
       {"softmax",
        [] {
-         return with_gradients({random({5, 300}, DType::bf16, 1)}, [](const auto& x) { return softmax(x[0]); });
+         return with_gradients({randn({5, 300}, {11, 1}, DType::bf16, kGpu)},
+                               [](const auto& x) { return softmax(x[0]); });
        }},
       {"swiglu",
        [] {
-         return with_gradients({random({9, 130}, DType::bf16, 1), random({9, 130}, DType::bf16, 2)},
-                               [](const auto& x) { return swiglu(x[0], x[1]); });
+         return with_gradients(
+             {randn({9, 130}, {11, 1}, DType::bf16, kGpu), randn({9, 130}, {11, 2}, DType::bf16, kGpu)},
+             [](const auto& x) { return swiglu(x[0], x[1]); });
        }},
       {"sum and sum_product",
        [] {
-         return with_gradients({random({6, 7, 40}, DType::f32, 1), random({6, 1, 40}, DType::f32, 2)},
-                               [](const auto& x) {
-                                 return sum(sum_product(x[0], x[1], {2}), {0, 1});
-                               });
+         return with_gradients(
+             {randn({6, 7, 40}, {11, 1}, DType::f32, kGpu), randn({6, 1, 40}, {11, 2}, DType::f32, kGpu)},
+             [](const auto& x) {
+               return sum(sum_product(x[0], x[1], {2}), {0, 1});
+             });
        }},
       {"embedding",
        [ids] {
-         return with_gradients({random({4, 24}, DType::f32, 1)}, [&](const auto& x) { return embedding(x[0], ids()); });
+         return with_gradients({randn({4, 24}, {11, 1}, DType::f32, kGpu)},
+                               [&](const auto& x) { return embedding(x[0], ids()); });
        }},
       {"cross_entropy",
        [ids] {
-         return with_gradients({random({8, 50}, DType::bf16, 1)},
+         return with_gradients({randn({8, 50}, {11, 1}, DType::bf16, kGpu)},
                                [&](const auto& x) { return cross_entropy(x[0], ids()); });
        }},
       {"matmul",
        [] {
-         return with_gradients({random({2, 17, 24}, DType::bf16, 1), random({2, 24, 9}, DType::bf16, 2)},
-                               [](const auto& x) { return matmul(x[0], x[1]); });
+         return with_gradients(
+             {randn({2, 17, 24}, {11, 1}, DType::bf16, kGpu), randn({2, 24, 9}, {11, 2}, DType::bf16, kGpu)},
+             [](const auto& x) { return matmul(x[0], x[1]); });
        }},
       {"dropout",
        [] {
-         return with_gradients({random({300}, DType::f32, 1)}, [](const auto& x) {
+         return with_gradients({randn({300}, {11, 1}, DType::f32, kGpu)}, [](const auto& x) {
            return dropout(x[0], 0.3, {5, 6});
          });
        }},

@@ -7,6 +7,7 @@
 
 #include "braid/tensor/kernels/backend.h"
 #include "tests/support/compare.h"
+#include "tests/support/random.h"
 #if defined(BRAID_EMULATION)
 #include "tests/cuda/emulation/engine.h"
 #endif
@@ -20,12 +21,6 @@ inline constexpr DType kFloats[] = {DType::f64, DType::f32, DType::bf16, DType::
 // Twice the rounding of a result in 16 bits; for f32 and f64 room for sums in another order.
 inline double tolerance_of(DType t) {
   return t == DType::f64 ? 1e-12 : t == DType::f32 ? 4e-6 : t == DType::bf16 ? 0x1p-8 : 0x1p-11;
-}
-
-inline Tensor random_tensor(const Shape& shape, uint64_t stream, DType dtype, double low = -2, double high = 2) {
-  std::vector<double> values(static_cast<size_t>(numel(shape)));
-  for (size_t i = 0; i < values.size(); ++i) values[i] = low + (high - low) * unit(random_bits(i, {5, stream}));
-  return from_vector(values, shape).to(dtype);
 }
 
 // NaN as soon as one difference is, so that no comparison with it holds.
@@ -87,7 +82,7 @@ using Run = std::function<std::vector<Tensor>(const std::vector<Tensor>& inputs)
 // The GPU's results agree with the CPU's (at_least: see is_close), and are the same bits in every order. An empty
 // handle stays one.
 inline void check_on_gpu(const Run& run, const std::vector<Tensor>& inputs, double tolerance, bool misaligned = false,
-                          double at_least = 0) {
+                         double at_least = 0) {
   std::vector<Tensor> want = run(inputs), first;
   in_each_order([&] {
     std::vector<Tensor> there;

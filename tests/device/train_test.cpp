@@ -7,7 +7,7 @@
 #include "braid/models/dcformer/model.h"
 #include "braid/models/eval/icl_tasks.h"
 #include "braid/models/generation/generate.h"
-#include "braid/models/training/checkpoint.h"
+#include "braid/models/training/checkpoint_writer.h"
 #include "braid/models/training/trainer.h"
 #include "tests/device/stand_in.h"
 #include "tests/models/support.h"
@@ -42,7 +42,7 @@ struct Training {
   }
   double step(int64_t number) {
     auto mine = [&](models::Batch b) {
-      auto part = dist::even_partition(4, mesh.data.size()).of[static_cast<size_t>(mesh.data.rank())][0];
+      auto part = dist::even_partition(4, mesh.data.size()).single(mesh.data.rank());
       return b.slice(part.begin, part.end);
     };
     return trainer->step({mine(batch(2 * number)), mine(batch(2 * number + 1))}, 3e-3).loss;
@@ -73,9 +73,9 @@ BOOST_AUTO_TEST_CASE(the_numbers_are_those_of_the_cpu) {
 
 BOOST_AUTO_TEST_CASE(everything_is_on_the_device) {
   Training t(kStandIn, DType::bf16);
-  t.trainer->step({batch(0)}, 1e-3, [&](const models::StepResult&) {
-    for (const nn::NamedTensor& g : t.trainer->whole_gradients()) BOOST_TEST((g.value.device() == kStandIn), g.name);
-  });
+  t.trainer->forward_backward({batch(0)});
+  for (const models::LocalTensor& g : t.trainer->local_gradients()) BOOST_TEST((g.values.device() == kStandIn), g.name);
+  t.trainer->apply(1e-3);
   for (const nn::NamedTensor& p : nn::parameters(*t.model)) BOOST_TEST((p.value.device() == kStandIn), p.name);
   for (const nn::NamedTensor& p : t.trainer->parameters()) BOOST_TEST((p.value.device() == kStandIn), p.name);
   for (const nn::NamedTensor& s : t.trainer->optimizer().state())
@@ -111,7 +111,7 @@ BOOST_AUTO_TEST_CASE(checkpoints_go_from_device_to_device) {
     Training saved(from, DType::bf16);
     saved.step(0);
     ScratchFolder run;
-    models::save_checkpoint(run.path(), *saved.trainer, &tokenizer, {1, 8, 1.0, 1, 24, "data"}, "", 2);
+    models::CheckpointWriter(run.path(), 2).save(*saved.trainer, &tokenizer, {1, 8, 1.0, 1, 24, "data"}, "");
     for (Device to : {kCpu, kStandIn}) {
       Training loaded(to, DType::bf16);
       models::load_checkpoint(run.path() / models::step_name(1), *loaded.trainer);

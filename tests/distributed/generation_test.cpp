@@ -8,6 +8,7 @@
 #include "braid/models/eval/icl_tasks.h"
 #include "braid/models/generation/generate.h"
 #include "braid/models/training/communication_estimate.h"
+#include "braid/tensor/kernels/kernel.h"
 #include "tests/distributed/parity.h"
 
 using namespace braid;
@@ -43,7 +44,7 @@ void copy_shards(const models::Dcformer& whole, models::Dcformer& shards, const 
   for (nn::NamedTensor& p : nn::parameters(shards)) {
     const dist::Shard* shard = shards.shard_of(p.name);
     Tensor value = values.at(p.name);
-    if (shard) value = dist::take(value, shard->axis, shard->parts.of[static_cast<size_t>(mesh.tensor.rank())]);
+    if (shard) value = dist::gather_ranges(value, shard->axis, shard->partition.of(mesh.tensor.rank()));
     Tensor into = p.value.detach();
     into.copy_(value);
   }
@@ -161,12 +162,12 @@ BOOST_AUTO_TEST_CASE(no_rank_holds_the_model) {
                      expect(held == expected.held, "elements held by a rank");
                    };
                    check_shards();
-                   const int64_t before = mesh.tensor.traffic().total() + mesh.context.traffic().total();
+                   const int64_t before = mesh.tensor.stats().total() + mesh.context.stats().total();
                    NoGrad off;
                    models::KvCache cache = model->make_cache(8);
                    Tensor h = model->hidden(from_vector(prompt(1), {1, 1}), &cache);
                    model->logits(h);
-                   int64_t sent = mesh.tensor.traffic().total() + mesh.context.traffic().total() - before;
+                   int64_t sent = mesh.tensor.stats().total() + mesh.context.stats().total() - before;
                    const int64_t D = 24, heads = 4 * 5 * 8, V = 61;  // elements: rows, heads, logits; at most
                    int64_t bound = 8 * 4 * (V + 2 * (4 * D + 3 * heads) + 2 * D);
                    expect(sent <= bound, "bytes sent for one token: " + std::to_string(sent));
@@ -207,7 +208,7 @@ BOOST_AUTO_TEST_CASE(a_mesh_of_one_runs_the_kernels_of_one_process) {
     dist::ProcessMesh mesh = dist::make_mesh(world, 1, 1, 1);
     models::Dcformer model(parity_config("dcformer"), RandomKey{3, 0}, mesh);
     expect(kernels(model) == want, "kernels of a mesh of one process");
-    expect(world.traffic().total() == 0, "nothing is sent");
+    expect(world.stats().total() == 0, "nothing is sent");
   });
 }
 

@@ -1,4 +1,4 @@
-// The checks of tests/distributed on real processes: mpirun -np 4 test_mpi. Rank 0 says what was done.
+// The checks of tests/distributed on real processes: mpirun -np 4 test_mpi. Rank 0 prints the checks.
 #include <cstdio>
 
 #include "braid/distributed/comm/device_ranks.h"
@@ -27,18 +27,19 @@ int main() {
   using namespace braid;
   dist::MpiSession session;
   const dist::Communicator& world = session.world();
-  world.watch(60);
+  world.set_timeout(60);
   try {
     test::check_collectives(world);
     test::check_mappings(world);
     check_parity(world);
-    // With fewer cards than ranks these share cards and go through the CPU's memory; otherwise by NCCL, where it is.
+    // With fewer GPUs than ranks, ranks share GPUs and send through the CPU's memory; otherwise with NCCL, if it is
+    // there.
     if (cuda_device_count() > 0) {
       dist::DeviceRanks ranks = dist::device_ranks(world, {Device::Kind::cuda, 0});
       test::check_device(ranks.world, ranks.device);
       test::check_device(ranks.world.split(0, "all of them"), ranks.device);
       if (world.rank() == 0)
-        std::printf("cards: tensors travel %s\n", ranks.world.direct(ranks.device) ? "by NCCL" : "through the CPU");
+        std::printf("GPUs: tensors are sent %s\n", ranks.world.direct(ranks.device) ? "with NCCL" : "through the CPU");
     }
   } catch (const std::exception& e) {
     std::fprintf(stderr, "rank %d of %d: %s\n", world.rank(), world.size(), e.what());

@@ -1,4 +1,4 @@
-// One training run on one process, and the same on many: what must agree.
+// The same training run on one process and on many: losses, gradients and weights must agree.
 #pragma once
 #include <map>
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace braid::test {
 
-// A small model with everything that can go wrong in it: sizes that do not divide, local and global layers.
+// A small model of a kind: sizes that do not divide evenly, local and global layers.
 models::ModelConfig parity_config(const std::string& kind);
 std::vector<std::string> parity_kinds();
 

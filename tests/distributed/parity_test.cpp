@@ -94,7 +94,7 @@ BOOST_AUTO_TEST_CASE(mixed_precision_in_every_layout) {
 }
 
 // The comparison itself: another key, another result.
-BOOST_AUTO_TEST_CASE(a_difference_is_seen) {
+BOOST_AUTO_TEST_CASE(a_difference_is_detected) {
   Record want = reference("dcformer", 2, kSamples, kLength), got = want;
   got.gradients["norm.weight"][3] *= 1 + 1e-10;
   BOOST_CHECK_THROW(expect_parity(got, want, 1e-12, 1e-11, true, "x"), Error);
@@ -118,7 +118,7 @@ BOOST_AUTO_TEST_CASE(the_same_layout_gives_the_same_bits) {
   BOOST_TEST((first.weights == second.weights));
 }
 
-BOOST_AUTO_TEST_CASE(what_cannot_be_dealt_out_is_refused) {
+BOOST_AUTO_TEST_CASE(models_that_cannot_be_sharded_are_errors) {
   auto refuses = [](int64_t context, int64_t tensor, int64_t T, const std::string& kind, const std::string& part) {
     dist::run_thread_ranks(static_cast<int>(context * tensor), [&](const dist::Communicator& world) {
       dist::ProcessMesh mesh = dist::make_mesh(world, 1, context, tensor);
@@ -135,8 +135,8 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_dealt_out_is_refused) {
   refuses(4, 1, 3, "dcformer", "sequences of 3 tokens are too short for parallel.context = 4");
 }
 
-// A NaN that only one rank can see stops all of them, with the same words.
-BOOST_AUTO_TEST_CASE(a_nan_on_one_rank_is_everybodys) {
+// A NaN on one rank stops all of them, with the same message.
+BOOST_AUTO_TEST_CASE(a_nan_on_one_rank_stops_all) {
   dist::run_thread_ranks(4, [](const dist::Communicator& world) {
     dist::ProcessMesh mesh = dist::make_mesh(world, 2, 1, 2);
     auto model = make_model(parity_config("dcformer"), mesh);

@@ -1,12 +1,12 @@
-// Checks that run on every rank at once, on threads or under MPI. Boost's macros are for one thread, so a rank says
-// what is wrong by throwing; run_thread_ranks() and mpirun pass it on.
+// Checks that run on every rank at once, on threads or under MPI. Boost's macros are for one thread, so a rank reports
+// a failure by throwing; run_thread_ranks() and mpirun pass it on.
 #pragma once
 #include <cmath>
 #include <string>
 #include <vector>
 
+#include "braid/autograd/ops.h"
 #include "braid/distributed/comm/communicator.h"
-#include "braid/tensor/kernels/backend.h"
 
 namespace braid::test {
 
@@ -46,7 +46,7 @@ inline void expect_close(const Tensor& got, const Tensor& want, double tolerance
   expect_close(got.to_vector<double>(), want.to_vector<double>(), tolerance, what);
 }
 
-// Runs f and expects an Error of this kind whose sentence holds `part`.
+// Runs f and expects an Error of this kind whose message contains `part`.
 template <class F>
 void expect_error(F&& f, ErrorKind kind, const std::string& part) {
   try {
@@ -59,17 +59,16 @@ void expect_error(F&& f, ErrorKind kind, const std::string& part) {
   expect(false, "nothing was thrown, expected an error with '" + part + "'");
 }
 
-// Normal numbers that depend on the salt.
+// Normally distributed values that depend on the salt.
 inline Tensor random_tensor(const Shape& shape, uint64_t salt, DType dtype = DType::f64) {
-  Tensor x = empty(shape, DType::f64);
-  backend(kCpu).random.normal(0, 1, {7, salt}, x);
-  return x.to(dtype);
+  return randn(shape, {7, salt}, DType::f64).to(dtype);
 }
 
 // The sets of checks. Each runs on any number of ranks.
 void check_collectives(const dist::Communicator& world);
 void check_mappings(const dist::Communicator& world);
-// Tensors of a device give what those of the CPU give, bit for bit; `world` has a transport for the device or has not.
+// Tensors of a device give what those of the CPU give, bit for bit; with or without a transport of `world` for the
+// device.
 void check_device(const dist::Communicator& world, Device device);
 
 }  // namespace braid::test

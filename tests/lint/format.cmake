@@ -1,7 +1,7 @@
 # Is the tree formatted? Changes nothing. Without clang-format 14 (other versions
 # lay out a few things differently) the test is skipped, visibly.
 # Usage: cmake -DROOT=<tree> -P tests/lint/format.cmake
-cmake_minimum_required(VERSION 3.22)
+cmake_minimum_required(VERSION 3.25)
 find_program(CLANG_FORMAT NAMES clang-format-14 clang-format)
 set(version "none")
 if(CLANG_FORMAT)

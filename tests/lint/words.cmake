@@ -1,7 +1,7 @@
 # What may stand in no text file of the tree: paths that exist on one machine only, addresses of machines, and links to
 # hosts outside the short list below.
 # Usage: cmake -DROOT=<tree> -P tests/lint/words.cmake
-cmake_minimum_required(VERSION 3.22)
+cmake_minimum_required(VERSION 3.25)
 set(hosts www.w3.org www.apache.org arxiv.org github.com 127.0.0.1 localhost)
 set(files "")
 foreach(pattern *.md *.txt *.cmake *.h *.cpp *.cu *.cuh *.py *.toml *.json)

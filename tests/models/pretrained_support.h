@@ -4,7 +4,9 @@
 #include <functional>
 #include <map>
 
+#include "braid/models/dcformer/model.h"
 #include "braid/models/pretrained.h"
+#include "braid/models/training/find_model.h"
 #include "braid/tensor/io/atomic_file.h"
 #include "braid/tensor/io/reader.h"
 #include "tests/models/support.h"
@@ -103,10 +105,11 @@ inline bool same_bytes(const Tensor& a, const Tensor& b) {
          std::memcmp(a.raw(), b.raw(), static_cast<size_t>(a.numel() * size_of(a.dtype()))) == 0;
 }
 
-inline Tensor logits_of(const models::Dcformer& model, int64_t length = 21) {
+inline Tensor logits_of(const models::Model& any, int64_t length = 21) {
+  const auto& model = dynamic_cast<const models::LanguageModel&>(any);
   NoGrad off;
   std::vector<int64_t> ids;
-  for (int64_t i = 0; i < 2 * length; ++i) ids.push_back((5 * i * i + 3 * i + 1) % model.config().vocab_size);
+  for (int64_t i = 0; i < 2 * length; ++i) ids.push_back((5 * i * i + 3 * i + 1) % model.vocab_size());
   return model.logits(model.hidden(from_vector(ids, {2, length})));
 }
 

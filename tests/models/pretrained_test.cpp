@@ -33,7 +33,7 @@ BOOST_AUTO_TEST_CASE(pickles_are_refused_with_the_way_out) {
   ScratchFolder scratch;
   golden_folder("model_transformer").write(scratch.path());
   put(scratch.path() / "pytorch_model.bin", "x");
-  BOOST_TEST(models::load_model(scratch.path()).layout.tensors.size() > 10u);
+  BOOST_TEST(models::load_model(scratch.path()).format.tensors.size() > 10u);
 }
 
 BOOST_AUTO_TEST_CASE(folders_without_a_model_are_refused) {
@@ -43,7 +43,7 @@ BOOST_AUTO_TEST_CASE(folders_without_a_model_are_refused) {
   put(scratch.path() / "config.json", golden_folder("model_transformer").config);
   BRAID_CHECK_FAILS(models::load_model(scratch.path()), ErrorKind::input, "there are no weights in",
                     "model.safetensors.index.json");
-  BOOST_TEST(!models::inspect_model(scratch.path()).layout.has_value());
+  BOOST_TEST(!models::inspect_model(scratch.path()).format.has_value());
 }
 
 BOOST_AUTO_TEST_CASE(configuration_and_weights_must_agree) {
@@ -70,7 +70,7 @@ BOOST_AUTO_TEST_CASE(configuration_and_weights_must_agree) {
   const models::ModelConfig config = models::read_config(good.config, "c");
   ScratchFolder scratch;
   good.write(scratch.path());
-  BRAID_CHECK_FAILS(models::load_model(scratch.path(), {.keys = {{"n_layer", std::to_string(config.n_layer + 1)}}}),
+  BRAID_CHECK_FAILS(models::load_model(scratch.path(), {.settings = {{"n_layer", std::to_string(config.n_layer + 1)}}}),
                     ErrorKind::input, "layers." + std::to_string(config.n_layer) + ".attention.wqkv.weight is missing",
                     "ffn_norm.weight is missing");
 }
@@ -79,7 +79,7 @@ BOOST_AUTO_TEST_CASE(shards_must_agree_with_their_index) {
   ScratchFolder scratch;
   const FolderData data = golden_folder("model_dcformer_lg");
   data.write(scratch.path(), 3);
-  BOOST_TEST(models::load_model(scratch.path()).layout.sharded);
+  BOOST_TEST(models::load_model(scratch.path()).format.sharded);
   fs::remove(scratch.path() / "part-1.safetensors");
   BRAID_CHECK_FAILS(models::load_model(scratch.path()), ErrorKind::input, "part-1.safetensors");
 }
@@ -92,11 +92,12 @@ BOOST_AUTO_TEST_CASE(other_files_go_along_and_a_model_is_never_overwritten) {
   put(in / "modeling_dcformer.py", "pass\n");
   put(in / "pytorch_model.bin", "x");
   models::LoadedModel loaded = models::load_model(in, {.tokenizer = false});
-  models::save_like(loaded.model, loaded.layout, out);
+  models::save_as_loaded(*loaded.model, loaded.format, out);
   BOOST_TEST(io::read_text_file((out / "tokenizer.json").string(), 1 << 20) == "{\"model\": {\"type\": \"Unknown\"}}");
   BOOST_TEST(fs::exists(out / "modeling_dcformer.py"));
   BOOST_TEST(!fs::exists(out / "pytorch_model.bin"));
-  BRAID_CHECK_FAILS(models::save_like(loaded.model, loaded.layout, out), ErrorKind::output, "already holds a model");
+  BRAID_CHECK_FAILS(models::save_as_loaded(*loaded.model, loaded.format, out), ErrorKind::output,
+                    "already holds a model");
   BOOST_CHECK_THROW(models::load_model(in), Error);  // the tokenizer is none that Braid has
 }
 
@@ -106,11 +107,11 @@ BOOST_AUTO_TEST_CASE(another_type_and_other_settings_are_written) {
   FolderData data = golden_folder("model_dcformer_lg");
   data.replace("{", "{\n \"torch_dtype\": \"float32\",");
   data.write(in);
-  models::LoadedModel loaded = models::load_model(in, {.keys = {{"profile.name", "J"}, {"rope_base", "500"}}});
-  models::save_like(loaded.model, loaded.layout, scratch.path() / "out", DType::f16);
+  models::LoadedModel loaded = models::load_model(in, {.settings = {{"profile.name", "J"}, {"rope_base", "500"}}});
+  models::save_as_loaded(*loaded.model, loaded.format, scratch.path() / "out", DType::f16);
   const FolderData saved = read_folder(scratch.path() / "out");
   for (const auto& [name, x] : data.tensors) BOOST_TEST(same_bytes(saved.tensors.at(name), x.to(DType::f16)), name);
-  models::ModelConfig want = loaded.model.config();
+  models::ModelConfig want = dcformer(loaded).config();
   want.torch_dtype = "float16";
   BOOST_TEST((models::read_config(saved.config, "c") == want));
   BOOST_TEST(saved.config.find("\"mgate_dim\"") == std::string::npos);  // what was not said is not said now

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "braid/models/dcformer/model.h"
+#include "braid/models/pretrained.h"
 
 namespace braid::test {
 
@@ -22,6 +23,10 @@ inline models::ModelConfig small_config() {
   config.layer_windows.clear();
   models::finish(config);
   return config;
+}
+
+inline models::Dcformer& dcformer(const models::LoadedModel& loaded) {
+  return dynamic_cast<models::Dcformer&>(*loaded.model);
 }
 
 class ScratchFolder {

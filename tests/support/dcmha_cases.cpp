@@ -9,7 +9,7 @@ namespace braid::test {
 
 std::string DcmhaCase::text() const {
   std::ostringstream out;
-  const AttentionMask& v = options.visible;
+  const AttentionMask& v = options.mask;
   out << "B " << B << " T " << T << " S " << S << " G " << G << " M " << M << " share " << share << " d " << d
       << " ranks " << q_rank << ' ' << k_rank << " causal " << v.causal << " window " << v.window << " offset "
       << v.offset << " terms " << terms;
@@ -30,13 +30,27 @@ DcmhaCase random_dcmha_case(std::mt19937_64& random) {
   int64_t W = pick({1, 2, 5, 8, 17, 30});
   c.T = pick({1, 2, 7, 8, 9, 31, 70, W, W + 1, 2 * W, 2 * W + 1});
   c.S = pick({c.T, c.T, c.T, c.T + 5, 1, 40});
-  c.options.visible.causal = random() % 4 != 0;
-  c.options.visible.window = random() % 2 ? W : 0;
-  c.options.visible.offset = random() % 2 ? c.S - c.T : pick({0, 3, -2});
+  c.options.mask.causal = random() % 4 != 0;
+  c.options.mask.window = random() % 2 ? W : 0;
+  c.options.mask.offset = random() % 2 ? c.S - c.T : pick({0, 3, -2});
   if (random() % 3 == 0) c.options.scale = 0.7;
   c.terms = static_cast<unsigned>(random() % 4 == 0 ? 0x3fff : random() & 0x3fff);
   if (random() % 8 == 0) c.terms = 0;
   return c;
+}
+
+DcmhaInputs call_of(const std::vector<Tensor>& tensors) {
+  DcmhaInputs call;
+  size_t i = 0;
+  for_each_tensor([&](const AttentionRole&, Tensor& t) { t = tensors.at(i++); }, call);
+  return call;
+}
+
+DcmhaGradients gradients_of(const std::vector<Tensor>& tensors) {
+  DcmhaGradients gradients;
+  size_t i = 0;
+  for_each_tensor([&](const AttentionRole&, Tensor& t) { t = tensors.at(i++); }, gradients);
+  return gradients;
 }
 
 DcmhaCall::DcmhaCall(const DcmhaCase& c, uint64_t seed, DType dtype, Device device)
@@ -70,20 +84,20 @@ void DcmhaCall::add(const Shape& shape, bool present, double deviation) {
   x.push_back(t);
 }
 
-Tensor DcmhaCall::run(Path path, int threads_used) {
+Tensor DcmhaCall::run(AttentionImpl impl, int threads_used) {
   if (threads_used > 0) set_threads(threads_used);
   DcmhaOptions options = c_.options;
   options.groups = c_.G;
-  options.path = path;
-  return dcmha(x[0], x[1], x[2], {x[3], x[4], x[5], x[6], x[7], x[8], x[9]},
-               {x[10], x[11], x[12], x[13], x[14], x[15], x[16]}, options);
+  options.impl = impl;
+  const DcmhaInputs call = call_of(x);
+  return dcmha(call.q, call.k, call.v, call.pre, call.post, options);
 }
 
-std::vector<Tensor> DcmhaCall::run_with_gradients(Path path, int threads_used) {
+std::vector<Tensor> DcmhaCall::run_with_gradients(AttentionImpl impl, int threads_used) {
   for (Tensor& t : x) {
     if (t) zero_grad(t);
   }
-  Tensor y = run(path, threads_used);
+  Tensor y = run(impl, threads_used);
   std::vector<Tensor> results{y.detach()};
   backward(y, dy);
   for (Tensor& t : x) {

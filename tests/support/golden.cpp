@@ -23,11 +23,11 @@ int golden_results(const io::SafetensorsFile& want) {
   return count;
 }
 
-void check_golden_attention(const std::string& name, DType dtype, double tolerance, Path path, Device device) {
+void check_golden_attention(const std::string& name, DType dtype, double tolerance, AttentionImpl impl, Device device) {
   const std::string folder = kGolden + name, file = folder + "/config.json";
   const models::AttentionCase attention = models::read_attention_case(io::read_text_file(file, 1 << 20), file);
   io::SafetensorsFile inputs(folder + "/inputs.safetensors"), want(folder + "/golden.safetensors");
-  BOOST_TEST_CONTEXT(name << " " << str(dtype) << " path " << static_cast<int>(path) << " on " << str(device)) {
+  BOOST_TEST_CONTEXT(name << " " << str(dtype) << " impl " << static_cast<int>(impl) << " on " << str(device)) {
     std::vector<std::pair<std::string, Tensor>> leaves;
     const auto input = [&](const std::string& what) {
       if (!inputs.find(what)) return Tensor();
@@ -37,16 +37,16 @@ void check_golden_attention(const std::string& name, DType dtype, double toleran
       return x;
     };
     const auto stage = [&](const std::string& s) {
-      return Compose{input(s + ".w"),   input(s + ".qw1"), input(s + ".qw2"), input(s + ".kw1"),
-                     input(s + ".kw2"), input(s + ".qdd"), input(s + ".kdd")};
+      return HeadMixing{input(s + ".w"),   input(s + ".qw1"), input(s + ".qw2"), input(s + ".kw1"),
+                        input(s + ".kw2"), input(s + ".qdd"), input(s + ".kdd")};
     };
     DcmhaOptions options;
     options.groups = attention.config.profile.num_groups;
-    options.visible = {attention.config.profile.causal, attention.config.keys_of_layer(0, false), attention.q_offset};
-    options.path = path;
-    if (path == Path::chunked) options.chunk = 5;  // several chunks, the last one shorter
+    options.mask = {attention.config.profile.causal, attention.config.keys_of_layer(0, false), attention.q_offset};
+    options.impl = impl;
+    if (impl == AttentionImpl::chunked) options.chunk = 5;  // several chunks, the last one shorter
     Tensor q = input("q"), k = input("k"), v = input("v");
-    const Compose pre = stage("pre"), post = stage("post");
+    const HeadMixing pre = stage("pre"), post = stage("post");
     Tensor out = dcmha(q, k, v, pre, post, options);
     backward(out, inputs.load("dout").to(dtype).to(device));
     int seen = 0;

@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "braid/autograd/attention.h"
+#include "braid/autograd/ops.h"
 #include "braid/tensor/io/safetensors.h"
 
 namespace braid::test {
@@ -17,6 +17,7 @@ void compare_golden(const io::SafetensorsFile& want, const std::string& name, co
 int golden_results(const io::SafetensorsFile& want);  // tensors of the file that are results, not inputs
 
 // Every value and gradient of a golden attention, computed in `dtype` on `device` on that path.
-void check_golden_attention(const std::string& name, DType dtype, double tolerance, Path path, Device device = kCpu);
+void check_golden_attention(const std::string& name, DType dtype, double tolerance, AttentionImpl impl,
+                            Device device = kCpu);
 
 }  // namespace braid::test

@@ -2,7 +2,8 @@
 #include <cmath>
 #include <limits>
 
-#include "braid/autograd/attention.h"
+#include "braid/autograd/ops.h"
+#include "tests/support/dcmha_cases.h"
 #include "tests/support/op_table.h"
 
 namespace braid::test {
@@ -51,28 +52,32 @@ std::vector<double> mixed(const std::vector<double>& a, const Array* in, int64_t
   return out;
 }
 
+// Of three inputs: plain attention.
 Array attention_by_loops(const std::vector<Array>& in, const DcmhaOptions& options) {
   const Array &q = in[0], &k = in[1], &v = in[2];
   int64_t B = q.shape[0], T = q.shape[1], N = q.shape[2], d = q.shape[3], S = k.shape[1], G = options.groups, M = N / G;
   Array y{q.shape, std::vector<double>(q.values.size())};
   double infinity = std::numeric_limits<double>::infinity();
+  auto mix = [&](const std::vector<double>& a, size_t first, int64_t b, int64_t i, int64_t j, int64_t g) {
+    return in.size() == 3 ? a : mixed(a, &in[first], b, i, j, g);
+  };
   for (int64_t b = 0; b < B; ++b) {
     for (int64_t i = 0; i < T; ++i) {
       for (int64_t g = 0; g < G; ++g) {
-        std::vector<std::vector<double>> score(static_cast<size_t>(S));  // [j][m]; hidden keys stay empty
+        std::vector<std::vector<double>> score(static_cast<size_t>(S));  // [j][m]; masked keys stay empty
         std::vector<double> top(static_cast<size_t>(M), -infinity), sum(static_cast<size_t>(M));
         for (int64_t j = 0; j < S; ++j) {
-          int64_t query = i + options.visible.offset;
-          bool hidden = options.visible.causal &&
-                        (j > query || (options.visible.window > 0 && j <= query - options.visible.window));
-          if (hidden) continue;
+          int64_t query = i + options.mask.offset;
+          bool masked =
+              options.mask.causal && (j > query || (options.mask.window > 0 && j <= query - options.mask.window));
+          if (masked) continue;
           std::vector<double> a(static_cast<size_t>(M));
           for (int64_t m = 0; m < M; ++m) {
             double dot = 0;
             for (int64_t e = 0; e < d; ++e) dot += at(q, {b, i, g * M + m, e}) * at(k, {b, j, g * M + m, e});
             a[static_cast<size_t>(m)] = dot / std::sqrt(static_cast<double>(d));
           }
-          score[static_cast<size_t>(j)] = mixed(a, &in[3], b, i, j, g);
+          score[static_cast<size_t>(j)] = mix(a, 3, b, i, j, g);
           for (size_t m = 0; m < top.size(); ++m) top[m] = std::fmax(top[m], score[static_cast<size_t>(j)][m]);
         }
         for (auto& s : score) {
@@ -82,7 +87,7 @@ Array attention_by_loops(const std::vector<Array>& in, const DcmhaOptions& optio
           auto& s = score[static_cast<size_t>(j)];
           if (s.empty()) continue;
           for (size_t m = 0; m < s.size(); ++m) s[m] /= sum[m];
-          std::vector<double> p = mixed(s, &in[10], b, i, j, g);
+          std::vector<double> p = mix(s, 10, b, i, j, g);
           for (int64_t m = 0; m < M; ++m) {
             for (int64_t e = 0; e < d; ++e) {
               y.values[static_cast<size_t>(((b * T + i) * N + g * M + m) * d + e)] +=
@@ -100,8 +105,8 @@ OpRow row(std::string name, DcmhaOptions options, std::vector<Sizes> sizes) {
   OpRow r;
   r.name = std::move(name);
   r.op = [options](const std::vector<Tensor>& x) {
-    return dcmha(x[0], x[1], x[2], {x[3], x[4], x[5], x[6], x[7], x[8], x[9]},
-                 {x[10], x[11], x[12], x[13], x[14], x[15], x[16]}, options);
+    const DcmhaInputs call = call_of(x);
+    return dcmha(call.q, call.k, call.v, call.pre, call.post, options);
   };
   r.reference = [options](const std::vector<Array>& in) { return attention_by_loops(in, options); };
   for (const Sizes& z : sizes) r.cases.push_back(shapes(z));
@@ -112,28 +117,43 @@ OpRow row(std::string name, DcmhaOptions options, std::vector<Sizes> sizes) {
   return r;
 }
 
+OpRow plain_row(std::string name, SdpaOptions options, std::vector<Sizes> sizes) {
+  OpRow r = row(std::move(name), {options, 1}, {});
+  r.op = [options](const std::vector<Tensor>& x) { return scaled_dot_product_attention(x[0], x[1], x[2], options); };
+  for (const Sizes& z : sizes) r.cases.push_back({{z.B, z.T, z.M, z.d}, {z.B, z.S, z.M, z.d}, {z.B, z.S, z.M, z.d}});
+  return r;
+}
+
 }  // namespace
 
 std::vector<OpRow> attention_rows() {
   AttentionMask causal, window{true, 3, 0}, later{true, 4, 2}, all{false, 0, 0};
   return {
-      row("dcmha:reference", {.groups = 1, .visible = causal, .path = Path::reference},
+      row("dcmha:reference", {{.mask = causal, .impl = AttentionImpl::reference}, 1},
           {{2, 4, 4, 1, 3, 2, 2}, {1, 1, 1, 1, 1, 1, 1}, {0, 3, 3, 1, 2, 2, 2}}),
-      row("dcmha:groups_window", {.groups = 2, .visible = window, .path = Path::reference}, {{1, 6, 6, 2, 2, 2, 2}}),
-      row("dcmha:offset", {.groups = 1, .visible = later, .path = Path::reference}, {{1, 3, 5, 1, 2, 2, 3}}),
-      row("dcmha:all", {.groups = 1, .visible = all, .path = Path::reference}, {{1, 3, 5, 1, 2, 2, 2}}),
-      row("dcmha:fused", {.groups = 1, .visible = causal, .path = Path::fused},
+      row("dcmha:groups_window", {{.mask = window, .impl = AttentionImpl::reference}, 2}, {{1, 6, 6, 2, 2, 2, 2}}),
+      row("dcmha:offset", {{.mask = later, .impl = AttentionImpl::reference}, 1}, {{1, 3, 5, 1, 2, 2, 3}}),
+      row("dcmha:all", {{.mask = all, .impl = AttentionImpl::reference}, 1}, {{1, 3, 5, 1, 2, 2, 2}}),
+      row("dcmha:fused", {{.mask = causal, .impl = AttentionImpl::fused}, 1},
           {{2, 4, 4, 1, 3, 2, 2}, {1, 1, 1, 1, 1, 1, 1}, {0, 3, 3, 1, 2, 2, 2}, {1, 9, 9, 1, 2, 1, 5}}),
-      row("dcmha:fused_groups_window", {.groups = 2, .visible = window, .path = Path::fused},
+      row("dcmha:fused_groups_window", {{.mask = window, .impl = AttentionImpl::fused}, 2},
           {{1, 6, 6, 2, 2, 3, 2}, {2, 11, 11, 2, 1, 1, 3}}),
-      row("dcmha:fused_offset", {.groups = 1, .visible = later, .path = Path::fused}, {{1, 3, 5, 1, 2, 2, 3}}),
-      row("dcmha:fused_all", {.groups = 1, .visible = all, .path = Path::fused}, {{1, 3, 5, 1, 2, 2, 2}}),
-      row("dcmha:chunked", {.groups = 1, .visible = causal, .path = Path::chunked, .chunk = 2},
+      row("dcmha:fused_offset", {{.mask = later, .impl = AttentionImpl::fused}, 1}, {{1, 3, 5, 1, 2, 2, 3}}),
+      row("dcmha:fused_all", {{.mask = all, .impl = AttentionImpl::fused}, 1}, {{1, 3, 5, 1, 2, 2, 2}}),
+      row("dcmha:chunked", {{.mask = causal, .impl = AttentionImpl::chunked, .chunk = 2}, 1},
           {{1, 5, 5, 1, 2, 2, 2}, {2, 4, 4, 1, 3, 1, 2}}),
-      row("dcmha:chunked_window", {.groups = 2, .visible = window, .path = Path::chunked, .chunk = 2},
+      row("dcmha:chunked_window", {{.mask = window, .impl = AttentionImpl::chunked, .chunk = 2}, 2},
           {{1, 7, 7, 2, 2, 2, 2}}),
-      row("dcmha:chunked_all", {.groups = 1, .visible = all, .path = Path::chunked, .chunk = 2},
-          {{1, 3, 5, 1, 2, 2, 2}}),
+      row("dcmha:chunked_all", {{.mask = all, .impl = AttentionImpl::chunked, .chunk = 2}, 1}, {{1, 3, 5, 1, 2, 2, 2}}),
+      plain_row("scaled_dot_product_attention", {.mask = causal},
+                {{2, 4, 4, 1, 3, 0, 2}, {1, 1, 1, 1, 1, 0, 1}, {0, 3, 3, 1, 2, 0, 2}, {1, 9, 9, 1, 2, 0, 5}}),
+      plain_row("scaled_dot_product_attention:window", {.mask = window}, {{1, 6, 6, 1, 4, 0, 2}}),
+      plain_row("scaled_dot_product_attention:offset", {.mask = later}, {{1, 3, 5, 1, 2, 0, 3}}),
+      plain_row("scaled_dot_product_attention:all", {.mask = all}, {{1, 3, 5, 1, 2, 0, 2}}),
+      plain_row("scaled_dot_product_attention:reference", {.mask = causal, .impl = AttentionImpl::reference},
+                {{2, 4, 4, 1, 3, 0, 2}}),
+      plain_row("scaled_dot_product_attention:chunked", {.mask = causal, .impl = AttentionImpl::chunked, .chunk = 2},
+                {{1, 5, 5, 1, 2, 0, 2}}),
   };
 }
 

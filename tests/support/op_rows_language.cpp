@@ -103,6 +103,16 @@ std::vector<OpRow> language_rows() {
        .reference = select_reference,
        .cases = {{{7, 4}, {3}}, {{7, 4}, {2, 5}}, {{7, 1}, {0, 2}}},
        .index_limits = {0, 7}},
+      {.name = "mse_loss",
+       .op = [](const auto& in) { return mse_loss(in[0], in[1]); },
+       .reference =
+           [](const auto& in) {
+             double sum = 0;
+             for (size_t i = 0; i < in[0].values.size(); ++i) sum += std::pow(in[0].values[i] - in[1].values[i], 2);
+             return Array{{}, {sum / static_cast<double>(in[0].values.size())}};
+           },
+       .cases = {{{7}, {7}}, {{3, 5}, {3, 5}}, {{}, {}}},
+       .roundings = 4},
       {.name = "cross_entropy",
        .op = [](const auto& in) { return cross_entropy(in[0], in[1]); },
        .reference = mean_loss_reference,

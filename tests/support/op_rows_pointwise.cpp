@@ -58,7 +58,7 @@ OpRow binary(const char* name, Tensor (*op)(const Tensor&, const Tensor&), doubl
           .gradient_tolerance = 1e-8};
 }
 
-// +3 and -3 in turns: moves x away from y, once above and once below, so that no finite difference crosses the kink.
+// +3 and -3 alternately: moves x away from y, above and below, so that no finite difference crosses the kink.
 double turn(int64_t i) { return i % 2 == 0 ? 3 : -3; }
 OpRow larger_or_smaller(const char* name, Tensor (*op)(const Tensor&, const Tensor&), double (*f)(double, double)) {
   OpRow row = binary(name, op, f, -1, 1);
@@ -75,6 +75,18 @@ OpRow larger_or_smaller(const char* name, Tensor (*op)(const Tensor&, const Tens
   return row;
 }
 
+// f: one expression, of a Tensor and of a number.
+template <class F>
+OpRow operators(const char* name, F f) {
+  return {.name = name,
+          .op = [f](const auto& in) { return f(in[0]); },
+          .reference = [f](const auto& in) { return map(in[0], f); },
+          .cases = kShapes,
+          .low = 0.1,
+          .gradient_tolerance = 1e-9,
+          .roundings = 6};
+}
+
 double logistic(double x) { return 1 / (1 + std::exp(-x)); }
 double silu_of(double x) { return x * logistic(x); }
 double gelu_of(double x) { return 0.5 * x * std::erfc(-x / std::sqrt(2.0)); }
@@ -85,20 +97,20 @@ double clamp_of(double x) { return std::fmin(std::fmax(x, -0.5), 1); }
 
 Tensor mask_of(const Tensor& ids) { return ids.to(DType::u8); }
 
-// The number that dropout draws for element i, written out from the definition.
+// The uniform number that dropout draws for element i, from the definition.
 double drawn(size_t i, RandomKey key) { return (std::floor(random_bits(i, key) / 512.0) + 0.5) / 8388608.0; }
 
-OpRow hidden(const char* name, AttentionMask v, std::vector<std::vector<Shape>> cases) {
+OpRow masked(const char* name, AttentionMask v, std::vector<std::vector<Shape>> cases) {
   return {.name = name,
-          .op = [v](const auto& in) { return hide_invisible(in[0], v, -7); },
+          .op = [v](const auto& in) { return mask_scores(in[0], v, -7); },
           .reference =
               [v](const auto& in) {
                 Array y = in[0];
                 int64_t queries = y.shape[-2], keys = y.shape[-1];
                 for (int64_t i = 0; i < numel(y.shape); ++i) {
                   int64_t query = i / keys % queries + v.offset, key = i % keys;
-                  bool visible = !v.causal || (key <= query && (v.window == 0 || key > query - v.window));
-                  if (!visible) y.values[static_cast<size_t>(i)] = -7;
+                  bool included = !v.causal || (key <= query && (v.window == 0 || key > query - v.window));
+                  if (!included) y.values[static_cast<size_t>(i)] = -7;
                 }
                 return y;
               },
@@ -123,6 +135,8 @@ std::vector<OpRow> pointwise_rows() {
       unary(
           "scale", [](const Tensor& x) { return scale(x, 2.5); }, [](double x) { return 2.5 * x; }),
       unary("neg", neg, [](double x) { return -x; }),
+      operators("neg:operators", [](auto x) { return -(2 * x - 3) * 0.5 + 1 - (1 - x / 4); }),
+      operators("reciprocal:operators", [](auto x) { return 1 / (0.5 + x); }),
       unary("exp", exp, std::exp),
       unary("log", log, std::log, 0.3, 4),
       unary("sqrt", sqrt, std::sqrt, 0.3, 4),
@@ -150,9 +164,9 @@ std::vector<OpRow> pointwise_rows() {
       unary(
           "relu:negative", relu, [](double x) { return x > 0 ? x : 0; }, -2, -0.1),
       unary(
-          "power", [](const Tensor& x) { return power(x, 2.5); }, [](double x) { return std::pow(x, 2.5); }, 0.3, 3),
+          "pow", [](const Tensor& x) { return pow(x, 2.5); }, [](double x) { return std::pow(x, 2.5); }, 0.3, 3),
       unary(
-          "power:negative", [](const Tensor& x) { return power(x, -1); }, [](double x) { return 1 / x; }, 0.5, 3),
+          "pow:negative", [](const Tensor& x) { return pow(x, -1); }, [](double x) { return 1 / x; }, 0.5, 3),
       unary("clamp", clamped, clamp_of, -0.4, 0.9),
       unary("clamp:below", clamped, clamp_of, -2, -0.6),
       unary("clamp:above", clamped, clamp_of, 1.1, 2),
@@ -173,11 +187,11 @@ std::vector<OpRow> pointwise_rows() {
                  {{2, 1, 3, 1, 2, 2}, {3, 1, 1, 2}}},
        .index_limits = {0, 2},
        .gradient_tolerance = 1e-9},
-      hidden("hide_invisible", {}, {{{4, 4}}, {{1, 1}}, {{2, 3, 17}}, {{2, 1, 5, 3}}, {{0, 4}}, {{4, 0}}, {{2, 700}}}),
-      hidden("hide_invisible:window", {.window = 2}, {{{5, 5}}, {{2, 3, 7}}, {{3, 2}}}),
-      hidden("hide_invisible:offset", {.window = 3, .offset = 4}, {{{3, 7}}, {{2, 1, 5}}, {{2, 3}}}),
-      hidden("hide_invisible:before", {.offset = -2}, {{{4, 4}}}),
-      hidden("hide_invisible:all", {.causal = false}, {{{3, 5}}}),
+      masked("mask_scores", {}, {{{4, 4}}, {{1, 1}}, {{2, 3, 17}}, {{2, 1, 5, 3}}, {{0, 4}}, {{4, 0}}, {{2, 700}}}),
+      masked("mask_scores:window", {.window = 2}, {{{5, 5}}, {{2, 3, 7}}, {{3, 2}}}),
+      masked("mask_scores:offset", {.window = 3, .offset = 4}, {{{3, 7}}, {{2, 1, 5}}, {{2, 3}}}),
+      masked("mask_scores:before", {.offset = -2}, {{{4, 4}}}),
+      masked("mask_scores:all", {.causal = false}, {{{3, 5}}}),
       {.name = "dropout",
        .op =
            [](const auto& in) {

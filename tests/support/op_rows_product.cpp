@@ -73,7 +73,7 @@ std::vector<OpRow> product_rows() {
                  {{2, 3, 4}, {2, 4, 5}},
                  {{2, 3, 4, 5}, {2, 3, 5, 2}},
                  {{2, 1, 3, 4}, {1, 3, 4, 2}},  // both repeat
-                 {{2, 3, 4}, {4, 5}},           // one right side for the whole batch
+                 {{2, 3, 4}, {4, 5}},           // one right side for all of the batch
                  {{3, 4}, {2, 4, 5}},           // one left side
                  {{2, 3, 1, 4}, {4, 5}},        // rows of single vectors
                  {{2, 1, 3, 4}, {1, 1, 4, 2}},

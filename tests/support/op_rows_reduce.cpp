@@ -1,4 +1,5 @@
 #include <cmath>
+#include <numeric>
 #include <set>
 
 #include "tests/support/op_table.h"
@@ -44,6 +45,19 @@ std::set<int> every_axis(const Array& x) {
   return axes;
 }
 
+Array variance(const Array& x, const std::set<int>& axes, int64_t correction, bool keep) {
+  const Array mean = averaged(x, axes, true);
+  Array squares = zip(x, mean, [](double a, double m) { return (a - m) * (a - m); });
+  Array y = summed(squares, axes, keep);
+  for (double& v : y.values)
+    v /= static_cast<double>(x.values.size() / y.values.size()) - static_cast<double>(correction);
+  return y;
+}
+
+Array log_sum_exp(const Array& x, int axis, bool keep) {
+  return map(summed(map(x, [](double v) { return std::exp(v); }), {axis}, keep), [](double v) { return std::log(v); });
+}
+
 OpRow sum_row(const char* name, std::initializer_list<int> axes, std::set<int> counted, bool keep,
               std::vector<std::vector<Shape>> cases) {
   std::vector<int> list(axes);
@@ -57,19 +71,6 @@ OpRow sum_row(const char* name, std::initializer_list<int> axes, std::set<int> c
           .cases = std::move(cases)};
 }
 
-// Steps of 5 in a scrambled order: no two candidates are so close that a finite difference changes the winner.
-double ramp(int64_t i, int64_t n) { return 5.0 * static_cast<double>(n > 0 ? i * 7919 % n : 0); }
-Tensor spread(const Tensor& x) {
-  std::vector<double> offsets;
-  for (int64_t i = 0; i < x.numel(); ++i) offsets.push_back(ramp(i, x.numel()));
-  return add(x, from_vector(offsets, x.shape()).to(x.dtype()).to(x.device()));
-}
-Array spread(const Array& x) {
-  Array y = x;
-  int64_t n = numel(x.shape);
-  for (int64_t i = 0; i < n; ++i) y.values[static_cast<size_t>(i)] += ramp(i, n);
-  return y;
-}
 double larger(double a, double b) { return std::fmax(a, b); }
 double smaller(double a, double b) { return std::fmin(a, b); }
 
@@ -112,6 +113,56 @@ std::vector<OpRow> reduce_rows() {
              return averaged(in[0], {0, in[0].shape.rank() - 1}, false);
            },
        .cases = {{{3, 5}}, {{2, 3, 4}}, {{2, 3, 1, 2, 2, 3}}}},
+      {.name = "var",
+       .op = [](const auto& in) { return var(in[0]); },
+       .reference = [](const auto& in) { return variance(in[0], every_axis(in[0]), 1, false); },
+       .cases = {{{17}}, {{3, 7}}, {{2, 1, 3, 1, 2, 2}}},
+       .f32_tolerance = 4e-6},
+      {.name = "var:axes",
+       .op =
+           [](const auto& in) {
+             return var(in[0], {-1, 0}, 0, true);
+           },
+       .reference =
+           [](const auto& in) {
+             return variance(in[0], {0, in[0].shape.rank() - 1}, 0, true);
+           },
+       .cases = {{{3, 5}}, {{2, 3, 4}}, {{1, 1}}, {{9, 33}}},
+       .f32_tolerance = 4e-6},
+      {.name = "var:last",
+       .op = [](const auto& in) { return var(in[0], {-1}); },
+       .reference = [](const auto& in) { return variance(in[0], {in[0].shape.rank() - 1}, 1, false); },
+       .cases = {{{3, 5}}, {{2, 3, 4}}, {{0, 3}}, {{2, 33}}},
+       .f32_tolerance = 4e-6},
+      {.name = "logsumexp",
+       .op = [](const auto& in) { return logsumexp(in[0], -1); },
+       .reference = [](const auto& in) { return log_sum_exp(in[0], in[0].shape.rank() - 1, false); },
+       .cases = {{{3, 5}}, {{2, 3, 4}}, {{1}}, {{2, 300}}, {{0, 3}}}},
+      {.name = "logsumexp:first",
+       .op = [](const auto& in) { return logsumexp(in[0], 0, true); },
+       .reference = [](const auto& in) { return log_sum_exp(in[0], 0, true); },
+       .cases = {{{3, 5}}, {{2, 3, 4}}, {{17, 3}}},
+       .low = -40,
+       .high = 40},
+      {.name = "cumsum",
+       .op = [](const auto& in) { return cumsum(in[0]); },
+       .reference =
+           [](const auto& in) {
+             return rows(in[0], [](const double* x, double* y, int64_t n) { std::partial_sum(x, x + n, y); });
+           },
+       .cases = {{{3, 5}}, {{1}}, {{2, 3, 4}}, {{2, 600}}, {{0, 3}}, {{3, 0}}},
+       .low = -1,
+       .f32_tolerance = 4e-6},
+      {.name = "cumsum:first",
+       .op = [](const auto& in) { return cumsum(in[0], 0); },
+       .reference =
+           [](const auto& in) {
+             Array y = in[0];
+             const size_t step = y.values.size() / static_cast<size_t>(y.shape[0]);
+             for (size_t i = step; i < y.values.size(); ++i) y.values[i] += y.values[i - step];
+             return y;
+           },
+       .cases = {{{3, 5}}, {{2, 3, 4}}, {{17}}}},
       {.name = "max",
        .op = [](const auto& in) { return max(spread(in[0]), 1, true); },
        .reference = [](const auto& in) { return folded(spread(in[0]), {1}, true, 0, larger); },

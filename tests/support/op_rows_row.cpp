@@ -17,6 +17,19 @@ void log_softmax_row(const double* x, double* y, int64_t n) {
   for (int64_t i = 0; i < n; ++i) y[i] = x[i] - std::log(sum);
 }
 
+// f on every column of x (n, ...).
+Array along_first(const Array& x, void (*f)(const double* x, double* y, int64_t n)) {
+  const int64_t n = x.shape[0], columns = numel(x.shape) / n;
+  Array y = x;
+  std::vector<double> from(static_cast<size_t>(n)), to(from.size());
+  for (int64_t c = 0; c < columns; ++c) {
+    for (int64_t i = 0; i < n; ++i) from[static_cast<size_t>(i)] = x.values[static_cast<size_t>(i * columns + c)];
+    f(from.data(), to.data(), n);
+    for (int64_t i = 0; i < n; ++i) y.values[static_cast<size_t>(i * columns + c)] = to[static_cast<size_t>(i)];
+  }
+  return y;
+}
+
 // eps is large on purpose: a wrong place for it would show, and rows of one element keep a slope.
 constexpr double kEps = 0.05;
 
@@ -132,6 +145,14 @@ std::vector<OpRow> row_rows() {
        .op = [](const auto& in) { return log_softmax(in[0]); },
        .reference = [](const auto& in) { return rows(in[0], log_softmax_row); },
        .cases = kRowShapes},
+      {.name = "softmax:first",
+       .op = [](const auto& in) { return softmax(in[0], 0); },
+       .reference = [](const auto& in) { return along_first(in[0], softmax_row); },
+       .cases = {{{5, 3}}, {{4, 2, 3}}, {{17}}}},
+      {.name = "log_softmax:first",
+       .op = [](const auto& in) { return log_softmax(in[0], 0); },
+       .reference = [](const auto& in) { return along_first(in[0], log_softmax_row); },
+       .cases = {{{5, 3}}, {{4, 2, 3}}, {{17}}}},
       {.name = "rms_norm",
        .op = [](const auto& in) { return rms_norm(in[0], in[1], kEps); },
        .reference = rms_norm_reference,

@@ -167,6 +167,35 @@ std::vector<OpRow> shape_rows() {
              return z;
            },
        .cases = {{{2, 3}, {2, 5}}, {{3, 2, 4}, {3, 1, 4}}, {{2, 0}, {2, 3}}, {{0, 2}, {0, 1}}}},
+      {.name = "stack",
+       .op =
+           [](const auto& in) {
+             return stack({in[0], in[1]});
+           },
+       .reference =
+           [](const auto& in) {
+             Array z{{2}, in[0].values};
+             for (int a = 0; a < in[0].shape.rank(); ++a) z.shape.push_back(in[0].shape[a]);
+             z.values.insert(z.values.end(), in[1].values.begin(), in[1].values.end());
+             return z;
+           },
+       .cases = {{{2, 3}, {2, 3}}, {{}, {}}, {{0, 2}, {0, 2}}, {{2, 3, 4}, {2, 3, 4}}}},
+      {.name = "stack:last",
+       .op =
+           [](const auto& in) {
+             return stack({in[0], in[1]}, -1);
+           },
+       .reference =
+           [](const auto& in) {
+             Array z{in[0].shape, {}};
+             z.shape.push_back(2);
+             for (size_t i = 0; i < in[0].values.size(); ++i) {
+               z.values.push_back(in[0].values[i]);
+               z.values.push_back(in[1].values[i]);
+             }
+             return z;
+           },
+       .cases = {{{2, 3}, {2, 3}}, {{4}, {4}}}},
       // The middle part is not used: its gradient is absent and must count as 0.
       {.name = "split",
        .op =

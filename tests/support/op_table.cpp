@@ -47,7 +47,7 @@ void check_values(const OpRow& row, const std::vector<Shape>& shapes, DType dtyp
                   Device device = kCpu) {
   NoGrad off;
   std::vector<Tensor> inputs =
-      random_inputs(row, shapes, dtype);  // rounded to dtype first: op and reference see the same numbers
+      random_inputs(row, shapes, dtype);  // rounded to dtype first: op and reference get the same values
   Tensor y = row.op(on(inputs, device));
   Array want = row.reference(arrays(inputs));
   BOOST_TEST_CONTEXT(describe(row, shapes, what)) {
@@ -144,7 +144,8 @@ void check_gradients(const OpRow& row, const std::vector<Shape>& shapes, DType d
 
 std::vector<OpRow> all_rows() {
   std::vector<OpRow> all;
-  for (auto family : {pointwise_rows, shape_rows, reduce_rows, product_rows, row_rows, language_rows, attention_rows}) {
+  for (auto family : {pointwise_rows, shape_rows, reduce_rows, product_rows, row_rows, language_rows, order_rows,
+                      factory_rows, attention_rows}) {
     for (OpRow& row : family()) all.push_back(std::move(row));
   }
   return all;
@@ -226,6 +227,21 @@ Array rows(const Array& x, const std::function<void(const double*, double*, int6
   for (int64_t at = 0; n > 0 && at < numel(x.shape); at += n)
     f(&x.values[static_cast<size_t>(at)], &y.values[static_cast<size_t>(at)], n);
   return y;
+}
+
+static double scrambled_step(int64_t i, int64_t n) { return 5.0 * static_cast<double>(n > 0 ? i * 7919 % n : 0); }
+
+Array spread(const Array& x) {
+  Array y = x;
+  const auto n = static_cast<int64_t>(y.values.size());
+  for (int64_t i = 0; i < n; ++i) y.values[static_cast<size_t>(i)] += scrambled_step(i, n);
+  return y;
+}
+
+Tensor spread(const Tensor& x) {
+  std::vector<double> steps;
+  for (int64_t i = 0; i < x.numel(); ++i) steps.push_back(scrambled_step(i, x.numel()));
+  return add(x, from_vector(steps, x.shape()).to(x.dtype()).to(x.device()));
 }
 
 }  // namespace braid::test

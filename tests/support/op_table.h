@@ -36,6 +36,8 @@ std::vector<OpRow> reduce_rows();
 std::vector<OpRow> product_rows();
 std::vector<OpRow> row_rows();       // softmax, norms, rope
 std::vector<OpRow> language_rows();  // embedding, cross-entropy
+std::vector<OpRow> order_rows();     // comparisons, where, sort
+std::vector<OpRow> factory_rows();   // ones, eye, rand, randn
 std::vector<OpRow> attention_rows();
 std::vector<OpRow> all_rows();
 
@@ -50,5 +52,9 @@ Array map(const Array& x, const std::function<double(double)>& f);
 Array zip(const Array& x, const Array& y, const std::function<double(double, double)>& f);  // broadcasts
 // Calls f(row index, pointer to the row's n = last axis values, output pointer) for every row; output has x's shape.
 Array rows(const Array& x, const std::function<void(const double* x, double* y, int64_t n)>& f);
+
+// x plus steps of 5 in a scrambled order: no two elements are so close that a finite difference changes their order.
+Array spread(const Array& x);
+Tensor spread(const Tensor& x);
 
 }  // namespace braid::test

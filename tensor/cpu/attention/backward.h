@@ -1,6 +1,7 @@
 // Backward of one block. The scores are computed again, tile by tile; the row's log-sum-exp comes from forward, so one
-// pass would do if softmax's derivative did not need delta = sum_j P dP of the whole row first. Without a compose after
-// softmax delta is dy . y; with one, everything behind softmax takes a pass over the keys of its own and finds delta.
+// pass would do if softmax's derivative did not need delta = sum_j P dP of the complete row first. Without a compose
+// after softmax delta is dy . y; with one, everything behind softmax takes a pass over the keys of its own and finds
+// delta.
 //
 //   both passes   S = scale q k^T    S' = compose_pre(S)    P = exp(S' - lse)
 //                 dP' = dy v^T       dP = compose_post^T(dP')
@@ -11,7 +12,7 @@
 #pragma once
 #include "braid/tensor/cpu/attention/block.h"
 
-namespace braid::cpu::dcmha::BRAID_DCMHA_ISA {
+namespace braid::cpu::attention::BRAID_ATTENTION_ISA {
 
 template <class T>
 class Backward {
@@ -24,20 +25,20 @@ class Backward {
     dq_ = carver_.take<T>(block);
     lse_ = carver_.take<T>(stats);
     delta_ = carver_.take<T>(stats);
-    const int64_t tiles = most_tiles(p);
-    keep_ = p.post.present && 2 * tiles * s_.tile * static_cast<int64_t>(sizeof(T)) <= p.most_kept;
+    const int64_t tiles = max_tiles(p);
+    keep_ = p.post.present && 2 * tiles * s_.tile * static_cast<int64_t>(sizeof(T)) <= p.max_kept_bytes;
     s_.data = carver_.take<T>((keep_ ? tiles : 1) * s_.tile);
     d_.data = carver_.take<T>((keep_ ? tiles : 1) * d_.tile);
     mixed_.data = p.plain() ? s_.data : carver_.take<T>(mixed_.tile);
-    p_ = carver_.take<T>(s_.band);
+    p_ = carver_.take<T>(s_.query_tile);
     pre_.carve(p, p.pre, carver_);
     post_.carve(p, p.post, carver_);
-    spare_ = carver_.take<T>(p.M * kBandRows * kW);
+    spare_ = carver_.take<T>(p.M * kQueryTileRows * kW);
     sums_ = carver_.take<T>(5 * (p.M + kW) * kW);
   }
   size_t bytes() const { return carver_.used(); }
 
-  void run(const Task& task, const Turn& turn) {
+  void run(const Task& task, const Ticket& ticket) {
     const Block<T> block(p, task);
     pack_rows(block, p.q, static_cast<T>(p.scale), q_);
     pack_rows(block, p.dy, T(1), dy_);
@@ -49,41 +50,41 @@ class Backward {
     if (p.post.present) {
       for (int64_t i = 0; i < p.block_rows * p.M; ++i) delta_[i] = 0;
       for (int64_t tile = tiles.first; tile < tiles.last; ++tile) {
-        post_pass(block, task, turn, tile, slot(tile - tiles.first));
+        post_pass(block, task, ticket, tile, slot(tile - tiles.first));
       }
     } else {
       delta_from_y(block);
     }
     for (int64_t tile = tiles.first; tile < tiles.last; ++tile) {
-      pre_pass(block, task, turn, tile, slot(tile - tiles.first));
+      pre_pass(block, task, ticket, tile, slot(tile - tiles.first));
     }
     if (p.dq.data) unpack_rows(block, dq_, static_cast<T>(p.scale), p.dq);
     pre_.end(block, p.pre);
     post_.end(block, p.post);
-    __atomic_store_n(turn.done, std::numeric_limits<int64_t>::max(), __ATOMIC_RELEASE);
+    __atomic_store_n(ticket.done, std::numeric_limits<int64_t>::max(), __ATOMIC_RELEASE);
   }
 
  private:
   static constexpr int64_t kW = kLanes<T>;
-  // One stage's workspace: packed query factors and their gradients, hidden values of a band's tile, the key factors'
-  // gradients of a tile.
+  // One stage's workspace: packed query factors and their gradients, hidden values of a query tile's tile, the key
+  // factors' gradients of a tile.
   struct StageSpace {
     T *rows, *drows, *h, *g, *dkeys;
-    int64_t items_size, strip_hidden, tile_strips;
+    int64_t items_size, vector_hidden, tile_vectors;
 
-    void carve(const Problem<T>& p, const Stage<T>& s, Carver& carver) {
-      items_size = s.present ? s.items * p.M : 0;
-      strip_hidden = kBandRows * s.pairs * 4 * kW;
-      tile_strips = p.tile_strips;
-      rows = carver.take<T>(p.block_rows * items_size);
-      drows = carver.take<T>(p.block_rows * items_size);
-      h = carver.take<T>(tile_strips * strip_hidden);
-      g = carver.take<T>(tile_strips * strip_hidden);
-      dkeys = carver.take<T>(s.dkeys ? tile_strips * items_size * kW : 0);
+    void carve(const Problem<T>& problem, const Stage<T>& s, Arena& carver) {
+      items_size = s.present ? s.items * problem.M : 0;
+      vector_hidden = kQueryTileRows * s.pairs * 4 * kW;
+      tile_vectors = problem.tile_vectors;
+      rows = carver.take<T>(problem.block_rows * items_size);
+      drows = carver.take<T>(problem.block_rows * items_size);
+      h = carver.take<T>(tile_vectors * vector_hidden);
+      g = carver.take<T>(tile_vectors * vector_hidden);
+      dkeys = carver.take<T>(s.dkeys ? tile_vectors * items_size * kW : 0);
     }
-    void begin(const Problem<T>& p, const Block<T>& block, const Stage<T>& s) {
+    void begin(const Problem<T>& problem, const Block<T>& block, const Stage<T>& s) {
       pack_query_factors(block, s, rows);
-      for (int64_t i = 0; i < p.block_rows * items_size; ++i) drows[i] = 0;
+      for (int64_t i = 0; i < problem.block_rows * items_size; ++i) drows[i] = 0;
     }
     void end(const Block<T>& block, const Stage<T>& s) {
       if (!s.present) return;
@@ -97,11 +98,13 @@ class Backward {
   };
 
   const T* of_kv_head(const T* packed, const Block<T>& block, int64_t m, int64_t size) const {
-    return packed + (block.b * p.kv_heads() + (block.g * p.M + m) / p.share) * p.strips * size;
+    return packed + (block.b * p.kv_heads() + (block.g * p.M + m) / p.share) * p.key_vectors * size;
   }
 
-  // Where lse and delta of a row and head lie: in the order of the bands' cells.
-  int64_t stat(int64_t row, int64_t m) const { return (row / kBandRows * p.M + m) * kBandRows + row % kBandRows; }
+  // Where lse and delta of a row and head lie: in the order of the query tiles' score tiles.
+  int64_t stat(int64_t row, int64_t m) const {
+    return (row / kQueryTileRows * p.M + m) * kQueryTileRows + row % kQueryTileRows;
+  }
 
   void read_lse(const Block<T>& block) {
     for (int64_t r = 0; r < p.block_rows; ++r) {
@@ -126,149 +129,152 @@ class Backward {
 
   int64_t slot(int64_t tile) const { return keep_ ? tile : 0; }
 
-  // S and dP' of all bands.
+  // S and dP' of all query tiles.
   void scores_of_tile(const Block<T>& block, int64_t tile, int64_t at) {
-    const int64_t origin = tile * p.tile_strips;
+    const int64_t origin = tile * p.tile_vectors;
     for (int64_t m = 0; m < p.M; ++m) {
-      const T* keys = of_kv_head(p.key_strips, block, m, p.d * kW) + origin * p.d * kW;
-      const T* values = of_kv_head(p.value_strips, block, m, p.d * kW) + origin * p.d * kW;
+      const T* keys = of_kv_head(p.keys_by_vector, block, m, p.d * kW) + origin * p.d * kW;
+      const T* values = of_kv_head(p.values_by_vector, block, m, p.d * kW) + origin * p.d * kW;
       const int64_t rows = m * p.block_rows * p.d_padded;
       if (m + 1 < p.M) {
-        prefetch(keys + p.strips * p.d * kW, p.tile_strips * p.d * kW);
-        prefetch(values + p.strips * p.d * kW, p.tile_strips * p.d * kW);
+        prefetch(keys + p.key_vectors * p.d * kW, p.tile_vectors * p.d * kW);
+        prefetch(values + p.key_vectors * p.d * kW, p.tile_vectors * p.d * kW);
       }
-      tile_scores(block, tile, q_ + rows, keys, s_, s_.at(at, 0, 0) + cell<T>(m, 0));
-      tile_scores(block, tile, dy_ + rows, values, d_, d_.at(at, 0, 0) + cell<T>(m, 0));
+      tile_scores(block, tile, q_ + rows, keys, s_, s_.at(at, 0, 0) + score_at<T>(m, 0));
+      tile_scores(block, tile, dy_ + rows, values, d_, d_.at(at, 0, 0) + score_at<T>(m, 0));
     }
   }
 
-  // The stage's factors for a band and a strip of the sequence.
-  Factors<T> factors(const Block<T>& block, const Stage<T>& stage, const StageSpace& space, int64_t band,
-                     int64_t strip) const {
-    return at_strip(factors_of(block, stage, space.rows, band), stage, strip);
+  // The stage's factors for a query tile and a key vector of the sequence.
+  Factors<T> factors(const Block<T>& block, const Stage<T>& stage, const StageSpace& space, int64_t query_tile,
+                     int64_t key_vector) const {
+    return at_key_vector(factors_of(block, stage, space.rows, query_tile), stage, key_vector);
   }
 
-  // S' of a band and a strip: in p_, or still in the cells of S when nothing mixes it.
-  const T* composed_scores(const Block<T>& block, int64_t band, int64_t tile, int64_t at, int64_t s) {
-    const T* in = s_.at(at, band, s);
+  // S' of a query tile and a key vector: in p_, or still in the score tiles of S when nothing mixes it.
+  const T* composed_scores(const Block<T>& block, int64_t query_tile, int64_t tile, int64_t at, int64_t s) {
+    const T* in = s_.at(at, query_tile, s);
     if (!p.pre.present) return in;
-    T* out = p_ + s * s_.strip;
-    mix(p.pre, factors(block, p.pre, pre_, band, tile * p.tile_strips + s), false, in, out,
-        pre_.h + s * pre_.strip_hidden, spare_);
+    T* out = p_ + s * s_.key_vector;
+    mix(p.pre, factors(block, p.pre, pre_, query_tile, tile * p.tile_vectors + s), false, in, out,
+        pre_.h + s * pre_.vector_hidden, spare_);
     return out;
   }
 
   template <class Each>
-  void for_cells(int64_t band, Each&& each) const {  // each(cell, where the row and head has its lse and delta)
-    const int64_t n = p.M * kBandRows;
-    for (int64_t i = 0; i < n; ++i) each(i * kW, band * n + i);
+  void for_scores(int64_t query_tile, Each&& each) const {  // each(cell, where the row and head has its lse and delta)
+    const int64_t n = p.M * kQueryTileRows;
+    for (int64_t i = 0; i < n; ++i) each(i * kW, query_tile * n + i);
   }
-  void clear_hidden(const Block<T>& block, int64_t band, int64_t strip, T* cells) {
-    for_hidden(block, band, strip, [&](int64_t row, int64_t lane) {
-      for (int64_t m = 0; m < p.M; ++m) cells[cell<T>(m, row) + lane] = 0;
+  void clear_hidden(const Block<T>& block, int64_t query_tile, int64_t key_vector, T* score_tiles) {
+    for_masked(block, query_tile, key_vector, [&](int64_t row, int64_t lane) {
+      for (int64_t m = 0; m < p.M; ++m) score_tiles[score_at<T>(m, row) + lane] = 0;
     });
   }
 
-  // Everything behind softmax; leaves S in its cells and dP in those of dP'.
-  void post_pass(const Block<T>& block, const Task& task, const Turn& turn, int64_t tile, int64_t at) {
+  // Everything behind softmax; leaves S in its score tiles and dP in those of dP'.
+  void post_pass(const Block<T>& block, const Task& task, const Ticket& ticket, int64_t tile, int64_t at) {
     scores_of_tile(block, tile, at);
     clear_key_gradients(p.post, post_);
-    for (int64_t band = 0; band < block.bands(); ++band) {
-      const Range range = block.in_tile(band, tile);
+    for (int64_t query_tile = 0; query_tile < block.query_tiles(); ++query_tile) {
+      const Range range = block.in_tile(query_tile, tile);
       if (range.empty()) continue;
-      T* d_band = d_.at(at, band, 0);
+      T* d_band = d_.at(at, query_tile, 0);
       for (int64_t s = range.first; s < range.last; ++s) {
-        const int64_t strip = tile * p.tile_strips + s;
-        const T* scores = composed_scores(block, band, tile, at, s);
-        T* probability = p_ + s * s_.strip;
-        for_cells(band, [&](int64_t c, int64_t place) { store(probability + c, exp(load(scores + c) - lse_[place])); });
-        clear_hidden(block, band, strip, probability);
-        const Factors<T> f = factors(block, p.post, post_, band, strip);
-        mix(p.post, f, false, probability, mixed_.at(0, band, s), post_.h + s * post_.strip_hidden, spare_);
-        find_hidden(p.post, f, true, d_band + s * d_.strip, post_.g + s * post_.strip_hidden);
+        const int64_t key_vector = tile * p.tile_vectors + s;
+        const T* scores = composed_scores(block, query_tile, tile, at, s);
+        T* probability = p_ + s * s_.key_vector;
+        for_scores(query_tile,
+                   [&](int64_t c, int64_t place) { store(probability + c, exp(load(scores + c) - lse_[place])); });
+        clear_hidden(block, query_tile, key_vector, probability);
+        const Factors<T> f = factors(block, p.post, post_, query_tile, key_vector);
+        mix(p.post, f, false, probability, mixed_.at(0, query_tile, s), post_.h + s * post_.vector_hidden, spare_);
+        find_hidden(p.post, f, true, d_band + s * d_.key_vector, post_.g + s * post_.vector_hidden);
       }
-      factor_gradients(block, task, p.post, post_, band, range, p_, d_band);
+      factor_gradients(block, task, p.post, post_, query_tile, range, p_, d_band);
       for (int64_t s = range.first; s < range.last; ++s) {
-        T* d = d_band + s * d_.strip;
-        mix_hidden(p.post, factors(block, p.post, post_, band, tile * p.tile_strips + s), true,
-                   post_.g + s * post_.strip_hidden, d, d, spare_);
+        T* d = d_band + s * d_.key_vector;
+        mix_hidden(p.post, factors(block, p.post, post_, query_tile, tile * p.tile_vectors + s), true,
+                   post_.g + s * post_.vector_hidden, d, d, spare_);
       }
-      add_delta(band, range, d_band);
+      add_delta(query_tile, range, d_band);
     }
-    wait_for_turn(turn, 0, tile);
+    wait_for_ticket(ticket, 0, tile);
     if (p.dv) add_keys_times(block, tile, mixed_.at(0, 0, 0), dy_, p.dv);
     add_key_factor_gradients(block, tile, p.post, post_);
-    end_turn(turn, 0, tile);
+    complete_ticket(ticket, 0, tile);
   }
 
-  // delta += sum_j P dP of a band's part of a tile.
-  void add_delta(int64_t band, Range range, const T* d_band) {
-    const int64_t n = kBandRows * p.M;
+  // delta += sum_j P dP of a query tile's part of a tile.
+  void add_delta(int64_t query_tile, Range range, const T* d_band) {
+    const int64_t n = kQueryTileRows * p.M;
     for (int64_t i0 = 0; i0 < n; i0 += kW) {
       V<T> v[kW] = {};
       for (int64_t i = 0; i < kW && i0 + i < n; ++i) {
         for (int64_t s = range.first; s < range.last; ++s) {
-          const int64_t c = s * s_.strip + (i0 + i) * kW;
+          const int64_t c = s * s_.key_vector + (i0 + i) * kW;
           v[i] += load(p_ + c) * load(d_band + c);
         }
       }
       const V<T> total = lane_sums<T>(v);
-      for (int64_t i = 0; i < kW && i0 + i < n; ++i) delta_[band * n + i0 + i] += total[i];
+      for (int64_t i = 0; i < kW && i0 + i < n; ++i) delta_[query_tile * n + i0 + i] += total[i];
     }
   }
 
-  // Softmax and everything before it; leaves dS in the cells of dP'.
-  void pre_pass(const Block<T>& block, const Task& task, const Turn& turn, int64_t tile, int64_t at) {
+  // Softmax and everything before it; leaves dS in the score tiles of dP'.
+  void pre_pass(const Block<T>& block, const Task& task, const Ticket& ticket, int64_t tile, int64_t at) {
     if (!keep_) scores_of_tile(block, tile, at);
     clear_key_gradients(p.pre, pre_);
-    for (int64_t band = 0; band < block.bands(); ++band) {
-      const Range range = block.in_tile(band, tile);
+    for (int64_t query_tile = 0; query_tile < block.query_tiles(); ++query_tile) {
+      const Range range = block.in_tile(query_tile, tile);
       if (range.empty()) continue;
-      for (int64_t s = range.first; s < range.last; ++s) score_gradients(block, band, tile, at, s);
-      factor_gradients(block, task, p.pre, pre_, band, range, s_.at(at, band, 0), p_);
+      for (int64_t s = range.first; s < range.last; ++s) score_gradients(block, query_tile, tile, at, s);
+      factor_gradients(block, task, p.pre, pre_, query_tile, range, s_.at(at, query_tile, 0), p_);
     }
     if (p.dq.data) query_gradients(block, tile, at);
-    wait_for_turn(turn, 1, tile);
+    wait_for_ticket(ticket, 1, tile);
     if (p.dv && !p.post.present) add_keys_times(block, tile, mixed_.at(0, 0, 0), dy_, p.dv);
     if (p.dk) add_keys_times(block, tile, d_.at(at, 0, 0), q_, p.dk);
     add_key_factor_gradients(block, tile, p.pre, pre_);
-    end_turn(turn, 1, tile);
+    complete_ticket(ticket, 1, tile);
   }
 
-  // dS of a band and a strip, and dS' in p_ where compose_pre makes a difference.
-  void score_gradients(const Block<T>& block, int64_t band, int64_t tile, int64_t at, int64_t s) {
-    const int64_t strip = tile * p.tile_strips + s;
-    T *d = d_.at(at, band, s), *dscores = p.pre.present ? p_ + s * s_.strip : d;
+  // dS of a query tile and a key vector, and dS' in p_ where compose_pre makes a difference.
+  void score_gradients(const Block<T>& block, int64_t query_tile, int64_t tile, int64_t at, int64_t s) {
+    const int64_t key_vector = tile * p.tile_vectors + s;
+    T *d = d_.at(at, query_tile, s), *dscores = p.pre.present ? p_ + s * s_.key_vector : d;
     if (p.post.present && !keep_) {
-      mix(p.post, factors(block, p.post, post_, band, strip), true, d, d, post_.g, spare_);
+      mix(p.post, factors(block, p.post, post_, query_tile, key_vector), true, d, d, post_.g, spare_);
     }
-    const T* scores = composed_scores(block, band, tile, at, s);
-    T* probability = p.post.present ? nullptr : mixed_.at(0, band, s);
-    for_cells(band, [&](int64_t c, int64_t place) {
+    const T* scores = composed_scores(block, query_tile, tile, at, s);
+    T* probability = p.post.present ? nullptr : mixed_.at(0, query_tile, s);
+    for_scores(query_tile, [&](int64_t c, int64_t place) {
       const V<T> e = exp(load(scores + c) - lse_[place]);
       if (probability) store(probability + c, e);
       store(dscores + c, e * (load(d + c) - delta_[place]));
     });
-    if (probability) clear_hidden(block, band, strip, probability);
-    clear_hidden(block, band, strip, dscores);
+    if (probability) clear_hidden(block, query_tile, key_vector, probability);
+    clear_hidden(block, query_tile, key_vector, dscores);
     if (p.pre.present) {
-      mix(p.pre, factors(block, p.pre, pre_, band, strip), true, dscores, d, pre_.g + s * pre_.strip_hidden, spare_);
+      mix(p.pre, factors(block, p.pre, pre_, query_tile, key_vector), true, dscores, d, pre_.g + s * pre_.vector_hidden,
+          spare_);
     }
   }
 
-  // A: what the stage read; dO: the gradient of what it wrote; cells of the band, strip after strip.
-  void factor_gradients(const Block<T>& block, const Task& task, const Stage<T>& stage, StageSpace& space, int64_t band,
-                        Range range, const T* A, const T* dO) {
+  // A: what the stage read; dO: the gradient of what it wrote; score tiles of the query tile, key vector after
+  // key vector.
+  void factor_gradients(const Block<T>& block, const Task& task, const Stage<T>& stage, StageSpace& space,
+                        int64_t query_tile, Range range, const T* A, const T* dO) {
     if (!stage.present) return;
-    const Factors<T> f = factors_of(block, stage, space.rows, band);
+    const Factors<T> f = factors_of(block, stage, space.rows, query_tile);
     if (stage.dq_down.data || stage.dq_up.data || stage.dq_gate.data) {
       add_row_gradients(f, range.first, range.last, A, dO, space.h, space.g,
-                        space.drows + band * kBandRows * space.items_size, sums_);
+                        space.drows + query_tile * kQueryTileRows * space.items_size, sums_);
     }
     for (int64_t s = range.first; s < range.last; ++s) {
-      const T *a = A + s * s_.strip, *o = dO + s * s_.strip;
+      const T *a = A + s * s_.key_vector, *o = dO + s * s_.key_vector;
       if (stage.dkeys) {
-        add_key_gradients(f, a, o, space.h + s * space.strip_hidden, space.g + s * space.strip_hidden,
+        add_key_gradients(f, a, o, space.h + s * space.vector_hidden, space.g + s * space.vector_hidden,
                           space.dkeys + s * space.items_size * kW);
       }
       if (stage.dbase) add_base_gradients(p.M, a, o, stage.dbase + task.index * p.M * p.M);
@@ -276,55 +282,56 @@ class Backward {
   }
 
   void clear_key_gradients(const Stage<T>& s, StageSpace& space) {
-    for (int64_t i = 0; s.dkeys && i < p.tile_strips * space.items_size * kW; ++i) space.dkeys[i] = 0;
+    for (int64_t i = 0; s.dkeys && i < p.tile_vectors * space.items_size * kW; ++i) space.dkeys[i] = 0;
   }
   void add_key_factor_gradients(const Block<T>& block, int64_t tile, const Stage<T>& s, const StageSpace& space) {
     if (!s.dkeys) return;
-    const int64_t origin = tile * p.tile_strips, strip = space.items_size * kW;
-    const int64_t count = p.strips - origin < p.tile_strips ? p.strips - origin : p.tile_strips;
-    T* out = s.dkeys + ((block.b * p.G + block.g) * p.strips + origin) * strip;
-    for (int64_t i = 0; i < count * strip; ++i) out[i] += space.dkeys[i];
+    const int64_t origin = tile * p.tile_vectors, key_vector = space.items_size * kW;
+    const int64_t count = p.key_vectors - origin < p.tile_vectors ? p.key_vectors - origin : p.tile_vectors;
+    T* out = s.dkeys + ((block.b * p.G + block.g) * p.key_vectors + origin) * key_vector;
+    for (int64_t i = 0; i < count * key_vector; ++i) out[i] += space.dkeys[i];
   }
 
   // dq += dS k
   void query_gradients(const Block<T>& block, int64_t tile, int64_t at) {
     for (int64_t m = 0; m < p.M; ++m) {
-      const T* keys = of_kv_head(p.key_rows, block, m, kW * p.d_padded) + tile * p.tile_strips * kW * p.d_padded;
-      if (m + 1 < p.M) prefetch(keys + p.strips * kW * p.d_padded, p.tile_strips * kW * p.d_padded);
-      tile_rows_times(block, tile, d_, d_.at(at, 0, 0) + cell<T>(m, 0), keys, dq_ + m * p.block_rows * p.d_padded);
+      const T* keys = of_kv_head(p.key_rows, block, m, kW * p.d_padded) + tile * p.tile_vectors * kW * p.d_padded;
+      if (m + 1 < p.M) prefetch(keys + p.key_vectors * kW * p.d_padded, p.tile_vectors * kW * p.d_padded);
+      tile_rows_times(block, tile, d_, d_.at(at, 0, 0) + score_at<T>(m, 0), keys, dq_ + m * p.block_rows * p.d_padded);
     }
   }
 
   // Adds a tile's keys, dv += P'^T dy or dk += dS^T (scale q): rows [M][block_rows][d_padded], out like key_rows.
-  void add_keys_times(const Block<T>& block, int64_t tile, const T* cells, const T* rows, T* out) {
-    const int64_t size = p.strips * kW * p.d_padded;  // of one head
+  void add_keys_times(const Block<T>& block, int64_t tile, const T* score_tiles, const T* rows, T* out) {
+    const int64_t size = p.key_vectors * kW * p.d_padded;  // of one head
     for (int64_t m = 0; m < p.M; ++m) {
       const int64_t head = block.b * p.kv_heads() + (block.g * p.M + m) / p.share;
-      for (int64_t s = 0; s < p.tile_strips; ++s) {
-        Range bands{block.bands(), 0};  // those that see the strip: neighbours
-        for (int64_t band = 0; band < block.bands(); ++band) {
-          const Range r = block.in_tile(band, tile);
+      for (int64_t s = 0; s < p.tile_vectors; ++s) {
+        Range query_tiles{block.query_tiles(), 0};  // those that see the key vector: neighbours
+        for (int64_t query_tile = 0; query_tile < block.query_tiles(); ++query_tile) {
+          const Range r = block.in_tile(query_tile, tile);
           if (s < r.first || s >= r.last) continue;
-          if (band < bands.first) bands.first = band;
-          bands.last = band + 1;
+          if (query_tile < query_tiles.first) query_tiles.first = query_tile;
+          query_tiles.last = query_tile + 1;
         }
-        if (bands.empty()) continue;
-        T* to = out + head * size + (tile * p.tile_strips + s) * kW * p.d_padded;
+        if (query_tiles.empty()) continue;
+        T* to = out + head * size + (tile * p.tile_vectors + s) * kW * p.d_padded;
         if (m + 1 < p.M) prefetch(to + size, kW * p.d_padded);
-        keys_times(cells + bands.first * s_.band + s * s_.strip + cell<T>(m, 0), s_.band, bands.last - bands.first,
-                   rows + (m * p.block_rows + bands.first * kBandRows) * p.d_padded, p.d_padded, to);
+        keys_times(score_tiles + query_tiles.first * s_.query_tile + s * s_.key_vector + score_at<T>(m, 0),
+                   s_.query_tile, query_tiles.last - query_tiles.first,
+                   rows + (m * p.block_rows + query_tiles.first * kQueryTileRows) * p.d_padded, p.d_padded, to);
       }
     }
   }
 
   const Problem<T>& p;
-  Carver carver_;
+  Arena carver_;
   T *q_, *dy_, *dq_, *lse_, *delta_, *spare_, *sums_;
-  bool keep_;       // S and dP of all tiles stay from the first pass to the second, else they are computed again
-  Cells<T> s_, d_;  // one tile or all tiles of the block: S; dP', then dP, then dS
-  Cells<T> mixed_;  // of a tile: P'; the cells of S where nothing needs S any more
-  T* p_;            // of a band's part of a tile: S', then P or dS'
+  bool keep_;            // S and dP of all tiles stay from the first pass to the second, else they are computed again
+  ScoreTiles<T> s_, d_;  // one tile or all tiles of the block: S; dP', then dP, then dS
+  ScoreTiles<T> mixed_;  // of a tile: P'; the score tiles of S where nothing needs S any more
+  T* p_;                 // of a query tile's part of a tile: S', then P or dS'
   StageSpace pre_, post_;
 };
 
-}  // namespace braid::cpu::dcmha::BRAID_DCMHA_ISA
+}  // namespace braid::cpu::attention::BRAID_ATTENTION_ISA

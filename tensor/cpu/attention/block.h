@@ -1,14 +1,14 @@
-// What forward and backward share: the visible part of a block, its packed rows, its workspace.
+// Shared by forward and backward: the unmasked part of a block, its packed rows, its workspace.
 #pragma once
 #include "braid/tensor/cpu/attention/mix.h"
 #include "braid/tensor/cpu/attention/product.h"
 
-namespace braid::cpu::dcmha::BRAID_DCMHA_ISA {
+namespace braid::cpu::attention::BRAID_ATTENTION_ISA {
 
 // Hands out 64-byte aligned pieces of a workspace; with a null base it only counts.
-class Carver {
+class Arena {
  public:
-  explicit Carver(void* base) : base_(static_cast<char*>(base)) {}
+  explicit Arena(void* base) : base_(static_cast<char*>(base)) {}
   template <class T>
   T* take(int64_t n) {
     T* piece = reinterpret_cast<T*>(base_ + used_);
@@ -30,11 +30,11 @@ inline Range overlap(Range a, Range b) {
   return {a.first > b.first ? a.first : b.first, a.last < b.last ? a.last : b.last};
 }
 
-// The rows of a task and the strips that they see.
+// The rows of a task and the key vectors that they see.
 template <class T>
 struct Block {
   const Problem<T>& p;
-  int64_t b, g, row0, rows;  // rows: real ones; a band may hold rows beyond them, filled with zeros
+  int64_t b, g, row0, rows;  // rows: real ones; a query tile may hold rows beyond them, filled with zeros
 
   Block(const Problem<T>& problem, const Task& task)
       : p(problem),
@@ -43,88 +43,94 @@ struct Block {
         row0(task.block * p.block_rows),
         rows(p.queries - row0 < p.block_rows ? p.queries - row0 : p.block_rows) {}
 
-  int64_t bands() const { return (rows + kBandRows - 1) / kBandRows; }
+  int64_t query_tiles() const { return (rows + kQueryTileRows - 1) / kQueryTileRows; }
   int64_t query(int64_t row) const { return row0 + (row < rows ? row : rows - 1); }
-  Range strips_of_rows(int64_t first, int64_t last) const {
+  Range vectors_of_rows(int64_t first, int64_t last) const {
     constexpr int64_t W = kLanes<T>;
-    return {p.visible.first(query(first)) / W, (p.visible.end(query(last), p.keys) + W - 1) / W};
+    return {p.mask.first(query(first)) / W, (p.mask.end(query(last), p.keys) + W - 1) / W};
   }
-  Range strips_of_band(int64_t band) const {
-    return strips_of_rows(band * kBandRows, band * kBandRows + kBandRows - 1);
+  Range vectors_of_query_tile(int64_t query_tile) const {
+    return vectors_of_rows(query_tile * kQueryTileRows, query_tile * kQueryTileRows + kQueryTileRows - 1);
   }
-  Range strips() const { return strips_of_rows(0, rows - 1); }
+  Range key_vectors() const { return vectors_of_rows(0, rows - 1); }
   Range tiles() const {
-    Range s = strips();
-    return s.empty() ? Range{0, 0} : Range{s.first / p.tile_strips, (s.last + p.tile_strips - 1) / p.tile_strips};
+    Range s = key_vectors();
+    return s.empty() ? Range{0, 0} : Range{s.first / p.tile_vectors, (s.last + p.tile_vectors - 1) / p.tile_vectors};
   }
-  // The strips of a tile that a band sees, counted from the tile's first.
-  Range in_tile(int64_t band, int64_t tile) const {
-    Range s = strips_of_band(band);
-    int64_t origin = tile * p.tile_strips;
-    return overlap({s.first - origin, s.last - origin}, {0, p.tile_strips});
+  // The key vectors of a tile that are unmasked for a query tile, counted from the tile's first.
+  Range in_tile(int64_t query_tile, int64_t tile) const {
+    Range s = vectors_of_query_tile(query_tile);
+    int64_t origin = tile * p.tile_vectors;
+    return overlap({s.first - origin, s.last - origin}, {0, p.tile_vectors});
   }
 };
 
 // Most tiles that a block can see.
 template <class T>
-int64_t most_tiles(const Problem<T>& p) {
+int64_t max_tiles(const Problem<T>& p) {
   int64_t span = p.keys;
-  if (p.visible.causal && p.visible.window > 0 && p.visible.window + p.block_rows < span) {
-    span = p.visible.window + p.block_rows;
+  if (p.mask.causal && p.mask.window > 0 && p.mask.window + p.block_rows < span) {
+    span = p.mask.window + p.block_rows;
   }
-  int64_t tile_keys = p.tile_strips * kLanes<T>, tiles = span / tile_keys + 2;
+  int64_t tile_keys = p.tile_vectors * kLanes<T>, tiles = span / tile_keys + 2;
   int64_t all_tiles = (p.keys + tile_keys - 1) / tile_keys;
   return tiles < all_tiles ? tiles : all_tiles;
 }
 
-// Cells of a block: [tile][band][strip of the tile][head][row][W].
+// ScoreTiles of a block: [tile][query tile][key vector of the tile][head][row][W].
 template <class T>
-struct Cells {
+struct ScoreTiles {
   T* data;
-  int64_t strip, band, tile;  // distances
+  int64_t key_vector, query_tile, tile;  // distances
 
-  explicit Cells(const Problem<T>& p)
-      : data(nullptr), strip(cell<T>(p.M, 0)), band(p.tile_strips * strip), tile(p.block_rows / kBandRows * band) {}
-  T* at(int64_t tile_index, int64_t band_index, int64_t strip_index) const {
-    return data + tile_index * tile + band_index * band + strip_index * strip;
+  explicit ScoreTiles(const Problem<T>& p)
+      : data(nullptr),
+        key_vector(score_at<T>(p.M, 0)),
+        query_tile(p.tile_vectors * key_vector),
+        tile(p.block_rows / kQueryTileRows * query_tile) {}
+  T* at(int64_t tile_index, int64_t query_tile_index, int64_t vector_index) const {
+    return data + tile_index * tile + query_tile_index * query_tile + vector_index * key_vector;
   }
 };
 
-// One head's scores of a tile: x [block_rows][d_padded] times the tile's strips of keys or values. Two strips at a
-// time, so that they stay in the first-level cache while all bands pass by.
+// One head's scores of a tile: x [block_rows][d_padded] times the tile's key vectors of keys or values. Two key vectors
+// at a time, so that they stay in the first-level cache while all query tiles pass by.
 template <class T>
-void tile_scores(const Block<T>& block, int64_t tile, const T* x, const T* strips, const Cells<T>& cells, T* of_head) {
+void tile_scores(const Block<T>& block, int64_t tile, const T* x, const T* key_vectors,
+                 const ScoreTiles<T>& score_tiles, T* of_head) {
   constexpr int64_t W = kLanes<T>;
   const Problem<T>& p = block.p;
-  for (int64_t s0 = 0; s0 < p.tile_strips; s0 += 2) {
-    for (int64_t band = 0; band < block.bands(); ++band) {
-      const Range s = overlap(block.in_tile(band, tile), {s0, s0 + 2});
+  for (int64_t s0 = 0; s0 < p.tile_vectors; s0 += 2) {
+    for (int64_t query_tile = 0; query_tile < block.query_tiles(); ++query_tile) {
+      const Range s = overlap(block.in_tile(query_tile, tile), {s0, s0 + 2});
       if (s.empty()) continue;
-      scores(x + band * kBandRows * p.d_padded, p.d_padded, strips + s.first * p.d * W, p.d, s.last - s.first,
-             of_head + band * cells.band + s.first * cells.strip, cells.strip);
+      scores(x + query_tile * kQueryTileRows * p.d_padded, p.d_padded, key_vectors + s.first * p.d * W, p.d,
+             s.last - s.first, of_head + query_tile * score_tiles.query_tile + s.first * score_tiles.key_vector,
+             score_tiles.key_vector);
     }
   }
 }
 
-// One head's share of a tile in the block's rows: out [block_rows][d_padded] += cells at of_head times rows (one per
-// key of the tile). Some strips at a time, so that their rows stay in the first-level cache while all bands pass by.
+// One head's share of a tile in the block's rows: out [block_rows][d_padded] += score tiles at of_head times rows (one
+// per key of the tile). Some key vectors at a time, so that their rows stay in the first-level cache while all
+// query tiles pass by.
 template <class T>
-void tile_rows_times(const Block<T>& block, int64_t tile, const Cells<T>& cells, const T* of_head, const T* rows,
-                     T* out) {
-  constexpr int64_t W = kLanes<T>, kStrips = 4;
+void tile_rows_times(const Block<T>& block, int64_t tile, const ScoreTiles<T>& score_tiles, const T* of_head,
+                     const T* rows, T* out) {
+  constexpr int64_t W = kLanes<T>, kVectorsAtOnce = 4;
   const Problem<T>& p = block.p;
-  for (int64_t s0 = 0; s0 < p.tile_strips; s0 += kStrips) {
-    for (int64_t band = 0; band < block.bands(); ++band) {
-      const Range s = overlap(block.in_tile(band, tile), {s0, s0 + kStrips});
+  for (int64_t s0 = 0; s0 < p.tile_vectors; s0 += kVectorsAtOnce) {
+    for (int64_t query_tile = 0; query_tile < block.query_tiles(); ++query_tile) {
+      const Range s = overlap(block.in_tile(query_tile, tile), {s0, s0 + kVectorsAtOnce});
       if (s.empty()) continue;
-      rows_times(of_head + band * cells.band + s.first * cells.strip, cells.strip, s.last - s.first,
-                 rows + s.first * W * p.d_padded, p.d_padded, p.d_padded / W, out + band * kBandRows * p.d_padded,
-                 p.d_padded);
+      rows_times(of_head + query_tile * score_tiles.query_tile + s.first * score_tiles.key_vector,
+                 score_tiles.key_vector, s.last - s.first, rows + s.first * W * p.d_padded, p.d_padded, p.d_padded / W,
+                 out + query_tile * kQueryTileRows * p.d_padded, p.d_padded);
     }
   }
 }
 
-// Asks for n values to be brought into the second-level cache. What belongs to one head and tile is one run of memory,
+// Asks for n values to be brought into the second-level cache. What belongs to one head and tile is contiguous,
 // but the next head's lies far away, where the hardware does not look ahead.
 template <class T>
 inline void prefetch(const T* data, int64_t n) {
@@ -133,7 +139,7 @@ inline void prefetch(const T* data, int64_t n) {
 
 // rows (B, T, N) of one group -> [M][block_rows][d_padded] times factor; zeros beyond d and beyond the real rows.
 template <class T>
-void pack_rows(const Block<T>& block, const Rows<const T>& from, T factor, T* out) {
+void pack_rows(const Block<T>& block, const StridedArray<const T>& from, T factor, T* out) {
   const Problem<T>& p = block.p;
   for (int64_t m = 0; m < p.M; ++m) {
     for (int64_t r = 0; r < p.block_rows; ++r, out += p.d_padded) {
@@ -147,7 +153,7 @@ void pack_rows(const Block<T>& block, const Rows<const T>& from, T factor, T* ou
 }
 
 template <class T>
-void unpack_rows(const Block<T>& block, const T* from, T factor, const Rows<T>& to) {
+void unpack_rows(const Block<T>& block, const T* from, T factor, const StridedArray<T>& to) {
   const Problem<T>& p = block.p;
   for (int64_t m = 0; m < p.M; ++m) {
     for (int64_t r = 0; r < block.rows; ++r) {
@@ -160,9 +166,9 @@ void unpack_rows(const Block<T>& block, const T* from, T factor, const Rows<T>& 
 
 // Calls each(M values of a query row, packed item) for every rank of down and up and for the gate; E is T or const T.
 template <class T, class E, class Each>
-void for_query_items(const Block<T>& block, const Stage<T>& s, const Rows<E>& down, const Rows<E>& up,
-                     const Rows<E>& gate, int64_t row, Each&& each) {
-  auto at = [&](const Rows<E>& x, int64_t rank) {
+void for_query_items(const Block<T>& block, const Stage<T>& s, const StridedArray<E>& down, const StridedArray<E>& up,
+                     const StridedArray<E>& gate, int64_t row, Each&& each) {
+  auto at = [&](const StridedArray<E>& x, int64_t rank) {
     return x.data + block.b * x.stride[0] + (block.row0 + row) * x.stride[1] + block.g * x.stride[2] +
            rank * x.stride[3];
   };
@@ -178,7 +184,7 @@ template <class T>
 void pack_query_factors(const Block<T>& block, const Stage<T>& s, T* out) {
   if (!s.present) return;
   const int64_t M = block.p.M;
-  for (int64_t r = 0; r < block.bands() * kBandRows; ++r, out += s.items * M) {
+  for (int64_t r = 0; r < block.query_tiles() * kQueryTileRows; ++r, out += s.items * M) {
     for (int64_t i = 0; i < 4 * s.pairs * M; ++i) out[i] = T(0);
     for (int64_t m = 0; m < M; ++m) out[4 * s.pairs * M + m] = T(1);
     if (r >= block.rows) continue;
@@ -188,39 +194,39 @@ void pack_query_factors(const Block<T>& block, const Stage<T>& s, T* out) {
   }
 }
 
-// What a band needs of one stage; keys point at the first strip of the sequence.
+// The factors of one stage for a query tile; keys point at the first key vector of the sequence.
 template <class T>
-Factors<T> factors_of(const Block<T>& block, const Stage<T>& s, const T* packed_rows, int64_t band) {
+Factors<T> factors_of(const Block<T>& block, const Stage<T>& s, const T* packed_rows, int64_t query_tile) {
   const Problem<T>& p = block.p;
-  const int64_t M = p.M, strip = s.items * M * kLanes<T>;
+  const int64_t M = p.M, key_vector = s.items * M * kLanes<T>;
   return {M,
           s.pairs,
-          packed_rows + band * kBandRows * s.items * M,
+          packed_rows + query_tile * kQueryTileRows * s.items * M,
           s.items * M,
-          s.keys + (block.b * p.G + block.g) * p.strips * strip,
+          s.keys + (block.b * p.G + block.g) * p.key_vectors * key_vector,
           s.base ? s.base + block.g * M * M : nullptr,
           s.base ? s.base_transposed + block.g * M * M : nullptr};
 }
 template <class T>
-Factors<T> at_strip(Factors<T> f, const Stage<T>& s, int64_t strip) {
-  f.keys += strip * s.items * f.M * kLanes<T>;
+Factors<T> at_key_vector(Factors<T> f, const Stage<T>& s, int64_t key_vector) {
+  f.keys += key_vector * s.items * f.M * kLanes<T>;
   return f;
 }
 
-// Calls hide(row, lane) for every cell of a band's strip that the query must not see. strip: of the sequence.
-template <class T, class Hide>
-void for_hidden(const Block<T>& block, int64_t band, int64_t strip, Hide&& hide) {
+// Calls set(row, lane) for every masked score of a query tile and a key vector of the sequence.
+template <class T, class Set>
+void for_masked(const Block<T>& block, int64_t query_tile, int64_t key_vector, Set&& set) {
   constexpr int64_t W = kLanes<T>;
-  const AttentionMask& v = block.p.visible;
-  const int64_t top = band * kBandRows, bottom = top + kBandRows - 1, keys = block.p.keys;
-  if (strip * W >= v.first(block.query(bottom)) && (strip + 1) * W <= v.end(block.query(top), keys)) return;
-  for (int64_t row = 0; row < kBandRows; ++row) {
+  const AttentionMask& v = block.p.mask;
+  const int64_t top = query_tile * kQueryTileRows, bottom = top + kQueryTileRows - 1, keys = block.p.keys;
+  if (key_vector * W >= v.first(block.query(bottom)) && (key_vector + 1) * W <= v.end(block.query(top), keys)) return;
+  for (int64_t row = 0; row < kQueryTileRows; ++row) {
     const int64_t query = block.query(top + row);
-    const int64_t first = v.first(query) - strip * W, end = v.end(query, keys) - strip * W;
+    const int64_t first = v.first(query) - key_vector * W, end = v.end(query, keys) - key_vector * W;
     for (int64_t lane = 0; lane < W; ++lane) {
-      if (lane < first || lane >= end) hide(row, lane);
+      if (lane < first || lane >= end) set(row, lane);
     }
   }
 }
 
-}  // namespace braid::cpu::dcmha::BRAID_DCMHA_ISA
+}  // namespace braid::cpu::attention::BRAID_ATTENTION_ISA

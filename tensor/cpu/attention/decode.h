@@ -6,7 +6,7 @@
 #pragma once
 #include "braid/tensor/cpu/attention/block.h"
 
-namespace braid::cpu::dcmha::BRAID_DCMHA_ISA {
+namespace braid::cpu::attention::BRAID_ATTENTION_ISA {
 
 // Loads n <= W values, zeros behind them.
 template <class T>
@@ -27,12 +27,12 @@ class DecodeRow {
     for (int64_t m = 0; m < heads; m += kW) store(s.top + m, all(std::numeric_limits<T>::lowest()));
     for (int64_t key = s.first; key < s.last; key += kW) {
       const int64_t count = s.last - key < kW ? s.last - key : kW;
-      T* cells = s.e + (key - s.first) * heads;
-      for (int64_t i = 0; i < count; ++i) dots(key + i, cells + i * heads);
-      mix_keys(p.pre, key, count, cells);
+      T* score_tiles = s.e + (key - s.first) * heads;
+      for (int64_t i = 0; i < count; ++i) dots(key + i, score_tiles + i * heads);
+      mix_keys(p.pre, key, count, score_tiles);
       for (int64_t i = 0; i < count; ++i) {
         for (int64_t m = 0; m < heads; m += kW)
-          store(s.top + m, larger<T>(load(s.top + m), load(cells + i * heads + m)));
+          store(s.top + m, larger<T>(load(s.top + m), load(score_tiles + i * heads + m)));
       }
     }
     for (int64_t m = 0; m < heads; m += kW) {
@@ -51,15 +51,16 @@ class DecodeRow {
     for (int64_t i = 0; i < p.M * p.d_padded; ++i) s.y[i] = 0;
     for (int64_t key = s.first; key < s.last; key += kW) {
       const int64_t count = s.last - key < kW ? s.last - key : kW;
-      T* cells = s.e + (key - s.first) * heads;
-      for (int64_t i = 0; i < count * heads; i += kW) store(cells + i, load(cells + i) * load(s.factor + i % heads));
-      mix_keys(p.post, key, count, cells);
+      T* score_tiles = s.e + (key - s.first) * heads;
+      for (int64_t i = 0; i < count * heads; i += kW)
+        store(score_tiles + i, load(score_tiles + i) * load(s.factor + i % heads));
+      mix_keys(p.post, key, count, score_tiles);
       for (int64_t m = 0; m < p.M; ++m) {
         const T* v = p.v.data + b * p.v.stride[0] + key * p.v.stride[1] + (g * p.M + m) / p.share * p.v.stride[2];
         for (int64_t e = 0; e < p.d; e += kW) {
           V<T> sum = load(s.y + m * p.d_padded + e);
           for (int64_t i = 0; i < count; ++i)
-            sum += load_some(v + i * p.v.stride[1] + e, p.d - e) * cells[i * heads + m];
+            sum += load_some(v + i * p.v.stride[1] + e, p.d - e) * score_tiles[i * heads + m];
           store(s.y + m * p.d_padded + e, sum);
         }
       }
@@ -92,43 +93,43 @@ class DecodeRow {
     return x.data + b * x.stride[0] + key * x.stride[1] + g * x.stride[2] + rank * x.stride[3];
   }
 
-  // Compose in place for `count` <= W keys; cells [key][heads].
-  void mix_keys(const Stage<T>& stage, int64_t key, int64_t count, T* cells) {
+  // Compose in place for `count` <= W keys; score tiles [key][heads].
+  void mix_keys(const Stage<T>& stage, int64_t key, int64_t count, T* score_tiles) {
     if (!stage.present) return;
-    T* before = s.spare;  // the terms all read the values before mixing
-    __builtin_memcpy(before, cells, static_cast<size_t>(count * heads) * sizeof(T));
+    T* before = s.scratch;  // the terms all read the values before mixing
+    __builtin_memcpy(before, score_tiles, static_cast<size_t>(count * heads) * sizeof(T));
     for (int64_t i = 0; i < count; ++i) {
       for (int64_t m = 0; m < p.M; m += kW) {
         V<T> gate = all(T(1));
         if (stage.q_gate.data) gate += load_some(of_query(stage.q_gate, 0) + m, p.M - m);
         if (stage.k_gate.data) gate += load_some(of_key(stage.k_gate, key + i, 0) + m, p.M - m);
-        store(cells + i * heads + m, load(before + i * heads + m) * gate);
+        store(score_tiles + i * heads + m, load(before + i * heads + m) * gate);
       }
     }
     for (int64_t r = 0; r < stage.query_rank_size; ++r) {
       add_rank(
-          count, before, cells, [&](int64_t) { return of_query(stage.q_down, r); },
+          count, before, score_tiles, [&](int64_t) { return of_query(stage.q_down, r); },
           [&](int64_t) { return of_query(stage.q_up, r); });
     }
     for (int64_t r = 0; r < stage.key_rank_size; ++r) {
       add_rank(
-          count, before, cells, [&](int64_t i) { return of_key(stage.k_down, key + i, r); },
+          count, before, score_tiles, [&](int64_t i) { return of_key(stage.k_down, key + i, r); },
           [&](int64_t i) { return of_key(stage.k_up, key + i, r); });
     }
     if (!stage.base) return;
     const T* base = stage.base + g * p.M * p.M;
     for (int64_t i = 0; i < count; ++i) {
       for (int64_t n = 0; n < p.M; n += kW) {
-        V<T> sum = load(cells + i * heads + n);
+        V<T> sum = load(score_tiles + i * heads + n);
         for (int64_t m = 0; m < p.M; ++m) sum += load_some(base + m * p.M + n, p.M - n) * before[i * heads + m];
-        store(cells + i * heads + n, sum);
+        store(score_tiles + i * heads + n, sum);
       }
     }
   }
 
-  // cells += (sum_m before[m] down[m]) up, for each of `count` keys.
+  // score tiles += (sum_m before[m] down[m]) up, for each of `count` keys.
   template <class Down, class Up>
-  void add_rank(int64_t count, const T* before, T* cells, Down&& down, Up&& up) {
+  void add_rank(int64_t count, const T* before, T* score_tiles, Down&& down, Up&& up) {
     V<T> product[kW] = {};
     for (int64_t i = 0; i < count; ++i) {
       for (int64_t m = 0; m < p.M; m += kW)
@@ -138,7 +139,8 @@ class DecodeRow {
     store(hidden, lane_sums<T>(product));
     for (int64_t i = 0; i < count; ++i) {
       for (int64_t m = 0; m < p.M; m += kW) {
-        store(cells + i * heads + m, load(cells + i * heads + m) + load_some(up(i) + m, p.M - m) * hidden[i]);
+        store(score_tiles + i * heads + m,
+              load(score_tiles + i * heads + m) + load_some(up(i) + m, p.M - m) * hidden[i]);
       }
     }
   }
@@ -146,7 +148,7 @@ class DecodeRow {
   const Problem<T>& p;
   int64_t b, g, t;
   const Segment<T>& s;
-  int64_t heads;  // M rounded up to whole vectors
+  int64_t heads;  // M rounded up to full vectors
 };
 
-}  // namespace braid::cpu::dcmha::BRAID_DCMHA_ISA
+}  // namespace braid::cpu::attention::BRAID_ATTENTION_ISA

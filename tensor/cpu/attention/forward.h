@@ -1,19 +1,19 @@
 // Forward of one block. The normaliser of every head must be known before the heads are mixed a second time, so the
 // block's rows stay in memory between two passes over the keys:
 //
-//   pass 1, tile by tile   S = scale q k^T;  S' = compose_pre(S);  hidden keys -> -inf;  e = exp(S' - u), where u is
+//   pass 1, tile by tile   S = scale q k^T;  S' = compose_pre(S);  masked keys -> -inf;  e = exp(S' - u), where u is
 //                          the row's maximum so far, kept per tile;  running sum of e
 //   pass 2, tile by tile   P = e exp(u - u_last) / sum;  P' = compose_post(P);  y += P' v
 #pragma once
 #include "braid/tensor/cpu/attention/block.h"
 
-namespace braid::cpu::dcmha::BRAID_DCMHA_ISA {
+namespace braid::cpu::attention::BRAID_ATTENTION_ISA {
 
 template <class T>
 class Forward {
  public:
   Forward(const Problem<T>& problem, void* workspace) : p(problem), carver_(workspace), cells_(problem) {
-    const int64_t rows = p.block_rows, tiles = most_tiles(p);
+    const int64_t rows = p.block_rows, tiles = max_tiles(p);
     q_ = carver_.take<T>(p.M * rows * p.d_padded);
     y_ = carver_.take<T>(p.M * rows * p.d_padded);
     pre_ = carver_.take<T>(p.pre.present ? rows * p.pre.items * p.M : 0);
@@ -22,10 +22,10 @@ class Forward {
     used_ = carver_.take<T>(tiles * stats());
     top_ = carver_.take<T>(stats());
     sum_ = carver_.take<T>(stats());
-    factor_ = carver_.take<T>(band_stats());
+    factor_ = carver_.take<T>(query_tile_stats());
     const int64_t pairs = p.pre.pairs > p.post.pairs ? p.pre.pairs : p.post.pairs;
-    hidden_ = carver_.take<T>(kBandRows * pairs * 4 * kW);
-    spare_ = carver_.take<T>(p.M * kBandRows * kW);
+    hidden_ = carver_.take<T>(kQueryTileRows * pairs * 4 * kW);
+    spare_ = carver_.take<T>(p.M * kQueryTileRows * kW);
   }
   size_t bytes() const { return carver_.used(); }
 
@@ -46,45 +46,46 @@ class Forward {
  private:
   static constexpr int64_t kW = kLanes<T>;
 
-  // Statistics of a band lie side by side, in the order of its cells ([head][row]), in whole vectors.
-  int64_t band_stats() const { return (kBandRows * p.M + kW - 1) / kW * kW; }
-  int64_t stats() const { return p.block_rows / kBandRows * band_stats(); }
+  // Statistics of a query tile lie side by side, in the order of its score tiles ([head][row]), in full vectors.
+  int64_t query_tile_stats() const { return (kQueryTileRows * p.M + kW - 1) / kW * kW; }
+  int64_t stats() const { return p.block_rows / kQueryTileRows * query_tile_stats(); }
 
   void first_pass(const Block<T>& block, int64_t tile, int64_t at) {
-    const int64_t origin = tile * p.tile_strips;
+    const int64_t origin = tile * p.tile_vectors;
     for (int64_t m = 0; m < p.M; ++m) {
-      const T* keys =
-          p.key_strips + ((block.b * p.kv_heads() + (block.g * p.M + m) / p.share) * p.strips + origin) * p.d * kW;
-      if (m + 1 < p.M) prefetch(keys + p.strips * p.d * kW, p.tile_strips * p.d * kW);
-      tile_scores(block, tile, q_ + m * p.block_rows * p.d_padded, keys, cells_, cells_.at(at, 0, 0) + cell<T>(m, 0));
+      const T* keys = p.keys_by_vector +
+                      ((block.b * p.kv_heads() + (block.g * p.M + m) / p.share) * p.key_vectors + origin) * p.d * kW;
+      if (m + 1 < p.M) prefetch(keys + p.key_vectors * p.d * kW, p.tile_vectors * p.d * kW);
+      tile_scores(block, tile, q_ + m * p.block_rows * p.d_padded, keys, cells_,
+                  cells_.at(at, 0, 0) + score_at<T>(m, 0));
     }
-    for (int64_t band = 0; band < block.bands(); ++band) {
-      const Range range = block.in_tile(band, tile);
+    for (int64_t query_tile = 0; query_tile < block.query_tiles(); ++query_tile) {
+      const Range range = block.in_tile(query_tile, tile);
       if (range.empty()) continue;
       for (int64_t s = range.first; s < range.last; ++s) {
-        T* c = cells_.at(at, band, s);
+        T* c = cells_.at(at, query_tile, s);
         if (p.pre.present) {
-          const Factors<T> f = at_strip(factors_of(block, p.pre, pre_, band), p.pre, origin + s);
+          const Factors<T> f = at_key_vector(factors_of(block, p.pre, pre_, query_tile), p.pre, origin + s);
           mix(p.pre, f, false, c, c, hidden_, spare_);
         }
-        for_hidden(block, band, origin + s, [&](int64_t row, int64_t lane) {
-          for (int64_t m = 0; m < p.M; ++m) c[cell<T>(m, row) + lane] = -std::numeric_limits<T>::infinity();
+        for_masked(block, query_tile, origin + s, [&](int64_t row, int64_t lane) {
+          for (int64_t m = 0; m < p.M; ++m) c[score_at<T>(m, row) + lane] = -std::numeric_limits<T>::infinity();
         });
       }
-      exponentiate(cells_.at(at, band, 0), range, band * band_stats(), used_ + at * stats());
+      exponentiate(cells_.at(at, query_tile, 0), range, query_tile * query_tile_stats(), used_ + at * stats());
     }
   }
 
-  // e = exp(S' - max so far) for one band and tile, and its sum.
-  void exponentiate(T* cells, Range range, int64_t stat, T* used) {
-    const int64_t n = kBandRows * p.M;
+  // e = exp(S' - max so far) for one query tile and tile, and its sum.
+  void exponentiate(T* score_tiles, Range range, int64_t stat, T* used) {
+    const int64_t n = kQueryTileRows * p.M;
     for (int64_t i0 = 0; i0 < n; i0 += kW, stat += kW) {
       V<T> v[kW];
       for (int64_t i = 0; i < kW; ++i) {
         v[i] = all(std::numeric_limits<T>::lowest());
         if (i0 + i >= n) continue;
-        const T* x = cells + range.first * cells_.strip + (i0 + i) * kW;
-        for (int64_t s = range.first; s < range.last; ++s, x += cells_.strip) v[i] = larger<T>(v[i], load(x));
+        const T* x = score_tiles + range.first * cells_.key_vector + (i0 + i) * kW;
+        for (int64_t s = range.first; s < range.last; ++s, x += cells_.key_vector) v[i] = larger<T>(v[i], load(x));
       }
       const V<T> before = load(top_ + stat), top = larger<T>(before, lane_maxima<T>(v));
       store(top_ + stat, top);
@@ -92,9 +93,9 @@ class Forward {
       for (int64_t i = 0; i < kW; ++i) {
         v[i] = V<T>{};
         if (i0 + i >= n) continue;
-        T* x = cells + range.first * cells_.strip + (i0 + i) * kW;
+        T* x = score_tiles + range.first * cells_.key_vector + (i0 + i) * kW;
         const T u = top_[stat + i];
-        for (int64_t s = range.first; s < range.last; ++s, x += cells_.strip) {
+        for (int64_t s = range.first; s < range.last; ++s, x += cells_.key_vector) {
           const V<T> e = exp(load(x) - u);
           store(x, e);
           v[i] += e;
@@ -105,55 +106,57 @@ class Forward {
   }
 
   void second_pass(const Block<T>& block, int64_t tile, int64_t at) {
-    const int64_t origin = tile * p.tile_strips;
-    for (int64_t band = 0; band < block.bands(); ++band) {
-      const Range range = block.in_tile(band, tile);
+    const int64_t origin = tile * p.tile_vectors;
+    for (int64_t query_tile = 0; query_tile < block.query_tiles(); ++query_tile) {
+      const Range range = block.in_tile(query_tile, tile);
       if (range.empty()) continue;
-      find_factors(band * band_stats(), used_ + at * stats());
+      find_factors(query_tile * query_tile_stats(), used_ + at * stats());
       for (int64_t s = range.first; s < range.last; ++s) {
-        T* c = cells_.at(at, band, s);
+        T* c = cells_.at(at, query_tile, s);
         normalise(c);
         if (!p.post.present) continue;
-        const Factors<T> f = at_strip(factors_of(block, p.post, post_, band), p.post, origin + s);
+        const Factors<T> f = at_key_vector(factors_of(block, p.post, post_, query_tile), p.post, origin + s);
         mix(p.post, f, false, c, c, hidden_, spare_);
       }
     }
     for (int64_t m = 0; m < p.M; ++m) {
-      const T* values = p.value_rows + ((block.b * p.kv_heads() + (block.g * p.M + m) / p.share) * p.strips + origin) *
-                                           kW * p.d_padded;
-      if (m + 1 < p.M) prefetch(values + p.strips * kW * p.d_padded, p.tile_strips * kW * p.d_padded);
-      tile_rows_times(block, tile, cells_, cells_.at(at, 0, 0) + cell<T>(m, 0), values,
+      const T* values =
+          p.value_rows +
+          ((block.b * p.kv_heads() + (block.g * p.M + m) / p.share) * p.key_vectors + origin) * kW * p.d_padded;
+      if (m + 1 < p.M) prefetch(values + p.key_vectors * kW * p.d_padded, p.tile_vectors * kW * p.d_padded);
+      tile_rows_times(block, tile, cells_, cells_.at(at, 0, 0) + score_at<T>(m, 0), values,
                       y_ + m * p.block_rows * p.d_padded);
     }
   }
 
-  // What turns the e of a band and a tile into P: factor_[head][row].
+  // The factors from e to P of a query tile and a key tile: factor_[head][row].
   void find_factors(int64_t stat, const T* used) {
-    for (int64_t i = 0; i < kBandRows * p.M; i += kW, stat += kW) {
+    for (int64_t i = 0; i < kQueryTileRows * p.M; i += kW, stat += kW) {
       const V<T> sum = load(sum_ + stat);
       store(factor_ + i, sum != V<T>{} ? exp(load(used + stat) - load(top_ + stat)) / sum : V<T>{});
     }
   }
-  void normalise(T* cells) {  // of a strip, in the order of memory: they come from afar
-    for (int64_t i = 0; i < kBandRows * p.M; ++i, cells += kW) store(cells, load(cells) * factor_[i]);
+  void normalise(T* score_tiles) {  // of a key vector, in the order of memory: they come from afar
+    for (int64_t i = 0; i < kQueryTileRows * p.M; ++i, score_tiles += kW)
+      store(score_tiles, load(score_tiles) * factor_[i]);
   }
 
   void write_lse(const Block<T>& block) {
     for (int64_t r = 0; r < block.rows; ++r) {
       T* out = p.lse + ((block.b * p.queries + block.row0 + r) * p.G + block.g) * p.M;
-      const int64_t stat = r / kBandRows * band_stats() + r % kBandRows;
+      const int64_t stat = r / kQueryTileRows * query_tile_stats() + r % kQueryTileRows;
       for (int64_t m = 0; m < p.M; ++m) {
-        const T sum = sum_[stat + m * kBandRows], top = top_[stat + m * kBandRows];
+        const T sum = sum_[stat + m * kQueryTileRows], top = top_[stat + m * kQueryTileRows];
         out[m] = sum == T(0) ? std::numeric_limits<T>::infinity() : top + log(sum);
       }
     }
   }
 
   const Problem<T>& p;
-  Carver carver_;
+  Arena carver_;
   T *q_, *y_, *pre_, *post_;
-  Cells<T> cells_;
+  ScoreTiles<T> cells_;
   T *used_, *top_, *sum_, *factor_, *hidden_, *spare_;
 };
 
-}  // namespace braid::cpu::dcmha::BRAID_DCMHA_ISA
+}  // namespace braid::cpu::attention::BRAID_ATTENTION_ISA

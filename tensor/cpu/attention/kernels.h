@@ -4,7 +4,7 @@
 #include "braid/tensor/cpu/attention/decode.h"
 #include "braid/tensor/cpu/attention/forward.h"
 
-namespace braid::cpu::dcmha::BRAID_DCMHA_ISA {
+namespace braid::cpu::attention::BRAID_ATTENTION_ISA {
 
 template <class T>
 constexpr Kernels<T> kernels_named(const char* name) {
@@ -14,8 +14,8 @@ constexpr Kernels<T> kernels_named(const char* name) {
       [](const Problem<T>& p) { return Forward<T>(p, nullptr).bytes(); },
       [](const Problem<T>& p, const Task& task, void* workspace) { Forward<T>(p, workspace).run(task); },
       [](const Problem<T>& p) { return Backward<T>(p, nullptr).bytes(); },
-      [](const Problem<T>& p, const Task& task, const Turn& turn, void* workspace) {
-        Backward<T>(p, workspace).run(task, turn);
+      [](const Problem<T>& p, const Task& task, const Ticket& ticket, void* workspace) {
+        Backward<T>(p, workspace).run(task, ticket);
       },
       [](const Problem<T>& p, const Task& task, const Segment<T>& segment) { DecodeRow<T>(p, task, segment).scores(); },
       [](const Problem<T>& p, const Task& task, const Segment<T>& segment) {
@@ -23,4 +23,4 @@ constexpr Kernels<T> kernels_named(const char* name) {
       }};
 }
 
-}  // namespace braid::cpu::dcmha::BRAID_DCMHA_ISA
+}  // namespace braid::cpu::attention::BRAID_ATTENTION_ISA

@@ -1,4 +1,5 @@
-// Compose on one strip of a band, and its derivative. A[m] are the cells of head m; every cell is a vector of W keys.
+// Compose on one key vector of a query tile, and its derivative. A[m] are the score tiles of head m; every cell is a
+// vector of W keys.
 //
 //   hidden   h_q[r] = sum_m A[m] q_down[r][m]     h_k[r] = sum_m A[m] k_down[r][m]
 //   O[n] = A[n] (1 + q_gate[n] + k_gate[n]) + sum_r h_q[r] q_up[r][n] + h_k[r] k_up[r][n] + sum_m A[m] base[m][n]
@@ -14,20 +15,21 @@
 #include "braid/tensor/cpu/attention/problem.h"
 #include "braid/tensor/cpu/attention/vector.h"
 
-namespace braid::cpu::dcmha::BRAID_DCMHA_ISA {
+namespace braid::cpu::attention::BRAID_ATTENTION_ISA {
 
-// The vector of (head, row) in the cells of a band and a strip.
+// The vector of (head, row) in the score tiles of a query tile and a key vector.
 template <class T>
-constexpr int64_t cell(int64_t head, int64_t row) {
-  return (head * kBandRows + row) * kLanes<T>;
+constexpr int64_t score_at(int64_t head, int64_t row) {
+  return (head * kQueryTileRows + row) * kLanes<T>;
 }
 
-// What a band needs to know of one stage: M heads, its rows' factors, the keys' factors of the strip in hand.
+// The factors of one stage for a query tile: M heads, its rows' factors, the keys' factors of the current key
+// vector.
 template <class T>
 struct Factors {
   int64_t M;
   int64_t pairs;
-  const T* rows;  // [kBandRows][items][M]
+  const T* rows;  // [kQueryTileRows][items][M]
   int64_t row_stride;
   const T* keys;  // [items][M][W]
   const T* base;  // [M][M] or null
@@ -38,15 +40,15 @@ struct Factors {
   int64_t gate() const { return 4 * pairs * M; }
 };
 
-inline constexpr int kMixRows = kManyRegisters ? 4 : 2;  // rows in hand at once: they share the loads of key factors
-inline constexpr int kHeads = kManyRegisters ? 4 : 2;    // heads in hand at once: they share the loads of hidden values
+inline constexpr int kMixRows = kManyRegisters ? 4 : 2;  // rows at once: they share the loads of key factors
+inline constexpr int kHeads = kManyRegisters ? 4 : 2;    // heads at once: they share the loads of hidden values
 
 // hidden [row][pair][h_q 2r, h_q 2r+1, h_k 2r, h_k 2r+1][W]
 template <bool Query, bool Key, class T>
 void reduce(const Factors<T>& f, int64_t from, const T* in, T* hidden) {
   constexpr int W = kLanes<T>, R = kMixRows;
   const int64_t M = f.M;
-  for (int64_t row = 0; row < kBandRows; row += R) {
+  for (int64_t row = 0; row < kQueryTileRows; row += R) {
     for (int64_t p = 0; p < f.pairs; ++p) {
       const T *q0 = f.rows + row * f.row_stride + from + 2 * p * M, *k0 = f.keys + (from + 2 * p * M) * W;
       V<T> h[R][4] = {};
@@ -58,7 +60,7 @@ void reduce(const Factors<T>& f, int64_t from, const T* in, T* hidden) {
         }
 #pragma GCC unroll 4
         for (int r = 0; r < R; ++r) {
-          const V<T> a = load(in + cell<T>(m, row + r));
+          const V<T> a = load(in + score_at<T>(m, row + r));
           if constexpr (Query) {
             h[r][0] += a * q0[r * f.row_stride + m];
             h[r][1] += a * q0[r * f.row_stride + M + m];
@@ -78,13 +80,13 @@ void reduce(const Factors<T>& f, int64_t from, const T* in, T* hidden) {
   }
 }
 
-// out = in (1 + gates) + hidden times the factors at `to`; in and out may be the same cells.
+// out = in (1 + gates) + hidden times the factors at `to`; in and out may be the same score tiles.
 template <bool Query, bool Key, class T>
 void expand(const Factors<T>& f, int64_t to, const T* hidden, const T* in, T* out) {
   constexpr int W = kLanes<T>, R = kMixRows;
   const int64_t M = f.M;
   const T* key_gate = f.keys + f.gate() * W;
-  for (int64_t row = 0; row < kBandRows; row += R) {
+  for (int64_t row = 0; row < kQueryTileRows; row += R) {
     const T* row_gate = f.rows + row * f.row_stride + f.gate();
     for (int64_t p = 0; p < f.pairs || p == 0; ++p) {
       const T *q0 = f.rows + row * f.row_stride + to + 2 * p * M, *k0 = f.keys + (to + 2 * p * M) * W;
@@ -105,8 +107,8 @@ void expand(const Factors<T>& f, int64_t to, const T* hidden, const T* in, T* ou
         const V<T> gate = load(key_gate + n * W);
 #pragma GCC unroll 4
         for (int r = 0; r < R; ++r) {
-          V<T> o = p == 0 ? load(in + cell<T>(n, row + r)) * (gate + row_gate[r * f.row_stride + n])
-                          : load(out + cell<T>(n, row + r));
+          V<T> o = p == 0 ? load(in + score_at<T>(n, row + r)) * (gate + row_gate[r * f.row_stride + n])
+                          : load(out + score_at<T>(n, row + r));
           if constexpr (Query) {  // one product a statement: each becomes one fused multiply-add
             o += h[r][0] * q0[r * f.row_stride + n];
             o += h[r][1] * q0[r * f.row_stride + M + n];
@@ -115,7 +117,7 @@ void expand(const Factors<T>& f, int64_t to, const T* hidden, const T* in, T* ou
             o += h[r][2] * key[0];
             o += h[r][3] * key[1];
           }
-          store(out + cell<T>(n, row + r), o);
+          store(out + score_at<T>(n, row + r), o);
         }
       }
     }
@@ -126,10 +128,10 @@ void expand(const Factors<T>& f, int64_t to, const T* hidden, const T* in, T* ou
 template <class T>
 void add_base(const T* base, int64_t M, const T* in, T* out) {
   for (int64_t n = 0; n < M; ++n) {
-    for (int64_t row = 0; row < kBandRows; ++row) {
-      V<T> o = load(out + cell<T>(n, row));
-      for (int64_t m = 0; m < M; ++m) o += load(in + cell<T>(m, row)) * base[m * M + n];
-      store(out + cell<T>(n, row), o);
+    for (int64_t row = 0; row < kQueryTileRows; ++row) {
+      V<T> o = load(out + score_at<T>(n, row));
+      for (int64_t m = 0; m < M; ++m) o += load(in + score_at<T>(m, row)) * base[m * M + n];
+      store(out + score_at<T>(n, row), o);
     }
   }
 }
@@ -143,7 +145,7 @@ void for_ranks(const Stage<T>& stage, Body&& body) {
   }
 }
 
-// The hidden values of compose, or of its transpose, for the cells of a band and a strip.
+// The hidden values of compose, or of its transpose, for the score tiles of a query tile and a key vector.
 template <class T>
 void find_hidden(const Stage<T>& stage, const Factors<T>& f, bool transposed, const T* in, T* hidden) {
   for_ranks(stage, [&]<bool Query, bool Key>() {
@@ -151,15 +153,15 @@ void find_hidden(const Stage<T>& stage, const Factors<T>& f, bool transposed, co
   });
 }
 
-// out = compose(in), or its transpose, when the hidden values are there already; in and out may be the same. `spare`
-// has room for such cells.
+// out = compose(in), or its transpose, when the hidden values are there already; in and out may be the same. `scratch`
+// has room for such score tiles.
 template <class T>
 void mix_hidden(const Stage<T>& stage, const Factors<T>& f, bool transposed, const T* hidden, const T* in, T* out,
-                T* spare) {
+                T* scratch) {
   const T* base = transposed ? f.base_transposed : f.base;
   if (base && in == out) {
-    __builtin_memcpy(spare, in, static_cast<size_t>(cell<T>(f.M, 0)) * sizeof(T));
-    in = spare;
+    __builtin_memcpy(scratch, in, static_cast<size_t>(score_at<T>(f.M, 0)) * sizeof(T));
+    in = scratch;
   }
   for_ranks(stage,
             [&]<bool Query, bool Key>() { expand<Query, Key>(f, transposed ? f.down() : f.up(), hidden, in, out); });
@@ -168,22 +170,23 @@ void mix_hidden(const Stage<T>& stage, const Factors<T>& f, bool transposed, con
 
 // Both. Keeps the hidden values.
 template <class T>
-void mix(const Stage<T>& stage, const Factors<T>& f, bool transposed, const T* in, T* out, T* hidden, T* spare) {
+void mix(const Stage<T>& stage, const Factors<T>& f, bool transposed, const T* in, T* out, T* hidden, T* scratch) {
   find_hidden(stage, f, transposed, in, hidden);
-  mix_hidden(stage, f, transposed, hidden, in, out, spare);
+  mix_hidden(stage, f, transposed, hidden, in, out, scratch);
 }
 
-// What the gradients of both sides are made of, for H neighbouring heads, which share the loads of hidden values:
+// The sums behind the gradients of both sides, for H neighbouring heads, which share the loads of hidden values:
 //   sum[0], sum[1] += A g[0], A g[1]    sum[2], sum[3] += dO h[0], dO h[1]    sum[4] += A dO
-// over `count` cells `step` apart, their hidden values hidden_step apart. Without ranks only sum[4].
+// over `count` score tiles `step` apart, their hidden values hidden_step apart. Without ranks only sum[4].
 template <int H, class T>
-[[gnu::always_inline]] inline void add_cells(V<T> (&sum)[5][H], int64_t count, bool ranks, const T* A, const T* dO,
-                                             int64_t step, const T* h, const T* g, int64_t hidden_step) {
+[[gnu::always_inline]] inline void add_score_tiles(V<T> (&sum)[5][H], int64_t count, bool ranks, const T* A,
+                                                   const T* dO, int64_t step, const T* h, const T* g,
+                                                   int64_t hidden_step) {
   constexpr int W = kLanes<T>;
   for (int64_t n = 0; n < count; ++n, A += step, dO += step, h += hidden_step, g += hidden_step) {
 #pragma GCC unroll 4
     for (int i = 0; i < H; ++i) {
-      const V<T> a = load(A + cell<T>(i, 0)), o = load(dO + cell<T>(i, 0));
+      const V<T> a = load(A + score_at<T>(i, 0)), o = load(dO + score_at<T>(i, 0));
       sum[4][i] += a * o;
       if (!ranks) continue;
       sum[0][i] += a * load(g);
@@ -202,16 +205,16 @@ template <class Body>
   for (; m < M; ++m) body.template operator()<1>(m);
 }
 
-// Adds the gradients of the band's query factors, summed over the keys of strips [first, last): rows
-// [kBandRows][items][M]. A and dO: cells, strip after strip; h, g: their hidden values. `sums` holds 5 (M + W) vectors;
-// those of heads beyond M are never read into a result.
+// Adds the gradients of the query tile's query factors, summed over the keys of key vectors [first, last): rows
+// [kQueryTileRows][items][M]. A and dO: score tiles, key vector after key vector; h, g: their hidden values. `sums`
+// holds 5 (M + W) vectors; those of heads beyond M are never read into a result.
 template <class T>
 void add_row_gradients(const Factors<T>& f, int64_t first, int64_t last, const T* A, const T* dO, const T* h,
                        const T* g, T* rows, T* sums) {
   constexpr int W = kLanes<T>;
-  const int64_t M = f.M, width = (M + W - 1) / W * W, strip = cell<T>(M, 0);
-  const int64_t strip_hidden = kBandRows * f.pairs * 4 * W;
-  for (int64_t row = 0; row < kBandRows; ++row) {
+  const int64_t M = f.M, width = (M + W - 1) / W * W, key_vector = score_at<T>(M, 0);
+  const int64_t vector_hidden = kQueryTileRows * f.pairs * 4 * W;
+  for (int64_t row = 0; row < kQueryTileRows; ++row) {
     T* out = rows + row * f.row_stride;
     auto add_sums = [&](int64_t kind, int64_t item) {  // sums[kind] -> the M values of an item
       for (int64_t m = 0; m < M; m += W) {
@@ -224,9 +227,10 @@ void add_row_gradients(const Factors<T>& f, int64_t first, int64_t last, const T
     };
     for (int64_t p = 0; p < f.pairs || p == 0; ++p) {
       for_heads(M, [&]<int H>(int64_t m) {
-        const int64_t c = first * strip + cell<T>(m, row), at = first * strip_hidden + (row * f.pairs + p) * 4 * W;
+        const int64_t c = first * key_vector + score_at<T>(m, row),
+                      at = first * vector_hidden + (row * f.pairs + p) * 4 * W;
         V<T> sum[5][H] = {};
-        add_cells<H>(sum, last - first, f.pairs > 0, A + c, dO + c, strip, h + at, g + at, strip_hidden);
+        add_score_tiles<H>(sum, last - first, f.pairs > 0, A + c, dO + c, key_vector, h + at, g + at, vector_hidden);
 #pragma GCC unroll 5
         for (int kind = 0; kind < 5; ++kind) {
 #pragma GCC unroll 4
@@ -244,7 +248,7 @@ void add_row_gradients(const Factors<T>& f, int64_t first, int64_t last, const T
   }
 }
 
-// Adds the gradients of one strip's key factors, summed over the band's rows: keys [items][M][W].
+// Adds the gradients of one key vector's key factors, summed over the query tile's rows: keys [items][M][W].
 template <class T>
 void add_key_gradients(const Factors<T>& f, const T* A, const T* dO, const T* h, const T* g, T* keys) {
   constexpr int W = kLanes<T>;
@@ -253,8 +257,8 @@ void add_key_gradients(const Factors<T>& f, const T* A, const T* dO, const T* h,
     for_heads(f.M, [&]<int H>(int64_t m) {
       const int64_t at = (p * 4 + 2) * W;
       V<T> sum[5][H] = {};
-      add_cells<H>(sum, kBandRows, f.pairs > 0, A + cell<T>(m, 0), dO + cell<T>(m, 0), W, h + at, g + at,
-                   f.pairs * 4 * W);
+      add_score_tiles<H>(sum, kQueryTileRows, f.pairs > 0, A + score_at<T>(m, 0), dO + score_at<T>(m, 0), W, h + at,
+                         g + at, f.pairs * 4 * W);
       for (int kind = f.pairs > 0 ? 0 : 4; kind < (p == 0 ? 5 : 4); ++kind) {
         for (int i = 0; i < H; ++i) {
           T* to = keys + (items[kind] * f.M + m + i) * W;
@@ -265,7 +269,7 @@ void add_key_gradients(const Factors<T>& f, const T* A, const T* dO, const T* h,
   }
 }
 
-// base [M][M] += sum over the band's rows and one strip's lanes of A[m] dO[n].
+// base [M][M] += sum over the query tile's rows and one key vector's lanes of A[m] dO[n].
 template <class T>
 void add_base_gradients(int64_t M, const T* A, const T* dO, T* base) {
   constexpr int W = kLanes<T>;
@@ -273,8 +277,8 @@ void add_base_gradients(int64_t M, const T* A, const T* dO, T* base) {
     for (int64_t n0 = 0; n0 < M; n0 += W) {
       V<T> sum[W] = {};
       for (int64_t n = n0; n < M && n < n0 + W; ++n) {
-        for (int64_t row = 0; row < kBandRows; ++row) {
-          sum[n - n0] += load(A + cell<T>(m, row)) * load(dO + cell<T>(n, row));
+        for (int64_t row = 0; row < kQueryTileRows; ++row) {
+          sum[n - n0] += load(A + score_at<T>(m, row)) * load(dO + score_at<T>(n, row));
         }
       }
       const V<T> total = lane_sums<T>(sum);
@@ -283,4 +287,4 @@ void add_base_gradients(int64_t M, const T* A, const T* dO, T* base) {
   }
 }
 
-}  // namespace braid::cpu::dcmha::BRAID_DCMHA_ISA
+}  // namespace braid::cpu::attention::BRAID_ATTENTION_ISA

@@ -1,25 +1,26 @@
-// One attention call as plain pointers: what the vector code (block.h, compiled once per instruction set) and its
-// conductor (dcmha.cpp) agree on.
+// One attention call as plain pointers: the interface between the vector code (block.h, compiled once per instruction
+// set) and its driver (attention.cpp).
 //
 // Words of this folder
-//   strip   as many keys as a vector has lanes (W); scores of one query row, head and strip are one vector
-//   tile    some strips; the unit in which scores travel through the caches
-//   band    kBandRows query rows; the unit of skipping what causality or a window hides
-//   cells   scores of a band and a strip: [head][row][W], one run of memory, so that passes over a row's keys stream
-//   block   some bands: one task. All heads of a group are in hand, since compose mixes them.
+//   key vector   as many keys as a vector has lanes (W); the scores of one query row, head and key vector are one
+//   vector key tile     some key vectors; the unit in which scores travel through the caches query tile kQueryTileRows
+//   query rows; the unit of skipping masked scores score tile   the scores of a query tile and a key vector:
+//   [head][row][W], contiguous, so that passes over a row's
+//                keys stream
+//   block        some query tiles: one task. It holds all heads of a group, since compose mixes them.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 
 #include "braid/tensor/kernels/attention.h"
 
-namespace braid::cpu::dcmha {
+namespace braid::cpu::attention {
 
-inline constexpr int64_t kBandRows = 8;
+inline constexpr int64_t kQueryTileRows = 8;
 
 // A strided array whose last axis is contiguous; null when absent.
 template <class T>
-struct Rows {
+struct StridedArray {
   T* data = nullptr;
   int64_t stride[4] = {};  // of the axes before the last one
 };
@@ -35,13 +36,13 @@ struct Stage {
   int64_t items = 0;        // 4 pairs + 1
   const T* base = nullptr;  // [G][M][M], or null
   const T* base_transposed = nullptr;
-  Rows<const T> q_down, q_up, q_gate;              // axes (B, T, G, R), M last; q_gate (B, T, G)
-  Rows<const T> k_down, k_up, k_gate;              // as they came, for decoding
+  StridedArray<const T> q_down, q_up, q_gate;      // axes (B, T, G, R), M last; q_gate (B, T, G)
+  StridedArray<const T> k_down, k_up, k_gate;      // as they came, for decoding
   int64_t query_rank_size = 0, key_rank_size = 0;  // R of each side
-  const T* keys = nullptr;                         // packed: [B][G][strips][items][M][W]
+  const T* keys = nullptr;                         // packed: [B][G][key_vectors][items][M][W]
 
-  // Gradients; null when not wanted.
-  Rows<T> dq_down, dq_up, dq_gate;
+  // Gradients; null when not required.
+  StridedArray<T> dq_down, dq_up, dq_gate;
   T* dkeys = nullptr;  // like keys; added to
   T* dbase = nullptr;  // [tasks][M][M], one piece per task
 };
@@ -50,26 +51,28 @@ template <class T>
 struct Problem {
   int64_t B, queries, keys, N, d, G, M;  // queries T, keys S
   int64_t share;                         // query heads per key/value head
-  AttentionMask visible;
+  AttentionMask mask;
   double scale;
 
-  // What is the same for every instruction set is chosen by the conductor:
-  int64_t block_rows;   // a multiple of kBandRows
-  int64_t tile_strips;  // strips per tile
-  int64_t strips;       // of all keys
-  int64_t most_kept;    // bytes that a thread may keep from one pass over the keys to the next; no result depends on it
-  int64_t d_padded;     // d rounded up to whole vectors
+  // Chosen by the driver, the same for every instruction set:
+  int64_t block_rows;    // a multiple of kQueryTileRows
+  int64_t tile_vectors;  // key vectors per tile
+  int64_t key_vectors;   // of all keys
+  int64_t
+      max_kept_bytes;  // bytes that a thread may keep from one pass over the keys to the next; no result depends on it
+  int64_t d_padded;    // d rounded up to full vectors
 
-  Rows<const T> q, k, v;                                 // (B, T, N), (B, S, Nkv)
-  const T *key_strips = nullptr, *value_rows = nullptr;  // packed: [B][Nkv][strips][d][W], [B][Nkv][strips W][d_padded]
-  Rows<T> y;
+  StridedArray<const T> q, k, v;  // (B, T, N), (B, S, Nkv)
+  const T *keys_by_vector = nullptr,
+          *value_rows = nullptr;  // packed: [B][Nkv][key_vectors][d][W], [B][Nkv][key_vectors W][d_padded]
+  StridedArray<T> y;
   T* lse = nullptr;  // [B][T][N], or null
 
   // Backward only.
-  const T *key_rows = nullptr, *value_strips = nullptr;
-  Rows<const T> dy;
-  Rows<T> dq;                      // data null: not wanted
-  T *dk = nullptr, *dv = nullptr;  // packed like key_rows, added to; null: not wanted
+  const T *key_rows = nullptr, *values_by_vector = nullptr;
+  StridedArray<const T> dy;
+  StridedArray<T> dq;              // data null: not required
+  T *dk = nullptr, *dv = nullptr;  // packed like key_rows, added to; null: not required
   Stage<T> pre, post;
 
   bool plain() const { return !pre.present && !post.present; }
@@ -79,24 +82,25 @@ struct Problem {
 
 // One block of one sample and group.
 struct Task {
-  int64_t index;  // of all tasks: where its piece of dbase lies
+  int64_t index;  // of all tasks: the position of its piece of dbase
   int64_t b, g, block;
 };
 
-// Several tasks add to the same rows of dk, dv and dkeys: in the order of the chain that they form, tile by tile, in
-// two passes over the sequence's `tiles`.
-// done: how many tiles of both passes this task has finished adding; before: the same of the task before it in the
-// chain, null for the first; a tile below `before_first` is none of that task's business.
-struct Turn {
+// Ordered accumulation. Several tasks add to the same rows of dk, dv and dkeys: in the order of their dependency chain,
+// tile by tile, in two passes over the sequence's `tiles`.
+// done: the number of tiles of both passes that this task has finished adding; before: the same of the task before it
+// in the chain, null for the first; that task adds to no tile below `before_first`.
+struct Ticket {
   int64_t* done;
   const int64_t* before;
   int64_t before_first;
   int64_t tiles;
 };
-void wait_for_turn(const Turn& turn, int64_t pass, int64_t tile);  // until the task before has finished adding to it
-void end_turn(const Turn& turn, int64_t pass, int64_t tile);
+void wait_for_ticket(const Ticket& ticket, int64_t pass,
+                     int64_t tile);  // until the task before has finished adding to it
+void complete_ticket(const Ticket& ticket, int64_t pass, int64_t tile);
 
-// Decoding: some keys of one query row and group. M' is M rounded up to whole vectors.
+// Decoding: some keys of one query row and group. M' is M rounded up to full vectors.
 template <class T>
 struct Segment {
   int64_t first, last;  // keys
@@ -104,7 +108,7 @@ struct Segment {
   T *top, *sum;         // [M']
   const T* factor;      // [M']: exp(top - top of all segments) / sum of all
   T* y;                 // [M][d_padded]
-  T* spare;             // [W][M']
+  T* scratch;           // [W][M']
 };
 
 // The vector code of one instruction set.
@@ -115,9 +119,9 @@ struct Kernels {
   size_t (*forward_bytes)(const Problem<T>& p);  // of workspace, per thread
   void (*forward)(const Problem<T>& p, const Task& task, void* workspace);
   size_t (*backward_bytes)(const Problem<T>& p);
-  void (*backward)(const Problem<T>& p, const Task& task, const Turn& turn, void* workspace);
+  void (*backward)(const Problem<T>& p, const Task& task, const Ticket& ticket, void* workspace);
   void (*decode_scores)(const Problem<T>& p, const Task& task, const Segment<T>& segment);  // task.block: the row
   void (*decode_values)(const Problem<T>& p, const Task& task, const Segment<T>& segment);
 };
 
-}  // namespace braid::cpu::dcmha
+}  // namespace braid::cpu::attention

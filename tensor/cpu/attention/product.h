@@ -1,19 +1,19 @@
-// The matrix products of attention on the layouts of this folder. Each is the sum over k of an outer product: kBandRows
-// scalars of the left side times some vectors of the right side, held in registers.
+// The matrix products of attention on the layouts of this folder. Each is the sum over k of an outer product:
+// kQueryTileRows scalars of the left side times some vectors of the right side, held in registers.
 //
-//   scores       cells[strip][row] += sum_e  x[row][e]  strips[strip][e]         q k^T, dy v^T
-//   rows_times   out[row][e]       += sum_j  cells[j][row]  rows[j][e]           p v,   dS k
-//   keys_times   out[j][e]         += sum_i  cells[j][i]    rows[i][e]           p^T dy, dS^T q
+//   scores       score tiles[key vector][row] += sum_e  x[row][e]  key vectors[key vector][e]         q k^T, dy v^T
+//   rows_times   out[row][e]       += sum_j  score tiles[j][row]  rows[j][e]           p v,   dS k
+//   keys_times   out[j][e]         += sum_i  score tiles[j][i]    rows[i][e]           p^T dy, dS^T q
 #pragma once
 #include "braid/tensor/cpu/attention/problem.h"
 #include "braid/tensor/cpu/attention/vector.h"
 
-namespace braid::cpu::dcmha::BRAID_DCMHA_ISA {
+namespace braid::cpu::attention::BRAID_ATTENTION_ISA {
 
 // Rows and vectors of a register block: it must leave registers for a row of the right side and one scalar.
 inline constexpr int kBlockRows = kManyRegisters ? 8 : 4;
 inline constexpr int kMostVectors = kManyRegisters ? 3 : 2;
-static_assert(kBandRows % kBlockRows == 0);
+static_assert(kQueryTileRows % kBlockRows == 0);
 
 // sum[r][v] += sum_k  a[r * a_row + k * a_k] * b[k * b_k + v * b_vector ...]
 template <class T, int NV, int R>
@@ -62,31 +62,33 @@ template <class Body>
   if (v < vectors) body.template operator()<1>(v);
 }
 
-// A band's scores for `count` strips: cells (strip_stride apart, rows W apart) = x (rows x_stride apart, d long) times
-// strips (d W apart).
+// A query tile's scores for `count` key vectors: score tiles (vector_stride apart, rows W apart) = x (rows x_stride
+// apart, d long) times key vectors (d W apart).
 template <class T>
-void scores(const T* x, int64_t x_stride, const T* strips, int64_t d, int64_t count, T* cells, int64_t strip_stride) {
+void scores(const T* x, int64_t x_stride, const T* key_vectors, int64_t d, int64_t count, T* score_tiles,
+            int64_t vector_stride) {
   constexpr int W = kLanes<T>;
   for_vectors(count, [&]<int NV>(int64_t s) {
-    for (int64_t r = 0; r < kBandRows; r += kBlockRows) {
+    for (int64_t r = 0; r < kQueryTileRows; r += kBlockRows) {
       V<T> sum[kBlockRows][NV] = {};
-      add_products<T, NV>(sum, x + r * x_stride, x_stride, 1, strips + s * d * W, d * W, W, d);
-      put<T, NV>(sum, cells + s * strip_stride + r * W, W, strip_stride);
+      add_products<T, NV>(sum, x + r * x_stride, x_stride, 1, key_vectors + s * d * W, d * W, W, d);
+      put<T, NV>(sum, score_tiles + s * vector_stride + r * W, W, vector_stride);
     }
   });
 }
 
-// A band's rows of the output: out (rows out_stride apart) += cells of `count` strips times rows (one per key).
+// A query tile's rows of the output: out (rows out_stride apart) += score tiles of `count` key vectors times rows (one
+// per key).
 template <class T>
-void rows_times(const T* cells, int64_t strip_stride, int64_t count, const T* rows, int64_t row_stride, int64_t vectors,
-                T* out, int64_t out_stride) {
+void rows_times(const T* score_tiles, int64_t vector_stride, int64_t count, const T* rows, int64_t row_stride,
+                int64_t vectors, T* out, int64_t out_stride) {
   constexpr int W = kLanes<T>;
   for_vectors(vectors, [&]<int NV>(int64_t v) {
-    for (int64_t r = 0; r < kBandRows; r += kBlockRows) {
+    for (int64_t r = 0; r < kQueryTileRows; r += kBlockRows) {
       V<T> sum[kBlockRows][NV];
       take<T, NV>(sum, out + r * out_stride + v * W, out_stride, W);
       for (int64_t s = 0; s < count; ++s) {
-        add_products<T, NV>(sum, cells + s * strip_stride + r * W, W, 1, rows + s * W * row_stride + v * W, W,
+        add_products<T, NV>(sum, score_tiles + s * vector_stride + r * W, W, 1, rows + s * W * row_stride + v * W, W,
                             row_stride, W);
       }
       put<T, NV>(sum, out + r * out_stride + v * W, out_stride, W);
@@ -94,10 +96,11 @@ void rows_times(const T* cells, int64_t strip_stride, int64_t count, const T* ro
   });
 }
 
-// Adds a strip's keys: out (W rows of d_padded values) += cells of `bands` bands (band_stride apart), transposed, times
-// rows (kBandRows per band, d_padded values each).
+// Adds a key vector's keys: out (W rows of d_padded values) += score tiles of `query tiles` query tiles
+// (query_tile_stride apart), transposed, times rows (kQueryTileRows per query tile, d_padded values each).
 template <class T>
-void keys_times(const T* cells, int64_t band_stride, int64_t bands, const T* rows, int64_t d_padded, T* out) {
+void keys_times(const T* score_tiles, int64_t query_tile_stride, int64_t query_tiles, const T* rows, int64_t d_padded,
+                T* out) {
   constexpr int W = kLanes<T>;
   constexpr int R = W < kBlockRows ? W : kBlockRows;
   for_vectors(d_padded / W, [&]<int NV>(int64_t v) {
@@ -105,13 +108,13 @@ void keys_times(const T* cells, int64_t band_stride, int64_t bands, const T* row
       V<T> sum[R][NV];
       T* c = out + key * d_padded + v * W;
       take<T, NV>(sum, c, d_padded, W);
-      for (int64_t band = 0; band < bands; ++band) {
-        add_products<T, NV>(sum, cells + band * band_stride + key, 1, W, rows + band * kBandRows * d_padded + v * W, W,
-                            d_padded, kBandRows);
+      for (int64_t query_tile = 0; query_tile < query_tiles; ++query_tile) {
+        add_products<T, NV>(sum, score_tiles + query_tile * query_tile_stride + key, 1, W,
+                            rows + query_tile * kQueryTileRows * d_padded + v * W, W, d_padded, kQueryTileRows);
       }
       put<T, NV>(sum, c, d_padded, W);
     }
   });
 }
 
-}  // namespace braid::cpu::dcmha::BRAID_DCMHA_ISA
+}  // namespace braid::cpu::attention::BRAID_ATTENTION_ISA

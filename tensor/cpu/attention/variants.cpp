@@ -3,11 +3,11 @@
 #include <atomic>
 #include <vector>
 
-namespace braid::cpu::dcmha {
+namespace braid::cpu::attention {
 
 extern const Kernels<float> portable_f32;
 extern const Kernels<double> portable_f64;
-#ifdef BRAID_DCMHA_X86
+#ifdef BRAID_ATTENTION_X86
 extern const Kernels<float> avx512_f32, avx2_f32;
 extern const Kernels<double> avx512_f64, avx2_f64;
 #endif
@@ -25,7 +25,7 @@ std::vector<const Kernels<T>*> find_variants() {
       found.push_back(&twice);
     }
   };
-#ifdef BRAID_DCMHA_X86
+#ifdef BRAID_ATTENTION_X86
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
@@ -70,4 +70,4 @@ bool use_variant(std::string_view name) {
   return false;
 }
 
-}  // namespace braid::cpu::dcmha
+}  // namespace braid::cpu::attention

@@ -5,7 +5,7 @@
 
 #include "braid/tensor/cpu/attention/problem.h"
 
-namespace braid::cpu::dcmha {
+namespace braid::cpu::attention {
 
 // Those that this processor can run, the best first; T is float or double.
 template <class T>
@@ -18,4 +18,4 @@ const Kernels<T>& kernels();  // the one in use
 // processor cannot run it. For tests and benchmarks: results of different variants differ in rounding.
 bool use_variant(std::string_view name);
 
-}  // namespace braid::cpu::dcmha
+}  // namespace braid::cpu::attention

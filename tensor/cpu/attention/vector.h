@@ -1,22 +1,22 @@
 // Vectors of W lanes as GCC vector types: one source for every instruction set. The file that includes this one says
-// which: BRAID_DCMHA_ISA is the namespace of all that follows (two instruction sets must not share an inline
-// function), BRAID_DCMHA_BYTES the size of a vector.
+// which: BRAID_ATTENTION_ISA is the namespace of all that follows (two instruction sets must not share an inline
+// function), BRAID_ATTENTION_BYTES the size of a vector.
 #pragma once
 #include <cstdint>
 #include <limits>
 #include <type_traits>
 #include <utility>
 
-namespace braid::cpu::dcmha::BRAID_DCMHA_ISA {
+namespace braid::cpu::attention::BRAID_ATTENTION_ISA {
 
-inline constexpr bool kManyRegisters = BRAID_DCMHA_BYTES == 64;  // 32 vector registers rather than 16
+inline constexpr bool kManyRegisters = BRAID_ATTENTION_BYTES == 64;  // 32 vector registers rather than 16
 
 template <class T>
-inline constexpr int kLanes = BRAID_DCMHA_BYTES / sizeof(T);
+inline constexpr int kLanes = BRAID_ATTENTION_BYTES / sizeof(T);
 
 template <class T>
 struct VectorType {
-  typedef T type __attribute__((vector_size(BRAID_DCMHA_BYTES)));
+  typedef T type __attribute__((vector_size(BRAID_ATTENTION_BYTES)));
 };
 template <class T>
 using V = typename VectorType<T>::type;
@@ -44,7 +44,7 @@ inline V<T> larger(V<T> x, V<T> y) {  // NaN in y wins
 // exp(x) for x that are not positive beyond rounding, as differences from a row's maximum are: x = n ln2 + r,
 // exp(x) = 2^n exp(r), within 2 ulp; 0 below 2^-126; NaN stays NaN.
 inline V<float> exp(V<float> x) {
-  typedef int32_t Int __attribute__((vector_size(BRAID_DCMHA_BYTES)));
+  typedef int32_t Int __attribute__((vector_size(BRAID_ATTENTION_BYTES)));
   const V<float> low = all(-87.3365402f), magic = all(12582912.0f);  // adding it leaves an integer in the low bits
   const V<float> c = x < low ? low : x;
   const V<float> shifted = c * 1.44269504088896341f + magic, n = shifted - magic;
@@ -90,4 +90,4 @@ inline V<T> lane_maxima(V<T>* v) {
   return fold_lanes<T>(v, [](V<T> a, V<T> b) { return larger<T>(a, b); });
 }
 
-}  // namespace braid::cpu::dcmha::BRAID_DCMHA_ISA
+}  // namespace braid::cpu::attention::BRAID_ATTENTION_ISA

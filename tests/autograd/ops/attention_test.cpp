@@ -1,5 +1,4 @@
-// The fused kernels against their composed meaning, in f64: random sizes, terms, masks, instruction sets and threads.
-#include "braid/autograd/attention.h"
+// The fused kernels against the reference, in f64: random sizes, terms, masks, instruction sets and threads.
 
 #include "braid/autograd/autograd.h"
 #include "braid/tensor/cpu/attention/variants.h"
@@ -17,31 +16,31 @@ using test::is_close;
 void check_random_cases(int count, uint64_t seed) {
   std::mt19937_64 random(seed);
   int before = threads();
-  auto variants = cpu::dcmha::variants<double>();
+  auto variants = cpu::attention::variants<double>();
   for (int i = 0; i < count; ++i) {
     DcmhaCase c = test::random_dcmha_case(random);
     DcmhaCall inputs(c, static_cast<uint64_t>(i) + seed);
     const auto* variant = variants[random() % variants.size()];
     BOOST_TEST_CONTEXT("case " << i << " of seed " << seed << ", " << variant->name << ": " << c.text()) {
-      BOOST_REQUIRE(cpu::dcmha::use_variant(variant->name));
-      std::vector<Tensor> fused = inputs.run_with_gradients(Path::fused, 1 + static_cast<int>(random() % 3));
-      std::vector<Tensor> meaning = inputs.run_with_gradients(Path::reference, 1);
-      BOOST_REQUIRE(fused.size() == meaning.size());
+      BOOST_REQUIRE(cpu::attention::use_variant(variant->name));
+      std::vector<Tensor> fused = inputs.run_with_gradients(AttentionImpl::fused, 1 + static_cast<int>(random() % 3));
+      std::vector<Tensor> reference = inputs.run_with_gradients(AttentionImpl::reference, 1);
+      BOOST_REQUIRE(fused.size() == reference.size());
       if (c.T <= 4) {  // without derivatives a few rows take the decoding kernel
         NoGrad off;
-        BOOST_TEST(
-            is_close(inputs.run(Path::fused, 2).to_vector<double>(), meaning[0].to_vector<double>(), 1e-12, 0.1));
+        BOOST_TEST(is_close(inputs.run(AttentionImpl::fused, 2).to_vector<double>(), reference[0].to_vector<double>(),
+                            1e-12, 0.1));
       }
       for (size_t k = 0; k < fused.size(); ++k) {
         BOOST_TEST_CONTEXT("result " << k) {
-          BOOST_REQUIRE(fused[k].shape() == meaning[k].shape());
-          BOOST_TEST(is_close(fused[k].to_vector<double>(), meaning[k].to_vector<double>(), k == 0 ? 1e-12 : 1e-10,
+          BOOST_REQUIRE(fused[k].shape() == reference[k].shape());
+          BOOST_TEST(is_close(fused[k].to_vector<double>(), reference[k].to_vector<double>(), k == 0 ? 1e-12 : 1e-10,
                               k == 0 ? 0.1 : 1e-2));
         }
       }
     }
   }
-  cpu::dcmha::use_variant("");
+  cpu::attention::use_variant("");
   set_threads(before);
 }
 
@@ -62,20 +61,22 @@ BOOST_AUTO_TEST_CASE(many_tiles_and_blocks) {  // several tiles per block and se
   for (int64_t window : {0, 50, 256}) {
     for (int64_t share : {1, 2}) {
       DcmhaCase c{1, 301, 301, 1, 4, share, 8, 2, 2, {}, 0x3fff};
-      c.options.visible.window = window;
+      c.options.mask.window = window;
       DcmhaCall inputs(c, 5);
-      auto fused = inputs.run_with_gradients(Path::fused, 2), meaning = inputs.run_with_gradients(Path::reference, 2);
-      for (size_t k = 0; k < fused.size(); ++k) BOOST_TEST(is_close(fused[k], meaning[k], k == 0 ? 1e-12 : 1e-10));
+      auto fused = inputs.run_with_gradients(AttentionImpl::fused, 2),
+           reference = inputs.run_with_gradients(AttentionImpl::reference, 2);
+      for (size_t k = 0; k < fused.size(); ++k) BOOST_TEST(is_close(fused[k], reference[k], k == 0 ? 1e-12 : 1e-10));
     }
   }
 }
 
 BOOST_AUTO_TEST_CASE(more_scores_than_are_kept_between_the_passes_of_backward) {  // some 44 MiB of S and dP in f64
   DcmhaCase c{1, 8, 21000, 1, 17, 1, 3, 2, 2, {}, 0x3fff};
-  c.options.visible.causal = false;
+  c.options.mask.causal = false;
   DcmhaCall inputs(c, 12);
-  auto fused = inputs.run_with_gradients(Path::fused, 1), meaning = inputs.run_with_gradients(Path::reference, 2);
-  for (size_t k = 0; k < fused.size(); ++k) BOOST_TEST(is_close(fused[k], meaning[k], k == 0 ? 1e-12 : 1e-10));
+  auto fused = inputs.run_with_gradients(AttentionImpl::fused, 1),
+       reference = inputs.run_with_gradients(AttentionImpl::reference, 2);
+  for (size_t k = 0; k < fused.size(); ++k) BOOST_TEST(is_close(fused[k], reference[k], k == 0 ? 1e-12 : 1e-10));
 }
 
 BOOST_AUTO_TEST_CASE(one_row_against_many_keys) {  // several segments; a window that begins inside one
@@ -83,12 +84,12 @@ BOOST_AUTO_TEST_CASE(one_row_against_many_keys) {  // several segments; a window
   for (int64_t window : {0, 300}) {
     for (unsigned terms : {0x3fffu, 0u}) {
       DcmhaCase c{2, 2, 900, 1, 5, 1, 20, 2, 2, {}, terms};
-      c.options.visible = {true, window, 898};
+      c.options.mask = {true, window, 898};
       DcmhaCall inputs(c, 11);
       NoGrad off;
-      Tensor one = inputs.run(Path::fused, 1);
-      BOOST_TEST(is_close(one, inputs.run(Path::reference, 1), 1e-12));
-      BOOST_TEST(one.to_vector<double>() == inputs.run(Path::fused, 3).to_vector<double>());
+      Tensor one = inputs.run(AttentionImpl::fused, 1);
+      BOOST_TEST(is_close(one, inputs.run(AttentionImpl::reference, 1), 1e-12));
+      BOOST_TEST(one.to_vector<double>() == inputs.run(AttentionImpl::fused, 3).to_vector<double>());
     }
   }
   set_threads(before);
@@ -101,11 +102,11 @@ BOOST_AUTO_TEST_CASE(same_bits_at_any_thread_count) {
       DcmhaCase c = kTypical;
       c.terms = terms;
       c.share = 2;
-      c.options.visible.window = window;
+      c.options.mask.window = window;
       DcmhaCall inputs(c, 3, DType::f32);
-      auto one = inputs.run_with_gradients(Path::fused, 1);
+      auto one = inputs.run_with_gradients(AttentionImpl::fused, 1);
       for (int n : {2, 3, 5}) {
-        auto many = inputs.run_with_gradients(Path::fused, n);
+        auto many = inputs.run_with_gradients(AttentionImpl::fused, n);
         for (size_t k = 0; k < one.size(); ++k) BOOST_TEST(one[k].to_vector<float>() == many[k].to_vector<float>());
       }
     }
@@ -115,21 +116,21 @@ BOOST_AUTO_TEST_CASE(same_bits_at_any_thread_count) {
 
 BOOST_AUTO_TEST_CASE(every_instruction_set_in_f32) {
   DcmhaCall exact(kTypical, 4);
-  auto want = exact.run_with_gradients(Path::reference, 2);
-  for (const auto* variant : cpu::dcmha::variants<float>()) {
+  auto want = exact.run_with_gradients(AttentionImpl::reference, 2);
+  for (const auto* variant : cpu::attention::variants<float>()) {
     BOOST_TEST_CONTEXT(variant->name) {
-      BOOST_TEST(cpu::dcmha::use_variant(variant->name));
+      BOOST_TEST(cpu::attention::use_variant(variant->name));
       DcmhaCall inputs(kTypical, 4, DType::f32);
       for (size_t i = 0; i < inputs.x.size(); ++i) {
         if (inputs.x[i]) inputs.x[i].copy_(exact.x[i]);
       }
-      auto got = inputs.run_with_gradients(Path::fused, 2);
+      auto got = inputs.run_with_gradients(AttentionImpl::fused, 2);
       // dy differs by its rounding to f32 only when drawn in f32: compare the values, and the gradients loosely.
       BOOST_TEST(is_close(got[0].to(DType::f64), want[0], 2e-6));
     }
   }
-  cpu::dcmha::use_variant("");
-  BOOST_TEST(!cpu::dcmha::use_variant("abacus"));
+  cpu::attention::use_variant("");
+  BOOST_TEST(!cpu::attention::use_variant("abacus"));
 }
 
 BOOST_AUTO_TEST_CASE(sixteen_bit_inputs_are_computed_in_f32) {
@@ -140,15 +141,15 @@ BOOST_AUTO_TEST_CASE(sixteen_bit_inputs_are_computed_in_f32) {
     half.x[i] = exact.x[i].to(DType::bf16);
     exact.x[i] = half.x[i].to(DType::f32);
   }
-  Tensor y = half.run(Path::automatic, 2);
+  Tensor y = half.run(AttentionImpl::automatic, 2);
   BOOST_TEST(str(y.dtype()) == "bf16");
-  BOOST_TEST(y.to_vector<float>() == exact.run(Path::fused, 2).to(DType::bf16).to_vector<float>());
+  BOOST_TEST(y.to_vector<float>() == exact.run(AttentionImpl::fused, 2).to(DType::bf16).to_vector<float>());
 }
 
 BOOST_AUTO_TEST_CASE(inputs_may_be_views) {
   DcmhaCase c = kTypical;
   DcmhaCall plain(c, 7);
-  auto want = plain.run_with_gradients(Path::fused, 2);
+  auto want = plain.run_with_gradients(AttentionImpl::fused, 2);
   DcmhaCall strided(c, 7);
   for (Tensor& t : strided.x) {  // the same values inside a wider, transposed buffer
     if (!t || t.rank() < 3) continue;
@@ -161,25 +162,25 @@ BOOST_AUTO_TEST_CASE(inputs_may_be_views) {
     t = view.view(t.shape(), strides, 0);
     require_grad(t);
   }
-  auto got = strided.run_with_gradients(Path::fused, 2);
+  auto got = strided.run_with_gradients(AttentionImpl::fused, 2);
   for (size_t k = 0; k < want.size(); ++k) BOOST_TEST(is_close(got[k], want[k], 0));
 }
 
 BOOST_AUTO_TEST_CASE(nan_in_a_score_stays_in_its_row) {
   DcmhaCall inputs({1, 40, 40, 1, 3, 1, 4, 2, 2, {}, 0x3fff}, 8);
   inputs.x[0].mutable_data<double>()[17 * 3 * 4] = std::numeric_limits<double>::quiet_NaN();
-  std::vector<double> y = inputs.run(Path::fused, 2).to_vector<double>();
+  std::vector<double> y = inputs.run(AttentionImpl::fused, 2).to_vector<double>();
   for (size_t t = 0; t < 40; ++t) BOOST_TEST(std::isnan(y[t * 12]) == (t == 17));
 }
 
 BOOST_AUTO_TEST_CASE(an_empty_batch_or_no_keys) {
   DcmhaCall none({0, 5, 5, 1, 2, 1, 3, 2, 2, {}, 0x3fff}, 9);
-  BOOST_TEST(none.run(Path::fused, 1).numel() == 0);
+  BOOST_TEST(none.run(AttentionImpl::fused, 1).numel() == 0);
   DcmhaCall blind({1, 5, 3, 1, 2, 1, 3, 2, 2, {}, 0x3fff}, 9);
   DcmhaCase before_all_keys{1, 5, 3, 1, 2, 1, 3, 2, 2, {}, 0x3fff};
-  before_all_keys.options.visible.offset = -5;
-  DcmhaCall hidden(before_all_keys, 9);
-  for (double v : hidden.run(Path::fused, 1).to_vector<double>()) BOOST_TEST(v == 0.0);
+  before_all_keys.options.mask.offset = -5;
+  DcmhaCall masked(before_all_keys, 9);
+  for (double v : masked.run(AttentionImpl::fused, 1).to_vector<double>()) BOOST_TEST(v == 0.0);
 }
 
 // Forward + backward may hold the packed copies of keys and values and their gradients, never B x N x T x S scores.
@@ -189,7 +190,7 @@ BOOST_AUTO_TEST_CASE(memory_does_not_grow_with_the_scores) {
   int64_t scores = 8 * 2048 * 2048 * 4;
   int64_t before = memory_stats(kCpu).current;
   reset_peak_memory(kCpu);
-  auto results = inputs.run_with_gradients(Path::fused, 2);
+  auto results = inputs.run_with_gradients(AttentionImpl::fused, 2);
   BOOST_TEST(memory_stats(kCpu).peak - before < scores / 2);
 }
 

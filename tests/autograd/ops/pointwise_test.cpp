@@ -23,9 +23,9 @@ BOOST_AUTO_TEST_CASE(misfits_are_named) {
         masked_fill(x, full({4, 2, 3}, 1, DType::u8), 0);
       },
       "[masked_fill] the mask's shape (4, 2, 3) does not repeat to x's shape (2, 3)"));
-  BOOST_TEST(throws_with([&] { hide_invisible(full({3}, 1), {}, 0); },
-                         "[hide_invisible] needs axes (..., T, S), got shape (3)"));
-  BOOST_TEST(throws_with([&] { hide_invisible(x, {.window = -1}, 0); }, "the window -1 is negative"));
+  BOOST_TEST(
+      throws_with([&] { mask_scores(full({3}, 1), {}, 0); }, "[mask_scores] needs axes (..., T, S), got shape (3)"));
+  BOOST_TEST(throws_with([&] { mask_scores(x, {.window = -1}, 0); }, "the window -1 is negative"));
   BOOST_TEST(throws_with([&] { add(x, Tensor()); }, "an empty Tensor handle was used"));
 }
 
@@ -62,7 +62,7 @@ BOOST_AUTO_TEST_CASE(no_gradient_where_none_is_wanted) {
 BOOST_AUTO_TEST_CASE(hidden_values_pass_no_gradient_even_if_nan) {
   Tensor x = full({2, 2}, NAN);
   require_grad(x);
-  backward(hide_invisible(x, {}, 0), from_values({1, NAN, 3, 4}, {2, 2}));
+  backward(mask_scores(x, {}, 0), from_values({1, NAN, 3, 4}, {2, 2}));
   BOOST_TEST(is_close(grad(x).to_vector<double>(), {1, 0, 3, 4}, 0));
 }
 

@@ -1,4 +1,5 @@
 #include <boost/test/unit_test.hpp>
+#include <cmath>
 
 #include "braid/autograd/autograd.h"
 #include "tests/support/compare.h"
@@ -34,14 +35,36 @@ BOOST_AUTO_TEST_CASE(the_first_of_equals_gets_the_gradient) {
   BOOST_TEST(is_close(grad(x).to_vector<double>(), {1, 0, 0, 1, 0, 0}, 0));
 }
 
-BOOST_AUTO_TEST_CASE(means_of_nothing_and_of_16_bit_numbers) {
+BOOST_AUTO_TEST_CASE(means_of_nothing_and_of_16_bit_values) {
   BOOST_TEST(std::isnan(mean(full({0}, 1)).item()));
   BOOST_TEST(sum(full({0}, 1)).item() == 0.0);
   Tensor x = full({1000}, 300, DType::f16);  // the sum, 300000, is beyond f16
   BOOST_TEST(mean(x).item() == 300.0);
 }
 
-BOOST_AUTO_TEST_CASE(mul_sum_is_the_sum_of_the_product) {
+BOOST_AUTO_TEST_CASE(log_sums_of_infinities) {
+  const double inf = INFINITY;
+  for (DType t : {DType::f64, DType::f32, DType::bf16, DType::f16}) {
+    Tensor x = from_values({-inf, -inf, 0, inf, 1, -inf, 1000, 1000}, {4, 2}, t);
+    require_grad(x);
+    Tensor y = logsumexp(x, 1);
+    BOOST_TEST(is_close(y.to_vector<double>(), {-inf, inf, 1, 1000 + std::log(2)}, 1e-2));
+  }
+  Tensor x = from_values({-inf, -inf, 1, -inf}, {2, 2}, DType::f64);
+  require_grad(x);
+  backward(sum(logsumexp(x, -1)));
+  BOOST_TEST(is_close(grad(x).to_vector<double>(), {0, 0, 1, 0}, 0));  // a row of only -inf has no gradient
+}
+
+BOOST_AUTO_TEST_CASE(variances_without_a_degree_of_freedom) {
+  BOOST_TEST(std::isnan(var(full({1}, 3)).item()));
+  BOOST_TEST(var(full({1}, 3), {0}, 0).item() == 0.0);
+  BOOST_TEST(std::isnan(var(full({0}, 1)).item()));
+  // A mean that is large beside the deviation costs no digits.
+  BOOST_TEST(std::fabs(var(from_values({1e6 + 1, 1e6 + 2, 1e6 + 3}, {3})).item() - 1) < 1e-5);
+}
+
+BOOST_AUTO_TEST_CASE(sum_product_is_the_sum_of_the_product) {
   Tensor x = full({2, 3, 1}, 2), y = full({3, 4}, 3);
   Tensor z = sum_product(x, y, {1, 2});
   BOOST_TEST(str(z.shape()) == "(2, 1, 1)");

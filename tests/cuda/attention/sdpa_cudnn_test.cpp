@@ -1,7 +1,6 @@
-// Attention without compose in 16 bits: the calls that are made of it, and what is refused and takes the general way.
+// Scaled dot-product attention by cuDNN: its calls, and the calls that the generic kernels compute instead.
 #include "braid/cuda/attention/sdpa_cudnn.h"
 
-#include "braid/autograd/attention.h"
 #include "braid/autograd/autograd.h"
 #include "braid/tensor/graph.h"
 #include "braid/tensor/kernels/backend.h"
@@ -10,18 +9,18 @@
 
 using namespace braid;
 using namespace braid::test;
-using cuda::plain_attention::backward;
-using cuda::plain_attention::forward;
+using cuda::attention::sdpa_cudnn::backward;
+using cuda::attention::sdpa_cudnn::forward;
 
 namespace {
 
-// Values and gradients err at most twice as much as the composed meaning in the same type.
+// Values and gradients err at most twice as much as the reference in the same type.
 void check_case(DcmhaCase c, DType dtype) {
   c.terms = 0;
-  DcmhaCall naive_call(c, 6, dtype), exact_call = naive_call.as(DType::f64, kCpu), call = naive_call.as(dtype, kCard);
-  const auto want = exact_call.run_with_gradients(Path::reference),
-             naive = naive_call.run_with_gradients(Path::reference);
-  const auto got = call.run_with_gradients(Path::fused);
+  DcmhaCall naive_call(c, 6, dtype), exact_call = naive_call.as(DType::f64, kCpu), call = naive_call.as(dtype, kGpu);
+  const auto want = exact_call.run_with_gradients(AttentionImpl::reference),
+             naive = naive_call.run_with_gradients(AttentionImpl::reference);
+  const auto got = call.run_with_gradients(AttentionImpl::fused);
   for (size_t k = 0; k < want.size(); ++k) {
     BOOST_TEST_CONTEXT(c.text() << " " << str(dtype) << " workspace " << c.options.workspace << " result " << k) {
       BOOST_TEST(largest_error(got[k], want[k]) <= 2 * largest_error(naive[k], want[k]) + 1e-5);
@@ -29,24 +28,24 @@ void check_case(DcmhaCase c, DType dtype) {
   }
 }
 
-DcmhaCase sizes(int64_t B, int64_t T, int64_t S, int64_t N, int64_t share, int64_t d, AttentionMask visible) {
-  return {B, T, S, 1, N, share, d, 0, 0, {.visible = visible}, 0};
+DcmhaCase sizes(int64_t B, int64_t T, int64_t S, int64_t N, int64_t share, int64_t d, AttentionMask mask) {
+  return {B, T, S, 1, N, share, d, 0, 0, {{.mask = mask}}, 0};
 }
 
-// Inputs of shape (B, T, N, d), (B, S, Nkv, d) on the card.
-DcmhaInputs inputs(int64_t B, int64_t T, int64_t S, int64_t N, int64_t Nkv, int64_t d, AttentionMask visible,
+// Inputs of shape (B, T, N, d), (B, S, Nkv, d) on the GPU.
+DcmhaInputs inputs(int64_t B, int64_t T, int64_t S, int64_t N, int64_t Nkv, int64_t d, AttentionMask mask,
                    DType dtype = DType::bf16) {
-  return {.q = random_tensor({B, T, N, d}, 1, dtype).to(kCard),
-          .k = random_tensor({B, S, Nkv, d}, 2, dtype).to(kCard),
-          .v = random_tensor({B, S, Nkv, d}, 3, dtype).to(kCard),
+  return {.q = random_tensor({B, T, N, d}, 1, dtype).to(kGpu),
+          .k = random_tensor({B, S, Nkv, d}, 2, dtype).to(kGpu),
+          .v = random_tensor({B, S, Nkv, d}, 3, dtype).to(kGpu),
           .pre = {},
           .post = {},
           .groups = 1,
-          .visible = visible,
+          .mask = mask,
           .scale = 0.3};
 }
 
-// Where Braid was built without cuDNN the general way serves all of this.
+// Where Braid was built without cuDNN the generic kernels compute all of this.
 bool without_cudnn() {
 #if defined(BRAID_EMULATION) || defined(BRAID_HAVE_CUDNN)
   return false;
@@ -58,7 +57,7 @@ bool without_cudnn() {
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(cuda_plain_attention)
+BOOST_AUTO_TEST_SUITE(cuda_attention_sdpa_cudnn)
 
 BOOST_AUTO_TEST_CASE(sizes_and_masks) {
   const AttentionMask aligned{true, 0, 0}, last{true, 0, 9}, window{true, 7, 0}, both{true, 7, 9}, none{false, 0, 0};
@@ -82,16 +81,16 @@ BOOST_AUTO_TEST_CASE(backward_in_pieces) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(log_sums_are_those_of_the_general_way) {
+BOOST_AUTO_TEST_CASE(log_sums_are_those_of_the_generic_kernels) {
   if (without_cudnn()) return;
   for (const AttentionMask& v : {AttentionMask{true, 0, 5}, {true, 4, 5}, {false, 0, 0}}) {
     const DcmhaInputs x = inputs(2, 21, 26, 6, 3, 8, v);
     DcmhaInputs wide = x;
     for (Tensor* t : {&wide.q, &wide.k, &wide.v}) *t = t->to(DType::f32);
-    Tensor y = empty_like(x.q), lse = empty({2, 21, 6}, DType::f32, kCard), want = empty_like(lse),
+    Tensor y = empty_like(x.q), lse = empty({2, 21, 6}, DType::f32, kGpu), want = empty_like(lse),
            other = empty_like(wide.q);
-    BOOST_TEST(forward(x, y, lse) == "");
-    backend(kCard).attention.forward(wide, other, want);
+    BOOST_TEST(!forward(x, y, lse));
+    backend(kGpu).attention.forward({}, wide, other, want);
     BOOST_TEST(is_close(lse, want, 1e-5));
     BOOST_TEST(is_close(y.to_vector<double>(), other.to_vector<double>(), 0x1p-7, 0.1));
   }
@@ -101,7 +100,7 @@ BOOST_AUTO_TEST_CASE(views_and_fewer_gradients) {
   if (without_cudnn()) return;
   const DcmhaInputs x = inputs(2, 12, 12, 4, 4, 8, {});
   DcmhaInputs strided = x;
-  Tensor all = empty({2, 12, 3, 4, 8}, DType::bf16, kCard);  // q, k and v side by side, as one projection writes them
+  Tensor all = empty({2, 12, 3, 4, 8}, DType::bf16, kGpu);  // q, k and v side by side, as one projection writes them
   Tensor* parts[] = {&strided.q, &strided.k, &strided.v};
   for (int i = 0; i < 3; ++i) {
     Tensor part = all.sliced(2, i, i + 1).squeezed(2);
@@ -109,19 +108,19 @@ BOOST_AUTO_TEST_CASE(views_and_fewer_gradients) {
     *parts[i] = part;
   }
   DcmhaInputs odd = x;  // nothing here lies at multiples of 16 bytes
-  odd.q = misaligned_on_card(x.q);
-  odd.k = empty({2, 12, 4, 9}, DType::bf16, kCard).sliced(3, 0, 8);
+  odd.q = misaligned_on_gpu(x.q);
+  odd.k = empty({2, 12, 4, 9}, DType::bf16, kGpu).sliced(3, 0, 8);
   odd.k.copy_(x.k);
 
-  const Tensor dy = random_tensor({2, 12, 4, 8}, 4, DType::bf16).to(kCard);
+  const Tensor dy = random_tensor({2, 12, 4, 8}, 4, DType::bf16).to(kGpu);
   std::vector<Tensor> first;
   for (const DcmhaInputs& in : {x, strided, odd}) {
-    Tensor y = empty_like(x.q), lse = empty({2, 12, 4}, DType::f32, kCard);
-    BOOST_TEST(forward(in, y, lse) == "");
+    Tensor y = empty_like(x.q), lse = empty({2, 12, 4}, DType::f32, kGpu);
+    BOOST_TEST(!forward(in, y, lse));
     DcmhaGradients g{.q = empty_like(x.q), .k = empty_like(x.k), .v = empty_like(x.v), .pre = {}, .post = {}};
-    BOOST_TEST(backward(in, y, lse, dy, g, 1 << 20) == "");
+    BOOST_TEST(!backward(in, y, lse, dy, g, 1 << 20));
     DcmhaGradients only_keys{.q = {}, .k = empty_like(x.k), .v = {}, .pre = {}, .post = {}};
-    BOOST_TEST(backward(in, y, lse, dy, only_keys, 1 << 20) == "");
+    BOOST_TEST(!backward(in, y, lse, dy, only_keys, 1 << 20));
     const std::vector<Tensor> got{y, lse, g.q, g.k, g.v};
     if (first.empty()) first = got;
     for (size_t i = 0; i < got.size(); ++i) BOOST_TEST(same_bits(got[i], first[i]));
@@ -129,33 +128,32 @@ BOOST_AUTO_TEST_CASE(views_and_fewer_gradients) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(a_recorded_call_reads_its_inputs_again) {
+BOOST_AUTO_TEST_CASE(a_captured_call_reads_its_inputs_again) {
   if (without_cudnn()) return;
   DcmhaInputs x = inputs(1, 9, 9, 2, 2, 8, {});
-  Tensor y = empty_like(x.q), lse = empty({1, 9, 2}, DType::f32, kCard), want = empty_like(x.q);
-  BOOST_TEST(forward(x, y, lse) == "");
-  Graph graph(kCard, [&] { forward(x, y, lse); });
-  x.q.copy_(random_tensor({1, 9, 2, 8}, 8, DType::bf16).to(kCard));
+  Tensor y = empty_like(x.q), lse = empty({1, 9, 2}, DType::f32, kGpu), want = empty_like(x.q);
+  BOOST_TEST(!forward(x, y, lse));
+  Graph graph(kGpu, [&] { forward(x, y, lse); });
+  x.q.copy_(random_tensor({1, 9, 2, 8}, 8, DType::bf16).to(kGpu));
   graph.replay();
   forward(x, want, lse);
   BOOST_TEST(same_bits(y, want));
 }
 
-BOOST_AUTO_TEST_CASE(refusals_are_sentences_and_the_general_way_serves_them) {
-  const auto refused = [](const DcmhaInputs& x, const char* part) {
-    Tensor y = empty_like(x.q), lse;
-    const std::string reason = forward(x, y, lse);
+BOOST_AUTO_TEST_CASE(unsupported_calls_have_a_reason_and_are_computed_by_the_generic_kernels) {
+  const auto unsupported = [](const DcmhaInputs& x, const char* part) {
+    const std::string reason = cuda::attention::sdpa_cudnn::unsupported_reason(x).value_or("");
     BOOST_TEST(reason.find(part) != std::string::npos, "\"" << reason << "\" lacks \"" << part << "\"");
   };
-  refused(inputs(1, 4, 4, 2, 2, 8, {}, DType::f32), "needs bf16 or f16, the queries are f32");
-  refused(inputs(1, 4, 4, 2, 2, 6, {}), "multiple of 8 and at most 256, here is d = 6");
-  refused(inputs(1, 4, 9, 2, 2, 8, {true, 0, 2}), "4 queries begin at position 2 of 9 keys");
-  refused(inputs(1, 9, 4, 2, 2, 8, {true, 3, 0}), "may see none of the 4 keys");
-  refused(inputs(1, 9, 4, 2, 2, 8, {true, 0, -5}), "may see none of the 4 keys");
-  refused(inputs(1, 0, 4, 2, 2, 8, {}), "no elements");
+  unsupported(inputs(1, 4, 4, 2, 2, 8, {}, DType::f32), "needs bf16 or f16, the queries are f32");
+  unsupported(inputs(1, 4, 4, 2, 2, 6, {}), "multiple of 8 and at most 256, here is d = 6");
+  unsupported(inputs(1, 4, 9, 2, 2, 8, {true, 0, 2}), "4 queries begin at position 2 of 9 keys");
+  unsupported(inputs(1, 9, 4, 2, 2, 8, {true, 3, 0}), "may have all of the 4 keys masked");
+  unsupported(inputs(1, 9, 4, 2, 2, 8, {true, 0, -5}), "may have all of the 4 keys masked");
+  unsupported(inputs(1, 0, 4, 2, 2, 8, {}), "no elements");
   DcmhaInputs mixed = inputs(1, 4, 4, 2, 2, 8, {});
-  mixed.pre.base = random_tensor({1, 2, 2}, 5, DType::bf16).to(kCard);
-  refused(mixed, "cannot mix heads");
+  mixed.pre.base = random_tensor({1, 2, 2}, 5, DType::bf16).to(kGpu);
+  unsupported(mixed, "cannot mix heads");
 
   check_case(sizes(2, 17, 17, 16, 1, 6, {}), DType::bf16);
   check_case(sizes(1, 17, 29, 32, 1, 8, {true, 0, 3}), DType::bf16);

@@ -1,15 +1,15 @@
-// The tensor-core path of DCMHA against the composed meaning in f64. How far it may be off is what the composed meaning
-// itself is off when it is computed in bf16, rounding after every operation.
+// DCMHA on tensor cores against the reference in f64. The bound is the error of the reference itself when it is
+// computed in bf16, rounding after every operation.
 #include "braid/cuda/attention/tensor_core.h"
 
 #include <array>
 #include <cmath>
 
-#include "braid/autograd/attention.h"
 #include "braid/autograd/autograd.h"
 #include "braid/tensor/kernels/backend.h"
 #include "braid/tensor/kernels/pointwise_ops.h"
 #include "tests/support/compare.h"
+#include "tests/support/dcmha_cases.h"
 #if defined(BRAID_EMULATION)
 #include "tests/cuda/emulation/engine.h"
 #endif
@@ -19,13 +19,13 @@ using namespace braid::test;
 
 namespace {
 
-const Device kCard{Device::Kind::cuda, 0};
+const Device kGpu{Device::Kind::cuda, 0};
 
 struct Case {
   int64_t B, T, S, N, Nkv, d, q_rank, k_rank;
-  AttentionMask visible;
+  AttentionMask mask;
   unsigned terms = kAll;  // bits: base, q factors, k factors, q gate, k gate; of pre (low five) and of post
-  int64_t workspace = kDcmhaWorkspace;
+  int64_t workspace = kAttentionWorkspace;
   static constexpr unsigned kAll = 0x3ff;
 };
 
@@ -33,10 +33,9 @@ const char* const kNames[] = {"y",           "q",          "k",           "v",  
                               "pre.q_up",    "pre.k_down", "pre.k_up",    "pre.q_gate", "pre.k_gate",  "post.base",
                               "post.q_down", "post.q_up",  "post.k_down", "post.k_up",  "post.q_gate", "post.k_gate"};
 
-using Tensors =
-    std::vector<Tensor>;  // q, k, v, then of pre and of post base, q_down, q_up, k_down, k_up, q_gate, k_gate
+using Tensors = std::vector<Tensor>;  // in the order of for_each_tensor
 
-// bf16 numbers on the CPU, so that every computation starts from the same values.
+// bf16 values on the CPU, so that every computation starts from the same values.
 Tensors inputs_of(const Case& c) {
   Tensors x;
   auto add = [&](const Shape& shape, bool present, double deviation) {
@@ -67,7 +66,12 @@ Tensor output_gradient(const Case& c) {
   return dy;
 }
 
-Compose stage(const Tensors& x, size_t i) { return {x[i], x[i + 1], x[i + 2], x[i + 3], x[i + 4], x[i + 5], x[i + 6]}; }
+DcmhaInputs call_of(const Tensors& x, const Case& c, double scale) {
+  DcmhaInputs call = test::call_of(x);
+  call.mask = c.mask;
+  call.scale = scale;
+  return call;
+}
 
 // y, then the gradient of every input (an empty handle where it is absent).
 Tensors composed(const Case& c, DType dtype) {
@@ -77,33 +81,33 @@ Tensors composed(const Case& c, DType dtype) {
     t = t.to(dtype);
     require_grad(t);
   }
-  Tensor y = dcmha_reference(x[0], x[1], x[2], stage(x, 3), stage(x, 10), {.visible = c.visible});
+  const DcmhaInputs call = test::call_of(x);
+  Tensor y = dcmha(call.q, call.k, call.v, call.pre, call.post, {{.mask = c.mask, .impl = AttentionImpl::reference}});
   results.push_back(y.detach());
   backward(y, output_gradient(c).to(dtype));
   for (Tensor& t : x) results.push_back(t ? grad(t) : t);
   return results;
 }
 
-struct OnCard {
+struct OnGpu {
   DcmhaInputs in;
   Tensor lse;
   Tensors results;  // y and gradients
 };
 
-OnCard on_card(const Case& c) {
+OnGpu on_gpu(const Case& c) {
   Tensors x = inputs_of(c), g;
   for (Tensor& t : x) {
-    if (t) t = t.to(kCard);
+    if (t) t = t.to(kGpu);
     g.push_back(t ? empty_like(t) : t);
   }
-  OnCard run{
-      {x[0], x[1], x[2], stage(x, 3), stage(x, 10), 1, c.visible, 1 / std::sqrt(static_cast<double>(c.d))}, {}, {}};
-  BOOST_TEST_REQUIRE(cuda::dcmha_fast::refuses(run.in) == "");
+  OnGpu run{call_of(x, c, 1 / std::sqrt(static_cast<double>(c.d))), {}, {}};
+  BOOST_TEST_REQUIRE(!cuda::attention::tensor_core::unsupported_reason(run.in));
   Tensor y = empty_like(x[0]);
-  run.lse = empty({c.B, c.T, c.N}, DType::f32, kCard);
-  cuda::dcmha_fast::forward(run.in, y, run.lse, c.workspace);
-  DcmhaGradients gradients{g[0], g[1], g[2], stage(g, 3), stage(g, 10)};
-  cuda::dcmha_fast::backward(run.in, y, run.lse, output_gradient(c).to(kCard), gradients, c.workspace);
+  run.lse = empty({c.B, c.T, c.N}, DType::f32, kGpu);
+  cuda::attention::tensor_core::forward(run.in, y, run.lse, c.workspace);
+  DcmhaGradients gradients = gradients_of(g);
+  cuda::attention::tensor_core::backward(run.in, y, run.lse, output_gradient(c).to(kGpu), gradients, c.workspace);
   run.results.push_back(y);
   run.results.insert(run.results.end(), g.begin(), g.end());
   return run;
@@ -124,18 +128,19 @@ struct Distance {
 };
 
 void check_case(const Case& c) {
-  const Tensors got = on_card(c).results, want = composed(c, DType::f64), plain = composed(c, DType::bf16);
+  const Tensors got = on_gpu(c).results, want = composed(c, DType::f64), plain = composed(c, DType::bf16);
   for (size_t i = 0; i < got.size(); ++i) {
     BOOST_REQUIRE(bool(got[i]) == bool(want[i]));
     if (!got[i]) continue;
     BOOST_TEST_CONTEXT(kNames[i]) {
       BOOST_TEST_REQUIRE((got[i].shape() == want[i].shape()));
-      const Distance ours(got[i], want[i]), naive(plain[i], want[i]);
-      BOOST_TEST_MESSAGE(kNames[i] << ": " << ours.mean << " of " << naive.mean << ", " << ours.largest << " of "
+      const Distance tested(got[i], want[i]), naive(plain[i], want[i]);
+      BOOST_TEST_MESSAGE(kNames[i] << ": " << tested.mean << " of " << naive.mean << ", " << tested.largest << " of "
                                    << naive.largest);
-      // Where a row sees one key its probability is 1, and gradients vanish but for the rounding of f32.
-      BOOST_TEST((ours.mean <= 2 * naive.mean + 1e-5), "mean " << ours.mean << ", naive " << naive.mean);
-      BOOST_TEST((ours.largest <= 2 * naive.largest + 1e-5), "largest " << ours.largest << ", naive " << naive.largest);
+      // Where a row has one unmasked key its probability is 1, and gradients vanish but for the rounding of f32.
+      BOOST_TEST((tested.mean <= 2 * naive.mean + 1e-5), "mean " << tested.mean << ", naive " << naive.mean);
+      BOOST_TEST((tested.largest <= 2 * naive.largest + 1e-5),
+                 "largest " << tested.largest << ", naive " << naive.largest);
     }
   }
 }
@@ -148,7 +153,7 @@ bool equal_bits(const Tensors& x, const Tensors& y) {
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(cuda_dcmha_fast)
+BOOST_AUTO_TEST_SUITE(cuda_attention_tensor_core)
 
 // Keys and rows in tails of every kind; several blocks of keys, several segments of rows, samples.
 BOOST_AUTO_TEST_CASE(sizes) {
@@ -189,8 +194,8 @@ BOOST_AUTO_TEST_CASE(ranks_and_shared_keys) {
   check_case({2, 20, 20, 32, 1, 6, 2, 2, {}});
 }
 
-// The workspace allows few rows, or few samples, at a time; windows then begin at other keys for every chunk.
-BOOST_AUTO_TEST_CASE(several_chunks) {
+// The workspace allows few rows, or few samples, at a time; windows then begin at other keys for every block.
+BOOST_AUTO_TEST_CASE(several_blocks) {
   for (int64_t N : {16, 32}) {
     for (const AttentionMask& v : {AttentionMask{true, 0, 0}, {true, 21, 0}, {false, 0, 0}}) {
       BOOST_TEST_CONTEXT("N " << N << " causal " << v.causal << " window " << v.window) {
@@ -201,48 +206,48 @@ BOOST_AUTO_TEST_CASE(several_chunks) {
   }
 }
 
-// Views with gaps between heads, tokens and samples; and gradients that nobody wants.
+// Views with gaps between heads, tokens and samples; and gradients that are not required.
 BOOST_AUTO_TEST_CASE(strided_inputs_and_fewer_gradients) {
   const Case c{2, 21, 21, 16, 16, 8, 2, 2, {}};
-  const OnCard plain = on_card(c);
-  OnCard run = plain;
+  const OnGpu plain = on_gpu(c);
+  OnGpu run = plain;
   const auto spread = [](Tensor& x, const Shape& shape) {  // the same values inside a larger tensor
     Tensor wide = zeros(shape, DType::bf16), part = wide;
     for (int axis = 0; axis < x.rank(); ++axis) part = part.sliced(axis, 0, x.dim(axis));
     part.copy_(x.to(kCpu));
-    Tensor card = wide.to(kCard);
-    x = card.view(x.shape(), card.strides(), 0);
+    Tensor on_gpu = wide.to(kGpu);
+    x = on_gpu.view(x.shape(), on_gpu.strides(), 0);
   };
   spread(run.in.q, {2, 25, 18, 10});
   spread(run.in.k, {3, 21, 17, 8});
   spread(run.in.v, {2, 22, 16, 12});
-  for (Compose* stage : {&run.in.pre, &run.in.post}) {
+  for (HeadMixing* stage : {&run.in.pre, &run.in.post}) {
     spread(stage->base, {1, 16, 19});
     spread(stage->q_down, {2, 22, 1, 3, 17});
     spread(stage->k_up, {2, 23, 2, 2, 19});
     spread(stage->k_gate, {2, 21, 2, 17});
   }
-  Tensor y = empty_like(plain.results[0]), lse = empty({c.B, c.T, c.N}, DType::f32, kCard), none;
-  cuda::dcmha_fast::forward(run.in, y, lse);
+  Tensor y = empty_like(plain.results[0]), lse = empty({c.B, c.T, c.N}, DType::f32, kGpu), none;
+  cuda::attention::tensor_core::forward(run.in, y, lse);
   BOOST_TEST(equal_bits({y, lse}, {plain.results[0], plain.lse}));
-  cuda::dcmha_fast::forward(run.in, y, none);
+  cuda::attention::tensor_core::forward(run.in, y, none);
   BOOST_TEST(equal_bits({y}, {plain.results[0]}));
 
-  DcmhaGradients wanted{.q = empty_like(y), .k = {}, .v = empty_like(y), .pre = {}, .post = {}};
-  wanted.pre.k_down = empty_like(plain.results[8]);
-  wanted.post.q_gate = empty_like(plain.results[16]);
-  const Tensor dy = output_gradient(c).to(kCard);
-  cuda::dcmha_fast::backward(run.in, y, lse, dy, wanted);
-  BOOST_TEST(equal_bits({wanted.q, wanted.v, wanted.pre.k_down, wanted.post.q_gate},
+  DcmhaGradients some{.q = empty_like(y), .k = {}, .v = empty_like(y), .pre = {}, .post = {}};
+  some.pre.k_down = empty_like(plain.results[8]);
+  some.post.q_gate = empty_like(plain.results[16]);
+  const Tensor dy = output_gradient(c).to(kGpu);
+  cuda::attention::tensor_core::backward(run.in, y, lse, dy, some);
+  BOOST_TEST(equal_bits({some.q, some.v, some.pre.k_down, some.post.q_gate},
                         {plain.results[1], plain.results[3], plain.results[7], plain.results[16]}));
   DcmhaGradients values_only{.q = {}, .k = {}, .v = empty_like(y), .pre = {}, .post = {}};
-  cuda::dcmha_fast::backward(run.in, y, lse, dy, values_only);
+  cuda::attention::tensor_core::backward(run.in, y, lse, dy, values_only);
   BOOST_TEST(equal_bits({values_only.v}, {plain.results[3]}));
 }
 
-BOOST_AUTO_TEST_CASE(rows_that_see_nothing) {
+BOOST_AUTO_TEST_CASE(rows_whose_keys_are_all_masked) {
   const Case c{1, 30, 30, 16, 16, 8, 2, 2, {true, 0, -9}};
-  const OnCard run = on_card(c);
+  const OnGpu run = on_gpu(c);
   const auto y = run.results[0].to_vector<float>(), dq = run.results[1].to_vector<float>();
   const auto lse = run.lse.to_vector<float>();
   for (size_t i = 0; i < lse.size(); ++i) BOOST_TEST(std::isinf(lse[i]) == (i / 16 < 9));
@@ -256,10 +261,10 @@ BOOST_AUTO_TEST_CASE(large_scores) {
   x[0] = x[0].to(DType::f32);
   backend(kCpu).pointwise.unary(UnaryOp::affine, 200, 0, x[0], x[0]);
   x[0] = x[0].to(DType::bf16);
-  for (Tensor& t : x) t = t.to(kCard);
-  const DcmhaInputs in{x[0], x[1], x[2], stage(x, 3), stage(x, 10), 1, c.visible, 1};
-  Tensor y = empty_like(x[0]), lse = empty({c.B, c.T, c.N}, DType::f32, kCard);
-  cuda::dcmha_fast::forward(in, y, lse);
+  for (Tensor& t : x) t = t.to(kGpu);
+  const DcmhaInputs in = call_of(x, c, 1);
+  Tensor y = empty_like(x[0]), lse = empty({c.B, c.T, c.N}, DType::f32, kGpu);
+  cuda::attention::tensor_core::forward(in, y, lse);
   for (float value : lse.to_vector<float>()) BOOST_TEST(std::isfinite(value));
   for (float value : y.to_vector<float>()) BOOST_TEST(std::isfinite(value));
 }
@@ -272,11 +277,11 @@ BOOST_AUTO_TEST_CASE(same_bits_in_any_order_of_threads) {
        {Case{1, 21, 140, 16, 16, 8, 2, 2, {true, 0, 119}}, Case{2, 13, 20, 32, 32, 8, 2, 2, {true, 9, 7}}}) {
     emulated::set_order(Order::forward);
     const uint64_t conflicts = emulated::statistics().bank_conflicts;
-    const OnCard first = on_card(c);
+    const OnGpu first = on_gpu(c);
     BOOST_TEST(emulated::statistics().bank_conflicts == conflicts);
     for (const auto& [order, seed] : {std::pair{Order::reverse, 0}, {Order::random, 1}, {Order::random, 2}}) {
       emulated::set_order(order, static_cast<uint64_t>(seed));
-      const OnCard again = on_card(c);
+      const OnGpu again = on_gpu(c);
       BOOST_TEST(equal_bits(again.results, first.results));
       BOOST_TEST(equal_bits({again.lse}, {first.lse}));
     }
@@ -285,13 +290,15 @@ BOOST_AUTO_TEST_CASE(same_bits_in_any_order_of_threads) {
 }
 #endif
 
-BOOST_AUTO_TEST_CASE(refusals) {
+BOOST_AUTO_TEST_CASE(unsupported_calls_have_a_reason) {
   const auto reason = [](const Case& c, DType dtype, int64_t groups) {
     Tensors x = inputs_of(c);
     for (Tensor& t : x) {
       if (t) t = t.to(dtype);
     }
-    return cuda::dcmha_fast::refuses({x[0], x[1], x[2], stage(x, 3), stage(x, 10), groups, c.visible, 1});
+    DcmhaInputs call = call_of(x, c, 1);
+    call.groups = groups;
+    return cuda::attention::tensor_core::unsupported_reason(call).value_or("");
   };
   const auto says = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };
   const Case good{1, 4, 4, 16, 16, 8, 2, 2, {}};

@@ -7,6 +7,7 @@
 
 using namespace braid;
 using namespace braid::cuda;
+using namespace braid::cuda::attention::sdpa_cudnn;
 
 namespace {
 
@@ -35,7 +36,7 @@ const Descriptor& gpu() {
 
 struct Sizes {
   int64_t B, T, S, N, Nkv, d;
-  AttentionMask visible;
+  AttentionMask mask;
 };
 
 // Workspace of the plan. Tensors have layouts only: q, k and v are parts of one projection's result.
@@ -53,7 +54,7 @@ int64_t workspace(const Sizes& n, DType dtype, bool backward) {
                      .dq = y,
                      .dk = empty_like(k),
                      .dv = empty_like(k),
-                     .visible = n.visible,
+                     .mask = n.mask,
                      .scale = 0.125};
   CudnnGraph graph;
   build_plan(graph, call, {.description = gpu().get()});

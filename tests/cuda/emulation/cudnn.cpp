@@ -4,7 +4,7 @@
 #include "tests/cuda/emulation/engine.h"
 #include "tests/cuda/emulation/memory.h"
 
-namespace braid::cuda {
+namespace braid::cuda::attention::sdpa_cudnn {
 
 namespace {
 
@@ -35,7 +35,7 @@ void write(const Tensor& copy, Tensor x) {
   });
 }
 
-// What cuDNN would refuse, or read past.
+// Throws where cuDNN would return an error or read past the end.
 void check_layout(const Tensor& x) {
   bool fits = reinterpret_cast<uintptr_t>(x.raw()) % 16 == 0 && x.strides()[3] == 1;
   for (int axis = 0; axis < 3; ++axis) fits = fits && x.strides()[axis] * size_of(x.dtype()) % 16 == 0;
@@ -54,17 +54,17 @@ void run(const AttentionCall& call) {
                       .pre = {},
                       .post = {},
                       .groups = 1,
-                      .visible = call.visible,
+                      .mask = call.mask,
                       .scale = call.scale};
   Tensor lse = call.lse.transposed(1, 2);  // (B, T, N)
   if (!call.dy) {
     Tensor y = empty(x.q.shape(), DType::f32, kCpu), sums = empty(lse.shape(), DType::f32, kCpu);
-    cpu_backend().attention.forward(x, y, sums);
+    cpu_backend().attention.forward({}, x, y, sums);
     write(y, call.y);
     write(sums, lse);
   } else {
     DcmhaGradients to{.q = empty_like(x.q), .k = empty_like(x.k), .v = empty_like(x.v), .pre = {}, .post = {}};
-    cpu_backend().attention.backward(x, read(call.y), read(lse), read(call.dy), to);
+    cpu_backend().attention.backward({}, x, read(call.y), read(lse), read(call.dy), to);
     write(to.q, call.dq);
     write(to.k, call.dk);
     write(to.v, call.dv);
@@ -73,9 +73,9 @@ void run(const AttentionCall& call) {
 
 }  // namespace
 
-std::string run_attention(const AttentionCall& call) {
+std::optional<std::string> run_attention(const AttentionCall& call) {
   emulated::submit([call] { run(call); });
-  return "";
+  return std::nullopt;
 }
 
-}  // namespace braid::cuda
+}  // namespace braid::cuda::attention::sdpa_cudnn

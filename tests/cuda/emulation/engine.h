@@ -16,7 +16,26 @@
 
 namespace braid::emulated {
 
+#ifdef __cpp_lib_source_location
 using Where = std::source_location;
+#else  // clang 14 has no std::source_location with the standard library of GCC
+class Where {
+ public:
+  static constexpr Where current(const char* file = __builtin_FILE(), unsigned line = __builtin_LINE(),
+                                 unsigned column = __builtin_COLUMN()) {
+    Where here;
+    here.file_ = file, here.line_ = line, here.column_ = column;
+    return here;
+  }
+  constexpr const char* file_name() const { return file_; }
+  constexpr unsigned line() const { return line_; }
+  constexpr unsigned column() const { return column_; }
+
+ private:
+  const char* file_ = "";
+  unsigned line_ = 0, column_ = 0;
+};
+#endif
 
 // The order in which threads that could run do run, and blocks too. `forward` and `reverse` together put every two
 // threads in both orders between two barriers; `random` draws a new order at each barrier. Asynchronous copies happen

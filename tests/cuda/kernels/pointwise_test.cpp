@@ -23,6 +23,8 @@ std::vector<Tensor> every_family(const Tensor& x, const Tensor& y, const Tensor&
   table.pointwise.binary_backward(BinaryOp::mul, x, y, dz, only_dx, none);
   table.pointwise.binary_backward(BinaryOp::mul, x, y, dz, none, only_dy);
   table.pointwise.masked_fill(x, mask, -3, next());
+  table.pointwise.where(mask, x, y, next());
+  table.pointwise.compare(CompareOp::lt, x, y, out.emplace_back(empty(x.shape(), DType::u8, x.device())));
   table.random.dropout(x, 0.25, {5, 6}, next());
   return out;
 }
@@ -45,6 +47,25 @@ BOOST_AUTO_TEST_CASE(sizes_around_the_vectors) {
           check_on_gpu(run, inputs_of({n}, type), tolerance_of(type), misaligned);
         }
       }
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(comparisons_of_every_type) {
+  auto run = [](const std::vector<Tensor>& in) {
+    std::vector<Tensor> out;
+    for (CompareOp op : {CompareOp::eq, CompareOp::ne, CompareOp::lt, CompareOp::le}) {
+      for (const Tensor& y : {in[1], in[1].sliced(0, 3, 4).expanded(in[1].shape())}) {
+        Tensor& mask = out.emplace_back(empty(in[0].shape(), DType::u8, in[0].device()));
+        backend(in[0].device()).pointwise.compare(op, in[0], y, mask);
+      }
+    }
+    return out;
+  };
+  for (DType type : {DType::f64, DType::f32, DType::bf16, DType::f16, DType::i64, DType::i32, DType::u8}) {
+    for (int64_t n : {4, 33, 1025}) {  // whole numbers: many are equal
+      auto numbers = [&](uint64_t stream) { return random_ids({n}, stream, 0, 4).to(type); };
+      BOOST_TEST_CONTEXT(str(type) << " " << n) check_on_gpu(run, {numbers(1), numbers(2)}, 0, n == 33);
     }
   }
 }

@@ -14,7 +14,7 @@ namespace {
 
 constexpr DType kTypes[] = {DType::f64, DType::f32, DType::bf16, DType::f16, DType::i64, DType::i32, DType::u8};
 
-// What rank r holds; small whole numbers, which every type holds exactly, also their sums.
+// The tensor of rank r: small integers, which every type represents exactly, and their sums too.
 Tensor value_of(int r, const Shape& shape, DType dtype) {
   Tensor x = empty(shape, DType::f64);
   double* to = x.mutable_data<double>();
@@ -44,14 +44,14 @@ void exact(const Communicator& world, DType dtype) {
   }
   Shape shape{4, 9, 2};
   for (const Partition& parts : {dist::even_partition(9, P), dist::zigzag_partition(9, P)}) {
-    const dist::Ranges& mine = parts.of[static_cast<size_t>(me)];
-    expect_equal(world.reduce_scatter(value_of(me, shape, dtype), 1, parts), take(sum_of(P, shape, dtype), 1, mine),
-                 "reduce_scatter of " + type);
+    const dist::Ranges& mine = parts.of(me);
+    expect_equal(world.reduce_scatter(value_of(me, shape, dtype), 1, parts),
+                 gather_ranges(sum_of(P, shape, dtype), 1, mine), "reduce_scatter of " + type);
     Tensor whole = value_of(0, shape, dtype);
-    expect_equal(world.all_gather(take(whole, 1, mine), 1, parts), whole, "all_gather of " + type);
+    expect_equal(world.all_gather(gather_ranges(whole, 1, mine), 1, parts), whole, "all_gather of " + type);
     Partition columns = dist::even_partition(4, P);
-    // A whole tensor, dealt out along axis 0, comes back dealt out along axis 1.
-    Tensor before = take(whole, 0, columns.of[static_cast<size_t>(me)]), after = take(whole, 1, mine);
+    // A tensor that is sharded along axis 0 becomes one that is sharded along axis 1.
+    Tensor before = gather_ranges(whole, 0, columns.of(me)), after = gather_ranges(whole, 1, mine);
     expect_equal(world.all_to_all(before, 1, parts, 0, columns), after, "all_to_all of " + type);
     expect_equal(world.all_to_all(after, 0, columns, 1, parts), before, "all_to_all back of " + type);
   }
@@ -83,16 +83,15 @@ void asynchronous(const Communicator& world) {
   std::vector<dist::Work> under_way;
   for (int i = 0; i < 4; ++i)
     under_way.push_back(world.start_reduce_scatter(value_of(me + i, shape, DType::f32), 0, parts));
-  dist::Work whole =
-      world.start_all_gather(take(value_of(3, shape, DType::f32), 0, parts.of[static_cast<size_t>(me)]), 0, parts);
+  dist::Work whole = world.start_all_gather(gather_ranges(value_of(3, shape, DType::f32), 0, parts.of(me)), 0, parts);
   dist::Work sum = world.start_all_reduce(value_of(me, shape, DType::f64));
-  while (!whole.progress()) {
+  while (!whole.poll()) {
   }
   expect_equal(whole.wait(), value_of(3, shape, DType::f32), "start_all_gather");
   for (int i = 3; i >= 0; --i) {  // in another order than they were started in
     Tensor want = zeros(shape, DType::f32);
     for (int r = 0; r < P; ++r) want.add_(value_of(r + i, shape, DType::f32));
-    expect_equal(under_way[static_cast<size_t>(i)].wait(), take(want, 0, parts.of[static_cast<size_t>(me)]),
+    expect_equal(under_way[static_cast<size_t>(i)].wait(), gather_ranges(want, 0, parts.of(me)),
                  "start_reduce_scatter");
   }
   expect_equal(sum.wait(), sum_of(P, shape, DType::f64), "start_all_reduce");
@@ -128,7 +127,7 @@ void splits(const Communicator& world) {
 void words_and_decisions(const Communicator& world) {
   std::vector<std::string> texts = world.gather_text(std::string(static_cast<size_t>(world.rank()), 'x'));
   for (size_t r = 0; r < texts.size(); ++r) expect(texts[r] == std::string(r, 'x'), "gather_text");
-  expect(!world.any(false), "nobody wants");
+  expect(!world.any(false), "no rank says yes");
   expect(world.any(world.rank() == world.size() - 1), "the last one wants");
   world.barrier();
 }
@@ -140,9 +139,9 @@ void volumes(const Communicator& root) {
   Partition parts = dist::even_partition(10, static_cast<int>(P));
   int64_t mine = parts.size(static_cast<int>(me)), row = 3 * 4;
   auto sent = [&](Collective c, auto&& f) {
-    int64_t before = world.traffic().of(c);
+    int64_t before = world.stats().bytes_of(c);
     f();
-    return world.traffic().of(c) - before;
+    return world.stats().bytes_of(c) - before;
   };
   Tensor x = zeros({10, 3}, DType::f32), part = zeros({mine, 3}, DType::f32);
   int64_t scatter = sent(Collective::reduce_scatter, [&] { world.reduce_scatter(x, 0, parts); });
@@ -159,7 +158,7 @@ void volumes(const Communicator& root) {
   expect(reduce == (120 - flat) + (P - 1) * flat, "volume of all_reduce");
   int64_t cast = sent(Collective::broadcast, [&] { world.broadcast(x, 0); });
   expect(cast == (me == 0 ? (P - 1) * 120 : 0), "volume of broadcast");
-  if (P > 1) expect(world.traffic().calls[0] == 1, "calls of all_reduce");
+  if (P > 1) expect(world.stats().calls[0] == 1, "calls of all_reduce");
 }
 
 void refusals(const Communicator& world) {

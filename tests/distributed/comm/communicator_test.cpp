@@ -14,7 +14,7 @@ BOOST_AUTO_TEST_SUITE(communicator)
 
 BOOST_AUTO_TEST_CASE(one_process_is_the_identity) { check_collectives(Communicator()); }
 
-BOOST_AUTO_TEST_CASE(collectives_mean_what_they_say) {
+BOOST_AUTO_TEST_CASE(collectives_follow_their_definitions) {
   for (int ranks : {1, 2, 3, 4, 5}) {
     BOOST_TEST_CONTEXT(ranks << " ranks") { dist::run_thread_ranks(ranks, check_collectives); }
   }
@@ -24,7 +24,7 @@ BOOST_AUTO_TEST_CASE(one_process_sends_nothing) {
   Communicator alone;
   alone.all_reduce(zeros({100}));
   alone.all_gather(zeros({100}), 0, dist::even_partition(100, 1));
-  BOOST_TEST(alone.traffic().total() == 0);
+  BOOST_TEST(alone.stats().total() == 0);
 }
 
 BOOST_AUTO_TEST_CASE(nan_and_infinity_survive_sums_and_maxima) {
@@ -50,17 +50,17 @@ BOOST_AUTO_TEST_CASE(the_error_of_one_rank_ends_all) {
                     ErrorKind::input, "rank 1 has no file");
 }
 
-BOOST_AUTO_TEST_CASE(ranks_that_call_different_collectives_are_told) {
+BOOST_AUTO_TEST_CASE(ranks_that_call_different_collectives_get_an_error) {
   BOOST_CHECK_THROW(
       dist::run_thread_ranks(2, [](const Communicator& w) { w.all_reduce(zeros({w.rank() == 0 ? 8 : 4})); }), Error);
 }
 
-BOOST_AUTO_TEST_CASE(a_rank_that_does_not_come_is_named) {
+BOOST_AUTO_TEST_CASE(a_rank_that_does_not_take_part_is_named) {
   BRAID_CHECK_FAILS(dist::run_thread_ranks(3,
                                            [](const Communicator& world) {
                                              Communicator rows = world.split(0, "rows");
-                                             world.watch(0.2);
-                                             world.where("step 17");
+                                             world.set_timeout(0.2);
+                                             world.set_context("step 17");
                                              if (world.rank() != 2)
                                                rows.all_gather(zeros({1}), 0, dist::even_partition(3, 3));
                                            }),

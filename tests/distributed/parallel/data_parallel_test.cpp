@@ -35,15 +35,15 @@ void run_backward(const std::vector<nn::NamedTensor>& parameters, int rank, cons
 
 BOOST_AUTO_TEST_SUITE(data_parallel)
 
-BOOST_AUTO_TEST_CASE(every_number_has_one_owner_and_the_summed_gradient) {
+BOOST_AUTO_TEST_CASE(every_element_has_one_owner_and_the_summed_gradient) {
   for (int ranks : {1, 2, 3, 4}) {
     for (int64_t bucket_bytes : {1, 100, 1 << 20}) {
       dist::run_thread_ranks(ranks, [&](const Communicator& world) {
         std::vector<nn::NamedTensor> parameters = some_parameters();
         dist::DataParallel parallel(
             parameters, [&](const std::string&) -> const Communicator& { return world; }, bucket_bytes);
-        int64_t owned = 0, wanted = 0;
-        for (const nn::NamedTensor& p : parameters) wanted += p.value.numel();
+        int64_t owned = 0, elements = 0;
+        for (const nn::NamedTensor& p : parameters) elements += p.value.numel();
         for (int step = 0; step < 2; ++step) {
           run_backward(parameters, world.rank());  // a micro-batch before the last one
           parallel.start();
@@ -59,17 +59,17 @@ BOOST_AUTO_TEST_CASE(every_number_has_one_owner_and_the_summed_gradient) {
           int64_t P = world.size();
           double factor = 2.0 * static_cast<double>(P * (P + 1)) / 2;
           for (const nn::NamedTensor& p : parameters) {
-            Tensor whole = parallel.whole(p.name, own.contains(p.name) ? own[p.name] : Tensor(), DType::f64);
+            Tensor whole = parallel.gather(p.name, own.contains(p.name) ? own[p.name] : Tensor(), DType::f64);
             std::vector<double> want = p.value.to_vector<double>();
             for (double& v : want) v *= factor;
             expect_close(whole.to_vector<double>(), want, 1e-14, "gradient of " + p.name);
-            expect((parallel.own_part(p.name).size() > 0) == own.contains(p.name), "owner of " + p.name);
+            expect((parallel.owned_range(p.name).size() > 0) == own.contains(p.name), "owner of " + p.name);
           }
           for (const nn::NamedTensor& piece : parallel.pieces()) zero_grad(piece.value);
           for (const nn::NamedTensor& p : parameters) zero_grad(p.value);
         }
-        expect(world.sum(owned) == wanted, "every number has one owner");
-        // An update of the pieces reaches everybody.
+        expect(world.sum(owned) == elements, "every element has one owner");
+        // An update of the pieces reaches every rank.
         for (const nn::NamedTensor& piece : parallel.pieces()) {
           Tensor view = piece.value;
           view.fill(world.rank());
@@ -77,10 +77,10 @@ BOOST_AUTO_TEST_CASE(every_number_has_one_owner_and_the_summed_gradient) {
         parallel.gather_parameters();
         for (const nn::NamedTensor& p : parameters) {
           expect_equal(world.broadcast(p.value, 0), p.value.detach(), p.name + " on all ranks");
-          dist::Range own = parallel.own_part(p.name);
+          dist::Range own = parallel.owned_range(p.name);
           Tensor piece = p.value.detach().reshaped({p.value.numel()}).sliced(0, own.begin, own.end);
-          expect_close(parallel.whole(p.name, piece, DType::f64).reshaped(p.value.shape()), p.value.detach(), 0,
-                       "whole of the pieces of " + p.name);
+          expect_close(parallel.gather(p.name, piece, DType::f64).reshaped(p.value.shape()), p.value.detach(), 0,
+                       "gathered pieces of " + p.name);
         }
       });
     }
@@ -113,15 +113,15 @@ BOOST_AUTO_TEST_CASE(matrices_stay_matrices_for_weight_decay) {
 BOOST_AUTO_TEST_CASE(volumes_are_those_of_zero_stage_1) {
   dist::run_thread_ranks(2, [](const Communicator& root) {
     Communicator world = root.split(0, "counted");
-    std::vector<nn::NamedTensor> parameters = some_parameters();  // 31 numbers of 8 bytes
+    std::vector<nn::NamedTensor> parameters = some_parameters();  // 31 elements of 8 bytes
     dist::DataParallel parallel(parameters, [&](const std::string&) -> const Communicator& { return world; });
     parallel.start();
     run_backward(parameters, world.rank());
     parallel.finish();
     parallel.gather_parameters();
     int64_t own = dist::even_partition(31, 2).size(world.rank());
-    expect(world.traffic().of(dist::Collective::reduce_scatter) == (31 - own) * 8, "gradients sent");
-    expect(world.traffic().of(dist::Collective::all_gather) == own * 8, "parameters sent");
+    expect(world.stats().bytes_of(dist::Collective::reduce_scatter) == (31 - own) * 8, "gradients sent");
+    expect(world.stats().bytes_of(dist::Collective::all_gather) == own * 8, "parameters sent");
   });
 }
 
@@ -129,18 +129,18 @@ BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(mesh)
 
-BOOST_AUTO_TEST_CASE(ranks_form_a_box) {
+BOOST_AUTO_TEST_CASE(ranks_form_a_mesh) {
   dist::run_thread_ranks(8, [](const Communicator& world) {
     dist::ProcessMesh l = dist::make_mesh(world, 0, 2, 2);
     int t = world.rank() % 2, c = world.rank() / 2 % 2, d = world.rank() / 4;
-    expect(l.tensor.rank() == t && l.context.rank() == c && l.data.rank() == d, "place in the box");
-    expect(l.tensor.size() == 2 && l.context.size() == 2 && l.data.size() == 2, "sizes of the box");
-    expect(l.replicas.size() == 4 && l.replicas.rank() == d * 2 + c, "replicas");
+    expect(l.tensor.rank() == t && l.context.rank() == c && l.data.rank() == d, "place in the mesh");
+    expect(l.tensor.size() == 2 && l.context.size() == 2 && l.data.size() == 2, "sizes of the mesh");
+    expect(l.replica_group.size() == 4 && l.replica_group.rank() == d * 2 + c, "replicas");
     expect(l.context.world_rank(1) == (d * 2 + 1) * 2 + t, "context neighbours");
   });
 }
 
-BOOST_AUTO_TEST_CASE(sizes_that_do_not_fit_are_refused) {
+BOOST_AUTO_TEST_CASE(sizes_that_do_not_fit_are_errors) {
   dist::run_thread_ranks(4, [](const Communicator& world) {
     expect_error([&] { dist::make_mesh(world, 2, 1, 1); }, ErrorKind::setting,
                  "expected a product of 4, found 2 x 1 x 1");
@@ -152,9 +152,9 @@ BOOST_AUTO_TEST_CASE(sizes_that_do_not_fit_are_refused) {
 
 BOOST_AUTO_TEST_SUITE_END()
 
-BOOST_AUTO_TEST_SUITE(agree)
+BOOST_AUTO_TEST_SUITE(run_on_all_ranks)
 
-BOOST_AUTO_TEST_CASE(an_error_of_one_rank_is_everybodys) {
+BOOST_AUTO_TEST_CASE(an_error_of_one_rank_is_thrown_by_all) {
   dist::run_thread_ranks(3, [](const Communicator& world) {
     dist::run_on_all_ranks(world, [] {});
     for (int first = 0; first < 3; ++first) {  // all from this one on; the first of them is named
@@ -173,7 +173,7 @@ BOOST_AUTO_TEST_CASE(an_error_of_one_rank_is_everybodys) {
   BRAID_CHECK_FAILS(dist::run_on_all_ranks({}, [] { fail(ErrorKind::output, "full"); }), ErrorKind::output, "full");
 }
 
-BOOST_AUTO_TEST_CASE(ranks_that_differ_are_refused) {
+BOOST_AUTO_TEST_CASE(ranks_that_differ_are_an_error) {
   dist::run_thread_ranks(3, [](const Communicator& world) {
     dist::check_ranks_agree(world, {{"program", "1.0"}, {"data", "abc"}});
     expect_error(

@@ -1,5 +1,5 @@
-// <f(x), y> == <x, f*(y)> over all ranks, f* being what backward does; both sides random. Where all ranks hold the same
-// value, it counts once.
+// <f(x), y> == <x, f*(y)> over all ranks, f* being the backward pass; both sides random. A value that is the same on
+// all ranks counts once.
 #include <algorithm>
 
 #include "braid/autograd/autograd.h"
@@ -21,7 +21,7 @@ double dot(const Tensor& x, const Tensor& y) {
   return sum;
 }
 
-enum class Copies { none, input, output };  // which side all ranks hold alike
+enum class Copies { none, input, output };  // the side that is the same on all ranks
 
 template <class F>
 void adjoint(const Communicator& world, const std::string& what, Copies copies, const Shape& input, F&& f) {
@@ -61,32 +61,31 @@ void check_mappings(const Communicator& world) {
               [&](const Tensor& x) { return dist::all_gather(x, 1, parts, world); });
       adjoint(world, "reduce_scatter", Copies::none, whole,
               [&](const Tensor& x) { return dist::reduce_scatter(x, 1, parts, world); });
-      adjoint(world, "exchange heads to rows", Copies::none, by_heads,
+      adjoint(world, "all_to_all, heads to rows", Copies::none, by_heads,
               [&](const Tensor& x) { return dist::all_to_all(x, 1, parts, 2, heads, world); });
-      adjoint(world, "exchange rows to heads", Copies::none, part,
+      adjoint(world, "all_to_all, rows to heads", Copies::none, part,
               [&](const Tensor& x) { return dist::all_to_all(x, 2, heads, 1, parts, world); });
-      // Each rank needs its own part and what stands three entries before it, so ranks need the same ones.
+      // Each rank needs its own entries and the three before them, so several ranks need the same ones.
       Partition need = parts;
-      for (dist::Ranges& list : need.of) {
+      for (dist::Ranges& list : need.ranges) {
         for (dist::Range& i : list) i.begin = std::max<int64_t>(0, i.begin - 3);
-        list = dist::joined(list);
+        list = dist::merge(list);
       }
       Shape needed{2, need.size(me), 5};
       adjoint(world, "sparse_all_gather", Copies::none, part,
               [&](const Tensor& x) { return dist::sparse_all_gather(x, 1, parts, need, world); });
-      adjoint(world, "exchange heads to rows that several need", Copies::none, by_heads,
+      adjoint(world, "all_to_all, heads to rows of several ranks", Copies::none, by_heads,
               [&](const Tensor& x) { return dist::all_to_all(x, 1, need, 2, heads, world); });
       Tensor all = random_tensor(whole, 9);
-      expect_equal(
-          dist::sparse_all_gather(dist::take(all, 1, parts.of[static_cast<size_t>(me)]), 1, parts, need, world),
-          dist::take(all, 1, need.of[static_cast<size_t>(me)]), "sparse_all_gather");
-      expect_equal(dist::all_to_all(dist::take(all, 2, heads.of[static_cast<size_t>(me)]), 1, need, 2, heads, world),
-                   dist::take(all, 1, need.of[static_cast<size_t>(me)]), "exchange of rows that several need");
-      // Sums of 16-bit numbers are rounded once: 256 + 1 + 1 is 258 in bf16, although 256 + 1 is 256.
+      expect_equal(dist::sparse_all_gather(dist::gather_ranges(all, 1, parts.of(me)), 1, parts, need, world),
+                   dist::gather_ranges(all, 1, need.of(me)), "sparse_all_gather");
+      expect_equal(dist::all_to_all(dist::gather_ranges(all, 2, heads.of(me)), 1, need, 2, heads, world),
+                   dist::gather_ranges(all, 1, need.of(me)), "all_to_all, rows of several ranks");
+      // Sums of 16-bit values are rounded once: 256 + 1 + 1 is 258 in bf16, although 256 + 1 is 256.
       Partition everything{std::vector<dist::Ranges>(static_cast<size_t>(P), {{0, n}})};
       Tensor big = full({2, n, 5}, me == 0 ? 256 : 1, DType::bf16);
       Tensor want = full(part, 256 + (P - 1), DType::f32).to(DType::bf16);
-      expect_equal(world.sparse_reduce_scatter(big, 1, parts, everything), want, "give_back in bf16");
+      expect_equal(world.sparse_reduce_scatter(big, 1, parts, everything), want, "sparse_reduce_scatter in bf16");
     }
   }
 }
@@ -97,7 +96,7 @@ void check_device(const Communicator& world, Device device) {
   Partition rows = dist::zigzag_partition(12, P), heads = dist::even_partition(5, P);
   Partition everything{std::vector<dist::Ranges>(static_cast<size_t>(P), {{0, 12}})};
   for (DType dtype : {DType::f32, DType::bf16}) {
-    Tensor whole = random_tensor({2, 12, 5}, salt, dtype), ours = random_tensor({2, rows.size(me), 5}, salt, dtype),
+    Tensor whole = random_tensor({2, 12, 5}, salt, dtype), own = random_tensor({2, rows.size(me), 5}, salt, dtype),
            by_heads = random_tensor({2, 12, heads.size(me)}, salt, dtype);
     auto same = [&](const char* what, const Tensor& x, auto&& f) {
       Tensor there = f(x.to(device));
@@ -107,10 +106,11 @@ void check_device(const Communicator& world, Device device) {
     same("all_reduce", whole, [&](const Tensor& x) { return world.all_reduce(x); });
     same("maximum", whole, [&](const Tensor& x) { return world.all_reduce(x, dist::Reduction::max); });
     same("reduce_scatter", whole, [&](const Tensor& x) { return world.reduce_scatter(x, 1, rows); });
-    same("all_gather", ours, [&](const Tensor& x) { return world.all_gather(x, 1, rows); });
+    same("all_gather", own, [&](const Tensor& x) { return world.all_gather(x, 1, rows); });
     same("all_to_all", by_heads, [&](const Tensor& x) { return world.all_to_all(x, 1, rows, 2, heads); });
-    same("sparse_all_gather", ours, [&](const Tensor& x) { return world.sparse_all_gather(x, 1, rows, everything); });
-    same("give_back", whole, [&](const Tensor& x) { return world.sparse_reduce_scatter(x, 1, rows, everything); });
+    same("sparse_all_gather", own, [&](const Tensor& x) { return world.sparse_all_gather(x, 1, rows, everything); });
+    same("sparse_reduce_scatter", whole,
+         [&](const Tensor& x) { return world.sparse_reduce_scatter(x, 1, rows, everything); });
     same("broadcast", whole, [&](const Tensor& x) { return world.broadcast(x, P - 1); });
   }
 }

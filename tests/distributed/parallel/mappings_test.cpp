@@ -32,7 +32,7 @@ BOOST_AUTO_TEST_CASE(one_rank_is_the_identity_and_records_nothing) {
     BOOST_TEST(y.raw() == x.raw());    // no copy
     BOOST_TEST(y.node() == x.node());  // no node of its own
   }
-  BOOST_TEST(alone.traffic().total() == 0);
+  BOOST_TEST(alone.stats().total() == 0);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,12 +1,12 @@
 #include "braid/models/dcformer/cost.h"
 
-#include "braid/models/dcformer/model.h"
-
 #include <boost/test/unit_test.hpp>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 
 #include "braid/autograd/autograd.h"
+#include "braid/models/dcformer/model.h"
 #include "braid/models/training/trainer.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/memory.h"
@@ -92,6 +92,20 @@ BOOST_AUTO_TEST_CASE(parameters_of_the_published_models) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(the_largest_model_is_described_without_memory) {
+  const ModelConfig c = configure("dcformer-8b", {});
+  reset_peak_memory(kCpu);
+  const int64_t before = memory_stats(kCpu).peak;
+  const auto start = std::chrono::steady_clock::now();
+  Dcformer model = shape_only_model(c);
+  const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
+  BOOST_TEST(nn::count(model) == 7926857728);
+  BOOST_TEST(memory_stats(kCpu).peak == before);
+  BOOST_TEST(memory_by_use(kMeta).current[static_cast<size_t>(MemoryUse::other)] == 0);
+  BOOST_TEST(time.count() < 0.25);  // some milliseconds; the bound leaves room for sanitizers and busy machines
+  BOOST_CHECK_THROW(nn::parameters(model)[0].value.to_vector<float>(), Error);
+}
+
 BOOST_AUTO_TEST_CASE(parts_of_a_layer) {
   const ModelConfig c = configure("dcformer-405m", {{"profile.static_proj", "true"}});
   const ParameterCounts parts = count_parameters(c);
@@ -109,10 +123,10 @@ BOOST_AUTO_TEST_CASE(groups_shrink_the_generator) {
   const ModelConfig c =
       configure("dcformer-405m",
                 {{"profile.num_groups", "4"}, {"profile.branches", "pre_q,post_q"}, {"profile.key_side", "false"}});
-  std::vector<std::pair<std::string, Shape>> shapes = parameter_shapes(c);
+  const std::vector<nn::NamedTensor> shapes = shape_only_parameters(c);
   const auto shape = [&](const std::string& name) {
-    for (const auto& [n, s] : shapes)
-      if (n == "layers.3.attention.dyn_w_proj." + name) return s;
+    for (const auto& [n, x] : shapes)
+      if (n == "layers.3.attention.dyn_w_proj." + name) return x.shape();
     return Shape{};
   };
   BOOST_TEST((shape("dw1") == Shape{1024, 4, 2, 16}));
@@ -133,11 +147,11 @@ BOOST_AUTO_TEST_CASE(shapes_are_those_of_the_model) {
       const ModelConfig c = configure(name, keys);
       Dcformer model(c, RandomKey{});
       const auto parameters = nn::parameters(model);
-      const auto shapes = parameter_shapes(c);
+      const auto shapes = shape_only_parameters(c);
       BOOST_TEST_REQUIRE(parameters.size() == shapes.size(), name);
       for (size_t i = 0; i < shapes.size(); ++i) {
-        BOOST_TEST(parameters[i].name == shapes[i].first);
-        BOOST_TEST((parameters[i].value.shape() == shapes[i].second), shapes[i].first);
+        BOOST_TEST(parameters[i].name == shapes[i].name);
+        BOOST_TEST((parameters[i].value.shape() == shapes[i].value.shape()), shapes[i].name);
       }
       BOOST_TEST(nn::count(model) == count_parameters(c).total);
     }

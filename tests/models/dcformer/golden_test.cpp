@@ -58,21 +58,21 @@ BOOST_AUTO_TEST_CASE(models_values_and_gradients) {
     for (const Precision& p : kPrecisions) {
       BOOST_TEST_CONTEXT(name << " " << str(p.dtype)) {
         models::LoadedModel loaded = models::load_model(kGolden + name, {.dtype = p.dtype});
-        nn::require_grad(loaded.model);
+        nn::require_grad(*loaded.model);
         int seen = 0;
         nn::ActivationObserver observer = [&](const std::string& what, const Tensor& x) {
           compare_golden(want, what, x, p.tolerance, seen);
         };
-        Tensor logits = loaded.model.logits(loaded.model.hidden(want.load("input_ids"), nullptr, &observer));
+        Tensor logits = dcformer(loaded).logits(dcformer(loaded).hidden(want.load("input_ids"), nullptr, &observer));
         Tensor loss = cross_entropy(logits, want.load("targets"));
         compare_golden(want, "logits", logits, p.tolerance, seen);
         compare_golden(want, "loss", loss.detach().reshaped({1}), p.tolerance, seen);
         backward(loss);
-        for (const nn::NamedTensor& x : nn::parameters(loaded.model)) {
+        for (const nn::NamedTensor& x : nn::parameters(*loaded.model)) {
           BOOST_REQUIRE(bool(grad(x.value)));
           compare_golden(want, "grad." + x.name, grad(x.value), p.tolerance, seen);
         }
-        check_decoding(loaded.model, want, p.tolerance, seen);
+        check_decoding(dcformer(loaded), want, p.tolerance, seen);
         BOOST_TEST(seen == golden_results(want));  // nothing of the file was left out
       }
     }
@@ -85,15 +85,15 @@ BOOST_AUTO_TEST_CASE(training_gives_the_same_loss_and_gradients) {
     io::SafetensorsFile want(kGolden + name + "/golden.safetensors");
     for (bool checkpointed : {false, true}) {
       models::LoadedModel loaded = models::load_model(kGolden + name, {.dtype = DType::f64});
-      loaded.model.set_recompute(checkpointed);
-      nn::require_grad(loaded.model);
+      loaded.model->set_recompute(checkpointed);
+      nn::require_grad(*loaded.model);
       Tensor targets = want.load("targets");
-      Tensor loss = scale(loaded.model.loss_sum(want.load("input_ids"), targets),
+      Tensor loss = scale(dcformer(loaded).loss_sum(want.load("input_ids"), targets),
                           1 / static_cast<double>(counted_targets(targets)));
       backward(loss);
       BOOST_TEST_CONTEXT(name << (checkpointed ? ", blocks recomputed" : "")) {
         BOOST_TEST(is_close(loss.detach().reshaped({1}), want.load("loss"), 1e-10));
-        for (const nn::NamedTensor& p : nn::parameters(loaded.model)) {
+        for (const nn::NamedTensor& p : nn::parameters(*loaded.model)) {
           BOOST_TEST_CONTEXT(p.name) {
             BOOST_REQUIRE(bool(grad(p.value)));
             BOOST_TEST(is_close(grad(p.value), want.load("grad." + p.name), 1e-10));
@@ -107,8 +107,8 @@ BOOST_AUTO_TEST_CASE(training_gives_the_same_loss_and_gradients) {
 BOOST_AUTO_TEST_CASE(attentions_values_and_gradients_on_every_path) {
   for (const char* name : kGoldenAttentions) {
     for (const Precision& p : kPrecisions) {
-      for (Path path : {Path::automatic, Path::chunked, Path::reference}) {
-        check_golden_attention(name, p.dtype, p.tolerance, path);
+      for (AttentionImpl impl : {AttentionImpl::automatic, AttentionImpl::chunked, AttentionImpl::reference}) {
+        check_golden_attention(name, p.dtype, p.tolerance, impl);
       }
     }
   }

@@ -14,7 +14,8 @@ using Keys = std::vector<std::pair<std::string, std::string>>;
 const std::string kFolder = BRAID_SOURCE_DIR "/tests/golden/model_dcformer_lg";
 
 models::Dcformer model(const Keys& keys) {
-  return models::load_model(kFolder, {.dtype = DType::f64, .keys = keys}).model;
+  models::LoadedModel loaded = models::load_model(kFolder, {.dtype = DType::f64, .settings = keys});
+  return std::move(dcformer(loaded));
 }
 
 // Logits of the tokens after a prompt of 12, one token at a time.

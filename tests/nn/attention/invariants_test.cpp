@@ -1,5 +1,5 @@
-// What must hold for DCMHA whatever computes it: the invariants of the published attention, each on the path that is
-// taken by itself and on the reference. All in f64.
+// What must hold for DCMHA whatever computes it: the invariants of the published attention, each with the
+// implementation that is chosen automatically and with the reference. All in f64.
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 
@@ -12,17 +12,17 @@ using namespace braid::test;
 BOOST_AUTO_TEST_SUITE(attention_invariants)
 
 BOOST_AUTO_TEST_CASE(without_dynamic_weights_it_is_plain_attention) {
-  for (Path path : kPaths) {
+  for (AttentionImpl impl : kImpls) {
     for (int64_t groups : {1, 2}) {
-      nn::AttentionOptions o = options_of(path);
+      nn::AttentionOptions o = options_of(impl);
       o.window = W;
-      o.compose_options.groups = groups;
+      o.composition_options.groups = groups;
       nn::Attention composed = make(o);
       o.compose = false;
       nn::Attention plain = make(o);
       parameter(composed, "dyn_w_proj.qkw").fill(0);  // down factors are 0 / sqrt(eps): 0, not NaN
       parameter(composed, "dyn_w_proj.dd").fill(0);
-      const Tensor x = noise({B, 11, D}, 4);
+      const Tensor x = randn({B, 11, D}, {4, 77}, DType::f64);
       BOOST_TEST(is_close(composed(x, &rope()), plain(x, &rope()), 1e-14));
     }
   }
@@ -30,10 +30,10 @@ BOOST_AUTO_TEST_CASE(without_dynamic_weights_it_is_plain_attention) {
 
 BOOST_AUTO_TEST_CASE(saturated_gates_multiply) {
   // Channel 0 of x is 10 everywhere, its weights to the gates are 0 or 10: gates are 0 or tanh(100) = 1.
-  Tensor x = noise({B, 11, D}, 4);
+  Tensor x = randn({B, 11, D}, {4, 77}, DType::f64);
   x.sliced(2, 0, 1).fill(10);
-  const auto gated = [&](Path path, const std::vector<int64_t>& branches) {
-    nn::AttentionOptions o = options_of(path);
+  const auto gated = [&](AttentionImpl impl, const std::vector<int64_t>& branches) {
+    nn::AttentionOptions o = options_of(impl);
     o.qk_norm = false;
     nn::Attention a = make(o);
     parameter(a, "dyn_w_proj.qkw").fill(0);
@@ -42,29 +42,29 @@ BOOST_AUTO_TEST_CASE(saturated_gates_multiply) {
     for (int64_t c : branches) dd.sliced(0, 0, 1).sliced(2, c * N, (c + 1) * N).fill(10);
     return a(x, &rope());
   };
-  const auto plain = [&](Path path, double scores, double output) {
-    nn::AttentionOptions o = options_of(path);
+  const auto plain = [&](AttentionImpl impl, double scores, double output) {
+    nn::AttentionOptions o = options_of(impl);
     o.qk_norm = o.compose = false;
     nn::Attention a = make(o);
     multiply(parameter(a, "wqkv.weight").sliced(0, 0, N * d), scores);
     return scale(a(x, &rope()), output);
   };
-  for (Path path : kPaths) {
-    BOOST_TEST(is_close(gated(path, {0, 1}), plain(path, 3, 1), 1e-13));
-    BOOST_TEST(is_close(gated(path, {0}), plain(path, 2, 1), 1e-13));
-    BOOST_TEST(is_close(gated(path, {1}), plain(path, 2, 1), 1e-13));
-    BOOST_TEST(is_close(gated(path, {2, 3}), plain(path, 1, 3), 1e-13));
-    BOOST_TEST(is_close(gated(path, {0, 3}), plain(path, 2, 2), 1e-13));
-    BOOST_TEST(!is_close(gated(path, {0}), plain(path, 3, 1), 1e-3));
+  for (AttentionImpl impl : kImpls) {
+    BOOST_TEST(is_close(gated(impl, {0, 1}), plain(impl, 3, 1), 1e-13));
+    BOOST_TEST(is_close(gated(impl, {0}), plain(impl, 2, 1), 1e-13));
+    BOOST_TEST(is_close(gated(impl, {1}), plain(impl, 2, 1), 1e-13));
+    BOOST_TEST(is_close(gated(impl, {2, 3}), plain(impl, 1, 3), 1e-13));
+    BOOST_TEST(is_close(gated(impl, {0, 3}), plain(impl, 2, 2), 1e-13));
+    BOOST_TEST(!is_close(gated(impl, {0}), plain(impl, 3, 1), 1e-3));
   }
 }
 
 BOOST_AUTO_TEST_CASE(the_reading_factor_is_normalised_and_the_writing_one_is_linear) {
-  const Tensor x = noise({B, 11, D}, 4);
-  for (Path path : kPaths) {
+  const Tensor x = randn({B, 11, D}, {4, 77}, DType::f64);
+  for (AttentionImpl impl : kImpls) {
     const auto scaled = [&](double reading, double writing, bool pre) {
-      nn::AttentionOptions o = options_of(path);
-      o.compose_options.pre = pre;
+      nn::AttentionOptions o = options_of(impl);
+      o.composition_options.pre = pre;
       nn::Attention a = make(o);
       Tensor qkw = parameter(a, "dyn_w_proj.qkw");  // (1, C, K, 2R, M)
       multiply(qkw.sliced(3, 0, 2), reading);
@@ -84,18 +84,18 @@ BOOST_AUTO_TEST_CASE(the_reading_factor_is_normalised_and_the_writing_one_is_lin
 
 BOOST_AUTO_TEST_CASE(the_order_of_heads_does_not_matter) {
   const std::vector<int64_t> order = {2, 0, 3, 1};
-  // `x` seen as (before, N, after) along the axis that holds heads.
+  // `x` viewed as (before, N, after) along the axis that holds heads.
   const auto permute_heads = [&](Tensor x, int64_t before, int64_t after) {
     const Tensor old = x.clone().reshaped({before, N, after});
     Tensor view = x.reshaped({before, N, after});
     for (int64_t n = 0; n < N; ++n)
       view.sliced(1, n, n + 1).copy_(old.sliced(1, order[static_cast<size_t>(n)], order[static_cast<size_t>(n)] + 1));
   };
-  const Tensor x = noise({B, 11, D}, 4);
-  for (Path path : kPaths) {
-    nn::AttentionOptions o = options_of(path);
+  const Tensor x = randn({B, 11, D}, {4, 77}, DType::f64);
+  for (AttentionImpl impl : kImpls) {
+    nn::AttentionOptions o = options_of(impl);
     o.window = W;
-    o.compose_options.static_term = true;
+    o.composition_options.static_term = true;
     nn::Attention original = make(o), a = make(o);
     permute_heads(parameter(a, "wqkv.weight"), 3, d * D);
     permute_heads(parameter(a, "wo.weight"), D, d);
@@ -110,43 +110,43 @@ BOOST_AUTO_TEST_CASE(the_order_of_heads_does_not_matter) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(a_token_acts_on_the_rows_that_see_it_and_on_no_other) {
+BOOST_AUTO_TEST_CASE(a_token_acts_on_the_rows_that_attend_to_it_and_on_no_other) {
   constexpr int64_t T = 19, p = 6;
-  const Tensor x = noise({B, T, D}, 4);
+  const Tensor x = randn({B, T, D}, {4, 77}, DType::f64);
   Tensor changed = x.clone();
-  changed.sliced(1, p, p + 1).copy_(noise({B, 1, D}, 5));
-  for (Path path : kPaths) {
+  changed.sliced(1, p, p + 1).copy_(randn({B, 1, D}, {5, 77}, DType::f64));
+  for (AttentionImpl impl : kImpls) {
     for (int64_t window : {int64_t{0}, W, W + 1}) {  // none; profiles J and H-inf; T1 and H-train
-      nn::AttentionOptions o = options_of(path);
+      nn::AttentionOptions o = options_of(impl);
       o.window = window;
       const nn::Attention a = make(o);
       const Tensor before = a(x, &rope()), after = a(changed, &rope());
       for (int64_t i = 0; i < T; ++i) {
-        const bool sees = i >= p && (window == 0 || i < p + window);
-        BOOST_TEST(equal(row(before, i), row(after, i)) == !sees, "window " << window << " row " << i);
+        const bool unmasked = i >= p && (window == 0 || i < p + window);
+        BOOST_TEST(equal(row(before, i), row(after, i)) == !unmasked, "window " << window << " row " << i);
       }
     }
   }
 }
 
 BOOST_AUTO_TEST_CASE(key_side_weights_act_on_the_queries_that_see_their_key) {
-  // Every query sees several keys: with one alone its probability would be 1 whatever the weights.
+  // Every query has several unmasked keys: with one alone its probability would be 1 whatever the weights.
   constexpr int64_t T = 13, offset = 2, S = T + offset, j = 4;
-  for (Path path : kPaths) {
+  for (AttentionImpl impl : kImpls) {
     for (int64_t window : {int64_t{0}, W}) {
       const Inputs x = inputs(T, S);
-      const Tensor before = run(x, on(path, window, offset));
+      const Tensor before = run(x, on(impl, window, offset));
       for (int what = 0; what < 6; ++what) {
         Inputs y = x;
-        Compose& c = what < 3 ? y.pre : y.post;
+        HeadMixing& c = what < 3 ? y.pre : y.post;
         Tensor& weight = what % 3 == 0 ? c.k_down : what % 3 == 1 ? c.k_up : c.k_gate;
         weight = weight.clone();
         multiply(weight.sliced(1, j, j + 1), -2);
-        const Tensor after = run(y, on(path, window, offset));
+        const Tensor after = run(y, on(impl, window, offset));
         for (int64_t i = 0; i < T; ++i) {
           const int64_t position = i + offset;
-          const bool sees = position >= j && (window == 0 || position < j + window);
-          BOOST_TEST(equal(row(before, i), row(after, i)) == !sees,
+          const bool unmasked = position >= j && (window == 0 || position < j + window);
+          BOOST_TEST(equal(row(before, i), row(after, i)) == !unmasked,
                      "window " << window << " weight " << what << " row " << i);
         }
       }
@@ -166,7 +166,7 @@ BOOST_AUTO_TEST_CASE(merged_matrices_with_the_identity_inside_decode_the_same) {
   };
   std::vector<double> want;
   for (int64_t b = 0; b < B; ++b) {
-    const auto matrix = [&](const Compose& c, int64_t j, int64_t m, int64_t n) {
+    const auto matrix = [&](const HeadMixing& c, int64_t j, int64_t m, int64_t n) {
       double query = m == n ? at(c.q_gate, {b, 0, 0, n}) : 0, key = (m == n ? 1 + at(c.k_gate, {b, j, 0, n}) : 0);
       key += at(c.base, {0, m, n});
       for (int64_t r : {0, 1}) {
@@ -175,7 +175,7 @@ BOOST_AUTO_TEST_CASE(merged_matrices_with_the_identity_inside_decode_the_same) {
       }
       return query + key;
     };
-    const auto mixed = [&](const Compose& c, const std::vector<std::vector<double>>& a) {  // a[n][j]
+    const auto mixed = [&](const HeadMixing& c, const std::vector<std::vector<double>>& a) {  // a[n][j]
       std::vector<std::vector<double>> out(N, std::vector<double>(S));
       for (int64_t j = 0; j < S; ++j)
         for (int64_t m = 0; m < N; ++m)
@@ -201,16 +201,16 @@ BOOST_AUTO_TEST_CASE(merged_matrices_with_the_identity_inside_decode_the_same) {
         want.push_back(y);
       }
   }
-  for (Path path : kPaths) BOOST_TEST(is_close(run(x, on(path, 0, S - 1)).to_vector<double>(), want, 1e-12));
+  for (AttentionImpl impl : kImpls) BOOST_TEST(is_close(run(x, on(impl, 0, S - 1)).to_vector<double>(), want, 1e-12));
 }
 
 BOOST_AUTO_TEST_CASE(steps_against_a_cache_equal_the_rows_of_a_full_pass) {
   constexpr int64_t T = 2 * W + 4;
-  const Tensor x = noise({B, T, D}, 5);
+  const Tensor x = randn({B, T, D}, {5, 77}, DType::f64);
   NoGrad off;
-  for (Path path : kPaths) {
+  for (AttentionImpl impl : kImpls) {
     for (int64_t window : {int64_t{0}, W}) {
-      nn::AttentionOptions o = options_of(path);
+      nn::AttentionOptions o = options_of(impl);
       o.window = o.decode_window = window;
       const nn::Attention a = make(o);
       const Tensor want = a(x, &rope());
@@ -226,13 +226,13 @@ BOOST_AUTO_TEST_CASE(steps_against_a_cache_equal_the_rows_of_a_full_pass) {
 
 BOOST_AUTO_TEST_CASE(every_length_gives_the_rows_of_a_longer_one) {
   constexpr int64_t c = 4, longest = 140;  // c: a length that divides none of the others
-  const Tensor x = noise({1, longest, D}, 6);
+  const Tensor x = randn({1, longest, D}, {6, 77}, DType::f64);
   for (int64_t window : {int64_t{0}, W}) {
-    nn::AttentionOptions o = options_of(Path::reference);
+    nn::AttentionOptions o = options_of(AttentionImpl::reference);
     o.window = window;
     const Tensor want = make(o)(x, nullptr);
-    for (Path path : kPaths) {
-      o.path = path;
+    for (AttentionImpl impl : kImpls) {
+      o.impl = impl;
       const nn::Attention a = make(o);
       for (int64_t T : {int64_t{1}, int64_t{2}, c, c + 1, W, W + 1, 2 * W + 1, 3 * c + 1, int64_t{31}, int64_t{64},
                         int64_t{65}, int64_t{127}, int64_t{128}, int64_t{129}, longest}) {
@@ -247,54 +247,55 @@ BOOST_AUTO_TEST_CASE(groups_are_independent) {
   constexpr int64_t T = 11, G = 2, M = N / G;
   const Inputs x = inputs(T, T, G);
   const auto group_of = [&](const Tensor& t, int axis, int64_t g) { return t.sliced(axis, g, g + 1).clone(); };
-  const auto stage_of = [&](const Compose& c, int64_t g) {
-    return Compose{group_of(c.base, 0, g), group_of(c.q_down, 2, g), group_of(c.q_up, 2, g),  group_of(c.k_down, 2, g),
-                   group_of(c.k_up, 2, g), group_of(c.q_gate, 2, g), group_of(c.k_gate, 2, g)};
+  const auto stage_of = [&](const HeadMixing& c, int64_t g) {
+    return HeadMixing{group_of(c.base, 0, g),   group_of(c.q_down, 2, g), group_of(c.q_up, 2, g),
+                      group_of(c.k_down, 2, g), group_of(c.k_up, 2, g),   group_of(c.q_gate, 2, g),
+                      group_of(c.k_gate, 2, g)};
   };
   const auto heads_of = [&](const Tensor& t, int64_t g) { return t.sliced(2, g * M, (g + 1) * M).clone(); };
   const auto swapped = [&](const Tensor& t, int axis, int64_t size) {
     return concat({t.sliced(axis, size, 2 * size).clone(), t.sliced(axis, 0, size).clone()}, axis);
   };
-  const auto stage_swapped = [&](const Compose& c) {
-    return Compose{swapped(c.base, 0, 1), swapped(c.q_down, 2, 1), swapped(c.q_up, 2, 1),  swapped(c.k_down, 2, 1),
-                   swapped(c.k_up, 2, 1), swapped(c.q_gate, 2, 1), swapped(c.k_gate, 2, 1)};
+  const auto stage_swapped = [&](const HeadMixing& c) {
+    return HeadMixing{swapped(c.base, 0, 1), swapped(c.q_down, 2, 1), swapped(c.q_up, 2, 1),  swapped(c.k_down, 2, 1),
+                      swapped(c.k_up, 2, 1), swapped(c.q_gate, 2, 1), swapped(c.k_gate, 2, 1)};
   };
-  for (Path path : kPaths) {
-    const Tensor whole = run(x, on(path, W, 0, G));
+  for (AttentionImpl impl : kImpls) {
+    const Tensor all = run(x, on(impl, W, 0, G));
     std::vector<Tensor> parts;
     for (int64_t g = 0; g < G; ++g)
       parts.push_back(
           run({heads_of(x.q, g), heads_of(x.k, g), heads_of(x.v, g), stage_of(x.pre, g), stage_of(x.post, g)},
-              on(path, W)));
-    BOOST_TEST(is_close(concat(parts, 2), whole, 1e-13));
-    // Whoever owns a group: the groups in another order give the same heads in another order.
+              on(impl, W)));
+    BOOST_TEST(is_close(concat(parts, 2), all, 1e-13));
+    // A group is independent of its place: the groups in another order give the same heads in another order.
     const Inputs other = {swapped(x.q, 2, M), swapped(x.k, 2, M), swapped(x.v, 2, M), stage_swapped(x.pre),
                           stage_swapped(x.post)};
-    BOOST_TEST(is_close(run(other, on(path, W, 0, G)), swapped(whole, 2, M), 1e-13));
+    BOOST_TEST(is_close(run(other, on(impl, W, 0, G)), swapped(all, 2, M), 1e-13));
   }
 }
 
 BOOST_AUTO_TEST_CASE(composed_probabilities_do_not_sum_to_one) {
   Inputs x = inputs(11, 11);
   x.v.fill(1);  // the output is the sum over the keys
-  for (Path path : kPaths) {
-    BOOST_TEST(is_close(dcmha(x.q, x.k, x.v, x.pre, {}, on(path)), full(x.q.shape(), 1, DType::f64), 1e-13));
-    BOOST_TEST(!is_close(run(x, on(path)), full(x.q.shape(), 1, DType::f64), 0.1));
+  for (AttentionImpl impl : kImpls) {
+    BOOST_TEST(is_close(dcmha(x.q, x.k, x.v, x.pre, {}, on(impl)), full(x.q.shape(), 1, DType::f64), 1e-13));
+    BOOST_TEST(!is_close(run(x, on(impl)), full(x.q.shape(), 1, DType::f64), 0.1));
   }
 }
 
 BOOST_AUTO_TEST_CASE(derivatives_of_the_whole_layer) {
-  for (Path path : kPaths) {
+  for (AttentionImpl impl : kImpls) {
     for (int variant = 0; variant < 2; ++variant) {
-      nn::AttentionOptions o = options_of(path);
+      nn::AttentionOptions o = options_of(impl);
       o.width = 6;
       o.heads = 2;
       o.head_dim = 4;
       o.window = variant == 0 ? 0 : 3;
-      o.compose_options.static_term = variant == 1;
-      o.compose_options.tanh_gelu = variant == 0;
+      o.composition_options.static_term = variant == 1;
+      o.composition_options.tanh_gelu = variant == 0;
       nn::Attention attention = make(o);
-      std::vector<Tensor> leaves{noise({1, 5, 6}, 8)};
+      std::vector<Tensor> leaves{randn({1, 5, 6}, {8, 77}, DType::f64)};
       for (const nn::NamedTensor& p : nn::parameters(attention)) leaves.push_back(p.value.clone());
       const GradcheckResult result = gradcheck(
           [&](const std::vector<Tensor>& in) {
@@ -312,11 +313,11 @@ BOOST_AUTO_TEST_CASE(derivatives_of_the_whole_layer) {
 
 BOOST_AUTO_TEST_CASE(gradients_reach_the_query_row_and_the_key_columns) {
   constexpr int64_t T = 12, i = 7;
-  for (Path path : kPaths) {
+  for (AttentionImpl impl : kImpls) {
     Inputs x = inputs(T, T);
-    for (Compose* c : {&x.pre, &x.post})
+    for (HeadMixing* c : {&x.pre, &x.post})
       for (Tensor* t : {&c->q_down, &c->q_up, &c->q_gate, &c->k_down, &c->k_up, &c->k_gate}) require_grad(*t);
-    const Tensor y = run(x, on(path, W));
+    const Tensor y = run(x, on(impl, W));
     Tensor dy = zeros(y.shape(), DType::f64);
     dy.sliced(1, i, i + 1).fill(1);  // row i alone
     backward(y, dy);
@@ -325,7 +326,7 @@ BOOST_AUTO_TEST_CASE(gradients_reach_the_query_row_and_the_key_columns) {
         if (value != 0) return true;
       return false;
     };
-    for (const Compose* c : {&x.pre, &x.post}) {
+    for (const HeadMixing* c : {&x.pre, &x.post}) {
       for (const Tensor* t : {&c->q_down, &c->q_up, &c->q_gate})
         for (int64_t p = 0; p < T; ++p) BOOST_TEST(nonzero(grad(*t), p) == (p == i));
       for (const Tensor* t : {&c->k_down, &c->k_up, &c->k_gate})
@@ -353,9 +354,9 @@ BOOST_AUTO_TEST_CASE(the_layout_of_rotated_pairs_does_not_matter) {
   z.k = rope()(x.k, 0);
   Inputs mixed = z;
   mixed.k = y.k;
-  for (Path path : kPaths) {
-    BOOST_TEST(is_close(run(y, on(path, W)), run(z, on(path, W)), 1e-13));
-    BOOST_TEST(!is_close(run(mixed, on(path, W)), run(z, on(path, W)), 1e-3));
+  for (AttentionImpl impl : kImpls) {
+    BOOST_TEST(is_close(run(y, on(impl, W)), run(z, on(impl, W)), 1e-13));
+    BOOST_TEST(!is_close(run(mixed, on(impl, W)), run(z, on(impl, W)), 1e-3));
   }
 }
 

@@ -7,21 +7,17 @@
 namespace braid::test {
 
 constexpr int64_t B = 2, D = 16, N = 4, d = 4, W = 5;
-inline const Path kPaths[] = {Path::automatic, Path::reference};
+inline const AttentionImpl kImpls[] = {AttentionImpl::automatic, AttentionImpl::reference};
 
-inline Tensor noise(const Shape& shape, uint64_t seed, double deviation = 1) {
-  return nn::Init::normal(deviation).make(shape, {seed, 77}, DType::f64);
-}
-
-inline nn::AttentionOptions options_of(Path path) {
+inline nn::AttentionOptions options_of(AttentionImpl impl) {
   nn::AttentionOptions o;
   o.width = D;
   o.heads = N;
   o.qk_norm = true;
-  nn::ComposeOptions& c = o.compose_options;
+  nn::CompositionOptions& c = o.composition_options;
   c.dw1 = c.qkw = c.dd = c.base = nn::Init::normal(0.3);
   o.projection.init = nn::Init::normal(0.3);
-  o.path = path;
+  o.impl = impl;
   return o;
 }
 
@@ -51,25 +47,26 @@ inline bool equal(const Tensor& a, const Tensor& b) { return bool(is_close(a, b,
 // Inputs of the op alone.
 struct Inputs {
   Tensor q, k, v;
-  Compose pre, post;
+  HeadMixing pre, post;
 };
-inline Compose stage(int64_t T, int64_t S, int64_t G, uint64_t seed) {
+inline HeadMixing stage(int64_t T, int64_t S, int64_t G, uint64_t seed) {
   const int64_t M = N / G, R = 2;
-  return {noise({G, M, M}, seed, 0.3),           noise({B, T, G, R, M}, seed + 1),
-          noise({B, T, G, R, M}, seed + 2, 0.5), noise({B, S, G, R, M}, seed + 3),
-          noise({B, S, G, R, M}, seed + 4, 0.5), noise({B, T, G, M}, seed + 5, 0.5),
-          noise({B, S, G, M}, seed + 6, 0.5)};
+  return {
+      0.3 * randn({G, M, M}, {seed, 77}, DType::f64),           randn({B, T, G, R, M}, {seed + 1, 77}, DType::f64),
+      0.5 * randn({B, T, G, R, M}, {seed + 2, 77}, DType::f64), randn({B, S, G, R, M}, {seed + 3, 77}, DType::f64),
+      0.5 * randn({B, S, G, R, M}, {seed + 4, 77}, DType::f64), 0.5 * randn({B, T, G, M}, {seed + 5, 77}, DType::f64),
+      0.5 * randn({B, S, G, M}, {seed + 6, 77}, DType::f64)};
 }
 inline Inputs inputs(int64_t T, int64_t S, int64_t G = 1) {
-  return {noise({B, T, N, d}, 1), noise({B, S, N, d}, 2), noise({B, S, N, d}, 3), stage(T, S, G, 10),
-          stage(T, S, G, 20)};
+  return {randn({B, T, N, d}, {1, 77}, DType::f64), randn({B, S, N, d}, {2, 77}, DType::f64),
+          randn({B, S, N, d}, {3, 77}, DType::f64), stage(T, S, G, 10), stage(T, S, G, 20)};
 }
 inline Tensor run(const Inputs& x, const DcmhaOptions& o) { return dcmha(x.q, x.k, x.v, x.pre, x.post, o); }
-inline DcmhaOptions on(Path path, int64_t window = 0, int64_t offset = 0, int64_t groups = 1) {
+inline DcmhaOptions on(AttentionImpl impl, int64_t window = 0, int64_t offset = 0, int64_t groups = 1) {
   DcmhaOptions o;
-  o.path = path;
+  o.impl = impl;
   o.groups = groups;
-  o.visible = {true, window, offset};
+  o.mask = {true, window, offset};
   return o;
 }
 

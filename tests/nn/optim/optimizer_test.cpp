@@ -85,11 +85,11 @@ BOOST_AUTO_TEST_CASE(moments_are_corrected_for_their_start) {
 
 BOOST_AUTO_TEST_CASE(a_step_is_its_two_halves) {
   NamedTensor a = leaf("w", {1, -2}, {2}), b = leaf("w", {1, -2}, {2});
-  AdamW whole({a}, {}), halves({b}, {});
+  AdamW steps({a}, {}), halves({b}, {});
   for (int i = 0; i < 3; ++i) {
     set_grad(a.value, full({2}, 3 - i, DType::f64));
     set_grad(b.value, full({2}, 3 - i, DType::f64));
-    whole.step(0.1 / (i + 1), 0.5);
+    steps.step(0.1 / (i + 1), 0.5);
     halves.prepare(0.1 / (i + 1), 0.5);
     BOOST_TEST(halves.steps() == i + 1);
     halves.apply();
@@ -120,8 +120,8 @@ BOOST_AUTO_TEST_CASE(saved_state_continues_bit_for_bit) {
       }
     };
     NamedTensor straight = leaf("w", {1, -2, 3}, {3}, DType::f32);
-    auto whole = make_optimizer({straight}, options);
-    train(*whole, straight.value, 0, 10);
+    auto uninterrupted = make_optimizer({straight}, options);
+    train(*uninterrupted, straight.value, 0, 10);
 
     NamedTensor first = leaf("w", {1, -2, 3}, {3}, DType::f32);
     auto before = make_optimizer({first}, options);

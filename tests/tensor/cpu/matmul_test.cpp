@@ -4,17 +4,12 @@
 #include "braid/tensor/kernels/backend.h"
 #include "braid/tensor/parallel.h"
 #include "tests/support/compare.h"
+#include "tests/support/random.h"
 
 using namespace braid;
 using namespace braid::test;
 
 namespace {
-
-Tensor numbers(const Shape& shape, DType dtype, uint64_t stream = 1) {
-  std::vector<double> values(static_cast<size_t>(numel(shape)));
-  for (size_t i = 0; i < values.size(); ++i) values[i] = 2 * unit(random_bits(i, {stream, 5})) - 1;
-  return from_vector(values, shape).to(dtype);
-}
 
 // y = x z for rank-4 operands of any strides, element by element.
 std::vector<double> loops(const Tensor& x, const Tensor& z) {
@@ -56,26 +51,26 @@ BOOST_AUTO_TEST_SUITE(matmul_kernel)
 BOOST_AUTO_TEST_CASE(every_layout_of_the_operands) {
   for (DType t : {DType::f64, DType::f32, DType::bf16, DType::f16}) {
     // x (2, 3, 5, 4) and z (2, 3, 4, 6) in many guises.
-    Tensor x = numbers({2, 3, 5, 4}, t), z = numbers({2, 3, 4, 6}, t, 2);
+    Tensor x = random_tensor({2, 3, 5, 4}, 1, t), z = random_tensor({2, 3, 4, 6}, 2, t);
     std::vector<Tensor> xs{x,
-                           numbers({2, 3, 4, 5}, t).transposed(),                     // matrices transposed
-                           numbers({2, 5, 3, 4}, t).transposed(1, 2),                 // (B, T, N, d) -> (B, N, T, d)
-                           numbers({5, 2, 3, 4}, t).permuted({1, 2, 0, 3}),           // rows outermost
-                           numbers({4, 3, 2, 5}, t).permuted({2, 1, 3, 0}),           // all turned round
-                           numbers({2, 3, 5, 9}, t).sliced(3, 2, 6),                  // a leading dimension of its own
-                           numbers({3, 5, 4}, t).expanded({2, 3, 5, 4}),              // repeated over the outer axis
-                           numbers({2, 1, 5, 4}, t).expanded({2, 3, 5, 4}),           // ... over the inner axis
-                           numbers({2, 3, 1, 4}, t).expanded({2, 3, 5, 4}),           // equal rows: GEMM cannot read it
-                           numbers({2, 3, 5, 1}, t).expanded({2, 3, 5, 4}),           // equal columns
-                           numbers({2, 3, 5, 4, 2}, t).sliced(4, 1, 2).squeezed(4)};  // no unit stride
+                           random_tensor({2, 3, 4, 5}, 1, t).transposed(),            // matrices transposed
+                           random_tensor({2, 5, 3, 4}, 1, t).transposed(1, 2),        // (B, T, N, d) -> (B, N, T, d)
+                           random_tensor({5, 2, 3, 4}, 1, t).permuted({1, 2, 0, 3}),  // rows outermost
+                           random_tensor({4, 3, 2, 5}, 1, t).permuted({2, 1, 3, 0}),  // all turned round
+                           random_tensor({2, 3, 5, 9}, 1, t).sliced(3, 2, 6),         // a leading dimension of its own
+                           random_tensor({3, 5, 4}, 1, t).expanded({2, 3, 5, 4}),     // repeated over the outer axis
+                           random_tensor({2, 1, 5, 4}, 1, t).expanded({2, 3, 5, 4}),  // ... over the inner axis
+                           random_tensor({2, 3, 1, 4}, 1, t).expanded({2, 3, 5, 4}),  // equal rows: GEMM cannot read it
+                           random_tensor({2, 3, 5, 1}, 1, t).expanded({2, 3, 5, 4}),  // equal columns
+                           random_tensor({2, 3, 5, 4, 2}, 1, t).sliced(4, 1, 2).squeezed(4)};  // no unit stride
     std::vector<Tensor> zs{z,
-                           numbers({2, 3, 6, 4}, t, 2).transposed(),
-                           numbers({2, 4, 3, 6}, t, 2).transposed(1, 2),
-                           numbers({4, 6}, t, 2).expanded({2, 3, 4, 6}),  // one matrix for all
-                           numbers({6, 4}, t, 2).transposed().expanded({2, 3, 4, 6}),
-                           numbers({2, 1, 4, 6}, t, 2).expanded({2, 3, 4, 6}),
-                           numbers({2, 3, 4, 1}, t, 2).expanded({2, 3, 4, 6}),
-                           numbers({2, 3, 4, 6, 2}, t, 2).sliced(4, 0, 1).squeezed(4)};
+                           random_tensor({2, 3, 6, 4}, 2, t).transposed(),
+                           random_tensor({2, 4, 3, 6}, 2, t).transposed(1, 2),
+                           random_tensor({4, 6}, 2, t).expanded({2, 3, 4, 6}),  // one matrix for all
+                           random_tensor({6, 4}, 2, t).transposed().expanded({2, 3, 4, 6}),
+                           random_tensor({2, 1, 4, 6}, 2, t).expanded({2, 3, 4, 6}),
+                           random_tensor({2, 3, 4, 1}, 2, t).expanded({2, 3, 4, 6}),
+                           random_tensor({2, 3, 4, 6, 2}, 2, t).sliced(4, 0, 1).squeezed(4)};
     for (const Tensor& a : xs) {
       for (const Tensor& b : zs) check_product(a, b, "layouts");
     }
@@ -84,25 +79,29 @@ BOOST_AUTO_TEST_CASE(every_layout_of_the_operands) {
 
 BOOST_AUTO_TEST_CASE(vectors_and_single_columns) {
   for (DType t : {DType::f64, DType::f32, DType::bf16}) {
-    Tensor one_row = numbers({2, 3, 1, 7}, t), z = numbers({7, 4}, t, 2).expanded({2, 3, 7, 4});
+    Tensor one_row = random_tensor({2, 3, 1, 7}, 1, t), z = random_tensor({7, 4}, 2, t).expanded({2, 3, 7, 4});
     check_product(one_row, z, "rows of one vector become a matrix");
-    check_product(numbers({3, 2, 1, 7}, t).transposed(0, 1), z, "rows of one vector, strided");
-    check_product(numbers({7}, t).expanded({2, 3, 1, 7}), z, "the same row again and again");
-    check_product(numbers({2, 3, 5, 7}, t), numbers({2, 3, 7, 1}, t, 2), "one column");
-    check_product(numbers({2, 3, 5, 1}, t), numbers({2, 3, 1, 4}, t, 2), "inner size one");
-    check_product(numbers({2, 3, 1, 1}, t), numbers({1}, t, 2).expanded({2, 3, 1, 1}), "scalars");
+    check_product(random_tensor({3, 2, 1, 7}, 1, t).transposed(0, 1), z, "rows of one vector, strided");
+    check_product(random_tensor({7}, 1, t).expanded({2, 3, 1, 7}), z, "the same row again and again");
+    check_product(random_tensor({2, 3, 5, 7}, 1, t), random_tensor({2, 3, 7, 1}, 2, t), "one column");
+    check_product(random_tensor({2, 3, 5, 1}, 1, t), random_tensor({2, 3, 1, 4}, 2, t), "inner size one");
+    check_product(random_tensor({2, 3, 1, 1}, 1, t), random_tensor({1}, 2, t).expanded({2, 3, 1, 1}), "scalars");
   }
 }
 
 BOOST_AUTO_TEST_CASE(panels_of_16_bit_products) {
   // Sizes beyond one panel of rows, of columns, and with an inner size so long that panels become narrow.
-  check_product(numbers({1, 1, 2100, 3}, DType::bf16), numbers({1, 1, 3, 5}, DType::bf16, 2), "many rows");
-  check_product(numbers({1, 1, 3, 2}, DType::f16), numbers({1, 1, 2, 4100}, DType::f16, 2), "many columns");
-  Tensor tall = numbers({1, 1, 66, 70000}, DType::bf16), wide = numbers({1, 1, 70000, 66}, DType::bf16, 2);
+  check_product(random_tensor({1, 1, 2100, 3}, 1, DType::bf16), random_tensor({1, 1, 3, 5}, 2, DType::bf16),
+                "many rows");
+  check_product(random_tensor({1, 1, 3, 2}, 1, DType::f16), random_tensor({1, 1, 2, 4100}, 2, DType::f16),
+                "many columns");
+  Tensor tall = random_tensor({1, 1, 66, 70000}, 1, DType::bf16),
+         wide = random_tensor({1, 1, 70000, 66}, 2, DType::bf16);
   check_product(tall, wide.sliced(3, 0, 2), "long inner axis, several panels of rows");
   check_product(tall.sliced(2, 0, 2), wide, "long inner axis, several panels of columns");
   check_product(wide.transposed(), tall.sliced(2, 0, 2).transposed(), "long inner axis, transposed");
-  check_product(numbers({40, 30, 40, 3}, DType::bf16), numbers({40, 30, 3, 100}, DType::bf16, 2), "several groups");
+  check_product(random_tensor({40, 30, 40, 3}, 1, DType::bf16), random_tensor({40, 30, 3, 100}, 2, DType::bf16),
+                "several groups");
 }
 
 BOOST_AUTO_TEST_CASE(rounding_16_bit_once) {
@@ -116,7 +115,8 @@ BOOST_AUTO_TEST_CASE(rounding_16_bit_once) {
 BOOST_AUTO_TEST_CASE(same_bits_at_any_thread_count) {
   int before = threads();
   for (DType t : {DType::f32, DType::bf16}) {
-    Tensor x = numbers({3, 2, 130, 257}, t), z = numbers({3, 2, 257, 66}, t, 2), w = numbers({257, 66}, t, 3);
+    Tensor x = random_tensor({3, 2, 130, 257}, 1, t), z = random_tensor({3, 2, 257, 66}, 2, t),
+           w = random_tensor({257, 66}, 3, t);
     std::vector<double> batched, merged;
     for (int n : {1, 2, 3}) {
       set_threads(n);
@@ -159,7 +159,7 @@ BOOST_AUTO_TEST_CASE(messages) {
 }
 
 BOOST_AUTO_TEST_CASE(a_gradient_that_nobody_wants_is_not_kept) {
-  Tensor x = numbers({64, 64}, DType::f32), w = numbers({64, 64}, DType::f32, 2);
+  Tensor x = random_tensor({64, 64}, 1, DType::f32), w = random_tensor({64, 64}, 2, DType::f32);
   require_grad(w);
   int64_t before = memory_stats(kCpu).current;
   Tensor y = linear(matmul(x, w), w);
@@ -172,7 +172,7 @@ BOOST_AUTO_TEST_CASE(a_gradient_that_nobody_wants_is_not_kept) {
 // The product of 16-bit matrices in f32: not rounded to 16 bits, and added to what is there.
 BOOST_AUTO_TEST_CASE(products_of_16_bit_types_can_be_f32) {
   for (DType dtype : {DType::bf16, DType::f16}) {
-    Tensor x = numbers({1, 1, 37, 70}, dtype, 1), z = numbers({1, 1, 70, 29}, dtype, 2);
+    Tensor x = random_tensor({1, 1, 37, 70}, 1, dtype), z = random_tensor({1, 1, 70, 29}, 2, dtype);
     Tensor y = empty({1, 1, 37, 29}), twice = full({1, 1, 37, 29}, 1);
     cpu_backend().matmul.product(x, z, false, y);
     std::vector<double> want = loops(x, z);

@@ -3,16 +3,12 @@
 #include "braid/autograd/ops.h"
 #include "braid/tensor/parallel.h"
 #include "tests/support/compare.h"
+#include "tests/support/random.h"
 
 using namespace braid;
 using namespace braid::test;
 
 namespace {
-Tensor numbers(const Shape& shape, DType dtype, uint64_t stream, double shift = 0) {
-  std::vector<double> values(static_cast<size_t>(numel(shape)));
-  for (size_t i = 0; i < values.size(); ++i) values[i] = shift + 2 * unit(random_bits(i, {stream, 6})) - 1;
-  return from_vector(values, shape).to(dtype);
-}
 
 // Result and gradients of f for the dtype, the incoming gradient being fixed.
 template <class F>
@@ -23,7 +19,7 @@ std::vector<std::vector<double>> run(F f, std::vector<Tensor> inputs) {
   }
   Tensor y = f(inputs);
   std::vector<std::vector<double>> out{y.to_vector<double>()};
-  backward(y, numbers(y.shape(), y.dtype(), 9));
+  backward(y, random_tensor(y.shape(), 9, y.dtype()));
   for (const Tensor& x : inputs) out.push_back(grad(x).to_vector<double>());
   return out;
 }
@@ -45,8 +41,8 @@ BOOST_AUTO_TEST_CASE(values_by_hand) {
 
 BOOST_AUTO_TEST_CASE(gradients_of_many_rows_are_summed_accurately) {
   // 5000 rows fall into many blocks; f32 against f64 of the same numbers.
-  Tensor x = numbers({5000, 24}, DType::f32, 1, 0.5), w = numbers({24}, DType::f32, 2),
-         b = numbers({24}, DType::f32, 3);
+  Tensor x = random_tensor({5000, 24}, 1, DType::f32, -1.5, 2.5), w = random_tensor({24}, 2, DType::f32),
+         b = random_tensor({24}, 3, DType::f32);
   auto in64 = [&](std::vector<Tensor> v) {
     for (Tensor& t : v) t = t.to(DType::f64);
     return v;
@@ -62,8 +58,8 @@ BOOST_AUTO_TEST_CASE(gradients_of_many_rows_are_summed_accurately) {
 // too, but in 16 bits, where that of x is rounded once instead of twice.
 BOOST_AUTO_TEST_CASE(with_a_residual_as_in_two_steps) {
   for (DType type : {DType::f64, DType::f32, DType::bf16, DType::f16}) {
-    Tensor x = numbers({70, 37}, type, 1), r = numbers({70, 37}, type, 2), w = numbers({37}, type, 3),
-           b = numbers({37}, type, 4), of_sum = numbers({70, 37}, type, 5);
+    Tensor x = random_tensor({70, 37}, 1, type), r = random_tensor({70, 37}, 2, type), w = random_tensor({37}, 3, type),
+           b = random_tensor({37}, 4, type), of_sum = random_tensor({70, 37}, 5, type);
     for (bool layer : {false, true}) {
       auto join = [&](const SumAndNorm& n) { return add(mul(n.sum, of_sum), n.y); };
       auto fused = [&](const std::vector<Tensor>& in) {
@@ -86,9 +82,10 @@ BOOST_AUTO_TEST_CASE(with_a_residual_as_in_two_steps) {
 }
 
 BOOST_AUTO_TEST_CASE(one_result_may_be_unused) {
-  Tensor x = numbers({3, 5}, DType::f64, 1), r = numbers({3, 5}, DType::f64, 2), w = numbers({5}, DType::f64, 3);
+  Tensor x = random_tensor({3, 5}, 1, DType::f64), r = random_tensor({3, 5}, 2, DType::f64),
+         w = random_tensor({5}, 3, DType::f64);
   for (Tensor* t : {&x, &r, &w}) require_grad(*t);
-  Tensor dy = numbers({3, 5}, DType::f64, 4);
+  Tensor dy = random_tensor({3, 5}, 4, DType::f64);
   backward(add_rms_norm(x, r, w, 1e-5).sum, dy);
   BOOST_TEST((is_close(grad(x), dy, 0) && is_close(grad(r), dy, 0) && !grad(w)));
   BOOST_TEST(throws_with([&] { add_rms_norm(x, r.detach().sliced(0, 0, 1), w, 1e-5); },
@@ -97,7 +94,8 @@ BOOST_AUTO_TEST_CASE(one_result_may_be_unused) {
 
 BOOST_AUTO_TEST_CASE(same_bits_at_any_thread_count) {
   int before = threads();
-  Tensor x = numbers({3000, 40}, DType::f32, 1), w = numbers({40}, DType::f32, 2), b = numbers({40}, DType::f32, 3);
+  Tensor x = random_tensor({3000, 40}, 1, DType::f32), w = random_tensor({40}, 2, DType::f32),
+         b = random_tensor({40}, 3, DType::f32);
   std::vector<std::vector<double>> layer, rms;
   for (int n : {1, 2, 5}) {
     set_threads(n);

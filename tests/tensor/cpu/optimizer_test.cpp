@@ -3,15 +3,14 @@
 #include "braid/tensor/kernels/backend.h"
 #include "braid/tensor/parallel.h"
 #include "tests/support/compare.h"
+#include "tests/support/random.h"
 
 using namespace braid;
 using namespace braid::test;
 
 namespace {
-std::vector<double> numbers(size_t n, uint64_t stream) {
-  std::vector<double> values(n);
-  for (size_t i = 0; i < n; ++i) values[i] = 2 * unit(random_bits(i, {stream, 9})) - 1;
-  return values;
+std::vector<double> random_values(size_t n, uint64_t stream) {
+  return random_tensor({static_cast<int64_t>(n)}, stream, DType::f64, -1, 1).to_vector<double>();
 }
 
 // StepScalars as a tensor; with momenta, those of AdamW's update number t.
@@ -49,10 +48,10 @@ BOOST_AUTO_TEST_CASE(equals_the_form_with_corrected_decay_rates) {
   constexpr size_t n = 37;
   for (DType type : {DType::f64, DType::f32, DType::bf16}) {
     DType moment = accumulate_type(type);
-    Tensor p = from_vector(numbers(n, 1), {n}).to(type), m = zeros({n}, moment), v = zeros({n}, moment);
+    Tensor p = from_vector(random_values(n, 1), {n}).to(type), m = zeros({n}, moment), v = zeros({n}, moment);
     std::vector<double> want = p.to_vector<double>(), mh(n, 0), vh(n, 0);
     for (int t = 1; t <= 10; ++t) {
-      Tensor g = from_vector(numbers(n, 10 + static_cast<uint64_t>(t)), {n}).to(type);
+      Tensor g = from_vector(random_values(n, 10 + static_cast<uint64_t>(t)), {n}).to(type);
       std::vector<double> gradient = g.to_vector<double>();
       double h1 = b1 * (1 - std::pow(b1, t - 1)) / (1 - std::pow(b1, t)),
              h2 = b2 * (1 - std::pow(b2, t - 1)) / (1 - std::pow(b2, t));
@@ -89,7 +88,7 @@ BOOST_AUTO_TEST_CASE(a_list_is_the_same_as_one_after_the_other) {
     for (DType type : {DType::f32, DType::f64, DType::bf16, DType::f16}) {
       DType wide = accumulate_type(type);
       for (size_t n : {0, 1, 9000, 7, 0, 4096, 33}) {
-        auto draw = [&](DType t) { return from_vector(numbers(n, stream++), {static_cast<int64_t>(n)}).to(t); };
+        auto draw = [&](DType t) { return from_vector(random_values(n, stream++), {static_cast<int64_t>(n)}).to(t); };
         Tensor p = draw(type), g = draw(type), m = draw(wide), v = full(m.shape(), 0.1, wide), q = p.clone(),
                u = m.clone();
         adamw.items.push_back({p, g, m, v, 0.1 * static_cast<double>(stream % 3)});
@@ -117,7 +116,8 @@ BOOST_AUTO_TEST_CASE(same_bits_at_any_thread_count) {
   std::vector<double> want;
   for (int count : {1, 2, 3}) {
     set_threads(count);
-    Tensor p = from_vector(numbers(n, 1), {n}).to(DType::f32), g = from_vector(numbers(n, 2), {n}).to(DType::f32);
+    Tensor p = from_vector(random_values(n, 1), {n}).to(DType::f32),
+           g = from_vector(random_values(n, 2), {n}).to(DType::f32);
     Tensor m = zeros({n}), v = zeros({n});
     for (int t = 1; t <= 3; ++t) {
       cpu_backend().optimizer.adamw({{{p, g, m, v, 0.1}}, 0.9, 0.95, 1e-8, false, scalars(0.01, 1, 0.9, 0.95, t)});

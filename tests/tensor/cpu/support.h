@@ -5,14 +5,9 @@
 #include "braid/tensor/kernels/backend.h"
 #include "braid/tensor/parallel.h"
 #include "tests/support/compare.h"
+#include "tests/support/random.h"
 
 namespace braid::test {
-
-inline Tensor random_tensor(const Shape& shape, uint64_t stream, DType dtype = DType::f32) {
-  std::vector<double> values(static_cast<size_t>(numel(shape)));
-  for (size_t i = 0; i < values.size(); ++i) values[i] = 2 * unit(random_bits(i, {11, stream})) - 1;
-  return from_vector(values, shape).to(dtype);
-}
 
 inline bool same_bits(const Tensor& a, const Tensor& b) {
   Tensor x = a.contiguous(), y = b.contiguous();

@@ -2,22 +2,22 @@
 //
 //   key side, sums over query rows i, where h_r = sum_m A[m] k_down[r,m] and f_r = sum_n d[n] k_up[r,n]:
 //     dk_down[r,m] = sum_i A[m] f_r,   dk_up[r,n] = sum_i h_r d[n],   dk_gate[n] = sum_i A[n] d[n]
-//   query side, sums over keys j, all of which follow from gram[m,n] = sum_j A[m] d[n]:
-//     dq_down[r,m] = sum_n gram[m,n] q_up[r,n],   dq_up[r,n] = sum_m gram[m,n] q_down[r,m],   dq_gate[n] = gram[n,n]
-//   base: the sum of gram over samples and rows
+//   query side, sums over keys j, all of which follow from outer[m,n] = sum_j A[m] d[n]:
+//     dq_down[r,m] = sum_n outer[m,n] q_up[r,n],   dq_up[r,n] = sum_m outer[m,n] q_down[r,m],   dq_gate[n] = outer[n,n]
+//   base: the sum of outer over samples and rows
 #include <algorithm>
 
 #include "braid/cuda/attention/generic.h"
 #include "braid/cuda/runtime/kernel.h"
 
-namespace braid::cuda::dcmha {
+namespace braid::cuda::attention::generic {
 
 namespace {
 
 constexpr int kKeys = 32, kWarps = 8;  // of a block: a lane for each key, warps share rows first and heads then
-constexpr int kMostRanks = 4;          // at once
+constexpr int kMaxRanks = 4;           // at once
 
-// Some ranks of the key side, from `first` on; null: absent, or not wanted. Factors and sums are (B, G, rank, M, S).
+// Some ranks of the key side, from `first` on; null: absent, or not required. Factors and sums are (B, G, rank, M, S).
 template <class T>
 struct KeySide {
   const T *down, *up;
@@ -26,22 +26,22 @@ struct KeySide {
   BRAID_HD int64_t shared_values(int64_t M) const { return kKeys * (count * (4 * M + 2 * kWarps) + (d_gate ? M : 0)); }
 };
 
-// A block owns 32 keys of one sample and group and walks along the rows, eight at a time, so that sums over rows stay
-// with it: no two blocks add to the same number.
+// A block owns 32 keys of one sample and group and walks along the rows, eight at a time, so that it alone adds
+// to the sums of its keys: no two blocks add to the same element.
 template <class T>
-__global__ void key_gradients_of_keys(Chunk chunk, KeySide<T> side, const T* a, const T* d) {
+__global__ void key_gradients_of_keys(ScoreBlock block, KeySide<T> side, const T* a, const T* d) {
   using A = Accumulate<T>;
   const int lane = static_cast<int>(threadIdx.x) % kKeys, warp = static_cast<int>(threadIdx.x) / kKeys;
-  const int M = static_cast<int>(chunk.M), count = side.count;
-  const int64_t tiles = (chunk.keys + kKeys - 1) / kKeys, start = blockIdx.x % tiles * kKeys, j = start + lane;
-  const int64_t sample = blockIdx.x / tiles / chunk.G, group = blockIdx.x / tiles % chunk.G;
-  const int64_t pair = (chunk.b0 + sample) * chunk.G + group;
-  const bool exists = j < chunk.keys;
+  const int M = static_cast<int>(block.M), count = side.count;
+  const int64_t tiles = (block.keys + kKeys - 1) / kKeys, start = blockIdx.x % tiles * kKeys, j = start + lane;
+  const int64_t sample = blockIdx.x / tiles / block.G, group = blockIdx.x / tiles % block.G;
+  const int64_t pair = (block.b0 + sample) * block.G + group;
+  const bool exists = j < block.keys;
   auto factor = [&](int item) {  // of the arrays (B, G, rank, M, S): rank and head are item = r M + m
-    return ((pair * side.rank + side.first) * M + item) * chunk.S + chunk.s0 + j;
+    return ((pair * side.rank + side.first) * M + item) * block.S + block.s0 + j;
   };
   auto score = [&](int m, int64_t row) {
-    return (((sample * chunk.G + group) * M + m) * chunk.rows + row) * chunk.pitch + j;
+    return (((sample * block.G + group) * M + m) * block.rows + row) * block.pitch + j;
   };
 
   // Shared memory: a column for each key, [item or rank and row][32].
@@ -60,18 +60,18 @@ __global__ void key_gradients_of_keys(Chunk chunk, KeySide<T> side, const T* a, 
   for (int m = warp; side.d_gate && m < M; m += kWarps) sum_gate[m * kKeys] = 0;
   __syncthreads();
 
-  for (int64_t row0 = 0; row0 < chunk.rows; row0 += kWarps) {
-    const int64_t last = row0 + kWarps < chunk.rows ? row0 + kWarps - 1 : chunk.rows - 1;
-    if (chunk.visible.end(chunk.t0 + last, chunk.S) <= chunk.s0 + start ||
-        chunk.visible.first(chunk.t0 + row0) >= chunk.s0 + start + kKeys) {
-      continue;  // none of the rows sees any of the keys
+  for (int64_t row0 = 0; row0 < block.rows; row0 += kWarps) {
+    const int64_t last = row0 + kWarps < block.rows ? row0 + kWarps - 1 : block.rows - 1;
+    if (block.mask.end(block.t0 + last, block.S) <= block.s0 + start ||
+        block.mask.first(block.t0 + row0) >= block.s0 + start + kKeys) {
+      continue;  // all of the keys are masked for all of the rows
     }
-    A h_row[kMostRanks] = {}, f_row[kMostRanks] = {};
-    if (exists && row0 + warp < chunk.rows && count > 0) {
+    A h_row[kMaxRanks] = {}, f_row[kMaxRanks] = {};
+    if (exists && row0 + warp < block.rows && count > 0) {
       for (int m = 0; m < M; ++m) {
         const A x = static_cast<A>(a[score(m, row0 + warp)]), y = static_cast<A>(d[score(m, row0 + warp)]);
 #pragma unroll
-        for (int r = 0; r < kMostRanks; ++r) {
+        for (int r = 0; r < kMaxRanks; ++r) {
           if (r >= count) continue;
           h_row[r] += x * down[(r * M + m) * kKeys];
           f_row[r] += y * up[(r * M + m) * kKeys];
@@ -79,7 +79,7 @@ __global__ void key_gradients_of_keys(Chunk chunk, KeySide<T> side, const T* a, 
       }
     }
 #pragma unroll
-    for (int r = 0; r < kMostRanks; ++r) {
+    for (int r = 0; r < kMaxRanks; ++r) {
       if (r >= count) continue;
       h[(r * kWarps + warp) * kKeys] = h_row[r];
       f[(r * kWarps + warp) * kKeys] = f_row[r];
@@ -89,7 +89,7 @@ __global__ void key_gradients_of_keys(Chunk chunk, KeySide<T> side, const T* a, 
       A x[kWarps], y[kWarps], gate = 0;
 #pragma unroll
       for (int i = 0; i < kWarps; ++i) {
-        const bool inside = exists && row0 + i < chunk.rows;
+        const bool inside = exists && row0 + i < block.rows;
         x[i] = inside ? static_cast<A>(a[score(m, row0 + i)]) : A(0);
         y[i] = inside ? static_cast<A>(d[score(m, row0 + i)]) : A(0);
         gate += x[i] * y[i];
@@ -116,11 +116,11 @@ __global__ void key_gradients_of_keys(Chunk chunk, KeySide<T> side, const T* a, 
       side.d_down[factor(r * M + m)] += sum_down[(r * M + m) * kKeys];
       side.d_up[factor(r * M + m)] += sum_up[(r * M + m) * kKeys];
     }
-    if (side.d_gate) side.d_gate[(pair * M + m) * chunk.S + chunk.s0 + j] += sum_gate[m * kKeys];
+    if (side.d_gate) side.d_gate[(pair * M + m) * block.S + block.s0 + j] += sum_gate[m * kKeys];
   }
 }
 
-// Factors and gradients of the query side, (B, T, G, R, M) with the last axis contiguous; null: absent, not wanted.
+// Factors and gradients of the query side, (B, T, G, R, M) with the last axis contiguous; null: absent, not required.
 template <class T>
 struct QuerySide {
   struct Factor {
@@ -134,13 +134,13 @@ struct QuerySide {
 
 // A block for each sample, row and group.
 template <class T>
-__global__ void query_gradients_of_row(Chunk chunk, QuerySide<T> side, const Accumulate<T>* grams) {
+__global__ void query_gradients_of_row(ScoreBlock block, QuerySide<T> side, const Accumulate<T>* grams) {
   using A = Accumulate<T>;
-  const int M = static_cast<int>(chunk.M);
-  const int64_t row = blockIdx.x % chunk.rows, group = blockIdx.x / chunk.rows % chunk.G;
-  const int64_t b = chunk.b0 + blockIdx.x / chunk.rows / chunk.G, t = chunk.t0 + row;
-  const int64_t place = (b * chunk.T + t) * chunk.G + group;
-  const A* gram = grams + static_cast<int64_t>(blockIdx.x) * M * M;
+  const int M = static_cast<int>(block.M);
+  const int64_t row = blockIdx.x % block.rows, group = blockIdx.x / block.rows % block.G;
+  const int64_t b = block.b0 + blockIdx.x / block.rows / block.G, t = block.t0 + row;
+  const int64_t place = (b * block.T + t) * block.G + group;
+  const A* outer = grams + static_cast<int64_t>(blockIdx.x) * M * M;
   auto at = [&](const typename QuerySide<T>::Factor& x, int r) {
     return x.data + b * x.b + t * x.t + group * x.g + r * x.r;
   };
@@ -149,28 +149,28 @@ __global__ void query_gradients_of_row(Chunk chunk, QuerySide<T> side, const Acc
     const T *up = at(side.up, r), *down = at(side.down, r);
     A of_down = 0, of_up = 0;
     for (int n = 0; n < M; ++n) {
-      of_down += gram[m * M + n] * static_cast<A>(up[n]);
-      of_up += gram[n * M + m] * static_cast<A>(down[n]);
+      of_down += outer[m * M + n] * static_cast<A>(up[n]);
+      of_up += outer[n * M + m] * static_cast<A>(down[n]);
     }
     if (side.d_down) side.d_down[place * side.rank * M + item] = static_cast<T>(of_down);
     if (side.d_up) side.d_up[place * side.rank * M + item] = static_cast<T>(of_up);
   }
   for (int n = static_cast<int>(threadIdx.x); side.d_gate && n < M; n += static_cast<int>(blockDim.x)) {
-    side.d_gate[place * M + n] = static_cast<T>(gram[n * M + n]);
+    side.d_gate[place * M + n] = static_cast<T>(outer[n * M + n]);
   }
 }
 
 // A thread for each number of the sum (G, M, M).
 template <class A>
-__global__ void add_grams(Chunk chunk, const A* grams, A* sum) {
-  const int64_t square = chunk.M * chunk.M, i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (i >= chunk.G * square) return;
+__global__ void add_grams(ScoreBlock block, const A* grams, A* sum) {
+  const int64_t square = block.M * block.M, i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i >= block.G * square) return;
   const int64_t group = i / square, in_group = i % square;
   A total = 0;
-  for (int64_t sample = 0; sample < chunk.samples; ++sample) {
-    const A* gram = grams + (sample * chunk.G + group) * chunk.rows * square + in_group;
+  for (int64_t sample = 0; sample < block.samples; ++sample) {
+    const A* outer = grams + (sample * block.G + group) * block.rows * square + in_group;
 #pragma unroll 8
-    for (int64_t row = 0; row < chunk.rows; ++row) total += gram[row * square];
+    for (int64_t row = 0; row < block.rows; ++row) total += outer[row * square];
   }
   sum[i] += total;
 }
@@ -188,7 +188,7 @@ typename QuerySide<T>::Factor factor(const Tensor& x) {
 
 }  // namespace
 
-void key_gradients(const Chunk& chunk, const Compose& stage, In a, In d, Compose& sums) {
+void key_gradients(const ScoreBlock& block, const HeadMixing& stage, In a, In d, HeadMixing& sums) {
   visit_float(a.dtype(), "dcmha", [&]<class T>() {
     using A = Accumulate<T>;
     KeySide<T> side{};
@@ -201,22 +201,22 @@ void key_gradients(const Chunk& chunk, const Compose& stage, In a, In d, Compose
     }
     side.d_gate = writable<A>(sums.k_gate);
     do {
-      side.count = std::min(kMostRanks, side.rank - side.first);
+      side.count = std::min(kMaxRanks, side.rank - side.first);
       while (side.count > 1 &&
-             side.shared_values(chunk.M) * static_cast<int64_t>(sizeof(A)) > properties().shared_bytes)
+             side.shared_values(block.M) * static_cast<int64_t>(sizeof(A)) > properties().shared_bytes)
         --side.count;
       launch(key_gradients_of_keys<T>,
-             {.grid = static_cast<unsigned>(chunk.samples * chunk.G * ((chunk.keys + kKeys - 1) / kKeys)),
+             {.grid = static_cast<unsigned>(block.samples * block.G * ((block.keys + kKeys - 1) / kKeys)),
               .block = kKeys * kWarps,
-              .shared_bytes = static_cast<size_t>(side.shared_values(chunk.M)) * sizeof(A)},
-             chunk, side, a.data<T>(), d.data<T>());
+              .shared_bytes = static_cast<size_t>(side.shared_values(block.M)) * sizeof(A)},
+             block, side, a.data<T>(), d.data<T>());
       side.first += side.count;
       side.d_gate = nullptr;
     } while (side.first < side.rank);
   });
 }
 
-void query_gradients(const Chunk& chunk, const Compose& stage, In gram, Compose& gradients) {
+void query_gradients(const ScoreBlock& block, const HeadMixing& stage, In outer, HeadMixing& gradients) {
   const Tensor& like = gradients.q_down ? gradients.q_down : gradients.q_up ? gradients.q_up : gradients.q_gate;
   visit_float(like.dtype(), "dcmha", [&]<class T>() {
     QuerySide<T> side{};
@@ -229,22 +229,22 @@ void query_gradients(const Chunk& chunk, const Compose& stage, In gram, Compose&
     side.d_up = writable<T>(gradients.q_up);
     side.d_gate = writable<T>(gradients.q_gate);
     launch(query_gradients_of_row<T>,
-           {.grid = static_cast<unsigned>(chunk.samples * chunk.G * chunk.rows), .block = 64}, chunk, side,
-           gram.data<Accumulate<T>>());
+           {.grid = static_cast<unsigned>(block.samples * block.G * block.rows), .block = 64}, block, side,
+           outer.data<Accumulate<T>>());
   });
 }
 
-void base_gradient(const Chunk& chunk, In gram, Out sum) {
+void base_gradient(const ScoreBlock& block, In outer, Out sum) {
   auto add = [&]<class A>(const A* grams) {
-    const int64_t count = chunk.G * chunk.M * chunk.M;
-    launch(add_grams<A>, {.grid = static_cast<unsigned>((count + 63) / 64), .block = 64}, chunk, grams,
+    const int64_t count = block.G * block.M * block.M;
+    launch(add_grams<A>, {.grid = static_cast<unsigned>((count + 63) / 64), .block = 64}, block, grams,
            sum.mutable_data<A>());
   };
-  if (gram.dtype() == DType::f64) {
-    add(gram.data<double>());
+  if (outer.dtype() == DType::f64) {
+    add(outer.data<double>());
   } else {
-    add(gram.data<float>());
+    add(outer.data<float>());
   }
 }
 
-}  // namespace braid::cuda::dcmha
+}  // namespace braid::cuda::attention::generic

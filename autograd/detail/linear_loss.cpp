@@ -1,0 +1,57 @@
+#include "braid/autograd/detail/linear_loss.h"
+
+#include <algorithm>
+
+#include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/kernels/pointwise_ops.h"
+
+namespace braid::detail {
+
+LinearLoss::LinearLoss(const Tensor& hidden, const Tensor& weight, int64_t chunk_rows)
+    : hidden_(hidden),
+      weight_(weight),
+      h_(hidden.detach().contiguous().reshaped({hidden.numel() / weight.dim(1), weight.dim(1)})),
+      w_(weight.detach().contiguous()),
+      type_(accumulate_type(hidden.dtype())),
+      chunk_rows_(chunk_rows) {
+  if (!recording({hidden, weight})) return;
+  if (requires_grad(hidden)) dhidden_ = empty(h_.shape(), type_, hidden.device());
+  if (requires_grad(weight)) {
+    MemoryScope scope(MemoryUse::gradients);
+    dweight_ = zeros(w_.shape(), type_, hidden.device());
+  }
+}
+
+void LinearLoss::for_each_chunk(const std::function<void(int64_t, int64_t, Tensor&)>& chunk) {
+  const Backend& b = backend(h_.device());
+  MemoryScope scope(MemoryUse::workspace);
+  Tensor buffer = empty({std::min(chunk_rows_, rows()), w_.dim(0)}, type_, h_.device());
+  for (int64_t begin = 0; begin < rows(); begin += chunk_rows_) {
+    int64_t end = std::min(rows(), begin + chunk_rows_);
+    Tensor h = h_.sliced(0, begin, end), logits = buffer.sliced(0, 0, end - begin);
+    b.matmul.product(h, w_.transposed(), false, logits);
+    chunk(begin, end, logits);
+    if (!gradients()) continue;
+    Tensor dlogits = logits.to(h_.dtype());
+    if (dhidden_) {
+      Tensor part = dhidden_.sliced(0, begin, end);
+      b.matmul.product(dlogits, w_, false, part);
+    }
+    if (dweight_) b.matmul.product(dlogits.transposed(), h, true, dweight_);
+  }
+}
+
+Tensor LinearLoss::record(const char* op, const Tensor& loss) {
+  Shape shape = hidden_.shape();
+  DType stored = hidden_.dtype();
+  auto backward = [dhidden = dhidden_, dweight = dweight_, shape, stored](const Tensor& dy) -> Grads {
+    auto times_dy = [&](Tensor g) {
+      backend(g.device()).pointwise.binary(BinaryOp::mul, g, dy.contiguous().reshaped({1, 1}).expanded(g.shape()), g);
+      return g.to(stored);
+    };
+    return {dhidden ? times_dy(dhidden).reshaped(shape) : Tensor(), dweight ? times_dy(dweight) : Tensor()};
+  };
+  return braid::record(op, loss, {hidden_, weight_}, std::move(backward));
+}
+
+}  // namespace braid::detail

@@ -1,0 +1,35 @@
+// The frame of losses of x = h W^T, h (R, D), W (V, D), that hold the logits of one chunk of rows at a time:
+// linear_cross_entropy and its vocabulary-parallel form. For every chunk
+//   x = h W^T,   the caller computes the loss and replaces x by dx,   dh = dx W,   dW = sum over chunks of dx^T h
+// The gradients are formed in the forward pass, while the chunk's logits are in memory; backward multiplies them by dy.
+// With 16-bit inputs logits, loss and gradients are f32 (the gradients rounded once, at the end); dx is rounded for its
+// products.
+#pragma once
+#include <functional>
+
+#include "braid/autograd/record.h"
+
+namespace braid::detail {
+
+class LinearLoss {
+ public:
+  // hidden (..., D), weight (V, D).
+  LinearLoss(const Tensor& hidden, const Tensor& weight, int64_t chunk_rows);
+  DType type() const { return type_; }                     // of logits, loss and gradients
+  int64_t rows() const { return h_.dim(0); }               // R
+  bool gradients() const { return dhidden_ || dweight_; }  // whether the chunk function must replace x by dx
+
+  // chunk(begin, end, logits): rows [begin, end) and their logits (end - begin, V).
+  void for_each_chunk(const std::function<void(int64_t begin, int64_t end, Tensor& logits)>& chunk);
+  // loss () with its derivative; once, after for_each_chunk().
+  Tensor record(const char* op, const Tensor& loss);
+
+ private:
+  Tensor hidden_, weight_;    // the inputs
+  Tensor h_, w_;              // (R, D), (V, D), contiguous
+  Tensor dhidden_, dweight_;  // empty when there is no gradient to compute
+  DType type_;
+  int64_t chunk_rows_;
+};
+
+}  // namespace braid::detail

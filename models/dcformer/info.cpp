@@ -1,0 +1,104 @@
+// `braid info` of DCFormer and DCPythia: parameters, FLOPs and memory.
+#include <cstdio>
+
+#include "braid/models/dcformer/cost.h"
+#include "braid/models/dcformer/family.h"
+
+namespace braid::models {
+namespace {
+
+std::string percent(double part, double whole) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f %%", 100 * part / whole);
+  return text;
+}
+
+InfoRow count_row(const char* key, const char* label, int64_t n, const std::string& note = "") {
+  return {key, label, static_cast<double>(n), InfoUnit::count, note};
+}
+InfoRow bytes_row(const char* key, const char* label, double bytes, const std::string& note = "") {
+  return {key, label, bytes, InfoUnit::bytes, note};
+}
+
+InfoSection parameter_section(const ModelConfig& config) {
+  const ParameterCounts c = count_parameters(config);
+  InfoSection s{"parameters", "Parameters", {}};
+  s.rows.push_back(count_row("attention", "a layer: attention", c.attention));
+  if (c.qk_norm) s.rows.push_back(count_row("qk_norm", "         QK-norm", c.qk_norm));
+  if (c.dynamic) {
+    const std::string share =
+        "+" + percent(static_cast<double>(c.dynamic), static_cast<double>(c.per_layer - c.dynamic));
+    s.rows.push_back(count_row("dynamic", "         dynamic weights", c.dynamic, share));
+  }
+  if (c.static_proj) s.rows.push_back(count_row("static_proj", "         static mixing", c.static_proj));
+  s.rows.push_back(count_row("feed_forward", "         feed-forward", c.feed_forward));
+  s.rows.push_back(count_row("norms", "         norms", c.norms));
+  s.rows.push_back(count_row("per_layer", "         all", c.per_layer));
+  s.rows.push_back(count_row("non_embedding", "layers and final norm", c.non_embedding));
+  s.rows.push_back(count_row("embedding", "embedding and output", c.embedding));
+  s.rows.push_back(count_row("total", "total", c.total));
+  return s;
+}
+
+InfoSection flop_section(const ModelConfig& config, int64_t seq_len) {
+  const Flops f = flops_per_token(config, seq_len);
+  InfoSection s{"flops_per_token", "FLOPs per token, forward, sequences of " + std::to_string(seq_len), {}};
+  const auto add = [&](const char* key, const char* label, double flops, const std::string& note = "") {
+    if (flops > 0) s.rows.push_back({key, label, flops, InfoUnit::flops, note});
+  };
+  add("projections", "q, k, v, output projections", f.projections);
+  add("feed_forward", "feed-forward", f.feed_forward);
+  add("attention", "attention over visible keys", f.attention);
+  add("generation", "dynamic weights", f.generation);
+  add("low_rank", "compose: low rank", f.low_rank);
+  add("diagonal", "compose: gates", f.diagonal);
+  add("static_proj", "compose: static", f.static_proj);
+  add("logits", "logits", f.logits);
+  const double extra = f.forward() - f.plain();
+  add("forward", "forward", f.forward(),
+      extra > 0 ? "+" + percent(extra, f.plain()) + " over the same model without composition" : "");
+  add("training", "training step (3 x forward)", f.training());
+  return s;
+}
+
+std::vector<InfoSection> memory_sections(const ModelConfig& config, int64_t seq_len, int64_t batch) {
+  TrainingSetup setup{.batch = batch, .seq_len = seq_len};
+  const TrainingMemory m = training_memory(config, setup);
+  setup.checkpoint_activations = true;
+  const TrainingMemory saving = training_memory(config, setup);
+  setup.bytes_per_number = 2;
+  const TrainingMemory mixed_saving = training_memory(config, setup);
+  setup.checkpoint_activations = false;
+  const TrainingMemory mixed = training_memory(config, setup);
+  const std::string what = std::to_string(batch) + " x " + std::to_string(seq_len) + " tokens";
+  InfoSection training{"training_memory", "Memory to train, f32, AdamW, micro-batch of " + what + " (estimate)", {}};
+  training.rows = {bytes_row("weights", "weights", m.weights),
+                   bytes_row("gradients", "gradients", m.gradients),
+                   bytes_row("optimizer", "optimizer", m.optimizer),
+                   bytes_row("activations", "activations", m.activations),
+                   bytes_row("activations_checkpointed", "  when blocks are recomputed", saving.activations,
+                             "train.checkpoint_activations=true"),
+                   bytes_row("working", "working memory", m.working),
+                   bytes_row("total", "total", m.total()),
+                   bytes_row("total_checkpointed", "  when blocks are recomputed", saving.total()),
+                   bytes_row("total_bf16", "total in bf16", mixed.total(), "train.dtype=bf16, f32 master weights"),
+                   bytes_row("total_bf16_checkpointed", "  when blocks are recomputed", mixed_saving.total())};
+  const CacheSize cache = cache_bytes(config, batch, seq_len);
+  InfoSection inference{"inference_memory", "Memory to generate, f32, " + what, {}};
+  inference.rows = {bytes_row("weights", "weights", m.weights),
+                    bytes_row("cache_per_token", "cache, a token", cache.per_token, "before local windows are full"),
+                    bytes_row("cache", "cache, full", cache.kept), bytes_row("total", "total", m.weights + cache.kept),
+                    bytes_row("total_bf16", "total in bf16", (m.weights + cache.kept) / 2, "--dtype bf16")};
+  return {training, inference};
+}
+
+}  // namespace
+
+std::vector<InfoSection> DcformerSpec::info(const InfoRequest& request) const {
+  std::vector<InfoSection> sections = {parameter_section(config_), flop_section(config_, request.seq_len)};
+  for (InfoSection& section : memory_sections(config_, request.seq_len, request.batch))
+    sections.push_back(std::move(section));
+  return sections;
+}
+
+}  // namespace braid::models

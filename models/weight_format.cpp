@@ -1,0 +1,107 @@
+#include "braid/models/weight_format.h"
+
+#include <map>
+
+#include "braid/tensor/detail/strings.h"
+
+namespace braid::models {
+
+std::string WeightFormat::describe() const {
+  std::set<std::string> types;
+  for (const StoredTensor& t : tensors) types.insert(str(t.dtype));
+  std::string text = join({types.begin(), types.end()}, ", ");
+  for (const std::string& remark : remarks) text += "; " + remark;
+  return text;
+}
+
+void WeightProblems::add(const std::string& text) {
+  if (++found_ <= 20) list_.push_back(text);
+}
+
+void WeightProblems::raise(const std::string& folder) const {
+  check(found_ == 0, ErrorKind::input, [&] {
+    return "the weights in " + folder + " do not fit the model: " + join(list_, "; ") +
+           (found_ > 20 ? "; and " + std::to_string(found_ - 20) + " more" : "");
+  });
+}
+
+void check_stored(const io::TensorInfo& info, const Shape& shape, WeightProblems& problems) {
+  if (!(info.shape == shape)) {
+    problems.add(info.name + " has shape " + str(info.shape) + ", expected " + str(shape));
+  } else if (!info.loadable || !is_float(info.dtype)) {
+    problems.add(info.name + " " + str(shape) + " has type " + info.dtype_name + ", expected F64, F32, BF16 or F16");
+  }
+}
+
+Tensor WeightReader::load(const std::string& name) {
+  Tensor x = files_.load(name);
+  if (reported_.count(name) == 0 && !nn::all_finite(x)) {
+    reported_.insert(name);
+    problems_.add(name + " " + str(x.shape()) + " contains NaN or Inf");
+  }
+  return x;
+}
+
+Tensor WeightReader::convert(const std::string& name, const Tensor& x) {
+  Tensor y = x.to(dtype_);
+  if (size_of(dtype_) < size_of(x.dtype()) || (dtype_ == DType::f16 && x.dtype() == DType::bf16)) {
+    if (!nn::all_finite(y) && reported_.insert(name).second)
+      problems_.add(name + " " + str(x.shape()) + " holds values too large for " + str(dtype_));
+  }
+  return y;
+}
+
+WeightFormat stored_tensors(const io::TensorFiles& files, const std::function<bool(const std::string&)>& ignored) {
+  WeightFormat format;
+  for (const io::TensorInfo& info : files.tensors()) {
+    if (ignored && ignored(info.name)) continue;
+    format.tensors.push_back({info.name, info.dtype, info.shape, files.file_of(info.name)});
+  }
+  format.metadata = files.metadata();
+  format.sharded = files.sharded();
+  return format;
+}
+
+WeightFormat one_tensor_per_parameter(const io::TensorFiles& files, const std::vector<nn::NamedTensor>& parameters) {
+  WeightProblems problems;
+  std::set<std::string> known;
+  for (const nn::NamedTensor& p : parameters) {
+    known.insert(p.name);
+    if (const io::TensorInfo* info = files.find(p.name)) {
+      check_stored(*info, p.value.shape(), problems);
+    } else {
+      problems.add(p.name + " is missing (expected " + str(p.value.shape()) + ")");
+    }
+  }
+  for (const io::TensorInfo& info : files.tensors()) {
+    if (known.count(info.name) == 0)
+      problems.add(info.name + " " + str(info.shape) + " is not a parameter of this model");
+  }
+  problems.raise(files.path());
+  return stored_tensors(files);
+}
+
+void write_tensors(const WeightFormat& format, const std::filesystem::path& folder,
+                   const std::function<Tensor(const StoredTensor&)>& value) {
+  std::map<std::string, std::vector<io::TensorSource>> files;
+  for (const StoredTensor& t : format.tensors) {
+    files[t.file].push_back({t.name, t.dtype, t.shape, [t, value] {
+                               const Tensor x = value(t);
+                               Tensor stored = x.to(t.dtype);
+                               check(nn::all_finite(stored), ErrorKind::numerical, [&] {
+                                 return t.name + " cannot be stored as " + str(t.dtype) + ": " +
+                                        (nn::all_finite(x) ? "it holds larger values; choose a wider type"
+                                                           : "it contains NaN or Inf");
+                               });
+                               return stored;
+                             }});
+  }
+  if (format.sharded) {
+    io::save_sharded(folder.string(), files, format.metadata);
+  } else {
+    check(files.size() == 1, "write_tensors", [] { return std::string("a format without index has one file"); });
+    io::save_lazily((folder / files.begin()->first).string(), files.begin()->second, format.metadata);
+  }
+}
+
+}  // namespace braid::models

@@ -1,0 +1,75 @@
+// How a folder stores the weights of a model, and reading and writing of tensors with their checks. The default form is
+// one tensor per parameter, under the parameter's name; a family may accept others (dcformer/hf_weights.h).
+#pragma once
+#include <filesystem>
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "braid/nn/module.h"
+#include "braid/tensor/io/safetensors.h"
+
+namespace braid::models {
+
+struct StoredTensor {
+  std::string name;
+  DType dtype;
+  Shape shape;
+  std::string file;  // name within the folder
+};
+struct WeightFormat {
+  std::filesystem::path folder;  // where it was read
+  std::string config;            // text of config.json
+  std::vector<StoredTensor> tensors;
+  io::Metadata metadata;             // of the (first) weight file
+  bool sharded = false;              // several files and an index
+  std::vector<std::string> remarks;  // of the family: "q, k, v separate"
+
+  // "F16; q, k, v separate"
+  std::string describe() const;
+};
+
+// Everything wrong with the weights of a folder, reported in one message.
+class WeightProblems {
+ public:
+  void add(const std::string& text);
+  void raise(const std::string& folder) const;  // Error(input) when there are any
+
+ private:
+  int found_ = 0;
+  std::vector<std::string> list_;
+};
+
+// Adds a problem unless the stored tensor has this shape and a floating-point type.
+void check_stored(const io::TensorInfo& info, const Shape& shape, WeightProblems& problems);
+
+// Reads the tensors of a folder and remembers what is wrong with them.
+class WeightReader {
+ public:
+  WeightReader(const io::TensorFiles& files, DType dtype) : files_(files), dtype_(dtype) {}
+  const io::TensorFiles& files() const { return files_; }
+  DType dtype() const { return dtype_; }
+  Tensor load(const std::string& name);                          // as stored; NaN and Inf are a problem
+  Tensor convert(const std::string& name, const Tensor& value);  // to dtype(); overflow is a problem
+  WeightProblems& problems() { return problems_; }
+
+ private:
+  const io::TensorFiles& files_;
+  DType dtype_;
+  WeightProblems problems_;
+  std::set<std::string> reported_;
+};
+
+// The default form: every parameter is there under its name, nothing else is. Reads no data. Error(input) reports all
+// that is missing, surplus or mis-shaped together.
+WeightFormat one_tensor_per_parameter(const io::TensorFiles& files, const std::vector<nn::NamedTensor>& parameters);
+// The tensors of the folder, without a check, but those that `ignored` names.
+WeightFormat stored_tensors(const io::TensorFiles& files, const std::function<bool(const std::string&)>& ignored = {});
+
+// Writes the files that `format` lists into an existing folder; value() gives each tensor, converted here to the type
+// it is stored in. Error(numerical) when a value does not fit that type.
+void write_tensors(const WeightFormat& format, const std::filesystem::path& folder,
+                   const std::function<Tensor(const StoredTensor&)>& value);
+
+}  // namespace braid::models
