@@ -88,7 +88,7 @@ void count_buckets(const std::vector<int64_t>& numbers, int64_t holders, int64_t
 }  // namespace
 
 StepVolume step_volume(ModelConfig config, const LayoutSizes& sizes, const RankPlace& place, const StepShape& step) {
-  finish(config);
+  resolve(config);
   StepVolume volume;
   int64_t P = sizes.tensor, C = sizes.context, T = step.seq_len, D = config.dim, e = step.bytes_per_number;
   const int64_t wide = std::max<int64_t>(4, e);  // statistics, gradients of masters and masters
@@ -123,9 +123,9 @@ StepVolume step_volume(ModelConfig config, const LayoutSizes& sizes, const RankP
       for (int r = 0; r < P; ++r) to_tensor += r == t ? 0 : keys.to_tensor_ranks.size(r);
       if (!split.whole_groups) {
         int64_t heads_to_rows = B * (rows - own) * n * d, rows_to_heads = B * own * (N - n) * d;
-        tensor(Collective::all_to_all, passes * (heads_to_rows + rows_to_heads));      // q there, y back
-        tensor(Collective::all_to_all, rows_to_heads + heads_to_rows);                 // their gradients
-        tensor(Collective::all_to_all, passes * 2 * B * to_tensor * n * d);            // k, v
+        tensor(Collective::all_to_all, passes * (heads_to_rows + rows_to_heads));            // q there, y back
+        tensor(Collective::all_to_all, rows_to_heads + heads_to_rows);                       // their gradients
+        tensor(Collective::all_to_all, passes * 2 * B * to_tensor * n * d);                  // k, v
         tensor(Collective::all_to_all, 2 * B * keys.to_tensor_ranks.size(t) * (N - n) * d);  // their gradients
         dist::Partition over_tensor = dist::zigzag_partition_within(over_context, c, static_cast<int>(P));
         Exchanged plan_key_exchange = exchanged(over_tensor, keys.to_tensor_ranks, t);
@@ -145,7 +145,7 @@ StepVolume step_volume(ModelConfig config, const LayoutSizes& sizes, const RankP
 }
 
 RankParameters rank_parameters(ModelConfig config, const LayoutSizes& sizes, int64_t tensor_rank) {
-  finish(config);
+  resolve(config);
   Held held = held_by(config, sizes.tensor, tensor_rank);
   RankParameters r;
   int64_t split = 0, whole = 0;
