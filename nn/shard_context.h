@@ -14,9 +14,9 @@ namespace braid::nn {
 
 // Operands of the attention op. N, S: heads and keys of this process at that point.
 struct AttentionOperands {
-  Tensor q;           // (B, T, N, d)
-  Tensor k, v;        // (B, S, Nkv, d)
-  Compose pre, post;  // weights of DCMHA, empty for plain attention
+  Tensor q;              // (B, T, N, d)
+  Tensor k, v;           // (B, S, Nkv, d)
+  HeadMixing pre, post;  // weights of DCMHA, empty for plain attention
 };
 
 class ShardContext {

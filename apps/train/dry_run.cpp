@@ -63,7 +63,7 @@ void print_layout(const TrainConfig& config, const models::ModelConfig& model, i
     if (t.total() == 0) return;
     line(what, bytes_text(double(t.total())));
     for (auto c : {dist::Collective::all_gather, dist::Collective::reduce_scatter, dist::Collective::all_to_all}) {
-      if (t.of(c) > 0) line((std::string("  ") + dist::name(c)).c_str(), bytes_text(double(t.of(c))));
+      if (t.bytes_of(c) > 0) line((std::string("  ") + dist::name(c)).c_str(), bytes_text(double(t.bytes_of(c))));
     }
   };
   group("between tensor ranks", v.tensor);
@@ -72,7 +72,7 @@ void print_layout(const TrainConfig& config, const models::ModelConfig& model, i
   group("between all ranks", v.world);
   line("total", bytes_text(double(v.total())));
   double overlapped =
-      double(v.replicas.of(dist::Collective::reduce_scatter) + v.world.of(dist::Collective::reduce_scatter));
+      double(v.replicas.bytes_of(dist::Collective::reduce_scatter) + v.world.bytes_of(dist::Collective::reduce_scatter));
   line("of it beside the backward pass", bytes_text(overlapped));
   double layers = double(v.tensor.total() + v.context.total()) / double(model.n_layer);
   line("per layer, in line with its work", bytes_text(layers));

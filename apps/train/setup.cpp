@@ -8,6 +8,7 @@
 
 #include "apps/cli/text.h"
 #include "braid/autograd/ops.h"
+#include "braid/tensor/kernels/attention.h"
 #include "braid/models/dcformer/family.h"
 #include "braid/nn/optim/registry.h"
 

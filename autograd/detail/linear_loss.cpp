@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/kernels/pointwise_ops.h"
 
 namespace braid::detail {
 

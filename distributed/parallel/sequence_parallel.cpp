@@ -10,7 +10,7 @@ namespace {
 // Each non-empty tensor of the key side of both stages, (B, S, ...), replaced by f of it.
 template <class F>
 void map_key_side(nn::AttentionOperands& x, F&& f) {
-  for (Compose* stage : {&x.pre, &x.post}) {
+  for (HeadMixing* stage : {&x.pre, &x.post}) {
     for (Tensor* t : {&stage->k_down, &stage->k_up, &stage->k_gate}) {
       if (*t) *t = f(*t);
     }
@@ -18,7 +18,7 @@ void map_key_side(nn::AttentionOperands& x, F&& f) {
 }
 
 // The query side of a stage for rows [begin, end).
-Compose query_rows(Compose c, int64_t begin, int64_t end) {
+HeadMixing query_rows(HeadMixing c, int64_t begin, int64_t end) {
   for (Tensor* x : {&c.q_down, &c.q_up, &c.q_gate}) {
     if (*x) *x = contiguous(slice(*x, 1, begin, end));
   }
@@ -71,7 +71,7 @@ nn::AttentionOperands SequenceParallel::exchange(const nn::AttentionOperands& lo
 // one, a stretch of them.
 Tensor SequenceParallel::attend(const nn::AttentionOperands& x, const DcmhaOptions& call, int64_t mixed_heads) const {
   const Ranges& positions = mixed_heads > 0 ? rows_.own : rows_.context;  // of the queries
-  const AttentionMask mask = call.visible;
+  const AttentionMask mask = call.mask;
   const Ranges keys = plan(mask, mixed_heads).required.of(mesh_.context.rank());
   std::vector<Tensor> ys;
   int64_t row = 0;
@@ -86,7 +86,7 @@ Tensor SequenceParallel::attend(const nn::AttentionOperands& x, const DcmhaOptio
                                query_rows(x.pre, row, end), query_rows(x.post, row, end)};
     map_key_side(part, attended);
     DcmhaOptions options = call;
-    options.visible.offset = queries.begin - first;
+    options.mask.offset = queries.begin - first;
     ys.push_back(dcmha(part.q, part.k, part.v, part.pre, part.post, options));
     row = end;
   }

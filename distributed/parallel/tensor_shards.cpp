@@ -8,7 +8,7 @@ HeadSplit split_heads(const nn::AttentionOptions& o, int ranks) {
            " heads: expected at most one process per head";
   });
   if (!o.compose) return {true, even_partition(o.heads, ranks), {}};
-  int64_t G = o.compose_options.groups;
+  int64_t G = o.composition_options.groups;
   if (G % ranks != 0) return {false, even_partition(o.heads, ranks), {}};
   Partition groups = even_partition(G, ranks);
   return {true, scale_partition(groups, o.heads / G), groups};

@@ -1,5 +1,4 @@
 #include "braid/distributed/parallel/vocab_parallel.h"
-#include "braid/tensor/kernels/backend.h"
 
 #include <algorithm>
 #include <cmath>

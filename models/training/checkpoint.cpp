@@ -12,6 +12,7 @@
 #include "braid/distributed/job/run_on_all_ranks.h"
 #include "braid/models/registry.h"
 #include "braid/models/training/sharded_safetensors.h"
+#include "braid/nn/optim/registry.h"
 #include "braid/tensor/detail/strings.h"
 #include "braid/tensor/io/atomic_file.h"
 #include "braid/tensor/io/checksum.h"

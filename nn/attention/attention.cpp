@@ -25,7 +25,7 @@ Attention::Attention(const AttentionOptions& options, RandomKey key) : options_(
 }
 
 namespace {
-void observe_weights(const ActivationObserver* observer, const std::string& stage, const Compose& c) {
+void observe_weights(const ActivationObserver* observer, const std::string& stage, const HeadMixing& c) {
   if (!observer) return;
   for (auto& [name, x] : {std::pair{"_q.w1", &c.q_down},
                           {"_q.w2", &c.q_up},
@@ -62,7 +62,7 @@ Tensor Attention::operator()(const Tensor& x, const Rope* rope, LayerCache* cach
   }
   int64_t mixed_heads = o.compose && compose_.heads() > N ? compose_.heads() : 0;  // route (b)
   if (o.compose) {
-    ComposeWeights::Stages weights = compose_(mixed_heads > 0 ? x : all);
+    CompositionWeights::Stages weights = compose_(mixed_heads > 0 ? x : all);
     in.pre = weights.pre;
     in.post = weights.post;
   }
@@ -72,10 +72,10 @@ Tensor Attention::operator()(const Tensor& x, const Rope* rope, LayerCache* cach
   bool one_token_step = cache && T == 1 && first > 0;
   DcmhaOptions options;
   options.groups = o.compose ? compose_.groups() : 1;
-  options.visible = {o.causal, one_token_step ? o.decode_window : o.window, 0};
-  options.path = o.path;
+  options.mask = {o.causal, one_token_step ? o.decode_window : o.window, 0};
+  options.impl = o.impl;
   options.workspace = o.workspace;
-  if (shards) in = shards->exchange(in, options.visible, mixed_heads);
+  if (shards) in = shards->exchange(in, options.mask, mixed_heads);
   if (cache) {
     check(!recording({in.q, in.k, in.v}), "attention",
           [] { return std::string("a cache carries no gradients; decode under NoGrad"); });
@@ -88,8 +88,9 @@ Tensor Attention::operator()(const Tensor& x, const Rope* rope, LayerCache* cach
     }
     options.mask.offset = first - cache->first();
   }
-  Tensor y = shards ? shards->attend(in, options, mixed_heads)
-                    : dcmha(in.q, in.k, in.v, in.pre, in.post, options);  // (B, T, N, d)
+  Tensor y = shards      ? shards->attend(in, options, mixed_heads)  // (B, T, N, d)
+             : o.compose ? dcmha(in.q, in.k, in.v, in.pre, in.post, options)
+                         : scaled_dot_product_attention(in.q, in.k, in.v, options);
   return out_.row_parallel(reshape(y, {B, T, N * d}), shards);
 }
 

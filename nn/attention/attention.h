@@ -1,4 +1,5 @@
-// Self-attention of a decoder: plain multi-head attention (with grouped key/value heads), or DCMHA.
+// Self-attention of a decoder: scaled dot-product attention (with grouped key/value heads), or its
+// composed form, DCMHA.
 //
 // Over several processes the projections are sharded by heads. DCMHA mixes the heads of a group, so the step between
 // them depends on the groups:

@@ -6,7 +6,7 @@
 
 namespace braid::nn {
 
-ComposeWeights::ComposeWeights(int64_t width, int64_t heads, const ComposeOptions& options, RandomKey key)
+CompositionWeights::CompositionWeights(int64_t width, int64_t heads, const CompositionOptions& options, RandomKey key)
     : options_(options) {
   int64_t G = options.groups, R = options.rank;
   check(G >= 1 && heads % G == 0, "compose_weights",
@@ -23,7 +23,7 @@ ComposeWeights::ComposeWeights(int64_t width, int64_t heads, const ComposeOption
   }
 }
 
-ComposeWeights::Stages ComposeWeights::operator()(const Tensor& x) const {
+CompositionWeights::Stages CompositionWeights::operator()(const Tensor& x) const {
   int64_t B = x.dim(0), T = x.dim(1), D = x.dim(2), G = groups(), R = options_.rank, M = heads_per_group_;
   int64_t C = dw1_.dim(2), K = dw1_.dim(3);
 

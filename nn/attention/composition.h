@@ -40,7 +40,7 @@ class CompositionWeights final : public Module {
   struct Factors {
     Tensor down, up, gate;  // (B, T, G, R, M), the same, (B, T, G, M)
   };
-  ComposeOptions options_;
+  CompositionOptions options_;
   int64_t heads_per_group_ = 0;  // M
   Tensor dw1_;                   // (D, G, C, K), K = 2 R M
   Tensor qkw_;                   // (G, C, K, 2R, M)

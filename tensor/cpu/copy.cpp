@@ -1,4 +1,4 @@
-// Copies between any layouts and types, and fills.
+// Copies between any strides and types, and fills.
 #include <cstring>
 
 #include "braid/tensor/cpu/loops.h"
@@ -122,10 +122,10 @@ void copy_same_type(In x, Out y) {
 
 template <class A>
 void copy_converting(In x, Out y) {
-  Layout lx(x), ly(y);
+  StridedView lx(x), ly(y);
   for_blocks(y.numel(), 2, [&](int64_t i, int64_t n) {
     A buffer[kBlock];
-    write(ly, i, n, read(lx, i, n, place(ly, i, n, buffer)));
+    store(ly, i, n, load(lx, i, n, output_block(ly, i, n, buffer)));
   });
 }
 
@@ -141,12 +141,12 @@ void copy(In x, Out y) {
 
 void fill(double value, Out y) {
   auto run = [&]<class A>() {
-    Layout ly(y);
+    StridedView ly(y);
     for_blocks(y.numel(), 1, [&](int64_t i, int64_t n) {
       A buffer[kBlock];
-      A* values = place(ly, i, n, buffer);
+      A* values = output_block(ly, i, n, buffer);
       for (int64_t j = 0; j < n; ++j) values[j] = static_cast<A>(value);
-      write(ly, i, n, values);
+      store(ly, i, n, values);
     });
   };
   if (fits_float(y.dtype()))

@@ -10,7 +10,7 @@
 
 namespace braid::cpu {
 
-Layout::Layout(const Tensor& x) : data(static_cast<const std::byte*>(x.raw())), dtype(x.dtype()) {
+StridedView::StridedView(const Tensor& x) : data(static_cast<const std::byte*>(x.raw())), dtype(x.dtype()) {
   for (int a = 0; a < x.rank(); ++a) {
     int64_t n = x.dim(a), step = x.strides()[a];
     if (n == 1) continue;
@@ -28,16 +28,16 @@ Layout::Layout(const Tensor& x) : data(static_cast<const std::byte*>(x.raw())), 
   }
 }
 
-Tensor near(const Tensor& x) {
-  Layout layout(x);
-  bool far = layout.stride[layout.rank - 1] > 16 && x.numel() > 16384;
+Tensor make_contiguous_if_far(const Tensor& x) {
+  StridedView view(x);
+  bool far = view.stride[view.rank - 1] > 16 && x.numel() > 16384;
   return far ? x.clone() : x;
 }
 
 namespace {
 
 template <class To, class From>
-void convert_dense(int64_t n, const From* from, To* to) {
+void convert_contiguous(int64_t n, const From* from, To* to) {
   if constexpr (std::is_same_v<To, From>) {
     std::memcpy(to, from, static_cast<size_t>(n) * sizeof(To));
     return;
@@ -58,9 +58,9 @@ void convert_dense(int64_t n, const From* from, To* to) {
   for (; i < n; ++i) to[i] = convert<To>(from[i]);
 }
 
-// Calls run(element offset, stride, position, length) for each piece of [i, i + n) that lies along x's last axis.
+// Calls run(element offset, stride, position, length) for each segment of [i, i + n) along x's last axis.
 template <class Run>
-void for_runs(const Layout& x, int64_t i, int64_t n, Run&& run) {
+void for_segments(const StridedView& x, int64_t i, int64_t n, Run&& run) {
   int64_t at[Shape::max_rank], offset = 0;
   int last = x.rank - 1;
   for (int a = last; a > 0; --a) {
@@ -85,25 +85,25 @@ void for_runs(const Layout& x, int64_t i, int64_t n, Run&& run) {
   }
 }
 
-// Offset of a dense piece [i, i + n), or -1 when the elements are not one.
-int64_t dense_offset(const Layout& x, int64_t i, int64_t n) {
+// Offset of elements [i, i + n) where they are contiguous, otherwise -1.
+int64_t contiguous_offset(const StridedView& x, int64_t i, int64_t n) {
   int last = x.rank - 1;
   if (x.stride[last] != 1 && n > 1) return -1;
   if (last == 0) return i * x.stride[0];
   if (i % x.size[last] + n > x.size[last]) return -1;
   int64_t offset = 0;
-  for_runs(x, i, n, [&](int64_t o, int64_t, int64_t, int64_t) { offset = o; });
+  for_segments(x, i, n, [&](int64_t o, int64_t, int64_t, int64_t) { offset = o; });
   return offset;
 }
 
 template <class T, class A>
-void read_as(const Layout& x, int64_t i, int64_t n, A* buffer) {
+void load_as(const StridedView& x, int64_t i, int64_t n, A* buffer) {
   const T* data = reinterpret_cast<const T*>(x.data);
-  for_runs(x, i, n, [&](int64_t offset, int64_t stride, int64_t position, int64_t length) {
+  for_segments(x, i, n, [&](int64_t offset, int64_t stride, int64_t position, int64_t length) {
     const T* from = data + offset;
     A* to = buffer + position;
     if (stride == 1) {
-      convert_dense(length, from, to);
+      convert_contiguous(length, from, to);
     } else if (stride == 0) {
       A value = convert<A>(*from);
       for (int64_t j = 0; j < length; ++j) to[j] = value;
@@ -114,13 +114,13 @@ void read_as(const Layout& x, int64_t i, int64_t n, A* buffer) {
 }
 
 template <class T, class A>
-void write_as(const Layout& y, int64_t i, int64_t n, const A* values) {
+void store_as(const StridedView& y, int64_t i, int64_t n, const A* values) {
   T* data = reinterpret_cast<T*>(const_cast<std::byte*>(y.data));
-  for_runs(y, i, n, [&](int64_t offset, int64_t stride, int64_t position, int64_t length) {
+  for_segments(y, i, n, [&](int64_t offset, int64_t stride, int64_t position, int64_t length) {
     T* to = data + offset;
     const A* from = values + position;
     if (stride == 1) {
-      convert_dense(length, from, to);
+      convert_contiguous(length, from, to);
     } else {
       for (int64_t j = 0; j < length; ++j) to[j * stride] = convert<T>(from[j]);
     }
@@ -130,31 +130,31 @@ void write_as(const Layout& y, int64_t i, int64_t n, const A* values) {
 }  // namespace
 
 template <class A>
-const A* read(const Layout& x, int64_t i, int64_t n, A* buffer) {
+const A* load(const StridedView& x, int64_t i, int64_t n, A* buffer) {
   if (x.dtype == dtype_of<A>()) {
-    int64_t offset = dense_offset(x, i, n);
+    int64_t offset = contiguous_offset(x, i, n);
     if (offset >= 0) return reinterpret_cast<const A*>(x.data) + offset;
   }
-  visit_any(x.dtype, [&]<class T>() { read_as<T>(x, i, n, buffer); });
+  visit_any(x.dtype, [&]<class T>() { load_as<T>(x, i, n, buffer); });
   return buffer;
 }
 
 template <class A>
-A* place(const Layout& y, int64_t i, int64_t n, A* buffer) {
-  int64_t offset = y.dtype == dtype_of<A>() ? dense_offset(y, i, n) : -1;
+A* output_block(const StridedView& y, int64_t i, int64_t n, A* buffer) {
+  int64_t offset = y.dtype == dtype_of<A>() ? contiguous_offset(y, i, n) : -1;
   return offset >= 0 ? reinterpret_cast<A*>(const_cast<std::byte*>(y.data)) + offset : buffer;
 }
 
 template <class A>
-void write(const Layout& y, int64_t i, int64_t n, const A* values) {
-  if (y.dtype == dtype_of<A>() && dense_offset(y, i, n) >= 0) return;
-  visit_any(y.dtype, [&]<class T>() { write_as<T>(y, i, n, values); });
+void store(const StridedView& y, int64_t i, int64_t n, const A* values) {
+  if (y.dtype == dtype_of<A>() && contiguous_offset(y, i, n) >= 0) return;
+  visit_any(y.dtype, [&]<class T>() { store_as<T>(y, i, n, values); });
 }
 
-#define BRAID_INSTANTIATE(A)                                   \
-  template const A* read(const Layout&, int64_t, int64_t, A*); \
-  template A* place(const Layout&, int64_t, int64_t, A*);      \
-  template void write(const Layout&, int64_t, int64_t, const A*);
+#define BRAID_INSTANTIATE(A)                                          \
+  template const A* load(const StridedView&, int64_t, int64_t, A*);   \
+  template A* output_block(const StridedView&, int64_t, int64_t, A*); \
+  template void store(const StridedView&, int64_t, int64_t, const A*);
 BRAID_INSTANTIATE(float)
 BRAID_INSTANTIATE(double)
 #undef BRAID_INSTANTIATE

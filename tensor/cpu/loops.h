@@ -1,10 +1,10 @@
 // The one loop under the pointwise kernels, the copies and the random numbers.
 //
-// Work goes block by block: kBlock consecutive elements of the result in row-major order. read() brings the elements of
-// an input into a dense run of the accumulation type (or points at them where they already are one), a plain loop over
-// dense arrays computes, write() puts the results away. So strides, repeated axes and 16-bit types cost one small copy
+// A block is kBlock consecutive elements of the result in row-major order. load() converts the elements of an input to
+// a contiguous array of the accumulation type (or points at them where they already are one), a plain loop over
+// contiguous arrays computes, store() writes the results. Strides, repeated axes and 16-bit types cost one small copy
 // that stays in the first-level cache, and each formula is compiled once per accumulation type, always vectorised.
-// Blocks are fixed by the shape alone, so the bits do not depend on the number of threads.
+// Blocks depend on the shape alone, so the bits do not depend on the number of threads.
 #pragma once
 #include <cstddef>
 
@@ -15,31 +15,31 @@ namespace braid::cpu {
 
 inline constexpr int64_t kBlock = 512;
 
-// A tensor's layout with neighbouring axes merged where the strides allow it, and axes of size 1 dropped.
-struct Layout {
+// A tensor's data and strides, with neighbouring axes merged where the strides allow it and axes of size 1 dropped.
+struct StridedView {
   const std::byte* data = nullptr;
   DType dtype = DType::f32;
   int rank = 0;
   int64_t size[Shape::max_rank], stride[Shape::max_rank];
 
-  explicit Layout(const Tensor& x);
+  explicit StridedView(const Tensor& x);
 };
 
-// x, or a dense copy of a large x whose neighbours in row-major order lie far apart (a transposed view): the tiled copy
-// reads each cache line once, a gather along the last axis would read it once per element.
-Tensor near(const Tensor& x);
+// x, or a contiguous copy of a large x whose row-major neighbours lie far apart (a transposed view): the tiled copy
+// reads each cache line once, a loop along the last axis would read it once per element.
+Tensor make_contiguous_if_far(const Tensor& x);
 
-// Elements [i, i + n) of x in row-major order, converted to A (float or double): dense, in `buffer` unless x already
-// holds them so. n <= kBlock.
+// Elements [i, i + n) of x in row-major order, converted to A (float or double): contiguous, in `buffer` unless x
+// already holds them so. n <= kBlock.
 template <class A>
-const A* read(const Layout& x, int64_t i, int64_t n, A* buffer);
+const A* load(const StridedView& x, int64_t i, int64_t n, A* buffer);
 
-// The dense run of y that holds elements [i, i + n), or `buffer` when y has none; results computed there are put away
-// by write(), which does nothing in the first case.
+// The memory of y that holds elements [i, i + n) contiguously as A, or `buffer` where y does not; store() writes the
+// results computed there to y, and does nothing in the first case.
 template <class A>
-A* place(const Layout& y, int64_t i, int64_t n, A* buffer);
+A* output_block(const StridedView& y, int64_t i, int64_t n, A* buffer);
 template <class A>
-void write(const Layout& y, int64_t i, int64_t n, const A* values);
+void store(const StridedView& y, int64_t i, int64_t n, const A* values);
 
 // Calls body(i, n) for consecutive blocks of [0, total), in parallel. `cost`: operations per element, roughly.
 template <class Body>
@@ -49,14 +49,14 @@ void for_blocks(int64_t total, int64_t cost, Body&& body) {
   });
 }
 
-// An axis as K arrays see it: its size and one stride per array.
+// An axis of K arrays: its size and one stride per array.
 template <int K>
 struct Axis {
   int64_t size;
   int64_t stride[K];
 };
 
-// Walks the items of some axes, the last axis fastest, from item `index` on. offset[k] is the item's place in array k.
+// Iterates over the items of some axes, the last axis fastest, from item `index` on. offset[k]: the item in array k.
 template <int K>
 struct Walk {
   const Axis<K>* axes;

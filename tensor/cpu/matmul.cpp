@@ -1,5 +1,5 @@
-// Batched matrix products on top of gemm.h: finds a layout that GEMM can read, merges batch axes that are really one
-// big matrix, and converts 16-bit types by panels: multiplied and summed in f32, rounded once.
+// Batched matrix products on top of gemm.h: finds an order that GEMM can read, merges batch axes that form one large
+// matrix, and converts 16-bit types by panels: multiplied and summed in f32, rounded once.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -42,13 +42,13 @@ struct Problem {
   }
 };
 
-struct Layout {
+struct GemmOrder {
   bool readable = false, transposed = false;
   int64_t ld = 0;
 };
 
 // How GEMM can read a matrix with these strides: row by row, column by column, or not at all.
-Layout layout(int64_t rows, int64_t columns, int64_t row_stride, int64_t column_stride) {
+GemmOrder gemm_order(int64_t rows, int64_t columns, int64_t row_stride, int64_t column_stride) {
   if ((columns == 1 || column_stride == 1) && (rows == 1 || row_stride >= columns)) {
     return {true, false, rows == 1 ? columns : row_stride};
   }
@@ -60,7 +60,7 @@ Layout layout(int64_t rows, int64_t columns, int64_t row_stride, int64_t column_
 
 // x itself when GEMM can read it, otherwise a contiguous copy in which repeated batch axes stay repeated.
 Tensor readable(In x) {
-  if (layout(x.dim(-2), x.dim(-1), x.strides()[-2], x.strides()[-1]).readable) return x.detach();
+  if (gemm_order(x.dim(-2), x.dim(-1), x.strides()[-2], x.strides()[-1]).readable) return x.detach();
   Shape once = x.shape();
   for (int a = 0; a < x.rank() - 2; ++a) {
     if (x.strides()[a] == 0) once[a] = 1;
@@ -87,7 +87,7 @@ Problem plan(In x, In z) {
     const Axis& inner = p.axes[static_cast<size_t>(p.rank - 1)];
     int64_t row_stride = p.m == 1 ? inner.x : p.xr;
     if (inner.z != 0 || (p.m != 1 && inner.x != p.m * p.xr)) break;
-    if (!layout(p.m * inner.size, p.k, row_stride, p.xc).readable) break;
+    if (!gemm_order(p.m * inner.size, p.k, row_stride, p.xc).readable) break;
     p.m *= inner.size;
     p.xr = row_stride;
     --p.rank;
@@ -98,7 +98,7 @@ Problem plan(In x, In z) {
 // y = x z, y + x z, or start + x z where a row (n) is given.
 template <class T>
 void multiply(const Problem& p, const T* x, const T* z, bool accumulate, const T* start, T* y) {
-  Layout lx = layout(p.m, p.k, p.xr, p.xc), lz = layout(p.k, p.n, p.zr, p.zc);
+  GemmOrder lx = gemm_order(p.m, p.k, p.xr, p.xc), lz = gemm_order(p.k, p.n, p.zr, p.zc);
   T beta = accumulate || start ? T(1) : T(0);
   if (p.count() == 1) {
     gemm<T>(lx.transposed, lz.transposed, p.m, p.n, p.k, T(1), x, lx.ld, z, lz.ld, beta, y, p.n, start);
@@ -118,7 +118,7 @@ constexpr int64_t kPanel = int64_t{1} << 22;
 
 template <class T, class Y>
 void multiply_16_bit(const Problem& p, const T* x, const T* z, bool accumulate, const T* start, Y* y) {
-  Layout lx = layout(p.m, p.k, p.xr, p.xc), lz = layout(p.k, p.n, p.zr, p.zc);
+  GemmOrder lx = gemm_order(p.m, p.k, p.xr, p.xc), lz = gemm_order(p.k, p.n, p.zr, p.zc);
   int64_t fit = std::max<int64_t>(64, kPanel / p.k), count = p.count();
   int64_t mb = std::min({p.m, fit, int64_t{2048}}), nb = std::min({p.n, fit, int64_t{4096}});
   int64_t group = 1;

@@ -6,7 +6,7 @@
 //             dx = rstd (g - mean(g) - xh mean(g xh)),   g = dy w;   dw as above,   db = sum over rows of dy
 //
 // Fused with the residual stream: sum = x + residual takes the place of x while the row is in the cache, and backward a
-// gradient that the sum has from elsewhere is added to dx. The bits are those of two passes, but for dx in 16 bits,
+// gradient that reached the sum from elsewhere is added to dx. The bits are those of two passes, but for dx in 16 bits,
 // which is rounded once instead of twice.
 #include <algorithm>
 #include <cmath>
@@ -29,7 +29,7 @@ const T* optional(In x) {
   return x ? x.data<T>() : nullptr;
 }
 
-// Row r of what is normed: that of x, or of x + residual after writing it to sum.
+// Row r of the normalised tensor: of x, or of x + residual after writing it to sum.
 template <class T>
 class NormedRows {
  public:
@@ -133,11 +133,11 @@ void rms_norm_backward(In x, In weight, In rstd, In dy, In dsum, Out dx, Out dwe
         A s = scale[r];
         auto gradient = [&](auto g) {
           A dot = lane_sum<A>(n, [&](int64_t i) { return g(i) * A(xr[i]); });
-          A slope = dot * s * s * s / A(n);  // xh mean(g xh) rstd = x slope
+          A factor = dot * s * s * s / A(n);  // xh mean(g xh) rstd = x factor
           if (mr) {
-            for (int64_t i = 0; i < n; ++i) dr[i] = T(s * g(i) - slope * A(xr[i]) + A(mr[i]));
+            for (int64_t i = 0; i < n; ++i) dr[i] = T(s * g(i) - factor * A(xr[i]) + A(mr[i]));
           } else {
-            for (int64_t i = 0; i < n; ++i) dr[i] = T(s * g(i) - slope * A(xr[i]));
+            for (int64_t i = 0; i < n; ++i) dr[i] = T(s * g(i) - factor * A(xr[i]));
           }
         };
         if (w) {
@@ -201,11 +201,11 @@ void layer_norm_backward(In x, In weight, In mean, In rstd, In dy, In dsum, Out 
         auto gradient = [&](auto g) {
           A total = lane_sum<A>(n, [&](int64_t i) { return g(i); });
           A dot = lane_sum<A>(n, [&](int64_t i) { return g(i) * (A(xr[i]) - m); });
-          A slope = dot * s * s * s / A(n), shift = total * s / A(n);
+          A factor = dot * s * s * s / A(n), shift = total * s / A(n);
           if (mr) {
-            for (int64_t i = 0; i < n; ++i) dr[i] = T(s * g(i) - shift - slope * (A(xr[i]) - m) + A(mr[i]));
+            for (int64_t i = 0; i < n; ++i) dr[i] = T(s * g(i) - shift - factor * (A(xr[i]) - m) + A(mr[i]));
           } else {
-            for (int64_t i = 0; i < n; ++i) dr[i] = T(s * g(i) - shift - slope * (A(xr[i]) - m));
+            for (int64_t i = 0; i < n; ++i) dr[i] = T(s * g(i) - shift - factor * (A(xr[i]) - m));
           }
         };
         if (w) {

@@ -1,5 +1,5 @@
-// Optimiser steps, in place, one pass over memory. g is the gradient times grad_scale, t the number of the update
-// from 1.
+// Optimizer updates, in place, one pass over memory; sums of squares for clipping. g is the gradient times grad_scale,
+// t the number of the update from 1.
 //
 //   AdamW:  m = b1 m + (1-b1) g,   v = b2 v + (1-b2) g^2,   p -= lr (mh / (sqrt(vh) + eps) + wd p)
 //           with mh = m / (1 - b1^t), vh = v / (1 - b2^t).   Adam: g += wd p first, and no wd in the update.
@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "braid/tensor/cpu/ivdep.h"
 #include "braid/tensor/cpu/loops.h"
 #include "braid/tensor/cpu/math.h"
 #include "braid/tensor/kernels/optimizer.h"
@@ -21,11 +22,11 @@ StepScalars read(In scalars) {
   return {v[0], v[1], v[2], v[3]};
 }
 
-// Shares the elements of all items out to the threads as if they were one row, so that small tensors cost no more than
-// large ones: body(item, begin, end).
+// Partitions the elements of all items among the threads as if they were one array, so that small tensors cost no more
+// than large ones: body(item, begin, end).
 template <class Item, class Body>
 void for_all_elements(const std::vector<Item>& items, int64_t cost, Body&& body) {
-  std::vector<int64_t> ends;  // of each item in the row
+  std::vector<int64_t> ends;  // of each item in that array
   int64_t total = 0;
   for (const Item& item : items) ends.push_back(total += item.parameter.numel());
   parallel_for(total, grain_for(cost), [&](int64_t begin, int64_t end) {
@@ -42,10 +43,10 @@ double square_sum(In x) {
   int64_t n = x.numel(), blocks = (n + kBlock - 1) / kBlock;
   std::vector<double> parts(static_cast<size_t>(blocks));
   visit_accumulate(x.dtype(), "sum_of_squares", [&]<class A>() {
-    Layout lx(x);
+    StridedView lx(x);
     for_blocks(n, 2, [&](int64_t i, int64_t length) {
       A buffer[kBlock];
-      const A* v = read(lx, i, length, buffer);
+      const A* v = load(lx, i, length, buffer);
       parts[static_cast<size_t>(i / kBlock)] =
           lane_sum<double>(length, [=](int64_t j) { return double(v[j]) * double(v[j]); });
     });

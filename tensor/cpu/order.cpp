@@ -13,7 +13,7 @@ namespace {
 
 void argmax(In x, Out index) {
   visit_accumulate(x.dtype(), "argmax", [&]<class A>() {
-    Layout lx(x);
+    StridedView lx(x);
     int64_t n = x.dim(-1);
     int64_t* out = index.mutable_data<int64_t>();
     parallel_for(index.numel(), grain_for(2 * n), [&](int64_t begin, int64_t end) {
@@ -23,7 +23,7 @@ void argmax(In x, Out index) {
         int64_t at = -1;
         for (int64_t i = 0; i < n; i += kBlock) {
           int64_t length = std::min(kBlock, n - i);
-          const A* v = read(lx, r * n + i, length, buffer);
+          const A* v = load(lx, r * n + i, length, buffer);
           for (int64_t j = 0; j < length; ++j) {
             if (at < 0 || v[j] > best || (v[j] != v[j] && best == best)) {
               best = v[j];

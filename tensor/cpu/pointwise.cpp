@@ -1,4 +1,4 @@
-// Pointwise kernels: the formulas of tensor/kernels/pointwise.h over dense blocks.
+// Pointwise kernels: the formulas of tensor/kernels/pointwise_ops.h over contiguous blocks.
 #include <cstring>
 
 #include "braid/tensor/cpu/ivdep.h"
@@ -10,7 +10,8 @@ namespace braid::cpu {
 
 namespace {
 
-// The dense loops. "ivdep": output and input are the same array or do not overlap, so no iteration depends on another.
+// Loops over contiguous arrays. "ivdep": output and input are the same array or do not overlap, so no iteration depends
+// on another.
 template <UnaryOp op, class A>
 void forward_loop(int64_t n, A a, A b, const A* x, A* y) {
   BRAID_IVDEP
@@ -66,14 +67,14 @@ constexpr int64_t cost_of(BinaryOp op) { return op == BinaryOp::swiglu ? 8 : 1; 
 void unary(UnaryOp op, double a, double b, In x, Out y) {
   visit_accumulate(x.dtype(), "unary", [&]<class A>() {
     pointwise::visit(op, [&]<UnaryOp o>() {
-      Tensor nx = near(x);
-      Layout lx(nx), ly(y);
+      Tensor nx = make_contiguous_if_far(x);
+      StridedView lx(nx), ly(y);
       for_blocks(y.numel(), cost_of(o), [&](int64_t i, int64_t n) {
         A bx[kBlock], by[kBlock];
-        const A* px = read(lx, i, n, bx);
-        A* py = place(ly, i, n, by);
+        const A* px = load(lx, i, n, bx);
+        A* py = output_block(ly, i, n, by);
         forward_loop<o>(n, A(a), A(b), px, py);
-        write(ly, i, n, py);
+        store(ly, i, n, py);
       });
     });
   });
@@ -82,14 +83,14 @@ void unary(UnaryOp op, double a, double b, In x, Out y) {
 void unary_backward(UnaryOp op, double a, double b, In x, In dy, Out dx) {
   visit_accumulate(x.dtype(), "unary_backward", [&]<class A>() {
     pointwise::visit(op, [&]<UnaryOp o>() {
-      Tensor nx = near(x), ng = near(dy);
-      Layout lx(nx), lg(ng), ld(dx);
+      Tensor nx = make_contiguous_if_far(x), ng = make_contiguous_if_far(dy);
+      StridedView lx(nx), lg(ng), ld(dx);
       for_blocks(dx.numel(), cost_of(o), [&](int64_t i, int64_t n) {
         A bx[kBlock], bg[kBlock], bd[kBlock];
-        const A *px = read(lx, i, n, bx), *pg = read(lg, i, n, bg);
-        A* pd = place(ld, i, n, bd);
+        const A *px = load(lx, i, n, bx), *pg = load(lg, i, n, bg);
+        A* pd = output_block(ld, i, n, bd);
         derivative_loop<o>(n, A(a), A(b), px, pg, pd);
-        write(ld, i, n, pd);
+        store(ld, i, n, pd);
       });
     });
   });
@@ -98,14 +99,14 @@ void unary_backward(UnaryOp op, double a, double b, In x, In dy, Out dx) {
 void binary(BinaryOp op, In x, In y, Out z) {
   visit_accumulate(x.dtype(), "binary", [&]<class A>() {
     pointwise::visit(op, [&]<BinaryOp o>() {
-      Tensor nx = near(x), ny = near(y);
-      Layout lx(nx), ly(ny), lz(z);
+      Tensor nx = make_contiguous_if_far(x), ny = make_contiguous_if_far(y);
+      StridedView lx(nx), ly(ny), lz(z);
       for_blocks(z.numel(), cost_of(o), [&](int64_t i, int64_t n) {
         A bx[kBlock], by[kBlock], bz[kBlock];
-        const A *px = read(lx, i, n, bx), *py = read(ly, i, n, by);
-        A* pz = place(lz, i, n, bz);
+        const A *px = load(lx, i, n, bx), *py = load(ly, i, n, by);
+        A* pz = output_block(lz, i, n, bz);
         forward_loop<o>(n, px, py, pz);
-        write(lz, i, n, pz);
+        store(lz, i, n, pz);
       });
     });
   });
@@ -114,22 +115,22 @@ void binary(BinaryOp op, In x, In y, Out z) {
 void binary_backward(BinaryOp op, In x, In y, In dz, Out dx, Out dy) {
   visit_accumulate(x.dtype(), "binary_backward", [&]<class A>() {
     pointwise::visit(op, [&]<BinaryOp o>() {
-      Tensor nx = near(x), ny = near(y), ng = near(dz);
-      Layout lx(nx), ly(ny), lg(ng), ldx(dx ? dx : dz), ldy(dy ? dy : dz);
+      Tensor nx = make_contiguous_if_far(x), ny = make_contiguous_if_far(y), ng = make_contiguous_if_far(dz);
+      StridedView lx(nx), ly(ny), lg(ng), ldx(dx ? dx : dz), ldy(dy ? dy : dz);
       bool want_x = bool(dx), want_y = bool(dy);
       for_blocks(dz.numel(), cost_of(o), [&](int64_t i, int64_t n) {
         A bx[kBlock], by[kBlock], bg[kBlock], bdx[kBlock], bdy[kBlock];
-        const A *px = read(lx, i, n, bx), *py = read(ly, i, n, by), *pg = read(lg, i, n, bg);
-        A* pdx = want_x ? place(ldx, i, n, bdx) : nullptr;
-        A* pdy = want_y ? place(ldy, i, n, bdy) : nullptr;
+        const A *px = load(lx, i, n, bx), *py = load(ly, i, n, by), *pg = load(lg, i, n, bg);
+        A* pdx = want_x ? output_block(ldx, i, n, bdx) : nullptr;
+        A* pdy = want_y ? output_block(ldy, i, n, bdy) : nullptr;
         if (want_x && want_y)
           d_dx_d_dy_loop<o>(n, px, py, pg, pdx, pdy);
         else if (want_x)
           d_dx_loop<o>(n, px, py, pg, pdx);
         else if (want_y)
           d_dy_loop<o>(n, px, py, pg, pdy);
-        if (want_x) write(ldx, i, n, pdx);
-        if (want_y) write(ldy, i, n, pdy);
+        if (want_x) store(ldx, i, n, pdx);
+        if (want_y) store(ldy, i, n, pdy);
       });
     });
   });
@@ -138,12 +139,12 @@ void binary_backward(BinaryOp op, In x, In y, In dz, Out dx, Out dy) {
 // A: the type in which elements are compared.
 template <class A>
 void compare_as(CompareOp op, In x, In y, Out mask) {
-  Tensor nx = near(x), ny = near(y);
-  Layout lx(nx), ly(ny);
+  Tensor nx = make_contiguous_if_far(x), ny = make_contiguous_if_far(y);
+  StridedView lx(nx), ly(ny);
   uint8_t* out = mask.mutable_data<uint8_t>();
   for_blocks(mask.numel(), 1, [&](int64_t i, int64_t n) {
     A bx[kBlock], by[kBlock];
-    const A *px = read(lx, i, n, bx), *py = read(ly, i, n, by);
+    const A *px = load(lx, i, n, bx), *py = load(ly, i, n, by);
     for (int64_t j = 0; j < n; ++j) out[i + j] = pointwise::holds(op, px[j], py[j]);
   });
 }
@@ -155,55 +156,55 @@ void compare(CompareOp op, In x, In y, Out mask) {
 
 void where(In mask, In x, In y, Out z) {
   visit_accumulate(x.dtype(), "where", [&]<class A>() {
-    Tensor nx = near(x), ny = near(y);
-    Layout lm(mask), lx(nx), ly(ny), lz(z);
+    Tensor nx = make_contiguous_if_far(x), ny = make_contiguous_if_far(y);
+    StridedView lm(mask), lx(nx), ly(ny), lz(z);
     for_blocks(z.numel(), 1, [&](int64_t i, int64_t n) {
       A bm[kBlock], bx[kBlock], by[kBlock], bz[kBlock];
-      const A *pm = read(lm, i, n, bm), *px = read(lx, i, n, bx), *py = read(ly, i, n, by);
-      A* pz = place(lz, i, n, bz);
+      const A *pm = load(lm, i, n, bm), *px = load(lx, i, n, bx), *py = load(ly, i, n, by);
+      A* pz = output_block(lz, i, n, bz);
       for (int64_t j = 0; j < n; ++j) pz[j] = pm[j] != A(0) ? px[j] : py[j];
-      write(lz, i, n, pz);
+      store(lz, i, n, pz);
     });
   });
 }
 
 void masked_fill(In x, In mask, double value, Out y) {
   visit_accumulate(x.dtype(), "masked_fill", [&]<class A>() {
-    Layout lx(x), lm(mask), ly(y);
+    StridedView lx(x), lm(mask), ly(y);
     for_blocks(y.numel(), 1, [&](int64_t i, int64_t n) {
       A bx[kBlock], bm[kBlock], by[kBlock];
-      const A *px = read(lx, i, n, bx), *pm = read(lm, i, n, bm);
-      A* py = place(ly, i, n, by);
+      const A *px = load(lx, i, n, bx), *pm = load(lm, i, n, bm);
+      A* py = output_block(ly, i, n, by);
       BRAID_IVDEP
       for (int64_t j = 0; j < n; ++j) py[j] = pm[j] != A(0) ? A(value) : px[j];
-      write(ly, i, n, py);
+      store(ly, i, n, py);
     });
   });
 }
 
 // Row by row: fill before the first unmasked key, copy the unmasked ones, fill after the last.
-void mask_scores(In x, const AttentionMask& v, double value, Out y) {
+void mask_scores(In x, const AttentionMask& mask, double value, Out y) {
   visit_accumulate(x.dtype(), "mask_scores", [&]<class A>() {
     int64_t queries = x.dim(-2), keys = x.dim(-1);
     if (x.numel() == 0) return;
-    Layout lx(x), ly(y);
+    StridedView lx(x), ly(y);
     parallel_for(x.numel() / keys, grain_for(keys), [&](int64_t begin, int64_t end) {
       A bx[kBlock], by[kBlock];
       for (int64_t row = begin; row < end; ++row) {
-        int64_t visible_end = v.end(row % queries, keys), first = v.first(row % queries);
-        if (first > visible_end) first = visible_end;
+        int64_t unmasked_end = mask.end(row % queries, keys), first = mask.first(row % queries);
+        if (first > unmasked_end) first = unmasked_end;
         for (int64_t s = 0; s < keys; s += kBlock) {
           int64_t i = row * keys + s, n = keys - s < kBlock ? keys - s : kBlock;
-          A* py = place(ly, i, n, by);
+          A* py = output_block(ly, i, n, by);
           int64_t from = first - s < 0 ? 0 : first - s < n ? first - s : n;
-          int64_t to = visible_end - s < from ? from : visible_end - s < n ? visible_end - s : n;
+          int64_t to = unmasked_end - s < from ? from : unmasked_end - s < n ? unmasked_end - s : n;
           if (from < to) {
-            const A* px = read(lx, i, n, bx);
+            const A* px = load(lx, i, n, bx);
             if (px != py) std::memcpy(py + from, px + from, static_cast<size_t>(to - from) * sizeof(A));
           }
           for (int64_t j = 0; j < from; ++j) py[j] = A(value);
           for (int64_t j = to; j < n; ++j) py[j] = A(value);
-          write(ly, i, n, py);
+          store(ly, i, n, py);
         }
       }
     });

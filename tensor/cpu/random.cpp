@@ -21,32 +21,32 @@ void units(int64_t i, int64_t n, RandomKey key, float* u) {
 
 void dropout(In x, double p, RandomKey key, Out y) {
   visit_accumulate(x.dtype(), "dropout", [&]<class A>() {
-    Layout lx(x), ly(y);
+    StridedView lx(x), ly(y);
     A keep = A(1 / (1 - p));
     float limit = static_cast<float>(p);
     for_blocks(y.numel(), 32, [&](int64_t i, int64_t n) {
       A bx[kBlock], by[kBlock];
       float u[kBlock];
       units(i, n, key, u);
-      const A* px = read(lx, i, n, bx);
-      A* py = place(ly, i, n, by);
+      const A* px = load(lx, i, n, bx);
+      A* py = output_block(ly, i, n, by);
       BRAID_IVDEP
       for (int64_t j = 0; j < n; ++j) py[j] = u[j] > limit ? px[j] * keep : A(0);
-      write(ly, i, n, py);
+      store(ly, i, n, py);
     });
   });
 }
 
 void uniform(double low, double high, RandomKey key, Out y) {
   visit_accumulate(y.dtype(), "uniform", [&]<class A>() {
-    Layout ly(y);
+    StridedView ly(y);
     for_blocks(y.numel(), 32, [&](int64_t i, int64_t n) {
       A by[kBlock];
       float u[kBlock];
       units(i, n, key, u);
-      A* py = place(ly, i, n, by);
+      A* py = output_block(ly, i, n, by);
       for (int64_t j = 0; j < n; ++j) py[j] = uniform_number(u[j], A(low), A(high - low));
-      write(ly, i, n, py);
+      store(ly, i, n, py);
     });
   });
 }
@@ -54,7 +54,7 @@ void uniform(double low, double high, RandomKey key, Out y) {
 // Elements 2k and 2k + 1 use the uniform numbers of the same places.
 void normal(double mean, double deviation, RandomKey key, Out y) {
   visit_accumulate(y.dtype(), "normal", [&]<class A>() {
-    Layout ly(y);
+    StridedView ly(y);
     for_blocks(y.numel(), 64, [&](int64_t i, int64_t n) {
       A by[kBlock];
       float u[kBlock];
@@ -64,11 +64,11 @@ void normal(double mean, double deviation, RandomKey key, Out y) {
         by[j] = pair.first;
         if (j + 1 < n) by[j + 1] = pair.second;
       }
-      A* py = place(ly, i, n, by);
+      A* py = output_block(ly, i, n, by);
       if (py != by) {
         for (int64_t j = 0; j < n; ++j) py[j] = by[j];
       }
-      write(ly, i, n, py);
+      store(ly, i, n, py);
     });
   });
 }

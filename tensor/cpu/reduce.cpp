@@ -1,9 +1,9 @@
 // Reductions: y = sum (or the largest, the smallest) of a term over some axes, where the term is x or x z.
 //
-// Axes may be walked in any order, so the plan chooses it by the strides alone. One axis is innermost: one along which
+// Axes may be iterated in any order; the plan chooses it by the strides alone. One axis is innermost: one along which
 // the inputs are dense (stride 1, or 0 for a repeated factor). If y keeps that axis, a tile of results is summed row by
-// row; if not, each result is a sum along rows. The other kept axes are walked around that so that a factor which does
-// not depend on an axis stays in the cache while the axis runs. Runs of f32 sums are short; their totals are f64.
+// row; if not, each result is a sum along rows. The other kept axes are ordered so that a factor which does not
+// depend on an axis stays in the cache along that axis. Runs of f32 sums are short; their totals are f64.
 #include <algorithm>
 #include <limits>
 #include <vector>
@@ -34,7 +34,7 @@ struct Plan {
   bool z_repeats = false;  // z has stride 0 along the inner axis
 };
 
-// What is combined, and how. rows(): acc[w] = combination over `count` rows k of the term at (x + k sx, z + k sz)[w].
+// A combination of terms. rows(): acc[w] = combination over `count` rows k of the term at (x + k sx, z + k sz)[w].
 template <class A, class Term>
 struct SumOf {
   using Total = double;
@@ -144,7 +144,7 @@ void run(const Plan& plan, const A* x, const A* z, A* y, int64_t results) {
   int64_t tasks = items(plan.kept, plan.task_axes);
   int64_t group = items(plan.kept + plan.task_axes, plan.kept_count - plan.task_axes);
   int64_t terms = items(plan.reduced, plan.reduced_count) * (plan.inner_reduced ? plan.inner.size : 1);
-  // Too few results to share out: cut the longest reduced axis into pieces, and join their totals in order afterwards.
+  // With fewer results than threads need, cut the longest reduced axis into pieces and join their totals in order.
   int64_t work = terms * group * (plan.inner_reduced ? 1 : std::min(plan.inner.size, plan.tile));
   int cut = -1;  // index of the axis in plan.reduced; reduced_count means the inner axis
   int64_t pieces = 1, longest = 1;
@@ -215,8 +215,8 @@ void insert(TermAxis* axes, int& count, int first, const TermAxis& axis, Outer o
   axes[at] = axis;
 }
 
-// x and z with one shape; y with size 1 where summed. `factors` is 1 when z stands for nothing. False when no axis is
-// dense in the inputs; with `force` the plan then goes element by element.
+// x and z with one shape; y with size 1 where summed. `factors` is 1 without z. False when no axis is dense in
+// the inputs; with `force` the plan then works element by element.
 bool make_plan(In x, In z, In y, int factors, bool force, Plan& plan) {
   // The outer side first, by x's and then z's strides; then neighbours merge where all three layouts allow.
   TermAxis axes[Shape::max_rank + 1];

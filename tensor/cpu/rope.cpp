@@ -1,4 +1,5 @@
-// Rotary position embedding: pairs (e, e + h) of the first 2h channels turn by an angle a(t, e); the rest passes.
+// Rotary position embedding: pairs (e, e + h) of the first 2h channels are rotated by an angle a(t, e); the rest is
+// copied.
 //   y[e] = x[e] cos a - x[e+h] sin a,   y[e+h] = x[e+h] cos a + x[e] sin a;   inverse: a -> -a, which is also the
 //   derivative.
 #include <cstring>
@@ -27,9 +28,9 @@ void rope(In x, In cosine, In sine, bool inverse, Out y) {
           const T* xr = in + (r * heads + n) * d;
           T* yr = out + (r * heads + n) * d;
           for (int64_t e = 0; e < h; ++e) {
-            A first = A(xr[e]), second = A(xr[e + h]), turn = sign * s[e];
-            yr[e] = T(first * c[e] - second * turn);
-            yr[e + h] = T(second * c[e] + first * turn);
+            A first = A(xr[e]), second = A(xr[e + h]), sine_e = sign * s[e];
+            yr[e] = T(first * c[e] - second * sine_e);
+            yr[e + h] = T(second * c[e] + first * sine_e);
           }
           if (d > 2 * h) std::memcpy(yr + 2 * h, xr + 2 * h, static_cast<size_t>(d - 2 * h) * sizeof(T));
         }

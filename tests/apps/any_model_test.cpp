@@ -5,6 +5,7 @@
 #include "apps/info.h"
 #include "braid/autograd/detail/check.h"
 #include "braid/autograd/ops.h"
+#include "braid/models/language_model.h"
 #include "braid/models/pretrained.h"
 #include "braid/models/registry.h"
 #include "braid/models/training/checkpoint.h"
@@ -192,11 +193,11 @@ BOOST_AUTO_TEST_CASE(its_checkpoint_is_a_model_folder_that_info_reports) {
   BOOST_TEST(models::inspect_model(run / "again").format->describe() == "f64");
 
   const std::string text = apps::info_text(run.path().string());
-  for (const std::string& part : {"hidden                       8", "features", "total", "75", "Weights in the folder"})
-    BOOST_TEST(text.find(part) != std::string::npos, "'" + part + "' is not in: " + text);
+  for (const char* part : {"hidden                       8", "features", "total", "75", "Weights in the folder"})
+    BOOST_TEST(text.find(part) != std::string::npos, std::string("'") + part + "' is not in: " + text);
   const std::string json = apps::info_text("classifier-tiny", {.settings = {{"hidden", "16"}}, .json = true});
-  for (const std::string& part : {"\"model_type\": \"classifier\"", "\"hidden\": 16", "\"total\": 147"})
-    BOOST_TEST(json.find(part) != std::string::npos, "'" + part + "' is not in: " + json);
+  for (const char* part : {"\"model_type\": \"classifier\"", "\"hidden\": 16", "\"total\": 147"})
+    BOOST_TEST(json.find(part) != std::string::npos, std::string("'") + part + "' is not in: " + json);
   BOOST_CHECK_THROW(models::as_language_model(models::configure_model("classifier-tiny", {})->make({})), Error);
 }
 

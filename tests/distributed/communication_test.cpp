@@ -14,9 +14,9 @@ namespace {
 void expect_traffic(const dist::CommStats& before, const dist::CommStats& after, const dist::CommStats& want,
                     const std::string& what) {
   for (auto c : {dist::Collective::reduce_scatter, dist::Collective::all_gather, dist::Collective::all_to_all}) {
-    int64_t got = after.of(c) - before.of(c);
-    expect(got == want.of(c), what + ", " + dist::name(c) + ": counted " + std::to_string(got) +
-                                  " bytes, the formula says " + std::to_string(want.of(c)));
+    int64_t got = after.bytes_of(c) - before.bytes_of(c);
+    expect(got == want.bytes_of(c), what + ", " + dist::name(c) + ": counted " + std::to_string(got) +
+                                  " bytes, the formula says " + std::to_string(want.bytes_of(c)));
   }
 }
 
@@ -84,11 +84,11 @@ BOOST_AUTO_TEST_CASE(windows_send_the_keys_that_are_seen) {
   const int64_t T = 1024, per_key = c.n_head * (2 * c.head_dim + 2 * (2 * c.profile.rank + 1)) * 4;
   for (auto& [rank, runs_with_a_successor] : {std::pair<int64_t, int64_t>{0, 1}, {1, 2}, {2, 2}, {3, 1}}) {
     models::StepVolume v = models::step_volume(c, {1, 4, 1}, {0, rank, 0}, {.samples = {3}, .seq_len = T});
-    BOOST_TEST(v.context.of(dist::Collective::all_gather) == 3 * runs_with_a_successor * 99 * per_key);
+    BOOST_TEST(v.context.bytes_of(dist::Collective::all_gather) == 3 * runs_with_a_successor * 99 * per_key);
   }
   c.layer_windows = {0};  // all ranks need the first range, no other rank the last
   models::StepVolume v = models::step_volume(c, {1, 4, 1}, {0, 0, 0}, {.samples = {3}, .seq_len = T});
-  BOOST_TEST(v.context.of(dist::Collective::all_gather) == 3 * 3 * (T / 8) * per_key);
+  BOOST_TEST(v.context.bytes_of(dist::Collective::all_gather) == 3 * 3 * (T / 8) * per_key);
 }
 
 // A plan for 1024 processes takes no more than arithmetic.
@@ -99,7 +99,7 @@ BOOST_AUTO_TEST_CASE(large_layouts_are_planned_on_paper) {
   // Per block, forward and backward, four gathers and four sums of 1/16 of the rows: 7/8 of B T D numbers each per rank
   // of the two context ranks; three more for the ends.
   double rows = 2048.0 / 2 * 4096 * 4 * 7 / 8;
-  int64_t of_rows = v.tensor.of(dist::Collective::reduce_scatter);
+  int64_t of_rows = v.tensor.bytes_of(dist::Collective::reduce_scatter);
   BOOST_TEST(static_cast<double>(of_rows) > (4 * 32 + 2) * rows);
   BOOST_TEST(v.replicas.total() > 0);
   BOOST_TEST(v.context.total() > 0);

@@ -8,6 +8,7 @@
 #include "braid/models/eval/icl_tasks.h"
 #include "braid/models/generation/generate.h"
 #include "braid/models/training/communication_estimate.h"
+#include "braid/tensor/kernels/kernel.h"
 #include "tests/distributed/parity.h"
 
 using namespace braid;

@@ -1,5 +1,6 @@
 # Installs BUILD into WORK/prefix, then configures, builds and runs a copy of the project in SOURCE against it, in a
-# folder outside the tree, with each of COMPILERS. The first one also compiles every installed header alone.
+# folder outside the tree, with each of COMPILERS. With -DHEADERS=ON the first one also compiles every installed header
+# alone.
 cmake_minimum_required(VERSION 3.25)
 set(flags "")
 if(SANITIZE)
@@ -25,7 +26,10 @@ file(GLOB found RELATIVE ${prefix}/include ${prefix}/include/*)
 if(NOT found STREQUAL "braid")
   message(FATAL_ERROR "expected only braid/ on the include path of users, found ${found}")
 endif()
-set(headers -DHEADERS=${prefix}/include)
+set(headers "")
+if(HEADERS)
+  set(headers -DHEADERS=${prefix}/include)
+endif()
 foreach(compiler ${COMPILERS})
   get_filename_component(name ${compiler} NAME)
   set(folder ${WORK}/${name})

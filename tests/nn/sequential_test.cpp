@@ -25,7 +25,7 @@ BOOST_AUTO_TEST_CASE(layers_follow_each_other_and_are_named_by_position) {
 }
 
 BOOST_AUTO_TEST_CASE(layers_can_be_appended_and_nested) {
-  nn::Sequential inner(tanh), net;
+  nn::Sequential inner([](const Tensor& x) { return tanh(x); }), net;
   BOOST_TEST(net(full({2}, 3)).to_vector<double>() == (std::vector<double>{3, 3}), boost::test_tools::per_element());
   inner.append(square);
   net.append(std::move(inner));

@@ -39,6 +39,20 @@ DcmhaCase random_dcmha_case(std::mt19937_64& random) {
   return c;
 }
 
+DcmhaInputs call_of(const std::vector<Tensor>& tensors) {
+  DcmhaInputs call;
+  size_t i = 0;
+  for_each_tensor([&](const AttentionRole&, Tensor& t) { t = tensors.at(i++); }, call);
+  return call;
+}
+
+DcmhaGradients gradients_of(const std::vector<Tensor>& tensors) {
+  DcmhaGradients gradients;
+  size_t i = 0;
+  for_each_tensor([&](const AttentionRole&, Tensor& t) { t = tensors.at(i++); }, gradients);
+  return gradients;
+}
+
 DcmhaCall::DcmhaCall(const DcmhaCase& c, uint64_t seed, DType dtype, Device device)
     : c_(c), seed_(seed), dtype_(dtype), device_(device) {
   int64_t N = c.G * c.M;
@@ -75,8 +89,8 @@ Tensor DcmhaCall::run(AttentionImpl impl, int threads_used) {
   DcmhaOptions options = c_.options;
   options.groups = c_.G;
   options.impl = impl;
-  return dcmha(x[0], x[1], x[2], {x[3], x[4], x[5], x[6], x[7], x[8], x[9]},
-               {x[10], x[11], x[12], x[13], x[14], x[15], x[16]}, options);
+  const DcmhaInputs call = call_of(x);
+  return dcmha(call.q, call.k, call.v, call.pre, call.post, options);
 }
 
 std::vector<Tensor> DcmhaCall::run_with_gradients(AttentionImpl impl, int threads_used) {

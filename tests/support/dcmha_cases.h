@@ -1,11 +1,11 @@
-// Random calls of dcmha with every combination of terms, for tests that compare a device's kernels with their composed
-// meaning.
+// Random calls of dcmha with every combination of terms, for tests that compare a device's kernels with the reference.
 #pragma once
 #include <random>
 #include <string>
 #include <vector>
 
 #include "braid/autograd/autograd.h"
+#include "braid/tensor/kernels/attention.h"
 
 namespace braid::test {
 
@@ -17,7 +17,13 @@ struct DcmhaCase {
 };
 DcmhaCase random_dcmha_case(std::mt19937_64& random);
 
-// A case with numbers: the same for a seed and type on every device.
+// A call from its tensors in the order of for_each_tensor: q, k, v, then of pre and of post base, q_down, q_up, k_down,
+// k_up, q_gate, k_gate.
+DcmhaInputs call_of(const std::vector<Tensor>& tensors);
+// And the gradients with memory, in the same order.
+DcmhaGradients gradients_of(const std::vector<Tensor>& tensors);
+
+// A case with values: the same for a seed and type on every device.
 class DcmhaCall {
  public:
   DcmhaCall(const DcmhaCase& c, uint64_t seed, DType dtype = DType::f64, Device device = kCpu);
@@ -25,10 +31,10 @@ class DcmhaCall {
   Tensor run(AttentionImpl impl, int threads_used = 0);  // 0: as many as before
   // The result, then the gradient of every input that exists.
   std::vector<Tensor> run_with_gradients(AttentionImpl impl, int threads_used = 0);
-  // The same numbers, rounded already, in another type or on another device.
+  // The same values, rounded already, in another type or on another device.
   DcmhaCall as(DType dtype, Device device) const;
 
-  std::vector<Tensor> x;  // q, k, v, then of pre and of post: base, q_down, q_up, k_down, k_up, q_gate, k_gate
+  std::vector<Tensor> x;  // in the order of for_each_tensor
   Tensor dy;
 
  private:

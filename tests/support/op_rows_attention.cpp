@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "braid/autograd/ops.h"
+#include "tests/support/dcmha_cases.h"
 #include "tests/support/op_table.h"
 
 namespace braid::test {
@@ -104,8 +105,8 @@ OpRow row(std::string name, DcmhaOptions options, std::vector<Sizes> sizes) {
   OpRow r;
   r.name = std::move(name);
   r.op = [options](const std::vector<Tensor>& x) {
-    return dcmha(x[0], x[1], x[2], {x[3], x[4], x[5], x[6], x[7], x[8], x[9]},
-                 {x[10], x[11], x[12], x[13], x[14], x[15], x[16]}, options);
+    const DcmhaInputs call = call_of(x);
+    return dcmha(call.q, call.k, call.v, call.pre, call.post, options);
   };
   r.reference = [options](const std::vector<Array>& in) { return attention_by_loops(in, options); };
   for (const Sizes& z : sizes) r.cases.push_back(shapes(z));

@@ -60,14 +60,14 @@ class Call : Packing<T> {
   void decode(Out y) {
     if (p_.plain()) p_.G = 1, p_.M = p_.N;  // heads side by side; nothing mixes them
     const int64_t rows = p_.B * p_.queries * p_.G, heads = (p_.M + W_ - 1) / W_ * W_, size = p_.M * p_.d_padded;
-    const int64_t most = (p_.keys + kSegment - 1) / kSegment;
-    T *e = buffer(rows * p_.keys * heads), *statistics = buffer(rows * most * 3 * heads);
-    T *partial = buffer(rows * most * size), *scratch = buffer(rows * most * W_ * heads);
+    const int64_t max_segments = (p_.keys + kSegment - 1) / kSegment;
+    T *e = buffer(rows * p_.keys * heads), *statistics = buffer(rows * max_segments * 3 * heads);
+    T *partial = buffer(rows * max_segments * size), *scratch = buffer(rows * max_segments * W_ * heads);
     auto each_segment = [&](auto&& body) {
-      parallel_for(rows * most, grain_for(kSegment * p_.M * p_.d), [&](int64_t begin, int64_t end) {
+      parallel_for(rows * max_segments, grain_for(kSegment * p_.M * p_.d), [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
-          const int64_t row = i / most, t = row / p_.G % p_.queries;
-          const int64_t first = p_.mask.first(t) + i % most * kSegment, last = p_.mask.end(t, p_.keys);
+          const int64_t row = i / max_segments, t = row / p_.G % p_.queries;
+          const int64_t first = p_.mask.first(t) + i % max_segments * kSegment, last = p_.mask.end(t, p_.keys);
           if (first >= last) continue;
           T* own = statistics + i * 3 * heads;
           const Task task{.index = i, .b = row / p_.G / p_.queries, .g = row % p_.G, .block = t};
@@ -83,16 +83,17 @@ class Call : Packing<T> {
       });
     };
     each_segment([&](const Task& task, const Segment<T>& s) { code_.decode_scores(p_, task, s); });
-    for (int64_t row = 0; row < rows; ++row) combine_sums(segments_of(row), statistics + row * most * 3 * heads, heads);
+    for (int64_t row = 0; row < rows; ++row)
+      combine_sums(segments_of(row), statistics + row * max_segments * 3 * heads, heads);
     each_segment([&](const Task& task, const Segment<T>& s) { code_.decode_values(p_, task, s); });
     StridedArray<T> out = strided<T>(y);
-    parallel_for(rows * p_.M, grain_for(most * p_.d), [&](int64_t begin, int64_t end) {
+    parallel_for(rows * p_.M, grain_for(max_segments * p_.d), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t row = i / p_.M, m = i % p_.M, bt = row / p_.G, b = bt / p_.queries, t = bt % p_.queries;
         T* to = out.data + b * out.stride[0] + t * out.stride[1] + (row % p_.G * p_.M + m) * out.stride[2];
         std::fill_n(to, p_.d, T(0));
         for (int64_t s = 0; s < segments_of(row); ++s) {
-          const T* from = partial + (row * most + s) * size + m * p_.d_padded;
+          const T* from = partial + (row * max_segments + s) * size + m * p_.d_padded;
           for (int64_t j = 0; j < p_.d; ++j) to[j] += from[j];
         }
       }
@@ -102,8 +103,8 @@ class Call : Packing<T> {
   void forward(Out y, Out lse) {
     pack(x_.pre, p_.pre);
     pack(x_.post, p_.post);
-    const int64_t seen = p_.mask.causal && p_.mask.window > 0 ? std::min(p_.keys, p_.mask.window) : p_.keys;
-    p_.block_rows = rows_per_block(p_.B * p_.G, p_.queries, seen * p_.M * int64_t{sizeof(T)});
+    const int64_t keys_of_row = p_.mask.causal && p_.mask.window > 0 ? std::min(p_.keys, p_.mask.window) : p_.keys;
+    p_.block_rows = rows_per_block(p_.B * p_.G, p_.queries, keys_of_row * p_.M * int64_t{sizeof(T)});
     p_.keys_by_vector = pack_key_vectors(x_.k);
     p_.value_rows = pack_rows(x_.v);
     p_.y = strided<T>(y);

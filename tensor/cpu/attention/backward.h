@@ -1,6 +1,7 @@
 // Backward of one block. The scores are computed again, tile by tile; the row's log-sum-exp comes from forward, so one
-// pass would do if softmax's derivative did not need delta = sum_j P dP of the whole row first. Without a compose after
-// softmax delta is dy . y; with one, everything behind softmax takes a pass over the keys of its own and finds delta.
+// pass would do if softmax's derivative did not need delta = sum_j P dP of the complete row first. Without a compose
+// after softmax delta is dy . y; with one, everything behind softmax takes a pass over the keys of its own and finds
+// delta.
 //
 //   both passes   S = scale q k^T    S' = compose_pre(S)    P = exp(S' - lse)
 //                 dP' = dy v^T       dP = compose_post^T(dP')

@@ -57,7 +57,7 @@ struct Block {
     Range s = key_vectors();
     return s.empty() ? Range{0, 0} : Range{s.first / p.tile_vectors, (s.last + p.tile_vectors - 1) / p.tile_vectors};
   }
-  // The key vectors of a tile that a query tile sees, counted from the tile's first.
+  // The key vectors of a tile that are unmasked for a query tile, counted from the tile's first.
   Range in_tile(int64_t query_tile, int64_t tile) const {
     Range s = vectors_of_query_tile(query_tile);
     int64_t origin = tile * p.tile_vectors;

@@ -148,7 +148,7 @@ class DecodeRow {
   const Problem<T>& p;
   int64_t b, g, t;
   const Segment<T>& s;
-  int64_t heads;  // M rounded up to whole vectors
+  int64_t heads;  // M rounded up to full vectors
 };
 
 }  // namespace braid::cpu::attention::BRAID_ATTENTION_ISA

@@ -46,7 +46,7 @@ class Forward {
  private:
   static constexpr int64_t kW = kLanes<T>;
 
-  // Statistics of a query tile lie side by side, in the order of its score tiles ([head][row]), in whole vectors.
+  // Statistics of a query tile lie side by side, in the order of its score tiles ([head][row]), in full vectors.
   int64_t query_tile_stats() const { return (kQueryTileRows * p.M + kW - 1) / kW * kW; }
   int64_t stats() const { return p.block_rows / kQueryTileRows * query_tile_stats(); }
 

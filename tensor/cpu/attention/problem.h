@@ -60,7 +60,7 @@ struct Problem {
   int64_t key_vectors;   // of all keys
   int64_t
       max_kept_bytes;  // bytes that a thread may keep from one pass over the keys to the next; no result depends on it
-  int64_t d_padded;    // d rounded up to whole vectors
+  int64_t d_padded;    // d rounded up to full vectors
 
   StridedArray<const T> q, k, v;  // (B, T, N), (B, S, Nkv)
   const T *keys_by_vector = nullptr,
@@ -100,7 +100,7 @@ void wait_for_ticket(const Ticket& ticket, int64_t pass,
                      int64_t tile);  // until the task before has finished adding to it
 void complete_ticket(const Ticket& ticket, int64_t pass, int64_t tile);
 
-// Decoding: some keys of one query row and group. M' is M rounded up to whole vectors.
+// Decoding: some keys of one query row and group. M' is M rounded up to full vectors.
 template <class T>
 struct Segment {
   int64_t first, last;  // keys

@@ -69,7 +69,7 @@ void gemm_dnnl(const Gemm<float>& g) {
 template <class T>
 constexpr GemmKernel<T> kEigen{"eigen", gemm_eigen<T>};
 template <class T>
-constexpr GemmKernel<T> kOwn{"own", gemm_own<T>};
+constexpr GemmKernel<T> kNative{"native", gemm_native<T>};
 
 #ifdef BRAID_HAVE_DNNL
 constexpr GemmKernel<float> kDnnl{"dnnl", gemm_dnnl};
@@ -87,7 +87,7 @@ const GemmKernel<T>& choose([[maybe_unused]] bool tb, int64_t m, int64_t n, int6
     if (wide && double(m) * double(n) * double(k) > 64.0 * 64.0 * 64.0) return kDnnl;
   }
 #endif
-  return kOwn<T>;
+  return kNative<T>;
 }
 
 struct Tiles {
@@ -152,11 +152,11 @@ template <class T>
 std::span<const GemmKernel<T>> gemm_kernels() {
 #ifdef BRAID_HAVE_DNNL
   if constexpr (std::is_same_v<T, float>) {
-    static constexpr GemmKernel<float> all[] = {kEigen<float>, kOwn<float>, kDnnl};
+    static constexpr GemmKernel<float> all[] = {kEigen<float>, kNative<float>, kDnnl};
     return all;
   }
 #endif
-  static constexpr GemmKernel<T> all[] = {kEigen<T>, kOwn<T>};
+  static constexpr GemmKernel<T> all[] = {kEigen<T>, kNative<T>};
   return all;
 }
 

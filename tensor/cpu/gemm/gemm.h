@@ -10,7 +10,7 @@
 
 namespace braid::cpu {
 
-// See Gemm in gemm_kernels.h for the arguments. T is float or double; any of m, n, k may be 0 (k == 0: c = beta * c).
+// See Gemm in kernels.h for the arguments. T is float or double; any of m, n, k may be 0 (k == 0: c = beta * c).
 // c must not overlap a or b. Rows of a tile of c are set to `start` just before the tile is computed: it is then in
 // cache.
 template <class T>

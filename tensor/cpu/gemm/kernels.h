@@ -26,7 +26,7 @@ struct Gemm {
 
 // Braid's own kernels, for the shapes where the libraries are poor: few rows, few columns, small products.
 template <class T>
-void gemm_own(const Gemm<T>& g);
+void gemm_native(const Gemm<T>& g);
 
 template <class T>
 struct GemmKernel {
@@ -34,7 +34,7 @@ struct GemmKernel {
   void (*run)(const Gemm<T>& g);  // m, n, k >= 1; one thread
 };
 
-// Every candidate of this build ("eigen", "own", and "dnnl" when it was found and T is float).
+// Every candidate of this build ("eigen", "native", and "dnnl" when it was found and T is float).
 template <class T>
 std::span<const GemmKernel<T>> gemm_kernels();
 

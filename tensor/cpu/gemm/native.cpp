@@ -84,17 +84,11 @@ using RowsBlock = void (*)(int64_t, T, const T*, int64_t, int64_t, const T*, int
 
 template <class T, int W, int NV>
 RowsBlock<T> rows_block_for(int64_t rows) {
-  static constexpr RowsBlock<T> table[] = {rows_block<T, W, 1, NV>,
-                                           rows_block<T, W, 2, NV>,
-                                           rows_block<T, W, 3, NV>,
-                                           rows_block<T, W, 4, NV>,
-                                           rows_block<T, W, 5, NV>,
-                                           rows_block<T, W, 6, NV>,
-                                           rows_block < T,
-                                           W,
-                                           NV == kMaxVectors ? 6 : 7,
-                                           NV >
-                                           , rows_block < T, W, NV == kMaxVectors ? 6 : 8, NV > };
+  // The widest blocks have registers for 6 rows only: their last two entries are never called.
+  constexpr int k7 = max_rows(NV) >= 7 ? 7 : 1, k8 = max_rows(NV) >= 8 ? 8 : 1;
+  static constexpr RowsBlock<T> table[] = {rows_block<T, W, 1, NV>,  rows_block<T, W, 2, NV>, rows_block<T, W, 3, NV>,
+                                           rows_block<T, W, 4, NV>,  rows_block<T, W, 5, NV>, rows_block<T, W, 6, NV>,
+                                           rows_block<T, W, k7, NV>, rows_block<T, W, k8, NV>};
   return table[rows - 1];
 }
 
@@ -116,9 +110,9 @@ RowsBlock<T> block_for(int64_t rows, int64_t width) {
   return rows_block_for<T, W, 1>(rows);
 }
 
-// Width of the next strip when n columns are left: whole vectors, spread evenly over the strips that are needed (5 = 3
-// + 2 rather than 4 + 1), the last one perhaps wider than n; less than one vector: the smallest part of one that holds
-// n.
+// Width of the next strip when n columns are left: a multiple of the vector width, spread evenly over the strips (5
+// vectors as 3 + 2 rather than 4 + 1), the last one perhaps wider than n; for less than one vector: the smallest
+// fraction of one that holds n.
 template <class T>
 int64_t strip_width(int64_t n) {
   constexpr int64_t W = kWidth<T>;
@@ -224,7 +218,7 @@ void rows_form(const Gemm<T>& g) {
         b = strip.values;
         ldb = width;
       }
-      const int64_t most = max_rows(int(width / kWidth<T>)), blocks = (g.m + most - 1) / most;
+      const int64_t height = max_rows(int(width / kWidth<T>)), blocks = (g.m + height - 1) / height;
       for (int64_t block = 0; block < blocks; ++block) {
         const int64_t i = block * g.m / blocks, rows = (block + 1) * g.m / blocks - i;
         const T* a = slice + i * row_a;
@@ -353,7 +347,7 @@ void dot_form(const Gemm<T>& g) {
 }  // namespace
 
 template <class T>
-void gemm_own(const Gemm<T>& g) {
+void gemm_native(const Gemm<T>& g) {
   Gemm<T> h = g;
   // A single column that is stored as a row: swap the roles, y = A x becomes y^T = x^T A^T.
   if (h.n == 1 && h.ldc == 1 && h.m > 1) {
@@ -371,7 +365,7 @@ void gemm_own(const Gemm<T>& g) {
     rows_form(h);
 }
 
-template void gemm_own(const Gemm<float>&);
-template void gemm_own(const Gemm<double>&);
+template void gemm_native(const Gemm<float>&);
+template void gemm_native(const Gemm<double>&);
 
 }  // namespace braid::cpu

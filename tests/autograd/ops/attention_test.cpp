@@ -1,4 +1,4 @@
-// The fused kernels against their composed meaning, in f64: random sizes, terms, masks, instruction sets and threads.
+// The fused kernels against the reference, in f64: random sizes, terms, masks, instruction sets and threads.
 
 #include "braid/autograd/autograd.h"
 #include "braid/tensor/cpu/attention/variants.h"
@@ -24,17 +24,17 @@ void check_random_cases(int count, uint64_t seed) {
     BOOST_TEST_CONTEXT("case " << i << " of seed " << seed << ", " << variant->name << ": " << c.text()) {
       BOOST_REQUIRE(cpu::attention::use_variant(variant->name));
       std::vector<Tensor> fused = inputs.run_with_gradients(AttentionImpl::fused, 1 + static_cast<int>(random() % 3));
-      std::vector<Tensor> meaning = inputs.run_with_gradients(AttentionImpl::reference, 1);
-      BOOST_REQUIRE(fused.size() == meaning.size());
+      std::vector<Tensor> reference = inputs.run_with_gradients(AttentionImpl::reference, 1);
+      BOOST_REQUIRE(fused.size() == reference.size());
       if (c.T <= 4) {  // without derivatives a few rows take the decoding kernel
         NoGrad off;
-        BOOST_TEST(is_close(inputs.run(AttentionImpl::fused, 2).to_vector<double>(), meaning[0].to_vector<double>(),
+        BOOST_TEST(is_close(inputs.run(AttentionImpl::fused, 2).to_vector<double>(), reference[0].to_vector<double>(),
                             1e-12, 0.1));
       }
       for (size_t k = 0; k < fused.size(); ++k) {
         BOOST_TEST_CONTEXT("result " << k) {
-          BOOST_REQUIRE(fused[k].shape() == meaning[k].shape());
-          BOOST_TEST(is_close(fused[k].to_vector<double>(), meaning[k].to_vector<double>(), k == 0 ? 1e-12 : 1e-10,
+          BOOST_REQUIRE(fused[k].shape() == reference[k].shape());
+          BOOST_TEST(is_close(fused[k].to_vector<double>(), reference[k].to_vector<double>(), k == 0 ? 1e-12 : 1e-10,
                               k == 0 ? 0.1 : 1e-2));
         }
       }
@@ -64,8 +64,8 @@ BOOST_AUTO_TEST_CASE(many_tiles_and_blocks) {  // several tiles per block and se
       c.options.mask.window = window;
       DcmhaCall inputs(c, 5);
       auto fused = inputs.run_with_gradients(AttentionImpl::fused, 2),
-           meaning = inputs.run_with_gradients(AttentionImpl::reference, 2);
-      for (size_t k = 0; k < fused.size(); ++k) BOOST_TEST(is_close(fused[k], meaning[k], k == 0 ? 1e-12 : 1e-10));
+           reference = inputs.run_with_gradients(AttentionImpl::reference, 2);
+      for (size_t k = 0; k < fused.size(); ++k) BOOST_TEST(is_close(fused[k], reference[k], k == 0 ? 1e-12 : 1e-10));
     }
   }
 }
@@ -75,8 +75,8 @@ BOOST_AUTO_TEST_CASE(more_scores_than_are_kept_between_the_passes_of_backward) {
   c.options.mask.causal = false;
   DcmhaCall inputs(c, 12);
   auto fused = inputs.run_with_gradients(AttentionImpl::fused, 1),
-       meaning = inputs.run_with_gradients(AttentionImpl::reference, 2);
-  for (size_t k = 0; k < fused.size(); ++k) BOOST_TEST(is_close(fused[k], meaning[k], k == 0 ? 1e-12 : 1e-10));
+       reference = inputs.run_with_gradients(AttentionImpl::reference, 2);
+  for (size_t k = 0; k < fused.size(); ++k) BOOST_TEST(is_close(fused[k], reference[k], k == 0 ? 1e-12 : 1e-10));
 }
 
 BOOST_AUTO_TEST_CASE(one_row_against_many_keys) {  // several segments; a window that begins inside one
@@ -179,8 +179,8 @@ BOOST_AUTO_TEST_CASE(an_empty_batch_or_no_keys) {
   DcmhaCall blind({1, 5, 3, 1, 2, 1, 3, 2, 2, {}, 0x3fff}, 9);
   DcmhaCase before_all_keys{1, 5, 3, 1, 2, 1, 3, 2, 2, {}, 0x3fff};
   before_all_keys.options.mask.offset = -5;
-  DcmhaCall hidden(before_all_keys, 9);
-  for (double v : hidden.run(AttentionImpl::fused, 1).to_vector<double>()) BOOST_TEST(v == 0.0);
+  DcmhaCall masked(before_all_keys, 9);
+  for (double v : masked.run(AttentionImpl::fused, 1).to_vector<double>()) BOOST_TEST(v == 0.0);
 }
 
 // Forward + backward may hold the packed copies of keys and values and their gradients, never B x N x T x S scores.

@@ -9,6 +9,7 @@
 #include "braid/tensor/kernels/backend.h"
 #include "braid/tensor/kernels/pointwise_ops.h"
 #include "tests/support/compare.h"
+#include "tests/support/dcmha_cases.h"
 #if defined(BRAID_EMULATION)
 #include "tests/cuda/emulation/engine.h"
 #endif
@@ -32,8 +33,7 @@ const char* const kNames[] = {"y",           "q",          "k",           "v",  
                               "pre.q_up",    "pre.k_down", "pre.k_up",    "pre.q_gate", "pre.k_gate",  "post.base",
                               "post.q_down", "post.q_up",  "post.k_down", "post.k_up",  "post.q_gate", "post.k_gate"};
 
-using Tensors =
-    std::vector<Tensor>;  // q, k, v, then of pre and of post base, q_down, q_up, k_down, k_up, q_gate, k_gate
+using Tensors = std::vector<Tensor>;  // in the order of for_each_tensor
 
 // bf16 values on the CPU, so that every computation starts from the same values.
 Tensors inputs_of(const Case& c) {
@@ -66,8 +66,11 @@ Tensor output_gradient(const Case& c) {
   return dy;
 }
 
-HeadMixing stage(const Tensors& x, size_t i) {
-  return {x[i], x[i + 1], x[i + 2], x[i + 3], x[i + 4], x[i + 5], x[i + 6]};
+DcmhaInputs call_of(const Tensors& x, const Case& c, double scale) {
+  DcmhaInputs call = test::call_of(x);
+  call.mask = c.mask;
+  call.scale = scale;
+  return call;
 }
 
 // y, then the gradient of every input (an empty handle where it is absent).
@@ -78,7 +81,8 @@ Tensors composed(const Case& c, DType dtype) {
     t = t.to(dtype);
     require_grad(t);
   }
-  Tensor y = dcmha(x[0], x[1], x[2], stage(x, 3), stage(x, 10), {{.mask = c.mask, .impl = AttentionImpl::reference}});
+  const DcmhaInputs call = test::call_of(x);
+  Tensor y = dcmha(call.q, call.k, call.v, call.pre, call.post, {{.mask = c.mask, .impl = AttentionImpl::reference}});
   results.push_back(y.detach());
   backward(y, output_gradient(c).to(dtype));
   for (Tensor& t : x) results.push_back(t ? grad(t) : t);
@@ -97,12 +101,12 @@ OnGpu on_gpu(const Case& c) {
     if (t) t = t.to(kCard);
     g.push_back(t ? empty_like(t) : t);
   }
-  OnGpu run{{x[0], x[1], x[2], stage(x, 3), stage(x, 10), 1, c.mask, 1 / std::sqrt(static_cast<double>(c.d))}, {}, {}};
+  OnGpu run{call_of(x, c, 1 / std::sqrt(static_cast<double>(c.d))), {}, {}};
   BOOST_TEST_REQUIRE(!cuda::attention::tensor_core::unsupported_reason(run.in));
   Tensor y = empty_like(x[0]);
   run.lse = empty({c.B, c.T, c.N}, DType::f32, kCard);
   cuda::attention::tensor_core::forward(run.in, y, run.lse, c.workspace);
-  DcmhaGradients gradients{g[0], g[1], g[2], stage(g, 3), stage(g, 10)};
+  DcmhaGradients gradients = gradients_of(g);
   cuda::attention::tensor_core::backward(run.in, y, run.lse, output_gradient(c).to(kCard), gradients, c.workspace);
   run.results.push_back(y);
   run.results.insert(run.results.end(), g.begin(), g.end());
@@ -211,8 +215,8 @@ BOOST_AUTO_TEST_CASE(strided_inputs_and_fewer_gradients) {
     Tensor wide = zeros(shape, DType::bf16), part = wide;
     for (int axis = 0; axis < x.rank(); ++axis) part = part.sliced(axis, 0, x.dim(axis));
     part.copy_(x.to(kCpu));
-    Tensor card = wide.to(kCard);
-    x = card.view(x.shape(), card.strides(), 0);
+    Tensor on_gpu = wide.to(kCard);
+    x = on_gpu.view(x.shape(), on_gpu.strides(), 0);
   };
   spread(run.in.q, {2, 25, 18, 10});
   spread(run.in.k, {3, 21, 17, 8});
@@ -258,7 +262,7 @@ BOOST_AUTO_TEST_CASE(large_scores) {
   backend(kCpu).pointwise.unary(UnaryOp::affine, 200, 0, x[0], x[0]);
   x[0] = x[0].to(DType::bf16);
   for (Tensor& t : x) t = t.to(kCard);
-  const DcmhaInputs in{x[0], x[1], x[2], stage(x, 3), stage(x, 10), 1, c.mask, 1};
+  const DcmhaInputs in = call_of(x, c, 1);
   Tensor y = empty_like(x[0]), lse = empty({c.B, c.T, c.N}, DType::f32, kCard);
   cuda::attention::tensor_core::forward(in, y, lse);
   for (float value : lse.to_vector<float>()) BOOST_TEST(std::isfinite(value));
@@ -292,9 +296,9 @@ BOOST_AUTO_TEST_CASE(unsupported_calls_have_a_reason) {
     for (Tensor& t : x) {
       if (t) t = t.to(dtype);
     }
-    return cuda::attention::tensor_core::unsupported_reason(
-               {x[0], x[1], x[2], stage(x, 3), stage(x, 10), groups, c.mask, 1})
-        .value_or("");
+    DcmhaInputs call = call_of(x, c, 1);
+    call.groups = groups;
+    return cuda::attention::tensor_core::unsupported_reason(call).value_or("");
   };
   const auto says = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };
   const Case good{1, 4, 4, 16, 16, 8, 2, 2, {}};

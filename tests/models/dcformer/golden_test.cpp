@@ -108,7 +108,7 @@ BOOST_AUTO_TEST_CASE(attentions_values_and_gradients_on_every_path) {
   for (const char* name : kGoldenAttentions) {
     for (const Precision& p : kPrecisions) {
       for (AttentionImpl impl : {AttentionImpl::automatic, AttentionImpl::chunked, AttentionImpl::reference}) {
-        check_golden_attention(name, p.dtype, p.tolerance, path);
+        check_golden_attention(name, p.dtype, p.tolerance, impl);
       }
     }
   }

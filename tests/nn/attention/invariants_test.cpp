@@ -1,5 +1,5 @@
-// What must hold for DCMHA whatever computes it: the invariants of the published attention, each on the impl that is
-// taken by itself and on the reference. All in f64.
+// What must hold for DCMHA whatever computes it: the invariants of the published attention, each with the implementation that
+// is chosen automatically and with the reference. All in f64.
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 
@@ -84,7 +84,7 @@ BOOST_AUTO_TEST_CASE(the_reading_factor_is_normalised_and_the_writing_one_is_lin
 
 BOOST_AUTO_TEST_CASE(the_order_of_heads_does_not_matter) {
   const std::vector<int64_t> order = {2, 0, 3, 1};
-  // `x` seen as (before, N, after) along the axis that holds heads.
+  // `x` viewed as (before, N, after) along the axis that holds heads.
   const auto permute_heads = [&](Tensor x, int64_t before, int64_t after) {
     const Tensor old = x.clone().reshaped({before, N, after});
     Tensor view = x.reshaped({before, N, after});
@@ -110,7 +110,7 @@ BOOST_AUTO_TEST_CASE(the_order_of_heads_does_not_matter) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(a_token_acts_on_the_rows_that_see_it_and_on_no_other) {
+BOOST_AUTO_TEST_CASE(a_token_acts_on_the_rows_that_attend_to_it_and_on_no_other) {
   constexpr int64_t T = 19, p = 6;
   const Tensor x = randn({B, T, D}, {4, 77}, DType::f64);
   Tensor changed = x.clone();
@@ -122,15 +122,15 @@ BOOST_AUTO_TEST_CASE(a_token_acts_on_the_rows_that_see_it_and_on_no_other) {
       const nn::Attention a = make(o);
       const Tensor before = a(x, &rope()), after = a(changed, &rope());
       for (int64_t i = 0; i < T; ++i) {
-        const bool sees = i >= p && (window == 0 || i < p + window);
-        BOOST_TEST(equal(row(before, i), row(after, i)) == !sees, "window " << window << " row " << i);
+        const bool unmasked = i >= p && (window == 0 || i < p + window);
+        BOOST_TEST(equal(row(before, i), row(after, i)) == !unmasked, "window " << window << " row " << i);
       }
     }
   }
 }
 
 BOOST_AUTO_TEST_CASE(key_side_weights_act_on_the_queries_that_see_their_key) {
-  // Every query sees several keys: with one alone its probability would be 1 whatever the weights.
+  // Every query has several unmasked keys: with one alone its probability would be 1 whatever the weights.
   constexpr int64_t T = 13, offset = 2, S = T + offset, j = 4;
   for (AttentionImpl impl : kImpls) {
     for (int64_t window : {int64_t{0}, W}) {
@@ -145,8 +145,8 @@ BOOST_AUTO_TEST_CASE(key_side_weights_act_on_the_queries_that_see_their_key) {
         const Tensor after = run(y, on(impl, window, offset));
         for (int64_t i = 0; i < T; ++i) {
           const int64_t position = i + offset;
-          const bool sees = position >= j && (window == 0 || position < j + window);
-          BOOST_TEST(equal(row(before, i), row(after, i)) == !sees,
+          const bool unmasked = position >= j && (window == 0 || position < j + window);
+          BOOST_TEST(equal(row(before, i), row(after, i)) == !unmasked,
                      "window " << window << " weight " << what << " row " << i);
         }
       }
@@ -261,17 +261,17 @@ BOOST_AUTO_TEST_CASE(groups_are_independent) {
                       swapped(c.k_up, 2, 1), swapped(c.q_gate, 2, 1), swapped(c.k_gate, 2, 1)};
   };
   for (AttentionImpl impl : kImpls) {
-    const Tensor whole = run(x, on(impl, W, 0, G));
+    const Tensor all = run(x, on(impl, W, 0, G));
     std::vector<Tensor> parts;
     for (int64_t g = 0; g < G; ++g)
       parts.push_back(
           run({heads_of(x.q, g), heads_of(x.k, g), heads_of(x.v, g), stage_of(x.pre, g), stage_of(x.post, g)},
               on(impl, W)));
-    BOOST_TEST(is_close(concat(parts, 2), whole, 1e-13));
-    // Whoever owns a group: the groups in another order give the same heads in another order.
+    BOOST_TEST(is_close(concat(parts, 2), all, 1e-13));
+    // A group is independent of its place: the groups in another order give the same heads in another order.
     const Inputs other = {swapped(x.q, 2, M), swapped(x.k, 2, M), swapped(x.v, 2, M), stage_swapped(x.pre),
                           stage_swapped(x.post)};
-    BOOST_TEST(is_close(run(other, on(impl, W, 0, G)), swapped(whole, 2, M), 1e-13));
+    BOOST_TEST(is_close(run(other, on(impl, W, 0, G)), swapped(all, 2, M), 1e-13));
   }
 }
 

@@ -22,17 +22,10 @@ DcmhaCase case_of(int64_t T, int64_t S, int64_t rank, AttentionMask mask) {
 }
 
 Tensor run(Rung rung, const DcmhaCase& c, const DcmhaCall& call) {
-  const std::vector<Tensor>& x = call.x;
-  const DcmhaInputs in{.q = x[0],
-                       .k = x[1],
-                       .v = x[2],
-                       .pre = {x[3], x[4], x[5], x[6], x[7], x[8], x[9]},
-                       .post = {x[10], x[11], x[12], x[13], x[14], x[15], x[16]},
-                       .groups = 1,
-                       .mask = c.options.mask,
-                       .scale = 1 / std::sqrt(static_cast<double>(kHeadSize)),
-                       .workspace = 0};
-  Tensor y = empty(x[0].shape(), x[0].dtype(), kCard);
+  DcmhaInputs in = call_of(call.x);
+  in.mask = c.options.mask;
+  in.scale = 1 / std::sqrt(static_cast<double>(kHeadSize));
+  Tensor y = empty(in.q.shape(), in.q.dtype(), kCard);
   rung(in, y);
   return y;
 }

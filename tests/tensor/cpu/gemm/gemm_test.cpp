@@ -237,9 +237,9 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_nan_reaches_exactly_its_row_and_column, T, Types
 
 BOOST_AUTO_TEST_CASE(each_shape_class_has_its_kernel) {
   BOOST_TEST(gemm_choice<float>(false, true, 1, 768, 256) == std::string("eigen"));
-  BOOST_TEST(gemm_choice<float>(false, true, 8, 768, 256) == std::string("own"));
-  BOOST_TEST(gemm_choice<float>(false, false, 4, 512, 8) == std::string("own"));
-  BOOST_TEST(gemm_choice<double>(false, false, 512, 512, 512) == std::string("own"));
+  BOOST_TEST(gemm_choice<float>(false, true, 8, 768, 256) == std::string("native"));
+  BOOST_TEST(gemm_choice<float>(false, false, 4, 512, 8) == std::string("native"));
+  BOOST_TEST(gemm_choice<double>(false, false, 512, 512, 512) == std::string("native"));
   const std::string large = gemm_kernels<float>().back().name;  // oneDNN where the build has it
   BOOST_TEST(gemm_choice<float>(true, false, 768, 256, 4096) == large);
   BOOST_TEST(gemm_choice<float>(false, true, 4096, 768, 256) == large);
