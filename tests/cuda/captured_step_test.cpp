@@ -39,7 +39,7 @@ models::ModelConfig config_of(const Setup& setup) {
   config.block_size = kLength;
   config.initializer_std = 0.1;
   config.layer_windows.clear();
-  models::finish(config);
+  models::resolve(config);
   return config;
 }
 
