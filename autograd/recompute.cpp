@@ -2,14 +2,15 @@
 
 namespace braid {
 
-Tensor checkpoint(Segment f, const std::vector<Tensor>& inputs) {
+Tensor recompute(Segment f, const std::vector<Tensor>& inputs) {
   Tensor y;
   {
     NoGrad off;
     y = f(inputs);
   }
-  // f may use parameters even when no input wants a gradient, so the segment is always recorded when recording is on.
-  return record_segment("checkpoint", y, inputs, [f = std::move(f), inputs](const Tensor& dy) -> Grads {
+  // f may use parameters even when no input requires a gradient, so the segment is always recorded when recording is
+  // on.
+  return record_segment("recompute", y, inputs, [f = std::move(f), inputs](const Tensor& dy) -> Grads {
     std::vector<Tensor> leaves;
     for (const Tensor& x : inputs) {
       leaves.push_back(x ? x.detach() : Tensor());

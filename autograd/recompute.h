@@ -12,6 +12,6 @@ namespace braid {
 // function of its inputs and of parameters it captures; gradients reach those parameters as usual. Dropout inside f is
 // fine: it is a function of its key. Costs one more forward pass of f.
 using Segment = std::function<Tensor(const std::vector<Tensor>& inputs)>;
-Tensor checkpoint(Segment f, const std::vector<Tensor>& inputs);
+Tensor recompute(Segment f, const std::vector<Tensor>& inputs);
 
 }  // namespace braid

@@ -20,8 +20,8 @@ namespace braid {
 
 namespace {
 
-// Freed buffers of a megabyte or more are kept and handed out again: a training step asks for the same sizes every
-// time, and fresh memory from the system costs a page fault per 4 KiB, more than most kernels take to fill it.
+// Freed buffers of a megabyte or more are kept for reuse: a training step allocates the same sizes every time, and
+// fresh memory from the system costs a page fault per 4 KiB, more than most kernels take to fill it.
 class CpuAllocator final : public Allocator {
  public:
   void* allocate(int64_t bytes) override {
@@ -66,8 +66,9 @@ class CpuAllocator final : public Allocator {
     if (BRAID_CACHE_BUFFERS && real >= kCacheFrom) {
       free_.emplace(real, data);
       cached_ += real;
-      // What is kept hardly exceeds what was needed at the peak: the process stays near its true high-water mark. Some
-      // room is left, for the buffers of forward and backward differ in size and would push each other out for ever.
+      // The cache and the tensors together exceed the peak by a quarter at most, so that the process stays near its
+      // true high-water mark. The quarter is needed because the buffers of forward and backward differ in size and
+      // would evict each other at every step.
       while (cached_ + current_ > peak_ + peak_ / 4 && !free_.empty()) drop(std::prev(free_.end()));
     } else {
       std::free(data);

@@ -65,11 +65,9 @@ Tensor Dcformer::forward(const Tensor& ids, const std::shared_ptr<const nn::Shar
       nn::observe(observer, "layers." + std::to_string(i) + "." + name, value);
     };
     if (recompute_ && !cache && !observer) {
-      x = checkpoint(
-          [this, &block, shards](const std::vector<Tensor>& in) {
-            return block(in[0], &rope_, nullptr, nullptr, shards.get());
-          },
-          {x});
+      x = recompute([this, &block, shards](
+                        const std::vector<Tensor>& in) { return block(in[0], &rope_, nullptr, nullptr, shards.get()); },
+                    {x});
     } else {
       x = block(x, &rope_, cache ? &cache->layers[i] : nullptr, observer ? &of_layer : nullptr, shards.get());
     }

@@ -162,19 +162,19 @@ BOOST_AUTO_TEST_CASE(hooks_see_the_complete_gradient) {
   BOOST_TEST(seen == std::vector<double>{4}, boost::test_tools::per_element());
 }
 
-BOOST_AUTO_TEST_CASE(checkpoint_gives_the_same_gradients_and_keeps_less) {
+BOOST_AUTO_TEST_CASE(recompute_gives_the_same_gradients_and_keeps_less) {
   Tensor w = full({64}, 0.5, DType::f64), x = full({64}, 0.3, DType::f64);
   auto segment = [w](const std::vector<Tensor>& in) {
     Tensor y = in[0];
     for (int i = 0; i < 20; ++i) y = tanh(mul(y, w));
     return y;
   };
-  auto run = [&](bool checkpointed) {
+  auto run = [&](bool recomputed) {
     Tensor xl = x.clone();
     require_grad(xl);
     zero_grad(w);
     int64_t before = memory_stats(kCpu).current;
-    Tensor y = sum(checkpointed ? checkpoint(segment, {xl}) : segment({xl}));
+    Tensor y = sum(recomputed ? recompute(segment, {xl}) : segment({xl}));
     int64_t held = memory_stats(kCpu).current - before;
     backward(y);
     std::vector<double> out = grad(xl).to_vector<double>();

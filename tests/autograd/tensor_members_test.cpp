@@ -1,4 +1,4 @@
-// What every member function of Tensor does to a gradient: it keeps it, or it throws. None drops one silently.
+// Every member function of Tensor keeps a gradient or throws; none drops one silently.
 #include <boost/test/unit_test.hpp>
 #include <functional>
 

@@ -126,7 +126,7 @@ BOOST_AUTO_TEST_CASE(a_moved_module_still_names_its_own_parameters) {
   for (const nn::NamedTensor& p : nn::parameters(b)) BOOST_TEST_CONTEXT(p.name) BOOST_TEST(bool(grad(p.value)));
 }
 
-BOOST_AUTO_TEST_CASE(conversion_keeps_the_wish_for_gradients) {
+BOOST_AUTO_TEST_CASE(conversion_keeps_parameters_leaves) {
   Pair m;
   nn::to(m, DType::f64);
   for (const nn::NamedTensor& p : nn::parameters(m)) {
