@@ -8,6 +8,7 @@ set(BRAID_PUBLIC_HEADERS
   autograd/autograd.h
   autograd/debug.h
   autograd/gradcheck.h
+  autograd/graph_dot.h
   autograd/ops.h
   autograd/recompute.h
   autograd/record.h
@@ -86,6 +87,8 @@ set(BRAID_PUBLIC_HEADERS
   nn/sequential.h
   nn/shard_context.h
   tensor/attention.h
+  tensor/detail/recording.h
+  tensor/detail/scoped_value.h
   tensor/device.h
   tensor/device_code.h
   tensor/dtype.h

@@ -47,7 +47,7 @@ const std::vector<Member>& members() {
       {"unsqueezed", [](const Tensor& x) { return x.unsqueezed(0); }, [](const Tensor& x) { return unsqueeze(x, 0); },
        "braid::unsqueeze"},
       {"clone", [](const Tensor& x) { return x.clone(); }, [](const Tensor& x) { return affine(x, 1, 0); },
-       "detach().clone()"},
+       "detach().clone("},
       {"contiguous", [](const Tensor& x) { return x.contiguous(); }, [](const Tensor& x) { return contiguous(x); },
        "braid::contiguous"},
       {"to a dtype", [](const Tensor& x) { return x.to(DType::f32); },
