@@ -56,7 +56,7 @@ inline Tensor misaligned_on_gpu(const Tensor& x) {
 }
 
 inline bool same_bits(const Tensor& a, const Tensor& b) {
-  Tensor x = a.to(kCpu).contiguous(), y = b.to(kCpu).contiguous();
+  Tensor x = a.detach().to(kCpu).contiguous(), y = b.detach().to(kCpu).contiguous();
   return x.shape() == y.shape() && x.dtype() == y.dtype() &&
          (x.numel() == 0 || std::memcmp(x.raw(), y.raw(), static_cast<size_t>(x.numel() * size_of(x.dtype()))) == 0);
 }

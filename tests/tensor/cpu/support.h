@@ -10,7 +10,7 @@
 namespace braid::test {
 
 inline bool same_bits(const Tensor& a, const Tensor& b) {
-  Tensor x = a.contiguous(), y = b.contiguous();
+  Tensor x = a.detach().contiguous(), y = b.detach().contiguous();
   return x.shape() == y.shape() && x.dtype() == y.dtype() &&
          (x.numel() == 0 || std::memcmp(x.raw(), y.raw(), static_cast<size_t>(x.numel() * size_of(x.dtype()))) == 0);
 }
