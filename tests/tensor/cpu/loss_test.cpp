@@ -47,13 +47,13 @@ BOOST_AUTO_TEST_CASE(values_by_hand) {
 }
 
 BOOST_AUTO_TEST_CASE(nothing_counted_gives_zero) {
-  Tensor x = random_tensor({3, 4}, 1, DType::f32), t = ids({-1, -100, -1});
+  Tensor x = random_tensor({3, 4}, 1, DType::f32, -1, 1), t = ids({-1, -100, -1});
   require_grad(x);
   Tensor loss = cross_entropy(x, t);
   BOOST_TEST(loss.item() == 0.0);
   backward(loss);
   BOOST_TEST(is_close(grad(x).to_vector<double>(), std::vector<double>(12, 0), 0));
-  Outcome out = run(random_tensor({3, 5}, 2, DType::f32), random_tensor({4, 5}, 3, DType::f32),
+  Outcome out = run(random_tensor({3, 5}, 2, DType::f32, -1, 1), random_tensor({4, 5}, 3, DType::f32, -1, 1),
                     [&](const Tensor& h, const Tensor& w) { return linear_cross_entropy(h, w, t, 2); });
   BOOST_TEST(out.loss == 0.0);
   BOOST_TEST(is_close(out.hidden, std::vector<double>(15, 0), 0));
@@ -78,7 +78,7 @@ BOOST_AUTO_TEST_CASE(large_logits_do_not_overflow) {
 BOOST_AUTO_TEST_CASE(gradient_in_place_equals_gradient_elsewhere) {
   for (DType type : {DType::f64, DType::f32, DType::bf16}) {
     DType statistics = accumulate_type(type);
-    Tensor x = random_tensor({4, 37}, 4, type), t = ids({3, -1, 36, 0}), loss = empty({4}, statistics),
+    Tensor x = random_tensor({4, 37}, 4, type, -1, 1), t = ids({3, -1, 36, 0}), loss = empty({4}, statistics),
            lse = empty({4}, statistics);
     Tensor scale = full({1}, 0.5, statistics), elsewhere = empty_like(x);
     cpu_backend().loss.cross_entropy(x, t, loss, lse);
@@ -94,7 +94,7 @@ BOOST_AUTO_TEST_CASE(gradient_in_place_equals_gradient_elsewhere) {
 BOOST_AUTO_TEST_CASE(chunked_equals_composed) {
   Tensor t = ids({0, 6, -100, 3, 3, 1, -1, 5});
   for (DType type : {DType::f64, DType::f32}) {
-    Tensor h = random_tensor({8, 5}, 5, type), w = random_tensor({7, 5}, 6, type);
+    Tensor h = random_tensor({8, 5}, 5, type, -1, 1), w = random_tensor({7, 5}, 6, type, -1, 1);
     Outcome want =
         run(h, w, [&](const Tensor& a, const Tensor& b) { return scale(cross_entropy(linear(a, b), t), 6); });
     double tolerance = type == DType::f64 ? 1e-14 : 1e-6;
@@ -106,7 +106,7 @@ BOOST_AUTO_TEST_CASE(chunked_equals_composed) {
     }
   }
   // 16-bit: better than the composed form, because the logits are never rounded.
-  Tensor h = random_tensor({8, 5}, 5, DType::bf16), w = random_tensor({7, 5}, 6, DType::bf16);
+  Tensor h = random_tensor({8, 5}, 5, DType::bf16, -1, 1), w = random_tensor({7, 5}, 6, DType::bf16, -1, 1);
   auto chunked = [&](const Tensor& a, const Tensor& b) { return linear_cross_entropy(a, b, t, 3); };
   Outcome want = run(h.to(DType::f64), w.to(DType::f64), chunked), got = run(h, w, chunked);
   BOOST_TEST(is_close({got.loss}, {want.loss}, 1e-6));
@@ -115,7 +115,8 @@ BOOST_AUTO_TEST_CASE(chunked_equals_composed) {
 }
 
 BOOST_AUTO_TEST_CASE(the_gradient_is_scaled_by_what_comes_in) {
-  Tensor h = random_tensor({4, 3}, 5, DType::f64), w = random_tensor({5, 3}, 6, DType::f64), t = ids({0, 4, 2, 1});
+  Tensor h = random_tensor({4, 3}, 5, DType::f64, -1, 1), w = random_tensor({5, 3}, 6, DType::f64, -1, 1),
+         t = ids({0, 4, 2, 1});
   Outcome plain = run(h, w, [&](const Tensor& a, const Tensor& b) { return linear_cross_entropy(a, b, t); });
   Outcome scaled =
       run(h, w, [&](const Tensor& a, const Tensor& b) { return scale(linear_cross_entropy(a, b, t), -3); });
@@ -126,7 +127,8 @@ BOOST_AUTO_TEST_CASE(the_gradient_is_scaled_by_what_comes_in) {
 }
 
 BOOST_AUTO_TEST_CASE(only_wanted_gradients_are_formed) {
-  Tensor h = random_tensor({4, 3}, 5, DType::f64), w = random_tensor({5, 3}, 6, DType::f64), t = ids({0, 4, 2, 1});
+  Tensor h = random_tensor({4, 3}, 5, DType::f64, -1, 1), w = random_tensor({5, 3}, 6, DType::f64, -1, 1),
+         t = ids({0, 4, 2, 1});
   Outcome both = run(h, w, [&](const Tensor& a, const Tensor& b) { return linear_cross_entropy(a, b, t); });
   Tensor leaf = h.clone();
   require_grad(leaf);
@@ -143,7 +145,7 @@ BOOST_AUTO_TEST_CASE(only_wanted_gradients_are_formed) {
 }
 
 BOOST_AUTO_TEST_CASE(the_logits_never_exist_as_a_whole) {
-  Tensor h = random_tensor({512, 8}, 1, DType::f32), w = random_tensor({2000, 8}, 2, DType::f32),
+  Tensor h = random_tensor({512, 8}, 1, DType::f32, -1, 1), w = random_tensor({2000, 8}, 2, DType::f32, -1, 1),
          t = zeros({512}, DType::i64);
   require_grad(h);
   require_grad(w);
@@ -156,7 +158,7 @@ BOOST_AUTO_TEST_CASE(the_logits_never_exist_as_a_whole) {
 
 BOOST_AUTO_TEST_CASE(same_bits_at_any_thread_count) {
   int before = threads();
-  Tensor h = random_tensor({300, 33}, 1, DType::f32), w = random_tensor({500, 33}, 2, DType::f32),
+  Tensor h = random_tensor({300, 33}, 1, DType::f32, -1, 1), w = random_tensor({500, 33}, 2, DType::f32, -1, 1),
          t = zeros({300}, DType::i64);
   Outcome want{};
   for (int n : {1, 2, 3}) {
