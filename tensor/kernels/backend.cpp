@@ -2,6 +2,7 @@
 
 #include <atomic>
 
+#include "braid/tensor/detail/recording.h"
 #include "braid/tensor/graph.h"
 
 namespace braid {
@@ -20,12 +21,10 @@ void detail::set_kernel_observer(KernelObserver observer) {
   on_enter = observer.enter;
   on_leave = observer.leave;
 }
-detail::KernelScope::KernelScope(const char* kernel) : before_(running) {
-  running = kernel;
+detail::KernelScope::KernelScope(const char* kernel) : running_(running, kernel), recording_(recording, false) {
   if (auto enter = on_enter.load(std::memory_order_relaxed)) enter(kernel);
 }
 detail::KernelScope::~KernelScope() {
-  running = before_;
   if (auto leave = on_leave.load(std::memory_order_relaxed)) leave();
 }
 

@@ -39,7 +39,7 @@ models::ModelConfig config_of(const Setup& setup) {
   config.block_size = kLength;
   config.initializer_std = 0.1;
   config.layer_windows.clear();
-  models::finish(config);
+  models::resolve(config);
   return config;
 }
 
@@ -200,7 +200,7 @@ BOOST_AUTO_TEST_CASE(a_step_that_is_not_a_number_changes_nothing) {
   std::vector<std::string> messages;
   pair.each([&](Training& t) {
     for (int64_t step = 0; step < 3; ++step) t.step(step);
-    Tensor weight = t.trainer.parameters()[3].value, good = weight.clone();
+    Tensor weight = t.trainer.parameters()[3].value, good = weight.detach().clone();
     weight.fill(NAN);
     const std::vector<nn::NamedTensor> before = t.state();
     try {

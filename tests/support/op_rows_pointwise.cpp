@@ -174,6 +174,10 @@ std::vector<OpRow> pointwise_rows() {
        .op = [](const auto& in) { return cast(cast(in[0], DType::f64), in[0].dtype()); },
        .reference = [](const auto& in) { return in[0]; },
        .cases = kShapes},
+      {.name = "to",
+       .op = [](const auto& in) { return to(to(in[0], kCpu), in[0].device()); },
+       .reference = [](const auto& in) { return in[0]; },
+       .cases = kShapes},
       {.name = "masked_fill",
        .op = [](const auto& in) { return masked_fill(in[0], mask_of(in[1]), -3); },
        .reference =

@@ -217,7 +217,7 @@ BOOST_AUTO_TEST_CASE(the_workspace_of_a_model_bounds_its_memory) {
   config.window_size = 192;
   config.head_dim = 0;
   config.layer_windows.clear();
-  models::finish(config);
+  models::resolve(config);
   std::vector<int64_t> words(192);
   for (size_t i = 0; i < words.size(); ++i) words[i] = static_cast<int64_t>(i * i % 200);
   const Tensor ids = from_vector(words, {1, 192}, kGpu);
