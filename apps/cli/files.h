@@ -1,4 +1,5 @@
-// Reading and writing the small text files of a program (configuration, logs, pictures). Every failure throws with a message.
+// Reading and writing the small text files of a program (configuration, logs, pictures). Every failure throws with a
+// message.
 #pragma once
 #include <filesystem>
 #include <string>

@@ -108,7 +108,7 @@ struct Views {
     Tensor out = sum.sliced(0, c.b0, c.b0 + b)
                      .sliced(1, c.s0, c.s0 + c.keys)
                      .view({b, heads, c.keys, d}, {o[0], o[2], o[1], o[3]}, 0);
-    product(left.transposed(), right, alpha, 1, out);
+    matmul(left.transposed(), right, alpha, 1, out);
   }
 };
 
@@ -128,7 +128,7 @@ Tensor outer_sum(const ScoreBlock& c, const Tensor& a, const Tensor& d) {
     return x.view({c.samples, c.G, c.rows, c.M, c.keys}, {s[0], c.M * s[1], s[2], s[1], 1}, 0);
   };
   Tensor sum = empty({c.samples, c.G, c.rows, c.M, c.M}, sum_type(a.dtype()), a.device());
-  product(heads_inside(a), heads_inside(d).transposed(), 1, 0, sum);
+  matmul(heads_inside(a), heads_inside(d).transposed(), 1, 0, sum);
   return sum;
 }
 
@@ -196,10 +196,10 @@ void forward(const DcmhaInputs& x, Out y, Out lse, int64_t workspace) {
       continue;
     }
     Tensor scores = buffer.of(c), score_view = view.of_scores(scores);
-    product(view.of_queries(x.q), view.of_keys(x.k).transposed(), x.scale, 0, score_view);
+    matmul(view.of_queries(x.q), view.of_keys(x.k).transposed(), x.scale, 0, score_view);
     softmax_lse(c, pre, scores, sums);
     scores_to_probabilities(c, pre, post, scores, sums, scores);
-    product(score_view, view.of_keys(x.v), 1, 0, out);
+    matmul(score_view, view.of_keys(x.v), 1, 0, out);
   }
 }
 
@@ -230,8 +230,8 @@ void backward(const DcmhaInputs& x, In lse, In dy, DcmhaGradients& gradients, in
     }
     Tensor scores = score_buffer.of(c), weights = weight_buffer.of(c), d = d_buffer.of(c);
     Tensor score_view = view.of_scores(scores), d_view = view.of_scores(d);
-    product(view.of_queries(x.q), view.of_keys(x.k).transposed(), x.scale, 0, score_view);
-    product(view.of_queries(dy), view.of_keys(x.v).transposed(), 1, 0, d_view);
+    matmul(view.of_queries(x.q), view.of_keys(x.k).transposed(), x.scale, 0, score_view);
+    matmul(view.of_queries(dy), view.of_keys(x.v).transposed(), 1, 0, d_view);
     if (dv) {
       scores_to_probabilities(c, pre, post, scores, lse, weights);
       view.add_over_rows(weights, dy, 1, dv);
@@ -245,7 +245,7 @@ void backward(const DcmhaInputs& x, In lse, In dy, DcmhaGradients& gradients, in
     if (!pre.empty()) compose(c, pre_transposed, d);
     if (gradients.q) {
       Tensor dq = view.of_queries(gradients.q);
-      product(d_view, view.of_keys(x.k), x.scale, 0, dq);
+      matmul(d_view, view.of_keys(x.k), x.scale, 0, dq);
     }
     if (dk) view.add_over_rows(d, x.q, x.scale, dk);
   }

@@ -140,7 +140,7 @@ class Scores {
   // alpha x z, with zeros in the columns beyond the last key.
   void product_of(const ScoreBlock& c, In x, In z, double alpha) const {
     Tensor y = of(c);
-    product(x, z, alpha, 0, y);
+    matmul(x, z, alpha, 0, y);
     if (c.key_columns < c.columns) part(c, c.key_columns, c.columns).fill(0);
   }
 
@@ -255,7 +255,7 @@ class KeySum {
     const Strides& s = sum_.strides();
     Tensor to = sum_.view({c.samples, n_.Nkv, c.key_columns, n_.d}, {s[0], s[2], s[1], 1}, c.first_key * s[1]);
     for (int64_t i = 0; i < n_.N / n_.Nkv; ++i)
-      product(scores.transposed().sliced(2, i, i + 1).squeezed(2), x.sliced(2, i, i + 1).squeezed(2), alpha, 1, to);
+      matmul(scores.transposed().sliced(2, i, i + 1).squeezed(2), x.sliced(2, i, i + 1).squeezed(2), alpha, 1, to);
     if (ends_samples(c))
       gradient_.sliced(0, c.first_sample, c.first_sample + c.samples).copy_(sum_.sliced(0, 0, c.samples));
   }
@@ -313,7 +313,7 @@ void forward(const DcmhaInputs& x, Out y, Out lse, int64_t workspace) {
     combine_log_sums(c, partial.data<float>(), sums.mutable_data<float>());
     scores_to_weights(c, pre, post, matrices.pre(), matrices.post(), sums.data<float>(), scores.data());
     Tensor to = queries_of(y, n, c);
-    product(scores.of(c), keys_of(x.v, n, c), 1, 0, to);
+    matmul(scores.of(c), keys_of(x.v, n, c), 1, 0, to);
   }
 }
 
@@ -346,7 +346,7 @@ void backward(const DcmhaInputs& x, In, In lse, In dy, DcmhaGradients& gradients
     d_pre.add(c, gram.data<float>());
     if (gradients.q) {
       Tensor to = queries_of(gradients.q, n, c);
-      product(d_scores.of(c), k, x.scale, 0, to);
+      matmul(d_scores.of(c), k, x.scale, 0, to);
     }
     dk.add(c, d_scores.of(c), q, x.scale);
   }

@@ -243,7 +243,7 @@ bool is_transposed(In x) {
   return false;
 }
 
-// Integers beyond 2^53 are rounded on their way to another type.
+// Integers beyond 2^53 are rounded when they are converted.
 void copy(In x, Out y) {
   if (y.numel() == 0) return;
   if (x.dtype() == y.dtype()) return copy_same_type(x, y);

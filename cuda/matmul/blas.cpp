@@ -33,7 +33,7 @@ cudaDataType_t type_of(DType t) {
     case DType::f16:
       return CUDA_R_16F;
     default:
-      fail("product", "needs floating-point tensors, got " + str(t));
+      fail("matmul", "needs floating-point tensors, got " + str(t));
   }
 }
 
@@ -94,7 +94,7 @@ int64_t alignment(const BlasOperand& o, int64_t offset) {
   return int64_t{1} << std::countr_zero(all);
 }
 
-Choice choose(Blas& blas, const ProductPlan& p, const Key& alignments) {
+Choice choose(Blas& blas, const MatmulPlan& p, const Key& alignments) {
   const bool wide = p.a.tensor->dtype() == DType::f64;
   Choice choice;
   cublasLtMatmulDesc_t operation = nullptr;
@@ -133,7 +133,7 @@ Choice choose(Blas& blas, const ProductPlan& p, const Key& alignments) {
   if (status != CUBLAS_STATUS_NOT_SUPPORTED) check(status);
   choice.found = status == CUBLAS_STATUS_SUCCESS && found > 0;
   if (!choice.found && p.bias) return choice;  // the bias can also come first
-  braid::check(choice.found, "product", [&] {
+  braid::check(choice.found, "matmul", [&] {
     return "cuBLASLt has no algorithm for (" + std::to_string(p.rows) + ", " + std::to_string(p.inner) + ") x (" +
            std::to_string(p.inner) + ", " + std::to_string(p.columns) + ") of " + str(p.a.tensor->dtype());
   });
@@ -143,7 +143,7 @@ Choice choose(Blas& blas, const ProductPlan& p, const Key& alignments) {
 
 }  // namespace
 
-bool execute(const ProductPlan& p, double alpha, double beta) {
+bool execute(const MatmulPlan& p, double alpha, double beta) {
   Blas& own = blas();
   std::lock_guard lock(own.mutex);
   if (!own.handle.get()) {

@@ -51,7 +51,7 @@ std::vector<Axis> batch_axes(In x, In z, In y) {
 
 bool is_matrix(const Tensor& x) { return matrix(x.dim(-2), x.dim(-1), x.strides()[-2], x.strides()[-1]); }
 
-ProductPlan plan_product(In x, In z, In y) {
+MatmulPlan plan_matmul(In x, In z, In y) {
   Axis m{y.dim(-2), x.strides()[-2], 0, y.strides()[-2]};
   const Axis n{y.dim(-1), 0, z.strides()[-1], y.strides()[-1]}, k{x.dim(-1), x.strides()[-1], z.strides()[-2], 0};
   std::vector<Axis> batch = batch_axes(x, z, y);
@@ -73,14 +73,14 @@ ProductPlan plan_product(In x, In z, In y) {
 
   const BlasOperand from_x = column_major(x, m.size, k.size, m.x, k.x, together.x);
   const BlasOperand from_z = column_major(z, k.size, n.size, k.z, n.z, together.z);
-  ProductPlan plan{.rows = m.size,
-                   .columns = n.size,
-                   .inner = k.size,
-                   .batch = together.size,
-                   .a = from_x,
-                   .b = from_z,
-                   .c = column_major(y, m.size, n.size, m.y, n.y, together.y),
-                   .calls = {{0, 0, 0}}};
+  MatmulPlan plan{.rows = m.size,
+                  .columns = n.size,
+                  .inner = k.size,
+                  .batch = together.size,
+                  .a = from_x,
+                  .b = from_z,
+                  .c = column_major(y, m.size, n.size, m.y, n.y, together.y),
+                  .calls = {{0, 0, 0}}};
   const bool swapped = plan.c.transposed;  // to BLAS this is y^T = z^T x^T
   if (swapped) {
     std::swap(plan.rows, plan.columns);
@@ -88,7 +88,7 @@ ProductPlan plan_product(In x, In z, In y) {
     for (BlasOperand* operand : {&plan.a, &plan.b, &plan.c}) operand->transposed = !operand->transposed;
   }
   for (const Axis& axis : batch) {
-    std::vector<ProductPlan::Offsets> calls;
+    std::vector<MatmulPlan::Offsets> calls;
     for (const auto& at : plan.calls) {
       for (int64_t i = 0; i < axis.size; ++i) {
         const int64_t ix = i * axis.x, iz = i * axis.z;
@@ -100,7 +100,7 @@ ProductPlan plan_product(In x, In z, In y) {
   return plan;
 }
 
-void product(In x, In z, double alpha, double beta, Out y) {
+void matmul(In x, In z, double alpha, double beta, Out y) {
   if (y.numel() == 0) return;
   const Backend& device = backend(y.device());
   if (x.dim(-1) == 0) {  // an empty sum
@@ -109,11 +109,11 @@ void product(In x, In z, double alpha, double beta, Out y) {
   }
   if (!is_matrix(y)) {
     Tensor copy = y.clone();
-    product(x, z, alpha, beta, copy);
+    matmul(x, z, alpha, beta, copy);
     return device.copy.strided(copy, y);
   }
   const Tensor left = is_matrix(x) ? x : x.clone(), right = is_matrix(z) ? z : z.clone();
-  execute(plan_product(left, right, y), alpha, beta);
+  execute(plan_matmul(left, right, y), alpha, beta);
 }
 
 static void linear(In x, In weight, In bias, Out y) {
@@ -121,23 +121,23 @@ static void linear(In x, In weight, In bias, Out y) {
   repeated[-2] = weight.dim(1);
   repeated[-1] = weight.dim(0);
   const Tensor matrix = is_matrix(weight) ? weight : weight.clone(), z = matrix.transposed().expanded(repeated);
-  if (!bias) return product(x, z, 1, 0, y);
+  if (!bias) return matmul(x, z, 1, 0, y);
   if (y.numel() == 0) return;
   if (x.dim(-1) > 0) {
     const Tensor rows = is_matrix(x) ? x : x.clone();
-    ProductPlan plan = plan_product(rows, z, y);
+    MatmulPlan plan = plan_matmul(rows, z, y);
     plan.bias = &bias;  // y is contiguous, so that to BLAS its rows are columns
     const bool fits = plan.calls.size() == 1 && std::bit_cast<uintptr_t>(bias.raw()) % 16 == 0;
     if (fits && execute(plan, 1, 0)) return;
   }
   y.copy_(bias.expanded(y.shape()));
-  product(x, z, 1, 1, y);
+  matmul(x, z, 1, 1, y);
 }
 
-static void matmul(In x, In z, bool accumulate, Out y) { product(x, z, 1, accumulate ? 1 : 0, y); }
+static void accumulate_matmul(In x, In z, bool accumulate, Out y) { matmul(x, z, 1, accumulate ? 1 : 0, y); }
 
 constinit const MatmulKernels matmul_kernels{
-    .product = matmul,
+    .product = accumulate_matmul,
     .linear = linear,
 };
 

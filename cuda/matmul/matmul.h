@@ -10,7 +10,7 @@ namespace braid::cuda {
 // y = alpha x z + beta y, x (..., M, K), z (..., K, N), y (..., M, N) with equal batch axes.
 // Batch axes may have any strides (0 repeats). Of the last two axes of each tensor one has stride 1, either of them.
 // x and z have one dtype; y has the same, or f32 where theirs has 16 bits. Sums are f32, f64 for f64.
-void product(In x, In z, double alpha, double beta, Out y);
+void matmul(In x, In z, double alpha, double beta, Out y);
 
 // A column-major matrix; `transposed` when memory holds its transpose. `batch` is the stride of the batch axis.
 struct BlasOperand {
@@ -21,7 +21,7 @@ struct BlasOperand {
 
 // c (rows, columns) = alpha a (rows, inner) b (inner, columns) + beta c for every entry of one batch axis; once for
 // each of `calls`, with the three tensors starting that many elements behind their first one.
-struct ProductPlan {
+struct MatmulPlan {
   int64_t rows = 0, columns = 0, inner = 0, batch = 1;
   BlasOperand a, b, c;           // c is not transposed
   const Tensor* bias = nullptr;  // (rows), at a multiple of 16 bytes: added to every column of c before it is rounded
@@ -34,12 +34,12 @@ struct ProductPlan {
 // True when BLAS can read or write x: of the last two axes one has stride 1 and the other one steps over it.
 bool is_matrix(const Tensor& x);
 
-// y = x z as in product(); all three must be matrices (is_matrix). Batch axes along which z repeats and x
+// y = x z as in matmul(); all three must be matrices (is_matrix). Batch axes along which z repeats and x
 // and y continue their rows become rows; the longest of the others is the batch axis, the rest become calls.
-ProductPlan plan_product(In x, In z, In y);
+MatmulPlan plan_matmul(In x, In z, In y);
 
 // cuda/matmul/blas.cpp, or its emulation. Returns false, without effect, when it cannot add the bias to this product,
 // which must be one call.
-bool execute(const ProductPlan& plan, double alpha, double beta);
+bool execute(const MatmulPlan& plan, double alpha, double beta);
 
 }  // namespace braid::cuda

@@ -216,9 +216,8 @@ Dcformer read_hf_weights(const io::TensorFiles& files, const ModelConfig& config
   Dcformer model = shape_only_model(config);
   Parameters parameters(files, config, dtype);
   const std::vector<Extra> extras = extras_of(nn::parameters(model), config);
-  nn::replace_parameters(model, [&](const std::string& name, const Tensor& p) {
-    return nn::parameter(parameters.read(name, p.shape()));
-  });
+  nn::replace_parameters(
+      model, [&](const std::string& name, const Tensor& p) { return nn::parameter(parameters.read(name, p.shape())); });
   for (const Extra& t : extras)
     if (t.identity) parameters.check_identity(t);
   parameters.report(notes);

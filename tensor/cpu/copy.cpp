@@ -131,7 +131,7 @@ void copy_converting(In x, Out y) {
 
 bool fits_float(DType t) { return t == DType::f32 || t == DType::bf16 || t == DType::f16; }
 
-// Integers beyond 2^53 are rounded on their way to another type.
+// Integers beyond 2^53 are rounded when they are converted.
 void copy(In x, Out y) {
   if (y.numel() == 0) return;
   if (x.dtype() == y.dtype()) return visit_bytes(x.dtype(), [&]<class T>() { copy_same_type<T>(x, y); });

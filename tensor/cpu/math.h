@@ -121,7 +121,7 @@ inline A lane_sum(int64_t n, F f) {
   return acc[0];
 }
 
-// Largest f(i), -inf when n = 0. NaN wins; it is counted apart, because a comparison with it is always false.
+// Largest f(i), -inf when n = 0. NaN wins; NaNs are counted separately, because a comparison with NaN is always false.
 template <class A, class F>
 inline A lane_max(int64_t n, F f) {
   using Flag = std::conditional_t<sizeof(A) == 8, int64_t, int32_t>;

@@ -51,7 +51,7 @@ void uniform(double low, double high, RandomKey key, Out y) {
   });
 }
 
-// Elements 2k and 2k + 1 use the uniform numbers of the same places.
+// Elements 2k and 2k + 1 are a pair, made from the uniform numbers 2k and 2k + 1.
 void normal(double mean, double deviation, RandomKey key, Out y) {
   visit_accumulate(y.dtype(), "normal", [&]<class A>() {
     StridedView ly(y);

@@ -8,7 +8,7 @@
 namespace braid {
 
 struct StreamKernels {
-  void (*synchronize)() = nullptr;                 // returns when the device has finished all work of this thread
+  void (*synchronize)() = nullptr;                 // returns when the device has finished all enqueued work
   Kernel<"transfer", void(In x, Out y)> transfer;  // between this device and the CPU; contiguous, same dtype
   // For tensor/graph.h; empty where the device has no graphs.
   Kernel<"begin_capture", void()> begin_capture;

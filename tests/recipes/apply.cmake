@@ -1,10 +1,11 @@
 # Applies the steps of one recipe of a README to copies of the files that they name, and checks its heading:
-#   ### A pointwise function: 5 places in 4 files
+#   ## A pointwise function: 5 places in 4 files
 #   1. `file`, before `text of a line`:
 #
 #          lines to insert
 # The lines go in front of the last line that is the text, or else of the last that contains it. Files keep their paths under OUT.
-# Usage: cmake -DROOT=<tree> -DREADME=<file> -DRECIPE=<beginning of the heading> -DFILES=<list> -DOUT=<folder> -P apply.cmake
+# The same numbers must stand in SUMMARY.
+# Usage: cmake -DROOT=<tree> -DREADME=<file> -DSUMMARY=<file> -DRECIPE=<beginning of the heading> -DFILES=<list> -DOUT=<folder> -P apply.cmake
 cmake_minimum_required(VERSION 3.22)
 file(READ ${README} text)
 # Characters that CMake lists treat in their own way
@@ -19,7 +20,7 @@ set(named "")
 foreach(line IN LISTS lines)
   if(line MATCHES "^##")
     set(inside OFF)
-    if(line MATCHES "^### ${RECIPE}: ([0-9]+) places in ([0-9]+) files$")
+    if(line MATCHES "^## ${RECIPE}: ([0-9]+) places in ([0-9]+) files$")
       set(inside ON)
       set(places ${CMAKE_MATCH_1})
       set(files ${CMAKE_MATCH_2})
@@ -46,6 +47,12 @@ list(REMOVE_DUPLICATES named)
 list(LENGTH named count)
 if(NOT steps EQUAL places OR NOT count EQUAL files)
   message(FATAL_ERROR "${README}: '${RECIPE}' says ${places} places in ${files} files; its steps are ${steps} in ${count}")
+endif()
+
+file(READ ${SUMMARY} summary)
+string(FIND "${summary}" "${RECIPE}: ${places} places in ${files} files" at)
+if(at EQUAL -1)
+  message(FATAL_ERROR "${SUMMARY} does not say '${RECIPE}: ${places} places in ${files} files', as ${README} does")
 endif()
 
 foreach(file IN LISTS named)

@@ -92,7 +92,7 @@ RowsBlock<T> rows_block_for(int64_t rows) {
   return table[rows - 1];
 }
 
-// The block function for a strip of `width` columns: kMaxVectors.. 1 whole vectors, a half or a quarter of one.
+// The block function for a strip of `width` columns: 1 to kMaxVectors vectors, or a half or a quarter of one.
 template <class T>
 RowsBlock<T> block_for(int64_t rows, int64_t width) {
   constexpr int W = kWidth<T>;
@@ -182,7 +182,7 @@ void pack(const Gemm<T>& g, int64_t p0, int64_t depth, int64_t j0, int64_t colum
     for (int64_t p = 0; p < depth; ++p) strip[p * width + j] = T(0);
 }
 
-// A slice of transposed A, copied so that its rows lie an odd number of cache lines apart: a block walks down a column,
+// A slice of transposed A, copied so that its rows are an odd number of cache lines apart: a block reads down a column,
 // and with the usual even distances all of it would fall into a few sets of the first-level cache.
 template <class T>
 const T* copy_rows(const T* a, int64_t lda, int64_t rows, int64_t columns, int64_t* stride) {

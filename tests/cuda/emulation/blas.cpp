@@ -10,7 +10,7 @@ namespace braid::cuda {
 namespace {
 
 template <class T, class Y>
-void run(const ProductPlan& p, Accumulate<T> alpha, Accumulate<T> beta) {
+void run(const MatmulPlan& p, Accumulate<T> alpha, Accumulate<T> beta) {
   using A = Accumulate<T>;
   const auto at = [](const BlasOperand& o, int64_t row, int64_t column) {
     return o.transposed ? column + row * o.leading : row + column * o.leading;
@@ -35,13 +35,13 @@ void run(const ProductPlan& p, Accumulate<T> alpha, Accumulate<T> beta) {
   }
 }
 
-void run(const ProductPlan& p, double alpha, double beta) {
+void run(const MatmulPlan& p, double alpha, double beta) {
   const emulated::OnTheGpu on;
   // What a BLAS would refuse.
   check(p.a.leading >= (p.a.transposed ? p.inner : p.rows) && p.b.leading >= (p.b.transposed ? p.columns : p.inner) &&
             p.c.leading >= p.rows && !p.c.transposed,
-        "product", [] { return std::string("a leading dimension is too small"); });
-  visit_float(p.a.tensor->dtype(), "product", [&]<class T>() {
+        "matmul", [] { return std::string("a leading dimension is too small"); });
+  visit_float(p.a.tensor->dtype(), "matmul", [&]<class T>() {
     using A = Accumulate<T>;
     if (p.c.tensor->dtype() == dtype_of<T>()) {
       run<T, T>(p, static_cast<A>(alpha), static_cast<A>(beta));
@@ -53,11 +53,11 @@ void run(const ProductPlan& p, double alpha, double beta) {
 
 }  // namespace
 
-bool execute(const ProductPlan& plan, double alpha, double beta) {
+bool execute(const MatmulPlan& plan, double alpha, double beta) {
   if (plan.bias && plan.bias->dtype() == DType::f64) return false;  // as cuBLASLt, which has no epilogues there
   const Tensor bias = plan.bias ? *plan.bias : Tensor();
   emulated::submit([plan, a = *plan.a.tensor, b = *plan.b.tensor, c = *plan.c.tensor, bias, alpha, beta] {
-    ProductPlan own = plan;  // its tensors may be gone when a graph is replayed, these are not
+    MatmulPlan own = plan;  // its tensors may be gone when a graph is replayed, these are not
     own.bias = bias ? &bias : nullptr;
     own.a.tensor = &a;
     own.b.tensor = &b;

@@ -29,7 +29,7 @@ struct Buffer {
 
 std::mutex mutex;
 std::map<void*, Buffer> buffers;  // the GPU's
-int on_the_gpu = 0;              // depth of OnTheGpu
+int on_the_gpu = 0;               // depth of OnTheGpu
 int pool = 0, pools = 0;
 int64_t taken = 0;  // bytes of all buffers
 
@@ -125,11 +125,11 @@ void drop_pool(int dropped) {
 
 Gpu& gpu() {
   static Gpu instance{.properties = {.name = "emulated GPU",
-                                      .major = 9,
-                                      .minor = 0,
-                                      .multiprocessors = 4,
-                                      .memory = int64_t{1} << 30,
-                                      .shared_bytes = static_cast<int64_t>(kMaxSharedBytes)}};
+                                     .major = 9,
+                                     .minor = 0,
+                                     .multiprocessors = 4,
+                                     .memory = int64_t{1} << 30,
+                                     .shared_bytes = static_cast<int64_t>(kMaxSharedBytes)}};
   return instance;
 }
 

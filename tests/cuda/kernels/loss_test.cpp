@@ -31,7 +31,7 @@ BOOST_AUTO_TEST_CASE(rows_of_any_length_and_ignored_targets) {
             Tensor logits = random_tensor(shape, 1, t, -8, 8), targets = random_ids({shape[0]}, 2, -1, shape[1], index);
             double tolerance = t == DType::f64 ? 1e-12 : t == DType::f32 ? 4e-6 : 2 * tolerance_of(t);
             check_on_gpu(losses, {logits, targets, random_tensor({shape[0]}, 3, accumulate_type(t))}, tolerance,
-                          misaligned);
+                         misaligned);
             if (!misaligned) check_on_gpu(losses, {logits, targets, full({1}, 0.25, accumulate_type(t))}, tolerance);
           }
         }

@@ -119,7 +119,7 @@ BOOST_AUTO_TEST_CASE(ugly_sizes) {
         for (bool misaligned : {false, true}) {
           BOOST_TEST_CONTEXT(other << " x " << n << " " << str(type) << (misaligned ? " misaligned" : "")) {
             check_on_gpu(run, {random_tensor({other, n}, 1, type), random_tensor({n}, 2, type)}, tolerance(type),
-                          misaligned, 1);
+                         misaligned, 1);
           }
         }
       }

@@ -41,8 +41,8 @@ void check_product(const Pair& x, const Pair& z, Pair base, View view, size_t ca
     backend(kCpu).pointwise.unary(UnaryOp::affine, 2, 0, xz, xz);
     backend(kCpu).pointwise.unary(UnaryOp::affine, 3, 0, before, before);
     backend(kCpu).pointwise.binary(BinaryOp::add, xz, before, y.host);
-    BOOST_TEST(cuda::plan_product(x.gpu, z.gpu, y.gpu).calls.size() == calls);
-    cuda::product(x.gpu, z.gpu, 2, 3, y.gpu);
+    BOOST_TEST(cuda::plan_matmul(x.gpu, z.gpu, y.gpu).calls.size() == calls);
+    cuda::matmul(x.gpu, z.gpu, 2, 3, y.gpu);
     BOOST_TEST(is_close(base.gpu.to(kCpu), base.host, 0));
   }
 }
@@ -80,8 +80,8 @@ BOOST_AUTO_TEST_CASE(batches) {
   check_product(numbers({2, 6, 3, 4}), numbers({2, 6, 4, 5}), numbers({2, 6, 3, 5}), kWhole, 1, "one batch of 12");
   check_product(numbers({2, 6, 3, 4}), numbers({4, 5}).expanded({2, 6, 4, 5}), numbers({2, 6, 3, 5}), kWhole, 1,
                 "a linear layer: 36 rows");
-  BOOST_TEST(cuda::plan_product(numbers({2, 6, 3, 4}).gpu, numbers({4, 5}).gpu.expanded({2, 6, 4, 5}),
-                                numbers({2, 6, 3, 5}).gpu)
+  BOOST_TEST(cuda::plan_matmul(numbers({2, 6, 3, 4}).gpu, numbers({4, 5}).gpu.expanded({2, 6, 4, 5}),
+                               numbers({2, 6, 3, 5}).gpu)
                  .columns == 36);
   check_product(numbers({6, 1, 4}), numbers({4, 5}).expanded({6, 4, 5}), numbers({6, 1, 5}), kWhole, 1, "single rows");
   check_product(numbers({3, 4}).expanded({6, 3, 4}), numbers({6, 4, 5}), numbers({6, 3, 5}), kWhole, 1, "one x");
@@ -137,7 +137,7 @@ BOOST_AUTO_TEST_CASE(linear_with_bias) {
 
 BOOST_AUTO_TEST_CASE(y_is_not_read_without_beta) {
   Tensor y = full({2, 2}, NAN).to(kGpu);
-  cuda::product(numbers({2, 3}).gpu, numbers({3, 2}).gpu, 0, 0, y);
+  cuda::matmul(numbers({2, 3}).gpu, numbers({3, 2}).gpu, 0, 0, y);
   BOOST_TEST(is_close(y.to(kCpu), zeros({2, 2}), 0));
 }
 

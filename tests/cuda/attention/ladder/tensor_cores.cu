@@ -163,11 +163,11 @@ void tensor_cores(const DcmhaInputs& x, Tensor& y) {
   };
 
   Tensor keys = scores.sliced(3, 0, S), out = heads_first(y);
-  cuda::product(heads_first(x.q), heads_first(x.k).transposed(), x.scale, 0, keys);
+  cuda::matmul(heads_first(x.q), heads_first(x.k).transposed(), x.scale, 0, keys);
   compose(x.pre, -INFINITY);
   cuda::launch(softmax_rows, one_thread_each(B * N * T), z, s);
   compose(x.post, 0);
-  cuda::product(keys, heads_first(x.v), 1, 0, out);
+  cuda::matmul(keys, heads_first(x.v), 1, 0, out);
 }
 
 }  // namespace braid::ladder
