@@ -131,7 +131,7 @@ BOOST_AUTO_TEST_CASE(inputs_may_be_views) {
     if (t.rank() < 4) continue;
     Tensor wide = zeros({t.dim(1), t.dim(0), t.numel() / t.dim(0) / t.dim(1) + 3}, DType::f64, kGpu);
     Tensor view = wide.transposed(0, 1).sliced(2, 2, wide.dim(2) - 1);
-    view.copy_(t.reshaped({t.dim(0), t.dim(1), -1}));
+    view.copy_(t.detach().reshaped({t.dim(0), t.dim(1), -1}));
     Strides strides = t.strides();
     strides[0] = view.strides()[0];
     strides[1] = view.strides()[1];
