@@ -39,10 +39,12 @@ set(BRAID_PUBLIC_HEADERS
   models/generation/generate.h
   models/language_model.h
   models/model.h
+  models/model_info.h
   models/model_spec.h
   models/models.h
   models/pretrained.h
   models/registry.h
+  models/text/batches.h
   models/text/dataset.h
   models/text/manifest.h
   models/text/prepare/prepare.h
@@ -52,8 +54,13 @@ set(BRAID_PUBLIC_HEADERS
   models/text/tokenizer.h
   models/training/captured_step.h
   models/training/checkpoint.h
+  models/training/checkpoint_writer.h
   models/training/communication_estimate.h
+  models/training/find_model.h
+  models/training/local_state.h
+  models/training/manifest.h
   models/training/trainer.h
+  models/weight_format.h
   nn/attention/attention.h
   nn/attention/composition.h
   nn/attention/kv_cache.h
@@ -76,6 +83,7 @@ set(BRAID_PUBLIC_HEADERS
   nn/optim/schedule.h
   nn/optim/sgd.h
   nn/rope.h
+  nn/sequential.h
   nn/shard_context.h
   tensor/attention.h
   tensor/device.h

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "braid/models/dcformer/family.h"
+#include "braid/tensor/kernels/attention.h"
 
 namespace braid::apps {
 
