@@ -25,7 +25,7 @@ ShardMap attention_shards(const nn::AttentionOptions& o, int ranks) {
   ShardMap shards{{"wqkv.weight", {0, repeat_partition(features, 3)}},
                   {"wqkv.bias", {0, repeat_partition(features, 3)}},
                   {"wo.weight", {1, features}}};
-  if (o.compose && split.whole_groups) {
+  if (o.compose && split.groups_stay_on_rank) {
     for (auto& [name, axis] : {std::pair{"dw1", 1}, {"qkw", 0}, {"dd", 1}, {"pre_proj.w", 0}, {"post_proj.w", 0}})
       shards[std::string("dyn_w_proj.") + name] = {axis, split.groups};
   }

@@ -21,7 +21,7 @@ using ShardMap = std::map<std::string, Shard>;  // by parameter name; parameters
 
 // How heads are sharded.
 struct HeadSplit {
-  bool whole_groups = true;  // no head group spans ranks: route (a) of nn/attention/attention.h, else route (b)
+  bool groups_stay_on_rank = true;  // no head group spans ranks: route (a) of nn/attention/attention.h, else route (b)
   Partition heads;           // of N
   Partition groups;          // of G; route (a) with composition only
 };

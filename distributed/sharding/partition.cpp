@@ -168,7 +168,7 @@ std::vector<Span> spans_of(const Shape& full, int axis, const Ranges& list, Rang
       int64_t place = (outer * full[axis] + i.begin) * inner + both.begin - at;
       at += i.size() * inner;
       if (both.size() <= 0) continue;
-      bool joins = !spans.empty() && spans.back().whole + spans.back().count == place;
+      bool joins = !spans.empty() && spans.back().full + spans.back().count == place;
       if (joins) {
         spans.back().count += both.size();
       } else {

@@ -64,12 +64,12 @@ int64_t entries(const Ranges& list);                 // number of entries
 Tensor gather_ranges(const Tensor& full, int axis, const Ranges& list);
 void scatter_ranges(const Tensor& part, int axis, const Ranges& list, Tensor& full);
 
-// Elements that are adjacent in a complete tensor and in a rank's part of it, both flattened.
+// Elements that are adjacent in a tensor and in a rank's shard of it, both flattened.
 struct Span {
-  int64_t whole, part, count;  // index of the first element in each; number of elements
+  int64_t full, local, count;  // index of the first element in the tensor and in the shard; number of elements
   friend bool operator==(const Span&, const Span&) = default;
 };
-// The elements `flat` of gather_ranges(full, axis, list), flattened; `part` counts from flat.begin.
+// The elements `flat` of gather_ranges(full, axis, list), flattened; `local` counts from flat.begin.
 std::vector<Span> spans_of(const Shape& full, int axis, const Ranges& list, Range flat);
 
 }  // namespace braid::dist

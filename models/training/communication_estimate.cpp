@@ -101,7 +101,7 @@ StepVolume step_volume(ModelConfig config, const LayoutSizes& sizes, const RankP
   int64_t own = dist::zigzag_partition_within(over_context, c, static_cast<int>(P)).size(t);  // of this rank
   dist::HeadSplit split = dist::split_heads(block_options(config, 0, false).attention, static_cast<int>(P));
   int64_t N = config.n_head, n = split.heads.size(t), d = config.head_dim, key_side = key_side_elements(config);
-  int64_t here = split.whole_groups ? n : N;  // heads whose attention this rank works out
+  int64_t here = split.groups_stay_on_rank ? n : N;  // heads whose attention this rank computes
   int64_t passes = step.checkpoint_activations ? 2 : 1;
 
   for (int64_t B : step.samples) {
@@ -118,10 +118,10 @@ StepVolume step_volume(ModelConfig config, const LayoutSizes& sizes, const RankP
     for (int64_t layer = 0; layer < config.n_layer; ++layer) {
       all_gather(2 * passes, 2);  // of attention and FFN
       reduce_scatter(2 * passes, 2);
-      dist::KeyExchangePlan keys = keys_of(config, layer, sizes, place, T, !split.whole_groups);
+      dist::KeyExchangePlan keys = keys_of(config, layer, sizes, place, T, !split.groups_stay_on_rank);
       int64_t to_tensor = 0;  // rows of keys that we send to tensor ranks; those of others come back as gradients
       for (int r = 0; r < P; ++r) to_tensor += r == t ? 0 : keys.to_tensor_ranks.size(r);
-      if (!split.whole_groups) {
+      if (!split.groups_stay_on_rank) {
         int64_t heads_to_rows = B * (rows - own) * n * d, rows_to_heads = B * own * (N - n) * d;
         tensor(Collective::all_to_all, passes * (heads_to_rows + rows_to_heads));            // q there, y back
         tensor(Collective::all_to_all, rows_to_heads + heads_to_rows);                       // their gradients
@@ -160,9 +160,9 @@ RankParameters rank_parameters(ModelConfig config, const LayoutSizes& sizes, int
 int64_t gathered_by_attention(const ModelConfig& config, const LayoutSizes& sizes, const RankPlace& place,
                               int64_t layer, int64_t seq_len) {
   dist::HeadSplit split = dist::split_heads(block_options(config, 0, false).attention, static_cast<int>(sizes.tensor));
-  if (sizes.context == 1 && split.whole_groups) return 0;
-  int64_t heads = split.whole_groups ? split.heads.size(static_cast<int>(place.tensor)) : config.n_head;
-  dist::KeyExchangePlan keys = keys_of(config, layer, sizes, place, seq_len, !split.whole_groups);
+  if (sizes.context == 1 && split.groups_stay_on_rank) return 0;
+  int64_t heads = split.groups_stay_on_rank ? split.heads.size(static_cast<int>(place.tensor)) : config.n_head;
+  dist::KeyExchangePlan keys = keys_of(config, layer, sizes, place, seq_len, !split.groups_stay_on_rank);
   return keys.required.size(static_cast<int>(place.context)) * heads *
          (2 * config.head_dim + key_side_elements(config));
 }

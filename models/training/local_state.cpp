@@ -9,7 +9,7 @@ namespace {
 Tensor gather(const LocalTensor& t, const dist::Communicator& world, Device device) {
   std::string mine;
   for (const dist::Span& s : t.spans)
-    mine += std::to_string(s.whole) + " " + std::to_string(s.part) + " " + std::to_string(s.count) + " ";
+    mine += std::to_string(s.full) + " " + std::to_string(s.local) + " " + std::to_string(s.count) + " ";
   std::vector<std::vector<dist::Span>> spans;  // of each rank
   dist::Partition owned;                       // of the concatenation of all ranks' values
   int64_t end = 0;
@@ -17,7 +17,7 @@ Tensor gather(const LocalTensor& t, const dist::Communicator& world, Device devi
     std::istringstream in(text);
     const int64_t begin = end;
     spans.emplace_back();
-    for (dist::Span s{}; in >> s.whole >> s.part >> s.count; end += s.count) spans.back().push_back(s);
+    for (dist::Span s{}; in >> s.full >> s.local >> s.count; end += s.count) spans.back().push_back(s);
     owned.ranges.push_back({{begin, end}});
   }
   const Tensor values = t.values ? t.values.reshaped({t.values.numel()}) : empty({0}, t.dtype, device);
@@ -26,7 +26,7 @@ Tensor gather(const LocalTensor& t, const dist::Communicator& world, Device devi
   for (size_t rank = 0; rank < spans.size(); ++rank) {
     const int64_t begin = owned.single(static_cast<int>(rank)).begin;
     for (const dist::Span& s : spans[rank])
-      whole.sliced(0, s.whole, s.whole + s.count).copy_(all.sliced(0, begin + s.part, begin + s.part + s.count));
+      whole.sliced(0, s.full, s.full + s.count).copy_(all.sliced(0, begin + s.local, begin + s.local + s.count));
   }
   return whole.reshaped(t.shape);
 }

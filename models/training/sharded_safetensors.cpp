@@ -31,7 +31,7 @@ void ShardedSafetensorsWriter::write() {
     const auto* bytes = static_cast<const char*>(values.raw());
     const int64_t size = size_of(t.dtype);
     for (const dist::Span& span : t.spans)
-      file.write(offsets.at(t.name) + span.whole * size, bytes + span.part * size, span.count * size);
+      file.write(offsets.at(t.name) + span.full * size, bytes + span.local * size, span.count * size);
   }
   file.commit();
   checksum_share_ = file.share();

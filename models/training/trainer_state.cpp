@@ -72,7 +72,7 @@ void Trainer::load(const io::SafetensorsFile& weights_file, const io::Safetensor
     Tensor part = empty(shape, info.dtype);
     auto* into = static_cast<char*>(part.mutable_raw());
     for (const dist::Span& span : spans(parameter, held))
-      file.read(info, span.whole, span.count, into + span.part * size_of(info.dtype));
+      file.read(info, span.full, span.count, into + span.local * size_of(info.dtype));
     return part;
   };
   std::map<std::string, const nn::NamedTensor*> parameters, parameter_of;  // by name, and by the names of their moments

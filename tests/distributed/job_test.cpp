@@ -1,5 +1,4 @@
-// braid train under mpirun, as people start it: the same run as on one process, and what happens when something goes
-// wrong with a rank. BRAID_FAULTS=N repeats each fault N times at other random moments (default 1; the ctest job_faults
+// braid train under mpirun: the same run as on one process, and the end of a job in which a rank fails. BRAID_FAULTS=N repeats each fault N times at other random moments (default 1; the ctest job_faults
 // takes more). The seeds are printed; BRAID_SEED=S begins with seed S.
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -28,7 +27,7 @@ std::string read_file(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// A command of the shell while it runs.
+// A running shell command.
 class Shell {
  public:
   Shell(const std::string& command, const fs::path& output) : output_(output) {
@@ -146,14 +145,14 @@ constexpr double kBusy = 5;  // seconds that a machine with more work than proce
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-// mpirun may be gone a moment before those that it has killed.
+// mpirun may end a moment before the processes that it has killed.
 void expect_no_process(const fs::path& run_folder) {
   for (int i = 0; i < 20 && alive(run_folder) > 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(100));
   BOOST_TEST(alive(run_folder) == 0);
 }
 
-// An endless run on four ranks that makes checkpoints, and something that is done to a rank at a random moment. The
-// seed says which rank, which mesh and how long after the second checkpoint.
+// An endless run on four ranks that writes checkpoints, and a fault of one rank at a random moment. The seed determines
+// the rank, the mesh and the delay after the second checkpoint.
 struct Fault {
   static constexpr int kTimeout = 3;  // parallel.timeout
   int seed;
@@ -260,7 +259,7 @@ BOOST_AUTO_TEST_CASE(a_stopped_rank_is_named) {
   });
 }
 
-// Stopped by a signal, and gone on at the same mesh: the bytes of a run that was never stopped.
+// Stopped by a signal and resumed at the same mesh: the bytes of a run that was never stopped.
 BOOST_AUTO_TEST_CASE(a_stopped_job_resumes_to_the_same_bytes) {
   auto check_resume = [](Fault& fault) {
     BOOST_TEST(fault.says(75, "stopped by"));
@@ -298,7 +297,7 @@ BOOST_AUTO_TEST_CASE(a_full_disk_of_a_rank_ends_all_alike) {
     BOOST_TEST(fault.says(4, "error: " + who + "cannot write"));
     for (const auto& entry : fs::directory_iterator(fault.out))
       BOOST_TEST(!entry.path().filename().string().ends_with(".tmp"), entry.path());
-    // With room again the run goes on.
+    // With room again the run resumes.
     std::string end = fault.mesh + " train.steps=" + std::to_string(fault.last_step + 2);
     BOOST_TEST(says(run(mpirun(4) + train(fault.out, end)), 0, "trained"));
   });
@@ -346,7 +345,7 @@ BOOST_AUTO_TEST_CASE(wrong_sizes_are_said_once) {
   BOOST_TEST(says(o, 2, "train.batch_size is smaller than parallel.data"));
 }
 
-// Only rank 0 writes samples.txt; that its disk is full, all ranks hear at once.
+// Only rank 0 writes samples.txt; when its disk is full, all ranks end with the error.
 BOOST_AUTO_TEST_CASE(a_full_disk_for_samples_ends_all_ranks_alike) {
   fs::path out = world().fresh();
   fs::create_directories(out);

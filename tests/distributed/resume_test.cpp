@@ -152,7 +152,7 @@ BOOST_AUTO_TEST_CASE(owned_parts_tile_the_state) {
           std::vector<int>& count = owners[tensor.name];
           count.resize(static_cast<size_t>(numel(tensor.shape)));
           for (const dist::Span& span : tensor.spans) {
-            for (int64_t i = 0; i < span.count; ++i) ++count[static_cast<size_t>(span.whole + i)];
+            for (int64_t i = 0; i < span.count; ++i) ++count[static_cast<size_t>(span.full + i)];
           }
         }
       }

@@ -106,8 +106,8 @@ BOOST_AUTO_TEST_CASE(spans_are_the_places_of_gathered_elements) {
         for (int64_t end = begin; end <= n; end += 5) {
           std::vector<double> got;
           for (const dist::Span& span : dist::spans_of(x.shape(), axis, list, {begin, end})) {
-            BOOST_TEST(span.part == static_cast<int64_t>(got.size()));
-            for (int64_t i = 0; i < span.count; ++i) got.push_back(static_cast<double>(span.whole + i));
+            BOOST_TEST(span.local == static_cast<int64_t>(got.size()));
+            for (int64_t i = 0; i < span.count; ++i) got.push_back(static_cast<double>(span.full + i));
           }
           BOOST_TEST((got == std::vector<double>(part.begin() + begin, part.begin() + end)));
         }
