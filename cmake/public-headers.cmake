@@ -39,6 +39,7 @@ set(BRAID_PUBLIC_HEADERS
   models/generation/generate.h
   models/language_model.h
   models/model.h
+  models/model_info.h
   models/model_spec.h
   models/models.h
   models/pretrained.h
@@ -53,7 +54,9 @@ set(BRAID_PUBLIC_HEADERS
   models/training/captured_step.h
   models/training/checkpoint.h
   models/training/communication_estimate.h
+  models/training/find_model.h
   models/training/trainer.h
+  models/weight_format.h
   nn/attention/attention.h
   nn/attention/composition.h
   nn/attention/kv_cache.h
@@ -76,6 +79,7 @@ set(BRAID_PUBLIC_HEADERS
   nn/optim/schedule.h
   nn/optim/sgd.h
   nn/rope.h
+  nn/sequential.h
   nn/shard_context.h
   tensor/attention.h
   tensor/device.h
