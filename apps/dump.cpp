@@ -34,7 +34,7 @@ void dump_full_pass(models::LanguageModel& model, const Tensor& ids, const Tenso
   nn::ActivationObserver observer = [&](const std::string& name, const Tensor& value) {
     out.emplace_back(name, value.detach());
   };
-  if (with_grad) nn::require_grad(model);
+  if (!with_grad) nn::freeze(model);  // records nothing, keeps nothing for a backward pass
   Tensor logits = model.logits(model.hidden(ids, nullptr, &observer));
   Tensor loss = cross_entropy(logits, targets);
   out.emplace_back("logits", logits.detach());

@@ -44,6 +44,7 @@ set(BRAID_PUBLIC_HEADERS
   models/models.h
   models/pretrained.h
   models/registry.h
+  models/text/batches.h
   models/text/dataset.h
   models/text/manifest.h
   models/text/prepare/prepare.h
@@ -53,8 +54,11 @@ set(BRAID_PUBLIC_HEADERS
   models/text/tokenizer.h
   models/training/captured_step.h
   models/training/checkpoint.h
+  models/training/checkpoint_writer.h
   models/training/communication_estimate.h
   models/training/find_model.h
+  models/training/local_state.h
+  models/training/manifest.h
   models/training/trainer.h
   models/weight_format.h
   nn/attention/attention.h

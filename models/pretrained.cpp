@@ -63,9 +63,7 @@ bool is_companion(const fs::path& file) {
 
 void save_model(const Model& model, const text::Tokenizer* tokenizer, const fs::path& folder) {
   save_model_description(*model.spec(), tokenizer, folder);
-  io::NamedTensors weights;
-  for (const nn::NamedTensor& p : nn::parameters(const_cast<Model&>(model))) weights.emplace_back(p.name, p.value);
-  io::save_safetensors((folder / "model.safetensors").string(), weights, {{"format", "pt"}});
+  io::save_safetensors((folder / "model.safetensors").string(), nn::parameters(model), {{"format", "pt"}});
 }
 
 void save_model_description(const ModelSpec& spec, const text::Tokenizer* tokenizer, const fs::path& folder) {

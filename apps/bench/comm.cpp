@@ -1,4 +1,4 @@
-// braid bench comm: how fast the collectives of this job are.
+// braid bench comm: the speed of the collectives of this job.
 #include "apps/bench/comm.h"
 
 #include <array>
@@ -15,12 +15,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Data parallel: what of the time of sending gradients is hidden behind the backward pass. The three ways in turn.
+// Data parallel: the share of the time of sending gradients that the backward pass hides. Three ways, interleaved.
 void bench_overlap(const Arguments& arguments, const dist::Communicator& world) {
   enum Way { alone, after, during };
   BenchModel bench = bench_model(arguments);
   models::Dcformer model(bench.config, {1, 0});
-  nn::require_grad(model);
   dist::DataParallel parallel(nn::parameters(model),
                               [&](const std::string&) -> const dist::Communicator& { return world; });
   auto backward_pass = [&](Way way) {
@@ -46,7 +45,7 @@ void bench_overlap(const Arguments& arguments, const dist::Communicator& world) 
   }
   double none = median(times[alone]), late = median(times[after]), early = median(times[during]);
   std::printf(
-      "backward pass of %s, batch %lld x %lld tokens in each process, %lld numbers of gradients, median of %lld\n",
+      "backward pass of %s, batch %lld x %lld tokens in each process, %lld elements of gradients, median of %lld\n",
       arguments.get("preset").c_str(), static_cast<long long>(bench.batch.samples()),
       static_cast<long long>(bench.batch.at("input_ids").dim(1)), static_cast<long long>(nn::count(model)),
       static_cast<long long>(arguments.get_int("steps")));
@@ -60,12 +59,12 @@ int bench(const Arguments& arguments, const Job& job) {
   const dist::Communicator& world = job.world();
   int P = world.size();
   world.set_timeout(60);
-  std::printf("%d processes; bytes of the whole tensor, seconds of one call, GB/s sent by one process\n", P);
+  std::printf("%d processes; bytes of the full tensor, seconds of one call, GB/s sent by one process\n", P);
   std::printf("%-16s %12s %12s %10s\n", "collective", "bytes", "seconds", "GB/s");
-  int64_t most = arguments.get_int("megabytes") << 20;
-  for (int64_t bytes = 1 << 10; bytes <= most; bytes *= 16) {
+  int64_t max_bytes = arguments.get_int("megabytes") << 20;
+  for (int64_t bytes = 1 << 10; bytes <= max_bytes; bytes *= 16) {
     int64_t n = bytes / 4 / P;
-    Tensor part = zeros({n}), whole = zeros({n * P}), square = zeros({P, n});
+    Tensor part = zeros({n}), full = zeros({n * P}), square = zeros({P, n});
     dist::Partition parts = dist::even_partition(n * P, P), one = dist::even_partition(P, P),
                     columns = dist::even_partition(n, P);
     auto measure = [&](dist::Collective kind, auto&& call) {
@@ -85,8 +84,8 @@ int bench(const Arguments& arguments, const Job& job) {
                   double(sent) / seconds / 1e9);
       std::fflush(stdout);
     };
-    measure(dist::Collective::all_reduce, [&] { world.all_reduce(whole); });
-    measure(dist::Collective::reduce_scatter, [&] { world.reduce_scatter(whole, 0, parts); });
+    measure(dist::Collective::all_reduce, [&] { world.all_reduce(full); });
+    measure(dist::Collective::reduce_scatter, [&] { world.reduce_scatter(full, 0, parts); });
     measure(dist::Collective::all_gather, [&] { world.all_gather(part, 0, parts); });
     Tensor mine = zeros({1, n});
     measure(dist::Collective::all_to_all, [&] { world.all_to_all(mine, 1, columns, 0, one); });

@@ -7,7 +7,7 @@
 
 namespace braid::apps {
 
-// What --preset, --batch, --seq-len and settings of the model ask for, and a batch of random tokens of that size.
+// The model that --preset and settings describe, and a batch of random tokens of --batch sequences of --seq-len.
 struct BenchModel {
   models::ModelConfig config;
   models::Batch batch;
@@ -15,8 +15,8 @@ struct BenchModel {
 BenchModel bench_model(const Arguments& arguments);
 double median(std::vector<double> values);
 
-// braid bench comm: times the collectives of this job, and the backward pass of a model with its gradients travelling
-// after it and during it.
+// braid bench comm: times the collectives of this job, and the backward pass of a model with its gradients sent after
+// it and during it.
 int bench_comm(const Arguments& arguments);
 
 }  // namespace braid::apps

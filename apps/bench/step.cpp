@@ -1,4 +1,4 @@
-// braid bench: how fast this build is on this machine.
+// braid bench step: the time of full training steps on this machine.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -7,11 +7,12 @@
 #include <functional>
 
 #include "apps/bench/comm.h"
+#include "apps/bench/matmul_rate.h"
 #include "apps/cli/memory_text.h"
 #include "apps/cli/model_flags.h"
 #include "apps/cli/text.h"
 #include "apps/commands.h"
-#include "apps/train/setup.h"
+#include "apps/train/from_config.h"
 #include "braid/models/dcformer/cost.h"
 #include "braid/tensor/parallel.h"
 
@@ -51,11 +52,11 @@ int run_bench(const Arguments& arguments) {
   const Device device = device_of(arguments);
   std::unique_ptr<models::LanguageModel> model = make_model(config, model_settings, {}, device);
   models::Trainer trainer(*model, optimizer_options(config), 1.0, {}, types.compute);
-  trainer.record_steps(!arguments.has("no-graph"));
+  trainer.capture_steps(!arguments.has("no-graph"));
   std::vector<double> steps, forwards;
   int64_t count = arguments.get_int("steps");
   reset_peak_memory(device);
-  for (int64_t i = -2; i < count; ++i) {  // two steps that are not counted: on a card the second one is recorded
+  for (int64_t i = -2; i < count; ++i) {  // two steps that are not counted: on a GPU the second one is captured
     double step = seconds_of([&] {
       trainer.step({batch}, 1e-4);
       synchronize(device);
@@ -74,13 +75,12 @@ int run_bench(const Arguments& arguments) {
         "\"seq\": %lld, \"threads\": %d, \"steps\": "
         "%lld, \"step_seconds\": %.6g, "
         "\"step_seconds_min\": %.6g, \"forward_seconds\": %.6g, \"tokens_per_second\": %.6g, \"peak_rss_mib\": %.1f, "
-        "\"peak_tensor_mib\": %.1f, \"flops_utilisation\": %.4f, \"recorded\": %s",
+        "\"peak_tensor_mib\": %.1f, \"flops_utilisation\": %.4f, \"captured\": %s",
         str(types.compute).c_str(), str(device).c_str(),
         static_cast<long long>(models::count_parameters(model_settings).total), static_cast<long long>(B),
         static_cast<long long>(T), threads(), static_cast<long long>(count), step,
         *std::min_element(steps.begin(), steps.end()), median(forwards), double(B * T) / step, peak_rss_mib(),
-        double(memory_stats(device).peak) / (1 << 20), flops / step / peak,
-        trainer.repeats_a_recording() ? "true" : "false");
+        double(memory_stats(device).peak) / (1 << 20), flops / step / peak, trainer.replays_steps() ? "true" : "false");
     for (size_t i = 0; i < kMemoryUses; ++i)
       std::printf(", \"peak_%s_mib\": %.1f", name(static_cast<MemoryUse>(i)), double(memory.at_peak[i]) / (1 << 20));
     std::printf("}\n");
@@ -89,7 +89,7 @@ int run_bench(const Arguments& arguments) {
   std::printf("training step of %s, batch %lld x %lld tokens, %s%s, %s%s, median of %lld\n",
               arguments.get("preset").c_str(), static_cast<long long>(B), static_cast<long long>(T),
               str(types.compute).c_str(), types.compute == types.masters ? "" : " with f32 master weights",
-              where.c_str(), trainer.repeats_a_recording() ? ", repeated from a recording" : "",
+              where.c_str(), trainer.replays_steps() ? ", replayed from a CUDA graph" : "",
               static_cast<long long>(count));
   std::printf("  step             %.4g s (fastest %.4g s)\n", step, *std::min_element(steps.begin(), steps.end()));
   std::printf("  forward alone    %.4g s\n", median(forwards));
@@ -147,7 +147,7 @@ Command bench_command() {
                 device_flag(),
                 integer_flag("threads", "N", "CPU threads, 0 = all cores", "0", 0, 4096),
                 {.name = "checkpoint-activations", .help = "recompute blocks in the backward pass"},
-                {.name = "no-graph", .help = "on a card, run every step instead of repeating a recording"},
+                {.name = "no-graph", .help = "on a GPU, launch every kernel instead of replaying a captured step"},
                 {.name = "megabytes",
                  .value = "N",
                  .help = "comm: largest tensor",

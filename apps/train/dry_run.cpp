@@ -1,13 +1,18 @@
 #include "apps/train/dry_run.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
+#include "apps/bench/matmul_rate.h"
 #include "apps/cli/memory_text.h"
 #include "apps/cli/text.h"
-#include "apps/train/setup.h"
-#include "braid/models/dcformer/cost.h"
+#include "apps/train/from_config.h"
+#include "braid/models/text/dataset.h"
 #include "braid/models/training/communication_estimate.h"
+#include "braid/nn/optim/registry.h"
 #include "braid/tensor/parallel.h"
 
 namespace braid::apps {
@@ -20,7 +25,7 @@ std::string number(const char* format, double value) {
   return text;
 }
 
-// What one process of the mesh holds and sends: the first one, whose parts are the largest.
+// Memory and communication of one process of the mesh: the first one, whose shards are the largest.
 void print_layout(const TrainConfig& config, const models::ModelConfig& model, int64_t T) {
   models::LayoutSizes sizes{std::max<int64_t>(1, config.parallel.data), config.parallel.context,
                             config.parallel.tensor};
@@ -36,19 +41,19 @@ void print_layout(const TrainConfig& config, const models::ModelConfig& model, i
   models::RankParameters held = models::rank_parameters(model, sizes, 0);
   TrainConfig share = config;
   share.train.batch_size = samples;
-  models::TrainingMemory whole = expected_memory(share, model, T);
-  double moments = whole.optimizer / whole.gradients, rows = double(T) / double(sizes.context);
-  // Of the activations of its samples a process keeps its share; beside it what layers gathered from others: keys,
-  // values and key-side weights, and the inputs of layers that are split by columns.
+  models::TrainingMemory unsharded = expected_memory(share, model, T);
+  double moments = unsharded.optimizer / unsharded.gradients, rows = double(T) / double(sizes.context);
+  // A process keeps its shard of the activations of its samples, and the tensors that layers gathered from others:
+  // keys, values and key-side weights, and the inputs of column-parallel layers.
   double gathered = 0;  // of all blocks; of the largest one where blocks are recomputed
   for (int64_t i = 0; i < model.n_layer; ++i) {
     double block =
         double(models::gathered_by_attention(model, sizes, {}, i, T)) + (P > 1 ? 2 * rows * double(model.dim) : 0);
     gathered = config.train.checkpoint_activations ? std::max(gathered, block) : gathered + block;
   }
-  double activations = whole.activations / double(sizes.context * P) + double(e * samples) * gathered;
-  double gradients = double(held.held * m), weights = gradients * whole.weights / whole.gradients;
-  double optimizer = moments * double(held.owned * m), working = whole.working / double(P);
+  double activations = unsharded.activations / double(sizes.context * P) + double(e * samples) * gathered;
+  double gradients = double(held.held * m), weights = gradients * unsharded.weights / unsharded.gradients;
+  double optimizer = moments * double(held.owned * m), working = unsharded.working / double(P);
   std::printf("one of %lld processes: %lld data x %lld context x %lld tensor\n", static_cast<long long>(ranks),
               static_cast<long long>(sizes.data), static_cast<long long>(sizes.context),
               static_cast<long long>(sizes.tensor));
@@ -71,13 +76,37 @@ void print_layout(const TrainConfig& config, const models::ModelConfig& model, i
   group("between ranks with the same weights", v.replicas);
   group("between all ranks", v.world);
   line("total", bytes_text(double(v.total())));
-  double overlapped =
-      double(v.replicas.bytes_of(dist::Collective::reduce_scatter) + v.world.bytes_of(dist::Collective::reduce_scatter));
+  double overlapped = double(v.replicas.bytes_of(dist::Collective::reduce_scatter) +
+                             v.world.bytes_of(dist::Collective::reduce_scatter));
   line("of it beside the backward pass", bytes_text(overlapped));
   double layers = double(v.tensor.total() + v.context.total()) / double(model.n_layer);
   line("per layer, in line with its work", bytes_text(layers));
 }
 }  // namespace
+
+models::TrainingMemory expected_memory(const TrainConfig& config, const models::ModelConfig& model, int64_t seq_len) {
+  return models::training_memory(
+      model, {.batch = config.train.batch_size,
+              .seq_len = seq_len,
+              .bytes_per_number = size_of(arithmetic(config).compute),
+              .optimizer_moments = static_cast<int64_t>(nn::state_suffixes(optimizer_options(config)).size()),
+              .checkpoint_activations = config.train.checkpoint_activations,
+              .attention_workspace = attention_workspace(config, parse_device(config.run.device))});
+}
+
+void check_memory(const TrainConfig& config, const models::ModelConfig& model, int64_t seq_len,
+                  const dist::ProcessMesh& mesh, Device device) {
+  // For several processes --dry-run finds such a mistake, for a GPU its allocator.
+  if (mesh.world.size() > 1 || device != kCpu) return;
+  double ids = 8.0 * double(config.train.batch_size) * double(config.train.accumulate) * double(seq_len);
+  double needed = (expected_memory(config, model, seq_len).total() + ids) / 1e9;
+  double there = double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGESIZE)) / 1e9;
+  check(needed < 2 * there, ErrorKind::setting, [&] {
+    return "a training step does not fit into memory: expected at most " + shortest(std::round(there)) +
+           " GB, found about " + shortest(std::round(needed)) +
+           " GB; lower train.batch_size, train.accumulate, data.seq_len or the model (--dry-run shows the parts)";
+  });
+}
 
 int dry_run(const TrainConfig& config) {
   bool with_data = !config.data.path.empty();
@@ -92,7 +121,7 @@ int dry_run(const TrainConfig& config) {
   const Device device = parse_device(config.run.device);
   const Arithmetic types = arithmetic(config);
   double peak = measured_flops(device, types.compute), step_flops = flops.training() * tokens_per_step;
-  // A third of the matrix product's own rate is what whole training steps of small models reach on CPUs.
+  // Training steps of small models reach about a third of the rate of the matrix product alone on CPUs.
   double expected = step_flops / (0.33 * peak);
 
   std::printf("model\n");

@@ -27,7 +27,7 @@ int Job::run(const std::function<int()>& body) {
   try {
     return body();
   } catch (const dist::CollectiveError& e) {
-    // Said before MPI ends: mpirun ends everybody as soon as the first process has left with a code.
+    // Printed before MPI ends: mpirun ends all processes as soon as the first one has left with a code.
     if (world_.rank() == 0) report_error(static_cast<int>(e.kind()), e.what());
     return static_cast<int>(e.kind());
   } catch (const Error& e) {
@@ -39,20 +39,27 @@ int Job::run(const std::function<int()>& body) {
   } catch (const std::exception& e) {
     message = std::string("internal error: ") + e.what() + "; please report this as a bug";
   }
-  // What every rank runs into (a wrong setting) is said by rank 0, which ends the others while they wait here.
+  // Rank 0 prints an error that every rank runs into (a wrong setting), and ends the others while they wait here.
   if (world_.rank() != 0) std::this_thread::sleep_for(std::chrono::milliseconds(500));
   report_error(code, world_.rank() == 0 ? message : "rank " + std::to_string(world_.rank()) + ": " + message);
   std::fflush(nullptr);
   dist::MpiSession::abort(code);
 }
 
+void at_root(const dist::Communicator& world, const std::function<void()>& work) {
+  dist::run_on_all_ranks(world, [&] {
+    if (world.rank() == 0) work();
+  });
+}
+
 dist::ProcessMesh mesh_from_config(const TrainConfig& config, const dist::Communicator& world) {
   const TrainConfig::Parallel& p = config.parallel;
   if (world.size() == 1) {
-    int64_t wanted = std::max<int64_t>(p.data, 1) * p.context * p.tensor;
-    check(wanted == 1, ErrorKind::setting, [&] {
-      return "parallel.* asks for " + std::to_string(wanted) +
-             " processes, but this is one: start them with mpirun -np " + std::to_string(wanted) + " braid train ...";
+    int64_t processes = std::max<int64_t>(p.data, 1) * p.context * p.tensor;
+    check(processes == 1, ErrorKind::setting, [&] {
+      return "parallel.* asks for " + std::to_string(processes) +
+             " processes, but this is one: start them with mpirun -np " + std::to_string(processes) +
+             " braid train ...";
     });
   }
   dist::ProcessMesh mesh = dist::make_mesh(world, p.data, p.context, p.tensor);

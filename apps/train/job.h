@@ -15,8 +15,8 @@ class Job {
   Job();
   const dist::Communicator& world() const { return world_; }
 
-  // Runs body and gives its exit code. With one process errors pass through. With many: an error that all ranks know of
-  // (CollectiveError) is said once and all end in order; an error of one rank alone is said and ends the whole job.
+  // Runs body and gives its exit code. With one process errors pass through. With many: rank 0 prints an error of all
+  // ranks (CollectiveError) and all end in order; an error of one rank is printed by that rank and ends the job.
   int run(const std::function<int()>& body);
 
  private:
@@ -24,7 +24,10 @@ class Job {
   dist::Communicator world_;
 };
 
-// The mesh that parallel.* asks for. Collective. Error(setting).
+// Work of rank 0 alone. When it fails there, all ranks end with its error.
+void at_root(const dist::Communicator& world, const std::function<void()>& work);
+
+// The mesh of the settings parallel.*. Collective. Error(setting).
 dist::ProcessMesh mesh_from_config(const TrainConfig& config, const dist::Communicator& world);
 
 // The checksum of the program file that this process runs.

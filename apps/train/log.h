@@ -1,5 +1,5 @@
-// The log of a run: log.csv and log.jsonl with one row a step. A row is written whole and at once, so that a killed run
-// leaves at most one torn last line, which the next open removes.
+// The log of a run: log.csv and log.jsonl with one row a step. A row is written by one call, so a killed run leaves at
+// most one torn last line, which the next open removes.
 #pragma once
 #include <array>
 #include <filesystem>
@@ -46,7 +46,7 @@ inline constexpr std::array<LogColumn, 11> log_columns = {{{"loss", &LogRow::los
                                                            {"eta_s", &LogRow::eta_s, true}}};
 
 std::string csv_header();                 // with line end
-std::string csv_line(const LogRow& row);  // shortest decimals that read back to the same numbers
+std::string csv_line(const LogRow& row);  // shortest decimals that read back to the same values
 std::string json_line(const LogRow& row);
 
 class RunLog {

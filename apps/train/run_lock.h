@@ -1,4 +1,4 @@
-// The folder of one run: at most one process writes into it.
+// The folder of one run, locked: one process writes into it at a time.
 #pragma once
 #include <filesystem>
 

@@ -49,9 +49,9 @@ Schema train_schema(TrainConfig& c, const std::vector<std::string>& model_keys) 
               {"train.checkpoint_activations", &c.train.checkpoint_activations,
                "recompute blocks in the backward pass: less memory, more time"},
               {"train.graph", &c.train.graph,
-               "on a card, record a step and repeat it: less work for the host; without effect with several processes"},
+               "on a GPU, capture a step as a CUDA graph and replay it; no effect with several processes"},
               {"train.attention_workspace", &c.train.attention_workspace,
-               "MiB of attention scores that a card holds at a time, 0 = 256; sums are made in another order",
+               "MiB of attention scores that a GPU holds at a time, 0 = 256; sums are made in another order",
                between(0, 1 << 20)},
 
               {"parallel.data", &c.parallel.data, "processes with different samples, 0 = the rest of the processes",

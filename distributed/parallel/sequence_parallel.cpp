@@ -47,7 +47,8 @@ KeyExchangePlan SequenceParallel::plan(const AttentionMask& mask, int64_t mixed_
 }
 
 // Two steps. Over tensor ranks, for route (b): q (B, Tc, n, d) -> (B, t, N, d); k, v (B, Tc, n, d) -> (B, local, N, d);
-// key-side weights (B, t, ...) -> (B, local, ...). Then over context ranks, keys: (B, local, ...) -> (B, required, ...).
+// key-side weights (B, t, ...) -> (B, local, ...). Then over context ranks, keys: (B, local, ...) -> (B, required,
+// ...).
 nn::AttentionOperands SequenceParallel::exchange(const nn::AttentionOperands& local, const AttentionMask& mask,
                                                  int64_t mixed_heads) const {
   const Communicator &tensor = mesh_.tensor, &context = mesh_.context;
@@ -58,7 +59,8 @@ nn::AttentionOperands SequenceParallel::exchange(const nn::AttentionOperands& lo
     x.q = all_to_all(x.q, 1, rows_.over_tensor, 2, heads, tensor);
     x.k = all_to_all(x.k, 1, keys.to_tensor_ranks, 2, heads, tensor);
     x.v = all_to_all(x.v, 1, keys.to_tensor_ranks, 2, heads, tensor);
-    map_key_side(x, [&](const Tensor& t) { return sparse_all_gather(t, 1, rows_.over_tensor, keys.to_tensor_ranks, tensor); });
+    map_key_side(
+        x, [&](const Tensor& t) { return sparse_all_gather(t, 1, rows_.over_tensor, keys.to_tensor_ranks, tensor); });
   }
   auto required = [&](const Tensor& t) { return sparse_all_gather(t, 1, keys.local, keys.required, context); };
   x.k = required(x.k);

@@ -216,8 +216,8 @@ Dcformer read_hf_weights(const io::TensorFiles& files, const ModelConfig& config
   Dcformer model = shape_only_model(config);
   Parameters parameters(files, config, dtype);
   const std::vector<Extra> extras = extras_of(nn::parameters(model), config);
-  nn::Visitor fill([&](const std::string& name, Tensor& p) { p = parameters.read(name, p.shape()); });
-  model.visit(fill);
+  nn::replace_parameters(
+      model, [&](const std::string& name, const Tensor& p) { return nn::parameter(parameters.read(name, p.shape())); });
   for (const Extra& t : extras)
     if (t.identity) parameters.check_identity(t);
   parameters.report(notes);
@@ -227,7 +227,7 @@ Dcformer read_hf_weights(const io::TensorFiles& files, const ModelConfig& config
 
 void write_hf_weights(const Model& model, const WeightFormat& format, const std::filesystem::path& folder) {
   std::map<std::string, Tensor> parameters;
-  for (const nn::NamedTensor& p : nn::parameters(const_cast<Model&>(model))) parameters[p.name] = p.value;
+  for (const nn::NamedTensor& p : nn::parameters(model)) parameters[p.name] = p.value;
   const auto at = [&](const std::string& name) {
     const auto found = parameters.find(name);
     check(found != parameters.end(), "write_weights", [&] { return "the model has no " + name; });

@@ -123,7 +123,7 @@ KvCache Dcformer::make_cache(int64_t capacity) const {
   return cache;
 }
 
-void Dcformer::visit(nn::Visitor& v) {
+void Dcformer::visit(nn::Visitor& v) const {
   v("tok_embeddings", embeddings_);
   for (size_t i = 0; i < layers_.size(); ++i) v("layers." + std::to_string(i), layers_[i]);
   v("norm", norm_);

@@ -55,7 +55,7 @@ class Dcformer final : public LanguageModel {
   const dist::Shard* shard_of(const std::string& parameter) const override;
   DType dtype() const override { return output_.weight().dtype(); }
   Device device() const override { return output_.weight().device(); }
-  void visit(nn::Visitor& v) override;
+  void visit(nn::Visitor& v) const override;
 
  private:
   Dcformer(const ModelConfig& config, RandomKey key, const dist::ProcessMesh& mesh, bool initialise);

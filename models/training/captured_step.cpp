@@ -1,136 +1,105 @@
 #include "braid/models/training/captured_step.h"
 
 #include "braid/autograd/debug.h"
-#include "braid/autograd/detail/check.h"
-#include "braid/nn/optim/clip.h"
+#include "braid/autograd/record.h"
 #include "braid/tensor/kernels/backend.h"
 
 namespace braid::models {
 
-Batch on_device(const Model& model, const Batch& batch) {
-  model.check_batch(batch);
-  return batch.to(model.device());
+namespace {
+StepSums read(const StepBuffers& buffers) {
+  const std::vector<double> all = buffers.metrics.to_vector<double>();
+  const auto split = all.begin() + buffers.losses.numel();
+  return {{all.begin(), split}, {split, all.end()}};
+}
+}  // namespace
+
+CapturedStep::CapturedStep(Device device, std::vector<nn::NamedTensor> parameters)
+    : device_(device), parameters_(std::move(parameters)) {}
+
+void CapturedStep::enable(bool on) {
+  enabled_ = on;
+  if (!on) captured_.reset();
 }
 
-CapturedStep::CapturedStep(Model& model, nn::MasterWeights& masters, dist::DataParallel& parallel,
-                           nn::Optimizer& optimizer)
-    : model_(model), masters_(masters), parallel_(parallel), optimizer_(optimizer) {}
-
-void CapturedStep::record(bool on) {
-  record_ = on;
-  if (!on) recording_.reset();
+// The switches of BRAID_DEBUG read every result back.
+bool CapturedStep::can_capture() const {
+  return enabled_ && static_cast<bool>(backend(device_).stream.begin_capture) && !debug().any();
 }
 
-// The switches of BRAID_DEBUG look at every result.
-bool CapturedStep::may_record() const {
-  return record_ && static_cast<bool>(backend(model_.device()).stream.begin_capture) && !debug().any();
-}
-
-CapturedStep::Form CapturedStep::form_of(const std::vector<Batch>& batches) {
-  Form form;
+CapturedStep::BatchShape CapturedStep::shape_of(const std::vector<Batch>& batches) {
+  BatchShape shape;
   for (const Batch& b : batches) {
-    for (const nn::NamedTensor& t : b.tensors()) form.emplace_back(t.value.shape(), t.value.dtype());
+    for (const nn::NamedTensor& t : b.tensors()) shape.emplace_back(t.value.shape(), t.value.dtype());
   }
-  return form;
+  return shape;
 }
 
-CapturedStep::Numbers CapturedStep::numbers_for(const std::vector<Batch>& batches, double share) const {
-  Numbers numbers;
-  for (const Batch& b : batches) numbers.batches.push_back(on_device(model_, b));
-  numbers.share = full({}, share, DType::f64, model_.device());
-  const size_t count = batches.size() + optimizer_.parameters().size();
-  numbers.measured = empty({static_cast<int64_t>(count)}, DType::f64, model_.device());
-  return numbers;
+StepBuffers CapturedStep::make_buffers(const std::vector<Batch>& batches, double loss_scale) const {
+  StepBuffers buffers;
+  for (const Batch& b : batches) buffers.batches.push_back(b.to(device_));
+  buffers.loss_scale = full({}, loss_scale, DType::f64, device_);
+  const auto losses = static_cast<int64_t>(batches.size()), norms = static_cast<int64_t>(parameters_.size());
+  buffers.metrics = empty({losses + norms}, DType::f64, device_);
+  buffers.losses = buffers.metrics.sliced(0, 0, losses);
+  buffers.squared_norms = buffers.metrics.sliced(0, losses, losses + norms);
+  return buffers;
 }
 
-void CapturedStep::compute(const Numbers& numbers) {
-  const SkipIndexCheck checked;  // nothing is read back
-  const auto count = static_cast<int64_t>(numbers.batches.size());
-  const Tensor& measured = numbers.measured;
-  for (int64_t i = 0; i < count; ++i) {
-    const Batch& batch = numbers.batches[static_cast<size_t>(i)];
-    MemoryScope scope(MemoryUse::activations);
-    masters_.attach_cast();
-    Tensor loss = model_.loss_sum(batch);  // ()
-    measured.sliced(0, i, i + 1).copy_(loss.detach().reshaped({1}));
-    if (i + 1 == count) parallel_.start();  // gradients travel while this backward pass runs
-    backward(loss, numbers.share.to(loss.dtype()));
+StepSums CapturedStep::gradients(const std::vector<Batch>& batches, double loss_scale,
+                                 const std::function<void(const StepBuffers&)>& work) {
+  shape_ = shape_of(batches);
+  if (shape_ != last_shape_ || !can_capture()) {
+    captured_.reset();
+  } else if (!captured_) {
+    capture_gradients(batches, loss_scale, work);
   }
-  parallel_.finish();
-  nn::sum_of_squares(optimizer_.parameters(), measured.sliced(0, count, measured.numel()));
-}
-
-std::vector<double> CapturedStep::gradients(const std::vector<Batch>& batches, double share) {
-  nn::zero_grad(masters_);
-  form_ = form_of(batches);
-  const bool again = form_ == last_ && may_record();
-  if (!again) {
-    recording_.reset();
-  } else if (!recording_) {
-    make_recording(batches, share);
+  if (!captured_) {
+    const StepBuffers buffers = make_buffers(batches, loss_scale);
+    work(buffers);
+    return read(buffers);
   }
-  if (!recording_) {
-    const Numbers numbers = numbers_for(batches, share);
-    compute(numbers);
-    return numbers.measured.to_vector<double>();
-  }
-  Numbers& numbers = recording_->numbers;
+  StepBuffers& buffers = captured_->buffers;
   for (size_t i = 0; i < batches.size(); ++i) {
-    const Batch batch = on_device(model_, batches[i]);
-    for (const nn::NamedTensor& t : batch.tensors()) numbers.batches[i].at(t.name).copy_(t.value);
+    for (const nn::NamedTensor& t : batches[i].tensors()) buffers.batches[i].at(t.name).copy_(t.value.to(device_));
   }
-  numbers.share.fill(share);
-  recording_->gradients->replay();
-  for (size_t i = 0; i < recording_->left.size(); ++i) {
-    if (recording_->left[i]) set_grad(optimizer_.parameters()[i].value, recording_->left[i]);
+  buffers.loss_scale.fill(loss_scale);
+  captured_->gradients->replay();
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    if (captured_->parameter_gradients[i]) set_grad(parameters_[i].value, captured_->parameter_gradients[i]);
   }
-  return numbers.measured.to_vector<double>();
+  return read(buffers);
 }
 
-void CapturedStep::spread() {
-  parallel_.gather_parameters();
-  masters_.refresh();
+void CapturedStep::update(const std::function<void()>& work) {
+  if (captured_ && !captured_->update) captured_->update = capture(work);
+  captured_ && captured_->update ? captured_->update->replay() : work();
+  last_shape_ = shape_;
 }
 
-void CapturedStep::update(double lr, double grad_scale) {
-  if (!recording_) {
-    optimizer_.step(lr, grad_scale);
-    spread();
-  } else {
-    const auto apply = [&] {
-      optimizer_.apply();
-      spread();
-    };
-    optimizer_.prepare(lr, grad_scale);
-    if (!recording_->update) recording_->update = recording_of(apply);
-    recording_->update ? recording_->update->replay() : apply();
-  }
-  optimizer_.zero_grad();
-  last_ = form_;
-}
-
-// What the steps before kept for reuse goes back first: the recording has memory of its own.
-std::unique_ptr<Graph> CapturedStep::recording_of(const std::function<void()>& work) {
-  release_cached_memory(model_.device());
+// Memory that earlier steps left for reuse is released first: a capture has memory of its own.
+std::unique_ptr<Graph> CapturedStep::capture(const std::function<void()>& work) {
+  release_cached_memory(device_);
   try {
-    return std::make_unique<Graph>(model_.device(), work);
+    return std::make_unique<Graph>(device_, work);
   } catch (const OutOfMemory&) {
-    record_ = false;
+    enabled_ = false;
     return nullptr;
   } catch (const Error& e) {
     fail(e.kind(),
-         std::string(e.what()) + "; a training step that does so cannot be recorded (train.graph=false runs it)");
+         std::string(e.what()) + "; a training step that does so cannot be captured (train.graph=false launches it)");
   }
 }
 
-void CapturedStep::make_recording(const std::vector<Batch>& batches, double share) {
-  Recording made{.numbers = numbers_for(batches, share)};
-  made.gradients = recording_of([&] { compute(made.numbers); });
+void CapturedStep::capture_gradients(const std::vector<Batch>& batches, double loss_scale,
+                                     const std::function<void(const StepBuffers&)>& work) {
+  Capture made{.buffers = make_buffers(batches, loss_scale)};
+  made.gradients = capture([&] { work(made.buffers); });
   if (made.gradients) {
-    for (const nn::NamedTensor& piece : optimizer_.parameters()) made.left.push_back(grad(piece.value));
-    recording_ = std::move(made);
+    for (const nn::NamedTensor& p : parameters_) made.parameter_gradients.push_back(grad(p.value));
+    captured_ = std::move(made);
   }
-  nn::zero_grad(masters_);
+  for (const nn::NamedTensor& p : parameters_) zero_grad(p.value);
 }
 
 }  // namespace braid::models

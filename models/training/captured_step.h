@@ -1,79 +1,83 @@
-// The device's share of a training step. Between its two parts the host looks at the numbers, so that a step that fails
-// changes nothing:
+// A training step as work for the device: launched kernel by kernel, or captured as a CUDA graph and replayed
+// (tensor/graph.h), which saves the host's work for every kernel.
 //
-//   gradients   ids, targets, 1/tokens -> forward and backward of every micro-batch -> losses, squared gradients
+// The step has two parts. Between them the host reads the metrics and decides, so a step that fails changes nothing:
+//
+//   gradients   batches, loss scale -> forward and backward of every micro-batch -> losses, squared gradient norms
 //   update      learning rate, clip factor -> parameters and moments -> the copies that the model computes with
 //
-// A card can record each part once and then repeat it without the host's work for every kernel (tensor/graph.h). Then
-// whatever differs between steps is written into tensors that stay where they are, before the part is repeated:
+// Inputs that differ between steps are copied into StepBuffers, tensors that stay where they are, before a replay:
 //
-//   step 1 of a shape    runs: libraries and kernels make what they keep at their first use
-//   step 2               is recorded, then repeated
-//   steps 3, 4, ...      are repeated
-//   another shape        drops the recording and begins anew, so that the memory of two never exists at once
+//   step 1 of a shape    is launched: libraries and kernels allocate what they keep at their first use
+//   step 2               is captured, then replayed
+//   steps 3, 4, ...      are replayed
+//   another shape        drops the capture and begins anew, so the memory of two captures never exists at once
 //
-// The kernels and their order are the same either way, and so are the bits.
+// Kernels and their order are the same either way, and so are the bits.
 #pragma once
+#include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
-#include "braid/distributed/parallel/data_parallel.h"
-#include "braid/models/model.h"
-#include "braid/nn/optim/master_weights.h"
-#include "braid/nn/optim/optimizer.h"
+#include "braid/models/batch.h"
+#include "braid/nn/module.h"
 #include "braid/tensor/graph.h"
 
 namespace braid::models {
 
-// The batch on the model's device, checked before (Model::check_batch), so that SkipIndexCheck holds for it.
-Batch on_device(const Model& model, const Batch& batch);
+// Inputs and results of the gradient part, on the device.
+struct StepBuffers {
+  std::vector<Batch> batches;  // the micro-batches
+  Tensor loss_scale;           // f64, (): the factor of the loss in backward, 1 / number of targets
+  Tensor losses;               // f64 (micro-batches): the loss of each, summed over its targets
+  Tensor squared_norms;        // f64 (parameters): of the gradient of each
+  Tensor metrics;              // losses and squared_norms in one tensor, so that they are read back at once
+};
+
+// The results on the host.
+struct StepSums {
+  std::vector<double> losses, squared_norms;
+};
 
 class CapturedStep {
  public:
-  // All of them must outlive this object; the optimizer has the pieces of `parallel`.
-  CapturedStep(Model& model, nn::MasterWeights& masters, dist::DataParallel& parallel, nn::Optimizer& optimizer);
+  // parameters: the leaves that the gradient part leaves gradients in.
+  CapturedStep(Device device, std::vector<nn::NamedTensor> parameters);
 
-  // Whether to record steps where the device can; off at first. Several processes may not: their collectives are the
-  // host's work. What the model's forward pass decides on the host is then decided once, and it must not read values
-  // back. When the memory for a recording is not there, steps just run from then on.
-  void record(bool on);
-  bool recorded() const { return recording_.has_value(); }
+  // Capture where the device can; off at first. Then the work must not read values back, and the host's decisions in it
+  // are made once. When the memory for a capture does not suffice, steps are launched from then on.
+  void enable(bool on);
+  bool captured() const { return captured_.has_value(); }
 
-  // Leaves the summed gradient of every piece of the optimizer, each target's loss weighing `share`. Returns the sum of
-  // losses of each micro-batch, then the squared gradient of each piece (both without the other ranks').
-  std::vector<double> gradients(const std::vector<Batch>& batches, double share);
-  // One update with these gradients, after which they are gone.
-  void update(double lr, double grad_scale);
+  // The gradient part: `work` computes the gradients and fills losses and squared_norms. batches: on the CPU. Waits for
+  // the device once.
+  StepSums gradients(const std::vector<Batch>& batches, double loss_scale,
+                     const std::function<void(const StepBuffers&)>& work);
+  // The update part. A step counts as complete with it: the next one of the same shape may be captured.
+  void update(const std::function<void()>& work);
 
  private:
-  struct Numbers {               // what differs between steps, on the device
-    std::vector<Batch> batches;  // micro-batches
-    Tensor share;                // f64, ()
-    Tensor measured;             // f64 (micro-batches + pieces): what gradients() returns
+  using BatchShape = std::vector<std::pair<Shape, DType>>;  // of all tensors of all batches
+  struct Capture {
+    StepBuffers buffers;
+    std::unique_ptr<Graph> gradients, update;  // update: null before its first use
+    std::vector<Tensor> parameter_gradients;   // where a replay leaves them
   };
-  struct Recording {
-    Numbers numbers;
-    std::unique_ptr<Graph> gradients, update;  // update: null until it is first needed
-    std::vector<Tensor> left;                  // the gradients that a repetition leaves, piece by piece
-  };
-  using Form = std::vector<std::pair<Shape, DType>>;  // of the tensors of all batches
 
-  static Form form_of(const std::vector<Batch>& batches);
-  Numbers numbers_for(const std::vector<Batch>& batches, double share) const;
-  void compute(const Numbers& numbers);
-  void spread();  // new parameters, to other ranks and to the copies
-  bool may_record() const;
-  std::unique_ptr<Graph> recording_of(const std::function<void()>& work);
-  void make_recording(const std::vector<Batch>& batches, double share);
+  static BatchShape shape_of(const std::vector<Batch>& batches);
+  StepBuffers make_buffers(const std::vector<Batch>& batches, double loss_scale) const;
+  bool can_capture() const;
+  std::unique_ptr<Graph> capture(const std::function<void()>& work);
+  void capture_gradients(const std::vector<Batch>& batches, double loss_scale,
+                         const std::function<void(const StepBuffers&)>& work);
 
-  Model& model_;
-  nn::MasterWeights& masters_;
-  dist::DataParallel& parallel_;
-  nn::Optimizer& optimizer_;
-  bool record_ = false;
-  Form form_, last_;  // of the step under way, and of the last one that was completed
-  std::optional<Recording> recording_;
+  Device device_;
+  std::vector<nn::NamedTensor> parameters_;
+  bool enabled_ = false;
+  BatchShape shape_, last_shape_;  // of the step under way, and of the last complete one
+  std::optional<Capture> captured_;
 };
 
 }  // namespace braid::models

@@ -17,21 +17,21 @@ using dist::Collective;
 struct Counter {
   dist::CommStats& traffic;
   int64_t bytes_per_number;
-  void operator()(Collective c, int64_t numbers) const {
-    traffic.bytes[static_cast<size_t>(c)] += numbers * bytes_per_number;
+  void operator()(Collective c, int64_t elements) const {
+    traffic.bytes[static_cast<size_t>(c)] += elements * bytes_per_number;
   }
 };
 
-// Key-side numbers per head and position: read factors, write factors and a gate, of both stages.
-int64_t key_side_numbers(const ModelConfig& c) {
+// Key-side elements per head and position: read factors, write factors and a gate, of both stages.
+int64_t key_side_elements(const ModelConfig& c) {
   if (!c.use_dcmha || !c.profile.key_side) return 0;
   return (c.profile.pre_compose + c.profile.post_compose) * (2 * c.profile.rank + 1);
 }
 
-// Sizes in numbers of what a tensor rank holds, in the order in which backward reaches them; first those that are split
-// over the tensor ranks, then those that all ranks hold whole.
+// Elements of the parameters of a tensor rank, in the order in which backward reaches them: first those that are
+// sharded over the tensor ranks, then those that all ranks hold.
 struct Held {
-  std::vector<int64_t> split, whole;
+  std::vector<int64_t> sharded, replicated;
 };
 Held held_by(const ModelConfig& config, int64_t ranks, int64_t rank) {
   std::map<std::string, dist::Shard> shards = tensor_shards(config, static_cast<int>(ranks));
@@ -42,12 +42,12 @@ Held held_by(const ModelConfig& config, int64_t ranks, int64_t rank) {
     bool split = ranks > 1 && shard != shards.end();
     Shape shape = p->value.shape();
     if (split) shape[shard->second.axis] = shard->second.partition.size(static_cast<int>(rank));
-    (split ? held.split : held.whole).push_back(numel(shape));
+    (split ? held.sharded : held.replicated).push_back(numel(shape));
   }
   return held;
 }
 
-// The keys that a rank's queries see in a layer.
+// The keys that a rank's queries need in a layer.
 dist::KeyExchangePlan keys_of(const ModelConfig& config, int64_t layer, const LayoutSizes& sizes,
                               const RankPlace& place, int64_t T, bool own_rows) {
   nn::AttentionOptions o = block_options(config, layer, false).attention;
@@ -57,7 +57,7 @@ dist::KeyExchangePlan keys_of(const ModelConfig& config, int64_t layer, const La
                                  {o.causal, o.window, 0}, own_rows);
 }
 
-// Entries that dist::fetch sends to and receives from other ranks; gradients go the other way.
+// Entries that dist::sparse_all_gather sends to and receives from other ranks; gradients go the other way.
 struct Exchanged {
   int64_t sent = 0, received = 0;
 };
@@ -73,12 +73,12 @@ Exchanged exchanged(const dist::Partition& have, const dist::Partition& need, in
 }
 
 // Gradients to their owners, parameters back.
-void count_buckets(const std::vector<int64_t>& numbers, int64_t holders, int64_t rank, const Counter& count) {
+void count_buckets(const std::vector<int64_t>& elements, int64_t holders, int64_t rank, const Counter& count) {
   if (holders == 1) return;
   size_t next = 0;
-  for (size_t end : dist::bucket_ends(numbers, count.bytes_per_number, dist::kBucketBytes)) {
+  for (size_t end : dist::bucket_ends(elements, count.bytes_per_number, dist::kBucketBytes)) {
     int64_t size = 0;
-    for (; next <= end; ++next) size += numbers[next];
+    for (; next <= end; ++next) size += elements[next];
     int64_t own = dist::even_partition(size, static_cast<int>(holders)).size(static_cast<int>(rank));
     count(Collective::reduce_scatter, size - own);
     count(Collective::all_gather, (holders - 1) * own);
@@ -100,7 +100,7 @@ StepVolume step_volume(ModelConfig config, const LayoutSizes& sizes, const RankP
   int64_t rows = over_context.size(c);                                                        // of the context rank
   int64_t own = dist::zigzag_partition_within(over_context, c, static_cast<int>(P)).size(t);  // of this rank
   dist::HeadSplit split = dist::split_heads(block_options(config, 0, false).attention, static_cast<int>(P));
-  int64_t N = config.n_head, n = split.heads.size(t), d = config.head_dim, key_side = key_side_numbers(config);
+  int64_t N = config.n_head, n = split.heads.size(t), d = config.head_dim, key_side = key_side_elements(config);
   int64_t here = split.whole_groups ? n : N;  // heads whose attention this rank works out
   int64_t passes = step.checkpoint_activations ? 2 : 1;
 
@@ -114,7 +114,7 @@ StepVolume step_volume(ModelConfig config, const LayoutSizes& sizes, const RankP
     auto reduce_scatter = [&](int64_t forward, int64_t backward) { all_gather(backward, forward); };
     reduce_scatter(1, 1);                                                   // token embedding
     all_gather(1, 1);                                                       // final norm's result
-    if (P > 1) statistics(Collective::all_gather, (P - 1) * 2 * B * rows);  // two numbers per row of logits
+    if (P > 1) statistics(Collective::all_gather, (P - 1) * 2 * B * rows);  // two values per row of logits
     for (int64_t layer = 0; layer < config.n_layer; ++layer) {
       all_gather(2 * passes, 2);  // of attention and FFN
       reduce_scatter(2 * passes, 2);
@@ -139,8 +139,8 @@ StepVolume step_volume(ModelConfig config, const LayoutSizes& sizes, const RankP
     }
   }
   Held held = held_by(config, P, place.tensor);
-  count_buckets(held.split, sizes.data * C, place.data * C + place.context, replicas);
-  count_buckets(held.whole, sizes.data * C * P, (place.data * C + place.context) * P + place.tensor, world);
+  count_buckets(held.sharded, sizes.data * C, place.data * C + place.context, replicas);
+  count_buckets(held.replicated, sizes.data * C * P, (place.data * C + place.context) * P + place.tensor, world);
   return volume;
 }
 
@@ -148,12 +148,12 @@ RankParameters rank_parameters(ModelConfig config, const LayoutSizes& sizes, int
   resolve(config);
   Held held = held_by(config, sizes.tensor, tensor_rank);
   RankParameters r;
-  int64_t split = 0, whole = 0;
-  for (int64_t n : held.split) split += n;
-  for (int64_t n : held.whole) whole += n;
-  r.held = split + whole;
+  int64_t sharded = 0, replicated = 0;
+  for (int64_t n : held.sharded) sharded += n;
+  for (int64_t n : held.replicated) replicated += n;
+  r.held = sharded + replicated;
   auto share = [](int64_t n, int64_t ranks) { return (n + ranks - 1) / ranks; };
-  r.owned = share(split, sizes.data * sizes.context) + share(whole, sizes.data * sizes.context * sizes.tensor);
+  r.owned = share(sharded, sizes.data * sizes.context) + share(replicated, sizes.data * sizes.context * sizes.tensor);
   return r;
 }
 
@@ -163,7 +163,8 @@ int64_t gathered_by_attention(const ModelConfig& config, const LayoutSizes& size
   if (sizes.context == 1 && split.whole_groups) return 0;
   int64_t heads = split.whole_groups ? split.heads.size(static_cast<int>(place.tensor)) : config.n_head;
   dist::KeyExchangePlan keys = keys_of(config, layer, sizes, place, seq_len, !split.whole_groups);
-  return keys.required.size(static_cast<int>(place.context)) * heads * (2 * config.head_dim + key_side_numbers(config));
+  return keys.required.size(static_cast<int>(place.context)) * heads *
+         (2 * config.head_dim + key_side_elements(config));
 }
 
 }  // namespace braid::models

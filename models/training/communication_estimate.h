@@ -1,5 +1,5 @@
-// What the ranks of a mesh send in a training step, computed from the configuration without starting anything; a test
-// holds it equal to the bytes that are counted. The formulas are explained in distributed/README.md.
+// The bytes that the ranks of a mesh send in a training step, computed from the configuration alone; a test holds them
+// equal to the bytes that are counted. The formulas are explained in distributed/README.md.
 #pragma once
 #include "braid/distributed/comm/communicator.h"
 #include "braid/models/dcformer/config.h"
@@ -20,7 +20,8 @@ struct StepShape {
   bool checkpoint_activations = false;  // blocks send their forward pass twice
 };
 
-// Bytes sent by one rank, by group and collective. The few numbers of decisions (tokens, loss, norm) are not in it.
+// Bytes sent by one rank, by group and collective. The few values that decisions need (tokens, loss, norm) are not
+// counted.
 struct StepVolume {
   dist::CommStats tensor, context, replicas, world;
   int64_t total() const { return tensor.total() + context.total() + replicas.total() + world.total(); }

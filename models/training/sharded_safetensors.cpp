@@ -6,34 +6,35 @@
 
 namespace braid::models {
 
-SharedTensors::SharedTensors(const std::filesystem::path& path, const std::vector<OwnedTensor>& tensors,
-                             const io::Metadata& metadata)
+ShardedSafetensorsWriter::ShardedSafetensorsWriter(const std::filesystem::path& path,
+                                                   const std::vector<LocalTensor>& tensors,
+                                                   const io::Metadata& metadata)
     : path_(path.string()), tensors_(tensors) {
   std::vector<io::TensorSource> sources;
-  for (const OwnedTensor& t : tensors) sources.push_back({t.name, t.dtype, t.shape, {}});
+  for (const LocalTensor& t : tensors) sources.push_back({t.name, t.dtype, t.shape, {}});
   plan_ = io::plan_safetensors(sources, metadata);
 }
 
-void SharedTensors::make() {
+void ShardedSafetensorsWriter::create() {
   io::make_shared_file(path_, plan_.bytes);
-  made_ = true;
+  writes_header_ = true;
 }
 
-void SharedTensors::write() {
+void ShardedSafetensorsWriter::write() {
   std::map<std::string, int64_t> offsets;
   for (const io::TensorInfo& info : plan_.tensors) offsets[info.name] = info.offset;
   io::SharedFile file(path_);
-  if (made_) file.write(0, plan_.head.data(), static_cast<int64_t>(plan_.head.size()));
-  for (const OwnedTensor& t : tensors_) {
-    if (t.runs.empty()) continue;
-    Tensor numbers = t.numbers.to(kCpu).contiguous();
-    const auto* bytes = static_cast<const char*>(numbers.raw());
+  if (writes_header_) file.write(0, plan_.head.data(), static_cast<int64_t>(plan_.head.size()));
+  for (const LocalTensor& t : tensors_) {
+    if (t.spans.empty()) continue;
+    Tensor values = t.values.to(kCpu).contiguous();
+    const auto* bytes = static_cast<const char*>(values.raw());
     const int64_t size = size_of(t.dtype);
-    for (const dist::Span& run : t.runs)
-      file.write(offsets.at(t.name) + run.whole * size, bytes + run.part * size, run.count * size);
+    for (const dist::Span& span : t.spans)
+      file.write(offsets.at(t.name) + span.whole * size, bytes + span.part * size, span.count * size);
   }
   file.commit();
-  share_ = file.share();
+  checksum_share_ = file.share();
 }
 
 }  // namespace braid::models

@@ -1,8 +1,5 @@
 #include "braid/models/training/trainer.h"
 
-#include <cmath>
-#include <map>
-
 #include "braid/autograd/detail/check.h"
 #include "braid/autograd/ops.h"
 #include "braid/nn/optim/clip.h"
@@ -11,34 +8,17 @@
 namespace braid::models {
 
 namespace {
-// Ranks with the same samples or the same positions count their targets once.
+
+// Over all data ranks; context and tensor ranks have the same targets.
 int64_t count_targets(const Model& model, const std::vector<Batch>& batches, const dist::ProcessMesh& mesh) {
   int64_t n = 0;
   for (const Batch& b : batches) n += model.count_targets(b);
   return mesh.data.sum(n);
 }
-double sum_of_losses(double mine, const dist::ProcessMesh& mesh) {
-  return mesh.world.sum(mesh.tensor.rank() == 0 ? mine : 0.0);
-}
 
-// The name of the first tensor of a forward pass that holds NaN or Inf on any rank, or "the loss itself".
-std::string first_bad_tensor(const Model& model, const std::vector<Batch>& batches, const dist::ProcessMesh& mesh) {
-  NoGrad off;
-  std::string bad;
-  int64_t seen = 0;
-  nn::ActivationObserver observer = [&](const std::string& name, const Tensor& value) {
-    ++seen;
-    if (bad.empty() && !nn::all_finite(value)) {
-      std::string order = std::to_string(seen);
-      bad = std::string(12 - order.size(), '0') + order + name;  // so that the first in order is the least text
-    }
-  };
-  for (const Batch& b : batches) model.observe(b.to(model.device()), observer);
-  std::string first;
-  for (const std::string& text : mesh.world.gather_text(bad)) {
-    if (!text.empty() && (first.empty() || text < first)) first = text;
-  }
-  return first.empty() ? "the loss itself" : first.substr(12);
+// Over all ranks; the loss is equal on tensor ranks.
+double sum_of_losses(double local, const dist::ProcessMesh& mesh) {
+  return mesh.world.sum(mesh.tensor.rank() == 0 ? local : 0.0);
 }
 
 }  // namespace
@@ -54,169 +34,87 @@ Trainer::Trainer(Model& model, const nn::OptimizerOptions& options, double clip,
                   return model.shard_of(name) ? mesh_.replica_group : mesh_.world;
                 }),
       optimizer_(nn::make_optimizer(parallel_.pieces(), options)),
-      captured_step_(model, masters_, parallel_, *optimizer_),
+      step_(model.device(), optimizer_->parameters()),
       clip_(clip) {}
 
-StepResult Trainer::step(const std::vector<Batch>& micro_batches, double lr,
-                         const std::function<void(const StepResult&)>& inspect) {
-  StepResult& result = latest_ = {};
-  result.tokens = count_targets(model_, micro_batches, mesh_);
-  check(result.tokens > 0, ErrorKind::input,
+StepMetrics Trainer::forward_backward(const std::vector<Batch>& micro_batches) {
+  discard();
+  for (const Batch& b : micro_batches) model_.check_batch(b);
+  StepMetrics metrics;
+  metrics.tokens = count_targets(model_, micro_batches, mesh_);
+  check(metrics.tokens > 0, ErrorKind::input,
         [] { return std::string("the batch has no target that counts: there is nothing to learn from"); });
-  const double share = 1 / static_cast<double>(result.tokens);
-  const std::vector<double> numbers = captured_step_.gradients(micro_batches, share);
-  double loss = 0, squares = 0;
-  for (size_t i = 0; i < numbers.size(); ++i) {
-    if (i < micro_batches.size()) {
-      loss += numbers[i] * share;
-    } else {
-      squares += numbers[i];
-    }
+  const double loss_scale = 1 / static_cast<double>(metrics.tokens);
+  const StepSums sums =
+      step_.gradients(micro_batches, loss_scale, [&](const StepBuffers& buffers) { compute_gradients(buffers); });
+  double loss = 0;
+  for (double sum : sums.losses) loss += sum * loss_scale;
+  metrics.loss = sum_of_losses(loss, mesh_);
+  if (std::isfinite(metrics.loss)) {
+    // Every element of the model belongs to one piece of one rank, so every gradient counts once.
+    double squares = 0;
+    for (double norm : sums.squared_norms) squares += norm;
+    metrics.grad_norm = std::sqrt(mesh_.world.size() == 1 ? squares : mesh_.world.sum(squares));
   }
-  result.loss = sum_of_losses(loss, mesh_);
-  std::string at_step = " at step " + std::to_string(optimizer_->steps() + 1);
-  check(std::isfinite(result.loss), ErrorKind::numerical, [&] {
-    return "the loss is " + std::string(std::isnan(result.loss) ? "NaN" : "infinite") + at_step +
-           "; the first tensor with NaN or Inf is " + first_bad_tensor(model_, micro_batches, mesh_) +
-           "; weights are untouched, lower the learning rate";
+  grad_norm_ = metrics.grad_norm;
+  return metrics;
+}
+
+// Fills the gradients of the pieces and the metrics; nothing is read back from the device.
+void Trainer::compute_gradients(const StepBuffers& buffers) {
+  const SkipIndexCheck checked;
+  const auto count = static_cast<int64_t>(buffers.batches.size());
+  for (int64_t i = 0; i < count; ++i) {
+    const Batch& batch = buffers.batches[static_cast<size_t>(i)];
+    MemoryScope scope(MemoryUse::activations);
+    masters_.attach_cast();
+    Tensor loss = model_.loss_sum(batch);  // ()
+    buffers.losses.sliced(0, i, i + 1).copy_(loss.detach().reshaped({1}));
+    if (i + 1 == count) parallel_.start();  // gradients travel during this backward pass
+    backward(loss, buffers.loss_scale.to(loss.dtype()));
+  }
+  parallel_.finish();
+  nn::sum_of_squares(optimizer_->parameters(), buffers.squared_norms);
+}
+
+void Trainer::apply(double lr) {
+  check(grad_norm_.has_value(), "trainer", [] {
+    return std::string("apply() needs the gradients of a forward_backward() that was neither applied nor discarded");
   });
-  // Every number of the model belongs to one piece of one rank, so every gradient counts once.
-  result.grad_norm = std::sqrt(mesh_.world.size() == 1 ? squares : mesh_.world.sum(squares));
-  check(std::isfinite(result.grad_norm), ErrorKind::numerical, [&] {
-    std::string name;
-    for (const std::string& text : mesh_.world.gather_text(nn::first_not_finite(optimizer_->parameters()))) {
-      if (name.empty()) name = text;
-    }
-    return "the gradient of " + name + " contains NaN or Inf" + at_step +
-           "; weights are untouched, lower the learning rate";
-  });
-  if (inspect) inspect(result);
-  captured_step_.update(lr, nn::clip_factor(result.grad_norm, clip_));
-  return result;
+  const double factor = nn::clip_factor(*grad_norm_, clip_);
+  if (!step_.captured()) {
+    optimizer_->step(lr, factor);
+    step_.update([&] { broadcast_parameters(); });
+  } else {
+    optimizer_->prepare(lr, factor);  // to the device, where a replay reads them
+    step_.update([&] {
+      optimizer_->apply();
+      broadcast_parameters();
+    });
+  }
+  discard();
 }
 
-// A piece -> what this tensor rank holds -> the whole tensor.
-Tensor Trainer::join(const std::string& parameter, const Tensor& piece, DType dtype) const {
-  Tensor held = parallel_.gather(parameter, piece, dtype);
-  const dist::Shard* shard = model_.shard_of(parameter);
-  return shard ? mesh_.tensor.all_gather(held, shard->axis, shard->partition) : held;
-}
-
-WholeState Trainer::whole_state(StateParts parts) const {
-  WholeState state;
-  bool root = mesh_.world.rank() == 0;
-  for (const nn::NamedTensor& p : parameters_) {
-    const dist::Shard* shard = model_.shard_of(p.name);
-    Tensor whole = shard ? mesh_.tensor.all_gather(p.value, shard->axis, shard->partition) : p.value;
-    if (root) state.weights.push_back({p.name, whole});
-  }
-  if (parts == StateParts::weights) return state;
-  std::map<std::string, Tensor> own;
-  for (const nn::NamedTensor& t : optimizer_->state()) own[t.name] = t.value;
-  if (root) state.optimizer.push_back({"steps", own["steps"]});
-  for (const nn::NamedTensor& p : parameters_) {
-    DType moments = accumulate_type(p.value.dtype());
-    for (const std::string& ending : nn::state_suffixes(optimizer_->options())) {
-      auto piece = own.find(p.name + ending);
-      Tensor whole = join(p.name, piece == own.end() ? Tensor() : piece->second, moments);
-      if (root) state.optimizer.push_back({p.name + ending, whole});
-    }
-  }
-  return state;
-}
-
-Shape Trainer::whole_shape(const nn::NamedTensor& parameter) const {
-  const dist::Shard* shard = model_.shard_of(parameter.name);
-  Shape shape = parameter.value.shape();
-  if (shard) shape[shard->axis] = shard->partition.total();
-  return shape;
-}
-
-// Where numbers of what this tensor rank holds of a parameter stand in the whole.
-std::vector<dist::Span> Trainer::runs(const nn::NamedTensor& parameter, dist::Range held) const {
-  const dist::Shard* shard = model_.shard_of(parameter.name);
-  if (!shard) return {{held.begin, 0, held.size()}};
-  return dist::spans_of(whole_shape(parameter), shard->axis, shard->partition.of(mesh_.tensor.rank()),
-                        held);
-}
-
-OwnedState Trainer::owned_state() const {
-  OwnedState state;
-  std::map<std::string, Tensor> moments;
-  for (const nn::NamedTensor& t : optimizer_->state()) moments[t.name] = t.value;
-  OwnedTensor steps{"steps", DType::i64, {1}, {}, {}};
-  if (mesh_.world.rank() == 0) {
-    steps.runs = {{0, 0, 1}};
-    steps.numbers = moments["steps"];
-  }
-  state.optimizer.push_back(steps);
-  for (const nn::NamedTensor& p : parameters_) {
-    dist::Range own = parallel_.owned_range(p.name);
-    OwnedTensor part{p.name, p.value.dtype(), whole_shape(p), {}, {}};
-    if (own.size() > 0) {
-      part.runs = runs(p, own);
-      part.numbers = p.value.detach().reshaped({p.value.numel()}).sliced(0, own.begin, own.end);
-    }
-    state.weights.push_back(part);
-    part.dtype = accumulate_type(p.value.dtype());
-    for (const std::string& ending : nn::state_suffixes(optimizer_->options())) {
-      part.name = p.name + ending;
-      part.numbers = own.size() > 0 ? moments.at(part.name) : Tensor();
-      state.optimizer.push_back(part);
-    }
-  }
-  return state;
-}
-
-void Trainer::load(const io::SafetensorsFile& weights_file, const io::SafetensorsFile& optimizer_file) {
-  // Tensors that do not fit come back whole, for the loaders to report.
-  auto read = [&](const io::SafetensorsFile& file, const io::TensorInfo& info, const nn::NamedTensor& parameter,
-                  dist::Range held, const Shape& shape) {
-    if (!(info.shape == whole_shape(parameter)) || !info.loadable) return file.load(info.name);
-    Tensor part = empty(shape, info.dtype);
-    auto* into = static_cast<char*>(part.mutable_raw());
-    for (const dist::Span& run : runs(parameter, held))
-      file.read(info, run.whole, run.count, into + run.part * size_of(info.dtype));
-    return part;
-  };
-  std::map<std::string, const nn::NamedTensor*> parameters, parameter_of;  // by their names and by those of moments
-  for (const nn::NamedTensor& p : parameters_) {
-    parameters[p.name] = &p;
-    for (const std::string& ending : nn::state_suffixes(optimizer_->options())) parameter_of[p.name + ending] = &p;
-  }
-  std::vector<nn::NamedTensor> weights, moments;
-  for (const io::TensorInfo& info : weights_file.tensors()) {
-    auto p = parameters.find(info.name);
-    weights.push_back({info.name, p == parameters.end()
-                                      ? weights_file.load(info.name)
-                                      : read(weights_file, info, *p->second, {0, p->second->value.numel()},
-                                             p->second->value.shape())});
-  }
-  std::map<std::string, Shape> shapes;  // of the moments that are ours
-  for (const nn::NamedTensor& t : optimizer_->state()) shapes[t.name] = t.value.shape();
-  for (const io::TensorInfo& info : optimizer_file.tensors()) {
-    auto p = parameter_of.find(info.name);
-    if (p == parameter_of.end()) {
-      moments.push_back({info.name, optimizer_file.load(info.name)});
-    } else if (auto shape = shapes.find(info.name); shape != shapes.end()) {
-      dist::Range own = parallel_.owned_range(p->second->name);
-      moments.push_back({info.name, read(optimizer_file, info, *p->second, own, shape->second)});
-    }
-  }
-  nn::load(masters_, weights, weights_file.path());
+// The updated pieces -> all ranks -> the copies that the model computes with.
+void Trainer::broadcast_parameters() {
+  parallel_.gather_parameters();
   masters_.refresh();
-  optimizer_->load(moments, optimizer_file.path());
 }
 
-std::vector<nn::NamedTensor> Trainer::whole_gradients() const {
-  std::map<std::string, Tensor> own;
-  for (const nn::NamedTensor& piece : optimizer_->parameters()) own[piece.name] = grad(piece.value);
-  std::vector<nn::NamedTensor> out;
-  for (const nn::NamedTensor& p : parameters_) {
-    auto piece = own.find(p.name);
-    out.push_back({p.name, join(p.name, piece == own.end() ? Tensor() : piece->second, p.value.dtype())});
+void Trainer::discard() {
+  grad_norm_.reset();
+  nn::zero_grad(masters_);
+  optimizer_->zero_grad();
+}
+
+StepMetrics Trainer::step(const std::vector<Batch>& micro_batches, double lr) {
+  const StepMetrics metrics = forward_backward(micro_batches);
+  if (const std::optional<std::string> reason = non_finite_reason(metrics, micro_batches)) {
+    discard();
+    fail(ErrorKind::numerical, *reason);
   }
-  return out;
+  apply(lr);
+  return metrics;
 }
 
 double evaluate(const Model& model, const std::vector<Batch>& batches, const dist::ProcessMesh& mesh) {
@@ -225,10 +123,11 @@ double evaluate(const Model& model, const std::vector<Batch>& batches, const dis
   const SkipIndexCheck checked;
   for (const Batch& b : batches) {
     if (b.samples() == 0) continue;  // a data rank may have no sample of a batch
-    sum += model.loss_sum(on_device(model, b)).item();
+    model.check_batch(b);
+    sum += model.loss_sum(b.to(model.device())).item();
   }
   sum = sum_of_losses(sum, mesh);
-  int64_t tokens = count_targets(model, batches, mesh);
+  const int64_t tokens = count_targets(model, batches, mesh);
   return tokens > 0 ? sum / static_cast<double>(tokens) : 0;
 }
 

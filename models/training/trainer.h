@@ -1,106 +1,98 @@
-// One training step: gradients of several micro-batches, clipping, one optimizer update. Nothing is changed when the
-// step fails.
+// One training step: forward_backward() -> the caller looks at the metrics -> apply() or discard(). Nothing but the
+// gradients changes before apply().
 //
-// In mixed precision (nn/optim/master_weights.h) everything here but the model's own arithmetic is about the f32
-// masters.
+//   batches --check, count targets--> loss scale --forward, backward of each micro-batch--> f32 gradients of the
+//   masters
+//           --reduce-scatter over ranks--> gradients of this rank's pieces --norm, clip, optimizer--> pieces
+//           --all-gather--> parameters --cast--> the copies that the model computes with
 //
-// The same code trains on one process and on many (distributed/README.md): what is summed over ranks is the identity
-// on one. Every decision (NaN, loss spike) is made from numbers that all ranks hold alike, so all make the same.
+// On one process every collective is the identity, and without mixed precision (nn/optim/master_weights.h) the masters
+// are the model's parameters. The metrics are the same on all ranks, so all ranks decide alike.
 #pragma once
 #include <cmath>
-#include <functional>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
+#include "braid/distributed/parallel/data_parallel.h"
 #include "braid/distributed/sharding/process_mesh.h"
 #include "braid/models/model.h"
 #include "braid/models/training/captured_step.h"
+#include "braid/models/training/local_state.h"
+#include "braid/nn/optim/master_weights.h"
+#include "braid/nn/optim/optimizer.h"
 #include "braid/tensor/io/safetensors.h"
 
 namespace braid::models {
 
-struct StepResult {
-  double loss = NAN;       // mean cross-entropy over the valid targets of all micro-batches of all ranks, in nats
-  double grad_norm = NAN;  // before clipping
-  int64_t tokens = 0;      // valid targets
-};
-
-// Weights and optimizer state as whole tensors, as checkpoints hold them, whatever the mesh.
-struct WholeState {
-  std::vector<nn::NamedTensor> weights;    // in the order of the model
-  std::vector<nn::NamedTensor> optimizer;  // "steps", then the moments of each parameter
-};
-
-// A tensor of such a state as one rank owns it. Every number of it belongs to exactly one rank of the job.
-struct OwnedTensor {
-  std::string name;
-  DType dtype;
-  Shape shape;                   // of the whole
-  std::vector<dist::Span> runs;  // where `numbers` stand in the whole
-  Tensor numbers;                // contiguous, sharing the memory of model and optimizer; none: an empty handle
-};
-struct OwnedState {
-  std::vector<OwnedTensor> weights, optimizer;  // on every rank all names, in the same order
+struct StepMetrics {
+  double loss = NAN;       // mean over the counted targets of all micro-batches of all ranks; of text in nats
+  double grad_norm = NAN;  // of all gradients together, before clipping; NaN where the loss is NaN or infinite
+  int64_t tokens = 0;      // counted targets
 };
 
 class Trainer {
  public:
-  // clip: limit of the global gradient norm, 0 = none. compute: mixed precision, the model's parameters become the
-  // masters and the model computes in that type; without it, in the type of its parameters, which become leaves.
+  // clip: limit of the global gradient norm, 0 = none. compute: type of the model's arithmetic in mixed precision,
+  // whose parameters become f32 masters; by default the type of its parameters. They become leaves. The model must
+  // outlive the trainer and stay on its device.
   Trainer(Model& model, const nn::OptimizerOptions& options, double clip, const dist::ProcessMesh& mesh = {},
           std::optional<DType> compute = {});
 
-  // Steps of one shape are recorded on a card and then repeated (models/training/captured_step.h): the same numbers in
-  // less time, where kernels are short. Off at first; without effect on the CPU and with several processes.
-  void record_steps(bool on) { captured_step_.record(on && mesh_.world.size() == 1); }
-  bool repeats_a_recording() const { return captured_step_.recorded(); }
+  // Capture steps of one shape as CUDA graphs and replay them (captured_step.h): the same bits with less work of the
+  // host. Off at first; no effect on the CPU and with several processes, whose collectives the host drives.
+  void capture_steps(bool on) { step_.enable(on && mesh_.world.size() == 1); }
+  bool replays_steps() const { return step_.captured(); }
 
-  // micro_batches: the samples of this data rank, as many micro-batches on every rank; ranks of one data rank get the
-  // same. The loss is the mean over all valid targets of the step, however they are spread over micro-batches and
-  // ranks. `inspect` sees the result before anything is updated and may throw (on all ranks). NaN or Inf in loss or
-  // gradient throws Error(numerical) that names the step and the first bad tensor; weights and optimizer state are then
-  // untouched. The host waits for the device once, after the last backward pass.
-  StepResult step(const std::vector<Batch>& micro_batches, double lr,
-                  const std::function<void(const StepResult&)>& inspect = {});
+  // Gradients of the mean loss over all counted targets of the step, however they are spread over micro-batches and
+  // ranks. micro_batches: on the CPU, the samples of this data rank; the same number of micro-batches on every rank,
+  // and the same samples on the ranks of one data rank. Error(input) when no target counts. Waits for the device once.
+  StepMetrics forward_backward(const std::vector<Batch>& micro_batches);
+  // The message for metrics with NaN or Inf, which names the step and the first bad tensor; none when all are finite.
+  // Collective, between forward_backward() and discard().
+  std::optional<std::string> non_finite_reason(const StepMetrics& metrics,
+                                               const std::vector<Batch>& micro_batches) const;
+  // One update of the optimizer with the clipped gradients, which are gone afterwards.
+  void apply(double lr);
+  // Drops the gradients. Weights and optimizer state are those of the step before.
+  void discard();
+  // forward_backward() and apply(); Error(numerical) instead of an update when the metrics are not finite.
+  StepMetrics step(const std::vector<Batch>& micro_batches, double lr);
 
-  // Of the last call of step(), also of one that threw: what it did not get to is NaN.
-  const StepResult& latest() const { return latest_; }
-
-  // Collective. The whole state, or its weights alone, on rank 0; the other ranks get none.
-  enum class StateParts { all, weights };
-  WholeState whole_state(StateParts parts = StateParts::all) const;
-  // What this rank owns of it; no communication.
-  OwnedState owned_state() const;
-  // Reads this rank's part of a state and nothing else. Missing, surplus and mis-shaped names are reported together in
-  // one Error(input).
+  // The elements that this rank owns, no communication. local_gradients(): between forward_backward() and apply(); the
+  // next step may overwrite them.
+  LocalState local_state() const;
+  std::vector<LocalTensor> local_gradients() const;
+  // Reads this rank's elements of a state and nothing else. Missing, surplus and mis-shaped names are reported together
+  // in one Error(input).
   void load(const io::SafetensorsFile& weights, const io::SafetensorsFile& optimizer);
-  // Collective. The summed gradients as whole tensors on every rank: between step()'s update and its end, that is
-  // inside `inspect`. The next step may write to them.
-  std::vector<nn::NamedTensor> whole_gradients() const;
 
   Model& model() const { return model_; }
-  const std::vector<nn::NamedTensor>& parameters() const { return parameters_; }  // this rank's parts; the masters
+  const std::vector<nn::NamedTensor>& parameters() const { return parameters_; }  // this rank's shards; the masters
   const nn::Optimizer& optimizer() const { return *optimizer_; }                  // of this rank's pieces
   const dist::ProcessMesh& mesh() const { return mesh_; }
 
  private:
-  Tensor join(const std::string& parameter, const Tensor& piece, DType dtype) const;
-  Shape whole_shape(const nn::NamedTensor& parameter) const;
-  std::vector<dist::Span> runs(const nn::NamedTensor& parameter, dist::Range held) const;
+  void compute_gradients(const StepBuffers& buffers);
+  void broadcast_parameters();
+  Shape unsharded_shape(const nn::NamedTensor& parameter) const;
+  std::vector<dist::Span> spans(const nn::NamedTensor& parameter, dist::Range held) const;
+  LocalTensor owned_part(const nn::NamedTensor& parameter) const;
 
   Model& model_;
   dist::ProcessMesh mesh_;
   nn::MasterWeights masters_;
-  std::vector<nn::NamedTensor> parameters_;
-  dist::DataParallel parallel_;
-  std::unique_ptr<nn::Optimizer> optimizer_;
-  CapturedStep captured_step_;
+  std::vector<nn::NamedTensor> parameters_;   // of masters_
+  dist::DataParallel parallel_;               // reduces their gradients into this rank's pieces
+  std::unique_ptr<nn::Optimizer> optimizer_;  // of the pieces
+  CapturedStep step_;
   double clip_;
-  StepResult latest_;
+  std::optional<double> grad_norm_;  // of the gradients that await apply() or discard()
 };
 
-// Mean loss over batches without gradients; 0 when no target is valid. In a mesh: collective, every data rank with
-// its own samples.
+// Mean loss over batches without gradients; 0 when no target is counted. Collective: every data rank has its own
+// samples.
 double evaluate(const Model& model, const std::vector<Batch>& batches, const dist::ProcessMesh& mesh = {});
 
 }  // namespace braid::models

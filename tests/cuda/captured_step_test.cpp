@@ -1,5 +1,5 @@
-// Training steps that are recorded once and then repeated have the bits of steps that are run, whatever happens
-// between.
+// Training steps that are captured once and then replayed have the bits of steps that are launched kernel by kernel,
+// whatever happens in between.
 #include <algorithm>
 #include <set>
 
@@ -10,7 +10,7 @@
 #include "tests/cuda/support.h"
 #include "tests/support/temp_folder.h"
 #if defined(BRAID_EMULATION)
-#include "tests/cuda/emulation/card.h"
+#include "tests/cuda/emulation/gpu.h"
 #endif
 
 using namespace braid;
@@ -53,9 +53,9 @@ models::Batch batch(int64_t number, int64_t rows = 2) {
 std::vector<models::Batch> batches(int64_t step) { return {batch(2 * step), batch(2 * step + 1)}; }
 double rate(int64_t step) { return 0.01 * static_cast<double>(1 + step % 3); }
 
-models::Dcformer model_on_card(const Setup& setup) {
+models::Dcformer model_on_gpu(const Setup& setup) {
   models::Dcformer model(config_of(setup), {1, 0});
-  model.to(kCard);
+  model.to(kGpu);
   model.set_recompute(setup.recompute);
   return model;
 }
@@ -87,23 +87,23 @@ class ReadsBack final : public models::Model {
 struct Training {
   models::Dcformer model;
   models::Trainer trainer;
-  std::vector<models::StepResult> results;
+  std::vector<models::StepMetrics> results;
 
-  Training(const Setup& setup, bool record)
-      : model(model_on_card(setup)), trainer(model, {.weight_decay = 0.1}, 0.5, {}, setup.compute) {
-    trainer.record_steps(record);
+  Training(const Setup& setup, bool capture)
+      : model(model_on_gpu(setup)), trainer(model, {.weight_decay = 0.1}, 0.5, {}, setup.compute) {
+    trainer.capture_steps(capture);
   }
   void step(int64_t number) { step(number, batches(number)); }
   void step(int64_t number, const std::vector<models::Batch>& micro_batches) {
     results.push_back(trainer.step(micro_batches, rate(number)));
   }
   std::vector<nn::NamedTensor> state() const {
-    models::WholeState whole = trainer.whole_state();
-    for (const nn::NamedTensor& p : nn::parameters(trainer.model()))
-      whole.weights.push_back({"used " + p.name, p.value});
-    whole.weights.insert(whole.weights.end(), whole.optimizer.begin(), whole.optimizer.end());
-    for (nn::NamedTensor& t : whole.weights) t.value = t.value.to(kCpu).clone();
-    return whole.weights;
+    std::vector<nn::NamedTensor> all = trainer.parameters();
+    for (const nn::NamedTensor& p : nn::parameters(trainer.model())) all.push_back({"used " + p.name, p.value});
+    const std::vector<nn::NamedTensor> moments = trainer.optimizer().state();
+    all.insert(all.end(), moments.begin(), moments.end());
+    for (nn::NamedTensor& t : all) t.value = t.value.detach().to(kCpu).clone();
+    return all;
   }
 };
 
@@ -121,20 +121,20 @@ void check_equal(const Training& a, const Training& b) {
 }
 
 struct Pair {
-  Training plain, recorded;
-  explicit Pair(const Setup& setup = {}) : plain(setup, false), recorded(setup, true) {}
+  Training plain, captured;
+  explicit Pair(const Setup& setup = {}) : plain(setup, false), captured(setup, true) {}
   void each(const std::function<void(Training&)>& body) {
     body(plain);
-    body(recorded);
+    body(captured);
   }
-  ~Pair() { BOOST_TEST(!plain.trainer.repeats_a_recording()); }
+  ~Pair() { BOOST_TEST(!plain.trainer.replays_steps()); }
 };
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(recorded_step)
+BOOST_AUTO_TEST_SUITE(captured_step)
 
-BOOST_AUTO_TEST_CASE(has_the_bits_of_a_step_that_is_run) {
+BOOST_AUTO_TEST_CASE(has_the_bits_of_a_launched_step) {
   for (const Setup& setup : {Setup{},
                              {"f32, recomputed blocks", {}, true},
                              {"bf16", DType::bf16},
@@ -144,17 +144,17 @@ BOOST_AUTO_TEST_CASE(has_the_bits_of_a_step_that_is_run) {
       const int64_t steps = setup.heads == 2 ? 6 : 4;
       for (int64_t step = 0; step < steps; ++step) {
         pair.each([&](Training& t) { t.step(step); });
-        BOOST_TEST(pair.recorded.trainer.repeats_a_recording() == (step > 0), "step " << step);
+        BOOST_TEST(pair.captured.trainer.replays_steps() == (step > 0), "step " << step);
       }
-      check_equal(pair.plain, pair.recorded);
-      const std::vector<models::StepResult>& r = pair.plain.results;
+      check_equal(pair.plain, pair.captured);
+      const std::vector<models::StepMetrics>& r = pair.plain.results;
       BOOST_TEST(std::any_of(r.begin(), r.end(), [](const auto& x) { return x.grad_norm > 0.5; }));  // clipped
       BOOST_TEST(std::any_of(r.begin(), r.end(), [&](const auto& x) { return x.tokens != r[0].tokens; }));
     }
   }
 }
 
-// What a recording is for: no kernel of the model or of the optimizer is called by the host any more.
+// After the capture the host calls no kernel of the model or of the optimizer any more.
 BOOST_AUTO_TEST_CASE(leaves_nothing_but_its_inputs_to_the_host) {
   static std::set<std::string> called;
   Pair pair;
@@ -163,7 +163,7 @@ BOOST_AUTO_TEST_CASE(leaves_nothing_but_its_inputs_to_the_host) {
     pair.plain.step(step);
     called.clear();
     detail::set_kernel_observer({[](const char* kernel) { called.insert(kernel); }, [] {}});
-    pair.recorded.step(step);
+    pair.captured.step(step);
     detail::set_kernel_observer({});
     steps.push_back(called);
   }
@@ -171,73 +171,70 @@ BOOST_AUTO_TEST_CASE(leaves_nothing_but_its_inputs_to_the_host) {
     BOOST_TEST((steps[0].contains(kernel) && steps[1].contains(kernel) && !steps[2].contains(kernel)), kernel);
   const std::set<std::string> inputs{"transfer", "copy", "fill", "min_max", "synchronize"};
   for (const std::string& kernel : steps[2]) BOOST_TEST(inputs.contains(kernel), kernel);
-  check_equal(pair.plain, pair.recorded);
+  check_equal(pair.plain, pair.captured);
 }
 
-// inspect sees the gradients of this very step and may refuse it.
-BOOST_AUTO_TEST_CASE(a_refused_step_changes_nothing) {
+// Between its halves a step shows its own gradients, and it may be discarded.
+BOOST_AUTO_TEST_CASE(a_discarded_step_changes_nothing) {
   Pair pair;
   std::vector<std::vector<nn::NamedTensor>> seen;
   pair.each([&](Training& t) {
     for (int64_t step = 0; step < 3; ++step) t.step(step);
     const std::vector<nn::NamedTensor> before = t.state();
-    auto refuse = [&](const models::StepResult& result) {
-      seen.emplace_back();
-      for (const nn::NamedTensor& g : t.trainer.whole_gradients()) seen.back().push_back({g.name, g.value.to(kCpu)});
-      fail(ErrorKind::numerical, "refused with loss " + std::to_string(result.loss));
-    };
-    BOOST_TEST(throws_with([&] { t.trainer.step(batches(3), rate(3), refuse); }, "refused with loss "));
-    t.results.push_back(t.trainer.latest());
+    t.results.push_back(t.trainer.forward_backward(batches(3)));
+    seen.emplace_back();
+    for (const models::LocalTensor& g : t.trainer.local_gradients()) seen.back().push_back({g.name, g.values.to(kCpu)});
+    t.trainer.discard();
     const std::vector<nn::NamedTensor> after = t.state();
     for (size_t i = 0; i < before.size(); ++i) BOOST_TEST(same_bits(before[i].value, after[i].value), before[i].name);
     for (int64_t step = 4; step < 6; ++step) t.step(step);
   });
   BOOST_REQUIRE(seen.size() == 2u);
   for (size_t i = 0; i < seen[0].size(); ++i) BOOST_TEST(same_bits(seen[0][i].value, seen[1][i].value));
-  BOOST_TEST(pair.recorded.trainer.repeats_a_recording());
-  check_equal(pair.plain, pair.recorded);
+  BOOST_TEST(pair.captured.trainer.replays_steps());
+  check_equal(pair.plain, pair.captured);
 }
 
 BOOST_AUTO_TEST_CASE(a_step_that_is_not_a_number_changes_nothing) {
   Pair pair;
-  std::vector<std::string> sentences;
+  std::vector<std::string> messages;
   pair.each([&](Training& t) {
     for (int64_t step = 0; step < 3; ++step) t.step(step);
-    Tensor weight = t.trainer.parameters()[3].value, good = weight.clone();
+    Tensor weight = t.trainer.parameters()[3].value, good = weight.detach().clone();
     weight.fill(NAN);
     const std::vector<nn::NamedTensor> before = t.state();
     try {
       t.step(3);
     } catch (const Error& e) {
       BOOST_TEST((e.kind() == ErrorKind::numerical));
-      sentences.push_back(e.what());
+      messages.push_back(e.what());
     }
     const std::vector<nn::NamedTensor> after = t.state();
     for (size_t i = 0; i < before.size(); ++i) BOOST_TEST(same_bits(before[i].value, after[i].value), before[i].name);
     weight.copy_(good);
     for (int64_t step = 3; step < 6; ++step) t.step(step);
   });
-  BOOST_REQUIRE(sentences.size() == 2u);
-  BOOST_TEST(sentences[0] == sentences[1]);
-  BOOST_TEST(sentences[0].find("the loss is NaN at step 4; the first tensor with NaN or Inf is layers.0.") == 0u);
-  check_equal(pair.plain, pair.recorded);
+  BOOST_REQUIRE(messages.size() == 2u);
+  BOOST_TEST(messages[0] == messages[1]);
+  BOOST_TEST(messages[0].find("the loss is NaN at step 4; the first tensor with NaN or Inf is layers.0.") == 0u);
+  check_equal(pair.plain, pair.captured);
 }
 
 BOOST_AUTO_TEST_CASE(another_shape_begins_anew) {
   Pair pair;
-  auto recorded = [&] { return pair.recorded.trainer.repeats_a_recording(); };
+  auto replays = [&] { return pair.captured.trainer.replays_steps(); };
   for (int64_t step = 0; step < 3; ++step) pair.each([&](Training& t) { t.step(step); });
-  BOOST_TEST(recorded());
+  BOOST_TEST(replays());
   pair.each([](Training& t) { t.step(3, {batch(100, 1), batch(101)}); });  // a smaller batch
-  BOOST_TEST(!recorded());
+  BOOST_TEST(!replays());
   pair.each([](Training& t) { t.step(4, {batch(102), batch(103), batch(104)}); });  // more micro-batches
-  BOOST_TEST(!recorded());
+  BOOST_TEST(!replays());
   for (int64_t step = 5; step < 8; ++step) pair.each([&](Training& t) { t.step(step); });
-  BOOST_TEST(recorded());
-  check_equal(pair.plain, pair.recorded);
+  BOOST_TEST(replays());
+  check_equal(pair.plain, pair.captured);
 }
 
-// Validation between steps, and a state that is loaded into tensors that a recording knows.
+// Validation between steps, and a state that is loaded into the tensors of a capture.
 BOOST_AUTO_TEST_CASE(other_work_between_steps_disturbs_nothing) {
   Pair pair({"bf16", DType::bf16});
   std::vector<double> validation;
@@ -253,9 +250,8 @@ BOOST_AUTO_TEST_CASE(other_work_between_steps_disturbs_nothing) {
       t.step(step);
       validation.push_back(models::evaluate(t.model, {batch(50, 1), batch(51, 3)}));
       if (step != 2) continue;
-      models::WholeState whole = t.trainer.whole_state();
-      save(folder / "weights", whole.weights);
-      save(folder / "optimizer", whole.optimizer);
+      save(folder / "weights", t.trainer.parameters());
+      save(folder / "optimizer", t.trainer.optimizer().state());
     }
     ends.push_back(t.state());
     t.trainer.load(io::SafetensorsFile(folder / "weights"), io::SafetensorsFile(folder / "optimizer"));
@@ -267,36 +263,36 @@ BOOST_AUTO_TEST_CASE(other_work_between_steps_disturbs_nothing) {
     for (size_t k = 1; k < ends.size(); ++k)
       BOOST_TEST(same_bits(ends[0][i].value, ends[k][i].value), ends[0][i].name << " of " << k);
   }
-  BOOST_TEST(pair.recorded.trainer.repeats_a_recording());
-  check_equal(pair.plain, pair.recorded);
+  BOOST_TEST(pair.captured.trainer.replays_steps());
+  check_equal(pair.plain, pair.captured);
 }
 
 BOOST_AUTO_TEST_CASE(memory_does_not_grow) {
   Training t({}, true);
   for (int64_t step = 0; step < 3; ++step) t.step(step);
-  const MemoryStats before = memory_stats(kCard);
-  const MemoryByUse uses = memory_by_use(kCard);
+  const MemoryStats before = memory_stats(kGpu);
+  const MemoryByUse uses = memory_by_use(kGpu);
   for (int64_t step = 3; step < 8; ++step) t.step(step);
-  BOOST_TEST(memory_stats(kCard).current == before.current);
-  BOOST_TEST(memory_stats(kCard).reserved == before.reserved);
-  BOOST_TEST((memory_by_use(kCard).current == uses.current));
-  t.trainer.record_steps(false);
-  BOOST_TEST(!t.trainer.repeats_a_recording());
-  BOOST_TEST(memory_stats(kCard).current < before.current);  // its gradients and inputs
+  BOOST_TEST(memory_stats(kGpu).current == before.current);
+  BOOST_TEST(memory_stats(kGpu).reserved == before.reserved);
+  BOOST_TEST((memory_by_use(kGpu).current == uses.current));
+  t.trainer.capture_steps(false);
+  BOOST_TEST(!t.trainer.replays_steps());
+  BOOST_TEST(memory_stats(kGpu).current < before.current);  // its gradients and inputs
   t.step(8);
 }
 
-// Such a model can be trained, but not recorded.
-BOOST_AUTO_TEST_CASE(a_model_that_reads_values_back_is_told) {
-  ReadsBack model(model_on_card({}));
+// Such a model can be trained, but its steps cannot be captured.
+BOOST_AUTO_TEST_CASE(a_model_that_reads_values_back_is_named) {
+  ReadsBack model(model_on_gpu({}));
   models::Trainer trainer(model, {}, 0.5);
-  trainer.record_steps(true);
+  trainer.capture_steps(true);
   trainer.step(batches(0), rate(0));
   BOOST_TEST(throws_with(
       [&] { trainer.step(batches(1), rate(1)); },
       "values were read back while a graph is captured, but its kernels have not run yet; do it "
-      "before or after the capture; a training step that does so cannot be recorded (train.graph=false runs it)"));
-  trainer.record_steps(false);
+      "before or after the capture; a training step that does so cannot be captured (train.graph=false launches it)"));
+  trainer.capture_steps(false);
   trainer.step(batches(1), rate(1));
   BOOST_TEST(trainer.optimizer().steps() == 2);
 }
@@ -304,26 +300,26 @@ BOOST_AUTO_TEST_CASE(a_model_that_reads_values_back_is_told) {
 BOOST_AUTO_TEST_CASE(has_no_effect_on_the_cpu) {
   models::Dcformer model(config_of({}), {1, 0});
   models::Trainer trainer(model, {}, 0.5);
-  trainer.record_steps(true);
+  trainer.capture_steps(true);
   for (int64_t step = 0; step < 3; ++step) trainer.step(batches(step), rate(step));
-  BOOST_TEST(!trainer.repeats_a_recording());
+  BOOST_TEST(!trainer.replays_steps());
 }
 
 #if defined(BRAID_EMULATION)
-// The emulated card takes nothing back while it records, so a recording needs more than a step that is run.
-BOOST_AUTO_TEST_CASE(without_memory_for_a_recording_steps_are_run) {
+// The emulated device reuses no memory during a capture, so a capture needs more than a launched step.
+BOOST_AUTO_TEST_CASE(without_memory_for_a_capture_steps_are_launched) {
   Pair pair;
   pair.each([](Training& t) { t.step(0); });
-  reset_peak_memory(kCard);
+  reset_peak_memory(kGpu);
   pair.plain.step(1);
   {
-    emulated::OtherCard card;
-    card->properties.memory = memory_stats(kCard).peak + 4096;
-    pair.recorded.step(1);
+    emulated::OtherGpu gpu;
+    gpu->properties.memory = memory_stats(kGpu).peak + 4096;
+    pair.captured.step(1);
   }
   for (int64_t step = 2; step < 5; ++step) pair.each([&](Training& t) { t.step(step); });
-  BOOST_TEST(!pair.recorded.trainer.repeats_a_recording());
-  check_equal(pair.plain, pair.recorded);
+  BOOST_TEST(!pair.captured.trainer.replays_steps());
+  check_equal(pair.plain, pair.captured);
 }
 #endif
 

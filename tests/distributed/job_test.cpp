@@ -14,6 +14,7 @@
 
 #include "apps/train/log.h"
 #include "braid/models/training/checkpoint.h"
+#include "braid/models/training/manifest.h"
 #include "tests/support/temp_folder.h"
 
 using namespace braid;
@@ -354,7 +355,7 @@ BOOST_AUTO_TEST_CASE(a_full_disk_for_samples_ends_all_ranks_alike) {
   BOOST_TEST(says(o, 4, "error: cannot write " + (out / "samples.txt").string()));
   BOOST_TEST(o.output.find("cannot write") == o.output.rfind("cannot write"));
   BOOST_TEST(alive(out) == 0);
-  BOOST_TEST(models::why_invalid(out / "step-00000004") == "");
+  BOOST_TEST(!models::find_damage(out / "step-00000004"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

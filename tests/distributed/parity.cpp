@@ -88,17 +88,18 @@ Record train(const models::ModelConfig& config, const dist::ProcessMesh& mesh, i
   Record record;
   for (int64_t step = 0; step < steps; ++step) {
     if (step < noise.steps) move_by_last_places(*model, noise.salt, static_cast<uint64_t>(step));
-    models::StepResult r =
-        trainer.step(share_of(step_batch(config, step, samples, T), mesh), lr, [&](const models::StepResult&) {
-          if (step > 0) return;
-          for (const nn::NamedTensor& g : trainer.whole_gradients())
-            record.gradients[g.name] = g.value.to_vector<double>();
-        });
+    const models::StepMetrics r = trainer.forward_backward(share_of(step_batch(config, step, samples, T), mesh));
+    if (step == 0) {
+      for (const nn::NamedTensor& g : gather(trainer.local_gradients(), mesh.world, kCpu))
+        record.gradients[g.name] = g.value.to_vector<double>();
+    }
+    trainer.apply(lr);
     record.losses.push_back(r.loss);
     record.norms.push_back(r.grad_norm);
   }
   record.validation = models::evaluate(*model, share_of(step_batch(config, 1000, samples, T), mesh), mesh);
-  for (const nn::NamedTensor& w : trainer.whole_state().weights) record.weights[w.name] = w.value.to_vector<double>();
+  for (const nn::NamedTensor& w : gather(trainer.local_state().weights, mesh.world, kCpu))
+    record.weights[w.name] = w.value.to_vector<double>();
   return record;
 }
 

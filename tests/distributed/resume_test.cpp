@@ -3,7 +3,7 @@
 #include <mutex>
 
 #include "braid/distributed/comm/thread_transport.h"
-#include "braid/models/training/checkpoint.h"
+#include "braid/models/training/checkpoint_writer.h"
 #include "braid/tensor/io/safetensors.h"
 #include "tests/distributed/parity.h"
 #include "tests/support/temp_folder.h"
@@ -47,10 +47,10 @@ BOOST_AUTO_TEST_CASE(all_pairs_of_layouts) {
     on_ranks(before, [&](const dist::Communicator& world) {
       Training t(world, before);
       for (int64_t i = 0; i < kBefore; ++i) t.step(i);
-      models::save_checkpoint(run.path, t.trainer, &t.tokenizer, {kBefore, 0, 0, 1, kLength, "data"}, "", 2);
+      models::CheckpointWriter(run.path, 2).save(t.trainer, &t.tokenizer, {kBefore, 0, 0, 1, kLength, "data"}, "");
     });
     std::filesystem::path folder = run.path / models::step_name(kBefore);
-    BOOST_REQUIRE(models::why_invalid(folder) == "");
+    BOOST_REQUIRE(!models::find_damage(folder));
     std::map<std::string, TempFolder> copies;
     for (const Shape3& after : kLayouts) {
       copies.try_emplace(str(after));
@@ -59,18 +59,21 @@ BOOST_AUTO_TEST_CASE(all_pairs_of_layouts) {
           Training t(world, after);
           models::load_checkpoint(folder, t.trainer);
           // Gathered again, every element is the one in the files.
-          models::WholeState state = t.trainer.whole_state();
+          const models::LocalState local = t.trainer.local_state();
+          const std::vector<nn::NamedTensor> all_weights = gather(local.weights, world, kCpu),
+                                             all_optimizer = gather(local.optimizer, world, kCpu);
           if (world.rank() == 0) {
             io::TensorFiles weights((folder / "model.safetensors").string());
             io::TensorFiles optimizer((folder / "trainer/optimizer.safetensors").string());
-            expect(weights.tensors().size() == state.weights.size(), "number of weights");
-            expect(optimizer.tensors().size() == state.optimizer.size(), "number of optimizer tensors");
-            for (const auto& w : state.weights) expect_equal(w.value, weights.load(w.name), w.name);
-            for (const auto& o : state.optimizer) expect_equal(o.value, optimizer.load(o.name), o.name);
+            expect(weights.tensors().size() == all_weights.size(), "number of weights");
+            expect(optimizer.tensors().size() == all_optimizer.size(), "number of optimizer tensors");
+            for (const auto& w : all_weights) expect_equal(w.value, weights.load(w.name), w.name);
+            for (const auto& o : all_optimizer) expect_equal(o.value, optimizer.load(o.name), o.name);
           }
           // Saved again by these ranks, the files have the same bytes.
           TempFolder& again = copies.at(str(after));
-          models::save_checkpoint(again.path, t.trainer, &t.tokenizer, {kBefore, 0, 0, 1, kLength, "data"}, "", 2);
+          models::CheckpointWriter(again.path, 2)
+              .save(t.trainer, &t.tokenizer, {kBefore, 0, 0, 1, kLength, "data"}, "");
           world.barrier();
           if (world.rank() == 0) {
             for (const char* file : {"model.safetensors", "trainer/optimizer.safetensors", "trainer/manifest.json"}) {
@@ -95,7 +98,8 @@ BOOST_AUTO_TEST_CASE(a_full_disk_of_rank_0_is_everybodys_error) {
     t.step(0);
     expect_error(
         [&] {
-          models::save_checkpoint(run.path / "file", t.trainer, &t.tokenizer, {1, 0, 0, 1, kLength, "data"}, "", 2);
+          models::CheckpointWriter(run.path / "file", 2)
+              .save(t.trainer, &t.tokenizer, {1, 0, 0, 1, kLength, "data"}, "");
         },
         ErrorKind::output, "older checkpoints are intact");
     t.step(1);  // all ranks are still together
@@ -106,18 +110,20 @@ BOOST_AUTO_TEST_CASE(states_that_do_not_fit_are_refused_on_every_rank) {
   TempFolder folder;
   on_ranks({1, 1, 2}, [&](const dist::Communicator& world) {
     Training t(world, {1, 1, 2});
-    models::WholeState whole = t.trainer.whole_state();
+    const models::LocalState local = t.trainer.local_state();
+    const std::vector<nn::NamedTensor> all_weights = gather(local.weights, world, kCpu),
+                                       all_optimizer = gather(local.optimizer, world, kCpu);
     std::string optimizer = folder / "optimizer", wrong = folder / "wrong", part = folder / "part";
     if (world.rank() == 0) {
       io::NamedTensors weights, moments;
-      for (const auto& w : whole.weights) weights.emplace_back(w.name, w.value.clone());
-      for (const auto& o : whole.optimizer) moments.emplace_back(o.name, o.value);
+      for (const auto& w : all_weights) weights.emplace_back(w.name, w.value.clone());
+      for (const auto& o : all_optimizer) moments.emplace_back(o.name, o.value);
       io::save_safetensors(optimizer, moments);
       // NaN in the last word's row, which is on rank 1: rank 0 does not even read it.
-      Tensor& last = weights.back().second;
+      Tensor& last = weights.back().value;
       last.sliced(0, last.dim(0) - 1, last.dim(0)).fill(NAN);
       io::save_safetensors(part, weights);
-      weights[0].second = zeros({3, 3}, DType::f64);
+      weights[0].value = zeros({3, 3}, DType::f64);
       io::save_safetensors(wrong, weights);
     }
     world.barrier();
@@ -139,14 +145,14 @@ BOOST_AUTO_TEST_CASE(owned_parts_tile_the_state) {
     std::map<std::string, std::vector<int>> owners;  // per number of the whole
     on_ranks(s, [&](const dist::Communicator& world) {
       Training t(world, s);
-      models::OwnedState state = t.trainer.owned_state();
+      models::LocalState state = t.trainer.local_state();
       std::lock_guard lock(mutex);
       for (const auto* list : {&state.weights, &state.optimizer}) {
-        for (const models::OwnedTensor& tensor : *list) {
+        for (const models::LocalTensor& tensor : *list) {
           std::vector<int>& count = owners[tensor.name];
           count.resize(static_cast<size_t>(numel(tensor.shape)));
-          for (const dist::Span& run : tensor.runs) {
-            for (int64_t i = 0; i < run.count; ++i) ++count[static_cast<size_t>(run.whole + i)];
+          for (const dist::Span& span : tensor.spans) {
+            for (int64_t i = 0; i < span.count; ++i) ++count[static_cast<size_t>(span.whole + i)];
           }
         }
       }

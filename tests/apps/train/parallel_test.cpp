@@ -1,4 +1,4 @@
-// What concerns several processes and needs none: plans, and refusals.
+// Settings of several processes that can be checked in one: plans, and errors.
 #include <boost/test/unit_test.hpp>
 
 #include "tests/apps/support.h"
@@ -9,7 +9,7 @@ using braid::test::run;
 namespace {
 bool says(const Outcome& o, int code, const std::string& words) {
   bool ok = o.code == code && o.output.find(words) != std::string::npos;
-  if (!ok) BOOST_TEST_MESSAGE("exit " << o.code << "\n" << o.output << "\nwanted " << code << ": " << words);
+  if (!ok) BOOST_TEST_MESSAGE("exit " << o.code << "\n" << o.output << "\nexpected " << code << ": " << words);
   return ok;
 }
 }  // namespace

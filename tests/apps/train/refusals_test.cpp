@@ -1,4 +1,5 @@
-// Mistakes and damage that braid train meets: each ends with its exit code and a sentence, and nothing is lost.
+// Mistakes and damage that braid train meets: each ends with its exit code and a message, and nothing is lost.
+#include "braid/models/training/manifest.h"
 #include "tests/apps/train/runs.h"
 #include "tests/support/sanitizer.h"
 
@@ -177,7 +178,7 @@ BOOST_AUTO_TEST_CASE(a_loss_spike_ends_with_5_and_keeps_the_weights_before_it) {
   shorter.push_back("train.steps=" + std::to_string(last));
   BOOST_TEST(train(until, shorter).code == 0);
   check_same(out, until, last);
-  // With a smaller step the run goes on from there.
+  // With a smaller step the run continues from there.
   const Outcome rest = train(out, {"schedule.name=constant", "optimizer.lr=1e-3", "eval.interval=0"});
   BOOST_TEST(rest.code == 0, rest.output);
 }
@@ -185,9 +186,9 @@ BOOST_AUTO_TEST_CASE(a_loss_spike_ends_with_5_and_keeps_the_weights_before_it) {
 BOOST_AUTO_TEST_CASE(not_a_number_ends_with_5) {
   const fs::path out = world().fresh();
   check_failure(train(out, {"optimizer.lr=1e30"}), 5, "contains NaN or Inf at step 3; weights are untouched");
-  BOOST_TEST(models::why_invalid(step(out, 2)) == "");
+  BOOST_TEST(!models::find_damage(step(out, 2)));
   BOOST_TEST(slurp(out / "failed-step-00000003.txt").find("contains NaN or Inf") != std::string::npos);
-  // Here the weights themselves leave the range of f32: the reason is told, no such checkpoint is written.
+  // Here the weights themselves leave the range of f32: the reason is printed, no such checkpoint is written.
   const fs::path worse = world().fresh();
   const Outcome result = train(worse, {"optimizer.lr=1e300"});
   check_failure(result, 5, "error: the loss is NaN at step 3");

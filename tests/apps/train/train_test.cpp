@@ -1,5 +1,5 @@
-// braid train as the real program: a run that is killed or stopped anywhere goes on to the same bytes. What it refuses:
-// train_refusals_test.cpp.
+// braid train as the real program: a run that is killed or stopped anywhere continues to the same bytes. Its errors:
+// refusals_test.cpp.
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -79,7 +79,7 @@ BOOST_AUTO_TEST_CASE(what_a_killed_save_left_behind_does_not_disturb) {
   check_same(out, straight);
 }
 
-// bf16 arithmetic: the checkpoint holds f32 masters, a stopped run goes on to the same bytes, and the loss follows
+// bf16 arithmetic: the checkpoint holds f32 masters, a stopped run continues to the same bytes, and the loss follows
 // f32's.
 BOOST_AUTO_TEST_CASE(bf16_runs_resume_exactly_and_follow_f32) {
   const fs::path straight = world().fresh(), out = world().fresh();

@@ -1,4 +1,4 @@
-// A small DCFormer learns one sentence by its bytes and continues it.
+// A small DCFormer learns one line of text byte by byte and continues it.
 #include <braid/autograd.h>
 #include <braid/models.h>
 

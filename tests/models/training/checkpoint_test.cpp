@@ -1,6 +1,7 @@
-#include "braid/models/training/checkpoint.h"
+#include "braid/models/training/checkpoint_writer.h"
 
 #include <boost/test/unit_test.hpp>
+#include <chrono>
 #include <fstream>
 
 #include "braid/models/training/find_model.h"
@@ -23,7 +24,7 @@ struct World {
     trainer.step({models::text_batch(from_vector(ids, {2, 16}), from_vector(targets, {2, 16}))}, 1e-2);
   }
   void save(int64_t step, int64_t keep = 2) {
-    models::save_checkpoint(run.path(), trainer, &tokenizer, {step, 40, 1.5, 3, 16, "data"}, "a = 1\n", keep);
+    models::CheckpointWriter(run.path(), keep).save(trainer, &tokenizer, {step, 40, 1.5, 3, 16, "data"}, "a = 1\n");
   }
 };
 
@@ -33,6 +34,16 @@ void flip_byte(const fs::path& file, int64_t at) {
   char c = static_cast<char>(f.get() ^ 0x10);
   f.seekp(at);
   f.put(c);
+}
+
+// Bytes that this process has read from files so far.
+int64_t bytes_read() {
+  std::ifstream io("/proc/self/io");
+  std::string name;
+  int64_t value = -1;
+  io >> name >> value;
+  BOOST_REQUIRE(name == "rchar:");
+  return value;
 }
 }  // namespace
 
@@ -68,7 +79,8 @@ BOOST_AUTO_TEST_CASE(damage_is_found_and_the_older_one_counts) {
   w.save(1);
   w.save(2);
   flip_byte(w.run.path() / "step-00000002/model.safetensors", 5000);
-  BOOST_TEST(models::why_invalid(w.run.path() / "step-00000002").find("model.safetensors has checksum") == 0u);
+  BOOST_TEST(models::find_damage(w.run.path() / "step-00000002").value_or("").find("model.safetensors has checksum") ==
+             0u);
   std::vector<std::string> notes;
   BOOST_TEST(models::newest_checkpoint(w.run.path(), notes).step == 1);
   BOOST_TEST(notes.size() == 1u);
@@ -95,6 +107,32 @@ BOOST_AUTO_TEST_CASE(keeps_the_newest_valid_ones) {
   std::vector<int64_t> steps;
   for (const models::StepFolder& f : models::step_folders(w.run.path())) steps.push_back(f.step);
   BOOST_TEST(steps == (std::vector<int64_t>{2, 3, 4}), boost::test_tools::per_element());
+}
+
+// A save verifies what it wrote. Verdicts on older checkpoints are remembered while their files keep size and times.
+BOOST_AUTO_TEST_CASE(a_save_reads_no_older_checkpoint_again) {
+  World w;
+  models::CheckpointWriter writer(w.run.path(), 10);
+  auto save = [&](int64_t step) {  // -> bytes read
+    const int64_t before = bytes_read();
+    writer.save(w.trainer, &w.tokenizer, {step, 40, 1.5, 3, 16, "data"}, "a = 1\n");
+    const int64_t count = bytes_read() - before;
+    // Files that were modified a clock tick ago are verified once more: set these to an hour ago.
+    for (const auto& file : fs::recursive_directory_iterator(w.run.path() / models::step_name(step))) {
+      if (file.is_regular_file()) fs::last_write_time(file, fs::last_write_time(file) - std::chrono::hours(1));
+    }
+    return count;
+  };
+  const int64_t one = save(1);
+  BOOST_TEST(one > 100'000);
+  for (int64_t step = 2; step < 12; ++step) save(step);  // the eleventh is the first that prunes: verifies all
+  BOOST_TEST(!fs::exists(w.run.path() / models::step_name(1)));
+  const int64_t later = save(12);  // reads itself, and number 11, whose times have changed since
+  BOOST_TEST(later < 3 * one);
+  BOOST_TEST(models::step_folders(w.run.path()).size() == 10u);
+  flip_byte(w.run.path() / "step-00000005/model.safetensors", 5000);  // is noticed all the same
+  save(13);
+  BOOST_TEST(models::step_folders(w.run.path()).front().step == 3);
 }
 
 BOOST_AUTO_TEST_CASE(another_model_is_refused) {

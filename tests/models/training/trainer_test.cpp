@@ -25,7 +25,7 @@ models::Batch shard_sequence(const models::Batch& b, int64_t begin, int64_t end)
 
 BOOST_AUTO_TEST_SUITE(trainer)
 
-BOOST_AUTO_TEST_CASE(a_tiny_model_learns_one_batch_by_heart) {
+BOOST_AUTO_TEST_CASE(a_tiny_model_learns_one_batch) {
   models::Dcformer model(small_config(), {1, 0});
   models::Trainer trainer(model, {.weight_decay = 0}, 1.0);
   models::Batch b = batch(2, 16, 3);
@@ -42,7 +42,7 @@ BOOST_AUTO_TEST_CASE(loss_is_the_mean_over_valid_tokens_of_all_micro_batches) {
     models::Dcformer model(small_config(), {1, 0});
     model.to(DType::f64);
     models::Trainer trainer(model, {}, 0);
-    models::StepResult r = trainer.step(parts, 1e-2);
+    models::StepMetrics r = trainer.step(parts, 1e-2);
     BOOST_TEST(r.tokens == 19);
     std::vector<double> all{r.loss, r.grad_norm};
     for (const nn::NamedTensor& p : nn::parameters(model)) {
@@ -74,13 +74,50 @@ BOOST_AUTO_TEST_CASE(a_bad_gradient_leaves_everything_untouched) {
   std::vector<nn::NamedTensor> parameters = nn::parameters(model);
   for (nn::NamedTensor& p : parameters) {
     if (p.name == "layers.1.feed_forward.w2.weight")
-      p.value.sliced(0, 0, 1).sliced(1, 0, 1).fill(std::numeric_limits<double>::quiet_NaN());
+      p.value.detach().sliced(0, 0, 1).sliced(1, 0, 1).fill(std::numeric_limits<double>::quiet_NaN());
   }
   std::vector<double> before = parameters[0].value.to_vector<double>();
   BOOST_TEST(throws_with([&] { trainer.step({batch(1, 8, 1)}, 1e-2); },
                          "at step 1; the first tensor with NaN or Inf is layers.1.ffn_out"));
   BOOST_TEST(is_close(parameters[0].value.to_vector<double>(), before, 0));
   BOOST_TEST(trainer.optimizer().steps() == 0);
+}
+
+// The caller decides between the two halves of a step.
+BOOST_AUTO_TEST_CASE(a_discarded_step_leaves_no_trace) {
+  auto train = [](bool with_discarded) {
+    models::Dcformer model(small_config(), {1, 0});
+    models::Trainer trainer(model, {}, 1.0);
+    std::vector<double> all;
+    for (int64_t step = 0; step < 4; ++step) {
+      if (with_discarded) {
+        trainer.forward_backward({batch(3, 16, 100 + step)});
+        if (step != 2) trainer.discard();  // the next forward_backward() does so as well
+      }
+      const models::StepMetrics m = trainer.forward_backward({batch(2, 16, step)});
+      BOOST_TEST(!trainer.non_finite_reason(m, {batch(2, 16, step)}));
+      trainer.apply(1e-2);
+      all.insert(all.end(), {m.loss, m.grad_norm});
+    }
+    BOOST_TEST(trainer.optimizer().steps() == 4);
+    for (const nn::NamedTensor& p : nn::parameters(model)) {
+      for (double v : p.value.to_vector<double>()) all.push_back(v);
+    }
+    return all;
+  };
+  BOOST_TEST((train(true) == train(false)));
+}
+
+BOOST_AUTO_TEST_CASE(an_update_needs_gradients) {
+  models::Dcformer model(small_config(), {1, 0});
+  models::Trainer trainer(model, {}, 1.0);
+  BOOST_TEST(throws_with([&] { trainer.apply(1e-2); }, "apply() needs the gradients"));
+  trainer.forward_backward({batch(1, 8, 1)});
+  trainer.discard();
+  BOOST_TEST(throws_with([&] { trainer.apply(1e-2); }, "apply() needs the gradients"));
+  trainer.step({batch(1, 8, 1)}, 1e-2);
+  BOOST_TEST(throws_with([&] { trainer.apply(1e-2); }, "apply() needs the gradients"));
+  BOOST_TEST(trainer.optimizer().steps() == 1);
 }
 
 BOOST_AUTO_TEST_CASE(a_batch_without_targets_is_refused) {

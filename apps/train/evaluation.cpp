@@ -1,0 +1,52 @@
+#include "apps/train/evaluation.h"
+
+#include "apps/train/log.h"
+#include "braid/distributed/job/run_on_all_ranks.h"
+#include "braid/models/eval/icl_tasks.h"
+#include "braid/models/generation/generate.h"
+#include "braid/models/text/batches.h"
+#include "braid/models/training/trainer.h"
+
+namespace braid::apps {
+
+Evaluation::Evaluation(const TrainConfig& config, const models::LanguageModel& model, const dist::ProcessMesh& mesh,
+                       const models::text::Dataset& validation)
+    : config_(config),
+      model_(model),
+      mesh_(mesh),
+      tokenizer_(validation.tokenizer()),
+      batches_(models::text::validation_batches(validation, config.train.batch_size, config.eval.batches, mesh)) {
+  for (int64_t i = 0; i < config.eval.tasks; ++i)
+    tasks_.push_back(models::text::make_task_sample(models::text::Words::held_out, 0, i));
+}
+
+double Evaluation::validation_loss() const { return models::evaluate(model_, batches_, mesh_); }
+
+double Evaluation::task_accuracy() const {
+  double accuracy = not_measured;
+  on_one_replica([&] { accuracy = models::grade_tasks(model_, tokenizer_, tasks_).accuracy(); });
+  return accuracy;
+}
+
+std::string Evaluation::sample() const {
+  std::string text;
+  on_one_replica([&] {
+    std::vector<int32_t> prompt = tokenizer_.encode(config_.sample.prompt);
+    if (prompt.empty()) prompt.push_back(tokenizer_.eos_id());  // a document begins after the end of another
+    const models::SamplingOptions options{.temperature = config_.sample.temperature,
+                                          .seed = static_cast<uint64_t>(config_.run.seed)};
+    const models::Generated g = models::generate(model_, prompt, config_.sample.tokens, options, tokenizer_.eos_id());
+    text = config_.sample.prompt + tokenizer_.decode(g.tokens, true);
+  });
+  return text;
+}
+
+// The ranks of data rank 0 hold the model together: work may call collectives of their tensor and context groups. When
+// it fails, all ranks end with its error.
+void Evaluation::on_one_replica(const std::function<void()>& work) const {
+  dist::run_on_all_ranks(mesh_.world, [&] {
+    if (mesh_.data.rank() == 0) work();
+  });
+}
+
+}  // namespace braid::apps

@@ -1,0 +1,39 @@
+// Measurements of the model between steps: loss on the validation split, accuracy on the in-context tasks, a sample.
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "apps/train/train_config.h"
+#include "braid/distributed/sharding/process_mesh.h"
+#include "braid/models/language_model.h"
+#include "braid/models/text/dataset.h"
+#include "braid/models/text/tasks/tasks.h"
+
+namespace braid::apps {
+
+class Evaluation {
+ public:
+  // All arguments must outlive this object.
+  Evaluation(const TrainConfig& config, const models::LanguageModel& model, const dist::ProcessMesh& mesh,
+             const models::text::Dataset& validation);
+
+  // All are collective. Mean loss in nats per token over eval.batches batches, the same at every call.
+  double validation_loss() const;
+  // Share of eval.tasks held-out tasks that the model solves, 0..1; on data rank 0, not_measured elsewhere.
+  double task_accuracy() const;
+  // sample.prompt and sample.tokens tokens that continue it; on data rank 0, "" elsewhere.
+  std::string sample() const;
+
+ private:
+  void on_one_replica(const std::function<void()>& work) const;
+
+  const TrainConfig& config_;
+  const models::LanguageModel& model_;
+  const dist::ProcessMesh& mesh_;
+  const models::text::Tokenizer& tokenizer_;
+  std::vector<models::Batch> batches_;
+  std::vector<models::text::TaskSample> tasks_;
+};
+
+}  // namespace braid::apps

@@ -1,0 +1,89 @@
+#include "apps/train/from_config.h"
+
+#include <algorithm>
+
+#include "braid/models/dcformer/family.h"
+#include "braid/tensor/kernels/attention.h"
+
+namespace braid::apps {
+
+namespace {
+// The text of a value as models::configure() takes it.
+std::string plain(const Value& value) {
+  const auto* text = std::get_if<std::string>(&value);
+  return text ? *text : toml_text(value);
+}
+}  // namespace
+
+models::ModelConfig model_config(const TrainConfig& config, int64_t vocabulary) {
+  check(!config.model.preset.empty() || !config.model.values.empty(), ErrorKind::setting, [] {
+    return std::string(
+        "no model is named: expected model.preset (for example dcformer-tiny; braid info lists them) or model.* sizes");
+  });
+  std::vector<std::pair<std::string, std::string>> keys;
+  if (vocabulary > 0 && !config.model.values.contains("vocab_size"))
+    keys.emplace_back("vocab_size", std::to_string(vocabulary));
+  for (const auto& [key, value] : config.model.values) keys.emplace_back(key, plain(value));
+  models::ModelConfig model = models::configure(config.model.preset, keys);
+  check(model.vocab_size >= vocabulary, ErrorKind::setting, [&] {
+    return "model.vocab_size is too small for the data: expected at least " + std::to_string(vocabulary) + ", found " +
+           std::to_string(model.vocab_size);
+  });
+  return model;
+}
+
+nn::OptimizerOptions optimizer_options(const TrainConfig& config) {
+  const TrainConfig::Optimizer& o = config.optimizer;
+  return {.name = o.name,
+          .lr = o.lr,
+          .beta1 = o.beta1,
+          .beta2 = o.beta2,
+          .eps = o.eps,
+          .weight_decay = o.weight_decay,
+          .decay = nn::parse_decay(o.decay),
+          .momentum = o.momentum};
+}
+
+nn::Schedule schedule(const TrainConfig& config) {
+  auto decay_steps = static_cast<int64_t>(static_cast<double>(config.train.steps) * config.schedule.decay_fraction);
+  return {.kind = nn::parse_schedule(config.schedule.name),
+          .peak = config.optimizer.lr,
+          .steps = config.train.steps,
+          .warmup = config.schedule.warmup,
+          .final_fraction = config.schedule.final_fraction,
+          .decay_steps =
+              std::clamp<int64_t>(decay_steps, 1, std::max<int64_t>(1, config.train.steps - config.schedule.warmup))};
+}
+
+int64_t sequence_length(const TrainConfig& config, const models::ModelConfig& model) {
+  check(config.data.seq_len <= model.block_size, ErrorKind::setting, [&] {
+    return "data.seq_len is longer than the model's block_size: expected at most " + std::to_string(model.block_size) +
+           ", found " + std::to_string(config.data.seq_len);
+  });
+  return config.data.seq_len > 0 ? config.data.seq_len : model.block_size;
+}
+
+Arithmetic arithmetic(const TrainConfig& config) {
+  DType compute = DType::f32;
+  parse_dtype(config.train.dtype, compute);
+  return {compute == DType::bf16 ? DType::f32 : compute, compute};
+}
+
+int64_t attention_workspace(const TrainConfig& config, Device device) {
+  if (device == kCpu) return 0;
+  return config.train.attention_workspace > 0 ? config.train.attention_workspace << 20 : kAttentionWorkspace;
+}
+
+std::unique_ptr<models::LanguageModel> make_model(const TrainConfig& config, const models::ModelConfig& model,
+                                                  const dist::ProcessMesh& mesh, Device device) {
+  MemoryScope scope(MemoryUse::weights);
+  RandomKey key = child({static_cast<uint64_t>(config.run.seed), 0}, "parameters");
+  auto made = models::as_language_model(models::DcformerSpec(model).make(key, mesh));
+  made->to(arithmetic(config).masters);
+  made->to(device);
+  made->set_recompute(config.train.checkpoint_activations);
+  made->set_attention_workspace(attention_workspace(config, device));
+  return made;
+}
+
+}  // namespace braid::apps

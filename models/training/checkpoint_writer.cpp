@@ -1,0 +1,167 @@
+#include "braid/models/training/checkpoint_writer.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <system_error>
+
+#include "braid/distributed/job/run_on_all_ranks.h"
+#include "braid/models/pretrained.h"
+#include "braid/models/training/sharded_safetensors.h"
+#include "braid/tensor/io/atomic_file.h"
+
+namespace braid::models {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* kIntact = "; older checkpoints are intact";
+
+void check_output(const std::error_code& error, const char* action, const fs::path& path) {
+  check(!error, ErrorKind::output,
+        [&] { return std::string("cannot ") + action + " " + path.string() + ": " + error.message() + kIntact; });
+}
+
+// Removes what processes that were killed during a save have left behind.
+void remove_unfinished(const fs::path& run) {
+  std::error_code ignored;
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::directory_iterator(run, ignored)) {
+    std::string name = entry.path().filename().string();
+    if (name.starts_with("step-") && name.ends_with(".tmp")) found.push_back(entry.path());
+  }
+  for (const fs::path& path : found) fs::remove_all(path, ignored);
+}
+
+std::string describe(const RunState& state) {
+  nlohmann::ordered_json json{{"step", state.step},           {"samples", state.samples},
+                              {"elapsed_s", state.elapsed_s}, {"seed", state.seed},
+                              {"seq_len", state.seq_len},     {"data_fingerprint", state.data_fingerprint}};
+  for (size_t i = 0; i < kMemoryUses; ++i)
+    json["peak_memory_bytes"][name(static_cast<MemoryUse>(i))] = state.memory.at_peak[i];
+  return json.dump(1) + "\n";
+}
+
+}  // namespace
+
+// A checkpoint on its way to the disk. Rank 0 removes it when it is not published: on a full disk it would only keep
+// others from writing.
+struct CheckpointWriter::Draft {
+  Draft(const fs::path& run, const Trainer& trained, const RunState& at)
+      : trainer(trained),
+        state(at),
+        tensors(trained.local_state()),
+        path(run / step_name(at.step)),
+        temporary(path.string() + ".tmp"),
+        weights(temporary / kWeightsFile, tensors.weights, {{"format", "pt"}}),
+        optimizer(temporary / kOptimizerFile, tensors.optimizer) {}
+  Draft(const Draft&) = delete;
+  ~Draft() {
+    std::error_code ignored;
+    if (begun) fs::remove_all(temporary, ignored);
+  }
+  const dist::Communicator& world() const { return trainer.mesh().world; }
+  bool root() const { return world().rank() == 0; }
+
+  const Trainer& trainer;
+  const RunState& state;
+  const LocalState tensors;
+  const fs::path path, temporary;
+  ShardedSafetensorsWriter weights, optimizer;
+  std::map<std::string, uint32_t> checksums;  // on rank 0, of the two large files
+  bool begun = false;                         // `temporary` is there and belongs to this rank
+};
+
+void CheckpointWriter::save(const Trainer& trainer, const text::Tokenizer* tokenizer, const RunState& state,
+                            const std::string& settings) {
+  Draft draft(run_, trainer, state);
+  begin(draft, tokenizer, settings);
+  write(draft);
+  publish(draft);
+  verify(draft);
+  prune(draft.path, draft.world());
+}
+
+void CheckpointWriter::begin(Draft& draft, const text::Tokenizer* tokenizer, const std::string& settings) {
+  dist::run_on_all_ranks(draft.world(), [&] {
+    for (const LocalTensor& w : draft.tensors.weights) {
+      check(!w.values || nn::all_finite(w.values), ErrorKind::numerical, [&] {
+        return w.name + " contains NaN or Inf at step " + std::to_string(draft.state.step) +
+               "; no checkpoint was written";
+      });
+    }
+    if (!draft.root()) return;
+    remove_unfinished(run_);
+    std::error_code error;
+    fs::create_directories(draft.temporary / "trainer", error);
+    check_output(error, "create the folder", draft.temporary / "trainer");
+    draft.begun = true;
+    save_model_description(*draft.trainer.model().spec(), tokenizer, draft.temporary);
+    io::write_file((draft.temporary / "trainer/state.json").string(), describe(draft.state));
+    io::write_file((draft.temporary / kSettingsFile).string(), settings);
+    draft.weights.create();
+    draft.optimizer.create();
+  });
+}
+
+void CheckpointWriter::write(Draft& draft) {
+  dist::run_on_all_ranks(draft.world(), [&] {  // all ranks at once
+    try {
+      draft.weights.write();
+      draft.optimizer.write();
+    } catch (const Error& e) {
+      fail(e.kind(), e.what() + std::string(kIntact));
+    }
+  });
+  const std::string mine =
+      std::to_string(draft.weights.checksum_share()) + " " + std::to_string(draft.optimizer.checksum_share());
+  for (const std::string& shares : draft.world().gather_text(mine)) {
+    uint32_t weights = 0, optimizer = 0;
+    std::istringstream(shares) >> weights >> optimizer;
+    draft.checksums[kWeightsFile] ^= weights;
+    draft.checksums[kOptimizerFile] ^= optimizer;
+  }
+}
+
+void CheckpointWriter::publish(Draft& draft) {
+  dist::run_on_all_ranks(draft.world(), [&] {
+    if (!draft.root()) return;
+    write_manifest(draft.temporary, draft.state.step, draft.checksums);
+    io::sync_directory((draft.temporary / "trainer").string());
+    io::sync_directory(draft.temporary.string());
+    std::error_code error;
+    fs::remove_all(draft.path, error);  // an invalid one of the same step; a valid one would have been resumed from
+    fs::rename(draft.temporary, draft.path, error);
+    check_output(error, "put the checkpoint in place at", draft.path);
+    draft.begun = false;
+    io::sync_directory(run_.string());
+  });
+}
+
+void CheckpointWriter::verify(const Draft& draft) {
+  const std::optional<std::string> damage = verdicts_.find_damage(draft.path, draft.world());
+  dist::run_on_all_ranks(draft.world(), [&] {
+    check(!damage, ErrorKind::output, [&] {
+      return "the checkpoint " + draft.path.string() + " does not read back as written: " + *damage + kIntact;
+    });
+    if (draft.root()) io::write_file((run_ / "latest").string(), step_name(draft.state.step) + "\n");
+  });
+}
+
+// Removes checkpoints that are older than the newest `keep` valid ones, best effort.
+void CheckpointWriter::prune(const fs::path& newest, const dist::Communicator& world) {
+  const std::vector<StepFolder> all = step_folders(run_, world);
+  const int64_t keep = std::max<int64_t>(keep_, 2);
+  if (static_cast<int64_t>(all.size()) <= keep) return;
+  int64_t valid = 0;
+  for (auto it = all.rbegin(); it != all.rend(); ++it) {
+    if (it->path == newest || !verdicts_.find_damage(it->path, world)) ++valid;
+    if (valid <= keep) continue;
+    std::error_code ignored;
+    if (world.rank() == 0) fs::remove_all(it->path, ignored);
+    verdicts_.forget(it->path);
+  }
+}
+
+}  // namespace braid::models

@@ -1,0 +1,31 @@
+// Weights and optimizer state as the ranks of a job hold them. Every element of the model belongs to exactly one rank,
+// its owner (distributed/parallel/data_parallel.h), so the ranks' local states tile the state of the model.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "braid/distributed/comm/communicator.h"
+#include "braid/distributed/sharding/partition.h"
+#include "braid/nn/module.h"
+
+namespace braid::models {
+
+// The elements of a parameter, moment or gradient that one rank owns.
+struct LocalTensor {
+  std::string name;
+  DType dtype;
+  Shape shape;                    // of the unsharded tensor
+  std::vector<dist::Span> spans;  // where `values` stand in the flattened unsharded tensor
+  Tensor values;                  // contiguous, shares the memory of model and optimizer; empty where none is owned
+};
+
+struct LocalState {
+  // The same names in the same order on every rank. optimizer: "steps", then the moments of each parameter.
+  std::vector<LocalTensor> weights, optimizer;
+};
+
+// Collective: the unsharded tensors, on every rank, copied.
+std::vector<nn::NamedTensor> gather(const std::vector<LocalTensor>& tensors, const dist::Communicator& world,
+                                    Device device);
+
+}  // namespace braid::models
