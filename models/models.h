@@ -15,4 +15,5 @@
 #include "braid/models/text/tokenizer.h"
 #include "braid/models/training/checkpoint.h"
 #include "braid/models/training/checkpoint_writer.h"
+#include "braid/models/training/find_model.h"
 #include "braid/models/training/trainer.h"

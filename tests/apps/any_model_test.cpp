@@ -116,7 +116,7 @@ Batch batch(int64_t step) {
   for (int64_t b = 0; b < 6; ++b) {
     labels.push_back(b == 5 ? -1 : (b + step) % 3);
     for (int64_t i = 0; i < 5; ++i)
-      x.push_back(static_cast<float>(labels.back() == i) + 0.1f * static_cast<float>((7 * b + 3 * i + step) % 11));
+      x.push_back(static_cast<float>(labels.back() == i) + 0.03f * static_cast<float>((7 * b + 3 * i + step) % 11));
   }
   return {{"x", from_vector(x, {6, 5})}, {"label", from_vector(labels, {6})}};
 }
@@ -124,7 +124,7 @@ Batch batch(int64_t step) {
 struct Training {
   std::unique_ptr<models::Model> model = models::configure_model("classifier-tiny", {})->make({3, 0});
   models::Trainer trainer{*model, {}, 1.0};
-  double step(int64_t number) { return trainer.step({batch(number), batch(number + 100)}, 1e-2).loss; }
+  double step(int64_t number) { return trainer.step({batch(number), batch(number + 100)}, 3e-2).loss; }
   std::vector<std::vector<double>> weights() const {
     std::vector<std::vector<double>> all;
     for (const nn::NamedTensor& p : nn::parameters(*model)) all.push_back(p.value.to_vector<double>());
