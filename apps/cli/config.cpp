@@ -57,7 +57,7 @@ bool allowed_text(const Setting& setting, const std::string& text) {
 // Writes the value into the setting's target if type and range fit.
 bool assign(const Setting& setting, const Value& value) {
   if (auto* const* target = std::get_if<double*>(&setting.target)) {
-    // 1 is as good as 1.0 where a float is wanted, as long as it is exact.
+    // an integer is accepted for a float where the conversion is exact.
     const auto* whole = std::get_if<int64_t>(&value);
     const auto* number = std::get_if<double>(&value);
     if (!whole && !number) return false;

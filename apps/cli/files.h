@@ -1,4 +1,4 @@
-// Reading and writing the small text files of a program (configuration, logs, pictures). Every failure is a sentence.
+// Reading and writing the small text files of a program (configuration, logs, pictures). Every failure throws with a message.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace braid::apps {
 
-// The whole file. Error(input) if it is missing, a folder, unreadable or larger than `limit` bytes.
+// The contents of the file. Error(input) if it is missing, a folder, unreadable or larger than `limit` bytes.
 std::string read_text(const std::filesystem::path& file, int64_t limit = int64_t{1} << 30);
 // Writes `file` completely or not at all (tensor/io/atomic_file.h) and creates missing folders. Error(output).
 void write_text(const std::filesystem::path& file, std::string_view text);

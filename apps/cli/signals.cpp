@@ -28,7 +28,7 @@ StopSignals::StopSignals() {
   received = 0;
   struct sigaction action {};
   action.sa_handler = on_signal;
-  action.sa_flags = SA_RESTART;  // a write in progress continues; the loop asks the flag soon enough
+  action.sa_flags = SA_RESTART;  // a write in progress continues; the loop reads the flag soon enough
   sigemptyset(&action.sa_mask);
   for (size_t i = 0; i < std::size(listened); ++i) sigaction(listened[i], &action, &previous[i]);
   struct sigaction ignore {};

@@ -1,9 +1,9 @@
-// Stopping on request: SIGINT, SIGTERM and SIGUSR1 set a flag that the training loop asks between steps.
+// Stopping on request: SIGINT, SIGTERM and SIGUSR1 set a flag that the training loop reads between steps.
 #pragma once
 
 namespace braid::apps {
 
-// While it lives, the signals set the flag; a second SIGINT kills at once, as if nobody listened. SIGPIPE is ignored:
+// While it lives, the signals set the flag; a second SIGINT kills at once, as without a handler. SIGPIPE is ignored:
 // a run must survive the death of the terminal or pipe that it prints to. One at a time; the old handlers come back.
 class StopSignals {
  public:

@@ -50,7 +50,7 @@ std::string fingerprint_of(const Manifest& m) {
   return hex(high << 32 | io::crc32c(text.data(), n, 0x9E3779B9u));
 }
 
-// Reads one field after another; every mistake is a sentence with the field's name.
+// Reads one field after another; every error names the field.
 struct Fields {
   const std::string& path;
 

@@ -1,4 +1,4 @@
-// A token shard: one `*.tok` file of token ids with checksums, read at any place without loading it whole.
+// A token shard: one `*.tok` file of token ids with checksums, read at any place without loading all of it.
 // The byte layout is in README.md.
 #pragma once
 #include <atomic>
@@ -21,7 +21,7 @@ struct ShardHeader {
   int64_t vocab_size = 0;
   uint64_t tokenizer_fingerprint = 0;
   int token_bytes = 0;    // 2 for vocabularies up to 65536, else 4
-  uint32_t checksum = 0;  // of the table of block checksums: stands for the whole content
+  uint32_t checksum = 0;  // of the table of block checksums: stands for all of the content
 };
 
 class ShardWriter {

@@ -49,7 +49,7 @@ class ByteTokenizer final : public Tokenizer {
 
 // tokenizer.json and tokenizer_config.json in the format of Hugging Face tokenizers; each file complete or not at all.
 void save_tokenizer(const Tokenizer& tokenizer, const std::string& folder);
-// The tokenizer of a model or data folder. Error(input) with a sentence when there is none, or one not supported yet.
+// The tokenizer of a model or data folder. Error(input) when there is none, or one that is not supported.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::string& folder);
 // The same from the text of a tokenizer.json; `path` is for error messages.
 std::unique_ptr<Tokenizer> parse_tokenizer(std::string_view text, const std::string& path);

@@ -56,7 +56,7 @@ class Classifier final : public models::Model {
   void observe(const Batch& batch, const nn::ActivationObserver& observer) const override {
     observer("logits", logits(batch.at("x")));
   }
-  void visit(nn::Visitor& v) override {
+  void visit(nn::Visitor& v) const override {
     v("hidden", hidden_);
     v("out", out_);
   }

@@ -51,8 +51,8 @@ class FieldListener : public json::json_sax_t {
   }
 
  private:
-  bool stop(std::string sentence) {
-    if (problem.empty()) problem = std::move(sentence);
+  bool stop(std::string message) {
+    if (problem.empty()) problem = std::move(message);
     return false;
   }
   // Any value but the string we look for.

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Files that prepare() makes. Anything else in a target is not ours to replace.
+// Files that prepare() makes. prepare() replaces a target only when it holds nothing else.
 bool is_ours(const std::string& name) {
   const auto shaped = [&](const char* begin, const char* end) {
     return name.starts_with(begin) && name.ends_with(end);

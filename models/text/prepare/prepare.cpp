@@ -262,8 +262,8 @@ class Preparation {
   PrepareSummary summary_;
 };
 
-void require(bool ok, const char* sentence) {
-  check(ok, ErrorKind::setting, [&] { return std::string(sentence); });
+void require(bool ok, const char* message) {
+  check(ok, ErrorKind::setting, [&] { return std::string(message); });
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace braid::models::text {
 struct PrepareOptions {
   std::vector<std::string> inputs;  // files and folders; see source.h
   int64_t tasks = 0;                // samples of the built-in tasks to train on, besides the inputs
-  std::string output;               // the data folder; replaced when it holds older data of ours
+  std::string output;               // the data folder; replaced when prepare() made it
   std::string tokenizer;            // a folder with tokenizer.json; empty: the byte tokenizer
   std::string text_field = "text";  // of .jsonl files
   double val_fraction = 0.05;       // of the documents, [0, 1)
@@ -32,7 +32,7 @@ struct PrepareSummary {
   Manifest manifest;
   int64_t files = 0, input_bytes = 0;
   bool split_by_tail = false;      // validation is the end of the text, because no document was drawn for it
-  std::vector<std::string> notes;  // what was left out or looks odd, as sentences
+  std::vector<std::string> notes;  // what was left out or looks odd, as messages
 };
 
 // Makes the folder, all or nothing: it is built beside the target and renamed at the end, whatever was there before

@@ -101,8 +101,8 @@ const std::string& TextSource::file() const {
 
 int64_t TextSource::bytes_read() const { return bytes_done_ + (open_ ? open_->stream->file_position() : 0); }
 
-void TextSource::note(std::string sentence) {
-  if (notes_.size() < max_notes) notes_.push_back(std::move(sentence));
+void TextSource::note(std::string message) {
+  if (notes_.size() < max_notes) notes_.push_back(std::move(message));
   if (notes_.size() == max_notes) notes_.push_back("further notes of this kind are left out");
 }
 

@@ -38,7 +38,7 @@ class TextSource {
   int64_t bytes_read() const;       // of all files, compressed size, for progress
   int64_t bytes_total() const { return bytes_total_; }
   int64_t files() const { return static_cast<int64_t>(paths_.size()); }
-  const std::vector<std::string>& notes() const { return notes_; }  // what was left out or looks odd, as sentences
+  const std::vector<std::string>& notes() const { return notes_; }  // what was left out or looks odd, as messages
 
  private:
   struct Input {
@@ -51,7 +51,7 @@ class TextSource {
   bool next_of_text(Piece& piece);
   bool next_of_jsonl(Piece& piece);
   void check_text(std::string_view bytes, bool last);
-  void note(std::string sentence);
+  void note(std::string message);
 
   Options options_;
   std::vector<Input> paths_;

@@ -9,7 +9,7 @@
 namespace braid::models::text {
 
 // A class and its members: a category and its things ("fruit": "a pear", ...), a country and its cities, an ability and
-// the tools that have it. Members are written as they stand in a sentence, with their article.
+// the tools that have it. Members are written as a text uses them, with their article.
 struct WordGroup {
   std::string label;
   std::vector<std::string> members;
