@@ -5,7 +5,7 @@
 #include "apps/commands.h"
 #include "apps/train/dry_run.h"
 #include "apps/train/job.h"
-#include "apps/train/run.h"
+#include "apps/train/training_run.h"
 #include "braid/distributed/comm/device_ranks.h"
 #include "braid/distributed/job/run_on_all_ranks.h"
 #include "braid/tensor/parallel.h"
@@ -14,7 +14,7 @@ namespace braid::apps {
 namespace {
 
 // Why the step must not be applied: NaN, Inf or a loss spike. None when it may.
-std::optional<std::string> failure_of(Run& run, const TrainConfig& config, const models::StepMetrics& metrics,
+std::optional<std::string> failure_of(TrainingRun& run, const TrainConfig& config, const models::StepMetrics& metrics,
                                       const std::vector<models::Batch>& batches) {
   if (auto reason = run.trainer().non_finite_reason(metrics, batches)) return reason;
   const SpikeDetector::Verdict verdict = run.spikes().add(metrics.loss);
@@ -26,7 +26,7 @@ std::optional<std::string> failure_of(Run& run, const TrainConfig& config, const
 }
 
 // The loop. All ranks have the same metrics, so all take the same turns.
-int train(Run& run, const TrainConfig& config, const dist::ProcessMesh& mesh) {
+int train(TrainingRun& run, const TrainConfig& config, const dist::ProcessMesh& mesh) {
   models::Trainer& trainer = run.trainer();
   while (!run.finished()) {
     mesh.world.set_context("step " + std::to_string(run.step() + 1));
@@ -83,7 +83,7 @@ int prepare_and_train(const Arguments& arguments, const Job& job) {
   dist::DeviceRanks ranks = dist::device_ranks(job.world(), device);
   const dist::ProcessMesh mesh = mesh_from_config(config, ranks.world);
   const StopSignals signals;  // before data and weights are loaded, so that no signal is lost
-  Run run(config, schema, mesh, ranks.device);
+  TrainingRun run(config, schema, mesh, ranks.device);
   run.open();
   run.start();
   return train(run, config, mesh);

@@ -20,11 +20,11 @@ namespace braid::apps {
 
 // Everything that a step depends on is a function of the settings and of the step's number, so a resumed run continues
 // bit for bit. Of several processes rank 0 writes the files and prints; an error there is an error of all ranks.
-class Run {
+class TrainingRun {
  public:
   // Opens the data and builds model and trainer. Finds every error in the settings; touches nothing in the run's
   // folder.
-  Run(const TrainConfig& config, const Schema& schema, const dist::ProcessMesh& mesh, Device device);
+  TrainingRun(const TrainConfig& config, const Schema& schema, const dist::ProcessMesh& mesh, Device device);
   // Locks the run's folder, loads its newest valid checkpoint and opens its log. Collective.
   void open();
   // Prints what is trained, measures the device and starts the clock.

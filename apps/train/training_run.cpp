@@ -1,4 +1,4 @@
-#include "apps/train/run.h"
+#include "apps/train/training_run.h"
 
 #include <cmath>
 #include <cstdio>
@@ -28,7 +28,7 @@ std::vector<double> from_root(const std::vector<double>& values, const dist::Com
 }
 }  // namespace
 
-Run::Run(const TrainConfig& config, const Schema& schema, const dist::ProcessMesh& mesh, Device device)
+TrainingRun::TrainingRun(const TrainConfig& config, const Schema& schema, const dist::ProcessMesh& mesh, Device device)
     : config_(config),
       schema_(schema),
       mesh_(mesh),
@@ -49,18 +49,18 @@ Run::Run(const TrainConfig& config, const Schema& schema, const dist::ProcessMes
   state_.data_fingerprint = train_data_.fingerprint();
 }
 
-models::text::Dataset Run::open_data(models::text::Split split) const {
+models::text::Dataset TrainingRun::open_data(models::text::Split split) const {
   const models::ModelConfig model = model_config(config_, models::text::read_manifest(config_.data.path).vocab_size);
   return models::text::Dataset(config_.data.path, split, sequence_length(config_, model));
 }
 
-models::ModelConfig Run::checked_model() const {
+models::ModelConfig TrainingRun::checked_model() const {
   models::ModelConfig model = model_config(config_, train_data_.tokenizer().vocab_size());
   check_memory(config_, model, train_data_.seq_len(), mesh_, device_);
   return model;
 }
 
-void Run::open() {
+void TrainingRun::open() {
   at_root(mesh_.world, [&] { folder_.emplace(config_.run.out); });
   state_ = resume(config_, schema_, state_, trainer_, progress_);
   saved_step_ = state_.step;
@@ -77,7 +77,7 @@ void Run::open() {
   for (double loss : from_root(losses, mesh_.world)) spikes_.add(loss);
 }
 
-void Run::start() {
+void TrainingRun::start() {
   peak_flops_ = measured_flops(device_, types_.compute) * mesh_.world.size();
   reset_peak_memory(device_);
   flops_per_token_ = models::flops_per_token(model_config_, train_data_.seq_len()).training();
@@ -102,14 +102,14 @@ void Run::start() {
   start_ = Clock::now();
 }
 
-std::vector<models::Batch> Run::batches() const {
+std::vector<models::Batch> TrainingRun::batches() const {
   return models::text::step_batches(train_data_, sampler_, state_.samples, config_.train.batch_size,
                                     config_.train.accumulate, mesh_);
 }
 
-double Run::learning_rate() const { return nn::learning_rate(schedule(config_), state_.step); }
+double TrainingRun::learning_rate() const { return nn::learning_rate(schedule(config_), state_.step); }
 
-LogRow Run::count_step(const models::StepMetrics& metrics, double lr) {
+LogRow TrainingRun::count_step(const models::StepMetrics& metrics, double lr) {
   const int64_t samples = config_.train.batch_size * config_.train.accumulate;
   ++state_.step;
   state_.samples += samples;
@@ -124,12 +124,12 @@ LogRow Run::count_step(const models::StepMetrics& metrics, double lr) {
   return row;
 }
 
-void Run::evaluate(LogRow& row) {
+void TrainingRun::evaluate(LogRow& row) {
   row.val_loss = last_.val_loss = evaluation_->validation_loss();
   if (config_.eval.tasks > 0) row.task_acc = last_.task_acc = evaluation_->task_accuracy();
 }
 
-void Run::append_sample() {
+void TrainingRun::append_sample() {
   const std::string sample = evaluation_->sample();
   at_root(mesh_.world, [&] {
     const std::string text = "--- step " + std::to_string(state_.step) + "\n" + sample + "\n";
@@ -141,7 +141,7 @@ void Run::append_sample() {
   });
 }
 
-void Run::log(LogRow& row) {
+void TrainingRun::log(LogRow& row) {
   row.eta_s = seconds() / double(state_.step - first_step_) * double(config_.train.steps - state_.step);
   at_root(mesh_.world, [&] {
     log_->append(row);
@@ -149,7 +149,7 @@ void Run::log(LogRow& row) {
   });
 }
 
-void Run::save() {
+void TrainingRun::save() {
   if (saved_step_ == state_.step) return;
   at_root(mesh_.world, [&] { log_->sync(); });
   state_.memory = memory_by_use(device_);
@@ -157,7 +157,7 @@ void Run::save() {
   saved_step_ = state_.step;
 }
 
-void Run::record_failure(const models::StepMetrics& metrics, double lr, const std::string& reason) {
+void TrainingRun::record_failure(const models::StepMetrics& metrics, double lr, const std::string& reason) {
   progress_.finish();
   const int64_t step = state_.step + 1;
   std::string text = "step " + std::to_string(step) + "\nreason " + reason + "\nlr " + shortest(lr) + "\nloss " +
@@ -172,14 +172,14 @@ void Run::record_failure(const models::StepMetrics& metrics, double lr, const st
   }
 }
 
-void Run::print_stopped() {
+void TrainingRun::print_stopped() {
   progress_.finish();
   const char* signal = StopSignals::requested() ? StopSignals::name() : "a signal to another process";
   std::printf("stopped by %s after step %lld; state saved, run the same command again to go on\n", signal,
               static_cast<long long>(state_.step));
 }
 
-void Run::print_summary() {
+void TrainingRun::print_summary() {
   progress_.finish();
   if (mesh_.world.rank() != 0) return;
   std::printf("trained %lld steps in %.0f s, loss %.4f", static_cast<long long>(state_.step), state_.elapsed_s,
