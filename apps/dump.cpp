@@ -1,4 +1,4 @@
-// braid dump: what a model computes, as named tensors, to compare with any other implementation.
+// braid dump: results of a language model as named tensors, to compare with any other implementation.
 #include <cstdio>
 #include <filesystem>
 
@@ -34,7 +34,7 @@ void dump_full_pass(models::LanguageModel& model, const Tensor& ids, const Tenso
   nn::ActivationObserver observer = [&](const std::string& name, const Tensor& value) {
     out.emplace_back(name, value.detach());
   };
-  if (with_grad) nn::require_grad(model);
+  if (!with_grad) nn::freeze(model);  // records nothing, keeps nothing for a backward pass
   Tensor logits = model.logits(model.hidden(ids, nullptr, &observer));
   Tensor loss = cross_entropy(logits, targets);
   out.emplace_back("logits", logits.detach());
@@ -86,8 +86,8 @@ NamedTensors dump_model(const Arguments& arguments, const fs::path& folder, DTyp
   NamedTensors out{{"input_ids", ids}, {"targets", targets}};
   dump_full_pass(*model, ids.to(device), targets.to(device), arguments.has("grad"), out);
   if (arguments.has("decode")) {
-    std::vector<std::string> numbers = arguments.list("decode");
-    int64_t P = *parse_int(numbers.at(0)), N = *parse_int(numbers.at(1)), T = ids.dim(1);
+    std::vector<std::string> counts = arguments.list("decode");
+    int64_t P = *parse_int(counts.at(0)), N = *parse_int(counts.at(1)), T = ids.dim(1);
     Tensor prompt = file.find("decode.prompt_ids") ? file.load("decode.prompt_ids") : Tensor();
     check(prompt || P <= T, ErrorKind::setting, [&] {
       return "--decode P N: expected P from 1 to the " + std::to_string(T) + " ids of a row in " + file.path() +

@@ -14,7 +14,7 @@
 namespace braid::apps {
 namespace {
 
-// Prints text as it becomes final: what could still turn into a stop string is held back.
+// Prints text as it becomes final: text that may still become a stop string is held back.
 class Printer {
  public:
   Printer(const models::text::Tokenizer& tokenizer, std::vector<std::string> stops)
@@ -104,7 +104,7 @@ Command generate_command() {
                  .alias = 'p',
                  .value = "TEXT",
                  .help = "text to continue; - reads it from standard input"},
-                integer_flag("tokens", "N", "most tokens to add", "256", 1, 1e9, 'n'),
+                integer_flag("tokens", "N", "maximum number of tokens to add", "256", 1, 1e9, 'n'),
                 number_flag("temperature", "X", "0: always the likeliest token", "0.8", 0, 100, 't'),
                 integer_flag("top-k", "K", "only the K likeliest tokens, 0 = all", "0", 0, 1e9),
                 number_flag("top-p", "P", "only the likeliest tokens that make up P", "1", 0, 1),

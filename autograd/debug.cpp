@@ -29,7 +29,7 @@ State& state() {
 bool has_nan(const Tensor& y) {
   if (!is_float(y.dtype()) || y.numel() == 0) return false;
   Tensor sum = empty({1}, DType::f64, y.device());
-  backend(y.device()).optimizer.sum_of_squares({y.contiguous()}, sum);
+  backend(y.device()).optimizer.sum_of_squares({y.detach().contiguous()}, sum);
   return std::isnan(sum.item());
 }
 

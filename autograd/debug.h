@@ -1,5 +1,4 @@
-// Looking over the shoulder of every op, to find mistakes. Switched on by the environment, for example
-// BRAID_DEBUG=ops,mem, or by set_debug():
+// Diagnostics of every op. Switched on by the environment, for example BRAID_DEBUG=ops,mem, or by set_debug():
 //   ops    a line per result, and per derivative on the way back, with type and shape
 //   mem    such a line with the memory of all tensors after it
 //   nan    stops at the first op whose result or derivative holds NaN: Error(numerical) with its name
@@ -20,11 +19,12 @@ struct Debug {
 
 // "ops,nan" -> the switches. Error(setting) for an unknown word.
 Debug parse_debug(const std::string& text);
-// Beats the environment; not while other threads run ops. The lines go to `out`.
+// Overrides the environment; not while other threads run ops. The lines go to `out`.
 void set_debug(Debug switches, std::FILE* out = stderr);
-const Debug& debug();  // first asked, it reads the environment
+const Debug& debug();  // the first call reads the environment
 
-// What the switches say about a result of op; `part` is "" for a forward pass. Called by record() and backward().
+// Does what the switches ask for with a result of op; `part` is "" in a forward pass. Called by record() and
+// backward().
 void watch(const char* op, const std::string& part, const Tensor& y);
 
 }  // namespace braid

@@ -3,50 +3,15 @@
 #include <unordered_map>
 
 #include "braid/autograd/debug.h"
-#include "braid/autograd/record.h"
+#include "braid/autograd/detail/node.h"
 #include "braid/tensor/kernels/backend.h"
 #include "braid/tensor/kernels/pointwise_ops.h"
 
 namespace braid {
 
-struct Node {
-  const char* op = "leaf";
-  bool used = false;
-  std::vector<std::shared_ptr<Node>> inputs;  // null where an input wants no gradient
-  std::vector<Shape> shapes;                  // of the inputs, to catch a derivative of the wrong shape at its source
-  Backward backward;                          // empty for leaves
-  Tensor gradient;                            // leaves only
-  std::function<void(const Tensor&)> hook;    // leaves only
-
-  Node() = default;
-  Node(const Node&) = delete;
-  Node& operator=(const Node&) = delete;
-  ~Node() {
-    backward = nullptr;  // first, so that handles it captured do not keep the inputs' nodes alive below
-    free_chain(inputs);
-  }
-
-  // Frees inputs without recursion: nodes that only we hold are opened and their own inputs queued.
-  static void free_chain(std::vector<std::shared_ptr<Node>>& inputs) {
-    std::vector<std::shared_ptr<Node>> queue;
-    queue.swap(inputs);
-    while (!queue.empty()) {
-      std::shared_ptr<Node> node = std::move(queue.back());
-      queue.pop_back();
-      if (node && node.use_count() == 1) {
-        node->backward = nullptr;
-        for (auto& input : node->inputs) queue.push_back(std::move(input));
-        node->inputs.clear();
-      }
-    }
-  }
-};
-
 namespace {
 
-thread_local bool recording_on = true;
-
-// Adds g to sum, in place when nobody else can see sum's buffer.
+// Adds g to sum, in place when nothing else holds sum's buffer.
 void accumulate(Tensor& sum, Tensor g) {
   if (!sum) {
     sum = std::move(g);
@@ -59,16 +24,41 @@ void accumulate(Tensor& sum, Tensor g) {
   }
 }
 
-template <class Inputs>
-std::shared_ptr<Node> make_node(const char* op, const Inputs& inputs, Backward backward) {
+// The same for a leaf, whose gradient must be its own: copied when it is a view, repeats elements or is held elsewhere.
+void accumulate_in_leaf(Node& leaf, Tensor g) {
+  if (!leaf.gradient && !(g.unique_storage() && g.is_contiguous())) g = g.clone();
+  accumulate(leaf.gradient, std::move(g));
+  count_as(leaf.gradient, MemoryUse::gradients);
+}
+
+std::shared_ptr<Node> make_node(const char* op, detail::Inputs inputs, Backward backward, bool saves) {
   auto node = std::make_shared<Node>();
   node->op = op;
+  node->inputs.reserve(inputs.size());
   for (const Tensor& x : inputs) {
-    node->inputs.push_back(x ? x.node() : nullptr);
-    node->shapes.push_back(x ? x.shape() : Shape{});
+    Node::Input& input = node->inputs.emplace_back();
+    if (!x) continue;
+    input.node = x.node();
+    input.shape = x.shape();
+    if (saves) input.saved = SavedVersion(x);
   }
   node->backward = std::move(backward);
   return node;
+}
+
+// A new handle on y with this history.
+Tensor with_history(const Tensor& y, std::shared_ptr<Node> node, bool saves) {
+  if (saves) node->result = SavedVersion(y);
+  Tensor out = y.detach();
+  out.set_node(std::move(node), true);
+  return out;
+}
+
+void check_not_written(const Node& node) {
+  const char* advice = " written in place after the op had saved it; write after backward(), or give the op a copy";
+  for (size_t i = 0; i < node.inputs.size(); ++i)
+    check(node.inputs[i].saved.holds(), node.op, [&] { return "input " + std::to_string(i) + " was" + advice; });
+  check(node.result.holds(), node.op, [&] { return std::string("its result was") + advice; });
 }
 
 // How many consumers each node reachable from `root` has.
@@ -82,11 +72,11 @@ std::unordered_map<Node*, int> count_consumers(Node* root) {
       return std::string(
           "history already used: backward() was called twice through this op; run the forward pass again");
     });
-    for (const auto& input : node->inputs) {
-      if (!input) continue;
-      auto [it, first_visit] = consumers.try_emplace(input.get(), 0);
+    for (const Node::Input& input : node->inputs) {
+      if (!input.node) continue;
+      auto [it, first_visit] = consumers.try_emplace(input.node.get(), 0);
       ++it->second;
-      if (first_visit) stack.push_back(input.get());
+      if (first_visit) stack.push_back(input.node.get());
     }
   }
   return consumers;
@@ -94,19 +84,10 @@ std::unordered_map<Node*, int> count_consumers(Node* root) {
 
 }  // namespace
 
-NoGrad::NoGrad() : before_(recording_on) { recording_on = false; }
-NoGrad::~NoGrad() { recording_on = before_; }
-EnableGrad::EnableGrad() : before_(recording_on) { recording_on = true; }
-EnableGrad::~EnableGrad() { recording_on = before_; }
-
 bool requires_grad(const Tensor& x) { return x && x.node() != nullptr; }
 
-bool recording(std::initializer_list<Tensor> inputs) {
-  return recording(std::span<const Tensor>(inputs.begin(), inputs.size()));
-}
-
 bool recording(std::span<const Tensor> inputs) {
-  if (!recording_on) return false;
+  if (!detail::recording) return false;
   for (const Tensor& x : inputs) {
     if (requires_grad(x)) return true;
   }
@@ -115,66 +96,62 @@ bool recording(std::span<const Tensor> inputs) {
 
 void no_gradient(const char* op, const Tensor& x) {
   check(!recording({x}), op, [] {
-    return std::string("has no derivative, but its input wants a gradient; call it under NoGrad or on x.detach()");
+    return std::string("has no derivative, but its input requires a gradient; call it under NoGrad or on x.detach()");
   });
 }
 
-Tensor record(const char* op, Tensor y, std::initializer_list<Tensor> inputs, Backward backward) {
-  return record(op, std::move(y), std::span<const Tensor>(inputs.begin(), inputs.size()), std::move(backward));
-}
-
-Tensor record(const char* op, Tensor y, std::span<const Tensor> inputs, Backward backward) {
+Tensor detail::record(const char* op, Tensor y, Inputs inputs, Backward backward, bool saves) {
   if (debug().any()) watch(op, "", y);
-  if (!recording(inputs)) return y;
-  Tensor out = y.detach();
-  out.set_node(make_node(op, inputs, std::move(backward)), true);
-  return out;
+  if (!braid::recording(inputs)) return y;
+  return with_history(y, make_node(op, inputs, std::move(backward), saves), saves);
 }
 
-Tensor record_segment(const char* op, Tensor y, const std::vector<Tensor>& inputs, Backward backward) {
-  if (!recording_on) return y;
-  Tensor out = y.detach();
-  out.set_node(make_node(op, inputs, std::move(backward)), true);
-  return out;
+Tensor detail::record_segment(const char* op, Tensor y, Inputs inputs, Backward backward, bool saves) {
+  if (!detail::recording) return y;
+  return with_history(y, make_node(op, inputs, std::move(backward), saves), saves);
 }
 
-std::vector<Tensor> record_many(const char* op, std::vector<Tensor> ys, std::initializer_list<Tensor> inputs,
-                                BackwardMany backward) {
+// The graph of an op with two results:
+//
+//   inputs <-- op <-- result 0      the node of a result leaves its gradient in `arrived`;
+//                 <-- result 1      the node of the op, which runs after both, takes them from there
+//
+// A result's node sends the op's a gradient without elements, as a sign that it was used.
+std::vector<Tensor> detail::record_many(const char* op, std::vector<Tensor> ys, Inputs inputs, BackwardMany backward,
+                                        bool saves) {
   if (debug().any())
     for (size_t i = 0; i < ys.size(); ++i) watch(op, "result " + std::to_string(i), ys[i]);
-  if (!recording(inputs)) return ys;
-  // Each result has a node that drops its gradient into a shared tray; their common input node empties the tray. The
-  // tray node's own "gradient" is a dummy that only tells the walk that some result was used.
-  auto tray = std::make_shared<std::vector<Tensor>>(ys.size());
-  auto join = make_node(op, inputs, [tray, backward = std::move(backward)](const Tensor&) {
-    std::vector<Tensor> dys = std::move(*tray);
-    return backward(dys);
-  });
+  if (!braid::recording(inputs)) return ys;
+  auto arrived = std::make_shared<std::vector<Tensor>>(ys.size());
+  auto op_node = make_node(
+      op, inputs,
+      [arrived, backward = std::move(backward)](const Tensor&) { return backward(std::exchange(*arrived, {})); },
+      saves);
   std::vector<Tensor> outs;
   for (size_t i = 0; i < ys.size(); ++i) {
-    auto node = make_node(op, std::initializer_list<Tensor>{}, [tray, i](const Tensor& dy) -> Grads {
-      (*tray)[i] = dy;
-      return {empty({0}, dy.dtype(), dy.device())};
-    });
-    node->inputs.push_back(join);
-    node->shapes.push_back({0});
-    outs.push_back(ys[i].detach());
-    outs.back().set_node(std::move(node), true);
+    auto node = std::make_shared<Node>();
+    node->op = op;
+    node->inputs.push_back({op_node, {0}, {}});
+    node->backward = [arrived, i](const Tensor& dy) -> Grads {
+      (*arrived)[i] = dy;
+      return {empty({0})};
+    };
+    outs.push_back(with_history(ys[i], std::move(node), saves));
   }
   return outs;
 }
 
-Tensor& require_grad(Tensor& x) {
+Tensor& require_grad(Tensor& x, bool on) {
   check(is_float(x.dtype()), "require_grad", [&] { return "a tensor of " + str(x.dtype()) + " has no gradient"; });
   check(!x.has_history(), "require_grad", [] { return std::string("the tensor is the result of a recorded op"); });
-  if (!x.node()) x.set_node(std::make_shared<Node>(), false);
+  if (on != requires_grad(x)) x.set_node(on ? std::make_shared<Node>() : nullptr, false);
   return x;
 }
 
 namespace {
 Node& leaf_node(const Tensor& x, const char* op) {
   check(requires_grad(x) && !x.has_history(), op,
-        [] { return std::string("needs a leaf made by require_grad() (a parameter)"); });
+        [] { return std::string("needs a leaf, made by require_grad() (a parameter)"); });
   return *x.node();
 }
 }  // namespace
@@ -182,8 +159,10 @@ Node& leaf_node(const Tensor& x, const char* op) {
 Tensor grad(const Tensor& leaf) { return leaf_node(leaf, "grad").gradient; }
 void zero_grad(const Tensor& leaf) { leaf_node(leaf, "zero_grad").gradient = Tensor(); }
 void set_grad(const Tensor& leaf, Tensor gradient) {
-  check(gradient.shape() == leaf.shape(), "set_grad",
-        [&] { return "the gradient has shape " + str(gradient.shape()) + ", the parameter " + str(leaf.shape()); });
+  check(gradient.shape() == leaf.shape() && gradient.dtype() == leaf.dtype(), "set_grad", [&] {
+    return "the gradient is " + str(gradient.dtype()) + " " + str(gradient.shape()) + ", the parameter " +
+           str(leaf.dtype()) + " " + str(leaf.shape());
+  });
   leaf_node(leaf, "set_grad").gradient = std::move(gradient);
 }
 void on_grad(const Tensor& leaf, std::function<void(const Tensor&)> hook) {
@@ -192,7 +171,7 @@ void on_grad(const Tensor& leaf, std::function<void(const Tensor&)> hook) {
 
 void backward(const Tensor& y, Tensor dy) {
   check(requires_grad(y), "backward",
-        [] { return std::string("the tensor has no history: nothing it depends on wants a gradient"); });
+        [] { return std::string("the tensor has no history: nothing it depends on requires a gradient"); });
   if (!dy) {
     check(y.numel() == 1, "backward", [&] { return "needs a gradient for a result of shape " + str(y.shape()); });
     dy = full(y.shape(), 1.0, y.dtype(), y.device());
@@ -213,14 +192,14 @@ void backward(const Tensor& y, Tensor dy) {
     ready.pop_back();
     Tensor g = std::move(arrived[node.get()]);
     arrived.erase(node.get());
-    if (!node->backward) {  // a leaf
+    if (node->is_leaf()) {
       if (g) {
-        accumulate(node->gradient, std::move(g));
-        count_as(node->gradient, MemoryUse::gradients);
+        accumulate_in_leaf(*node, std::move(g));
         if (node->hook) node->hook(node->gradient);
       }
       continue;
     }
+    check_not_written(*node);
     // A node is ready when all its consumers have run, even if none of them sent a gradient: then it passes on nothing.
     Grads grads = g ? node->backward(g) : Grads(node->inputs.size());
     g = Tensor();
@@ -230,19 +209,19 @@ void backward(const Tensor& y, Tensor dy) {
     });
     node->used = true;
     node->backward = nullptr;  // frees what the closure saved
-    std::vector<std::shared_ptr<Node>> inputs = std::move(node->inputs);
-    node->inputs.clear();
+    std::vector<Node::Input> inputs = std::exchange(node->inputs, {});
     for (size_t i = 0; i < inputs.size(); ++i) {
-      if (!inputs[i]) continue;
+      auto& [input, shape, saved] = inputs[i];
+      if (!input) continue;
       if (grads[i]) {
-        check(grads[i].shape() == node->shapes[i], node->op, [&] {
+        check(grads[i].shape() == shape, node->op, [&] {
           return "its derivative has shape " + str(grads[i].shape()) + " for input " + std::to_string(i) +
-                 " of shape " + str(node->shapes[i]);
+                 " of shape " + str(shape);
         });
         if (debug().any()) watch(node->op, "derivative for input " + std::to_string(i), grads[i]);
-        accumulate(arrived[inputs[i].get()], std::move(grads[i]));
+        accumulate(arrived[input.get()], std::move(grads[i]));
       }
-      if (--consumers[inputs[i].get()] == 0) ready.push_back(std::move(inputs[i]));
+      if (--consumers[input.get()] == 0) ready.push_back(std::move(input));
     }
   }
 }

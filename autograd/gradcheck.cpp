@@ -29,8 +29,8 @@ GradcheckResult gradcheck(const Function& f, const std::vector<Tensor>& inputs, 
   for (const Tensor& x : inputs) {
     check(!x || !is_float(x.dtype()) || x.dtype() == DType::f64, "gradcheck",
           [&] { return "runs in f64, got " + str(x.dtype()); });
-    leaves.push_back(x ? x.clone() : Tensor());
-    moved.push_back(x ? x.clone() : Tensor());
+    leaves.push_back(x ? x.detach().clone() : Tensor());
+    moved.push_back(x ? x.detach().clone() : Tensor());
     if (x && is_float(x.dtype())) require_grad(leaves.back());
   }
   Tensor y = f(leaves), weights = projection(y.shape());

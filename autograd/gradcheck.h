@@ -1,4 +1,4 @@
-// Numeric against analytic derivative; ships with the library for users' own ops.
+// A derivative against finite differences; part of the library, for ops of its users as well.
 #pragma once
 #include <functional>
 #include <string>
@@ -14,8 +14,8 @@ struct GradcheckResult {
 };
 
 // f maps inputs (f64, contiguous) to one tensor. A fixed pseudo-random projection of the result makes it a scalar;
-// every element of every input in `wanted` (default: all floating inputs) is moved by +-step (central differences,
-// extrapolated once: error about step^4).
+// every element of every floating-point input is moved by +-step (central differences, extrapolated once: the error is
+// about step^4).
 using Function = std::function<Tensor(const std::vector<Tensor>& inputs)>;
 GradcheckResult gradcheck(const Function& f, const std::vector<Tensor>& inputs, double step = 1e-3);
 

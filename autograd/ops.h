@@ -62,6 +62,7 @@ inline Tensor operator*(double a, const Tensor& x) { return scale(x, a); }
 inline Tensor operator/(const Tensor& x, double a) { return scale(x, 1 / a); }  // times 1 / a, rounded to f64
 inline Tensor operator/(double a, const Tensor& x) { return scale(reciprocal(x), a); }
 Tensor cast(const Tensor& x, DType dtype);
+Tensor to(const Tensor& x, Device device);
 Tensor masked_fill(const Tensor& x, const Tensor& mask, double value);  // value where mask (u8, broadcast) is not 0
 // x (..., T, S): value where the mask excludes key s from query t.
 Tensor mask_scores(const Tensor& x, const AttentionMask& mask, double value);

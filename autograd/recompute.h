@@ -1,4 +1,5 @@
-// Activation checkpointing: recompute in backward instead of keeping what backward needs.
+// Activation recomputation ("gradient checkpointing"): run a segment again in the backward pass instead of keeping its
+// activations.
 #pragma once
 #include <functional>
 #include <vector>

@@ -1,4 +1,4 @@
-// Recording and running derivatives.
+// Recording derivatives and running them.
 //
 // An op computes y and calls record(). The graph holds no values: what a backward closure captures is all that stays
 // alive.
@@ -6,69 +6,95 @@
 #include <functional>
 #include <initializer_list>
 #include <span>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
+#include "braid/tensor/detail/recording.h"
+#include "braid/tensor/detail/scoped_value.h"
 #include "braid/tensor/tensor.h"
 
 namespace braid {
 
 using Grads = std::vector<Tensor>;                        // one per input; an empty Tensor means "none"
 using Backward = std::function<Grads(const Tensor& dy)>;  // gradient of the result -> gradients of the inputs
-
-// Returns a new handle on y's storage that remembers how to push a gradient back to `inputs`, or y itself when nothing
-// needs one. The closure may capture y: the handle returned is a different one, so no cycle can form. Closures run
-// once, with recording off, and are then freed.
-Tensor record(const char* op, Tensor y, std::initializer_list<Tensor> inputs, Backward backward);
-Tensor record(const char* op, Tensor y, std::span<const Tensor> inputs, Backward backward);
-
-// The same for any number of inputs, and recorded whenever recording is on, even if no input wants a gradient: for a
-// segment whose closure reaches parameters of its own (checkpoint).
-Tensor record_segment(const char* op, Tensor y, const std::vector<Tensor>& inputs, Backward backward);
-
-// The same for an op with several results. `backward` gets one gradient per result; a result that nobody used comes as
-// an empty Tensor.
+// The same for an op with several results: one gradient per result, an empty Tensor for a result that nothing used.
 using BackwardMany = std::function<Grads(const std::vector<Tensor>& dys)>;
+
+namespace detail {
+// Whether a closure may hold tensors: one that captures shapes and scalars alone is trivially destructible.
+template <class F>
+constexpr bool saves_tensors = !std::is_trivially_destructible_v<std::remove_cvref_t<F>>;
+
+using Inputs = std::span<const Tensor>;
+inline Inputs span_of(std::initializer_list<Tensor> list) { return {list.begin(), list.size()}; }
+
+Tensor record(const char* op, Tensor y, Inputs inputs, Backward backward, bool saves);
+Tensor record_segment(const char* op, Tensor y, Inputs inputs, Backward backward, bool saves);
+std::vector<Tensor> record_many(const char* op, std::vector<Tensor> ys, Inputs inputs, BackwardMany backward,
+                                bool saves);
+}  // namespace detail
+
+// Returns a new handle on y's storage that remembers how to push a gradient back to `inputs`, or y itself when none of
+// them requires a gradient. The closure F is called as Backward says, once, with recording off, and is then freed. It
+// may capture y: the handle returned is a different one, so no cycle can form. If it holds tensors, backward() throws
+// when an input or the result has been written in place in the meantime.
+template <class F>
+Tensor record(const char* op, Tensor y, std::span<const Tensor> inputs, F&& backward) {
+  return detail::record(op, std::move(y), inputs, std::forward<F>(backward), detail::saves_tensors<F>);
+}
+template <class F>
+Tensor record(const char* op, Tensor y, std::initializer_list<Tensor> inputs, F&& backward) {
+  return record(op, std::move(y), detail::span_of(inputs), std::forward<F>(backward));
+}
+
+// The same, recorded whenever recording is on, even if no input requires a gradient: for a segment whose closure
+// reaches parameters of its own (recompute.h).
+template <class F>
+Tensor record_segment(const char* op, Tensor y, std::span<const Tensor> inputs, F&& backward) {
+  return detail::record_segment(op, std::move(y), inputs, std::forward<F>(backward), detail::saves_tensors<F>);
+}
+
+// The same for an op with several results; F is called as BackwardMany says.
+template <class F>
 std::vector<Tensor> record_many(const char* op, std::vector<Tensor> ys, std::initializer_list<Tensor> inputs,
-                                BackwardMany backward);
+                                F&& backward) {
+  return detail::record_many(op, std::move(ys), detail::span_of(inputs), std::forward<F>(backward),
+                             detail::saves_tensors<F>);
+}
 
-// True when some input wants a gradient and recording is on: then an op must save what its derivative needs.
-bool recording(std::initializer_list<Tensor> inputs);
+// True when some input requires a gradient and recording is on: then an op must save what its derivative needs.
 bool recording(std::span<const Tensor> inputs);
+inline bool recording(std::initializer_list<Tensor> inputs) { return recording(detail::span_of(inputs)); }
 
-// For an op that has no derivative: throws when x wants a gradient and recording is on.
+// For an op that has no derivative: throws when x requires a gradient and recording is on.
 void no_gradient(const char* op, const Tensor& x);
 
 // Switches recording off on this thread while it lives.
 class NoGrad {
- public:
-  NoGrad();
-  ~NoGrad();
-  NoGrad(const NoGrad&) = delete;
-  NoGrad& operator=(const NoGrad&) = delete;
-
- private:
-  bool before_;
+  detail::ScopedValue<bool> recording_{detail::recording, false};
 };
 
 // Switches recording on on this thread while it lives (recomputation inside a backward pass).
 class EnableGrad {
- public:
-  EnableGrad();
-  ~EnableGrad();
-  EnableGrad(const EnableGrad&) = delete;
-  EnableGrad& operator=(const EnableGrad&) = delete;
-
- private:
-  bool before_;
+  detail::ScopedValue<bool> recording_{detail::recording, true};
 };
 
-// Marks x as a leaf whose gradient is wanted (a parameter). Returns x.
-Tensor& require_grad(Tensor& x);
-bool requires_grad(const Tensor& x);
+// f() with recording off:  Tensor y = no_grad([&] { return log(x); });
+template <class F>
+decltype(auto) no_grad(F&& f) {
+  const NoGrad off;
+  return std::forward<F>(f)();
+}
 
-// The gradient accumulated in a leaf; an empty Tensor when none has arrived. Gradients add up over backward() calls.
+// Makes x a leaf that collects a gradient (a parameter), or with on = false an ordinary tensor again. Returns x.
+Tensor& require_grad(Tensor& x, bool on = true);
+bool requires_grad(const Tensor& x);  // a leaf, or the result of an op recorded on one
+
+// The gradient accumulated in a leaf; an empty Tensor when none has arrived. Gradients add up over backward() calls. A
+// leaf owns its gradient: contiguous, and no memory shared with another gradient or with what backward() was given.
 Tensor grad(const Tensor& leaf);
-void set_grad(const Tensor& leaf, Tensor gradient);
+void set_grad(const Tensor& leaf, Tensor gradient);  // takes the handle, of the leaf's shape and type, as it is
 void zero_grad(const Tensor& leaf);
 
 // Pushes dy (default: 1, for a tensor of one element) back from y to every leaf that it depends on. The history is used

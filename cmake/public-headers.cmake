@@ -54,8 +54,11 @@ set(BRAID_PUBLIC_HEADERS
   models/text/tokenizer.h
   models/training/captured_step.h
   models/training/checkpoint.h
+  models/training/checkpoint_writer.h
   models/training/communication_estimate.h
+  models/training/find_model.h
   models/training/local_state.h
+  models/training/manifest.h
   models/training/trainer.h
   models/weight_format.h
   nn/attention/attention.h

@@ -1,4 +1,4 @@
-// A model of token sequences: what generation, evaluation on tasks and `braid dump` need beyond Model.
+// A model of token sequences: the part of the interface that generation, evaluation and `braid dump` need beyond Model.
 #pragma once
 #include <vector>
 
@@ -17,7 +17,7 @@ struct KvCache {
 class LanguageModel : public Model {
  public:
   virtual int64_t vocab_size() const = 0;           // V
-  virtual int64_t max_sequence_length() const = 0;  // longest T, and most positions of a cache
+  virtual int64_t max_sequence_length() const = 0;  // longest T, and largest capacity of a cache
 
   // input_ids (B, T) i32 or i64 -> the normalised last hidden state (B, T, D). With a cache the tokens continue it
   // (under NoGrad). The observer gets every named intermediate result.

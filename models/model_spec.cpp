@@ -30,8 +30,9 @@ std::unique_ptr<Model> ModelSpec::read_weights(const io::TensorFiles& files, DTy
   weight_format(files);  // nothing of the model's size is allocated before this has passed
   std::unique_ptr<Model> model = make_shape_only();
   WeightReader reader(files, dtype);
-  nn::Visitor fill([&](const std::string& name, Tensor& p) { p = reader.convert(name, reader.load(name)); });
-  model->visit(fill);
+  nn::replace_parameters(*model, [&](const std::string& name, const Tensor&) {
+    return nn::parameter(reader.convert(name, reader.load(name)));
+  });
   reader.problems().raise(files.path());
   model->to(dtype);  // makes tables; the parameters have the type already
   return model;
@@ -40,7 +41,7 @@ std::unique_ptr<Model> ModelSpec::read_weights(const io::TensorFiles& files, DTy
 void ModelSpec::write_weights(const Model& model, const WeightFormat& format,
                               const std::filesystem::path& folder) const {
   std::map<std::string, Tensor> values;
-  for (const nn::NamedTensor& p : nn::parameters(const_cast<Model&>(model))) values[p.name] = p.value;
+  for (const nn::NamedTensor& p : nn::parameters(model)) values[p.name] = p.value;
   write_tensors(format, folder, [&](const StoredTensor& t) {
     const auto at = values.find(t.name);
     check(at != values.end(), "write_weights", [&] { return "the model has no " + t.name; });

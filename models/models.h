@@ -14,4 +14,5 @@
 #include "braid/models/text/sampler.h"
 #include "braid/models/text/tokenizer.h"
 #include "braid/models/training/checkpoint.h"
+#include "braid/models/training/checkpoint_writer.h"
 #include "braid/models/training/trainer.h"

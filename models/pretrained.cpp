@@ -19,7 +19,7 @@ bool is_pickle(const fs::path& file) {
   return end == ".bin" || end == ".pt" || end == ".pth" || end == ".ckpt";
 }
 
-[[noreturn]] void refuse_pickle(const fs::path& file) {
+[[noreturn]] void reject_pickle(const fs::path& file) {
   const std::string name = file.filename().string();
   const std::string all = name.starts_with("pytorch_model") ? "pytorch_model*.bin" : name;
   fail(ErrorKind::input,
@@ -38,7 +38,7 @@ bool has_weights(const fs::path& folder) {
   return fs::exists(folder / "model.safetensors", none) || fs::exists(folder / "model.safetensors.index.json", none);
 }
 
-void refuse_pickles(const fs::path& folder) {
+void reject_pickles(const fs::path& folder) {
   if (has_weights(folder)) return;
   std::error_code none;
   fs::path found;
@@ -46,7 +46,7 @@ void refuse_pickles(const fs::path& folder) {
     const bool likelier = entry.path().filename().string().starts_with("pytorch_model");
     if (is_pickle(entry.path()) && (found.empty() || likelier)) found = entry.path();
   }
-  if (!found.empty()) refuse_pickle(found);
+  if (!found.empty()) reject_pickle(found);
 }
 
 // Files of a model folder that are copied when it is saved elsewhere: tokenizer, generation settings, published code.
@@ -63,9 +63,7 @@ bool is_companion(const fs::path& file) {
 
 void save_model(const Model& model, const text::Tokenizer* tokenizer, const fs::path& folder) {
   save_model_description(*model.spec(), tokenizer, folder);
-  io::NamedTensors weights;
-  for (const nn::NamedTensor& p : nn::parameters(const_cast<Model&>(model))) weights.emplace_back(p.name, p.value);
-  io::save_safetensors((folder / "model.safetensors").string(), weights, {{"format", "pt"}});
+  io::save_safetensors((folder / "model.safetensors").string(), nn::parameters(model), {{"format", "pt"}});
 }
 
 void save_model_description(const ModelSpec& spec, const text::Tokenizer* tokenizer, const fs::path& folder) {
@@ -80,8 +78,8 @@ void save_model_description(const ModelSpec& spec, const text::Tokenizer* tokeni
 void require_model_folder(const fs::path& path) {
   std::error_code none;
   if (fs::exists(path / "config.json", none)) return;
-  if (fs::is_directory(path, none)) refuse_pickles(path);
-  if (fs::is_regular_file(path, none) && is_pickle(path)) refuse_pickle(path);
+  if (fs::is_directory(path, none)) reject_pickles(path);
+  if (fs::is_regular_file(path, none) && is_pickle(path)) reject_pickle(path);
   fail(ErrorKind::input,
        "no model in " + path.string() +
            ": expected a folder with config.json and model.safetensors, or a run folder with step-* checkpoints");
@@ -92,7 +90,7 @@ LoadedModel load_model(const fs::path& folder, const LoadOptions& options) {
   const std::string config_file = (folder / "config.json").string();
   const std::string text = io::read_text_file(config_file, kMaxConfig);
   const auto spec = read_model_spec(text, config_file)->with(options.settings);
-  refuse_pickles(folder);
+  reject_pickles(folder);
   const io::TensorFiles files(folder.string());
   LoadedModel loaded{.model = nullptr, .tokenizer = nullptr, .format = spec->weight_format(files), .notes = {}};
   loaded.format.folder = folder;
@@ -109,7 +107,7 @@ LoadedModel load_model(const fs::path& folder, const LoadOptions& options) {
 ModelFolder inspect_model(const fs::path& folder) {
   const std::string file = (folder / "config.json").string(), text = io::read_text_file(file, kMaxConfig);
   ModelFolder found{read_model_spec(text, file), {}};
-  refuse_pickles(folder);
+  reject_pickles(folder);
   if (!has_weights(folder)) return found;
   found.format = found.spec->weight_format(io::TensorFiles(folder.string()));
   found.format->folder = folder;

@@ -29,7 +29,7 @@ Tensor Block::operator()(const Tensor& x, const Rope* rope, LayerCache* cache, c
   return add(h.sum, observe(observer, "ffn_out", feed_forward_(h.y, shards)));
 }
 
-void Block::visit(Visitor& v) {
+void Block::visit(Visitor& v) const {
   v("attention", attention_);
   v("feed_forward", feed_forward_);
   v("attention_norm", attention_norm_);

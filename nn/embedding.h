@@ -10,7 +10,7 @@ class Embedding final : public Module {
   Embedding() = default;
   Embedding(int64_t vocabulary, int64_t width, const Init& init, RandomKey key);
   Tensor operator()(const Tensor& ids) const;
-  void visit(Visitor& v) override { v("weight", weight_); }
+  void visit(Visitor& v) const override { v("weight", weight_); }
   const Tensor& weight() const { return weight_; }
 
  private:

@@ -6,16 +6,10 @@
 
 namespace braid::nn {
 
-namespace {
-thread_local bool shape_only = false;
-}  // namespace
-
-ShapeOnlyScope::ShapeOnlyScope() : before_(shape_only) { shape_only = true; }
-ShapeOnlyScope::~ShapeOnlyScope() { shape_only = before_; }
-bool ShapeOnlyScope::active() { return shape_only; }
+constinit thread_local bool detail::shape_only = false;
 
 Tensor Init::make(const Shape& shape, RandomKey key, DType dtype) const {
-  if (shape_only) return empty(shape, dtype, kMeta);
+  if (detail::shape_only) return empty(shape, dtype, kMeta);
   Tensor x = empty(shape, dtype);
   switch (kind) {
     case Kind::none:

@@ -1,6 +1,7 @@
 // How a parameter gets its first values: a small value, applied with a key, so that the values depend only on the seed
 // and on the parameter's name, not on the order of construction.
 #pragma once
+#include "braid/tensor/detail/scoped_value.h"
 #include "braid/tensor/random.h"
 #include "braid/tensor/tensor.h"
 
@@ -19,17 +20,17 @@ struct Init {
   Tensor make(const Shape& shape, RandomKey key, DType dtype = DType::f32) const;
 };
 
+namespace detail {
+extern constinit thread_local bool shape_only;
+}
+
 // Modules made by this thread while it lives have parameters on kMeta: names, shapes and types without memory.
 class ShapeOnlyScope {
  public:
-  ShapeOnlyScope();
-  ~ShapeOnlyScope();
-  ShapeOnlyScope(const ShapeOnlyScope&) = delete;
-  ShapeOnlyScope& operator=(const ShapeOnlyScope&) = delete;
-  static bool active();  // on this thread: tables of constants need not be computed
+  static bool active() { return detail::shape_only; }  // on this thread: tables of constants need not be computed
 
  private:
-  bool before_;
+  braid::detail::ScopedValue<bool> on_{detail::shape_only, true};
 };
 
 }  // namespace braid::nn

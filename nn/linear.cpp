@@ -5,10 +5,10 @@
 namespace braid::nn {
 
 Linear::Linear(int64_t in, int64_t out, const Options& options, RandomKey key)
-    : weight_(options.init.make({out, in}, child(key, "weight"))) {
+    : weight_(parameter(options.init.make({out, in}, child(key, "weight")))) {
   if (options.bias) {
-    bool none = options.init.kind == Init::Kind::none;
-    bias_ = (none ? Init::none() : Init::constant(0)).make({out}, child(key, "bias"));
+    const bool initialise = options.init.kind != Init::Kind::none;
+    bias_ = parameter((initialise ? Init::constant(0) : Init::none()).make({out}, child(key, "bias")));
   }
 }
 

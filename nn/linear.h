@@ -18,7 +18,7 @@ class Linear final : public Module {
   // Row-parallel (Megatron-LM): x and the weight are this rank's share of the inputs; the products are summed over
   // ranks, then the bias is added once. x (B, T, in) -> own rows (B, t, out). With null the same as above.
   Tensor row_parallel(const Tensor& x, const ShardContext* shards) const;
-  void visit(Visitor& v) override {
+  void visit(Visitor& v) const override {
     v("weight", weight_);
     v("bias", bias_);
   }

@@ -40,7 +40,7 @@ Tensor Mlp::gated(const Tensor& hidden, const Tensor& x, const ShardContext* sha
   return reshape(y, hidden.shape());
 }
 
-void Mlp::visit(Visitor& v) {
+void Mlp::visit(Visitor& v) const {
   v("w1", up_);
   if (options_.swiglu) v("w3", linear_);
   v("w2", down_);

@@ -20,7 +20,7 @@ class Mlp final : public Module {
   Mlp(const MlpOptions& options, RandomKey key);
   // (B, t, D) -> (B, t, D). Over tensor ranks the hidden units are sharded: rows of w1 and w3, columns of w2.
   Tensor operator()(const Tensor& x, const ShardContext* shards = nullptr) const;
-  void visit(Visitor& v) override;
+  void visit(Visitor& v) const override;
 
  private:
   Tensor gated(const Tensor& hidden, const Tensor& x, const ShardContext* shards) const;

@@ -1,17 +1,19 @@
 #include "braid/nn/module.h"
 
-#include <cmath>
+#include <algorithm>
 #include <map>
+#include <set>
 
 #include "braid/autograd/ops.h"
+#include "braid/tensor/io/safetensors.h"
 
 namespace braid::nn {
 
-void Visitor::operator()(const std::string& name, Tensor& parameter) {
+void Visitor::operator()(const std::string& name, const Tensor& parameter) {
   if (parameter) action_(prefix_ + name, parameter);
 }
 
-void Visitor::operator()(const std::string& name, Module& child) {
+void Visitor::operator()(const std::string& name, const Module& child) {
   std::string outer = prefix_;
   prefix_ += name + ".";
   child.visit(*this);
@@ -19,21 +21,16 @@ void Visitor::operator()(const std::string& name, Module& child) {
 }
 
 namespace {
-void each(Module& m, Visitor::Action action) {
+void each(const Module& m, Visitor::Action action) {
   Visitor v(std::move(action));
   m.visit(v);
 }
-
-template <class Convert>
-void replace(Module& m, Convert convert) {
-  each(m, [&](const std::string&, Tensor& p) {
-    bool wanted = requires_grad(p);
-    p = convert(p.detach());
-    if (wanted) braid::require_grad(p);
-  });
-}
-
 }  // namespace
+
+Tensor parameter(Tensor x) {
+  braid::require_grad(x);
+  return x;
+}
 
 bool all_finite(const Tensor& x) {
   if (!is_float(x.dtype())) return true;
@@ -41,33 +38,77 @@ bool all_finite(const Tensor& x) {
   NoGrad off;
   return x.numel() == 0 || sum(scale(x, 0)).item() == 0;
 }
-std::vector<NamedTensor> parameters(Module& m) {
+
+std::vector<NamedTensor> parameters(const Module& m) {
   std::vector<NamedTensor> list;
-  each(m, [&](const std::string& name, Tensor& p) { list.push_back({name, p}); });
+  std::set<const void*> listed;
+  each(m, [&](const std::string& name, const Tensor& p) {
+    if (listed.insert(p.id()).second) list.push_back({name, p});
+  });
   return list;
 }
 
-int64_t count(Module& m) {
+int64_t count(const Module& m) {
   int64_t n = 0;
-  each(m, [&](const std::string&, Tensor& p) { n += p.numel(); });
+  for (const NamedTensor& p : parameters(m)) n += p.value.numel();
   return n;
 }
 
+void check_separate(const std::vector<NamedTensor>& parameters) {
+  struct Extent {
+    const char *begin, *end;
+    const std::string* name;
+  };
+  std::vector<Extent> extents;
+  for (const auto& [name, x] : parameters) {
+    check(x.is_contiguous(), "parameters", [&] { return name + " is not contiguous"; });
+    const char* begin = static_cast<const char*>(x.raw());
+    if (x.numel() > 0) extents.push_back({begin, begin + x.numel() * size_of(x.dtype()), &name});
+  }
+  std::sort(extents.begin(), extents.end(), [](const Extent& a, const Extent& b) { return a.begin < b.begin; });
+  for (size_t i = 1; i < extents.size(); ++i) {
+    check(extents[i - 1].end <= extents[i].begin, "parameters", [&] {
+      return *extents[i - 1].name + " and " + *extents[i].name +
+             " share memory; tie parameters by giving both modules one handle, which parameters() then lists once";
+    });
+  }
+}
+
 void require_grad(Module& m) {
-  each(m, [](const std::string&, Tensor& p) { braid::require_grad(p); });
+  for (NamedTensor& p : parameters(m)) braid::require_grad(p.value);
+}
+
+void freeze(Module& m) {
+  for (NamedTensor& p : parameters(m)) braid::require_grad(p.value, false);
 }
 
 void zero_grad(Module& m) {
-  each(m, [](const std::string&, Tensor& p) { braid::zero_grad(p); });
+  for (const NamedTensor& p : parameters(m)) {
+    if (requires_grad(p.value)) braid::zero_grad(p.value);
+  }
 }
 
-void to(Module& m, DType dtype) {
-  replace(m, [&](const Tensor& p) { return p.to(dtype); });
+void replace_parameters(Module& m, const MakeParameter& make) {
+  std::map<const void*, Tensor> made;  // by the id of the old handle, which the replacement of a tie looks up
+  each(m, [&](const std::string& name, const Tensor& old) {
+    auto [it, first] = made.try_emplace(old.id());
+    if (first) it->second = make(name, old);
+    const_cast<Tensor&>(old) = it->second;  // a member of m, which is not const: only visit() sees it as const
+  });
 }
 
-void to(Module& m, Device device) {
-  replace(m, [&](const Tensor& p) { return p.to(device); });
+namespace {
+template <class Target>
+void convert(Module& m, Target target) {
+  replace_parameters(m, [&](const std::string&, const Tensor& old) {
+    Tensor x = old.detach().to(target);
+    return requires_grad(old) ? parameter(x) : x;
+  });
 }
+}  // namespace
+
+void to(Module& m, DType dtype) { convert(m, dtype); }
+void to(Module& m, Device device) { convert(m, device); }
 
 void load(Module& m, const std::vector<NamedTensor>& source, const std::string& what) {
   std::map<std::string, const Tensor*> given;
@@ -77,11 +118,11 @@ void load(Module& m, const std::vector<NamedTensor>& source, const std::string& 
   auto problem = [&](const std::string& text) {
     if (++found <= 20) problems += (problems.empty() ? "" : "; ") + text;
   };
-  each(m, [&](const std::string& name, Tensor& p) {
+  for (const auto& [name, p] : parameters(m)) {
     auto it = given.find(name);
     if (it == given.end()) {
       problem(name + " is missing (expected " + str(p.shape()) + ")");
-      return;
+      continue;
     }
     const Tensor& x = *it->second;
     if (!(x.shape() == p.shape())) {
@@ -90,13 +131,22 @@ void load(Module& m, const std::vector<NamedTensor>& source, const std::string& 
       problem(name + " " + str(x.shape()) + " contains NaN or Inf");
     }
     given.erase(it);
-  });
+  }
   for (const auto& [name, tensor] : given)
     problem(name + " " + str(tensor->shape()) + " is not a parameter of this model");
   if (found > 20) problems += "; and " + std::to_string(found - 20) + " more";
   check(found == 0, ErrorKind::input, [&] { return "the weights in " + what + " do not fit the model: " + problems; });
   for (const NamedTensor& t : source) given[t.name] = &t.value;
-  each(m, [&](const std::string& name, Tensor& p) { p.copy_(*given[name]); });
+  for (NamedTensor& p : parameters(m)) p.value.copy_(*given[p.name]);
+}
+
+void save(const Module& m, const std::string& path) { io::save_safetensors(path, parameters(m)); }
+
+void load(Module& m, const std::string& path) {
+  const io::TensorFiles files(path);
+  std::vector<NamedTensor> source;
+  for (const io::TensorInfo& info : files.tensors()) source.push_back({info.name, files.load(info.name)});
+  load(m, source, files.path());
 }
 
 }  // namespace braid::nn

@@ -1,4 +1,4 @@
-// Module: a plain class whose `visit` names each parameter and child once. The names are the checkpoint's names.
+// Module: a plain class whose `visit` names each parameter and each child once. The names are those of its files.
 #pragma once
 #include <functional>
 #include <string>
@@ -8,20 +8,17 @@
 
 namespace braid::nn {
 
+using braid::NamedTensor;
+
 class Module;
 
-struct NamedTensor {
-  std::string name;
-  Tensor value;
-};
-
-// Walks a module tree; a module's visit calls it once per parameter and child.
+// Walks a tree of modules; a module's visit calls it once per parameter and child.
 class Visitor {
  public:
-  using Action = std::function<void(const std::string& name, Tensor& parameter)>;
+  using Action = std::function<void(const std::string& name, const Tensor& parameter)>;
   explicit Visitor(Action action) : action_(std::move(action)) {}
-  void operator()(const std::string& name, Tensor& parameter);  // empty handles (an unused bias) are passed over
-  void operator()(const std::string& name, Module& child);
+  void operator()(const std::string& name, const Tensor& parameter);  // skips empty handles (an unused bias)
+  void operator()(const std::string& name, const Module& child);
 
  private:
   Action action_;
@@ -31,7 +28,7 @@ class Visitor {
 class Module {
  public:
   virtual ~Module() = default;
-  virtual void visit(Visitor& v) = 0;
+  virtual void visit(Visitor& v) const = 0;
 
  protected:
   Module() = default;
@@ -41,17 +38,37 @@ class Module {
   Module& operator=(Module&&) = default;
 };
 
-std::vector<NamedTensor> parameters(Module& m);  // handles, in visiting order
-int64_t count(Module& m);                        // number of elements
-void require_grad(Module& m);                    // marks every parameter as a leaf
-void zero_grad(Module& m);
-void to(Module& m, DType dtype);  // replaces the parameters; wanted gradients stay wanted, gradients are dropped
+// Marks x as a parameter: a leaf that collects a gradient. Layers wrap each of their parameters in it:
+//   Linear(...) : weight_(parameter(init.make({out, in}, key)))
+Tensor parameter(Tensor x);
+
+// A tied parameter (one handle under several names) is listed, counted and loaded once, under its first name.
+std::vector<NamedTensor> parameters(const Module& m);  // handles, in visiting order
+int64_t count(const Module& m);                        // number of elements
+// Throws when two of them share elements: each would be updated as if it were alone.
+void check_separate(const std::vector<NamedTensor>& parameters);
+
+void require_grad(Module& m);  // every parameter collects a gradient: the state after construction
+void freeze(Module& m);        // no parameter does, so that a pass through the module alone records nothing
+void zero_grad(Module& m);     // drops the gradients
+
+// Puts make(name, old) in the place of every parameter. Ties stay ties: a tied parameter is made once.
+using MakeParameter = std::function<Tensor(const std::string& name, const Tensor& old)>;
+void replace_parameters(Module& m, const MakeParameter& make);
+// Replaces the parameters by converted copies; those that collected gradients still do, the gradients are dropped.
+void to(Module& m, DType dtype);
 void to(Module& m, Device device);
 
 bool all_finite(const Tensor& x);  // no NaN and no Inf
 
 // Fills every parameter from `source`. All missing, surplus and mis-shaped names and all tensors with NaN or Inf are
-// reported together in one Error(input); then nothing has been changed.
+// reported together in one Error(input) that names `what`; then nothing has been changed.
 void load(Module& m, const std::vector<NamedTensor>& source, const std::string& what);
+
+// The parameters as one safetensors file, under their names. Error(output) when it cannot be written.
+void save(const Module& m, const std::string& path);
+// Fills the parameters from such a file, or from a folder with model.safetensors; errors as above. Element types are
+// converted to the parameters'.
+void load(Module& m, const std::string& path);
 
 }  // namespace braid::nn

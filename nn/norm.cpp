@@ -5,7 +5,7 @@
 namespace braid::nn {
 
 RmsNorm::RmsNorm(int64_t width, double eps, const char* name)
-    : name_(name), eps_(eps), weight_(Init::constant(1).make({width}, {})) {}
+    : name_(name), eps_(eps), weight_(parameter(Init::constant(1).make({width}, {}))) {}
 
 Tensor RmsNorm::operator()(const Tensor& x) const { return rms_norm(x, weight_, eps_); }
 SumAndNorm RmsNorm::operator()(const Tensor& x, const Tensor& residual) const {
@@ -13,7 +13,9 @@ SumAndNorm RmsNorm::operator()(const Tensor& x, const Tensor& residual) const {
 }
 
 LayerNorm::LayerNorm(int64_t width, double eps)
-    : eps_(eps), weight_(Init::constant(1).make({width}, {})), bias_(Init::constant(0).make({width}, {})) {}
+    : eps_(eps),
+      weight_(parameter(Init::constant(1).make({width}, {}))),
+      bias_(parameter(Init::constant(0).make({width}, {}))) {}
 
 Tensor LayerNorm::operator()(const Tensor& x) const { return layer_norm(x, weight_, bias_, eps_); }
 SumAndNorm LayerNorm::operator()(const Tensor& x, const Tensor& residual) const {
@@ -34,7 +36,7 @@ Tensor Norm::operator()(const Tensor& x) const {
 SumAndNorm Norm::operator()(const Tensor& x, const Tensor& residual) const {
   return std::visit([&](const auto& norm) { return norm(x, residual); }, norm_);
 }
-void Norm::visit(Visitor& v) {
+void Norm::visit(Visitor& v) const {
   std::visit([&](auto& norm) { norm.visit(v); }, norm_);
 }
 

@@ -14,7 +14,7 @@ class RmsNorm final : public Module {
   RmsNorm(int64_t width, double eps, const char* name = "weight");
   Tensor operator()(const Tensor& x) const;
   SumAndNorm operator()(const Tensor& x, const Tensor& residual) const;  // x + residual, and its norm
-  void visit(Visitor& v) override { v(name_, weight_); }
+  void visit(Visitor& v) const override { v(name_, weight_); }
 
  private:
   const char* name_ = "weight";
@@ -29,7 +29,7 @@ class LayerNorm final : public Module {
   LayerNorm(int64_t width, double eps);
   Tensor operator()(const Tensor& x) const;
   SumAndNorm operator()(const Tensor& x, const Tensor& residual) const;  // x + residual, and its norm
-  void visit(Visitor& v) override {
+  void visit(Visitor& v) const override {
     v("weight", weight_);
     v("bias", bias_);
   }
@@ -47,7 +47,7 @@ class Norm final : public Module {
   Norm(Kind kind, int64_t width, double eps);
   Tensor operator()(const Tensor& x) const;
   SumAndNorm operator()(const Tensor& x, const Tensor& residual) const;  // x + residual, and its norm
-  void visit(Visitor& v) override;
+  void visit(Visitor& v) const override;
 
  private:
   std::variant<RmsNorm, LayerNorm> norm_;

@@ -3,9 +3,9 @@
 
 namespace braid::nn {
 
-// Rotary position embedding (RoFormer, arXiv 2104.09864): at position p the pair (e, e + rotary/2) of the first `rotary`
-// dimensions of each head is rotated by the angle p base^(-2e/rotary). Tables of cosines and sines for the longest
-// sequence are computed once.
+// Rotary position embedding (RoFormer, arXiv 2104.09864): at position p the pair (e, e + rotary/2) of the first
+// `rotary` dimensions of each head is rotated by the angle p base^(-2e/rotary). Tables of cosines and sines for the
+// longest sequence are computed once.
 class Rope {
  public:
   enum class Precision : uint8_t {

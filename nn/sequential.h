@@ -32,7 +32,7 @@ class Sequential final : public Module {
     return x;
   }
 
-  void visit(Visitor& v) override {
+  void visit(Visitor& v) const override {
     for (size_t i = 0; i < layers_.size(); ++i) layers_[i]->visit(std::to_string(i), v);
   }
 
@@ -40,13 +40,13 @@ class Sequential final : public Module {
   struct AnyLayer {
     virtual ~AnyLayer() = default;
     virtual Tensor forward(const Tensor& x) const = 0;
-    virtual void visit(const std::string& name, Visitor& v) = 0;
+    virtual void visit(const std::string& name, Visitor& v) const = 0;
   };
   template <class Layer>
   struct Holder final : AnyLayer {
     explicit Holder(Layer l) : layer(std::move(l)) {}
     Tensor forward(const Tensor& x) const override { return layer(x); }
-    void visit(const std::string& name, Visitor& v) override {
+    void visit(const std::string& name, Visitor& v) const override {
       if constexpr (std::is_base_of_v<Module, Layer>) v(name, layer);
     }
     Layer layer;

@@ -17,16 +17,16 @@ std::string str(Device device) {
 
 Device parse_device(const std::string& text) {
   int count = cuda_device_count();
-  if (text == "cpu" || (text == "auto" && (count == 0 || !cuda_refuses(0).empty()))) return kCpu;
+  if (text == "cpu" || (text == "auto" && (count == 0 || !cuda_unsupported_reason(0).empty()))) return kCpu;
   if (text == "auto" || text == "cuda") return parse_device("cuda:0");
   if (text.rfind("cuda:", 0) == 0 && text.size() > 5 && text.size() < 9 &&
       text.find_first_not_of("0123456789", 5) == std::string::npos) {
     int index = std::stoi(text.substr(5));
     check(index < count, ErrorKind::setting, [&] {
       return "device " + text + " does not exist: found " + std::to_string(count) +
-             " CUDA devices; use --device cpu, or run on a machine with an NVIDIA card and a build with CUDA";
+             " CUDA devices; use --device cpu, or run on a machine with an NVIDIA GPU and a build with CUDA";
     });
-    const std::string reason = cuda_refuses(index);
+    const std::string reason = cuda_unsupported_reason(index);
     check(reason.empty(), ErrorKind::setting, [&] { return reason; });
     return {Device::Kind::cuda, static_cast<int16_t>(index)};
   }

@@ -13,14 +13,14 @@ struct Device {
 };
 
 inline constexpr Device kCpu{};
-// Tensors here have a shape and a type but no memory: they tell what a model holds without building it. They can be
+// Tensors here have a shape and a type but no memory: they count what a model holds without building it. They can be
 // made, viewed, filled, copied and converted among themselves; reading a value or any other kernel throws.
 inline constexpr Device kMeta{Device::Kind::meta, 0};
-std::string str(Device device);                // "cpu", "cuda:0", "meta"
-int cuda_device_count();                       // 0 without CUDA, its driver or a card
-std::string cuda_refuses(int index);           // "", or a sentence why this card cannot be used
-Device parse_device(const std::string& text);  // "auto", "cpu", "cuda", "cuda:1"; throws Error(setting)
-void synchronize(Device device);               // waits until everything enqueued on the device is done
+std::string str(Device device);                  // "cpu", "cuda:0", "meta"
+int cuda_device_count();                         // 0 without CUDA, its driver or a GPU
+std::string cuda_unsupported_reason(int index);  // why this GPU cannot be used; "" when it can
+Device parse_device(const std::string& text);    // "auto", "cpu", "cuda", "cuda:1"; throws Error(setting)
+void synchronize(Device device);                 // waits until everything enqueued on the device is done
 
 // Bytes held by tensors: now, and the most since the last reset. `reserved` adds what the allocator keeps for reuse.
 struct MemoryStats {

@@ -1,5 +1,5 @@
-// What lets one function serve the host, CUDA kernels and their emulation: BRAID_HD in front of it, and the card's own
-// conversions of 16-bit types.
+// Functions for the CPU, CUDA kernels and their emulation alike: BRAID_HD in front of them, and the conversions of
+// 16-bit types by GPU instructions.
 #pragma once
 #include <cstdint>
 
@@ -9,8 +9,8 @@
 #define BRAID_HD inline
 #endif
 
-#if defined(__CUDA_ARCH__)  // this compilation is for the card
-namespace braid::card {
+#if defined(__CUDA_ARCH__)  // this compilation is for a GPU
+namespace braid::gpu {
 __device__ inline uint16_t bf16_bits(float x) {
   uint16_t bits;
   asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(x));
@@ -26,5 +26,5 @@ __device__ inline float f16_value(uint16_t bits) {
   asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(bits));
   return x;
 }
-}  // namespace braid::card
+}  // namespace braid::gpu
 #endif

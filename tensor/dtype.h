@@ -24,7 +24,7 @@ struct bfloat16 {
 
 BRAID_HD uint16_t bfloat16::from_float(float x) {
 #if defined(__CUDA_ARCH__)
-  return card::bf16_bits(x);
+  return gpu::bf16_bits(x);
 #else
   uint32_t u = std::bit_cast<uint32_t>(x);
   if ((u & 0x7fffffffu) > 0x7f800000u) {
@@ -46,7 +46,7 @@ struct float16 {
 
 BRAID_HD uint16_t float16::from_float(float x) {
 #if defined(__CUDA_ARCH__)
-  return card::f16_bits(x);
+  return gpu::f16_bits(x);
 #else
   uint32_t u = std::bit_cast<uint32_t>(x);
   uint32_t sign = (u >> 16) & 0x8000u, a = u & 0x7fffffffu;
@@ -64,7 +64,7 @@ BRAID_HD uint16_t float16::from_float(float x) {
 
 BRAID_HD float float16::to_float(uint16_t h) {
 #if defined(__CUDA_ARCH__)
-  return card::f16_value(h);
+  return gpu::f16_value(h);
 #else
   uint32_t sign = static_cast<uint32_t>(h & 0x8000u) << 16, exponent = (h >> 10) & 31u, fraction = h & 0x3ffu;
   if (exponent == 31) return std::bit_cast<float>(sign | 0x7f800000u | (fraction << 13));

@@ -1,4 +1,4 @@
-// Errors are sentences: what failed, where, what was expected, what was found, what to do.
+// Error messages say what failed, where, what was expected, what was found and what to do about it.
 // Library code throws braid::Error and never prints, aborts or exits; programs turn `kind` into an exit code.
 #pragma once
 #include <stdexcept>
@@ -7,7 +7,7 @@
 
 namespace braid {
 
-// What went wrong, as far as a caller has to act on it. The value is the exit code of a program that gives up on it.
+// The class of an error, by what a caller can do about it. The value is the exit code of a program that ends with it.
 enum class ErrorKind : int {
   setting = 2,        // bad flag or configuration value; nothing was touched
   input = 3,          // bad input file; nothing was written
@@ -27,7 +27,7 @@ class Error : public std::runtime_error {
   ErrorKind kind_;
 };
 
-// No memory for a tensor: who can do with less may catch it.
+// There is no memory for a tensor; caught where a smaller step is possible.
 class OutOfMemory : public Error {
  public:
   explicit OutOfMemory(const std::string& message) : Error(ErrorKind::setting, message) {}

@@ -15,12 +15,12 @@ Graph::Graph(Device device, const std::function<void()>& work) : device_(device)
     b.stream.abort_capture();
     throw;
   }
-  recorded_ = b.stream.end_capture();
+  captured_ = b.stream.end_capture();
 }
 
 void Graph::replay() {
   backend(device_);  // makes it the current one
-  recorded_->replay();
+  captured_->replay();
 }
 
 }  // namespace braid

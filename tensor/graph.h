@@ -1,5 +1,5 @@
-// A device's work, recorded once and then repeated without the host's share of it: a training step of a small model
-// spends more time on launching its kernels than the card needs to run them.
+// Kernels of a device, captured once and then replayed without the CPU's work: a training step of a small model takes
+// longer to launch its kernels than the GPU takes to run them.
 #pragma once
 #include <functional>
 #include <memory>
@@ -8,16 +8,16 @@
 
 namespace braid {
 
-struct DeviceGraph {  // what a device keeps of it
+struct DeviceGraph {  // the captured kernels
   virtual ~DeviceGraph() = default;
   virtual void replay() = 0;
 };
 
-// The kernels that `work` calls are recorded, not run, with the addresses they were given. So whatever differs from one
-// replay to the next has to be written into a tensor that `work` reads, and results are found in the tensors that it
-// wrote, which must outlive the graph's use. Memory that `work` asked for stays with the graph. Reading a value back
-// (item, to_vector) or bringing one over inside `work` is an Error(misuse). Do the work once before it is recorded:
-// some libraries make what they keep at their first call, which a recording cannot hold.
+// The kernels that `work` calls are captured, not run, with the addresses of their tensors. So values that differ from
+// one replay to the next must be written into a tensor that `work` reads, and results are found in the tensors that it
+// writes, which must outlive the graph's use. Memory that `work` allocates stays with the graph. Copying a value from
+// or to the CPU (item, to_vector) inside `work` is an Error(misuse). Run the work once before its capture: some
+// libraries allocate at their first call, which a capture cannot hold.
 class Graph {
  public:
   Graph(Device device, const std::function<void()>& work);
@@ -25,7 +25,7 @@ class Graph {
 
  private:
   Device device_;
-  std::unique_ptr<DeviceGraph> recorded_;
+  std::unique_ptr<DeviceGraph> captured_;
 };
 
 }  // namespace braid

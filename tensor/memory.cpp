@@ -11,8 +11,6 @@ namespace braid {
 
 namespace {
 
-thread_local MemoryUse use_now = MemoryUse::other;
-
 int64_t total(const std::array<int64_t, kMemoryUses>& bytes) {
   return std::accumulate(bytes.begin(), bytes.end(), int64_t{0});
 }
@@ -39,12 +37,9 @@ const char* name(MemoryUse use) {
   return names[static_cast<size_t>(use)];
 }
 
-MemoryScope::MemoryScope(MemoryUse use) : before_(use_now) { use_now = use; }
-MemoryScope::~MemoryScope() { use_now = before_; }
-
 int64_t MemoryByUse::peak() const { return total(at_peak); }
 
-void count_as(const Tensor& x, MemoryUse use) { x.storage().count_as(use); }
+void count_as(Tensor x, MemoryUse use) { x.storage().count_as(use); }
 
 MemoryByUse memory_by_use(Device device) {
   std::lock_guard lock(books().mutex);
@@ -53,7 +48,7 @@ MemoryByUse memory_by_use(Device device) {
 
 namespace detail {
 
-MemoryUse memory_use() { return use_now; }
+constinit thread_local MemoryUse current_memory_use = MemoryUse::other;
 
 void count_memory(Device device, MemoryUse use, int64_t bytes) {
   if (device == kMeta) return;

@@ -1,10 +1,11 @@
-// What memory is used for. Every buffer is counted under one use: that of the MemoryScope in which it was allocated,
-// until count_as() says otherwise (a temporary that becomes a parameter's gradient).
+// Memory by purpose. Every buffer is counted under one use: that of the MemoryScope in which it was allocated, until
+// count_as() changes it (a temporary that becomes a parameter's gradient).
 #pragma once
 #include <array>
 #include <cstddef>
 #include <cstdint>
 
+#include "braid/tensor/detail/scoped_value.h"
 #include "braid/tensor/device.h"
 
 namespace braid {
@@ -15,20 +16,21 @@ enum class MemoryUse : uint8_t { weights, gradients, optimizer, activations, wor
 constexpr size_t kMemoryUses = 6;
 const char* name(MemoryUse use);  // "weights"
 
+namespace detail {
+extern constinit thread_local MemoryUse current_memory_use;  // of this thread's innermost scope; `other` without one
+}
+
 // Buffers that this thread allocates while it lives are counted under `use`.
 class MemoryScope {
  public:
-  explicit MemoryScope(MemoryUse use);
-  ~MemoryScope();
-  MemoryScope(const MemoryScope&) = delete;
-  MemoryScope& operator=(const MemoryScope&) = delete;
+  explicit MemoryScope(MemoryUse use) : use_(detail::current_memory_use, use) {}
 
  private:
-  MemoryUse before_;
+  detail::ScopedValue<MemoryUse> use_;
 };
 
-// Counts the whole buffer of x under `use` from now on. Not while another thread does the same.
-void count_as(const Tensor& x, MemoryUse use);
+// Counts the buffer of x, all of it, under `use` from now on. Not while another thread does the same.
+void count_as(Tensor x, MemoryUse use);
 
 // Bytes that tensors asked for, by use. (MemoryStats counts what the allocator handed out, which is rounded up a
 // little.) Peaks are since the last reset_peak_memory().
@@ -42,8 +44,7 @@ struct MemoryByUse {
 MemoryByUse memory_by_use(Device device);
 
 namespace detail {
-MemoryUse memory_use();                                          // of this thread's innermost scope; other without one
-void count_memory(Device device, MemoryUse use, int64_t bytes);  // negative: given back
+void count_memory(Device device, MemoryUse use, int64_t bytes);  // negative: freed
 void reset_memory_by_use(Device device);
 }  // namespace detail
 

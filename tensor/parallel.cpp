@@ -154,6 +154,11 @@ void parallel_for(int64_t n, int64_t grain, FunctionRef<void(int64_t, int64_t)> 
 
 void set_threads(int n) {
   check(n >= 1, "threads", [&] { return "needs at least one thread, got " + std::to_string(n); });
+  check(!inside_body, "threads", [] {
+    return std::string(
+        "cannot be set inside a body of parallel_for, which runs on the threads in question; set it "
+        "before or after");
+  });
   pool().resize(n);
 }
 

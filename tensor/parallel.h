@@ -33,7 +33,7 @@ class FunctionRef<R(Args...)> {
 void parallel_for(int64_t n, int64_t grain, FunctionRef<void(int64_t begin, int64_t end)> body);
 
 // How many threads kernels use, including the caller's. Default: the processors this process may run on. Setting it
-// waits for running kernels; throws when n < 1.
+// waits for running kernels; throws when n < 1 and inside a body of parallel_for.
 void set_threads(int n);
 int threads();
 

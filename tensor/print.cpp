@@ -9,11 +9,17 @@ namespace {
 
 constexpr int64_t kEnds = 3;  // values shown at each end of a long axis
 
-void append(std::string& out, const std::vector<double>& values, const Shape& shape, int axis, int64_t start) {
+std::string element(double x) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6g", x);
+  return text;
+}
+std::string element(int64_t x) { return std::to_string(x); }
+
+template <class T>
+void append(std::string& out, const std::vector<T>& values, const Shape& shape, int axis, int64_t start) {
   if (axis == shape.rank()) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.6g", values[static_cast<size_t>(start)]);
-    out += text;
+    out += element(values[static_cast<size_t>(start)]);
     return;
   }
   int64_t step = 1, n = shape[axis];
@@ -35,7 +41,10 @@ void append(std::string& out, const std::vector<double>& values, const Shape& sh
 std::string str(const Tensor& x) {
   if (!x) return "(empty handle)";
   std::string out = str(x.dtype()) + " " + str(x.shape()) + " on " + str(x.device()) + " ";
-  append(out, x.to_vector<double>(), x.shape(), 0, 0);
+  if (is_float(x.dtype()))
+    append(out, x.to_vector<double>(), x.shape(), 0, 0);
+  else
+    append(out, x.to_vector<int64_t>(), x.shape(), 0, 0);
   return out;
 }
 

@@ -1,4 +1,4 @@
-// Text for people: a tensor's head line and a preview of its values.
+// A tensor as text: type, shape, device and a preview of its elements.
 #pragma once
 #include <iosfwd>
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace braid {
 
-std::string str(const Tensor& x);  // "f32 (2, 3) on cpu [[0.5, 1, ...], ...]", at most six values per axis end
+std::string str(const Tensor& x);  // "f32 (2, 3) on cpu [[0.5, 1, 2], ...]"; of a long axis three elements at each end
 std::ostream& operator<<(std::ostream& out, const Tensor& x);
 std::ostream& operator<<(std::ostream& out, const Shape& shape);  // (2, 3, 4)
 

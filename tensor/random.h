@@ -1,5 +1,5 @@
 // Counter-based random numbers (Philox 4x32-10, Salmon et al. 2011): element i of stream (seed, key) is a pure function
-// of its position, so the numbers are the same on every device and at any thread count, and nothing has to be saved to
+// of its position, so the values are the same on every device and at any thread count, and nothing has to be saved to
 // resume.
 #pragma once
 #include <cmath>
@@ -9,13 +9,13 @@
 
 namespace braid {
 
-// Names one stream of random numbers: the run's seed and what the numbers are for (parameter, step, layer, ...).
+// Names one stream of random numbers: the seed of the run and the purpose (parameter, step, layer, ...).
 struct RandomKey {
   uint64_t seed = 0;
   uint64_t stream = 0;
 };
 
-// The stream of a sub-purpose: key.child(3).child(7) is independent of key.child(7).child(3).
+// The stream of a part of that: child(child(key, 3), 7) is independent of child(child(key, 7), 3).
 RandomKey child(RandomKey key, uint64_t index);
 RandomKey child(RandomKey key, const char* name);
 
@@ -47,13 +47,13 @@ BRAID_HD uint32_t random_bits(uint64_t i, RandomKey key) { return philox(i / 4, 
 BRAID_HD float unit(uint32_t bits) { return (static_cast<float>(bits >> 9) + 0.5f) * 0x1p-23f; }
 
 // The formulas of the random kernels, with the fused products that every device has in the same places.
-// A number between low and low + width.
+// A value between low and low + width.
 template <class A>
 BRAID_HD A uniform_number(float u, A low, A width) {
   return std::fma(A(u), width, low);
 }
 
-// Two independent normal numbers from two uniform ones (Box and Muller): sqrt(-2 ln u) times cos and sin of 2 pi v.
+// Two independent normal values from two uniform ones (Box and Muller): sqrt(-2 ln u) times cos and sin of 2 pi v.
 template <class A>
 struct NormalPair {
   A first, second;

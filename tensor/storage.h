@@ -1,5 +1,6 @@
 // Storage: one buffer, freed by the allocator it came from.
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -9,7 +10,7 @@
 
 namespace braid {
 
-// Hands out buffers aligned to 64 bytes. `release` takes back what `allocate` gave, with the same size.
+// Allocates buffers aligned to 64 bytes. `release` gets the pointer and the size of an `allocate`.
 class Allocator {
  public:
   virtual ~Allocator() = default;
@@ -24,7 +25,7 @@ Allocator& allocator(Device device);
 class Storage {
  public:
   Storage(int64_t bytes, Device device)
-      : bytes_(bytes), device_(device), use_(detail::memory_use()), data_(allocator(device).allocate(bytes)) {
+      : bytes_(bytes), device_(device), use_(detail::current_memory_use), data_(allocator(device).allocate(bytes)) {
     detail::count_memory(device_, use_, bytes_);
   }
   ~Storage() {
@@ -36,6 +37,9 @@ class Storage {
   std::byte* data() { return static_cast<std::byte*>(data_); }
   int64_t bytes() const { return bytes_; }
   Device device() const { return device_; }
+  // How often the contents were written in place, so that a derivative can tell whether what it saved is still there.
+  uint32_t version() const { return version_.load(std::memory_order_relaxed); }
+  void count_write() { version_.fetch_add(1, std::memory_order_relaxed); }
   void count_as(MemoryUse use) {
     if (use == use_) return;
     detail::count_memory(device_, use_, -bytes_);
@@ -46,6 +50,7 @@ class Storage {
   int64_t bytes_;
   Device device_;
   MemoryUse use_;
+  std::atomic<uint32_t> version_{0};
   void* data_;
 };
 

@@ -2,18 +2,23 @@
 
 #include <cstring>
 
+#include "braid/tensor/detail/recording.h"
 #include "braid/tensor/kernels/backend.h"
 #include "braid/tensor/kernels/pointwise_ops.h"
 
 namespace braid {
 
+constinit thread_local bool detail::recording = true;
+
 namespace {
-void check_writable(const Tensor& x, const char* op) {
+// Checks and counts a write in place.
+void begin_write(Tensor& x, const char* op) {
   check(!x.has_history(), op, [] {
     return std::string(
         "writing in place to the result of a recorded op would make its derivative wrong; use a recorded op "
         "instead, or work under NoGrad");
   });
+  x.storage().count_write();
 }
 }  // namespace
 
@@ -28,9 +33,16 @@ bool Tensor::is_contiguous() const {
 
 void Tensor::empty_handle() { fail("tensor", "an empty Tensor handle was used"); }
 
-void Tensor::check_type(DType wanted) const {
-  check(impl().dtype == wanted, "data",
-        [&] { return "the tensor holds " + str(impl_->dtype) + ", not " + str(wanted); });
+void Tensor::check_type(DType expected) const {
+  check(impl().dtype == expected, "data",
+        [&] { return "the tensor holds " + str(impl_->dtype) + ", not " + str(expected); });
+}
+
+void Tensor::check_raw(const char* member, const char* recorded) const {
+  check(!impl().node || !detail::recording, member, [&] {
+    return "is not recorded and would drop the gradient of this tensor, " + str(dtype()) + " " + str(shape()) +
+           "; call " + recorded + ", or x.detach()." + member + "(...) to leave the graph";
+  });
 }
 
 const void* Tensor::raw() const { return impl().storage->data() + impl_->offset * size_of(impl_->dtype); }
@@ -51,7 +63,7 @@ double Tensor::item() const {
 
 template <class T>
 std::vector<T> Tensor::to_vector() const {
-  Tensor x = to(kCpu).to(dtype_of<T>()).contiguous();
+  Tensor x = detach().to(kCpu).to(dtype_of<T>()).contiguous();
   std::vector<T> values(static_cast<size_t>(x.numel()));
   if (!values.empty()) std::memcpy(values.data(), x.raw(), values.size() * sizeof(T));
   return values;
@@ -80,22 +92,28 @@ BRAID_INSTANTIATE(uint8_t)
 
 // ---- views ----
 
-Tensor Tensor::detach() const { return view(shape(), strides(), 0); }
+Tensor Tensor::detach() const { return raw_view(shape(), strides(), 0); }
 
 Tensor Tensor::view(const Shape& new_shape, const Strides& new_strides, int64_t offset) const {
+  check_raw("view", "braid::slice, braid::reshape or braid::permute");
+  return raw_view(new_shape, new_strides, offset);
+}
+
+Tensor Tensor::raw_view(const Shape& new_shape, const Strides& new_strides, int64_t offset) const {
   Tensor y;
   y.impl_ = std::make_shared<Impl>(
       Impl{impl().storage, new_shape, new_strides, impl_->offset + offset, impl_->dtype, nullptr, false});
   return y;
 }
 
-Tensor Tensor::reshaped(const Shape& wanted) const {
-  Shape to = wanted;
+Tensor Tensor::reshaped(const Shape& target) const {
+  check_raw("reshaped", "braid::reshape(x, shape)");
+  Shape to = target;
   int64_t known = 1;
   int open = -1;
   for (int i = 0; i < to.rank(); ++i) {
     if (to[i] == -1) {
-      check(open < 0, "reshape", [&] { return "only one size may be -1 in " + str(wanted); });
+      check(open < 0, "reshape", [&] { return "only one size may be -1 in " + str(target); });
       open = i;
     } else {
       known *= to[i];
@@ -103,25 +121,27 @@ Tensor Tensor::reshaped(const Shape& wanted) const {
   }
   if (open >= 0) {
     check(known > 0 && numel() % known == 0, "reshape",
-          [&] { return "cannot view " + str(shape()) + " as " + str(wanted); });
+          [&] { return "cannot view " + str(shape()) + " as " + str(target); });
     to[open] = numel() / known;
   }
-  check(braid::numel(to) == numel(), "reshape", [&] { return "cannot view " + str(shape()) + " as " + str(wanted); });
+  check(braid::numel(to) == numel(), "reshape", [&] { return "cannot view " + str(shape()) + " as " + str(target); });
   check(is_contiguous(), "reshape",
         [&] { return "the raw view needs a contiguous tensor, got strides " + str(strides()); });
-  return view(to, contiguous_strides(to), 0);
+  return raw_view(to, contiguous_strides(to), 0);
 }
 
 Tensor Tensor::transposed(int axis0, int axis1) const {
+  check_raw("transposed", "braid::transpose(x, axis0, axis1)");
   int a = normal_axis(axis0, rank(), "transpose"), b = normal_axis(axis1, rank(), "transpose");
   Shape s = shape();
   Strides t = strides();
   std::swap(s[a], s[b]);
   std::swap(t[a], t[b]);
-  return view(s, t, 0);
+  return raw_view(s, t, 0);
 }
 
 Tensor Tensor::permuted(std::initializer_list<int> axes) const {
+  check_raw("permuted", "braid::permute(x, axes)");
   check(static_cast<int>(axes.size()) == rank(), "permute",
         [&] { return "needs one entry per axis of " + str(shape()); });
   Shape s;
@@ -134,10 +154,11 @@ Tensor Tensor::permuted(std::initializer_list<int> axes) const {
     s.push_back(dim(a));
     t.push_back(strides()[a]);
   }
-  return view(s, t, 0);
+  return raw_view(s, t, 0);
 }
 
 Tensor Tensor::sliced(int axis, int64_t begin, int64_t end) const {
+  check_raw("sliced", "braid::slice(x, axis, begin, end)");
   int a = normal_axis(axis, rank(), "slice");
   check(0 <= begin && begin <= end && end <= dim(a), "slice", [&] {
     return "range [" + std::to_string(begin) + ", " + std::to_string(end) + ") does not lie in axis " +
@@ -145,14 +166,17 @@ Tensor Tensor::sliced(int axis, int64_t begin, int64_t end) const {
   });
   Shape s = shape();
   s[a] = end - begin;
-  return view(s, strides(), begin * strides()[a]);
+  return raw_view(s, strides(), begin * strides()[a]);
 }
 
 Tensor Tensor::expanded(const Shape& to) const {
-  return view(to, broadcast_strides(shape(), strides(), to, "expand"), 0);
+  check_raw("expanded", "braid::expand(x, shape)");
+  braid::numel(to);  // throws for a negative size
+  return raw_view(to, broadcast_strides(shape(), strides(), to, "expand"), 0);
 }
 
 Tensor Tensor::squeezed(int axis) const {
+  check_raw("squeezed", "braid::squeeze(x, axis)");
   int a = normal_axis(axis, rank(), "squeeze");
   check(dim(a) == 1, "squeeze", [&] { return "axis " + std::to_string(axis) + " of " + str(shape()) + " is not 1"; });
   Shape s;
@@ -162,10 +186,11 @@ Tensor Tensor::squeezed(int axis) const {
     s.push_back(dim(i));
     t.push_back(strides()[i]);
   }
-  return view(s, t, 0);
+  return raw_view(s, t, 0);
 }
 
 Tensor Tensor::unsqueezed(int axis) const {
+  check_raw("unsqueezed", "braid::unsqueeze(x, axis)");
   int a = normal_axis(axis, rank() + 1, "unsqueeze");
   Shape s;
   Strides t;
@@ -179,20 +204,25 @@ Tensor Tensor::unsqueezed(int axis) const {
       t.push_back(strides()[i]);
     }
   }
-  return view(s, t, 0);
+  return raw_view(s, t, 0);
 }
 
 // ---- copies and in-place writes ----
 
 Tensor Tensor::clone() const {
+  check_raw("clone", "braid::contiguous(x) for a recorded copy of a strided tensor");
   Tensor y = empty(shape(), dtype(), device());
   backend(device()).copy.strided(*this, y);
   return y;
 }
 
-Tensor Tensor::contiguous() const { return is_contiguous() ? *this : clone(); }
+Tensor Tensor::contiguous() const {
+  check_raw("contiguous", "braid::contiguous(x)");
+  return is_contiguous() ? *this : clone();
+}
 
 Tensor Tensor::to(DType type) const {
+  check_raw("to", "braid::cast(x, dtype)");
   if (type == dtype()) return *this;
   Tensor y = empty(shape(), type, device());
   backend(device()).copy.strided(*this, y);
@@ -200,6 +230,7 @@ Tensor Tensor::to(DType type) const {
 }
 
 Tensor Tensor::to(Device target) const {
+  check_raw("to", "braid::to(x, device)");
   if (target == device()) return *this;
   Tensor x = contiguous(), y = empty(shape(), dtype(), target);
   const Backend& b = backend(target == kCpu ? device() : target);
@@ -210,8 +241,8 @@ Tensor Tensor::to(Device target) const {
 void Tensor::copy_(const Tensor& source) {
   check(source.shape() == shape(), "copy_",
         [&] { return "shapes differ: " + str(shape()) + " and " + str(source.shape()); });
-  check_writable(*this, "copy_");
-  Tensor local = source.to(device());
+  begin_write(*this, "copy_");
+  Tensor local = source.detach().to(device());
   backend(device()).copy.strided(local, *this);
 }
 
@@ -220,12 +251,12 @@ void Tensor::add_(const Tensor& source) {
     return "shapes or types differ: " + str(shape()) + " " + str(dtype()) + " and " + str(source.shape()) + " " +
            str(source.dtype());
   });
-  check_writable(*this, "add_");
+  begin_write(*this, "add_");
   backend(device()).pointwise.binary(BinaryOp::add, *this, source, *this);
 }
 
 void Tensor::fill(double value) {
-  check_writable(*this, "fill");
+  begin_write(*this, "fill");
   backend(device()).copy.fill(value, *this);
 }
 
@@ -250,6 +281,7 @@ Tensor zeros(const Shape& shape, DType dtype, Device device) { return full(shape
 Tensor zeros_like(const Tensor& x) { return zeros(x.shape(), x.dtype(), x.device()); }
 
 Tensor arange(int64_t n, DType dtype, Device device) {
+  check(n >= 0, "arange", [&] { return "needs at least 0 elements, got " + std::to_string(n); });
   std::vector<int64_t> values(static_cast<size_t>(n));
   for (int64_t i = 0; i < n; ++i) values[static_cast<size_t>(i)] = i;
   return from_vector(values, {n}).to(dtype).to(device);

@@ -1,10 +1,16 @@
-// Tensor: a handle on a buffer with a shape, strides and, when a gradient is wanted, a history.
+// Tensor: a handle on a buffer with a shape, strides and, when it requires a gradient, a history.
 //
-// Copying a Tensor copies the handle; clone() copies the data. The methods here are raw: they share memory and carry no
-// history. The recorded, differentiable operations are the free functions of autograd/ops.h.
+// Copying a Tensor copies the handle; clone() copies the data. The members here are raw: their results share memory or
+// copy it, and have no history. The recorded, differentiable operations are the free functions of autograd/ops.h. So
+// that no gradient is lost by accident, a raw member that returns a tensor throws when this one requires a gradient and
+// recording is on, even if it had nothing to do; the message names the recorded op. detach() is the way out.
+//
+// A const Tensor is a const handle, as a const pointer is: views of it can still be written.
 #pragma once
 #include <initializer_list>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "braid/tensor/device.h"
@@ -51,8 +57,10 @@ class Tensor {
   template <class T>
   std::vector<T> to_vector() const;
 
-  // Views on the same storage, without history.
-  Tensor detach() const;                                                          // same layout, new handle
+  // The same elements without history.
+  Tensor detach() const;
+
+  // Raw views of the same buffer.
   Tensor view(const Shape& shape, const Strides& strides, int64_t offset) const;  // offset relative to this view
   Tensor reshaped(const Shape& shape) const;  // one size may be -1; needs a contiguous tensor
   Tensor transposed(int axis0 = -2, int axis1 = -1) const;
@@ -62,26 +70,29 @@ class Tensor {
   Tensor squeezed(int axis) const;
   Tensor unsqueezed(int axis) const;
 
-  // Copies, without history.
-  Tensor clone() const;       // contiguous
-  Tensor contiguous() const;  // this, or a copy when strided
-  Tensor to(DType dtype) const;
-  Tensor to(Device device) const;
+  // Raw copies.
+  Tensor clone() const;            // contiguous
+  Tensor contiguous() const;       // *this, or a copy when strided
+  Tensor to(DType dtype) const;    // *this when it has the type already
+  Tensor to(Device device) const;  // *this when it is there already
 
-  // In-place writes, for optimisers, caches and gradient accumulation only. Writing to the result of a recorded op
-  // throws: its derivative would silently be wrong.
+  // In-place writes, for optimizers, caches and gradient accumulation. They throw on the result of a recorded op; what
+  // they write to a leaf between an op that saved it and the backward pass makes that pass throw.
   void copy_(const Tensor& source);  // shapes equal, any dtype
   void add_(const Tensor& source);   // this += source; shapes and dtypes equal
   void fill(double value);
 
-  Storage& storage() const { return *impl().storage; }  // the buffer, also of a view
+  const Storage& storage() const { return *impl().storage; }  // the buffer, also of a view
+  Storage& storage() { return *impl().storage; }
 
   // For autograd/ only.
+  std::shared_ptr<const Storage> shared_storage() const { return impl().storage; }
   const std::shared_ptr<Node>& node() const;
   void set_node(std::shared_ptr<Node> node, bool has_history);
   bool shares_storage(const Tensor& other) const { return impl_->storage == other.impl_->storage; }
   bool has_history() const { return impl().has_history; }
-  bool unique_storage() const;  // no other handle keeps this buffer alive
+  bool unique_storage() const;                    // no other handle keeps this buffer alive
+  const void* id() const { return impl_.get(); }  // equal for copies of one handle, as tied parameters are
 
  private:
   struct Impl {
@@ -90,7 +101,7 @@ class Tensor {
     Strides strides;
     int64_t offset = 0;
     DType dtype = DType::f32;
-    std::shared_ptr<Node> node;  // null: no gradient wanted
+    std::shared_ptr<Node> node;  // null: requires no gradient
     bool has_history = false;    // made by a recorded op, so that writing in place would break its derivative
   };
   friend Tensor empty(const Shape&, DType, Device);
@@ -100,7 +111,9 @@ class Tensor {
     return *impl_;
   }
   [[noreturn]] static void empty_handle();
-  void check_type(DType wanted) const;
+  void check_type(DType expected) const;
+  void check_raw(const char* member, const char* recorded) const;
+  Tensor raw_view(const Shape& shape, const Strides& strides, int64_t offset) const;
 
   std::shared_ptr<Impl> impl_;
 };
@@ -110,7 +123,7 @@ Tensor empty_like(const Tensor& x);                                             
 Tensor full(const Shape& shape, double value, DType dtype = DType::f32, Device device = kCpu);
 Tensor zeros(const Shape& shape, DType dtype = DType::f32, Device device = kCpu);
 Tensor zeros_like(const Tensor& x);
-Tensor arange(int64_t n, DType dtype = DType::i64, Device device = kCpu);  // 0, 1, ..., n-1
+Tensor arange(int64_t n, DType dtype = DType::i64, Device device = kCpu);  // 0, 1, ..., n-1; n >= 0
 
 // A tensor with these values in row-major order.
 template <class T>
@@ -118,5 +131,13 @@ Tensor from_vector(const std::vector<T>& values, const Shape& shape, Device devi
 inline Tensor from_values(std::initializer_list<double> values, const Shape& shape, DType dtype = DType::f32) {
   return from_vector(std::vector<double>(values), shape).to(dtype);
 }
+
+// A tensor with the name it has in its module and in files.
+struct NamedTensor {
+  NamedTensor() = default;
+  NamedTensor(std::string n, Tensor x) : name(std::move(n)), value(std::move(x)) {}
+  std::string name;
+  Tensor value;
+};
 
 }  // namespace braid

@@ -20,7 +20,6 @@ void bench_overlap(const Arguments& arguments, const dist::Communicator& world) 
   enum Way { alone, after, during };
   BenchModel bench = bench_model(arguments);
   models::Dcformer model(bench.config, {1, 0});
-  nn::require_grad(model);
   dist::DataParallel parallel(nn::parameters(model),
                               [&](const std::string&) -> const dist::Communicator& { return world; });
   auto backward_pass = [&](Way way) {

@@ -76,8 +76,8 @@ void print_layout(const TrainConfig& config, const models::ModelConfig& model, i
   group("between ranks with the same weights", v.replicas);
   group("between all ranks", v.world);
   line("total", bytes_text(double(v.total())));
-  double overlapped =
-      double(v.replicas.bytes_of(dist::Collective::reduce_scatter) + v.world.bytes_of(dist::Collective::reduce_scatter));
+  double overlapped = double(v.replicas.bytes_of(dist::Collective::reduce_scatter) +
+                             v.world.bytes_of(dist::Collective::reduce_scatter));
   line("of it beside the backward pass", bytes_text(overlapped));
   double layers = double(v.tensor.total() + v.context.total()) / double(model.n_layer);
   line("per layer, in line with its work", bytes_text(layers));

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "braid/tensor/kernels/attention.h"
 #include "braid/models/dcformer/family.h"
+#include "braid/tensor/kernels/attention.h"
 
 namespace braid::apps {
 

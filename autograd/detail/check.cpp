@@ -4,16 +4,11 @@
 
 namespace braid {
 
-namespace {
-thread_local bool trusted = false;
-}
-
-SkipIndexCheck::SkipIndexCheck() : before_(trusted) { trusted = true; }
-SkipIndexCheck::~SkipIndexCheck() { trusted = before_; }
+constinit thread_local bool detail::skip_index_check = false;
 
 void check_ids(const char* op, const char* what, const Tensor& ids, int64_t limit, bool negative_allowed) {
   check(is_index(ids.dtype()), op, [&] { return std::string(what) + " must be i64 or i32, got " + str(ids.dtype()); });
-  if (ids.numel() == 0 || (trusted && ids.device() != kCpu)) return;
+  if (ids.numel() == 0 || (detail::skip_index_check && ids.device() != kCpu)) return;
   Tensor range = empty({2}, DType::i64, ids.device());
   backend(ids.device()).index.min_max(ids.contiguous(), range);
   std::vector<int64_t> low_high = range.to_vector<int64_t>();

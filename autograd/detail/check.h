@@ -1,5 +1,6 @@
 // Checks that many ops share. For autograd/ops/*.cpp, and for who feeds ids to a device.
 #pragma once
+#include "braid/tensor/detail/scoped_value.h"
 #include "braid/tensor/tensor.h"
 
 namespace braid {
@@ -20,16 +21,14 @@ inline void check_float(const char* op, const Tensor& x) {
 // bad id, its position and the range. Waits for the device, unless the ids are there and this thread trusts them.
 void check_ids(const char* op, const char* what, const Tensor& ids, int64_t limit, bool negative_allowed = false);
 
-// Ids on a device are believed to be in range while it lives: whoever sent them there has checked them on the CPU.
-class SkipIndexCheck {
- public:
-  SkipIndexCheck();
-  ~SkipIndexCheck();
-  SkipIndexCheck(const SkipIndexCheck&) = delete;
-  SkipIndexCheck& operator=(const SkipIndexCheck&) = delete;
+namespace detail {
+extern constinit thread_local bool skip_index_check;
+}
 
- private:
-  bool before_;
+// While it lives, check_ids() on this thread passes ids on a device without reading them: they were checked on the CPU
+// before they were sent there.
+class SkipIndexCheck {
+  detail::ScopedValue<bool> skip_{detail::skip_index_check, true};
 };
 
 }  // namespace braid

@@ -156,4 +156,11 @@ Tensor cast(const Tensor& x, DType dtype) {
                 [from = x.dtype()](const Tensor& dy) -> Grads { return {dy.to(from)}; });
 }
 
+// The same values on another device.   dx = dy on the device of x
+Tensor to(const Tensor& x, Device device) {
+  if (x.device() == device) return x;
+  return record("to", x.detach().to(device), {x},
+                [from = x.device()](const Tensor& dy) -> Grads { return {dy.to(from)}; });
+}
+
 }  // namespace braid

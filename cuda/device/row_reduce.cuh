@@ -1,8 +1,8 @@
-// RowPartition shared out to threads, for kernels that reduce along the last axis.
+// Rows partitioned among teams of threads, for kernels that reduce along the last axis.
 //
-// A team of threads works on a row: 1, 2, 4, ... 32 lanes of a warp, or a whole block. If it can, each thread holds one
-// pack of 16 bytes of each input in registers, so that memory is read once ("held"); longer rows are walked again for
-// each pass, out of the caches ("streamed"). Which threads hold what depends on the shape only.
+// A team is 1, 2, 4, ... 32 lanes of a warp, or a block. Where a row is short enough, each thread holds one pack of 16
+// bytes of each input in registers, so that memory is read once ("held"); longer rows are read again in each pass, from
+// the caches ("streamed"). The partition depends on the shape only.
 #pragma once
 #include <algorithm>
 #include <limits>

@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(kMaxTeam) scatter_kernel(RowPartition rows, co
   }
 }
 
-// The smallest and the largest id: one block, because the list is short and each launch costs more than the walk.
+// The smallest and the largest id: one block, because the list is short and a launch costs more than the loop.
 __global__ void __launch_bounds__(1024) index_range_kernel(Ids ids, int64_t count, int64_t* low_high) {
   int64_t low = INT64_MAX, high = INT64_MIN;
   for (int64_t i = threadIdx.x; i < count; i += blockDim.x) {
@@ -105,7 +105,7 @@ constexpr int kChunk = 4096, kSegment = 32, kWarps = 8;
 __device__ int64_t id_of(Key key) { return static_cast<int64_t>(key >> 32); }
 __device__ int64_t position_of(Key key) { return static_cast<int64_t>(key & 0xffffffffu); }
 
-// The first place in keys[low, high), which are in order, that holds at least `key`; high if there is none.
+// The first index in sorted keys[low, high) whose key is at least `key`; high if there is none.
 __device__ int64_t first_at_least(Key key, const Key* keys, int64_t low, int64_t high) {
   while (low < high) {
     int64_t middle = (low + high) / 2;
@@ -145,7 +145,7 @@ __global__ void __launch_bounds__(1024) sort_chunks_kernel(Ids ids, int64_t coun
   for (int i = thread; i < size && begin + i < count; i += threads) keys[begin + i] = chunk[i];
 }
 
-// The place of a key in the whole list: its place in its own chunk and the number of smaller keys in each other one.
+// The position of a key in the sorted list: its position in its chunk plus the number of smaller keys in the others.
 __global__ void __launch_bounds__(256) merge_chunks_kernel(const Key* chunks, int64_t count, int size, Key* sorted) {
   int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (i >= count) return;
@@ -158,8 +158,8 @@ __global__ void __launch_bounds__(256) merge_chunks_kernel(const Key* chunks, in
   sorted[place] = key;
 }
 
-// Where the sums of a segment go that reach beyond it: one that began before it, and one that goes on after it.
-enum : int { kFromBefore, kGoesOn, kCut };
+// The parts of a segment: of a sum that began before it, and of one that continues after it.
+enum : int { kFromBefore, kContinues, kCut };
 
 template <class A>
 __device__ A* part_of(A* parts, int64_t segment, int which, int64_t n) {
@@ -191,7 +191,7 @@ __global__ void __launch_bounds__(32 * kWarps)
   int64_t after = begin + length < count ? id_of(keys[begin + length]) : -1;
   Pack<A, W> sum{};
   for (int base = 0; base < length; base += kAhead) {
-    Pack<T> rows[kAhead];  // several reads under way at once
+    Pack<T> rows[kAhead];  // several loads in flight
 #pragma unroll
     for (int k = 0; k < kAhead; ++k) {
       int64_t position = position_of(__shfl_sync(~0u, mine, base + k));
@@ -209,7 +209,7 @@ __global__ void __launch_bounds__(32 * kWarps)
       if (id == before) {
         store_pack(part_of(parts, segment, kFromBefore, n), column, n, sum);
       } else if (id == next) {
-        store_pack(part_of(parts, segment, kGoesOn, n), column, n, sum);
+        store_pack(part_of(parts, segment, kContinues, n), column, n, sum);
       } else {
         add_to_row(table + id * n, column, n, sum);
       }
@@ -218,7 +218,7 @@ __global__ void __launch_bounds__(32 * kWarps)
   }
 }
 
-// A warp: the sum that goes on behind one segment, if there is one, and 32 packs of columns.
+// A warp: the sum that continues after one segment, if there is one, and 32 packs of columns.
 template <class T>
 __global__ void __launch_bounds__(32 * kWarps)
     add_parts_kernel(const Key* keys, int64_t count, const Accumulate<T>* parts, int64_t n, T* table) {
@@ -229,7 +229,7 @@ __global__ void __launch_bounds__(32 * kWarps)
   int64_t id = id_of(keys[end - 1]), begin = end - kSegment;
   if (id_of(keys[end]) != id || (begin > 0 && id_of(keys[begin - 1]) == id)) return;
   int64_t column = (int64_t{blockIdx.y} * 32 + threadIdx.x % 32) * W;
-  Pack<A, W> sum = load_pack<W>(part_of(parts, segment, kGoesOn, n), column, n);
+  Pack<A, W> sum = load_pack<W>(part_of(parts, segment, kContinues, n), column, n);
   int64_t behind = first_at_least(static_cast<Key>(id + 1) << 32, keys, end, count);
   int64_t last = (behind - 1) / kSegment;  // the segment in which the sum ends
 #pragma unroll 4

@@ -1,6 +1,6 @@
 // Softmax and cross-entropy in one pass over each row of logits (V):
 //   lse = log sum_j exp(x_j),   loss = lse - x[target],   dx_j = scale (exp(x_j - lse) - [j = target]).
-// A negative target is not counted: loss 0, gradient 0, whatever the logits are. RowPartition are streamed: the forward
+// A negative target is not counted: loss 0, gradient 0, whatever the logits are. Rows are streamed: the forward
 // kernel reads the logits once, the backward one reads and writes them once.
 #include "braid/cuda/device/index_view.cuh"
 #include "braid/cuda/device/softmax.cuh"

@@ -5,11 +5,11 @@
 // LayerNorm:  y = xh w + b,  xh = (x - mean) rstd,  rstd = 1 / sqrt(mean((x - mean)^2) + eps)
 //             dx = rstd (g - mean(g) - xh mean(g xh)),   g = dy w;   dw as above,   db = sum over rows of dy
 //
-// Fused with the residual stream: sum = x + residual takes the place of x, and backward a gradient that the sum has
-// from elsewhere is added to dx.
+// Fused with the residual stream: sum = x + residual takes the place of x, and backward the gradient that
+// reached the sum from elsewhere is added to dx.
 //
-// Backward, each block walks over rows far apart and adds up its part of dw and db, in registers where a row is held;
-// a second kernel adds the blocks' parts. Which rows a block has depends on the shape only, so the bits do too.
+// Backward, each block sums dw and db over some rows, in registers where a row is held; a second kernel adds the
+// blocks' sums. The partition of the rows depends on the shape only, so the bits do too.
 #include <algorithm>
 #include <cmath>
 
@@ -137,8 +137,8 @@ class ColumnSums {
   Terms sums_ = {};
 };
 
-// parts: (blocks, sums, n), dw and of LayerNorm db, or null when none is wanted. RMSNorm is the case of a mean of 0
-// (null).
+// parts: (blocks, sums, n), dw and of LayerNorm db, or null when neither is required. RMSNorm is the case of a mean of
+// 0 (null).
 template <class T, bool kHeld, bool kLayer>
 __global__ void __launch_bounds__(kMaxTeam)
     norm_backward_kernel(RowPartition rows, const T* x, const T* weight, const Accumulate<T>* mean,
@@ -156,14 +156,14 @@ __global__ void __launch_bounds__(kMaxTeam)
     Row<T, kHeld, 3> row(rows, n, {{x + at}, {dy + at}, {weight, T(1)}});
     A dot = rows.sum(row.sum([&](int64_t, A v, A g, A w) { return g * w * (v - m); }));
     A total = kLayer ? rows.sum(row.sum([](int64_t, A, A g, A w) { return g * w; })) : A(0);
-    A slope = dot * s * s * s / A(rows.n), shift = total * s / A(rows.n);
+    A factor = dot * s * s * s / A(rows.n), shift = total * s / A(rows.n);
     row.each([&](int64_t i, const Packs& packs) {
       const Pack<T> more = load_pack<W>(from(dsum, at), i, dsum ? n : 0);  // not before: registers are scarce
       Pack<T> out;
 #pragma unroll
       for (int j = 0; j < W; ++j) {
         const A v = A(packs[0][j]), g = A(packs[1][j]) * A(packs[2][j]);
-        out[j] = T(s * g - shift - slope * (v - m) + A(more[j]));
+        out[j] = T(s * g - shift - factor * (v - m) + A(more[j]));
       }
       store_pack(dx + at, i, n, out);
     });

@@ -12,7 +12,8 @@ namespace {
 
 constexpr int kThreads = 256, kEach = 4;
 
-// Does element a, at index i, come before element b, at index j? Index -1 stands for no element.
+// Whether element a, at index i, comes before element b, at index j: larger, or equal and first; NaN counts as largest.
+// Index -1: no element.
 template <class A>
 __device__ __forceinline__ bool comes_before(A a, int64_t i, A b, int64_t j) {
   if (i < 0 || j < 0) return j < 0;
@@ -20,7 +21,7 @@ __device__ __forceinline__ bool comes_before(A a, int64_t i, A b, int64_t j) {
   return a > b || (a == b && i < j);
 }
 
-// A block has kThreads / members rows. A member looks at each members-th element; then the members compare in a tree.
+// A block has kThreads / members rows. A member scans every members-th element; then the members compare in a tree.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     argmax_rows(const T* x, Offsets<1> rows, int64_t n, int64_t step, int members, int64_t* index) {

@@ -92,31 +92,31 @@ using Compared = std::conditional_t<std::is_integral_v<T>, double, Accumulate<T>
 
 template <class T>
 __global__ void __launch_bounds__(kThreads, kBlocks)
-    compare_elements(Share<kVector<T>> share, CompareOp op, View x, View y, View mask) {
-  constexpr int V = kVector<T>;
-  if (share.empty()) return;
+    compare_elements(ElementRange<kVectorWidth<T>> range, CompareOp op, Operand x, Operand y, Operand mask) {
+  constexpr int V = kVectorWidth<T>;
+  if (range.empty()) return;
   Compared<T> u[V], v[V];
-  read<T>(x, share, u);
-  read<T>(y, share, v);
+  load<T>(x, range, u);
+  load<T>(y, range, v);
   float result[V];
 #pragma unroll
   for (int j = 0; j < V; ++j) result[j] = pointwise::holds(op, u[j], v[j]) ? 1.0f : 0.0f;
-  write<uint8_t>(mask, share, result);
+  store<uint8_t>(mask, range, result);
 }
 
 template <class T>
 __global__ void __launch_bounds__(kThreads, kBlocksOfThree)
-    choose_elements(Share<kVector<T>> share, View mask, View x, View y, View z) {
-  constexpr int V = kVector<T>;
-  if (share.empty()) return;
+    choose_elements(ElementRange<kVectorWidth<T>> range, Operand mask, Operand x, Operand y, Operand z) {
+  constexpr int V = kVectorWidth<T>;
+  if (range.empty()) return;
   Accumulate<T> u[V], v[V];
   float first[V];
-  read<T>(x, share, u);
-  read<T>(y, share, v);
-  read<uint8_t>(mask, share, first);
+  load<T>(x, range, u);
+  load<T>(y, range, v);
+  load<uint8_t>(mask, range, first);
 #pragma unroll
   for (int j = 0; j < V; ++j) u[j] = first[j] != 0.0f ? u[j] : v[j];
-  write<T>(z, share, u);
+  store<T>(z, range, u);
 }
 
 template <class T>
@@ -207,19 +207,20 @@ void binary_backward(BinaryOp op, In x, In y, In dz, Out dx, Out dy) {
 
 void compare(CompareOp op, In x, In y, Out mask) {
   visit_any(x.dtype(), [&]<class T>() {
-    constexpr int V = kVector<T>;
-    const Tensor left = near(x), right = near(y);
-    const View result = view<V>(mask);
-    launch_shares<V>(compare_elements<T>, Share<V>(result), op, view<V>(left), view<V>(right), result);
+    constexpr int V = kVectorWidth<T>;
+    const Tensor left = make_contiguous_if_far(x), right = make_contiguous_if_far(y);
+    const Operand result = operand<V>(mask);
+    launch_elements<V>(compare_elements<T>, ElementRange<V>(result), op, operand<V>(left), operand<V>(right), result);
   });
 }
 
 void where(In mask, In x, In y, Out z) {
   visit_float(x.dtype(), "where", [&]<class T>() {
-    constexpr int V = kVector<T>;
-    const Tensor first = near(x), second = near(y);
-    const View result = view<V>(z);
-    launch_shares<V>(choose_elements<T>, Share<V>(result), view<V>(mask), view<V>(first), view<V>(second), result);
+    constexpr int V = kVectorWidth<T>;
+    const Tensor first = make_contiguous_if_far(x), second = make_contiguous_if_far(y);
+    const Operand result = operand<V>(z);
+    launch_elements<V>(choose_elements<T>, ElementRange<V>(result), operand<V>(mask), operand<V>(first),
+                       operand<V>(second), result);
   });
 }
 

@@ -9,7 +9,7 @@ namespace braid::cuda {
 
 namespace {
 
-// u[j] = unit(random_bits(index(j))): a thread's neighbours range the blocks of four that Philox makes.
+// u[j] = unit(random_bits(index(j))): neighbouring elements of a thread share the blocks of four that Philox generates.
 template <int V>
 __device__ __forceinline__ void units(const ElementRange<V>& range, RandomKey key, float (&u)[V]) {
   if (range.neighbours) {
@@ -29,8 +29,8 @@ __device__ __forceinline__ void units(const ElementRange<V>& range, RandomKey ke
 }
 
 template <class T>
-__global__ void __launch_bounds__(kThreads)
-    dropped(ElementRange<kVectorWidth<T>> range, Operand x, float p, Accumulate<T> keep, RandomKey key, Operand y) {
+__global__ void __launch_bounds__(kThreads) dropout_elements(ElementRange<kVectorWidth<T>> range, Operand x, float p,
+                                                             Accumulate<T> keep, RandomKey key, Operand y) {
   constexpr int V = kVectorWidth<T>;
   if (range.empty()) return;
   Accumulate<T> v[V];
@@ -43,8 +43,8 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 template <class T>
-__global__ void __launch_bounds__(kThreads) uniform_numbers(ElementRange<kVectorWidth<T>> range, Accumulate<T> low,
-                                                            Accumulate<T> width, RandomKey key, Operand y) {
+__global__ void __launch_bounds__(kThreads) uniform_elements(ElementRange<kVectorWidth<T>> range, Accumulate<T> low,
+                                                             Accumulate<T> width, RandomKey key, Operand y) {
   constexpr int V = kVectorWidth<T>;
   if (range.empty()) return;
   Accumulate<T> v[V];
@@ -88,7 +88,7 @@ void dropout(In x, double p, RandomKey key, Out y) {
   visit_float(x.dtype(), "dropout", [&]<class T>() {
     constexpr int V = kVectorWidth<T>;
     const Operand result = operand<V>(y);
-    launch_elements<V>(dropped<T>, ElementRange<V>(result), operand<V>(x), p, 1 / (1 - p), key, result);
+    launch_elements<V>(dropout_elements<T>, ElementRange<V>(result), operand<V>(x), p, 1 / (1 - p), key, result);
   });
 }
 
@@ -96,7 +96,7 @@ void uniform(double low, double high, RandomKey key, Out y) {
   visit_float(y.dtype(), "uniform", [&]<class T>() {
     constexpr int V = kVectorWidth<T>;
     const Operand result = operand<V>(y);
-    launch_elements<V>(uniform_numbers<T>, ElementRange<V>(result), low, high - low, key, result);
+    launch_elements<V>(uniform_elements<T>, ElementRange<V>(result), low, high - low, key, result);
   });
 }
 

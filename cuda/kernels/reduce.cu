@@ -1,11 +1,11 @@
 // Reductions: y = sum (or the largest, the smallest) of a term over some axes, where the term is x or x z.
 //
-// A team of threads computes each result, or V results that lie side by side: its members take the terms in turn, in
-// vectors of V along the axis in which the inputs are dense, and join what they have in a fixed tree. If that axis is
-// reduced, a team's members are neighbours, so that a warp reads along a row; if y keeps it, neighbours belong to
-// different teams, so that a warp reads along a row as well, a piece of each result's column. Where results are few,
-// the terms are also cut into pieces, whose totals a second launch reduces. Everything is decided by shape and strides
-// alone, so the order of each sum is always the same. Runs of f32 sums are short; their totals are f64.
+// A team of threads computes each result, or V neighbouring results: its members process the terms in turn, in vectors
+// of V along the axis in which the inputs are contiguous, and combine their totals in a fixed tree. If that axis is
+// reduced, the members of a team are neighbours, so that a warp reads along a row; if y keeps it, neighbours belong to
+// different teams, so that a warp reads along a row as well. Where results are few, the terms are also cut into pieces,
+// whose totals a second launch reduces. The plan depends on shape and strides alone, so the order of each sum is always
+// the same. Runs of f32 sums are short; their totals are f64.
 #include "braid/cuda/runtime/kernel.h"
 
 #include <limits>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kThreadBits = 8, kThreads = 1 << kThreadBits;
 constexpr int kRun = 64;         // terms added in the type of the arithmetic, before they join the f64 total
-constexpr int kEach = 4;         // steps that make a further member of a team worth while
+constexpr int kEach = 4;         // steps for which another member of a team pays
 constexpr int kLongest = 32;     // steps of a thread beyond which terms are cut into pieces, if that fills the GPU
 constexpr int64_t kFull = 1024;  // blocks that fill a GPU
 
@@ -47,11 +47,11 @@ struct Combine<A, Kind::extreme> {
 };
 
 struct Plan {
-  Offsets<3> kept;     // results, in steps of V along the vectors if y keeps their axis: places in x, z and y
-  Offsets<2> reduced;  // terms, in steps of V along the vectors if their axis is reduced: places in x and z
+  Offsets<3> kept;     // results, in steps of V along the vectors if y keeps their axis: offsets in x, z and y
+  Offsets<2> reduced;  // terms, in steps of V along the vectors if their axis is reduced: offsets in x and z
   bool columns;        // y keeps the axis of the vectors
   bool largest;
-  bool x_repeats, z_repeats, product;  // a factor is the same along the vectors; is there a z at all
+  bool x_repeats, z_repeats, product;  // a factor is the same along the vectors; there is a z
   int64_t y_step;                      // from one to the next of V results
   int member_bits;                     // a team has 2^member_bits threads
   int64_t piece, piece_stride;         // steps of a piece; y holds a copy of the results for each piece
@@ -77,7 +77,7 @@ __global__ void __launch_bounds__(kThreads, 2) reduce_teams(const T* x, const T*
     Total value[V][kThreads];
   };
   Totals& totals = shared<Totals>();
-  constexpr int kBatch = V == 1 ? 8 : 4;  // loads on their way at once
+  constexpr int kBatch = V == 1 ? 8 : 4;  // loads in flight
   const int thread = static_cast<int>(threadIdx.x), members = 1 << plan.member_bits, teams = kThreads / members;
   const int member = plan.columns ? thread / teams : thread % members;
   const int team = plan.columns ? thread % teams : thread / members;
@@ -190,7 +190,7 @@ int vector_axis(const Axis<3>* axes, int count) {
   return best < 0 ? count - 1 : best;
 }
 
-// Does vector axis `inner` of these walks come in whole, aligned vectors of n elements?
+// Does vector axis `inner` consist of aligned vectors of n elements?
 bool comes_in_vectors(const Term& term, const Axis<3>* axes, int count, int inner, const Offsets<3>& kept,
                       const Offsets<2>& reduced, bool columns, int64_t n) {
   const Tensor* factors[2] = {&term.x, term.z ? &term.z : &term.x};
@@ -206,9 +206,9 @@ bool comes_in_vectors(const Term& term, const Axis<3>* axes, int count, int inne
   return true;
 }
 
-int bits_for(int64_t n, int most) {  // the smallest b with 2^b >= n, or most
+int bits_for(int64_t n, int limit) {  // the smallest b with 2^b >= n, at most limit
   int b = 0;
-  while ((int64_t{1} << b) < n && b < most) ++b;
+  while ((int64_t{1} << b) < n && b < limit) ++b;
   return b;
 }
 
@@ -263,8 +263,8 @@ void reduce_as(const Term& term, Out y) {
   }
   const int64_t terms = plan.reduced.count, results = plan.kept.count;
   // Members while each has some steps; in columns, while a warp still spans neighbouring results.
-  const int most = plan.columns ? kThreadBits - bits_for(results, 5) : kThreadBits;
-  plan.member_bits = bits_for((terms - 1) / kEach + 1, most);
+  const int limit = plan.columns ? kThreadBits - bits_for(results, 5) : kThreadBits;
+  plan.member_bits = bits_for((terms - 1) / kEach + 1, limit);
   const int64_t blocks = (results - 1) / (kThreads >> plan.member_bits) + 1;
   const int64_t steps = ((terms - 1) >> plan.member_bits) + 1;  // of a thread
   int64_t pieces = 1;

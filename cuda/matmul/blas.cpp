@@ -15,7 +15,7 @@ namespace braid::cuda {
 
 namespace {
 
-constexpr int64_t kWorkspace = 32 << 20;  // what sm_90 wants for its best algorithms
+constexpr int64_t kWorkspace = 32 << 20;  // enough for the best algorithms on sm_90
 
 using Light = Handle<cublasLtHandle_t, cublasLtDestroy>;
 using Description = Handle<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>;
@@ -37,7 +37,7 @@ cudaDataType_t type_of(DType t) {
   }
 }
 
-// What decides which algorithm is chosen: types, sizes, layouts and how pointers are aligned.
+// A choice of algorithm depends on types, sizes, layouts and the alignment of pointers.
 using Key = std::array<int64_t, 19>;
 
 struct Choice {
@@ -47,7 +47,7 @@ struct Choice {
   bool found = false;
 };
 
-struct Blas {  // of one card
+struct Blas {  // of one GPU
   std::mutex mutex;
   Light handle;
   std::map<Key, Choice> choices;
@@ -124,11 +124,11 @@ Choice choose(Blas& blas, const ProductPlan& p, const Key& alignments) {
   set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, static_cast<uint32_t>(alignments[2]));
   set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, static_cast<uint32_t>(alignments[2]));
 
-  // The library's own first choice, always: timing candidates would make results differ from run to run.
+  // Always the library's first proposal: timing candidates would make results differ from run to run.
   cublasLtMatmulHeuristicResult_t result;
   int found = 0;
   const cublasStatus_t status =
-      cublasLtMatmulAlgoGetHeuristic(matmul.handle.get(), operation, choice.a.get(), choice.b.get(), choice.c.get(),
+      cublasLtMatmulAlgoGetHeuristic(blas.handle.get(), operation, choice.a.get(), choice.b.get(), choice.c.get(),
                                      choice.c.get(), preference, 1, &result, &found);
   if (status != CUBLAS_STATUS_NOT_SUPPORTED) check(status);
   choice.found = status == CUBLAS_STATUS_SUCCESS && found > 0;

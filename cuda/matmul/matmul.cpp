@@ -14,8 +14,8 @@ struct Axis {
   int64_t size, x, z, y;
 };
 
-// Rows one behind the other: the second axis has stride 1, the first one steps over it. The stride of an axis of one
-// element means nothing.
+// Row-major: the second axis has stride 1, the first one steps over it. The stride of an axis of one element has no
+// meaning.
 bool by_rows(int64_t rows, int64_t columns, int64_t row, int64_t column) {
   return (columns == 1 || column == 1) && (rows == 1 || row >= columns);
 }
@@ -29,7 +29,7 @@ BlasOperand column_major(const Tensor& tensor, int64_t rows, int64_t columns, in
   return {&tensor, false, columns == 1 ? rows : column, batch};
 }
 
-// Outermost first; neighbours that all tensors run through in one step are one axis.
+// Outermost first; neighbours that are contiguous in all tensors are merged.
 std::vector<Axis> batch_axes(In x, In z, In y) {
   std::vector<Axis> axes;
   for (int i = 0; i < y.rank() - 2; ++i) {

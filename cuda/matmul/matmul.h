@@ -35,11 +35,11 @@ struct ProductPlan {
 bool is_matrix(const Tensor& x);
 
 // y = x z as in product(); all three must be matrices (is_matrix). Batch axes along which z repeats and x
-// and y go on as their rows do become rows; the longest of the others is the batch axis, the rest become calls.
+// and y continue their rows become rows; the longest of the others is the batch axis, the rest become calls.
 ProductPlan plan_product(In x, In z, In y);
 
-// cuda/matmul/blas.cpp, or its emulation. False when it cannot add the bias to this product, which is one call: nothing
-// was done then.
+// cuda/matmul/blas.cpp, or its emulation. Returns false, without effect, when it cannot add the bias to this product,
+// which must be one call.
 bool execute(const ProductPlan& plan, double alpha, double beta);
 
 }  // namespace braid::cuda

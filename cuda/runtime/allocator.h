@@ -1,8 +1,8 @@
-// Memory of the cards. Buffers that are released are kept and handed out again: asking the driver takes as long as many
+// Memory of the GPUs. Released buffers are cached and reused: an allocation by the driver takes as long as many
 // kernels, and waits for all of them.
 //
-// A buffer may be released while kernels that use it are still waiting to run: the work of a card goes to one stream,
-// so whoever gets the buffer next comes after them.
+// A buffer may be released while kernels that use it still wait: all work of a GPU is in one stream, so the kernels of
+// its next user run after them.
 #pragma once
 #include <map>
 #include <memory>
@@ -13,7 +13,7 @@
 
 namespace braid::cuda {
 
-// Where memory comes from: the driver, or in tests something that runs out when it should.
+// The source of memory: the driver, or in tests one that runs out on purpose.
 class MemorySource {
  public:
   virtual ~MemorySource() = default;
@@ -35,7 +35,7 @@ class CachingAllocator final : public Allocator {
   void release_cached() override;
 
   // From begin_pool to end_pool buffers come from a pool of their own, so that a captured graph keeps the addresses it
-  // was captured with: what is released there is handed out again only inside the pool, until drop_pool.
+  // was captured with: released buffers are reused only inside the pool, until drop_pool.
   int begin_pool();
   void end_pool();
   void drop_pool(int pool);
@@ -47,24 +47,24 @@ class CachingAllocator final : public Allocator {
   struct Buffer {
     int64_t bytes;  // its true size
     int pool;
-    void* slab;  // the piece of memory that a small one was cut from, or nullptr
+    void* slab;  // the memory that a small one was cut from, or nullptr
   };
   using Free = std::multimap<int64_t, void*>;  // size -> buffer
 
-  void* take(int64_t size);   // from what is kept; nullptr when nothing fits
+  void* take(int64_t size);   // a cached buffer; nullptr when none fits
   void* fresh(int64_t size);  // from the source
   void give_back_unused();
   int64_t kept_by_pools() const;
 
   mutable std::mutex mutex_;
   std::unique_ptr<MemorySource> source_;
-  std::map<void*, Buffer> buffers_;  // all, in use or kept
-  std::map<int, Free> free_;         // pool -> what is kept there
-  std::map<void*, int64_t> slabs_;   // slab -> how many of its buffers are in use
-  int pool_ = 0, pools_ = 0;         // 0: no graph's
+  std::map<void*, Buffer> buffers_;  // all, in use or cached
+  std::map<int, Free> free_;         // pool -> its cached buffers
+  std::map<void*, int64_t> slabs_;   // slab -> number of its buffers in use
+  int pool_ = 0, pools_ = 0;         // 0: not of a graph
   int64_t current_ = 0, peak_ = 0, reserved_ = 0;
 };
 
-CachingAllocator& caching_allocator();  // of the current card
+CachingAllocator& caching_allocator();  // of the current GPU
 
 }  // namespace braid::cuda

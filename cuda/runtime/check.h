@@ -1,5 +1,4 @@
-// Failed CUDA calls become sentences, and C handles become objects. For the .cpp files of this folder: it includes CUDA
-// headers.
+// Errors of failed CUDA calls, and owners of C handles. For .cpp files of cuda/ only: it includes CUDA headers.
 #pragma once
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
@@ -11,13 +10,13 @@
 namespace braid::cuda {
 
 // Throws Error(setting) "[softmax] CUDA: an illegal memory access was encountered (cudaErrorIllegalAddress) in ...".
-// The name is that of the kernel of the backend's table that runs now.
+// The name is that of the running kernel (detail::running_kernel).
 void check(cudaError_t status, const std::source_location& where = std::source_location::current());
 void check(cublasStatus_t status, const std::source_location& where = std::source_location::current());
 // Throws "[softmax] what in cuda/...:line", for other libraries.
 [[noreturn]] void failed_call(const std::string& what, const std::source_location& where);
 
-// Owns a C handle: destroy(handle) at the end; its result cannot be used there.
+// Owns a C handle: destroy(handle) at the end, ignoring its result.
 template <class T, auto destroy>
 class Handle {
  public:
@@ -40,7 +39,7 @@ class Handle {
 using Stream = Handle<cudaStream_t, cudaStreamDestroy>;
 using Event = Handle<cudaEvent_t, cudaEventDestroy>;
 
-// Makes a card the current one, and the one before it again at the end.
+// Makes a GPU the current one, and restores the previous one at the end.
 class DeviceGuard {
  public:
   explicit DeviceGuard(int index);

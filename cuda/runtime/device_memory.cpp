@@ -12,7 +12,7 @@ class DriverMemory final : public MemorySource {
   explicit DriverMemory(int device) : device_(device) {}
   void* get(int64_t bytes) override {
     const DeviceGuard guard(device_);
-    // While a graph is captured the driver refuses this, unless it is told that the graph need not know of it.
+    // During a capture the driver rejects allocations, unless the mode says that they are no part of the graph.
     cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
     check(cudaThreadExchangeStreamCaptureMode(&mode));
     void* data = nullptr;
@@ -28,7 +28,7 @@ class DriverMemory final : public MemorySource {
   void give_back(void* data) override {
     const DeviceGuard guard(device_);
     cudaStreamSynchronize(current_stream());
-    cudaFree(data);  // in the way of nothing: at worst the process ends with it
+    cudaFree(data);  // a failure is ignored: the memory is freed with the process at the latest
   }
   int64_t free_bytes() override {
     const DeviceGuard guard(device_);

@@ -9,7 +9,7 @@ namespace braid::cuda {
 
 namespace {
 
-using Recorded = Handle<cudaGraph_t, cudaGraphDestroy>;
+using Captured = Handle<cudaGraph_t, cudaGraphDestroy>;
 using Executable = Handle<cudaGraphExec_t, cudaGraphExecDestroy>;
 
 class StreamGraph final : public DeviceGraph {
@@ -39,7 +39,7 @@ void begin_capture() {
   braid::check(!capturing(), "graph", [] { return std::string("a graph is being captured already"); });
   synchronize();
   const int pool = caching_allocator().begin_pool();
-  // Other threads may go on asking the driver for memory.
+  // Other threads may continue to allocate from the driver.
   const cudaError_t status = cudaStreamBeginCapture(current_stream(), cudaStreamCaptureModeThreadLocal);
   if (status != cudaSuccess) {
     caching_allocator().end_pool();
@@ -49,31 +49,31 @@ void begin_capture() {
   capture_pool = pool;
 }
 
-static Recorded stop() {
+static Captured stop() {
   cudaGraph_t raw = nullptr;
   const cudaError_t status = cudaStreamEndCapture(current_stream(), &raw);
   caching_allocator().end_pool();
-  if (status == cudaSuccess) return Recorded(raw);
+  if (status == cudaSuccess) return Captured(raw);
   caching_allocator().drop_pool(std::exchange(capture_pool, 0));
   check(status);
   return {};
 }
 
 std::unique_ptr<DeviceGraph> end_capture() {
-  const Recorded recorded = stop();
+  const Captured captured = stop();
   const int pool = std::exchange(capture_pool, 0);
   cudaGraphExec_t raw = nullptr;
-  const cudaError_t status = cudaGraphInstantiate(&raw, recorded.get(), 0);
+  const cudaError_t status = cudaGraphInstantiate(&raw, captured.get(), 0);
   if (status != cudaSuccess) caching_allocator().drop_pool(pool);
   check(status);
   return std::make_unique<StreamGraph>(Executable(raw), caching_allocator(), pool);
 }
 
-// Called while an error is on its way: a second one must not hide it.
+// Called while an exception propagates: a second error must not hide it.
 void abort_capture() {
   cudaGraph_t raw = nullptr;
   cudaStreamEndCapture(current_stream(), &raw);
-  const Recorded recorded(raw);
+  const Captured captured(raw);
   cudaGetLastError();
   caching_allocator().end_pool();
   caching_allocator().drop_pool(std::exchange(capture_pool, 0));

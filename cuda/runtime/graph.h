@@ -1,4 +1,4 @@
-// Recording the work of the current card's stream, for the backend's table. tensor/graph.h is what others use.
+// Capture of the current GPU's stream, for the table of cuda/runtime/stream.cpp. Other code uses tensor/graph.h.
 #pragma once
 #include <memory>
 

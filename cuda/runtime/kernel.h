@@ -1,9 +1,8 @@
-// What every kernel file includes first: launching, shared memory, and warp-wide tensor-core operations. No kernel file
-// says <<<>>>, __shared__ or asm itself.
+// The first include of every kernel file: launches, shared memory, and warp-wide tensor-core operations. Kernel files
+// contain no <<<>>>, __shared__ or asm.
 //
-// One source, two meanings. nvcc takes this file and cuda/device/instructions.cuh. A plain C++ compiler is told by its
-// build (BRAID_EMULATION, tests/cuda) which header runs the same kernels on the CPU, so that they are tested without a
-// card.
+// Two implementations: nvcc uses this file and cuda/device/instructions.cuh; for a C++ compiler the build names a
+// header that runs the same kernels on the CPU (BRAID_EMULATION, tests/cuda), so that they are tested without a GPU.
 #pragma once
 
 #if !defined(__CUDACC__)

@@ -15,7 +15,7 @@ struct Launch {
 };
 
 // Enqueues a kernel, given pointers to its arguments. Throws Error(misuse) with the name of the op and the shape when
-// the card cannot have such blocks. Kernel files call launch() of cuda/runtime/kernel.h.
+// the GPU does not support such blocks. Kernel files call launch() of cuda/runtime/kernel.h.
 void launch_function(const void* function, const Launch& shape, void** arguments);
 
 }  // namespace braid::cuda

@@ -12,22 +12,22 @@ std::string mebibytes(int64_t bytes) { return std::to_string((bytes + (1 << 20) 
 
 }  // namespace
 
-std::string refusal(int index, int count, const Properties* card) {
+std::string unsupported_reason(int index, int count, const Properties* gpu) {
   const std::string name = "cuda:" + std::to_string(index);
   if (index < 0 || index >= count) return name + " does not exist: found " + std::to_string(count) + " CUDA devices";
-  if (card->major >= kOldest) return "";
-  return name + " is a " + card->name + " of compute capability " + std::to_string(card->major) + "." +
-         std::to_string(card->minor) + ", which is too old: " + std::to_string(kOldest) +
+  if (gpu->major >= kOldest) return "";
+  return name + " is a " + gpu->name + " of compute capability " + std::to_string(gpu->major) + "." +
+         std::to_string(gpu->minor) + ", which is too old: " + std::to_string(kOldest) +
          ".0 (A100) or newer is needed; use --device cpu";
 }
 
-std::string out_of_memory(const std::string& card, const MemoryState& m) {
-  return "out of memory on " + card + ": asked for " + mebibytes(m.asked) + ", " + mebibytes(m.free) + " are free, " +
-         mebibytes(m.in_use) + " are in use by tensors" +
-         (m.recorded > 0 ? ", " + mebibytes(m.recorded) + " are kept for recorded steps" : "") +
+std::string out_of_memory(const std::string& gpu, const MemoryState& m) {
+  return "out of memory on " + gpu + ": requested " + mebibytes(m.requested) + ", " + mebibytes(m.free) +
+         " are free, " + mebibytes(m.in_use) + " are in use by tensors" +
+         (m.captured > 0 ? ", " + mebibytes(m.captured) + " are kept for captured steps" : "") +
          "; lower train.batch_size (train.accumulate makes up for it), the sequence length, train.attention_workspace "
          "or the model, or set train.checkpoint_activations=true" +
-         (m.recorded > 0 ? " or train.graph=false" : "");
+         (m.captured > 0 ? " or train.graph=false" : "");
 }
 
 std::string op_name() {
@@ -36,8 +36,7 @@ std::string op_name() {
 }
 
 std::string failed(const std::string& what) {
-  return op_name() + "CUDA: " + what +
-         "; kernels run later than they are called: BRAID_DEBUG=sync names the op that failed";
+  return op_name() + "CUDA: " + what + "; kernels run asynchronously: BRAID_DEBUG=sync names the op that failed";
 }
 
 }  // namespace braid::cuda

@@ -1,4 +1,4 @@
-// What the user is told about a card. The emulated card of the tests says the same.
+// Error messages about a GPU, shared with the emulated GPU of the tests.
 #pragma once
 #include <string>
 
@@ -6,18 +6,18 @@
 
 namespace braid::cuda {
 
-// "", or why card `index` of `count` cannot be used: it is not there (then `card` may be null), or too old.
-std::string refusal(int index, int count, const Properties* card);
+// Why GPU `index` of `count` cannot be used: it is not there (then `gpu` may be null), or too old; "" when it can.
+std::string unsupported_reason(int index, int count, const Properties* gpu);
 
 struct MemoryState {  // bytes
-  int64_t asked, free, in_use, recorded;
+  int64_t requested, free, in_use, captured;
 };
-// recorded: kept for work that was recorded, beside what tensors use.
-std::string out_of_memory(const std::string& card, const MemoryState& memory);
+// captured: kept for captured graphs, beside the memory of tensors.
+std::string out_of_memory(const std::string& gpu, const MemoryState& memory);
 
-// "[softmax] ": the kernel of the backend's table that runs now.
+// "[softmax] ": the running kernel.
 std::string op_name();
-// Kernels run after their launch, so the call that reports a failure may be another one's.
+// Kernels run asynchronously, so another call than the failed one may report the failure.
 std::string failed(const std::string& what);
 
 }  // namespace braid::cuda

@@ -19,15 +19,15 @@ namespace {
 
 constexpr int kMaxDevices = 64;
 
-struct Card {
+struct Gpu {
   std::once_flag once;
   Properties properties;
   StreamHandle stream = nullptr;  // never destroyed: tensors with static lifetime may still be waiting for it
 };
-std::array<Card, kMaxDevices> cards;
+std::array<Gpu, kMaxDevices> gpus;
 thread_local int current = -1;
 
-Properties ask_properties(int index) {
+Properties query_properties(int index) {
   cudaDeviceProp p;
   check(cudaGetDeviceProperties(&p, index));
   return {.name = p.name,
@@ -40,12 +40,12 @@ Properties ask_properties(int index) {
 
 std::string capability(const Properties& p) { return std::to_string(p.major) + "." + std::to_string(p.minor); }
 
-Card& card(int index) {
-  Card& c = cards[static_cast<size_t>(index)];
+Gpu& gpu(int index) {
+  Gpu& c = gpus[static_cast<size_t>(index)];
   std::call_once(c.once, [&] {
-    c.properties = ask_properties(index);
+    c.properties = query_properties(index);
     check(cudaStreamCreateWithFlags(&c.stream, cudaStreamNonBlocking));
-    // Profilers then show the names of the table's kernels; without one, a call of nothing.
+    // Profilers then show the names of the kernels; without a profiler the calls do nothing.
     detail::set_kernel_observer({[](const char* kernel) { nvtxRangePushA(kernel); }, [] { nvtxRangePop(); }});
   });
   return c;
@@ -62,13 +62,13 @@ std::string place(const std::source_location& where) {
 void check(cudaError_t status, const std::source_location& where) {
   if (status == cudaSuccess) [[likely]]
     return;
-  cudaGetLastError();  // errors that can be recovered from are forgotten here
+  cudaGetLastError();  // clears errors that can be recovered from
   const std::string what = std::string(cudaGetErrorString(status)) + " (" + cudaGetErrorName(status) + ")";
   if (status == cudaErrorMemoryAllocation) throw OutOfMemory(op_name() + "CUDA: " + what + place(where));
   if (status == cudaErrorNoKernelImageForDevice) {
     const Properties& p = properties();
     throw Error(ErrorKind::misuse, op_name() + "CUDA: " + what +
-                                       "; this build has no code for a card of compute capability " + capability(p) +
+                                       "; this build has no code for a GPU of compute capability " + capability(p) +
                                        ": configure with -DBRAID_CUDA_ARCHITECTURES=" + std::to_string(p.major) +
                                        std::to_string(p.minor));
   }
@@ -90,7 +90,7 @@ void failed_call(const std::string& what, const std::source_location& where) {
 int device_count() {
   static const int count = [] {
     int n = 0;
-    if (cudaGetDeviceCount(&n) != cudaSuccess) {  // no driver, or no card
+    if (cudaGetDeviceCount(&n) != cudaSuccess) {  // no driver, or no GPU
       cudaGetLastError();
       n = 0;
     }
@@ -99,24 +99,24 @@ int device_count() {
   return count;
 }
 
-std::string refuses(int index) {
-  if (index < 0 || index >= device_count()) return refusal(index, device_count(), nullptr);
-  const Properties p = ask_properties(index);
-  return refusal(index, device_count(), &p);
+std::string unsupported_reason(int index) {
+  if (index < 0 || index >= device_count()) return unsupported_reason(index, device_count(), nullptr);
+  const Properties p = query_properties(index);
+  return unsupported_reason(index, device_count(), &p);
 }
 
 void use_device(int index) {
   if (index == current) [[likely]]
     return;
-  const std::string reason = refuses(index);
+  const std::string reason = unsupported_reason(index);
   braid::check(reason.empty(), ErrorKind::setting, [&] { return reason; });
   check(cudaSetDevice(index));
   current = index;
 }
 
 int current_device() { return current < 0 ? 0 : current; }
-StreamHandle current_stream() { return card(current_device()).stream; }
-const Properties& properties() { return card(current_device()).properties; }
+StreamHandle current_stream() { return gpu(current_device()).stream; }
+const Properties& properties() { return gpu(current_device()).properties; }
 void synchronize() { check(cudaStreamSynchronize(current_stream())); }
 
 DeviceGuard::DeviceGuard(int index) : before_(current) { use_device(index); }
@@ -137,7 +137,7 @@ void copy_to_host(void* to, const void* from, int64_t bytes) {
 }
 
 void launch_function(const void* function, const Launch& shape, void** arguments) {
-  if (shape.shared_bytes > 48 * 1024) {  // more than every card has by default must be asked for
+  if (shape.shared_bytes > 48 * 1024) {  // more than the default maximum must be requested
     check(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                static_cast<int>(shape.shared_bytes)));
   }
@@ -158,6 +158,6 @@ void launch_function(const void* function, const Launch& shape, void** arguments
 }  // namespace cuda
 
 int cuda_device_count() { return cuda::device_count(); }
-std::string cuda_refuses(int index) { return cuda::refuses(index); }
+std::string cuda_unsupported_reason(int index) { return cuda::unsupported_reason(index); }
 
 }  // namespace braid

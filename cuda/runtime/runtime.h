@@ -1,6 +1,6 @@
-// The host's side of a CUDA card, without CUDA headers: which card and stream work goes to, and waiting for it.
+// The CPU's view of a GPU, without CUDA headers: the current GPU and stream, copies, waiting.
 //
-// Each thread has a current card (the table lookup backend(Device) sets it) and each card one stream for Braid's work.
+// Each thread has a current GPU (backend(Device) sets it) and each GPU one stream for Braid's work.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -15,24 +15,25 @@ namespace braid::cuda {
 
 using StreamHandle = CUstream_st*;
 
-int device_count();              // 0 without a driver or a card
-std::string refuses(int index);  // "", or why this card cannot be used: it is too old, or not there
-void use_device(int index);      // makes a card the current one of this thread; Error(setting) when it refuses
-int current_device();            // the index of the current card
-StreamHandle current_stream();   // of the current card
-void synchronize();              // waits until the current card has done everything, and reports what failed there
+int device_count();  // 0 without a driver or a GPU
+// Why this GPU cannot be used: too old, or not there; "" when it can.
+std::string unsupported_reason(int index);
+void use_device(int index);     // makes a GPU the current one of this thread; Error(setting) when it is unsupported
+int current_device();           // the index of the current GPU
+StreamHandle current_stream();  // of the current GPU
+void synchronize();             // waits until the current GPU has finished all work, and reports failures
 
 struct Properties {
   std::string name;          // "NVIDIA H200"
   int major = 0, minor = 0;  // compute capability
   int multiprocessors = 0;
   int64_t memory = 0;        // bytes
-  int64_t shared_bytes = 0;  // the most a block can ask for
+  int64_t shared_bytes = 0;  // the maximum for a block
 };
-const Properties& properties();  // of the current card
-Allocator& device_allocator();   // of the current card
+const Properties& properties();  // of the current GPU
+Allocator& device_allocator();   // of the current GPU
 
-// Bytes between host and card, in the order of the stream. The call returns when the host's buffer may be used again.
+// Copies bytes in the order of the stream. Returns when the CPU's buffer may be used again.
 void copy_to_device(void* to, const void* from, int64_t bytes);
 void copy_to_host(void* to, const void* from, int64_t bytes);
 

@@ -161,7 +161,9 @@ Work Communicator::start_reduce_scatter(const Tensor& x, int axis, const Partiti
   auto me = static_cast<size_t>(rank());
   for (int r = 0; r < size(); ++r) receive.push_back(r == rank() ? send[me] : empty_like(send[me]));
   return start(Collective::reduce_scatter, std::move(send), std::move(receive),
-               [device = x.device()](const auto&, const auto& got) { return reduce_in_rank_order(got, Reduction::sum).to(device); });
+               [device = x.device()](const auto&, const auto& got) {
+                 return reduce_in_rank_order(got, Reduction::sum).to(device);
+               });
 }
 
 Work Communicator::start_all_gather(const Tensor& x, int axis, const Partition& parts) const {
@@ -200,7 +202,8 @@ Work Communicator::start_all_to_all(const Tensor& x, int from, const Partition& 
   shape[to] = to_parts.extent();
   return start(Collective::all_to_all, std::move(send), std::move(receive),
                [to, to_parts, shape, dtype = x.dtype(), device = x.device()](const auto&, const auto& got) {
-                 if (to_parts.total() != to_parts.extent()) return sum_into_ranges(got, to, to_parts.ranges, shape).to(device);
+                 if (to_parts.total() != to_parts.extent())
+                   return sum_into_ranges(got, to, to_parts.ranges, shape).to(device);
                  Tensor y = empty(shape, dtype, got[0].device());
                  for (size_t r = 0; r < got.size(); ++r) scatter_ranges(got[r], to, to_parts.ranges[r], y);
                  return y.to(device);
@@ -276,8 +279,8 @@ Work Communicator::start_broadcast(const Tensor& x, int root) const {
                [value, device = x.device()](const auto&, const auto&) { return value.to(device); });
 }
 
-// A reduce_scatter of the flattened tensor and an all_gather of the sums: each sum is formed once, so all ranks have the
-// same bits. The second half runs in wait().
+// A reduce_scatter of the flattened tensor and an all_gather of the sums: each sum is formed once, so all ranks have
+// the same bits. The second half runs in wait().
 Work Communicator::start_all_reduce(const Tensor& x, Reduction op) const {
   if (!transport_) return ready(x.contiguous());
   Tensor flat = staged(x).reshaped({x.numel()});
@@ -297,7 +300,8 @@ Work Communicator::start_all_reduce(const Tensor& x, Reduction op) const {
                      .start(Collective::all_reduce, std::move(out), std::move(in),
                             [parts, shape, device](const auto&, const auto& pieces) {
                               Tensor full = empty({parts.total()}, pieces[0].dtype(), pieces[0].device());
-                              for (size_t r = 0; r < pieces.size(); ++r) scatter_ranges(pieces[r], 0, parts.ranges[r], full);
+                              for (size_t r = 0; r < pieces.size(); ++r)
+                                scatter_ranges(pieces[r], 0, parts.ranges[r], full);
                               return full.reshaped(shape).to(device);
                             })
                      .wait();

@@ -1,8 +1,8 @@
 // Communicator: a group of ranks as a value. Nothing is global: code that communicates takes one as an argument.
 //
 // Every rank of the group must call each collective, in the same order, with arguments that fit. Results have the same
-// bits in every run: sums are formed in rank order, 16-bit types are summed in f32 and rounded once. With one rank every
-// collective is the identity and nothing is sent. Tensors of a GPU are sent from its memory when the group has a
+// bits in every run: sums are formed in rank order, 16-bit types are summed in f32 and rounded once. With one rank
+// every collective is the identity and nothing is sent. Tensors of a GPU are sent from its memory when the group has a
 // transport for it (with_device_transport()), else through the CPU's memory; the order of sums is the same.
 //
 // One thread per rank uses a communicator and those that were split from it.

@@ -131,8 +131,8 @@ class MpiTransport final : public Transport {
     return std::make_shared<MpiTransport>(made, std::move(world));
   }
 
-  // A rank that has waited too long sends a heartbeat to all ranks. A rank that waits too answers with its own; the rank
-  // that hangs does not.
+  // A rank that has waited too long sends a heartbeat to all ranks. A rank that waits too answers with its own; the
+  // rank that hangs does not.
   void answer_heartbeat() override {
     int arrived = 0;
     if (!heartbeat_sent_) MPI_Iprobe(MPI_ANY_SOURCE, kHeartbeatTag, MPI_COMM_WORLD, &arrived, MPI_STATUS_IGNORE);

@@ -30,7 +30,8 @@ struct SumType<float16> {
 };
 }  // namespace
 
-Tensor sum_into_ranges(const std::vector<Tensor>& pieces, int axis, const std::vector<Ranges>& places, const Shape& shape) {
+Tensor sum_into_ranges(const std::vector<Tensor>& pieces, int axis, const std::vector<Ranges>& places,
+                       const Shape& shape) {
   DType dtype = pieces[0].dtype();
   bool half = dtype == DType::bf16 || dtype == DType::f16;
   Tensor sum = zeros(shape, half ? DType::f32 : dtype, pieces[0].device());

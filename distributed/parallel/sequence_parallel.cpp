@@ -47,7 +47,8 @@ KeyExchangePlan SequenceParallel::plan(const AttentionMask& mask, int64_t mixed_
 }
 
 // Two steps. Over tensor ranks, for route (b): q (B, Tc, n, d) -> (B, t, N, d); k, v (B, Tc, n, d) -> (B, local, N, d);
-// key-side weights (B, t, ...) -> (B, local, ...). Then over context ranks, keys: (B, local, ...) -> (B, required, ...).
+// key-side weights (B, t, ...) -> (B, local, ...). Then over context ranks, keys: (B, local, ...) -> (B, required,
+// ...).
 nn::AttentionOperands SequenceParallel::exchange(const nn::AttentionOperands& local, const AttentionMask& mask,
                                                  int64_t mixed_heads) const {
   const Communicator &tensor = mesh_.tensor, &context = mesh_.context;

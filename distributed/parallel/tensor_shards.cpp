@@ -55,13 +55,12 @@ ShardMap block_shards(const nn::BlockOptions& o, int ranks) {
 }
 
 void shard_parameters(nn::Module& module, const ShardMap& shards, const std::string& prefix, int rank) {
-  nn::Visitor replace([&](const std::string& name, Tensor& p) {
+  nn::replace_parameters(module, [&](const std::string& name, const Tensor& p) {
     auto at = shards.find(prefix + name);
-    if (at == shards.end() || at->second.partition.ranks() == 1) return;
+    if (at == shards.end() || at->second.partition.ranks() == 1) return p;
     const auto& [axis, partition] = at->second;
-    p = gather_ranges(p.detach(), axis, partition.of(rank));
+    return nn::parameter(gather_ranges(p.detach(), axis, partition.of(rank)));
   });
-  module.visit(replace);
 }
 
 }  // namespace braid::dist

@@ -39,9 +39,10 @@ SequenceShard shard_sequence(int64_t T, const ProcessMesh& mesh);
 // has queries 0 and 7 and requires keys 0, 6, 7: its context rank has them all. Rank (1, 0) has queries 2 and 5 and
 // requires keys 1, 2, 4, 5; key 1 is local to (0, 0), which got it from the rows of (0, 1).
 struct KeyExchangePlan {
-  Partition to_tensor_ranks;  // rows of this context rank, counted from 0: what each of its tensor ranks holds for others
-  Partition local;            // positions, per context rank: what the rank with this tensor rank has after that
-  Partition required;         // positions, per context rank: what the rank with this tensor rank needs
+  Partition
+      to_tensor_ranks;  // rows of this context rank, counted from 0: what each of its tensor ranks holds for others
+  Partition local;      // positions, per context rank: what the rank with this tensor rank has after that
+  Partition required;   // positions, per context rank: what the rank with this tensor rank needs
 };
 
 // A rank's place in the mesh.

@@ -39,7 +39,7 @@ int64_t pattern_window(const ModelConfig& c, int64_t layer) {
   return layer % 2 == 1 ? 0 : c.window_size;
 }
 
-void finish_windows(ModelConfig& c) {
+void resolve_windows(ModelConfig& c) {
   need(c.window_size > 0 || c.window_type.empty() || c.window_type == "G", "window_size",
        "a window for the local layers of window_type " + c.window_type, "null", "set window_size, or window_type=G");
   if (c.layer_windows.empty()) {
@@ -76,7 +76,7 @@ int64_t ModelConfig::rotary_dims() const { return static_cast<int64_t>(static_ca
 
 int64_t ModelConfig::keys_of_layer(int64_t layer, bool decode) const {
   check(layer >= 0 && layer < static_cast<int64_t>(layer_windows.size()), "config", [&] {
-    return "layer " + std::to_string(layer) + " has no window; finish() the configuration of " +
+    return "layer " + std::to_string(layer) + " has no window; resolve() the configuration of " +
            std::to_string(n_layer) + " layers first";
   });
   const int64_t window = layer_windows[static_cast<size_t>(layer)];
@@ -84,7 +84,7 @@ int64_t ModelConfig::keys_of_layer(int64_t layer, bool decode) const {
   return window + (decode ? profile.decode_window_plus_one : profile.window_plus_one);
 }
 
-void finish(ModelConfig& c) {
+void resolve(ModelConfig& c) {
   for (const ConfigKey& key : key_table()) {
     ModelConfig scratch;
     need(set_text(key, scratch, key_text(key, c)), key.name, expectation(key), key_text(key, c));
@@ -110,7 +110,7 @@ void finish(ModelConfig& c) {
   for (const auto& [name, id] : {std::pair{"bos_token_id", c.bos_token_id}, {"eos_token_id", c.eos_token_id}})
     need(id < c.vocab_size, name, "a token below vocab_size = " + std::to_string(c.vocab_size), std::to_string(id));
   check_composition(c);
-  finish_windows(c);
+  resolve_windows(c);
 }
 
 void set_family(ModelConfig& c, const std::string& model_type) {
@@ -153,7 +153,7 @@ ModelConfig configure(ModelConfig c, const std::vector<std::pair<std::string, st
     for (const auto& [key, value] : keys)
       if (turn(key) == now) set_key(c, key, value);
   }
-  finish(c);
+  resolve(c);
   return c;
 }
 

@@ -22,7 +22,7 @@ struct Profile {
   Gelu gelu = Gelu::tanh;  // of the dynamic-weight generator; the GELU FFN is always erf
   double qk_norm_eps = 1e-5;
   double dw_norm_eps = 1e-6;     // of the norm over heads of the first low-rank factor
-  bool window_plus_one = false;  // local layers see W+1 keys in a full pass and in prefill ("window_keys": "W+1")
+  bool window_plus_one = false;  // local layers attend to W+1 keys in a full pass and in prefill ("window_keys": "W+1")
   bool decode_window_plus_one = false;
   bool causal = true;
   RopeTable rope_table = RopeTable::exact;
@@ -51,7 +51,7 @@ struct ModelConfig {
   int64_t mgate_dim = 44;
   int64_t window_size = 256;           // of local layers; 0 = none ("null")
   std::string window_type;             // "" or "LG": even layers local; "LGLL", "LGL6"; "G": all global
-  std::vector<int64_t> layer_windows;  // per layer, 0 = global; filled from window_type by finish() when empty
+  std::vector<int64_t> layer_windows;  // per layer, 0 = global; filled from window_type by resolve() when empty
   int64_t bos_token_id = -1, eos_token_id = -1;
   std::string torch_dtype;         // "" or what the published code of the folder computes in: "float16"
   double initializer_std = 0.006;  // of embeddings and projections, InitKind::jax
@@ -59,7 +59,7 @@ struct ModelConfig {
   Profile profile;
 
   int64_t rotary_dims() const;                                         // int(head_dim * rotary_pct), even
-  int64_t keys_of_layer(int64_t layer, bool decode) const;             // visible keys of a local layer, 0 = no limit
+  int64_t keys_of_layer(int64_t layer, bool decode) const;             // unmasked keys of a local layer, 0 = no limit
   int64_t group_heads() const { return n_head / profile.num_groups; }  // M
   int64_t generator_hidden() const { return 2 * profile.rank * group_heads(); }  // K
 
@@ -67,15 +67,15 @@ struct ModelConfig {
 };
 
 // Fills derived fields (head_dim, intermediate_size, layer_windows) and checks every range and divisibility. Throws
-// Error(setting) with one sentence that names the key. Finishing a finished configuration changes nothing.
-void finish(ModelConfig& config);
+// Error(setting) names the key. Resolving a resolved configuration changes nothing.
+void resolve(ModelConfig& config);
 
-// config.json of a published folder or of ours, finished. A key that is not there has the value that the published code
+// config.json of a published or saved folder, resolved. A key that is not there has the value that the published code
 // gives it (profile T1, or H-inf for folders of the later code). Keys that cannot matter here (transformers_version,
-// ...) are ignored; keys we would have to obey and cannot (tie_word_embeddings, grouped key/value heads, query_wise)
-// and unknown keys are refused. Error(input) names file, key and what was expected.
+// ...) are ignored; keys that would have to be obeyed and cannot (tie_word_embeddings, grouped key/value heads,
+// query_wise) and unknown keys are refused. Error(input) names file, key and what was expected.
 ModelConfig read_config(const std::string& config_json_text, const std::string& file_name);
-// config.json text; read_config(write_config(c)) == c for a finished c.
+// config.json text; read_config(write_config(c)) == c for a resolved c.
 std::string write_config(const ModelConfig& config);
 // The text of another config.json (read from `file_name`) with the fewest keys changed or added that make it describe
 // `config`; the text itself when it does already.
@@ -90,19 +90,19 @@ struct AttentionCase {
 AttentionCase read_attention_case(const std::string& config_json_text, const std::string& file_name);
 bool is_attention_case(const std::string& config_json_text, const std::string& file_name);
 
-// Named profiles: what the authors' programs compute beyond their config.json. J (JAX training), T1 (inference code of
-// DCFormer-2.8B and DCPythia-6.9B), H-train, H-inf (the later training and inference code). Setting the key
-// profile.name sets all they fix; it reads as the profile whose values all hold, else "custom".
+// Named profiles: the arithmetic of the reference implementations beyond their config.json. J (JAX training), T1
+// (inference code of DCFormer-2.8B and DCPythia-6.9B), H-train, H-inf (the later training and inference code). Setting
+// the key profile.name sets all they fix; it reads as the profile whose values all hold, else "custom".
 std::vector<std::string> profile_names();
 std::string profile_name(const ModelConfig& config);
 
 // Named presets: dcformer-{tiny,small,405m,834m,1.4b,2.8b,8b}, transformer-{...}, dcpythia-{tiny,6.9b},
 // pythia-{tiny,6.9b}.
 std::vector<std::string> preset_names();
-// Not finished: derived fields are 0, so that keys set afterwards (dim) take the others (head_dim) along.
+// Not resolved: derived fields are 0, so that keys set afterwards (dim) take the others (head_dim) along.
 // Throws Error(setting) with the nearest name.
 ModelConfig preset(const std::string& name);
-// The preset (or, with an empty name, the defaults) with these keys set, finished. The order of the keys does not
+// The preset (or, with an empty name, the defaults) with these keys set, resolved. The order of the keys does not
 // matter.
 ModelConfig configure(const std::string& preset_name, const std::vector<std::pair<std::string, std::string>>& keys);
 // The same for a configuration that was read from a file: sizes derived from a changed dim, n_head, n_layer or window

@@ -1,4 +1,4 @@
-// config.json, read and written through the key table. The only file of models/ that includes the JSON library.
+// config.json, read and written through the key table.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -108,7 +108,7 @@ void refuse_unknown(const json& object, const std::string& prefix, const std::ve
   }
 }
 
-// What the published code would do and this one does not.
+// Settings that the published code obeys and this one does not.
 void refuse_unsupported(const json& object, const ModelConfig& config, const std::string& file) {
   const auto is_false = [&](const char* key, const char* advice) {
     const json* value = find(object, key);
@@ -162,9 +162,9 @@ void read_keys(const json& object, ModelConfig& config, const std::string& file)
                            : "the published rank for 3 heads is 3 and its training uses 2; set profile.rank");
 }
 
-void finish_read(ModelConfig& config, const std::string& file) {
+void resolve_read(ModelConfig& config, const std::string& file) {
   try {
-    finish(config);
+    resolve(config);
   } catch (const Error& error) {
     fail(ErrorKind::input, std::string("bad model in ") + file + ": " + error.what());
   }
@@ -200,7 +200,7 @@ ModelConfig read_config(const std::string& text, const std::string& file) {
   for (const char* name : {"vocab_size", "dim", "n_layer", "n_head"}) required(object, name, file);
   ModelConfig config = published_defaults(unused.model_type, object);
   read_keys(object, config, file);
-  finish_read(config, file);
+  resolve_read(config, file);
   return config;
 }
 
@@ -239,7 +239,7 @@ AttentionCase read_attention_case(const std::string& text, const std::string& fi
   config.vocab_size = config.n_layer = config.dim = 1;
   read_keys(object, config, file);
   config.dim = config.n_head * config.head_dim;
-  finish_read(config, file);
+  resolve_read(config, file);
   result.config = config;
   return result;
 }

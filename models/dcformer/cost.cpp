@@ -35,7 +35,7 @@ std::vector<nn::NamedTensor> shape_only_parameters(const ModelConfig& config) {
 }
 
 ParameterCounts count_parameters(ModelConfig config) {
-  finish(config);
+  resolve(config);
   ParameterCounts counts;
   const std::string first = "layers.0.";
   for (const auto& [name, value] : shape_only_parameters(config)) {
@@ -57,26 +57,26 @@ ParameterCounts count_parameters(ModelConfig config) {
   return counts;
 }
 
-double mean_visible_keys(const ModelConfig& config, int64_t layer, int64_t seq_len) {
+double mean_unmasked_keys(const ModelConfig& config, int64_t layer, int64_t seq_len) {
   check(seq_len >= 1, ErrorKind::setting,
         [&] { return "bad sequence length: expected at least 1, found " + std::to_string(seq_len); });
   const double T = as_double(seq_len);
   if (!config.profile.causal) return T;
   const int64_t limit = config.keys_of_layer(layer, false);
   if (limit == 0 || limit >= seq_len) return (T + 1) / 2;
-  // Query i sees min(i+1, w) keys: w(w+1)/2 for the first w queries, w for each of the others.
+  // Query i attends to min(i+1, w) keys: w(w+1)/2 for the first w queries, w for each of the others.
   const double w = as_double(limit);
   return (w * (w + 1) / 2 + (T - w) * w) / T;
 }
 
 Flops flops_per_token(ModelConfig c, int64_t seq_len) {
-  finish(c);
+  resolve(c);
   const double L = as_double(c.n_layer), D = as_double(c.dim), N = as_double(c.n_head), d = as_double(c.head_dim);
   const double F = as_double(c.intermediate_size), V = as_double(c.vocab_size), G = as_double(c.profile.num_groups);
   const double M = as_double(c.group_heads()), K = as_double(c.generator_hidden()), R = as_double(c.profile.rank);
   const double C = as_double(static_cast<int64_t>(c.profile.branches.size()));
-  double keys = 0;  // visible keys per query, summed over layers
-  for (int64_t i = 0; i < c.n_layer; ++i) keys += mean_visible_keys(c, i, seq_len);
+  double keys = 0;  // unmasked keys per query, summed over layers
+  for (int64_t i = 0; i < c.n_layer; ++i) keys += mean_unmasked_keys(c, i, seq_len);
 
   Flops f;
   f.projections = L * 8 * D * N * d;
@@ -91,10 +91,10 @@ Flops flops_per_token(ModelConfig c, int64_t seq_len) {
   return f;
 }
 
-const std::vector<KeptTerm>& kept_by_block() {
+const std::vector<ActivationTerm>& saved_activations() {
   using Config = const ModelConfig&;
   // Describes nn/block, nn/attention, nn/mlp, nn/compose_weights and autograd/ops/dcmha; a test measures it.
-  static const std::vector<KeptTerm> table = {
+  static const std::vector<ActivationTerm> table = {
       {"residual stream before each norm, and the norms' results",
        [](Config c) { return (c.use_parallel_residual ? 3 : 4) * as_double(c.dim); }},
       {"v", [](Config c) { return as_double(c.n_head * c.head_dim); }},
@@ -127,14 +127,15 @@ const std::vector<KeptTerm>& kept_by_block() {
 }
 
 TrainingMemory training_memory(ModelConfig c, const TrainingSetup& s) {
-  finish(c);
+  resolve(c);
   check(s.batch >= 1 && s.seq_len >= 1, ErrorKind::setting, [&] {
     return "bad batch: expected at least one sequence of at least one token, found " + std::to_string(s.batch) +
            " of " + std::to_string(s.seq_len);
   });
   const double bytes = as_double(s.bytes_per_number), wide = std::max(4.0, bytes);  // wide: masters, sums, statistics
   double per_token = 0;                                                             // bytes that a block keeps
-  for (const KeptTerm& term : kept_by_block()) per_token += term.numbers(c) * (term.statistics ? wide : bytes);
+  for (const ActivationTerm& term : saved_activations())
+    per_token += term.elements(c) * (term.statistics ? wide : bytes);
   const double D = as_double(c.dim), L = as_double(c.n_layer), V = as_double(c.vocab_size);
   const double B = as_double(s.batch), T = as_double(s.seq_len), tokens = B * T;
   const double parameters = as_double(count_parameters(c).total);
@@ -167,7 +168,7 @@ TrainingMemory training_memory(ModelConfig c, const TrainingSetup& s) {
 }
 
 CacheSize cache_bytes(ModelConfig c, int64_t batch, int64_t seq_len, int64_t bytes_per_number) {
-  finish(c);
+  resolve(c);
   check(batch >= 1 && seq_len >= 1, ErrorKind::setting, [&] {
     return "bad cache: expected at least one sequence of at least one token, found " + std::to_string(batch) + " of " +
            std::to_string(seq_len);

@@ -39,16 +39,16 @@ struct ParameterCounts {
 };
 ParameterCounts count_parameters(ModelConfig config);
 
-// Mean over T queries of the number of visible keys of one layer: (T+1)/2 globally, T without causality.
-double mean_visible_keys(const ModelConfig& config, int64_t layer, int64_t seq_len);
+// Mean over T queries of the number of unmasked keys of one layer: (T+1)/2 globally, T without causality.
+double mean_unmasked_keys(const ModelConfig& config, int64_t layer, int64_t seq_len);
 
-// Forward FLOPs per token of the whole model; a multiply-add is 2, elementwise work and softmax are not counted.
+// Forward FLOPs per token of the model; a multiply-add is 2, elementwise work and softmax are not counted.
 struct Flops {
   double projections = 0;   // wqkv, wo
   double feed_forward = 0;  // with mgate
-  double attention = 0;     // q k and p v over visible keys
+  double attention = 0;     // q k and p v over unmasked keys
   double generation = 0;    // dynamic weights from the token
-  double low_rank = 0;      // composition over visible keys, as the next two
+  double low_rank = 0;      // composition over unmasked keys, as the next two
   double diagonal = 0;
   double static_proj = 0;
   double logits = 0;
@@ -63,26 +63,26 @@ struct TrainingSetup {
   int64_t bytes_per_number = 4;         // of the arithmetic; 2: mixed precision with f32 masters
   int64_t optimizer_moments = 2;        // Adam 2, SGD with momentum 1, without 0
   bool checkpoint_activations = false;  // each block keeps only its input and is recomputed
-  int64_t attention_workspace = 0;  // bytes of scores that a card may hold at a time; 0: on the CPU, which holds none
+  int64_t attention_workspace = 0;  // bytes of scores that a GPU may hold at a time; 0: on the CPU, which holds none
   int64_t logit_rows = 1024;        // rows of logits that exist at a time (linear_cross_entropy)
 };
 // Bytes at the worst moment of a step; a test holds the sum to within 10 % of what a step takes (15 % in mixed
 // precision).
 struct TrainingMemory {
   double weights = 0, gradients = 0, optimizer = 0;  // weights: masters and their copies
-  double activations = 0;                            // what the backward pass needs, by the table kept_by_block()
+  double activations = 0;                            // saved for the backward pass, by the table saved_activations()
   double working = 0;  // logits, or gradients inside the FFN, or those of attention and its packed copies
   double total() const { return weights + gradients + optimizer + activations + working; }
 };
 TrainingMemory training_memory(ModelConfig config, const TrainingSetup& setup);
 
-// What one block keeps for its backward pass.
-struct KeptTerm {
-  const char* what;
-  double (*numbers)(const ModelConfig& config);
+// A term of the activations that one block saves for its backward pass.
+struct ActivationTerm {
+  const char* name;
+  double (*elements)(const ModelConfig& config);
   bool statistics = false;  // f32 where the arithmetic is 16 bits wide
 };
-const std::vector<KeptTerm>& kept_by_block();
+const std::vector<ActivationTerm>& saved_activations();
 
 // Bytes of the key/value cache: per position keys and values (2 N d) and the factored key-side weights (per stage R
 // factors of N twice and one gate: 10 N at R = 2). Local layers keep their window (their buffers hold twice as much, so

@@ -49,7 +49,7 @@ ModelFamily family_of(const std::string& model_type) {
 
 }  // namespace
 
-DcformerSpec::DcformerSpec(ModelConfig config) : config_(std::move(config)) { finish(config_); }
+DcformerSpec::DcformerSpec(ModelConfig config) : config_(std::move(config)) { resolve(config_); }
 
 std::string DcformerSpec::config_json() const { return write_config(config_); }
 

@@ -135,7 +135,7 @@ class Parameters {
         "term, set profile.static_proj=true in its config.json)");
   }
 
-  void finish(std::vector<std::string>& notes) {
+  void report(std::vector<std::string>& notes) {
     reader_.problems().raise(files_.path());
     if (differing_.empty()) return;
     std::vector<std::string> layers;
@@ -216,18 +216,19 @@ Dcformer read_hf_weights(const io::TensorFiles& files, const ModelConfig& config
   Dcformer model = shape_only_model(config);
   Parameters parameters(files, config, dtype);
   const std::vector<Extra> extras = extras_of(nn::parameters(model), config);
-  nn::Visitor fill([&](const std::string& name, Tensor& p) { p = parameters.read(name, p.shape()); });
-  model.visit(fill);
+  nn::replace_parameters(model, [&](const std::string& name, const Tensor& p) {
+    return nn::parameter(parameters.read(name, p.shape()));
+  });
   for (const Extra& t : extras)
     if (t.identity) parameters.check_identity(t);
-  parameters.finish(notes);
+  parameters.report(notes);
   model.to(dtype);  // makes the position tables; the parameters have the type already
   return model;
 }
 
 void write_hf_weights(const Model& model, const WeightFormat& format, const std::filesystem::path& folder) {
   std::map<std::string, Tensor> parameters;
-  for (const nn::NamedTensor& p : nn::parameters(const_cast<Model&>(model))) parameters[p.name] = p.value;
+  for (const nn::NamedTensor& p : nn::parameters(model)) parameters[p.name] = p.value;
   const auto at = [&](const std::string& name) {
     const auto found = parameters.find(name);
     check(found != parameters.end(), "write_weights", [&] { return "the model has no " + name; });
@@ -250,9 +251,9 @@ void write_hf_weights(const Model& model, const WeightFormat& format, const std:
       return qkw.contiguous().reshaped(Generator(qkw.shape(), at(*prefix + "dw1").dim(0)).qkw_m());
     }
     if (auto prefix = before(t.name, "dw_m")) {
-      const Tensor whole = at(*prefix + "dw1");
-      const Generator g(at(*prefix + "qkw").shape(), whole.dim(0));
-      const Tensor dw1 = whole.contiguous().reshaped({g.D, g.C * g.K});
+      const Tensor own = at(*prefix + "dw1");
+      const Generator g(at(*prefix + "qkw").shape(), own.dim(0));
+      const Tensor dw1 = own.contiguous().reshaped({g.D, g.C * g.K});
       const Tensor dd = at(*prefix + "dd").contiguous().reshaped({g.D, g.C * g.M});
       Tensor copy = empty(g.dw_m(), dw1.dtype());
       copy.sliced(1, 0, g.C * g.K).copy_(dw1);

@@ -48,7 +48,7 @@ InfoSection flop_section(const ModelConfig& config, int64_t seq_len) {
   };
   add("projections", "q, k, v, output projections", f.projections);
   add("feed_forward", "feed-forward", f.feed_forward);
-  add("attention", "attention over visible keys", f.attention);
+  add("attention", "attention over unmasked keys", f.attention);
   add("generation", "dynamic weights", f.generation);
   add("low_rank", "compose: low rank", f.low_rank);
   add("diagonal", "compose: gates", f.diagonal);

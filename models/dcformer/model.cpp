@@ -17,7 +17,7 @@ Dcformer Dcformer::uninitialised(const ModelConfig& config) { return Dcformer(co
 Dcformer::Dcformer(const ModelConfig& config, RandomKey key, const dist::ProcessMesh& mesh, bool initialise)
     : config_(config), mesh_(mesh) {
   check(config.head_dim > 0 && static_cast<int64_t>(config.layer_windows.size()) == config.n_layer, "dcformer",
-        [] { return std::string("the configuration has not gone through finish()"); });
+        [] { return std::string("the configuration is not resolved: call resolve() first"); });
   const int ranks = mesh.tensor.size();
   if (!one_process()) shards_ = tensor_shards(config, ranks);
   vocab_ = dist::even_partition(config.vocab_size, ranks);
@@ -123,7 +123,7 @@ KvCache Dcformer::make_cache(int64_t capacity) const {
   return cache;
 }
 
-void Dcformer::visit(nn::Visitor& v) {
+void Dcformer::visit(nn::Visitor& v) const {
   v("tok_embeddings", embeddings_);
   for (size_t i = 0; i < layers_.size(); ++i) v("layers." + std::to_string(i), layers_[i]);
   v("norm", norm_);

@@ -16,7 +16,7 @@ namespace braid::models {
 class Dcformer final : public LanguageModel {
  public:
   // Parameters start by the published initialisation (config.init), each a pure function of the key and of its name; a
-  // shard is the shard of these values. config must have gone through finish(). Error(setting) when the model cannot be
+  // shard is the shard of these values. config is resolved. Error(setting) when the model cannot be
   // sharded over the mesh's tensor ranks.
   Dcformer(const ModelConfig& config, RandomKey key, const dist::ProcessMesh& mesh = {});
   // Parameters with undefined contents, for a model that is loaded right away.
@@ -55,7 +55,7 @@ class Dcformer final : public LanguageModel {
   const dist::Shard* shard_of(const std::string& parameter) const override;
   DType dtype() const override { return output_.weight().dtype(); }
   Device device() const override { return output_.weight().device(); }
-  void visit(nn::Visitor& v) override;
+  void visit(nn::Visitor& v) const override;
 
  private:
   Dcformer(const ModelConfig& config, RandomKey key, const dist::ProcessMesh& mesh, bool initialise);

@@ -21,7 +21,7 @@ constexpr Size dcformer_sizes[] = {
     {"tiny", 4, 256, 8, 512, 258},  // bytes and two special tokens: tests and the demo
     {"small", 12, 768, 12, 2048, 50256},
     {"405m", 24, 1024, 16, 2048, 50256},
-    // The authors publish no configuration of these two; the shapes are our reading of the names: their Transformer++
+    // The authors publish no configuration of these two; the shapes follow the names: their Transformer++
     // has 833.9M and 1438.8M parameters, with heads of 64 as at 405M.
     {"834m", 24, 1536, 24, 2048, 50256},
     {"1.4b", 24, 2048, 32, 2048, 50256},
@@ -33,7 +33,7 @@ constexpr Size pythia_sizes[] = {
     {"6.9b", 32, 4096, 32, 2048, 50257},
 };
 
-// Plain attention that sees every earlier token, as in the baselines the paper compares with.
+// Plain attention over all earlier tokens, as in the baselines of the paper.
 const Keys baseline = {{"use_dcmha", "false"}, {"use_qk_norm", "false"}, {"window_size", "null"}};
 // Everything not named is the default of ModelConfig: the published training of DCFormer++ (JAX).
 struct Family {
@@ -60,7 +60,7 @@ const std::vector<Special>& specials() {
       {"dcpythia-6.9b", {{"profile.name", "T1"}}},
       {"dcpythia-6.9b", {{"bos_token_id", "0"}, {"eos_token_id", "0"}}},
       {"pythia-6.9b", {{"bos_token_id", "0"}, {"eos_token_id", "0"}}},
-      // The configuration of the published 8B training: its inference code sees W keys in prefill and in decode.
+      // The configuration of the published 8B training: its inference code attends to W keys in prefill and in decode.
       {"dcformer-8b", {{"intermediate_size", "5632"}, {"norm_eps", "1e-6"}, {"rope_base", "500000"}}},
       {"dcformer-8b", {{"mgate", "true"}, {"mgate_dim", "44"}, {"window_type", "LGLL"}, {"init", "pytorch"}}},
       {"dcformer-8b", {{"profile.name", "H-inf"}}},
@@ -91,10 +91,10 @@ std::vector<std::string> preset_names() {
   return names;
 }
 
-ModelConfig preset(const std::string& wanted) {
+ModelConfig preset(const std::string& preset_name) {
   ModelConfig config;
   each_preset([&](const std::string& name, const Family& family, const Size& size) {
-    if (name != wanted) return;
+    if (name != preset_name) return;
     const auto set_all = [&](const Keys& keys) {
       for (const auto& [key, value] : keys) set_key(config, key, value);
     };
@@ -110,7 +110,7 @@ ModelConfig preset(const std::string& wanted) {
   });
   check(config.dim > 0, ErrorKind::setting, [&] {
     const std::vector<std::string> names = preset_names();
-    return "unknown model preset '" + preview(wanted) + "'" + did_you_mean(wanted, names) +
+    return "unknown model preset '" + preview(preset_name) + "'" + did_you_mean(preset_name, names) +
            " (presets: " + join(names, ", ") + ")";
   });
   return config;

@@ -1,5 +1,5 @@
-// What the authors' programs compute beyond what config.json says, as rows of data. Everything the published code does
-// differently from program to program in exact arithmetic is here: GELU kind, epsilons, visible keys of local layers,
+// The arithmetic of the reference implementations beyond config.json, as rows of data. Everything that differs between
+// these programs in exact arithmetic is here: GELU kind, epsilons, unmasked keys of local layers,
 // rounding of the rotary table, and which copy of the dynamic weights counts.
 #include "braid/models/dcformer/config_keys.h"
 

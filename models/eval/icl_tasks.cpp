@@ -28,7 +28,7 @@ text::TaskGrader grade_tasks(const LanguageModel& model, const text::Tokenizer& 
       std::erase_if(row.answers, [](const text::ByteSpan& a) { return a.begin < 1; });
       longest = std::max(longest, static_cast<int64_t>(row.tokens.size()));
     }
-    // Rows are filled up on the right: a causal model does not see the padding.
+    // Rows are filled up on the right: a causal model masks the padding.
     auto B = static_cast<int64_t>(rows.size());
     std::vector<int32_t> ids(static_cast<size_t>(B * longest), tokenizer.pad_id());
     for (int64_t b = 0; b < B; ++b) std::ranges::copy(rows[static_cast<size_t>(b)].tokens, ids.begin() + b * longest);

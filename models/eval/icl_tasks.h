@@ -1,4 +1,4 @@
-// How well a model answers the in-context tasks: teacher-forced, an answer is right when the model's most likely token
+// Accuracy of a model on the in-context tasks: teacher-forced, an answer is right when the model's most likely token
 // is the true one at each of its tokens.
 #pragma once
 #include <span>

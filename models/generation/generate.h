@@ -29,7 +29,7 @@ struct Generated {
   StopReason reason = StopReason::length;
 };
 
-// Continues `prompt` (at least one token) by up to `max_tokens`. `accept`, when given, sees every new token and returns
+// Continues `prompt` (at least one token) by up to `max_tokens`. `accept`, when given, gets every new token and returns
 // false to stop (stop strings). eos < 0: no token ends the text.
 Generated generate(const LanguageModel& model, std::span<const int32_t> prompt, int64_t max_tokens,
                    const SamplingOptions& options, int64_t eos = -1,

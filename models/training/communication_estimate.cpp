@@ -88,7 +88,7 @@ void count_buckets(const std::vector<int64_t>& elements, int64_t holders, int64_
 }  // namespace
 
 StepVolume step_volume(ModelConfig config, const LayoutSizes& sizes, const RankPlace& place, const StepShape& step) {
-  finish(config);
+  resolve(config);
   StepVolume volume;
   int64_t P = sizes.tensor, C = sizes.context, T = step.seq_len, D = config.dim, e = step.bytes_per_number;
   const int64_t wide = std::max<int64_t>(4, e);  // statistics, gradients of masters and masters
@@ -145,7 +145,7 @@ StepVolume step_volume(ModelConfig config, const LayoutSizes& sizes, const RankP
 }
 
 RankParameters rank_parameters(ModelConfig config, const LayoutSizes& sizes, int64_t tensor_rank) {
-  finish(config);
+  resolve(config);
   Held held = held_by(config, sizes.tensor, tensor_rank);
   RankParameters r;
   int64_t sharded = 0, replicated = 0;

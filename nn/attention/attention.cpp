@@ -94,7 +94,7 @@ Tensor Attention::operator()(const Tensor& x, const Rope* rope, LayerCache* cach
   return out_.row_parallel(reshape(y, {B, T, N * d}), shards);
 }
 
-void Attention::visit(Visitor& v) {
+void Attention::visit(Visitor& v) const {
   v("wqkv", qkv_);
   v("wo", out_);
   if (options_.compose) v("dyn_w_proj", compose_);

@@ -46,7 +46,7 @@ class Attention final : public Module {
   // cache). With `shards` the rows are those of this rank, and the parameters are its shards (distributed/parallel/).
   Tensor operator()(const Tensor& x, const Rope* rope, LayerCache* cache = nullptr,
                     const ActivationObserver* observer = nullptr, const ShardContext* shards = nullptr) const;
-  void visit(Visitor& v) override;
+  void visit(Visitor& v) const override;
   const AttentionOptions& options() const { return options_; }
   void workspace(int64_t bytes) { options_.workspace = bytes; }
 

@@ -14,12 +14,12 @@ CompositionWeights::CompositionWeights(int64_t width, int64_t heads, const Compo
   check(R >= 1, "compose_weights", [&] { return "the rank must be positive, got " + std::to_string(R); });
   heads_per_group_ = heads / G;
   int64_t M = heads_per_group_, C = static_cast<int64_t>(options.branches.size()), K = 2 * R * M;
-  dw1_ = options.dw1.make({width, G, C, K}, child(key, "dw1"));
-  qkw_ = options.qkw.make({G, C, K, 2 * R, M}, child(key, "qkw"));
-  dd_ = options.dd.make({width, G, C * M}, child(key, "dd"));
+  dw1_ = parameter(options.dw1.make({width, G, C, K}, child(key, "dw1")));
+  qkw_ = parameter(options.qkw.make({G, C, K, 2 * R, M}, child(key, "qkw")));
+  dd_ = parameter(options.dd.make({width, G, C * M}, child(key, "dd")));
   if (options.static_term) {
-    pre_base_ = options.base.make({G, M, M}, child(key, "pre_proj"));
-    post_base_ = options.base.make({G, M, M}, child(key, "post_proj"));
+    pre_base_ = parameter(options.base.make({G, M, M}, child(key, "pre_proj")));
+    post_base_ = parameter(options.base.make({G, M, M}, child(key, "post_proj")));
   }
 }
 
@@ -52,7 +52,7 @@ CompositionWeights::Stages CompositionWeights::operator()(const Tensor& x) const
   return {stage(options_.pre, "pre_q", "pre_k", pre_base_), stage(options_.post, "post_q", "post_k", post_base_)};
 }
 
-void CompositionWeights::visit(Visitor& v) {
+void CompositionWeights::visit(Visitor& v) const {
   v("dw1", dw1_);
   v("qkw", qkw_);
   v("dd", dd_);

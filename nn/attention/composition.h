@@ -34,7 +34,7 @@ class CompositionWeights final : public Module {
   // Of the parameters here: all, or this rank's share of the groups.
   int64_t groups() const { return dw1_.dim(1); }
   int64_t heads() const { return groups() * heads_per_group_; }
-  void visit(Visitor& v) override;
+  void visit(Visitor& v) const override;
 
  private:
   struct Factors {

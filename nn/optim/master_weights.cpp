@@ -7,12 +7,11 @@ namespace braid::nn {
 MasterWeights::MasterWeights(Module& module, DType compute, const Rule& to_compute_dtype) : module_(module) {
   MemoryScope scope(MemoryUse::weights);
   require_grad(module);
-  Visitor collect([&](const std::string& name, Tensor& p) {
-    Entry entry{name, p, {}};
-    if (p.dtype() != compute && to_compute_dtype(name)) p = entry.copy = p.to(compute);
-    entries_.push_back(std::move(entry));
+  replace_parameters(module, [&](const std::string& name, const Tensor& p) {
+    Entry& entry = entries_.emplace_back(Entry{name, p, {}});
+    if (p.dtype() != compute && to_compute_dtype(name)) entry.copy = p.detach().to(compute);
+    return entry.copy ? entry.copy : p;
   });
-  module.visit(collect);
 }
 
 void MasterWeights::refresh() {
@@ -23,17 +22,16 @@ void MasterWeights::refresh() {
 
 void MasterWeights::attach_cast() {
   size_t next = 0;
-  Visitor attach([&](const std::string&, Tensor& p) {
+  replace_parameters(module_, [&](const std::string&, const Tensor& p) {
     const Entry& e = entries_[next++];
-    if (!e.copy) return;
-    p = record("cast", e.copy, {e.master},
-               [from = e.master.dtype()](const Tensor& dy) -> Grads { return {dy.to(from)}; });
+    if (!e.copy) return p;
+    return record("cast", e.copy, {e.master},
+                  [from = e.master.dtype()](const Tensor& dy) -> Grads { return {dy.to(from)}; });
   });
-  module_.visit(attach);
 }
 
-void MasterWeights::visit(Visitor& v) {
-  for (Entry& e : entries_) v(e.name, e.master);
+void MasterWeights::visit(Visitor& v) const {
+  for (const Entry& e : entries_) v(e.name, e.master);
 }
 
 }  // namespace braid::nn

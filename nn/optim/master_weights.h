@@ -27,7 +27,7 @@ class MasterWeights final : public Module {
   // that is differentiated. The parameters may be used any number of times, but for one backward().
   void attach_cast();
 
-  void visit(Visitor& v) override;  // the masters, named like the module's parameters
+  void visit(Visitor& v) const override;  // the masters, named like the module's parameters
 
  private:
   struct Entry {

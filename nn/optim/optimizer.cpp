@@ -55,6 +55,7 @@ Optimizer::Optimizer(std::vector<NamedTensor> parameters, const OptimizerOptions
       state.push_back(zeros(p.value.shape(), accumulate_type(p.value.dtype()), device));
     states_.push_back(std::move(state));
   }
+  check_separate(parameters_);
 }
 
 std::array<double, 2> Optimizer::bias_corrections(int64_t) const { return {1, 1}; }
@@ -84,8 +85,9 @@ void Optimizer::apply(MissingGradient missing) {
   check_gradients(missing);
   std::vector<Item> items;
   for (size_t i = 0; i < parameters_.size(); ++i) {
-    const Tensor& p = parameters_[i].value;
+    Tensor p = parameters_[i].value;
     if (!grad(p)) continue;
+    p.storage().count_write();  // so that backward() notices a graph that was recorded before the update
     const bool decays = options_.decay == OptimizerOptions::Decay::all || p.rank() >= 2;
     items.push_back({p, grad(p).contiguous(), states_[i], decays ? options_.weight_decay : 0});
   }

@@ -312,7 +312,7 @@ uint32_t save_lazily(const std::string& path, const std::vector<TensorSource>& t
   };
   put(plan.head.data(), static_cast<int64_t>(plan.head.size()));
   for (const TensorSource* entry : in_order(tensors)) {
-    const Tensor t = entry->make().to(kCpu).contiguous();
+    const Tensor t = entry->make().detach().to(kCpu).contiguous();
     check(t.dtype() == entry->dtype && t.shape() == entry->shape, "save_safetensors",
           [&] { return "the tensor \"" + entry->name + "\" is not what was announced"; });
     if (t.numel() > 0) put(t.raw(), t.numel() * size_of(t.dtype()));

@@ -24,7 +24,7 @@ struct TensorInfo {
   int64_t bytes = 0;
 };
 
-using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
+using NamedTensors = std::vector<NamedTensor>;
 using Metadata = std::map<std::string, std::string>;
 
 // One file, opened once; the header is checked completely, data is read on demand. Strict: every byte of the file

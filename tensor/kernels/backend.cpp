@@ -2,6 +2,7 @@
 
 #include <atomic>
 
+#include "braid/tensor/detail/recording.h"
 #include "braid/tensor/graph.h"
 
 namespace braid {
@@ -16,16 +17,14 @@ std::atomic<void (*)(const char*)> on_enter = nullptr;
 std::atomic<void (*)()> on_leave = nullptr;
 }  // namespace
 const char* detail::running_kernel() { return running; }
-void detail::set_kernel_observer(KernelObserver watch) {
-  on_enter = watch.enter;
-  on_leave = watch.leave;
+void detail::set_kernel_observer(KernelObserver observer) {
+  on_enter = observer.enter;
+  on_leave = observer.leave;
 }
-detail::KernelScope::KernelScope(const char* kernel) : before_(running) {
-  running = kernel;
+detail::KernelScope::KernelScope(const char* kernel) : running_(running, kernel), recording_(recording, false) {
   if (auto enter = on_enter.load(std::memory_order_relaxed)) enter(kernel);
 }
 detail::KernelScope::~KernelScope() {
-  running = before_;
   if (auto leave = on_leave.load(std::memory_order_relaxed)) leave();
 }
 

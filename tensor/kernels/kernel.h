@@ -7,6 +7,7 @@
 #pragma once
 #include <cstddef>
 
+#include "braid/tensor/detail/scoped_value.h"
 #include "braid/tensor/tensor.h"
 
 namespace braid {
@@ -40,10 +41,10 @@ class KernelScope {
  public:
   explicit KernelScope(const char* kernel);
   ~KernelScope();
-  KernelScope(const KernelScope&) = delete;
 
  private:
-  const char* before_;
+  ScopedValue<const char*> running_;
+  ScopedValue<bool> recording_;  // off: a kernel may take raw views of inputs that require a gradient
 };
 
 }  // namespace detail

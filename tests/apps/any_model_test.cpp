@@ -8,7 +8,7 @@
 #include "braid/models/language_model.h"
 #include "braid/models/pretrained.h"
 #include "braid/models/registry.h"
-#include "braid/models/training/checkpoint.h"
+#include "braid/models/training/checkpoint_writer.h"
 #include "braid/models/training/find_model.h"
 #include "braid/nn/nn.h"
 #include "braid/tensor/detail/strings.h"
@@ -56,7 +56,7 @@ class Classifier final : public models::Model {
   void observe(const Batch& batch, const nn::ActivationObserver& observer) const override {
     observer("logits", logits(batch.at("x")));
   }
-  void visit(nn::Visitor& v) override {
+  void visit(nn::Visitor& v) const override {
     v("hidden", hidden_);
     v("out", out_);
   }
@@ -145,7 +145,8 @@ BOOST_AUTO_TEST_CASE(a_classifier_of_vectors_trains_and_resumes_bit_for_bit) {
     last = straight.step(i);
     if (i == 0) first = last;
     if (i < 10) stopped.step(i);
-    if (i == 9) models::save_checkpoint(run.path(), stopped.trainer, nullptr, {10, 60, 1.0, 3, 0, "vectors"}, "", 2);
+    if (i == 9)
+      models::CheckpointWriter(run.path(), 2).save(stopped.trainer, nullptr, {10, 60, 1.0, 3, 0, "vectors"}, "");
   }
   BOOST_TEST(last < first / 2);
   Training resumed;
@@ -182,7 +183,7 @@ BOOST_AUTO_TEST_CASE(its_checkpoint_is_a_model_folder_that_info_reports) {
   const Scratch run;
   Training t;
   t.step(0);
-  models::save_checkpoint(run.path(), t.trainer, nullptr, {1, 6, 1.0, 3, 0, "vectors"}, "", 2);
+  models::CheckpointWriter(run.path(), 2).save(t.trainer, nullptr, {1, 6, 1.0, 3, 0, "vectors"}, "");
 
   const models::LoadedModel loaded = models::load_model(models::find_model(run.path()));
   BOOST_TEST(!loaded.tokenizer);

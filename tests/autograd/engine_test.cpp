@@ -66,6 +66,63 @@ BOOST_AUTO_TEST_CASE(no_grad_records_nothing) {
   BOOST_TEST(!requires_grad(twice(x)));
 }
 
+BOOST_AUTO_TEST_CASE(no_grad_returns_what_its_function_returns) {
+  Tensor x = full({1}, 1);
+  require_grad(x);
+  Tensor y = no_grad([&] { return twice(x); });
+  BOOST_TEST(y.item() == 2.0);
+  BOOST_TEST(!requires_grad(y));
+  BOOST_TEST(requires_grad(twice(x)));
+}
+
+// dy belongs to the caller, and one dy may serve several inputs: a leaf's gradient must share neither.
+BOOST_AUTO_TEST_CASE(gradients_share_no_memory) {
+  Tensor a = full({2}, 1), b = full({2}, 1), dy = full({2}, 3);
+  require_grad(a);
+  require_grad(b);
+  backward(add(a, b), dy);
+  dy.fill(7);
+  BOOST_TEST(is_close(grad(a).to_vector<double>(), {3, 3}, 0));
+  BOOST_TEST(!grad(a).shares_storage(grad(b)));
+  Tensor wide = full({3, 4}, 1);
+  require_grad(wide);
+  backward(sum(wide));  // sends one element, repeated
+  BOOST_TEST(grad(wide).is_contiguous());
+  Tensor edited = grad(wide).sliced(0, 0, 1);
+  edited.fill(0);
+  BOOST_TEST(is_close(grad(wide).to_vector<double>(), {0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1}, 0));
+}
+
+BOOST_AUTO_TEST_CASE(a_fresh_gradient_is_taken_without_a_copy) {
+  Tensor x = full({1 << 12}, 1);
+  require_grad(x);
+  const void* made = nullptr;
+  Tensor y = record("fresh", full({1}, 1), {x}, [&made](const Tensor&) -> Grads {
+    Tensor dx = full({1 << 12}, 1);
+    made = dx.raw();
+    return {dx};
+  });
+  backward(y);
+  BOOST_TEST(grad(x).raw() == made);
+}
+
+BOOST_AUTO_TEST_CASE(results_of_two_types_get_their_gradients) {
+  Tensor x = full({2}, 3);
+  require_grad(x);
+  std::vector<Tensor> ys =
+      record_many("both", {full({2}, 3), full({2}, 3, DType::f64)}, {x},
+                  [](const std::vector<Tensor>& d) -> Grads { return {add(d[0], cast(d[1], DType::f32))}; });
+  backward(add(sum(ys[0]), sum(cast(scale(ys[1], 2), DType::f32))));
+  BOOST_TEST(is_close(grad(x).to_vector<double>(), {3, 3}, 0));
+}
+
+BOOST_AUTO_TEST_CASE(set_grad_takes_the_shape_and_type_of_the_leaf) {
+  Tensor x = full({2}, 1);
+  require_grad(x);
+  BOOST_TEST(throws_with([&] { set_grad(x, full({3}, 1)); }, "[set_grad] the gradient is f32 (3)"));
+  BOOST_TEST(throws_with([&] { set_grad(x, full({2}, 1, DType::f64)); }, "[set_grad] the gradient is f64 (2)"));
+}
+
 BOOST_AUTO_TEST_CASE(ops_without_derivative_throw) {
   Tensor x = full({2, 2}, 1);
   require_grad(x);

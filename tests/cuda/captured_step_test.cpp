@@ -10,7 +10,7 @@
 #include "tests/cuda/support.h"
 #include "tests/support/temp_folder.h"
 #if defined(BRAID_EMULATION)
-#include "tests/cuda/emulation/card.h"
+#include "tests/cuda/emulation/gpu.h"
 #endif
 
 using namespace braid;
@@ -39,7 +39,7 @@ models::ModelConfig config_of(const Setup& setup) {
   config.block_size = kLength;
   config.initializer_std = 0.1;
   config.layer_windows.clear();
-  models::finish(config);
+  models::resolve(config);
   return config;
 }
 
@@ -53,9 +53,9 @@ models::Batch batch(int64_t number, int64_t rows = 2) {
 std::vector<models::Batch> batches(int64_t step) { return {batch(2 * step), batch(2 * step + 1)}; }
 double rate(int64_t step) { return 0.01 * static_cast<double>(1 + step % 3); }
 
-models::Dcformer model_on_card(const Setup& setup) {
+models::Dcformer model_on_gpu(const Setup& setup) {
   models::Dcformer model(config_of(setup), {1, 0});
-  model.to(kCard);
+  model.to(kGpu);
   model.set_recompute(setup.recompute);
   return model;
 }
@@ -90,7 +90,7 @@ struct Training {
   std::vector<models::StepMetrics> results;
 
   Training(const Setup& setup, bool capture)
-      : model(model_on_card(setup)), trainer(model, {.weight_decay = 0.1}, 0.5, {}, setup.compute) {
+      : model(model_on_gpu(setup)), trainer(model, {.weight_decay = 0.1}, 0.5, {}, setup.compute) {
     trainer.capture_steps(capture);
   }
   void step(int64_t number) { step(number, batches(number)); }
@@ -200,7 +200,7 @@ BOOST_AUTO_TEST_CASE(a_step_that_is_not_a_number_changes_nothing) {
   std::vector<std::string> messages;
   pair.each([&](Training& t) {
     for (int64_t step = 0; step < 3; ++step) t.step(step);
-    Tensor weight = t.trainer.parameters()[3].value, good = weight.clone();
+    Tensor weight = t.trainer.parameters()[3].value, good = weight.detach().clone();
     weight.fill(NAN);
     const std::vector<nn::NamedTensor> before = t.state();
     try {
@@ -270,28 +270,28 @@ BOOST_AUTO_TEST_CASE(other_work_between_steps_disturbs_nothing) {
 BOOST_AUTO_TEST_CASE(memory_does_not_grow) {
   Training t({}, true);
   for (int64_t step = 0; step < 3; ++step) t.step(step);
-  const MemoryStats before = memory_stats(kCard);
-  const MemoryByUse uses = memory_by_use(kCard);
+  const MemoryStats before = memory_stats(kGpu);
+  const MemoryByUse uses = memory_by_use(kGpu);
   for (int64_t step = 3; step < 8; ++step) t.step(step);
-  BOOST_TEST(memory_stats(kCard).current == before.current);
-  BOOST_TEST(memory_stats(kCard).reserved == before.reserved);
-  BOOST_TEST((memory_by_use(kCard).current == uses.current));
+  BOOST_TEST(memory_stats(kGpu).current == before.current);
+  BOOST_TEST(memory_stats(kGpu).reserved == before.reserved);
+  BOOST_TEST((memory_by_use(kGpu).current == uses.current));
   t.trainer.capture_steps(false);
   BOOST_TEST(!t.trainer.replays_steps());
-  BOOST_TEST(memory_stats(kCard).current < before.current);  // its gradients and inputs
+  BOOST_TEST(memory_stats(kGpu).current < before.current);  // its gradients and inputs
   t.step(8);
 }
 
 // Such a model can be trained, but its steps cannot be captured.
 BOOST_AUTO_TEST_CASE(a_model_that_reads_values_back_is_named) {
-  ReadsBack model(model_on_card({}));
+  ReadsBack model(model_on_gpu({}));
   models::Trainer trainer(model, {}, 0.5);
   trainer.capture_steps(true);
   trainer.step(batches(0), rate(0));
-  BOOST_TEST(
-      throws_with([&] { trainer.step(batches(1), rate(1)); },
-                  "values were read back while a graph is captured, but its kernels have not run yet; do it "
-                  "before or after the capture; a training step that does so cannot be captured (train.graph=false launches it)"));
+  BOOST_TEST(throws_with(
+      [&] { trainer.step(batches(1), rate(1)); },
+      "values were read back while a graph is captured, but its kernels have not run yet; do it "
+      "before or after the capture; a training step that does so cannot be captured (train.graph=false launches it)"));
   trainer.capture_steps(false);
   trainer.step(batches(1), rate(1));
   BOOST_TEST(trainer.optimizer().steps() == 2);
@@ -310,11 +310,11 @@ BOOST_AUTO_TEST_CASE(has_no_effect_on_the_cpu) {
 BOOST_AUTO_TEST_CASE(without_memory_for_a_capture_steps_are_launched) {
   Pair pair;
   pair.each([](Training& t) { t.step(0); });
-  reset_peak_memory(kCard);
+  reset_peak_memory(kGpu);
   pair.plain.step(1);
   {
-    emulated::OtherCard card;
-    card->properties.memory = memory_stats(kCard).peak + 4096;
+    emulated::OtherGpu gpu;
+    gpu->properties.memory = memory_stats(kGpu).peak + 4096;
     pair.captured.step(1);
   }
   for (int64_t step = 2; step < 5; ++step) pair.each([&](Training& t) { t.step(step); });

@@ -1,4 +1,4 @@
-// Part of the tests that run on a real card: without one the program ends with 77, which ctest shows as skipped.
+// Part of the tests that run on a real GPU: without one the program ends with 77, which ctest shows as skipped.
 #include <boost/test/unit_test.hpp>
 #include <cstdio>
 #include <cstdlib>
@@ -9,7 +9,7 @@ namespace {
 
 struct DeviceRequired {
   DeviceRequired() {
-    const std::string reason = braid::cuda_refuses(0);
+    const std::string reason = braid::cuda_unsupported_reason(0);
     if (reason.empty()) return;
     std::printf("skipped: %s\n", reason.c_str());
     std::exit(77);

@@ -1,4 +1,4 @@
-// Every row of the op table on the card. A row that needs a kernel which the card does not have is an error.
+// Every row of the op table on the GPU. A row that needs a kernel which the GPU does not have is an error.
 #include "tests/support/op_table.h"
 
 #include <boost/test/unit_test.hpp>

@@ -1,4 +1,4 @@
-// Kernels of the card against those of the CPU, which are their oracle.
+// Kernels of the GPU against those of the CPU, which are their oracle.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -14,7 +14,7 @@
 
 namespace braid::test {
 
-inline const Device kCard{Device::Kind::cuda, 0};
+inline const Device kGpu{Device::Kind::cuda, 0};
 
 inline constexpr DType kFloats[] = {DType::f64, DType::f32, DType::bf16, DType::f16};
 
@@ -48,11 +48,11 @@ inline Tensor random_ids(const Shape& shape, uint64_t stream, int64_t low, int64
 // A copy on the device of x, without that device's help.
 inline Tensor copy_of(const Tensor& x) { return x.to(kCpu).clone().to(x.device()); }
 
-// A contiguous copy on the card whose first element does not lie at a multiple of 16 bytes.
-inline Tensor misaligned_on_card(const Tensor& x) {
+// A contiguous copy on the GPU whose first element does not lie at a multiple of 16 bytes.
+inline Tensor misaligned_on_gpu(const Tensor& x) {
   Tensor base = zeros({x.numel() + 1}, x.dtype());
   base.sliced(0, 1, x.numel() + 1).copy_(x.reshaped({x.numel()}));
-  return base.to(kCard).sliced(0, 1, x.numel() + 1).reshaped(x.shape());
+  return base.to(kGpu).sliced(0, 1, x.numel() + 1).reshaped(x.shape());
 }
 
 inline bool same_bits(const Tensor& a, const Tensor& b) {
@@ -61,7 +61,7 @@ inline bool same_bits(const Tensor& a, const Tensor& b) {
          (x.numel() == 0 || std::memcmp(x.raw(), y.raw(), static_cast<size_t>(x.numel() * size_of(x.dtype()))) == 0);
 }
 
-// Calls body() once for each order in which the emulation can run threads and blocks; a card runs them as it likes.
+// Calls body() once for each order in which the emulation can run threads and blocks; a GPU runs them as it likes.
 template <class F>
 void in_each_order(F body) {
 #if defined(BRAID_EMULATION)
@@ -79,14 +79,14 @@ void in_each_order(F body) {
 // Results of a kernel that a test calls through backend(inputs[0].device()).
 using Run = std::function<std::vector<Tensor>(const std::vector<Tensor>& inputs)>;
 
-// The card's results agree with the CPU's (at_least: see is_close), and are the same bits in every order. An empty
+// The GPU's results agree with the CPU's (at_least: see is_close), and are the same bits in every order. An empty
 // handle stays one.
-inline void check_on_card(const Run& run, const std::vector<Tensor>& inputs, double tolerance, bool misaligned = false,
-                          double at_least = 0) {
+inline void check_on_gpu(const Run& run, const std::vector<Tensor>& inputs, double tolerance, bool misaligned = false,
+                         double at_least = 0) {
   std::vector<Tensor> want = run(inputs), first;
   in_each_order([&] {
     std::vector<Tensor> there;
-    for (const Tensor& x : inputs) there.push_back(!x ? x : misaligned ? misaligned_on_card(x) : x.to(kCard));
+    for (const Tensor& x : inputs) there.push_back(!x ? x : misaligned ? misaligned_on_gpu(x) : x.to(kGpu));
     std::vector<Tensor> got = run(there);
     BOOST_REQUIRE(got.size() == want.size());
     for (size_t k = 0; k < want.size(); ++k) {

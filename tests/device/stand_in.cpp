@@ -27,7 +27,7 @@ Backend make_table() {
 }  // namespace
 
 int cuda_device_count() { return 1; }
-std::string cuda_refuses(int) { return ""; }
+std::string cuda_unsupported_reason(int) { return ""; }
 const Backend& cuda_backend(int) {
   static const Backend table = make_table();
   return table;

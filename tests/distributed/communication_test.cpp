@@ -16,7 +16,7 @@ void expect_traffic(const dist::CommStats& before, const dist::CommStats& after,
   for (auto c : {dist::Collective::reduce_scatter, dist::Collective::all_gather, dist::Collective::all_to_all}) {
     int64_t got = after.bytes_of(c) - before.bytes_of(c);
     expect(got == want.bytes_of(c), what + ", " + dist::name(c) + ": counted " + std::to_string(got) +
-                                  " bytes, the formula says " + std::to_string(want.bytes_of(c)));
+                                        " bytes, the formula says " + std::to_string(want.bytes_of(c)));
   }
 }
 

@@ -100,7 +100,7 @@ BOOST_AUTO_TEST_CASE(grades_are_those_of_one_process) {
   models::ModelConfig config = parity_config("dcformer");
   config.vocab_size = tokenizer.vocab_size();
   config.block_size = 48;
-  models::finish(config);
+  models::resolve(config);
   std::vector<models::text::TaskSample> samples;
   for (int64_t i = 0; i < 10; ++i) samples.push_back(models::text::make_task_sample(models::text::Words::train, 1, i));
   std::unique_ptr<models::Dcformer> whole = make_model(config, {});

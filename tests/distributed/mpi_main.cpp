@@ -32,7 +32,8 @@ int main() {
     test::check_collectives(world);
     test::check_mappings(world);
     check_parity(world);
-    // With fewer GPUs than ranks, ranks share GPUs and send through the CPU's memory; otherwise with NCCL, if it is there.
+    // With fewer GPUs than ranks, ranks share GPUs and send through the CPU's memory; otherwise with NCCL, if it is
+    // there.
     if (cuda_device_count() > 0) {
       dist::DeviceRanks ranks = dist::device_ranks(world, {Device::Kind::cuda, 0});
       test::check_device(ranks.world, ranks.device);

@@ -31,7 +31,7 @@ models::ModelConfig parity_config(const std::string& kind) {
     c.mgate_dim = 5;
   }
   if (kind == "vocabulary-50257") c.n_layer = 1;
-  models::finish(c);
+  models::resolve(c);
   return c;
 }
 

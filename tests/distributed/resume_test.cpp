@@ -120,10 +120,10 @@ BOOST_AUTO_TEST_CASE(states_that_do_not_fit_are_refused_on_every_rank) {
       for (const auto& o : all_optimizer) moments.emplace_back(o.name, o.value);
       io::save_safetensors(optimizer, moments);
       // NaN in the last word's row, which is on rank 1: rank 0 does not even read it.
-      Tensor& last = weights.back().second;
+      Tensor& last = weights.back().value;
       last.sliced(0, last.dim(0) - 1, last.dim(0)).fill(NAN);
       io::save_safetensors(part, weights);
-      weights[0].second = zeros({3, 3}, DType::f64);
+      weights[0].value = zeros({3, 3}, DType::f64);
       io::save_safetensors(wrong, weights);
     }
     world.barrier();

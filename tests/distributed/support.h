@@ -1,5 +1,5 @@
-// Checks that run on every rank at once, on threads or under MPI. Boost's macros are for one thread, so a rank reports a
-// failure by throwing; run_thread_ranks() and mpirun pass it on.
+// Checks that run on every rank at once, on threads or under MPI. Boost's macros are for one thread, so a rank reports
+// a failure by throwing; run_thread_ranks() and mpirun pass it on.
 #pragma once
 #include <cmath>
 #include <string>
@@ -67,7 +67,8 @@ inline Tensor random_tensor(const Shape& shape, uint64_t salt, DType dtype = DTy
 // The sets of checks. Each runs on any number of ranks.
 void check_collectives(const dist::Communicator& world);
 void check_mappings(const dist::Communicator& world);
-// Tensors of a device give what those of the CPU give, bit for bit; with or without a transport of `world` for the device.
+// Tensors of a device give what those of the CPU give, bit for bit; with or without a transport of `world` for the
+// device.
 void check_device(const dist::Communicator& world, Device device);
 
 }  // namespace braid::test

@@ -21,7 +21,7 @@ inline models::ModelConfig small_config() {
   config.block_size = 32;
   config.initializer_std = 0.05;
   config.layer_windows.clear();
-  models::finish(config);
+  models::resolve(config);
   return config;
 }
 

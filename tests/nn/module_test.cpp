@@ -5,7 +5,10 @@
 
 #include "braid/autograd/ops.h"
 #include "braid/nn/linear.h"
+#include "braid/nn/optim/adam.h"
+#include "braid/nn/optim/master_weights.h"
 #include "tests/support/compare.h"
+#include "tests/support/temp_folder.h"
 
 using namespace braid;
 using namespace braid::test;
@@ -15,7 +18,7 @@ class Pair final : public nn::Module {
  public:
   Pair() : first_(2, 3, {.bias = true}, {1, 1}), second_(3, 2, {}, {1, 2}) {}
   Tensor operator()(const Tensor& x) const { return second_(tanh(first_(x))); }
-  void visit(nn::Visitor& v) override {
+  void visit(nn::Visitor& v) const override {
     v("first", first_);
     v("list.0", second_);
   }
@@ -24,7 +27,22 @@ class Pair final : public nn::Module {
   nn::Linear first_, second_;
 };
 
-std::vector<std::string> names(nn::Module& m) {
+// An output layer that shares the table of the embedding.
+class Tied final : public nn::Module {
+ public:
+  Tied() : table_(nn::parameter(nn::Init::normal(1).make({4, 2}, {1, 3}))), output_(table_) {}
+  Tensor operator()(const Tensor& ids) const { return linear(embedding(table_, ids), output_); }
+  void visit(nn::Visitor& v) const override {
+    v("table", table_);
+    v("output", output_);
+  }
+  bool tied() const { return table_.id() == output_.id(); }
+
+ private:
+  Tensor table_, output_;
+};
+
+std::vector<std::string> names(const nn::Module& m) {
   std::vector<std::string> list;
   for (const nn::NamedTensor& p : nn::parameters(m)) list.push_back(p.name);
   return list;
@@ -40,9 +58,69 @@ BOOST_AUTO_TEST_CASE(names_come_from_visit_once) {
   BOOST_TEST(nn::count(m) == 6 + 3 + 6);
 }
 
+BOOST_AUTO_TEST_CASE(parameters_collect_gradients_from_birth) {
+  const Pair m;  // const: naming parameters changes nothing
+  for (const nn::NamedTensor& p : nn::parameters(m)) BOOST_TEST(requires_grad(p.value));
+  BOOST_TEST(nn::count(m) == 15);
+  backward(sum(m(full({4, 2}, 0.5))));
+  for (const nn::NamedTensor& p : nn::parameters(m)) BOOST_TEST_CONTEXT(p.name) BOOST_TEST(bool(grad(p.value)));
+}
+
+BOOST_AUTO_TEST_CASE(a_frozen_module_records_nothing) {
+  Pair m;
+  nn::freeze(m);
+  BOOST_TEST(!requires_grad(m(full({4, 2}, 0.5))));
+  nn::zero_grad(m);
+  nn::to(m, DType::f64);
+  BOOST_TEST(!requires_grad(nn::parameters(m)[0].value));
+  nn::require_grad(m);
+  BOOST_TEST(requires_grad(m(full({4, 2}, 0.5, DType::f64))));
+}
+
+BOOST_AUTO_TEST_CASE(tied_parameters_are_one_parameter) {
+  Tied m;
+  BOOST_TEST(names(m) == std::vector<std::string>{"table"}, boost::test_tools::per_element());
+  BOOST_TEST(nn::count(m) == 8);
+  nn::to(m, DType::f64);
+  BOOST_TEST(m.tied());
+  nn::MasterWeights masters(m, DType::f32, [](const std::string&) { return true; });
+  BOOST_TEST(m.tied());
+  masters.attach_cast();
+  BOOST_TEST(m.tied());
+  backward(sum(m(arange(4))));
+  nn::AdamW optimizer(nn::parameters(masters), {.lr = 0.5, .weight_decay = 0});
+  const double before = nn::parameters(masters)[0].value.to_vector<double>()[0];
+  optimizer.step();
+  const double moved = nn::parameters(masters)[0].value.to_vector<double>()[0] - before;
+  BOOST_TEST(std::fabs(std::fabs(moved) - 0.5) < 1e-6);  // the first step of AdamW is lr: it was taken twice
+}
+
+BOOST_AUTO_TEST_CASE(parameters_that_share_memory_by_accident_are_an_error) {
+  Tensor a = full({4}, 1), b = a.sliced(0, 3, 4), c = a.sliced(0, 0, 3);
+  for (Tensor* x : {&a, &b, &c}) require_grad(*x);
+  BOOST_TEST(throws_with([&] { nn::AdamW({{"a", a}, {"b", b}}, {}); }, "a and b share memory"));
+  nn::AdamW({{"b", b}, {"c", c}}, {});  // neighbours in one buffer
+}
+
+BOOST_AUTO_TEST_CASE(a_module_goes_through_a_file) {
+  TempFolder folder;
+  const std::string path = folder / "pair.safetensors";
+  const Pair saved;
+  nn::save(saved, path);
+  Pair loaded;
+  for (nn::NamedTensor& p : nn::parameters(loaded)) p.value.fill(0);
+  nn::load(loaded, path);
+  for (size_t i = 0; i < 3; ++i) {
+    const Tensor x = nn::parameters(loaded)[i].value;
+    BOOST_TEST(is_close(x, nn::parameters(saved)[i].value, 0));
+    BOOST_TEST(requires_grad(x));
+  }
+  Tied other;
+  BOOST_TEST(throws_with([&] { nn::load(other, path); }, "pair.safetensors do not fit the model: table is missing"));
+}
+
 BOOST_AUTO_TEST_CASE(a_moved_module_still_names_its_own_parameters) {
   Pair a;
-  nn::require_grad(a);
   Pair b = std::move(a);
   backward(sum(b(full({4, 2}, 0.5))));
   for (const nn::NamedTensor& p : nn::parameters(b)) BOOST_TEST_CONTEXT(p.name) BOOST_TEST(bool(grad(p.value)));
@@ -50,7 +128,6 @@ BOOST_AUTO_TEST_CASE(a_moved_module_still_names_its_own_parameters) {
 
 BOOST_AUTO_TEST_CASE(conversion_keeps_the_wish_for_gradients) {
   Pair m;
-  nn::require_grad(m);
   nn::to(m, DType::f64);
   for (const nn::NamedTensor& p : nn::parameters(m)) {
     BOOST_TEST((p.value.dtype() == DType::f64));

@@ -13,7 +13,8 @@ BOOST_AUTO_TEST_SUITE(sequential)
 
 BOOST_AUTO_TEST_CASE(layers_follow_each_other_and_are_named_by_position) {
   const nn::Linear first(2, 3, {.bias = true}, {1, 0}), last(3, 1, {}, {1, 1});
-  nn::Sequential net(first, gelu, [](const Tensor& x) { return 2 * x; }, last);
+  nn::Sequential net(
+      first, gelu, [](const Tensor& x) { return 2 * x; }, last);
   nn::require_grad(net);
   std::vector<std::string> names;
   for (const nn::NamedTensor& p : nn::parameters(net)) names.push_back(p.name);
@@ -25,7 +26,7 @@ BOOST_AUTO_TEST_CASE(layers_follow_each_other_and_are_named_by_position) {
 }
 
 BOOST_AUTO_TEST_CASE(layers_can_be_appended_and_nested) {
-  nn::Sequential inner([](const Tensor& x) { return tanh(x); }), net;
+  nn::Sequential inner([](const Tensor&x) { return tanh(x); }), net;
   BOOST_TEST(net(full({2}, 3)).to_vector<double>() == (std::vector<double>{3, 3}), boost::test_tools::per_element());
   inner.append(square);
   net.append(std::move(inner));

@@ -25,7 +25,7 @@ BOOST_AUTO_TEST_CASE(unknown_and_absent_devices) {
   if (cuda_device_count() == 0) {
     BOOST_TEST(throws_with([] { parse_device("cuda"); },
                            "device cuda:0 does not exist: found 0 CUDA devices; use --device cpu, or run on a machine "
-                           "with an NVIDIA card and a build with CUDA"));
+                           "with an NVIDIA GPU and a build with CUDA"));
   }
   BOOST_CHECK_EXCEPTION(parse_device("tpu"), Error, [](const Error& e) { return e.kind() == ErrorKind::setting; });
 }

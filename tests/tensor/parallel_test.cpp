@@ -20,6 +20,14 @@ struct Threads {  // sets the number of threads while it lives
 
 BOOST_AUTO_TEST_SUITE(cpu_parallel)
 
+// It used to wait for itself for ever.
+BOOST_AUTO_TEST_CASE(threads_cannot_be_set_inside_a_body) {
+  Threads use(2);
+  const auto set_inside = [] { parallel_for(100, 1, [](int64_t, int64_t) { set_threads(3); }); };
+  BOOST_TEST(throws_with(set_inside, "[threads] cannot be set inside a body of parallel_for"));
+  BOOST_TEST(threads() == 2);
+}
+
 BOOST_AUTO_TEST_CASE(every_index_once_at_any_thread_count) {
   for (int t = 1; t <= 4; ++t) {
     Threads use(t);

@@ -10,6 +10,7 @@ BOOST_AUTO_TEST_SUITE(print)
 BOOST_AUTO_TEST_CASE(small_tensors_in_full) {
   BOOST_TEST(str(from_values({0.5, -1, 2, 1e-7}, {2, 2})) == "f32 (2, 2) on cpu [[0.5, -1], [2, 1e-07]]");
   BOOST_TEST(str(full({}, 3, DType::i64)) == "i64 () on cpu 3");
+  BOOST_TEST(str(full({2}, 16777217, DType::i64)) == "i64 (2) on cpu [16777217, 16777217]");
   BOOST_TEST(str(zeros({0, 2})) == "f32 (0, 2) on cpu []");
   BOOST_TEST(str(Tensor()) == "(empty handle)");
 }

@@ -57,6 +57,8 @@ BOOST_AUTO_TEST_CASE(impossible_views_are_refused) {
   BOOST_TEST(throws_with([&] { x.permuted({0, -2}); }, "stands twice"));
   BOOST_TEST(throws_with([&] { x.squeezed(1); }, "[squeeze] axis 1 of (2, 3) is not 1"));
   BOOST_TEST(throws_with([&] { x.expanded({3, 3}); }, "[expand] cannot expand (2, 3) to (3, 3)"));
+  BOOST_TEST(throws_with([&] { zeros({1}).expanded({3, -1}); }, "a size is negative in (3, -1)"));
+  BOOST_TEST(throws_with([&] { arange(-1); }, "[arange] needs at least 0 elements, got -1"));
 }
 
 BOOST_AUTO_TEST_CASE(empty_and_single_tensors_are_contiguous) {

@@ -1,4 +1,4 @@
-// Which kernel for which shape, how C is cut into tiles, and the only use of Eigen and oneDNN in Braid.
+// The choice of a kernel by shape, the cut of C into tiles, and the only use of Eigen and oneDNN in Braid.
 // The choice comes from the table in tests/bench/README.md.
 #include "braid/tensor/cpu/gemm/gemm.h"
 
@@ -43,7 +43,7 @@ void gemm_eigen(const Gemm<T>& g) {
 }
 
 #ifdef BRAID_HAVE_DNNL
-// Debian's oneDNN starts OpenMP threads of its own; each of our threads tells OpenMP, once, to stay alone. The symbol
+// Debian's oneDNN starts OpenMP threads of its own; each thread of Braid limits OpenMP, once, to one thread. The symbol
 // is looked up rather than linked, because it must be the one of the OpenMP runtime that oneDNN itself uses.
 void one_openmp_thread() {
   using Set = void (*)(int);
@@ -59,7 +59,7 @@ void gemm_dnnl(const Gemm<float>& g) {
   const dnnl_status_t status = dnnl_sgemm(g.ta ? 'T' : 'N', g.tb ? 'T' : 'N', g.m, g.n, g.k, g.alpha, g.a, g.lda, g.b,
                                           g.ldb, g.beta, g.c, g.ldc);
   check(status == dnnl_success, "gemm", [&] {
-    return "oneDNN refused a product of " + std::to_string(g.m) + " x " + std::to_string(g.k) + " by " +
+    return "oneDNN failed on a product of " + std::to_string(g.m) + " x " + std::to_string(g.k) + " by " +
            std::to_string(g.k) + " x " + std::to_string(g.n) + " (status " + std::to_string(int(status)) +
            "); configure with -DBRAID_DNNL=OFF to do without oneDNN";
   });

@@ -15,7 +15,7 @@ namespace {
 
 // Every result and gradient of the case on the GPU against the CPU's reference, in f64.
 void check_against_reference(const DcmhaCase& c, uint64_t seed) {
-  DcmhaCall reference_call(c, seed), gpu_call = reference_call.as(DType::f64, kCard);
+  DcmhaCall reference_call(c, seed), gpu_call = reference_call.as(DType::f64, kGpu);
   std::vector<Tensor> gpu = gpu_call.run_with_gradients(AttentionImpl::fused),
                       reference = reference_call.run_with_gradients(AttentionImpl::reference);
   BOOST_REQUIRE(gpu.size() == reference.size());
@@ -60,8 +60,8 @@ BOOST_AUTO_TEST_CASE(more_keys_than_threads_and_many_ranks) {
 
 BOOST_AUTO_TEST_CASE(golden_values_and_gradients) {
   for (const char* name : kGoldenAttentions) {
-    check_golden_attention(name, DType::f64, 1e-10, AttentionImpl::fused, kCard);
-    check_golden_attention(name, DType::f32, 2e-5, AttentionImpl::fused, kCard);
+    check_golden_attention(name, DType::f64, 1e-10, AttentionImpl::fused, kGpu);
+    check_golden_attention(name, DType::f32, 2e-5, AttentionImpl::fused, kGpu);
   }
 }
 
@@ -73,7 +73,7 @@ BOOST_AUTO_TEST_CASE(sixteen_bits_err_no_more_than_twice_the_plain_computation) 
         DcmhaCase c = kTypical;
         c.terms = terms;
         c.M = heads;
-        DcmhaCall plain(c, 6, dtype), exact = plain.as(DType::f64, kCpu), gpu = plain.as(dtype, kCard);
+        DcmhaCall plain(c, 6, dtype), exact = plain.as(DType::f64, kCpu), gpu = plain.as(dtype, kGpu);
         auto want = exact.run_with_gradients(AttentionImpl::reference),
              naive = plain.run_with_gradients(AttentionImpl::reference);
         auto got = gpu.run_with_gradients(AttentionImpl::fused);
@@ -95,13 +95,13 @@ BOOST_AUTO_TEST_CASE(decoding_equals_the_full_pass) {
       DcmhaCase c = kTypical;
       c.options.mask.window = window;
       c.share = 2;
-      DcmhaCall full(c, 9, DType::f64, kCard);
+      DcmhaCall full(c, 9, DType::f64, kGpu);
       Tensor all_rows = full.run(AttentionImpl::fused);
       DcmhaCase last = c;
       last.T = T;
       last.options.workspace = T == 3 ? 20000 : 0;  // one sample at a time
       last.options.mask.offset = c.T - T;
-      DcmhaCall few(last, 9, DType::f64, kCard);
+      DcmhaCall few(last, 9, DType::f64, kGpu);
       for (size_t i = 0; i < few.x.size(); ++i) {  // the last rows of the queries, the very same keys
         const bool static_term = i == 3 || i == 10, rows = few.x[i].dim(1) == T && !static_term;
         few.x[i] = rows ? full.x[i].sliced(1, c.T - T, c.T) : full.x[i];
@@ -119,17 +119,17 @@ BOOST_AUTO_TEST_CASE(decoding_in_sixteen_bits_errs_no_more_than_twice_the_plain_
   for (DType dtype : {DType::bf16, DType::f16}) {
     DcmhaCall plain(c, 12, dtype);
     Tensor want = plain.as(DType::f64, kCpu).run(AttentionImpl::reference), naive = plain.run(AttentionImpl::reference);
-    Tensor got = plain.as(dtype, kCard).run(AttentionImpl::fused);
+    Tensor got = plain.as(dtype, kGpu).run(AttentionImpl::fused);
     BOOST_TEST_CONTEXT(str(dtype)) BOOST_TEST(largest_error(got, want) <= 2 * largest_error(naive, want));
   }
 }
 
 BOOST_AUTO_TEST_CASE(inputs_may_be_views) {
-  DcmhaCall plain(kTypical, 7, DType::f64, kCard), strided(kTypical, 7, DType::f64, kCard);
+  DcmhaCall plain(kTypical, 7, DType::f64, kGpu), strided(kTypical, 7, DType::f64, kGpu);
   auto want = plain.run_with_gradients(AttentionImpl::fused);
   for (Tensor& t : strided.x) {  // the same values inside a wider, transposed buffer
     if (t.rank() < 4) continue;
-    Tensor wide = zeros({t.dim(1), t.dim(0), t.numel() / t.dim(0) / t.dim(1) + 3}, DType::f64, kCard);
+    Tensor wide = zeros({t.dim(1), t.dim(0), t.numel() / t.dim(0) / t.dim(1) + 3}, DType::f64, kGpu);
     Tensor view = wide.transposed(0, 1).sliced(2, 2, wide.dim(2) - 1);
     view.copy_(t.reshaped({t.dim(0), t.dim(1), -1}));
     Strides strides = t.strides();
@@ -143,10 +143,10 @@ BOOST_AUTO_TEST_CASE(inputs_may_be_views) {
 }
 
 BOOST_AUTO_TEST_CASE(only_some_gradients_are_required) {
-  DcmhaCall all(kTypical, 8, DType::f64, kCard);
+  DcmhaCall all(kTypical, 8, DType::f64, kGpu);
   auto want = all.run_with_gradients(AttentionImpl::fused);
   for (size_t only = 0; only < all.x.size(); ++only) {
-    DcmhaCall one(kTypical, 8, DType::f64, kCard);
+    DcmhaCall one(kTypical, 8, DType::f64, kGpu);
     for (size_t i = 0; i < one.x.size(); ++i) {
       if (i != only) one.x[i] = one.x[i].detach().clone();
     }
@@ -158,7 +158,7 @@ BOOST_AUTO_TEST_CASE(only_some_gradients_are_required) {
 BOOST_AUTO_TEST_CASE(rows_without_keys_give_zeros) {
   DcmhaCase c{1, 12, 3, 1, 2, 1, 3, 2, 2, {}, 0x3fff};
   c.options.mask.offset = -12;
-  for (const Tensor& result : DcmhaCall(c, 9, DType::f64, kCard).run_with_gradients(AttentionImpl::fused)) {
+  for (const Tensor& result : DcmhaCall(c, 9, DType::f64, kGpu).run_with_gradients(AttentionImpl::fused)) {
     for (double v : result.to_vector<double>()) BOOST_TEST(v == 0.0);
   }
   check_against_reference({1, 5, 3, 1, 2, 1, 3, 2, 2, {{.mask = {true, 0, -3}}}, 0x3fff}, 9);
@@ -167,7 +167,7 @@ BOOST_AUTO_TEST_CASE(rows_without_keys_give_zeros) {
 BOOST_AUTO_TEST_CASE(nan_in_a_score_stays_in_its_row) {
   DcmhaCall call({1, 40, 40, 1, 3, 1, 4, 2, 2, {}, 0x3fff}, 8);
   call.x[0].mutable_data<double>()[17 * 3 * 4] = std::numeric_limits<double>::quiet_NaN();
-  std::vector<double> y = call.as(DType::f64, kCard).run(AttentionImpl::fused).to_vector<double>();
+  std::vector<double> y = call.as(DType::f64, kGpu).run(AttentionImpl::fused).to_vector<double>();
   for (size_t t = 0; t < 40; ++t) BOOST_TEST(std::isnan(y[t * 12]) == (t == 17));
 }
 
@@ -181,7 +181,7 @@ BOOST_AUTO_TEST_CASE(same_bits_in_any_order_of_threads) {
       few = c;
       few.T = 2;
       few.options.mask.offset = c.S - 2;
-      DcmhaCall training(c, 3, DType::bf16, kCard), decoding(few, 3, DType::bf16, kCard);
+      DcmhaCall training(c, 3, DType::bf16, kGpu), decoding(few, 3, DType::bf16, kGpu);
       std::vector<Tensor> first;
       in_each_order([&] {
         std::vector<Tensor> got = training.run_with_gradients(AttentionImpl::fused);
@@ -199,12 +199,12 @@ BOOST_AUTO_TEST_CASE(workspace_bounds_the_memory) {
   const int64_t scores = 4 * 256 * 256 * 4;
   for (int64_t workspace : {scores / 64, scores / 8}) {
     c.options.workspace = workspace;
-    DcmhaCall call(c, 10, DType::f32, kCard);
-    const int64_t before = memory_stats(kCard).current;
-    reset_peak_memory(kCard);
+    DcmhaCall call(c, 10, DType::f32, kGpu);
+    const int64_t before = memory_stats(kGpu).current;
+    reset_peak_memory(kGpu);
     auto results = call.run_with_gradients(AttentionImpl::fused);
     const int64_t linear = 12 * 256 * 4 * 4 * 4;  // results, gradients, row statistics
-    BOOST_TEST(memory_stats(kCard).peak - before <= workspace + linear);
+    BOOST_TEST(memory_stats(kGpu).peak - before <= workspace + linear);
   }
 }
 
@@ -217,18 +217,18 @@ BOOST_AUTO_TEST_CASE(the_workspace_of_a_model_bounds_its_memory) {
   config.window_size = 192;
   config.head_dim = 0;
   config.layer_windows.clear();
-  models::finish(config);
+  models::resolve(config);
   std::vector<int64_t> words(192);
   for (size_t i = 0; i < words.size(); ++i) words[i] = static_cast<int64_t>(i * i % 200);
-  const Tensor ids = from_vector(words, {1, 192}, kCard);
+  const Tensor ids = from_vector(words, {1, 192}, kGpu);
   const auto peak = [&](auto model, int64_t workspace) {
-    model.to(kCard);
+    model.to(kGpu);
     nn::require_grad(model);
     model.set_attention_workspace(workspace);
-    const int64_t before = memory_stats(kCard).current;
-    reset_peak_memory(kCard);
+    const int64_t before = memory_stats(kGpu).current;
+    reset_peak_memory(kGpu);
     backward(model.loss_sum(ids, ids));
-    return memory_stats(kCard).peak - before;
+    return memory_stats(kGpu).peak - before;
   };
   const int64_t scores = 3 * 8 * 192 * 192 * 4;  // with their gradients and the weights, f32
   const RandomKey key{1, 0};
@@ -237,7 +237,7 @@ BOOST_AUTO_TEST_CASE(the_workspace_of_a_model_bounds_its_memory) {
 
 BOOST_AUTO_TEST_CASE(an_unsupported_call_gives_its_reason) {
   DcmhaCase c{1, 3, 3, 1, 200, 1, 2, 1, 1, {}, 0x3fff};
-  DcmhaCall call(c, 11, DType::f64, kCard);
+  DcmhaCall call(c, 11, DType::f64, kGpu);
   BOOST_TEST(throws_with([&] { call.run(AttentionImpl::fused); }, "200 heads of a group in f64"));
   BOOST_TEST(
       is_close(call.run(AttentionImpl::automatic), call.as(DType::f64, kCpu).run(AttentionImpl::reference), 1e-12));

@@ -17,7 +17,7 @@ namespace {
 // Values and gradients err at most twice as much as the reference in the same type.
 void check_case(DcmhaCase c, DType dtype) {
   c.terms = 0;
-  DcmhaCall naive_call(c, 6, dtype), exact_call = naive_call.as(DType::f64, kCpu), call = naive_call.as(dtype, kCard);
+  DcmhaCall naive_call(c, 6, dtype), exact_call = naive_call.as(DType::f64, kCpu), call = naive_call.as(dtype, kGpu);
   const auto want = exact_call.run_with_gradients(AttentionImpl::reference),
              naive = naive_call.run_with_gradients(AttentionImpl::reference);
   const auto got = call.run_with_gradients(AttentionImpl::fused);
@@ -35,9 +35,9 @@ DcmhaCase sizes(int64_t B, int64_t T, int64_t S, int64_t N, int64_t share, int64
 // Inputs of shape (B, T, N, d), (B, S, Nkv, d) on the GPU.
 DcmhaInputs inputs(int64_t B, int64_t T, int64_t S, int64_t N, int64_t Nkv, int64_t d, AttentionMask mask,
                    DType dtype = DType::bf16) {
-  return {.q = random_tensor({B, T, N, d}, 1, dtype).to(kCard),
-          .k = random_tensor({B, S, Nkv, d}, 2, dtype).to(kCard),
-          .v = random_tensor({B, S, Nkv, d}, 3, dtype).to(kCard),
+  return {.q = random_tensor({B, T, N, d}, 1, dtype).to(kGpu),
+          .k = random_tensor({B, S, Nkv, d}, 2, dtype).to(kGpu),
+          .v = random_tensor({B, S, Nkv, d}, 3, dtype).to(kGpu),
           .pre = {},
           .post = {},
           .groups = 1,
@@ -87,10 +87,10 @@ BOOST_AUTO_TEST_CASE(log_sums_are_those_of_the_generic_kernels) {
     const DcmhaInputs x = inputs(2, 21, 26, 6, 3, 8, v);
     DcmhaInputs wide = x;
     for (Tensor* t : {&wide.q, &wide.k, &wide.v}) *t = t->to(DType::f32);
-    Tensor y = empty_like(x.q), lse = empty({2, 21, 6}, DType::f32, kCard), want = empty_like(lse),
+    Tensor y = empty_like(x.q), lse = empty({2, 21, 6}, DType::f32, kGpu), want = empty_like(lse),
            other = empty_like(wide.q);
     BOOST_TEST(!forward(x, y, lse));
-    backend(kCard).attention.forward({}, wide, other, want);
+    backend(kGpu).attention.forward({}, wide, other, want);
     BOOST_TEST(is_close(lse, want, 1e-5));
     BOOST_TEST(is_close(y.to_vector<double>(), other.to_vector<double>(), 0x1p-7, 0.1));
   }
@@ -100,7 +100,7 @@ BOOST_AUTO_TEST_CASE(views_and_fewer_gradients) {
   if (without_cudnn()) return;
   const DcmhaInputs x = inputs(2, 12, 12, 4, 4, 8, {});
   DcmhaInputs strided = x;
-  Tensor all = empty({2, 12, 3, 4, 8}, DType::bf16, kCard);  // q, k and v side by side, as one projection writes them
+  Tensor all = empty({2, 12, 3, 4, 8}, DType::bf16, kGpu);  // q, k and v side by side, as one projection writes them
   Tensor* parts[] = {&strided.q, &strided.k, &strided.v};
   for (int i = 0; i < 3; ++i) {
     Tensor part = all.sliced(2, i, i + 1).squeezed(2);
@@ -108,14 +108,14 @@ BOOST_AUTO_TEST_CASE(views_and_fewer_gradients) {
     *parts[i] = part;
   }
   DcmhaInputs odd = x;  // nothing here lies at multiples of 16 bytes
-  odd.q = misaligned_on_card(x.q);
-  odd.k = empty({2, 12, 4, 9}, DType::bf16, kCard).sliced(3, 0, 8);
+  odd.q = misaligned_on_gpu(x.q);
+  odd.k = empty({2, 12, 4, 9}, DType::bf16, kGpu).sliced(3, 0, 8);
   odd.k.copy_(x.k);
 
-  const Tensor dy = random_tensor({2, 12, 4, 8}, 4, DType::bf16).to(kCard);
+  const Tensor dy = random_tensor({2, 12, 4, 8}, 4, DType::bf16).to(kGpu);
   std::vector<Tensor> first;
   for (const DcmhaInputs& in : {x, strided, odd}) {
-    Tensor y = empty_like(x.q), lse = empty({2, 12, 4}, DType::f32, kCard);
+    Tensor y = empty_like(x.q), lse = empty({2, 12, 4}, DType::f32, kGpu);
     BOOST_TEST(!forward(in, y, lse));
     DcmhaGradients g{.q = empty_like(x.q), .k = empty_like(x.k), .v = empty_like(x.v), .pre = {}, .post = {}};
     BOOST_TEST(!backward(in, y, lse, dy, g, 1 << 20));
@@ -131,10 +131,10 @@ BOOST_AUTO_TEST_CASE(views_and_fewer_gradients) {
 BOOST_AUTO_TEST_CASE(a_captured_call_reads_its_inputs_again) {
   if (without_cudnn()) return;
   DcmhaInputs x = inputs(1, 9, 9, 2, 2, 8, {});
-  Tensor y = empty_like(x.q), lse = empty({1, 9, 2}, DType::f32, kCard), want = empty_like(x.q);
+  Tensor y = empty_like(x.q), lse = empty({1, 9, 2}, DType::f32, kGpu), want = empty_like(x.q);
   BOOST_TEST(!forward(x, y, lse));
-  Graph graph(kCard, [&] { forward(x, y, lse); });
-  x.q.copy_(random_tensor({1, 9, 2, 8}, 8, DType::bf16).to(kCard));
+  Graph graph(kGpu, [&] { forward(x, y, lse); });
+  x.q.copy_(random_tensor({1, 9, 2, 8}, 8, DType::bf16).to(kGpu));
   graph.replay();
   forward(x, want, lse);
   BOOST_TEST(same_bits(y, want));
@@ -152,7 +152,7 @@ BOOST_AUTO_TEST_CASE(unsupported_calls_have_a_reason_and_are_computed_by_the_gen
   unsupported(inputs(1, 9, 4, 2, 2, 8, {true, 0, -5}), "may have all of the 4 keys masked");
   unsupported(inputs(1, 0, 4, 2, 2, 8, {}), "no elements");
   DcmhaInputs mixed = inputs(1, 4, 4, 2, 2, 8, {});
-  mixed.pre.base = random_tensor({1, 2, 2}, 5, DType::bf16).to(kCard);
+  mixed.pre.base = random_tensor({1, 2, 2}, 5, DType::bf16).to(kGpu);
   unsupported(mixed, "cannot mix heads");
 
   check_case(sizes(2, 17, 17, 16, 1, 6, {}), DType::bf16);

@@ -19,7 +19,7 @@ using namespace braid::test;
 
 namespace {
 
-const Device kCard{Device::Kind::cuda, 0};
+const Device kGpu{Device::Kind::cuda, 0};
 
 struct Case {
   int64_t B, T, S, N, Nkv, d, q_rank, k_rank;
@@ -98,16 +98,16 @@ struct OnGpu {
 OnGpu on_gpu(const Case& c) {
   Tensors x = inputs_of(c), g;
   for (Tensor& t : x) {
-    if (t) t = t.to(kCard);
+    if (t) t = t.to(kGpu);
     g.push_back(t ? empty_like(t) : t);
   }
   OnGpu run{call_of(x, c, 1 / std::sqrt(static_cast<double>(c.d))), {}, {}};
   BOOST_TEST_REQUIRE(!cuda::attention::tensor_core::unsupported_reason(run.in));
   Tensor y = empty_like(x[0]);
-  run.lse = empty({c.B, c.T, c.N}, DType::f32, kCard);
+  run.lse = empty({c.B, c.T, c.N}, DType::f32, kGpu);
   cuda::attention::tensor_core::forward(run.in, y, run.lse, c.workspace);
   DcmhaGradients gradients = gradients_of(g);
-  cuda::attention::tensor_core::backward(run.in, y, run.lse, output_gradient(c).to(kCard), gradients, c.workspace);
+  cuda::attention::tensor_core::backward(run.in, y, run.lse, output_gradient(c).to(kGpu), gradients, c.workspace);
   run.results.push_back(y);
   run.results.insert(run.results.end(), g.begin(), g.end());
   return run;
@@ -215,7 +215,7 @@ BOOST_AUTO_TEST_CASE(strided_inputs_and_fewer_gradients) {
     Tensor wide = zeros(shape, DType::bf16), part = wide;
     for (int axis = 0; axis < x.rank(); ++axis) part = part.sliced(axis, 0, x.dim(axis));
     part.copy_(x.to(kCpu));
-    Tensor on_gpu = wide.to(kCard);
+    Tensor on_gpu = wide.to(kGpu);
     x = on_gpu.view(x.shape(), on_gpu.strides(), 0);
   };
   spread(run.in.q, {2, 25, 18, 10});
@@ -227,7 +227,7 @@ BOOST_AUTO_TEST_CASE(strided_inputs_and_fewer_gradients) {
     spread(stage->k_up, {2, 23, 2, 2, 19});
     spread(stage->k_gate, {2, 21, 2, 17});
   }
-  Tensor y = empty_like(plain.results[0]), lse = empty({c.B, c.T, c.N}, DType::f32, kCard), none;
+  Tensor y = empty_like(plain.results[0]), lse = empty({c.B, c.T, c.N}, DType::f32, kGpu), none;
   cuda::attention::tensor_core::forward(run.in, y, lse);
   BOOST_TEST(equal_bits({y, lse}, {plain.results[0], plain.lse}));
   cuda::attention::tensor_core::forward(run.in, y, none);
@@ -236,7 +236,7 @@ BOOST_AUTO_TEST_CASE(strided_inputs_and_fewer_gradients) {
   DcmhaGradients some{.q = empty_like(y), .k = {}, .v = empty_like(y), .pre = {}, .post = {}};
   some.pre.k_down = empty_like(plain.results[8]);
   some.post.q_gate = empty_like(plain.results[16]);
-  const Tensor dy = output_gradient(c).to(kCard);
+  const Tensor dy = output_gradient(c).to(kGpu);
   cuda::attention::tensor_core::backward(run.in, y, lse, dy, some);
   BOOST_TEST(equal_bits({some.q, some.v, some.pre.k_down, some.post.q_gate},
                         {plain.results[1], plain.results[3], plain.results[7], plain.results[16]}));
@@ -261,9 +261,9 @@ BOOST_AUTO_TEST_CASE(large_scores) {
   x[0] = x[0].to(DType::f32);
   backend(kCpu).pointwise.unary(UnaryOp::affine, 200, 0, x[0], x[0]);
   x[0] = x[0].to(DType::bf16);
-  for (Tensor& t : x) t = t.to(kCard);
+  for (Tensor& t : x) t = t.to(kGpu);
   const DcmhaInputs in = call_of(x, c, 1);
-  Tensor y = empty_like(x[0]), lse = empty({c.B, c.T, c.N}, DType::f32, kCard);
+  Tensor y = empty_like(x[0]), lse = empty({c.B, c.T, c.N}, DType::f32, kGpu);
   cuda::attention::tensor_core::forward(in, y, lse);
   for (float value : lse.to_vector<float>()) BOOST_TEST(std::isfinite(value));
   for (float value : y.to_vector<float>()) BOOST_TEST(std::isfinite(value));

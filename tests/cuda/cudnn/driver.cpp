@@ -1,5 +1,5 @@
-// A CUDA driver that has no card, takes every kernel that is loaded and refuses everything else. cuDNN looks for it by
-// name when it compiles kernels, which needs no card.
+// A CUDA driver that has no GPU, takes every kernel that is loaded and refuses everything else. cuDNN looks for it by
+// name when it compiles kernels, which needs no GPU.
 
 extern "C" {
 

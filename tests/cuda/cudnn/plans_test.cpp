@@ -1,5 +1,5 @@
 // cuDNN compiles its kernels of attention for an H200 that is not here: the operations as Braid describes them are a
-// chain that it knows. What the kernels compute is shown on a card only (plain_attention_test.cpp).
+// chain that it knows. What the kernels compute is shown on a GPU only (plain_attention_test.cpp).
 #include "braid/cuda/attention/cudnn_plan.h"
 
 #include <boost/test/unit_test.hpp>
@@ -11,7 +11,7 @@ using namespace braid::cuda::attention::sdpa_cudnn;
 
 namespace {
 
-// An H200 in the form in which cuDNN writes down a card.
+// An H200 in the form in which cuDNN writes down a GPU.
 constexpr std::string_view kH200 = R"({
   "cudaDeviceId": 0, "deviceName": "NVIDIA H200", "deviceVer": 900, "driverVer": 13000, "pciDeviceId": 0,
   "isTccDriver": 0, "supportCoopLaunch": 1, "multiProcessorCount": 132, "totalGlobalMem": 150754820096,
@@ -21,8 +21,8 @@ constexpr std::string_view kH200 = R"({
   "reservedSharedMemoryPerBlock": 1024, "l2CacheSize": 62914560, "smClockRateKHz": 1980000, "memClockRateKHz": 3201000
 })";
 
-const Descriptor& card() {
-  static const Descriptor card = [] {
+const Descriptor& gpu() {
+  static const Descriptor gpu = [] {
     cudnnBackendDescriptor_t raw = nullptr;
     check(cudnnBackendCreateDescriptor(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, &raw));
     Descriptor owner(raw);
@@ -31,7 +31,7 @@ const Descriptor& card() {
     check(cudnnBackendFinalize(raw));
     return owner;
   }();
-  return card;
+  return gpu;
 }
 
 struct Sizes {
@@ -57,7 +57,7 @@ int64_t workspace(const Sizes& n, DType dtype, bool backward) {
                      .mask = n.mask,
                      .scale = 0.125};
   CudnnGraph graph;
-  build_plan(graph, call, {.description = card().get()});
+  build_plan(graph, call, {.description = gpu().get()});
   return graph.workspace();
 }
 

@@ -1,4 +1,4 @@
-// Launches, shared memory and the warp-wide operations, each against plain loops. Also built by nvcc for a real card.
+// Launches, shared memory and the warp-wide operations, each against plain loops. Also built by nvcc for a real GPU.
 #include "braid/cuda/runtime/kernel.h"
 // (first, as in every kernel file)
 #include <boost/test/unit_test.hpp>
@@ -9,7 +9,7 @@ using namespace braid;
 
 namespace {
 
-const Device kCard{Device::Kind::cuda, 0};
+const Device kGpu{Device::Kind::cuda, 0};
 
 // y = the sum of all threads' x, by shuffles and shared memory.
 __global__ void sum_of_block(const float* x, float* y) {
@@ -65,7 +65,7 @@ BOOST_AUTO_TEST_SUITE(cuda_instructions)
 BOOST_AUTO_TEST_CASE(shuffles_and_shared_memory) {
   std::vector<float> values(3 * 96), want(3);
   for (size_t i = 0; i < values.size(); ++i) want[i / 96] += values[i] = static_cast<float>(i % 13);
-  Tensor x = from_vector(values, {3, 96}, kCard), y = empty({3}, DType::f32, kCard);
+  Tensor x = from_vector(values, {3, 96}, kGpu), y = empty({3}, DType::f32, kGpu);
   cuda::launch(sum_of_block, {.grid = 3, .block = 96}, x.data<float>(), y.mutable_data<float>());
   BOOST_TEST(y.to_vector<float>() == want, boost::test_tools::per_element());
 }
@@ -77,11 +77,11 @@ BOOST_AUTO_TEST_CASE(tiles_on_tensor_cores) {
   for (size_t i = 0; i < 128; ++i) {
     for (size_t k = 0; k < 16; ++k) want[i] += a[i / 8 * 16 + k] * b[k * 8 + i % 8];
   }
-  Tensor card_a = from_vector(a, {16, 16}).to(DType::bf16).to(kCard);
-  Tensor card_b = from_vector(b, {16, 8}).to(DType::bf16).to(kCard);
-  Tensor c = empty({16, 8}, DType::f32, kCard), halves = empty_like(c), again = empty({16, 16}, DType::bf16, kCard);
-  cuda::launch(multiply_tiles, {.block = 32, .shared_bytes = 3 * 16 * 24 * sizeof(bfloat16)}, card_a.data<bfloat16>(),
-               card_b.data<bfloat16>(), c.mutable_data<float>(), halves.mutable_data<float>(),
+  Tensor gpu_a = from_vector(a, {16, 16}).to(DType::bf16).to(kGpu);
+  Tensor gpu_b = from_vector(b, {16, 8}).to(DType::bf16).to(kGpu);
+  Tensor c = empty({16, 8}, DType::f32, kGpu), halves = empty_like(c), again = empty({16, 16}, DType::bf16, kGpu);
+  cuda::launch(multiply_tiles, {.block = 32, .shared_bytes = 3 * 16 * 24 * sizeof(bfloat16)}, gpu_a.data<bfloat16>(),
+               gpu_b.data<bfloat16>(), c.mutable_data<float>(), halves.mutable_data<float>(),
                again.mutable_data<bfloat16>());
   BOOST_TEST(c.to_vector<double>() == want, boost::test_tools::per_element());
   BOOST_TEST(halves.to_vector<double>() == want, boost::test_tools::per_element());

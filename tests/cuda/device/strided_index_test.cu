@@ -10,7 +10,7 @@ using namespace braid;
 
 namespace {
 
-const Device kCard{Device::Kind::cuda, 0};
+const Device kGpu{Device::Kind::cuda, 0};
 
 __global__ void find(cuda::Offsets<2> offsets, const int64_t* items, int64_t* places) {
   int64_t place[2];
@@ -34,7 +34,7 @@ void check_walk(const std::vector<cuda::Axis<2>>& axes) {
     }
     want.insert(want.end(), place, place + 2);
   }
-  Tensor there = from_vector(items, {64}).to(kCard), found = empty({64, 2}, DType::i64, kCard);
+  Tensor there = from_vector(items, {64}).to(kGpu), found = empty({64, 2}, DType::i64, kGpu);
   cuda::launch(find, {.grid = 1, .block = 64}, offsets, there.data<int64_t>(), found.mutable_data<int64_t>());
   BOOST_TEST((found.to_vector<int64_t>() == want));
 }

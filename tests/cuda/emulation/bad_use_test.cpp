@@ -1,9 +1,9 @@
-// What the user is told when a card cannot be used, has no memory or fails.
+// What the user is told when a GPU cannot be used, has no memory or fails.
 #include <cmath>
 
 #include "braid/autograd/debug.h"
 #include "braid/autograd/ops.h"
-#include "tests/cuda/emulation/card.h"
+#include "tests/cuda/emulation/gpu.h"
 #include "tests/cuda/support.h"
 
 using namespace braid;
@@ -30,75 +30,75 @@ void check_error(const Error& e, ErrorKind kind, const std::string& sentence) {
 
 BOOST_AUTO_TEST_SUITE(bad_use)
 
-BOOST_AUTO_TEST_CASE(a_card_that_is_not_there) {
-  const std::string advice = "use --device cpu, or run on a machine with an NVIDIA card and a build with CUDA";
+BOOST_AUTO_TEST_CASE(a_gpu_that_is_not_there) {
+  const std::string advice = "use --device cpu, or run on a machine with an NVIDIA GPU and a build with CUDA";
   check_error(error_of([] { parse_device("cuda:7"); }), ErrorKind::setting,
               "device cuda:7 does not exist: found 1 CUDA devices; " + advice);
   check_error(error_of([] {
                 empty({2}, DType::f32, {Device::Kind::cuda, 7});
               }),
               ErrorKind::setting, "cuda:7 does not exist: found 1 CUDA devices");
-  BOOST_TEST((parse_device("cuda") == kCard));
+  BOOST_TEST((parse_device("cuda") == kGpu));
 }
 
-BOOST_AUTO_TEST_CASE(a_machine_without_driver_or_card) {
-  emulated::OtherCard card;
-  card->count = 0;
+BOOST_AUTO_TEST_CASE(a_machine_without_driver_or_gpu) {
+  emulated::OtherGpu gpu;
+  gpu->count = 0;
   check_error(
       error_of([] { parse_device("cuda"); }), ErrorKind::setting,
       "device cuda:0 does not exist: found 0 CUDA devices; use --device cpu, or run on a machine with an NVIDIA "
-      "card and a build with CUDA");
+      "GPU and a build with CUDA");
   BOOST_TEST((parse_device("auto") == kCpu));
 }
 
-BOOST_AUTO_TEST_CASE(a_card_that_is_too_old) {
-  emulated::OtherCard card;
-  card->properties.name = "Tesla V100";
-  card->properties.major = 7;
+BOOST_AUTO_TEST_CASE(a_gpu_that_is_too_old) {
+  emulated::OtherGpu gpu;
+  gpu->properties.name = "Tesla V100";
+  gpu->properties.major = 7;
   const std::string sentence =
       "cuda:0 is a Tesla V100 of compute capability 7.0, which is too old: 8.0 (A100) or newer is needed; use --device "
       "cpu";
   check_error(error_of([] { parse_device("cuda:0"); }), ErrorKind::setting, sentence);
-  check_error(error_of([] { empty({2}, DType::f32, kCard); }), ErrorKind::setting, sentence);
+  check_error(error_of([] { empty({2}, DType::f32, kGpu); }), ErrorKind::setting, sentence);
   BOOST_TEST((parse_device("auto") == kCpu));
-  card->properties.major = 8;
-  BOOST_TEST((parse_device("auto") == kCard));
+  gpu->properties.major = 8;
+  BOOST_TEST((parse_device("auto") == kGpu));
 }
 
 BOOST_AUTO_TEST_CASE(memory_that_runs_out) {
   constexpr int64_t kMebi = 1 << 20;
-  emulated::OtherCard card;
-  card->properties.memory = memory_stats(kCard).reserved + 5 * kMebi;
-  Tensor x = empty({3 * kMebi}, DType::u8, kCard);
-  const std::string in_use = std::to_string((memory_stats(kCard).current + kMebi - 1) / kMebi);
-  auto ask = [] { empty({kMebi}, DType::f32, kCard); };
+  emulated::OtherGpu gpu;
+  gpu->properties.memory = memory_stats(kGpu).reserved + 5 * kMebi;
+  Tensor x = empty({3 * kMebi}, DType::u8, kGpu);
+  const std::string in_use = std::to_string((memory_stats(kGpu).current + kMebi - 1) / kMebi);
+  auto ask = [] { empty({kMebi}, DType::f32, kGpu); };
   BOOST_CHECK_THROW(ask(), OutOfMemory);
   check_error(error_of(ask), ErrorKind::setting,
-              "out of memory on the emulated card: asked for 4 MiB, 2 MiB are free, " + in_use +
+              "out of memory on the emulated GPU: requested 4 MiB, 2 MiB are free, " + in_use +
                   " MiB are in use by tensors; lower train.batch_size (train.accumulate makes up for it), the sequence "
                   "length, train.attention_workspace or the model, or set train.checkpoint_activations=true");
   x = Tensor();
-  ask();  // the card works as before
+  ask();  // the GPU works as before
 }
 
 // The driver reports a failed kernel at the next wait, with whatever is called then; BRAID_DEBUG=sync waits after each
 // op, so that it is named.
 BOOST_AUTO_TEST_CASE(a_kernel_that_fails) {
   const std::string failure = "an illegal memory access was encountered (cudaErrorIllegalAddress)";
-  emulated::OtherCard card;
-  Tensor x = random_tensor({2, 3}, 1, DType::f32).to(kCard), y = softmax(x);
-  card->failure = failure;
-  check_error(error_of([&] { y.to_vector<float>(); }), ErrorKind::misuse,
-              "[transfer] CUDA: " + failure +
-                  "; kernels run later than they are called: BRAID_DEBUG=sync names the op that failed");
+  emulated::OtherGpu gpu;
+  Tensor x = random_tensor({2, 3}, 1, DType::f32).to(kGpu), y = softmax(x);
+  gpu->failure = failure;
+  check_error(
+      error_of([&] { y.to_vector<float>(); }), ErrorKind::misuse,
+      "[transfer] CUDA: " + failure + "; kernels run asynchronously: BRAID_DEBUG=sync names the op that failed");
   const Debug before = debug();
   set_debug({.sync = true});
-  card->failure = failure;
+  gpu->failure = failure;
   const Error named = error_of([&] { softmax(x); });
   set_debug(before);
   BOOST_TEST(std::string(named.what()).find("softmax: f32 (2, 3): [") == 0u, named.what());
   BOOST_TEST(std::string(named.what()).find(failure) != std::string::npos, named.what());
-  BOOST_TEST(std::isfinite(softmax(x).to_vector<double>()[0]));  // the emulated card forgets; a real one does not
+  BOOST_TEST(std::isfinite(softmax(x).to_vector<double>()[0]));  // the emulated GPU forgets; a real one does not
 }
 
 BOOST_AUTO_TEST_SUITE_END()

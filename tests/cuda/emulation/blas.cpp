@@ -36,7 +36,7 @@ void run(const ProductPlan& p, Accumulate<T> alpha, Accumulate<T> beta) {
 }
 
 void run(const ProductPlan& p, double alpha, double beta) {
-  const emulated::OnTheCard on;
+  const emulated::OnTheGpu on;
   // What a BLAS would refuse.
   check(p.a.leading >= (p.a.transposed ? p.inner : p.rows) && p.b.leading >= (p.b.transposed ? p.columns : p.inner) &&
             p.c.leading >= p.rows && !p.c.transposed,

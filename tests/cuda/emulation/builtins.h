@@ -147,7 +147,7 @@ void __stcs(T* p, std::type_identity_t<T> v) {
   *p = v;
 }
 
-// ---- fast math: here as exact as the host's; tests must allow for the card's error, not this one's ----
+// ---- fast math: here as exact as the host's; tests must allow for the GPU's error, not this one's ----
 #define __expf(x) expf(x)  // macros, because the C library declares some of these names itself
 #define __logf(x) logf(x)
 #define __log2f(x) log2f(x)

@@ -43,7 +43,7 @@ void check_layout(const Tensor& x) {
 }
 
 void run(const AttentionCall& call) {
-  const emulated::OnTheCard on;
+  const emulated::OnTheGpu on;
   for (const Tensor* t : {&call.q, &call.k, &call.v, &call.y, &call.dy, &call.dq, &call.dk, &call.dv}) {
     if (*t) check_layout(*t);
   }

@@ -305,7 +305,7 @@ const std::map<const void*, uint64_t>& launches_of() { return kernels; }
 void run(const void* kernel, const cuda::Launch& shape, const Body& thread) {
   const std::lock_guard lock(one_launch_at_a_time);
   const UnseenByThreadSanitizer guard;
-  const OnTheCard on_the_card;
+  const OnTheGpu on_the_gpu;
   const struct AfterAllThreads {
     ~AfterAllThreads() { acquire(Edge::end_of_threads); }
   } at_return;

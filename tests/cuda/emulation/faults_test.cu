@@ -19,7 +19,7 @@ extern "C" __attribute__((weak)) int __asan_address_is_poisoned(const volatile v
 
 namespace {
 
-const Device kCard{Device::Kind::cuda, 0};
+const Device kGpu{Device::Kind::cuda, 0};
 
 // ---- races ----
 
@@ -146,7 +146,7 @@ BOOST_AUTO_TEST_CASE(races_show_in_some_order) {
   const unsigned n = 256;
   std::vector<float> values(n);
   for (unsigned i = 0; i < n; ++i) values[i] = static_cast<float>(i);
-  Tensor x = from_vector(values, {n}, kCard), y = empty({n}, DType::f32, kCard);
+  Tensor x = from_vector(values, {n}, kGpu), y = empty({n}, DType::f32, kGpu);
   const cuda::Launch all{.block = n, .shared_bytes = n * sizeof(float)};
   const auto rotated = [&](auto kernel) {
     cuda::launch(kernel, all, x.data<float>(), y.mutable_data<float>());
@@ -167,7 +167,7 @@ BOOST_AUTO_TEST_CASE(races_show_in_some_order) {
 }
 
 BOOST_AUTO_TEST_CASE(a_shuffle_orders_no_memory) {
-  Tensor y = empty({32}, DType::f32, kCard);
+  Tensor y = empty({32}, DType::f32, kGpu);
   const auto exchanged = [&](auto kernel) {
     cuda::launch(kernel, {.block = 32}, y.mutable_data<float>());
     return y.to_vector<float>()[0] != 31;
@@ -181,7 +181,7 @@ BOOST_AUTO_TEST_CASE(a_shuffle_orders_no_memory) {
 BOOST_AUTO_TEST_CASE(atomics_are_no_races) {
   for (unsigned blocks : {1u, 4u}) {
     const auto counted = [&](auto kernel) {
-      Tensor counter = from_vector(std::vector<int32_t>{0}, {1}, kCard);
+      Tensor counter = from_vector(std::vector<int32_t>{0}, {1}, kGpu);
       cuda::launch(kernel, {.grid = blocks, .block = 64}, counter.mutable_data<int32_t>());
       return counter.item() != blocks * 2;
     };
@@ -193,7 +193,7 @@ BOOST_AUTO_TEST_CASE(atomics_are_no_races) {
 }
 
 BOOST_AUTO_TEST_CASE(an_asynchronous_copy_may_be_late) {
-  Tensor x = from_vector(std::vector<float>(256, 4), {256}, kCard), y = empty({256}, DType::f32, kCard);
+  Tensor x = from_vector(std::vector<float>(256, 4), {256}, kGpu), y = empty({256}, DType::f32, kGpu);
   const auto fetched = [&](auto kernel) {
     cuda::launch(kernel, {.block = 64, .shared_bytes = 1024}, reinterpret_cast<const float4*>(x.data<float>()),
                  reinterpret_cast<float4*>(y.mutable_data<float>()));
@@ -204,14 +204,14 @@ BOOST_AUTO_TEST_CASE(an_asynchronous_copy_may_be_late) {
 }
 
 BOOST_AUTO_TEST_CASE(memory_starts_as_nan) {
-  Tensor y = empty({32}, DType::f32, kCard);
+  Tensor y = empty({32}, DType::f32, kGpu);
   for (float v : y.to_vector<float>()) BOOST_TEST(std::isnan(v));
   cuda::launch(read_unwritten, {.block = 32, .shared_bytes = 128}, y.mutable_data<float>());
   for (float v : y.to_vector<float>()) BOOST_TEST(std::isnan(v));
 }
 
 BOOST_AUTO_TEST_CASE(deadlocks_name_threads_and_lines) {
-  Tensor t = empty({1}, DType::i32, kCard);
+  Tensor t = empty({1}, DType::i32, kGpu);
   int32_t* x = t.mutable_data<int32_t>();
   BOOST_TEST(throws_with([&] { cuda::launch(two_barriers, {.block = 64}, x); }, "threads 0-39 wait in __syncthreads"));
   BOOST_TEST(throws_with([&] { cuda::launch(two_barriers, {.block = 64}, x); }, "threads 40-63 wait in __syncthreads"));
@@ -224,7 +224,7 @@ BOOST_AUTO_TEST_CASE(deadlocks_name_threads_and_lines) {
 }
 
 BOOST_AUTO_TEST_CASE(wrong_use_is_named) {
-  Tensor t = empty({1}, DType::i32, kCard);
+  Tensor t = empty({1}, DType::i32, kGpu);
   int32_t* x = t.mutable_data<int32_t>();
   BOOST_TEST(throws_with([&] { cuda::launch(shuffle_from_nowhere, {.block = 32}, x); }, "a shuffle reads lane 9"));
   BOOST_TEST(throws_with([&] { cuda::launch(mask_without_caller, {.block = 32}, x); },
@@ -273,11 +273,11 @@ BOOST_AUTO_TEST_CASE(dynamic) {
 }
 BOOST_AUTO_TEST_CASE(static_) { cuda::launch(write_beyond_static, {.block = 32}, 27u); }
 BOOST_AUTO_TEST_CASE(tensor) {
-  Tensor x = empty({30}, DType::f32, kCard);
+  Tensor x = empty({30}, DType::f32, kGpu);
   cuda::launch(write_beyond_tensor, {.block = 32}, x.mutable_data<float>());
 }
-BOOST_AUTO_TEST_CASE(host) {  // as on a real card, the host cannot read the card's memory
-  Tensor x = empty({4}, DType::f32, kCard);
+BOOST_AUTO_TEST_CASE(host) {  // as on a real GPU, the host cannot read the GPU's memory
+  Tensor x = empty({4}, DType::f32, kGpu);
   BOOST_TEST(*x.data<float>() == 0);
 }
 

@@ -1,4 +1,4 @@
-// Graphs of the emulated card: the list of what was submitted.
+// Graphs of the emulated GPU: the list of what was submitted.
 #include "braid/cuda/runtime/graph.h"
 
 #include <vector>

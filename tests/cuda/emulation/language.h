@@ -14,7 +14,7 @@
 // The engine must know shared memory to fill it with NaN and to let the sanitizers see its ends.
 #define __shared__ _Pragma("GCC error \"kernels say shared<T>() or dynamic_shared<T>() instead of __shared__\"")
 
-// ---- vector types, aligned as on the card ----
+// ---- vector types, aligned as on the GPU ----
 #define BRAID_VECTOR_TYPES(T, name, align2, align4)                     \
   struct name##2 {                                                      \
     alignas(align2) T x;                                                \

@@ -1,4 +1,4 @@
-// Memory of the emulated card: a block's shared memory, and who may touch the card's.
+// Memory of the emulated GPU: a block's shared memory, and who may touch the GPU's.
 #pragma once
 #include <cstddef>
 
@@ -9,13 +9,13 @@ inline constexpr size_t kMaxSharedBytes = 227 * 1024;
 void begin_shared(size_t dynamic_bytes);  // a block starts
 void end_shared();
 
-// While one of these lives, code works as the card: only then may it read and write the card's memory. The address
-// sanitizer reports everybody else, for on a real card the host cannot.
-class OnTheCard {
+// While one of these lives, code works as the GPU: only then may it read and write the GPU's memory. The address
+// sanitizer reports everybody else, for on a real GPU the host cannot.
+class OnTheGpu {
  public:
-  OnTheCard();
-  ~OnTheCard();
-  OnTheCard(const OnTheCard&) = delete;
+  OnTheGpu();
+  ~OnTheGpu();
+  OnTheGpu(const OnTheGpu&) = delete;
 };
 
 // Buffers that are asked for between begin_pool and end_pool are not freed before drop_pool: a graph uses them.

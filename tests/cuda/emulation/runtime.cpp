@@ -1,4 +1,4 @@
-// The emulated card's memory, streams and copies.
+// The emulated GPU's memory, streams and copies.
 #include "braid/cuda/runtime/runtime.h"
 
 #include <cstdlib>
@@ -9,7 +9,7 @@
 
 #include "braid/cuda/runtime/messages.h"
 #include "braid/tensor/kernels/backend.h"
-#include "tests/cuda/emulation/card.h"
+#include "tests/cuda/emulation/gpu.h"
 #include "tests/cuda/emulation/memory.h"
 
 extern "C" {  // of the address sanitizer; null without it
@@ -28,29 +28,29 @@ struct Buffer {
 };
 
 std::mutex mutex;
-std::map<void*, Buffer> buffers;  // the card's
-int on_the_card = 0;              // depth of OnTheCard
+std::map<void*, Buffer> buffers;  // the GPU's
+int on_the_gpu = 0;              // depth of OnTheGpu
 int pool = 0, pools = 0;
 int64_t taken = 0;  // bytes of all buffers
 
 void guard(void* data, size_t bytes) {
-  if (on_the_card == 0 && __asan_poison_memory_region) __asan_poison_memory_region(data, bytes);
+  if (on_the_gpu == 0 && __asan_poison_memory_region) __asan_poison_memory_region(data, bytes);
 }
 void unguard(void* data, size_t bytes) {
   if (__asan_unpoison_memory_region) __asan_unpoison_memory_region(data, bytes);
 }
 
 // One heap block per tensor and of exactly its size, so that the address sanitizer sees its ends; filled with NaN, as
-// a card's memory may well be.
+// a GPU's memory may well be.
 class EmulatedAllocator final : public Allocator {
  public:
   void* allocate(int64_t bytes) override {
     const size_t size = static_cast<size_t>(bytes);
     std::lock_guard lock(mutex);
-    const int64_t free = emulated::card().properties.memory - taken;
+    const int64_t free = emulated::gpu().properties.memory - taken;
     void* data = nullptr;
     if (bytes > free || posix_memalign(&data, 256, size == 0 ? 1 : size) != 0)
-      throw OutOfMemory(cuda::out_of_memory("the emulated card", {bytes, free, current_, taken - current_}));
+      throw OutOfMemory(cuda::out_of_memory("the emulated GPU", {bytes, free, current_, taken - current_}));
     std::memset(data, 0xff, size);
     buffers[data] = {size, pool, false};
     taken += bytes;
@@ -88,14 +88,14 @@ class EmulatedAllocator final : public Allocator {
 
 namespace emulated {
 
-OnTheCard::OnTheCard() {
+OnTheGpu::OnTheGpu() {
   std::lock_guard lock(mutex);
-  if (on_the_card++ > 0) return;
+  if (on_the_gpu++ > 0) return;
   for (const auto& [data, buffer] : buffers) unguard(data, buffer.bytes);
 }
-OnTheCard::~OnTheCard() {
+OnTheGpu::~OnTheGpu() {
   std::lock_guard lock(mutex);
-  if (--on_the_card > 0) return;
+  if (--on_the_gpu > 0) return;
   for (const auto& [data, buffer] : buffers) guard(data, buffer.bytes);
 }
 
@@ -123,8 +123,8 @@ void drop_pool(int dropped) {
   }
 }
 
-Card& card() {
-  static Card instance{.properties = {.name = "emulated card",
+Gpu& gpu() {
+  static Gpu instance{.properties = {.name = "emulated GPU",
                                       .major = 9,
                                       .minor = 0,
                                       .multiprocessors = 4,
@@ -136,34 +136,36 @@ Card& card() {
 }  // namespace emulated
 
 int cuda_device_count() { return cuda::device_count(); }
-std::string cuda_refuses(int index) { return cuda::refuses(index); }
+std::string cuda_unsupported_reason(int index) { return cuda::unsupported_reason(index); }
 
 namespace cuda {
 
 // What the driver does with a kernel that failed: whoever waits next is told.
 static void report_failure() {
-  const std::string failure = std::exchange(emulated::card().failure, "");
+  const std::string failure = std::exchange(emulated::gpu().failure, "");
   if (!failure.empty()) throw Error(ErrorKind::misuse, failed(failure));
 }
 
-int device_count() { return emulated::card().count; }
-std::string refuses(int index) { return refusal(index, device_count(), &emulated::card().properties); }
+int device_count() { return emulated::gpu().count; }
+std::string unsupported_reason(int index) {
+  return unsupported_reason(index, device_count(), &emulated::gpu().properties);
+}
 void use_device(int index) {
-  const std::string reason = refuses(index);
+  const std::string reason = unsupported_reason(index);
   check(reason.empty(), ErrorKind::setting, [&] { return reason; });
 }
 int current_device() { return 0; }
 StreamHandle current_stream() { return nullptr; }
 void synchronize() { report_failure(); }
-const Properties& properties() { return emulated::card().properties; }
+const Properties& properties() { return emulated::gpu().properties; }
 
 void copy_to_device(void* to, const void* from, int64_t bytes) {
-  const emulated::OnTheCard on;
+  const emulated::OnTheGpu on;
   std::memcpy(to, from, static_cast<size_t>(bytes));
 }
 void copy_to_host(void* to, const void* from, int64_t bytes) {
   report_failure();
-  const emulated::OnTheCard on;
+  const emulated::OnTheGpu on;
   std::memcpy(to, from, static_cast<size_t>(bytes));
 }
 

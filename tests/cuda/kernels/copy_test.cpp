@@ -1,4 +1,4 @@
-// Copies on the card: types, layouts, tiles, words of every width, and fills.
+// Copies on the GPU: types, layouts, tiles, words of every width, and fills.
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 
@@ -36,7 +36,7 @@ BOOST_AUTO_TEST_CASE(between_all_types) {
   for (int i = 0; i < 1100; ++i) values.push_back(i * 0.37 - 200);
   const Tensor x = from_vector(values, {static_cast<int64_t>(values.size())});
   for (DType from : kTypes) {
-    const Tensor here = x.to(from), there = here.to(kCard);
+    const Tensor here = x.to(from), there = here.to(kGpu);
     for (DType to : kTypes) {
       in_each_order([&] {
         BOOST_TEST_CONTEXT(str(from) << " to " << str(to)) BOOST_TEST(same_values(copied(there, to), copied(here, to)));
@@ -90,7 +90,7 @@ BOOST_AUTO_TEST_CASE(between_all_layouts) {
       };
       for (bool misaligned : {false, true}) {
         BOOST_TEST_CONTEXT("view " << v << " " << str(type) << (misaligned ? " misaligned" : "")) {
-          check_on_card(run, {base.to(type)}, 0, misaligned);
+          check_on_gpu(run, {base.to(type)}, 0, misaligned);
         }
       }
     }
@@ -101,12 +101,12 @@ BOOST_AUTO_TEST_CASE(dense_copies_of_ugly_sizes) {
   for (DType type : {DType::u8, DType::bf16, DType::f32, DType::i64}) {
     for (int64_t n : {0, 1, 15, 16, 17, 1023, 1025, 16385}) {
       for (int64_t begin : {0, 1, 3}) {
-        Tensor x = random_tensor({n + 3}, 1, DType::f32, 0, 200).to(type), card_x = x.to(kCard);
-        Tensor y = full({n + 5}, 7, type), card_y = y.to(kCard), part = y.sliced(0, 2, n + 2);
-        Tensor card_part = card_y.sliced(0, 2, n + 2);
+        Tensor x = random_tensor({n + 3}, 1, DType::f32, 0, 200).to(type), gpu_x = x.to(kGpu);
+        Tensor y = full({n + 5}, 7, type), gpu_y = y.to(kGpu), part = y.sliced(0, 2, n + 2);
+        Tensor gpu_part = gpu_y.sliced(0, 2, n + 2);
         backend(kCpu).copy.strided(x.sliced(0, begin, begin + n), part);
-        backend(kCard).copy.strided(card_x.sliced(0, begin, begin + n), card_part);
-        BOOST_TEST_CONTEXT(n << " " << str(type) << " from " << begin) BOOST_TEST(same_bits(card_y, y));
+        backend(kGpu).copy.strided(gpu_x.sliced(0, begin, begin + n), gpu_part);
+        BOOST_TEST_CONTEXT(n << " " << str(type) << " from " << begin) BOOST_TEST(same_bits(gpu_y, y));
       }
     }
   }
@@ -122,13 +122,13 @@ BOOST_AUTO_TEST_CASE(copies_leave_the_surroundings_alone) {
       }
       return out;
     };
-    check_on_card(run, {random_tensor({33, 11}, 2, DType::f32, 0, 100).to(type), full({14, 40}, 5, type)}, 0);
+    check_on_gpu(run, {random_tensor({33, 11}, 2, DType::f32, 0, 100).to(type), full({14, 40}, 5, type)}, 0);
   }
 }
 
 BOOST_AUTO_TEST_CASE(integers_never_go_through_a_floating_type) {
   const std::vector<int64_t> values{int64_t{1} << 62, (int64_t{1} << 53) + 1, -((int64_t{1} << 61) + 3)};
-  Tensor x = from_vector(values, {3}).to(kCard);
+  Tensor x = from_vector(values, {3}).to(kGpu);
   BOOST_TEST((x.clone().to_vector<int64_t>() == values));
   BOOST_TEST((x.expanded({2, 3}).clone().sliced(0, 1, 2).reshaped({3}).to_vector<int64_t>() == values));
 }
@@ -150,7 +150,7 @@ BOOST_AUTO_TEST_CASE(filling) {
         return std::vector<Tensor>{column, block, whole, scalar};
       };
       for (bool misaligned : {false, true}) {
-        BOOST_TEST_CONTEXT(str(type) << " " << value) check_on_card(run, {full({61, 37}, 3, type)}, 0, misaligned);
+        BOOST_TEST_CONTEXT(str(type) << " " << value) check_on_gpu(run, {full({61, 37}, 3, type)}, 0, misaligned);
       }
     }
   }

@@ -15,7 +15,7 @@ std::vector<Tensor> added(const std::vector<Tensor>& in) {
 void check_added(int64_t rows, int64_t width, const Tensor& ids, DType t, bool misaligned = false) {
   BOOST_TEST_CONTEXT(str(t) << " " << ids.numel() << " ids, table (" << rows << ", " << width << ")") {
     Tensor dy = random_tensor({ids.numel(), width}, 1, t), table = random_tensor({rows, width}, 2, t);
-    check_on_card(added, {dy, table, ids}, tolerance_of(t), misaligned);
+    check_on_gpu(added, {dy, table, ids}, tolerance_of(t), misaligned);
   }
 }
 
@@ -53,8 +53,8 @@ BOOST_AUTO_TEST_CASE(more_ids_than_one_block_sorts) {
 
 BOOST_AUTO_TEST_CASE(sixteen_bits_are_rounded_once) {
   // Adding 1 to 256 in bf16 changes nothing; the sum of 300 ones must still be 300.
-  Tensor table = zeros({2, 3}, DType::bf16).to(kCard), dy = full({300, 3}, 1, DType::bf16).to(kCard);
-  backend(kCard).index.add(dy, zeros({300}, DType::i64).to(kCard), table);
+  Tensor table = zeros({2, 3}, DType::bf16).to(kGpu), dy = full({300, 3}, 1, DType::bf16).to(kGpu);
+  backend(kGpu).index.add(dy, zeros({300}, DType::i64).to(kGpu), table);
   BOOST_TEST(is_close(table.to_vector<double>(), {300, 300, 300, 0, 0, 0}, 0));
 }
 
@@ -66,7 +66,7 @@ BOOST_AUTO_TEST_CASE(selecting_gathering_scattering) {
           BOOST_TEST_CONTEXT(str(t) << " " << n << " " << str(index) << (misaligned ? " misaligned" : "")) {
             Tensor x = random_tensor({6, n}, 1, t, 0, 100), g = random_tensor({6}, 2, t, 0, 100);
             Tensor ids = random_ids({4, 2}, 3, 0, 6, index), columns = random_ids({6}, 4, 0, n, index);
-            check_on_card(
+            check_on_gpu(
                 [](const auto& in) {
                   const Backend& k = backend(in[0].device());
                   int64_t width = in[0].dim(1);
@@ -88,7 +88,7 @@ BOOST_AUTO_TEST_CASE(selecting_gathering_scattering) {
 BOOST_AUTO_TEST_CASE(range_of_ids) {
   for (DType index : {DType::i64, DType::i32}) {
     for (int64_t count : {0, 1, 5, 3000}) {
-      check_on_card(
+      check_on_gpu(
           [](const auto& in) {
             Tensor range = empty({2}, DType::i64, in[0].device());
             backend(in[0].device()).index.min_max(in[0], range);

@@ -30,9 +30,9 @@ BOOST_AUTO_TEST_CASE(rows_of_any_length_and_ignored_targets) {
           BOOST_TEST_CONTEXT(str(t) << " " << str(shape) << " " << str(index) << (misaligned ? " misaligned" : "")) {
             Tensor logits = random_tensor(shape, 1, t, -8, 8), targets = random_ids({shape[0]}, 2, -1, shape[1], index);
             double tolerance = t == DType::f64 ? 1e-12 : t == DType::f32 ? 4e-6 : 2 * tolerance_of(t);
-            check_on_card(losses, {logits, targets, random_tensor({shape[0]}, 3, accumulate_type(t))}, tolerance,
+            check_on_gpu(losses, {logits, targets, random_tensor({shape[0]}, 3, accumulate_type(t))}, tolerance,
                           misaligned);
-            if (!misaligned) check_on_card(losses, {logits, targets, full({1}, 0.25, accumulate_type(t))}, tolerance);
+            if (!misaligned) check_on_gpu(losses, {logits, targets, full({1}, 0.25, accumulate_type(t))}, tolerance);
           }
         }
       }
@@ -43,11 +43,11 @@ BOOST_AUTO_TEST_CASE(rows_of_any_length_and_ignored_targets) {
 BOOST_AUTO_TEST_CASE(extreme_logits) {
   constexpr double kInf = std::numeric_limits<double>::infinity();
   for (DType t : {DType::f64, DType::f32}) {
-    Tensor logits = from_values({1e4, 0, -kInf, std::nan(""), 1, 2, -kInf, 5, -kInf}, {3, 3}, t).to(kCard);
-    Tensor targets = from_values({0, -1, 1}, {3}, DType::i64).to(kCard), one = full({1}, 1, t).to(kCard);
-    Tensor loss = empty({3}, t, kCard), lse = empty_like(loss), d = empty_like(logits);
-    backend(kCard).loss.cross_entropy(logits, targets, loss, lse);
-    backend(kCard).loss.cross_entropy_backward(logits, targets, lse, one, d);
+    Tensor logits = from_values({1e4, 0, -kInf, std::nan(""), 1, 2, -kInf, 5, -kInf}, {3, 3}, t).to(kGpu);
+    Tensor targets = from_values({0, -1, 1}, {3}, DType::i64).to(kGpu), one = full({1}, 1, t).to(kGpu);
+    Tensor loss = empty({3}, t, kGpu), lse = empty_like(loss), d = empty_like(logits);
+    backend(kGpu).loss.cross_entropy(logits, targets, loss, lse);
+    backend(kGpu).loss.cross_entropy_backward(logits, targets, lse, one, d);
     BOOST_TEST(is_close(loss.to_vector<double>(), {0, 0, 0}, 0));
     BOOST_TEST(is_close(lse.to_vector<double>(), {1e4, 0, 5}, 0));
     BOOST_TEST(is_close(d.to_vector<double>(), std::vector<double>(9, 0), 0));

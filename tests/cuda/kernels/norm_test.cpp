@@ -45,7 +45,7 @@ double tolerance(DType t) { return t == DType::f32 ? 1e-5 : 2 * tolerance_of(t);
 
 // The gradient of a row of one element under LayerNorm is 0 up to the rounding of rstd, which is about 30.
 void check(const Run& run, const std::vector<Tensor>& in, bool misaligned = false) {
-  check_on_card(run, in, tolerance(in[0].dtype()), misaligned, 1);
+  check_on_gpu(run, in, tolerance(in[0].dtype()), misaligned, 1);
 }
 
 void check_shape(const Shape& shape, DType t, bool misaligned) {
@@ -88,14 +88,14 @@ BOOST_AUTO_TEST_CASE(rows_too_long_for_registers) {
 BOOST_AUTO_TEST_CASE(more_rows_than_blocks_that_add_up) {
   for (Shape shape : std::vector<Shape>{{560, 66}, {4300, 63}}) {  // a block, and an eighth of one, for each row
     Tensor x = random_tensor(shape, 1, DType::f64), g = random_tensor(shape, 2, DType::f64);
-    check_on_card(rms, {x, random_tensor({shape[1]}, 3, DType::f64), {}, g}, 1e-12);
+    check_on_gpu(rms, {x, random_tensor({shape[1]}, 3, DType::f64), {}, g}, 1e-12);
   }
 }
 
 BOOST_AUTO_TEST_CASE(a_large_mean_does_not_cancel) {
-  Tensor x = from_values({999, 1001, 999, 1001}, {1, 4}).to(kCard), y = empty_like(x), none;
-  Tensor mean = empty({1}, DType::f32, kCard), rstd = empty_like(mean);
-  backend(kCard).norm.layer_forward(x, {}, {}, {}, 0, none, y, mean, rstd);
+  Tensor x = from_values({999, 1001, 999, 1001}, {1, 4}).to(kGpu), y = empty_like(x), none;
+  Tensor mean = empty({1}, DType::f32, kGpu), rstd = empty_like(mean);
+  backend(kGpu).norm.layer_forward(x, {}, {}, {}, 0, none, y, mean, rstd);
   BOOST_TEST(is_close(y.to_vector<double>(), {-1, 1, -1, 1}, 1e-6));
   BOOST_TEST(mean.item() == 1000);
 }
@@ -104,10 +104,10 @@ BOOST_AUTO_TEST_CASE(a_large_mean_does_not_cancel) {
 BOOST_AUTO_TEST_CASE(a_residual_is_added_first) {
   for (DType t : kFloats) {
     for (Shape shape : {Shape{7, 33}, Shape{2, 8203}}) {
-      Tensor x = random_tensor(shape, 1, t).to(kCard), r = random_tensor(shape, 2, t).to(kCard), none;
-      Tensor w = random_tensor({shape[1]}, 3, t).to(kCard), h = empty_like(x), want = empty_like(x);
-      Tensor sum = empty_like(x), y = empty_like(x), rstd = empty({shape[0]}, accumulate_type(t), kCard);
-      const Backend& k = backend(kCard);
+      Tensor x = random_tensor(shape, 1, t).to(kGpu), r = random_tensor(shape, 2, t).to(kGpu), none;
+      Tensor w = random_tensor({shape[1]}, 3, t).to(kGpu), h = empty_like(x), want = empty_like(x);
+      Tensor sum = empty_like(x), y = empty_like(x), rstd = empty({shape[0]}, accumulate_type(t), kGpu);
+      const Backend& k = backend(kGpu);
       k.pointwise.binary(BinaryOp::add, x, r, h);
       k.norm.rms_forward(h, none, w, kEps, none, want, rstd);
       k.norm.rms_forward(x, r, w, kEps, sum, y, rstd);

@@ -1,4 +1,4 @@
-// Updates of lists of tensors on the card, and recorded ones.
+// Updates of lists of tensors on the GPU, and recorded ones.
 #include <cmath>
 
 #include "braid/autograd/record.h"
@@ -71,9 +71,9 @@ BOOST_AUTO_TEST_CASE(lists_of_every_type_and_size) {
         return out;
       };
       // Results near zero came from terms near one.
-      check_on_card(run, inputs, 0x1p-8, other, 1);
+      check_on_gpu(run, inputs, 0x1p-8, other, 1);
       std::vector<Tensor> there;
-      for (const Tensor& x : inputs) there.push_back(x.to(kCard));
+      for (const Tensor& x : inputs) there.push_back(x.to(kGpu));
       std::vector<Tensor> got = run(there);
       if (alone.empty()) alone = got;
       for (size_t i = 0; i < got.size(); ++i) BOOST_TEST(same_bits(got[i], alone[i]));
@@ -86,7 +86,7 @@ BOOST_AUTO_TEST_CASE(one_tensor_of_each_type) {
     for (int64_t n : {1, 7, 8, 33, 2100}) {
       for (bool coupled : {false, true}) {
         BOOST_TEST_CONTEXT(str(t) << " " << n << (coupled ? " coupled" : "")) {
-          check_on_card(
+          check_on_gpu(
               [coupled](const auto& in) {
                 Tensor p = copy_of(in[0]), q = copy_of(in[0]), m = copy_of(in[2]), v = copy_of(in[3]),
                        u = copy_of(in[2]);
@@ -114,9 +114,9 @@ BOOST_AUTO_TEST_CASE(recorded_steps) {
       std::vector<NamedTensor> all;
       for (int i = 0; i < 70; ++i) {
         NamedTensor p{"p" + std::to_string(i), random_tensor({3, 1 + i % 5}, static_cast<uint64_t>(i), DType::f32)};
-        p.value = p.value.to(kCard);
+        p.value = p.value.to(kGpu);
         require_grad(p.value);
-        set_grad(p.value, random_tensor(p.value.shape(), 100 + static_cast<uint64_t>(i), DType::f32).to(kCard));
+        set_grad(p.value, random_tensor(p.value.shape(), 100 + static_cast<uint64_t>(i), DType::f32).to(kGpu));
         all.push_back(p);
       }
       return all;
@@ -126,7 +126,7 @@ BOOST_AUTO_TEST_CASE(recorded_steps) {
     const auto stepping = nn::make_optimizer(each, options), replaying = nn::make_optimizer(replayed, options);
     stepping->step(0.1);
     replaying->step(0.1);
-    Graph update(kCard, [&] { replaying->apply(); });
+    Graph update(kGpu, [&] { replaying->apply(); });
     BOOST_TEST(same_bits(each[0].value, replayed[0].value));  // recorded is not done
     for (double rate : {0.05, 0.02, 0.0, 0.3}) {
       stepping->step(rate, 1 - rate);
@@ -142,7 +142,7 @@ BOOST_AUTO_TEST_CASE(recorded_steps) {
 }
 
 BOOST_AUTO_TEST_CASE(one_device_for_all) {
-  nn::NamedTensor a{"a", zeros({2})}, b{"b", zeros({2}).to(kCard)};
+  nn::NamedTensor a{"a", zeros({2})}, b{"b", zeros({2}).to(kGpu)};
   require_grad(a.value);
   require_grad(b.value);
   BOOST_TEST(throws_with([&] { nn::AdamW({a, b}, {}); }, "b is on cuda:0, but a on cpu; all parameters must be"));

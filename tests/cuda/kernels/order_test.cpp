@@ -24,7 +24,7 @@ BOOST_AUTO_TEST_CASE(sorted_rows) {
         };
         for (DType type : kFloats) {
           const Tensor x = random_ids({2, n}, 1, 0, n).to(type), dy = random_tensor({2, k}, 2, type);  // equal elements
-          BOOST_TEST_CONTEXT(n << " " << k << " " << str(type)) check_on_card(run, {x, dy}, 0, n % 2 == 1);
+          BOOST_TEST_CONTEXT(n << " " << k << " " << str(type)) check_on_gpu(run, {x, dy}, 0, n % 2 == 1);
         }
       }
     }
@@ -42,7 +42,7 @@ BOOST_AUTO_TEST_CASE(nan_is_largest) {
     for (int64_t at : {0, 7, 69}) x.sliced(1, at, at + 1).fill(NAN);
     x.sliced(1, 8, 9).fill(INFINITY);
     x.sliced(1, 20, 21).fill(-INFINITY);
-    check_on_card(run, {x}, 0);
+    check_on_gpu(run, {x}, 0);
   }
 }
 
@@ -56,7 +56,7 @@ BOOST_AUTO_TEST_CASE(cumulative_sums) {
     for (int64_t n : {1, 2, 255, 256, 257, 1030}) {
       for (DType type : kFloats) {
         BOOST_TEST_CONTEXT(n << " " << str(type))
-        check_on_card(run, {random_tensor({3, n}, 1, type, 0, 1)}, tolerance_of(type), n % 2 == 1);
+        check_on_gpu(run, {random_tensor({3, n}, 1, type, 0, 1)}, tolerance_of(type), n % 2 == 1);
       }
     }
   }

@@ -1,4 +1,4 @@
-// Pointwise kernels on the card: sizes around the vectors, layouts, aliasing, NaN. The formulas are the op table's.
+// Pointwise kernels on the GPU: sizes around the vectors, layouts, aliasing, NaN. The formulas are the op table's.
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 
@@ -44,7 +44,7 @@ BOOST_AUTO_TEST_CASE(sizes_around_the_vectors) {
     for (DType type : kFloats) {
       for (bool misaligned : {false, true}) {
         BOOST_TEST_CONTEXT(n << " " << str(type) << (misaligned ? " misaligned" : "")) {
-          check_on_card(run, inputs_of({n}, type), tolerance_of(type), misaligned);
+          check_on_gpu(run, inputs_of({n}, type), tolerance_of(type), misaligned);
         }
       }
     }
@@ -65,7 +65,7 @@ BOOST_AUTO_TEST_CASE(comparisons_of_every_type) {
   for (DType type : {DType::f64, DType::f32, DType::bf16, DType::f16, DType::i64, DType::i32, DType::u8}) {
     for (int64_t n : {4, 33, 1025}) {  // whole numbers: many are equal
       auto numbers = [&](uint64_t stream) { return random_ids({n}, stream, 0, 4).to(type); };
-      BOOST_TEST_CONTEXT(str(type) << " " << n) check_on_card(run, {numbers(1), numbers(2)}, 0, n == 33);
+      BOOST_TEST_CONTEXT(str(type) << " " << n) check_on_gpu(run, {numbers(1), numbers(2)}, 0, n == 33);
     }
   }
 }
@@ -97,7 +97,7 @@ BOOST_AUTO_TEST_CASE(every_layout) {
         return out;
       };
       BOOST_TEST_CONTEXT("view " << v << " " << str(type)) {
-        check_on_card(run, inputs_of(whole, type), tolerance_of(type));
+        check_on_gpu(run, inputs_of(whole, type), tolerance_of(type));
       }
     }
   }
@@ -108,7 +108,7 @@ BOOST_AUTO_TEST_CASE(large_transposed_inputs) {
   auto run = [](const std::vector<Tensor>& in) {
     return every_family(in[0].transposed(), in[1], in[2].transposed(), in[3].transposed());
   };
-  for (DType type : {DType::f64, DType::bf16}) check_on_card(run, inputs_of({130, 130}, type), tolerance_of(type));
+  for (DType type : {DType::f64, DType::bf16}) check_on_gpu(run, inputs_of({130, 130}, type), tolerance_of(type));
 }
 
 BOOST_AUTO_TEST_CASE(strided_results) {
@@ -120,7 +120,7 @@ BOOST_AUTO_TEST_CASE(strided_results) {
       backend(in[0].device()).pointwise.binary(BinaryOp::add, in[0].transposed(), in[1].transposed(), inside);
       return std::vector<Tensor>{base, rows};
     };
-    check_on_card(run, {random_tensor({40, 30}, 1, type), random_tensor({40, 30}, 2, type)}, 0);
+    check_on_gpu(run, {random_tensor({40, 30}, 1, type), random_tensor({40, 30}, 2, type)}, 0);
   }
 }
 
@@ -135,17 +135,17 @@ BOOST_AUTO_TEST_CASE(result_may_be_an_input) {
         table.pointwise.unary(UnaryOp::affine, 2, 1, b, b);
         return std::vector<Tensor>{u, v, a, b};
       };
-      for (bool misaligned : {false, true}) check_on_card(run, inputs_of({n}, type), tolerance_of(type), misaligned);
+      for (bool misaligned : {false, true}) check_on_gpu(run, inputs_of({n}, type), tolerance_of(type), misaligned);
     }
   }
 }
 
 BOOST_AUTO_TEST_CASE(nan_stays_visible) {
-  const Tensor x = from_values({NAN, 1, NAN, -INFINITY, -0.0, 2}, {6}).to(kCard);
-  const Tensor y = from_values({1, NAN, NAN, 3, 1, -2}, {6}).to(kCard);
-  const Backend& table = backend(kCard);
+  const Tensor x = from_values({NAN, 1, NAN, -INFINITY, -0.0, 2}, {6}).to(kGpu);
+  const Tensor y = from_values({1, NAN, NAN, 3, 1, -2}, {6}).to(kGpu);
+  const Backend& table = backend(kGpu);
   for (DType type : kFloats) {
-    Tensor u = x.to(type), v = y.to(type), z = empty({6}, type, kCard);
+    Tensor u = x.to(type), v = y.to(type), z = empty({6}, type, kGpu);
     for (UnaryOp op : {UnaryOp::relu, UnaryOp::exp, UnaryOp::tanh, UnaryOp::clamp, UnaryOp::abs}) {
       table.pointwise.unary(op, -1, 1, u, z);
       std::vector<double> got = z.to_vector<double>();
@@ -176,12 +176,12 @@ BOOST_AUTO_TEST_CASE(hiding_keys) {
           return std::vector<Tensor>{y, in_place, z};
         };
         Tensor x = random_tensor(shape, 1, type);
-        check_on_card(run, {x}, 0);
+        check_on_gpu(run, {x}, 0);
       }
     }
   }
-  Tensor hidden = full({3, 3}, NAN, DType::f32, kCard);
-  backend(kCard).pointwise.mask_scores(hidden, {.offset = -5}, 0, hidden);
+  Tensor hidden = full({3, 3}, NAN, DType::f32, kGpu);
+  backend(kGpu).pointwise.mask_scores(hidden, {.offset = -5}, 0, hidden);
   BOOST_TEST(is_close(hidden.to_vector<double>(), std::vector<double>(9, 0), 0));
 }
 

@@ -1,4 +1,4 @@
-// Random numbers on the card are those of the CPU.
+// Random numbers on the GPU are those of the CPU.
 #include <boost/test/unit_test.hpp>
 
 #include "tests/cuda/support.h"
@@ -24,20 +24,20 @@ BOOST_AUTO_TEST_CASE(numbers_equal_the_cpus) {
       in_each_order([&] {
         for (int64_t shift : {0, 1}) {  // 1: the result does not begin at a whole vector
           Tensor here = empty({n + shift}, type).sliced(0, shift, n + shift);
-          Tensor there = empty({n + shift}, type, kCard).sliced(0, shift, n + shift);
+          Tensor there = empty({n + shift}, type, kGpu).sliced(0, shift, n + shift);
           BOOST_TEST_CONTEXT(n << " " << str(type) << " from " << shift) {
             backend(kCpu).random.uniform(-2, 3, kKey, here);
-            backend(kCard).random.uniform(-2, 3, kKey, there);
+            backend(kGpu).random.uniform(-2, 3, kKey, there);
             BOOST_TEST(same_bits(there, here));
             backend(kCpu).random.normal(0.5, 2, kKey, here);
-            backend(kCard).random.normal(0.5, 2, kKey, there);
+            backend(kGpu).random.normal(0.5, 2, kKey, there);
             if (kSameLibrary)
               BOOST_TEST(same_bits(there, here));
             else
               BOOST_TEST(is_close(there.to(kCpu), here, tolerance_of(type)));
-            Tensor x = random_tensor({n}, 3, type), card_x = x.to(kCard);
+            Tensor x = random_tensor({n}, 3, type), gpu_x = x.to(kGpu);
             backend(kCpu).random.dropout(x, 0.3, kKey, here);
-            backend(kCard).random.dropout(card_x, 0.3, kKey, there);
+            backend(kGpu).random.dropout(gpu_x, 0.3, kKey, there);
             BOOST_TEST(same_bits(there, here));
           }
         }
@@ -47,10 +47,10 @@ BOOST_AUTO_TEST_CASE(numbers_equal_the_cpus) {
 }
 
 BOOST_AUTO_TEST_CASE(dropout_in_any_layout) {
-  Tensor x = random_tensor({40, 30}, 1, DType::f32), y = empty({30, 40}), card_y = empty({30, 40}, DType::f32, kCard);
+  Tensor x = random_tensor({40, 30}, 1, DType::f32), y = empty({30, 40}), gpu_y = empty({30, 40}, DType::f32, kGpu);
   backend(kCpu).random.dropout(x.transposed(), 0.25, kKey, y);
-  backend(kCard).random.dropout(x.to(kCard).transposed(), 0.25, kKey, card_y);
-  BOOST_TEST(same_bits(card_y, y));
+  backend(kGpu).random.dropout(x.to(kGpu).transposed(), 0.25, kKey, gpu_y);
+  BOOST_TEST(same_bits(gpu_y, y));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

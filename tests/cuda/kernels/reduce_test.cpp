@@ -1,4 +1,4 @@
-// Reductions on the card: every set of axes, layouts, long sums in pieces, NaN, the index of the largest.
+// Reductions on the GPU: every set of axes, layouts, long sums in pieces, NaN, the index of the largest.
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 
@@ -72,7 +72,7 @@ BOOST_AUTO_TEST_CASE(every_set_of_axes_and_every_layout) {
         return out;
       };
       BOOST_TEST_CONTEXT("view " << v << " " << str(type)) {
-        check_on_card(run, {random_tensor(whole, 1, type)}, tolerance(type), v % 2 == 1, 1);
+        check_on_gpu(run, {random_tensor(whole, 1, type)}, tolerance(type), v % 2 == 1, 1);
       }
     }
   }
@@ -94,7 +94,7 @@ BOOST_AUTO_TEST_CASE(six_axes_and_products) {
           return out;
         };
         BOOST_TEST_CONTEXT(str(type) << " x without " << fixed_x << " z without " << fixed_z) {
-          check_on_card(
+          check_on_gpu(
               run, {random_tensor(without(whole, fixed_x), 1, type), random_tensor(without(whole, fixed_z), 2, type)},
               tolerance(type), fixed_x == 4, 2);
         }
@@ -118,7 +118,7 @@ BOOST_AUTO_TEST_CASE(ugly_sizes) {
         };
         for (bool misaligned : {false, true}) {
           BOOST_TEST_CONTEXT(other << " x " << n << " " << str(type) << (misaligned ? " misaligned" : "")) {
-            check_on_card(run, {random_tensor({other, n}, 1, type), random_tensor({n}, 2, type)}, tolerance(type),
+            check_on_gpu(run, {random_tensor({other, n}, 1, type), random_tensor({n}, 2, type)}, tolerance(type),
                           misaligned, 1);
           }
         }
@@ -140,11 +140,11 @@ BOOST_AUTO_TEST_CASE(long_sums_in_pieces) {
     return out;
   };
   for (const Shape& shape : {Shape{20000, 8}, Shape{30001, 3}, Shape{1, 100000}}) {
-    BOOST_TEST_CONTEXT(str(shape)) check_on_card(run, {random_tensor(shape, 1, DType::f32, 0, 1)}, 1e-6);
+    BOOST_TEST_CONTEXT(str(shape)) check_on_gpu(run, {random_tensor(shape, 1, DType::f32, 0, 1)}, 1e-6);
   }
-  const Tensor x = full({300000}, 0.1, DType::f32, kCard);
+  const Tensor x = full({300000}, 0.1, DType::f32, kGpu);
   BOOST_TEST(std::fabs(reduced(ReduceOp::sum, x, 1, DType::f32).item() / (300000 * double(0.1f)) - 1) < 1e-6);
-  BOOST_TEST(std::fabs(squares({x}, kCard).item() / (300000 * double(0.1f) * double(0.1f)) - 1) < 1e-13);
+  BOOST_TEST(std::fabs(squares({x}, kGpu).item() / (300000 * double(0.1f) * double(0.1f)) - 1) < 1e-13);
 }
 
 // More tensors than a launch takes, of all types, among them empty ones and none; sizes around chunks and vectors.
@@ -160,19 +160,19 @@ BOOST_AUTO_TEST_CASE(squares_of_many_tensors) {
     list.insert(list.begin() + 3, Tensor());
     return std::vector{squares(list, in[0].device())};
   };
-  for (bool misaligned : {false, true}) check_on_card(run, many, 1e-12, misaligned);
+  for (bool misaligned : {false, true}) check_on_gpu(run, many, 1e-12, misaligned);
   // The place in the list changes nothing.
-  const Tensor alone = squares({many[4].to(kCard)}, kCard);
+  const Tensor alone = squares({many[4].to(kGpu)}, kGpu);
   std::vector<Tensor> there;
-  for (const Tensor& x : many) there.push_back(x.to(kCard));
-  BOOST_TEST(same_bits(squares(there, kCard).sliced(0, 4, 5), alone));
+  for (const Tensor& x : many) there.push_back(x.to(kGpu));
+  BOOST_TEST(same_bits(squares(there, kGpu).sliced(0, 4, 5), alone));
 }
 
 BOOST_AUTO_TEST_CASE(nan_reaches_the_result) {
   for (DType type : kFloats) {
     Tensor x = full({40, 48}, 1, type);
     x.sliced(0, 3, 4).sliced(1, 7, 8).fill(NAN);
-    for (const Tensor& there : {x.to(kCard), x.transposed().to(kCard).transposed()}) {
+    for (const Tensor& there : {x.to(kGpu), x.transposed().to(kGpu).transposed()}) {
       for (ReduceOp op : {ReduceOp::max, ReduceOp::min, ReduceOp::sum}) {
         const std::vector<double> rows = reduced(op, there, 2, type).to_vector<double>();
         const std::vector<double> columns = reduced(op, there, 1, type).to_vector<double>();
@@ -198,14 +198,14 @@ BOOST_AUTO_TEST_CASE(argmax_takes_the_first_and_nan_is_largest) {
                                    index(in[0].sliced(2, 0, 1).expanded(in[0].shape()))};
       };
       Tensor x = random_tensor({3, 2, n}, 1, DType::f32, 0, 4).to(DType::i32).to(type);  // many equal elements
-      check_on_card(run, {x}, 0, n % 2 == 1);
+      check_on_gpu(run, {x}, 0, n % 2 == 1);
       if (n > 4) {
         for (int64_t at : {n - 1, n / 2}) x.sliced(2, at, at + 1).fill(NAN);
         x.sliced(2, 0, 1).fill(INFINITY);
-        check_on_card(run, {x}, 0);
-        BOOST_TEST(index(x.to(kCard)).to_vector<int64_t>()[0] == n / 2);
+        check_on_gpu(run, {x}, 0);
+        BOOST_TEST(index(x.to(kGpu)).to_vector<int64_t>()[0] == n / 2);
       }
-      check_on_card(run, {full({3, 2, n}, -INFINITY, type)}, 0);
+      check_on_gpu(run, {full({3, 2, n}, -INFINITY, type)}, 0);
     }
   }
 }

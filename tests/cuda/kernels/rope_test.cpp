@@ -23,7 +23,7 @@ BOOST_AUTO_TEST_CASE(turns_pairs_and_passes_the_rest) {
           BOOST_TEST_CONTEXT(str(t) << " " << str(c.x) << " half " << c.half << (inverse ? " inverse" : "")) {
             DType wide = accumulate_type(t);
             Shape table{c.batch, c.x[1], c.half};
-            check_on_card(
+            check_on_gpu(
                 [inverse](const auto& in) {
                   Tensor y = empty_like(in[0]);
                   backend(y.device()).rope.rotate(in[0], in[1], in[2], inverse, y);

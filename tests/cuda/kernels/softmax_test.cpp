@@ -36,12 +36,12 @@ BOOST_AUTO_TEST_CASE(rows_of_any_length) {
       for (bool misaligned : {false, true}) {
         BOOST_TEST_CONTEXT(str(t) << " " << str(shape) << (misaligned ? " misaligned" : "")) {
           Tensor x = random_tensor(shape, 1, t), g = random_tensor(shape, 2, t);
-          check_on_card(
+          check_on_gpu(
               [](const auto& in) {
                 return std::vector{softmax_of(in[0]), log_softmax_of(in[0])};
               },
               {x}, tolerance_of(t), misaligned);
-          check_on_card(
+          check_on_gpu(
               [](const auto& in) {
                 Tensor a = empty_like(in[0]), b = empty_like(in[0]);
                 const Backend& k = backend(in[0].device());
@@ -58,7 +58,7 @@ BOOST_AUTO_TEST_CASE(rows_of_any_length) {
 
 BOOST_AUTO_TEST_CASE(extreme_rows) {
   for (DType t : {DType::f64, DType::f32}) {
-    auto there = [&](std::initializer_list<double> v, const Shape& s) { return from_values(v, s, t).to(kCard); };
+    auto there = [&](std::initializer_list<double> v, const Shape& s) { return from_values(v, s, t).to(kGpu); };
     BOOST_TEST(is_close(softmax_of(there({1e4, 1e4}, {2})).to_vector<double>(), {0.5, 0.5}, 0));
     BOOST_TEST(is_close(softmax_of(there({-kInf, 3, -kInf}, {3})).to_vector<double>(), {0, 1, 0}, 0));
     BOOST_TEST(is_close(softmax_of(there({-kInf, -kInf, 1, 1}, {2, 2})).to_vector<double>(), {0, 0, 0.5, 0.5}, 0));
@@ -73,16 +73,16 @@ BOOST_AUTO_TEST_CASE(extreme_rows) {
 BOOST_AUTO_TEST_CASE(long_rows_of_little_else_than_minus_infinity) {
   for (DType t : kFloats) {
     std::vector<double> values(9000, -kInf);
-    std::vector<double> none = softmax_of(from_vector(values, {9000}).to(t).to(kCard)).to_vector<double>();
+    std::vector<double> none = softmax_of(from_vector(values, {9000}).to(t).to(kGpu)).to_vector<double>();
     BOOST_TEST(is_close(none, std::vector<double>(9000, 0), 0));
     values[8999] = -3;
     std::vector<double> want(9000, 0);
     want[8999] = 1;
-    Tensor x = from_vector(values, {9000}).to(t).to(kCard);
+    Tensor x = from_vector(values, {9000}).to(t).to(kGpu);
     BOOST_TEST(is_close(softmax_of(x).to_vector<double>(), want, 0));
     BOOST_TEST(log_softmax_of(x).to_vector<double>()[8999] == 0);
     values[4] = std::nan("");
-    BOOST_TEST(std::isnan(softmax_of(from_vector(values, {9000}).to(t).to(kCard)).to_vector<double>()[8999]));
+    BOOST_TEST(std::isnan(softmax_of(from_vector(values, {9000}).to(t).to(kGpu)).to_vector<double>()[8999]));
   }
 }
 
@@ -92,9 +92,9 @@ BOOST_AUTO_TEST_CASE(in_place_and_nothing_beside_the_rows) {
       Tensor x = random_tensor({2, n}, 3, t), want = softmax_of(x);
       Tensor all = full({2 * n + 2}, 7, t);
       all.sliced(0, 1, 2 * n + 1).copy_(x.reshaped({2 * n}));
-      all = all.to(kCard);
+      all = all.to(kGpu);
       Tensor inside = all.sliced(0, 1, 2 * n + 1).reshaped({2, n});
-      backend(kCard).softmax.forward(inside, inside);
+      backend(kGpu).softmax.forward(inside, inside);
       BOOST_TEST(is_close(inside.to(kCpu), want, tolerance_of(t)));
       std::vector<double> values = all.to_vector<double>();
       BOOST_TEST(values.front() == 7);

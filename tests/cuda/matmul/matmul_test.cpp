@@ -12,15 +12,15 @@ using namespace braid::test;
 
 namespace {
 
-const Device kCard{Device::Kind::cuda, 0};
+const Device kGpu{Device::Kind::cuda, 0};
 
-// A tensor of whole numbers and, on the card, the same view of the same numbers.
+// A tensor of whole numbers and, on the GPU, the same view of the same numbers.
 struct Pair {
-  Tensor host, card;
-  Pair transposed(int a = -2, int b = -1) const { return {host.transposed(a, b), card.transposed(a, b)}; }
-  Pair expanded(const Shape& s) const { return {host.expanded(s), card.expanded(s)}; }
+  Tensor host, gpu;
+  Pair transposed(int a = -2, int b = -1) const { return {host.transposed(a, b), gpu.transposed(a, b)}; }
+  Pair expanded(const Shape& s) const { return {host.expanded(s), gpu.expanded(s)}; }
   Pair sliced(int axis, int64_t begin, int64_t end) const {
-    return {host.sliced(axis, begin, end), card.sliced(axis, begin, end)};
+    return {host.sliced(axis, begin, end), gpu.sliced(axis, begin, end)};
   }
 };
 
@@ -28,7 +28,7 @@ Pair numbers(const Shape& shape, DType dtype = DType::f32) {
   std::vector<double> values(static_cast<size_t>(numel(shape)));
   for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i * 7 % 11) - 5;
   Tensor host = from_vector(values, shape).to(dtype);
-  return {host, host.to(kCard)};
+  return {host, host.to(kGpu)};
 }
 
 // y = 2 x z + 3 y, where y is `view` of a base that is read back whole: nothing beside the view may change.
@@ -41,9 +41,9 @@ void check_product(const Pair& x, const Pair& z, Pair base, View view, size_t ca
     backend(kCpu).pointwise.unary(UnaryOp::affine, 2, 0, xz, xz);
     backend(kCpu).pointwise.unary(UnaryOp::affine, 3, 0, before, before);
     backend(kCpu).pointwise.binary(BinaryOp::add, xz, before, y.host);
-    BOOST_TEST(cuda::plan_product(x.card, z.card, y.card).calls.size() == calls);
-    cuda::product(x.card, z.card, 2, 3, y.card);
-    BOOST_TEST(is_close(base.card.to(kCpu), base.host, 0));
+    BOOST_TEST(cuda::plan_product(x.gpu, z.gpu, y.gpu).calls.size() == calls);
+    cuda::product(x.gpu, z.gpu, 2, 3, y.gpu);
+    BOOST_TEST(is_close(base.gpu.to(kCpu), base.host, 0));
   }
 }
 
@@ -80,8 +80,8 @@ BOOST_AUTO_TEST_CASE(batches) {
   check_product(numbers({2, 6, 3, 4}), numbers({2, 6, 4, 5}), numbers({2, 6, 3, 5}), kWhole, 1, "one batch of 12");
   check_product(numbers({2, 6, 3, 4}), numbers({4, 5}).expanded({2, 6, 4, 5}), numbers({2, 6, 3, 5}), kWhole, 1,
                 "a linear layer: 36 rows");
-  BOOST_TEST(cuda::plan_product(numbers({2, 6, 3, 4}).card, numbers({4, 5}).card.expanded({2, 6, 4, 5}),
-                                numbers({2, 6, 3, 5}).card)
+  BOOST_TEST(cuda::plan_product(numbers({2, 6, 3, 4}).gpu, numbers({4, 5}).gpu.expanded({2, 6, 4, 5}),
+                                numbers({2, 6, 3, 5}).gpu)
                  .columns == 36);
   check_product(numbers({6, 1, 4}), numbers({4, 5}).expanded({6, 4, 5}), numbers({6, 1, 5}), kWhole, 1, "single rows");
   check_product(numbers({3, 4}).expanded({6, 3, 4}), numbers({6, 4, 5}), numbers({6, 3, 5}), kWhole, 1, "one x");
@@ -105,10 +105,10 @@ BOOST_AUTO_TEST_CASE(linear_with_bias) {
   const auto check_linear = [](const Pair& x, const Pair& w, const Pair& b, const char* what) {
     Shape shape = x.host.shape();
     shape[-1] = w.host.dim(0);
-    Tensor y = full(shape, NAN, x.host.dtype()), card_y = y.to(kCard);
+    Tensor y = full(shape, NAN, x.host.dtype()), gpu_y = y.to(kGpu);
     backend(kCpu).matmul.linear(x.host, w.host, b.host, y);
-    backend(kCard).matmul.linear(x.card, w.card, b.card, card_y);
-    BOOST_TEST_CONTEXT(what << " in " << str(x.host.dtype())) { BOOST_TEST(is_close(card_y.to(kCpu), y, 0)); }
+    backend(kGpu).matmul.linear(x.gpu, w.gpu, b.gpu, gpu_y);
+    BOOST_TEST_CONTEXT(what << " in " << str(x.host.dtype())) { BOOST_TEST(is_close(gpu_y.to(kCpu), y, 0)); }
     Tensor sum = b.host ? b.host.expanded(shape).clone() : zeros(shape, x.host.dtype());
     Shape repeated = x.host.shape();
     repeated[-2] = w.host.dim(1);
@@ -136,8 +136,8 @@ BOOST_AUTO_TEST_CASE(linear_with_bias) {
 }
 
 BOOST_AUTO_TEST_CASE(y_is_not_read_without_beta) {
-  Tensor y = full({2, 2}, NAN).to(kCard);
-  cuda::product(numbers({2, 3}).card, numbers({3, 2}).card, 0, 0, y);
+  Tensor y = full({2, 2}, NAN).to(kGpu);
+  cuda::product(numbers({2, 3}).gpu, numbers({3, 2}).gpu, 0, 0, y);
   BOOST_TEST(is_close(y.to(kCpu), zeros({2, 2}), 0));
 }
 

@@ -39,7 +39,7 @@ class Counted final : public cuda::MemorySource {
     std::free(data);
   }
   int64_t free_bytes() override { return book_.limit - book_.given; }
-  std::string name() override { return "the card"; }
+  std::string name() override { return "the GPU"; }
 
  private:
   Book& book_;
@@ -127,7 +127,7 @@ BOOST_AUTO_TEST_CASE(what_is_kept_is_given_up_before_memory_runs_out) {
   void* b = allocator.allocate(80 * kMebi);
   BOOST_TEST(b != nullptr);
   BOOST_TEST(throws_with([&] { allocator.allocate(70 * kMebi); },
-                         "out of memory on the card: asked for 70 MiB, 20 MiB are free, 80 MiB are in use by tensors; "
+                         "out of memory on the GPU: requested 70 MiB, 20 MiB are free, 80 MiB are in use by tensors; "
                          "lower train.batch_size"));
   BOOST_TEST(allocator.stats().current == 80 * kMebi);
   allocator.release(b, 80 * kMebi);
@@ -159,10 +159,9 @@ BOOST_AUTO_TEST_CASE(memory_that_runs_out_around_a_capture) {
   BOOST_TEST(book.given == 60 * kMebi);
   allocator.release(allocator.allocate(30 * kMebi), 30 * kMebi);
   allocator.end_pool();
-  BOOST_TEST(
-      throws_with([&] { allocator.allocate(80 * kMebi); },
-                  "out of memory on the card: asked for 80 MiB, 70 MiB are free, 0 MiB are in use by tensors, 30 "
-                  "MiB are kept for recorded steps; lower train.batch_size"));
+  BOOST_TEST(throws_with([&] { allocator.allocate(80 * kMebi); },
+                         "out of memory on the GPU: requested 80 MiB, 70 MiB are free, 0 MiB are in use by tensors, 30 "
+                         "MiB are kept for captured steps; lower train.batch_size"));
   BOOST_TEST(throws_with([&] { allocator.allocate(80 * kMebi); },
                          "or set train.checkpoint_activations=true or train.graph=false"));
   allocator.drop_pool(pool);

@@ -11,28 +11,28 @@ using namespace braid::test;
 
 namespace {
 
-const Device kCard{Device::Kind::cuda, 0};
+const Device kGpu{Device::Kind::cuda, 0};
 
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(cuda_graph)
 
 BOOST_AUTO_TEST_CASE(replays_with_what_its_inputs_hold_then) {
-  Tensor x = from_values({1, 2, 3, 4}, {2, 2}).to(kCard), y = from_values({0, 0, 0, 0}, {2, 2}).to(kCard);
+  Tensor x = from_values({1, 2, 3, 4}, {2, 2}).to(kGpu), y = from_values({0, 0, 0, 0}, {2, 2}).to(kGpu);
   int calls = 0;
-  Graph graph(kCard, [&] {
+  Graph graph(kGpu, [&] {
     ++calls;
-    Tensor square = empty({2, 2}, DType::f32, kCard);  // stays with the graph
-    backend(kCard).matmul.product(x, x, false, square);
-    backend(kCard).matmul.product(square, x, true, y);
+    Tensor square = empty({2, 2}, DType::f32, kGpu);  // stays with the graph
+    backend(kGpu).matmul.product(x, x, false, square);
+    backend(kGpu).matmul.product(square, x, true, y);
   });
   BOOST_TEST(calls == 1);
   BOOST_TEST(is_close(y, from_values({0, 0, 0, 0}, {2, 2}), 0));
   graph.replay();
   BOOST_TEST(is_close(y, from_values({37, 54, 81, 118}, {2, 2}), 0));
   std::vector<Tensor> others;  // must not get the graph's memory
-  for (int i = 0; i < 8; ++i) others.push_back(from_values({9, 9, 9, 9}, {2, 2}).to(kCard));
-  backend(kCard).stream.transfer(from_values({1, 0, 0, 1}, {2, 2}), x);
+  for (int i = 0; i < 8; ++i) others.push_back(from_values({9, 9, 9, 9}, {2, 2}).to(kGpu));
+  backend(kGpu).stream.transfer(from_values({1, 0, 0, 1}, {2, 2}), x);
   graph.replay();
   BOOST_TEST(is_close(y, from_values({38, 54, 81, 119}, {2, 2}), 0));
   for (const Tensor& other : others) BOOST_TEST(is_close(other, from_values({9, 9, 9, 9}, {2, 2}), 0));
@@ -40,13 +40,13 @@ BOOST_AUTO_TEST_CASE(replays_with_what_its_inputs_hold_then) {
 }
 
 BOOST_AUTO_TEST_CASE(the_host_stays_outside) {
-  Tensor x = from_values({5}, {1, 1}).to(kCard);
-  BOOST_TEST(throws_with([&] { Graph(kCard, [&] { x.item(); }); }, "values were read back while a graph is captured"));
-  BOOST_TEST(throws_with([&] { Graph(kCard, [&] { zeros({1}, DType::f32).to(kCard); }); },
+  Tensor x = from_values({5}, {1, 1}).to(kGpu);
+  BOOST_TEST(throws_with([&] { Graph(kGpu, [&] { x.item(); }); }, "values were read back while a graph is captured"));
+  BOOST_TEST(throws_with([&] { Graph(kGpu, [&] { zeros({1}, DType::f32).to(kGpu); }); },
                          "values were copied to the GPU while a graph is captured"));
-  BOOST_TEST(throws_with([&] { Graph(kCard, [&] { synchronize(kCard); }); }, "the CPU waited for the GPU"));
-  BOOST_TEST(throws_with([&] { Graph(kCard, [&] { Graph(kCard, [] {}); }); }, "a graph is being captured already"));
-  BOOST_TEST(x.item() == 5);  // after all these errors the card works as before
+  BOOST_TEST(throws_with([&] { Graph(kGpu, [&] { synchronize(kGpu); }); }, "the CPU waited for the GPU"));
+  BOOST_TEST(throws_with([&] { Graph(kGpu, [&] { Graph(kGpu, [] {}); }); }, "a graph is being captured already"));
+  BOOST_TEST(x.item() == 5);  // after all these errors the GPU works as before
 }
 
 BOOST_AUTO_TEST_CASE(the_cpu_has_none) {

@@ -45,8 +45,8 @@ void exact(const Communicator& world, DType dtype) {
   Shape shape{4, 9, 2};
   for (const Partition& parts : {dist::even_partition(9, P), dist::zigzag_partition(9, P)}) {
     const dist::Ranges& mine = parts.of(me);
-    expect_equal(world.reduce_scatter(value_of(me, shape, dtype), 1, parts), gather_ranges(sum_of(P, shape, dtype), 1, mine),
-                 "reduce_scatter of " + type);
+    expect_equal(world.reduce_scatter(value_of(me, shape, dtype), 1, parts),
+                 gather_ranges(sum_of(P, shape, dtype), 1, mine), "reduce_scatter of " + type);
     Tensor whole = value_of(0, shape, dtype);
     expect_equal(world.all_gather(gather_ranges(whole, 1, mine), 1, parts), whole, "all_gather of " + type);
     Partition columns = dist::even_partition(4, P);
@@ -83,8 +83,7 @@ void asynchronous(const Communicator& world) {
   std::vector<dist::Work> under_way;
   for (int i = 0; i < 4; ++i)
     under_way.push_back(world.start_reduce_scatter(value_of(me + i, shape, DType::f32), 0, parts));
-  dist::Work whole =
-      world.start_all_gather(gather_ranges(value_of(3, shape, DType::f32), 0, parts.of(me)), 0, parts);
+  dist::Work whole = world.start_all_gather(gather_ranges(value_of(3, shape, DType::f32), 0, parts.of(me)), 0, parts);
   dist::Work sum = world.start_all_reduce(value_of(me, shape, DType::f64));
   while (!whole.poll()) {
   }

@@ -23,7 +23,7 @@ class CountingTransport final : public dist::DeviceTransport {
       : device_(device), below_(std::move(below)), count_(count) {}
   Device device() const override { return device_; }
   std::unique_ptr<dist::TransferHandle> start(const std::vector<dist::Buffer>& send,
-                                        const std::vector<dist::Buffer>& receive) override {
+                                              const std::vector<dist::Buffer>& receive) override {
     ++count_;
     return below_->start(send, receive);
   }
@@ -73,7 +73,8 @@ BOOST_AUTO_TEST_CASE(tensors_of_the_device_take_its_transport) {
     dist::run_transport_ranks(4, [&](std::shared_ptr<dist::Transport> transport) {
       std::vector<int> all{0, 1, 2, 3};
       auto below = transport->split(all);
-      Communicator world = Communicator(transport).with_device_transport(std::make_shared<CountingTransport>(served, below, count));
+      Communicator world =
+          Communicator(transport).with_device_transport(std::make_shared<CountingTransport>(served, below, count));
       expect(world.direct(served), "the transport serves its device");
       check_collectives(world);
       check_mappings(world);

@@ -1,5 +1,5 @@
-// <f(x), y> == <x, f*(y)> over all ranks, f* being the backward pass; both sides random. A value that is the same on all
-// ranks counts once.
+// <f(x), y> == <x, f*(y)> over all ranks, f* being the backward pass; both sides random. A value that is the same on
+// all ranks counts once.
 #include <algorithm>
 
 #include "braid/autograd/autograd.h"
@@ -77,9 +77,8 @@ void check_mappings(const Communicator& world) {
       adjoint(world, "all_to_all, heads to rows of several ranks", Copies::none, by_heads,
               [&](const Tensor& x) { return dist::all_to_all(x, 1, need, 2, heads, world); });
       Tensor all = random_tensor(whole, 9);
-      expect_equal(
-          dist::sparse_all_gather(dist::gather_ranges(all, 1, parts.of(me)), 1, parts, need, world),
-          dist::gather_ranges(all, 1, need.of(me)), "sparse_all_gather");
+      expect_equal(dist::sparse_all_gather(dist::gather_ranges(all, 1, parts.of(me)), 1, parts, need, world),
+                   dist::gather_ranges(all, 1, need.of(me)), "sparse_all_gather");
       expect_equal(dist::all_to_all(dist::gather_ranges(all, 2, heads.of(me)), 1, need, 2, heads, world),
                    dist::gather_ranges(all, 1, need.of(me)), "all_to_all, rows of several ranks");
       // Sums of 16-bit values are rounded once: 256 + 1 + 1 is 258 in bf16, although 256 + 1 is 256.
@@ -110,7 +109,8 @@ void check_device(const Communicator& world, Device device) {
     same("all_gather", own, [&](const Tensor& x) { return world.all_gather(x, 1, rows); });
     same("all_to_all", by_heads, [&](const Tensor& x) { return world.all_to_all(x, 1, rows, 2, heads); });
     same("sparse_all_gather", own, [&](const Tensor& x) { return world.sparse_all_gather(x, 1, rows, everything); });
-    same("sparse_reduce_scatter", whole, [&](const Tensor& x) { return world.sparse_reduce_scatter(x, 1, rows, everything); });
+    same("sparse_reduce_scatter", whole,
+         [&](const Tensor& x) { return world.sparse_reduce_scatter(x, 1, rows, everything); });
     same("broadcast", whole, [&](const Tensor& x) { return world.broadcast(x, P - 1); });
   }
 }

@@ -136,8 +136,7 @@ BOOST_AUTO_TEST_CASE(key_exchange_gives_each_rank_the_keys_of_its_queries) {
           auto rows = [&](int c, int t) {
             Partition contexts = dist::zigzag_partition(T, C);
             const Ranges& all = contexts.of(c);
-            return own ? dist::index_ranges(all, dist::zigzag_partition_within(contexts, c, P).of(t))
-                       : all;
+            return own ? dist::index_ranges(all, dist::zigzag_partition_within(contexts, c, P).of(t)) : all;
           };
           auto attends = [&](int c, int t, int64_t key) {
             for (const dist::Range& range : rows(c, t)) {

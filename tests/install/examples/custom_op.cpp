@@ -7,10 +7,7 @@ using namespace braid;
 
 // y = log(1 + e^x), without overflow: max(x, 0) + log(1 + e^-|x|). dx = dy sigmoid(x)
 Tensor softplus(const Tensor& x) {
-  Tensor y = [&] {
-    NoGrad forward_only;
-    return relu(x) + log(affine(exp(neg(abs(x))), 1, 1));
-  }();
+  Tensor y = no_grad([&] { return relu(x) + log(affine(exp(neg(abs(x))), 1, 1)); });
   return record("softplus", y, {x}, [x](const Tensor& dy) -> Grads { return {mul(dy, sigmoid(x))}; });
 }
 
@@ -18,7 +15,7 @@ class Gate final : public nn::Module {
  public:
   Gate(int64_t width, RandomKey key) : projection_(width, width, {}, child(key, "projection")) {}
   Tensor operator()(const Tensor& x) const { return x * softplus(projection_(x)); }  // (..., width) -> the same
-  void visit(nn::Visitor& v) override { v("projection", projection_); }
+  void visit(nn::Visitor& v) const override { v("projection", projection_); }
 
  private:
   nn::Linear projection_;

@@ -9,14 +9,13 @@ struct Mlp final : nn::Module {
   explicit Mlp(RandomKey key)
       : hidden(2, 32, {.bias = true}, child(key, "hidden")), out(32, 1, {.bias = true}, child(key, "out")) {}
   Tensor operator()(const Tensor& x) const { return out(gelu(hidden(x))); }  // (B, 2) -> (B, 1)
-  void visit(nn::Visitor& v) override { v("hidden", hidden), v("out", out); }
+  void visit(nn::Visitor& v) const override { v("hidden", hidden), v("out", out); }
   nn::Linear hidden, out;
 };
 
 int main() {
   const RandomKey key{.seed = 1};
   Mlp model(key);
-  nn::require_grad(model);
   nn::AdamW optimizer(nn::parameters(model), {.lr = 1e-2});
   Tensor x = nn::Init::normal(1).make({256, 2}, child(key, "x"));
   Tensor y = sum(square(x), {1}, true);

@@ -7,7 +7,7 @@ using namespace braid;
 
 int main() {
   models::ModelConfig config = models::preset("dcformer-tiny");
-  models::finish(config);
+  models::resolve(config);
   models::Dcformer model(config, RandomKey{.seed = 4});
   nn::require_grad(model);
   nn::AdamW optimizer(nn::parameters(model), {.lr = 1e-3});

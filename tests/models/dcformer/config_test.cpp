@@ -58,7 +58,7 @@ BOOST_AUTO_TEST_CASE(derives_sizes_and_windows) {
   BOOST_TEST(c.group_heads() == 8);
   BOOST_TEST(c.generator_hidden() == 32);
   ModelConfig again = c;
-  finish(again);
+  resolve(again);
   BOOST_TEST((again == c));
 }
 
@@ -82,7 +82,7 @@ BOOST_AUTO_TEST_CASE(visible_keys_follow_the_profile) {
   BOOST_TEST(c.keys_of_layer(1, false) == 0);
   c.profile.causal = false;
   BOOST_TEST(c.keys_of_layer(0, false) == 0);
-  refuses([&] { c.keys_of_layer(4, false); }, ErrorKind::misuse, {"layer 4 has no window", "finish()"});
+  refuses([&] { c.keys_of_layer(4, false); }, ErrorKind::misuse, {"layer 4 has no window", "resolve()"});
 }
 
 BOOST_AUTO_TEST_CASE(changed_sizes_take_derived_ones_along) {
@@ -155,7 +155,7 @@ BOOST_AUTO_TEST_CASE(refuses_windows_below_one) {
   refuses_keys({{"profile.layer_windows", "8,8"}}, {"profile.layer_windows", "n_layer = 4", "found 2"});
   ModelConfig c = configure("dcformer-tiny", {});
   c.layer_windows[0] = -1;
-  refuses([&] { finish(c); }, ErrorKind::setting, {"profile.layer_windows", "found -1,null,256,null"});
+  refuses([&] { resolve(c); }, ErrorKind::setting, {"profile.layer_windows", "found -1,null,256,null"});
 }
 
 BOOST_AUTO_TEST_CASE(refuses_sizes_that_do_not_divide) {

@@ -53,7 +53,7 @@ struct FlopRow {
   const char *plain, *generation, *low_rank, *diagonal, *total, *over_same, *over_global;
 };
 
-// These tables count W visible keys.
+// These tables count W unmasked keys.
 const Keys w_keys = {{"profile.window_keys", "W"}};
 const Keys global = {{"window_size", "null"}, {"window_type", "null"}};
 const std::vector<FlopRow> flops = {
@@ -163,12 +163,12 @@ BOOST_AUTO_TEST_CASE(visible_keys_are_counted_one_by_one) {
   for (int64_t T : {1, 4, 5, 6, 17}) {
     double local = 0;
     for (int64_t i = 0; i < T; ++i) local += static_cast<double>(std::min<int64_t>(i + 1, 5));
-    BOOST_TEST(mean_visible_keys(c, 0, T) == local / static_cast<double>(T), boost::test_tools::tolerance(1e-14));
-    BOOST_TEST(mean_visible_keys(c, 1, T) == static_cast<double>(T + 1) / 2);
+    BOOST_TEST(mean_unmasked_keys(c, 0, T) == local / static_cast<double>(T), boost::test_tools::tolerance(1e-14));
+    BOOST_TEST(mean_unmasked_keys(c, 1, T) == static_cast<double>(T + 1) / 2);
   }
   c.profile.causal = false;
-  BOOST_TEST(mean_visible_keys(c, 0, 17) == 17);
-  BOOST_CHECK_EXCEPTION(mean_visible_keys(c, 0, 0), Error, [](const Error& e) {
+  BOOST_TEST(mean_unmasked_keys(c, 0, 17) == 17);
+  BOOST_CHECK_EXCEPTION(mean_unmasked_keys(c, 0, 0), Error, [](const Error& e) {
     return std::string(e.what()).find("expected at least 1, found 0") != std::string::npos;
   });
 }

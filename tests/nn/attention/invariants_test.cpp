@@ -1,5 +1,5 @@
-// What must hold for DCMHA whatever computes it: the invariants of the published attention, each with the implementation that
-// is chosen automatically and with the reference. All in f64.
+// What must hold for DCMHA whatever computes it: the invariants of the published attention, each with the
+// implementation that is chosen automatically and with the reference. All in f64.
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 
@@ -296,13 +296,12 @@ BOOST_AUTO_TEST_CASE(derivatives_of_the_whole_layer) {
       o.composition_options.tanh_gelu = variant == 0;
       nn::Attention attention = make(o);
       std::vector<Tensor> leaves{randn({1, 5, 6}, {8, 77}, DType::f64)};
-      for (const nn::NamedTensor& p : nn::parameters(attention)) leaves.push_back(p.value.clone());
+      for (const nn::NamedTensor& p : nn::parameters(attention)) leaves.push_back(p.value.detach().clone());
       const GradcheckResult result = gradcheck(
           [&](const std::vector<Tensor>& in) {
             nn::Attention a = attention;
             size_t next = 1;
-            nn::Visitor put([&](const std::string&, Tensor& p) { p = in[next++]; });
-            a.visit(put);
+            nn::replace_parameters(a, [&](const std::string&, const Tensor&) { return in[next++]; });
             return a(in[0], &rope());
           },
           leaves, 2e-4);  // the norm over two heads is strongly curved

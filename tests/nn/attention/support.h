@@ -21,8 +21,10 @@ inline nn::AttentionOptions options_of(AttentionImpl impl) {
   return o;
 }
 
+// Frozen: the tests write parts of its parameters.
 inline nn::Attention make(const nn::AttentionOptions& o) {
   nn::Attention attention(o, {1, 1});
+  nn::freeze(attention);
   nn::to(attention, DType::f64);
   return attention;
 }

@@ -14,7 +14,7 @@ namespace {
 struct Two final : nn::Module {
   nn::Linear first{3, 3, {}, {1, 0}};
   nn::RmsNorm second{3, 1e-5};
-  void visit(nn::Visitor& v) override {
+  void visit(nn::Visitor& v) const override {
     v("first", first);
     v("second", second);
   }

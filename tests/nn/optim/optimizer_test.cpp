@@ -109,6 +109,15 @@ BOOST_AUTO_TEST_CASE(missing_gradients_are_named_or_skipped) {
   BOOST_TEST(b.value.item() == 1.0);
 }
 
+BOOST_AUTO_TEST_CASE(a_graph_from_before_an_update_is_noticed) {
+  NamedTensor p = leaf("w", {2}, {1});
+  AdamW o({p}, {.lr = 0.1});
+  Tensor first = square(p.value), second = square(p.value);
+  backward(first);
+  o.step();
+  BOOST_TEST(throws_with([&] { backward(second); }, "[square] input 0 was written in place"));
+}
+
 BOOST_AUTO_TEST_CASE(saved_state_continues_bit_for_bit) {
   for (const char* name : {"adamw", "adam", "sgd"}) {
     OptimizerOptions options{.name = name, .lr = 0.01, .momentum = 0.9};
@@ -126,7 +135,7 @@ BOOST_AUTO_TEST_CASE(saved_state_continues_bit_for_bit) {
     NamedTensor first = leaf("w", {1, -2, 3}, {3}, DType::f32);
     auto before = make_optimizer({first}, options);
     train(*before, first.value, 0, 4);
-    NamedTensor second{"w", first.value.clone()};
+    NamedTensor second{"w", first.value.detach().clone()};
     require_grad(second.value);
     auto after = make_optimizer({second}, options);
     after->load(before->state(), "memory");

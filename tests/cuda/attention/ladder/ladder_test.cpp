@@ -25,7 +25,7 @@ Tensor run(Rung rung, const DcmhaCase& c, const DcmhaCall& call) {
   DcmhaInputs in = call_of(call.x);
   in.mask = c.options.mask;
   in.scale = 1 / std::sqrt(static_cast<double>(kHeadSize));
-  Tensor y = empty(in.q.shape(), in.q.dtype(), kCard);
+  Tensor y = empty(in.q.shape(), in.q.dtype(), kGpu);
   rung(in, y);
   return y;
 }
@@ -43,7 +43,7 @@ BOOST_AUTO_TEST_SUITE(attention_ladder)
 BOOST_AUTO_TEST_CASE(naive_and_tiled_equal_the_reference) {
   const NoGrad off;
   for (const DcmhaCase& c : kCases) {
-    DcmhaCall exact(c, 3), f32 = exact.as(DType::f32, kCard);
+    DcmhaCall exact(c, 3), f32 = exact.as(DType::f32, kGpu);
     const Tensor want = exact.run(AttentionImpl::reference);
     BOOST_TEST_CONTEXT(c.text()) {
       BOOST_TEST(largest_error(run(ladder::naive, c, f32), want) < 2e-5);
@@ -57,7 +57,7 @@ BOOST_AUTO_TEST_CASE(naive_and_tiled_equal_the_reference) {
 BOOST_AUTO_TEST_CASE(tensor_cores_err_at_most_twice_as_much_as_the_reference_in_bf16) {
   const NoGrad off;
   for (const DcmhaCase& c : kCases) {
-    DcmhaCall rounded(c, 3, DType::bf16), exact = rounded.as(DType::f64, kCpu), gpu = rounded.as(DType::bf16, kCard);
+    DcmhaCall rounded(c, 3, DType::bf16), exact = rounded.as(DType::f64, kCpu), gpu = rounded.as(DType::bf16, kGpu);
     const Tensor want = exact.run(AttentionImpl::reference);
     const double bound = 2 * largest_error(rounded.run(AttentionImpl::reference), want);
     BOOST_TEST_CONTEXT(c.text()) {

@@ -1,0 +1,61 @@
+// The node of the graph that record() builds. For autograd/*.cpp only.
+#pragma once
+#include "braid/autograd/record.h"
+
+namespace braid {
+
+// How often a buffer had been written in place when an op was recorded. It keeps no data alive: where the buffer is
+// gone by the time of the backward pass, the closure has not saved it either.
+struct SavedVersion {
+  std::weak_ptr<const Storage> storage;
+  uint32_t version = 0;
+
+  SavedVersion() = default;
+  explicit SavedVersion(const Tensor& x) : storage(x.shared_storage()), version(x.storage().version()) {}
+  bool holds() const {
+    const std::shared_ptr<const Storage> now = storage.lock();
+    return !now || now->version() == version;
+  }
+};
+
+struct Node {
+  struct Input {
+    std::shared_ptr<Node> node;  // null where the input collects no gradient
+    Shape shape;                 // to catch a derivative of the wrong shape at its source
+    SavedVersion saved;          // unset when the closure holds no tensor
+  };
+
+  const char* op = "leaf";
+  bool used = false;
+  std::vector<Input> inputs;
+  SavedVersion result;
+  Backward backward;                        // empty for leaves
+  Tensor gradient;                          // leaves only
+  std::function<void(const Tensor&)> hook;  // leaves only
+
+  Node() = default;
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+  ~Node() {
+    backward = nullptr;  // first, so that handles it captured do not keep the inputs' nodes alive below
+    free_chain(std::move(inputs));
+  }
+
+  bool is_leaf() const { return !used && !backward; }
+
+ private:
+  // Frees inputs without recursion: the inputs of a node that nothing else holds are queued before it is freed.
+  static void free_chain(std::vector<Input> queue) {
+    while (!queue.empty()) {
+      std::shared_ptr<Node> node = std::move(queue.back().node);
+      queue.pop_back();
+      if (node && node.use_count() == 1) {
+        node->backward = nullptr;
+        for (Input& input : node->inputs) queue.push_back(std::move(input));
+        node->inputs.clear();
+      }
+    }
+  }
+};
+
+}  // namespace braid
