@@ -164,7 +164,7 @@ void volumes(const Communicator& root) {
 void refusals(const Communicator& world) {
   int P = world.size();
   expect_error([&] { world.all_gather(zeros({3}), 0, dist::even_partition(3, P + 1)); }, ErrorKind::misuse,
-               "[all_gather] the axis is dealt out to " + std::to_string(P + 1) + " ranks");
+               "[all_gather] the axis is partitioned over " + std::to_string(P + 1) + " ranks");
   expect_error([&] { world.reduce_scatter(zeros({4}), 0, dist::even_partition(3, P)); }, ErrorKind::misuse,
                "axis 0 of (4) should have 3 entries");
   expect_error([&] { world.broadcast(zeros({4}), P); }, ErrorKind::misuse, "there is no rank");

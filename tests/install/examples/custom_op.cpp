@@ -7,7 +7,7 @@ using namespace braid;
 
 // y = log(1 + e^x), without overflow: max(x, 0) + log(1 + e^-|x|). dx = dy sigmoid(x)
 Tensor softplus(const Tensor& x) {
-  Tensor y = no_grad([&] { return relu(x) + log(affine(exp(neg(abs(x))), 1, 1)); });
+  Tensor y = no_grad([&] { return relu(x) + log(1 + exp(-abs(x))); });
   return record("softplus", y, {x}, [x](const Tensor& dy) -> Grads { return {dy * sigmoid(x)}; });
 }
 
