@@ -14,7 +14,7 @@ LinearLoss::LinearLoss(const Tensor& hidden, const Tensor& weight, int64_t chunk
       w_(weight.detach().contiguous()),
       type_(accumulate_type(hidden.dtype())),
       chunk_rows_(chunk_rows) {
-  if (!recording({hidden, weight})) return;
+  if (!braid::recording({hidden, weight})) return;
   if (requires_grad(hidden)) dhidden_ = empty(h_.shape(), type_, hidden.device());
   if (requires_grad(weight)) {
     MemoryScope scope(MemoryUse::gradients);

@@ -78,7 +78,7 @@ class ReadsBack final : public models::Model {
   void observe(const models::Batch& batch, const nn::ActivationObserver& observer) const override {
     model_.observe(batch, observer);
   }
-  void visit(nn::Visitor& v) override { model_.visit(v); }
+  void visit(nn::Visitor& v) const override { model_.visit(v); }
 
  private:
   models::Dcformer model_;
