@@ -214,7 +214,7 @@ void backward(const Tensor& y, Tensor dy) {
       auto& [input, shape, saved] = inputs[i];
       if (!input) continue;
       if (grads[i]) {
-        check(grads[i].shape() == shape, node->op, [&] {
+        check(grads[i].shape() == shape, node->op, [&, &shape = shape] {
           return "its derivative has shape " + str(grads[i].shape()) + " for input " + std::to_string(i) +
                  " of shape " + str(shape);
         });

@@ -1,5 +1,5 @@
-# Finds the CUDA compiler, sets BRAID_USES_CUDA and the GPU architectures, and enables the language.
-# CMake 3.25 does not support C++20 for CUDA: nvcc gets the standard as an option.
+# Finds the CUDA toolkit and the GPUs to compile for. Sets BRAID_USES_CUDA and enables the language.
+# CMake 3.25 knows no CUDA C++20: the standard is given to nvcc as an option (cuda/CMakeLists.txt).
 set(BRAID_USES_CUDA OFF)
 if(BRAID_CUDA STREQUAL "OFF")
   return()
@@ -15,8 +15,8 @@ else()
   return()
 endif()
 
-# sm_80 also as PTX, from which the driver compiles for every newer GPU; sm_90a (H100, H200) adds instructions.
-set(BRAID_CUDA_ARCHITECTURES "80;90a-real" CACHE STRING "GPU architectures of the kernels, as CMAKE_CUDA_ARCHITECTURES")
+# sm_80 also as PTX, from which the driver compiles for every newer GPU; sm_90a (H100, H200) has instructions of its own.
+set(BRAID_CUDA_ARCHITECTURES "80;90a-real" CACHE STRING "GPUs that kernels are compiled for, as CMAKE_CUDA_ARCHITECTURES")
 set(CMAKE_CUDA_ARCHITECTURES ${BRAID_CUDA_ARCHITECTURES})
 if(NOT CMAKE_CUDA_COMPILER)
   set(CMAKE_CUDA_COMPILER ${CUDAToolkit_NVCC_EXECUTABLE})
@@ -29,7 +29,7 @@ endif()
 enable_language(CUDA)
 message(STATUS "CUDA ${CUDAToolkit_VERSION} for ${BRAID_CUDA_ARCHITECTURES}")
 
-# Options of the kernel files: warnings are errors in device code and in host code.
+# Flags of kernel files: warnings are errors in code for the GPU and for the CPU.
 add_library(braid_cuda_flags INTERFACE)
 target_compile_options(braid_cuda_flags INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20 --expt-relaxed-constexpr
   --extended-lambda $<$<BOOL:${BRAID_WERROR}>:-Werror=all-warnings>

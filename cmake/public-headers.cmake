@@ -1,6 +1,7 @@
 # The headers that are installed, as <prefix>/include/braid/<path>; every other header is internal and may change or go
 # at any time. A public header includes public headers only (tests/lint/headers.cmake) and compiles by itself
-# (tests/install). The facade of a folder, nn/nn.h, is also installed as <braid/nn.h>.
+# (tests/install). The facade of a folder, nn/nn.h, is also installed as <braid/nn.h>. The two of tensor/detail are there
+# because NoGrad and its like are made of them; users do not name them.
 set(BRAID_LIBRARY_FOLDERS tensor autograd nn cuda distributed models)
 set(BRAID_FACADES tensor/tensor.h autograd/autograd.h nn/nn.h distributed/distributed.h models/models.h models/braid.h)
 set(BRAID_PUBLIC_HEADERS

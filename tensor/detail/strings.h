@@ -10,7 +10,7 @@ namespace braid {
 
 // The shortest decimal that reads back to the same double: 0.1, 1e-08, 3. NaN and infinities as "nan", "inf", "-inf".
 std::string shortest(double value);
-// For limits in sentences: 1000000 instead of 1e+06.
+// For limits in messages: 1000000 instead of 1e+06.
 std::string decimal(double value);
 
 // The whole text as a number, or nothing. Floats accept what shortest() writes.

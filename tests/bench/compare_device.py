@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The kernels of bench_device beside PyTorch on the same card, in turn, as one table.
+"""The kernels of bench_device compared with PyTorch on the same GPU, in turn, as one table.
 
 Usage: compare_device.py BENCH_DEVICE [--rounds R] [--group gemm|rows|attention|decode] [--no-compile]   (run by a Python that has torch)
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The rows of bench_device in PyTorch on the same card: products, row-wise ops, attention. Prints one JSON object a row.
+"""The rows of bench_device in PyTorch on the same GPU: products, row-wise ops, attention. Prints one JSON object a row.
 
 Attention: MHA is scaled_dot_product_attention (the library's own choice among cuDNN, flash and efficient kernels); DCMHA is
 the chunked formulation of torch_step.py, eager and under torch.compile, with the keys that a chunk can see. Times are medians over

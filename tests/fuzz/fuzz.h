@@ -10,7 +10,7 @@ int fuzz(Parse&& parse) {
   try {
     parse();
   } catch (const braid::Error& e) {
-    // The sentence goes to a terminal or a log: it must not be empty, and an input error must say so.
+    // The message goes to a terminal or a log: it must not be empty, and an input error must say so.
     if (e.kind() != braid::ErrorKind::input || std::string(e.what()).empty()) __builtin_trap();
   }
   return 0;

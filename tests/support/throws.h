@@ -6,7 +6,7 @@
 
 #include "braid/tensor/error.h"
 
-// True when the error has this kind and its sentence holds every part; otherwise prints what it found.
+// True when the error has this kind and its message holds every part; otherwise prints what it found.
 inline bool says(const braid::Error& e, braid::ErrorKind kind, std::initializer_list<std::string> parts) {
   bool ok = e.kind() == kind;
   for (const std::string& part : parts) ok = ok && std::string(e.what()).find(part) != std::string::npos;

@@ -12,7 +12,7 @@ namespace braid::cpu::attention::BRAID_ATTENTION_ISA {
 
 // Rows and vectors of a register block: it must leave registers for a row of the right side and one scalar.
 inline constexpr int kBlockRows = kManyRegisters ? 8 : 4;
-inline constexpr int kMostVectors = kManyRegisters ? 3 : 2;
+inline constexpr int kMaxVectors = kManyRegisters ? 3 : 2;
 static_assert(kQueryTileRows % kBlockRows == 0);
 
 // sum[r][v] += sum_k  a[r * a_row + k * a_k] * b[k * b_k + v * b_vector ...]
@@ -50,12 +50,12 @@ template <class T, int NV, int R>
   }
 }
 
-// Calls body.operator()<NV>(first vector) so that `vectors` vectors are covered, kMostVectors at a time but never
+// Calls body.operator()<NV>(first vector) so that `vectors` vectors are covered, kMaxVectors at a time but never
 // leaving a lonely one behind where two pairs do.
 template <class Body>
 [[gnu::always_inline]] inline void for_vectors(int64_t vectors, Body&& body) {
   int64_t v = 0;
-  if constexpr (kMostVectors == 3) {
+  if constexpr (kMaxVectors == 3) {
     for (; vectors - v >= 3 && vectors - v != 4; v += 3) body.template operator()<3>(v);
   }
   for (; vectors - v >= 2; v += 2) body.template operator()<2>(v);

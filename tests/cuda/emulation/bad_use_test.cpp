@@ -21,9 +21,9 @@ Error error_of(F&& f) {
   return {ErrorKind::misuse, "nothing was thrown"};
 }
 
-void check_error(const Error& e, ErrorKind kind, const std::string& sentence) {
+void check_error(const Error& e, ErrorKind kind, const std::string& message) {
   BOOST_TEST((e.kind() == kind));
-  BOOST_TEST(std::string(e.what()) == sentence);
+  BOOST_TEST(std::string(e.what()) == message);
 }
 
 }  // namespace
@@ -55,11 +55,11 @@ BOOST_AUTO_TEST_CASE(a_gpu_that_is_too_old) {
   emulated::OtherGpu gpu;
   gpu->properties.name = "Tesla V100";
   gpu->properties.major = 7;
-  const std::string sentence =
+  const std::string message =
       "cuda:0 is a Tesla V100 of compute capability 7.0, which is too old: 8.0 (A100) or newer is needed; use --device "
       "cpu";
-  check_error(error_of([] { parse_device("cuda:0"); }), ErrorKind::setting, sentence);
-  check_error(error_of([] { empty({2}, DType::f32, kGpu); }), ErrorKind::setting, sentence);
+  check_error(error_of([] { parse_device("cuda:0"); }), ErrorKind::setting, message);
+  check_error(error_of([] { empty({2}, DType::f32, kGpu); }), ErrorKind::setting, message);
   BOOST_TEST((parse_device("auto") == kCpu));
   gpu->properties.major = 8;
   BOOST_TEST((parse_device("auto") == kGpu));

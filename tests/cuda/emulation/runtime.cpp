@@ -140,7 +140,7 @@ std::string cuda_unsupported_reason(int index) { return cuda::unsupported_reason
 
 namespace cuda {
 
-// What the driver does with a kernel that failed: whoever waits next is told.
+// As the driver reports a kernel that failed: the next wait returns the error.
 static void report_failure() {
   const std::string failure = std::exchange(emulated::gpu().failure, "");
   if (!failure.empty()) throw Error(ErrorKind::misuse, failed(failure));

@@ -1,15 +1,13 @@
 // DCMHA by itself: the fused op against the composed reference, and the attention map of one query.
 #include <braid/autograd.h>
-#include <braid/nn.h>
 
-#include <cmath>
 #include <cstdio>
 using namespace braid;
 
 int main() {
   constexpr int64_t B = 1, T = 8, N = 4, d = 8, R = 2;  // samples, positions, heads, head size, rank
   const RandomKey key{.seed = 3};
-  auto normal = [&](const char* name, const Shape& shape) { return nn::Init::normal(1).make(shape, child(key, name)); };
+  auto normal = [&](const char* name, const Shape& shape) { return randn(shape, child(key, name)); };
   Tensor q = normal("q", {B, T, N, d}), k = normal("k", {B, T, N, d}), v = normal("v", {B, T, N, d});
 
   // One group of four heads. Query token i mixes the scores of the heads by q_down[i] q_up[i]; key token j gates them.
@@ -24,9 +22,7 @@ int main() {
               difference < 1e-5 ? "yes" : "no");
 
   // With the identity as values (T = d) the result is the map itself: row i holds the weights of the keys 0 to i.
-  std::vector<double> identity(T * T, 0.0);
-  for (int64_t i = 0; i < T; ++i) identity[static_cast<size_t>(i * T + i)] = 1;
-  Tensor values = expand(reshape(from_vector(identity, {T, T}).to(DType::f32), {1, T, 1, T}), {B, T, N, T});
+  Tensor values = expand(reshape(eye(T), {B, T, 1, d}), {B, T, N, d});
   Tensor map = dcmha(q, k, values, pre, post, definition);  // (B, T, N, T): query i, head n, key j
   std::printf("query %d, head 0:", static_cast<int>(T - 1));
   for (double weight : slice(slice(map, 1, T - 1, T), 2, 0, 1).to_vector<double>()) std::printf(" %6.3f", weight);

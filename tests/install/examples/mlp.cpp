@@ -17,7 +17,7 @@ int main() {
   const RandomKey key{.seed = 1};
   Mlp model(key);
   nn::AdamW optimizer(nn::parameters(model), {.lr = 1e-2});
-  Tensor x = nn::Init::normal(1).make({256, 2}, child(key, "x"));
+  Tensor x = randn({256, 2}, child(key, "x"));
   Tensor y = sum(square(x), {1}, true);
   for (int step = 0; step < 200; ++step) {
     Tensor loss = mean(square(model(x) - y));

@@ -9,7 +9,6 @@ int main() {
   models::ModelConfig config = models::preset("dcformer-tiny");
   models::resolve(config);
   models::Dcformer model(config, RandomKey{.seed = 4});
-  nn::require_grad(model);
   nn::AdamW optimizer(nn::parameters(model), {.lr = 1e-3});
 
   const models::text::ByteTokenizer tokenizer;
@@ -18,7 +17,7 @@ int main() {
   Tensor ids = from_vector(std::vector<int32_t>(text.begin(), text.end() - 1), {1, n});
   Tensor targets = from_vector(std::vector<int32_t>(text.begin() + 1, text.end()), {1, n});
   for (int step = 0; step < 60; ++step) {
-    Tensor loss = scale(model.loss_sum(ids, targets), 1.0 / static_cast<double>(n));
+    Tensor loss = model.loss_sum(ids, targets) / static_cast<double>(n);
     backward(loss);
     optimizer.step();
     optimizer.zero_grad();

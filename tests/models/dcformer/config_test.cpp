@@ -13,7 +13,7 @@ namespace {
 
 using Keys = std::vector<std::pair<std::string, std::string>>;
 
-// Runs f and requires an Error of this kind whose sentence holds every part.
+// Runs f and requires an Error of this kind whose message holds every part.
 template <class F>
 void refuses(F&& f, ErrorKind kind, const std::vector<std::string>& parts) {
   try {

@@ -343,10 +343,10 @@ BOOST_AUTO_TEST_CASE(memory_of_a_run) {
   BOOST_TEST(m.gradients == 4 * parameters);
   BOOST_TEST(m.optimizer == 8 * parameters);
   BOOST_TEST(m.total() == m.weights + m.gradients + m.optimizer + m.activations + m.working);
-  const auto working = [&](int64_t workspace) {  // with a card's scores, as many as there are
-    TrainingSetup card = setup;
-    card.attention_workspace = workspace;
-    return training_memory(c, card).working;
+  const auto working = [&](int64_t workspace) {  // with this workspace of scores on the device
+    TrainingSetup gpu = setup;
+    gpu.attention_workspace = workspace;
+    return training_memory(c, gpu).working;
   };
   const double scores = 3.0 * 4 * 2048 * 2048 * 16 * 4;
   BOOST_TEST(working(int64_t{2} << 30) - working(int64_t{1} << 30) == 1 << 30);

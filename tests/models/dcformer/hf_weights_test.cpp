@@ -218,7 +218,7 @@ BOOST_AUTO_TEST_CASE(copies_are_made_anew_in_folders_of_the_inference_code) {
   models::save_as_loaded(*loaded.model, loaded.format, scratch.path() / "out");
   const FolderData saved = read_folder(scratch.path() / "out");
   for (const auto& [name, x] : fresh.tensors) BOOST_TEST(same_bytes(saved.tensors.at(name), x), name);
-  // Whoever knows better says so.
+  // The caller may name the format.
   loaded = models::load_model(scratch.path() / "in",
                               {.dtype = DType::f64, .settings = {{"profile.dynamic_weights", "dw_m"}}});
   BOOST_TEST(is_close(braid::test::logits_of(*loaded.model), logits_of(healed(data)), 0));
@@ -282,7 +282,7 @@ BOOST_AUTO_TEST_CASE(tensors_that_do_not_fit_are_named_with_both_shapes) {
   data = good;
   data.tensors["norm.weight"] = zeros(good.tensors.at("norm.weight").shape(), DType::i64);
   check_refused(data, {"norm.weight (", "has type I64, expected F64, F32, BF16 or F16"});
-  data = good;  // all that is wrong, in one sentence
+  data = good;  // all faults in one message
   data.tensors.erase("output.weight");
   data.tensors["norm.weight"] = zeros({7});
   data.tensors["more"] = zeros({1});

@@ -25,7 +25,7 @@ void check_equal(const Tensor& a, const Tensor& b) {
   BOOST_TEST(std::memcmp(a.raw(), c.raw(), static_cast<size_t>(a.numel() * size_of(a.dtype()))) == 0);
 }
 
-// A header with one or two tensors over eight bytes of data, and the sentence that its mistake gets.
+// A header with one or two tensors over eight bytes of data, and the message that its mistake gets.
 void refuses(const std::string& header, const std::string& part, const std::string& data = "12345678") {
   TempFolder folder;
   const std::string path = folder.write("bad.safetensors", with_header(header, data));
