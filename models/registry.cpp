@@ -92,7 +92,7 @@ std::unique_ptr<const ModelSpec> configure_model(const std::string& preset, cons
   for (const auto& [name, value] : settings) {
     if (name != "model_type") continue;
     const ModelFamily* family = find(families, value);
-    check(family != nullptr, ErrorKind::setting, [&] {
+    check(family != nullptr, ErrorKind::setting, [&, &value = value] {
       return "bad value of model key model_type: expected one of " + join(types_of(families), ", ") + ", found '" +
              preview(value) + "'";
     });

@@ -61,7 +61,7 @@ void check_separate(const std::vector<NamedTensor>& parameters) {
   };
   std::vector<Extent> extents;
   for (const auto& [name, x] : parameters) {
-    check(x.is_contiguous(), "parameters", [&] { return name + " is not contiguous"; });
+    check(x.is_contiguous(), "parameters", [&name = name] { return name + " is not contiguous"; });
     const char* begin = static_cast<const char*>(x.raw());
     if (x.numel() > 0) extents.push_back({begin, begin + x.numel() * size_of(x.dtype()), &name});
   }
