@@ -22,8 +22,8 @@ using ShardMap = std::map<std::string, Shard>;  // by parameter name; parameters
 // How heads are sharded.
 struct HeadSplit {
   bool groups_stay_on_rank = true;  // no head group spans ranks: route (a) of nn/attention/attention.h, else route (b)
-  Partition heads;           // of N
-  Partition groups;          // of G; route (a) with composition only
+  Partition heads;                  // of N
+  Partition groups;                 // of G; route (a) with composition only
 };
 // Error(setting) when there are fewer heads than ranks.
 HeadSplit split_heads(const nn::AttentionOptions& options, int ranks);

@@ -13,8 +13,8 @@ Tensor vocab_parallel_embedding(const Tensor& table, const Tensor& ids, const Pa
 
 // linear_cross_entropy (autograd/ops.h) with this rank's rows of the weight: the sum over counted targets of the
 // cross-entropy of hidden weight^T. hidden (B, T, D), the same on all tensor ranks; weight (v, D); targets (B, T), ids
-// of the complete vocabulary, negative = not counted. The result () is the same on all ranks; backward gives each rank its
-// term of the gradient of hidden, so hidden comes from all_gather() or copy_to_group().
+// of the complete vocabulary, negative = not counted. The result () is the same on all ranks; backward gives each rank
+// its term of the gradient of hidden, so hidden comes from all_gather() or copy_to_group().
 Tensor vocab_parallel_cross_entropy(const Tensor& hidden, const Tensor& weight, const Tensor& targets,
                                     const Partition& vocab, const Communicator& tensor, int64_t chunk_rows = 1024);
 

@@ -208,8 +208,8 @@ void attention_rows() {
   if (tiny) shapes = {{"tiny N16 d16 B1 T32", 1, 16, 16, 32}};
   for (const AttentionShape& s : shapes) {
     for (int64_t window : {int64_t{0}, int64_t{tiny ? 8 : 256}}) {
-      // Plain attention runs in cuDNN where Braid was built with it. An offset of the mask, which cuDNN does not support,
-      // selects the generic kernels: every row then has one key more.
+      // Plain attention runs in cuDNN where Braid was built with it. An offset of the mask, which cuDNN does not
+      // support, selects the generic kernels: every row then has one key more.
       for (const std::string kind : {"MHA", "MHA generic", "DCMHA"}) {
         std::string name = kind + " " + s.name + (window ? " W" + std::to_string(window) : " global");
         if (!wanted("attention", name)) continue;

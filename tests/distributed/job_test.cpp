@@ -1,5 +1,6 @@
-// braid train under mpirun: the same run as on one process, and the end of a job in which a rank fails. BRAID_FAULTS=N repeats each fault N times at other random moments (default 1; the ctest job_faults
-// takes more). The seeds are printed; BRAID_SEED=S begins with seed S.
+// braid train under mpirun: the same run as on one process, and the end of a job in which a rank fails. BRAID_FAULTS=N
+// repeats each fault N times at other random moments (default 1; the ctest job_faults takes more). The seeds are
+// printed; BRAID_SEED=S begins with seed S.
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
