@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "braid/tensor/detail/integers.h"
 #include "braid/tensor/error.h"
 
 namespace braid {
@@ -43,8 +44,8 @@ class Pool {
       body(0, n);
       return;
     }
-    int64_t pieces = (n + grain - 1) / grain, most = size() * int64_t{4};
-    Job job{body, n, pieces <= most ? grain : (n + most - 1) / most};
+    int64_t pieces = detail::ceil_div(n, grain), most = size() * int64_t{4};
+    Job job{body, n, pieces <= most ? grain : detail::ceil_div(n, most)};
     {
       std::lock_guard lock(mutex_);
       job_ = &job;

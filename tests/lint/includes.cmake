@@ -19,7 +19,7 @@ set(arrows
   "tensor/detail: tensor"
   "tensor/io: tensor tensor/detail"
   "tensor/kernels: tensor tensor/detail"
-  "tensor/cpu/gemm: tensor"
+  "tensor/cpu/gemm: tensor tensor/detail"
   "tensor/cpu/attention: tensor tensor/kernels tensor/detail"
   "tensor/cpu: tensor tensor/kernels tensor/detail tensor/cpu/gemm tensor/cpu/attention"
   "cuda/runtime:"
