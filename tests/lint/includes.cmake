@@ -34,6 +34,7 @@ set(arrows
   "nn:"
   "nn/attention: nn"
   "nn/optim: nn"
+  "nn/optim/rules: nn nn/optim"
   "distributed/comm:"
   "distributed/sharding: distributed/comm"
   "distributed/parallel: distributed/comm distributed/sharding"
