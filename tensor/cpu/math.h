@@ -56,6 +56,14 @@ inline float log(float x) {
   return x == std::numeric_limits<float>::infinity() ? x : y;
 }
 
+// log1p = log(1 + x): u = 1 + x is rounded, and x / (u - 1) mends what that lost (Goldberg 1991).
+inline float log1p(float x) {
+  float u = 1.0f + x, d = u - 1.0f;
+  float y = log(u) * (x / d);
+  y = d == 0.0f ? x : y;
+  return x == std::numeric_limits<float>::infinity() ? x : y;
+}
+
 // tanh of a = |x|, then x's sign: a + a^3 p(a^2) near 0, else 1 - 2 / (exp(2a) + 1).
 inline float tanh(float x) {
   float a = std::fabs(x), z = x * x;
@@ -92,6 +100,7 @@ inline float erf(float x) {
 
 inline double exp(double x) { return std::exp(x); }
 inline double log(double x) { return std::log(x); }
+inline double log1p(double x) { return std::log1p(x); }
 inline double tanh(double x) { return std::tanh(x); }
 inline double erf(double x) { return std::erf(x); }
 

@@ -13,6 +13,7 @@ enum class UpdateRule : unsigned char {
   adamw,
   sgd,
   momentum,
+  // (new rules here)
   count  // of the rules above
 };
 
