@@ -127,7 +127,7 @@ class Pool {
   std::mutex mutex_;
   std::condition_variable wake_, done_;
   std::vector<std::thread> workers_;
-  std::atomic<int> size_{1};  // workers and caller; asked by threads that hold no lock
+  std::atomic<int> size_{1};  // workers and caller; read by threads that hold no lock
   std::atomic<uint64_t> generation_{0};
   Job* job_ = nullptr;
   int busy_ = 0;
