@@ -4,10 +4,10 @@
 #include <iostream>
 #include <iterator>
 
+#include "apps/cli/commands.h"
 #include "apps/cli/model_flags.h"
-#include "apps/commands.h"
 #include "braid/models/generation/generate.h"
-#include "braid/models/pretrained.h"
+#include "braid/models/pretrained/pretrained.h"
 #include "braid/models/training/find_model.h"
 #include "braid/tensor/parallel.h"
 

@@ -10,8 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "braid/tensor/detail/recording.h"
-#include "braid/tensor/detail/scoped_value.h"
+#include "braid/tensor/scoped_value.h"
 #include "braid/tensor/tensor.h"
 
 namespace braid {
@@ -72,12 +71,20 @@ void no_gradient(const char* op, const Tensor& x);
 
 // Switches recording off on this thread while it lives.
 class NoGrad {
-  detail::ScopedValue<bool> recording_{detail::recording, false};
+ public:
+  NoGrad();
+
+ private:
+  ScopedValue<bool> recording_;
 };
 
 // Switches recording on on this thread while it lives (recomputation inside a backward pass).
 class EnableGrad {
-  detail::ScopedValue<bool> recording_{detail::recording, true};
+ public:
+  EnableGrad();
+
+ private:
+  ScopedValue<bool> recording_;
 };
 
 // f() with recording off:  Tensor y = no_grad([&] { return log(x); });

@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "braid/tensor/detail/scoped_value.h"
 #include "braid/tensor/device.h"
+#include "braid/tensor/scoped_value.h"
 
 namespace braid {
 
@@ -26,7 +26,7 @@ class MemoryScope {
   explicit MemoryScope(MemoryUse use) : use_(detail::current_memory_use, use) {}
 
  private:
-  detail::ScopedValue<MemoryUse> use_;
+  ScopedValue<MemoryUse> use_;
 };
 
 // Counts the buffer of x, all of it, under `use` from now on. Not while another thread does the same.

@@ -4,9 +4,9 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "apps/cli/commands.h"
 #include "apps/cli/files.h"
 #include "apps/cli/text.h"
-#include "apps/commands.h"
 #include "apps/report/panel.h"
 #include "braid/tensor/error.h"
 

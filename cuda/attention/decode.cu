@@ -12,9 +12,9 @@
 #include <limits>
 
 #include "braid/cuda/attention/decode.h"
+#include "braid/cuda/device/kernel.h"
 #include "braid/cuda/device/reduce.cuh"
 #include "braid/cuda/device/vector_io.cuh"
-#include "braid/cuda/runtime/kernel.h"
 #include "braid/tensor/kernels/math.h"
 
 namespace braid::cuda::attention::decode {

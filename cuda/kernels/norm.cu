@@ -13,8 +13,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "braid/cuda/device/kernel.h"
 #include "braid/cuda/device/row_reduce.cuh"
-#include "braid/cuda/runtime/kernel.h"
 #include "braid/tensor/kernels/norm.h"
 
 namespace braid::cuda {

@@ -6,10 +6,10 @@
 //   SGD:    g += wd p,   u = f u + g (u starts as zeros),   p -= lr u
 #include <cmath>
 
+#include "braid/cuda/device/kernel.h"
 #include "braid/cuda/device/multi_tensor.cuh"
 #include "braid/cuda/device/reduce.cuh"
 #include "braid/cuda/device/vector_io.cuh"
-#include "braid/cuda/runtime/kernel.h"
 #include "braid/tensor/kernels/optimizer.h"
 
 namespace braid::cuda {

@@ -6,7 +6,7 @@
 #include <system_error>
 
 #include "braid/distributed/job/run_on_all_ranks.h"
-#include "braid/models/pretrained.h"
+#include "braid/models/pretrained/pretrained.h"
 #include "braid/models/training/sharded_safetensors.h"
 #include "braid/tensor/io/atomic_file.h"
 

@@ -8,8 +8,8 @@
 #include <cmath>
 
 #include "braid/tensor/cpu/ivdep.h"
+#include "braid/tensor/cpu/lanes.h"
 #include "braid/tensor/cpu/loops.h"
-#include "braid/tensor/cpu/math.h"
 #include "braid/tensor/kernels/optimizer.h"
 #include "braid/tensor/parallel.h"
 

@@ -6,7 +6,7 @@
 #include "braid/autograd/detail/check.h"
 #include "braid/autograd/ops.h"
 #include "braid/models/language_model.h"
-#include "braid/models/pretrained.h"
+#include "braid/models/pretrained/pretrained.h"
 #include "braid/models/registry.h"
 #include "braid/models/training/checkpoint_writer.h"
 #include "braid/models/training/find_model.h"

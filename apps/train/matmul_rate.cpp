@@ -1,4 +1,4 @@
-#include "apps/bench/matmul_rate.h"
+#include "apps/train/matmul_rate.h"
 
 #include <algorithm>
 #include <chrono>

@@ -6,7 +6,7 @@
 //   context c     0   0   1   1   1   1   0   0        `context` of c = 0: [0 2) [6 8)
 //   tensor t      0   1   0   1   1   0   1   0        `own` of (0, 0): [0 1) [7 8)
 #pragma once
-#include "braid/distributed/sharding/process_mesh.h"
+#include "braid/distributed/comm/process_mesh.h"
 #include "braid/tensor/attention.h"
 
 namespace braid::dist {

@@ -3,7 +3,7 @@
 //   parallel:    y = x + Attention(norm_a(x)) + Mlp(norm_f(x))               (DCPythia, GPT-NeoX)
 #pragma once
 #include "braid/nn/attention/attention.h"
-#include "braid/nn/mlp.h"
+#include "braid/nn/transformer/mlp.h"
 
 namespace braid::nn {
 

@@ -1,10 +1,10 @@
-#include "braid/models/pretrained.h"
+#include "braid/models/pretrained/pretrained.h"
 
 #include <boost/test/unit_test.hpp>
 
 #include "braid/autograd/autograd.h"
 #include "braid/tensor/io/atomic_file.h"
-#include "tests/models/pretrained_support.h"
+#include "tests/models/pretrained/support.h"
 
 using namespace braid;
 using namespace braid::test;

@@ -1,4 +1,4 @@
-#include "braid/distributed/sharding/sequence_shard.h"
+#include "braid/distributed/parallel/sequence_shard.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "braid/nn/block.h"
+#include "braid/nn/transformer/block.h"
 
 #include "braid/autograd/ops.h"
 

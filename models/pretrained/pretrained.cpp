@@ -1,4 +1,4 @@
-#include "braid/models/pretrained.h"
+#include "braid/models/pretrained/pretrained.h"
 
 #include <nlohmann/json.hpp>
 

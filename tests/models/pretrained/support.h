@@ -5,7 +5,7 @@
 #include <map>
 
 #include "braid/models/dcformer/model.h"
-#include "braid/models/pretrained.h"
+#include "braid/models/pretrained/pretrained.h"
 #include "braid/models/training/find_model.h"
 #include "braid/tensor/io/atomic_file.h"
 #include "braid/tensor/io/reader.h"

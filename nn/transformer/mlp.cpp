@@ -1,4 +1,4 @@
-#include "braid/nn/mlp.h"
+#include "braid/nn/transformer/mlp.h"
 
 #include "braid/autograd/ops.h"
 

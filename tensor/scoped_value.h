@@ -2,7 +2,7 @@
 #pragma once
 #include <utility>
 
-namespace braid::detail {
+namespace braid {
 
 template <class T>
 class [[nodiscard]] ScopedValue {
@@ -17,4 +17,4 @@ class [[nodiscard]] ScopedValue {
   T before_;
 };
 
-}  // namespace braid::detail
+}  // namespace braid

@@ -1,4 +1,4 @@
-#include "braid/distributed/sharding/process_mesh.h"
+#include "braid/distributed/comm/process_mesh.h"
 
 #include <algorithm>
 

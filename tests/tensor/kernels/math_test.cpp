@@ -1,4 +1,4 @@
-#include "braid/tensor/cpu/math.h"
+#include "braid/tensor/kernels/math.h"
 
 #include <boost/test/unit_test.hpp>
 
@@ -45,7 +45,7 @@ double exact_erf(double x) { return std::erf(x); }
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(cpu_math)
+BOOST_AUTO_TEST_SUITE(kernel_math)
 
 BOOST_AUTO_TEST_CASE(exponential) {
   BOOST_TEST(worst(fast_exp, exact_exp, -87.3f, 88.72f) < 1.5);
@@ -101,18 +101,6 @@ BOOST_AUTO_TEST_CASE(sigmoid_over_the_whole_range) {
   BOOST_TEST(fast(kInf) == 1.0f);
   BOOST_TEST(fast(-kInf) == 0.0f);
   BOOST_TEST(std::isnan(fast(kNan)));
-}
-
-BOOST_AUTO_TEST_CASE(sums_and_maxima_by_lanes) {
-  for (int64_t n : {0, 1, 15, 16, 17, 31, 32, 33, 64, 100, 1000}) {
-    BOOST_TEST(cpu::lane_sum<double>(n, [](int64_t i) { return double(i) + 1; }) == double(n * (n + 1) / 2));
-    for (int64_t top = 0; top < n; top += 7) {
-      auto f = [top](int64_t i) { return i == top ? 5.0f : -float(i); };
-      BOOST_TEST(cpu::lane_max<float>(n, f) == 5.0f);
-      BOOST_TEST(std::isnan(cpu::lane_max<float>(n, [top](int64_t i) { return i == top ? kNan : float(i); })));
-    }
-  }
-  BOOST_TEST(cpu::lane_max<float>(0, [](int64_t) { return 1.0f; }) == -kInf);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
