@@ -272,7 +272,7 @@ Command plot_command() {
             .value = "WHAT",
             .help = "horizontal axis",
             .fallback = "step",
-            .choices = {"step", "tokens", "time"}},
+            .rule = models::one_of({"step", "tokens", "time"})},
            {.name = "log-y", .help = "logarithmic loss axis"},
            integer_flag("smooth", "STEPS", "memory of the moving average; 1 = none, 0 = by length", "0", 0, 1e6),
            {.name = "name", .value = "NAME", .help = "name of a run in the legend, one per run", .repeated = true}},

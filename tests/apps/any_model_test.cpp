@@ -84,7 +84,7 @@ class ClassifierSpec final : public models::ModelSpec {
     Sizes sizes = sizes_;
     for (const auto& [name, text] : settings) {
       int64_t* size = name == "in" ? &sizes.in : name == "hidden" ? &sizes.hidden : &sizes.classes;
-      *size = parse_int(text).value();
+      *size = detail::parse_int(text).value();
     }
     return std::make_unique<ClassifierSpec>(sizes);
   }

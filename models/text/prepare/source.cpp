@@ -5,8 +5,8 @@
 
 #include "braid/models/text/prepare/byte_stream.h"
 #include "braid/models/text/prepare/jsonl.h"
+#include "braid/tensor/detail/utf8.h"
 #include "braid/tensor/error.h"
-#include "braid/tensor/io/utf8.h"
 
 namespace braid::models::text {
 namespace {
@@ -69,7 +69,7 @@ struct TextSource::Open {
   int64_t offset = 0;  // text: bytes handed out before this piece
   bool at_end = false;
   bool noted_nul = false;
-  io::Utf8Checker utf8;
+  detail::Utf8Checker utf8;
 };
 
 TextSource::TextSource(const std::vector<std::string>& inputs, Options options) : options_(std::move(options)) {

@@ -148,7 +148,7 @@ BOOST_AUTO_TEST_CASE(the_printed_file_loads_back_to_the_same_values) {
   BOOST_TEST(std::get<std::string>(after.model.values.at("profile.gelu")) == "tanh");
   BOOST_TEST(after.model.values.count("dim") == 0u);
   // Every setting is there with its meaning.
-  for (const Setting& setting : schema.settings) BOOST_TEST(text.find(setting.help) != std::string::npos, setting.key);
+  for (const Setting& setting : schema.settings) BOOST_TEST(text.find(setting.help) != std::string::npos, setting.name);
   BOOST_TEST(text.find("# dim =") != std::string::npos);
 }
 

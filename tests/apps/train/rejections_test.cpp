@@ -18,7 +18,7 @@ BOOST_AUTO_TEST_CASE(wrong_settings_end_with_2) {
   wrong("train.steps=0", "expected a whole number from 1");
   wrong("optimizer.lr=nan", "bad value for optimizer.lr");
   wrong("model.n_head=3", "bad n_head: expected a divisor of dim = 32, found 3");
-  wrong("model.n_head=x", "bad value of model key n_head");
+  wrong("model.n_head=x", "bad value for model key n_head");
   wrong("model.preset=dcformer-huge", "unknown model preset 'dcformer-huge'");
   wrong("model.vocab_size=100", "model.vocab_size is too small for the data: expected at least 258, found 100");
   wrong("data.seq_len=64", "data.seq_len is longer than the model's block_size: expected at most 32, found 64");
@@ -94,7 +94,7 @@ BOOST_AUTO_TEST_CASE(other_settings_may_change_and_are_told) {
                            "\n  optimizer.lr: 0.001 -> 0.002\n", "\n  sample.prompt: \"\" -> \"A\"\n"})
     BOOST_TEST(rest.output.find(line) != std::string::npos, "no '" << line << "' in: " << rest.output);
   int listed = 0;
-  for (const std::string& line : braid::split(rest.output, '\n')) listed += line.starts_with("  ");
+  for (const std::string& line : detail::split(rest.output, '\n')) listed += line.starts_with("  ");
   BOOST_TEST(listed == 6, rest.output);  // that the folder was moved is no change
   // The checkpoint has the settings of its own, not the last ones that were tried.
   const Outcome again = train(moved, {"schedule.name=constant", "train.batch_size=4", "optimizer.lr=2e-3"});
