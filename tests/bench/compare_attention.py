@@ -3,7 +3,7 @@
 
 Usage: compare_attention.py BENCH_ATTENTION [--rounds R] [--threads N] [--shape TEXT] [--window W]     (run by a Python that has torch)
 
-BENCH_ATTENTION is build/cpu/tests/bench/bench_attention (configure with -DBRAID_BENCH=ON). Every round runs each candidate once
+BENCH_ATTENTION is build/cpu/tests/bench/bench_attention. Every round runs each candidate once
 in a fresh process, so that a change of the machine's speed meets all of them; the table shows medians over the rounds. "fused" is
 Braid's kernel, "composed" the same formula from primitive ops in chunks of rows. PyTorch: scaled_dot_product_attention for MHA; for
 DCMHA chunks of 128 queries, heads mixed rank by rank. A local layer sees 256 keys.

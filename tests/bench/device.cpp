@@ -14,6 +14,7 @@
 #include "braid/autograd/ops.h"
 #include "braid/nn/optim/optimizer.h"
 #include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/kernels/update_rules.h"
 
 using namespace braid;
 
@@ -177,13 +178,10 @@ void row_rows() {
     int64_t count = tiny ? 1000 : int64_t{1} << 28;
     Tensor w = random({count}, 1, DType::f32), g = random({count}, 1, DType::f32);
     Tensor first = zeros_like(w), second = zeros_like(w);
-    const AdamWStep step{{{w, g, first, second, 0.1}},
-                         0.9,
-                         0.95,
-                         1e-8,
-                         false,
-                         from_values({1e-3, 1, 1.5, 2.5}, {4}, DType::f64).to(device)};
-    memory("adamw", 28 * static_cast<double>(count), [&] { backend(device).optimizer.adamw(step); });
+    const Tensor scalars = from_values({1e-3, 1, 1.5, 2.5}, {4}, DType::f64).to(device);
+    const UpdateStep step{{{w, g, {first, second}, 0.1}}, {0.9, 0.95, 1e-8, 0}, scalars};
+    memory("adamw", 28 * static_cast<double>(count),
+           [&] { backend(device).optimizer.update(UpdateRule::adamw, step); });
   }
 }
 

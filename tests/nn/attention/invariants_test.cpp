@@ -28,6 +28,18 @@ BOOST_AUTO_TEST_CASE(without_dynamic_weights_it_is_plain_attention) {
   }
 }
 
+// One process and many choose the op here: the plain one has the bits of dcmha without mixings, and its own name.
+BOOST_AUTO_TEST_CASE(without_mixings_the_plain_op_attends) {
+  const auto drawn = [](uint64_t stream) { return randn({B, 11, N, d}, {4, stream}, DType::f64); };
+  nn::AttentionOperands x{drawn(1), drawn(2), drawn(3), {}, {}};
+  const DcmhaOptions options{{.mask = {.window = W}}};
+  BOOST_TEST(is_close(nn::attend(x, options), dcmha(x.q, x.k, x.v, {}, {}, options), 0));
+  x.v = randn({B, 7, N, d}, {4, 3}, DType::f64);
+  BOOST_TEST(throws_with([&] { nn::attend(x, options); }, "[scaled_dot_product_attention] values must have shape"));
+  x.post.q_gate = randn({B, 11, 1, N}, {4, 4}, DType::f64);
+  BOOST_TEST(throws_with([&] { nn::attend(x, options); }, "[dcmha] values must have shape"));
+}
+
 BOOST_AUTO_TEST_CASE(saturated_gates_multiply) {
   // Channel 0 of x is 10 everywhere, its weights to the gates are 0 or 10: gates are 0 or tanh(100) = 1.
   Tensor x = randn({B, 11, D}, {4, 77}, DType::f64);
