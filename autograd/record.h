@@ -34,7 +34,7 @@ std::vector<Tensor> record_many(const char* op, std::vector<Tensor> ys, Inputs i
                                 bool saves);
 }  // namespace detail
 
-// Returns a new handle on y's storage that remembers how to push a gradient back to `inputs`, or y itself when none of
+// Returns a new handle on y's storage that stores how to push a gradient back to `inputs`, or y itself when none of
 // them requires a gradient. The closure F is called as Backward says, once, with recording off, and is then freed. It
 // may capture y: the handle returned is a different one, so no cycle can form. If it holds tensors, backward() throws
 // when an input or the result has been written in place in the meantime.

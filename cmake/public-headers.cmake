@@ -73,14 +73,14 @@ set(BRAID_PUBLIC_HEADERS
   nn/nn.h
   nn/norm.h
   nn/observer.h
-  nn/optim/adam.h
-  nn/optim/adamw.h
   nn/optim/clip.h
   nn/optim/master_weights.h
   nn/optim/optimizer.h
   nn/optim/registry.h
+  nn/optim/rules/adam.h
+  nn/optim/rules/adamw.h
+  nn/optim/rules/sgd.h
   nn/optim/schedule.h
-  nn/optim/sgd.h
   nn/rope.h
   nn/sequential.h
   nn/shard_context.h

@@ -32,7 +32,7 @@ class MemoryScope {
 // Counts the buffer of x, all of it, under `use` from now on. Not while another thread does the same.
 void count_as(Tensor x, MemoryUse use);
 
-// Bytes that tensors asked for, by use. (MemoryStats counts what the allocator handed out, which is rounded up a
+// Bytes that tensors requested, by use. (MemoryStats counts what the allocator handed out, which is rounded up a
 // little.) Peaks are since the last reset_peak_memory().
 struct MemoryByUse {
   std::array<int64_t, kMemoryUses> current{};

@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(kMaxTeam)
   }
 }
 
-// What a block adds up for its columns: kSums numbers for each. Held: in registers, and at the end team after team in
+// The sums of a block over its columns: kSums values for each. Held: in registers, and at the end team after team in
 // shared memory.
 template <class T, bool kHeld, int kSums>
 class ColumnSums {

@@ -7,7 +7,7 @@
 
 namespace braid::cpu {
 
-// 32 running results: with fewer, g++ unrolls the inner loop before it sees that it is a vector loop.
+// 32 running results: with fewer, g++ unrolls the inner loop before it recognises a vector loop.
 inline constexpr int kLanes = 32;
 
 // Sum of f(i) for i in [0, n): running sums side by side, then a fixed tree.

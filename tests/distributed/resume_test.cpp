@@ -159,7 +159,7 @@ BOOST_AUTO_TEST_CASE(states_that_do_not_fit_are_refused_on_every_rank) {
 BOOST_AUTO_TEST_CASE(owned_parts_tile_the_state) {
   for (const Shape3& s : kLayouts) {
     std::mutex mutex;
-    std::map<std::string, std::vector<int>> owners;  // per number of the whole
+    std::map<std::string, std::vector<int>> owners;  // per element of the full tensor
     on_ranks(s, [&](const dist::Communicator& world) {
       Training t(world, s);
       models::LocalState state = t.trainer.local_state();

@@ -37,6 +37,7 @@ set(arrows
   "nn:"
   "nn/attention: nn"
   "nn/optim: nn"
+  "nn/optim/rules: nn nn/optim"
   "nn/transformer: nn nn/attention"
   "distributed:"
   "distributed/sharding:"

@@ -48,8 +48,8 @@ BOOST_AUTO_TEST_CASE(folders_without_a_model_are_refused) {
 
 BOOST_AUTO_TEST_CASE(configuration_and_weights_must_agree) {
   const FolderData good = golden_folder("model_dcformer_lg");
-  const auto refused = [&](const std::string& text, const std::string& other,
-                           std::initializer_list<std::string> parts) {
+  const auto rejected = [&](const std::string& text, const std::string& other,
+                            std::initializer_list<std::string> parts) {
     ScratchFolder scratch;
     FolderData data = good;
     data.replace(text, other);
@@ -59,13 +59,14 @@ BOOST_AUTO_TEST_CASE(configuration_and_weights_must_agree) {
     BOOST_CHECK_EXCEPTION(models::inspect_model(scratch.path()), Error,
                           [&](const Error& e) { return says(e, ErrorKind::input, parts); });
   };
-  refused("\"n_layer\"", "\"n_layers\"", {"missing key", "'n_layer'"});
-  refused("{", "{ \"use_sw\": true,", {"unknown key 'use_sw'"});
-  refused("{", "{ \"torch_dtype\": \"float8\",", {"torch_dtype", "one of float64, float32, float16, bfloat16"});
-  refused("\"use_qk_norm\": true", "\"use_qk_norm\": false", {"q_norm.scale", "is not a parameter of this model"});
-  refused("\"rank\": 2", "\"rank\": 3", {"dyn_w_proj.dw1 has shape", "expected"});
-  refused("\"n_head\": 4", "\"n_head\": 14", {"layers.0.attention.wqkv.weight has shape (96, 32), expected (336, 32)"});
-  refused("\"head_dim\": 8", "\"head_dim\": 7", {"rotary_pct", "an even number"});
+  rejected("\"n_layer\"", "\"n_layers\"", {"missing key", "'n_layer'"});
+  rejected("{", "{ \"use_sw\": true,", {"unknown key 'use_sw'"});
+  rejected("{", "{ \"torch_dtype\": \"float8\",", {"torch_dtype", "one of float64, float32, float16, bfloat16"});
+  rejected("\"use_qk_norm\": true", "\"use_qk_norm\": false", {"q_norm.scale", "is not a parameter of this model"});
+  rejected("\"rank\": 2", "\"rank\": 3", {"dyn_w_proj.dw1 has shape", "expected"});
+  rejected("\"n_head\": 4", "\"n_head\": 14",
+           {"layers.0.attention.wqkv.weight has shape (96, 32), expected (336, 32)"});
+  rejected("\"head_dim\": 8", "\"head_dim\": 7", {"rotary_pct", "an even number"});
   // A layer more than there are weights for.
   const models::ModelConfig config = models::read_config(good.config, "c");
   ScratchFolder scratch;

@@ -4,12 +4,14 @@
 #include <string>
 #include <string_view>
 
-namespace braid::io {
+namespace braid::detail {
 
-// What the bytes begin with:  k > 0: a valid character of k bytes;  0: a valid beginning of one, more bytes are needed
-// (or there are none);  -k: k bytes that can be part of no character. Overlong forms, surrogates and values above
-// U+10FFFF are invalid.
+// Classifies the beginning of the bytes:  k > 0: a valid character of k bytes;  0: a valid beginning of one, more bytes
+// are needed (or there are none);  -k: k bytes that can be part of no character. Overlong forms, surrogates and values
+// above U+10FFFF are invalid.
 int utf8_prefix(std::string_view bytes);
+
+bool valid_utf8(std::string_view text);
 
 // Checks a text that arrives in pieces cut at any byte.
 class Utf8Checker {
@@ -26,4 +28,4 @@ class Utf8Checker {
 // The text with every invalid part replaced by U+FFFD.
 std::string replace_invalid_utf8(std::string_view bytes);
 
-}  // namespace braid::io
+}  // namespace braid::detail

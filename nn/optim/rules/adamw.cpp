@@ -1,8 +1,9 @@
-#include "braid/nn/optim/adamw.h"
+#include "braid/nn/optim/rules/adamw.h"
 
 #include <cmath>
 
-#include "braid/tensor/kernels/backend.h"
+#include "braid/nn/optim/registry.h"
+#include "braid/tensor/kernels/update_rules.h"
 
 namespace braid::nn {
 
@@ -22,9 +23,10 @@ std::array<double, 2> AdamW::bias_corrections(int64_t t) const {
 }
 
 void AdamW::update(const std::vector<Item>& items, const Tensor& scalars) {
-  AdamWStep step{{}, options().beta1, options().beta2, options().eps, coupled_decay_, scalars};
-  for (const Item& i : items) step.items.push_back({i.parameter, i.gradient, i.state[0], i.state[1], i.weight_decay});
-  backend(scalars.device()).optimizer.adamw(step);
+  const double coupled = coupled_decay_ ? 1 : 0;
+  fused_update(UpdateRule::adamw, {options().beta1, options().beta2, options().eps, coupled}, items, scalars);
 }
+
+OptimizerRule adamw_rule() { return optimizer_rule<AdamW>("adamw"); }
 
 }  // namespace braid::nn

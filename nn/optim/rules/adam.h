@@ -1,6 +1,6 @@
 // Adam (Kingma and Ba 2015) with L2 regularisation.
 #pragma once
-#include "braid/nn/optim/adamw.h"
+#include "braid/nn/optim/rules/adamw.h"
 
 namespace braid::nn {
 

@@ -1,6 +1,6 @@
-#include "braid/tensor/io/utf8.h"
+#include "braid/tensor/detail/utf8.h"
 
-namespace braid::io {
+namespace braid::detail {
 
 int utf8_prefix(std::string_view bytes) {
   if (bytes.empty()) return 0;
@@ -22,6 +22,11 @@ int utf8_prefix(std::string_view bytes) {
     high = 0xBF;
   }
   return length;
+}
+
+bool valid_utf8(std::string_view text) {
+  Utf8Checker checker;
+  return checker.feed(text) && checker.finish();
 }
 
 bool Utf8Checker::feed(std::string_view piece) {
@@ -64,4 +69,4 @@ std::string replace_invalid_utf8(std::string_view bytes) {
   return text;
 }
 
-}  // namespace braid::io
+}  // namespace braid::detail

@@ -1,6 +1,7 @@
-#include "braid/nn/optim/sgd.h"
+#include "braid/nn/optim/rules/sgd.h"
 
-#include "braid/tensor/kernels/backend.h"
+#include "braid/nn/optim/registry.h"
+#include "braid/tensor/kernels/update_rules.h"
 
 namespace braid::nn {
 
@@ -14,10 +15,10 @@ Sgd::Sgd(std::vector<NamedTensor> parameters, const OptimizerOptions& options)
 }
 
 void Sgd::update(const std::vector<Item>& items, const Tensor& scalars) {
-  SgdStep step{{}, options().momentum, scalars};
-  for (const Item& i : items)
-    step.items.push_back({i.parameter, i.gradient, i.state.empty() ? Tensor() : i.state[0], i.weight_decay});
-  backend(scalars.device()).optimizer.sgd(step);
+  const UpdateRule rule = options().momentum > 0 ? UpdateRule::momentum : UpdateRule::sgd;
+  fused_update(rule, {options().momentum}, items, scalars);
 }
+
+OptimizerRule sgd_rule() { return optimizer_rule<Sgd>("sgd"); }
 
 }  // namespace braid::nn

@@ -7,7 +7,7 @@ using namespace braid;
 using namespace braid::test;
 namespace fs = std::filesystem;
 
-BOOST_AUTO_TEST_SUITE(train_refusals)
+BOOST_AUTO_TEST_SUITE(train_rejections)
 
 BOOST_AUTO_TEST_CASE(wrong_settings_end_with_2) {
   const fs::path out = world().fresh();
@@ -18,7 +18,7 @@ BOOST_AUTO_TEST_CASE(wrong_settings_end_with_2) {
   wrong("train.steps=0", "expected a whole number from 1");
   wrong("optimizer.lr=nan", "bad value for optimizer.lr");
   wrong("model.n_head=3", "bad n_head: expected a divisor of dim = 32, found 3");
-  wrong("model.n_head=x", "bad value of model key n_head");
+  wrong("model.n_head=x", "bad value for model key n_head");
   wrong("model.preset=dcformer-huge", "unknown model preset 'dcformer-huge'");
   wrong("model.vocab_size=100", "model.vocab_size is too small for the data: expected at least 258, found 100");
   wrong("data.seq_len=64", "data.seq_len is longer than the model's block_size: expected at most 32, found 64");
@@ -62,24 +62,24 @@ BOOST_AUTO_TEST_CASE(a_run_goes_on_only_as_itself) {
   const fs::path out = world().fresh();
   train(out);
   const std::string before = weights(step(out, kSteps)), log = slurp(out / "log.csv");
-  const auto refused = [&](const char* setting, const std::string& words) {
+  const auto rejected = [&](const char* setting, const std::string& words) {
     check_failure(train(out, {setting}), 2, words);
     BOOST_TEST((weights(step(out, kSteps)) == before));
     BOOST_TEST(slurp(out / "log.csv") == log);
   };
-  refused("model.n_head=4", "is not the configured one: expected model.n_head = 2, found 4; ");
-  refused("model.n_layer=3", "is not the configured one: expected model.n_layer = 2, found 3; ");
-  refused("model.preset=dcpythia-tiny", " more; undo the change or choose another run.out");
-  refused("run.seed=2", ": expected 1, found 2; undo the change or choose another run.out");
-  refused("data.seq_len=16", "data.seq_len differs from the run in ");
-  refused("train.dtype=f64", "expected train.dtype = f32, found f64; ");
-  refused("optimizer.name=sgd", "is of another kind (optimizer.name: \"adamw\" -> \"sgd\"); ");
+  rejected("model.n_head=4", "is not the configured one: expected model.n_head = 2, found 4; ");
+  rejected("model.n_layer=3", "is not the configured one: expected model.n_layer = 2, found 3; ");
+  rejected("model.preset=dcpythia-tiny", " more; undo the change or choose another run.out");
+  rejected("run.seed=2", ": expected 1, found 2; undo the change or choose another run.out");
+  rejected("data.seq_len=16", "data.seq_len differs from the run in ");
+  rejected("train.dtype=f64", "expected train.dtype = f32, found f64; ");
+  rejected("optimizer.name=sgd", "is of another kind (optimizer.name: \"adamw\" -> \"sgd\"); ");
   const fs::path other = world().scratch / "other-data";
   const Outcome made = run("prepare " + (world().scratch / "in/1.txt").string() + " " +
                            (world().scratch / "in/2.txt").string() + " --val-fraction 0.5 -o " + other.string());
   BOOST_TEST(made.code == 0, made.output);
-  refused(("data.path=" + other.string()).c_str(),
-          "was trained on: expected data.path = " + world().data().string() + " with fingerprint ");
+  rejected(("data.path=" + other.string()).c_str(),
+           "was trained on: expected data.path = " + world().data().string() + " with fingerprint ");
 }
 
 BOOST_AUTO_TEST_CASE(other_settings_may_change_and_are_told) {
@@ -93,16 +93,16 @@ BOOST_AUTO_TEST_CASE(other_settings_may_change_and_are_told) {
                            "\n  train.batch_size: 2 -> 4\n", "\n  train.attention_workspace: 0 -> 64\n",
                            "\n  optimizer.lr: 0.001 -> 0.002\n", "\n  sample.prompt: \"\" -> \"A\"\n"})
     BOOST_TEST(rest.output.find(line) != std::string::npos, "no '" << line << "' in: " << rest.output);
-  int told = 0;
-  for (const std::string& line : braid::split(rest.output, '\n')) told += line.starts_with("  ");
-  BOOST_TEST(told == 6, rest.output);  // that the folder was moved is no change
-  // The checkpoint remembers the settings of its own, not the last ones that were tried.
+  int listed = 0;
+  for (const std::string& line : detail::split(rest.output, '\n')) listed += line.starts_with("  ");
+  BOOST_TEST(listed == 6, rest.output);  // that the folder was moved is no change
+  // The checkpoint has the settings of its own, not the last ones that were tried.
   const Outcome again = train(moved, {"schedule.name=constant", "train.batch_size=4", "optimizer.lr=2e-3"});
   BOOST_TEST(again.output.find("\n  sample.prompt: \"A\" -> \"\"\n") != std::string::npos, again.output);
   BOOST_TEST(again.output.find("batch_size") == std::string::npos, again.output);
 }
 
-// With steps too small to change a weight, the loss of a step tells which sequences it saw.
+// With steps too small to change a weight, the loss of a step shows which sequences it read.
 BOOST_AUTO_TEST_CASE(a_changed_batch_size_goes_on_with_the_next_sequences) {
   const std::vector<std::string> still = {"schedule.name=constant", "schedule.warmup=0", "optimizer.lr=1e-30",
                                           "eval.interval=0"};
@@ -160,7 +160,7 @@ BOOST_AUTO_TEST_CASE(a_full_disk_ends_with_4_and_leaves_the_last_checkpoint) {
   check_same(out, straight);
 }
 
-// Steps of this size throw the weights about; the guard sees it and keeps the weights before the step.
+// Steps of this size throw the weights about; the guard detects it and keeps the weights before the step.
 BOOST_AUTO_TEST_CASE(a_loss_spike_ends_with_5_and_keeps_the_weights_before_it) {
   const std::vector<std::string> wild = {"schedule.name=constant", "optimizer.lr=30", "guard.spike=3", "guard.warmup=2",
                                          "eval.interval=0"};
