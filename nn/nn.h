@@ -1,12 +1,10 @@
 // Facade: everything of nn/.
 #pragma once
 #include "braid/nn/attention/attention.h"
-#include "braid/nn/block.h"
 #include "braid/nn/dropout.h"
 #include "braid/nn/embedding.h"
 #include "braid/nn/init.h"
 #include "braid/nn/linear.h"
-#include "braid/nn/mlp.h"
 #include "braid/nn/norm.h"
 #include "braid/nn/observer.h"
 #include "braid/nn/optim/clip.h"
@@ -20,3 +18,5 @@
 #include "braid/nn/rope.h"
 #include "braid/nn/sequential.h"
 #include "braid/nn/shard_context.h"
+#include "braid/nn/transformer/block.h"
+#include "braid/nn/transformer/mlp.h"

@@ -1,9 +1,9 @@
 // Optimizer updates, in place, one pass over memory, many tensors per launch, by the formulas of
 // tensor/kernels/update_rules.h; sums of squares for clipping.
+#include "braid/cuda/device/kernel.h"
 #include "braid/cuda/device/multi_tensor.cuh"
 #include "braid/cuda/device/reduce.cuh"
 #include "braid/cuda/device/vector_io.cuh"
-#include "braid/cuda/runtime/kernel.h"
 #include "braid/tensor/kernels/update_rules.h"
 
 namespace braid::cuda {

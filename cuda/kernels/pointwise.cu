@@ -3,7 +3,7 @@
 //
 // The kernel branches on the formula: one branch for V elements, the same for all threads, costs nothing beside the
 // memory latency, and keeps the number of kernels small.
-#include "braid/cuda/runtime/kernel.h"
+#include "braid/cuda/device/kernel.h"
 
 #include "braid/cuda/device/elementwise.cuh"
 #include "braid/tensor/kernels/attention.h"

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "braid/tensor/cpu/ivdep.h"
+#include "braid/tensor/cpu/lanes.h"
 #include "braid/tensor/cpu/loops.h"
-#include "braid/tensor/cpu/math.h"
 #include "braid/tensor/kernels/update_rules.h"
 #include "braid/tensor/parallel.h"
 

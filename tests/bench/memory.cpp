@@ -1,5 +1,5 @@
-// What should run at the speed of memory: optimiser, norms, SwiGLU, cross-entropy, beside a copy on as many threads.
-// GB/s count each array once per time that its values must be read or written (f32), however an op gets there.
+// Kernels that should run at the speed of memory: optimiser, norms, SwiGLU, cross-entropy, beside a copy on as many
+// threads. GB/s count each array once per time that its values must be read or written (f32), however an op gets there.
 // Usage: bench_memory [threads=1] [repeat=5] [rows=16384] [width=1024]      prints one JSON object per line
 #include <algorithm>
 #include <chrono>

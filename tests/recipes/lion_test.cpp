@@ -1,4 +1,4 @@
-// The optimizer that a recipe of nn/optim/README.md adds, against its formula in f64.
+// The optimizer that a recipe of nn/optim/adding_an_optimizer.md adds, against its formula in f64.
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 

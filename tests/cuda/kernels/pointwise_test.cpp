@@ -170,11 +170,11 @@ BOOST_AUTO_TEST_CASE(hiding_keys) {
       for (DType type : kFloats) {
         auto run = [&](const std::vector<Tensor>& in) {
           Tensor y = empty(shape, type, in[0].device()), in_place = copy_of(in[0]);
-          Tensor turned = in[0].transposed(), z = empty(turned.shape(), type, in[0].device());
+          Tensor transposed = in[0].transposed(), z = empty(transposed.shape(), type, in[0].device());
           const Backend& table = backend(in[0].device());
           table.pointwise.mask_scores(in[0], rule, -7, y);
           table.pointwise.mask_scores(in_place, rule, -7, in_place);
-          table.pointwise.mask_scores(turned, rule, -7, z);
+          table.pointwise.mask_scores(transposed, rule, -7, z);
           return std::vector<Tensor>{y, in_place, z};
         };
         Tensor x = random_tensor(shape, 1, type);

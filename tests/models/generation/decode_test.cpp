@@ -136,8 +136,9 @@ BOOST_AUTO_TEST_CASE(chunks_and_steps_may_alternate) {
   }
 }
 
-// T1 sees W+1 keys in a pass over several tokens and W in a one-token step. With the only local layer last, the keys of
-// that layer do not depend on windows, so each row must equal that row of a full pass with the window of its own piece.
+// T1 attends to W+1 keys in a pass over several tokens and W in a one-token step. With the only local layer last, the
+// keys of that layer do not depend on windows, so each row must equal that row of a full pass with the window of its
+// own piece.
 BOOST_AUTO_TEST_CASE(t1_takes_the_window_of_each_piece) {
   NoGrad off;
   const Keys t1 = {{"profile.name", "T1"}, {"n_layer", "2"}, {"profile.layer_windows", "null,8"}};

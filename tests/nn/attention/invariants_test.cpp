@@ -1,4 +1,4 @@
-// What must hold for DCMHA whatever computes it: the invariants of the published attention, each with the
+// Properties of DCMHA on every implementation: the invariants of the published attention, each with the
 // implementation that is chosen automatically and with the reference. All in f64.
 #include <boost/test/unit_test.hpp>
 #include <cmath>
