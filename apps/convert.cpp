@@ -1,9 +1,9 @@
 // braid convert: a model folder again, checked, in another type or with other settings.
 #include <cstdio>
 
+#include "apps/cli/commands.h"
 #include "apps/cli/model_flags.h"
-#include "apps/commands.h"
-#include "braid/models/pretrained.h"
+#include "braid/models/pretrained/pretrained.h"
 #include "braid/models/training/find_model.h"
 
 namespace braid::apps {

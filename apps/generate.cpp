@@ -4,10 +4,10 @@
 #include <iostream>
 #include <iterator>
 
+#include "apps/cli/commands.h"
 #include "apps/cli/model_flags.h"
-#include "apps/commands.h"
 #include "braid/models/generation/generate.h"
-#include "braid/models/pretrained.h"
+#include "braid/models/pretrained/pretrained.h"
 #include "braid/models/training/find_model.h"
 #include "braid/tensor/parallel.h"
 
@@ -71,7 +71,7 @@ int run_generate(const Arguments& arguments) {
   model->to(device);
   print_notes(loaded.notes);
   check(loaded.tokenizer != nullptr, ErrorKind::input,
-        [&] { return "no tokenizer.json in " + folder.string() + ": text cannot be turned into tokens"; });
+        [&] { return "no tokenizer.json in " + folder.string() + ": text cannot be converted to tokens"; });
   const models::text::Tokenizer& tokenizer = *loaded.tokenizer;
   std::vector<int32_t> tokens = tokenizer.encode(prompt, arguments.has("parse-specials"));
   if (tokens.empty()) tokens.push_back(tokenizer.eos_id());  // a text begins after the end of another

@@ -6,10 +6,10 @@
 #include <filesystem>
 #include <set>
 
+#include "apps/cli/commands.h"
 #include "apps/cli/model_flags.h"
 #include "apps/cli/text.h"
-#include "apps/commands.h"
-#include "braid/models/pretrained.h"
+#include "braid/models/pretrained/pretrained.h"
 #include "braid/models/registry.h"
 #include "braid/models/training/find_model.h"
 #include "braid/tensor/io/reader.h"

@@ -1,8 +1,8 @@
 // How a parameter gets its first values: a small value, applied with a key, so that the values depend only on the seed
 // and on the parameter's name, not on the order of construction.
 #pragma once
-#include "braid/tensor/detail/scoped_value.h"
 #include "braid/tensor/random.h"
+#include "braid/tensor/scoped_value.h"
 #include "braid/tensor/tensor.h"
 
 namespace braid::nn {
@@ -12,7 +12,9 @@ struct Init {
   Kind kind = Kind::xavier_uniform;
   double value = 0;  // the constant, or the standard deviation
 
-  static Init none() { return {Kind::none, 0}; }  // contents undefined, for parameters that are about to be loaded
+  // Contents undefined: for large parameters that are about to be loaded. Those that start at a constant, biases and
+  // the weights of norms, are filled in any case.
+  static Init none() { return {Kind::none, 0}; }
   static Init constant(double c) { return {Kind::constant, c}; }
   static Init normal(double deviation) { return {Kind::normal, deviation}; }
   static Init xavier_uniform() { return {Kind::xavier_uniform, 0}; }  // +-sqrt(6 / (in + out)), for (out, in) matrices
@@ -30,7 +32,7 @@ class ShapeOnlyScope {
   static bool active() { return detail::shape_only; }  // on this thread: tables of constants need not be computed
 
  private:
-  braid::detail::ScopedValue<bool> on_{detail::shape_only, true};
+  ScopedValue<bool> on_{detail::shape_only, true};
 };
 
 }  // namespace braid::nn

@@ -7,12 +7,12 @@
 #include <functional>
 
 #include "apps/bench/comm.h"
-#include "apps/bench/matmul_rate.h"
+#include "apps/cli/commands.h"
 #include "apps/cli/memory_text.h"
 #include "apps/cli/model_flags.h"
 #include "apps/cli/text.h"
-#include "apps/commands.h"
 #include "apps/train/from_config.h"
+#include "apps/train/matmul_rate.h"
 #include "braid/models/dcformer/cost.h"
 #include "braid/tensor/parallel.h"
 

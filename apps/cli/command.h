@@ -46,7 +46,7 @@ struct Positional {
   bool repeated = false;  // takes the rest; only for the last one
 };
 
-// What a command line said, checked against the table. Names that are not in the table are a bug: Error(misuse).
+// The arguments of a command line, checked against the table. Names that are not in the table are a bug: Error(misuse).
 class Arguments {
  public:
   bool has(const std::string& name) const;                       // given on the command line

@@ -1,4 +1,4 @@
-// What the commands that load a model have in common.
+// Flags and steps that the commands which load a model have in common.
 #pragma once
 #include <optional>
 #include <string>
@@ -23,7 +23,7 @@ Flag dtype_flag(const std::string& help, const std::string& fallback = "f32");
 std::optional<DType> dtype_of(const Arguments& arguments);
 // --profile and the overrides as configuration keys, the overrides last.
 std::vector<std::pair<std::string, std::string>> model_keys(const Arguments& arguments);
-// What the loader decided on the way, on stderr.
+// Prints the decisions of the loader to stderr.
 void print_notes(const std::vector<std::string>& notes);
 
 }  // namespace braid::apps

@@ -1,7 +1,7 @@
 // Memory and time of a run by formula, without allocating the model.
 #pragma once
 #include "apps/train/train_config.h"
-#include "braid/distributed/sharding/process_mesh.h"
+#include "braid/distributed/comm/process_mesh.h"
 #include "braid/models/dcformer/config.h"
 #include "braid/models/dcformer/cost.h"
 

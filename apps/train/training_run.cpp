@@ -3,12 +3,12 @@
 #include <cmath>
 #include <cstdio>
 
-#include "apps/bench/matmul_rate.h"
 #include "apps/cli/memory_text.h"
 #include "apps/cli/signals.h"
 #include "apps/cli/text.h"
 #include "apps/train/dry_run.h"
 #include "apps/train/job.h"
+#include "apps/train/matmul_rate.h"
 #include "apps/train/resume.h"
 #include "braid/models/dcformer/cost.h"
 #include "braid/models/text/batches.h"

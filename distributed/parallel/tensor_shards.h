@@ -13,7 +13,7 @@
 #include <string>
 
 #include "braid/distributed/sharding/shard_spec.h"
-#include "braid/nn/block.h"
+#include "braid/nn/transformer/block.h"
 
 namespace braid::dist {
 

@@ -56,10 +56,10 @@ void check_composition(const ModelConfig& c) {
   for (const char* stage : {"pre", "post"}) {
     for (const char* side : {"q", "k"}) {
       const std::string branch = std::string(stage) + "_" + side;
-      const bool wanted = (stage == std::string("pre") ? p.pre_compose : p.post_compose) &&
-                          (side == std::string("q") ? p.query_side : p.key_side);
+      const bool required = (stage == std::string("pre") ? p.pre_compose : p.post_compose) &&
+                            (side == std::string("q") ? p.query_side : p.key_side);
       const bool there = std::find(p.branches.begin(), p.branches.end(), branch) != p.branches.end();
-      need(there || !wanted, "profile.branches", branch + ", which " + stage + "_compose reads",
+      need(there || !required, "profile.branches", branch + ", which " + stage + "_compose reads",
            detail::join(p.branches, ","), "add it, or switch its stage or side off");
     }
   }

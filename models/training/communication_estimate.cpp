@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "braid/distributed/parallel/data_parallel.h"
-#include "braid/distributed/sharding/sequence_shard.h"
+#include "braid/distributed/parallel/sequence_shard.h"
 #include "braid/models/dcformer/cost.h"
 #include "braid/models/dcformer/layers.h"
 #include "braid/nn/module.h"

@@ -6,9 +6,9 @@
 
 namespace braid::detail {
 
-// What the bytes begin with:  k > 0: a valid character of k bytes;  0: a valid beginning of one, more bytes are needed
-// (or there are none);  -k: k bytes that can be part of no character. Overlong forms, surrogates and values above
-// U+10FFFF are invalid.
+// Classifies the beginning of the bytes:  k > 0: a valid character of k bytes;  0: a valid beginning of one, more bytes
+// are needed (or there are none);  -k: k bytes that can be part of no character. Overlong forms, surrogates and values
+// above U+10FFFF are invalid.
 int utf8_prefix(std::string_view bytes);
 
 bool valid_utf8(std::string_view text);

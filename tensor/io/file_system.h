@@ -1,4 +1,4 @@
-// What all code that writes files shares: complete writes, folders, messages of the operating system.
+// Shared by all code that writes files: complete writes, folders, messages of the operating system.
 #pragma once
 #include <cstdint>
 #include <filesystem>

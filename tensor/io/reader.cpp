@@ -48,7 +48,7 @@ Reader::Reader(std::span<const std::byte> memory, std::string name)
     : path_(std::move(name)), memory_(memory.data()), size_(static_cast<int64_t>(memory.size())) {}
 
 Reader::Reader(Reader&& other) noexcept
-    : path_(other.path_),
+    : path_(std::move(other.path_)),
       fd_(std::exchange(other.fd_, -1)),
       memory_(std::exchange(other.memory_, nullptr)),
       size_(std::exchange(other.size_, 0)),

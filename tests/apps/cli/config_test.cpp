@@ -45,7 +45,7 @@ BOOST_AUTO_TEST_CASE(overrides_beat_the_file_and_the_file_beats_defaults) {
   BOOST_TEST(config.train.batch_size == 4);
   BOOST_TEST(config.train.accumulate == 1);
   BOOST_TEST(config.train.checkpoint_activations);
-  BOOST_TEST(config.optimizer.lr == 1.0);  // a whole number is a float where a float is wanted
+  BOOST_TEST(config.optimizer.lr == 1.0);  // a whole number is a float where a float is expected
   BOOST_TEST(config.run.out == "a=b");
   BOOST_TEST(config.model.preset == "tiny");
   BOOST_TEST(config.model.values.size() == 4u);
