@@ -13,6 +13,7 @@
 #include "braid/models/text/dataset.h"
 #include "braid/models/training/communication_estimate.h"
 #include "braid/nn/optim/registry.h"
+#include "braid/tensor/detail/integers.h"
 #include "braid/tensor/parallel.h"
 
 namespace braid::apps {
@@ -33,7 +34,7 @@ void print_layout(const TrainConfig& config, const models::ModelConfig& model, i
   if (ranks == 1) return;
   const Arithmetic types = arithmetic(config);
   int64_t e = size_of(types.compute), m = size_of(types.masters), P = sizes.tensor;
-  int64_t samples = (config.train.batch_size + sizes.data - 1) / sizes.data;
+  int64_t samples = detail::ceil_div(config.train.batch_size, sizes.data);
   models::StepShape step{
       .seq_len = T, .bytes_per_number = e, .checkpoint_activations = config.train.checkpoint_activations};
   step.samples.assign(static_cast<size_t>(config.train.accumulate), samples);

@@ -7,6 +7,7 @@
 #include "braid/models/dcformer/cost.h"
 #include "braid/models/dcformer/layers.h"
 #include "braid/nn/module.h"
+#include "braid/tensor/detail/integers.h"
 
 namespace braid::models {
 
@@ -152,7 +153,7 @@ RankParameters rank_parameters(ModelConfig config, const LayoutSizes& sizes, int
   for (int64_t n : held.sharded) sharded += n;
   for (int64_t n : held.replicated) replicated += n;
   r.held = sharded + replicated;
-  auto share = [](int64_t n, int64_t ranks) { return (n + ranks - 1) / ranks; };
+  auto share = [](int64_t n, int64_t ranks) { return detail::ceil_div(n, ranks); };
   r.owned = share(sharded, sizes.data * sizes.context) + share(replicated, sizes.data * sizes.context * sizes.tensor);
   return r;
 }
