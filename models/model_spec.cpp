@@ -1,5 +1,6 @@
 #include "braid/models/model_spec.h"
 
+#include <algorithm>
 #include <map>
 
 #include "braid/nn/init.h"
@@ -13,10 +14,32 @@ std::unique_ptr<Model> ModelSpec::make_shape_only(const dist::ProcessMesh& mesh)
 
 std::vector<nn::NamedTensor> ModelSpec::parameters() const { return nn::parameters(*make_shape_only()); }
 
-double ModelSpec::training_flops(int64_t) const { return 6 * static_cast<double>(nn::count(*make_shape_only())); }
+ModelSize ModelSpec::size() const {
+  const int64_t elements = nn::count(*make_shape_only());
+  return {.parameters = elements, .non_embedding = elements};
+}
+
+double ModelSpec::forward_flops(int64_t) const { return 2 * static_cast<double>(size().parameters); }
+
+TrainingMemory ModelSpec::training_memory(const TrainingSetup& setup) const {
+  const RankParameters rank = rank_parameters(*make_shape_only(), setup.mesh, 0);
+  const auto bytes = static_cast<double>(setup.bytes_per_element), wide = std::max(4.0, bytes);  // wide: masters
+  const auto held = static_cast<double>(rank.held), owned = static_cast<double>(rank.owned);
+  TrainingMemory memory;
+  memory.weights = held * (wide + (bytes < wide ? bytes : 0));
+  memory.gradients = held * wide;
+  memory.optimizer = static_cast<double>(setup.optimizer_moments) * owned * wide;
+  return memory;
+}
+
+StepVolume ModelSpec::step_volume(const MeshShape& mesh, const MeshCoord& rank, const StepShape& step) const {
+  StepVolume volume;
+  add_gradient_volume(volume, *make_shape_only(), mesh, rank, step.bytes_per_element);
+  return volume;
+}
 
 std::vector<InfoSection> ModelSpec::info(const InfoRequest&) const {
-  const auto elements = static_cast<double>(nn::count(*make_shape_only()));
+  const auto elements = static_cast<double>(size().parameters);
   return {{"parameters", "Parameters", {{"total", "total", elements}}},
           {"inference_memory", "Memory, f32", {{"weights", "weights", 4 * elements, InfoUnit::bytes}}}};
 }

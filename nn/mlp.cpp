@@ -4,20 +4,21 @@
 
 namespace braid::nn {
 
-Mlp::Mlp(const MlpOptions& options, RandomKey key)
-    : options_(options),
-      up_(options.width, options.hidden, options.projection, child(key, "w1")),
-      down_(options.hidden, options.width, options.projection, child(key, "w2")) {
-  const MlpOptions& o = options;
-  if (!o.swiglu) {
-    options_.gates = 0;
-    return;
-  }
+Mlp::Mlp(const MlpOptions& options, RandomKey key) : options_(options) {
+  if (!options.swiglu) options_.gates = 0;
+  const MlpOptions& o = options_;
   check(o.gates >= 0 && (o.gates == 0 || o.hidden % o.gates == 0), "swiglu", [&] {
     return "the hidden width " + std::to_string(o.hidden) + " does not divide into " + std::to_string(o.gates) +
            " gated blocks";
   });
-  linear_ = Linear(o.width, o.hidden, o.projection, child(key, "w3"));
+  Linear::Options columns = o.projection, rows = o.projection;  // gated blocks stay in one piece
+  columns.shard = o.gates > 0 ? ShardRule{.axis = 0, .unit = "gated block", .units = o.gates}
+                              : ShardRule{.axis = 0, .unit = "hidden unit", .units = o.hidden};
+  rows.shard = columns.shard;
+  rows.shard.axis = 1;
+  up_ = Linear(o.width, o.hidden, columns, child(key, "w1"));
+  if (o.swiglu) linear_ = Linear(o.width, o.hidden, columns, child(key, "w3"));
+  down_ = Linear(o.hidden, o.width, rows, child(key, "w2"));
   if (o.gates > 0) block_gate_ = Linear(o.width, o.gates, o.projection, child(key, "mg"));
 }
 

@@ -1,6 +1,7 @@
 // Module: a plain class whose `visit` names each parameter and each child once. The names are those of its files.
 #pragma once
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -12,12 +13,23 @@ using braid::NamedTensor;
 
 class Module;
 
+// How a parameter is sharded over the ranks that share its layer (tensor parallelism): the axis holds `repeats` blocks
+// one after the other (queries | keys | values), each of `units` units of equal size. Ranks get complete units.
+struct ShardRule {
+  int axis = -1;          // -1: every rank holds the complete parameter
+  const char* unit = "";  // in messages: "head", "hidden unit"
+  int64_t units = 0;      // 0: it cannot be sharded, an error over several ranks
+  int repeats = 1;
+  bool if_divisible = false;  // where the number of ranks does not divide `units`, as axis = -1
+};
+
 // Walks a tree of modules; a module's visit calls it once per parameter and child.
 class Visitor {
  public:
-  using Action = std::function<void(const std::string& name, const Tensor& parameter)>;
+  using Action = std::function<void(const std::string& name, const Tensor& parameter, const ShardRule& rule)>;
   explicit Visitor(Action action) : action_(std::move(action)) {}
-  void operator()(const std::string& name, const Tensor& parameter);  // skips empty handles (an unused bias)
+  // Skips empty handles (an unused bias).
+  void operator()(const std::string& name, const Tensor& parameter, const ShardRule& rule = {});
   void operator()(const std::string& name, const Module& child);
 
  private:
@@ -45,6 +57,8 @@ Tensor parameter(Tensor x);
 // A tied parameter (one handle under several names) is listed, counted and loaded once, under its first name.
 std::vector<NamedTensor> parameters(const Module& m);  // handles, in visiting order
 int64_t count(const Module& m);                        // number of elements
+// The rules of the parameters, by name.
+std::map<std::string, ShardRule> shard_rules(const Module& m);
 // Throws when two of them share elements: each would be updated as if it were alone.
 void check_separate(const std::vector<NamedTensor>& parameters);
 

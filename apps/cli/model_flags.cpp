@@ -2,7 +2,7 @@
 
 #include <cstdio>
 
-#include "braid/models/dcformer/config.h"
+#include "braid/models/registry.h"
 
 namespace braid::apps {
 
@@ -10,7 +10,7 @@ Flag profile_flag() {
   return {.name = "profile",
           .value = "NAME",
           .help = "program of the authors whose arithmetic is followed, instead of what the folder says",
-          .choices = models::profile_names()};
+          .choices = models::model_profiles()};
 }
 
 Flag device_flag() {

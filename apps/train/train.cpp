@@ -66,7 +66,7 @@ int train(TrainingRun& run, const TrainConfig& config, const dist::ProcessMesh& 
 
 int prepare_and_train(const Arguments& arguments, const Job& job) {
   TrainConfig config;
-  Schema schema = train_schema(config, models::config_keys());
+  Schema schema = train_schema(config, model_setting_names());
   std::vector<std::string> overrides = arguments.overrides();
   if (arguments.has("device")) overrides.push_back("run.device=" + arguments.get("device"));
   if (arguments.has("threads")) overrides.push_back("run.threads=" + arguments.get("threads"));
@@ -77,7 +77,10 @@ int prepare_and_train(const Arguments& arguments, const Job& job) {
   }
   if (config.run.threads > 0) set_threads(static_cast<int>(config.run.threads));
   const Device device = parse_device(config.run.device);  // the first check: no device, no run
-  if (arguments.has("dry-run")) return dry_run(config);
+  if (arguments.has("dry-run")) {
+    std::fputs(dry_run(config).c_str(), stdout);
+    return 0;
+  }
   check_together(config);
   job.world().set_timeout(config.parallel.timeout);
   dist::DeviceRanks ranks = dist::device_ranks(job.world(), device);

@@ -132,8 +132,8 @@ TrainingMemory training_memory(ModelConfig c, const TrainingSetup& s) {
     return "bad batch: expected at least one sequence of at least one token, found " + std::to_string(s.batch) +
            " of " + std::to_string(s.seq_len);
   });
-  const double bytes = as_double(s.bytes_per_number), wide = std::max(4.0, bytes);  // wide: masters, sums, statistics
-  double per_token = 0;                                                             // bytes that a block keeps
+  const double bytes = as_double(s.bytes_per_element), wide = std::max(4.0, bytes);  // wide: masters, sums, statistics
+  double per_token = 0;                                                              // bytes that a block keeps
   for (const ActivationTerm& term : saved_activations())
     per_token += term.elements(c) * (term.statistics ? wide : bytes);
   const double D = as_double(c.dim), L = as_double(c.n_layer), V = as_double(c.vocab_size);
@@ -142,7 +142,7 @@ TrainingMemory training_memory(ModelConfig c, const TrainingSetup& s) {
   const double block = tokens * per_token;
   // Recomputing needs the input of every block and, in turn, everything of one block. The end keeps the input of the
   // final norm and the gradient of its result.
-  const double kept = s.checkpoint_activations ? tokens * L * D * bytes + block : L * block;
+  const double kept = s.recompute ? tokens * L * D * bytes + block : L * block;
   // In the backward pass of attention: gradients of q, k, v and of its result; keys (twice), values and the gradients
   // of both in the kernels' layout; gradients of the dynamic weights, whose key side also is in that layout, twice.
   // Beside that every thread needs workspace, up to some 40 MiB where sequences are long. The CPU's kernels compute in
@@ -167,7 +167,7 @@ TrainingMemory training_memory(ModelConfig c, const TrainingSetup& s) {
   return m;
 }
 
-CacheSize cache_bytes(ModelConfig c, int64_t batch, int64_t seq_len, int64_t bytes_per_number) {
+CacheSize cache_bytes(ModelConfig c, int64_t batch, int64_t seq_len, int64_t bytes_per_element) {
   resolve(c);
   check(batch >= 1 && seq_len >= 1, ErrorKind::setting, [&] {
     return "bad cache: expected at least one sequence of at least one token, found " + std::to_string(batch) + " of " +
@@ -175,13 +175,13 @@ CacheSize cache_bytes(ModelConfig c, int64_t batch, int64_t seq_len, int64_t byt
   });
   const double N = as_double(c.n_head), R = as_double(c.profile.rank);
   const double factors = c.profile.key_side ? stages(c) * (2 * R * N + N) : 0;
-  const double position = (2 * N * as_double(c.head_dim) + factors) * as_double(bytes_per_number);
+  const double position = (2 * N * as_double(c.head_dim) + factors) * as_double(bytes_per_element);
   double positions = 0;  // summed over layers
   for (int64_t i = 0; i < c.n_layer; ++i) {
     const int64_t window = std::max(c.keys_of_layer(i, false), c.keys_of_layer(i, true));
     positions += as_double(window == 0 ? seq_len : std::min(window, seq_len));
   }
-  return {.per_token = position * as_double(c.n_layer), .kept = as_double(batch) * positions * position};
+  return {.per_token = position * as_double(c.n_layer), .full = as_double(batch) * positions * position};
 }
 
 }  // namespace braid::models

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "braid/models/dcformer/config.h"
-#include "braid/nn/module.h"
+#include "braid/models/model_cost.h"
 
 namespace braid::models {
 
@@ -58,22 +58,8 @@ struct Flops {
 };
 Flops flops_per_token(ModelConfig config, int64_t seq_len);
 
-struct TrainingSetup {
-  int64_t batch = 1, seq_len = 1;
-  int64_t bytes_per_number = 4;         // of the arithmetic; 2: mixed precision with f32 masters
-  int64_t optimizer_moments = 2;        // Adam 2, SGD with momentum 1, without 0
-  bool checkpoint_activations = false;  // each block keeps only its input and is recomputed
-  int64_t attention_workspace = 0;  // bytes of scores that a GPU may hold at a time; 0: on the CPU, which holds none
-  int64_t logit_rows = 1024;        // rows of logits that exist at a time (linear_cross_entropy)
-};
-// Bytes at the worst moment of a step; a test holds the sum to within 10 % of what a step takes (15 % in mixed
-// precision).
-struct TrainingMemory {
-  double weights = 0, gradients = 0, optimizer = 0;  // weights: masters and their copies
-  double activations = 0;                            // saved for the backward pass, by the table saved_activations()
-  double working = 0;  // logits, or gradients inside the FFN, or those of attention and its packed copies
-  double total() const { return weights + gradients + optimizer + activations + working; }
-};
+// Of the model on one process, whatever setup.mesh is; `working`: logits, or gradients inside the FFN, or those of
+// attention and its packed copies. A test holds the sum to within 10 % of what a step takes (15 % in mixed precision).
 TrainingMemory training_memory(ModelConfig config, const TrainingSetup& setup);
 
 // A term of the activations that one block saves for its backward pass.
@@ -89,8 +75,8 @@ const std::vector<ActivationTerm>& saved_activations();
 // that keys stay in one piece).
 struct CacheSize {
   double per_token = 0;  // of a global layer's position, times the layers: what a token costs before windows are full
-  double kept = 0;       // of `batch` sequences of seq_len tokens
+  double full = 0;       // of `batch` sequences of seq_len tokens
 };
-CacheSize cache_bytes(ModelConfig config, int64_t batch, int64_t seq_len, int64_t bytes_per_number = 4);
+CacheSize cache_bytes(ModelConfig config, int64_t batch, int64_t seq_len, int64_t bytes_per_element = 4);
 
 }  // namespace braid::models

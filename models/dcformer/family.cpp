@@ -1,7 +1,6 @@
 #include "braid/models/dcformer/family.h"
 
 #include "braid/models/dcformer/config_keys.h"
-#include "braid/models/dcformer/cost.h"
 #include "braid/models/dcformer/hf_weights.h"
 #include "braid/models/dcformer/model.h"
 
@@ -32,12 +31,13 @@ const char* torch_name(DType dtype) {
 }
 
 ModelFamily family_of(const std::string& model_type) {
-  ModelFamily family{.model_type = model_type, .presets = {}, .settings = {}, .read = nullptr, .configure = nullptr};
+  ModelFamily family{.model_type = model_type, .read = nullptr, .configure = nullptr};
   for (const std::string& name : preset_names())
     if (preset(name).model_type == model_type) family.presets.push_back(name);
   ModelConfig defaults;
   set_family(defaults, model_type);
   family.settings = settings_of(defaults);
+  family.profiles = profile_names();
   family.read = [](const std::string& text, const std::string& file) -> std::unique_ptr<const ModelSpec> {
     return std::make_unique<DcformerSpec>(read_config(text, file));
   };
@@ -61,10 +61,6 @@ std::unique_ptr<const ModelSpec> DcformerSpec::with(const SettingTexts& settings
 
 std::unique_ptr<Model> DcformerSpec::make(RandomKey key, const dist::ProcessMesh& mesh) const {
   return std::make_unique<Dcformer>(config_, key, mesh);
-}
-
-double DcformerSpec::training_flops(int64_t seq_len) const {
-  return flops_per_token(config_, seq_len).training() * static_cast<double>(seq_len);
 }
 
 WeightFormat DcformerSpec::weight_format(const io::TensorFiles& files) const {

@@ -17,8 +17,13 @@ class DcformerSpec final : public ModelSpec {
   std::unique_ptr<Model> make(RandomKey key, const dist::ProcessMesh& mesh = {}) const override;
 
   int64_t max_sequence_length() const override { return config_.block_size; }
-  double training_flops(int64_t seq_len) const override;
-  std::vector<InfoSection> info(const InfoRequest& request) const override;  // info.cpp
+  int64_t vocab_size() const override { return config_.vocab_size; }
+  // info.cpp
+  ModelSize size() const override;
+  double forward_flops(int64_t seq_len) const override;
+  TrainingMemory training_memory(const TrainingSetup& setup) const override;
+  StepVolume step_volume(const MeshShape& mesh, const MeshCoord& rank, const StepShape& step) const override;
+  std::vector<InfoSection> info(const InfoRequest& request) const override;
 
   WeightFormat weight_format(const io::TensorFiles& files) const override;
   std::unique_ptr<Model> read_weights(const io::TensorFiles& files, DType dtype,

@@ -67,20 +67,6 @@ nn::BlockOptions block_options(const ModelConfig& c, int64_t layer, bool initial
   return b;
 }
 
-dist::ShardMap tensor_shards(const ModelConfig& c, int ranks) {
-  check(c.vocab_size >= ranks, ErrorKind::setting, [&] {
-    return "parallel.tensor = " + std::to_string(ranks) + " is more than the vocabulary of " +
-           std::to_string(c.vocab_size);
-  });
-  dist::Shard by_word{0, dist::even_partition(c.vocab_size, ranks)};
-  dist::ShardMap shards{{"tok_embeddings.weight", by_word}, {"output.weight", by_word}};
-  for (int64_t i = 0; i < c.n_layer; ++i) {
-    for (auto& [name, shard] : dist::block_shards(block_options(c, i, false), ranks))
-      shards["layers." + std::to_string(i) + "." + name] = shard;
-  }
-  return shards;
-}
-
 nn::Rope make_rope(const ModelConfig& c, DType dtype, Device device) {
   using P = nn::Rope::Precision;
   P precision = P::exact;

@@ -5,9 +5,9 @@
 
 #include "braid/autograd/autograd.h"
 #include "braid/distributed/comm/thread_transport.h"
+#include "braid/models/dcformer/cost.h"
 #include "braid/models/eval/icl_tasks.h"
 #include "braid/models/generation/generate.h"
-#include "braid/models/training/communication_estimate.h"
 #include "braid/tensor/kernels/kernel.h"
 #include "tests/distributed/parity.h"
 
@@ -157,8 +157,9 @@ BOOST_AUTO_TEST_CASE(no_rank_holds_the_model) {
                        expect(all == elements.at(p.name), p.name + ": the shards are the parameter");
                        expect(p.value.numel() < all, p.name + ": a shard is less than the parameter");
                      }
-                     models::RankParameters expected = models::rank_parameters(
-                         parity_config(kind), {s.data, s.context, s.tensor}, mesh.tensor.rank());
+                     models::RankParameters expected =
+                         models::rank_parameters(models::shape_only_model(parity_config(kind)),
+                                                 {s.data, s.context, s.tensor}, mesh.tensor.rank());
                      expect(held == expected.held, "elements held by a rank");
                    };
                    check_shards();

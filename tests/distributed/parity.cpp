@@ -79,6 +79,23 @@ void move_by_last_places(models::LanguageModel& model, uint64_t salt, uint64_t s
 }
 }  // namespace
 
+namespace {
+// The unsharded tensors on every rank: elements of their owners and zeros of all others, summed.
+std::map<std::string, std::vector<double>> unsharded(const std::vector<models::LocalTensor>& tensors,
+                                                     const dist::Communicator& world) {
+  std::map<std::string, std::vector<double>> out;
+  for (const models::LocalTensor& t : tensors) {
+    Tensor full = zeros({numel(t.shape)}, t.dtype);
+    for (const dist::Span& s : t.spans) {
+      const Tensor values = t.values.reshaped({t.values.numel()}).sliced(0, s.local, s.local + s.count);
+      full.sliced(0, s.full, s.full + s.count).copy_(values);
+    }
+    out[t.name] = world.all_reduce(full).to_vector<double>();
+  }
+  return out;
+}
+}  // namespace
+
 Record train(const models::ModelConfig& config, const dist::ProcessMesh& mesh, int64_t steps, int64_t samples,
              int64_t T, DType dtype, bool checkpoint_activations, double lr, const Noise& noise) {
   DType masters = dtype == DType::bf16 ? DType::f32 : dtype;
@@ -89,17 +106,13 @@ Record train(const models::ModelConfig& config, const dist::ProcessMesh& mesh, i
   for (int64_t step = 0; step < steps; ++step) {
     if (step < noise.steps) move_by_last_places(*model, noise.salt, static_cast<uint64_t>(step));
     const models::StepMetrics r = trainer.forward_backward(share_of(step_batch(config, step, samples, T), mesh));
-    if (step == 0) {
-      for (const nn::NamedTensor& g : gather(trainer.local_gradients(), mesh.world, kCpu))
-        record.gradients[g.name] = g.value.to_vector<double>();
-    }
+    if (step == 0) record.gradients = unsharded(trainer.local_gradients(), mesh.world);
     trainer.apply(lr);
     record.losses.push_back(r.loss);
     record.norms.push_back(r.grad_norm);
   }
   record.validation = models::evaluate(*model, share_of(step_batch(config, 1000, samples, T), mesh), mesh);
-  for (const nn::NamedTensor& w : gather(trainer.local_state().weights, mesh.world, kCpu))
-    record.weights[w.name] = w.value.to_vector<double>();
+  record.weights = unsharded(trainer.local_state().weights, mesh.world);
   return record;
 }
 

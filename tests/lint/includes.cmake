@@ -60,7 +60,6 @@ set(exceptions
   "distributed/comm/rank_order_reduce.h -> distributed/sharding/partition.h"
   "cuda/runtime/.* -> cuda/device/.*"
   "models/pretrained.h -> models/text/tokenizer.h"
-  "models/training/communication_estimate.* -> models/dcformer/.*"  # formulas of DCFormer's layers
   "tensor/memory.h -> tensor/detail/scoped_value.h"
   "apps/train/.* -> apps/bench/matmul_rate.h"  # the time of a step is estimated from a measured rate
   "apps/.* -> apps/commands.h"  # the list of entry points, which each command implements

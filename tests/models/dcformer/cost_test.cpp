@@ -244,8 +244,8 @@ BOOST_AUTO_TEST_CASE(activations_are_what_a_step_keeps) {
           // The loss also forms the gradient of its own weight in advance: counted as a gradient, not as an activation.
           const double measured = static_cast<double>(bytes_in_use() - before - c.vocab_size * c.dim * 4);
           const int64_t bytes = size_of(dtype);
-          const TrainingMemory m = training_memory(
-              c, {.batch = 2, .seq_len = T, .bytes_per_number = bytes, .checkpoint_activations = recompute});
+          const TrainingMemory m =
+              training_memory(c, {.batch = 2, .seq_len = T, .bytes_per_element = bytes, .recompute = recompute});
           // With recomputation the table also has the one block that backward rebuilds.
           const double ends = static_cast<double>(bytes * (3 + 1) + 4);
           const double block = recompute ? 2 * static_cast<double>(T) * 64 * ends : m.activations;
@@ -283,7 +283,7 @@ BOOST_AUTO_TEST_CASE(the_peak_of_a_step_is_the_estimate) {
           backward(model.loss_sum(ids, ids));
           const double peak = static_cast<double>(memory_stats(kCpu).peak - before);
           const TrainingMemory m = training_memory(
-              c, {.batch = 2, .seq_len = T, .bytes_per_number = size_of(dtype), .checkpoint_activations = recompute});
+              c, {.batch = 2, .seq_len = T, .bytes_per_element = size_of(dtype), .recompute = recompute});
           const double ratio = peak / (m.gradients + m.activations + m.working);
           BOOST_TEST_CONTEXT(name << " " << str(dtype) << " T=" << T << " recompute=" << recompute << ": " << ratio) {
             BOOST_TEST(ratio > (dtype == DType::f32 ? 0.9 : 0.85));
@@ -317,8 +317,8 @@ BOOST_AUTO_TEST_CASE(a_step_is_measured_by_use) {
       auto taken = [&](MemoryUse use) {
         return static_cast<double>(got.at_peak_of(use) - start.current[static_cast<size_t>(use)]);
       };
-      const TrainingMemory m = training_memory(
-          c, {.batch = 2, .seq_len = 320, .bytes_per_number = size_of(dtype), .checkpoint_activations = recompute});
+      const TrainingMemory m =
+          training_memory(c, {.batch = 2, .seq_len = 320, .bytes_per_element = size_of(dtype), .recompute = recompute});
       BOOST_TEST_CONTEXT(str(dtype) << " recompute=" << recompute) {
         BOOST_TEST(std::fabs(taken(MemoryUse::weights) / m.weights - 1) < 0.01);  // the rotary tables are in it
         BOOST_TEST(taken(MemoryUse::optimizer) == m.optimizer);
@@ -351,15 +351,15 @@ BOOST_AUTO_TEST_CASE(memory_of_a_run) {
   const double scores = 3.0 * 4 * 2048 * 2048 * 16 * 4;
   BOOST_TEST(working(int64_t{2} << 30) - working(int64_t{1} << 30) == 1 << 30);
   BOOST_TEST(working(int64_t{1} << 40) - working(int64_t{1} << 30) == scores - (1 << 30));
-  setup.bytes_per_number = 2;  // masters and copies; gradients and moments as in f32
+  setup.bytes_per_element = 2;  // masters and copies; gradients and moments as in f32
   const TrainingMemory mixed = training_memory(c, setup);
   BOOST_TEST(mixed.weights == 4 * parameters + 2 * (parameters - 102924288 / 2));
   BOOST_TEST(mixed.gradients == m.gradients);
   BOOST_TEST(mixed.optimizer == m.optimizer);
   BOOST_TEST(mixed.activations < 0.52 * m.activations);
-  setup.bytes_per_number = 8;
+  setup.bytes_per_element = 8;
   BOOST_TEST(training_memory(c, setup).total() == 2 * m.total());
-  setup.checkpoint_activations = true;
+  setup.recompute = true;
   BOOST_TEST(training_memory(c, setup).activations < m.activations / 4);
   setup.optimizer_moments = 0;
   BOOST_TEST(training_memory(c, setup).optimizer == 0);
@@ -371,10 +371,10 @@ BOOST_AUTO_TEST_CASE(cache_holds_factors_and_rings) {
   const ModelConfig c = configure("dcformer-405m", {});
   const double numbers = 2 * 16 * 64 + 10 * 16;  // keys, values, factors of the key side
   BOOST_TEST(cache_bytes(c, 1, 1).per_token == 24 * numbers * 4);
-  BOOST_TEST(cache_bytes(c, 3, 2048, 2).kept == 3 * 12 * (2048 + 256) * numbers * 2);
-  BOOST_TEST(cache_bytes(c, 1, 100).kept == 24 * 100 * numbers * 4);
+  BOOST_TEST(cache_bytes(c, 3, 2048, 2).full == 3 * 12 * (2048 + 256) * numbers * 2);
+  BOOST_TEST(cache_bytes(c, 1, 100).full == 24 * 100 * numbers * 4);
   const ModelConfig plain = configure("transformer-405m", {});
-  BOOST_TEST(cache_bytes(plain, 1, 2048).kept == 24.0 * 2048 * 2 * 1024 * 4);
+  BOOST_TEST(cache_bytes(plain, 1, 2048).full == 24.0 * 2048 * 2 * 1024 * 4);
   const ModelConfig query = configure("dcformer-405m", {{"profile.key_side", "false"}});
   BOOST_TEST(cache_bytes(query, 1, 1).per_token == 24.0 * 2 * 1024 * 4);
 }
@@ -386,7 +386,7 @@ BOOST_AUTO_TEST_CASE(cache_of_a_real_model) {
   NoGrad off;
   model.hidden(zeros({2, 8}, DType::i64), &cache);
   // Exactly the window is full; buffers may hold up to twice as much.
-  const double kept = cache_bytes(c, 2, 8).kept;
+  const double kept = cache_bytes(c, 2, 8).full;
   BOOST_TEST(static_cast<double>(cache.bytes()) >= kept);
   BOOST_TEST(static_cast<double>(cache.bytes()) <= 2 * kept);
 }
