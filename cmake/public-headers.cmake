@@ -87,6 +87,7 @@ set(BRAID_PUBLIC_HEADERS
   nn/rope.h
   nn/sequential.h
   nn/shard_context.h
+  nn/shard_rule.h
   tensor/attention.h
   tensor/detail/recording.h
   tensor/detail/scoped_value.h

@@ -58,14 +58,14 @@ class RunLog {
   RunLog& operator=(const RunLog&) = delete;
   ~RunLog();
 
-  const std::vector<LogRow>& kept() const { return kept_; }  // rows found on opening, in order
-  void append(const LogRow& row);                            // Error(output), for example on a full disk
-  void sync();                                               // to the disk; call it before a checkpoint is written
+  const std::vector<LogRow>& earlier_rows() const { return earlier_rows_; }  // found on opening, in order
+  void append(const LogRow& row);  // Error(output), for example on a full disk
+  void sync();                     // to the disk; call it before a checkpoint is written
 
  private:
   std::filesystem::path csv_path_, json_path_;
   int csv_ = -1, json_ = -1;
-  std::vector<LogRow> kept_;
+  std::vector<LogRow> earlier_rows_;
 };
 
 // Rows of a log.csv, or of any CSV with a header line that names at least `step` and `loss`; other columns are taken if

@@ -66,7 +66,7 @@ void TrainingRun::open() {
   std::vector<double> losses;
   at_root(mesh_.world, [&] {
     log_.emplace(out(), state_.step);
-    for (const LogRow& row : log_->kept()) {
+    for (const LogRow& row : log_->earlier_rows()) {
       losses.push_back(last_.loss = row.loss);
       if (!std::isnan(row.val_loss)) last_.val_loss = row.val_loss;
       if (!std::isnan(row.task_acc)) last_.task_acc = row.task_acc;

@@ -83,12 +83,12 @@ Tensor Attention::operator()(const Tensor& x, const Rope* rope, LayerCache* cach
   if (cache) {
     check(!recording({in.q, in.k, in.v}), "attention",
           [] { return std::string("a cache carries no gradients; decode under NoGrad"); });
-    cache->append(in.k, in.v, key_side(in.pre), key_side(in.post));
+    cache->append(in.k, in.v, key_wise(in.pre), key_wise(in.post));
     in.k = cache->keys();
     in.v = cache->values();
     if (o.compose) {
-      in.pre = with_key_side(in.pre, cache->pre());
-      in.post = with_key_side(in.post, cache->post());
+      in.pre = with_key_wise(in.pre, cache->pre());
+      in.post = with_key_wise(in.post, cache->post());
     }
     options.mask.offset = first - cache->first();
   }

@@ -63,9 +63,9 @@ void CompositionWeights::visit(Visitor& v) const {
   v("post_proj.w", post_base_, by_group(0));
 }
 
-KeySide key_side(const HeadMixing& c) { return {c.k_down, c.k_up, c.k_gate}; }
+KeyWiseMixing key_wise(const HeadMixing& c) { return {c.k_down, c.k_up, c.k_gate}; }
 
-HeadMixing with_key_side(HeadMixing c, const KeySide& side) {
+HeadMixing with_key_wise(HeadMixing c, const KeyWiseMixing& side) {
   c.k_down = side.down;
   c.k_up = side.up;
   c.k_gate = side.gate;
