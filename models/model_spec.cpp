@@ -48,13 +48,13 @@ WeightFormat ModelSpec::weight_format(const io::TensorFiles& files) const {
   return one_tensor_per_parameter(files, parameters());
 }
 
-std::unique_ptr<Model> ModelSpec::read_weights(const io::TensorFiles& files, DType dtype,
+std::unique_ptr<Model> ModelSpec::read_weights(const io::TensorFiles& files, DType dtype, const dist::ProcessMesh& mesh,
                                                std::vector<std::string>&) const {
   weight_format(files);  // nothing of the model's size is allocated before this has passed
-  std::unique_ptr<Model> model = make_shape_only();
+  std::unique_ptr<Model> model = make_shape_only(mesh);
   WeightReader reader(files, dtype);
   nn::replace_parameters(*model, [&](const std::string& name, const Tensor&) {
-    return nn::parameter(reader.convert(name, reader.load(name)));
+    return nn::parameter(model->shard(name, reader.convert(name, reader.load(name)), mesh.tensor.rank()));
   });
   reader.problems().raise(files.path());
   model->to(dtype);  // makes tables; the parameters have the type already

@@ -68,8 +68,9 @@ class ModelSpec {
   // Checks names, shapes and types without reading data. Error(input) reports everything wrong together.
   virtual WeightFormat weight_format(const io::TensorFiles& files) const;
   // The model with parameters of `dtype` from the files, none initialised; decisions on the way are added to `notes`.
-  // Error(input) names every tensor with NaN or Inf or with values too large for dtype.
-  virtual std::unique_ptr<Model> read_weights(const io::TensorFiles& files, DType dtype,
+  // Over a mesh a rank keeps its shards: it reads every parameter completely, one at a time. Error(input) names every
+  // tensor with NaN or Inf or with values too large for dtype.
+  virtual std::unique_ptr<Model> read_weights(const io::TensorFiles& files, DType dtype, const dist::ProcessMesh& mesh,
                                               std::vector<std::string>& notes) const;
   // Writes the weights of a model of this spec into an existing folder in the form `format`.
   virtual void write_weights(const Model& model, const WeightFormat& format, const std::filesystem::path& folder) const;

@@ -30,10 +30,10 @@ std::optional<DType> dtype_of(const Arguments& arguments) {
   return dtype;
 }
 
-std::vector<std::pair<std::string, std::string>> model_keys(const Arguments& arguments) {
-  std::vector<std::pair<std::string, std::string>> keys;
+models::SettingTexts model_keys(const Arguments& arguments, const std::vector<std::string>& overrides) {
+  models::SettingTexts keys;
   if (arguments.has("profile")) keys.emplace_back("profile.name", arguments.get("profile"));
-  for (const std::string& text : arguments.overrides()) {
+  for (const std::string& text : overrides) {
     const size_t equals = text.find('=');
     keys.emplace_back(text.substr(0, equals), text.substr(equals + 1));
   }

@@ -84,7 +84,11 @@ int prepare_and_train(const Arguments& arguments, const Job& job) {
   check_together(config);
   job.world().set_timeout(config.parallel.timeout);
   dist::DeviceRanks ranks = dist::device_ranks(job.world(), device);
-  const dist::ProcessMesh mesh = mesh_from_config(config, ranks.world);
+  const dist::ProcessMesh mesh = mesh_from_config(config.parallel, ranks.world, "train");
+  check(config.train.batch_size >= mesh.data.size(), ErrorKind::setting, [&] {
+    return "train.batch_size is smaller than parallel.data: expected at least " + std::to_string(mesh.data.size()) +
+           " sequences per micro-batch, found " + std::to_string(config.train.batch_size);
+  });
   const StopSignals signals;  // before data and weights are loaded, so that no signal is lost
   TrainingRun run(config, schema, mesh, ranks.device);
   run.open();

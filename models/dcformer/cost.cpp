@@ -24,9 +24,9 @@ int sides(const ModelConfig& c) { return c.profile.query_side + c.profile.key_si
 
 }  // namespace
 
-Dcformer shape_only_model(const ModelConfig& config) {
+Dcformer shape_only_model(const ModelConfig& config, const dist::ProcessMesh& mesh) {
   const nn::ShapeOnlyScope no_memory;
-  return Dcformer::uninitialised(config);
+  return Dcformer::uninitialised(config, mesh);
 }
 
 std::vector<nn::NamedTensor> shape_only_parameters(const ModelConfig& config) {
@@ -53,6 +53,8 @@ ParameterCounts count_parameters(ModelConfig config) {
     if (of_layer("feed_forward.")) counts.feed_forward += n;
     if (of_layer("attention_norm.") || of_layer("ffn_norm.")) counts.norms += n;
   }
+  counts.other = counts.per_layer - counts.attention - counts.qk_norm - counts.dynamic - counts.static_proj -
+                 counts.feed_forward - counts.norms;
   counts.non_embedding = counts.layers + counts.final_norm;
   return counts;
 }
@@ -93,7 +95,7 @@ Flops flops_per_token(ModelConfig c, int64_t seq_len) {
 
 const std::vector<ActivationTerm>& saved_activations() {
   using Config = const ModelConfig&;
-  // Describes nn/block, nn/attention, nn/mlp, nn/compose_weights and autograd/ops/dcmha; a test measures it.
+  // Describes the blocks, attention, compose weights and FFN of nn/ and the attention ops of autograd/; a test measures it.
   static const std::vector<ActivationTerm> table = {
       {"residual stream before each norm, and the norms' results",
        [](Config c) { return (c.use_parallel_residual ? 3 : 4) * as_double(c.dim); }},

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "braid/distributed/sharding/process_mesh.h"
 #include "braid/models/dcformer/config.h"
 #include "braid/models/model_cost.h"
 
@@ -15,7 +16,7 @@ namespace braid::models {
 class Dcformer;
 
 // The model of a resolved configuration on kMeta: names, shapes and types of its parameters, no memory.
-Dcformer shape_only_model(const ModelConfig& config);
+Dcformer shape_only_model(const ModelConfig& config, const dist::ProcessMesh& mesh = {});
 // Its parameters in the model's order, by the names of published folders ("layers.0.attention.wqkv.weight").
 std::vector<nn::NamedTensor> shape_only_parameters(const ModelConfig& config);
 
@@ -29,6 +30,7 @@ struct ParameterCounts {
   int64_t static_proj = 0;
   int64_t feed_forward = 0;  // with mgate
   int64_t norms = 0;
+  int64_t other = 0;      // parameters under names that none of the above covers
   int64_t per_layer = 0;  // sum of the above
   // of the model
   int64_t layers = 0;  // L x per_layer

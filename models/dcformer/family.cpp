@@ -68,8 +68,9 @@ WeightFormat DcformerSpec::weight_format(const io::TensorFiles& files) const {
 }
 
 std::unique_ptr<Model> DcformerSpec::read_weights(const io::TensorFiles& files, DType dtype,
+                                                  const dist::ProcessMesh& mesh,
                                                   std::vector<std::string>& notes) const {
-  return std::make_unique<Dcformer>(read_hf_weights(files, config_, dtype, notes));
+  return std::make_unique<Dcformer>(read_hf_weights(files, config_, dtype, mesh, notes));
 }
 
 void DcformerSpec::write_weights(const Model& model, const WeightFormat& format,

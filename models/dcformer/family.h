@@ -26,7 +26,7 @@ class DcformerSpec final : public ModelSpec {
   std::vector<InfoSection> info(const InfoRequest& request) const override;
 
   WeightFormat weight_format(const io::TensorFiles& files) const override;
-  std::unique_ptr<Model> read_weights(const io::TensorFiles& files, DType dtype,
+  std::unique_ptr<Model> read_weights(const io::TensorFiles& files, DType dtype, const dist::ProcessMesh& mesh,
                                       std::vector<std::string>& notes) const override;
   void write_weights(const Model& model, const WeightFormat& format,
                      const std::filesystem::path& folder) const override;

@@ -211,13 +211,17 @@ WeightFormat hf_weight_format(const io::TensorFiles& files, const ModelConfig& c
 }
 
 Dcformer read_hf_weights(const io::TensorFiles& files, const ModelConfig& config, DType dtype,
-                         std::vector<std::string>& notes) {
+                         const dist::ProcessMesh& mesh, std::vector<std::string>& notes) {
   hf_weight_format(files, config);  // nothing of the model's size is allocated before this has passed
-  Dcformer model = shape_only_model(config);
+  Dcformer model = shape_only_model(config, mesh);
   Parameters parameters(files, config, dtype);
-  const std::vector<Extra> extras = extras_of(nn::parameters(model), config);
-  nn::replace_parameters(
-      model, [&](const std::string& name, const Tensor& p) { return nn::parameter(parameters.read(name, p.shape())); });
+  const std::vector<nn::NamedTensor> complete = shape_only_parameters(config);
+  const std::vector<Extra> extras = extras_of(complete, config);
+  auto shape = complete.begin();
+  nn::replace_parameters(model, [&](const std::string& name, const Tensor&) {
+    const Tensor value = parameters.read(name, (shape++)->value.shape());
+    return nn::parameter(model.shard(name, value, mesh.tensor.rank()));
+  });
   for (const Extra& t : extras)
     if (t.identity) parameters.check_identity(t);
   parameters.report(notes);

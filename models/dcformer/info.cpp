@@ -35,6 +35,7 @@ InfoSection parameter_section(const ModelConfig& config) {
   if (c.static_proj) s.rows.push_back(count_row("static_proj", "         static mixing", c.static_proj));
   s.rows.push_back(count_row("feed_forward", "         feed-forward", c.feed_forward));
   s.rows.push_back(count_row("norms", "         norms", c.norms));
+  if (c.other) s.rows.push_back(count_row("other", "         other", c.other));
   s.rows.push_back(count_row("per_layer", "         all", c.per_layer));
   s.rows.push_back(count_row("non_embedding", "layers and final norm", c.non_embedding));
   s.rows.push_back(count_row("embedding", "embedding and output", c.embedding));

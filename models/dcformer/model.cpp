@@ -12,7 +12,9 @@ namespace braid::models {
 Dcformer::Dcformer(const ModelConfig& config, RandomKey key, const dist::ProcessMesh& mesh)
     : Dcformer(config, key, mesh, true) {}
 
-Dcformer Dcformer::uninitialised(const ModelConfig& config) { return Dcformer(config, {}, {}, false); }
+Dcformer Dcformer::uninitialised(const ModelConfig& config, const dist::ProcessMesh& mesh) {
+  return Dcformer(config, {}, mesh, false);
+}
 
 Dcformer::Dcformer(const ModelConfig& config, RandomKey key, const dist::ProcessMesh& mesh, bool initialise)
     : config_(config), mesh_(mesh) {

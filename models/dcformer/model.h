@@ -20,7 +20,7 @@ class Dcformer final : public LanguageModel {
   // sharded over the mesh's tensor ranks.
   Dcformer(const ModelConfig& config, RandomKey key, const dist::ProcessMesh& mesh = {});
   // Parameters with undefined contents, for a model that is loaded right away.
-  static Dcformer uninitialised(const ModelConfig& config);
+  static Dcformer uninitialised(const ModelConfig& config, const dist::ProcessMesh& mesh = {});
 
   // ids (B, T) i32 or i64 -> the normalised last hidden state (B, T, D). With a cache the tokens continue it (under
   // NoGrad). The observer gets hidden.0 ... hidden.L, final_norm, layers.i.{attn_out, ffn_out, dyn.*}; over a mesh
