@@ -1,9 +1,9 @@
 // braid convert: a model folder again, checked, in another type or with other settings.
 #include <cstdio>
 
+#include "apps/cli/commands.h"
 #include "apps/cli/model_flags.h"
-#include "apps/commands.h"
-#include "braid/models/pretrained.h"
+#include "braid/models/pretrained/pretrained.h"
 #include "braid/models/training/find_model.h"
 
 namespace braid::apps {
@@ -39,7 +39,7 @@ Command convert_command() {
                 {.name = "dtype",
                  .value = "TYPE",
                  .help = "type of the stored weights (default: as they are)",
-                 .choices = {"f64", "f32", "bf16", "f16"}},
+                 .rule = models::one_of({"f64", "f32", "bf16", "f16"})},
                 profile_flag()},
       .overrides = kModelOverrides,
       .details =

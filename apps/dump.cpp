@@ -2,13 +2,13 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "apps/cli/commands.h"
 #include "apps/cli/model_flags.h"
 #include "apps/cli/text.h"
-#include "apps/commands.h"
 #include "braid/autograd/autograd.h"
 #include "braid/models/attention_case.h"
 #include "braid/models/language_model.h"
-#include "braid/models/pretrained.h"
+#include "braid/models/pretrained/pretrained.h"
 #include "braid/models/training/find_model.h"
 #include "braid/tensor/io/reader.h"
 #include "braid/tensor/io/safetensors.h"

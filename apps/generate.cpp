@@ -6,12 +6,12 @@
 #include <iostream>
 #include <iterator>
 
+#include "apps/cli/commands.h"
 #include "apps/cli/model_flags.h"
-#include "apps/commands.h"
 #include "apps/train/job.h"
 #include "braid/distributed/comm/device_ranks.h"
 #include "braid/models/generation/generate.h"
-#include "braid/models/pretrained.h"
+#include "braid/models/pretrained/pretrained.h"
 #include "braid/models/training/find_model.h"
 #include "braid/tensor/parallel.h"
 
@@ -97,7 +97,7 @@ int generate(const Arguments& arguments, const Job& job) {
   model->to(ranks.device);
   if (root) print_notes(loaded.notes);
   check(loaded.tokenizer != nullptr, ErrorKind::input,
-        [&] { return "no tokenizer.json in " + folder.string() + ": text cannot be turned into tokens"; });
+        [&] { return "no tokenizer.json in " + folder.string() + ": text cannot be converted to tokens"; });
   const models::text::Tokenizer& tokenizer = *loaded.tokenizer;
   std::vector<int32_t> tokens = tokenizer.encode(prompt, arguments.has("parse-specials"));
   if (tokens.empty()) tokens.push_back(tokenizer.eos_id());  // a text begins after the end of another

@@ -6,11 +6,11 @@
 #include <filesystem>
 #include <set>
 
+#include "apps/cli/commands.h"
 #include "apps/cli/files.h"
 #include "apps/cli/model_flags.h"
 #include "apps/cli/text.h"
-#include "apps/commands.h"
-#include "braid/models/pretrained.h"
+#include "braid/models/pretrained/pretrained.h"
 #include "braid/models/registry.h"
 #include "braid/models/training/find_model.h"
 

@@ -1,6 +1,6 @@
 #include <csignal>
 
-#include "apps/commands.h"
+#include "apps/cli/commands.h"
 
 int main(int argc, char** argv) {
   using namespace braid::apps;

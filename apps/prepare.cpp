@@ -3,10 +3,10 @@
 
 #include <cstdio>
 
+#include "apps/cli/commands.h"
 #include "apps/cli/progress.h"
 #include "apps/cli/signals.h"
 #include "apps/cli/text.h"
-#include "apps/commands.h"
 
 namespace braid::apps {
 namespace {

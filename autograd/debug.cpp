@@ -45,14 +45,14 @@ Debug parse_debug(const std::string& text) {
   Debug switches;
   const std::vector<std::string> names = {"ops", "mem", "nan", "sync"};
   bool* const members[] = {&switches.ops, &switches.mem, &switches.nan, &switches.sync};
-  for (const std::string& part : split(text, ',')) {
-    const std::string word(trim(part));
+  for (const std::string& part : detail::split(text, ',')) {
+    const std::string word(detail::trim(part));
     if (word.empty()) continue;
     size_t i = 0;
     while (i < names.size() && names[i] != word) ++i;
     check(i < names.size(), ErrorKind::setting, [&] {
-      return "bad value for BRAID_DEBUG: expected some of " + join(names, ",") + ", found '" + preview(word) + "'" +
-             did_you_mean(word, names);
+      return "bad value for BRAID_DEBUG: expected some of " + detail::join(names, ",") + ", found '" +
+             detail::preview(word) + "'" + detail::did_you_mean(word, names);
     });
     *members[i] = true;
   }

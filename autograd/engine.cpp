@@ -4,6 +4,7 @@
 
 #include "braid/autograd/debug.h"
 #include "braid/autograd/detail/node.h"
+#include "braid/tensor/detail/recording.h"
 #include "braid/tensor/kernels/backend.h"
 #include "braid/tensor/kernels/pointwise_ops.h"
 
@@ -83,6 +84,9 @@ std::unordered_map<Node*, int> count_consumers(Node* root) {
 }
 
 }  // namespace
+
+NoGrad::NoGrad() : recording_(detail::recording, false) {}
+EnableGrad::EnableGrad() : recording_(detail::recording, true) {}
 
 bool requires_grad(const Tensor& x) { return x && x.node() != nullptr; }
 

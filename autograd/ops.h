@@ -1,9 +1,9 @@
 // The public list of operations. Each op is differentiable, or throws when a gradient is required (no_gradient).
 //
-// All inputs of an op have one dtype and one device; nothing is promoted or moved silently. Binary ops broadcast by
-// NumPy's rules. Wrong shapes, dtypes and devices throw Error with the op's name and both values. An axis may be
-// negative: -1 is the last one. Letters: B batch, T query positions, S key positions, N heads, d head size, D model
-// width, V vocabulary.
+// All inputs of an op have one dtype and one device; nothing is promoted or moved silently. Arithmetic is for floats;
+// comparisons, where and the shape ops take every dtype. Binary ops broadcast by NumPy's rules. Wrong shapes, dtypes
+// and devices throw Error with the op's name and both values. An axis may be negative: -1 is the last one. Letters: B
+// batch, T query positions, S key positions, N heads, d head size, D model width, V vocabulary.
 #pragma once
 #include <initializer_list>
 #include <vector>
@@ -91,7 +91,8 @@ inline Tensor operator<(const Tensor& x, double y) { return lt(x, y); }
 inline Tensor operator<=(const Tensor& x, double y) { return le(x, y); }
 inline Tensor operator>(const Tensor& x, double y) { return gt(x, y); }
 inline Tensor operator>=(const Tensor& x, double y) { return ge(x, y); }
-Tensor where(const Tensor& mask, const Tensor& x, const Tensor& y);  // x where mask (u8) is not 0, else y; broadcast
+// x where mask (u8) is not 0, else y; x and y of any dtype; all broadcast.
+Tensor where(const Tensor& mask, const Tensor& x, const Tensor& y);
 
 // --- shape (views where the layout allows, otherwise copies) ---
 Tensor reshape(const Tensor& x, const Shape& shape);  // one size may be -1

@@ -10,8 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "braid/tensor/detail/recording.h"
-#include "braid/tensor/detail/scoped_value.h"
+#include "braid/tensor/scoped_value.h"
 #include "braid/tensor/tensor.h"
 
 namespace braid {
@@ -35,7 +34,7 @@ std::vector<Tensor> record_many(const char* op, std::vector<Tensor> ys, Inputs i
                                 bool saves);
 }  // namespace detail
 
-// Returns a new handle on y's storage that remembers how to push a gradient back to `inputs`, or y itself when none of
+// Returns a new handle on y's storage that stores how to push a gradient back to `inputs`, or y itself when none of
 // them requires a gradient. The closure F is called as Backward says, once, with recording off, and is then freed. It
 // may capture y: the handle returned is a different one, so no cycle can form. If it holds tensors, backward() throws
 // when an input or the result has been written in place in the meantime.
@@ -72,12 +71,20 @@ void no_gradient(const char* op, const Tensor& x);
 
 // Switches recording off on this thread while it lives.
 class NoGrad {
-  detail::ScopedValue<bool> recording_{detail::recording, false};
+ public:
+  NoGrad();
+
+ private:
+  ScopedValue<bool> recording_;
 };
 
 // Switches recording on on this thread while it lives (recomputation inside a backward pass).
 class EnableGrad {
-  detail::ScopedValue<bool> recording_{detail::recording, true};
+ public:
+  EnableGrad();
+
+ private:
+  ScopedValue<bool> recording_;
 };
 
 // f() with recording off:  Tensor y = no_grad([&] { return log(x); });

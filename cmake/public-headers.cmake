@@ -1,7 +1,6 @@
 # The headers that are installed, as <prefix>/include/braid/<path>; every other header is internal and may change or go
 # at any time. A public header includes public headers only (tests/lint/headers.cmake) and compiles by itself
-# (tests/install). The facade of a folder, nn/nn.h, is also installed as <braid/nn.h>. The two of tensor/detail are there
-# because NoGrad and its like are made of them; users do not name them.
+# (tests/install). The facade of a folder, nn/nn.h, is also installed as <braid/nn.h>.
 set(BRAID_LIBRARY_FOLDERS tensor autograd nn cuda distributed models)
 set(BRAID_FACADES tensor/tensor.h autograd/autograd.h nn/nn.h distributed/distributed.h models/models.h models/braid.h)
 set(BRAID_PUBLIC_HEADERS
@@ -16,6 +15,7 @@ set(BRAID_PUBLIC_HEADERS
   distributed/comm/communicator.h
   distributed/comm/device_ranks.h
   distributed/comm/mpi_session.h
+  distributed/comm/process_mesh.h
   distributed/comm/rank_order_reduce.h
   distributed/comm/thread_transport.h
   distributed/comm/transport.h
@@ -25,11 +25,10 @@ set(BRAID_PUBLIC_HEADERS
   distributed/parallel/mappings.h
   distributed/parallel/replicated_rows.h
   distributed/parallel/sequence_parallel.h
+  distributed/parallel/sequence_shard.h
   distributed/parallel/tensor_shards.h
   distributed/parallel/vocab_parallel.h
   distributed/sharding/partition.h
-  distributed/sharding/process_mesh.h
-  distributed/sharding/sequence_shard.h
   distributed/sharding/shard_spec.h
   models/batch.h
   models/braid.h
@@ -45,7 +44,7 @@ set(BRAID_PUBLIC_HEADERS
   models/model_info.h
   models/model_spec.h
   models/models.h
-  models/pretrained.h
+  models/pretrained/pretrained.h
   models/registry.h
   models/text/batches.h
   models/text/dataset.h
@@ -66,31 +65,29 @@ set(BRAID_PUBLIC_HEADERS
   nn/attention/attention.h
   nn/attention/composition.h
   nn/attention/kv_cache.h
-  nn/block.h
   nn/dropout.h
   nn/embedding.h
   nn/init.h
   nn/linear.h
-  nn/mlp.h
   nn/module.h
   nn/nn.h
   nn/norm.h
   nn/observer.h
-  nn/optim/adam.h
-  nn/optim/adamw.h
   nn/optim/clip.h
   nn/optim/master_weights.h
   nn/optim/optimizer.h
   nn/optim/registry.h
+  nn/optim/rules/adam.h
+  nn/optim/rules/adamw.h
+  nn/optim/rules/sgd.h
   nn/optim/schedule.h
-  nn/optim/sgd.h
   nn/rope.h
   nn/sequential.h
   nn/shard_context.h
   nn/shard_rule.h
+  nn/transformer/block.h
+  nn/transformer/mlp.h
   tensor/attention.h
-  tensor/detail/recording.h
-  tensor/detail/scoped_value.h
   tensor/device.h
   tensor/device_code.h
   tensor/dtype.h
@@ -103,6 +100,7 @@ set(BRAID_PUBLIC_HEADERS
   tensor/parallel.h
   tensor/print.h
   tensor/random.h
+  tensor/scoped_value.h
   tensor/shape.h
   tensor/storage.h
   tensor/tensor.h

@@ -16,7 +16,7 @@ Tensor Batch::at(const std::string& name) const {
   std::vector<std::string> names;
   for (const nn::NamedTensor& t : tensors_) names.push_back(t.name);
   fail(ErrorKind::input, "the batch has no tensor '" + name + "': expected by this model, found " +
-                             (names.empty() ? "an empty batch" : join(names, ", ")));
+                             (names.empty() ? "an empty batch" : detail::join(names, ", ")));
 }
 
 int64_t Batch::samples() const { return tensors_.empty() ? 0 : tensors_[0].value.dim(0); }

@@ -17,7 +17,7 @@ struct ModelSize {
   std::vector<InfoRow> parts = {};  // further counts that the family reports
 };
 
-// Sizes of a process mesh, and the place of a rank in it (distributed/sharding/process_mesh.h).
+// Sizes of a process mesh, and the place of a rank in it (distributed/comm/process_mesh.h).
 struct MeshShape {
   int64_t data = 1, context = 1, tensor = 1;
   int64_t ranks() const { return data * context * tensor; }

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "braid/distributed/sharding/process_mesh.h"
+#include "braid/distributed/comm/process_mesh.h"
 #include "braid/models/model.h"
 #include "braid/models/model_cost.h"
 #include "braid/models/model_info.h"

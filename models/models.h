@@ -6,7 +6,7 @@
 #include "braid/models/generation/generate.h"
 #include "braid/models/language_model.h"
 #include "braid/models/model.h"
-#include "braid/models/pretrained.h"
+#include "braid/models/pretrained/pretrained.h"
 #include "braid/models/registry.h"
 #include "braid/models/text/batches.h"
 #include "braid/models/text/dataset.h"

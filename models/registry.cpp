@@ -6,6 +6,7 @@
 #include <set>
 
 #include "braid/models/dcformer/family.h"
+#include "braid/models/settings.h"
 #include "braid/tensor/detail/strings.h"
 #include "braid/tensor/io/json.h"
 
@@ -57,16 +58,15 @@ std::unique_ptr<const ModelSpec> read_model_spec(const std::string& config_json,
   const std::vector<ModelFamily> families = model_families();
   const nlohmann::json object = io::parse_json(config_json, file_name);
   check(object.is_object(), ErrorKind::input, [&] {
-    return "cannot read the model in " + file_name + ": expected a JSON object, found " + preview(config_json);
+    return "cannot read the model in " + file_name + ": expected a JSON object, found " + detail::preview(config_json);
   });
   check(object.contains("model_type"), ErrorKind::input,
         [&] { return "missing key in " + file_name + ": expected 'model_type', found none"; });
   const nlohmann::json& type = object["model_type"];
   const ModelFamily* family = type.is_string() ? find(families, type.get<std::string>()) : nullptr;
   check(family != nullptr, ErrorKind::input, [&] {
-    const std::string found = preview(type.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
-    return "bad value of model_type in " + file_name + ": expected one of " + join(types_of(families), ", ") +
-           ", found " + found +
+    const std::string found = detail::preview(type.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    return bad_value("model_type in " + file_name, one_of(types_of(families)), found) +
            (type == "attention" ? "; this folder holds inputs of one attention, not a model (see braid dump)" : "");
   });
   return family->read(config_json, file_name);
@@ -104,15 +104,14 @@ ModelFamily find_family(const std::string& preset, const SettingTexts& settings)
     for (const ModelFamily& family : families)
       if (std::find(family.presets.begin(), family.presets.end(), preset) != family.presets.end()) return family;
     const std::vector<std::string> names = model_presets();
-    fail(ErrorKind::setting, "unknown model preset '" + preview(preset) + "'" + did_you_mean(preset, names) +
-                                 " (presets: " + join(names, ", ") + ")");
+    fail(ErrorKind::setting, "unknown model preset '" + detail::preview(preset) + "'" +
+                                 detail::did_you_mean(preset, names) + " (presets: " + detail::join(names, ", ") + ")");
   }
   for (const auto& [name, value] : settings) {
     if (name != "model_type") continue;
     const ModelFamily* family = find(families, value);
     check(family != nullptr, ErrorKind::setting, [&, &value = value] {
-      return "bad value of model key model_type: expected one of " + join(types_of(families), ", ") + ", found '" +
-             preview(value) + "'";
+      return bad_value("model key model_type", one_of(types_of(families)), "'" + detail::preview(value) + "'", value);
     });
     return *family;
   }

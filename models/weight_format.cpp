@@ -9,7 +9,7 @@ namespace braid::models {
 std::string WeightFormat::describe() const {
   std::set<std::string> types;
   for (const StoredTensor& t : tensors) types.insert(str(t.dtype));
-  std::string text = join({types.begin(), types.end()}, ", ");
+  std::string text = detail::join({types.begin(), types.end()}, ", ");
   for (const std::string& remark : remarks) text += "; " + remark;
   return text;
 }
@@ -20,7 +20,7 @@ void WeightProblems::add(const std::string& text) {
 
 void WeightProblems::raise(const std::string& folder) const {
   check(found_ == 0, ErrorKind::input, [&] {
-    return "the weights in " + folder + " do not fit the model: " + join(list_, "; ") +
+    return "the weights in " + folder + " do not fit the model: " + detail::join(list_, "; ") +
            (found_ > 20 ? "; and " + std::to_string(found_ - 20) + " more" : "");
   });
 }

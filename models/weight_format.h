@@ -44,7 +44,7 @@ class WeightProblems {
 // Adds a problem unless the stored tensor has this shape and a floating-point type.
 void check_stored(const io::TensorInfo& info, const Shape& shape, WeightProblems& problems);
 
-// Reads the tensors of a folder and remembers what is wrong with them.
+// Reads the tensors of a folder and collects the errors in them.
 class WeightReader {
  public:
   WeightReader(const io::TensorFiles& files, DType dtype) : files_(files), dtype_(dtype) {}

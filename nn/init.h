@@ -1,8 +1,8 @@
 // How a parameter gets its first values: a small value, applied with a key, so that the values depend only on the seed
 // and on the parameter's name, not on the order of construction.
 #pragma once
-#include "braid/tensor/detail/scoped_value.h"
 #include "braid/tensor/random.h"
+#include "braid/tensor/scoped_value.h"
 #include "braid/tensor/tensor.h"
 
 namespace braid::nn {
@@ -30,7 +30,7 @@ class ShapeOnlyScope {
   static bool active() { return detail::shape_only; }  // on this thread: tables of constants need not be computed
 
  private:
-  braid::detail::ScopedValue<bool> on_{detail::shape_only, true};
+  ScopedValue<bool> on_{detail::shape_only, true};
 };
 
 }  // namespace braid::nn

@@ -98,7 +98,7 @@ void replace_parameters(Module& m, const MakeParameter& make) {
   each(m, [&](const std::string& name, const Tensor& old, const ShardRule&) {
     auto [it, first] = made.try_emplace(old.id());
     if (first) it->second = make(name, old);
-    const_cast<Tensor&>(old) = it->second;  // a member of m, which is not const: only visit() sees it as const
+    const_cast<Tensor&>(old) = it->second;  // a member of m, which is not const: only visit() passes it as const
   });
 }
 

@@ -19,6 +19,9 @@ struct AttentionOperands {
   HeadMixing pre, post;  // weights of DCMHA, empty for plain attention
 };
 
+// The attention op on these operands -> (B, T, N, d): dcmha, or scaled_dot_product_attention where no heads are mixed.
+Tensor attend(const AttentionOperands& x, const DcmhaOptions& options);
+
 class ShardContext {
  public:
   virtual ~ShardContext() = default;

@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "braid/tensor/detail/scoped_value.h"
 #include "braid/tensor/device.h"
+#include "braid/tensor/scoped_value.h"
 
 namespace braid {
 
@@ -26,13 +26,13 @@ class MemoryScope {
   explicit MemoryScope(MemoryUse use) : use_(detail::current_memory_use, use) {}
 
  private:
-  detail::ScopedValue<MemoryUse> use_;
+  ScopedValue<MemoryUse> use_;
 };
 
 // Counts the buffer of x, all of it, under `use` from now on. Not while another thread does the same.
 void count_as(Tensor x, MemoryUse use);
 
-// Bytes that tensors asked for, by use. (MemoryStats counts what the allocator handed out, which is rounded up a
+// Bytes that tensors requested, by use. (MemoryStats counts what the allocator handed out, which is rounded up a
 // little.) Peaks are since the last reset_peak_memory().
 struct MemoryByUse {
   std::array<int64_t, kMemoryUses> current{};

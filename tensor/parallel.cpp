@@ -1,11 +1,13 @@
 #include "braid/tensor/parallel.h"
 
+#include <pthread.h>
 #include <sched.h>
 
 #include <atomic>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <new>
 #include <thread>
 #include <vector>
 
@@ -27,14 +29,24 @@ inline void pause_hint() {
 
 class Pool {
  public:
-  Pool() { start(default_threads()); }
-
   int size() const { return size_.load(std::memory_order_relaxed); }
 
   void resize(int n) {
     std::lock_guard caller(callers_);
     stop();
     start(n);
+    size_ = n;
+  }
+
+  // For the child of a fork(), which has the caller's thread alone: forgets the workers, which do not exist there, and
+  // the state of the locks, which another thread may have held. The next run() starts workers.
+  void forget_threads() {
+    for (std::thread& worker : workers_) new (&worker) std::thread;
+    workers_.clear();
+    new (&callers_) std::mutex;
+    new (&mutex_) std::mutex;
+    new (&wake_) std::condition_variable;
+    new (&done_) std::condition_variable;
   }
 
   void run(int64_t n, int64_t grain, FunctionRef<void(int64_t, int64_t)> body) {
@@ -43,6 +55,7 @@ class Pool {
       body(0, n);
       return;
     }
+    start(size());
     int64_t pieces = (n + grain - 1) / grain, most = size() * int64_t{4};
     Job job{body, n, pieces <= most ? grain : (n + most - 1) / most};
     {
@@ -90,11 +103,9 @@ class Pool {
   }
 
   void start(int n) {
-    stopping_ = false;
-    for (int i = 1; i < n; ++i) {
+    while (workers_.size() + 1 < static_cast<size_t>(n)) {
       workers_.emplace_back([this, seen = generation_.load()]() mutable { loop(seen); });
     }
-    size_ = n;
   }
 
   void stop() {
@@ -105,6 +116,7 @@ class Pool {
     wake_.notify_all();
     for (std::thread& t : workers_) t.join();
     workers_.clear();
+    stopping_ = false;
   }
 
   void loop(uint64_t seen) {
@@ -127,7 +139,7 @@ class Pool {
   std::mutex mutex_;
   std::condition_variable wake_, done_;
   std::vector<std::thread> workers_;
-  std::atomic<int> size_{1};  // workers and caller; asked by threads that hold no lock
+  std::atomic<int> size_{default_threads()};  // workers, once started, and caller; read by threads that hold no lock
   std::atomic<uint64_t> generation_{0};
   Job* job_ = nullptr;
   int busy_ = 0;
@@ -136,7 +148,10 @@ class Pool {
 
 Pool& pool() {
   // Never destroyed: a worker must not be joined while static objects are being torn down around it.
-  static Pool* instance = new Pool;
+  static Pool* instance = [] {
+    pthread_atfork(nullptr, nullptr, [] { pool().forget_threads(); });
+    return new Pool;
+  }();
   return *instance;
 }
 

@@ -29,7 +29,8 @@ class FunctionRef<R(Args...)> {
 // Splits [0, n) into pieces of about `grain` or more and calls body(begin, end) on the pool's threads and the caller's.
 // The pieces are handed out dynamically, so body must write each output from exactly one index (then the bits do not
 // depend on the schedule) and must not assume a partition: loop over fixed blocks inside [0, n) where sums are formed.
-// A call from inside a body runs in place. The first exception thrown by a body is rethrown here.
+// A call from inside a body runs in place. The first exception thrown by a body is rethrown here. The child of a fork()
+// outside of any body starts threads of its own.
 void parallel_for(int64_t n, int64_t grain, FunctionRef<void(int64_t begin, int64_t end)> body);
 
 // How many threads kernels use, including the caller's. Default: the processors this process may run on. Setting it

@@ -11,7 +11,7 @@
 #include "braid/tensor/kernels/backend.h"
 
 #if defined(__SANITIZE_ADDRESS__)
-#define BRAID_CACHE_BUFFERS 0  // so that the sanitizer sees every use after free
+#define BRAID_CACHE_BUFFERS 0  // so that the sanitizer finds every use after free
 #else
 #define BRAID_CACHE_BUFFERS 1
 #endif

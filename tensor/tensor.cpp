@@ -10,18 +10,6 @@ namespace braid {
 
 constinit thread_local bool detail::recording = true;
 
-namespace {
-// Checks and counts a write in place.
-void begin_write(Tensor& x, const char* op) {
-  check(!x.has_history(), op, [] {
-    return std::string(
-        "writing in place to the result of a recorded op would make its derivative wrong; use a recorded op "
-        "instead, or work under NoGrad");
-  });
-  x.storage().count_write();
-}
-}  // namespace
-
 bool Tensor::is_contiguous() const {
   int64_t step = 1;
   for (int i = rank() - 1; i >= 0; --i) {
@@ -45,8 +33,20 @@ void Tensor::check_raw(const char* member, const char* recorded) const {
   });
 }
 
+void Tensor::begin_write(const char* member) {
+  check(!has_history(), member, [] {
+    return std::string(
+        "writing in place to the result of a recorded op would make its derivative wrong; use a recorded op "
+        "instead, or work under NoGrad");
+  });
+  impl_->storage->count_write();
+}
+
 const void* Tensor::raw() const { return impl().storage->data() + impl_->offset * size_of(impl_->dtype); }
-void* Tensor::mutable_raw() { return const_cast<void*>(raw()); }
+void* Tensor::mutable_raw() {
+  begin_write("mutable_raw");
+  return const_cast<void*>(raw());
+}
 
 const std::shared_ptr<Node>& Tensor::node() const { return impl().node; }
 void Tensor::set_node(std::shared_ptr<Node> node, bool has_history) {
@@ -241,7 +241,7 @@ Tensor Tensor::to(Device target) const {
 void Tensor::copy_(const Tensor& source) {
   check(source.shape() == shape(), "copy_",
         [&] { return "shapes differ: " + str(shape()) + " and " + str(source.shape()); });
-  begin_write(*this, "copy_");
+  begin_write("copy_");
   Tensor local = source.detach().to(device());
   backend(device()).copy.strided(local, *this);
 }
@@ -251,12 +251,12 @@ void Tensor::add_(const Tensor& source) {
     return "shapes or types differ: " + str(shape()) + " " + str(dtype()) + " and " + str(source.shape()) + " " +
            str(source.dtype());
   });
-  begin_write(*this, "add_");
+  begin_write("add_");
   backend(device()).pointwise.binary(BinaryOp::add, *this, source, *this);
 }
 
 void Tensor::fill(double value) {
-  begin_write(*this, "fill");
+  begin_write("fill");
   backend(device()).copy.fill(value, *this);
 }
 

@@ -37,7 +37,8 @@ class Tensor {
   Device device() const { return impl().storage->device(); }
   bool is_contiguous() const;
 
-  // First element of the view. T must be the element type; the data must be on the CPU to be dereferenced.
+  // First element of the view. T must be the element type; the data must be on the CPU to be dereferenced. A call of
+  // mutable_data or mutable_raw is an in-place write (see copy_): take the pointer anew for each write.
   template <class T>
   const T* data() const {
     check_type(dtype_of<T>());
@@ -46,6 +47,7 @@ class Tensor {
   template <class T>
   T* mutable_data() {
     check_type(dtype_of<T>());
+    begin_write("mutable_data");
     return reinterpret_cast<T*>(impl_->storage->data()) + impl_->offset;
   }
   const void* raw() const;  // first element of the view, untyped
@@ -113,6 +115,7 @@ class Tensor {
   [[noreturn]] static void empty_handle();
   void check_type(DType expected) const;
   void check_raw(const char* member, const char* recorded) const;
+  void begin_write(const char* member);  // checks and counts a write in place
   Tensor raw_view(const Shape& shape, const Strides& strides, int64_t offset) const;
 
   std::shared_ptr<Impl> impl_;

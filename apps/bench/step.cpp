@@ -7,12 +7,12 @@
 #include <functional>
 
 #include "apps/bench/comm.h"
-#include "apps/bench/matmul_rate.h"
+#include "apps/cli/commands.h"
 #include "apps/cli/memory_text.h"
 #include "apps/cli/model_flags.h"
 #include "apps/cli/text.h"
-#include "apps/commands.h"
 #include "apps/train/from_config.h"
+#include "apps/train/matmul_rate.h"
 #include "braid/tensor/parallel.h"
 
 namespace braid::apps {
@@ -149,20 +149,8 @@ Command bench_command() {
                 integer_flag("threads", "N", "CPU threads, 0 = all cores", "0", 0, 4096),
                 {.name = "checkpoint-activations", .help = "recompute blocks in the backward pass"},
                 {.name = "no-graph", .help = "on a GPU, launch every kernel instead of replaying a captured step"},
-                {.name = "megabytes",
-                 .value = "N",
-                 .help = "comm: largest tensor",
-                 .fallback = "64",
-                 .type = FlagType::integer,
-                 .min = 1,
-                 .max = 1 << 20},
-                {.name = "seconds",
-                 .value = "S",
-                 .help = "comm: time for each size",
-                 .fallback = "1",
-                 .type = FlagType::number,
-                 .min = 0,
-                 .max = 1e6},
+                integer_flag("megabytes", "N", "comm: largest tensor", "64", 1, 1 << 20),
+                number_flag("seconds", "S", "comm: time for each size", "1", 0, 1e6),
                 {.name = "json", .help = "print one JSON object instead of text"}},
       .overrides = "model settings, for example dim=512 n_layer=8",
       .details =

@@ -26,34 +26,15 @@ const std::vector<std::string>& values_of(const std::map<std::string, std::vecto
   return found->second;
 }
 
-// "an integer from 1 to 8", "one of step, tokens, time"
 std::string expectation(const Flag& flag) {
-  if (!flag.choices.empty()) return "one of " + join(flag.choices, ", ");
-  if (flag.type == FlagType::text) return flag.value;
-  std::string text = flag.type == FlagType::integer ? "a whole number" : "a number";
-  const bool low = flag.min > -unlimited;
-  const bool high = flag.max < unlimited;
-  if (low && high) return text + " from " + decimal(flag.min) + " to " + decimal(flag.max);
-  if (low) return text + " of at least " + decimal(flag.min);
-  if (high) return text + " of at most " + decimal(flag.max);
-  return text;
+  const bool any_text = flag.rule.type == models::ValueType::text && flag.rule.choices.empty();
+  return any_text ? flag.value : models::expectation(flag.rule);
 }
 
 void check_value(const Flag& flag, const std::string& text) {
-  bool ok = true;
-  if (!flag.choices.empty()) {
-    ok = std::find(flag.choices.begin(), flag.choices.end(), text) != flag.choices.end();
-  } else if (flag.type == FlagType::integer) {
-    const auto value = parse_int(text);
-    ok = value && static_cast<double>(*value) >= flag.min && static_cast<double>(*value) <= flag.max;
-  } else if (flag.type == FlagType::number) {
-    const auto value = parse_float(text);
-    ok = value && *value >= flag.min && *value <= flag.max && *value - *value == 0;  // finite
-  }
-  check(ok, ErrorKind::setting, [&] {
-    return "bad value for --" + flag.name + ": expected " + expectation(flag) + ", found '" + preview(text) + "'" +
-           did_you_mean(text, flag.choices);
-  });
+  const std::optional<models::Value> value = models::parse_value(flag.rule, text);
+  check(value && models::allows(flag.rule, *value), ErrorKind::setting,
+        [&] { return models::bad_value("--" + flag.name, flag.rule, "'" + preview(text) + "'", text); });
 }
 
 bool is_override(const std::string& argument) {
@@ -231,7 +212,7 @@ std::string help_text(const Command& command) {
     std::string left = (f.alias ? std::string("-") + f.alias + ", " : "    ") + "--" + f.name;
     if (!f.value.empty()) left += " " + f.value;
     std::string right = f.help;
-    if (!f.choices.empty()) right += ": " + join(f.choices, ", ");
+    if (!f.rule.choices.empty()) right += ": " + join(f.rule.choices, ", ");
     if (f.repeated) right += " (may be repeated)";
     if (!f.fallback.empty()) right += " [" + f.fallback + "]";
     text += help_row(left, right);

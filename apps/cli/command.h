@@ -13,34 +13,30 @@
 #include <string>
 #include <vector>
 
+#include "braid/models/settings.h"
+
 namespace braid::apps {
 
-enum class FlagType { text, integer, number };
-
-inline constexpr double unlimited = std::numeric_limits<double>::infinity();
-
 struct Flag {
-  std::string name;           // without dashes
-  char alias = 0;             // -o
-  std::string value = "";     // what --help calls the value, for example "FILE"; "P N": two values; empty: a switch
-  std::string help = "";      // one line
-  std::string fallback = "";  // value when not given, shown by --help; empty: none
-  FlagType type = FlagType::text;
-  double min = -unlimited;  // inclusive range of integer and number
-  double max = unlimited;
-  std::vector<std::string> choices = {};  // allowed texts; empty: any
-  bool repeated = false;                  // may be given several times
-  bool required = false;                  // must be given
+  std::string name;             // without dashes
+  char alias = 0;               // -o
+  std::string value = "";       // what --help calls the value, for example "FILE"; "P N": two values; empty: a switch
+  std::string help = "";        // one line
+  std::string fallback = "";    // value when not given, shown by --help; empty: none
+  models::ValueRule rule = {};  // allowed values; by default any text
+  bool repeated = false;        // may be given several times
+  bool required = false;        // must be given
 };
 
 // Flags whose values are numbers from min to max.
+inline constexpr double unlimited = std::numeric_limits<double>::infinity();
 inline Flag integer_flag(std::string name, std::string value, std::string help, std::string fallback, double min,
                          double max = unlimited, char alias = 0) {
-  return {name, alias, value, help, fallback, FlagType::integer, min, max};
+  return {name, alias, value, help, fallback, {.type = models::ValueType::whole, .min = min, .max = max}};
 }
 inline Flag number_flag(std::string name, std::string value, std::string help, std::string fallback, double min,
                         double max = unlimited, char alias = 0) {
-  return {name, alias, value, help, fallback, FlagType::number, min, max};
+  return {name, alias, value, help, fallback, models::between(min, max)};
 }
 
 struct Positional {
@@ -50,7 +46,7 @@ struct Positional {
   bool repeated = false;  // takes the rest; only for the last one
 };
 
-// What a command line said, checked against the table. Names that are not in the table are a bug: Error(misuse).
+// The arguments of a command line, checked against the table. Names that are not in the table are a bug: Error(misuse).
 class Arguments {
  public:
   bool has(const std::string& name) const;                       // given on the command line

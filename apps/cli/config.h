@@ -5,40 +5,17 @@
 //   Schema schema = train_schema(config);     // rows point at the members
 //   load_config(schema, "run.toml", {"optimizer.lr=1e-3"});
 #pragma once
-#include <cstdint>
 #include <filesystem>
-#include <limits>
 #include <map>
 #include <string>
-#include <variant>
 #include <vector>
+
+#include "braid/models/settings.h"
 
 namespace braid::apps {
 
-using Value = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>, std::vector<std::string>>;
-using Target = std::variant<bool*, int64_t*, double*, std::string*, std::vector<int64_t>*, std::vector<std::string>*>;
-
-// Allowed numbers. Bounds belong to the range unless marked open; NaN and infinities are never allowed.
-struct Range {
-  double min = -std::numeric_limits<double>::infinity();
-  double max = std::numeric_limits<double>::infinity();
-  bool min_open = false;
-  bool max_open = false;
-};
-inline Range at_least(double min) { return {.min = min}; }
-inline Range above(double min) { return {.min = min, .min_open = true}; }
-inline Range between(double min, double max) { return {.min = min, .max = max}; }
-inline Range from_below(double min, double max) { return {.min = min, .max = max, .max_open = true}; }
-
-struct Setting {
-  std::string key;                                // "section.name"
-  Target target;                                  // where the value lies; its type is the setting's type
-  std::string help;                               // one line
-  Range range = {};                               // numbers, and each number of a list
-  std::vector<std::string> choices = {};          // allowed strings; empty: any
-  bool (*accepts)(const std::string&) = nullptr;  // further condition on a string, described by `allowed`
-  std::string allowed = "";
-};
+using models::above, models::at_least, models::between, models::from_below, models::one_of, models::Setting,
+    models::Value, models::ValueRule;
 
 // A table whose keys are known to the caller only, such as the model's: values are taken with the type they have in
 // the file. Keys may contain dots ("profile.gelu").

@@ -24,18 +24,14 @@ Value scalar(const toml::node& node, std::string& problem) {
 }
 
 Value list(const toml::array& array, std::string& problem) {
-  std::vector<int64_t> numbers;
-  std::vector<std::string> texts;
+  std::vector<Value> items;
   for (const toml::node& node : array) {
-    const Value value = scalar(node, problem);
+    items.push_back(scalar(node, problem));
     if (!problem.empty()) return false;
-    if (const auto* n = std::get_if<int64_t>(&value)) numbers.push_back(*n);
-    if (const auto* t = std::get_if<std::string>(&value)) texts.push_back(*t);
   }
-  if (numbers.size() == array.size()) return numbers;
-  if (texts.size() == array.size()) return texts;
-  problem = "expected a list of only whole numbers or only strings, found a mixed one";
-  return false;
+  const std::optional<Value> value = models::list_value(items);
+  if (!value) problem = "expected a list of only whole numbers or only strings, found a mixed one";
+  return value.value_or(false);
 }
 
 void flatten(const toml::table& table, const std::string& prefix, std::vector<ConfigEntry>& entries) {

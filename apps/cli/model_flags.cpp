@@ -10,7 +10,7 @@ Flag profile_flag() {
   return {.name = "profile",
           .value = "NAME",
           .help = "program of the authors whose arithmetic is followed, instead of what the folder says",
-          .choices = models::model_profiles()};
+          .rule = models::one_of(models::model_profiles())};
 }
 
 Flag device_flag() {
@@ -21,7 +21,11 @@ Flag device_flag() {
 Device device_of(const Arguments& arguments) { return parse_device(arguments.get("device")); }
 
 Flag dtype_flag(const std::string& help, const std::string& fallback) {
-  return {.name = "dtype", .value = "TYPE", .help = help, .fallback = fallback, .choices = {"f32", "f64", "bf16"}};
+  return {.name = "dtype",
+          .value = "TYPE",
+          .help = help,
+          .fallback = fallback,
+          .rule = models::one_of({"f32", "f64", "bf16"})};
 }
 
 std::optional<DType> dtype_of(const Arguments& arguments) {

@@ -1,4 +1,4 @@
-// What the commands that load a model have in common.
+// Flags and steps that the commands which load a model have in common.
 #pragma once
 #include <optional>
 #include <string>
@@ -26,7 +26,7 @@ models::SettingTexts model_keys(const Arguments& arguments, const std::vector<st
 inline models::SettingTexts model_keys(const Arguments& arguments) {
   return model_keys(arguments, arguments.overrides());
 }
-// What the loader decided on the way, on stderr.
+// Prints the decisions of the loader to stderr.
 void print_notes(const std::vector<std::string>& notes);
 
 }  // namespace braid::apps

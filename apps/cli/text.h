@@ -3,8 +3,12 @@
 #include <string>
 
 #include "braid/tensor/detail/strings.h"
+#include "braid/tensor/detail/utf8.h"
 
 namespace braid::apps {
+
+using detail::decimal, detail::did_you_mean, detail::join, detail::parse_float, detail::parse_int, detail::preview,
+    detail::shortest, detail::split, detail::trim, detail::valid_utf8;
 
 // A fixed number of significant digits for people: human(1234567, 3) = "1.23M", human(0.00012, 2) = "1.2e-04".
 std::string human(double value, int digits);

@@ -4,9 +4,9 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "apps/cli/commands.h"
 #include "apps/cli/files.h"
 #include "apps/cli/text.h"
-#include "apps/commands.h"
 #include "apps/report/panel.h"
 #include "braid/tensor/error.h"
 
@@ -90,24 +90,24 @@ void draw_legend(Svg& svg, double y, const std::vector<std::vector<std::string>>
   }
 }
 
-XAxis choose_x(const std::string& wanted, std::vector<Run>& runs) {
+XAxis choose_x(const std::string& column, std::vector<Run>& runs) {
   XAxis axis{.name = "step"};
-  if (wanted != "step") axis.member = wanted == "tokens" ? &LogRow::tokens : &LogRow::elapsed_s;
+  if (column != "step") axis.member = column == "tokens" ? &LogRow::tokens : &LogRow::elapsed_s;
   double largest = 0;
   for (Run& run : runs) {
     for (const LogRow& row : run.rows) {
       const double x = axis.member ? row.*axis.member : static_cast<double>(row.step);
       check(std::isfinite(x), ErrorKind::input, [&] {
-        return "cannot plot " + run.name + " over " + wanted + ": expected the column " +
-               (wanted == "tokens" ? "tokens" : "elapsed_s") + " in every row of its log, found none at step " +
+        return "cannot plot " + run.name + " over " + column + ": expected the column " +
+               (column == "tokens" ? "tokens" : "elapsed_s") + " in every row of its log, found none at step " +
                std::to_string(row.step) + "; use --x step";
       });
       run.x.push_back(x);
       largest = std::max(largest, x);
     }
   }
-  if (wanted == "tokens") axis.name = "tokens";
-  if (wanted == "time") {
+  if (column == "tokens") axis.name = "tokens";
+  if (column == "time") {
     const bool hours = largest > 2 * 3600, minutes = largest > 120;
     axis.name = hours ? "time (h)" : minutes ? "time (min)" : "time (s)";
     axis.scale = hours ? 1.0 / 3600 : minutes ? 1.0 / 60 : 1;
@@ -272,7 +272,7 @@ Command plot_command() {
             .value = "WHAT",
             .help = "horizontal axis",
             .fallback = "step",
-            .choices = {"step", "tokens", "time"}},
+            .rule = models::one_of({"step", "tokens", "time"})},
            {.name = "log-y", .help = "logarithmic loss axis"},
            integer_flag("smooth", "STEPS", "memory of the moving average; 1 = none, 0 = by length", "0", 0, 1e6),
            {.name = "name", .value = "NAME", .help = "name of a run in the legend, one per run", .repeated = true}},

@@ -6,10 +6,10 @@
 #include <cmath>
 #include <cstdio>
 
-#include "apps/bench/matmul_rate.h"
 #include "apps/cli/memory_text.h"
 #include "apps/cli/text.h"
 #include "apps/train/from_config.h"
+#include "apps/train/matmul_rate.h"
 #include "braid/models/text/dataset.h"
 #include "braid/nn/optim/registry.h"
 #include "braid/tensor/parallel.h"

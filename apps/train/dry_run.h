@@ -3,7 +3,7 @@
 #include <string>
 
 #include "apps/train/train_config.h"
-#include "braid/distributed/sharding/process_mesh.h"
+#include "braid/distributed/comm/process_mesh.h"
 #include "braid/models/model_spec.h"
 
 namespace braid::apps {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "apps/train/train_config.h"
-#include "braid/distributed/sharding/process_mesh.h"
+#include "braid/distributed/comm/process_mesh.h"
 #include "braid/models/language_model.h"
 #include "braid/models/text/dataset.h"
 #include "braid/models/text/tasks/tasks.h"

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "apps/train/train_config.h"
-#include "braid/distributed/sharding/process_mesh.h"
+#include "braid/distributed/comm/process_mesh.h"
 #include "braid/models/language_model.h"
 #include "braid/models/model_spec.h"
 #include "braid/nn/optim/optimizer.h"

@@ -57,7 +57,7 @@ dist::ProcessMesh mesh_from_config(const TrainConfig::Parallel& p, const dist::C
   if (world.size() == 1) {
     int64_t processes = std::max<int64_t>(p.data, 1) * p.context * p.tensor;
     check(processes == 1, ErrorKind::setting, [&] {
-      return "parallel.* asks for " + std::to_string(processes) +
+      return "parallel.* requires " + std::to_string(processes) +
              " processes, but this is one: start them with mpirun -np " + std::to_string(processes) + " braid " +
              command + " ...";
     });

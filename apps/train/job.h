@@ -6,7 +6,7 @@
 
 #include "apps/train/train_config.h"
 #include "braid/distributed/comm/mpi_session.h"
-#include "braid/distributed/sharding/process_mesh.h"
+#include "braid/distributed/comm/process_mesh.h"
 
 namespace braid::apps {
 

@@ -1,8 +1,8 @@
 // braid train: the training loop.
 #include <cstdio>
 
+#include "apps/cli/commands.h"
 #include "apps/cli/signals.h"
-#include "apps/commands.h"
 #include "apps/train/dry_run.h"
 #include "apps/train/job.h"
 #include "apps/train/training_run.h"

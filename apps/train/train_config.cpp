@@ -19,7 +19,7 @@ bool is_device(const std::string& text) {
 }  // namespace
 
 Schema train_schema(TrainConfig& c, const std::vector<std::string>& model_keys) {
-  const Range count = between(1, largest), count_or_none = between(0, largest);
+  const ValueRule count = between(1, largest), count_or_none = between(0, largest);
   return {
       .title = "Configuration of braid train: every key, its value and what it means.",
       .command = "braid train",
@@ -27,11 +27,10 @@ Schema train_schema(TrainConfig& c, const std::vector<std::string>& model_keys) 
           {
               {"run.out", &c.run.out, "run folder; a run that it holds is resumed"},
               {"run.seed", &c.run.seed, "seed of weights and data order", between(0, 0x1p53)},
-              {.key = "run.device",
-               .target = &c.run.device,
-               .help = "where to compute",
-               .accepts = is_device,
-               .allowed = "auto, cpu, cuda or cuda:N"},
+              {"run.device",
+               &c.run.device,
+               "where to compute",
+               {.accepts = is_device, .condition = "auto, cpu, cuda or cuda:N"}},
               {"run.threads", &c.run.threads, "CPU threads, 0 = all cores", between(0, 4096)},
 
               {"model.preset", &c.model.preset, "model that the other keys of this section change; \"\" = none"},
@@ -42,10 +41,8 @@ Schema train_schema(TrainConfig& c, const std::vector<std::string>& model_keys) 
               {"train.steps", &c.train.steps, "optimizer steps", count},
               {"train.batch_size", &c.train.batch_size, "sequences per micro-batch, of all processes together", count},
               {"train.accumulate", &c.train.accumulate, "micro-batches per step", count},
-              {.key = "train.dtype",
-               .target = &c.train.dtype,
-               .help = "arithmetic; bf16 keeps f32 master weights",
-               .choices = {"f32", "f64", "bf16"}},
+              {"train.dtype", &c.train.dtype, "arithmetic; bf16 keeps f32 master weights",
+               one_of({"f32", "f64", "bf16"})},
               {"train.checkpoint_activations", &c.train.checkpoint_activations,
                "recompute blocks in the backward pass: less memory, more time"},
               {"train.graph", &c.train.graph,
@@ -62,24 +59,19 @@ Schema train_schema(TrainConfig& c, const std::vector<std::string>& model_keys) 
               {"parallel.timeout", &c.parallel.timeout,
                "seconds until a process that does not answer ends the job, 0 = never", at_least(0)},
 
-              {.key = "optimizer.name", .target = &c.optimizer.name, .help = "rule", .choices = nn::optimizer_names()},
+              {"optimizer.name", &c.optimizer.name, "rule", one_of(nn::optimizer_names())},
               {"optimizer.lr", &c.optimizer.lr, "peak learning rate", above(0)},
               {"optimizer.beta1", &c.optimizer.beta1, "decay of the mean gradient", from_below(0, 1)},
               {"optimizer.beta2", &c.optimizer.beta2, "decay of the mean squared gradient", from_below(0, 1)},
               {"optimizer.eps", &c.optimizer.eps, "added to the root of the second moment", above(0)},
               {"optimizer.weight_decay", &c.optimizer.weight_decay, "decoupled decay, times the learning rate",
                at_least(0)},
-              {.key = "optimizer.decay",
-               .target = &c.optimizer.decay,
-               .help = "parameters that decay",
-               .choices = {"all", "matrices"}},
+              {"optimizer.decay", &c.optimizer.decay, "parameters that decay", one_of({"all", "matrices"})},
               {"optimizer.clip", &c.optimizer.clip, "largest global gradient norm, 0 = no clipping", at_least(0)},
               {"optimizer.momentum", &c.optimizer.momentum, "of sgd", from_below(0, 1)},
 
-              {.key = "schedule.name",
-               .target = &c.schedule.name,
-               .help = "learning rate over the run",
-               .choices = {"cosine", "linear", "constant", "wsd"}},
+              {"schedule.name", &c.schedule.name, "learning rate over the run",
+               one_of({"cosine", "linear", "constant", "wsd"})},
               {"schedule.warmup", &c.schedule.warmup, "steps of linear rise", count_or_none},
               {"schedule.final_fraction", &c.schedule.final_fraction, "last learning rate / peak", between(0, 1)},
               {"schedule.decay_fraction", &c.schedule.decay_fraction, "share of the run in which wsd falls",

@@ -3,13 +3,13 @@
 #include <cmath>
 #include <cstdio>
 
-#include "apps/bench/matmul_rate.h"
 #include "apps/cli/files.h"
 #include "apps/cli/memory_text.h"
 #include "apps/cli/signals.h"
 #include "apps/cli/text.h"
 #include "apps/train/dry_run.h"
 #include "apps/train/job.h"
+#include "apps/train/matmul_rate.h"
 #include "apps/train/resume.h"
 #include "braid/models/text/batches.h"
 #include "braid/models/text/manifest.h"

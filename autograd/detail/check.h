@@ -1,6 +1,6 @@
 // Checks that many ops share. For autograd/ops/*.cpp, and for who feeds ids to a device.
 #pragma once
-#include "braid/tensor/detail/scoped_value.h"
+#include "braid/tensor/scoped_value.h"
 #include "braid/tensor/tensor.h"
 
 namespace braid {
@@ -28,7 +28,7 @@ extern constinit thread_local bool skip_index_check;
 // While it lives, check_ids() on this thread passes ids on a device without reading them: they were checked on the CPU
 // before they were sent there.
 class SkipIndexCheck {
-  detail::ScopedValue<bool> skip_{detail::skip_index_check, true};
+  ScopedValue<bool> skip_{detail::skip_index_check, true};
 };
 
 }  // namespace braid

@@ -1,4 +1,6 @@
 // Comparisons and the choice by a mask.
+#include <cmath>
+
 #include "braid/autograd/detail/check.h"
 #include "braid/autograd/ops.h"
 #include "braid/tensor/kernels/backend.h"
@@ -16,8 +18,16 @@ Tensor compare(const char* name, CompareOp op, const Tensor& x, const Tensor& y)
   return mask;
 }
 
+// y as a tensor of x's type, which must hold it: 0.5 is no element of an integer tensor.
+Tensor like(const char* name, double y, const Tensor& x) {
+  check(is_float(x.dtype()) || y == std::floor(y), name, [&] {
+    return "compares a tensor of " + str(x.dtype()) + " with " + std::to_string(y) + "; cast the tensor to f64";
+  });
+  return full({}, y, x.dtype(), x.device());
+}
+
 Tensor compare(const char* name, CompareOp op, const Tensor& x, double y) {
-  return compare(name, op, x, full({}, y, x.dtype(), x.device()));
+  return compare(name, op, x, like(name, y, x));
 }
 
 }  // namespace
@@ -32,8 +42,8 @@ Tensor eq(const Tensor& x, double y) { return compare("eq", CompareOp::eq, x, y)
 Tensor ne(const Tensor& x, double y) { return compare("ne", CompareOp::ne, x, y); }
 Tensor lt(const Tensor& x, double y) { return compare("lt", CompareOp::lt, x, y); }
 Tensor le(const Tensor& x, double y) { return compare("le", CompareOp::le, x, y); }
-Tensor gt(const Tensor& x, double y) { return gt(x, full({}, y, x.dtype(), x.device())); }
-Tensor ge(const Tensor& x, double y) { return ge(x, full({}, y, x.dtype(), x.device())); }
+Tensor gt(const Tensor& x, double y) { return gt(x, like("gt", y, x)); }
+Tensor ge(const Tensor& x, double y) { return ge(x, like("ge", y, x)); }
 
 // z = x where mask, else y   dx = dz where mask, else 0;  dy = 0 where mask, else dz; summed over repeated axes
 Tensor where(const Tensor& mask, const Tensor& x, const Tensor& y) {

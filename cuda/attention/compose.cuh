@@ -6,7 +6,7 @@
 // then read once for four scores, and shared memory moves 16 bytes at a time.
 #pragma once
 #include "braid/cuda/attention/generic.h"
-#include "braid/cuda/runtime/kernel.h"
+#include "braid/cuda/device/kernel.h"
 
 namespace braid::cuda::attention::generic {
 

@@ -54,7 +54,7 @@ int64_t get(Raw descriptor, Name name, std::span<T> values) {
   return count;
 }
 
-// What cuDNN proposes for the operations, the best first.
+// The plans that cuDNN proposes for the operations, the best first.
 std::vector<Descriptor> proposals(Raw operations, const CudnnDevice& device) {
   const Descriptor heuristics = make(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
   set(heuristics.get(), CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, operations);

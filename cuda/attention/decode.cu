@@ -12,9 +12,9 @@
 #include <limits>
 
 #include "braid/cuda/attention/decode.h"
+#include "braid/cuda/device/kernel.h"
 #include "braid/cuda/device/reduce.cuh"
 #include "braid/cuda/device/vector_io.cuh"
-#include "braid/cuda/runtime/kernel.h"
 #include "braid/tensor/kernels/math.h"
 
 namespace braid::cuda::attention::decode {
@@ -357,7 +357,7 @@ bool supports(const DcmhaInputs& x) {
 
 void forward(const DcmhaInputs& x, Out y) {
   const int64_t B = x.q.dim(0), samples = std::clamp<int64_t>(limit(x) / std::max<int64_t>(1, sample_bytes(x)), 1, B);
-  for (int64_t b = 0; b < B; b += samples) {  // some samples at a time, where the workspace asks for it
+  for (int64_t b = 0; b < B; b += samples) {  // some samples at a time, where the workspace requires it
     const QueryBlock block{b, std::min(samples, B - b), 0, x.q.dim(1), 0, x.k.dim(1)};
     DcmhaInputs some = x;
     for_each_tensor([&](const AttentionRole& role, Tensor& t) { t = block.part(t, role.positions); }, some);

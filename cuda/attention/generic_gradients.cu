@@ -8,7 +8,7 @@
 #include <algorithm>
 
 #include "braid/cuda/attention/generic.h"
-#include "braid/cuda/runtime/kernel.h"
+#include "braid/cuda/device/kernel.h"
 
 namespace braid::cuda::attention::generic {
 

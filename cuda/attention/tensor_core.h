@@ -1,5 +1,5 @@
 // DCMHA on tensor cores: bf16, one group of 16 or 32 heads, key factors of rank 1 or 2. Each member of pre and post may
-// be absent. cuda/attention/README.md explains how the kernels work.
+// be absent. cuda/attention/tensor_core.md explains how the kernels work.
 #pragma once
 #include "braid/tensor/kernels/attention.h"
 

@@ -8,7 +8,7 @@
 // and the gradients of the query's weights all follow from sum over keys of in_n d_out_m, a product of two tiles.
 // Softmax: d(composed score) = P (dP - delta), delta = sum over keys of P dP. That sum is made of P as rounded to bf16,
 // and divided by the sum of these: else d(composed score) of a row would not sum to 0.
-#include "braid/cuda/runtime/kernel.h"
+#include "braid/cuda/device/kernel.h"
 // (kernel.h first: the headers below use it)
 #include "braid/cuda/attention/stream.cuh"
 

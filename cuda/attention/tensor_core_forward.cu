@@ -1,6 +1,6 @@
 // DCMHA forward between the two batched products: dcmha_log_sum, the log-sum-exp of the rows, and dcmha_weights, from
 // scores to the weights P' of the values.
-#include "braid/cuda/runtime/kernel.h"
+#include "braid/cuda/device/kernel.h"
 // (kernel.h first: the headers below use it)
 #include "braid/cuda/attention/stream.cuh"
 

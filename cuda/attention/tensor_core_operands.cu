@@ -1,7 +1,7 @@
 // The small kernels around the four of tensor_core_forward.cu and tensor_core_backward.cu: the matrix of each query
 // row, and from partial sums to the gradients of the mixing weights.
 #include "braid/cuda/attention/kernels.h"
-#include "braid/cuda/runtime/kernel.h"
+#include "braid/cuda/device/kernel.h"
 
 namespace braid::cuda::attention::tensor_core {
 namespace {

@@ -15,7 +15,7 @@
 // An AFragment is the left operand of mma_bf16 and an Accumulator its result: a result, packed, is the next left
 // operand, and no value moves between lanes. A BFragment is the right operand of products that sum over keys.
 #pragma once
-#include "braid/cuda/runtime/kernel.h"
+#include "braid/cuda/device/kernel.h"
 #include "braid/tensor/dtype.h"
 
 namespace braid::cuda::attention::tensor_core {

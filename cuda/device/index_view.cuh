@@ -1,6 +1,6 @@
 // A list of ids that kernels read as i64, whichever of the two index types it is stored in.
 #pragma once
-#include "braid/cuda/runtime/kernel.h"
+#include "braid/cuda/device/kernel.h"
 #include "braid/tensor/tensor.h"
 
 namespace braid::cuda {

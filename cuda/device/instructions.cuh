@@ -43,7 +43,7 @@ __device__ __forceinline__ void ldmatrix(uint32_t (&out)[n], const void* row) {
 }
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
-// GPUs before sm_90 have no stmatrix: each lane asks the owner of a row for its address and stores its two elements.
+// GPUs before sm_90 have no stmatrix: each lane reads the address of a row from its owner and stores its two elements.
 template <bool transposed, int n>
 __device__ __forceinline__ void store_tiles(uint32_t at, const uint32_t (&in)[n]) {
   const unsigned lane = (threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) % 32;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "braid/cuda/runtime/kernel.h"
+#include "braid/cuda/device/kernel.h"
 #include "braid/tensor/tensor.h"
 
 namespace braid::cuda {

@@ -1,7 +1,7 @@
 // Sums and maxima over the threads of a warp or a block, in an order that is always the same. All threads of
 // the warp or block must call; all get the result.
 #pragma once
-#include "braid/cuda/runtime/kernel.h"
+#include "braid/cuda/device/kernel.h"
 
 namespace braid::cuda {
 

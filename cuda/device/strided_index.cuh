@@ -1,6 +1,6 @@
 // Strided views on the GPU: the offset in memory of element i of a view, counted in row-major order.
 #pragma once
-#include "braid/cuda/runtime/kernel.h"
+#include "braid/cuda/device/kernel.h"
 #include "braid/tensor/tensor.h"
 
 namespace braid::cuda {

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "braid/cuda/runtime/kernel.h"
+#include "braid/cuda/device/kernel.h"
 #include "braid/tensor/dtype.h"
 
 namespace braid::cuda {

@@ -3,7 +3,7 @@
 // A copy within one type moves bytes: where the layouts allow it, neighbouring elements are moved together, up to 16
 // bytes at a time. A transposition goes through tiles in shared memory, so that both sides are accessed along their
 // own cache lines. A copy between types loads and stores vectors of both.
-#include "braid/cuda/runtime/kernel.h"
+#include "braid/cuda/device/kernel.h"
 
 #include "braid/cuda/device/elementwise.cuh"
 #include "braid/tensor/kernels/copy.h"

@@ -3,9 +3,9 @@
 #include <bit>
 
 #include "braid/cuda/device/index_view.cuh"
+#include "braid/cuda/device/kernel.h"
 #include "braid/cuda/device/row_reduce.cuh"
 #include "braid/cuda/device/vector_io.cuh"
-#include "braid/cuda/runtime/kernel.h"
 #include "braid/tensor/kernels/index.h"
 
 namespace braid::cuda {

@@ -3,8 +3,8 @@
 // A negative target is not counted: loss 0, gradient 0, whatever the logits are. Rows are streamed: the forward
 // kernel reads the logits once, the backward one reads and writes them once.
 #include "braid/cuda/device/index_view.cuh"
+#include "braid/cuda/device/kernel.h"
 #include "braid/cuda/device/softmax.cuh"
-#include "braid/cuda/runtime/kernel.h"
 #include "braid/tensor/kernels/loss.h"
 
 namespace braid::cuda {

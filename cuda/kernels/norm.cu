@@ -13,8 +13,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "braid/cuda/device/kernel.h"
 #include "braid/cuda/device/row_reduce.cuh"
-#include "braid/cuda/runtime/kernel.h"
 #include "braid/tensor/kernels/norm.h"
 
 namespace braid::cuda {
@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(kMaxTeam)
   }
 }
 
-// What a block adds up for its columns: kSums numbers for each. Held: in registers, and at the end team after team in
+// The sums of a block over its columns: kSums values for each. Held: in registers, and at the end team after team in
 // shared memory.
 template <class T, bool kHeld, int kSums>
 class ColumnSums {

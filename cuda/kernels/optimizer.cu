@@ -1,16 +1,10 @@
-// Optimizer updates, in place, one pass over memory, many tensors per launch; sums of squares for clipping. g is the
-// gradient times grad_scale, t the number of the update from 1.
-//
-//   AdamW:  m = b1 m + (1-b1) g,   v = b2 v + (1-b2) g^2,   p -= lr (mh / (sqrt(vh) + eps) + wd p)
-//           with mh = m / (1 - b1^t), vh = v / (1 - b2^t).   Adam: g += wd p first, and no wd in the update.
-//   SGD:    g += wd p,   u = f u + g (u starts as zeros),   p -= lr u
-#include <cmath>
-
+// Optimizer updates, in place, one pass over memory, many tensors per launch, by the formulas of
+// tensor/kernels/update_rules.h; sums of squares for clipping.
+#include "braid/cuda/device/kernel.h"
 #include "braid/cuda/device/multi_tensor.cuh"
 #include "braid/cuda/device/reduce.cuh"
 #include "braid/cuda/device/vector_io.cuh"
-#include "braid/cuda/runtime/kernel.h"
-#include "braid/tensor/kernels/optimizer.h"
+#include "braid/tensor/kernels/update_rules.h"
 
 namespace braid::cuda {
 
@@ -18,105 +12,56 @@ namespace {
 
 constexpr int kThreads = 256;
 
-__device__ StepScalars read(const double* scalars) { return {scalars[0], scalars[1], scalars[2], scalars[3]}; }
-
-template <class T>
-struct AdamWBatch {
+template <UpdateRule rule, class T>
+struct UpdateBatch {
   using A = Accumulate<T>;
+  static constexpr int states = Update<rule, A>::states;
   TensorChunks chunks;
   T* parameter[kMaxTensors];
   const T* gradient[kMaxTensors];
-  A *first[kMaxTensors], *second[kMaxTensors];
+  A* state[states > 0 ? states : 1][kMaxTensors];
   A decay[kMaxTensors];
 
-  static const Tensor& tensor(const AdamWStep::Item& item) { return item.parameter; }
-  void set(int k, AdamWStep::Item item) {
+  static const Tensor& tensor(const UpdateStep::Item& item) { return item.parameter; }
+  void set(int k, UpdateStep::Item item) {
     parameter[k] = item.parameter.mutable_data<T>();
     gradient[k] = item.gradient.data<T>();
-    first[k] = item.first.mutable_data<A>();
-    second[k] = item.second.mutable_data<A>();
+    for (int s = 0; s < states; ++s) state[s][k] = item.state[static_cast<size_t>(s)].mutable_data<A>();
     decay[k] = A(item.weight_decay);
   }
 };
-
-template <class A>
-struct AdamW {
-  A b1, b2, c1, c2, eps;
-  bool coupled;
+template <UpdateRule rule>
+struct BatchesOf {
+  template <class T>
+  using Batch = UpdateBatch<rule, T>;
 };
 
-template <class T>
+template <UpdateRule rule, class T>
 __global__ void __launch_bounds__(kThreads)
-    adamw_kernel(const AdamWBatch<T> batch, AdamW<Accumulate<T>> f, const double* scalars) {
+    update_kernel(const UpdateBatch<rule, T> batch, Update<rule, Accumulate<T>> update, const double* scalars) {
   using A = Accumulate<T>;
-  constexpr int W = kVectorWidth<T>;
+  constexpr int W = kVectorWidth<T>, states = Update<rule, A>::states;
   const TensorChunk chunk = batch.chunks.of(blockIdx.x);
   const int k = chunk.tensor;
-  T* p = batch.parameter[k];
-  const T* g = batch.gradient[k];
-  A *m = batch.first[k], *v = batch.second[k];
-  const A coupled = f.coupled ? batch.decay[k] : A(0), decay = f.coupled ? A(0) : batch.decay[k];
-  const StepScalars now = read(scalars);
-  const A lr = A(now.lr), scale = A(now.grad_scale), m_scale = A(now.first_scale), v_scale = A(now.second_scale);
+  const StepScalars<A> now{A(scalars[0]), A(scalars[1]), A(scalars[2]), A(scalars[3])};
   for (int64_t i = chunk.begin + W * int64_t{threadIdx.x}; i < chunk.end; i += W * kThreads) {
-    Pack<T> parameter = load_pack<W>(p, i, chunk.end), gradient = load_pack<W>(g, i, chunk.end);
-    Pack<A, W> first = load_pack<W>(m, i, chunk.end), second = load_pack<W>(v, i, chunk.end);
+    Pack<T> x = load_pack<W>(batch.parameter[k], i, chunk.end),
+            gradient = load_pack<W>(batch.gradient[k], i, chunk.end);
+    Pack<A, W> state[states > 0 ? states : 1];
+#pragma unroll
+    for (int s = 0; s < states; ++s) state[s] = load_pack<W>(batch.state[s][k], i, chunk.end);
 #pragma unroll
     for (int j = 0; j < W; ++j) {
-      A x = A(parameter[j]), slope = A(gradient[j]) * scale + coupled * x;
-      first[j] = f.b1 * first[j] + f.c1 * slope;
-      second[j] = f.b2 * second[j] + f.c2 * slope * slope;
-      A update = first[j] * m_scale / (std::sqrt(second[j] * v_scale) + f.eps) + decay * x;
-      parameter[j] = T(x - lr * update);
-    }
-    store_pack(p, i, chunk.end, parameter);
-    store_pack(m, i, chunk.end, first);
-    store_pack(v, i, chunk.end, second);
-  }
-}
-
-template <class T>
-struct SgdBatch {
-  using A = Accumulate<T>;
-  TensorChunks chunks;
-  T* parameter[kMaxTensors];
-  const T* gradient[kMaxTensors];
-  A* momentum[kMaxTensors];  // null for plain descent
-  A decay[kMaxTensors];
-
-  static const Tensor& tensor(const SgdStep::Item& item) { return item.parameter; }
-  void set(int k, SgdStep::Item item) {
-    parameter[k] = item.parameter.mutable_data<T>();
-    gradient[k] = item.gradient.data<T>();
-    momentum[k] = item.momentum ? item.momentum.mutable_data<A>() : nullptr;
-    decay[k] = A(item.weight_decay);
-  }
-};
-
-template <class T>
-__global__ void __launch_bounds__(kThreads)
-    sgd_kernel(const SgdBatch<T> batch, Accumulate<T> keep, const double* scalars) {
-  using A = Accumulate<T>;
-  constexpr int W = kVectorWidth<T>;
-  const TensorChunk chunk = batch.chunks.of(blockIdx.x);
-  const int k = chunk.tensor;
-  T* p = batch.parameter[k];
-  const T* g = batch.gradient[k];
-  A* momentum = batch.momentum[k];
-  const A decay = batch.decay[k];
-  const StepScalars now = read(scalars);
-  const A lr = A(now.lr), scale = A(now.grad_scale);
-  for (int64_t i = chunk.begin + W * int64_t{threadIdx.x}; i < chunk.end; i += W * kThreads) {
-    Pack<T> parameter = load_pack<W>(p, i, chunk.end), gradient = load_pack<W>(g, i, chunk.end);
-    Pack<A, W> u = load_pack<W>(momentum, i, momentum ? chunk.end : 0);
+      A element[states > 0 ? states : 1];
 #pragma unroll
-    for (int j = 0; j < W; ++j) {
-      A x = A(parameter[j]);
-      u[j] = keep * u[j] + (A(gradient[j]) * scale + decay * x);
-      parameter[j] = T(x - lr * u[j]);
+      for (int s = 0; s < states; ++s) element[s] = state[s][j];
+      x[j] = T(update(A(x[j]), A(gradient[j]), element, batch.decay[k], now));
+#pragma unroll
+      for (int s = 0; s < states; ++s) state[s][j] = element[s];
     }
-    store_pack(p, i, chunk.end, parameter);
-    store_pack(momentum, i, momentum ? chunk.end : 0, u);
+    store_pack(batch.parameter[k], i, chunk.end, x);
+#pragma unroll
+    for (int s = 0; s < states; ++s) store_pack(batch.state[s][k], i, chunk.end, state[s]);
   }
 }
 
@@ -173,18 +118,13 @@ __global__ void __launch_bounds__(kLastThreads)
   if (threadIdx.x == 0) y[batch.place[k]] = sum;
 }
 
-void adamw(const AdamWStep& s) {
-  in_batches<AdamWBatch>(s.items, [&]<class T>(const AdamWBatch<T>& batch) {
-    using A = Accumulate<T>;
-    const AdamW<A> f{A(s.beta1), A(s.beta2), A(1 - s.beta1), A(1 - s.beta2), A(s.eps), s.coupled_decay};
-    launch(adamw_kernel<T>, {.grid = batch.chunks.blocks(), .block = kThreads}, batch, f, s.scalars.data<double>());
-  });
-}
-
-void sgd(const SgdStep& s) {
-  in_batches<SgdBatch>(s.items, [&]<class T>(const SgdBatch<T>& batch) {
-    launch(sgd_kernel<T>, {.grid = batch.chunks.blocks(), .block = kThreads}, batch, Accumulate<T>(s.momentum_factor),
-           s.scalars.data<double>());
+void update(UpdateRule rule, const UpdateStep& step) {
+  visit(rule, [&]<UpdateRule r>() {
+    in_batches<BatchesOf<r>::template Batch>(step.items, [&]<class T>(const UpdateBatch<r, T>& batch) {
+      const Update<r, Accumulate<T>> update(step.constants);
+      launch(update_kernel<r, T>, {.grid = batch.chunks.blocks(), .block = kThreads}, batch, update,
+             step.scalars.data<double>());
+    });
   });
 }
 
@@ -204,8 +144,7 @@ void sum_of_squares(const std::vector<Tensor>& x, Out y) {
 }  // namespace
 
 constinit const OptimizerKernels optimizer_kernels{
-    .adamw = adamw,
-    .sgd = sgd,
+    .update = update,
     .sum_of_squares = sum_of_squares,
 };
 

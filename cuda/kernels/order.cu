@@ -1,7 +1,7 @@
 // Elements ordered by size along the last axis: the first of equals comes first; NaN counts as largest.
 #include <algorithm>
 
-#include "braid/cuda/runtime/kernel.h"
+#include "braid/cuda/device/kernel.h"
 
 #include "braid/cuda/device/strided_index.cuh"
 #include "braid/tensor/kernels/order.h"

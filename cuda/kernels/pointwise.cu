@@ -3,7 +3,7 @@
 //
 // The kernel branches on the formula: one branch for V elements, the same for all threads, costs nothing beside the
 // memory latency, and keeps the number of kernels small.
-#include "braid/cuda/runtime/kernel.h"
+#include "braid/cuda/device/kernel.h"
 
 #include "braid/cuda/device/elementwise.cuh"
 #include "braid/tensor/kernels/attention.h"
@@ -86,16 +86,16 @@ __global__ void __launch_bounds__(kThreads, kBlocksOfThree)
   if (dy.data) store<T>(dy, range, h);
 }
 
-// The type in which elements are compared.
+// A type that holds every value of T exactly.
 template <class T>
-using Compared = std::conditional_t<std::is_integral_v<T>, double, Accumulate<T>>;
+using Exact = std::conditional_t<std::is_integral_v<T>, T, Accumulate<T>>;
 
 template <class T>
 __global__ void __launch_bounds__(kThreads, kBlocks)
     compare_elements(ElementRange<kVectorWidth<T>> range, CompareOp op, Operand x, Operand y, Operand mask) {
   constexpr int V = kVectorWidth<T>;
   if (range.empty()) return;
-  Compared<T> u[V], v[V];
+  Exact<T> u[V], v[V];
   load<T>(x, range, u);
   load<T>(y, range, v);
   float result[V];
@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksOfThree)
     choose_elements(ElementRange<kVectorWidth<T>> range, Operand mask, Operand x, Operand y, Operand z) {
   constexpr int V = kVectorWidth<T>;
   if (range.empty()) return;
-  Accumulate<T> u[V], v[V];
+  Exact<T> u[V], v[V];
   float first[V];
   load<T>(x, range, u);
   load<T>(y, range, v);
@@ -215,7 +215,7 @@ void compare(CompareOp op, In x, In y, Out mask) {
 }
 
 void where(In mask, In x, In y, Out z) {
-  visit_float(x.dtype(), "where", [&]<class T>() {
+  visit_any(x.dtype(), [&]<class T>() {
     constexpr int V = kVectorWidth<T>;
     const Tensor first = make_contiguous_if_far(x), second = make_contiguous_if_far(y);
     const Operand result = operand<V>(z);

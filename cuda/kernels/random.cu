@@ -1,5 +1,5 @@
 // Random numbers: element i of the result depends on its index and the key alone (tensor/random.h).
-#include "braid/cuda/runtime/kernel.h"
+#include "braid/cuda/device/kernel.h"
 
 #include "braid/cuda/device/elementwise.cuh"
 #include "braid/tensor/kernels/random.h"

@@ -6,7 +6,7 @@
 // different teams, so that a warp reads along a row as well. Where results are few, the terms are also cut into pieces,
 // whose totals a second launch reduces. The plan depends on shape and strides alone, so the order of each sum is always
 // the same. Runs of f32 sums are short; their totals are f64.
-#include "braid/cuda/runtime/kernel.h"
+#include "braid/cuda/device/kernel.h"
 
 #include <limits>
 

@@ -4,8 +4,8 @@
 //   derivative.
 #include <algorithm>
 
+#include "braid/cuda/device/kernel.h"
 #include "braid/cuda/device/vector_io.cuh"
-#include "braid/cuda/runtime/kernel.h"
 #include "braid/tensor/kernels/rope.h"
 
 namespace braid::cuda {

@@ -2,7 +2,7 @@
 //
 //   tile   x_0 .. x_255   -> inclusive sums, each step adding the element 1, 2, 4, ... places before (Hillis, Steele
 //   1986) carry  the sum of all tiles before, added to each element
-#include "braid/cuda/runtime/kernel.h"
+#include "braid/cuda/device/kernel.h"
 
 #include "braid/tensor/kernels/scan.h"
 

@@ -1,6 +1,6 @@
 // Softmax over the last axis: y_i = exp(x_i - max x) / sum_j exp(x_j - max x), and its relatives.
+#include "braid/cuda/device/kernel.h"
 #include "braid/cuda/device/softmax.cuh"
-#include "braid/cuda/runtime/kernel.h"
 #include "braid/tensor/kernels/softmax.h"
 
 namespace braid::cuda {

@@ -57,7 +57,7 @@ void* CachingAllocator::allocate(int64_t bytes) {
   std::lock_guard lock(mutex_);
   void* data = take(size);
   if (!data) data = fresh(size);
-  if (!data && pool_ == 0) {  // during a capture the driver must not be asked to take memory back
+  if (!data && pool_ == 0) {  // during a capture memory must not be given back to the driver
     give_back_unused();
     data = fresh(size);
   }

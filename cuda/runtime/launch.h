@@ -1,4 +1,4 @@
-// The shape of a kernel launch. Included by cuda/runtime/kernel.h, once dim3 is known.
+// The shape of a kernel launch. Included by cuda/device/kernel.h, once dim3 is known.
 #pragma once
 #include <cstddef>
 
@@ -15,7 +15,7 @@ struct Launch {
 };
 
 // Enqueues a kernel, given pointers to its arguments. Throws Error(misuse) with the name of the op and the shape when
-// the GPU does not support such blocks. Kernel files call launch() of cuda/runtime/kernel.h.
+// the GPU does not support such blocks. Kernel files call launch() of cuda/device/kernel.h.
 void launch_function(const void* function, const Launch& shape, void** arguments);
 
 }  // namespace braid::cuda

@@ -37,7 +37,7 @@ class Transport {
   virtual std::shared_ptr<Transport> split(const std::vector<int>& members) = 0;
   // After a timeout: sends a heartbeat to all ranks; the world ranks that do not answer within this time.
   virtual std::vector<int> unresponsive_ranks(double seconds) = 0;
-  // Called while waiting: answers a heartbeat, if there is one.
+  // Called while waiting: replies to a heartbeat, if there is one.
   virtual void answer_heartbeat() = 0;
 };
 

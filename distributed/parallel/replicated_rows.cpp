@@ -1,6 +1,5 @@
 #include "braid/distributed/parallel/replicated_rows.h"
 
-#include "braid/autograd/ops.h"
 #include "braid/distributed/parallel/mappings.h"
 
 namespace braid::dist {
@@ -23,7 +22,7 @@ nn::AttentionOperands ReplicatedRows::exchange(const nn::AttentionOperands& loca
 }
 
 Tensor ReplicatedRows::attend(const nn::AttentionOperands& x, const DcmhaOptions& options, int64_t mixed_heads) const {
-  Tensor y = dcmha(x.q, x.k, x.v, x.pre, x.post, options);  // (B, T, heads, d)
+  Tensor y = nn::attend(x, options);  // (B, T, heads, d)
   return mixed_heads > 0 ? local_shard(y, 2, even_partition(mixed_heads, tensor_.size()), tensor_) : y;
 }
 

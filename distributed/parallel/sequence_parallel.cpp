@@ -89,7 +89,7 @@ Tensor SequenceParallel::attend(const nn::AttentionOperands& x, const DcmhaOptio
     map_key_side(part, attended);
     DcmhaOptions options = call;
     options.mask.offset = queries.begin - first;
-    ys.push_back(dcmha(part.q, part.k, part.v, part.pre, part.post, options));
+    ys.push_back(nn::attend(part, options));
     row = end;
   }
   Tensor y = ys.size() == 1 ? ys[0] : concat(ys, 1);

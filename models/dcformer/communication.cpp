@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "braid/distributed/sharding/sequence_shard.h"
+#include "braid/distributed/parallel/sequence_shard.h"
 #include "braid/models/dcformer/cost.h"
 #include "braid/models/dcformer/model.h"
 

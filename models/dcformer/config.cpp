@@ -9,16 +9,10 @@
 namespace braid::models {
 namespace {
 
-const ConfigKey* find_key(const std::string& name) {
-  for (const ConfigKey& key : key_table())
-    if (key.name == name) return &key;
-  return nullptr;
-}
-
-const ConfigKey& known_key(const std::string& name) {
-  const ConfigKey* key = find_key(name);
+const Setting& known_key(const std::vector<Setting>& table, const std::string& name) {
+  const Setting* key = find_setting(table, name);
   check(key != nullptr, ErrorKind::setting, [&] {
-    return "unknown model key '" + preview(name) + "'" + did_you_mean(name, config_keys()) +
+    return "unknown model key '" + detail::preview(name) + "'" + detail::did_you_mean(name, config_keys()) +
            " (braid info --help lists all keys)";
   });
   return *key;
@@ -61,11 +55,11 @@ void check_composition(const ModelConfig& c) {
   for (const char* stage : {"pre", "post"}) {
     for (const char* side : {"q", "k"}) {
       const std::string branch = std::string(stage) + "_" + side;
-      const bool wanted = (stage == std::string("pre") ? p.pre_compose : p.post_compose) &&
-                          (side == std::string("q") ? p.query_side : p.key_side);
+      const bool required = (stage == std::string("pre") ? p.pre_compose : p.post_compose) &&
+                            (side == std::string("q") ? p.query_side : p.key_side);
       const bool there = std::find(p.branches.begin(), p.branches.end(), branch) != p.branches.end();
-      need(there || !wanted, "profile.branches", branch + ", which " + stage + "_compose reads", join(p.branches, ","),
-           "add it, or switch its stage or side off");
+      need(there || !required, "profile.branches", branch + ", which " + stage + "_compose reads",
+           detail::join(p.branches, ","), "add it, or switch its stage or side off");
     }
   }
 }
@@ -85,9 +79,10 @@ int64_t ModelConfig::keys_of_layer(int64_t layer, bool decode) const {
 }
 
 void resolve(ModelConfig& c) {
-  for (const ConfigKey& key : key_table()) {
-    ModelConfig scratch;
-    need(set_text(key, scratch, key_text(key, c)), key.name, expectation(key), key_text(key, c));
+  for (const Setting& key : key_table(c)) {
+    const Value value = key.get();
+    check(allows(key.rule, value), ErrorKind::setting,
+          [&] { return bad_value(key.name, key.rule, value_text(value)); });
   }
   if (c.head_dim == 0) {
     need(c.dim % c.n_head == 0, "n_head", "a divisor of dim = " + std::to_string(c.dim), std::to_string(c.n_head),
@@ -100,7 +95,7 @@ void resolve(ModelConfig& c) {
     c.intermediate_size = c.ffn == FfnKind::swiglu ? (8 * c.dim / 3 + 255) / 256 * 256 : 4 * c.dim;
   const int64_t rotary = c.rotary_dims();
   need(rotary >= 2 && rotary % 2 == 0, "rotary_pct", "an even number of rotated dimensions, at least 2",
-       std::to_string(rotary) + " = int(" + std::to_string(c.head_dim) + " x " + shortest(c.rotary_pct) + ")",
+       std::to_string(rotary) + " = int(" + std::to_string(c.head_dim) + " x " + detail::shortest(c.rotary_pct) + ")",
        "change head_dim or rotary_pct");
   need(!c.mgate || c.ffn == FfnKind::swiglu, "mgate", "false with ffn=gelu", "true");
   need(!c.mgate || c.intermediate_size % c.mgate_dim == 0, "mgate_dim",
@@ -122,19 +117,31 @@ void set_family(ModelConfig& c, const std::string& model_type) {
   c.rotary_pct = pythia ? 0.25 : 1;
 }
 
-void set_key(ModelConfig& config, const std::string& name, const std::string& value) {
-  const ConfigKey& key = known_key(name);
-  const bool ok = set_text(key, config, value);
-  need(ok, "value of model key " + name, expectation(key), "'" + preview(value) + "'");
+void set_key(const std::vector<Setting>& table, const std::string& name, const std::string& text) {
+  const Setting& key = known_key(table, name);
+  const std::optional<Value> value = parse_value(key.rule, detail::trim(text));
+  check(value && assign(key, *value), ErrorKind::setting,
+        [&] { return bad_value("model key " + name, key.rule, "'" + detail::preview(text) + "'", text); });
 }
 
-std::string get_key(const ModelConfig& config, const std::string& name) { return key_text(known_key(name), config); }
+void set_key(ModelConfig& config, const std::string& name, const std::string& text) {
+  set_key(key_table(config), name, text);
+}
 
-std::string key_help(const std::string& name) { return known_key(name).help; }
+std::string get_key(const ModelConfig& config, const std::string& name) {
+  ModelConfig copy = config;
+  return value_text(known_key(key_table(copy), name).get());
+}
+
+std::string key_help(const std::string& name) {
+  ModelConfig config;
+  return known_key(key_table(config), name).help;
+}
 
 std::vector<std::string> config_keys() {
+  ModelConfig config;
   std::vector<std::string> names;
-  for (const ConfigKey& key : key_table()) names.push_back(key.name);
+  for (const Setting& key : key_table(config)) names.push_back(key.name);
   return names;
 }
 
@@ -148,10 +155,11 @@ ModelConfig configure(ModelConfig c, const std::vector<std::pair<std::string, st
   if (given({"dim", "ffn", "model_type"})) c.intermediate_size = 0;
   if (given({"n_layer", "window_size", "window_type"})) c.layer_windows.clear();
   // Family, then profile come first: they set keys that others may change.
+  const std::vector<Setting> table = key_table(c);
   const auto turn = [](const std::string& key) { return key == "model_type" ? 0 : key == "profile.name" ? 1 : 2; };
   for (const int now : {0, 1, 2}) {
     for (const auto& [key, value] : keys)
-      if (turn(key) == now) set_key(c, key, value);
+      if (turn(key) == now) set_key(table, key, value);
   }
   resolve(c);
   return c;

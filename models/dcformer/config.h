@@ -73,7 +73,7 @@ void resolve(ModelConfig& config);
 // config.json of a published or saved folder, resolved. A key that is not there has the value that the published code
 // gives it (profile T1, or H-inf for folders of the later code). Keys that cannot matter here (transformers_version,
 // ...) are ignored; keys that would have to be obeyed and cannot (tie_word_embeddings, grouped key/value heads,
-// query_wise) and unknown keys are refused. Error(input) names file, key and what was expected.
+// query_wise) and unknown keys are rejected. Error(input) names file, key and what was expected.
 ModelConfig read_config(const std::string& config_json_text, const std::string& file_name);
 // config.json text; read_config(write_config(c)) == c for a resolved c.
 std::string write_config(const ModelConfig& config);
@@ -115,7 +115,7 @@ ModelConfig configure(ModelConfig base, const std::vector<std::pair<std::string,
 // to that profile. Error(setting) names key and nearest name.
 void set_key(ModelConfig& config, const std::string& key, const std::string& value);
 std::string get_key(const ModelConfig& config, const std::string& key);  // the text that set_key() takes
-std::vector<std::string> config_keys();                                  // every key set_key() knows
+std::vector<std::string> config_keys();                                  // every key of set_key()
 std::string key_help(const std::string& key);                            // one line
 
 }  // namespace braid::models

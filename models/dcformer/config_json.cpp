@@ -45,7 +45,9 @@ const std::vector<std::string> irrelevant_in_profile = {"kind"};
        what + " in " + file + ": expected " + expected + ", found " + found + (advice.empty() ? "" : "; " + advice));
 }
 
-std::string shown(const json& value) { return preview(value.dump(-1, ' ', false, json::error_handler_t::replace)); }
+std::string shown(const json& value) {
+  return detail::preview(value.dump(-1, ' ', false, json::error_handler_t::replace));
+}
 
 json parse_object(const std::string& text, const std::string& file) {
   json object = io::parse_json(text, file);
@@ -58,37 +60,25 @@ const json* find(const json& object, const std::string& name) {
   return found == object.end() ? nullptr : &*found;
 }
 
-bool right_type(const ConfigKey& key, const json& value) {
-  if (value.is_null()) return key.nullable;
-  const auto all = [&](auto&& test) { return value.is_array() && std::all_of(value.begin(), value.end(), test); };
-  switch (key.type) {
-    case KeyType::boolean:
-      return value.is_boolean();
-    case KeyType::whole:
-      return value.is_number_integer();
-    case KeyType::number:
-      return value.is_number();
-    case KeyType::word:
-      return value.is_string();
-    case KeyType::words:
-      return all([](const json& item) { return item.is_string(); });
-    case KeyType::windows:
-      return all([](const json& item) { return item.is_null() || item.is_number_integer(); });
-  }
-  return false;
-}
-
-std::string text_of(const json& value) {
+// Nothing for what no setting can be: an object, a mixed list.
+std::optional<Value> from_json(const json& value) {
+  if (value.is_null()) return Value();
+  if (value.is_boolean()) return value.get<bool>();
+  if (value.is_number_integer() && !(value.is_number_unsigned() && value.get<uint64_t>() > INT64_MAX))
+    return value.get<int64_t>();
+  if (value.is_number()) return value.get<double>();
   if (value.is_string()) return value.get<std::string>();
-  if (!value.is_array()) return value.dump();
-  std::vector<std::string> items;
-  for (const json& item : value) items.push_back(text_of(item));
-  return join(items, ",");
+  if (!value.is_array()) return {};
+  std::vector<Value> items;
+  for (const json& item : value) items.push_back(from_json(item).value_or(false));
+  return list_value(items);
 }
 
-void read_key(const ConfigKey& key, const json& value, ModelConfig& config, const std::string& file) {
-  const bool ok = right_type(key, value) && set_text(key, config, text_of(value));
-  if (!ok) bad("bad value of " + key.name, file, expectation(key), shown(value));
+void read_key(const Setting& key, const json& value, const std::string& file) {
+  const std::optional<Value> given = from_json(value);
+  const std::string text = value.is_string() ? value.get<std::string>() : "";
+  check(given && assign(key, *given), ErrorKind::input,
+        [&] { return bad_value(key.name + " in " + file, key.rule, shown(value), text); });
 }
 
 // Every key of the object must be one of `known` or `ignored`.
@@ -102,7 +92,7 @@ void refuse_unknown(const json& object, const std::string& prefix, const std::ve
     const bool ok = std::find(known.begin(), known.end(), full) != known.end() &&
                     (full == "profile" || !full.starts_with("profile.") || !prefix.empty());
     check(ok, ErrorKind::input, [&] {
-      return "unknown key '" + preview(full) + "' in " + file + did_you_mean(full, known) +
+      return "unknown key '" + detail::preview(full) + "' in " + file + detail::did_you_mean(full, known) +
              " (a key that Braid does not know could change what the model computes)";
     });
   }
@@ -113,13 +103,13 @@ void refuse_unsupported(const json& object, const ModelConfig& config, const std
   const auto is_false = [&](const char* key, const char* advice) {
     const json* value = find(object, key);
     if (value && !value->is_null() && *value != false)
-      bad(std::string("bad value of ") + key, file, "false", shown(*value), advice);
+      bad(std::string("bad value for ") + key, file, "false", shown(*value), advice);
   };
   is_false("tie_word_embeddings", "untie the weights: write the embedding once more as output.weight");
   is_false("query_wise", "its published meaning differs between prefill and decode; use profile.key_side=false");
   const json* kv_heads = find(object, "n_local_heads");
   if (kv_heads && !kv_heads->is_null() && *kv_heads != -1 && *kv_heads != config.n_head)
-    bad("bad value of n_local_heads", file, "n_head = " + std::to_string(config.n_head), shown(*kv_heads),
+    bad("bad value for n_local_heads", file, "n_head = " + std::to_string(config.n_head), shown(*kv_heads),
         "grouped key/value heads are not supported");
 }
 
@@ -138,26 +128,26 @@ ModelConfig published_defaults(const std::string& model_type, const json& object
 
 void read_keys(const json& object, ModelConfig& config, const std::string& file) {
   const json* profile = find(object, "profile");
-  if (profile && !profile->is_object()) bad("bad value of profile", file, "an object", shown(*profile));
+  if (profile && !profile->is_object()) bad("bad value for profile", file, "an object", shown(*profile));
   refuse_unknown(object, "", irrelevant, file);
   if (profile) refuse_unknown(*profile, "profile.", irrelevant_in_profile, file);
-  const auto read = [&](const ConfigKey& key) {
+  const std::vector<Setting> table = key_table(config);
+  const auto read = [&](const Setting& key) {
     const bool in_profile = key.name.starts_with("profile.");
     const json* holder = in_profile ? profile : &object;
     const json* value = holder ? find(*holder, in_profile ? key.name.substr(8) : key.name) : nullptr;
     if (!value && key.name == "torch_dtype") value = find(object, "dtype");  // its newer name
-    if (value) read_key(key, *value, config, file);
+    if (value) read_key(key, *value, file);
   };
   // The name of a profile sets keys that others may change.
-  for (const ConfigKey& key : key_table())
-    if (key.name == "profile.name") read(key);
-  for (const ConfigKey& key : key_table())
+  read(*find_setting(table, "profile.name"));
+  for (const Setting& key : table)
     if (key.name != "profile.name" && key.name != "model_type") read(key);
   refuse_unsupported(object, config, file);
   // The published code computes the rank as M / (N / 2): 2 for every N but these.
   const bool ranked = profile && profile->contains("rank");
   if (config.use_dcmha && !ranked && (config.n_head == 1 || config.n_head == 3))
-    bad("bad value of n_head", file, "2, or more than 3 heads without profile.rank", std::to_string(config.n_head),
+    bad("bad value for n_head", file, "2, or more than 3 heads without profile.rank", std::to_string(config.n_head),
         config.n_head == 1 ? "the published rank is undefined for one head; set profile.rank"
                            : "the published rank for 3 heads is 3 and its training uses 2; set profile.rank");
 }
@@ -176,13 +166,11 @@ const json& required(const json& object, const std::string& name, const std::str
   return *value;
 }
 
-json value_of(const ConfigKey& key, const ModelConfig& config) {
-  const std::string text = key_text(key, config);
-  if (key.nullable && text == "null") return nullptr;
-  if (key.type == KeyType::word) return text;
-  if (key.type == KeyType::words) return list_items(text);
-  if (key.type == KeyType::windows) return json::parse("[" + text + "]");
-  return json::parse(text);
+json to_json(const Value& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  if (const auto* texts = std::get_if<std::vector<std::string>>(&value)) return *texts;
+  const std::string text = value_text(value);  // numbers as they are written everywhere: 1, not 1.0
+  return json::parse(std::holds_alternative<std::vector<int64_t>>(value) ? "[" + text + "]" : text);
 }
 
 }  // namespace
@@ -190,13 +178,13 @@ json value_of(const ConfigKey& key, const ModelConfig& config) {
 ModelConfig read_config(const std::string& text, const std::string& file) {
   const json object = parse_object(text, file);
   const json& type = required(object, "model_type", file);
-  const ConfigKey& family = key_table().front();
-  check(type != "attention", ErrorKind::input, [&] {
-    return "bad value of model_type in " + file + ": expected " + expectation(family) +
-           ", found \"attention\"; this folder holds inputs of one attention, not a model (see braid dump)";
-  });
   ModelConfig unused;
-  read_key(family, type, unused, file);
+  const Setting family = key_table(unused).front();
+  check(type != "attention", ErrorKind::input, [&] {
+    return bad_value("model_type in " + file, family.rule, "\"attention\"") +
+           "; this folder holds inputs of one attention, not a model (see braid dump)";
+  });
+  read_key(family, type, file);
   for (const char* name : {"vocab_size", "dim", "n_layer", "n_head"}) required(object, name, file);
   ModelConfig config = published_defaults(unused.model_type, object);
   read_keys(object, config, file);
@@ -213,7 +201,7 @@ bool is_attention_case(const std::string& text, const std::string& file) {
 AttentionCase read_attention_case(const std::string& text, const std::string& file) {
   json object = parse_object(text, file);
   if (required(object, "model_type", file) != "attention")
-    bad("bad value of model_type", file, "attention", shown(object["model_type"]));
+    bad("bad value for model_type", file, "attention", shown(object["model_type"]));
   required(object, "n_head", file);
   required(object, "head_dim", file);
   json& profile = object["profile"];
@@ -224,12 +212,12 @@ AttentionCase read_attention_case(const std::string& text, const std::string& fi
     const bool ok = value.is_number_integer() && (!value.is_number_unsigned() || value < (uint64_t{1} << 31)) &&
                     value >= least && value < (int64_t{1} << 31);
     if (!ok)
-      bad(std::string("bad value of profile.") + name, file, "a whole number of at least " + std::to_string(least),
+      bad(std::string("bad value for profile.") + name, file, "a whole number of at least " + std::to_string(least),
           shown(value));
     size = value.get<int64_t>();
     profile.erase(name);
   };
-  if (!profile.is_object()) bad("bad value of profile", file, "an object", shown(profile));
+  if (!profile.is_object()) bad("bad value for profile", file, "an object", shown(profile));
   take("batch", 1, result.batch);
   take("q_len", 1, result.q_len);
   take("kv_len", 1, result.kv_len);
@@ -245,15 +233,18 @@ AttentionCase read_attention_case(const std::string& text, const std::string& fi
 }
 
 std::string rewrite_config(const std::string& text, const std::string& file, const ModelConfig& config) {
-  const ModelConfig was = read_config(text, file);
-  if (was == config) return text;
+  ModelConfig was = read_config(text, file), now = config;
+  if (was == now) return text;
   nlohmann::ordered_json object = nlohmann::ordered_json::parse(text);
-  for (const ConfigKey& key : key_table()) {
-    if (key_text(key, was) == key_text(key, config)) continue;
-    if (key.name.starts_with("profile."))
-      object["profile"][key.name.substr(8)] = value_of(key, config);
+  const std::vector<Setting> before = key_table(was), after = key_table(now);
+  for (size_t i = 0; i < after.size(); ++i) {
+    const Value value = after[i].get();
+    const std::string& name = after[i].name;
+    if (before[i].get() == value) continue;
+    if (name.starts_with("profile."))
+      object["profile"][name.substr(8)] = to_json(value);
     else
-      object[key.name] = value_of(key, config);
+      object[name] = to_json(value);
   }
   std::string changed = object.dump(2) + "\n";
   return read_config(changed, file) == config ? changed : write_config(config);
@@ -262,9 +253,10 @@ std::string rewrite_config(const std::string& text, const std::string& file, con
 std::string write_config(const ModelConfig& config) {
   nlohmann::ordered_json object, profile;
   object["architectures"] = {config.model_type == "dcpythia" ? "DCPythia" : "DCFormer"};
-  for (const ConfigKey& key : key_table()) {
+  ModelConfig copy = config;
+  for (const Setting& key : key_table(copy)) {
     const bool in_profile = key.name.starts_with("profile.");
-    (in_profile ? profile : object)[in_profile ? key.name.substr(8) : key.name] = value_of(key, config);
+    (in_profile ? profile : object)[in_profile ? key.name.substr(8) : key.name] = to_json(key.get());
   }
   object["n_local_heads"] = config.n_head;
   object["tie_word_embeddings"] = false;

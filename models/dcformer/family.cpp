@@ -8,11 +8,11 @@ namespace braid::models {
 
 namespace {
 
-std::vector<ModelSetting> settings_of(const ModelConfig& config) {
+std::vector<ModelSetting> settings_of(ModelConfig config) {
   std::vector<ModelSetting> list;
-  for (const ConfigKey& key : key_table()) {
+  for (const Setting& key : key_table(config)) {
     const bool in_use = config.use_dcmha || !key.name.starts_with("profile.") || key.name == "profile.layer_windows";
-    list.push_back({key.name, key_text(key, config), key.help, in_use});
+    list.push_back({key.name, value_text(key.get()), key.help, in_use});
   }
   return list;
 }

@@ -141,8 +141,8 @@ class Parameters {
     std::vector<std::string> layers;
     for (int64_t i : differing_) layers.push_back(std::to_string(i));
     const bool merged = config_.profile.merged_weights;
-    notes.push_back("in " + files_.path() + " the copies dw_m, qkw_m of layers " + preview(join(layers, ","), 40) +
-                    " differ from dw1, qkw, dd: took " +
+    notes.push_back("in " + files_.path() + " the copies dw_m, qkw_m of layers " +
+                    detail::preview(detail::join(layers, ","), 40) + " differ from dw1, qkw, dd: took " +
                     (merged ? "the copies, which alone the published training code of such folders updates"
                             : "dw1, qkw, dd, from which the published inference code makes the copies anew") +
                     " (profile.dynamic_weights=" + (merged ? "dw1" : "dw_m") + " in config.json takes the others)");

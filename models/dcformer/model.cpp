@@ -114,7 +114,7 @@ const dist::Shard* Dcformer::shard_of(const std::string& parameter) const {
 
 KvCache Dcformer::make_cache(int64_t capacity) const {
   check(capacity >= 1 && capacity <= config_.block_size, "dcformer", [&] {
-    return "a cache of " + std::to_string(capacity) + " positions was asked for; the model's longest sequence is " +
+    return "a cache of " + std::to_string(capacity) + " positions was requested; the model's longest sequence is " +
            std::to_string(config_.block_size);
   });
   KvCache cache;

@@ -5,8 +5,8 @@
 // all of these ranks. Training shards the rows of activations (distributed/parallel/sequence_parallel.h), generation
 // replicates them (replicated_rows.h).
 #pragma once
+#include "braid/distributed/comm/process_mesh.h"
 #include "braid/distributed/parallel/tensor_shards.h"
-#include "braid/distributed/sharding/process_mesh.h"
 #include "braid/models/dcformer/config.h"
 #include "braid/models/language_model.h"
 #include "braid/nn/nn.h"

@@ -110,8 +110,8 @@ ModelConfig preset(const std::string& preset_name) {
   });
   check(config.dim > 0, ErrorKind::setting, [&] {
     const std::vector<std::string> names = preset_names();
-    return "unknown model preset '" + preview(preset_name) + "'" + did_you_mean(preset_name, names) +
-           " (presets: " + join(names, ", ") + ")";
+    return "unknown model preset '" + detail::preview(preset_name) + "'" + detail::did_you_mean(preset_name, names) +
+           " (presets: " + detail::join(names, ", ") + ")";
   });
   return config;
 }

@@ -64,9 +64,10 @@ std::vector<std::string> profile_names() {
 }
 
 void set_profile(ModelConfig& config, const std::string& name) {
+  const std::vector<Setting> table = key_table(config);
   for (const ProfileRow& row : rows()) {
     if (row.name != name) continue;
-    for (const auto& [key, value] : row.keys) set_key(config, key, value);
+    for (const auto& [key, value] : row.keys) set_key(table, key, value);
   }
 }
 

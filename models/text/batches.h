@@ -2,7 +2,7 @@
 #pragma once
 #include <vector>
 
-#include "braid/distributed/sharding/process_mesh.h"
+#include "braid/distributed/comm/process_mesh.h"
 #include "braid/models/batch.h"
 #include "braid/models/text/dataset.h"
 #include "braid/models/text/sampler.h"

@@ -17,8 +17,8 @@ const char* name(Split split);  // "train", "val"
 
 // Windows tile the token stream of a split: window i holds the T+1 tokens from i*T on, T = seq_len; inputs are its
 // first T tokens, targets its last T, so every token but the first is a target exactly once. Documents follow one
-// another, each ended by <|endoftext|>. What does not fill a last window is left out. Safe to read from several threads
-// at once.
+// another, each ended by <|endoftext|>. A remainder that does not fill a window is left out. Safe to read from several
+// threads at once.
 class Dataset {
  public:
   // Checks the manifest, the tokenizer and every shard's header; the tokens are checked as they are read.

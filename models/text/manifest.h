@@ -29,7 +29,7 @@ struct Manifest {
   uint64_t tokenizer_fingerprint = 0;
   int64_t vocab_size = 0;
   uint64_t seed = 0;        // of the split into train and val
-  double val_fraction = 0;  // asked for
+  double val_fraction = 0;  // requested
   SplitInfo train, val;
   std::vector<TaskFileInfo> tasks;
   std::string fingerprint;  // of everything above, 16 hex digits: the identity of the data

@@ -1,4 +1,4 @@
-// The order in which samples are seen: every sample once per epoch, in an order that is a pure function of
+// The order in which samples are read: every sample once per epoch, in an order that is a pure function of
 // (seed, epoch, position). Nothing is stored, so resuming, or sharing the work among processes, needs only a number.
 #pragma once
 #include <cstdint>

@@ -15,7 +15,7 @@ namespace braid::models::text {
 
 inline constexpr int64_t shard_block_bytes = 1 << 20;
 
-// What a shard says about itself.
+// The header of a shard.
 struct ShardHeader {
   int64_t tokens = 0;
   int64_t vocab_size = 0;

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "braid/tensor/detail/utf8.h"
 #include "braid/tensor/error.h"
-#include "braid/tensor/io/utf8.h"
 
 namespace braid::models::text {
 
@@ -89,17 +89,17 @@ std::string StreamDecoder::push(int32_t token) {
   // Everything but an unfinished character at the very end can be shown.
   size_t done = 0;
   while (done < held_.size()) {
-    const int k = io::utf8_prefix(std::string_view(held_).substr(done));
+    const int k = detail::utf8_prefix(std::string_view(held_).substr(done));
     if (k == 0) break;
     done += static_cast<size_t>(std::max(k, -k));
   }
-  const std::string shown = io::replace_invalid_utf8(std::string_view(held_).substr(0, done));
+  const std::string shown = detail::replace_invalid_utf8(std::string_view(held_).substr(0, done));
   held_.erase(0, done);
   return shown;
 }
 
 std::string StreamDecoder::finish() {
-  const std::string shown = io::replace_invalid_utf8(held_);
+  const std::string shown = detail::replace_invalid_utf8(held_);
   held_.clear();
   return shown;
 }

@@ -40,7 +40,7 @@ json member(const json& value, const char* name) {
   return value.is_object() && value.contains(name) ? value.at(name) : json();
 }
 
-[[noreturn]] void refuse(const std::string& path, const std::string& what, const std::string& found) {
+[[noreturn]] void reject(const std::string& path, const std::string& what, const std::string& found) {
   io::fail_input("unsupported tokenizer", path, -1, what, found,
                  "only the byte tokenizer (byte-level BPE without merges) can be loaded");
 }
@@ -52,7 +52,7 @@ std::string short_text(const json& value) {
 
 void require(const std::string& path, const json& parent, const char* name, const json& expected) {
   const json found = member(parent, name);
-  if (found != expected) refuse(path, std::string("\"") + name + "\": " + expected.dump(), short_text(found));
+  if (found != expected) reject(path, std::string("\"") + name + "\": " + expected.dump(), short_text(found));
 }
 
 }  // namespace
@@ -106,8 +106,8 @@ std::unique_ptr<Tokenizer> parse_tokenizer(std::string_view text, const std::str
   const json model = member(root, "model");
   require(path, model, "type", "BPE");
   const json merges = member(model, "merges");
-  if (!merges.is_array()) refuse(path, "a list of merges", short_text(merges));
-  if (!merges.empty()) refuse(path, "no merges", std::to_string(merges.size()) + " of them");
+  if (!merges.is_array()) reject(path, "a list of merges", short_text(merges));
+  if (!merges.empty()) reject(path, "no merges", std::to_string(merges.size()) + " of them");
   require(path, root, "normalizer", nullptr);
   const json pre = member(root, "pre_tokenizer");
   require(path, pre, "type", "ByteLevel");
@@ -117,19 +117,19 @@ std::unique_ptr<Tokenizer> parse_tokenizer(std::string_view text, const std::str
   const json vocab = member(model, "vocab");
   const std::vector<std::string> alphabet = byte_alphabet();
   if (!vocab.is_object() || vocab.size() != alphabet.size())
-    refuse(path, "a vocabulary of 256 bytes", std::to_string(vocab.is_object() ? vocab.size() : 0) + " entries");
+    reject(path, "a vocabulary of 256 bytes", std::to_string(vocab.is_object() ? vocab.size() : 0) + " entries");
   for (size_t byte = 0; byte < alphabet.size(); ++byte) require(path, vocab, alphabet[byte].c_str(), byte);
 
   const json added = member(root, "added_tokens");
   if (!added.is_array() || added.size() != 2)
-    refuse(path, "two added tokens", std::to_string(added.is_array() ? added.size() : 0));
+    reject(path, "two added tokens", std::to_string(added.is_array() ? added.size() : 0));
   for (const json& token : added) {
     const json id = member(token, "id");
-    if (id != json(bytes->eos_id()) && id != json(bytes->pad_id())) refuse(path, "ids 256 and 257", short_text(id));
+    if (id != json(bytes->eos_id()) && id != json(bytes->pad_id())) reject(path, "ids 256 and 257", short_text(id));
     require(path, token, "content", std::string(bytes->token_bytes(id.get<int32_t>())));
     require(path, token, "special", true);
   }
-  if (member(added[0], "id") == member(added[1], "id")) refuse(path, "ids 256 and 257", "one of them twice");
+  if (member(added[0], "id") == member(added[1], "id")) reject(path, "ids 256 and 257", "one of them twice");
   return bytes;
 }
 

@@ -101,8 +101,8 @@ void load_checkpoint(const fs::path& checkpoint, Trainer& trainer) {
       changed.resize(max_listed);
       changed.push_back(more);
     }
-    return "the model in " + checkpoint.string() + " is not the configured one: expected " + join(changed, "; ") +
-           "; undo the change or choose another run.out";
+    return "the model in " + checkpoint.string() + " is not the configured one: expected " +
+           detail::join(changed, "; ") + "; undo the change or choose another run.out";
   });
   io::SafetensorsFile weights((checkpoint / kWeightsFile).string()), state((checkpoint / kOptimizerFile).string());
   // The checkpoint is valid, so tensors of another kind mean other settings, not a damaged file.

@@ -1,5 +1,5 @@
 // Checkpoints of a run: to find, verify and load them. checkpoint_writer.h writes them. A checkpoint is a model folder
-// (pretrained.h) with one folder more:
+// (pretrained/pretrained.h) with one folder more:
 //
 //   step-00000040/  config.json, model.safetensors, tokenizer
 //     trainer/      optimizer.safetensors, state.json (RunState), config.toml (settings), manifest.json (manifest.h)
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "braid/models/pretrained.h"
+#include "braid/models/pretrained/pretrained.h"
 #include "braid/models/training/trainer.h"
 #include "braid/nn/optim/optimizer.h"
 #include "braid/tensor/memory.h"

@@ -6,7 +6,7 @@
 #include <system_error>
 
 #include "braid/distributed/job/run_on_all_ranks.h"
-#include "braid/models/pretrained.h"
+#include "braid/models/pretrained/pretrained.h"
 #include "braid/models/training/sharded_safetensors.h"
 #include "braid/tensor/io/atomic_file.h"
 
@@ -84,13 +84,15 @@ void CheckpointWriter::save(const Trainer& trainer, const text::Tokenizer* token
 }
 
 void CheckpointWriter::begin(Draft& draft, const text::Tokenizer* tokenizer, const std::string& settings) {
-  dist::run_on_all_ranks(draft.world(), [&] {
+  dist::run_on_all_ranks(draft.world(), [&] {  // before rank 0 makes a folder: NaN on another rank leaves none behind
     for (const LocalTensor& w : draft.tensors.weights) {
       check(!w.values || nn::all_finite(w.values), ErrorKind::numerical, [&] {
         return w.name + " contains NaN or Inf at step " + std::to_string(draft.state.step) +
                "; no checkpoint was written";
       });
     }
+  });
+  dist::run_on_all_ranks(draft.world(), [&] {
     if (!draft.root()) return;
     remove_unfinished(run_);
     std::error_code error;

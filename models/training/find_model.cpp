@@ -1,6 +1,6 @@
 #include "braid/models/training/find_model.h"
 
-#include "braid/models/pretrained.h"
+#include "braid/models/pretrained/pretrained.h"
 #include "braid/models/training/checkpoint.h"
 
 namespace braid::models {

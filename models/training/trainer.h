@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "braid/distributed/comm/process_mesh.h"
 #include "braid/distributed/parallel/data_parallel.h"
-#include "braid/distributed/sharding/process_mesh.h"
 #include "braid/models/model.h"
 #include "braid/models/training/captured_step.h"
 #include "braid/models/training/local_state.h"

@@ -92,10 +92,13 @@ Tensor Attention::operator()(const Tensor& x, const Rope* rope, LayerCache* cach
     }
     options.mask.offset = first - cache->first();
   }
-  Tensor y = shards      ? shards->attend(in, options, mixed_heads)  // (B, T, N, d)
-             : o.compose ? dcmha(in.q, in.k, in.v, in.pre, in.post, options)
-                         : scaled_dot_product_attention(in.q, in.k, in.v, options);
+  Tensor y = shards ? shards->attend(in, options, mixed_heads) : attend(in, options);  // (B, T, N, d)
   return out_.row_parallel(reshape(y, {B, T, N * d}), shards);
+}
+
+Tensor attend(const AttentionOperands& x, const DcmhaOptions& options) {
+  const bool mixed = !x.pre.empty() || !x.post.empty();
+  return mixed ? dcmha(x.q, x.k, x.v, x.pre, x.post, options) : scaled_dot_product_attention(x.q, x.k, x.v, options);
 }
 
 void Attention::visit(Visitor& v) const {

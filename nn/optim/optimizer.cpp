@@ -4,6 +4,7 @@
 #include <set>
 
 #include "braid/autograd/record.h"
+#include "braid/tensor/kernels/backend.h"
 
 namespace braid::nn {
 
@@ -92,6 +93,14 @@ void Optimizer::apply(MissingGradient missing) {
     items.push_back({p, grad(p).contiguous(), states_[i], decays ? options_.weight_decay : 0});
   }
   update(items, scalars_);
+}
+
+void Optimizer::fused_update(UpdateRule rule, const std::array<double, 4>& constants, const std::vector<Item>& items,
+                             const Tensor& scalars) {
+  UpdateStep step{{}, constants, scalars};
+  for (const Item& i : items)
+    step.items.push_back({i.parameter, i.gradient, {i.state.begin(), i.state.end()}, i.weight_decay});
+  backend(scalars.device()).optimizer.update(rule, step);
 }
 
 void Optimizer::zero_grad() {

@@ -2,9 +2,8 @@
 //
 //   step = prepare (host: counts the update, sends its rates to the device) + apply (device: updates the parameters)
 //
-// A rule is a class with a constructor, state_suffixes() and update(): adamw.h, adam.h and sgd.h show it. Its row in
-// registry.cpp gives it a name for settings. An update may be one fused kernel (tensor/kernels/optimizer.h) or be
-// composed of ops.
+// A rule is a class with a constructor, state_suffixes() and update(), in a file of rules/. An update may be one fused
+// kernel (tensor/kernels/update_rules.h) or be composed of ops. nn/optim/README.md has the steps.
 #pragma once
 #include <array>
 #include <span>
@@ -12,6 +11,10 @@
 #include <vector>
 
 #include "braid/nn/module.h"
+
+namespace braid {
+enum class UpdateRule : unsigned char;  // of tensor/kernels/update_rules.h
+}
 
 namespace braid::nn {
 
@@ -78,6 +81,9 @@ class Optimizer {
   // Enqueues the update of all items in place, without reading values back. `scalars`, f64 (4) on the parameters'
   // device: lr, grad_scale (the factor of the gradients), then bias_corrections().
   virtual void update(const std::vector<Item>& items, const Tensor& scalars) = 0;
+  // The device's kernel for `rule`, for update(). `constants`: those that the formula takes.
+  static void fused_update(UpdateRule rule, const std::array<double, 4>& constants, const std::vector<Item>& items,
+                           const Tensor& scalars);
   // The two scalars of update number t = 1, 2, ... that depend on t alone.
   virtual std::array<double, 2> bias_corrections(int64_t t) const;
 

@@ -1,19 +1,19 @@
 #include "braid/nn/optim/registry.h"
 
-#include "braid/nn/optim/adam.h"
-#include "braid/nn/optim/adamw.h"
-#include "braid/nn/optim/sgd.h"
+#include <algorithm>
 
 namespace braid::nn {
 
 namespace {
 
+// The default first, then the others in the order of their names, then those registered.
 std::vector<OptimizerRule>& rules() {
-  static std::vector<OptimizerRule> all{
-      optimizer_rule<AdamW>("adamw"),
-      optimizer_rule<Adam>("adam"),
-      optimizer_rule<Sgd>("sgd"),
-  };
+  static std::vector<OptimizerRule> all = [] {
+    std::vector<OptimizerRule> built_in = detail::built_in_optimizers();
+    std::stable_partition(built_in.begin(), built_in.end(),
+                          [](const OptimizerRule& rule) { return rule.name == OptimizerOptions().name; });
+    return built_in;
+  }();
   return all;
 }
 

@@ -1,4 +1,5 @@
-// The optimizers by name, as the setting optimizer.name gives it.
+// The optimizers by name, as the setting optimizer.name gives it. Each rules/<name>.cpp defines
+// OptimizerRule <name>_rule(); the build makes the list of them from the files.
 #pragma once
 #include <memory>
 
@@ -21,9 +22,13 @@ OptimizerRule optimizer_rule(const std::string& name) {
           }};
 }
 
+namespace detail {
+std::vector<OptimizerRule> built_in_optimizers();  // made by cmake/braid-optimizers.cmake, in the order of the names
+}
+
 // Adds a rule of the program's own; throws Error(setting) when the name is taken. Not for use by several threads.
 void register_optimizer(const OptimizerRule& rule);
-std::vector<std::string> optimizer_names();  // "adamw", "adam", "sgd", then those registered
+std::vector<std::string> optimizer_names();  // "adamw", the default; then "adam", "sgd"; then those registered
 
 // By options.name. An unknown name throws Error(setting) with the choices.
 std::unique_ptr<Optimizer> make_optimizer(std::vector<NamedTensor> parameters, const OptimizerOptions& options);

@@ -157,6 +157,7 @@ void store(const StridedView& y, int64_t i, int64_t n, const A* values) {
   template void store(const StridedView&, int64_t, int64_t, const A*);
 BRAID_INSTANTIATE(float)
 BRAID_INSTANTIATE(double)
+BRAID_INSTANTIATE(int64_t)
 #undef BRAID_INSTANTIATE
 
 }  // namespace braid::cpu

@@ -29,8 +29,8 @@ struct StridedView {
 // reads each cache line once, a loop along the last axis would read it once per element.
 Tensor make_contiguous_if_far(const Tensor& x);
 
-// Elements [i, i + n) of x in row-major order, converted to A (float or double): contiguous, in `buffer` unless x
-// already holds them so. n <= kBlock.
+// Elements [i, i + n) of x in row-major order, converted to A (float, double or int64_t): contiguous, in `buffer`
+// unless x already holds them so. n <= kBlock.
 template <class A>
 const A* load(const StridedView& x, int64_t i, int64_t n, A* buffer);
 

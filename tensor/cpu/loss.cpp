@@ -5,8 +5,9 @@
 #include <cmath>
 
 #include "braid/tensor/cpu/ivdep.h"
-#include "braid/tensor/cpu/math.h"
+#include "braid/tensor/cpu/lanes.h"
 #include "braid/tensor/kernels/loss.h"
+#include "braid/tensor/kernels/math.h"
 #include "braid/tensor/parallel.h"
 
 namespace braid::cpu {
@@ -27,7 +28,7 @@ void cross_entropy(In logits, In targets, Out loss, Out lse) {
           if (target[r] < 0) continue;
           const T* x = in + r * n;
           A top = lane_max<A>(n, [&](int64_t j) { return A(x[j]); });
-          A total = std::log(lane_sum<A>(n, [&](int64_t j) { return exp(A(x[j]) - top); }));
+          A total = std::log(lane_sum<A>(n, [&](int64_t j) { return math::exp(A(x[j]) - top); }));
           log_sum[r] = top + total;
           out[r] = total - (A(x[target[r]]) - top);
         }
@@ -55,9 +56,9 @@ void cross_entropy_backward(In logits, In targets, In lse, In scale, Out dlogits
           }
           A s = factor[r * step], shift = log_sum[r];
           int64_t t = static_cast<int64_t>(target[r]);
-          A hit = s * (exp(A(x[t]) - shift) - A(1));  // before d, which may be x, is written
-          BRAID_IVDEP                                 // d is x or does not overlap it
-          for (int64_t j = 0; j < n; ++j) d[j] = T(s * exp(A(x[j]) - shift));
+          A hit = s * (math::exp(A(x[t]) - shift) - A(1));  // before d, which may be x, is written
+          BRAID_IVDEP                                       // d is x or does not overlap it
+          for (int64_t j = 0; j < n; ++j) d[j] = T(s * math::exp(A(x[j]) - shift));
           d[t] = T(hit);
         }
       });

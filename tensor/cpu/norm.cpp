@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "braid/tensor/cpu/ivdep.h"
-#include "braid/tensor/cpu/math.h"
+#include "braid/tensor/cpu/lanes.h"
 #include "braid/tensor/kernels/norm.h"
 #include "braid/tensor/parallel.h"
 

@@ -136,26 +136,27 @@ void binary_backward(BinaryOp op, In x, In y, In dz, Out dx, Out dy) {
   });
 }
 
-// A: the type in which elements are compared.
-template <class A>
-void compare_as(CompareOp op, In x, In y, Out mask) {
-  Tensor nx = make_contiguous_if_far(x), ny = make_contiguous_if_far(y);
-  StridedView lx(nx), ly(ny);
-  uint8_t* out = mask.mutable_data<uint8_t>();
-  for_blocks(mask.numel(), 1, [&](int64_t i, int64_t n) {
-    A bx[kBlock], by[kBlock];
-    const A *px = load(lx, i, n, bx), *py = load(ly, i, n, by);
-    for (int64_t j = 0; j < n; ++j) out[i + j] = pointwise::holds(op, px[j], py[j]);
-  });
+// Calls f with the type that holds every value of `t` exactly: float, double, or int64_t for integers.
+template <class F>
+void visit_exact(DType t, F&& f) {
+  is_float(t) ? visit_accumulate(t, "pointwise", f) : f.template operator()<int64_t>();
 }
 
 void compare(CompareOp op, In x, In y, Out mask) {
-  is_float(x.dtype()) && x.dtype() != DType::f64 ? compare_as<float>(op, x, y, mask)
-                                                 : compare_as<double>(op, x, y, mask);
+  visit_exact(x.dtype(), [&]<class A>() {
+    Tensor nx = make_contiguous_if_far(x), ny = make_contiguous_if_far(y);
+    StridedView lx(nx), ly(ny);
+    uint8_t* out = mask.mutable_data<uint8_t>();
+    for_blocks(mask.numel(), 1, [&](int64_t i, int64_t n) {
+      A bx[kBlock], by[kBlock];
+      const A *px = load(lx, i, n, bx), *py = load(ly, i, n, by);
+      for (int64_t j = 0; j < n; ++j) out[i + j] = pointwise::holds(op, px[j], py[j]);
+    });
+  });
 }
 
 void where(In mask, In x, In y, Out z) {
-  visit_accumulate(x.dtype(), "where", [&]<class A>() {
+  visit_exact(x.dtype(), [&]<class A>() {
     Tensor nx = make_contiguous_if_far(x), ny = make_contiguous_if_far(y);
     StridedView lm(mask), lx(nx), ly(ny), lz(z);
     for_blocks(z.numel(), 1, [&](int64_t i, int64_t n) {

@@ -3,7 +3,6 @@
 #include "braid/tensor/cpu/ivdep.h"
 
 #include "braid/tensor/cpu/loops.h"
-#include "braid/tensor/cpu/math.h"
 #include "braid/tensor/kernels/random.h"
 
 namespace braid::cpu {

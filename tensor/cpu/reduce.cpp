@@ -8,8 +8,8 @@
 #include <limits>
 #include <vector>
 
+#include "braid/tensor/cpu/lanes.h"
 #include "braid/tensor/cpu/loops.h"
-#include "braid/tensor/cpu/math.h"
 #include "braid/tensor/kernels/backend.h"
 #include "braid/tensor/kernels/reduce.h"
 

@@ -1,6 +1,7 @@
 // Softmax over the last axis: y_i = exp(x_i - max x) / sum_j exp(x_j - max x), and its relatives.
 #include "braid/tensor/kernels/softmax.h"
-#include "braid/tensor/cpu/math.h"
+#include "braid/tensor/cpu/lanes.h"
+#include "braid/tensor/kernels/math.h"
 #include "braid/tensor/parallel.h"
 
 namespace braid::cpu {
@@ -32,9 +33,9 @@ void softmax(In x, Out y) {
         for (int64_t i = 0; i < n; ++i) yr[i] = T(0.0f);
         return;
       }
-      A sum = lane_sum<A>(n, [&](int64_t i) { return exp(A(xr[i]) - top); });
+      A sum = lane_sum<A>(n, [&](int64_t i) { return math::exp(A(xr[i]) - top); });
       A inverse = A(1) / sum;
-      for (int64_t i = 0; i < n; ++i) yr[i] = T(exp(A(xr[i]) - top) * inverse);
+      for (int64_t i = 0; i < n; ++i) yr[i] = T(math::exp(A(xr[i]) - top) * inverse);
     });
   });
 }
@@ -66,7 +67,7 @@ void log_softmax(In x, Out y) {
       const T* xr = in + r * n;
       T* yr = out + r * n;
       A top = lane_max<A>(n, [&](int64_t i) { return A(xr[i]); });
-      A shift = top + std::log(lane_sum<A>(n, [&](int64_t i) { return exp(A(xr[i]) - top); }));
+      A shift = top + std::log(lane_sum<A>(n, [&](int64_t i) { return math::exp(A(xr[i]) - top); }));
       for (int64_t i = 0; i < n; ++i) yr[i] = T(A(xr[i]) - shift);
     });
   });
@@ -83,7 +84,7 @@ void log_softmax_backward(In y, In dy, Out dx) {
       const T *yr = yp + r * n, *gr = gp + r * n;
       T* dr = out + r * n;
       A sum = lane_sum<A>(n, [&](int64_t i) { return A(gr[i]); });
-      for (int64_t i = 0; i < n; ++i) dr[i] = T(A(gr[i]) - exp(A(yr[i])) * sum);
+      for (int64_t i = 0; i < n; ++i) dr[i] = T(A(gr[i]) - math::exp(A(yr[i])) * sum);
     });
   });
 }

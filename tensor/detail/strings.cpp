@@ -5,7 +5,9 @@
 #include <cmath>
 #include <utility>
 
-namespace braid {
+#include "braid/tensor/detail/utf8.h"
+
+namespace braid::detail {
 
 std::string shortest(double value) {
   char buffer[32];
@@ -92,23 +94,6 @@ std::string_view trim(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(blank) - begin + 1);
 }
 
-bool valid_utf8(std::string_view text) {
-  for (size_t i = 0; i < text.size();) {
-    const auto byte = [&](size_t k) { return static_cast<unsigned char>(text[k]); };
-    const unsigned lead = byte(i);
-    const size_t length = lead < 0x80 ? 1 : lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-    if (lead >= 0x80 && (lead < 0xC2 || lead > 0xF4)) return false;
-    if (i + length > text.size()) return false;
-    for (size_t k = 1; k < length; ++k)
-      if ((byte(i + k) & 0xC0) != 0x80) return false;
-    if ((lead == 0xE0 && byte(i + 1) < 0xA0) || (lead == 0xED && byte(i + 1) > 0x9F) ||
-        (lead == 0xF0 && byte(i + 1) < 0x90) || (lead == 0xF4 && byte(i + 1) > 0x8F))
-      return false;  // overlong, surrogate, beyond the last code point
-    i += length;
-  }
-  return true;
-}
-
 std::string preview(std::string_view text, size_t width) {
   std::string shown(text.substr(0, width));
   // Do not cut a UTF-8 character in two.
@@ -123,4 +108,4 @@ std::string preview(std::string_view text, size_t width) {
   return shown.size() < text.size() ? shown + "..." : shown;
 }
 
-}  // namespace braid
+}  // namespace braid::detail

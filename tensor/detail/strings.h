@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace braid {
+namespace braid::detail {
 
 // The shortest decimal that reads back to the same double: 0.1, 1e-08, 3. NaN and infinities as "nan", "inf", "-inf".
 std::string shortest(double value);
@@ -28,9 +28,8 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
 std::vector<std::string> split(std::string_view text, char separator);
 // Without spaces, tabs and line ends at both sides.
 std::string_view trim(std::string_view text);
-bool valid_utf8(std::string_view text);
 // Cut to at most `width` bytes at a character; control characters become '?', so that foreign text cannot break a
 // message.
 std::string preview(std::string_view text, size_t width = 60);
 
-}  // namespace braid
+}  // namespace braid::detail

@@ -37,7 +37,7 @@ AtomicFile::AtomicFile(const std::string& path) : path_(resolve_link(path)) {
   if (std::filesystem::is_directory(path_, ignored))
     fail(ErrorKind::output, "cannot write " + path_ + ": it is a folder; choose another name");
   temporary_ = path_ + ".tmp-" + std::to_string(::getpid()) + "-" + std::to_string(counter++);
-  // A leftover of this name is from a process that died; ours are unique while we live.
+  // A leftover of this name is from a process that died; the names of a living process are unique.
   fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (fd_ < 0) {
     const std::string cause = std::strerror(errno);

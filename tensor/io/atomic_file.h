@@ -1,5 +1,6 @@
 // A file that appears complete or not at all: written to a temporary beside the target, synchronised to the disk, then
-// renamed over the target. Whatever fails before commit() returns, the old file is intact and the temporary is gone.
+// renamed over the target. When anything fails before commit() returns, the old file is intact and the temporary is
+// gone.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -1,4 +1,4 @@
-// The one bounded reader under every binary parser. It knows how many bytes are left, so a parser can never read past
+// The one bounded reader under every binary parser. It counts the bytes that are left, so a parser can never read past
 // the end nor allocate a size that the file cannot back, and every error names the file and the byte.
 #pragma once
 #include <bit>

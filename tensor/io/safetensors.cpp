@@ -162,7 +162,7 @@ Tensor SafetensorsFile::load(const std::string& name) const {
 void SafetensorsFile::read(const TensorInfo& tensor, int64_t first, int64_t count, void* into) const {
   const int64_t size = size_of(tensor.dtype);
   check(tensor.loadable && first >= 0 && count >= 0 && (first + count) * size <= tensor.bytes, "safetensors",
-        [&] { return "numbers outside of the tensor \"" + tensor.name + "\" of " + path(); });
+        [&] { return "elements outside of the tensor \"" + tensor.name + "\" of " + path(); });
   if (count > 0) file_.read_at(tensor.offset + first * size, into, count * size);
 }
 

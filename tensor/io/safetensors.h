@@ -42,7 +42,7 @@ class SafetensorsFile {
   // On the CPU, in the file's type. Error(input) when it is missing or of a type that Braid has not.
   // Safe to call from several threads at once.
   Tensor load(const std::string& name) const;
-  // `count` numbers of a tensor of this file, from the number `first` on. Inside the tensor; as safe as load().
+  // `count` elements of a tensor of this file, from element `first` on. Inside the tensor; as safe as load().
   void read(const TensorInfo& tensor, int64_t first, int64_t count, void* into) const;
 
  private:
@@ -88,7 +88,7 @@ struct TensorSource {
 };
 uint32_t save_lazily(const std::string& path, const std::vector<TensorSource>& tensors, const Metadata& metadata = {});
 
-// What such a file begins with and where each tensor lies in it, for those who write it in pieces; nothing is made.
+// The first bytes of such a file and the place of each tensor in it, to write it in pieces; creates no file.
 struct SafetensorsPlan {
   std::string head;                 // length and header
   std::vector<TensorInfo> tensors;  // in the order of the file, without gaps

@@ -19,7 +19,7 @@ class SharedFile {
 
   void write(int64_t offset, const void* bytes, int64_t n);  // inside the file; Error(output) with path and cause
   void commit();                                             // fsync; nothing may be written afterwards
-  // What was written through this handle, as a share (crc32c_share) in the checksum of the whole file.
+  // The bytes written through this handle, as a share (crc32c_share) of the checksum of the full file.
   uint32_t share() const { return share_; }
 
  private:

@@ -7,7 +7,7 @@
 #pragma once
 #include <cstddef>
 
-#include "braid/tensor/detail/scoped_value.h"
+#include "braid/tensor/scoped_value.h"
 #include "braid/tensor/tensor.h"
 
 namespace braid {

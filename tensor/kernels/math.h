@@ -1,21 +1,110 @@
-// math::exp, log, tanh, erf: branch-free f32 versions on the CPU (tensor/cpu/math.h), the GPU's own under CUDA; f64 is
-// the C library's.
+// math::exp, log, tanh, erf. On the CPU the f32 versions are branch-free, so that the compiler vectorises loops over
+// them without -ffast-math; they are within a few units in the last place (tests/tensor/kernels/math_test.cpp states
+// how many). Under CUDA they are the GPU's own. f64 is the C library's.
 #pragma once
+#include <bit>
 #include <cmath>
+#include <cstdint>
+#include <limits>
 
 #include "braid/tensor/device_code.h"
 
-#if defined(__CUDACC__)
 namespace braid::math {
-BRAID_HD float exp(float x) { return ::expf(x); }
-BRAID_HD float log(float x) { return ::logf(x); }
-BRAID_HD float tanh(float x) { return ::tanhf(x); }
-BRAID_HD float erf(float x) { return ::erff(x); }
+
 BRAID_HD double exp(double x) { return ::exp(x); }
 BRAID_HD double log(double x) { return ::log(x); }
 BRAID_HD double tanh(double x) { return ::tanh(x); }
 BRAID_HD double erf(double x) { return ::erf(x); }
-}  // namespace braid::math
+
+#if defined(__CUDACC__)
+
+BRAID_HD float exp(float x) { return ::expf(x); }
+BRAID_HD float log(float x) { return ::logf(x); }
+BRAID_HD float tanh(float x) { return ::tanhf(x); }
+BRAID_HD float erf(float x) { return ::erff(x); }
+
 #else
-#include "braid/tensor/cpu/math.h"
+
+inline constexpr float kLn2High = 0.693359375f, kLn2Low = -2.12194440e-4f;  // ln 2 in two parts, the first one short
+
+// exp: x = n ln2 + r, |r| <= ln2/2, exp(x) = 2^n exp(r). Results below 2^-126 become 0.
+inline float exp(float x) {
+  constexpr float kLog2e = 1.44269504088896341f;
+  constexpr float kMagic = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer held in the low mantissa bits
+  constexpr float kHigh = 88.7228393f, kLow = -87.3365402f;
+  float c = x > kHigh ? kHigh : x < kLow ? kLow : x;
+  float shifted = c * kLog2e + kMagic;
+  float n = shifted - kMagic;
+  float r = (c - n * kLn2High) - n * kLn2Low;
+  float p = 1.392656857e-3f;
+  p = p * r + 8.363348947e-3f;
+  p = p * r + 4.166655177e-2f;
+  p = p * r + 1.666657597e-1f;
+  p = p * r + 0.5f;
+  p = p * r * r + r + 1.0f;
+  // 2^n in two factors, because n = 128 alone has no f32 power.
+  int32_t i = std::bit_cast<int32_t>(shifted) - std::bit_cast<int32_t>(kMagic), half = i >> 1;
+  float y = p * std::bit_cast<float>((half + 127) << 23) * std::bit_cast<float>((i - half + 127) << 23);
+  y = x > kHigh ? std::numeric_limits<float>::infinity() : y;
+  return x < kLow ? 0.0f : y;
+}
+
+// log: x = 2^e m with m in [sqrt(1/2), sqrt(2)), log(x) = e ln2 + log(1 + f), f = m - 1.
+inline float log(float x) {
+  constexpr uint32_t kSqrtHalf = 0x3f3504f3u;
+  bool small = x < 0x1p-126f;  // subnormal: scaled up first
+  uint32_t i = std::bit_cast<uint32_t>(small ? x * 0x1p23f : x) - kSqrtHalf;
+  float e = static_cast<float>((static_cast<int32_t>(i) >> 23) - (small ? 23 : 0));
+  float f = std::bit_cast<float>((i & 0x7fffffu) + kSqrtHalf) - 1.0f;
+  float p = 6.971611471e-2f;
+  p = p * f - 1.147973385e-1f;
+  p = p * f + 1.168541992e-1f;
+  p = p * f - 1.242568733e-1f;
+  p = p * f + 1.424905765e-1f;
+  p = p * f - 1.666780232e-1f;
+  p = p * f + 2.000071575e-1f;
+  p = p * f - 2.499999696e-1f;
+  p = p * f + 3.333333118e-1f;
+  float y = p * f * f * f + e * kLn2Low - 0.5f * f * f + f + e * kLn2High;
+  y = x == 0.0f ? -std::numeric_limits<float>::infinity() : y;
+  y = x < 0.0f || x != x ? std::numeric_limits<float>::quiet_NaN() : y;
+  return x == std::numeric_limits<float>::infinity() ? x : y;
+}
+
+// tanh of a = |x|, then x's sign: a + a^3 p(a^2) near 0, else 1 - 2 / (exp(2a) + 1).
+inline float tanh(float x) {
+  float a = std::fabs(x), z = x * x;
+  float p = -6.09671416e-3f;
+  p = p * z + 2.099717899e-2f;
+  p = p * z - 5.385090958e-2f;
+  p = p * z + 1.333276974e-1f;
+  p = p * z - 3.333332894e-1f;
+  float near = p * z * a + a, far = 1.0f - 2.0f / (exp(2.0f * a) + 1.0f);
+  return std::copysign(a < 0.625f ? near : far, x);
+}
+
+// erf of a = |x|, then x's sign: a + a p(a^2) near 0, else 1 - exp(q(a)), where q approximates log erfc.
+inline float erf(float x) {
+  float a = std::fabs(x), z = x * x, c = a > 3.95f ? 3.95f : a;
+  float p = -6.102687034e-4f;
+  p = p * z + 5.014484151e-3f;
+  p = p * z - 2.678071913e-2f;
+  p = p * z + 1.128219409e-1f;
+  p = p * z - 3.76125288e-1f;
+  p = p * z + 1.283791547e-1f;
+  float q = 1.6589021e-6f;
+  q = q * c - 4.645523621e-5f;
+  q = q * c + 5.99859686e-4f;
+  q = q * c - 4.772434593e-3f;
+  q = q * c + 2.645315803e-2f;
+  q = q * c - 1.10128096e-1f;
+  q = q * c - 6.317844659e-1f;
+  q = q * c - 1.130251935f;
+  q = q * c + 3.231856272e-4f;
+  float near = p * a + a, far = 1.0f - exp(q);
+  return std::copysign(a < 0.9f ? near : far, x);
+}
+
 #endif
+
+}  // namespace braid::math

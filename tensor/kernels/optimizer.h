@@ -1,42 +1,38 @@
 // Kernels over lists of tensors: optimizer updates, in place, and the norm for clipping. All tensors contiguous.
+//
+// The formulas behind UpdateRule are listed in update_rules.h, which few files include.
 #pragma once
+#include <array>
 #include <vector>
 
 #include "braid/tensor/kernels/kernel.h"
 
 namespace braid {
 
+enum class UpdateRule : unsigned char;
+
 // The values that differ from one update to the next: a tensor `scalars`, f64 (4), holds them in this order, on the
 // parameters' device, so that a captured update can be replayed with other values.
+template <class A>
 struct StepScalars {
-  double lr, grad_scale;             // the gradient is multiplied by grad_scale first (clipping)
-  double first_scale, second_scale;  // 1 / (1 - beta^t) of AdamW's moments, t = 1 for the first update
+  A lr, grad_scale;             // the gradient is multiplied by grad_scale first (clipping)
+  A first_scale, second_scale;  // 1 / (1 - beta^t) of AdamW's moments, t = 1 for the first update
 };
 
-struct AdamWStep {  // the formula: nn/optim/adamw.h
-  struct Item {     // all the same number of elements; the moments f32 (f64 for f64)
-    Tensor parameter, gradient, first, second;
+// An update of a list of parameters.
+struct UpdateStep {
+  struct Item {  // all tensors have the same number of elements
+    Tensor parameter, gradient;
+    std::vector<Tensor> state;  // as many as the rule has; f32 (f64 for f64)
     double weight_decay;
   };
-  std::vector<Item> items;  // their types may differ
-  double beta1, beta2, eps;
-  bool coupled_decay;  // Adam's L2: decay is added to the gradient instead of the update
-  Tensor scalars;
-};
-
-struct SgdStep {
-  struct Item {
-    Tensor parameter, gradient, momentum;  // momentum may be empty; it starts as zeros
-    double weight_decay;
-  };
-  std::vector<Item> items;
-  double momentum_factor;
+  std::vector<Item> items;          // their types may differ
+  std::array<double, 4> constants;  // of the rule: the same in every update
   Tensor scalars;
 };
 
 struct OptimizerKernels {
-  Kernel<"adamw", void(const AdamWStep&)> adamw;
-  Kernel<"sgd", void(const SgdStep&)> sgd;
+  Kernel<"optimizer_update", void(UpdateRule rule, const UpdateStep& step)> update;
   // y (n), f64: y[i] = sum of x[i]^2, accumulated in f64. x[i] of any float types, or an empty handle, for 0.
   Kernel<"sum_of_squares", void(const std::vector<Tensor>& x, Out y)> sum_of_squares;
 };

@@ -18,10 +18,9 @@ struct PointwiseKernels {
   Kernel<"binary", void(BinaryOp op, In x, In y, Out z)> binary;  // x, y expanded to z's shape; z: any strides
   // dx and dy have z's full shape (the op sums over repeated axes); either may be an empty handle.
   Kernel<"binary_backward", void(BinaryOp op, In x, In y, In dz, Out dx, Out dy)> binary_backward;
-  // mask (u8) = 1 where op(x, y), otherwise 0. x, y of any dtype, expanded to the mask's shape; integers are compared
-  // as f64, which is exact below 2^53.
+  // mask (u8) = 1 where op(x, y), otherwise 0. x, y of any dtype, expanded to the mask's shape.
   Kernel<"compare", void(CompareOp op, In x, In y, Out mask)> compare;
-  // z = x where mask (u8) is not 0, otherwise y; all expanded to z's shape.
+  // z = x where mask (u8) is not 0, otherwise y; of any dtype, expanded to z's shape.
   Kernel<"where", void(In mask, In x, In y, Out z)> where;
   Kernel<"masked_fill", void(In x, In mask, double value, Out y)> masked_fill;  // mask u8, expanded to x's shape
   // x (..., T, S): y = x where query t attends to key s, otherwise value.

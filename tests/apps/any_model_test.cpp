@@ -8,7 +8,7 @@
 #include "braid/autograd/detail/check.h"
 #include "braid/autograd/ops.h"
 #include "braid/models/language_model.h"
-#include "braid/models/pretrained.h"
+#include "braid/models/pretrained/pretrained.h"
 #include "braid/models/registry.h"
 #include "braid/models/training/checkpoint_writer.h"
 #include "braid/models/training/find_model.h"
@@ -86,7 +86,7 @@ class ClassifierSpec final : public models::ModelSpec {
     Sizes sizes = sizes_;
     for (const auto& [name, text] : settings) {
       int64_t* size = name == "in" ? &sizes.in : name == "hidden" ? &sizes.hidden : &sizes.classes;
-      *size = parse_int(text).value();
+      *size = detail::parse_int(text).value();
     }
     return std::make_unique<ClassifierSpec>(sizes);
   }
@@ -157,7 +157,7 @@ BOOST_AUTO_TEST_CASE(a_classifier_of_vectors_trains_and_resumes_bit_for_bit) {
   BOOST_TEST((resumed.weights() == straight.weights()));
   BOOST_TEST(models::evaluate(*resumed.model, {batch(7)}) == models::evaluate(*straight.model, {batch(7)}));
 
-  // A model of other sizes is refused, by the names of its settings.
+  // A model of other sizes is rejected, by the names of its settings.
   auto other = models::configure_model("classifier-tiny", {{"hidden", "9"}})->make({3, 0});
   models::Trainer trainer(*other, {}, 1.0);
   BOOST_TEST(throws_with([&] { models::load_checkpoint(run / "step-00000010", trainer); },

@@ -3,7 +3,7 @@
 
 #include "braid/tensor/io/safetensors.h"
 #include "tests/apps/support.h"
-#include "tests/models/pretrained_support.h"
+#include "tests/models/pretrained/support.h"
 
 using namespace braid;
 using namespace braid::test;

@@ -49,9 +49,9 @@ BOOST_AUTO_TEST_CASE(decoding_within_the_ids_and_the_longest_sequence) {
   const fs::path golden = BRAID_SOURCE_DIR "/tests/golden/model_transformer", out = scratch / "dump.safetensors";
   const Tensor ids = io::SafetensorsFile((golden / "golden.safetensors").string()).load("input_ids");
   io::save_safetensors((scratch / "ids").string(), {{"input_ids", ids}});
-  const auto decode = [&](const std::string& numbers) {
+  const auto decode = [&](const std::string& lengths) {
     return run("dump " + golden.string() + " --ids " + (scratch / "ids").string() + " --out " + out.string() +
-               " --decode " + numbers);
+               " --decode " + lengths);
   };
   const Outcome fine = decode("2 5");
   BOOST_TEST(fine.code == 0, fine.output);
@@ -59,10 +59,10 @@ BOOST_AUTO_TEST_CASE(decoding_within_the_ids_and_the_longest_sequence) {
   BOOST_TEST((got.load("decode.prompt_ids").shape() == Shape{ids.dim(0), 2}));
   BOOST_TEST((got.load("decode.tokens").shape() == Shape{ids.dim(0), 5}));
   fs::remove(out);
-  const auto wrong = [&](const std::string& numbers, const std::string& words) {
-    const Outcome refused = decode(numbers);
-    BOOST_TEST(refused.code == 2);
-    BOOST_TEST(refused.output.find(words) != std::string::npos, refused.output);
+  const auto wrong = [&](const std::string& lengths, const std::string& words) {
+    const Outcome rejected = decode(lengths);
+    BOOST_TEST(rejected.code == 2);
+    BOOST_TEST(rejected.output.find(words) != std::string::npos, rejected.output);
     BOOST_TEST(!fs::exists(out));
   };
   wrong(std::to_string(ids.dim(1) + 1) + " 1",

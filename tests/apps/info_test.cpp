@@ -60,20 +60,20 @@ BOOST_AUTO_TEST_CASE(a_folder_and_a_file) {
 
 BOOST_AUTO_TEST_CASE(bad_requests) {
   const Scratch scratch;
-  const auto refused = [](const std::string& arguments, int code, const std::vector<std::string>& parts) {
+  const auto rejected = [](const std::string& arguments, int code, const std::vector<std::string>& parts) {
     const auto result = run("info " + arguments);
     BOOST_TEST(result.code == code, arguments);
     has(result.output, parts);
   };
-  refused("dcformer-405", 2, {"unknown model preset 'dcformer-405'", "did you mean 'dcformer-405m'?"});
-  refused("dcformer-tiny n_heads=8", 2, {"unknown model key 'n_heads'", "did you mean 'n_head'?"});
-  refused("dcformer-tiny n_head=7", 2, {"n_head", "a divisor of dim = 256", "found 7"});
-  refused("dcformer-tiny --seq-len 513", 2, {"--seq-len", "block_size = 512", "found 513"});
-  refused("dcformer-tiny --batch 0", 2, {"--batch", "found '0'"});
-  refused((scratch / "missing.json").string(), 3, {"missing.json"});
-  refused(scratch.path().string(), 3, {"config.json"});
+  rejected("dcformer-405", 2, {"unknown model preset 'dcformer-405'", "did you mean 'dcformer-405m'?"});
+  rejected("dcformer-tiny n_heads=8", 2, {"unknown model key 'n_heads'", "did you mean 'n_head'?"});
+  rejected("dcformer-tiny n_head=7", 2, {"n_head", "a divisor of dim = 256", "found 7"});
+  rejected("dcformer-tiny --seq-len 513", 2, {"--seq-len", "block_size = 512", "found 513"});
+  rejected("dcformer-tiny --batch 0", 2, {"--batch", "found '0'"});
+  rejected((scratch / "missing.json").string(), 3, {"missing.json"});
+  rejected(scratch.path().string(), 3, {"config.json"});
   write(scratch / "config.json", "{\"model_type\": \"dcformer\"}");
-  refused(scratch.path().string(), 3, {"missing key", "'vocab_size'"});
+  rejected(scratch.path().string(), 3, {"missing key", "'vocab_size'"});
 }
 
 BOOST_AUTO_TEST_CASE(help_lists_presets_and_keys) {

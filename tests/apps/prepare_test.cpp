@@ -1,4 +1,4 @@
-// The prepare command, run as the real program. What it writes is tested in tests/models/text.
+// The prepare command, run as the real program. Its output is tested in tests/models/text.
 #include <boost/test/unit_test.hpp>
 
 #include "braid/models/text/manifest.h"

@@ -143,6 +143,8 @@ BOOST_AUTO_TEST_CASE(a_result_cannot_be_written) {
   BOOST_TEST(throws_with([&] { y.fill(0); }, "[fill] writing in place"));
   BOOST_TEST(throws_with([&] { y.copy_(values()); }, "[copy_] writing in place"));
   BOOST_TEST(throws_with([&] { y.add_(values()); }, "[add_] writing in place"));
+  BOOST_TEST(throws_with([&] { y.mutable_data<double>(); }, "[mutable_data] writing in place"));
+  BOOST_TEST(throws_with([&] { y.mutable_raw(); }, "[mutable_raw] writing in place"));
 }
 
 // PyTorch's "modified by an inplace operation": the closure would compute with the new values.
@@ -152,6 +154,8 @@ BOOST_AUTO_TEST_CASE(a_leaf_written_between_forward_and_backward_is_noticed) {
                                                            x.copy_(full({2, 2}, 7, DType::f64));
                                                          },
                                                          [](Tensor& x) { x.add_(values()); },
+                                                         [](Tensor& x) { x.mutable_data<double>()[0] = 5; },
+                                                         [](Tensor& x) { *static_cast<double*>(x.mutable_raw()) = 5; },
                                                          [](Tensor& x) { x.detach().sliced(0, 0, 1).fill(0); }};
   for (const auto& write : writes) {
     Tensor x = leaf(), y = sum(square(x));

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Attention alone, Braid beside eager PyTorch, in turn on the same machine, as a table of ns per visible score and thread.
+"""Attention alone, Braid beside eager PyTorch, in turn on the same machine, as a table of ns per unmasked score and thread.
 
 Usage: compare_attention.py BENCH_ATTENTION [--rounds R] [--threads N] [--shape TEXT] [--window W]     (run by a Python that has torch)
 
-BENCH_ATTENTION is build/cpu/tests/bench/bench_attention (configure with -DBRAID_BENCH=ON). Every round runs each candidate once
+BENCH_ATTENTION is build/cpu/tests/bench/bench_attention. Every round runs each candidate once
 in a fresh process, so that a change of the machine's speed meets all of them; the table shows medians over the rounds. "fused" is
 Braid's kernel, "composed" the same formula from primitive ops in chunks of rows. PyTorch: scaled_dot_product_attention for MHA; for
 DCMHA chunks of 128 queries, heads mixed rank by rank. A local layer sees 256 keys.
@@ -40,9 +40,9 @@ def main():
         for window in (0, 256) if options.window is None else (options.window,):
             results = {name: [] for name, _, _ in ROWS}
             for _ in range(options.rounds):
-                for name, ours, settings in ROWS:
-                    command = [options.bench] if ours else [sys.executable, os.path.join(HERE, "torch_attention.py")]
-                    command += sizes + settings + [f"window={window}", f"threads={options.threads}", f"repeat={3 if ours else 1}"]
+                for name, is_braid, settings in ROWS:
+                    command = [options.bench] if is_braid else [sys.executable, os.path.join(HERE, "torch_attention.py")]
+                    command += sizes + settings + [f"window={window}", f"threads={options.threads}", f"repeat={3 if is_braid else 1}"]
                     run = subprocess.run(command, check=True, capture_output=True, text=True)
                     results[name].append(json.loads(run.stdout))
             middle = {name: [statistics.median(r[key] for r in runs) for key in ("forward_ns", "both_ns", "peak_rss_mib")]

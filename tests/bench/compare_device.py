@@ -4,7 +4,7 @@
 Usage: compare_device.py BENCH_DEVICE [--rounds R] [--group gemm|rows|attention|decode] [--no-compile]   (run by a Python that has torch)
 
 Each round runs every row's candidates one after the other in fresh processes per group; the table shows medians over the rounds.
-`theirs / ours` above 1 means that Braid is faster. A row that PyTorch has no counterpart for stands alone.
+`PyTorch / Braid` above 1 means that Braid is faster. A row that PyTorch has no counterpart for stands alone.
 """
 import argparse
 import json
@@ -40,21 +40,21 @@ def main():
     parser.add_argument("--repeat", type=int, default=20)
     parser.add_argument("--no-compile", action="store_true")
     options = parser.parse_args()
-    ours, theirs = {}, {}
+    braid, torch = {}, {}
     groups = ["gemm", "rows", "attention", "decode"] if options.group == "all" else [options.group]
     for _ in range(options.rounds):
         for group in groups:
             for r in rows_of([options.bench, "device=cuda:0", f"group={group}", f"repeat={options.repeat}", "json=1"]):
-                ours.setdefault(r["name"], []).append(r)
+                braid.setdefault(r["name"], []).append(r)
             if group != "decode":
                 for r in rows_of([sys.executable, os.path.join(HERE, "torch_device.py"), f"group={group}", f"repeat={options.repeat}",
                                   f"compile={int(not options.no_compile)}"]):
-                    theirs.setdefault(r["name"], []).append(r)
-    print("| row | Braid ms | ps/element | share of the ceiling | peak MiB | PyTorch ms | theirs / ours | compiled ms | theirs / ours | PyTorch peak MiB |")
+                    torch.setdefault(r["name"], []).append(r)
+    print("| row | Braid ms | ps/element | share of the ceiling | peak MiB | PyTorch ms | PyTorch / Braid | compiled ms | PyTorch / Braid | PyTorch peak MiB |")
     print("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
-    for name, runs in ours.items():
+    for name, runs in braid.items():
         ms, per, percent = middle(runs, "ms"), middle(runs, "ps_per_element"), middle(runs, "percent")
-        eager, compiled = theirs.get(name, []), theirs.get(name + " compiled", [])
+        eager, compiled = torch.get(name, []), torch.get(name + " compiled", [])
         eager_ms, compiled_ms = middle(eager, "ms"), middle(compiled, "ms")
         failed = next((r["error"] for r in eager if "error" in r), None)
         print(f"| {name} | {ms:.4f} | {text(per or None, '{:.3f}')} | {text(percent or None, '{:.0f} %')} of {runs[0]['of']} | {middle(runs, 'peak_mib'):.0f} "

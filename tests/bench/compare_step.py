@@ -47,18 +47,18 @@ def main():
     runs = {case[0]: [] for case in CASES}
     for _ in range(options.rounds):
         for name, own, arguments in CASES:
-            ours = result_of([options.braid, "bench", "--json"] + own + common)
-            theirs = result_of([sys.executable, os.path.join(HERE, "torch_step.py")] + arguments + common)
-            if ours["parameters"] != theirs["parameters"]:
-                sys.exit(f"{name}: the models differ: {ours['parameters']} and {theirs['parameters']} parameters")
-            runs[name].append((ours, theirs))
+            braid = result_of([options.braid, "bench", "--json"] + own + common)
+            torch = result_of([sys.executable, os.path.join(HERE, "torch_step.py")] + arguments + common)
+            if braid["parameters"] != torch["parameters"]:
+                sys.exit(f"{name}: the models differ: {braid['parameters']} and {torch['parameters']} parameters")
+            runs[name].append((braid, torch))
     torch_version = runs[CASES[0][0]][0][1]["framework"]
     machine = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), platform.machine())
     print(f"{machine}, {options.threads} threads, f32, {torch_version}; medians of {options.rounds} rounds of {options.steps} steps, in turn.\n")
     print("| model | Braid s/step | PyTorch s/step | PyTorch / Braid | Braid peak MiB | PyTorch peak MiB |")
     print("|---|--:|--:|--:|--:|--:|")
     for name, pairs in runs.items():
-        middle = lambda f: statistics.median(f(ours, theirs) for ours, theirs in pairs)
+        middle = lambda f: statistics.median(f(braid, torch) for braid, torch in pairs)
         print(f"| {name} | {middle(lambda a, b: a['step_seconds']):.3f} | {middle(lambda a, b: b['step_seconds']):.3f} "
               f"| {middle(lambda a, b: b['step_seconds'] / a['step_seconds']):.2f} "
               f"| {middle(lambda a, b: a['peak_rss_mib']):.0f} | {middle(lambda a, b: b['peak_rss_mib']):.0f} |")

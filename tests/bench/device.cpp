@@ -14,6 +14,7 @@
 #include "braid/autograd/ops.h"
 #include "braid/nn/optim/optimizer.h"
 #include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/kernels/update_rules.h"
 
 using namespace braid;
 
@@ -58,7 +59,7 @@ struct Ceilings {
   double flops = 0, bytes = 0;  // a second
 } ceilings;
 
-bool wanted(const std::string& group, const std::string& name) {
+bool selected(const std::string& group, const std::string& name) {
   return (settings["group"] == "all" || settings["group"] == group) && name.find(settings["row"]) != std::string::npos;
 }
 
@@ -79,7 +80,7 @@ void print_row(const std::string& name, double ms, double ps_per_element, double
   std::fflush(stdout);
 }
 
-// What one call needs beyond what was there before it.
+// The memory that one call needs beyond what was allocated before it.
 int64_t peak_of(const std::function<void()>& work) {
   work();
   reset_peak_memory(device);
@@ -89,12 +90,12 @@ int64_t peak_of(const std::function<void()>& work) {
 }
 
 void arithmetic(const std::string& name, double flops, const std::function<void()>& work) {
-  if (!wanted("gemm", name)) return;
+  if (!selected("gemm", name)) return;
   double ms = median_ms(work);
   print_row(name, ms, 0, 100 * flops / (ms / 1e3) / ceilings.flops, "the product", peak_of(work));
 }
 void memory(const std::string& name, double bytes, const std::function<void()>& work) {
-  if (!wanted("rows", name)) return;
+  if (!selected("rows", name)) return;
   double ms = median_ms(work);
   print_row(name, ms, 0, 100 * bytes / (ms / 1e3) / ceilings.bytes, "the copy", peak_of(work));
 }
@@ -117,8 +118,8 @@ void gemm_rows() {
   for (int64_t D : tiny ? std::vector<int64_t>{32} : std::vector<int64_t>{768, 1024, 2560, 4096}) {
     std::string size =
         std::to_string(rows) + "x" + std::to_string(D) + " W " + std::to_string(D) + "x" + std::to_string(D);
-    if (!wanted("gemm", "linear forward " + size) && !wanted("gemm", "linear dx " + size) &&
-        !wanted("gemm", "linear dW " + size))
+    if (!selected("gemm", "linear forward " + size) && !selected("gemm", "linear dx " + size) &&
+        !selected("gemm", "linear dW " + size))
       continue;
     Tensor x = random({rows, D}), w = random({D, D}), dy = random({rows, D});
     double flops = 2 * static_cast<double>(rows) * static_cast<double>(D) * static_cast<double>(D);
@@ -169,21 +170,18 @@ void row_rows() {
     Tensor x = random({1, rows, N, d}), cosine = random({1, rows, d / 2}, 1, DType::f32), sine = cosine.clone();
     memory("rope forward", 4 * n, no_grad([&] { rope(x, cosine, sine); }));
   }
-  if (wanted("rows", "cross_entropy both")) {
+  if (selected("rows", "cross_entropy both")) {
     Tensor logits = random({rows, V}), targets = random_ids({rows}, V);
     memory("cross_entropy both", 6 * v, both({logits}, [=] { return cross_entropy(logits, targets); }));
   }
-  if (wanted("rows", "adamw")) {  // weight, gradient, two moments read; weight, two moments written: f32
+  if (selected("rows", "adamw")) {  // weight, gradient, two moments read; weight, two moments written: f32
     int64_t count = tiny ? 1000 : int64_t{1} << 28;
     Tensor w = random({count}, 1, DType::f32), g = random({count}, 1, DType::f32);
     Tensor first = zeros_like(w), second = zeros_like(w);
-    const AdamWStep step{{{w, g, first, second, 0.1}},
-                         0.9,
-                         0.95,
-                         1e-8,
-                         false,
-                         from_values({1e-3, 1, 1.5, 2.5}, {4}, DType::f64).to(device)};
-    memory("adamw", 28 * static_cast<double>(count), [&] { backend(device).optimizer.adamw(step); });
+    const Tensor scalars = from_values({1e-3, 1, 1.5, 2.5}, {4}, DType::f64).to(device);
+    const UpdateStep step{{{w, g, {first, second}, 0.1}}, {0.9, 0.95, 1e-8, 0}, scalars};
+    memory("adamw", 28 * static_cast<double>(count),
+           [&] { backend(device).optimizer.update(UpdateRule::adamw, step); });
   }
 }
 
@@ -212,7 +210,7 @@ void attention_rows() {
       // support, selects the generic kernels: every row then has one key more.
       for (const std::string kind : {"MHA", "MHA generic", "DCMHA"}) {
         std::string name = kind + " " + s.name + (window ? " W" + std::to_string(window) : " global");
-        if (!wanted("attention", name)) continue;
+        if (!selected("attention", name)) continue;
         DcmhaOptions options;
         options.mask.window = window;
         options.mask.offset = kind == "MHA generic" ? 1 : 0;
@@ -254,7 +252,7 @@ void decode_rows() {
     for (bool dcmha_kind : {false, true}) {
       std::string name = std::string(dcmha_kind ? "DCMHA" : "MHA") + " decode N" + std::to_string(N) + " d" +
                          std::to_string(d) + " S" + std::to_string(S);
-      if (!wanted("decode", name)) continue;
+      if (!selected("decode", name)) continue;
       Tensor q = random({B, 1, N, d}), k = random({B, S, N, d}), v = random({B, S, N, d});
       HeadMixing pre, post;
       if (dcmha_kind) {

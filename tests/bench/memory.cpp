@@ -1,5 +1,5 @@
-// What should run at the speed of memory: optimiser, norms, SwiGLU, cross-entropy, beside a copy on as many threads.
-// GB/s count each array once per time that its values must be read or written (f32), however an op gets there.
+// Kernels that should run at the speed of memory: optimiser, norms, SwiGLU, cross-entropy, beside a copy on as many
+// threads. GB/s count each array once per time that its values must be read or written (f32), however an op gets there.
 // Usage: bench_memory [threads=1] [repeat=5] [rows=16384] [width=1024]      prints one JSON object per line
 #include <algorithm>
 #include <chrono>
@@ -11,6 +11,7 @@
 #include "braid/autograd/autograd.h"
 #include "braid/autograd/ops.h"
 #include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/kernels/update_rules.h"
 #include "braid/tensor/parallel.h"
 
 using namespace braid;
@@ -65,11 +66,11 @@ void measure_op(const std::string& name, double forward, double both, std::vecto
 
 // One update of parameters cut into pieces of `size` values.
 void measure_adamw(const char* name, int64_t values, int64_t size) {
-  AdamWStep step{{}, 0.9, 0.95, 1e-8, false, from_values({1e-3, 1, 10, 20}, {4}, DType::f64)};
+  UpdateStep step{{}, {0.9, 0.95, 1e-8, 0}, from_values({1e-3, 1, 10, 20}, {4}, DType::f64)};
   for (int64_t i = 0; i < values / size; ++i) {
-    step.items.push_back({random({size}), random({size}), zeros({size}), zeros({size}), 0.1});
+    step.items.push_back({random({size}), random({size}), {zeros({size}), zeros({size})}, 0.1});
   }
-  measure(name, 28, [&] { backend(kCpu).optimizer.adamw(step); });
+  measure(name, 28, [&] { backend(kCpu).optimizer.update(UpdateRule::adamw, step); });
 }
 
 }  // namespace

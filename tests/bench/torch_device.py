@@ -140,8 +140,8 @@ def attention():
             if settings["row"] not in f"DCMHA {where} both" and settings["row"] not in f"MHA {where} both":
                 continue
             q, k, v = random(B, N, T, d), random(B, N, T, d), random(B, N, T, d)
-            visible = [min(t + 1, window or T) for t in range(T)]
-            elements = B * N * sum(visible)
+            unmasked = [min(t + 1, window or T) for t in range(T)]
+            elements = B * N * sum(unmasked)
             mask = None
             if window:
                 i, j = torch.arange(T, device=DEVICE)[:, None], torch.arange(T, device=DEVICE)[None, :]

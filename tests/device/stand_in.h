@@ -1,5 +1,5 @@
 // A device that is no device: Device{cuda, 0} whose kernels are the CPU's and whose memory is the CPU's, but which
-// tensors are "on". Whatever forgets to move a tensor, or mixes devices, fails on it as on a GPU; and how often the
+// tensors are "on". Code that does not move a tensor, or mixes devices, fails on it as on a GPU; and how often the
 // host reads back can be counted.
 #pragma once
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Training, checkpoints, generation and parallel layouts on a device: the same numbers as on the CPU, everything where
+// Training, checkpoints, generation and parallel layouts on a device: the same values as on the CPU, everything where
 // it belongs, and one read-back per step.
 #include <boost/test/unit_test.hpp>
 #include <cmath>
@@ -83,7 +83,7 @@ BOOST_AUTO_TEST_CASE(everything_is_on_the_device) {
   BOOST_TEST(memory_by_use(kStandIn).at_peak_of(MemoryUse::gradients) > 0);
 }
 
-// Nothing of a step waits for the device but the numbers of its end.
+// Nothing of a step waits for the device but the metrics at its end.
 BOOST_AUTO_TEST_CASE(a_step_reads_back_once) {
   for (DType compute : {DType::f32, DType::bf16}) {
     for (bool recompute : {false, true}) {

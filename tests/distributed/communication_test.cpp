@@ -100,8 +100,8 @@ BOOST_AUTO_TEST_CASE(large_layouts_are_planned_on_paper) {
   models::ModelConfig c = models::preset("dcpythia-6.9b");
   models::StepShape step{.samples = {1}, .seq_len = 2048};
   models::StepVolume v = step_volume(c, {64, 2, 8}, {63, 1, 7}, step);
-  // Per block, forward and backward, four gathers and four sums of 1/16 of the rows: 7/8 of B T D numbers each per rank
-  // of the two context ranks; three more for the ends.
+  // Per block, forward and backward, four gathers and four sums of 1/16 of the rows: 7/8 of B T D elements each per
+  // rank of the two context ranks; three more for the ends.
   double rows = 2048.0 / 2 * 4096 * 4 * 7 / 8;
   int64_t of_rows = v.tensor.bytes_of(dist::Collective::reduce_scatter);
   BOOST_TEST(static_cast<double>(of_rows) > (4 * 32 + 2) * rows);

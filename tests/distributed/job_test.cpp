@@ -114,8 +114,8 @@ pid_t process_of(pid_t mpirun_pid, int rank) {
   std::istringstream list(children);
   for (pid_t pid; list >> pid;) {
     std::string environment = read_file("/proc/" + std::to_string(pid) + "/environ");
-    std::string wanted = std::string(1, '\0') + "OMPI_COMM_WORLD_RANK=" + std::to_string(rank) + std::string(1, '\0');
-    if (environment.find(wanted) != std::string::npos) return pid;
+    std::string entry = std::string(1, '\0') + "OMPI_COMM_WORLD_RANK=" + std::to_string(rank) + std::string(1, '\0');
+    if (environment.find(entry) != std::string::npos) return pid;
   }
   return 0;
 }
@@ -191,7 +191,7 @@ struct Fault {
     return mesh + " train.steps=100000 schedule.name=constant checkpoint.interval=3 parallel.timeout=" +
            std::to_string(kTimeout);
   }
-  bool says(int wanted, const std::string& words) const { return ::says({code, output}, wanted, words); }
+  bool says(int expected, const std::string& words) const { return ::says({code, output}, expected, words); }
 };
 
 // One line per kind of fault: how often, and the longest time to the end of the job.
@@ -232,7 +232,7 @@ BOOST_AUTO_TEST_CASE(the_run_is_that_of_one_process) {
     fs::path many = world().fresh();
     Outcome o = run(mpirun(ranks) + train(many, mesh));
     BOOST_TEST(says(o, 0, "trained 10 steps"));
-    BOOST_TEST(o.output.find("trained") == o.output.rfind("trained"));  // one rank speaks
+    BOOST_TEST(o.output.find("trained") == o.output.rfind("trained"));  // one rank writes
     std::vector<apps::LogRow> got = apps::read_log(many);
     BOOST_REQUIRE(got.size() == want.size());
     for (size_t i = 0; i < got.size(); ++i) {
@@ -293,7 +293,7 @@ BOOST_AUTO_TEST_CASE(a_full_disk_of_a_rank_ends_all_alike) {
     });
     BOOST_TEST(fault.says(4, "error: "));
     BOOST_TEST(fault.output.find("File too large") != std::string::npos, fault.output);
-    BOOST_TEST(fault.output.find("error: ") == fault.output.rfind("error: "));  // one rank speaks
+    BOOST_TEST(fault.output.find("error: ") == fault.output.rfind("error: "));  // one rank writes
     std::string who = fault.rank == 0 ? "" : "rank " + std::to_string(fault.rank) + ": ";
     BOOST_TEST(fault.says(4, "error: " + who + "cannot write"));
     for (const auto& entry : fs::directory_iterator(fault.out))

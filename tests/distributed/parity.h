@@ -23,7 +23,7 @@ inline std::string str(const Shape3& s) {
 
 // The samples of a step; masked targets, very unevenly.
 models::Batch step_batch(const models::ModelConfig& config, int64_t step, int64_t samples, int64_t T);
-// Those of a data rank, in two micro-batches.
+// The samples of a data rank, in two micro-batches.
 std::vector<models::Batch> share_of(const models::Batch& all, const dist::ProcessMesh& mesh);
 
 // This rank's shards of the model.
@@ -46,7 +46,7 @@ struct Noise {
 Record train(const models::ModelConfig& config, const dist::ProcessMesh& mesh, int64_t steps, int64_t samples,
              int64_t T, DType dtype = DType::f64, bool checkpoint_activations = false, double lr = 1e-2,
              const Noise& noise = {});
-// What one process gives; remembered.
+// The result of one process; cached.
 const Record& reference(const std::string& kind, int64_t steps, int64_t samples, int64_t T, double lr = 1e-2);
 
 void expect_parity(const Record& got, const Record& want, double tolerance, double weight_tolerance, bool root,

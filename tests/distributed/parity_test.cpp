@@ -119,7 +119,7 @@ BOOST_AUTO_TEST_CASE(the_same_layout_gives_the_same_bits) {
 }
 
 BOOST_AUTO_TEST_CASE(models_that_cannot_be_sharded_are_errors) {
-  auto refuses = [](int64_t context, int64_t tensor, int64_t T, const std::string& kind, const std::string& part) {
+  auto rejects = [](int64_t context, int64_t tensor, int64_t T, const std::string& kind, const std::string& part) {
     dist::run_thread_ranks(static_cast<int>(context * tensor), [&](const dist::Communicator& world) {
       dist::ProcessMesh mesh = dist::make_mesh(world, 1, context, tensor);
       expect_error(
@@ -131,8 +131,8 @@ BOOST_AUTO_TEST_CASE(models_that_cannot_be_sharded_are_errors) {
           ErrorKind::setting, part);
     });
   };
-  refuses(1, 6, 21, "dcformer", "parallel.tensor = 6 is more than the model's 5 heads");
-  refuses(4, 1, 3, "dcformer", "sequences of 3 tokens are too short for parallel.context = 4");
+  rejects(1, 6, 21, "dcformer", "parallel.tensor = 6 is more than the model's 5 heads");
+  rejects(4, 1, 3, "dcformer", "sequences of 3 tokens are too short for parallel.context = 4");
 }
 
 // A NaN on one rank stops all of them, with the same message.

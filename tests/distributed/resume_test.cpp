@@ -95,6 +95,23 @@ BOOST_AUTO_TEST_CASE(a_full_disk_of_rank_0_is_everybodys_error) {
   });
 }
 
+BOOST_AUTO_TEST_CASE(nan_on_another_rank_leaves_no_folder) {
+  TempFolder parent;
+  on_ranks({1, 1, 2}, [&](const dist::Communicator& world) {
+    Training t(world, {1, 1, 2});
+    for (nn::NamedTensor& p : nn::parameters(*t.model)) {
+      if (p.name == "layers.1.feed_forward.w2.weight" && world.rank() == 1) p.value.detach().fill(NAN);
+    }
+    expect_error(
+        [&] {
+          models::CheckpointWriter(parent.path / "run", 2)
+              .save(t.trainer, &t.tokenizer, {1, 0, 0, 1, kLength, "data"}, "");
+        },
+        ErrorKind::numerical, "contains NaN or Inf at step 1; no checkpoint was written");
+    expect(!std::filesystem::exists(parent.path / "run"), "a folder was left behind");
+  });
+}
+
 BOOST_AUTO_TEST_CASE(states_that_do_not_fit_are_refused_on_every_rank) {
   TempFolder folder;
   on_ranks({1, 1, 2}, [&](const dist::Communicator& world) {
@@ -133,7 +150,7 @@ BOOST_AUTO_TEST_CASE(states_that_do_not_fit_are_refused_on_every_rank) {
 BOOST_AUTO_TEST_CASE(owned_parts_tile_the_state) {
   for (const Shape3& s : kLayouts) {
     std::mutex mutex;
-    std::map<std::string, std::vector<int>> owners;  // per number of the whole
+    std::map<std::string, std::vector<int>> owners;  // per element of the full tensor
     on_ranks(s, [&](const dist::Communicator& world) {
       Training t(world, s);
       models::LocalState state = t.trainer.local_state();

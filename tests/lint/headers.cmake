@@ -1,5 +1,5 @@
 # The list of public headers (cmake/public-headers.cmake): each exists, stands there once and in order, includes public
-# headers only, and is not an internal one (cpu/, kernels/, detail/ but for the two that public classes are made of).
+# headers only, and is not an internal one (cpu/, kernels/, detail/).
 # Usage: cmake -DROOT=<tree> -P tests/lint/headers.cmake
 cmake_minimum_required(VERSION 3.25)
 include(${ROOT}/cmake/public-headers.cmake)

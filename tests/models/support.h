@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "braid/models/dcformer/model.h"
-#include "braid/models/pretrained.h"
+#include "braid/models/pretrained/pretrained.h"
 
 namespace braid::test {
 

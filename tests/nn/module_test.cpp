@@ -5,8 +5,8 @@
 
 #include "braid/autograd/ops.h"
 #include "braid/nn/linear.h"
-#include "braid/nn/optim/adam.h"
 #include "braid/nn/optim/master_weights.h"
+#include "braid/nn/optim/rules/adam.h"
 #include "tests/support/compare.h"
 #include "tests/support/temp_folder.h"
 

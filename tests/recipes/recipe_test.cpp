@@ -1,4 +1,4 @@
-// The op that autograd/ops/README.md adds, with the checks that its row buys.
+// The op that autograd/ops/adding_an_op.md adds, with the checks that its row buys.
 #include <boost/test/unit_test.hpp>
 
 #include "tests/support/op_table.h"

@@ -2,8 +2,8 @@
 
 #include <sstream>
 
-#include "braid/tensor/kernels/backend.h"
 #include "braid/tensor/parallel.h"
+#include "tests/support/random.h"
 
 namespace braid::test {
 
@@ -70,9 +70,7 @@ DcmhaCall::DcmhaCall(const DcmhaCase& c, uint64_t seed, DType dtype, Device devi
 }
 
 Tensor DcmhaCall::drawn(const Shape& shape, double deviation, uint64_t stream) const {
-  Tensor t = empty(shape, dtype_);
-  if (t.numel() > 0) backend(kCpu).random.normal(0, deviation, {seed_, stream}, t);
-  return t.to(device_);
+  return normal_tensor(shape, deviation, {seed_, stream}, dtype_).to(device_);
 }
 
 void DcmhaCall::add(const Shape& shape, bool present, double deviation) {

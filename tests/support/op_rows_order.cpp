@@ -55,6 +55,17 @@ OpRow compared_with_number(const std::string& name, Tensor (*op)(const Tensor&, 
           .differentiable = false};
 }
 
+// Shapes of x, y and the mask of where.
+const std::vector<std::vector<Shape>> kChoices{
+    {{}, {}, {}},       {{3, 17}, {3, 17}, {3, 17}}, {{3, 17}, {17}, {3, 1}},       {{}, {2, 5}, {5}},
+    {{4}, {1}, {3, 4}}, {{0, 3}, {3}, {1}},          {{3, 181}, {3, 181}, {3, 181}}};
+
+Array chosen_of(const std::vector<Array>& in) {
+  auto chosen = zip(in[0], in[2], [](double x, double m) { return m != 0 ? x : 0; });
+  auto other = zip(in[1], in[2], [](double y, double m) { return m != 0 ? 0 : y; });
+  return zip(chosen, other, [](double x, double y) { return x + y; });
+}
+
 // The first k (all: -1) elements of each sorted row, or their indices; equal elements in the order of their indices.
 Array sorted(const Array& x, bool descending, int64_t k, bool indices) {
   const int64_t n = x.shape[-1];
@@ -115,21 +126,17 @@ std::vector<OpRow> order_rows() {
     table.push_back(compared_floats(rule.name, rule.op, rule.holds));
     table.push_back(compared_with_number(rule.name, rule.with_number, rule.holds));
   }
+  for (DType type : {DType::i64, DType::i32, DType::u8})
+    table.push_back({.name = "where:" + str(type),
+                     .op = [=](const auto& in) { return where(in[2].to(DType::u8), in[0].to(type), in[1].to(type)); },
+                     .reference = chosen_of,
+                     .cases = kChoices,
+                     .index_limits = {100, 100, 2},
+                     .differentiable = false});
   table.push_back({.name = "where",
                    .op = [](const auto& in) { return where(in[2].to(DType::u8), in[0], in[1]); },
-                   .reference =
-                       [](const auto& in) {
-                         auto chosen = zip(in[0], in[2], [](double x, double m) { return m != 0 ? x : 0; });
-                         auto other = zip(in[1], in[2], [](double y, double m) { return m != 0 ? 0 : y; });
-                         return zip(chosen, other, [](double x, double y) { return x + y; });
-                       },
-                   .cases = {{{}, {}, {}},
-                             {{3, 17}, {3, 17}, {3, 17}},
-                             {{3, 17}, {17}, {3, 1}},
-                             {{}, {2, 5}, {5}},
-                             {{4}, {1}, {3, 4}},
-                             {{0, 3}, {3}, {1}},
-                             {{3, 181}, {3, 181}, {3, 181}}},
+                   .reference = chosen_of,
+                   .cases = kChoices,
                    .index_limits = {0, 0, 2},
                    .gradient_tolerance = 1e-9});
   table.push_back(sort_row("sort", false));

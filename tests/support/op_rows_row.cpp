@@ -78,7 +78,7 @@ auto both_of(Norm norm) {
   };
 }
 
-// Angles of a table (batch, T, half), from a formula that op and reference share; the derivative wants the tables
+// Angles of a table (batch, T, half), from a formula that op and reference share; the derivative requires the tables
 // exact.
 double angle(int64_t b, int64_t t, int64_t e) {
   return 0.3 * static_cast<double>(t + 1) + 0.7 * static_cast<double>(e) - 0.2 * static_cast<double>(b);

@@ -153,7 +153,7 @@ std::vector<OpRow> all_rows() {
 
 namespace {
 
-// What holds on every device. Rounding the exact result to 16 bits errs by half a unit in the last place (2^-9, 2^-12);
+// Checks for every device. Rounding the exact result to 16 bits errs by half a unit in the last place (2^-9, 2^-12);
 // twice that is allowed for each rounding, and more for derivatives, which may round more than once on their way.
 void check_case(const OpRow& row, const std::vector<Shape>& shapes, Device device) {
   check_values(row, shapes, DType::f64, 1e-12, "f64", device);

@@ -10,4 +10,9 @@ inline Tensor random_tensor(const Shape& shape, uint64_t stream, DType dtype = D
   return affine(rand(shape, {5, stream}, DType::f64), high - low, low).to(dtype);
 }
 
+// Normal with mean 0, computed in f64 and rounded once.
+inline Tensor normal_tensor(const Shape& shape, double deviation, RandomKey key, DType dtype = DType::f32) {
+  return scale(randn(shape, key, DType::f64), deviation).to(dtype);
+}
+
 }  // namespace braid::test

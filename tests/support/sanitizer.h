@@ -1,4 +1,4 @@
-// The thread sanitizer makes arithmetic some twenty times slower. A test that would take minutes under it asks for its
+// The thread sanitizer makes arithmetic some twenty times slower. A test that would take minutes under it takes its
 // sizes here; the log then says that they are smaller.
 #pragma once
 #include <boost/test/unit_test.hpp>

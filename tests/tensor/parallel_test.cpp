@@ -1,11 +1,15 @@
 #include "braid/tensor/parallel.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <boost/test/unit_test.hpp>
 #include <stdexcept>
 #include <thread>
 
 #include "tests/support/compare.h"
+#include "tests/support/sanitizer.h"
 
 using namespace braid;
 using namespace braid::test;
@@ -102,6 +106,30 @@ BOOST_AUTO_TEST_CASE(callers_go_on_while_the_pool_is_resized) {
   for (int round = 0; round < 20; ++round) set_threads(1 + round % 4);
   for (std::thread& t : callers) t.join();
   BOOST_TEST(sum == 3 * 200 * 64);
+}
+
+// The child has none of its parent's workers. It used to wait for them for ever.
+BOOST_AUTO_TEST_CASE(the_child_of_a_fork_has_workers_of_its_own, *boost::unit_test::enable_if<!kThreadSanitizer>()) {
+  Threads use(3);
+  const auto sum = [] {
+    std::atomic<int64_t> total{0};
+    parallel_for(1000, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) total += i;
+    });
+    return total.load();
+  };
+  BOOST_TEST(sum() == 499500);  // the parent's workers run
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);  // ends a child that hangs
+    const bool right = sum() == 499500 && threads() == 3;
+    set_threads(2);
+    _exit(right && sum() == 499500 ? 0 : 1);
+  }
+  int status = -1;
+  BOOST_REQUIRE(waitpid(child, &status, 0) == child);
+  BOOST_TEST(status == 0);
+  BOOST_TEST(sum() == 499500);
 }
 
 BOOST_AUTO_TEST_CASE(no_threads_is_refused) {

@@ -101,7 +101,7 @@ class ZstdStream final : public CompressedStream {
     ZSTD_outBuffer out{into, static_cast<size_t>(n), 0};
     while (out.pos == 0) {
       refill();
-      // At the end of the input zstd may still hold output back, so it is asked once more with nothing.
+      // At the end of the input zstd may still hold output back, so it is called once more without input.
       const bool drained = begin_ == end_;
       if (drained && !inside_) return 0;
       ZSTD_inBuffer in{input_.data(), static_cast<size_t>(end_), static_cast<size_t>(begin_)};

@@ -197,8 +197,8 @@ class Preparation {
   void split_tail(int32_t eos) {
     train_.close();
     const int64_t n = train_.info.tokens;
-    const auto wanted = static_cast<int64_t>(std::llround(static_cast<double>(n) * options_.val_fraction));
-    int64_t cut = n - std::clamp<int64_t>(wanted, 1, n - 1);
+    const auto target = static_cast<int64_t>(std::llround(static_cast<double>(n) * options_.val_fraction));
+    int64_t cut = n - std::clamp<int64_t>(target, 1, n - 1);
     const int64_t reach = std::min<int64_t>(4096, (n - cut) / 2);
     int64_t start = 0;
     for (const ShardInfo& s : train_.info.shards) {

@@ -5,8 +5,8 @@
 
 #include "braid/models/text/prepare/byte_stream.h"
 #include "braid/models/text/prepare/jsonl.h"
+#include "braid/tensor/detail/utf8.h"
 #include "braid/tensor/error.h"
-#include "braid/tensor/io/utf8.h"
 
 namespace braid::models::text {
 namespace {
@@ -69,7 +69,7 @@ struct TextSource::Open {
   int64_t offset = 0;  // text: bytes handed out before this piece
   bool at_end = false;
   bool noted_nul = false;
-  io::Utf8Checker utf8;
+  detail::Utf8Checker utf8;
 };
 
 TextSource::TextSource(const std::vector<std::string>& inputs, Options options) : options_(std::move(options)) {
@@ -163,7 +163,7 @@ bool TextSource::next_of_text(Piece& piece) {
   const auto handed = static_cast<size_t>(f.offset > 0 || f.documents > 0 ? f.begin : 0);
   f.buffer.erase(0, handed);  // the piece before this one
   f.offset += static_cast<int64_t>(handed);
-  f.fill(static_cast<size_t>(piece_bytes) + 1);  // one byte more tells whether this piece is the last
+  f.fill(static_cast<size_t>(piece_bytes) + 1);  // one byte more shows whether this piece is the last
   if (f.buffer.empty()) return false;
   const std::string_view bytes = std::string_view(f.buffer).substr(0, static_cast<size_t>(piece_bytes));
   f.begin = bytes.size();

@@ -10,7 +10,7 @@
 namespace braid::models::text {
 namespace {
 
-// What links a stated value to the asked one.
+// The link between a stated value and the value of the question.
 enum class Relation { category, thing, country, city, ability, opposite, before, after };
 
 struct Task {
@@ -120,7 +120,7 @@ const std::vector<WordGroup>& groups(const TaskWords& words, Relation kind) {
   return kind == Relation::ability ? words.tools : words.things;
 }
 
-// Three values whose `related` differ from each other; `line` tells which time line they are on.
+// Three values whose `related` differ from each other; `line`: the time line they are on.
 struct Values {
   std::array<Value, 3> of;
   Value twin;  // another value with the same `related` as of[0], or the same value
@@ -187,7 +187,7 @@ std::string fact(const Task& task, const std::string& person, const Value& value
   }
 }
 
-// What is claimed of a person up to the related word; `subject` is a name or "Who".
+// The claim about a person up to the related word; `subject` is a name or "Who".
 std::string claim(const Task& task, const std::string& subject, const Values& values, const std::string& related) {
   const bool n = task.negated;
   switch (task.relation) {

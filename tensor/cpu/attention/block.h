@@ -130,7 +130,7 @@ void tile_rows_times(const Block<T>& block, int64_t tile, const ScoreTiles<T>& s
   }
 }
 
-// Asks for n values to be brought into the second-level cache. What belongs to one head and tile is contiguous,
+// Prefetches n values into the second-level cache. The values of one head and tile are contiguous,
 // but the next head's lies far away, where the hardware does not look ahead.
 template <class T>
 inline void prefetch(const T* data, int64_t n) {

@@ -7,7 +7,7 @@
 
 namespace braid::cpu::attention {
 
-// Those that this processor can run, the best first; T is float or double.
+// The variants that this processor can run, the best first; T is float or double.
 template <class T>
 std::span<const Kernels<T>* const> variants();
 

@@ -1,5 +1,5 @@
 // The choice of a kernel by shape, the cut of C into tiles, and the only use of Eigen and oneDNN in Braid.
-// The choice comes from the table in tests/bench/README.md.
+// The choice comes from the table in tests/bench/gemm.md.
 #include "braid/tensor/cpu/gemm/gemm.h"
 
 #define EIGEN_DONT_PARALLELIZE

@@ -45,7 +45,7 @@ BOOST_AUTO_TEST_CASE(overrides_beat_the_file_and_the_file_beats_defaults) {
   BOOST_TEST(config.train.batch_size == 4);
   BOOST_TEST(config.train.accumulate == 1);
   BOOST_TEST(config.train.checkpoint_activations);
-  BOOST_TEST(config.optimizer.lr == 1.0);  // a whole number is a float where a float is wanted
+  BOOST_TEST(config.optimizer.lr == 1.0);  // a whole number is a float where a float is expected
   BOOST_TEST(config.run.out == "a=b");
   BOOST_TEST(config.model.preset == "tiny");
   BOOST_TEST(config.model.values.size() == 4u);
@@ -148,7 +148,7 @@ BOOST_AUTO_TEST_CASE(the_printed_file_loads_back_to_the_same_values) {
   BOOST_TEST(std::get<std::string>(after.model.values.at("profile.gelu")) == "tanh");
   BOOST_TEST(after.model.values.count("dim") == 0u);
   // Every setting is there with its meaning.
-  for (const Setting& setting : schema.settings) BOOST_TEST(text.find(setting.help) != std::string::npos, setting.key);
+  for (const Setting& setting : schema.settings) BOOST_TEST(text.find(setting.help) != std::string::npos, setting.name);
   BOOST_TEST(text.find("# dim =") != std::string::npos);
 }
 

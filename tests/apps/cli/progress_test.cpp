@@ -75,7 +75,7 @@ BOOST_AUTO_TEST_CASE(a_file_gets_plain_lines) {
              "step 1000/1000  loss 2.3457  val 2.5000  12.3k tok/s  ETA 1m15s\n");
 }
 
-// TERM as a test wants it, whatever the tests are started from.
+// TERM as a test requires it, independent of where the tests are started.
 struct TerminalKind {
   explicit TerminalKind(const char* kind) {
     if (const char* value = std::getenv("TERM")) before = value;
@@ -91,7 +91,7 @@ struct TerminalKind {
   std::string before;
 };
 
-// What a pseudo-terminal of this kind is sent; nothing when the system gives none (a bare root without /dev/pts).
+// The bytes sent to a pseudo-terminal of this kind; nothing when the system gives none (a bare root without /dev/pts).
 static std::string shown_on(const char* kind) {
   const TerminalKind as(kind);
   const int terminal = ::posix_openpt(O_RDWR | O_NOCTTY);

@@ -22,7 +22,7 @@ BOOST_AUTO_TEST_CASE(signals_set_the_flag) {
   BOOST_TEST(!StopSignals::requested());
 }
 
-// What kills a child that gets these signals while it listens; 0: it lives.
+// The signal that kills a child that gets these signals while it listens; 0: it lives.
 static int fatal_signal(std::initializer_list<int> signals) {
   const pid_t child = ::fork();
   if (child == 0) {

@@ -151,7 +151,7 @@ BOOST_AUTO_TEST_CASE(a_full_disk_is_said) {
   int status = 0;
   ::waitpid(child, &status, 0);
   BOOST_TEST(status == 0);
-  // What was written before is intact; the torn row goes.
+  // Earlier rows are intact; the torn row goes.
   const RunLog again(scratch.path(), 1);
   BOOST_TEST(again.earlier_rows().size() == 1u);
 }

@@ -19,7 +19,7 @@ BOOST_AUTO_TEST_CASE(one_process_at_a_time) {
   {
     const RunFolder held(path);
     BOOST_TEST(std::filesystem::is_directory(path));
-    // flock belongs to the open file, so a second opening in this process is refused like another process.
+    // flock belongs to the open file, so a second opening in this process is rejected like another process.
     BOOST_CHECK_EXCEPTION(RunFolder second(path), Error,
                           says(ErrorKind::setting, "is in use by process " + std::to_string(::getpid()) + ":"));
   }

@@ -5,12 +5,14 @@
 #include <random>
 #include <thread>
 
-#include "apps/cli/text.h"
 #include "apps/train/log.h"
 #include "braid/models/training/checkpoint.h"
+#include "braid/tensor/detail/strings.h"
 #include "tests/apps/support.h"
 
 namespace braid::test {
+
+using detail::join, detail::split;
 
 // One data set for all tests, prepared once; every run folder lies beside it.
 struct World {

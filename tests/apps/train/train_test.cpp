@@ -1,5 +1,5 @@
 // braid train as the real program: a run that is killed or stopped anywhere continues to the same bytes. Its errors:
-// refusals_test.cpp.
+// rejections_test.cpp.
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -103,12 +103,12 @@ BOOST_AUTO_TEST_CASE(bf16_runs_resume_exactly_and_follow_f32) {
   const double a = apps::read_log(out).back().val_loss, b = apps::read_log(exact).back().val_loss;
   BOOST_TEST(std::fabs(a / b - 1) < 0.01);
   BOOST_TEST(a != b);
-  // The same masters may go on in f32, and that is told; f64 is another matter.
+  // The same masters may continue in f32, with a message; f64 is rejected.
   const Outcome changed = train(out, {"train.accumulate=2", "train.steps=11"});
   BOOST_TEST(changed.code == 0, changed.output);
   BOOST_TEST(changed.output.find("train.dtype: \"bf16\" -> \"f32\"") != std::string::npos, changed.output);
   check_failure(train(out, {"train.dtype=f64"}), 2, "expected train.dtype = f32, found f64; ");
-  // What was trained so can be used in any arithmetic.
+  // The trained model can be used in any arithmetic.
   for (const char* dtype : {"f32", "bf16", "f64"}) {
     const Outcome text = run("generate " + out.string() + " --tokens 4 --device cpu --dtype " + dtype);
     BOOST_TEST(text.code == 0, text.output);

@@ -10,6 +10,7 @@
 #include "braid/tensor/kernels/pointwise_ops.h"
 #include "tests/support/compare.h"
 #include "tests/support/dcmha_cases.h"
+#include "tests/support/random.h"
 #if defined(BRAID_EMULATION)
 #include "tests/cuda/emulation/engine.h"
 #endif
@@ -39,12 +40,7 @@ using Tensors = std::vector<Tensor>;  // in the order of for_each_tensor
 Tensors inputs_of(const Case& c) {
   Tensors x;
   auto add = [&](const Shape& shape, bool present, double deviation) {
-    Tensor t;
-    if (present) {
-      t = empty(shape, DType::bf16);
-      backend(kCpu).random.normal(0, deviation, {41, x.size()}, t);
-    }
-    x.push_back(t);
+    x.push_back(present ? normal_tensor(shape, deviation, {41, x.size()}, DType::bf16) : Tensor());
   };
   add({c.B, c.T, c.N, c.d}, true, 1);
   add({c.B, c.S, c.Nkv, c.d}, true, 1);
@@ -60,11 +56,7 @@ Tensors inputs_of(const Case& c) {
   }
   return x;
 }
-Tensor output_gradient(const Case& c) {
-  Tensor dy = empty({c.B, c.T, c.N, c.d}, DType::bf16);
-  backend(kCpu).random.normal(0, 1, {41, 99}, dy);
-  return dy;
-}
+Tensor output_gradient(const Case& c) { return normal_tensor({c.B, c.T, c.N, c.d}, 1, {41, 99}, DType::bf16); }
 
 DcmhaInputs call_of(const Tensors& x, const Case& c, double scale) {
   DcmhaInputs call = test::call_of(x);

@@ -1,5 +1,5 @@
 // cuDNN compiles its kernels of attention for an H200 that is not here: the operations as Braid describes them are a
-// chain that it knows. What the kernels compute is shown on a GPU only (plain_attention_test.cpp).
+// chain that it knows. Their results can be tested on a GPU only (plain_attention_test.cpp).
 #include "braid/cuda/attention/cudnn_plan.h"
 
 #include <boost/test/unit_test.hpp>

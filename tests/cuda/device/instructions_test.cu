@@ -1,5 +1,5 @@
 // Launches, shared memory and the warp-wide operations, each against plain loops. Also built by nvcc for a real GPU.
-#include "braid/cuda/runtime/kernel.h"
+#include "braid/cuda/device/kernel.h"
 // (first, as in every kernel file)
 #include <boost/test/unit_test.hpp>
 

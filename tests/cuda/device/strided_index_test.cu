@@ -1,5 +1,5 @@
 // Offsets of strided walks, also of those with more than 2^31 items, which no test could hold in memory.
-#include "braid/cuda/runtime/kernel.h"
+#include "braid/cuda/device/kernel.h"
 // (first, as in every kernel file)
 #include <boost/test/unit_test.hpp>
 

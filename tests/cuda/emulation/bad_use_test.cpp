@@ -1,4 +1,4 @@
-// What the user is told when a GPU cannot be used, has no memory or fails.
+// Messages when a GPU cannot be used, has no memory or fails.
 #include <cmath>
 
 #include "braid/autograd/debug.h"
@@ -98,7 +98,7 @@ BOOST_AUTO_TEST_CASE(a_kernel_that_fails) {
   set_debug(before);
   BOOST_TEST(std::string(named.what()).find("softmax: f32 (2, 3): [") == 0u, named.what());
   BOOST_TEST(std::string(named.what()).find(failure) != std::string::npos, named.what());
-  BOOST_TEST(std::isfinite(softmax(x).to_vector<double>()[0]));  // the emulated GPU forgets; a real one does not
+  BOOST_TEST(std::isfinite(softmax(x).to_vector<double>()[0]));  // the emulated GPU recovers; a real one does not
 }
 
 BOOST_AUTO_TEST_SUITE_END()

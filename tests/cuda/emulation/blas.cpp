@@ -1,4 +1,4 @@
-// What BLAS does with a plan, by its definition.
+// A BLAS that executes plans by the definition of the product.
 #include <algorithm>
 
 #include "braid/cuda/matmul/matmul.h"
@@ -37,7 +37,7 @@ void run(const MatmulPlan& p, Accumulate<T> alpha, Accumulate<T> beta) {
 
 void run(const MatmulPlan& p, double alpha, double beta) {
   const emulated::OnTheGpu on;
-  // What a BLAS would refuse.
+  // Arguments that a BLAS rejects.
   check(p.a.leading >= (p.a.transposed ? p.inner : p.rows) && p.b.leading >= (p.b.transposed ? p.columns : p.inner) &&
             p.c.leading >= p.rows && !p.c.transposed,
         "matmul", [] { return std::string("a leading dimension is too small"); });

@@ -1,5 +1,5 @@
 // Kernels with a known fault: the emulation must report each, and only those.
-#include "braid/cuda/runtime/kernel.h"
+#include "braid/cuda/device/kernel.h"
 // (first, as in every kernel file)
 #include <unistd.h>
 #include <boost/test/unit_test.hpp>

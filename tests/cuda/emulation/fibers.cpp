@@ -1,4 +1,4 @@
-// Compiled without sanitizers: it tells their runtimes, where they are linked, about stacks and barriers.
+// Compiled without sanitizers: it informs their runtimes, where they are linked, about stacks and barriers.
 #include "tests/cuda/emulation/fibers.h"
 
 #include <boost/context/preallocated.hpp>
@@ -50,7 +50,7 @@ context::fiber scheduler;
 const void* scheduler_stack;
 size_t scheduler_stack_bytes;
 void* scheduler_tsan;
-char edges[2], barriers[kKeys];  // the thread sanitizer knows synchronisation by addresses
+char edges[2], barriers[kKeys];  // the thread sanitizer identifies synchronisation by addresses
 
 void announce_switch_to_scheduler(void** fake_stack) {
   if (__sanitizer_start_switch_fiber)
@@ -68,8 +68,8 @@ const char* bottom(const context::stack_context& stack) { return static_cast<cha
 }  // namespace
 
 void provide_stacks(size_t threads) {
-  const size_t wanted = __tsan_create_fiber ? 2 * threads + 1 : threads;
-  while (free_slots.size() < wanted) {
+  const size_t required = __tsan_create_fiber ? 2 * threads + 1 : threads;
+  while (free_slots.size() < required) {
     free_slots.push_back({context::protected_fixedsize_stack(kStackBytes).allocate(),
                           __tsan_create_fiber ? __tsan_create_fiber(0) : nullptr});
   }

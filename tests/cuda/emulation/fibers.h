@@ -7,8 +7,8 @@
 
 namespace braid::emulated {
 
-// Each of the two contexts that a switch joins is known to the sanitizers' runtimes: the address sanitizer is told of
-// the stacks, the thread sanitizer takes every fiber for a thread.
+// Each of the two contexts that a switch joins is known to the sanitizers' runtimes: the address sanitizer is informed
+// of the stacks, the thread sanitizer takes every fiber for a thread.
 class Fiber {
  public:
   // The first resume() will call `body` on a fresh stack. `index` of the thread in its block; `name` is for reports.
@@ -33,7 +33,8 @@ struct UnseenByThreadSanitizer {  // the engine's own traffic between fibers is 
 enum class Edge { start_of_threads, end_of_threads };
 void release(Edge edge);  // what this thread did so far happens before ...
 void acquire(Edge edge);  // ... what a thread does after this
-// What these fibers did before happens before what any of them does next. `key`: any number, equal for one barrier.
+// Orders all earlier work of these fibers before all later work of each of them. `key`: any number, equal for one
+// barrier.
 void order_fibers(Fiber* const* fibers, size_t count, size_t key);
 
 }  // namespace braid::emulated

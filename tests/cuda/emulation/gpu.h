@@ -1,4 +1,4 @@
-// What the emulated GPU is. Tests of bad use make it another one for a while.
+// The properties of the emulated GPU. Tests of bad use replace them for a while.
 #pragma once
 #include <string>
 

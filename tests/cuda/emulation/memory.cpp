@@ -31,7 +31,7 @@ void end_shared() {
 
 void* dynamic_shared() { return blocks[0].data; }
 
-// A heap block of exactly the asked size, so that the address sanitizer sees the first byte beyond it.
+// A heap block of exactly the requested size, so that the address sanitizer checks the first byte beyond it.
 void* static_shared(const void* key, size_t bytes) {
   size_t total = bytes;
   for (const SharedBlock& s : blocks) {
@@ -39,7 +39,7 @@ void* static_shared(const void* key, size_t bytes) {
     total += s.bytes;
   }
   if (total > kMaxSharedBytes) {
-    fail("the block asks for " + std::to_string(total) + " bytes of shared memory; " + std::to_string(kMaxSharedBytes) +
+    fail("the block requests " + std::to_string(total) + " bytes of shared memory; " + std::to_string(kMaxSharedBytes) +
          " are possible");
   }
   const UnseenByThreadSanitizer guard;

@@ -18,7 +18,7 @@ class OnTheGpu {
   OnTheGpu(const OnTheGpu&) = delete;
 };
 
-// Buffers that are asked for between begin_pool and end_pool are not freed before drop_pool: a graph uses them.
+// Buffers that are allocated between begin_pool and end_pool are not freed before drop_pool: a graph uses them.
 int begin_pool();
 void end_pool();
 void drop_pool(int pool);

@@ -23,7 +23,7 @@ namespace {
 
 struct Buffer {
   size_t bytes;
-  int pool;  // of the graph in whose capture it was asked for; 0: of none
+  int pool;  // of the graph in whose capture it was allocated; 0: of none
   bool released;
 };
 
@@ -40,7 +40,7 @@ void unguard(void* data, size_t bytes) {
   if (__asan_unpoison_memory_region) __asan_unpoison_memory_region(data, bytes);
 }
 
-// One heap block per tensor and of exactly its size, so that the address sanitizer sees its ends; filled with NaN, as
+// One heap block per tensor and of exactly its size, so that the address sanitizer checks its ends; filled with NaN, as
 // a GPU's memory may well be.
 class EmulatedAllocator final : public Allocator {
  public:

@@ -2,9 +2,10 @@
 #include <cmath>
 
 #include "braid/autograd/record.h"
-#include "braid/nn/optim/adamw.h"
 #include "braid/nn/optim/registry.h"
+#include "braid/nn/optim/rules/adamw.h"
 #include "braid/tensor/graph.h"
+#include "braid/tensor/kernels/update_rules.h"
 #include "tests/cuda/support.h"
 
 using namespace braid;
@@ -24,14 +25,10 @@ std::vector<std::pair<DType, int64_t>> many_tensors() {
 }
 
 // Updates in place; together or one after the other.
-template <class Step>
-void update(Step step, bool together, void (*run)(const Step&)) {
-  if (together) return run(step);
-  const auto items = step.items;
-  for (const auto& item : items) {
-    step.items = {item};
-    run(step);
-  }
+void update(UpdateRule rule, const UpdateStep& step, bool together = true) {
+  const auto& run = backend(step.scalars.device()).optimizer.update;
+  if (together) return run(rule, step);
+  for (const auto& item : step.items) run(rule, {{item}, step.constants, step.scalars});
 }
 
 }  // namespace
@@ -51,22 +48,20 @@ BOOST_AUTO_TEST_CASE(lists_of_every_type_and_size) {
     std::vector<Tensor> alone;
     for (bool together : {true, false}) {
       auto run = [&](const std::vector<Tensor>& in) {
-        AdamWStep adamw{{}, 0.9, 0.95, 1e-8, other, in[0]};
-        SgdStep sgd{{}, 0.9, in[0]};
+        UpdateStep adamw{{}, {0.9, 0.95, 1e-8, other ? 1.0 : 0.0}, in[0]}, sgd{{}, {0.9}, in[0]};
         std::vector<Tensor> out;
         for (size_t i = 1; i < in.size(); i += 4) {
           const double decay = i % 3 == 0 ? 0.1 : 0;
           Tensor p = copy_of(in[i]), q = copy_of(in[i]), m = copy_of(in[i + 2]), v = copy_of(in[i + 3]),
                  u = other ? Tensor() : copy_of(in[i + 2]);
-          adamw.items.push_back({p, in[i + 1], m, v, decay});
-          sgd.items.push_back({q, in[i + 1], u, decay});
+          adamw.items.push_back({p, in[i + 1], {m, v}, decay});
+          sgd.items.push_back({q, in[i + 1], {u}, decay});
           out.insert(out.end(), {p, m, v, q});
           if (u) out.push_back(u);
         }
         for (int repeat = 0; repeat < 2; ++repeat) {
-          update<AdamWStep>(adamw, together,
-                            [](const AdamWStep& s) { backend(s.scalars.device()).optimizer.adamw(s); });
-          update<SgdStep>(sgd, together, [](const SgdStep& s) { backend(s.scalars.device()).optimizer.sgd(s); });
+          update(UpdateRule::adamw, adamw, together);
+          update(other ? UpdateRule::sgd : UpdateRule::momentum, sgd, together);
         }
         return out;
       };
@@ -90,10 +85,10 @@ BOOST_AUTO_TEST_CASE(one_tensor_of_each_type) {
               [coupled](const auto& in) {
                 Tensor p = copy_of(in[0]), q = copy_of(in[0]), m = copy_of(in[2]), v = copy_of(in[3]),
                        u = copy_of(in[2]);
-                const Backend& k = backend(p.device());
+                const UpdateRule descent = coupled ? UpdateRule::sgd : UpdateRule::momentum;
                 for (int step = 0; step < 3; ++step) {
-                  k.optimizer.adamw({{{p, in[1], m, v, 0.1}}, 0.9, 0.95, 1e-8, coupled, in[4]});
-                  k.optimizer.sgd({{{q, in[1], coupled ? Tensor() : u, 0.01}}, 0.9, in[4]});
+                  update(UpdateRule::adamw, {{{p, in[1], {m, v}, 0.1}}, {0.9, 0.95, 1e-8, coupled ? 1.0 : 0.0}, in[4]});
+                  update(descent, {{{q, in[1], {u}, 0.01}}, {0.9}, in[4]});
                 }
                 return std::vector{p, m, v, q, u};
               },

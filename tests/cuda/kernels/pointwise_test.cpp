@@ -51,7 +51,7 @@ BOOST_AUTO_TEST_CASE(sizes_around_the_vectors) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(comparisons_of_every_type) {
+BOOST_AUTO_TEST_CASE(comparisons_and_choices_of_every_type) {
   auto run = [](const std::vector<Tensor>& in) {
     std::vector<Tensor> out;
     for (CompareOp op : {CompareOp::eq, CompareOp::ne, CompareOp::lt, CompareOp::le}) {
@@ -60,6 +60,8 @@ BOOST_AUTO_TEST_CASE(comparisons_of_every_type) {
         backend(in[0].device()).pointwise.compare(op, in[0], y, mask);
       }
     }
+    Tensor& chosen = out.emplace_back(empty_like(in[0]));
+    backend(in[0].device()).pointwise.where(out[0], in[0], in[1], chosen);
     return out;
   };
   for (DType type : {DType::f64, DType::f32, DType::bf16, DType::f16, DType::i64, DType::i32, DType::u8}) {
@@ -168,11 +170,11 @@ BOOST_AUTO_TEST_CASE(hiding_keys) {
       for (DType type : kFloats) {
         auto run = [&](const std::vector<Tensor>& in) {
           Tensor y = empty(shape, type, in[0].device()), in_place = copy_of(in[0]);
-          Tensor turned = in[0].transposed(), z = empty(turned.shape(), type, in[0].device());
+          Tensor transposed = in[0].transposed(), z = empty(transposed.shape(), type, in[0].device());
           const Backend& table = backend(in[0].device());
           table.pointwise.mask_scores(in[0], rule, -7, y);
           table.pointwise.mask_scores(in_place, rule, -7, in_place);
-          table.pointwise.mask_scores(turned, rule, -7, z);
+          table.pointwise.mask_scores(transposed, rule, -7, z);
           return std::vector<Tensor>{y, in_place, z};
         };
         Tensor x = random_tensor(shape, 1, type);

@@ -43,7 +43,7 @@ Tensor squares(const std::vector<Tensor>& list, Device device) {
 BOOST_AUTO_TEST_SUITE(cuda_reduce)
 
 BOOST_AUTO_TEST_CASE(every_set_of_axes_and_every_layout) {
-  const Shape whole{3, 5, 7, 16};
+  const Shape shape{3, 5, 7, 16};
   using View = std::function<Tensor(const Tensor&)>;
   const std::vector<View> views{
       [](const Tensor& x) { return x; },
@@ -53,8 +53,8 @@ BOOST_AUTO_TEST_CASE(every_set_of_axes_and_every_layout) {
       },
       [](const Tensor& x) { return x.sliced(3, 2, 15).sliced(1, 1, 4); },
       [](const Tensor& x) { return x.sliced(3, 8, 16); },
-      [&](const Tensor& x) { return x.sliced(2, 0, 1).expanded(whole); },
-      [&](const Tensor& x) { return x.sliced(3, 0, 1).sliced(0, 0, 1).expanded(whole); },
+      [&](const Tensor& x) { return x.sliced(2, 0, 1).expanded(shape); },
+      [&](const Tensor& x) { return x.sliced(3, 0, 1).sliced(0, 0, 1).expanded(shape); },
       [](const Tensor& x) {
         return x.reshaped({-1}).sliced(0, 0, 1).reshaped({1, 1, 1}).expanded({2, 3, 4});
       },
@@ -72,30 +72,30 @@ BOOST_AUTO_TEST_CASE(every_set_of_axes_and_every_layout) {
         return out;
       };
       BOOST_TEST_CONTEXT("view " << v << " " << str(type)) {
-        check_on_gpu(run, {random_tensor(whole, 1, type)}, tolerance(type), v % 2 == 1, 1);
+        check_on_gpu(run, {random_tensor(shape, 1, type)}, tolerance(type), v % 2 == 1, 1);
       }
     }
   }
 }
 
 BOOST_AUTO_TEST_CASE(six_axes_and_products) {
-  const Shape whole{2, 3, 2, 4, 3, 8};
+  const Shape shape{2, 3, 2, 4, 3, 8};
   for (DType type : kFloats) {
     for (unsigned fixed_x : {0u, 4u, 32u, 48u}) {  // each factor depends on some of the axes only
       for (unsigned fixed_z : {0u, 8u, 32u, 63u}) {
         auto run = [&](const std::vector<Tensor>& in) {
           std::vector<Tensor> out;
-          const Tensor x = in[0].expanded(whole), z = in[1].expanded(whole), turned = x.transposed(1, 5);
+          const Tensor x = in[0].expanded(shape), z = in[1].expanded(shape), transposed = x.transposed(1, 5);
           for (unsigned axes : {0u, 4u, 8u, 32u, 36u, 42u, 63u}) {
             out.push_back(product_sum(x, z, axes));
-            out.push_back(product_sum(turned, z.transposed(1, 5), axes));
+            out.push_back(product_sum(transposed, z.transposed(1, 5), axes));
           }
           out.push_back(reduced(ReduceOp::sum, x.permuted({4, 2, 0, 5, 1, 3}), 0b101010, type));
           return out;
         };
         BOOST_TEST_CONTEXT(str(type) << " x without " << fixed_x << " z without " << fixed_z) {
           check_on_gpu(
-              run, {random_tensor(without(whole, fixed_x), 1, type), random_tensor(without(whole, fixed_z), 2, type)},
+              run, {random_tensor(without(shape, fixed_x), 1, type), random_tensor(without(shape, fixed_z), 2, type)},
               tolerance(type), fixed_x == 4, 2);
         }
       }

@@ -14,7 +14,7 @@ namespace {
 
 const Device kGpu{Device::Kind::cuda, 0};
 
-// A tensor of whole numbers and, on the GPU, the same view of the same numbers.
+// A tensor of whole random_pair and, on the GPU, the same view of the same random_pair.
 struct Pair {
   Tensor host, gpu;
   Pair transposed(int a = -2, int b = -1) const { return {host.transposed(a, b), gpu.transposed(a, b)}; }
@@ -24,7 +24,7 @@ struct Pair {
   }
 };
 
-Pair numbers(const Shape& shape, DType dtype = DType::f32) {
+Pair random_pair(const Shape& shape, DType dtype = DType::f32) {
   std::vector<double> values(static_cast<size_t>(numel(shape)));
   for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i * 7 % 11) - 5;
   Tensor host = from_vector(values, shape).to(dtype);
@@ -55,48 +55,53 @@ BOOST_AUTO_TEST_SUITE(cuda_product)
 
 BOOST_AUTO_TEST_CASE(layouts) {
   for (DType t : {DType::f64, DType::f32, DType::bf16, DType::f16}) {
-    check_product(numbers({3, 4}, t), numbers({4, 5}, t), numbers({3, 5}, t), kWhole, 1, "matrices");
+    check_product(random_pair({3, 4}, t), random_pair({4, 5}, t), random_pair({3, 5}, t), kWhole, 1, "matrices");
   }
-  check_product(numbers({4, 3}).transposed(), numbers({4, 5}), numbers({3, 5}), kWhole, 1, "x transposed");
-  check_product(numbers({3, 4}), numbers({5, 4}).transposed(), numbers({3, 5}), kWhole, 1, "z transposed");
+  check_product(random_pair({4, 3}).transposed(), random_pair({4, 5}), random_pair({3, 5}), kWhole, 1, "x transposed");
+  check_product(random_pair({3, 4}), random_pair({5, 4}).transposed(), random_pair({3, 5}), kWhole, 1, "z transposed");
   const auto by_columns = [](const Pair& base) { return base.transposed(); };
-  check_product(numbers({3, 4}), numbers({4, 5}), numbers({5, 3}), by_columns, 1, "y transposed");
-  check_product(numbers({4, 3}).transposed(), numbers({5, 4}).transposed(), numbers({5, 3}), by_columns, 1, "all");
+  check_product(random_pair({3, 4}), random_pair({4, 5}), random_pair({5, 3}), by_columns, 1, "y transposed");
+  check_product(random_pair({4, 3}).transposed(), random_pair({5, 4}).transposed(), random_pair({5, 3}), by_columns, 1,
+                "all");
   const auto inside = [](const Pair& base) { return base.sliced(-1, 2, 7); };
-  check_product(numbers({3, 9}).sliced(-1, 1, 5), numbers({4, 8}).sliced(-1, 3, 8), numbers({3, 9}), inside, 1,
-                "columns of wider matrices");
+  check_product(random_pair({3, 9}).sliced(-1, 1, 5), random_pair({4, 8}).sliced(-1, 3, 8), random_pair({3, 9}), inside,
+                1, "columns of wider matrices");
   for (int64_t m : {1, 3}) {
     for (int64_t k : {1, 4}) {
       for (int64_t n : {1, 5}) {
-        check_product(numbers({2, m, k}), numbers({2, k, n}), numbers({2, m, n}), kWhole, 1, "axes of one element");
-        check_product(numbers({2, k, m}).transposed(), numbers({2, n, k}).transposed(), numbers({2, n, m}), by_columns,
-                      1, "axes of one element, transposed");
+        check_product(random_pair({2, m, k}), random_pair({2, k, n}), random_pair({2, m, n}), kWhole, 1,
+                      "axes of one element");
+        check_product(random_pair({2, k, m}).transposed(), random_pair({2, n, k}).transposed(), random_pair({2, n, m}),
+                      by_columns, 1, "axes of one element, transposed");
       }
     }
   }
 }
 
 BOOST_AUTO_TEST_CASE(batches) {
-  check_product(numbers({2, 6, 3, 4}), numbers({2, 6, 4, 5}), numbers({2, 6, 3, 5}), kWhole, 1, "one batch of 12");
-  check_product(numbers({2, 6, 3, 4}), numbers({4, 5}).expanded({2, 6, 4, 5}), numbers({2, 6, 3, 5}), kWhole, 1,
-                "a linear layer: 36 rows");
-  BOOST_TEST(cuda::plan_matmul(numbers({2, 6, 3, 4}).gpu, numbers({4, 5}).gpu.expanded({2, 6, 4, 5}),
-                               numbers({2, 6, 3, 5}).gpu)
+  check_product(random_pair({2, 6, 3, 4}), random_pair({2, 6, 4, 5}), random_pair({2, 6, 3, 5}), kWhole, 1,
+                "one batch of 12");
+  check_product(random_pair({2, 6, 3, 4}), random_pair({4, 5}).expanded({2, 6, 4, 5}), random_pair({2, 6, 3, 5}),
+                kWhole, 1, "a linear layer: 36 rows");
+  BOOST_TEST(cuda::plan_matmul(random_pair({2, 6, 3, 4}).gpu, random_pair({4, 5}).gpu.expanded({2, 6, 4, 5}),
+                               random_pair({2, 6, 3, 5}).gpu)
                  .columns == 36);
-  check_product(numbers({6, 1, 4}), numbers({4, 5}).expanded({6, 4, 5}), numbers({6, 1, 5}), kWhole, 1, "single rows");
-  check_product(numbers({3, 4}).expanded({6, 3, 4}), numbers({6, 4, 5}), numbers({6, 3, 5}), kWhole, 1, "one x");
+  check_product(random_pair({6, 1, 4}), random_pair({4, 5}).expanded({6, 4, 5}), random_pair({6, 1, 5}), kWhole, 1,
+                "single rows");
+  check_product(random_pair({3, 4}).expanded({6, 3, 4}), random_pair({6, 4, 5}), random_pair({6, 3, 5}), kWhole, 1,
+                "one x");
   // Heads of attention: (B, T, N, d) seen as (B, N, T, d) is one batch of N for every B.
   const auto heads = [](const Pair& base) { return base.transposed(1, 2); };
-  check_product(numbers({2, 4, 3, 5}).transposed(1, 2), numbers({2, 6, 3, 5}).transposed(1, 2).transposed(),
-                numbers({2, 3, 4, 6}), kWhole, 2, "queries and keys");
-  check_product(numbers({2, 3, 4, 6}), numbers({2, 6, 3, 5}).transposed(1, 2), numbers({2, 4, 3, 5}), heads, 2,
-                "weights and values");
+  check_product(random_pair({2, 4, 3, 5}).transposed(1, 2), random_pair({2, 6, 3, 5}).transposed(1, 2).transposed(),
+                random_pair({2, 3, 4, 6}), kWhole, 2, "queries and keys");
+  check_product(random_pair({2, 3, 4, 6}), random_pair({2, 6, 3, 5}).transposed(1, 2), random_pair({2, 4, 3, 5}), heads,
+                2, "weights and values");
 }
 
 BOOST_AUTO_TEST_CASE(sums_in_f32_from_16_bits) {
   for (DType t : {DType::bf16, DType::f16}) {
-    Pair x = numbers({3, 40}, t), z = numbers({40, 5}, t);
-    check_product(x, z, numbers({3, 5}, DType::f32), kWhole, 1, "f32 from 16 bits");
+    Pair x = random_pair({3, 40}, t), z = random_pair({40, 5}, t);
+    check_product(x, z, random_pair({3, 5}, DType::f32), kWhole, 1, "f32 from 16 bits");
   }
 }
 
@@ -118,26 +123,26 @@ BOOST_AUTO_TEST_CASE(linear_with_bias) {
   };
   const auto heads = [](const Pair& base) { return base.transposed(1, 2); };
   for (DType t : {DType::f64, DType::f32, DType::bf16, DType::f16}) {
-    const Pair b = numbers({5}, t), wide = numbers({9}, t), none{};
-    check_linear(numbers({3, 4}, t), numbers({5, 4}, t), b, "matrices");
-    check_linear(numbers({3, 4}, t), numbers({5, 4}, t), none, "no bias");
-    check_linear(numbers({2, 3, 4}, t), numbers({5, 4}, t), b, "two batches of rows");
-    check_linear(numbers({3, 2, 4}, t).transposed(0, 1), numbers({4, 5}, t).transposed(), b, "views");
-    check_linear(heads(numbers({2, 3, 6, 4}, t)), numbers({5, 4}, t), b, "several calls");
-    check_linear(numbers({3, 4}, t), numbers({5, 4}, t), wide.sliced(0, 1, 6), "a bias at an odd address");
-    check_linear(numbers({1, 4}, t), numbers({5, 4}, t), b, "one row");
-    check_linear(numbers({3, 4}, t), numbers({1, 4}, t), b.sliced(0, 0, 1), "one column");
-    check_linear(numbers({3, 0}, t), numbers({5, 0}, t), b, "nothing to add up");
+    const Pair b = random_pair({5}, t), wide = random_pair({9}, t), none{};
+    check_linear(random_pair({3, 4}, t), random_pair({5, 4}, t), b, "matrices");
+    check_linear(random_pair({3, 4}, t), random_pair({5, 4}, t), none, "no bias");
+    check_linear(random_pair({2, 3, 4}, t), random_pair({5, 4}, t), b, "two batches of rows");
+    check_linear(random_pair({3, 2, 4}, t).transposed(0, 1), random_pair({4, 5}, t).transposed(), b, "views");
+    check_linear(heads(random_pair({2, 3, 6, 4}, t)), random_pair({5, 4}, t), b, "several calls");
+    check_linear(random_pair({3, 4}, t), random_pair({5, 4}, t), wide.sliced(0, 1, 6), "a bias at an odd address");
+    check_linear(random_pair({1, 4}, t), random_pair({5, 4}, t), b, "one row");
+    check_linear(random_pair({3, 4}, t), random_pair({1, 4}, t), b.sliced(0, 0, 1), "one column");
+    check_linear(random_pair({3, 0}, t), random_pair({5, 0}, t), b, "nothing to add up");
   }
   // Large enough for several tiles of the CPU, and for several panels in 16 bits.
-  check_linear(numbers({70, 600}), numbers({1100, 600}), numbers({1100}), "tiles");
-  check_linear(numbers({70, 70}, DType::bf16), numbers({4200, 70}, DType::bf16), numbers({4200}, DType::bf16),
-               "panels");
+  check_linear(random_pair({70, 600}), random_pair({1100, 600}), random_pair({1100}), "tiles");
+  check_linear(random_pair({70, 70}, DType::bf16), random_pair({4200, 70}, DType::bf16),
+               random_pair({4200}, DType::bf16), "panels");
 }
 
 BOOST_AUTO_TEST_CASE(y_is_not_read_without_beta) {
   Tensor y = full({2, 2}, NAN).to(kGpu);
-  cuda::matmul(numbers({2, 3}).gpu, numbers({3, 2}).gpu, 0, 0, y);
+  cuda::matmul(random_pair({2, 3}).gpu, random_pair({3, 2}).gpu, 0, 0, y);
   BOOST_TEST(is_close(y.to(kCpu), zeros({2, 2}), 0));
 }
 

@@ -150,7 +150,7 @@ BOOST_AUTO_TEST_CASE(a_pool_keeps_its_memory_to_itself) {
   allocator.release(other, 4 * kMebi);
 }
 
-// During a capture the driver is asked for memory, but never to take some back; afterwards it is.
+// During a capture the driver is called for memory, but never to free some; afterwards it is.
 BOOST_AUTO_TEST_CASE(memory_that_runs_out_around_a_capture) {
   book.limit = 100 * kMebi;
   allocator.release(allocator.allocate(60 * kMebi), 60 * kMebi);

@@ -127,8 +127,8 @@ void splits(const Communicator& world) {
 void words_and_decisions(const Communicator& world) {
   std::vector<std::string> texts = world.gather_text(std::string(static_cast<size_t>(world.rank()), 'x'));
   for (size_t r = 0; r < texts.size(); ++r) expect(texts[r] == std::string(r, 'x'), "gather_text");
-  expect(!world.any(false), "no rank says yes");
-  expect(world.any(world.rank() == world.size() - 1), "the last one wants");
+  expect(!world.any(false), "no rank requests");
+  expect(world.any(world.rank() == world.size() - 1), "the last one requests");
   world.barrier();
 }
 
@@ -161,7 +161,7 @@ void volumes(const Communicator& root) {
   if (P > 1) expect(world.stats().calls[0] == 1, "calls of all_reduce");
 }
 
-void refusals(const Communicator& world) {
+void rejections(const Communicator& world) {
   int P = world.size();
   expect_error([&] { world.all_gather(zeros({3}), 0, dist::even_partition(3, P + 1)); }, ErrorKind::misuse,
                "[all_gather] the axis is partitioned over " + std::to_string(P + 1) + " ranks");
@@ -181,7 +181,7 @@ void check_collectives(const Communicator& world) {
   splits(world);
   words_and_decisions(world);
   volumes(world);
-  refusals(world);
+  rejections(world);
 }
 
 }  // namespace braid::test

@@ -5,8 +5,8 @@
 #include <boost/test/unit_test.hpp>
 
 #include "braid/distributed/comm/nccl_transport.h"
+#include "braid/distributed/comm/process_mesh.h"
 #include "braid/distributed/comm/thread_transport.h"
-#include "braid/distributed/sharding/process_mesh.h"
 #include "tests/distributed/support.h"
 #include "tests/support/throws.h"
 

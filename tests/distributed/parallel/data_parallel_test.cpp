@@ -3,9 +3,9 @@
 #include <boost/test/unit_test.hpp>
 
 #include "braid/autograd/autograd.h"
+#include "braid/distributed/comm/process_mesh.h"
 #include "braid/distributed/comm/thread_transport.h"
 #include "braid/distributed/job/run_on_all_ranks.h"
-#include "braid/distributed/sharding/process_mesh.h"
 #include "tests/distributed/support.h"
 #include "tests/support/throws.h"
 

@@ -15,7 +15,7 @@ using Keys = std::vector<std::pair<std::string, std::string>>;
 
 // Runs f and requires an Error of this kind whose message holds every part.
 template <class F>
-void refuses(F&& f, ErrorKind kind, const std::vector<std::string>& parts) {
+void rejects(F&& f, ErrorKind kind, const std::vector<std::string>& parts) {
   try {
     f();
     BOOST_ERROR("accepted; expected: " + parts.front());
@@ -26,12 +26,12 @@ void refuses(F&& f, ErrorKind kind, const std::vector<std::string>& parts) {
   }
 }
 
-void refuses_keys(const Keys& keys, const std::vector<std::string>& parts) {
-  refuses([&] { configure("dcformer-tiny", keys); }, ErrorKind::setting, parts);
+void rejects_keys(const Keys& keys, const std::vector<std::string>& parts) {
+  rejects([&] { configure("dcformer-tiny", keys); }, ErrorKind::setting, parts);
 }
 
 void refuses_text(const std::string& text, const std::vector<std::string>& parts) {
-  refuses([&] { read_config(text, "model/config.json"); }, ErrorKind::input, parts);
+  rejects([&] { read_config(text, "model/config.json"); }, ErrorKind::input, parts);
 }
 
 // The keys of the DCFormer-2.8B folder at a small size; `extra` is put in front of them.
@@ -82,7 +82,7 @@ BOOST_AUTO_TEST_CASE(visible_keys_follow_the_profile) {
   BOOST_TEST(c.keys_of_layer(1, false) == 0);
   c.profile.causal = false;
   BOOST_TEST(c.keys_of_layer(0, false) == 0);
-  refuses([&] { c.keys_of_layer(4, false); }, ErrorKind::misuse, {"layer 4 has no window", "resolve()"});
+  rejects([&] { c.keys_of_layer(4, false); }, ErrorKind::misuse, {"layer 4 has no window", "resolve()"});
 }
 
 BOOST_AUTO_TEST_CASE(changed_sizes_take_derived_ones_along) {
@@ -130,56 +130,56 @@ BOOST_AUTO_TEST_CASE(sets_keys_from_text) {
 }
 
 BOOST_AUTO_TEST_CASE(refuses_unknown_keys_with_the_nearest_name) {
-  refuses_keys({{"n_heads", "8"}}, {"unknown model key 'n_heads'", "did you mean 'n_head'?"});
-  refuses_keys({{"gelu", "erf"}}, {"did you mean 'profile.gelu'?"});
-  refuses_keys({{"profile.kind", "model"}}, {"unknown model key 'profile.kind'"});
+  rejects_keys({{"n_heads", "8"}}, {"unknown model key 'n_heads'", "did you mean 'n_head'?"});
+  rejects_keys({{"gelu", "erf"}}, {"did you mean 'profile.gelu'?"});
+  rejects_keys({{"profile.kind", "model"}}, {"unknown model key 'profile.kind'"});
 }
 
 BOOST_AUTO_TEST_CASE(refuses_values_of_another_type) {
-  refuses_keys({{"dim", "wide"}}, {"model key dim", "a whole number from 1 to 1048576", "found 'wide'"});
-  refuses_keys({{"dim", "25.5"}}, {"found '25.5'"});
-  refuses_keys({{"dim", "null"}}, {"found 'null'"});
-  refuses_keys({{"dim", "9223372036854775808"}}, {"found '9223372036854775808'"});
-  refuses_keys({{"mgate", "1"}}, {"mgate", "true or false"});
-  refuses_keys({{"norm_eps", "nan"}}, {"norm_eps", "above 0 and at most 1", "found 'nan'"});
-  refuses_keys({{"profile.gelu", "exact"}}, {"profile.gelu", "one of erf, tanh"});
-  refuses_keys({{"profile.branches", "pre_q,pre_q"}}, {"profile.branches", "different names"});
-  refuses_keys({{"profile.layer_windows", "8,x"}}, {"profile.layer_windows", "each null or a whole number"});
+  rejects_keys({{"dim", "wide"}}, {"model key dim", "a whole number from 1 to 1048576", "found 'wide'"});
+  rejects_keys({{"dim", "25.5"}}, {"found '25.5'"});
+  rejects_keys({{"dim", "null"}}, {"found 'null'"});
+  rejects_keys({{"dim", "9223372036854775808"}}, {"found '9223372036854775808'"});
+  rejects_keys({{"mgate", "1"}}, {"mgate", "true or false"});
+  rejects_keys({{"norm_eps", "nan"}}, {"norm_eps", "above 0 and at most 1", "found 'nan'"});
+  rejects_keys({{"profile.gelu", "exact"}}, {"profile.gelu", "one of erf, tanh"});
+  rejects_keys({{"profile.branches", "pre_q,pre_q"}}, {"profile.branches", "different names"});
+  rejects_keys({{"profile.layer_windows", "8,x"}}, {"profile.layer_windows", "each null or a whole number"});
 }
 
 BOOST_AUTO_TEST_CASE(refuses_windows_below_one) {
-  refuses_keys({{"window_size", "0"}}, {"window_size", "from 1 to", "or null", "found '0'"});
-  refuses_keys({{"window_size", "-4"}}, {"found '-4'"});
-  refuses_keys({{"profile.layer_windows", "8,0,8,null"}}, {"profile.layer_windows"});
-  refuses_keys({{"window_size", "null"}, {"window_type", "LGLL"}}, {"window_size", "window_type LGLL", "found null"});
-  refuses_keys({{"profile.layer_windows", "8,8"}}, {"profile.layer_windows", "n_layer = 4", "found 2"});
+  rejects_keys({{"window_size", "0"}}, {"window_size", "from 1 to", "or null", "found '0'"});
+  rejects_keys({{"window_size", "-4"}}, {"found '-4'"});
+  rejects_keys({{"profile.layer_windows", "8,0,8,null"}}, {"profile.layer_windows"});
+  rejects_keys({{"window_size", "null"}, {"window_type", "LGLL"}}, {"window_size", "window_type LGLL", "found null"});
+  rejects_keys({{"profile.layer_windows", "8,8"}}, {"profile.layer_windows", "n_layer = 4", "found 2"});
   ModelConfig c = configure("dcformer-tiny", {});
   c.layer_windows[0] = -1;
-  refuses([&] { resolve(c); }, ErrorKind::setting, {"profile.layer_windows", "found -1,null,256,null"});
+  rejects([&] { resolve(c); }, ErrorKind::setting, {"profile.layer_windows", "found -1,null,256,null"});
 }
 
 BOOST_AUTO_TEST_CASE(refuses_sizes_that_do_not_divide) {
-  refuses_keys({{"n_head", "7"}}, {"n_head", "a divisor of dim = 256", "found 7", "or set head_dim"});
-  refuses_keys({{"profile.num_groups", "3"}}, {"profile.num_groups", "a divisor of n_head = 8", "found 3"});
-  refuses_keys({{"mgate", "true"}}, {"mgate_dim", "a divisor of intermediate_size = 768", "found 44"});
-  refuses_keys({{"n_head", "256"}}, {"rotary_pct", "an even number", "found 1 = int(1 x 1)"});
-  refuses_keys({{"rotary_pct", "0.1"}, {"head_dim", "50"}}, {"rotary_pct", "found 5 = int(50 x 0.1)"});
-  refuses_keys({{"n_head", "16384"}, {"head_dim", "65536"}}, {"head_dim", "16384 x 65536"});
+  rejects_keys({{"n_head", "7"}}, {"n_head", "a divisor of dim = 256", "found 7", "or set head_dim"});
+  rejects_keys({{"profile.num_groups", "3"}}, {"profile.num_groups", "a divisor of n_head = 8", "found 3"});
+  rejects_keys({{"mgate", "true"}}, {"mgate_dim", "a divisor of intermediate_size = 768", "found 44"});
+  rejects_keys({{"n_head", "256"}}, {"rotary_pct", "an even number", "found 1 = int(1 x 1)"});
+  rejects_keys({{"rotary_pct", "0.1"}, {"head_dim", "50"}}, {"rotary_pct", "found 5 = int(50 x 0.1)"});
+  rejects_keys({{"n_head", "16384"}, {"head_dim", "65536"}}, {"head_dim", "16384 x 65536"});
 }
 
 BOOST_AUTO_TEST_CASE(refuses_contradictions) {
-  refuses_keys({{"mgate", "true"}, {"mgate_dim", "4"}, {"ffn", "gelu"}}, {"mgate", "false with ffn=gelu"});
-  refuses_keys({{"use_linear_bias", "true"}}, {"use_linear_bias", "swiglu"});
-  refuses_keys({{"eos_token_id", "258"}}, {"eos_token_id", "below vocab_size = 258"});
-  refuses_keys({{"use_dcmha", "false"}, {"profile.static_proj", "true"}}, {"profile.static_proj", "use_dcmha"});
-  refuses_keys({{"profile.branches", "pre_q,post_q"}}, {"profile.branches", "pre_k, which pre_compose reads"});
-  refuses_keys({{"profile.branches", ""}}, {"profile.branches", "at least one branch"});
+  rejects_keys({{"mgate", "true"}, {"mgate_dim", "4"}, {"ffn", "gelu"}}, {"mgate", "false with ffn=gelu"});
+  rejects_keys({{"use_linear_bias", "true"}}, {"use_linear_bias", "swiglu"});
+  rejects_keys({{"eos_token_id", "258"}}, {"eos_token_id", "below vocab_size = 258"});
+  rejects_keys({{"use_dcmha", "false"}, {"profile.static_proj", "true"}}, {"profile.static_proj", "use_dcmha"});
+  rejects_keys({{"profile.branches", "pre_q,post_q"}}, {"profile.branches", "pre_k, which pre_compose reads"});
+  rejects_keys({{"profile.branches", ""}}, {"profile.branches", "at least one branch"});
   configure("dcformer-tiny", {{"profile.branches", "pre_q,post_q"}, {"profile.key_side", "false"}});
   configure("dcformer-tiny", {{"profile.branches", "post_k,post_q"}, {"profile.pre_compose", "false"}});
 }
 
 BOOST_AUTO_TEST_CASE(needs_the_sizes) {
-  refuses([] { configure("", {}); }, ErrorKind::setting, {"vocab_size", "from 1 to", "found 0"});
+  rejects([] { configure("", {}); }, ErrorKind::setting, {"vocab_size", "from 1 to", "found 0"});
 }
 
 BOOST_AUTO_TEST_CASE(json_reads_back_equal) {
@@ -285,14 +285,14 @@ BOOST_AUTO_TEST_CASE(attention_cases) {
   BOOST_TEST((a.config.dim == 64 && a.config.profile.num_groups == 2 && a.config.profile.static_proj));
   BOOST_TEST(a.config.keys_of_layer(0, false) == 8);
   refuses_text(text, {"model_type in model/config.json", "inputs of one attention"});
-  refuses(
+  rejects(
       [] {
         read_attention_case(R"({"model_type": "attention", "n_head": 2, "head_dim": 2,
       "profile": {"batch": 0}})",
                             "a.json");
       },
       ErrorKind::input, {"profile.batch in a.json", "at least 1", "found 0"});
-  refuses([] { read_attention_case(R"({"model_type": "attention", "n_head": 2, "head_dim": 2})", "a.json"); },
+  rejects([] { read_attention_case(R"({"model_type": "attention", "n_head": 2, "head_dim": 2})", "a.json"); },
           ErrorKind::input, {"profile in a.json", "an object", "null"});
 }
 

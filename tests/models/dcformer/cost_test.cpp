@@ -195,7 +195,7 @@ BOOST_AUTO_TEST_CASE(flops_of_one_layer) {
   struct Row {
     const char* preset;
     const char *projections, *ffn, *generation;  // M
-    double attention, dynamic, fixed;            // per visible pair
+    double attention, dynamic, fixed;            // per unmasked pair
   };
   for (const Row& row : {Row{"dcformer-405m", "8.3886", "17.3015", "0.6881", 4096, 640, 1024},
                          Row{"dcformer-2.8b", "52.4288", "106.1683", "3.4079", 10240, 1280, 4096},
@@ -369,10 +369,10 @@ BOOST_AUTO_TEST_CASE(memory_of_a_run) {
 
 BOOST_AUTO_TEST_CASE(cache_holds_factors_and_rings) {
   const ModelConfig c = configure("dcformer-405m", {});
-  const double numbers = 2 * 16 * 64 + 10 * 16;  // keys, values, factors of the key side
-  BOOST_TEST(cache_bytes(c, 1, 1).per_token == 24 * numbers * 4);
-  BOOST_TEST(cache_bytes(c, 3, 2048, 2).full == 3 * 12 * (2048 + 256) * numbers * 2);
-  BOOST_TEST(cache_bytes(c, 1, 100).full == 24 * 100 * numbers * 4);
+  const double elements = 2 * 16 * 64 + 10 * 16;  // keys, values, factors of the key side
+  BOOST_TEST(cache_bytes(c, 1, 1).per_token == 24 * elements * 4);
+  BOOST_TEST(cache_bytes(c, 3, 2048, 2).full == 3 * 12 * (2048 + 256) * elements * 2);
+  BOOST_TEST(cache_bytes(c, 1, 100).full == 24 * 100 * elements * 4);
   const ModelConfig plain = configure("transformer-405m", {});
   BOOST_TEST(cache_bytes(plain, 1, 2048).full == 24.0 * 2048 * 2 * 1024 * 4);
   const ModelConfig query = configure("dcformer-405m", {{"profile.key_side", "false"}});

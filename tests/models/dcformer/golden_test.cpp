@@ -5,7 +5,7 @@
 #include <set>
 
 #include "braid/autograd/autograd.h"
-#include "braid/models/pretrained.h"
+#include "braid/models/pretrained/pretrained.h"
 #include "braid/tensor/io/reader.h"
 #include "braid/tensor/io/safetensors.h"
 #include "tests/models/support.h"

@@ -5,7 +5,7 @@
 #include "braid/autograd/autograd.h"
 #include "braid/models/dcformer/cost.h"
 #include "braid/tensor/io/atomic_file.h"
-#include "tests/models/pretrained_support.h"
+#include "tests/models/pretrained/support.h"
 
 using namespace braid;
 using namespace braid::test;
@@ -54,7 +54,7 @@ void train_copies(FolderData& data) {
   for (const char* copy : {"dyn_w_proj.dw_m", "dyn_w_proj.qkw_m"})
     data.each(copy, [](const std::string&, Tensor& x) { x = scale(x, 1.5); });
 }
-// What training left in the copies, moved to where inference reads.
+// The trained copies, moved to the place that inference reads.
 FolderData healed(FolderData data) {
   for (const char* own : {"dyn_w_proj.dw1", "dyn_w_proj.dd", "dyn_w_proj.qkw"})
     data.each(own, [](const std::string&, Tensor& x) { x = scale(x, 1.5); });

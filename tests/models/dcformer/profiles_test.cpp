@@ -3,7 +3,7 @@
 
 #include "braid/autograd/autograd.h"
 #include "braid/tensor/io/atomic_file.h"
-#include "tests/models/pretrained_support.h"
+#include "tests/models/pretrained/support.h"
 
 using namespace braid;
 using namespace braid::test;

@@ -3,8 +3,8 @@
 
 #include "braid/autograd/autograd.h"
 #include "braid/models/dcformer/model.h"
-#include "braid/tensor/kernels/backend.h"
 #include "tests/support/compare.h"
+#include "tests/support/random.h"
 
 using namespace braid;
 using namespace braid::test;
@@ -23,7 +23,7 @@ models::Dcformer make_model(const std::string& preset, Keys keys) {
   models::Dcformer model(models::configure(preset, all), {5, 0});
   for (nn::NamedTensor& p : nn::parameters(model)) {
     if (p.name.find("qkw") != std::string::npos || p.name.find(".dd") != std::string::npos)
-      backend(kCpu).random.normal(0, 0.3, child({9, 9}, p.name.c_str()), p.value);
+      p.value.copy_(normal_tensor(p.value.shape(), 0.3, child({9, 9}, p.name.c_str())));
   }
   model.to(DType::f64);
   return model;
@@ -136,8 +136,9 @@ BOOST_AUTO_TEST_CASE(chunks_and_steps_may_alternate) {
   }
 }
 
-// T1 sees W+1 keys in a pass over several tokens and W in a one-token step. With the only local layer last, the keys of
-// that layer do not depend on windows, so each row must equal that row of a full pass with the window of its own piece.
+// T1 attends to W+1 keys in a pass over several tokens and W in a one-token step. With the only local layer last, the
+// keys of that layer do not depend on windows, so each row must equal that row of a full pass with the window of its
+// own piece.
 BOOST_AUTO_TEST_CASE(t1_takes_the_window_of_each_piece) {
   NoGrad off;
   const Keys t1 = {{"profile.name", "T1"}, {"n_layer", "2"}, {"profile.layer_windows", "null,8"}};

@@ -81,22 +81,22 @@ BOOST_AUTO_TEST_CASE(refuses_other_tokenizers_with_a_sentence) {
   BRAID_CHECK_FAILS(models::text::load_tokenizer(dir), ErrorKind::input, "cannot open", "tokenizer.json");
   models::text::save_tokenizer(ByteTokenizer(), dir);
   const auto good = nlohmann::json::parse(folder.read("tokenizer.json"));
-  const auto refuses = [&](const char* pointer, nlohmann::json value, const std::string& part) {
+  const auto rejects = [&](const char* pointer, nlohmann::json value, const std::string& part) {
     auto bad = good;
     bad[nlohmann::json::json_pointer(pointer)] = std::move(value);
     folder.write("tokenizer.json", bad.dump());
     BRAID_CHECK_FAILS(models::text::load_tokenizer(dir), ErrorKind::input, "unsupported tokenizer in " + dir, part);
   };
-  refuses("/model/merges", nlohmann::json::array({"a b"}), "no merges, found 1 of them");
-  refuses("/model/type", "WordPiece", "\"WordPiece\"");
-  refuses("/model/vocab/A", 66, "\"A\": 65, found 66");
-  refuses("/model/vocab/more", 300, "257 entries");
-  refuses("/normalizer", {{"type", "NFC"}}, "NFC");
-  refuses("/pre_tokenizer/add_prefix_space", true, "add_prefix_space");
-  refuses("/added_tokens/0/content", "<eos>", "<eos>");
-  refuses("/added_tokens/1", good["added_tokens"][0], "twice");
-  refuses("/added_tokens/0", 7, "256 and 257");
-  refuses("/model", nullptr, "\"type\": \"BPE\", found null");
+  rejects("/model/merges", nlohmann::json::array({"a b"}), "no merges, found 1 of them");
+  rejects("/model/type", "WordPiece", "\"WordPiece\"");
+  rejects("/model/vocab/A", 66, "\"A\": 65, found 66");
+  rejects("/model/vocab/more", 300, "257 entries");
+  rejects("/normalizer", {{"type", "NFC"}}, "NFC");
+  rejects("/pre_tokenizer/add_prefix_space", true, "add_prefix_space");
+  rejects("/added_tokens/0/content", "<eos>", "<eos>");
+  rejects("/added_tokens/1", good["added_tokens"][0], "twice");
+  rejects("/added_tokens/0", 7, "256 and 257");
+  rejects("/model", nullptr, "\"type\": \"BPE\", found null");
   folder.write("tokenizer.json", "[1, 2");
   BRAID_CHECK_FAILS(models::text::load_tokenizer(dir), ErrorKind::input, "tokenizer.json at byte");
 }

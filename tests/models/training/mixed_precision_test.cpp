@@ -34,7 +34,7 @@ struct Training {
   explicit Training(std::optional<DType> compute, bool recompute = false)
       : trainer((model.set_recompute(recompute), model), {}, 1.0, {}, compute) {}
   double step(int64_t number) { return trainer.step({batch(2 * number), batch(2 * number + 1)}, 3e-3).loss; }
-  std::vector<double> numbers() const {
+  std::vector<double> values() const {
     std::vector<double> all;
     for (const nn::NamedTensor& p : trainer.parameters()) {
       for (double v : p.value.to_vector<double>()) all.push_back(v);
@@ -131,7 +131,7 @@ BOOST_AUTO_TEST_CASE(the_same_bits_at_any_number_of_threads_and_with_recomputati
     Training t(DType::bf16, recompute);
     for (int64_t step = 0; step < 4; ++step) t.step(step);
     set_threads(before);
-    return t.numbers();
+    return t.values();
   };
   std::vector<double> once = run(2, false);
   BOOST_TEST((run(2, false) == once));
@@ -151,7 +151,7 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_holds_the_masters_and_goes_on_to_the_same_bits
   for (const auto& t : files.tensors()) BOOST_TEST((t.dtype == DType::f32), t.name);
   models::load_checkpoint(folder, after.trainer);
   for (int64_t step = 3; step < 6; ++step) after.step(step);
-  BOOST_TEST((after.numbers() == straight.numbers()));
+  BOOST_TEST((after.values() == straight.values()));
   // The same checkpoint also starts a run in f32.
   Training exact({});
   models::load_checkpoint(folder, exact.trainer);

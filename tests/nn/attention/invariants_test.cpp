@@ -1,4 +1,4 @@
-// What must hold for DCMHA whatever computes it: the invariants of the published attention, each with the
+// Properties of DCMHA on every implementation: the invariants of the published attention, each with the
 // implementation that is chosen automatically and with the reference. All in f64.
 #include <boost/test/unit_test.hpp>
 #include <cmath>
@@ -26,6 +26,18 @@ BOOST_AUTO_TEST_CASE(without_dynamic_weights_it_is_plain_attention) {
       BOOST_TEST(is_close(composed(x, &rope()), plain(x, &rope()), 1e-14));
     }
   }
+}
+
+// One process and many choose the op here: the plain one has the bits of dcmha without mixings, and its own name.
+BOOST_AUTO_TEST_CASE(without_mixings_the_plain_op_attends) {
+  const auto drawn = [](uint64_t stream) { return randn({B, 11, N, d}, {4, stream}, DType::f64); };
+  nn::AttentionOperands x{drawn(1), drawn(2), drawn(3), {}, {}};
+  const DcmhaOptions options{{.mask = {.window = W}}};
+  BOOST_TEST(is_close(nn::attend(x, options), dcmha(x.q, x.k, x.v, {}, {}, options), 0));
+  x.v = randn({B, 7, N, d}, {4, 3}, DType::f64);
+  BOOST_TEST(throws_with([&] { nn::attend(x, options); }, "[scaled_dot_product_attention] values must have shape"));
+  x.post.q_gate = randn({B, 11, 1, N}, {4, 4}, DType::f64);
+  BOOST_TEST(throws_with([&] { nn::attend(x, options); }, "[dcmha] values must have shape"));
 }
 
 BOOST_AUTO_TEST_CASE(saturated_gates_multiply) {

@@ -3,8 +3,8 @@
 #include <boost/test/unit_test.hpp>
 
 #include "braid/autograd/ops.h"
-#include "braid/nn/optim/adam.h"
-#include "braid/nn/optim/sgd.h"
+#include "braid/nn/optim/rules/adam.h"
+#include "braid/nn/optim/rules/sgd.h"
 #include "tests/support/compare.h"
 
 using namespace braid;

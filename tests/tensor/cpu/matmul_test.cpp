@@ -56,7 +56,7 @@ BOOST_AUTO_TEST_CASE(every_layout_of_the_operands) {
                            random_tensor({2, 3, 4, 5}, 1, t).transposed(),            // matrices transposed
                            random_tensor({2, 5, 3, 4}, 1, t).transposed(1, 2),        // (B, T, N, d) -> (B, N, T, d)
                            random_tensor({5, 2, 3, 4}, 1, t).permuted({1, 2, 0, 3}),  // rows outermost
-                           random_tensor({4, 3, 2, 5}, 1, t).permuted({2, 1, 3, 0}),  // all turned round
+                           random_tensor({4, 3, 2, 5}, 1, t).permuted({2, 1, 3, 0}),  // all axes permuted
                            random_tensor({2, 3, 5, 9}, 1, t).sliced(3, 2, 6),         // a leading dimension of its own
                            random_tensor({3, 5, 4}, 1, t).expanded({2, 3, 5, 4}),     // repeated over the outer axis
                            random_tensor({2, 1, 5, 4}, 1, t).expanded({2, 3, 5, 4}),  // ... over the inner axis
@@ -163,7 +163,7 @@ BOOST_AUTO_TEST_CASE(a_gradient_that_nobody_wants_is_not_kept) {
   require_grad(w);
   int64_t before = memory_stats(kCpu).current;
   Tensor y = linear(matmul(x, w), w);
-  // What stays: x (it was there), the first product, and y; not a copy of w or of a transpose.
+  // In memory: x (it was there), the first product, and y; not a copy of w or of a transpose.
   BOOST_TEST(memory_stats(kCpu).current - before <= 2 * 64 * 64 * 4);
   backward(y, full(y.shape(), 1));
   BOOST_TEST(grad(w).numel() == 64 * 64);

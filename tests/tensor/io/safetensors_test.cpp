@@ -26,7 +26,7 @@ void check_equal(const Tensor& a, const Tensor& b) {
 }
 
 // A header with one or two tensors over eight bytes of data, and the message that its mistake gets.
-void refuses(const std::string& header, const std::string& part, const std::string& data = "12345678") {
+void rejects(const std::string& header, const std::string& part, const std::string& data = "12345678") {
   TempFolder folder;
   const std::string path = folder.write("bad.safetensors", with_header(header, data));
   BRAID_CHECK_FAILS(SafetensorsFile{path}, ErrorKind::input, path, part);
@@ -106,40 +106,40 @@ BOOST_AUTO_TEST_CASE(reads_what_others_write) {
 }
 
 BOOST_AUTO_TEST_CASE(mistakes_in_the_header_name_the_tensor) {
-  refuses(one("\"F32\"", "[2]", "[0, 4]"), "bad tensor \"x\"");
-  refuses(one("\"F32\"", "[1]", "[0, 8]"), "4 bytes for F32 (1), found 8");
-  refuses(one("\"F32\"", "[2]", "[4, 12]"), "within the 8 bytes of data, found [4,12]");
-  refuses(one("\"F32\"", "[2]", "[8, 0]"), "in order");
-  refuses(one("\"F32\"", "[2]", "[0, 18446744073709551615]"), "within the 8 bytes");
-  refuses(one("\"F32\"", "[2]", "[-1, 8]"), "two whole numbers");
-  refuses(one("\"F32\"", "[2]", "[0.0, 8.0]"), "two whole numbers");
-  refuses(one("\"F32\"", "[2]", "[0]"), "two whole numbers");
-  refuses(one("\"F33\"", "[2]", "[0, 8]"), "a known dtype, found \"F33\"");
-  refuses(one("7", "[2]", "[0, 8]"), "a known dtype, found 7");
-  refuses(one("\"F32\"", "[-2]", "[0, 8]"), "whole numbers");
-  refuses(one("\"F32\"", "[1,1,1,1,1,1,2]", "[0, 8]"), "at most 6 sizes");
-  refuses(one("\"F32\"", "2", "[0, 8]"), "at most 6 sizes");
-  refuses(one("\"F32\"", "[4611686018427387904, 2]", "[0, 8]"), "fits 64 bits");
-  refuses(one("\"F32\"", "[18446744073709551615]", "[0, 8]"), "whole numbers");
-  refuses(one("\"F32\"", "[18446744073709551615]", "[0, 4]"), "whole numbers", "1234");
-  refuses(one("\"F32\"", "[4294967296, 4294967296, 0]", "[0, 8]"), "fits 64 bits");
-  refuses(one("\"F32\"", "[1]", "[0, 4]"), "bytes that belong to no tensor", "1234567");
-  refuses(one("\"F32\"", "[1]", "[4, 8]"), "a hole");
-  refuses(R"({"x": 5})", "an object with dtype, shape and data_offsets, found 5");
-  refuses(R"({"x": {"dtype": "U8", "shape": [8], "data_offsets": [0, 8], "more": 1}})", "an object with dtype");
-  refuses(R"({"x": {"dtype": "U8", "shape": [8], "data_offsets": [0, 8]},)"
+  rejects(one("\"F32\"", "[2]", "[0, 4]"), "bad tensor \"x\"");
+  rejects(one("\"F32\"", "[1]", "[0, 8]"), "4 bytes for F32 (1), found 8");
+  rejects(one("\"F32\"", "[2]", "[4, 12]"), "within the 8 bytes of data, found [4,12]");
+  rejects(one("\"F32\"", "[2]", "[8, 0]"), "in order");
+  rejects(one("\"F32\"", "[2]", "[0, 18446744073709551615]"), "within the 8 bytes");
+  rejects(one("\"F32\"", "[2]", "[-1, 8]"), "two whole numbers");
+  rejects(one("\"F32\"", "[2]", "[0.0, 8.0]"), "two whole numbers");
+  rejects(one("\"F32\"", "[2]", "[0]"), "two whole numbers");
+  rejects(one("\"F33\"", "[2]", "[0, 8]"), "a known dtype, found \"F33\"");
+  rejects(one("7", "[2]", "[0, 8]"), "a known dtype, found 7");
+  rejects(one("\"F32\"", "[-2]", "[0, 8]"), "whole numbers");
+  rejects(one("\"F32\"", "[1,1,1,1,1,1,2]", "[0, 8]"), "at most 6 sizes");
+  rejects(one("\"F32\"", "2", "[0, 8]"), "at most 6 sizes");
+  rejects(one("\"F32\"", "[4611686018427387904, 2]", "[0, 8]"), "fits 64 bits");
+  rejects(one("\"F32\"", "[18446744073709551615]", "[0, 8]"), "whole numbers");
+  rejects(one("\"F32\"", "[18446744073709551615]", "[0, 4]"), "whole numbers", "1234");
+  rejects(one("\"F32\"", "[4294967296, 4294967296, 0]", "[0, 8]"), "fits 64 bits");
+  rejects(one("\"F32\"", "[1]", "[0, 4]"), "bytes that belong to no tensor", "1234567");
+  rejects(one("\"F32\"", "[1]", "[4, 8]"), "a hole");
+  rejects(R"({"x": 5})", "an object with dtype, shape and data_offsets, found 5");
+  rejects(R"({"x": {"dtype": "U8", "shape": [8], "data_offsets": [0, 8], "more": 1}})", "an object with dtype");
+  rejects(R"({"x": {"dtype": "U8", "shape": [8], "data_offsets": [0, 8]},)"
           R"("y": {"dtype": "U8", "shape": [1], "data_offsets": [7, 8]}})",
           "an overlap");
-  refuses(R"({"x": {"dtype": "U8", "shape": [4], "data_offsets": [0, 4]},)"
+  rejects(R"({"x": {"dtype": "U8", "shape": [4], "data_offsets": [0, 4]},)"
           R"("x": {"dtype": "U8", "shape": [4], "data_offsets": [4, 8]}})",
           "\"x\" twice");
-  refuses(R"({"__metadata__": 5})", "bad __metadata__", "");
-  refuses(R"({"__metadata__": {"a": 5}})", "an object of strings, found 5", "");
-  refuses("[]", "a JSON object, found []", "");
-  refuses("{\"x\"", "at byte 12", "");
-  refuses("{}" + std::string("\0", 1), "at byte 10", "");
-  refuses(std::string(1000, '['), "nested too deeply", "");
-  refuses("{}", "at byte 10: expected the end of the file, found 3 more bytes", "xyz");
+  rejects(R"({"__metadata__": 5})", "bad __metadata__", "");
+  rejects(R"({"__metadata__": {"a": 5}})", "an object of strings, found 5", "");
+  rejects("[]", "a JSON object, found []", "");
+  rejects("{\"x\"", "at byte 12", "");
+  rejects("{}" + std::string("\0", 1), "at byte 10", "");
+  rejects(std::string(1000, '['), "nested too deeply", "");
+  rejects("{}", "at byte 10: expected the end of the file, found 3 more bytes", "xyz");
 }
 
 BOOST_AUTO_TEST_CASE(truncation_at_every_byte_and_absurd_lengths_are_refused) {

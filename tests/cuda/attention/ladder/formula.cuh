@@ -1,6 +1,6 @@
 // The formula of DCMHA (autograd/attention.h) for one pair of a query and a key, as the first two rungs use it.
 #pragma once
-#include "braid/cuda/runtime/kernel.h"
+#include "braid/cuda/device/kernel.h"
 #include "braid/tensor/kernels/attention.h"
 
 namespace braid::ladder {

@@ -8,7 +8,7 @@
 // diag(q_gate), and the tile (16 keys x 16 heads) times C is 2 instructions. A key's factors need the sum over heads
 // h_r(j) = sum_n k_down_rn(j) a[j,n]: the diagonal of the product of the tile and down_r^T. As a diagonal matrix it is
 // the left operand of the product that adds k_up_r h_r.
-#include "braid/cuda/runtime/kernel.h"
+#include "braid/cuda/device/kernel.h"
 // (kernel.h first: the headers below use it)
 #include "braid/cuda/attention/tile.cuh"
 #include "braid/cuda/matmul/matmul.h"

@@ -224,7 +224,7 @@ BOOST_AUTO_TEST_CASE(only_our_own_folders_are_replaced) {
   folder.write("empty/notes.md", "mine");
   BRAID_CHECK_FAILS(models::text::prepare(o), ErrorKind::setting, "notes.md");
   BOOST_TEST(folder.read("empty/notes.md") == "mine");
-  folder.write("tok/tokenizer.json", "{}");  // looks like ours but is not prepared data
+  folder.write("tok/tokenizer.json", "{}");  // a familiar name, but no prepared data
   o.output = folder / "tok";
   BRAID_CHECK_FAILS(models::text::prepare(o), ErrorKind::setting, "without a dataset.json");
   o.output = folder / "a/b/c";

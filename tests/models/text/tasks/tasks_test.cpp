@@ -54,7 +54,7 @@ class Solver {
   }
 
  private:
-  // What a value becomes when someone asks with these words; empty when it cannot.
+  // The value as a question with these words names it; empty when it has no such form.
   std::string related(const std::string& question, const std::string& value) const {
     if (question.find("a kind of") != std::string::npos) return label(words_.things, value);
     if (question.find("a city in") != std::string::npos || question.find("A city in") != std::string::npos)
@@ -84,8 +84,8 @@ class Solver {
   static std::string label(const std::vector<models::text::WordGroup>& groups, const std::string& value) {
     for (const auto& g : groups)
       for (const auto& m : g.members) {
-        std::string word = bare(m), wanted = value;
-        if (word == wanted) return g.label;
+        std::string word = bare(m), expected = value;
+        if (word == expected) return g.label;
       }
     return "";
   }

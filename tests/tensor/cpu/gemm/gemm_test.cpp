@@ -14,7 +14,7 @@ using namespace braid::cpu;
 namespace {
 
 template <class T>
-std::vector<T> numbers(size_t n, uint64_t seed) {
+std::vector<T> random_values(size_t n, uint64_t seed) {
   std::vector<T> x(n);
   uint64_t state = seed * 2654435761u + 88172645463325252u;
   for (T& v : x) {
@@ -49,7 +49,7 @@ struct Case {
   }
 };
 
-// What the product means, in double, with the error that rounding may cause: |alpha| sum |a||b| + |beta c|.
+// The product by its definition, in double, with the error that rounding may cause: |alpha| sum |a||b| + |beta c|.
 template <class T>
 void check_against_loops(const Case<T>& x, const std::vector<T>& a, const std::vector<T>& b,
                          const std::vector<T>& before, const std::vector<T>& after, const std::string& kernel) {
@@ -80,8 +80,8 @@ void check_against_loops(const Case<T>& x, const std::vector<T>& a, const std::v
 
 template <class T>
 void check_case(const Case<T>& x) {
-  const auto a = numbers<T>(x.size_a(), 1), b = numbers<T>(x.size_b(), 2);
-  auto before = numbers<T>(x.size_c(), 3);
+  const auto a = random_values<T>(x.size_a(), 1), b = random_values<T>(x.size_b(), 2);
+  auto before = random_values<T>(x.size_c(), 3);
   if (x.beta == T(0))  // must be overwritten without being read
     for (int64_t i = 0; i < x.m; ++i)
       for (int64_t j = 0; j < x.n; ++j) before[size_t(i * x.ldc() + j)] = std::numeric_limits<T>::quiet_NaN();
@@ -102,7 +102,7 @@ struct Threads {
 
 template <class T>
 std::vector<T> product(const Case<T>& x, const GemmKernel<T>* kernel, size_t shift = 0) {
-  auto a = numbers<T>(x.size_a(), 1), b = numbers<T>(x.size_b(), 2);
+  auto a = random_values<T>(x.size_a(), 1), b = random_values<T>(x.size_b(), 2);
   std::vector<T> c(x.size_c() + shift, T(0.25));
   a.insert(a.begin(), shift, T(7)), b.insert(b.begin(), shift, T(7));
   const Gemm<T> g = x.gemm(a.data() + shift, b.data() + shift, c.data() + shift);
@@ -198,7 +198,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(batches_use_the_operands_of_each_product, T, Types
   const Case<T> cases[] = {{false, false, 4, 40, 8}, {false, true, 8, 4, 70}, {true, false, 150, 140, 90}};
   for (const Case<T>& x : cases) {
     const int64_t count = x.m > 100 ? 3 : 301;
-    const auto a = numbers<T>(x.size_a() * size_t(count), 4), b = numbers<T>(x.size_b() * size_t(count), 5);
+    const auto a = random_values<T>(x.size_a() * size_t(count), 4), b = random_values<T>(x.size_b() * size_t(count), 5);
     std::vector<T> c(x.size_c() * size_t(count));
     gemm_batched<T>(
         count,
@@ -223,8 +223,8 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(same_bits_for_any_threads_and_addresses, T, Types)
 BOOST_AUTO_TEST_CASE_TEMPLATE(a_nan_reaches_exactly_its_row_and_column, T, Types) {
   const Case<T> x{false, false, 20, 70, 30};
   for (const auto& kernel : gemm_kernels<T>()) {
-    auto a = numbers<T>(x.size_a(), 1);
-    const auto b = numbers<T>(x.size_b(), 2);
+    auto a = random_values<T>(x.size_a(), 1);
+    const auto b = random_values<T>(x.size_b(), 2);
     std::vector<T> c(x.size_c());
     a[size_t(11 * x.k + 29)] = std::numeric_limits<T>::quiet_NaN();
     gemm_with(kernel, x.gemm(a.data(), b.data(), c.data()));

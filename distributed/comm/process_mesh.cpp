@@ -1,0 +1,40 @@
+#include "braid/distributed/comm/process_mesh.h"
+
+#include <algorithm>
+
+namespace braid::dist {
+
+ProcessMesh make_mesh(const Communicator& world, int64_t data, int64_t context, int64_t tensor) {
+  int64_t P = world.size();
+  int64_t* open = nullptr;
+  int64_t named = 1;
+  bool fits = true;
+  for (int64_t* size : {&data, &context, &tensor}) {
+    if (*size == 0) {
+      fits = fits && !open;
+      open = size;
+    } else {
+      fits = fits && *size > 0 && *size <= P;
+      named *= std::clamp<int64_t>(*size, 1, P + 1);
+    }
+  }
+  auto text = [](int64_t n) { return n == 0 ? std::string("the rest") : std::to_string(n); };
+  check(fits && (open ? P % named == 0 : named == P), ErrorKind::setting, [&] {
+    return "parallel.data x parallel.context x parallel.tensor must be the number of processes: expected a product "
+           "of " +
+           std::to_string(P) + ", found " + text(data) + " x " + text(context) + " x " + text(tensor);
+  });
+  if (open) *open = P / named;
+  int t = world.rank() % static_cast<int>(tensor),
+      c = world.rank() / static_cast<int>(tensor) % static_cast<int>(context);
+  int d = world.rank() / static_cast<int>(tensor * context);
+  ProcessMesh mesh;
+  mesh.world = world;
+  mesh.data = world.split(c * static_cast<int>(tensor) + t, "data");
+  mesh.context = world.split(d * static_cast<int>(tensor) + t, "context");
+  mesh.tensor = world.split(d * static_cast<int>(context) + c, "tensor");
+  mesh.replica_group = world.split(t, "replicas");
+  return mesh;
+}
+
+}  // namespace braid::dist

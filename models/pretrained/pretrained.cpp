@@ -1,0 +1,141 @@
+#include "braid/models/pretrained/pretrained.h"
+
+#include <nlohmann/json.hpp>
+
+#include "braid/models/registry.h"
+#include "braid/tensor/detail/strings.h"
+#include "braid/tensor/io/atomic_file.h"
+
+namespace braid::models {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr int64_t kMaxConfig = 1 << 20;
+
+bool is_pickle(const fs::path& file) {
+  const std::string end = file.extension().string();
+  return end == ".bin" || end == ".pt" || end == ".pth" || end == ".ckpt";
+}
+
+[[noreturn]] void reject_pickle(const fs::path& file) {
+  const std::string name = file.filename().string();
+  const std::string all = name.starts_with("pytorch_model") ? "pytorch_model*.bin" : name;
+  fail(ErrorKind::input,
+       "the weights " + file.string() +
+           " are a PyTorch pickle, which Braid does not read because a pickle can run code: expected safetensors; "
+           "convert them once, where torch and safetensors are installed, by running in that folder: python3 -c "
+           "\"import glob, torch; from safetensors.torch import save_file; w = {}; [w.update(torch.load(f, "
+           "map_location='cpu', weights_only=True)) for f in sorted(glob.glob('" +
+           all +
+           "'))]; save_file({k: v.clone().contiguous() for k, v in w.items()}, 'model.safetensors', {'format': "
+           "'pt'})\"");
+}
+
+bool has_weights(const fs::path& folder) {
+  std::error_code none;
+  return fs::exists(folder / "model.safetensors", none) || fs::exists(folder / "model.safetensors.index.json", none);
+}
+
+void reject_pickles(const fs::path& folder) {
+  if (has_weights(folder)) return;
+  std::error_code none;
+  fs::path found;
+  for (const auto& entry : fs::directory_iterator(folder, none)) {
+    const bool likelier = entry.path().filename().string().starts_with("pytorch_model");
+    if (is_pickle(entry.path()) && (found.empty() || likelier)) found = entry.path();
+  }
+  if (!found.empty()) reject_pickle(found);
+}
+
+// Files of a model folder that are copied when it is saved elsewhere: tokenizer, generation settings, published code.
+bool is_companion(const fs::path& file) {
+  const std::string name = file.filename().string(), end = file.extension().string();
+  if (name == "config.json" || name.ends_with(".safetensors.index.json") || name.ends_with(".bin.index.json"))
+    return false;
+  std::error_code none;
+  return (end == ".json" || end == ".txt" || end == ".model" || end == ".py" || end == ".md") &&
+         fs::is_regular_file(file, none) && fs::file_size(file, none) <= (64 << 20);
+}
+
+}  // namespace
+
+void save_model(const Model& model, const text::Tokenizer* tokenizer, const fs::path& folder) {
+  save_model_description(*model.spec(), tokenizer, folder);
+  io::save_safetensors((folder / "model.safetensors").string(), nn::parameters(model), {{"format", "pt"}});
+}
+
+void save_model_description(const ModelSpec& spec, const text::Tokenizer* tokenizer, const fs::path& folder) {
+  io::write_file((folder / "config.json").string(), spec.config_json());
+  if (!tokenizer) return;
+  nlohmann::ordered_json generation{
+      {"eos_token_id", tokenizer->eos_id()}, {"pad_token_id", tokenizer->pad_id()}, {"do_sample", true}};
+  io::write_file((folder / "generation_config.json").string(), generation.dump(1) + "\n");
+  text::save_tokenizer(*tokenizer, folder.string());
+}
+
+void require_model_folder(const fs::path& path) {
+  std::error_code none;
+  if (fs::exists(path / "config.json", none)) return;
+  if (fs::is_directory(path, none)) reject_pickles(path);
+  if (fs::is_regular_file(path, none) && is_pickle(path)) reject_pickle(path);
+  fail(ErrorKind::input,
+       "no model in " + path.string() +
+           ": expected a folder with config.json and model.safetensors, or a run folder with step-* checkpoints");
+}
+
+LoadedModel load_model(const fs::path& folder, const LoadOptions& options) {
+  require_model_folder(folder);
+  const std::string config_file = (folder / "config.json").string();
+  const std::string text = io::read_text_file(config_file, kMaxConfig);
+  const auto spec = read_model_spec(text, config_file)->with(options.settings);
+  reject_pickles(folder);
+  const io::TensorFiles files(folder.string());
+  LoadedModel loaded{.model = nullptr, .tokenizer = nullptr, .format = spec->weight_format(files), .notes = {}};
+  loaded.format.folder = folder;
+  loaded.format.config = text;
+  DType dtype = DType::f32;
+  for (const StoredTensor& t : loaded.format.tensors)
+    if (t.dtype == DType::f64) dtype = DType::f64;
+  loaded.model = spec->read_weights(files, options.dtype.value_or(dtype), options.mesh, loaded.notes);
+  if (options.tokenizer && fs::exists(folder / "tokenizer.json"))
+    loaded.tokenizer = text::load_tokenizer(folder.string());
+  return loaded;
+}
+
+ModelFolder inspect_model(const fs::path& folder) {
+  const std::string file = (folder / "config.json").string(), text = io::read_text_file(file, kMaxConfig);
+  ModelFolder found{read_model_spec(text, file), {}};
+  reject_pickles(folder);
+  if (!has_weights(folder)) return found;
+  found.format = found.spec->weight_format(io::TensorFiles(folder.string()));
+  found.format->folder = folder;
+  found.format->config = text;
+  return found;
+}
+
+void save_as_loaded(const Model& model, const WeightFormat& format, const fs::path& folder,
+                    std::optional<DType> dtype) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  check(!error, ErrorKind::output, [&] { return "cannot create " + folder.string() + ": " + error.message(); });
+  check(!has_weights(folder) && !fs::exists(folder / "config.json", error), ErrorKind::output,
+        [&] { return folder.string() + " already holds a model; choose another folder, nothing was written"; });
+  WeightFormat stored = format;
+  if (dtype) {
+    for (StoredTensor& t : stored.tensors) t.dtype = *dtype;
+  }
+  const auto spec = model.spec();
+  spec->write_weights(model, stored, folder);
+  for (const auto& entry : fs::directory_iterator(format.folder, error)) {
+    if (!is_companion(entry.path())) continue;
+    fs::copy_file(entry.path(), folder / entry.path().filename(), fs::copy_options::overwrite_existing, error);
+    check(!error, ErrorKind::output,
+          [&] { return "cannot copy " + entry.path().string() + " to " + folder.string() + ": " + error.message(); });
+  }
+  // Last, so that a folder with a config.json is complete.
+  io::write_file((folder / "config.json").string(), spec->config_json_like(format, dtype));
+}
+
+}  // namespace braid::models

@@ -1,0 +1,32 @@
+#include "braid/nn/optim/rules/adamw.h"
+
+#include <cmath>
+
+#include "braid/nn/optim/registry.h"
+#include "braid/tensor/kernels/update_rules.h"
+
+namespace braid::nn {
+
+AdamW::AdamW(std::vector<NamedTensor> parameters, const OptimizerOptions& options)
+    : AdamW(std::move(parameters), options, false) {}
+
+AdamW::AdamW(std::vector<NamedTensor> parameters, const OptimizerOptions& options, bool coupled_decay)
+    : Optimizer(std::move(parameters), options, state_suffixes(options)), coupled_decay_(coupled_decay) {
+  check_setting(options.beta1 >= 0 && options.beta1 < 1, "beta1", options.beta1, "at least 0 and below 1");
+  check_setting(options.beta2 >= 0 && options.beta2 < 1, "beta2", options.beta2, "at least 0 and below 1");
+  check_setting(options.eps >= 0, "eps", options.eps, "at least 0");
+}
+
+std::array<double, 2> AdamW::bias_corrections(int64_t t) const {
+  const auto correction = [t](double beta) { return 1 / (1 - std::pow(beta, static_cast<double>(t))); };
+  return {correction(options().beta1), correction(options().beta2)};
+}
+
+void AdamW::update(const std::vector<Item>& items, const Tensor& scalars) {
+  const double coupled = coupled_decay_ ? 1 : 0;
+  fused_update(UpdateRule::adamw, {options().beta1, options().beta2, options().eps, coupled}, items, scalars);
+}
+
+OptimizerRule adamw_rule() { return optimizer_rule<AdamW>("adamw"); }
+
+}  // namespace braid::nn

@@ -1,0 +1,39 @@
+#include "braid/nn/transformer/block.h"
+
+#include "braid/autograd/ops.h"
+
+namespace braid::nn {
+
+namespace {
+Norm block_norm(const BlockOptions& o) {
+  return Norm(o.layer_norm ? Norm::Kind::layer : Norm::Kind::rms, o.attention.width, o.norm_eps);
+}
+}  // namespace
+
+Block::Block(const BlockOptions& o, RandomKey key)
+    : parallel_residual_(o.parallel_residual),
+      attention_(o.attention, child(key, "attention")),
+      feed_forward_({.width = o.attention.width,
+                     .hidden = o.hidden,
+                     .swiglu = o.swiglu,
+                     .gates = o.gates,
+                     .projection = o.attention.projection},
+                    child(key, "feed_forward")),
+      attention_norm_(block_norm(o)),
+      ffn_norm_(block_norm(o)) {}
+
+Tensor Block::operator()(const Tensor& x, const Rope* rope, LayerCache* cache, const ActivationObserver* observer,
+                         const ShardContext* shards) const {
+  Tensor a = observe(observer, "attn_out", attention_(attention_norm_(x), rope, cache, observer, shards));
+  SumAndNorm h = parallel_residual_ ? SumAndNorm{add(x, a), ffn_norm_(x)} : ffn_norm_(x, a);
+  return add(h.sum, observe(observer, "ffn_out", feed_forward_(h.y, shards)));
+}
+
+void Block::visit(Visitor& v) const {
+  v("attention", attention_);
+  v("feed_forward", feed_forward_);
+  v("attention_norm", attention_norm_);
+  v("ffn_norm", ffn_norm_);
+}
+
+}  // namespace braid::nn

@@ -1,0 +1,37 @@
+// One pre-norm residual block of a decoder.
+//   sequential:  h = x + Attention(norm(x)),  y = h + Mlp(norm(h))           (DCFormer, LLaMA)
+//   parallel:    y = x + Attention(norm_a(x)) + Mlp(norm_f(x))               (DCPythia, GPT-NeoX)
+#pragma once
+#include "braid/nn/attention/attention.h"
+#include "braid/nn/transformer/mlp.h"
+
+namespace braid::nn {
+
+struct BlockOptions {
+  AttentionOptions attention;
+  int64_t hidden = 0;       // width of the feed-forward layer
+  bool swiglu = true;       // else exact GELU
+  int64_t gates = 0;        // block gates of SwiGLU, 0: none
+  bool layer_norm = false;  // else RMS norm
+  double norm_eps = 1e-5;
+  bool parallel_residual = false;
+};
+
+class Block final : public Module {
+ public:
+  Block() = default;
+  Block(const BlockOptions& options, RandomKey key);
+  // x (B, T, D) -> (B, T, D). With `shards` the rows are those of this rank: norms and residuals run on them alone.
+  Tensor operator()(const Tensor& x, const Rope* rope, LayerCache* cache = nullptr,
+                    const ActivationObserver* observer = nullptr, const ShardContext* shards = nullptr) const;
+  void visit(Visitor& v) const override;
+  void attention_workspace(int64_t bytes) { attention_.workspace(bytes); }
+
+ private:
+  bool parallel_residual_ = false;
+  Attention attention_;
+  Mlp feed_forward_;
+  Norm attention_norm_, ffn_norm_;
+};
+
+}  // namespace braid::nn

@@ -1,0 +1,51 @@
+#include "braid/nn/transformer/mlp.h"
+
+#include "braid/autograd/ops.h"
+
+namespace braid::nn {
+
+Mlp::Mlp(const MlpOptions& options, RandomKey key) : options_(options) {
+  if (!options.swiglu) options_.gates = 0;
+  const MlpOptions& o = options_;
+  check(o.gates >= 0 && (o.gates == 0 || o.hidden % o.gates == 0), "swiglu", [&] {
+    return "the hidden width " + std::to_string(o.hidden) + " does not divide into " + std::to_string(o.gates) +
+           " gated blocks";
+  });
+  Linear::Options columns = o.projection, rows = o.projection;  // gated blocks stay in one piece
+  columns.shard = o.gates > 0 ? ShardRule{.axis = 0, .unit = "gated block", .units = o.gates}
+                              : ShardRule{.axis = 0, .unit = "hidden unit", .units = o.hidden};
+  rows.shard = columns.shard;
+  rows.shard.axis = 1;
+  up_ = Linear(o.width, o.hidden, columns, child(key, "w1"));
+  if (o.swiglu) linear_ = Linear(o.width, o.hidden, columns, child(key, "w3"));
+  down_ = Linear(o.hidden, o.width, rows, child(key, "w2"));
+  if (o.gates > 0) block_gate_ = Linear(o.width, o.gates, o.projection, child(key, "mg"));
+}
+
+Tensor Mlp::operator()(const Tensor& x, const ShardContext* shards) const {
+  Tensor all = shards ? shards->gather_rows(x) : x;                                   // (..., D)
+  Tensor hidden = options_.swiglu ? swiglu(up_(all), linear_(all)) : gelu(up_(all));  // (..., F of this rank)
+  if (options_.gates > 0) hidden = gated(hidden, all, shards);
+  return down_.row_parallel(hidden, shards);
+}
+
+// Block e of the hidden vector times softmax(mg x)_e.
+Tensor Mlp::gated(const Tensor& hidden, const Tensor& x, const ShardContext* shards) const {
+  Tensor s = softmax(block_gate_(x));  // (..., E)
+  if (shards) {
+    ShardContext::Units units = shards->local_units(options_.gates);
+    s = contiguous(slice(s, s.rank() - 1, units.begin, units.end));
+  }
+  int64_t gates = s.dim(-1);
+  Tensor y = mul(reshape(hidden, {-1, gates, hidden.dim(-1) / gates}), reshape(s, {-1, gates, 1}));
+  return reshape(y, hidden.shape());
+}
+
+void Mlp::visit(Visitor& v) const {
+  v("w1", up_);
+  if (options_.swiglu) v("w3", linear_);
+  v("w2", down_);
+  if (options_.gates > 0) v("mg", block_gate_);
+}
+
+}  // namespace braid::nn

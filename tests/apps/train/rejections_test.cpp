@@ -1,0 +1,199 @@
+// Mistakes and damage that braid train meets: each ends with its exit code and a message, and nothing is lost.
+#include "braid/models/training/manifest.h"
+#include "tests/apps/train/runs.h"
+#include "tests/support/sanitizer.h"
+
+using namespace braid;
+using namespace braid::test;
+namespace fs = std::filesystem;
+
+BOOST_AUTO_TEST_SUITE(train_rejections)
+
+BOOST_AUTO_TEST_CASE(wrong_settings_end_with_2) {
+  const fs::path out = world().fresh();
+  const auto wrong = [&](const char* setting, const char* words) { check_failure(train(out, {setting}), 2, words); };
+  wrong("optimizer.lrr=1", "unknown key 'optimizer.lrr' in the command line; did you mean 'optimizer.lr'?");
+  wrong("model.n_haed=2", "unknown key 'model.n_haed' in the command line; did you mean 'model.n_head'?");
+  wrong("train.steps=many", "bad value for train.steps in the command line: expected a whole number");
+  wrong("train.steps=0", "expected a whole number from 1");
+  wrong("optimizer.lr=nan", "bad value for optimizer.lr");
+  wrong("model.n_head=3", "bad n_head: expected a divisor of dim = 32, found 3");
+  wrong("model.n_head=x", "bad value for model key n_head");
+  wrong("model.preset=dcformer-huge", "unknown model preset 'dcformer-huge'");
+  wrong("model.vocab_size=100", "model.vocab_size is too small for the data: expected at least 258, found 100");
+  wrong("data.seq_len=64", "data.seq_len is longer than the model's block_size: expected at most 32, found 64");
+  wrong("schedule.warmup=11", "schedule.warmup is longer than the run");
+  wrong("data.path=", "data.path is not set");
+  wrong("run.out=", "run.out is empty");
+  wrong("train.batch_size=1000000000", "a training step does not fit into memory");
+  wrong("--device=cuda:7", "device cuda:7 does not exist: found");
+  wrong("run.device=tpu", "bad value for run.device");
+  BOOST_TEST(!fs::exists(out));
+}
+
+BOOST_AUTO_TEST_CASE(bad_data_ends_with_3) {
+  const fs::path out = world().fresh(), copy = world().scratch / "copy";
+  const auto wrong = [&](const std::string& words) {
+    check_failure(train(out, {"data.path=" + copy.string()}), 3, words);
+    fs::remove_all(copy);
+    fs::copy(world().data(), copy);
+  };
+  wrong("cannot open " + (copy / "dataset.json").string());
+  BOOST_TEST(!fs::exists(out));
+  const fs::path shard = copy / "train-00000.tok";
+  fs::resize_file(shard, fs::file_size(shard) - 100);
+  wrong("damaged token shard: the file's size in " + shard.string() + ": expected ");
+  flip_byte(shard);
+  wrong("damaged token shard: block 0 in " + shard.string() + " at byte 64: expected checksum ");
+  fs::remove(shard);
+  wrong(shard.string());
+  write(copy / "dataset.json", "{\"format\":");
+  wrong((copy / "dataset.json").string());
+}
+
+BOOST_AUTO_TEST_CASE(one_process_per_run_folder) {
+  const fs::path out = world().fresh();
+  Process first(settings(out, {"train.steps=1000000"}));
+  read_until(first, "step 1/");
+  check_failure(train(out), 2, "is in use by process ");
+}
+
+BOOST_AUTO_TEST_CASE(a_run_goes_on_only_as_itself) {
+  const fs::path out = world().fresh();
+  train(out);
+  const std::string before = weights(step(out, kSteps)), log = slurp(out / "log.csv");
+  const auto rejected = [&](const char* setting, const std::string& words) {
+    check_failure(train(out, {setting}), 2, words);
+    BOOST_TEST((weights(step(out, kSteps)) == before));
+    BOOST_TEST(slurp(out / "log.csv") == log);
+  };
+  rejected("model.n_head=4", "is not the configured one: expected model.n_head = 2, found 4; ");
+  rejected("model.n_layer=3", "is not the configured one: expected model.n_layer = 2, found 3; ");
+  rejected("model.preset=dcpythia-tiny", " more; undo the change or choose another run.out");
+  rejected("run.seed=2", ": expected 1, found 2; undo the change or choose another run.out");
+  rejected("data.seq_len=16", "data.seq_len differs from the run in ");
+  rejected("train.dtype=f64", "expected train.dtype = f32, found f64; ");
+  rejected("optimizer.name=sgd", "is of another kind (optimizer.name: \"adamw\" -> \"sgd\"); ");
+  const fs::path other = world().scratch / "other-data";
+  const Outcome made = run("prepare " + (world().scratch / "in/1.txt").string() + " " +
+                           (world().scratch / "in/2.txt").string() + " --val-fraction 0.5 -o " + other.string());
+  BOOST_TEST(made.code == 0, made.output);
+  rejected(("data.path=" + other.string()).c_str(),
+           "was trained on: expected data.path = " + world().data().string() + " with fingerprint ");
+}
+
+BOOST_AUTO_TEST_CASE(other_settings_may_change_and_are_told) {
+  const fs::path out = world().fresh(), moved = world().fresh();
+  BOOST_TEST(train(out, {"schedule.name=constant", "train.steps=5"}).code == 0);
+  fs::rename(out, moved);
+  const Outcome rest = train(moved, {"schedule.name=constant", "run.threads=1", "train.batch_size=4",
+                                     "train.attention_workspace=64", "optimizer.lr=2e-3", "sample.prompt=A"});
+  BOOST_TEST(rest.code == 0, rest.output);
+  for (const char* line : {" with other settings:\n", "\n  run.threads: 0 -> 1\n", "\n  train.steps: 5 -> 10\n",
+                           "\n  train.batch_size: 2 -> 4\n", "\n  train.attention_workspace: 0 -> 64\n",
+                           "\n  optimizer.lr: 0.001 -> 0.002\n", "\n  sample.prompt: \"\" -> \"A\"\n"})
+    BOOST_TEST(rest.output.find(line) != std::string::npos, "no '" << line << "' in: " << rest.output);
+  int listed = 0;
+  for (const std::string& line : detail::split(rest.output, '\n')) listed += line.starts_with("  ");
+  BOOST_TEST(listed == 6, rest.output);  // that the folder was moved is no change
+  // The checkpoint has the settings of its own, not the last ones that were tried.
+  const Outcome again = train(moved, {"schedule.name=constant", "train.batch_size=4", "optimizer.lr=2e-3"});
+  BOOST_TEST(again.output.find("\n  sample.prompt: \"A\" -> \"\"\n") != std::string::npos, again.output);
+  BOOST_TEST(again.output.find("batch_size") == std::string::npos, again.output);
+}
+
+// With steps too small to change a weight, the loss of a step shows which sequences it read.
+BOOST_AUTO_TEST_CASE(a_changed_batch_size_goes_on_with_the_next_sequences) {
+  const std::vector<std::string> still = {"schedule.name=constant", "schedule.warmup=0", "optimizer.lr=1e-30",
+                                          "eval.interval=0"};
+  const auto losses = [&](const fs::path& out, const std::vector<std::string>& more) {
+    std::vector<std::string> all = still;
+    all.insert(all.end(), more.begin(), more.end());
+    const Outcome result = train(out, all);
+    BOOST_TEST(result.code == 0, result.output);
+    std::vector<double> values;
+    for (const apps::LogRow& row : apps::read_log(out)) values.push_back(row.loss);
+    return values;
+  };
+  const std::vector<double> one = losses(world().fresh(), {"train.batch_size=1", "train.steps=9"});
+  const fs::path out = world().fresh();
+  losses(out, {"train.batch_size=2", "train.steps=3"});
+  const std::vector<double> mixed = losses(out, {"train.batch_size=1", "train.steps=6"});
+  BOOST_REQUIRE(one.size() == 9u);
+  BOOST_REQUIRE(mixed.size() == 6u);
+  BOOST_TEST(std::vector<double>(mixed.begin() + 3, mixed.end()) == std::vector<double>(one.begin() + 6, one.end()),
+             boost::test_tools::per_element());
+  BOOST_TEST(apps::read_log(out).back().tokens == 9 * 32);
+}
+
+BOOST_AUTO_TEST_CASE(damaged_checkpoints) {
+  const fs::path out = world().fresh();
+  BOOST_TEST(train(out, {"checkpoint.interval=5"}).code == 0);
+  BOOST_TEST(fs::exists(step(out, 5)));
+  flip_byte(step(out, kSteps) / "model.safetensors");
+  const Outcome healed = train(out, {"checkpoint.interval=5"});
+  BOOST_TEST(healed.code == 0, healed.output);
+  BOOST_TEST(healed.output.find("is damaged and was passed over: model.safetensors has checksum") != std::string::npos);
+  BOOST_TEST(healed.output.find("resuming from " + step(out, 5).string()) != std::string::npos);
+  check_same(out);
+  flip_byte(step(out, 5) / "trainer/optimizer.safetensors");
+  fs::resize_file(step(out, kSteps) / "trainer/manifest.json", 30);
+  check_failure(train(out), 7, "none of the 2 checkpoints in " + out.string() + " is usable");
+}
+
+BOOST_AUTO_TEST_CASE(a_full_disk_ends_with_4_and_leaves_the_last_checkpoint) {
+  if (braid::test::kThreadSanitizer) {
+    BOOST_WARN_MESSAGE(false, "skipped: the thread sanitizer itself writes a file larger than the limit");
+    return;
+  }
+  const fs::path out = world().fresh();
+  BOOST_TEST(train(out, {"schedule.name=constant", "train.steps=5"}).code == 0);
+  const std::string before = weights(step(out, 5));
+  const Outcome full = train(out, {"schedule.name=constant"}, "ulimit -f 200;");  // blocks of 512 or 1024 bytes
+  check_failure(full, 4, "cannot write " + step(out, kSteps).string() + ".tmp/model.safetensors after ");
+  BOOST_TEST((weights(step(out, 5)) == before));
+  BOOST_TEST(!saving(out));
+  const Outcome rest = train(out, {"schedule.name=constant"});
+  BOOST_TEST(rest.code == 0, rest.output);
+  const fs::path straight = world().fresh();
+  train(straight, {"schedule.name=constant"});
+  check_same(out, straight);
+}
+
+// Steps of this size throw the weights about; the guard detects it and keeps the weights before the step.
+BOOST_AUTO_TEST_CASE(a_loss_spike_ends_with_5_and_keeps_the_weights_before_it) {
+  const std::vector<std::string> wild = {"schedule.name=constant", "optimizer.lr=30", "guard.spike=3", "guard.warmup=2",
+                                         "eval.interval=0"};
+  const fs::path out = world().fresh();
+  const Outcome result = train(out, wild);
+  check_failure(result, 5, "loss spike at step ");
+  const auto log = apps::read_log(out);
+  const int last = static_cast<int>(log.back().step);
+  const std::string dump = slurp(out / ("failed-" + models::step_name(last + 1) + ".txt"));
+  for (const char* words : {"\nreason loss spike at step ", "\nlr 30\n", "\nloss ", "\ngrad_norm ", "\nwindows "})
+    BOOST_TEST(dump.find(words) != std::string::npos, dump);
+  BOOST_TEST(dump.find("nan") == std::string::npos, dump);
+  const fs::path until = world().fresh();
+  std::vector<std::string> shorter = wild;
+  shorter.push_back("train.steps=" + std::to_string(last));
+  BOOST_TEST(train(until, shorter).code == 0);
+  check_same(out, until, last);
+  // With a smaller step the run continues from there.
+  const Outcome rest = train(out, {"schedule.name=constant", "optimizer.lr=1e-3", "eval.interval=0"});
+  BOOST_TEST(rest.code == 0, rest.output);
+}
+
+BOOST_AUTO_TEST_CASE(not_a_number_ends_with_5) {
+  const fs::path out = world().fresh();
+  check_failure(train(out, {"optimizer.lr=1e30"}), 5, "contains NaN or Inf at step 3; weights are untouched");
+  BOOST_TEST(!models::find_damage(step(out, 2)));
+  BOOST_TEST(slurp(out / "failed-step-00000003.txt").find("contains NaN or Inf") != std::string::npos);
+  // Here the weights themselves leave the range of f32: the reason is printed, no such checkpoint is written.
+  const fs::path worse = world().fresh();
+  const Outcome result = train(worse, {"optimizer.lr=1e300"});
+  check_failure(result, 5, "error: the loss is NaN at step 3");
+  BOOST_TEST(result.output.find("contains NaN or Inf at step 2; no checkpoint was written") != std::string::npos);
+  BOOST_TEST(models::step_folders(worse).empty());
+}
+
+BOOST_AUTO_TEST_SUITE_END()

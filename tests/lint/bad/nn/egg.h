@@ -1,0 +1,2 @@
+// See hen.h.
+#include "braid/nn/hen.h"

@@ -1,0 +1,26 @@
+#include "braid/tensor/cpu/lanes.h"
+
+#include <boost/test/unit_test.hpp>
+#include <cmath>
+
+using namespace braid;
+
+namespace {
+constexpr float kInf = std::numeric_limits<float>::infinity(), kNan = std::numeric_limits<float>::quiet_NaN();
+}
+
+BOOST_AUTO_TEST_SUITE(cpu_lanes)
+
+BOOST_AUTO_TEST_CASE(sums_and_maxima_by_lanes) {
+  for (int64_t n : {0, 1, 15, 16, 17, 31, 32, 33, 64, 100, 1000}) {
+    BOOST_TEST(cpu::lane_sum<double>(n, [](int64_t i) { return double(i) + 1; }) == double(n * (n + 1) / 2));
+    for (int64_t top = 0; top < n; top += 7) {
+      auto f = [top](int64_t i) { return i == top ? 5.0f : -float(i); };
+      BOOST_TEST(cpu::lane_max<float>(n, f) == 5.0f);
+      BOOST_TEST(std::isnan(cpu::lane_max<float>(n, [top](int64_t i) { return i == top ? kNan : float(i); })));
+    }
+  }
+  BOOST_TEST(cpu::lane_max<float>(0, [](int64_t) { return 1.0f; }) == -kInf);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
