@@ -7,12 +7,12 @@
 #include <set>
 
 #include "apps/cli/commands.h"
-#include "apps/cli/files.h"
 #include "apps/cli/model_flags.h"
 #include "apps/cli/text.h"
 #include "braid/models/pretrained/pretrained.h"
 #include "braid/models/registry.h"
 #include "braid/models/training/find_model.h"
+#include "braid/tensor/io/reader.h"
 
 namespace braid::apps {
 namespace {
@@ -120,7 +120,7 @@ std::unique_ptr<const models::ModelSpec> load(const std::string& model, const mo
   const bool looks_like_file = model.find('/') != std::string::npos || model.ends_with(".json");
   if (preset || (!fs::exists(model, none) && !looks_like_file)) return models::configure_model(model, settings);
   if (!fs::is_directory(model, none) && model.ends_with(".json"))
-    return models::read_model_spec(read_text(model, 1 << 20), model)->with(settings);
+    return models::read_model_spec(io::read_text_file(model, 1 << 20), model)->with(settings);
   models::ModelFolder folder = models::inspect_model(models::find_model(model));
   if (folder.format) sections.push_back(weight_section(*folder.format));
   return folder.spec->with(settings);

@@ -27,7 +27,7 @@ std::unique_ptr<LanguageModel> as_language_model(std::unique_ptr<Model> model) {
   check(language != nullptr, ErrorKind::input, [&] {
     return "a model of type " + model->spec()->model_type() + " does not model text: expected a language model";
   });
-  model.release();
+  static_cast<void>(model.release());
   return std::unique_ptr<LanguageModel>(language);
 }
 

@@ -12,7 +12,9 @@ struct Init {
   Kind kind = Kind::xavier_uniform;
   double value = 0;  // the constant, or the standard deviation
 
-  static Init none() { return {Kind::none, 0}; }  // contents undefined, for parameters that are about to be loaded
+  // Contents undefined: for large parameters that are about to be loaded. Those that start at a constant, biases and
+  // the weights of norms, are filled in any case.
+  static Init none() { return {Kind::none, 0}; }
   static Init constant(double c) { return {Kind::constant, c}; }
   static Init normal(double deviation) { return {Kind::normal, deviation}; }
   static Init xavier_uniform() { return {Kind::xavier_uniform, 0}; }  // +-sqrt(6 / (in + out)), for (out, in) matrices

@@ -6,10 +6,7 @@ namespace braid::nn {
 
 Linear::Linear(int64_t in, int64_t out, const Options& options, RandomKey key)
     : weight_(parameter(options.init.make({out, in}, child(key, "weight")))), shard_(options.shard) {
-  if (options.bias) {
-    const bool initialise = options.init.kind != Init::Kind::none;
-    bias_ = parameter((initialise ? Init::constant(0) : Init::none()).make({out}, child(key, "bias")));
-  }
+  if (options.bias) bias_ = parameter(Init::constant(0).make({out}, {}));
 }
 
 Tensor Linear::operator()(const Tensor& x) const { return linear(x, weight_, bias_); }

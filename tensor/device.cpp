@@ -26,7 +26,7 @@ Device parse_device(const std::string& text) {
       return "device " + text + " does not exist: found " + std::to_string(count) +
              " CUDA devices; use --device cpu, or run on a machine with an NVIDIA GPU and a build with CUDA";
     });
-    const std::string reason = cuda_unsupported_reason(index);
+    std::string reason = cuda_unsupported_reason(index);
     check(reason.empty(), ErrorKind::setting, [&] { return reason; });
     return {Device::Kind::cuda, static_cast<int16_t>(index)};
   }

@@ -6,9 +6,9 @@
 #include <exception>
 #include <new>
 
-#include "apps/cli/files.h"
 #include "apps/cli/text.h"
 #include "braid/tensor/error.h"
+#include "braid/tensor/io/file_system.h"
 
 #ifndef BRAID_VERSION
 #define BRAID_VERSION "unknown"
@@ -250,7 +250,7 @@ int run_program(const std::vector<Command>& commands, const std::vector<std::str
     // Output that went to a full disk is a failure too.
     const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
     if (!written && code == 0)
-      return report_error(int(ErrorKind::output), "cannot write to standard output: " + system_message());
+      return report_error(int(ErrorKind::output), "cannot write to standard output: " + io::system_message());
     return code;
   } catch (const Error& error) {
     return report_error(int(error.kind()), error.what());

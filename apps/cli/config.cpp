@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "apps/cli/config_file.h"
-#include "apps/cli/files.h"
 #include "apps/cli/text.h"
 #include "braid/tensor/error.h"
+#include "braid/tensor/io/reader.h"
 
 namespace braid::apps {
 namespace {
@@ -84,7 +84,7 @@ std::string toml_text(const Value& value) {
 void load_config(const Schema& schema, const std::filesystem::path& file, const std::vector<std::string>& overrides) {
   if (!file.empty()) {
     constexpr int64_t limit = 1 << 20;  // a configuration of more than a megabyte is some other file
-    for (const ConfigEntry& entry : parse_config(read_text(file, limit), file.string())) {
+    for (const ConfigEntry& entry : parse_config(io::read_text_file(file.string(), limit), file.string())) {
       const std::string where = file.string() + " line " + std::to_string(entry.line);
       check(entry.problem.empty(), ErrorKind::setting,
             [&] { return "bad value for " + preview(entry.key) + " in " + where + ": " + entry.problem; });

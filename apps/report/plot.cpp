@@ -5,10 +5,11 @@
 #include <filesystem>
 
 #include "apps/cli/commands.h"
-#include "apps/cli/files.h"
 #include "apps/cli/text.h"
 #include "apps/report/panel.h"
 #include "braid/tensor/error.h"
+#include "braid/tensor/io/atomic_file.h"
+#include "braid/tensor/io/file_system.h"
 
 namespace braid::apps {
 namespace fs = std::filesystem;
@@ -236,8 +237,9 @@ int run_plot(const Arguments& arguments) {
     });
   }
   const std::string svg = picture(runs, arguments.get("x"), arguments.has("log-y"), window, arguments.line());
-  write_text(data, data_csv(runs, window));
-  write_text(out, svg);
+  if (out.has_parent_path()) io::make_folder(out.parent_path());
+  io::write_file(data.string(), data_csv(runs, window));
+  io::write_file(out.string(), svg);
 
   const auto rows = legend(runs, window);
   for (const auto& row : rows) {

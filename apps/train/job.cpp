@@ -5,9 +5,9 @@
 #include <thread>
 
 #include "apps/cli/command.h"
-#include "apps/cli/files.h"
 #include "braid/distributed/job/run_on_all_ranks.h"
 #include "braid/tensor/io/checksum.h"
+#include "braid/tensor/io/file_system.h"
 #include "braid/tensor/io/reader.h"
 
 namespace braid::apps {
@@ -17,7 +17,7 @@ Job::Job() {
   session_ = std::make_unique<dist::MpiSession>();
   world_ = session_->world();
   if (world_.rank() != 0 && !std::freopen("/dev/null", "w", stdout))
-    fail(ErrorKind::output, "cannot open /dev/null: " + system_message());
+    fail(ErrorKind::output, "cannot open /dev/null: " + io::system_message());
 }
 
 int Job::run(const std::function<int()>& body) {

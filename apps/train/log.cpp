@@ -1,21 +1,21 @@
 #include "apps/train/log.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <optional>
 #include <string_view>
 
-#include "apps/cli/files.h"
 #include "apps/cli/text.h"
 #include "braid/tensor/error.h"
+#include "braid/tensor/io/file_system.h"
+#include "braid/tensor/io/reader.h"
 
 namespace braid::apps {
 namespace fs = std::filesystem;
 namespace {
+
+constexpr int64_t kMaxLog = int64_t{1} << 30;  // bytes
 
 struct Line {
   std::string_view text;  // without line end
@@ -68,17 +68,6 @@ LogRow parse_row(const Line& line, const std::vector<std::string>& names, size_t
   return row;
 }
 
-int open_log(const fs::path& file) {
-  const int descriptor = ::open(file.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  check(descriptor >= 0, ErrorKind::output, [&] { return "cannot write " + file.string() + ": " + system_message(); });
-  return descriptor;
-}
-
-void cut(int descriptor, size_t size, const fs::path& file) {
-  check(::ftruncate(descriptor, static_cast<off_t>(size)) == 0, ErrorKind::output,
-        [&] { return "cannot shorten " + file.string() + ": " + system_message(); });
-}
-
 // The step that a line of log.jsonl begins with, as json_line() writes it.
 std::optional<int64_t> json_step(std::string_view line) {
   constexpr std::string_view head = "{\"step\":";
@@ -112,65 +101,58 @@ std::string json_line(const LogRow& row) {
   return text + "}\n";
 }
 
-RunLog::RunLog(const fs::path& folder, int64_t step) : csv_path_(folder / "log.csv"), json_path_(folder / "log.jsonl") {
-  make_folder(folder);
+RunLog::RunLog(const fs::path& folder, int64_t step) {
+  io::make_folder(folder);
+  const fs::path csv_path = folder / "log.csv", json_path = folder / "log.jsonl";
   const std::string header = csv_header();
-  const std::string csv = fs::exists(csv_path_) ? read_text(csv_path_) : "";
+  const std::string csv = fs::exists(csv_path) ? io::read_text_file(csv_path.string(), kMaxLog) : "";
   size_t keep = 0;
   const std::vector<Line> lines = lines_of(csv);
   const std::vector<std::string> names = split(header.substr(0, header.size() - 1), ',');
   if (!lines.empty() && lines[0].complete) {
     check(csv.starts_with(header), ErrorKind::input, [&] {
-      return "cannot continue " + csv_path_.string() + " line 1: expected '" + join(names, ",") + "', found '" +
+      return "cannot continue " + csv_path.string() + " line 1: expected '" + join(names, ",") + "', found '" +
              preview(lines[0].text, 200) + "'; move the file away to start a new log";
     });
     keep = header.size();
   } else {
     check(header.starts_with(csv), ErrorKind::input,
-          [&] { return "cannot continue " + csv_path_.string() + ": expected a log, found '" + preview(csv) + "'"; });
+          [&] { return "cannot continue " + csv_path.string() + ": expected a log, found '" + preview(csv) + "'"; });
   }
   for (size_t i = 1; i < lines.size() && lines[i].complete; ++i) {
-    const LogRow row = parse_row(lines[i], names, 0, csv_path_.string() + " line " + std::to_string(i + 1));
+    const LogRow row = parse_row(lines[i], names, 0, csv_path.string() + " line " + std::to_string(i + 1));
     if (row.step > step) break;
     earlier_rows_.push_back(row);
     keep = lines[i].end;
   }
   // Everything has been read and understood; only now change the files.
   size_t keep_json = 0;
-  const std::string json = fs::exists(json_path_) ? read_text(json_path_) : "";
+  const std::string json = fs::exists(json_path) ? io::read_text_file(json_path.string(), kMaxLog) : "";
   size_t number = 0;
   for (const Line& line : lines_of(json)) {
     ++number;
     const auto line_step = json_step(line.text);
     if (!line.complete) break;
     check(line_step.has_value(), ErrorKind::input, [&] {
-      return "broken log in " + json_path_.string() + " line " + std::to_string(number) +
+      return "broken log in " + json_path.string() + " line " + std::to_string(number) +
              ": expected {\"step\":N,...}, found '" + preview(line.text) + "'; remove the line or move the file away";
     });
     if (*line_step > step) break;
     keep_json = line.end;
   }
-  csv_ = open_log(csv_path_);
-  json_ = open_log(json_path_);
-  cut(csv_, keep, csv_path_);
-  cut(json_, keep_json, json_path_);
-  if (keep == 0) write_all(csv_, header, csv_path_);
-}
-
-RunLog::~RunLog() {
-  if (csv_ >= 0) ::close(csv_);
-  if (json_ >= 0) ::close(json_);
+  csv_.emplace(csv_path.string(), static_cast<int64_t>(keep));
+  json_.emplace(json_path.string(), static_cast<int64_t>(keep_json));
+  if (keep == 0) csv_->append(header);
 }
 
 void RunLog::append(const LogRow& row) {
-  write_all(csv_, csv_line(row), csv_path_);
-  write_all(json_, json_line(row), json_path_);
+  csv_->append(csv_line(row));
+  json_->append(json_line(row));
 }
 
 void RunLog::sync() {
-  for (const auto& [descriptor, path] : {std::pair{csv_, &csv_path_}, std::pair{json_, &json_path_}})
-    check(::fsync(descriptor) == 0, ErrorKind::output,
-          [path = path] { return "cannot write " + path->string() + ": " + system_message(); });
+  csv_->sync();
+  json_->sync();
 }
 
 std::vector<LogRow> read_log(const fs::path& source) {
@@ -182,7 +164,7 @@ std::vector<LogRow> read_log(const fs::path& source) {
            ": expected a run folder with log.csv; name the folder that run.out of "
            "braid train named";
   });
-  const std::string text = read_text(file);
+  const std::string text = io::read_text_file(file.string(), kMaxLog);
   const std::vector<Line> lines = lines_of(text);
   check(!lines.empty(), ErrorKind::input,
         [&] { return "empty log " + file.string() + ": expected a header line with step and loss, found nothing"; });

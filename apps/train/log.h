@@ -4,8 +4,11 @@
 #include <array>
 #include <filesystem>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "braid/tensor/io/append_file.h"
 
 namespace braid::apps {
 
@@ -54,17 +57,13 @@ class RunLog {
   // Opens or creates both files in `folder` and cuts off every row after `step`, the step that the run continues from
   // (0: a new run). Error(input) if a file there is not such a log, Error(output) if it cannot be written.
   RunLog(const std::filesystem::path& folder, int64_t step);
-  RunLog(const RunLog&) = delete;
-  RunLog& operator=(const RunLog&) = delete;
-  ~RunLog();
 
   const std::vector<LogRow>& earlier_rows() const { return earlier_rows_; }  // found on opening, in order
   void append(const LogRow& row);  // Error(output), for example on a full disk
   void sync();                     // to the disk; call it before a checkpoint is written
 
  private:
-  std::filesystem::path csv_path_, json_path_;
-  int csv_ = -1, json_ = -1;
+  std::optional<io::AppendFile> csv_, json_;
   std::vector<LogRow> earlier_rows_;
 };
 

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <cstdio>
 
-#include "apps/cli/files.h"
 #include "apps/cli/memory_text.h"
 #include "apps/cli/signals.h"
 #include "apps/cli/text.h"
@@ -13,6 +12,8 @@
 #include "apps/train/resume.h"
 #include "braid/models/text/batches.h"
 #include "braid/models/text/manifest.h"
+#include "braid/tensor/io/append_file.h"
+#include "braid/tensor/io/atomic_file.h"
 #include "braid/tensor/parallel.h"
 
 namespace braid::apps {
@@ -71,7 +72,7 @@ void TrainingRun::open() {
       if (!std::isnan(row.val_loss)) last_.val_loss = row.val_loss;
       if (!std::isnan(row.task_acc)) last_.task_acc = row.task_acc;
     }
-    write_text(out() / "config.resolved.toml", print_config(schema_));
+    io::write_file((out() / "config.resolved.toml").string(), print_config(schema_));
   });
   for (double loss : from_root(losses, mesh_.world)) spikes_.add(loss);
 }
@@ -132,11 +133,7 @@ void TrainingRun::append_sample() {
   const std::string sample = evaluation_->sample();
   at_root(mesh_.world, [&] {
     const std::string text = "--- step " + std::to_string(state_.step) + "\n" + sample + "\n";
-    const std::filesystem::path path = out() / "samples.txt";
-    std::FILE* file = std::fopen(path.c_str(), "a");
-    bool ok = file && std::fwrite(text.data(), 1, text.size(), file) == text.size();
-    ok = file && std::fclose(file) == 0 && ok;
-    check(ok, ErrorKind::output, [&] { return "cannot write " + path.string() + ": " + system_message(); });
+    io::AppendFile((out() / "samples.txt").string()).append(text);
   });
 }
 
@@ -164,7 +161,8 @@ void TrainingRun::record_failure(const models::StepMetrics& metrics, double lr, 
   const int64_t samples = config_.train.batch_size * config_.train.accumulate;
   for (int64_t i = 0; i < samples; ++i) text += " " + std::to_string(sampler_.at(state_.samples + i));
   try {
-    at_root(mesh_.world, [&] { write_text(out() / ("failed-" + models::step_name(step) + ".txt"), text + "\n"); });
+    at_root(mesh_.world,
+            [&] { io::write_file((out() / ("failed-" + models::step_name(step) + ".txt")).string(), text + "\n"); });
     if (state_.step > 0) save();
   } catch (const Error& e) {  // the failed step is the error to report
     progress_.note(std::string("note: ") + e.what());

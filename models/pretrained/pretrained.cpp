@@ -5,6 +5,7 @@
 #include "braid/models/registry.h"
 #include "braid/tensor/detail/strings.h"
 #include "braid/tensor/io/atomic_file.h"
+#include "braid/tensor/io/file_system.h"
 
 namespace braid::models {
 
@@ -117,9 +118,8 @@ ModelFolder inspect_model(const fs::path& folder) {
 
 void save_as_loaded(const Model& model, const WeightFormat& format, const fs::path& folder,
                     std::optional<DType> dtype) {
+  io::make_folder(folder);
   std::error_code error;
-  fs::create_directories(folder, error);
-  check(!error, ErrorKind::output, [&] { return "cannot create " + folder.string() + ": " + error.message(); });
   check(!has_weights(folder) && !fs::exists(folder / "config.json", error), ErrorKind::output,
         [&] { return folder.string() + " already holds a model; choose another folder, nothing was written"; });
   WeightFormat stored = format;

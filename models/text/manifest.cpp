@@ -81,13 +81,13 @@ struct Fields {
   }
   // A name inside the folder: nothing may point out of it.
   std::string file(const json& parent) const {
-    const std::string v = text(parent, "file");
+    std::string v = text(parent, "file");
     if (v.empty() || v.front() == '.' || v.find('/') != std::string::npos || v.find('\0') != std::string::npos)
       bad("file", "a file name without folder", v);
     return v;
   }
   json list(const json& parent, const std::string& name) const {
-    const json v = get(parent, name);
+    json v = get(parent, name);
     if (!v.is_array()) bad(name, "a list", v);
     return v;
   }

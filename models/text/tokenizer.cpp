@@ -93,13 +93,13 @@ std::string StreamDecoder::push(int32_t token) {
     if (k == 0) break;
     done += static_cast<size_t>(std::max(k, -k));
   }
-  const std::string shown = detail::replace_invalid_utf8(std::string_view(held_).substr(0, done));
+  std::string shown = detail::replace_invalid_utf8(std::string_view(held_).substr(0, done));
   held_.erase(0, done);
   return shown;
 }
 
 std::string StreamDecoder::finish() {
-  const std::string shown = detail::replace_invalid_utf8(held_);
+  std::string shown = detail::replace_invalid_utf8(held_);
   held_.clear();
   return shown;
 }

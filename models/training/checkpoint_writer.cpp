@@ -9,6 +9,7 @@
 #include "braid/models/pretrained/pretrained.h"
 #include "braid/models/training/sharded_safetensors.h"
 #include "braid/tensor/io/atomic_file.h"
+#include "braid/tensor/io/file_system.h"
 
 namespace braid::models {
 
@@ -130,14 +131,14 @@ void CheckpointWriter::publish(Draft& draft) {
   dist::run_on_all_ranks(draft.world(), [&] {
     if (!draft.root()) return;
     write_manifest(draft.temporary, draft.state.step, draft.checksums);
-    io::sync_directory((draft.temporary / "trainer").string());
-    io::sync_directory(draft.temporary.string());
+    io::sync_folder(draft.temporary / "trainer");
+    io::sync_folder(draft.temporary);
     std::error_code error;
     fs::remove_all(draft.path, error);  // an invalid one of the same step; a valid one would have been resumed from
     fs::rename(draft.temporary, draft.path, error);
     check_output(error, "put the checkpoint in place at", draft.path);
     draft.begun = false;
-    io::sync_directory(run_.string());
+    io::sync_folder(run_);
   });
 }
 

@@ -3,7 +3,7 @@
 //   step = prepare (host: counts the update, sends its rates to the device) + apply (device: updates the parameters)
 //
 // A rule is a class with a constructor, state_suffixes() and update(), in a file of rules/. An update may be one fused
-// kernel (tensor/kernels/update_rules.h) or be composed of ops. nn/optim/README.md has the steps.
+// kernel (tensor/kernels/update_rules.h) or be composed of ops. nn/optim/adding_an_optimizer.md has the steps.
 #pragma once
 #include <array>
 #include <span>

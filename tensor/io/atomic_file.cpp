@@ -4,12 +4,11 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 
 #include "braid/tensor/error.h"
+#include "braid/tensor/io/file_system.h"
 
 namespace braid::io {
 namespace {
@@ -40,7 +39,7 @@ AtomicFile::AtomicFile(const std::string& path) : path_(resolve_link(path)) {
   // A leftover of this name is from a process that died; the names of a living process are unique.
   fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (fd_ < 0) {
-    const std::string cause = std::strerror(errno);
+    const std::string cause = system_message();
     temporary_.clear();
     fail(ErrorKind::output,
          "cannot write " + path_ + ": " + cause + "; check that its folder exists and may be written");
@@ -53,7 +52,7 @@ AtomicFile::~AtomicFile() {
 }
 
 void AtomicFile::give_up(const char* doing) {
-  const std::string cause = std::strerror(errno);
+  const std::string cause = system_message();
   if (fd_ >= 0) ::close(fd_);
   fd_ = -1;
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
@@ -64,15 +63,7 @@ void AtomicFile::give_up(const char* doing) {
 }
 
 void AtomicFile::write_out(int64_t offset, const char* bytes, int64_t n) {
-  while (n > 0) {
-    const ssize_t put = ::pwrite(fd_, bytes, static_cast<size_t>(n), offset);
-    if (put < 0 && errno == EINTR) continue;
-    if (put == 0) errno = ENOSPC;
-    if (put <= 0) give_up("write");
-    bytes += put;
-    offset += put;
-    n -= put;
-  }
+  if (write_fully(fd_, bytes, n, offset) < n) give_up("write");
 }
 
 void AtomicFile::flush() {
@@ -108,21 +99,13 @@ void AtomicFile::commit() {
   if (::close(fd) != 0) give_up("write");
   if (std::rename(temporary_.c_str(), path_.c_str()) != 0) give_up("rename the finished file to");
   temporary_.clear();
-  sync_directory(folder_of(path_));
+  sync_folder(folder_of(path_));
 }
 
 void write_file(const std::string& path, std::string_view bytes) {
   AtomicFile file(path);
   file.write(bytes);
   file.commit();
-}
-
-void sync_directory(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  const bool ok = fd >= 0 && (::fsync(fd) == 0 || errno == EINVAL);  // EINVAL: a file system without folder sync
-  const std::string cause = ok ? "" : std::strerror(errno);
-  if (fd >= 0) ::close(fd);
-  if (!ok) fail(ErrorKind::output, "cannot synchronise the folder " + path + ": " + cause + "; check the disk");
 }
 
 }  // namespace braid::io

@@ -37,7 +37,4 @@ class AtomicFile {
 // Replaces the file at `path` by `bytes`, completely or not at all.
 void write_file(const std::string& path, std::string_view bytes);
 
-// Makes creations, renames and removals inside the folder survive a power cut. Error(output) on failure.
-void sync_directory(const std::string& path);
-
 }  // namespace braid::io

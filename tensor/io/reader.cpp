@@ -7,9 +7,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <utility>
 
 #include "braid/tensor/error.h"
+#include "braid/tensor/io/file_system.h"
 
 namespace braid::io {
 
@@ -25,18 +28,18 @@ void fail_input(const std::string& what, const std::string& path, int64_t byte, 
 Reader::Reader(const std::string& path) : path_(path) {
   // O_NONBLOCK: opening a named pipe must not wait for a writer; regular files ignore it.
   fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd_ < 0) braid::fail(ErrorKind::input, "cannot open " + path + ": " + std::strerror(errno) + "; check the path");
+  if (fd_ < 0) braid::fail(ErrorKind::input, "cannot open " + path + ": " + system_message() + "; check the path");
   struct stat info {};
   std::string problem;
   if (::fstat(fd_, &info) != 0)
-    problem = std::strerror(errno);
+    problem = system_message();
   else if (S_ISDIR(info.st_mode))
-    problem = "it is a folder, not a file";
+    problem = "expected a file, found a folder";
   else if (!S_ISREG(info.st_mode))
-    problem = "it is not a regular file";
+    problem = "expected a file, found a device or pipe";
   if (!problem.empty()) {
     ::close(fd_);
-    braid::fail(ErrorKind::input, "cannot read " + path + ": " + problem + "; give a regular file");
+    braid::fail(ErrorKind::input, "cannot read " + path + ": " + problem);
   }
   size_ = info.st_size;
 }
@@ -45,7 +48,7 @@ Reader::Reader(std::span<const std::byte> memory, std::string name)
     : path_(std::move(name)), memory_(memory.data()), size_(static_cast<int64_t>(memory.size())) {}
 
 Reader::Reader(Reader&& other) noexcept
-    : path_(other.path_),
+    : path_(std::move(other.path_)),
       fd_(std::exchange(other.fd_, -1)),
       memory_(std::exchange(other.memory_, nullptr)),
       size_(std::exchange(other.size_, 0)),
@@ -83,7 +86,7 @@ void Reader::read_at(int64_t offset, void* into, int64_t n) const {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0)
       braid::fail(ErrorKind::input, "cannot read " + path_ + " at byte " + std::to_string(offset + done) + ": " +
-                                        std::strerror(errno) + "; check the disk");
+                                        system_message() + "; check the disk");
     if (got == 0)  // shorter than when it was opened
       fail("cannot read", offset + done, std::to_string(n - done) + " more bytes", "the end of the file",
            "something truncated it while it was being read");
@@ -112,10 +115,20 @@ std::string Reader::read_string(int64_t n) {
 }
 
 std::string read_text_file(const std::string& path, int64_t max_bytes) {
+  const auto check_size = [&](int64_t size, const std::string& found) {
+    if (size > max_bytes)
+      fail_input("the file is too large", path, -1, "at most " + std::to_string(max_bytes) + " bytes", found,
+                 "check that it is the right file");
+  };
+  std::error_code ignored;
+  if (std::filesystem::is_fifo(path, ignored)) {  // its size is known at its end only
+    std::ifstream pipe(path);
+    std::string text;
+    for (char c; pipe.get(c); check_size(std::ssize(text), "more")) text += c;
+    return text;
+  }
   Reader reader(path);
-  if (reader.size() > max_bytes)
-    reader.fail("the file is too large", -1, "at most " + std::to_string(max_bytes) + " bytes",
-                std::to_string(reader.size()), "check that it is the right file");
+  check_size(reader.size(), std::to_string(reader.size()));
   return reader.read_string(reader.size());
 }
 

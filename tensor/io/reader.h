@@ -60,7 +60,7 @@ class Reader {
   int64_t position_ = 0;
 };
 
-// The whole file as a string; Error(input) when it is larger than max_bytes.
+// The full contents of a file, or of a pipe up to its end; Error(input) when they are longer than max_bytes.
 std::string read_text_file(const std::string& path, int64_t max_bytes);
 
 }  // namespace braid::io

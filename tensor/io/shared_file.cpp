@@ -9,6 +9,7 @@
 
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/checksum.h"
+#include "braid/tensor/io/file_system.h"
 
 namespace braid::io {
 
@@ -32,7 +33,7 @@ SharedFile::SharedFile(const std::string& path) : path_(path) {
   fd_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
   struct stat info {};
   check(fd_ >= 0 && ::fstat(fd_, &info) == 0, ErrorKind::output, [&] {
-    return "cannot write " + path + ": " + std::strerror(errno) +
+    return "cannot write " + path + ": " + system_message() +
            "; check that its folder is one that all processes see and may write";
   });
   bytes_ = info.st_size;
@@ -46,16 +47,9 @@ void SharedFile::write(int64_t offset, const void* bytes, int64_t n) {
   check(fd_ >= 0 && offset >= 0 && n >= 0 && offset <= bytes_ - n, "shared_file",
         [&] { return "write outside of the file, or after commit(): " + path_; });
   share_ ^= crc32c_share(crc32c(bytes, n), bytes_ - offset - n);
-  const auto* text = static_cast<const char*>(bytes);
-  while (n > 0) {
-    const ssize_t put = ::pwrite(fd_, text, static_cast<size_t>(n), offset);
-    if (put < 0 && errno == EINTR) continue;
-    if (put <= 0) cannot_write(path_, written_, put == 0 ? ENOSPC : errno);
-    text += put;
-    offset += put;
-    written_ += put;
-    n -= put;
-  }
+  const int64_t put = write_fully(fd_, bytes, n, offset);
+  written_ += put;
+  if (put < n) cannot_write(path_, written_, errno);
 }
 
 void SharedFile::commit() {

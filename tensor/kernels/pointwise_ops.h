@@ -1,7 +1,8 @@
 // The pointwise functions: each with its derivative, once, for every device and for the backward pass.
 //
 // To add a function: its enumerator in UnaryOp or BinaryOp, before `count`, and its Unary or Binary, which holds
-// forward and derivatives in the accumulation type A (float or double).
+// forward and derivatives in the accumulation type A (float or double). Call braid::math in it; of std:: only sqrt,
+// fabs and the like, which the compiler vectorises.
 #pragma once
 #include <utility>
 
@@ -27,7 +28,8 @@ enum class UnaryOp : unsigned char {
   relu,
   pow,    // x^a
   clamp,  // min(max(x, a), b)
-  count   // of the functions above
+  // (new functions of one input here)
+  count  // of the functions above
 };
 
 enum class BinaryOp : unsigned char {
@@ -38,7 +40,8 @@ enum class BinaryOp : unsigned char {
   maximum,
   minimum,
   swiglu,  // silu(x) y
-  count    // of the functions above
+  // (new functions of two inputs here)
+  count  // of the functions above
 };
 
 namespace pointwise {

@@ -1,6 +1,6 @@
 // The update rules of optimizers: each formula once, for every device. They work element by element.
 //
-// To add a rule: its enumerator, before `count`, and its Update. nn/optim/README.md has the steps.
+// To add a rule: its enumerator, before `count`, and its Update. nn/optim/adding_an_optimizer.md has the steps.
 #pragma once
 #include <cmath>
 #include <utility>
@@ -13,6 +13,7 @@ enum class UpdateRule : unsigned char {
   adamw,
   sgd,
   momentum,
+  // (new rules here)
   count  // of the rules above
 };
 

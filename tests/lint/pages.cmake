@@ -33,6 +33,7 @@ foreach(page ${pages})
   get_filename_component(folder ${ROOT}/${page} DIRECTORY)
   string(REGEX REPLACE "```[^`]*```" "" text "${text}")
   string(REGEX REPLACE "\n    [^\n]*" "" text "${text}")  # code
+  string(REGEX REPLACE "`[^`\n]*`, new" "" text "${text}")  # a file that a recipe makes
   string(REGEX REPLACE "[;[]|]" "|" text "${text}")  # which CMake lists treat in their own way; a link is now |text|(target)
   string(REGEX MATCHALL "[|]\\([^)]*\\)|`(${below})/[A-Za-z0-9_./-]*[.](h|cpp|cu|cuh|md|py|cmake|toml|txt|svg)`" found "${text}")
   foreach(link ${found})

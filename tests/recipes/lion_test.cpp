@@ -1,4 +1,4 @@
-// The optimizer that a recipe of nn/optim/README.md adds, against its formula in f64.
+// The optimizer that a recipe of nn/optim/adding_an_optimizer.md adds, against its formula in f64.
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 
@@ -13,8 +13,11 @@ using namespace braid::test;
 BOOST_AUTO_TEST_SUITE(recipe)
 
 BOOST_AUTO_TEST_CASE(the_new_optimizer_follows_its_formula) {
-  const nn::OptimizerOptions options{
-      .name = "lion", .beta1 = 0.9, .beta2 = 0.99, .weight_decay = 0.1, .decay = nn::OptimizerOptions::Decay::matrices};
+  const nn::OptimizerOptions options{.name = "my_lion",
+                                     .beta1 = 0.9,
+                                     .beta2 = 0.99,
+                                     .weight_decay = 0.1,
+                                     .decay = nn::OptimizerOptions::Decay::matrices};
   const double lr = 0.01, grad_scale = 0.5;
   for (DType type : {DType::f64, DType::f32, DType::bf16}) {
     std::vector<nn::NamedTensor> parameters{{"matrix", random_tensor({7, 181}, 1, type)},

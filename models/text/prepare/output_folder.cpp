@@ -6,12 +6,11 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 
 #include "braid/models/text/manifest.h"
 #include "braid/tensor/error.h"
-#include "braid/tensor/io/atomic_file.h"
+#include "braid/tensor/io/file_system.h"
 
 namespace braid::models::text {
 namespace {
@@ -51,7 +50,7 @@ void check_target(const std::string& target) {
 
 [[noreturn]] void fail_output(const std::string& doing, const std::string& path) {
   fail(ErrorKind::output,
-       "cannot " + doing + " " + path + ": " + std::strerror(errno) + "; check the place and its rights");
+       "cannot " + doing + " " + path + ": " + io::system_message() + "; check the place and its rights");
 }
 
 }  // namespace
@@ -66,14 +65,10 @@ PreparedFolder::PreparedFolder(const std::string& target) {
   target_ = path.string();
   check_target(target_);
   const fs::path parent = path.parent_path();
-  fs::create_directories(parent, error);
-  check(!error, ErrorKind::output,
-        [&] { return "cannot make the folder " + parent.string() + ": " + error.message(); });
   std::string hidden = ".";
   hidden += path.filename().string();
   const std::string building = (parent / (hidden + ".preparing")).string();
-  fs::create_directory(building, error);
-  check(!error, ErrorKind::output, [&] { return "cannot make the folder " + building + ": " + error.message(); });
+  io::make_folder(building);
   lock_ = ::open(building.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (lock_ < 0) fail_output("open", building);
   if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
@@ -94,7 +89,7 @@ PreparedFolder::~PreparedFolder() {
 std::string PreparedFolder::file(const std::string& name) const { return (fs::path(building_) / name).string(); }
 
 void PreparedFolder::commit() {
-  io::sync_directory(building_);
+  io::sync_folder(building_);
   check_target(target_);  // a long time has passed
   // A new or empty target is one rename. Older data is exchanged in one step, so that at no moment there is none; it
   // then lies in building_ and is removed.
@@ -110,7 +105,7 @@ void PreparedFolder::commit() {
     fs::remove_all(building_, ignored);
   }
   building_.clear();
-  io::sync_directory(fs::path(target_).parent_path().string());
+  io::sync_folder(fs::path(target_).parent_path());
 }
 
 }  // namespace braid::models::text

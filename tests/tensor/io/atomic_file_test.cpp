@@ -1,5 +1,7 @@
 #include "braid/tensor/io/atomic_file.h"
 
+#include "braid/tensor/io/file_system.h"
+
 #include <sys/resource.h>
 
 #include <boost/test/unit_test.hpp>
@@ -87,7 +89,7 @@ BOOST_AUTO_TEST_CASE(says_where_it_cannot_write) {
   TempFolder folder;
   BRAID_CHECK_FAILS(io::AtomicFile(folder / "no/such/a.txt"), ErrorKind::output, "no/such/a.txt", "No such file");
   BRAID_CHECK_FAILS(io::AtomicFile(folder.path.string()), ErrorKind::output, "it is a folder");
-  BRAID_CHECK_FAILS(io::sync_directory(folder / "none"), ErrorKind::output, "none", "No such file");
+  BRAID_CHECK_FAILS(io::sync_folder(folder / "none"), ErrorKind::output, "none", "No such file");
 }
 
 BOOST_AUTO_TEST_CASE(writes_through_a_symbolic_link) {

@@ -3,6 +3,8 @@
 #include <sys/stat.h>
 
 #include <boost/test/unit_test.hpp>
+#include <fstream>
+#include <thread>
 
 #include "tests/support/temp_folder.h"
 #include "tests/support/throws.h"
@@ -67,9 +69,9 @@ BOOST_AUTO_TEST_CASE(notices_a_file_that_shrinks_while_open) {
 BOOST_AUTO_TEST_CASE(refuses_what_is_not_a_regular_file) {
   TempFolder folder;
   BRAID_CHECK_FAILS(io::Reader(folder / "missing"), ErrorKind::input, "cannot open", "missing", "No such file");
-  BRAID_CHECK_FAILS(io::Reader(folder.path.string()), ErrorKind::input, "it is a folder");
+  BRAID_CHECK_FAILS(io::Reader(folder.path.string()), ErrorKind::input, "expected a file, found a folder");
   BOOST_REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
-  BRAID_CHECK_FAILS(io::Reader(folder / "pipe"), ErrorKind::input, "not a regular file");
+  BRAID_CHECK_FAILS(io::Reader(folder / "pipe"), ErrorKind::input, "expected a file, found a device or pipe");
 }
 
 BOOST_AUTO_TEST_CASE(text_files_have_a_limit) {
@@ -78,6 +80,16 @@ BOOST_AUTO_TEST_CASE(text_files_have_a_limit) {
   BOOST_TEST(io::read_text_file(path, 5) == "hello");
   BRAID_CHECK_FAILS(io::read_text_file(path, 4), ErrorKind::input, "too large in " + path, "at most 4", "found 5");
   BOOST_TEST(io::read_text_file(folder.write("empty", ""), 5).empty());
+  BOOST_REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
+  for (const int64_t limit : {5, 4}) {
+    std::thread writer([&] { std::ofstream(folder / "pipe") << "hello"; });
+    if (limit == 5)
+      BOOST_TEST(io::read_text_file(folder / "pipe", 5) == "hello");
+    else
+      BRAID_CHECK_FAILS(io::read_text_file(folder / "pipe", 4), ErrorKind::input, "too large", "at most 4",
+                        "found more");
+    writer.join();
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

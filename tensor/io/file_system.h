@@ -1,0 +1,22 @@
+// Shared by all code that writes files: complete writes, folders, messages of the operating system.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+namespace braid::io {
+
+// "No space left on device", for the current errno.
+std::string system_message();
+
+// Writes n bytes at `offset`, or at the end of a file opened for appending when it is negative. Returns how many bytes
+// were written: n, or fewer and the cause in errno.
+int64_t write_fully(int descriptor, const void* bytes, int64_t n, int64_t offset);
+
+// Creates the folder and its parents. Error(setting) when something else has the name, Error(output) otherwise.
+void make_folder(const std::filesystem::path& folder);
+
+// Makes creations, renames and removals inside the folder survive a power cut. Error(output) on failure.
+void sync_folder(const std::filesystem::path& folder);
+
+}  // namespace braid::io
