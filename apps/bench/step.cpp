@@ -45,7 +45,7 @@ int run_bench(const Arguments& arguments) {
   const int64_t B = batch.samples(), T = batch.at("input_ids").dim(1);
   TrainConfig config;
   config.train.dtype = arguments.get("dtype");
-  config.train.checkpoint_activations = arguments.has("checkpoint-activations");
+  config.train.recompute = arguments.has("recompute");
   const Arithmetic types = arithmetic(config);
   const Device device = device_of(arguments);
   std::unique_ptr<models::LanguageModel> model = make_model(config, *bench.spec, {}, device);
@@ -147,7 +147,7 @@ Command bench_command() {
                 dtype_flag("arithmetic; bf16 with f32 master weights"),
                 device_flag(),
                 integer_flag("threads", "N", "CPU threads, 0 = all cores", "0", 0, 4096),
-                {.name = "checkpoint-activations", .help = "recompute blocks in the backward pass"},
+                {.name = "recompute", .help = "recompute blocks in the backward pass"},
                 {.name = "no-graph", .help = "on a GPU, launch every kernel instead of replaying a captured step"},
                 integer_flag("megabytes", "N", "comm: largest tensor", "64", 1, 1 << 20),
                 number_flag("seconds", "S", "comm: time for each size", "1", 0, 1e6),
@@ -156,7 +156,7 @@ Command bench_command() {
       .details =
           "tests/bench/compare_step.py runs this beside the same model in PyTorch, in turn, and prints both as a "
           "table.",
-      .examples = {"braid bench", "braid bench step --dtype bf16 --checkpoint-activations",
+      .examples = {"braid bench", "braid bench step --dtype bf16 --recompute",
                    "braid bench --preset transformer-tiny --batch 4 --steps 20",
                    "mpirun -np 4 braid bench comm --threads 1"},
       .run = run_bench,

@@ -42,7 +42,7 @@ models::TrainingSetup training_setup(const TrainConfig& config, int64_t seq_len)
           .seq_len = seq_len,
           .bytes_per_element = size_of(arithmetic(config).compute),
           .optimizer_moments = static_cast<int64_t>(nn::state_suffixes(optimizer_options(config)).size()),
-          .recompute = config.train.checkpoint_activations,
+          .recompute = config.train.recompute,
           .attention_workspace = attention_workspace(config, parse_device(config.run.device))};
 }
 

@@ -95,7 +95,7 @@ std::unique_ptr<models::LanguageModel> make_model(const TrainConfig& config, con
   auto made = models::as_language_model(model.make(key, mesh));
   made->to(arithmetic(config).masters);
   made->to(device);
-  made->set_recompute(config.train.checkpoint_activations);
+  made->set_recompute(config.train.recompute);
   made->set_attention_workspace(attention_workspace(config, device));
   return made;
 }

@@ -9,11 +9,13 @@
 #include <utility>
 #include <vector>
 
+#include "braid/nn/transformer/mlp.h"
+
 namespace braid::models {
 
 enum class Gelu : uint8_t { erf, tanh };
 enum class NormKind : uint8_t { rms, layer };
-enum class FfnKind : uint8_t { swiglu, gelu };
+using nn::FfnKind;
 // cos/sin in full precision; computed in f32; computed in f32 and rounded to f16, or to ModelConfig::torch_dtype.
 enum class RopeTable : uint8_t { exact, f32, f16, torch_dtype };
 enum class InitKind : uint8_t { jax, pytorch };  // the two published initialisations

@@ -82,7 +82,8 @@ Flops flops_per_token(ModelConfig c, int64_t seq_len) {
 
   Flops f;
   f.projections = L * 8 * D * N * d;
-  f.feed_forward = L * ((c.ffn == FfnKind::swiglu ? 6 : 4) * D * F + (c.mgate ? 2 * as_double(c.mgate_dim) * D : 0));
+  f.feed_forward =
+      L * (as_double(2 * (nn::ffn_inputs(c.ffn) + 1)) * D * F + (c.mgate ? 2 * as_double(c.mgate_dim) * D : 0));
   f.attention = keys * 4 * N * d;
   f.logits = 2 * D * V;
   if (c.use_dcmha)
@@ -95,7 +96,8 @@ Flops flops_per_token(ModelConfig c, int64_t seq_len) {
 
 const std::vector<ActivationTerm>& saved_activations() {
   using Config = const ModelConfig&;
-  // Describes the blocks, attention, compose weights and FFN of nn/ and the attention ops of autograd/; a test measures it.
+  // Describes the blocks, attention, compose weights and FFN of nn/ and the attention ops of autograd/; a test measures
+  // it.
   static const std::vector<ActivationTerm> table = {
       {"residual stream before each norm, and the norms' results",
        [](Config c) { return (c.use_parallel_residual ? 3 : 4) * as_double(c.dim); }},
@@ -107,7 +109,7 @@ const std::vector<ActivationTerm>& saved_activations() {
       {"FFN: w1 x, w3 x, the input of w2",
        [](Config c) {
          const double F = as_double(c.intermediate_size);
-         return (c.ffn == FfnKind::swiglu ? 3 : 2) * F + (c.mgate ? F + as_double(c.mgate_dim) : 0);
+         return as_double(nn::ffn_inputs(c.ffn) + 1) * F + (c.mgate ? F + as_double(c.mgate_dim) : 0);
        }},
       // Per branch and head: hidden layer before and after GELU (4 R), read factors before and after their norm and
       // write factors (3 R), gates before and after tanh (2).
@@ -157,7 +159,7 @@ TrainingMemory training_memory(ModelConfig c, const TrainingSetup& s) {
   const double scores = 3 * tokens * T * as_double(c.n_head) * bytes;  // with their gradients and the weights
   const double attention =
       tokens * as_double(c.n_head) * per_head * wide + std::min(as_double(s.attention_workspace), scores);
-  const double hidden = (c.ffn == FfnKind::swiglu ? 2 : 1) * tokens * as_double(c.intermediate_size) * bytes;
+  const double hidden = as_double(nn::ffn_inputs(c.ffn)) * tokens * as_double(c.intermediate_size) * bytes;
   const double logits = std::min(tokens, as_double(s.logit_rows)) * V * (wide + (bytes < wide ? bytes : 0));
 
   TrainingMemory m;

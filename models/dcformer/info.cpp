@@ -80,7 +80,7 @@ std::vector<InfoSection> memory_sections(const ModelConfig& config, int64_t seq_
                    bytes_row("optimizer", "optimizer", m.optimizer),
                    bytes_row("activations", "activations", m.activations),
                    bytes_row("activations_checkpointed", "  when blocks are recomputed", recomputed.activations,
-                             "train.checkpoint_activations=true"),
+                             "train.recompute=true"),
                    bytes_row("working", "working memory", m.working),
                    bytes_row("total", "total", m.total()),
                    bytes_row("total_checkpointed", "  when blocks are recomputed", recomputed.total()),

@@ -58,9 +58,7 @@ nn::BlockOptions block_options(const ModelConfig& c, int64_t layer, bool initial
     nn::CompositionOptions& o = a.composition_options;
     a.projection.init = o.dw1 = o.qkw = o.dd = o.base = nn::Init::none();
   }
-  b.hidden = c.intermediate_size;
-  b.swiglu = c.ffn == FfnKind::swiglu;
-  b.gates = c.mgate ? c.mgate_dim : 0;
+  b.mlp = {.hidden = c.intermediate_size, .kind = c.ffn, .gates = c.mgate ? c.mgate_dim : 0};
   b.layer_norm = c.norm == NormKind::layer;
   b.norm_eps = c.norm_eps;
   b.parallel_residual = c.use_parallel_residual;

@@ -60,10 +60,10 @@ std::vector<models::Batch> share_of(const models::Batch& all, const dist::Proces
 }
 
 std::unique_ptr<models::Dcformer> make_model(const models::ModelConfig& config, const dist::ProcessMesh& mesh,
-                                             DType dtype, bool checkpoint_activations) {
+                                             DType dtype, bool recompute) {
   auto model = std::make_unique<models::Dcformer>(config, RandomKey{3, 0}, mesh);
   model->to(dtype);
-  model->set_recompute(checkpoint_activations);
+  model->set_recompute(recompute);
   return model;
 }
 
@@ -97,9 +97,9 @@ std::map<std::string, std::vector<double>> unsharded(const std::vector<models::L
 }  // namespace
 
 Record train(const models::ModelConfig& config, const dist::ProcessMesh& mesh, int64_t steps, int64_t samples,
-             int64_t T, DType dtype, bool checkpoint_activations, double lr, const Noise& noise) {
+             int64_t T, DType dtype, bool recompute, double lr, const Noise& noise) {
   DType masters = dtype == DType::bf16 ? DType::f32 : dtype;
-  std::unique_ptr<models::LanguageModel> model = make_model(config, mesh, masters, checkpoint_activations);
+  std::unique_ptr<models::LanguageModel> model = make_model(config, mesh, masters, recompute);
   models::Trainer trainer(*model, {.weight_decay = 0.1, .decay = nn::OptimizerOptions::Decay::matrices}, 1.0, mesh,
                           dtype);
   Record record;

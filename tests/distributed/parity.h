@@ -28,7 +28,7 @@ std::vector<models::Batch> share_of(const models::Batch& all, const dist::Proces
 
 // This rank's shards of the model.
 std::unique_ptr<models::Dcformer> make_model(const models::ModelConfig& config, const dist::ProcessMesh& mesh,
-                                             DType dtype = DType::f64, bool checkpoint_activations = false);
+                                             DType dtype = DType::f64, bool recompute = false);
 
 struct Record {
   std::vector<double> losses, norms;
@@ -44,8 +44,7 @@ struct Noise {
 // Trains `steps` steps; bf16 means mixed precision. The record is complete on rank 0 (weights) and on all ranks (the
 // rest).
 Record train(const models::ModelConfig& config, const dist::ProcessMesh& mesh, int64_t steps, int64_t samples,
-             int64_t T, DType dtype = DType::f64, bool checkpoint_activations = false, double lr = 1e-2,
-             const Noise& noise = {});
+             int64_t T, DType dtype = DType::f64, bool recompute = false, double lr = 1e-2, const Noise& noise = {});
 // The result of one process; cached.
 const Record& reference(const std::string& kind, int64_t steps, int64_t samples, int64_t T, double lr = 1e-2);
 
