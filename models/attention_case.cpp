@@ -8,7 +8,7 @@ std::optional<DcmhaOptions> read_attention_options(const std::string& config_jso
                                                    const SettingTexts& settings) {
   if (!is_attention_case(config_json, file_name)) return std::nullopt;
   const AttentionCase attention = read_attention_case(config_json, file_name);
-  const ModelConfig config = configure(attention.config, settings);
+  const DcformerConfig config = configure(attention.config, settings);
   DcmhaOptions options;
   options.groups = config.profile.num_groups;
   options.mask = {config.profile.causal, config.keys_of_layer(0, false), attention.q_offset};

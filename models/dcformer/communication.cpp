@@ -21,19 +21,19 @@ struct Counter {
 };
 
 // Key-side elements per head and position: read factors, write factors and a gate, of both stages.
-int64_t key_side_elements(const ModelConfig& c) {
+int64_t key_side_elements(const DcformerConfig& c) {
   if (!c.use_dcmha || !c.profile.key_side) return 0;
   return (c.profile.pre_compose + c.profile.post_compose) * (2 * c.profile.rank + 1);
 }
 
 // How heads are sharded: by even_partition. Where no head group spans ranks each rank attends with its own heads, route
 // (a) of nn/attention/attention.h, else with all of them for its rows, route (b).
-bool groups_stay_on_rank(const ModelConfig& c, int64_t ranks) {
+bool groups_stay_on_rank(const DcformerConfig& c, int64_t ranks) {
   return !c.use_dcmha || c.profile.num_groups % ranks == 0;
 }
 
 // The keys that a rank's queries need in a layer.
-dist::KeyExchangePlan keys_of(const ModelConfig& config, int64_t layer, const MeshShape& mesh, const MeshCoord& rank,
+dist::KeyExchangePlan keys_of(const DcformerConfig& config, int64_t layer, const MeshShape& mesh, const MeshCoord& rank,
                               int64_t T) {
   return dist::plan_key_exchange(T,
                                  {static_cast<int>(rank.context), static_cast<int>(mesh.context),
@@ -59,7 +59,7 @@ Exchanged exchanged(const dist::Partition& have, const dist::Partition& need, in
 
 // Elements that the attention of a layer has from other ranks and from itself for all keys that the queries of the
 // first rank attend to, kept for backward, per sequence. 0 where nothing comes from others.
-int64_t gathered_by_attention(const ModelConfig& config, const MeshShape& mesh, int64_t layer, int64_t seq_len) {
+int64_t gathered_by_attention(const DcformerConfig& config, const MeshShape& mesh, int64_t layer, int64_t seq_len) {
   const bool stay = groups_stay_on_rank(config, mesh.tensor);
   if (mesh.context == 1 && stay) return 0;
   const int64_t heads =
@@ -70,7 +70,7 @@ int64_t gathered_by_attention(const ModelConfig& config, const MeshShape& mesh, 
 
 }  // namespace
 
-StepVolume activation_volume(const ModelConfig& config, const MeshShape& mesh, const MeshCoord& rank,
+StepVolume activation_volume(const DcformerConfig& config, const MeshShape& mesh, const MeshCoord& rank,
                              const StepShape& step) {
   StepVolume volume;
   int64_t P = mesh.tensor, C = mesh.context, T = step.seq_len, D = config.dim, e = step.bytes_per_element;
@@ -126,7 +126,7 @@ StepVolume activation_volume(const ModelConfig& config, const MeshShape& mesh, c
 
 // A process keeps its shard of the activations of its samples, and the tensors that layers gathered from others: keys,
 // values and key-side weights, and the inputs of column-parallel layers.
-TrainingMemory rank_memory(const ModelConfig& config, const TrainingSetup& setup) {
+TrainingMemory rank_memory(const DcformerConfig& config, const TrainingSetup& setup) {
   const TrainingMemory unsharded = training_memory(config, setup);
   const MeshShape& mesh = setup.mesh;
   if (mesh.ranks() == 1) return unsharded;

@@ -8,10 +8,10 @@
 namespace braid::models {
 
 // Activations, keys and statistics, which travel between tensor and context ranks; add_gradient_volume() has the rest.
-StepVolume activation_volume(const ModelConfig& config, const MeshShape& mesh, const MeshCoord& rank,
+StepVolume activation_volume(const DcformerConfig& config, const MeshShape& mesh, const MeshCoord& rank,
                              const StepShape& step);
 
 // training_memory() (cost.h) of the first rank of setup.mesh.
-TrainingMemory rank_memory(const ModelConfig& config, const TrainingSetup& setup);
+TrainingMemory rank_memory(const DcformerConfig& config, const TrainingSetup& setup);
 
 }  // namespace braid::models

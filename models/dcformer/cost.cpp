@@ -19,22 +19,22 @@ int64_t checked_sum(int64_t a, int64_t b) {
 }
 
 // Number of active (stage, side) pairs: 4 for the full composition, 0 without DCMHA.
-int stages(const ModelConfig& c) { return c.use_dcmha ? c.profile.pre_compose + c.profile.post_compose : 0; }
-int sides(const ModelConfig& c) { return c.profile.query_side + c.profile.key_side; }
+int stages(const DcformerConfig& c) { return c.use_dcmha ? c.profile.pre_compose + c.profile.post_compose : 0; }
+int sides(const DcformerConfig& c) { return c.profile.query_side + c.profile.key_side; }
 
 }  // namespace
 
-Dcformer shape_only_model(const ModelConfig& config, const dist::ProcessMesh& mesh) {
+Dcformer shape_only_model(const DcformerConfig& config, const dist::ProcessMesh& mesh) {
   const nn::ShapeOnlyScope no_memory;
   return Dcformer::uninitialised(config, mesh);
 }
 
-std::vector<nn::NamedTensor> shape_only_parameters(const ModelConfig& config) {
+std::vector<nn::NamedTensor> shape_only_parameters(const DcformerConfig& config) {
   Dcformer model = shape_only_model(config);
   return nn::parameters(model);
 }
 
-ParameterCounts count_parameters(ModelConfig config) {
+ParameterCounts count_parameters(DcformerConfig config) {
   resolve(config);
   ParameterCounts counts;
   const std::string first = "layers.0.";
@@ -59,7 +59,7 @@ ParameterCounts count_parameters(ModelConfig config) {
   return counts;
 }
 
-double mean_unmasked_keys(const ModelConfig& config, int64_t layer, int64_t seq_len) {
+double mean_unmasked_keys(const DcformerConfig& config, int64_t layer, int64_t seq_len) {
   check(seq_len >= 1, ErrorKind::setting,
         [&] { return "bad sequence length: expected at least 1, found " + std::to_string(seq_len); });
   const double T = as_double(seq_len);
@@ -71,7 +71,7 @@ double mean_unmasked_keys(const ModelConfig& config, int64_t layer, int64_t seq_
   return (w * (w + 1) / 2 + (T - w) * w) / T;
 }
 
-Flops flops_per_token(ModelConfig c, int64_t seq_len) {
+Flops flops_per_token(DcformerConfig c, int64_t seq_len) {
   resolve(c);
   const double L = as_double(c.n_layer), D = as_double(c.dim), N = as_double(c.n_head), d = as_double(c.head_dim);
   const double F = as_double(c.intermediate_size), V = as_double(c.vocab_size), G = as_double(c.profile.num_groups);
@@ -95,7 +95,7 @@ Flops flops_per_token(ModelConfig c, int64_t seq_len) {
 }
 
 const std::vector<ActivationTerm>& saved_activations() {
-  using Config = const ModelConfig&;
+  using Config = const DcformerConfig&;
   // Describes the blocks, attention, compose weights and FFN of nn/ and the attention ops of autograd/; a test measures
   // it.
   static const std::vector<ActivationTerm> table = {
@@ -130,7 +130,7 @@ const std::vector<ActivationTerm>& saved_activations() {
   return table;
 }
 
-TrainingMemory training_memory(ModelConfig c, const TrainingSetup& s) {
+TrainingMemory training_memory(DcformerConfig c, const TrainingSetup& s) {
   resolve(c);
   check(s.batch >= 1 && s.seq_len >= 1, ErrorKind::setting, [&] {
     return "bad batch: expected at least one sequence of at least one token, found " + std::to_string(s.batch) +
@@ -171,7 +171,7 @@ TrainingMemory training_memory(ModelConfig c, const TrainingSetup& s) {
   return m;
 }
 
-CacheSize cache_bytes(ModelConfig c, int64_t batch, int64_t seq_len, int64_t bytes_per_element) {
+CacheSize cache_bytes(DcformerConfig c, int64_t batch, int64_t seq_len, int64_t bytes_per_element) {
   resolve(c);
   check(batch >= 1 && seq_len >= 1, ErrorKind::setting, [&] {
     return "bad cache: expected at least one sequence of at least one token, found " + std::to_string(batch) + " of " +

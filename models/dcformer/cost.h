@@ -16,9 +16,9 @@ namespace braid::models {
 class Dcformer;
 
 // The model of a resolved configuration on kMeta: names, shapes and types of its parameters, no memory.
-Dcformer shape_only_model(const ModelConfig& config, const dist::ProcessMesh& mesh = {});
+Dcformer shape_only_model(const DcformerConfig& config, const dist::ProcessMesh& mesh = {});
 // Its parameters in the model's order, by the names of published folders ("layers.0.attention.wqkv.weight").
-std::vector<nn::NamedTensor> shape_only_parameters(const ModelConfig& config);
+std::vector<nn::NamedTensor> shape_only_parameters(const DcformerConfig& config);
 
 // The configuration is resolved first, here and in all functions below.
 
@@ -39,10 +39,10 @@ struct ParameterCounts {
   int64_t embedding = 0;      // input table and output projection
   int64_t total = 0;
 };
-ParameterCounts count_parameters(ModelConfig config);
+ParameterCounts count_parameters(DcformerConfig config);
 
 // Mean over T queries of the number of unmasked keys of one layer: (T+1)/2 globally, T without causality.
-double mean_unmasked_keys(const ModelConfig& config, int64_t layer, int64_t seq_len);
+double mean_unmasked_keys(const DcformerConfig& config, int64_t layer, int64_t seq_len);
 
 // Forward FLOPs per token of the model; a multiply-add is 2, elementwise work and softmax are not counted.
 struct Flops {
@@ -58,16 +58,16 @@ struct Flops {
   double forward() const { return plain() + generation + low_rank + diagonal + static_proj; }
   double training() const { return 3 * forward(); }  // backward costs twice the forward
 };
-Flops flops_per_token(ModelConfig config, int64_t seq_len);
+Flops flops_per_token(DcformerConfig config, int64_t seq_len);
 
 // Of the model on one process, whatever setup.mesh is; `working`: logits, or gradients inside the FFN, or those of
 // attention and its packed copies. A test holds the sum to within 10 % of what a step takes (15 % in mixed precision).
-TrainingMemory training_memory(ModelConfig config, const TrainingSetup& setup);
+TrainingMemory training_memory(DcformerConfig config, const TrainingSetup& setup);
 
 // A term of the activations that one block saves for its backward pass.
 struct ActivationTerm {
   const char* name;
-  double (*elements)(const ModelConfig& config);
+  double (*elements)(const DcformerConfig& config);
   bool statistics = false;  // f32 where the arithmetic is 16 bits wide
 };
 const std::vector<ActivationTerm>& saved_activations();
@@ -79,6 +79,6 @@ struct CacheSize {
   double per_token = 0;  // of a global layer's position, times the layers: what a token costs before windows are full
   double full = 0;       // of `batch` sequences of seq_len tokens
 };
-CacheSize cache_bytes(ModelConfig config, int64_t batch, int64_t seq_len, int64_t bytes_per_element = 4);
+CacheSize cache_bytes(DcformerConfig config, int64_t batch, int64_t seq_len, int64_t bytes_per_element = 4);
 
 }  // namespace braid::models

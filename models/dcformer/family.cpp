@@ -8,7 +8,7 @@ namespace braid::models {
 
 namespace {
 
-std::vector<ModelSetting> settings_of(ModelConfig config) {
+std::vector<ModelSetting> settings_of(DcformerConfig config) {
   std::vector<ModelSetting> list;
   for (const Setting& key : key_table(config)) {
     const bool in_use = config.use_dcmha || !key.name.starts_with("profile.") || key.name == "profile.layer_windows";
@@ -34,7 +34,7 @@ ModelFamily family_of(const std::string& model_type) {
   ModelFamily family{.model_type = model_type, .read = nullptr, .configure = nullptr};
   for (const std::string& name : preset_names())
     if (preset(name).model_type == model_type) family.presets.push_back(name);
-  ModelConfig defaults;
+  DcformerConfig defaults;
   set_family(defaults, model_type);
   family.settings = settings_of(defaults);
   family.profiles = profile_names();
@@ -49,7 +49,7 @@ ModelFamily family_of(const std::string& model_type) {
 
 }  // namespace
 
-DcformerSpec::DcformerSpec(ModelConfig config) : config_(std::move(config)) { resolve(config_); }
+DcformerSpec::DcformerSpec(DcformerConfig config) : config_(std::move(config)) { resolve(config_); }
 
 std::string DcformerSpec::config_json() const { return write_config(config_); }
 
@@ -79,7 +79,7 @@ void DcformerSpec::write_weights(const Model& model, const WeightFormat& format,
 }
 
 std::string DcformerSpec::config_json_like(const WeightFormat& format, std::optional<DType> stored) const {
-  ModelConfig config = config_;
+  DcformerConfig config = config_;
   if (stored && !config.torch_dtype.empty()) config.torch_dtype = torch_name(*stored);
   return rewrite_config(format.config, (format.folder / "config.json").string(), config);
 }

@@ -7,9 +7,9 @@ namespace braid::models {
 
 class DcformerSpec final : public ModelSpec {
  public:
-  explicit DcformerSpec(ModelConfig config);  // resolved here
+  explicit DcformerSpec(DcformerConfig config);  // resolved here
 
-  const ModelConfig& config() const { return config_; }
+  const DcformerConfig& config() const { return config_; }
   std::string model_type() const override { return config_.model_type; }
   std::string config_json() const override;
   std::vector<ModelSetting> settings() const override;
@@ -33,7 +33,7 @@ class DcformerSpec final : public ModelSpec {
   std::string config_json_like(const WeightFormat& format, std::optional<DType> stored) const override;
 
  private:
-  ModelConfig config_;
+  DcformerConfig config_;
 };
 
 ModelFamily dcformer_family();

@@ -22,7 +22,7 @@ InfoRow bytes_row(const char* key, const char* label, double bytes, const std::s
   return {key, label, bytes, InfoUnit::bytes, note};
 }
 
-InfoSection parameter_section(const ModelConfig& config) {
+InfoSection parameter_section(const DcformerConfig& config) {
   const ParameterCounts c = count_parameters(config);
   InfoSection s{"parameters", "Parameters", {}};
   s.rows.push_back(count_row("attention", "a layer: attention", c.attention));
@@ -43,7 +43,7 @@ InfoSection parameter_section(const ModelConfig& config) {
   return s;
 }
 
-InfoSection flop_section(const ModelConfig& config, int64_t seq_len) {
+InfoSection flop_section(const DcformerConfig& config, int64_t seq_len) {
   const Flops f = flops_per_token(config, seq_len);
   InfoSection s{"flops_per_token", "FLOPs per token, forward, sequences of " + std::to_string(seq_len), {}};
   const auto add = [&](const char* key, const char* label, double flops, const std::string& note = "") {
@@ -64,7 +64,7 @@ InfoSection flop_section(const ModelConfig& config, int64_t seq_len) {
   return s;
 }
 
-std::vector<InfoSection> memory_sections(const ModelConfig& config, int64_t seq_len, int64_t batch) {
+std::vector<InfoSection> memory_sections(const DcformerConfig& config, int64_t seq_len, int64_t batch) {
   TrainingSetup setup{.batch = batch, .seq_len = seq_len};
   const TrainingMemory m = training_memory(config, setup);
   setup.recompute = true;

@@ -5,8 +5,8 @@
 
 namespace braid::models {
 
-nn::Init table_init(const ModelConfig& config);  // token embedding and output projection
-nn::BlockOptions block_options(const ModelConfig& config, int64_t layer, bool initialise);
-nn::Rope make_rope(const ModelConfig& config, DType dtype, Device device);
+nn::Init table_init(const DcformerConfig& config);  // token embedding and output projection
+nn::BlockOptions block_options(const DcformerConfig& config, int64_t layer, bool initialise);
+nn::Rope make_rope(const DcformerConfig& config, DType dtype, Device device);
 
 }  // namespace braid::models

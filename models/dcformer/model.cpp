@@ -9,14 +9,14 @@
 
 namespace braid::models {
 
-Dcformer::Dcformer(const ModelConfig& config, RandomKey key, const dist::ProcessMesh& mesh)
+Dcformer::Dcformer(const DcformerConfig& config, RandomKey key, const dist::ProcessMesh& mesh)
     : Dcformer(config, key, mesh, true) {}
 
-Dcformer Dcformer::uninitialised(const ModelConfig& config, const dist::ProcessMesh& mesh) {
+Dcformer Dcformer::uninitialised(const DcformerConfig& config, const dist::ProcessMesh& mesh) {
   return Dcformer(config, {}, mesh, false);
 }
 
-Dcformer::Dcformer(const ModelConfig& config, RandomKey key, const dist::ProcessMesh& mesh, bool initialise)
+Dcformer::Dcformer(const DcformerConfig& config, RandomKey key, const dist::ProcessMesh& mesh, bool initialise)
     : config_(config), mesh_(mesh) {
   check(config.head_dim > 0 && static_cast<int64_t>(config.layer_windows.size()) == config.n_layer, "dcformer",
         [] { return std::string("the configuration is not resolved: call resolve() first"); });

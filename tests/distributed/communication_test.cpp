@@ -10,7 +10,7 @@ using namespace braid;
 using namespace braid::test;
 
 namespace {
-models::StepVolume step_volume(const models::ModelConfig& config, const models::MeshShape& mesh,
+models::StepVolume step_volume(const models::DcformerConfig& config, const models::MeshShape& mesh,
                                const models::MeshCoord& rank, const models::StepShape& step) {
   return models::DcformerSpec(config).step_volume(mesh, rank, step);
 }
@@ -27,7 +27,7 @@ void expect_traffic(const dist::CommStats& before, const dist::CommStats& after,
 void check_volume(const std::string& kind, const Shape3& s, DType dtype, bool recompute) {
   dist::run_thread_ranks(static_cast<int>(s.data * s.context * s.tensor), [&](const dist::Communicator& world) {
     dist::ProcessMesh mesh = dist::make_mesh(world, s.data, s.context, s.tensor);
-    models::ModelConfig config = parity_config(kind);
+    models::DcformerConfig config = parity_config(kind);
     auto model = make_model(config, mesh, dtype == DType::bf16 ? DType::f32 : dtype, recompute);
     models::Trainer trainer(*model, {}, 1.0, mesh, dtype);
     std::vector<models::Batch> batches = share_of(step_batch(config, 0, 8, 21), mesh);
@@ -82,7 +82,7 @@ BOOST_AUTO_TEST_CASE(one_process_sends_nothing) {
 
 // With a window W a rank sends the last W - 1 keys of each of its ranges to the rank of the next range, and no others.
 BOOST_AUTO_TEST_CASE(windows_send_the_keys_that_are_seen) {
-  models::ModelConfig c = parity_config("dcformer");
+  models::DcformerConfig c = parity_config("dcformer");
   c.n_layer = 1;
   c.layer_windows = {100};
   const int64_t T = 1024, per_key = c.n_head * (2 * c.head_dim + 2 * (2 * c.profile.rank + 1)) * 4;
@@ -97,7 +97,7 @@ BOOST_AUTO_TEST_CASE(windows_send_the_keys_that_are_seen) {
 
 // A plan for 1024 processes takes no more than arithmetic.
 BOOST_AUTO_TEST_CASE(large_layouts_are_planned_on_paper) {
-  models::ModelConfig c = models::preset("dcpythia-6.9b");
+  models::DcformerConfig c = models::preset("dcpythia-6.9b");
   models::StepShape step{.samples = {1}, .seq_len = 2048};
   models::StepVolume v = step_volume(c, {64, 2, 8}, {63, 1, 7}, step);
   // Per block, forward and backward, four gathers and four sums of 1/16 of the rows: 7/8 of B T D elements each per

@@ -97,7 +97,7 @@ BOOST_AUTO_TEST_CASE(every_rank_generates_the_tokens_of_one_process) {
 // A model that has learnt some answers by rote, so that some are right and some are wrong.
 BOOST_AUTO_TEST_CASE(grades_are_those_of_one_process) {
   models::text::ByteTokenizer tokenizer;
-  models::ModelConfig config = parity_config("dcformer");
+  models::DcformerConfig config = parity_config("dcformer");
   config.vocab_size = tokenizer.vocab_size();
   config.block_size = 48;
   models::resolve(config);

@@ -9,11 +9,11 @@ std::vector<std::string> parity_kinds() {
   return {"dcformer", "dcformer-g4", "dcpythia", "transformer", "dcformer-static-mgate", "vocabulary-50257"};
 }
 
-models::ModelConfig parity_config(const std::string& kind) {
+models::DcformerConfig parity_config(const std::string& kind) {
   bool pythia = kind == "dcpythia";
-  models::ModelConfig c = models::preset(pythia                  ? "dcpythia-tiny"
-                                         : kind == "transformer" ? "transformer-tiny"
-                                                                 : "dcformer-tiny");
+  models::DcformerConfig c = models::preset(pythia                  ? "dcpythia-tiny"
+                                            : kind == "transformer" ? "transformer-tiny"
+                                                                    : "dcformer-tiny");
   c.vocab_size = kind == "vocabulary-50257" ? 50257 : 61;
   c.dim = 24;
   c.n_layer = 2;
@@ -35,7 +35,7 @@ models::ModelConfig parity_config(const std::string& kind) {
   return c;
 }
 
-models::Batch step_batch(const models::ModelConfig& config, int64_t step, int64_t samples, int64_t T) {
+models::Batch step_batch(const models::DcformerConfig& config, int64_t step, int64_t samples, int64_t T) {
   std::vector<int64_t> ids, targets;
   for (int64_t i = 0; i < samples * T; ++i) {
     auto bits = [&](uint64_t what) {
@@ -59,7 +59,7 @@ std::vector<models::Batch> share_of(const models::Batch& all, const dist::Proces
   return out;
 }
 
-std::unique_ptr<models::Dcformer> make_model(const models::ModelConfig& config, const dist::ProcessMesh& mesh,
+std::unique_ptr<models::Dcformer> make_model(const models::DcformerConfig& config, const dist::ProcessMesh& mesh,
                                              DType dtype, bool recompute) {
   auto model = std::make_unique<models::Dcformer>(config, RandomKey{3, 0}, mesh);
   model->to(dtype);
@@ -96,7 +96,7 @@ std::map<std::string, std::vector<double>> unsharded(const std::vector<models::L
 }
 }  // namespace
 
-Record train(const models::ModelConfig& config, const dist::ProcessMesh& mesh, int64_t steps, int64_t samples,
+Record train(const models::DcformerConfig& config, const dist::ProcessMesh& mesh, int64_t steps, int64_t samples,
              int64_t T, DType dtype, bool recompute, double lr, const Noise& noise) {
   DType masters = dtype == DType::bf16 ? DType::f32 : dtype;
   std::unique_ptr<models::LanguageModel> model = make_model(config, mesh, masters, recompute);
