@@ -4,6 +4,7 @@
 
 #include "braid/distributed/parallel/data_parallel.h"
 #include "braid/distributed/parallel/tensor_shards.h"
+#include "braid/tensor/detail/integers.h"
 
 namespace braid::models {
 namespace {
@@ -48,8 +49,8 @@ RankParameters rank_parameters(const nn::Module& model, const MeshShape& mesh, i
   int64_t sharded = 0, replicated = 0;
   for (int64_t n : held.sharded) sharded += n;
   for (int64_t n : held.replicated) replicated += n;
-  const auto share = [](int64_t n, int64_t ranks) { return (n + ranks - 1) / ranks; };
-  return {sharded + replicated, share(sharded, mesh.data * mesh.context) + share(replicated, mesh.ranks())};
+  return {sharded + replicated,
+          detail::ceil_div(sharded, mesh.data * mesh.context) + detail::ceil_div(replicated, mesh.ranks())};
 }
 
 void add_gradient_volume(StepVolume& volume, const nn::Module& model, const MeshShape& mesh, const MeshCoord& rank,

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "braid/tensor/detail/integers.h"
 #include "braid/tensor/error.h"
 
 namespace braid {
@@ -56,8 +57,8 @@ class Pool {
       return;
     }
     start(size());
-    int64_t pieces = (n + grain - 1) / grain, most = size() * int64_t{4};
-    Job job{body, n, pieces <= most ? grain : (n + most - 1) / most};
+    int64_t pieces = detail::ceil_div(n, grain), most = size() * int64_t{4};
+    Job job{body, n, pieces <= most ? grain : detail::ceil_div(n, most)};
     {
       std::lock_guard lock(mutex_);
       job_ = &job;

@@ -7,6 +7,8 @@
 #include <mutex>
 #include <new>
 
+#include "braid/tensor/detail/integers.h"
+#include "braid/tensor/detail/strings.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/kernels/backend.h"
 
@@ -46,9 +48,8 @@ class CpuAllocator final : public Allocator {
     }
     if (!data) {
       current_ -= size;
-      throw OutOfMemory("out of memory: cannot get " + std::to_string(bytes >> 20) + " MiB; " +
-                        std::to_string(current_ >> 20) +
-                        " MiB are in use by tensors; lower the batch size, the sequence length or the model");
+      throw OutOfMemory("out of memory: cannot get " + detail::mebibytes(bytes) + "; " + detail::mebibytes(current_) +
+                        " are in use by tensors; lower the batch size, the sequence length or the model");
     }
     return data;
   }
@@ -93,7 +94,7 @@ class CpuAllocator final : public Allocator {
 
   static int64_t rounded(int64_t bytes) {
     int64_t unit = bytes >= kCacheFrom ? 1 << 16 : 64;
-    return bytes == 0 ? 64 : (bytes + unit - 1) / unit * unit;
+    return bytes == 0 ? 64 : detail::round_up(bytes, unit);
   }
   static void* fresh(int64_t size) {
     int64_t alignment = size >= kHugeFrom ? 2 << 20 : size >= kCacheFrom ? 4096 : 64;

@@ -7,6 +7,7 @@
 #include "apps/cli/commands.h"
 #include "apps/cli/text.h"
 #include "apps/report/panel.h"
+#include "braid/tensor/detail/integers.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/atomic_file.h"
 #include "braid/tensor/io/file_system.h"
@@ -133,7 +134,7 @@ std::string picture(std::vector<Run>& runs, const std::string& x_kind, bool log,
                              Panel{"Throughput (tokens/s)", &LogRow::tok_per_s, true, true}})
     if (measured(runs, panel.member)) small.push_back(panel);
   const size_t per_row = small.size() == 4 ? 2 : std::max<size_t>(1, small.size());
-  const size_t small_rows = (small.size() + per_row - 1) / per_row;
+  const size_t small_rows = detail::ceil_div(small.size(), per_row);
 
   const auto rows = legend(runs, window);
   const double legend_top = 80, loss_top = legend_top + 19 * static_cast<double>(rows.size()) + 30;

@@ -12,6 +12,7 @@
 #include "apps/train/matmul_rate.h"
 #include "braid/models/text/dataset.h"
 #include "braid/nn/optim/registry.h"
+#include "braid/tensor/detail/integers.h"
 #include "braid/tensor/parallel.h"
 
 namespace braid::apps {
@@ -52,7 +53,7 @@ void add_mesh(Report& report, const TrainConfig& config, const models::ModelSpec
   setup.mesh = {std::max<int64_t>(1, config.parallel.data), config.parallel.context, config.parallel.tensor};
   const models::MeshShape& mesh = setup.mesh;
   if (mesh.ranks() == 1) return;
-  setup.batch = (config.train.batch_size + mesh.data - 1) / mesh.data;
+  setup.batch = detail::ceil_div(config.train.batch_size, mesh.data);
   models::StepShape step{.seq_len = T, .bytes_per_element = setup.bytes_per_element, .recompute = setup.recompute};
   step.samples.assign(static_cast<size_t>(config.train.accumulate), setup.batch);
   const models::StepVolume v = model.step_volume(mesh, {}, step);

@@ -17,7 +17,7 @@ Evaluation::Evaluation(const TrainConfig& config, const models::LanguageModel& m
       tokenizer_(validation.tokenizer()),
       batches_(models::text::validation_batches(validation, config.train.batch_size, config.eval.batches, mesh)) {
   for (int64_t i = 0; i < config.eval.tasks; ++i)
-    tasks_.push_back(models::text::make_task_sample(models::text::Words::held_out, 0, i));
+    tasks_.push_back(models::text::make_task_sample(models::text::Vocabulary::held_out, 0, i));
 }
 
 double Evaluation::validation_loss() const { return models::evaluate(model_, batches_, mesh_); }

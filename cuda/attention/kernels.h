@@ -3,6 +3,7 @@
 // A kernel computes one score block: some samples, some of their query rows and the unmasked keys of these rows. Scores
 // and their gradients are bf16 (samples, N, rows, columns), column c being key first_key + c.
 #pragma once
+#include "braid/tensor/detail/integers.h"
 #include "braid/tensor/dtype.h"
 
 namespace braid::cuda::attention::tensor_core {
@@ -21,7 +22,7 @@ struct ScoreBlock {
       end_shift;  // unmasked for row r: columns max(0, r + begin_shift) ... min(key_columns, r + end_shift) - 1
   int segments;   // blocks that share the rows of the same keys
 
-  int key_blocks() const { return (columns + kBlockKeys - 1) / kBlockKeys; }
+  int key_blocks() const { return detail::ceil_div(columns, kBlockKeys); }
 };
 
 // Weights of one kind and token: N contiguous elements at data + sample, token, rank strides. May be absent.

@@ -4,6 +4,7 @@
 // elements: so a call has as many samples and heads as the workspace allows, at least the query heads of one key/value
 // head of one sample.
 #include "braid/cuda/attention/sdpa_cudnn.h"
+#include "braid/tensor/detail/integers.h"
 
 #include <bit>
 
@@ -25,7 +26,7 @@ int64_t largest_divisor(int64_t number, int64_t at_most) {
   return divisor;
 }
 
-int64_t round_up(int64_t x, int64_t multiple) { return (x + multiple - 1) / multiple * multiple; }
+using detail::round_up;
 
 // The samples [b, b + samples) and heads [n, n + heads) of x.
 Tensor part(const Tensor& x, int64_t b, int64_t samples, int64_t n, int64_t heads) {

@@ -11,6 +11,7 @@
 #include "braid/cuda/attention/kernels.h"
 #include "braid/cuda/matmul/matmul.h"
 #include "braid/cuda/runtime/runtime.h"
+#include "braid/tensor/detail/integers.h"
 
 namespace braid::cuda::attention::tensor_core {
 
@@ -21,7 +22,7 @@ namespace {
 constexpr int64_t kCausalRows = 256, kWindowRows = 128;
 constexpr int64_t kTargetBlocks = 264;  // two for each multiprocessor of an H200
 
-int64_t round_up(int64_t x, int64_t multiple) { return (x + multiple - 1) / multiple * multiple; }
+using detail::round_up;
 
 // ---- the inputs as the kernels take them ----
 
@@ -203,8 +204,8 @@ class ComposeGradients {
                          device);
     }
     if (to_.base) {
-      parts_ = max_over(
-          blocks, [](const ScoreBlock& c) { return c.samples * ((c.rows + kQueryBlockRows - 1) / kQueryBlockRows); });
+      parts_ =
+          max_over(blocks, [](const ScoreBlock& c) { return c.samples * detail::ceil_div(c.rows, kQueryBlockRows); });
       base_ = zeros({parts_, n.N, n.N}, DType::f32, device);
     }
   }

@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "braid/cuda/runtime/messages.h"
+#include "braid/tensor/detail/integers.h"
 #include "braid/tensor/error.h"
 
 namespace braid::cuda {
@@ -20,7 +21,7 @@ int64_t CachingAllocator::rounded(int64_t bytes) {
   if (bytes <= 4096) return bytes <= 512 ? 512 : (bytes + 511) / 512 * 512;
   int64_t unit = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(bytes))) / 8;
   if (bytes > kSmall && unit < kPage) unit = kPage;
-  return (bytes + unit - 1) / unit * unit;
+  return detail::round_up(bytes, unit);
 }
 
 void* CachingAllocator::take(int64_t size) {

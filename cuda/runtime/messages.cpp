@@ -1,5 +1,6 @@
 #include "braid/cuda/runtime/messages.h"
 
+#include "braid/tensor/detail/strings.h"
 #include "braid/tensor/kernels/backend.h"
 
 namespace braid::cuda {
@@ -8,7 +9,7 @@ namespace {
 
 constexpr int kOldest = 8;  // major compute capability: mma on bf16 and asynchronous copies came with sm_80
 
-std::string mebibytes(int64_t bytes) { return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB"; }
+using detail::mebibytes;
 
 }  // namespace
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "braid/tensor/detail/integers.h"
 #include "braid/tensor/parallel.h"
 
 namespace braid::dist {
@@ -62,7 +63,7 @@ Tensor reduce_in_rank_order(const std::vector<Tensor>& xs, Reduction op) {
     std::vector<const T*> from;
     for (const Tensor& x : xs) from.push_back(x.data<T>());
     int64_t n = y.numel();
-    parallel_for((n + kBlock - 1) / kBlock, 8, [&](int64_t first, int64_t last) {
+    parallel_for(detail::ceil_div(n, kBlock), 8, [&](int64_t first, int64_t last) {
       A sum[kBlock];
       for (int64_t block = first; block < last; ++block) {
         int64_t begin = block * kBlock, count = std::min(kBlock, n - begin);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "braid/models/dcformer/config_keys.h"
+#include "braid/tensor/detail/integers.h"
 #include "braid/tensor/detail/strings.h"
 #include "braid/tensor/error.h"
 
@@ -92,7 +93,7 @@ void resolve(DcformerConfig& c) {
   need(c.n_head * c.head_dim <= 1 << 22, "head_dim", "n_head x head_dim of at most 4194304",
        std::to_string(c.n_head) + " x " + std::to_string(c.head_dim));
   if (c.intermediate_size == 0)
-    c.intermediate_size = c.ffn == FfnKind::swiglu ? (8 * c.dim / 3 + 255) / 256 * 256 : 4 * c.dim;
+    c.intermediate_size = c.ffn == FfnKind::swiglu ? detail::round_up(8 * c.dim / 3, 256) : 4 * c.dim;
   const int64_t rotary = c.rotary_dims();
   need(rotary >= 2 && rotary % 2 == 0, "rotary_pct", "an even number of rotated dimensions, at least 2",
        std::to_string(rotary) + " = int(" + std::to_string(c.head_dim) + " x " + detail::shortest(c.rotary_pct) + ")",

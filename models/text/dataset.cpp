@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "braid/tensor/detail/strings.h"
 #include "braid/tensor/error.h"
 
 namespace braid::models::text {
@@ -19,7 +20,7 @@ Dataset::Dataset(const std::string& folder, Split split, int64_t seq_len)
         [&] { return "the sequence length must be at least 1, found " + std::to_string(seq_len); });
   if (tokenizer_->fingerprint() != manifest_.tokenizer_fingerprint || tokenizer_->vocab_size() != manifest_.vocab_size)
     io::fail_input("the tokenizer is not the one the data was made with", folder, -1,
-                   hex(manifest_.tokenizer_fingerprint), hex(tokenizer_->fingerprint()),
+                   detail::hex(manifest_.tokenizer_fingerprint, 16), detail::hex(tokenizer_->fingerprint(), 16),
                    "make the data again with `braid prepare`");
   const SplitInfo& info = split == Split::train ? manifest_.train : manifest_.val;
   starts_.push_back(0);
@@ -30,8 +31,8 @@ Dataset::Dataset(const std::string& folder, Split split, int64_t seq_len)
     if (h.tokens != s.tokens || h.checksum != s.checksum || h.vocab_size != manifest_.vocab_size ||
         h.tokenizer_fingerprint != manifest_.tokenizer_fingerprint)
       io::fail_input("the shard is not the one that dataset.json lists", path, -1,
-                     std::to_string(s.tokens) + " tokens with checksum " + hex(s.checksum, 8),
-                     std::to_string(h.tokens) + " with " + hex(h.checksum, 8),
+                     std::to_string(s.tokens) + " tokens with checksum " + detail::hex(s.checksum, 8),
+                     std::to_string(h.tokens) + " with " + detail::hex(h.checksum, 8),
                      "make the data again with `braid prepare`");
     starts_.push_back(starts_.back() + h.tokens);
   }

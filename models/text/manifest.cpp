@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "braid/tensor/detail/strings.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/atomic_file.h"
 #include "braid/tensor/io/checksum.h"
@@ -24,18 +25,20 @@ std::string path_of(const std::string& folder) { return (std::filesystem::path(f
 ordered_json to_json(const SplitInfo& split) {
   ordered_json shards = ordered_json::array();
   for (const ShardInfo& s : split.shards)
-    shards.push_back({{"file", s.file}, {"tokens", s.tokens}, {"checksum", hex(s.checksum, 8)}});
+    shards.push_back({{"file", s.file}, {"tokens", s.tokens}, {"checksum", detail::hex(s.checksum, 8)}});
   return {{"tokens", split.tokens}, {"documents", split.documents}, {"shards", shards}};
 }
 
 ordered_json to_json(const Manifest& m) {
   ordered_json tasks = ordered_json::array();
   for (const TaskFileInfo& t : m.tasks)
-    tasks.push_back({{"file", t.file}, {"samples", t.samples}, {"checksum", hex(t.checksum, 8)}});
+    tasks.push_back({{"file", t.file}, {"samples", t.samples}, {"checksum", detail::hex(t.checksum, 8)}});
   return {{"format", format},
           {"version", version},
           {"tokenizer",
-           {{"name", m.tokenizer}, {"fingerprint", hex(m.tokenizer_fingerprint)}, {"vocab_size", m.vocab_size}}},
+           {{"name", m.tokenizer},
+            {"fingerprint", detail::hex(m.tokenizer_fingerprint, 16)},
+            {"vocab_size", m.vocab_size}}},
           {"split", {{"seed", m.seed}, {"val_fraction", m.val_fraction}}},
           {"train", to_json(m.train)},
           {"val", to_json(m.val)},
@@ -47,7 +50,7 @@ std::string fingerprint_of(const Manifest& m) {
   const std::string text = to_json(m).dump();
   const auto n = static_cast<int64_t>(text.size());
   const uint64_t high = io::crc32c(text.data(), n);
-  return hex(high << 32 | io::crc32c(text.data(), n, 0x9E3779B9u));
+  return detail::hex(high << 32 | io::crc32c(text.data(), n, 0x9E3779B9u), 16);
 }
 
 // Reads one field after another; every error names the field.
@@ -106,12 +109,6 @@ struct Fields {
 };
 
 }  // namespace
-
-std::string hex(uint64_t value, int digits) {
-  char text[17];
-  std::snprintf(text, sizeof text, "%0*llx", digits, static_cast<unsigned long long>(value));
-  return text;
-}
 
 void write_manifest(const std::string& folder, Manifest& manifest) {
   manifest.fingerprint = fingerprint_of(manifest);

@@ -42,6 +42,4 @@ void write_manifest(const std::string& folder, Manifest& manifest);
 // Error(input) naming the file and the field when it is damaged or was edited.
 Manifest read_manifest(const std::string& folder);
 
-std::string hex(uint64_t value, int digits = 16);
-
 }  // namespace braid::models::text

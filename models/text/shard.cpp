@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "braid/tensor/detail/integers.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/checksum.h"
 
@@ -113,7 +114,7 @@ void ShardReader::open() {
   const auto size = static_cast<uint64_t>(file_.size());
   require(disk.tokens <= size, 16, "number of tokens", "at most what the file can hold", disk.tokens);
   const uint64_t data = disk.tokens * disk.token_bytes;
-  const uint64_t blocks = (data + disk.block_bytes - 1) / disk.block_bytes;
+  const uint64_t blocks = detail::ceil_div(data, disk.block_bytes);
   require(disk.blocks == blocks, 48, "number of blocks", std::to_string(blocks), disk.blocks);
   const uint64_t whole = sizeof(DiskHeader) + data + blocks * sizeof(uint32_t);
   require(size == whole, -1, "the file's size", std::to_string(whole) + " bytes", size);

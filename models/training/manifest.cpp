@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <ctime>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "braid/distributed/sharding/partition.h"
+#include "braid/tensor/detail/strings.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/atomic_file.h"
 #include "braid/tensor/io/checksum.h"
@@ -27,12 +27,6 @@ struct Entry {
   std::string file, crc32c;
   uint64_t bytes = 0;
 };
-
-std::string hex(uint32_t x) {
-  char text[9];
-  std::snprintf(text, sizeof text, "%08x", x);
-  return text;
-}
 
 // The contribution of the bytes [begin, end) to the checksum of the file, which is the exclusive or of the
 // contributions of its slices.
@@ -106,7 +100,7 @@ void write_manifest(const fs::path& folder, int64_t step, const std::map<std::st
     auto bytes = static_cast<int64_t>(fs::file_size(path));
     auto known = known_checksums.find(name);
     uint32_t crc = known == known_checksums.end() ? checksum_of_slice(path, {0, bytes}) : known->second;
-    files[name] = {{"bytes", bytes}, {"crc32c", hex(crc)}};
+    files[name] = {{"bytes", bytes}, {"crc32c", detail::hex(crc, 8)}};
   }
   nlohmann::ordered_json manifest{{"format", 1}, {"step", step}, {"files", files}};
   io::write_file((folder / kManifestFile).string(), manifest.dump(1) + "\n");
@@ -144,8 +138,8 @@ std::optional<std::string> find_damage(const fs::path& checkpoint, const dist::C
     for (size_t i = 0; shares >> share; ++i) crcs.at(i) ^= share;
   }
   for (size_t i = 0; i < entries.size(); ++i) {
-    if (hex(crcs[i]) != entries[i].crc32c)
-      return entries[i].file + " has checksum " + hex(crcs[i]) + ", expected " + entries[i].crc32c;
+    if (detail::hex(crcs[i], 8) != entries[i].crc32c)
+      return entries[i].file + " has checksum " + detail::hex(crcs[i], 8) + ", expected " + entries[i].crc32c;
   }
   return std::nullopt;
 }

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "braid/tensor/cpu/loops.h"
+#include "braid/tensor/detail/integers.h"
 #include "braid/tensor/kernels/copy.h"
 
 namespace braid::cpu {
@@ -83,7 +84,7 @@ void copy_same_type(In x, Out y) {
   CopyAxis inner = axes[rank - 1];
   if (rank == 1) {
     constexpr int64_t kPiece = 16384;
-    parallel_for((inner.size + kPiece - 1) / kPiece, 2, [&](int64_t begin, int64_t end) {
+    parallel_for(detail::ceil_div(inner.size, kPiece), 2, [&](int64_t begin, int64_t end) {
       int64_t i = begin * kPiece, n = (end * kPiece < inner.size ? end * kPiece : inner.size) - i;
       copy_row(n, source + i * from(inner), from(inner), result + i * to(inner), to(inner));
     });
@@ -108,7 +109,7 @@ void copy_same_type(In x, Out y) {
   for (int a = 0; a < rank - 1; ++a) {
     if (a != fast) outer[outers++] = axes[a];
   }
-  int64_t tiles_r = (row.size + kTile - 1) / kTile, tiles_c = (inner.size + kTile - 1) / kTile;
+  int64_t tiles_r = detail::ceil_div(row.size, kTile), tiles_c = detail::ceil_div(inner.size, kTile);
   parallel_for(items(outer, outers) * tiles_r * tiles_c, grain_for(kTile * kTile), [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
       Walk<2> at(outer, outers, t / (tiles_r * tiles_c));

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <vector>
 
+#include "braid/tensor/detail/integers.h"
 #include "braid/tensor/kernels/index.h"
 #include "braid/tensor/parallel.h"
 
@@ -41,7 +42,7 @@ void index_add(In dy, In ids, Out dtable) {
     for (int64_t i = 0; i < count; ++i) order[static_cast<size_t>(next[static_cast<size_t>(id[i])]++)] = i;
   });
   constexpr int64_t kPiece = 256;
-  int64_t pieces = (width + kPiece - 1) / kPiece;
+  int64_t pieces = detail::ceil_div(width, kPiece);
   visit_float(dy.dtype(), "index_add", [&]<class T>() {
     using A = Accumulate<T>;
     const T* from = dy.data<T>();

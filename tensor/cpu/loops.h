@@ -8,6 +8,7 @@
 #pragma once
 #include <cstddef>
 
+#include "braid/tensor/detail/integers.h"
 #include "braid/tensor/parallel.h"
 #include "braid/tensor/tensor.h"
 
@@ -44,7 +45,7 @@ void store(const StridedView& y, int64_t i, int64_t n, const A* values);
 // Calls body(i, n) for consecutive blocks of [0, total), in parallel. `cost`: operations per element, roughly.
 template <class Body>
 void for_blocks(int64_t total, int64_t cost, Body&& body) {
-  parallel_for((total + kBlock - 1) / kBlock, grain_for(kBlock * cost), [&](int64_t begin, int64_t end) {
+  parallel_for(detail::ceil_div(total, kBlock), grain_for(kBlock * cost), [&](int64_t begin, int64_t end) {
     for (int64_t b = begin; b < end; ++b) body(b * kBlock, total - b * kBlock < kBlock ? total - b * kBlock : kBlock);
   });
 }

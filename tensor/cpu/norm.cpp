@@ -14,6 +14,7 @@
 
 #include "braid/tensor/cpu/ivdep.h"
 #include "braid/tensor/cpu/lanes.h"
+#include "braid/tensor/detail/integers.h"
 #include "braid/tensor/kernels/norm.h"
 #include "braid/tensor/parallel.h"
 
@@ -61,7 +62,7 @@ class RowSums {
       : rows_(rows),
         width_(width),
         block_(std::max<int64_t>(64, (rows + 511) / 512)),
-        blocks_((rows + block_ - 1) / block_),
+        blocks_(detail::ceil_div(rows, block_)),
         partial_(static_cast<size_t>(blocks_ * width)) {}
 
   // body(first row, end row, partial sums) once per block. cost: of one row, as for grain_for().

@@ -5,6 +5,7 @@
 #include "braid/tensor/cpu/ivdep.h"
 #include "braid/tensor/cpu/lanes.h"
 #include "braid/tensor/cpu/loops.h"
+#include "braid/tensor/detail/integers.h"
 #include "braid/tensor/kernels/update_rules.h"
 #include "braid/tensor/parallel.h"
 
@@ -30,7 +31,7 @@ void for_all_elements(const std::vector<Item>& items, int64_t cost, Body&& body)
 }
 
 double square_sum(In x) {
-  int64_t n = x.numel(), blocks = (n + kBlock - 1) / kBlock;
+  int64_t n = x.numel(), blocks = detail::ceil_div(n, kBlock);
   std::vector<double> parts(static_cast<size_t>(blocks));
   visit_accumulate(x.dtype(), "sum_of_squares", [&]<class A>() {
     StridedView lx(x);

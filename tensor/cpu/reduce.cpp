@@ -10,6 +10,7 @@
 
 #include "braid/tensor/cpu/lanes.h"
 #include "braid/tensor/cpu/loops.h"
+#include "braid/tensor/detail/integers.h"
 #include "braid/tensor/kernels/backend.h"
 #include "braid/tensor/kernels/reduce.h"
 
@@ -279,7 +280,7 @@ bool make_plan(In x, In z, In y, int factors, bool force, Plan& plan) {
     }
     if (both == 1 && !plan.inner_reduced) {
       plan.tile_axis = plan.kept_count;
-      TermAxis tiles{(plan.inner.size + plan.tile - 1) / plan.tile, {}};
+      TermAxis tiles{detail::ceil_div(plan.inner.size, plan.tile), {}};
       for (int k = 0; k < 3; ++k) tiles.stride[k] = plan.tile * plan.inner.stride[k];
       plan.kept[plan.kept_count++] = tiles;
     }

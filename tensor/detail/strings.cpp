@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 #include <utility>
 
+#include "braid/tensor/detail/integers.h"
 #include "braid/tensor/detail/utf8.h"
 
 namespace braid::detail {
@@ -19,6 +21,14 @@ std::string decimal(double value) {
   const bool whole = std::fabs(value) < 1e18 && value == std::floor(value);
   return whole ? std::to_string(static_cast<int64_t>(value)) : shortest(value);
 }
+
+std::string hex(uint64_t value, int digits) {
+  char text[17];
+  std::snprintf(text, sizeof text, "%0*llx", digits, static_cast<unsigned long long>(value));
+  return text;
+}
+
+std::string mebibytes(int64_t bytes) { return std::to_string(ceil_div(bytes, 1 << 20)) + " MiB"; }
 
 template <class T>
 static std::optional<T> parse_number(std::string_view text) {

@@ -13,6 +13,11 @@ std::string shortest(double value);
 // For limits in messages: 1000000 instead of 1e+06.
 std::string decimal(double value);
 
+// The lowest `digits` hexadecimal digits or more: hex(255, 4) = "00ff".
+std::string hex(uint64_t value, int digits);
+// 1.5 MiB as "2 MiB": rounded up.
+std::string mebibytes(int64_t bytes);
+
 // The whole text as a number, or nothing. Floats accept what shortest() writes.
 std::optional<int64_t> parse_int(std::string_view text);
 std::optional<double> parse_float(std::string_view text);

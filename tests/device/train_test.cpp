@@ -134,7 +134,8 @@ BOOST_AUTO_TEST_CASE(generation_and_tasks_on_the_device) {
   BOOST_TEST(text(device) == text(cpu), boost::test_tools::per_element());
   models::text::ByteTokenizer tokenizer;
   std::vector<models::text::TaskSample> tasks;
-  for (int64_t i = 0; i < 4; ++i) tasks.push_back(models::text::make_task_sample(models::text::Words::held_out, 0, i));
+  for (int64_t i = 0; i < 4; ++i)
+    tasks.push_back(models::text::make_task_sample(models::text::Vocabulary::held_out, 0, i));
   BOOST_TEST(models::grade_tasks(device.whole(), tokenizer, tasks).accuracy() ==
              models::grade_tasks(cpu.whole(), tokenizer, tasks).accuracy());
 }

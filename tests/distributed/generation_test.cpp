@@ -102,7 +102,8 @@ BOOST_AUTO_TEST_CASE(grades_are_those_of_one_process) {
   config.block_size = 48;
   models::resolve(config);
   std::vector<models::text::TaskSample> samples;
-  for (int64_t i = 0; i < 10; ++i) samples.push_back(models::text::make_task_sample(models::text::Words::train, 1, i));
+  for (int64_t i = 0; i < 10; ++i)
+    samples.push_back(models::text::make_task_sample(models::text::Vocabulary::train, 1, i));
   std::unique_ptr<models::Dcformer> whole = make_model(config, {});
   {
     models::Trainer trainer(*whole, {}, 1.0);

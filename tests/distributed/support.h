@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "braid/autograd/ops.h"
 #include "braid/distributed/comm/communicator.h"
+#include "tests/support/random.h"
 
 namespace braid::test {
 
@@ -57,11 +57,6 @@ void expect_error(F&& f, ErrorKind kind, const std::string& part) {
     return;
   }
   expect(false, "nothing was thrown, expected an error with '" + part + "'");
-}
-
-// Normally distributed values that depend on the salt.
-inline Tensor random_tensor(const Shape& shape, uint64_t salt, DType dtype = DType::f64) {
-  return randn(shape, {7, salt}, DType::f64).to(dtype);
 }
 
 // The sets of checks. Each runs on any number of ranks.

@@ -22,7 +22,7 @@ set(arrows
   "tensor/detail: tensor"
   "tensor/io: tensor tensor/detail"
   "tensor/kernels: tensor tensor/detail"
-  "tensor/cpu/gemm: tensor"
+  "tensor/cpu/gemm: tensor tensor/detail"
   "tensor/cpu/attention: tensor tensor/detail tensor/kernels"
   "tensor/cpu: tensor tensor/detail tensor/kernels tensor/cpu/gemm tensor/cpu/attention"
   "cuda/runtime:"

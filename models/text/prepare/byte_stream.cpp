@@ -14,8 +14,6 @@ namespace {
 
 constexpr int64_t input_bytes = 1 << 17;
 
-bool ends_with(const std::string& path, const char* ending) { return std::string_view(path).ends_with(ending); }
-
 class PlainStream final : public ByteStream {
  public:
   explicit PlainStream(const std::string& path) : file_(path) {}
@@ -122,14 +120,14 @@ class ZstdStream final : public CompressedStream {
 }  // namespace
 
 std::unique_ptr<ByteStream> open_stream(const std::string& path) {
-  if (ends_with(path, ".gz")) return std::make_unique<GzipStream>(path);
-  if (ends_with(path, ".zst")) return std::make_unique<ZstdStream>(path);
+  if (path.ends_with(".gz")) return std::make_unique<GzipStream>(path);
+  if (path.ends_with(".zst")) return std::make_unique<ZstdStream>(path);
   return std::make_unique<PlainStream>(path);
 }
 
 std::string without_compression(const std::string& path) {
-  if (ends_with(path, ".gz")) return path.substr(0, path.size() - 3);
-  if (ends_with(path, ".zst")) return path.substr(0, path.size() - 4);
+  if (path.ends_with(".gz")) return path.substr(0, path.size() - 3);
+  if (path.ends_with(".zst")) return path.substr(0, path.size() - 4);
   return path;
 }
 

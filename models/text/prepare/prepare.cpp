@@ -229,24 +229,24 @@ class Preparation {
     for (int64_t i = 0; i < n + for_val; ++i) {
       SplitWriter& split = i < n ? train_ : val_;
       tokens.clear();
-      tokenizer_->encode_text(make_task_sample(Words::train, options_.seed, i).text, tokens);
+      tokenizer_->encode_text(make_task_sample(Vocabulary::train, options_.seed, i).text, tokens);
       tokens.push_back(tokenizer_->eos_id());
       split.write(tokens);
       ++split.info.documents;
       if (i % 1000 == 0) report("making tasks", i, n + for_val, "");
     }
     report("making tasks", n + for_val, n + for_val, "");
-    write_items("tasks-seen.jsonl", Words::train, n + for_val);
-    write_items("tasks-held-out.jsonl", Words::held_out, n + for_val);
+    write_items("tasks-seen.jsonl", Vocabulary::train, n + for_val);
+    write_items("tasks-held-out.jsonl", Vocabulary::held_out, n + for_val);
   }
 
-  void write_items(const char* name, Words words, int64_t first) {
+  void write_items(const char* name, Vocabulary vocabulary, int64_t first) {
     const int64_t samples = options_.task_items * task_count();
     if (samples == 0) return;
     io::AtomicFile file(folder_.file(name));
     uint32_t crc = 0;
     for (int64_t i = first; i < first + samples; ++i) {
-      const std::string line = task_item_line(make_task_sample(words, options_.seed, i));
+      const std::string line = task_item_line(make_task_sample(vocabulary, options_.seed, i));
       crc = io::crc32c(line.data(), static_cast<int64_t>(line.size()), crc);
       file.write(line);
     }

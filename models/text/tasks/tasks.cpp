@@ -63,8 +63,8 @@ const std::vector<Task>& tasks() {
 // Numbers that depend only on where the sample stands in its series.
 class Draw {
  public:
-  Draw(Words words, uint64_t seed, int64_t index)
-      : state_(mix(seed) ^ mix(static_cast<uint64_t>(index) * 2 + (words == Words::held_out) + 0x5EEDu)) {}
+  Draw(Vocabulary vocabulary, uint64_t seed, int64_t index)
+      : state_(mix(seed) ^ mix(static_cast<uint64_t>(index) * 2 + (vocabulary == Vocabulary::held_out) + 0x5EEDu)) {}
   size_t below(size_t n) { return static_cast<size_t>(mix(state_ += 0x9E3779B97F4A7C15u) % n); }
   template <class T>
   const T& one(const std::vector<T>& from) {
@@ -287,15 +287,15 @@ const std::string& task_name(int task) {
   return tasks()[static_cast<size_t>(task)].name;
 }
 
-TaskSample make_task_sample(Words words, uint64_t seed, int64_t index) {
+TaskSample make_task_sample(Vocabulary vocabulary, uint64_t seed, int64_t index) {
   check(index >= 0, "make_task_sample", [&] { return "index must not be negative, got " + std::to_string(index); });
   const Task& task = tasks()[static_cast<size_t>(index) % tasks().size()];
-  Draw draw(words, seed, index);
+  Draw draw(vocabulary, seed, index);
+  const TaskWords& words = task_words(vocabulary);
   TaskSample sample{task.name, "", {}};
   std::vector<std::string> lines;
   while (lines.size() < static_cast<size_t>(task_lines)) {
-    const auto [text, answer] =
-        task.odd ? odd_line(task_words(words), task, draw) : person_line(task_words(words), task, draw);
+    const auto [text, answer] = task.odd ? odd_line(words, task, draw) : person_line(words, task, draw);
     if (std::find(lines.begin(), lines.end(), text + answer) != lines.end()) continue;  // no example twice
     lines.push_back(text + answer);
     sample.text += text;

@@ -17,7 +17,7 @@
 namespace braid::models::text {
 
 // The two vocabularies share no name, thing, city, country, tool, adjective or time: only the rules are the same.
-enum class Words { train, held_out };
+enum class Vocabulary { train, held_out };
 
 struct ByteSpan {
   int64_t begin = 0, end = 0;
@@ -37,7 +37,7 @@ int task_count();
 const std::string& task_name(int task);
 
 // Sample `index` of the endless series of a seed; its task is index mod task_count().
-TaskSample make_task_sample(Words words, uint64_t seed, int64_t index);
+TaskSample make_task_sample(Vocabulary vocabulary, uint64_t seed, int64_t index);
 
 // The tokens of a sample's text and, per answer, the range of tokens that hold its bytes.
 struct TaskTokens {

@@ -111,9 +111,9 @@ TaskWords make_held_out() {
 
 }  // namespace
 
-const TaskWords& task_words(Words words) {
+const TaskWords& task_words(Vocabulary vocabulary) {
   static const TaskWords train = make_train(), held_out = make_held_out();
-  return words == Words::train ? train : held_out;
+  return vocabulary == Vocabulary::train ? train : held_out;
 }
 
 }  // namespace braid::models::text

@@ -30,6 +30,6 @@ struct TaskWords {
   std::vector<TimeLine> times;
 };
 
-const TaskWords& task_words(Words words);
+const TaskWords& task_words(Vocabulary vocabulary);
 
 }  // namespace braid::models::text

@@ -15,6 +15,7 @@
 
 #include "braid/tensor/cpu/attention/packing.h"
 #include "braid/tensor/cpu/attention/variants.h"
+#include "braid/tensor/detail/integers.h"
 
 namespace braid::cpu {
 
@@ -43,7 +44,7 @@ int64_t max_kept_bytes() { return std::min<int64_t>(40 << 20, (int64_t{640} << 2
 int64_t rows_per_block(int64_t chains, int64_t queries, int64_t row_bytes) {
   int64_t rows = chains * queries >= 64 * 128 ? 128 : 64;
   while (rows > 16 && rows * row_bytes > max_kept_bytes()) rows /= 2;
-  return std::min(rows, (queries + kQueryTileRows - 1) / kQueryTileRows * kQueryTileRows);
+  return std::min(rows, detail::round_up(queries, kQueryTileRows));
 }
 
 template <class T>
@@ -59,8 +60,8 @@ class Call : Packing<T> {
 
   void decode(Out y) {
     if (p_.plain()) p_.G = 1, p_.M = p_.N;  // heads side by side; nothing mixes them
-    const int64_t rows = p_.B * p_.queries * p_.G, heads = (p_.M + W_ - 1) / W_ * W_, size = p_.M * p_.d_padded;
-    const int64_t max_segments = (p_.keys + kSegment - 1) / kSegment;
+    const int64_t rows = p_.B * p_.queries * p_.G, heads = detail::round_up(p_.M, W_), size = p_.M * p_.d_padded;
+    const int64_t max_segments = detail::ceil_div(p_.keys, kSegment);
     T *e = buffer(rows * p_.keys * heads), *statistics = buffer(rows * max_segments * 3 * heads);
     T *partial = buffer(rows * max_segments * size), *scratch = buffer(rows * max_segments * W_ * heads);
     auto each_segment = [&](auto&& body) {
@@ -145,7 +146,7 @@ class Call : Packing<T> {
     Tensor done = zeros({tasks}, DType::i64);
     int64_t* done_data = done.mutable_data<int64_t>();
     run(tasks, code_.backward_bytes(p_), [&](int64_t i, void* workspace) {
-      Ticket ticket{done_data + i, nullptr, 0, (p_.key_vectors + p_.tile_vectors - 1) / p_.tile_vectors};
+      Ticket ticket{done_data + i, nullptr, 0, detail::ceil_div(p_.key_vectors, p_.tile_vectors)};
       if (i >= chains) {
         ticket.before = done_data + i - chains;
         ticket.before_first = p_.mask.first(task_of(i - chains).block * p_.block_rows) / (W_ * p_.tile_vectors);
@@ -163,7 +164,7 @@ class Call : Packing<T> {
 
   int64_t segments_of(int64_t row) const {
     const int64_t t = row / p_.G % p_.queries, n = p_.mask.end(t, p_.keys) - p_.mask.first(t);
-    return n <= 0 ? 0 : (n + kSegment - 1) / kSegment;
+    return n <= 0 ? 0 : detail::ceil_div(n, kSegment);
   }
 
   // From each segment's maximum and sum to the factor that turns its exponentials into probabilities.

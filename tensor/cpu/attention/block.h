@@ -2,6 +2,7 @@
 #pragma once
 #include "braid/tensor/cpu/attention/mix.h"
 #include "braid/tensor/cpu/attention/product.h"
+#include "braid/tensor/detail/integers.h"
 
 namespace braid::cpu::attention::BRAID_ATTENTION_ISA {
 
@@ -12,7 +13,7 @@ class Arena {
   template <class T>
   T* take(int64_t n) {
     T* piece = reinterpret_cast<T*>(base_ + used_);
-    used_ += (static_cast<size_t>(n) * sizeof(T) + 63) / 64 * 64;
+    used_ += detail::round_up(static_cast<size_t>(n) * sizeof(T), 64);
     return base_ ? piece : nullptr;
   }
   size_t used() const { return used_; }
@@ -43,11 +44,11 @@ struct Block {
         row0(task.block * p.block_rows),
         rows(p.queries - row0 < p.block_rows ? p.queries - row0 : p.block_rows) {}
 
-  int64_t query_tiles() const { return (rows + kQueryTileRows - 1) / kQueryTileRows; }
+  int64_t query_tiles() const { return detail::ceil_div(rows, kQueryTileRows); }
   int64_t query(int64_t row) const { return row0 + (row < rows ? row : rows - 1); }
   Range vectors_of_rows(int64_t first, int64_t last) const {
     constexpr int64_t W = kLanes<T>;
-    return {p.mask.first(query(first)) / W, (p.mask.end(query(last), p.keys) + W - 1) / W};
+    return {p.mask.first(query(first)) / W, detail::ceil_div(p.mask.end(query(last), p.keys), W)};
   }
   Range vectors_of_query_tile(int64_t query_tile) const {
     return vectors_of_rows(query_tile * kQueryTileRows, query_tile * kQueryTileRows + kQueryTileRows - 1);
@@ -55,7 +56,7 @@ struct Block {
   Range key_vectors() const { return vectors_of_rows(0, rows - 1); }
   Range tiles() const {
     Range s = key_vectors();
-    return s.empty() ? Range{0, 0} : Range{s.first / p.tile_vectors, (s.last + p.tile_vectors - 1) / p.tile_vectors};
+    return s.empty() ? Range{0, 0} : Range{s.first / p.tile_vectors, detail::ceil_div(s.last, p.tile_vectors)};
   }
   // The key vectors of a tile that are unmasked for a query tile, counted from the tile's first.
   Range in_tile(int64_t query_tile, int64_t tile) const {
@@ -73,7 +74,7 @@ int64_t max_tiles(const Problem<T>& p) {
     span = p.mask.window + p.block_rows;
   }
   int64_t tile_keys = p.tile_vectors * kLanes<T>, tiles = span / tile_keys + 2;
-  int64_t all_tiles = (p.keys + tile_keys - 1) / tile_keys;
+  int64_t all_tiles = detail::ceil_div(p.keys, tile_keys);
   return tiles < all_tiles ? tiles : all_tiles;
 }
 

@@ -5,6 +5,7 @@
 //   decode_values    P = e exp(maximum - maximum of all) / sum of all;  P' = compose_post(P);  partial y = P' v
 #pragma once
 #include "braid/tensor/cpu/attention/block.h"
+#include "braid/tensor/detail/integers.h"
 
 namespace braid::cpu::attention::BRAID_ATTENTION_ISA {
 
@@ -21,7 +22,7 @@ template <class T>
 class DecodeRow {
  public:
   DecodeRow(const Problem<T>& problem, const Task& task, const Segment<T>& segment)
-      : p(problem), b(task.b), g(task.g), t(task.block), s(segment), heads((p.M + kW - 1) / kW * kW) {}
+      : p(problem), b(task.b), g(task.g), t(task.block), s(segment), heads(detail::round_up(p.M, kW)) {}
 
   void scores() {
     for (int64_t m = 0; m < heads; m += kW) store(s.top + m, all(std::numeric_limits<T>::lowest()));

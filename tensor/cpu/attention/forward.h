@@ -6,6 +6,7 @@
 //   pass 2, tile by tile   P = e exp(u - u_last) / sum;  P' = compose_post(P);  y += P' v
 #pragma once
 #include "braid/tensor/cpu/attention/block.h"
+#include "braid/tensor/detail/integers.h"
 
 namespace braid::cpu::attention::BRAID_ATTENTION_ISA {
 
@@ -47,7 +48,7 @@ class Forward {
   static constexpr int64_t kW = kLanes<T>;
 
   // Statistics of a query tile lie side by side, in the order of its score tiles ([head][row]), in full vectors.
-  int64_t query_tile_stats() const { return (kQueryTileRows * p.M + kW - 1) / kW * kW; }
+  int64_t query_tile_stats() const { return detail::round_up(kQueryTileRows * p.M, kW); }
   int64_t stats() const { return p.block_rows / kQueryTileRows * query_tile_stats(); }
 
   void first_pass(const Block<T>& block, int64_t tile, int64_t at) {

@@ -14,6 +14,7 @@
 #pragma once
 #include "braid/tensor/cpu/attention/problem.h"
 #include "braid/tensor/cpu/attention/vector.h"
+#include "braid/tensor/detail/integers.h"
 
 namespace braid::cpu::attention::BRAID_ATTENTION_ISA {
 
@@ -212,7 +213,7 @@ template <class T>
 void add_row_gradients(const Factors<T>& f, int64_t first, int64_t last, const T* A, const T* dO, const T* h,
                        const T* g, T* rows, T* sums) {
   constexpr int W = kLanes<T>;
-  const int64_t M = f.M, width = (M + W - 1) / W * W, key_vector = score_at<T>(M, 0);
+  const int64_t M = f.M, width = detail::round_up(M, W), key_vector = score_at<T>(M, 0);
   const int64_t vector_hidden = kQueryTileRows * f.pairs * 4 * W;
   for (int64_t row = 0; row < kQueryTileRows; ++row) {
     T* out = rows + row * f.row_stride;

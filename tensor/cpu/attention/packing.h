@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "braid/tensor/cpu/attention/problem.h"
+#include "braid/tensor/detail/integers.h"
 #include "braid/tensor/kernels/attention.h"
 #include "braid/tensor/parallel.h"
 
@@ -41,9 +42,9 @@ class Packing {
     p_.share = p_.N / x_.k.dim(2);
     p_.mask = x_.mask;
     p_.scale = x_.scale;
-    p_.key_vectors = (p_.keys + W_ - 1) / W_;
+    p_.key_vectors = detail::ceil_div(p_.keys, W_);
     p_.tile_vectors = std::clamp<int64_t>(64 / p_.M, 4, 16);
-    p_.d_padded = (p_.d + W_ - 1) / W_ * W_;
+    p_.d_padded = detail::round_up(p_.d, W_);
     p_.q = strided<T>(x_.q);
     p_.k = strided<T>(x_.k);
     p_.v = strided<T>(x_.v);

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "braid/tensor/detail/integers.h"
 #include "braid/tensor/kernels/attention.h"
 
 namespace braid::cpu::attention {
@@ -76,7 +77,7 @@ struct Problem {
   Stage<T> pre, post;
 
   bool plain() const { return !pre.present && !post.present; }
-  int64_t blocks() const { return (queries + block_rows - 1) / block_rows; }
+  int64_t blocks() const { return detail::ceil_div(queries, block_rows); }
   int64_t kv_heads() const { return N / share; }
 };
 

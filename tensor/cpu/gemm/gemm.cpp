@@ -11,6 +11,7 @@
 #include <dnnl.h>
 #endif
 
+#include "braid/tensor/detail/integers.h"
 #include "braid/tensor/error.h"
 
 namespace braid::cpu {
@@ -101,7 +102,7 @@ struct Tiles {
 Tiles tiles_of(int64_t count, int64_t m, int64_t n, int64_t k) {
   constexpr int64_t side = 512, large = 512, least = 32;
   constexpr double wake = 1.5e6;  // multiply-adds
-  Tiles t{(m + side - 1) / side, (n + side - 1) / side};
+  Tiles t{detail::ceil_div(m, side), detail::ceil_div(n, side)};
   const double work = double(m) * double(n) * double(k);
   for (;;) {
     const double tiles = double(count) * double(t.count());

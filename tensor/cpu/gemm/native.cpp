@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "braid/tensor/cpu/gemm/kernels.h"
+#include "braid/tensor/detail/integers.h"
 
 namespace braid::cpu {
 namespace {
@@ -116,8 +117,8 @@ RowsBlock<T> block_for(int64_t rows, int64_t width) {
 template <class T>
 int64_t strip_width(int64_t n) {
   constexpr int64_t W = kWidth<T>;
-  const int64_t vectors = (n + W - 1) / W, strips = (vectors + kMaxVectors - 1) / kMaxVectors;
-  if (vectors > 1) return (vectors + strips - 1) / strips * W;
+  const int64_t vectors = detail::ceil_div(n, W), strips = detail::ceil_div(vectors, kMaxVectors);
+  if (vectors > 1) return detail::ceil_div(vectors, strips) * W;
   if (n > W / 2) return W;
   return W >= 8 && n <= W / 4 ? W / 4 : (W >= 4 ? W / 2 : W);
 }
@@ -188,7 +189,7 @@ template <class T>
 const T* copy_rows(const T* a, int64_t lda, int64_t rows, int64_t columns, int64_t* stride) {
   constexpr int64_t line = 64 / sizeof(T);
   thread_local std::vector<T> copy;
-  *stride = ((columns + line - 1) / line | 1) * line;
+  *stride = (detail::ceil_div(columns, line) | 1) * line;
   copy.resize(std::max(copy.size(), size_t(rows * *stride)));
   for (int64_t p = 0; p < rows; ++p) std::memcpy(copy.data() + p * *stride, a + p * lda, size_t(columns) * sizeof(T));
   return copy.data();
@@ -218,7 +219,7 @@ void rows_form(const Gemm<T>& g) {
         b = strip.values;
         ldb = width;
       }
-      const int64_t height = max_rows(int(width / kWidth<T>)), blocks = (g.m + height - 1) / height;
+      const int64_t height = max_rows(int(width / kWidth<T>)), blocks = detail::ceil_div(g.m, height);
       for (int64_t block = 0; block < blocks; ++block) {
         const int64_t i = block * g.m / blocks, rows = (block + 1) * g.m / blocks - i;
         const T* a = slice + i * row_a;

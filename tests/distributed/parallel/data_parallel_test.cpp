@@ -15,10 +15,10 @@ using dist::Communicator;
 
 namespace {
 std::vector<nn::NamedTensor> some_parameters() {
-  std::vector<nn::NamedTensor> list{{"a", random_tensor({3, 5}, 1)},
-                                    {"b", random_tensor({7}, 2)},
-                                    {"c", random_tensor({2, 2, 2}, 3)},
-                                    {"d", random_tensor({1}, 4)}};
+  std::vector<nn::NamedTensor> list{{"a", random_tensor({3, 5}, 1, DType::f64)},
+                                    {"b", random_tensor({7}, 2, DType::f64)},
+                                    {"c", random_tensor({2, 2, 2}, 3, DType::f64)},
+                                    {"d", random_tensor({1}, 4, DType::f64)}};
   for (nn::NamedTensor& p : list) require_grad(p.value);
   return list;
 }

@@ -26,10 +26,10 @@ enum class Copies { none, input, output };  // the side that is the same on all 
 template <class F>
 void adjoint(const Communicator& world, const std::string& what, Copies copies, const Shape& input, F&& f) {
   auto salt = static_cast<uint64_t>(world.rank());
-  Tensor x = random_tensor(input, copies == Copies::input ? 100 : salt);
+  Tensor x = random_tensor(input, copies == Copies::input ? 100 : salt, DType::f64);
   require_grad(x);
   Tensor fx = f(x);
-  Tensor y = random_tensor(fx.shape(), copies == Copies::output ? 200 : 50 + salt);
+  Tensor y = random_tensor(fx.shape(), copies == Copies::output ? 200 : 50 + salt, DType::f64);
   backward(fx, y);
   Tensor back = grad(x);
   double left = dot(fx, y), right = dot(x, back);
@@ -76,7 +76,7 @@ void check_mappings(const Communicator& world) {
               [&](const Tensor& x) { return dist::sparse_all_gather(x, 1, parts, need, world); });
       adjoint(world, "all_to_all, heads to rows of several ranks", Copies::none, by_heads,
               [&](const Tensor& x) { return dist::all_to_all(x, 1, need, 2, heads, world); });
-      Tensor all = random_tensor(whole, 9);
+      Tensor all = random_tensor(whole, 9, DType::f64);
       expect_equal(dist::sparse_all_gather(dist::gather_ranges(all, 1, parts.of(me)), 1, parts, need, world),
                    dist::gather_ranges(all, 1, need.of(me)), "sparse_all_gather");
       expect_equal(dist::all_to_all(dist::gather_ranges(all, 2, heads.of(me)), 1, need, 2, heads, world),

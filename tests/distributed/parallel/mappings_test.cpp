@@ -18,7 +18,7 @@ BOOST_AUTO_TEST_CASE(backward_is_the_adjoint) {
 }
 
 BOOST_AUTO_TEST_CASE(one_rank_is_the_identity_and_records_nothing) {
-  Tensor leaf = random_tensor({3, 4}, 1);
+  Tensor leaf = random_tensor({3, 4}, 1, DType::f64);
   require_grad(leaf);
   Tensor x = scale(leaf, 2);  // with a history
   dist::Partition rows = dist::even_partition(3, 1), columns = dist::even_partition(4, 1);

@@ -14,6 +14,9 @@ BOOST_AUTO_TEST_CASE(numbers_survive_the_round_trip) {
   BOOST_TEST(shortest(3) == "3");
   BOOST_TEST(decimal(1e6) == "1000000");
   BOOST_TEST(decimal(0.5) == "0.5");
+  BOOST_TEST(hex(255, 4) == "00ff");
+  BOOST_TEST(hex(UINT64_MAX, 1) == "ffffffffffffffff");
+  BOOST_TEST(mebibytes((1 << 20) + 1) == "2 MiB");
 }
 
 BOOST_AUTO_TEST_CASE(only_whole_texts_are_numbers) {

@@ -147,15 +147,15 @@ BOOST_AUTO_TEST_CASE(tasks_come_with_items_and_mix_with_text) {
   BOOST_TEST(m.train.documents + m.val.documents == 100 + 200 + 10);
   const std::string train = text_of(o.output, Split::train), val = text_of(o.output, Split::val);
   BOOST_TEST(train.starts_with("document 0|"));
-  BOOST_TEST((train.ends_with(models::text::make_task_sample(models::text::Words::train, 0, 199).text + "|")));
-  BOOST_TEST((val.ends_with(models::text::make_task_sample(models::text::Words::train, 0, 209).text + "|")));
+  BOOST_TEST((train.ends_with(models::text::make_task_sample(models::text::Vocabulary::train, 0, 199).text + "|")));
+  BOOST_TEST((val.ends_with(models::text::make_task_sample(models::text::Vocabulary::train, 0, 209).text + "|")));
   BOOST_REQUIRE_EQUAL(m.tasks.size(), 2u);
   const auto seen = models::text::read_task_items(o.output + "/" + m.tasks[0].file);
   const auto held_out = models::text::read_task_items(o.output + "/" + m.tasks[1].file);
   BOOST_TEST(seen.size() == static_cast<size_t>(models::text::task_count()));
   BOOST_TEST(held_out.size() == seen.size());
   for (const auto& item : seen) BOOST_TEST((train.find(item.text) == std::string::npos));
-  BOOST_TEST((held_out[0].text == models::text::make_task_sample(models::text::Words::held_out, 0, 210).text));
+  BOOST_TEST((held_out[0].text == models::text::make_task_sample(models::text::Vocabulary::held_out, 0, 210).text));
   o.inputs.clear();
   BOOST_TEST(models::text::prepare(o).manifest.train.documents == 200);
 }

@@ -13,7 +13,7 @@ using namespace braid;
 using models::text::ByteSpan;
 using models::text::TaskSample;
 using models::text::TaskWords;
-using models::text::Words;
+using models::text::Vocabulary;
 
 namespace {
 
@@ -185,7 +185,7 @@ class Solver {
   const TaskWords& words_;
 };
 
-std::set<std::string> vocabulary(const TaskWords& w) {
+std::set<std::string> all_words(const TaskWords& w) {
   std::set<std::string> all(w.names.begin(), w.names.end());
   const auto add = [&](const std::string& s) {
     for (const auto& word : split(bare(s), " "))
@@ -209,10 +209,10 @@ std::set<std::string> vocabulary(const TaskWords& w) {
 BOOST_AUTO_TEST_SUITE(text_tasks)
 
 BOOST_AUTO_TEST_CASE(every_answer_is_the_only_one_that_fits) {
-  for (const Words words : {Words::train, Words::held_out}) {
-    const Solver solver(models::text::task_words(words));
+  for (const Vocabulary vocabulary : {Vocabulary::train, Vocabulary::held_out}) {
+    const Solver solver(models::text::task_words(vocabulary));
     for (int64_t i = 0; i < 40 * models::text::task_count(); ++i) {
-      const TaskSample s = models::text::make_task_sample(words, 7, i);
+      const TaskSample s = models::text::make_task_sample(vocabulary, 7, i);
       BOOST_REQUIRE(s.text.ends_with('\n'));
       const auto lines = split(s.text.substr(0, s.text.size() - 1), "\n");
       BOOST_REQUIRE_EQUAL(lines.size(), 8u);
@@ -234,14 +234,14 @@ BOOST_AUTO_TEST_CASE(every_answer_is_the_only_one_that_fits) {
 }
 
 BOOST_AUTO_TEST_CASE(the_vocabularies_are_disjoint_and_without_repetition) {
-  const auto train = vocabulary(models::text::task_words(Words::train));
-  const auto held_out = vocabulary(models::text::task_words(Words::held_out));
+  const auto train = all_words(models::text::task_words(Vocabulary::train));
+  const auto held_out = all_words(models::text::task_words(Vocabulary::held_out));
   for (const auto& word : held_out) BOOST_TEST(!train.contains(word), word);
   // And what is generated uses nothing else: the words that both series share are the rules' own.
-  const auto used = [](Words words) {
+  const auto used = [](Vocabulary vocabulary) {
     std::set<std::string> all;
     for (int64_t i = 0; i < 20 * models::text::task_count(); ++i) {
-      std::string t = models::text::make_task_sample(words, 3, i).text;
+      std::string t = models::text::make_task_sample(vocabulary, 3, i).text;
       for (char& c : t)
         if (c == '.' || c == ',' || c == '?' || c == '\n') c = ' ';
       std::istringstream in(t);
@@ -249,8 +249,8 @@ BOOST_AUTO_TEST_CASE(the_vocabularies_are_disjoint_and_without_repetition) {
     }
     return all;
   };
-  const auto used_train = used(Words::train);
-  for (const auto& word : used(Words::held_out)) {
+  const auto used_train = used(Vocabulary::train);
+  for (const auto& word : used(Vocabulary::held_out)) {
     if (held_out.contains(word)) BOOST_TEST(!used_train.contains(word), word);
   }
 }
@@ -265,7 +265,7 @@ BOOST_AUTO_TEST_CASE(half_of_the_person_tasks_say_not_and_names_are_distinct) {
     ++persons;
     const bool negated = name.find("/not/") != std::string::npos;
     with_not += negated;
-    const std::string t = models::text::make_task_sample(Words::train, 1, i).text;
+    const std::string t = models::text::make_task_sample(Vocabulary::train, 1, i).text;
     BOOST_TEST((t.find(" not ") != std::string::npos) == negated, name);
   }
   BOOST_TEST(names.size() == static_cast<size_t>(models::text::task_count()));
@@ -275,19 +275,19 @@ BOOST_AUTO_TEST_CASE(half_of_the_person_tasks_say_not_and_names_are_distinct) {
 
 BOOST_AUTO_TEST_CASE(a_sample_is_a_function_of_seed_and_index) {
   std::set<std::string> texts;
-  for (int64_t i = 0; i < 2000; ++i) texts.insert(models::text::make_task_sample(Words::train, 1, i).text);
+  for (int64_t i = 0; i < 2000; ++i) texts.insert(models::text::make_task_sample(Vocabulary::train, 1, i).text);
   BOOST_TEST(texts.size() == 2000u);
-  BOOST_TEST(models::text::make_task_sample(Words::train, 1, 123).text ==
-             models::text::make_task_sample(Words::train, 1, 123).text);
-  BOOST_TEST(models::text::make_task_sample(Words::train, 1, 123).text !=
-             models::text::make_task_sample(Words::train, 2, 123).text);
-  BOOST_TEST(models::text::make_task_sample(Words::train, 1, 5).task == models::text::task_name(5));
-  BRAID_CHECK_FAILS(models::text::make_task_sample(Words::train, 1, -1), ErrorKind::misuse, "negative");
+  BOOST_TEST(models::text::make_task_sample(Vocabulary::train, 1, 123).text ==
+             models::text::make_task_sample(Vocabulary::train, 1, 123).text);
+  BOOST_TEST(models::text::make_task_sample(Vocabulary::train, 1, 123).text !=
+             models::text::make_task_sample(Vocabulary::train, 2, 123).text);
+  BOOST_TEST(models::text::make_task_sample(Vocabulary::train, 1, 5).task == models::text::task_name(5));
+  BRAID_CHECK_FAILS(models::text::make_task_sample(Vocabulary::train, 1, -1), ErrorKind::misuse, "negative");
 }
 
 BOOST_AUTO_TEST_CASE(answer_tokens_hold_exactly_the_answers) {
   const models::text::ByteTokenizer t;
-  const TaskSample s = models::text::make_task_sample(Words::train, 1, 20);
+  const TaskSample s = models::text::make_task_sample(Vocabulary::train, 1, 20);
   const auto tokens = models::text::tokenize_task(t, s);
   BOOST_REQUIRE_EQUAL(tokens.answers.size(), 6u);
   for (size_t i = 0; i < 6; ++i) BOOST_TEST((tokens.answers[i] == s.answers[i]));  // one token per byte
@@ -311,11 +311,11 @@ BOOST_AUTO_TEST_CASE(items_survive_a_file) {
   TempFolder folder;
   std::string file;
   for (int64_t i = 0; i < 100; ++i)
-    file += models::text::task_item_line(models::text::make_task_sample(Words::held_out, 1, i));
+    file += models::text::task_item_line(models::text::make_task_sample(Vocabulary::held_out, 1, i));
   const auto items = models::text::read_task_items(folder.write("t.jsonl", file));
   BOOST_REQUIRE_EQUAL(items.size(), 100u);
   for (int64_t i = 0; i < 100; ++i) {
-    const auto s = models::text::make_task_sample(Words::held_out, 1, i);
+    const auto s = models::text::make_task_sample(Vocabulary::held_out, 1, i);
     const auto& r = items[static_cast<size_t>(i)];
     BOOST_TEST((r.task == s.task && r.text == s.text && r.answers == s.answers));
   }
