@@ -6,7 +6,7 @@
 #include "apps/cli/model_flags.h"
 #include "apps/cli/text.h"
 #include "braid/autograd/autograd.h"
-#include "braid/models/dcformer/config.h"
+#include "braid/models/attention_case.h"
 #include "braid/models/language_model.h"
 #include "braid/models/pretrained/pretrained.h"
 #include "braid/models/training/find_model.h"
@@ -106,7 +106,7 @@ NamedTensors dump_model(const Arguments& arguments, const fs::path& folder, DTyp
 
 // --- an attention alone: inputs.safetensors -> output and gradients ---
 
-NamedTensors dump_attention(const fs::path& folder, const models::AttentionCase& attention, DType dtype, Device device,
+NamedTensors dump_attention(const fs::path& folder, const DcmhaOptions& options, DType dtype, Device device,
                             bool with_grad) {
   io::SafetensorsFile file((folder / "inputs.safetensors").string());
   std::vector<std::pair<std::string, Tensor>> leaves;
@@ -124,10 +124,6 @@ NamedTensors dump_attention(const fs::path& folder, const models::AttentionCase&
   Tensor q = input("q"), k = input("k"), v = input("v");
   check(q && k && v, ErrorKind::input, [&] { return "q, k or v is missing in " + file.path(); });
   HeadMixing pre = stage("pre"), post = stage("post");
-  DcmhaOptions options;
-  const models::ModelConfig& config = attention.config;
-  options.groups = config.profile.num_groups;
-  options.mask = {config.profile.causal, config.keys_of_layer(0, false), attention.q_offset};
   Tensor y = dcmha(q, k, v, pre, post, options);
   NamedTensors out{{"out", y.detach()}};
   if (with_grad) {
@@ -145,10 +141,8 @@ int run_dump(const Arguments& arguments) {
   const std::string file = (folder / "config.json").string(), config = io::read_text_file(file, 1 << 20);
   const bool grad = arguments.has("grad");
   NamedTensors out;
-  if (models::is_attention_case(config, file)) {
-    models::AttentionCase attention = models::read_attention_case(config, file);
-    attention.config = models::configure(attention.config, model_keys(arguments));
-    out = dump_attention(folder, attention, dtype, device, grad);
+  if (const auto options = models::read_attention_options(config, file, model_keys(arguments))) {
+    out = dump_attention(folder, *options, dtype, device, grad);
   } else {
     out = dump_model(arguments, folder, dtype, device);
   }

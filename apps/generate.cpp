@@ -1,11 +1,15 @@
 // braid generate: text from a model, printed as it comes.
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <iostream>
 #include <iterator>
 
 #include "apps/cli/commands.h"
 #include "apps/cli/model_flags.h"
+#include "apps/train/job.h"
+#include "braid/distributed/comm/device_ranks.h"
 #include "braid/models/generation/generate.h"
 #include "braid/models/pretrained/pretrained.h"
 #include "braid/models/training/find_model.h"
@@ -46,7 +50,21 @@ class Printer {
   std::string held_;
 };
 
-int run_generate(const Arguments& arguments) {
+// Takes parallel.* out of key=value arguments, checked as `braid train` does; the others stay.
+TrainConfig::Parallel take_parallel(std::vector<std::string>& overrides) {
+  const auto is_parallel = [](const std::string& text) { return text.starts_with("parallel."); };
+  const auto taken = std::stable_partition(overrides.begin(), overrides.end(), std::not_fn(is_parallel));
+  TrainConfig config;
+  config.parallel.data = 1;
+  load_config(train_schema(config, {}), "", {taken, overrides.end()});
+  overrides.erase(taken, overrides.end());
+  check(config.parallel.data == 1, ErrorKind::setting, [&] {
+    return "parallel.data is for training: expected 1 in braid generate, found " + std::to_string(config.parallel.data);
+  });
+  return config.parallel;
+}
+
+int generate(const Arguments& arguments, const Job& job) {
   models::SamplingOptions options{.temperature = arguments.get_float("temperature"),
                                   .top_k = arguments.get_int("top-k"),
                                   .top_p = arguments.get_float("top-p"),
@@ -60,16 +78,24 @@ int run_generate(const Arguments& arguments) {
     check(!stop.empty(), ErrorKind::setting,
           [] { return std::string("--stop is empty: expected the text to stop at"); });
   }
+  std::vector<std::string> overrides = arguments.overrides();
+  const TrainConfig::Parallel parallel = take_parallel(overrides);
+  job.world().set_timeout(parallel.timeout);
+  const dist::DeviceRanks ranks = dist::device_ranks(job.world(), device_of(arguments));
+  const dist::ProcessMesh mesh = mesh_from_config(parallel, ranks.world, "generate");
+  const bool root = mesh.world.rank() == 0;  // the others are silent
   std::string prompt = arguments.get("prompt");
-  if (prompt == "-") prompt.assign(std::istreambuf_iterator<char>(std::cin), {});
+  if (prompt == "-") {
+    if (root) prompt.assign(std::istreambuf_iterator<char>(std::cin), {});
+    prompt = mesh.world.gather_text(prompt)[0];
+  }
 
-  const Device device = device_of(arguments);
   const std::filesystem::path folder = models::find_model(arguments.get("MODEL"));
-  models::LoadedModel loaded =
-      models::load_model(folder, {.dtype = dtype_of(arguments), .settings = model_keys(arguments)});
+  models::LoadedModel loaded = models::load_model(
+      folder, {.dtype = dtype_of(arguments), .settings = model_keys(arguments, overrides), .mesh = mesh});
   const auto model = models::as_language_model(std::move(loaded.model));
-  model->to(device);
-  print_notes(loaded.notes);
+  model->to(ranks.device);
+  if (root) print_notes(loaded.notes);
   check(loaded.tokenizer != nullptr, ErrorKind::input,
         [&] { return "no tokenizer.json in " + folder.string() + ": text cannot be converted to tokens"; });
   const models::text::Tokenizer& tokenizer = *loaded.tokenizer;
@@ -84,13 +110,18 @@ int run_generate(const Arguments& arguments) {
                                              [&](int32_t token) { return printer.push(token); });
     if (out.reason != models::StopReason::caller) printer.finish();
     std::printf("\n");
-    if (out.reason == models::StopReason::context_full) {
+    if (root && out.reason == models::StopReason::context_full) {
       std::fprintf(stderr, "note: stopped at the model's longest sequence of %lld tokens\n",
                    static_cast<long long>(model->max_sequence_length()));
     }
     ++options.seed;
   }
   return 0;
+}
+
+int run_generate(const Arguments& arguments) {
+  Job job;
+  return job.run([&] { return generate(arguments, job); });
 }
 
 }  // namespace
@@ -124,8 +155,12 @@ Command generate_command() {
                 dtype_flag("arithmetic, to which weights are converted (default: f32, or f64 for weights of f64)", ""),
                 device_flag(),
                 integer_flag("threads", "N", "CPU threads, 0 = all cores", "0", 0, 4096)},
-      .overrides = kModelOverrides,
+      .overrides = "a key of config.json set to another value; parallel.tensor and parallel.context, with mpirun",
+      .details =
+          "Under mpirun the processes share the model: parallel.tensor splits heads, hidden units and vocabulary, the\n"
+          "ranks of parallel.context repeat the same work. The first process prints; the text is that of one process.",
       .examples = {"braid generate out/demo --prompt 'The '",
+                   "mpirun -np 2 braid generate out/demo --prompt 'The ' parallel.tensor=2",
                    "braid generate out/demo -p 'Once' -t 0.7 --top-p 0.9 --stop '\\n\\n' --count 3"},
       .run = run_generate,
   };

@@ -137,14 +137,10 @@ int run_info(const Arguments& arguments) {
 // The presets and every key of config.json, for --help.
 std::string details() {
   std::string text = "presets: " + join(models::model_presets(), ", ") + "\n\nkeys:\n";
-  std::set<std::string> named;
-  for (const models::ModelFamily& family : models::model_families()) {
-    for (const models::ModelSetting& setting : family.settings) {
-      if (!named.insert(setting.name).second) continue;
-      std::string row = "  " + setting.name;
-      row.resize(std::max<size_t>(row.size() + 2, 30), ' ');
-      text += row + setting.help + "\n";
-    }
+  for (const models::ModelSetting& setting : models::model_settings()) {
+    std::string row = "  " + setting.name;
+    row.resize(std::max<size_t>(row.size() + 2, 30), ' ');
+    text += row + setting.help + "\n";
   }
   text.pop_back();
   return text;

@@ -40,6 +40,7 @@ set(BRAID_PUBLIC_HEADERS
   models/generation/generate.h
   models/language_model.h
   models/model.h
+  models/model_cost.h
   models/model_info.h
   models/model_spec.h
   models/models.h
@@ -56,7 +57,6 @@ set(BRAID_PUBLIC_HEADERS
   models/training/captured_step.h
   models/training/checkpoint.h
   models/training/checkpoint_writer.h
-  models/training/communication_estimate.h
   models/training/find_model.h
   models/training/local_state.h
   models/training/manifest.h
@@ -84,6 +84,7 @@ set(BRAID_PUBLIC_HEADERS
   nn/rope.h
   nn/sequential.h
   nn/shard_context.h
+  nn/shard_rule.h
   nn/transformer/block.h
   nn/transformer/mlp.h
   tensor/attention.h

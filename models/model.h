@@ -40,6 +40,11 @@ class Model : public nn::Module {
 
   // How a parameter is sharded over the tensor ranks; null: every rank has all of it.
   virtual const dist::Shard* shard_of(const std::string&) const { return nullptr; }
+  // The shard that a tensor rank has of a complete parameter.
+  Tensor shard(const std::string& name, const Tensor& complete, int tensor_rank) const {
+    const dist::Shard* s = shard_of(name);
+    return s ? dist::gather_ranges(complete.detach(), s->axis, s->partition.of(tensor_rank)) : complete;
+  }
   // Mixed precision: parameters that take part in no product stay in f32; the others are cast to the arithmetic's type.
   virtual bool keeps_f32(const std::string&) const { return false; }
 

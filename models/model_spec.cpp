@@ -1,5 +1,6 @@
 #include "braid/models/model_spec.h"
 
+#include <algorithm>
 #include <map>
 
 #include "braid/nn/init.h"
@@ -13,10 +14,32 @@ std::unique_ptr<Model> ModelSpec::make_shape_only(const dist::ProcessMesh& mesh)
 
 std::vector<nn::NamedTensor> ModelSpec::parameters() const { return nn::parameters(*make_shape_only()); }
 
-double ModelSpec::training_flops(int64_t) const { return 6 * static_cast<double>(nn::count(*make_shape_only())); }
+ModelSize ModelSpec::size() const {
+  const int64_t elements = nn::count(*make_shape_only());
+  return {.parameters = elements, .non_embedding = elements};
+}
+
+double ModelSpec::forward_flops(int64_t) const { return 2 * static_cast<double>(size().parameters); }
+
+TrainingMemory ModelSpec::training_memory(const TrainingSetup& setup) const {
+  const RankParameters rank = rank_parameters(*make_shape_only(), setup.mesh, 0);
+  const auto bytes = static_cast<double>(setup.bytes_per_element), wide = std::max(4.0, bytes);  // wide: masters
+  const auto held = static_cast<double>(rank.held), owned = static_cast<double>(rank.owned);
+  TrainingMemory memory;
+  memory.weights = held * (wide + (bytes < wide ? bytes : 0));
+  memory.gradients = held * wide;
+  memory.optimizer = static_cast<double>(setup.optimizer_moments) * owned * wide;
+  return memory;
+}
+
+StepVolume ModelSpec::step_volume(const MeshShape& mesh, const MeshCoord& rank, const StepShape& step) const {
+  StepVolume volume;
+  add_gradient_volume(volume, *make_shape_only(), mesh, rank, step.bytes_per_element);
+  return volume;
+}
 
 std::vector<InfoSection> ModelSpec::info(const InfoRequest&) const {
-  const auto elements = static_cast<double>(nn::count(*make_shape_only()));
+  const auto elements = static_cast<double>(size().parameters);
   return {{"parameters", "Parameters", {{"total", "total", elements}}},
           {"inference_memory", "Memory, f32", {{"weights", "weights", 4 * elements, InfoUnit::bytes}}}};
 }
@@ -25,13 +48,13 @@ WeightFormat ModelSpec::weight_format(const io::TensorFiles& files) const {
   return one_tensor_per_parameter(files, parameters());
 }
 
-std::unique_ptr<Model> ModelSpec::read_weights(const io::TensorFiles& files, DType dtype,
+std::unique_ptr<Model> ModelSpec::read_weights(const io::TensorFiles& files, DType dtype, const dist::ProcessMesh& mesh,
                                                std::vector<std::string>&) const {
   weight_format(files);  // nothing of the model's size is allocated before this has passed
-  std::unique_ptr<Model> model = make_shape_only();
+  std::unique_ptr<Model> model = make_shape_only(mesh);
   WeightReader reader(files, dtype);
   nn::replace_parameters(*model, [&](const std::string& name, const Tensor&) {
-    return nn::parameter(reader.convert(name, reader.load(name)));
+    return nn::parameter(model->shard(name, reader.convert(name, reader.load(name)), mesh.tensor.rank()));
   });
   reader.problems().raise(files.path());
   model->to(dtype);  // makes tables; the parameters have the type already

@@ -9,6 +9,7 @@
 
 #include "braid/distributed/comm/process_mesh.h"
 #include "braid/models/model.h"
+#include "braid/models/model_cost.h"
 #include "braid/models/model_info.h"
 #include "braid/models/weight_format.h"
 #include "braid/tensor/random.h"
@@ -47,17 +48,29 @@ class ModelSpec {
 
   // T of the longest sequence; 0 when samples are no sequences.
   virtual int64_t max_sequence_length() const { return 0; }
-  // FLOPs of forward and backward pass of one sample (of seq_len tokens). By default 6 per element of the parameters.
-  virtual double training_flops(int64_t seq_len) const;
-  // Sections of `braid info`. By default the elements of the parameters and their bytes in f32.
+  // V of a language model; 0 for others.
+  virtual int64_t vocab_size() const { return 0; }
+
+  // --- cost, from the configuration alone; seq_len: tokens of a sample, without effect where samples are no sequences
+  // ---
+  virtual ModelSize size() const;
+  // FLOPs of the forward pass of one sample. By default 2 per element of the parameters.
+  virtual double forward_flops(int64_t seq_len) const;
+  double training_flops(int64_t seq_len) const { return 3 * forward_flops(seq_len); }  // backward: twice the forward
+  // By default weights, gradients and moments alone, nothing for activations.
+  virtual TrainingMemory training_memory(const TrainingSetup& setup) const;
+  // Bytes that a rank of the mesh sends in a step. By default the gradients and parameters of add_gradient_volume().
+  virtual StepVolume step_volume(const MeshShape& mesh, const MeshCoord& rank, const StepShape& step) const;
+  // The sections of `braid info`. By default the elements of the parameters and their bytes in f32.
   virtual std::vector<InfoSection> info(const InfoRequest& request) const;
 
   // --- weights in a folder; by default one tensor per parameter ---
   // Checks names, shapes and types without reading data. Error(input) reports everything wrong together.
   virtual WeightFormat weight_format(const io::TensorFiles& files) const;
   // The model with parameters of `dtype` from the files, none initialised; decisions on the way are added to `notes`.
-  // Error(input) names every tensor with NaN or Inf or with values too large for dtype.
-  virtual std::unique_ptr<Model> read_weights(const io::TensorFiles& files, DType dtype,
+  // Over a mesh a rank keeps its shards: it reads every parameter completely, one at a time. Error(input) names every
+  // tensor with NaN or Inf or with values too large for dtype.
+  virtual std::unique_ptr<Model> read_weights(const io::TensorFiles& files, DType dtype, const dist::ProcessMesh& mesh,
                                               std::vector<std::string>& notes) const;
   // Writes the weights of a model of this spec into an existing folder in the form `format`.
   virtual void write_weights(const Model& model, const WeightFormat& format, const std::filesystem::path& folder) const;

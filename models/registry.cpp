@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "braid/models/dcformer/family.h"
 #include "braid/models/settings.h"
@@ -78,13 +79,30 @@ std::vector<std::string> model_presets() {
   return names;
 }
 
-std::unique_ptr<const ModelSpec> configure_model(const std::string& preset, const SettingTexts& settings) {
+std::vector<ModelSetting> model_settings() {
+  std::vector<ModelSetting> list;
+  std::set<std::string> listed;
+  for (const ModelFamily& family : model_families()) {
+    for (const ModelSetting& setting : family.settings)
+      if (listed.insert(setting.name).second) list.push_back(setting);
+  }
+  return list;
+}
+
+std::vector<std::string> model_profiles() {
+  std::vector<std::string> names;
+  for (const ModelFamily& family : model_families()) {
+    for (const std::string& name : family.profiles)
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return names;
+}
+
+ModelFamily find_family(const std::string& preset, const SettingTexts& settings) {
   const std::vector<ModelFamily> families = model_families();
   if (!preset.empty()) {
-    for (const ModelFamily& family : families) {
-      if (std::find(family.presets.begin(), family.presets.end(), preset) != family.presets.end())
-        return family.configure(preset, settings);
-    }
+    for (const ModelFamily& family : families)
+      if (std::find(family.presets.begin(), family.presets.end(), preset) != family.presets.end()) return family;
     const std::vector<std::string> names = model_presets();
     fail(ErrorKind::setting, "unknown model preset '" + detail::preview(preset) + "'" +
                                  detail::did_you_mean(preset, names) + " (presets: " + detail::join(names, ", ") + ")");
@@ -95,9 +113,13 @@ std::unique_ptr<const ModelSpec> configure_model(const std::string& preset, cons
     check(family != nullptr, ErrorKind::setting, [&, &value = value] {
       return bad_value("model key model_type", one_of(types_of(families)), "'" + detail::preview(value) + "'", value);
     });
-    return family->configure("", settings);
+    return *family;
   }
-  return families.front().configure("", settings);
+  return families.front();
+}
+
+std::unique_ptr<const ModelSpec> configure_model(const std::string& preset, const SettingTexts& settings) {
+  return find_family(preset, settings).configure(preset, settings);
 }
 
 }  // namespace braid::models

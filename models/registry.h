@@ -9,9 +9,10 @@
 namespace braid::models {
 
 struct ModelFamily {
-  std::string model_type;              // unique
-  std::vector<std::string> presets;    // names, unique over all families
-  std::vector<ModelSetting> settings;  // every setting with its default and help
+  std::string model_type;                   // unique
+  std::vector<std::string> presets = {};    // names, unique over all families
+  std::vector<ModelSetting> settings = {};  // every setting with its default and help
+  std::vector<std::string> profiles = {};   // values of the setting profile.name, where there is one
   // From the text of a config.json; file_name is for messages. Error(input).
   std::unique_ptr<const ModelSpec> (*read)(const std::string& config_json, const std::string& file_name);
   // A preset, or the defaults when `preset` is empty, with these settings. Error(setting).
@@ -35,9 +36,15 @@ class RegisteredFamily {
 
 // The spec that a config.json describes, of the family that its model_type names. Error(input) names the file.
 std::unique_ptr<const ModelSpec> read_model_spec(const std::string& config_json, const std::string& file_name);
-// The spec of a named preset with these settings. Without a preset the setting model_type names the family (the first
-// one when there is none). Error(setting) with the nearest name.
+// The family of a named preset. Without a preset the setting model_type names it (the first one when there is none).
+// Error(setting) with the nearest name.
+ModelFamily find_family(const std::string& preset, const SettingTexts& settings);
+// The spec of a named preset of that family, or of its defaults, with these settings. Error(setting).
 std::unique_ptr<const ModelSpec> configure_model(const std::string& preset, const SettingTexts& settings);
+
+// Of all families together, each name once.
 std::vector<std::string> model_presets();
+std::vector<ModelSetting> model_settings();
+std::vector<std::string> model_profiles();
 
 }  // namespace braid::models

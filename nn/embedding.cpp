@@ -5,7 +5,7 @@
 namespace braid::nn {
 
 Embedding::Embedding(int64_t vocabulary, int64_t width, const Init& init, RandomKey key)
-    : weight_(parameter(init.make({vocabulary, width}, child(key, "weight")))) {}
+    : vocabulary_(vocabulary), weight_(parameter(init.make({vocabulary, width}, child(key, "weight")))) {}
 
 Tensor Embedding::operator()(const Tensor& ids) const { return embedding(weight_, ids); }
 

@@ -10,11 +10,14 @@ class Embedding final : public Module {
   Embedding() = default;
   Embedding(int64_t vocabulary, int64_t width, const Init& init, RandomKey key);
   Tensor operator()(const Tensor& ids) const;
-  void visit(Visitor& v) const override { v("weight", weight_); }
+  void visit(Visitor& v) const override {
+    v("weight", weight_, {.axis = 0, .unit = "vocabulary row", .units = vocabulary_});
+  }
   const Tensor& weight() const { return weight_; }
 
  private:
-  Tensor weight_;  // (V, D)
+  int64_t vocabulary_ = 0;  // V
+  Tensor weight_;           // (V, D)
 };
 
 }  // namespace braid::nn

@@ -5,7 +5,7 @@
 namespace braid::nn {
 
 Linear::Linear(int64_t in, int64_t out, const Options& options, RandomKey key)
-    : weight_(parameter(options.init.make({out, in}, child(key, "weight")))) {
+    : weight_(parameter(options.init.make({out, in}, child(key, "weight")))), shard_(options.shard) {
   if (options.bias) bias_ = parameter(Init::constant(0).make({out}, {}));
 }
 

@@ -11,6 +11,9 @@ class Linear final : public Module {
   struct Options {
     bool bias = false;
     Init init = Init::xavier_uniform();
+    // Axis 0: the outputs are sharded (column-parallel in Megatron-LM's words). Axis 1: the inputs are (row-parallel),
+    // and every rank holds the complete bias.
+    ShardRule shard = {};
   };
   Linear() = default;
   Linear(int64_t in, int64_t out, const Options& options, RandomKey key);
@@ -19,14 +22,15 @@ class Linear final : public Module {
   // ranks, then the bias is added once. x (B, T, in) -> own rows (B, t, out). With null the same as above.
   Tensor row_parallel(const Tensor& x, const ShardContext* shards) const;
   void visit(Visitor& v) const override {
-    v("weight", weight_);
-    v("bias", bias_);
+    v("weight", weight_, shard_);
+    v("bias", bias_, shard_.axis == 0 ? shard_ : ShardRule{});
   }
   const Tensor& weight() const { return weight_; }
 
  private:
   Tensor weight_;  // (out, in)
   Tensor bias_;    // (out) or empty; starts at 0
+  ShardRule shard_;
 };
 
 }  // namespace braid::nn

@@ -1,7 +1,6 @@
 #include "braid/nn/module.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 
 #include "braid/autograd/ops.h"
@@ -9,8 +8,8 @@
 
 namespace braid::nn {
 
-void Visitor::operator()(const std::string& name, const Tensor& parameter) {
-  if (parameter) action_(prefix_ + name, parameter);
+void Visitor::operator()(const std::string& name, const Tensor& parameter, const ShardRule& rule) {
+  if (parameter) action_(prefix_ + name, parameter, rule);
 }
 
 void Visitor::operator()(const std::string& name, const Module& child) {
@@ -42,7 +41,7 @@ bool all_finite(const Tensor& x) {
 std::vector<NamedTensor> parameters(const Module& m) {
   std::vector<NamedTensor> list;
   std::set<const void*> listed;
-  each(m, [&](const std::string& name, const Tensor& p) {
+  each(m, [&](const std::string& name, const Tensor& p, const ShardRule&) {
     if (listed.insert(p.id()).second) list.push_back({name, p});
   });
   return list;
@@ -52,6 +51,12 @@ int64_t count(const Module& m) {
   int64_t n = 0;
   for (const NamedTensor& p : parameters(m)) n += p.value.numel();
   return n;
+}
+
+std::map<std::string, ShardRule> shard_rules(const Module& m) {
+  std::map<std::string, ShardRule> rules;
+  each(m, [&](const std::string& name, const Tensor&, const ShardRule& rule) { rules[name] = rule; });
+  return rules;
 }
 
 void check_separate(const std::vector<NamedTensor>& parameters) {
@@ -90,7 +95,7 @@ void zero_grad(Module& m) {
 
 void replace_parameters(Module& m, const MakeParameter& make) {
   std::map<const void*, Tensor> made;  // by the id of the old handle, which the replacement of a tie looks up
-  each(m, [&](const std::string& name, const Tensor& old) {
+  each(m, [&](const std::string& name, const Tensor& old, const ShardRule&) {
     auto [it, first] = made.try_emplace(old.id());
     if (first) it->second = make(name, old);
     const_cast<Tensor&>(old) = it->second;  // a member of m, which is not const: only visit() passes it as const

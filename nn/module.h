@@ -1,9 +1,11 @@
 // Module: a plain class whose `visit` names each parameter and each child once. The names are those of its files.
 #pragma once
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
+#include "braid/nn/shard_rule.h"
 #include "braid/tensor/tensor.h"
 
 namespace braid::nn {
@@ -15,9 +17,10 @@ class Module;
 // Walks a tree of modules; a module's visit calls it once per parameter and child.
 class Visitor {
  public:
-  using Action = std::function<void(const std::string& name, const Tensor& parameter)>;
+  using Action = std::function<void(const std::string& name, const Tensor& parameter, const ShardRule& rule)>;
   explicit Visitor(Action action) : action_(std::move(action)) {}
-  void operator()(const std::string& name, const Tensor& parameter);  // skips empty handles (an unused bias)
+  // Skips empty handles (an unused bias).
+  void operator()(const std::string& name, const Tensor& parameter, const ShardRule& rule = {});
   void operator()(const std::string& name, const Module& child);
 
  private:
@@ -45,6 +48,8 @@ Tensor parameter(Tensor x);
 // A tied parameter (one handle under several names) is listed, counted and loaded once, under its first name.
 std::vector<NamedTensor> parameters(const Module& m);  // handles, in visiting order
 int64_t count(const Module& m);                        // number of elements
+// The rules of the parameters, by name.
+std::map<std::string, ShardRule> shard_rules(const Module& m);
 // Throws when two of them share elements: each would be updated as if it were alone.
 void check_separate(const std::vector<NamedTensor>& parameters);
 

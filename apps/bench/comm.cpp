@@ -8,7 +8,6 @@
 #include "apps/train/job.h"
 #include "braid/autograd/autograd.h"
 #include "braid/distributed/parallel/data_parallel.h"
-#include "braid/models/dcformer/model.h"
 
 namespace braid::apps {
 namespace {
@@ -19,7 +18,8 @@ using Clock = std::chrono::steady_clock;
 void bench_overlap(const Arguments& arguments, const dist::Communicator& world) {
   enum Way { alone, after, during };
   BenchModel bench = bench_model(arguments);
-  models::Dcformer model(bench.config, {1, 0});
+  const std::unique_ptr<models::Model> made = bench.spec->make({1, 0});
+  models::Model& model = *made;
   dist::DataParallel parallel(nn::parameters(model),
                               [&](const std::string&) -> const dist::Communicator& { return world; });
   auto backward_pass = [&](Way way) {

@@ -1,15 +1,16 @@
 #pragma once
+#include <memory>
 #include <vector>
 
 #include "apps/cli/command.h"
-#include "braid/models/dcformer/config.h"
+#include "braid/models/model_spec.h"
 #include "braid/models/training/trainer.h"
 
 namespace braid::apps {
 
 // The model that --preset and settings describe, and a batch of random tokens of --batch sequences of --seq-len.
 struct BenchModel {
-  models::ModelConfig config;
+  std::unique_ptr<const models::ModelSpec> spec;
   models::Batch batch;
 };
 BenchModel bench_model(const Arguments& arguments);

@@ -13,7 +13,6 @@
 #include "apps/cli/text.h"
 #include "apps/train/from_config.h"
 #include "apps/train/matmul_rate.h"
-#include "braid/models/dcformer/cost.h"
 #include "braid/tensor/parallel.h"
 
 namespace braid::apps {
@@ -42,15 +41,14 @@ int run_bench(const Arguments& arguments) {
   if (int64_t n = arguments.get_int("threads"); n > 0) set_threads(static_cast<int>(n));
   if (arguments.get("WHAT") == "comm") return bench_comm(arguments);
   const BenchModel bench = bench_model(arguments);
-  const models::ModelConfig& model_settings = bench.config;
   const models::Batch& batch = bench.batch;
   const int64_t B = batch.samples(), T = batch.at("input_ids").dim(1);
   TrainConfig config;
   config.train.dtype = arguments.get("dtype");
-  config.train.checkpoint_activations = arguments.has("checkpoint-activations");
+  config.train.recompute = arguments.has("recompute");
   const Arithmetic types = arithmetic(config);
   const Device device = device_of(arguments);
-  std::unique_ptr<models::LanguageModel> model = make_model(config, model_settings, {}, device);
+  std::unique_ptr<models::LanguageModel> model = make_model(config, *bench.spec, {}, device);
   models::Trainer trainer(*model, optimizer_options(config), 1.0, {}, types.compute);
   trainer.capture_steps(!arguments.has("no-graph"));
   std::vector<double> steps, forwards;
@@ -64,8 +62,7 @@ int run_bench(const Arguments& arguments) {
     double forward = seconds_of([&] { models::evaluate(*model, {batch}); });
     if (i >= 0) steps.push_back(step), forwards.push_back(forward);
   }
-  double step = median(steps),
-         flops = models::flops_per_token(model_settings, T).training() * static_cast<double>(B * T);
+  double step = median(steps), flops = bench.spec->training_flops(T) * static_cast<double>(B);
   const double peak = measured_flops(device, types.compute);
   const std::string where = device == kCpu ? std::to_string(threads()) + " threads" : str(device);
   const MemoryByUse memory = memory_by_use(device);
@@ -76,9 +73,8 @@ int run_bench(const Arguments& arguments) {
         "%lld, \"step_seconds\": %.6g, "
         "\"step_seconds_min\": %.6g, \"forward_seconds\": %.6g, \"tokens_per_second\": %.6g, \"peak_rss_mib\": %.1f, "
         "\"peak_tensor_mib\": %.1f, \"flops_utilisation\": %.4f, \"captured\": %s",
-        str(types.compute).c_str(), str(device).c_str(),
-        static_cast<long long>(models::count_parameters(model_settings).total), static_cast<long long>(B),
-        static_cast<long long>(T), threads(), static_cast<long long>(count), step,
+        str(types.compute).c_str(), str(device).c_str(), static_cast<long long>(bench.spec->size().parameters),
+        static_cast<long long>(B), static_cast<long long>(T), threads(), static_cast<long long>(count), step,
         *std::min_element(steps.begin(), steps.end()), median(forwards), double(B * T) / step, peak_rss_mib(),
         double(memory_stats(device).peak) / (1 << 20), flops / step / peak, trainer.replays_steps() ? "true" : "false");
     for (size_t i = 0; i < kMemoryUses; ++i)
@@ -117,19 +113,24 @@ BenchModel bench_model(const Arguments& arguments) {
     size_t equal = item.find('=');
     config.model.values[item.substr(0, equal)] = item.substr(equal + 1);
   }
-  models::ModelConfig model = model_config(config, 0);
-  int64_t B = arguments.get_int("batch"), T = arguments.get_int("seq-len"), V = model.vocab_size;
-  if (T == 0) T = model.block_size;
-  check(T <= model.block_size, ErrorKind::setting, [&] {
-    return "--seq-len is longer than the model's block_size: expected at most " + std::to_string(model.block_size) +
-           ", found " + std::to_string(T);
+  auto spec = model_spec(config, 0);
+  int64_t B = arguments.get_int("batch"), T = arguments.get_int("seq-len"), V = spec->vocab_size();
+  check(V > 0, ErrorKind::setting, [&] {
+    return "bench runs on random tokens, and a model of type " + spec->model_type() +
+           " does not model text: expected a language model";
+  });
+  const int64_t longest = spec->max_sequence_length();
+  if (T == 0) T = longest;
+  check(T <= longest, ErrorKind::setting, [&] {
+    return "--seq-len is longer than the model's block_size: expected at most " + std::to_string(longest) + ", found " +
+           std::to_string(T);
   });
   std::vector<int64_t> ids, targets;
   for (int64_t i = 0; i < B * T; ++i) {
     ids.push_back(random_bits(static_cast<uint64_t>(i), {1, 1}) % V);
     targets.push_back(random_bits(static_cast<uint64_t>(i), {1, 2}) % V);
   }
-  return {model, models::text_batch(from_vector(ids, {B, T}), from_vector(targets, {B, T}))};
+  return {std::move(spec), models::text_batch(from_vector(ids, {B, T}), from_vector(targets, {B, T}))};
 }
 
 Command bench_command() {
@@ -146,7 +147,7 @@ Command bench_command() {
                 dtype_flag("arithmetic; bf16 with f32 master weights"),
                 device_flag(),
                 integer_flag("threads", "N", "CPU threads, 0 = all cores", "0", 0, 4096),
-                {.name = "checkpoint-activations", .help = "recompute blocks in the backward pass"},
+                {.name = "recompute", .help = "recompute blocks in the backward pass"},
                 {.name = "no-graph", .help = "on a GPU, launch every kernel instead of replaying a captured step"},
                 integer_flag("megabytes", "N", "comm: largest tensor", "64", 1, 1 << 20),
                 number_flag("seconds", "S", "comm: time for each size", "1", 0, 1e6),
@@ -155,7 +156,7 @@ Command bench_command() {
       .details =
           "tests/bench/compare_step.py runs this beside the same model in PyTorch, in turn, and prints both as a "
           "table.",
-      .examples = {"braid bench", "braid bench step --dtype bf16 --checkpoint-activations",
+      .examples = {"braid bench", "braid bench step --dtype bf16 --recompute",
                    "braid bench --preset transformer-tiny --batch 4 --steps 20",
                    "mpirun -np 4 braid bench comm --threads 1"},
       .run = run_bench,

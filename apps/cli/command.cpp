@@ -257,7 +257,7 @@ int run_program(const std::vector<Command>& commands, const std::vector<std::str
   } catch (const std::bad_alloc&) {
     return report_error(int(ErrorKind::setting),
                         "out of memory; use a smaller model, train.batch_size or data.seq_len, or "
-                        "train.checkpoint_activations=true");
+                        "train.recompute=true");
   } catch (const std::exception& error) {
     return report_error(exit_internal,
                         std::string("internal error: ") + error.what() + "; please report this as a bug");

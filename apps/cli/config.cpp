@@ -82,13 +82,17 @@ std::string toml_text(const Value& value) {
 }
 
 void load_config(const Schema& schema, const std::filesystem::path& file, const std::vector<std::string>& overrides) {
+  const auto name_now = [&](const std::string& key) {
+    const auto at = schema.renamed.find(key);
+    return at == schema.renamed.end() ? key : at->second;
+  };
   if (!file.empty()) {
     constexpr int64_t limit = 1 << 20;  // a configuration of more than a megabyte is some other file
     for (const ConfigEntry& entry : parse_config(io::read_text_file(file.string(), limit), file.string())) {
       const std::string where = file.string() + " line " + std::to_string(entry.line);
       check(entry.problem.empty(), ErrorKind::setting,
             [&] { return "bad value for " + preview(entry.key) + " in " + where + ": " + entry.problem; });
-      set(schema, entry.key, entry.value, where);
+      set(schema, name_now(entry.key), entry.value, where);
     }
   }
   for (const std::string& text : overrides) {
@@ -97,7 +101,7 @@ void load_config(const Schema& schema, const std::filesystem::path& file, const 
           [&] { return "bad override '" + preview(text) + "': expected key=value"; });
     check(valid_utf8(text), ErrorKind::setting,
           [&] { return "bad override '" + preview(text) + "': expected UTF-8 text, found other bytes"; });
-    const std::string key = text.substr(0, equals);
+    const std::string key = name_now(text.substr(0, equals));
     const std::string value = text.substr(equals + 1);
     const Setting* setting = models::find_setting(schema.settings, key);
     const std::optional<Value> typed = setting ? parse_value(setting->rule, value) : std::nullopt;

@@ -30,6 +30,8 @@ struct Schema {
   std::string command;  // "braid train", named in messages
   std::vector<Setting> settings;
   std::vector<OpenTable> open = {};
+  // Names of settings in files of earlier versions, which are still read, and their names now.
+  std::map<std::string, std::string> renamed = {};
 };
 
 // `file` may be empty: defaults and overrides only. Error(input) if it cannot be read, Error(setting) naming key,

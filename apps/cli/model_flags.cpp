@@ -2,7 +2,7 @@
 
 #include <cstdio>
 
-#include "braid/models/dcformer/config.h"
+#include "braid/models/registry.h"
 
 namespace braid::apps {
 
@@ -10,7 +10,7 @@ Flag profile_flag() {
   return {.name = "profile",
           .value = "NAME",
           .help = "program of the authors whose arithmetic is followed, instead of what the folder says",
-          .rule = models::one_of(models::profile_names())};
+          .rule = models::one_of(models::model_profiles())};
 }
 
 Flag device_flag() {
@@ -34,10 +34,10 @@ std::optional<DType> dtype_of(const Arguments& arguments) {
   return dtype;
 }
 
-std::vector<std::pair<std::string, std::string>> model_keys(const Arguments& arguments) {
-  std::vector<std::pair<std::string, std::string>> keys;
+models::SettingTexts model_keys(const Arguments& arguments, const std::vector<std::string>& overrides) {
+  models::SettingTexts keys;
   if (arguments.has("profile")) keys.emplace_back("profile.name", arguments.get("profile"));
-  for (const std::string& text : arguments.overrides()) {
+  for (const std::string& text : overrides) {
     const size_t equals = text.find('=');
     keys.emplace_back(text.substr(0, equals), text.substr(equals + 1));
   }

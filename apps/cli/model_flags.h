@@ -2,10 +2,10 @@
 #pragma once
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "apps/cli/command.h"
+#include "braid/models/model_spec.h"
 #include "braid/tensor/device.h"
 #include "braid/tensor/dtype.h"
 
@@ -21,8 +21,11 @@ Device device_of(const Arguments& arguments);
 // --dtype f32, f64 or bf16; none: not given, and the flag has no fallback
 Flag dtype_flag(const std::string& help, const std::string& fallback = "f32");
 std::optional<DType> dtype_of(const Arguments& arguments);
-// --profile and the overrides as configuration keys, the overrides last.
-std::vector<std::pair<std::string, std::string>> model_keys(const Arguments& arguments);
+// --profile and the overrides (by default all of the arguments) as configuration keys, the overrides last.
+models::SettingTexts model_keys(const Arguments& arguments, const std::vector<std::string>& overrides);
+inline models::SettingTexts model_keys(const Arguments& arguments) {
+  return model_keys(arguments, arguments.overrides());
+}
 // Prints the decisions of the loader to stderr.
 void print_notes(const std::vector<std::string>& notes);
 

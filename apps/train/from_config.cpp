@@ -2,32 +2,45 @@
 
 #include <algorithm>
 
-#include "braid/models/dcformer/family.h"
+#include "braid/models/registry.h"
 #include "braid/tensor/kernels/attention.h"
 
 namespace braid::apps {
 
 namespace {
-// The text of a value as models::configure() takes it.
+// The text of a value as models::configure_model() takes it.
 std::string plain(const Value& value) {
   const auto* text = std::get_if<std::string>(&value);
   return text ? *text : toml_text(value);
 }
 }  // namespace
 
-models::ModelConfig model_config(const TrainConfig& config, int64_t vocabulary) {
+std::vector<std::string> model_setting_names() {
+  std::vector<std::string> names;
+  for (const models::ModelSetting& setting : models::model_settings()) names.push_back(setting.name);
+  return names;
+}
+
+std::unique_ptr<const models::ModelSpec> model_spec(const TrainConfig& config, int64_t vocabulary) {
   check(!config.model.preset.empty() || !config.model.values.empty(), ErrorKind::setting, [] {
     return std::string(
         "no model is named: expected model.preset (for example dcformer-tiny; braid info lists them) or model.* sizes");
   });
-  std::vector<std::pair<std::string, std::string>> keys;
-  if (vocabulary > 0 && !config.model.values.contains("vocab_size"))
-    keys.emplace_back("vocab_size", std::to_string(vocabulary));
+  models::SettingTexts keys;
   for (const auto& [key, value] : config.model.values) keys.emplace_back(key, plain(value));
-  models::ModelConfig model = models::configure(config.model.preset, keys);
-  check(model.vocab_size >= vocabulary, ErrorKind::setting, [&] {
+  if (vocabulary > 0 && !config.model.values.contains("vocab_size")) {
+    const models::ModelFamily family = models::find_family(config.model.preset, keys);
+    const auto is_vocabulary = [](const models::ModelSetting& setting) { return setting.name == "vocab_size"; };
+    check(std::any_of(family.settings.begin(), family.settings.end(), is_vocabulary), ErrorKind::setting, [&] {
+      return "a model of type " + family.model_type +
+             " does not model text: expected a language model for the data in " + config.data.path;
+    });
+    keys.emplace_back("vocab_size", std::to_string(vocabulary));
+  }
+  auto model = models::configure_model(config.model.preset, keys);
+  check(model->vocab_size() >= vocabulary, ErrorKind::setting, [&] {
     return "model.vocab_size is too small for the data: expected at least " + std::to_string(vocabulary) + ", found " +
-           std::to_string(model.vocab_size);
+           std::to_string(model->vocab_size());
   });
   return model;
 }
@@ -55,12 +68,13 @@ nn::Schedule schedule(const TrainConfig& config) {
               std::clamp<int64_t>(decay_steps, 1, std::max<int64_t>(1, config.train.steps - config.schedule.warmup))};
 }
 
-int64_t sequence_length(const TrainConfig& config, const models::ModelConfig& model) {
-  check(config.data.seq_len <= model.block_size, ErrorKind::setting, [&] {
-    return "data.seq_len is longer than the model's block_size: expected at most " + std::to_string(model.block_size) +
+int64_t sequence_length(const TrainConfig& config, const models::ModelSpec& model) {
+  const int64_t longest = std::max<int64_t>(1, model.max_sequence_length());
+  check(config.data.seq_len <= longest, ErrorKind::setting, [&] {
+    return "data.seq_len is longer than the model's block_size: expected at most " + std::to_string(longest) +
            ", found " + std::to_string(config.data.seq_len);
   });
-  return config.data.seq_len > 0 ? config.data.seq_len : model.block_size;
+  return config.data.seq_len > 0 ? config.data.seq_len : longest;
 }
 
 Arithmetic arithmetic(const TrainConfig& config) {
@@ -74,14 +88,14 @@ int64_t attention_workspace(const TrainConfig& config, Device device) {
   return config.train.attention_workspace > 0 ? config.train.attention_workspace << 20 : kAttentionWorkspace;
 }
 
-std::unique_ptr<models::LanguageModel> make_model(const TrainConfig& config, const models::ModelConfig& model,
+std::unique_ptr<models::LanguageModel> make_model(const TrainConfig& config, const models::ModelSpec& model,
                                                   const dist::ProcessMesh& mesh, Device device) {
   MemoryScope scope(MemoryUse::weights);
   RandomKey key = child({static_cast<uint64_t>(config.run.seed), 0}, "parameters");
-  auto made = models::as_language_model(models::DcformerSpec(model).make(key, mesh));
+  auto made = models::as_language_model(model.make(key, mesh));
   made->to(arithmetic(config).masters);
   made->to(device);
-  made->set_recompute(config.train.checkpoint_activations);
+  made->set_recompute(config.train.recompute);
   made->set_attention_workspace(attention_workspace(config, device));
   return made;
 }

@@ -5,19 +5,22 @@
 
 #include "apps/train/train_config.h"
 #include "braid/distributed/comm/process_mesh.h"
-#include "braid/models/dcformer/config.h"
 #include "braid/models/language_model.h"
+#include "braid/models/model_spec.h"
 #include "braid/nn/optim/optimizer.h"
 #include "braid/nn/optim/schedule.h"
 
 namespace braid::apps {
 
-// The preset with the model.* overrides, resolved. vocabulary: of the data, the default of vocab_size; 0 = unknown.
-models::ModelConfig model_config(const TrainConfig& config, int64_t vocabulary);
+// Names of the settings model.* of every registered family.
+std::vector<std::string> model_setting_names();
+// The preset with the model.* overrides. vocabulary: of the data, the default of vocab_size; 0 = unknown.
+std::unique_ptr<const models::ModelSpec> model_spec(const TrainConfig& config, int64_t vocabulary);
 nn::OptimizerOptions optimizer_options(const TrainConfig& config);
 nn::Schedule schedule(const TrainConfig& config);
-// data.seq_len, or the model's block_size where it is 0. Error(setting) when it is longer than that.
-int64_t sequence_length(const TrainConfig& config, const models::ModelConfig& model);
+// Tokens of a sample: data.seq_len, or the model's block_size where it is 0; 1 where samples are no sequences.
+// Error(setting) when it is longer than the model's longest sequence.
+int64_t sequence_length(const TrainConfig& config, const models::ModelSpec& model);
 
 // train.dtype: the type of the master weights (and of gradients, moments and checkpoints), and of the arithmetic.
 struct Arithmetic {
@@ -27,7 +30,7 @@ Arithmetic arithmetic(const TrainConfig& config);
 // train.attention_workspace in bytes; 0 on the CPU, which needs none.
 int64_t attention_workspace(const TrainConfig& config, Device device);
 // The model of a run with its first weights, over a mesh this rank's shards of it.
-std::unique_ptr<models::LanguageModel> make_model(const TrainConfig& config, const models::ModelConfig& model,
+std::unique_ptr<models::LanguageModel> make_model(const TrainConfig& config, const models::ModelSpec& model,
                                                   const dist::ProcessMesh& mesh, Device device);
 
 }  // namespace braid::apps

@@ -52,22 +52,17 @@ void at_root(const dist::Communicator& world, const std::function<void()>& work)
   });
 }
 
-dist::ProcessMesh mesh_from_config(const TrainConfig& config, const dist::Communicator& world) {
-  const TrainConfig::Parallel& p = config.parallel;
+dist::ProcessMesh mesh_from_config(const TrainConfig::Parallel& p, const dist::Communicator& world,
+                                   const std::string& command) {
   if (world.size() == 1) {
     int64_t processes = std::max<int64_t>(p.data, 1) * p.context * p.tensor;
     check(processes == 1, ErrorKind::setting, [&] {
       return "parallel.* requires " + std::to_string(processes) +
-             " processes, but this is one: start them with mpirun -np " + std::to_string(processes) +
-             " braid train ...";
+             " processes, but this is one: start them with mpirun -np " + std::to_string(processes) + " braid " +
+             command + " ...";
     });
   }
-  dist::ProcessMesh mesh = dist::make_mesh(world, p.data, p.context, p.tensor);
-  check(config.train.batch_size >= mesh.data.size(), ErrorKind::setting, [&] {
-    return "train.batch_size is smaller than parallel.data: expected at least " + std::to_string(mesh.data.size()) +
-           " sequences per micro-batch, found " + std::to_string(config.train.batch_size);
-  });
-  return mesh;
+  return dist::make_mesh(world, p.data, p.context, p.tensor);
 }
 
 std::string program_fingerprint() {

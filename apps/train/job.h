@@ -2,6 +2,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "apps/train/train_config.h"
 #include "braid/distributed/comm/mpi_session.h"
@@ -27,8 +28,10 @@ class Job {
 // Work of rank 0 alone. When it fails there, all ranks end with its error.
 void at_root(const dist::Communicator& world, const std::function<void()>& work);
 
-// The mesh of the settings parallel.*. Collective. Error(setting).
-dist::ProcessMesh mesh_from_config(const TrainConfig& config, const dist::Communicator& world);
+// The mesh of the settings parallel.*. Collective. Error(setting) that names the command where there are too few
+// processes.
+dist::ProcessMesh mesh_from_config(const TrainConfig::Parallel& parallel, const dist::Communicator& world,
+                                   const std::string& command);
 
 // The checksum of the program file that this process runs.
 std::string program_fingerprint();

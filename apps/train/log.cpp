@@ -122,7 +122,7 @@ RunLog::RunLog(const fs::path& folder, int64_t step) {
   for (size_t i = 1; i < lines.size() && lines[i].complete; ++i) {
     const LogRow row = parse_row(lines[i], names, 0, csv_path.string() + " line " + std::to_string(i + 1));
     if (row.step > step) break;
-    kept_.push_back(row);
+    earlier_rows_.push_back(row);
     keep = lines[i].end;
   }
   // Everything has been read and understood; only now change the files.

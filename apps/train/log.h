@@ -58,13 +58,13 @@ class RunLog {
   // (0: a new run). Error(input) if a file there is not such a log, Error(output) if it cannot be written.
   RunLog(const std::filesystem::path& folder, int64_t step);
 
-  const std::vector<LogRow>& kept() const { return kept_; }  // rows found on opening, in order
-  void append(const LogRow& row);                            // Error(output), for example on a full disk
-  void sync();                                               // to the disk; call it before a checkpoint is written
+  const std::vector<LogRow>& earlier_rows() const { return earlier_rows_; }  // found on opening, in order
+  void append(const LogRow& row);  // Error(output), for example on a full disk
+  void sync();                     // to the disk; call it before a checkpoint is written
 
  private:
   std::optional<io::AppendFile> csv_, json_;
-  std::vector<LogRow> kept_;
+  std::vector<LogRow> earlier_rows_;
 };
 
 // Rows of a log.csv, or of any CSV with a header line that names at least `step` and `loss`; other columns are taken if

@@ -6,7 +6,6 @@
 #include "apps/train/from_config.h"
 #include "apps/train/job.h"
 #include "braid/distributed/job/run_on_all_ranks.h"
-#include "braid/models/dcformer/config.h"
 #include "braid/nn/optim/registry.h"
 
 namespace braid::apps {
@@ -17,7 +16,7 @@ namespace fs = std::filesystem;
 // The settings in which the file of a checkpoint differs, as "train.batch_size: 8 -> 16"; not the run's folder, which
 // may have been moved. `saved` gets the settings of the file.
 std::vector<std::string> changed_settings(const fs::path& file, const Schema& now, TrainConfig& saved) {
-  const Schema then = train_schema(saved, models::config_keys());
+  const Schema then = train_schema(saved, model_setting_names());
   load_config(then, file, {});
   std::vector<std::string> changed = differences(then, now);
   std::erase_if(changed, [](const std::string& line) { return line.starts_with("run.out:"); });

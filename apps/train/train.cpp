@@ -66,7 +66,7 @@ int train(TrainingRun& run, const TrainConfig& config, const dist::ProcessMesh& 
 
 int prepare_and_train(const Arguments& arguments, const Job& job) {
   TrainConfig config;
-  Schema schema = train_schema(config, models::config_keys());
+  Schema schema = train_schema(config, model_setting_names());
   std::vector<std::string> overrides = arguments.overrides();
   if (arguments.has("device")) overrides.push_back("run.device=" + arguments.get("device"));
   if (arguments.has("threads")) overrides.push_back("run.threads=" + arguments.get("threads"));
@@ -77,11 +77,18 @@ int prepare_and_train(const Arguments& arguments, const Job& job) {
   }
   if (config.run.threads > 0) set_threads(static_cast<int>(config.run.threads));
   const Device device = parse_device(config.run.device);  // the first check: no device, no run
-  if (arguments.has("dry-run")) return dry_run(config);
+  if (arguments.has("dry-run")) {
+    std::fputs(dry_run(config).c_str(), stdout);
+    return 0;
+  }
   check_together(config);
   job.world().set_timeout(config.parallel.timeout);
   dist::DeviceRanks ranks = dist::device_ranks(job.world(), device);
-  const dist::ProcessMesh mesh = mesh_from_config(config, ranks.world);
+  const dist::ProcessMesh mesh = mesh_from_config(config.parallel, ranks.world, "train");
+  check(config.train.batch_size >= mesh.data.size(), ErrorKind::setting, [&] {
+    return "train.batch_size is smaller than parallel.data: expected at least " + std::to_string(mesh.data.size()) +
+           " sequences per micro-batch, found " + std::to_string(config.train.batch_size);
+  });
   const StopSignals signals;  // before data and weights are loaded, so that no signal is lost
   TrainingRun run(config, schema, mesh, ranks.device);
   run.open();

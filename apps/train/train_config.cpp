@@ -43,8 +43,7 @@ Schema train_schema(TrainConfig& c, const std::vector<std::string>& model_keys) 
               {"train.accumulate", &c.train.accumulate, "micro-batches per step", count},
               {"train.dtype", &c.train.dtype, "arithmetic; bf16 keeps f32 master weights",
                one_of({"f32", "f64", "bf16"})},
-              {"train.checkpoint_activations", &c.train.checkpoint_activations,
-               "recompute blocks in the backward pass: less memory, more time"},
+              {"train.recompute", &c.train.recompute, "recompute blocks in the backward pass: less memory, more time"},
               {"train.graph", &c.train.graph,
                "on a GPU, capture a step as a CUDA graph and replay it; no effect with several processes"},
               {"train.attention_workspace", &c.train.attention_workspace,
@@ -98,6 +97,7 @@ Schema train_schema(TrainConfig& c, const std::vector<std::string>& model_keys) 
               {"guard.warmup", &c.guard.warmup, "steps before guard.spike watches", count_or_none},
           },
       .open = {{.prefix = "model", .keys = model_keys, .values = &c.model.values}},
+      .renamed = {{"train.checkpoint_activations", "train.recompute"}},
   };
 }
 

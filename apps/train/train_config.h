@@ -25,7 +25,7 @@ struct TrainConfig {
     int64_t batch_size = 8;
     int64_t accumulate = 1;
     std::string dtype = "f32";
-    bool checkpoint_activations = false;
+    bool recompute = false;
     bool graph = true;
     int64_t attention_workspace = 0;
   } train;

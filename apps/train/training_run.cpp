@@ -10,7 +10,6 @@
 #include "apps/train/job.h"
 #include "apps/train/matmul_rate.h"
 #include "apps/train/resume.h"
-#include "braid/models/dcformer/cost.h"
 #include "braid/models/text/batches.h"
 #include "braid/models/text/manifest.h"
 #include "braid/tensor/io/append_file.h"
@@ -38,8 +37,8 @@ TrainingRun::TrainingRun(const TrainConfig& config, const Schema& schema, const 
       train_data_(open_data(models::text::Split::train)),
       validation_data_(open_data(models::text::Split::val)),
       sampler_(train_data_.size(), static_cast<uint64_t>(config.run.seed)),
-      model_config_(checked_model()),
-      model_(make_model(config, model_config_, mesh, device)),
+      spec_(checked_model()),
+      model_(make_model(config, *spec_, mesh, device)),
       trainer_(*model_, optimizer_options(config), config.optimizer.clip, mesh, types_.compute),
       checkpoints_(config.run.out, config.checkpoint.keep),
       progress_(stdout, config.log.interval),
@@ -51,14 +50,14 @@ TrainingRun::TrainingRun(const TrainConfig& config, const Schema& schema, const 
 }
 
 models::text::Dataset TrainingRun::open_data(models::text::Split split) const {
-  const models::ModelConfig model = model_config(config_, models::text::read_manifest(config_.data.path).vocab_size);
-  return models::text::Dataset(config_.data.path, split, sequence_length(config_, model));
+  const auto spec = model_spec(config_, models::text::read_manifest(config_.data.path).vocab_size);
+  return models::text::Dataset(config_.data.path, split, sequence_length(config_, *spec));
 }
 
-models::ModelConfig TrainingRun::checked_model() const {
-  models::ModelConfig model = model_config(config_, train_data_.tokenizer().vocab_size());
-  check_memory(config_, model, train_data_.seq_len(), mesh_, device_);
-  return model;
+std::unique_ptr<const models::ModelSpec> TrainingRun::checked_model() const {
+  auto spec = model_spec(config_, train_data_.tokenizer().vocab_size());
+  check_memory(config_, *spec, train_data_.seq_len(), mesh_, device_);
+  return spec;
 }
 
 void TrainingRun::open() {
@@ -68,7 +67,7 @@ void TrainingRun::open() {
   std::vector<double> losses;
   at_root(mesh_.world, [&] {
     log_.emplace(out(), state_.step);
-    for (const LogRow& row : log_->kept()) {
+    for (const LogRow& row : log_->earlier_rows()) {
       losses.push_back(last_.loss = row.loss);
       if (!std::isnan(row.val_loss)) last_.val_loss = row.val_loss;
       if (!std::isnan(row.task_acc)) last_.task_acc = row.task_acc;
@@ -81,13 +80,13 @@ void TrainingRun::open() {
 void TrainingRun::start() {
   peak_flops_ = measured_flops(device_, types_.compute) * mesh_.world.size();
   reset_peak_memory(device_);
-  flops_per_token_ = models::flops_per_token(model_config_, train_data_.seq_len()).training();
+  flops_per_token_ = spec_->training_flops(train_data_.seq_len()) / double(train_data_.seq_len());
   evaluation_.emplace(config_, *model_, mesh_, validation_data_);
-  const models::ParameterCounts counts = models::count_parameters(model_config_);
+  const models::ModelSize size = spec_->size();
   char text[256];
   std::snprintf(text, sizeof text,
                 "%.2fM parameters (%.2fM without embeddings), %lld train tokens, sequences of %lld, %d threads",
-                double(counts.total) / 1e6, double(counts.non_embedding) / 1e6,
+                double(size.parameters) / 1e6, double(size.non_embedding) / 1e6,
                 static_cast<long long>(train_data_.tokens()), static_cast<long long>(train_data_.seq_len()), threads());
   progress_.note(text);
   if (types_.compute != types_.masters || device_ != kCpu)

@@ -56,7 +56,7 @@ class TrainingRun {
   using Clock = std::chrono::steady_clock;
   double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
   models::text::Dataset open_data(models::text::Split split) const;
-  models::ModelConfig checked_model() const;
+  std::unique_ptr<const models::ModelSpec> checked_model() const;
   std::filesystem::path out() const { return config_.run.out; }
 
   const TrainConfig& config_;
@@ -66,7 +66,7 @@ class TrainingRun {
   const Arithmetic types_;
   models::text::Dataset train_data_, validation_data_;
   models::text::Sampler sampler_;
-  models::ModelConfig model_config_;
+  std::unique_ptr<const models::ModelSpec> spec_;
   std::optional<RunFolder> folder_;  // locked by rank 0
   std::unique_ptr<models::LanguageModel> model_;
   models::Trainer trainer_;

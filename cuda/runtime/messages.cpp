@@ -27,7 +27,7 @@ std::string out_of_memory(const std::string& gpu, const MemoryState& m) {
          " are free, " + mebibytes(m.in_use) + " are in use by tensors" +
          (m.captured > 0 ? ", " + mebibytes(m.captured) + " are kept for captured steps" : "") +
          "; lower train.batch_size (train.accumulate makes up for it), the sequence length, train.attention_workspace "
-         "or the model, or set train.checkpoint_activations=true" +
+         "or the model, or set train.recompute=true" +
          (m.captured > 0 ? " or train.graph=false" : "");
 }
 

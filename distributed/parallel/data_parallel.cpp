@@ -77,14 +77,6 @@ DataParallel::~DataParallel() {
   }
 }
 
-const DataParallel::Entry& DataParallel::entry_of(const std::string& name, const Communicator** holders) const {
-  auto at = place_.find(name);
-  check(at != place_.end(), "data_parallel", [&] { return "there is no parameter " + name; });
-  const Bucket& bucket = buckets_[at->second.first];
-  if (holders) *holders = &bucket.holders;
-  return bucket.entries[at->second.second];
-}
-
 void DataParallel::start() {
   for (Bucket& bucket : buckets_) {
     bucket.sent = false;
@@ -184,17 +176,10 @@ void DataParallel::gather_parameters() {
 Range DataParallel::owned_range(const std::string& name) const {
   auto alone = alone_.find(name);
   if (alone != alone_.end()) return {0, alone->second};
-  const Communicator* group = nullptr;
-  const Entry& entry = entry_of(name, &group);
-  return entry.parts.single(group->rank());
-}
-
-Tensor DataParallel::gather(const std::string& name, const Tensor& piece, DType dtype) const {
-  if (!place_.contains(name)) return piece;
-  const Communicator* group = nullptr;
-  const Entry& entry = entry_of(name, &group);
-  Tensor part = piece ? flat(piece.contiguous()) : empty({0}, dtype, entry.parameter.value.device());
-  return group->all_gather(part, 0, entry.parts).reshaped(entry.parameter.value.shape());
+  const auto at = place_.find(name);
+  check(at != place_.end(), "data_parallel", [&] { return "there is no parameter " + name; });
+  const Bucket& bucket = buckets_[at->second.first];
+  return bucket.entries[at->second.second].parts.single(bucket.holders.rank());
 }
 
 }  // namespace braid::dist

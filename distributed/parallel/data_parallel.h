@@ -49,9 +49,6 @@ class DataParallel {
   // After the update: every rank gets the pieces of all ranks.
   void gather_parameters();
 
-  // Values that are kept per piece (moments, gradients), for the parameter as this rank holds it. piece: flat, or an
-  // empty handle where this rank owns nothing of it. Collective; the result is the same on every rank.
-  Tensor gather(const std::string& name, const Tensor& piece, DType dtype) const;
   // The elements of the flattened parameter that this rank owns: all of them where no other rank holds it.
   Range owned_range(const std::string& name) const;
 
@@ -74,7 +71,6 @@ class DataParallel {
   void gradient_ready(size_t bucket, size_t entry);
   void send(Bucket& bucket);
   void send_in_order();
-  const Entry& entry_of(const std::string& name, const Communicator** holders) const;
 
   std::vector<Bucket> buckets_;  // one group after the other; within a group later layers first
   std::vector<nn::NamedTensor> pieces_;

@@ -27,14 +27,14 @@ void need(bool ok, const std::string& key, const std::string& expected, const st
 }
 
 // Window of layer `layer` by the named pattern; 0 = global.
-int64_t pattern_window(const ModelConfig& c, int64_t layer) {
+int64_t pattern_window(const DcformerConfig& c, int64_t layer) {
   if (c.window_size == 0 || c.window_type == "G") return 0;
   if (c.window_type == "LGLL") return layer % 4 == 1 ? 0 : c.window_size;
   if (c.window_type == "LGL6") return layer % 8 == 1 ? 0 : c.window_size;
   return layer % 2 == 1 ? 0 : c.window_size;
 }
 
-void resolve_windows(ModelConfig& c) {
+void resolve_windows(DcformerConfig& c) {
   need(c.window_size > 0 || c.window_type.empty() || c.window_type == "G", "window_size",
        "a window for the local layers of window_type " + c.window_type, "null", "set window_size, or window_type=G");
   if (c.layer_windows.empty()) {
@@ -45,7 +45,7 @@ void resolve_windows(ModelConfig& c) {
        std::to_string(c.layer_windows.size()));
 }
 
-void check_composition(const ModelConfig& c) {
+void check_composition(const DcformerConfig& c) {
   const Profile& p = c.profile;
   need(c.n_head % p.num_groups == 0, "profile.num_groups", "a divisor of n_head = " + std::to_string(c.n_head),
        std::to_string(p.num_groups));
@@ -67,9 +67,9 @@ void check_composition(const ModelConfig& c) {
 
 }  // namespace
 
-int64_t ModelConfig::rotary_dims() const { return static_cast<int64_t>(static_cast<double>(head_dim) * rotary_pct); }
+int64_t DcformerConfig::rotary_dims() const { return static_cast<int64_t>(static_cast<double>(head_dim) * rotary_pct); }
 
-int64_t ModelConfig::keys_of_layer(int64_t layer, bool decode) const {
+int64_t DcformerConfig::keys_of_layer(int64_t layer, bool decode) const {
   check(layer >= 0 && layer < static_cast<int64_t>(layer_windows.size()), "config", [&] {
     return "layer " + std::to_string(layer) + " has no window; resolve() the configuration of " +
            std::to_string(n_layer) + " layers first";
@@ -79,7 +79,7 @@ int64_t ModelConfig::keys_of_layer(int64_t layer, bool decode) const {
   return window + (decode ? profile.decode_window_plus_one : profile.window_plus_one);
 }
 
-void resolve(ModelConfig& c) {
+void resolve(DcformerConfig& c) {
   for (const Setting& key : key_table(c)) {
     const Value value = key.get();
     check(allows(key.rule, value), ErrorKind::setting,
@@ -109,7 +109,7 @@ void resolve(ModelConfig& c) {
   resolve_windows(c);
 }
 
-void set_family(ModelConfig& c, const std::string& model_type) {
+void set_family(DcformerConfig& c, const std::string& model_type) {
   const bool pythia = model_type == "dcpythia";
   c.model_type = model_type;
   c.norm = pythia ? NormKind::layer : NormKind::rms;
@@ -125,28 +125,28 @@ void set_key(const std::vector<Setting>& table, const std::string& name, const s
         [&] { return bad_value("model key " + name, key.rule, "'" + detail::preview(text) + "'", text); });
 }
 
-void set_key(ModelConfig& config, const std::string& name, const std::string& text) {
+void set_key(DcformerConfig& config, const std::string& name, const std::string& text) {
   set_key(key_table(config), name, text);
 }
 
-std::string get_key(const ModelConfig& config, const std::string& name) {
-  ModelConfig copy = config;
+std::string get_key(const DcformerConfig& config, const std::string& name) {
+  DcformerConfig copy = config;
   return value_text(known_key(key_table(copy), name).get());
 }
 
 std::string key_help(const std::string& name) {
-  ModelConfig config;
+  DcformerConfig config;
   return known_key(key_table(config), name).help;
 }
 
 std::vector<std::string> config_keys() {
-  ModelConfig config;
+  DcformerConfig config;
   std::vector<std::string> names;
   for (const Setting& key : key_table(config)) names.push_back(key.name);
   return names;
 }
 
-ModelConfig configure(ModelConfig c, const std::vector<std::pair<std::string, std::string>>& keys) {
+DcformerConfig configure(DcformerConfig c, const std::vector<std::pair<std::string, std::string>>& keys) {
   const auto given = [&](std::initializer_list<std::string_view> names) {
     return std::any_of(keys.begin(), keys.end(), [&](const auto& entry) {
       return std::find(names.begin(), names.end(), entry.first) != names.end();
@@ -166,8 +166,8 @@ ModelConfig configure(ModelConfig c, const std::vector<std::pair<std::string, st
   return c;
 }
 
-ModelConfig configure(const std::string& preset_name, const std::vector<std::pair<std::string, std::string>>& keys) {
-  return configure(preset_name.empty() ? ModelConfig() : preset(preset_name), keys);
+DcformerConfig configure(const std::string& preset_name, const std::vector<std::pair<std::string, std::string>>& keys) {
+  return configure(preset_name.empty() ? DcformerConfig() : preset(preset_name), keys);
 }
 
 }  // namespace braid::models

@@ -9,12 +9,14 @@
 #include <utility>
 #include <vector>
 
+#include "braid/nn/transformer/mlp.h"
+
 namespace braid::models {
 
 enum class Gelu : uint8_t { erf, tanh };
 enum class NormKind : uint8_t { rms, layer };
-enum class FfnKind : uint8_t { swiglu, gelu };
-// cos/sin in full precision; computed in f32; computed in f32 and rounded to f16, or to ModelConfig::torch_dtype.
+using nn::FfnKind;
+// cos/sin in full precision; computed in f32; computed in f32 and rounded to f16, or to DcformerConfig::torch_dtype.
 enum class RopeTable : uint8_t { exact, f32, f16, torch_dtype };
 enum class InitKind : uint8_t { jax, pytorch };  // the two published initialisations
 
@@ -36,7 +38,7 @@ struct Profile {
   bool operator==(const Profile&) const = default;
 };
 
-struct ModelConfig {
+struct DcformerConfig {
   std::string model_type = "dcformer";  // "dcformer" or "dcpythia": the layout and the defaults of a published family
   int64_t vocab_size = 0, dim = 0, n_layer = 0, n_head = 0;
   int64_t head_dim = 0;           // 0 = dim / n_head
@@ -63,28 +65,28 @@ struct ModelConfig {
   int64_t group_heads() const { return n_head / profile.num_groups; }  // M
   int64_t generator_hidden() const { return 2 * profile.rank * group_heads(); }  // K
 
-  bool operator==(const ModelConfig&) const = default;
+  bool operator==(const DcformerConfig&) const = default;
 };
 
 // Fills derived fields (head_dim, intermediate_size, layer_windows) and checks every range and divisibility. Throws
 // Error(setting) names the key. Resolving a resolved configuration changes nothing.
-void resolve(ModelConfig& config);
+void resolve(DcformerConfig& config);
 
 // config.json of a published or saved folder, resolved. A key that is not there has the value that the published code
 // gives it (profile T1, or H-inf for folders of the later code). Keys that cannot matter here (transformers_version,
 // ...) are ignored; keys that would have to be obeyed and cannot (tie_word_embeddings, grouped key/value heads,
 // query_wise) and unknown keys are rejected. Error(input) names file, key and what was expected.
-ModelConfig read_config(const std::string& config_json_text, const std::string& file_name);
+DcformerConfig read_config(const std::string& config_json_text, const std::string& file_name);
 // config.json text; read_config(write_config(c)) == c for a resolved c.
-std::string write_config(const ModelConfig& config);
+std::string write_config(const DcformerConfig& config);
 // The text of another config.json (read from `file_name`) with the fewest keys changed or added that make it describe
 // `config`; the text itself when it does already.
-std::string rewrite_config(const std::string& text, const std::string& file_name, const ModelConfig& config);
+std::string rewrite_config(const std::string& text, const std::string& file_name, const DcformerConfig& config);
 
 // config.json of a folder that holds one attention and its inputs instead of a model ("model_type": "attention"): the
 // model has one layer of width n_head x head_dim. Query row t stands at position t + q_offset, key row s at s.
 struct AttentionCase {
-  ModelConfig config;
+  DcformerConfig config;
   int64_t batch = 0, q_len = 0, kv_len = 0, q_offset = 0;
 };
 AttentionCase read_attention_case(const std::string& config_json_text, const std::string& file_name);
@@ -94,28 +96,28 @@ bool is_attention_case(const std::string& config_json_text, const std::string& f
 // (inference code of DCFormer-2.8B and DCPythia-6.9B), H-train, H-inf (the later training and inference code). Setting
 // the key profile.name sets all they fix; it reads as the profile whose values all hold, else "custom".
 std::vector<std::string> profile_names();
-std::string profile_name(const ModelConfig& config);
+std::string profile_name(const DcformerConfig& config);
 
 // Named presets: dcformer-{tiny,small,405m,834m,1.4b,2.8b,8b}, transformer-{...}, dcpythia-{tiny,6.9b},
 // pythia-{tiny,6.9b}.
 std::vector<std::string> preset_names();
 // Not resolved: derived fields are 0, so that keys set afterwards (dim) take the others (head_dim) along.
 // Throws Error(setting) with the nearest name.
-ModelConfig preset(const std::string& name);
+DcformerConfig preset(const std::string& name);
 // The preset (or, with an empty name, the defaults) with these keys set, resolved. The order of the keys does not
 // matter.
-ModelConfig configure(const std::string& preset_name, const std::vector<std::pair<std::string, std::string>>& keys);
+DcformerConfig configure(const std::string& preset_name, const std::vector<std::pair<std::string, std::string>>& keys);
 // The same for a configuration that was read from a file: sizes derived from a changed dim, n_head, n_layer or window
 // are derived again unless they are among the keys.
-ModelConfig configure(ModelConfig base, const std::vector<std::pair<std::string, std::string>>& keys);
+DcformerConfig configure(DcformerConfig base, const std::vector<std::pair<std::string, std::string>>& keys);
 
 // Sets one key (config.json name, or "profile.x") from text, as `braid train model.dim=512` does. Lists are written
 // 256,null,256 or [256, null, 256]; null (or none) means no window, no special token, a derived size. Setting
 // model_type also sets what belongs to that family (norm, ffn, biases, residual, rotary_pct), profile.name what belongs
 // to that profile. Error(setting) names key and nearest name.
-void set_key(ModelConfig& config, const std::string& key, const std::string& value);
-std::string get_key(const ModelConfig& config, const std::string& key);  // the text that set_key() takes
-std::vector<std::string> config_keys();                                  // every key of set_key()
-std::string key_help(const std::string& key);                            // one line
+void set_key(DcformerConfig& config, const std::string& key, const std::string& value);
+std::string get_key(const DcformerConfig& config, const std::string& key);  // the text that set_key() takes
+std::vector<std::string> config_keys();                                     // every key of set_key()
+std::string key_help(const std::string& key);                               // one line
 
 }  // namespace braid::models

@@ -99,7 +99,7 @@ void refuse_unknown(const json& object, const std::string& prefix, const std::ve
 }
 
 // Settings that the published code obeys and this one does not.
-void refuse_unsupported(const json& object, const ModelConfig& config, const std::string& file) {
+void refuse_unsupported(const json& object, const DcformerConfig& config, const std::string& file) {
   const auto is_false = [&](const char* key, const char* advice) {
     const json* value = find(object, key);
     if (value && !value->is_null() && *value != false)
@@ -115,9 +115,9 @@ void refuse_unsupported(const json& object, const ModelConfig& config, const std
 
 // A key that is absent has the value of the published classes. Folders with keys of the later code (mgate, prefill_pad)
 // are read as profile H-inf, except that the copies dw_m, qkw_m count where they differ: training updates nothing else.
-ModelConfig published_defaults(const std::string& model_type, const json& object) {
+DcformerConfig published_defaults(const std::string& model_type, const json& object) {
   const bool later = object.contains("prefill_pad") || object.contains("mgate");
-  ModelConfig config;
+  DcformerConfig config;
   set_family(config, model_type);
   config.use_qk_norm = false;
   config.rope_base = later ? 500000 : 10000;
@@ -126,7 +126,7 @@ ModelConfig published_defaults(const std::string& model_type, const json& object
   return config;
 }
 
-void read_keys(const json& object, ModelConfig& config, const std::string& file) {
+void read_keys(const json& object, DcformerConfig& config, const std::string& file) {
   const json* profile = find(object, "profile");
   if (profile && !profile->is_object()) bad("bad value for profile", file, "an object", shown(*profile));
   refuse_unknown(object, "", irrelevant, file);
@@ -152,7 +152,7 @@ void read_keys(const json& object, ModelConfig& config, const std::string& file)
                            : "the published rank for 3 heads is 3 and its training uses 2; set profile.rank");
 }
 
-void resolve_read(ModelConfig& config, const std::string& file) {
+void resolve_read(DcformerConfig& config, const std::string& file) {
   try {
     resolve(config);
   } catch (const Error& error) {
@@ -175,10 +175,10 @@ json to_json(const Value& value) {
 
 }  // namespace
 
-ModelConfig read_config(const std::string& text, const std::string& file) {
+DcformerConfig read_config(const std::string& text, const std::string& file) {
   const json object = parse_object(text, file);
   const json& type = required(object, "model_type", file);
-  ModelConfig unused;
+  DcformerConfig unused;
   const Setting family = key_table(unused).front();
   check(type != "attention", ErrorKind::input, [&] {
     return bad_value("model_type in " + file, family.rule, "\"attention\"") +
@@ -186,7 +186,7 @@ ModelConfig read_config(const std::string& text, const std::string& file) {
   });
   read_key(family, type, file);
   for (const char* name : {"vocab_size", "dim", "n_layer", "n_head"}) required(object, name, file);
-  ModelConfig config = published_defaults(unused.model_type, object);
+  DcformerConfig config = published_defaults(unused.model_type, object);
   read_keys(object, config, file);
   resolve_read(config, file);
   return config;
@@ -223,7 +223,7 @@ AttentionCase read_attention_case(const std::string& text, const std::string& fi
   take("kv_len", 1, result.kv_len);
   take("q_offset", 0, result.q_offset);
 
-  ModelConfig config = published_defaults("dcformer", object);
+  DcformerConfig config = published_defaults("dcformer", object);
   config.vocab_size = config.n_layer = config.dim = 1;
   read_keys(object, config, file);
   config.dim = config.n_head * config.head_dim;
@@ -232,8 +232,8 @@ AttentionCase read_attention_case(const std::string& text, const std::string& fi
   return result;
 }
 
-std::string rewrite_config(const std::string& text, const std::string& file, const ModelConfig& config) {
-  ModelConfig was = read_config(text, file), now = config;
+std::string rewrite_config(const std::string& text, const std::string& file, const DcformerConfig& config) {
+  DcformerConfig was = read_config(text, file), now = config;
   if (was == now) return text;
   nlohmann::ordered_json object = nlohmann::ordered_json::parse(text);
   const std::vector<Setting> before = key_table(was), after = key_table(now);
@@ -250,10 +250,10 @@ std::string rewrite_config(const std::string& text, const std::string& file, con
   return read_config(changed, file) == config ? changed : write_config(config);
 }
 
-std::string write_config(const ModelConfig& config) {
+std::string write_config(const DcformerConfig& config) {
   nlohmann::ordered_json object, profile;
   object["architectures"] = {config.model_type == "dcpythia" ? "DCPythia" : "DCFormer"};
-  ModelConfig copy = config;
+  DcformerConfig copy = config;
   for (const Setting& key : key_table(copy)) {
     const bool in_profile = key.name.starts_with("profile.");
     (in_profile ? profile : object)[in_profile ? key.name.substr(8) : key.name] = to_json(key.get());

@@ -8,7 +8,7 @@ namespace braid::models {
 static constexpr double kMaxWidth = 1 << 20, kMaxHidden = 1 << 24, kMaxLayers = 1 << 14, kMaxHeads = 1 << 14;
 static constexpr double kMaxVocab = 1 << 28, kMaxPositions = 1 << 30;
 
-std::vector<Setting> key_table(ModelConfig& c) {
+std::vector<Setting> key_table(DcformerConfig& c) {
   Profile& p = c.profile;
   const ValueRule positive_to_1 = {.min = 0, .max = 1, .min_open = true}, window_keys = one_of({"W", "W+1"});
   std::vector<std::string> profiles = profile_names();

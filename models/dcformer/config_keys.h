@@ -11,12 +11,12 @@ namespace braid::models {
 
 // Settings that read and write `config`, which must outlive them. A name is the key of config.json; "profile.x" is the
 // member x of its object "profile". The first is model_type.
-std::vector<Setting> key_table(ModelConfig& config);
+std::vector<Setting> key_table(DcformerConfig& config);
 // set_key() of the configuration that the table is of.
 void set_key(const std::vector<Setting>& table, const std::string& key, const std::string& value);
 // Sets what belongs to the family: norm, ffn, biases, residual, rotary_pct.
-void set_family(ModelConfig& config, const std::string& model_type);
+void set_family(DcformerConfig& config, const std::string& model_type);
 // Sets what the named profile fixes; "custom" changes nothing.
-void set_profile(ModelConfig& config, const std::string& name);
+void set_profile(DcformerConfig& config, const std::string& name);
 
 }  // namespace braid::models

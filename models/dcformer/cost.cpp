@@ -19,22 +19,22 @@ int64_t checked_sum(int64_t a, int64_t b) {
 }
 
 // Number of active (stage, side) pairs: 4 for the full composition, 0 without DCMHA.
-int stages(const ModelConfig& c) { return c.use_dcmha ? c.profile.pre_compose + c.profile.post_compose : 0; }
-int sides(const ModelConfig& c) { return c.profile.query_side + c.profile.key_side; }
+int stages(const DcformerConfig& c) { return c.use_dcmha ? c.profile.pre_compose + c.profile.post_compose : 0; }
+int sides(const DcformerConfig& c) { return c.profile.query_side + c.profile.key_side; }
 
 }  // namespace
 
-Dcformer shape_only_model(const ModelConfig& config) {
+Dcformer shape_only_model(const DcformerConfig& config, const dist::ProcessMesh& mesh) {
   const nn::ShapeOnlyScope no_memory;
-  return Dcformer::uninitialised(config);
+  return Dcformer::uninitialised(config, mesh);
 }
 
-std::vector<nn::NamedTensor> shape_only_parameters(const ModelConfig& config) {
+std::vector<nn::NamedTensor> shape_only_parameters(const DcformerConfig& config) {
   Dcformer model = shape_only_model(config);
   return nn::parameters(model);
 }
 
-ParameterCounts count_parameters(ModelConfig config) {
+ParameterCounts count_parameters(DcformerConfig config) {
   resolve(config);
   ParameterCounts counts;
   const std::string first = "layers.0.";
@@ -53,11 +53,13 @@ ParameterCounts count_parameters(ModelConfig config) {
     if (of_layer("feed_forward.")) counts.feed_forward += n;
     if (of_layer("attention_norm.") || of_layer("ffn_norm.")) counts.norms += n;
   }
+  counts.other = counts.per_layer - counts.attention - counts.qk_norm - counts.dynamic - counts.static_proj -
+                 counts.feed_forward - counts.norms;
   counts.non_embedding = counts.layers + counts.final_norm;
   return counts;
 }
 
-double mean_unmasked_keys(const ModelConfig& config, int64_t layer, int64_t seq_len) {
+double mean_unmasked_keys(const DcformerConfig& config, int64_t layer, int64_t seq_len) {
   check(seq_len >= 1, ErrorKind::setting,
         [&] { return "bad sequence length: expected at least 1, found " + std::to_string(seq_len); });
   const double T = as_double(seq_len);
@@ -69,7 +71,7 @@ double mean_unmasked_keys(const ModelConfig& config, int64_t layer, int64_t seq_
   return (w * (w + 1) / 2 + (T - w) * w) / T;
 }
 
-Flops flops_per_token(ModelConfig c, int64_t seq_len) {
+Flops flops_per_token(DcformerConfig c, int64_t seq_len) {
   resolve(c);
   const double L = as_double(c.n_layer), D = as_double(c.dim), N = as_double(c.n_head), d = as_double(c.head_dim);
   const double F = as_double(c.intermediate_size), V = as_double(c.vocab_size), G = as_double(c.profile.num_groups);
@@ -80,7 +82,8 @@ Flops flops_per_token(ModelConfig c, int64_t seq_len) {
 
   Flops f;
   f.projections = L * 8 * D * N * d;
-  f.feed_forward = L * ((c.ffn == FfnKind::swiglu ? 6 : 4) * D * F + (c.mgate ? 2 * as_double(c.mgate_dim) * D : 0));
+  f.feed_forward =
+      L * (as_double(2 * (nn::ffn_inputs(c.ffn) + 1)) * D * F + (c.mgate ? 2 * as_double(c.mgate_dim) * D : 0));
   f.attention = keys * 4 * N * d;
   f.logits = 2 * D * V;
   if (c.use_dcmha)
@@ -92,8 +95,9 @@ Flops flops_per_token(ModelConfig c, int64_t seq_len) {
 }
 
 const std::vector<ActivationTerm>& saved_activations() {
-  using Config = const ModelConfig&;
-  // Describes nn/block, nn/attention, nn/mlp, nn/compose_weights and autograd/ops/dcmha; a test measures it.
+  using Config = const DcformerConfig&;
+  // Describes the blocks, attention, compose weights and FFN of nn/ and the attention ops of autograd/; a test measures
+  // it.
   static const std::vector<ActivationTerm> table = {
       {"residual stream before each norm, and the norms' results",
        [](Config c) { return (c.use_parallel_residual ? 3 : 4) * as_double(c.dim); }},
@@ -105,7 +109,7 @@ const std::vector<ActivationTerm>& saved_activations() {
       {"FFN: w1 x, w3 x, the input of w2",
        [](Config c) {
          const double F = as_double(c.intermediate_size);
-         return (c.ffn == FfnKind::swiglu ? 3 : 2) * F + (c.mgate ? F + as_double(c.mgate_dim) : 0);
+         return as_double(nn::ffn_inputs(c.ffn) + 1) * F + (c.mgate ? F + as_double(c.mgate_dim) : 0);
        }},
       // Per branch and head: hidden layer before and after GELU (4 R), read factors before and after their norm and
       // write factors (3 R), gates before and after tanh (2).
@@ -126,14 +130,14 @@ const std::vector<ActivationTerm>& saved_activations() {
   return table;
 }
 
-TrainingMemory training_memory(ModelConfig c, const TrainingSetup& s) {
+TrainingMemory training_memory(DcformerConfig c, const TrainingSetup& s) {
   resolve(c);
   check(s.batch >= 1 && s.seq_len >= 1, ErrorKind::setting, [&] {
     return "bad batch: expected at least one sequence of at least one token, found " + std::to_string(s.batch) +
            " of " + std::to_string(s.seq_len);
   });
-  const double bytes = as_double(s.bytes_per_number), wide = std::max(4.0, bytes);  // wide: masters, sums, statistics
-  double per_token = 0;                                                             // bytes that a block keeps
+  const double bytes = as_double(s.bytes_per_element), wide = std::max(4.0, bytes);  // wide: masters, sums, statistics
+  double per_token = 0;                                                              // bytes that a block keeps
   for (const ActivationTerm& term : saved_activations())
     per_token += term.elements(c) * (term.statistics ? wide : bytes);
   const double D = as_double(c.dim), L = as_double(c.n_layer), V = as_double(c.vocab_size);
@@ -142,7 +146,7 @@ TrainingMemory training_memory(ModelConfig c, const TrainingSetup& s) {
   const double block = tokens * per_token;
   // Recomputing needs the input of every block and, in turn, everything of one block. The end keeps the input of the
   // final norm and the gradient of its result.
-  const double kept = s.checkpoint_activations ? tokens * L * D * bytes + block : L * block;
+  const double kept = s.recompute ? tokens * L * D * bytes + block : L * block;
   // In the backward pass of attention: gradients of q, k, v and of its result; keys (twice), values and the gradients
   // of both in the kernels' layout; gradients of the dynamic weights, whose key side also is in that layout, twice.
   // Beside that every thread needs workspace, up to some 40 MiB where sequences are long. The CPU's kernels compute in
@@ -155,7 +159,7 @@ TrainingMemory training_memory(ModelConfig c, const TrainingSetup& s) {
   const double scores = 3 * tokens * T * as_double(c.n_head) * bytes;  // with their gradients and the weights
   const double attention =
       tokens * as_double(c.n_head) * per_head * wide + std::min(as_double(s.attention_workspace), scores);
-  const double hidden = (c.ffn == FfnKind::swiglu ? 2 : 1) * tokens * as_double(c.intermediate_size) * bytes;
+  const double hidden = as_double(nn::ffn_inputs(c.ffn)) * tokens * as_double(c.intermediate_size) * bytes;
   const double logits = std::min(tokens, as_double(s.logit_rows)) * V * (wide + (bytes < wide ? bytes : 0));
 
   TrainingMemory m;
@@ -167,7 +171,7 @@ TrainingMemory training_memory(ModelConfig c, const TrainingSetup& s) {
   return m;
 }
 
-CacheSize cache_bytes(ModelConfig c, int64_t batch, int64_t seq_len, int64_t bytes_per_number) {
+CacheSize cache_bytes(DcformerConfig c, int64_t batch, int64_t seq_len, int64_t bytes_per_element) {
   resolve(c);
   check(batch >= 1 && seq_len >= 1, ErrorKind::setting, [&] {
     return "bad cache: expected at least one sequence of at least one token, found " + std::to_string(batch) + " of " +
@@ -175,13 +179,13 @@ CacheSize cache_bytes(ModelConfig c, int64_t batch, int64_t seq_len, int64_t byt
   });
   const double N = as_double(c.n_head), R = as_double(c.profile.rank);
   const double factors = c.profile.key_side ? stages(c) * (2 * R * N + N) : 0;
-  const double position = (2 * N * as_double(c.head_dim) + factors) * as_double(bytes_per_number);
+  const double position = (2 * N * as_double(c.head_dim) + factors) * as_double(bytes_per_element);
   double positions = 0;  // summed over layers
   for (int64_t i = 0; i < c.n_layer; ++i) {
     const int64_t window = std::max(c.keys_of_layer(i, false), c.keys_of_layer(i, true));
     positions += as_double(window == 0 ? seq_len : std::min(window, seq_len));
   }
-  return {.per_token = position * as_double(c.n_layer), .kept = as_double(batch) * positions * position};
+  return {.per_token = position * as_double(c.n_layer), .full = as_double(batch) * positions * position};
 }
 
 }  // namespace braid::models

@@ -7,17 +7,18 @@
 #include <utility>
 #include <vector>
 
+#include "braid/distributed/comm/process_mesh.h"
 #include "braid/models/dcformer/config.h"
-#include "braid/nn/module.h"
+#include "braid/models/model_cost.h"
 
 namespace braid::models {
 
 class Dcformer;
 
 // The model of a resolved configuration on kMeta: names, shapes and types of its parameters, no memory.
-Dcformer shape_only_model(const ModelConfig& config);
+Dcformer shape_only_model(const DcformerConfig& config, const dist::ProcessMesh& mesh = {});
 // Its parameters in the model's order, by the names of published folders ("layers.0.attention.wqkv.weight").
-std::vector<nn::NamedTensor> shape_only_parameters(const ModelConfig& config);
+std::vector<nn::NamedTensor> shape_only_parameters(const DcformerConfig& config);
 
 // The configuration is resolved first, here and in all functions below.
 
@@ -29,6 +30,7 @@ struct ParameterCounts {
   int64_t static_proj = 0;
   int64_t feed_forward = 0;  // with mgate
   int64_t norms = 0;
+  int64_t other = 0;      // parameters under names that none of the above covers
   int64_t per_layer = 0;  // sum of the above
   // of the model
   int64_t layers = 0;  // L x per_layer
@@ -37,10 +39,10 @@ struct ParameterCounts {
   int64_t embedding = 0;      // input table and output projection
   int64_t total = 0;
 };
-ParameterCounts count_parameters(ModelConfig config);
+ParameterCounts count_parameters(DcformerConfig config);
 
 // Mean over T queries of the number of unmasked keys of one layer: (T+1)/2 globally, T without causality.
-double mean_unmasked_keys(const ModelConfig& config, int64_t layer, int64_t seq_len);
+double mean_unmasked_keys(const DcformerConfig& config, int64_t layer, int64_t seq_len);
 
 // Forward FLOPs per token of the model; a multiply-add is 2, elementwise work and softmax are not counted.
 struct Flops {
@@ -56,30 +58,16 @@ struct Flops {
   double forward() const { return plain() + generation + low_rank + diagonal + static_proj; }
   double training() const { return 3 * forward(); }  // backward costs twice the forward
 };
-Flops flops_per_token(ModelConfig config, int64_t seq_len);
+Flops flops_per_token(DcformerConfig config, int64_t seq_len);
 
-struct TrainingSetup {
-  int64_t batch = 1, seq_len = 1;
-  int64_t bytes_per_number = 4;         // of the arithmetic; 2: mixed precision with f32 masters
-  int64_t optimizer_moments = 2;        // Adam 2, SGD with momentum 1, without 0
-  bool checkpoint_activations = false;  // each block keeps only its input and is recomputed
-  int64_t attention_workspace = 0;  // bytes of scores that a GPU may hold at a time; 0: on the CPU, which holds none
-  int64_t logit_rows = 1024;        // rows of logits that exist at a time (linear_cross_entropy)
-};
-// Bytes at the worst moment of a step; a test holds the sum to within 10 % of what a step takes (15 % in mixed
-// precision).
-struct TrainingMemory {
-  double weights = 0, gradients = 0, optimizer = 0;  // weights: masters and their copies
-  double activations = 0;                            // saved for the backward pass, by the table saved_activations()
-  double working = 0;  // logits, or gradients inside the FFN, or those of attention and its packed copies
-  double total() const { return weights + gradients + optimizer + activations + working; }
-};
-TrainingMemory training_memory(ModelConfig config, const TrainingSetup& setup);
+// Of the model on one process, whatever setup.mesh is; `working`: logits, or gradients inside the FFN, or those of
+// attention and its packed copies. A test holds the sum to within 10 % of what a step takes (15 % in mixed precision).
+TrainingMemory training_memory(DcformerConfig config, const TrainingSetup& setup);
 
 // A term of the activations that one block saves for its backward pass.
 struct ActivationTerm {
   const char* name;
-  double (*elements)(const ModelConfig& config);
+  double (*elements)(const DcformerConfig& config);
   bool statistics = false;  // f32 where the arithmetic is 16 bits wide
 };
 const std::vector<ActivationTerm>& saved_activations();
@@ -89,8 +77,8 @@ const std::vector<ActivationTerm>& saved_activations();
 // that keys stay in one piece).
 struct CacheSize {
   double per_token = 0;  // of a global layer's position, times the layers: what a token costs before windows are full
-  double kept = 0;       // of `batch` sequences of seq_len tokens
+  double full = 0;       // of `batch` sequences of seq_len tokens
 };
-CacheSize cache_bytes(ModelConfig config, int64_t batch, int64_t seq_len, int64_t bytes_per_number = 4);
+CacheSize cache_bytes(DcformerConfig config, int64_t batch, int64_t seq_len, int64_t bytes_per_element = 4);
 
 }  // namespace braid::models

@@ -1,7 +1,6 @@
 #include "braid/models/dcformer/family.h"
 
 #include "braid/models/dcformer/config_keys.h"
-#include "braid/models/dcformer/cost.h"
 #include "braid/models/dcformer/hf_weights.h"
 #include "braid/models/dcformer/model.h"
 
@@ -9,7 +8,7 @@ namespace braid::models {
 
 namespace {
 
-std::vector<ModelSetting> settings_of(ModelConfig config) {
+std::vector<ModelSetting> settings_of(DcformerConfig config) {
   std::vector<ModelSetting> list;
   for (const Setting& key : key_table(config)) {
     const bool in_use = config.use_dcmha || !key.name.starts_with("profile.") || key.name == "profile.layer_windows";
@@ -32,12 +31,13 @@ const char* torch_name(DType dtype) {
 }
 
 ModelFamily family_of(const std::string& model_type) {
-  ModelFamily family{.model_type = model_type, .presets = {}, .settings = {}, .read = nullptr, .configure = nullptr};
+  ModelFamily family{.model_type = model_type, .read = nullptr, .configure = nullptr};
   for (const std::string& name : preset_names())
     if (preset(name).model_type == model_type) family.presets.push_back(name);
-  ModelConfig defaults;
+  DcformerConfig defaults;
   set_family(defaults, model_type);
   family.settings = settings_of(defaults);
+  family.profiles = profile_names();
   family.read = [](const std::string& text, const std::string& file) -> std::unique_ptr<const ModelSpec> {
     return std::make_unique<DcformerSpec>(read_config(text, file));
   };
@@ -49,7 +49,7 @@ ModelFamily family_of(const std::string& model_type) {
 
 }  // namespace
 
-DcformerSpec::DcformerSpec(ModelConfig config) : config_(std::move(config)) { resolve(config_); }
+DcformerSpec::DcformerSpec(DcformerConfig config) : config_(std::move(config)) { resolve(config_); }
 
 std::string DcformerSpec::config_json() const { return write_config(config_); }
 
@@ -63,17 +63,14 @@ std::unique_ptr<Model> DcformerSpec::make(RandomKey key, const dist::ProcessMesh
   return std::make_unique<Dcformer>(config_, key, mesh);
 }
 
-double DcformerSpec::training_flops(int64_t seq_len) const {
-  return flops_per_token(config_, seq_len).training() * static_cast<double>(seq_len);
-}
-
 WeightFormat DcformerSpec::weight_format(const io::TensorFiles& files) const {
   return hf_weight_format(files, config_);
 }
 
 std::unique_ptr<Model> DcformerSpec::read_weights(const io::TensorFiles& files, DType dtype,
+                                                  const dist::ProcessMesh& mesh,
                                                   std::vector<std::string>& notes) const {
-  return std::make_unique<Dcformer>(read_hf_weights(files, config_, dtype, notes));
+  return std::make_unique<Dcformer>(read_hf_weights(files, config_, dtype, mesh, notes));
 }
 
 void DcformerSpec::write_weights(const Model& model, const WeightFormat& format,
@@ -82,7 +79,7 @@ void DcformerSpec::write_weights(const Model& model, const WeightFormat& format,
 }
 
 std::string DcformerSpec::config_json_like(const WeightFormat& format, std::optional<DType> stored) const {
-  ModelConfig config = config_;
+  DcformerConfig config = config_;
   if (stored && !config.torch_dtype.empty()) config.torch_dtype = torch_name(*stored);
   return rewrite_config(format.config, (format.folder / "config.json").string(), config);
 }

@@ -7,9 +7,9 @@ namespace braid::models {
 
 class DcformerSpec final : public ModelSpec {
  public:
-  explicit DcformerSpec(ModelConfig config);  // resolved here
+  explicit DcformerSpec(DcformerConfig config);  // resolved here
 
-  const ModelConfig& config() const { return config_; }
+  const DcformerConfig& config() const { return config_; }
   std::string model_type() const override { return config_.model_type; }
   std::string config_json() const override;
   std::vector<ModelSetting> settings() const override;
@@ -17,18 +17,23 @@ class DcformerSpec final : public ModelSpec {
   std::unique_ptr<Model> make(RandomKey key, const dist::ProcessMesh& mesh = {}) const override;
 
   int64_t max_sequence_length() const override { return config_.block_size; }
-  double training_flops(int64_t seq_len) const override;
-  std::vector<InfoSection> info(const InfoRequest& request) const override;  // info.cpp
+  int64_t vocab_size() const override { return config_.vocab_size; }
+  // info.cpp
+  ModelSize size() const override;
+  double forward_flops(int64_t seq_len) const override;
+  TrainingMemory training_memory(const TrainingSetup& setup) const override;
+  StepVolume step_volume(const MeshShape& mesh, const MeshCoord& rank, const StepShape& step) const override;
+  std::vector<InfoSection> info(const InfoRequest& request) const override;
 
   WeightFormat weight_format(const io::TensorFiles& files) const override;
-  std::unique_ptr<Model> read_weights(const io::TensorFiles& files, DType dtype,
+  std::unique_ptr<Model> read_weights(const io::TensorFiles& files, DType dtype, const dist::ProcessMesh& mesh,
                                       std::vector<std::string>& notes) const override;
   void write_weights(const Model& model, const WeightFormat& format,
                      const std::filesystem::path& folder) const override;
   std::string config_json_like(const WeightFormat& format, std::optional<DType> stored) const override;
 
  private:
-  ModelConfig config_;
+  DcformerConfig config_;
 };
 
 ModelFamily dcformer_family();

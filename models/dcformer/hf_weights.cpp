@@ -58,7 +58,7 @@ struct Extra {
   Shape shape;
   bool identity;
 };
-std::vector<Extra> extras_of(const std::vector<nn::NamedTensor>& parameters, const ModelConfig& c) {
+std::vector<Extra> extras_of(const std::vector<nn::NamedTensor>& parameters, const DcformerConfig& c) {
   std::vector<Extra> list;
   for (const nn::NamedTensor& p : parameters) {
     const auto prefix = before(p.name, "dyn_w_proj.qkw");
@@ -102,7 +102,7 @@ Tensor identity(const Shape& shape) {  // (G, M, M)
 // Reads the parameters of one model from any of the forms.
 class Parameters {
  public:
-  Parameters(const io::TensorFiles& files, const ModelConfig& config, DType dtype)
+  Parameters(const io::TensorFiles& files, const DcformerConfig& config, DType dtype)
       : files_(files), config_(config), reader_(files, dtype) {}
 
   Tensor read(const std::string& name, const Shape& shape) {
@@ -150,14 +150,14 @@ class Parameters {
 
  private:
   const io::TensorFiles& files_;
-  const ModelConfig& config_;
+  const DcformerConfig& config_;
   WeightReader reader_;
   std::set<int64_t> differing_;
 };
 
 }  // namespace
 
-WeightFormat hf_weight_format(const io::TensorFiles& files, const ModelConfig& c) {
+WeightFormat hf_weight_format(const io::TensorFiles& files, const DcformerConfig& c) {
   WeightProblems problems;
   std::set<std::string> known;
   const auto fits = [&](const std::string& name, const Shape& shape) {
@@ -210,14 +210,18 @@ WeightFormat hf_weight_format(const io::TensorFiles& files, const ModelConfig& c
   return format;
 }
 
-Dcformer read_hf_weights(const io::TensorFiles& files, const ModelConfig& config, DType dtype,
-                         std::vector<std::string>& notes) {
+Dcformer read_hf_weights(const io::TensorFiles& files, const DcformerConfig& config, DType dtype,
+                         const dist::ProcessMesh& mesh, std::vector<std::string>& notes) {
   hf_weight_format(files, config);  // nothing of the model's size is allocated before this has passed
-  Dcformer model = shape_only_model(config);
+  Dcformer model = shape_only_model(config, mesh);
   Parameters parameters(files, config, dtype);
-  const std::vector<Extra> extras = extras_of(nn::parameters(model), config);
-  nn::replace_parameters(
-      model, [&](const std::string& name, const Tensor& p) { return nn::parameter(parameters.read(name, p.shape())); });
+  const std::vector<nn::NamedTensor> complete = shape_only_parameters(config);
+  const std::vector<Extra> extras = extras_of(complete, config);
+  auto shape = complete.begin();
+  nn::replace_parameters(model, [&](const std::string& name, const Tensor&) {
+    const Tensor value = parameters.read(name, (shape++)->value.shape());
+    return nn::parameter(model.shard(name, value, mesh.tensor.rank()));
+  });
   for (const Extra& t : extras)
     if (t.identity) parameters.check_identity(t);
   parameters.report(notes);

@@ -21,13 +21,13 @@ namespace braid::models {
 
 // Checks names, shapes and types against the resolved configuration without reading data. All that is missing, surplus
 // or mis-shaped is reported in one Error(input).
-WeightFormat hf_weight_format(const io::TensorFiles& files, const ModelConfig& config);
+WeightFormat hf_weight_format(const io::TensorFiles& files, const DcformerConfig& config);
 
-// Reads a model with parameters of type `dtype` (f32, f64, bf16, f16), a tensor at a time. Every parameter comes from
-// the files, none is initialised. Error(input) names every tensor with NaN or Inf, too large for `dtype`, or of an
-// identity that is none. Decisions on the way are added to `notes`.
-Dcformer read_hf_weights(const io::TensorFiles& files, const ModelConfig& config, DType dtype,
-                         std::vector<std::string>& notes);
+// Reads a model with parameters of type `dtype` (f32, f64, bf16, f16), a tensor at a time; over a mesh the shards of
+// this rank. Every parameter comes from the files, none is initialised. Error(input) names every tensor with NaN or
+// Inf, too large for `dtype`, or of an identity that is none. Decisions on the way are added to `notes`.
+Dcformer read_hf_weights(const io::TensorFiles& files, const DcformerConfig& config, DType dtype,
+                         const dist::ProcessMesh& mesh, std::vector<std::string>& notes);
 
 // Writes the model's weights into an existing folder in the form `format`; copies are made from the model's parameters.
 // Unchanged parameters give the same bytes that were read, provided that the model's type holds the stored one and that

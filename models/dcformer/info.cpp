@@ -1,8 +1,10 @@
-// `braid info` of DCFormer and DCPythia: parameters, FLOPs and memory.
+// The cost of DCFormer and DCPythia, for training and as the sections of `braid info`.
 #include <cstdio>
 
+#include "braid/models/dcformer/communication.h"
 #include "braid/models/dcformer/cost.h"
 #include "braid/models/dcformer/family.h"
+#include "braid/models/dcformer/model.h"
 
 namespace braid::models {
 namespace {
@@ -20,7 +22,7 @@ InfoRow bytes_row(const char* key, const char* label, double bytes, const std::s
   return {key, label, bytes, InfoUnit::bytes, note};
 }
 
-InfoSection parameter_section(const ModelConfig& config) {
+InfoSection parameter_section(const DcformerConfig& config) {
   const ParameterCounts c = count_parameters(config);
   InfoSection s{"parameters", "Parameters", {}};
   s.rows.push_back(count_row("attention", "a layer: attention", c.attention));
@@ -33,6 +35,7 @@ InfoSection parameter_section(const ModelConfig& config) {
   if (c.static_proj) s.rows.push_back(count_row("static_proj", "         static mixing", c.static_proj));
   s.rows.push_back(count_row("feed_forward", "         feed-forward", c.feed_forward));
   s.rows.push_back(count_row("norms", "         norms", c.norms));
+  if (c.other) s.rows.push_back(count_row("other", "         other", c.other));
   s.rows.push_back(count_row("per_layer", "         all", c.per_layer));
   s.rows.push_back(count_row("non_embedding", "layers and final norm", c.non_embedding));
   s.rows.push_back(count_row("embedding", "embedding and output", c.embedding));
@@ -40,7 +43,7 @@ InfoSection parameter_section(const ModelConfig& config) {
   return s;
 }
 
-InfoSection flop_section(const ModelConfig& config, int64_t seq_len) {
+InfoSection flop_section(const DcformerConfig& config, int64_t seq_len) {
   const Flops f = flops_per_token(config, seq_len);
   InfoSection s{"flops_per_token", "FLOPs per token, forward, sequences of " + std::to_string(seq_len), {}};
   const auto add = [&](const char* key, const char* label, double flops, const std::string& note = "") {
@@ -61,14 +64,14 @@ InfoSection flop_section(const ModelConfig& config, int64_t seq_len) {
   return s;
 }
 
-std::vector<InfoSection> memory_sections(const ModelConfig& config, int64_t seq_len, int64_t batch) {
+std::vector<InfoSection> memory_sections(const DcformerConfig& config, int64_t seq_len, int64_t batch) {
   TrainingSetup setup{.batch = batch, .seq_len = seq_len};
   const TrainingMemory m = training_memory(config, setup);
-  setup.checkpoint_activations = true;
-  const TrainingMemory saving = training_memory(config, setup);
-  setup.bytes_per_number = 2;
-  const TrainingMemory mixed_saving = training_memory(config, setup);
-  setup.checkpoint_activations = false;
+  setup.recompute = true;
+  const TrainingMemory recomputed = training_memory(config, setup);
+  setup.bytes_per_element = 2;
+  const TrainingMemory mixed_recomputed = training_memory(config, setup);
+  setup.recompute = false;
   const TrainingMemory mixed = training_memory(config, setup);
   const std::string what = std::to_string(batch) + " x " + std::to_string(seq_len) + " tokens";
   InfoSection training{"training_memory", "Memory to train, f32, AdamW, micro-batch of " + what + " (estimate)", {}};
@@ -76,23 +79,43 @@ std::vector<InfoSection> memory_sections(const ModelConfig& config, int64_t seq_
                    bytes_row("gradients", "gradients", m.gradients),
                    bytes_row("optimizer", "optimizer", m.optimizer),
                    bytes_row("activations", "activations", m.activations),
-                   bytes_row("activations_checkpointed", "  when blocks are recomputed", saving.activations,
-                             "train.checkpoint_activations=true"),
+                   bytes_row("activations_checkpointed", "  when blocks are recomputed", recomputed.activations,
+                             "train.recompute=true"),
                    bytes_row("working", "working memory", m.working),
                    bytes_row("total", "total", m.total()),
-                   bytes_row("total_checkpointed", "  when blocks are recomputed", saving.total()),
+                   bytes_row("total_checkpointed", "  when blocks are recomputed", recomputed.total()),
                    bytes_row("total_bf16", "total in bf16", mixed.total(), "train.dtype=bf16, f32 master weights"),
-                   bytes_row("total_bf16_checkpointed", "  when blocks are recomputed", mixed_saving.total())};
+                   bytes_row("total_bf16_checkpointed", "  when blocks are recomputed", mixed_recomputed.total())};
   const CacheSize cache = cache_bytes(config, batch, seq_len);
   InfoSection inference{"inference_memory", "Memory to generate, f32, " + what, {}};
   inference.rows = {bytes_row("weights", "weights", m.weights),
                     bytes_row("cache_per_token", "cache, a token", cache.per_token, "before local windows are full"),
-                    bytes_row("cache", "cache, full", cache.kept), bytes_row("total", "total", m.weights + cache.kept),
-                    bytes_row("total_bf16", "total in bf16", (m.weights + cache.kept) / 2, "--dtype bf16")};
+                    bytes_row("cache", "cache, full", cache.full), bytes_row("total", "total", m.weights + cache.full),
+                    bytes_row("total_bf16", "total in bf16", (m.weights + cache.full) / 2, "--dtype bf16")};
   return {training, inference};
 }
 
 }  // namespace
+
+ModelSize DcformerSpec::size() const {
+  const ParameterCounts c = count_parameters(config_);
+  return {.parameters = c.total,
+          .non_embedding = c.non_embedding,
+          .layers = config_.n_layer,
+          .parts = {count_row("dynamic", "dynamic compose weights", c.dynamic * config_.n_layer)}};
+}
+
+double DcformerSpec::forward_flops(int64_t seq_len) const {
+  return flops_per_token(config_, seq_len).forward() * static_cast<double>(seq_len);
+}
+
+TrainingMemory DcformerSpec::training_memory(const TrainingSetup& setup) const { return rank_memory(config_, setup); }
+
+StepVolume DcformerSpec::step_volume(const MeshShape& mesh, const MeshCoord& rank, const StepShape& step) const {
+  StepVolume volume = activation_volume(config_, mesh, rank, step);
+  add_gradient_volume(volume, shape_only_model(config_), mesh, rank, step.bytes_per_element);
+  return volume;
+}
 
 std::vector<InfoSection> DcformerSpec::info(const InfoRequest& request) const {
   std::vector<InfoSection> sections = {parameter_section(config_), flop_section(config_, request.seq_len)};

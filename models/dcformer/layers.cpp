@@ -6,12 +6,12 @@ namespace braid::models {
 
 namespace {
 
-nn::Init projection_init(const ModelConfig& c) {
+nn::Init projection_init(const DcformerConfig& c) {
   return c.init == InitKind::jax ? nn::Init::normal(c.initializer_std) : nn::Init::xavier_uniform();
 }
 
 // Standard deviations of the compose generator: the authors' JAX code, or their PyTorch training code.
-nn::CompositionOptions composition_options(const ModelConfig& c) {
+nn::CompositionOptions composition_options(const DcformerConfig& c) {
   const Profile& p = c.profile;
   auto D = static_cast<double>(c.dim), N = static_cast<double>(c.n_head), R = static_cast<double>(p.rank);
   double M = N / static_cast<double>(p.num_groups), K = 2 * R * M, Nd = N * static_cast<double>(c.head_dim);
@@ -36,11 +36,11 @@ nn::CompositionOptions composition_options(const ModelConfig& c) {
 
 }  // namespace
 
-nn::Init table_init(const ModelConfig& c) {  // token embedding and output projection
+nn::Init table_init(const DcformerConfig& c) {  // token embedding and output projection
   return nn::Init::normal(c.init == InitKind::jax ? c.initializer_std : 1 / std::sqrt(static_cast<double>(c.dim)));
 }
 
-nn::BlockOptions block_options(const ModelConfig& c, int64_t layer, bool initialise) {
+nn::BlockOptions block_options(const DcformerConfig& c, int64_t layer, bool initialise) {
   nn::BlockOptions b;
   nn::AttentionOptions& a = b.attention;
   a.width = c.dim;
@@ -58,30 +58,14 @@ nn::BlockOptions block_options(const ModelConfig& c, int64_t layer, bool initial
     nn::CompositionOptions& o = a.composition_options;
     a.projection.init = o.dw1 = o.qkw = o.dd = o.base = nn::Init::none();
   }
-  b.hidden = c.intermediate_size;
-  b.swiglu = c.ffn == FfnKind::swiglu;
-  b.gates = c.mgate ? c.mgate_dim : 0;
+  b.mlp = {.hidden = c.intermediate_size, .kind = c.ffn, .gates = c.mgate ? c.mgate_dim : 0};
   b.layer_norm = c.norm == NormKind::layer;
   b.norm_eps = c.norm_eps;
   b.parallel_residual = c.use_parallel_residual;
   return b;
 }
 
-dist::ShardMap tensor_shards(const ModelConfig& c, int ranks) {
-  check(c.vocab_size >= ranks, ErrorKind::setting, [&] {
-    return "parallel.tensor = " + std::to_string(ranks) + " is more than the vocabulary of " +
-           std::to_string(c.vocab_size);
-  });
-  dist::Shard by_word{0, dist::even_partition(c.vocab_size, ranks)};
-  dist::ShardMap shards{{"tok_embeddings.weight", by_word}, {"output.weight", by_word}};
-  for (int64_t i = 0; i < c.n_layer; ++i) {
-    for (auto& [name, shard] : dist::block_shards(block_options(c, i, false), ranks))
-      shards["layers." + std::to_string(i) + "." + name] = shard;
-  }
-  return shards;
-}
-
-nn::Rope make_rope(const ModelConfig& c, DType dtype, Device device) {
+nn::Rope make_rope(const DcformerConfig& c, DType dtype, Device device) {
   using P = nn::Rope::Precision;
   P precision = P::exact;
   switch (c.profile.rope_table) {

@@ -9,21 +9,23 @@
 
 namespace braid::models {
 
-Dcformer::Dcformer(const ModelConfig& config, RandomKey key, const dist::ProcessMesh& mesh)
+Dcformer::Dcformer(const DcformerConfig& config, RandomKey key, const dist::ProcessMesh& mesh)
     : Dcformer(config, key, mesh, true) {}
 
-Dcformer Dcformer::uninitialised(const ModelConfig& config) { return Dcformer(config, {}, {}, false); }
+Dcformer Dcformer::uninitialised(const DcformerConfig& config, const dist::ProcessMesh& mesh) {
+  return Dcformer(config, {}, mesh, false);
+}
 
-Dcformer::Dcformer(const ModelConfig& config, RandomKey key, const dist::ProcessMesh& mesh, bool initialise)
+Dcformer::Dcformer(const DcformerConfig& config, RandomKey key, const dist::ProcessMesh& mesh, bool initialise)
     : config_(config), mesh_(mesh) {
   check(config.head_dim > 0 && static_cast<int64_t>(config.layer_windows.size()) == config.n_layer, "dcformer",
         [] { return std::string("the configuration is not resolved: call resolve() first"); });
   const int ranks = mesh.tensor.size();
-  if (!one_process()) shards_ = tensor_shards(config, ranks);
   vocab_ = dist::even_partition(config.vocab_size, ranks);
   // Every module is built completely, then sharded: a rank never holds more than one complete block or table.
   auto shard = [&](nn::Module& module, const std::string& name) {
-    dist::shard_parameters(module, shards_, name + ".", mesh.tensor.rank());
+    for (auto& [parameter, s] : dist::shard_parameters(module, ranks, mesh.tensor.rank()))
+      shards_[name + "." + parameter] = std::move(s);
   };
   nn::Init table = initialise ? table_init(config) : nn::Init::none();
   embeddings_ = nn::Embedding(config.vocab_size, config.dim, table, child(key, "tok_embeddings"));
@@ -35,7 +37,9 @@ Dcformer::Dcformer(const ModelConfig& config, RandomKey key, const dist::Process
   }
   norm_ = nn::Norm(config.norm == NormKind::layer ? nn::Norm::Kind::layer : nn::Norm::Kind::rms, config.dim,
                    config.norm_eps);
-  output_ = nn::Linear(config.dim, config.vocab_size, {.bias = false, .init = table}, child(key, "output"));
+  const nn::ShardRule by_word{.axis = 0, .unit = "vocabulary row", .units = config.vocab_size};
+  output_ =
+      nn::Linear(config.dim, config.vocab_size, {.bias = false, .init = table, .shard = by_word}, child(key, "output"));
   shard(output_, "output");
   rope_ = make_rope(config, DType::f32, kCpu);
 }
@@ -105,7 +109,7 @@ Tensor Dcformer::loss_sum(const Tensor& ids, const Tensor& targets) const {
 
 const dist::Shard* Dcformer::shard_of(const std::string& parameter) const {
   auto at = shards_.find(parameter);
-  return at == shards_.end() || mesh_.tensor.size() == 1 ? nullptr : &at->second;
+  return at == shards_.end() ? nullptr : &at->second;
 }
 
 KvCache Dcformer::make_cache(int64_t capacity) const {

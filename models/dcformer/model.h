@@ -18,9 +18,9 @@ class Dcformer final : public LanguageModel {
   // Parameters start by the published initialisation (config.init), each a pure function of the key and of its name; a
   // shard is the shard of these values. config is resolved. Error(setting) when the model cannot be
   // sharded over the mesh's tensor ranks.
-  Dcformer(const ModelConfig& config, RandomKey key, const dist::ProcessMesh& mesh = {});
+  Dcformer(const DcformerConfig& config, RandomKey key, const dist::ProcessMesh& mesh = {});
   // Parameters with undefined contents, for a model that is loaded right away.
-  static Dcformer uninitialised(const ModelConfig& config);
+  static Dcformer uninitialised(const DcformerConfig& config, const dist::ProcessMesh& mesh = {});
 
   // ids (B, T) i32 or i64 -> the normalised last hidden state (B, T, D). With a cache the tokens continue it (under
   // NoGrad). The observer gets hidden.0 ... hidden.L, final_norm, layers.i.{attn_out, ffn_out, dyn.*}; over a mesh
@@ -51,20 +51,20 @@ class Dcformer final : public LanguageModel {
   // The token table takes part in no product: rows are looked up in f32 and cast, and the gradients of a frequent token
   // are summed in f32.
   bool keeps_f32(const std::string& parameter) const override { return parameter == "tok_embeddings.weight"; }
-  const ModelConfig& config() const { return config_; }
+  const DcformerConfig& config() const { return config_; }
   const dist::Shard* shard_of(const std::string& parameter) const override;
   DType dtype() const override { return output_.weight().dtype(); }
   Device device() const override { return output_.weight().device(); }
   void visit(nn::Visitor& v) const override;
 
  private:
-  Dcformer(const ModelConfig& config, RandomKey key, const dist::ProcessMesh& mesh, bool initialise);
+  Dcformer(const DcformerConfig& config, RandomKey key, const dist::ProcessMesh& mesh, bool initialise);
   bool one_process() const { return mesh_.tensor.size() == 1 && mesh_.context.size() == 1; }
   // Embedding, blocks and final norm on the rows of `shards` (null: one process).
   Tensor forward(const Tensor& ids, const std::shared_ptr<const nn::ShardContext>& shards, KvCache* cache,
                  const nn::ActivationObserver* observer) const;
 
-  ModelConfig config_;
+  DcformerConfig config_;
   dist::ProcessMesh mesh_;
   dist::ShardMap shards_;     // empty with one tensor rank
   dist::Partition vocab_;     // of V over the tensor ranks

@@ -35,7 +35,7 @@ constexpr Size pythia_sizes[] = {
 
 // Plain attention over all earlier tokens, as in the baselines of the paper.
 const Keys baseline = {{"use_dcmha", "false"}, {"use_qk_norm", "false"}, {"window_size", "null"}};
-// Everything not named is the default of ModelConfig: the published training of DCFormer++ (JAX).
+// Everything not named is the default of DcformerConfig: the published training of DCFormer++ (JAX).
 struct Family {
   const char* name;
   const char* model_type;
@@ -91,8 +91,8 @@ std::vector<std::string> preset_names() {
   return names;
 }
 
-ModelConfig preset(const std::string& preset_name) {
-  ModelConfig config;
+DcformerConfig preset(const std::string& preset_name) {
+  DcformerConfig config;
   each_preset([&](const std::string& name, const Family& family, const Size& size) {
     if (name != preset_name) return;
     const auto set_all = [&](const Keys& keys) {

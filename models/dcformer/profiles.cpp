@@ -14,7 +14,7 @@ struct ProfileRow {
 
 const std::vector<ProfileRow>& rows() {
   static const std::vector<ProfileRow> table = {
-      // Training, JAX; also the default of ModelConfig.
+      // Training, JAX; also the default of DcformerConfig.
       {"J",
        {{"norm_eps", "1e-5"},
         {"profile.gelu", "tanh"},
@@ -63,7 +63,7 @@ std::vector<std::string> profile_names() {
   return names;
 }
 
-void set_profile(ModelConfig& config, const std::string& name) {
+void set_profile(DcformerConfig& config, const std::string& name) {
   const std::vector<Setting> table = key_table(config);
   for (const ProfileRow& row : rows()) {
     if (row.name != name) continue;
@@ -72,9 +72,9 @@ void set_profile(ModelConfig& config, const std::string& name) {
 }
 
 // Which copy counts says how a folder is read, not what the model computes: it is no part of the comparison.
-std::string profile_name(const ModelConfig& config) {
+std::string profile_name(const DcformerConfig& config) {
   for (const ProfileRow& row : rows()) {
-    ModelConfig same = config;
+    DcformerConfig same = config;
     set_profile(same, row.name);
     same.profile.merged_weights = config.profile.merged_weights;
     if (same == config) return row.name;

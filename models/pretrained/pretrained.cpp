@@ -98,7 +98,7 @@ LoadedModel load_model(const fs::path& folder, const LoadOptions& options) {
   DType dtype = DType::f32;
   for (const StoredTensor& t : loaded.format.tensors)
     if (t.dtype == DType::f64) dtype = DType::f64;
-  loaded.model = spec->read_weights(files, options.dtype.value_or(dtype), loaded.notes);
+  loaded.model = spec->read_weights(files, options.dtype.value_or(dtype), options.mesh, loaded.notes);
   if (options.tokenizer && fs::exists(folder / "tokenizer.json"))
     loaded.tokenizer = text::load_tokenizer(folder.string());
   return loaded;

@@ -15,6 +15,7 @@ namespace braid::models {
 struct LoadOptions {
   std::optional<DType> dtype = {};  // of the parameters; none: f64 when the folder stores F64, else f32
   SettingTexts settings = {};       // of the configuration, instead of those of the folder
+  dist::ProcessMesh mesh = {};      // over a mesh each rank gets its shards
   bool tokenizer = true;            // false: leave the tokenizer's files alone
 };
 

@@ -4,9 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "braid/distributed/comm/communicator.h"
 #include "braid/distributed/sharding/partition.h"
-#include "braid/nn/module.h"
+#include "braid/tensor/tensor.h"
 
 namespace braid::models {
 
@@ -23,9 +22,5 @@ struct LocalState {
   // The same names in the same order on every rank. optimizer: "steps", then the moments of each parameter.
   std::vector<LocalTensor> weights, optimizer;
 };
-
-// Collective: the unsharded tensors, on every rank, copied.
-std::vector<nn::NamedTensor> gather(const std::vector<LocalTensor>& tensors, const dist::Communicator& world,
-                                    Device device);
 
 }  // namespace braid::models

@@ -15,8 +15,12 @@ Attention::Attention(const AttentionOptions& options, RandomKey key) : options_(
     o.head_dim = o.width / o.heads;
   }
   if (o.kv_heads == 0) o.kv_heads = o.heads;
-  qkv_ = Linear(o.width, (o.heads + 2 * o.kv_heads) * o.head_dim, o.projection, child(key, "wqkv"));
-  out_ = Linear(o.heads * o.head_dim, o.width, o.projection, child(key, "wo"));
+  Linear::Options columns = o.projection, rows = o.projection;
+  columns.shard = {.axis = 0, .unit = "head", .units = o.heads, .repeats = 3};
+  if (o.kv_heads != o.heads) columns.shard = {.axis = 0, .unit = "grouped key/value head", .units = 0};
+  rows.shard = {.axis = 1, .unit = "head", .units = o.heads};
+  qkv_ = Linear(o.width, (o.heads + 2 * o.kv_heads) * o.head_dim, columns, child(key, "wqkv"));
+  out_ = Linear(o.heads * o.head_dim, o.width, rows, child(key, "wo"));
   if (o.qk_norm) {
     q_norm_ = RmsNorm(o.head_dim, o.qk_norm_eps, "scale");
     k_norm_ = RmsNorm(o.head_dim, o.qk_norm_eps, "scale");
@@ -79,12 +83,12 @@ Tensor Attention::operator()(const Tensor& x, const Rope* rope, LayerCache* cach
   if (cache) {
     check(!recording({in.q, in.k, in.v}), "attention",
           [] { return std::string("a cache carries no gradients; decode under NoGrad"); });
-    cache->append(in.k, in.v, key_side(in.pre), key_side(in.post));
+    cache->append(in.k, in.v, key_wise(in.pre), key_wise(in.post));
     in.k = cache->keys();
     in.v = cache->values();
     if (o.compose) {
-      in.pre = with_key_side(in.pre, cache->pre());
-      in.post = with_key_side(in.post, cache->post());
+      in.pre = with_key_wise(in.pre, cache->pre());
+      in.post = with_key_wise(in.post, cache->post());
     }
     options.mask.offset = first - cache->first();
   }

@@ -53,16 +53,19 @@ CompositionWeights::Stages CompositionWeights::operator()(const Tensor& x) const
 }
 
 void CompositionWeights::visit(Visitor& v) const {
-  v("dw1", dw1_);
-  v("qkw", qkw_);
-  v("dd", dd_);
-  v("pre_proj.w", pre_base_);
-  v("post_proj.w", post_base_);
+  const auto by_group = [&](int axis) {
+    return ShardRule{.axis = axis, .unit = "head group", .units = options_.groups, .if_divisible = true};
+  };
+  v("dw1", dw1_, by_group(1));
+  v("qkw", qkw_, by_group(0));
+  v("dd", dd_, by_group(1));
+  v("pre_proj.w", pre_base_, by_group(0));
+  v("post_proj.w", post_base_, by_group(0));
 }
 
-KeySide key_side(const HeadMixing& c) { return {c.k_down, c.k_up, c.k_gate}; }
+KeyWiseMixing key_wise(const HeadMixing& c) { return {c.k_down, c.k_up, c.k_gate}; }
 
-HeadMixing with_key_side(HeadMixing c, const KeySide& side) {
+HeadMixing with_key_wise(HeadMixing c, const KeyWiseMixing& side) {
   c.k_down = side.down;
   c.k_up = side.up;
   c.k_gate = side.gate;

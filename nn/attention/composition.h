@@ -49,7 +49,7 @@ class CompositionWeights final : public Module {
 };
 
 // The key side of a stage, for the cache, and the other way round.
-KeySide key_side(const HeadMixing& c);
-HeadMixing with_key_side(HeadMixing c, const KeySide& side);
+KeyWiseMixing key_wise(const HeadMixing& c);
+HeadMixing with_key_wise(HeadMixing c, const KeyWiseMixing& side);
 
 }  // namespace braid::nn

@@ -32,7 +32,7 @@ void LayerCache::make_room(int64_t more) {
   length_ = stay;
 }
 
-void LayerCache::append(const Tensor& keys, const Tensor& values, const KeySide& pre, const KeySide& post) {
+void LayerCache::append(const Tensor& keys, const Tensor& values, const KeyWiseMixing& pre, const KeyWiseMixing& post) {
   const std::array<const Tensor*, 8> entries{&keys,     &values,    &pre.down, &pre.up,
                                              &pre.gate, &post.down, &post.up,  &post.gate};
   int64_t T = keys.dim(1);

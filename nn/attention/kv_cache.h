@@ -9,7 +9,7 @@
 namespace braid::nn {
 
 // The key side of one stage of compose.
-struct KeySide {
+struct KeyWiseMixing {
   Tensor down, up;  // (B, S, G, R, M) or empty
   Tensor gate;      // (B, S, G, M) or empty
 };
@@ -21,15 +21,15 @@ class LayerCache {
   LayerCache(int64_t capacity, int64_t keep);
 
   // Appends the entries of new positions; every tensor is (B, T, ...) and empty handles stay empty.
-  void append(const Tensor& keys, const Tensor& values, const KeySide& pre, const KeySide& post);
+  void append(const Tensor& keys, const Tensor& values, const KeyWiseMixing& pre, const KeyWiseMixing& post);
 
   int64_t first() const { return first_; }               // position of the oldest entry held
   int64_t length() const { return length_; }             // entries held
   int64_t position() const { return first_ + length_; }  // position of the next token
   Tensor keys() const { return view(0); }                // (B, length, N, d)
   Tensor values() const { return view(1); }
-  KeySide pre() const { return {view(2), view(3), view(4)}; }
-  KeySide post() const { return {view(5), view(6), view(7)}; }
+  KeyWiseMixing pre() const { return {view(2), view(3), view(4)}; }
+  KeyWiseMixing post() const { return {view(5), view(6), view(7)}; }
   int64_t bytes() const;
 
  private:

@@ -8,17 +8,18 @@ namespace {
 Norm block_norm(const BlockOptions& o) {
   return Norm(o.layer_norm ? Norm::Kind::layer : Norm::Kind::rms, o.attention.width, o.norm_eps);
 }
+MlpOptions mlp_options(const BlockOptions& o) {
+  MlpOptions mlp = o.mlp;
+  mlp.width = o.attention.width;
+  mlp.projection = o.attention.projection;
+  return mlp;
+}
 }  // namespace
 
 Block::Block(const BlockOptions& o, RandomKey key)
     : parallel_residual_(o.parallel_residual),
       attention_(o.attention, child(key, "attention")),
-      feed_forward_({.width = o.attention.width,
-                     .hidden = o.hidden,
-                     .swiglu = o.swiglu,
-                     .gates = o.gates,
-                     .projection = o.attention.projection},
-                    child(key, "feed_forward")),
+      feed_forward_(mlp_options(o), child(key, "feed_forward")),
       attention_norm_(block_norm(o)),
       ffn_norm_(block_norm(o)) {}
 

@@ -9,9 +9,7 @@ namespace braid::nn {
 
 struct BlockOptions {
   AttentionOptions attention;
-  int64_t hidden = 0;       // width of the feed-forward layer
-  bool swiglu = true;       // else exact GELU
-  int64_t gates = 0;        // block gates of SwiGLU, 0: none
+  MlpOptions mlp;           // its width and projection are those of attention
   bool layer_norm = false;  // else RMS norm
   double norm_eps = 1e-5;
   bool parallel_residual = false;

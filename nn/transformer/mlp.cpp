@@ -4,26 +4,35 @@
 
 namespace braid::nn {
 
-Mlp::Mlp(const MlpOptions& options, RandomKey key)
-    : options_(options),
-      up_(options.width, options.hidden, options.projection, child(key, "w1")),
-      down_(options.hidden, options.width, options.projection, child(key, "w2")) {
-  const MlpOptions& o = options;
-  if (!o.swiglu) {
-    options_.gates = 0;
-    return;
-  }
+Mlp::Mlp(const MlpOptions& options, RandomKey key) : options_(options) {
+  if (options.kind != FfnKind::swiglu) options_.gates = 0;
+  const MlpOptions& o = options_;
   check(o.gates >= 0 && (o.gates == 0 || o.hidden % o.gates == 0), "swiglu", [&] {
     return "the hidden width " + std::to_string(o.hidden) + " does not divide into " + std::to_string(o.gates) +
            " gated blocks";
   });
-  linear_ = Linear(o.width, o.hidden, o.projection, child(key, "w3"));
+  Linear::Options columns = o.projection, rows = o.projection;  // gated blocks stay in one piece
+  columns.shard = o.gates > 0 ? ShardRule{.axis = 0, .unit = "gated block", .units = o.gates}
+                              : ShardRule{.axis = 0, .unit = "hidden unit", .units = o.hidden};
+  rows.shard = columns.shard;
+  rows.shard.axis = 1;
+  up_ = Linear(o.width, o.hidden, columns, child(key, "w1"));
+  if (ffn_inputs(o.kind) == 2) linear_ = Linear(o.width, o.hidden, columns, child(key, "w3"));
+  down_ = Linear(o.hidden, o.width, rows, child(key, "w2"));
   if (o.gates > 0) block_gate_ = Linear(o.width, o.gates, o.projection, child(key, "mg"));
 }
 
 Tensor Mlp::operator()(const Tensor& x, const ShardContext* shards) const {
-  Tensor all = shards ? shards->gather_rows(x) : x;                                   // (..., D)
-  Tensor hidden = options_.swiglu ? swiglu(up_(all), linear_(all)) : gelu(up_(all));  // (..., F of this rank)
+  Tensor all = shards ? shards->gather_rows(x) : x;  // (..., D)
+  Tensor hidden;                                     // (..., F of this rank)
+  switch (options_.kind) {
+    case FfnKind::swiglu:
+      hidden = swiglu(up_(all), linear_(all));
+      break;
+    case FfnKind::gelu:
+      hidden = gelu(up_(all));
+      break;
+  }
   if (options_.gates > 0) hidden = gated(hidden, all, shards);
   return down_.row_parallel(hidden, shards);
 }
@@ -42,7 +51,7 @@ Tensor Mlp::gated(const Tensor& hidden, const Tensor& x, const ShardContext* sha
 
 void Mlp::visit(Visitor& v) const {
   v("w1", up_);
-  if (options_.swiglu) v("w3", linear_);
+  if (ffn_inputs(options_.kind) == 2) v("w3", linear_);
   v("w2", down_);
   if (options_.gates > 0) v("mg", block_gate_);
 }

@@ -5,9 +5,21 @@
 
 namespace braid::nn {
 
+// swiglu: y = w2 (silu(w1 x) * w3 x).  gelu: y = w2 gelu(w1 x), exact GELU.
+enum class FfnKind : uint8_t { swiglu, gelu };
+constexpr int64_t ffn_inputs(FfnKind kind) {  // products of x: w1 and w3, or w1
+  switch (kind) {
+    case FfnKind::swiglu:
+      return 2;
+    case FfnKind::gelu:
+      break;
+  }
+  return 1;
+}
+
 struct MlpOptions {
   int64_t width = 0, hidden = 0;  // D, F
-  bool swiglu = true;             // y = w2 (silu(w1 x) * w3 x);  else y = w2 gelu(w1 x), exact GELU
+  FfnKind kind = FfnKind::swiglu;
   // With E > 0 gates (`mgate`, SwiGLU only) the hidden vector is split into E equal blocks, and block e is multiplied
   // by softmax(mg x)_e, taken in f32; the mean scale is 1/E.
   int64_t gates = 0;

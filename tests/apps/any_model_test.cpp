@@ -3,6 +3,8 @@
 #include <boost/test/unit_test.hpp>
 
 #include "apps/info.h"
+#include "apps/train/dry_run.h"
+#include "apps/train/from_config.h"
 #include "braid/autograd/detail/check.h"
 #include "braid/autograd/ops.h"
 #include "braid/models/language_model.h"
@@ -200,6 +202,41 @@ BOOST_AUTO_TEST_CASE(its_checkpoint_is_a_model_folder_that_info_reports) {
   for (const char* part : {"\"model_type\": \"classifier\"", "\"hidden\": 16", "\"total\": 147"})
     BOOST_TEST(json.find(part) != std::string::npos, std::string("'") + part + "' is not in: " + json);
   BOOST_CHECK_THROW(models::as_language_model(models::configure_model("classifier-tiny", {})->make({})), Error);
+}
+
+// `braid train --dry-run`: parameters, memory and communication by the defaults of ModelSpec.
+BOOST_AUTO_TEST_CASE(its_training_is_planned) {
+  const models::RegisteredFamily registered(classifier_family());
+  const auto report = [](std::vector<std::string> settings) {
+    apps::TrainConfig config;
+    settings.insert(settings.end(), {"model.preset=classifier-tiny", "run.device=cpu", "train.batch_size=6"});
+    apps::load_config(apps::train_schema(config, apps::model_setting_names()), "", settings);
+    return apps::dry_run(config);
+  };
+  const auto value = [](const std::string& text, const std::string& label) -> std::string {
+    const size_t at = text.find("\n  " + label + " ");
+    if (at == std::string::npos) return "no line '" + label + "' in: " + text;
+    const size_t begin = text.find_first_not_of(' ', at + 3 + label.size());
+    return text.substr(begin, text.find('\n', begin) - begin);
+  };
+  const std::string text = report({"model.hidden=400"});  // 400 (5 + 1) + 3 (400 + 1) elements
+  BOOST_TEST(value(text, "parameters") == "3603");
+  BOOST_TEST(value(text, "FLOPs per sample, training") == "2.162e-05 GFLOP");
+  BOOST_TEST(value(text, "gradients") == "0.0 MB");
+  BOOST_TEST(value(text, "samples per step") == "6");
+  BOOST_TEST(text.find("embeddings") == std::string::npos);
+
+  const std::string mesh = report({"model.hidden=400000", "parallel.data=2"});  // 3600003 elements of 4 bytes
+  BOOST_TEST_MESSAGE(mesh);
+  const size_t of_rank = mesh.find("one of 2 processes");
+  BOOST_REQUIRE(of_rank != std::string::npos);
+  BOOST_TEST(value(mesh.substr(of_rank), "weights") == "14.4 MB");
+  BOOST_TEST(value(mesh.substr(of_rank), "optimizer") == "14.4 MB");  // two moments of half of them
+  BOOST_TEST(value(mesh.substr(of_rank), "between all ranks") == "14.4 MB");
+  BOOST_TEST(value(mesh.substr(of_rank), "  reduce_scatter") == "7.2 MB");
+
+  BOOST_TEST(throws_with([&] { report({"data.seq_len=7"}); }, "expected at most 1, found 7"));
+  BOOST_TEST(throws_with([&] { report({"model.hiden=7"}); }, "did you mean 'model.hidden'?"));
 }
 
 BOOST_AUTO_TEST_CASE(families_are_known_by_their_type) {

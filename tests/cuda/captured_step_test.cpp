@@ -27,8 +27,8 @@ struct Setup {
   int64_t heads = 2, dim = 16;
 };
 
-models::ModelConfig config_of(const Setup& setup) {
-  models::ModelConfig config = models::preset("dcformer-tiny");
+models::DcformerConfig config_of(const Setup& setup) {
+  models::DcformerConfig config = models::preset("dcformer-tiny");
   config.vocab_size = kVocabulary;
   config.dim = setup.dim;
   config.n_layer = 1;

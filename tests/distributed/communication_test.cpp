@@ -1,16 +1,20 @@
 // The bytes that a step sends are those of the formulas, for every rank of every mesh.
-#include "braid/models/training/communication_estimate.h"
-
 #include <boost/test/unit_test.hpp>
 
 #include "braid/distributed/comm/thread_transport.h"
 #include "braid/models/dcformer/cost.h"
+#include "braid/models/dcformer/family.h"
 #include "tests/distributed/parity.h"
 
 using namespace braid;
 using namespace braid::test;
 
 namespace {
+models::StepVolume step_volume(const models::DcformerConfig& config, const models::MeshShape& mesh,
+                               const models::MeshCoord& rank, const models::StepShape& step) {
+  return models::DcformerSpec(config).step_volume(mesh, rank, step);
+}
+
 void expect_traffic(const dist::CommStats& before, const dist::CommStats& after, const dist::CommStats& want,
                     const std::string& what) {
   for (auto c : {dist::Collective::reduce_scatter, dist::Collective::all_gather, dist::Collective::all_to_all}) {
@@ -20,11 +24,11 @@ void expect_traffic(const dist::CommStats& before, const dist::CommStats& after,
   }
 }
 
-void check_volume(const std::string& kind, const Shape3& s, DType dtype, bool checkpoint_activations) {
+void check_volume(const std::string& kind, const Shape3& s, DType dtype, bool recompute) {
   dist::run_thread_ranks(static_cast<int>(s.data * s.context * s.tensor), [&](const dist::Communicator& world) {
     dist::ProcessMesh mesh = dist::make_mesh(world, s.data, s.context, s.tensor);
-    models::ModelConfig config = parity_config(kind);
-    auto model = make_model(config, mesh, dtype == DType::bf16 ? DType::f32 : dtype, checkpoint_activations);
+    models::DcformerConfig config = parity_config(kind);
+    auto model = make_model(config, mesh, dtype == DType::bf16 ? DType::f32 : dtype, recompute);
     models::Trainer trainer(*model, {}, 1.0, mesh, dtype);
     std::vector<models::Batch> batches = share_of(step_batch(config, 0, 8, 21), mesh);
     auto now = [&] {
@@ -33,18 +37,18 @@ void check_volume(const std::string& kind, const Shape3& s, DType dtype, bool ch
     auto before = now();
     trainer.step(batches, 1e-3);
     auto after = now();
-    models::StepShape step{
-        .seq_len = 21, .bytes_per_number = size_of(dtype), .checkpoint_activations = checkpoint_activations};
+    models::StepShape step{.seq_len = 21, .bytes_per_element = size_of(dtype), .recompute = recompute};
     for (const models::Batch& b : batches) step.samples.push_back(b.samples());
-    models::StepVolume want = models::step_volume(config, {s.data, s.context, s.tensor},
-                                                  {mesh.data.rank(), mesh.context.rank(), mesh.tensor.rank()}, step);
+    models::StepVolume want = step_volume(config, {s.data, s.context, s.tensor},
+                                          {mesh.data.rank(), mesh.context.rank(), mesh.tensor.rank()}, step);
     std::string what = kind + ", " + str(s) + ", rank " + std::to_string(world.rank()) + ", group ";
     expect_traffic(before[0], after[0], want.tensor, what + "tensor");
     expect_traffic(before[1], after[1], want.context, what + "context");
     expect_traffic(before[2], after[2], want.replicas, what + "replicas");
     expect_traffic(before[3], after[3], want.world, what + "world");
 
-    models::RankParameters held = models::rank_parameters(config, {s.data, s.context, s.tensor}, mesh.tensor.rank());
+    models::RankParameters held =
+        models::rank_parameters(models::shape_only_model(config), {s.data, s.context, s.tensor}, mesh.tensor.rank());
     int64_t elements = 0, owned = 0;
     for (const nn::NamedTensor& p : nn::parameters(*model)) elements += p.value.numel();
     for (const nn::NamedTensor& p : trainer.optimizer().parameters()) owned += p.value.numel();
@@ -71,31 +75,31 @@ BOOST_AUTO_TEST_CASE(counted_bytes_equal_the_formulas) {
 }
 
 BOOST_AUTO_TEST_CASE(one_process_sends_nothing) {
-  BOOST_TEST(models::step_volume(parity_config("dcformer"), {}, {}, {.samples = {4}, .seq_len = 21}).total() == 0);
-  BOOST_TEST(models::rank_parameters(parity_config("dcformer"), {}, 0).held ==
+  BOOST_TEST(step_volume(parity_config("dcformer"), {}, {}, {.samples = {4}, .seq_len = 21}).total() == 0);
+  BOOST_TEST(models::rank_parameters(models::shape_only_model(parity_config("dcformer")), {}, 0).held ==
              models::count_parameters(parity_config("dcformer")).total);
 }
 
 // With a window W a rank sends the last W - 1 keys of each of its ranges to the rank of the next range, and no others.
 BOOST_AUTO_TEST_CASE(windows_send_the_keys_that_are_seen) {
-  models::ModelConfig c = parity_config("dcformer");
+  models::DcformerConfig c = parity_config("dcformer");
   c.n_layer = 1;
   c.layer_windows = {100};
   const int64_t T = 1024, per_key = c.n_head * (2 * c.head_dim + 2 * (2 * c.profile.rank + 1)) * 4;
   for (auto& [rank, runs_with_a_successor] : {std::pair<int64_t, int64_t>{0, 1}, {1, 2}, {2, 2}, {3, 1}}) {
-    models::StepVolume v = models::step_volume(c, {1, 4, 1}, {0, rank, 0}, {.samples = {3}, .seq_len = T});
+    models::StepVolume v = step_volume(c, {1, 4, 1}, {0, rank, 0}, {.samples = {3}, .seq_len = T});
     BOOST_TEST(v.context.bytes_of(dist::Collective::all_gather) == 3 * runs_with_a_successor * 99 * per_key);
   }
   c.layer_windows = {0};  // all ranks need the first range, no other rank the last
-  models::StepVolume v = models::step_volume(c, {1, 4, 1}, {0, 0, 0}, {.samples = {3}, .seq_len = T});
+  models::StepVolume v = step_volume(c, {1, 4, 1}, {0, 0, 0}, {.samples = {3}, .seq_len = T});
   BOOST_TEST(v.context.bytes_of(dist::Collective::all_gather) == 3 * 3 * (T / 8) * per_key);
 }
 
 // A plan for 1024 processes takes no more than arithmetic.
 BOOST_AUTO_TEST_CASE(large_layouts_are_planned_on_paper) {
-  models::ModelConfig c = models::preset("dcpythia-6.9b");
+  models::DcformerConfig c = models::preset("dcpythia-6.9b");
   models::StepShape step{.samples = {1}, .seq_len = 2048};
-  models::StepVolume v = models::step_volume(c, {64, 2, 8}, {63, 1, 7}, step);
+  models::StepVolume v = step_volume(c, {64, 2, 8}, {63, 1, 7}, step);
   // Per block, forward and backward, four gathers and four sums of 1/16 of the rows: 7/8 of B T D elements each per
   // rank of the two context ranks; three more for the ends.
   double rows = 2048.0 / 2 * 4096 * 4 * 7 / 8;

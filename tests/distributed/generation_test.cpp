@@ -5,9 +5,9 @@
 
 #include "braid/autograd/autograd.h"
 #include "braid/distributed/comm/thread_transport.h"
+#include "braid/models/dcformer/cost.h"
 #include "braid/models/eval/icl_tasks.h"
 #include "braid/models/generation/generate.h"
-#include "braid/models/training/communication_estimate.h"
 #include "braid/tensor/kernels/kernel.h"
 #include "tests/distributed/parity.h"
 
@@ -97,7 +97,7 @@ BOOST_AUTO_TEST_CASE(every_rank_generates_the_tokens_of_one_process) {
 // A model that has learnt some answers by rote, so that some are right and some are wrong.
 BOOST_AUTO_TEST_CASE(grades_are_those_of_one_process) {
   models::text::ByteTokenizer tokenizer;
-  models::ModelConfig config = parity_config("dcformer");
+  models::DcformerConfig config = parity_config("dcformer");
   config.vocab_size = tokenizer.vocab_size();
   config.block_size = 48;
   models::resolve(config);
@@ -158,8 +158,9 @@ BOOST_AUTO_TEST_CASE(no_rank_holds_the_model) {
                        expect(all == elements.at(p.name), p.name + ": the shards are the parameter");
                        expect(p.value.numel() < all, p.name + ": a shard is less than the parameter");
                      }
-                     models::RankParameters expected = models::rank_parameters(
-                         parity_config(kind), {s.data, s.context, s.tensor}, mesh.tensor.rank());
+                     models::RankParameters expected =
+                         models::rank_parameters(models::shape_only_model(parity_config(kind)),
+                                                 {s.data, s.context, s.tensor}, mesh.tensor.rank());
                      expect(held == expected.held, "elements held by a rank");
                    };
                    check_shards();

@@ -336,6 +336,27 @@ BOOST_AUTO_TEST_CASE(ranks_that_do_not_fit_are_refused_before_the_first_step) {
   BOOST_TEST_MESSAGE(line);
 }
 
+BOOST_AUTO_TEST_CASE(generate_prints_the_text_of_one_process) {
+  const fs::path out = world().fresh();
+  BOOST_REQUIRE(says(run(train(out, "")), 0, "trained 10 steps"));
+  const auto generate = [&](const std::string& more) {
+    return std::string(BRAID_PROGRAM) + " generate " + out.string() +
+           " --prompt '12 34' --tokens 24 --count 2 --ignore-eos --threads 1 " + more;
+  };
+  const Outcome want = run(generate(""));
+  BOOST_TEST(says(want, 0, "--- 2\n12 34"));
+  for (const auto& [ranks, mesh] :
+       {std::pair{2, "parallel.tensor=2"}, {2, "parallel.context=2"}, {4, "parallel.tensor=2 parallel.context=2"}}) {
+    const Outcome got = run(mpirun(ranks) + generate(mesh));
+    BOOST_TEST(got.code == 0);
+    BOOST_TEST(got.output == want.output, mesh);
+  }
+  BOOST_TEST(says(run(generate("parallel.tensor=2")), 2, "mpirun -np 2 braid generate"));
+  BOOST_TEST(says(run(generate("parallel.data=2")), 2, "parallel.data is for training"));
+  const Outcome o = run(mpirun(2) + generate("parallel.tensor=2 --temperature -1"));
+  BOOST_TEST(says(o, 2, "--temperature"));
+}
+
 BOOST_AUTO_TEST_CASE(wrong_sizes_are_said_once) {
   Outcome o = run(mpirun(4) + train(world().fresh(), "parallel.tensor=3"));
   BOOST_TEST(says(o, 2, "expected a product of 4, found the rest x 1 x 3"));

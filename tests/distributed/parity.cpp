@@ -9,11 +9,11 @@ std::vector<std::string> parity_kinds() {
   return {"dcformer", "dcformer-g4", "dcpythia", "transformer", "dcformer-static-mgate", "vocabulary-50257"};
 }
 
-models::ModelConfig parity_config(const std::string& kind) {
+models::DcformerConfig parity_config(const std::string& kind) {
   bool pythia = kind == "dcpythia";
-  models::ModelConfig c = models::preset(pythia                  ? "dcpythia-tiny"
-                                         : kind == "transformer" ? "transformer-tiny"
-                                                                 : "dcformer-tiny");
+  models::DcformerConfig c = models::preset(pythia                  ? "dcpythia-tiny"
+                                            : kind == "transformer" ? "transformer-tiny"
+                                                                    : "dcformer-tiny");
   c.vocab_size = kind == "vocabulary-50257" ? 50257 : 61;
   c.dim = 24;
   c.n_layer = 2;
@@ -35,7 +35,7 @@ models::ModelConfig parity_config(const std::string& kind) {
   return c;
 }
 
-models::Batch step_batch(const models::ModelConfig& config, int64_t step, int64_t samples, int64_t T) {
+models::Batch step_batch(const models::DcformerConfig& config, int64_t step, int64_t samples, int64_t T) {
   std::vector<int64_t> ids, targets;
   for (int64_t i = 0; i < samples * T; ++i) {
     auto bits = [&](uint64_t what) {
@@ -59,11 +59,11 @@ std::vector<models::Batch> share_of(const models::Batch& all, const dist::Proces
   return out;
 }
 
-std::unique_ptr<models::Dcformer> make_model(const models::ModelConfig& config, const dist::ProcessMesh& mesh,
-                                             DType dtype, bool checkpoint_activations) {
+std::unique_ptr<models::Dcformer> make_model(const models::DcformerConfig& config, const dist::ProcessMesh& mesh,
+                                             DType dtype, bool recompute) {
   auto model = std::make_unique<models::Dcformer>(config, RandomKey{3, 0}, mesh);
   model->to(dtype);
-  model->set_recompute(checkpoint_activations);
+  model->set_recompute(recompute);
   return model;
 }
 
@@ -79,27 +79,40 @@ void move_by_last_places(models::LanguageModel& model, uint64_t salt, uint64_t s
 }
 }  // namespace
 
-Record train(const models::ModelConfig& config, const dist::ProcessMesh& mesh, int64_t steps, int64_t samples,
-             int64_t T, DType dtype, bool checkpoint_activations, double lr, const Noise& noise) {
+namespace {
+// The unsharded tensors on every rank: elements of their owners and zeros of all others, summed.
+std::map<std::string, std::vector<double>> unsharded(const std::vector<models::LocalTensor>& tensors,
+                                                     const dist::Communicator& world) {
+  std::map<std::string, std::vector<double>> out;
+  for (const models::LocalTensor& t : tensors) {
+    Tensor full = zeros({numel(t.shape)}, t.dtype);
+    for (const dist::Span& s : t.spans) {
+      const Tensor values = t.values.reshaped({t.values.numel()}).sliced(0, s.local, s.local + s.count);
+      full.sliced(0, s.full, s.full + s.count).copy_(values);
+    }
+    out[t.name] = world.all_reduce(full).to_vector<double>();
+  }
+  return out;
+}
+}  // namespace
+
+Record train(const models::DcformerConfig& config, const dist::ProcessMesh& mesh, int64_t steps, int64_t samples,
+             int64_t T, DType dtype, bool recompute, double lr, const Noise& noise) {
   DType masters = dtype == DType::bf16 ? DType::f32 : dtype;
-  std::unique_ptr<models::LanguageModel> model = make_model(config, mesh, masters, checkpoint_activations);
+  std::unique_ptr<models::LanguageModel> model = make_model(config, mesh, masters, recompute);
   models::Trainer trainer(*model, {.weight_decay = 0.1, .decay = nn::OptimizerOptions::Decay::matrices}, 1.0, mesh,
                           dtype);
   Record record;
   for (int64_t step = 0; step < steps; ++step) {
     if (step < noise.steps) move_by_last_places(*model, noise.salt, static_cast<uint64_t>(step));
     const models::StepMetrics r = trainer.forward_backward(share_of(step_batch(config, step, samples, T), mesh));
-    if (step == 0) {
-      for (const nn::NamedTensor& g : gather(trainer.local_gradients(), mesh.world, kCpu))
-        record.gradients[g.name] = g.value.to_vector<double>();
-    }
+    if (step == 0) record.gradients = unsharded(trainer.local_gradients(), mesh.world);
     trainer.apply(lr);
     record.losses.push_back(r.loss);
     record.norms.push_back(r.grad_norm);
   }
   record.validation = models::evaluate(*model, share_of(step_batch(config, 1000, samples, T), mesh), mesh);
-  for (const nn::NamedTensor& w : gather(trainer.local_state().weights, mesh.world, kCpu))
-    record.weights[w.name] = w.value.to_vector<double>();
+  record.weights = unsharded(trainer.local_state().weights, mesh.world);
   return record;
 }
 

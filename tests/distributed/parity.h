@@ -10,7 +10,7 @@
 namespace braid::test {
 
 // A small model of a kind: sizes that do not divide evenly, local and global layers.
-models::ModelConfig parity_config(const std::string& kind);
+models::DcformerConfig parity_config(const std::string& kind);
 std::vector<std::string> parity_kinds();
 
 struct Shape3 {
@@ -22,13 +22,13 @@ inline std::string str(const Shape3& s) {
 }
 
 // The samples of a step; masked targets, very unevenly.
-models::Batch step_batch(const models::ModelConfig& config, int64_t step, int64_t samples, int64_t T);
+models::Batch step_batch(const models::DcformerConfig& config, int64_t step, int64_t samples, int64_t T);
 // The samples of a data rank, in two micro-batches.
 std::vector<models::Batch> share_of(const models::Batch& all, const dist::ProcessMesh& mesh);
 
 // This rank's shards of the model.
-std::unique_ptr<models::Dcformer> make_model(const models::ModelConfig& config, const dist::ProcessMesh& mesh,
-                                             DType dtype = DType::f64, bool checkpoint_activations = false);
+std::unique_ptr<models::Dcformer> make_model(const models::DcformerConfig& config, const dist::ProcessMesh& mesh,
+                                             DType dtype = DType::f64, bool recompute = false);
 
 struct Record {
   std::vector<double> losses, norms;
@@ -43,9 +43,8 @@ struct Noise {
 };
 // Trains `steps` steps; bf16 means mixed precision. The record is complete on rank 0 (weights) and on all ranks (the
 // rest).
-Record train(const models::ModelConfig& config, const dist::ProcessMesh& mesh, int64_t steps, int64_t samples,
-             int64_t T, DType dtype = DType::f64, bool checkpoint_activations = false, double lr = 1e-2,
-             const Noise& noise = {});
+Record train(const models::DcformerConfig& config, const dist::ProcessMesh& mesh, int64_t steps, int64_t samples,
+             int64_t T, DType dtype = DType::f64, bool recompute = false, double lr = 1e-2, const Noise& noise = {});
 // The result of one process; cached.
 const Record& reference(const std::string& kind, int64_t steps, int64_t samples, int64_t T, double lr = 1e-2);
 

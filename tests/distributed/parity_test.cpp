@@ -14,12 +14,12 @@ namespace {
 constexpr int64_t kSamples = 8, kLength = 21;
 
 // "" or what differs from one process.
-std::string difference(const std::string& kind, const Shape3& s, int64_t steps, bool checkpoint_activations = false) {
+std::string difference(const std::string& kind, const Shape3& s, int64_t steps, bool recompute = false) {
   const Record& want = reference(kind, steps, kSamples, kLength);
   try {
     dist::run_thread_ranks(static_cast<int>(s.data * s.context * s.tensor), [&](const dist::Communicator& world) {
       dist::ProcessMesh mesh = dist::make_mesh(world, s.data, s.context, s.tensor);
-      Record got = train(parity_config(kind), mesh, steps, kSamples, kLength, DType::f64, checkpoint_activations);
+      Record got = train(parity_config(kind), mesh, steps, kSamples, kLength, DType::f64, recompute);
       expect_parity(got, want, 1e-12, 1e-11, world.rank() == 0, kind + ", " + str(s));
     });
   } catch (const Error& e) {

@@ -9,8 +9,8 @@
 
 namespace braid::test {
 
-inline models::ModelConfig small_config() {
-  models::ModelConfig config = models::preset("dcformer-tiny");
+inline models::DcformerConfig small_config() {
+  models::DcformerConfig config = models::preset("dcformer-tiny");
   config.vocab_size = 258;
   config.dim = 32;
   config.n_layer = 2;

@@ -32,6 +32,22 @@ static std::string load_failure(const std::string& text, const std::vector<std::
 
 BOOST_AUTO_TEST_SUITE(config)
 
+// config.toml of a checkpoint that an earlier version wrote.
+BOOST_AUTO_TEST_CASE(names_of_earlier_versions_are_read) {
+  for (const bool in_file : {true, false}) {
+    const Scratch scratch;
+    write(scratch / "run.toml", in_file ? "[train]\ncheckpoint_activations = true\n" : "");
+    TrainConfig config;
+    const Schema schema = train_schema(config, model_keys);
+    load_config(schema, scratch / "run.toml",
+                in_file ? std::vector<std::string>{} : std::vector<std::string>{"train.checkpoint_activations=true"});
+    BOOST_TEST(config.train.recompute);
+    BOOST_TEST(print_config(schema).find("checkpoint_activations") == std::string::npos);
+  }
+  BOOST_TEST(load_failure("[train]\ncheckpoint_activations = 3\n", {}).find("train.recompute in ") !=
+             std::string::npos);
+}
+
 BOOST_AUTO_TEST_CASE(overrides_beat_the_file_and_the_file_beats_defaults) {
   const Scratch scratch;
   write(scratch / "run.toml",
@@ -40,11 +56,11 @@ BOOST_AUTO_TEST_CASE(overrides_beat_the_file_and_the_file_beats_defaults) {
   TrainConfig config;
   load_config(train_schema(config, model_keys), scratch / "run.toml",
               {"train.steps=60", "train.steps=70", "model.dim=128", "model.window_type=\"LG\"", "run.out=a=b",
-               "train.checkpoint_activations=true"});
+               "train.recompute=true"});
   BOOST_TEST(config.train.steps == 70);
   BOOST_TEST(config.train.batch_size == 4);
   BOOST_TEST(config.train.accumulate == 1);
-  BOOST_TEST(config.train.checkpoint_activations);
+  BOOST_TEST(config.train.recompute);
   BOOST_TEST(config.optimizer.lr == 1.0);  // a whole number is a float where a float is expected
   BOOST_TEST(config.run.out == "a=b");
   BOOST_TEST(config.model.preset == "tiny");
@@ -87,8 +103,8 @@ BOOST_AUTO_TEST_CASE(wrong_values_name_key_place_and_what_is_allowed) {
   BOOST_TEST(load_failure("[optimizer]\nname = \"adamv\"\n") ==
              "bad value for optimizer.name in run.toml line 2: expected one of adamw, adam, sgd, found \"adamv\"; did "
              "you mean 'adamw'?");
-  BOOST_TEST(load_failure("", {"train.checkpoint_activations=maybe"}) ==
-             "bad value for train.checkpoint_activations in the command line: expected true or false, found \"maybe\"");
+  BOOST_TEST(load_failure("", {"train.recompute=maybe"}) ==
+             "bad value for train.recompute in the command line: expected true or false, found \"maybe\"");
   BOOST_TEST(load_failure("[run]\ndevice = \"gpu\"\n") ==
              "bad value for run.device in run.toml line 2: expected auto, cpu, cuda or cuda:N, found \"gpu\"");
   BOOST_TEST(load_failure("[run]\ndevice = \"cuda:-1\"\n") != "");
@@ -133,7 +149,7 @@ BOOST_AUTO_TEST_CASE(the_printed_file_loads_back_to_the_same_values) {
   load_config(schema, "",
               {"optimizer.lr=0.1", "optimizer.eps=1e-300", "optimizer.weight_decay=0.3333333333333333",
                "sample.prompt=say \"hi\"\\\n\ttab\x01 \xC3\xA9 # no comment", "run.seed=9007199254740992",
-               "model.n_head=12", "model.profile.gelu=tanh", "train.checkpoint_activations=true"});
+               "model.n_head=12", "model.profile.gelu=tanh", "train.recompute=true"});
   const std::string text = print_config(schema);
   const Scratch scratch;
   write(scratch / "printed.toml", text);

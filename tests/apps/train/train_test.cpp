@@ -127,7 +127,7 @@ BOOST_AUTO_TEST_CASE(memory_is_reported_by_use) {
     const auto state = io::read_json_file((step(folder, 2) / "trainer/state.json").string(), 1 << 20);
     return state.at("peak_memory_bytes").at("activations").get<int64_t>();
   };
-  const int64_t kept = peak(out, {}), recomputed = peak(saving, {"train.checkpoint_activations=true"});
+  const int64_t kept = peak(out, {}), recomputed = peak(saving, {"train.recompute=true"});
   BOOST_TEST(recomputed < kept / 2);
   BOOST_TEST((weights(step(out, 2)) == weights(step(saving, 2))));
   const Outcome plan = run("train --dry-run model.preset=dcformer-tiny train.dtype=bf16");

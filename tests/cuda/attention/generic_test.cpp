@@ -211,7 +211,7 @@ BOOST_AUTO_TEST_CASE(workspace_bounds_the_memory) {
 
 // The same through a model: its setting reaches every layer's attention.
 BOOST_AUTO_TEST_CASE(the_workspace_of_a_model_bounds_its_memory) {
-  models::ModelConfig config = small_config();
+  models::DcformerConfig config = small_config();
   config.n_layer = 1;
   config.n_head = 8;
   config.block_size = 192;

@@ -162,8 +162,7 @@ BOOST_AUTO_TEST_CASE(memory_that_runs_out_around_a_capture) {
   BOOST_TEST(throws_with([&] { allocator.allocate(80 * kMebi); },
                          "out of memory on the GPU: requested 80 MiB, 70 MiB are free, 0 MiB are in use by tensors, 30 "
                          "MiB are kept for captured steps; lower train.batch_size"));
-  BOOST_TEST(throws_with([&] { allocator.allocate(80 * kMebi); },
-                         "or set train.checkpoint_activations=true or train.graph=false"));
+  BOOST_TEST(throws_with([&] { allocator.allocate(80 * kMebi); }, "or set train.recompute=true or train.graph=false"));
   allocator.drop_pool(pool);
   void* a = allocator.allocate(80 * kMebi);
   BOOST_TEST(book.given == 80 * kMebi);

@@ -6,7 +6,7 @@
 using namespace braid;
 
 int main() {
-  models::ModelConfig config = models::preset("dcformer-tiny");
+  models::DcformerConfig config = models::preset("dcformer-tiny");
   models::resolve(config);
   models::Dcformer model(config, RandomKey{.seed = 4});
   nn::AdamW optimizer(nn::parameters(model), {.lr = 1e-3});

@@ -50,14 +50,14 @@ std::string even_folder(const std::string& extra) { return folder(extra, "2"); }
 BOOST_AUTO_TEST_SUITE(config)
 
 BOOST_AUTO_TEST_CASE(derives_sizes_and_windows) {
-  const ModelConfig c = configure("", {{"vocab_size", "258"}, {"dim", "256"}, {"n_layer", "4"}, {"n_head", "8"}});
+  const DcformerConfig c = configure("", {{"vocab_size", "258"}, {"dim", "256"}, {"n_layer", "4"}, {"n_head", "8"}});
   BOOST_TEST(c.head_dim == 32);
   BOOST_TEST(c.intermediate_size == 768);  // 682 rounded up to 256
   BOOST_TEST(c.layer_windows == (std::vector<int64_t>{256, 0, 256, 0}), boost::test_tools::per_element());
   BOOST_TEST(c.rotary_dims() == 32);
   BOOST_TEST(c.group_heads() == 8);
   BOOST_TEST(c.generator_hidden() == 32);
-  ModelConfig again = c;
+  DcformerConfig again = c;
   resolve(again);
   BOOST_TEST((again == c));
 }
@@ -76,7 +76,7 @@ BOOST_AUTO_TEST_CASE(names_window_patterns) {
 }
 
 BOOST_AUTO_TEST_CASE(visible_keys_follow_the_profile) {
-  ModelConfig c = configure("dcformer-tiny", {{"profile.window_keys", "W+1"}, {"window_size", "8"}});
+  DcformerConfig c = configure("dcformer-tiny", {{"profile.window_keys", "W+1"}, {"window_size", "8"}});
   BOOST_TEST(c.keys_of_layer(0, false) == 9);
   BOOST_TEST(c.keys_of_layer(0, true) == 8);
   BOOST_TEST(c.keys_of_layer(1, false) == 0);
@@ -86,25 +86,25 @@ BOOST_AUTO_TEST_CASE(visible_keys_follow_the_profile) {
 }
 
 BOOST_AUTO_TEST_CASE(changed_sizes_take_derived_ones_along) {
-  const ModelConfig base = configure("dcformer-tiny", {});
-  const ModelConfig c = configure(base, {{"n_layer", "2"}, {"dim", "512"}});
+  const DcformerConfig base = configure("dcformer-tiny", {});
+  const DcformerConfig c = configure(base, {{"n_layer", "2"}, {"dim", "512"}});
   BOOST_TEST(c.head_dim == 64);
   BOOST_TEST(c.intermediate_size == 1536);
   BOOST_TEST(c.layer_windows.size() == 2u);
   // In any order, and what is given stays.
-  const ModelConfig d = configure(base, {{"head_dim", "16"}, {"intermediate_size", "100"}, {"dim", "512"}});
+  const DcformerConfig d = configure(base, {{"head_dim", "16"}, {"intermediate_size", "100"}, {"dim", "512"}});
   BOOST_TEST(d.head_dim == 16);
   BOOST_TEST(d.intermediate_size == 100);
   BOOST_TEST(d.n_head == 8);
-  const ModelConfig e = configure(base, {{"rotary_pct", "0.5"}, {"model_type", "dcpythia"}});
+  const DcformerConfig e = configure(base, {{"rotary_pct", "0.5"}, {"model_type", "dcpythia"}});
   BOOST_TEST(e.rotary_pct == 0.5);
   BOOST_TEST((e.norm == NormKind::layer && e.ffn == FfnKind::gelu && e.use_linear_bias && e.use_parallel_residual));
   BOOST_TEST(e.intermediate_size == 1024);
 }
 
 BOOST_AUTO_TEST_CASE(every_key_reads_what_it_shows) {
-  const ModelConfig from = configure("dcpythia-tiny", {{"profile.rope_table", "f16"}});
-  ModelConfig to;
+  const DcformerConfig from = configure("dcpythia-tiny", {{"profile.rope_table", "f16"}});
+  DcformerConfig to;
   for (const std::string& key : config_keys()) {
     set_key(to, key, get_key(from, key));
     BOOST_TEST(get_key(to, key) == get_key(from, key), key);
@@ -114,7 +114,7 @@ BOOST_AUTO_TEST_CASE(every_key_reads_what_it_shows) {
 }
 
 BOOST_AUTO_TEST_CASE(sets_keys_from_text) {
-  ModelConfig c = preset("dcformer-tiny");
+  DcformerConfig c = preset("dcformer-tiny");
   set_key(c, "profile.layer_windows", "[16, null, none,8]");
   BOOST_TEST(c.layer_windows == (std::vector<int64_t>{16, 0, 0, 8}), boost::test_tools::per_element());
   set_key(c, "profile.branches", "[\"post_q\", 'pre_q']");
@@ -153,7 +153,7 @@ BOOST_AUTO_TEST_CASE(refuses_windows_below_one) {
   rejects_keys({{"profile.layer_windows", "8,0,8,null"}}, {"profile.layer_windows"});
   rejects_keys({{"window_size", "null"}, {"window_type", "LGLL"}}, {"window_size", "window_type LGLL", "found null"});
   rejects_keys({{"profile.layer_windows", "8,8"}}, {"profile.layer_windows", "n_layer = 4", "found 2"});
-  ModelConfig c = configure("dcformer-tiny", {});
+  DcformerConfig c = configure("dcformer-tiny", {});
   c.layer_windows[0] = -1;
   rejects([&] { resolve(c); }, ErrorKind::setting, {"profile.layer_windows", "found -1,null,256,null"});
 }
@@ -184,23 +184,23 @@ BOOST_AUTO_TEST_CASE(needs_the_sizes) {
 
 BOOST_AUTO_TEST_CASE(json_reads_back_equal) {
   for (const std::string& name : preset_names()) {
-    const ModelConfig c = configure(name, {});
+    const DcformerConfig c = configure(name, {});
     BOOST_TEST((read_config(write_config(c), "config.json") == c), name);
   }
-  const ModelConfig odd = configure("dcformer-tiny", {{"profile.layer_windows", "3,null,7,null"},
-                                                      {"profile.rank", "3"},
-                                                      {"profile.num_groups", "2"},
-                                                      {"profile.branches", "post_q,pre_q"},
-                                                      {"profile.key_side", "false"},
-                                                      {"norm_eps", "1e-06"},
-                                                      {"profile.causal", "false"},
-                                                      {"rope_base", "12345.678"},
-                                                      {"bos_token_id", "0"}});
+  const DcformerConfig odd = configure("dcformer-tiny", {{"profile.layer_windows", "3,null,7,null"},
+                                                         {"profile.rank", "3"},
+                                                         {"profile.num_groups", "2"},
+                                                         {"profile.branches", "post_q,pre_q"},
+                                                         {"profile.key_side", "false"},
+                                                         {"norm_eps", "1e-06"},
+                                                         {"profile.causal", "false"},
+                                                         {"rope_base", "12345.678"},
+                                                         {"bos_token_id", "0"}});
   BOOST_TEST((read_config(write_config(odd), "config.json") == odd));
 }
 
 BOOST_AUTO_TEST_CASE(published_folders_have_the_published_profile) {
-  const ModelConfig c = read_config(even_folder(""), "config.json");
+  const DcformerConfig c = read_config(even_folder(""), "config.json");
   BOOST_TEST(c.head_dim == 6);
   BOOST_TEST(c.norm_eps == 1e-6);
   BOOST_TEST(c.rope_base == 10000);  // absent: the value of the published class
@@ -209,7 +209,7 @@ BOOST_AUTO_TEST_CASE(published_folders_have_the_published_profile) {
   BOOST_TEST((c.profile.window_plus_one && !c.profile.decode_window_plus_one));
   BOOST_TEST(c.bos_token_id == 1);
   // The later code: W keys, another base.
-  const ModelConfig later =
+  const DcformerConfig later =
       read_config(even_folder(R"("prefill_pad": true, "mgate": true, "mgate_dim": 6, )"), "config.json");
   BOOST_TEST((!later.profile.window_plus_one && later.profile.rope_table == RopeTable::torch_dtype));
   BOOST_TEST(later.rope_base == 500000);
@@ -217,17 +217,17 @@ BOOST_AUTO_TEST_CASE(published_folders_have_the_published_profile) {
 }
 
 BOOST_AUTO_TEST_CASE(the_profile_object_overrides) {
-  const ModelConfig c = read_config(even_folder(R"("profile": {"kind": "model", "gelu": "tanh", "window_keys": "W",
+  const DcformerConfig c = read_config(even_folder(R"("profile": {"kind": "model", "gelu": "tanh", "window_keys": "W",
       "layer_windows": [null, 5, 6], "branches": ["pre_q", "post_q"], "key_side": false}, )"),
-                                    "config.json");
+                                       "config.json");
   BOOST_TEST((c.profile.gelu == Gelu::tanh && !c.profile.window_plus_one && !c.profile.key_side));
   BOOST_TEST(c.layer_windows == (std::vector<int64_t>{0, 5, 6}), boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(pythia_folders_have_their_family) {
-  const ModelConfig c = read_config(R"({"model_type": "dcpythia", "dim": 64, "n_head": 4, "n_layer": 2,
+  const DcformerConfig c = read_config(R"({"model_type": "dcpythia", "dim": 64, "n_head": 4, "n_layer": 2,
       "vocab_size": 67, "use_qk_norm": true, "window_size": 8})",
-                                    "config.json");
+                                       "config.json");
   BOOST_TEST((c.norm == NormKind::layer && c.ffn == FfnKind::gelu));
   BOOST_TEST((c.use_linear_bias && c.use_parallel_residual));
   BOOST_TEST(c.rotary_dims() == 4);
@@ -306,7 +306,7 @@ BOOST_AUTO_TEST_CASE(golden_folders) {
       BOOST_TEST(read_attention_case(text, file).batch == 2, file);
       ++attentions;
     } else {
-      const ModelConfig c = read_config(text, file);
+      const DcformerConfig c = read_config(text, file);
       BOOST_TEST((read_config(write_config(c), file) == c), file);
       BOOST_TEST((c.profile.rope_table == RopeTable::exact), file);
       ++models;

@@ -93,7 +93,7 @@ BOOST_AUTO_TEST_CASE(parameters_of_the_published_models) {
 }
 
 BOOST_AUTO_TEST_CASE(the_largest_model_is_described_without_memory) {
-  const ModelConfig c = configure("dcformer-8b", {});
+  const DcformerConfig c = configure("dcformer-8b", {});
   reset_peak_memory(kCpu);
   const int64_t before = memory_stats(kCpu).peak;
   const auto start = std::chrono::steady_clock::now();
@@ -107,7 +107,7 @@ BOOST_AUTO_TEST_CASE(the_largest_model_is_described_without_memory) {
 }
 
 BOOST_AUTO_TEST_CASE(parts_of_a_layer) {
-  const ModelConfig c = configure("dcformer-405m", {{"profile.static_proj", "true"}});
+  const DcformerConfig c = configure("dcformer-405m", {{"profile.static_proj", "true"}});
   const ParameterCounts parts = count_parameters(c);
   BOOST_TEST(parts.attention == 4 * 1024 * 1024);
   BOOST_TEST(parts.qk_norm == 2 * 64);
@@ -120,7 +120,7 @@ BOOST_AUTO_TEST_CASE(parts_of_a_layer) {
 }
 
 BOOST_AUTO_TEST_CASE(groups_shrink_the_generator) {
-  const ModelConfig c =
+  const DcformerConfig c =
       configure("dcformer-405m",
                 {{"profile.num_groups", "4"}, {"profile.branches", "pre_q,post_q"}, {"profile.key_side", "false"}});
   const std::vector<nn::NamedTensor> shapes = shape_only_parameters(c);
@@ -144,7 +144,7 @@ BOOST_AUTO_TEST_CASE(shapes_are_those_of_the_model) {
       const bool plain = !preset(name).use_dcmha, gelu = preset(name).ffn == FfnKind::gelu;
       if (!more.empty() && ((plain && more[0].first == "profile.static_proj") || (gelu && more[0].first == "mgate")))
         continue;
-      const ModelConfig c = configure(name, keys);
+      const DcformerConfig c = configure(name, keys);
       Dcformer model(c, RandomKey{});
       const auto parameters = nn::parameters(model);
       const auto shapes = shape_only_parameters(c);
@@ -159,7 +159,7 @@ BOOST_AUTO_TEST_CASE(shapes_are_those_of_the_model) {
 }
 
 BOOST_AUTO_TEST_CASE(visible_keys_are_counted_one_by_one) {
-  ModelConfig c = configure("dcformer-tiny", {{"window_size", "5"}});
+  DcformerConfig c = configure("dcformer-tiny", {{"window_size", "5"}});
   for (int64_t T : {1, 4, 5, 6, 17}) {
     double local = 0;
     for (int64_t i = 0; i < T; ++i) local += static_cast<double>(std::min<int64_t>(i + 1, 5));
@@ -175,7 +175,7 @@ BOOST_AUTO_TEST_CASE(visible_keys_are_counted_one_by_one) {
 
 BOOST_AUTO_TEST_CASE(flops_of_the_published_models) {
   for (const FlopRow& row : flops) {
-    const ModelConfig config = configure(row.preset, row.keys);
+    const DcformerConfig config = configure(row.preset, row.keys);
     const Flops f = flops_per_token(config, row.seq_len);
     const double all_global = flops_per_token(configure(config, global), row.seq_len).plain();
     BOOST_TEST_CONTEXT(row.preset) {
@@ -200,7 +200,7 @@ BOOST_AUTO_TEST_CASE(flops_of_one_layer) {
   for (const Row& row : {Row{"dcformer-405m", "8.3886", "17.3015", "0.6881", 4096, 640, 1024},
                          Row{"dcformer-2.8b", "52.4288", "106.1683", "3.4079", 10240, 1280, 4096},
                          Row{"dcpythia-6.9b", "134.2177", "268.4355", "5.3740", 16384, 1280, 4096}}) {
-    ModelConfig c = configure(row.preset, {{"profile.static_proj", "true"}, {"window_size", "null"}});
+    DcformerConfig c = configure(row.preset, {{"profile.static_proj", "true"}, {"window_size", "null"}});
     const double L = static_cast<double>(c.n_layer), pairs = L * 1024.5;
     const Flops f = flops_per_token(c, 2048);
     BOOST_TEST(digits4(f.projections / L / 1e6) == row.projections);
@@ -221,7 +221,7 @@ BOOST_AUTO_TEST_CASE(flops_of_one_layer) {
 BOOST_AUTO_TEST_CASE(static_flops_with_windows) {
   for (const auto& [name, giga] :
        {std::pair{"dcformer-405m", "0.0155"}, {"dcformer-2.8b", "0.0829"}, {"dcpythia-6.9b", "0.0829"}}) {
-    const ModelConfig c = configure(name, {{"profile.static_proj", "true"}, {"profile.window_keys", "W"}});
+    const DcformerConfig c = configure(name, {{"profile.static_proj", "true"}, {"profile.window_keys", "W"}});
     BOOST_TEST(digits4(flops_per_token(c, 2048).static_proj / 1e9) == giga);
   }
 }
@@ -233,7 +233,7 @@ BOOST_AUTO_TEST_CASE(activations_are_what_a_step_keeps) {
     for (const int64_t T : {48, 160}) {
       for (const bool recompute : {false, true}) {
         for (const DType dtype : {DType::f32, DType::bf16}) {
-          const ModelConfig c = configure(name, small);
+          const DcformerConfig c = configure(name, small);
           Dcformer model(c, RandomKey{});
           nn::MasterWeights masters(model, dtype, [&](const std::string& p) { return !model.keeps_f32(p); });
           masters.attach_cast();
@@ -244,8 +244,8 @@ BOOST_AUTO_TEST_CASE(activations_are_what_a_step_keeps) {
           // The loss also forms the gradient of its own weight in advance: counted as a gradient, not as an activation.
           const double measured = static_cast<double>(bytes_in_use() - before - c.vocab_size * c.dim * 4);
           const int64_t bytes = size_of(dtype);
-          const TrainingMemory m = training_memory(
-              c, {.batch = 2, .seq_len = T, .bytes_per_number = bytes, .checkpoint_activations = recompute});
+          const TrainingMemory m =
+              training_memory(c, {.batch = 2, .seq_len = T, .bytes_per_element = bytes, .recompute = recompute});
           // With recomputation the table also has the one block that backward rebuilds.
           const double ends = static_cast<double>(bytes * (3 + 1) + 4);
           const double block = recompute ? 2 * static_cast<double>(T) * 64 * ends : m.activations;
@@ -270,7 +270,7 @@ BOOST_AUTO_TEST_CASE(the_peak_of_a_step_is_the_estimate) {
     for (const int64_t T : test::less_under_tsan<std::vector<int64_t>>({64, 320}, {64})) {
       for (const bool recompute : {false, true}) {
         for (const DType dtype : {DType::f32, DType::bf16}) {
-          const ModelConfig c = configure(name, {{"n_layer", "3"}});
+          const DcformerConfig c = configure(name, {{"n_layer", "3"}});
           Dcformer model(c, RandomKey{});
           nn::MasterWeights masters(model, dtype, [&](const std::string& p) { return !model.keeps_f32(p); });
           model.set_recompute(recompute);
@@ -283,7 +283,7 @@ BOOST_AUTO_TEST_CASE(the_peak_of_a_step_is_the_estimate) {
           backward(model.loss_sum(ids, ids));
           const double peak = static_cast<double>(memory_stats(kCpu).peak - before);
           const TrainingMemory m = training_memory(
-              c, {.batch = 2, .seq_len = T, .bytes_per_number = size_of(dtype), .checkpoint_activations = recompute});
+              c, {.batch = 2, .seq_len = T, .bytes_per_element = size_of(dtype), .recompute = recompute});
           const double ratio = peak / (m.gradients + m.activations + m.working);
           BOOST_TEST_CONTEXT(name << " " << str(dtype) << " T=" << T << " recompute=" << recompute << ": " << ratio) {
             BOOST_TEST(ratio > (dtype == DType::f32 ? 0.9 : 0.85));
@@ -302,7 +302,7 @@ BOOST_AUTO_TEST_CASE(a_step_is_measured_by_use) {
   double activations[2][2];
   for (const DType dtype : {DType::f32, DType::bf16}) {
     for (const bool recompute : {false, true}) {
-      const ModelConfig c = configure("dcformer-tiny", {{"n_layer", "4"}});
+      const DcformerConfig c = configure("dcformer-tiny", {{"n_layer", "4"}});
       const MemoryByUse start = memory_by_use(kCpu);
       auto model = [&] {
         MemoryScope scope(MemoryUse::weights);
@@ -317,8 +317,8 @@ BOOST_AUTO_TEST_CASE(a_step_is_measured_by_use) {
       auto taken = [&](MemoryUse use) {
         return static_cast<double>(got.at_peak_of(use) - start.current[static_cast<size_t>(use)]);
       };
-      const TrainingMemory m = training_memory(
-          c, {.batch = 2, .seq_len = 320, .bytes_per_number = size_of(dtype), .checkpoint_activations = recompute});
+      const TrainingMemory m =
+          training_memory(c, {.batch = 2, .seq_len = 320, .bytes_per_element = size_of(dtype), .recompute = recompute});
       BOOST_TEST_CONTEXT(str(dtype) << " recompute=" << recompute) {
         BOOST_TEST(std::fabs(taken(MemoryUse::weights) / m.weights - 1) < 0.01);  // the rotary tables are in it
         BOOST_TEST(taken(MemoryUse::optimizer) == m.optimizer);
@@ -335,7 +335,7 @@ BOOST_AUTO_TEST_CASE(a_step_is_measured_by_use) {
 }
 
 BOOST_AUTO_TEST_CASE(memory_of_a_run) {
-  const ModelConfig c = configure("dcformer-405m", {});
+  const DcformerConfig c = configure("dcformer-405m", {});
   TrainingSetup setup{.batch = 4, .seq_len = 2048};
   const TrainingMemory m = training_memory(c, setup);
   const double parameters = 419516416;
@@ -351,15 +351,15 @@ BOOST_AUTO_TEST_CASE(memory_of_a_run) {
   const double scores = 3.0 * 4 * 2048 * 2048 * 16 * 4;
   BOOST_TEST(working(int64_t{2} << 30) - working(int64_t{1} << 30) == 1 << 30);
   BOOST_TEST(working(int64_t{1} << 40) - working(int64_t{1} << 30) == scores - (1 << 30));
-  setup.bytes_per_number = 2;  // masters and copies; gradients and moments as in f32
+  setup.bytes_per_element = 2;  // masters and copies; gradients and moments as in f32
   const TrainingMemory mixed = training_memory(c, setup);
   BOOST_TEST(mixed.weights == 4 * parameters + 2 * (parameters - 102924288 / 2));
   BOOST_TEST(mixed.gradients == m.gradients);
   BOOST_TEST(mixed.optimizer == m.optimizer);
   BOOST_TEST(mixed.activations < 0.52 * m.activations);
-  setup.bytes_per_number = 8;
+  setup.bytes_per_element = 8;
   BOOST_TEST(training_memory(c, setup).total() == 2 * m.total());
-  setup.checkpoint_activations = true;
+  setup.recompute = true;
   BOOST_TEST(training_memory(c, setup).activations < m.activations / 4);
   setup.optimizer_moments = 0;
   BOOST_TEST(training_memory(c, setup).optimizer == 0);
@@ -368,25 +368,25 @@ BOOST_AUTO_TEST_CASE(memory_of_a_run) {
 }
 
 BOOST_AUTO_TEST_CASE(cache_holds_factors_and_rings) {
-  const ModelConfig c = configure("dcformer-405m", {});
+  const DcformerConfig c = configure("dcformer-405m", {});
   const double elements = 2 * 16 * 64 + 10 * 16;  // keys, values, factors of the key side
   BOOST_TEST(cache_bytes(c, 1, 1).per_token == 24 * elements * 4);
-  BOOST_TEST(cache_bytes(c, 3, 2048, 2).kept == 3 * 12 * (2048 + 256) * elements * 2);
-  BOOST_TEST(cache_bytes(c, 1, 100).kept == 24 * 100 * elements * 4);
-  const ModelConfig plain = configure("transformer-405m", {});
-  BOOST_TEST(cache_bytes(plain, 1, 2048).kept == 24.0 * 2048 * 2 * 1024 * 4);
-  const ModelConfig query = configure("dcformer-405m", {{"profile.key_side", "false"}});
+  BOOST_TEST(cache_bytes(c, 3, 2048, 2).full == 3 * 12 * (2048 + 256) * elements * 2);
+  BOOST_TEST(cache_bytes(c, 1, 100).full == 24 * 100 * elements * 4);
+  const DcformerConfig plain = configure("transformer-405m", {});
+  BOOST_TEST(cache_bytes(plain, 1, 2048).full == 24.0 * 2048 * 2 * 1024 * 4);
+  const DcformerConfig query = configure("dcformer-405m", {{"profile.key_side", "false"}});
   BOOST_TEST(cache_bytes(query, 1, 1).per_token == 24.0 * 2 * 1024 * 4);
 }
 
 BOOST_AUTO_TEST_CASE(cache_of_a_real_model) {
-  const ModelConfig c = configure("dcformer-tiny", {{"dim", "64"}, {"window_size", "8"}});
+  const DcformerConfig c = configure("dcformer-tiny", {{"dim", "64"}, {"window_size", "8"}});
   Dcformer model(c, RandomKey{});
   KvCache cache = model.make_cache(32);
   NoGrad off;
   model.hidden(zeros({2, 8}, DType::i64), &cache);
   // Exactly the window is full; buffers may hold up to twice as much.
-  const double kept = cache_bytes(c, 2, 8).kept;
+  const double kept = cache_bytes(c, 2, 8).full;
   BOOST_TEST(static_cast<double>(cache.bytes()) >= kept);
   BOOST_TEST(static_cast<double>(cache.bytes()) <= 2 * kept);
 }

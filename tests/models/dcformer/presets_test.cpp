@@ -24,7 +24,7 @@ BOOST_AUTO_TEST_CASE(baselines_have_the_shape_of_their_model) {
   for (const auto& [first, second] : {std::pair{"dcformer-", "transformer-"}, {"dcpythia-", "pythia-"}}) {
     for (const std::string& name : preset_names()) {
       if (!name.starts_with(first)) continue;
-      const ModelConfig a = configure(name, {}), b = configure(second + name.substr(std::string(first).size()), {});
+      const DcformerConfig a = configure(name, {}), b = configure(second + name.substr(std::string(first).size()), {});
       BOOST_TEST((a.dim == b.dim && a.n_layer == b.n_layer && a.n_head == b.n_head && a.block_size == b.block_size));
       BOOST_TEST((a.intermediate_size == b.intermediate_size && a.norm == b.norm && a.ffn == b.ffn), name);
       BOOST_TEST((a.use_dcmha && a.use_qk_norm && !b.use_dcmha && !b.use_qk_norm));
@@ -35,26 +35,26 @@ BOOST_AUTO_TEST_CASE(baselines_have_the_shape_of_their_model) {
 }
 
 BOOST_AUTO_TEST_CASE(published_values) {
-  const ModelConfig small = configure("dcformer-405m", {});
+  const DcformerConfig small = configure("dcformer-405m", {});
   BOOST_TEST((small.profile == Profile()));  // the training code: tanh, 1e-5, W keys
   BOOST_TEST((small.intermediate_size == 2816 && small.head_dim == 64 && small.vocab_size == 50256));
   BOOST_TEST(small.norm_eps == 1e-5);
 
-  const ModelConfig large = configure("dcformer-2.8b", {});
+  const DcformerConfig large = configure("dcformer-2.8b", {});
   BOOST_TEST((large.intermediate_size == 6912 && large.head_dim == 80 && large.vocab_size == 50257));
   BOOST_TEST((large.norm_eps == 1e-6 && large.profile.qk_norm_eps == 1e-6 && large.profile.gelu == Gelu::erf));
   BOOST_TEST((large.profile.window_plus_one && !large.profile.decode_window_plus_one));
 
-  const ModelConfig gated = configure("dcformer-8b", {});
+  const DcformerConfig gated = configure("dcformer-8b", {});
   BOOST_TEST((gated.mgate && gated.mgate_dim == 44 && gated.intermediate_size == 5632 && gated.rope_base == 5e5));
   BOOST_TEST((gated.layer_windows[1] == 0 && gated.layer_windows[2] == 256 && gated.layer_windows[3] == 256));
   BOOST_TEST(gated.block_size == 4096);
 
-  const ModelConfig pythia = configure("dcpythia-6.9b", {});
+  const DcformerConfig pythia = configure("dcpythia-6.9b", {});
   BOOST_TEST((pythia.intermediate_size == 16384 && pythia.rotary_dims() == 32 && pythia.use_parallel_residual));
   BOOST_TEST((pythia.norm == NormKind::layer && pythia.eos_token_id == 0));
 
-  const ModelConfig tiny = configure("dcformer-tiny", {});
+  const DcformerConfig tiny = configure("dcformer-tiny", {});
   BOOST_TEST((tiny.n_layer == 4 && tiny.dim == 256 && tiny.n_head == 8 && tiny.block_size == 512));
   BOOST_TEST((tiny.vocab_size == 258 && tiny.intermediate_size == 768));
 }

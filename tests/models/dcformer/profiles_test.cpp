@@ -55,12 +55,12 @@ BOOST_AUTO_TEST_CASE(names_and_values) {
 }
 
 BOOST_AUTO_TEST_CASE(other_keys_beat_the_profile_in_any_order) {
-  const models::ModelConfig c =
+  const models::DcformerConfig c =
       models::configure("dcformer-tiny", {{"profile.gelu", "tanh"}, {"profile.name", "T1"}, {"norm_eps", "1e-4"}});
   BOOST_TEST((c.profile.gelu == models::Gelu::tanh && c.profile.window_plus_one && c.norm_eps == 1e-4));
   BOOST_TEST(models::profile_name(c) == "custom");
   BOOST_TEST(models::get_key(c, "profile.name") == "custom");
-  const models::ModelConfig file = models::read_config(
+  const models::DcformerConfig file = models::read_config(
       R"({"model_type": "dcformer", "vocab_size": 9, "dim": 8, "n_layer": 2, "n_head": 2, "norm_eps": 1e-4,
           "profile": {"window_keys": "W", "name": "J"}})",
       "config.json");

@@ -68,7 +68,7 @@ BOOST_AUTO_TEST_CASE(configuration_and_weights_must_agree) {
            {"layers.0.attention.wqkv.weight has shape (96, 32), expected (336, 32)"});
   rejected("\"head_dim\": 8", "\"head_dim\": 7", {"rotary_pct", "an even number"});
   // A layer more than there are weights for.
-  const models::ModelConfig config = models::read_config(good.config, "c");
+  const models::DcformerConfig config = models::read_config(good.config, "c");
   ScratchFolder scratch;
   good.write(scratch.path());
   BRAID_CHECK_FAILS(models::load_model(scratch.path(), {.settings = {{"n_layer", std::to_string(config.n_layer + 1)}}}),
@@ -112,7 +112,7 @@ BOOST_AUTO_TEST_CASE(another_type_and_other_settings_are_written) {
   models::save_as_loaded(*loaded.model, loaded.format, scratch.path() / "out", DType::f16);
   const FolderData saved = read_folder(scratch.path() / "out");
   for (const auto& [name, x] : data.tensors) BOOST_TEST(same_bytes(saved.tensors.at(name), x.to(DType::f16)), name);
-  models::ModelConfig want = dcformer(loaded).config();
+  models::DcformerConfig want = dcformer(loaded).config();
   want.torch_dtype = "float16";
   BOOST_TEST((models::read_config(saved.config, "c") == want));
   BOOST_TEST(saved.config.find("\"mgate_dim\"") == std::string::npos);  // what was not said is not said now

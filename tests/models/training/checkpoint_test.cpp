@@ -138,7 +138,7 @@ BOOST_AUTO_TEST_CASE(a_save_reads_no_older_checkpoint_again) {
 BOOST_AUTO_TEST_CASE(another_model_is_refused) {
   World w;
   w.save(1);
-  models::ModelConfig config = small_config();
+  models::DcformerConfig config = small_config();
   config.use_qk_norm = !config.use_qk_norm;
   models::Dcformer other(config, {1, 0});
   models::Trainer trainer(other, {}, 1.0);

@@ -11,7 +11,7 @@ using namespace braid::test;
 BOOST_AUTO_TEST_SUITE(mlp)
 
 BOOST_AUTO_TEST_CASE(every_parameter_gets_a_gradient) {
-  nn::Mlp mlp({.width = 6, .hidden = 8, .swiglu = false, .projection = {.bias = true}}, {1, 1});
+  nn::Mlp mlp({.width = 6, .hidden = 8, .kind = nn::FfnKind::gelu, .projection = {.bias = true}}, {1, 1});
   check_gradient_flow(mlp, mlp(randn({2, 3, 6}, {11, 1})));
   for (int64_t gates : {0, 4}) {
     nn::Mlp swiglu({.width = 6, .hidden = 8, .gates = gates}, {1, 1});
