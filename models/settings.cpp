@@ -114,8 +114,9 @@ std::optional<Value> parse_value(const ValueRule& rule, std::string_view text) {
       return std::string(text);
     case ValueType::wholes:
       for (const std::string& item : list_items(body)) {
-        const std::optional<int64_t> number = rule.nullable && is_null(item) ? kNullItem : parse_int(item);
-        if (!number) return {};
+        const bool null = rule.nullable && is_null(item);
+        const std::optional<int64_t> number = null ? kNullItem : parse_int(item);
+        if (!number || (*number == kNullItem && !null)) return {};
         numbers.push_back(*number);
       }
       return numbers;
@@ -163,7 +164,8 @@ std::optional<Value> list_value(const std::vector<Value>& items) {
   std::vector<int64_t> numbers;
   std::vector<std::string> texts;
   for (const Value& item : items) {
-    if (const auto* number = std::get_if<int64_t>(&item)) numbers.push_back(*number);
+    const auto* number = std::get_if<int64_t>(&item);
+    if (number && *number != kNullItem) numbers.push_back(*number);
     if (const auto* text = std::get_if<std::string>(&item)) texts.push_back(*text);
     if (std::holds_alternative<std::monostate>(item)) numbers.push_back(kNullItem);
   }

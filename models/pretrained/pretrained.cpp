@@ -3,7 +3,6 @@
 #include <nlohmann/json.hpp>
 
 #include "braid/models/registry.h"
-#include "braid/tensor/detail/strings.h"
 #include "braid/tensor/io/atomic_file.h"
 #include "braid/tensor/io/file_system.h"
 

@@ -35,7 +35,8 @@ BOOST_AUTO_TEST_CASE(null_and_lists) {
   const ValueRule windows = {.type = ValueType::wholes, .min = 1, .nullable = true};
   BOOST_TEST(expectation(windows) == "a list of items, each null or a whole number of at least 1");
   BOOST_TEST(read(windows, "[8, null, none]") == "8,null,null");
-  BOOST_TEST(read(windows, "8,0") == "-");
+  for (const char* text : {"8,0", "8,-9223372036854775808", "x"}) BOOST_TEST(read(windows, text) == "-", text);
+  BOOST_TEST(!list_value({Value(kNullItem)}).has_value());
   BOOST_TEST(read(windows, "") == "");
   BOOST_TEST(!allows(windows, Value()));
   BOOST_TEST(read({.type = ValueType::wholes}, "8,null") == "-");
