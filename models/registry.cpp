@@ -15,7 +15,7 @@ namespace {
 
 struct Registry {
   std::mutex mutex;
-  std::vector<ModelFamily> families = {dcformer_family(), dcpythia_family()};
+  std::vector<ModelFamily> families = dcformer_families();
 };
 // Never destroyed: a RegisteredFamily may have static lifetime.
 Registry& registry() {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "braid/models/dcformer/config_keys.h"
+#include "braid/models/dcformer/model_types.h"
 #include "braid/tensor/detail/integers.h"
 #include "braid/tensor/detail/strings.h"
 #include "braid/tensor/error.h"
@@ -110,12 +111,12 @@ void resolve(DcformerConfig& c) {
 }
 
 void set_family(DcformerConfig& c, const std::string& model_type) {
-  const bool pythia = model_type == "dcpythia";
+  DcformerConfig defaults;
+  const std::vector<Setting> table = key_table(c), initial = key_table(defaults);
+  for (const ModelType& type : model_types())
+    for (const auto& [key, text] : type.keys) assign(known_key(table, key), known_key(initial, key).get());
+  for (const auto& [key, text] : model_type_named(model_type).keys) set_key(table, key, text);
   c.model_type = model_type;
-  c.norm = pythia ? NormKind::layer : NormKind::rms;
-  c.ffn = pythia ? FfnKind::gelu : FfnKind::swiglu;
-  c.use_linear_bias = c.use_parallel_residual = pythia;
-  c.rotary_pct = pythia ? 0.25 : 1;
 }
 
 void set_key(const std::vector<Setting>& table, const std::string& name, const std::string& text) {

@@ -39,7 +39,7 @@ struct Profile {
 };
 
 struct DcformerConfig {
-  std::string model_type = "dcformer";  // "dcformer" or "dcpythia": the layout and the defaults of a published family
+  std::string model_type = "dcformer";  // a row of model_types.h: the layout and the defaults of a family
   int64_t vocab_size = 0, dim = 0, n_layer = 0, n_head = 0;
   int64_t head_dim = 0;           // 0 = dim / n_head
   int64_t intermediate_size = 0;  // 0 = 8 dim / 3 rounded up to 256 (SwiGLU), 4 dim (GELU)
@@ -113,8 +113,8 @@ DcformerConfig configure(DcformerConfig base, const std::vector<std::pair<std::s
 
 // Sets one key (config.json name, or "profile.x") from text, as `braid train model.dim=512` does. Lists are written
 // 256,null,256 or [256, null, 256]; null (or none) means no window, no special token, a derived size. Setting
-// model_type also sets what belongs to that family (norm, ffn, biases, residual, rotary_pct), profile.name what belongs
-// to that profile. Error(setting) names key and nearest name.
+// model_type also sets the keys of that family (model_types.h), profile.name those of that profile. Error(setting)
+// names key and nearest name.
 void set_key(DcformerConfig& config, const std::string& key, const std::string& value);
 std::string get_key(const DcformerConfig& config, const std::string& key);  // the text that set_key() takes
 std::vector<std::string> config_keys();                                     // every key of set_key()

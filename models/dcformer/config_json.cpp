@@ -4,6 +4,7 @@
 
 #include "braid/models/dcformer/config.h"
 #include "braid/models/dcformer/config_keys.h"
+#include "braid/models/dcformer/model_types.h"
 #include "braid/tensor/detail/strings.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/json.h"
@@ -252,7 +253,7 @@ std::string rewrite_config(const std::string& text, const std::string& file, con
 
 std::string write_config(const DcformerConfig& config) {
   nlohmann::ordered_json object, profile;
-  object["architectures"] = {config.model_type == "dcpythia" ? "DCPythia" : "DCFormer"};
+  object["architectures"] = {model_type_named(config.model_type).architecture};
   DcformerConfig copy = config;
   for (const Setting& key : key_table(copy)) {
     const bool in_profile = key.name.starts_with("profile.");

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "braid/models/dcformer/model_types.h"
+
 namespace braid::models {
 
 // Bounds keep every product of sizes (parameters of a layer, of all layers) far below 2^63.
@@ -14,7 +16,7 @@ std::vector<Setting> key_table(DcformerConfig& c) {
   std::vector<std::string> profiles = profile_names();
   profiles.push_back("custom");
   return {
-      {"model_type", "published family", one_of({"dcformer", "dcpythia"}), [&c] { return c.model_type; },
+      {"model_type", "published family", one_of(model_type_names()), [&c] { return c.model_type; },
        [&c](const Value& value) { set_family(c, std::get<std::string>(value)); }},
       {"vocab_size", &c.vocab_size, "tokens V", between(1, kMaxVocab)},
       {"dim", &c.dim, "model width D", between(1, kMaxWidth)},

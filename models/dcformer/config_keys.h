@@ -14,7 +14,7 @@ namespace braid::models {
 std::vector<Setting> key_table(DcformerConfig& config);
 // set_key() of the configuration that the table is of.
 void set_key(const std::vector<Setting>& table, const std::string& key, const std::string& value);
-// Sets what belongs to the family: norm, ffn, biases, residual, rotary_pct.
+// Sets the keys of that row of model_types(), and the defaults of the keys of all other rows.
 void set_family(DcformerConfig& config, const std::string& model_type);
 // Sets what the named profile fixes; "custom" changes nothing.
 void set_profile(DcformerConfig& config, const std::string& name);

@@ -3,6 +3,7 @@
 #include "braid/models/dcformer/config_keys.h"
 #include "braid/models/dcformer/hf_weights.h"
 #include "braid/models/dcformer/model.h"
+#include "braid/models/dcformer/model_types.h"
 
 namespace braid::models {
 
@@ -84,8 +85,11 @@ std::string DcformerSpec::config_json_like(const WeightFormat& format, std::opti
   return rewrite_config(format.config, (format.folder / "config.json").string(), config);
 }
 
-ModelFamily dcformer_family() { return family_of("dcformer"); }
-ModelFamily dcpythia_family() { return family_of("dcpythia"); }
+std::vector<ModelFamily> dcformer_families() {
+  std::vector<ModelFamily> families;
+  for (const ModelType& type : model_types()) families.push_back(family_of(type.name));
+  return families;
+}
 
 std::unique_ptr<const ModelSpec> Dcformer::spec() const { return std::make_unique<DcformerSpec>(config_); }
 

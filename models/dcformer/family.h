@@ -1,4 +1,4 @@
-// DCFormer and DCPythia as families of the registry: one configuration type and one model serve both.
+// DCFormer and its relatives as families of the registry: one configuration type and one model serve all.
 #pragma once
 #include "braid/models/dcformer/config.h"
 #include "braid/models/registry.h"
@@ -36,7 +36,6 @@ class DcformerSpec final : public ModelSpec {
   DcformerConfig config_;
 };
 
-ModelFamily dcformer_family();
-ModelFamily dcpythia_family();
+std::vector<ModelFamily> dcformer_families();  // one for each of model_types()
 
 }  // namespace braid::models

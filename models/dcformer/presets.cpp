@@ -1,56 +1,19 @@
-// The named models as data: a table of shapes, a table of families, and what single presets have of their own.
+// The named models: each size of each model type, its plain baseline, and the keys of single presets.
 #include <algorithm>
 
-#include "braid/models/dcformer/config.h"
+#include "braid/models/dcformer/config_keys.h"
+#include "braid/models/dcformer/model_types.h"
 #include "braid/tensor/detail/strings.h"
 #include "braid/tensor/error.h"
 
 namespace braid::models {
 namespace {
 
-using Keys = std::vector<std::pair<std::string, std::string>>;
-
-// A size of a family. F is the family's rule unless a preset says otherwise.
-struct Size {
-  const char* name;
-  int64_t n_layer, dim, n_head, block_size, vocab_size;
-};
-
-// The vocabulary of the published JAX configurations is 50256, that of the published folders 50257.
-constexpr Size dcformer_sizes[] = {
-    {"tiny", 4, 256, 8, 512, 258},  // bytes and two special tokens: tests and the demo
-    {"small", 12, 768, 12, 2048, 50256},
-    {"405m", 24, 1024, 16, 2048, 50256},
-    // The authors publish no configuration of these two; the shapes follow the names: their Transformer++
-    // has 833.9M and 1438.8M parameters, with heads of 64 as at 405M.
-    {"834m", 24, 1536, 24, 2048, 50256},
-    {"1.4b", 24, 2048, 32, 2048, 50256},
-    {"2.8b", 32, 2560, 32, 2048, 50256},
-    {"8b", 48, 4096, 32, 4096, 152064},
-};
-constexpr Size pythia_sizes[] = {
-    {"tiny", 4, 256, 8, 512, 258},
-    {"6.9b", 32, 4096, 32, 2048, 50257},
-};
-
 // Plain attention over all earlier tokens, as in the baselines of the paper.
-const Keys baseline = {{"use_dcmha", "false"}, {"use_qk_norm", "false"}, {"window_size", "null"}};
-// Everything not named is the default of DcformerConfig: the published training of DCFormer++ (JAX).
-struct Family {
-  const char* name;
-  const char* model_type;
-  bool plain;  // the baseline
-};
-constexpr Family families[] = {
-    {"dcformer", "dcformer", false},
-    {"transformer", "dcformer", true},
-    {"dcpythia", "dcpythia", false},
-    {"pythia", "dcpythia", true},
-};
-
+const KeyTexts baseline = {{"use_dcmha", "false"}, {"use_qk_norm", "false"}, {"window_size", "null"}};
 struct Special {
   const char* preset;
-  Keys keys;
+  KeyTexts keys;
 };
 // Later rows win.
 const std::vector<Special>& specials() {
@@ -70,41 +33,36 @@ const std::vector<Special>& specials() {
   return table;
 }
 
-template <class Use>  // use(name, family, size)
+template <class Use>  // use(name, type, plain, size)
 void each_preset(Use&& use) {
-  for (const Family& family : families) {
-    const auto each_size = [&](const auto& sizes) {
-      for (const Size& size : sizes) use(std::string(family.name) + "-" + size.name, family, size);
-    };
-    if (family.model_type == std::string("dcformer"))
-      each_size(dcformer_sizes);
-    else
-      each_size(pythia_sizes);
-  }
+  for (const ModelType& type : model_types())
+    for (const bool plain : {false, true})
+      for (const PresetSize& size : type.sizes)
+        use((plain ? type.baseline : type.presets) + "-" + size.name, type, plain, size);
 }
 
 }  // namespace
 
 std::vector<std::string> preset_names() {
   std::vector<std::string> names;
-  each_preset([&](const std::string& name, const Family&, const Size&) { names.push_back(name); });
+  each_preset([&](const std::string& name, const ModelType&, bool, const PresetSize&) { names.push_back(name); });
   return names;
 }
 
 DcformerConfig preset(const std::string& preset_name) {
   DcformerConfig config;
-  each_preset([&](const std::string& name, const Family& family, const Size& size) {
+  each_preset([&](const std::string& name, const ModelType& type, bool plain, const PresetSize& size) {
     if (name != preset_name) return;
-    const auto set_all = [&](const Keys& keys) {
+    const auto set_all = [&](const KeyTexts& keys) {
       for (const auto& [key, value] : keys) set_key(config, key, value);
     };
-    set_key(config, "model_type", family.model_type);
+    set_family(config, type.name);
     config.n_layer = size.n_layer;
     config.dim = size.dim;
     config.n_head = size.n_head;
     config.block_size = size.block_size;
     config.vocab_size = size.vocab_size;
-    if (family.plain) set_all(baseline);
+    if (plain) set_all(baseline);
     for (const Special& special : specials())
       if (special.preset == name) set_all(special.keys);
   });

@@ -3,6 +3,7 @@
 
 #include "braid/models/dcformer/config.h"
 #include "braid/models/dcformer/cost.h"
+#include "braid/models/dcformer/model_types.h"
 #include "braid/tensor/error.h"
 
 using namespace braid;
@@ -21,10 +22,10 @@ BOOST_AUTO_TEST_CASE(every_named_preset_is_valid) {
 }
 
 BOOST_AUTO_TEST_CASE(baselines_have_the_shape_of_their_model) {
-  for (const auto& [first, second] : {std::pair{"dcformer-", "transformer-"}, {"dcpythia-", "pythia-"}}) {
-    for (const std::string& name : preset_names()) {
-      if (!name.starts_with(first)) continue;
-      const DcformerConfig a = configure(name, {}), b = configure(second + name.substr(std::string(first).size()), {});
+  for (const ModelType& type : model_types()) {
+    for (const PresetSize& size : type.sizes) {
+      const std::string name = type.presets + "-" + size.name;
+      const DcformerConfig a = configure(name, {}), b = configure(type.baseline + "-" + size.name, {});
       BOOST_TEST((a.dim == b.dim && a.n_layer == b.n_layer && a.n_head == b.n_head && a.block_size == b.block_size));
       BOOST_TEST((a.intermediate_size == b.intermediate_size && a.norm == b.norm && a.ffn == b.ffn), name);
       BOOST_TEST((a.use_dcmha && a.use_qk_norm && !b.use_dcmha && !b.use_qk_norm));
