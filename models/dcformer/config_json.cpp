@@ -83,7 +83,7 @@ void read_key(const Setting& key, const json& value, const std::string& file) {
 }
 
 // Every key of the object must be one of `known` or `ignored`.
-void refuse_unknown(const json& object, const std::string& prefix, const std::vector<std::string>& ignored,
+void reject_unknown(const json& object, const std::string& prefix, const std::vector<std::string>& ignored,
                     const std::string& file) {
   std::vector<std::string> known = config_keys();
   for (const std::string& name : ignored) known.push_back(prefix + name);
@@ -100,7 +100,7 @@ void refuse_unknown(const json& object, const std::string& prefix, const std::ve
 }
 
 // Settings that the published code obeys and this one does not.
-void refuse_unsupported(const json& object, const DcformerConfig& config, const std::string& file) {
+void reject_unsupported(const json& object, const DcformerConfig& config, const std::string& file) {
   const auto is_false = [&](const char* key, const char* advice) {
     const json* value = find(object, key);
     if (value && !value->is_null() && *value != false)
@@ -130,8 +130,8 @@ DcformerConfig published_defaults(const std::string& model_type, const json& obj
 void read_keys(const json& object, DcformerConfig& config, const std::string& file) {
   const json* profile = find(object, "profile");
   if (profile && !profile->is_object()) bad("bad value for profile", file, "an object", shown(*profile));
-  refuse_unknown(object, "", irrelevant, file);
-  if (profile) refuse_unknown(*profile, "profile.", irrelevant_in_profile, file);
+  reject_unknown(object, "", irrelevant, file);
+  if (profile) reject_unknown(*profile, "profile.", irrelevant_in_profile, file);
   const std::vector<Setting> table = key_table(config);
   const auto read = [&](const Setting& key) {
     const bool in_profile = key.name.starts_with("profile.");
@@ -144,7 +144,7 @@ void read_keys(const json& object, DcformerConfig& config, const std::string& fi
   read(*find_setting(table, "profile.name"));
   for (const Setting& key : table)
     if (key.name != "profile.name" && key.name != "model_type") read(key);
-  refuse_unsupported(object, config, file);
+  reject_unsupported(object, config, file);
   // The published code computes the rank as M / (N / 2): 2 for every N but these.
   const bool ranked = profile && profile->contains("rank");
   if (config.use_dcmha && !ranked && (config.n_head == 1 || config.n_head == 3))

@@ -34,7 +34,7 @@ BOOST_AUTO_TEST_CASE(gradients_add_up_over_paths_and_passes) {
   BOOST_TEST(!grad(x));
 }
 
-BOOST_AUTO_TEST_CASE(second_backward_is_refused) {
+BOOST_AUTO_TEST_CASE(second_backward_is_rejected) {
   Tensor x = full({1}, 1);
   require_grad(x);
   Tensor y = twice(x);

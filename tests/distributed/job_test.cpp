@@ -305,7 +305,7 @@ BOOST_AUTO_TEST_CASE(a_full_disk_of_a_rank_ends_all_alike) {
 }
 
 // A random rank of four that was started with another setting or program, on a fresh run or one with a checkpoint.
-BOOST_AUTO_TEST_CASE(ranks_that_do_not_fit_are_refused_before_the_first_step) {
+BOOST_AUTO_TEST_CASE(ranks_that_do_not_fit_are_rejected_before_the_first_step) {
   fs::path copy = world().folder.path / "braid-copy";
   fs::copy_file(BRAID_PROGRAM, copy);
   std::ofstream(copy, std::ios::app) << "x";

@@ -112,7 +112,7 @@ BOOST_AUTO_TEST_CASE(nan_on_another_rank_leaves_no_folder) {
   });
 }
 
-BOOST_AUTO_TEST_CASE(states_that_do_not_fit_are_refused_on_every_rank) {
+BOOST_AUTO_TEST_CASE(states_that_do_not_fit_are_rejected_on_every_rank) {
   TempFolder folder;
   on_ranks({1, 1, 2}, [&](const dist::Communicator& world) {
     Training t(world, {1, 1, 2});

@@ -95,7 +95,7 @@ BOOST_AUTO_TEST_CASE(names_and_sizes) {
   BOOST_TEST(!parse_dtype("float32", unused));
 }
 
-BOOST_AUTO_TEST_CASE(visits_refuse_other_types_by_name) {
+BOOST_AUTO_TEST_CASE(visits_reject_other_types_by_name) {
   BOOST_TEST(throws_with([] { visit_float(DType::i64, "softmax", []<class T>() {}); },
                          "[softmax] needs a floating-point tensor, got i64"));
   BOOST_TEST(throws_with([] { visit_index(DType::f32, "embedding", []<class T>() {}); },

@@ -132,7 +132,7 @@ BOOST_AUTO_TEST_CASE(the_child_of_a_fork_has_workers_of_its_own, *boost::unit_te
   BOOST_TEST(sum() == 499500);
 }
 
-BOOST_AUTO_TEST_CASE(no_threads_is_refused) {
+BOOST_AUTO_TEST_CASE(no_threads_is_rejected) {
   BOOST_TEST(throws_with([] { set_threads(0); }, "[threads] needs at least one thread, got 0"));
 }
 

@@ -68,7 +68,7 @@ BOOST_AUTO_TEST_CASE(the_cache_stays_below_the_peak) {
   release_cached_memory(kCpu);
 }
 
-BOOST_AUTO_TEST_CASE(impossible_requests_are_refused_with_the_size) {
+BOOST_AUTO_TEST_CASE(impossible_requests_are_rejected_with_the_size) {
   int64_t before = memory_stats(kCpu).current;
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   BOOST_TEST(throws_with([] { Storage(int64_t{1} << 60, kCpu); }, "out of memory: cannot get 1099511627776 MiB"));

@@ -46,7 +46,7 @@ BOOST_AUTO_TEST_CASE(views_share_memory) {
   BOOST_TEST(str(counting({2, 6}).reshaped({-1, 3}).shape()) == "(4, 3)");
 }
 
-BOOST_AUTO_TEST_CASE(impossible_views_are_refused) {
+BOOST_AUTO_TEST_CASE(impossible_views_are_rejected) {
   Tensor x = counting({2, 3});
   BOOST_TEST(throws_with([&] { x.reshaped({4, -1}); }, "[reshape] cannot view (2, 3) as (4, -1)"));
   BOOST_TEST(throws_with([&] { x.reshaped({-1, -1}); }, "only one size may be -1"));

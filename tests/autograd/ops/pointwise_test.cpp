@@ -86,7 +86,7 @@ BOOST_AUTO_TEST_CASE(products_keep_and_form_little) {
   BOOST_TEST(is_close(grad(row).to_vector<double>(), std::vector<double>(1024, 64), 0));
 }
 
-BOOST_AUTO_TEST_CASE(cast_and_dropout_refuse) {
+BOOST_AUTO_TEST_CASE(cast_and_dropout_reject) {
   Tensor x = full({2}, 1);
   BOOST_TEST(throws_with([&] { dropout(x, 1, {}); }, "[dropout] needs a probability in [0, 1), got 1"));
   BOOST_TEST(throws_with([&] { dropout(x, -0.1, {}); }, "[dropout] needs a probability"));

@@ -30,7 +30,7 @@ void rejects_keys(const Keys& keys, const std::vector<std::string>& parts) {
   rejects([&] { configure("dcformer-tiny", keys); }, ErrorKind::setting, parts);
 }
 
-void refuses_text(const std::string& text, const std::vector<std::string>& parts) {
+void rejects_text(const std::string& text, const std::vector<std::string>& parts) {
   rejects([&] { read_config(text, "model/config.json"); }, ErrorKind::input, parts);
 }
 
@@ -129,13 +129,13 @@ BOOST_AUTO_TEST_CASE(sets_keys_from_text) {
   BOOST_TEST((c.profile.rope_table == RopeTable::f16));
 }
 
-BOOST_AUTO_TEST_CASE(refuses_unknown_keys_with_the_nearest_name) {
+BOOST_AUTO_TEST_CASE(rejects_unknown_keys_with_the_nearest_name) {
   rejects_keys({{"n_heads", "8"}}, {"unknown model key 'n_heads'", "did you mean 'n_head'?"});
   rejects_keys({{"gelu", "erf"}}, {"did you mean 'profile.gelu'?"});
   rejects_keys({{"profile.kind", "model"}}, {"unknown model key 'profile.kind'"});
 }
 
-BOOST_AUTO_TEST_CASE(refuses_values_of_another_type) {
+BOOST_AUTO_TEST_CASE(rejects_values_of_another_type) {
   rejects_keys({{"dim", "wide"}}, {"model key dim", "a whole number from 1 to 1048576", "found 'wide'"});
   rejects_keys({{"dim", "25.5"}}, {"found '25.5'"});
   rejects_keys({{"dim", "null"}}, {"found 'null'"});
@@ -147,7 +147,7 @@ BOOST_AUTO_TEST_CASE(refuses_values_of_another_type) {
   rejects_keys({{"profile.layer_windows", "8,x"}}, {"profile.layer_windows", "each null or a whole number"});
 }
 
-BOOST_AUTO_TEST_CASE(refuses_windows_below_one) {
+BOOST_AUTO_TEST_CASE(rejects_windows_below_one) {
   rejects_keys({{"window_size", "0"}}, {"window_size", "from 1 to", "or null", "found '0'"});
   rejects_keys({{"window_size", "-4"}}, {"found '-4'"});
   rejects_keys({{"profile.layer_windows", "8,0,8,null"}}, {"profile.layer_windows"});
@@ -158,7 +158,7 @@ BOOST_AUTO_TEST_CASE(refuses_windows_below_one) {
   rejects([&] { resolve(c); }, ErrorKind::setting, {"profile.layer_windows", "found -1,null,256,null"});
 }
 
-BOOST_AUTO_TEST_CASE(refuses_sizes_that_do_not_divide) {
+BOOST_AUTO_TEST_CASE(rejects_sizes_that_do_not_divide) {
   rejects_keys({{"n_head", "7"}}, {"n_head", "a divisor of dim = 256", "found 7", "or set head_dim"});
   rejects_keys({{"profile.num_groups", "3"}}, {"profile.num_groups", "a divisor of n_head = 8", "found 3"});
   rejects_keys({{"mgate", "true"}}, {"mgate_dim", "a divisor of intermediate_size = 768", "found 44"});
@@ -167,7 +167,7 @@ BOOST_AUTO_TEST_CASE(refuses_sizes_that_do_not_divide) {
   rejects_keys({{"n_head", "16384"}, {"head_dim", "65536"}}, {"head_dim", "16384 x 65536"});
 }
 
-BOOST_AUTO_TEST_CASE(refuses_contradictions) {
+BOOST_AUTO_TEST_CASE(rejects_contradictions) {
   rejects_keys({{"mgate", "true"}, {"mgate_dim", "4"}, {"ffn", "gelu"}}, {"mgate", "false with ffn=gelu"});
   rejects_keys({{"use_linear_bias", "true"}}, {"use_linear_bias", "swiglu"});
   rejects_keys({{"eos_token_id", "258"}}, {"eos_token_id", "below vocab_size = 258"});
@@ -235,43 +235,43 @@ BOOST_AUTO_TEST_CASE(pythia_folders_have_their_family) {
 }
 
 BOOST_AUTO_TEST_CASE(rank_of_one_and_three_heads_must_be_given) {
-  refuses_text(folder("", "1"), {"n_head in model/config.json", "found 1", "undefined for one head", "profile.rank"});
-  refuses_text(folder("", "3"), {"n_head in model/config.json", "found 3", "set profile.rank"});
+  rejects_text(folder("", "1"), {"n_head in model/config.json", "found 1", "undefined for one head", "profile.rank"});
+  rejects_text(folder("", "3"), {"n_head in model/config.json", "found 3", "set profile.rank"});
   BOOST_TEST(read_config(folder(R"("profile": {"rank": 3}, )", "3"), "config.json").profile.rank == 3);
   BOOST_TEST(read_config(folder(R"("profile": {"rank": 2}, )", "1"), "config.json").generator_hidden() == 4);
 }
 
-BOOST_AUTO_TEST_CASE(refuses_what_it_would_have_to_obey) {
-  refuses_text(R"({"model_type": "dcformer", "vocab_size": 8, "dim": 8, "n_layer": 1, "n_head": 2,
+BOOST_AUTO_TEST_CASE(rejects_what_it_would_have_to_obey) {
+  rejects_text(R"({"model_type": "dcformer", "vocab_size": 8, "dim": 8, "n_layer": 1, "n_head": 2,
       "tie_word_embeddings": true})",
                {"tie_word_embeddings in model/config.json", "expected false, found true"});
-  refuses_text(R"({"model_type": "dcformer", "vocab_size": 8, "dim": 8, "n_layer": 1, "n_head": 2,
+  rejects_text(R"({"model_type": "dcformer", "vocab_size": 8, "dim": 8, "n_layer": 1, "n_head": 2,
       "query_wise": true})",
                {"query_wise", "profile.key_side=false"});
-  refuses_text(even_folder(R"("n_local_heads": 1, )"), {"n_local_heads", "n_head = 2", "found 1", "grouped"});
+  rejects_text(even_folder(R"("n_local_heads": 1, )"), {"n_local_heads", "n_head = 2", "found 1", "grouped"});
   BOOST_TEST(read_config(even_folder(R"("n_local_heads": -1, )"), "config.json").n_head == 2);
 }
 
-BOOST_AUTO_TEST_CASE(refuses_bad_files) {
-  refuses_text(even_folder(R"("n_heads": 4, )"),
+BOOST_AUTO_TEST_CASE(rejects_bad_files) {
+  rejects_text(even_folder(R"("n_heads": 4, )"),
                {"unknown key 'n_heads' in model/config.json", "did you mean 'n_head'?"});
-  refuses_text(even_folder(R"("profile": {"gelo": "erf"}, )"), {"unknown key 'profile.gelo'", "'profile.gelu'"});
-  refuses_text(even_folder(R"("profile": 3, )"), {"profile in model/config.json", "an object", "found 3"});
-  refuses_text(even_folder(R"("profile.gelu": "erf", )"), {"unknown key 'profile.gelu'"});
-  refuses_text(even_folder(R"("head_dim": "6", )"), {"head_dim in model/config.json", "found \"6\""});
-  refuses_text(even_folder(R"("head_dim": 6.0, )"), {"head_dim", "found 6.0"});
-  refuses_text(even_folder(R"("mgate": 1, )"), {"mgate", "true or false", "found 1"});
-  refuses_text(even_folder(R"("rope_base": null, )"), {"rope_base", "found null"});
-  refuses_text(even_folder(R"("rope_base": [1], )"), {"rope_base", "found [1]"});
-  refuses_text(even_folder(R"("profile": {"layer_windows": [8, 0, 8]}, )"), {"profile.layer_windows", "found [8,0,8]"});
-  refuses_text(even_folder(R"("profile": {"layer_windows": [8, 8]}, )"), {"model/config.json", "n_layer = 3"});
-  refuses_text(even_folder(R"("head_dim": 18446744073709551615, )"), {"head_dim", "found 18446744073709551615"});
-  refuses_text(folder("", "5"), {"bad model in model/config.json", "a divisor of dim = 12"});
-  refuses_text("[]", {"model/config.json", "a JSON object", "found []"});
-  refuses_text("{\"dim\": ", {"model/config.json"});
-  refuses_text("{}", {"missing key in model/config.json", "'model_type'"});
-  refuses_text(R"({"model_type": "llama"})", {"model_type", "one of dcformer, dcpythia", "found \"llama\""});
-  refuses_text(R"({"model_type": "dcformer"})", {"missing key", "'vocab_size'"});
+  rejects_text(even_folder(R"("profile": {"gelo": "erf"}, )"), {"unknown key 'profile.gelo'", "'profile.gelu'"});
+  rejects_text(even_folder(R"("profile": 3, )"), {"profile in model/config.json", "an object", "found 3"});
+  rejects_text(even_folder(R"("profile.gelu": "erf", )"), {"unknown key 'profile.gelu'"});
+  rejects_text(even_folder(R"("head_dim": "6", )"), {"head_dim in model/config.json", "found \"6\""});
+  rejects_text(even_folder(R"("head_dim": 6.0, )"), {"head_dim", "found 6.0"});
+  rejects_text(even_folder(R"("mgate": 1, )"), {"mgate", "true or false", "found 1"});
+  rejects_text(even_folder(R"("rope_base": null, )"), {"rope_base", "found null"});
+  rejects_text(even_folder(R"("rope_base": [1], )"), {"rope_base", "found [1]"});
+  rejects_text(even_folder(R"("profile": {"layer_windows": [8, 0, 8]}, )"), {"profile.layer_windows", "found [8,0,8]"});
+  rejects_text(even_folder(R"("profile": {"layer_windows": [8, 8]}, )"), {"model/config.json", "n_layer = 3"});
+  rejects_text(even_folder(R"("head_dim": 18446744073709551615, )"), {"head_dim", "found 18446744073709551615"});
+  rejects_text(folder("", "5"), {"bad model in model/config.json", "a divisor of dim = 12"});
+  rejects_text("[]", {"model/config.json", "a JSON object", "found []"});
+  rejects_text("{\"dim\": ", {"model/config.json"});
+  rejects_text("{}", {"missing key in model/config.json", "'model_type'"});
+  rejects_text(R"({"model_type": "llama"})", {"model_type", "one of dcformer, ", "found \"llama\""});
+  rejects_text(R"({"model_type": "dcformer"})", {"missing key", "'vocab_size'"});
 }
 
 BOOST_AUTO_TEST_CASE(attention_cases) {
@@ -284,7 +284,7 @@ BOOST_AUTO_TEST_CASE(attention_cases) {
   BOOST_TEST((a.batch == 2 && a.q_len == 19 && a.kv_len == 20 && a.q_offset == 1));
   BOOST_TEST((a.config.dim == 64 && a.config.profile.num_groups == 2 && a.config.profile.static_proj));
   BOOST_TEST(a.config.keys_of_layer(0, false) == 8);
-  refuses_text(text, {"model_type in model/config.json", "inputs of one attention"});
+  rejects_text(text, {"model_type in model/config.json", "inputs of one attention"});
   rejects(
       [] {
         read_attention_case(R"({"model_type": "attention", "n_head": 2, "head_dim": 2,

@@ -42,7 +42,8 @@ void check_round_trip(const FolderData& data, int shards, std::optional<DType> d
   BOOST_TEST(out.metadata().at("format") == "pt");
 }
 
-void check_refused(const FolderData& data, std::initializer_list<std::string> parts, models::LoadOptions options = {}) {
+void check_rejected(const FolderData& data, std::initializer_list<std::string> parts,
+                    models::LoadOptions options = {}) {
   ScratchFolder scratch;
   data.write(scratch.path());
   BOOST_CHECK_EXCEPTION(models::load_model(scratch.path(), options), Error,
@@ -271,22 +272,22 @@ BOOST_AUTO_TEST_CASE(tensors_that_do_not_fit_are_named_with_both_shapes) {
   const FolderData good = golden_folder("model_dcformer_lg");
   FolderData data = good;
   data.tensors.erase("layers.1.attention.wo.weight");
-  check_refused(data, {"layers.1.attention.wo.weight is missing (expected (", "do not fit the model"});
+  check_rejected(data, {"layers.1.attention.wo.weight is missing (expected (", "do not fit the model"});
   data = good;
   data.tensors["layers.0.attention.dyn_w_proj.extra"] = zeros({3, 2});
-  check_refused(data, {"layers.0.attention.dyn_w_proj.extra (3, 2) is not a parameter of this model"});
+  check_rejected(data, {"layers.0.attention.dyn_w_proj.extra (3, 2) is not a parameter of this model"});
   data = good;
   data.tensors["norm.weight"] = zeros({7});
-  check_refused(data,
-                {"norm.weight has shape (7), expected (" + std::to_string(good.tensors.at("norm.weight").dim(0))});
+  check_rejected(data,
+                 {"norm.weight has shape (7), expected (" + std::to_string(good.tensors.at("norm.weight").dim(0))});
   data = good;
   data.tensors["norm.weight"] = zeros(good.tensors.at("norm.weight").shape(), DType::i64);
-  check_refused(data, {"norm.weight (", "has type I64, expected F64, F32, BF16 or F16"});
+  check_rejected(data, {"norm.weight (", "has type I64, expected F64, F32, BF16 or F16"});
   data = good;  // all faults in one message
   data.tensors.erase("output.weight");
   data.tensors["norm.weight"] = zeros({7});
   data.tensors["more"] = zeros({1});
-  check_refused(data, {"output.weight is missing", "norm.weight has shape (7)", "more (1) is not a parameter"});
+  check_rejected(data, {"output.weight is missing", "norm.weight has shape (7)", "more (1) is not a parameter"});
 }
 
 BOOST_AUTO_TEST_CASE(parts_of_fused_tensors_are_named_too) {
@@ -296,22 +297,22 @@ BOOST_AUTO_TEST_CASE(parts_of_fused_tensors_are_named_too) {
   good.separate();
   FolderData data = good;
   data.tensors.erase("layers.0.attention.wk.bias");
-  check_refused(data, {"layers.0.attention.wk.bias is missing (expected (" + std::to_string(D) + "))"});
+  check_rejected(data, {"layers.0.attention.wk.bias is missing (expected (" + std::to_string(D) + "))"});
   data = good;
   data.tensors["layers.1.attention.wv.weight"] = zeros({D, D + 1});
-  check_refused(data, {"layers.1.attention.wv.weight has shape (" + std::to_string(D) + ", " + std::to_string(D + 1) +
-                       "), expected (" + std::to_string(D) + ", " + std::to_string(D) + ")"});
+  check_rejected(data, {"layers.1.attention.wv.weight has shape (" + std::to_string(D) + ", " + std::to_string(D + 1) +
+                        "), expected (" + std::to_string(D) + ", " + std::to_string(D) + ")"});
   data = good;
   data.tensors["layers.0.attention.wqkv.weight"] = fused.tensors.at("layers.0.attention.wqkv.weight");
-  check_refused(data, {"layers.0.attention.wqkv.weight is there fused and also separate"});
+  check_rejected(data, {"layers.0.attention.wqkv.weight is there fused and also separate"});
   data = fused;
   data.add_copies();
   data.tensors["layers.1.attention.dyn_w_proj.dw_m"] = zeros({D, 3});
-  check_refused(data, {"layers.1.attention.dyn_w_proj.dw_m has shape (" + std::to_string(D) + ", 3), expected"});
+  check_rejected(data, {"layers.1.attention.dyn_w_proj.dw_m has shape (" + std::to_string(D) + ", 3), expected"});
   data = golden_folder("model_transformer");
   data.tensors["layers.0.attention.dyn_w_proj.dw1"] = zeros({2, 2});
-  check_refused(data,
-                {"layers.0.attention.dyn_w_proj.dw1 (2, 2) is not a parameter of this model (use_dcmha is false"});
+  check_rejected(data,
+                 {"layers.0.attention.dyn_w_proj.dw1 (2, 2) is not a parameter of this model (use_dcmha is false"});
 }
 
 BOOST_AUTO_TEST_CASE(values_that_cannot_be_weights_are_named) {
@@ -323,22 +324,22 @@ BOOST_AUTO_TEST_CASE(values_that_cannot_be_weights_are_named) {
       Tensor last = data.tensors.at(name).reshaped({-1});
       last.sliced(0, last.numel() - 1, last.numel()).fill(bad);
     }
-    check_refused(data, {"layers.1.attention.wk.weight (", "layers.0.attention.dyn_w_proj.qkw_m (", "norm.weight (",
-                         "contains NaN or Inf"});
+    check_rejected(data, {"layers.1.attention.wk.weight (", "layers.0.attention.dyn_w_proj.qkw_m (", "norm.weight (",
+                          "contains NaN or Inf"});
   }
   FolderData data = golden_folder("model_dcformer_lg");
   data.tensors["norm.weight"].fill(1e6);
-  check_refused(data, {"norm.weight (", "holds values too large for f16"}, {.dtype = DType::f16});
+  check_rejected(data, {"norm.weight (", "holds values too large for f16"}, {.dtype = DType::f16});
 }
 
-BOOST_AUTO_TEST_CASE(matrices_that_are_no_identity_are_refused) {
+BOOST_AUTO_TEST_CASE(matrices_that_are_no_identity_are_rejected) {
   FolderData data = golden_folder("model_dcformer_lg");
   data.add_identities(DType::f16);
   data.tensors.at("layers.1.attention.dyn_w_proj.post_proj.w").fill(0.25);
-  check_refused(data, {"layers.1.attention.dyn_w_proj.post_proj.w (1, ",
-                       "is not the identity although "
-                       "profile.static_proj is off",
-                       "profile.static_proj=true"});
+  check_rejected(data, {"layers.1.attention.dyn_w_proj.post_proj.w (1, ",
+                        "is not the identity although "
+                        "profile.static_proj is off",
+                        "profile.static_proj=true"});
 }
 
 BOOST_AUTO_TEST_SUITE_END()

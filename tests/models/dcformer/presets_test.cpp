@@ -13,11 +13,15 @@ BOOST_AUTO_TEST_SUITE(presets)
 
 BOOST_AUTO_TEST_CASE(every_named_preset_is_valid) {
   const std::vector<std::string> names = preset_names();
+  size_t expected = 0;  // each size of each model type, and its baseline
+  for (const ModelType& type : model_types()) expected += 2 * type.sizes.size();
   for (const char* size : {"tiny", "small", "405m", "834m", "1.4b", "2.8b", "8b"}) {
     for (const char* family : {"dcformer-", "transformer-"})
       BOOST_TEST((std::find(names.begin(), names.end(), std::string(family) + size) != names.end()), size);
   }
-  BOOST_TEST(names.size() == 18u);
+  for (const char* name : {"dcpythia-tiny", "dcpythia-6.9b", "pythia-tiny", "pythia-6.9b"})
+    BOOST_TEST((std::find(names.begin(), names.end(), name) != names.end()), name);
+  BOOST_TEST(names.size() == expected);
   for (const std::string& name : names) BOOST_TEST(count_parameters(configure(name, {})).total > 0, name);
 }
 

@@ -16,7 +16,7 @@ void put(const fs::path& file, const std::string& text) { io::write_file(file.st
 
 BOOST_AUTO_TEST_SUITE(folder)
 
-BOOST_AUTO_TEST_CASE(pickles_are_refused_with_the_way_out) {
+BOOST_AUTO_TEST_CASE(pickles_are_rejected_with_the_way_out) {
   for (const char* name : {"pytorch_model.bin", "weights.pt", "weights.pth", "last.ckpt"}) {
     ScratchFolder scratch;
     FolderData data = golden_folder("model_transformer");
@@ -36,7 +36,7 @@ BOOST_AUTO_TEST_CASE(pickles_are_refused_with_the_way_out) {
   BOOST_TEST(models::load_model(scratch.path()).format.tensors.size() > 10u);
 }
 
-BOOST_AUTO_TEST_CASE(folders_without_a_model_are_refused) {
+BOOST_AUTO_TEST_CASE(folders_without_a_model_are_rejected) {
   ScratchFolder scratch;
   BRAID_CHECK_FAILS(models::load_model(scratch.path()), ErrorKind::input, "no model in " + scratch.path().string(),
                     "config.json");

@@ -82,7 +82,7 @@ BOOST_AUTO_TEST_CASE(the_order_is_frozen) {
   BOOST_TEST(order == expected, boost::test_tools::per_element());
 }
 
-BOOST_AUTO_TEST_CASE(refuses_what_is_out_of_range) {
+BOOST_AUTO_TEST_CASE(rejects_what_is_out_of_range) {
   BRAID_CHECK_FAILS(Sampler(0, 1), ErrorKind::misuse, "at least one sample, got 0");
   BRAID_CHECK_FAILS(Sampler(5, 1).index(0, 5), ErrorKind::misuse, "index 5 is outside of [0, 5)");
   BRAID_CHECK_FAILS(Sampler(5, 1).index(-1, 0), ErrorKind::misuse, "epoch");

@@ -94,7 +94,7 @@ BOOST_AUTO_TEST_CASE(damage_is_named_with_block_and_byte_when_it_is_touched) {
   BRAID_CHECK_FAILS(r.read(per_block, one), ErrorKind::input, "block 1");  // and again, not only the first time
 }
 
-BOOST_AUTO_TEST_CASE(truncation_and_foreign_files_are_refused_at_once) {
+BOOST_AUTO_TEST_CASE(truncation_and_foreign_files_are_rejected_at_once) {
   TempFolder folder;
   ShardWriter w(folder / "a.tok", 258, 1);
   w.write(some_tokens(100, 258));
@@ -118,7 +118,7 @@ BOOST_AUTO_TEST_CASE(truncation_and_foreign_files_are_refused_at_once) {
   BRAID_CHECK_FAILS(ShardReader(changed(48, 2)), ErrorKind::input, "number of blocks", "expected 1, found 2");
 }
 
-BOOST_AUTO_TEST_CASE(ids_outside_the_vocabulary_are_refused_on_both_sides) {
+BOOST_AUTO_TEST_CASE(ids_outside_the_vocabulary_are_rejected_on_both_sides) {
   TempFolder folder;
   ShardWriter w(folder / "a.tok", 258, 1);
   BRAID_CHECK_FAILS(w.write(std::vector<int32_t>{0, 258}), ErrorKind::misuse, "token id 258", "vocabulary of 258");

@@ -33,7 +33,7 @@ BOOST_AUTO_TEST_CASE(specials_only_when_asked) {
   BOOST_TEST(t.encode("<|endoftext|>", true) == std::vector<int32_t>{256}, boost::test_tools::per_element());
 }
 
-BOOST_AUTO_TEST_CASE(ids_outside_the_vocabulary_are_refused) {
+BOOST_AUTO_TEST_CASE(ids_outside_the_vocabulary_are_rejected) {
   const ByteTokenizer t;
   BRAID_CHECK_FAILS(t.token_bytes(258), ErrorKind::input, "expected 0 to 257", "found 258");
   BRAID_CHECK_FAILS(t.decode(std::vector<int32_t>{-1}), ErrorKind::input, "found -1");
@@ -75,7 +75,7 @@ BOOST_AUTO_TEST_CASE(saves_and_loads_the_published_format) {
   BOOST_TEST(config["eos_token"].get<std::string>() == "<|endoftext|>");
 }
 
-BOOST_AUTO_TEST_CASE(refuses_other_tokenizers_with_a_sentence) {
+BOOST_AUTO_TEST_CASE(rejects_other_tokenizers_with_a_sentence) {
   TempFolder folder;
   const std::string dir = folder.path.string();
   BRAID_CHECK_FAILS(models::text::load_tokenizer(dir), ErrorKind::input, "cannot open", "tokenizer.json");

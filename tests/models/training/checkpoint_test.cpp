@@ -135,7 +135,7 @@ BOOST_AUTO_TEST_CASE(a_save_reads_no_older_checkpoint_again) {
   BOOST_TEST(models::step_folders(w.run.path()).front().step == 3);
 }
 
-BOOST_AUTO_TEST_CASE(another_model_is_refused) {
+BOOST_AUTO_TEST_CASE(another_model_is_rejected) {
   World w;
   w.save(1);
   models::DcformerConfig config = small_config();

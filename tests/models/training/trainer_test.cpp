@@ -120,7 +120,7 @@ BOOST_AUTO_TEST_CASE(an_update_needs_gradients) {
   BOOST_TEST(trainer.optimizer().steps() == 1);
 }
 
-BOOST_AUTO_TEST_CASE(a_batch_without_targets_is_refused) {
+BOOST_AUTO_TEST_CASE(a_batch_without_targets_is_rejected) {
   models::Dcformer model(small_config(), {1, 0});
   models::Trainer trainer(model, {}, 1.0);
   models::Batch b = batch(1, 8, 1);

@@ -26,7 +26,7 @@ BOOST_AUTO_TEST_CASE(names_the_byte_of_a_mistake) {
   BRAID_CHECK_FAILS(io::parse_json("1e999", "f.json"), ErrorKind::input, "f.json", "1e999");
 }
 
-BOOST_AUTO_TEST_CASE(caps_the_depth_and_refuses_a_name_given_twice) {
+BOOST_AUTO_TEST_CASE(caps_the_depth_and_rejects_a_name_given_twice) {
   const auto nested = [](int depth) {
     return std::string(static_cast<size_t>(depth), '[') + std::string(static_cast<size_t>(depth), ']');
   };

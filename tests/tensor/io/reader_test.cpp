@@ -66,7 +66,7 @@ BOOST_AUTO_TEST_CASE(notices_a_file_that_shrinks_while_open) {
   BRAID_CHECK_FAILS(r.read_string(6), ErrorKind::input, "at byte 2", "truncated it while it was being read");
 }
 
-BOOST_AUTO_TEST_CASE(refuses_what_is_not_a_regular_file) {
+BOOST_AUTO_TEST_CASE(rejects_what_is_not_a_regular_file) {
   TempFolder folder;
   BRAID_CHECK_FAILS(io::Reader(folder / "missing"), ErrorKind::input, "cannot open", "missing", "No such file");
   BRAID_CHECK_FAILS(io::Reader(folder.path.string()), ErrorKind::input, "expected a file, found a folder");

@@ -78,7 +78,7 @@ BOOST_AUTO_TEST_CASE(no_tensor_at_all_is_a_file_too) {
   BOOST_TEST(SafetensorsFile(folder / "a.safetensors").tensors().empty());
 }
 
-BOOST_AUTO_TEST_CASE(writing_refuses_bad_names) {
+BOOST_AUTO_TEST_CASE(writing_rejects_bad_names) {
   TempFolder folder;
   const Tensor x = zeros({2});
   BRAID_CHECK_FAILS(io::save_safetensors(folder / "a", {{"x", x}, {"x", x}}), ErrorKind::misuse,
@@ -142,7 +142,7 @@ BOOST_AUTO_TEST_CASE(mistakes_in_the_header_name_the_tensor) {
   rejects("{}", "at byte 10: expected the end of the file, found 3 more bytes", "xyz");
 }
 
-BOOST_AUTO_TEST_CASE(truncation_at_every_byte_and_absurd_lengths_are_refused) {
+BOOST_AUTO_TEST_CASE(truncation_at_every_byte_and_absurd_lengths_are_rejected) {
   TempFolder folder;
   io::save_safetensors(folder / "a.safetensors", {{"w", zeros({3})}, {"v", zeros({2}, DType::i64)}});
   const std::string good = folder.read("a.safetensors");
