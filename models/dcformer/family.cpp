@@ -31,12 +31,12 @@ const char* torch_name(DType dtype) {
   }
 }
 
-ModelFamily family_of(const std::string& model_type) {
-  ModelFamily family{.model_type = model_type, .read = nullptr, .configure = nullptr};
-  for (const std::string& name : preset_names())
-    if (preset(name).model_type == model_type) family.presets.push_back(name);
+ModelFamily family_of(const ModelType& type) {
+  ModelFamily family{.model_type = type.name, .read = nullptr, .configure = nullptr};
+  for (const std::string& prefix : {type.presets, type.baseline})
+    for (const PresetSize& size : type.sizes) family.presets.push_back(prefix + "-" + size.name);
   DcformerConfig defaults;
-  set_family(defaults, model_type);
+  set_family(defaults, type.name);
   family.settings = settings_of(defaults);
   family.profiles = profile_names();
   family.read = [](const std::string& text, const std::string& file) -> std::unique_ptr<const ModelSpec> {
@@ -87,7 +87,7 @@ std::string DcformerSpec::config_json_like(const WeightFormat& format, std::opti
 
 std::vector<ModelFamily> dcformer_families() {
   std::vector<ModelFamily> families;
-  for (const ModelType& type : model_types()) families.push_back(family_of(type.name));
+  for (const ModelType& type : model_types()) families.push_back(family_of(type));
   return families;
 }
 

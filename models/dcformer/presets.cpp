@@ -53,8 +53,9 @@ DcformerConfig preset(const std::string& preset_name) {
   DcformerConfig config;
   each_preset([&](const std::string& name, const ModelType& type, bool plain, const PresetSize& size) {
     if (name != preset_name) return;
+    const std::vector<Setting> table = key_table(config);
     const auto set_all = [&](const KeyTexts& keys) {
-      for (const auto& [key, value] : keys) set_key(config, key, value);
+      for (const auto& [key, value] : keys) set_key(table, key, value);
     };
     set_family(config, type.name);
     config.n_layer = size.n_layer;

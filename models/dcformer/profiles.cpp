@@ -73,9 +73,11 @@ void set_profile(DcformerConfig& config, const std::string& name) {
 
 // Which copy counts says how a folder is read, not what the model computes: it is no part of the comparison.
 std::string profile_name(const DcformerConfig& config) {
+  DcformerConfig same;
+  const std::vector<Setting> table = key_table(same);
   for (const ProfileRow& row : rows()) {
-    DcformerConfig same = config;
-    set_profile(same, row.name);
+    same = config;
+    for (const auto& [key, value] : row.keys) set_key(table, key, value);
     same.profile.merged_weights = config.profile.merged_weights;
     if (same == config) return row.name;
   }
