@@ -10,7 +10,7 @@ ShardMap tensor_shards(const nn::Module& module, int ranks) {
     const nn::ShardRule& rule = rules.at(name);
     if (rule.axis < 0 || (rule.if_divisible && rule.units % ranks != 0)) continue;
     const std::string unit = rule.unit, setting = "parallel.tensor = " + std::to_string(ranks);
-    check(rule.units > 0, ErrorKind::setting, [&] {
+    check(rule.units > 0, ErrorKind::setting, [&, &name = name] {
       return setting + ": " + unit + "s (" + name +
              ") cannot be split over processes; set parallel.tensor and parallel.context to 1";
     });
