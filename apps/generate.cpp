@@ -99,6 +99,7 @@ int generate(const Arguments& arguments, const Job& job) {
   check(loaded.tokenizer != nullptr, ErrorKind::input,
         [&] { return "no tokenizer.json in " + folder.string() + ": text cannot be converted to tokens"; });
   const models::text::Tokenizer& tokenizer = *loaded.tokenizer;
+  options.vocabulary = tokenizer.vocab_size();
   std::vector<int32_t> tokens = tokenizer.encode(prompt, arguments.has("parse-specials"));
   if (tokens.empty()) tokens.push_back(tokenizer.eos_id());  // a text begins after the end of another
   int64_t count = arguments.get_int("count"), eos = arguments.has("ignore-eos") ? -1 : tokenizer.eos_id();
