@@ -82,7 +82,7 @@ void print_statistics(const models::LanguageModel& model, double load_seconds, c
   };
   const std::string where = model.device() == kCpu ? std::to_string(threads()) + " threads" : str(model.device());
   std::fprintf(stderr, "\nload      %s parameters in %s s (%s, %s)\n",
-               human(static_cast<double>(nn::count(model)), 3).c_str(), human(load_seconds, 3).c_str(),
+               human(static_cast<double>(model.spec()->size().parameters), 3).c_str(), human(load_seconds, 3).c_str(),
                str(model.dtype()).c_str(), where.c_str());
   std::fprintf(stderr, "prompt    %s\n", rate(speed.prompt_tokens, speed.prompt_seconds).c_str());
   std::fprintf(stderr, "decoding  %s\n", rate(speed.steps, speed.step_seconds).c_str());
