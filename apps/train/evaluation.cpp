@@ -34,7 +34,8 @@ std::string Evaluation::sample() const {
     std::vector<int32_t> prompt = tokenizer_.encode(config_.sample.prompt);
     if (prompt.empty()) prompt.push_back(tokenizer_.eos_id());  // a document begins after the end of another
     const models::SamplingOptions options{.temperature = config_.sample.temperature,
-                                          .seed = static_cast<uint64_t>(config_.run.seed)};
+                                          .seed = static_cast<uint64_t>(config_.run.seed),
+                                          .vocabulary = tokenizer_.vocab_size()};
     const models::Generated g = models::generate(model_, prompt, config_.sample.tokens, options, tokenizer_.eos_id());
     text = config_.sample.prompt + tokenizer_.decode(g.tokens, true);
   });

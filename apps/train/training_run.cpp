@@ -124,13 +124,29 @@ LogRow TrainingRun::count_step(const models::StepMetrics& metrics, double lr) {
   return row;
 }
 
+// Runs a measurement that training can go without. Where NaN or Inf makes it impossible, notes and returns the reason:
+// whether training can go on is decided by the loss of the next step, with its diagnosis.
+std::string TrainingRun::without_numerical_failure(const std::string& name, const std::function<void()>& measure) {
+  try {
+    measure();
+    return "";
+  } catch (const Error& e) {  // on all ranks or on none
+    if (e.kind() != ErrorKind::numerical) throw;
+    progress_.note("note: no " + name + " at step " + std::to_string(state_.step) + ": " + e.what());
+    return e.what();
+  }
+}
+
 void TrainingRun::evaluate(LogRow& row) {
   row.val_loss = last_.val_loss = evaluation_->validation_loss();
-  if (config_.eval.tasks > 0) row.task_acc = last_.task_acc = evaluation_->task_accuracy();
+  if (config_.eval.tasks > 0)
+    without_numerical_failure("task accuracy", [&] { row.task_acc = last_.task_acc = evaluation_->task_accuracy(); });
 }
 
 void TrainingRun::append_sample() {
-  const std::string sample = evaluation_->sample();
+  std::string sample;
+  const std::string failure = without_numerical_failure("sample", [&] { sample = evaluation_->sample(); });
+  if (!failure.empty()) sample = config_.sample.prompt + "\n(no sample: " + failure + ")";
   at_root(mesh_.world, [&] {
     const std::string text = "--- step " + std::to_string(state_.step) + "\n" + sample + "\n";
     io::AppendFile((out() / "samples.txt").string()).append(text);

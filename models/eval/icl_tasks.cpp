@@ -8,7 +8,18 @@ namespace braid::models {
 
 namespace {
 constexpr size_t kBatch = 8;
+
+// The most likely id below `vocabulary` at each place of logits (B, T, V), row after row.
+std::vector<int64_t> likeliest(const Tensor& logits, int64_t vocabulary) {
+  const Tensor known = vocabulary < logits.dim(2) ? contiguous(slice(logits, 2, 0, vocabulary)) : logits;
+  check(nn::all_finite(known), ErrorKind::numerical, [] {
+    return std::string(
+        "the in-context tasks cannot be graded: the model's logits contain NaN or Inf; compute in a "
+        "wider type (f32, f64), or use an earlier checkpoint");
+  });
+  return argmax(known).to_vector<int64_t>();
 }
+}  // namespace
 
 text::TaskGrader grade_tasks(const LanguageModel& model, const text::Tokenizer& tokenizer,
                              std::span<const text::TaskSample> samples) {
@@ -33,8 +44,7 @@ text::TaskGrader grade_tasks(const LanguageModel& model, const text::Tokenizer& 
     std::vector<int32_t> ids(static_cast<size_t>(B * longest), tokenizer.pad_id());
     for (int64_t b = 0; b < B; ++b) std::ranges::copy(rows[static_cast<size_t>(b)].tokens, ids.begin() + b * longest);
     Tensor h = model.hidden(from_vector(ids, {B, longest}, model.device()));
-    Tensor best = argmax(model.logits(h));  // (B, T)
-    std::vector<int64_t> likely = best.to_vector<int64_t>();
+    const std::vector<int64_t> likely = likeliest(model.logits(h), tokenizer.vocab_size());
     for (int64_t b = 0; b < B; ++b) {
       const text::TaskTokens& row = rows[static_cast<size_t>(b)];
       std::vector<uint8_t> right(row.tokens.size(), 0);

@@ -9,7 +9,8 @@
 namespace braid::models {
 
 // Samples longer than the model's longest sequence are cut from the left (whole lines of demonstration are lost first);
-// answers that are cut off do not count.
+// answers that are cut off do not count. Ids that the tokenizer does not have are no candidates (a padded vocabulary).
+// Error(numerical) when logits are NaN or Inf.
 text::TaskGrader grade_tasks(const LanguageModel& model, const text::Tokenizer& tokenizer,
                              std::span<const text::TaskSample> samples);
 

@@ -31,6 +31,16 @@ BOOST_AUTO_TEST_CASE(wrong_settings_end_with_2) {
   BOOST_TEST(!fs::exists(out));
 }
 
+BOOST_AUTO_TEST_CASE(run_folders_that_cannot_be_made_end_with_4) {
+  const fs::path here = world().fresh();
+  fs::create_directories(here);
+  fs::create_symlink(here / "b", here / "a");
+  fs::create_symlink(here / "a", here / "b");
+  check_failure(train(here / std::string(300, 'x')), 4, "File name too long");
+  check_failure(train(here / "a"), 4, "Too many levels of symbolic links");
+  check_failure(train(here / "a/run"), 4, "Too many levels of symbolic links");
+}
+
 BOOST_AUTO_TEST_CASE(bad_data_ends_with_3) {
   const fs::path out = world().fresh(), copy = world().scratch / "copy";
   const auto wrong = [&](const std::string& words) {

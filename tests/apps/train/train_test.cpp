@@ -115,6 +115,28 @@ BOOST_AUTO_TEST_CASE(bf16_runs_resume_exactly_and_follow_f32) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(samples_of_a_padded_vocabulary_have_ids_of_the_tokenizer) {  // nearly all ids are padding
+  const fs::path out = world().fresh();
+  const Outcome result =
+      train(out, {"model.vocab_size=5000", "sample.interval=5", "sample.tokens=20", "sample.prompt=1"});
+  BOOST_TEST(result.code == 0, result.output);
+  BOOST_TEST(slurp(out / "samples.txt").find("--- step 10\n1") != std::string::npos);
+}
+
+// The loss decides about a run, not a sample: that it could not be drawn is noted.
+BOOST_AUTO_TEST_CASE(a_sample_of_infinite_logits_is_noted_and_ends_nothing) {
+  const fs::path out = world().fresh();
+  const Outcome result = train(out, {"optimizer.lr=1e17", "optimizer.clip=0", "schedule.warmup=0", "eval.interval=0",
+                                     "sample.interval=1", "sample.prompt=12"});
+  BOOST_TEST(result.code == 5);
+  BOOST_TEST(
+      result.output.find("note: no sample at step 1: no token can be drawn for position 2: ") != std::string::npos,
+      result.output);
+  BOOST_TEST(result.output.find("the loss is NaN at step 2; ") != std::string::npos, result.output);
+  BOOST_TEST(
+      slurp(out / "samples.txt").starts_with("--- step 1\n12\n(no sample: no token can be drawn for position 2: "));
+}
+
 BOOST_AUTO_TEST_CASE(memory_is_reported_by_use) {
   const fs::path out = world().fresh(), saving = world().fresh();
   const auto peak = [&](const fs::path& folder, const std::vector<std::string>& more) {
