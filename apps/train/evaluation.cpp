@@ -28,6 +28,10 @@ double Evaluation::task_accuracy() const {
   return accuracy;
 }
 
+int64_t Evaluation::gradable_answers() const {
+  return models::count_gradable_answers(tokenizer_, tasks_, model_.max_sequence_length());
+}
+
 std::string Evaluation::sample() const {
   std::string text;
   on_one_replica([&] {

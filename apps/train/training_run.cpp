@@ -82,6 +82,10 @@ void TrainingRun::start() {
   reset_peak_memory(device_);
   flops_per_token_ = spec_->training_flops(train_data_.seq_len()) / double(train_data_.seq_len());
   evaluation_.emplace(config_, *model_, mesh_, validation_data_);
+  if (config_.eval.tasks > 0 && evaluation_->gradable_answers() == 0)
+    progress_.note("note: task_acc stays empty: no answer of the eval.tasks = " + std::to_string(config_.eval.tasks) +
+                   " tasks lies in the last model.block_size = " + std::to_string(model_->max_sequence_length()) +
+                   " tokens of its sample");
   const models::ModelSize size = spec_->size();
   char text[256];
   std::snprintf(text, sizeof text,

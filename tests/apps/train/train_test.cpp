@@ -158,6 +158,30 @@ BOOST_AUTO_TEST_CASE(memory_is_reported_by_use) {
     BOOST_TEST(plan.output.find(words) != std::string::npos, plan.output);
 }
 
+// Static mixing of heads alone, and nothing that mixes heads, from the first step to the dump.
+BOOST_AUTO_TEST_CASE(switched_off_parts_leave_a_model_that_trains) {
+  for (const std::vector<std::string>& more :
+       {std::vector<std::string>{"model.profile.static_proj=true", "model.profile.query_side=false",
+                                 "model.profile.key_side=false"},
+        {"model.profile.pre_compose=false", "model.profile.post_compose=false"}}) {
+    const fs::path out = world().fresh();
+    const Outcome trained = train(out, more);
+    BOOST_TEST(trained.code == 0, trained.output);
+    const Outcome text = run("generate " + out.string() + " -p 1 -n 4 -t 0");
+    BOOST_TEST(text.code == 0, text.output);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(no_graded_answer_is_said) {
+  const fs::path out = world().fresh();
+  const Outcome trained = train(out, {"eval.tasks=6", "model.block_size=3", "train.steps=2"});
+  BOOST_TEST(trained.code == 0, trained.output);
+  BOOST_TEST(trained.output.find("note: task_acc stays empty: no answer of the eval.tasks = 6 tasks lies in the last "
+                                 "model.block_size = 3 tokens of its sample") != std::string::npos,
+             trained.output);
+  BOOST_TEST(trained.output.find("task accuracy") == std::string::npos, trained.output);
+}
+
 BOOST_AUTO_TEST_CASE(signals_save_and_end_with_75) {
   for (const auto& [signal, name] : {std::pair{SIGTERM, "SIGTERM"}, {SIGINT, "SIGINT"}, {SIGUSR1, "SIGUSR1"}}) {
     BOOST_TEST_CONTEXT(name) {
