@@ -11,10 +11,10 @@ constexpr size_t kBatch = 8;
 }
 
 text::TaskGrader grade_tasks(const LanguageModel& model, const text::Tokenizer& tokenizer,
-                             std::span<const text::TaskSample> samples) {
+                             std::span<const text::TaskSample> samples, const std::function<bool()>& stop) {
   NoGrad off;
   text::TaskGrader grader;
-  for (size_t begin = 0; begin < samples.size(); begin += kBatch) {
+  for (size_t begin = 0; begin < samples.size() && !(stop && stop()); begin += kBatch) {
     size_t end = std::min(samples.size(), begin + kBatch);
     std::vector<text::TaskTokens> rows;
     int64_t longest = 0;
