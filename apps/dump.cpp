@@ -9,7 +9,6 @@
 #include "braid/models/attention_case.h"
 #include "braid/models/language_model.h"
 #include "braid/models/pretrained/pretrained.h"
-#include "braid/models/training/find_model.h"
 #include "braid/tensor/io/reader.h"
 #include "braid/tensor/io/safetensors.h"
 
@@ -137,7 +136,7 @@ NamedTensors dump_attention(const fs::path& folder, const DcmhaOptions& options,
 int run_dump(const Arguments& arguments) {
   const DType dtype = *dtype_of(arguments);
   const Device device = device_of(arguments);
-  fs::path folder = models::find_model(arguments.get("MODEL"));
+  fs::path folder = model_folder(arguments);
   const std::string file = (folder / "config.json").string(), config = io::read_text_file(file, 1 << 20);
   const bool grad = arguments.has("grad");
   NamedTensors out;
@@ -157,8 +156,9 @@ Command dump_command() {
   return {
       .name = "dump",
       .summary = "logits, loss, hidden states and gradients as named tensors",
-      .positionals = {{.name = "MODEL",
-                       .help = "model folder, run folder, or a folder of kind attention with inputs.safetensors"}},
+      .positionals =
+          {{.name = "MODEL",
+            .help = "model folder, run folder, RUN/best, or a folder of kind attention with inputs.safetensors"}},
       .flags = {{.name = "ids",
                  .value = "FILE",
                  .help = "safetensors with input_ids (B, T) and optional targets (-100: not counted)"},

@@ -12,7 +12,6 @@
 #include "braid/distributed/comm/device_ranks.h"
 #include "braid/models/generation/generate.h"
 #include "braid/models/pretrained/pretrained.h"
-#include "braid/models/training/find_model.h"
 #include "braid/tensor/parallel.h"
 
 namespace braid::apps {
@@ -90,7 +89,7 @@ int generate(const Arguments& arguments, const Job& job) {
     prompt = mesh.world.gather_text(prompt)[0];
   }
 
-  const std::filesystem::path folder = models::find_model(arguments.get("MODEL"));
+  const std::filesystem::path folder = model_folder(arguments, root);
   models::LoadedModel loaded = models::load_model(
       folder, {.dtype = dtype_of(arguments), .settings = model_keys(arguments, overrides), .mesh = mesh});
   const auto model = models::as_language_model(std::move(loaded.model));
@@ -130,7 +129,7 @@ Command generate_command() {
   return {
       .name = "generate",
       .summary = "sample text from a model",
-      .positionals = {{.name = "MODEL", .help = "model folder, or run folder (its newest checkpoint)"}},
+      .positionals = {{.name = "MODEL", .help = "model folder, run folder (its newest checkpoint) or RUN/best"}},
       .flags = {{.name = "prompt",
                  .alias = 'p',
                  .value = "TEXT",
