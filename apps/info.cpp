@@ -121,7 +121,9 @@ std::unique_ptr<const models::ModelSpec> load(const std::string& model, const mo
   if (preset || (!fs::exists(model, none) && !looks_like_file)) return models::configure_model(model, settings);
   if (!fs::is_directory(model, none) && model.ends_with(".json"))
     return models::read_model_spec(io::read_text_file(model, 1 << 20), model)->with(settings);
-  models::ModelFolder folder = models::inspect_model(models::find_model(model));
+  std::vector<std::string> notes;
+  models::ModelFolder folder = models::inspect_model(models::find_model(model, notes));
+  print_notes(notes);
   if (folder.format) sections.push_back(weight_section(*folder.format));
   return folder.spec->with(settings);
 }
@@ -200,7 +202,7 @@ Command info_command() {
   return {
       .name = "info",
       .summary = "parameters, FLOPs and memory of a model, without building it",
-      .positionals = {{.name = "MODEL", .help = "a preset, a config.json, a model folder or a run folder"}},
+      .positionals = {{.name = "MODEL", .help = "a preset, a config.json, a model folder, a run folder or RUN/best"}},
       .flags = {integer_flag("seq-len", "T", "tokens per sequence (default: the model's block_size)", "", 1, 1 << 30),
                 integer_flag("batch", "B", "sequences at a time", "1", 1, 1 << 30),
                 profile_flag(),
