@@ -13,7 +13,7 @@ std::vector<ModelSetting> settings_of(DcformerConfig config) {
   std::vector<ModelSetting> list;
   for (const Setting& key : key_table(config)) {
     const bool in_use = config.use_dcmha || !key.name.starts_with("profile.") || key.name == "profile.layer_windows";
-    list.push_back({key.name, value_text(key.get()), key.help, in_use});
+    list.push_back({key.name, value_text(key.get()), key.help, in_use, key.rule, keys_that_set(key.name)});
   }
   return list;
 }
