@@ -14,9 +14,10 @@ namespace braid::apps {
 
 class Evaluation {
  public:
-  // All arguments must outlive this object.
+  // All arguments must outlive this object. `validation`: null for a run without, which must not call
+  // validation_loss().
   Evaluation(const TrainConfig& config, const models::LanguageModel& model, const dist::ProcessMesh& mesh,
-             const models::text::Dataset& validation);
+             const models::text::Tokenizer& tokenizer, const models::text::Dataset* validation);
 
   // All are collective. Mean loss in nats per token over eval.batches batches, the same at every call.
   double validation_loss() const;

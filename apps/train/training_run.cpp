@@ -6,12 +6,12 @@
 #include "apps/cli/memory_text.h"
 #include "apps/cli/signals.h"
 #include "apps/cli/text.h"
-#include "apps/train/dry_run.h"
 #include "apps/train/job.h"
 #include "apps/train/matmul_rate.h"
+#include "apps/train/memory.h"
 #include "apps/train/resume.h"
+#include "apps/train/run_data.h"
 #include "braid/models/text/batches.h"
-#include "braid/models/text/manifest.h"
 #include "braid/tensor/io/append_file.h"
 #include "braid/tensor/io/atomic_file.h"
 #include "braid/tensor/parallel.h"
@@ -34,8 +34,8 @@ TrainingRun::TrainingRun(const TrainConfig& config, const Schema& schema, const 
       mesh_(mesh),
       device_(device),
       types_(arithmetic(config)),
-      train_data_(open_data(models::text::Split::train)),
-      validation_data_(open_data(models::text::Split::val)),
+      train_data_(training_data(config)),
+      validation_data_(validation_data(config)),
       sampler_(train_data_.size(), static_cast<uint64_t>(config.run.seed)),
       spec_(checked_model()),
       model_(make_model(config, *spec_, mesh, device)),
@@ -49,14 +49,11 @@ TrainingRun::TrainingRun(const TrainConfig& config, const Schema& schema, const 
   state_.data_fingerprint = train_data_.fingerprint();
 }
 
-models::text::Dataset TrainingRun::open_data(models::text::Split split) const {
-  const auto spec = model_spec(config_, models::text::read_manifest(config_.data.path).vocab_size);
-  return models::text::Dataset(config_.data.path, split, sequence_length(config_, *spec));
-}
-
 std::unique_ptr<const models::ModelSpec> TrainingRun::checked_model() const {
   auto spec = model_spec(config_, train_data_.tokenizer().vocab_size());
-  check_memory(config_, *spec, train_data_.seq_len(), mesh_, device_);
+  check_prompt(config_, *spec, train_data_.tokenizer());
+  check_memory(config_, *spec, train_data_.seq_len(), {mesh_.data.size(), mesh_.context.size(), mesh_.tensor.size()},
+               device_);
   return spec;
 }
 
@@ -72,7 +69,7 @@ void TrainingRun::open() {
       if (!std::isnan(row.val_loss)) last_.val_loss = row.val_loss;
       if (!std::isnan(row.task_acc)) last_.task_acc = row.task_acc;
     }
-    io::write_file((out() / "config.resolved.toml").string(), print_config(schema_));
+    io::write_file((out() / "config.resolved.toml").string(), resolved_config());
   });
   for (double loss : from_root(losses, mesh_.world)) spikes_.add(loss);
 }
@@ -81,7 +78,8 @@ void TrainingRun::start() {
   peak_flops_ = measured_flops(device_, types_.compute) * mesh_.world.size();
   reset_peak_memory(device_);
   flops_per_token_ = spec_->training_flops(train_data_.seq_len()) / double(train_data_.seq_len());
-  evaluation_.emplace(config_, *model_, mesh_, validation_data_);
+  evaluation_.emplace(config_, *model_, mesh_, train_data_.tokenizer(),
+                      validation_data_ ? &*validation_data_ : nullptr);
   const models::ModelSize size = spec_->size();
   char text[256];
   std::snprintf(text, sizeof text,
@@ -149,7 +147,7 @@ void TrainingRun::save() {
   if (saved_step_ == state_.step) return;
   at_root(mesh_.world, [&] { log_->sync(); });
   state_.memory = memory_by_use(device_);
-  checkpoints_.save(trainer_, &train_data_.tokenizer(), state_, print_config(schema_));
+  checkpoints_.save(trainer_, &train_data_.tokenizer(), state_, resolved_config());
   saved_step_ = state_.step;
 }
 

@@ -55,8 +55,8 @@ class TrainingRun {
  private:
   using Clock = std::chrono::steady_clock;
   double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
-  models::text::Dataset open_data(models::text::Split split) const;
   std::unique_ptr<const models::ModelSpec> checked_model() const;
+  std::string resolved_config() const { return print_config(schema_, spec_->settings()); }
   std::filesystem::path out() const { return config_.run.out; }
 
   const TrainConfig& config_;
@@ -64,7 +64,8 @@ class TrainingRun {
   const dist::ProcessMesh& mesh_;
   const Device device_;
   const Arithmetic types_;
-  models::text::Dataset train_data_, validation_data_;
+  models::text::Dataset train_data_;
+  std::optional<models::text::Dataset> validation_data_;
   models::text::Sampler sampler_;
   std::unique_ptr<const models::ModelSpec> spec_;
   std::optional<RunFolder> folder_;  // locked by rank 0
