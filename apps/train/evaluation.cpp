@@ -13,12 +13,10 @@
 namespace braid::apps {
 
 Evaluation::Evaluation(const TrainConfig& config, const models::LanguageModel& model, const dist::ProcessMesh& mesh,
-                       const models::text::Dataset& validation)
-    : config_(config),
-      model_(model),
-      mesh_(mesh),
-      tokenizer_(validation.tokenizer()),
-      batches_(models::text::validation_batches(validation, config.train.batch_size, config.eval.batches, mesh)) {
+                       const models::text::Tokenizer& tokenizer, const models::text::Dataset* validation)
+    : config_(config), model_(model), mesh_(mesh), tokenizer_(tokenizer) {
+  if (validation)
+    batches_ = models::text::validation_batches(*validation, config.train.batch_size, config.eval.batches, mesh);
   for (int64_t i = 0; i < config.eval.tasks; ++i)
     tasks_.push_back(models::text::make_task_sample(models::text::Vocabulary::held_out, 0, i));
 }

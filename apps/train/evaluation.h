@@ -15,9 +15,10 @@ namespace braid::apps {
 
 class Evaluation {
  public:
-  // All arguments must outlive this object.
+  // All arguments must outlive this object. `validation`: null for a run without, which must not call
+  // validation_loss().
   Evaluation(const TrainConfig& config, const models::LanguageModel& model, const dist::ProcessMesh& mesh,
-             const models::text::Dataset& validation);
+             const models::text::Tokenizer& tokenizer, const models::text::Dataset* validation);
 
   // All are collective. None, on all ranks: a stop signal came before the end. task_accuracy() and sample() throw
   // Error(numerical) on all ranks when logits are NaN or Inf.

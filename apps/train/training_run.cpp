@@ -6,13 +6,13 @@
 #include "apps/cli/memory_text.h"
 #include "apps/cli/signals.h"
 #include "apps/cli/text.h"
-#include "apps/train/dry_run.h"
 #include "apps/train/failed_step.h"
 #include "apps/train/job.h"
 #include "apps/train/matmul_rate.h"
+#include "apps/train/memory.h"
 #include "apps/train/resume.h"
+#include "apps/train/run_data.h"
 #include "braid/models/text/batches.h"
-#include "braid/models/text/manifest.h"
 #include "braid/tensor/io/atomic_file.h"
 #include "braid/tensor/parallel.h"
 
@@ -36,8 +36,8 @@ TrainingRun::TrainingRun(const TrainConfig& config, const Schema& schema, const 
       mesh_(mesh),
       device_(device),
       types_(arithmetic(config)),
-      train_data_(open_data(models::text::Split::train)),
-      validation_data_(open_data(models::text::Split::val)),
+      train_data_(training_data(config)),
+      validation_data_(validation_data(config)),
       sampler_(train_data_.size(), static_cast<uint64_t>(config.run.seed)),
       spec_(checked_model()),
       model_(make_model(config, *spec_, mesh, device)),
@@ -52,14 +52,11 @@ TrainingRun::TrainingRun(const TrainConfig& config, const Schema& schema, const 
   state_.data_fingerprint = train_data_.fingerprint();
 }
 
-models::text::Dataset TrainingRun::open_data(models::text::Split split) const {
-  const auto spec = model_spec(config_, models::text::read_manifest(config_.data.path).vocab_size);
-  return models::text::Dataset(config_.data.path, split, sequence_length(config_, *spec));
-}
-
 std::unique_ptr<const models::ModelSpec> TrainingRun::checked_model() const {
   auto spec = model_spec(config_, train_data_.tokenizer().vocab_size());
-  check_memory(config_, *spec, train_data_.seq_len(), mesh_, device_);
+  check_prompt(config_, *spec, train_data_.tokenizer());
+  check_memory(config_, *spec, train_data_.seq_len(), {mesh_.data.size(), mesh_.context.size(), mesh_.tensor.size()},
+               device_);
   return spec;
 }
 
@@ -70,7 +67,7 @@ void TrainingRun::open() {
   at_root(mesh_.world, [&] {
     check_not_stuck(out(), state_.step, run_conditions(print_config(schema_)));
     open_log();
-    io::write_file((out() / "config.resolved.toml").string(), print_config(schema_));
+    io::write_file((out() / "config.resolved.toml").string(), resolved_config());
   });
   std::vector<double> losses{best_val_loss_};
   if (log_) {
@@ -109,7 +106,8 @@ void TrainingRun::start() {
   peak_flops_ = measured_flops(device_, types_.compute) * mesh_.world.size();
   reset_peak_memory(device_);
   flops_per_token_ = spec_->training_flops(train_data_.seq_len()) / double(train_data_.seq_len());
-  evaluation_.emplace(config_, *model_, mesh_, validation_data_);
+  evaluation_.emplace(config_, *model_, mesh_, train_data_.tokenizer(),
+                      validation_data_ ? &*validation_data_ : nullptr);
   if (config_.eval.tasks > 0 && evaluation_->gradable_answers() == 0)
     progress_.note("note: task_acc stays empty: no answer of the eval.tasks = " + std::to_string(config_.eval.tasks) +
                    " tasks lies in the last model.block_size = " + std::to_string(model_->max_sequence_length()) +

@@ -71,9 +71,9 @@ class TrainingRun {
   std::string advice(int64_t failed_step, int64_t times) const;
   void open_log();
   double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
-  models::text::Dataset open_data(models::text::Split split) const;
   std::unique_ptr<const models::ModelSpec> checked_model() const;
   std::string without_numerical_failure(const std::string& name, const std::function<void()>& measure);
+  std::string resolved_config() const { return print_config(schema_, spec_->settings()); }
   std::filesystem::path out() const { return config_.run.out; }
 
   const TrainConfig& config_;
@@ -81,7 +81,8 @@ class TrainingRun {
   const dist::ProcessMesh& mesh_;
   const Device device_;
   const Arithmetic types_;
-  models::text::Dataset train_data_, validation_data_;
+  models::text::Dataset train_data_;
+  std::optional<models::text::Dataset> validation_data_;
   models::text::Sampler sampler_;
   std::unique_ptr<const models::ModelSpec> spec_;
   std::optional<RunFolder> folder_;  // locked by rank 0

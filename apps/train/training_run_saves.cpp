@@ -40,7 +40,7 @@ void TrainingRun::write_checkpoint(const LogRow& row) {
   }
   if (saved_step_ != state_.step) {
     state_.memory = memory_by_use(device_);
-    checkpoints_.save(trainer_, &train_data_.tokenizer(), state_, print_config(schema_));
+    checkpoints_.save(trainer_, &train_data_.tokenizer(), state_, resolved_config());
     saved_step_ = state_.step;
   }
   if (best_so_far(row)) {
@@ -72,7 +72,7 @@ void TrainingRun::fail_step(int64_t step, const models::StepMetrics& metrics, do
     });
     state_.memory = memory_by_use(device_);
     const fs::path folder =
-        checkpoints_.save_failed(trainer_, &train_data_.tokenizer(), state_, print_config(schema_), step);
+        checkpoints_.save_failed(trainer_, &train_data_.tokenizer(), state_, resolved_config(), step);
     at_root(mesh_.world, [&] {
       write_failed_step(folder, failed,
                         models::text::step_batches(train_data_, sampler_, first, config_.train.batch_size,

@@ -18,7 +18,11 @@ BOOST_AUTO_TEST_CASE(wrong_settings_end_with_2) {
   wrong("train.steps=0", "expected a whole number from 1");
   wrong("optimizer.lr=nan", "bad value for optimizer.lr");
   wrong("model.n_head=3", "bad n_head: expected a divisor of dim = 32, found 3");
-  wrong("model.n_head=x", "bad value for model key n_head");
+  wrong("model.n_head=x", "bad value for model.n_head in the command line: expected a whole number from 1 to");
+  wrong("train.lr=1", "unknown key 'train.lr' in the command line; did you mean 'optimizer.lr'?");
+  wrong("model.post_compose=false", "did you mean 'model.profile.post_compose'?");
+  wrong("--seed=3", "did you mean the setting run.seed=VALUE, without dashes?");
+  wrong("--for=h100", "--for plans a run for another machine: add --dry-run");
   wrong("model.preset=dcformer-huge", "unknown model preset 'dcformer-huge'");
   wrong("model.vocab_size=100", "model.vocab_size is too small for the data: expected at least 258, found 100");
   wrong("data.seq_len=64", "data.seq_len is longer than the model's block_size: expected at most 32, found 64");
@@ -33,6 +37,7 @@ BOOST_AUTO_TEST_CASE(wrong_settings_end_with_2) {
   wrong("data.path=", "data.path is not set");
   wrong("run.out=", "run.out is empty");
   wrong("train.batch_size=1000000000", "a training step does not fit into memory");
+  wrong("train.batch_size=1000000000", "one process then needs, with ");
   wrong("--device=cuda:7", "device cuda:7 does not exist: found");
   wrong("run.device=tpu", "bad value for run.device");
   BOOST_TEST(!fs::exists(out));
@@ -48,6 +53,32 @@ BOOST_AUTO_TEST_CASE(run_folders_that_cannot_be_made_end_with_4) {
   check_failure(train(here / "a/run"), 4, "Too many levels of symbolic links");
 }
 
+// Found before the run, not in the middle of it.
+BOOST_AUTO_TEST_CASE(samples_and_validation_are_checked_at_the_start) {
+  const fs::path out = world().fresh(), little = world().scratch / "no-validation";
+  const std::string prompt = "sample.prompt=" + std::string(40, 'x');
+  for (const char* dry : {"log.interval=1", "--dry-run"}) {  // a plan is rejected like the run
+    check_failure(
+        train(out, {prompt, "sample.interval=8", dry}), 2,
+        "sample.prompt is longer than the model's sequences: expected at most block_size = 32 tokens, found 40");
+    check_failure(train(out, {"schedule.warmup=11", dry}), 2, "schedule.warmup is longer than the run");
+  }
+  BOOST_TEST(!fs::exists(out));
+  BOOST_TEST(train(out, {prompt, "train.steps=2", "eval.interval=0"}).code == 0);  // no samples are made
+
+  BOOST_TEST(
+      run("prepare " + (world().scratch / "in/1.txt").string() + " --val-fraction 0 -o " + little.string()).code == 0);
+  const fs::path blind = world().fresh();
+  const std::string data = "data.path=" + little.string();
+  for (const char* dry : {"log.interval=1", "--dry-run"})
+    check_failure(train(blind, {data, dry}), 2,
+                  "is too small to validate on: expected at least 33 tokens for one sequence, found 0; set "
+                  "eval.interval=0 to train without validation");
+  const Outcome trained = train(blind, {data, "eval.interval=0", "sample.interval=5", "eval.tasks=2"});
+  BOOST_TEST(trained.code == 0, trained.output);
+  BOOST_TEST(fs::exists(blind / "samples.txt"));
+}
+
 BOOST_AUTO_TEST_CASE(bad_data_ends_with_3) {
   const fs::path out = world().fresh(), copy = world().scratch / "copy";
   const auto wrong = [&](const std::string& words) {
@@ -57,6 +88,11 @@ BOOST_AUTO_TEST_CASE(bad_data_ends_with_3) {
   };
   wrong("cannot open " + (copy / "dataset.json").string());
   BOOST_TEST(!fs::exists(out));
+  const fs::path text = world().scratch / "in/1.txt";
+  check_failure(train(out, {"data.path=" + text.string()}), 3,
+                " is a file: expected a folder that braid prepare wrote; run braid prepare " + text.string() +
+                    " -o DIR first, then set data.path=DIR");
+  check_failure(train(out, {"data.path=" + text.parent_path().string()}), 3, " is a folder without dataset.json");
   const fs::path shard = copy / "train-00000.tok";
   fs::resize_file(shard, fs::file_size(shard) - 100);
   wrong("damaged token shard: the file's size in " + shard.string() + ": expected ");

@@ -27,6 +27,37 @@ BOOST_AUTO_TEST_CASE(the_same_seed_gives_the_same_bits_on_any_number_of_threads)
   BOOST_TEST((weights(step(other, kSteps)) != weights(step(undisturbed(), kSteps))));
 }
 
+// config.resolved.toml has every value in effect, so that it alone repeats the run.
+BOOST_AUTO_TEST_CASE(the_resolved_file_alone_gives_the_same_bytes) {
+  const fs::path out = world().fresh(), again = world().fresh(), wide = world().fresh();
+  const std::vector<std::string> model = {"model.profile.rank=1", "model.window_size=8", "train.accumulate=2"};
+  BOOST_TEST(train(out, model).code == 0);
+  const std::string file = (out / "config.resolved.toml").string(), text = slurp(file);
+  for (const char* line :
+       {"\nwindow_size = 8 ", "\nnorm = \"rms\" ", "\nhead_dim = 16 ", "\nvocab_size = 258 ",
+        "\nlayer_windows = \"8,null\" ", "# keys W of a query of a local layer, null = no local layers; a "})
+    BOOST_TEST(text.find(line) != std::string::npos, "no '" << line << "' in: " << text);
+  BOOST_TEST(text.find("not set") == std::string::npos, text);
+  const Outcome repeated = run("train " + file + " run.out=" + again.string());
+  BOOST_TEST(repeated.code == 0, repeated.output);
+  check_same(again, out);
+  BOOST_TEST(slurp(again / "config.resolved.toml").substr(200) == slurp(out / "config.resolved.toml").substr(200));
+  // It resumes the run too, and --print-config prints it again.
+  const Outcome resumed = run("train " + file + " train.steps=11");
+  BOOST_TEST(resumed.code == 0, resumed.output);
+  BOOST_TEST(resumed.output.find("with other settings:\n  train.steps: 10 -> 11\n") != std::string::npos,
+             resumed.output);
+  BOOST_TEST(run("train " + file + " --print-config").output == slurp(file));
+  // A size on the command line takes those along that follow from it, a preset all.
+  const Outcome other = run("train " + file + " model.dim=64 --print-config run.out=" + wide.string());
+  for (const char* line : {"\nhead_dim = 32 ", "replaces model.head_dim, model.intermediate_size of "})
+    BOOST_TEST(other.output.find(line) != std::string::npos, other.output);
+  const Outcome preset = run("train model.preset=transformer-tiny " + file + " model.dim=64 --print-config");
+  for (const char* line : {"\nn_layer = 4 ", "\nhead_dim = 8 ", "\nuse_dcmha = false ", "\nwindow_size = \"null\" ",
+                           "\nvocab_size = 258 "})
+    BOOST_TEST(preset.output.find(line) != std::string::npos, preset.output);
+}
+
 BOOST_AUTO_TEST_CASE(killed_at_any_moment_it_goes_on_to_the_same_bytes) {
   std::mt19937 random(1);
   for (const char* seen : {"step 1/", "step 3/", "step 4/", "step 8/"}) {
@@ -138,6 +169,16 @@ BOOST_AUTO_TEST_CASE(a_sample_of_infinite_logits_is_noted_and_ends_nothing) {
       slurp(out / "samples.txt").starts_with("--- step 1\n12\n(no sample: no token can be drawn for position 2: "));
 }
 
+BOOST_AUTO_TEST_CASE(a_plan_uses_the_rate_that_the_run_had) {
+  const Outcome plan = run(join(settings(undisturbed(), {"train.steps=1000000", "--dry-run"}), " "));
+  BOOST_TEST(plan.code == 0, plan.output);
+  for (const std::string& words :
+       {"measured: " + undisturbed().string() + "/log.csv", std::string("for 1000000 steps")})
+    BOOST_TEST(plan.output.find(words) != std::string::npos, plan.output);
+  const Outcome other = run(join(settings(undisturbed(), {"train.dtype=bf16", "--dry-run"}), " "));
+  BOOST_TEST(other.output.find("at 33.3 % of the matrix product's rate (assumed") != std::string::npos, other.output);
+}
+
 BOOST_AUTO_TEST_CASE(memory_is_reported_by_use) {
   const fs::path out = world().fresh(), saving = world().fresh();
   const auto peak = [&](const fs::path& folder, const std::vector<std::string>& more) {
@@ -145,7 +186,7 @@ BOOST_AUTO_TEST_CASE(memory_is_reported_by_use) {
     all.insert(all.end(), more.begin(), more.end());
     const Outcome result = train(folder, all);
     BOOST_TEST(result.code == 0, result.output);
-    for (const char* use : {"weights ", "gradients ", "optimizer ", "workspace ", " MB: weights "})
+    for (const char* use : {"weights ", "gradients ", "optimizer ", "workspace ", " MiB: weights "})
       BOOST_TEST(result.output.find(use) != std::string::npos, result.output);
     const auto state = io::read_json_file((step(folder, 2) / "trainer/state.json").string(), 1 << 20);
     return state.at("peak_memory_bytes").at("activations").get<int64_t>();
