@@ -82,14 +82,13 @@ BOOST_AUTO_TEST_CASE(all_pairs_of_layouts) {
 
 BOOST_AUTO_TEST_CASE(a_full_disk_of_rank_0_is_everybodys_error) {
   TempFolder run;
-  std::filesystem::create_directories(run.path / "run");
-  run.write("run/step-00000001", "in the way of the folder");
+  run.write("file", "not a folder");
   on_ranks({1, 1, 2}, [&](const dist::Communicator& world) {
     Training t(world, {1, 1, 2});
     t.step(0);
     expect_error(
         [&] {
-          models::CheckpointWriter(run.path / "run", 2)
+          models::CheckpointWriter(run.path / "file", 2)
               .save(t.trainer, &t.tokenizer, {1, 0, 0, 1, kLength, "data"}, "");
         },
         ErrorKind::output, "older checkpoints are intact");
