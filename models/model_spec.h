@@ -11,6 +11,7 @@
 #include "braid/models/model.h"
 #include "braid/models/model_cost.h"
 #include "braid/models/model_info.h"
+#include "braid/models/settings.h"
 #include "braid/models/weight_format.h"
 #include "braid/tensor/random.h"
 
@@ -21,9 +22,12 @@ using SettingTexts = std::vector<std::pair<std::string, std::string>>;
 
 struct ModelSetting {
   std::string name;
-  std::string value;   // the text that configure() takes
-  std::string help;    // one line
-  bool in_use = true;  // false: without effect beside the other settings
+  std::string value;    // the text that configure() takes
+  std::string help;     // one line
+  bool in_use = true;   // false: without effect beside the other settings
+  ValueRule rule = {};  // allowed values; by default any text
+  // Other settings that set this one too: dim sets head_dim.
+  std::vector<std::string> set_by = {};
 };
 
 class ModelSpec {
@@ -54,6 +58,9 @@ class ModelSpec {
   // --- cost, from the configuration alone; seq_len: tokens of a sample, without effect where samples are no sequences
   // ---
   virtual ModelSize size() const;
+  // The settings of this spec that change its number of parameters to the nearest one possible, for comparisons of
+  // models of equal size; by default none.
+  virtual SettingTexts matching_settings(int64_t parameters) const;
   // FLOPs of the forward pass of one sample. By default 2 per element of the parameters.
   virtual double forward_flops(int64_t seq_len) const;
   double training_flops(int64_t seq_len) const { return 3 * forward_flops(seq_len); }  // backward: twice the forward

@@ -26,6 +26,7 @@ Attention::Attention(const AttentionOptions& options, RandomKey key) : options_(
     q_norm_ = RmsNorm(o.head_dim, o.qk_norm_eps, "scale");
     k_norm_ = RmsNorm(o.head_dim, o.qk_norm_eps, "scale");
   }
+  o.compose = o.compose && o.composition_options.mixes_heads();
   if (o.compose) compose_ = CompositionWeights(o.width, o.heads, o.composition_options, child(key, "dyn_w_proj"));
 }
 

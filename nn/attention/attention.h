@@ -26,7 +26,7 @@ struct AttentionOptions {
   int64_t kv_heads = 0;  // 0: heads
   bool qk_norm = false;  // RMS norm of every query and key vector, before the rotation
   double qk_norm_eps = 1e-5;
-  bool compose = true;  // DCMHA; false: scaled dot-product attention
+  bool compose = true;  // DCMHA; false, or with nothing that mixes heads: scaled dot-product attention
   CompositionOptions composition_options = {};
   bool causal = true;
   int64_t window = 0;         // unmasked keys of a query in a full pass, 0: no limit

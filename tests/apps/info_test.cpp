@@ -28,9 +28,14 @@ BOOST_AUTO_TEST_CASE(a_preset_as_a_table) {
 }
 
 BOOST_AUTO_TEST_CASE(the_largest_preset_is_not_built) {
-  const auto result = run("info dcpythia-6.9b");
+  const auto result = run("info dcpythia-6.9b --batch 100000");
   BOOST_TEST(result.code == 0);
-  has(result.output, {"6 941 859 840", "6.94G"});
+  has(result.output, {"6 941 859 840", "6.94G", "This machine", "DOES NOT FIT; one process then needs, with ",
+                      "train.recompute=true: ", "train.dtype=bf16: ", "train.batch_size=1 train.accumulate=100000: ",
+                      "parallel.tensor=8 (8 processes): ", "DOES NOT FIT; --dtype bf16 needs half"});
+  const auto small = run("info dcformer-tiny");
+  has(small.output, {"training, f32, AdamW", "   fits\n"});
+  BOOST_TEST(small.output.find("NOT FIT") == std::string::npos, small.output);
 }
 
 BOOST_AUTO_TEST_CASE(overrides_change_the_model) {
@@ -45,6 +50,32 @@ BOOST_AUTO_TEST_CASE(json_for_programs) {
   BOOST_TEST(result.code == 0);
   has(result.output, {"\"total\": 419516416", "\"per_layer\": 13191296", "\"batch\": 2", "\"seq_len\": 2048",
                       "\"model_type\": \"dcformer\"", "\"forward\": 8", "\"cache_per_token\": 211968,"});
+}
+
+BOOST_AUTO_TEST_CASE(switched_off_branches_are_not_counted) {
+  auto result = run("info dcformer-405m profile.key_side=false profile.static_proj=true");
+  BOOST_TEST(result.code == 0);
+  has(result.output, {"profile.branches             pre_q,post_q", "dynamic weights                  172 032",
+                      "branch pre_q                    86 016", "branch post_q                   86 016",
+                      "static mixing                        512"});
+  BOOST_TEST(result.output.find("branch pre_k") == std::string::npos);
+  result = run("info dcformer-405m profile.pre_compose=false profile.post_compose=false");
+  has(result.output, {"411 258 880", "total"});  // plain attention with QK-norm
+  for (const char* words : {"dynamic weights  ", "branch ", "compose:", "profile.rank", "profile.num_groups"})
+    BOOST_TEST(result.output.find(words) == std::string::npos, words);
+}
+
+BOOST_AUTO_TEST_CASE(a_size_to_match) {
+  auto result = run("info transformer-405m --match-params dcformer-405m");
+  BOOST_TEST(result.code == 0);
+  has(result.output,
+      {"Same number of parameters as dcformer-405m", "this model                            411 255 808   -1.969 %",
+       "intermediate_size=2928                419 513 344   -0.001 %"});
+  result = run("info transformer-405m --match-params 419516416 --json");
+  has(result.output, {"\"match\": {\"target\": 419516416, \"now\": 411255808, \"matched\": 419513344}"});
+  result = run("info transformer-405m --match-params 0");
+  BOOST_TEST(result.code == 2);
+  has(result.output, {"bad value for --match-params", "found '0'"});
 }
 
 BOOST_AUTO_TEST_CASE(a_folder_and_a_file) {

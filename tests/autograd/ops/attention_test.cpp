@@ -208,6 +208,26 @@ BOOST_AUTO_TEST_CASE(nan_in_a_score_stays_in_its_row) {
   for (size_t t = 0; t < 40; ++t) BOOST_TEST(std::isnan(y[t * 12]) == (t == 17));
 }
 
+// As where all keys are masked. One head of the row, or all keys of a segment alone, leave the others as they are.
+BOOST_AUTO_TEST_CASE(scores_of_minus_infinity_alone_give_zeros) {
+  for (int64_t keys : {6, 900}) {
+    for (int64_t rows : {1, 2, 9}) {
+      Tensor q = full({1, rows, 2, 4}, 1, DType::f64),
+             v = test::DcmhaCall({1, rows, keys, 1, 2, 1, 4, 2, 2, {}, 0}, 3).x[2];
+      Tensor k = full({1, keys, 2, 4}, -std::numeric_limits<double>::infinity(), DType::f64);
+      k.sliced(2, 1, 2).sliced(1, keys / 2, keys).fill(0.25);
+      const auto run = [&](AttentionImpl impl) {
+        return scaled_dot_product_attention(q, k, v, {.mask = {.causal = false}, .impl = impl});
+      };
+      const Tensor want = run(AttentionImpl::reference);
+      for (double y : want.detach().sliced(2, 0, 1).to_vector<double>()) BOOST_TEST(y == 0.0);
+      BOOST_TEST(is_close(run(AttentionImpl::fused), want, 1e-13));
+      NoGrad off;  // a few rows take the decoding kernel
+      BOOST_TEST(is_close(run(AttentionImpl::fused), want, 1e-13));
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(an_empty_batch_or_no_keys) {
   DcmhaCall none({0, 5, 5, 1, 2, 1, 3, 2, 2, {}, 0x3fff}, 9);
   BOOST_TEST(none.run(AttentionImpl::fused, 1).numel() == 0);
