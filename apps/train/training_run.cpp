@@ -99,7 +99,7 @@ void TrainingRun::open_log() {
   const std::string failed = "failed-" + models::step_name(state_.step + 1) + ".txt";
   if (fs::exists(out() / failed))
     progress_.note("note: " + models::step_name(state_.step) + " was written because the step after it failed (" +
-                   failed + "); if it fails again, move both away, and the run resumes from the checkpoint before");
+                   failed + "); if it fails again, the run goes back to the checkpoint before it");
 }
 
 void TrainingRun::start() {
