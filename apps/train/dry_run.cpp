@@ -9,6 +9,7 @@
 #include "apps/train/from_config.h"
 #include "apps/train/log.h"
 #include "apps/train/memory.h"
+#include "apps/train/resume.h"
 #include "apps/train/run_data.h"
 #include "apps/train/step_time.h"
 #include "braid/nn/optim/registry.h"
@@ -49,6 +50,7 @@ struct Plan {
   const models::ModelSpec& model;
   int64_t seq_len;
   int64_t windows;  // of the training data; 0: not known
+  int64_t done;     // steps of the checkpoint that the run resumes from
   Machine machine;
   StepPlan step;
 
@@ -235,8 +237,9 @@ void add_time(Report& report, const Plan& plan, bool here) {
   }
   report.line(plan.unit() + "s per second", human(plan.tokens() / seconds, 4));
   report.line("MFU", percent(mfu(plan, seconds)));
-  report.line("time of the run", time_in_words(seconds * double(plan.config.train.steps)) + " for " +
-                                     std::to_string(plan.config.train.steps) + " steps");
+  const int64_t steps = std::max<int64_t>(0, plan.config.train.steps - plan.done);
+  report.line("time of the run", time_in_words(seconds * double(steps)) + " for " + std::to_string(steps) + " steps" +
+                                     (plan.done > 0 ? " after step " + std::to_string(plan.done) : ""));
 }
 
 void add_checkpoints(Report& report, const Plan& plan) {
@@ -297,12 +300,15 @@ DryRun dry_run(const TrainConfig& config, const MachineRequest& request, int64_t
   const bool with_data = !config.data.path.empty(), here = !request.elsewhere();
   const auto model = model_spec(config, with_data ? vocabulary_of(config) : 0);
   const int64_t T = sequence_length(config, *model);
-  int64_t windows = 0;
+  int64_t windows = 0, done = 0;
   if (with_data) {
     const models::text::Dataset data = training_data(config);
     windows = data.size();
     validation_data(config);
     check_prompt(config, *model, data.tokenizer());
+    TrainConfig copy = config;
+    done = check_resumable(config, train_schema(copy, model_settings()), *model,
+                           {.seed = config.run.seed, .seq_len = T, .data_fingerprint = data.fingerprint()});
   }
   const DType type = arithmetic(config).compute;
   const Machine machine = here ? this_machine(request, device_here(config), type) : machine_elsewhere(request, type);
@@ -312,7 +318,7 @@ DryRun dry_run(const TrainConfig& config, const MachineRequest& request, int64_t
                             : processes > 0   ? processes
                                               : required,
                             mesh.data, mesh.context, mesh.tensor);
-  const Plan plan{config, *model, T, windows, machine, plan_step(config, *model, T, mesh, machine)};
+  const Plan plan{config, *model, T, windows, done, machine, plan_step(config, *model, T, mesh, machine)};
 
   Report report;
   add_model(report, plan);
