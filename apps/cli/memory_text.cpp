@@ -1,5 +1,7 @@
 #include "apps/cli/memory_text.h"
 
+#include <sys/resource.h>
+
 #include "apps/cli/text.h"
 
 namespace braid::apps {
@@ -12,6 +14,12 @@ std::string bytes_text(double bytes) {
     unit = next;
   }
   return human(bytes, bytes < 1000 ? 3 : 4) + " " + unit;
+}
+
+double peak_process_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) * 1024;  // Linux counts KiB
 }
 
 std::string peak_text(const MemoryByUse& memory) {

@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "braid/models/registry.h"
+#include "braid/models/training/find_model.h"
 
 namespace braid::apps {
 
@@ -34,14 +35,26 @@ std::optional<DType> dtype_of(const Arguments& arguments) {
   return dtype;
 }
 
-models::SettingTexts model_keys(const Arguments& arguments, const std::vector<std::string>& overrides) {
+models::SettingTexts override_keys(const std::vector<std::string>& overrides) {
   models::SettingTexts keys;
-  if (arguments.has("profile")) keys.emplace_back("profile.name", arguments.get("profile"));
   for (const std::string& text : overrides) {
     const size_t equals = text.find('=');
     keys.emplace_back(text.substr(0, equals), text.substr(equals + 1));
   }
   return keys;
+}
+
+models::SettingTexts model_keys(const Arguments& arguments, const std::vector<std::string>& overrides) {
+  models::SettingTexts keys = override_keys(overrides);
+  if (arguments.has("profile")) keys.insert(keys.begin(), {"profile.name", arguments.get("profile")});
+  return keys;
+}
+
+std::filesystem::path model_folder(const Arguments& arguments, bool print) {
+  std::vector<std::string> notes;
+  const std::filesystem::path folder = models::find_model(arguments.get("MODEL"), notes);
+  if (print) print_notes(notes);
+  return folder;
 }
 
 void print_notes(const std::vector<std::string>& notes) {

@@ -1,5 +1,6 @@
 // Flags and steps that the commands which load a model have in common.
 #pragma once
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,11 +22,15 @@ Device device_of(const Arguments& arguments);
 // --dtype f32, f64 or bf16; none: not given, and the flag has no fallback
 Flag dtype_flag(const std::string& help, const std::string& fallback = "f32");
 std::optional<DType> dtype_of(const Arguments& arguments);
+// key=value arguments as configuration keys.
+models::SettingTexts override_keys(const std::vector<std::string>& overrides);
 // --profile and the overrides (by default all of the arguments) as configuration keys, the overrides last.
 models::SettingTexts model_keys(const Arguments& arguments, const std::vector<std::string>& overrides);
 inline models::SettingTexts model_keys(const Arguments& arguments) {
   return model_keys(arguments, arguments.overrides());
 }
+// The model folder that MODEL names (models::find_model); what the user must know about the choice goes to stderr.
+std::filesystem::path model_folder(const Arguments& arguments, bool print = true);
 // Prints the decisions of the loader to stderr.
 void print_notes(const std::vector<std::string>& notes);
 

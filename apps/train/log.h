@@ -59,10 +59,13 @@ class RunLog {
   RunLog(const std::filesystem::path& folder, int64_t step);
 
   const std::vector<LogRow>& earlier_rows() const { return earlier_rows_; }  // found on opening, in order
-  void append(const LogRow& row);  // Error(output), for example on a full disk
-  void sync();                     // to the disk; call it before a checkpoint is written
+  // Error(output), for example on a full disk; the row is then written with the next one.
+  void append(const LogRow& row);
+  void sync();  // to the disk; call it before a checkpoint is written
 
  private:
+  int64_t read_csv(const std::filesystem::path& path, int64_t step);
+
   std::optional<io::AppendFile> csv_, json_;
   std::vector<LogRow> earlier_rows_;
 };

@@ -12,7 +12,6 @@
 #include "apps/train/run_data.h"
 #include "apps/train/training_run.h"
 #include "braid/distributed/comm/device_ranks.h"
-#include "braid/distributed/job/run_on_all_ranks.h"
 #include "braid/tensor/parallel.h"
 
 namespace braid::apps {
@@ -26,13 +25,16 @@ std::optional<std::string> failure_of(TrainingRun& run, const TrainConfig& confi
   if (!verdict.spike) return std::nullopt;
   return "loss spike at step " + std::to_string(run.step() + 1) + ": " + std::to_string(metrics.loss) + " is " +
          std::to_string(verdict.z) +
-         " deviations above the recent losses (guard.spike = " + std::to_string(config.guard.spike) +
-         "); lower optimizer.lr, or set guard.spike=0 to go on regardless";
+         " deviations above the recent losses (guard.spike = " + shortest(config.guard.spike) + ")";
 }
 
 // The loop. All ranks have the same metrics, so all take the same turns.
 int train(TrainingRun& run, const TrainConfig& config, const dist::ProcessMesh& mesh) {
   models::Trainer& trainer = run.trainer();
+  if (!run.make_up()) {
+    run.print_stopped();
+    return exit_stopped;
+  }
   while (!run.finished()) {
     mesh.world.set_context("step " + std::to_string(run.step() + 1));
     const std::vector<models::Batch> batches = run.batches();
@@ -49,18 +51,16 @@ int train(TrainingRun& run, const TrainConfig& config, const dist::ProcessMesh& 
     }
     if (failure) {
       trainer.discard();
-      run.record_failure(metrics, lr, *failure);
-      throw dist::CollectiveError(ErrorKind::numerical, *failure);
+      run.fail_step(run.step() + 1, metrics, lr, *failure);
     }
     trainer.apply(lr);
 
     LogRow row = run.count_step(metrics, lr);
-    if (run.due_or_finished(config.eval.interval)) run.evaluate(row);
-    if (run.due_or_finished(config.sample.interval)) run.append_sample();
+    run.measure(row);
     run.log(row);
     const bool stop = mesh.world.any(StopSignals::requested());
-    if (stop || run.finished() || run.due(config.checkpoint.interval)) run.save();
-    if (stop && !run.finished()) {
+    run.save(row, stop);
+    if (stop && !run.complete()) {
       run.print_stopped();
       return exit_stopped;
     }
@@ -132,7 +132,15 @@ Command train_command() {
           "printed.\n"
           "On a GPU one process captures its step as a CUDA graph and replays it (train.graph=false launches every\n"
           "kernel); several processes launch every kernel.\n"
-          "SIGINT, SIGTERM and SIGUSR1 save the state and end with exit code 75: run the same command again.",
+          "SIGINT, SIGTERM and SIGUSR1 save the state and end with exit code 75: run the same command again. The "
+          "files\n"
+          "latest and best (checkpoint.best) name checkpoints; braid generate RUN/best takes that one.\n"
+          "A step with NaN or a loss spike ends the run with code 5. Its state, batch and reason go to failed-step-N,\n"
+          "from which nothing resumes; the message says what does. When it fails twice with the same settings, the "
+          "next\n"
+          "start is rejected. A file that cannot be written is tried again; the third failure in a row ends with code "
+          "4.\n"
+          "When the reader of standard output goes away (| head), the run goes on to its end.",
       .examples =
           {"braid train configs/demo.toml", "braid train configs/demo.toml optimizer.lr=1e-3 run.out=out/faster",
            "braid train configs/demo.toml --dry-run",

@@ -89,7 +89,13 @@ Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& mod
 
               {"checkpoint.interval", &c.checkpoint.interval, "steps between checkpoints, 0 = only at the end",
                count_or_none},
+              {"checkpoint.minutes", &c.checkpoint.minutes,
+               "minutes between checkpoints, whatever the interval; 0 = any", between(0, 1e6)},
               {"checkpoint.keep", &c.checkpoint.keep, "newest checkpoints kept", between(2, largest)},
+              {"checkpoint.keep_every", &c.checkpoint.keep_every,
+               "write a checkpoint every so many steps and keep them all, 0 = none", count_or_none},
+              {"checkpoint.best", &c.checkpoint.best,
+               "write a checkpoint at each validation that is the lowest so far; keep it, named by the file best"},
 
               {"log.interval", &c.log.interval,
                "steps between lines where output is no terminal, 0 = growing; log.csv has every step", count_or_none},
@@ -106,6 +112,9 @@ Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& mod
 void check_relations(const TrainConfig& c) {
   check(!c.run.out.empty(), ErrorKind::setting,
         [] { return std::string("run.out is empty: expected the name of a folder"); });
+  check(!c.checkpoint.best || c.eval.interval > 0, ErrorKind::setting, [&] {
+    return std::string("checkpoint.best needs a validation: expected eval.interval of at least 1, found 0");
+  });
   check(c.schedule.warmup <= c.train.steps, ErrorKind::setting, [&] {
     return "schedule.warmup is longer than the run: expected at most train.steps = " + std::to_string(c.train.steps) +
            ", found " + std::to_string(c.schedule.warmup);

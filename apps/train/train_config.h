@@ -65,7 +65,10 @@ struct TrainConfig {
   } sample;
   struct Checkpoint {
     int64_t interval = 500;
+    double minutes = 0;
     int64_t keep = 2;
+    int64_t keep_every = 0;
+    bool best = false;
   } checkpoint;
   struct Log {
     int64_t interval = 0;

@@ -27,6 +27,13 @@ BOOST_AUTO_TEST_CASE(wrong_settings_end_with_2) {
   wrong("model.vocab_size=100", "model.vocab_size is too small for the data: expected at least 258, found 100");
   wrong("data.seq_len=64", "data.seq_len is longer than the model's block_size: expected at most 32, found 64");
   wrong("schedule.warmup=11", "schedule.warmup is longer than the run");
+  wrong("model.profile.rank=-1", "bad value for model key profile.rank: expected a whole number from 0 to 64");
+  wrong("model.profile.branches=pre_q,post_q",
+        "bad profile.branches: expected pre_k, which pre_compose reads, found pre_q,post_q; add it, or set "
+        "profile.pre_compose=false or profile.key_side=false");
+  wrong("model.profile.branches=[]",
+        "found none; set profile.query_side=false and profile.key_side=false for a model without dynamic weights, or "
+        "use_dcmha=false for plain attention");
   wrong("data.path=", "data.path is not set");
   wrong("run.out=", "run.out is empty");
   wrong("train.batch_size=1000000000", "a training step does not fit into memory");
@@ -34,6 +41,16 @@ BOOST_AUTO_TEST_CASE(wrong_settings_end_with_2) {
   wrong("--device=cuda:7", "device cuda:7 does not exist: found");
   wrong("run.device=tpu", "bad value for run.device");
   BOOST_TEST(!fs::exists(out));
+}
+
+BOOST_AUTO_TEST_CASE(run_folders_that_cannot_be_made_end_with_4) {
+  const fs::path here = world().fresh();
+  fs::create_directories(here);
+  fs::create_symlink(here / "b", here / "a");
+  fs::create_symlink(here / "a", here / "b");
+  check_failure(train(here / std::string(300, 'x')), 4, "File name too long");
+  check_failure(train(here / "a"), 4, "Too many levels of symbolic links");
+  check_failure(train(here / "a/run"), 4, "Too many levels of symbolic links");
 }
 
 // Found before the run, not in the middle of it.
@@ -168,6 +185,13 @@ BOOST_AUTO_TEST_CASE(damaged_checkpoints) {
   BOOST_TEST(train(out, {"checkpoint.interval=5"}).code == 0);
   BOOST_TEST(fs::exists(step(out, 5)));
   flip_byte(step(out, kSteps) / "model.safetensors");
+  for (const std::string command : {"info ", "generate --device cpu -n 1 ", "dump -o /dev/null --ids /dev/null "}) {
+    const Outcome told = run(command + out.string());
+    BOOST_TEST(told.output.find("note: checkpoint " + step(out, kSteps).string() +
+                                " is damaged and was passed over: ") != std::string::npos,
+               told.output);
+    BOOST_TEST(told.output.find("note: taking the older checkpoint " + step(out, 5).string()) != std::string::npos);
+  }
   const Outcome healed = train(out, {"checkpoint.interval=5"});
   BOOST_TEST(healed.code == 0, healed.output);
   BOOST_TEST(healed.output.find("is damaged and was passed over: model.safetensors has checksum") != std::string::npos);
@@ -176,6 +200,21 @@ BOOST_AUTO_TEST_CASE(damaged_checkpoints) {
   flip_byte(step(out, 5) / "trainer/optimizer.safetensors");
   fs::resize_file(step(out, kSteps) / "trainer/manifest.json", 30);
   check_failure(train(out), 7, "none of the 2 checkpoints in " + out.string() + " is usable");
+}
+
+BOOST_AUTO_TEST_CASE(no_model_is_written_into_a_run_folder) {
+  const fs::path run_folder = undisturbed();
+  const Outcome result = run("convert " + run_folder.string() + " -o " + run_folder.string());
+  check_failure(result, 2,
+                run_folder.string() + " is the folder of a training run, whose checkpoints a model in it would");
+  BOOST_TEST(!fs::exists(run_folder / "config.json"));
+  // Of an older version's, it is said.
+  const fs::path mixed = world().fresh();
+  fs::copy(run_folder, mixed, fs::copy_options::recursive);
+  for (const char* file : {"config.json", "model.safetensors"}) fs::copy(step(mixed, kSteps) / file, mixed / file);
+  const Outcome info = run("info " + mixed.string());
+  BOOST_TEST(info.output.find("holds a model of its own beside the checkpoints of a run") != std::string::npos,
+             info.output);
 }
 
 BOOST_AUTO_TEST_CASE(a_full_disk_ends_with_4_and_leaves_the_last_checkpoint) {
@@ -195,42 +234,6 @@ BOOST_AUTO_TEST_CASE(a_full_disk_ends_with_4_and_leaves_the_last_checkpoint) {
   const fs::path straight = world().fresh();
   train(straight, {"schedule.name=constant"});
   check_same(out, straight);
-}
-
-// Steps of this size throw the weights about; the guard detects it and keeps the weights before the step.
-BOOST_AUTO_TEST_CASE(a_loss_spike_ends_with_5_and_keeps_the_weights_before_it) {
-  const std::vector<std::string> wild = {"schedule.name=constant", "optimizer.lr=30", "guard.spike=3", "guard.warmup=2",
-                                         "eval.interval=0"};
-  const fs::path out = world().fresh();
-  const Outcome result = train(out, wild);
-  check_failure(result, 5, "loss spike at step ");
-  const auto log = apps::read_log(out);
-  const int last = static_cast<int>(log.back().step);
-  const std::string dump = slurp(out / ("failed-" + models::step_name(last + 1) + ".txt"));
-  for (const char* words : {"\nreason loss spike at step ", "\nlr 30\n", "\nloss ", "\ngrad_norm ", "\nwindows "})
-    BOOST_TEST(dump.find(words) != std::string::npos, dump);
-  BOOST_TEST(dump.find("nan") == std::string::npos, dump);
-  const fs::path until = world().fresh();
-  std::vector<std::string> shorter = wild;
-  shorter.push_back("train.steps=" + std::to_string(last));
-  BOOST_TEST(train(until, shorter).code == 0);
-  check_same(out, until, last);
-  // With a smaller step the run continues from there.
-  const Outcome rest = train(out, {"schedule.name=constant", "optimizer.lr=1e-3", "eval.interval=0"});
-  BOOST_TEST(rest.code == 0, rest.output);
-}
-
-BOOST_AUTO_TEST_CASE(not_a_number_ends_with_5) {
-  const fs::path out = world().fresh();
-  check_failure(train(out, {"optimizer.lr=1e30"}), 5, "contains NaN or Inf at step 3; weights are untouched");
-  BOOST_TEST(!models::find_damage(step(out, 2)));
-  BOOST_TEST(slurp(out / "failed-step-00000003.txt").find("contains NaN or Inf") != std::string::npos);
-  // Here the weights themselves leave the range of f32: the reason is printed, no such checkpoint is written.
-  const fs::path worse = world().fresh();
-  const Outcome result = train(worse, {"optimizer.lr=1e300"});
-  check_failure(result, 5, "error: the loss is NaN at step 3");
-  BOOST_TEST(result.output.find("contains NaN or Inf at step 2; no checkpoint was written") != std::string::npos);
-  BOOST_TEST(models::step_folders(worse).empty());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

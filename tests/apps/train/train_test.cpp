@@ -2,6 +2,7 @@
 // rejections_test.cpp.
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "braid/tensor/io/json.h"
 #include "braid/tensor/io/safetensors.h"
@@ -146,6 +147,28 @@ BOOST_AUTO_TEST_CASE(bf16_runs_resume_exactly_and_follow_f32) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(samples_of_a_padded_vocabulary_have_ids_of_the_tokenizer) {  // nearly all ids are padding
+  const fs::path out = world().fresh();
+  const Outcome result =
+      train(out, {"model.vocab_size=5000", "sample.interval=5", "sample.tokens=20", "sample.prompt=1"});
+  BOOST_TEST(result.code == 0, result.output);
+  BOOST_TEST(slurp(out / "samples.txt").find("--- step 10\n1") != std::string::npos);
+}
+
+// The loss decides about a run, not a sample: that it could not be drawn is noted.
+BOOST_AUTO_TEST_CASE(a_sample_of_infinite_logits_is_noted_and_ends_nothing) {
+  const fs::path out = world().fresh();
+  const Outcome result = train(out, {"optimizer.lr=1e17", "optimizer.clip=0", "schedule.warmup=0", "eval.interval=0",
+                                     "sample.interval=1", "sample.prompt=12"});
+  BOOST_TEST(result.code == 5);
+  BOOST_TEST(
+      result.output.find("note: no sample at step 1: no token can be drawn for position 2: ") != std::string::npos,
+      result.output);
+  BOOST_TEST(result.output.find("the loss is NaN at step 2; ") != std::string::npos, result.output);
+  BOOST_TEST(
+      slurp(out / "samples.txt").starts_with("--- step 1\n12\n(no sample: no token can be drawn for position 2: "));
+}
+
 BOOST_AUTO_TEST_CASE(a_plan_uses_the_rate_that_the_run_had) {
   const Outcome plan = run(join(settings(undisturbed(), {"train.steps=1000000", "--dry-run"}), " "));
   BOOST_TEST(plan.code == 0, plan.output);
@@ -177,6 +200,30 @@ BOOST_AUTO_TEST_CASE(memory_is_reported_by_use) {
     BOOST_TEST(plan.output.find(words) != std::string::npos, plan.output);
 }
 
+// Static mixing of heads alone, and nothing that mixes heads, from the first step to the dump.
+BOOST_AUTO_TEST_CASE(switched_off_parts_leave_a_model_that_trains) {
+  for (const std::vector<std::string>& more :
+       {std::vector<std::string>{"model.profile.static_proj=true", "model.profile.query_side=false",
+                                 "model.profile.key_side=false"},
+        {"model.profile.pre_compose=false", "model.profile.post_compose=false"}}) {
+    const fs::path out = world().fresh();
+    const Outcome trained = train(out, more);
+    BOOST_TEST(trained.code == 0, trained.output);
+    const Outcome text = run("generate " + out.string() + " -p 1 -n 4 -t 0");
+    BOOST_TEST(text.code == 0, text.output);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(no_graded_answer_is_said) {
+  const fs::path out = world().fresh();
+  const Outcome trained = train(out, {"eval.tasks=6", "model.block_size=3", "train.steps=2"});
+  BOOST_TEST(trained.code == 0, trained.output);
+  BOOST_TEST(trained.output.find("note: task_acc stays empty: no answer of the eval.tasks = 6 tasks lies in the last "
+                                 "model.block_size = 3 tokens of its sample") != std::string::npos,
+             trained.output);
+  BOOST_TEST(trained.output.find("task accuracy") == std::string::npos, trained.output);
+}
+
 BOOST_AUTO_TEST_CASE(signals_save_and_end_with_75) {
   for (const auto& [signal, name] : {std::pair{SIGTERM, "SIGTERM"}, {SIGINT, "SIGINT"}, {SIGUSR1, "SIGUSR1"}}) {
     BOOST_TEST_CONTEXT(name) {
@@ -201,12 +248,102 @@ BOOST_AUTO_TEST_CASE(signals_save_and_end_with_75) {
   }
 }
 
+// A stop during the measurements of the last step: a run with the same log and samples follows, whenever it came.
+BOOST_AUTO_TEST_CASE(a_stop_does_not_wait_for_the_validation) {
+  const std::vector<std::string> slow = {"eval.interval=10", "eval.tasks=3000", "sample.interval=10"};
+  const fs::path straight = world().fresh();
+  BOOST_TEST(train(straight, slow).code == 0);
+  bool interrupted = false;
+  for (int attempt = 0; attempt < 10 && !interrupted; ++attempt) {
+    const fs::path out = world().fresh();
+    Outcome stopped{0, ""};
+    {
+      Process process(settings(out, slow));
+      read_until(process, "step 9/");
+      sleep_us(30000 * (attempt + 1));
+      process.signal(SIGTERM);
+      stopped = process.wait();
+    }
+    BOOST_TEST((stopped.code == 75 || stopped.code == 0), stopped.output);
+    interrupted =
+        stopped.code == 75 && apps::read_log(out).size() == 10 && std::isnan(apps::read_log(out).back().task_acc);
+    const Outcome rest = train(out, slow);
+    BOOST_TEST(rest.code == 0, rest.output);
+    check_same(out, straight);
+    BOOST_TEST(slurp(out / "samples.txt") == slurp(straight / "samples.txt"));
+  }
+  BOOST_TEST(interrupted);
+}
+
+BOOST_AUTO_TEST_CASE(samples_stand_once_after_a_kill) {
+  const std::vector<std::string> often = {"sample.interval=1", "sample.tokens=8"};
+  const fs::path straight = world().fresh(), out = world().fresh();
+  BOOST_TEST(train(straight, often).code == 0);
+  {
+    Process process(settings(out, {"sample.interval=1", "sample.tokens=8", "checkpoint.interval=4"}));
+    read_until(process, "step 6/");
+  }  // SIGKILL
+  BOOST_TEST(train(out, often).code == 0);
+  BOOST_TEST(slurp(out / "samples.txt") == slurp(straight / "samples.txt"));
+}
+
+// `braid train ... | head -1`: the run goes on to its end.
+BOOST_AUTO_TEST_CASE(a_reader_that_goes_away_does_not_end_the_run) {
+  const fs::path out = world().fresh();
+  Process process(settings(out));
+  process.line();
+  process.close_output();
+  BOOST_TEST(process.wait().code == 0);
+  check_same(out);
+}
+
+BOOST_AUTO_TEST_CASE(the_best_and_every_so_many_checkpoints_are_kept) {
+  const std::vector<std::string> kept = {"checkpoint.best=true", "checkpoint.keep_every=4", "eval.interval=3",
+                                         "train.steps=20",       "optimizer.lr=0.05",       "schedule.name=constant"};
+  const fs::path out = world().fresh();
+  const Outcome result = train(out, kept);
+  BOOST_TEST(result.code == 0, result.output);
+  double lowest = INFINITY;
+  int64_t best = 0;
+  for (const apps::LogRow& row : apps::read_log(out))
+    if (row.val_loss < lowest) lowest = row.val_loss, best = row.step;
+  BOOST_TEST(slurp(out / "best") == models::step_name(best) + "\n");
+  std::set<int64_t> expected = {4, 8, 12, 16, 20, best}, found;
+  for (const models::StepFolder& f : models::step_folders(out)) found.insert(f.step);
+  BOOST_TEST(found == expected, boost::test_tools::per_element());
+  BOOST_TEST(best < 16);  // else the test shows nothing
+  const Outcome info = run("info " + (out / "best").string()),
+                text = run("generate --device cpu -n 4 -t 0 " + (out / "best").string()),
+                named = run("generate --device cpu -n 4 -t 0 " + step(out, static_cast<int>(best)).string());
+  BOOST_TEST(info.code == 0, info.output);
+  BOOST_TEST(text.code == 0, text.output);
+  BOOST_TEST(text.output == named.output);
+  BOOST_TEST(run("info " + (out / "latest").string()).code == 0);
+  // A resumed run measures itself against the best so far.
+  std::vector<std::string> longer = kept;
+  longer.insert(longer.end(), {"train.steps=24", "optimizer.lr=1e-9", "eval.interval=1"});
+  BOOST_TEST(train(out, longer).code == 0);
+  BOOST_TEST(slurp(out / "best") == models::step_name(best) + "\n");
+  flip_byte(step(out, static_cast<int>(best)) / "model.safetensors");
+  check_failure(run("info " + (out / "best").string()), 7, "is damaged: model.safetensors has checksum");
+  check_failure(train(out, {"checkpoint.best=true", "eval.interval=0"}), 2, "checkpoint.best needs a validation");
+}
+
+BOOST_AUTO_TEST_CASE(checkpoints_by_the_clock) {
+  const fs::path out = world().fresh();
+  BOOST_TEST(train(out, {"checkpoint.minutes=1e-9"}).code == 0);
+  BOOST_TEST(fs::exists(step(out, 9)));
+  BOOST_TEST(fs::exists(step(out, 10)));
+}
+
 BOOST_AUTO_TEST_CASE(a_finished_run_stays_as_it_is) {
   const fs::path out = world().fresh();
   train(out);
   const Outcome again = train(out);
   BOOST_TEST(again.code == 0);
-  BOOST_TEST(again.output.find("trained 10 steps") != std::string::npos, again.output);
+  BOOST_TEST(
+      again.output.find("already finished (a larger train.steps goes on): trained 10 steps") != std::string::npos,
+      again.output);
   BOOST_TEST(again.output.find("nan") == std::string::npos, again.output);
   check_same(out);
 }
