@@ -247,11 +247,13 @@ void add_checkpoints(Report& report, const Plan& plan) {
   const auto moments = static_cast<double>(nn::state_suffixes(optimizer_options(config)).size());
   const double one = static_cast<double>(plan.model.size().parameters) *
                      static_cast<double>(size_of(arithmetic(config).masters)) * (1 + moments);
-  const int64_t interval = config.checkpoint.interval > 0 ? config.checkpoint.interval : config.train.steps;
-  const int64_t written = (config.train.steps + interval - 1) / interval;
-  const int64_t kept = std::min(config.checkpoint.keep, written);
-  const bool beside = written > kept;  // the oldest goes when the newest is complete
-  const double most = one * static_cast<double>(kept + beside);
+  const TrainConfig::Checkpoint& c = config.checkpoint;
+  const int64_t steps = config.train.steps, interval = c.interval > 0 ? c.interval : steps;
+  const bool any_number = c.minutes > 0 || c.best;  // written between those of the interval
+  const int64_t written = any_number ? steps : (steps + interval - 1) / interval;
+  const int64_t newest = std::min(c.keep, written), milestones = c.keep_every > 0 ? steps / c.keep_every : 0;
+  const bool beside = written > newest;  // the oldest goes when the newest is complete
+  const double most = one * static_cast<double>(newest + milestones + c.best + beside);
   std::error_code error;
   fs::path there = fs::absolute(config.run.out, error);
   while (there.has_relative_path() && !fs::exists(there, error)) there = there.parent_path();
@@ -259,7 +261,9 @@ void add_checkpoints(Report& report, const Plan& plan) {
   report.title("checkpoints");
   report.line("one", bytes_text(one) + ": weights and optimizer");
   report.line("at most on the disk",
-              bytes_text(most) + ": " + std::to_string(kept) + " kept" + (beside ? " and one being written" : ""));
+              bytes_text(most) + ": " + std::to_string(newest) + " kept" +
+                  (milestones > 0 ? ", " + std::to_string(milestones) + " of checkpoint.keep_every" : "") +
+                  (c.best ? ", the best" : "") + (beside ? " and one being written" : ""));
   if (!error) {
     const auto free = static_cast<double>(space.available);
     report.line(

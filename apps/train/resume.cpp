@@ -63,13 +63,7 @@ int64_t check_resumable(const TrainConfig& config, const Schema& schema, const m
   const std::vector<models::StepFolder> folders = models::step_folders(config.run.out);
   if (folders.empty()) return 0;
   const fs::path newest = folders.back().path;
-  const std::string file = (newest / "config.json").string();
-  const auto differing =
-      models::differing_settings(*models::read_model_spec(io::read_text_file(file, 1 << 20), file), model);
-  check(differing.empty(), ErrorKind::setting, [&] {
-    return "the model in " + newest.string() + " is not the configured one: expected " + join(differing, "; ") +
-           "; undo the change or choose another run.out";
-  });
+  models::check_same_model(newest, model);
   TrainConfig before;
   const models::RunState saved = models::read_state(newest);
   const std::vector<std::string> changed = changed_settings(newest / models::kSettingsFile, schema, before);
