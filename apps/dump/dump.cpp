@@ -141,8 +141,9 @@ Command dump_command() {
   return {
       .name = "dump",
       .summary = "logits, loss, hidden states, attention maps and gradients as named tensors",
-      .positionals = {{.name = "MODEL",
-                       .help = "model folder, run folder, RUN/best, or a folder of kind attention with inputs.safetensors"}},
+      .positionals =
+          {{.name = "MODEL",
+            .help = "model folder, run folder, RUN/best, or a folder of kind attention with inputs.safetensors"}},
       .flags = dump_flags(),
       .overrides = kModelOverrides,
       .details =
