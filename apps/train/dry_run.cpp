@@ -1,5 +1,7 @@
 #include "apps/train/dry_run.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -13,6 +15,7 @@
 #include "apps/train/run_data.h"
 #include "apps/train/step_time.h"
 #include "braid/nn/optim/registry.h"
+#include "braid/tensor/io/file_system.h"
 
 namespace braid::apps {
 
@@ -242,6 +245,26 @@ void add_time(Report& report, const Plan& plan, bool here) {
                                      (plan.done > 0 ? " after step " + std::to_string(plan.done) : ""));
 }
 
+// The run's folder, or the folder above it that exists.
+fs::path existing_folder(const std::string& out) {
+  std::error_code error;
+  fs::path there = fs::absolute(out, error);
+  while (there.has_relative_path() && !fs::exists(there, error)) there = there.parent_path();
+  return there;
+}
+
+// The run's folder can be made and written; nothing is made here.
+void check_place(const std::string& out) {
+  std::error_code error;
+  const fs::path there = existing_folder(out);
+  check(fs::is_directory(there, error), ErrorKind::output,
+        [&] { return "cannot use run.out = " + out + ": expected a folder, found the file " + there.string(); });
+  check(::access(there.c_str(), W_OK) == 0, ErrorKind::output, [&] {
+    return "cannot write to run.out = " + out + ": " + there.string() + ": " + io::system_message() +
+           "; choose another run.out";
+  });
+}
+
 void add_checkpoints(Report& report, const Plan& plan) {
   const TrainConfig& config = plan.config;
   const auto moments = static_cast<double>(nn::state_suffixes(optimizer_options(config)).size());
@@ -255,9 +278,7 @@ void add_checkpoints(Report& report, const Plan& plan) {
   const bool beside = written > newest;  // the oldest goes when the newest is complete
   const double most = one * static_cast<double>(newest + milestones + c.best + beside);
   std::error_code error;
-  fs::path there = fs::absolute(config.run.out, error);
-  while (there.has_relative_path() && !fs::exists(there, error)) there = there.parent_path();
-  const fs::space_info space = fs::space(there, error);
+  const fs::space_info space = fs::space(existing_folder(config.run.out), error);
   report.title("checkpoints");
   report.line("one", bytes_text(one) + ": weights and optimizer");
   report.line("at most on the disk",
@@ -301,6 +322,7 @@ std::string problem_of(const Plan& plan, bool here) {
 
 DryRun dry_run(const TrainConfig& config, const MachineRequest& request, int64_t processes) {
   check_relations(config);
+  check_place(config.run.out);
   const bool with_data = !config.data.path.empty(), here = !request.elsewhere();
   const auto model = model_spec(config, with_data ? vocabulary_of(config) : 0);
   const int64_t T = sequence_length(config, *model);
