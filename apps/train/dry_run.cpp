@@ -1,5 +1,7 @@
 #include "apps/train/dry_run.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -9,9 +11,11 @@
 #include "apps/train/from_config.h"
 #include "apps/train/log.h"
 #include "apps/train/memory.h"
+#include "apps/train/resume.h"
 #include "apps/train/run_data.h"
 #include "apps/train/step_time.h"
 #include "braid/nn/optim/registry.h"
+#include "braid/tensor/io/file_system.h"
 
 namespace braid::apps {
 
@@ -49,6 +53,7 @@ struct Plan {
   const models::ModelSpec& model;
   int64_t seq_len;
   int64_t windows;  // of the training data; 0: not known
+  int64_t done;     // steps of the checkpoint that the run resumes from
   Machine machine;
   StepPlan step;
 
@@ -235,8 +240,29 @@ void add_time(Report& report, const Plan& plan, bool here) {
   }
   report.line(plan.unit() + "s per second", human(plan.tokens() / seconds, 4));
   report.line("MFU", percent(mfu(plan, seconds)));
-  report.line("time of the run", time_in_words(seconds * double(plan.config.train.steps)) + " for " +
-                                     std::to_string(plan.config.train.steps) + " steps");
+  const int64_t steps = std::max<int64_t>(0, plan.config.train.steps - plan.done);
+  report.line("time of the run", time_in_words(seconds * double(steps)) + " for " + std::to_string(steps) + " steps" +
+                                     (plan.done > 0 ? " after step " + std::to_string(plan.done) : ""));
+}
+
+// The run's folder, or the folder above it that exists.
+fs::path existing_folder(const std::string& out) {
+  std::error_code error;
+  fs::path there = fs::absolute(out, error);
+  while (there.has_relative_path() && !fs::exists(there, error)) there = there.parent_path();
+  return there;
+}
+
+// The run's folder can be made and written; nothing is made here.
+void check_place(const std::string& out) {
+  std::error_code error;
+  const fs::path there = existing_folder(out);
+  check(fs::is_directory(there, error), ErrorKind::output,
+        [&] { return "cannot use run.out = " + out + ": expected a folder, found the file " + there.string(); });
+  check(::access(there.c_str(), W_OK) == 0, ErrorKind::output, [&] {
+    return "cannot write to run.out = " + out + ": " + there.string() + ": " + io::system_message() +
+           "; choose another run.out";
+  });
 }
 
 void add_checkpoints(Report& report, const Plan& plan) {
@@ -244,19 +270,21 @@ void add_checkpoints(Report& report, const Plan& plan) {
   const auto moments = static_cast<double>(nn::state_suffixes(optimizer_options(config)).size());
   const double one = static_cast<double>(plan.model.size().parameters) *
                      static_cast<double>(size_of(arithmetic(config).masters)) * (1 + moments);
-  const int64_t interval = config.checkpoint.interval > 0 ? config.checkpoint.interval : config.train.steps;
-  const int64_t written = (config.train.steps + interval - 1) / interval;
-  const int64_t kept = std::min(config.checkpoint.keep, written);
-  const bool beside = written > kept;  // the oldest goes when the newest is complete
-  const double most = one * static_cast<double>(kept + beside);
+  const TrainConfig::Checkpoint& c = config.checkpoint;
+  const int64_t steps = config.train.steps, interval = c.interval > 0 ? c.interval : steps;
+  const bool any_number = c.minutes > 0 || c.best;  // written between those of the interval
+  const int64_t written = any_number ? steps : (steps + interval - 1) / interval;
+  const int64_t newest = std::min(c.keep, written), milestones = c.keep_every > 0 ? steps / c.keep_every : 0;
+  const bool beside = written > newest;  // the oldest goes when the newest is complete
+  const double most = one * static_cast<double>(newest + milestones + c.best + beside);
   std::error_code error;
-  fs::path there = fs::absolute(config.run.out, error);
-  while (there.has_relative_path() && !fs::exists(there, error)) there = there.parent_path();
-  const fs::space_info space = fs::space(there, error);
+  const fs::space_info space = fs::space(existing_folder(config.run.out), error);
   report.title("checkpoints");
   report.line("one", bytes_text(one) + ": weights and optimizer");
   report.line("at most on the disk",
-              bytes_text(most) + ": " + std::to_string(kept) + " kept" + (beside ? " and one being written" : ""));
+              bytes_text(most) + ": " + std::to_string(newest) + " kept" +
+                  (milestones > 0 ? ", " + std::to_string(milestones) + " of checkpoint.keep_every" : "") +
+                  (c.best ? ", the best" : "") + (beside ? " and one being written" : ""));
   if (!error) {
     const auto free = static_cast<double>(space.available);
     report.line(
@@ -294,15 +322,19 @@ std::string problem_of(const Plan& plan, bool here) {
 
 DryRun dry_run(const TrainConfig& config, const MachineRequest& request, int64_t processes) {
   check_relations(config);
+  check_place(config.run.out);
   const bool with_data = !config.data.path.empty(), here = !request.elsewhere();
   const auto model = model_spec(config, with_data ? vocabulary_of(config) : 0);
   const int64_t T = sequence_length(config, *model);
-  int64_t windows = 0;
+  int64_t windows = 0, done = 0;
   if (with_data) {
     const models::text::Dataset data = training_data(config);
     windows = data.size();
     validation_data(config);
     check_prompt(config, *model, data.tokenizer());
+    TrainConfig copy = config;
+    done = check_resumable(config, train_schema(copy, model_settings()), *model,
+                           {.seed = config.run.seed, .seq_len = T, .data_fingerprint = data.fingerprint()});
   }
   const DType type = arithmetic(config).compute;
   const Machine machine = here ? this_machine(request, device_here(config), type) : machine_elsewhere(request, type);
@@ -312,7 +344,7 @@ DryRun dry_run(const TrainConfig& config, const MachineRequest& request, int64_t
                             : processes > 0   ? processes
                                               : required,
                             mesh.data, mesh.context, mesh.tensor);
-  const Plan plan{config, *model, T, windows, machine, plan_step(config, *model, T, mesh, machine)};
+  const Plan plan{config, *model, T, windows, done, machine, plan_step(config, *model, T, mesh, machine)};
 
   Report report;
   add_model(report, plan);

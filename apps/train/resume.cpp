@@ -6,7 +6,9 @@
 #include "apps/train/from_config.h"
 #include "apps/train/job.h"
 #include "braid/distributed/job/run_on_all_ranks.h"
+#include "braid/models/registry.h"
 #include "braid/nn/optim/registry.h"
+#include "braid/tensor/io/reader.h"
 
 namespace braid::apps {
 namespace {
@@ -55,6 +57,24 @@ void check_same_optimizer(const TrainConfig& config, const TrainConfig& before, 
 }
 
 }  // namespace
+
+int64_t check_resumable(const TrainConfig& config, const Schema& schema, const models::ModelSpec& model,
+                        const models::RunState& start) {
+  const std::vector<models::StepFolder> folders = models::step_folders(config.run.out);
+  if (folders.empty()) return 0;
+  const fs::path newest = folders.back().path;
+  models::check_same_model(newest, model);
+  TrainConfig before;
+  const models::RunState saved = models::read_state(newest);
+  const std::vector<std::string> changed = changed_settings(newest / models::kSettingsFile, schema, before);
+  check_same_data(config, before, newest, saved, start);
+  check_same_optimizer(config, before, newest, changed);
+  check(arithmetic(before).masters == arithmetic(config).masters, ErrorKind::setting, [&] {
+    return "the arithmetic is not that of " + newest.string() + ": expected train.dtype = " + before.train.dtype +
+           ", found " + config.train.dtype + "; undo the change or choose another run.out";
+  });
+  return saved.step;
+}
 
 models::RunState resume(const TrainConfig& config, const Schema& schema, const models::RunState& start,
                         models::Trainer& trainer, Progress& progress) {

@@ -3,6 +3,7 @@
 #pragma once
 #include "apps/cli/progress.h"
 #include "apps/train/train_config.h"
+#include "braid/models/model_spec.h"
 #include "braid/models/training/checkpoint.h"
 
 namespace braid::apps {
@@ -13,5 +14,9 @@ namespace braid::apps {
 // checkpoints and none is valid.
 models::RunState resume(const TrainConfig& config, const Schema& schema, const models::RunState& start,
                         models::Trainer& trainer, Progress& progress);
+// The same conditions without reading weights and checksums, for the newest checkpoint: Error(setting) when it belongs
+// to another run. Returns its step, 0 where there is none.
+int64_t check_resumable(const TrainConfig& config, const Schema& schema, const models::ModelSpec& model,
+                        const models::RunState& start);
 
 }  // namespace braid::apps

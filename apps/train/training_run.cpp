@@ -65,7 +65,7 @@ void TrainingRun::open() {
   state_ = resume(config_, schema_, state_, trainer_, progress_);
   saved_step_ = first_step_ = state_.step;
   at_root(mesh_.world, [&] {
-    check_not_stuck(out(), state_.step, run_conditions(print_config(schema_)));
+    check_not_stuck(out(), state_.step, run_conditions(resolved_config()));
     open_log();
     io::write_file((out() / "config.resolved.toml").string(), resolved_config());
   });

@@ -64,7 +64,7 @@ void TrainingRun::fail_step(int64_t step, const models::StepMetrics& metrics, do
   std::string where;
   try {
     at_root(mesh_.world, [&] {
-      const std::string settings = print_config(schema_);
+      const std::string settings = resolved_config();
       failed.conditions = run_conditions(settings);
       const FailedStep before = read_failed_step(out(), step);
       if (before.resumed_from == failed.resumed_from && before.conditions == failed.conditions)

@@ -101,10 +101,10 @@ RunState read_state(const fs::path& checkpoint) {
   }
 }
 
-void load_checkpoint(const fs::path& checkpoint, Trainer& trainer) {
+void check_same_model(const fs::path& checkpoint, const ModelSpec& model) {
   std::string config_file = (checkpoint / "config.json").string();
-  std::vector<std::string> changed = differing_settings(
-      *read_model_spec(io::read_text_file(config_file, 1 << 20), config_file), *trainer.model().spec());
+  std::vector<std::string> changed =
+      differing_settings(*read_model_spec(io::read_text_file(config_file, 1 << 20), config_file), model);
   check(changed.empty(), ErrorKind::setting, [&] {
     constexpr size_t max_listed = 4;  // the first ones are the plain sizes, others often follow from them
     if (changed.size() > max_listed) {
@@ -115,6 +115,10 @@ void load_checkpoint(const fs::path& checkpoint, Trainer& trainer) {
     return "the model in " + checkpoint.string() + " is not the configured one: expected " +
            detail::join(changed, "; ") + "; undo the change or choose another run.out";
   });
+}
+
+void load_checkpoint(const fs::path& checkpoint, Trainer& trainer) {
+  check_same_model(checkpoint, *trainer.model().spec());
   io::SafetensorsFile weights((checkpoint / kWeightsFile).string()), state((checkpoint / kOptimizerFile).string());
   // The checkpoint is valid, so tensors of another kind mean other settings, not a damaged file.
   const std::vector<nn::NamedTensor>& own = trainer.parameters();

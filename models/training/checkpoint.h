@@ -57,6 +57,8 @@ StepFolder newest_checkpoint(const std::filesystem::path& run, std::vector<std::
 
 // Reads state.json of a valid checkpoint.
 RunState read_state(const std::filesystem::path& checkpoint);
+// Error(setting) when the checkpoint's model is another one, naming the settings that differ.
+void check_same_model(const std::filesystem::path& checkpoint, const ModelSpec& model);
 // Fills model and optimizer from a valid checkpoint, whatever mesh wrote it; each rank reads only its own elements.
 // Error(setting) when the model's configuration, the dtype of the parameters or the kind of optimizer differs.
 void load_checkpoint(const std::filesystem::path& checkpoint, Trainer& trainer);

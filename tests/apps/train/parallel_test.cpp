@@ -51,6 +51,10 @@ BOOST_AUTO_TEST_CASE(a_plan_for_gpus_that_are_not_here) {
         "at 33.3 % of the matrix product's rate (assumed;", "time of the run", " hours for 100000 steps", "MFU",
         "31.8 GiB: weights and optimizer", "95.5 GiB: 2 kept and one being written", "free for out/run"})
     BOOST_TEST(says(o, 0, line));
+  o = run(
+      model +
+      "train.steps=100000 parallel.tensor=8 checkpoint.keep_every=20000 checkpoint.best=true --dry-run --for h100x64");
+  BOOST_TEST(says(o, 0, "287 GiB: 2 kept, 5 of checkpoint.keep_every, the best and one being written"));
   // The plan is printed, and then fails as the run would.
   o = run(model + "--dry-run --for h100x8");
   BOOST_TEST(says(o, 2, "layouts of 8 processes"));

@@ -64,6 +64,8 @@ BOOST_AUTO_TEST_CASE(samples_and_validation_are_checked_at_the_start) {
         "sample.prompt is longer than the model's sequences: expected at most block_size = 32 tokens, found 40");
     check_failure(train(out, {"schedule.warmup=11", dry}), 2, "schedule.warmup is longer than the run");
   }
+  check_failure(train(world().scratch / "in/1.txt", {"--dry-run"}), 4, "expected a folder, found the file ");
+  check_failure(train(world().scratch / "in/1.txt/below", {"--dry-run"}), 4, "expected a folder, found the file ");
   BOOST_TEST(!fs::exists(out));
   BOOST_TEST(train(out, {prompt, "train.steps=2", "eval.interval=0"}).code == 0);  // no samples are made
 
@@ -118,6 +120,7 @@ BOOST_AUTO_TEST_CASE(a_run_goes_on_only_as_itself) {
   const std::string before = weights(step(out, kSteps)), log = slurp(out / "log.csv");
   const auto rejected = [&](const char* setting, const std::string& words) {
     check_failure(train(out, {setting}), 2, words);
+    check_failure(train(out, {setting, "--dry-run"}), 2, words);
     BOOST_TEST((weights(step(out, kSteps)) == before));
     BOOST_TEST(slurp(out / "log.csv") == log);
   };
