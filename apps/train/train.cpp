@@ -91,9 +91,13 @@ int prepare_and_train(const Arguments& arguments, const Job& job) {
   });
   const StopSignals signals;  // before data and weights are loaded, so that no signal is lost
   TrainingRun run(config, schema, mesh, ranks.device);
-  run.open();
-  run.start();
-  return train(run, config, mesh);
+  const RunRecord record(ranks.world, ranks.device, arguments.line());
+  for (const std::string& line : record.head()) std::printf("%s\n", line.c_str());
+  run.open(record);
+  return record.run(config.run.out, config.train.steps, [&] {
+    run.start();
+    return train(run, config, mesh);
+  });
 }
 
 int run_train(const Arguments& arguments) {
@@ -114,7 +118,8 @@ Command train_command() {
                 integer_flag("threads", "N", "same as run.threads=N; 0 = all cores", "", 0, 4096)},
       .overrides = "settings, which beat the file; --print-config lists them",
       .details =
-          "The run folder run.out holds config.resolved.toml, log.csv, log.jsonl, samples.txt and checkpoints step-*.\n"
+          "The run folder run.out holds config.resolved.toml, log.csv, log.jsonl, samples.txt, status.json and\n"
+          "checkpoints step-*; with log.tensorboard=true also tensorboard/. braid status shows it from elsewhere.\n"
           "A run folder with a valid checkpoint is resumed from it, bit for bit. Model, data, seed, type of the\n"
           "master weights and kind of optimizer must be the same then; other settings may change, and each change is\n"
           "printed.\n"

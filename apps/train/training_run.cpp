@@ -6,6 +6,7 @@
 #include "apps/cli/memory_text.h"
 #include "apps/cli/signals.h"
 #include "apps/cli/text.h"
+#include "apps/cli/version.h"
 #include "apps/train/dry_run.h"
 #include "apps/train/job.h"
 #include "apps/train/matmul_rate.h"
@@ -41,7 +42,7 @@ TrainingRun::TrainingRun(const TrainConfig& config, const Schema& schema, const 
       model_(make_model(config, *spec_, mesh, device)),
       trainer_(*model_, optimizer_options(config), config.optimizer.clip, mesh, types_.compute),
       checkpoints_(config.run.out, config.checkpoint.keep),
-      progress_(stdout, config.log.interval),
+      progress_(stdout, config.log.interval, progress_style(config.log.style)),
       spikes_(config.guard.spike, config.guard.warmup) {
   trainer_.capture_steps(config.train.graph);
   state_.seed = config.run.seed;
@@ -60,7 +61,7 @@ std::unique_ptr<const models::ModelSpec> TrainingRun::checked_model() const {
   return spec;
 }
 
-void TrainingRun::open() {
+void TrainingRun::open(const RunRecord& record) {
   at_root(mesh_.world, [&] { folder_.emplace(config_.run.out); });
   state_ = resume(config_, schema_, state_, trainer_, progress_);
   saved_step_ = state_.step;
@@ -72,7 +73,9 @@ void TrainingRun::open() {
       if (!std::isnan(row.val_loss)) last_.val_loss = row.val_loss;
       if (!std::isnan(row.task_acc)) last_.task_acc = row.task_acc;
     }
-    io::write_file((out() / "config.resolved.toml").string(), print_config(schema_));
+    log_->append_event(record.start_event(state_.step));
+    if (config_.log.tensorboard) events_.emplace(out() / "tensorboard", state_.step);
+    io::write_file((out() / "config.resolved.toml").string(), record.comments() + print_config(schema_));
   });
   for (double loss : from_root(losses, mesh_.world)) spikes_.add(loss);
 }
@@ -121,6 +124,7 @@ LogRow TrainingRun::count_step(const models::StepMetrics& metrics, double lr) {
   row.mfu = row.tok_per_s * flops_per_token_ / peak_flops_;
   row.memory_mb = static_cast<double>(memory_stats(device_).peak) / 1e6;
   row.elapsed_s = state_.elapsed_s;
+  row.unix_time = unix_time();
   return row;
 }
 
@@ -141,6 +145,7 @@ void TrainingRun::log(LogRow& row) {
   row.eta_s = seconds() / double(state_.step - first_step_) * double(config_.train.steps - state_.step);
   at_root(mesh_.world, [&] {
     log_->append(row);
+    if (events_) events_->append(row);
     progress_.update({row.step, config_.train.steps, row.loss, last_.val_loss, row.tok_per_s, row.eta_s});
   });
 }

@@ -9,9 +9,11 @@
 
 #include "apps/cli/progress.h"
 #include "apps/train/evaluation.h"
+#include "apps/train/event_file.h"
 #include "apps/train/from_config.h"
 #include "apps/train/log.h"
 #include "apps/train/run_lock.h"
+#include "apps/train/run_record.h"
 #include "apps/train/spike.h"
 #include "braid/models/text/sampler.h"
 #include "braid/models/training/checkpoint_writer.h"
@@ -26,7 +28,7 @@ class TrainingRun {
   // folder.
   TrainingRun(const TrainConfig& config, const Schema& schema, const dist::ProcessMesh& mesh, Device device);
   // Locks the run's folder, loads its newest valid checkpoint and opens its log. Collective.
-  void open();
+  void open(const RunRecord& record);
   // Prints what is trained, measures the device and starts the clock.
   void start();
 
@@ -72,7 +74,8 @@ class TrainingRun {
   models::Trainer trainer_;
   std::optional<Evaluation> evaluation_;
   models::RunState state_;
-  std::optional<RunLog> log_;  // on rank 0
+  std::optional<RunLog> log_;        // on rank 0
+  std::optional<EventFile> events_;  // on rank 0, with log.tensorboard
   models::CheckpointWriter checkpoints_;
   Progress progress_;
   SpikeDetector spikes_;
