@@ -126,9 +126,41 @@ std::unique_ptr<const models::ModelSpec> load(const std::string& model, const mo
   return folder.spec->with(settings);
 }
 
+std::string difference(int64_t parameters, int64_t target) {
+  char text[48];
+  std::snprintf(text, sizeof text, "%+.3f %%", 100 * (double(parameters) / double(target) - 1));
+  return text;
+}
+
+// How this model becomes as large as another, so that a comparison of the two is fair.
+InfoSection match_section(const models::ModelSpec& spec, const std::string& match) {
+  int64_t target = 0;
+  std::string title = "Same number of parameters";
+  if (const std::optional<int64_t> number = parse_int(match)) {
+    check(*number > 0, ErrorKind::setting,
+          [&] { return "bad value for --match-params: expected a positive number or a model, found '" + match + "'"; });
+    target = *number;
+  } else {
+    std::vector<InfoSection> unused;
+    target = load(match, {}, unused)->size().parameters;
+    title += " as " + match;
+  }
+  const int64_t now = spec.size().parameters;
+  InfoSection s{"match", title, {{"target", "to match", double(target)}}};
+  s.rows.push_back({"now", "this model", double(now), InfoUnit::count, difference(now, target)});
+  const models::SettingTexts settings = spec.matching_settings(target);
+  if (settings.empty()) return s;
+  std::vector<std::string> words;
+  for (const auto& [key, value] : settings) words.push_back(key + "=" + value);
+  const int64_t matched = spec.with(settings)->size().parameters;
+  s.rows.push_back({"matched", join(words, " "), double(matched), InfoUnit::count, difference(matched, target)});
+  return s;
+}
+
 int run_info(const Arguments& arguments) {
   InfoOptions options{
       .settings = model_keys(arguments), .batch = arguments.get_int("batch"), .json = arguments.has("json")};
+  if (arguments.has("match-params")) options.match_params = arguments.get("match-params");
   if (arguments.has("seq-len")) options.seq_len = arguments.get_int("seq-len");
   std::fputs(info_text(arguments.list("MODEL").at(0), options).c_str(), stdout);
   return 0;
@@ -159,6 +191,7 @@ std::string info_text(const std::string& model, const InfoOptions& options) {
   const models::InfoRequest request{.batch = options.batch,
                                     .seq_len = longest > 0 && options.seq_len > 0 ? options.seq_len : longest};
   std::vector<InfoSection> sections = spec->info(request);
+  if (!options.match_params.empty()) sections.push_back(match_section(*spec, options.match_params));
   sections.insert(sections.end(), stored.begin(), stored.end());
   return options.json ? json(*spec, request, sections) : table(model, *spec, sections);
 }
@@ -171,10 +204,14 @@ Command info_command() {
       .flags = {integer_flag("seq-len", "T", "tokens per sequence (default: the model's block_size)", "", 1, 1 << 30),
                 integer_flag("batch", "B", "sequences at a time", "1", 1, 1 << 30),
                 profile_flag(),
+                {.name = "match-params",
+                 .value = "N|MODEL",
+                 .help = "also the setting that gives this model as many parameters, for a fair comparison"},
                 {.name = "json", .help = "print JSON"}},
       .overrides = kModelOverrides,
       .details = details(),
       .examples = {"braid info dcformer-405m", "braid info dcformer-tiny dim=512 n_layer=8 --seq-len 256 --batch 8",
+                   "braid info transformer-405m --match-params dcformer-405m",
                    "braid info out/run/step-00001000 --json"},
       .run = run_info};
 }

@@ -5,6 +5,7 @@ set(BRAID_LIBRARY_FOLDERS tensor autograd nn cuda distributed models)
 set(BRAID_FACADES tensor/tensor.h autograd/autograd.h nn/nn.h distributed/distributed.h models/models.h models/braid.h)
 set(BRAID_PUBLIC_HEADERS
   autograd/attention.h
+  autograd/attention_maps.h
   autograd/autograd.h
   autograd/debug.h
   autograd/gradcheck.h

@@ -5,6 +5,12 @@
 
 namespace braid::models {
 
+KvCache KvCache::clone() const {
+  KvCache other;
+  for (const nn::LayerCache& layer : layers) other.layers.push_back(layer.clone());
+  return other;
+}
+
 int64_t KvCache::bytes() const {
   int64_t sum = 0;
   for (const nn::LayerCache& layer : layers) sum += layer.bytes();

@@ -7,9 +7,15 @@
 
 namespace braid::models {
 
-// Keys and values of the positions so far, layer by layer, while text is generated.
+// Keys and values of the positions so far, layer by layer, while text is generated. Move-only, as its layers are.
 struct KvCache {
   std::vector<nn::LayerCache> layers;
+
+  KvCache() = default;
+  KvCache(KvCache&&) = default;
+  KvCache& operator=(KvCache&&) = default;
+  // An independent cache with the same past, to continue a text in several ways.
+  KvCache clone() const;
   int64_t position() const { return layers.empty() ? 0 : layers[0].position(); }
   int64_t bytes() const;
 };

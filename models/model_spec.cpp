@@ -19,6 +19,8 @@ ModelSize ModelSpec::size() const {
   return {.parameters = elements, .non_embedding = elements};
 }
 
+SettingTexts ModelSpec::matching_settings(int64_t) const { return {}; }
+
 double ModelSpec::forward_flops(int64_t) const { return 2 * static_cast<double>(size().parameters); }
 
 TrainingMemory ModelSpec::training_memory(const TrainingSetup& setup) const {

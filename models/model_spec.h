@@ -54,6 +54,9 @@ class ModelSpec {
   // --- cost, from the configuration alone; seq_len: tokens of a sample, without effect where samples are no sequences
   // ---
   virtual ModelSize size() const;
+  // The settings of this spec that change its number of parameters to the nearest one possible, for comparisons of
+  // models of equal size; by default none.
+  virtual SettingTexts matching_settings(int64_t parameters) const;
   // FLOPs of the forward pass of one sample. By default 2 per element of the parameters.
   virtual double forward_flops(int64_t seq_len) const;
   double training_flops(int64_t seq_len) const { return 3 * forward_flops(seq_len); }  // backward: twice the forward

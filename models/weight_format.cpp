@@ -21,7 +21,8 @@ void WeightProblems::add(const std::string& text) {
 void WeightProblems::raise(const std::string& folder) const {
   check(found_ == 0, ErrorKind::input, [&] {
     return "the weights in " + folder + " do not fit the model: " + detail::join(list_, "; ") +
-           (found_ > 20 ? "; and " + std::to_string(found_ - 20) + " more" : "");
+           (found_ > 20 ? "; and " + std::to_string(found_ - 20) + " more" : "") +
+           (explanation_.empty() ? "" : "; " + explanation_);
   });
 }
 

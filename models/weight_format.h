@@ -34,11 +34,13 @@ struct WeightFormat {
 class WeightProblems {
  public:
   void add(const std::string& text);
-  void raise(const std::string& folder) const;  // Error(input) when there are any
+  void explain(const std::string& text) { explanation_ = text; }  // of several problems, at the end of the message
+  void raise(const std::string& folder) const;                    // Error(input) when there are any
 
  private:
   int found_ = 0;
   std::vector<std::string> list_;
+  std::string explanation_;
 };
 
 // Adds a problem unless the stored tensor has this shape and a floating-point type.

@@ -1,5 +1,5 @@
 // braid bench comm: the speed of the collectives of this job.
-#include "apps/bench/comm.h"
+#include "apps/bench/bench.h"
 
 #include <array>
 #include <chrono>

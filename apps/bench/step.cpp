@@ -1,12 +1,10 @@
 // braid bench step: the time of full training steps on this machine.
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <functional>
 
-#include "apps/bench/comm.h"
+#include "apps/bench/bench.h"
 #include "apps/cli/commands.h"
 #include "apps/cli/memory_text.h"
 #include "apps/cli/model_flags.h"
@@ -26,20 +24,20 @@ double seconds_of(const std::function<void()>& work) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-double peak_rss_mib() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_maxrss) / 1024;
-}
+double peak_rss_mib() { return peak_process_bytes() / (1 << 20); }
 
 int run_bench(const Arguments& arguments) {
   if (std::string what = arguments.get("WHAT"); !what.empty()) {
-    check(what == "comm" || what == "step", ErrorKind::setting, [&] {
-      return "there is nothing called '" + what + "' to time: expected step (training steps) or comm (collectives)";
+    check(what == "comm" || what == "step" || what == "decode", ErrorKind::setting, [&] {
+      return "there is nothing called '" + what +
+             "' to time: expected step (training steps), decode (one-token steps) or comm (collectives)";
     });
   }
   if (int64_t n = arguments.get_int("threads"); n > 0) set_threads(static_cast<int>(n));
   if (arguments.get("WHAT") == "comm") return bench_comm(arguments);
+  if (arguments.get("WHAT") == "decode") return bench_decode(arguments);
+  check(!arguments.has("model"), ErrorKind::setting,
+        [] { return std::string("--model is for bench decode: expected --preset for training steps"); });
   const BenchModel bench = bench_model(arguments);
   const models::Batch& batch = bench.batch;
   const int64_t B = batch.samples(), T = batch.at("input_ids").dim(1);
@@ -136,19 +134,24 @@ BenchModel bench_model(const Arguments& arguments) {
 Command bench_command() {
   return {
       .name = "bench",
-      .summary = "time full training steps on this machine, or the collectives of several processes",
+      .summary = "time training steps, decoding, or the collectives of several processes",
       .positionals = {{.name = "WHAT",
-                       .help = "step: training steps (also without it); comm: collectives",
+                       .help = "step: training steps (also without it); decode: one-token steps; comm: collectives",
                        .required = false}},
       .flags = {{.name = "preset", .value = "NAME", .help = "model, as in braid info", .fallback = "dcformer-tiny"},
-                integer_flag("batch", "B", "sequences per step", "8", 1, 1e6),
+                {.name = "model",
+                 .value = "FOLDER",
+                 .help = "decode: a model folder or run folder instead of a preset"},
+                integer_flag("batch", "B", "sequences per step; decode: 1 unless given", "8", 1, 1e6),
                 integer_flag("seq-len", "T", "tokens per sequence, 0 = the model's block_size", "0", 0, 1e9),
                 integer_flag("steps", "N", "timed steps, after two that are not", "10", 1, 1e6),
-                dtype_flag("arithmetic; bf16 with f32 master weights"),
+                dtype_flag("arithmetic; bf16 with f32 master weights in training"),
                 device_flag(),
                 integer_flag("threads", "N", "CPU threads, 0 = all cores", "0", 0, 4096),
                 {.name = "recompute", .help = "recompute blocks in the backward pass"},
                 {.name = "no-graph", .help = "on a GPU, launch every kernel instead of replaying a captured step"},
+                integer_flag("context", "T", "decode: tokens in the cache before the timed steps", "256", 1, 1e9),
+                integer_flag("tokens", "N", "decode: timed steps", "64", 1, 1e9),
                 integer_flag("megabytes", "N", "comm: largest tensor", "64", 1, 1 << 20),
                 number_flag("seconds", "S", "comm: time for each size", "1", 0, 1e6),
                 {.name = "json", .help = "print one JSON object instead of text"}},
@@ -158,7 +161,8 @@ Command bench_command() {
           "table.",
       .examples = {"braid bench", "braid bench step --dtype bf16 --recompute",
                    "braid bench --preset transformer-tiny --batch 4 --steps 20",
-                   "mpirun -np 4 braid bench comm --threads 1"},
+                   "braid bench decode --preset dcformer-405m --context 1024 --dtype bf16",
+                   "braid bench decode --model out/demo --batch 4", "mpirun -np 4 braid bench comm --threads 1"},
       .run = run_bench,
   };
 }

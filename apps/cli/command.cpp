@@ -31,9 +31,13 @@ std::string expectation(const Flag& flag) {
   return any_text ? flag.value : models::expectation(flag.rule);
 }
 
-void check_value(const Flag& flag, const std::string& text) {
+bool fits(const Flag& flag, const std::string& text) {
   const std::optional<models::Value> value = models::parse_value(flag.rule, text);
-  check(value && models::allows(flag.rule, *value), ErrorKind::setting,
+  return value && models::allows(flag.rule, *value);
+}
+
+void check_value(const Flag& flag, const std::string& text) {
+  check(fits(flag, text), ErrorKind::setting,
         [&] { return models::bad_value("--" + flag.name, flag.rule, "'" + preview(text) + "'", text); });
 }
 
@@ -184,6 +188,8 @@ Arguments parse_arguments(const Command& command, const std::vector<std::string>
                flag.value + ", found '" + preview(argument) + "'";
       });
       check_value(flag, given.emplace_back(argument.substr(equals + 1)));
+    } else if (!flag.alone.empty() && (i + 1 == arguments.size() || !fits(flag, arguments[i + 1]))) {
+      given = {flag.alone};  // what follows is no value of it
     }
     while (std::ssize(given) < count) {
       check(i + 1 < arguments.size() && !arguments[i + 1].starts_with("--"), ErrorKind::setting, [&] {

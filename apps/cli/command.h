@@ -26,6 +26,7 @@ struct Flag {
   models::ValueRule rule = {};  // allowed values; by default any text
   bool repeated = false;        // may be given several times
   bool required = false;        // must be given
+  std::string alone = "";       // value of the flag without one; empty: a value is needed
 };
 
 // Flags whose values are numbers from min to max.

@@ -1,5 +1,7 @@
 #include "apps/cli/memory_text.h"
 
+#include <sys/resource.h>
+
 #include <cstdio>
 
 namespace braid::apps {
@@ -8,6 +10,12 @@ std::string bytes_text(double bytes) {
   char text[32];
   std::snprintf(text, sizeof text, bytes < 1e8 ? "%.1f MB" : "%.2f GB", bytes < 1e8 ? bytes / 1e6 : bytes / 1e9);
   return text;
+}
+
+double peak_process_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) * 1024;  // Linux counts KiB
 }
 
 std::string peak_text(const MemoryByUse& memory) {

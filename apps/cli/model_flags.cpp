@@ -34,13 +34,18 @@ std::optional<DType> dtype_of(const Arguments& arguments) {
   return dtype;
 }
 
-models::SettingTexts model_keys(const Arguments& arguments, const std::vector<std::string>& overrides) {
+models::SettingTexts override_keys(const std::vector<std::string>& overrides) {
   models::SettingTexts keys;
-  if (arguments.has("profile")) keys.emplace_back("profile.name", arguments.get("profile"));
   for (const std::string& text : overrides) {
     const size_t equals = text.find('=');
     keys.emplace_back(text.substr(0, equals), text.substr(equals + 1));
   }
+  return keys;
+}
+
+models::SettingTexts model_keys(const Arguments& arguments, const std::vector<std::string>& overrides) {
+  models::SettingTexts keys = override_keys(overrides);
+  if (arguments.has("profile")) keys.insert(keys.begin(), {"profile.name", arguments.get("profile")});
   return keys;
 }
 

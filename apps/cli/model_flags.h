@@ -21,6 +21,8 @@ Device device_of(const Arguments& arguments);
 // --dtype f32, f64 or bf16; none: not given, and the flag has no fallback
 Flag dtype_flag(const std::string& help, const std::string& fallback = "f32");
 std::optional<DType> dtype_of(const Arguments& arguments);
+// key=value arguments as configuration keys.
+models::SettingTexts override_keys(const std::vector<std::string>& overrides);
 // --profile and the overrides (by default all of the arguments) as configuration keys, the overrides last.
 models::SettingTexts model_keys(const Arguments& arguments, const std::vector<std::string>& overrides);
 inline models::SettingTexts model_keys(const Arguments& arguments) {

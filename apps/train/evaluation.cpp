@@ -28,13 +28,18 @@ double Evaluation::task_accuracy() const {
   return accuracy;
 }
 
+int64_t Evaluation::gradable_answers() const {
+  return models::count_gradable_answers(tokenizer_, tasks_, model_.max_sequence_length());
+}
+
 std::string Evaluation::sample() const {
   std::string text;
   on_one_replica([&] {
     std::vector<int32_t> prompt = tokenizer_.encode(config_.sample.prompt);
     if (prompt.empty()) prompt.push_back(tokenizer_.eos_id());  // a document begins after the end of another
     const models::SamplingOptions options{.temperature = config_.sample.temperature,
-                                          .seed = static_cast<uint64_t>(config_.run.seed)};
+                                          .seed = static_cast<uint64_t>(config_.run.seed),
+                                          .vocabulary = tokenizer_.vocab_size()};
     const models::Generated g = models::generate(model_, prompt, config_.sample.tokens, options, tokenizer_.eos_id());
     text = config_.sample.prompt + tokenizer_.decode(g.tokens, true);
   });

@@ -18,10 +18,13 @@ class Evaluation {
   Evaluation(const TrainConfig& config, const models::LanguageModel& model, const dist::ProcessMesh& mesh,
              const models::text::Dataset& validation);
 
-  // All are collective. Mean loss in nats per token over eval.batches batches, the same at every call.
+  // All are collective; task_accuracy() and sample() throw Error(numerical) on all ranks when logits are NaN or Inf.
+  // Mean loss in nats per token over eval.batches batches, the same at every call.
   double validation_loss() const;
-  // Share of eval.tasks held-out tasks that the model solves, 0..1; on data rank 0, not_measured elsewhere.
+  // Share of eval.tasks held-out tasks that the model solves, 0..1; on data rank 0, not_measured elsewhere and where
+  // gradable_answers() is 0.
   double task_accuracy() const;
+  int64_t gradable_answers() const;  // of these tasks, in sequences as long as the model's
   // sample.prompt and sample.tokens tokens that continue it; on data rank 0, "" elsewhere.
   std::string sample() const;
 

@@ -85,6 +85,10 @@ void TrainingRun::start() {
   reset_peak_memory(device_);
   flops_per_token_ = spec_->training_flops(train_data_.seq_len()) / double(train_data_.seq_len());
   evaluation_.emplace(config_, *model_, mesh_, validation_data_);
+  if (config_.eval.tasks > 0 && evaluation_->gradable_answers() == 0)
+    progress_.note("note: task_acc stays empty: no answer of the eval.tasks = " + std::to_string(config_.eval.tasks) +
+                   " tasks lies in the last model.block_size = " + std::to_string(model_->max_sequence_length()) +
+                   " tokens of its sample");
   const models::ModelSize size = spec_->size();
   char text[256];
   std::snprintf(text, sizeof text,
@@ -128,13 +132,29 @@ LogRow TrainingRun::count_step(const models::StepMetrics& metrics, double lr) {
   return row;
 }
 
+// Runs a measurement that training can go without. Where NaN or Inf makes it impossible, notes and returns the reason:
+// whether training can go on is decided by the loss of the next step, with its diagnosis.
+std::string TrainingRun::without_numerical_failure(const std::string& name, const std::function<void()>& measure) {
+  try {
+    measure();
+    return "";
+  } catch (const Error& e) {  // on all ranks or on none
+    if (e.kind() != ErrorKind::numerical) throw;
+    progress_.note("note: no " + name + " at step " + std::to_string(state_.step) + ": " + e.what());
+    return e.what();
+  }
+}
+
 void TrainingRun::evaluate(LogRow& row) {
   row.val_loss = last_.val_loss = evaluation_->validation_loss();
-  if (config_.eval.tasks > 0) row.task_acc = last_.task_acc = evaluation_->task_accuracy();
+  if (config_.eval.tasks > 0)
+    without_numerical_failure("task accuracy", [&] { row.task_acc = last_.task_acc = evaluation_->task_accuracy(); });
 }
 
 void TrainingRun::append_sample() {
-  const std::string sample = evaluation_->sample();
+  std::string sample;
+  const std::string failure = without_numerical_failure("sample", [&] { sample = evaluation_->sample(); });
+  if (!failure.empty()) sample = config_.sample.prompt + "\n(no sample: " + failure + ")";
   at_root(mesh_.world, [&] {
     const std::string text = "--- step " + std::to_string(state_.step) + "\n" + sample + "\n";
     io::AppendFile((out() / "samples.txt").string()).append(text);

@@ -2,6 +2,7 @@
 #pragma once
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -45,7 +46,7 @@ class TrainingRun {
   // After the update: counts step, samples and time. Returns the log row of the step.
   LogRow count_step(const models::StepMetrics& metrics, double lr);
   void evaluate(LogRow& row);  // validation loss and task accuracy
-  void append_sample();        // a text of the model to samples.txt
+  void append_sample();        // a text of the model, or why there is none, to samples.txt
   void log(LogRow& row);       // log.csv, log.jsonl and the progress line
   void save();                 // a checkpoint, unless this step's is there
   // failed-step-N.txt and a checkpoint of the step before. An error in it is printed, not thrown.
@@ -59,6 +60,7 @@ class TrainingRun {
   double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
   models::text::Dataset open_data(models::text::Split split) const;
   std::unique_ptr<const models::ModelSpec> checked_model() const;
+  std::string without_numerical_failure(const std::string& name, const std::function<void()>& measure);
   std::filesystem::path out() const { return config_.run.out; }
 
   const TrainConfig& config_;

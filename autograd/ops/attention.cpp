@@ -232,6 +232,11 @@ DcmhaInputs inputs_of(const Tensor& q, const Tensor& k, const Tensor& v, const H
   return {q, k, v, pre, post, groups, o.mask, scale, o.workspace};
 }
 
+// In a type in which scores keep their digits, recorded.
+DcmhaInputs with_wide_type(const DcmhaInputs& x) {
+  return map_tensors(x, [](const Tensor& t) { return cast(t, accumulate_type(t.dtype())); });
+}
+
 }  // namespace
 
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, const SdpaOptions& options) {
@@ -241,6 +246,14 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
 Tensor dcmha(const Tensor& q, const Tensor& k, const Tensor& v, const HeadMixing& pre, const HeadMixing& post,
              const DcmhaOptions& options) {
   return attend("dcmha", inputs_of(q, k, v, pre, post, options.groups, options), options);
+}
+
+AttentionMaps attention_maps(const Tensor& q, const Tensor& k, const HeadMixing& pre, const HeadMixing& post,
+                             const DcmhaOptions& options) {
+  const DcmhaInputs x = inputs_of(q, k, k, pre, post, options.groups, options);
+  check_inputs("attention_maps", x);
+  check_options("attention_maps", options);
+  return reference_maps(with_wide_type(x));
 }
 
 }  // namespace braid

@@ -55,18 +55,34 @@ Tensor repeat_heads(const Tensor& x, int64_t heads) {
   return reshape(wide, {x.dim(0), x.dim(1), heads, x.dim(3)});
 }
 
+struct GroupedMaps {
+  Tensor scores, scores_composed, probs, probs_composed;  // (B, G, M, T, S)
+};
+
+GroupedMaps grouped_maps(const DcmhaInputs& x) {
+  const double masked = -std::numeric_limits<double>::infinity();
+  const Tensor queries = heads_first(scale(x.q, x.scale), x.groups);         // (B, G, M, T, d)
+  const Tensor keys = heads_first(repeat_heads(x.k, x.q.dim(2)), x.groups);  // (B, G, M, S, d)
+  const Tensor scores = matmul(queries, transpose(keys));                    // (B, G, M, T, S)
+  const Tensor composed = mask_scores(compose(scores, x.pre), x.mask, masked);
+  const Tensor probs = softmax(composed);
+  return {scores, composed, probs, compose(probs, x.post)};
+}
+
 }  // namespace
 
 Tensor attention_reference(const DcmhaInputs& x) {
-  const int64_t heads = x.q.dim(2);
-  const Tensor queries = heads_first(scale(x.q, x.scale), x.groups);       // (B, G, M, T, d)
-  const Tensor keys = heads_first(repeat_heads(x.k, heads), x.groups);     // (B, G, M, S, d)
-  const Tensor values = heads_first(repeat_heads(x.v, heads), x.groups);   // (B, G, M, S, d)
-  const Tensor scores = compose(matmul(queries, transpose(keys)), x.pre);  // (B, G, M, T, S)
-  const double masked = -std::numeric_limits<double>::infinity();
-  const Tensor probabilities = softmax(mask_scores(scores, x.mask, masked));
-  const Tensor y = matmul(compose(probabilities, x.post), values);  // (B, G, M, T, d)
+  const Tensor values = heads_first(repeat_heads(x.v, x.q.dim(2)), x.groups);  // (B, G, M, S, d)
+  const Tensor y = matmul(grouped_maps(x).probs_composed, values);             // (B, G, M, T, d)
   return reshape(permute(y, {0, 3, 1, 2, 4}), x.q.shape());
+}
+
+AttentionMaps reference_maps(const DcmhaInputs& x) {
+  const GroupedMaps maps = grouped_maps(x);
+  const Shape all_heads = {x.q.dim(0), x.q.dim(2), x.q.dim(1), x.k.dim(1)};
+  const auto flat = [&](const Tensor& map) { return reshape(map, all_heads); };
+  const Tensor scores = mask_scores(flat(maps.scores), x.mask, -std::numeric_limits<double>::infinity());
+  return {scores, flat(maps.scores_composed), flat(maps.probs), flat(maps.probs_composed)};
 }
 
 }  // namespace braid

@@ -4,6 +4,7 @@
 
 #include "braid/distributed/parallel/sequence_shard.h"
 #include "braid/models/dcformer/cost.h"
+#include "braid/models/dcformer/layers.h"
 #include "braid/models/dcformer/model.h"
 
 namespace braid::models {
@@ -29,7 +30,7 @@ int64_t key_side_elements(const DcformerConfig& c) {
 // How heads are sharded: by even_partition. Where no head group spans ranks each rank attends with its own heads, route
 // (a) of nn/attention/attention.h, else with all of them for its rows, route (b).
 bool groups_stay_on_rank(const DcformerConfig& c, int64_t ranks) {
-  return !c.use_dcmha || c.profile.num_groups % ranks == 0;
+  return !mixes_heads(c) || c.profile.num_groups % ranks == 0;
 }
 
 // The keys that a rank's queries need in a layer.

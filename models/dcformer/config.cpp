@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "braid/models/dcformer/config_keys.h"
+#include "braid/models/dcformer/layers.h"
 #include "braid/models/dcformer/model_types.h"
 #include "braid/tensor/detail/integers.h"
 #include "braid/tensor/detail/strings.h"
@@ -46,24 +47,40 @@ void resolve_windows(DcformerConfig& c) {
        std::to_string(c.layer_windows.size()));
 }
 
-void check_composition(const DcformerConfig& c) {
-  const Profile& p = c.profile;
+// Checks what mixes heads, and leaves in profile.branches those that are switched on.
+void resolve_composition(DcformerConfig& c) {
+  Profile& p = c.profile;
   need(c.n_head % p.num_groups == 0, "profile.num_groups", "a divisor of n_head = " + std::to_string(c.n_head),
        std::to_string(p.num_groups));
   need(!p.static_proj || c.use_dcmha, "profile.static_proj", "false without use_dcmha", "true",
        "set use_dcmha=true or profile.static_proj=false");
   if (!c.use_dcmha) return;
-  need(!p.branches.empty(), "profile.branches", "at least one branch with use_dcmha", "none");
+  const bool stage_and_side = (p.pre_compose || p.post_compose) && (p.query_side || p.key_side);
+  need(!p.branches.empty() || !stage_and_side, "profile.branches",
+       "at least one branch while a stage and a side are switched on", "none",
+       "set profile.query_side=false and profile.key_side=false for a model without dynamic weights, or "
+       "use_dcmha=false for plain attention");
   for (const char* stage : {"pre", "post"}) {
-    for (const char* side : {"q", "k"}) {
-      const std::string branch = std::string(stage) + "_" + side;
+    for (const char* side : {"query", "key"}) {
+      const std::string branch = std::string(stage) + "_" + side[0];
       const bool required = (stage == std::string("pre") ? p.pre_compose : p.post_compose) &&
-                            (side == std::string("q") ? p.query_side : p.key_side);
-      const bool there = std::find(p.branches.begin(), p.branches.end(), branch) != p.branches.end();
-      need(there || !required, "profile.branches", branch + ", which " + stage + "_compose reads",
-           detail::join(p.branches, ","), "add it, or switch its stage or side off");
+                            (side == std::string("query") ? p.query_side : p.key_side);
+      need(!required || std::ranges::count(p.branches, branch) > 0, "profile.branches",
+           branch + ", which " + stage + "_compose reads", detail::join(p.branches, ","),
+           std::string("add it, or set profile.") + stage + "_compose=false or profile." + side + "_side=false");
     }
   }
+  p.branches = composition_options(c).active_branches();
+}
+
+// The branches that are missing in their place if the list has the published order, else at its end.
+std::vector<std::string> with_all_branches(std::vector<std::string> list) {
+  const std::vector<std::string> all = Profile().branches;
+  std::vector<std::string> ordered, missing;
+  for (const std::string& branch : all) (std::ranges::count(list, branch) > 0 ? ordered : missing).push_back(branch);
+  if (ordered == list) return all;
+  list.insert(list.end(), missing.begin(), missing.end());
+  return list;
 }
 
 }  // namespace
@@ -106,7 +123,7 @@ void resolve(DcformerConfig& c) {
        "true");
   for (const auto& [name, id] : {std::pair{"bos_token_id", c.bos_token_id}, {"eos_token_id", c.eos_token_id}})
     need(id < c.vocab_size, name, "a token below vocab_size = " + std::to_string(c.vocab_size), std::to_string(id));
-  check_composition(c);
+  resolve_composition(c);
   resolve_windows(c);
 }
 
@@ -156,6 +173,7 @@ DcformerConfig configure(DcformerConfig c, const std::vector<std::pair<std::stri
   if (given({"dim", "n_head"})) c.head_dim = 0;
   if (given({"dim", "ffn", "model_type"})) c.intermediate_size = 0;
   if (given({"n_layer", "window_size", "window_type"})) c.layer_windows.clear();
+  if (!given({"profile.branches"})) c.profile.branches = with_all_branches(c.profile.branches);
   // Family, then profile come first: they set keys that others may change.
   const std::vector<Setting> table = key_table(c);
   const auto turn = [](const std::string& key) { return key == "model_type" ? 0 : key == "profile.name" ? 1 : 2; };

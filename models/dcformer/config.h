@@ -31,8 +31,9 @@ struct Profile {
   bool pre_compose = true, post_compose = true;
   bool query_side = true, key_side = true;
   bool static_proj = false;
-  int64_t num_groups = 1, rank = 2;
-  std::vector<std::string> branches = {"pre_q", "pre_k", "post_q", "post_k"};  // order of the C axis of dw1, qkw, dd
+  int64_t num_groups = 1, rank = 2;  // rank 0: gates alone
+  // Order of the C axis of dw1, qkw, dd; resolve() leaves those whose stage and side are on.
+  std::vector<std::string> branches = {"pre_q", "pre_k", "post_q", "post_k"};
   bool merged_weights = false;  // a folder's copies dw_m, qkw_m count where they differ from dw1, qkw, dd
 
   bool operator==(const Profile&) const = default;
@@ -64,12 +65,15 @@ struct DcformerConfig {
   int64_t keys_of_layer(int64_t layer, bool decode) const;             // unmasked keys of a local layer, 0 = no limit
   int64_t group_heads() const { return n_head / profile.num_groups; }  // M
   int64_t generator_hidden() const { return 2 * profile.rank * group_heads(); }  // K
+  // C, of a resolved configuration: the branches that have parameters.
+  int64_t dynamic_branches() const { return use_dcmha ? static_cast<int64_t>(profile.branches.size()) : 0; }
 
   bool operator==(const DcformerConfig&) const = default;
 };
 
-// Fills derived fields (head_dim, intermediate_size, layer_windows) and checks every range and divisibility. Throws
-// Error(setting) names the key. Resolving a resolved configuration changes nothing.
+// Fills derived fields (head_dim, intermediate_size, layer_windows), drops the branches that are switched off, and
+// checks every range and divisibility. Error(setting) names the key. Resolving a resolved configuration changes
+// nothing.
 void resolve(DcformerConfig& config);
 
 // config.json of a published or saved folder, resolved. A key that is not there has the value that the published code
@@ -108,7 +112,8 @@ DcformerConfig preset(const std::string& name);
 // matter.
 DcformerConfig configure(const std::string& preset_name, const std::vector<std::pair<std::string, std::string>>& keys);
 // The same for a configuration that was read from a file: sizes derived from a changed dim, n_head, n_layer or window
-// are derived again unless they are among the keys.
+// are derived again, and branches of a stage or side that is switched on again are added, unless they are among the
+// keys.
 DcformerConfig configure(DcformerConfig base, const std::vector<std::pair<std::string, std::string>>& keys);
 
 // Sets one key (config.json name, or "profile.x") from text, as `braid train model.dim=512` does. Lists are written

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "braid/models/dcformer/layers.h"
 #include "braid/models/dcformer/model.h"
 #include "braid/tensor/error.h"
 
@@ -18,9 +19,8 @@ int64_t checked_sum(int64_t a, int64_t b) {
   return sum;
 }
 
-// Number of active (stage, side) pairs: 4 for the full composition, 0 without DCMHA.
-int stages(const DcformerConfig& c) { return c.use_dcmha ? c.profile.pre_compose + c.profile.post_compose : 0; }
-int sides(const DcformerConfig& c) { return c.profile.query_side + c.profile.key_side; }
+// Stages of Compose that mix heads, of a resolved configuration.
+int stages(const DcformerConfig& c) { return mixes_heads(c) ? c.profile.pre_compose + c.profile.post_compose : 0; }
 
 }  // namespace
 
@@ -76,7 +76,7 @@ Flops flops_per_token(DcformerConfig c, int64_t seq_len) {
   const double L = as_double(c.n_layer), D = as_double(c.dim), N = as_double(c.n_head), d = as_double(c.head_dim);
   const double F = as_double(c.intermediate_size), V = as_double(c.vocab_size), G = as_double(c.profile.num_groups);
   const double M = as_double(c.group_heads()), K = as_double(c.generator_hidden()), R = as_double(c.profile.rank);
-  const double C = as_double(static_cast<int64_t>(c.profile.branches.size()));
+  const double C = as_double(c.dynamic_branches());
   double keys = 0;  // unmasked keys per query, summed over layers
   for (int64_t i = 0; i < c.n_layer; ++i) keys += mean_unmasked_keys(c, i, seq_len);
 
@@ -86,10 +86,9 @@ Flops flops_per_token(DcformerConfig c, int64_t seq_len) {
       L * (as_double(2 * (nn::ffn_inputs(c.ffn) + 1)) * D * F + (c.mgate ? 2 * as_double(c.mgate_dim) * D : 0));
   f.attention = keys * 4 * N * d;
   f.logits = 2 * D * V;
-  if (c.use_dcmha)
-    f.generation = L * (2 * D * C * G * K + 2 * G * C * K * 2 * R * M + 2 * D * C * N);  // dw1 + qkw + dd
-  f.low_rank = keys * stages(c) * sides(c) * 4 * R * N;  // down and up, R N multiply-adds each
-  f.diagonal = keys * stages(c) * sides(c) * 2 * N;
+  f.generation = L * (2 * D * C * G * K + 2 * G * C * K * 2 * R * M + 2 * D * C * N);  // dw1 + qkw + dd
+  f.low_rank = keys * C * 4 * R * N;  // down and up, R N multiply-adds each
+  f.diagonal = keys * C * 2 * N;
   if (c.profile.static_proj) f.static_proj = keys * stages(c) * 2 * N * M;
   return f;
 }
@@ -114,16 +113,12 @@ const std::vector<ActivationTerm>& saved_activations() {
       // Per branch and head: hidden layer before and after GELU (4 R), read factors before and after their norm and
       // write factors (3 R), gates before and after tanh (2).
       {"dynamic weights",
-       [](Config c) {
-         const auto branches = static_cast<int64_t>(c.profile.branches.size());
-         return c.use_dcmha ? as_double(branches * c.n_head * (7 * c.profile.rank + 2)) : 0;
-       }},
+       [](Config c) { return as_double(c.dynamic_branches() * c.n_head * (7 * c.profile.rank + 2)); }},
       {"row statistics of softmax and of the norms",
        [](Config c) {
          const double qk = c.use_qk_norm ? 2 * as_double(c.n_head) : 0, rows = c.norm == NormKind::layer ? 4 : 2;
-         const auto branches = static_cast<int64_t>(c.profile.branches.size());
          return as_double(c.n_head) + qk + rows +
-                (c.use_dcmha ? as_double(branches * c.profile.rank * c.profile.num_groups) : 0);
+                as_double(c.dynamic_branches() * c.profile.rank * c.profile.num_groups);
        },
        true},
   };
@@ -152,10 +147,12 @@ TrainingMemory training_memory(DcformerConfig c, const TrainingSetup& s) {
   // Beside that every thread needs workspace, up to some 40 MiB where sequences are long. The CPU's kernels compute in
   // f32: 16-bit inputs, the result and its gradient are converted first. In the FFN: gradients of its hidden vectors.
   // At the end: logits in f32, and their gradient in 16 bits for its products.
-  const double R = as_double(c.profile.rank), packed = 4 * std::ceil(R / 2) + 1, d = as_double(c.head_dim);
-  const double factors = stages(c) * sides(c) * (2 * R + 1);
+  const int64_t C = c.dynamic_branches();
+  const double R = as_double(C > 0 ? c.profile.rank : 0), d = as_double(c.head_dim);
+  const double packed = (4 * std::ceil(R / 2) + 1) * (C > 0 && c.profile.key_side ? 2 : 1);
+  const double factors = as_double(C) * (2 * R + 1);
   const double converted = bytes < wide ? 5 * d + factors : 0;
-  const double per_head = 9 * d + factors + stages(c) * 2 * packed + converted;
+  const double per_head = 9 * d + factors + stages(c) * packed + converted;
   const double scores = 3 * tokens * T * as_double(c.n_head) * bytes;  // with their gradients and the weights
   const double attention =
       tokens * as_double(c.n_head) * per_head * wide + std::min(as_double(s.attention_workspace), scores);

@@ -26,7 +26,7 @@ struct ParameterCounts {
   // of one layer
   int64_t attention = 0;  // wqkv, wo and their biases
   int64_t qk_norm = 0;
-  int64_t dynamic = 0;  // dw1, qkw, dd
+  int64_t dynamic = 0;  // dw1, qkw, dd of all branches, which are equal in size
   int64_t static_proj = 0;
   int64_t feed_forward = 0;  // with mgate
   int64_t norms = 0;

@@ -1,7 +1,10 @@
 #include "braid/models/dcformer/family.h"
 
+#include <set>
+
 #include "braid/models/dcformer/config_keys.h"
 #include "braid/models/dcformer/hf_weights.h"
+#include "braid/models/dcformer/layers.h"
 #include "braid/models/dcformer/model.h"
 #include "braid/models/dcformer/model_types.h"
 
@@ -9,12 +12,21 @@ namespace braid::models {
 
 namespace {
 
+// Settings of what mixes heads have no effect where that is switched off.
+bool in_use(const DcformerConfig& config, const std::string& name) {
+  static const std::set<std::string> of_branches = {"profile.gelu", "profile.dw_norm_eps", "profile.rank",
+                                                    "profile.branches", "profile.dynamic_weights"};
+  static const std::set<std::string> switches = {"profile.pre_compose", "profile.post_compose", "profile.query_side",
+                                                 "profile.key_side", "profile.static_proj"};
+  if (of_branches.contains(name)) return config.dynamic_branches() > 0;
+  if (name == "profile.num_groups") return mixes_heads(config);
+  return config.use_dcmha || !switches.contains(name);
+}
+
 std::vector<ModelSetting> settings_of(DcformerConfig config) {
   std::vector<ModelSetting> list;
-  for (const Setting& key : key_table(config)) {
-    const bool in_use = config.use_dcmha || !key.name.starts_with("profile.") || key.name == "profile.layer_windows";
-    list.push_back({key.name, value_text(key.get()), key.help, in_use});
-  }
+  for (const Setting& key : key_table(config))
+    list.push_back({key.name, value_text(key.get()), key.help, in_use(config, key.name)});
   return list;
 }
 

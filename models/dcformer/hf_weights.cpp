@@ -41,6 +41,34 @@ std::string copy_name(const std::string& name) {
 
 bool is_cache(const std::string& name) { return name.find(".attention.kv_cache.") != std::string::npos; }
 
+// --- what is switched off ---
+
+// "profile.key_side and profile.post_compose are false": the switches that leave out branches or static matrices of the
+// model; "" when none does.
+std::string switches_off(const DcformerConfig& c) {
+  const Profile& p = c.profile;
+  if (!c.use_dcmha) return "use_dcmha is false";
+  std::vector<std::string> names;
+  for (const auto& [name, on] : {std::pair{"pre_compose", p.pre_compose},
+                                 {"post_compose", p.post_compose},
+                                 {"query_side", p.query_side},
+                                 {"key_side", p.key_side}})
+    if (!on) names.push_back(std::string("profile.") + name);
+  if (names.empty()) return "";
+  return detail::join(names, " and ") + (names.size() > 1 ? " are" : " is") + " false";
+}
+
+// A tensor with an axis of branches.
+bool holds_branches(const std::string& name) {
+  return !copy_name(name).empty() || name.ends_with(".dw_m") || name.ends_with(".qkw_m");
+}
+
+// Added to a tensor that the model does not have.
+std::string reason_for_surplus(const DcformerConfig& c, const std::string& name) {
+  const std::string off = switches_off(c);
+  return off.empty() || name.find(".dyn_w_proj.") == std::string::npos ? "" : " (" + off + ")";
+}
+
 // --- shapes ---
 
 // Shapes of the copies and of identity matrices, from the shape (G, C, K, 2R, M) of qkw.
@@ -160,9 +188,12 @@ class Parameters {
 WeightFormat hf_weight_format(const io::TensorFiles& files, const DcformerConfig& c) {
   WeightProblems problems;
   std::set<std::string> known;
+  bool other_branches = false;
   const auto fits = [&](const std::string& name, const Shape& shape) {
     known.insert(name);
-    check_stored(*files.find(name), shape, problems);
+    const io::TensorInfo& info = *files.find(name);
+    check_stored(info, shape, problems);
+    other_branches = other_branches || (holds_branches(name) && !(info.shape == shape));
   };
   const std::vector<nn::NamedTensor> parameters = shape_only_parameters(c);
   for (const nn::NamedTensor& p : parameters) {
@@ -192,10 +223,12 @@ WeightFormat hf_weight_format(const io::TensorFiles& files, const DcformerConfig
     if (files.find(t.name)) fits(t.name, t.shape);
   for (const io::TensorInfo& info : files.tensors()) {
     if (is_cache(info.name) || known.count(info.name)) continue;
-    const bool plain = !c.use_dcmha && info.name.find(".dyn_w_proj.") != std::string::npos;
     problems.add(info.name + " " + str(info.shape) + " is not a parameter of this model" +
-                 (plain ? " (use_dcmha is false in its config.json)" : ""));
+                 reason_for_surplus(c, info.name));
   }
+  if (const std::string off = switches_off(c); other_branches && !off.empty())
+    problems.explain("the model has the branches " + detail::join(c.profile.branches, ",") + " (" + off +
+                     "): switch on what the weights were trained with");
   problems.raise(files.path());
   WeightFormat format = stored_tensors(files, is_cache);
   bool separate = false, copied = false, square = false;

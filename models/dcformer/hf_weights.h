@@ -8,6 +8,7 @@
 //                                  inference code only makes them: profile.dynamic_weights selects the side that
 //                                  counts.
 //   dyn_w_proj.pre_proj.w, post_proj.w   identity matrices that nothing reads (without profile.static_proj)
+//                                  Other weights of what is switched off are an error that names the switch.
 //   attention.kv_cache.*           contents of a cache when the weights were saved; ignored
 #pragma once
 #include <filesystem>

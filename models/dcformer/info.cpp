@@ -1,4 +1,6 @@
 // The cost of DCFormer and DCPythia, for training and as the sections of `braid info`.
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "braid/models/dcformer/communication.h"
@@ -15,7 +17,7 @@ std::string percent(double part, double whole) {
   return text;
 }
 
-InfoRow count_row(const char* key, const char* label, int64_t n, const std::string& note = "") {
+InfoRow count_row(const std::string& key, const std::string& label, int64_t n, const std::string& note = "") {
   return {key, label, static_cast<double>(n), InfoUnit::count, note};
 }
 InfoRow bytes_row(const char* key, const char* label, double bytes, const std::string& note = "") {
@@ -31,6 +33,9 @@ InfoSection parameter_section(const DcformerConfig& config) {
     const std::string share =
         "+" + percent(static_cast<double>(c.dynamic), static_cast<double>(c.per_layer - c.dynamic));
     s.rows.push_back(count_row("dynamic", "         dynamic weights", c.dynamic, share));
+    for (const std::string& branch : config.profile.branches)
+      s.rows.push_back(
+          count_row("branch_" + branch, "           branch " + branch, c.dynamic / config.dynamic_branches()));
   }
   if (c.static_proj) s.rows.push_back(count_row("static_proj", "         static mixing", c.static_proj));
   s.rows.push_back(count_row("feed_forward", "         feed-forward", c.feed_forward));
@@ -99,10 +104,23 @@ std::vector<InfoSection> memory_sections(const DcformerConfig& config, int64_t s
 
 ModelSize DcformerSpec::size() const {
   const ParameterCounts c = count_parameters(config_);
-  return {.parameters = c.total,
-          .non_embedding = c.non_embedding,
-          .layers = config_.n_layer,
-          .parts = {count_row("dynamic", "dynamic compose weights", c.dynamic * config_.n_layer)}};
+  ModelSize size{.parameters = c.total, .non_embedding = c.non_embedding, .layers = config_.n_layer};
+  if (c.dynamic) size.parts.push_back(count_row("dynamic", "dynamic compose weights", c.dynamic * config_.n_layer));
+  if (c.static_proj)
+    size.parts.push_back(count_row("static", "static compose weights", c.static_proj * config_.n_layer));
+  return size;
+}
+
+// The count is linear in F; with mgate F stays a multiple of the number of gates.
+SettingTexts DcformerSpec::matching_settings(int64_t parameters) const {
+  const int64_t F = config_.intermediate_size, unit = config_.mgate ? config_.mgate_dim : 1;
+  const auto total = [&](int64_t hidden) {
+    return count_parameters(configure(config_, {{"intermediate_size", std::to_string(hidden)}})).total;
+  };
+  const int64_t now = total(F), slope = total(F + unit) - now;
+  const double units = std::round(static_cast<double>(parameters - now) / static_cast<double>(slope));
+  const int64_t hidden = std::max(unit, F + static_cast<int64_t>(units) * unit);
+  return {{"intermediate_size", std::to_string(hidden)}};
 }
 
 double DcformerSpec::forward_flops(int64_t seq_len) const {

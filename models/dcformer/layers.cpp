@@ -10,6 +10,8 @@ nn::Init projection_init(const DcformerConfig& c) {
   return c.init == InitKind::jax ? nn::Init::normal(c.initializer_std) : nn::Init::xavier_uniform();
 }
 
+}  // namespace
+
 // Standard deviations of the compose generator: the authors' JAX code, or their PyTorch training code.
 nn::CompositionOptions composition_options(const DcformerConfig& c) {
   const Profile& p = c.profile;
@@ -34,7 +36,7 @@ nn::CompositionOptions composition_options(const DcformerConfig& c) {
   return o;
 }
 
-}  // namespace
+bool mixes_heads(const DcformerConfig& c) { return c.use_dcmha && composition_options(c).mixes_heads(); }
 
 nn::Init table_init(const DcformerConfig& c) {  // token embedding and output projection
   return nn::Init::normal(c.init == InitKind::jax ? c.initializer_std : 1 / std::sqrt(static_cast<double>(c.dim)));

@@ -65,9 +65,8 @@ Tensor Dcformer::forward(const Tensor& ids, const std::shared_ptr<const nn::Shar
   nn::observe(observer, "hidden.0", x);
   for (size_t i = 0; i < layers_.size(); ++i) {
     const nn::Block& block = layers_[i];
-    nn::ActivationObserver of_layer = [&](const std::string& name, const Tensor& value) {
-      nn::observe(observer, "layers." + std::to_string(i) + "." + name, value);
-    };
+    nn::ActivationObserver of_layer;
+    if (observer) of_layer = nn::observer_of_part(*observer, "layers." + std::to_string(i) + ".");
     if (recompute_ && !cache && !observer) {
       x = recompute([this, &block, shards](
                         const std::vector<Tensor>& in) { return block(in[0], &rope_, nullptr, nullptr, shards.get()); },

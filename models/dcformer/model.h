@@ -23,8 +23,9 @@ class Dcformer final : public LanguageModel {
   static Dcformer uninitialised(const DcformerConfig& config, const dist::ProcessMesh& mesh = {});
 
   // ids (B, T) i32 or i64 -> the normalised last hidden state (B, T, D). With a cache the tokens continue it (under
-  // NoGrad). The observer gets hidden.0 ... hidden.L, final_norm, layers.i.{attn_out, ffn_out, dyn.*}; over a mesh
-  // those of this rank. Over a mesh the result is the same on all ranks and carries no gradients (train by loss_sum()).
+  // NoGrad). The observer gets hidden.0 ... hidden.L, final_norm, layers.i.{attn_out, ffn_out, dyn.*}, and what
+  // nn/attention/attention.h lists where it requests layers.i.attention_maps; over a mesh those of this rank. Over a
+  // mesh the result is the same on all ranks and carries no gradients (train by loss_sum()).
   Tensor hidden(const Tensor& ids, KvCache* cache = nullptr,
                 const nn::ActivationObserver* observer = nullptr) const override;
   Tensor logits(const Tensor& hidden) const override;  // (..., D) -> (..., V)

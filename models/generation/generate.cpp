@@ -1,7 +1,9 @@
 #include "braid/models/generation/generate.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "braid/autograd/ops.h"
@@ -23,14 +25,39 @@ void check_options(const SamplingOptions& o) {
         "a positive value");
 }
 
+namespace {
+// A distribution exists: no NaN, no +inf, and some token that is not excluded.
+void check_logits(const std::vector<float>& logits, size_t position) {
+  float top = -std::numeric_limits<float>::infinity();
+  for (size_t i = 0; i < logits.size(); ++i) {
+    check(!std::isnan(logits[i]) && logits[i] <= std::numeric_limits<float>::max(), ErrorKind::numerical, [&] {
+      const auto bad = std::count_if(logits.begin(), logits.end(), [](float l) { return !std::isfinite(l); });
+      return "no token can be drawn for position " + std::to_string(position) + ": the logit of token id " +
+             std::to_string(i) + " is " + (std::isnan(logits[i]) ? "NaN" : "infinite") + ", " + std::to_string(bad) +
+             " of " + std::to_string(logits.size()) +
+             " are not finite; compute in a wider type (f32, f64), or use an earlier checkpoint";
+    });
+    top = std::max(top, logits[i]);
+  }
+  check(std::isfinite(top), ErrorKind::numerical, [&] {
+    return "no token can be drawn for position " + std::to_string(position) + ": all " + std::to_string(logits.size()) +
+           " logits are -inf; compute in a wider type (f32, f64), or use an earlier checkpoint";
+  });
+}
+}  // namespace
+
 int64_t sample_token(std::vector<float> logits, std::span<const int32_t> seen, const SamplingOptions& o) {
   check(!logits.empty(), "sample_token", [] { return std::string("needs at least one logit"); });
+  if (o.vocabulary > 0 && o.vocabulary < std::ssize(logits)) logits.resize(static_cast<size_t>(o.vocabulary));
+  check_logits(logits, seen.size());
   if (o.repetition_penalty != 1) {
+    constexpr double most = std::numeric_limits<float>::max();
     std::vector<char> penalised(logits.size(), 0);
     for (int32_t t : seen) {
       if (t < 0 || static_cast<size_t>(t) >= logits.size() || penalised[static_cast<size_t>(t)]) continue;
       float& l = logits[static_cast<size_t>(t)];
-      l = static_cast<float>(l > 0 ? l / o.repetition_penalty : l * o.repetition_penalty);
+      const double changed = l > 0 ? l / o.repetition_penalty : l * o.repetition_penalty;
+      if (std::isfinite(l)) l = static_cast<float>(std::clamp(changed, -most, most));
       penalised[static_cast<size_t>(t)] = 1;
     }
   }
@@ -66,40 +93,83 @@ int64_t sample_token(std::vector<float> logits, std::span<const int32_t> seen, c
   return order[keep - 1];
 }
 
+void check_prompt(const LanguageModel& model, std::span<const int32_t> prompt) {
+  check(!prompt.empty(), ErrorKind::setting,
+        [] { return std::string("the prompt is empty: at least one token is needed to start from"); });
+  const int64_t longest = model.max_sequence_length();
+  check(std::ssize(prompt) <= longest, ErrorKind::setting, [&] {
+    return "the prompt has " + std::to_string(prompt.size()) + " tokens, the model's longest sequence is " +
+           std::to_string(longest);
+  });
+  for (size_t i = 0; i < prompt.size(); ++i) {
+    check(prompt[i] >= 0 && prompt[i] < model.vocab_size(), ErrorKind::input, [&] {
+      return "the token ids of the prompt are not those of the model: expected 0 to " +
+             std::to_string(model.vocab_size() - 1) + ", found " + std::to_string(prompt[i]) + " at position " +
+             std::to_string(i);
+    });
+  }
+}
+
 Generated generate(const LanguageModel& model, std::span<const int32_t> prompt, int64_t max_tokens,
                    const SamplingOptions& options, int64_t eos, const std::function<bool(int32_t)>& accept) {
   check_options(options);
-  check(!prompt.empty(), ErrorKind::setting,
-        [] { return std::string("the prompt is empty: at least one token is needed to start from"); });
-  int64_t longest = model.max_sequence_length(), have = static_cast<int64_t>(prompt.size());
-  check(have <= longest, ErrorKind::setting, [&] {
-    return "the prompt has " + std::to_string(have) + " tokens, the model's longest sequence is " +
-           std::to_string(longest);
-  });
+  check_prompt(model, prompt);
+  const int64_t room = model.max_sequence_length() - std::ssize(prompt);
+  Conversation text(model, std::ssize(prompt) + std::clamp<int64_t>(max_tokens, 0, room));
+  text.append(prompt);
+  return text.generate(max_tokens, options, eos, accept);
+}
+
+Conversation::Conversation(const LanguageModel& model, int64_t capacity)
+    : model_(&model), capacity_(capacity), cache_(model.make_cache(capacity)) {}
+
+void Conversation::append(std::span<const int32_t> tokens) {
+  std::vector<int32_t> all = tokens_;
+  all.insert(all.end(), tokens.begin(), tokens.end());
+  check_prompt(*model_, all);
+  tokens_ = std::move(all);
+}
+
+// The pass over the tokens that are not in the cache yet.
+void Conversation::compute(int64_t pending) {
+  const Tensor ids = from_vector(std::vector<int32_t>(tokens_.end() - pending, tokens_.end()), {1, pending});
+  const Tensor h = model_->hidden(ids.to(model_->device()), &cache_);
+  logits_ = model_->logits(h.sliced(1, pending - 1, pending)).to_vector<float>();
+}
+
+Generated Conversation::generate(int64_t max_tokens, const SamplingOptions& options, int64_t eos,
+                                 const std::function<bool(int32_t)>& accept) {
+  check_options(options);
+  check(!tokens_.empty(), "generate", [] { return std::string("the text has no token to continue: append() some"); });
   NoGrad off;
-  KvCache cache = model.make_cache(std::min(longest, have + max_tokens));
-  std::vector<int32_t> seen(prompt.begin(), prompt.end());
+  const auto start = std::chrono::steady_clock::now();
+  const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
+  const auto pending = [&] { return std::ssize(tokens_) - cache_.position(); };
   Generated out;
-  Tensor ids = from_vector(seen, {1, have});
-  while (static_cast<int64_t>(out.tokens.size()) < max_tokens) {
-    Tensor h = model.hidden(ids.to(model.device()), &cache);
-    Tensor last = model.logits(h.sliced(1, h.dim(1) - 1, h.dim(1)));  // (1, 1, V)
-    auto token = static_cast<int32_t>(sample_token(last.to_vector<float>(), seen, options));
+  out.prompt_tokens = pending();
+  while (std::ssize(out.tokens) < max_tokens) {
+    if (room() < 0) {  // the last token has no place in the cache
+      out.reason = StopReason::context_full;
+      break;
+    }
+    if (pending() > 0) compute(pending());
+    if (out.tokens.empty()) {
+      out.prompt_seconds = seconds();
+    } else {
+      ++out.steps;
+      out.step_seconds = seconds() - out.prompt_seconds;
+    }
+    const auto token = static_cast<int32_t>(sample_token(logits_, tokens_, options));
     if (token == eos) {
       out.reason = StopReason::end_of_text;
-      return out;
+      break;
     }
     out.tokens.push_back(token);
-    seen.push_back(token);
+    tokens_.push_back(token);
     if (accept && !accept(token)) {
       out.reason = StopReason::caller;
-      return out;
+      break;
     }
-    if (cache.position() >= longest) {
-      out.reason = StopReason::context_full;
-      return out;
-    }
-    ids = from_vector(std::vector<int32_t>{token}, {1, 1});
   }
   return out;
 }

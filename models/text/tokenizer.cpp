@@ -7,30 +7,30 @@
 
 namespace braid::models::text {
 
+// Linear in the text: each special's next place is kept until the text has passed it.
 std::vector<int32_t> Tokenizer::encode(std::string_view text, bool parse_specials) const {
+  struct Special {
+    int32_t id;
+    std::string_view bytes;
+    size_t next;  // its first place not before `begin`; npos: none
+  };
   std::vector<int32_t> tokens;
-  if (parse_specials) {
-    std::vector<int32_t> specials;
-    for (int32_t id = 0; id < vocab_size(); ++id)
-      if (is_special(id)) specials.push_back(id);
-    while (!text.empty()) {
-      size_t where = std::string_view::npos;
-      int32_t found = -1;  // the first in the text; the longer of two at the same place
-      for (const int32_t id : specials) {
-        const size_t at = text.find(token_bytes(id));
-        const bool longer = found >= 0 && at == where && token_bytes(id).size() > token_bytes(found).size();
-        if (at != std::string_view::npos && (found < 0 || at < where || longer)) {
-          where = at;
-          found = id;
-        }
-      }
-      encode_text(text.substr(0, where), tokens);
-      if (found < 0) break;
-      tokens.push_back(found);
-      text.remove_prefix(where + token_bytes(found).size());
+  std::vector<Special> specials;
+  for (int32_t id = 0; parse_specials && id < vocab_size(); ++id) {
+    if (is_special(id) && !token_bytes(id).empty())
+      specials.push_back({id, token_bytes(id), text.find(token_bytes(id))});
+  }
+  for (size_t begin = 0; begin < text.size();) {
+    const Special* first = nullptr;  // in the text; the longer of two at the same place
+    for (Special& s : specials) {
+      if (s.next < begin) s.next = text.find(s.bytes, begin);
+      if (s.next == std::string_view::npos) continue;
+      if (!first || s.next < first->next || (s.next == first->next && s.bytes.size() > first->bytes.size())) first = &s;
     }
-  } else {
-    encode_text(text, tokens);
+    encode_text(text.substr(begin, first ? first->next - begin : std::string_view::npos), tokens);
+    if (!first) break;
+    tokens.push_back(first->id);
+    begin = first->next + first->bytes.size();
   }
   return tokens;
 }
@@ -79,8 +79,8 @@ std::string_view ByteTokenizer::token_bytes(int32_t id) const {
 }
 
 void ByteTokenizer::encode_text(std::string_view text, std::vector<int32_t>& tokens) const {
-  tokens.reserve(tokens.size() + text.size());
-  for (const char c : text) tokens.push_back(static_cast<unsigned char>(c));
+  const auto* bytes = reinterpret_cast<const unsigned char*>(text.data());
+  tokens.insert(tokens.end(), bytes, bytes + text.size());
 }
 
 std::string StreamDecoder::push(int32_t token) {

@@ -14,10 +14,10 @@ std::string first_bad_tensor(const Model& model, const std::vector<Batch>& batch
   NoGrad off;
   int64_t computed = 0;
   std::string bad;  // "index name"
-  nn::ActivationObserver observer = [&](const std::string& name, const Tensor& value) {
+  const nn::ActivationObserver observer{[&](const std::string& name, const Tensor& value) {
     ++computed;
     if (bad.empty() && !nn::all_finite(value)) bad = std::to_string(computed) + " " + name;
-  };
+  }};
   for (const Batch& b : batches) model.observe(b.to(model.device()), observer);
   std::map<int64_t, std::string> found;  // of all ranks
   for (const std::string& text : mesh.world.gather_text(bad)) {

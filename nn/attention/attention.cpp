@@ -1,6 +1,7 @@
 #include "braid/nn/attention/attention.h"
 
 #include "braid/autograd/ops.h"
+#include "braid/nn/attention/observe_attention.h"
 
 namespace braid::nn {
 
@@ -25,22 +26,9 @@ Attention::Attention(const AttentionOptions& options, RandomKey key) : options_(
     q_norm_ = RmsNorm(o.head_dim, o.qk_norm_eps, "scale");
     k_norm_ = RmsNorm(o.head_dim, o.qk_norm_eps, "scale");
   }
+  o.compose = o.compose && o.composition_options.mixes_heads();
   if (o.compose) compose_ = CompositionWeights(o.width, o.heads, o.composition_options, child(key, "dyn_w_proj"));
 }
-
-namespace {
-void observe_weights(const ActivationObserver* observer, const std::string& stage, const HeadMixing& c) {
-  if (!observer) return;
-  for (auto& [name, x] : {std::pair{"_q.w1", &c.q_down},
-                          {"_q.w2", &c.q_up},
-                          {"_q.dd", &c.q_gate},
-                          {"_k.w1", &c.k_down},
-                          {"_k.w2", &c.k_up},
-                          {"_k.dd", &c.k_gate}}) {
-    if (*x) (*observer)("dyn." + stage + name, *x);
-  }
-}
-}  // namespace
 
 Tensor Attention::operator()(const Tensor& x, const Rope* rope, LayerCache* cache, const ActivationObserver* observer,
                              const ShardContext* shards) const {
@@ -70,8 +58,7 @@ Tensor Attention::operator()(const Tensor& x, const Rope* rope, LayerCache* cach
     in.pre = weights.pre;
     in.post = weights.post;
   }
-  observe_weights(observer, "pre", in.pre);
-  observe_weights(observer, "post", in.post);
+  observe_weights(observer, in);
 
   bool one_token_step = cache && T == 1 && first > 0;
   DcmhaOptions options;
@@ -92,6 +79,7 @@ Tensor Attention::operator()(const Tensor& x, const Rope* rope, LayerCache* cach
     }
     options.mask.offset = first - cache->first();
   }
+  if (!shards) observe_maps(observer, in, options);
   Tensor y = shards ? shards->attend(in, options, mixed_heads) : attend(in, options);  // (B, T, N, d)
   return out_.row_parallel(reshape(y, {B, T, N * d}), shards);
 }

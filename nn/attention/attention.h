@@ -26,7 +26,7 @@ struct AttentionOptions {
   int64_t kv_heads = 0;  // 0: heads
   bool qk_norm = false;  // RMS norm of every query and key vector, before the rotation
   double qk_norm_eps = 1e-5;
-  bool compose = true;  // DCMHA; false: scaled dot-product attention
+  bool compose = true;  // DCMHA; false, or with nothing that mixes heads: scaled dot-product attention
   CompositionOptions composition_options = {};
   bool causal = true;
   int64_t window = 0;         // unmasked keys of a query in a full pass, 0: no limit
@@ -44,6 +44,9 @@ class Attention final : public Module {
   // x (B, T, D), already normalised -> (B, T, D); rope may be null. With a cache, row t stands at position
   // cache->position() + t, and keys, values and key-side weights are appended to it (no gradients flow through a
   // cache). With `shards` the rows are those of this rank, and the parameters are its shards (distributed/parallel/).
+  // The observer gets the weights of Compose, dyn.*. Where it requests "attention_maps", it also gets q, k, v after
+  // norm and rotation (with a cache: k and v of every position held) and attn_scores, attn_scores_composed, attn_probs
+  // and attn_probs_composed (B, N, T, S), the members of AttentionMaps; in one process only.
   Tensor operator()(const Tensor& x, const Rope* rope, LayerCache* cache = nullptr,
                     const ActivationObserver* observer = nullptr, const ShardContext* shards = nullptr) const;
   void visit(Visitor& v) const override;

@@ -1,55 +1,78 @@
 #include "braid/nn/attention/composition.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "braid/autograd/ops.h"
 
 namespace braid::nn {
 
+std::vector<std::string> CompositionOptions::active_branches() const {
+  std::vector<std::string> active;
+  std::ranges::copy_if(branches, std::back_inserter(active), [&](const std::string& branch) {
+    return (branch.starts_with("pre") ? pre : post) && (branch.ends_with("q") ? query_side : key_side);
+  });
+  return active;
+}
+
 CompositionWeights::CompositionWeights(int64_t width, int64_t heads, const CompositionOptions& options, RandomKey key)
-    : options_(options) {
+    : options_(options), branches_(options.active_branches()) {
   int64_t G = options.groups, R = options.rank;
   check(G >= 1 && heads % G == 0, "compose_weights",
         [&] { return std::to_string(heads) + " heads do not divide into " + std::to_string(G) + " groups"; });
-  check(R >= 1, "compose_weights", [&] { return "the rank must be positive, got " + std::to_string(R); });
+  check(R >= 0, "compose_weights", [&] { return "the rank must not be negative, got " + std::to_string(R); });
+  check(options.mixes_heads(), "compose_weights",
+        [] { return std::string("all branches and static matrices are switched off; use plain attention"); });
+  const size_t switched_on =
+      static_cast<size_t>((options.pre + options.post) * (options.query_side + options.key_side));
+  check(branches_.size() == switched_on, "compose_weights", [&] {
+    return std::to_string(switched_on) + " branches are switched on, but only " + std::to_string(branches_.size()) +
+           " of them are listed";
+  });
   heads_per_group_ = heads / G;
-  int64_t M = heads_per_group_, C = static_cast<int64_t>(options.branches.size()), K = 2 * R * M;
-  dw1_ = parameter(options.dw1.make({width, G, C, K}, child(key, "dw1")));
-  qkw_ = parameter(options.qkw.make({G, C, K, 2 * R, M}, child(key, "qkw")));
-  dd_ = parameter(options.dd.make({width, G, C * M}, child(key, "dd")));
-  if (options.static_term) {
-    pre_base_ = parameter(options.base.make({G, M, M}, child(key, "pre_proj")));
-    post_base_ = parameter(options.base.make({G, M, M}, child(key, "post_proj")));
+  int64_t M = heads_per_group_, C = static_cast<int64_t>(branches_.size()), K = 2 * R * M;
+  if (C > 0 && R > 0) {
+    dw1_ = parameter(options.dw1.make({width, G, C, K}, child(key, "dw1")));
+    qkw_ = parameter(options.qkw.make({G, C, K, 2 * R, M}, child(key, "qkw")));
   }
+  if (C > 0) dd_ = parameter(options.dd.make({width, G, C * M}, child(key, "dd")));
+  if (!options.static_term) return;
+  if (options.pre) pre_base_ = parameter(options.base.make({G, M, M}, child(key, "pre_proj")));
+  if (options.post) post_base_ = parameter(options.base.make({G, M, M}, child(key, "post_proj")));
 }
 
 CompositionWeights::Stages CompositionWeights::operator()(const Tensor& x) const {
   int64_t B = x.dim(0), T = x.dim(1), D = x.dim(2), G = groups(), R = options_.rank, M = heads_per_group_;
-  int64_t C = dw1_.dim(2), K = dw1_.dim(3);
+  int64_t C = static_cast<int64_t>(branches_.size()), K = 2 * R * M;
 
-  Tensor hidden = matmul(x, reshape(dw1_, {D, G * C * K}));  // (B, T, G C K)
-  hidden = options_.tanh_gelu ? gelu_tanh(hidden) : gelu(hidden);
-  Tensor per_branch = permute(reshape(hidden, {B * T, G, C, K}), {1, 2, 0, 3});  // (G, C, B T, K)
-  Tensor w = matmul(per_branch, reshape(qkw_, {G, C, K, 2 * R * M}));            // (G, C, B T, 2R M)
-  w = permute(reshape(w, {G, C, B, T, 2 * R, M}), {1, 2, 3, 0, 4, 5});           // (C, B, T, G, 2R, M)
-  Tensor gates = reshape(tanh(matmul(x, reshape(dd_, {D, G * C * M}))), {B, T, G, C, M});
+  Tensor w, gates;
+  if (dw1_) {
+    Tensor hidden = matmul(x, reshape(dw1_, {D, G * C * K}));  // (B, T, G C K)
+    hidden = options_.tanh_gelu ? gelu_tanh(hidden) : gelu(hidden);
+    Tensor per_branch = permute(reshape(hidden, {B * T, G, C, K}), {1, 2, 0, 3});  // (G, C, B T, K)
+    w = matmul(per_branch, reshape(qkw_, {G, C, K, 2 * R * M}));                   // (G, C, B T, 2R M)
+    w = permute(reshape(w, {G, C, B, T, 2 * R, M}), {1, 2, 3, 0, 4, 5});           // (C, B, T, G, 2R, M)
+  }
+  if (dd_) gates = reshape(tanh(matmul(x, reshape(dd_, {D, G * C * M}))), {B, T, G, C, M});
 
-  auto factors = [&](const char* branch, bool enabled) -> Factors {
-    auto at = std::find(options_.branches.begin(), options_.branches.end(), branch);
-    if (!enabled) return {};
-    check(at != options_.branches.end(), "compose_weights",
-          [&] { return std::string("branch ") + branch + " is switched on, but the parameters do not hold it"; });
-    int64_t c = at - options_.branches.begin();
-    Tensor both = squeeze(slice(w, 0, c, c + 1), 0);  // (B, T, G, 2R, M)
-    return {rms_norm(slice(both, 3, 0, R), {}, options_.norm_eps), contiguous(slice(both, 3, R, 2 * R)),
-            squeeze(slice(gates, 3, c, c + 1), 3)};
+  auto factors = [&](const char* branch) -> Factors {
+    auto at = std::ranges::find(branches_, branch);
+    if (at == branches_.end()) return {};
+    int64_t c = at - branches_.begin();
+    Factors f;
+    if (w) {
+      Tensor both = squeeze(slice(w, 0, c, c + 1), 0);  // (B, T, G, 2R, M)
+      f.down = rms_norm(slice(both, 3, 0, R), {}, options_.norm_eps);
+      f.up = contiguous(slice(both, 3, R, 2 * R));
+    }
+    f.gate = squeeze(slice(gates, 3, c, c + 1), 3);
+    return f;
   };
-  auto stage = [&](bool on, const char* query, const char* key, const Tensor& base) -> HeadMixing {
-    if (!on) return {};
-    Factors q = factors(query, options_.query_side), k = factors(key, options_.key_side);
+  auto stage = [&](const char* query, const char* key, const Tensor& base) -> HeadMixing {
+    Factors q = factors(query), k = factors(key);
     return {base, q.down, q.up, k.down, k.up, q.gate, k.gate};
   };
-  return {stage(options_.pre, "pre_q", "pre_k", pre_base_), stage(options_.post, "post_q", "post_k", post_base_)};
+  return {stage("pre_q", "pre_k", pre_base_), stage("post_q", "post_k", post_base_)};
 }
 
 void CompositionWeights::visit(Visitor& v) const {

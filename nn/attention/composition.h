@@ -3,6 +3,10 @@
 //   hid[g,c,:] = GELU(x dw1[:,g,c,:])                     c: branch (pre/post stage, query/key side)
 //   w[g,c,s,m] = sum_k hid[g,c,k] qkw[g,c,k,s,m]          s in [0, 2R): R factors that read heads, R that write them
 //   down = w[:R] / sqrt(mean_m w[:R]^2 + eps),  up = w[R:],  gate = tanh(x dd)
+//
+// Of a stage or side that is switched off nothing is computed and no parameter exists: C counts the branches that are
+// on, a stage that is off has no static matrix. K = 2 R M does not change with C, so a model without a branch equals
+// the complete one whose part of that branch in qkw and dd is zero.
 #pragma once
 #include "braid/nn/attention/kv_cache.h"
 #include "braid/nn/init.h"
@@ -11,16 +15,25 @@
 namespace braid::nn {
 
 struct CompositionOptions {
-  int64_t groups = 1, rank = 2;
+  int64_t groups = 1;
+  int64_t rank = 2;              // of each dynamic term; 0: gates alone
   bool pre = true, post = true;  // compose before / after softmax, else identity there
   bool query_side = true, key_side = true;
-  bool static_term = false;
-  bool tanh_gelu = true;   // GELU kind of the generator: tanh approximation or exact
-  double norm_eps = 1e-6;  // of the norm over heads
-  std::vector<std::string> branches = {"pre_q", "pre_k", "post_q", "post_k"};  // order of the C axis in the parameters
+  bool static_term = false;  // of the stages that are on
+  bool tanh_gelu = true;     // GELU kind of the generator: tanh approximation or exact
+  double norm_eps = 1e-6;    // of the norm over heads
+  // Order of the C axis in the parameters. Those of a stage or side that is switched off have no place on that axis.
+  std::vector<std::string> branches = {"pre_q", "pre_k", "post_q", "post_k"};
   Init dw1 = Init::normal(0.02), qkw = Init::normal(1e-4), dd = Init::normal(1e-4), base = Init::normal(0.02);
+
+  // The C axis: the branches whose stage and side are on.
+  std::vector<std::string> active_branches() const;
+  bool has_static_term() const { return static_term && (pre || post); }
+  // Something is mixed: a branch or a static matrix exists. Otherwise the layer is plain attention.
+  bool mixes_heads() const { return has_static_term() || !active_branches().empty(); }
 };
 
+// Of options that mix heads.
 class CompositionWeights final : public Module {
  public:
   CompositionWeights() = default;
@@ -32,7 +45,7 @@ class CompositionWeights final : public Module {
   // The weights of both stages for the positions of x (B, T, D); sides and stages that are switched off are empty.
   Stages operator()(const Tensor& x) const;
   // Of the parameters here: all, or this rank's share of the groups.
-  int64_t groups() const { return dw1_.dim(1); }
+  int64_t groups() const { return dd_ ? dd_.dim(1) : (pre_base_ ? pre_base_ : post_base_).dim(0); }
   int64_t heads() const { return groups() * heads_per_group_; }
   void visit(Visitor& v) const override;
 
@@ -41,11 +54,12 @@ class CompositionWeights final : public Module {
     Tensor down, up, gate;  // (B, T, G, R, M), the same, (B, T, G, M)
   };
   CompositionOptions options_;
-  int64_t heads_per_group_ = 0;  // M
-  Tensor dw1_;                   // (D, G, C, K), K = 2 R M
-  Tensor qkw_;                   // (G, C, K, 2R, M)
-  Tensor dd_;                    // (D, G, C M): C chunks of M in branch order
-  Tensor pre_base_, post_base_;  // (G, M, M) or empty: the static term
+  std::vector<std::string> branches_;  // of the C axis
+  int64_t heads_per_group_ = 0;        // M
+  Tensor dw1_;                         // (D, G, C, K), K = 2 R M; empty without branches or ranks
+  Tensor qkw_;                         // (G, C, K, 2R, M); empty without branches or ranks
+  Tensor dd_;                          // (D, G, C M): C chunks of M in branch order; empty without branches
+  Tensor pre_base_, post_base_;        // (G, M, M) or empty: the static term
 };
 
 // The key side of a stage, for the cache, and the other way round.

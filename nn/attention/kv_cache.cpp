@@ -10,6 +10,13 @@ LayerCache::LayerCache(int64_t capacity, int64_t keep)
         [&] { return "needs room for at least one position, got " + std::to_string(capacity); });
 }
 
+LayerCache LayerCache::clone() const {
+  LayerCache other(*this);
+  for (Tensor& buffer : other.buffers_)
+    if (buffer) buffer = buffer.clone();
+  return other;
+}
+
 // The buffer of a layer with a window has room for 2 keep positions; when it is full, the last `keep` move to the
 // front. So the cached positions are always consecutive, and a token costs O(1) moves on average.
 void LayerCache::make_room(int64_t more) {

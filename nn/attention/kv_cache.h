@@ -14,11 +14,17 @@ struct KeyWiseMixing {
   Tensor gate;      // (B, S, G, M) or empty
 };
 
+// Move-only: a copy would share buffers, and both would write into the same slots. clone() makes an independent one.
 class LayerCache {
  public:
   LayerCache() = default;
+  LayerCache(LayerCache&&) = default;
+  LayerCache& operator=(LayerCache&&) = default;
   // capacity: positions. keep: past positions that a query may attend to, 0: all of `capacity`.
   LayerCache(int64_t capacity, int64_t keep);
+
+  // The same entries in memory of their own; both continue independently.
+  LayerCache clone() const;
 
   // Appends the entries of new positions; every tensor is (B, T, ...) and empty handles stay empty.
   void append(const Tensor& keys, const Tensor& values, const KeyWiseMixing& pre, const KeyWiseMixing& post);
@@ -33,6 +39,8 @@ class LayerCache {
   int64_t bytes() const;
 
  private:
+  LayerCache(const LayerCache&) = default;
+  LayerCache& operator=(const LayerCache&) = delete;
   Tensor view(size_t i) const;
   void make_room(int64_t more);
 

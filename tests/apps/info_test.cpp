@@ -47,6 +47,32 @@ BOOST_AUTO_TEST_CASE(json_for_programs) {
                       "\"model_type\": \"dcformer\"", "\"forward\": 8", "\"cache_per_token\": 211968,"});
 }
 
+BOOST_AUTO_TEST_CASE(switched_off_branches_are_not_counted) {
+  auto result = run("info dcformer-405m profile.key_side=false profile.static_proj=true");
+  BOOST_TEST(result.code == 0);
+  has(result.output, {"profile.branches             pre_q,post_q", "dynamic weights                  172 032",
+                      "branch pre_q                    86 016", "branch post_q                   86 016",
+                      "static mixing                        512"});
+  BOOST_TEST(result.output.find("branch pre_k") == std::string::npos);
+  result = run("info dcformer-405m profile.pre_compose=false profile.post_compose=false");
+  has(result.output, {"411 258 880", "total"});  // plain attention with QK-norm
+  for (const char* words : {"dynamic weights  ", "branch ", "compose:", "profile.rank", "profile.num_groups"})
+    BOOST_TEST(result.output.find(words) == std::string::npos, words);
+}
+
+BOOST_AUTO_TEST_CASE(a_size_to_match) {
+  auto result = run("info transformer-405m --match-params dcformer-405m");
+  BOOST_TEST(result.code == 0);
+  has(result.output,
+      {"Same number of parameters as dcformer-405m", "this model                            411 255 808   -1.969 %",
+       "intermediate_size=2928                419 513 344   -0.001 %"});
+  result = run("info transformer-405m --match-params 419516416 --json");
+  has(result.output, {"\"match\": {\"target\": 419516416, \"now\": 411255808, \"matched\": 419513344}"});
+  result = run("info transformer-405m --match-params 0");
+  BOOST_TEST(result.code == 2);
+  has(result.output, {"bad value for --match-params", "found '0'"});
+}
+
 BOOST_AUTO_TEST_CASE(a_folder_and_a_file) {
   const Scratch scratch;
   const auto config = braid::models::configure("dcformer-tiny", {});

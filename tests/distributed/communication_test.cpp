@@ -5,6 +5,7 @@
 #include "braid/models/dcformer/cost.h"
 #include "braid/models/dcformer/family.h"
 #include "tests/distributed/parity.h"
+#include "tests/support/switches.h"
 
 using namespace braid;
 using namespace braid::test;
@@ -24,10 +25,10 @@ void expect_traffic(const dist::CommStats& before, const dist::CommStats& after,
   }
 }
 
-void check_volume(const std::string& kind, const Shape3& s, DType dtype, bool recompute) {
+void check_volume(const std::string& kind, const models::DcformerConfig& config, const Shape3& s,
+                  DType dtype = DType::f32, bool recompute = false) {
   dist::run_thread_ranks(static_cast<int>(s.data * s.context * s.tensor), [&](const dist::Communicator& world) {
     dist::ProcessMesh mesh = dist::make_mesh(world, s.data, s.context, s.tensor);
-    models::DcformerConfig config = parity_config(kind);
     auto model = make_model(config, mesh, dtype == DType::bf16 ? DType::f32 : dtype, recompute);
     models::Trainer trainer(*model, {}, 1.0, mesh, dtype);
     std::vector<models::Batch> batches = share_of(step_batch(config, 0, 8, 21), mesh);
@@ -57,6 +58,9 @@ void check_volume(const std::string& kind, const Shape3& s, DType dtype, bool re
            what + "elements owned: " + std::to_string(owned) + ", the formula says " + std::to_string(held.owned));
   });
 }
+void check_volume(const std::string& kind, const Shape3& s, DType dtype, bool recompute) {
+  check_volume(kind, parity_config(kind), s, dtype, recompute);
+}
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(communication)
@@ -72,6 +76,14 @@ BOOST_AUTO_TEST_CASE(counted_bytes_equal_the_formulas) {
   check_volume("dcformer", {2, 1, 2}, DType::bf16, false);
   check_volume("dcformer", {1, 2, 2}, DType::f64, true);
   check_volume("dcformer", {2, 2, 2}, DType::f64, false);
+}
+
+BOOST_AUTO_TEST_CASE(what_is_switched_off_sends_nothing) {
+  for (const SwitchedModel& m : switched_models(5)) {
+    for (const Shape3& s : {Shape3{1, 1, 2}, Shape3{1, 2, 2}}) {
+      BOOST_TEST_CONTEXT(m.name << " " << str(s)) { check_volume(m.name, m.config, s); }
+    }
+  }
 }
 
 BOOST_AUTO_TEST_CASE(one_process_sends_nothing) {

@@ -80,13 +80,15 @@ BOOST_AUTO_TEST_CASE(every_rank_generates_the_tokens_of_one_process) {
     if (kind == "vocabulary-50257") continue;
     std::unique_ptr<models::Dcformer> whole = make_model(parity_config(kind), {});
     for (double temperature : {0.0, 0.9}) {
-      models::SamplingOptions options{.temperature = temperature, .seed = 5};
+      const int64_t vocabulary = 23;  // of the model's 61 ids
+      models::SamplingOptions options{.temperature = temperature, .seed = 5, .vocabulary = vocabulary};
       models::Generated want = models::generate(*whole, prompt(9), 30, options);
       for (const Shape3& s : kMeshes) {
         BOOST_TEST(on_mesh(s, [&](const dist::ProcessMesh& mesh) {
                      std::unique_ptr<models::Dcformer> model = make_model(parity_config(kind), mesh);
                      models::Generated got = models::generate(*model, prompt(9), 30, options);
                      expect(got.tokens == want.tokens, kind + ", tokens");
+                     for (int32_t token : got.tokens) expect(token < vocabulary, kind + ", an id of the tokenizer");
                      expect(got.reason == want.reason, kind + ", reason to stop");
                    }) == "");
       }

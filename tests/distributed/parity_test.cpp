@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "braid/distributed/comm/thread_transport.h"
+#include "tests/support/switches.h"
 
 using namespace braid;
 using namespace braid::test;
@@ -48,6 +49,16 @@ BOOST_AUTO_TEST_CASE(every_layout_of_up_to_four_ranks) {
 BOOST_AUTO_TEST_CASE(three_ranks_that_divide_nothing) {
   for (const Shape3& s : {Shape3{1, 1, 3}, Shape3{1, 3, 1}, Shape3{3, 1, 1}})
     BOOST_TEST(difference("dcformer", s, 2) == "");
+}
+
+BOOST_AUTO_TEST_CASE(every_combination_of_switches_on_two_tensor_ranks) {
+  for (const SwitchedModel& m : switched_models(3)) {
+    const Record want = train(m.config, {}, 2, 4, 11);
+    dist::run_thread_ranks(2, [&](const dist::Communicator& world) {
+      const Record got = train(m.config, dist::make_mesh(world, 1, 1, 2), 2, 4, 11);
+      expect_parity(got, want, 1e-11, 1e-10, world.rank() == 0, m.name);
+    });
+  }
 }
 
 BOOST_AUTO_TEST_CASE(recomputed_blocks_repeat_their_collectives) {

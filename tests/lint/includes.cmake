@@ -58,6 +58,8 @@ set(arrows
   "apps/train: apps/cli"
   "apps/report: apps/cli apps/train"
   "apps/bench: apps/cli apps/train"
+  "apps/dump: apps/cli"
+  "apps/generate: apps/cli apps/train"
 )
 if(ARROWS)
   set(arrows ${ARROWS})

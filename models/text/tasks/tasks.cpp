@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <limits>
 
 #include "braid/models/text/tasks/words.h"
 #include "braid/tensor/error.h"
@@ -339,16 +340,18 @@ void TaskGrader::add(const std::string& task, std::span<const ByteSpan> answers,
   }
 }
 
-double TaskGrader::accuracy() const {
+double TaskGrader::mean(double (TaskScore::*of_task)() const) const {
   double sum = 0;
-  for (const auto& [task, score] : tasks_) sum += score.accuracy();
-  return tasks_.empty() ? 0 : sum / static_cast<double>(tasks_.size());
+  int64_t graded = 0;
+  for (const auto& [task, score] : tasks_) {
+    if (score.answers == 0) continue;
+    sum += (score.*of_task)();
+    ++graded;
+  }
+  return graded > 0 ? sum / static_cast<double>(graded) : std::numeric_limits<double>::quiet_NaN();
 }
 
-double TaskGrader::first_token_accuracy() const {
-  double sum = 0;
-  for (const auto& [task, score] : tasks_) sum += score.first_token_accuracy();
-  return tasks_.empty() ? 0 : sum / static_cast<double>(tasks_.size());
-}
+double TaskGrader::accuracy() const { return mean(&TaskScore::accuracy); }
+double TaskGrader::first_token_accuracy() const { return mean(&TaskScore::first_token_accuracy); }
 
 }  // namespace braid::models::text

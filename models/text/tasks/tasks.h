@@ -48,20 +48,25 @@ TaskTokens tokenize_task(const Tokenizer& tokenizer, const TaskSample& sample);
 
 struct TaskScore {
   int64_t answers = 0, right = 0, first_right = 0;
-  double accuracy() const { return static_cast<double>(right) / static_cast<double>(answers); }
-  double first_token_accuracy() const { return static_cast<double>(first_right) / static_cast<double>(answers); }
+  double accuracy() const { return share(right); }  // NaN without answers
+  double first_token_accuracy() const { return share(first_right); }
+
+ private:
+  double share(int64_t n) const { return static_cast<double>(n) / static_cast<double>(answers); }
 };
 
-// Accuracy is averaged per task, then over tasks. An answer is right when all its tokens are.
+// Accuracy is averaged per task, then over the tasks with graded answers: a model with short sequences may see none of
+// a sample. An answer is right when all its tokens are.
 class TaskGrader {
  public:
   // right[t] != 0 when the model's most likely token at place t, given the true tokens before it, is the true one.
   void add(const std::string& task, std::span<const ByteSpan> answers, std::span<const uint8_t> right);
-  double accuracy() const;              // 0 when nothing was added
+  double accuracy() const;              // NaN when no answer was graded
   double first_token_accuracy() const;  // only the first token of each answer counts
   const std::map<std::string, TaskScore>& tasks() const { return tasks_; }
 
  private:
+  double mean(double (TaskScore::*of_task)() const) const;
   std::map<std::string, TaskScore> tasks_;
 };
 

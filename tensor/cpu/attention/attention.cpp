@@ -167,15 +167,15 @@ class Call : Packing<T> {
     return n <= 0 ? 0 : detail::ceil_div(n, kSegment);
   }
 
-  // From each segment's maximum and sum to the factor that turns its exponentials into probabilities.
-  // statistics: [segment][top, sum, factor][M'].
+  // From each segment's maximum and sum to the factor that turns its exponentials into probabilities; 0 where every
+  // score of the row is -inf, as in forward. statistics: [segment][top, sum, factor][M'].
   void combine_sums(int64_t segments, T* statistics, int64_t heads) {
     for (int64_t m = 0; m < heads; ++m) {
       auto at = [&](int64_t s, int64_t what) -> T& { return statistics[(s * 3 + what) * heads + m]; };
       T top = std::numeric_limits<T>::lowest(), sum = 0;
       for (int64_t s = 0; s < segments; ++s) top = std::max(top, at(s, 0));
       for (int64_t s = 0; s < segments; ++s) sum += at(s, 1) * std::exp(at(s, 0) - top);
-      for (int64_t s = 0; s < segments; ++s) at(s, 2) = std::exp(at(s, 0) - top) / sum;
+      for (int64_t s = 0; s < segments; ++s) at(s, 2) = sum != 0 ? std::exp(at(s, 0) - top) / sum : 0;
     }
   }
 

@@ -29,10 +29,19 @@ static Command sample() {
                      .rule = models::one_of({"plain", "spicy"})},
                     {.name = "add", .value = "X", .help = "more", .repeated = true},
                     integer_flag("range", "A B", "both ends", "", 0, 99),
-                    {.name = "fast", .help = "hurry"}},
+                    {.name = "fast", .help = "hurry"},
+                    {.name = "courses",
+                     .value = "[LIST]",
+                     .help = "all or some",
+                     .rule = {.type = models::ValueType::wholes, .min = 0},
+                     .alone = "all"}},
           .overrides = "settings of the oven",
           .examples = {"braid cook soup"},
           .run = [](const Arguments&) { return 0; }};
+}
+
+static std::string courses(const std::vector<std::string>& arguments) {
+  return parse_arguments(sample(), arguments).get("courses");
 }
 
 static std::string parse_failure(const std::vector<std::string>& arguments) {
@@ -43,6 +52,16 @@ static std::string parse_failure(const std::vector<std::string>& arguments) {
     return error.what();
   }
   return "";
+}
+
+BOOST_AUTO_TEST_CASE(a_value_may_be_left_out_where_the_table_says_so) {
+  BOOST_TEST(courses({"soup"}) == "");
+  BOOST_TEST(courses({"soup", "--courses"}) == "all");
+  BOOST_TEST(courses({"--courses", "soup"}) == "all");
+  BOOST_TEST(courses({"--courses", "--fast", "soup"}) == "all");
+  BOOST_TEST(courses({"--courses", "0,2", "soup"}) == "0,2");
+  BOOST_TEST(courses({"--courses=1", "soup"}) == "1");
+  BOOST_TEST(parse_failure({"soup", "--courses=x"}).find("bad value for --courses") == 0u);
 }
 
 BOOST_AUTO_TEST_CASE(reads_all_forms) {

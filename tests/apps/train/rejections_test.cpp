@@ -23,12 +23,29 @@ BOOST_AUTO_TEST_CASE(wrong_settings_end_with_2) {
   wrong("model.vocab_size=100", "model.vocab_size is too small for the data: expected at least 258, found 100");
   wrong("data.seq_len=64", "data.seq_len is longer than the model's block_size: expected at most 32, found 64");
   wrong("schedule.warmup=11", "schedule.warmup is longer than the run");
+  wrong("model.profile.rank=-1", "bad value for model key profile.rank: expected a whole number from 0 to 64");
+  wrong("model.profile.branches=pre_q,post_q",
+        "bad profile.branches: expected pre_k, which pre_compose reads, found pre_q,post_q; add it, or set "
+        "profile.pre_compose=false or profile.key_side=false");
+  wrong("model.profile.branches=[]",
+        "found none; set profile.query_side=false and profile.key_side=false for a model without dynamic weights, or "
+        "use_dcmha=false for plain attention");
   wrong("data.path=", "data.path is not set");
   wrong("run.out=", "run.out is empty");
   wrong("train.batch_size=1000000000", "a training step does not fit into memory");
   wrong("--device=cuda:7", "device cuda:7 does not exist: found");
   wrong("run.device=tpu", "bad value for run.device");
   BOOST_TEST(!fs::exists(out));
+}
+
+BOOST_AUTO_TEST_CASE(run_folders_that_cannot_be_made_end_with_4) {
+  const fs::path here = world().fresh();
+  fs::create_directories(here);
+  fs::create_symlink(here / "b", here / "a");
+  fs::create_symlink(here / "a", here / "b");
+  check_failure(train(here / std::string(300, 'x')), 4, "File name too long");
+  check_failure(train(here / "a"), 4, "Too many levels of symbolic links");
+  check_failure(train(here / "a/run"), 4, "Too many levels of symbolic links");
 }
 
 BOOST_AUTO_TEST_CASE(bad_data_ends_with_3) {

@@ -115,6 +115,28 @@ BOOST_AUTO_TEST_CASE(bf16_runs_resume_exactly_and_follow_f32) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(samples_of_a_padded_vocabulary_have_ids_of_the_tokenizer) {  // nearly all ids are padding
+  const fs::path out = world().fresh();
+  const Outcome result =
+      train(out, {"model.vocab_size=5000", "sample.interval=5", "sample.tokens=20", "sample.prompt=1"});
+  BOOST_TEST(result.code == 0, result.output);
+  BOOST_TEST(slurp(out / "samples.txt").find("--- step 10\n1") != std::string::npos);
+}
+
+// The loss decides about a run, not a sample: that it could not be drawn is noted.
+BOOST_AUTO_TEST_CASE(a_sample_of_infinite_logits_is_noted_and_ends_nothing) {
+  const fs::path out = world().fresh();
+  const Outcome result = train(out, {"optimizer.lr=1e17", "optimizer.clip=0", "schedule.warmup=0", "eval.interval=0",
+                                     "sample.interval=1", "sample.prompt=12"});
+  BOOST_TEST(result.code == 5);
+  BOOST_TEST(
+      result.output.find("note: no sample at step 1: no token can be drawn for position 2: ") != std::string::npos,
+      result.output);
+  BOOST_TEST(result.output.find("the loss is NaN at step 2; ") != std::string::npos, result.output);
+  BOOST_TEST(
+      slurp(out / "samples.txt").starts_with("--- step 1\n12\n(no sample: no token can be drawn for position 2: "));
+}
+
 BOOST_AUTO_TEST_CASE(memory_is_reported_by_use) {
   const fs::path out = world().fresh(), saving = world().fresh();
   const auto peak = [&](const fs::path& folder, const std::vector<std::string>& more) {
@@ -134,6 +156,30 @@ BOOST_AUTO_TEST_CASE(memory_is_reported_by_use) {
   BOOST_TEST(plan.code == 0, plan.output);
   for (const char* words : {"tokens, bf16)", ", f32 and copies in bf16", "total if blocks were recomputed"})
     BOOST_TEST(plan.output.find(words) != std::string::npos, plan.output);
+}
+
+// Static mixing of heads alone, and nothing that mixes heads, from the first step to the dump.
+BOOST_AUTO_TEST_CASE(switched_off_parts_leave_a_model_that_trains) {
+  for (const std::vector<std::string>& more :
+       {std::vector<std::string>{"model.profile.static_proj=true", "model.profile.query_side=false",
+                                 "model.profile.key_side=false"},
+        {"model.profile.pre_compose=false", "model.profile.post_compose=false"}}) {
+    const fs::path out = world().fresh();
+    const Outcome trained = train(out, more);
+    BOOST_TEST(trained.code == 0, trained.output);
+    const Outcome text = run("generate " + out.string() + " -p 1 -n 4 -t 0");
+    BOOST_TEST(text.code == 0, text.output);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(no_graded_answer_is_said) {
+  const fs::path out = world().fresh();
+  const Outcome trained = train(out, {"eval.tasks=6", "model.block_size=3", "train.steps=2"});
+  BOOST_TEST(trained.code == 0, trained.output);
+  BOOST_TEST(trained.output.find("note: task_acc stays empty: no answer of the eval.tasks = 6 tasks lies in the last "
+                                 "model.block_size = 3 tokens of its sample") != std::string::npos,
+             trained.output);
+  BOOST_TEST(trained.output.find("task accuracy") == std::string::npos, trained.output);
 }
 
 BOOST_AUTO_TEST_CASE(signals_save_and_end_with_75) {

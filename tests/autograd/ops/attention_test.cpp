@@ -146,6 +146,41 @@ BOOST_AUTO_TEST_CASE(sixteen_bit_inputs_are_computed_in_f32) {
   BOOST_TEST(y.to_vector<float>() == exact.run(AttentionImpl::fused, 2).to(DType::bf16).to_vector<float>());
 }
 
+// The maps times the values are the result of the op; masked keys are marked in all four.
+BOOST_AUTO_TEST_CASE(maps_are_those_of_the_op) {
+  std::mt19937_64 random(4);
+  for (uint64_t i = 0; i < 40; ++i) {
+    const DcmhaCase c = test::random_dcmha_case(random);
+    DcmhaCall inputs(c, i);
+    const NoGrad off;
+    const DcmhaInputs x = test::call_of(inputs.x);
+    DcmhaOptions options = c.options;
+    options.groups = c.G;
+    const AttentionMaps maps = attention_maps(x.q, x.k, x.pre, x.post, options);
+    std::vector<Tensor> values;  // of each head (B, S, d)
+    for (int64_t n = 0; n < c.G * c.M; ++n) values.push_back(squeeze(slice(x.v, 2, n / c.share, n / c.share + 1), 2));
+    const Tensor y = permute(matmul(maps.probs_composed, stack(values, 1)), {0, 2, 1, 3});
+    BOOST_TEST_CONTEXT(c.text()) {
+      BOOST_TEST(is_close(y.to_vector<double>(), inputs.run(AttentionImpl::reference).to_vector<double>(), 1e-12, 0.1));
+      const Tensor masked = eq(maps.scores, -INFINITY);
+      BOOST_TEST(is_close(masked, eq(maps.scores_composed, -INFINITY), 0));
+      BOOST_TEST(sum(abs(masked_fill(maps.probs, eq(masked, 0), 0))).item() == 0);
+      if (c.terms == 0) BOOST_TEST(is_close(maps.scores, maps.scores_composed, 0));
+      if (c.terms == 0) BOOST_TEST(is_close(maps.probs, maps.probs_composed, 0));
+    }
+  }
+  DcmhaCall call(DcmhaCase{1, 3, 3, 1, 2, 1, 2, 1, 1, {}, 0x3fff}, 1);
+  const DcmhaInputs x = test::call_of(call.x);
+  const auto f = [&](const std::vector<Tensor>& in) {
+    return attention_maps(in[0], in[1], x.pre, x.post).probs_composed;
+  };
+  BOOST_TEST(gradcheck(f, {x.q, x.k}).error < 1e-7);
+  const Tensor q = x.q.detach().to(DType::bf16), k = x.k.detach().to(DType::bf16);
+  BOOST_TEST((attention_maps(q, k, {}, {}).probs.dtype() == DType::f32));
+  BOOST_TEST(
+      test::throws_with([&] { attention_maps(q, k.sliced(3, 0, 1), {}, {}); }, "[attention_maps] keys must have"));
+}
+
 BOOST_AUTO_TEST_CASE(inputs_may_be_views) {
   DcmhaCase c = kTypical;
   DcmhaCall plain(c, 7);
@@ -171,6 +206,26 @@ BOOST_AUTO_TEST_CASE(nan_in_a_score_stays_in_its_row) {
   inputs.x[0].mutable_data<double>()[17 * 3 * 4] = std::numeric_limits<double>::quiet_NaN();
   std::vector<double> y = inputs.run(AttentionImpl::fused, 2).to_vector<double>();
   for (size_t t = 0; t < 40; ++t) BOOST_TEST(std::isnan(y[t * 12]) == (t == 17));
+}
+
+// As where all keys are masked. One head of the row, or all keys of a segment alone, leave the others as they are.
+BOOST_AUTO_TEST_CASE(scores_of_minus_infinity_alone_give_zeros) {
+  for (int64_t keys : {6, 900}) {
+    for (int64_t rows : {1, 2, 9}) {
+      Tensor q = full({1, rows, 2, 4}, 1, DType::f64),
+             v = test::DcmhaCall({1, rows, keys, 1, 2, 1, 4, 2, 2, {}, 0}, 3).x[2];
+      Tensor k = full({1, keys, 2, 4}, -std::numeric_limits<double>::infinity(), DType::f64);
+      k.sliced(2, 1, 2).sliced(1, keys / 2, keys).fill(0.25);
+      const auto run = [&](AttentionImpl impl) {
+        return scaled_dot_product_attention(q, k, v, {.mask = {.causal = false}, .impl = impl});
+      };
+      const Tensor want = run(AttentionImpl::reference);
+      for (double y : want.detach().sliced(2, 0, 1).to_vector<double>()) BOOST_TEST(y == 0.0);
+      BOOST_TEST(is_close(run(AttentionImpl::fused), want, 1e-13));
+      NoGrad off;  // a few rows take the decoding kernel
+      BOOST_TEST(is_close(run(AttentionImpl::fused), want, 1e-13));
+    }
+  }
 }
 
 BOOST_AUTO_TEST_CASE(an_empty_batch_or_no_keys) {

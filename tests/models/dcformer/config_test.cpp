@@ -178,6 +178,27 @@ BOOST_AUTO_TEST_CASE(rejects_contradictions) {
   configure("dcformer-tiny", {{"profile.branches", "post_k,post_q"}, {"profile.pre_compose", "false"}});
 }
 
+BOOST_AUTO_TEST_CASE(branches_follow_the_switches) {
+  using Names = std::vector<std::string>;
+  const auto branches = [](const DcformerConfig& c) { return c.profile.branches; };
+  const DcformerConfig query = configure("dcformer-tiny", {{"profile.key_side", "false"}});
+  BOOST_TEST((branches(query) == Names{"pre_q", "post_q"}));
+  BOOST_TEST((branches(configure("dcformer-tiny", {{"profile.branches", "post_k,pre_q,post_q,pre_k"},
+                                                   {"profile.pre_compose", "false"}})) == Names{"post_k", "post_q"}));
+  const DcformerConfig none = configure(query, {{"profile.query_side", "false"}});
+  BOOST_TEST(branches(none).empty());
+  BOOST_TEST((read_config(write_config(none), "config.json") == none));
+  // Switched on again.
+  BOOST_TEST((configure(none, {{"profile.query_side", "true"}, {"profile.key_side", "true"}}) ==
+              configure("dcformer-tiny", {})));
+  const DcformerConfig reordered =
+      configure("dcformer-tiny", {{"profile.branches", "post_q,pre_q"}, {"profile.key_side", "false"}});
+  BOOST_TEST(
+      (branches(configure(reordered, {{"profile.key_side", "true"}})) == Names{"post_q", "pre_q", "pre_k", "post_k"}));
+  // Without use_dcmha the list is left as it is, for models that switch it on.
+  BOOST_TEST((branches(configure("transformer-tiny", {{"profile.key_side", "false"}})).size() == 4u));
+}
+
 BOOST_AUTO_TEST_CASE(needs_the_sizes) {
   rejects([] { configure("", {}); }, ErrorKind::setting, {"vocab_size", "from 1 to", "found 0"});
 }

@@ -60,9 +60,8 @@ BOOST_AUTO_TEST_CASE(models_values_and_gradients) {
         models::LoadedModel loaded = models::load_model(kGolden + name, {.dtype = p.dtype});
         nn::require_grad(*loaded.model);
         int seen = 0;
-        nn::ActivationObserver observer = [&](const std::string& what, const Tensor& x) {
-          compare_golden(want, what, x, p.tolerance, seen);
-        };
+        const nn::ActivationObserver observer{
+            [&](const std::string& what, const Tensor& x) { compare_golden(want, what, x, p.tolerance, seen); }};
         Tensor logits = dcformer(loaded).logits(dcformer(loaded).hidden(want.load("input_ids"), nullptr, &observer));
         Tensor loss = cross_entropy(logits, want.load("targets"));
         compare_golden(want, "logits", logits, p.tolerance, seen);

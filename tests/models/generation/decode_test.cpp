@@ -175,6 +175,34 @@ BOOST_AUTO_TEST_CASE(t1_agrees_with_the_full_pass_up_to_the_window) {
   }
 }
 
+// Beams, several continuations of one prompt: each sees its own tokens, whatever the others append.
+BOOST_AUTO_TEST_CASE(clones_of_a_cache_are_independent) {
+  static_assert(!std::is_copy_constructible_v<models::KvCache> && !std::is_copy_constructible_v<nn::LayerCache>);
+  NoGrad off;
+  const models::Dcformer model = make_model("dcformer-tiny", {{"profile.name", "J"}});
+  const auto token = [](int64_t id) { return from_vector(std::vector<int64_t>{id, id}, {2, 1}); };
+  const auto continued = [&](models::KvCache& cache, const std::vector<int64_t>& ids) {
+    Tensor h;
+    for (int64_t id : ids) h = model.hidden(token(id), &cache);
+    return h;
+  };
+  const auto prefilled = [&] {
+    models::KvCache cache = model.make_cache(kLongest);
+    model.hidden(all_ids().sliced(1, 0, W + 3).clone(), &cache);
+    return cache;
+  };
+  models::KvCache a = prefilled(), alone = prefilled(), b_alone = prefilled();
+  models::KvCache b = a.clone();
+  continued(a, {6});
+  const Tensor other = continued(b, {7, 7, 7, 7, 7, 7, 7, 7});
+  BOOST_TEST(is_close(continued(a, {8, 9}), continued(alone, {6, 8, 9}), 0));
+  BOOST_TEST(is_close(other, continued(b_alone, {7, 7, 7, 7, 7, 7, 7, 7}), 0));
+  BOOST_TEST(a.position() == W + 6);
+  BOOST_TEST(b.position() == W + 11);
+  const models::KvCache moved = std::move(a);
+  BOOST_TEST(moved.position() == W + 6);
+}
+
 BOOST_AUTO_TEST_CASE(local_layers_forget_and_global_layers_do_not) {
   NoGrad off;
   const models::Dcformer model = make_model("dcformer-tiny", {{"profile.name", "T1"}});

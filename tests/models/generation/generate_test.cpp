@@ -43,6 +43,35 @@ BOOST_AUTO_TEST_CASE(filters_cut_where_they_say) {
   BOOST_TEST(is_close(shares(kLogits, {.repetition_penalty = 4}, {0}), p, 0.06));
 }
 
+BOOST_AUTO_TEST_CASE(only_ids_of_the_vocabulary_are_drawn) {
+  const std::vector<float> padded{0, 1, 2, 30, 40};  // the tokenizer has three ids
+  for (double temperature : {0.0, 1.0, 100.0}) {
+    std::vector<double> n = shares(padded, {.temperature = temperature, .vocabulary = 3});
+    BOOST_TEST(n[3] + n[4] == 0.0);
+    BOOST_TEST(n[2] > 0.3);
+  }
+  BOOST_TEST(models::sample_token(padded, {}, {.temperature = 0}) == 4);
+  BOOST_TEST(models::sample_token(padded, {}, {.temperature = 0, .vocabulary = 9}) == 4);
+}
+
+BOOST_AUTO_TEST_CASE(logits_without_a_distribution_are_an_error) {
+  const float nan = std::nanf(""), inf = INFINITY;
+  for (double temperature : {0.0, 1.0}) {
+    const auto fails = [&](const std::vector<float>& logits, const std::string& words) {
+      const std::vector<int32_t> seen{0, 1, 2, 3, 4, 5, 6};
+      BOOST_CHECK_EXCEPTION(
+          models::sample_token(logits, seen, {.temperature = temperature}), Error, [&](const Error& e) {
+            return e.kind() == ErrorKind::numerical && std::string(e.what()).find(words) != std::string::npos;
+          });
+    };
+    fails({1, nan, 3}, "for position 7: the logit of token id 1 is NaN, 1 of 3 are not finite; ");
+    fails({1, inf, -inf}, "for position 7: the logit of token id 1 is infinite, 2 of 3 are not finite; ");
+    fails({-inf, -inf}, "for position 7: all 2 logits are -inf; ");
+    BOOST_TEST(models::sample_token({-inf, 2, -inf}, {}, {.temperature = temperature}) == 1);  // excluded by the caller
+  }
+  BOOST_TEST(models::sample_token({3e38f, 1}, std::vector<int32_t>{0}, {.repetition_penalty = 0.01}) == 0);
+}
+
 BOOST_AUTO_TEST_CASE(options_out_of_range_are_named) {
   BOOST_TEST(throws_with([] { models::check_options({.temperature = -1}); },
                          "temperature is out of range: expected 0 or more"));
@@ -66,6 +95,48 @@ BOOST_AUTO_TEST_CASE(the_same_seed_gives_the_same_text_and_stops_where_asked) {
   int calls = 0;
   models::Generated e = models::generate(model, prompt, 12, {.seed = 4}, -1, [&](int32_t) { return ++calls < 5; });
   BOOST_TEST(e.tokens.size() == 5u);
+}
+
+BOOST_AUTO_TEST_CASE(prompts_and_lengths_out_of_range) {
+  models::Dcformer model(small_config(), {1, 0});
+  const std::vector<int32_t> prompt{10, 20, 30};
+  BOOST_TEST((models::generate(model, prompt, INT64_MAX, {}).reason == models::StopReason::context_full));
+  BOOST_TEST(models::generate(model, prompt, -5, {}).tokens.empty());
+  BOOST_TEST(throws_with([&] { models::generate(model, {}, 3, {}); }, "the prompt is empty"));
+  BOOST_TEST(throws_with([&] { models::generate(model, std::vector<int32_t>(33, 1), 3, {}); },
+                         "the prompt has 33 tokens, the model's longest sequence is 32"));
+  BOOST_TEST(throws_with(
+      [&] {
+        models::generate(model, std::vector<int32_t>{1, 258}, 3, {});
+      },
+      "expected 0 to 257, found 258 at position 1"));
+}
+
+// Turns of given and of generated tokens are one text: each draw is that of generate() on everything before.
+BOOST_AUTO_TEST_CASE(a_conversation_is_one_text) {
+  models::Dcformer model(small_config(), {1, 0});
+  model.to(DType::f64);
+  const models::SamplingOptions options{.temperature = 0.9, .seed = 3};
+  models::Conversation text(model, 32);
+  std::vector<int32_t> all;
+  int64_t prompt_tokens = 0;
+  for (const std::vector<int32_t>& turn : {std::vector<int32_t>{7, 8, 9}, {11}, {}, {1, 2, 3, 4}}) {
+    all.insert(all.end(), turn.begin(), turn.end());
+    text.append(turn);
+    const models::Generated reply = text.generate(4, options), whole = models::generate(model, all, 4, options);
+    BOOST_TEST(reply.tokens == whole.tokens, boost::test_tools::per_element());
+    BOOST_TEST(reply.steps == 3);
+    prompt_tokens += reply.prompt_tokens;
+    all.insert(all.end(), reply.tokens.begin(), reply.tokens.end());
+    BOOST_TEST(text.tokens() == all, boost::test_tools::per_element());
+  }
+  BOOST_TEST(prompt_tokens == 8 + 3);  // each token is computed once; the last one of a reply with the next turn
+  BOOST_TEST(text.room() == 32 - 24);
+  const models::Generated last = text.generate(100, options);
+  BOOST_TEST((last.reason == models::StopReason::context_full));
+  BOOST_TEST(last.tokens.size() == 9u);  // the last one has no place in the cache
+  BOOST_TEST(throws_with([&] { text.append(std::vector<int32_t>{1}); }, "the model's longest sequence is 32"));
+  BOOST_TEST((text.generate(1, options).reason == models::StopReason::context_full));
 }
 
 BOOST_AUTO_TEST_CASE(greedy_steps_agree_with_the_full_pass) {

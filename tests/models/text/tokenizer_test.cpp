@@ -1,6 +1,7 @@
 #include "braid/models/text/tokenizer.h"
 
 #include <boost/test/unit_test.hpp>
+#include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "tests/support/temp_folder.h"
@@ -31,6 +32,17 @@ BOOST_AUTO_TEST_CASE(specials_only_when_asked) {
   BOOST_TEST(t.decode(ids) == text);
   BOOST_TEST(t.decode(ids, true) == "ab<|pad");
   BOOST_TEST(t.encode("<|endoftext|>", true) == std::vector<int32_t>{256}, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(many_specials_take_linear_time) {  // once proportional to the square: 46 s for this text
+  const ByteTokenizer t;
+  std::string text;
+  for (int i = 0; i < 120000; ++i) text += i % 3 == 0 ? "x<|endoftext|>" : "<|endoftext|>";
+  const auto start = std::chrono::steady_clock::now();
+  const auto ids = t.encode(text, true);
+  BOOST_TEST(ids.size() == 160000u);
+  BOOST_TEST((std::chrono::steady_clock::now() - start < std::chrono::seconds(5)));
+  BOOST_TEST((t.decode(ids) == text));
 }
 
 BOOST_AUTO_TEST_CASE(ids_outside_the_vocabulary_are_rejected) {

@@ -295,13 +295,17 @@ BOOST_AUTO_TEST_CASE(answer_tokens_hold_exactly_the_answers) {
 
 BOOST_AUTO_TEST_CASE(grading_averages_per_task_then_over_tasks) {
   models::text::TaskGrader g;
-  BOOST_TEST(g.accuracy() == 0.0);
+  BOOST_TEST(std::isnan(g.accuracy()));
   const std::vector<ByteSpan> answers{{1, 3}, {4, 5}};
   g.add("a", answers, std::vector<uint8_t>{0, 1, 1, 0, 1});  // both right
   g.add("a", answers, std::vector<uint8_t>{0, 1, 0, 0, 0});  // only the first token of the first
   g.add("b", answers, std::vector<uint8_t>{1, 0, 1, 1, 0});  // none, not even a first token
   BOOST_TEST(g.tasks().at("a").accuracy() == 0.5);
   BOOST_TEST(g.tasks().at("a").first_token_accuracy() == 0.75);
+  BOOST_TEST(g.accuracy() == 0.25);
+  BOOST_TEST(g.first_token_accuracy() == 0.375);
+  g.add("c", {}, std::vector<uint8_t>{1, 1});  // none graded: no part of the mean
+  BOOST_TEST(std::isnan(g.tasks().at("c").accuracy()));
   BOOST_TEST(g.accuracy() == 0.25);
   BOOST_TEST(g.first_token_accuracy() == 0.375);
   BRAID_CHECK_FAILS(g.add("a", answers, std::vector<uint8_t>{0, 1}), ErrorKind::misuse, "outside of 2 tokens");

@@ -1,3 +1,4 @@
+// The parts of `braid bench`, one file each; step.cpp has the command.
 #pragma once
 #include <memory>
 #include <vector>
@@ -19,5 +20,9 @@ double median(std::vector<double> values);
 // braid bench comm: times the collectives of this job, and the backward pass of a model with its gradients sent after
 // it and during it.
 int bench_comm(const Arguments& arguments);
+
+// braid bench decode: times one-token steps against a cache of --context tokens, of a preset or of the model in
+// --model.
+int bench_decode(const Arguments& arguments);
 
 }  // namespace braid::apps

@@ -1,0 +1,164 @@
+// braid dump: results of a language model as named tensors, to compare with any other implementation. The names are
+// listed in names.md.
+#include <cstdio>
+#include <set>
+
+#include "apps/cli/commands.h"
+#include "apps/cli/model_flags.h"
+#include "apps/cli/prompt.h"
+#include "apps/cli/text.h"
+#include "apps/dump/attention_folder.h"
+#include "apps/dump/ids.h"
+#include "braid/autograd/autograd.h"
+#include "braid/models/pretrained/pretrained.h"
+#include "braid/models/training/find_model.h"
+#include "braid/tensor/io/reader.h"
+
+namespace braid::apps {
+namespace {
+
+namespace fs = std::filesystem;
+using io::NamedTensors;
+
+constexpr const char* kAllLayers = "all";
+
+// The layers of --attention, as "layers.3.attention_maps".
+std::set<std::string> requested_maps(const Arguments& arguments, const models::LanguageModel& model) {
+  std::set<std::string> names;
+  if (!arguments.has("attention")) return names;
+  const int64_t L = std::ssize(model.make_cache(1).layers);
+  const auto add = [&](int64_t i) { names.insert("layers." + std::to_string(i) + ".attention_maps"); };
+  if (arguments.get("attention") == kAllLayers) {
+    for (int64_t i = 0; i < L; ++i) add(i);
+    return names;
+  }
+  for (const std::string& item : split(arguments.get("attention"), ',')) {
+    const auto i = parse_int(trim(item));
+    check(i && *i < L, ErrorKind::setting, [&] {
+      return "--attention: expected layers from 0 to " + std::to_string(L - 1) + ", found '" + preview(item) + "'";
+    });
+    add(*i);
+  }
+  return names;
+}
+
+void dump_full_pass(models::LanguageModel& model, const Tensor& ids, const Tensor& targets, bool with_grad,
+                    const std::set<std::string>& maps, NamedTensors& out) {
+  const nn::ActivationObserver observer{
+      [&](const std::string& name, const Tensor& value) { out.emplace_back(name, value.detach()); },
+      [&](const std::string& name) { return maps.contains(name); }};
+  if (!with_grad) nn::freeze(model);  // records nothing, keeps nothing for a backward pass
+  const Tensor logits = model.logits(model.hidden(ids, nullptr, &observer));
+  const Tensor loss = cross_entropy(logits, targets);
+  out.emplace_back("logits", logits.detach());
+  out.emplace_back("loss", loss.detach().reshaped({1}));
+  if (!with_grad) return;
+  backward(loss);
+  for (const nn::NamedTensor& p : nn::parameters(model)) {
+    out.emplace_back("grad." + p.name, grad(p.value) ? grad(p.value) : zeros_like(p.value));
+  }
+}
+
+// `steps` greedy tokens after the prompt (B, P); row s of decode.logits is what token s is the arg-max of.
+void dump_decode(const models::LanguageModel& model, const Tensor& prompt, int64_t steps, NamedTensors& out) {
+  NoGrad off;
+  models::KvCache cache = model.make_cache(prompt.dim(1) + steps);
+  std::vector<Tensor> tokens, logits;
+  Tensor ids = prompt;
+  for (int64_t s = 0; s < steps; ++s) {
+    Tensor h = model.hidden(ids, &cache);
+    Tensor last = model.logits(contiguous(h.sliced(1, h.dim(1) - 1, h.dim(1))));  // (B, 1, V)
+    ids = argmax(last);                                                           // (B, 1)
+    logits.push_back(last);
+    tokens.push_back(ids);
+  }
+  out.emplace_back("decode.prompt_ids", prompt.to(DType::i64));
+  out.emplace_back("decode.tokens", concat(tokens, 1));
+  out.emplace_back("decode.logits", concat(logits, 1));
+}
+
+NamedTensors dump_model(const Arguments& arguments, const fs::path& folder, DType dtype, Device device) {
+  check_one_source(arguments);
+  const bool text = ids_from_text(arguments);
+  models::LoadedModel loaded =
+      models::load_model(folder, {.dtype = dtype, .settings = model_keys(arguments), .tokenizer = text});
+  const auto model = models::as_language_model(std::move(loaded.model));
+  print_notes(loaded.notes);
+  check(!text || loaded.tokenizer, ErrorKind::input,
+        [&] { return "no tokenizer.json in " + folder.string() + ": text cannot be converted to tokens; give --ids"; });
+  const DumpIds in = read_ids(arguments, *model, loaded.tokenizer.get());
+  const std::set<std::string> maps = requested_maps(arguments, *model);
+  model->to(device);
+  NamedTensors out{{"input_ids", in.ids}, {"targets", in.targets}};
+  dump_full_pass(*model, in.ids.to(device), in.targets.to(device), arguments.has("grad"), maps, out);
+  if (in.decode_steps > 0) dump_decode(*model, in.decode_prompt.to(device), in.decode_steps, out);
+  return out;
+}
+
+int run_dump(const Arguments& arguments) {
+  const DType dtype = *dtype_of(arguments);
+  const Device device = device_of(arguments);
+  const fs::path folder = models::find_model(arguments.get("MODEL"));
+  const std::string file = (folder / "config.json").string(), config = io::read_text_file(file, 1 << 20);
+  NamedTensors out;
+  if (const auto attention = models::read_attention_folder(config, file, model_keys(arguments))) {
+    out = dump_attention(arguments, folder, *attention, dtype, device);
+  } else {
+    out = dump_model(arguments, folder, dtype, device);
+  }
+  io::save_safetensors(arguments.get("out"), out);
+  std::printf("%zu tensors in %s\n", out.size(), arguments.get("out").c_str());
+  return 0;
+}
+
+std::vector<Flag> dump_flags() {
+  std::vector<Flag> flags = {
+      {.name = "ids",
+       .value = "IDS",
+       .help = "1,2,3, or a safetensors file with input_ids (B, T) and optional targets (-100: not counted)"}};
+  for (Flag& flag : prompt_flags("text instead of --ids; - reads it from standard input"))
+    flags.push_back(std::move(flag));
+  const Flag rest[] = {
+      {.name = "text", .value = "FILE", .help = "the text of a file instead of --ids"},
+      {.name = "out", .alias = 'o', .value = "FILE", .help = "safetensors to write", .fallback = "dump.safetensors"},
+      dtype_flag("arithmetic"),
+      device_flag(),
+      profile_flag(),
+      {.name = "attention",
+       .value = "[LAYERS]",
+       .help = "also q, k, v, scores and probabilities before and after Compose, of all layers or of 0,3",
+       .rule = {.type = models::ValueType::wholes, .min = 0},
+       .alone = kAllLayers},
+      {.name = "grad", .help = "also the gradient of the loss, for every parameter or input"},
+      integer_flag("decode", "P N", "N greedy steps after the first P ids, or after decode.prompt_ids of the file", "",
+                   1)};
+  flags.insert(flags.end(), std::begin(rest), std::end(rest));
+  return flags;
+}
+
+}  // namespace
+
+Command dump_command() {
+  return {
+      .name = "dump",
+      .summary = "logits, loss, hidden states, attention maps and gradients as named tensors",
+      .positionals = {{.name = "MODEL",
+                       .help = "model folder, run folder, or a folder of kind attention with inputs.safetensors"}},
+      .flags = dump_flags(),
+      .overrides = kModelOverrides,
+      .details =
+          "B rows of T tokens, D width, N heads of size d, S = T keys, G groups of M heads, rank R, V vocabulary:\n"
+          "  input_ids, targets (B, T); hidden.0 ... hidden.L, final_norm (B, T, D); logits (B, T, V); loss (1)\n"
+          "  layers.i.attn_out, ffn_out (B, T, D); layers.i.dyn.*, the weights of Compose\n"
+          "  layers.i.q, k, v (B, T, N, d); layers.i.attn_scores, attn_scores_composed, attn_probs,\n"
+          "  attn_probs_composed (B, N, T, S): --attention, which holds all four of a layer at a time\n"
+          "  grad.NAME, shaped like NAME; decode.prompt_ids (B, P), decode.tokens (B, N), decode.logits (B, N, V)\n"
+          "apps/dump/names.md explains every name.",
+      .examples = {"braid dump out/demo --prompt 'The fox' --attention -o maps.safetensors",
+                   "braid dump out/demo --ids 84,104,101 --attention 0,3 --dtype f64",
+                   "braid dump out/demo --ids ids.safetensors --out dump.safetensors --dtype f64 --grad --decode 8 12"},
+      .run = run_dump,
+  };
+}
+
+}  // namespace braid::apps

@@ -1,0 +1,215 @@
+// braid generate: text from a model, printed as it comes.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <functional>
+
+#include "apps/cli/commands.h"
+#include "apps/cli/memory_text.h"
+#include "apps/cli/model_flags.h"
+#include "apps/cli/text.h"
+#include "apps/generate/reply.h"
+#include "apps/train/job.h"
+#include "braid/distributed/comm/device_ranks.h"
+#include "braid/models/pretrained/pretrained.h"
+#include "braid/models/training/find_model.h"
+#include "braid/tensor/parallel.h"
+
+namespace braid::apps {
+namespace {
+
+// Takes parallel.* out of key=value arguments, checked as `braid train` does; the others stay.
+TrainConfig::Parallel take_parallel(std::vector<std::string>& overrides) {
+  const auto is_parallel = [](const std::string& text) { return text.starts_with("parallel."); };
+  const auto taken = std::stable_partition(overrides.begin(), overrides.end(), std::not_fn(is_parallel));
+  TrainConfig config;
+  config.parallel.data = 1;
+  load_config(train_schema(config, {}), "", {taken, overrides.end()});
+  overrides.erase(taken, overrides.end());
+  check(config.parallel.data == 1, ErrorKind::setting, [&] {
+    return "parallel.data is for training: expected 1 in braid generate, found " + std::to_string(config.parallel.data);
+  });
+  return config.parallel;
+}
+
+// --count texts that continue the prompt.
+ReplySpeed print_samples(ReplySettings settings, const std::string& prompt, const std::vector<int32_t>& tokens,
+                         const Arguments& arguments, bool root) {
+  const int64_t count = arguments.get_int("count"), longest = settings.model.max_sequence_length();
+  ReplySpeed speed;
+  for (int64_t i = 0; i < count; ++i) {
+    if (count > 1) std::printf("%s--- %lld\n", i > 0 ? "\n" : "", static_cast<long long>(i + 1));
+    if (!arguments.has("no-prompt")) std::fwrite(prompt.data(), 1, prompt.size(), stdout);
+    models::Conversation text(settings.model, std::min(longest, std::ssize(tokens) + settings.max_tokens));
+    text.append(tokens);
+    const models::Generated reply = print_reply(settings, text);
+    speed.add(reply);
+    if (root && reply.reason == models::StopReason::context_full) {
+      std::fprintf(stderr, "note: stopped at the model's longest sequence of %lld tokens\n",
+                   static_cast<long long>(longest));
+    }
+    ++settings.sampling.seed;
+  }
+  return speed;
+}
+
+std::vector<std::string> stop_texts(const Arguments& arguments) {
+  std::vector<std::string> stops = arguments.list("stop");
+  for (std::string& stop : stops) {
+    stop = flag_text(arguments, stop);
+    check(!stop.empty(), ErrorKind::setting,
+          [] { return std::string("--stop is empty: expected the text to stop at"); });
+  }
+  return stops;
+}
+
+// Flags that do not go together.
+void check_together(const Arguments& arguments) {
+  if (!arguments.has("interactive")) return;
+  check(arguments.get_int("count") == 1, ErrorKind::setting,
+        [] { return std::string("--count is for one prompt: expected 1 with --interactive"); });
+  check(arguments.get("prompt") != "-", ErrorKind::setting, [] {
+    return std::string("--interactive reads its prompts from standard input: expected a text for --prompt");
+  });
+}
+
+// --stats, on stderr.
+void print_statistics(const models::LanguageModel& model, double load_seconds, const ReplySpeed& speed) {
+  const auto rate = [](int64_t tokens, double seconds) {
+    return std::to_string(tokens) + " tokens in " + human(seconds, 3) + " s" +
+           (tokens > 0 && seconds > 0 ? ", " + human(static_cast<double>(tokens) / seconds, 3) + " tokens/s" : "");
+  };
+  const std::string where = model.device() == kCpu ? std::to_string(threads()) + " threads" : str(model.device());
+  std::fprintf(stderr, "\nload      %s parameters in %s s (%s, %s)\n",
+               human(static_cast<double>(model.spec()->size().parameters), 3).c_str(), human(load_seconds, 3).c_str(),
+               str(model.dtype()).c_str(), where.c_str());
+  std::fprintf(stderr, "prompt    %s\n", rate(speed.prompt_tokens, speed.prompt_seconds).c_str());
+  std::fprintf(stderr, "decoding  %s\n", rate(speed.steps, speed.step_seconds).c_str());
+  std::fprintf(stderr, "memory    at most %s in tensors, %s of the process\n",
+               bytes_text(static_cast<double>(memory_stats(model.device()).peak)).c_str(),
+               bytes_text(peak_process_bytes()).c_str());
+}
+
+int generate(const Arguments& arguments, const Job& job) {
+  models::SamplingOptions options{.temperature = arguments.get_float("temperature"),
+                                  .top_k = arguments.get_int("top-k"),
+                                  .top_p = arguments.get_float("top-p"),
+                                  .min_p = arguments.get_float("min-p"),
+                                  .repetition_penalty = arguments.get_float("repetition-penalty"),
+                                  .seed = static_cast<uint64_t>(arguments.get_int("seed"))};
+  models::check_options(options);
+  check_together(arguments);
+  if (int64_t n = arguments.get_int("threads"); n > 0) set_threads(static_cast<int>(n));
+  const std::vector<std::string> stops = stop_texts(arguments);
+  PromptTemplate prompt_template;
+  if (arguments.has("template")) prompt_template = PromptTemplate(flag_text(arguments, arguments.get("template")));
+  std::vector<std::string> overrides = arguments.overrides();
+  const TrainConfig::Parallel parallel = take_parallel(overrides);
+  job.world().set_timeout(parallel.timeout);
+  const dist::DeviceRanks ranks = dist::device_ranks(job.world(), device_of(arguments));
+  const dist::ProcessMesh mesh = mesh_from_config(parallel, ranks.world, "generate");
+  const bool root = mesh.world.rank() == 0;  // the others are silent
+  const bool from_input = arguments.get("prompt") == "-";
+  std::string prompt = root || !from_input ? prompt_text(arguments) : "";
+  if (from_input) prompt = mesh.world.gather_text(prompt)[0];
+
+  const std::filesystem::path folder = models::find_model(arguments.get("MODEL"));
+  const auto start = std::chrono::steady_clock::now();
+  models::LoadedModel loaded = models::load_model(
+      folder, {.dtype = dtype_of(arguments), .settings = model_keys(arguments, overrides), .mesh = mesh});
+  const auto model = models::as_language_model(std::move(loaded.model));
+  model->to(ranks.device);
+  const double load_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (root) print_notes(loaded.notes);
+  check(loaded.tokenizer != nullptr, ErrorKind::input,
+        [&] { return "no tokenizer.json in " + folder.string() + ": text cannot be converted to tokens"; });
+  options.vocabulary = loaded.tokenizer->vocab_size();
+  ReplySettings settings{.model = *model,
+                         .tokenizer = *loaded.tokenizer,
+                         .sampling = options,
+                         .max_tokens = arguments.get_int("tokens"),
+                         .eos = arguments.has("ignore-eos") ? -1 : loaded.tokenizer->eos_id(),
+                         .stops = stops,
+                         .parse_specials = arguments.has("parse-specials"),
+                         .prompt_template = prompt_template};
+  const auto encoded = [&](const std::string& text) {  // checked before anything is printed
+    std::vector<int32_t> tokens = encode_prompt(*loaded.tokenizer, *model, text, settings.parse_specials);
+    models::check_prompt(*model, tokens);
+    return tokens;
+  };
+  ReplySpeed speed;
+  if (arguments.has("interactive")) {
+    speed = converse(settings, arguments.has("prompt") ? encoded(prompt) : std::vector<int32_t>(), mesh.world,
+                     parallel.timeout);
+  } else {
+    prompt = prompt_template(prompt);
+    const std::vector<int32_t> tokens = encoded(prompt);
+    speed = print_samples(settings, prompt, tokens, arguments, root);
+  }
+  if (root && arguments.has("stats")) print_statistics(*model, load_seconds, speed);
+  return 0;
+}
+
+int run_generate(const Arguments& arguments) {
+  Job job;
+  return job.run([&] { return generate(arguments, job); });
+}
+
+std::vector<Flag> generate_flags() {
+  std::vector<Flag> flags = prompt_flags("text to continue; - reads it from standard input");
+  const Flag rest[] = {
+      {.name = "interactive",
+       .alias = 'i',
+       .help = "read a prompt from each line of standard input and continue the conversation; --prompt begins it"},
+      {.name = "template",
+       .value = "TEXT",
+       .help = "text around each prompt, with {prompt} in it, or a file that holds one"},
+      integer_flag("tokens", "N", "maximum number of tokens to add", "256", 1, 1e9, 'n'),
+      number_flag("temperature", "X", "0: always the likeliest token", "0.8", 0, 100, 't'),
+      integer_flag("top-k", "K", "only the K likeliest tokens, 0 = all", "0", 0, 1e9),
+      number_flag("top-p", "P", "only the likeliest tokens that make up P", "1", 0, 1),
+      number_flag("min-p", "P", "only tokens at least P times as likely as the likeliest", "0", 0, 1),
+      number_flag("repetition-penalty", "X", "1 = none; above 1 discourages tokens seen before", "1", 0.01, 100),
+      integer_flag("seed", "N", "of the random draws", "0", 0, 9e15),
+      {.name = "stop", .value = "TEXT", .help = "end before this text; may be given several times", .repeated = true},
+      integer_flag("count", "N", "samples to draw", "1", 1, 1e6),
+      {.name = "no-prompt", .help = "print only the new text"},
+      {.name = "ignore-eos", .help = "go on after the end of the text"},
+      {.name = "stats", .help = "print load time, tokens/s of the prompt and of decoding, and memory to stderr"},
+      profile_flag(),
+      dtype_flag("arithmetic, to which weights are converted (default: f32, or f64 for weights of f64)", ""),
+      device_flag(),
+      integer_flag("threads", "N", "CPU threads, 0 = all cores", "0", 0, 4096)};
+  flags.insert(flags.end(), std::begin(rest), std::end(rest));
+  return flags;
+}
+
+}  // namespace
+
+Command generate_command() {
+  return {
+      .name = "generate",
+      .summary = "sample text from a model",
+      .positionals = {{.name = "MODEL", .help = "model folder, or run folder (its newest checkpoint)"}},
+      .flags = generate_flags(),
+      .overrides = "a key of config.json set to another value; parallel.tensor and parallel.context, with mpirun",
+      .details =
+          "A text of a flag is taken as it is: \\n is a backslash and an n, unless --escape is given. Token ids that "
+          "the\n"
+          "tokenizer does not have (a padded vocabulary) are never drawn. With --interactive the cache of the text so "
+          "far\n"
+          "is kept, also through a pipe: one line in, one reply out; the conversation drops its oldest tokens when "
+          "the\n"
+          "model's longest sequence is reached.\n"
+          "Under mpirun the processes share the model: parallel.tensor splits heads, hidden units and vocabulary, the\n"
+          "ranks of parallel.context repeat the same work. The first process prints; the text is that of one process.",
+      .examples = {"braid generate out/demo --prompt 'The '",
+                   "mpirun -np 2 braid generate out/demo --prompt 'The ' parallel.tensor=2",
+                   "braid generate out/demo -p 'Once' -t 0.7 --top-p 0.9 -e --stop '\\n\\n' --count 3 --stats",
+                   "braid generate out/demo -i -e --template 'Question: {prompt}\\nAnswer:' --stop '\\n'"},
+      .run = run_generate,
+  };
+}
+
+}  // namespace braid::apps

@@ -1,0 +1,28 @@
+// Generated text on standard output.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "braid/models/text/tokenizer.h"
+
+namespace braid::apps {
+
+// Prints text as it becomes final: text that may still become a stop string is held back.
+class Printer {
+ public:
+  Printer(const models::text::Tokenizer& tokenizer, std::vector<std::string> stops)
+      : decoder_(tokenizer), stops_(std::move(stops)) {}
+
+  // false when a stop string is complete; the text before it has then been printed.
+  bool push(int32_t token) { return show(decoder_.push(token), false); }
+  void finish() { show(decoder_.finish(), true); }
+
+ private:
+  bool show(const std::string& more, bool last);
+
+  models::text::StreamDecoder decoder_;
+  std::vector<std::string> stops_;
+  std::string held_;
+};
+
+}  // namespace braid::apps

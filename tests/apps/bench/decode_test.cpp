@@ -1,0 +1,42 @@
+// braid bench decode as the real program.
+#include <boost/test/unit_test.hpp>
+#include <nlohmann/json.hpp>
+
+#include "braid/tensor/io/json.h"
+#include "tests/apps/support.h"
+
+using namespace braid;
+using namespace braid::test;
+
+BOOST_AUTO_TEST_SUITE(bench_decode)
+
+BOOST_AUTO_TEST_CASE(of_a_preset_and_of_a_folder) {
+  const std::string tiny = "bench decode dim=16 n_head=2 n_layer=1 intermediate_size=24 block_size=40 ";
+  const Outcome text = run(tiny + "--context 20 --tokens 6 --batch 2");
+  BOOST_TEST(text.code == 0, text.output);
+  BOOST_TEST(text.output.starts_with("decoding with dcformer-tiny, batch 2, after 20 tokens, f32, "), text.output);
+  for (const char* part : {"\n  step ", "\n  tokens ", "\n  weights ", "\n  prompt ", "\n  cache ", "\n  peak memory "})
+    BOOST_TEST(text.output.find(part) != std::string::npos, text.output);
+  const std::string golden = BRAID_SOURCE_DIR "/tests/golden/model_dcformer_lg";
+  const Outcome json = run("bench decode --json --dtype bf16 --context 8 --tokens 4 --model " + golden);
+  BOOST_REQUIRE_MESSAGE(json.code == 0, json.output);
+  const nlohmann::json facts = io::parse_json(json.output, "output");
+  BOOST_TEST(facts.at("context") == 8);
+  BOOST_TEST(facts.at("batch") == 1);
+  BOOST_TEST(facts.at("weight_bytes") == 2 * facts.at("parameters").get<int>());
+  BOOST_TEST(facts.at("tokens_per_second").get<double>() > 0);
+}
+
+BOOST_AUTO_TEST_CASE(what_cannot_be_timed) {
+  const auto wrong = [](const std::string& arguments, const std::string& words) {
+    const Outcome result = run("bench " + arguments);
+    BOOST_TEST(result.code == 2);
+    BOOST_TEST(result.output.find(words) != std::string::npos, result.output);
+  };
+  wrong("decode block_size=40 --context 30 --tokens 9", "expected at most 38 in all, found 30 + 9");
+  wrong("decode --preset dcformer-tiny --model x", "name two models");
+  wrong("step --model x", "--model is for bench decode");
+  wrong("generate", "expected step (training steps), decode (one-token steps) or comm (collectives)");
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,152 @@
+// The golden cases through `braid dump`: every expected tensor is there and within its tolerance.
+#include <boost/test/unit_test.hpp>
+#include <filesystem>
+
+#include "braid/tensor/io/safetensors.h"
+#include "tests/apps/support.h"
+#include "tests/support/compare.h"
+
+using namespace braid;
+using namespace braid::test;
+namespace fs = std::filesystem;
+
+namespace {
+void check_case(const fs::path& folder, const std::string& dtype, double tolerance) {
+  const Scratch scratch;
+  const fs::path out = scratch / "dump.safetensors";
+  io::SafetensorsFile golden((folder / "golden.safetensors").string());
+  std::string command = "dump " + folder.string() + " --grad --dtype " + dtype + " --out " + out.string();
+  if (golden.find("input_ids")) command += " --ids " + (folder / "golden.safetensors").string();
+  if (const io::TensorInfo* prompt = golden.find("decode.prompt_ids"))
+    command += " --decode " + std::to_string(prompt->shape[1]) + " 12";
+  const Outcome made = run(command);
+  BOOST_REQUIRE_MESSAGE(made.code == 0, made.output);
+  io::SafetensorsFile got(out.string());
+  for (const io::TensorInfo& info : golden.tensors()) {
+    BOOST_TEST_CONTEXT(folder.filename().string() << " " << dtype << " " << info.name) {
+      BOOST_REQUIRE(got.find(info.name) != nullptr);
+      BOOST_TEST(is_close(got.load(info.name), golden.load(info.name), is_index(info.dtype) ? 0 : tolerance));
+    }
+  }
+}
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(dump)
+
+BOOST_AUTO_TEST_CASE(golden_cases) {
+  int cases = 0;
+  for (const auto& entry : fs::directory_iterator(BRAID_SOURCE_DIR "/tests/golden")) {
+    if (!entry.is_directory()) continue;
+    ++cases;
+    check_case(entry.path(), "f64", 1e-10);
+    check_case(entry.path(), "f32", 2e-5);
+  }
+  BOOST_TEST(cases == 9);
+}
+
+BOOST_AUTO_TEST_CASE(decoding_within_the_ids_and_the_longest_sequence) {
+  const Scratch scratch;
+  const fs::path golden = BRAID_SOURCE_DIR "/tests/golden/model_transformer", out = scratch / "dump.safetensors";
+  const Tensor ids = io::SafetensorsFile((golden / "golden.safetensors").string()).load("input_ids");
+  io::save_safetensors((scratch / "ids").string(), {{"input_ids", ids}});
+  const auto decode = [&](const std::string& lengths) {
+    return run("dump " + golden.string() + " --ids " + (scratch / "ids").string() + " --out " + out.string() +
+               " --decode " + lengths);
+  };
+  const Outcome fine = decode("2 5");
+  BOOST_TEST(fine.code == 0, fine.output);
+  io::SafetensorsFile got(out.string());
+  BOOST_TEST((got.load("decode.prompt_ids").shape() == Shape{ids.dim(0), 2}));
+  BOOST_TEST((got.load("decode.tokens").shape() == Shape{ids.dim(0), 5}));
+  fs::remove(out);
+  const auto wrong = [&](const std::string& lengths, const std::string& words) {
+    const Outcome rejected = decode(lengths);
+    BOOST_TEST(rejected.code == 2);
+    BOOST_TEST(rejected.output.find(words) != std::string::npos, rejected.output);
+    BOOST_TEST(!fs::exists(out));
+  };
+  wrong(std::to_string(ids.dim(1) + 1) + " 1",
+        "expected P from 1 to the " + std::to_string(ids.dim(1)) + " ids of a row");
+  wrong("2 9223372036854775807", "longest sequence of 128 tokens in all, found 2 + 9223372036854775807");
+  wrong("2,5", "bad value for --decode: expected a whole number of at least 1, found '2,5'");
+}
+
+// Ids of a file that do not fit the model end with 3, those of a flag with 2; nothing is written.
+BOOST_AUTO_TEST_CASE(ids_that_do_not_fit_the_model) {
+  const Scratch scratch;
+  const std::string model = BRAID_SOURCE_DIR "/tests/golden/model_transformer";  // 61 ids, sequences of at most 128
+  const fs::path out = scratch / "out.safetensors";
+  const auto ids = [](std::vector<int64_t> values, Shape shape) { return from_vector(values, shape); };
+  const Tensor good = ids({1, 2, 3}, {1, 3});
+  const auto dump = [&](const std::string& more) {
+    return run("dump " + model + " --out " + out.string() + " " + more);
+  };
+  const auto fails = [&](const Outcome& result, int code, const std::string& words) {
+    BOOST_TEST(result.code == code, result.output);
+    BOOST_TEST(result.output.find(words) != std::string::npos, result.output);
+    BOOST_TEST(!fs::exists(out));
+  };
+  const auto file = [&](const io::NamedTensors& tensors, const std::string& words) {
+    io::save_safetensors((scratch / "ids").string(), tensors);
+    fails(dump("--decode 1 2 --ids " + (scratch / "ids").string()), 3, words);
+  };
+  file({{"input_ids", ids(std::vector<int64_t>(129, 1), {1, 129})}},
+       "input_ids in " + (scratch / "ids").string() +
+           " is too long: expected at most the model's longest sequence of 128");
+  file({{"input_ids", ids({1, 61}, {1, 2})}}, "at row 0, position 1: expected 0 to 60, found 61");
+  file({{"input_ids", ids({}, {1, 0})}}, "is empty: expected at least one row of one token, found (1, 0)");
+  file({{"input_ids", ids({1, 2}, {2})}}, "must be (B, T) integers, found i64 (2)");
+  file({{"input_ids", good}, {"targets", ids({1, 2, 70}, {1, 3})}}, "targets in ");
+  file({{"input_ids", good}, {"targets", ids({1, 2}, {1, 2})}}, "must be integers of shape (1, 3)");
+  file({{"input_ids", good}, {"decode.prompt_ids", ids({}, {1, 0})}}, "decode.prompt_ids in ");
+  file({{"input_ids", good}, {"decode.prompt_ids", ids({1, 2, 3}, {3})}}, "must be (B, T) integers, found i64 (3)");
+  file({{"input_ids", good}, {"decode.prompt_ids", zeros({1, 3})}}, "must be (B, T) integers, found f32 (1, 3)");
+  fails(dump("--ids 1,2,61"), 2, "--ids is out of range at row 0, position 2: expected 0 to 60, found 61");
+  fails(dump("--ids nothing.safetensors"), 3, "nothing.safetensors");
+  fails(dump("--ids 1,2 --prompt hello"), 2, "found several");
+  fails(dump(""), 2,
+        "expected one of --ids (a safetensors file with input_ids, or 1,2,3), --prompt and --text, found none");
+  fails(dump("--ids 1,2 --attention 0,2"), 2, "--attention: expected layers from 0 to 1, found '2'");
+  fails(dump("--prompt hello"), 3, "no tokenizer.json in ");
+}
+
+BOOST_AUTO_TEST_CASE(inputs_that_do_not_fit_the_attention) {
+  const Scratch scratch;
+  const fs::path golden = BRAID_SOURCE_DIR "/tests/golden/attn_full";
+  fs::copy_file(golden / "config.json", scratch / "config.json");
+  const io::SafetensorsFile file((golden / "inputs.safetensors").string());
+  const auto changed = [&](const std::string& name, const Tensor& x, const std::string& words) {
+    io::NamedTensors tensors;
+    for (const io::TensorInfo& t : file.tensors()) {
+      if (t.name != name) tensors.emplace_back(t.name, file.load(t.name));
+    }
+    if (x) tensors.emplace_back(name, x);
+    io::save_safetensors((scratch / "inputs.safetensors").string(), tensors);
+    const Outcome result = run("dump --grad " + scratch.path().string() + " -o " + (scratch / "out").string());
+    BOOST_TEST(result.code == 3, result.output);
+    BOOST_TEST(result.output.find(words) != std::string::npos, result.output);
+    BOOST_TEST(!fs::exists(scratch / "out"));
+  };
+  changed("q", zeros({2, 24, 32}),
+          "does not fit config.json: expected floats of shape (2, 24, 4, 8), found f32 (2, 24, 32)");
+  changed("k", zeros({2, 24, 8, 4}), "k in ");
+  changed("pre.qw1", zeros({2, 24, 1, 4, 2}), "expected floats of shape (2, 24, 1, 2, 4), found f32 (2, 24, 1, 4, 2)");
+  changed("pre.qw2", {}, "pre.qw1 and qw2, and kw1 and kw2, come together");
+  changed("dout", zeros({2, 24, 32}), "dout in ");
+  changed("v", {}, "v is missing in ");
+}
+
+BOOST_AUTO_TEST_CASE(sixteen_bits) {
+  const std::string folder = BRAID_SOURCE_DIR "/tests/golden/model_dcformer_train";
+  const Scratch scratch;
+  const fs::path out = scratch / "out.safetensors";
+  BOOST_TEST(
+      run("dump " + folder + " --dtype bf16 --ids " + folder + "/golden.safetensors --out " + out.string()).code == 0);
+  const Tensor got = io::SafetensorsFile(out.string()).load("logits"),
+               want = io::SafetensorsFile(folder + "/golden.safetensors").load("logits");
+  BOOST_TEST((got.dtype() == DType::bf16));
+  BOOST_TEST(is_close(got, want, 0.05));
+  BOOST_TEST(!is_close(got, want, 1e-5));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,145 @@
+// braid generate as the real program.
+#include <boost/test/unit_test.hpp>
+
+#include "braid/models/pretrained/pretrained.h"
+#include "braid/models/registry.h"
+#include "tests/apps/support.h"
+
+using namespace braid;
+using namespace braid::test;
+namespace fs = std::filesystem;
+
+namespace {
+
+// A model of bytes with random weights, sequences of 64; its likeliest bytes are printable.
+std::string write_model(const fs::path& folder, const std::string& vocabulary, double output_weight = 0) {
+  const auto spec = models::configure_model("dcformer-tiny", {{"dim", "16"},
+                                                              {"n_head", "2"},
+                                                              {"n_layer", "2"},
+                                                              {"intermediate_size", "24"},
+                                                              {"window_size", "8"},
+                                                              {"block_size", "64"},
+                                                              {"initializer_std", "0.3"},
+                                                              {"vocab_size", vocabulary}});
+  const auto model = spec->make({5, 0});
+  for (nn::NamedTensor& p : nn::parameters(*model)) {
+    if (p.name != "output.weight") continue;
+    Tensor rows = p.value.detach();
+    if (output_weight != 0) rows.fill(output_weight);
+    if (vocabulary != "258") continue;
+    rows.sliced(0, 0, 32).fill(output_weight);
+    rows.sliced(0, 127, 258).fill(output_weight);
+  }
+  fs::create_directories(folder);
+  const models::text::ByteTokenizer tokenizer;
+  models::save_model(*model, &tokenizer, folder);
+  return folder.string();
+}
+
+struct Models {
+  Scratch scratch;
+  std::string bytes = write_model(scratch / "bytes", "258"), padded = write_model(scratch / "padded", "2000"),
+              small = write_model(scratch / "small", "64"), infinite = write_model(scratch / "infinite", "258", 3e38);
+};
+const Models& all() {
+  static const Models instance;
+  return instance;
+}
+
+void fails(const Outcome& result, int code, const std::string& output) {
+  BOOST_TEST(result.code == code);
+  BOOST_TEST(result.output == output);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(generate_command)
+
+// Most ids of this model have no token.
+BOOST_AUTO_TEST_CASE(ids_that_the_tokenizer_does_not_have_are_never_drawn) {
+  for (const char* how : {"-t 0", "-t 1", "-t 5 --top-k 1500"}) {
+    const Outcome result = run("generate " + all().padded + " -p foo -n 40 --ignore-eos " + how);
+    BOOST_TEST(result.code == 0, result.output);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(logits_that_are_not_finite_end_with_5) {
+  for (const char* how : {"-t 0", "-t 1"}) {
+    const Outcome result = run("generate " + all().infinite + " --no-prompt -p foo -n 5 " + how);
+    BOOST_TEST(result.code == 5);
+    BOOST_TEST(result.output.starts_with("error: no token can be drawn for position 3: "), result.output);
+    BOOST_TEST(result.output.find("compute in a wider type (f32, f64), or use an earlier checkpoint") !=
+               std::string::npos);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_prompt_that_does_not_fit_is_an_error_before_any_output) {
+  fails(run("generate " + all().small + " -p 'a long word'"), 3,
+        "error: the tokenizer has 258 ids, the model 64: token 0 of the prompt has id 97; use the tokenizer that the "
+        "model was trained with\n");
+  fails(run("generate " + all().bytes + " -p " + std::string(65, 'x')), 2,
+        "error: the prompt has 65 tokens, the model's longest sequence is 64\n");
+  fails(run("generate " + all().bytes + " -i -p " + std::string(65, 'x') + " < /dev/null"), 2,
+        "error: the prompt has 65 tokens, the model's longest sequence is 64\n");
+}
+
+BOOST_AUTO_TEST_CASE(a_prompt_is_printed_with_its_nul_bytes) {
+  const Outcome result = run("generate " + all().bytes + " -p - -n 1 -t 0", "printf 'a\\0bc' |");
+  BOOST_TEST(result.code == 0);
+  BOOST_TEST((result.output.starts_with(std::string("a\0bc", 4))));
+  const Outcome escaped = run("generate " + all().bytes + " -e -p 'a\\0bc' -n 1 -t 0");
+  BOOST_TEST((escaped.output == result.output));
+  BOOST_TEST(run("generate " + all().bytes + " -p 'a\\n' -n 1 -t 0").output.starts_with("a\\n"));
+}
+
+BOOST_AUTO_TEST_CASE(a_template_stands_around_the_prompt) {
+  const std::string same = run("generate " + all().bytes + " -n 8 -t 0 -p '<x>\n'").output;
+  BOOST_TEST(run("generate " + all().bytes + " -n 8 -t 0 -e --template '<{prompt}>\\n' -p x").output == same);
+  write(all().scratch / "template", "<{prompt}>\n\n");
+  BOOST_TEST(
+      run("generate " + all().bytes + " -n 8 -t 0 -p x --template " + (all().scratch / "template").string()).output ==
+      same);
+  BOOST_TEST(run("generate " + all().bytes + " -p x --template nothing").code == 2);
+}
+
+// Each line continues the text so far: the same as one prompt of everything before.
+BOOST_AUTO_TEST_CASE(a_conversation_keeps_the_text_so_far) {
+  const std::string greedy = "generate " + all().bytes + " -t 0 -n 4 ";
+  const Outcome talk = run(greedy + "-i", "printf 'ab\\ncd\\n\\n' |");
+  BOOST_TEST(talk.code == 0, talk.output);
+  std::string text = "ab", replies;
+  for (const char* next : {"cd", "", ""}) {
+    write(all().scratch / "text", text);
+    const std::string longer = run(greedy + "-p - < " + (all().scratch / "text").string()).output;
+    BOOST_REQUIRE_MESSAGE(longer.size() == text.size() + 5, longer);
+    replies += longer.substr(text.size());
+    text = longer.substr(0, longer.size() - 1) + next;
+  }
+  BOOST_TEST(talk.output == replies);
+  BOOST_TEST(run(greedy + "-i -p ab", "printf 'cd\\n' |").output == run(greedy + "--no-prompt -p abcd").output);
+}
+
+BOOST_AUTO_TEST_CASE(a_conversation_drops_its_oldest_tokens) {
+  const Outcome talk = run(
+      "generate " + all().bytes + " -i -t 0 -n 20",
+      "printf '" + std::string(40, 'x') + "\\n" + std::string(30, 'y') + "\\n" + std::string(65, 'z') + "\\nend\\n' |");
+  BOOST_TEST(talk.code == 0);
+  for (const char* note : {"note: the model's longest sequence of 64 tokens is reached; the conversation goes on from "
+                           "its last 2 tokens\n",
+                           "note: the line is left out: it has 65 tokens, the model's longest sequence is 64\n"})
+    BOOST_TEST(talk.output.find(note) != std::string::npos, talk.output);
+  BOOST_TEST(run("generate " + all().bytes + " -i --count 2 < /dev/null").code == 2);
+  BOOST_TEST(run("generate " + all().bytes + " -i -p - < /dev/null").code == 2);
+}
+
+BOOST_AUTO_TEST_CASE(statistics_go_to_stderr) {
+  const std::string command = "generate " + all().bytes + " -p foo -n 9 -t 0 --count 2 --stats";
+  const Outcome result = run(command);
+  BOOST_TEST(result.code == 0);
+  for (const char* part : {"\nload      ", " parameters in ", "\nprompt    6 tokens in ", "\ndecoding  16 tokens in ",
+                           " tokens/s", "\nmemory    at most "})
+    BOOST_TEST(result.output.find(part) != std::string::npos, result.output);
+  BOOST_TEST(run(command + " 2>/dev/null | cat").output.find("decoding") == std::string::npos);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
