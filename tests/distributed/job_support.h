@@ -59,12 +59,13 @@ struct World {
   World() {
     std::mt19937 random(5);
     for (int i = 0; i < 30; ++i) {
-      std::string text;
-      for (int j = 0; j < 100; ++j) text += std::to_string(random() % 100) + " ";
-      folder.write("in/" + std::to_string(i) + ".txt", text);
+      std::ostringstream text;
+      for (int j = 0; j < 100; ++j) text << random() % 100 << " ";
+      folder.write("in/" + std::to_string(i) + ".txt", text.str());
     }
-    Shell made(std::string(BRAID_PROGRAM) + " prepare " + (folder / "in") + " --val-fraction 0.2 -o " + data(),
-               folder.path / "prepared.txt");
+    std::ostringstream prepare;
+    prepare << BRAID_PROGRAM << " prepare " << (folder / "in") << " --val-fraction 0.2 -o " << data();
+    Shell made(prepare.str(), folder.path / "prepared.txt");
     if (made.wait() != 0) throw std::runtime_error(made.output());
   }
   std::string data() const { return folder / "data"; }
