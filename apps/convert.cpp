@@ -13,10 +13,15 @@ int run_convert(const Arguments& arguments) {
   std::optional<DType> dtype;
   if (arguments.has("dtype")) parse_dtype(arguments.get("dtype"), dtype.emplace());
   // f32, or f64 for a folder in F64, holds every stored value exactly.
-  const models::LoadedModel loaded = models::load_model(models::find_model(arguments.get("MODEL")),
-                                                        {.settings = model_keys(arguments), .tokenizer = false});
-  print_notes(loaded.notes);
   const std::string out = arguments.get("out");
+  check(!models::is_run_folder(out), ErrorKind::setting, [&] {
+    return out +
+           " is the folder of a training run, whose checkpoints a model in it would hide: name another folder, for " +
+           "example " + (std::filesystem::path(out) / "model").string();
+  });
+  const models::LoadedModel loaded =
+      models::load_model(model_folder(arguments), {.settings = model_keys(arguments), .tokenizer = false});
+  print_notes(loaded.notes);
   models::save_as_loaded(*loaded.model, loaded.format, out, dtype);
   const models::ModelFolder written = models::inspect_model(out);
   std::printf("%zu tensors in %s: %s\n", written.format->tensors.size(), out.c_str(),
@@ -30,11 +35,11 @@ Command convert_command() {
   return {
       .name = "convert",
       .summary = "write a model folder again, checked, in another type or with other settings",
-      .positionals = {{.name = "MODEL", .help = "model folder, or run folder (its newest checkpoint)"}},
+      .positionals = {{.name = "MODEL", .help = "model folder, run folder (its newest checkpoint) or RUN/best"}},
       .flags = {{.name = "out",
                  .alias = 'o',
                  .value = "DIR",
-                 .help = "folder to write; it must hold no model yet",
+                 .help = "folder to write; it must hold no model yet and be no run folder",
                  .required = true},
                 {.name = "dtype",
                  .value = "TYPE",

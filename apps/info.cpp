@@ -7,8 +7,10 @@
 #include <set>
 
 #include "apps/cli/commands.h"
+#include "apps/cli/memory_text.h"
 #include "apps/cli/model_flags.h"
 #include "apps/cli/text.h"
+#include "apps/train/memory.h"
 #include "braid/models/pretrained/pretrained.h"
 #include "braid/models/registry.h"
 #include "braid/models/training/find_model.h"
@@ -26,17 +28,6 @@ std::string grouped(int64_t number) {
   std::string text = std::to_string(number);
   for (size_t at = text.size(); at > 3;) text.insert(at -= 3, " ");
   return text;
-}
-
-std::string bytes_text(double bytes) {
-  const char* unit = "B";
-  double size = bytes;
-  for (const char* next : {"KiB", "MiB", "GiB", "TiB", "PiB"}) {
-    if (size < 1024) break;
-    size /= 1024;
-    unit = next;
-  }
-  return human(size, 4) + " " + unit;
 }
 
 std::string shown(const InfoRow& row) {
@@ -109,6 +100,25 @@ InfoSection weight_section(const models::WeightFormat& format) {
            {"bytes", "size", static_cast<double>(bytes), InfoUnit::bytes}}};
 }
 
+// Whether the model can be trained and can generate here, by the bytes that `sections` say for f32.
+InfoSection machine_section(const models::ModelSpec& spec, const models::InfoRequest& request,
+                            const std::vector<InfoSection>& sections) {
+  TrainConfig config;
+  config.train.batch_size = request.batch;
+  const int64_t T = std::max<int64_t>(1, request.seq_len);
+  const double there = memory_of_this_machine(), train = memory_needed(config, spec, T);
+  InfoSection machine{"machine", "This machine", {{"memory", "memory", there, InfoUnit::bytes}}};
+  const auto add = [&](const char* key, const char* label, double bytes, const std::string& advice) {
+    machine.rows.push_back({key, label, bytes, InfoUnit::bytes, bytes <= there ? "fits" : "DOES NOT FIT" + advice});
+  };
+  add("train", "training, f32, AdamW", train, memory_advice(config, spec, T, there));
+  for (const InfoSection& section : sections)
+    for (const InfoRow& row : section.rows)
+      if (section.key == "inference_memory" && (row.key == "total" || section.rows.size() == 1))
+        add("generate", "generation, f32", row.value, "; --dtype bf16 needs half");
+  return machine;
+}
+
 // A preset's name, a config.json, a model folder, or a run folder with checkpoints. Where there are weights, they are
 // checked against their configuration and described in `sections`.
 std::unique_ptr<const models::ModelSpec> load(const std::string& model, const models::SettingTexts& settings,
@@ -121,7 +131,9 @@ std::unique_ptr<const models::ModelSpec> load(const std::string& model, const mo
   if (preset || (!fs::exists(model, none) && !looks_like_file)) return models::configure_model(model, settings);
   if (!fs::is_directory(model, none) && model.ends_with(".json"))
     return models::read_model_spec(io::read_text_file(model, 1 << 20), model)->with(settings);
-  models::ModelFolder folder = models::inspect_model(models::find_model(model));
+  std::vector<std::string> notes;
+  models::ModelFolder folder = models::inspect_model(models::find_model(model, notes));
+  print_notes(notes);
   if (folder.format) sections.push_back(weight_section(*folder.format));
   return folder.spec->with(settings);
 }
@@ -192,6 +204,7 @@ std::string info_text(const std::string& model, const InfoOptions& options) {
                                     .seq_len = longest > 0 && options.seq_len > 0 ? options.seq_len : longest};
   std::vector<InfoSection> sections = spec->info(request);
   if (!options.match_params.empty()) sections.push_back(match_section(*spec, options.match_params));
+  sections.push_back(machine_section(*spec, request, sections));
   sections.insert(sections.end(), stored.begin(), stored.end());
   return options.json ? json(*spec, request, sections) : table(model, *spec, sections);
 }
@@ -200,7 +213,7 @@ Command info_command() {
   return {
       .name = "info",
       .summary = "parameters, FLOPs and memory of a model, without building it",
-      .positionals = {{.name = "MODEL", .help = "a preset, a config.json, a model folder or a run folder"}},
+      .positionals = {{.name = "MODEL", .help = "a preset, a config.json, a model folder, a run folder or RUN/best"}},
       .flags = {integer_flag("seq-len", "T", "tokens per sequence (default: the model's block_size)", "", 1, 1 << 30),
                 integer_flag("batch", "B", "sequences at a time", "1", 1, 1 << 30),
                 profile_flag(),

@@ -47,6 +47,7 @@ set(BRAID_PUBLIC_HEADERS
   models/models.h
   models/pretrained/pretrained.h
   models/registry.h
+  models/settings.h
   models/text/batches.h
   models/text/dataset.h
   models/text/manifest.h

@@ -11,6 +11,7 @@
 #include "braid/models/model.h"
 #include "braid/models/model_cost.h"
 #include "braid/models/model_info.h"
+#include "braid/models/settings.h"
 #include "braid/models/weight_format.h"
 #include "braid/tensor/random.h"
 
@@ -21,9 +22,12 @@ using SettingTexts = std::vector<std::pair<std::string, std::string>>;
 
 struct ModelSetting {
   std::string name;
-  std::string value;   // the text that configure() takes
-  std::string help;    // one line
-  bool in_use = true;  // false: without effect beside the other settings
+  std::string value;    // the text that configure() takes
+  std::string help;     // one line
+  bool in_use = true;   // false: without effect beside the other settings
+  ValueRule rule = {};  // allowed values; by default any text
+  // Other settings that set this one too: dim sets head_dim.
+  std::vector<std::string> set_by = {};
 };
 
 class ModelSpec {

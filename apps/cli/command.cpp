@@ -71,6 +71,20 @@ std::string usage(const Command& command) {
   return line + " [flags]";
 }
 
+// The nearest flag, or the setting that was typed as a flag: --seed for run.seed=..., --batch-size.
+std::string flag_advice(const Command& command, const std::string& typed, const std::vector<std::string>& flags) {
+  std::string word = typed.substr(std::min(typed.find_first_not_of('-'), typed.size()));
+  std::vector<std::string> plain;
+  for (const std::string& flag : flags) plain.push_back(flag.substr(2));
+  const std::string flag = nearest(word, plain);
+  std::replace(word.begin(), word.end(), '-', '_');
+  const std::string key = command.keys ? nearest(word, command.keys()) : "";
+  const std::string last = key.substr(key.rfind('.') + 1);
+  if (!key.empty() && (flag.empty() || edit_distance(word, last) < edit_distance(word, flag)))
+    return "; did you mean the setting " + key + "=VALUE, without dashes?";
+  return flag.empty() ? "" : "; did you mean '--" + flag + "'?";
+}
+
 std::string one_line(std::string text) {
   std::replace(text.begin(), text.end(), '\n', ' ');
   std::replace(text.begin(), text.end(), '\r', ' ');
@@ -152,7 +166,7 @@ Arguments parse_arguments(const Command& command, const std::vector<std::string>
     for (const Flag& f : command.flags)
       if (typed == "--" + f.name || (f.alias && typed == std::string("-") + f.alias)) return f;
     fail(ErrorKind::setting, "unknown flag '" + preview(typed) + "' of braid " + command.name +
-                                 did_you_mean(typed, names) + " (braid " + command.name + " --help lists all)");
+                                 flag_advice(command, typed, names) + " (braid " + command.name + " --help lists all)");
   };
 
   std::vector<std::string> plain;

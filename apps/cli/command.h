@@ -73,8 +73,9 @@ struct Command {
   std::string summary;  // one line, lower case, no full stop
   std::vector<Positional> positionals = {};
   std::vector<Flag> flags = {};
-  std::string overrides = "";  // help for key=value arguments; empty: not accepted
-  std::string details = "";    // paragraphs after the tables
+  std::string overrides = "";                    // help for key=value arguments; empty: not accepted
+  std::vector<std::string> (*keys)() = nullptr;  // of these arguments, for advice on unknown flags
+  std::string details = "";                      // paragraphs after the tables
   std::vector<std::string> examples = {};
   int (*run)(const Arguments&) = nullptr;  // returns the exit code: 0, or 75 when stopped on request
 };

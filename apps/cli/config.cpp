@@ -1,6 +1,7 @@
 #include "apps/cli/config.h"
 
 #include <algorithm>
+#include <set>
 
 #include "apps/cli/config_file.h"
 #include "apps/cli/text.h"
@@ -14,22 +15,47 @@ std::vector<std::string> all_keys(const Schema& schema) {
   std::vector<std::string> keys;
   for (const Setting& setting : schema.settings) keys.push_back(setting.name);
   for (const OpenTable& table : schema.open)
-    for (const std::string& key : table.keys) keys.push_back(table.prefix + "." + key);
+    for (const models::ModelSetting& key : table.keys) keys.push_back(table.prefix + "." + key.name);
   return keys;
+}
+
+bool below(const OpenTable& table, const std::string& key) { return key.starts_with(table.prefix + "."); }
+
+// Whether a value may be given for a key of an open table: one that the rule allows, and of its type. A text stands for
+// a list, and for null, which TOML cannot write.
+bool may_be(const ValueRule& rule, const Value& value) {
+  using models::ValueType;
+  if (rule.type == ValueType::text && rule.choices.empty() && !rule.accepts) return true;
+  const std::optional<Value> parsed = parse_value(rule, plain_text(value));
+  const bool scalar =
+      rule.type == ValueType::boolean || rule.type == ValueType::whole || rule.type == ValueType::number;
+  if (scalar && std::holds_alternative<std::string>(value) && parsed != Value()) return false;
+  return parsed && allows(rule, *parsed);
+}
+
+[[noreturn]] void reject(const std::string& key, const std::string& where, const ValueRule& rule, const Value& value) {
+  const auto* text = std::get_if<std::string>(&value);
+  fail(ErrorKind::setting, models::bad_value(key + " in " + where, rule, preview(toml_text(value)), text ? *text : ""));
 }
 
 // `where` is "run.toml line 3" or "the command line".
 void set(const Schema& schema, const std::string& key, const Value& value, const std::string& where) {
   if (const Setting* setting = models::find_setting(schema.settings, key)) {
     if (assign(*setting, value)) return;
-    const auto* text = std::get_if<std::string>(&value);
-    fail(ErrorKind::setting,
-         models::bad_value(key + " in " + where, setting->rule, preview(toml_text(value)), text ? *text : ""));
+    reject(key, where, setting->rule, value);
   }
   for (const OpenTable& table : schema.open) {
-    if (!key.starts_with(table.prefix + ".")) continue;
+    if (!below(table, key)) continue;
     const std::string name = key.substr(table.prefix.size() + 1);
-    if (std::find(table.keys.begin(), table.keys.end(), name) == table.keys.end()) continue;
+    const ValueRule* rule = nullptr;  // of the first family that has the key
+    bool allowed = false;
+    for (const models::ModelSetting& row : table.keys) {
+      if (row.name != name) continue;
+      if (!rule) rule = &row.rule;
+      allowed = allowed || may_be(row.rule, value);
+    }
+    if (!rule) continue;
+    if (!allowed) reject(key, where, *rule, value);
     (*table.values)[name] = value;
     return;
   }
@@ -39,6 +65,24 @@ void set(const Schema& schema, const std::string& key, const Value& value, const
       section ? "; it is a section: write '[" + key + "]' and its keys below" : did_you_mean(key, keys);
   if (advice.empty()) advice = "; " + schema.command + " --print-config lists all keys";
   fail(ErrorKind::setting, "unknown key '" + preview(key) + "' in " + where + advice);
+}
+
+// Drops the values of the file that the key=value argument sets too. Returns their keys.
+std::vector<std::string> drop_replaced(const OpenTable& table, const std::string& key, const std::string& value) {
+  const auto replaced = [&](const std::string& name) {
+    if (key == table.base) return !value.empty();
+    return below(table, key) && std::ranges::any_of(table.keys, [&](const models::ModelSetting& row) {
+             return row.name == name && std::ranges::count(row.set_by, key.substr(table.prefix.size() + 1)) > 0;
+           });
+  };
+  std::vector<std::string> names;
+  for (const auto& [name, given] : *table.values)
+    if (replaced(name)) names.push_back(name);
+  for (std::string& name : names) {
+    table.values->erase(name);
+    name = table.prefix + "." + name;
+  }
+  return names;
 }
 
 std::string quoted(const std::string& text) {
@@ -81,7 +125,13 @@ std::string toml_text(const Value& value) {
       value);
 }
 
-void load_config(const Schema& schema, const std::filesystem::path& file, const std::vector<std::string>& overrides) {
+std::string plain_text(const Value& value) {
+  const auto* text = std::get_if<std::string>(&value);
+  return text ? *text : toml_text(value);
+}
+
+std::vector<std::string> load_config(const Schema& schema, const std::filesystem::path& file,
+                                     const std::vector<std::string>& overrides) {
   const auto name_now = [&](const std::string& key) {
     const auto at = schema.renamed.find(key);
     return at == schema.renamed.end() ? key : at->second;
@@ -95,21 +145,51 @@ void load_config(const Schema& schema, const std::filesystem::path& file, const 
       set(schema, name_now(entry.key), entry.value, where);
     }
   }
+  std::vector<std::pair<std::string, std::string>> given;  // key, text
   for (const std::string& text : overrides) {
     const size_t equals = text.find('=');
     check(equals != std::string::npos && equals > 0, ErrorKind::setting,
           [&] { return "bad override '" + preview(text) + "': expected key=value"; });
     check(valid_utf8(text), ErrorKind::setting,
           [&] { return "bad override '" + preview(text) + "': expected UTF-8 text, found other bytes"; });
-    const std::string key = name_now(text.substr(0, equals));
-    const std::string value = text.substr(equals + 1);
+    given.emplace_back(name_now(text.substr(0, equals)), text.substr(equals + 1));
+  }
+  std::vector<std::string> notes;
+  for (const OpenTable& table : schema.open) {
+    for (const auto& [key, value] : given) {
+      const std::vector<std::string> dropped = drop_replaced(table, key, value);
+      if (!dropped.empty())
+        notes.push_back(key + "=" + value + " replaces " + join(dropped, ", ") + " of " + file.string());
+    }
+  }
+  for (const auto& [key, value] : given) {
     const Setting* setting = models::find_setting(schema.settings, key);
     const std::optional<Value> typed = setting ? parse_value(setting->rule, value) : std::nullopt;
     set(schema, key, typed.value_or(models::infer_value(value)), "the command line");
   }
+  return notes;
 }
 
-std::string print_config(const Schema& schema) {
+namespace {
+
+// The text of a setting as TOML.
+std::string toml_of(const models::ModelSetting& setting) {
+  const Value value = parse_value(setting.rule, setting.value).value_or(setting.value);
+  const auto* items = std::get_if<std::vector<int64_t>>(&value);
+  const bool null =
+      std::holds_alternative<std::monostate>(value) || (items && std::ranges::count(*items, models::kNullItem) > 0);
+  return toml_text(null ? Value(setting.value) : value);
+}
+
+std::string comment_of(const std::string& help, const ValueRule& rule) {
+  const std::string expected = expectation(rule);
+  const bool says_nothing = expected == "a string" || expected == "true or false" || expected == "a list of strings";
+  return help + (says_nothing ? "" : "; " + expected);
+}
+
+}  // namespace
+
+std::string print_config(const Schema& schema, const std::vector<models::ModelSetting>& in_effect) {
   struct Line {
     std::string text, comment;
   };
@@ -127,19 +207,22 @@ std::string print_config(const Schema& schema) {
   };
   for (const Setting& setting : schema.settings) {
     const auto [section, name] = section_and_name(setting.name);
-    const std::string expected = expectation(setting.rule);
-    const bool says_nothing = expected == "a string" || expected == "true or false" || expected == "a list of strings";
-    lines_of(section).push_back(
-        {name + " = " + toml_text(setting.get()), setting.help + (says_nothing ? "" : "; " + expected)});
+    lines_of(section).push_back({name + " = " + toml_text(setting.get()), comment_of(setting.help, setting.rule)});
   }
   for (const OpenTable& table : schema.open) {
-    for (const std::string& key : table.keys) {
-      const auto [section, name] = section_and_name(table.prefix + "." + key);
-      const auto given = table.values->find(key);
-      if (given == table.values->end())
-        lines_of(section).push_back({"# " + name + " =", "not set"});
+    std::set<std::string> printed;
+    for (const models::ModelSetting& key : in_effect.empty() ? table.keys : in_effect) {
+      if (!printed.insert(key.name).second) continue;  // of another family
+      const auto [section, name] = section_and_name(table.prefix + "." + key.name);
+      const auto given = table.values->find(key.name);
+      std::string text = "# " + name + " =", comment = comment_of(key.help, key.rule);
+      if (!in_effect.empty() && key.value != "")
+        text = name + " = " + toml_of(key);
+      else if (given != table.values->end())
+        text = name + " = " + toml_text(given->second);
       else
-        lines_of(section).push_back({name + " = " + toml_text(given->second), ""});
+        comment += "; not set";
+      lines_of(section).push_back({text, comment + (key.in_use ? "" : "; without effect beside the other keys")});
     }
   }
   std::string text = "# " + schema.title + "\n";
@@ -170,7 +253,10 @@ std::vector<std::string> differences(const Schema& before, const Schema& after) 
       const auto found = table.values->find(key);
       return found == table.values->end() ? "not set" : toml_text(found->second);
     };
-    for (const std::string& key : before.open[i].keys)
+    std::set<std::string> keys;
+    for (const OpenTable* table : {&before.open[i], &after.open.at(i)})
+      for (const auto& [key, value] : *table->values) keys.insert(key);
+    for (const std::string& key : keys)
       compare(before.open[i].prefix + "." + key, text_of(before.open[i], key), text_of(after.open.at(i), key));
   }
   return result;

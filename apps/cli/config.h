@@ -1,5 +1,6 @@
 // Configurations as data: one table of settings from which reading, checking, --print-config and the resolved file are
-// made. A value comes from its default, then the TOML file, then key=value arguments; the last one counts.
+// made. A value comes from its default, then the TOML file, then key=value arguments; the last one counts. So does a
+// value that another one sets: see OpenTable.
 //
 //   TrainConfig config;                       // default member initialisers are the defaults
 //   Schema schema = train_schema(config);     // rows point at the members
@@ -10,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "braid/models/model_spec.h"
 #include "braid/models/settings.h"
 
 namespace braid::apps {
@@ -17,12 +19,16 @@ namespace braid::apps {
 using models::above, models::at_least, models::between, models::from_below, models::one_of, models::Setting,
     models::Value, models::ValueRule;
 
-// A table whose keys are known to the caller only, such as the model's: values are taken with the type they have in
-// the file. Keys may contain dots ("profile.gelu").
+// A table whose keys depend on one of its values, such as the model's on its family: the values that were given are
+// kept as they are. Keys may contain dots ("profile.gelu").
+//
+// A key on the command line that sets others (ModelSetting::set_by: dim sets head_dim) sets them also where the file
+// gives them a value, and `base` sets all of them: such values of the file are dropped.
 struct OpenTable {
-  std::string prefix;                    // "model"
-  std::vector<std::string> keys;         // without the prefix
-  std::map<std::string, Value>* values;  // key without prefix -> value
+  std::string prefix;                      // "model"
+  std::string base;                        // "model.preset": its value stands for values of all keys
+  std::vector<models::ModelSetting> keys;  // names without the prefix; one may stand there for each family
+  std::map<std::string, Value>* values;    // key without prefix -> value; "null" for null, which TOML lacks
 };
 
 struct Schema {
@@ -36,15 +42,19 @@ struct Schema {
 
 // `file` may be empty: defaults and overrides only. Error(input) if it cannot be read, Error(setting) naming key,
 // value, file and line, what is allowed, and the nearest name of an unknown key. On errors targets may be half set.
-void load_config(const Schema& schema, const std::filesystem::path& file, const std::vector<std::string>& overrides);
+// Returns notes for the user: values of the file that the command line replaced.
+std::vector<std::string> load_config(const Schema& schema, const std::filesystem::path& file,
+                                     const std::vector<std::string>& overrides);
 
-// The full commented TOML; loading it gives the same values back, to the last bit.
-std::string print_config(const Schema& schema);
+// The full commented TOML; loading it gives the same values back, to the last bit. `in_effect`: the values of the open
+// table where they are known; without, those that were given.
+std::string print_config(const Schema& schema, const std::vector<models::ModelSetting>& in_effect = {});
 
 // Keys whose values differ between two tables of the same schema, each as "optimizer.lr: 0.001 -> 0.002".
 std::vector<std::string> differences(const Schema& before, const Schema& after);
 
-// The value as TOML.
+// The value as TOML; a text that is a value of an open table as models::configure_model() takes it.
 std::string toml_text(const Value& value);
+std::string plain_text(const Value& value);
 
 }  // namespace braid::apps

@@ -11,6 +11,47 @@
 namespace braid::apps {
 namespace {
 
+constexpr int kMaxLevels = 32;  // of a key; no setting has more than three. Tables are walked and freed by recursion
+
+[[noreturn]] void too_deep(const std::string& name, int64_t line) {
+  fail(ErrorKind::setting, "cannot read " + name + " line " + std::to_string(line) + ": expected keys of at most " +
+                               std::to_string(kMaxLevels) + " levels, found more");
+}
+
+// The first character behind the TOML text that begins at `begin`, or the end of its line where it is not closed.
+size_t end_of_text(const std::string& text, size_t begin) {
+  const char quote = text[begin];
+  const bool lines = text.compare(begin, 3, std::string(3, quote)) == 0;
+  const std::string closing(lines ? 3 : 1, quote);
+  size_t i = begin + closing.size();
+  while (i < text.size() && text.compare(i, closing.size(), closing) != 0) {
+    if (text[i] == '\n' && !lines) return i;
+    i += quote == '"' && text[i] == '\\' ? 2 : 1;
+  }
+  i = std::min(i + closing.size(), text.size());
+  while (lines && i < text.size() && text[i] == quote) ++i;  // """a"""" ends with a quote of its own
+  return i;
+}
+
+// Error(setting) when a key has too many levels, before the library makes a table of each: counts the dots between the
+// characters that may stand beside a key, outside comments and texts.
+void check_levels(const std::string& text, const std::string& name) {
+  int64_t line = 1;
+  int dots = 0;
+  for (size_t i = 0; i < text.size();) {
+    const char c = text[i];
+    size_t next = i + 1;
+    if (c == '#') next = std::min(text.find('\n', i), text.size());
+    if (c == '"' || c == '\'') next = end_of_text(text, i);
+    line += std::count(text.begin() + static_cast<std::ptrdiff_t>(i), text.begin() + static_cast<std::ptrdiff_t>(next),
+                       '\n');
+    if (c == '.') ++dots;
+    if (std::string_view("=,[]{}\n").find(c) != std::string_view::npos) dots = 0;
+    if (dots >= kMaxLevels) too_deep(name, line);
+    i = next;
+  }
+}
+
 Value scalar(const toml::node& node, std::string& problem) {
   if (const auto* v = node.as_boolean()) return v->get();
   if (const auto* v = node.as_integer()) return v->get();
@@ -34,11 +75,13 @@ Value list(const toml::array& array, std::string& problem) {
   return value.value_or(false);
 }
 
-void flatten(const toml::table& table, const std::string& prefix, std::vector<ConfigEntry>& entries) {
+void flatten(const toml::table& table, const std::string& prefix, int levels, const std::string& file,
+             std::vector<ConfigEntry>& entries) {
   for (const auto& [name, node] : table) {
     const std::string key = prefix + std::string(name.str());
     if (const auto* inner = node.as_table()) {
-      flatten(*inner, key + ".", entries);
+      if (levels >= kMaxLevels) too_deep(file, static_cast<int64_t>(node.source().begin.line));
+      flatten(*inner, key + ".", levels + 1, file, entries);
       continue;
     }
     ConfigEntry entry{.key = key, .value = false, .line = static_cast<int64_t>(node.source().begin.line)};
@@ -50,10 +93,11 @@ void flatten(const toml::table& table, const std::string& prefix, std::vector<Co
 }  // namespace
 
 std::vector<ConfigEntry> parse_config(const std::string& text, const std::string& name) {
+  check_levels(text, name);
   std::vector<ConfigEntry> entries;
   std::string problem;
   try {
-    flatten(toml::parse(text), "", entries);
+    flatten(toml::parse(text), "", 1, name, entries);
   } catch (const toml::parse_error& error) {
     problem = " line " + std::to_string(error.source().begin.line) + ": expected TOML; ";
     problem += preview(error.description(), 200);

@@ -2,14 +2,18 @@
 
 #include <sys/resource.h>
 
-#include <cstdio>
+#include "apps/cli/text.h"
 
 namespace braid::apps {
 
 std::string bytes_text(double bytes) {
-  char text[32];
-  std::snprintf(text, sizeof text, bytes < 1e8 ? "%.1f MB" : "%.2f GB", bytes < 1e8 ? bytes / 1e6 : bytes / 1e9);
-  return text;
+  const char* unit = "B";
+  for (const char* next : {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}) {
+    if (bytes < 1024) break;
+    bytes /= 1024;
+    unit = next;
+  }
+  return human(bytes, bytes < 1000 ? 3 : 4) + " " + unit;
 }
 
 double peak_process_bytes() {

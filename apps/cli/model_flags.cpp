@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "braid/models/registry.h"
+#include "braid/models/training/find_model.h"
 
 namespace braid::apps {
 
@@ -47,6 +48,13 @@ models::SettingTexts model_keys(const Arguments& arguments, const std::vector<st
   models::SettingTexts keys = override_keys(overrides);
   if (arguments.has("profile")) keys.insert(keys.begin(), {"profile.name", arguments.get("profile")});
   return keys;
+}
+
+std::filesystem::path model_folder(const Arguments& arguments, bool print) {
+  std::vector<std::string> notes;
+  const std::filesystem::path folder = models::find_model(arguments.get("MODEL"), notes);
+  if (print) print_notes(notes);
+  return folder;
 }
 
 void print_notes(const std::vector<std::string>& notes) {

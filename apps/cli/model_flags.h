@@ -1,5 +1,6 @@
 // Flags and steps that the commands which load a model have in common.
 #pragma once
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,6 +29,8 @@ models::SettingTexts model_keys(const Arguments& arguments, const std::vector<st
 inline models::SettingTexts model_keys(const Arguments& arguments) {
   return model_keys(arguments, arguments.overrides());
 }
+// The model folder that MODEL names (models::find_model); what the user must know about the choice goes to stderr.
+std::filesystem::path model_folder(const Arguments& arguments, bool print = true);
 // Prints the decisions of the loader to stderr.
 void print_notes(const std::vector<std::string>& notes);
 

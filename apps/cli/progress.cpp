@@ -30,7 +30,10 @@ int terminal_width(std::FILE* out) {
 
 std::string progress_words(const ProgressState& s) {
   std::string text = "step " + std::to_string(s.step) + "/" + std::to_string(s.total) + "  loss " + fixed(s.loss, 4);
-  if (!std::isnan(s.val_loss)) text += "  val " + fixed(s.val_loss, 4);
+  if (!std::isnan(s.val_loss)) {
+    text += "  val " + fixed(s.val_loss, 4);
+    if (s.val_step >= 0 && s.val_step != s.step) text += " at " + std::to_string(s.val_step);
+  }
   if (s.tok_per_s > 0) text += "  " + human(s.tok_per_s, 3) + " tok/s";
   if (s.eta_s >= 0) text += "  ETA " + duration(s.eta_s);
   return text;
@@ -87,9 +90,12 @@ void Progress::draw() {
   drawn_ = true;
 }
 
-void Progress::update(const ProgressState& state) {
-  const bool end = state.step == state.total;
-  const bool due = interval_ > 0 ? state.step % interval_ == 0 || end : line_due(state.step, state.total);
+void Progress::update(const ProgressState& now) {
+  ProgressState state = now;
+  const bool old = state.val_step >= 0 && state.val_step != state.step;
+  if (old && !terminal_) state.val_loss = NAN;
+  const bool end = state.step == state.total || !(old || std::isnan(state.val_loss));
+  const bool due = interval_ > 0 ? state.step % interval_ == 0 || end : end || line_due(state.step, state.total);
   const double share = state.total > 0 ? static_cast<double>(state.step) / static_cast<double>(state.total) : 0;
   update(share, progress_words(state), due);
 }

@@ -11,12 +11,14 @@ struct ProgressState {
   int64_t step = 0;
   int64_t total = 0;
   double loss = 0;
-  double val_loss = 0;  // NaN: not known yet
+  double val_loss = 0;    // NaN: not known yet
+  int64_t val_step = -1;  // that val_loss was measured at; -1: this one
   double tok_per_s = 0;
   double eta_s = 0;  // negative: unknown
 };
 
-// "step 420/1000  loss 2.3456  val 2.4100  12.3k tok/s  ETA 1m15s"
+// "step 420/1000  loss 2.3456  val 2.4100  12.3k tok/s  ETA 1m15s"; a validation of an earlier step: "val 2.4100 at
+// 400"
 std::string progress_words(const ProgressState& state);
 // " 42% [########............] words", at most `width` - 1 columns; without the bar where there is no room for it.
 std::string progress_bar(double share, const std::string& words, int width);
@@ -32,7 +34,8 @@ ProgressStyle progress_style(const std::string& name);  // one of progress_style
 
 class Progress {
  public:
-  // interval: training steps between plain lines, 0 = growing.
+  // interval: training steps between plain lines, 0 = growing. A step with a validation always has one, and only such a
+  // line has the validation loss; the bar keeps it.
   explicit Progress(std::FILE* out, int64_t interval = 0, ProgressStyle style = ProgressStyle::automatic);
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;

@@ -1,8 +1,11 @@
 #include "apps/cli/signals.h"
 
-#include <csignal>
+#include <poll.h>
+#include <unistd.h>
 
 #include <array>
+#include <csignal>
+#include <cstdio>
 #include <iterator>
 
 namespace braid::apps {
@@ -22,6 +25,13 @@ void on_signal(int signal) {
   received = signal;
 }
 
+// Whether standard output is a pipe that nobody reads any more, and something was lost in it.
+bool reader_has_gone() {
+  const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+  pollfd end{.fd = ::fileno(stdout), .events = 0, .revents = 0};
+  return !written && ::poll(&end, 1, 0) == 1 && (end.revents & POLLERR) != 0;
+}
+
 }  // namespace
 
 StopSignals::StopSignals() {
@@ -38,8 +48,13 @@ StopSignals::StopSignals() {
 
 StopSignals::~StopSignals() {
   for (size_t i = 0; i < std::size(listened); ++i) sigaction(listened[i], &previous[i], nullptr);
-  sigaction(SIGPIPE, &previous.back(), nullptr);
   received = 0;
+  if (!reader_has_gone()) {
+    sigaction(SIGPIPE, &previous.back(), nullptr);
+  } else {  // SIGPIPE stays ignored: a message on stderr may go the same way
+    std::fputs("note: the reader of standard output has gone; the lines after that are lost\n", stderr);
+    if (!std::freopen("/dev/null", "w", stdout)) std::clearerr(stdout);
+  }
 }
 
 bool StopSignals::requested() { return received != 0; }

@@ -4,7 +4,9 @@
 namespace braid::apps {
 
 // While it lives, the signals set the flag; a second SIGINT kills at once, as without a handler. SIGPIPE is ignored:
-// a run must survive the death of the terminal or pipe that it prints to. One at a time; the old handlers come back.
+// a run must survive the death of the terminal or pipe that it prints to. At the end, output whose reader has gone
+// (braid train ... | head -1) goes nowhere, with a note on stderr, and is no failure: the run has its log. One at a
+// time; the old handlers come back.
 class StopSignals {
  public:
   StopSignals();

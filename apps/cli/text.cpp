@@ -49,6 +49,16 @@ std::string duration(double seconds) {
   return buffer;
 }
 
+std::string time_in_words(double seconds) {
+  if (!(seconds >= 0) || !std::isfinite(seconds)) return "?";
+  if (seconds < 1) return human(1e3 * seconds, 3) + " ms";
+  if (seconds < 120) return human(seconds, 3) + " seconds";
+  if (seconds < 7200) return human(seconds / 60, 3) + " minutes";
+  if (seconds < 3 * 86400) return human(seconds / 3600, 3) + " hours";
+  if (seconds < 1000 * 86400.0) return human(seconds / 86400, 3) + " days";
+  return human(seconds / (365.25 * 86400), 3) + " years";
+}
+
 std::string shell_quote(const std::string& argument) {
   const bool plain = !argument.empty() && std::all_of(argument.begin(), argument.end(), [](unsigned char c) {
     return std::isalnum(c) || std::string_view("_-./=:,+@%").find(static_cast<char>(c)) != std::string_view::npos;

@@ -11,7 +11,6 @@
 #include "apps/dump/ids.h"
 #include "braid/autograd/autograd.h"
 #include "braid/models/pretrained/pretrained.h"
-#include "braid/models/training/find_model.h"
 #include "braid/tensor/io/reader.h"
 
 namespace braid::apps {
@@ -98,7 +97,7 @@ NamedTensors dump_model(const Arguments& arguments, const fs::path& folder, DTyp
 int run_dump(const Arguments& arguments) {
   const DType dtype = *dtype_of(arguments);
   const Device device = device_of(arguments);
-  const fs::path folder = models::find_model(arguments.get("MODEL"));
+  const fs::path folder = model_folder(arguments);
   const std::string file = (folder / "config.json").string(), config = io::read_text_file(file, 1 << 20);
   NamedTensors out;
   if (const auto attention = models::read_attention_folder(config, file, model_keys(arguments))) {
@@ -143,7 +142,7 @@ Command dump_command() {
       .name = "dump",
       .summary = "logits, loss, hidden states, attention maps and gradients as named tensors",
       .positionals = {{.name = "MODEL",
-                       .help = "model folder, run folder, or a folder of kind attention with inputs.safetensors"}},
+                       .help = "model folder, run folder, RUN/best, or a folder of kind attention with inputs.safetensors"}},
       .flags = dump_flags(),
       .overrides = kModelOverrides,
       .details =

@@ -13,7 +13,6 @@
 #include "apps/train/job.h"
 #include "braid/distributed/comm/device_ranks.h"
 #include "braid/models/pretrained/pretrained.h"
-#include "braid/models/training/find_model.h"
 #include "braid/tensor/parallel.h"
 
 namespace braid::apps {
@@ -114,7 +113,7 @@ int generate(const Arguments& arguments, const Job& job) {
   std::string prompt = root || !from_input ? prompt_text(arguments) : "";
   if (from_input) prompt = mesh.world.gather_text(prompt)[0];
 
-  const std::filesystem::path folder = models::find_model(arguments.get("MODEL"));
+  const std::filesystem::path folder = model_folder(arguments, root);
   const auto start = std::chrono::steady_clock::now();
   models::LoadedModel loaded = models::load_model(
       folder, {.dtype = dtype_of(arguments), .settings = model_keys(arguments, overrides), .mesh = mesh});
@@ -191,7 +190,7 @@ Command generate_command() {
   return {
       .name = "generate",
       .summary = "sample text from a model",
-      .positionals = {{.name = "MODEL", .help = "model folder, or run folder (its newest checkpoint)"}},
+      .positionals = {{.name = "MODEL", .help = "model folder, run folder (its newest checkpoint) or RUN/best"}},
       .flags = generate_flags(),
       .overrides = "a key of config.json set to another value; parallel.tensor and parallel.context, with mpirun",
       .details =

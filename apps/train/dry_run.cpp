@@ -1,28 +1,33 @@
 #include "apps/train/dry_run.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
+#include <filesystem>
 
 #include "apps/cli/memory_text.h"
 #include "apps/cli/text.h"
 #include "apps/train/from_config.h"
-#include "apps/train/matmul_rate.h"
-#include "braid/models/text/dataset.h"
+#include "apps/train/log.h"
+#include "apps/train/memory.h"
+#include "apps/train/run_data.h"
+#include "apps/train/step_time.h"
 #include "braid/nn/optim/registry.h"
-#include "braid/tensor/detail/integers.h"
-#include "braid/tensor/parallel.h"
 
 namespace braid::apps {
 
+namespace fs = std::filesystem;
+
 namespace {
+
 std::string number(const char* format, double value) {
   char text[48];
   std::snprintf(text, sizeof text, format, value);
   return text;
 }
+std::string rate_text(double flops) {
+  return flops < 1e12 ? number("%.4g GFLOP/s", flops / 1e9) : number("%.4g TFLOP/s", flops / 1e12);
+}
+std::string percent(double share) { return number("%.1f %%", 100 * share); }
 
 // Titles with lines of a label and a value below them.
 class Report {
@@ -31,41 +36,83 @@ class Report {
   void line(const std::string& label, const std::string& value) {
     text_ += "  " + label + std::string(label.size() < 34 ? 34 - label.size() : 0, ' ') + " " + value + "\n";
   }
-  const std::string& text() const { return text_; }
+  void text(const std::string& text) { text_ += "  " + text + "\n"; }
+  const std::string& str() const { return text_; }
 
  private:
   std::string text_;
 };
 
-// The step that the settings describe, on one process.
-models::TrainingSetup training_setup(const TrainConfig& config, int64_t seq_len) {
-  return {.batch = config.train.batch_size,
-          .seq_len = seq_len,
-          .bytes_per_element = size_of(arithmetic(config).compute),
-          .optimizer_moments = static_cast<int64_t>(nn::state_suffixes(optimizer_options(config)).size()),
-          .recompute = config.train.recompute,
-          .attention_workspace = attention_workspace(config, parse_device(config.run.device))};
+// Everything that the parts of the report are made from.
+struct Plan {
+  const TrainConfig& config;
+  const models::ModelSpec& model;
+  int64_t seq_len;
+  int64_t windows;  // of the training data; 0: not known
+  Machine machine;
+  StepPlan step;
+
+  double samples() const {
+    return static_cast<double>(config.train.batch_size) * static_cast<double>(config.train.accumulate);
+  }
+  double tokens() const { return samples() * static_cast<double>(seq_len); }
+  // The unit of work: a token, or a sample that is no sequence.
+  bool sequences() const { return model.max_sequence_length() > 0; }
+  std::string unit() const { return sequences() ? "token" : "sample"; }
+};
+
+std::string layout_text(const models::MeshShape& mesh) {
+  return std::to_string(mesh.data) + " x " + std::to_string(mesh.context) + " x " + std::to_string(mesh.tensor);
+}
+
+void add_model(Report& report, const Plan& plan) {
+  const models::ModelSize size = plan.model.size();
+  const double T = static_cast<double>(plan.seq_len);
+  report.title("model");
+  report.line("parameters", std::to_string(size.parameters));
+  if (size.non_embedding != size.parameters) report.line("  without embeddings", std::to_string(size.non_embedding));
+  for (const models::InfoRow& part : size.parts) report.line("  " + part.label, number("%.0f", part.value));
+  report.line("FLOPs per " + plan.unit() + ", forward",
+              number("%.4g GFLOP", plan.model.forward_flops(plan.seq_len) / T / 1e9));
+  report.line("FLOPs per " + plan.unit() + ", training",
+              number("%.4g GFLOP", plan.model.training_flops(plan.seq_len) / T / 1e9));
+}
+
+void add_memory(Report& report, const models::TrainingMemory& memory, const std::string& estimate,
+                const std::string& copies) {
+  report.line("weights", bytes_text(memory.weights) + copies);
+  report.line("gradients", bytes_text(memory.gradients));
+  report.line("optimizer", bytes_text(memory.optimizer));
+  report.line("activations" + estimate, bytes_text(memory.activations));
+  report.line("working space" + estimate, bytes_text(memory.working));
+}
+
+void add_step_memory(Report& report, const Plan& plan) {
+  const TrainConfig& config = plan.config;
+  const Arithmetic types = arithmetic(config);
+  TrainConfig other = config;
+  other.train.recompute = !other.train.recompute;
+  const auto memory_of = [&](const TrainConfig& c) {
+    return plan.model.training_memory(training_setup(c, plan.seq_len, {}, plan.machine.gpu));
+  };
+  const models::TrainingMemory memory = memory_of(config);
+  report.title("memory of a step on one process (batch " + std::to_string(config.train.batch_size) +
+               (plan.sequences() ? " x " + std::to_string(plan.seq_len) + " tokens" : "") + ", " + config.train.dtype +
+               ")");
+  add_memory(report, memory, "", types.compute != types.masters ? ", f32 and copies in " + str(types.compute) : "");
+  report.line("total", bytes_text(memory.total()));
+  report.line(other.train.recompute ? "total if blocks were recomputed" : "total if blocks were not recomputed",
+              bytes_text(memory_of(other).total()));
 }
 
 // Memory and communication of one process of the mesh: the first one, whose shards are the largest.
-void add_mesh(Report& report, const TrainConfig& config, const models::ModelSpec& model, int64_t T) {
-  models::TrainingSetup setup = training_setup(config, T);
-  setup.mesh = {std::max<int64_t>(1, config.parallel.data), config.parallel.context, config.parallel.tensor};
-  const models::MeshShape& mesh = setup.mesh;
-  if (mesh.ranks() == 1) return;
-  setup.batch = detail::ceil_div(config.train.batch_size, mesh.data);
-  models::StepShape step{.seq_len = T, .bytes_per_element = setup.bytes_per_element, .recompute = setup.recompute};
-  step.samples.assign(static_cast<size_t>(config.train.accumulate), setup.batch);
-  const models::StepVolume v = model.step_volume(mesh, {}, step);
-  const models::TrainingMemory memory = model.training_memory(setup);
+void add_process(Report& report, const Plan& plan) {
+  const models::MeshShape& mesh = plan.step.mesh;
+  const models::StepVolume& v = plan.step.volume;
   report.title("one of " + std::to_string(mesh.ranks()) + " processes: " + std::to_string(mesh.data) + " data x " +
                std::to_string(mesh.context) + " context x " + std::to_string(mesh.tensor) + " tensor");
-  report.line("weights", bytes_text(memory.weights));
-  report.line("gradients", bytes_text(memory.gradients));
-  report.line("optimizer", bytes_text(memory.optimizer));
-  report.line("activations (estimate)", bytes_text(memory.activations));
-  report.line("working space (estimate)", bytes_text(memory.working));
-  report.line("total memory", bytes_text(memory.total()));
+  add_memory(report, plan.step.memory, " (estimate)", "");
+  report.line("total memory", bytes_text(plan.step.memory.total()));
   report.title("bytes that it sends per step");
   auto group = [&](const char* what, const dist::CommStats& t) {
     if (t.total() == 0) return;
@@ -82,75 +129,200 @@ void add_mesh(Report& report, const TrainConfig& config, const models::ModelSpec
   double overlapped = double(v.replicas.bytes_of(dist::Collective::reduce_scatter) +
                              v.world.bytes_of(dist::Collective::reduce_scatter));
   report.line("of it beside the backward pass", bytes_text(overlapped));
-  if (const int64_t layers = model.size().layers; layers > 0)
+  if (const int64_t layers = plan.model.size().layers; layers > 0)
     report.line("per layer, in line with its work",
                 bytes_text(double(v.tensor.total() + v.context.total()) / double(layers)));
 }
-}  // namespace
 
-void check_memory(const TrainConfig& config, const models::ModelSpec& model, int64_t seq_len,
-                  const dist::ProcessMesh& mesh, Device device) {
-  // For several processes --dry-run finds such a mistake, for a GPU its allocator.
-  if (mesh.world.size() > 1 || device != kCpu) return;
-  double ids = 8.0 * double(config.train.batch_size) * double(config.train.accumulate) * double(seq_len);
-  double needed = (model.training_memory(training_setup(config, seq_len)).total() + ids) / 1e9;
-  double there = double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGESIZE)) / 1e9;
-  check(needed < 2 * there, ErrorKind::setting, [&] {
-    return "a training step does not fit into memory: expected at most " + shortest(std::round(there)) +
-           " GB, found about " + shortest(std::round(needed)) +
-           " GB; lower train.batch_size, train.accumulate, data.seq_len or the model (--dry-run shows the parts)";
-  });
+std::string fits_text(const Machine& machine, double needed) {
+  if (machine.memory == 0) return "not known; --memory GiB says what there is";
+  return std::string(needed <= machine.memory ? "yes" : "NO") + ", needs " + bytes_text(needed) + " of " +
+         bytes_text(machine.memory);
 }
 
-std::string dry_run(const TrainConfig& config) {
-  const bool with_data = !config.data.path.empty();
-  const auto spec = model_spec(config, with_data ? models::text::read_manifest(config.data.path).vocab_size : 0);
-  const models::ModelSpec& model = *spec;
-  const int64_t T = sequence_length(config, model);
+void add_machine(Report& report, const Plan& plan) {
+  const Machine& m = plan.machine;
+  report.title("machine");
+  report.line("processes", std::to_string(plan.step.mesh.ranks()) + " x " + m.name);
+  report.line("memory of a process", m.memory > 0 ? bytes_text(m.memory) : "not known");
+  report.line("a step fits", fits_text(m, plan.step.needed));
+  report.line("matrix product, " + plan.config.train.dtype, rate_text(m.flops) + ", " + m.flops_source);
+  if (plan.step.mesh.ranks() == 1) return;
+  report.line("links of a process", plan.step.links_known
+                                        ? human(m.near_link / 1e9, 3) + " GB/s in a node of " +
+                                              std::to_string(m.per_node) + ", " + human(m.far_link / 1e9, 3) +
+                                              " GB/s between nodes (" + m.link_source + ")"
+                                        : "not known; --link GB/s says what they are");
+}
+
+double tokens_per_second(const Plan& plan, const StepPlan& step) { return plan.tokens() / step.seconds(); }
+double mfu(const Plan& plan, double seconds) {
+  return step_flops(plan.config, plan.model, plan.seq_len) /
+         (seconds * plan.machine.flops * static_cast<double>(plan.step.mesh.ranks()));
+}
+
+void add_layouts(Report& report, const Plan& plan) {
+  constexpr size_t kRows = 12;
+  const std::vector<StepPlan> layouts =
+      plan_layouts(plan.config, plan.model, plan.seq_len, plan.step.mesh.ranks(), plan.machine);
+  report.title("layouts of " + std::to_string(plan.step.mesh.ranks()) + " processes, data x context x tensor" +
+               (layouts.size() > kRows ? ", the fastest " + std::to_string(kRows) : ""));
+  char row[160];
+  std::snprintf(row, sizeof row, "%-16s %12s  %-4s %12s %14s %10s/s %8s", "", "memory", "fits", "step", "communication",
+                (plan.unit() + "s").c_str(), "MFU");
+  report.text(row);
+  const auto chosen = [&](const StepPlan& p) { return layout_text(p.mesh) == layout_text(plan.step.mesh); };
+  for (size_t i = 0; i < layouts.size(); ++i) {
+    const StepPlan& p = layouts[i];
+    if (i >= kRows && !chosen(p)) continue;
+    const char* fits = plan.machine.memory == 0 ? "?" : p.needed <= plan.machine.memory ? "yes" : "NO";
+    std::snprintf(row, sizeof row, "%-16s %12s  %-4s %12s %14s %12s %8s%s", layout_text(p.mesh).c_str(),
+                  bytes_text(p.needed).c_str(), fits, time_in_words(p.seconds()).c_str(),
+                  p.links_known ? percent(p.communication() / p.seconds()).c_str() : "?",
+                  human(tokens_per_second(plan, p), 3).c_str(), percent(mfu(plan, p.seconds())).c_str(),
+                  chosen(p) ? "  <- parallel.*" : "");
+    report.text(row);
+  }
+  report.text("left out: more data ranks than train.batch_size, more than 8 tensor or context ranks");
+}
+
+// Seconds of a step by the log of an earlier part of this run, or of one with the same work; 0: there is none.
+double measured_seconds(const Plan& plan) {
+  const fs::path out = plan.config.run.out, file = out / "config.resolved.toml";
+  std::error_code none;
+  if (!fs::exists(file, none) || !fs::exists(out / "log.csv", none)) return 0;
+  try {
+    TrainConfig then, now = plan.config;
+    const Schema before = train_schema(then, model_settings());
+    load_config(before, file, {});
+    const bool same_model = models::differing_settings(*model_spec(then, plan.model.vocab_size()), plan.model).empty();
+    now.model = then.model;
+    for (const std::string& line : differences(before, train_schema(now, model_settings()))) {
+      for (const char* key : {"data.seq_len", "train.batch_size", "train.dtype", "train.recompute", "train.attention",
+                              "run.device", "run.threads", "parallel."})
+        if (line.starts_with(key)) return 0;
+    }
+    const std::vector<LogRow> rows = read_log(out);
+    return same_model && !rows.empty() && rows.back().tok_per_s > 0 ? plan.tokens() / rows.back().tok_per_s : 0;
+  } catch (const Error&) {  // of an earlier version, or damaged: no measurement
+    return 0;
+  }
+}
+
+void add_time(Report& report, const Plan& plan, bool here) {
+  const StepPlan& step = plan.step;
+  const double measured = here ? measured_seconds(plan) : 0, seconds = measured > 0 ? measured : step.seconds();
+  const Machine& m = plan.machine;
+  report.title("time");
+  report.line(plan.unit() + "s per step", number("%.0f", plan.tokens()));
+  if (plan.windows > 0)
+    report.line("epochs over the run",
+                number("%.2f", double(plan.config.train.steps) * plan.samples() / double(plan.windows)));
+  if (measured > 0) {
+    report.line("time of a step", time_in_words(seconds) + ", measured: " + plan.config.run.out + "/log.csv");
+  } else {
+    report.line("computation of a step", time_in_words(step.compute) + " at " + percent(m.efficiency) +
+                                             " of the matrix product's rate (" + m.efficiency_source + ")");
+    if (step.mesh.ranks() > 1) {
+      report.line("communication of a step",
+                  step.links_known
+                      ? time_in_words(step.in_line) + " in line, " + time_in_words(step.beside) +
+                            " beside the backward pass, which hides up to " + time_in_words(step.compute * 2 / 3)
+                      : "not counted");
+      if (step.links_known) report.line("share of communication", percent(step.communication() / seconds));
+    }
+    report.line("time of a step", time_in_words(seconds));
+  }
+  report.line(plan.unit() + "s per second", human(plan.tokens() / seconds, 4));
+  report.line("MFU", percent(mfu(plan, seconds)));
+  report.line("time of the run", time_in_words(seconds * double(plan.config.train.steps)) + " for " +
+                                     std::to_string(plan.config.train.steps) + " steps");
+}
+
+void add_checkpoints(Report& report, const Plan& plan) {
+  const TrainConfig& config = plan.config;
+  const auto moments = static_cast<double>(nn::state_suffixes(optimizer_options(config)).size());
+  const double one = static_cast<double>(plan.model.size().parameters) *
+                     static_cast<double>(size_of(arithmetic(config).masters)) * (1 + moments);
+  const int64_t interval = config.checkpoint.interval > 0 ? config.checkpoint.interval : config.train.steps;
+  const int64_t written = (config.train.steps + interval - 1) / interval;
+  const int64_t kept = std::min(config.checkpoint.keep, written);
+  const bool beside = written > kept;  // the oldest goes when the newest is complete
+  const double most = one * static_cast<double>(kept + beside);
+  std::error_code error;
+  fs::path there = fs::absolute(config.run.out, error);
+  while (there.has_relative_path() && !fs::exists(there, error)) there = there.parent_path();
+  const fs::space_info space = fs::space(there, error);
+  report.title("checkpoints");
+  report.line("one", bytes_text(one) + ": weights and optimizer");
+  report.line("at most on the disk",
+              bytes_text(most) + ": " + std::to_string(kept) + " kept" + (beside ? " and one being written" : ""));
+  if (!error) {
+    const auto free = static_cast<double>(space.available);
+    report.line(
+        "free for " + preview(config.run.out, 24),
+        bytes_text(free) + (free < most ? ": NOT ENOUGH; lower checkpoint.keep or choose another run.out" : ""));
+  }
+}
+
+Device device_here(const TrainConfig& config) {
+  try {
+    return parse_device(config.run.device);
+  } catch (const Error& e) {
+    fail(e.kind(), std::string(e.what()) + "; braid train --dry-run --for " + machine_names().back() +
+                       " plans for GPUs that are not here");
+  }
+}
+
+// Why braid train, or the machine, could not do the step; "" when it can.
+std::string problem_of(const Plan& plan, bool here) {
+  const models::MeshShape& mesh = plan.step.mesh;
+  try {
+    check_batch(plan.config, mesh.data);
+    if (here)
+      check_memory(plan.config, plan.model, plan.seq_len, mesh, plan.machine.gpu ? Device{Device::Kind::cuda} : kCpu);
+  } catch (const Error& e) {
+    return e.what();
+  }
+  if (here || plan.machine.memory == 0 || plan.step.needed <= plan.machine.memory) return "";
+  return "a training step does not fit: expected at most " + bytes_text(plan.machine.memory) + " of one " +
+         plan.machine.name + ", found about " + bytes_text(plan.step.needed) +
+         memory_advice(plan.config, plan.model, plan.seq_len, plan.machine.memory, mesh, plan.machine.gpu);
+}
+
+}  // namespace
+
+DryRun dry_run(const TrainConfig& config, const MachineRequest& request, int64_t processes) {
+  check_relations(config);
+  const bool with_data = !config.data.path.empty(), here = !request.elsewhere();
+  const auto model = model_spec(config, with_data ? vocabulary_of(config) : 0);
+  const int64_t T = sequence_length(config, *model);
   int64_t windows = 0;
-  if (with_data) windows = models::text::Dataset(config.data.path, models::text::Split::train, T).size();
-  const models::ModelSize size = model.size();
-  models::TrainingSetup setup = training_setup(config, T);
-  const models::TrainingMemory memory = model.training_memory(setup);
-  const double samples_per_step = double(config.train.batch_size) * double(config.train.accumulate);
-  const Device device = parse_device(config.run.device);
-  const Arithmetic types = arithmetic(config);
-  const double peak = measured_flops(device, types.compute), step_flops = model.training_flops(T) * samples_per_step;
-  // Training steps of small models reach about a third of the rate of the matrix product alone on CPUs.
-  const double expected = step_flops / (0.33 * peak);
-  const bool sequences = model.max_sequence_length() > 0;  // the unit of work: a token, or a sample that is no sequence
-  const std::string unit = sequences ? "token" : "sample", batch = std::to_string(config.train.batch_size);
+  if (with_data) {
+    const models::text::Dataset data = training_data(config);
+    windows = data.size();
+    validation_data(config);
+    check_prompt(config, *model, data.tokenizer());
+  }
+  const DType type = arithmetic(config).compute;
+  const Machine machine = here ? this_machine(request, device_here(config), type) : machine_elsewhere(request, type);
+  models::MeshShape mesh{config.parallel.data, config.parallel.context, config.parallel.tensor};
+  const int64_t required = std::max<int64_t>(1, mesh.data) * mesh.context * mesh.tensor;
+  dist::complete_mesh_sizes(machine.count > 0 ? machine.count
+                            : processes > 0   ? processes
+                                              : required,
+                            mesh.data, mesh.context, mesh.tensor);
+  const Plan plan{config, *model, T, windows, machine, plan_step(config, *model, T, mesh, machine)};
 
   Report report;
-  report.title("model");
-  report.line("parameters", std::to_string(size.parameters));
-  if (size.non_embedding != size.parameters) report.line("  without embeddings", std::to_string(size.non_embedding));
-  for (const models::InfoRow& part : size.parts) report.line("  " + part.label, number("%.0f", part.value));
-  report.line("FLOPs per " + unit + ", forward", number("%.4g GFLOP", model.forward_flops(T) / double(T) / 1e9));
-  report.line("FLOPs per " + unit + ", training", number("%.4g GFLOP", model.training_flops(T) / double(T) / 1e9));
-  report.title("memory of a step (batch " + batch + (sequences ? " x " + std::to_string(T) + " tokens" : "") + ", " +
-               config.train.dtype + ")");
-  report.line("weights", bytes_text(memory.weights) + (types.compute != types.masters ? ", f32 and copies in " : "") +
-                             (types.compute != types.masters ? str(types.compute) : ""));
-  report.line("gradients", bytes_text(memory.gradients));
-  report.line("optimizer", bytes_text(memory.optimizer));
-  report.line("activations", bytes_text(memory.activations));
-  report.line("working space", bytes_text(memory.working));
-  report.line("total", bytes_text(memory.total()));
-  setup.recompute = !setup.recompute;
-  report.line(setup.recompute ? "total if blocks were recomputed" : "total if blocks were not recomputed",
-              bytes_text(model.training_memory(setup).total()));
-  add_mesh(report, config, model, T);
-  report.title("time of one process");
-  report.line(unit + "s per step", number("%.0f", samples_per_step * double(T)));
-  if (windows > 0)
-    report.line("epochs over the run", number("%.2f", double(config.train.steps) * samples_per_step / double(windows)));
-  report.line("matrix product of this machine",
-              number("%.1f GFLOP/s", peak / 1e9) + ", " + str(types.compute) + " on " +
-                  (device == kCpu ? std::to_string(threads()) + " threads" : str(device)));
-  report.line("expected time per step", number("%.3g s at a third of that rate", expected));
-  report.line("expected time of the run", number("%.3g h", expected * double(config.train.steps) / 3600));
-  return report.text();
+  add_model(report, plan);
+  add_step_memory(report, plan);
+  if (mesh.ranks() > 1) add_process(report, plan);
+  add_machine(report, plan);
+  if (mesh.ranks() > 1) add_layouts(report, plan);
+  add_time(report, plan, here);
+  add_checkpoints(report, plan);
+  return {report.str(), problem_of(plan, here)};
 }
 
 }  // namespace braid::apps

@@ -1,19 +1,19 @@
-// Memory and time of a run by formula, without allocating the model.
+// The plan of a run by formula, without allocating the model.
 #pragma once
 #include <string>
 
+#include "apps/train/machine.h"
 #include "apps/train/train_config.h"
-#include "braid/distributed/comm/process_mesh.h"
-#include "braid/models/model_spec.h"
 
 namespace braid::apps {
 
-// The text of braid train --dry-run: parameters, memory, FLOPs, communication and expected time.
-std::string dry_run(const TrainConfig& config);
+struct DryRun {
+  std::string text;     // parameters, memory, layouts, communication, time, checkpoints
+  std::string problem;  // why braid train could not run so; "": it can
+};
 
-// Error(setting) when one process on the CPU needs more than twice this machine's memory, which is a mistake in the
-// settings. Closer cases are left to try.
-void check_memory(const TrainConfig& config, const models::ModelSpec& model, int64_t seq_len,
-                  const dist::ProcessMesh& mesh, Device device);
+// The plan of a run on `processes` processes: 0 for as many as the settings parallel.* require. Error(setting),
+// Error(input) where braid train ends with one before it knows the size of a step.
+DryRun dry_run(const TrainConfig& config, const MachineRequest& request = {}, int64_t processes = 0);
 
 }  // namespace braid::apps

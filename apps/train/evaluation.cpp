@@ -1,5 +1,8 @@
 #include "apps/train/evaluation.h"
 
+#include <cmath>
+
+#include "apps/cli/signals.h"
 #include "apps/train/log.h"
 #include "braid/distributed/job/run_on_all_ranks.h"
 #include "braid/models/eval/icl_tasks.h"
@@ -10,48 +13,58 @@
 namespace braid::apps {
 
 Evaluation::Evaluation(const TrainConfig& config, const models::LanguageModel& model, const dist::ProcessMesh& mesh,
-                       const models::text::Dataset& validation)
-    : config_(config),
-      model_(model),
-      mesh_(mesh),
-      tokenizer_(validation.tokenizer()),
-      batches_(models::text::validation_batches(validation, config.train.batch_size, config.eval.batches, mesh)) {
+                       const models::text::Tokenizer& tokenizer, const models::text::Dataset* validation)
+    : config_(config), model_(model), mesh_(mesh), tokenizer_(tokenizer) {
+  if (validation)
+    batches_ = models::text::validation_batches(*validation, config.train.batch_size, config.eval.batches, mesh);
   for (int64_t i = 0; i < config.eval.tasks; ++i)
     tasks_.push_back(models::text::make_task_sample(models::text::Vocabulary::held_out, 0, i));
 }
 
-double Evaluation::validation_loss() const { return models::evaluate(model_, batches_, mesh_); }
-
-double Evaluation::task_accuracy() const {
-  double accuracy = not_measured;
-  on_one_replica([&] { accuracy = models::grade_tasks(model_, tokenizer_, tasks_).accuracy(); });
-  return accuracy;
+std::optional<double> Evaluation::validation_loss() const {
+  const double loss = models::evaluate(model_, batches_, mesh_, StopSignals::requested);
+  if (std::isnan(loss) && mesh_.world.any(StopSignals::requested())) return std::nullopt;
+  return loss;
 }
 
 int64_t Evaluation::gradable_answers() const {
   return models::count_gradable_answers(tokenizer_, tasks_, model_.max_sequence_length());
 }
 
-std::string Evaluation::sample() const {
+std::optional<double> Evaluation::task_accuracy() const {
+  double accuracy = not_measured;
+  const bool complete = on_one_replica(
+      [&](const Stop& stop) { accuracy = models::grade_tasks(model_, tokenizer_, tasks_, stop).accuracy(); });
+  return complete ? std::optional(accuracy) : std::nullopt;
+}
+
+std::optional<std::string> Evaluation::sample() const {
   std::string text;
-  on_one_replica([&] {
+  const bool complete = on_one_replica([&](const Stop& stop) {
     std::vector<int32_t> prompt = tokenizer_.encode(config_.sample.prompt);
     if (prompt.empty()) prompt.push_back(tokenizer_.eos_id());  // a document begins after the end of another
     const models::SamplingOptions options{.temperature = config_.sample.temperature,
                                           .seed = static_cast<uint64_t>(config_.run.seed),
                                           .vocabulary = tokenizer_.vocab_size()};
-    const models::Generated g = models::generate(model_, prompt, config_.sample.tokens, options, tokenizer_.eos_id());
+    const models::Generated g = models::generate(model_, prompt, config_.sample.tokens, options, tokenizer_.eos_id(),
+                                                 [&](int32_t) { return !stop(); });
     text = config_.sample.prompt + tokenizer_.decode(g.tokens, true);
   });
-  return text;
+  return complete ? std::optional(text) : std::nullopt;
 }
 
 // The ranks of data rank 0 hold the model together: work may call collectives of their tensor and context groups. When
-// it fails, all ranks end with its error.
-void Evaluation::on_one_replica(const std::function<void()>& work) const {
+// it fails, all ranks end with its error. false: it was stopped.
+bool Evaluation::on_one_replica(const std::function<void(const Stop&)>& work) const {
+  bool stopped = false;
+  const Stop stop = [&] {
+    stopped = stopped || mesh_.context.any(mesh_.tensor.any(StopSignals::requested()));
+    return stopped;
+  };
   dist::run_on_all_ranks(mesh_.world, [&] {
-    if (mesh_.data.rank() == 0) work();
+    if (mesh_.data.rank() == 0) work(stop);
   });
+  return !mesh_.world.any(stopped);
 }
 
 }  // namespace braid::apps

@@ -1,6 +1,7 @@
 // Measurements of the model between steps: loss on the validation split, accuracy on the in-context tasks, a sample.
 #pragma once
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,22 +15,25 @@ namespace braid::apps {
 
 class Evaluation {
  public:
-  // All arguments must outlive this object.
+  // All arguments must outlive this object. `validation`: null for a run without, which must not call
+  // validation_loss().
   Evaluation(const TrainConfig& config, const models::LanguageModel& model, const dist::ProcessMesh& mesh,
-             const models::text::Dataset& validation);
+             const models::text::Tokenizer& tokenizer, const models::text::Dataset* validation);
 
-  // All are collective; task_accuracy() and sample() throw Error(numerical) on all ranks when logits are NaN or Inf.
+  // All are collective. None, on all ranks: a stop signal came before the end. task_accuracy() and sample() throw
+  // Error(numerical) on all ranks when logits are NaN or Inf.
   // Mean loss in nats per token over eval.batches batches, the same at every call.
-  double validation_loss() const;
+  std::optional<double> validation_loss() const;
   // Share of eval.tasks held-out tasks that the model solves, 0..1; on data rank 0, not_measured elsewhere and where
   // gradable_answers() is 0.
-  double task_accuracy() const;
+  std::optional<double> task_accuracy() const;
   int64_t gradable_answers() const;  // of these tasks, in sequences as long as the model's
   // sample.prompt and sample.tokens tokens that continue it; on data rank 0, "" elsewhere.
-  std::string sample() const;
+  std::optional<std::string> sample() const;
 
  private:
-  void on_one_replica(const std::function<void()>& work) const;
+  using Stop = std::function<bool()>;  // was a stop requested? the same on all ranks of a replica
+  bool on_one_replica(const std::function<void(const Stop&)>& work) const;
 
   const TrainConfig& config_;
   const models::LanguageModel& model_;

@@ -1,41 +1,89 @@
 #include "apps/train/from_config.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "braid/models/registry.h"
+#include "braid/models/text/manifest.h"
 #include "braid/tensor/kernels/attention.h"
 
 namespace braid::apps {
 
 namespace {
-// The text of a value as models::configure_model() takes it.
-std::string plain(const Value& value) {
-  const auto* text = std::get_if<std::string>(&value);
-  return text ? *text : toml_text(value);
+
+constexpr const char* kVocabulary = "vocab_size";
+
+bool names_model(const TrainConfig& config) { return !config.model.preset.empty() || !config.model.values.empty(); }
+
+models::SettingTexts given_settings(const TrainConfig& config) {
+  models::SettingTexts keys;
+  for (const auto& [key, value] : config.model.values) keys.emplace_back(key, plain_text(value));
+  return keys;
 }
+
+// The size of the vocabulary by default: "0" where it is to be set, "" where the family does not model text.
+std::string default_vocabulary(const models::ModelFamily& family) {
+  for (const models::ModelSetting& setting : family.settings)
+    if (setting.name == kVocabulary) return setting.value;
+  return "";
+}
+
+// Whether the settings leave the size of the vocabulary to the data.
+bool vocabulary_of_data(const TrainConfig& config, const models::ModelFamily& family) {
+  return config.model.preset.empty() && !config.model.values.contains(kVocabulary) && default_vocabulary(family) == "0";
+}
+
 }  // namespace
 
-std::vector<std::string> model_setting_names() {
+std::vector<models::ModelSetting> model_settings() {
+  std::vector<models::ModelSetting> all;
+  for (const models::ModelFamily& family : models::model_families())
+    all.insert(all.end(), family.settings.begin(), family.settings.end());
+  return all;
+}
+
+std::vector<models::ModelSetting> settings_in_effect(const TrainConfig& config) {
+  if (!names_model(config)) return {};
+  std::error_code none;
+  const bool data =
+      !config.data.path.empty() &&
+      std::filesystem::exists(std::filesystem::path(config.data.path) / models::text::manifest_name, none);
+  if (data) return model_spec(config, models::text::read_manifest(config.data.path).vocab_size)->settings();
+  if (!vocabulary_of_data(config, models::find_family(config.model.preset, given_settings(config))))
+    return model_spec(config, 0)->settings();
+  std::vector<models::ModelSetting> settings = model_spec(config, 1 << 20)->settings();
+  for (models::ModelSetting& setting : settings)
+    if (setting.name == kVocabulary) setting.value.clear();
+  return settings;
+}
+
+std::vector<std::string> train_setting_names() {
+  TrainConfig config;
+  const Schema schema = train_schema(config, model_settings());
   std::vector<std::string> names;
-  for (const models::ModelSetting& setting : models::model_settings()) names.push_back(setting.name);
+  for (const Setting& setting : schema.settings) names.push_back(setting.name);
+  for (const models::ModelSetting& setting : schema.open[0].keys) names.push_back("model." + setting.name);
   return names;
 }
 
 std::unique_ptr<const models::ModelSpec> model_spec(const TrainConfig& config, int64_t vocabulary) {
-  check(!config.model.preset.empty() || !config.model.values.empty(), ErrorKind::setting, [] {
+  check(names_model(config), ErrorKind::setting, [] {
     return std::string(
         "no model is named: expected model.preset (for example dcformer-tiny; braid info lists them) or model.* sizes");
   });
-  models::SettingTexts keys;
-  for (const auto& [key, value] : config.model.values) keys.emplace_back(key, plain(value));
-  if (vocabulary > 0 && !config.model.values.contains("vocab_size")) {
-    const models::ModelFamily family = models::find_family(config.model.preset, keys);
-    const auto is_vocabulary = [](const models::ModelSetting& setting) { return setting.name == "vocab_size"; };
-    check(std::any_of(family.settings.begin(), family.settings.end(), is_vocabulary), ErrorKind::setting, [&] {
+  models::SettingTexts keys = given_settings(config);
+  const models::ModelFamily family = models::find_family(config.model.preset, keys);
+  check(vocabulary > 0 || !vocabulary_of_data(config, family), ErrorKind::setting, [] {
+    return std::string(
+        "the size of the vocabulary is not known: expected model.vocab_size, or data.path (a folder that braid prepare "
+        "wrote, whose vocabulary it is by default), or model.preset");
+  });
+  if (vocabulary > 0 && !config.model.values.contains(kVocabulary)) {
+    check(!default_vocabulary(family).empty(), ErrorKind::setting, [&] {
       return "a model of type " + family.model_type +
              " does not model text: expected a language model for the data in " + config.data.path;
     });
-    keys.emplace_back("vocab_size", std::to_string(vocabulary));
+    keys.emplace_back(kVocabulary, std::to_string(vocabulary));
   }
   auto model = models::configure_model(config.model.preset, keys);
   check(model->vocab_size() >= vocabulary, ErrorKind::setting, [&] {

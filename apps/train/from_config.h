@@ -12,8 +12,13 @@
 
 namespace braid::apps {
 
-// Names of the settings model.* of every registered family.
-std::vector<std::string> model_setting_names();
+// The settings model.* of every registered family, for train_schema().
+std::vector<models::ModelSetting> model_settings();
+// The same of the model that the settings describe, derived ones too, for print_config(). Empty where they describe
+// none; without a value: the size of the vocabulary while there are no data.
+std::vector<models::ModelSetting> settings_in_effect(const TrainConfig& config);
+// The names of all settings of braid train.
+std::vector<std::string> train_setting_names();
 // The preset with the model.* overrides. vocabulary: of the data, the default of vocab_size; 0 = unknown.
 std::unique_ptr<const models::ModelSpec> model_spec(const TrainConfig& config, int64_t vocabulary);
 nn::OptimizerOptions optimizer_options(const TrainConfig& config);

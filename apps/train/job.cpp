@@ -57,7 +57,9 @@ int Job::run(const std::function<int()>& body) {
   } catch (const Error& e) {
     code = static_cast<int>(e.kind());
     message = e.what();
-    const bool by_itself = e.kind() == ErrorKind::setting || e.kind() == ErrorKind::input;
+    // Not when memory is short: that comes in the middle of the work, while messages are on their way.
+    const bool by_itself = (e.kind() == ErrorKind::setting || e.kind() == ErrorKind::input) &&
+                           dynamic_cast<const OutOfMemory*>(&e) == nullptr;
     if (const auto shared = by_itself ? end_together(code, message) : std::nullopt) return *shared;
   } catch (const std::bad_alloc&) {
     code = static_cast<int>(ErrorKind::setting);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <functional>
 #include <optional>
 #include <string_view>
@@ -10,6 +11,7 @@
 #include "apps/cli/version.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/file_system.h"
+#include "braid/tensor/io/line_reader.h"
 #include "braid/tensor/io/reader.h"
 
 namespace braid::apps {
@@ -54,8 +56,9 @@ const LogColumn* find_column(std::string_view name) {
 }
 
 // One data line. Columns without a LogColumn are `step` (at `step_at`) or unknown and skipped.
-LogRow parse_row(const Line& line, const std::vector<std::string>& names, size_t step_at, const std::string& where) {
-  const std::vector<std::string> fields = split(line.text, ',');
+LogRow parse_row(std::string_view line, const std::vector<std::string>& names, size_t step_at,
+                 const std::string& where) {
+  const std::vector<std::string> fields = split(line, ',');
   check(fields.size() == names.size(), ErrorKind::input, [&] {
     return "broken log in " + where + ": expected " + std::to_string(names.size()) + " fields, found " +
            std::to_string(fields.size()) + "; remove the line or move the file away";
@@ -83,6 +86,24 @@ std::optional<int64_t> json_step(std::string_view line) {
   constexpr std::string_view head = "{\"step\":";
   if (!line.starts_with(head) || !line.ends_with('}')) return std::nullopt;
   return parse_int(line.substr(head.size(), line.find_first_of(",}") - head.size()));
+}
+
+// How many bytes of log.jsonl stay when rows after `step` are cut off.
+int64_t kept_json(const fs::path& path, int64_t step) {
+  if (!fs::exists(path)) return 0;
+  io::LineReader lines(path.string());
+  int64_t keep = 0;
+  while (lines.next() && lines.complete()) {
+    const auto line_step = json_step(lines.text());
+    check(line_step.has_value(), ErrorKind::input, [&] {
+      return "broken log in " + path.string() + " line " + std::to_string(lines.number()) +
+             ": expected {\"step\":N,...}, found '" + preview(lines.text()) +
+             "'; remove the line or move the file away";
+    });
+    if (*line_step > step) break;
+    keep = lines.end();
+  }
+  return keep;
 }
 
 }  // namespace
@@ -114,53 +135,49 @@ std::string json_line(const LogRow& row) {
 
 RunLog::RunLog(const fs::path& folder, int64_t step) {
   io::make_folder(folder);
-  const fs::path csv_path = folder / "log.csv", json_path = folder / "log.jsonl";
-  const std::string header = csv_header();
-  const std::string csv = fs::exists(csv_path) ? io::read_text_file(csv_path.string(), kMaxLog) : "";
-  size_t keep = 0;
-  const std::vector<Line> lines = lines_of(csv);
-  const std::vector<std::string> names = split(header.substr(0, header.size() - 1), ',');
-  if (!lines.empty() && lines[0].complete) {
-    check(csv.starts_with(header), ErrorKind::input, [&] {
-      return "cannot continue " + csv_path.string() + " line 1: expected '" + join(names, ",") + "', found '" +
-             preview(lines[0].text, 200) + "'; move the file away to start a new log";
-    });
-    keep = header.size();
-  } else {
-    check(header.starts_with(csv), ErrorKind::input,
-          [&] { return "cannot continue " + csv_path.string() + ": expected a log, found '" + preview(csv) + "'"; });
-  }
-  for (size_t i = 1; i < lines.size() && lines[i].complete; ++i) {
-    const LogRow row = parse_row(lines[i], names, 0, csv_path.string() + " line " + std::to_string(i + 1));
+  const int64_t csv = read_csv(folder / "log.csv", step);
+  const int64_t json = kept_json(folder / "log.jsonl", step);
+  // Everything has been read and understood; only now change the files.
+  csv_.emplace((folder / "log.csv").string(), csv);
+  json_.emplace((folder / "log.jsonl").string(), json);
+  if (csv == 0) csv_->append(csv_header());
+}
+
+// Fills earlier_rows_; returns how many bytes of the file stay.
+int64_t RunLog::read_csv(const fs::path& path, int64_t step) {
+  if (!fs::exists(path)) return 0;
+  std::string header = csv_header();
+  header.pop_back();
+  io::LineReader lines(path.string());
+  if (!lines.next()) return 0;
+  const bool fits = lines.complete() ? lines.text() == header : header.starts_with(lines.text());
+  check(fits, ErrorKind::input, [&] {
+    return "cannot continue " + path.string() + " line 1: expected '" + header + "', found '" +
+           preview(lines.text(), 200) + "'; move the file away to start a new log";
+  });
+  if (!lines.complete()) return 0;
+  int64_t keep = lines.end();
+  const std::vector<std::string> names = split(header, ',');
+  while (lines.next() && lines.complete()) {
+    const LogRow row = parse_row(lines.text(), names, 0, path.string() + " line " + std::to_string(lines.number()));
     if (row.step > step) break;
     earlier_rows_.push_back(row);
-    keep = lines[i].end;
+    keep = lines.end();
   }
-  // Everything has been read and understood; only now change the files.
-  size_t keep_json = 0;
-  const std::string json = fs::exists(json_path) ? io::read_text_file(json_path.string(), kMaxLog) : "";
-  size_t number = 0;
-  for (const Line& line : lines_of(json)) {
-    ++number;
-    const auto line_step = json_step(line.text);
-    if (!line.complete) break;
-    check(line_step.has_value(), ErrorKind::input, [&] {
-      return "broken log in " + json_path.string() + " line " + std::to_string(number) +
-             ": expected {\"step\":N,...}, found '" + preview(line.text) + "'; remove the line or move the file away";
-    });
-    if (*line_step > step) break;
-    keep_json = line.end;
-  }
-  csv_.emplace(csv_path.string(), static_cast<int64_t>(keep));
-  json_.emplace(json_path.string(), static_cast<int64_t>(keep_json));
-  if (keep == 0) csv_->append(header);
+  return keep;
 }
 
 void RunLog::append_event(const std::string& json) { json_->append(json); }
 
 void RunLog::append(const LogRow& row) {
-  csv_->append(csv_line(row));
+  std::exception_ptr failure;
+  try {
+    csv_->append(csv_line(row));
+  } catch (const Error&) {  // the row is kept for later; the other file gets its own all the same
+    failure = std::current_exception();
+  }
   json_->append(json_line(row));
+  if (failure) std::rethrow_exception(failure);
 }
 
 void RunLog::sync() {
@@ -206,7 +223,7 @@ std::vector<LogRow> read_log_so_far(const fs::path& source) {
   std::vector<LogRow> rows;
   for (size_t i = 1; i < lines.size(); ++i) {
     if (!lines[i].complete || trim(lines[i].text).empty()) continue;
-    const LogRow row = parse_row(lines[i], names, step_at, file.string() + " line " + std::to_string(i + 1));
+    const LogRow row = parse_row(lines[i].text, names, step_at, file.string() + " line " + std::to_string(i + 1));
     while (!rows.empty() && rows.back().step >= row.step) rows.pop_back();
     rows.push_back(row);
   }
@@ -234,7 +251,7 @@ std::optional<LogRow> last_row(const fs::path& source) {
     const std::vector<Line> lines = lines_of(text);
     for (size_t i = lines.size(); i-- > 0;) {
       if (!lines[i].complete || trim(lines[i].text).empty()) continue;
-      const LogRow row = parse_row(lines[i], names, step_at, path);
+      const LogRow row = parse_row(lines[i].text, names, step_at, path);
       if (!last) last = row;
       if (std::isnan(last->val_loss)) last->val_loss = row.val_loss;
       if (std::isnan(last->task_acc)) last->task_acc = row.task_acc;

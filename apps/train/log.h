@@ -61,10 +61,13 @@ class RunLog {
 
   const std::vector<LogRow>& earlier_rows() const { return earlier_rows_; }  // found on opening, in order
   void append_event(const std::string& json);  // a line {"step":N,"event":...} of log.jsonl, with line end
-  void append(const LogRow& row);              // Error(output), for example on a full disk
-  void sync();                                 // to the disk; call it before a checkpoint is written
+  // Error(output), for example on a full disk; the row is then written with the next one.
+  void append(const LogRow& row);
+  void sync();  // to the disk; call it before a checkpoint is written
 
  private:
+  int64_t read_csv(const std::filesystem::path& path, int64_t step);
+
   std::optional<io::AppendFile> csv_, json_;
   std::vector<LogRow> earlier_rows_;
 };

@@ -14,12 +14,14 @@ namespace {
 namespace fs = std::filesystem;
 
 // The settings in which the file of a checkpoint differs, as "train.batch_size: 8 -> 16"; not the run's folder, which
-// may have been moved. `saved` gets the settings of the file.
+// may have been moved, and not the model's, which load_checkpoint() compares (the file has its derived values
+// too). `saved` gets the settings of the file.
 std::vector<std::string> changed_settings(const fs::path& file, const Schema& now, TrainConfig& saved) {
-  const Schema then = train_schema(saved, model_setting_names());
+  const Schema then = train_schema(saved, model_settings());
   load_config(then, file, {});
   std::vector<std::string> changed = differences(then, now);
-  std::erase_if(changed, [](const std::string& line) { return line.starts_with("run.out:"); });
+  std::erase_if(changed,
+                [](const std::string& line) { return line.starts_with("run.out:") || line.starts_with("model."); });
   return changed;
 }
 

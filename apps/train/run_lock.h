@@ -6,7 +6,8 @@ namespace braid::apps {
 
 class RunFolder {
  public:
-  // Creates the folder if it is missing and locks it until this object dies or the process ends, however it ends.
+  // Creates the folder if it is missing and locks it until this object dies or the process ends, however it ends. Then
+  // removes the temporary files that a killed run left beside its small files.
   // Error(setting) when another process holds it (its pid is named) or a file bears the name; Error(output) otherwise.
   explicit RunFolder(const std::filesystem::path& path);
   RunFolder(const RunFolder&) = delete;

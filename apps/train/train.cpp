@@ -2,12 +2,16 @@
 #include <cstdio>
 
 #include "apps/cli/commands.h"
+#include "apps/cli/model_flags.h"
 #include "apps/cli/signals.h"
-#include "apps/train/dry_run.h"
+#include "apps/cli/text.h"
+#include "apps/train/from_config.h"
 #include "apps/train/job.h"
+#include "apps/train/memory.h"
+#include "apps/train/plan_command.h"
+#include "apps/train/run_data.h"
 #include "apps/train/training_run.h"
 #include "braid/distributed/comm/device_ranks.h"
-#include "braid/distributed/job/run_on_all_ranks.h"
 #include "braid/tensor/parallel.h"
 
 namespace braid::apps {
@@ -21,13 +25,16 @@ std::optional<std::string> failure_of(TrainingRun& run, const TrainConfig& confi
   if (!verdict.spike) return std::nullopt;
   return "loss spike at step " + std::to_string(run.step() + 1) + ": " + std::to_string(metrics.loss) + " is " +
          std::to_string(verdict.z) +
-         " deviations above the recent losses (guard.spike = " + std::to_string(config.guard.spike) +
-         "); lower optimizer.lr, or set guard.spike=0 to go on regardless";
+         " deviations above the recent losses (guard.spike = " + shortest(config.guard.spike) + ")";
 }
 
 // The loop. All ranks have the same metrics, so all take the same turns.
 int train(TrainingRun& run, const TrainConfig& config, const dist::ProcessMesh& mesh) {
   models::Trainer& trainer = run.trainer();
+  if (!run.make_up()) {
+    run.print_stopped();
+    return exit_stopped;
+  }
   while (!run.finished()) {
     mesh.world.set_context("step " + std::to_string(run.step() + 1));
     const std::vector<models::Batch> batches = run.batches();
@@ -44,18 +51,16 @@ int train(TrainingRun& run, const TrainConfig& config, const dist::ProcessMesh& 
     }
     if (failure) {
       trainer.discard();
-      run.record_failure(metrics, lr, *failure);
-      throw dist::CollectiveError(ErrorKind::numerical, *failure);
+      run.fail_step(run.step() + 1, metrics, lr, *failure);
     }
     trainer.apply(lr);
 
     LogRow row = run.count_step(metrics, lr);
-    if (run.due_or_finished(config.eval.interval)) run.evaluate(row);
-    if (run.due_or_finished(config.sample.interval)) run.append_sample();
+    run.measure(row);
     run.log(row);
     const bool stop = mesh.world.any(StopSignals::requested());
-    if (stop || run.finished() || run.due(config.checkpoint.interval)) run.save();
-    if (stop && !run.finished()) {
+    run.save(row, stop);
+    if (stop && !run.complete()) {
       run.print_stopped();
       return exit_stopped;
     }
@@ -66,38 +71,41 @@ int train(TrainingRun& run, const TrainConfig& config, const dist::ProcessMesh& 
 
 int prepare_and_train(const Arguments& arguments, const Job& job) {
   TrainConfig config;
-  Schema schema = train_schema(config, model_setting_names());
+  Schema schema = train_schema(config, model_settings());
   std::vector<std::string> overrides = arguments.overrides();
   if (arguments.has("device")) overrides.push_back("run.device=" + arguments.get("device"));
   if (arguments.has("threads")) overrides.push_back("run.threads=" + arguments.get("threads"));
-  load_config(schema, arguments.get("CONFIG"), overrides);
+  const std::vector<std::string> notes = load_config(schema, arguments.get("CONFIG"), overrides);
+  if (job.world().rank() == 0) print_notes(notes);
+  check_plan_flags(arguments);
   if (arguments.has("print-config")) {
-    std::fputs(print_config(schema).c_str(), stdout);
+    std::fputs(print_config(schema, settings_in_effect(config)).c_str(), stdout);
     return 0;
   }
   if (config.run.threads > 0) set_threads(static_cast<int>(config.run.threads));
+  if (arguments.has("dry-run")) return print_plan(config, arguments, job);
   const Device device = parse_device(config.run.device);  // the first check: no device, no run
-  if (arguments.has("dry-run")) {
-    std::fputs(dry_run(config).c_str(), stdout);
-    return 0;
-  }
   check_together(config);
   job.world().set_timeout(config.parallel.timeout);
   dist::DeviceRanks ranks = dist::device_ranks(job.world(), device);
   const dist::ProcessMesh mesh = mesh_from_config(config.parallel, ranks.world, "train");
-  check(config.train.batch_size >= mesh.data.size(), ErrorKind::setting, [&] {
-    return "train.batch_size is smaller than parallel.data: expected at least " + std::to_string(mesh.data.size()) +
-           " sequences per micro-batch, found " + std::to_string(config.train.batch_size);
-  });
+  check_batch(config, mesh.data.size());
   const StopSignals signals;  // before data and weights are loaded, so that no signal is lost
-  TrainingRun run(config, schema, mesh, ranks.device);
-  const RunRecord record(ranks.world, ranks.device, arguments.line());
-  for (const std::string& line : record.head()) std::printf("%s\n", line.c_str());
-  run.open(record);
-  return record.run(config.run.out, config.train.steps, [&] {
-    run.start();
-    return train(run, config, mesh);
-  });
+  try {
+    TrainingRun run(config, schema, mesh, ranks.device);
+    const RunRecord record(ranks.world, ranks.device, arguments.line());
+    for (const std::string& line : record.head()) std::printf("%s\n", line.c_str());
+    run.open(record);
+    return record.run(config.run.out, config.train.steps, [&] {
+      run.start();
+      return train(run, config, mesh);
+    });
+  } catch (const OutOfMemory& e) {
+    const auto model = model_spec(config, vocabulary_of(config));
+    throw OutOfMemory(e.what() + memory_advice(config, *model, sequence_length(config, *model), 0,
+                                               {mesh.data.size(), mesh.context.size(), mesh.tensor.size()},
+                                               ranks.device != kCpu));
+  }
 }
 
 int run_train(const Arguments& arguments) {
@@ -108,30 +116,45 @@ int run_train(const Arguments& arguments) {
 }  // namespace
 
 Command train_command() {
-  return {
+  Command command{
       .name = "train",
       .summary = "train a model, or resume a run",
       .positionals = {{.name = "CONFIG", .help = "TOML file with the settings", .required = false}},
       .flags = {{.name = "print-config", .help = "print every setting with its value and meaning, then stop"},
-                {.name = "dry-run", .help = "print parameters, memory, FLOPs and expected time, then stop"},
                 {.name = "device", .value = "DEVICE", .help = "same as run.device=DEVICE: auto, cpu, cuda or cuda:N"},
                 integer_flag("threads", "N", "same as run.threads=N; 0 = all cores", "", 0, 4096)},
       .overrides = "settings, which beat the file; --print-config lists them",
+      .keys = train_setting_names,
       .details =
+          "model.preset=NAME on the command line replaces the section [model] of the file; other keys of the command\n"
+          "line change that preset, in any order. A key that sets others (model.dim sets head_dim) sets them also\n"
+          "where the file has values for them. A note names what is replaced.\n"
           "The run folder run.out holds config.resolved.toml, log.csv, log.jsonl, samples.txt, status.json and\n"
           "checkpoints step-*; with log.tensorboard=true also tensorboard/. braid status shows it from elsewhere.\n"
+          "config.resolved.toml has every value in effect: with it alone the run is repeated.\n"
           "A run folder with a valid checkpoint is resumed from it, bit for bit. Model, data, seed, type of the\n"
           "master weights and kind of optimizer must be the same then; other settings may change, and each change is\n"
           "printed.\n"
           "On a GPU one process captures its step as a CUDA graph and replays it (train.graph=false launches every\n"
           "kernel); several processes launch every kernel.\n"
-          "SIGINT, SIGTERM and SIGUSR1 save the state and end with exit code 75: run the same command again.",
-      .examples = {"braid train configs/demo.toml",
-                   "braid train configs/demo.toml optimizer.lr=1e-3 run.out=out/faster",
-                   "braid train model.preset=dcpythia-6.9b --dry-run",
-                   "mpirun -np 4 braid train configs/demo.toml parallel.tensor=2"},
+          "SIGINT, SIGTERM and SIGUSR1 save the state and end with exit code 75: run the same command again. The "
+          "files\n"
+          "latest and best (checkpoint.best) name checkpoints; braid generate RUN/best takes that one.\n"
+          "A step with NaN or a loss spike ends the run with code 5. Its state, batch and reason go to failed-step-N,\n"
+          "from which nothing resumes; the message says what does. When it fails twice with the same settings, the "
+          "next\n"
+          "start is rejected. A file that cannot be written is tried again; the third failure in a row ends with code "
+          "4.\n"
+          "When the reader of standard output goes away (| head), the run goes on to its end.",
+      .examples =
+          {"braid train configs/demo.toml", "braid train configs/demo.toml optimizer.lr=1e-3 run.out=out/faster",
+           "braid train configs/demo.toml --dry-run",
+           "braid train model.preset=dcpythia-6.9b train.dtype=bf16 train.batch_size=64 --dry-run --for h100x64",
+           "mpirun -np 4 braid train configs/demo.toml parallel.tensor=2"},
       .run = run_train,
   };
+  for (Flag& flag : plan_flags()) command.flags.push_back(std::move(flag));
+  return command;
 }
 
 }  // namespace braid::apps

@@ -19,7 +19,7 @@ bool is_device(const std::string& text) {
 
 }  // namespace
 
-Schema train_schema(TrainConfig& c, const std::vector<std::string>& model_keys) {
+Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& model_keys) {
   const ValueRule count = between(1, largest), count_or_none = between(0, largest);
   return {
       .title = "Configuration of braid train: every key, its value and what it means.",
@@ -34,7 +34,9 @@ Schema train_schema(TrainConfig& c, const std::vector<std::string>& model_keys) 
                {.accepts = is_device, .condition = "auto, cpu, cuda or cuda:N"}},
               {"run.threads", &c.run.threads, "CPU threads, 0 = all cores", between(0, 4096)},
 
-              {"model.preset", &c.model.preset, "model that the other keys of this section change; \"\" = none"},
+              {"model.preset", &c.model.preset,
+               "model that the other keys of this section change; \"\" = none; on the command line it replaces the "
+               "section"},
 
               {"data.path", &c.data.path, "folder that braid prepare wrote"},
               {"data.seq_len", &c.data.seq_len, "tokens per sequence, 0 = the model's block_size", count_or_none},
@@ -88,7 +90,13 @@ Schema train_schema(TrainConfig& c, const std::vector<std::string>& model_keys) 
 
               {"checkpoint.interval", &c.checkpoint.interval, "steps between checkpoints, 0 = only at the end",
                count_or_none},
+              {"checkpoint.minutes", &c.checkpoint.minutes,
+               "minutes between checkpoints, whatever the interval; 0 = any", between(0, 1e6)},
               {"checkpoint.keep", &c.checkpoint.keep, "newest checkpoints kept", between(2, largest)},
+              {"checkpoint.keep_every", &c.checkpoint.keep_every,
+               "write a checkpoint every so many steps and keep them all, 0 = none", count_or_none},
+              {"checkpoint.best", &c.checkpoint.best,
+               "write a checkpoint at each validation that is the lowest so far; keep it, named by the file best"},
 
               {"log.interval", &c.log.interval, "steps between plain lines, 0 = growing; log.csv has every step",
                count_or_none},
@@ -102,14 +110,16 @@ Schema train_schema(TrainConfig& c, const std::vector<std::string>& model_keys) 
                at_least(0)},
               {"guard.warmup", &c.guard.warmup, "steps before guard.spike watches", count_or_none},
           },
-      .open = {{.prefix = "model", .keys = model_keys, .values = &c.model.values}},
+      .open = {{.prefix = "model", .base = "model.preset", .keys = model_keys, .values = &c.model.values}},
       .renamed = {{"train.checkpoint_activations", "train.recompute"}},
   };
 }
 
-void check_together(const TrainConfig& c) {
-  check(!c.data.path.empty(), ErrorKind::setting, [&] {
-    return std::string("data.path is not set: expected a folder written by braid prepare; add data.path=FOLDER");
+void check_relations(const TrainConfig& c) {
+  check(!c.run.out.empty(), ErrorKind::setting,
+        [] { return std::string("run.out is empty: expected the name of a folder"); });
+  check(!c.checkpoint.best || c.eval.interval > 0, ErrorKind::setting, [&] {
+    return std::string("checkpoint.best needs a validation: expected eval.interval of at least 1, found 0");
   });
   check(c.schedule.warmup <= c.train.steps, ErrorKind::setting, [&] {
     return "schedule.warmup is longer than the run: expected at most train.steps = " + std::to_string(c.train.steps) +
@@ -118,6 +128,20 @@ void check_together(const TrainConfig& c) {
   check(c.train.batch_size <= (int64_t{1} << 40) / c.train.accumulate, ErrorKind::setting, [&] {
     return "train.batch_size x train.accumulate is too large: expected at most 2^40 sequences per step, found " +
            std::to_string(c.train.batch_size) + " x " + std::to_string(c.train.accumulate);
+  });
+}
+
+void check_together(const TrainConfig& c) {
+  check(!c.data.path.empty(), ErrorKind::setting, [&] {
+    return std::string("data.path is not set: expected a folder written by braid prepare; add data.path=FOLDER");
+  });
+  check_relations(c);
+}
+
+void check_batch(const TrainConfig& c, int64_t data_ranks) {
+  check(c.train.batch_size >= data_ranks, ErrorKind::setting, [&] {
+    return "train.batch_size is smaller than parallel.data: expected at least " + std::to_string(data_ranks) +
+           " sequences per micro-batch, found " + std::to_string(c.train.batch_size);
   });
 }
 

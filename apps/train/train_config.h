@@ -65,7 +65,10 @@ struct TrainConfig {
   } sample;
   struct Checkpoint {
     int64_t interval = 500;
+    double minutes = 0;
     int64_t keep = 2;
+    int64_t keep_every = 0;
+    bool best = false;
   } checkpoint;
   struct Log {
     int64_t interval = 0;
@@ -78,9 +81,13 @@ struct TrainConfig {
   } guard;
 };
 
-// The table; it points into `config`, which must outlive it. `model_keys`: names allowed below `model.`.
-Schema train_schema(TrainConfig& config, const std::vector<std::string>& model_keys);
-// Conditions between settings, checked after loading. Error(setting).
+// The table; it points into `config`, which must outlive it. `model_keys`: settings allowed below `model.`.
+Schema train_schema(TrainConfig& config, const std::vector<models::ModelSetting>& model_keys);
+// Conditions between settings, checked after loading. Error(setting). check_together() also requires data, without
+// which a run can be planned.
+void check_relations(const TrainConfig& config);
 void check_together(const TrainConfig& config);
+// Every data rank has a sample of each micro-batch. Error(setting).
+void check_batch(const TrainConfig& config, int64_t data_ranks);
 
 }  // namespace braid::apps

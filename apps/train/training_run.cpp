@@ -7,17 +7,19 @@
 #include "apps/cli/signals.h"
 #include "apps/cli/text.h"
 #include "apps/cli/version.h"
-#include "apps/train/dry_run.h"
+#include "apps/train/failed_step.h"
 #include "apps/train/job.h"
 #include "apps/train/matmul_rate.h"
+#include "apps/train/memory.h"
 #include "apps/train/resume.h"
+#include "apps/train/run_data.h"
 #include "braid/models/text/batches.h"
-#include "braid/models/text/manifest.h"
-#include "braid/tensor/io/append_file.h"
 #include "braid/tensor/io/atomic_file.h"
 #include "braid/tensor/parallel.h"
 
 namespace braid::apps {
+
+namespace fs = std::filesystem;
 
 namespace {
 // The values of rank 0 on all ranks.
@@ -35,14 +37,15 @@ TrainingRun::TrainingRun(const TrainConfig& config, const Schema& schema, const 
       mesh_(mesh),
       device_(device),
       types_(arithmetic(config)),
-      train_data_(open_data(models::text::Split::train)),
-      validation_data_(open_data(models::text::Split::val)),
+      train_data_(training_data(config)),
+      validation_data_(validation_data(config)),
       sampler_(train_data_.size(), static_cast<uint64_t>(config.run.seed)),
       spec_(checked_model()),
       model_(make_model(config, *spec_, mesh, device)),
       trainer_(*model_, optimizer_options(config), config.optimizer.clip, mesh, types_.compute),
-      checkpoints_(config.run.out, config.checkpoint.keep),
+      checkpoints_(config.run.out, config.checkpoint.keep, config.checkpoint.keep_every),
       progress_(stdout, config.log.interval, progress_style(config.log.style)),
+      output_(progress_),
       spikes_(config.guard.spike, config.guard.warmup) {
   trainer_.capture_steps(config.train.graph);
   state_.seed = config.run.seed;
@@ -50,41 +53,64 @@ TrainingRun::TrainingRun(const TrainConfig& config, const Schema& schema, const 
   state_.data_fingerprint = train_data_.fingerprint();
 }
 
-models::text::Dataset TrainingRun::open_data(models::text::Split split) const {
-  const auto spec = model_spec(config_, models::text::read_manifest(config_.data.path).vocab_size);
-  return models::text::Dataset(config_.data.path, split, sequence_length(config_, *spec));
-}
-
 std::unique_ptr<const models::ModelSpec> TrainingRun::checked_model() const {
   auto spec = model_spec(config_, train_data_.tokenizer().vocab_size());
-  check_memory(config_, *spec, train_data_.seq_len(), mesh_, device_);
+  check_prompt(config_, *spec, train_data_.tokenizer());
+  check_memory(config_, *spec, train_data_.seq_len(), {mesh_.data.size(), mesh_.context.size(), mesh_.tensor.size()},
+               device_);
   return spec;
 }
 
 void TrainingRun::open(const RunRecord& record) {
   at_root(mesh_.world, [&] { folder_.emplace(config_.run.out); });
   state_ = resume(config_, schema_, state_, trainer_, progress_);
-  saved_step_ = state_.step;
-  std::vector<double> losses;
+  saved_step_ = first_step_ = state_.step;
   at_root(mesh_.world, [&] {
-    log_.emplace(out(), state_.step);
-    for (const LogRow& row : log_->earlier_rows()) {
-      losses.push_back(last_.loss = row.loss);
-      if (!std::isnan(row.val_loss)) last_.val_loss = row.val_loss;
-      if (!std::isnan(row.task_acc)) last_.task_acc = row.task_acc;
-    }
+    check_not_stuck(out(), state_.step, run_conditions(print_config(schema_)));
+    open_log();
     log_->append_event(record.start_event(state_.step));
-    if (config_.log.tensorboard) events_.emplace(out() / "tensorboard", state_.step);
-    io::write_file((out() / "config.resolved.toml").string(), record.comments() + print_config(schema_));
+    if (config_.log.tensorboard) events_.emplace(out() / "tensorboard", state_.step - (unmeasured_ ? 1 : 0));
+    io::write_file((out() / "config.resolved.toml").string(), record.comments() + resolved_config());
   });
-  for (double loss : from_root(losses, mesh_.world)) spikes_.add(loss);
+  std::vector<double> losses{best_val_loss_};
+  if (log_) {
+    for (const LogRow& row : log_->earlier_rows()) losses.push_back(row.loss);
+    if (unmeasured_) losses.push_back(unmeasured_->loss);
+  }
+  losses = from_root(losses, mesh_.world);
+  best_val_loss_ = losses[0];
+  for (size_t i = 1; i < losses.size(); ++i) spikes_.add(losses[i]);
+}
+
+void TrainingRun::open_log() {
+  log_.emplace(out(), state_.step);
+  samples_.emplace(out() / "samples.txt", state_.step);
+  const std::vector<LogRow>& rows = log_->earlier_rows();
+  const std::optional<int64_t> best = models::named_step(out() / models::kBestFile);
+  for (const LogRow& row : rows) {
+    last_.loss = row.loss;
+    if (!std::isnan(row.val_loss)) last_.val_loss = row.val_loss, val_step_ = row.step;
+    if (!std::isnan(row.task_acc)) last_.task_acc = row.task_acc;
+    if (row.step == best && !std::isnan(row.val_loss)) best_val_loss_ = row.val_loss;
+  }
+  const bool row_lacks_values = !rows.empty() && rows.back().step == state_.step && std::isnan(rows.back().val_loss);
+  if (!state_.measured && due_or_finished(config_.eval.interval) && row_lacks_values) {
+    unmeasured_ = rows.back();
+    log_.emplace(out(), state_.step - 1);  // the row is written again, with its values
+  }
+  // An older Braid wrote the weights that a step failed with as a checkpoint.
+  const std::string failed = "failed-" + models::step_name(state_.step + 1) + ".txt";
+  if (fs::exists(out() / failed))
+    progress_.note("note: " + models::step_name(state_.step) + " was written because the step after it failed (" +
+                   failed + "); if it fails again, move both away, and the run resumes from the checkpoint before");
 }
 
 void TrainingRun::start() {
   peak_flops_ = measured_flops(device_, types_.compute) * mesh_.world.size();
   reset_peak_memory(device_);
   flops_per_token_ = spec_->training_flops(train_data_.seq_len()) / double(train_data_.seq_len());
-  evaluation_.emplace(config_, *model_, mesh_, validation_data_);
+  evaluation_.emplace(config_, *model_, mesh_, train_data_.tokenizer(),
+                      validation_data_ ? &*validation_data_ : nullptr);
   if (config_.eval.tasks > 0 && evaluation_->gradable_answers() == 0)
     progress_.note("note: task_acc stays empty: no answer of the eval.tasks = " + std::to_string(config_.eval.tasks) +
                    " tasks lies in the last model.block_size = " + std::to_string(model_->max_sequence_length()) +
@@ -104,9 +130,8 @@ void TrainingRun::start() {
                   mesh_.data.size(), mesh_.context.size(), mesh_.tensor.size());
     progress_.note(text);
   }
-  first_step_ = state_.step;
   elapsed_before_ = state_.elapsed_s;
-  start_ = Clock::now();
+  start_ = last_save_ = Clock::now();
 }
 
 std::vector<models::Batch> TrainingRun::batches() const {
@@ -145,52 +170,61 @@ std::string TrainingRun::without_numerical_failure(const std::string& name, cons
   }
 }
 
-void TrainingRun::evaluate(LogRow& row) {
-  row.val_loss = last_.val_loss = evaluation_->validation_loss();
-  if (config_.eval.tasks > 0)
-    without_numerical_failure("task accuracy", [&] { row.task_acc = last_.task_acc = evaluation_->task_accuracy(); });
+void TrainingRun::measure(LogRow& row) {
+  state_.measured = measure(row, due_or_finished(config_.eval.interval), due_or_finished(config_.sample.interval));
 }
 
-void TrainingRun::append_sample() {
-  std::string sample;
-  const std::string failure = without_numerical_failure("sample", [&] { sample = evaluation_->sample(); });
-  if (!failure.empty()) sample = config_.sample.prompt + "\n(no sample: " + failure + ")";
-  at_root(mesh_.world, [&] {
-    const std::string text = "--- step " + std::to_string(state_.step) + "\n" + sample + "\n";
-    io::AppendFile((out() / "samples.txt").string()).append(text);
-  });
+bool TrainingRun::measure(LogRow& row, bool validate, bool sample) {
+  if (validate) {
+    const auto loss = evaluation_->validation_loss();
+    if (!loss) return false;
+    std::optional<double> accuracy = not_measured;
+    if (config_.eval.tasks > 0)
+      without_numerical_failure("task accuracy", [&] { accuracy = evaluation_->task_accuracy(); });
+    if (!accuracy) return false;
+    row.val_loss = last_.val_loss = *loss, val_step_ = row.step;
+    row.task_acc = *accuracy;
+    if (config_.eval.tasks > 0) last_.task_acc = *accuracy;
+  }
+  if (sample) {
+    std::optional<std::string> text = "";
+    const std::string failure = without_numerical_failure("sample", [&] { text = evaluation_->sample(); });
+    if (!text) return false;
+    if (!failure.empty()) text = config_.sample.prompt + "\n(no sample: " + failure + ")";
+    if (root()) warn(samples_warned_, [&] { samples_->append(state_.step, *text); });
+  }
+  return true;
+}
+
+bool TrainingRun::make_up() {
+  if (state_.measured) return true;
+  const bool validate = mesh_.world.any(unmeasured_.has_value());
+  const bool sample = mesh_.world.any(root() && samples_->last_step() < state_.step);
+  LogRow row = unmeasured_.value_or(LogRow{.step = state_.step});
+  state_.measured = measure(row, validate, sample && due_or_finished(config_.sample.interval));
+  if (unmeasured_) warn(log_warned_, [&] { log_->append(row); });
+  if (unmeasured_ && events_) warn(events_warned_, [&] { events_->append(row); });
+  if (best_so_far(row)) checkpoints_.mark_best(state_.step, mesh_.world), best_val_loss_ = row.val_loss;
+  return state_.measured;
 }
 
 void TrainingRun::log(LogRow& row) {
   row.eta_s = seconds() / double(state_.step - first_step_) * double(config_.train.steps - state_.step);
-  at_root(mesh_.world, [&] {
-    log_->append(row);
-    if (events_) events_->append(row);
-    progress_.update({row.step, config_.train.steps, row.loss, last_.val_loss, row.tok_per_s, row.eta_s});
-  });
+  if (!root()) return;
+  warn(log_warned_, [&] { log_->append(row); });
+  if (events_) warn(events_warned_, [&] { events_->append(row); });
+  progress_.update({row.step, config_.train.steps, row.loss, last_.val_loss, val_step_, row.tok_per_s, row.eta_s});
 }
 
-void TrainingRun::save() {
-  if (saved_step_ == state_.step) return;
-  at_root(mesh_.world, [&] { log_->sync(); });
-  state_.memory = memory_by_use(device_);
-  checkpoints_.save(trainer_, &train_data_.tokenizer(), state_, print_config(schema_));
-  saved_step_ = state_.step;
-}
-
-void TrainingRun::record_failure(const models::StepMetrics& metrics, double lr, const std::string& reason) {
-  progress_.finish();
-  const int64_t step = state_.step + 1;
-  std::string text = "step " + std::to_string(step) + "\nreason " + reason + "\nlr " + shortest(lr) + "\nloss " +
-                     shortest(metrics.loss) + "\ngrad_norm " + shortest(metrics.grad_norm) + "\nwindows";
-  const int64_t samples = config_.train.batch_size * config_.train.accumulate;
-  for (int64_t i = 0; i < samples; ++i) text += " " + std::to_string(sampler_.at(state_.samples + i));
+// Text that could not be written is kept in memory and tried again with the next one. A save needs it on the disk.
+void TrainingRun::warn(bool& warned, const std::function<void()>& write) {
   try {
-    at_root(mesh_.world,
-            [&] { io::write_file((out() / ("failed-" + models::step_name(step) + ".txt")).string(), text + "\n"); });
-    if (state_.step > 0) save();
-  } catch (const Error& e) {  // the failed step is the error to report
-    progress_.note(std::string("note: ") + e.what());
+    write();
+    warned = false;
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::output) throw;
+    if (!warned) progress_.note(std::string("warning: ") + e.what() + "; it is kept in memory and written later");
+    warned = true;
   }
 }
 
@@ -203,7 +237,8 @@ void TrainingRun::print_stopped() {
 
 void TrainingRun::print_summary() {
   progress_.finish();
-  if (mesh_.world.rank() != 0) return;
+  if (!root()) return;
+  if (state_.step == first_step_) std::printf("already finished (a larger train.steps goes on): ");
   std::printf("trained %lld steps in %.0f s, loss %.4f", static_cast<long long>(state_.step), state_.elapsed_s,
               last_.loss);
   if (!std::isnan(last_.val_loss)) std::printf(", validation loss %.6f", last_.val_loss);

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,8 +14,10 @@
 #include "apps/train/event_file.h"
 #include "apps/train/from_config.h"
 #include "apps/train/log.h"
+#include "apps/train/output_retry.h"
 #include "apps/train/run_lock.h"
 #include "apps/train/run_record.h"
+#include "apps/train/samples.h"
 #include "apps/train/spike.h"
 #include "braid/models/text/sampler.h"
 #include "braid/models/training/checkpoint_writer.h"
@@ -28,7 +31,8 @@ class TrainingRun {
   // Opens the data and builds model and trainer. Finds every error in the settings; touches nothing in the run's
   // folder.
   TrainingRun(const TrainConfig& config, const Schema& schema, const dist::ProcessMesh& mesh, Device device);
-  // Locks the run's folder, loads its newest valid checkpoint and opens its log. Collective.
+  // Locks the run's folder, loads its newest valid checkpoint and opens its log. Collective. Error(numerical) when the
+  // run has failed twice from there.
   void open(const RunRecord& record);
   // Prints what is trained, measures the device and starts the clock.
   void start();
@@ -37,30 +41,41 @@ class TrainingRun {
   SpikeDetector& spikes() { return spikes_; }
   int64_t step() const { return state_.step; }  // steps done
   bool finished() const { return state_.step == config_.train.steps; }
-  bool due(int64_t interval) const { return interval > 0 && state_.step % interval == 0; }
-  bool due_or_finished(int64_t interval) const { return interval > 0 && (finished() || due(interval)); }
+  bool complete() const { return finished() && state_.measured; }  // nothing is left to do
 
   // Of the next step: this data rank's micro-batches, and the learning rate.
   std::vector<models::Batch> batches() const;
   double learning_rate() const;
   // After the update: counts step, samples and time. Returns the log row of the step.
   LogRow count_step(const models::StepMetrics& metrics, double lr);
-  void evaluate(LogRow& row);  // validation loss and task accuracy
-  void append_sample();        // a text of the model, or why there is none, to samples.txt
-  void log(LogRow& row);       // log.csv, log.jsonl and the progress line
-  void save();                 // a checkpoint, unless this step's is there
-  // failed-step-N.txt and a checkpoint of the step before. An error in it is printed, not thrown.
-  void record_failure(const models::StepMetrics& metrics, double lr, const std::string& reason);
+  // The validation, tasks and sample that are due at this step. A stop signal ends them; what is missing is made up for
+  // by the run that resumes from this step, in make_up(), so that its log is that of a run without a stop.
+  void measure(LogRow& row);
+  bool make_up();                           // false: a stop signal came again
+  void log(LogRow& row);                    // log.csv, log.jsonl and the progress line
+  void save(const LogRow& row, bool stop);  // a checkpoint where one is due, or another attempt at one that failed
+  // Ends the run because this step must not be applied, or has made weights that must not be saved: failed_step.h.
+  // Errors while that is written are printed. Throws Error(numerical), which says from where the run resumes.
+  [[noreturn]] void fail_step(int64_t step, const models::StepMetrics& metrics, double lr, const std::string& reason);
 
   void print_stopped();  // by a signal
   void print_summary();
 
  private:
   using Clock = std::chrono::steady_clock;
+  bool due(int64_t interval) const { return interval > 0 && state_.step % interval == 0; }
+  bool due_or_finished(int64_t interval) const { return interval > 0 && (finished() || due(interval)); }
+  bool root() const { return mesh_.world.rank() == 0; }
+  bool measure(LogRow& row, bool validate, bool sample);
+  bool best_so_far(const LogRow& row) const { return config_.checkpoint.best && row.val_loss < best_val_loss_; }
+  void write_checkpoint(const LogRow& row);
+  void warn(bool& warned, const std::function<void()>& write);
+  std::string advice(int64_t failed_step, int64_t times) const;
+  void open_log();
   double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
-  models::text::Dataset open_data(models::text::Split split) const;
   std::unique_ptr<const models::ModelSpec> checked_model() const;
   std::string without_numerical_failure(const std::string& name, const std::function<void()>& measure);
+  std::string resolved_config() const { return print_config(schema_, spec_->settings()); }
   std::filesystem::path out() const { return config_.run.out; }
 
   const TrainConfig& config_;
@@ -68,7 +83,8 @@ class TrainingRun {
   const dist::ProcessMesh& mesh_;
   const Device device_;
   const Arithmetic types_;
-  models::text::Dataset train_data_, validation_data_;
+  models::text::Dataset train_data_;
+  std::optional<models::text::Dataset> validation_data_;
   models::text::Sampler sampler_;
   std::unique_ptr<const models::ModelSpec> spec_;
   std::optional<RunFolder> folder_;  // locked by rank 0
@@ -76,15 +92,21 @@ class TrainingRun {
   models::Trainer trainer_;
   std::optional<Evaluation> evaluation_;
   models::RunState state_;
-  std::optional<RunLog> log_;        // on rank 0
-  std::optional<EventFile> events_;  // on rank 0, with log.tensorboard
+  std::optional<RunLog> log_;           // on rank 0
+  std::optional<EventFile> events_;     // on rank 0, with log.tensorboard
+  std::optional<SamplesFile> samples_;  // on rank 0
+  std::optional<LogRow> unmeasured_;    // on rank 0: the row of the step that make_up() completes
   models::CheckpointWriter checkpoints_;
   Progress progress_;
+  OutputRetry output_;
   SpikeDetector spikes_;
-  Clock::time_point start_;
+  Clock::time_point start_, last_save_;
   double elapsed_before_ = 0, peak_flops_ = 0, flops_per_token_ = 0;
-  LogRow last_;                              // the newest value of loss, val_loss and task_acc
-  int64_t first_step_ = 0, saved_step_ = 0;  // no checkpoint before step 1
+  LogRow last_;                                                     // the newest value of loss, val_loss and task_acc
+  int64_t val_step_ = -1;                                           // of last_.val_loss
+  double best_val_loss_ = std::numeric_limits<double>::infinity();  // of the checkpoint that `best` names
+  int64_t first_step_ = 0, saved_step_ = 0;                         // no checkpoint before step 1
+  bool log_warned_ = false, samples_warned_ = false, events_warned_ = false;
 };
 
 }  // namespace braid::apps

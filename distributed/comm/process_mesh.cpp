@@ -4,8 +4,7 @@
 
 namespace braid::dist {
 
-ProcessMesh make_mesh(const Communicator& world, int64_t data, int64_t context, int64_t tensor) {
-  int64_t P = world.size();
+void complete_mesh_sizes(int64_t P, int64_t& data, int64_t& context, int64_t& tensor) {
   int64_t* open = nullptr;
   int64_t named = 1;
   bool fits = true;
@@ -25,6 +24,10 @@ ProcessMesh make_mesh(const Communicator& world, int64_t data, int64_t context, 
            std::to_string(P) + ", found " + text(data) + " x " + text(context) + " x " + text(tensor);
   });
   if (open) *open = P / named;
+}
+
+ProcessMesh make_mesh(const Communicator& world, int64_t data, int64_t context, int64_t tensor) {
+  complete_mesh_sizes(world.size(), data, context, tensor);
   int t = world.rank() % static_cast<int>(tensor),
       c = world.rank() / static_cast<int>(tensor) % static_cast<int>(context);
   int d = world.rank() / static_cast<int>(tensor * context);

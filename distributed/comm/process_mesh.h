@@ -15,8 +15,10 @@ struct ProcessMesh {
   Communicator replica_group;  // all ranks with this tensor rank: they hold the same shards of the parameters
 };
 
-// At most one size may be 0: the number of processes divided by the other two. Error(setting) when the product is not
-// the number of processes. Collective.
+// At most one size may be 0: it becomes the number of processes divided by the other two. Error(setting) when the
+// product is not the number of processes.
+void complete_mesh_sizes(int64_t processes, int64_t& data, int64_t& context, int64_t& tensor);
+// A mesh of these sizes, completed. Collective.
 ProcessMesh make_mesh(const Communicator& world, int64_t data, int64_t context, int64_t tensor);
 
 }  // namespace braid::dist

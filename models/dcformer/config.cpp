@@ -100,8 +100,10 @@ int64_t DcformerConfig::keys_of_layer(int64_t layer, bool decode) const {
 void resolve(DcformerConfig& c) {
   for (const Setting& key : key_table(c)) {
     const Value value = key.get();
+    const auto* size = std::get_if<int64_t>(&value);
+    const bool unset = size && *size == 0 && key.rule.min > 0;  // set_key() takes no 0
     check(allows(key.rule, value), ErrorKind::setting,
-          [&] { return bad_value(key.name, key.rule, value_text(value)); });
+          [&] { return bad_value(key.name, key.rule, unset ? "none; set it, or name a preset" : value_text(value)); });
   }
   if (c.head_dim == 0) {
     need(c.dim % c.n_head == 0, "n_head", "a divisor of dim = " + std::to_string(c.dim), std::to_string(c.n_head),
@@ -136,6 +138,32 @@ void set_family(DcformerConfig& c, const std::string& model_type) {
   c.model_type = model_type;
 }
 
+const std::vector<DerivedKey>& derived_keys() {
+  static const std::vector<DerivedKey> table = {
+      {"head_dim", {"dim", "n_head"}, [](DcformerConfig& c) { c.head_dim = 0; }},
+      {"intermediate_size", {"dim", "ffn", "model_type"}, [](DcformerConfig& c) { c.intermediate_size = 0; }},
+      {"profile.layer_windows",
+       {"n_layer", "window_size", "window_type"},
+       [](DcformerConfig& c) { c.layer_windows.clear(); }},
+      {"profile.branches",
+       {"use_dcmha", "profile.pre_compose", "profile.post_compose", "profile.query_side", "profile.key_side"},
+       [](DcformerConfig& c) { c.profile.branches = with_all_branches(c.profile.branches); }},
+  };
+  return table;
+}
+
+std::vector<std::string> keys_that_set(const std::string& name) {
+  std::vector<std::string> keys;
+  for (const DerivedKey& derived : derived_keys())
+    if (derived.name == name) keys = derived.from;
+  const auto of_type = [&](const ModelType& type) {
+    return std::ranges::any_of(type.keys, [&](const auto& key) { return key.first == name; });
+  };
+  if (std::ranges::any_of(model_types(), of_type)) keys.emplace_back("model_type");
+  if (std::ranges::count(profile_keys(), name) > 0) keys.emplace_back("profile.name");
+  return keys;
+}
+
 void set_key(const std::vector<Setting>& table, const std::string& name, const std::string& text) {
   const Setting& key = known_key(table, name);
   const std::optional<Value> value = parse_value(key.rule, detail::trim(text));
@@ -165,15 +193,13 @@ std::vector<std::string> config_keys() {
 }
 
 DcformerConfig configure(DcformerConfig c, const std::vector<std::pair<std::string, std::string>>& keys) {
-  const auto given = [&](std::initializer_list<std::string_view> names) {
+  const auto given = [&](const std::vector<std::string>& names) {
     return std::any_of(keys.begin(), keys.end(), [&](const auto& entry) {
       return std::find(names.begin(), names.end(), entry.first) != names.end();
     });
   };
-  if (given({"dim", "n_head"})) c.head_dim = 0;
-  if (given({"dim", "ffn", "model_type"})) c.intermediate_size = 0;
-  if (given({"n_layer", "window_size", "window_type"})) c.layer_windows.clear();
-  if (!given({"profile.branches"})) c.profile.branches = with_all_branches(c.profile.branches);
+  for (const DerivedKey& derived : derived_keys())
+    if (given(derived.from)) derived.unset(c);
   // Family, then profile come first: they set keys that others may change.
   const std::vector<Setting> table = key_table(c);
   const auto turn = [](const std::string& key) { return key == "model_type" ? 0 : key == "profile.name" ? 1 : 2; };

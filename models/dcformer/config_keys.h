@@ -18,5 +18,16 @@ void set_key(const std::vector<Setting>& table, const std::string& key, const st
 void set_family(DcformerConfig& config, const std::string& model_type);
 // Sets what the named profile fixes; "custom" changes nothing.
 void set_profile(DcformerConfig& config, const std::string& name);
+std::vector<std::string> profile_keys();  // what profiles fix
+
+// A size that resolve() derives from other keys while it is unset.
+struct DerivedKey {
+  std::string name;
+  std::vector<std::string> from;
+  void (*unset)(DcformerConfig& config);
+};
+const std::vector<DerivedKey>& derived_keys();
+// The keys that set the key `name` too: those that it is derived from, model_type, profile.name.
+std::vector<std::string> keys_that_set(const std::string& name);
 
 }  // namespace braid::models

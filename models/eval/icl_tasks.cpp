@@ -40,10 +40,10 @@ int64_t count_gradable_answers(const text::Tokenizer& tokenizer, std::span<const
 }
 
 text::TaskGrader grade_tasks(const LanguageModel& model, const text::Tokenizer& tokenizer,
-                             std::span<const text::TaskSample> samples) {
+                             std::span<const text::TaskSample> samples, const std::function<bool()>& stop) {
   NoGrad off;
   text::TaskGrader grader;
-  for (size_t begin = 0; begin < samples.size(); begin += kBatch) {
+  for (size_t begin = 0; begin < samples.size() && !(stop && stop()); begin += kBatch) {
     size_t end = std::min(samples.size(), begin + kBatch);
     std::vector<text::TaskTokens> rows;
     int64_t longest = 0;

@@ -9,8 +9,8 @@ namespace braid::models {
 namespace {
 StepSums read(const StepBuffers& buffers) {
   const std::vector<double> all = buffers.metrics.to_vector<double>();
-  const auto split = all.begin() + buffers.losses.numel();
-  return {{all.begin(), split}, {split, all.end()}};
+  const auto norms = all.begin() + buffers.losses.numel(), weights = norms + buffers.squared_norms.numel();
+  return {{all.begin(), norms}, {norms, weights}, {weights, all.end()}};
 }
 }  // namespace
 
@@ -40,9 +40,10 @@ StepBuffers CapturedStep::make_buffers(const std::vector<Batch>& batches, double
   for (const Batch& b : batches) buffers.batches.push_back(b.to(device_));
   buffers.loss_scale = full({}, loss_scale, DType::f64, device_);
   const auto losses = static_cast<int64_t>(batches.size()), norms = static_cast<int64_t>(parameters_.size());
-  buffers.metrics = empty({losses + norms}, DType::f64, device_);
+  buffers.metrics = empty({losses + 2 * norms}, DType::f64, device_);
   buffers.losses = buffers.metrics.sliced(0, 0, losses);
   buffers.squared_norms = buffers.metrics.sliced(0, losses, losses + norms);
+  buffers.squared_weights = buffers.metrics.sliced(0, losses + norms, losses + 2 * norms);
   return buffers;
 }
 

@@ -33,12 +33,13 @@ struct StepBuffers {
   Tensor loss_scale;           // f64, (): the factor of the loss in backward, 1 / number of targets
   Tensor losses;               // f64 (micro-batches): the loss of each, summed over its targets
   Tensor squared_norms;        // f64 (parameters): of the gradient of each
-  Tensor metrics;              // losses and squared_norms in one tensor, so that they are read back at once
+  Tensor squared_weights;      // f64 (parameters): sum of the squared elements of each, before the update
+  Tensor metrics;              // the three above in one tensor, so that they are read back at once
 };
 
 // The results on the host.
 struct StepSums {
-  std::vector<double> losses, squared_norms;
+  std::vector<double> losses, squared_norms, squared_weights;
 };
 
 class CapturedStep {
@@ -51,7 +52,7 @@ class CapturedStep {
   void enable(bool on);
   bool captured() const { return captured_.has_value(); }
 
-  // The gradient part: `work` computes the gradients and fills losses and squared_norms. batches: on the CPU. Waits for
+  // The gradient part: `work` computes the gradients and fills the metrics. batches: on the CPU. Waits for
   // the device once.
   StepSums gradients(const std::vector<Batch>& batches, double loss_scale,
                      const std::function<void(const StepBuffers&)>& work);

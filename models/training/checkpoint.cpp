@@ -1,8 +1,8 @@
 #include "braid/models/training/checkpoint.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
@@ -34,16 +34,26 @@ std::string step_name(int64_t step) {
   return text;
 }
 
+std::optional<int64_t> step_of_name(const std::string& name) {
+  if (!name.starts_with("step-")) return std::nullopt;
+  const std::optional<int64_t> step = detail::parse_int(std::string_view(name).substr(5));
+  return step && *step >= 0 && name == step_name(*step) ? step : std::nullopt;
+}
+
+std::optional<int64_t> named_step(const fs::path& file) {
+  std::error_code none;
+  if (!fs::is_regular_file(file, none)) return std::nullopt;
+  std::string name;
+  std::getline(std::ifstream(file), name);
+  return step_of_name(name);
+}
+
 std::vector<StepFolder> step_folders(const fs::path& run) {
   std::vector<StepFolder> found;
   std::error_code none;
   for (const auto& entry : fs::directory_iterator(run, none)) {
-    std::string name = entry.path().filename().string();
-    if (!name.starts_with("step-") || !entry.is_directory(none)) continue;
-    int64_t step = -1;
-    auto [end, error] = std::from_chars(name.data() + 5, name.data() + name.size(), step);
-    if (error == std::errc() && end == name.data() + name.size() && step >= 0 && name == step_name(step))
-      found.push_back({step, entry.path()});
+    const std::optional<int64_t> step = step_of_name(entry.path().filename().string());
+    if (step && entry.is_directory(none)) found.push_back({*step, entry.path()});
   }
   std::sort(found.begin(), found.end(), [](const StepFolder& a, const StepFolder& b) { return a.step < b.step; });
   return found;
@@ -78,12 +88,13 @@ StepFolder newest_checkpoint(const fs::path& run, std::vector<std::string>& note
 }
 
 RunState read_state(const fs::path& checkpoint) {
-  std::string path = (checkpoint / "trainer/state.json").string();
+  std::string path = (checkpoint / kStateFile).string();
   nlohmann::json json = io::read_json_file(path, 1 << 20);
   try {
     return {json.at("step").get<int64_t>(),     json.at("samples").get<int64_t>(),
             json.at("elapsed_s").get<double>(), json.at("seed").get<int64_t>(),
-            json.at("seq_len").get<int64_t>(),  json.at("data_fingerprint").get<std::string>()};
+            json.at("seq_len").get<int64_t>(),  json.at("data_fingerprint").get<std::string>(),
+            json.value("measured", true)};
   } catch (const nlohmann::json::exception& e) {
     fail(ErrorKind::input, "cannot read where the run stands in " + path + ": " + e.what() +
                                "; another version of braid may have written it: choose another run.out to start anew");

@@ -5,6 +5,7 @@
 //     trainer/      optimizer.safetensors, state.json (RunState), config.toml (settings), manifest.json (manifest.h)
 #pragma once
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,10 +25,12 @@ struct RunState {
   int64_t seed = 0;
   int64_t seq_len = 0;
   std::string data_fingerprint;
+  bool measured = true;     // false: a stop came before the validation and the sample that were due at this step
   MemoryByUse memory = {};  // peak memory of this process so far; for people, not read back
 };
 
-std::string step_name(int64_t step);  // "step-00001000"
+std::string step_name(int64_t step);                           // "step-00001000"
+std::optional<int64_t> step_of_name(const std::string& name);  // of "step-00001000"; none: no such name
 struct StepFolder {
   int64_t step;
   std::filesystem::path path;
@@ -36,6 +39,13 @@ struct StepFolder {
 // the list of rank 0.
 std::vector<StepFolder> step_folders(const std::filesystem::path& run);
 std::vector<StepFolder> step_folders(const std::filesystem::path& run, const dist::Communicator& world);
+
+// Files of a run that name one of its checkpoints, in one line: the newest, and the one with the lowest validation
+// loss.
+inline constexpr const char* kLatestFile = "latest";
+inline constexpr const char* kBestFile = "best";
+// The step of the checkpoint that the file names; none when there is no such file.
+std::optional<int64_t> named_step(const std::filesystem::path& file);
 
 // The settings of the run when the checkpoint was written; relative to the checkpoint.
 inline constexpr const char* kSettingsFile = "trainer/config.toml";

@@ -30,15 +30,30 @@ void remove_unfinished(const fs::path& run) {
   std::vector<fs::path> found;
   for (const auto& entry : fs::directory_iterator(run, ignored)) {
     std::string name = entry.path().filename().string();
-    if (name.starts_with("step-") && name.ends_with(".tmp")) found.push_back(entry.path());
+    if ((name.starts_with("step-") || name.starts_with("failed-step-")) && name.ends_with(".tmp"))
+      found.push_back(entry.path());
   }
   for (const fs::path& path : found) fs::remove_all(path, ignored);
+}
+
+// Removes all but the two folders of failed steps that were written last.
+void prune_failed(const fs::path& run) {
+  std::error_code ignored;
+  std::vector<std::pair<fs::file_time_type, fs::path>> found;
+  for (const auto& entry : fs::directory_iterator(run, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("failed-") && step_of_name(name.substr(7)) && entry.is_directory(ignored))
+      found.emplace_back(entry.last_write_time(ignored), entry.path());
+  }
+  std::sort(found.rbegin(), found.rend());
+  for (size_t i = 2; i < found.size(); ++i) fs::remove_all(found[i].second, ignored);
 }
 
 std::string describe(const RunState& state) {
   nlohmann::ordered_json json{{"step", state.step},           {"samples", state.samples},
                               {"elapsed_s", state.elapsed_s}, {"seed", state.seed},
-                              {"seq_len", state.seq_len},     {"data_fingerprint", state.data_fingerprint}};
+                              {"seq_len", state.seq_len},     {"data_fingerprint", state.data_fingerprint},
+                              {"measured", state.measured}};
   for (size_t i = 0; i < kMemoryUses; ++i)
     json["peak_memory_bytes"][name(static_cast<MemoryUse>(i))] = state.memory.at_peak[i];
   return json.dump(1) + "\n";
@@ -49,11 +64,11 @@ std::string describe(const RunState& state) {
 // A checkpoint on its way to the disk. Rank 0 removes it when it is not published: on a full disk it would only keep
 // others from writing.
 struct CheckpointWriter::Draft {
-  Draft(const fs::path& run, const Trainer& trained, const RunState& at)
+  Draft(const fs::path& target, const Trainer& trained, const RunState& at)
       : trainer(trained),
         state(at),
         tensors(trained.local_state()),
-        path(run / step_name(at.step)),
+        path(target),
         temporary(path.string() + ".tmp"),
         weights(temporary / kWeightsFile, tensors.weights, {{"format", "pt"}}),
         optimizer(temporary / kOptimizerFile, tensors.optimizer) {}
@@ -76,7 +91,8 @@ struct CheckpointWriter::Draft {
 
 void CheckpointWriter::save(const Trainer& trainer, const text::Tokenizer* tokenizer, const RunState& state,
                             const std::string& settings) {
-  Draft draft(run_, trainer, state);
+  Draft draft(run_ / step_name(state.step), trainer, state);
+  check_finite(draft);
   begin(draft, tokenizer, settings);
   write(draft);
   publish(draft);
@@ -84,24 +100,74 @@ void CheckpointWriter::save(const Trainer& trainer, const text::Tokenizer* token
   prune(draft.path, draft.world());
 }
 
-void CheckpointWriter::begin(Draft& draft, const text::Tokenizer* tokenizer, const std::string& settings) {
-  dist::run_on_all_ranks(draft.world(), [&] {  // before rank 0 makes a folder: NaN on another rank leaves none behind
-    for (const LocalTensor& w : draft.tensors.weights) {
-      check(!w.values || nn::all_finite(w.values), ErrorKind::numerical, [&] {
-        return w.name + " contains NaN or Inf at step " + std::to_string(draft.state.step) +
-               "; no checkpoint was written";
-      });
+fs::path CheckpointWriter::save_failed(const Trainer& trainer, const text::Tokenizer* tokenizer, const RunState& state,
+                                       const std::string& settings, int64_t failed_step) {
+  const dist::Communicator& world = trainer.mesh().world;
+  const fs::path folder = run_ / ("failed-" + step_name(failed_step));
+  if (!withdraw(state.step, folder, world)) {
+    Draft draft(folder, trainer, state);
+    begin(draft, tokenizer, settings);
+    write(draft);
+    publish(draft);
+  }
+  if (world.rank() == 0) prune_failed(run_);
+  return folder;
+}
+
+// Renames the checkpoint of this step, so that it counts no longer. false: there is none, or it has to stay.
+bool CheckpointWriter::withdraw(int64_t step, const fs::path& to, const dist::Communicator& world) {
+  const std::vector<StepFolder> all = step_folders(run_, world);
+  if (all.empty() || all.back().step != step) return false;
+  const bool best = world.any(world.rank() == 0 && named_step(run_ / kBestFile) == step);
+  std::optional<int64_t> older;
+  for (auto it = all.rbegin() + 1; it != all.rend() && !best && !older; ++it) {
+    if (!verdicts_.find_damage(it->path, world)) older = it->step;
+  }
+  if (!older) return false;
+  verdicts_.forget(all.back().path);
+  dist::run_on_all_ranks(world, [&] {
+    if (world.rank() != 0) return;
+    std::error_code error;
+    fs::remove_all(to, error);  // of an earlier failure of the same step
+    fs::rename(all.back().path, to, error);
+    check_output(error, "rename the checkpoint to", to);
+    fs::last_write_time(to, fs::file_time_type::clock::now(), error);         // for prune_failed()
+    io::write_file((run_ / kLatestFile).string(), step_name(*older) + "\n");  // syncs the folder
+  });
+  return true;
+}
+
+void CheckpointWriter::mark_best(int64_t step, const dist::Communicator& world) {
+  dist::run_on_all_ranks(world, [&] {
+    if (world.rank() == 0) io::write_file((run_ / kBestFile).string(), step_name(step) + "\n");
+  });
+}
+
+// Before rank 0 makes a folder: NaN on another rank leaves none behind.
+void CheckpointWriter::check_finite(const Draft& draft) {
+  dist::run_on_all_ranks(draft.world(), [&] {
+    for (const std::vector<LocalTensor>* list : {&draft.tensors.weights, &draft.tensors.optimizer}) {
+      for (const LocalTensor& t : *list) {
+        check(!t.values || nn::all_finite(t.values), ErrorKind::numerical, [&] {
+          return t.name + " contains NaN or Inf after step " + std::to_string(draft.state.step) +
+                 "; no checkpoint was written";
+        });
+      }
     }
   });
+}
+
+void CheckpointWriter::begin(Draft& draft, const text::Tokenizer* tokenizer, const std::string& settings) {
   dist::run_on_all_ranks(draft.world(), [&] {
     if (!draft.root()) return;
+    io::make_folder(run_);
     remove_unfinished(run_);
     std::error_code error;
     fs::create_directories(draft.temporary / "trainer", error);
     check_output(error, "create the folder", draft.temporary / "trainer");
     draft.begun = true;
     save_model_description(*draft.trainer.model().spec(), tokenizer, draft.temporary);
-    io::write_file((draft.temporary / "trainer/state.json").string(), describe(draft.state));
+    io::write_file((draft.temporary / kStateFile).string(), describe(draft.state));
     io::write_file((draft.temporary / kSettingsFile).string(), settings);
     draft.weights.create();
     draft.optimizer.create();
@@ -148,19 +214,22 @@ void CheckpointWriter::verify(const Draft& draft) {
     check(!damage, ErrorKind::output, [&] {
       return "the checkpoint " + draft.path.string() + " does not read back as written: " + *damage + kIntact;
     });
-    if (draft.root()) io::write_file((run_ / "latest").string(), step_name(draft.state.step) + "\n");
+    if (draft.root()) io::write_file((run_ / kLatestFile).string(), step_name(draft.state.step) + "\n");
   });
 }
 
-// Removes checkpoints that are older than the newest `keep` valid ones, best effort.
+// Removes checkpoints that are older than the newest `keep` valid ones, but not the best one and those of every
+// `keep_every` steps; best effort.
 void CheckpointWriter::prune(const fs::path& newest, const dist::Communicator& world) {
   const std::vector<StepFolder> all = step_folders(run_, world);
   const int64_t keep = std::max<int64_t>(keep_, 2);
   if (static_cast<int64_t>(all.size()) <= keep) return;
   int64_t valid = 0;
+  const std::optional<int64_t> best = world.rank() == 0 ? named_step(run_ / kBestFile) : std::nullopt;
   for (auto it = all.rbegin(); it != all.rend(); ++it) {
     if (it->path == newest || !verdicts_.find_damage(it->path, world)) ++valid;
-    if (valid <= keep) continue;
+    const bool milestone = keep_every_ > 0 && it->step % keep_every_ == 0;
+    if (valid <= keep || milestone || world.any(best == it->step)) continue;
     std::error_code ignored;
     if (world.rank() == 0) fs::remove_all(it->path, ignored);
     verdicts_.forget(it->path);

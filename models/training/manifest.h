@@ -17,13 +17,15 @@ namespace braid::models {
 inline constexpr const char* kManifestFile = "trainer/manifest.json";
 inline constexpr const char* kWeightsFile = "model.safetensors";
 inline constexpr const char* kOptimizerFile = "trainer/optimizer.safetensors";
+inline constexpr const char* kStateFile = "trainer/state.json";
 
 // Lists every regular file below `folder`. known_checksums: of files whose CRC-32C was computed while they were
 // written; the others are small and read back.
 void write_manifest(const std::filesystem::path& folder, int64_t step,
                     const std::map<std::string, uint32_t>& known_checksums);
 
-// Compares every file of a checkpoint with its manifest. None when all match, otherwise the first difference, as a
+// Compares every file of a checkpoint with its manifest, and the step in manifest and state.json with the folder's name
+// where that is one of a checkpoint ("step-00000040"). None when all match, otherwise the first difference, as a
 // message that begins with the file's name. Collective: each rank reads 1/P of every file; the result is the same on
 // all ranks.
 std::optional<std::string> find_damage(const std::filesystem::path& checkpoint, const dist::Communicator& world = {});

@@ -1,9 +1,12 @@
-// The diagnosis of a step whose loss or gradients are not finite.
+// The diagnosis of a step whose weights, loss or gradients are not finite, or whose update would not be.
+#include <limits>
 #include <map>
 #include <sstream>
 
 #include "braid/models/training/trainer.h"
 #include "braid/nn/optim/clip.h"
+#include "braid/nn/optim/registry.h"
+#include "braid/tensor/detail/strings.h"
 
 namespace braid::models {
 
@@ -33,20 +36,40 @@ std::string first_bad_tensor(const Model& model, const std::vector<Batch>& batch
 
 std::optional<std::string> Trainer::non_finite_reason(const StepMetrics& metrics,
                                                       const std::vector<Batch>& micro_batches) const {
-  const std::string end = "; weights are untouched, lower the learning rate";
-  const std::string at_step = " at step " + std::to_string(optimizer_->steps() + 1);
+  const std::string step = "step " + std::to_string(optimizer_->steps() + 1), end = "; no update was made";
+  const auto first_of_all_ranks = [&](const std::string& mine) {
+    for (const std::string& name : mesh_.world.gather_text(mine)) {
+      if (!name.empty()) return name;
+    }
+    return std::string();
+  };
   if (!std::isfinite(metrics.loss)) {
-    return "the loss is " + std::string(std::isnan(metrics.loss) ? "NaN" : "infinite") + at_step +
+    const std::string weights = first_of_all_ranks(nn::first_not_finite_value(optimizer_->parameters()));
+    if (!weights.empty()) return "the weights before " + step + " contain NaN or Inf, first in " + weights + end;
+    return "the loss is " + std::string(std::isnan(metrics.loss) ? "NaN" : "infinite") + " at " + step +
            "; the first tensor with NaN or Inf is " + first_bad_tensor(model_, micro_batches, mesh_) + end;
   }
   if (!std::isfinite(metrics.grad_norm)) {
-    std::string name;
-    for (const std::string& text : mesh_.world.gather_text(nn::first_not_finite(optimizer_->parameters()))) {
-      if (name.empty()) name = text;
-    }
-    return "the gradient of " + name + " contains NaN or Inf" + at_step + end;
+    return "the gradient of " + first_of_all_ranks(nn::first_not_finite(optimizer_->parameters())) +
+           " contains NaN or Inf at " + step + end;
+  }
+  const double limit = largest_squarable(), clipped = metrics.grad_norm * nn::clip_factor(metrics.grad_norm, clip_);
+  if (clipped > limit) {
+    return "the gradient norm is " + detail::shortest(metrics.grad_norm) + " at " + step + ": expected at most " +
+           detail::shortest(limit) + ", beyond which its squares overflow the optimizer's second moments; clip it" +
+           end;
   }
   return std::nullopt;
+}
+
+// The largest gradient whose square the optimizer's state holds; infinite where it holds no squares.
+double Trainer::largest_squarable() const {
+  bool f64 = true, squares = false;
+  for (const std::string& suffix : nn::state_suffixes(optimizer_->options()))
+    squares = squares || nn::is_second_moment(suffix);
+  for (const nn::NamedTensor& p : parameters_) f64 = f64 && p.value.dtype() == DType::f64;
+  if (!squares) return std::numeric_limits<double>::infinity();
+  return std::sqrt(f64 ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max());
 }
 
 }  // namespace braid::models

@@ -16,9 +16,9 @@ int64_t count_targets(const Model& model, const std::vector<Batch>& batches, con
   return mesh.data.sum(n);
 }
 
-// Over all ranks; the loss is equal on tensor ranks.
-double sum_of_losses(double local, const dist::ProcessMesh& mesh) {
-  return mesh.world.sum(mesh.tensor.rank() == 0 ? local : 0.0);
+// Over all ranks; the loss is equal on tensor ranks. NaN where one of them has bad weights.
+double sum_of_losses(double local, const dist::ProcessMesh& mesh, bool good_weights = true) {
+  return mesh.world.sum(!good_weights ? NAN : mesh.tensor.rank() == 0 ? local : 0.0);
 }
 
 }  // namespace
@@ -47,9 +47,10 @@ StepMetrics Trainer::forward_backward(const std::vector<Batch>& micro_batches) {
   const double loss_scale = 1 / static_cast<double>(metrics.tokens);
   const StepSums sums =
       step_.gradients(micro_batches, loss_scale, [&](const StepBuffers& buffers) { compute_gradients(buffers); });
-  double loss = 0;
+  double loss = 0, weights = 0;
   for (double sum : sums.losses) loss += sum * loss_scale;
-  metrics.loss = sum_of_losses(loss, mesh_);
+  for (double sum : sums.squared_weights) weights += sum;
+  metrics.loss = sum_of_losses(loss, mesh_, std::isfinite(weights));
   if (std::isfinite(metrics.loss)) {
     // Every element of the model belongs to one piece of one rank, so every gradient counts once.
     double squares = 0;
@@ -75,6 +76,7 @@ void Trainer::compute_gradients(const StepBuffers& buffers) {
   }
   parallel_.finish();
   nn::sum_of_squares(optimizer_->parameters(), buffers.squared_norms);
+  nn::sum_of_squared_values(optimizer_->parameters(), buffers.squared_weights);
 }
 
 void Trainer::apply(double lr) {
@@ -111,17 +113,19 @@ StepMetrics Trainer::step(const std::vector<Batch>& micro_batches, double lr) {
   const StepMetrics metrics = forward_backward(micro_batches);
   if (const std::optional<std::string> reason = non_finite_reason(metrics, micro_batches)) {
     discard();
-    fail(ErrorKind::numerical, *reason);
+    fail(ErrorKind::numerical, *reason + "; lower the learning rate");
   }
   apply(lr);
   return metrics;
 }
 
-double evaluate(const Model& model, const std::vector<Batch>& batches, const dist::ProcessMesh& mesh) {
+double evaluate(const Model& model, const std::vector<Batch>& batches, const dist::ProcessMesh& mesh,
+                const std::function<bool()>& stop) {
   NoGrad off;
   double sum = 0;
   const SkipIndexCheck checked;
   for (const Batch& b : batches) {
+    if (stop && mesh.world.any(stop())) return NAN;
     if (b.samples() == 0) continue;  // a data rank may have no sample of a batch
     model.check_batch(b);
     sum += model.loss_sum(b.to(model.device())).item();

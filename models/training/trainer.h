@@ -10,6 +10,7 @@
 // are the model's parameters. The metrics are the same on all ranks, so all ranks decide alike.
 #pragma once
 #include <cmath>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,7 +28,9 @@
 namespace braid::models {
 
 struct StepMetrics {
-  double loss = NAN;       // mean over the counted targets of all micro-batches of all ranks; of text in nats
+  // Mean over the counted targets of all micro-batches of all ranks; of text in nats. NaN where a weight of any rank is
+  // NaN or Inf, also one that this step did not use.
+  double loss = NAN;
   double grad_norm = NAN;  // of all gradients together, before clipping; NaN where the loss is NaN or infinite
   int64_t tokens = 0;      // counted targets
 };
@@ -49,15 +52,16 @@ class Trainer {
   // ranks. micro_batches: on the CPU, the samples of this data rank; the same number of micro-batches on every rank,
   // and the same samples on the ranks of one data rank. Error(input) when no target counts. Waits for the device once.
   StepMetrics forward_backward(const std::vector<Batch>& micro_batches);
-  // The message for metrics with NaN or Inf, which names the step and the first bad tensor; none when all are finite.
-  // Collective, between forward_backward() and discard().
+  // Why this step must not be applied: NaN or Inf in weights, loss or gradients, or gradients whose squares overflow
+  // the optimizer's state. Names the step and the first bad tensor; none when all is well. Collective, between
+  // forward_backward() and discard().
   std::optional<std::string> non_finite_reason(const StepMetrics& metrics,
                                                const std::vector<Batch>& micro_batches) const;
   // One update of the optimizer with the clipped gradients, which are gone afterwards.
   void apply(double lr);
   // Drops the gradients. Weights and optimizer state are those of the step before.
   void discard();
-  // forward_backward() and apply(); Error(numerical) instead of an update when the metrics are not finite.
+  // forward_backward() and apply(); Error(numerical) instead of an update where there is a non_finite_reason().
   StepMetrics step(const std::vector<Batch>& micro_batches, double lr);
 
   // The elements that this rank owns, no communication. local_gradients(): between forward_backward() and apply(); the
@@ -76,6 +80,7 @@ class Trainer {
  private:
   void compute_gradients(const StepBuffers& buffers);
   void broadcast_parameters();
+  double largest_squarable() const;
   Shape unsharded_shape(const nn::NamedTensor& parameter) const;
   std::vector<dist::Span> spans(const nn::NamedTensor& parameter, dist::Range held) const;
   LocalTensor owned_part(const nn::NamedTensor& parameter) const;
@@ -92,7 +97,9 @@ class Trainer {
 };
 
 // Mean loss over batches without gradients; 0 when no target is counted. Collective: every data rank has its own
-// samples.
-double evaluate(const Model& model, const std::vector<Batch>& batches, const dist::ProcessMesh& mesh = {});
+// samples of the same number of batches. stop: polled before each batch; where it is true on any rank, all ranks end
+// with NaN.
+double evaluate(const Model& model, const std::vector<Batch>& batches, const dist::ProcessMesh& mesh = {},
+                const std::function<bool()>& stop = {});
 
 }  // namespace braid::models

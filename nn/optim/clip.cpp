@@ -16,19 +16,35 @@ void sum_of_squares(const std::vector<NamedTensor>& parameters, Tensor sums) {
   backend(sums.device()).optimizer.sum_of_squares(gradients, sums);
 }
 
+void sum_of_squared_values(const std::vector<NamedTensor>& parameters, Tensor sums) {
+  std::vector<Tensor> values;
+  for (const NamedTensor& p : parameters) values.push_back(p.value.detach().contiguous());
+  backend(sums.device()).optimizer.sum_of_squares(values, sums);
+}
+
 namespace {
-std::vector<double> read_sums_of_squares(const std::vector<NamedTensor>& parameters) {
+using SumsOf = void (*)(const std::vector<NamedTensor>& parameters, Tensor sums);
+
+std::vector<double> read_sums(SumsOf sums_of, const std::vector<NamedTensor>& parameters) {
   if (parameters.empty()) return {};
   Device device = parameters[0].value.device();
   Tensor sums = empty({static_cast<int64_t>(parameters.size())}, DType::f64, device);
-  sum_of_squares(parameters, sums);
+  sums_of(parameters, sums);
   return sums.to_vector<double>();
+}
+
+std::string first_with_bad_sum(SumsOf sums_of, const std::vector<NamedTensor>& parameters) {
+  const std::vector<double> sums = read_sums(sums_of, parameters);
+  for (size_t i = 0; i < sums.size(); ++i) {
+    if (!std::isfinite(sums[i])) return parameters[i].name;
+  }
+  return "";
 }
 }  // namespace
 
 double global_norm(const std::vector<NamedTensor>& parameters) {
   double sum = 0;
-  for (double s : read_sums_of_squares(parameters)) sum += s;
+  for (double s : read_sums(sum_of_squares, parameters)) sum += s;
   return std::sqrt(sum);
 }
 
@@ -40,11 +56,11 @@ double clip_factor(double norm, double limit) {
 }
 
 std::string first_not_finite(const std::vector<NamedTensor>& parameters) {
-  std::vector<double> sums = read_sums_of_squares(parameters);
-  for (size_t i = 0; i < sums.size(); ++i) {
-    if (!std::isfinite(sums[i])) return parameters[i].name;
-  }
-  return "";
+  return first_with_bad_sum(sum_of_squares, parameters);
+}
+
+std::string first_not_finite_value(const std::vector<NamedTensor>& parameters) {
+  return first_with_bad_sum(sum_of_squared_values, parameters);
 }
 
 }  // namespace braid::nn

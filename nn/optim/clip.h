@@ -11,6 +11,11 @@ namespace braid::nn {
 // f64, on the device of the gradients. The host does not wait for it.
 void sum_of_squares(const std::vector<NamedTensor>& parameters, Tensor sums);
 
+// The same of the values of the parameters: NaN or Inf where one contains it.
+void sum_of_squared_values(const std::vector<NamedTensor>& parameters, Tensor sums);
+// The name of the first parameter with NaN or Inf (or a value whose square overflows f64); "" when all are finite.
+std::string first_not_finite_value(const std::vector<NamedTensor>& parameters);
+
 // The square root of the sum of all squared gradients, accumulated in f64 in the order of the list, so that it has the
 // same bits in every run. Parameters without a gradient count as 0. NaN or Inf when a gradient contains one.
 double global_norm(const std::vector<NamedTensor>& parameters);

@@ -1,9 +1,14 @@
 #include "braid/nn/optim/optimizer.h"
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
 #include <map>
 #include <set>
 
+#include "braid/autograd/ops.h"
 #include "braid/autograd/record.h"
+#include "braid/tensor/detail/strings.h"
 #include "braid/tensor/kernels/backend.h"
 
 namespace braid::nn {
@@ -19,11 +24,22 @@ std::string list(const std::vector<std::string>& names) {
   return text;
 }
 
+// Why a tensor cannot be a state of the optimizer; "" when it can.
+std::string problem_of(const std::string& name, const Tensor& x) {
+  const NoGrad off;
+  if (name == "steps") return x.item() < 0 ? "steps is negative" : "";
+  if (!all_finite(x)) return name + " contains NaN or Inf";
+  const bool negative = is_second_moment(name) && x.numel() > 0 && sum(cast(x < 0, DType::f32)).item() > 0;
+  return negative ? name + " is a mean of squares, but contains negative values" : "";
+}
+
 }  // namespace
+
+bool is_second_moment(const std::string& name) { return name.ends_with(".second"); }
 
 void check_setting(bool ok, const char* name, double value, const char* range) {
   check(ok, ErrorKind::setting, [&] {
-    return std::string("optimizer setting ") + name + " must be " + range + ", found " + std::to_string(value);
+    return std::string("optimizer setting ") + name + " must be " + range + ", found " + detail::shortest(value);
   });
 }
 
@@ -57,6 +73,23 @@ Optimizer::Optimizer(std::vector<NamedTensor> parameters, const OptimizerOptions
     states_.push_back(std::move(state));
   }
   check_separate(parameters_);
+  check_rate(options.lr);
+}
+
+double Optimizer::largest() const {
+  const bool f64 = std::ranges::all_of(parameters_, [](const auto& p) { return p.value.dtype() == DType::f64; });
+  return f64 ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max();
+}
+
+double Optimizer::smallest() const {
+  const bool f64 = std::ranges::all_of(parameters_, [](const auto& p) { return p.value.dtype() == DType::f64; });
+  return f64 ? std::numeric_limits<double>::min() : std::numeric_limits<float>::min();
+}
+
+void Optimizer::check_rate(double lr) const {
+  if (std::fabs(lr) <= largest()) return;
+  const std::string range = "at most " + detail::shortest(largest()) + ", which the type of the update holds";
+  check_setting(false, "lr", lr, range.c_str());
 }
 
 std::array<double, 2> Optimizer::bias_corrections(int64_t) const { return {1, 1}; }
@@ -69,15 +102,24 @@ void Optimizer::check_gradients(MissingGradient missing) const {
   check(without.empty() || missing == MissingGradient::skip, "optimizer", [&] {
     return "no gradient has arrived for " + list(without) + "; run backward() first, or skip them on purpose";
   });
+  std::vector<std::string> unlike;
+  const auto kind = [](const Tensor& x) { return str(x.dtype()) + " " + str(x.shape()) + " on " + str(x.device()); };
+  for (const NamedTensor& p : parameters_) {
+    const Tensor &x = p.value, g = grad(x);
+    const bool fits = !g || (g.dtype() == x.dtype() && g.shape() == x.shape() && g.device() == x.device());
+    if (!fits) unlike.push_back(p.name + " is " + kind(g) + ", expected " + kind(x));
+  }
+  check(unlike.empty(), "optimizer", [&] { return "gradients do not fit their parameters: " + list(unlike); });
 }
 
 void Optimizer::step(double lr, double grad_scale, MissingGradient missing) {
-  check_gradients(missing);  // before the update is counted
+  check_gradients(missing);  // before the update is counted; apply() checks for those who call it alone
   prepare(lr, grad_scale);
   apply(missing);
 }
 
 void Optimizer::prepare(double lr, double grad_scale) {
+  check_rate(lr);
   const auto [first, second] = bias_corrections(++steps_);
   scalars_.copy_(from_values({lr, grad_scale, first, second}, {4}, DType::f64));
 }
@@ -130,8 +172,8 @@ void Optimizer::load(const std::vector<NamedTensor>& state_given, const std::str
     if (!(x.shape() == t.value.shape()) || x.dtype() != t.value.dtype()) {
       problems.push_back(t.name + " is " + str(x.dtype()) + " " + str(x.shape()) + ", expected " +
                          str(t.value.dtype()) + " " + str(t.value.shape()));
-    } else if (t.name == "steps" && x.item() < 0) {
-      problems.push_back("steps is negative");
+    } else if (const std::string problem = problem_of(t.name, x); !problem.empty()) {
+      problems.push_back(problem);
     }
     given.erase(it);
   }

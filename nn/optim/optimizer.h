@@ -41,8 +41,9 @@ class Optimizer {
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
-  // Makes one update of every parameter: prepare(), then apply(). A parameter without a gradient is an error that names
-  // it (then nothing has changed), or keeps its value.
+  // Makes one update of every parameter: prepare(), then apply(). All parameters are updated or none: gradients of
+  // another type, shape or device are an error that names them, before anything has changed. A parameter without a
+  // gradient is such an error too, or keeps its value. Error(setting) when lr is not finite in the type of the update.
   void step(double lr, double grad_scale = 1, MissingGradient missing = MissingGradient::error);
   void step() { step(options_.lr); }
 
@@ -61,8 +62,9 @@ class Optimizer {
   // "steps", i64 (1), then "<parameter><suffix>" for each suffix of the rule, in the shape of the parameter and in
   // accumulate_type of its dtype. The tensors share the optimizer's memory; save them before the next step.
   std::vector<NamedTensor> state() const;
-  // Copies such a state. Reports all missing, surplus and mis-shaped names together in one Error(input); then nothing
-  // has changed. `source` names the origin of the state in messages.
+  // Copies such a state. Reports all missing, surplus and mis-shaped names and all tensors with NaN, Inf or a negative
+  // second moment together in one Error(input); then nothing has changed. `source` names the origin of the state in
+  // messages.
   void load(const std::vector<NamedTensor>& state, const std::string& source);
 
  protected:
@@ -72,6 +74,11 @@ class Optimizer {
     std::span<const Tensor> state;
     double weight_decay;  // 0 where options.decay leaves the parameter out
   };
+
+  // Of the types that updates are computed in (accumulate_type of the parameters): the largest value and the smallest
+  // normal value that all of them have.
+  double largest() const;
+  double smallest() const;
 
   // The handles are shared with the module; they must be leaves (require_grad) with different names, contiguous and on
   // one device. The state starts as zeros.
@@ -89,6 +96,7 @@ class Optimizer {
 
  private:
   void check_gradients(MissingGradient missing) const;
+  void check_rate(double lr) const;
 
   std::vector<NamedTensor> parameters_;
   OptimizerOptions options_;
@@ -97,6 +105,10 @@ class Optimizer {
   Tensor scalars_;                           // of the update that was prepared last
   int64_t steps_ = 0;
 };
+
+// By the name of a state tensor: is it a mean of squares, which is never negative and overflows where a gradient's
+// square does? Those of all rules end in ".second".
+bool is_second_moment(const std::string& name);
 
 // For constructors of rules: throws Error(setting) "optimizer setting beta1 must be <range>, found <value>".
 void check_setting(bool ok, const char* name, double value, const char* range);

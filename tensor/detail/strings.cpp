@@ -59,26 +59,49 @@ int edit_distance(std::string_view a, std::string_view b) {
   return row[n];
 }
 
-std::string nearest(std::string_view name, const std::vector<std::string>& candidates) {
+static std::string_view last_word(std::string_view name) { return name.substr(name.rfind('.') + 1); }
+
+// How far a person who typed `name` was from the candidate: edits, or edits of the last word in another section. `lr`,
+// `train.lr` for `optimizer.lr`: 1.
+static int distance_between(std::string_view name, std::string_view candidate) {
+  const int edits = edit_distance(name, candidate);
+  if (last_word(name) == name && last_word(candidate) == candidate) return edits;
+  const std::string_view word = last_word(name);
+  const int of_word = edit_distance(word, last_word(candidate));
+  return of_word <= static_cast<int>(word.size()) / 4 ? std::min(edits, 1 + of_word) : edits;
+}
+
+// The nearest candidates, several only at distance 1, in their order.
+static std::vector<std::string> nearest_names(std::string_view name, const std::vector<std::string>& candidates) {
   constexpr size_t longest = 100;  // nobody mistypes a name of this length; keeps hostile input cheap
-  if (name.empty() || name.size() > longest) return "";
-  std::string best;
+  if (name.empty() || name.size() > longest) return {};
+  std::vector<std::string> best;
   int best_distance = 1 + static_cast<int>(name.size()) / 3 + 1;
   for (const std::string& candidate : candidates) {
-    int distance = edit_distance(name, candidate);
-    // `lr` for `optimizer.lr`, `optimizer.lr` for `lr`, `step` for `steps`: one name ends or begins with the other.
-    const auto ends_with = [](std::string_view whole, std::string_view part) {
-      return whole.size() > part.size() && whole.ends_with(part) && whole[whole.size() - part.size() - 1] == '.';
-    };
-    if (ends_with(candidate, name) || ends_with(name, candidate)) distance = 1;
-    if (distance < best_distance) best_distance = distance, best = candidate;
+    const int distance = distance_between(name, candidate);
+    if (std::find(best.begin(), best.end(), candidate) != best.end()) continue;
+    if (distance < best_distance) best.clear();
+    if (distance < best_distance || (distance == 1 && best_distance == 1)) best.push_back(candidate);
+    best_distance = std::min(best_distance, distance);
   }
   return best;
 }
 
+std::string nearest(std::string_view name, const std::vector<std::string>& candidates) {
+  const std::vector<std::string> names = nearest_names(name, candidates);
+  return names.empty() ? "" : names.front();
+}
+
 std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates) {
-  const std::string best = nearest(name, candidates);
-  return best.empty() ? "" : "; did you mean '" + best + "'?";
+  std::vector<std::string> names = nearest_names(name, candidates);
+  const auto same_word = [&](const std::string& other) { return last_word(other) == last_word(names.front()); };
+  const auto different = std::stable_partition(names.begin(), names.end(), same_word);
+  names.erase(different, names.end());
+  if (names.empty()) return "";
+  if (names.size() > 4) names.resize(4);
+  const std::string last = names.back();
+  names.pop_back();
+  return "; did you mean '" + (names.empty() ? "" : join(names, "', '") + "' or '") + last + "'?";
 }
 
 std::string join(const std::vector<std::string>& parts, std::string_view separator) {

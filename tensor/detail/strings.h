@@ -24,9 +24,9 @@ std::optional<double> parse_float(std::string_view text);
 
 // Number of insertions, deletions, substitutions and swaps of neighbours that turn one name into the other.
 int edit_distance(std::string_view a, std::string_view b);
-// The candidate a person most likely meant, or "" when none is near.
+// The candidate a person most likely meant, or "" when none is near. Near is also the same last word: train.lr, run.lr.
 std::string nearest(std::string_view name, const std::vector<std::string>& candidates);
-// "; did you mean 'steps'?" or "".
+// "; did you mean 'steps'?" or ""; up to four names that have the same last word.
 std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates);
 
 std::string join(const std::vector<std::string>& parts, std::string_view separator);

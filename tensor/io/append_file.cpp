@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
+
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/file_system.h"
 
@@ -14,21 +16,36 @@ static void check_output(bool ok, const char* doing, const std::string& path) {
 }
 
 AppendFile::AppendFile(const std::string& path, int64_t keep) : path_(path) {
-  fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  // O_NONBLOCK for the opening alone: it must not wait for the reader of a named pipe.
+  fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_CLOEXEC, 0666);
   struct stat info {};
-  check_output(fd_ >= 0 && ::fstat(fd_, &info) == 0, "write", path_);
+  check_output(fd_ >= 0 && ::fcntl(fd_, F_SETFL, O_APPEND) == 0 && ::fstat(fd_, &info) == 0, "write", path_);
   check_output(info.st_size <= keep || ::ftruncate(fd_, keep) == 0, "shorten", path_);
 }
 
 AppendFile::~AppendFile() {
-  if (fd_ >= 0) ::close(fd_);
+  if (fd_ < 0) return;
+  write_fully(fd_, kept_.data(), static_cast<int64_t>(kept_.size()), -1);
+  ::close(fd_);
 }
 
 void AppendFile::append(std::string_view text) {
-  const auto n = static_cast<int64_t>(text.size());
-  check_output(write_fully(fd_, text.data(), n, -1) == n, "write", path_);
+  kept_ += text;
+  flush();
 }
 
-void AppendFile::sync() { check_output(::fsync(fd_) == 0, "write", path_); }
+void AppendFile::flush() {
+  const auto n = static_cast<int64_t>(kept_.size());
+  const int64_t written = write_fully(fd_, kept_.data(), n, -1);
+  const int cause = errno;
+  kept_.erase(0, static_cast<size_t>(written));
+  errno = cause;
+  check_output(kept_.empty(), "write", path_);
+}
+
+void AppendFile::sync() {
+  flush();
+  check_output(::fsync(fd_) == 0 || errno == EINVAL, "write", path_);  // EINVAL: a pipe or device
+}
 
 }  // namespace braid::io

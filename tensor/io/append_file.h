@@ -1,4 +1,5 @@
-// A file that grows at its end, such as a log.
+// A file that grows at its end, such as a log. Text that could not be written, for example because the disk was full
+// for a moment, is kept in memory and written before the text of the next call.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -12,13 +13,15 @@ class AppendFile {
   explicit AppendFile(const std::string& path, int64_t keep = INT64_MAX);
   AppendFile(const AppendFile&) = delete;
   AppendFile& operator=(const AppendFile&) = delete;
-  ~AppendFile();
+  ~AppendFile();  // tries once more to write what is kept
 
-  void append(std::string_view text);  // Error(output) with path and cause, for example a full disk
-  void sync();                         // to the disk
+  void append(std::string_view text);  // Error(output) with path and cause; the text, or the rest of it, is kept
+  void sync();                         // everything to the disk; Error(output)
 
  private:
-  std::string path_;
+  void flush();
+
+  std::string path_, kept_;
   int fd_ = -1;
 };
 

@@ -13,10 +13,16 @@ std::string system_message();
 // were written: n, or fewer and the cause in errno.
 int64_t write_fully(int descriptor, const void* bytes, int64_t n, int64_t offset);
 
-// Creates the folder and its parents. Error(setting) when something else has the name, Error(output) otherwise.
+// Creates the folder and its parents, each synced into the one above it, so that a power cut does not lose the folder
+// with all that is written into it later. Error(setting) when something else has the name, Error(output) otherwise.
 void make_folder(const std::filesystem::path& folder);
 
 // Makes creations, renames and removals inside the folder survive a power cut. Error(output) on failure.
 void sync_folder(const std::filesystem::path& folder);
+
+// Opens a file or folder and locks it (flock, exclusive) without waiting. The lock is on what bears the name at the
+// end: a file that was removed or renamed before it could be locked is opened anew. Returns the descriptor, whose end
+// is the end of the lock, or -1 and the cause in errno: EWOULDBLOCK when another process holds the lock.
+int open_locked(const std::string& path, int flags);
 
 }  // namespace braid::io

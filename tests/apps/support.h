@@ -10,6 +10,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "braid/tensor/error.h"
@@ -86,7 +87,7 @@ class Process {
   Process& operator=(const Process&) = delete;
   ~Process() {
     if (pid_ > 0) ::kill(pid_, SIGKILL), ::waitpid(pid_, nullptr, 0);
-    std::fclose(output_);
+    if (output_) std::fclose(output_);
   }
 
   // The next line of its output with its end; "" when it has closed the output.
@@ -99,10 +100,11 @@ class Process {
     return text;
   }
   void signal(int number) { ::kill(pid_, number); }
+  void close_output() { std::fclose(std::exchange(output_, nullptr)); }  // of this end: the reader has gone
   // Reads the rest of the output and waits for the end.
   Outcome wait() {
     std::string rest;
-    for (std::string text; !(text = line()).empty();) rest += text;
+    for (std::string text; output_ && !(text = line()).empty();) rest += text;
     int status = 0;
     ::waitpid(pid_, &status, 0);
     pid_ = -1;

@@ -9,6 +9,7 @@
 #include "braid/models/generation/generate.h"
 #include "braid/models/training/checkpoint_writer.h"
 #include "braid/models/training/trainer.h"
+#include "braid/nn/optim/rules/adamw.h"
 #include "tests/device/stand_in.h"
 #include "tests/models/support.h"
 #include "tests/support/compare.h"
@@ -103,6 +104,22 @@ BOOST_AUTO_TEST_CASE(bad_ids_are_found_before_they_reach_the_device) {
   b = batch(0);
   b.at("targets").sliced(0, 0, 1).sliced(1, 2, 3).fill(300);
   BOOST_TEST(throws_with([&] { t.trainer->step({b}, 1e-3); }, "target 300 at position (0, 2) is out of range"));
+}
+
+// Before any parameter is updated.
+BOOST_AUTO_TEST_CASE(a_gradient_on_another_device_changes_no_parameter) {
+  nn::NamedTensor a{"a", full({2}, 1, DType::f32, kStandIn)}, b{"b", full({2}, 1, DType::f32, kStandIn)};
+  require_grad(a.value), require_grad(b.value);
+  nn::AdamW o({a, b}, {});
+  set_grad(a.value, full({2}, 1, DType::f32, kStandIn));
+  BOOST_TEST(throws_with(
+      [&] {
+        set_grad(b.value, full({2}, 1));
+        o.step();
+      },
+      "gradient"));
+  BOOST_TEST(is_close(a.value.to_vector<double>(), {1, 1}, 0));
+  BOOST_TEST(o.steps() == 0);
 }
 
 BOOST_AUTO_TEST_CASE(checkpoints_go_from_device_to_device) {

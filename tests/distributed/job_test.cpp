@@ -289,9 +289,10 @@ BOOST_AUTO_TEST_CASE(a_full_disk_for_samples_ends_all_ranks_alike) {
   fs::create_symlink("/dev/full", out / "samples.txt");
   Outcome o = run(mpirun(2) + train(out, "parallel.tensor=2 checkpoint.interval=2 sample.interval=5"));
   BOOST_TEST(says(o, 4, "error: cannot write " + (out / "samples.txt").string()));
-  BOOST_TEST(o.output.find("cannot write") == o.output.rfind("cannot write"));
+  BOOST_TEST(o.output.find("error: ") == o.output.rfind("error: "));
+  BOOST_TEST(o.output.find("(failure 2 of 3 in a row; ") != std::string::npos);
   BOOST_TEST(alive(out) == 0);
-  BOOST_TEST(!models::find_damage(out / "step-00000004"));
+  BOOST_TEST(!models::find_damage(out / "step-00000010"));  // the weights are saved all the same
 }
 
 BOOST_AUTO_TEST_SUITE_END()

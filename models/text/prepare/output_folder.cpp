@@ -1,7 +1,6 @@
 #include "braid/models/text/prepare/output_folder.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -68,11 +67,12 @@ PreparedFolder::PreparedFolder(const std::string& target) {
   std::string hidden = ".";
   hidden += path.filename().string();
   const std::string building = (parent / (hidden + ".preparing")).string();
-  io::make_folder(building);
-  lock_ = ::open(building.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (lock_ < 0) fail_output("open", building);
-  if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
-    ::close(lock_);
+  do {  // again when its holder has renamed or removed it in between
+    io::make_folder(building);
+    lock_ = io::open_locked(building, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  } while (lock_ < 0 && errno == ENOENT);
+  if (lock_ < 0) {
+    if (errno != EWOULDBLOCK) fail_output("open", building);
     fail(ErrorKind::output,
          "cannot prepare data in " + target_ + ": another process is preparing it; wait for it to end");
   }

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "braid/nn/optim/registry.h"
+#include "braid/tensor/detail/strings.h"
 #include "braid/tensor/kernels/update_rules.h"
 
 namespace braid::nn {
@@ -14,7 +15,9 @@ AdamW::AdamW(std::vector<NamedTensor> parameters, const OptimizerOptions& option
     : Optimizer(std::move(parameters), options, state_suffixes(options)), coupled_decay_(coupled_decay) {
   check_setting(options.beta1 >= 0 && options.beta1 < 1, "beta1", options.beta1, "at least 0 and below 1");
   check_setting(options.beta2 >= 0 && options.beta2 < 1, "beta2", options.beta2, "at least 0 and below 1");
-  check_setting(options.eps >= 0, "eps", options.eps, "at least 0");
+  const std::string range =
+      "0 or at least " + braid::detail::shortest(smallest()) + ", which the type of the update holds";
+  check_setting(options.eps == 0 || options.eps >= smallest(), "eps", options.eps, range.c_str());
 }
 
 std::array<double, 2> AdamW::bias_corrections(int64_t t) const {

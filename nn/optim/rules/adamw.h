@@ -7,7 +7,8 @@ namespace braid::nn {
 // With g = grad_scale * gradient and t the number of the update from 1:
 //   m = beta1 m + (1 - beta1) g,   v = beta2 v + (1 - beta2) g^2
 //   p -= lr (m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + eps) + weight_decay p)
-// State: m as ".first", v as ".second". Options: lr, beta1, beta2 in [0, 1), eps >= 0, weight_decay, decay.
+// State: m as ".first", v as ".second". Options: lr, beta1, beta2 in [0, 1), eps 0 or
+// at least the smallest normal value of the type of the update, weight_decay, decay.
 class AdamW : public Optimizer {
  public:
   AdamW(std::vector<NamedTensor> parameters, const OptimizerOptions& options);

@@ -105,6 +105,25 @@ BOOST_AUTO_TEST_CASE(a_flag_with_two_values) {
   BOOST_TEST(help_text(sample()).find("--range A B") != std::string::npos);
 }
 
+BOOST_AUTO_TEST_CASE(a_setting_typed_as_a_flag_is_named) {
+  Command command = sample();
+  command.keys = [] { return std::vector<std::string>{"oven.fan", "oven.grill_heat", "oven.fast"}; };
+  const auto advice = [&](const std::string& flag) -> std::string {
+    try {
+      parse_arguments(command, {"soup", flag});
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  BOOST_TEST(advice("--fan=2") ==
+             "unknown flag '--fan' of braid cook; did you mean the setting oven.fan=VALUE, without dashes? (braid cook "
+             "--help lists all)");
+  BOOST_TEST(advice("--grill-heat").find("oven.grill_heat=VALUE") != std::string::npos);
+  BOOST_TEST(advice("--fastt").find("did you mean '--fast'?") != std::string::npos);
+  BOOST_TEST(advice("--zebra").find("did you mean") == std::string::npos);
+}
+
 BOOST_AUTO_TEST_CASE(says_what_is_wrong) {
   BOOST_TEST(parse_failure({"soup", "--heta", "3"}) ==
              "unknown flag '--heta' of braid cook; did you mean '--heat'? (braid cook --help lists all)");

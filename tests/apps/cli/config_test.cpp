@@ -11,7 +11,17 @@ using braid::test::says;
 using braid::test::Scratch;
 using braid::test::write;
 
-static const std::vector<std::string> model_keys = {"n_head", "dim", "window_type", "profile.gelu"};
+static const std::vector<models::ModelSetting> model_keys = {
+    {.name = "n_head", .help = "heads", .rule = {.type = models::ValueType::whole, .min = 1}},
+    {.name = "dim", .help = "width", .rule = {.type = models::ValueType::whole, .min = 1}},
+    {.name = "head_dim",
+     .help = "of a head",
+     .rule = {.type = models::ValueType::whole, .min = 1, .nullable = true},
+     .set_by = {"dim", "n_head"}},
+    {.name = "window_type", .help = "pattern"},
+    {.name = "windows", .help = "all", .rule = {.type = models::ValueType::wholes, .min = 1, .nullable = true}},
+    {.name = "profile.gelu", .help = "kind", .rule = one_of({"erf", "tanh"})},
+};
 
 // Loads text into a fresh configuration; the error's text otherwise.
 static std::string load_failure(const std::string& text, const std::vector<std::string>& overrides = {}) {
@@ -71,7 +81,59 @@ BOOST_AUTO_TEST_CASE(overrides_beat_the_file_and_the_file_beats_defaults) {
   BOOST_TEST(std::get<std::string>(config.model.values.at("profile.gelu")) == "tanh");
 }
 
+// Of the values of the file one stands where the command line names another preset, or the value that sets it.
+BOOST_AUTO_TEST_CASE(a_preset_on_the_command_line_replaces_the_section_of_the_file) {
+  const Scratch scratch;
+  write(scratch / "run.toml",
+        "[model]\npreset = \"tiny\"\ndim = 512\nwindow_type = \"LG\"\n[model.profile]\ngelu = \"tanh\"\n");
+  for (const std::vector<std::string>& given :
+       {std::vector<std::string>{"model.preset=large", "model.n_head=4"}, {"model.n_head=4", "model.preset=large"}}) {
+    TrainConfig config;
+    const auto notes = load_config(train_schema(config, model_keys), scratch / "run.toml", given);
+    BOOST_TEST(config.model.preset == "large");
+    BOOST_TEST(config.model.values.size() == 1u);
+    BOOST_TEST(config.model.values.contains("n_head"));
+    BOOST_REQUIRE(notes.size() == 1u);
+    BOOST_TEST(notes[0] == "model.preset=large replaces model.dim, model.profile.gelu, model.window_type of " +
+                               (scratch / "run.toml").string());
+  }
+  TrainConfig same;
+  BOOST_TEST(load_config(train_schema(same, model_keys), scratch / "run.toml", {"model.preset="}).empty());
+  BOOST_TEST(same.model.values.size() == 3u);
+}
+
+BOOST_AUTO_TEST_CASE(a_key_on_the_command_line_sets_what_follows_from_it) {
+  const Scratch scratch;
+  write(scratch / "run.toml", "[model]\ndim = 512\nhead_dim = 64\n");
+  const auto loaded = [&](const std::vector<std::string>& given) {
+    TrainConfig config;
+    const auto notes = load_config(train_schema(config, model_keys), scratch / "run.toml", given);
+    return std::to_string(config.model.values.count("head_dim")) + std::to_string(notes.size());
+  };
+  BOOST_TEST(loaded({}) == "10");
+  BOOST_TEST(loaded({"model.window_type=G"}) == "10");
+  BOOST_TEST(loaded({"model.n_head=16"}) == "01");
+  BOOST_TEST(loaded({"model.head_dim=32", "model.n_head=16"}) == "11");
+}
+
+BOOST_AUTO_TEST_CASE(values_of_the_model_have_the_type_of_their_key) {
+  BOOST_TEST(load_failure("[model]\ndim = \"64\"\n") ==
+             "bad value for model.dim in run.toml line 2: expected a whole number of at least 1, found \"64\"");
+  BOOST_TEST(load_failure("", {"model.dim=\"64\""}) ==
+             "bad value for model.dim in the command line: expected a whole number of at least 1, found \"64\"");
+  BOOST_TEST(load_failure("[model]\ndim = 0\n").find("of at least 1, found 0") != std::string::npos);
+  BOOST_TEST(load_failure("[model]\ndim = \"null\"\n").find("found \"null\"") != std::string::npos);
+  BOOST_TEST(load_failure("[model.profile]\ngelu = \"tahn\"\n").find("did you mean 'tanh'?") != std::string::npos);
+  for (const char* text : {"head_dim = \"null\"", "windows = [8, 9]", "windows = \"8,null\"",
+                           "windows = [\"8\", \"null\"]", "windows = 8"})
+    BOOST_TEST(load_failure("[model]\n" + std::string(text)) == "", text);
+}
+
 BOOST_AUTO_TEST_CASE(unknown_keys_name_the_nearest) {
+  BOOST_TEST(load_failure("", {"train.lr=1"}) ==
+             "unknown key 'train.lr' in the command line; did you mean 'optimizer.lr'?");
+  BOOST_TEST(load_failure("", {"model.gelu=erf"}) ==
+             "unknown key 'model.gelu' in the command line; did you mean 'model.profile.gelu'?");
   BOOST_TEST(load_failure("[train]\n\nstep = 5\n") ==
              "unknown key 'train.step' in run.toml line 3; did you mean 'train.steps'?");
   BOOST_TEST(load_failure("lr = 5\n") == "unknown key 'lr' in run.toml line 1; did you mean 'optimizer.lr'?");
@@ -131,6 +193,18 @@ BOOST_AUTO_TEST_CASE(files_that_are_no_toml) {
   BOOST_TEST(load_failure(std::string("\0\1\2", 3)).starts_with("cannot read run.toml line 1: expected TOML; "));
   BOOST_TEST(
       load_failure("a = " + std::string(100000, '[')).starts_with("cannot read run.toml line 1: expected TOML; "));
+  // Keys of very many levels, wherever a key may stand; dots elsewhere are none.
+  std::string deep = "a";
+  for (int i = 0; i < 20000; ++i) deep += ".a";
+  for (const std::string& text : {deep + " = 1", "\n[" + deep + "]\n", "\nb = {c = 1, " + deep + " = 1}\n"})
+    BOOST_TEST(load_failure(text).starts_with("cannot read run.toml line " + std::to_string(1 + (text[0] == '\n')) +
+                                              ": expected keys of at most 32 levels, found more"));
+  std::string nested = "b = ";
+  for (int i = 0; i < 40; ++i) nested += "{a = ";
+  BOOST_TEST(load_failure(nested + "1" + std::string(40, '}')).find("at most 32 levels") != std::string::npos);
+  const std::string dots(100, '.');
+  BOOST_TEST(load_failure("# " + dots + "\n[sample]\nprompt = \"\"\"\\\"" + dots + "\n" + dots + "\"\"\" # '\n") == "");
+  BOOST_TEST(load_failure("[sample]\nprompt = '" + dots + "\\'\n") == "");
   TrainConfig config;
   const Schema schema = train_schema(config, model_keys);
   const Scratch scratch;
@@ -165,7 +239,22 @@ BOOST_AUTO_TEST_CASE(the_printed_file_loads_back_to_the_same_values) {
   BOOST_TEST(after.model.values.count("dim") == 0u);
   // Every setting is there with its meaning.
   for (const Setting& setting : schema.settings) BOOST_TEST(text.find(setting.help) != std::string::npos, setting.name);
-  BOOST_TEST(text.find("# dim =") != std::string::npos);
+  BOOST_TEST(text.find("# dim = ") != std::string::npos);
+
+  // With the values in effect every key is set, with its meaning and range.
+  std::vector<models::ModelSetting> in_effect = model_keys;
+  const std::vector<std::string> values = {"12", "768", "null", "", "8,null", "tanh"};
+  for (size_t i = 0; i < values.size(); ++i) in_effect[i].value = values[i];
+  const std::string resolved = print_config(schema, in_effect);
+  for (const char* line : {"\ndim = 768           # width; a whole number of at least 1\n",
+                           "\nhead_dim = \"null\"   # of a head; a whole number of at least 1, or null\n",
+                           "\n# window_type =     # pattern; not set\n", "\nwindows = \"8,null\"  # all; a list of"})
+    BOOST_TEST(resolved.find(line) != std::string::npos, resolved);
+  write(scratch / "resolved.toml", resolved);
+  TrainConfig again;
+  load_config(train_schema(again, model_keys), scratch / "resolved.toml", {});
+  BOOST_TEST(std::get<std::string>(again.model.values.at("windows")) == "8,null");
+  BOOST_TEST(std::get<int64_t>(again.model.values.at("dim")) == 768);
 }
 
 BOOST_AUTO_TEST_CASE(lists) {

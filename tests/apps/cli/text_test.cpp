@@ -26,6 +26,16 @@ BOOST_AUTO_TEST_CASE(numbers_for_people) {
   BOOST_TEST(duration(std::numeric_limits<double>::quiet_NaN()) == "?");
 }
 
+BOOST_AUTO_TEST_CASE(times_for_plans) {
+  BOOST_TEST(time_in_words(0.2944) == "294 ms");
+  BOOST_TEST(time_in_words(90) == "90.0 seconds");
+  BOOST_TEST(time_in_words(7100) == "118 minutes");
+  BOOST_TEST(time_in_words(12.34e6) == "143 days");
+  BOOST_TEST(time_in_words(3.43e3 * 3600) == "143 days");
+  BOOST_TEST(time_in_words(1e9) == "31.7 years");
+  BOOST_TEST(time_in_words(-1) == "?");
+}
+
 BOOST_AUTO_TEST_CASE(shell_quoting) {
   BOOST_TEST(shell_quote("out/run-1.svg") == "out/run-1.svg");
   BOOST_TEST(shell_quote("two words") == "'two words'");

@@ -1,6 +1,7 @@
 #include "apps/train/log.h"
 
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <boost/test/unit_test.hpp>
 #include <cmath>
@@ -126,6 +127,26 @@ BOOST_AUTO_TEST_CASE(says_why_a_log_cannot_be_read) {
 
 BOOST_AUTO_TEST_CASE(devices_are_no_logs) {
   BOOST_CHECK_EXCEPTION(read_log("/dev/zero"), Error, says(ErrorKind::input, "expected a file, found a device"));
+}
+
+BOOST_AUTO_TEST_CASE(a_pipe_in_the_place_of_a_log_is_rejected) {
+  for (const char* name : {"log.csv", "log.jsonl"}) {
+    const Scratch scratch;
+    BOOST_REQUIRE(::mkfifo((scratch / name).c_str(), 0666) == 0);
+    BOOST_CHECK_EXCEPTION(RunLog(scratch.path(), 0), Error, says(ErrorKind::input, "expected a file, found a device"));
+  }
+}
+
+// The rest of the large file is a hole: it takes no room.
+BOOST_AUTO_TEST_CASE(a_log_of_more_than_a_gibibyte_goes_on) {
+  const Scratch scratch, whole;
+  fill(whole, 0, 3);
+  fill(scratch, 0, 3);
+  for (const char* name : {"log.csv", "log.jsonl"})
+    std::filesystem::resize_file(scratch / name, (uint64_t{1} << 30) + 1000);
+  fill(scratch, 2, 3);
+  BOOST_TEST(slurp(scratch / "log.csv") == slurp(whole / "log.csv"));
+  BOOST_TEST(slurp(scratch / "log.jsonl") == slurp(whole / "log.jsonl"));
 }
 
 // A limit on the size of files stands in for the full disk.

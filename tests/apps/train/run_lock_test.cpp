@@ -2,6 +2,7 @@
 
 #include <boost/test/unit_test.hpp>
 #include <csignal>
+#include <set>
 
 #include "tests/apps/support.h"
 
@@ -39,6 +40,19 @@ BOOST_AUTO_TEST_CASE(a_killed_process_leaves_no_lock) {
   ::waitpid(child, &status, 0);
   BOOST_TEST(WIFSIGNALED(status));
   BOOST_CHECK_NO_THROW(RunFolder again(path));
+}
+
+BOOST_AUTO_TEST_CASE(temporary_files_of_a_killed_run_are_removed) {
+  const Scratch scratch;
+  for (const char* name : {"latest.tmp-12-0", "config.resolved.toml.tmp-7-31", "best.tmp-1-2", "latest", "latest.tmp-x",
+                           "notes.tmp-1-2", "picture.svg.tmp-3-4"})
+    write(scratch / name, "x");
+  const RunFolder held(scratch.path());
+  std::set<std::string> left;
+  for (const auto& entry : std::filesystem::directory_iterator(scratch.path()))
+    left.insert(entry.path().filename().string());
+  BOOST_TEST(left == (std::set<std::string>{".lock", "latest", "latest.tmp-x", "notes.tmp-1-2", "picture.svg.tmp-3-4"}),
+             boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(bad_places) {

@@ -2,6 +2,7 @@
 // rejections_test.cpp.
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "braid/tensor/io/json.h"
 #include "braid/tensor/io/safetensors.h"
@@ -24,6 +25,37 @@ BOOST_AUTO_TEST_CASE(the_same_seed_gives_the_same_bits_on_any_number_of_threads)
   const fs::path other = world().fresh();
   train(other, {"run.seed=2"});
   BOOST_TEST((weights(step(other, kSteps)) != weights(step(undisturbed(), kSteps))));
+}
+
+// config.resolved.toml has every value in effect, so that it alone repeats the run.
+BOOST_AUTO_TEST_CASE(the_resolved_file_alone_gives_the_same_bytes) {
+  const fs::path out = world().fresh(), again = world().fresh(), wide = world().fresh();
+  const std::vector<std::string> model = {"model.profile.rank=1", "model.window_size=8", "train.accumulate=2"};
+  BOOST_TEST(train(out, model).code == 0);
+  const std::string file = (out / "config.resolved.toml").string(), text = slurp(file);
+  for (const char* line :
+       {"\nwindow_size = 8 ", "\nnorm = \"rms\" ", "\nhead_dim = 16 ", "\nvocab_size = 258 ",
+        "\nlayer_windows = \"8,null\" ", "# keys W of a query of a local layer, null = no local layers; a "})
+    BOOST_TEST(text.find(line) != std::string::npos, "no '" << line << "' in: " << text);
+  BOOST_TEST(text.find("not set") == std::string::npos, text);
+  const Outcome repeated = run("train " + file + " run.out=" + again.string());
+  BOOST_TEST(repeated.code == 0, repeated.output);
+  check_same(again, out);
+  BOOST_TEST(slurp(again / "config.resolved.toml").substr(200) == slurp(out / "config.resolved.toml").substr(200));
+  // It resumes the run too, and --print-config prints it again.
+  const Outcome resumed = run("train " + file + " train.steps=11");
+  BOOST_TEST(resumed.code == 0, resumed.output);
+  BOOST_TEST(resumed.output.find("with other settings:\n  train.steps: 10 -> 11\n") != std::string::npos,
+             resumed.output);
+  BOOST_TEST(run("train " + file + " --print-config").output == slurp(file));
+  // A size on the command line takes those along that follow from it, a preset all.
+  const Outcome other = run("train " + file + " model.dim=64 --print-config run.out=" + wide.string());
+  for (const char* line : {"\nhead_dim = 32 ", "replaces model.head_dim, model.intermediate_size of "})
+    BOOST_TEST(other.output.find(line) != std::string::npos, other.output);
+  const Outcome preset = run("train model.preset=transformer-tiny " + file + " model.dim=64 --print-config");
+  for (const char* line : {"\nn_layer = 4 ", "\nhead_dim = 8 ", "\nuse_dcmha = false ", "\nwindow_size = \"null\" ",
+                           "\nvocab_size = 258 "})
+    BOOST_TEST(preset.output.find(line) != std::string::npos, preset.output);
 }
 
 BOOST_AUTO_TEST_CASE(killed_at_any_moment_it_goes_on_to_the_same_bytes) {
@@ -137,6 +169,16 @@ BOOST_AUTO_TEST_CASE(a_sample_of_infinite_logits_is_noted_and_ends_nothing) {
       slurp(out / "samples.txt").starts_with("--- step 1\n12\n(no sample: no token can be drawn for position 2: "));
 }
 
+BOOST_AUTO_TEST_CASE(a_plan_uses_the_rate_that_the_run_had) {
+  const Outcome plan = run(join(settings(undisturbed(), {"train.steps=1000000", "--dry-run"}), " "));
+  BOOST_TEST(plan.code == 0, plan.output);
+  for (const std::string& words :
+       {"measured: " + undisturbed().string() + "/log.csv", std::string("for 1000000 steps")})
+    BOOST_TEST(plan.output.find(words) != std::string::npos, plan.output);
+  const Outcome other = run(join(settings(undisturbed(), {"train.dtype=bf16", "--dry-run"}), " "));
+  BOOST_TEST(other.output.find("at 33.3 % of the matrix product's rate (assumed") != std::string::npos, other.output);
+}
+
 BOOST_AUTO_TEST_CASE(memory_is_reported_by_use) {
   const fs::path out = world().fresh(), saving = world().fresh();
   const auto peak = [&](const fs::path& folder, const std::vector<std::string>& more) {
@@ -144,7 +186,7 @@ BOOST_AUTO_TEST_CASE(memory_is_reported_by_use) {
     all.insert(all.end(), more.begin(), more.end());
     const Outcome result = train(folder, all);
     BOOST_TEST(result.code == 0, result.output);
-    for (const char* use : {"weights ", "gradients ", "optimizer ", "workspace ", " MB: weights "})
+    for (const char* use : {"weights ", "gradients ", "optimizer ", "workspace ", " MiB: weights "})
       BOOST_TEST(result.output.find(use) != std::string::npos, result.output);
     const auto state = io::read_json_file((step(folder, 2) / "trainer/state.json").string(), 1 << 20);
     return state.at("peak_memory_bytes").at("activations").get<int64_t>();
@@ -206,12 +248,102 @@ BOOST_AUTO_TEST_CASE(signals_save_and_end_with_75) {
   }
 }
 
+// A stop during the measurements of the last step: a run with the same log and samples follows, whenever it came.
+BOOST_AUTO_TEST_CASE(a_stop_does_not_wait_for_the_validation) {
+  const std::vector<std::string> slow = {"eval.interval=10", "eval.tasks=3000", "sample.interval=10"};
+  const fs::path straight = world().fresh();
+  BOOST_TEST(train(straight, slow).code == 0);
+  bool interrupted = false;
+  for (int attempt = 0; attempt < 10 && !interrupted; ++attempt) {
+    const fs::path out = world().fresh();
+    Outcome stopped{0, ""};
+    {
+      Process process(settings(out, slow));
+      read_until(process, "step 9/");
+      sleep_us(30000 * (attempt + 1));
+      process.signal(SIGTERM);
+      stopped = process.wait();
+    }
+    BOOST_TEST((stopped.code == 75 || stopped.code == 0), stopped.output);
+    interrupted =
+        stopped.code == 75 && apps::read_log(out).size() == 10 && std::isnan(apps::read_log(out).back().task_acc);
+    const Outcome rest = train(out, slow);
+    BOOST_TEST(rest.code == 0, rest.output);
+    check_same(out, straight);
+    BOOST_TEST(slurp(out / "samples.txt") == slurp(straight / "samples.txt"));
+  }
+  BOOST_TEST(interrupted);
+}
+
+BOOST_AUTO_TEST_CASE(samples_stand_once_after_a_kill) {
+  const std::vector<std::string> often = {"sample.interval=1", "sample.tokens=8"};
+  const fs::path straight = world().fresh(), out = world().fresh();
+  BOOST_TEST(train(straight, often).code == 0);
+  {
+    Process process(settings(out, {"sample.interval=1", "sample.tokens=8", "checkpoint.interval=4"}));
+    read_until(process, "step 6/");
+  }  // SIGKILL
+  BOOST_TEST(train(out, often).code == 0);
+  BOOST_TEST(slurp(out / "samples.txt") == slurp(straight / "samples.txt"));
+}
+
+// `braid train ... | head -1`: the run goes on to its end.
+BOOST_AUTO_TEST_CASE(a_reader_that_goes_away_does_not_end_the_run) {
+  const fs::path out = world().fresh();
+  Process process(settings(out));
+  process.line();
+  process.close_output();
+  BOOST_TEST(process.wait().code == 0);
+  check_same(out);
+}
+
+BOOST_AUTO_TEST_CASE(the_best_and_every_so_many_checkpoints_are_kept) {
+  const std::vector<std::string> kept = {"checkpoint.best=true", "checkpoint.keep_every=4", "eval.interval=3",
+                                         "train.steps=20",       "optimizer.lr=0.05",       "schedule.name=constant"};
+  const fs::path out = world().fresh();
+  const Outcome result = train(out, kept);
+  BOOST_TEST(result.code == 0, result.output);
+  double lowest = INFINITY;
+  int64_t best = 0;
+  for (const apps::LogRow& row : apps::read_log(out))
+    if (row.val_loss < lowest) lowest = row.val_loss, best = row.step;
+  BOOST_TEST(slurp(out / "best") == models::step_name(best) + "\n");
+  std::set<int64_t> expected = {4, 8, 12, 16, 20, best}, found;
+  for (const models::StepFolder& f : models::step_folders(out)) found.insert(f.step);
+  BOOST_TEST(found == expected, boost::test_tools::per_element());
+  BOOST_TEST(best < 16);  // else the test shows nothing
+  const Outcome info = run("info " + (out / "best").string()),
+                text = run("generate --device cpu -n 4 -t 0 " + (out / "best").string()),
+                named = run("generate --device cpu -n 4 -t 0 " + step(out, static_cast<int>(best)).string());
+  BOOST_TEST(info.code == 0, info.output);
+  BOOST_TEST(text.code == 0, text.output);
+  BOOST_TEST(text.output == named.output);
+  BOOST_TEST(run("info " + (out / "latest").string()).code == 0);
+  // A resumed run measures itself against the best so far.
+  std::vector<std::string> longer = kept;
+  longer.insert(longer.end(), {"train.steps=24", "optimizer.lr=1e-9", "eval.interval=1"});
+  BOOST_TEST(train(out, longer).code == 0);
+  BOOST_TEST(slurp(out / "best") == models::step_name(best) + "\n");
+  flip_byte(step(out, static_cast<int>(best)) / "model.safetensors");
+  check_failure(run("info " + (out / "best").string()), 7, "is damaged: model.safetensors has checksum");
+  check_failure(train(out, {"checkpoint.best=true", "eval.interval=0"}), 2, "checkpoint.best needs a validation");
+}
+
+BOOST_AUTO_TEST_CASE(checkpoints_by_the_clock) {
+  const fs::path out = world().fresh();
+  BOOST_TEST(train(out, {"checkpoint.minutes=1e-9"}).code == 0);
+  BOOST_TEST(fs::exists(step(out, 9)));
+  BOOST_TEST(fs::exists(step(out, 10)));
+}
+
 BOOST_AUTO_TEST_CASE(a_finished_run_stays_as_it_is) {
   const fs::path out = world().fresh();
   train(out);
   const Outcome again = train(out);
   BOOST_TEST(again.code == 0);
-  BOOST_TEST(again.output.find("trained 10 steps") != std::string::npos, again.output);
+  BOOST_TEST(
+      again.output.find("already finished (a larger train.steps goes on): trained 10 steps") != std::string::npos,
+      again.output);
   BOOST_TEST(again.output.find("nan") == std::string::npos, again.output);
   check_same(out);
 }

@@ -200,7 +200,8 @@ BOOST_AUTO_TEST_CASE(branches_follow_the_switches) {
 }
 
 BOOST_AUTO_TEST_CASE(needs_the_sizes) {
-  rejects([] { configure("", {}); }, ErrorKind::setting, {"vocab_size", "from 1 to", "found 0"});
+  rejects([] { configure("", {}); }, ErrorKind::setting,
+          {"vocab_size", "from 1 to", "found none; set it, or name a preset"});
 }
 
 BOOST_AUTO_TEST_CASE(json_reads_back_equal) {

@@ -135,6 +135,64 @@ BOOST_AUTO_TEST_CASE(a_save_reads_no_older_checkpoint_again) {
   BOOST_TEST(models::step_folders(w.run.path()).front().step == 3);
 }
 
+BOOST_AUTO_TEST_CASE(a_copy_under_another_name_does_not_count) {
+  World w;
+  w.save(1);
+  fs::copy(w.run.path() / "step-00000001", w.run.path() / "step-00000004", fs::copy_options::recursive);
+  std::vector<std::string> notes;
+  BOOST_TEST(models::newest_checkpoint(w.run.path(), notes).step == 1);
+  BOOST_REQUIRE(notes.size() == 1u);
+  BOOST_TEST(notes[0].find("trainer/manifest.json is of step 1, but the folder's name is of step 4") !=
+             std::string::npos);
+  w.save(4);
+  BOOST_TEST(models::newest_checkpoint(w.run.path(), notes).step == 4);
+}
+
+BOOST_AUTO_TEST_CASE(the_best_and_those_of_every_so_many_steps_are_kept) {
+  World w;
+  models::CheckpointWriter writer(w.run.path(), 2, 4);
+  for (int64_t step = 1; step <= 10; ++step) {
+    writer.save(w.trainer, &w.tokenizer, {step, 40, 1.5, 3, 16, "data"}, "");
+    if (step == 2 || step == 5) writer.mark_best(step, {});
+  }
+  std::vector<int64_t> steps;
+  for (const models::StepFolder& f : models::step_folders(w.run.path())) steps.push_back(f.step);
+  BOOST_TEST(steps == (std::vector<int64_t>{4, 5, 8, 9, 10}), boost::test_tools::per_element());
+  BOOST_TEST(models::find_model(w.run.path() / models::kBestFile) == w.run.path() / "step-00000005");
+  BOOST_TEST(models::find_model(w.run.path() / models::kLatestFile) == w.run.path() / "step-00000010");
+}
+
+// The state of a failed step counts for nothing; the two newest ones are kept.
+BOOST_AUTO_TEST_CASE(failed_steps_are_no_checkpoints) {
+  World w;
+  models::CheckpointWriter writer(w.run.path(), 2);
+  const auto failed = [&](int64_t step) {
+    return writer.save_failed(w.trainer, &w.tokenizer, {step - 1, 40, 1.5, 3, 16, "data"}, "", step);
+  };
+  const auto steps = [&] {
+    std::vector<int64_t> all;
+    for (const models::StepFolder& f : models::step_folders(w.run.path())) all.push_back(f.step);
+    return all;
+  };
+  for (int64_t step : {5, 6, 7}) writer.save(w.trainer, &w.tokenizer, {step, 40, 1.5, 3, 16, "data"}, "");
+  BOOST_TEST(failed(9) == w.run.path() / "failed-step-00000009");  // step 8 was not saved
+  BOOST_TEST(steps() == (std::vector<int64_t>{6, 7}), boost::test_tools::per_element());
+  writer.mark_best(7, {});
+  failed(8);  // step 7 was saved, and is the best
+  BOOST_TEST(steps() == (std::vector<int64_t>{6, 7}), boost::test_tools::per_element());
+  writer.mark_best(6, {});
+  failed(8);
+  BOOST_TEST(steps() == std::vector<int64_t>{6}, boost::test_tools::per_element());
+  BOOST_TEST(!models::find_damage(w.run.path() / "failed-step-00000008"));
+  BOOST_TEST(models::named_step(w.run.path() / models::kLatestFile).value() == 6);
+  nn::parameters(w.model)[0].value.fill(std::nan(""));
+  failed(12);
+  BOOST_TEST(!fs::exists(w.run.path() / "failed-step-00000009"));
+  BOOST_TEST(fs::exists(w.run.path() / "failed-step-00000008"));
+  BOOST_TEST(!models::find_damage(w.run.path() / "failed-step-00000012"));
+  BOOST_TEST(models::find_model(w.run.path()) == w.run.path() / "step-00000006");
+}
+
 BOOST_AUTO_TEST_CASE(another_model_is_rejected) {
   World w;
   w.save(1);
@@ -165,8 +223,11 @@ BOOST_AUTO_TEST_CASE(finds_finished_ones_by_name_in_order) {
 BOOST_AUTO_TEST_CASE(weights_with_nan_are_never_written) {
   World w;
   nn::parameters(w.model)[0].value.fill(std::nan(""));
-  BOOST_TEST(throws_with([&] { w.save(1); }, "tok_embeddings.weight contains NaN or Inf at step 1"));
+  BOOST_TEST(throws_with([&] { w.save(1); }, "tok_embeddings.weight contains NaN or Inf after step 1"));
   BOOST_TEST(models::step_folders(w.run.path()).empty());
+  World moments;
+  moments.trainer.optimizer().state()[1].value.fill(INFINITY);
+  BOOST_TEST(throws_with([&] { moments.save(1); }, ".first contains NaN or Inf after step 1"));
 }
 
 BOOST_AUTO_TEST_CASE(a_model_folder_loads_by_itself) {

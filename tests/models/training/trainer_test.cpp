@@ -68,19 +68,58 @@ BOOST_AUTO_TEST_CASE(activation_checkpointing_changes_no_bit) {
   BOOST_TEST(run(true) == run(false));
 }
 
-BOOST_AUTO_TEST_CASE(a_bad_gradient_leaves_everything_untouched) {
+BOOST_AUTO_TEST_CASE(a_bad_loss_leaves_everything_untouched) {
   models::Dcformer model(small_config(), {1, 0});
   models::Trainer trainer(model, {}, 1.0);
   std::vector<nn::NamedTensor> parameters = nn::parameters(model);
   for (nn::NamedTensor& p : parameters) {
-    if (p.name == "layers.1.feed_forward.w2.weight")
-      p.value.detach().sliced(0, 0, 1).sliced(1, 0, 1).fill(std::numeric_limits<double>::quiet_NaN());
+    if (p.name.starts_with("layers.1.feed_forward."))
+      p.value.detach().fill(3e38);  // finite, but what is multiplied by it is not
   }
   std::vector<double> before = parameters[0].value.to_vector<double>();
   BOOST_TEST(throws_with([&] { trainer.step({batch(1, 8, 1)}, 1e-2); },
                          "at step 1; the first tensor with NaN or Inf is layers.1.ffn_out"));
   BOOST_TEST(is_close(parameters[0].value.to_vector<double>(), before, 0));
   BOOST_TEST(trainer.optimizer().steps() == 0);
+}
+
+// Also those that the step does not use: no batch here has token 255.
+BOOST_AUTO_TEST_CASE(bad_weights_are_noticed_in_the_next_step) {
+  models::Dcformer model(small_config(), {1, 0});
+  models::Trainer trainer(model, {}, 1.0);
+  trainer.step({batch(1, 8, 1)}, 1e-2);
+  nn::parameters(model)[0].value.detach().sliced(0, 255, 256).fill(std::numeric_limits<double>::infinity());
+  BOOST_TEST(
+      throws_with([&] { trainer.step({batch(1, 8, 1)}, 1e-2); },
+                  "the weights before step 2 contain NaN or Inf, first in tok_embeddings.weight; no update was made"));
+}
+
+// Its square would be an infinite second moment, and the weight would never move again.
+BOOST_AUTO_TEST_CASE(a_gradient_whose_square_overflows_is_clipped_or_rejected) {
+  for (const double clip : {0.0, 1.0}) {
+    models::Dcformer model(small_config(), {1, 0});
+    for (nn::NamedTensor& p : nn::parameters(model)) {
+      if (p.name == "output.weight") p.value.detach().copy_(scale(p.value.detach(), 1e22));
+    }
+    models::Trainer trainer(model, {}, clip);
+    const auto step = [&] { trainer.step({batch(1, 8, 1)}, 1e-2); };
+    if (clip > 0) {
+      step();
+      for (const nn::NamedTensor& t : trainer.optimizer().state()) BOOST_TEST(nn::all_finite(t.value), t.name);
+    } else {
+      BOOST_TEST(throws_with(step, "beyond which its squares overflow the optimizer's second moments"));
+      BOOST_TEST(trainer.optimizer().steps() == 0);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_validation_can_be_stopped) {
+  models::Dcformer model(small_config(), {1, 0});
+  int polls = 0;
+  const std::vector<models::Batch> batches(5, batch(1, 8, 1));
+  BOOST_TEST(std::isnan(models::evaluate(model, batches, {}, [&] { return ++polls == 3; })));
+  BOOST_TEST(polls == 3);
+  BOOST_TEST(models::evaluate(model, batches, {}, [] { return false; }) == models::evaluate(model, batches));
 }
 
 // The caller decides between the two halves of a step.

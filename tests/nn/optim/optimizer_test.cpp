@@ -109,6 +109,31 @@ BOOST_AUTO_TEST_CASE(missing_gradients_are_named_or_skipped) {
   BOOST_TEST(b.value.item() == 1.0);
 }
 
+BOOST_AUTO_TEST_CASE(a_gradient_of_another_type_changes_no_parameter) {
+  NamedTensor a = leaf("a", {1}, {1}), b = leaf("b", {1}, {1});
+  AdamW o({a, b}, {.lr = 0.1});
+  set_grad(a.value, full({1}, 1, DType::f64));
+  BOOST_TEST(throws_with(
+      [&] {
+        set_grad(b.value, full({1}, 1, DType::f32));
+        o.step();
+      },
+      "gradient"));
+  BOOST_TEST(a.value.item() == 1.0);
+  BOOST_TEST(o.steps() == 0);
+}
+
+BOOST_AUTO_TEST_CASE(values_outside_of_the_type_of_the_update_are_rejected) {
+  NamedTensor f32 = leaf("a", {1}, {1}, DType::f32), f64 = leaf("b", {1}, {1});
+  BOOST_TEST(throws_with([&] { AdamW({f32}, {.eps = 1e-50}); }, "eps must be 0 or at least 1.17549435"));
+  BOOST_TEST(throws_with([&] { AdamW({f32, f64}, {.lr = 1e300}); }, "lr must be at most 3.40282346"));
+  AdamW exact({f64}, {.lr = 1e300, .eps = 1e-50}), o({f32}, {.eps = 0});
+  set_grad(f32.value, full({1}, 1));
+  for (const double lr : {1e39, -1e39, std::nan("")})
+    BOOST_TEST(throws_with([&] { o.step(lr); }, "lr must be at most 3.40282346"));
+  BOOST_TEST(o.steps() == 0);
+}
+
 BOOST_AUTO_TEST_CASE(a_graph_from_before_an_update_is_noticed) {
   NamedTensor p = leaf("w", {2}, {1});
   AdamW o({p}, {.lr = 0.1});
@@ -166,6 +191,22 @@ BOOST_AUTO_TEST_CASE(loading_reports_everything_and_changes_nothing) {
   BOOST_TEST(throws_with(load, "c.second (1) is not part of this optimizer"));
   BOOST_TEST(o.steps() == 0);
   BOOST_TEST(o.state()[3].value.item() == 0.0);
+}
+
+BOOST_AUTO_TEST_CASE(a_state_that_no_update_can_leave_is_not_loaded) {
+  NamedTensor a = leaf("a", {1, 2}, {2});
+  AdamW o({a}, {});
+  const auto load = [&](int which, double value) {
+    std::vector<NamedTensor> state = o.state();
+    for (NamedTensor& t : state) t.value = t.value.clone();
+    state[static_cast<size_t>(which)].value.sliced(0, 1, 2).fill(value);
+    o.load(state, "step-7");
+  };
+  BOOST_TEST(throws_with([&] { load(1, std::nan("")); }, "a.first contains NaN or Inf"));
+  BOOST_TEST(throws_with([&] { load(2, INFINITY); }, "a.second contains NaN or Inf"));
+  BOOST_TEST(throws_with([&] { load(2, -1); }, "a.second is a mean of squares, but contains negative values"));
+  load(1, -1);
+  BOOST_TEST(o.state()[1].value.to_vector<double>()[1] == -1);
 }
 
 BOOST_AUTO_TEST_CASE(settings_and_parameters_are_checked) {

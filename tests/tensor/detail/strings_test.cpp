@@ -44,6 +44,12 @@ BOOST_AUTO_TEST_CASE(nearest_name) {
   BOOST_TEST(nearest(std::string(100000, 'x'), names) == "");
   BOOST_TEST(did_you_mean("train.step", names) == "; did you mean 'train.steps'?");
   BOOST_TEST(did_you_mean("zebra", names) == "");
+  // The right word in the wrong section.
+  BOOST_TEST(nearest("train.lr", names) == "optimizer.lr");
+  BOOST_TEST(nearest("optimizer.bacth_size", names) == "train.batch_size");
+  BOOST_TEST(nearest("zebra.crossing", names) == "");
+  BOOST_TEST(did_you_mean("train.interval", {"log.level", "eval.interval", "log.interval", "log.interval"}) ==
+             "; did you mean 'eval.interval' or 'log.interval'?");
 }
 
 BOOST_AUTO_TEST_CASE(previews_are_harmless) {

@@ -1,0 +1,108 @@
+// The checkpoints of a training run, and its end at a step that fails.
+#include <exception>
+
+#include "apps/cli/text.h"
+#include "apps/train/failed_step.h"
+#include "apps/train/job.h"
+#include "apps/train/training_run.h"
+#include "braid/distributed/job/run_on_all_ranks.h"
+#include "braid/models/text/batches.h"
+
+namespace braid::apps {
+
+namespace fs = std::filesystem;
+
+void TrainingRun::save(const LogRow& row, bool stop) {
+  const TrainConfig::Checkpoint& c = config_.checkpoint;
+  const bool last = stop || finished();
+  bool now = last || due(c.interval) || due(c.keep_every) || best_so_far(row);
+  if (!now && (c.minutes > 0 || output_.failing())) {  // by the clock of rank 0
+    const bool waited = c.minutes > 0 && Clock::now() - last_save_ >= std::chrono::duration<double>(60 * c.minutes);
+    now = mesh_.world.any(root() && (waited || output_.due()));
+  }
+  if (!now) return;
+  try {
+    if (output_.attempt([&] { write_checkpoint(row); }, last)) last_save_ = Clock::now();
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::numerical) throw;
+    fail_step(state_.step, {.loss = row.loss, .grad_norm = row.grad_norm}, row.lr, e.what());
+  }
+}
+
+// The log first: a row that is missing at a resume is lost. But a log that cannot be written keeps no checkpoint back.
+void TrainingRun::write_checkpoint(const LogRow& row) {
+  std::exception_ptr unwritten;
+  try {
+    at_root(mesh_.world, [&] {
+      log_->sync(), samples_->sync();
+      if (events_) events_->sync();
+    });
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::output) throw;
+    unwritten = std::current_exception();
+  }
+  if (saved_step_ != state_.step) {
+    state_.memory = memory_by_use(device_);
+    checkpoints_.save(trainer_, &train_data_.tokenizer(), state_, resolved_config());
+    saved_step_ = state_.step;
+  }
+  if (best_so_far(row)) {
+    checkpoints_.mark_best(state_.step, mesh_.world);
+    best_val_loss_ = row.val_loss;
+  }
+  if (unwritten) std::rethrow_exception(unwritten);
+}
+
+void TrainingRun::fail_step(int64_t step, const models::StepMetrics& metrics, double lr, const std::string& reason) {
+  progress_.finish();
+  const int64_t samples = config_.train.batch_size * config_.train.accumulate;
+  const int64_t first = state_.samples - (state_.step + 1 - step) * samples;
+  FailedStep failed{.step = step,
+                    .resumed_from = first_step_,
+                    .reason = reason,
+                    .lr = lr,
+                    .loss = metrics.loss,
+                    .grad_norm = metrics.grad_norm};
+  for (int64_t i = 0; i < samples; ++i) failed.windows.push_back(sampler_.at(first + i));
+  std::string where;
+  try {
+    at_root(mesh_.world, [&] {
+      const std::string settings = print_config(schema_);
+      failed.conditions = run_conditions(settings);
+      const FailedStep before = read_failed_step(out(), step);
+      if (before.resumed_from == failed.resumed_from && before.conditions == failed.conditions)
+        failed.times = before.times + 1;
+    });
+    state_.memory = memory_by_use(device_);
+    const fs::path folder =
+        checkpoints_.save_failed(trainer_, &train_data_.tokenizer(), state_, resolved_config(), step);
+    at_root(mesh_.world, [&] {
+      write_failed_step(folder, failed,
+                        models::text::step_batches(train_data_, sampler_, first, config_.train.batch_size,
+                                                   config_.train.accumulate, {}));
+    });
+    where = "; " + folder.string() + " has its weights, batch and reason";
+  } catch (const Error& e) {  // the failed step is the error to report
+    progress_.note(std::string("note: ") + e.what());
+  }
+  throw dist::CollectiveError(ErrorKind::numerical, reason + where + advice(step, failed.times));
+}
+
+// How to go on, and from where.
+std::string TrainingRun::advice(int64_t failed_step, int64_t times) const {
+  const std::vector<models::StepFolder> all = models::step_folders(out(), mesh_.world);
+  std::string text = all.empty() ? "; there is no checkpoint, so the run begins anew"
+                                 : "; the run resumes from " + all.back().path.filename().string();
+  text += ": before you start it again, lower optimizer.lr (now " + shortest(config_.optimizer.lr) + ")";
+  if (config_.optimizer.clip == 0) text += ", set optimizer.clip (now 0: none)";
+  if (config_.guard.spike > 0) text += ", or set guard.spike=0 if a jump of the loss may pass";
+  if (!all.empty() && all.back().step + 1 == failed_step)
+    text += "; " + all.back().path.filename().string() +
+            " has the weights of the failed step: if it fails again, move it away";
+  if (times > 1)
+    text += "; it is failure " + std::to_string(times) + " of this step with these settings, and the next start with " +
+            "them will be rejected";
+  return text;
+}
+
+}  // namespace braid::apps

@@ -1,0 +1,89 @@
+// A run on a disk that fails: single errors are survived, lasting ones end it with code 4, and nothing is lost.
+#include <cerrno>
+
+#include "tests/apps/train/runs.h"
+
+using namespace braid;
+using namespace braid::test;
+namespace fs = std::filesystem;
+
+namespace {
+// The start of a command whose calls on files fail: tests/support/faults.cpp.
+std::string preload(const std::string& environment) {
+  return "ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0 LD_PRELOAD=" BRAID_FAULTS " " + environment;
+}
+std::string fault(const std::string& call, const std::string& part, int pass, int fail, int cause) {
+  return preload("BRAID_FAULT='" + call + " " + part + " " + std::to_string(pass) + " " + std::to_string(fail) + " " +
+                 std::to_string(cause) + "'");
+}
+bool has(const Outcome& result, const std::string& words) { return result.output.find(words) != std::string::npos; }
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(train_faults)
+
+BOOST_AUTO_TEST_CASE(one_error_of_the_disk_is_survived) {
+  const std::vector<std::string> often = {"checkpoint.interval=2"};
+  for (const auto& [call, part, pass, cause] : {std::tuple{"fallocate", "step-", 2, ENOSPC},
+                                                {"pwrite", "optimizer", 1, EIO},
+                                                {"fsync", "step-", 5, EIO},
+                                                {"rename", "step-00000004", 0, EIO},
+                                                {"pwrite", "manifest", 2, ENOSPC},
+                                                {"fsync", "log.csv", 1, EIO}}) {
+    BOOST_TEST_CONTEXT(call << " of " << part) {
+      const fs::path out = world().fresh();
+      const Outcome result = train(out, often, fault(call, part, pass, 1, cause));
+      BOOST_TEST(result.code == 0, result.output);
+      BOOST_TEST(has(result, "(failure 1 of 3 in a row; the run goes on and tries again"), result.output);
+      check_same(out);
+      BOOST_TEST(slurp(out / "latest") == "step-00000010\n");
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(one_error_at_the_last_step_is_tried_again_at_once) {
+  const fs::path out = world().fresh();
+  const Outcome result = train(out, {}, fault("fsync", "model.safetensors", 0, 1, EIO));
+  BOOST_TEST(result.code == 0, result.output);
+  BOOST_TEST(has(result, "(failure 1 of 3 in a row; trying again)"), result.output);
+  check_same(out);
+}
+
+BOOST_AUTO_TEST_CASE(rows_that_a_full_disk_did_not_take_are_written_later) {
+  const fs::path out = world().fresh();
+  const Outcome result = train(out, {}, fault("write", "log.csv", 3, 4, ENOSPC));
+  BOOST_TEST(result.code == 0, result.output);
+  BOOST_TEST(has(result, "log.csv: No space left on device; it is kept in memory and written later"), result.output);
+  check_same(out);
+}
+
+BOOST_AUTO_TEST_CASE(the_third_failure_in_a_row_ends_with_4) {
+  const fs::path out = world().fresh();
+  const Outcome result = train(out, {"checkpoint.interval=2"}, fault("fallocate", "step-", 2, 1000, ENOSPC));
+  check_failure(result, 4, "No space left on device");
+  BOOST_TEST(has(result, "(failure 2 of 3 in a row; "), result.output);
+  BOOST_TEST(has(result, "(the third failure in a row)"), result.output);
+  BOOST_TEST(has(result, "step 8/10"), result.output);  // of the checkpoints at 4, 6 and 8
+  std::vector<std::string> notes;
+  BOOST_TEST(models::newest_checkpoint(out, notes).step == 2);
+  BOOST_TEST(notes.empty());
+  BOOST_TEST(train(out).code == 0);
+  check_same(out);
+}
+
+// A log that cannot be written at all keeps no checkpoint from being written.
+BOOST_AUTO_TEST_CASE(a_lasting_failure_of_the_log_loses_no_weights) {
+  const fs::path out = world().fresh();
+  const Outcome result = train(out, {"checkpoint.interval=5"}, fault("write", "log.csv", 3, 1000, ENOSPC));
+  check_failure(result, 4, "log.csv: No space left on device");
+  BOOST_TEST((weights(step(out, kSteps)) == weights(step(undisturbed(), kSteps))));
+}
+
+BOOST_AUTO_TEST_CASE(the_folders_above_a_new_run_are_synced) {
+  const fs::path deep = world().fresh(), out = deep / "er/run", list = deep.string() + ".fsyncs";
+  BOOST_TEST(train(out, {}, preload("BRAID_FSYNCS=" + list.string())).code == 0);
+  const std::vector<std::string> synced = split(slurp(list), '\n');
+  for (const fs::path& folder : {deep.parent_path(), deep, deep / "er", out})
+    BOOST_TEST((std::find(synced.begin(), synced.end(), folder.string()) != synced.end()), folder);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
