@@ -26,6 +26,8 @@ std::set<std::string> requested_maps(const Arguments& arguments, const models::L
   std::set<std::string> names;
   if (!arguments.has("attention")) return names;
   const int64_t L = std::ssize(model.make_cache(1).layers);
+  check(L > 0, ErrorKind::setting,
+        [&] { return "--attention: a model of type " + model.spec()->model_type() + " has no layers of attention"; });
   const auto add = [&](int64_t i) { names.insert("layers." + std::to_string(i) + ".attention_maps"); };
   if (arguments.get("attention") == kAllLayers) {
     for (int64_t i = 0; i < L; ++i) add(i);
@@ -141,8 +143,9 @@ Command dump_command() {
   return {
       .name = "dump",
       .summary = "logits, loss, hidden states, attention maps and gradients as named tensors",
-      .positionals = {{.name = "MODEL",
-                       .help = "model folder, run folder, RUN/best, or a folder of kind attention with inputs.safetensors"}},
+      .positionals =
+          {{.name = "MODEL",
+            .help = "model folder, run folder, RUN/best, or a folder of kind attention with inputs.safetensors"}},
       .flags = dump_flags(),
       .overrides = kModelOverrides,
       .details =

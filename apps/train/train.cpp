@@ -1,7 +1,6 @@
 // braid train: the training loop.
 #include <cstdio>
 
-#include "apps/cli/commands.h"
 #include "apps/cli/model_flags.h"
 #include "apps/cli/signals.h"
 #include "apps/cli/text.h"
@@ -10,6 +9,7 @@
 #include "apps/train/memory.h"
 #include "apps/train/plan_command.h"
 #include "apps/train/run_data.h"
+#include "apps/train/train.h"
 #include "apps/train/training_run.h"
 #include "braid/distributed/comm/device_ranks.h"
 #include "braid/tensor/parallel.h"
@@ -108,53 +108,11 @@ int prepare_and_train(const Arguments& arguments, const Job& job) {
   }
 }
 
+}  // namespace
+
 int run_train(const Arguments& arguments) {
   Job job;
   return job.run([&] { return prepare_and_train(arguments, job); });
-}
-
-}  // namespace
-
-Command train_command() {
-  Command command{
-      .name = "train",
-      .summary = "train a model, or resume a run",
-      .positionals = {{.name = "CONFIG", .help = "TOML file with the settings", .required = false}},
-      .flags = {{.name = "print-config", .help = "print every setting with its value and meaning, then stop"},
-                {.name = "device", .value = "DEVICE", .help = "same as run.device=DEVICE: auto, cpu, cuda or cuda:N"},
-                integer_flag("threads", "N", "same as run.threads=N; 0 = all cores", "", 0, 4096)},
-      .overrides = "settings, which beat the file; --print-config lists them",
-      .keys = train_setting_names,
-      .details =
-          "model.preset=NAME on the command line replaces the section [model] of the file; other keys of the command\n"
-          "line change that preset, in any order. A key that sets others (model.dim sets head_dim) sets them also\n"
-          "where the file has values for them. A note names what is replaced.\n"
-          "The run folder run.out holds config.resolved.toml, log.csv, log.jsonl, samples.txt, status.json and\n"
-          "checkpoints step-*; with log.tensorboard=true also tensorboard/. braid status shows it from elsewhere.\n"
-          "config.resolved.toml has every value in effect: with it alone the run is repeated.\n"
-          "A run folder with a valid checkpoint is resumed from it, bit for bit. Model, data, seed, type of the\n"
-          "master weights and kind of optimizer must be the same then; other settings may change, and each change is\n"
-          "printed.\n"
-          "On a GPU one process captures its step as a CUDA graph and replays it (train.graph=false launches every\n"
-          "kernel); several processes launch every kernel.\n"
-          "SIGINT, SIGTERM and SIGUSR1 save the state and end with exit code 75: run the same command again. The "
-          "files\n"
-          "latest and best (checkpoint.best) name checkpoints; braid generate RUN/best takes that one.\n"
-          "A step with NaN or a loss spike ends the run with code 5. Its state, batch and reason go to failed-step-N,\n"
-          "from which nothing resumes; the message says what does. When it fails twice with the same settings, the "
-          "next\n"
-          "start is rejected. A file that cannot be written is tried again; the third failure in a row ends with code "
-          "4.\n"
-          "When the reader of standard output goes away (| head), the run goes on to its end.",
-      .examples =
-          {"braid train configs/demo.toml", "braid train configs/demo.toml optimizer.lr=1e-3 run.out=out/faster",
-           "braid train configs/demo.toml --dry-run",
-           "braid train model.preset=dcpythia-6.9b train.dtype=bf16 train.batch_size=64 --dry-run --for h100x64",
-           "mpirun -np 4 braid train configs/demo.toml parallel.tensor=2"},
-      .run = run_train,
-  };
-  for (Flag& flag : plan_flags()) command.flags.push_back(std::move(flag));
-  return command;
 }
 
 }  // namespace braid::apps

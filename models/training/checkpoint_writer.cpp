@@ -160,9 +160,9 @@ void CheckpointWriter::check_finite(const Draft& draft) {
 void CheckpointWriter::begin(Draft& draft, const text::Tokenizer* tokenizer, const std::string& settings) {
   dist::run_on_all_ranks(draft.world(), [&] {
     if (!draft.root()) return;
-    io::make_folder(run_);
-    remove_unfinished(run_);
     std::error_code error;
+    if (!fs::exists(run_, error)) io::make_folder(run_);
+    remove_unfinished(run_);
     fs::create_directories(draft.temporary / "trainer", error);
     check_output(error, "create the folder", draft.temporary / "trainer");
     draft.begun = true;

@@ -157,7 +157,8 @@ BOOST_AUTO_TEST_CASE(a_nan_on_one_rank_stops_all) {
         p.value.detach().sliced(0, 0, 1).sliced(1, 0, 1).fill(NAN);
     }
     expect_error([&] { trainer.step(share_of(step_batch(parity_config("dcformer"), 0, 4, 21), mesh), 1e-2); },
-                 ErrorKind::numerical, "at step 1; the first tensor with NaN or Inf is layers.1.ffn_out");
+                 ErrorKind::numerical,
+                 "the weights before step 1 contain NaN or Inf, first in layers.1.feed_forward.w2.weight");
     expect(trainer.optimizer().steps() == 0, "a failed step counts");
     world.barrier();
   });

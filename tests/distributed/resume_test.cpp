@@ -1,6 +1,7 @@
 // Checkpoints hold complete tensors: a run saved at one mesh resumes at any other.
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
+#include <cmath>
 #include <mutex>
 
 #include "braid/distributed/comm/thread_transport.h"
@@ -107,9 +108,49 @@ BOOST_AUTO_TEST_CASE(nan_on_another_rank_leaves_no_folder) {
           models::CheckpointWriter(parent.path / "run", 2)
               .save(t.trainer, &t.tokenizer, {1, 0, 0, 1, kLength, "data"}, "");
         },
-        ErrorKind::numerical, "contains NaN or Inf at step 1; no checkpoint was written");
+        ErrorKind::numerical, "contains NaN or Inf after step 1; no checkpoint was written");
     expect(!std::filesystem::exists(parent.path / "run"), "a folder was left behind");
   });
+}
+
+// The checkpoint of the weights that failed becomes the folder of the failed step; all ranks go on together.
+BOOST_AUTO_TEST_CASE(a_failed_step_is_no_checkpoint_of_any_rank) {
+  TempFolder run;
+  on_ranks({1, 1, 2}, [&](const dist::Communicator& world) {
+    Training t(world, {1, 1, 2});
+    models::CheckpointWriter writer(run.path, 2);
+    for (int64_t step = 1; step <= 2; ++step) {
+      t.step(step - 1);
+      writer.save(t.trainer, &t.tokenizer, {step, 0, 0, 1, kLength, "data"}, "");
+    }
+    for (int64_t saved : {2, 3}) {  // step 2 was saved, step 3 was not
+      const auto folder = writer.save_failed(t.trainer, &t.tokenizer, {saved, 0, 0, 1, kLength, "data"}, "", saved + 1);
+      expect(!models::find_damage(folder, world), "a damaged folder of a failed step");
+      std::vector<std::string> notes;
+      expect(models::newest_checkpoint(run.path, notes, world).step == 1 && notes.empty(), "the newest is not step 1");
+      t.step(saved);
+    }
+    writer.mark_best(1, world);
+    for (int64_t step = 2; step <= 5; ++step)
+      writer.save(t.trainer, &t.tokenizer, {step, 0, 0, 1, kLength, "data"}, "");
+    expect(models::step_folders(run.path, world).front().step == 1, "the best one was removed");
+  });
+}
+
+// A signal reaches one rank; all of them leave the validation at the same batch.
+BOOST_AUTO_TEST_CASE(all_ranks_stop_a_validation_together) {
+  for (const Shape3& s : {Shape3{2, 1, 1}, Shape3{1, 2, 1}, Shape3{1, 1, 2}}) {
+    on_ranks(s, [&](const dist::Communicator& world) {
+      Training t(world, s);
+      const std::vector<models::Batch> batches(
+          4, share_of(step_batch(parity_config("dcformer"), 0, kSamples, kLength), t.mesh).at(0));
+      int polls = 0;
+      const double loss =
+          models::evaluate(*t.model, batches, t.mesh, [&] { return ++polls == 3 && world.rank() == 1; });
+      expect(std::isnan(loss) && polls == 3, "not stopped before the third batch");
+      t.step(0);  // all ranks are still together
+    });
+  }
 }
 
 BOOST_AUTO_TEST_CASE(states_that_do_not_fit_are_rejected_on_every_rank) {

@@ -27,7 +27,8 @@ BOOST_AUTO_TEST_CASE(wrong_settings_end_with_2) {
   wrong("model.vocab_size=100", "model.vocab_size is too small for the data: expected at least 258, found 100");
   wrong("data.seq_len=64", "data.seq_len is longer than the model's block_size: expected at most 32, found 64");
   wrong("schedule.warmup=11", "schedule.warmup is longer than the run");
-  wrong("model.profile.rank=-1", "bad value for model key profile.rank: expected a whole number from 0 to 64");
+  wrong("model.profile.rank=-1",
+        "bad value for model.profile.rank in the command line: expected a whole number from 0 to 64");
   wrong("model.profile.branches=pre_q,post_q",
         "bad profile.branches: expected pre_k, which pre_compose reads, found pre_q,post_q; add it, or set "
         "profile.pre_compose=false or profile.key_side=false");

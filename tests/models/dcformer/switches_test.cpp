@@ -59,19 +59,24 @@ std::set<std::string> found_parameters(const nn::Module& model) {
   return names;
 }
 
-// The observer of a pass gets one name a layer, branch and factor of the dynamic weights.
+// The observer of a pass gets one name a layer, branch and factor of the dynamic weights, one a layer and stage of the
+// static matrices, and the maps of every layer.
 void check_observed(const Dcformer& model) {
   const DcformerConfig& c = model.config();
   std::map<std::string, int64_t> of_branch;
-  int64_t all = 0;
-  model.observe(batch_of(0), [&](const std::string& name, const Tensor&) {
+  int64_t weights = 0, maps = 0;
+  const auto receive = [&](const std::string& name, const Tensor&) {
+    maps += name.find(".attn_probs") != std::string::npos;
     if (name.find(".dyn.") == std::string::npos) return;
-    ++all;
+    ++weights;
     for (const std::string& branch : c.profile.branches) of_branch[branch] += name.find(branch) != std::string::npos;
-  });
-  const int64_t factors = c.profile.rank > 0 ? 3 : 1;
-  BOOST_TEST(all == c.n_layer * c.dynamic_branches() * factors);
-  for (const auto& [branch, found] : of_branch) BOOST_TEST(found == (c.use_dcmha ? c.n_layer * factors : 0), branch);
+  };
+  model.observe(batch_of(0), {receive, [](const std::string&) { return true; }});
+  const int64_t factors = c.profile.rank > 0 ? 3 : 1, matrices = c.profile.pre_compose + c.profile.post_compose;
+  const int64_t of_layer = c.dynamic_branches() * factors + (c.use_dcmha && c.profile.static_proj ? matrices : 0);
+  BOOST_TEST(weights == c.n_layer * of_layer);
+  BOOST_TEST(maps == 2 * c.n_layer);
+  for (const auto& [branch, found] : of_branch) BOOST_TEST(found == c.n_layer * factors, branch);
 }
 
 // The complete model, its dynamic weights and static matrices those of `some` where `some` has them and without effect
