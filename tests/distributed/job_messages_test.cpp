@@ -45,10 +45,10 @@ BOOST_AUTO_TEST_CASE(output_of_a_job_is_plain_lines_that_begin_with_its_processe
 }
 
 BOOST_AUTO_TEST_CASE(a_lost_launch_is_a_warning) {
-  const Outcome o = run("env SLURM_PROCID=1 SLURM_NTASKS=2 " + train(world().fresh(), "train.steps=1"));
+  const Outcome o = run("env SLURM_PROCID=1 SLURM_NTASKS=2 " + train(world().fresh(), "train.steps=3"));
   BOOST_TEST(says(o, 0, "warning: SLURM_NTASKS=2, but this process is alone"));
   const Outcome step =
-      run("env SLURM_STEP_ID=0 SLURM_PROCID=1 SLURM_NTASKS=2 " + train(world().fresh(), "train.steps=1"));
+      run("env SLURM_STEP_ID=0 SLURM_PROCID=1 SLURM_NTASKS=2 " + train(world().fresh(), "train.steps=3"));
   BOOST_TEST(
       says(step, 0, "every process of the job would do all of the work by itself. Start the processes with srun"));
 }
