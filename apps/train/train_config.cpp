@@ -91,7 +91,7 @@ Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& mod
               {"checkpoint.interval", &c.checkpoint.interval, "steps between checkpoints, 0 = only at the end",
                count_or_none},
               {"checkpoint.minutes", &c.checkpoint.minutes,
-               "minutes between checkpoints, whatever the interval; 0 = any", between(0, 1e6)},
+               "also a checkpoint so many minutes after the last one, 0 = none", between(0, 1e6)},
               {"checkpoint.keep", &c.checkpoint.keep, "newest checkpoints kept", between(2, largest)},
               {"checkpoint.keep_every", &c.checkpoint.keep_every,
                "write a checkpoint every so many steps and keep them all, 0 = none", count_or_none},

@@ -42,6 +42,12 @@ fs::path find_model(const fs::path& path, std::vector<std::string>& notes) {
   if (!own && fs::is_directory(run, none)) {
     if (const fs::path newest = newest_of(run, notes); !newest.empty()) return newest;
   }
+  check(name != kBestFile || fs::exists(path, none) || step_folders(path.parent_path()).empty(), ErrorKind::input, [&] {
+    return "the run in " + path.parent_path().string() +
+           " has no best checkpoint: expected the file best, which checkpoint.best=true of braid train writes; name "
+           "the "
+           "run itself for its newest checkpoint";
+  });
   require_model_folder(path);
   if (!step_folders(path).empty())
     notes.push_back(path.string() + " holds a model of its own beside the checkpoints of a run: taking that model; " +
