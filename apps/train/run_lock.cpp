@@ -29,7 +29,7 @@ void remove_leftovers(const fs::path& run) {
   std::vector<fs::path> found;
   for (const auto& entry : fs::directory_iterator(run, ignored)) {
     const std::string name = entry.path().filename().string();
-    for (const std::string file : {"config.resolved.toml", "latest", "best"}) {
+    for (const std::string file : {"config.resolved.toml", "latest", "best", "status.json"}) {
       const std::string head = file + ".tmp-";
       const bool digits = name.find_first_not_of("0123456789-", head.size()) == std::string::npos;
       if (name.starts_with(head) && digits) found.push_back(entry.path());

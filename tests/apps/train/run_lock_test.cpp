@@ -44,8 +44,8 @@ BOOST_AUTO_TEST_CASE(a_killed_process_leaves_no_lock) {
 
 BOOST_AUTO_TEST_CASE(temporary_files_of_a_killed_run_are_removed) {
   const Scratch scratch;
-  for (const char* name : {"latest.tmp-12-0", "config.resolved.toml.tmp-7-31", "best.tmp-1-2", "latest", "latest.tmp-x",
-                           "notes.tmp-1-2", "picture.svg.tmp-3-4"})
+  for (const char* name : {"latest.tmp-12-0", "config.resolved.toml.tmp-7-31", "best.tmp-1-2", "status.json.tmp-9-0",
+                           "latest", "latest.tmp-x", "notes.tmp-1-2", "picture.svg.tmp-3-4"})
     write(scratch / name, "x");
   const RunFolder held(scratch.path());
   std::set<std::string> left;
