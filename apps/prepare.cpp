@@ -1,12 +1,14 @@
 // braid prepare: text files and the built-in tasks in, a data folder that braid train reads out.
 #include "braid/models/text/prepare/prepare.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "apps/cli/commands.h"
 #include "apps/cli/progress.h"
 #include "apps/cli/signals.h"
 #include "apps/cli/text.h"
+#include "braid/tensor/error.h"
 
 namespace braid::apps {
 namespace {
@@ -25,15 +27,35 @@ std::string words_about(const models::text::PrepareProgress& p, bool tasks) {
          (p.file.empty() ? "" : "  " + preview(p.file, 60));
 }
 
-void print_split(const char* name, const models::text::SplitInfo& split, const char* remark) {
+void print_split(const char* name, const models::text::SplitInfo& split, const std::string& remark = "") {
   std::printf("  %-12s %12lld tokens in %s%s\n", name, static_cast<long long>(split.tokens),
-              counted(split.documents, "document").c_str(), remark);
+              counted(split.documents, "document").c_str(), remark.c_str());
+}
+
+// Where the text of the validation split is from: file by file when they are few.
+void print_validation(const models::text::PrepareSummary& summary) {
+  const models::text::Manifest& m = summary.manifest;
+  const std::vector<models::text::ValidationFile>& files = summary.validation;
+  constexpr size_t shown = 8;
+  const bool one_end = m.validation == models::text::Validation::documents && files.size() == 1 && files[0].tail;
+  if (one_end)
+    return print_split(
+        "validation", m.val,
+        ", the end of " + preview(files[0].file) + "; prepare more files, or name one with --val, for a fair split");
+  if (files.empty()) return print_split("validation", m.val);
+  print_split("validation", m.val,
+              ", from " + counted(std::ssize(files), "file") + (files.size() > shown ? ", the first of them:" : ":"));
+  for (size_t i = 0; i < std::min(files.size(), shown); ++i)
+    std::printf("  %25lld tokens%s %s\n", static_cast<long long>(files[i].tokens),
+                files[i].tail ? ", the end of" : " of", preview(files[i].file).c_str());
 }
 
 int run_prepare(const Arguments& arguments) {
   models::text::PrepareOptions options;
   options.inputs = arguments.list("INPUT");
+  options.val_inputs = arguments.list("val");
   options.output = arguments.get("out");
+  options.replace = arguments.has("replace");
   options.tasks = arguments.get_int("tasks");
   options.task_items = arguments.get_int("task-items");
   options.tokenizer = arguments.get("tokenizer");
@@ -41,6 +63,9 @@ int run_prepare(const Arguments& arguments) {
   options.val_fraction = arguments.get_float("val-fraction");
   options.seed = static_cast<uint64_t>(arguments.get_int("seed"));
   options.shard_tokens = arguments.get_int("shard-tokens");
+  check(options.val_inputs.empty() || options.tasks > 0 || !arguments.has("val-fraction"), ErrorKind::setting, [] {
+    return std::string("--val-fraction has no effect beside --val, whose files are the validation split; give one");
+  });
 
   const StopSignals listening;
   models::text::PrepareSummary summary;
@@ -65,12 +90,14 @@ int run_prepare(const Arguments& arguments) {
   std::printf("wrote %s from %s with %s bytes; tokenizer %s with %lld ids\n", options.output.c_str(),
               counted(summary.files, "file").c_str(), human(double(summary.input_bytes), 3).c_str(),
               m.tokenizer.c_str(), static_cast<long long>(m.vocab_size));
-  print_split("training", m.train, "");
-  print_split(
-      "validation", m.val,
-      summary.split_by_tail ? "; with so few documents it is the end of the text, add more for a fair split" : "");
+  print_split("training", m.train);
+  print_validation(summary);
   for (const models::text::TaskFileInfo& tasks : m.tasks)
     std::printf("  %-24s %lld samples to grade\n", tasks.file.c_str(), static_cast<long long>(tasks.samples));
+  if (summary.unchanged) std::printf("the folder held the same data already (fingerprint %s)\n", m.fingerprint.c_str());
+  if (!summary.replaced.empty())
+    std::printf("replaced %s by data with fingerprint %s; runs that were trained on it will not resume\n",
+                summary.replaced.c_str(), m.fingerprint.c_str());
   std::printf("next: braid train CONFIG.toml data.path=%s\n", shell_quote(options.output).c_str());
   return 0;
 }
@@ -93,6 +120,10 @@ Command prepare_command() {
                              std::to_string(defaults.task_items), 0, 10000),
                 number_flag("val-fraction", "F", "share of the documents for validation, below 1",
                             shortest(defaults.val_fraction), 0, 1),
+                {.name = "val",
+                 .value = "FILE",
+                 .help = "file or folder to validate on instead of a share of INPUT",
+                 .repeated = true},
                 {.name = "tokenizer",
                  .value = "DIR",
                  .help = "folder with tokenizer.json; without it every byte is a token"},
@@ -102,11 +133,15 @@ Command prepare_command() {
                  .fallback = defaults.text_field},
                 integer_flag("seed", "N", "of the split and of the tasks", std::to_string(defaults.seed), 0),
                 integer_flag("shard-tokens", "N", "largest number of tokens in one file",
-                             std::to_string(defaults.shard_tokens), 1)},
+                             std::to_string(defaults.shard_tokens), 1),
+                {.name = "replace", .help = "replace other data in DIR; runs trained on it will not resume"}},
       .details =
-          "The folder appears complete or not at all; older data of braid prepare there is replaced. The same\n"
-          "inputs and flags give the same bytes.",
+          "The folder appears complete or not at all. The same inputs and flags give the same bytes; other data\n"
+          "that braid prepare made in DIR stays unless --replace is given.\n"
+          "Validation gets whole documents, drawn by a hash. When the files are fewer than 1 / F it gets a share of\n"
+          "each: drawn documents, or the end of the file where none is drawn.",
       .examples = {"braid prepare book.txt notes/ -o data/books",
+                   "braid prepare train.txt --val valid.txt -o data/wiki",
                    "braid prepare corpus.jsonl.gz --tasks 20000 -o data/mix"},
       .run = run_prepare,
   };

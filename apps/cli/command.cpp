@@ -2,17 +2,17 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <thread>
 
 #include "apps/cli/text.h"
+#include "apps/cli/version.h"
+#include "braid/distributed/comm/mpi_session.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/file_system.h"
-
-#ifndef BRAID_VERSION
-#define BRAID_VERSION "unknown"
-#endif
 
 namespace braid::apps {
 namespace {
@@ -91,6 +91,17 @@ std::string one_line(std::string text) {
   return text;
 }
 
+// All processes of a job have the same command line: one prints what is wrong with it, and ends the job meanwhile.
+Arguments parse_once(const Command& command, const std::vector<std::string>& arguments) {
+  try {
+    return parse_arguments(command, arguments);
+  } catch (const Error& e) {
+    if (dist::launched_rank() == 0) throw;
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    std::_Exit(static_cast<int>(e.kind()));
+  }
+}
+
 int dispatch(const std::vector<Command>& commands, std::vector<std::string> arguments) {
   const auto print = [](const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); };
   if (arguments.size() >= 2 && arguments[0] == "help") arguments = {arguments[1], "--help"};
@@ -99,13 +110,13 @@ int dispatch(const std::vector<Command>& commands, std::vector<std::string> argu
     return 0;
   }
   if (arguments[0] == "--version") {
-    print("braid " BRAID_VERSION "\n");
+    print(version_text());
     return 0;
   }
   std::vector<std::string> names;
   for (const Command& command : commands) {
     if (command.name == arguments[0]) {
-      const Arguments parsed = parse_arguments(command, {arguments.begin() + 1, arguments.end()});
+      const Arguments parsed = parse_once(command, {arguments.begin() + 1, arguments.end()});
       if (!parsed.wants_help()) return command.run(parsed);
       print(help_text(command));
       return 0;
@@ -250,7 +261,7 @@ std::string help_text(const std::vector<Command>& commands) {
       "usage: braid COMMAND ...\n\n";
   for (const Command& command : commands) text += help_row(command.name, command.summary);
   return text +
-         "\nbraid COMMAND --help explains a command; braid --version names the version.\n"
+         "\nbraid COMMAND --help explains a command; braid --version shows version, commit, backends and processor.\n"
          "exit codes: 0 done, 2 bad flag or setting, 3 bad input file, 4 cannot write, 5 numerical failure,\n"
          "            6 another process failed, 7 no usable checkpoint, 70 internal error, 75 stopped on request\n"
          "environment: BRAID_DEBUG=ops,mem,nan,sync prints every tensor operation, its memory, stops at the first "

@@ -11,6 +11,7 @@ Command generate_command();
 Command info_command();
 Command plot_command();
 Command prepare_command();
+Command status_command();
 Command train_command();
 
 }  // namespace braid::apps

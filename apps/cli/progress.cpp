@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <iterator>
 
 #include "apps/cli/text.h"
+#include "braid/tensor/error.h"
 
 namespace braid::apps {
 namespace {
@@ -64,11 +66,23 @@ bool line_due(int64_t step, int64_t total) {
   return step % interval == 0;
 }
 
-Progress::Progress(std::FILE* out, int64_t interval)
-    : out_(out), interval_(interval), terminal_(::isatty(::fileno(out)) == 1) {
-  const char* kind = std::getenv("TERM");
-  if (kind && std::string(kind) == "dumb") terminal_ = false;
+ProgressStyle progress_style(const std::string& name) {
+  const auto found = std::find(std::begin(progress_styles), std::end(progress_styles), name);
+  check(found != std::end(progress_styles), "progress", [&] { return "there is no style '" + name + "'"; });
+  return static_cast<ProgressStyle>(found - std::begin(progress_styles));
 }
+
+static bool shows_a_bar(std::FILE* out) {
+  for (const char* launched : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_STEP_ID"})
+    if (std::getenv(launched)) return false;
+  const char* kind = std::getenv("TERM");
+  return ::isatty(::fileno(out)) == 1 && !(kind && std::string(kind) == "dumb");
+}
+
+Progress::Progress(std::FILE* out, int64_t interval, ProgressStyle style)
+    : out_(out),
+      interval_(interval),
+      terminal_(style == ProgressStyle::automatic ? shows_a_bar(out) : style == ProgressStyle::bar) {}
 
 void Progress::draw() {
   std::fprintf(out_, "\r\033[K%s", progress_bar(share_, words_, terminal_width(out_)).c_str());

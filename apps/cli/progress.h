@@ -26,11 +26,17 @@ std::string progress_bar(double share, const std::string& words, int width);
 // each tenfold of steps, at least twenty over the run (or all of a shorter one), and the last step.
 bool line_due(int64_t step, int64_t total);
 
+// automatic: a bar on a terminal, and plain lines elsewhere and in processes that a launcher of jobs started, because
+// mpirun gives them a terminal even when its own output goes to a file.
+enum class ProgressStyle { automatic, plain, bar };
+inline constexpr const char* progress_styles[] = {"auto", "plain", "bar"};
+ProgressStyle progress_style(const std::string& name);  // one of progress_styles
+
 class Progress {
  public:
   // interval: training steps between plain lines, 0 = growing. A step with a validation always has one, and only such a
   // line has the validation loss; the bar keeps it.
-  explicit Progress(std::FILE* out, int64_t interval = 0);
+  explicit Progress(std::FILE* out, int64_t interval = 0, ProgressStyle style = ProgressStyle::automatic);
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
   ~Progress() { finish(); }

@@ -1,6 +1,7 @@
 #include "apps/report/panel.h"
 
 #include <algorithm>
+#include <cfloat>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -57,13 +58,16 @@ std::pair<double, double> value_range(const std::vector<Run>& runs, const Panel&
 Axis value_axis(std::pair<double, double> range, bool from_zero, bool log, double top, double bottom) {
   auto [low, high] = range;
   Axis axis{.low = bottom, .high = top};
+  // Values that differ in their last digits only are drawn as equal: no axis could label them.
+  const bool equal = !(high - low > 1e-12 * std::max(std::fabs(low), std::fabs(high)));
   if (log && low > 0) {
-    const double pad = std::pow(high / low, 0.04) * (high == low ? 1.1 : 1.0);
-    axis.log = true, axis.min = low / pad, axis.max = high * pad;
+    const double pad = std::pow(10, 0.04 * (std::log10(high) - std::log10(low))) * (equal ? 1.1 : 1.0);
+    axis.log = true, axis.min = std::max(low / pad, DBL_MIN), axis.max = std::min(high * pad, DBL_MAX);
     return axis;
   }
   if (from_zero) low = std::min(low, 0.0);
-  const double span = high > low ? high - low : high == 0 ? 1 : std::fabs(high);  // all equal, perhaps all zero
+  const bool flat = equal && !(from_zero && low < high);
+  const double span = !flat ? high - low : high == 0 ? 1 : std::fabs(high);  // all equal, perhaps all zero
   axis.min = from_zero && low == 0 ? 0 : low - 0.05 * span;
   axis.max = high + 0.08 * span;
   return axis;

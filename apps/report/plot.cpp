@@ -40,13 +40,15 @@ std::string shown(double value, int decimals, const std::string& unit = "") {
 // Words of the legend: one row per run, first the header.
 std::vector<std::vector<std::string>> legend(const std::vector<Run>& runs, int64_t window) {
   const bool tasks = measured(runs, &LogRow::task_acc), validated = measured(runs, &LogRow::val_loss);
-  std::vector<std::vector<std::string>> rows = {{"run", "steps", "final loss"}};
-  if (validated) rows[0].insert(rows[0].end(), {"final validation", "best validation"});
+  std::vector<std::vector<std::string>> rows = {{"run", "steps", "loss"}};
+  if (window > 1) rows[0].push_back("smoothed loss");
+  if (validated) rows[0].insert(rows[0].end(), {"validation", "best validation"});
   if (tasks) rows[0].push_back("task accuracy");
   if (measured(runs, &LogRow::tok_per_s)) rows[0].push_back("tokens/s");
   for (const Run& run : runs) {
-    std::vector<std::string> row = {run.name, std::to_string(run.rows.back().step),
-                                    shown(last_of(moving_average(column(run, &LogRow::loss, 1), window)), 4)};
+    const std::vector<double> losses = column(run, &LogRow::loss, 1);
+    std::vector<std::string> row = {run.name, std::to_string(run.rows.back().step), shown(last_of(losses), 4)};
+    if (window > 1) row.push_back(shown(last_of(moving_average(losses, window)), 4));
     if (validated) {
       double best = not_measured;
       int64_t at = 0;
@@ -197,6 +199,42 @@ std::vector<std::string> run_names(const std::vector<std::string>& sources) {
   return names;
 }
 
+bool has_loss(const std::vector<LogRow>& rows) {
+  return std::any_of(rows.begin(), rows.end(), [](const LogRow& row) { return std::isfinite(row.loss); });
+}
+
+// The runs of the sources. Of several, those that have no loss yet are left out with a note, and so are folders of
+// other things, which a pattern such as out/* finds.
+std::vector<Run> read_runs(const std::vector<std::string>& sources, const std::vector<std::string>& names) {
+  std::vector<Run> runs;
+  for (size_t i = 0; i < sources.size(); ++i) {
+    std::error_code ignored;
+    const bool several = sources.size() > 1;
+    std::string why;
+    std::vector<LogRow> rows;
+    if (several && fs::is_directory(sources[i], ignored) && !fs::exists(log_file(sources[i]), ignored)) {
+      why = "has no log.csv";
+    } else {
+      rows = several ? read_log_so_far(sources[i]) : read_log(sources[i]);
+      if (rows.empty())
+        why = "has no step yet";
+      else if (!has_loss(rows))
+        why = "has no finite loss";
+    }
+    check(why.empty() || several, ErrorKind::input,
+          [&] { return "nothing to plot in " + sources[i] + ": expected at least one finite loss, found none"; });
+    if (why.empty())
+      runs.push_back({braid::detail::replace_invalid_utf8(preview(names[i], 200)), std::move(rows), {}});
+    else
+      std::fprintf(stderr, "note: %s %s: left out\n", preview(sources[i]).c_str(), why.c_str());
+  }
+  check(!runs.empty(), ErrorKind::input, [&] {
+    return "nothing to plot: expected a run with at least one finite loss, found none in " +
+           std::to_string(sources.size()) + " runs";
+  });
+  return runs;
+}
+
 int run_plot(const Arguments& arguments) {
   const std::vector<std::string> sources = arguments.list("RUN");
   std::vector<std::string> names = arguments.list("name");
@@ -207,16 +245,9 @@ int run_plot(const Arguments& arguments) {
   for (const std::string& name : names)
     check(valid_utf8(name), ErrorKind::setting, [&] { return "bad --name '" + preview(name) + "': expected UTF-8"; });
   if (names.empty()) names = run_names(sources);
-  std::vector<Run> runs;
+  std::vector<Run> runs = read_runs(sources, names);
   size_t longest = 0;
-  for (size_t i = 0; i < sources.size(); ++i) {
-    runs.push_back({preview(names[i], 200), read_log(sources[i]), {}});
-    longest = std::max(longest, runs.back().rows.size());
-    const bool any = std::any_of(runs.back().rows.begin(), runs.back().rows.end(),
-                                 [](const LogRow& row) { return std::isfinite(row.loss); });
-    check(any, ErrorKind::input,
-          [&] { return "nothing to plot in " + sources[i] + ": expected at least one finite loss, found none"; });
-  }
+  for (const Run& run : runs) longest = std::max(longest, run.rows.size());
   int64_t window = arguments.get_int("smooth");
   if (window == 0) window = std::clamp<int64_t>(static_cast<int64_t>(longest) / 50, 1, 200);
 
@@ -231,7 +262,7 @@ int run_plot(const Arguments& arguments) {
   const fs::path data = fs::path(out).replace_extension(".csv");
   for (const std::string& source : sources) {
     std::error_code ignored;
-    const fs::path log = fs::is_directory(source, ignored) ? fs::path(source) / "log.csv" : fs::path(source);
+    const fs::path log = log_file(source);
     check(!fs::equivalent(log, data, ignored), ErrorKind::setting, [&] {
       return "--out " + out.string() + " would write its numbers over the log " + log.string() +
              "; choose another name";
@@ -279,6 +310,10 @@ Command plot_command() {
            {.name = "log-y", .help = "logarithmic loss axis"},
            integer_flag("smooth", "STEPS", "memory of the moving average; 1 = none, 0 = by length", "0", 0, 1e6),
            {.name = "name", .value = "NAME", .help = "name of a run in the legend, one per run", .repeated = true}},
+      .details =
+          "The table has the loss of the last step, as braid train prints it, and the smoothed loss that the line "
+          "shows.\n"
+          "Of several runs, those without a step yet are left out.",
       .examples = {"braid plot out/run", "braid plot out/dcformer out/transformer -o compare.svg --x time"},
       .run = run_plot,
   };

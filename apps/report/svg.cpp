@@ -33,10 +33,13 @@ text { fill: #e6edf3; } .paper { fill: #0d1117; } .quiet, .small { fill: #9aa4af
 </style>
 )";
 
+// Names come from the file system, which allows any byte; XML allows valid UTF-8 without most control characters.
 std::string escape(std::string_view text) {
   std::string result;
-  for (const char c : text) {
-    if (c == '&')
+  for (const char c : detail::replace_invalid_utf8(text)) {
+    if (static_cast<unsigned char>(c) < ' ' && c != '\t' && c != '\n')
+      result += '?';
+    else if (c == '&')
       result += "&amp;";
     else if (c == '<')
       result += "&lt;";
@@ -173,6 +176,7 @@ std::vector<Tick> whole_ticks(const Axis& axis) {
 
 std::vector<Tick> linear_ticks(const Axis& axis, int count) {
   const double rough = (axis.max - axis.min) / std::max(1, count);
+  if (!std::isfinite(rough) || !(rough > 0)) return {};
   const double power = std::pow(10, std::floor(std::log10(rough)));
   double step = 10 * power;
   if (axis.whole && rough < 1) return whole_ticks(axis);
@@ -185,15 +189,20 @@ std::vector<Tick> linear_ticks(const Axis& axis, int count) {
   const double largest = std::max(std::fabs(axis.min), std::fabs(axis.max));
   // 2.5 needs a decimal more than its power of ten says.
   const double shown = std::fabs(step / power - 2.5) < 1e-9 ? step / 25 : step;
-  for (double i = std::ceil(axis.min / step - 1e-9); i * step <= axis.max + 1e-9 * step; ++i)
-    result.push_back({i * step, tick_label(i * step, shown, largest)});
+  const double first = std::ceil(axis.min / step - 1e-9);
+  // Counted by an integer: beyond 2^53 a double plus one is the same double.
+  for (int i = 0; i <= 2 * count + 2; ++i) {
+    const double value = (first + i) * step;
+    if (!(value <= axis.max + 1e-9 * step)) break;
+    if (result.empty() || value > result.back().value) result.push_back({value, tick_label(value, shown, largest)});
+  }
   return result;
 }
 
 }  // namespace
 
 std::vector<Tick> ticks(const Axis& axis, int count) {
-  if (!axis.log) return linear_ticks(axis, count);
+  if (!axis.log || !(axis.min > 0) || !std::isfinite(axis.max)) return linear_ticks(axis, count);
   // Whole powers of ten, then 1-2-5, then 1..9: the first set with at least three inside; else as on a linear axis.
   for (const std::vector<int>& digits : {std::vector<int>{1}, {1, 2, 5}, {1, 2, 3, 4, 5, 6, 7, 8, 9}}) {
     std::vector<Tick> result;

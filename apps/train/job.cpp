@@ -1,5 +1,6 @@
 #include "apps/train/job.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <thread>
@@ -13,11 +14,34 @@
 namespace braid::apps {
 
 Job::Job() {
-  if (!dist::launched_by_mpi()) return;
-  session_ = std::make_unique<dist::MpiSession>();
-  world_ = session_->world();
-  if (world_.rank() != 0 && !std::freopen("/dev/null", "w", stdout))
-    fail(ErrorKind::output, "cannot open /dev/null: " + io::system_message());
+  if (dist::launched_by_mpi()) {
+    session_ = std::make_unique<dist::MpiSession>();
+    world_ = session_->world();
+    if (world_.size() > 1) world_.set_hosts(world_.gather_text(dist::host_name()));
+    if (world_.rank() != 0 && !std::freopen("/dev/null", "w", stdout))
+      fail(ErrorKind::output, "cannot open /dev/null: " + io::system_message());
+  }
+  const std::string lost = dist::lost_launch(world_.size());
+  if (!lost.empty()) std::fprintf(stderr, "warning: %s\n", lost.c_str());
+}
+
+// Settings and inputs are checked by every rank before the first collective, so mostly all of them end with the same
+// message: rank 0 prints each message once, and MPI ends as after work that is done.
+std::optional<int> Job::end_together(int code, const std::string& message) {
+  constexpr double seconds = 2;
+  const auto failures = session_->gather_failures(std::to_string(code) + " " + message, seconds);
+  if (!failures) return {};
+  if (world_.rank() != 0) return std::atoi((*failures)[0].c_str());
+  std::vector<std::string> printed;
+  for (size_t r = 0; r < failures->size(); ++r) {
+    const std::string& failure = (*failures)[r];
+    if (std::find(printed.begin(), printed.end(), failure) != printed.end()) continue;
+    printed.push_back(failure);
+    const std::string who = r == 0 ? "" : world_.rank_name(static_cast<int>(r)) + ": ";
+    report_error(code, who + failure.substr(failure.find(' ') + 1));
+  }
+  std::fflush(nullptr);
+  return code;
 }
 
 int Job::run(const std::function<int()>& body) {
@@ -33,15 +57,20 @@ int Job::run(const std::function<int()>& body) {
   } catch (const Error& e) {
     code = static_cast<int>(e.kind());
     message = e.what();
+    // Not when memory is short: that comes in the middle of the work, while messages are on their way.
+    const bool by_itself = (e.kind() == ErrorKind::setting || e.kind() == ErrorKind::input) &&
+                           dynamic_cast<const OutOfMemory*>(&e) == nullptr;
+    if (const auto shared = by_itself ? end_together(code, message) : std::nullopt) return *shared;
   } catch (const std::bad_alloc&) {
     code = static_cast<int>(ErrorKind::setting);
     message = "out of memory; use more processes, a smaller model, train.batch_size or data.seq_len";
   } catch (const std::exception& e) {
     message = std::string("internal error: ") + e.what() + "; please report this as a bug";
   }
-  // Rank 0 prints an error that every rank runs into (a wrong setting), and ends the others while they wait here.
+  // Of an error that several ranks run into, such as a rank that does not answer, rank 0 prints the message and ends
+  // the others while they wait here.
   if (world_.rank() != 0) std::this_thread::sleep_for(std::chrono::milliseconds(500));
-  report_error(code, world_.rank() == 0 ? message : "rank " + std::to_string(world_.rank()) + ": " + message);
+  report_error(code, world_.rank() == 0 ? message : world_.rank_name(world_.rank()) + ": " + message);
   std::fflush(nullptr);
   dist::MpiSession::abort(code);
 }

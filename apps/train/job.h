@@ -2,6 +2,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "apps/train/train_config.h"
@@ -12,15 +13,19 @@ namespace braid::apps {
 
 class Job {
  public:
-  // Starts MPI when a launcher started this process as one of many. Then only rank 0 keeps its standard output.
+  // Starts MPI when a launcher started this process as one of many. Then only rank 0 keeps its standard output. Warns
+  // where the launcher's environment speaks of several processes and MPI finds one.
   Job();
   const dist::Communicator& world() const { return world_; }
 
   // Runs body and gives its exit code. With one process errors pass through. With many: rank 0 prints an error of all
-  // ranks (CollectiveError) and all end in order; an error of one rank is printed by that rank and ends the job.
+  // ranks (CollectiveError, or a wrong setting or input that each finds by itself) and all end in order with its code;
+  // an error of one rank is printed by that rank, with its host, and ends the job.
   int run(const std::function<int()>& body);
 
  private:
+  std::optional<int> end_together(int code, const std::string& message);
+
   std::unique_ptr<dist::MpiSession> session_;
   dist::Communicator world_;
 };

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "apps/cli/text.h"
+#include "apps/cli/version.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/file_system.h"
 #include "braid/tensor/io/line_reader.h"
@@ -37,6 +38,15 @@ std::vector<Line> lines_of(std::string_view text) {
     begin = end;
   }
   return lines;
+}
+
+// Of a regular file: a pipe of that name would keep the program waiting for its other end.
+std::string regular_text(const std::string& path) {
+  io::Reader file(path);
+  if (file.size() > kMaxLog)
+    file.fail("the file is too large", -1, "at most " + std::to_string(kMaxLog) + " bytes", std::to_string(file.size()),
+              "check that it is the right file");
+  return file.read_string(file.size());
 }
 
 const LogColumn* find_column(std::string_view name) {
@@ -119,6 +129,7 @@ std::string json_line(const LogRow& row) {
     const double value = row.*(column.member);
     text.append(",\"").append(column.name).append("\":").append(std::isfinite(value) ? shortest(value) : "null");
   }
+  if (!std::isnan(row.unix_time)) text.append(",\"time\":\"").append(time_text(row.unix_time)).append("\"");
   return text + "}\n";
 }
 
@@ -156,6 +167,8 @@ int64_t RunLog::read_csv(const fs::path& path, int64_t step) {
   return keep;
 }
 
+void RunLog::append_event(const std::string& json) { json_->append(json); }
+
 void RunLog::append(const LogRow& row) {
   std::exception_ptr failure;
   try {
@@ -172,16 +185,30 @@ void RunLog::sync() {
   json_->sync();
 }
 
-std::vector<LogRow> read_log(const fs::path& source) {
+fs::path log_file(const fs::path& source) {
   std::error_code ignored;
-  const bool folder = fs::is_directory(source, ignored);
-  const fs::path file = folder ? source / "log.csv" : source;
-  check(!folder || fs::exists(file, ignored), ErrorKind::input, [&] {
+  return fs::is_directory(source, ignored) ? source / "log.csv" : source;
+}
+
+std::vector<LogRow> read_log(const fs::path& source) {
+  std::vector<LogRow> rows = read_log_so_far(source);
+  check(!rows.empty(), ErrorKind::input, [&] {
+    return "no rows in " + log_file(source).string() +
+           ": expected at least one step after the header, found none; let the run make "
+           "a step first";
+  });
+  return rows;
+}
+
+std::vector<LogRow> read_log_so_far(const fs::path& source) {
+  std::error_code ignored;
+  const fs::path file = log_file(source);
+  check(file == source || fs::exists(file, ignored), ErrorKind::input, [&] {
     return "no log in " + source.string() +
            ": expected a run folder with log.csv; name the folder that run.out of "
            "braid train named";
   });
-  const std::string text = io::read_text_file(file.string(), kMaxLog);
+  const std::string text = regular_text(file.string());
   const std::vector<Line> lines = lines_of(text);
   check(!lines.empty(), ErrorKind::input,
         [&] { return "empty log " + file.string() + ": expected a header line with step and loss, found nothing"; });
@@ -200,12 +227,38 @@ std::vector<LogRow> read_log(const fs::path& source) {
     while (!rows.empty() && rows.back().step >= row.step) rows.pop_back();
     rows.push_back(row);
   }
-  check(!rows.empty(), ErrorKind::input, [&] {
-    return "no rows in " + file.string() +
-           ": expected at least one step after the header, found none; let the run make "
-           "a step first";
-  });
   return rows;
+}
+
+std::optional<LogRow> last_row(const fs::path& source) {
+  const std::string path = log_file(source).string();
+  io::Reader file(path);
+  constexpr int64_t longest_header = 4096, first_window = 1 << 16, enough = 1 << 24;
+  const std::string begin = file.read_string(std::min(longest_header, file.size()));
+  const int64_t header = static_cast<int64_t>(begin.find('\n')) + 1;  // 0: none
+  if (header == 0) return {};
+  std::vector<std::string> names;
+  for (const std::string& name : split(begin.substr(0, static_cast<size_t>(header) - 1), ','))
+    names.emplace_back(trim(name));
+  const size_t step_at = static_cast<size_t>(std::find(names.begin(), names.end(), "step") - names.begin());
+  if (step_at == names.size()) return {};
+  for (int64_t window = first_window;; window *= 16) {
+    const int64_t from = std::max(header, file.size() - window);
+    std::string text(static_cast<size_t>(file.size() - from), '\0');
+    file.read_at(from, text.data(), std::ssize(text));
+    if (from > header) text.erase(0, std::min(text.find('\n'), text.size() - 1) + 1);  // the rest of a line
+    std::optional<LogRow> last;
+    const std::vector<Line> lines = lines_of(text);
+    for (size_t i = lines.size(); i-- > 0;) {
+      if (!lines[i].complete || trim(lines[i].text).empty()) continue;
+      const LogRow row = parse_row(lines[i].text, names, step_at, path);
+      if (!last) last = row;
+      if (std::isnan(last->val_loss)) last->val_loss = row.val_loss;
+      if (std::isnan(last->task_acc)) last->task_acc = row.task_acc;
+      if (!std::isnan(last->val_loss)) return last;
+    }
+    if (from == header || (last && window >= enough)) return last;
+  }
 }
 
 }  // namespace braid::apps

@@ -27,6 +27,7 @@ struct LogRow {
   double memory_mb = not_measured;
   double elapsed_s = not_measured;  // of training, pauses between resumes not counted
   double eta_s = not_measured;
+  double unix_time = not_measured;  // seconds since 1970; log.jsonl has it, as the time of day
 };
 
 // The columns after `step`, in file order. Measured ones differ from run to run on the same machine; all others of a
@@ -59,6 +60,7 @@ class RunLog {
   RunLog(const std::filesystem::path& folder, int64_t step);
 
   const std::vector<LogRow>& earlier_rows() const { return earlier_rows_; }  // found on opening, in order
+  void append_event(const std::string& json);  // a line {"step":N,"event":...} of log.jsonl, with line end
   // Error(output), for example on a full disk; the row is then written with the next one.
   void append(const LogRow& row);
   void sync();  // to the disk; call it before a checkpoint is written
@@ -74,5 +76,11 @@ class RunLog {
 // they are known. A torn last line is left out; where steps go back, the later rows replace the earlier ones.
 // `source` is a run folder or a file. Error(input) names the line and column.
 std::vector<LogRow> read_log(const std::filesystem::path& source);
+// The same, and no error when there is no row yet.
+std::vector<LogRow> read_log_so_far(const std::filesystem::path& source);
+// log.csv of a run folder, or the file itself.
+std::filesystem::path log_file(const std::filesystem::path& source);
+// The last row, with val_loss and task_acc from the newest row that has them; reads from the end. None without a row.
+std::optional<LogRow> last_row(const std::filesystem::path& source);
 
 }  // namespace braid::apps

@@ -93,9 +93,13 @@ int prepare_and_train(const Arguments& arguments, const Job& job) {
   const StopSignals signals;  // before data and weights are loaded, so that no signal is lost
   try {
     TrainingRun run(config, schema, mesh, ranks.device);
-    run.open();
-    run.start();
-    return train(run, config, mesh);
+    const RunRecord record(ranks.world, ranks.device, arguments.line());
+    for (const std::string& line : record.head()) std::printf("%s\n", line.c_str());
+    run.open(record);
+    return record.run(config.run.out, config.train.steps, [&] {
+      run.start();
+      return train(run, config, mesh);
+    });
   } catch (const OutOfMemory& e) {
     const auto model = model_spec(config, vocabulary_of(config));
     throw OutOfMemory(e.what() + memory_advice(config, *model, sequence_length(config, *model), 0,

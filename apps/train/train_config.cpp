@@ -1,5 +1,6 @@
 #include "apps/train/train_config.h"
 
+#include "apps/cli/progress.h"
 #include "apps/cli/text.h"
 #include "braid/nn/optim/registry.h"
 #include "braid/tensor/error.h"
@@ -97,8 +98,13 @@ Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& mod
               {"checkpoint.best", &c.checkpoint.best,
                "write a checkpoint at each validation that is the lowest so far; keep it, named by the file best"},
 
-              {"log.interval", &c.log.interval,
-               "steps between lines where output is no terminal, 0 = growing; log.csv has every step", count_or_none},
+              {"log.interval", &c.log.interval, "steps between plain lines, 0 = growing; log.csv has every step",
+               count_or_none},
+              {"log.style", &c.log.style,
+               "progress as a redrawn bar or as plain lines; auto = a bar on a terminal, unless mpirun or srun started "
+               "it",
+               one_of({std::begin(progress_styles), std::end(progress_styles)})},
+              {"log.tensorboard", &c.log.tensorboard, "also write event files for TensorBoard to run.out/tensorboard"},
 
               {"guard.spike", &c.guard.spike, "stop when the loss is this many deviations high, 0 = never",
                at_least(0)},

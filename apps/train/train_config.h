@@ -72,6 +72,8 @@ struct TrainConfig {
   } checkpoint;
   struct Log {
     int64_t interval = 0;
+    std::string style = "auto";
+    bool tensorboard = false;
   } log;
   struct Guard {
     double spike = 10;

@@ -6,6 +6,7 @@
 #include "apps/cli/memory_text.h"
 #include "apps/cli/signals.h"
 #include "apps/cli/text.h"
+#include "apps/cli/version.h"
 #include "apps/train/failed_step.h"
 #include "apps/train/job.h"
 #include "apps/train/matmul_rate.h"
@@ -43,7 +44,7 @@ TrainingRun::TrainingRun(const TrainConfig& config, const Schema& schema, const 
       model_(make_model(config, *spec_, mesh, device)),
       trainer_(*model_, optimizer_options(config), config.optimizer.clip, mesh, types_.compute),
       checkpoints_(config.run.out, config.checkpoint.keep, config.checkpoint.keep_every),
-      progress_(stdout, config.log.interval),
+      progress_(stdout, config.log.interval, progress_style(config.log.style)),
       output_(progress_),
       spikes_(config.guard.spike, config.guard.warmup) {
   trainer_.capture_steps(config.train.graph);
@@ -60,14 +61,16 @@ std::unique_ptr<const models::ModelSpec> TrainingRun::checked_model() const {
   return spec;
 }
 
-void TrainingRun::open() {
+void TrainingRun::open(const RunRecord& record) {
   at_root(mesh_.world, [&] { folder_.emplace(config_.run.out); });
   state_ = resume(config_, schema_, state_, trainer_, progress_);
   saved_step_ = first_step_ = state_.step;
   at_root(mesh_.world, [&] {
     check_not_stuck(out(), state_.step, run_conditions(resolved_config()));
     open_log();
-    io::write_file((out() / "config.resolved.toml").string(), resolved_config());
+    log_->append_event(record.start_event(state_.step));
+    if (config_.log.tensorboard) events_.emplace(out() / "tensorboard", state_.step - (unmeasured_ ? 1 : 0));
+    io::write_file((out() / "config.resolved.toml").string(), record.comments() + resolved_config());
   });
   std::vector<double> losses{best_val_loss_};
   if (log_) {
@@ -99,7 +102,7 @@ void TrainingRun::open_log() {
   const std::string failed = "failed-" + models::step_name(state_.step + 1) + ".txt";
   if (fs::exists(out() / failed))
     progress_.note("note: " + models::step_name(state_.step) + " was written because the step after it failed (" +
-                   failed + "); if it fails again, move both away, and the run resumes from the checkpoint before");
+                   failed + "); if it fails again, the run goes back to the checkpoint before it");
 }
 
 void TrainingRun::start() {
@@ -150,6 +153,7 @@ LogRow TrainingRun::count_step(const models::StepMetrics& metrics, double lr) {
   row.mfu = row.tok_per_s * flops_per_token_ / peak_flops_;
   row.memory_mb = static_cast<double>(memory_stats(device_).peak) / 1e6;
   row.elapsed_s = state_.elapsed_s;
+  row.unix_time = unix_time();
   return row;
 }
 
@@ -199,6 +203,7 @@ bool TrainingRun::make_up() {
   LogRow row = unmeasured_.value_or(LogRow{.step = state_.step});
   state_.measured = measure(row, validate, sample && due_or_finished(config_.sample.interval));
   if (unmeasured_) warn(log_warned_, [&] { log_->append(row); });
+  if (unmeasured_ && events_) warn(events_warned_, [&] { events_->append(row); });
   if (best_so_far(row)) checkpoints_.mark_best(state_.step, mesh_.world), best_val_loss_ = row.val_loss;
   return state_.measured;
 }
@@ -207,6 +212,7 @@ void TrainingRun::log(LogRow& row) {
   row.eta_s = seconds() / double(state_.step - first_step_) * double(config_.train.steps - state_.step);
   if (!root()) return;
   warn(log_warned_, [&] { log_->append(row); });
+  if (events_) warn(events_warned_, [&] { events_->append(row); });
   progress_.update({row.step, config_.train.steps, row.loss, last_.val_loss, val_step_, row.tok_per_s, row.eta_s});
 }
 

@@ -11,10 +11,12 @@
 
 #include "apps/cli/progress.h"
 #include "apps/train/evaluation.h"
+#include "apps/train/event_file.h"
 #include "apps/train/from_config.h"
 #include "apps/train/log.h"
 #include "apps/train/output_retry.h"
 #include "apps/train/run_lock.h"
+#include "apps/train/run_record.h"
 #include "apps/train/samples.h"
 #include "apps/train/spike.h"
 #include "braid/models/text/sampler.h"
@@ -31,7 +33,7 @@ class TrainingRun {
   TrainingRun(const TrainConfig& config, const Schema& schema, const dist::ProcessMesh& mesh, Device device);
   // Locks the run's folder, loads its newest valid checkpoint and opens its log. Collective. Error(numerical) when the
   // run has failed twice from there.
-  void open();
+  void open(const RunRecord& record);
   // Prints what is trained, measures the device and starts the clock.
   void start();
 
@@ -91,6 +93,7 @@ class TrainingRun {
   std::optional<Evaluation> evaluation_;
   models::RunState state_;
   std::optional<RunLog> log_;           // on rank 0
+  std::optional<EventFile> events_;     // on rank 0, with log.tensorboard
   std::optional<SamplesFile> samples_;  // on rank 0
   std::optional<LogRow> unmeasured_;    // on rank 0: the row of the step that make_up() completes
   models::CheckpointWriter checkpoints_;
@@ -103,7 +106,7 @@ class TrainingRun {
   int64_t val_step_ = -1;                                           // of last_.val_loss
   double best_val_loss_ = std::numeric_limits<double>::infinity();  // of the checkpoint that `best` names
   int64_t first_step_ = 0, saved_step_ = 0;                         // no checkpoint before step 1
-  bool log_warned_ = false, samples_warned_ = false;
+  bool log_warned_ = false, samples_warned_ = false, events_warned_ = false;
 };
 
 }  // namespace braid::apps

@@ -33,7 +33,10 @@ void TrainingRun::save(const LogRow& row, bool stop) {
 void TrainingRun::write_checkpoint(const LogRow& row) {
   std::exception_ptr unwritten;
   try {
-    at_root(mesh_.world, [&] { log_->sync(), samples_->sync(); });
+    at_root(mesh_.world, [&] {
+      log_->sync(), samples_->sync();
+      if (events_) events_->sync();
+    });
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::output) throw;
     unwritten = std::current_exception();

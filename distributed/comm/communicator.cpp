@@ -17,9 +17,9 @@ Buffer buffer_of(Tensor& x) {
   return {static_cast<char*>(x.mutable_raw()), x.numel() * size_of(x.dtype())};
 }
 
-std::string list(const std::vector<int>& ranks) {
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (size_t i = 0; i < ranks.size(); ++i) text += (i > 0 ? ", " : "") + std::to_string(ranks[i]);
+std::string list(const std::vector<int>& ranks, const Communicator& comm) {
+  std::string text;
+  for (const int rank : ranks) text += (text.empty() ? "" : ", ") + comm.rank_name(rank);
   return text;
 }
 
@@ -63,10 +63,10 @@ Tensor Work::wait() {
         std::vector<int> unresponsive = c.transport_->unresponsive_ranks(0.4), pending;
         for (int r : s->transfer->pending_peers()) pending.push_back(c.world_rank(r));
         const std::string& context = c.limits_->context;
-        fail(ErrorKind::process, list(unresponsive.empty() ? pending : unresponsive) + " did not answer within " +
+        fail(ErrorKind::process, list(unresponsive.empty() ? pending : unresponsive, c) + " did not answer within " +
                                      std::to_string(static_cast<int64_t>(limit)) + " s: " + name(s->kind) +
                                      " of the group '" + c.label() + "'" + (context.empty() ? "" : " at " + context) +
-                                     ", detected by rank " + std::to_string(c.world_rank(c.rank())) +
+                                     ", detected by " + c.rank_name(c.world_rank(c.rank())) +
                                      "; the process is stopped or dead, or its machine is out of reach");
       }
     }
@@ -380,5 +380,11 @@ std::vector<std::string> Communicator::gather_text(const std::string& mine) cons
 
 void Communicator::set_timeout(double seconds) const { limits_->timeout = seconds; }
 void Communicator::set_context(const std::string& text) const { limits_->context = text; }
+void Communicator::set_hosts(std::vector<std::string> hosts) const { limits_->hosts = std::move(hosts); }
+
+std::string Communicator::rank_name(int world_rank) const {
+  const auto i = static_cast<size_t>(world_rank);
+  return "rank " + std::to_string(world_rank) + (i < limits_->hosts.size() ? " on host " + limits_->hosts[i] : "");
+}
 
 }  // namespace braid::dist

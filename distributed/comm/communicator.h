@@ -105,6 +105,10 @@ class Communicator {
   // includes the context ("step 17"). Both hold for all communicators that were split from one another.
   void set_timeout(double seconds) const;
   void set_context(const std::string& text) const;
+  // The name of every rank's machine, by world rank, for messages; the same scope.
+  void set_hosts(std::vector<std::string> hosts) const;
+  // "rank 3 on host a", or "rank 3" where the hosts are not set. `rank` counts in the world.
+  std::string rank_name(int world_rank) const;
 
   const CommStats& stats() const { return *stats_; }
 
@@ -112,6 +116,7 @@ class Communicator {
   struct Limits {
     double timeout = 0;  // seconds
     std::string context;
+    std::vector<std::string> hosts;
   };
   Work start(Collective kind, std::vector<Tensor> send, std::vector<Tensor> receive,
              std::function<Tensor(const std::vector<Tensor>& send, const std::vector<Tensor>& receive)> finish) const;

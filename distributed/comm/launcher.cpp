@@ -1,3 +1,7 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <string>
 
@@ -15,6 +19,38 @@ bool launched_by_mpi() {
     return std::atoi(value) > 1;
   }
   return false;
+}
+
+int launched_rank() {
+  if (!launched_by_mpi()) return 0;
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"}) {
+    if (const char* value = std::getenv(name)) return std::atoi(value);
+  }
+  return 0;
+}
+
+std::string lost_launch(int world_size) {
+  if (world_size > 1) return "";
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"}) {
+    const char* value = std::getenv(name);
+    if (!value) continue;
+    if (std::atoi(value) <= 1) return "";
+    const bool slurm = std::string(name) == "SLURM_NTASKS";
+    const bool step = !slurm || std::getenv("SLURM_STEP_ID");
+    return std::string(name) + "=" + value + ", but this process is alone" +
+           (step ? ": every process of the job would do all of the work by itself. " : ". ") +
+           (!built_with_mpi() ? "This build has no MPI: install libopenmpi-dev and openmpi-bin and configure again"
+            : slurm           ? "Start the processes with srun --mpi=pmix (srun --mpi=list shows what there is)"
+                              : "Start them with the mpirun of the MPI that Braid was built with") +
+           (slurm ? ", or ask for one task (--ntasks=1)" : "");
+  }
+  return "";
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  return name[0] ? name.data() : "unknown";
 }
 
 }  // namespace braid::dist

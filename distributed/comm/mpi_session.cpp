@@ -20,7 +20,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr int64_t kMaxMessage = int64_t{1} << 30;  // bytes; MPI counts are int
 constexpr int kTags = 32000;                       // every MPI allows tags up to 32767
-constexpr int kHeartbeatTag = 32001, kGroupTag = 32002;
+constexpr int kHeartbeatTag = 32001, kGroupTag = 32002, kFailureTag = 32003;
+constexpr size_t kFailureBytes = 4000;
 
 void ok(int result, const char* call) {
   if (result == MPI_SUCCESS) return;
@@ -207,6 +208,46 @@ MpiSession::MpiSession() {
 MpiSession::~MpiSession() {
   world_ = Communicator();
   MPI_Finalize();
+}
+
+// On MPI_COMM_WORLD, which carries nothing else but heartbeats. Rank 0 answers when it has heard from all.
+std::optional<std::vector<std::string>> MpiSession::gather_failures(const std::string& mine, double seconds) const {
+  const Clock::time_point start = Clock::now();
+  const int me = world_.rank(), ranks = world_.size();
+  // Kept until the end of the process: a message that arrives too late must find its buffer.
+  static std::string text;
+  static std::vector<std::string> texts;
+  static std::vector<MPI_Request> requests;
+  text = mine.substr(0, kFailureBytes);
+  texts.assign(static_cast<size_t>(ranks), std::string(kFailureBytes, '\0'));
+  requests.assign(static_cast<size_t>(ranks), MPI_REQUEST_NULL);
+  const auto send = [&](int to) {
+    MPI_Request sent = MPI_REQUEST_NULL;
+    MPI_Isend(text.data(), static_cast<int>(text.size()), MPI_BYTE, to, kFailureTag, MPI_COMM_WORLD, &sent);
+    MPI_Request_free(&sent);
+  };
+  const auto receive = [&](int from) {
+    std::string& into = texts[static_cast<size_t>(from)];
+    MPI_Irecv(into.data(), static_cast<int>(into.size()), MPI_BYTE, from, kFailureTag, MPI_COMM_WORLD,
+              &requests[static_cast<size_t>(from)]);
+  };
+  if (me == 0) {
+    for (int r = 1; r < ranks; ++r) receive(r);
+  } else {
+    send(0);
+    receive(0);
+  }
+  for (int all = 0; !all;) {
+    MPI_Testall(ranks, requests.data(), &all, MPI_STATUSES_IGNORE);
+    if (!all && std::chrono::duration<double>(Clock::now() - start).count() > seconds) return {};
+    if (!all) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  for (int r = 1; r < ranks && me == 0; ++r) send(r);
+  std::vector<std::string> result;
+  for (const std::string& t : texts) result.push_back(t.substr(0, t.find('\0')));
+  if (me != 0) return std::vector<std::string>{result[0]};
+  result[0] = text;
+  return result;
 }
 
 void MpiSession::abort(int exit_code) {

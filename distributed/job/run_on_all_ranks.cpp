@@ -18,7 +18,7 @@ void run_on_all_ranks(const Communicator& comm, const std::function<void()>& f) 
   for (size_t r = 0; r < all.size(); ++r) {
     if (all[r].empty()) continue;
     size_t space = all[r].find(' ');
-    std::string who = r == 0 ? "" : "rank " + std::to_string(r) + ": ";
+    std::string who = r == 0 ? "" : comm.rank_name(comm.world_rank(static_cast<int>(r))) + ": ";
     throw CollectiveError(static_cast<ErrorKind>(std::stoi(all[r].substr(0, space))), who + all[r].substr(space + 1));
   }
 }
@@ -37,9 +37,9 @@ void check_ranks_agree(const Communicator& comm, const std::vector<RankProperty>
       std::getline(expected, want);
       std::getline(found, got);
     } while (name == other && want == got && expected);
-    throw CollectiveError(ErrorKind::process, "the processes of this job do not fit together: rank " +
-                                                  std::to_string(r) + " has another " + name + ": expected " + want +
-                                                  ", found " + got +
+    throw CollectiveError(ErrorKind::process, "the processes of this job do not fit together: " +
+                                                  comm.rank_name(comm.world_rank(static_cast<int>(r))) +
+                                                  " has another " + name + ": expected " + want + ", found " + got +
                                                   "; start them all with the same program, settings and data");
   }
 }

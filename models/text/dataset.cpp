@@ -3,10 +3,15 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "braid/models/text/open_files.h"
 #include "braid/tensor/detail/strings.h"
 #include "braid/tensor/error.h"
 
 namespace braid::models::text {
+
+namespace {
+constexpr size_t most_open_files = 64;  // of a split; many systems allow a process 256 or 1024
+}
 
 const char* name(Split split) { return split == Split::train ? "train" : "val"; }
 
@@ -15,7 +20,8 @@ Dataset::Dataset(const std::string& folder, Split split, int64_t seq_len)
       split_(split),
       seq_len_(seq_len),
       manifest_(read_manifest(folder)),
-      tokenizer_(load_tokenizer(folder)) {
+      tokenizer_(load_tokenizer(folder)),
+      files_(std::make_shared<OpenFiles>(most_open_files)) {
   check(seq_len >= 1 && seq_len <= (int64_t{1} << 31), ErrorKind::setting,
         [&] { return "the sequence length must be at least 1, found " + std::to_string(seq_len); });
   if (tokenizer_->fingerprint() != manifest_.tokenizer_fingerprint || tokenizer_->vocab_size() != manifest_.vocab_size)
@@ -26,7 +32,7 @@ Dataset::Dataset(const std::string& folder, Split split, int64_t seq_len)
   starts_.push_back(0);
   for (const ShardInfo& s : info.shards) {
     const std::string path = (std::filesystem::path(folder) / s.file).string();
-    shards_.emplace_back(path);
+    shards_.emplace_back(path, files_);
     const ShardHeader& h = shards_.back().header();
     if (h.tokens != s.tokens || h.checksum != s.checksum || h.vocab_size != manifest_.vocab_size ||
         h.tokenizer_fingerprint != manifest_.tokenizer_fingerprint)

@@ -43,6 +43,7 @@ class Dataset {
   int64_t windows_ = 0;
   Manifest manifest_;
   std::unique_ptr<Tokenizer> tokenizer_;
+  std::shared_ptr<OpenFiles> files_;  // a data set may have more shards than a process may open files
   std::vector<ShardReader> shards_;
   std::vector<int64_t> starts_;  // first token of each shard, and the end: one more than shards
 };

@@ -1,10 +1,11 @@
 #include "braid/models/text/manifest.h"
 
-#include <cstdio>
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "braid/tensor/detail/strings.h"
+#include "braid/tensor/detail/utf8.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/atomic_file.h"
 #include "braid/tensor/io/checksum.h"
@@ -19,6 +20,7 @@ using nlohmann::ordered_json;
 
 constexpr const char* format = "braid-dataset";
 constexpr int version = 1;
+constexpr const char* validation_names[] = {"documents", "each_file", "given"};  // in the order of the enumeration
 
 std::string path_of(const std::string& folder) { return (std::filesystem::path(folder) / manifest_name).string(); }
 
@@ -33,13 +35,15 @@ ordered_json to_json(const Manifest& m) {
   ordered_json tasks = ordered_json::array();
   for (const TaskFileInfo& t : m.tasks)
     tasks.push_back({{"file", t.file}, {"samples", t.samples}, {"checksum", detail::hex(t.checksum, 8)}});
+  ordered_json chosen = {{"seed", m.seed}, {"val_fraction", m.val_fraction}};
+  if (m.validation != Validation::documents) chosen["validation"] = validation_names[static_cast<int>(m.validation)];
   return {{"format", format},
           {"version", version},
           {"tokenizer",
            {{"name", m.tokenizer},
             {"fingerprint", detail::hex(m.tokenizer_fingerprint, 16)},
             {"vocab_size", m.vocab_size}}},
-          {"split", {{"seed", m.seed}, {"val_fraction", m.val_fraction}}},
+          {"split", chosen},
           {"train", to_json(m.train)},
           {"val", to_json(m.val)},
           {"tasks", tasks}};
@@ -114,6 +118,9 @@ void write_manifest(const std::string& folder, Manifest& manifest) {
   manifest.fingerprint = fingerprint_of(manifest);
   ordered_json j = to_json(manifest);
   j["fingerprint"] = manifest.fingerprint;
+  for (const ValidationFile& f : manifest.validation_files)
+    j["validation_files"].push_back(
+        {{"file", detail::replace_invalid_utf8(f.file)}, {"tokens", f.tokens}, {"tail", f.tail}});
   io::write_file(path_of(folder), j.dump(2) + "\n");
 }
 
@@ -133,6 +140,15 @@ Manifest read_manifest(const std::string& folder) {
   if (!fraction.is_number() || !(fraction >= 0 && fraction < 1)) f.bad("val_fraction", "a number in [0, 1)", fraction);
   m.seed = seed.get<uint64_t>();
   m.val_fraction = fraction.get<double>();
+  if (split.contains("validation")) {  // absent: whole documents
+    const std::string method = f.text(split, "validation");
+    const auto found = std::find(std::begin(validation_names), std::end(validation_names), method);
+    if (found == std::end(validation_names)) f.bad("validation", "each_file or given", method);
+    m.validation = static_cast<Validation>(found - std::begin(validation_names));
+  }
+  if (j.contains("validation_files"))
+    for (const json& v : f.list(j, "validation_files"))
+      m.validation_files.push_back({f.text(v, "file"), f.count(v, "tokens"), f.get(v, "tail") == true});
   m.train = f.split(j, "train");
   m.val = f.split(j, "val");
   for (const json& t : f.list(j, "tasks"))

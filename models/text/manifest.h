@@ -18,6 +18,19 @@ struct SplitInfo {
   std::vector<ShardInfo> shards;
 };
 
+// How the text of the validation split was chosen.
+enum class Validation {
+  documents,  // whole documents by a hash, or the end of the only file
+  each_file,  // a share of each file
+  given,      // files that the user named
+};
+
+struct ValidationFile {
+  std::string file;  // path as it was given
+  int64_t tokens = 0;
+  bool tail = false;  // the end of the file
+};
+
 struct TaskFileInfo {  // evaluation items of the built-in tasks
   std::string file;
   int64_t samples = 0;
@@ -30,9 +43,12 @@ struct Manifest {
   int64_t vocab_size = 0;
   uint64_t seed = 0;        // of the split into train and val
   double val_fraction = 0;  // requested
+  Validation validation = Validation::documents;
   SplitInfo train, val;
   std::vector<TaskFileInfo> tasks;
   std::string fingerprint;  // of everything above, 16 hex digits: the identity of the data
+  // Not part of the identity. Empty for Validation::documents.
+  std::vector<ValidationFile> validation_files;
 };
 
 inline constexpr const char* manifest_name = "dataset.json";

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "braid/models/text/open_files.h"
 #include "braid/tensor/detail/integers.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/checksum.h"
@@ -86,24 +87,48 @@ ShardHeader ShardWriter::commit() {
   return header_;
 }
 
-ShardReader::ShardReader(const std::string& path) : file_(path) { open(); }
-ShardReader::ShardReader(std::span<const std::byte> memory, const std::string& name) : file_(memory, name) { open(); }
+ShardReader::ShardReader(const std::string& path) : path_(path), file_(std::make_shared<const io::Reader>(path)) {
+  open();
+}
+ShardReader::ShardReader(const std::string& path, std::shared_ptr<OpenFiles> files)
+    : path_(path), files_(std::move(files)) {
+  open();
+}
+ShardReader::ShardReader(std::span<const std::byte> memory, const std::string& name)
+    : path_(name), file_(std::make_shared<const io::Reader>(memory, name)) {
+  open();
+}
+
+// A file that was closed in between may be another one when it is opened again: braid prepare replaces whole folders.
+std::shared_ptr<const io::Reader> ShardReader::file() const {
+  if (!files_) return file_;
+  std::shared_ptr<const io::Reader> file = files_->get(path_);
+  uint32_t crc = 0;
+  const auto at = static_cast<int64_t>(offsetof(DiskHeader, header_crc));
+  if (file->size() > at) file->read_at(at, &crc, sizeof crc);
+  if (crc != header_crc_)
+    file->fail("the token shard was replaced while it was in use", at, "the checksum " + std::to_string(header_crc_),
+               std::to_string(crc), "restore the data, then run the same command again");
+  return file;
+}
 
 void ShardReader::open() {
+  const std::shared_ptr<const io::Reader> opened = files_ ? files_->get(path_) : file_;
+  const io::Reader& file = *opened;
   const auto require = [&](bool ok, int64_t byte, const char* what, const std::string& expected, const auto& found) {
-    if (!ok) file_.fail(std::string("damaged token shard: ") + what, byte, expected, std::to_string(found), remake);
+    if (!ok) file.fail(std::string("damaged token shard: ") + what, byte, expected, std::to_string(found), remake);
   };
-  if (file_.size() < static_cast<int64_t>(sizeof(DiskHeader)))
-    file_.fail("not a token shard", 0, "a header of 64 bytes", "a file of " + std::to_string(file_.size()) + " bytes",
-               remake);
+  if (file.size() < static_cast<int64_t>(sizeof(DiskHeader)))
+    file.fail("not a token shard", 0, "a header of 64 bytes", "a file of " + std::to_string(file.size()) + " bytes",
+              remake);
   DiskHeader disk;
-  file_.read(&disk, sizeof disk);
+  file.read_at(0, &disk, sizeof disk);
   if (std::memcmp(disk.magic, magic, sizeof magic) != 0)
-    file_.fail("not a token shard", 0, "the letters BRAIDTOK", "other bytes", "check that it is the right file");
+    file.fail("not a token shard", 0, "the letters BRAIDTOK", "other bytes", "check that it is the right file");
   const uint32_t crc = io::crc32c(&disk, offsetof(DiskHeader, header_crc));
   require(disk.header_crc == crc, 60, "the header's checksum", std::to_string(crc), disk.header_crc);
   if (disk.version != version)
-    file_.fail("unsupported token shard", 8, "version 1", std::to_string(disk.version), remake);
+    file.fail("unsupported token shard", 8, "version 1", std::to_string(disk.version), remake);
   require(disk.vocab_size > 0 && disk.vocab_size <= INT32_MAX, 24, "vocabulary size", "1 to 2147483647",
           disk.vocab_size);
   const int expected_bytes = token_bytes_for(static_cast<int64_t>(disk.vocab_size));
@@ -111,7 +136,7 @@ void ShardReader::open() {
           std::to_string(expected_bytes), disk.token_bytes);
   require(disk.block_bytes == static_cast<uint64_t>(shard_block_bytes), 40, "block size", "1048576", disk.block_bytes);
   // Bounded by the file's size before any arithmetic: no product can overflow.
-  const auto size = static_cast<uint64_t>(file_.size());
+  const auto size = static_cast<uint64_t>(file.size());
   require(disk.tokens <= size, 16, "number of tokens", "at most what the file can hold", disk.tokens);
   const uint64_t data = disk.tokens * disk.token_bytes;
   const uint64_t blocks = detail::ceil_div(data, disk.block_bytes);
@@ -123,42 +148,45 @@ void ShardReader::open() {
 
   table_.resize(blocks);
   const auto table_at = static_cast<int64_t>(sizeof(DiskHeader) + data);
-  file_.read_at(table_at, table_.data(), static_cast<int64_t>(blocks * sizeof(uint32_t)));
+  file.read_at(table_at, table_.data(), static_cast<int64_t>(blocks * sizeof(uint32_t)));
   require(crc_of(table_) == disk.table_crc, table_at, "the checksum of the checksum table",
           std::to_string(disk.table_crc), crc_of(table_));
+  header_crc_ = disk.header_crc;
   verified_ = std::make_unique<std::atomic<bool>[]>(blocks);
 }
 
-void ShardReader::verify_block(int64_t block) const {
+void ShardReader::verify_block(const io::Reader& file, int64_t block) const {
   const int64_t at = static_cast<int64_t>(sizeof(DiskHeader)) + block * shard_block_bytes;
   const int64_t data_end = static_cast<int64_t>(sizeof(DiskHeader)) + header_.tokens * header_.token_bytes;
   std::vector<char> bytes(static_cast<size_t>(std::min(shard_block_bytes, data_end - at)));
-  file_.read_at(at, bytes.data(), static_cast<int64_t>(bytes.size()));
+  file.read_at(at, bytes.data(), static_cast<int64_t>(bytes.size()));
   const uint32_t crc = io::crc32c(bytes.data(), static_cast<int64_t>(bytes.size()));
   const uint32_t expected = table_[static_cast<size_t>(block)];
   if (crc != expected)
-    file_.fail("damaged token shard: block " + std::to_string(block), at, "checksum " + std::to_string(expected),
-               std::to_string(crc), remake);
+    file.fail("damaged token shard: block " + std::to_string(block), at, "checksum " + std::to_string(expected),
+              std::to_string(crc), remake);
   verified_[static_cast<size_t>(block)].store(true, std::memory_order_release);
 }
 
 void ShardReader::read(int64_t first, std::span<int32_t> into) const {
   const auto n = static_cast<int64_t>(into.size());
   check(first >= 0 && first <= header_.tokens && n <= header_.tokens - first, "shard", [&] {
-    return "tokens " + std::to_string(first) + " to " + std::to_string(first + n) + " are outside of " + file_.path() +
+    return "tokens " + std::to_string(first) + " to " + std::to_string(first + n) + " are outside of " + path_ +
            ", which has " + std::to_string(header_.tokens);
   });
   if (n == 0) return;
+  const std::shared_ptr<const io::Reader> opened = this->file();
+  const io::Reader& file = *opened;
   const int64_t width = header_.token_bytes;
   for (int64_t b = first * width / shard_block_bytes; b <= (first + n - 1) * width / shard_block_bytes; ++b)
-    if (!verified_[static_cast<size_t>(b)].load(std::memory_order_acquire)) verify_block(b);
+    if (!verified_[static_cast<size_t>(b)].load(std::memory_order_acquire)) verify_block(file, b);
 
   const int64_t at = static_cast<int64_t>(sizeof(DiskHeader)) + first * width;
   if (width == 4) {
-    file_.read_at(at, into.data(), n * 4);
+    file.read_at(at, into.data(), n * 4);
   } else {  // read into the upper half, widen from the front: the write position never passes the read position
     auto* narrow = reinterpret_cast<char*>(into.data()) + n * 2;
-    file_.read_at(at, narrow, n * 2);
+    file.read_at(at, narrow, n * 2);
     for (int64_t i = 0; i < n; ++i) {
       uint16_t token;
       std::memcpy(&token, narrow + i * 2, 2);
@@ -168,8 +196,8 @@ void ShardReader::read(int64_t first, std::span<int32_t> into) const {
   for (int64_t i = 0; i < n; ++i) {
     const int32_t token = into[static_cast<size_t>(i)];
     if (token < 0 || token >= header_.vocab_size)
-      file_.fail("bad token in shard", at + i * width, "an id below " + std::to_string(header_.vocab_size),
-                 std::to_string(static_cast<uint32_t>(token)), remake);
+      file.fail("bad token in shard", at + i * width, "an id below " + std::to_string(header_.vocab_size),
+                std::to_string(static_cast<uint32_t>(token)), remake);
   }
 }
 

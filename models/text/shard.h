@@ -1,5 +1,5 @@
 // A token shard: one `*.tok` file of token ids with checksums, read at any place without loading all of it.
-// The byte layout is in README.md.
+// The byte layout is in data_folder.md.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -12,6 +12,8 @@
 #include "braid/tensor/io/reader.h"
 
 namespace braid::models::text {
+
+class OpenFiles;
 
 inline constexpr int64_t shard_block_bytes = 1 << 20;
 
@@ -44,6 +46,8 @@ class ShardReader {
  public:
   // Checks header, size and checksum table. Error(input) naming file and byte.
   explicit ShardReader(const std::string& path);
+  // The same, with a file that `files` opens when it is read.
+  ShardReader(const std::string& path, std::shared_ptr<OpenFiles> files);
   // The same on bytes in memory, which must outlive the reader.
   ShardReader(std::span<const std::byte> memory, const std::string& name);
   const ShardHeader& header() const { return header_; }
@@ -55,9 +59,13 @@ class ShardReader {
 
  private:
   void open();
-  void verify_block(int64_t block) const;
+  std::shared_ptr<const io::Reader> file() const;  // Error(input) when it is not the file that was opened first
+  void verify_block(const io::Reader& file, int64_t block) const;
 
-  io::Reader file_;
+  std::string path_;
+  std::shared_ptr<OpenFiles> files_;  // null: file_ is open
+  std::shared_ptr<const io::Reader> file_;
+  uint32_t header_crc_ = 0;
   ShardHeader header_;
   std::vector<uint32_t> table_;
   std::unique_ptr<std::atomic<bool>[]> verified_;  // one per block

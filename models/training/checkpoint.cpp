@@ -138,7 +138,12 @@ void load_checkpoint(const fs::path& checkpoint, Trainer& trainer) {
            " is of another optimizer: expected the same optimizer.name and optimizer.momentum as when the run began; "
            "undo the change or choose another run.out";
   });
-  trainer.load(weights, state);
+  try {
+    trainer.load(weights, state);
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::input) throw;
+    fail(e.kind(), std::string(e.what()) + "; move " + checkpoint.string() + " away to resume from an older one");
+  }
 }
 
 }  // namespace braid::models

@@ -2,110 +2,22 @@
 // repeats each fault N times at other random moments (default 1; the ctest job_faults takes more). The seeds are
 // printed; BRAID_SEED=S begins with seed S.
 #include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <boost/test/unit_test.hpp>
 #include <chrono>
-#include <csignal>
 #include <cstdlib>
-#include <random>
 #include <thread>
 
 #include "apps/train/log.h"
+#include "braid/distributed/comm/mpi_session.h"
 #include "braid/models/training/checkpoint.h"
 #include "braid/models/training/manifest.h"
-#include "tests/support/temp_folder.h"
+#include "tests/distributed/job_support.h"
 
 using namespace braid;
-namespace fs = std::filesystem;
+using namespace braid::test::jobs;
 using Clock = std::chrono::steady_clock;
 
 namespace {
-
-std::string read_file(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-// A running shell command.
-class Shell {
- public:
-  Shell(const std::string& command, const fs::path& output) : output_(output) {
-    pid_ = ::fork();
-    if (pid_ == 0) {
-      std::string line = "exec " + command + " >" + output.string() + " 2>&1 </dev/null";
-      ::execl("/bin/sh", "sh", "-c", line.c_str(), nullptr);
-      ::_exit(127);
-    }
-  }
-  Shell(const Shell&) = delete;
-  ~Shell() {
-    if (pid_ > 0) ::kill(pid_, SIGKILL), ::waitpid(pid_, nullptr, 0);
-  }
-  pid_t pid() const { return pid_; }
-  int wait() {
-    int status = 0;
-    ::waitpid(pid_, &status, 0);
-    pid_ = -1;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  }
-  std::string output() const { return read_file(output_); }
-
- private:
-  pid_t pid_;
-  fs::path output_;
-};
-
-// One data set for all tests.
-struct World {
-  TempFolder folder;
-  int runs = 0;
-  World() {
-    std::mt19937 random(5);
-    for (int i = 0; i < 30; ++i) {
-      std::string text;
-      for (int j = 0; j < 100; ++j) text += std::to_string(random() % 100) + " ";
-      folder.write("in/" + std::to_string(i) + ".txt", text);
-    }
-    Shell made(std::string(BRAID_PROGRAM) + " prepare " + (folder / "in") + " --val-fraction 0.2 -o " + data(),
-               folder.path / "prepared.txt");
-    if (made.wait() != 0) throw std::runtime_error(made.output());
-  }
-  std::string data() const { return folder / "data"; }
-  fs::path fresh() { return folder.path / ("run-" + std::to_string(runs++)); }
-};
-World& world() {
-  static World instance;
-  return instance;
-}
-
-std::string train(const fs::path& out, const std::string& more) {
-  return std::string(BRAID_PROGRAM) + " train run.out=" + out.string() + " data.path=" + world().data() +
-         " model.dim=24 model.n_layer=2 model.n_head=4 model.block_size=32 train.batch_size=4 schedule.warmup=2 "
-         "eval.interval=5 eval.batches=2 log.interval=1 guard.spike=0 train.dtype=f64 run.threads=1 train.steps=10 "
-         "checkpoint.interval=0 " +
-         more;
-}
-std::string mpirun(int ranks) {
-  return std::string(BRAID_MPIRUN) + " --oversubscribe -np " + std::to_string(ranks) + " ";
-}
-
-struct Outcome {
-  int code;
-  std::string output;
-};
-Outcome run(const std::string& command) {
-  Shell shell(command, world().folder.path / "output.txt");
-  int code = shell.wait();
-  return {code, shell.output()};
-}
-
-bool says(const Outcome& o, int code, const std::string& words) {
-  bool ok = o.code == code && o.output.find(words) != std::string::npos;
-  if (!ok) BOOST_TEST_MESSAGE("exit " << o.code << "\n" << o.output << "\nwanted " << code << ": " << words);
-  return ok;
-}
 
 // The process of a rank among the children of mpirun; 0 when it is not there yet.
 pid_t process_of(pid_t mpirun_pid, int rank) {
@@ -119,6 +31,9 @@ pid_t process_of(pid_t mpirun_pid, int rank) {
   }
   return 0;
 }
+
+// A rank as messages name it.
+std::string named(int rank) { return "rank " + std::to_string(rank) + " on host " + dist::host_name(); }
 
 void wait_for_file(const fs::path& file) {
   for (int i = 0; i < 3600 && !fs::exists(file); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(50));
@@ -191,7 +106,7 @@ struct Fault {
     return mesh + " train.steps=100000 schedule.name=constant checkpoint.interval=3 parallel.timeout=" +
            std::to_string(kTimeout);
   }
-  bool says(int expected, const std::string& words) const { return ::says({code, output}, expected, words); }
+  bool says(int expected, const std::string& words) const { return test::jobs::says({code, output}, expected, words); }
 };
 
 // One line per kind of fault: how often, and the longest time to the end of the job.
@@ -255,7 +170,7 @@ BOOST_AUTO_TEST_CASE(a_killed_rank_ends_the_job) {
 BOOST_AUTO_TEST_CASE(a_stopped_rank_is_named) {
   Table("SIGSTOP of a rank").each_round([](Fault& fault) {
     fault([](pid_t, pid_t rank) { ::kill(rank, SIGSTOP); });
-    BOOST_TEST(fault.says(6, "rank " + std::to_string(fault.rank) + " did not answer within 3 s"));
+    BOOST_TEST(fault.says(6, named(fault.rank) + " did not answer within 3 s"));
     BOOST_TEST(fault.seconds < Fault::kTimeout + 2.0 + kBusy);
   });
 }
@@ -294,7 +209,7 @@ BOOST_AUTO_TEST_CASE(a_full_disk_of_a_rank_ends_all_alike) {
     BOOST_TEST(fault.says(4, "error: "));
     BOOST_TEST(fault.output.find("File too large") != std::string::npos, fault.output);
     BOOST_TEST(fault.output.find("error: ") == fault.output.rfind("error: "));  // one rank writes
-    std::string who = fault.rank == 0 ? "" : "rank " + std::to_string(fault.rank) + ": ";
+    std::string who = fault.rank == 0 ? "" : named(fault.rank) + ": ";
     BOOST_TEST(fault.says(4, "error: " + who + "cannot write"));
     for (const auto& entry : fs::directory_iterator(fault.out))
       BOOST_TEST(!entry.path().filename().string().ends_with(".tmp"), entry.path());
@@ -324,7 +239,7 @@ BOOST_AUTO_TEST_CASE(ranks_that_do_not_fit_are_rejected_before_the_first_step) {
       Clock::time_point start = Clock::now();
       Outcome o = run(command);
       worst = std::fmax(worst, seconds_since(start));
-      std::string who = "rank " + std::to_string(odd) + " has another ";
+      std::string who = named(odd) + " has another ";
       BOOST_TEST(says(o, 6, who + (program ? "program (checksum)" : "setting: expected lr = 0.001")));
       BOOST_TEST(models::step_folders(out).empty());
       expect_no_process(out);

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
 #include <optional>
+#include <set>
 
 #include "braid/models/text/prepare/output_folder.h"
 #include "braid/models/text/prepare/source.h"
-#include "braid/models/text/shard.h"
+#include "braid/models/text/prepare/split_writer.h"
 #include "braid/models/text/tasks/tasks.h"
 #include "braid/models/text/tokenizer.h"
 #include "braid/tensor/error.h"
@@ -17,92 +17,6 @@
 
 namespace braid::models::text {
 namespace {
-
-constexpr int64_t copy_tokens = 1 << 16;
-
-// The shards of one split, opened one after the other.
-class SplitWriter {
- public:
-  SplitWriter(const PreparedFolder& folder, std::string prefix, const Tokenizer& tokenizer, int64_t shard_tokens)
-      : folder_(folder),
-        prefix_(std::move(prefix)),
-        vocab_size_(tokenizer.vocab_size()),
-        fingerprint_(tokenizer.fingerprint()),
-        shard_tokens_(shard_tokens) {}
-
-  void write(std::span<const int32_t> tokens) {
-    info.tokens += static_cast<int64_t>(tokens.size());
-    while (!tokens.empty()) {
-      if (!shard_) shard_.emplace(folder_.file(next_name()), vocab_size_, fingerprint_);
-      const auto room = static_cast<size_t>(shard_tokens_ - shard_->tokens());
-      const auto part = tokens.first(std::min(tokens.size(), room));
-      shard_->write(part);
-      tokens = tokens.subspan(part.size());
-      if (shard_->tokens() == shard_tokens_) close();
-    }
-  }
-  void close() {
-    if (!shard_) return;
-    const ShardHeader header = shard_->commit();
-    shard_.reset();
-    info.shards.push_back({next_name(), header.tokens, header.checksum});
-  }
-
-  // Gives everything from token `cut` on to `other` and ends here with `eos`. 0 < cut < tokens.
-  void move_tail(int64_t cut, int32_t eos, SplitWriter& other) {
-    close();
-    const std::vector<ShardInfo> shards = std::move(info.shards);
-    info.shards.clear();
-    info.tokens = 0;
-    int64_t start = 0;
-    for (const ShardInfo& s : shards) {
-      const int64_t keep = std::clamp<int64_t>(cut - start, 0, s.tokens);
-      start += s.tokens;
-      const bool whole = keep == s.tokens && start != cut;  // the shard that holds the cut gets the eos
-      if (whole) {
-        info.shards.push_back(s);
-        info.tokens += s.tokens;
-        continue;
-      }
-      const ShardReader reader(folder_.file(s.file));  // stays readable when a new file takes its name
-      copy(reader, keep, s.tokens, other);
-      if (keep > 0) {
-        const int64_t limit = shard_tokens_;
-        shard_tokens_ = INT64_MAX;  // the eos may not open a shard of its own
-        copy(reader, 0, keep, *this);
-        write({&eos, 1});
-        close();
-        shard_tokens_ = limit;
-      } else {
-        std::filesystem::remove(folder_.file(s.file));
-      }
-    }
-  }
-
-  SplitInfo info;
-
- private:
-  std::string next_name() const {
-    char name[64];
-    std::snprintf(name, sizeof name, "%s-%05zu.tok", prefix_.c_str(), info.shards.size());
-    return name;
-  }
-  static void copy(const ShardReader& from, int64_t first, int64_t last, SplitWriter& to) {
-    std::vector<int32_t> tokens;
-    for (; first < last; first += copy_tokens) {
-      tokens.resize(static_cast<size_t>(std::min(copy_tokens, last - first)));
-      from.read(first, tokens);
-      to.write(tokens);
-    }
-  }
-
-  const PreparedFolder& folder_;
-  std::string prefix_;
-  int64_t vocab_size_;
-  uint64_t fingerprint_;
-  int64_t shard_tokens_;
-  std::optional<ShardWriter> shard_;
-};
 
 // A number in [0, 1) from the beginning of a document and the seed.
 double document_place(std::string_view bytes, uint64_t seed) {
@@ -125,7 +39,10 @@ class Preparation {
         val_(folder_, "val", *tokenizer_, options.shard_tokens) {}
 
   PrepareSummary run() {
+    describe();
+    check_replaceable(false);
     if (!options_.inputs.empty()) read_text();
+    if (!options_.val_inputs.empty()) read_validation();
     if (options_.tasks > 0) make_tasks();
     train_.close();
     val_.close();
@@ -134,14 +51,11 @@ class Preparation {
     report("finishing", 0, 0, "");
     save_tokenizer(*tokenizer_, folder_.path());
     Manifest& m = summary_.manifest;
-    m.tokenizer = tokenizer_->name();
-    m.tokenizer_fingerprint = tokenizer_->fingerprint();
-    m.vocab_size = tokenizer_->vocab_size();
-    m.seed = options_.seed;
-    m.val_fraction = options_.val_fraction;
     m.train = train_.info;
     m.val = val_.info;
+    if (m.validation != Validation::documents) m.validation_files = summary_.validation;
     write_manifest(folder_.path(), m);
+    check_replaceable(true);
     folder_.commit();
     return std::move(summary_);
   }
@@ -158,65 +72,158 @@ class Preparation {
                  file});
   }
 
+  // The part of the manifest that the options determine.
+  void describe() {
+    Manifest& m = summary_.manifest;
+    m.tokenizer = tokenizer_->name();
+    m.tokenizer_fingerprint = tokenizer_->fingerprint();
+    m.vocab_size = tokenizer_->vocab_size();
+    m.seed = options_.seed;
+    m.val_fraction = options_.val_fraction;
+    if (!options_.val_inputs.empty()) m.validation = Validation::given;
+  }
+
+  // Other data in the target are replaced on request only. `complete`: the manifest is; before that, only what the
+  // options determine is compared, so that most mistakes are found before any work.
+  void check_replaceable(bool complete) {
+    if (!std::filesystem::exists(std::filesystem::path(folder_.target()) / manifest_name)) return;
+    std::string found = "data that cannot be read";
+    bool same = false;
+    try {
+      const Manifest older = read_manifest(folder_.target());
+      const Manifest& now = summary_.manifest;
+      found = "data with fingerprint " + older.fingerprint + " (" + std::to_string(older.train.tokens) +
+              " training tokens)";
+      same = complete ? older.fingerprint == now.fingerprint
+                      : older.tokenizer_fingerprint == now.tokenizer_fingerprint && older.seed == now.seed &&
+                            older.val_fraction == now.val_fraction &&
+                            (older.validation == Validation::given) == (now.validation == Validation::given);
+    } catch (const Error& e) {
+      found += ": " + std::string(e.what());
+    }
+    summary_.unchanged = complete && same;
+    if (complete && !same) summary_.replaced = found;
+    check(same || options_.replace, ErrorKind::setting, [&] {
+      return "the folder " + options_.output + " holds other data: expected a new folder or the same data, found " +
+             found + "; runs trained on it would not resume after a change: name another folder, or add --replace";
+    });
+  }
+
+  void add(SplitWriter& split, const Piece& piece) {
+    if (piece.first) ++split.info.documents;
+    tokens_.clear();
+    tokenizer_->encode_text(piece.bytes, tokens_);  // of bytes: where pieces are cut makes no difference
+    if (piece.last) tokens_.push_back(tokenizer_->eos_id());
+    split.write(tokens_);
+  }
+
+  void report_reading(const TextSource& source) {
+    if (source.bytes_read() - reported_ < piece_bytes) return;
+    reported_ = source.bytes_read();
+    report("reading text", reported_, source.bytes_total(), source.file());
+  }
+
+  TextSource source_of(const std::vector<std::string>& inputs, const std::vector<std::string>& exclude) const {
+    return TextSource(inputs, {.text_field = options_.text_field,
+                               .exclude = folder_.target(),
+                               .exclude_files = exclude,
+                               .require_utf8 = !tokenizer_->takes_any_bytes()});
+  }
+
+  // The files that only validate. Error(setting) when one of them is also named to train on.
+  std::vector<std::string> validation_files() const {
+    if (options_.val_inputs.empty()) return {};
+    std::vector<std::string> files = source_of(options_.val_inputs, {}).paths();
+    std::error_code ignored;
+    std::set<std::filesystem::path> named;
+    for (const std::string& file : files) named.insert(std::filesystem::weakly_canonical(file, ignored));
+    for (const std::string& input : options_.inputs)
+      check(!named.contains(std::filesystem::weakly_canonical(input, ignored)), ErrorKind::setting,
+            [&] { return input + " is given to train on and with --val to validate on; name it once"; });
+    return files;
+  }
+
   void read_text() {
-    TextSource source(options_.inputs, {.text_field = options_.text_field,
-                                        .exclude = folder_.target(),
-                                        .require_utf8 = !tokenizer_->takes_any_bytes()});
-    const int32_t eos = tokenizer_->eos_id();
+    const double fraction = options_.val_inputs.empty() ? options_.val_fraction : 0;
+    TextSource source = source_of(options_.inputs, validation_files());
+    // With few files each is split as if it were alone, so that none is left out of validation.
+    const bool each_file = static_cast<double>(source.files()) * fraction < 1;
+    struct File {
+      std::string path;
+      TokenSpan train;
+      int64_t train_documents, val_documents, val_tokens;  // val: before the file, then its own
+    };
+    std::vector<File> files;
+    const auto end_file = [&] {
+      if (files.empty()) return;
+      File& f = files.back();
+      f.train.end = train_.info.tokens;
+      f.val_documents = val_.info.documents - f.val_documents;
+      f.val_tokens = val_.info.tokens - f.val_tokens;
+    };
+    size_t number = 0;
     SplitWriter* split = &train_;
-    std::vector<int32_t> tokens;
     Piece piece;
-    int64_t reported = -piece_bytes;
     while (source.next(piece)) {
+      if (source.file_number() != number) {
+        end_file();
+        number = source.file_number();
+        files.push_back(
+            {source.file(), {train_.info.tokens, 0}, train_.info.documents, val_.info.documents, val_.info.tokens});
+      }
       if (piece.first) {
         // The first document is always trained on, so that there is something to train on.
-        const bool to_val =
-            train_.info.documents > 0 && document_place(piece.bytes, options_.seed) < options_.val_fraction;
-        split = to_val ? &val_ : &train_;
-        ++split->info.documents;
+        const bool first = train_.info.documents == (each_file ? files.back().train_documents : 0);
+        split = !first && document_place(piece.bytes, options_.seed) < fraction ? &val_ : &train_;
       }
-      tokens.clear();
-      tokenizer_->encode_text(piece.bytes, tokens);  // of bytes: where pieces are cut makes no difference
-      if (piece.last) tokens.push_back(eos);
-      split->write(tokens);
-      if (source.bytes_read() - reported >= piece_bytes) {
-        reported = source.bytes_read();
-        report("reading text", reported, source.bytes_total(), source.file());
-      }
+      add(*split, piece);
+      report_reading(source);
     }
+    end_file();
     report("reading text", source.bytes_total(), source.bytes_total(), "");
-    if (options_.val_fraction > 0 && val_.info.documents == 0 && train_.info.tokens > 1) split_tail(eos);
     train_.close();  // tasks get shards of their own
+    std::vector<TokenSpan> tails;
+    const bool none_drawn = val_.info.documents == 0;
+    for (const File& f : files) {
+      const int64_t n = f.train.end - f.train.begin;
+      const bool tail = fraction > 0 && n > 1 && f.val_documents == 0 && (each_file || none_drawn);
+      if (tail) {
+        const auto share = static_cast<int64_t>(std::llround(static_cast<double>(n) * fraction));
+        tails.push_back({train_.tail_begin(f.train, std::clamp<int64_t>(share, 1, n - 1), *tokenizer_), f.train.end});
+      }
+      const int64_t tokens = tail ? tails.back().end - tails.back().begin : f.val_tokens;
+      if (tokens > 0) summary_.validation.push_back({f.path, tokens, tail});
+    }
+    if (!tails.empty()) train_.move(tails, tokenizer_->eos_id(), val_);
+    train_.close();
+    val_.info.documents += static_cast<int64_t>(tails.size());
     val_.close();
+    if ((each_file || !tails.empty()) && files.size() > 1 && fraction > 0)
+      summary_.manifest.validation = Validation::each_file;
     summary_.files = source.files();
     summary_.input_bytes = source.bytes_total();
     summary_.notes = source.notes();
   }
 
-  // Validation is the end of the text, from the beginning of a line where one is near.
-  void split_tail(int32_t eos) {
-    train_.close();
-    const int64_t n = train_.info.tokens;
-    const auto target = static_cast<int64_t>(std::llround(static_cast<double>(n) * options_.val_fraction));
-    int64_t cut = n - std::clamp<int64_t>(target, 1, n - 1);
-    const int64_t reach = std::min<int64_t>(4096, (n - cut) / 2);
-    int64_t start = 0;
-    for (const ShardInfo& s : train_.info.shards) {
-      if (cut < start + s.tokens) {
-        std::vector<int32_t> near(static_cast<size_t>(std::min(reach, start + s.tokens - cut)));
-        ShardReader(folder_.file(s.file)).read(cut - start, near);
-        for (size_t i = 0; i < near.size(); ++i)
-          if (tokenizer_->token_bytes(near[i]).ends_with('\n')) {
-            cut += static_cast<int64_t>(i) + 1;
-            break;
-          }
-        break;
-      }
-      start += s.tokens;
+  void read_validation() {
+    TextSource source = source_of(options_.val_inputs, {});
+    size_t number = 0;
+    Piece piece;
+    reported_ = 0;
+    while (source.next(piece)) {
+      const int64_t before = val_.info.tokens;
+      add(val_, piece);
+      if (source.file_number() != number) summary_.validation.push_back({source.file(), 0, false});
+      number = source.file_number();
+      summary_.validation.back().tokens += val_.info.tokens - before;
+      report_reading(source);
     }
-    train_.move_tail(cut, eos, val_);
-    ++val_.info.documents;
-    summary_.split_by_tail = true;
+    val_.close();
+    check(val_.info.tokens > 0, ErrorKind::input,
+          [] { return std::string("the files of --val hold no text; give files with text"); });
+    summary_.files += source.files();
+    summary_.input_bytes += source.bytes_total();
+    for (const std::string& note : source.notes()) summary_.notes.push_back(note);
   }
 
   // Samples 0 ... N-1 of the series are trained on, the next ones validate, the ones after that are graded; they are
@@ -260,6 +267,8 @@ class Preparation {
   std::unique_ptr<Tokenizer> tokenizer_;
   SplitWriter train_, val_;
   PrepareSummary summary_;
+  std::vector<int32_t> tokens_;      // of a piece
+  int64_t reported_ = -piece_bytes;  // bytes read when the progress was last reported
 };
 
 void require(bool ok, const char* message) {
@@ -271,6 +280,7 @@ void require(bool ok, const char* message) {
 PrepareSummary prepare(const PrepareOptions& options, const std::function<void(const PrepareProgress&)>& progress) {
   require(!options.inputs.empty() || options.tasks > 0,
           "nothing to prepare; give input files or folders, or --tasks N");
+  require(options.val_inputs.empty() || !options.inputs.empty(), "--val needs files to train on; give INPUT too");
   require(!options.output.empty(), "no output folder; give one with -o DIR");
   require(options.tasks >= 0 && options.tasks <= 1'000'000'000, "the number of task samples must be 0 to 1000000000");
   require(options.task_items >= 0 && options.task_items <= 10'000, "evaluation samples per task must be 0 to 10000");

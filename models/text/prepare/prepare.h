@@ -10,14 +10,16 @@
 namespace braid::models::text {
 
 struct PrepareOptions {
-  std::vector<std::string> inputs;  // files and folders; see source.h
-  int64_t tasks = 0;                // samples of the built-in tasks to train on, besides the inputs
-  std::string output;               // the data folder; replaced when prepare() made it
-  std::string tokenizer;            // a folder with tokenizer.json; empty: the byte tokenizer
-  std::string text_field = "text";  // of .jsonl files
-  double val_fraction = 0.05;       // of the documents, [0, 1)
-  uint64_t seed = 0;                // of the split and of the tasks
-  int64_t task_items = 4;           // evaluation samples per task and vocabulary, when tasks > 0
+  std::vector<std::string> inputs;      // files and folders; see source.h
+  std::vector<std::string> val_inputs;  // files and folders to validate on; empty: a share of the inputs
+  int64_t tasks = 0;                    // samples of the built-in tasks to train on, besides the inputs
+  std::string output;                   // the data folder
+  bool replace = false;                 // replace other data that prepare() made there
+  std::string tokenizer;                // a folder with tokenizer.json; empty: the byte tokenizer
+  std::string text_field = "text";      // of .jsonl files
+  double val_fraction = 0.05;           // of the documents, [0, 1); with val_inputs, of the tasks only
+  uint64_t seed = 0;                    // of the split and of the tasks
+  int64_t task_items = 4;               // evaluation samples per task and vocabulary, when tasks > 0
   int64_t shard_tokens = int64_t{1} << 28;
 };
 
@@ -31,19 +33,23 @@ struct PrepareProgress {
 struct PrepareSummary {
   Manifest manifest;
   int64_t files = 0, input_bytes = 0;
-  bool split_by_tail = false;      // validation is the end of the text, because no document was drawn for it
-  std::vector<std::string> notes;  // what was left out or looks odd, as messages
+  std::vector<ValidationFile> validation;  // where the text of the validation split is from, in order
+  bool unchanged = false;                  // the folder held the same data already
+  std::string replaced;                    // the other data that it held, in words; empty: none
+  std::vector<std::string> notes;          // what was left out or looks odd, as messages
 };
 
 // Makes the folder, all or nothing: it is built beside the target and renamed at the end, whatever was there before
 // stays until then. Memory does not grow with the inputs. The same inputs and options give the same bytes.
 //
 // A document goes to validation when a hash of its first MiB and the seed says so, hence equal documents stay together
-// and adding documents moves no other. When none is drawn (a single document, or a few), the end of the text is
-// used instead.
+// and adding documents moves no other. When the files are fewer than 1 / val_fraction, each is split as if it were
+// alone; a file of which no document is drawn gives its end instead. When none is drawn from many files, all give their
+// end. With val_inputs all of the inputs train; a file of val_inputs found in a folder of inputs does not.
 //
-// Error(setting): nothing to do, a value out of range, or a target that holds something else. Error(input),
-// Error(output) as for the files. `progress` may throw to stop; everything is cleaned up.
+// Error(setting): nothing to do, a value out of range, a target that holds something else, or other data without
+// `replace` (found before any work where the options differ, else at the end). Error(input), Error(output) as for the
+// files. `progress` may throw to stop; everything is cleaned up.
 PrepareSummary prepare(const PrepareOptions& options, const std::function<void(const PrepareProgress&)>& progress = {});
 
 }  // namespace braid::models::text

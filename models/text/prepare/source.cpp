@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "braid/models/text/prepare/byte_stream.h"
 #include "braid/models/text/prepare/jsonl.h"
@@ -73,16 +74,23 @@ struct TextSource::Open {
 };
 
 TextSource::TextSource(const std::vector<std::string>& inputs, Options options) : options_(std::move(options)) {
+  std::error_code ignored;
+  std::set<fs::path> excluded;
+  for (const std::string& path : options_.exclude_files) excluded.insert(fs::weakly_canonical(path, ignored));
   for (const std::string& input : inputs) {
     std::error_code error;
     const fs::file_status status = fs::status(input, error);
     check(fs::exists(status), ErrorKind::input,
           [&] { return "cannot read " + input + ": there is no such file or folder; check the path"; });
     const bool folder = fs::is_directory(status);
-    const std::vector<std::string> files =
-        folder ? files_below(input, options_.exclude) : std::vector<std::string>{input};
+    std::vector<std::string> files = folder ? files_below(input, options_.exclude) : std::vector<std::string>{input};
     check(!files.empty(), ErrorKind::input,
           [&] { return "cannot read " + input + ": the folder holds no file; give a folder with text files"; });
+    std::erase_if(files, [&](const std::string& path) {
+      const bool out = folder && !excluded.empty() && excluded.contains(fs::weakly_canonical(path, ignored));
+      if (out) note(path + " is for validation: left out of " + input);
+      return out;
+    });
     for (const std::string& path : files) {
       const auto bytes = fs::file_size(path, error);
       check(!error, ErrorKind::input, [&] { return "cannot read " + path + ": " + error.message(); });
@@ -93,6 +101,12 @@ TextSource::TextSource(const std::vector<std::string>& inputs, Options options) 
 }
 
 TextSource::~TextSource() = default;
+
+std::vector<std::string> TextSource::paths() const {
+  std::vector<std::string> all;
+  for (const Input& input : paths_) all.push_back(input.path);
+  return all;
+}
 
 const std::string& TextSource::file() const {
   static const std::string none;
@@ -110,9 +124,12 @@ void TextSource::note(std::string message) {
 bool TextSource::open_next() {
   while (next_ < paths_.size()) {
     const Input& input = paths_[next_++];
-    auto file = std::make_unique<Open>(input.path, input.named);
-    file->fill(sniffed_bytes);
-    const std::string_view begin(file->buffer);
+    std::unique_ptr<Open> file;
+    if (input.bytes > 0 || input.named) {  // an empty .gz is a damaged stream, which is no reason to reject its folder
+      file = std::make_unique<Open>(input.path, input.named);
+      file->fill(sniffed_bytes);
+    }
+    const std::string_view begin = file ? std::string_view(file->buffer) : std::string_view();
     if (begin.empty() && input.named)
       fail(ErrorKind::input,
            "cannot use " + input.path + ": expected text, found an empty file; leave it out or fill it");

@@ -25,7 +25,8 @@ class TextSource {
  public:
   struct Options {
     std::string text_field = "text";
-    std::string exclude;        // a folder to leave out wherever it turns up, usually the output
+    std::string exclude;                          // a folder to leave out wherever it turns up, usually the output
+    std::vector<std::string> exclude_files = {};  // files to leave out of folders, and to note
     bool require_utf8 = false;  // for tokenizers that take only text; the byte tokenizer takes any bytes
   };
   // Lists every file; Error(input) when an input is missing or a folder holds no file.
@@ -34,10 +35,12 @@ class TextSource {
 
   bool next(Piece& piece);  // false after the last document
 
-  const std::string& file() const;  // being read
-  int64_t bytes_read() const;       // of all files, compressed size, for progress
+  const std::string& file() const;              // being read
+  size_t file_number() const { return next_; }  // of the file being read, from 1 on, in the order of reading
+  int64_t bytes_read() const;                   // of all files, compressed size, for progress
   int64_t bytes_total() const { return bytes_total_; }
   int64_t files() const { return static_cast<int64_t>(paths_.size()); }
+  std::vector<std::string> paths() const;                           // of all files, in the order of reading
   const std::vector<std::string>& notes() const { return notes_; }  // what was left out or looks odd, as messages
 
  private:

@@ -4,6 +4,7 @@
 #include <boost/test/unit_test.hpp>
 #include <new>
 
+#include "apps/cli/version.h"
 #include "tests/apps/support.h"
 
 using namespace braid;
@@ -190,7 +191,12 @@ BOOST_AUTO_TEST_CASE(the_program_lists_commands) {
     BOOST_TEST(result.output.find("\n  plot  ") != std::string::npos);
     BOOST_TEST(result.output.find("75 stopped on request") != std::string::npos);
   }
-  BOOST_TEST(run("--version").output.starts_with("braid 0."));
+  const std::string version = run("--version").output;
+  BOOST_TEST(version.starts_with("braid 0."));
+  for (const char* fact : {"\ncommit     ", "\nbackends   CPU", "\ncompiler   ", "\nprocessor  "})
+    BOOST_TEST(version.find(fact) != std::string::npos, version);
+  BOOST_TEST(time_text(1e9 + 86400 * 365).starts_with("2002-09-0"));  // in every time zone
+  BOOST_TEST(time_text(0).size() == std::string("1970-01-01T00:00:00+00:00").size());
   BOOST_TEST(run("help plot").output == run("plot --help").output);
   BOOST_TEST(run("plot --help").code == 0);
 }

@@ -100,32 +100,34 @@ BOOST_AUTO_TEST_CASE(a_file_gets_plain_lines) {
              "step 1000/1000  loss 2.3457  val 2.5000  12.3k tok/s  ETA 1m15s\n");
 }
 
-// TERM as a test requires it, independent of where the tests are started.
-struct TerminalKind {
-  explicit TerminalKind(const char* kind) {
-    if (const char* value = std::getenv("TERM")) before = value;
-    ::setenv("TERM", kind, 1);
+// A variable as a test requires it, independent of where the tests are started; "" is unset.
+struct Variable {
+  Variable(const char* of, const std::string& value) : name(of) {
+    if (const char* old = std::getenv(name)) before = old;
+    set(value);
   }
-  ~TerminalKind() {
-    if (before.empty()) {
-      ::unsetenv("TERM");
+  ~Variable() { set(before); }
+  void set(const std::string& value) const {
+    if (value.empty()) {
+      ::unsetenv(name);
     } else {
-      ::setenv("TERM", before.c_str(), 1);
+      ::setenv(name, value.c_str(), 1);
     }
   }
+  const char* name;
   std::string before;
 };
 
 // The bytes sent to a pseudo-terminal of this kind; nothing when the system gives none (a bare root without /dev/pts).
-static std::string shown_on(const char* kind) {
-  const TerminalKind as(kind);
+static std::string shown_on(const char* kind, ProgressStyle style = ProgressStyle::automatic, const char* rank = "") {
+  const Variable term("TERM", kind), ompi("OMPI_COMM_WORLD_RANK", rank);
   const int terminal = ::posix_openpt(O_RDWR | O_NOCTTY);
   if (terminal < 0) return "";
   BOOST_REQUIRE(::grantpt(terminal) == 0 && ::unlockpt(terminal) == 0);
   std::FILE* screen = std::fopen(::ptsname(terminal), "w");
   BOOST_REQUIRE(screen != nullptr);
   {
-    Progress progress(screen);
+    Progress progress(screen, 0, style);
     progress.update(0.25, "quarter", true);
     progress.note("note");
     progress.update(1, "whole", true);  // too soon to draw, but finish() must show it
@@ -153,7 +155,13 @@ BOOST_AUTO_TEST_CASE(a_terminal_gets_one_redrawn_line) {
   BOOST_TEST(text.find("\r\033[K 25% [##########") == 0u);
   BOOST_TEST(text.find("\r\033[Knote\r\n\r\033[K 25%") != std::string::npos);
   BOOST_TEST(text.ends_with("] whole\r\n"));
-  BOOST_TEST(dumb == "quarter\r\nnote\r\nwhole\r\n");
+  const std::string plain = "quarter\r\nnote\r\nwhole\r\n";
+  BOOST_TEST(dumb == plain);
+  // mpirun gives its processes a terminal even when its own output goes to a file.
+  BOOST_TEST(shown_on("xterm", ProgressStyle::automatic, "0") == plain);
+  BOOST_TEST(shown_on("xterm", ProgressStyle::plain) == plain);
+  BOOST_TEST(shown_on("dumb", ProgressStyle::bar, "0") == text);
+  BOOST_TEST((progress_style("plain") == ProgressStyle::plain));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,7 +1,10 @@
 // The plot command, run as the real program.
+#include <sys/stat.h>
+
 #include <boost/test/unit_test.hpp>
 
 #include "apps/train/log.h"
+#include "braid/tensor/detail/utf8.h"
 #include "tests/apps/support.h"
 
 using namespace braid::apps;
@@ -80,6 +83,55 @@ BOOST_AUTO_TEST_CASE(long_runs_stay_small) {
   make_run(scratch / "long", 20000, 1);
   BOOST_TEST(run("plot " + (scratch / "long").string()).code == 0);
   BOOST_TEST(std::filesystem::file_size(scratch / "long/plots/run.svg") < 300000u);
+}
+
+BOOST_AUTO_TEST_CASE(losses_one_unit_apart_are_drawn_as_equal) {
+  const Scratch scratch;
+  for (const char* rows : {"1,5\n2,5.000000000000001\n", "1,1e17\n2,1.0000000000000002e17\n", "1,1e300\n2,-1e300\n"}) {
+    write(scratch / "log.csv", std::string("step,loss\n") + rows);
+    for (const char* flag : {"", " --log-y"})
+      BOOST_TEST(run("plot " + scratch.path().string() + flag, "ulimit -v 8000000; ulimit -t 20;").code == 0);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(runs_without_a_step_are_left_out) {
+  const Scratch scratch;
+  make_run(scratch / "out/a", 200, 1);
+  std::filesystem::create_directories(scratch / "out/b");
+  RunLog(scratch / "out/b", 0);
+  std::filesystem::create_directories(scratch / "out/data");
+  const std::string out = scratch.path().string();
+  auto result = run("plot " + out + "/out/* -o " + out + "/all.svg");
+  BOOST_TEST(result.code == 0, result.output);
+  BOOST_TEST(result.output.find("out/b has no step yet: left out") != std::string::npos, result.output);
+  BOOST_TEST(result.output.find("out/data has no log.csv: left out") != std::string::npos, result.output);
+  // The last value as it is in the log, and the smoothed one by that name.
+  BOOST_TEST(result.output.find("loss  smoothed loss  validation") != std::string::npos, result.output);
+  BOOST_TEST(result.output.find("1.0200") != std::string::npos, result.output);
+  result = run("plot " + out + "/out/b " + out + "/out/data -o " + out + "/none.svg");
+  BOOST_TEST(result.code == 3);
+  BOOST_TEST(result.output.find("error: nothing to plot: ") != std::string::npos, result.output);
+  BOOST_TEST(run("plot " + out + "/out/b -o " + out + "/none.svg").code == 3);
+  BOOST_TEST(run("plot " + out + "/out/a " + out + "/out/missing -o " + out + "/none.svg").code == 3);
+}
+
+BOOST_AUTO_TEST_CASE(any_name_of_a_folder_gives_valid_text) {
+  const Scratch scratch;
+  make_run(scratch / "bad\xff\x01run", 3, 1);
+  BOOST_TEST(run("plot '" + (scratch / "bad\xff\x01run").string() + "' -o " + (scratch / "x.svg").string()).code == 0);
+  for (const char* name : {"x.svg", "x.csv"}) {
+    const std::string text = slurp(scratch / name);
+    BOOST_TEST(braid::detail::valid_utf8(text), name);
+    BOOST_TEST(text.find('\x01') == std::string::npos, name);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_pipe_named_log_is_rejected_at_once) {
+  const Scratch scratch;
+  BOOST_REQUIRE(::mkfifo((scratch / "log.csv").c_str(), 0600) == 0);
+  const auto result = run("plot " + scratch.path().string(), "timeout 20");
+  BOOST_TEST(result.code == 3, result.output);
+  BOOST_TEST(result.output.find("found a device or pipe") != std::string::npos, result.output);
 }
 
 BOOST_AUTO_TEST_CASE(bad_input_gets_a_sentence_and_writes_nothing) {

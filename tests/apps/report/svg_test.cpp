@@ -40,6 +40,17 @@ BOOST_AUTO_TEST_CASE(ticks_stay_inside_whatever_the_range) {
       }
 }
 
+// Ranges at the limits of doubles: neighbours, beyond 2^53, and spans that overflow.
+BOOST_AUTO_TEST_CASE(ticks_end_whatever_the_doubles) {
+  for (const double low : {5.0, 1e17, 1e300, -1.7e308, 0.0, 5e-324})
+    for (const double high :
+         std::initializer_list<double>{std::nextafter(low, 1.79e308), low * (1 + 1e-15), 1.7e308, INFINITY, low})
+      for (const bool log : {false, true}) {
+        const auto found = ticks({.min = low, .max = high, .log = log && low >= 1}, 6);
+        BOOST_TEST(found.size() <= 14u, low << " to " << high);
+      }
+}
+
 BOOST_AUTO_TEST_CASE(axes_map_ends_to_ends) {
   const Axis linear{.min = 2, .max = 4, .low = 300, .high = 100};
   BOOST_TEST(linear.at(2) == 300);
@@ -56,6 +67,9 @@ BOOST_AUTO_TEST_CASE(words_are_escaped) {
   BOOST_TEST(text.find("<title>a &lt; b</title>") != std::string::npos);
   BOOST_TEST(text.find("<desc>&quot;quoted&quot; &amp; more</desc>") != std::string::npos);
   BOOST_TEST(text.find("<script>") == std::string::npos);
+  Svg odd(100, 50, "bad\xff\x01 \xed\xa0\x80", "ok \xc3\xa4");
+  BOOST_TEST(odd.finish().find("<title>bad\uFFFD? \uFFFD") != std::string::npos);
+  BOOST_TEST(odd.finish().find("<desc>ok \u00e4</desc>") != std::string::npos);
   BOOST_TEST(text.ends_with("</svg>\n"));
 }
 

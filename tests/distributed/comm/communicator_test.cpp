@@ -3,6 +3,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include "braid/distributed/comm/thread_transport.h"
+#include "braid/distributed/job/run_on_all_ranks.h"
 #include "tests/distributed/support.h"
 #include "tests/support/throws.h"
 
@@ -65,6 +66,26 @@ BOOST_AUTO_TEST_CASE(a_rank_that_does_not_take_part_is_named) {
                                                rows.all_gather(zeros({1}), 0, dist::even_partition(3, 3));
                                            }),
                     ErrorKind::process, "rank 2 did not answer within", "all_gather of the group 'rows' at step 17");
+}
+
+BOOST_AUTO_TEST_CASE(messages_name_the_host_of_a_rank) {
+  const auto with_hosts = [](const Communicator& world) { world.set_hosts({"node1", "node1", "node2"}); };
+  BRAID_CHECK_FAILS(dist::run_thread_ranks(3,
+                                           [&](const Communicator& world) {
+                                             with_hosts(world);
+                                             world.set_timeout(0.2);
+                                             if (world.rank() != 2)
+                                               world.all_gather(zeros({1}), 0, dist::even_partition(3, 3));
+                                           }),
+                    ErrorKind::process, "rank 2 on host node2 did not answer within", "on host node1; the process");
+  BRAID_CHECK_FAILS(dist::run_thread_ranks(3,
+                                           [&](const Communicator& world) {
+                                             with_hosts(world);
+                                             dist::run_on_all_ranks(world, [&] {
+                                               if (world.rank() == 1) fail(ErrorKind::output, "disk is full");
+                                             });
+                                           }),
+                    ErrorKind::output, "rank 1 on host node1: disk is full");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,5 +1,7 @@
 #include "braid/models/text/dataset.h"
 
+#include <sys/resource.h>
+
 #include <boost/test/unit_test.hpp>
 #include <set>
 
@@ -67,6 +69,31 @@ BOOST_AUTO_TEST_CASE(windows_tile_the_tokens_across_shards) {
     BRAID_CHECK_FAILS(d.window(d.size()), ErrorKind::misuse, "window " + std::to_string(d.size()));
     BRAID_CHECK_FAILS(d.window(-1), ErrorKind::misuse, "window -1");
   }
+}
+
+// A data set of more shards than the process may open files; and one that changes while it is read.
+BOOST_AUTO_TEST_CASE(few_of_many_shards_are_open_at_a_time) {
+  TempFolder folder;
+  const auto tokens = count_up(120);
+  make(folder, tokens, std::vector<size_t>(120, 1));
+  rlimit old{};
+  ::getrlimit(RLIMIT_NOFILE, &old);
+  rlimit now = old;
+  now.rlim_cur = 100;
+  ::setrlimit(RLIMIT_NOFILE, &now);
+  {
+    const Dataset d(folder.path.string(), Split::train, 7);
+    for (int64_t i = d.size(); i-- > 0;)
+      BOOST_TEST(d.window(i) == std::vector<int32_t>(tokens.begin() + i * 7, tokens.begin() + i * 7 + 8),
+                 boost::test_tools::per_element());
+    const models::text::ByteTokenizer t;
+    models::text::ShardWriter other(folder / "train-100.tok", t.vocab_size(), t.fingerprint());
+    other.write(std::vector<int32_t>{9});
+    other.commit();
+    std::vector<int32_t> one(1);
+    BRAID_CHECK_FAILS(d.read(100, one), ErrorKind::input, "train-100.tok", "was replaced while it was in use");
+  }
+  ::setrlimit(RLIMIT_NOFILE, &old);
 }
 
 BOOST_AUTO_TEST_CASE(too_small_a_split_is_a_sentence) {

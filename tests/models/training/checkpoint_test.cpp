@@ -228,6 +228,12 @@ BOOST_AUTO_TEST_CASE(weights_with_nan_are_never_written) {
   World moments;
   moments.trainer.optimizer().state()[1].value.fill(INFINITY);
   BOOST_TEST(throws_with([&] { moments.save(1); }, ".first contains NaN or Inf after step 1"));
+  // Older versions wrote such checkpoints.
+  const fs::path folder = models::CheckpointWriter(moments.run.path(), 2)
+                              .save_failed(moments.trainer, nullptr, {1, 40, 1.5, 3, 16, "data"}, "", 2);
+  const auto load = [&] { models::load_checkpoint(folder, moments.trainer); };
+  BOOST_TEST(
+      throws_with(load, ".first contains NaN or Inf; move " + folder.string() + " away to resume from an older"));
 }
 
 BOOST_AUTO_TEST_CASE(a_model_folder_loads_by_itself) {

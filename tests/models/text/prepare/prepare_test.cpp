@@ -36,6 +36,12 @@ std::string jsonl(int documents) {
   return file;
 }
 
+size_t text_of_jsonl(int documents) {  // bytes of the documents of jsonl() and their ends
+  size_t bytes = 0;
+  for (int i = 0; i < documents; ++i) bytes += ("document " + std::to_string(i) + "|").size();
+  return bytes;
+}
+
 std::string all_files(const TempFolder& folder, const std::string& sub) {
   std::map<std::string, std::string> files;
   for (const auto& e : std::filesystem::directory_iterator(folder.path / sub)) {
@@ -63,7 +69,8 @@ BOOST_AUTO_TEST_CASE(documents_are_split_whole_and_deterministically) {
   BOOST_TEST(m.train.documents + m.val.documents == 400);
   BOOST_TEST(m.val.documents > 70);
   BOOST_TEST(m.val.documents < 130);
-  BOOST_TEST(!summary.split_by_tail);
+  for (const auto& f : summary.validation) BOOST_TEST(!f.tail);
+  BOOST_TEST((m.validation == models::text::Validation::documents));
   const std::string train = text_of(o.output, Split::train), val = text_of(o.output, Split::val);
   for (int i = 0; i < 400; ++i) {
     const std::string document = "document " + std::to_string(i) + "|";
@@ -75,6 +82,7 @@ BOOST_AUTO_TEST_CASE(documents_are_split_whole_and_deterministically) {
   models::text::prepare(o);
   BOOST_TEST((all_files(folder, "out") == before));
   o.output = folder / "out2";
+  o.replace = true;
   o.seed = 4;
   models::text::prepare(o);
   BOOST_TEST((text_of(o.output, Split::val) != val));
@@ -93,13 +101,16 @@ BOOST_AUTO_TEST_CASE(a_single_document_is_split_at_its_tail) {
   PrepareOptions o;
   o.inputs = {folder.write("in.txt", text)};
   o.output = folder / "out";
+  o.replace = true;
   o.val_fraction = 0.1;
   for (const int64_t shard : {int64_t{1} << 28, int64_t{1000}, int64_t{997}, int64_t{1}, int64_t{7}}) {
     if (shard < 100 && o.inputs.size() == 1) o.inputs = {folder.write("small.txt", text.substr(0, 300))};
     const size_t size = shard < 100 ? 300 : text.size();
     o.shard_tokens = shard;
     const auto summary = models::text::prepare(o);
-    BOOST_TEST(summary.split_by_tail);
+    BOOST_REQUIRE_EQUAL(summary.validation.size(), 1u);
+    BOOST_TEST(summary.validation[0].tail);
+    BOOST_TEST(summary.validation[0].tokens == summary.manifest.val.tokens);
     const std::string train = text_of(o.output, Split::train), val = text_of(o.output, Split::val);
     BOOST_TEST((train.substr(0, train.size() - 1) + val == text.substr(0, size) + "|"), "shards of " << shard);
     if (shard > 100) {  // a line is looked for within one shard
@@ -112,14 +123,111 @@ BOOST_AUTO_TEST_CASE(a_single_document_is_split_at_its_tail) {
   }
   o.shard_tokens = 1 << 20;
   o.val_fraction = 0;
-  BOOST_TEST(!models::text::prepare(o).split_by_tail);
+  BOOST_TEST(models::text::prepare(o).validation.empty());
   BOOST_TEST(models::text::read_manifest(o.output).val.tokens == 0);
+}
+
+// The fingerprint of one file as it was before files were split one by one: runs trained on it go on.
+BOOST_AUTO_TEST_CASE(one_file_gives_the_bytes_it_always_gave) {
+  TempFolder folder;
+  std::string text;
+  for (int i = 0; i < 1000; ++i) text += "line " + std::to_string(i) + "\n";
+  PrepareOptions o;
+  o.inputs = {folder.write("in.txt", text)};
+  o.output = folder / "out";
+  o.shard_tokens = 3000;
+  BOOST_TEST(models::text::prepare(o).manifest.fingerprint == "1d8b3e43cf19fa46");
+  o.inputs = {folder.write("in.jsonl", jsonl(12))};
+  o.output = folder / "out2";
+  o.val_fraction = 0.3;
+  BOOST_TEST(models::text::prepare(o).manifest.fingerprint == "d9ba5ce73d81faf2");
+}
+
+BOOST_AUTO_TEST_CASE(each_of_few_files_gives_its_share_to_validation) {
+  TempFolder folder;
+  std::string a, b;
+  for (int i = 0; i < 1000; ++i) a += "alpha " + std::to_string(i) + "\n";
+  for (int i = 0; i < 300; ++i) b += "beta " + std::to_string(i) + "\n";
+  PrepareOptions o;
+  o.inputs = {folder.write("a.txt", a), folder.write("many.jsonl", jsonl(200)), folder.write("b.txt", b)};
+  o.output = folder / "out";
+  o.replace = true;
+  for (const int64_t shard : {int64_t{1} << 28, int64_t{997}, int64_t{100}}) {
+    o.shard_tokens = shard;
+    const auto summary = models::text::prepare(o);
+    BOOST_REQUIRE_EQUAL(summary.validation.size(), 3u);
+    for (size_t i = 0; i < 3; ++i) BOOST_TEST(summary.validation[i].tail == (i != 1));
+    const std::string train = text_of(o.output, Split::train), val = text_of(o.output, Split::val);
+    // Drawn documents first, then the ends in the order of the files.
+    const size_t tail_a = val.find("alpha"), tail_b = val.find("beta");
+    BOOST_REQUIRE((tail_a < tail_b && tail_b < val.size()));
+    BOOST_TEST((a + "|").ends_with(val.substr(tail_a, tail_b - tail_a)));
+    BOOST_TEST((b + "|").ends_with(val.substr(tail_b)));
+    BOOST_TEST(static_cast<double>(tail_b - tail_a) > 0.04 * double(a.size()));
+    BOOST_TEST(static_cast<double>(val.size() - tail_b) > 0.04 * double(b.size()));
+    const std::string kept_a = a.substr(0, a.size() + 1 - (tail_b - tail_a)) + "|document";
+    BOOST_TEST(train.starts_with(kept_a));
+    BOOST_TEST(train.ends_with("|" + b.substr(0, b.size() + 1 - (val.size() - tail_b)) + "|"));
+    BOOST_TEST(train.size() + val.size() == a.size() + b.size() + 2 + 2 + text_of_jsonl(200));
+    const auto m = models::text::read_manifest(o.output);
+    BOOST_TEST((m.validation == models::text::Validation::each_file));
+    BOOST_REQUIRE_EQUAL(m.validation_files.size(), 3u);
+    BOOST_TEST(m.validation_files[0].file == o.inputs[0]);
+    BOOST_TEST(m.validation_files[0].tokens == static_cast<int64_t>(tail_b - tail_a));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(named_files_validate_and_all_others_train) {
+  TempFolder folder;
+  folder.write("in/a.txt", "alpha\n");
+  folder.write("in/b.txt", "beta\n");
+  const std::string valid = folder.write("in/valid.txt", "gamma\n");
+  PrepareOptions o;
+  o.inputs = {folder / "in"};
+  o.val_inputs = {valid};
+  o.output = folder / "out";
+  const auto summary = models::text::prepare(o);
+  BOOST_TEST(text_of(o.output, Split::train) == "alpha\n|beta\n|");
+  BOOST_TEST(text_of(o.output, Split::val) == "gamma\n|");
+  BOOST_REQUIRE_EQUAL(summary.notes.size(), 1u);
+  BOOST_TEST(summary.notes[0].find("valid.txt is for validation: left out of") != std::string::npos);
+  BOOST_TEST((models::text::read_manifest(o.output).validation == models::text::Validation::given));
+  o.inputs.push_back(valid);
+  BRAID_CHECK_FAILS(models::text::prepare(o), ErrorKind::setting, "to train on and with --val to validate on");
+}
+
+BOOST_AUTO_TEST_CASE(other_data_are_replaced_on_request_only) {
+  TempFolder folder;
+  PrepareOptions o;
+  o.inputs = {folder.write("in.txt", "some text\n")};
+  o.output = folder / "out";
+  BOOST_TEST(!models::text::prepare(o).unchanged);
+  const std::string before = all_files(folder, "out");
+  const auto again = models::text::prepare(o);
+  BOOST_TEST(again.unchanged);
+  BOOST_TEST(again.replaced.empty());
+  o.val_fraction = 0.3;  // found before anything is read
+  bool read = false;
+  const auto progress = [&](const models::text::PrepareProgress&) { read = true; };
+  BRAID_CHECK_FAILS(models::text::prepare(o, progress), ErrorKind::setting, "holds other data", "--replace");
+  BOOST_TEST(!read);
+  o.val_fraction = 0.05;
+  folder.write("in.txt", "some other text\n");
+  BRAID_CHECK_FAILS(models::text::prepare(o), ErrorKind::setting, "holds other data", "would not resume");
+  BOOST_TEST((all_files(folder, "out") == before));
+  o.replace = true;
+  BOOST_TEST(models::text::prepare(o).replaced.starts_with("data with fingerprint " + again.manifest.fingerprint));
+  BOOST_TEST((all_files(folder, "out") != before));
+  folder.write("out/dataset.json", "{");
+  o.replace = false;
+  BRAID_CHECK_FAILS(models::text::prepare(o), ErrorKind::setting, "data that cannot be read", "--replace");
 }
 
 BOOST_AUTO_TEST_CASE(every_cut_of_a_tiny_document_works) {
   TempFolder folder;
   PrepareOptions o;
   o.output = folder / "out";
+  o.replace = true;
   for (const int64_t shard : {1, 2, 3, 100})
     for (int n = 1; n <= 9; ++n)
       for (const double fraction : {0.01, 0.3, 0.5, 0.99}) {
@@ -157,6 +265,7 @@ BOOST_AUTO_TEST_CASE(tasks_come_with_items_and_mix_with_text) {
   for (const auto& item : seen) BOOST_TEST((train.find(item.text) == std::string::npos));
   BOOST_TEST((held_out[0].text == models::text::make_task_sample(models::text::Vocabulary::held_out, 0, 210).text));
   o.inputs.clear();
+  o.replace = true;
   BOOST_TEST(models::text::prepare(o).manifest.train.documents == 200);
 }
 

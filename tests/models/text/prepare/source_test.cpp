@@ -67,6 +67,16 @@ using Texts = std::vector<std::string>;
 
 BOOST_AUTO_TEST_SUITE(text_source)
 
+BOOST_AUTO_TEST_CASE(empty_files_of_a_folder_are_left_out) {
+  TempFolder folder;
+  folder.write("in/a.txt", "text");
+  for (const char* name : {"in/b.txt", "in/c.gz", "in/d.zst", "in/e.jsonl.gz"}) folder.write(name, "");
+  models::text::TextSource source({folder / "in"}, {});
+  BOOST_TEST((documents(source) == Texts{"text"}));
+  BOOST_TEST(source.notes().size() == 4u);
+  BOOST_TEST(source.notes()[1].ends_with("in/c.gz is empty: left out"));
+}
+
 BOOST_AUTO_TEST_CASE(text_files_of_every_awkward_size_plain_and_compressed) {
   TempFolder folder;
   const auto p = static_cast<size_t>(models::text::piece_bytes);

@@ -1,0 +1,49 @@
+// The shards of one split, written one after the other; parts of it can be moved to another split afterwards.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "braid/models/text/manifest.h"
+#include "braid/models/text/prepare/output_folder.h"
+#include "braid/models/text/shard.h"
+#include "braid/models/text/tokenizer.h"
+
+namespace braid::models::text {
+
+// Tokens begin ... end - 1 of a split.
+struct TokenSpan {
+  int64_t begin = 0, end = 0;
+};
+
+class SplitWriter {
+ public:
+  // Files prefix-00000.tok, prefix-00001.tok, ... in `folder`, which must outlive this object.
+  SplitWriter(const PreparedFolder& folder, std::string prefix, const Tokenizer& tokenizer, int64_t shard_tokens);
+
+  void write(std::span<const int32_t> tokens);
+  void close();  // the present shard; later tokens begin a new one
+
+  // Where the tail of a span begins when it should have about `tokens` tokens, 1 <= tokens < end - begin: at the
+  // beginning of a line where one is near, in the same shard. Call close() first.
+  int64_t tail_begin(TokenSpan span, int64_t tokens, const Tokenizer& tokenizer) const;
+  // Moves these spans, in order and apart from each other, to `other`, and ends what stays before each with `eos`: a
+  // document is cut in two there. No span begins at token 0.
+  void move(const std::vector<TokenSpan>& spans, int32_t eos, SplitWriter& other);
+
+  SplitInfo info;  // what was written; complete after close()
+
+ private:
+  std::string next_name() const;
+
+  const PreparedFolder& folder_;
+  std::string prefix_;
+  int64_t vocab_size_;
+  uint64_t fingerprint_;
+  int64_t shard_tokens_;
+  std::optional<ShardWriter> shard_;
+};
+
+}  // namespace braid::models::text
