@@ -5,6 +5,7 @@
 #include "braid/autograd/debug.h"
 #include "braid/autograd/gradcheck.h"
 #include "braid/autograd/graph_dot.h"
+#include "braid/autograd/graph_svg.h"
 #include "braid/autograd/ops.h"
 #include "braid/autograd/recompute.h"
 #include "braid/autograd/record.h"

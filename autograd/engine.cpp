@@ -4,6 +4,7 @@
 
 #include "braid/autograd/debug.h"
 #include "braid/autograd/detail/node.h"
+#include "braid/autograd/detail/segment.h"
 #include "braid/tensor/detail/recording.h"
 #include "braid/tensor/kernels/backend.h"
 #include "braid/tensor/kernels/pointwise_ops.h"
@@ -62,26 +63,106 @@ void check_not_written(const Node& node) {
   check(node.result.holds(), node.op, [&] { return std::string("its result was") + advice; });
 }
 
-// How many consumers each node reachable from `root` has.
-std::unordered_map<Node*, int> count_consumers(Node* root) {
-  std::unordered_map<Node*, int> consumers{{root, 0}};
-  std::vector<Node*> stack{root};
-  while (!stack.empty()) {
-    Node* node = stack.back();
-    stack.pop_back();
-    check(!node->used, node->op, [] {
-      return std::string(
-          "history already used: backward() was called twice through this op; run the forward pass again");
-    });
-    for (const Node::Input& input : node->inputs) {
-      if (!input.node) continue;
-      auto [it, first_visit] = consumers.try_emplace(input.node.get(), 0);
-      ++it->second;
-      if (first_visit) stack.push_back(input.node.get());
+// One pass: counts the consumers of each node that it meets, and runs a node when all of them have run.
+class Walk {
+ public:
+  // Walks back from y. Inside the closure of a segment y is its result, computed again, and the graph behind it joins
+  // the pass: the ops that now use what the segment captured take the place of the segment as its consumers.
+  void from(const Tensor& y, Tensor dy, const std::vector<Tensor>& captured) {
+    const NoGrad off;
+    const MemoryScope scope(MemoryUse::workspace);
+    Ready ready;
+    count(y.node().get());
+    for (const Tensor& x : captured) {
+      for (Node::Input& input : running_->inputs) {
+        if (input.node == x.node()) send(std::move(input.node), {}, ready);
+      }
+    }
+    send(y.node(), std::move(dy), ready);
+    run(ready);
+  }
+
+  static thread_local Walk* current;  // whose closure this thread executes
+
+ private:
+  using Ready = std::vector<std::shared_ptr<Node>>;
+
+  // One more consumer of this node; a node met for the first time is one of its own inputs.
+  void count(Node* root) {
+    std::vector<Node*> stack{root};
+    while (!stack.empty()) {
+      Node* node = stack.back();
+      stack.pop_back();
+      check(!node->used, node->op, [] {
+        return std::string(
+            "history already used: backward() was called twice through this op; run the forward pass again");
+      });
+      if (++consumers_[node] > 1) continue;
+      for (const Node::Input& input : node->inputs) {
+        if (input.node) stack.push_back(input.node.get());
+      }
     }
   }
-  return consumers;
-}
+
+  // A consumer of the node has run and sent this gradient, or none.
+  void send(std::shared_ptr<Node> node, Tensor g, Ready& ready) {
+    if (g) accumulate(arrived_[node.get()], std::move(g));
+    if (--consumers_[node.get()] > 0) return;
+    consumers_.erase(node.get());
+    ready.push_back(std::move(node));
+  }
+
+  void run(Ready& ready) {
+    while (!ready.empty()) {
+      const std::shared_ptr<Node> node = std::move(ready.back());
+      ready.pop_back();
+      Tensor g = std::move(arrived_[node.get()]);
+      arrived_.erase(node.get());
+      if (!node->is_leaf()) {
+        run(*node, std::move(g), ready);
+      } else if (g) {
+        accumulate_in_leaf(*node, std::move(g));
+        if (node->hook) node->hook(node->gradient);
+      }
+    }
+  }
+
+  // A node is run when all its consumers have, even if none of them sent a gradient: then it passes on nothing.
+  void run(Node& node, Tensor g, Ready& ready) {
+    check_not_written(node);
+    Grads grads(node.inputs.size());
+    if (g) {
+      const ScopedValue<Walk*> walk(current, this);
+      const ScopedValue<Node*> running(running_, &node);
+      grads = node.backward(g);
+    }
+    g = Tensor();
+    check(grads.size() == node.inputs.size(), node.op, [&] {
+      return "its derivative returned " + std::to_string(grads.size()) + " gradients for " +
+             std::to_string(node.inputs.size()) + " inputs";
+    });
+    node.used = true;
+    node.backward = nullptr;  // frees what the closure saved
+    std::vector<Node::Input> inputs = std::exchange(node.inputs, {});
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (!inputs[i].node) continue;
+      if (grads[i]) {
+        check(grads[i].shape() == inputs[i].shape, node.op, [&] {
+          return "its derivative has shape " + str(grads[i].shape()) + " for input " + std::to_string(i) +
+                 " of shape " + str(inputs[i].shape);
+        });
+        if (debug().any()) watch(node.op, "derivative for input " + std::to_string(i), grads[i]);
+      }
+      send(std::move(inputs[i].node), std::move(grads[i]), ready);
+    }
+  }
+
+  std::unordered_map<Node*, int> consumers_;   // that have not run yet
+  std::unordered_map<Node*, Tensor> arrived_;  // sums of gradients
+  Node* running_ = nullptr;
+};
+
+constinit thread_local Walk* Walk::current = nullptr;
 
 }  // namespace
 
@@ -91,7 +172,10 @@ EnableGrad::EnableGrad() : recording_(detail::recording, true) {}
 bool requires_grad(const Tensor& x) { return x && x.node() != nullptr; }
 
 bool recording(std::span<const Tensor> inputs) {
-  if (!detail::recording) return false;
+  if (!detail::recording) {
+    detail::TensorsUsed::note(inputs);
+    return false;
+  }
   for (const Tensor& x : inputs) {
     if (requires_grad(x)) return true;
   }
@@ -107,11 +191,6 @@ void no_gradient(const char* op, const Tensor& x) {
 Tensor detail::record(const char* op, Tensor y, Inputs inputs, Backward backward, bool saves) {
   if (debug().any()) watch(op, "", y);
   if (!braid::recording(inputs)) return y;
-  return with_history(y, make_node(op, inputs, std::move(backward), saves), saves);
-}
-
-Tensor detail::record_segment(const char* op, Tensor y, Inputs inputs, Backward backward, bool saves) {
-  if (!detail::recording) return y;
   return with_history(y, make_node(op, inputs, std::move(backward), saves), saves);
 }
 
@@ -145,34 +224,6 @@ std::vector<Tensor> detail::record_many(const char* op, std::vector<Tensor> ys, 
   return outs;
 }
 
-Tensor& require_grad(Tensor& x, bool on) {
-  check(is_float(x.dtype()), "require_grad", [&] { return "a tensor of " + str(x.dtype()) + " has no gradient"; });
-  check(!x.has_history(), "require_grad", [] { return std::string("the tensor is the result of a recorded op"); });
-  if (on != requires_grad(x)) x.set_node(on ? std::make_shared<Node>() : nullptr, false);
-  return x;
-}
-
-namespace {
-Node& leaf_node(const Tensor& x, const char* op) {
-  check(requires_grad(x) && !x.has_history(), op,
-        [] { return std::string("needs a leaf, made by require_grad() (a parameter)"); });
-  return *x.node();
-}
-}  // namespace
-
-Tensor grad(const Tensor& leaf) { return leaf_node(leaf, "grad").gradient; }
-void zero_grad(const Tensor& leaf) { leaf_node(leaf, "zero_grad").gradient = Tensor(); }
-void set_grad(const Tensor& leaf, Tensor gradient) {
-  check(gradient.shape() == leaf.shape() && gradient.dtype() == leaf.dtype(), "set_grad", [&] {
-    return "the gradient is " + str(gradient.dtype()) + " " + str(gradient.shape()) + ", the parameter " +
-           str(leaf.dtype()) + " " + str(leaf.shape());
-  });
-  leaf_node(leaf, "set_grad").gradient = std::move(gradient);
-}
-void on_grad(const Tensor& leaf, std::function<void(const Tensor&)> hook) {
-  leaf_node(leaf, "on_grad").hook = std::move(hook);
-}
-
 void backward(const Tensor& y, Tensor dy) {
   check(requires_grad(y), "backward",
         [] { return std::string("the tensor has no history: nothing it depends on requires a gradient"); });
@@ -184,50 +235,11 @@ void backward(const Tensor& y, Tensor dy) {
     return "the gradient is " + str(dy.dtype()) + " " + str(dy.shape()) + ", the result " + str(y.dtype()) + " " +
            str(y.shape());
   });
-  NoGrad off;
-  MemoryScope scope(MemoryUse::workspace);
-  std::shared_ptr<Node> root = y.node();
-  std::unordered_map<Node*, int> consumers = count_consumers(root.get());
-  std::unordered_map<Node*, Tensor> arrived;
-  arrived[root.get()] = std::move(dy);
-  std::vector<std::shared_ptr<Node>> ready{root};
-  while (!ready.empty()) {
-    std::shared_ptr<Node> node = std::move(ready.back());
-    ready.pop_back();
-    Tensor g = std::move(arrived[node.get()]);
-    arrived.erase(node.get());
-    if (node->is_leaf()) {
-      if (g) {
-        accumulate_in_leaf(*node, std::move(g));
-        if (node->hook) node->hook(node->gradient);
-      }
-      continue;
-    }
-    check_not_written(*node);
-    // A node is ready when all its consumers have run, even if none of them sent a gradient: then it passes on nothing.
-    Grads grads = g ? node->backward(g) : Grads(node->inputs.size());
-    g = Tensor();
-    check(grads.size() == node->inputs.size(), node->op, [&] {
-      return "its derivative returned " + std::to_string(grads.size()) + " gradients for " +
-             std::to_string(node->inputs.size()) + " inputs";
-    });
-    node->used = true;
-    node->backward = nullptr;  // frees what the closure saved
-    std::vector<Node::Input> inputs = std::exchange(node->inputs, {});
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      auto& [input, shape, saved] = inputs[i];
-      if (!input) continue;
-      if (grads[i]) {
-        check(grads[i].shape() == shape, node->op, [&, &shape = shape] {
-          return "its derivative has shape " + str(grads[i].shape()) + " for input " + std::to_string(i) +
-                 " of shape " + str(shape);
-        });
-        if (debug().any()) watch(node->op, "derivative for input " + std::to_string(i), grads[i]);
-        accumulate(arrived[input.get()], std::move(grads[i]));
-      }
-      if (--consumers[input.get()] == 0) ready.push_back(std::move(input));
-    }
-  }
+  Walk().from(y, std::move(dy), {});
+}
+
+void detail::backward_in_segment(const Tensor& y, const Tensor& dy, const std::vector<Tensor>& captured) {
+  Walk::current->from(y, dy, captured);
 }
 
 }  // namespace braid

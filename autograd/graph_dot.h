@@ -1,4 +1,5 @@
 // The graph of a recorded result, drawn by Graphviz: write_dot(loss, "graph.dot"), then dot -Tsvg graph.dot.
+// graph_svg.h draws it without Graphviz.
 #pragma once
 #include <string>
 #include <vector>

@@ -9,8 +9,8 @@
 namespace braid {
 
 // y = f(inputs), keeping only the inputs alive until backward(), which runs f again with recording on. f must be a pure
-// function of its inputs and of parameters it captures; gradients reach those parameters as usual. Dropout inside f is
-// fine: it is a function of its key. Costs one more forward pass of f.
+// function of its inputs and of the tensors it captures, parameters or results of ops, which get their gradients as
+// usual. Dropout inside f is fine: it is a function of its key. Costs one more forward pass of f.
 using Segment = std::function<Tensor(const std::vector<Tensor>& inputs)>;
 Tensor recompute(Segment f, const std::vector<Tensor>& inputs);
 

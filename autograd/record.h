@@ -29,7 +29,6 @@ using Inputs = std::span<const Tensor>;
 inline Inputs span_of(std::initializer_list<Tensor> list) { return {list.begin(), list.size()}; }
 
 Tensor record(const char* op, Tensor y, Inputs inputs, Backward backward, bool saves);
-Tensor record_segment(const char* op, Tensor y, Inputs inputs, Backward backward, bool saves);
 std::vector<Tensor> record_many(const char* op, std::vector<Tensor> ys, Inputs inputs, BackwardMany backward,
                                 bool saves);
 }  // namespace detail
@@ -45,13 +44,6 @@ Tensor record(const char* op, Tensor y, std::span<const Tensor> inputs, F&& back
 template <class F>
 Tensor record(const char* op, Tensor y, std::initializer_list<Tensor> inputs, F&& backward) {
   return record(op, std::move(y), detail::span_of(inputs), std::forward<F>(backward));
-}
-
-// The same, recorded whenever recording is on, even if no input requires a gradient: for a segment whose closure
-// reaches parameters of its own (recompute.h).
-template <class F>
-Tensor record_segment(const char* op, Tensor y, std::span<const Tensor> inputs, F&& backward) {
-  return detail::record_segment(op, std::move(y), inputs, std::forward<F>(backward), detail::saves_tensors<F>);
 }
 
 // The same for an op with several results; F is called as BackwardMany says.
@@ -109,7 +101,8 @@ void zero_grad(const Tensor& leaf);
 void backward(const Tensor& y, Tensor dy = {});
 
 // Calls hook(gradient) during backward() as soon as this leaf's gradient of the pass is complete (data parallelism
-// starts its reduction there). The hook must not capture the leaf itself: that would be a cycle.
+// starts its reduction there): once per pass, however many ops and recomputed segments use the leaf. The hook must not
+// capture the leaf itself: that would be a cycle.
 void on_grad(const Tensor& leaf, std::function<void(const Tensor& gradient)> hook);
 
 }  // namespace braid

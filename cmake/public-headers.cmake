@@ -10,6 +10,7 @@ set(BRAID_PUBLIC_HEADERS
   autograd/debug.h
   autograd/gradcheck.h
   autograd/graph_dot.h
+  autograd/graph_svg.h
   autograd/ops.h
   autograd/recompute.h
   autograd/record.h

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <set>
 
-#include "braid/autograd/ops.h"
+#include "braid/autograd/record.h"
 #include "braid/tensor/io/safetensors.h"
+#include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/kernels/pointwise_ops.h"
 
 namespace braid::nn {
 
@@ -32,10 +34,13 @@ Tensor parameter(Tensor x) {
 }
 
 bool all_finite(const Tensor& x) {
-  if (!is_float(x.dtype())) return true;
-  // 0 * x is 0 for finite x and NaN otherwise, and NaN survives the sum.
-  NoGrad off;
-  return x.numel() == 0 || sum(scale(x, 0)).item() == 0;
+  if (!is_float(x.dtype()) || x.numel() == 0) return true;
+  // 0 * x is 0 for finite x and NaN otherwise, and NaN survives the sum. Kernels and no ops: BRAID_DEBUG=ops lists the
+  // ops of the model, not those that inspect its weights.
+  Tensor product = empty_like(x), total = empty({1}, x.dtype(), x.device());
+  backend(x.device()).pointwise.unary(UnaryOp::affine, 0, 0, x.detach(), product);
+  backend(x.device()).reduce.axes(ReduceOp::sum, product.reshaped({x.numel()}), total);
+  return total.item() == 0;
 }
 
 std::vector<NamedTensor> parameters(const Module& m) {

@@ -1,15 +1,28 @@
 // Conversion between element types, the same on every device: to integers it truncates, saturates at the ends of the
-// range, and turns NaN into 0; to floating types it rounds to nearest even.
+// range, and turns NaN into 0; to floating types it rounds to nearest even, once.
 #pragma once
+#include <bit>
 #include <limits>
 
 #include "braid/tensor/dtype.h"
 
 namespace braid {
 
+// Of the two floats around x the one with an odd last digit, or x where that is a float. Rounding it again, to a type
+// with at least two digits fewer, gives what rounding x itself gives; rounding the nearest float would not.
+BRAID_HD float round_to_odd(double x) {
+  const float nearest = static_cast<float>(x);
+  const auto back = static_cast<double>(nearest);
+  const uint32_t bits = std::bit_cast<uint32_t>(nearest);
+  if (back == x || x != x || (bits & 1u) != 0) return nearest;
+  return std::bit_cast<float>((back < 0 ? -back : back) > (x < 0 ? -x : x) ? bits - 1 : bits + 1);
+}
+
 template <class To, class From>
 BRAID_HD To convert(From x) {
-  if constexpr (!std::is_integral_v<To>) {
+  if constexpr (!std::is_integral_v<To> && sizeof(To) == 2 && sizeof(From) >= 4 && !std::is_same_v<From, float>) {
+    return To(round_to_odd(static_cast<double>(x)));
+  } else if constexpr (!std::is_integral_v<To>) {
     return To(static_cast<Accumulate<To>>(x));
   } else if constexpr (sizeof(From) == 2) {
     return convert<To>(static_cast<float>(x));

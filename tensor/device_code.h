@@ -1,12 +1,16 @@
 // Functions for the CPU, CUDA kernels and their emulation alike: BRAID_HD in front of them, and the conversions of
 // 16-bit types by GPU instructions.
+//
+// On the CPU they are always inlined. The linker keeps one copy of an inline function that is not, for the library and
+// the program together; were that the program's, compiled with -ffast-math or for another processor, the kernels of the
+// library would compute other bits with it (tests/install/run.cmake looks for such copies).
 #pragma once
 #include <cstdint>
 
 #if defined(__CUDACC__)
 #define BRAID_HD __host__ __device__ inline
 #else
-#define BRAID_HD inline
+#define BRAID_HD inline __attribute__((always_inline))
 #endif
 
 #if defined(__CUDA_ARCH__)  // this compilation is for a GPU

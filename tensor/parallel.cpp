@@ -8,9 +8,11 @@
 #include <exception>
 #include <mutex>
 #include <new>
+#include <system_error>
 #include <thread>
 #include <vector>
 
+#include "braid/tensor/detail/float_mode.h"
 #include "braid/tensor/detail/integers.h"
 #include "braid/tensor/error.h"
 
@@ -35,8 +37,8 @@ class Pool {
   void resize(int n) {
     std::lock_guard caller(callers_);
     stop();
-    start(n);
     size_ = n;
+    start();
   }
 
   // For the child of a fork(), which has the caller's thread alone: forgets the workers, which do not exist there, and
@@ -56,7 +58,7 @@ class Pool {
       body(0, n);
       return;
     }
-    start(size());
+    start();
     int64_t pieces = detail::ceil_div(n, grain), most = size() * int64_t{4};
     Job job{body, n, pieces <= most ? grain : detail::ceil_div(n, most)};
     {
@@ -77,6 +79,8 @@ class Pool {
   struct Job {
     FunctionRef<void(int64_t, int64_t)> body;
     int64_t n, grain;
+    uint64_t float_mode =
+        detail::float_mode();  // the caller's, for every thread: the bits must not depend on the thread
     std::atomic<int64_t> next{0};
     std::atomic_flag failed = ATOMIC_FLAG_INIT;
     std::exception_ptr error{};
@@ -90,6 +94,7 @@ class Pool {
 
   static void work(Job& job) {
     inside_body = true;
+    if (detail::float_mode() != job.float_mode) detail::set_float_mode(job.float_mode);
     try {
       for (;;) {
         int64_t begin = job.next.fetch_add(job.grain, std::memory_order_relaxed);
@@ -103,9 +108,15 @@ class Pool {
     inside_body = false;
   }
 
-  void start(int n) {
-    while (workers_.size() + 1 < static_cast<size_t>(n)) {
-      workers_.emplace_back([this, seen = generation_.load()]() mutable { loop(seen); });
+  // Where the system allows fewer threads (a limit on processes or memory), the pool is as small as that: only the
+  // speed depends on it. The next resize() tries again.
+  void start() {
+    try {
+      while (workers_.size() + 1 < static_cast<size_t>(size())) {
+        workers_.emplace_back([this, seen = generation_.load()]() mutable { loop(seen); });
+      }
+    } catch (const std::system_error&) {
+      size_ = static_cast<int>(workers_.size()) + 1;
     }
   }
 

@@ -30,11 +30,13 @@ class FunctionRef<R(Args...)> {
 // The pieces are handed out dynamically, so body must write each output from exactly one index (then the bits do not
 // depend on the schedule) and must not assume a partition: loop over fixed blocks inside [0, n) where sums are formed.
 // A call from inside a body runs in place. The first exception thrown by a body is rethrown here. The child of a fork()
-// outside of any body starts threads of its own.
+// outside of any body starts threads of its own. The pool's threads take over the caller's floating-point mode
+// (rounding, flush to zero).
 void parallel_for(int64_t n, int64_t grain, FunctionRef<void(int64_t begin, int64_t end)> body);
 
 // How many threads kernels use, including the caller's. Default: the processors this process may run on. Setting it
-// waits for running kernels; throws when n < 1 and inside a body of parallel_for.
+// waits for running kernels; throws when n < 1 and inside a body of parallel_for. Where the system does not allow so
+// many threads, there are fewer, and threads() says how many.
 void set_threads(int n);
 int threads();
 

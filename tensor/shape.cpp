@@ -36,7 +36,8 @@ Strides contiguous_strides(const Shape& shape) {
   int64_t step = 1;
   for (int i = shape.rank() - 1; i >= 0; --i) {
     strides[i] = step;
-    step *= shape[i] > 0 ? shape[i] : 1;
+    // Beyond 63 bits only in a tensor without elements, whose strides are never followed: (2^40, 2^40, 0).
+    if (__builtin_mul_overflow(step, shape[i] > 0 ? shape[i] : 1, &step)) step = 0;
   }
   return strides;
 }

@@ -24,33 +24,17 @@ namespace {
 
 // Freed buffers of a megabyte or more are kept for reuse: a training step allocates the same sizes every time, and
 // fresh memory from the system costs a page fault per 4 KiB, more than most kernels take to fill it.
+//
+// A large buffer in use holds the map node that its release puts into the list of free ones, so that release() never
+// needs memory and cannot fail.
 class CpuAllocator final : public Allocator {
  public:
   void* allocate(int64_t bytes) override {
     int64_t size = rounded(bytes);
     std::lock_guard lock(mutex_);
+    void* data = size >= kCacheFrom ? large(size) : fresh_or_throw(size);
     current_ += size;
     peak_ = current_ > peak_ ? current_ : peak_;
-    if (size >= kCacheFrom) {
-      auto it = free_.lower_bound(size);
-      if (it != free_.end() && it->first <= size + size / 8) {
-        void* data = it->second;
-        slack_[data] = it->first;
-        cached_ -= it->first;
-        free_.erase(it);
-        return data;
-      }
-    }
-    void* data = fresh(size);
-    if (!data) {
-      release_all();
-      data = fresh(size);
-    }
-    if (!data) {
-      current_ -= size;
-      throw OutOfMemory("out of memory: cannot get " + detail::mebibytes(bytes) + "; " + detail::mebibytes(current_) +
-                        " are in use by tensors; lower the batch size, the sequence length or the model");
-    }
     return data;
   }
 
@@ -58,22 +42,16 @@ class CpuAllocator final : public Allocator {
     int64_t size = rounded(bytes);
     std::lock_guard lock(mutex_);
     current_ -= size;
-    auto it = slack_.find(data);
-    int64_t real = size;
-    if (it != slack_.end()) {
-      real = it->second;
-      slack_.erase(it);
-    }
-    if (BRAID_CACHE_BUFFERS && real >= kCacheFrom) {
-      free_.emplace(real, data);
-      cached_ += real;
-      // The cache and the tensors together exceed the peak by a quarter at most, so that the process stays near its
-      // true high-water mark. The quarter is needed because the buffers of forward and backward differ in size and
-      // would evict each other at every step.
-      while (cached_ + current_ > peak_ + peak_ / 4 && !free_.empty()) drop(std::prev(free_.end()));
-    } else {
-      std::free(data);
-    }
+    if (size < kCacheFrom) return std::free(data);
+    auto used = large_.find(data);
+    cached_ += used->second.key();
+    free_.insert(std::move(used->second));
+    large_.erase(used);
+    // The cache and the tensors together exceed the peak by a quarter at most, so that the process stays near its
+    // true high-water mark. The quarter is needed because the buffers of forward and backward differ in size and
+    // would evict each other at every step.
+    const int64_t most = BRAID_CACHE_BUFFERS ? peak_ + peak_ / 4 : 0;
+    while (cached_ + current_ > most && !free_.empty()) drop(std::prev(free_.end()));
   }
 
   MemoryStats stats() const override {
@@ -90,6 +68,8 @@ class CpuAllocator final : public Allocator {
   }
 
  private:
+  using Free = std::multimap<int64_t, void*>;      // size -> buffer
+  using InUse = std::map<void*, Free::node_type>;  // buffer -> what release() puts into the list of free ones
   static constexpr int64_t kCacheFrom = 1 << 20, kHugeFrom = 4 << 20;
 
   static int64_t rounded(int64_t bytes) {
@@ -103,7 +83,36 @@ class CpuAllocator final : public Allocator {
     if (size >= kHugeFrom) madvise(data, static_cast<size_t>(size), MADV_HUGEPAGE);  // a hint; failure costs only speed
     return data;
   }
-  void drop(std::multimap<int64_t, void*>::iterator it) {
+  void* fresh_or_throw(int64_t size) {
+    void* data = fresh(size);
+    if (!data) {
+      release_all();
+      data = fresh(size);
+    }
+    if (!data)
+      throw OutOfMemory("out of memory: cannot get " + detail::mebibytes(size) + "; " + detail::mebibytes(current_) +
+                        " are in use by tensors; lower the batch size, the sequence length or the model");
+    return data;
+  }
+  // A cached buffer of this size or little more, or a fresh one.
+  void* large(int64_t size) {
+    const auto it = free_.lower_bound(size);
+    if (it != free_.end() && it->first <= size + size / 8) {
+      const auto used = large_.try_emplace(it->second).first;
+      cached_ -= it->first;
+      used->second = free_.extract(it);
+      return used->first;
+    }
+    Free free{{size, nullptr}};
+    InUse in_use;
+    in_use.try_emplace(nullptr, free.extract(free.begin()));
+    void* data = fresh_or_throw(size);  // nothing below needs memory
+    auto node = in_use.extract(in_use.begin());
+    node.key() = node.mapped().mapped() = data;
+    large_.insert(std::move(node));
+    return data;
+  }
+  void drop(Free::iterator it) {
     cached_ -= it->first;
     std::free(it->second);
     free_.erase(it);
@@ -113,8 +122,8 @@ class CpuAllocator final : public Allocator {
   }
 
   mutable std::mutex mutex_;
-  std::multimap<int64_t, void*> free_;  // size -> buffer
-  std::map<void*, int64_t> slack_;      // true size of buffers that serve a smaller request
+  Free free_;
+  InUse large_;
   int64_t current_ = 0, peak_ = 0, cached_ = 0;
 };
 

@@ -1,7 +1,9 @@
 #include "braid/tensor/tensor.h"
 
 #include <cstring>
+#include <numeric>
 
+#include "braid/tensor/detail/overlap.h"
 #include "braid/tensor/detail/recording.h"
 #include "braid/tensor/kernels/backend.h"
 #include "braid/tensor/kernels/pointwise_ops.h"
@@ -11,9 +13,10 @@ namespace braid {
 constinit thread_local bool detail::recording = true;
 
 bool Tensor::is_contiguous() const {
+  if (numel() == 0) return true;  // the other sizes may be too large for a product
   int64_t step = 1;
   for (int i = rank() - 1; i >= 0; --i) {
-    if (dim(i) != 1 && strides()[i] != step) return numel() == 0;
+    if (dim(i) != 1 && strides()[i] != step) return false;
     step *= dim(i);
   }
   return true;
@@ -40,6 +43,22 @@ void Tensor::begin_write(const char* member) {
         "instead, or work under NoGrad");
   });
   impl_->storage->count_write();
+}
+
+void Tensor::check_order_free(const char* member, const Tensor* source) const {
+  const detail::Footprint to{shape(), strides(), impl_->offset};
+  check(!detail::repeats(to), member, [&] {
+    return "cannot write to the view " + str(shape()) + " with strides " + str(strides()) +
+           ": several of its indices are one element in memory; write to the tensor it was expanded from, or to a "
+           "clone()";
+  });
+  if (!source || !shares_storage(*source)) return;
+  const detail::Footprint from{source->shape(), source->strides(), source->impl_->offset};
+  check(detail::same_elements(from, to) || !detail::overlap(from, to), member, [&] {
+    return "the source " + str(source->shape()) + " with strides " + str(source->strides()) +
+           " shares elements with the destination, which has strides " + str(strides()) +
+           ": they would be overwritten before they are read; call " + member + "(source.clone())";
+  });
 }
 
 const void* Tensor::raw() const { return impl().storage->data() + impl_->offset * size_of(impl_->dtype); }
@@ -109,17 +128,14 @@ Tensor Tensor::raw_view(const Shape& new_shape, const Strides& new_strides, int6
 Tensor Tensor::reshaped(const Shape& target) const {
   check_raw("reshaped", "braid::reshape(x, shape)");
   Shape to = target;
-  int64_t known = 1;
   int open = -1;
   for (int i = 0; i < to.rank(); ++i) {
-    if (to[i] == -1) {
-      check(open < 0, "reshape", [&] { return "only one size may be -1 in " + str(target); });
-      open = i;
-    } else {
-      known *= to[i];
-    }
+    if (to[i] != -1) continue;
+    check(open < 0, "reshape", [&] { return "only one size may be -1 in " + str(target); });
+    to[open = i] = 1;
   }
   if (open >= 0) {
+    const int64_t known = braid::numel(to);
     check(known > 0 && numel() % known == 0, "reshape",
           [&] { return "cannot view " + str(shape()) + " as " + str(target); });
     to[open] = numel() / known;
@@ -241,6 +257,7 @@ Tensor Tensor::to(Device target) const {
 void Tensor::copy_(const Tensor& source) {
   check(source.shape() == shape(), "copy_",
         [&] { return "shapes differ: " + str(shape()) + " and " + str(source.shape()); });
+  check_order_free("copy_", &source);
   begin_write("copy_");
   Tensor local = source.detach().to(device());
   backend(device()).copy.strided(local, *this);
@@ -251,18 +268,20 @@ void Tensor::add_(const Tensor& source) {
     return "shapes or types differ: " + str(shape()) + " " + str(dtype()) + " and " + str(source.shape()) + " " +
            str(source.dtype());
   });
+  check_order_free("add_", &source);
   begin_write("add_");
   backend(device()).pointwise.binary(BinaryOp::add, *this, source, *this);
 }
 
 void Tensor::fill(double value) {
+  check_order_free("fill", nullptr);
   begin_write("fill");
   backend(device()).copy.fill(value, *this);
 }
 
 Tensor empty(const Shape& shape, DType dtype, Device device) {
   int64_t bytes = 0;
-  check(!__builtin_mul_overflow(numel(shape), size_of(dtype), &bytes), "empty",
+  check(!__builtin_mul_overflow(numel(shape), size_of(dtype), &bytes) && bytes <= INT64_MAX / 2, "empty",
         [&] { return str(shape) + " " + str(dtype) + " is larger than any memory"; });
   Tensor x;
   x.impl_ = std::make_shared<Tensor::Impl>(Tensor::Impl{std::make_shared<Storage>(bytes, device), shape,
@@ -282,9 +301,9 @@ Tensor zeros_like(const Tensor& x) { return zeros(x.shape(), x.dtype(), x.device
 
 Tensor arange(int64_t n, DType dtype, Device device) {
   check(n >= 0, "arange", [&] { return "needs at least 0 elements, got " + std::to_string(n); });
-  std::vector<int64_t> values(static_cast<size_t>(n));
-  for (int64_t i = 0; i < n; ++i) values[static_cast<size_t>(i)] = i;
-  return from_vector(values, {n}).to(dtype).to(device);
+  Tensor x = empty({n}, DType::i64);
+  std::iota(x.mutable_data<int64_t>(), x.mutable_data<int64_t>() + n, int64_t{0});
+  return x.to(dtype).to(device);
 }
 
 }  // namespace braid

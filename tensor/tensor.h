@@ -79,7 +79,9 @@ class Tensor {
   Tensor to(Device device) const;  // *this when it is there already
 
   // In-place writes, for optimizers, caches and gradient accumulation. They throw on the result of a recorded op; what
-  // they write to a leaf between an op that saved it and the backward pass makes that pass throw.
+  // they write to a leaf between an op that saved it and the backward pass makes that pass throw. They also throw where
+  // the result would depend on the order of the elements: when this view holds an element twice (expanded), or shares
+  // elements with a source of another layout (a slice moved by one). The very same view as source is fine.
   void copy_(const Tensor& source);  // shapes equal, any dtype
   void add_(const Tensor& source);   // this += source; shapes and dtypes equal
   void fill(double value);
@@ -116,6 +118,7 @@ class Tensor {
   void check_type(DType expected) const;
   void check_raw(const char* member, const char* recorded) const;
   void begin_write(const char* member);  // checks and counts a write in place
+  void check_order_free(const char* member, const Tensor* source) const;
   Tensor raw_view(const Shape& shape, const Strides& strides, int64_t offset) const;
 
   std::shared_ptr<Impl> impl_;

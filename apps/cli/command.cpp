@@ -11,6 +11,7 @@
 #include "apps/cli/text.h"
 #include "apps/cli/version.h"
 #include "braid/distributed/comm/mpi_session.h"
+#include "braid/tensor/detail/float_mode.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/file_system.h"
 
@@ -276,6 +277,11 @@ int report_error(int code, const std::string& message) {
 }
 
 int run_program(const std::vector<Command>& commands, const std::vector<std::string>& arguments) {
+  if (braid::detail::restore_float_mode())
+    std::fputs(
+        "note: a library that is loaded with this program had switched off subnormal values or exact rounding; "
+        "braid has switched them on again\n",
+        stderr);
   try {
     const int code = dispatch(commands, arguments);
     // Output that went to a full disk is a failure too.

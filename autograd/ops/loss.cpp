@@ -13,7 +13,8 @@ namespace braid {
 namespace {
 
 struct Losses {
-  Tensor logits, targets, loss, lse;  // (R, V), (R), (R), (R)
+  Tensor logits, targets, loss;  // (R, V), (R), (R)
+  Tensor top, log_sum;           // (R), of every row of logits (tensor/kernels/loss.h)
 };
 
 Losses losses(const char* op, const Tensor& logits, const Tensor& targets) {
@@ -31,15 +32,17 @@ Losses losses(const char* op, const Tensor& logits, const Tensor& targets) {
   out.logits = logits.detach().contiguous().reshaped({count, logits.dim(-1)});
   out.targets = targets.contiguous().reshaped({count});
   out.loss = empty({count}, accumulate_type(logits.dtype()), logits.device());
-  out.lse = empty_like(out.loss);
-  backend(logits.device()).loss.cross_entropy(out.logits, out.targets, out.loss, out.lse);
+  out.top = empty_like(out.loss);
+  out.log_sum = empty_like(out.loss);
+  backend(logits.device()).loss.cross_entropy(out.logits, out.targets, out.loss, out.top, out.log_sum);
   return out;
 }
 
 // scale: one factor, or one per row.
 Tensor logits_gradient(const Losses& saved, const Tensor& scale, const Shape& shape) {
   Tensor dlogits = empty_like(saved.logits);
-  backend(scale.device()).loss.cross_entropy_backward(saved.logits, saved.targets, saved.lse, scale, dlogits);
+  backend(scale.device())
+      .loss.cross_entropy_backward(saved.logits, saved.targets, saved.top, saved.log_sum, scale, dlogits);
   return dlogits.reshaped(shape);
 }
 
@@ -107,13 +110,13 @@ Tensor linear_cross_entropy(const Tensor& hidden, const Tensor& weight, const Te
   detail::LinearLoss linear(hidden, weight, chunk_rows);
   MemoryScope scope(MemoryUse::workspace);
   Tensor ids = targets.contiguous().reshaped({linear.rows()});
-  Tensor loss = empty(ids.shape(), linear.type(), hidden.device()), lse = empty_like(loss);
+  Tensor loss = empty(ids.shape(), linear.type(), hidden.device()), top = empty_like(loss), log_sum = empty_like(loss);
   Tensor one = full({1}, 1, linear.type(), hidden.device());
   linear.for_each_chunk([&](int64_t begin, int64_t end, Tensor& logits) {
     auto rows = [&](const Tensor& x) { return x.sliced(0, begin, end); };
-    Tensor chunk_ids = rows(ids), chunk_lse = rows(lse), chunk_loss = rows(loss);
-    b.loss.cross_entropy(logits, chunk_ids, chunk_loss, chunk_lse);
-    if (linear.gradients()) b.loss.cross_entropy_backward(logits, chunk_ids, chunk_lse, one, logits);
+    Tensor chunk_ids = rows(ids), chunk_loss = rows(loss), chunk_top = rows(top), chunk_log_sum = rows(log_sum);
+    b.loss.cross_entropy(logits, chunk_ids, chunk_loss, chunk_top, chunk_log_sum);
+    if (linear.gradients()) b.loss.cross_entropy_backward(logits, chunk_ids, chunk_top, chunk_log_sum, one, logits);
   });
   return linear.record(op, total(loss));
 }

@@ -71,7 +71,6 @@ Tensor concat(const std::vector<Tensor>& xs, int axis) {
   int at = normal_axis(axis, xs[0].rank(), "concat");
   Shape shape = xs[0].shape();
   shape[at] = 0;
-  bool needs_grad = false;
   std::vector<int64_t> sizes;
   for (const Tensor& x : xs) {
     check_same("concat", xs[0], x);
@@ -82,7 +81,6 @@ Tensor concat(const std::vector<Tensor>& xs, int axis) {
     });
     sizes.push_back(x.dim(at));
     shape[at] += x.dim(at);
-    needs_grad = needs_grad || recording({x});
   }
   Tensor y = empty(shape, xs[0].dtype(), xs[0].device());
   int64_t begin = 0;
@@ -90,8 +88,7 @@ Tensor concat(const std::vector<Tensor>& xs, int axis) {
     y.sliced(at, begin, begin + x.dim(at)).copy_(x);
     begin += x.dim(at);
   }
-  if (!needs_grad) return y;
-  return record_segment("concat", y, xs, [at, sizes](const Tensor& dy) -> Grads {
+  return record("concat", y, xs, [at, sizes](const Tensor& dy) -> Grads {
     Grads parts;
     int64_t from = 0;
     for (int64_t size : sizes) {

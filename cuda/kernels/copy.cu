@@ -262,7 +262,7 @@ void fill(double value, Out y) {
   // The element's bytes, repeated.
   alignas(16) std::byte pattern[16];
   visit_any(y.dtype(), [&]<class T>() {
-    const T element = std::is_integral_v<T> ? convert<T>(value) : convert<T>(static_cast<Accumulate<T>>(value));
+    const T element = convert<T>(value);
     for (int64_t at = 0; at < 16; at += size) std::memcpy(pattern + at, &element, sizeof(T));
   });
   Axis<1> axes[Shape::max_rank];

@@ -34,8 +34,8 @@ __global__ void __launch_bounds__(kMaxTeam) log_softmax_kernel(RowPartition rows
   int64_t r = rows.row(), at = r * rows.n;
   Row<T, kHeld, 1> row(rows, rows.length(r), {{x + at, -std::numeric_limits<float>::infinity()}}, shift_of(x + at));
   ExpSum<A> total = exp_sum(rows, row);
-  A shift = total.top + math::log(total.sum);
-  row.write(y + at, [&](int64_t, A v) { return v - shift; });
+  A top = total.top, log_sum = math::log(total.sum);
+  row.write(y + at, [&](int64_t, A v) { return v - top - log_sum; });  // top + log_sum would lose log_sum's digits
 }
 
 // dx = dy - exp(y) sum_j dy_j

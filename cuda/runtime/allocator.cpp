@@ -30,16 +30,19 @@ void* CachingAllocator::take(int64_t size) {
   // A somewhat larger one will do; a small request never takes a large buffer.
   if (it == kept.end() || it->first > size + size / 4) return nullptr;
   void* data = it->second;
-  kept.erase(it);
+  buffers_.at(data).node = kept.extract(it);
   return data;
 }
 
 void* CachingAllocator::fresh(int64_t size) {
+  Free one{{size, nullptr}};
+  Free::node_type node = one.extract(one.begin());
   if (size > kSmall) {
     void* data = source_->get(size);
     if (!data) return nullptr;
     reserved_ += size;
-    buffers_[data] = {size, pool_, nullptr};
+    node.mapped() = data;
+    buffers_[data] = {size, pool_, nullptr, std::move(node)};
     return data;
   }
   char* slab = static_cast<char*>(source_->get(kSlab));
@@ -47,9 +50,11 @@ void* CachingAllocator::fresh(int64_t size) {
   reserved_ += kSlab;
   slabs_[slab] = 0;
   for (int64_t at = 0; at + size <= kSlab; at += size) {
-    buffers_[slab + at] = {size, pool_, slab};
+    buffers_[slab + at] = {size, pool_, slab, {}};
     if (at > 0) free_[pool_].emplace(size, slab + at);
   }
+  node.mapped() = slab;
+  buffers_.at(slab).node = std::move(node);
   return slab;
 }
 
@@ -73,11 +78,11 @@ void* CachingAllocator::allocate(int64_t bytes) {
 
 void CachingAllocator::release(void* data, int64_t) noexcept {
   std::lock_guard lock(mutex_);
-  const Buffer& buffer = buffers_.at(data);
+  Buffer& buffer = buffers_.at(data);
   if (buffer.slab) --slabs_.at(buffer.slab);
   current_ -= buffer.bytes;
-  Free& kept = free_[buffer.pool];
-  kept.emplace_hint(kept.lower_bound(buffer.bytes), buffer.bytes, data);  // the first of its size to be used again
+  Free& kept = free_.at(buffer.pool);
+  kept.insert(kept.lower_bound(buffer.bytes), std::move(buffer.node));  // the first of its size to be used again
 }
 
 MemoryStats CachingAllocator::stats() const {
@@ -100,17 +105,17 @@ void CachingAllocator::give_back_unused() {
   Free& kept = free_[0];
   for (auto it = kept.begin(); it != kept.end();) {
     void* data = it->second;
-    const Buffer buffer = buffers_.at(data);
-    if (buffer.slab && slabs_.at(buffer.slab) > 0) {
+    const bool whole = !buffers_.at(data).slab;
+    if (!whole && slabs_.at(buffers_.at(data).slab) > 0) {
       ++it;
       continue;
     }
+    if (whole) {
+      source_->give_back(data);
+      reserved_ -= it->first;
+    }
     it = kept.erase(it);
     buffers_.erase(data);
-    if (!buffer.slab) {
-      source_->give_back(data);
-      reserved_ -= buffer.bytes;
-    }
   }
   for (auto it = slabs_.begin(); it != slabs_.end();) {
     const auto first = buffers_.find(it->first);

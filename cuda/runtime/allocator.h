@@ -44,12 +44,13 @@ class CachingAllocator final : public Allocator {
   static int64_t rounded(int64_t bytes);
 
  private:
+  using Free = std::multimap<int64_t, void*>;  // size -> buffer
   struct Buffer {
     int64_t bytes;  // its true size
     int pool;
-    void* slab;  // the memory that a small one was cut from, or nullptr
+    void* slab;            // the memory that a small one was cut from, or nullptr
+    Free::node_type node;  // in use: what release() puts among the cached ones, so that it needs no memory
   };
-  using Free = std::multimap<int64_t, void*>;  // size -> buffer
 
   void* take(int64_t size);   // a cached buffer; nullptr when none fits
   void* fresh(int64_t size);  // from the source

@@ -86,12 +86,18 @@ Communicator Communicator::split(int color, const std::string& label) const {
   out.label_ = label;
   out.alone_ = alone_;
   if (!transport_) return out;
+  // The ranks agree here, under the time limit: making the group itself cannot wait for anybody.
+  const std::vector<int32_t> mine{color, transport_->next_group()};
+  const std::vector<int32_t> all =
+      all_gather(from_vector(mine, {1, 2}), 0, even_partition(size(), size())).to_vector<int32_t>();
   std::vector<int> members;
-  std::vector<std::string> colors = gather_text(std::to_string(color));
+  int group = 0;
   for (int r = 0; r < size(); ++r) {
-    if (colors[static_cast<size_t>(r)] == std::to_string(color)) members.push_back(r);
+    const auto at = static_cast<size_t>(2 * r);
+    if (all[at] == color) members.push_back(r);
+    group = std::max(group, all[at + 1]);
   }
-  std::shared_ptr<Transport> sub = transport_->split(members);
+  std::shared_ptr<Transport> sub = transport_->split(members, group);
   out.alone_ = sub->world_rank(0);
   if (sub->size() == 1) return out;
   out.transport_ = std::move(sub);

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 #include <thread>
 
 #define OMPI_SKIP_MPICXX 1
@@ -19,8 +20,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr int64_t kMaxMessage = int64_t{1} << 30;  // bytes; MPI counts are int
-constexpr int kTags = 32000;                       // every MPI allows tags up to 32767
-constexpr int kHeartbeatTag = 32001, kGroupTag = 32002, kFailureTag = 32003;
+// Of MPI_COMM_WORLD, which carries no other messages.
+constexpr int kHeartbeatTag = 1, kFailureTag = 2;
 constexpr size_t kFailureBytes = 4000;
 
 void ok(int result, const char* call) {
@@ -39,14 +40,15 @@ class MpiTransfer final : public TransferHandle {
       if (r != MPI_REQUEST_NULL) MPI_Request_free(&r);
     }
   }
-  void send(Buffer b, int to, int tag, MPI_Comm comm) {
-    pieces(b, to, [&](char* data, int count, MPI_Request* r) {
-      ok(MPI_Isend(data, count, MPI_BYTE, to, tag, comm, r), "MPI_Isend");
+  // peer: the rank in the group, which is rank `world` in comm.
+  void send(Buffer b, int peer, int world, int tag, MPI_Comm comm) {
+    pieces(b, peer, [&](char* data, int count, MPI_Request* r) {
+      ok(MPI_Isend(data, count, MPI_BYTE, world, tag, comm, r), "MPI_Isend");
     });
   }
-  void receive(Buffer b, int from, int tag, MPI_Comm comm) {
-    pieces(b, from, [&](char* data, int count, MPI_Request* r) {
-      ok(MPI_Irecv(data, count, MPI_BYTE, from, tag, comm, r), "MPI_Irecv");
+  void receive(Buffer b, int peer, int world, int tag, MPI_Comm comm) {
+    pieces(b, peer, [&](char* data, int count, MPI_Request* r) {
+      ok(MPI_Irecv(data, count, MPI_BYTE, world, tag, comm, r), "MPI_Irecv");
     });
   }
   bool done() override {
@@ -89,20 +91,41 @@ class MpiTransfer final : public TransferHandle {
   int64_t rests_ = 0;
 };
 
-// A communicator of MPI, freed with its owner.
-class MpiTransport final : public Transport {
- public:
-  explicit MpiTransport(MPI_Comm comm, std::vector<int> world) : comm_(comm), world_(std::move(world)) {
-    ok(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
-    sent_.resize(world_.size());
-    received_.resize(world_.size());
+// A copy of MPI_COMM_WORLD for the messages of all groups.
+struct OwnWorld {
+  MPI_Comm comm;
+  int largest_tag = 32767;  // what every MPI allows
+
+  OwnWorld() {
+    ok(MPI_Comm_dup(MPI_COMM_WORLD, &comm), "MPI_Comm_dup");
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    int found = 0, *value = nullptr;
+    MPI_Comm_get_attr(comm, MPI_TAG_UB, &value, &found);
+    if (found) largest_tag = *value;
   }
-  ~MpiTransport() override {
+  ~OwnWorld() {
     int finalized = 0;
     MPI_Finalized(&finalized);
-    if (!finalized) MPI_Comm_free(&comm_);
+    if (!finalized) MPI_Comm_free(&comm);
   }
-  MpiTransport(const MpiTransport&) = delete;
+  OwnWorld(const OwnWorld&) = delete;
+};
+
+// A group is a tag, not a communicator of MPI, which its members could only make by a call that waits for all of them
+// without a time limit. Messages between two ranks of one group arrive in the order in which they were sent.
+class MpiTransport final : public Transport {
+ public:
+  MpiTransport(std::shared_ptr<OwnWorld> own, std::vector<int> world, int group)
+      : own_(std::move(own)), world_(std::move(world)), group_(group) {
+    int me = 0;
+    ok(MPI_Comm_rank(own_->comm, &me), "MPI_Comm_rank");
+    rank_ = static_cast<int>(std::find(world_.begin(), world_.end(), me) - world_.begin());
+    check(group_ <= own_->largest_tag, ErrorKind::process, [&] {
+      return "this MPI has messages for " + std::to_string(own_->largest_tag + 1) +
+             " groups of ranks, one more is needed";
+    });
+    next_group_ = group_ + 1;
+  }
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(world_.size()); }
   int world_rank(int rank) const override { return world_.at(static_cast<size_t>(rank)); }
@@ -112,25 +135,18 @@ class MpiTransport final : public Transport {
     for (int step = 1; step < size(); ++step) {  // every rank begins with another peer
       int from = (rank_ - step + size()) % size(), to = (rank_ + step) % size();
       auto f = static_cast<size_t>(from), t = static_cast<size_t>(to);
-      if (receive[f].bytes > 0) transfer->receive(receive[f], from, static_cast<int>(received_[f]++ % kTags), comm_);
-      if (send[t].bytes > 0) transfer->send(send[t], to, static_cast<int>(sent_[t]++ % kTags), comm_);
+      if (receive[f].bytes > 0) transfer->receive(receive[f], from, world_[f], group_, own_->comm);
+      if (send[t].bytes > 0) transfer->send(send[t], to, world_[t], group_, own_->comm);
     }
     return transfer;
   }
 
-  std::shared_ptr<Transport> split(const std::vector<int>& members) override {
+  std::shared_ptr<Transport> split(const std::vector<int>& members, int group) override {
     std::vector<int> world;
     for (int m : members) world.push_back(world_rank(m));
-    MPI_Group all, part;
-    MPI_Comm made;
-    ok(MPI_Comm_group(comm_, &all), "MPI_Comm_group");
-    ok(MPI_Group_incl(all, static_cast<int>(members.size()), members.data(), &part), "MPI_Group_incl");
-    ok(MPI_Comm_create_group(comm_, part, kGroupTag, &made), "MPI_Comm_create_group");
-    MPI_Group_free(&part);
-    MPI_Group_free(&all);
-    MPI_Comm_set_errhandler(made, MPI_ERRORS_RETURN);
-    return std::make_shared<MpiTransport>(made, std::move(world));
+    return std::make_shared<MpiTransport>(own_, std::move(world), group);
   }
+  int next_group() const override { return next_group_; }
 
   // A rank that has waited too long sends a heartbeat to all ranks. A rank that waits too answers with its own; the
   // rank that hangs does not.
@@ -182,11 +198,12 @@ class MpiTransport final : public Transport {
     }
   }
   inline static bool heartbeat_sent_ = false;  // once: the job ends after it
+  inline static int next_group_ = 0;
 
-  MPI_Comm comm_;
-  int rank_ = 0;
-  std::vector<int> world_;
-  std::vector<int64_t> sent_, received_;
+  std::shared_ptr<OwnWorld> own_;
+  std::vector<int> world_;  // of the ranks of the group
+  int rank_ = 0;            // in the group
+  int group_;
 };
 
 }  // namespace
@@ -196,13 +213,10 @@ bool built_with_mpi() { return true; }
 MpiSession::MpiSession() {
   int provided = 0, ranks = 0;
   ok(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
-  MPI_Comm own;
-  ok(MPI_Comm_dup(MPI_COMM_WORLD, &own), "MPI_Comm_dup");
-  MPI_Comm_set_errhandler(own, MPI_ERRORS_RETURN);
-  ok(MPI_Comm_size(own, &ranks), "MPI_Comm_size");
-  std::vector<int> world;
-  for (int r = 0; r < ranks; ++r) world.push_back(r);
-  world_ = Communicator(std::make_shared<MpiTransport>(own, std::move(world)));
+  ok(MPI_Comm_size(MPI_COMM_WORLD, &ranks), "MPI_Comm_size");
+  std::vector<int> world(static_cast<size_t>(ranks));
+  std::iota(world.begin(), world.end(), 0);
+  world_ = Communicator(std::make_shared<MpiTransport>(std::make_shared<OwnWorld>(), std::move(world), 0));
 }
 
 MpiSession::~MpiSession() {

@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 #include <numeric>
+#include <system_error>
 #include <thread>
 #include <tuple>
 
@@ -14,13 +15,12 @@ namespace {
 
 // Messages that were sent and not yet received.
 struct Hub {
-  using Key = std::tuple<int64_t, int, int, int64_t>;  // group, from, to, number of the message between the two
+  using Key = std::tuple<int, int, int, int64_t>;  // group, from, to, number of the message between the two
   std::mutex mutex;
   std::condition_variable arrived;
   std::map<Key, std::vector<char>> messages;
-  std::map<std::tuple<int64_t, int64_t, std::vector<int>>, int64_t> groups;  // (parent, how many before, members)
-  int64_t next_group = 1;
-  int failed = -1;  // the first rank that ended with an error
+  std::vector<int> next_groups;  // per rank
+  int failed = -1;               // the first rank that ended with an error
 
   void fail_rank(int rank) {
     std::lock_guard lock(mutex);
@@ -72,7 +72,7 @@ class ThreadTransfer final : public TransferHandle {
 
 class ThreadTransport final : public Transport {
  public:
-  ThreadTransport(std::shared_ptr<Hub> hub, int64_t group, int rank, std::vector<int> world)
+  ThreadTransport(std::shared_ptr<Hub> hub, int group, int rank, std::vector<int> world)
       : hub_(std::move(hub)), group_(group), rank_(rank), world_(std::move(world)) {
     sent_.resize(world_.size());
     received_.resize(world_.size());
@@ -90,11 +90,12 @@ class ThreadTransport final : public Transport {
       auto i = static_cast<size_t>(r);
       if (r == rank_) continue;
       if (send[i].bytes > 0) {
-        hub_->messages[{group_, rank_, r, sent_[i]++}].assign(send[i].data, send[i].data + send[i].bytes);
+        hub_->messages[{group_, world_rank(rank_), world_rank(r), sent_[i]++}].assign(send[i].data,
+                                                                                      send[i].data + send[i].bytes);
       }
       if (receive[i].bytes > 0) {
         from.push_back(r);
-        keys.emplace_back(group_, r, rank_, received_[i]++);
+        keys.emplace_back(group_, world_rank(r), world_rank(rank_), received_[i]++);
         into.push_back(receive[i]);
       }
     }
@@ -102,7 +103,7 @@ class ThreadTransport final : public Transport {
     return std::make_unique<ThreadTransfer>(hub_, std::move(from), std::move(keys), std::move(into));
   }
 
-  std::shared_ptr<Transport> split(const std::vector<int>& members) override {
+  std::shared_ptr<Transport> split(const std::vector<int>& members, int group) override {
     std::vector<int> world;
     int rank = -1;
     for (int m : members) {
@@ -110,21 +111,25 @@ class ThreadTransport final : public Transport {
       world.push_back(world_rank(m));
     }
     std::lock_guard lock(hub_->mutex);
-    int64_t& id = hub_->groups[{group_, splits_++, members}];  // the first member makes it
-    if (id == 0) id = hub_->next_group++;
-    return std::make_shared<ThreadTransport>(hub_, id, rank, std::move(world));
+    own_next_group() = group + 1;
+    return std::make_shared<ThreadTransport>(hub_, group, rank, std::move(world));
+  }
+  int next_group() const override {
+    std::lock_guard lock(hub_->mutex);
+    return own_next_group();
   }
 
   std::vector<int> unresponsive_ranks(double) override { return {}; }  // threads cannot stop alone
   void answer_heartbeat() override {}
 
  private:
+  int& own_next_group() const { return hub_->next_groups[static_cast<size_t>(world_rank(rank_))]; }
+
   std::shared_ptr<Hub> hub_;
-  int64_t group_;
+  int group_;
   int rank_;
   std::vector<int> world_;
   std::vector<int64_t> sent_, received_;  // messages so far, to and from each rank
-  int64_t splits_ = 0;
 };
 
 }  // namespace
@@ -137,17 +142,29 @@ void run_transport_ranks(int ranks, const std::function<void(std::shared_ptr<Tra
   auto hub = std::make_shared<Hub>();
   std::vector<int> world(static_cast<size_t>(ranks));
   std::iota(world.begin(), world.end(), 0);
+  hub->next_groups.assign(world.size(), 1);
   std::vector<std::exception_ptr> errors(world.size());
   std::vector<std::thread> threads;
+  threads.reserve(world.size());
   for (int r = 0; r < ranks; ++r) {
-    threads.emplace_back([&, r] {
+    const auto run = [&, r] {
       try {
         body(std::make_shared<ThreadTransport>(hub, 0, r, world));
       } catch (...) {
         errors[static_cast<size_t>(r)] = std::current_exception();
         hub->fail_rank(r);
       }
-    });
+    };
+    try {
+      threads.emplace_back(run);
+    } catch (const std::system_error& e) {  // the ranks that run would wait for this one
+      errors[static_cast<size_t>(r)] = std::make_exception_ptr(
+          Error(ErrorKind::process, "cannot start a thread for rank " + std::to_string(r) + " of " +
+                                        std::to_string(ranks) + ": " + e.code().message() +
+                                        "; run fewer ranks, or raise the limit on processes (ulimit -u)"));
+      hub->fail_rank(r);
+      break;
+    }
   }
   for (std::thread& t : threads) t.join();
   if (hub->failed >= 0) std::rethrow_exception(errors[static_cast<size_t>(hub->failed)]);

@@ -91,7 +91,8 @@ void DataParallel::gradient_ready(size_t b, size_t e) {
   Bucket& bucket = buckets_[b];
   Entry& entry = bucket.entries[e];
   check(!bucket.sent, "data_parallel", [&] {
-    return "a gradient of " + entry.parameter.name + " arrived after its bucket was sent: the parameter is used twice";
+    return "a gradient of " + entry.parameter.name +
+           " arrived after its bucket was sent: backward() was called twice between start() and finish()";
   });
   if (!entry.ready) --bucket.missing;
   entry.ready = true;

@@ -55,9 +55,10 @@ Tensor vocab_parallel_embedding(const Tensor& table, const Tensor& ids, const Pa
 }
 
 // With x = h W^T, each rank has the columns of its vocabulary. For every row
-//   lse = log sum over ranks of exp(lse of the rank's columns),   loss = lse - x[target]   (a target is on one rank)
-//   dx = exp(x - lse) - onehot(target),   dh = sum over ranks of dx W,   dW = dx^T h
-// By chunks of rows (autograd/detail/linear_loss.h), with one exchange of two values per row and rank.
+//   top = max over ranks of top_r,   log_sum = log sum over ranks of exp(top_r - top + log_sum_r)
+//   loss = top - x[target] + log_sum   (a target is on one rank)
+//   dx = exp(x - top - log_sum) - onehot(target),   dh = sum over ranks of dx W,   dW = dx^T h
+// By chunks of rows (autograd/detail/linear_loss.h), with one exchange of three values per row and rank.
 Tensor vocab_parallel_cross_entropy(const Tensor& hidden, const Tensor& weight, const Tensor& targets,
                                     const Partition& vocab, const Communicator& tensor, int64_t chunk_rows) {
   const char* op = "vocab_parallel_cross_entropy";
@@ -84,39 +85,42 @@ Tensor vocab_parallel_cross_entropy(const Tensor& hidden, const Tensor& weight, 
     Tensor chunk_ids = ids.sliced(0, begin, end);
     LocalIds own = local_ids(chunk_ids, shard, type);
 
-    // Per row: the logsumexp of this rank's columns, and the logit of a local target.
-    Tensor loss = empty({n}, type, device), lse = empty({n}, type, device), picked = empty({n}, type, device);
-    b.loss.cross_entropy(logits, own.ids, loss, lse);
+    // Per row: top and log_sum of this rank's columns, and the logit of a local target.
+    Tensor statistics = empty({1, 3, n}, type, device), loss = empty({n}, type, device);
+    auto part = [&](int64_t which) { return statistics.sliced(1, which, which + 1).reshaped({n}); };
+    Tensor own_top = part(0), own_log_sum = part(1), picked = part(2);
+    b.loss.cross_entropy(logits, own.ids, loss, own_top, own_log_sum);
     b.index.gather(logits, own.ids, picked);
     b.pointwise.binary(BinaryOp::mul, picked, own.local, picked);
-    Tensor pair = empty({1, 2, n}, type, device);
-    pair.sliced(1, 0, 1).copy_(lse.reshaped({1, 1, n}));
-    pair.sliced(1, 1, 2).copy_(picked.reshaped({1, 1, n}));
-    std::vector<double> pairs = tensor.all_gather(pair, 0, even_partition(P, static_cast<int>(P))).to_vector<double>();
+    std::vector<double> gathered =
+        tensor.all_gather(statistics, 0, even_partition(P, static_cast<int>(P))).to_vector<double>();
     std::vector<int64_t> target_ids = chunk_ids.to_vector<int64_t>();
-    std::vector<double> row_lses(static_cast<size_t>(n));
+    std::vector<double> tops(static_cast<size_t>(n)), log_sums(static_cast<size_t>(n));
     for (int64_t i = 0; i < n; ++i) {
-      auto at = [&](int64_t r, int64_t which) { return pairs[static_cast<size_t>((r * 2 + which) * n + i)]; };
+      auto at = [&](int64_t r, int64_t which) { return gathered[static_cast<size_t>((r * 3 + which) * n + i)]; };
       double largest = at(0, 0), sum = 0, logit = 0;
       for (int64_t r = 1; r < P; ++r) largest = std::max(largest, at(r, 0));
       for (int64_t r = 0; r < P; ++r) {
-        sum += std::exp(at(r, 0) - largest);
-        logit += at(r, 1);
+        sum += std::exp(at(r, 0) - largest + at(r, 1));
+        logit += at(r, 2);
       }
       auto k = static_cast<size_t>(i);
-      row_lses[k] = largest + std::log(sum);
-      if (target_ids[k] >= 0) total += row_lses[k] - logit;
+      tops[k] = largest;
+      log_sums[k] = std::log(sum);
+      if (target_ids[k] >= 0) total += largest - logit + log_sums[k];
     }
     if (!linear.gradients()) return;
 
     // logits -> their gradient, in place. A row with a remote target takes column 0 as its target; the true gradient of
-    // that column, exp(x - lse), replaces the wrong one afterwards.
-    Tensor row_lse = from_vector(row_lses, {n}, device).to(type), first = logits.sliced(1, 0, 1);
+    // that column, exp(x - top - log_sum), replaces the wrong one afterwards.
+    Tensor top = from_vector(tops, {n}, device).to(type), log_sum = from_vector(log_sums, {n}, device).to(type);
+    Tensor first = logits.sliced(1, 0, 1);
     Tensor remote = own.remote.reshaped({n, 1}), local = own.local.reshaped({n, 1}), kept = empty({n, 1}, type, device);
-    b.pointwise.binary(BinaryOp::sub, first, row_lse.reshaped({n, 1}), kept);
+    b.pointwise.binary(BinaryOp::sub, first, top.reshaped({n, 1}), kept);
+    b.pointwise.binary(BinaryOp::sub, kept, log_sum.reshaped({n, 1}), kept);
     b.pointwise.unary(UnaryOp::exp, 0, 0, kept, kept);
     b.pointwise.binary(BinaryOp::mul, kept, remote, kept);
-    b.loss.cross_entropy_backward(logits, own.labels, row_lse, one, logits);
+    b.loss.cross_entropy_backward(logits, own.labels, top, log_sum, one, logits);
     b.pointwise.binary(BinaryOp::mul, first, local, first);
     b.pointwise.binary(BinaryOp::add, first, kept, first);
   });

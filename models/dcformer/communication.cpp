@@ -98,7 +98,7 @@ StepVolume activation_volume(const DcformerConfig& config, const MeshShape& mesh
     auto reduce_scatter = [&](int64_t forward, int64_t backward) { all_gather(backward, forward); };
     reduce_scatter(1, 1);                                                   // token embedding
     all_gather(1, 1);                                                       // final norm's result
-    if (P > 1) statistics(Collective::all_gather, (P - 1) * 2 * B * rows);  // two values per row of logits
+    if (P > 1) statistics(Collective::all_gather, (P - 1) * 3 * B * rows);  // three values per row of logits
     for (int64_t layer = 0; layer < config.n_layer; ++layer) {
       all_gather(2 * passes, 2);  // of attention and FFN
       reduce_scatter(2 * passes, 2);

@@ -1,6 +1,7 @@
 // Copies between any strides and types, and fills.
 #include <cstring>
 
+#include "braid/tensor/convert.h"
 #include "braid/tensor/cpu/loops.h"
 #include "braid/tensor/detail/integers.h"
 #include "braid/tensor/kernels/copy.h"
@@ -140,20 +141,22 @@ void copy(In x, Out y) {
   copy_converting<double>(x, y);
 }
 
+template <class A>
+void fill_with(A value, Out y) {
+  StridedView ly(y);
+  for_blocks(y.numel(), 1, [&](int64_t i, int64_t n) {
+    A buffer[kBlock];
+    A* values = output_block(ly, i, n, buffer);
+    for (int64_t j = 0; j < n; ++j) values[j] = value;
+    store(ly, i, n, values);
+  });
+}
+
 void fill(double value, Out y) {
-  auto run = [&]<class A>() {
-    StridedView ly(y);
-    for_blocks(y.numel(), 1, [&](int64_t i, int64_t n) {
-      A buffer[kBlock];
-      A* values = output_block(ly, i, n, buffer);
-      for (int64_t j = 0; j < n; ++j) values[j] = static_cast<A>(value);
-      store(ly, i, n, values);
-    });
-  };
   if (fits_float(y.dtype()))
-    run.operator()<float>();
+    visit_float(y.dtype(), "fill", [&]<class T>() { fill_with(static_cast<float>(convert<T>(value)), y); });
   else
-    run.operator()<double>();
+    fill_with(value, y);
 }
 
 }  // namespace

@@ -11,7 +11,8 @@
 namespace braid::cpu {
 
 StridedView::StridedView(const Tensor& x) : data(static_cast<const std::byte*>(x.raw())), dtype(x.dtype()) {
-  for (int a = 0; a < x.rank(); ++a) {
+  const bool empty = x.numel() == 0;  // nothing to merge: a product of its other sizes may be too large
+  for (int a = 0; a < x.rank() && !empty; ++a) {
     int64_t n = x.dim(a), step = x.strides()[a];
     if (n == 1) continue;
     if (rank > 0 && stride[rank - 1] == n * step) {

@@ -1,5 +1,6 @@
 // Softmax and cross-entropy in one pass over each row of logits (V):
-//   lse = log sum_j exp(x_j),   loss = lse - x[target],   dx_j = scale (exp(x_j - lse) - [j = target]).
+//   loss = log_sum - (x[target] - top),   dx_j = scale (exp(x_j - top - log_sum) - [j = target]).
+// Differences of logits are formed first: they are exact, or at least accurate, however large the logits are.
 // A negative target is not counted: loss 0, gradient 0, whatever the logits are.
 #include <algorithm>
 #include <cmath>
@@ -14,36 +15,37 @@ namespace braid::cpu {
 
 namespace {
 
-void cross_entropy(In logits, In targets, Out loss, Out lse) {
+void cross_entropy(In logits, In targets, Out loss, Out top, Out log_sum) {
   visit_float(logits.dtype(), "cross_entropy", [&]<class T>() {
     using A = Accumulate<T>;
     visit_index(targets.dtype(), "cross_entropy", [&]<class I>() {
       const T* in = logits.data<T>();
       const I* target = targets.data<I>();
-      A *out = loss.mutable_data<A>(), *log_sum = lse.mutable_data<A>();
+      A *out = loss.mutable_data<A>(), *tops = top.mutable_data<A>(), *log_sums = log_sum.mutable_data<A>();
       int64_t n = logits.dim(-1);
       parallel_for(targets.numel(), grain_for(n * 12), [&](int64_t begin, int64_t end) {
         for (int64_t r = begin; r < end; ++r) {
-          out[r] = log_sum[r] = A(0);
+          out[r] = tops[r] = log_sums[r] = A(0);
           if (target[r] < 0) continue;
           const T* x = in + r * n;
-          A top = lane_max<A>(n, [&](int64_t j) { return A(x[j]); });
-          A total = std::log(lane_sum<A>(n, [&](int64_t j) { return math::exp(A(x[j]) - top); }));
-          log_sum[r] = top + total;
-          out[r] = total - (A(x[target[r]]) - top);
+          A m = lane_max<A>(n, [&](int64_t j) { return A(x[j]); });
+          A total = std::log(lane_sum<A>(n, [&](int64_t j) { return math::exp(A(x[j]) - m); }));
+          tops[r] = m;
+          log_sums[r] = total;
+          out[r] = total - (A(x[target[r]]) - m);
         }
       });
     });
   });
 }
 
-void cross_entropy_backward(In logits, In targets, In lse, In scale, Out dlogits) {
+void cross_entropy_backward(In logits, In targets, In top, In log_sum, In scale, Out dlogits) {
   visit_float(logits.dtype(), "cross_entropy_backward", [&]<class T>() {
     using A = Accumulate<T>;
     visit_index(targets.dtype(), "cross_entropy_backward", [&]<class I>() {
       const T* in = logits.data<T>();
       const I* target = targets.data<I>();
-      const A *log_sum = lse.data<A>(), *factor = scale.data<A>();
+      const A *tops = top.data<A>(), *log_sums = log_sum.data<A>(), *factor = scale.data<A>();
       T* out = dlogits.mutable_data<T>();
       int64_t n = logits.dim(-1), step = scale.numel() == 1 ? 0 : 1;
       parallel_for(targets.numel(), grain_for(n * 12), [&](int64_t begin, int64_t end) {
@@ -54,11 +56,11 @@ void cross_entropy_backward(In logits, In targets, In lse, In scale, Out dlogits
             std::fill_n(d, n, T(0));
             continue;
           }
-          A s = factor[r * step], shift = log_sum[r];
+          A s = factor[r * step], m = tops[r], total = log_sums[r];
           int64_t t = static_cast<int64_t>(target[r]);
-          A hit = s * (math::exp(A(x[t]) - shift) - A(1));  // before d, which may be x, is written
-          BRAID_IVDEP                                       // d is x or does not overlap it
-          for (int64_t j = 0; j < n; ++j) d[j] = T(s * math::exp(A(x[j]) - shift));
+          A hit = s * (math::exp(A(x[t]) - m - total) - A(1));  // before d, which may be x, is written
+          BRAID_IVDEP                                           // d is x or does not overlap it
+          for (int64_t j = 0; j < n; ++j) d[j] = T(s * math::exp(A(x[j]) - m - total));
           d[t] = T(hit);
         }
       });

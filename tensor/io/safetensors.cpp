@@ -114,7 +114,8 @@ void SafetensorsFile::open() {
                std::to_string(length), damaged);
   const std::string text = file_.read_string(static_cast<int64_t>(length));
   const json header = parse_json(text, file_.path(), 8);
-  if (!header.is_object()) file_.fail("bad safetensors header", 8, "a JSON object", shown(header), damaged);
+  if (text.front() != '{')  // JSON may begin with blanks or a byte order mark, this format may not
+    file_.fail("bad safetensors header", 8, "a JSON object, from its first byte on", shown(text.substr(0, 8)), damaged);
   const HeaderReader reader{file_, file_.position(), file_.remaining()};
   for (const auto& [name, value] : header.items()) {  // in order of the names
     if (name != "__metadata__") {
@@ -216,13 +217,19 @@ TensorFiles::TensorFiles(const std::string& path) : path_(path) {
     tensors_.push_back(*info);
     file_of_[name] = at;
   }
+  int64_t bytes = 0;
   for (size_t i = 0; i < files_.size(); ++i)
     for (const TensorInfo& info : files_[i].tensors()) {
       const auto at = file_of_.find(info.name);
       check(at != file_of_.end() && at->second == i, ErrorKind::input, [&] {
         return "the tensor \"" + info.name + "\" in " + files_[i].path() + " is not the one that " + index + " lists";
       });
+      bytes += info.bytes;
     }
+  const json::json_pointer total("/metadata/total_size");
+  if (j.contains(total) && j[total] != bytes)
+    fail_input("bad index of weights", index, -1,
+               "the \"total_size\" of its tensors, " + std::to_string(bytes) + " bytes", shown(j[total]), damaged);
 }
 
 const TensorInfo* TensorFiles::find(const std::string& name) const { return find_in(tensors_, name); }

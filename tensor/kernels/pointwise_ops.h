@@ -146,7 +146,9 @@ struct Unary<UnaryOp::gelu_tanh, A> {
   BRAID_HD static A forward(A x, A, A) {
     return A(0.5) * x * (A(1) + math::tanh(A(kSqrt2OverPi) * (x + A(kGeluCubic) * x * x * x)));
   }
-  BRAID_HD static A derivative(A x, A, A) {
+  BRAID_HD static A derivative(A value, A, A) {
+    // Beyond 10 tanh is 1 in every digit; x^2 and x^3 would overflow.
+    const A x = value < A(-10) ? A(-10) : value > A(10) ? A(10) : value;
     const A u = A(kSqrt2OverPi) * (x + A(kGeluCubic) * x * x * x), t = math::tanh(u);
     return A(0.5) * (A(1) + t) + A(0.5) * x * (A(1) - t * t) * A(kSqrt2OverPi) * (A(1) + A(3 * kGeluCubic) * x * x);
   }
@@ -161,7 +163,7 @@ struct Unary<UnaryOp::relu, A> {  // a NaN stays one
 template <class A>
 struct Unary<UnaryOp::pow, A> {
   BRAID_HD static A forward(A x, A a, A) { return std::pow(x, a); }
-  BRAID_HD static A derivative(A x, A a, A) { return a * std::pow(x, a - A(1)); }
+  BRAID_HD static A derivative(A x, A a, A) { return a == A(0) ? A(0) : a * std::pow(x, a - A(1)); }
 };
 
 template <class A>
@@ -199,7 +201,7 @@ template <class A>
 struct Binary<BinaryOp::div, A> {
   BRAID_HD static A forward(A x, A y) { return x / y; }
   BRAID_HD static A d_dx(A, A y) { return A(1) / y; }
-  BRAID_HD static A d_dy(A x, A y) { return -x / (y * y); }
+  BRAID_HD static A d_dy(A x, A y) { return -(x / y) / y; }  // y y would overflow
 };
 
 template <class A>

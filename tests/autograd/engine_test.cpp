@@ -162,6 +162,48 @@ BOOST_AUTO_TEST_CASE(hooks_see_the_complete_gradient) {
   BOOST_TEST(seen == std::vector<double>{4}, boost::test_tools::per_element());
 }
 
+// A parameter of two recomputed segments, one of them inside another, used to get a call per segment.
+BOOST_AUTO_TEST_CASE(hooks_are_called_once_per_pass_with_recomputed_segments) {
+  Tensor w = full({2}, 3, DType::f64), b = full({2}, 1, DType::f64), other = full({2}, 1, DType::f64);
+  for (Tensor* leaf : {&w, &b, &other}) require_grad(*leaf);
+  std::vector<double> of_w, of_b;
+  on_grad(w, [&](const Tensor& g) { of_w.push_back(g.to_vector<double>()[0]); });
+  on_grad(b, [&](const Tensor& g) { of_b.push_back(g.to_vector<double>()[0]); });
+  const auto times = [w](const std::vector<Tensor>& in) { return mul(in[0], w); };
+  const auto nested = [times, b](const std::vector<Tensor>& in) { return recompute(times, {add(in[0], b)}); };
+  const auto y = [&] { return sum(recompute(nested, {recompute(times, {full({2}, 1, DType::f64)})})); };
+  backward(y());  // y = (w + b) w, dw = 2 w + b, db = w
+  BOOST_TEST(of_w == std::vector<double>{7}, boost::test_tools::per_element());
+  BOOST_TEST(of_b == std::vector<double>{3}, boost::test_tools::per_element());
+  backward(add(y(), sum(scale(w, 2))));  // adds up over passes
+  BOOST_TEST((of_w == std::vector<double>{7, 16}), of_w.back());
+  BOOST_TEST(of_b.size() == 2u);
+  const Tensor unused = no_grad([&] { return y(); });
+  BOOST_TEST(!requires_grad(unused));
+  BOOST_TEST(!requires_grad(recompute([](const auto& in) { return square(in[0]); }, {full({2}, 1)})));
+}
+
+// Such as the bf16 copies of f32 parameters. A second segment that used one found its history used up.
+BOOST_AUTO_TEST_CASE(segments_may_capture_results_of_ops) {
+  Tensor w = full({2}, 3, DType::f64), x = full({2}, 2, DType::f64);
+  require_grad(w);
+  std::vector<double> seen;
+  on_grad(w, [&](const Tensor& g) { seen.push_back(g.to_vector<double>()[0]); });
+  const Tensor half = scale(w, 0.5);
+  const auto times = [half](const std::vector<Tensor>& in) { return mul(in[0], half); };
+  const auto itself = [half](const std::vector<Tensor>&) { return half; };
+  backward(sum(add(recompute(times, {recompute(times, {x})}), recompute(itself, {x}))));
+  BOOST_TEST(seen == std::vector<double>{3.5}, boost::test_tools::per_element());  // x w^2 / 4 + w / 2
+}
+
+BOOST_AUTO_TEST_CASE(a_parameter_written_before_its_segment_is_recomputed_is_noticed) {
+  Tensor w = full({1}, 3);
+  require_grad(w);
+  const Tensor y = recompute([w](const auto& in) { return mul(in[0], w); }, {full({1}, 2)});
+  w.fill(4);
+  BOOST_TEST(throws_with([&] { backward(y); }, "[recompute] input 1 was written in place"));
+}
+
 BOOST_AUTO_TEST_CASE(recompute_gives_the_same_gradients_and_keeps_less) {
   Tensor w = full({64}, 0.5, DType::f64), x = full({64}, 0.3, DType::f64);
   auto segment = [w](const std::vector<Tensor>& in) {

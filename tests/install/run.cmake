@@ -31,6 +31,18 @@ foreach(file README.md LICENSE)
     message(FATAL_ERROR "expected share/doc/braid/${file}")
   endif()
 endforeach()
+# Functions of installed headers that compute values must not exist out of line in the library: the linker could take
+# the copy of a program that was compiled with other flags (tensor/device_code.h).
+find_program(NM nm)
+file(GLOB_RECURSE library ${prefix}/*/libbraid.a)
+if(NM AND library)
+  execute_process(COMMAND ${NM} ${library} COMMAND grep -E
+    " [WVu] _ZNK?5braid(8bfloat16|7float16|6philox|11random_bits|4unit|14uniform_number|14normal_numbers)"
+    OUTPUT_VARIABLE copies ERROR_QUIET)
+  if(copies)
+    message(FATAL_ERROR "expected every BRAID_HD function of the installed headers to be inlined, found\n${copies}")
+  endif()
+endif()
 set(headers "")
 if(HEADERS)
   set(headers -DHEADERS=${prefix}/include)

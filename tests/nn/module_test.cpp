@@ -3,6 +3,7 @@
 #include <boost/test/unit_test.hpp>
 #include <limits>
 
+#include "braid/autograd/debug.h"
 #include "braid/autograd/ops.h"
 #include "braid/nn/linear.h"
 #include "braid/nn/optim/master_weights.h"
@@ -149,6 +150,23 @@ BOOST_AUTO_TEST_CASE(load_reports_every_problem_and_changes_nothing) {
   BOOST_TEST(throws_with(attempt, "extra (1) is not a parameter of this model"));
   BOOST_TEST(throws_with(attempt, "in model.safetensors"));
   BOOST_TEST(is_close(nn::parameters(m)[0].value.to_vector<double>(), before, 0));
+}
+
+// The lines of BRAID_DEBUG=ops began with an affine and a sum per weight of the file.
+BOOST_AUTO_TEST_CASE(inspecting_weights_is_no_op) {
+  std::FILE* lines = std::tmpfile();
+  set_debug({.ops = true}, lines);
+  for (DType t : {DType::f64, DType::f32, DType::bf16, DType::f16}) {
+    BOOST_TEST(nn::all_finite(full({3, 5}, 60000, t)));
+    BOOST_TEST(nn::all_finite(full({3, 5}, 2, t).transposed()));
+    BOOST_TEST(nn::all_finite(zeros({0, 5}, t)));
+    for (double bad : {INFINITY, -INFINITY, NAN})
+      BOOST_TEST(!nn::all_finite(from_values({1, 2, bad, 4, 5, 6}, {2, 3}, t).transposed()));
+  }
+  BOOST_TEST(nn::all_finite(arange(3)));
+  set_debug({});
+  BOOST_TEST(std::ftell(lines) == 0);
+  std::fclose(lines);
 }
 
 BOOST_AUTO_TEST_CASE(load_fills_in_any_order_and_type) {

@@ -2,6 +2,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include "braid/tensor/convert.h"
 #include "braid/tensor/random.h"
 #include "tests/support/compare.h"
 
@@ -79,6 +80,30 @@ BOOST_AUTO_TEST_CASE(random_floats_round_to_nearest_even) {
     }
   }
   BOOST_TEST(wrong == 0);
+}
+
+// By way of the nearest f32 the values just beside a midpoint would round as the midpoint does.
+BOOST_AUTO_TEST_CASE(f64_rounds_once) {
+  BOOST_TEST(float(convert<bfloat16>(1 + 0x1p-8 + 0x1p-40)) == 1.0078125f);
+  BOOST_TEST(float(convert<float16>(1 + 0x1p-11 + 0x1p-40)) == 1 + 0x1p-10f);
+  BOOST_TEST(std::isnan(float(convert<bfloat16>(std::nan("")))));
+  int wrong = 0;
+  for (uint64_t i = 0; i < 100000; ++i) {
+    const float near = float(bfloat16(std::bit_cast<float>(random_bits(i, {1, 2}))));
+    if (!std::isfinite(near)) continue;
+    for (const auto& [format, digits] : {std::pair(kBf16, 8), std::pair(kF16, 11)}) {
+      const double unit = std::ldexp(1.0, std::max(near == 0 ? format.lowest : std::ilogb(near), format.lowest));
+      for (double shift : {0.0, 0x1p-30, -0x1p-30, 0x1p-50, -0x1p-50}) {
+        const double x = near + unit * (std::ldexp(1.0, -digits) + shift);
+        const double got = format.fraction == 7 ? float(convert<bfloat16>(x)) : float(convert<float16>(x));
+        wrong += got != rounded(x, format);
+      }
+    }
+  }
+  BOOST_TEST(wrong == 0);
+  BOOST_TEST(full({1}, 1 + 0x1p-8 + 0x1p-40, DType::bf16).item() == 1.0078125);
+  BOOST_TEST(full({1}, 1 + 0x1p-8 + 0x1p-40, DType::f64).to(DType::bf16).item() == 1.0078125);
+  BOOST_TEST(full({1}, (1 << 24) + 1, DType::i32).to(DType::bf16).item() == 1 << 24);
 }
 
 BOOST_AUTO_TEST_CASE(names_and_sizes) {

@@ -1,13 +1,16 @@
 #include "braid/tensor/parallel.h"
 
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <boost/test/unit_test.hpp>
+#include <limits>
 #include <stdexcept>
 #include <thread>
 
+#include "braid/tensor/detail/float_mode.h"
 #include "tests/support/compare.h"
 #include "tests/support/sanitizer.h"
 
@@ -130,6 +133,48 @@ BOOST_AUTO_TEST_CASE(the_child_of_a_fork_has_workers_of_its_own, *boost::unit_te
   BOOST_REQUIRE(waitpid(child, &status, 0) == child);
   BOOST_TEST(status == 0);
   BOOST_TEST(sum() == 499500);
+}
+
+// Every thread would get a stack larger than the address space: the system starts none.
+BOOST_AUTO_TEST_CASE(threads_that_cannot_be_started_are_done_without) {
+  Threads use(2);
+  const auto sum = [] {
+    std::atomic<int64_t> total{0};
+    parallel_for(1000, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) total += i;
+    });
+    return total.load();
+  };
+  pthread_attr_t before, huge;
+  pthread_attr_init(&huge);
+  BOOST_REQUIRE(pthread_getattr_default_np(&before) == 0);
+  BOOST_REQUIRE(pthread_attr_setstacksize(&huge, size_t{1} << 48) == 0);
+  BOOST_REQUIRE(pthread_setattr_default_np(&huge) == 0);
+  set_threads(4);
+  BOOST_TEST(threads() == 1);
+  BOOST_TEST(sum() == 499500);
+  BOOST_REQUIRE(pthread_setattr_default_np(&before) == 0);
+  set_threads(4);
+  BOOST_TEST(threads() == 4);
+  BOOST_TEST(sum() == 499500);
+}
+
+// Otherwise the bits would depend on the thread that a piece of the work went to.
+BOOST_AUTO_TEST_CASE(workers_take_over_the_floating_point_mode_of_the_caller) {
+#if defined(__x86_64__)
+  Threads use(3);
+  constexpr uint64_t kFlushToZero = 0x8000;
+  for (uint64_t mode : {kFlushToZero, uint64_t{0}}) {
+    detail::set_float_mode(mode);
+    volatile double smallest = std::numeric_limits<double>::min();
+    std::atomic<int> zeros{0};
+    parallel_for(3000, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) zeros += smallest / 2 == 0;
+    });
+    BOOST_TEST(zeros == (mode == 0 ? 0 : 3000));
+    BOOST_TEST(detail::restore_float_mode() == (mode != 0));
+  }
+#endif
 }
 
 BOOST_AUTO_TEST_CASE(no_threads_is_rejected) {

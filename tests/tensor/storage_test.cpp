@@ -1,12 +1,28 @@
 #include "braid/tensor/storage.h"
 
 #include <boost/test/unit_test.hpp>
+#include <cstdlib>
+#include <memory>
+#include <new>
 
 #include "braid/tensor/tensor.h"
 #include "tests/support/compare.h"
 
 using namespace braid;
 using namespace braid::test;
+
+namespace {
+thread_local bool memory_is_spent = false;
+}
+
+// Not inlined: GCC would miss the pair of new and delete.
+[[gnu::noinline]] void* operator new(size_t bytes) {
+  void* data = memory_is_spent ? nullptr : std::malloc(bytes);
+  if (!data) throw std::bad_alloc();
+  return data;
+}
+[[gnu::noinline]] void operator delete(void* data) noexcept { std::free(data); }
+[[gnu::noinline]] void operator delete(void* data, size_t) noexcept { std::free(data); }
 
 namespace {
 constexpr int64_t kMiB = 1 << 20;
@@ -68,12 +84,25 @@ BOOST_AUTO_TEST_CASE(the_cache_stays_below_the_peak) {
   release_cached_memory(kCpu);
 }
 
+// A destructor calls release(): an exception there ends the program.
+BOOST_AUTO_TEST_CASE(releasing_needs_no_memory) {
+  const Storage keep(16 * kMiB, kCpu);  // the peak, so that the cache may hold something
+  for (int64_t size : {int64_t{100}, 2 * kMiB, 8 * kMiB, 8 * kMiB - 100}) {  // the last one out of the cache
+    auto buffer = std::make_unique<Storage>(size, kCpu);
+    memory_is_spent = true;
+    buffer.reset();
+    memory_is_spent = false;
+  }
+  BOOST_TEST(memory_stats(kCpu).current >= 16 * kMiB);
+}
+
 BOOST_AUTO_TEST_CASE(impossible_requests_are_rejected_with_the_size) {
   int64_t before = memory_stats(kCpu).current;
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   BOOST_TEST(throws_with([] { Storage(int64_t{1} << 60, kCpu); }, "out of memory: cannot get 1099511627776 MiB"));
 #endif
   BOOST_TEST(throws_with([] { empty({int64_t{1} << 61, 2}); }, "is larger than any memory"));
+  BOOST_TEST(throws_with([] { empty({(int64_t{1} << 61) - 1}); }, "is larger than any memory"));
   BOOST_TEST(memory_stats(kCpu).current == before);
 }
 

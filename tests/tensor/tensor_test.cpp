@@ -1,6 +1,7 @@
 #include "braid/tensor/tensor.h"
 
 #include <boost/test/unit_test.hpp>
+#include <limits>
 
 #include "tests/support/compare.h"
 
@@ -77,6 +78,46 @@ BOOST_AUTO_TEST_CASE(writing_in_place) {
   BOOST_TEST(is_close(values(x), {4, 8, 12, 6, 10, 14}, 0));
   BOOST_TEST(throws_with([&] { x.copy_(full({3}, 1)); }, "[copy_] shapes differ: (2, 3) and (3)"));
   BOOST_TEST(throws_with([&] { x.add_(full({2, 3}, 1, DType::f64)); }, "[add_] shapes or types differ"));
+}
+
+// The results depended on the blocks and threads of the kernels.
+BOOST_AUTO_TEST_CASE(writes_that_depend_on_the_order_of_elements_throw) {
+  Tensor repeated = zeros({3}).expanded({4, 3});
+  const std::string one_element = "cannot write to the view (4, 3) with strides (0, 1): several of its indices are one";
+  BOOST_TEST(throws_with([&] { repeated.add_(full({4, 3}, 1)); }, "[add_] " + one_element));
+  BOOST_TEST(throws_with([&] { repeated.copy_(full({4, 3}, 1)); }, "[copy_] " + one_element));
+  BOOST_TEST(throws_with([&] { repeated.fill(1); }, "[fill] " + one_element));
+  BOOST_TEST(throws_with([&] { zeros({4}).view({2, 2}, {1, 1}, 0).fill(1); }, "[fill] cannot write to the view"));
+  BOOST_TEST(is_close(values(repeated), std::vector<double>(12, 0), 0));
+  Tensor x = counting({8}), square = counting({3, 3}), moved = x.sliced(0, 1, 8);
+  const std::string shared = "shares elements with the destination";
+  BOOST_TEST(throws_with([&] { moved.add_(x.sliced(0, 0, 7)); }, shared));
+  BOOST_TEST(throws_with([&] { moved.copy_(x.sliced(0, 0, 7)); }, shared));
+  BOOST_TEST(throws_with([&] { square.copy_(square.transposed()); }, "call copy_(source.clone())"));
+  BOOST_TEST(is_close(values(x), {0, 1, 2, 3, 4, 5, 6, 7}, 0));
+  square.copy_(square.transposed().clone());
+  BOOST_TEST(is_close(values(square), {0, 3, 6, 1, 4, 7, 2, 5, 8}, 0));
+  // Views of one buffer without a common element, and the same view.
+  square.sliced(1, 0, 1).add_(square.sliced(1, 2, 3));
+  BOOST_TEST(is_close(values(square), {6, 3, 6, 8, 4, 7, 10, 5, 8}, 0));
+  x.sliced(0, 0, 4).copy_(x.sliced(0, 4, 8));
+  x.copy_(x.detach());
+  x.reshaped({1, 8}).copy_(x.unsqueezed(0));
+  BOOST_TEST(is_close(values(x), {4, 5, 6, 7, 4, 5, 6, 7}, 0));
+  Tensor row = zeros({3}).expanded({1, 3});
+  row.fill(2);
+  BOOST_TEST(is_close(values(row), {2, 2, 2}, 0));
+}
+
+BOOST_AUTO_TEST_CASE(sizes_whose_products_overflow) {
+  const int64_t huge = int64_t{1} << 40;
+  const Tensor none = zeros({huge, huge, 0});
+  BOOST_TEST(none.is_contiguous());
+  BOOST_TEST(str(none.transposed(0, 2).contiguous().shape()) == str(Shape{0, huge, huge}));
+  BOOST_TEST(str(none.reshaped({0, huge, 7}).shape()) == str(Shape{0, huge, 7}));
+  BOOST_TEST(throws_with([&] { zeros({2}).reshaped({huge, huge, -1}); }, "does not fit 63 bits"));
+  BOOST_TEST(throws_with([&] { zeros({huge, huge}); }, "does not fit 63 bits"));
+  BOOST_TEST(throws_with([&] { arange(std::numeric_limits<int64_t>::max()); }, "is larger than any memory"));
 }
 
 BOOST_AUTO_TEST_CASE(handles_and_buffers) {

@@ -44,19 +44,34 @@ void gemm_eigen(const Gemm<T>& g) {
 }
 
 #ifdef BRAID_HAVE_DNNL
-// Debian's oneDNN starts OpenMP threads of its own; each thread of Braid limits OpenMP, once, to one thread. The symbol
-// is looked up rather than linked, because it must be the one of the OpenMP runtime that oneDNN itself uses.
-void one_openmp_thread() {
-  using Set = void (*)(int);
-  static const Set set = reinterpret_cast<Set>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
-  thread_local bool done = false;
-  if (done || set == nullptr) return;
-  set(1);
-  done = true;
+// The functions are looked up rather than linked, because they must be those of the OpenMP runtime that oneDNN uses.
+struct OpenMp {
+  int (*threads)() = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "omp_get_max_threads"));
+  void (*set_threads)(int) = reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
+};
+const OpenMp& open_mp() {
+  static const OpenMp found;
+  return found;
 }
 
+// Debian's oneDNN starts OpenMP threads of its own. While this lives, the calling thread has one OpenMP thread, and
+// then again as many as the program had set for it.
+class OneOpenMpThread {
+ public:
+  OneOpenMpThread() : before_(open_mp().threads ? open_mp().threads() : 1) {
+    if (before_ != 1) open_mp().set_threads(1);
+  }
+  ~OneOpenMpThread() {
+    if (before_ != 1) open_mp().set_threads(before_);
+  }
+  OneOpenMpThread(const OneOpenMpThread&) = delete;
+
+ private:
+  int before_;
+};
+
 void gemm_dnnl(const Gemm<float>& g) {
-  one_openmp_thread();
+  const OneOpenMpThread one;
   const dnnl_status_t status = dnnl_sgemm(g.ta ? 'T' : 'N', g.tb ? 'T' : 'N', g.m, g.n, g.k, g.alpha, g.a, g.lda, g.b,
                                           g.ldb, g.beta, g.c, g.ldc);
   check(status == dnnl_success, "gemm", [&] {

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
+#include <limits>
 #include <new>
 
 #include "apps/cli/version.h"
+#include "braid/tensor/detail/float_mode.h"
 #include "tests/apps/support.h"
 
 using namespace braid;
@@ -182,6 +184,20 @@ BOOST_AUTO_TEST_CASE(exceptions_become_exit_codes) {
   BOOST_TEST(code_of([](const Arguments&) -> int { throw std::bad_alloc(); }) == 2);
   BOOST_TEST(code_of([](const Arguments&) -> int { throw std::runtime_error("x"); }) == 70);
   BOOST_TEST(code_of([](const Arguments&) -> int { throw 1; }) == 70);
+}
+
+// As a library does that was built with -ffast-math and loaded with the program.
+BOOST_AUTO_TEST_CASE(flush_to_zero_is_switched_off_at_the_start) {
+#if defined(__x86_64__)
+  Command command = sample();
+  command.run = [](const Arguments&) {
+    const volatile double smallest = std::numeric_limits<double>::min();
+    return smallest / 2 > 0 ? 17 : 18;
+  };
+  detail::set_float_mode(0x8040);
+  BOOST_TEST(run_program({command}, {"cook", "soup"}) == 17);
+  BOOST_TEST(detail::float_mode() == 0u);
+#endif
 }
 
 BOOST_AUTO_TEST_CASE(the_program_lists_commands) {

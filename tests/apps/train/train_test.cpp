@@ -41,13 +41,15 @@ BOOST_AUTO_TEST_CASE(the_resolved_file_alone_gives_the_same_bytes) {
   const Outcome repeated = run("train " + file + " run.out=" + again.string());
   BOOST_TEST(repeated.code == 0, repeated.output);
   check_same(again, out);
-  BOOST_TEST(slurp(again / "config.resolved.toml").substr(200) == slurp(out / "config.resolved.toml").substr(200));
+  // The comments at its head say when and where a run was.
+  const auto settings = [](const std::string& words, const char* from) { return words.substr(words.find(from)); };
+  BOOST_TEST(settings(slurp(again / "config.resolved.toml"), "\nseed = ") == settings(text, "\nseed = "));
   // It resumes the run too, and --print-config prints it again.
   const Outcome resumed = run("train " + file + " train.steps=11");
   BOOST_TEST(resumed.code == 0, resumed.output);
   BOOST_TEST(resumed.output.find("with other settings:\n  train.steps: 10 -> 11\n") != std::string::npos,
              resumed.output);
-  BOOST_TEST(run("train " + file + " --print-config").output == slurp(file));
+  BOOST_TEST(settings(run("train " + file + " --print-config").output, "\n[") == settings(slurp(file), "\n["));
   // A size on the command line takes those along that follow from it, a preset all.
   const Outcome other = run("train " + file + " model.dim=64 --print-config run.out=" + wide.string());
   for (const char* line : {"\nhead_dim = 32 ", "replaces model.head_dim, model.intermediate_size of "})

@@ -48,6 +48,21 @@ BOOST_AUTO_TEST_CASE(one_tensor_as_both_inputs) {
   BOOST_TEST(is_close(grad(x).to_vector<double>(), {0, 0, 0}, 0));
 }
 
+// x^2 and y y overflow long before the slopes do; 0 times an infinite slope is no slope.
+BOOST_AUTO_TEST_CASE(slopes_at_the_ends_of_the_range) {
+  const auto slope = [](auto op, std::initializer_list<double> at) {
+    Tensor x = from_values(at, {static_cast<int64_t>(at.size())});
+    require_grad(x);
+    backward(sum(op(x)));
+    return grad(x).to_vector<double>();
+  };
+  BOOST_TEST(is_close(slope(gelu_tanh, {-3e38, -1e20, -12, 12, 1e20, 3e38}), {0, 0, 0, 1, 1, 1}, 0));
+  BOOST_TEST(is_close(slope([](const Tensor& x) { return pow(x, 0); }, {0, 1, -2}), {0, 0, 0}, 0));
+  BOOST_TEST(is_close(slope([](const Tensor& x) { return pow(x, 1); }, {0}), {1}, 0));
+  BOOST_TEST(
+      is_close(slope([](const Tensor& y) { return div(full({2}, 1e30), y); }, {1e25, -1e25}), {-1e-20, -1e-20}, 1e-6));
+}
+
 BOOST_AUTO_TEST_CASE(no_gradient_where_none_is_wanted) {
   Tensor x = full({2, 3}, 2), y = full({3}, 3);
   require_grad(y);

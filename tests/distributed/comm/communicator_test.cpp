@@ -1,15 +1,49 @@
 #include "braid/distributed/comm/communicator.h"
 
+#include <pthread.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <boost/test/unit_test.hpp>
+#include <fstream>
 
 #include "braid/distributed/comm/thread_transport.h"
 #include "braid/distributed/job/run_on_all_ranks.h"
 #include "tests/distributed/support.h"
+#include "tests/support/sanitizer.h"
 #include "tests/support/throws.h"
 
 using namespace braid;
 using namespace braid::test;
 using dist::Communicator;
+
+namespace {
+// While it lives, the address space has room for three more threads: stacks of 1 GiB in 3.5 GiB.
+class ThreeThreads {
+ public:
+  ThreeThreads() {
+    pthread_attr_t large;
+    pthread_attr_init(&large);
+    pthread_attr_setstacksize(&large, size_t{1} << 30);
+    pthread_getattr_default_np(&stack_);
+    pthread_setattr_default_np(&large);
+    rlim_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    getrlimit(RLIMIT_AS, &space_);
+    rlimit limit = space_;
+    limit.rlim_cur = pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + (rlim_t{7} << 29);
+    setrlimit(RLIMIT_AS, &limit);
+  }
+  ~ThreeThreads() {
+    setrlimit(RLIMIT_AS, &space_);
+    pthread_setattr_default_np(&stack_);
+  }
+
+ private:
+  pthread_attr_t stack_;
+  rlimit space_;
+};
+}  // namespace
 
 BOOST_AUTO_TEST_SUITE(communicator)
 
@@ -49,6 +83,14 @@ BOOST_AUTO_TEST_CASE(the_error_of_one_rank_ends_all) {
                                              world.barrier();
                                            }),
                     ErrorKind::input, "rank 1 has no file");
+}
+
+// The ranks that run already would wait for the one that has no thread. It used to end the program.
+BOOST_AUTO_TEST_CASE(a_rank_whose_thread_cannot_be_started_ends_all,
+                     *boost::unit_test::enable_if<!kThreadSanitizer>()) {
+  const ThreeThreads only;
+  BRAID_CHECK_FAILS(dist::run_thread_ranks(8, [](const Communicator& world) { world.barrier(); }), ErrorKind::process,
+                    "cannot start a thread for rank 3 of 8: ", "run fewer ranks");
 }
 
 BOOST_AUTO_TEST_CASE(ranks_that_call_different_collectives_get_an_error) {

@@ -30,7 +30,7 @@ class CountingTransport final : public dist::DeviceTransport {
   std::shared_ptr<dist::DeviceTransport> split(const Communicator& group) override {
     std::vector<int> members;
     for (int r = 0; r < group.size(); ++r) members.push_back(group.world_rank(r));
-    return std::make_shared<CountingTransport>(device_, below_->split(members), count_);
+    return std::make_shared<CountingTransport>(device_, below_->split(members, below_->next_group()), count_);
   }
 
  private:
@@ -72,7 +72,7 @@ BOOST_AUTO_TEST_CASE(tensors_of_the_device_take_its_transport) {
     std::atomic<int> count{0};
     dist::run_transport_ranks(4, [&](std::shared_ptr<dist::Transport> transport) {
       std::vector<int> all{0, 1, 2, 3};
-      auto below = transport->split(all);
+      auto below = transport->split(all, transport->next_group());
       Communicator world =
           Communicator(transport).with_device_transport(std::make_shared<CountingTransport>(served, below, count));
       expect(world.direct(served), "the transport serves its device");

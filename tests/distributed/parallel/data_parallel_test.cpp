@@ -110,6 +110,27 @@ BOOST_AUTO_TEST_CASE(a_parameter_without_gradient_counts_as_zero) {
   });
 }
 
+// A parameter of two recomputed segments: its gradient is complete after both, and is sent once.
+BOOST_AUTO_TEST_CASE(a_parameter_of_several_recomputed_segments_is_sent_once) {
+  dist::run_thread_ranks(2, [](const Communicator& world) {
+    std::vector<nn::NamedTensor> parameters = some_parameters();
+    const Tensor b = parameters[1].value;
+    dist::DataParallel parallel(
+        parameters, [&](const std::string&) -> const Communicator& { return world; }, 1);
+    const auto segment = [b](const std::vector<Tensor>& in) { return mul(in[0], b); };
+    parallel.start();
+    backward(sum(recompute(segment, {recompute(segment, {full({7}, 1, DType::f64)})})));
+    parallel.finish();
+    for (const nn::NamedTensor& piece : parallel.pieces()) {
+      if (piece.name != "b") continue;
+      const dist::Range own = parallel.owned_range("b");
+      std::vector<double> expected = b.detach().sliced(0, own.begin, own.end).to_vector<double>();
+      for (double& v : expected) v *= 4;  // d(b b) = 2 b on each of two ranks
+      expect_close(grad(piece.value).to_vector<double>(), expected, 1e-14, "gradient of b");
+    }
+  });
+}
+
 BOOST_AUTO_TEST_CASE(matrices_stay_matrices_for_weight_decay) {
   dist::run_thread_ranks(2, [](const Communicator& world) {
     std::vector<nn::NamedTensor> parameters = some_parameters();

@@ -4,6 +4,7 @@
 
 #include "braid/autograd/autograd.h"
 #include "braid/distributed/comm/thread_transport.h"
+#include "braid/distributed/parallel/vocab_parallel.h"
 #include "tests/distributed/support.h"
 
 using namespace braid;
@@ -14,6 +15,25 @@ BOOST_AUTO_TEST_SUITE(mappings)
 BOOST_AUTO_TEST_CASE(backward_is_the_adjoint) {
   for (int ranks : {1, 2, 3, 4}) {
     BOOST_TEST_CONTEXT(ranks << " ranks") { dist::run_thread_ranks(ranks, check_mappings); }
+  }
+}
+
+// Logits of 1e7 and 1e30, on columns of several ranks: the logsumexp would be rounded at their size.
+BOOST_AUTO_TEST_CASE(the_vocabulary_parallel_loss_keeps_its_digits_at_any_size_of_logits) {
+  for (double size : {1e7, 1e30}) {
+    dist::run_thread_ranks(2, [&](const dist::Communicator& world) {
+      const dist::Partition vocab = dist::even_partition(4, 2);
+      const dist::Range own = vocab.single(world.rank());
+      Tensor hidden = full({1, 2, 1}, 1), weight = full({own.size(), 1}, size);
+      require_grad(weight);
+      const Tensor targets = from_values({0, 3}, {1, 2}, DType::i64);
+      const Tensor loss = dist::vocab_parallel_cross_entropy(hidden, weight, targets, vocab, world, 1);
+      expect_close({loss.item()}, {2 * std::log(4.0)}, 1e-6, "loss");
+      backward(loss);
+      const std::vector<double> gradient{-0.5, 0.5, 0.5, -0.5};  // of four columns
+      expect_close(grad(weight).to_vector<double>(), {gradient.begin() + own.begin, gradient.begin() + own.end}, 1e-6,
+                   "gradient");
+    });
   }
 }
 

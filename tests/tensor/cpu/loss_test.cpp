@@ -75,15 +75,54 @@ BOOST_AUTO_TEST_CASE(large_logits_do_not_overflow) {
   BOOST_TEST(is_close(cross_entropy_per_token(x, ids({1, 1})).to_vector<double>(), {1e4, 0}, 1e-7));
 }
 
+// Logits c k + offset: loss and gradient are those of c k, whatever the offset. The logsumexp itself would be rounded
+// at the offset's size.
+BOOST_AUTO_TEST_CASE(the_gradient_keeps_its_digits_at_any_size_of_logits) {
+  struct Case {
+    DType type;
+    double offset, step;  // both exact in the type, and their sums
+  };
+  for (const auto& [type, offset, step] : std::vector<Case>{{DType::f32, 1e4, 1},
+                                                            {DType::f32, -1e7, 1},
+                                                            {DType::f32, 1e30, 0},
+                                                            {DType::f64, 1e15, 1},
+                                                            {DType::bf16, 128, 1},
+                                                            {DType::bf16, 1e30, 0},
+                                                            {DType::f16, 1024, 1},
+                                                            {DType::f16, -65504, 0}}) {
+    BOOST_TEST_CONTEXT(str(type) << " " << offset) {
+      const std::vector<double> steps{0, 2 * step, step, 3 * step};
+      std::vector<double> logits = steps, expected;
+      double sum = 0;
+      for (double& x : logits) x += offset;
+      for (double x : steps) sum += std::exp(x);
+      for (double x : steps) expected.push_back(std::exp(x) / sum);
+      expected[2] -= 1;
+      Tensor x = from_vector(logits, {1, 4}).to(type);
+      require_grad(x);
+      Tensor loss = cross_entropy(x, ids({2}));
+      BOOST_TEST(is_close({loss.item()}, {std::log(sum) - step}, 1e-6));
+      backward(loss);
+      const bool wide = type == DType::f32 || type == DType::f64;
+      BOOST_TEST(is_close(grad(x).to_vector<double>(), expected, wide ? 1e-6 : 4e-3));
+    }
+  }
+  // The chunked form: logits 1e7 h with h = 1 in f32.
+  Outcome got = run(full({1, 1}, 1), full({4, 1}, 1e7),
+                    [&](const Tensor& h, const Tensor& w) { return linear_cross_entropy(h, w, ids({0}), 1); });
+  BOOST_TEST(is_close({got.loss}, {std::log(4.0)}, 1e-6));
+  BOOST_TEST(is_close(got.weight, {-0.75, 0.25, 0.25, 0.25}, 1e-6));
+}
+
 BOOST_AUTO_TEST_CASE(gradient_in_place_equals_gradient_elsewhere) {
   for (DType type : {DType::f64, DType::f32, DType::bf16}) {
     DType statistics = accumulate_type(type);
     Tensor x = random_tensor({4, 37}, 4, type, -1, 1), t = ids({3, -1, 36, 0}), loss = empty({4}, statistics),
-           lse = empty({4}, statistics);
+           top = empty({4}, statistics), log_sum = empty({4}, statistics);
     Tensor scale = full({1}, 0.5, statistics), elsewhere = empty_like(x);
-    cpu_backend().loss.cross_entropy(x, t, loss, lse);
-    cpu_backend().loss.cross_entropy_backward(x, t, lse, scale, elsewhere);
-    cpu_backend().loss.cross_entropy_backward(x, t, lse, scale, x);
+    cpu_backend().loss.cross_entropy(x, t, loss, top, log_sum);
+    cpu_backend().loss.cross_entropy_backward(x, t, top, log_sum, scale, elsewhere);
+    cpu_backend().loss.cross_entropy_backward(x, t, top, log_sum, scale, x);
     BOOST_TEST(is_close(x, elsewhere, 0));
     double sum = 0;  // the gradient of a row sums to zero
     for (double v : elsewhere.sliced(0, 0, 1).to_vector<double>()) sum += v;

@@ -23,6 +23,21 @@ BOOST_AUTO_TEST_CASE(extreme_rows) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(log_softmax_keeps_its_digits_at_any_size) {
+  for (double offset : {1e4, -1e7, 1e30}) {
+    for (DType t : {DType::f32, DType::bf16}) {
+      Tensor x = full({2}, offset, t);
+      require_grad(x);
+      Tensor y = log_softmax(x);
+      BOOST_TEST(is_close(y.to_vector<double>(), {-std::log(2.0), -std::log(2.0)}, t == DType::f32 ? 1e-7 : 4e-3));
+      backward(y, from_values({1, 0}, {2}, t));
+      BOOST_TEST(is_close(grad(x).to_vector<double>(), {0.5, -0.5}, t == DType::f32 ? 1e-6 : 4e-3));
+    }
+  }
+  BOOST_TEST(is_close(log_softmax(from_values({1e7, 1e7 + 1}, {2})).to_vector<double>(),
+                      {-std::log(1 + std::exp(1.0)), -std::log(1 + std::exp(-1.0))}, 1e-7));
+}
+
 BOOST_AUTO_TEST_CASE(a_row_without_anything_visible_gives_zeros_and_no_gradient) {
   Tensor x = from_values({-kInf, -kInf, 1, 1}, {2, 2}, DType::f64);
   require_grad(x);

@@ -135,7 +135,9 @@ BOOST_AUTO_TEST_CASE(mistakes_in_the_header_name_the_tensor) {
           "\"x\" twice");
   rejects(R"({"__metadata__": 5})", "bad __metadata__", "");
   rejects(R"({"__metadata__": {"a": 5}})", "an object of strings, found 5", "");
-  rejects("[]", "a JSON object, found []", "");
+  rejects("[]", "a JSON object, from its first byte on", "");
+  rejects(" {}", "a JSON object, from its first byte on, found \" {}\"", "");
+  rejects("\xef\xbb\xbf{}", "a JSON object, from its first byte on", "");
   rejects("{\"x\"", "at byte 12", "");
   rejects("{}" + std::string("\0", 1), "at byte 10", "");
   rejects(std::string(1000, '['), "nested too deeply", "");
@@ -192,6 +194,14 @@ BOOST_AUTO_TEST_CASE(a_model_in_one_file_or_several) {
   fails(R"({"weight_map": {"a": 5}})", "without folder");
   fails(R"({"weight_map": {}})", "weight_map");
   fails("[]", "weight_map");
+  const std::string files =
+      R"("weight_map": {"a": "one.safetensors", "b": "two.safetensors", "c": "one.safetensors"}})";
+  fails(R"({"metadata": {"total_size": 17}, )" + files, "the \"total_size\" of its tensors, 16 bytes, found 17");
+  fails(R"({"metadata": {"total_size": "16"}, )" + files, "found \"16\"");
+  for (const char* right : {"{\"total_size\": 16}", "{\"total_size\": 16.0}", "{}", "5"}) {
+    folder.write(index, "{\"metadata\": " + std::string(right) + ", " + files);
+    BOOST_TEST(TensorFiles(dir).tensors().size() == 3u);
+  }
   folder.write(index, R"({"weight_map": {"a": "three.safetensors"}})");
   BRAID_CHECK_FAILS(TensorFiles{dir}, ErrorKind::input, "cannot open", "three.safetensors");
 }

@@ -1,5 +1,7 @@
 #include "braid/tensor/cpu/gemm/gemm.h"
 
+#include <dlfcn.h>
+
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 #include <cstring>
@@ -233,6 +235,23 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_nan_reaches_exactly_its_row_and_column, T, Types
         BOOST_REQUIRE_MESSAGE(std::isnan(c[size_t(i * x.n + j)]) == (i == 11),
                               kernel.name << ": element " << i << ", " << j);
   }
+}
+
+// oneDNN brings an OpenMP runtime with it. A product used to leave the calling thread with one OpenMP thread.
+BOOST_AUTO_TEST_CASE(the_openmp_threads_of_the_program_stay) {
+  const auto threads = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "omp_get_max_threads"));
+  const auto set = reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
+  if (threads == nullptr || set == nullptr) return;  // a build without OpenMP
+  const int before = threads();
+  for (int n : {1, 3}) {
+    set(n);
+    const std::vector<float> a(256 * 256, 1), b = a;
+    std::vector<float> c(a.size());
+    gemm<float>(false, false, 256, 256, 256, 1, a.data(), 256, b.data(), 256, 0, c.data(), 256);
+    BOOST_TEST(c[0] == 256);
+    BOOST_TEST(threads() == n);
+  }
+  set(before);
 }
 
 BOOST_AUTO_TEST_CASE(each_shape_class_has_its_kernel) {

@@ -1,0 +1,34 @@
+// Leaves: tensors that collect a gradient, and what is kept with them.
+#include "braid/autograd/detail/node.h"
+
+namespace braid {
+
+Tensor& require_grad(Tensor& x, bool on) {
+  check(is_float(x.dtype()), "require_grad", [&] { return "a tensor of " + str(x.dtype()) + " has no gradient"; });
+  check(!x.has_history(), "require_grad", [] { return std::string("the tensor is the result of a recorded op"); });
+  if (on != requires_grad(x)) x.set_node(on ? std::make_shared<Node>() : nullptr, false);
+  return x;
+}
+
+namespace {
+Node& leaf_node(const Tensor& x, const char* op) {
+  check(requires_grad(x) && !x.has_history(), op,
+        [] { return std::string("needs a leaf, made by require_grad() (a parameter)"); });
+  return *x.node();
+}
+}  // namespace
+
+Tensor grad(const Tensor& leaf) { return leaf_node(leaf, "grad").gradient; }
+void zero_grad(const Tensor& leaf) { leaf_node(leaf, "zero_grad").gradient = Tensor(); }
+void set_grad(const Tensor& leaf, Tensor gradient) {
+  check(gradient.shape() == leaf.shape() && gradient.dtype() == leaf.dtype(), "set_grad", [&] {
+    return "the gradient is " + str(gradient.dtype()) + " " + str(gradient.shape()) + ", the parameter " +
+           str(leaf.dtype()) + " " + str(leaf.shape());
+  });
+  leaf_node(leaf, "set_grad").gradient = std::move(gradient);
+}
+void on_grad(const Tensor& leaf, std::function<void(const Tensor&)> hook) {
+  leaf_node(leaf, "on_grad").hook = std::move(hook);
+}
+
+}  // namespace braid
