@@ -14,7 +14,7 @@ constexpr double kGiB = 1024.0 * 1024 * 1024;
 // A GPU in the maker's node of eight. Rates are those of NVIDIA's data sheets of the SXM boards, dense (the sheets also
 // give twice as much for sparse matrices); f32 without TF32, which Braid does not use; f64 on tensor cores. Memory is
 // what nvidia-smi reports. Links per GPU and direction: half of the "total" NVLink bandwidth; the network of a DGX
-// node, one adapter per GPU (A100: 200 Gb/s, later ones: 400 Gb/s).
+// node, one adapter per GPU (A100: 200 Gb/s, later ones: 400 Gb/s). plan.md shows this table.
 struct GpuRow {
   const char* name;
   const char* label;
