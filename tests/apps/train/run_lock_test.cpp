@@ -23,6 +23,9 @@ BOOST_AUTO_TEST_CASE(one_process_at_a_time) {
     // flock belongs to the open file, so a second opening in this process is rejected like another process.
     BOOST_CHECK_EXCEPTION(RunFolder second(path), Error,
                           says(ErrorKind::setting, "is in use by process " + std::to_string(::getpid()) + ":"));
+    write(path / ".lock", "123\nnode7\n");  // where many machines see the folder
+    BOOST_CHECK_EXCEPTION(RunFolder second(path), Error,
+                          says(ErrorKind::setting, "is in use by process 123 on host node7:"));
   }
   const RunFolder again(path);
   BOOST_TEST(again.path() == path);
@@ -44,8 +47,8 @@ BOOST_AUTO_TEST_CASE(a_killed_process_leaves_no_lock) {
 
 BOOST_AUTO_TEST_CASE(temporary_files_of_a_killed_run_are_removed) {
   const Scratch scratch;
-  for (const char* name : {"latest.tmp-12-0", "config.resolved.toml.tmp-7-31", "best.tmp-1-2", "latest", "latest.tmp-x",
-                           "notes.tmp-1-2", "picture.svg.tmp-3-4"})
+  for (const char* name : {"latest.tmp-12-0", "config.resolved.toml.tmp-7-31", "status.json.tmp-7-2", "best.tmp-1-2",
+                           "latest", "latest.tmp-x", "notes.tmp-1-2", "picture.svg.tmp-3-4"})
     write(scratch / name, "x");
   const RunFolder held(scratch.path());
   std::set<std::string> left;
