@@ -5,10 +5,10 @@
 
 #include <cerrno>
 #include <fstream>
-#include <optional>
 #include <vector>
 
 #include "apps/cli/text.h"
+#include "braid/distributed/comm/mpi_session.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/file_system.h"
 
@@ -16,10 +16,16 @@ namespace braid::apps {
 namespace fs = std::filesystem;
 
 namespace {
-std::optional<int64_t> holder_of(const fs::path& lock_file) {
-  std::string pid;
-  std::getline(std::ifstream(lock_file), pid);
-  return parse_int(trim(pid));
+// "process 123", with its host when that is another one: a run folder may lie where many machines see it.
+std::string holder_of(const fs::path& lock_file) {
+  std::ifstream file(lock_file);
+  std::string pid, host;
+  std::getline(file, pid);
+  std::getline(file, host);
+  const auto number = parse_int(trim(pid));
+  if (!number) return "another process";
+  return "process " + std::to_string(*number) +
+         (host.empty() || host == dist::host_name() ? "" : " on host " + preview(host));
 }
 
 // Temporary files of io::AtomicFile ("latest.tmp-PID-N") for the files that a run writes here. Only the holder of the
@@ -53,13 +59,11 @@ RunFolder::RunFolder(const fs::path& path) : path_(path) {
   } while (lock_ < 0 && errno == ENOENT);
   if (lock_ < 0) {
     if (errno != EWOULDBLOCK) cannot(io::system_message());
-    const auto number = holder_of(file);
-    fail(ErrorKind::setting, "run folder " + path.string() + " is in use by " +
-                                 (number ? "process " + std::to_string(*number) : "another process") +
+    fail(ErrorKind::setting, "run folder " + path.string() + " is in use by " + holder_of(file) +
                                  ": expected a free folder; wait for it, stop it or choose another run.out");
   }
-  const std::string pid = std::to_string(::getpid()) + "\n";
-  if (::ftruncate(lock_, 0) != 0 || ::pwrite(lock_, pid.data(), pid.size(), 0) < 0) cannot(io::system_message());
+  const std::string holder = std::to_string(::getpid()) + "\n" + dist::host_name() + "\n";
+  if (::ftruncate(lock_, 0) != 0 || ::pwrite(lock_, holder.data(), holder.size(), 0) < 0) cannot(io::system_message());
   remove_leftovers(path);
 }
 

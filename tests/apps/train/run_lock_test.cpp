@@ -23,6 +23,9 @@ BOOST_AUTO_TEST_CASE(one_process_at_a_time) {
     // flock belongs to the open file, so a second opening in this process is rejected like another process.
     BOOST_CHECK_EXCEPTION(RunFolder second(path), Error,
                           says(ErrorKind::setting, "is in use by process " + std::to_string(::getpid()) + ":"));
+    write(path / ".lock", "123\nnode7\n");  // where many machines see the folder
+    BOOST_CHECK_EXCEPTION(RunFolder second(path), Error,
+                          says(ErrorKind::setting, "is in use by process 123 on host node7:"));
   }
   const RunFolder again(path);
   BOOST_TEST(again.path() == path);
