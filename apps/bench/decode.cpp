@@ -59,9 +59,11 @@ int bench_decode(const Arguments& arguments) {
   const Device device = device_of(arguments);
   const std::unique_ptr<models::LanguageModel> model = decoding_model(arguments, dtype);
   model->to(device);
-  const int64_t B = arguments.has("batch") ? arguments.get_int("batch") : 1, T = arguments.get_int("context"),
-                steps = arguments.get_int("tokens"), longest = model->max_sequence_length();
   constexpr int64_t untimed = 2;  // the first steps enlarge the cache
+  const int64_t B = arguments.has("batch") ? arguments.get_int("batch") : 1, steps = arguments.get_int("tokens"),
+                longest = model->max_sequence_length();
+  int64_t T = arguments.get_int("context");
+  if (!arguments.has("context")) T = std::clamp<int64_t>(longest - untimed - steps, 1, T);  // the default gives way
   check(T + steps <= longest - untimed, ErrorKind::setting, [&] {
     return "--context and --tokens are too long for the model: expected at most " + std::to_string(longest - untimed) +
            " in all, found " + std::to_string(T) + " + " + std::to_string(steps);

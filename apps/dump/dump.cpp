@@ -96,10 +96,22 @@ NamedTensors dump_model(const Arguments& arguments, const fs::path& folder, DTyp
   return out;
 }
 
+// The dump must not replace what it is made from: a file of the model folder, or the file of --ids.
+void check_output_file(const Arguments& arguments, const fs::path& folder) {
+  const fs::path out = arguments.get("out");
+  std::error_code none;
+  const fs::path parent = out.has_parent_path() ? out.parent_path() : fs::path(".");
+  const bool of_model = fs::exists(out, none) && fs::equivalent(parent, folder, none);
+  const bool of_ids = arguments.has("ids") && fs::equivalent(out, arguments.get("ids"), none);
+  check(!of_model && !of_ids, ErrorKind::setting,
+        [&] { return "--out would replace " + out.string() + ", which the dump is made from: expected another file"; });
+}
+
 int run_dump(const Arguments& arguments) {
   const DType dtype = *dtype_of(arguments);
   const Device device = device_of(arguments);
   const fs::path folder = model_folder(arguments);
+  check_output_file(arguments, folder);
   const std::string file = (folder / "config.json").string(), config = io::read_text_file(file, 1 << 20);
   NamedTensors out;
   if (const auto attention = models::read_attention_folder(config, file, model_keys(arguments))) {

@@ -38,11 +38,11 @@ ReplySpeed print_samples(ReplySettings settings, const std::string& prompt, cons
   const int64_t count = arguments.get_int("count"), longest = settings.model.max_sequence_length();
   ReplySpeed speed;
   for (int64_t i = 0; i < count; ++i) {
-    if (count > 1) std::printf("%s--- %lld\n", i > 0 ? "\n" : "", static_cast<long long>(i + 1));
-    if (!arguments.has("no-prompt")) std::fwrite(prompt.data(), 1, prompt.size(), stdout);
+    std::string before = count > 1 ? (i > 0 ? "\n--- " : "--- ") + std::to_string(i + 1) + "\n" : "";
+    if (!arguments.has("no-prompt")) before += prompt;
     models::Conversation text(settings.model, std::min(longest, std::ssize(tokens) + settings.max_tokens));
     text.append(tokens);
-    const models::Generated reply = print_reply(settings, text);
+    const models::Generated reply = print_reply(settings, text, before);
     speed.add(reply);
     if (root && reply.reason == models::StopReason::context_full) {
       std::fprintf(stderr, "note: stopped at the model's longest sequence of %lld tokens\n",

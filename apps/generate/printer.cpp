@@ -6,6 +6,8 @@
 namespace braid::apps {
 
 bool Printer::show(const std::string& more, bool last) {
+  std::fwrite(before_.data(), 1, before_.size(), stdout);
+  before_.clear();
   held_ += more;
   size_t cut = std::string::npos, keep = 0;
   for (const std::string& stop : stops_) {

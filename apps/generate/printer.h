@@ -7,11 +7,12 @@
 
 namespace braid::apps {
 
-// Prints text as it becomes final: text that may still become a stop string is held back.
+// Prints text as it becomes final: text that may still become a stop string is held back. `before` is printed with the
+// first token, so that an error before it is not mixed with text.
 class Printer {
  public:
-  Printer(const models::text::Tokenizer& tokenizer, std::vector<std::string> stops)
-      : decoder_(tokenizer), stops_(std::move(stops)) {}
+  Printer(const models::text::Tokenizer& tokenizer, std::vector<std::string> stops, std::string before)
+      : decoder_(tokenizer), stops_(std::move(stops)), before_(std::move(before)) {}
 
   // false when a stop string is complete; the text before it has then been printed.
   bool push(int32_t token) { return show(decoder_.push(token), false); }
@@ -22,7 +23,7 @@ class Printer {
 
   models::text::StreamDecoder decoder_;
   std::vector<std::string> stops_;
-  std::string held_;
+  std::string before_, held_;
 };
 
 }  // namespace braid::apps

@@ -53,8 +53,8 @@ void ReplySpeed::add(const models::Generated& reply) {
   step_seconds += reply.step_seconds;
 }
 
-models::Generated print_reply(const ReplySettings& settings, models::Conversation& text) {
-  Printer printer(settings.tokenizer, settings.stops);
+models::Generated print_reply(const ReplySettings& settings, models::Conversation& text, const std::string& before) {
+  Printer printer(settings.tokenizer, settings.stops, before);
   const models::Generated reply = text.generate(settings.max_tokens, settings.sampling, settings.eos,
                                                 [&](int32_t token) { return printer.push(token); });
   if (reply.reason != models::StopReason::caller) printer.finish();

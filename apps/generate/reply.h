@@ -28,8 +28,9 @@ struct ReplySpeed {
   void add(const models::Generated& reply);
 };
 
-// Continues the text and prints what is new, with a line end.
-models::Generated print_reply(const ReplySettings& settings, models::Conversation& text);
+// Continues the text and prints `before` and what is new, with a line end.
+models::Generated print_reply(const ReplySettings& settings, models::Conversation& text,
+                              const std::string& before = "");
 
 // One prompt a line of standard input (read by rank 0), one reply for each; the text and its cache stay. Where the
 // model's longest sequence is reached, the oldest tokens are dropped. `first`: tokens that the text begins with.

@@ -70,7 +70,8 @@ void TrainingRun::open(const RunRecord& record) {
     open_log();
     log_->append_event(record.start_event(state_.step));
     if (config_.log.tensorboard) events_.emplace(out() / "tensorboard", state_.step - (unmeasured_ ? 1 : 0));
-    io::write_file((out() / "config.resolved.toml").string(), record.comments() + resolved_config());
+    const fs::path settings = out() / "config.resolved.toml";  // of a finished run they stay those that it had
+    if (!complete() || !fs::exists(settings)) io::write_file(settings.string(), record.comments() + resolved_config());
   });
   std::vector<double> losses{best_val_loss_};
   if (log_) {

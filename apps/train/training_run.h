@@ -40,7 +40,7 @@ class TrainingRun {
   models::Trainer& trainer() { return trainer_; }
   SpikeDetector& spikes() { return spikes_; }
   int64_t step() const { return state_.step; }  // steps done
-  bool finished() const { return state_.step == config_.train.steps; }
+  bool finished() const { return state_.step >= config_.train.steps; }
   bool complete() const { return finished() && state_.measured; }  // nothing is left to do
 
   // Of the next step: this data rank's micro-batches, and the learning rate.

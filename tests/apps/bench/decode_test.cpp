@@ -17,6 +17,8 @@ BOOST_AUTO_TEST_CASE(of_a_preset_and_of_a_folder) {
   BOOST_TEST(text.output.starts_with("decoding with dcformer-tiny, batch 2, after 20 tokens, f32, "), text.output);
   for (const char* part : {"\n  step ", "\n  tokens ", "\n  weights ", "\n  prompt ", "\n  cache ", "\n  peak memory "})
     BOOST_TEST(text.output.find(part) != std::string::npos, text.output);
+  const Outcome few = run(tiny + "--tokens 6");  // the default context gives way
+  BOOST_TEST(few.output.starts_with("decoding with dcformer-tiny, batch 1, after 32 tokens, "), few.output);
   const std::string golden = BRAID_SOURCE_DIR "/tests/golden/model_dcformer_lg";
   const Outcome json = run("bench decode --json --dtype bf16 --context 8 --tokens 4 --model " + golden);
   BOOST_REQUIRE_MESSAGE(json.code == 0, json.output);

@@ -348,6 +348,12 @@ BOOST_AUTO_TEST_CASE(a_finished_run_stays_as_it_is) {
       again.output);
   BOOST_TEST(again.output.find("nan") == std::string::npos, again.output);
   check_same(out);
+  const std::string settings = slurp(out / "config.resolved.toml");
+  const Outcome fewer = train(out, {"train.steps=5", "optimizer.lr=1"});
+  BOOST_TEST(fewer.code == 0);
+  BOOST_TEST(fewer.output.find("already finished") != std::string::npos, fewer.output);
+  BOOST_TEST(slurp(out / "config.resolved.toml") == settings);
+  check_same(out);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
