@@ -35,9 +35,11 @@ pid_t process_of(pid_t mpirun_pid, int rank) {
 // A rank as messages name it.
 std::string named(int rank) { return "rank " + std::to_string(rank) + " on host " + dist::host_name(); }
 
-void wait_for_file(const fs::path& file) {
-  for (int i = 0; i < 3600 && !fs::exists(file); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  BOOST_REQUIRE(fs::exists(file));
+// Until the newest checkpoint is of this step or a later one: a fast job soon removes the one of a given step.
+void wait_for_step(const fs::path& run, int64_t step) {
+  const auto newest = [&] { return models::named_step(run / models::kLatestFile).value_or(0); };
+  for (int i = 0; i < 3600 && newest() < step; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  BOOST_REQUIRE(newest() >= step);
 }
 
 int number_from(const char* variable, int otherwise) {
@@ -86,7 +88,7 @@ struct Fault {
   template <class F>
   void operator()(F&& harm) {
     Shell job(mpirun(4) + train(out, settings()), out.string() + ".txt");
-    wait_for_file(out / "step-00000006");
+    wait_for_step(out, 6);
     std::this_thread::sleep_for(std::chrono::milliseconds(delay_ms));
     Clock::time_point start = Clock::now();
     harm(job.pid(), [&] {
