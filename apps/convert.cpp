@@ -20,7 +20,7 @@ int run_convert(const Arguments& arguments) {
            "example " + (std::filesystem::path(out) / "model").string();
   });
   const models::LoadedModel loaded =
-      models::load_model(model_folder(arguments), {.settings = model_keys(arguments), .tokenizer = false});
+      models::load_model(model_folder(arguments.get("MODEL")), {.settings = model_keys(arguments), .tokenizer = false});
   print_notes(loaded.notes);
   models::save_as_loaded(*loaded.model, loaded.format, out, dtype);
   const models::ModelFolder written = models::inspect_model(out);

@@ -13,7 +13,6 @@
 #include "apps/train/memory.h"
 #include "braid/models/pretrained/pretrained.h"
 #include "braid/models/registry.h"
-#include "braid/models/training/find_model.h"
 #include "braid/tensor/io/reader.h"
 
 namespace braid::apps {
@@ -131,9 +130,7 @@ std::unique_ptr<const models::ModelSpec> load(const std::string& model, const mo
   if (preset || (!fs::exists(model, none) && !looks_like_file)) return models::configure_model(model, settings);
   if (!fs::is_directory(model, none) && model.ends_with(".json"))
     return models::read_model_spec(io::read_text_file(model, 1 << 20), model)->with(settings);
-  std::vector<std::string> notes;
-  models::ModelFolder folder = models::inspect_model(models::find_model(model, notes));
-  print_notes(notes);
+  models::ModelFolder folder = models::inspect_model(model_folder(model));
   if (folder.format) sections.push_back(weight_section(*folder.format));
   return folder.spec->with(settings);
 }

@@ -10,7 +10,6 @@
 #include "braid/autograd/ops.h"
 #include "braid/models/language_model.h"
 #include "braid/models/pretrained/pretrained.h"
-#include "braid/models/training/find_model.h"
 #include "braid/tensor/parallel.h"
 
 namespace braid::apps {
@@ -28,7 +27,7 @@ std::unique_ptr<models::LanguageModel> decoding_model(const Arguments& arguments
   check(!arguments.has("preset"), ErrorKind::setting,
         [] { return std::string("--preset and --model name two models: expected one of them"); });
   models::LoadedModel loaded =
-      models::load_model(models::find_model(arguments.get("model")),
+      models::load_model(model_folder(arguments.get("model")),
                          {.dtype = dtype, .settings = override_keys(arguments.overrides()), .tokenizer = false});
   print_notes(loaded.notes);
   return models::as_language_model(std::move(loaded.model));

@@ -50,9 +50,9 @@ models::SettingTexts model_keys(const Arguments& arguments, const std::vector<st
   return keys;
 }
 
-std::filesystem::path model_folder(const Arguments& arguments, bool print) {
+std::filesystem::path model_folder(const std::string& path, bool print) {
   std::vector<std::string> notes;
-  const std::filesystem::path folder = models::find_model(arguments.get("MODEL"), notes);
+  const std::filesystem::path folder = models::find_model(path, notes);
   if (print) print_notes(notes);
   return folder;
 }

@@ -29,8 +29,8 @@ models::SettingTexts model_keys(const Arguments& arguments, const std::vector<st
 inline models::SettingTexts model_keys(const Arguments& arguments) {
   return model_keys(arguments, arguments.overrides());
 }
-// The model folder that MODEL names (models::find_model); what the user must know about the choice goes to stderr.
-std::filesystem::path model_folder(const Arguments& arguments, bool print = true);
+// The model folder that the path names (models::find_model); what the user must know about the choice goes to stderr.
+std::filesystem::path model_folder(const std::string& path, bool print = true);
 // Prints the decisions of the loader to stderr.
 void print_notes(const std::vector<std::string>& notes);
 

@@ -110,7 +110,7 @@ void check_output_file(const Arguments& arguments, const fs::path& folder) {
 int run_dump(const Arguments& arguments) {
   const DType dtype = *dtype_of(arguments);
   const Device device = device_of(arguments);
-  const fs::path folder = model_folder(arguments);
+  const fs::path folder = model_folder(arguments.get("MODEL"));
   check_output_file(arguments, folder);
   const std::string file = (folder / "config.json").string(), config = io::read_text_file(file, 1 << 20);
   NamedTensors out;

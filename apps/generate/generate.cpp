@@ -113,7 +113,7 @@ int generate(const Arguments& arguments, const Job& job) {
   std::string prompt = root || !from_input ? prompt_text(arguments) : "";
   if (from_input) prompt = mesh.world.gather_text(prompt)[0];
 
-  const std::filesystem::path folder = model_folder(arguments, root);
+  const std::filesystem::path folder = model_folder(arguments.get("MODEL"), root);
   const auto start = std::chrono::steady_clock::now();
   models::LoadedModel loaded = models::load_model(
       folder, {.dtype = dtype_of(arguments), .settings = model_keys(arguments, overrides), .mesh = mesh});

@@ -320,7 +320,7 @@ std::string problem_of(const Plan& plan, bool here) {
 
 }  // namespace
 
-DryRun dry_run(const TrainConfig& config, const MachineRequest& request, int64_t processes) {
+DryRun dry_run(const TrainConfig& config, const MachineRequest& request, int64_t processes, int64_t processes_here) {
   check_relations(config);
   check_place(config.run.out);
   const bool with_data = !config.data.path.empty(), here = !request.elsewhere();
@@ -337,11 +337,8 @@ DryRun dry_run(const TrainConfig& config, const MachineRequest& request, int64_t
                            {.seed = config.run.seed, .seq_len = T, .data_fingerprint = data.fingerprint()});
   }
   const DType type = arithmetic(config).compute;
-  Machine machine = here ? this_machine(request, device_here(config), type) : machine_elsewhere(request, type);
-  if (here && processes > 1) {  // mpirun started them here
-    machine.name = "a share of this machine";
-    machine.memory /= static_cast<double>(processes);
-  }
+  const Machine machine =
+      here ? this_machine(request, device_here(config), type, processes_here) : machine_elsewhere(request, type);
   models::MeshShape mesh{config.parallel.data, config.parallel.context, config.parallel.tensor};
   const int64_t required = std::max<int64_t>(1, mesh.data) * mesh.context * mesh.tensor;
   dist::complete_mesh_sizes(machine.count > 0 ? machine.count

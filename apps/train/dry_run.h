@@ -12,8 +12,10 @@ struct DryRun {
   std::string problem;  // why braid train could not run so; "": it can
 };
 
-// The plan of a run on `processes` processes: 0 for as many as the settings parallel.* require. Error(setting),
-// Error(input) where braid train ends with one before it knows the size of a step.
-DryRun dry_run(const TrainConfig& config, const MachineRequest& request = {}, int64_t processes = 0);
+// The plan of a run on `processes` processes: 0 for as many as the settings parallel.* require; processes_here of them
+// share the memory of this machine. Error(setting), Error(input) where braid train ends with one before it knows the
+// size of a step.
+DryRun dry_run(const TrainConfig& config, const MachineRequest& request = {}, int64_t processes = 0,
+               int64_t processes_here = 1);
 
 }  // namespace braid::apps

@@ -38,7 +38,7 @@ inline constexpr double kStepEfficiency = 1.0 / 3;
 std::vector<std::string> machine_names();
 // Error(setting) for a name that is not in the table, or rates without a name where the arithmetic's rate is missing.
 Machine machine_elsewhere(const MachineRequest& request, DType arithmetic);
-// This one; its rate is measured.
-Machine this_machine(const MachineRequest& request, Device device, DType arithmetic);
+// This one, for one of `processes` that run on it and share its memory; its rate is measured.
+Machine this_machine(const MachineRequest& request, Device device, DType arithmetic, int64_t processes = 1);
 
 }  // namespace braid::apps

@@ -44,8 +44,8 @@ ShardWriter::ShardWriter(const std::string& path, int64_t vocab_size, uint64_t t
   header_.vocab_size = vocab_size;
   header_.tokenizer_fingerprint = tokenizer_fingerprint;
   header_.token_bytes = token_bytes_for(vocab_size);
-  const DiskHeader placeholder{};
-  file_.write(&placeholder, sizeof placeholder);
+  const DiskHeader unwritten{};  // its place; commit() writes the header
+  file_.write(&unwritten, sizeof unwritten);
 }
 
 void ShardWriter::write(std::span<const int32_t> tokens) {

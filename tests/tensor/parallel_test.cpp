@@ -23,6 +23,14 @@ struct Threads {  // sets the number of threads while it lives
   ~Threads() { set_threads(before); }
   int before;
 };
+
+int64_t sum() {  // 499500, by all threads
+  std::atomic<int64_t> total{0};
+  parallel_for(1000, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) total += i;
+  });
+  return total;
+}
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(cpu_parallel)
@@ -114,13 +122,6 @@ BOOST_AUTO_TEST_CASE(callers_go_on_while_the_pool_is_resized) {
 // The child has none of its parent's workers. It used to wait for them for ever.
 BOOST_AUTO_TEST_CASE(the_child_of_a_fork_has_workers_of_its_own, *boost::unit_test::enable_if<!kThreadSanitizer>()) {
   Threads use(3);
-  const auto sum = [] {
-    std::atomic<int64_t> total{0};
-    parallel_for(1000, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) total += i;
-    });
-    return total.load();
-  };
   BOOST_TEST(sum() == 499500);  // the parent's workers run
   const pid_t child = fork();
   if (child == 0) {
@@ -138,13 +139,6 @@ BOOST_AUTO_TEST_CASE(the_child_of_a_fork_has_workers_of_its_own, *boost::unit_te
 // Every thread would get a stack larger than the address space: the system starts none.
 BOOST_AUTO_TEST_CASE(threads_that_cannot_be_started_are_done_without) {
   Threads use(2);
-  const auto sum = [] {
-    std::atomic<int64_t> total{0};
-    parallel_for(1000, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) total += i;
-    });
-    return total.load();
-  };
   pthread_attr_t before, huge;
   pthread_attr_init(&huge);
   BOOST_REQUIRE(pthread_getattr_default_np(&before) == 0);

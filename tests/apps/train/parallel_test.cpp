@@ -1,6 +1,8 @@
 // Settings of several processes that can be checked in one: plans, and errors.
 #include <boost/test/unit_test.hpp>
 
+#include "apps/train/machine.h"
+#include "apps/train/memory.h"
 #include "apps/train/step_time.h"
 #include "braid/models/registry.h"
 #include "tests/apps/support.h"
@@ -17,6 +19,13 @@ bool says(const Outcome& o, int code, const std::string& words) {
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(parallel)
+
+BOOST_AUTO_TEST_CASE(processes_of_one_machine_share_its_memory) {
+  using namespace braid;
+  const double all = apps::memory_of_this_machine();
+  BOOST_TEST(apps::this_machine({}, kCpu, DType::f32).memory == all);
+  BOOST_TEST(apps::this_machine({}, kCpu, DType::f32, 4).memory == all / 4);
+}
 
 BOOST_AUTO_TEST_CASE(dry_run_plans_any_layout_without_starting_it) {
   Outcome o =
@@ -124,7 +133,8 @@ BOOST_AUTO_TEST_CASE(bench_comm_runs_on_one_process) {
   Outcome o = run("bench comm --megabytes 1 --seconds 0");
   BOOST_TEST(says(o, 0, "1 processes"));
   BOOST_TEST(says(o, 0, "all_to_all"));
-  BOOST_TEST(says(run("bench com"), 2, "expected step (training steps), "));
+  BOOST_TEST(
+      says(run("bench com"), 2, "expected step (training steps), decode (one-token steps) or comm (collectives)"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

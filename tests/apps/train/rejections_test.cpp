@@ -188,7 +188,8 @@ BOOST_AUTO_TEST_CASE(damaged_checkpoints) {
   BOOST_TEST(train(out, {"checkpoint.interval=5"}).code == 0);
   BOOST_TEST(fs::exists(step(out, 5)));
   flip_byte(step(out, kSteps) / "model.safetensors");
-  for (const std::string command : {"info ", "generate --device cpu -n 1 ", "dump -o /dev/null --ids /dev/null "}) {
+  for (const std::string command : {"info ", "generate --device cpu -n 1 ", "dump -o /dev/null --ids /dev/null ",
+                                    "bench decode --tokens 4 --model "}) {
     const Outcome told = run(command + out.string());
     BOOST_TEST(told.output.find("note: checkpoint " + step(out, kSteps).string() +
                                 " is damaged and was passed over: ") != std::string::npos,

@@ -30,6 +30,12 @@ std::string text_of(const std::string& folder, Split split) {
   return text;
 }
 
+std::string thousand_lines() {
+  std::string text;
+  for (int i = 0; i < 1000; ++i) text += "line " + std::to_string(i) + "\n";
+  return text;
+}
+
 std::string jsonl(int documents) {
   std::string file;
   for (int i = 0; i < documents; ++i) file += "{\"text\": \"document " + std::to_string(i) + "\"}\n";
@@ -96,8 +102,7 @@ BOOST_AUTO_TEST_CASE(documents_are_split_whole_and_deterministically) {
 
 BOOST_AUTO_TEST_CASE(a_single_document_is_split_at_its_tail) {
   TempFolder folder;
-  std::string text;
-  for (int i = 0; i < 1000; ++i) text += "line " + std::to_string(i) + "\n";
+  const std::string text = thousand_lines();
   PrepareOptions o;
   o.inputs = {folder.write("in.txt", text)};
   o.output = folder / "out";
@@ -130,8 +135,7 @@ BOOST_AUTO_TEST_CASE(a_single_document_is_split_at_its_tail) {
 // The fingerprint of one file as it was before files were split one by one: runs trained on it go on.
 BOOST_AUTO_TEST_CASE(one_file_gives_the_bytes_it_always_gave) {
   TempFolder folder;
-  std::string text;
-  for (int i = 0; i < 1000; ++i) text += "line " + std::to_string(i) + "\n";
+  const std::string text = thousand_lines();
   PrepareOptions o;
   o.inputs = {folder.write("in.txt", text)};
   o.output = folder / "out";
