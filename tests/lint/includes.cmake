@@ -46,6 +46,7 @@ set(arrows
   "distributed/job: distributed/sharding distributed/comm"
   "models:"
   "models/text: models"
+  "models/text/bpe_training: models/text"
   "models/text/tasks: models/text"
   "models/text/prepare: models/text models/text/tasks"
   "models/pretrained: models models/text"
