@@ -27,15 +27,14 @@ class Words {
     using Clock = std::chrono::steady_clock;
     if (stage_ != p.stage || p.done < first_)
       stage_ = p.stage, begin_ = Clock::now(), first_ = std::max(p.resumed, p.done);
-    const bool samples = stage_ == "making tasks";
+    const std::string unit = stage_ == "making tasks" ? "samples" : stage_ == "merging pairs" ? "ids" : "bytes";
     std::string words = stage_;
-    if (p.total > 0)
-      words += "  " + human(double(p.done), 3) + "/" + human(double(p.total), 3) + (samples ? " samples" : " bytes");
+    if (p.total > 0) words += "  " + human(double(p.done), 3) + "/" + human(double(p.total), 3) + " " + unit;
     words += "  " + counted(p.documents, "document") + "  " + human(double(p.tokens), 3) + " tokens";
     const double seconds = std::chrono::duration<double>(Clock::now() - begin_).count();
     const auto done = double(p.done - first_);
     if (seconds > 0.5 && done > 0 && p.total > 0) {
-      words += "  " + human(done / seconds, 3) + (samples ? " samples/s" : "B/s");
+      words += "  " + human(done / seconds, 3) + " " + unit + "/s";
       words += "  ETA " + duration(double(p.total - p.done) * seconds / done);
     }
     return words + (p.file.empty() ? "" : "  " + preview(p.file, 60));
@@ -80,6 +79,10 @@ int run_prepare(const Arguments& arguments) {
   options.tasks = arguments.get_int("tasks");
   options.task_items = arguments.get_int("task-items");
   options.tokenizer = arguments.get("tokenizer");
+  options.train_bpe = arguments.get_int("train-bpe");
+  options.bpe_form = arguments.get("bpe-form");
+  check(options.train_bpe > 0 || !arguments.has("bpe-form"), ErrorKind::setting,
+        [] { return std::string("--bpe-form has no effect without --train-bpe N; give both"); });
   options.text_field = arguments.get("text-field");
   options.val_fraction = arguments.get_float("val-fraction");
   options.seed = static_cast<uint64_t>(arguments.get_int("seed"));
@@ -165,6 +168,12 @@ Command prepare_command() {
                 {.name = "tokenizer",
                  .value = "DIR",
                  .help = "folder with tokenizer.json; without it every byte is a token"},
+                integer_flag("train-bpe", "N", "train a tokenizer of N ids on INPUT (byte-level BPE) and use it", "0",
+                             0, 1e6),
+                {.name = "bpe-form",
+                 .value = "FORM",
+                 .help = "of that tokenizer: gpt-neox or llama-3",
+                 .fallback = defaults.bpe_form},
                 {.name = "text-field",
                  .value = "NAME",
                  .help = "field of .jsonl lines that holds the text",
@@ -182,6 +191,7 @@ Command prepare_command() {
           "each: drawn documents, or the end of the file where none is drawn.",
       .examples = {"braid prepare book.txt notes/ -o data/books",
                    "braid prepare train.txt --val valid.txt -o data/wiki",
+                   "braid prepare 'shards/*.jsonl.zst' --dedup --train-bpe 32000 -o data/web",
                    "braid prepare corpus.jsonl.gz --tasks 20000 -o data/mix"},
       .run = run_prepare,
   };

@@ -7,6 +7,7 @@
 #include <set>
 #include <sstream>
 
+#include "braid/models/text/prepare/count_words.h"
 #include "braid/models/text/prepare/output_folder.h"
 #include "braid/models/text/prepare/reading.h"
 #include "braid/models/text/prepare/source.h"
@@ -23,12 +24,13 @@ namespace {
 namespace fs = std::filesystem;
 
 // Stands for the options and the inputs: all that the bytes of the splits depend on.
-std::string signature_of(const PrepareOptions& o, const Tokenizer& tokenizer,
+std::string signature_of(const PrepareOptions& o, const Tokenizer* tokenizer,
                          const std::vector<const TextSource*>& sources) {
   DocumentHasher hasher;
   const auto add = [&](const auto& value) { hasher.add((std::ostringstream() << value << '\n').str()); };
   add(detail::shortest(o.val_fraction)), add(o.seed), add(o.shard_tokens), add(o.dedup), add(o.text_field);
-  add(tokenizer.fingerprint()), add(o.tokenizer);
+  add(tokenizer ? tokenizer->fingerprint() : 0), add(o.tokenizer);
+  add(o.train_bpe), add(o.bpe_form), add(o.bpe_words);
   for (const TextSource* source : sources) {
     add(source->files().size());
     std::error_code error;
@@ -42,12 +44,14 @@ std::string signature_of(const PrepareOptions& o, const Tokenizer& tokenizer,
 class Preparation {
  public:
   Preparation(const PrepareOptions& options, const std::function<void(const PrepareProgress&)>& progress)
-      : options_(options), progress_(progress), folder_(options.output), tokenizer_(make_tokenizer(options)) {}
+      : options_(options),
+        progress_(progress),
+        folder_(options.output),
+        tokenizer_(options.train_bpe > 0 ? nullptr : make_tokenizer(options)) {}
 
   PrepareSummary run() {
     try {
-      describe();
-      check_replaceable(false);
+      if (tokenizer_) describe();
       make();
       return std::move(summary_);
     } catch (const Error& e) {
@@ -86,12 +90,19 @@ class Preparation {
     std::vector<const TextSource*> sources;
     for (const TextSource* source : {inputs, validation})
       if (source) sources.push_back(source);
-    const std::string signature = signature_of(options_, *tokenizer_, sources);
-    if (std::optional<Unfinished> state = load_unfinished(folder_, signature)) {
+    const std::string signature = signature_of(options_, tokenizer_.get(), sources);
+    std::optional<Unfinished> state = load_unfinished(folder_, signature);
+    const bool train = options_.train_bpe > 0 && !state;
+    if (options_.train_bpe > 0) {
+      if (train) train_tokenizer(validation);
+      tokenizer_ = load_tokenizer(folder_.path());
+      describe();
+    }
+    if (state) {
       try {
         folder_.bring_back(SplitWriter::set_aside(""));
         const int64_t bytes = state->bytes_read + (state->validation ? inputs->bytes_total() : 0);
-        reading_.emplace(options_, *tokenizer_, folder_, signature, std::move(*state));
+        reading_.emplace(options_, *tokenizer_, folder_, signature, std::move(*state), true);
         folder_.remove_all_but(reading_->files());
         summary_.resumed_bytes = bytes;
         return;
@@ -101,8 +112,27 @@ class Preparation {
                                  std::string(e.what()));
       }
     }
+    reading_.emplace(options_, *tokenizer_, folder_, signature, Unfinished{}, false);
+    folder_.remove_all_but(reading_->files());
+    if (train) reading_->save();
+  }
+
+  // Trains on all documents of the inputs and saves the tokenizer in the folder.
+  void train_tokenizer(const TextSource* validation) {
     folder_.remove_all_but({});
-    reading_.emplace(options_, *tokenizer_, folder_, signature, Unfinished{});
+    const std::unique_ptr<TextSource> source = source_of(options_.inputs, validation_files(validation));
+    const BpeForm form(options_.bpe_form);
+    const CountedCorpus corpus = count_words(*source, form, options_.bpe_words, [&](const Piece& piece) {
+      if (due(piece)) report("counting words", piece.bytes_read, source->bytes_total(), source->path(piece.file));
+    });
+    const BpeVocabulary vocabulary = form.train(
+        corpus.counts, options_.train_bpe, [&](int64_t ids) { report("merging pairs", ids, options_.train_bpe, ""); });
+    form.save(vocabulary, folder_.path());
+    reported_ = -piece_bytes;
+    if (corpus.dropped > 0)
+      summary_.notes.push_back(std::to_string(corpus.dropped) +
+                               " rare words did not count for the tokenizer: there are more than " +
+                               std::to_string(options_.bpe_words) + " different ones");
   }
 
   void finish(const TextSource* inputs, const TextSource* validation) {
@@ -140,20 +170,24 @@ class Preparation {
 
   void report(const char* stage, int64_t done, int64_t total, const std::string& file) {
     if (!progress_) return;
-    const SplitInfo &train = reading_->train.info, &val = reading_->val.info;
+    const SplitInfo train = reading_ ? reading_->train.info : SplitInfo(), val = reading_ ? reading_->val.info : train;
     stopped_ = true;  // by what the caller throws
     progress_(
         {stage, done, total, summary_.resumed_bytes, train.documents + val.documents, train.tokens + val.tokens, file});
     stopped_ = false;
   }
 
-  void read(const TextSource& source, const Piece& piece) {
-    if (piece.bytes_read - reported_ < piece_bytes && piece.bytes_read >= reported_) return;
+  // Is it time to report the progress?
+  bool due(const Piece& piece) {
+    if (piece.bytes_read - reported_ < piece_bytes && piece.bytes_read >= reported_) return false;
     reported_ = piece.bytes_read;
-    report("reading text", reported_, source.bytes_total(), source.path(piece.file));
+    return true;
+  }
+  void read(const TextSource& source, const Piece& piece) {
+    if (due(piece)) report("reading text", reported_, source.bytes_total(), source.path(piece.file));
   }
 
-  // The part of the manifest that the options determine.
+  // The part of the manifest that the options determine. Error(setting) when the folder has other data.
   void describe() {
     Manifest& m = summary_.manifest;
     m.tokenizer = tokenizer_->name();
@@ -162,6 +196,7 @@ class Preparation {
     m.seed = options_.seed;
     m.val_fraction = options_.val_fraction;
     if (!options_.val_inputs.empty()) m.validation = Validation::given;
+    check_replaceable(false);
   }
 
   // Other data in the target are replaced on request only. `complete`: the manifest is; before that, only what the
@@ -192,11 +227,12 @@ class Preparation {
 
   std::unique_ptr<TextSource> source_of(const std::vector<std::string>& inputs,
                                         const std::vector<std::string>& exclude) const {
-    return std::make_unique<TextSource>(inputs, TextSource::Options{.text_field = options_.text_field,
-                                                                    .exclude = folder_.target(),
-                                                                    .exclude_files = exclude,
-                                                                    .require_utf8 = !tokenizer_->takes_any_bytes(),
-                                                                    .hashes = options_.dedup});
+    return std::make_unique<TextSource>(
+        inputs, TextSource::Options{.text_field = options_.text_field,
+                                    .exclude = folder_.target(),
+                                    .exclude_files = exclude,
+                                    .require_utf8 = !tokenizer_ || !tokenizer_->takes_any_bytes(),
+                                    .hashes = options_.dedup});
   }
 
   // The files that only validate. Error(setting) when one of them is also named to train on.
@@ -275,6 +311,9 @@ PrepareSummary prepare(const PrepareOptions& options, const std::function<void(c
   require(options.task_items >= 0 && options.task_items <= 10'000, "evaluation samples per task must be 0 to 10000");
   require(options.val_fraction >= 0 && options.val_fraction < 1, "the validation fraction must be in [0, 1)");
   require(options.shard_tokens >= 1, "a shard must have room for at least one token");
+  require(options.train_bpe == 0 || !options.inputs.empty(), "a tokenizer is trained on the inputs; give INPUT too");
+  require(options.train_bpe == 0 || options.tokenizer.empty(), "--train-bpe makes a tokenizer; give it or --tokenizer");
+  require(options.train_bpe >= 0 && options.train_bpe <= 1'000'000, "the vocabulary must have at most 1000000 ids");
   require(!options.text_field.empty(), "the name of the text field must not be empty");
   return Preparation(options, progress).run();
 }

@@ -16,6 +16,10 @@ struct PrepareOptions {
   std::string output;                   // the data folder
   bool replace = false;                 // replace other data that prepare() made there
   std::string tokenizer;                // a folder with tokenizer.json; empty: the byte tokenizer
+  // Trains a tokenizer of so many ids on the inputs instead; 0: no. form: one of bpe_forms (bpe_training/form.h).
+  int64_t train_bpe = 0;
+  std::string bpe_form = "gpt-neox";
+  size_t bpe_words = size_t{16} << 20;  // different words that count for it
   std::string text_field = "text";      // of .jsonl files
   double val_fraction = 0.05;           // of the documents, [0, 1); with val_inputs, of the tasks only
   uint64_t seed = 0;                    // of the split and of the tasks
@@ -26,8 +30,8 @@ struct PrepareOptions {
 };
 
 struct PrepareProgress {
-  const char* stage;          // "reading text", "making tasks", "finishing"
-  int64_t done, total;        // bytes of the inputs, or samples
+  const char* stage;          // "counting words", "merging pairs", "reading text", "making tasks", "finishing"
+  int64_t done, total;        // bytes of the inputs, ids of the vocabulary, or samples
   int64_t resumed;            // of the bytes done, how many an earlier call read
   int64_t documents, tokens;  // so far
   std::string file;           // being read

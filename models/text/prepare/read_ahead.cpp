@@ -7,14 +7,15 @@
 
 namespace braid::models::text {
 
-ReadAhead::ReadAhead(TextSource& source) : source_(source) {}
+ReadAhead::ReadAhead(TextSource& source, int64_t batch_bytes)
+    : source_(source),
+      batch_bytes_(batch_bytes > 0 ? batch_bytes : std::max<int64_t>(2, threads()) * 2 * piece_bytes) {}
 
 ReadAhead::Batch ReadAhead::read() {
-  const int64_t enough = std::max<int64_t>(2, threads()) * 2 * piece_bytes;
   Batch batch;
   try {
     Piece piece;
-    for (int64_t bytes = 0; bytes < enough;) {
+    for (int64_t bytes = 0; bytes < batch_bytes_;) {
       if (!source_.next(piece)) {
         batch.last = true;
         break;

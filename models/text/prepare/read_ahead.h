@@ -11,12 +11,13 @@ namespace braid::models::text {
 
 class ReadAhead {
  public:
-  explicit ReadAhead(TextSource& source);  // which nobody else may use until this object is gone
+  // Nothing else may use the source until this object is gone. batch_bytes: of a batch; 0: some MiB a thread.
+  explicit ReadAhead(TextSource& source, int64_t batch_bytes = 0);
 
   // Before a batch `start` learns how many pieces it has. For every piece `work` is called with its place in the batch,
   // on several threads at once, then `take`, in the order of the pieces on the calling thread. An exception of a
-  // piece's work, or of reading on behind it, is thrown when all pieces before it were taken. At most two batches of
-  // some MiB a thread are in memory, or two lines of a .jsonl file.
+  // piece's work, or of reading on behind it, is thrown when all pieces before it were taken. At most two batches are
+  // in memory, or two lines of a .jsonl file.
   using Work = std::function<void(const Piece& piece, size_t place)>;
   using Take = std::function<void(const Piece& piece, size_t place)>;
   void run(const std::function<void(size_t pieces)>& start, const Work& work, const Take& take);
@@ -30,6 +31,7 @@ class ReadAhead {
   Batch read();
 
   TextSource& source_;
+  int64_t batch_bytes_;
   std::future<Batch> next_;
 };
 

@@ -31,18 +31,18 @@ void note(std::vector<std::string>& notes, std::string message) {
 }  // namespace
 
 Reading::Reading(const PrepareOptions& options, const Tokenizer& tokenizer, const PreparedFolder& folder,
-                 std::string signature, Unfinished from)
+                 std::string signature, Unfinished from, bool resumed)
     : train(folder, "train", tokenizer, options.shard_tokens),
       val(folder, "val", tokenizer, options.shard_tokens),
       state(std::move(from)),
       options_(options),
       tokenizer_(tokenizer),
       folder_(folder),
-      signature_(std::move(signature)) {
+      signature_(std::move(signature)),
+      saved_(resumed) {
   train.resume(state.train);
   val.resume(state.val);
   if (options.dedup) seen_.emplace(folder.file(seen_name), state.documents_seen);
-  saved_ = state.at.files > 0 || state.validation;
 }
 
 std::vector<std::string> Reading::files() const {

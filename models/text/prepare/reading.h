@@ -17,7 +17,7 @@ class Reading {
   // Goes on from `state`. `tokenizer` and `folder` must outlive this object. Error(input) when the folder lacks what
   // the state says.
   Reading(const PrepareOptions& options, const Tokenizer& tokenizer, const PreparedFolder& folder,
-          std::string signature, Unfinished state);
+          std::string signature, Unfinished state, bool resumed);
 
   // Reads the inputs up to the end and moves the ends of files to validation where that is due.
   void inputs(TextSource& source, const std::function<void(const Piece&)>& report);
@@ -27,7 +27,8 @@ class Reading {
   // Stopped by the user between two pieces: saves the state where that is worth it. True: another process can go on.
   bool save_on_stop();
   std::vector<std::string> files() const;  // that it needs in the folder
-  bool saved() const { return saved_; }    // there is a state to go on from
+  void save();
+  bool saved() const { return saved_; }  // there is a state to go on from
 
   SplitWriter train, val;
   Unfinished state;  // its splits are set only when it is saved
@@ -50,7 +51,6 @@ class Reading {
             const std::function<void(const Piece&, const Result&)>& take);
   void end_file();
   void move_tails(const TextSource& source, double fraction);
-  void save();
 
   const PrepareOptions& options_;
   const Tokenizer& tokenizer_;
