@@ -73,7 +73,7 @@ std::string building_folder(const std::string& target) {
   return (path.parent_path() / (hidden + ".preparing")).string();
 }
 
-PreparedFolder::PreparedFolder(const std::string& target) : target_(target_path(target).string()) {
+PreparedFolder::PreparedFolder(const std::string& target, bool keep_leftovers) : target_(target_path(target).string()) {
   check_target(target_);
   const std::string building = building_folder(target);
   do {  // again when its holder has renamed or removed it in between
@@ -86,6 +86,7 @@ PreparedFolder::PreparedFolder(const std::string& target) : target_(target_path(
          "cannot prepare data in " + target_ + ": another process is preparing it; wait for it to end");
   }
   building_ = building;
+  if (!keep_leftovers) remove_all_but({});
 }
 
 PreparedFolder::~PreparedFolder() {

@@ -12,7 +12,8 @@ class PreparedFolder {
  public:
   // Error(setting) when the target holds anything that is not prepared data; Error(output) when it cannot be made, or
   // another process is preparing the same target.
-  explicit PreparedFolder(const std::string& target);
+  // What a process left that was killed is removed, unless `keep_leftovers`.
+  explicit PreparedFolder(const std::string& target, bool keep_leftovers = false);
   ~PreparedFolder();  // without commit() or keep(): removes what was built
   PreparedFolder(const PreparedFolder&) = delete;
   PreparedFolder& operator=(const PreparedFolder&) = delete;
@@ -20,7 +21,6 @@ class PreparedFolder {
   std::string file(const std::string& name) const;
   const std::string& path() const { return building_; }  // where to build
   const std::string& target() const { return target_; }
-  // Files that a process left here which was killed stay until they are removed.
   void bring_back(const std::string& prefix) const;  // renames every file "prefixNAME" to NAME
   void remove_all_but(const std::vector<std::string>& names) const;
   void keep() { kept_ = true; }  // for another process to go on

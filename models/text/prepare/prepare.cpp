@@ -46,7 +46,7 @@ class Preparation {
   Preparation(const PrepareOptions& options, const std::function<void(const PrepareProgress&)>& progress)
       : options_(options),
         progress_(progress),
-        folder_(options.output),
+        folder_(options.output, true),
         tokenizer_(options.train_bpe > 0 ? nullptr : make_tokenizer(options)) {}
 
   PrepareSummary run() {
@@ -92,9 +92,12 @@ class Preparation {
       if (source) sources.push_back(source);
     const std::string signature = signature_of(options_, tokenizer_.get(), sources);
     std::optional<Unfinished> state = load_unfinished(folder_, signature);
-    const bool train = options_.train_bpe > 0 && !state;
+    const bool train = options_.train_bpe > 0 && !(state && fs::exists(folder_.file("tokenizer.json")));
+    if (train) {
+      state.reset();
+      train_tokenizer(validation);
+    }
     if (options_.train_bpe > 0) {
-      if (train) train_tokenizer(validation);
       tokenizer_ = load_tokenizer(folder_.path());
       describe();
     }

@@ -32,7 +32,7 @@ struct PrepareOptions {
 struct PrepareProgress {
   const char* stage;          // "counting words", "merging pairs", "reading text", "making tasks", "finishing"
   int64_t done, total;        // bytes of the inputs, ids of the vocabulary, or samples
-  int64_t resumed;            // of the bytes done, how many an earlier call read
+  int64_t resumed = 0;        // of the bytes done, how many an earlier call read
   int64_t documents, tokens;  // so far
   std::string file;           // being read
 };

@@ -73,7 +73,8 @@ bool Reading::save_on_stop() {
 }
 
 void Reading::tokenize(const TextSource& source, const Piece& piece, Result& result) const {
-  const std::string_view text = source.text_of(piece, result.storage);
+  result.ill_formed = -1;
+  const std::string_view text = source.text_of(piece, result.storage, &result.ill_formed);
   result.tokens.clear();
   result.empty = text.empty();
   // Of the first MiB of the document, wherever its first piece ends.
@@ -103,7 +104,10 @@ bool Reading::accept(const TextSource& source, const Piece& piece, const Result&
          source.path(piece.file) + " has an empty document at line " + std::to_string(piece.line) + ": left out");
     return false;
   }
-  if (result.nul >= 0 && nul_noted_ != piece.file) {
+  if (result.ill_formed >= 0 && std::exchange(ill_formed_noted_, piece.file) != piece.file)
+    note(state.notes, source.path(piece.file) + " is no UTF-8 (byte " + std::to_string(result.ill_formed) +
+                          "): U+FFFD takes the place of ill-formed bytes; convert it with iconv -t UTF-8");
+  if (result.nul >= 0 && tokenizer_.takes_any_bytes() && nul_noted_ != piece.file) {
     nul_noted_ = piece.file;
     note(state.notes, source.path(piece.file) + " is not text (NUL at byte " +
                           std::to_string(piece.offset + result.nul) +

@@ -41,7 +41,7 @@ class Reading {
     Hash128 hash;
     std::string storage;
     bool empty = false;
-    int64_t nul = -1;  // where text has its first NUL byte
+    int64_t nul = -1, ill_formed = -1;  // where text has its first NUL byte, its first byte that is no UTF-8
   };
   void tokenize(const TextSource& source, const Piece& piece, Result& result) const;
   // False when the piece is left out: it is empty, or its document was seen before.
@@ -57,8 +57,8 @@ class Reading {
   const PreparedFolder& folder_;
   std::string signature_;
   std::optional<SeenDocuments> seen_;
-  std::vector<Result> results_;  // by the place in a batch
-  int64_t nul_noted_ = 0;        // number of the file
+  std::vector<Result> results_;                   // by the place in a batch
+  int64_t nul_noted_ = 0, ill_formed_noted_ = 0;  // numbers of the files
   bool each_file_ = false;
   bool saved_ = false;
   int64_t read_ = 0;  // bytes since the last save

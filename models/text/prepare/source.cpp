@@ -192,7 +192,7 @@ bool TextSource::next_of_jsonl(Piece& piece) {
   }
 }
 
-std::string_view TextSource::text_of(const Piece& piece, std::string& storage) const {
+std::string_view TextSource::text_of(const Piece& piece, std::string& storage, int64_t* ill_formed) const {
   const std::string& file = path(piece.file);
   if (piece.jsonl) {
     storage = jsonl_text(piece.bytes, options_.text_field, file, piece.line);
@@ -204,17 +204,23 @@ std::string_view TextSource::text_of(const Piece& piece, std::string& storage) c
   }
   const std::string_view text = std::string_view(piece.bytes).substr(0, piece.size);
   if (!options_.require_utf8) return text;
-  if (const size_t nul = text.find('\0'); nul != std::string_view::npos)
+  const bool named = list_.files[static_cast<size_t>(piece.file - 1)].named;
+  const size_t nul = named ? text.find('\0') : std::string_view::npos;
+  if (nul != std::string_view::npos)
     fail(ErrorKind::input, "cannot use " + file + " at byte " +
                                std::to_string(piece.offset + static_cast<int64_t>(nul)) +
                                ": expected text, found a NUL byte; leave the file out, or use the byte tokenizer, which"
                                " takes any bytes");
   detail::Utf8Checker utf8;
-  if (!(utf8.feed(text) && utf8.finish()))
-    fail(ErrorKind::input, "cannot use " + file + " at byte " + std::to_string(piece.offset + utf8.error_byte()) +
+  if (utf8.feed(text) && utf8.finish()) return text;
+  const int64_t byte = piece.offset + utf8.error_byte();
+  if (named)
+    fail(ErrorKind::input, "cannot use " + file + " at byte " + std::to_string(byte) +
                                ": expected UTF-8 text, found another encoding; convert it (iconv -t UTF-8), or use the"
                                " byte tokenizer, which takes any bytes");
-  return text;
+  if (ill_formed) *ill_formed = byte;
+  storage = detail::replace_invalid_utf8(text);
+  return storage;
 }
 
 }  // namespace braid::models::text

@@ -62,9 +62,11 @@ class TextSource {
   bool next(Piece& piece);
   void go_to(const SourcePosition& position);  // before the first next(); Error(input) when a file is shorter
 
-  // The text of a piece, in the piece or in `storage`. Error(input) naming the place when it is no UTF-8 but has to be,
-  // or a line has no document. Safe to call from several threads.
-  std::string_view text_of(const Piece& piece, std::string& storage) const;
+  // The text of a piece, in the piece or in `storage`. Text that has to be UTF-8 and is not: Error(input) naming the
+  // place when the file was named; in a file of a folder U+FFFD takes the place of ill-formed bytes, `ill_formed`
+  // (unless null) becomes the first one's place in the file. Error(input) when a line has no document. Safe to call
+  // from several threads.
+  std::string_view text_of(const Piece& piece, std::string& storage, int64_t* ill_formed = nullptr) const;
 
   const std::vector<InputFile>& files() const { return list_.files; }
   const std::string& path(int64_t file) const { return list_.files[static_cast<size_t>(file - 1)].path; }

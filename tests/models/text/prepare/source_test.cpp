@@ -192,6 +192,8 @@ BOOST_AUTO_TEST_CASE(bad_inputs_get_a_sentence) {
   const std::string p(static_cast<size_t>(models::text::piece_bytes) - 1, 'x');
   BOOST_TEST(documents({folder.write("u.txt", p + "ä")}, strict).size() == 1u);  // cut inside a character is fine
   BRAID_CHECK_FAILS(documents({folder.write("u.txt", p + "\xC3")}, strict), ErrorKind::input, "at byte 1048575");
+  folder.write("in/l.txt", "na\xEFve");
+  BOOST_TEST((documents({folder / "in"}, strict) == Texts{"na\xEF\xBF\xBDve"}));  // not named
   BRAID_CHECK_FAILS(documents({folder.write("u.jsonl", "{\"text\": \"\\u0000\"}")}, strict), ErrorKind::input, "line 1",
                     "NUL");
 }
