@@ -79,10 +79,12 @@ BOOST_AUTO_TEST_CASE(the_peak_of_a_step_is_the_estimate) {
   const int threads_before = threads();
   set_threads(2);  // their workspace is not in the estimate; it shows in the smallest cases
   for (const Variant& v : variants) {
+    if (v.preset == std::string("pythia-tiny")) continue;  // dcpythia-tiny has more
     Keys keys = {{"n_layer", "3"}};
     keys.insert(keys.end(), v.keys.begin(), v.keys.end());
     for (const int64_t T : test::less_under_tsan<std::vector<int64_t>>({64, 320}, {64})) {
       for (const bool recompute : {false, true}) {
+        if (recompute && !v.keys.empty()) continue;  // nothing of these is recomputed in another way
         for (const DType dtype : {DType::f32, DType::bf16}) {
           const DcformerConfig c = configure(v.preset, keys);
           Dcformer model(c, RandomKey{});

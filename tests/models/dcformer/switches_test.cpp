@@ -272,6 +272,17 @@ BOOST_AUTO_TEST_CASE(a_size_is_matched_by_the_hidden_width) {
   BOOST_TEST((full.matching_settings(1) == SettingTexts{{"intermediate_size", "1"}}));
 }
 
+BOOST_AUTO_TEST_CASE(a_published_start_mixes_heads_from_the_first_step) {
+  const Keys keys = {
+      {"dim", "32"}, {"n_head", "4"}, {"n_layer", "1"}, {"vocab_size", "31"}, {"initializer_std", "0.3"}};
+  Dcformer model(configure("dcformer-tiny", keys), {5, 0});
+  std::map<std::string, Tensor> before;
+  for (const auto& [name, value] : by_name(model)) before[name] = value.clone();
+  Trainer(model, {.weight_decay = 0}, 1.0).step({batch_of(1)}, 1e-3);
+  for (const auto& [name, value] : by_name(model))
+    BOOST_TEST((name.find("dyn_w_proj") == std::string::npos || !is_close(value, before.at(name), 0)), name);
+}
+
 // compose_init=identity: from one seed the model with Compose has the losses, and its other parameters the gradients,
 // of the model without it, to the bit; one step later every Compose weight that the step could reach has changed.
 BOOST_AUTO_TEST_CASE(identity_starts_at_the_model_without_compose_and_leaves_it) {
