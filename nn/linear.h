@@ -23,12 +23,20 @@ class Linear final : public Module {
   Tensor row_parallel(const Tensor& x, const ShardContext* shards) const;
   void visit(Visitor& v) const override {
     v("weight", weight_, shard_);
+    v("scale", scale_, shard_.axis == 0 ? shard_ : ShardRule{});
     v("bias", bias_, shard_.axis == 0 ? shard_ : ShardRule{});
   }
   const Tensor& weight() const { return weight_; }
+  DType dtype() const { return (scale_ ? scale_ : weight_).dtype(); }  // of the arithmetic
+  // 8-bit weights in the place of these (quantize.h).
+  void quantize();
+  bool quantized() const { return bool(scale_); }
 
  private:
-  Tensor weight_;  // (out, in)
+  Tensor product(const Tensor& x, const Tensor& bias) const;
+
+  Tensor weight_;  // (out, in); u8 when quantised
+  Tensor scale_;   // (out) when quantised, else empty
   Tensor bias_;    // (out) or empty; starts at 0
   ShardRule shard_;
 };

@@ -100,6 +100,7 @@ Tensor Dcformer::loss_sum(const Tensor& ids, const Tensor& targets) const {
   check(ids.rank() == 2 && targets.shape() == ids.shape(), "dcformer", [&] {
     return "targets " + str(targets.shape()) + " do not match token ids " + str(ids.shape()) + ", both (B, T)";
   });
+  if (one_process() && output_.quantized()) return sum(cross_entropy_per_token(logits(hidden(ids)), targets));
   if (one_process()) return linear_cross_entropy(forward(ids, nullptr, nullptr, nullptr), output_.weight(), targets);
   auto shards = std::make_shared<dist::SequenceParallel>(mesh_, ids.dim(1));
   Tensor h = shards->gather_rows(forward(shards->local_tokens(ids), shards, nullptr, nullptr));  // (B, Tc, D)

@@ -54,7 +54,7 @@ class Dcformer final : public LanguageModel {
   bool keeps_f32(const std::string& parameter) const override { return parameter == "tok_embeddings.weight"; }
   const DcformerConfig& config() const { return config_; }
   const dist::Shard* shard_of(const std::string& parameter) const override;
-  DType dtype() const override { return output_.weight().dtype(); }
+  DType dtype() const override { return output_.dtype(); }
   Device device() const override { return output_.weight().device(); }
   void visit(nn::Visitor& v) const override;
 
