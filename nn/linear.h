@@ -17,6 +17,7 @@ class Linear final : public Module {
   };
   Linear() = default;
   Linear(int64_t in, int64_t out, const Options& options, RandomKey key);
+  explicit Linear(Tensor weight) : weight_(std::move(weight)) {}  // (out, in), of another layer
   Tensor operator()(const Tensor& x) const;
   // Row-parallel (Megatron-LM): x and the weight are this rank's share of the inputs; the products are summed over
   // ranks, then the bias is added once. x (B, T, in) -> own rows (B, t, out). With null the same as above.
@@ -27,7 +28,6 @@ class Linear final : public Module {
     v("bias", bias_, shard_.axis == 0 ? shard_ : ShardRule{});
   }
   const Tensor& weight() const { return weight_; }
-  DType dtype() const { return (scale_ ? scale_ : weight_).dtype(); }  // of the arithmetic
   // 8-bit weights in the place of these (quantize.h).
   void quantize();
   bool quantized() const { return bool(scale_); }

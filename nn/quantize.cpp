@@ -11,7 +11,8 @@ namespace {
 
 void each_linear(const Module& m, const std::function<void(const Linear&)>& action) {
   const auto enter = [&](const Module& child) {
-    if (const auto* layer = dynamic_cast<const Linear*>(&child)) action(*layer);
+    const auto* layer = dynamic_cast<const Linear*>(&child);
+    if (layer && layer->weight()) action(*layer);
   };
   Visitor visitor([](const std::string&, const Tensor&, const ShardRule&) {}, enter);
   enter(m);

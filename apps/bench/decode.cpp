@@ -10,7 +10,6 @@
 #include "braid/autograd/ops.h"
 #include "braid/models/language_model.h"
 #include "braid/models/pretrained/pretrained.h"
-#include "braid/nn/quantize.h"
 #include "braid/tensor/parallel.h"
 
 namespace braid::apps {
@@ -25,7 +24,7 @@ std::unique_ptr<models::LanguageModel> decoding_model(const Arguments& arguments
   if (!arguments.has("model")) {
     auto model = models::as_language_model(bench_model(arguments).spec->make({1, 0}));
     model->to(dtype);
-    if (int8) nn::quantize_weights(*model);
+    if (int8) model->quantize_weights();
     return model;
   }
   check(!arguments.has("preset"), ErrorKind::setting,

@@ -93,7 +93,8 @@ std::vector<InfoSection> memory_sections(const DcformerConfig& config, int64_t s
                    bytes_row("total_bf16", "total in bf16", mixed.total(), "train.dtype=bf16, f32 master weights"),
                    bytes_row("total_bf16_checkpointed", "  when blocks are recomputed", mixed_recomputed.total())};
   const CacheSize cache = cache_bytes(config, batch, seq_len);
-  const auto int8_weights = static_cast<double>(nn::quantized_bytes(shape_only_model(config)));
+  const int64_t copy = config.tie_word_embeddings ? config.vocab_size * (config.dim + 4) : 0;  // of the table in 8 bits
+  const auto int8_weights = static_cast<double>(nn::quantized_bytes(shape_only_model(config)) + copy);
   InfoSection inference{"inference_memory", "Memory to generate, f32, " + what, {}};
   inference.rows = {
       bytes_row("weights", "weights", m.weights),

@@ -3,7 +3,6 @@
 #include <nlohmann/json.hpp>
 
 #include "braid/models/registry.h"
-#include "braid/nn/quantize.h"
 #include "braid/tensor/io/atomic_file.h"
 #include "braid/tensor/io/file_system.h"
 
@@ -112,7 +111,7 @@ LoadedModel load_model(const fs::path& folder, const LoadOptions& options) {
   if (options.int8_weights) dtype = type_to_quantize(loaded.format);
   loaded.model = spec->read_weights(files, options.dtype.value_or(dtype), options.mesh, loaded.notes);
   if (options.int8_weights) {
-    nn::quantize_weights(*loaded.model);
+    loaded.model->quantize_weights();
     loaded.model->to(DType::f32);
   }
   if (options.tokenizer && fs::exists(folder / "tokenizer.json"))

@@ -16,7 +16,6 @@
 #include "braid/models/registry.h"
 #include "braid/models/text/batches.h"
 #include "braid/models/training/trainer.h"
-#include "braid/nn/quantize.h"
 #include "braid/tensor/cpu/int8/variants.h"
 #include "braid/tensor/parallel.h"
 
@@ -86,7 +85,7 @@ void measure_decoding(const models::SettingTexts& keys) {
   const auto all = candidates([&](const std::string& name) {
     auto model = spec->make({1, 0});
     model->to(dtype_of(name));
-    if (name == "int8") nn::quantize_weights(*model);
+    if (name == "int8") model->quantize_weights();
     return model;
   });
   const NoGrad off;
