@@ -120,7 +120,7 @@ Tensor Dcformer::loss_sum(const Tensor& ids, const Tensor& targets, const Tensor
     return "targets " + str(targets.shape()) + " do not match token ids " + str(ids.shape()) + ", both (B, T)";
   });
   if (one_process() && output_.quantized())
-    return sum(cross_entropy_per_token(logits(hidden(ids, nullptr, nullptr, positions)), targets));
+    return sum(cross_entropy_per_token(logits(hidden(ids, positions, nullptr, nullptr)), targets));
   if (one_process())
     return linear_cross_entropy(forward(ids, nullptr, nullptr, nullptr, packed(positions, nullptr)), output_weight(),
                                 targets);

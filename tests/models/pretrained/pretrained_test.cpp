@@ -71,6 +71,22 @@ BOOST_AUTO_TEST_CASE(linear_layers_take_weights_of_8_bits) {
   }
 }
 
+// An output projection that is the embedding table becomes a copy in 8 bits; the table stays.
+BOOST_AUTO_TEST_CASE(a_tied_output_projection_takes_weights_of_8_bits) {
+  const auto config = models::configure(
+      "transformer-tiny", {{"dim", "32"}, {"n_layer", "1"}, {"vocab_size", "40"}, {"tie_word_embeddings", "true"}});
+  models::Dcformer model(config, {1, 0});
+  const Tensor exact = logits_of(model);
+  model.quantize_weights();
+  BOOST_TEST(is_close(logits_of(model), exact, 0.04));
+  double bytes = 0;
+  for (const nn::NamedTensor& p : nn::parameters(model))
+    bytes += static_cast<double>(p.value.numel() * size_of(p.value.dtype()));
+  for (const models::InfoSection& section : model.spec()->info({.seq_len = 8}))
+    for (const models::InfoRow& row : section.rows)
+      if (row.key == "weights_int8") BOOST_TEST(row.value == bytes);
+}
+
 // A folder of bf16 is never held in more than its bytes: quantised from bf16, it is the model quantised from f32.
 BOOST_AUTO_TEST_CASE(weights_of_16_bits_are_quantised_as_stored) {
   for (DType type : {DType::bf16, DType::f16}) {
