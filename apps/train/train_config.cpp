@@ -1,5 +1,6 @@
 #include "apps/train/train_config.h"
 
+#include "apps/cli/model_flags.h"
 #include "apps/cli/progress.h"
 #include "apps/cli/text.h"
 #include "braid/nn/optim/registry.h"
@@ -48,7 +49,7 @@ Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& mod
               {"train.batch_size", &c.train.batch_size, "sequences per micro-batch, of all processes together", count},
               {"train.accumulate", &c.train.accumulate, "micro-batches per step", count},
               {"train.dtype", &c.train.dtype, "arithmetic; bf16 keeps f32 master weights",
-               one_of({"f32", "f64", "bf16"})},
+               float_type({"f32", "f64", "bf16"})},
               {"train.recompute", &c.train.recompute, "recompute blocks in the backward pass: less memory, more time"},
               {"train.graph", &c.train.graph,
                "on a GPU, capture a step as a CUDA graph and replay it; no effect with several processes"},
