@@ -127,6 +127,7 @@ void TrainingRun::start() {
                 double(size.parameters) / 1e6, double(size.non_embedding) / 1e6,
                 static_cast<long long>(train_data_.tokens()), static_cast<long long>(train_data_.seq_len()), threads());
   progress_.note(text);
+  if (const std::string words = words_about_samples(train_data_, config_); !words.empty()) progress_.note(words);
   if (types_.compute != types_.masters || device_ != kCpu)
     progress_.note(str(types_.compute) + (types_.compute != types_.masters ? " with f32 master weights" : "") + " on " +
                    str(device_));
