@@ -164,6 +164,7 @@ Command bench_command() {
                    "braid bench decode --preset dcformer-405m --context 1024 --dtype bf16",
                    "braid bench decode --model out/demo --batch 4", "mpirun -np 4 braid bench comm --threads 1"},
       .run = run_bench,
+      .shared = [](const Arguments& arguments) { return arguments.get("WHAT") == "comm"; },
   };
 }
 

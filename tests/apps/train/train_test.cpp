@@ -171,6 +171,15 @@ BOOST_AUTO_TEST_CASE(a_sample_of_infinite_logits_is_noted_and_ends_nothing) {
       slurp(out / "samples.txt").starts_with("--- step 1\n12\n(no sample: no token can be drawn for position 2: "));
 }
 
+BOOST_AUTO_TEST_CASE(a_model_that_is_shown_its_targets_gets_a_warning) {
+  const Outcome result = train(world().fresh(), {"model.profile.causal=false", "train.steps=1", "eval.interval=0"});
+  BOOST_TEST(result.code == 0, result.output);
+  BOOST_TEST(result.output.find("warning: with profile.causal=false every position attends to the token that it") !=
+                 std::string::npos,
+             result.output);
+  BOOST_TEST(result.output.find("trained 1 steps in 0.0") != std::string::npos, result.output);
+}
+
 BOOST_AUTO_TEST_CASE(a_plan_uses_the_rate_that_the_run_had) {
   const Outcome plan = run(join(settings(undisturbed(), {"train.steps=1000000", "--dry-run"}), " "));
   BOOST_TEST(plan.code == 0, plan.output);
