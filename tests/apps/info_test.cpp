@@ -39,6 +39,8 @@ BOOST_AUTO_TEST_CASE(the_largest_preset_is_not_built) {
 }
 
 BOOST_AUTO_TEST_CASE(overrides_change_the_model) {
+  BOOST_TEST(run("info dcformer-tiny --dim 3").output.find("did you mean the setting dim=VALUE, without dashes?") !=
+             std::string::npos);
   const auto result = run("info transformer-tiny dim=512 n_layer=2 --seq-len 256 --batch 3");
   BOOST_TEST(result.code == 0);
   has(result.output, {"head_dim                     64", "intermediate_size            1536", "3 x 256 tokens"});

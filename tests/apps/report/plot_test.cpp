@@ -83,7 +83,8 @@ BOOST_AUTO_TEST_CASE(its_own_numbers_are_the_same_runs_again) {
   make_run(scratch / "a", 30, 1);
   make_run(scratch / "b", 20, 2);
   const std::string here = scratch.path().string();
-  const std::string words = run("plot " + here + "/a " + here + "/b --name 'x, \"y\"' --name z -o " + here + "/p.svg").output;
+  const std::string words =
+      run("plot " + here + "/a " + here + "/b --name 'x, \"y\"' --name z -o " + here + "/p.svg").output;
   const auto again = run("plot " + here + "/p.csv -o " + here + "/q.svg");
   BOOST_TEST(again.output.substr(0, again.output.find("wrote")) == words.substr(0, words.find("wrote")));
   BOOST_TEST(slurp(scratch / "p.csv") == slurp(scratch / "q.csv"));

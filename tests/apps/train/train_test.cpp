@@ -52,7 +52,7 @@ BOOST_AUTO_TEST_CASE(the_resolved_file_alone_gives_the_same_bytes) {
   BOOST_TEST(settings(run("train " + file + " --print-config").output, "\n[") == settings(slurp(file), "\n["));
   // A size on the command line takes those along that follow from it, a preset all.
   const Outcome other = run("train " + file + " model.dim=64 --print-config run.out=" + wide.string());
-  for (const char* line : {"\nhead_dim = 32 ", "replaces model.head_dim, model.intermediate_size of "})
+  for (const char* line : {"\nhead_dim = 32 ", "replaces model.head_dim=8, model.intermediate_size="})
     BOOST_TEST(other.output.find(line) != std::string::npos, other.output);
   const Outcome preset = run("train model.preset=transformer-tiny " + file + " model.dim=64 --print-config");
   for (const char* line : {"\nn_layer = 4 ", "\nhead_dim = 8 ", "\nuse_dcmha = false ", "\nwindow_size = \"null\" ",
