@@ -63,10 +63,11 @@ int bench_decode(const Arguments& arguments) {
   const std::unique_ptr<models::LanguageModel> model = decoding_model(arguments);
   model->to(device);
   constexpr int64_t untimed = 2;  // the first steps enlarge the cache
-  const int64_t B = arguments.has("batch") ? arguments.get_int("batch") : 1, steps = arguments.get_int("tokens"),
-                longest = model->max_sequence_length();
-  int64_t T = arguments.get_int("context");
-  if (!arguments.has("context")) T = std::clamp<int64_t>(longest - untimed - steps, 1, T);  // the default gives way
+  const int64_t B = arguments.has("batch") ? arguments.get_int("batch") : 1, longest = model->max_sequence_length();
+  int64_t T = arguments.get_int("context"), steps = arguments.get_int("tokens");
+  // The defaults give way.
+  if (!arguments.has("tokens")) steps = std::clamp<int64_t>((longest - untimed) / 2, 1, steps);
+  if (!arguments.has("context")) T = std::clamp<int64_t>(longest - untimed - steps, 1, T);
   check(T + steps <= longest - untimed, ErrorKind::setting, [&] {
     return "--context and --tokens are too long for the model: expected at most " + std::to_string(longest - untimed) +
            " in all, found " + std::to_string(T) + " + " + std::to_string(steps);

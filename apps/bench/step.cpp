@@ -167,6 +167,7 @@ Command bench_command() {
                    "braid bench decode --model out/demo --batch 4 --dtype int8",
                    "mpirun -np 4 braid bench comm --threads 1"},
       .run = run_bench,
+      .shared = [](const Arguments& arguments) { return arguments.get("WHAT") == "comm"; },
   };
 }
 

@@ -107,6 +107,12 @@ int generate(const Arguments& arguments, const Job& job) {
   std::vector<std::string> overrides = arguments.overrides();
   const TrainConfig::Parallel parallel = take_parallel(overrides);
   job.world().set_timeout(parallel.timeout);
+  const int64_t processes = job.world().size(), split = parallel.tensor * parallel.context;
+  check(processes == 1 || processes == split, ErrorKind::setting, [&] {
+    return "the processes must share the model: expected parallel.tensor x parallel.context = " +
+           std::to_string(processes) + ", found " + std::to_string(split) +
+           "; give parallel.tensor=" + std::to_string(processes);
+  });
   const dist::DeviceRanks ranks = dist::device_ranks(job.world(), device_of(arguments));
   const dist::ProcessMesh mesh = mesh_from_config(parallel, ranks.world, "generate");
   const bool root = mesh.world.rank() == 0;  // the others are silent
@@ -214,6 +220,7 @@ Command generate_command() {
                    "braid generate out/demo -p 'Once' --dtype int8 --stats",
                    "braid generate out/demo -i -e --template 'Question: {prompt}\\nAnswer:' --stop '\\n'"},
       .run = run_generate,
+      .shared = [](const Arguments&) { return true; },
   };
 }
 

@@ -1,8 +1,11 @@
 #include "apps/train/train_config.h"
 
+#include <filesystem>
+
 #include "apps/cli/model_flags.h"
 #include "apps/cli/progress.h"
 #include "apps/cli/text.h"
+#include "braid/models/text/manifest.h"
 #include "braid/models/text/packing.h"
 #include "braid/nn/optim/registry.h"
 #include "braid/tensor/error.h"
@@ -107,7 +110,8 @@ Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& mod
                count_or_none},
               {"checkpoint.minutes", &c.checkpoint.minutes,
                "also a checkpoint so many minutes after the last one, 0 = none", between(0, 1e6)},
-              {"checkpoint.keep", &c.checkpoint.keep, "newest checkpoints kept", between(2, largest)},
+              {"checkpoint.keep", &c.checkpoint.keep,
+               "newest checkpoints kept; the second serves where the newest is damaged", between(2, largest)},
               {"checkpoint.keep_every", &c.checkpoint.keep_every,
                "write a checkpoint every so many steps and keep them all, 0 = none", count_or_none},
               {"checkpoint.best", &c.checkpoint.best,
@@ -133,6 +137,12 @@ Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& mod
 void check_relations(const TrainConfig& c) {
   check(!c.run.out.empty(), ErrorKind::setting,
         [] { return std::string("run.out is empty: expected the name of a folder"); });
+  std::error_code none;
+  check(!std::filesystem::exists(std::filesystem::path(c.run.out) / models::text::manifest_name, none),
+        ErrorKind::setting, [&] {
+          return "run.out = " + c.run.out +
+                 " holds data that braid prepare wrote: expected a folder for the run alone; choose another run.out";
+        });
   check(!c.checkpoint.best || c.eval.interval > 0, ErrorKind::setting, [&] {
     return std::string("checkpoint.best needs a validation: expected eval.interval of at least 1, found 0");
   });

@@ -19,6 +19,9 @@ BOOST_AUTO_TEST_CASE(of_a_preset_and_of_a_folder) {
     BOOST_TEST(text.output.find(part) != std::string::npos, text.output);
   const Outcome few = run(tiny + "--tokens 6");  // the default context gives way
   BOOST_TEST(few.output.starts_with("decoding with dcformer-tiny, batch 1, after 32 tokens, "), few.output);
+  const Outcome none = run(tiny);
+  BOOST_TEST(none.output.find(", after 19 tokens, ") != std::string::npos, none.output);
+  BOOST_TEST(none.output.find("median of 19 steps") != std::string::npos, none.output);
   const std::string golden = BRAID_SOURCE_DIR "/tests/golden/model_dcformer_lg";
   const Outcome json = run("bench decode --json --dtype bf16 --context 8 --tokens 4 --model " + golden);
   BOOST_REQUIRE_MESSAGE(json.code == 0, json.output);
