@@ -18,13 +18,16 @@ class Module;
 class Visitor {
  public:
   using Action = std::function<void(const std::string& name, const Tensor& parameter, const ShardRule& rule)>;
-  explicit Visitor(Action action) : action_(std::move(action)) {}
+  using OnModule = std::function<void(const std::string& name, const Module& module)>;
+  explicit Visitor(Action action, OnModule on_module = {})
+      : action_(std::move(action)), on_module_(std::move(on_module)) {}
   // Skips empty handles (an unused bias).
   void operator()(const std::string& name, const Tensor& parameter, const ShardRule& rule = {});
   void operator()(const std::string& name, const Module& child);
 
  private:
   Action action_;
+  OnModule on_module_;  // before the module's own parameters
   std::string prefix_;
 };
 
@@ -50,6 +53,8 @@ std::vector<NamedTensor> parameters(const Module& m);  // handles, in visiting o
 int64_t count(const Module& m);                        // number of elements
 // The rules of the parameters, by name.
 std::map<std::string, ShardRule> shard_rules(const Module& m);
+// Calls f for every module below m, in visiting order.
+void each_module(Module& m, const std::function<void(const std::string& name, Module& module)>& f);
 // Throws when two of them share elements: each would be updated as if it were alone.
 void check_separate(const std::vector<NamedTensor>& parameters);
 

@@ -39,7 +39,7 @@ Dcformer::Dcformer(const DcformerConfig& config, RandomKey key, const dist::Proc
                    config.norm_eps);
   const nn::ShardRule by_word{.axis = 0, .unit = "vocabulary row", .units = config.vocab_size};
   output_ =
-      nn::Linear(config.dim, config.vocab_size, {.bias = false, .init = table, .shard = by_word}, child(key, "output"));
+      nn::Linear(config.dim, config.vocab_size, {.bias = false, .init = table, .shard = by_word, .takes_lora = false}, child(key, "output"));
   shard(output_, "output");
   rope_ = make_rope(config, DType::f32, kCpu);
 }
@@ -108,7 +108,7 @@ Tensor Dcformer::loss_sum(const Tensor& ids, const Tensor& targets) const {
 
 const dist::Shard* Dcformer::shard_of(const std::string& parameter) const {
   auto at = shards_.find(parameter);
-  return at == shards_.end() ? nullptr : &at->second;
+  return at == shards_.end() ? LanguageModel::shard_of(parameter) : &at->second;
 }
 
 KvCache Dcformer::make_cache(int64_t capacity) const {

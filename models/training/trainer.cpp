@@ -29,15 +29,28 @@ Trainer::Trainer(Model& model, const nn::OptimizerOptions& options, double clip,
       mesh_(mesh),
       masters_(model, compute.value_or(model.dtype()), [&](const std::string& name) { return !model.keeps_f32(name); }),
       parameters_(nn::parameters(masters_)),
-      parallel_(parameters_,
-                [&](const std::string& name) -> const dist::Communicator& {
-                  return model.shard_of(name) ? mesh_.replica_group : mesh_.world;
-                }),
+      parallel_(
+          parameters_,
+          [&](const std::string& name) -> const dist::Communicator& {
+            return model.shard_of(name) ? mesh_.replica_group : mesh_.world;
+          },
+          dist::kBucketBytes, [&](const std::string& name) { return nn::rule_of(options.groups, name).frozen_until; }),
       optimizer_(nn::make_optimizer(parallel_.pieces(), options)),
       step_(model.device(), optimizer_->parameters()),
-      clip_(clip) {}
+      clip_(clip) {
+  std::vector<std::string> names;
+  for (const nn::NamedTensor& p : parameters_) names.push_back(p.name);
+  nn::check_groups(options.groups, names);
+  freeze();
+}
+
+// Parameters that are frozen in the next step collect no gradient: none is computed for them.
+void Trainer::freeze() {
+  if (parallel_.freeze(optimizer_->steps())) step_.forget();
+}
 
 StepMetrics Trainer::forward_backward(const std::vector<Batch>& micro_batches) {
+  freeze();
   discard();
   for (const Batch& b : micro_batches) model_.check_batch(b);
   StepMetrics metrics;
