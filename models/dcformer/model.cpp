@@ -37,10 +37,12 @@ Dcformer::Dcformer(const DcformerConfig& config, RandomKey key, const dist::Proc
   }
   norm_ = nn::Norm(config.norm == NormKind::layer ? nn::Norm::Kind::layer : nn::Norm::Kind::rms, config.dim,
                    config.norm_eps);
-  const nn::ShardRule by_word{.axis = 0, .unit = "vocabulary row", .units = config.vocab_size};
-  output_ =
-      nn::Linear(config.dim, config.vocab_size, {.bias = false, .init = table, .shard = by_word, .takes_lora = false}, child(key, "output"));
-  shard(output_, "output");
+  if (!config.tie_word_embeddings) {
+    const nn::ShardRule by_word{.axis = 0, .unit = "vocabulary row", .units = config.vocab_size};
+    output_ = nn::Linear(config.dim, config.vocab_size,
+                         {.bias = false, .init = table, .shard = by_word, .takes_lora = false}, child(key, "output"));
+    shard(output_, "output");
+  }
   rope_ = make_rope(config, DType::f32, kCpu);
 }
 
@@ -82,7 +84,7 @@ Tensor Dcformer::forward(const Tensor& ids, const std::shared_ptr<const nn::Shar
 Tensor Dcformer::hidden(const Tensor& ids, KvCache* cache, const nn::ActivationObserver* observer) const {
   check(ids.rank() == 2, "dcformer", [&] { return "token ids must be (B, T), got " + str(ids.shape()); });
   if (one_process()) return forward(ids, nullptr, cache, observer);
-  check(!recording({output_.weight()}), "dcformer", [] {
+  check(!recording({embeddings_.weight(), norm_.weight()}), "dcformer", [] {
     return std::string("hidden states over several processes carry no gradients: train by loss_sum(), or use NoGrad");
   });
   if (cache || !dist::every_rank_has_rows(ids.dim(1), mesh_))
@@ -91,8 +93,13 @@ Tensor Dcformer::hidden(const Tensor& ids, KvCache* cache, const nn::ActivationO
   return shards->gather_sequence(forward(shards->local_tokens(ids), shards, nullptr, observer));
 }
 
+Tensor Dcformer::output_weight() const {
+  return config_.tie_word_embeddings ? cast(embeddings_.weight(), dtype()) : output_.weight();
+}
+
 Tensor Dcformer::logits(const Tensor& hidden) const {
-  Tensor local = output_(hidden);  // (..., V of this rank)
+  Tensor local =
+      config_.tie_word_embeddings ? linear(hidden, output_weight()) : output_(hidden);  // (..., V of this rank)
   return dist::all_gather_replicated(local, local.rank() - 1, vocab_, mesh_.tensor);
 }
 
@@ -100,10 +107,10 @@ Tensor Dcformer::loss_sum(const Tensor& ids, const Tensor& targets) const {
   check(ids.rank() == 2 && targets.shape() == ids.shape(), "dcformer", [&] {
     return "targets " + str(targets.shape()) + " do not match token ids " + str(ids.shape()) + ", both (B, T)";
   });
-  if (one_process()) return linear_cross_entropy(forward(ids, nullptr, nullptr, nullptr), output_.weight(), targets);
+  if (one_process()) return linear_cross_entropy(forward(ids, nullptr, nullptr, nullptr), output_weight(), targets);
   auto shards = std::make_shared<dist::SequenceParallel>(mesh_, ids.dim(1));
   Tensor h = shards->gather_rows(forward(shards->local_tokens(ids), shards, nullptr, nullptr));  // (B, Tc, D)
-  return dist::vocab_parallel_cross_entropy(h, output_.weight(), shards->local_tokens(targets), vocab_, mesh_.tensor);
+  return dist::vocab_parallel_cross_entropy(h, output_weight(), shards->local_tokens(targets), vocab_, mesh_.tensor);
 }
 
 const dist::Shard* Dcformer::shard_of(const std::string& parameter) const {

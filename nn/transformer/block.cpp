@@ -11,7 +11,6 @@ Norm block_norm(const BlockOptions& o) {
 MlpOptions mlp_options(const BlockOptions& o) {
   MlpOptions mlp = o.mlp;
   mlp.width = o.attention.width;
-  mlp.projection = o.attention.projection;
   return mlp;
 }
 }  // namespace

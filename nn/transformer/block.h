@@ -9,7 +9,7 @@ namespace braid::nn {
 
 struct BlockOptions {
   AttentionOptions attention;
-  MlpOptions mlp;           // its width and projection are those of attention
+  MlpOptions mlp;           // its width is that of attention
   bool layer_norm = false;  // else RMS norm
   double norm_eps = 1e-5;
   bool parallel_residual = false;

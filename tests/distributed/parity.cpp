@@ -6,7 +6,8 @@
 namespace braid::test {
 
 std::vector<std::string> parity_kinds() {
-  return {"dcformer", "dcformer-g4", "dcpythia", "transformer", "dcformer-static-mgate", "vocabulary-50257"};
+  return {"dcformer", "dcformer-g4", "dcpythia",        "transformer", "dcformer-static-mgate",
+          "llama",    "grouped",     "vocabulary-50257"};
 }
 
 models::DcformerConfig parity_config(const std::string& kind) {
@@ -25,6 +26,21 @@ models::DcformerConfig parity_config(const std::string& kind) {
   c.initializer_std = 0.2;
   c.layer_windows.clear();
   if (kind == "dcformer-g4") c.profile.num_groups = 4;
+  if (kind == "llama") {  // on four tensor ranks two have no key/value head of their own
+    c.use_dcmha = false;
+    c.use_qk_norm = false;
+    c.window_size = 0;
+    c.n_kv_head = 2;
+    c.attention_bias = c.mlp_bias = c.tie_word_embeddings = true;
+    c.rope_scaling = {.kind = models::RopeScaling::Kind::llama3, .factor = 4, .original_block_size = 16};
+  }
+  if (kind == "grouped") {  // over two ranks query heads 0-2 and 3-5 read key/value heads 0, 0, 1 and 1, 2, 2
+    c.n_head = 6;
+    c.n_kv_head = 3;
+    c.profile.num_groups = 2;  // on four ranks they span ranks
+    c.hidden_act = models::Activation::gelu_tanh;
+    c.compose_init = models::ComposeInit::identity;
+  }
   if (kind == "dcformer-static-mgate") {
     c.profile.static_proj = true;
     c.mgate = true;
