@@ -76,8 +76,8 @@ set(BRAID_PUBLIC_HEADERS
   nn/init.h
   nn/linear.h
   nn/module.h
-  nn/nn.h
   nn/name_pattern.h
+  nn/nn.h
   nn/norm.h
   nn/observer.h
   nn/optim/clip.h

@@ -35,7 +35,7 @@ std::vector<LinearLayer> lora_candidates(Model& model);
 void add_lora(Model& model, const LoraOptions& options, RandomKey key, const dist::ProcessMesh& mesh = {});
 // Adds the pairs into the weights and removes them.
 void merge_lora(Model& model);
-// What the model has; none where no layer has a pair. targets: the names of the layers.
+// Rank, alpha and the names of the layers (targets) of the pairs in the model; none where it has no pair.
 std::optional<LoraOptions> lora_of(Model& model);
 
 // Is this the name of a parameter of a pair? "layers.0.attention.wqkv.lora_A.weight"

@@ -22,7 +22,7 @@ std::unique_ptr<const models::ModelSpec> continued_model(const TrainConfig& conf
 // Error(setting) when the folder has a tokenizer and the data were prepared with another one.
 void check_same_tokenizer(const TrainConfig& config, const models::text::Manifest& data);
 
-// What a run without a checkpoint takes from train.init_from; none without that setting, or where it resumes.
+// The start of a run with train.init_from; none without that setting, or where the run resumes.
 struct Origin {
   std::filesystem::path folder;                    // the model itself: of a run, the checkpoint
   std::unique_ptr<const models::ModelSpec> model;  // as the folder has it

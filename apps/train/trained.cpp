@@ -55,9 +55,7 @@ std::vector<nn::ParameterGroup> parameter_groups(const TrainConfig& config) {
 TrainedParameters trained_parameters(const TrainConfig& config, const models::ModelSpec& model) {
   const std::unique_ptr<models::Model> made = shape_only(config, model);
   const std::vector<nn::ParameterGroup> groups = parameter_groups(config);
-  std::vector<std::string> names;
-  for (const nn::NamedTensor& p : nn::parameters(*made)) names.push_back(p.name);
-  nn::check_groups(groups, names);
+  nn::check_groups(groups, nn::parameters(*made));
   TrainedParameters found;
   for (const nn::NamedTensor& p : nn::parameters(*made)) {
     const nn::ParameterRule rule = nn::rule_of(groups, p.name);

@@ -38,19 +38,12 @@ Trainer::Trainer(Model& model, const nn::OptimizerOptions& options, double clip,
       optimizer_(nn::make_optimizer(parallel_.pieces(), options)),
       step_(model.device(), optimizer_->parameters()),
       clip_(clip) {
-  std::vector<std::string> names;
-  for (const nn::NamedTensor& p : parameters_) names.push_back(p.name);
-  nn::check_groups(options.groups, names);
-  freeze();
-}
-
-// Parameters that are frozen in the next step collect no gradient: none is computed for them.
-void Trainer::freeze() {
-  if (parallel_.freeze(optimizer_->steps())) step_.forget();
+  nn::check_groups(options.groups, parameters_);
+  parallel_.freeze(0);
 }
 
 StepMetrics Trainer::forward_backward(const std::vector<Batch>& micro_batches) {
-  freeze();
+  if (parallel_.freeze(optimizer_->steps())) step_.forget();
   discard();
   for (const Batch& b : micro_batches) model_.check_batch(b);
   StepMetrics metrics;
@@ -130,22 +123,6 @@ StepMetrics Trainer::step(const std::vector<Batch>& micro_batches, double lr) {
   }
   apply(lr);
   return metrics;
-}
-
-double evaluate(const Model& model, const std::vector<Batch>& batches, const dist::ProcessMesh& mesh,
-                const std::function<bool()>& stop) {
-  NoGrad off;
-  double sum = 0;
-  const SkipIndexCheck checked;
-  for (const Batch& b : batches) {
-    if (stop && mesh.world.any(stop())) return NAN;
-    if (b.samples() == 0) continue;  // a data rank may have no sample of a batch
-    model.check_batch(b);
-    sum += model.loss_sum(b.to(model.device())).item();
-  }
-  sum = sum_of_losses(sum, mesh);
-  const int64_t tokens = count_targets(model, batches, mesh);
-  return tokens > 0 ? sum / static_cast<double>(tokens) : 0;
 }
 
 }  // namespace braid::models

@@ -81,7 +81,6 @@ class Trainer {
   const dist::ProcessMesh& mesh() const { return mesh_; }
 
  private:
-  void freeze();
   void compute_gradients(const StepBuffers& buffers);
   void broadcast_parameters();
   double largest_squarable() const;

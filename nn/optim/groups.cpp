@@ -71,7 +71,9 @@ ParameterRule rule_of(const std::vector<ParameterGroup>& groups, const std::stri
   return rule;
 }
 
-void check_groups(const std::vector<ParameterGroup>& groups, const std::vector<std::string>& names) {
+void check_groups(const std::vector<ParameterGroup>& groups, const std::vector<NamedTensor>& parameters) {
+  std::vector<std::string> names;
+  for (const NamedTensor& p : parameters) names.push_back(p.name);
   for (const ParameterGroup& group : groups) check_pattern(kSetting, group.pattern, names);
   const bool trained =
       std::ranges::any_of(names, [&](const std::string& name) { return rule_of(groups, name).frozen_until == 0; });

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "braid/tensor/tensor.h"
+
 namespace braid::nn {
 
 inline constexpr int64_t kNeverTrained = std::numeric_limits<int64_t>::max();
@@ -32,7 +34,7 @@ struct ParameterRule {
 // ever. Error(setting).
 ParameterGroup parse_group(const std::string& text);
 ParameterRule rule_of(const std::vector<ParameterGroup>& groups, const std::string& name);
-// Error(setting) when a pattern matches none of the names, or nothing is trained in the first update.
-void check_groups(const std::vector<ParameterGroup>& groups, const std::vector<std::string>& names);
+// Error(setting) when a pattern matches none of the parameters, or nothing is trained in the first update.
+void check_groups(const std::vector<ParameterGroup>& groups, const std::vector<NamedTensor>& parameters);
 
 }  // namespace braid::nn

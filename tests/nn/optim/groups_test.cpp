@@ -66,9 +66,10 @@ BOOST_AUTO_TEST_CASE(bad_groups_are_named) {
   fails("* frozen_until=-1", "not a number of steps");
   fails("* frozen trained", "twice");
   fails("* forzen", "the unexpected 'forzen'");
-  BRAID_CHECK_FAILS(check_groups(groups_of({"* frozen_until=3"}), {"a", "b"}), ErrorKind::setting,
+  const std::vector<NamedTensor> two = {{"a", {}}, {"b", {}}};
+  BRAID_CHECK_FAILS(check_groups(groups_of({"* frozen_until=3"}), two), ErrorKind::setting,
                     "every parameter is frozen in the first step");
-  BRAID_CHECK_FAILS(check_groups(groups_of({"x frozen"}), {"a", "b"}), ErrorKind::setting, "no name matches 'x'");
+  BRAID_CHECK_FAILS(check_groups(groups_of({"x frozen"}), two), ErrorKind::setting, "no name matches 'x'");
 }
 
 BOOST_AUTO_TEST_CASE(a_group_is_an_optimizer_of_its_own) {
