@@ -1,5 +1,6 @@
 #include "braid/nn/linear.h"
 
+#include "braid/autograd/int8.h"
 #include "braid/autograd/ops.h"
 
 namespace braid::nn {
@@ -11,17 +12,24 @@ Linear::Linear(int64_t in, int64_t out, const Options& options, RandomKey key)
   if (options.bias) bias_ = parameter(Init::constant(0).make({out}, {}));
 }
 
-Tensor Linear::operator()(const Tensor& x) const { return with_lora(linear(x, weight_, bias_), x); }
+Tensor Linear::product(const Tensor& x, const Tensor& bias) const {
+  const Tensor y = scale_ ? linear_int8(x, {weight_, scale_}, bias) : linear(x, weight_, bias);
+  return lora_a_ ? add(y, scale(linear(linear(x, lora_a_), lora_b_), lora_scale())) : y;
+}
+
+Tensor Linear::operator()(const Tensor& x) const { return product(x, bias_); }
 
 Tensor Linear::row_parallel(const Tensor& x, const ShardContext* shards) const {
   if (!shards) return (*this)(x);
-  Tensor y = shards->reduce_rows(with_lora(linear(x, weight_), x));
+  Tensor y = shards->reduce_rows(product(x, {}));
   return bias_ ? add(y, bias_) : y;
 }
 
-// y + alpha / r (x A^T) B^T
-Tensor Linear::with_lora(const Tensor& y, const Tensor& x) const {
-  return lora_a_ ? add(y, scale(linear(linear(x, lora_a_), lora_b_), lora_scale())) : y;
+void Linear::quantize() {
+  if (scale_) return;
+  Int8Weight w = quantize_int8(weight_.detach());
+  weight_ = w.values;
+  scale_ = w.scale;
 }
 
 }  // namespace braid::nn

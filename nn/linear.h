@@ -18,17 +18,22 @@ class Linear final : public Module {
   };
   Linear() = default;
   Linear(int64_t in, int64_t out, const Options& options, RandomKey key);
+  explicit Linear(Tensor weight) : weight_(std::move(weight)), takes_lora_(false) {}  // (out, in), of another layer
   Tensor operator()(const Tensor& x) const;
   // Row-parallel (Megatron-LM): x and the weight are this rank's share of the inputs; the products are summed over
   // ranks, then the bias is added once. x (B, T, in) -> own rows (B, t, out). With null the same as above.
   Tensor row_parallel(const Tensor& x, const ShardContext* shards) const;
   void visit(Visitor& v) const override {
     v("weight", weight_, shard_);
+    v("scale", scale_, shard_.axis == 0 ? shard_ : ShardRule{});
     v("bias", bias_, shard_.axis == 0 ? shard_ : ShardRule{});
     v("lora_A.weight", lora_a_, shard_.axis == 1 ? shard_ : ShardRule{});
     v("lora_B.weight", lora_b_, shard_.axis == 0 ? shard_ : ShardRule{});
   }
   const Tensor& weight() const { return weight_; }
+  // 8-bit weights in the place of these (quantize.h).
+  void quantize();
+  bool quantized() const { return bool(scale_); }
 
   // LoRA (Hu et al. 2021), two more parameters A (r, in) and B (out, r):
   //   y = x W^T + b + alpha / r (x A^T) B^T
@@ -40,10 +45,11 @@ class Linear final : public Module {
   double lora_alpha() const { return lora_alpha_; }
 
  private:
-  Tensor with_lora(const Tensor& y, const Tensor& x) const;
+  Tensor product(const Tensor& x, const Tensor& bias) const;  // with LoRA
   double lora_scale() const { return lora_alpha_ / static_cast<double>(lora_rank()); }
 
-  Tensor weight_;  // (out, in)
+  Tensor weight_;  // (out, in); u8 when quantised
+  Tensor scale_;   // (out) when quantised, else empty
   Tensor bias_;    // (out) or empty; starts at 0
   ShardRule shard_;
   bool takes_lora_ = true;

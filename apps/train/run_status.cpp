@@ -13,10 +13,11 @@ namespace fs = std::filesystem;
 static std::string status_file(const fs::path& run_folder) { return (run_folder / "status.json").string(); }
 
 void write_status(const fs::path& run_folder, const RunStatus& s) {
-  const nlohmann::ordered_json j = {{"state", s.state},     {"reason", detail::replace_invalid_utf8(s.reason)},
-                                    {"host", s.host},       {"pid", s.pid},
-                                    {"steps", s.steps},     {"started", s.started},
-                                    {"written", s.written}, {"init_from", s.init_from}};
+  const nlohmann::ordered_json j = {{"state", s.state},        {"reason", detail::replace_invalid_utf8(s.reason)},
+                                    {"host", s.host},          {"pid", s.pid},
+                                    {"steps", s.steps},        {"processes", s.processes},
+                                    {"started", s.started},    {"written", s.written},
+                                    {"init_from", s.init_from}};
   io::write_file(status_file(run_folder), j.dump(2) + "\n");
 }
 
@@ -32,6 +33,7 @@ std::optional<RunStatus> read_status(const fs::path& run_folder) {
                      .pid = j.at("pid").get<int64_t>(),
                      .steps = j.at("steps").get<int64_t>(),
                      .init_from = j.value("init_from", ""),
+                     .processes = j.value("processes", int64_t{0}),
                      .started = j.at("started").get<double>(),
                      .written = j.at("written").get<double>()};
   } catch (const nlohmann::json::exception& e) {

@@ -45,6 +45,7 @@ Command train_command() {
            "braid train run.out=out/composed data.path=out/data train.init_from=out/plain model.use_dcmha=true",
            "mpirun -np 4 braid train configs/demo.toml parallel.tensor=2"},
       .run = run_train,
+      .shared = [](const Arguments&) { return true; },
   };
   for (Flag& flag : plan_flags()) command.flags.push_back(std::move(flag));
   return command;

@@ -7,7 +7,6 @@
 #include "apps/cli/signals.h"
 #include "apps/cli/text.h"
 #include "apps/cli/version.h"
-#include "apps/train/failed_step.h"
 #include "apps/train/job.h"
 #include "apps/train/matmul_rate.h"
 #include "apps/train/memory.h"
@@ -49,6 +48,10 @@ TrainingRun::TrainingRun(const TrainConfig& config, const Schema& schema, const 
       progress_(stdout, config.log.interval, progress_style(config.log.style)),
       output_(progress_),
       spikes_(config.guard.spike, config.guard.warmup) {
+  check(!train_data_.separates_documents() || model_->separates_documents(), ErrorKind::setting, [&] {
+    return "a model of type " + spec_->model_type() +
+           " cannot keep attention within documents: expected data.documents=joined, found " + config.data.documents;
+  });
   trainer_.capture_steps(config.train.graph);
   if (const std::optional<Origin> origin = origin_of(config, *spec_))
     origin_lines_ = origin_lines(*origin, *spec_, train_data_.seq_len());
@@ -62,7 +65,7 @@ std::unique_ptr<const models::ModelSpec> TrainingRun::checked_model() const {
   check_prompt(config_, *spec, train_data_.tokenizer());
   check_same_tokenizer(config_, models::text::read_manifest(config_.data.path));
   check_memory(config_, *spec, train_data_.seq_len(), {mesh_.data.size(), mesh_.context.size(), mesh_.tensor.size()},
-               device_);
+               share_of_this_machine(device_, processes_here(mesh_.world)));
   return spec;
 }
 
@@ -121,6 +124,7 @@ void TrainingRun::start() {
     progress_.note("note: task_acc stays empty: no answer of the eval.tasks = " + std::to_string(config_.eval.tasks) +
                    " tasks lies in the last model.block_size = " + std::to_string(model_->max_sequence_length()) +
                    " tokens of its sample");
+  if (const std::string warning = spec_->training_warning(); !warning.empty()) progress_.note("warning: " + warning);
   const models::ModelSize size = spec_->size();
   char text[256];
   std::snprintf(text, sizeof text,
@@ -128,6 +132,7 @@ void TrainingRun::start() {
                 double(size.parameters) / 1e6, double(size.non_embedding) / 1e6,
                 static_cast<long long>(train_data_.tokens()), static_cast<long long>(train_data_.seq_len()), threads());
   progress_.note(text);
+  if (const std::string words = words_about_samples(train_data_, config_); !words.empty()) progress_.note(words);
   if (types_.compute != types_.masters || device_ != kCpu)
     progress_.note(str(types_.compute) + (types_.compute != types_.masters ? " with f32 master weights" : "") + " on " +
                    str(device_));
@@ -256,7 +261,9 @@ void TrainingRun::print_summary() {
   progress_.finish();
   if (!root()) return;
   if (state_.step == first_step_) std::printf("already finished (a larger train.steps goes on): ");
-  std::printf("trained %lld steps in %.0f s, loss %.4f", static_cast<long long>(state_.step), state_.elapsed_s,
+  const std::string seconds =
+      state_.elapsed_s < 10 ? human(state_.elapsed_s, 2) : std::to_string(std::llround(state_.elapsed_s));
+  std::printf("trained %lld steps in %s s, loss %.4f", static_cast<long long>(state_.step), seconds.c_str(),
               last_.loss);
   if (!std::isnan(last_.val_loss)) std::printf(", validation loss %.6f", last_.val_loss);
   if (!std::isnan(last_.task_acc)) std::printf(", task accuracy %.1f%%", 100 * last_.task_acc);

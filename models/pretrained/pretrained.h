@@ -18,6 +18,8 @@ struct LoadOptions {
   dist::ProcessMesh mesh = {};      // over a mesh each rank gets its shards
   bool tokenizer = true;            // false: leave the tokenizer's files alone
   bool merge_adapter = true;        // false: LoRA that lies beside the weights (adapter.h) stays apart from them
+  // 8-bit weights in linear layers (nn/quantize.h): a model for inference on the CPU, with arithmetic in f32.
+  bool int8_weights = false;
 };
 
 struct LoadedModel {
