@@ -25,11 +25,4 @@ Tensor Linear::row_parallel(const Tensor& x, const ShardContext* shards) const {
   return bias_ ? add(y, bias_) : y;
 }
 
-void Linear::quantize() {
-  if (scale_) return;
-  Int8Weight w = quantize_int8(weight_.detach());
-  weight_ = w.values;
-  scale_ = w.scale;
-}
-
 }  // namespace braid::nn

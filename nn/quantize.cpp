@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "braid/autograd/int8.h"
 #include "braid/nn/linear.h"
 
 namespace braid::nn {
@@ -20,6 +21,13 @@ void each_linear(const Module& m, const std::function<void(const Linear&)>& acti
 }
 
 }  // namespace
+
+void Linear::quantize() {
+  if (scale_) return;
+  Int8Weight w = quantize_int8(weight_.detach());
+  weight_ = w.values;
+  scale_ = w.scale;
+}
 
 void quantize_weights(Module& m) {
   MemoryScope scope(MemoryUse::weights);

@@ -7,22 +7,6 @@
 
 namespace braid::models {
 
-namespace {
-
-// Over all data ranks; context and tensor ranks have the same targets.
-int64_t count_targets(const Model& model, const std::vector<Batch>& batches, const dist::ProcessMesh& mesh) {
-  int64_t n = 0;
-  for (const Batch& b : batches) n += model.count_targets(b);
-  return mesh.data.sum(n);
-}
-
-// Over all ranks; the loss is equal on tensor ranks. NaN where one of them has bad weights.
-double sum_of_losses(double local, const dist::ProcessMesh& mesh, bool good_weights = true) {
-  return mesh.world.sum(!good_weights ? NAN : mesh.tensor.rank() == 0 ? local : 0.0);
-}
-
-}  // namespace
-
 Trainer::Trainer(Model& model, const nn::OptimizerOptions& options, double clip, const dist::ProcessMesh& mesh,
                  std::optional<DType> compute)
     : model_(model),
@@ -47,7 +31,8 @@ StepMetrics Trainer::forward_backward(const std::vector<Batch>& micro_batches) {
   discard();
   for (const Batch& b : micro_batches) model_.check_batch(b);
   StepMetrics metrics;
-  metrics.tokens = count_targets(model_, micro_batches, mesh_);
+  for (const Batch& b : micro_batches) metrics.tokens += model_.count_targets(b);
+  metrics.tokens = mesh_.data.sum(metrics.tokens);  // context and tensor ranks have the same targets
   check(metrics.tokens > 0, ErrorKind::input,
         [] { return std::string("the batch has no target that counts: there is nothing to learn from"); });
   const double loss_scale = 1 / static_cast<double>(metrics.tokens);
@@ -56,7 +41,8 @@ StepMetrics Trainer::forward_backward(const std::vector<Batch>& micro_batches) {
   double loss = 0, weights = 0;
   for (double sum : sums.losses) loss += sum * loss_scale;
   for (double sum : sums.squared_weights) weights += sum;
-  metrics.loss = sum_of_losses(loss, mesh_, std::isfinite(weights));
+  // The loss is equal on tensor ranks.
+  metrics.loss = mesh_.world.sum(!std::isfinite(weights) ? NAN : mesh_.tensor.rank() == 0 ? loss : 0.0);
   if (std::isfinite(metrics.loss)) {
     // Every element of the model belongs to one piece of one rank, so every gradient counts once.
     double squares = 0;
