@@ -67,8 +67,8 @@ std::string read_whole_text(const std::string& file) {
 
 std::vector<int32_t> encode_prompt(const models::text::Tokenizer& tokenizer, const models::LanguageModel& model,
                                    const std::string& text, bool parse_specials) {
-  std::vector<int32_t> tokens = tokenizer.encode(text, parse_specials);
-  if (tokens.empty()) tokens.push_back(tokenizer.eos_id());
+  std::vector<int32_t> tokens = tokenizer.with_template(tokenizer.encode(text, parse_specials));
+  if (tokens.empty()) tokens.push_back(models::text::document_end(tokenizer, "an empty prompt begins behind"));
   for (size_t i = 0; i < tokens.size(); ++i) {
     check(tokens[i] < model.vocab_size(), ErrorKind::input, [&] {
       return "the tokenizer has " + std::to_string(tokenizer.vocab_size()) + " ids, the model " +
