@@ -36,6 +36,9 @@ Tensor Norm::operator()(const Tensor& x) const {
 SumAndNorm Norm::operator()(const Tensor& x, const Tensor& residual) const {
   return std::visit([&](const auto& norm) { return norm(x, residual); }, norm_);
 }
+const Tensor& Norm::weight() const {
+  return std::visit([](const auto& norm) -> const Tensor& { return norm.weight(); }, norm_);
+}
 void Norm::visit(Visitor& v) const {
   std::visit([&](auto& norm) { norm.visit(v); }, norm_);
 }

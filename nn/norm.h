@@ -15,6 +15,7 @@ class RmsNorm final : public Module {
   Tensor operator()(const Tensor& x) const;
   SumAndNorm operator()(const Tensor& x, const Tensor& residual) const;  // x + residual, and its norm
   void visit(Visitor& v) const override { v(name_, weight_); }
+  const Tensor& weight() const { return weight_; }
 
  private:
   const char* name_ = "weight";
@@ -33,6 +34,7 @@ class LayerNorm final : public Module {
     v("weight", weight_);
     v("bias", bias_);
   }
+  const Tensor& weight() const { return weight_; }
 
  private:
   double eps_ = 1e-5;
@@ -48,6 +50,7 @@ class Norm final : public Module {
   Tensor operator()(const Tensor& x) const;
   SumAndNorm operator()(const Tensor& x, const Tensor& residual) const;  // x + residual, and its norm
   void visit(Visitor& v) const override;
+  const Tensor& weight() const;  // (D)
 
  private:
   std::variant<RmsNorm, LayerNorm> norm_;

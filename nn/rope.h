@@ -1,11 +1,28 @@
 #pragma once
+#include <cstdint>
+
 #include "braid/tensor/tensor.h"
 
 namespace braid::nn {
 
+// How the frequencies f = base^(-2e/rotary) change for sequences longer than those that a model was trained on.
+//   linear  f / factor: positions are interpolated (arXiv 2306.15595)
+//   llama3  by the wavelength w = 2 pi / f of a pair, with old = original_block_size: f / factor where
+//           w > old / low_freq_factor, f where w < old / high_freq_factor, between them (1-s) f / factor + s f with
+//           s = (old / w - low_freq_factor) / (high_freq_factor - low_freq_factor)
+struct RopeScaling {
+  enum class Kind : uint8_t { none, linear, llama3 };
+  Kind kind = Kind::none;
+  double factor = 1;
+  double low_freq_factor = 1, high_freq_factor = 4;  // llama3
+  int64_t original_block_size = 0;                   // llama3: longest sequence of the first training
+
+  bool operator==(const RopeScaling&) const = default;
+};
+
 // Rotary position embedding (RoFormer, arXiv 2104.09864): at position p the pair (e, e + rotary/2) of the first
-// `rotary` dimensions of each head is rotated by the angle p base^(-2e/rotary). Tables of cosines and sines for the
-// longest sequence are computed once.
+// `rotary` dimensions of each head is rotated by the angle p f, f = base^(-2e/rotary). Tables of cosines and sines for
+// the longest sequence are computed once.
 class Rope {
  public:
   enum class Precision : uint8_t {
@@ -17,15 +34,19 @@ class Rope {
   Rope() = default;
   // rotary: even, at most the head size. dtype: f32, or f64 for tests.
   Rope(int64_t rotary, int64_t positions, double base, Precision precision, DType dtype = DType::f32,
-       Device device = kCpu);
+       Device device = kCpu, const RopeScaling& scaling = {});
 
   // x (B, T, N, d) with row t at position first + t. Throws beyond the longest sequence.
   Tensor operator()(const Tensor& x, int64_t first) const;
-  // The same for rows at any positions: positions (T) i64.
+  // The same for rows at any positions: positions (T) or (B, T), i32 or i64.
   Tensor operator()(const Tensor& x, const Tensor& positions) const;
+  // The tables of rows at these positions, looked up once for all layers: the result rotates x as
+  // operator()(x, positions) does, whatever other positions it is given.
+  Rope at(const Tensor& positions) const;
 
  private:
-  Tensor cosine_, sine_;  // (positions, rotary/2)
+  bool of_rows() const { return cosine_.rank() == 3; }
+  Tensor cosine_, sine_;  // (positions, rotary/2); of at(): (1 or B, T, rotary/2)
 };
 
 }  // namespace braid::nn

@@ -38,13 +38,18 @@ class ShardContext {
   // Positions of the gathered rows in the sequence, (T) i64; empty: consecutive, from the cache's position on.
   virtual Tensor positions() const = 0;
 
+  // The heads of a layer, of all ranks together.
+  struct Heads {
+    int64_t queries, keys;  // N, Nkv
+    bool mixed;  // DCMHA mixes heads across ranks: then a rank attends with all of them, and its compose weights are
+                 // those of all heads for its own rows
+  };
   // Before attention: the operands of this rank's heads for the gathered rows -> the operands of the queries that this
-  // rank computes, with every key that they attend to. mixed_heads: 0, or the number of heads that DCMHA mixes across
-  // ranks: then the rank attends with all of them, and its compose weights are those of all heads for its own rows.
+  // rank computes, with every key that they attend to. A rank may come without key/value heads of its own.
   virtual AttentionOperands exchange(const AttentionOperands& local, const AttentionMask& mask,
-                                     int64_t mixed_heads) const = 0;
+                                     const Heads& heads) const = 0;
   // The attention op on the result of exchange() -> (B, T, heads of this rank, d) for the gathered rows.
-  virtual Tensor attend(const AttentionOperands& x, const DcmhaOptions& options, int64_t mixed_heads) const = 0;
+  virtual Tensor attend(const AttentionOperands& x, const DcmhaOptions& options, const Heads& heads) const = 0;
 
  protected:
   ShardContext() = default;

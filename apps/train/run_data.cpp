@@ -9,7 +9,7 @@
 namespace braid::apps {
 
 namespace fs = std::filesystem;
-using models::text::Dataset, models::text::Split;
+using models::text::Dataset, models::text::DocumentAttention, models::text::Split;
 
 int64_t vocabulary_of(const TrainConfig& config) {
   const fs::path path = config.data.path;
@@ -28,8 +28,12 @@ static int64_t sequence_length_of_data(const TrainConfig& config) {
   return sequence_length(config, *model_spec(config, vocabulary_of(config)));
 }
 
+static DocumentAttention document_attention(const TrainConfig& config) {
+  return config.data.documents == "separate" ? DocumentAttention::separate : DocumentAttention::joined;
+}
+
 Dataset training_data(const TrainConfig& config) {
-  return Dataset(config.data.path, Split::train, sequence_length_of_data(config));
+  return Dataset(config.data.path, Split::train, sequence_length_of_data(config), document_attention(config));
 }
 
 std::optional<Dataset> validation_data(const TrainConfig& config) {
@@ -41,7 +45,7 @@ std::optional<Dataset> validation_data(const TrainConfig& config) {
            "; set eval.interval=0 to train without validation, lower data.seq_len, or prepare the data again with a "
            "larger --val-fraction";
   });
-  return Dataset(config.data.path, Split::val, T);
+  return Dataset(config.data.path, Split::val, T, document_attention(config));
 }
 
 void check_prompt(const TrainConfig& config, const models::ModelSpec& model, const models::text::Tokenizer& tokenizer) {

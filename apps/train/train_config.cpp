@@ -40,6 +40,9 @@ Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& mod
 
               {"data.path", &c.data.path, "folder that braid prepare wrote"},
               {"data.seq_len", &c.data.seq_len, "tokens per sequence, 0 = the model's block_size", count_or_none},
+              {"data.documents", &c.data.documents,
+               "documents of a sequence: separate = positions restart and no token attends to another document",
+               one_of({"joined", "separate"})},
 
               {"train.steps", &c.train.steps, "optimizer steps", count},
               {"train.batch_size", &c.train.batch_size, "sequences per micro-batch, of all processes together", count},

@@ -19,6 +19,7 @@ struct TrainConfig {
   struct Data {
     std::string path = "";
     int64_t seq_len = 0;
+    std::string documents = "joined";
   } data;
   struct Train {
     int64_t steps = 1000;

@@ -47,6 +47,10 @@ TrainingRun::TrainingRun(const TrainConfig& config, const Schema& schema, const 
       progress_(stdout, config.log.interval, progress_style(config.log.style)),
       output_(progress_),
       spikes_(config.guard.spike, config.guard.warmup) {
+  check(!train_data_.separates_documents() || model_->separates_documents(), ErrorKind::setting, [&] {
+    return "a model of type " + spec_->model_type() +
+           " cannot keep attention within documents: expected data.documents=joined, found " + config.data.documents;
+  });
   trainer_.capture_steps(config.train.graph);
   state_.seed = config.run.seed;
   state_.seq_len = train_data_.seq_len();

@@ -1,5 +1,6 @@
 #include "braid/distributed/parallel/replicated_rows.h"
 
+#include "braid/distributed/parallel/head_shards.h"
 #include "braid/distributed/parallel/mappings.h"
 
 namespace braid::dist {
@@ -11,19 +12,24 @@ nn::ShardContext::Units ReplicatedRows::local_units(int64_t units) const {
   return {local.begin, local.end};
 }
 
-// Route (b): q, k, v (B, T, n, d) -> (B, T, N, d). The compose weights are those of all heads and rows already.
+// Route (b): q, k, v of own heads -> of all heads. The compose weights are those of all heads and rows already.
 nn::AttentionOperands ReplicatedRows::exchange(const nn::AttentionOperands& local, const AttentionMask&,
-                                               int64_t mixed_heads) const {
-  if (mixed_heads == 0) return local;
-  Partition heads = even_partition(mixed_heads, tensor_.size());
+                                               const Heads& heads) const {
+  const HeadShards by_head = shard_heads(heads.queries, heads.keys, tensor_.size());
   nn::AttentionOperands x = local;
-  for (Tensor* t : {&x.q, &x.k, &x.v}) *t = all_gather_replicated(*t, 2, heads, tensor_);
+  if (heads.mixed) {
+    x.q = all_gather_replicated(x.q, 2, by_head.queries, tensor_);
+    for (Tensor* t : {&x.k, &x.v}) *t = all_gather_replicated(*t, 2, by_head.keys, tensor_);
+  } else {
+    gather_required_heads(x, by_head, tensor_);
+  }
   return x;
 }
 
-Tensor ReplicatedRows::attend(const nn::AttentionOperands& x, const DcmhaOptions& options, int64_t mixed_heads) const {
-  Tensor y = nn::attend(x, options);  // (B, T, heads, d)
-  return mixed_heads > 0 ? local_shard(y, 2, even_partition(mixed_heads, tensor_.size()), tensor_) : y;
+Tensor ReplicatedRows::attend(const nn::AttentionOperands& x, const DcmhaOptions& options, const Heads& heads) const {
+  const HeadShards by_head = shard_heads(heads.queries, heads.keys, tensor_.size());
+  if (!heads.mixed) return nn::attend(evenly_shared(x, by_head, tensor_.rank()), options);
+  return local_shard(nn::attend(x, options), 2, by_head.queries, tensor_);  // (B, T, N, d) -> (B, T, n, d)
 }
 
 }  // namespace braid::dist

@@ -1,8 +1,8 @@
 // Generation over tensor ranks: the parameters are sharded as in training, the rows of an activation are the same on
 // every rank (a step has one row, which cannot be sharded), and so is the work of context ranks.
 //
-// Each rank caches keys and values of its own heads, or of all heads where head groups span ranks. For use under
-// NoGrad: the gradients of replicated rows would be counted once per rank.
+// Each rank caches the keys and values that its own heads read, or all of them where head groups span ranks. For use
+// under NoGrad: the gradients of replicated rows would be counted once per rank.
 #pragma once
 #include "braid/distributed/comm/communicator.h"
 #include "braid/nn/shard_context.h"
@@ -17,8 +17,8 @@ class ReplicatedRows final : public nn::ShardContext {
   Units local_units(int64_t units) const override;
   Tensor positions() const override { return {}; }
   nn::AttentionOperands exchange(const nn::AttentionOperands& local, const AttentionMask& mask,
-                                 int64_t mixed_heads) const override;
-  Tensor attend(const nn::AttentionOperands& x, const DcmhaOptions& options, int64_t mixed_heads) const override;
+                                 const Heads& heads) const override;
+  Tensor attend(const nn::AttentionOperands& x, const DcmhaOptions& options, const Heads& heads) const override;
 
  private:
   Communicator tensor_;

@@ -1,6 +1,7 @@
 #include "braid/distributed/parallel/sequence_parallel.h"
 
 #include "braid/autograd/ops.h"
+#include "braid/distributed/parallel/head_shards.h"
 #include "braid/distributed/parallel/mappings.h"
 
 namespace braid::dist {
@@ -15,6 +16,12 @@ void map_key_side(nn::AttentionOperands& x, F&& f) {
       if (*t) *t = f(*t);
     }
   }
+}
+
+// The documents by positions counted from `first`.
+std::vector<Document> counted_from(std::vector<Document> documents, int64_t first) {
+  for (Document& d : documents) d.begin -= first, d.end -= first;
+  return documents;
 }
 
 // The query side of a stage for rows [begin, end).
@@ -40,27 +47,29 @@ nn::ShardContext::Units SequenceParallel::local_units(int64_t units) const {
   return {local.begin, local.end};
 }
 
-KeyExchangePlan SequenceParallel::plan(const AttentionMask& mask, int64_t mixed_heads) const {
+KeyExchangePlan SequenceParallel::plan(const AttentionMask& mask, bool own_rows) const {
   return plan_key_exchange(rows_.over_context.total(),
                            {mesh_.context.rank(), mesh_.context.size(), mesh_.tensor.rank(), mesh_.tensor.size()}, mask,
-                           mixed_heads > 0);
+                           own_rows);
 }
 
-// Two steps. Over tensor ranks, for route (b): q (B, Tc, n, d) -> (B, t, N, d); k, v (B, Tc, n, d) -> (B, local, N, d);
-// key-side weights (B, t, ...) -> (B, local, ...). Then over context ranks, keys: (B, local, ...) -> (B, required,
-// ...).
+// Two steps. Over tensor ranks, for route (b): q (B, Tc, n, d) -> (B, t, N, d); k, v (B, Tc, n, d) -> (B, local, Nkv,
+// d); key-side weights (B, t, ...) -> (B, local, ...); for route (a) k, v of the heads that own queries read. Then over
+// context ranks, keys: (B, local, ...) -> (B, required, ...).
 nn::AttentionOperands SequenceParallel::exchange(const nn::AttentionOperands& local, const AttentionMask& mask,
-                                                 int64_t mixed_heads) const {
+                                                 const Heads& heads) const {
   const Communicator &tensor = mesh_.tensor, &context = mesh_.context;
-  KeyExchangePlan keys = plan(mask, mixed_heads);
+  KeyExchangePlan keys = plan(mask, heads.mixed);
+  const HeadShards by_head = shard_heads(heads.queries, heads.keys, tensor.size());
   nn::AttentionOperands x = local;
-  if (mixed_heads > 0) {
-    Partition heads = even_partition(mixed_heads, tensor.size());
-    x.q = all_to_all(x.q, 1, rows_.over_tensor, 2, heads, tensor);
-    x.k = all_to_all(x.k, 1, keys.to_tensor_ranks, 2, heads, tensor);
-    x.v = all_to_all(x.v, 1, keys.to_tensor_ranks, 2, heads, tensor);
+  if (heads.mixed) {
+    x.q = all_to_all(x.q, 1, rows_.over_tensor, 2, by_head.queries, tensor);
+    x.k = all_to_all(x.k, 1, keys.to_tensor_ranks, 2, by_head.keys, tensor);
+    x.v = all_to_all(x.v, 1, keys.to_tensor_ranks, 2, by_head.keys, tensor);
     map_key_side(
         x, [&](const Tensor& t) { return sparse_all_gather(t, 1, rows_.over_tensor, keys.to_tensor_ranks, tensor); });
+  } else {
+    gather_required_heads(x, by_head, tensor);
   }
   auto required = [&](const Tensor& t) { return sparse_all_gather(t, 1, keys.local, keys.required, context); };
   x.k = required(x.k);
@@ -71,10 +80,14 @@ nn::AttentionOperands SequenceParallel::exchange(const nn::AttentionOperands& lo
 
 // One call of the op for each range of consecutive queries. Without a window its keys are all from position 0 on; with
 // one, a stretch of them.
-Tensor SequenceParallel::attend(const nn::AttentionOperands& x, const DcmhaOptions& call, int64_t mixed_heads) const {
-  const Ranges& positions = mixed_heads > 0 ? rows_.own : rows_.context;  // of the queries
+Tensor SequenceParallel::attend(const nn::AttentionOperands& operands, const DcmhaOptions& call,
+                                const Heads& heads) const {
+  const Communicator& tensor = mesh_.tensor;
+  const HeadShards by_head = shard_heads(heads.queries, heads.keys, tensor.size());
+  const nn::AttentionOperands x = heads.mixed ? operands : evenly_shared(operands, by_head, tensor.rank());
+  const Ranges& positions = heads.mixed ? rows_.own : rows_.context;  // of the queries
   const AttentionMask mask = call.mask;
-  const Ranges keys = plan(mask, mixed_heads).required.of(mesh_.context.rank());
+  const Ranges keys = plan(mask, heads.mixed).required.of(mesh_.context.rank());
   std::vector<Tensor> ys;
   int64_t row = 0;
   for (const Range& queries : positions) {
@@ -89,13 +102,14 @@ Tensor SequenceParallel::attend(const nn::AttentionOperands& x, const DcmhaOptio
     map_key_side(part, attended);
     DcmhaOptions options = call;
     options.mask.offset = queries.begin - first;
+    std::vector<Document> documents;
+    if (call.documents) documents = counted_from(*call.documents, first), options.documents = &documents;
     ys.push_back(nn::attend(part, options));
     row = end;
   }
   Tensor y = ys.size() == 1 ? ys[0] : concat(ys, 1);
-  if (mixed_heads == 0) return y;
-  const Communicator& tensor = mesh_.tensor;  // (B, t, N, d) -> (B, Tc, n, d)
-  return all_to_all(y, 2, even_partition(mixed_heads, tensor.size()), 1, rows_.over_tensor, tensor);
+  if (!heads.mixed) return y;
+  return all_to_all(y, 2, by_head.queries, 1, rows_.over_tensor, tensor);  // (B, t, N, d) -> (B, Tc, n, d)
 }
 
 Tensor SequenceParallel::local_tokens(const Tensor& ids) const { return gather_ranges(ids, 1, rows_.context); }

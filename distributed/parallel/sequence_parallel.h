@@ -16,8 +16,8 @@ class SequenceParallel final : public nn::ShardContext {
   Units local_units(int64_t units) const override;
   Tensor positions() const override { return rows_.positions; }
   nn::AttentionOperands exchange(const nn::AttentionOperands& local, const AttentionMask& mask,
-                                 int64_t mixed_heads) const override;
-  Tensor attend(const nn::AttentionOperands& x, const DcmhaOptions& options, int64_t mixed_heads) const override;
+                                 const Heads& heads) const override;
+  Tensor attend(const nn::AttentionOperands& operands, const DcmhaOptions& options, const Heads& heads) const override;
 
   // The entries of (B, T) that belong to this rank's context rank: (B, Tc).
   Tensor local_tokens(const Tensor& ids) const;
@@ -25,7 +25,7 @@ class SequenceParallel final : public nn::ShardContext {
   Tensor gather_sequence(const Tensor& x) const;
 
  private:
-  KeyExchangePlan plan(const AttentionMask& mask, int64_t mixed_heads) const;
+  KeyExchangePlan plan(const AttentionMask& mask, bool own_rows) const;
 
   ProcessMesh mesh_;
   SequenceShard rows_;

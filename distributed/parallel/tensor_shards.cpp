@@ -18,9 +18,12 @@ ShardMap tensor_shards(const nn::Module& module, int ranks) {
       return setting + " is more than the model's " + std::to_string(rule.units) + " " + unit +
              "s: expected at most one process per " + unit;
     });
-    const int64_t block = parameter.dim(rule.axis) / rule.repeats;
-    const Partition units = even_partition(rule.units, ranks);
-    shards[name] = {rule.axis, repeat_partition(scale_partition(units, block / rule.units), rule.repeats)};
+    const int64_t others = rule.grouped_units > 0 ? rule.grouped_units : rule.units;  // of blocks after the first
+    const int64_t size = parameter.dim(rule.axis) / (rule.units + (rule.repeats - 1) * others);
+    const auto block = [&](int64_t units) { return scale_partition(even_partition(units, ranks), size); };
+    Partition all = block(rule.units);
+    for (int i = 1; i < rule.repeats; ++i) all = append_partition(all, block(others));
+    shards[name] = {rule.axis, all};
   }
   return shards;
 }

@@ -2,6 +2,7 @@
 // (nn::ShardRule).
 //
 //   wqkv                 rows, by heads (queries | keys | values each)     column-parallel in Megatron-LM's words
+//                        grouped key/value heads: by their own heads, see head_shards.h
 //   wo                   columns, by heads                                 row-parallel
 //   dyn_w_proj.*         by head groups where no group spans ranks, else the same on every rank
 //   w1, w3 / w2          rows / columns, by hidden units

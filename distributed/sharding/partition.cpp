@@ -69,13 +69,15 @@ Partition scale_partition(const Partition& p, int64_t times) {
   return out;
 }
 
-Partition repeat_partition(const Partition& p, int copies) {
-  Partition out{std::vector<Ranges>(p.ranges.size())};
-  int64_t n = p.total();
-  for (size_t r = 0; r < p.ranges.size(); ++r) {
-    for (int64_t c = 0; c < copies; ++c) {
-      for (const Range& i : p.ranges[r]) out.ranges[r].push_back(shifted(i, c * n));
-    }
+Partition append_partition(const Partition& p, const Partition& q) {
+  check(p.ranks() == q.ranks(), "partition", [&] {
+    return "cannot join partitions over " + std::to_string(p.ranks()) + " and " + std::to_string(q.ranks()) + " ranks";
+  });
+  Partition out = p;
+  const int64_t n = p.total();
+  for (size_t r = 0; r < out.ranges.size(); ++r) {
+    for (const Range& i : q.ranges[r])
+      if (i.size() > 0) out.ranges[r].push_back(shifted(i, n));
   }
   return out;
 }

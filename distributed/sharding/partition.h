@@ -46,9 +46,8 @@ Partition zigzag_partition_within(const Partition& outer, int rank, int ranks);
 // Each entry of p stands for `times` consecutive entries (heads -> rows of a weight).
 //   [0 2) | [2 3)  times 4  ->  [0 8) | [8 12)
 Partition scale_partition(const Partition& p, int64_t times);
-// `copies` blocks one after the other, each partitioned like p (queries | keys | values).
-//   [0 2) | [2 3)  twice  ->  [0 2) [3 5) | [2 3) [5 6)
-Partition repeat_partition(const Partition& p, int copies);
+// The entries of q after those of p (queries | keys): [0 2) | [2 3) and [0 1) | none  ->  [0 2) [3 4) | [2 3)
+Partition append_partition(const Partition& p, const Partition& q);
 
 // Ranges as index lists. outer {[2 4) [8 11)} stands for the indices 2 3 8 9 10.
 //   index_ranges(outer, {[1 4)})  = {[3 4) [8 10)}        outer[1], outer[2], outer[3]

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "braid/distributed/parallel/head_shards.h"
 #include "braid/distributed/parallel/sequence_shard.h"
 #include "braid/models/dcformer/cost.h"
 #include "braid/models/dcformer/layers.h"
@@ -33,6 +34,10 @@ bool groups_stay_on_rank(const DcformerConfig& c, int64_t ranks) {
   return !mixes_heads(c) || c.profile.num_groups % ranks == 0;
 }
 
+dist::HeadShards shard_heads(const DcformerConfig& c, int64_t ranks) {
+  return dist::shard_heads(c.n_head, c.n_kv_head, static_cast<int>(ranks));
+}
+
 // The keys that a rank's queries need in a layer.
 dist::KeyExchangePlan keys_of(const DcformerConfig& config, int64_t layer, const MeshShape& mesh, const MeshCoord& rank,
                               int64_t T) {
@@ -62,11 +67,12 @@ Exchanged exchanged(const dist::Partition& have, const dist::Partition& need, in
 // first rank attend to, kept for backward, per sequence. 0 where nothing comes from others.
 int64_t gathered_by_attention(const DcformerConfig& config, const MeshShape& mesh, int64_t layer, int64_t seq_len) {
   const bool stay = groups_stay_on_rank(config, mesh.tensor);
-  if (mesh.context == 1 && stay) return 0;
-  const int64_t heads =
-      stay ? dist::even_partition(config.n_head, static_cast<int>(mesh.tensor)).size(0) : config.n_head;
-  return keys_of(config, layer, mesh, {}, seq_len).required.size(0) * heads *
-         (2 * config.head_dim + key_side_elements(config));
+  const dist::HeadShards heads = shard_heads(config, mesh.tensor);
+  if (mesh.context == 1 && stay && heads.required == heads.keys) return 0;
+  const int64_t queries = stay ? heads.queries.size(0) : config.n_head;
+  const int64_t key_values = stay ? heads.required.size(0) : config.n_kv_head;
+  return keys_of(config, layer, mesh, {}, seq_len).required.size(0) *
+         (key_values * 2 * config.head_dim + queries * key_side_elements(config));
 }
 
 }  // namespace
@@ -83,9 +89,12 @@ StepVolume activation_volume(const DcformerConfig& config, const MeshShape& mesh
   int64_t rows = over_context.size(c);                                                        // of the context rank
   int64_t own = dist::zigzag_partition_within(over_context, c, static_cast<int>(P)).size(t);  // of this rank
   const bool stay = groups_stay_on_rank(config, P);
-  int64_t N = config.n_head, n = dist::even_partition(N, static_cast<int>(P)).size(t), d = config.head_dim,
-          key_side = key_side_elements(config);
-  int64_t here = stay ? n : N;  // heads whose attention this rank computes
+  const dist::HeadShards heads = shard_heads(config, P);
+  int64_t N = config.n_head, n = heads.queries.size(t), d = config.head_dim, key_side = key_side_elements(config);
+  int64_t Nkv = config.n_kv_head, nkv = heads.keys.size(t);
+  int64_t here = stay ? n : N;                                        // heads whose attention this rank computes
+  int64_t read = stay ? heads.required.size(t) : Nkv;                 // key/value heads that these read
+  const Exchanged shared = exchanged(heads.keys, heads.required, t);  // of them with other ranks, route (a)
   int64_t passes = step.recompute ? 2 : 1;
 
   for (int64_t B : step.samples) {
@@ -107,16 +116,20 @@ StepVolume activation_volume(const DcformerConfig& config, const MeshShape& mesh
       for (int r = 0; r < P; ++r) to_tensor += r == t ? 0 : keys.to_tensor_ranks.size(r);
       if (!stay) {
         int64_t heads_to_rows = B * (rows - own) * n * d, rows_to_heads = B * own * (N - n) * d;
-        tensor(Collective::all_to_all, passes * (heads_to_rows + rows_to_heads));            // q there, y back
-        tensor(Collective::all_to_all, rows_to_heads + heads_to_rows);                       // their gradients
-        tensor(Collective::all_to_all, passes * 2 * B * to_tensor * n * d);                  // k, v
-        tensor(Collective::all_to_all, 2 * B * keys.to_tensor_ranks.size(t) * (N - n) * d);  // their gradients
+        tensor(Collective::all_to_all, passes * (heads_to_rows + rows_to_heads));                // q there, y back
+        tensor(Collective::all_to_all, rows_to_heads + heads_to_rows);                           // their gradients
+        tensor(Collective::all_to_all, passes * 2 * B * to_tensor * nkv * d);                    // k, v
+        tensor(Collective::all_to_all, 2 * B * keys.to_tensor_ranks.size(t) * (Nkv - nkv) * d);  // their gradients
         dist::Partition over_tensor = dist::zigzag_partition_within(over_context, c, static_cast<int>(P));
         Exchanged plan_key_exchange = exchanged(over_tensor, keys.to_tensor_ranks, t);
         tensor(Collective::all_gather, passes * B * plan_key_exchange.sent * key_side * N);
         tensor(Collective::reduce_scatter, B * plan_key_exchange.received * key_side * N);
       }
-      int64_t per_row = here * (2 * d + key_side);  // k, v and key-side weights
+      if (stay && heads.required != heads.keys) {
+        tensor(Collective::all_gather, passes * 2 * B * rows * shared.sent * d);  // k, v
+        tensor(Collective::reduce_scatter, 2 * B * rows * shared.received * d);
+      }
+      int64_t per_row = read * 2 * d + here * key_side;  // k, v and key-side weights
       Exchanged rows_of_keys = exchanged(keys.local, keys.required, c);
       context(Collective::all_gather, passes * B * rows_of_keys.sent * per_row);
       context(Collective::reduce_scatter, B * rows_of_keys.received * per_row);

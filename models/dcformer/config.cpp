@@ -28,6 +28,20 @@ void need(bool ok, const std::string& key, const std::string& expected, const st
   });
 }
 
+void resolve_rope_scaling(DcformerConfig& c) {
+  RopeScaling& s = c.rope_scaling;
+  if (s.kind == RopeScaling::Kind::none) s.factor = RopeScaling().factor;
+  if (s.kind != RopeScaling::Kind::llama3) {
+    s = {.kind = s.kind, .factor = s.factor};
+    return;
+  }
+  need(s.original_block_size > 0, "rope_original_block_size", "the longest sequence of the first training", "none",
+       "set it, or rope_scaling=none");
+  need(s.low_freq_factor < s.high_freq_factor, "rope_low_freq_factor",
+       "less than rope_high_freq_factor = " + detail::shortest(s.high_freq_factor),
+       detail::shortest(s.low_freq_factor));
+}
+
 // Window of layer `layer` by the named pattern; 0 = global.
 int64_t pattern_window(const DcformerConfig& c, int64_t layer) {
   if (c.window_size == 0 || c.window_type == "G") return 0;
@@ -112,17 +126,20 @@ void resolve(DcformerConfig& c) {
   }
   need(c.n_head * c.head_dim <= 1 << 22, "head_dim", "n_head x head_dim of at most 4194304",
        std::to_string(c.n_head) + " x " + std::to_string(c.head_dim));
+  if (c.n_kv_head == 0) c.n_kv_head = c.n_head;
+  need(c.n_head % c.n_kv_head == 0, "n_kv_head", "a divisor of n_head = " + std::to_string(c.n_head),
+       std::to_string(c.n_kv_head));
+  c.hidden_act = nn::activation_of(c.ffn, c.hidden_act);
   if (c.intermediate_size == 0)
     c.intermediate_size = c.ffn == FfnKind::swiglu ? detail::round_up(8 * c.dim / 3, 256) : 4 * c.dim;
   const int64_t rotary = c.rotary_dims();
   need(rotary >= 2 && rotary % 2 == 0, "rotary_pct", "an even number of rotated dimensions, at least 2",
        std::to_string(rotary) + " = int(" + std::to_string(c.head_dim) + " x " + detail::shortest(c.rotary_pct) + ")",
        "change head_dim or rotary_pct");
+  resolve_rope_scaling(c);
   need(!c.mgate || c.ffn == FfnKind::swiglu, "mgate", "false with ffn=gelu", "true");
   need(!c.mgate || c.intermediate_size % c.mgate_dim == 0, "mgate_dim",
        "a divisor of intermediate_size = " + std::to_string(c.intermediate_size), std::to_string(c.mgate_dim));
-  need(!c.use_linear_bias || c.ffn == FfnKind::gelu, "use_linear_bias", "false with ffn=swiglu, which has no biases",
-       "true");
   for (const auto& [name, id] : {std::pair{"bos_token_id", c.bos_token_id}, {"eos_token_id", c.eos_token_id}})
     need(id < c.vocab_size, name, "a token below vocab_size = " + std::to_string(c.vocab_size), std::to_string(id));
   resolve_composition(c);
@@ -140,6 +157,16 @@ void set_family(DcformerConfig& c, const std::string& model_type) {
 
 const std::vector<DerivedKey>& derived_keys() {
   static const std::vector<DerivedKey> table = {
+      {"n_kv_head",
+       {"n_head"},
+       [](DcformerConfig& c) {
+         if (c.n_kv_head == c.n_head) c.n_kv_head = 0;
+       }},
+      {"hidden_act",
+       {"ffn", "model_type"},
+       [](DcformerConfig& c) {
+         if (c.hidden_act == nn::activation_of(c.ffn, Activation::automatic)) c.hidden_act = Activation::automatic;
+       }},
       {"head_dim", {"dim", "n_head"}, [](DcformerConfig& c) { c.head_dim = 0; }},
       {"intermediate_size", {"dim", "ffn", "model_type"}, [](DcformerConfig& c) { c.intermediate_size = 0; }},
       {"profile.layer_windows",
@@ -161,6 +188,7 @@ std::vector<std::string> keys_that_set(const std::string& name) {
   };
   if (std::ranges::any_of(model_types(), of_type)) keys.emplace_back("model_type");
   if (std::ranges::count(profile_keys(), name) > 0) keys.emplace_back("profile.name");
+  if (name == "attention_bias" || name == "mlp_bias") keys.emplace_back("use_linear_bias");
   return keys;
 }
 
@@ -200,9 +228,11 @@ DcformerConfig configure(DcformerConfig c, const std::vector<std::pair<std::stri
   };
   for (const DerivedKey& derived : derived_keys())
     if (given(derived.from)) derived.unset(c);
-  // Family, then profile come first: they set keys that others may change.
+  // Family, then profile and use_linear_bias come first: they set keys that others may change.
   const std::vector<Setting> table = key_table(c);
-  const auto turn = [](const std::string& key) { return key == "model_type" ? 0 : key == "profile.name" ? 1 : 2; };
+  const auto turn = [](const std::string& key) {
+    return key == "model_type" ? 0 : key == "profile.name" || key == "use_linear_bias" ? 1 : 2;
+  };
   for (const int now : {0, 1, 2}) {
     for (const auto& [key, value] : keys)
       if (turn(key) == now) set_key(table, key, value);

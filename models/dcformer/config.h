@@ -9,16 +9,21 @@
 #include <utility>
 #include <vector>
 
+#include "braid/nn/rope.h"
 #include "braid/nn/transformer/mlp.h"
 
 namespace braid::models {
 
 enum class Gelu : uint8_t { erf, tanh };
 enum class NormKind : uint8_t { rms, layer };
+using nn::Activation;
 using nn::FfnKind;
+using nn::RopeScaling;
 // cos/sin in full precision; computed in f32; computed in f32 and rounded to f16, or to DcformerConfig::torch_dtype.
 enum class RopeTable : uint8_t { exact, f32, f16, torch_dtype };
 enum class InitKind : uint8_t { jax, pytorch };  // the two published initialisations
+// Of Compose: as published, or so that the model starts as the same model without Compose (nn/attention/composition.h).
+enum class ComposeInit : uint8_t { published, identity };
 
 struct Profile {
   Gelu gelu = Gelu::tanh;  // of the dynamic-weight generator; the GELU FFN is always erf
@@ -42,14 +47,19 @@ struct Profile {
 struct DcformerConfig {
   std::string model_type = "dcformer";  // a row of model_types.h: the layout and the defaults of a family
   int64_t vocab_size = 0, dim = 0, n_layer = 0, n_head = 0;
+  int64_t n_kv_head = 0;          // key/value heads, each of n_head / n_kv_head query heads; 0 = n_head
   int64_t head_dim = 0;           // 0 = dim / n_head
   int64_t intermediate_size = 0;  // 0 = 8 dim / 3 rounded up to 256 (SwiGLU), 4 dim (GELU)
   int64_t block_size = 2048;      // longest sequence
   double norm_eps = 1e-5, rope_base = 10000, rotary_pct = 1;
+  RopeScaling rope_scaling;
   NormKind norm = NormKind::rms;
   FfnKind ffn = FfnKind::swiglu;
+  Activation hidden_act = Activation::automatic;  // of the FFN; resolve() leaves no automatic
   bool use_qk_norm = true, use_dcmha = true;
-  bool use_linear_bias = false, use_parallel_residual = false;
+  bool attention_bias = false, mlp_bias = false;  // of their projections; the published key of both: use_linear_bias
+  bool tie_word_embeddings = false;               // the output projection is the token embedding
+  bool use_parallel_residual = false;
   bool mgate = false;
   int64_t mgate_dim = 44;
   int64_t window_size = 256;           // of local layers; 0 = none ("null")
@@ -59,6 +69,7 @@ struct DcformerConfig {
   std::string torch_dtype;         // "" or what the published code of the folder computes in: "float16"
   double initializer_std = 0.006;  // of embeddings and projections, InitKind::jax
   InitKind init = InitKind::jax;
+  ComposeInit compose_init = ComposeInit::published;
   Profile profile;
 
   int64_t rotary_dims() const;                                         // int(head_dim * rotary_pct), even
@@ -78,8 +89,8 @@ void resolve(DcformerConfig& config);
 
 // config.json of a published or saved folder, resolved. A key that is not there has the value that the published code
 // gives it (profile T1, or H-inf for folders of the later code). Keys that cannot matter here (transformers_version,
-// ...) are ignored; keys that would have to be obeyed and cannot (tie_word_embeddings, grouped key/value heads,
-// query_wise) and unknown keys are rejected. Error(input) names file, key and what was expected.
+// ...) are ignored; keys that would have to be obeyed and cannot (query_wise) and unknown keys are rejected.
+// Error(input) names file, key and what was expected.
 DcformerConfig read_config(const std::string& config_json_text, const std::string& file_name);
 // config.json text; read_config(write_config(c)) == c for a resolved c.
 std::string write_config(const DcformerConfig& config);

@@ -30,7 +30,6 @@ const std::vector<std::string> irrelevant = {
     "prefill_pad",
     "return_dict",
     "use_gradient_checkpointing",
-    "tie_word_embeddings",
     "query_wise",
     "n_local_heads",
     "output_attentions",
@@ -106,12 +105,13 @@ void reject_unsupported(const json& object, const DcformerConfig& config, const 
     if (value && !value->is_null() && *value != false)
       bad(std::string("bad value for ") + key, file, "false", shown(*value), advice);
   };
-  is_false("tie_word_embeddings", "untie the weights: write the embedding once more as output.weight");
   is_false("query_wise", "its published meaning differs between prefill and decode; use profile.key_side=false");
   const json* kv_heads = find(object, "n_local_heads");
-  if (kv_heads && !kv_heads->is_null() && *kv_heads != -1 && *kv_heads != config.n_head)
-    bad("bad value for n_local_heads", file, "n_head = " + std::to_string(config.n_head), shown(*kv_heads),
-        "grouped key/value heads are not supported");
+  const int64_t expected = config.n_kv_head == 0 ? config.n_head : config.n_kv_head;
+  if (kv_heads && !kv_heads->is_null() && *kv_heads != -1 && *kv_heads != expected)
+    bad("bad value for n_local_heads", file,
+        (config.n_kv_head == 0 ? "n_head = " : "n_kv_head = ") + std::to_string(expected), shown(*kv_heads),
+        "the published code has no grouped key/value heads; Braid's key for them is n_kv_head");
 }
 
 // A key that is absent has the value of the published classes. Folders with keys of the later code (mgate, prefill_pad)
@@ -259,8 +259,7 @@ std::string write_config(const DcformerConfig& config) {
     const bool in_profile = key.name.starts_with("profile.");
     (in_profile ? profile : object)[in_profile ? key.name.substr(8) : key.name] = to_json(key.get());
   }
-  object["n_local_heads"] = config.n_head;
-  object["tie_word_embeddings"] = false;
+  object["n_local_heads"] = config.n_kv_head;
   object["profile"] = profile;
   return object.dump(2) + "\n";
 }

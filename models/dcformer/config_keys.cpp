@@ -13,6 +13,7 @@ static constexpr double kMaxVocab = 1 << 28, kMaxPositions = 1 << 30;
 std::vector<Setting> key_table(DcformerConfig& c) {
   Profile& p = c.profile;
   const ValueRule positive_to_1 = {.min = 0, .max = 1, .min_open = true}, window_keys = one_of({"W", "W+1"});
+  const std::vector<std::string> activations = {"silu", "gelu", "gelu_tanh", "quick_gelu", "relu", "tanh"};
   std::vector<std::string> profiles = profile_names();
   profiles.push_back("custom");
   return {
@@ -22,18 +23,47 @@ std::vector<Setting> key_table(DcformerConfig& c) {
       {"dim", &c.dim, "model width D", between(1, kMaxWidth)},
       {"n_layer", &c.n_layer, "blocks L", between(1, kMaxLayers)},
       {"n_head", &c.n_head, "attention heads N", between(1, kMaxHeads)},
+      {"n_kv_head", &c.n_kv_head, "key/value heads, each shared by n_head / n_kv_head heads, null = n_head",
+       between(1, kMaxHeads), 0},
       {"head_dim", &c.head_dim, "width d of a head, null = dim / n_head", between(1, 65536), 0},
       {"intermediate_size", &c.intermediate_size, "hidden width F of the FFN, null = the family's rule",
        between(1, kMaxHidden), 0},
       {"block_size", &c.block_size, "longest sequence", between(1, kMaxPositions)},
       {"norm", &c.norm, "normalisation of blocks and of the end", one_of({"rms", "layer"})},
-      {"ffn", &c.ffn, "feed-forward kind", one_of({"swiglu", "gelu"})},
+      {"ffn", &c.ffn, "feed-forward kind: gated (swiglu) or plain (gelu)", one_of({"swiglu", "gelu"})},
+      {"hidden_act",
+       "activation of the FFN, null = silu where gated, else gelu",
+       {.choices = activations, .nullable = true},
+       [&c, activations] {
+         return c.hidden_act == Activation::automatic ? Value() : activations[static_cast<size_t>(c.hidden_act) - 1];
+       },
+       [&c, activations](const Value& value) {
+         const auto* name = std::get_if<std::string>(&value);
+         c.hidden_act = name ? static_cast<Activation>(std::ranges::find(activations, *name) - activations.begin() + 1)
+                             : Activation::automatic;
+       }},
       {"norm_eps", &c.norm_eps, "epsilon of these norms", positive_to_1},
       {"rope_base", &c.rope_base, "base of the rotary frequencies", at_least(1)},
       {"rotary_pct", &c.rotary_pct, "part of a head that is rotated", positive_to_1},
+      {"rope_scaling", &c.rope_scaling.kind, "change of the rotary frequencies for longer sequences",
+       one_of({"none", "linear", "llama3"})},
+      {"rope_scaling_factor", &c.rope_scaling.factor, "divisor of the frequencies", at_least(1)},
+      {"rope_low_freq_factor", &c.rope_scaling.low_freq_factor,
+       "llama3: wavelengths above rope_original_block_size over this are scaled", above(0)},
+      {"rope_high_freq_factor", &c.rope_scaling.high_freq_factor,
+       "llama3: wavelengths below rope_original_block_size over this are not", above(0)},
+      {"rope_original_block_size", &c.rope_scaling.original_block_size,
+       "llama3: longest sequence before the frequencies were scaled", between(1, kMaxPositions), 0},
       {"use_qk_norm", &c.use_qk_norm, "RMSNorm of queries and keys"},
       {"use_dcmha", &c.use_dcmha, "dynamic composition of heads; false = plain attention"},
-      {"use_linear_bias", &c.use_linear_bias, "biases in attention and FFN"},
+      {"use_linear_bias",
+       "both of the next two",
+       {.type = ValueType::boolean},
+       [&c] { return c.attention_bias && c.mlp_bias; },
+       [&c](const Value& value) { c.attention_bias = c.mlp_bias = std::get<bool>(value); }},
+      {"attention_bias", &c.attention_bias, "biases of q, k, v and of the output projection of attention"},
+      {"mlp_bias", &c.mlp_bias, "biases of the FFN"},
+      {"tie_word_embeddings", &c.tie_word_embeddings, "the output projection is the token embedding"},
       {"use_parallel_residual", &c.use_parallel_residual, "attention and FFN side by side"},
       {"mgate", &c.mgate, "softmax gate over blocks of the SwiGLU FFN"},
       {"mgate_dim", &c.mgate_dim, "number of these blocks E", between(1, kMaxHidden)},
@@ -47,6 +77,8 @@ std::vector<Setting> key_table(DcformerConfig& c) {
        one_of({"float64", "float32", "float16", "bfloat16"}), ""},
       {"init", &c.init, "published initialisation", one_of({"jax", "pytorch"})},
       {"initializer_std", &c.initializer_std, "std of embeddings and projections, init = jax", at_least(0)},
+      {"compose_init", &c.compose_init, "start of Compose: published, or identity: the model without Compose",
+       one_of({"published", "identity"})},
       {"profile.gelu", &p.gelu, "GELU of the dynamic-weight generator", one_of({"erf", "tanh"})},
       {"profile.qk_norm_eps", &p.qk_norm_eps, "epsilon of the QK-norm", between(0, 1)},
       {"profile.dw_norm_eps", &p.dw_norm_eps, "epsilon of the norm of the dynamic weights", positive_to_1},

@@ -75,13 +75,14 @@ Flops flops_per_token(DcformerConfig c, int64_t seq_len) {
   resolve(c);
   const double L = as_double(c.n_layer), D = as_double(c.dim), N = as_double(c.n_head), d = as_double(c.head_dim);
   const double F = as_double(c.intermediate_size), V = as_double(c.vocab_size), G = as_double(c.profile.num_groups);
+  const double Nkv = as_double(c.n_kv_head);
   const double M = as_double(c.group_heads()), K = as_double(c.generator_hidden()), R = as_double(c.profile.rank);
   const double C = as_double(c.dynamic_branches());
   double keys = 0;  // unmasked keys per query, summed over layers
   for (int64_t i = 0; i < c.n_layer; ++i) keys += mean_unmasked_keys(c, i, seq_len);
 
   Flops f;
-  f.projections = L * 8 * D * N * d;
+  f.projections = L * 4 * D * (N + Nkv) * d;
   f.feed_forward =
       L * (as_double(2 * (nn::ffn_inputs(c.ffn) + 1)) * D * F + (c.mgate ? 2 * as_double(c.mgate_dim) * D : 0));
   f.attention = keys * 4 * N * d;
@@ -100,15 +101,21 @@ const std::vector<ActivationTerm>& saved_activations() {
   static const std::vector<ActivationTerm> table = {
       {"residual stream before each norm, and the norms' results",
        [](Config c) { return (c.use_parallel_residual ? 3 : 4) * as_double(c.dim); }},
-      {"v", [](Config c) { return as_double(c.n_head * c.head_dim); }},
+      {"v", [](Config c) { return as_double(c.n_kv_head * c.head_dim); }},
       {"q, k in front of the QK-norm",
-       [](Config c) { return c.use_qk_norm ? 2 * as_double(c.n_head * c.head_dim) : 0; }},
-      {"q, k after RoPE", [](Config c) { return 2 * as_double(c.n_head * c.head_dim); }},
+       [](Config c) { return c.use_qk_norm ? as_double((c.n_head + c.n_kv_head) * c.head_dim) : 0; }},
+      {"q, k after RoPE", [](Config c) { return as_double((c.n_head + c.n_kv_head) * c.head_dim); }},
       {"heads' output", [](Config c) { return as_double(c.n_head * c.head_dim); }},
       {"FFN: w1 x, w3 x, the input of w2",
        [](Config c) {
          const double F = as_double(c.intermediate_size);
          return as_double(nn::ffn_inputs(c.ffn) + 1) * F + (c.mgate ? F + as_double(c.mgate_dim) : 0);
+       }},
+      // Gated SiLU is one op; other gates keep act(w1 x) for the product.
+      {"FFN: the gate after its activation",
+       [](Config c) {
+         const bool kept = nn::ffn_inputs(c.ffn) == 2 && c.hidden_act != Activation::silu;
+         return kept ? as_double(c.intermediate_size) : 0;
        }},
       // Per branch and head: hidden layer before and after GELU (4 R), read factors before and after their norm and
       // write factors (3 R), gates before and after tanh (2).
@@ -116,7 +123,8 @@ const std::vector<ActivationTerm>& saved_activations() {
        [](Config c) { return as_double(c.dynamic_branches() * c.n_head * (7 * c.profile.rank + 2)); }},
       {"row statistics of softmax and of the norms",
        [](Config c) {
-         const double qk = c.use_qk_norm ? 2 * as_double(c.n_head) : 0, rows = c.norm == NormKind::layer ? 4 : 2;
+         const double qk = c.use_qk_norm ? as_double(c.n_head + c.n_kv_head) : 0,
+                      rows = c.norm == NormKind::layer ? 4 : 2;
          return as_double(c.n_head) + qk + rows +
                 as_double(c.dynamic_branches() * c.profile.rank * c.profile.num_groups);
        },
@@ -149,15 +157,16 @@ TrainingMemory training_memory(DcformerConfig c, const TrainingSetup& s) {
   // At the end: logits in f32, and their gradient in 16 bits for its products.
   const int64_t C = c.dynamic_branches();
   const double R = as_double(C > 0 ? c.profile.rank : 0), d = as_double(c.head_dim);
+  const double N = as_double(c.n_head), Nkv = as_double(c.n_kv_head);
   const double packed = (4 * std::ceil(R / 2) + 1) * (C > 0 && c.profile.key_side ? 2 : 1);
   const double factors = as_double(C) * (2 * R + 1);
-  const double converted = bytes < wide ? 5 * d + factors : 0;
-  const double per_head = 9 * d + factors + stages(c) * packed + converted;
+  const double converted = bytes < wide ? N * (3 * d + factors) + Nkv * 2 * d : 0;
+  const double gradients = N * (2 * d + factors + stages(c) * packed) + Nkv * 7 * d;
   const double scores = 3 * tokens * T * as_double(c.n_head) * bytes;  // with their gradients and the weights
-  const double attention =
-      tokens * as_double(c.n_head) * per_head * wide + std::min(as_double(s.attention_workspace), scores);
+  const double attention = tokens * (gradients + converted) * wide + std::min(as_double(s.attention_workspace), scores);
   const double hidden = as_double(nn::ffn_inputs(c.ffn)) * tokens * as_double(c.intermediate_size) * bytes;
-  const double logits = std::min(tokens, as_double(s.logit_rows)) * V * (wide + (bytes < wide ? bytes : 0));
+  double logits = std::min(tokens, as_double(s.logit_rows)) * V * (wide + (bytes < wide ? bytes : 0));
+  if (bytes < wide && c.tie_word_embeddings) logits += V * D * bytes;  // the embedding table in 16 bits
 
   TrainingMemory m;
   m.weights = m.gradients = parameters * wide;
@@ -176,7 +185,7 @@ CacheSize cache_bytes(DcformerConfig c, int64_t batch, int64_t seq_len, int64_t 
   });
   const double N = as_double(c.n_head), R = as_double(c.profile.rank);
   const double factors = c.profile.key_side ? stages(c) * (2 * R * N + N) : 0;
-  const double position = (2 * N * as_double(c.head_dim) + factors) * as_double(bytes_per_element);
+  const double position = (2 * as_double(c.n_kv_head * c.head_dim) + factors) * as_double(bytes_per_element);
   double positions = 0;  // summed over layers
   for (int64_t i = 0; i < c.n_layer; ++i) {
     const int64_t window = std::max(c.keys_of_layer(i, false), c.keys_of_layer(i, true));

@@ -1,7 +1,7 @@
 // The cost of a model by its configuration, without building it: parameters, FLOPs, memory.
 //
-// Letters: B batch, T positions, D width, N heads, d head size, G groups of M = N/G heads, R rank, K = 2 R M hidden
-// width of the weight generator, C branches, F FFN width, E gates of mgate, V vocabulary, L layers.
+// Letters: B batch, T positions, D width, N heads, Nkv key/value heads, d head size, G groups of M = N/G heads, R rank,
+// K = 2 R M hidden width of the weight generator, C branches, F FFN width, E gates of mgate, V vocabulary, L layers.
 #pragma once
 #include <string>
 #include <utility>
@@ -36,7 +36,7 @@ struct ParameterCounts {
   int64_t layers = 0;  // L x per_layer
   int64_t final_norm = 0;
   int64_t non_embedding = 0;  // layers and final_norm
-  int64_t embedding = 0;      // input table and output projection
+  int64_t embedding = 0;      // input table and output projection, which may be one parameter
   int64_t total = 0;
 };
 ParameterCounts count_parameters(DcformerConfig config);
@@ -72,7 +72,7 @@ struct ActivationTerm {
 };
 const std::vector<ActivationTerm>& saved_activations();
 
-// Bytes of the key/value cache: per position keys and values (2 N d) and the factored key-side weights (per stage R
+// Bytes of the key/value cache: per position keys and values (2 Nkv d) and the factored key-side weights (per stage R
 // factors of N twice and one gate: 10 N at R = 2). Local layers keep their window (their buffers hold twice as much, so
 // that keys stay in one piece).
 struct CacheSize {

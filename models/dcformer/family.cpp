@@ -16,10 +16,17 @@ namespace {
 bool in_use(const DcformerConfig& config, const std::string& name) {
   static const std::set<std::string> of_branches = {"profile.gelu", "profile.dw_norm_eps", "profile.rank",
                                                     "profile.branches", "profile.dynamic_weights"};
+  static const std::set<std::string> of_scaling = {"rope_scaling_factor", "rope_low_freq_factor",
+                                                   "rope_high_freq_factor", "rope_original_block_size"};
   static const std::set<std::string> switches = {"profile.pre_compose", "profile.post_compose", "profile.query_side",
                                                  "profile.key_side", "profile.static_proj"};
   if (of_branches.contains(name)) return config.dynamic_branches() > 0;
   if (name == "profile.num_groups") return mixes_heads(config);
+  if (of_scaling.contains(name)) {
+    using enum RopeScaling::Kind;
+    return config.rope_scaling.kind == llama3 || (config.rope_scaling.kind == linear && name == "rope_scaling_factor");
+  }
+  if (name == "compose_init") return mixes_heads(config);
   return config.use_dcmha || !switches.contains(name);
 }
 
@@ -89,7 +96,7 @@ std::unique_ptr<Model> DcformerSpec::read_weights(const io::TensorFiles& files, 
 
 void DcformerSpec::write_weights(const Model& model, const WeightFormat& format,
                                  const std::filesystem::path& folder) const {
-  write_hf_weights(model, format, folder);
+  write_hf_weights(model, config_, format, folder);
 }
 
 std::string DcformerSpec::config_json_like(const WeightFormat& format, std::optional<DType> stored) const {

@@ -32,6 +32,12 @@ std::vector<std::string> separate_names(const std::string& name) {
   return {};
 }
 
+// The rows of part 0, 1, 2 (queries, keys, values) in the fused projection.
+dist::Range rows_of_part(const DcformerConfig& c, int64_t part) {
+  const int64_t q = c.n_head * c.head_dim, k = c.n_kv_head * c.head_dim;
+  return part == 0 ? dist::Range{0, q} : dist::Range{q + (part - 1) * k, q + part * k};
+}
+
 // The flattened copy that holds a parameter of the weight generator, "" for other parameters.
 std::string copy_name(const std::string& name) {
   for (const auto& [own, copy] : {std::pair{"dw1", "dw_m"}, {"dd", "dw_m"}, {"qkw", "qkw_m"}})
@@ -201,19 +207,22 @@ WeightFormat hf_weight_format(const io::TensorFiles& files, const DcformerConfig
     const std::vector<std::string> parts = separate_names(p.name);
     int64_t there = 0;
     for (const std::string& part : parts) there += files.find(part) != nullptr;
-    Shape part_shape = shape;
-    if (there > 0) part_shape[0] /= 3;
+    const auto part_shape = [&](size_t part) {
+      Shape s = shape;
+      s[0] = rows_of_part(c, static_cast<int64_t>(part)).size();
+      return s;
+    };
     const std::string copy = copy_name(p.name);
     if (files.find(p.name)) {
       fits(p.name, shape);
       if (there > 0) problems.add(p.name + " is there fused and also separate; remove one of the two");
       known.insert(parts.begin(), parts.end());
     } else if (there > 0) {
-      for (const std::string& part : parts) {
-        if (files.find(part))
-          fits(part, part_shape);
+      for (size_t i = 0; i < parts.size(); ++i) {
+        if (files.find(parts[i]))
+          fits(parts[i], part_shape(i));
         else
-          problems.add(part + " is missing (expected " + str(part_shape) + ")");
+          problems.add(parts[i] + " is missing (expected " + str(part_shape(i)) + ")");
       }
     } else if (copy.empty() || c.profile.num_groups != 1 || !files.find(copy)) {
       problems.add(p.name + " is missing (expected " + str(shape) + ")");
@@ -262,7 +271,8 @@ Dcformer read_hf_weights(const io::TensorFiles& files, const DcformerConfig& con
   return model;
 }
 
-void write_hf_weights(const Model& model, const WeightFormat& format, const std::filesystem::path& folder) {
+void write_hf_weights(const Model& model, const DcformerConfig& config, const WeightFormat& format,
+                      const std::filesystem::path& folder) {
   std::map<std::string, Tensor> parameters;
   for (const nn::NamedTensor& p : nn::parameters(model)) parameters[p.name] = p.value;
   const auto at = [&](const std::string& name) {
@@ -278,8 +288,8 @@ void write_hf_weights(const Model& model, const WeightFormat& format, const std:
         const auto prefix = before(t.name, last);
         if (!prefix) continue;
         const Tensor fused = at(*prefix + "attention.wqkv." + kind);
-        const int64_t rows = fused.dim(0) / 3;
-        return fused.sliced(0, part * rows, (part + 1) * rows);
+        const dist::Range rows = rows_of_part(config, part);
+        return fused.sliced(0, rows.begin, rows.end);
       }
     }
     if (auto prefix = before(t.name, "qkw_m")) {

@@ -33,6 +33,7 @@ Dcformer read_hf_weights(const io::TensorFiles& files, const DcformerConfig& con
 // Writes the model's weights into an existing folder in the form `format`; copies are made from the model's parameters.
 // Unchanged parameters give the same bytes that were read, provided that the model's type holds the stored one and that
 // copies agreed. Error(numerical) when a value does not fit the stored type.
-void write_hf_weights(const Model& model, const WeightFormat& format, const std::filesystem::path& folder);
+void write_hf_weights(const Model& model, const DcformerConfig& config, const WeightFormat& format,
+                      const std::filesystem::path& folder);
 
 }  // namespace braid::models

@@ -33,6 +33,7 @@ nn::CompositionOptions composition_options(const DcformerConfig& c) {
   o.qkw = nn::Init::normal(jax ? std::sqrt(1 / K) * 2 / (M + R) * 0.01 : 0.02 / (std::sqrt(4 * N) * (N + 2)));
   o.dd = nn::Init::normal(jax ? 0.005 * std::sqrt(2 / (Nd + M)) : 0.05 * std::sqrt(2 / (N + D)));
   o.base = nn::Init::normal(0.1 / std::sqrt(M));
+  o.identity_start = c.compose_init == ComposeInit::identity;
   return o;
 }
 
@@ -47,6 +48,7 @@ nn::BlockOptions block_options(const DcformerConfig& c, int64_t layer, bool init
   nn::AttentionOptions& a = b.attention;
   a.width = c.dim;
   a.heads = c.n_head;
+  a.kv_heads = c.n_kv_head;
   a.head_dim = c.head_dim;
   a.qk_norm = c.use_qk_norm;
   a.qk_norm_eps = c.profile.qk_norm_eps;
@@ -55,12 +57,17 @@ nn::BlockOptions block_options(const DcformerConfig& c, int64_t layer, bool init
   a.causal = c.profile.causal;
   a.window = c.keys_of_layer(layer, false);
   a.decode_window = c.keys_of_layer(layer, true);
-  a.projection = {.bias = c.use_linear_bias, .init = projection_init(c)};
+  a.projection = {.bias = c.attention_bias, .init = projection_init(c)};
   if (!initialise) {
     nn::CompositionOptions& o = a.composition_options;
     a.projection.init = o.dw1 = o.qkw = o.dd = o.base = nn::Init::none();
+    o.identity_start = false;
   }
-  b.mlp = {.hidden = c.intermediate_size, .kind = c.ffn, .gates = c.mgate ? c.mgate_dim : 0};
+  b.mlp = {.hidden = c.intermediate_size,
+           .kind = c.ffn,
+           .activation = c.hidden_act,
+           .gates = c.mgate ? c.mgate_dim : 0,
+           .projection = {.bias = c.mlp_bias, .init = a.projection.init}};
   b.layer_norm = c.norm == NormKind::layer;
   b.norm_eps = c.norm_eps;
   b.parallel_residual = c.use_parallel_residual;
@@ -83,7 +90,7 @@ nn::Rope make_rope(const DcformerConfig& c, DType dtype, Device device) {
       precision = c.torch_dtype == "float16" ? P::f16 : c.torch_dtype == "bfloat16" ? P::bf16 : P::f32;
       break;
   }
-  return nn::Rope(c.rotary_dims(), c.block_size, c.rope_base, precision, dtype, device);
+  return nn::Rope(c.rotary_dims(), c.block_size, c.rope_base, precision, dtype, device, c.rope_scaling);
 }
 
 }  // namespace braid::models

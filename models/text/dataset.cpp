@@ -15,10 +15,11 @@ constexpr size_t most_open_files = 64;  // of a split; many systems allow a proc
 
 const char* name(Split split) { return split == Split::train ? "train" : "val"; }
 
-Dataset::Dataset(const std::string& folder, Split split, int64_t seq_len)
+Dataset::Dataset(const std::string& folder, Split split, int64_t seq_len, DocumentAttention documents)
     : folder_(folder),
       split_(split),
       seq_len_(seq_len),
+      documents_(documents),
       manifest_(read_manifest(folder)),
       tokenizer_(load_tokenizer(folder)),
       files_(std::make_shared<OpenFiles>(most_open_files)) {
@@ -78,6 +79,16 @@ std::vector<int32_t> Dataset::window(int64_t i) const {
   std::vector<int32_t> tokens(static_cast<size_t>(seq_len_ + 1));
   window(i, tokens);
   return tokens;
+}
+
+Sequence Dataset::sequence(int64_t i) const {
+  const std::vector<int32_t> tokens = window(i);
+  Sequence s{{tokens.begin(), tokens.end() - 1}, {tokens.begin() + 1, tokens.end()}, {}};
+  if (!separates_documents()) return s;
+  const int32_t eos = tokenizer_->eos_id();
+  for (size_t t = 0; t < s.ids.size(); ++t)
+    s.positions.push_back(t == 0 || s.ids[t - 1] == eos ? 0 : s.positions[t - 1] + 1);
+  return s;
 }
 
 }  // namespace braid::models::text

@@ -16,9 +16,11 @@ Attention::Attention(const AttentionOptions& options, RandomKey key) : options_(
     o.head_dim = o.width / o.heads;
   }
   if (o.kv_heads == 0) o.kv_heads = o.heads;
+  check(o.heads % o.kv_heads == 0, "attention", [&] {
+    return std::to_string(o.heads) + " heads do not divide over " + std::to_string(o.kv_heads) + " key/value heads";
+  });
   Linear::Options columns = o.projection, rows = o.projection;
-  columns.shard = {.axis = 0, .unit = "head", .units = o.heads, .repeats = 3};
-  if (o.kv_heads != o.heads) columns.shard = {.axis = 0, .unit = "grouped key/value head", .units = 0};
+  columns.shard = {.axis = 0, .unit = "head", .units = o.heads, .repeats = 3, .grouped_units = o.kv_heads};
   rows.shard = {.axis = 1, .unit = "head", .units = o.heads};
   qkv_ = Linear(o.width, (o.heads + 2 * o.kv_heads) * o.head_dim, columns, child(key, "wqkv"));
   out_ = Linear(o.heads * o.head_dim, o.width, rows, child(key, "wo"));
@@ -31,13 +33,13 @@ Attention::Attention(const AttentionOptions& options, RandomKey key) : options_(
 }
 
 Tensor Attention::operator()(const Tensor& x, const Rope* rope, LayerCache* cache, const ActivationObserver* observer,
-                             const ShardContext* shards) const {
+                             const ShardContext* shards, const std::vector<Document>* documents) const {
   const AttentionOptions& o = options_;
   Tensor all = shards ? shards->gather_rows(x) : x;  // (B, T, D)
   int64_t B = all.dim(0), T = all.dim(1), d = o.head_dim;
   int64_t first = cache ? cache->position() : 0;  // position of row 0
   int64_t rows = qkv_.weight().dim(0) / d;        // heads of q, k and v on this rank
-  int64_t N = rows * o.heads / (o.heads + 2 * o.kv_heads), Nkv = (rows - N) / 2;
+  int64_t N = out_.weight().dim(1) / d, Nkv = (rows - N) / 2;
 
   std::vector<Tensor> parts = split(qkv_(all), {N * d, Nkv * d, Nkv * d}, 2);
   AttentionOperands in{
@@ -48,13 +50,13 @@ Tensor Attention::operator()(const Tensor& x, const Rope* rope, LayerCache* cach
   }
   if (rope) {
     Tensor positions = shards ? shards->positions() : Tensor();
-    auto rotate = [&](const Tensor& heads) { return positions ? (*rope)(heads, positions) : (*rope)(heads, first); };
+    auto rotate = [&](const Tensor& q) { return positions ? (*rope)(q, positions) : (*rope)(q, first); };
     in.q = rotate(in.q);
     in.k = rotate(in.k);
   }
-  int64_t mixed_heads = o.compose && compose_.heads() > N ? compose_.heads() : 0;  // route (b)
+  const ShardContext::Heads heads{o.heads, o.kv_heads, o.compose && compose_.heads() > N};  // mixed: route (b)
   if (o.compose) {
-    CompositionWeights::Stages weights = compose_(mixed_heads > 0 ? x : all);
+    CompositionWeights::Stages weights = compose_(heads.mixed ? x : all);
     in.pre = weights.pre;
     in.post = weights.post;
   }
@@ -66,8 +68,10 @@ Tensor Attention::operator()(const Tensor& x, const Rope* rope, LayerCache* cach
   options.mask = {o.causal, one_token_step ? o.decode_window : o.window, 0};
   options.impl = o.impl;
   options.workspace = o.workspace;
-  if (shards) in = shards->exchange(in, options.mask, mixed_heads);
+  options.documents = documents;
+  if (shards) in = shards->exchange(in, options.mask, heads);
   if (cache) {
+    check(!documents, "attention", [] { return std::string("a cache holds one text: no documents beside it"); });
     check(!recording({in.q, in.k, in.v}), "attention",
           [] { return std::string("a cache carries no gradients; decode under NoGrad"); });
     cache->append(in.k, in.v, key_wise(in.pre), key_wise(in.post));
@@ -80,7 +84,7 @@ Tensor Attention::operator()(const Tensor& x, const Rope* rope, LayerCache* cach
     options.mask.offset = first - cache->first();
   }
   if (!shards) observe_maps(observer, in, options);
-  Tensor y = shards ? shards->attend(in, options, mixed_heads) : attend(in, options);  // (B, T, N, d)
+  Tensor y = shards ? shards->attend(in, options, heads) : attend(in, options);  // (B, T, N, d)
   return out_.row_parallel(reshape(y, {B, T, N * d}), shards);
 }
 

@@ -9,6 +9,9 @@
 //   (b) groups span ranks (G = 1)     the same q, k, v of its heads; compose weights of all heads from its own rows
 //                                     --exchange--> q, k, v of all heads for its own rows --> attention
 //                                     --exchange--> y of its heads, all rows --> wo --reduce_rows--> own rows
+//
+// Grouped key/value heads are sharded like query heads, each by itself. Where a rank's query heads read key/value heads
+// of others (their number is no multiple of the ranks), route (a) gets those by --exchange--> too.
 #pragma once
 #include "braid/autograd/attention.h"
 #include "braid/nn/attention/composition.h"
@@ -23,7 +26,7 @@ namespace braid::nn {
 struct AttentionOptions {
   int64_t width = 0, heads = 0;
   int64_t head_dim = 0;  // 0: width / heads
-  int64_t kv_heads = 0;  // 0: heads
+  int64_t kv_heads = 0;  // divides heads, head n reads key/value head n / (heads / kv_heads); 0: heads
   bool qk_norm = false;  // RMS norm of every query and key vector, before the rotation
   double qk_norm_eps = 1e-5;
   bool compose = true;  // DCMHA; false, or with nothing that mixes heads: scaled dot-product attention
@@ -47,8 +50,11 @@ class Attention final : public Module {
   // The observer gets the weights of Compose, dyn.*. Where it requests "attention_maps", it also gets q, k, v after
   // norm and rotation (with a cache: k and v of every position held) and attn_scores, attn_scores_composed, attn_probs
   // and attn_probs_composed (B, N, T, S), the members of AttentionMaps; in one process only.
+  // With `documents` no token attends to another document; for positions that restart there, `rope` is Rope::at() of
+  // them. They exclude a cache and attention maps.
   Tensor operator()(const Tensor& x, const Rope* rope, LayerCache* cache = nullptr,
-                    const ActivationObserver* observer = nullptr, const ShardContext* shards = nullptr) const;
+                    const ActivationObserver* observer = nullptr, const ShardContext* shards = nullptr,
+                    const std::vector<Document>* documents = nullptr) const;
   void visit(Visitor& v) const override;
   const AttentionOptions& options() const { return options_; }
   void workspace(int64_t bytes) { options_.workspace = bytes; }

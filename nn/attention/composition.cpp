@@ -33,12 +33,15 @@ CompositionWeights::CompositionWeights(int64_t width, int64_t heads, const Compo
   int64_t M = heads_per_group_, C = static_cast<int64_t>(branches_.size()), K = 2 * R * M;
   if (C > 0 && R > 0) {
     dw1_ = parameter(options.dw1.make({width, G, C, K}, child(key, "dw1")));
-    qkw_ = parameter(options.qkw.make({G, C, K, 2 * R, M}, child(key, "qkw")));
+    Tensor qkw = options.qkw.make({G, C, K, 2 * R, M}, child(key, "qkw"));
+    if (options.identity_start && !ShapeOnlyScope::active()) qkw.sliced(3, R, 2 * R).fill(0);
+    qkw_ = parameter(qkw);
   }
-  if (C > 0) dd_ = parameter(options.dd.make({width, G, C * M}, child(key, "dd")));
+  const auto added = [&](const Init& init) { return options.identity_start ? Init::constant(0) : init; };
+  if (C > 0) dd_ = parameter(added(options.dd).make({width, G, C * M}, child(key, "dd")));
   if (!options.static_term) return;
-  if (options.pre) pre_base_ = parameter(options.base.make({G, M, M}, child(key, "pre_proj")));
-  if (options.post) post_base_ = parameter(options.base.make({G, M, M}, child(key, "post_proj")));
+  if (options.pre) pre_base_ = parameter(added(options.base).make({G, M, M}, child(key, "pre_proj")));
+  if (options.post) post_base_ = parameter(added(options.base).make({G, M, M}, child(key, "post_proj")));
 }
 
 CompositionWeights::Stages CompositionWeights::operator()(const Tensor& x) const {

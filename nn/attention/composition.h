@@ -12,6 +12,11 @@
 #include "braid/nn/init.h"
 #include "braid/nn/module.h"
 
+//
+// Identity start: the parts of qkw and dd that make `up` and `gate`, and the static matrices, are zero. Every added
+// term is then an exact zero, so the layer computes what it computes without Compose, to the bit. What was set to zero
+// has a gradient all the same, since `down` is not zero and tanh'(0) = 1: the first step leaves the identity. (With
+// both factors zero no gradient of dw1 and qkw would ever differ from zero.)
 namespace braid::nn {
 
 struct CompositionOptions {
@@ -25,6 +30,7 @@ struct CompositionOptions {
   // Order of the C axis in the parameters. Those of a stage or side that is switched off have no place on that axis.
   std::vector<std::string> branches = {"pre_q", "pre_k", "post_q", "post_k"};
   Init dw1 = Init::normal(0.02), qkw = Init::normal(1e-4), dd = Init::normal(1e-4), base = Init::normal(0.02);
+  bool identity_start = false;  // after these: the layer starts as the same layer without Compose
 
   // The C axis: the branches whose stage and side are on.
   std::vector<std::string> active_branches() const;

@@ -4,8 +4,30 @@
 
 namespace braid::nn {
 
+namespace {
+Tensor activate(Activation activation, const Tensor& x) {
+  switch (activation) {
+    case Activation::silu:
+      return silu(x);
+    case Activation::gelu_tanh:
+      return gelu_tanh(x);
+    case Activation::quick_gelu:
+      return scale(silu(scale(x, 1.702)), 1 / 1.702);  // x sigmoid(1.702 x)
+    case Activation::relu:
+      return relu(x);
+    case Activation::tanh:
+      return tanh(x);
+    case Activation::automatic:
+    case Activation::gelu:
+      break;
+  }
+  return gelu(x);
+}
+}  // namespace
+
 Mlp::Mlp(const MlpOptions& options, RandomKey key) : options_(options) {
   if (options.kind != FfnKind::swiglu) options_.gates = 0;
+  options_.activation = activation_of(options.kind, options.activation);
   const MlpOptions& o = options_;
   check(o.gates >= 0 && (o.gates == 0 || o.hidden % o.gates == 0), "swiglu", [&] {
     return "the hidden width " + std::to_string(o.hidden) + " does not divide into " + std::to_string(o.gates) +
@@ -19,7 +41,7 @@ Mlp::Mlp(const MlpOptions& options, RandomKey key) : options_(options) {
   up_ = Linear(o.width, o.hidden, columns, child(key, "w1"));
   if (ffn_inputs(o.kind) == 2) linear_ = Linear(o.width, o.hidden, columns, child(key, "w3"));
   down_ = Linear(o.hidden, o.width, rows, child(key, "w2"));
-  if (o.gates > 0) block_gate_ = Linear(o.width, o.gates, o.projection, child(key, "mg"));
+  if (o.gates > 0) block_gate_ = Linear(o.width, o.gates, {.init = o.projection.init}, child(key, "mg"));
 }
 
 Tensor Mlp::operator()(const Tensor& x, const ShardContext* shards) const {
@@ -27,10 +49,11 @@ Tensor Mlp::operator()(const Tensor& x, const ShardContext* shards) const {
   Tensor hidden;                                     // (..., F of this rank)
   switch (options_.kind) {
     case FfnKind::swiglu:
-      hidden = swiglu(up_(all), linear_(all));
+      hidden = options_.activation == Activation::silu ? swiglu(up_(all), linear_(all))
+                                                       : mul(activate(options_.activation, up_(all)), linear_(all));
       break;
     case FfnKind::gelu:
-      hidden = gelu(up_(all));
+      hidden = activate(options_.activation, up_(all));
       break;
   }
   if (options_.gates > 0) hidden = gated(hidden, all, shards);

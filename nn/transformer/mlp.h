@@ -5,8 +5,15 @@
 
 namespace braid::nn {
 
-// swiglu: y = w2 (silu(w1 x) * w3 x).  gelu: y = w2 gelu(w1 x), exact GELU.
+// swiglu: gated, y = w2 (act(w1 x) * w3 x).  gelu: plain, y = w2 act(w1 x).
 enum class FfnKind : uint8_t { swiglu, gelu };
+// act. gelu: x Phi(x), exact. quick_gelu: x sigmoid(1.702 x).
+enum class Activation : uint8_t { automatic, silu, gelu, gelu_tanh, quick_gelu, relu, tanh };
+// automatic: SiLU where gated, else GELU; anything else is itself.
+constexpr Activation activation_of(FfnKind kind, Activation activation) {
+  if (activation != Activation::automatic) return activation;
+  return kind == FfnKind::swiglu ? Activation::silu : Activation::gelu;
+}
 constexpr int64_t ffn_inputs(FfnKind kind) {  // products of x: w1 and w3, or w1
   switch (kind) {
     case FfnKind::swiglu:
@@ -20,7 +27,8 @@ constexpr int64_t ffn_inputs(FfnKind kind) {  // products of x: w1 and w3, or w1
 struct MlpOptions {
   int64_t width = 0, hidden = 0;  // D, F
   FfnKind kind = FfnKind::swiglu;
-  // With E > 0 gates (`mgate`, SwiGLU only) the hidden vector is split into E equal blocks, and block e is multiplied
+  Activation activation = Activation::automatic;
+  // With E > 0 gates (`mgate`, swiglu only) the hidden vector is split into E equal blocks, and block e is multiplied
   // by softmax(mg x)_e, taken in f32; the mean scale is 1/E.
   int64_t gates = 0;
   Linear::Options projection = {};

@@ -68,7 +68,8 @@ BOOST_AUTO_TEST_SUITE(communication)
 BOOST_AUTO_TEST_CASE(counted_bytes_equal_the_formulas) {
   for (const Shape3& s : {Shape3{2, 1, 1}, Shape3{1, 2, 1}, Shape3{1, 1, 2}, Shape3{1, 1, 3}, Shape3{3, 1, 1},
                           Shape3{1, 3, 1}, Shape3{1, 2, 2}, Shape3{2, 2, 1}, Shape3{2, 1, 2}, Shape3{1, 1, 4}}) {
-    for (const char* kind : {"dcformer", "dcformer-g4", "dcpythia", "transformer", "dcformer-static-mgate"}) {
+    for (const char* kind :
+         {"dcformer", "dcformer-g4", "dcpythia", "transformer", "dcformer-static-mgate", "llama", "grouped"}) {
       BOOST_TEST_CONTEXT(kind << " " << str(s)) { check_volume(kind, s, DType::f32, false); }
     }
   }

@@ -6,7 +6,8 @@
 namespace braid::test {
 
 std::vector<std::string> parity_kinds() {
-  return {"dcformer", "dcformer-g4", "dcpythia", "transformer", "dcformer-static-mgate", "vocabulary-50257"};
+  return {"dcformer", "dcformer-g4", "dcpythia",        "transformer", "dcformer-static-mgate",
+          "llama",    "grouped",     "vocabulary-50257"};
 }
 
 models::DcformerConfig parity_config(const std::string& kind) {
@@ -25,6 +26,21 @@ models::DcformerConfig parity_config(const std::string& kind) {
   c.initializer_std = 0.2;
   c.layer_windows.clear();
   if (kind == "dcformer-g4") c.profile.num_groups = 4;
+  if (kind == "llama") {  // on four tensor ranks two have no key/value head of their own
+    c.use_dcmha = false;
+    c.use_qk_norm = false;
+    c.window_size = 0;
+    c.n_kv_head = 2;
+    c.attention_bias = c.mlp_bias = c.tie_word_embeddings = true;
+    c.rope_scaling = {.kind = models::RopeScaling::Kind::llama3, .factor = 4, .original_block_size = 16};
+  }
+  if (kind == "grouped") {  // over two ranks query heads 0-2 and 3-5 read key/value heads 0, 0, 1 and 1, 2, 2
+    c.n_head = 6;
+    c.n_kv_head = 3;
+    c.profile.num_groups = 2;  // on four ranks they span ranks
+    c.hidden_act = models::Activation::gelu_tanh;
+    c.compose_init = models::ComposeInit::identity;
+  }
   if (kind == "dcformer-static-mgate") {
     c.profile.static_proj = true;
     c.mgate = true;
@@ -46,6 +62,16 @@ models::Batch step_batch(const models::DcformerConfig& config, int64_t step, int
     targets.push_back(counted ? static_cast<int64_t>(bits(2) % config.vocab_size) : -100);
   }
   return models::text_batch(from_vector(ids, {samples, T}), from_vector(targets, {samples, T}));
+}
+
+models::Batch with_documents(const models::Batch& batch) {
+  const Tensor ids = batch.at("input_ids");
+  std::vector<int32_t> positions;
+  for (int64_t i = 0; i < ids.numel(); ++i) {
+    const bool begins = i % ids.dim(1) == 0 || random_bits(static_cast<uint64_t>(i), {17, 0}) % 6 == 0;
+    positions.push_back(begins ? 0 : positions.back() + 1);
+  }
+  return models::text_batch(ids, batch.at("targets"), from_vector(positions, ids.shape()));
 }
 
 std::vector<models::Batch> share_of(const models::Batch& all, const dist::ProcessMesh& mesh) {
@@ -97,21 +123,25 @@ std::map<std::string, std::vector<double>> unsharded(const std::vector<models::L
 }  // namespace
 
 Record train(const models::DcformerConfig& config, const dist::ProcessMesh& mesh, int64_t steps, int64_t samples,
-             int64_t T, DType dtype, bool recompute, double lr, const Noise& noise) {
+             int64_t T, DType dtype, bool recompute, double lr, const Noise& noise, bool documents) {
   DType masters = dtype == DType::bf16 ? DType::f32 : dtype;
   std::unique_ptr<models::LanguageModel> model = make_model(config, mesh, masters, recompute);
   models::Trainer trainer(*model, {.weight_decay = 0.1, .decay = nn::OptimizerOptions::Decay::matrices}, 1.0, mesh,
                           dtype);
   Record record;
+  const auto batch = [&](int64_t step) {
+    const models::Batch plain = step_batch(config, step, samples, T);
+    return documents ? with_documents(plain) : plain;
+  };
   for (int64_t step = 0; step < steps; ++step) {
     if (step < noise.steps) move_by_last_places(*model, noise.salt, static_cast<uint64_t>(step));
-    const models::StepMetrics r = trainer.forward_backward(share_of(step_batch(config, step, samples, T), mesh));
+    const models::StepMetrics r = trainer.forward_backward(share_of(batch(step), mesh));
     if (step == 0) record.gradients = unsharded(trainer.local_gradients(), mesh.world);
     trainer.apply(lr);
     record.losses.push_back(r.loss);
     record.norms.push_back(r.grad_norm);
   }
-  record.validation = models::evaluate(*model, share_of(step_batch(config, 1000, samples, T), mesh), mesh);
+  record.validation = models::evaluate(*model, share_of(batch(1000), mesh), mesh);
   record.weights = unsharded(trainer.local_state().weights, mesh.world);
   return record;
 }

@@ -65,6 +65,24 @@ BOOST_AUTO_TEST_CASE(recomputed_blocks_repeat_their_collectives) {
   BOOST_TEST(difference("dcformer", {1, 2, 2}, 2, true) == "");
 }
 
+// Documents begin and end anywhere in the rows of a rank; kinds with a head group over all tensor ranks, and without.
+BOOST_AUTO_TEST_CASE(attention_within_documents) {
+  for (const char* kind : {"dcformer", "dcformer-g4", "transformer"}) {
+    const auto run = [&](const dist::ProcessMesh& mesh, bool recompute) {
+      return train(parity_config(kind), mesh, 2, 4, kLength, DType::f64, recompute, 1e-2, {}, true);
+    };
+    const Record want = run({}, false);
+    const Record joined = train(parity_config(kind), {}, 1, 4, kLength);
+    BOOST_TEST(std::fabs(want.losses[0] - joined.losses[0]) > 1e-4);
+    for (const Shape3& s : {Shape3{1, 1, 2}, Shape3{1, 2, 1}, Shape3{1, 2, 2}, Shape3{2, 1, 2}}) {
+      dist::run_thread_ranks(static_cast<int>(s.data * s.context * s.tensor), [&](const dist::Communicator& world) {
+        const Record got = run(dist::make_mesh(world, s.data, s.context, s.tensor), s.data == 2);
+        expect_parity(got, want, 1e-12, 1e-11, world.rank() == 0, kind + (", " + str(s)));
+      });
+    }
+  }
+}
+
 // Minutes: run by the ctest `distributed_long` (label slow).
 BOOST_AUTO_TEST_CASE(eight_ranks, *boost::unit_test::disabled()) {
   for (const std::string& kind : parity_kinds()) {

@@ -47,6 +47,7 @@ set(arrows
   "models:"
   "models/text: models"
   "models/text/tokenizers: models models/text"
+  "models/text/bpe_training: models/text"
   "models/text/tasks: models/text"
   "models/text/prepare: models/text models/text/tokenizers models/text/tasks"
   "models/pretrained: models models/text"

@@ -84,6 +84,7 @@ BOOST_AUTO_TEST_CASE(the_list_of_parameters_is_the_model) {
       {"dcformer-tiny", {{"profile.num_groups", "2"}, {"profile.static_proj", "true"}, {"profile.rank", "3"}}},
       {"dcformer-tiny", {{"profile.branches", "pre_q,post_q"}, {"profile.key_side", "false"}, {"head_dim", "6"}}},
       {"dcpythia-tiny", {{"use_linear_bias", "false"}, {"use_qk_norm", "false"}}},
+      {"dcformer-tiny", {{"n_kv_head", "2"}, {"tie_word_embeddings", "true"}, {"mlp_bias", "true"}}},
   };
   for (const auto& [preset, keys] : variants) {
     Keys small = {{"dim", "32"}, {"n_head", "4"}, {"n_layer", "2"}, {"intermediate_size", "36"}, {"vocab_size", "20"}};

@@ -81,6 +81,8 @@ const Variant kConsistent[] = {
     {"dcformer-tiny", {{"profile.query_side", "false"}, {"profile.post_compose", "false"}}},
     {"dcpythia-tiny", {{"profile.name", "J"}}},
     {"transformer-tiny", {{"window_size", "8"}}},
+    {"transformer-tiny", {{"n_kv_head", "2"}, {"tie_word_embeddings", "true"}, {"rope_scaling", "linear"}}},
+    {"dcformer-tiny", {{"n_kv_head", "1"}, {"use_linear_bias", "true"}}},
 };
 
 }  // namespace
