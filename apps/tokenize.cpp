@@ -1,6 +1,9 @@
 // braid tokenize: the tokens of a text in colors, or the ids of the texts of a JSONL file.
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -20,11 +23,26 @@ namespace {
 using models::text::Tokenizer;
 using nlohmann::ordered_json;
 
-struct Mode {
+// Encodes texts by the flags, and measures: several threads add up.
+struct Encoder {
+  const Tokenizer& tokenizer;
   bool special, as_text;
-  std::vector<int32_t> operator()(const Tokenizer& tokenizer, const std::string& text) const {
+  std::atomic<int64_t> bytes = 0, tokens = 0, nanoseconds = 0;
+
+  std::vector<int32_t> operator()(const std::string& text) {
+    using Clock = std::chrono::steady_clock;
+    const auto start = Clock::now();
     std::vector<int32_t> ids = tokenizer.encode(text, !as_text);
+    nanoseconds += std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
+    bytes += static_cast<int64_t>(text.size());
+    tokens += static_cast<int64_t>(ids.size());
     return special ? tokenizer.with_template(ids) : ids;
+  }
+
+  void print_rate() const {
+    const double seconds = std::max(1e-9, 1e-9 * static_cast<double>(nanoseconds));
+    std::fprintf(stderr, "%lld bytes, %lld tokens, %s MB/s on each thread\n", static_cast<long long>(bytes),
+                 static_cast<long long>(tokens), human(1e-6 * static_cast<double>(bytes) / seconds, 3).c_str());
   }
 };
 
@@ -74,18 +92,19 @@ void print_tokens(const Tokenizer& tokenizer, const std::vector<int32_t>& ids) {
   std::fprintf(stderr, "%zu tokens\n", ids.size());
 }
 
-std::string tokenized_line(const Tokenizer& tokenizer, const Mode& mode, const std::string& line,
-                           const std::string& path, int64_t number, int64_t begin) {
+std::string tokenized_line(Encoder& encoder, const std::string& line, const std::string& path, int64_t number,
+                           int64_t begin) {
   const nlohmann::json in = io::parse_json(line, path, begin);
   check(in.is_object() && in.contains("t") && in["t"].is_string(), ErrorKind::input, [&] {
     return "bad line " + std::to_string(number) + " in " + path + ": expected {\"t\": text}, found " + preview(line);
   });
-  const std::vector<int32_t> ids = mode(tokenizer, in["t"].get_ref<const std::string&>());
+  const std::vector<int32_t> ids = encoder(in["t"].get_ref<const std::string&>());
+  const Tokenizer& tokenizer = encoder.tokenizer;
   const ordered_json out = {{"ids", ids}, {"d", tokenizer.decode(ids)}, {"ds", tokenizer.decode(ids, true)}};
   return out.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
-void tokenize_lines(const Tokenizer& tokenizer, const Mode& mode, const std::string& in, const std::string& out) {
+void tokenize_lines(Encoder& encoder, const std::string& in, const std::string& out) {
   struct Line {
     std::string text;
     int64_t number, begin;
@@ -100,7 +119,7 @@ void tokenize_lines(const Tokenizer& tokenizer, const Mode& mode, const std::str
     std::vector<std::string> results(batch.size());
     parallel_for(static_cast<int64_t>(batch.size()), 8, [&](int64_t begin, int64_t end) {
       for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
-        results[i] = tokenized_line(tokenizer, mode, batch[i].text, in, batch[i].number, batch[i].begin);
+        results[i] = tokenized_line(encoder, batch[i].text, in, batch[i].number, batch[i].begin);
     });
     for (const std::string& result : results) file.write(result);
     lines += static_cast<int64_t>(batch.size());
@@ -117,13 +136,14 @@ int run_tokenize(const Arguments& arguments) {
   if (const int64_t n = arguments.get_int("threads"); n > 0) set_threads(static_cast<int>(n));
   const auto tokenizer = models::text::load_tokenizer(arguments.get("TOKENIZER"));
   for (const std::string& note : tokenizer->notes()) std::fprintf(stderr, "note: %s\n", note.c_str());
-  const Mode mode{arguments.has("special"), arguments.has("as-text")};
+  Encoder encoder{*tokenizer, arguments.has("special"), arguments.has("as-text")};
   if (!files.empty()) {
-    tokenize_lines(*tokenizer, mode, files[0], files[1]);
-    return 0;
+    tokenize_lines(encoder, files[0], files[1]);
+  } else {
+    const std::string file = arguments.has("file") ? arguments.get("file") : "-";
+    print_tokens(*tokenizer, encoder(text ? arguments.get("TEXT") : read_whole_text(file)));
   }
-  const std::string file = arguments.has("file") ? arguments.get("file") : "-";
-  print_tokens(*tokenizer, mode(*tokenizer, text ? arguments.get("TEXT") : read_whole_text(file)));
+  if (arguments.has("stats")) encoder.print_rate();
   return 0;
 }
 
@@ -142,12 +162,12 @@ Command tokenize_command() {
             .help = "tokenize every line {\"t\": text} of IN; OUT gets its ids, their text, and that without specials"},
            {.name = "special", .help = "add the tokens of the tokenizer's template, such as a beginning of text"},
            {.name = "as-text", .help = "take special tokens in the text as text"},
+           {.name = "stats", .help = "print bytes, tokens and the speed of encoding to stderr"},
            integer_flag("threads", "N", "CPU threads, 0 = all cores", "0", 0, 4096)},
       .details =
-          "On a terminal every token has a background color and the ids stand below; otherwise each token is a line "
-          "of\n"
-          "its own: id, text. Text that is not UTF-8 is read with U+FFFD in place of the bytes that are not.\n"
-          "A line of OUT is {\"ids\": [..], \"d\": decoded, \"ds\": decoded without specials}; lines keep their order.",
+          "On a terminal every token has a background color, and the ids stand below. Elsewhere each token is a line: "
+          "id, text.\nText that is not UTF-8 is read with U+FFFD in place of the bytes that are not. A line of OUT is\n"
+          "{\"ids\": [..], \"d\": decoded, \"ds\": decoded without specials}; lines keep their order.",
       .examples = {"braid tokenize pythia-70m 'A few words'", "braid tokenize tokenizer.json --file README.md",
                    "braid tokenize tokenizer.json --jsonl texts.jsonl ids.jsonl --special"},
       .run = run_tokenize};
