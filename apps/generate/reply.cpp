@@ -76,7 +76,7 @@ ReplySpeed converse(const ReplySettings& settings, const std::vector<int32_t>& f
     const std::string prompt = settings.prompt_template(*line);
     std::vector<int32_t> tokens;
     if (!prompt.empty() || text.tokens().empty())
-      tokens = encode_prompt(settings.tokenizer, model, prompt, settings.parse_specials);
+      tokens = encode_prompt(settings.tokenizer, model, prompt, settings.parse_specials, text.tokens().empty());
     const int64_t more = std::ssize(tokens);
     if (more > longest) {
       if (root)
