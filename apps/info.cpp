@@ -206,6 +206,12 @@ std::string info_text(const std::string& model, const InfoOptions& options) {
   return options.json ? json(*spec, request, sections) : table(model, *spec, sections);
 }
 
+static std::vector<std::string> setting_names() {
+  std::vector<std::string> names;
+  for (const models::ModelSetting& setting : models::model_settings()) names.push_back(setting.name);
+  return names;
+}
+
 Command info_command() {
   return {
       .name = "info",
@@ -219,6 +225,7 @@ Command info_command() {
                  .help = "also the setting that gives this model as many parameters, for a fair comparison"},
                 {.name = "json", .help = "print JSON"}},
       .overrides = kModelOverrides,
+      .keys = setting_names,
       .details = details(),
       .examples = {"braid info dcformer-405m", "braid info dcformer-tiny dim=512 n_layer=8 --seq-len 256 --batch 8",
                    "braid info transformer-405m --match-params dcformer-405m",

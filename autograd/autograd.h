@@ -2,6 +2,7 @@
 #pragma once
 #include "braid/autograd/attention.h"
 #include "braid/autograd/attention_maps.h"
+#include "braid/autograd/composed.h"
 #include "braid/autograd/debug.h"
 #include "braid/autograd/gradcheck.h"
 #include "braid/autograd/graph_dot.h"

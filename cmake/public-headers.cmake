@@ -7,6 +7,7 @@ set(BRAID_PUBLIC_HEADERS
   autograd/attention.h
   autograd/attention_maps.h
   autograd/autograd.h
+  autograd/composed.h
   autograd/debug.h
   autograd/gradcheck.h
   autograd/graph_dot.h

@@ -50,6 +50,9 @@ class ModelSpec {
   // The parameters of make_shape_only(), in the model's order.
   std::vector<nn::NamedTensor> parameters() const;
 
+  // Why training on text would teach such a model nothing; "" when it does.
+  virtual std::string training_warning() const { return ""; }
+
   // T of the longest sequence; 0 when samples are no sequences.
   virtual int64_t max_sequence_length() const { return 0; }
   // V of a language model; 0 for others.

@@ -15,13 +15,13 @@ std::string WeightFormat::describe() const {
 }
 
 void WeightProblems::add(const std::string& text) {
-  if (++found_ <= 20) list_.push_back(text);
+  if (++found_ <= kShown) list_.push_back(text);
 }
 
 void WeightProblems::raise(const std::string& folder) const {
   check(found_ == 0, ErrorKind::input, [&] {
     return "the weights in " + folder + " do not fit the model: " + detail::join(list_, "; ") +
-           (found_ > 20 ? "; and " + std::to_string(found_ - 20) + " more" : "") +
+           (found_ > kShown ? "; and " + std::to_string(found_ - kShown) + " more" : "") +
            (explanation_.empty() ? "" : "; " + explanation_);
   });
 }

@@ -104,7 +104,10 @@ Arguments parse_once(const Command& command, const std::vector<std::string>& arg
 }
 
 int dispatch(const std::vector<Command>& commands, std::vector<std::string> arguments) {
-  const auto print = [](const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); };
+  const bool first = dist::launched_rank() == 0;
+  const auto print = [&](const std::string& text) {
+    if (first) std::fwrite(text.data(), 1, text.size(), stdout);
+  };
   if (arguments.size() >= 2 && arguments[0] == "help") arguments = {arguments[1], "--help"};
   if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h" || arguments[0] == "help") {
     print(help_text(commands));
@@ -118,12 +121,13 @@ int dispatch(const std::vector<Command>& commands, std::vector<std::string> argu
   for (const Command& command : commands) {
     if (command.name == arguments[0]) {
       const Arguments parsed = parse_once(command, {arguments.begin() + 1, arguments.end()});
-      if (!parsed.wants_help()) return command.run(parsed);
+      if (!parsed.wants_help()) return first || command.shared(parsed) ? command.run(parsed) : 0;
       print(help_text(command));
       return 0;
     }
     names.push_back(command.name);
   }
+  if (!first) return 0;
   const bool flag = arguments[0].starts_with("-");
   fail(ErrorKind::setting, std::string(flag ? "unknown flag '" : "unknown command '") + preview(arguments[0]) + "'" +
                                (flag ? "; a command comes first" : did_you_mean(arguments[0], names)) +
@@ -171,7 +175,9 @@ Arguments parse_arguments(const Command& command, const std::vector<std::string>
   };
 
   std::vector<std::string> plain;
-  bool only_plain = false;  // after "--"
+  bool only_plain = false;       // after "--"
+  const Flag* unread = nullptr;  // a flag that may stand alone, and what follows it without being a value of it
+  std::string unread_text;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string& argument = arguments[i];
     if (only_plain || argument.size() < 2 || argument[0] != '-') {
@@ -205,6 +211,7 @@ Arguments parse_arguments(const Command& command, const std::vector<std::string>
       check_value(flag, given.emplace_back(argument.substr(equals + 1)));
     } else if (!flag.alone.empty() && (i + 1 == arguments.size() || !fits(flag, arguments[i + 1]))) {
       given = {flag.alone};  // what follows is no value of it
+      if (i + 1 < arguments.size()) unread = &flag, unread_text = arguments[i + 1];
     }
     while (std::ssize(given) < count) {
       check(i + 1 < arguments.size() && !arguments[i + 1].starts_with("--"), ErrorKind::setting, [&] {
@@ -230,6 +237,7 @@ Arguments parse_arguments(const Command& command, const std::vector<std::string>
     const size_t end = p.repeated ? plain.size() : std::min(plain.size(), next + 1);
     for (; next < end; ++next) result.values_[p.name].push_back(plain[next]);
   }
+  if (next < plain.size() && unread && plain.back() == unread_text) check_value(*unread, unread_text);
   check(next == plain.size(), ErrorKind::setting,
         [&] { return "argument '" + preview(plain[next]) + "' is one too many; " + usage(command); });
   return result;
@@ -265,6 +273,10 @@ std::string help_text(const std::vector<Command>& commands) {
          "\nbraid COMMAND --help explains a command; braid --version shows version, commit, backends and processor.\n"
          "exit codes: 0 done, 2 bad flag or setting, 3 bad input file, 4 cannot write, 5 numerical failure,\n"
          "            6 another process failed, 7 no usable checkpoint, 70 internal error, 75 stopped on request\n"
+         "mpirun:     train, generate and bench comm share their work among the processes; of other commands the "
+         "first\n"
+         "            process does it. mpirun ends with their code, but with 1 where SIGINT or SIGTERM is sent to it:\n"
+         "            send SIGUSR1, which it passes on, to stop with the state saved and code 75\n"
          "environment: BRAID_DEBUG=ops,mem,nan,sync prints every tensor operation, its memory, stops at the first "
          "NaN,\n"
          "             waits for the device after each\n";

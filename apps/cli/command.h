@@ -78,6 +78,8 @@ struct Command {
   std::string details = "";                      // paragraphs after the tables
   std::vector<std::string> examples = {};
   int (*run)(const Arguments&) = nullptr;  // returns the exit code: 0, or 75 when stopped on request
+  // Whether the processes of a job share the work; otherwise the first one does it and the others end at once.
+  bool (*shared)(const Arguments&) = [](const Arguments&) { return false; };
 };
 
 // `arguments` without the command's name. Error(setting) names the flag, what was expected and the nearest name.

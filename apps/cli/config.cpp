@@ -67,7 +67,7 @@ void set(const Schema& schema, const std::string& key, const Value& value, const
   fail(ErrorKind::setting, "unknown key '" + preview(key) + "' in " + where + advice);
 }
 
-// Drops the values of the file that the key=value argument sets too. Returns their keys.
+// Drops the values of the file that the key=value argument sets too. Returns them as key=value.
 std::vector<std::string> drop_replaced(const OpenTable& table, const std::string& key, const std::string& value) {
   const auto replaced = [&](const std::string& name) {
     if (key == table.base) return !value.empty();
@@ -75,14 +75,13 @@ std::vector<std::string> drop_replaced(const OpenTable& table, const std::string
              return row.name == name && std::ranges::count(row.set_by, key.substr(table.prefix.size() + 1)) > 0;
            });
   };
-  std::vector<std::string> names;
-  for (const auto& [name, given] : *table.values)
-    if (replaced(name)) names.push_back(name);
-  for (std::string& name : names) {
-    table.values->erase(name);
-    name = table.prefix + "." + name;
+  std::vector<std::string> dropped;
+  for (auto at = table.values->begin(); at != table.values->end();) {
+    const bool drop = replaced(at->first);
+    if (drop) dropped.push_back(table.prefix + "." + at->first + "=" + plain_text(at->second));
+    at = drop ? table.values->erase(at) : std::next(at);
   }
-  return names;
+  return dropped;
 }
 
 std::string quoted(const std::string& text) {
@@ -157,9 +156,14 @@ std::vector<std::string> load_config(const Schema& schema, const std::filesystem
   std::vector<std::string> notes;
   for (const OpenTable& table : schema.open) {
     for (const auto& [key, value] : given) {
-      const std::vector<std::string> dropped = drop_replaced(table, key, value);
+      constexpr size_t shown = 12;
+      std::vector<std::string> dropped = drop_replaced(table, key, value);
+      const size_t more = dropped.size() - std::min(shown, dropped.size());
+      dropped.resize(dropped.size() - more);
       if (!dropped.empty())
-        notes.push_back(key + "=" + value + " replaces " + join(dropped, ", ") + " of " + file.string());
+        notes.push_back(key + "=" + value + " replaces " + join(dropped, ", ") +
+                        (more > 0 ? " and " + std::to_string(more) + " more" : "") + " of " + file.string() +
+                        "; give one too to keep it");
     }
   }
   for (const auto& [key, value] : given) {

@@ -1,5 +1,6 @@
 // braid dump: results of a language model as named tensors, to compare with any other implementation. The names are
 // listed in names.md.
+#include <algorithm>
 #include <cstdio>
 #include <set>
 
@@ -103,8 +104,26 @@ void check_output_file(const Arguments& arguments, const fs::path& folder) {
   const fs::path parent = out.has_parent_path() ? out.parent_path() : fs::path(".");
   const bool of_model = fs::exists(out, none) && fs::equivalent(parent, folder, none);
   const bool of_ids = arguments.has("ids") && fs::equivalent(out, arguments.get("ids"), none);
+  const std::string kind = out.extension().string();
+  check(kind.empty() || kind == ".safetensors", ErrorKind::setting, [&] {
+    return "--out is a safetensors file: expected a name that ends in .safetensors, found " + preview(out.string());
+  });
   check(!of_model && !of_ids, ErrorKind::setting,
         [&] { return "--out would replace " + out.string() + ", which the dump is made from: expected another file"; });
+}
+
+// "; loss 3.2141 of 4 tokens" where the dump has one.
+std::string loss_text(const NamedTensors& dump) {
+  const auto find = [&](const char* name) { return std::ranges::find(dump, name, &NamedTensor::name); };
+  const auto loss = find("loss"), targets = find("targets");
+  if (loss == dump.end() || targets == dump.end()) return "";
+  const std::vector<int64_t> ids = targets->value.to(DType::i64).to_vector<int64_t>();
+  const auto counted = std::ranges::count_if(ids, [](int64_t id) { return id >= 0; });
+  if (counted == 0) return "; no loss, because no token has a next one to predict";
+  char text[64];
+  std::snprintf(text, sizeof text, "; loss %.4f of %lld tokens", loss->value.to(DType::f64).item(),
+                static_cast<long long>(counted));
+  return text;
 }
 
 int run_dump(const Arguments& arguments) {
@@ -120,7 +139,7 @@ int run_dump(const Arguments& arguments) {
     out = dump_model(arguments, folder, dtype, device);
   }
   io::save_safetensors(arguments.get("out"), out);
-  std::printf("%zu tensors in %s\n", out.size(), arguments.get("out").c_str());
+  std::printf("%zu tensors in %s%s\n", out.size(), arguments.get("out").c_str(), loss_text(out).c_str());
   return 0;
 }
 

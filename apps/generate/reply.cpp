@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <iostream>
 #include <optional>
+#include <utility>
 
 #include "apps/generate/printer.h"
 
@@ -31,16 +32,16 @@ std::optional<std::string> next_line(const dist::Communicator& world, double tim
 }
 
 // Makes room for more tokens: the text goes on from its newest ones, so that half of the longest sequence is free.
-void drop_oldest(const models::LanguageModel& model, int64_t more, models::Conversation& text, bool root) {
+void drop_oldest(const models::LanguageModel& model, int64_t more, models::Conversation& text, bool note) {
   const int64_t longest = model.max_sequence_length(), had = std::ssize(text.tokens());
   const int64_t keep = std::clamp<int64_t>(longest / 2 - more, 0, had);
   const std::vector<int32_t> newest(text.tokens().end() - keep, text.tokens().end());
   text = models::Conversation(model, longest);
   if (!newest.empty()) text.append(newest);
-  if (root)
+  if (note)
     std::fprintf(stderr,
                  "note: the model's longest sequence of %lld tokens is reached; the conversation goes on from its last "
-                 "%lld tokens\n",
+                 "%lld tokens, and so each time\n",
                  static_cast<long long>(longest), static_cast<long long>(keep));
 }
 
@@ -72,6 +73,7 @@ ReplySpeed converse(const ReplySettings& settings, const std::vector<int32_t>& f
   models::Conversation text(model, longest);
   if (!first.empty()) text.append(first);
   ReplySpeed speed;
+  bool noted = false;
   while (const std::optional<std::string> line = next_line(world, timeout)) {
     const std::string prompt = settings.prompt_template(*line);
     std::vector<int32_t> tokens;
@@ -84,7 +86,7 @@ ReplySpeed converse(const ReplySettings& settings, const std::vector<int32_t>& f
                      static_cast<long long>(more), static_cast<long long>(longest));
       continue;
     }
-    if (more > text.room()) drop_oldest(model, more, text, root);
+    if (more > text.room()) drop_oldest(model, more, text, root && !std::exchange(noted, true));
     if (more > 0) text.append(tokens);
     const models::Generated reply = print_reply(settings, text);
     speed.add(reply);

@@ -204,29 +204,34 @@ bool has_loss(const std::vector<LogRow>& rows) {
 }
 
 // The runs of the sources. Of several, those that have no loss yet are left out with a note, and so are folders of
-// other things, which a pattern such as out/* finds.
-std::vector<Run> read_runs(const std::vector<std::string>& sources, const std::vector<std::string>& names) {
+// other things, which a pattern such as out/* finds. A file that plot wrote has several runs, with their names.
+// given: the names are those of --name.
+std::vector<Run> read_runs(const std::vector<std::string>& sources, const std::vector<std::string>& names, bool given) {
   std::vector<Run> runs;
+  const auto name_of = [&](size_t i, const std::string& run, size_t of) {
+    if (run.empty() || (given && of == 1)) return names[i];
+    return given || sources.size() > 1 ? names[i] + "/" + run : run;
+  };
+  const auto leave_out = [&](const std::string& what, const std::string& why) {
+    check(sources.size() > 1, ErrorKind::input,
+          [&] { return "nothing to plot in " + what + ": expected at least one finite loss, found none"; });
+    std::fprintf(stderr, "note: %s %s: left out\n", preview(what).c_str(), why.c_str());
+  };
   for (size_t i = 0; i < sources.size(); ++i) {
     std::error_code ignored;
-    const bool several = sources.size() > 1;
-    std::string why;
-    std::vector<LogRow> rows;
-    if (several && fs::is_directory(sources[i], ignored) && !fs::exists(log_file(sources[i]), ignored)) {
-      why = "has no log.csv";
-    } else {
-      rows = several ? read_log_so_far(sources[i]) : read_log(sources[i]);
-      if (rows.empty())
-        why = "has no step yet";
-      else if (!has_loss(rows))
-        why = "has no finite loss";
+    if (sources.size() > 1 && fs::is_directory(sources[i], ignored) && !fs::exists(log_file(sources[i]), ignored)) {
+      leave_out(sources[i], "has no log.csv");
+      continue;
     }
-    check(why.empty() || several, ErrorKind::input,
-          [&] { return "nothing to plot in " + sources[i] + ": expected at least one finite loss, found none"; });
-    if (why.empty())
-      runs.push_back({braid::detail::replace_invalid_utf8(preview(names[i], 200)), std::move(rows), {}});
-    else
-      std::fprintf(stderr, "note: %s %s: left out\n", preview(sources[i]).c_str(), why.c_str());
+    std::vector<NamedLog> logs = read_logs(sources[i]);
+    if (logs.empty()) leave_out(sources[i], "has no step yet");
+    for (NamedLog& log : logs) {
+      const std::string name = name_of(i, log.run, logs.size());
+      if (has_loss(log.rows))
+        runs.push_back({braid::detail::replace_invalid_utf8(preview(name, 200)), std::move(log.rows), {}});
+      else
+        leave_out(log.run.empty() ? sources[i] : name, "has no finite loss");
+    }
   }
   check(!runs.empty(), ErrorKind::input, [&] {
     return "nothing to plot: expected a run with at least one finite loss, found none in " +
@@ -244,8 +249,9 @@ int run_plot(const Arguments& arguments) {
   });
   for (const std::string& name : names)
     check(valid_utf8(name), ErrorKind::setting, [&] { return "bad --name '" + preview(name) + "': expected UTF-8"; });
-  if (names.empty()) names = run_names(sources);
-  std::vector<Run> runs = read_runs(sources, names);
+  const bool given = !names.empty();
+  if (!given) names = run_names(sources);
+  std::vector<Run> runs = read_runs(sources, names, given);
   size_t longest = 0;
   for (const Run& run : runs) longest = std::max(longest, run.rows.size());
   int64_t window = arguments.get_int("smooth");
@@ -295,7 +301,7 @@ Command plot_command() {
       .name = "plot",
       .summary = "draw the loss and its companions of one or several runs",
       .positionals = {{.name = "RUN",
-                       .help = "run folder, or a CSV file with the columns step and loss",
+                       .help = "run folder, or a CSV file with the columns step, loss and, for several runs, run",
                        .repeated = true}},
       .flags =
           {{.name = "out",

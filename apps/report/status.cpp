@@ -122,7 +122,8 @@ std::string fixed(double value) {
 std::vector<std::string> words_of(const RunView& v) {
   const int64_t step = v.last ? v.last->step : 0;
   std::string progress = "step " + std::to_string(step) + "/" + (v.status.steps ? std::to_string(v.status.steps) : "?");
-  if (v.status.steps > 0) progress += " (" + std::to_string(100 * step / v.status.steps) + "%)";
+  if (v.status.steps >= step && step >= 0 && v.status.steps > 0)
+    progress += " (" + std::to_string(100 * step / v.status.steps) + "%)";
   const auto shown = [&](const char* label, double LogRow::*member) {
     return v.last && std::isfinite((*v.last).*member) ? label + fixed((*v.last).*member) : std::string();
   };
@@ -140,7 +141,7 @@ std::vector<std::string> words_of(const RunView& v) {
           speed,
           left,
           duration(v.silence) + " ago",
-          preview(v.reason, 300)};
+          preview(v.reason, 100)};
 }
 
 std::string table(const std::vector<RunView>& views) {
@@ -239,9 +240,10 @@ Command status_command() {
       .details =
           "The state is one of running, finished, stopped (by a signal; the same command resumes it), failed (with "
           "the\n"
-          "error), killed (the process is gone without a message), silent (a process on another host whose files have\n"
-          "not changed for long) and unknown. \"3s ago\": when the files of the run last changed. Nothing is written\n"
-          "or locked, so a run may be looked at at any time.",
+          "beginning of the error; --json has all of it), killed (the process is gone without a message), silent (a\n"
+          "process on another host whose files have not changed for long) and unknown. \"3s ago\": when the files of "
+          "the\n"
+          "run last changed. Nothing is written or locked, so a run may be looked at at any time.",
       .examples = {"braid status out/demo", "braid status out/* --watch 10", "braid status out/demo --json"},
       .run = run_status,
   };

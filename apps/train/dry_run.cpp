@@ -28,8 +28,12 @@ std::string number(const char* format, double value) {
   std::snprintf(text, sizeof text, format, value);
   return text;
 }
-std::string rate_text(double flops) {
-  return flops < 1e12 ? number("%.4g GFLOP/s", flops / 1e9) : number("%.4g TFLOP/s", flops / 1e12);
+std::string flop_text(double flops, const std::string& per = "") {
+  double size = 1e3;
+  std::string prefix = "k";
+  for (const char* larger : {"M", "G", "T"})
+    if (flops >= 1e3 * size) size *= 1e3, prefix = larger;
+  return number("%.4g ", flops / size) + prefix + "FLOP" + per;
 }
 std::string percent(double share) { return number("%.1f %%", 100 * share); }
 
@@ -56,6 +60,7 @@ struct Plan {
   int64_t done;     // steps of the checkpoint that the run resumes from
   Machine machine;
   StepPlan step;
+  std::vector<StepPlan> layouts;  // of as many processes, the best first
 
   double samples() const {
     return static_cast<double>(config.train.batch_size) * static_cast<double>(config.train.accumulate);
@@ -74,13 +79,12 @@ void add_model(Report& report, const Plan& plan) {
   const models::ModelSize size = plan.model.size();
   const double T = static_cast<double>(plan.seq_len);
   report.title("model");
+  if (const std::string warning = plan.model.training_warning(); !warning.empty()) report.text("warning: " + warning);
   report.line("parameters", std::to_string(size.parameters));
   if (size.non_embedding != size.parameters) report.line("  without embeddings", std::to_string(size.non_embedding));
   for (const models::InfoRow& part : size.parts) report.line("  " + part.label, number("%.0f", part.value));
-  report.line("FLOPs per " + plan.unit() + ", forward",
-              number("%.4g GFLOP", plan.model.forward_flops(plan.seq_len) / T / 1e9));
-  report.line("FLOPs per " + plan.unit() + ", training",
-              number("%.4g GFLOP", plan.model.training_flops(plan.seq_len) / T / 1e9));
+  report.line("FLOPs per " + plan.unit() + ", forward", flop_text(plan.model.forward_flops(plan.seq_len) / T));
+  report.line("FLOPs per " + plan.unit() + ", training", flop_text(plan.model.training_flops(plan.seq_len) / T));
 }
 
 void add_memory(Report& report, const models::TrainingMemory& memory, const std::string& estimate,
@@ -101,7 +105,9 @@ void add_step_memory(Report& report, const Plan& plan) {
     return plan.model.training_memory(training_setup(c, plan.seq_len, {}, plan.machine.gpu));
   };
   const models::TrainingMemory memory = memory_of(config);
-  report.title("memory of a step on one process (batch " + std::to_string(config.train.batch_size) +
+  report.title(std::string("memory of a step ") +
+               (plan.step.mesh.ranks() > 1 ? "if one process made all of it" : "on one process") + " (batch " +
+               std::to_string(config.train.batch_size) +
                (plan.sequences() ? " x " + std::to_string(plan.seq_len) + " tokens" : "") + ", " + config.train.dtype +
                ")");
   add_memory(report, memory, "", types.compute != types.masters ? ", f32 and copies in " + str(types.compute) : "");
@@ -151,7 +157,7 @@ void add_machine(Report& report, const Plan& plan) {
   report.line("processes", std::to_string(plan.step.mesh.ranks()) + " x " + m.name);
   report.line("memory of a process", m.memory > 0 ? bytes_text(m.memory) : "not known");
   report.line("a step fits", fits_text(m, plan.step.needed));
-  report.line("matrix product, " + plan.config.train.dtype, rate_text(m.flops) + ", " + m.flops_source);
+  report.line("matrix product, " + plan.config.train.dtype, flop_text(m.flops, "/s") + ", " + m.flops_source);
   if (plan.step.mesh.ranks() == 1) return;
   report.line("links of a process", plan.step.links_known
                                         ? human(m.near_link / 1e9, 3) + " GB/s in a node of " +
@@ -168,8 +174,7 @@ double mfu(const Plan& plan, double seconds) {
 
 void add_layouts(Report& report, const Plan& plan) {
   constexpr size_t kRows = 12;
-  const std::vector<StepPlan> layouts =
-      plan_layouts(plan.config, plan.model, plan.seq_len, plan.step.mesh.ranks(), plan.machine);
+  const std::vector<StepPlan>& layouts = plan.layouts;
   report.title("layouts of " + std::to_string(plan.step.mesh.ranks()) + " processes, data x context x tensor" +
                (layouts.size() > kRows ? ", the fastest " + std::to_string(kRows) : ""));
   char row[160];
@@ -236,7 +241,9 @@ void add_time(Report& report, const Plan& plan, bool here) {
                       : "not counted");
       if (step.links_known) report.line("share of communication", percent(step.communication() / seconds));
     }
-    report.line("time of a step", time_in_words(seconds));
+    report.line("time of a step", time_in_words(seconds) + (here ? " (an estimate: it may take half or twice as long; "
+                                                                   "the log of a few steps is a measurement)"
+                                                                 : ""));
   }
   report.line(plan.unit() + "s per second", human(plan.tokens() / seconds, 4));
   report.line("MFU", percent(mfu(plan, seconds)));
@@ -287,9 +294,11 @@ void add_checkpoints(Report& report, const Plan& plan) {
                   (c.best ? ", the best" : "") + (beside ? " and one being written" : ""));
   if (!error) {
     const auto free = static_cast<double>(space.available);
-    report.line(
-        "free for " + preview(config.run.out, 24),
-        bytes_text(free) + (free < most ? ": NOT ENOUGH; lower checkpoint.keep or choose another run.out" : ""));
+    report.line("free for " + preview(config.run.out, 24),
+                bytes_text(free) +
+                    (free >= most ? ""
+                                  : std::string(": NOT ENOUGH; ") + (newest > 2 ? "lower checkpoint.keep or " : "") +
+                                        "choose another run.out"));
   }
 }
 
@@ -302,20 +311,25 @@ Device device_here(const TrainConfig& config) {
   }
 }
 
+// Another layout of the processes that runs; "" where there is none.
+std::string layout_advice(const Plan& plan) {
+  if (plan.layouts.empty()) return "";
+  const StepPlan& best = plan.layouts.front();
+  if (best.needed > plan.machine.memory && plan.machine.memory > 0) return "";
+  return "; of as many processes, parallel.data=" + std::to_string(best.mesh.data) +
+         (best.mesh.context > 1 ? " parallel.context=" + std::to_string(best.mesh.context) : "") +
+         " parallel.tensor=" + std::to_string(best.mesh.tensor) + " runs best";
+}
+
 // Why braid train, or the machine, could not do the step; "" when it can.
-std::string problem_of(const Plan& plan, bool here) {
-  const models::MeshShape& mesh = plan.step.mesh;
+std::string problem_of(const Plan& plan) {
   try {
-    check_batch(plan.config, mesh.data);
-    if (here)
-      check_memory(plan.config, plan.model, plan.seq_len, mesh, plan.machine.gpu ? Device{Device::Kind::cuda} : kCpu);
+    check_batch(plan.config, plan.step.mesh.data);
+    check_memory(plan.config, plan.model, plan.seq_len, plan.step.mesh, plan.machine);
+    return "";
   } catch (const Error& e) {
-    return e.what();
+    return e.what() + layout_advice(plan);
   }
-  if (here || plan.machine.memory == 0 || plan.step.needed <= plan.machine.memory) return "";
-  return "a training step does not fit: expected at most " + bytes_text(plan.machine.memory) + " of one " +
-         plan.machine.name + ", found about " + bytes_text(plan.step.needed) +
-         memory_advice(plan.config, plan.model, plan.seq_len, plan.machine.memory, mesh, plan.machine.gpu);
 }
 
 }  // namespace
@@ -345,7 +359,8 @@ DryRun dry_run(const TrainConfig& config, const MachineRequest& request, int64_t
                             : processes > 0   ? processes
                                               : required,
                             mesh.data, mesh.context, mesh.tensor);
-  const Plan plan{config, *model, T, windows, done, machine, plan_step(config, *model, T, mesh, machine)};
+  Plan plan{config, *model, T, windows, done, machine, plan_step(config, *model, T, mesh, machine), {}};
+  if (mesh.ranks() > 1) plan.layouts = plan_layouts(config, *model, T, mesh.ranks(), machine);
 
   Report report;
   add_model(report, plan);
@@ -355,7 +370,7 @@ DryRun dry_run(const TrainConfig& config, const MachineRequest& request, int64_t
   if (mesh.ranks() > 1) add_layouts(report, plan);
   add_time(report, plan, here);
   add_checkpoints(report, plan);
-  return {report.str(), problem_of(plan, here)};
+  return {report.str(), problem_of(plan)};
 }
 
 }  // namespace braid::apps

@@ -81,6 +81,10 @@ void at_root(const dist::Communicator& world, const std::function<void()>& work)
   });
 }
 
+int64_t processes_here(const dist::Communicator& world) {
+  return std::ranges::count(world.gather_text(dist::host_name()), dist::host_name());
+}
+
 dist::ProcessMesh mesh_from_config(const TrainConfig::Parallel& p, const dist::Communicator& world,
                                    const std::string& command) {
   if (world.size() == 1) {

@@ -33,6 +33,9 @@ class Job {
 // Work of rank 0 alone. When it fails there, all ranks end with its error.
 void at_root(const dist::Communicator& world, const std::function<void()>& work);
 
+// The ranks on the machine of this one. Collective.
+int64_t processes_here(const dist::Communicator& world);
+
 // The mesh of the settings parallel.*. Collective. Error(setting) that names the command where there are too few
 // processes.
 dist::ProcessMesh mesh_from_config(const TrainConfig::Parallel& parallel, const dist::Communicator& world,

@@ -55,10 +55,26 @@ const LogColumn* find_column(std::string_view name) {
   return nullptr;
 }
 
+// The fields of a line of CSV. One in quotes may hold commas, and quotes written twice.
+std::vector<std::string> csv_fields(std::string_view line) {
+  if (line.find('"') == std::string_view::npos) return split(line, ',');
+  std::vector<std::string> fields(1);
+  bool quoted = false;
+  for (size_t i = 0; i < line.size(); ++i) {
+    const bool quote = line[i] == '"';
+    if (line[i] == ',' && !quoted)
+      fields.emplace_back();
+    else if (!quote || (quoted && line.substr(i + 1).starts_with('"')))
+      fields.back() += line[i], i += quote;
+    else
+      quoted = !quoted;
+  }
+  return fields;
+}
+
 // One data line. Columns without a LogColumn are `step` (at `step_at`) or unknown and skipped.
-LogRow parse_row(std::string_view line, const std::vector<std::string>& names, size_t step_at,
+LogRow parse_row(const std::vector<std::string>& fields, const std::vector<std::string>& names, size_t step_at,
                  const std::string& where) {
-  const std::vector<std::string> fields = split(line, ',');
   check(fields.size() == names.size(), ErrorKind::input, [&] {
     return "broken log in " + where + ": expected " + std::to_string(names.size()) + " fields, found " +
            std::to_string(fields.size()) + "; remove the line or move the file away";
@@ -159,7 +175,8 @@ int64_t RunLog::read_csv(const fs::path& path, int64_t step) {
   int64_t keep = lines.end();
   const std::vector<std::string> names = split(header, ',');
   while (lines.next() && lines.complete()) {
-    const LogRow row = parse_row(lines.text(), names, 0, path.string() + " line " + std::to_string(lines.number()));
+    const LogRow row =
+        parse_row(split(lines.text(), ','), names, 0, path.string() + " line " + std::to_string(lines.number()));
     if (row.step > step) break;
     earlier_rows_.push_back(row);
     keep = lines.end();
@@ -201,6 +218,11 @@ std::vector<LogRow> read_log(const fs::path& source) {
 }
 
 std::vector<LogRow> read_log_so_far(const fs::path& source) {
+  std::vector<NamedLog> logs = read_logs(source);
+  return logs.empty() ? std::vector<LogRow>() : std::move(logs.back().rows);
+}
+
+std::vector<NamedLog> read_logs(const fs::path& source) {
   std::error_code ignored;
   const fs::path file = log_file(source);
   check(file == source || fs::exists(file, ignored), ErrorKind::input, [&] {
@@ -220,14 +242,19 @@ std::vector<LogRow> read_log_so_far(const fs::path& source) {
     return "cannot read " + file.string() + " line 1: expected a header with the columns step and loss, found '" +
            preview(lines[0].text, 120) + "'";
   });
-  std::vector<LogRow> rows;
+  const size_t run_at = static_cast<size_t>(std::find(names.begin(), names.end(), "run") - names.begin());
+  std::vector<NamedLog> logs;
   for (size_t i = 1; i < lines.size(); ++i) {
     if (!lines[i].complete || trim(lines[i].text).empty()) continue;
-    const LogRow row = parse_row(lines[i].text, names, step_at, file.string() + " line " + std::to_string(i + 1));
-    while (!rows.empty() && rows.back().step >= row.step) rows.pop_back();
-    rows.push_back(row);
+    const std::vector<std::string> fields = csv_fields(lines[i].text);
+    const LogRow row = parse_row(fields, names, step_at, file.string() + " line " + std::to_string(i + 1));
+    const std::string run = run_at < fields.size() ? fields[run_at] : "";
+    auto log = std::ranges::find(logs, run, &NamedLog::run);
+    if (log == logs.end()) log = logs.insert(log, {run, {}});
+    while (!log->rows.empty() && log->rows.back().step >= row.step) log->rows.pop_back();
+    log->rows.push_back(row);
   }
-  return rows;
+  return logs;
 }
 
 std::optional<LogRow> last_row(const fs::path& source) {
@@ -251,7 +278,7 @@ std::optional<LogRow> last_row(const fs::path& source) {
     const std::vector<Line> lines = lines_of(text);
     for (size_t i = lines.size(); i-- > 0;) {
       if (!lines[i].complete || trim(lines[i].text).empty()) continue;
-      const LogRow row = parse_row(lines[i].text, names, step_at, path);
+      const LogRow row = parse_row(csv_fields(lines[i].text), names, step_at, path);
       if (!last) last = row;
       if (std::isnan(last->val_loss)) last->val_loss = row.val_loss;
       if (std::isnan(last->task_acc)) last->task_acc = row.task_acc;

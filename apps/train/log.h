@@ -78,6 +78,13 @@ class RunLog {
 std::vector<LogRow> read_log(const std::filesystem::path& source);
 // The same, and no error when there is no row yet.
 std::vector<LogRow> read_log_so_far(const std::filesystem::path& source);
+struct NamedLog {
+  std::string run;  // "": the file does not say
+  std::vector<LogRow> rows;
+};
+// The same of a file with the rows of several runs and their names in the column `run`, as braid plot writes it, in the
+// order in which the names appear; without that column one log.
+std::vector<NamedLog> read_logs(const std::filesystem::path& source);
 // log.csv of a run folder, or the file itself.
 std::filesystem::path log_file(const std::filesystem::path& source);
 // The last row, with val_loss and task_acc from the newest row that has them; reads from the end. None without a row.

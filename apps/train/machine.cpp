@@ -97,12 +97,17 @@ Machine machine_elsewhere(const MachineRequest& request, DType arithmetic) {
   return machine;
 }
 
-Machine this_machine(const MachineRequest& request, Device device, DType arithmetic, int64_t processes) {
-  Machine machine{.name = processes > 1 ? "a share of this machine" : "this machine", .gpu = device != kCpu};
+Machine share_of_this_machine(Device device, int64_t processes) {
+  Machine machine{.name = processes > 1 ? "share of this machine" : "machine like this", .gpu = device != kCpu};
   if (device == kCpu)  // of a GPU it is not known
     machine.memory = memory_of_this_machine() / static_cast<double>(processes);
+  return machine;
+}
+
+Machine this_machine(const MachineRequest& request, Device device, DType arithmetic, int64_t processes) {
+  Machine machine = share_of_this_machine(device, processes);
   set_given_rates(machine, request);
-  machine.flops = measured_flops(device, arithmetic);
+  machine.flops = usual_flops(device, arithmetic);
   machine.flops_source = "measured now on " + (device == kCpu ? std::to_string(threads()) + " threads" : str(device));
   return machine;
 }

@@ -38,7 +38,9 @@ inline constexpr double kStepEfficiency = 1.0 / 3;
 std::vector<std::string> machine_names();
 // Error(setting) for a name that is not in the table, or rates without a name where the arithmetic's rate is missing.
 Machine machine_elsewhere(const MachineRequest& request, DType arithmetic);
-// This one, for one of `processes` that run on it and share its memory; its rate is measured.
+// This one, for one of `processes` that run on it and share its memory, without rates.
+Machine share_of_this_machine(Device device, int64_t processes = 1);
+// The same with rates; that of the matrix product is measured, so all processes on it call this at the same time.
 Machine this_machine(const MachineRequest& request, Device device, DType arithmetic, int64_t processes = 1);
 
 }  // namespace braid::apps

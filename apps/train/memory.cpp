@@ -47,7 +47,7 @@ struct Change {
 };
 
 // The settings with one of the savings; those that do not apply are left out.
-std::vector<Change> changes(const TrainConfig& config, const models::MeshShape& mesh) {
+std::vector<Change> changes(const TrainConfig& config, const models::MeshShape& mesh, bool gpu) {
   std::vector<Change> list;
   const auto add = [&](const std::string& settings, auto&& apply) {
     list.push_back({settings, config, mesh});
@@ -65,7 +65,8 @@ std::vector<Change> changes(const TrainConfig& config, const models::MeshShape& 
   if (mesh.tensor < kNode && ranks % (context * kNode) == 0)  // of the processes that there are
     add("parallel.tensor=8", [=](Change& c) { c.mesh = {ranks / (context * kNode), context, kNode}; });
   if (mesh.tensor < kNode && ranks == 1)
-    add("parallel.tensor=8 (8 processes)", [](Change& c) { c.mesh.tensor = kNode; });
+    add(gpu ? "parallel.tensor=8 (8 GPUs)" : "parallel.tensor=8 (8 machines)",  // processes of one share its memory
+        [](Change& c) { c.mesh.tensor = kNode; });
   return list;
 }
 
@@ -84,7 +85,7 @@ std::vector<MemorySaver> memory_savers(const TrainConfig& config, const models::
                                        const models::MeshShape& mesh, bool gpu) {
   const double now = memory_needed(config, model, seq_len, mesh, gpu);
   std::vector<MemorySaver> savers;
-  for (const Change& change : changes(config, mesh)) {
+  for (const Change& change : changes(config, mesh, gpu)) {
     const double bytes = bytes_of(change, model, seq_len, gpu);
     if (bytes < now) savers.push_back({change.settings, bytes});
   }
@@ -101,7 +102,7 @@ std::string memory_advice(const TrainConfig& config, const models::ModelSpec& mo
   Change best{"", config, mesh};
   double bytes = bytes_of(best, model, seq_len, gpu);
   while (available > 0 && bytes > available) {
-    std::vector<Change> next = changes(best.config, best.mesh);
+    std::vector<Change> next = changes(best.config, best.mesh, gpu);
     const auto least =
         std::ranges::min_element(next, {}, [&](const Change& change) { return bytes_of(change, model, seq_len, gpu); });
     if (least == next.end() || bytes_of(*least, model, seq_len, gpu) >= bytes) break;
@@ -117,12 +118,13 @@ std::string memory_advice(const TrainConfig& config, const models::ModelSpec& mo
 }
 
 void check_memory(const TrainConfig& config, const models::ModelSpec& model, int64_t seq_len,
-                  const models::MeshShape& mesh, Device device) {
-  if (mesh.ranks() > 1 || device != kCpu) return;
-  const double needed = memory_needed(config, model, seq_len), available = memory_of_this_machine();
-  check(needed < 2 * available, ErrorKind::setting, [&] {
-    return "a training step does not fit into memory: expected at most " + bytes_text(available) + ", found about " +
-           bytes_text(needed) + memory_advice(config, model, seq_len, available) + " (--dry-run shows the parts)";
+                  const models::MeshShape& mesh, const Machine& machine) {
+  if (machine.memory == 0) return;
+  const double needed = memory_needed(config, model, seq_len, mesh, machine.gpu);
+  check(needed <= machine.memory, ErrorKind::setting, [&] {
+    return "a training step does not fit into memory: expected at most " + bytes_text(machine.memory) + " of one " +
+           machine.name + ", found about " + bytes_text(needed) +
+           memory_advice(config, model, seq_len, machine.memory, mesh, machine.gpu) + " (--dry-run shows the parts)";
   });
 }
 

@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
+#include "apps/train/machine.h"
 #include "apps/train/train_config.h"
 #include "braid/models/model_spec.h"
-#include "braid/tensor/device.h"
 
 namespace braid::apps {
 
@@ -31,9 +31,8 @@ std::vector<MemorySaver> memory_savers(const TrainConfig& config, const models::
 std::string memory_advice(const TrainConfig& config, const models::ModelSpec& model, int64_t seq_len, double available,
                           const models::MeshShape& mesh = {}, bool gpu = false);
 
-// Error(setting) when one process on the CPU needs more than twice this machine's memory, which is a mistake in the
-// settings. Closer cases are left to try, several processes to --dry-run, a GPU to its allocator.
+// Error(setting) when a process of the mesh needs more memory than a machine of this kind has, where that is known.
 void check_memory(const TrainConfig& config, const models::ModelSpec& model, int64_t seq_len,
-                  const models::MeshShape& mesh, Device device);
+                  const models::MeshShape& mesh, const Machine& machine);
 
 }  // namespace braid::apps

@@ -1,6 +1,5 @@
 #include "apps/train/plan_command.h"
 
-#include <algorithm>
 #include <cstdio>
 
 #include "apps/cli/text.h"
@@ -39,9 +38,7 @@ int print_plan(const TrainConfig& config, const Arguments& arguments, const Job&
                                .link_gbs = rate("link"),
                                .efficiency = rate("efficiency")};
   const int processes = job.world().size();
-  const std::vector<std::string> hosts = job.world().gather_text(dist::host_name());
-  const DryRun plan =
-      dry_run(config, request, processes > 1 ? processes : 0, std::ranges::count(hosts, dist::host_name()));
+  const DryRun plan = dry_run(config, request, processes > 1 ? processes : 0, processes_here(job.world()));
   std::fputs(plan.text.c_str(), stdout);
   check(plan.problem.empty(), ErrorKind::setting, [&] { return plan.problem; });
   return 0;

@@ -5,6 +5,7 @@
 #include "apps/cli/text.h"
 #include "apps/train/from_config.h"
 #include "apps/train/job.h"
+#include "apps/train/run_status.h"
 #include "braid/distributed/job/run_on_all_ranks.h"
 #include "braid/models/registry.h"
 #include "braid/nn/optim/registry.h"
@@ -76,6 +77,17 @@ int64_t check_resumable(const TrainConfig& config, const Schema& schema, const m
   return saved.step;
 }
 
+// Of the process count, which the settings do not hold where parallel.data is the rest of the processes.
+static std::vector<std::string> changed_processes(const fs::path& run, int64_t now) {
+  try {
+    const std::optional<RunStatus> status = read_status(run);
+    if (status && status->processes > 0 && status->processes != now)
+      return {"processes: " + std::to_string(status->processes) + " -> " + std::to_string(now)};
+  } catch (const Error&) {  // damaged: it is written anew
+  }
+  return {};
+}
+
 models::RunState resume(const TrainConfig& config, const Schema& schema, const models::RunState& start,
                         models::Trainer& trainer, Progress& progress) {
   const dist::Communicator& world = trainer.mesh().world;
@@ -95,9 +107,10 @@ models::RunState resume(const TrainConfig& config, const Schema& schema, const m
   if (newest.empty()) return start;
 
   TrainConfig before;
-  const std::vector<std::string> changed = changed_settings(newest / models::kSettingsFile, schema, before);
+  std::vector<std::string> changed = changed_settings(newest / models::kSettingsFile, schema, before);
   check_same_data(config, before, newest, saved, start);
   check_same_optimizer(config, before, newest, changed);
+  for (const std::string& line : changed_processes(config.run.out, world.size())) changed.push_back(line);
   models::load_checkpoint(newest, trainer);
   progress.note("resuming from " + newest.string() + (changed.empty() ? "" : " with other settings:"));
   for (const std::string& line : changed) progress.note("  " + line);

@@ -42,6 +42,16 @@ std::string distinct(const std::vector<std::string>& values) {
   return join(found, " ");
 }
 
+// Whether another rank of this job has written why it fails: what the later ones run into follows from that.
+bool failed_already(const std::filesystem::path& folder, const RunStatus& mine) {
+  try {
+    const std::optional<RunStatus> now = read_status(folder);
+    return now && now->state == "failed" && now->host == mine.host && now->pid == mine.pid;
+  } catch (const Error&) {  // damaged: written anew
+    return false;
+  }
+}
+
 }  // namespace
 
 RunRecord::RunRecord(const dist::Communicator& world, Device device, std::string command)
@@ -109,6 +119,7 @@ std::string RunRecord::start_event(int64_t step) const {
 
 int RunRecord::run(const std::filesystem::path& folder, int64_t steps, const std::function<int()>& work) const {
   RunStatus status{.state = "running", .host = places_[0].host, .pid = places_[0].pid, .steps = steps};
+  status.processes = std::ssize(places_);
   status.started = status.written = started_;
   if (rank_ == 0) write_status(folder, status);
   const auto end = [&](const std::string& state, const std::string& reason) {
@@ -130,7 +141,7 @@ int RunRecord::run(const std::filesystem::path& folder, int64_t steps, const std
     if (rank_ == 0) end("failed", e.what());
     throw;
   } catch (const std::exception& e) {
-    end("failed", who_ + e.what());
+    if (!failed_already(folder, status)) end("failed", who_ + e.what());
     throw;
   }
 }

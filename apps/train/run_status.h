@@ -8,13 +8,14 @@
 namespace braid::apps {
 
 struct RunStatus {
-  std::string state;   // "running", "finished", "stopped" or "failed", as the process wrote it
-  std::string reason;  // of stopped and failed
-  std::string host;    // of rank 0
-  int64_t pid = 0;     // of rank 0
-  int64_t steps = 0;   // train.steps
-  double started = 0;  // seconds since 1970
-  double written = 0;  // when the state began
+  std::string state;      // "running", "finished", "stopped" or "failed", as the process wrote it
+  std::string reason;     // of stopped and failed
+  std::string host;       // of rank 0
+  int64_t pid = 0;        // of rank 0
+  int64_t steps = 0;      // train.steps
+  int64_t processes = 0;  // 0: not known, of an earlier version
+  double started = 0;     // seconds since 1970
+  double written = 0;     // when the state began
 };
 
 // Error(output).

@@ -42,6 +42,7 @@ Command train_command() {
            "braid train model.preset=dcpythia-6.9b train.dtype=bf16 train.batch_size=64 --dry-run --for h100x64",
            "mpirun -np 4 braid train configs/demo.toml parallel.tensor=2"},
       .run = run_train,
+      .shared = [](const Arguments&) { return true; },
   };
   for (Flag& flag : plan_flags()) command.flags.push_back(std::move(flag));
   return command;

@@ -1,7 +1,12 @@
 #include "apps/train/train_config.h"
 
+#include <filesystem>
+
+#include "apps/cli/model_flags.h"
 #include "apps/cli/progress.h"
 #include "apps/cli/text.h"
+#include "braid/models/text/manifest.h"
+#include "braid/models/text/packing.h"
 #include "braid/nn/optim/registry.h"
 #include "braid/tensor/error.h"
 
@@ -41,14 +46,24 @@ Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& mod
               {"data.path", &c.data.path, "folder that braid prepare wrote"},
               {"data.seq_len", &c.data.seq_len, "tokens per sequence, 0 = the model's block_size", count_or_none},
               {"data.documents", &c.data.documents,
-               "documents of a sequence: separate = positions restart and no token attends to another document",
-               one_of({"joined", "separate"})},
+               "documents of a sequence: separate = positions restart and no token attends to another document; auto = "
+               "separate for samples, joined for text",
+               one_of({"auto", "joined", "separate"})},
+              {"data.packing", &c.data.packing, "how samples share sequences; none = each has one of its own",
+               one_of({std::begin(models::text::packing_names), std::end(models::text::packing_names)})},
+              {"data.long_samples", &c.data.long_samples, "samples longer than a sequence; cut = without their end",
+               one_of({"leave_out", "cut"})},
 
               {"train.steps", &c.train.steps, "optimizer steps", count},
+              {"train.epochs", &c.train.epochs,
+               "passes over the data, which then give train.steps; on the command line a later train.steps replaces "
+               "it; "
+               "0 = by train.steps",
+               between(0, 1e6)},
               {"train.batch_size", &c.train.batch_size, "sequences per micro-batch, of all processes together", count},
               {"train.accumulate", &c.train.accumulate, "micro-batches per step", count},
               {"train.dtype", &c.train.dtype, "arithmetic; bf16 keeps f32 master weights",
-               one_of({"f32", "f64", "bf16"})},
+               float_type({"f32", "f64", "bf16"})},
               {"train.recompute", &c.train.recompute, "recompute blocks in the backward pass: less memory, more time"},
               {"train.graph", &c.train.graph,
                "on a GPU, capture a step as a CUDA graph and replay it; no effect with several processes"},
@@ -95,7 +110,8 @@ Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& mod
                count_or_none},
               {"checkpoint.minutes", &c.checkpoint.minutes,
                "also a checkpoint so many minutes after the last one, 0 = none", between(0, 1e6)},
-              {"checkpoint.keep", &c.checkpoint.keep, "newest checkpoints kept", between(2, largest)},
+              {"checkpoint.keep", &c.checkpoint.keep,
+               "newest checkpoints kept; the second serves where the newest is damaged", between(2, largest)},
               {"checkpoint.keep_every", &c.checkpoint.keep_every,
                "write a checkpoint every so many steps and keep them all, 0 = none", count_or_none},
               {"checkpoint.best", &c.checkpoint.best,
@@ -121,6 +137,12 @@ Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& mod
 void check_relations(const TrainConfig& c) {
   check(!c.run.out.empty(), ErrorKind::setting,
         [] { return std::string("run.out is empty: expected the name of a folder"); });
+  std::error_code none;
+  check(!std::filesystem::exists(std::filesystem::path(c.run.out) / models::text::manifest_name, none),
+        ErrorKind::setting, [&] {
+          return "run.out = " + c.run.out +
+                 " holds data that braid prepare wrote: expected a folder for the run alone; choose another run.out";
+        });
   check(!c.checkpoint.best || c.eval.interval > 0, ErrorKind::setting, [&] {
     return std::string("checkpoint.best needs a validation: expected eval.interval of at least 1, found 0");
   });

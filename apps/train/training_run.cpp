@@ -7,7 +7,6 @@
 #include "apps/cli/signals.h"
 #include "apps/cli/text.h"
 #include "apps/cli/version.h"
-#include "apps/train/failed_step.h"
 #include "apps/train/job.h"
 #include "apps/train/matmul_rate.h"
 #include "apps/train/memory.h"
@@ -61,7 +60,7 @@ std::unique_ptr<const models::ModelSpec> TrainingRun::checked_model() const {
   auto spec = model_spec(config_, train_data_.tokenizer().vocab_size());
   check_prompt(config_, *spec, train_data_.tokenizer());
   check_memory(config_, *spec, train_data_.seq_len(), {mesh_.data.size(), mesh_.context.size(), mesh_.tensor.size()},
-               device_);
+               share_of_this_machine(device_, processes_here(mesh_.world)));
   return spec;
 }
 
@@ -120,6 +119,7 @@ void TrainingRun::start() {
     progress_.note("note: task_acc stays empty: no answer of the eval.tasks = " + std::to_string(config_.eval.tasks) +
                    " tasks lies in the last model.block_size = " + std::to_string(model_->max_sequence_length()) +
                    " tokens of its sample");
+  if (const std::string warning = spec_->training_warning(); !warning.empty()) progress_.note("warning: " + warning);
   const models::ModelSize size = spec_->size();
   char text[256];
   std::snprintf(text, sizeof text,
@@ -127,6 +127,7 @@ void TrainingRun::start() {
                 double(size.parameters) / 1e6, double(size.non_embedding) / 1e6,
                 static_cast<long long>(train_data_.tokens()), static_cast<long long>(train_data_.seq_len()), threads());
   progress_.note(text);
+  if (const std::string words = words_about_samples(train_data_, config_); !words.empty()) progress_.note(words);
   if (types_.compute != types_.masters || device_ != kCpu)
     progress_.note(str(types_.compute) + (types_.compute != types_.masters ? " with f32 master weights" : "") + " on " +
                    str(device_));
@@ -244,7 +245,9 @@ void TrainingRun::print_summary() {
   progress_.finish();
   if (!root()) return;
   if (state_.step == first_step_) std::printf("already finished (a larger train.steps goes on): ");
-  std::printf("trained %lld steps in %.0f s, loss %.4f", static_cast<long long>(state_.step), state_.elapsed_s,
+  const std::string seconds =
+      state_.elapsed_s < 10 ? human(state_.elapsed_s, 2) : std::to_string(std::llround(state_.elapsed_s));
+  std::printf("trained %lld steps in %s s, loss %.4f", static_cast<long long>(state_.step), seconds.c_str(),
               last_.loss);
   if (!std::isnan(last_.val_loss)) std::printf(", validation loss %.6f", last_.val_loss);
   if (!std::isnan(last_.task_acc)) std::printf(", task accuracy %.1f%%", 100 * last_.task_acc);

@@ -12,6 +12,7 @@
 #include "apps/cli/progress.h"
 #include "apps/train/evaluation.h"
 #include "apps/train/event_file.h"
+#include "apps/train/failed_step.h"
 #include "apps/train/from_config.h"
 #include "apps/train/log.h"
 #include "apps/train/output_retry.h"
@@ -70,7 +71,7 @@ class TrainingRun {
   bool best_so_far(const LogRow& row) const { return config_.checkpoint.best && row.val_loss < best_val_loss_; }
   void write_checkpoint(const LogRow& row);
   void warn(bool& warned, const std::function<void()>& write);
-  std::string advice(int64_t failed_step, int64_t times) const;
+  std::string advice(const FailedStep& failed) const;
   void open_log();
   double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
   std::unique_ptr<const models::ModelSpec> checked_model() const;

@@ -2,7 +2,6 @@
 #include <exception>
 
 #include "apps/cli/text.h"
-#include "apps/train/failed_step.h"
 #include "apps/train/job.h"
 #include "apps/train/training_run.h"
 #include "braid/distributed/job/run_on_all_ranks.h"
@@ -85,23 +84,23 @@ void TrainingRun::fail_step(int64_t step, const models::StepMetrics& metrics, do
   } catch (const Error& e) {  // the failed step is the error to report
     progress_.note(std::string("note: ") + e.what());
   }
-  throw dist::CollectiveError(ErrorKind::numerical, reason + where + advice(step, failed.times));
+  throw dist::CollectiveError(ErrorKind::numerical, reason + where + advice(failed));
 }
 
 // How to go on, and from where.
-std::string TrainingRun::advice(int64_t failed_step, int64_t times) const {
+std::string TrainingRun::advice(const FailedStep& failed) const {
   const std::vector<models::StepFolder> all = models::step_folders(out(), mesh_.world);
   std::string text = all.empty() ? "; there is no checkpoint, so the run begins anew"
                                  : "; the run resumes from " + all.back().path.filename().string();
   text += ": before you start it again, lower optimizer.lr (now " + shortest(config_.optimizer.lr) + ")";
   if (config_.optimizer.clip == 0) text += ", set optimizer.clip (now 0: none)";
-  if (config_.guard.spike > 0) text += ", or set guard.spike=0 if a jump of the loss may pass";
-  if (!all.empty() && all.back().step + 1 == failed_step)
+  if (failed.reason.starts_with("loss spike")) text += ", or set guard.spike=0 if a jump of the loss may pass";
+  if (!all.empty() && all.back().step + 1 == failed.step)
     text += "; " + all.back().path.filename().string() +
             " has the weights of the failed step: if it fails again, move it away";
-  if (times > 1)
-    text += "; it is failure " + std::to_string(times) + " of this step with these settings, and the next start with " +
-            "them will be rejected";
+  if (failed.times > 1)
+    text += "; it is failure " + std::to_string(failed.times) +
+            " of this step with these settings, and the next start with " + "them will be rejected";
   return text;
 }
 

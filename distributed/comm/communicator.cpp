@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <utility>
 
 #include "braid/distributed/comm/rank_order_reduce.h"
 
@@ -54,10 +55,13 @@ Tensor Work::wait() {
   std::shared_ptr<State> s = std::move(state_);
   if (s->transfer) {
     const Communicator& c = s->comm;
-    Clock::time_point start = Clock::now();
-    while (!s->transfer->done()) {
+    // Seconds in which this process ran: one that was stopped itself finds no fault in the others when it wakes.
+    double waited = 0;
+    for (Clock::time_point last = Clock::now(); !s->transfer->done();) {
       s->transfer->yield();
-      double limit = c.limits_->timeout, waited = std::chrono::duration<double>(Clock::now() - start).count();
+      const Clock::time_point now = Clock::now();
+      waited += std::min(std::chrono::duration<double>(now - std::exchange(last, now)).count(), 1.0);
+      const double limit = c.limits_->timeout;
       if (limit > 0 && waited > 0.1) c.transport_->answer_heartbeat();
       if (limit > 0 && waited > limit) {
         std::vector<int> unresponsive = c.transport_->unresponsive_ranks(0.4), pending;

@@ -84,6 +84,12 @@ std::unique_ptr<Model> DcformerSpec::make(RandomKey key, const dist::ProcessMesh
   return std::make_unique<Dcformer>(config_, key, mesh);
 }
 
+std::string DcformerSpec::training_warning() const {
+  if (config_.profile.causal) return "";
+  return "with profile.causal=false every position attends to the token that it is to predict: the loss falls, and the "
+         "model learns nothing about text; set profile.causal=true";
+}
+
 WeightFormat DcformerSpec::weight_format(const io::TensorFiles& files) const {
   return hf_weight_format(files, config_);
 }

@@ -16,6 +16,7 @@ class DcformerSpec final : public ModelSpec {
   std::unique_ptr<const ModelSpec> with(const SettingTexts& settings) const override;
   std::unique_ptr<Model> make(RandomKey key, const dist::ProcessMesh& mesh = {}) const override;
 
+  std::string training_warning() const override;
   int64_t max_sequence_length() const override { return config_.block_size; }
   int64_t vocab_size() const override { return config_.vocab_size; }
   // info.cpp

@@ -6,6 +6,7 @@
 #include "braid/distributed/parallel/sequence_parallel.h"
 #include "braid/distributed/parallel/vocab_parallel.h"
 #include "braid/models/dcformer/layers.h"
+#include "braid/nn/quantize.h"
 
 namespace braid::models {
 
@@ -54,6 +55,11 @@ void Dcformer::to(DType dtype) {
 void Dcformer::to(Device device) {
   nn::to(*this, device);
   rope_ = make_rope(config_, dtype(), device);
+}
+
+void Dcformer::quantize_weights() {
+  if (!output_.weight()) output_ = nn::Linear(embeddings_.weight());
+  nn::quantize_weights(*this);
 }
 
 Tensor Dcformer::forward(const Tensor& ids, const std::shared_ptr<const nn::ShardContext>& shards, KvCache* cache,
@@ -105,8 +111,7 @@ Tensor Dcformer::output_weight() const {
 }
 
 Tensor Dcformer::logits(const Tensor& hidden) const {
-  Tensor local =
-      config_.tie_word_embeddings ? linear(hidden, output_weight()) : output_(hidden);  // (..., V of this rank)
+  Tensor local = output_.weight() ? output_(hidden) : linear(hidden, output_weight());  // (..., V of this rank)
   return dist::all_gather_replicated(local, local.rank() - 1, vocab_, mesh_.tensor);
 }
 
@@ -114,6 +119,8 @@ Tensor Dcformer::loss_sum(const Tensor& ids, const Tensor& targets, const Tensor
   check(ids.rank() == 2 && targets.shape() == ids.shape(), "dcformer", [&] {
     return "targets " + str(targets.shape()) + " do not match token ids " + str(ids.shape()) + ", both (B, T)";
   });
+  if (one_process() && output_.quantized())
+    return sum(cross_entropy_per_token(logits(hidden(ids, positions, nullptr, nullptr)), targets));
   if (one_process())
     return linear_cross_entropy(forward(ids, nullptr, nullptr, nullptr, packed(positions, nullptr)), output_weight(),
                                 targets);

@@ -52,6 +52,8 @@ class Dcformer final : public LanguageModel {
   // To another type or device, parameters and position tables.
   void to(DType dtype) override;
   void to(Device device) override;
+  // Where the output projection is the embedding table, it becomes a copy of it in 8 bits.
+  void quantize_weights() override;
 
   std::unique_ptr<const ModelSpec> spec() const override;
   int64_t vocab_size() const override { return config_.vocab_size; }

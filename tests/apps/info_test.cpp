@@ -32,13 +32,15 @@ BOOST_AUTO_TEST_CASE(the_largest_preset_is_not_built) {
   BOOST_TEST(result.code == 0);
   has(result.output, {"6 941 859 840", "6.94G", "This machine", "DOES NOT FIT; one process then needs, with ",
                       "train.recompute=true: ", "train.dtype=bf16: ", "train.batch_size=1 train.accumulate=100000: ",
-                      "parallel.tensor=8 (8 processes): ", "DOES NOT FIT; --dtype bf16 needs half"});
+                      "parallel.tensor=8 (8 machines): ", "DOES NOT FIT; --dtype bf16 needs half"});
   const auto small = run("info dcformer-tiny");
   has(small.output, {"training, f32, AdamW", "   fits\n"});
   BOOST_TEST(small.output.find("NOT FIT") == std::string::npos, small.output);
 }
 
 BOOST_AUTO_TEST_CASE(overrides_change_the_model) {
+  BOOST_TEST(run("info dcformer-tiny --dim 3").output.find("did you mean the setting dim=VALUE, without dashes?") !=
+             std::string::npos);
   const auto result = run("info transformer-tiny dim=512 n_layer=2 --seq-len 256 --batch 3");
   BOOST_TEST(result.code == 0);
   has(result.output, {"head_dim                     64", "intermediate_size            1536", "3 x 256 tokens"});

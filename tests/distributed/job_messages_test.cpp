@@ -44,6 +44,27 @@ BOOST_AUTO_TEST_CASE(output_of_a_job_is_plain_lines_that_begin_with_its_processe
   BOOST_TEST(says(bar, 0, "\033[K"));
 }
 
+BOOST_AUTO_TEST_CASE(a_changed_number_of_processes_is_listed_on_resume) {
+  const fs::path out = world().fresh();
+  BOOST_TEST(says(run(mpirun(2) + train(out, "train.steps=3 schedule.name=constant")), 0, "trained 3 steps"));
+  const Outcome o = run(train(out, "train.steps=4 schedule.name=constant"));
+  BOOST_TEST(says(o, 0, "  train.steps: 3 -> 4\n  processes: 2 -> 1\n"));
+}
+
+// prepare and convert in two processes would write the same folder.
+BOOST_AUTO_TEST_CASE(a_command_of_one_process_runs_once) {
+  const std::string quiet = mpirun(2) + "--quiet " + BRAID_PROGRAM;
+  const fs::path data = world().fresh();
+  Outcome o = run(quiet + " prepare " + (world().folder / "in") + " -o " + data.string());
+  BOOST_TEST(says(o, 0, "wrote " + data.string()));
+  BOOST_TEST(count(o.output, "wrote") == 1, o.output);
+  o = run(quiet + " info dcformer-tiny");
+  BOOST_TEST(count(o.output, "Configuration") == 1, o.output);
+  o = run(quiet + " convert /none -o " + data.string());
+  BOOST_TEST(o.code == 3);
+  BOOST_TEST(count(o.output, "error: ") == 1, o.output);
+}
+
 BOOST_AUTO_TEST_CASE(a_lost_launch_is_a_warning) {
   const Outcome o = run("env SLURM_PROCID=1 SLURM_NTASKS=2 " + train(world().fresh(), "train.steps=3"));
   BOOST_TEST(says(o, 0, "warning: SLURM_NTASKS=2, but this process is alone"));

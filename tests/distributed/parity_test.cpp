@@ -48,7 +48,7 @@ BOOST_AUTO_TEST_CASE(every_layout_of_up_to_four_ranks) {
 
 BOOST_AUTO_TEST_CASE(three_ranks_that_divide_nothing) {
   for (const Shape3& s : {Shape3{1, 1, 3}, Shape3{1, 3, 1}, Shape3{3, 1, 1}})
-    BOOST_TEST(difference("dcformer", s, 2) == "");
+    for (const char* kind : {"dcformer", "llama", "grouped"}) BOOST_TEST(difference(kind, s, 2) == "");
 }
 
 BOOST_AUTO_TEST_CASE(every_combination_of_switches_on_two_tensor_ranks) {
@@ -62,7 +62,7 @@ BOOST_AUTO_TEST_CASE(every_combination_of_switches_on_two_tensor_ranks) {
 }
 
 BOOST_AUTO_TEST_CASE(recomputed_blocks_repeat_their_collectives) {
-  BOOST_TEST(difference("dcformer", {1, 2, 2}, 2, true) == "");
+  for (const char* kind : {"dcformer", "llama", "grouped"}) BOOST_TEST(difference(kind, {1, 2, 2}, 2, true) == "");
 }
 
 // Documents begin and end anywhere in the rows of a rank; kinds with a head group over all tensor ranks, and without.
@@ -95,7 +95,7 @@ BOOST_AUTO_TEST_CASE(eight_ranks, *boost::unit_test::disabled()) {
 // bf16 arithmetic with f32 masters: sums over ranks are rounded in other places, so every mesh has its own bits,
 // which repeat, and its own loss, which is that of f64 to 1 %.
 BOOST_AUTO_TEST_CASE(mixed_precision_in_every_layout) {
-  for (const char* kind : {"dcformer", "dcformer-g4", "dcpythia"}) {
+  for (const char* kind : {"dcformer", "dcformer-g4", "dcpythia", "llama"}) {
     const Record& want = reference(kind, 6, kSamples, kLength, 1e-3);
     for (const Shape3& s :
          {Shape3{1, 1, 1}, Shape3{2, 1, 1}, Shape3{1, 2, 1}, Shape3{1, 1, 2}, Shape3{1, 2, 2}, Shape3{2, 1, 2}}) {

@@ -215,6 +215,9 @@ BOOST_AUTO_TEST_CASE(the_program_lists_commands) {
   BOOST_TEST(time_text(0).size() == std::string("1970-01-01T00:00:00+00:00").size());
   BOOST_TEST(run("help plot").output == run("plot --help").output);
   BOOST_TEST(run("plot --help").code == 0);
+  const std::string second = "OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=1 ";  // of a job
+  for (const char* arguments : {"--help", "plot --help", "info dcformer-tiny", "bench decode", "plott"})
+    BOOST_TEST(run(arguments, second).output == "", arguments);
 }
 
 BOOST_AUTO_TEST_CASE(the_program_answers_mistakes_with_one_line) {

@@ -87,6 +87,16 @@ BOOST_AUTO_TEST_CASE(a_dump_does_not_replace_what_it_is_made_from) {
   BOOST_TEST(slurp(model / "model.safetensors") == weights);
 }
 
+BOOST_AUTO_TEST_CASE(the_loss_is_printed) {
+  const Scratch scratch;
+  const std::string command =
+      "dump " BRAID_SOURCE_DIR "/tests/golden/model_transformer -o " + (scratch / "out").string() + " --ids ";
+  const std::string several = run(command + "1,2,3").output, one = run(command + "1").output;
+  BOOST_TEST(several.find("out; loss 4.") != std::string::npos, several);
+  BOOST_TEST(several.find(" of 2 tokens\n") != std::string::npos, several);
+  BOOST_TEST(one.find("out; no loss, because no token has a next one to predict\n") != std::string::npos, one);
+}
+
 BOOST_AUTO_TEST_CASE(ids_that_do_not_fit_the_model) {
   const Scratch scratch;
   const std::string model = BRAID_SOURCE_DIR "/tests/golden/model_transformer";  // 61 ids, sequences of at most 128
@@ -121,6 +131,8 @@ BOOST_AUTO_TEST_CASE(ids_that_do_not_fit_the_model) {
   fails(dump("--ids 1,2 --prompt hello"), 2, "found several");
   fails(dump(""), 2,
         "expected one of --ids (a safetensors file with input_ids, or 1,2,3), --prompt and --text, found none");
+  fails(dump("--ids 1,2 --attention first"), 2, "bad value for --attention: expected whole numbers");
+  fails(run("dump " + model + " --ids 1,2 -o x.npz"), 2, "expected a name that ends in .safetensors, found x.npz");
   fails(dump("--ids 1,2 --attention 0,2"), 2, "--attention: expected layers from 0 to 1, found '2'");
   fails(dump("--prompt hello"), 3, "no tokenizer.json in ");
 }

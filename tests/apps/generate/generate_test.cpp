@@ -63,6 +63,21 @@ BOOST_AUTO_TEST_CASE(ids_that_the_tokenizer_does_not_have_are_never_drawn) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(weights_of_8_bits_are_for_inference) {
+  const Outcome result = run("generate " + all().bytes + " -p foo -n 5 -t 0 --dtype int8 --stats");
+  BOOST_TEST(result.code == 0);
+  BOOST_TEST(result.output.find(" s (int8, ") != std::string::npos, result.output);
+  const std::string out = " --dtype int8 -o " + (all().scratch / "int8").string();
+  for (const std::string& command : {"dump " + all().bytes + " -p foo" + out, "convert " + all().bytes + out,
+                                     std::string("train train.dtype=int8")}) {
+    const Outcome rejected = run(command);
+    BOOST_TEST(rejected.code == 2);
+    BOOST_TEST(rejected.output.find("8-bit weights are for inference on the CPU: braid generate and braid bench "
+                                    "decode") != std::string::npos,
+               rejected.output);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(logits_that_are_not_finite_end_with_5) {
   for (const char* how : {"-t 0", "-t 1"}) {
     const Outcome result = run("generate " + all().infinite + " -p foo -n 5 " + how);  // not even the prompt
@@ -120,14 +135,15 @@ BOOST_AUTO_TEST_CASE(a_conversation_keeps_the_text_so_far) {
 }
 
 BOOST_AUTO_TEST_CASE(a_conversation_drops_its_oldest_tokens) {
-  const Outcome talk = run(
-      "generate " + all().bytes + " -i -t 0 -n 20",
-      "printf '" + std::string(40, 'x') + "\\n" + std::string(30, 'y') + "\\n" + std::string(65, 'z') + "\\nend\\n' |");
+  const Outcome talk = run("generate " + all().bytes + " -i -t 0 -n 20",
+                           "printf '" + std::string(40, 'x') + "\\n" + std::string(30, 'y') + "\\n" +
+                               std::string(65, 'z') + "\\nend\\n" + std::string(40, 'x') + "\\n' |");
   BOOST_TEST(talk.code == 0);
   for (const char* note : {"note: the model's longest sequence of 64 tokens is reached; the conversation goes on from "
-                           "its last 2 tokens\n",
+                           "its last 2 tokens, and so each time\n",
                            "note: the line is left out: it has 65 tokens, the model's longest sequence is 64\n"})
     BOOST_TEST(talk.output.find(note) != std::string::npos, talk.output);
+  BOOST_TEST(talk.output.find("is reached;") == talk.output.rfind("is reached;"), talk.output);  // said once
   BOOST_TEST(run("generate " + all().bytes + " -i --count 2 < /dev/null").code == 2);
   BOOST_TEST(run("generate " + all().bytes + " -i -p - < /dev/null").code == 2);
 }

@@ -78,6 +78,20 @@ BOOST_AUTO_TEST_CASE(several_runs_are_overlaid) {
   BOOST_TEST(slurp(scratch / "both.csv").find("\"second\",") != std::string::npos);
 }
 
+BOOST_AUTO_TEST_CASE(its_own_numbers_are_the_same_runs_again) {
+  const Scratch scratch;
+  make_run(scratch / "a", 30, 1);
+  make_run(scratch / "b", 20, 2);
+  const std::string here = scratch.path().string();
+  const std::string words =
+      run("plot " + here + "/a " + here + "/b --name 'x, \"y\"' --name z -o " + here + "/p.svg").output;
+  const auto again = run("plot " + here + "/p.csv -o " + here + "/q.svg");
+  BOOST_TEST(again.output.substr(0, again.output.find("wrote")) == words.substr(0, words.find("wrote")));
+  BOOST_TEST(slurp(scratch / "p.csv") == slurp(scratch / "q.csv"));
+  BOOST_TEST(run("plot " + here + "/p.csv " + here + "/a -o " + here + "/r.svg").output.find("p.csv/z ") !=
+             std::string::npos);
+}
+
 BOOST_AUTO_TEST_CASE(long_runs_stay_small) {
   const Scratch scratch;
   make_run(scratch / "long", 20000, 1);

@@ -58,6 +58,8 @@ BOOST_AUTO_TEST_CASE(a_failed_run_shows_its_error) {
   BOOST_TEST(train(out, {"optimizer.lr=1e30", "optimizer.clip=0", "schedule.warmup=0"}).code == 5);
   BOOST_TEST(shows(out, "  failed  "));
   BOOST_TEST(shows(out, " at step "));
+  const Outcome row = run("status " + out.string());
+  BOOST_TEST(row.output.size() < 250u, row.output);
   // A run on another host is judged by its files.
   auto s = *apps::read_status(out);
   s.state = "running";

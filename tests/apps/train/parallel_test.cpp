@@ -24,13 +24,24 @@ BOOST_AUTO_TEST_CASE(processes_of_one_machine_share_its_memory) {
   using namespace braid;
   const double all = apps::memory_of_this_machine();
   BOOST_TEST(apps::this_machine({}, kCpu, DType::f32).memory == all);
-  BOOST_TEST(apps::this_machine({}, kCpu, DType::f32, 4).memory == all / 4);
+  const apps::Machine share = apps::share_of_this_machine(kCpu, 4);
+  BOOST_TEST(share.memory == all / 4);
+  // Training ends with the same error as its plan.
+  apps::TrainConfig config;
+  const auto model = models::configure_model("dcformer-tiny", {});
+  const models::MeshShape four{4, 1, 1};
+  const double needed = apps::memory_needed(config, *model, 256, four);
+  apps::Machine enough = share, little = share;
+  enough.memory = needed, little.memory = needed - 1;
+  apps::check_memory(config, *model, 256, four, enough);
+  BOOST_CHECK_EXCEPTION(apps::check_memory(config, *model, 256, four, little), Error,
+                        test::says(ErrorKind::setting, " of one share of this machine, found about "));
 }
 
 BOOST_AUTO_TEST_CASE(dry_run_plans_any_layout_without_starting_it) {
   Outcome o =
       run("train model.preset=dcpythia-6.9b --dry-run parallel.tensor=8 parallel.context=2 parallel.data=64 "
-          "train.batch_size=128");
+          "train.batch_size=128 --memory 64");
   BOOST_TEST(says(o, 0, "one of 1024 processes: 64 data x 2 context x 8 tensor"));
   for (const char* line :
        {"  weights                            3.52 GiB", "  gradients                          3.52 GiB"})
@@ -41,11 +52,16 @@ BOOST_AUTO_TEST_CASE(dry_run_plans_any_layout_without_starting_it) {
   o = run("train model.preset=dcformer-tiny --dry-run");
   BOOST_TEST(o.code == 0);
   BOOST_TEST(o.output.find("one of") == std::string::npos);
+  BOOST_TEST(says(o, 0, "(an estimate: it may take half or twice as long"));
+  // Also where memory is only a little short.
+  o = run("train model.preset=dcformer-tiny --dry-run --memory 0.1");
+  BOOST_TEST(
+      says(o, 2, "error: a training step does not fit into memory: expected at most 102 MiB of one machine like"));
   // The plan is printed, and then fails as the run would.
   o = run("train model.preset=dcpythia-6.9b train.batch_size=1000000 --dry-run");
   BOOST_TEST(says(o, 2, "a step fits                        NO, needs "));
   BOOST_TEST(says(o, 2, "error: a training step does not fit into memory: expected at most "));
-  BOOST_TEST(says(o, 2, "; with train.batch_size=1 train.accumulate=1000000 parallel.tensor=8 (8 processes) "));
+  BOOST_TEST(says(o, 2, "; with train.batch_size=1 train.accumulate=1000000 parallel.tensor=8 (8 machines) "));
   BOOST_TEST(says(run("train model.preset=dcformer-tiny --dry-run parallel.tensor=1000"), 2,
                   "parallel.tensor = 1000 is more than"));
 }
@@ -67,10 +83,12 @@ BOOST_AUTO_TEST_CASE(a_plan_for_gpus_that_are_not_here) {
   // The plan is printed, and then fails as the run would.
   o = run(model + "--dry-run --for h100x8");
   BOOST_TEST(says(o, 2, "layouts of 8 processes"));
-  BOOST_TEST(says(o, 2, "error: a training step does not fit: expected at most 78.6 GiB of one NVIDIA H100"));
+  BOOST_TEST(
+      says(o, 2, "error: a training step does not fit into memory: expected at most 78.6 GiB of one NVIDIA H100"));
   BOOST_TEST(says(o, 2, "one process then needs, with train.batch_size=8 train.accumulate=8: "));
   o = run(model + "--dry-run --for h100x64 train.batch_size=8");
   BOOST_TEST(says(o, 2, "error: train.batch_size is smaller than parallel.data: expected at least 64"));
+  BOOST_TEST(says(o, 2, "found 8; of as many processes, parallel.data=8 parallel.tensor=8 runs best"));
   BOOST_TEST(says(run(model + "--dry-run --for h100x64 parallel.tensor=3"), 2, "expected a product of 64"));
   BOOST_TEST(says(run(model + "--dry-run --for h10x64"), 2, "did you mean 'h100'?"));
   BOOST_TEST(says(run("train model.preset=dcformer-tiny run.device=cuda:900 --dry-run"), 2,

@@ -37,6 +37,8 @@ BOOST_AUTO_TEST_CASE(wrong_settings_end_with_2) {
         "use_dcmha=false for plain attention");
   wrong("data.path=", "data.path is not set");
   wrong("run.out=", "run.out is empty");
+  wrong(("run.out=" + world().data().string()).c_str(),
+        "holds data that braid prepare wrote: expected a folder for the run alone");
   wrong("train.batch_size=1000000000", "a training step does not fit into memory");
   wrong("train.batch_size=1000000000", "one process then needs, with ");
   wrong("--device=cuda:7", "device cuda:7 does not exist: found");

@@ -102,7 +102,7 @@ BOOST_AUTO_TEST_CASE(separate_documents_count_from_0) {
   const int32_t e = models::text::ByteTokenizer().eos_id();
   make(folder, {1, 2, e, 3, 4, 5, e, e, 6, 7}, {10});
   const Dataset joined(folder.path.string(), Split::train, 3),
-      separate(folder.path.string(), Split::train, 3, models::text::DocumentAttention::separate);
+      separate(folder.path.string(), Split::train, 3, {.documents = models::text::DocumentAttention::separate});
   const std::vector<int32_t> expected[] = {{0, 1, 2}, {0, 1, 2}, {0, 0, 0}};
   for (int64_t i = 0; i < 3; ++i) {
     const models::text::Sequence a = joined.sequence(i), b = separate.sequence(i);

@@ -1,0 +1,99 @@
+// Rows of autograd/composed.h.
+#include <cmath>
+
+#include "tests/support/op_table.h"
+
+namespace braid::test {
+
+namespace {
+
+Array select_reference(const std::vector<Array>& in) {  // entry 1 of the axis 1 of three
+  const Array& x = in[0];
+  Array y{{x.shape[0], x.shape[2]}, {}};
+  for (int64_t i = 0; i < x.shape[0]; ++i)
+    for (int64_t j = 0; j < x.shape[2]; ++j)
+      y.values.push_back(x.values[static_cast<size_t>((i * x.shape[1] + 1) * x.shape[2] + j)]);
+  return y;
+}
+
+Array binary_cross_entropy_reference(const std::vector<Array>& in) {
+  double sum = 0;
+  for (size_t i = 0; i < in[0].values.size(); ++i) {
+    const double x = in[0].values[i];
+    sum += std::fmax(x, 0) - x * in[1].values[i] + std::log1p(std::exp(-std::fabs(x)));
+  }
+  return {{}, {sum / static_cast<double>(in[0].values.size())}};
+}
+
+// By a loop over every combination of the letters.
+Array einsum_reference(const std::string& text, const std::vector<Array>& in) {
+  const size_t comma = text.find(','), arrow = text.find("->");
+  const std::string parts[] = {text.substr(0, comma), text.substr(comma + 1, arrow - comma - 1),
+                               text.substr(arrow + 2)};
+  std::string letters;
+  Shape sizes, shape;
+  for (int p = 0; p < 2; ++p) {
+    for (int a = 0; a < in[static_cast<size_t>(p)].shape.rank(); ++a) {
+      const char c = parts[p][static_cast<size_t>(a)];
+      if (letters.find(c) != std::string::npos) continue;
+      letters += c;
+      sizes.push_back(in[static_cast<size_t>(p)].shape[a]);
+    }
+  }
+  const auto size_of_letter = [&](char c) { return sizes[static_cast<int>(letters.find(c))]; };
+  for (const char c : parts[2]) shape.push_back(size_of_letter(c));
+  Array y{shape, std::vector<double>(static_cast<size_t>(numel(shape)), 0.0)};
+  for (int64_t at = 0; at < numel(sizes); ++at) {
+    std::vector<int64_t> digit(letters.size());
+    for (int64_t rest = at, i = std::ssize(letters) - 1; i >= 0; --i) {
+      digit[static_cast<size_t>(i)] = rest % sizes[static_cast<int>(i)];
+      rest /= sizes[static_cast<int>(i)];
+    }
+    const auto offset = [&](const std::string& part) {
+      int64_t sum = 0;
+      for (const char c : part) sum = sum * size_of_letter(c) + digit[letters.find(c)];
+      return static_cast<size_t>(sum);
+    };
+    y.values[offset(parts[2])] += in[0].values[offset(parts[0])] * in[1].values[offset(parts[1])];
+  }
+  return y;
+}
+
+OpRow einsum_row(const std::string& text, const Shape& x, const Shape& y) {
+  return {.name = "einsum:" + text,
+          .op = [text](const auto& in) { return einsum(text, in[0], in[1]); },
+          .reference = [text](const auto& in) { return einsum_reference(text, in); },
+          .cases = {{x, y}},
+          .roundings = 2};
+}
+
+}  // namespace
+
+std::vector<OpRow> composed_rows() {
+  return {
+      {.name = "select",
+       .op = [](const auto& in) { return select(in[0], -2, 1); },
+       .reference = select_reference,
+       .cases = {{{2, 3, 4}}, {{1, 2, 1}}}},
+      {.name = "binary_cross_entropy",
+       .op = [](const auto& in) { return binary_cross_entropy(in[0], in[1]); },
+       .reference = binary_cross_entropy_reference,
+       .cases = {{{3, 4}, {3, 4}}, {{7}, {7}}},
+       .in_16_bit = false},
+      {.name = "binary_cross_entropy:wide",
+       .op = [](const auto& in) { return binary_cross_entropy(in[0], in[1]); },
+       .reference = binary_cross_entropy_reference,
+       .cases = {{{40}, {40}}},
+       .low = -120,
+       .high = 120,
+       .in_16_bit = false},
+      einsum_row("ij,jk->ik", {3, 4}, {4, 5}),
+      einsum_row("btnd,bsnd->bnts", {2, 3, 2, 4}, {2, 5, 2, 4}),
+      einsum_row("ij,kj->jki", {3, 4}, {2, 4}),
+      einsum_row("i,j->ij", {3}, {4}),
+      einsum_row("bij,kb->bk", {2, 3, 4}, {5, 2}),
+      einsum_row("ij,ij->", {3, 4}, {3, 4}),
+  };
+}
+
+}  // namespace braid::test
