@@ -81,10 +81,12 @@ void save_model(const Model& model, const text::Tokenizer* tokenizer, const fs::
 void save_model_description(const ModelSpec& spec, const text::Tokenizer* tokenizer, const fs::path& folder) {
   io::write_file((folder / "config.json").string(), spec.config_json());
   if (!tokenizer) return;
-  nlohmann::ordered_json generation{
-      {"eos_token_id", tokenizer->eos_id()}, {"pad_token_id", tokenizer->pad_id()}, {"do_sample", true}};
-  io::write_file((folder / "generation_config.json").string(), generation.dump(1) + "\n");
   text::save_tokenizer(*tokenizer, folder.string());
+  nlohmann::ordered_json generation;
+  if (tokenizer->eos_id() >= 0) generation["eos_token_id"] = tokenizer->eos_id();
+  if (tokenizer->pad_id() >= 0) generation["pad_token_id"] = tokenizer->pad_id();
+  generation["do_sample"] = true;
+  io::write_file((folder / "generation_config.json").string(), generation.dump(1) + "\n");
 }
 
 void require_model_folder(const fs::path& path) {
@@ -125,8 +127,10 @@ LoadedModel load_model(const fs::path& folder, const LoadOptions& options) {
     loaded.model->quantize_weights();
     loaded.model->to(DType::f32);
   }
-  if (options.tokenizer && fs::exists(folder / "tokenizer.json"))
+  if (options.tokenizer && fs::exists(folder / "tokenizer.json")) {
     loaded.tokenizer = text::load_tokenizer(folder.string());
+    for (std::string& note : loaded.tokenizer->notes()) loaded.notes.push_back(std::move(note));
+  }
   return loaded;
 }
 
