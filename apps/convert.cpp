@@ -44,7 +44,7 @@ Command convert_command() {
                 {.name = "dtype",
                  .value = "TYPE",
                  .help = "type of the stored weights (default: as they are)",
-                 .rule = models::one_of({"f64", "f32", "bf16", "f16"})},
+                 .rule = float_type({"f64", "f32", "bf16", "f16"})},
                 profile_flag()},
       .overrides = kModelOverrides,
       .details =

@@ -8,6 +8,7 @@
 #include "apps/cli/progress.h"
 #include "apps/cli/signals.h"
 #include "apps/cli/text.h"
+#include "apps/prepare_samples.h"
 #include "braid/tensor/error.h"
 
 namespace braid::apps {
@@ -67,18 +68,28 @@ int run_prepare(const Arguments& arguments) {
     return std::string("--val-fraction has no effect beside --val, whose files are the validation split; give one");
   });
 
+  const std::optional<models::text::SampleFormat> format = sample_format(arguments);
+
   const StopSignals listening;
   models::text::PrepareSummary summary;
+  std::string about_samples;
   try {
     Progress progress(stdout);
     std::string stage;
-    summary = models::text::prepare(options, [&](const models::text::PrepareProgress& p) {
+    const auto show = [&](const models::text::PrepareProgress& p) {
       if (StopSignals::requested()) throw Stopped();
       const bool next_stage = p.stage != stage;
       stage = p.stage;
       const double share = p.total > 0 ? double(p.done) / double(p.total) : 1;
       progress.update(share, words_about(p, stage == "making tasks"), next_stage);
-    });
+    };
+    if (format) {
+      const models::text::SampleSummary made = models::text::prepare_samples(options, *format, show);
+      about_samples = words_about_samples(made);
+      summary = made.prepared;
+    } else {
+      summary = models::text::prepare(options, show);
+    }
   } catch (const Stopped&) {
     std::printf("stopped by %s; nothing was written to %s, run the same command again\n", StopSignals::name(),
                 options.output.c_str());
@@ -90,6 +101,7 @@ int run_prepare(const Arguments& arguments) {
   std::printf("wrote %s from %s with %s bytes; tokenizer %s with %lld ids\n", options.output.c_str(),
               counted(summary.files, "file").c_str(), human(double(summary.input_bytes), 3).c_str(),
               m.tokenizer.c_str(), static_cast<long long>(m.vocab_size));
+  if (format) std::printf("  %s\n", about_samples.c_str());
   print_split("training", m.train);
   print_validation(summary);
   for (const models::text::TaskFileInfo& tasks : m.tasks)
@@ -106,7 +118,7 @@ int run_prepare(const Arguments& arguments) {
 
 Command prepare_command() {
   const models::text::PrepareOptions defaults;
-  return {
+  Command command = {
       .name = "prepare",
       .summary = "make token shards from text files and the built-in tasks",
       .positionals = {{.name = "INPUT",
@@ -139,12 +151,21 @@ Command prepare_command() {
           "The folder appears complete or not at all. The same inputs and flags give the same bytes; other data\n"
           "that braid prepare made in DIR stays unless --replace is given.\n"
           "Validation gets whole documents, drawn by a hash. When the files are fewer than 1 / F it gets a share of\n"
-          "each: drawn documents, or the end of the file where none is drawn.",
+          "each: drawn documents, or the end of the file where none is drawn.\n"
+          "With --answers a line of INPUT is a sample {\"prompt\": ..., \"answer\": ...}; with --chat it is one, or\n"
+          "{\"messages\": [{\"role\": ..., \"content\": ...}, ...]}. What the assistant says is learnt, the rest is "
+          "read\n"
+          "only. Samples stay whole and validation gets whole samples; braid train packs them into sequences. The\n"
+          "chat_template of a tokenizer is a program and not executed: --chat names the text around turns.",
       .examples = {"braid prepare book.txt notes/ -o data/books",
                    "braid prepare train.txt --val valid.txt -o data/wiki",
-                   "braid prepare corpus.jsonl.gz --tasks 20000 -o data/mix"},
+                   "braid prepare corpus.jsonl.gz --tasks 20000 -o data/mix",
+                   "braid prepare questions.jsonl --answers -o data/questions",
+                   "braid prepare chats.jsonl --chat chatml --tokenizer models/base -o data/chats"},
       .run = run_prepare,
   };
+  for (Flag& flag : sample_flags()) command.flags.push_back(std::move(flag));
+  return command;
 }
 
 }  // namespace braid::apps

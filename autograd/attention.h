@@ -11,6 +11,8 @@
 //
 // Without Compose this is scaled dot-product attention: S' = S, P' = P.
 #pragma once
+#include <vector>
+
 #include "braid/tensor/attention.h"
 
 namespace braid {
@@ -27,12 +29,25 @@ enum class AttentionImpl : uint8_t {
 // ops.
 inline constexpr int64_t kAttentionChunkBytes = 1 << 19;
 
+// Consecutive positions [begin, end) of one sample.
+struct Document {
+  int64_t sample, begin, end;
+};
+// The documents of packed sequences, in order of samples and positions.
+// positions (B, T) i32 or i64: the place of each token in its document, which begins where it is 0. Error(input) names
+// the first value that is neither 0 nor one more than the value before it.
+std::vector<Document> documents_of(const Tensor& positions);
+
 struct SdpaOptions {
   AttentionMask mask = {};
   double scale = 0;  // of the scores; 0 means 1/sqrt(d)
   AttentionImpl impl = AttentionImpl::automatic;
   int64_t chunk = 0;      // query rows of a block (chunked); 0: as many as fit the processor's cache
   int64_t workspace = 0;  // bytes of scores that `fused` may hold at a time; 0: the device's choice
+  // Attention within documents: no query attends to a key of another one. Positions are those of the keys (see
+  // AttentionMask), and the mask is as if each document were called alone. In order of samples and positions; they
+  // contain every query row. Null: every sample is one document. Read during the call only.
+  const std::vector<Document>* documents = nullptr;
 };
 
 struct DcmhaOptions : SdpaOptions {

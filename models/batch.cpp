@@ -29,14 +29,19 @@ Batch Batch::slice(int64_t begin, int64_t end) const {
 
 Batch Batch::to(Device device) const {
   Batch out;
-  for (const nn::NamedTensor& t : tensors_) out.tensors_.push_back({t.name, t.value.to(device)});
+  for (const nn::NamedTensor& t : tensors_)
+    out.tensors_.push_back({t.name, t.name == kPositions ? t.value : t.value.to(device)});
   return out;
 }
 
-Batch text_batch(const Tensor& input_ids, const Tensor& targets) {
-  check(targets.shape() == input_ids.shape(), "text_batch",
-        [&] { return "targets " + str(targets.shape()) + " do not match input_ids " + str(input_ids.shape()); });
-  return {{"input_ids", input_ids}, {"targets", targets}};
+Batch text_batch(const Tensor& input_ids, const Tensor& targets, const Tensor& positions) {
+  for (auto& [name, value] : {std::pair{"targets", &targets}, {kPositions, &positions}}) {
+    check(!*value || value->shape() == input_ids.shape(), "text_batch", [&, name = name, value = value] {
+      return name + (" " + str(value->shape())) + " do not match input_ids " + str(input_ids.shape());
+    });
+  }
+  if (!positions) return {{"input_ids", input_ids}, {"targets", targets}};
+  return {{"input_ids", input_ids}, {"targets", targets}, {kPositions, positions}};
 }
 
 }  // namespace braid::models

@@ -1,6 +1,8 @@
 // A mini-batch: named tensors whose first axis is the sample. A family of models says which names it reads.
 //
 //   text     input_ids (B, T), targets (B, T)     i32 or i64; a negative target is not counted (text_batch)
+//            positions (B, T), optional           the place of each token in its document: attention stays within
+//                                                 documents. Always on the CPU, where attention is laid out by it
 #pragma once
 #include <initializer_list>
 #include <string>
@@ -9,6 +11,8 @@
 #include "braid/nn/module.h"
 
 namespace braid::models {
+
+inline constexpr const char* kPositions = "positions";
 
 class Batch {
  public:
@@ -23,13 +27,13 @@ class Batch {
   int64_t samples() const;
   // The samples [begin, end), as copies.
   Batch slice(int64_t begin, int64_t end) const;
-  Batch to(Device device) const;
+  Batch to(Device device) const;  // positions stay on the CPU
 
  private:
   std::vector<nn::NamedTensor> tensors_;
 };
 
-// input_ids and targets, both (B, T).
-Batch text_batch(const Tensor& input_ids, const Tensor& targets);
+// input_ids, targets and, unless empty, positions, all (B, T).
+Batch text_batch(const Tensor& input_ids, const Tensor& targets, const Tensor& positions = {});
 
 }  // namespace braid::models

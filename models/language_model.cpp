@@ -26,6 +26,17 @@ int64_t LanguageModel::count_targets(const Batch& batch) const {
 void LanguageModel::check_batch(const Batch& batch) const {
   check_ids("loss_sum", "token id", batch.at("input_ids"), vocab_size());
   check_ids("loss_sum", "target", batch.at("targets"), vocab_size(), true);
+  if (!batch.has(kPositions)) return;
+  check(separates_documents(), ErrorKind::setting, [&] {
+    return "a model of type " + spec()->model_type() +
+           " cannot keep attention within documents: expected a batch without positions (data.documents=joined)";
+  });
+  const Tensor positions = batch.at(kPositions);
+  check(positions.shape() == batch.at("input_ids").shape() && is_index(positions.dtype()), ErrorKind::input, [&] {
+    return "positions must be integers of shape " + str(batch.at("input_ids").shape()) + ", found " +
+           str(positions.dtype()) + " " + str(positions.shape());
+  });
+  documents_of(positions);
 }
 
 std::unique_ptr<LanguageModel> as_language_model(std::unique_ptr<Model> model) {

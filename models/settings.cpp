@@ -176,8 +176,9 @@ std::optional<Value> list_value(const std::vector<Value>& items) {
 
 std::string bad_value(const std::string& name, const ValueRule& rule, const std::string& found,
                       const std::string& given) {
+  const auto remark = std::ranges::find(rule.remarks, given, &std::pair<std::string, std::string>::first);
   return "bad value for " + name + ": expected " + expectation(rule) + ", found " + found +
-         did_you_mean(given, rule.choices);
+         (remark != rule.remarks.end() ? "; " + remark->second : did_you_mean(given, rule.choices));
 }
 
 bool assign(const Setting& setting, Value value) {

@@ -39,6 +39,7 @@ struct ValueRule {
   bool nullable = false;                          // null is allowed; in a list for each item
   bool (*accepts)(const std::string&) = nullptr;  // further condition on a text, which `condition` describes
   std::string condition = "";
+  std::vector<std::pair<std::string, std::string>> remarks = {};  // texts that are not allowed, and what they are for
 };
 
 inline ValueRule at_least(double min) { return {.type = ValueType::number, .min = min}; }

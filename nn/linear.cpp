@@ -1,5 +1,6 @@
 #include "braid/nn/linear.h"
 
+#include "braid/autograd/int8.h"
 #include "braid/autograd/ops.h"
 
 namespace braid::nn {
@@ -9,12 +10,23 @@ Linear::Linear(int64_t in, int64_t out, const Options& options, RandomKey key)
   if (options.bias) bias_ = parameter(Init::constant(0).make({out}, {}));
 }
 
-Tensor Linear::operator()(const Tensor& x) const { return linear(x, weight_, bias_); }
+Tensor Linear::product(const Tensor& x, const Tensor& bias) const {
+  return scale_ ? linear_int8(x, {weight_, scale_}, bias) : linear(x, weight_, bias);
+}
+
+Tensor Linear::operator()(const Tensor& x) const { return product(x, bias_); }
 
 Tensor Linear::row_parallel(const Tensor& x, const ShardContext* shards) const {
   if (!shards) return (*this)(x);
-  Tensor y = shards->reduce_rows(linear(x, weight_));
+  Tensor y = shards->reduce_rows(product(x, {}));
   return bias_ ? add(y, bias_) : y;
+}
+
+void Linear::quantize() {
+  if (scale_) return;
+  Int8Weight w = quantize_int8(weight_.detach());
+  weight_ = w.values;
+  scale_ = w.scale;
 }
 
 }  // namespace braid::nn

@@ -15,6 +15,7 @@ void Visitor::operator()(const std::string& name, const Tensor& parameter, const
 }
 
 void Visitor::operator()(const std::string& name, const Module& child) {
+  if (enter_) enter_(child);
   std::string outer = prefix_;
   prefix_ += name + ".";
   child.visit(*this);
@@ -84,12 +85,24 @@ void check_separate(const std::vector<NamedTensor>& parameters) {
   }
 }
 
+void check_not_quantized(const Module& m, const char* purpose) {
+  for (const NamedTensor& p : parameters(m)) {
+    check(is_float(p.value.dtype()), ErrorKind::setting, [&] {
+      return "the model has 8-bit weights (" + p.name + "), which are for inference: it cannot be " + purpose +
+             "; load it without them";
+    });
+  }
+}
+
 void require_grad(Module& m) {
+  check_not_quantized(m, "trained");
   for (NamedTensor& p : parameters(m)) braid::require_grad(p.value);
 }
 
 void freeze(Module& m) {
-  for (NamedTensor& p : parameters(m)) braid::require_grad(p.value, false);
+  for (NamedTensor& p : parameters(m)) {
+    if (requires_grad(p.value)) braid::require_grad(p.value, false);
+  }
 }
 
 void zero_grad(Module& m) {
@@ -111,16 +124,21 @@ namespace {
 template <class Target>
 void convert(Module& m, Target target) {
   replace_parameters(m, [&](const std::string&, const Tensor& old) {
+    if (std::is_same_v<Target, DType> && !is_float(old.dtype())) return old;
     Tensor x = old.detach().to(target);
     return requires_grad(old) ? parameter(x) : x;
   });
 }
 }  // namespace
 
-void to(Module& m, DType dtype) { convert(m, dtype); }
+void to(Module& m, DType dtype) {
+  if (dtype != DType::f32) check_not_quantized(m, ("converted to " + str(dtype)).c_str());
+  convert(m, dtype);
+}
 void to(Module& m, Device device) { convert(m, device); }
 
 void load(Module& m, const std::vector<NamedTensor>& source, const std::string& what) {
+  check_not_quantized(m, "filled with other weights");
   std::map<std::string, const Tensor*> given;
   for (const NamedTensor& t : source) given[t.name] = &t.value;
   std::string problems;
@@ -150,7 +168,10 @@ void load(Module& m, const std::vector<NamedTensor>& source, const std::string& 
   for (NamedTensor& p : parameters(m)) p.value.copy_(*given[p.name]);
 }
 
-void save(const Module& m, const std::string& path) { io::save_safetensors(path, parameters(m)); }
+void save(const Module& m, const std::string& path) {
+  check_not_quantized(m, "saved");
+  io::save_safetensors(path, parameters(m));
+}
 
 void load(Module& m, const std::string& path) {
   const io::TensorFiles files(path);

@@ -18,13 +18,15 @@ class Module;
 class Visitor {
  public:
   using Action = std::function<void(const std::string& name, const Tensor& parameter, const ShardRule& rule)>;
-  explicit Visitor(Action action) : action_(std::move(action)) {}
+  using ModuleAction = std::function<void(const Module& child)>;  // before its parameters
+  explicit Visitor(Action action, ModuleAction enter = {}) : action_(std::move(action)), enter_(std::move(enter)) {}
   // Skips empty handles (an unused bias).
   void operator()(const std::string& name, const Tensor& parameter, const ShardRule& rule = {});
   void operator()(const std::string& name, const Module& child);
 
  private:
   Action action_;
+  ModuleAction enter_;
   std::string prefix_;
 };
 
@@ -61,8 +63,11 @@ void zero_grad(Module& m);     // drops the gradients
 using MakeParameter = std::function<Tensor(const std::string& name, const Tensor& old)>;
 void replace_parameters(Module& m, const MakeParameter& make);
 // Replaces the parameters by converted copies; those that collected gradients still do, the gradients are dropped.
-void to(Module& m, DType dtype);
+void to(Module& m, DType dtype);  // 8-bit weights stay; beside them only to f32
 void to(Module& m, Device device);
+
+// Throws Error(setting) when m has 8-bit weights (quantize.h), with which it "cannot be" what `purpose` says: trained.
+void check_not_quantized(const Module& m, const char* purpose);
 
 bool all_finite(const Tensor& x);  // no NaN and no Inf
 

@@ -15,6 +15,7 @@
 #include "braid/nn/optim/rules/adamw.h"
 #include "braid/nn/optim/rules/sgd.h"
 #include "braid/nn/optim/schedule.h"
+#include "braid/nn/quantize.h"
 #include "braid/nn/rope.h"
 #include "braid/nn/sequential.h"
 #include "braid/nn/shard_context.h"

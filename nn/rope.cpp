@@ -75,6 +75,7 @@ Rope::Rope(int64_t rotary, int64_t positions, double base, Precision precision, 
 }
 
 Tensor Rope::operator()(const Tensor& x, int64_t first) const {
+  if (of_rows()) return rope(x, cosine_, sine_);
   int64_t T = x.dim(1), positions = cosine_.dim(0);
   check(first >= 0 && first + T <= positions, "rope", [&] {
     return "positions " + std::to_string(first) + ".." + std::to_string(first + T - 1) +
@@ -85,14 +86,24 @@ Tensor Rope::operator()(const Tensor& x, int64_t first) const {
 }
 
 Tensor Rope::operator()(const Tensor& x, const Tensor& positions) const {
+  return of_rows() ? rope(x, cosine_, sine_) : at(positions)(x, 0);
+}
+
+Rope Rope::at(const Tensor& positions) const {
+  check(positions.rank() == 1 || positions.rank() == 2, "rope",
+        [&] { return "positions must be (T) or (B, T), got " + str(positions.shape()); });
   for (int64_t p : positions.to_vector<int64_t>()) {
     check(p >= 0 && p < cosine_.dim(0), "rope", [&] {
       return "position " + std::to_string(p) + " lies beyond the model's longest sequence of " +
              std::to_string(cosine_.dim(0));
     });
   }
-  auto rows = [&](const Tensor& table) { return unsqueeze(index_select(table, positions.to(table.device())), 0); };
-  return rope(x, rows(cosine_), rows(sine_));
+  const int64_t B = positions.rank() == 2 ? positions.dim(0) : 1, T = positions.dim(-1);
+  const Tensor rows = positions.contiguous().reshaped({B * T}).to(cosine_.device());
+  Rope result;
+  result.cosine_ = reshape(index_select(cosine_, rows), {B, T, cosine_.dim(1)});
+  result.sine_ = reshape(index_select(sine_, rows), {B, T, sine_.dim(1)});
+  return result;
 }
 
 }  // namespace braid::nn

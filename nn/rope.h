@@ -38,11 +38,15 @@ class Rope {
 
   // x (B, T, N, d) with row t at position first + t. Throws beyond the longest sequence.
   Tensor operator()(const Tensor& x, int64_t first) const;
-  // The same for rows at any positions: positions (T) i64.
+  // The same for rows at any positions: positions (T) or (B, T), i32 or i64.
   Tensor operator()(const Tensor& x, const Tensor& positions) const;
+  // The tables of rows at these positions, looked up once for all layers: the result rotates x as
+  // operator()(x, positions) does, whatever other positions it is given.
+  Rope at(const Tensor& positions) const;
 
  private:
-  Tensor cosine_, sine_;  // (positions, rotary/2)
+  bool of_rows() const { return cosine_.rank() == 3; }
+  Tensor cosine_, sine_;  // (positions, rotary/2); of at(): (1 or B, T, rotary/2)
 };
 
 }  // namespace braid::nn

@@ -18,17 +18,21 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // Of the folder --model, or of the preset with its first weights.
-std::unique_ptr<models::LanguageModel> decoding_model(const Arguments& arguments, DType dtype) {
+std::unique_ptr<models::LanguageModel> decoding_model(const Arguments& arguments) {
+  const bool int8 = int8_weights(arguments);
+  const DType dtype = dtype_of(arguments).value_or(DType::f32);
   if (!arguments.has("model")) {
     auto model = models::as_language_model(bench_model(arguments).spec->make({1, 0}));
     model->to(dtype);
+    if (int8) model->quantize_weights();
     return model;
   }
   check(!arguments.has("preset"), ErrorKind::setting,
         [] { return std::string("--preset and --model name two models: expected one of them"); });
-  models::LoadedModel loaded =
-      models::load_model(model_folder(arguments.get("model")),
-                         {.dtype = dtype, .settings = override_keys(arguments.overrides()), .tokenizer = false});
+  models::LoadOptions options{.settings = override_keys(arguments.overrides()), .tokenizer = false};
+  options.int8_weights = int8;
+  if (!int8) options.dtype = dtype;
+  models::LoadedModel loaded = models::load_model(model_folder(arguments.get("model")), options);
   print_notes(loaded.notes);
   return models::as_language_model(std::move(loaded.model));
 }
@@ -54,9 +58,9 @@ Tensor timed_pass(const models::LanguageModel& model, const Tensor& ids, models:
 }  // namespace
 
 int bench_decode(const Arguments& arguments) {
-  const DType dtype = *dtype_of(arguments);
+  const std::string dtype = arguments.get("dtype");
   const Device device = device_of(arguments);
-  const std::unique_ptr<models::LanguageModel> model = decoding_model(arguments, dtype);
+  const std::unique_ptr<models::LanguageModel> model = decoding_model(arguments);
   model->to(device);
   constexpr int64_t untimed = 2;  // the first steps enlarge the cache
   const int64_t B = arguments.has("batch") ? arguments.get_int("batch") : 1, longest = model->max_sequence_length();
@@ -92,13 +96,13 @@ int bench_decode(const Arguments& arguments) {
         "\"context\": %lld, \"threads\": %d, \"steps\": %lld, \"step_seconds\": %.6g, \"step_seconds_min\": %.6g, "
         "\"tokens_per_second\": %.6g, \"prompt_tokens_per_second\": %.6g, \"weight_bytes\": %.0f, \"cache_bytes\": "
         "%.0f, \"peak_tensor_mib\": %.1f}\n",
-        str(dtype).c_str(), str(device).c_str(), static_cast<long long>(nn::count(*model)), static_cast<long long>(B),
+        dtype.c_str(), str(device).c_str(), static_cast<long long>(nn::count(*model)), static_cast<long long>(B),
         static_cast<long long>(T), threads(), static_cast<long long>(steps), step, fastest, tokens, prompt, weights,
         cached, peak / (1 << 20));
     return 0;
   }
   std::printf("decoding with %s, batch %lld, after %lld tokens, %s, %s, median of %lld steps\n", name.c_str(),
-              static_cast<long long>(B), static_cast<long long>(T), str(dtype).c_str(), where.c_str(),
+              static_cast<long long>(B), static_cast<long long>(T), dtype.c_str(), where.c_str(),
               static_cast<long long>(steps));
   std::printf("  step             %.4g ms (fastest %.4g ms)\n", 1e3 * step, 1e3 * fastest);
   std::printf("  tokens           %s/s\n", human(tokens, 4).c_str());

@@ -38,6 +38,8 @@ int run_bench(const Arguments& arguments) {
   if (arguments.get("WHAT") == "decode") return bench_decode(arguments);
   check(!arguments.has("model"), ErrorKind::setting,
         [] { return std::string("--model is for bench decode: expected --preset for training steps"); });
+  check(!int8_weights(arguments), ErrorKind::setting,
+        [] { return std::string("--dtype int8 is for bench decode: expected f32, f64 or bf16 for training steps"); });
   const BenchModel bench = bench_model(arguments);
   const models::Batch& batch = bench.batch;
   const int64_t B = batch.samples(), T = batch.at("input_ids").dim(1);
@@ -145,7 +147,7 @@ Command bench_command() {
                 integer_flag("batch", "B", "sequences per step; decode: 1 unless given", "8", 1, 1e6),
                 integer_flag("seq-len", "T", "tokens per sequence, 0 = the model's block_size", "0", 0, 1e9),
                 integer_flag("steps", "N", "timed steps, after two that are not", "10", 1, 1e6),
-                dtype_flag("arithmetic; bf16 with f32 master weights in training"),
+                dtype_or_int8_flag("arithmetic; bf16 with f32 master weights in training; decode: also int8 weights"),
                 device_flag(),
                 integer_flag("threads", "N", "CPU threads, 0 = all cores", "0", 0, 4096),
                 {.name = "recompute", .help = "recompute blocks in the backward pass"},
@@ -162,7 +164,8 @@ Command bench_command() {
       .examples = {"braid bench", "braid bench step --dtype bf16 --recompute",
                    "braid bench --preset transformer-tiny --batch 4 --steps 20",
                    "braid bench decode --preset dcformer-405m --context 1024 --dtype bf16",
-                   "braid bench decode --model out/demo --batch 4", "mpirun -np 4 braid bench comm --threads 1"},
+                   "braid bench decode --model out/demo --batch 4 --dtype int8",
+                   "mpirun -np 4 braid bench comm --threads 1"},
       .run = run_bench,
       .shared = [](const Arguments& arguments) { return arguments.get("WHAT") == "comm"; },
   };

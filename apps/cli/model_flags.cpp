@@ -7,6 +7,12 @@
 
 namespace braid::apps {
 
+models::ValueRule float_type(std::vector<std::string> choices) {
+  models::ValueRule rule = models::one_of(std::move(choices));
+  rule.remarks = {{"int8", "8-bit weights are for inference on the CPU: braid generate and braid bench decode"}};
+  return rule;
+}
+
 Flag profile_flag() {
   return {.name = "profile",
           .value = "NAME",
@@ -19,15 +25,27 @@ Flag device_flag() {
       .name = "device", .value = "DEVICE", .help = "where to compute: auto, cpu, cuda or cuda:N", .fallback = "auto"};
 }
 
-Device device_of(const Arguments& arguments) { return parse_device(arguments.get("device")); }
+Device device_of(const Arguments& arguments) {
+  const std::string text = arguments.get("device");
+  if (!int8_weights(arguments)) return parse_device(text);
+  check(text == "auto" || text == "cpu", ErrorKind::setting, [&] {
+    return "--dtype int8 is for the CPU: expected --device cpu, found " + text + "; --dtype bf16 halves f32 on a GPU";
+  });
+  return kCpu;
+}
 
 Flag dtype_flag(const std::string& help, const std::string& fallback) {
-  return {.name = "dtype",
-          .value = "TYPE",
-          .help = help,
-          .fallback = fallback,
-          .rule = models::one_of({"f32", "f64", "bf16"})};
+  return {
+      .name = "dtype", .value = "TYPE", .help = help, .fallback = fallback, .rule = float_type({"f32", "f64", "bf16"})};
 }
+
+Flag dtype_or_int8_flag(const std::string& help, const std::string& fallback) {
+  Flag flag = dtype_flag(help, fallback);
+  flag.rule = models::one_of({"f32", "f64", "bf16", "int8"});
+  return flag;
+}
+
+bool int8_weights(const Arguments& arguments) { return arguments.get("dtype") == "int8"; }
 
 std::optional<DType> dtype_of(const Arguments& arguments) {
   DType dtype;

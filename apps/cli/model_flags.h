@@ -14,6 +14,8 @@ namespace braid::apps {
 
 inline constexpr const char* kModelOverrides = "a key of config.json set to another value";
 
+// One of these types. int8 is rejected with what it is for.
+models::ValueRule float_type(std::vector<std::string> choices);
 // --profile NAME
 Flag profile_flag();
 // --device DEVICE; Error(setting) when it does not exist
@@ -22,6 +24,10 @@ Device device_of(const Arguments& arguments);
 // --dtype f32, f64 or bf16; none: not given, and the flag has no fallback
 Flag dtype_flag(const std::string& help, const std::string& fallback = "f32");
 std::optional<DType> dtype_of(const Arguments& arguments);
+// The same for commands that may compute with 8-bit weights: --dtype int8, whose dtype_of() is none. `auto` is then the
+// CPU for device_of(), and a GPU Error(setting).
+Flag dtype_or_int8_flag(const std::string& help, const std::string& fallback = "f32");
+bool int8_weights(const Arguments& arguments);
 // key=value arguments as configuration keys.
 models::SettingTexts override_keys(const std::vector<std::string>& overrides);
 // --profile and the overrides (by default all of the arguments) as configuration keys, the overrides last.

@@ -13,6 +13,7 @@
 #include "apps/train/job.h"
 #include "braid/distributed/comm/device_ranks.h"
 #include "braid/models/pretrained/pretrained.h"
+#include "braid/nn/quantize.h"
 #include "braid/tensor/parallel.h"
 
 namespace braid::apps {
@@ -82,7 +83,7 @@ void print_statistics(const models::LanguageModel& model, double load_seconds, c
   const std::string where = model.device() == kCpu ? std::to_string(threads()) + " threads" : str(model.device());
   std::fprintf(stderr, "\nload      %s parameters in %s s (%s, %s)\n",
                human(static_cast<double>(model.spec()->size().parameters), 3).c_str(), human(load_seconds, 3).c_str(),
-               str(model.dtype()).c_str(), where.c_str());
+               nn::is_quantized(model) ? "int8" : name(model.dtype()), where.c_str());
   std::fprintf(stderr, "prompt    %s\n", rate(speed.prompt_tokens, speed.prompt_seconds).c_str());
   std::fprintf(stderr, "decoding  %s\n", rate(speed.steps, speed.step_seconds).c_str());
   std::fprintf(stderr, "memory    at most %s in tensors, %s of the process\n",
@@ -121,8 +122,10 @@ int generate(const Arguments& arguments, const Job& job) {
 
   const std::filesystem::path folder = model_folder(arguments.get("MODEL"), root);
   const auto start = std::chrono::steady_clock::now();
-  models::LoadedModel loaded = models::load_model(
-      folder, {.dtype = dtype_of(arguments), .settings = model_keys(arguments, overrides), .mesh = mesh});
+  models::LoadedModel loaded = models::load_model(folder, {.dtype = dtype_of(arguments),
+                                                           .settings = model_keys(arguments, overrides),
+                                                           .mesh = mesh,
+                                                           .int8_weights = int8_weights(arguments)});
   const auto model = models::as_language_model(std::move(loaded.model));
   model->to(ranks.device);
   const double load_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -183,7 +186,9 @@ std::vector<Flag> generate_flags() {
       {.name = "ignore-eos", .help = "go on after the end of the text"},
       {.name = "stats", .help = "print load time, tokens/s of the prompt and of decoding, and memory to stderr"},
       profile_flag(),
-      dtype_flag("arithmetic, to which weights are converted (default: f32, or f64 for weights of f64)", ""),
+      dtype_or_int8_flag("arithmetic, to which weights are converted (default: f32, or f64 for weights of f64); int8: "
+                         "f32, with the weights of linear layers in 8 bits, on the CPU",
+                         ""),
       device_flag(),
       integer_flag("threads", "N", "CPU threads, 0 = all cores", "0", 0, 4096)};
   flags.insert(flags.end(), std::begin(rest), std::end(rest));
@@ -212,6 +217,7 @@ Command generate_command() {
       .examples = {"braid generate out/demo --prompt 'The '",
                    "mpirun -np 2 braid generate out/demo --prompt 'The ' parallel.tensor=2",
                    "braid generate out/demo -p 'Once' -t 0.7 --top-p 0.9 -e --stop '\\n\\n' --count 3 --stats",
+                   "braid generate out/demo -p 'Once' --dtype int8 --stats",
                    "braid generate out/demo -i -e --template 'Question: {prompt}\\nAnswer:' --stop '\\n'"},
       .run = run_generate,
       .shared = [](const Arguments&) { return true; },

@@ -75,7 +75,8 @@ int prepare_and_train(const Arguments& arguments, const Job& job) {
   std::vector<std::string> overrides = arguments.overrides();
   if (arguments.has("device")) overrides.push_back("run.device=" + arguments.get("device"));
   if (arguments.has("threads")) overrides.push_back("run.threads=" + arguments.get("threads"));
-  const std::vector<std::string> notes = load_config(schema, arguments.get("CONFIG"), overrides);
+  std::vector<std::string> notes = load_config(schema, arguments.get("CONFIG"), overrides);
+  if (const std::string steps = set_steps_by_epochs(config, overrides); !steps.empty()) notes.push_back(steps);
   if (job.world().rank() == 0) print_notes(notes);
   check_plan_flags(arguments);
   if (arguments.has("print-config")) {

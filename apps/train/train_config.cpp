@@ -2,9 +2,11 @@
 
 #include <filesystem>
 
+#include "apps/cli/model_flags.h"
 #include "apps/cli/progress.h"
 #include "apps/cli/text.h"
 #include "braid/models/text/manifest.h"
+#include "braid/models/text/packing.h"
 #include "braid/nn/optim/registry.h"
 #include "braid/tensor/error.h"
 
@@ -43,12 +45,25 @@ Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& mod
 
               {"data.path", &c.data.path, "folder that braid prepare wrote"},
               {"data.seq_len", &c.data.seq_len, "tokens per sequence, 0 = the model's block_size", count_or_none},
+              {"data.documents", &c.data.documents,
+               "documents of a sequence: separate = positions restart and no token attends to another document; auto = "
+               "separate for samples, joined for text",
+               one_of({"auto", "joined", "separate"})},
+              {"data.packing", &c.data.packing, "how samples share sequences; none = each has one of its own",
+               one_of({std::begin(models::text::packing_names), std::end(models::text::packing_names)})},
+              {"data.long_samples", &c.data.long_samples, "samples longer than a sequence; cut = without their end",
+               one_of({"leave_out", "cut"})},
 
               {"train.steps", &c.train.steps, "optimizer steps", count},
+              {"train.epochs", &c.train.epochs,
+               "passes over the data, which then give train.steps; on the command line a later train.steps replaces "
+               "it; "
+               "0 = by train.steps",
+               between(0, 1e6)},
               {"train.batch_size", &c.train.batch_size, "sequences per micro-batch, of all processes together", count},
               {"train.accumulate", &c.train.accumulate, "micro-batches per step", count},
               {"train.dtype", &c.train.dtype, "arithmetic; bf16 keeps f32 master weights",
-               one_of({"f32", "f64", "bf16"})},
+               float_type({"f32", "f64", "bf16"})},
               {"train.recompute", &c.train.recompute, "recompute blocks in the backward pass: less memory, more time"},
               {"train.graph", &c.train.graph,
                "on a GPU, capture a step as a CUDA graph and replay it; no effect with several processes"},

@@ -19,9 +19,13 @@ struct TrainConfig {
   struct Data {
     std::string path = "";
     int64_t seq_len = 0;
+    std::string documents = "auto";
+    std::string packing = "first_fit";
+    std::string long_samples = "leave_out";
   } data;
   struct Train {
     int64_t steps = 1000;
+    double epochs = 0;
     int64_t batch_size = 8;
     int64_t accumulate = 1;
     std::string dtype = "f32";

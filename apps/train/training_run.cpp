@@ -46,6 +46,10 @@ TrainingRun::TrainingRun(const TrainConfig& config, const Schema& schema, const 
       progress_(stdout, config.log.interval, progress_style(config.log.style)),
       output_(progress_),
       spikes_(config.guard.spike, config.guard.warmup) {
+  check(!train_data_.separates_documents() || model_->separates_documents(), ErrorKind::setting, [&] {
+    return "a model of type " + spec_->model_type() +
+           " cannot keep attention within documents: expected data.documents=joined, found " + config.data.documents;
+  });
   trainer_.capture_steps(config.train.graph);
   state_.seed = config.run.seed;
   state_.seq_len = train_data_.seq_len();
@@ -123,6 +127,7 @@ void TrainingRun::start() {
                 double(size.parameters) / 1e6, double(size.non_embedding) / 1e6,
                 static_cast<long long>(train_data_.tokens()), static_cast<long long>(train_data_.seq_len()), threads());
   progress_.note(text);
+  if (const std::string words = words_about_samples(train_data_, config_); !words.empty()) progress_.note(words);
   if (types_.compute != types_.masters || device_ != kCpu)
     progress_.note(str(types_.compute) + (types_.compute != types_.masters ? " with f32 master weights" : "") + " on " +
                    str(device_));

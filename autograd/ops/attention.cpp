@@ -4,8 +4,10 @@
 #include <cmath>
 
 #include "braid/autograd/ops.h"
+#include "braid/autograd/ops/attention_documents.h"
 #include "braid/autograd/ops/attention_reference.h"
 #include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/parallel.h"
 
 namespace braid {
 
@@ -124,7 +126,16 @@ struct Call {
 
 // ---- chunked ----
 
-std::vector<QueryBlock> chunks_of(const DcmhaInputs& x, int64_t chunk) {
+// With documents: each of them cut for itself.
+std::vector<QueryBlock> chunks_of(const DcmhaInputs& x, const std::vector<QueryBlock>& documents, int64_t chunk) {
+  std::vector<QueryBlock> blocks;
+  for (const QueryBlock& document : documents) {
+    for (QueryBlock block : chunks_of(part_of(x, document), {}, chunk)) {
+      block.b0 += document.b0, block.t0 += document.t0, block.s0 += document.s0;
+      blocks.push_back(block);
+    }
+  }
+  if (!documents.empty()) return blocks;
   const int64_t B = x.q.dim(0), T = x.q.dim(1), S = x.k.dim(1);
   const int64_t keys = x.mask.causal && x.mask.window > 0 ? std::min(S, x.mask.window) : S;
   const int64_t row_bytes = std::max<int64_t>(1, x.q.dim(2) * keys * size_of(x.q.dtype()));
@@ -135,9 +146,9 @@ std::vector<QueryBlock> chunks_of(const DcmhaInputs& x, int64_t chunk) {
 
 // The reference block by block. Backward recomputes each block, so that nothing but the inputs stays alive in between,
 // and adds the block's gradients to their places.
-Tensor chunked(const Call& call, int64_t chunk) {
+Tensor chunked(const Call& call, const std::vector<QueryBlock>& documents, int64_t chunk) {
   const DcmhaInputs& x = call.inputs;
-  const std::vector<QueryBlock> blocks = chunks_of(x, chunk);
+  const std::vector<QueryBlock> blocks = chunks_of(x, documents, chunk);
   Tensor y = empty_like(x.q);
   using enum AttentionRole::Positions;
   {
@@ -200,6 +211,79 @@ Tensor fused(const Call& call, const DcmhaInputs& x, const AttentionPlan& plan) 
   return record(call.op, y, std::span<const Tensor>(call.recorded), backward_pass);
 }
 
+// Calls each(i) for every document. On the CPU short ones are shared out among the threads, since a short call keeps
+// few of them busy; a long one has all threads to itself.
+template <class Each>
+void for_each_document(const std::vector<QueryBlock>& documents, bool on_cpu, Each&& each) {
+  const auto work = [&](size_t i) { return static_cast<double>(documents[i].rows * documents[i].keys); };
+  double sum = 0;
+  for (size_t i = 0; i < documents.size(); ++i) sum += work(i);
+  std::vector<size_t> short_ones;
+  for (size_t i = 0; i < documents.size(); ++i) {
+    if (on_cpu && 2 * threads() * work(i) < sum)
+      short_ones.push_back(i);
+    else
+      each(i);
+  }
+  parallel_for(static_cast<int64_t>(short_ones.size()), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) each(short_ones[static_cast<size_t>(i)]);
+  });
+}
+
+// One call of the device's kernels for each document, on its part of the tensors. The parts of one sample are
+// contiguous, as results of kernels must be. Only the static term is shared: the sum over the documents is its
+// gradient.
+Tensor fused(const Call& call, const DcmhaInputs& x, const std::vector<QueryBlock>& documents,
+             const std::vector<AttentionPlan>& plans) {
+  using enum AttentionRole::Positions;
+  const Backend& device = backend(x.q.device());
+  const bool on_cpu = x.q.device() == kCpu;
+  const DType dtype = x.q.dtype(), statistics = accumulate_type(dtype);
+  const DType inside = device.attention.takes_16_bits ? dtype : statistics;
+  const auto converted = [inside](const DcmhaInputs& in) {
+    return map_tensors(in, [inside](const Tensor& t) { return t.to(inside); });
+  };
+  Tensor y = empty(x.q.shape(), inside, x.q.device()), lse;
+  if (recording(call.recorded)) lse = empty({x.q.dim(0), x.q.dim(1), x.q.dim(2)}, statistics, x.q.device());
+  {
+    const DcmhaInputs in = converted(x);
+    for_each_document(documents, on_cpu, [&](size_t i) {
+      Tensor part = documents[i].part(y, queries), part_lse = documents[i].part(lse, queries);
+      device.attention.forward(plans[i], part_of(in, documents[i]), part, part_lse);
+    });
+  }
+  y = y.to(dtype);
+  auto backward_pass = [=, &device, required = call.required](const Tensor& dy) -> Grads {
+    const DcmhaInputs in = converted(x);
+    const Tensor result = y.to(inside), d_result = dy.to(inside).contiguous();
+    DcmhaGradients gradients = gradients_for(in, required, [](const Tensor& input) { return zeros_like(input); });
+    std::vector<DcmhaGradients> parts(documents.size(), gradients);
+    for_each_document(documents, on_cpu, [&](size_t i) {
+      const QueryBlock& document = documents[i];
+      for_each_tensor(
+          [&](const AttentionRole& role, Tensor& part) {
+            if (part) part = role.positions == none ? empty_like(part) : document.part(part, role.positions);
+          },
+          parts[i]);
+      device.attention.backward(plans[i], part_of(in, document), document.part(result, queries),
+                                document.part(lse, queries), document.part(d_result, queries), parts[i]);
+    });
+    for (const DcmhaGradients& part : parts) {
+      for_each_tensor(
+          [](const AttentionRole& role, Tensor& whole, const Tensor& of_document) {
+            if (whole && role.positions == none) whole.add_(of_document);
+          },
+          gradients, part);
+    }
+    Grads grads = list_of(gradients);
+    for (Tensor& g : grads) {
+      if (g) g = g.to(dtype);
+    }
+    return grads;
+  };
+  return record(call.op, y, std::span<const Tensor>(call.recorded), backward_pass);
+}
+
 // How the device computes the call, or why it cannot.
 AttentionPlan plan_of(const DcmhaInputs& x, bool derivative) {
   const Backend& device = backend(x.q.device());
@@ -213,16 +297,26 @@ Tensor attend(const char* op, const DcmhaInputs& x, const SdpaOptions& options) 
   check_options(op, options);
   const bool may_fuse = options.impl == AttentionImpl::fused || options.impl == AttentionImpl::automatic;
   const bool no_elements = x.q.numel() == 0 || x.k.numel() == 0;
-  if (options.impl == AttentionImpl::reference || no_elements) return attention_reference(x);
+  const std::vector<QueryBlock> documents =
+      options.documents ? document_blocks(op, x, *options.documents) : std::vector<QueryBlock>();
+  if (options.impl == AttentionImpl::reference || no_elements)
+    return documents.empty() ? attention_reference(x) : attention_reference(x, documents);
   const Call call(op, x);
   if (may_fuse) {
     const DcmhaInputs prepared = rows_contiguous(call.inputs);
-    const AttentionPlan plan = plan_of(prepared, recording(call.recorded));
-    check(!plan.unsupported_reason || options.impl == AttentionImpl::automatic, op,
-          [&] { return *plan.unsupported_reason + "; or use AttentionImpl::automatic, which then takes `chunked`"; });
-    if (!plan.unsupported_reason) return fused(call, prepared, plan);
+    std::vector<AttentionPlan> plans;
+    if (documents.empty()) plans.push_back(plan_of(prepared, recording(call.recorded)));
+    for (const QueryBlock& document : documents)
+      plans.push_back(plan_of(part_of(prepared, document), recording(call.recorded)));
+    std::optional<std::string> unsupported_reason;
+    for (const AttentionPlan& plan : plans)
+      if (plan.unsupported_reason) unsupported_reason = plan.unsupported_reason;
+    check(!unsupported_reason || options.impl == AttentionImpl::automatic, op,
+          [&] { return *unsupported_reason + "; or use AttentionImpl::automatic, which then takes `chunked`"; });
+    if (!unsupported_reason)
+      return documents.empty() ? fused(call, prepared, plans[0]) : fused(call, prepared, documents, plans);
   }
-  return chunked(call, options.chunk);
+  return chunked(call, documents, options.chunk);
 }
 
 DcmhaInputs inputs_of(const Tensor& q, const Tensor& k, const Tensor& v, const HeadMixing& pre, const HeadMixing& post,
@@ -252,6 +346,8 @@ AttentionMaps attention_maps(const Tensor& q, const Tensor& k, const HeadMixing&
                              const DcmhaOptions& options) {
   const DcmhaInputs x = inputs_of(q, k, k, pre, post, options.groups, options);
   check_inputs("attention_maps", x);
+  check(!options.documents, "attention_maps",
+        [] { return std::string("gives the maps of whole sequences, not of documents"); });
   check_options("attention_maps", options);
   return reference_maps(with_wide_type(x));
 }

@@ -18,6 +18,12 @@ void map_key_side(nn::AttentionOperands& x, F&& f) {
   }
 }
 
+// The documents by positions counted from `first`.
+std::vector<Document> counted_from(std::vector<Document> documents, int64_t first) {
+  for (Document& d : documents) d.begin -= first, d.end -= first;
+  return documents;
+}
+
 // The query side of a stage for rows [begin, end).
 HeadMixing query_rows(HeadMixing c, int64_t begin, int64_t end) {
   for (Tensor* x : {&c.q_down, &c.q_up, &c.q_gate}) {
@@ -96,6 +102,8 @@ Tensor SequenceParallel::attend(const nn::AttentionOperands& operands, const Dcm
     map_key_side(part, attended);
     DcmhaOptions options = call;
     options.mask.offset = queries.begin - first;
+    std::vector<Document> documents;
+    if (call.documents) documents = counted_from(*call.documents, first), options.documents = &documents;
     ys.push_back(nn::attend(part, options));
     row = end;
   }

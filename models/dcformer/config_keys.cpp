@@ -8,7 +8,7 @@ namespace braid::models {
 
 // Bounds keep every product of sizes (parameters of a layer, of all layers) far below 2^63.
 static constexpr double kMaxWidth = 1 << 20, kMaxHidden = 1 << 24, kMaxLayers = 1 << 14, kMaxHeads = 1 << 14;
-static constexpr double kMaxVocab = 1 << 28, kMaxPositions = 1 << 30;
+static constexpr double kMaxVocab = 1 << 28, kMaxPositions = 1 << 30, kMaxFactor = 1 << 20;
 
 std::vector<Setting> key_table(DcformerConfig& c) {
   Profile& p = c.profile;
@@ -47,11 +47,11 @@ std::vector<Setting> key_table(DcformerConfig& c) {
       {"rotary_pct", &c.rotary_pct, "part of a head that is rotated", positive_to_1},
       {"rope_scaling", &c.rope_scaling.kind, "change of the rotary frequencies for longer sequences",
        one_of({"none", "linear", "llama3"})},
-      {"rope_scaling_factor", &c.rope_scaling.factor, "divisor of the frequencies", at_least(1)},
+      {"rope_scaling_factor", &c.rope_scaling.factor, "divisor of the frequencies", between(1, kMaxFactor)},
       {"rope_low_freq_factor", &c.rope_scaling.low_freq_factor,
-       "llama3: wavelengths above rope_original_block_size over this are scaled", above(0)},
+       "llama3: wavelengths above rope_original_block_size over this are scaled", between(1 / kMaxFactor, kMaxFactor)},
       {"rope_high_freq_factor", &c.rope_scaling.high_freq_factor,
-       "llama3: wavelengths below rope_original_block_size over this are not", above(0)},
+       "llama3: wavelengths below rope_original_block_size over this are not", between(1 / kMaxFactor, kMaxFactor)},
       {"rope_original_block_size", &c.rope_scaling.original_block_size,
        "llama3: longest sequence before the frequencies were scaled", between(1, kMaxPositions), 0},
       {"use_qk_norm", &c.use_qk_norm, "RMSNorm of queries and keys"},

@@ -7,6 +7,7 @@
 #include "braid/models/dcformer/cost.h"
 #include "braid/models/dcformer/family.h"
 #include "braid/models/dcformer/model.h"
+#include "braid/nn/quantize.h"
 
 namespace braid::models {
 namespace {
@@ -92,11 +93,17 @@ std::vector<InfoSection> memory_sections(const DcformerConfig& config, int64_t s
                    bytes_row("total_bf16", "total in bf16", mixed.total(), "train.dtype=bf16, f32 master weights"),
                    bytes_row("total_bf16_checkpointed", "  when blocks are recomputed", mixed_recomputed.total())};
   const CacheSize cache = cache_bytes(config, batch, seq_len);
+  const int64_t copy = config.tie_word_embeddings ? config.vocab_size * (config.dim + 4) : 0;  // of the table in 8 bits
+  const auto int8_weights = static_cast<double>(nn::quantized_bytes(shape_only_model(config)) + copy);
   InfoSection inference{"inference_memory", "Memory to generate, f32, " + what, {}};
-  inference.rows = {bytes_row("weights", "weights", m.weights),
-                    bytes_row("cache_per_token", "cache, a token", cache.per_token, "before local windows are full"),
-                    bytes_row("cache", "cache, full", cache.full), bytes_row("total", "total", m.weights + cache.full),
-                    bytes_row("total_bf16", "total in bf16", (m.weights + cache.full) / 2, "--dtype bf16")};
+  inference.rows = {
+      bytes_row("weights", "weights", m.weights),
+      bytes_row("cache_per_token", "cache, a token", cache.per_token, "before local windows are full"),
+      bytes_row("cache", "cache, full", cache.full),
+      bytes_row("total", "total", m.weights + cache.full),
+      bytes_row("total_bf16", "total in bf16", (m.weights + cache.full) / 2, "--dtype bf16"),
+      bytes_row("weights_int8", "weights, linear layers in int8", int8_weights, "--dtype int8, on the CPU"),
+      bytes_row("total_int8", "total with them", int8_weights + cache.full)};
   return {training, inference};
 }
 

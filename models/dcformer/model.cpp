@@ -6,6 +6,7 @@
 #include "braid/distributed/parallel/sequence_parallel.h"
 #include "braid/distributed/parallel/vocab_parallel.h"
 #include "braid/models/dcformer/layers.h"
+#include "braid/nn/quantize.h"
 
 namespace braid::models {
 
@@ -56,8 +57,13 @@ void Dcformer::to(Device device) {
   rope_ = make_rope(config_, dtype(), device);
 }
 
+void Dcformer::quantize_weights() {
+  if (!output_.weight()) output_ = nn::Linear(embeddings_.weight());
+  nn::quantize_weights(*this);
+}
+
 Tensor Dcformer::forward(const Tensor& ids, const std::shared_ptr<const nn::ShardContext>& shards, KvCache* cache,
-                         const nn::ActivationObserver* observer) const {
+                         const nn::ActivationObserver* observer, const PackedPtr& packed) const {
   Tensor x;  // (B, T, D), over a mesh this rank's rows of it
   if (shards) {
     x = shards->reduce_rows(dist::vocab_parallel_embedding(embeddings_.weight(), ids, vocab_, mesh_.tensor, dtype()));
@@ -70,27 +76,34 @@ Tensor Dcformer::forward(const Tensor& ids, const std::shared_ptr<const nn::Shar
     nn::ActivationObserver of_layer;
     if (observer) of_layer = nn::observer_of_part(*observer, "layers." + std::to_string(i) + ".");
     if (recompute_ && !cache && !observer) {
-      x = recompute([this, &block, shards](
-                        const std::vector<Tensor>& in) { return block(in[0], &rope_, nullptr, nullptr, shards.get()); },
-                    {x});
+      x = recompute(
+          [this, &block, shards, packed](const std::vector<Tensor>& in) {
+            return block(in[0], packed ? &packed->rope : &rope_, nullptr, nullptr, shards.get(),
+                         packed ? &packed->documents : nullptr);
+          },
+          {x});
     } else {
-      x = block(x, &rope_, cache ? &cache->layers[i] : nullptr, observer ? &of_layer : nullptr, shards.get());
+      x = block(x, packed ? &packed->rope : &rope_, cache ? &cache->layers[i] : nullptr, observer ? &of_layer : nullptr,
+                shards.get(), packed ? &packed->documents : nullptr);
     }
     nn::observe(observer, "hidden." + std::to_string(i + 1), x);
   }
   return nn::observe(observer, "final_norm", norm_(x));
 }
 
-Tensor Dcformer::hidden(const Tensor& ids, KvCache* cache, const nn::ActivationObserver* observer) const {
+Tensor Dcformer::hidden(const Tensor& ids, const Tensor& positions, KvCache* cache,
+                        const nn::ActivationObserver* observer) const {
   check(ids.rank() == 2, "dcformer", [&] { return "token ids must be (B, T), got " + str(ids.shape()); });
-  if (one_process()) return forward(ids, nullptr, cache, observer);
+  if (one_process()) return forward(ids, nullptr, cache, observer, packed(positions, nullptr));
   check(!recording({embeddings_.weight(), norm_.weight()}), "dcformer", [] {
     return std::string("hidden states over several processes carry no gradients: train by loss_sum(), or use NoGrad");
   });
   if (cache || !dist::every_rank_has_rows(ids.dim(1), mesh_))
-    return forward(ids, std::make_shared<dist::ReplicatedRows>(mesh_.tensor), cache, observer);
+    return forward(ids, std::make_shared<dist::ReplicatedRows>(mesh_.tensor), cache, observer,
+                   packed(positions, nullptr));
   auto shards = std::make_shared<dist::SequenceParallel>(mesh_, ids.dim(1));
-  return shards->gather_sequence(forward(shards->local_tokens(ids), shards, nullptr, observer));
+  return shards->gather_sequence(
+      forward(shards->local_tokens(ids), shards, nullptr, observer, packed(positions, shards.get())));
 }
 
 Tensor Dcformer::output_weight() const {
@@ -98,37 +111,28 @@ Tensor Dcformer::output_weight() const {
 }
 
 Tensor Dcformer::logits(const Tensor& hidden) const {
-  Tensor local =
-      config_.tie_word_embeddings ? linear(hidden, output_weight()) : output_(hidden);  // (..., V of this rank)
+  Tensor local = output_.weight() ? output_(hidden) : linear(hidden, output_weight());  // (..., V of this rank)
   return dist::all_gather_replicated(local, local.rank() - 1, vocab_, mesh_.tensor);
 }
 
-Tensor Dcformer::loss_sum(const Tensor& ids, const Tensor& targets) const {
+Tensor Dcformer::loss_sum(const Tensor& ids, const Tensor& targets, const Tensor& positions) const {
   check(ids.rank() == 2 && targets.shape() == ids.shape(), "dcformer", [&] {
     return "targets " + str(targets.shape()) + " do not match token ids " + str(ids.shape()) + ", both (B, T)";
   });
-  if (one_process()) return linear_cross_entropy(forward(ids, nullptr, nullptr, nullptr), output_weight(), targets);
+  if (one_process() && output_.quantized())
+    return sum(cross_entropy_per_token(logits(hidden(ids, positions, nullptr, nullptr)), targets));
+  if (one_process())
+    return linear_cross_entropy(forward(ids, nullptr, nullptr, nullptr, packed(positions, nullptr)), output_weight(),
+                                targets);
   auto shards = std::make_shared<dist::SequenceParallel>(mesh_, ids.dim(1));
-  Tensor h = shards->gather_rows(forward(shards->local_tokens(ids), shards, nullptr, nullptr));  // (B, Tc, D)
+  Tensor h = shards->gather_rows(
+      forward(shards->local_tokens(ids), shards, nullptr, nullptr, packed(positions, shards.get())));  // (B, Tc, D)
   return dist::vocab_parallel_cross_entropy(h, output_weight(), shards->local_tokens(targets), vocab_, mesh_.tensor);
 }
 
 const dist::Shard* Dcformer::shard_of(const std::string& parameter) const {
   auto at = shards_.find(parameter);
   return at == shards_.end() ? nullptr : &at->second;
-}
-
-KvCache Dcformer::make_cache(int64_t capacity) const {
-  check(capacity >= 1 && capacity <= config_.block_size, "dcformer", [&] {
-    return "a cache of " + std::to_string(capacity) + " positions was requested; the model's longest sequence is " +
-           std::to_string(config_.block_size);
-  });
-  KvCache cache;
-  for (int64_t i = 0; i < config_.n_layer; ++i) {
-    // A local layer keeps what the wider of its two windows can reach.
-    cache.layers.emplace_back(capacity, std::max(config_.keys_of_layer(i, false), config_.keys_of_layer(i, true)));
-  }
-  return cache;
 }
 
 void Dcformer::visit(nn::Visitor& v) const {

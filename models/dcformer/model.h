@@ -11,6 +11,10 @@
 #include "braid/models/language_model.h"
 #include "braid/nn/nn.h"
 
+namespace braid::dist {
+class SequenceParallel;
+}
+
 namespace braid::models {
 
 class Dcformer final : public LanguageModel {
@@ -31,8 +35,11 @@ class Dcformer final : public LanguageModel {
   Tensor logits(const Tensor& hidden) const override;  // (..., D) -> (..., V)
   // Sum of the cross-entropy over the targets >= 0, without forming all logits; divide by their number for the mean.
   // targets (B, T); result (). Over a mesh: over the targets of this context rank's positions, equal on tensor ranks.
-  using LanguageModel::loss_sum;
   Tensor loss_sum(const Tensor& ids, const Tensor& targets) const override;
+  // Of a batch with positions: attention within documents, rotary positions from their beginnings on.
+  Tensor loss_sum(const Batch& batch) const override;
+  void observe(const Batch& batch, const nn::ActivationObserver& observer) const override;
+  bool separates_documents() const override { return true; }
 
   KvCache make_cache(int64_t capacity) const override;  // capacity: positions, at most block_size
 
@@ -45,6 +52,8 @@ class Dcformer final : public LanguageModel {
   // To another type or device, parameters and position tables.
   void to(DType dtype) override;
   void to(Device device) override;
+  // Where the output projection is the embedding table, it becomes a copy of it in 8 bits.
+  void quantize_weights() override;
 
   std::unique_ptr<const ModelSpec> spec() const override;
   int64_t vocab_size() const override { return config_.vocab_size; }
@@ -62,9 +71,19 @@ class Dcformer final : public LanguageModel {
   Dcformer(const DcformerConfig& config, RandomKey key, const dist::ProcessMesh& mesh, bool initialise);
   bool one_process() const { return mesh_.tensor.size() == 1 && mesh_.context.size() == 1; }
   Tensor output_weight() const;  // (V of this rank, D), of the type of the arithmetic
+  // The documents of packed sequences, and the rotary tables of this rank's rows in them.
+  struct Packed {
+    nn::Rope rope;
+    std::vector<Document> documents;
+  };
+  using PackedPtr = std::shared_ptr<const Packed>;  // null: every sequence is one document
+  PackedPtr packed(const Tensor& positions, const dist::SequenceParallel* shards) const;
   // Embedding, blocks and final norm on the rows of `shards` (null: one process).
   Tensor forward(const Tensor& ids, const std::shared_ptr<const nn::ShardContext>& shards, KvCache* cache,
-                 const nn::ActivationObserver* observer) const;
+                 const nn::ActivationObserver* observer, const PackedPtr& packed) const;
+  Tensor hidden(const Tensor& ids, const Tensor& positions, KvCache* cache,
+                const nn::ActivationObserver* observer) const;
+  Tensor loss_sum(const Tensor& ids, const Tensor& targets, const Tensor& positions) const;
 
   DcformerConfig config_;
   dist::ProcessMesh mesh_;

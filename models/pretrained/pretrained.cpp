@@ -59,9 +59,19 @@ bool is_companion(const fs::path& file) {
          fs::is_regular_file(file, none) && fs::file_size(file, none) <= (64 << 20);
 }
 
+// The type in which the parameters are read before they are quantised: as stored where that is one type of 16 bits, so
+// that the model never takes more memory.
+DType type_to_quantize(const WeightFormat& format) {
+  DType type = format.tensors.empty() ? DType::f32 : format.tensors[0].dtype;
+  for (const StoredTensor& t : format.tensors)
+    if (t.dtype != type) return DType::f32;
+  return size_of(type) == 2 ? type : DType::f32;
+}
+
 }  // namespace
 
 void save_model(const Model& model, const text::Tokenizer* tokenizer, const fs::path& folder) {
+  nn::check_not_quantized(model, "saved");
   save_model_description(*model.spec(), tokenizer, folder);
   io::save_safetensors((folder / "model.safetensors").string(), nn::parameters(model), {{"format", "pt"}});
 }
@@ -98,7 +108,12 @@ LoadedModel load_model(const fs::path& folder, const LoadOptions& options) {
   DType dtype = DType::f32;
   for (const StoredTensor& t : loaded.format.tensors)
     if (t.dtype == DType::f64) dtype = DType::f64;
+  if (options.int8_weights) dtype = type_to_quantize(loaded.format);
   loaded.model = spec->read_weights(files, options.dtype.value_or(dtype), options.mesh, loaded.notes);
+  if (options.int8_weights) {
+    loaded.model->quantize_weights();
+    loaded.model->to(DType::f32);
+  }
   if (options.tokenizer && fs::exists(folder / "tokenizer.json"))
     loaded.tokenizer = text::load_tokenizer(folder.string());
   return loaded;
@@ -117,6 +132,7 @@ ModelFolder inspect_model(const fs::path& folder) {
 
 void save_as_loaded(const Model& model, const WeightFormat& format, const fs::path& folder,
                     std::optional<DType> dtype) {
+  nn::check_not_quantized(model, "saved");
   io::make_folder(folder);
   std::error_code error;
   check(!has_weights(folder) && !fs::exists(folder / "config.json", error), ErrorKind::output,

@@ -17,6 +17,8 @@ struct LoadOptions {
   SettingTexts settings = {};       // of the configuration, instead of those of the folder
   dist::ProcessMesh mesh = {};      // over a mesh each rank gets its shards
   bool tokenizer = true;            // false: leave the tokenizer's files alone
+  // 8-bit weights in linear layers (nn/quantize.h): a model for inference on the CPU, with arithmetic in f32.
+  bool int8_weights = false;
 };
 
 struct LoadedModel {

@@ -7,13 +7,16 @@ namespace braid::models::text {
 Batch read_batch(const Dataset& data, const std::vector<int64_t>& indices) {
   const auto B = static_cast<int64_t>(indices.size());
   const int64_t T = data.seq_len();
-  std::vector<int32_t> ids, targets, window(static_cast<size_t>(T + 1));
+  Sequence all;
+  const auto append = [](std::vector<int32_t>& to, const std::vector<int32_t>& from) {
+    to.insert(to.end(), from.begin(), from.end());
+  };
   for (int64_t i : indices) {
-    data.window(i, window);
-    ids.insert(ids.end(), window.begin(), window.end() - 1);
-    targets.insert(targets.end(), window.begin() + 1, window.end());
+    const Sequence one = data.sequence(i);
+    append(all.ids, one.ids), append(all.targets, one.targets), append(all.positions, one.positions);
   }
-  return text_batch(from_vector(ids, {B, T}), from_vector(targets, {B, T}));
+  return text_batch(from_vector(all.ids, {B, T}), from_vector(all.targets, {B, T}),
+                    data.separates_documents() ? from_vector(all.positions, {B, T}) : Tensor());
 }
 
 namespace {

@@ -1,4 +1,5 @@
-// From windows of a data set to batches: input_ids (B, T) and the next token of each as target.
+// From sequences of a data set to batches: input_ids (B, T), the next token of each as target, and of separate
+// documents the positions.
 #pragma once
 #include <vector>
 
@@ -9,7 +10,7 @@
 
 namespace braid::models::text {
 
-// The windows `indices` of a data set: B = indices.size(), T = data.seq_len().
+// The sequences `indices` of a data set: B = indices.size(), T = data.seq_len().
 Batch read_batch(const Dataset& data, const std::vector<int64_t>& indices);
 
 // The micro-batches of one step, `count` of `batch_size` samples each, from place `first` of the sampler's order on.

@@ -26,8 +26,10 @@ std::string path_of(const std::string& folder) { return (std::filesystem::path(f
 
 ordered_json to_json(const SplitInfo& split) {
   ordered_json shards = ordered_json::array();
-  for (const ShardInfo& s : split.shards)
+  for (const ShardInfo& s : split.shards) {
     shards.push_back({{"file", s.file}, {"tokens", s.tokens}, {"checksum", detail::hex(s.checksum, 8)}});
+    if (!s.marks.empty()) shards.back()["marks"] = {{"file", s.marks}, {"checksum", detail::hex(s.marks_checksum, 8)}};
+  }
   return {{"tokens", split.tokens}, {"documents", split.documents}, {"shards", shards}};
 }
 
@@ -37,16 +39,18 @@ ordered_json to_json(const Manifest& m) {
     tasks.push_back({{"file", t.file}, {"samples", t.samples}, {"checksum", detail::hex(t.checksum, 8)}});
   ordered_json chosen = {{"seed", m.seed}, {"val_fraction", m.val_fraction}};
   if (m.validation != Validation::documents) chosen["validation"] = validation_names[static_cast<int>(m.validation)];
-  return {{"format", format},
-          {"version", version},
-          {"tokenizer",
-           {{"name", m.tokenizer},
-            {"fingerprint", detail::hex(m.tokenizer_fingerprint, 16)},
-            {"vocab_size", m.vocab_size}}},
-          {"split", chosen},
-          {"train", to_json(m.train)},
-          {"val", to_json(m.val)},
-          {"tasks", tasks}};
+  ordered_json j = {{"format", format},
+                    {"version", version},
+                    {"tokenizer",
+                     {{"name", m.tokenizer},
+                      {"fingerprint", detail::hex(m.tokenizer_fingerprint, 16)},
+                      {"vocab_size", m.vocab_size}}},
+                    {"split", chosen},
+                    {"train", to_json(m.train)},
+                    {"val", to_json(m.val)},
+                    {"tasks", tasks}};
+  if (m.samples) j["samples"] = {{"begin", m.samples->begin}, {"turn", m.samples->turn}};
+  return j;
 }
 
 // Two checksums of the canonical text, the second over the text reversed in role: 64 bits of identity.
@@ -105,6 +109,11 @@ struct Fields {
     for (const json& shard : list(j, "shards")) {
       s.shards.push_back({file(shard), count(shard, "tokens", int64_t{1} << 48),
                           static_cast<uint32_t>(hex_number(shard, "checksum", 8))});
+      if (shard.contains("marks")) {
+        const json marks = get(shard, "marks");
+        s.shards.back().marks = file(marks);
+        s.shards.back().marks_checksum = static_cast<uint32_t>(hex_number(marks, "checksum", 8));
+      }
       if (__builtin_add_overflow(sum, s.shards.back().tokens, &sum)) bad("tokens", "a sum that fits 64 bits", shard);
     }
     if (sum != s.tokens) bad(name + ".tokens", std::to_string(sum) + ", the sum over its shards", s.tokens);
@@ -153,6 +162,13 @@ Manifest read_manifest(const std::string& folder) {
   m.val = f.split(j, "val");
   for (const json& t : f.list(j, "tasks"))
     m.tasks.push_back({f.file(t), f.count(t, "samples"), static_cast<uint32_t>(f.hex_number(t, "checksum", 8))});
+  if (j.contains("samples")) {
+    const json samples = f.get(j, "samples");
+    m.samples = SampleInfo{f.text(samples, "begin"), f.text(samples, "turn")};
+  }
+  for (const SplitInfo* s : {&m.train, &m.val})
+    for (const ShardInfo& shard : s->shards)
+      if (shard.marks.empty() == m.samples.has_value()) f.bad("marks", "marks beside every shard of samples", json());
   m.fingerprint = f.text(j, "fingerprint");
   if (m.fingerprint != fingerprint_of(m)) f.bad("fingerprint", fingerprint_of(m), m.fingerprint);
   return m;

@@ -1,6 +1,7 @@
 // dataset.json: what a prepared data folder holds, so that damage, mixed-up files and a changed tokenizer are noticed.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,7 +11,15 @@ struct ShardInfo {
   std::string file;  // a name in the same folder
   int64_t tokens = 0;
   uint32_t checksum = 0;  // ShardHeader::checksum
+  // Of samples: the shard with a mark for every token here.
+  std::string marks = "";
+  uint32_t marks_checksum = 0;
 };
+
+// The bits of a mark.
+inline constexpr int32_t kCountedMark = 1;  // the token is a target
+inline constexpr int32_t kFirstMark = 2;    // the token begins a sample
+inline constexpr int64_t kMarkKinds = 4;    // the vocabulary of a shard of marks
 
 struct SplitInfo {
   int64_t tokens = 0;
@@ -31,6 +40,13 @@ struct ValidationFile {
   bool tail = false;  // the end of the file
 };
 
+// The documents are samples for fine-tuning. Both empty: prompts and answers as they are, else the template of their
+// turns (prepare/chat.h).
+struct SampleInfo {
+  std::string begin, turn;
+  bool operator==(const SampleInfo&) const = default;
+};
+
 struct TaskFileInfo {  // evaluation items of the built-in tasks
   std::string file;
   int64_t samples = 0;
@@ -46,6 +62,7 @@ struct Manifest {
   Validation validation = Validation::documents;
   SplitInfo train, val;
   std::vector<TaskFileInfo> tasks;
+  std::optional<SampleInfo> samples;
   std::string fingerprint;  // of everything above, 16 hex digits: the identity of the data
   // Not part of the identity. Empty for Validation::documents.
   std::vector<ValidationFile> validation_files;

@@ -22,8 +22,11 @@ void CapturedStep::enable(bool on) {
   if (!on) captured_.reset();
 }
 
-// The switches of BRAID_DEBUG read every result back.
-bool CapturedStep::can_capture() const {
+// The switches of BRAID_DEBUG read every result back; which kernels attention within documents launches depends on
+// where the documents of a batch begin.
+bool CapturedStep::can_capture(const std::vector<Batch>& batches) const {
+  for (const Batch& b : batches)
+    if (b.has(kPositions)) return false;
   return enabled_ && static_cast<bool>(backend(device_).stream.begin_capture) && !debug().any();
 }
 
@@ -50,7 +53,7 @@ StepBuffers CapturedStep::make_buffers(const std::vector<Batch>& batches, double
 StepSums CapturedStep::gradients(const std::vector<Batch>& batches, double loss_scale,
                                  const std::function<void(const StepBuffers&)>& work) {
   shape_ = shape_of(batches);
-  if (shape_ != last_shape_ || !can_capture()) {
+  if (shape_ != last_shape_ || !can_capture(batches)) {
     captured_.reset();
   } else if (!captured_) {
     capture_gradients(batches, loss_scale, work);

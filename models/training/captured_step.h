@@ -13,6 +13,7 @@
 //   steps 3, 4, ...      are replayed
 //   another shape        drops the capture and begins anew, so the memory of two captures never exists at once
 //
+// A step of batches with positions (models/batch.h) is always launched: its kernels differ from batch to batch.
 // Kernels and their order are the same either way, and so are the bits.
 #pragma once
 #include <functional>
@@ -69,7 +70,7 @@ class CapturedStep {
 
   static BatchShape shape_of(const std::vector<Batch>& batches);
   StepBuffers make_buffers(const std::vector<Batch>& batches, double loss_scale) const;
-  bool can_capture() const;
+  bool can_capture(const std::vector<Batch>& batches) const;
   std::unique_ptr<Graph> capture(const std::function<void()>& work);
   void capture_gradients(const std::vector<Batch>& batches, double loss_scale,
                          const std::function<void(const StepBuffers&)>& work);

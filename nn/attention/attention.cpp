@@ -33,7 +33,7 @@ Attention::Attention(const AttentionOptions& options, RandomKey key) : options_(
 }
 
 Tensor Attention::operator()(const Tensor& x, const Rope* rope, LayerCache* cache, const ActivationObserver* observer,
-                             const ShardContext* shards) const {
+                             const ShardContext* shards, const std::vector<Document>* documents) const {
   const AttentionOptions& o = options_;
   Tensor all = shards ? shards->gather_rows(x) : x;  // (B, T, D)
   int64_t B = all.dim(0), T = all.dim(1), d = o.head_dim;
@@ -68,8 +68,10 @@ Tensor Attention::operator()(const Tensor& x, const Rope* rope, LayerCache* cach
   options.mask = {o.causal, one_token_step ? o.decode_window : o.window, 0};
   options.impl = o.impl;
   options.workspace = o.workspace;
+  options.documents = documents;
   if (shards) in = shards->exchange(in, options.mask, heads);
   if (cache) {
+    check(!documents, "attention", [] { return std::string("a cache holds one text: no documents beside it"); });
     check(!recording({in.q, in.k, in.v}), "attention",
           [] { return std::string("a cache carries no gradients; decode under NoGrad"); });
     cache->append(in.k, in.v, key_wise(in.pre), key_wise(in.post));

@@ -23,8 +23,8 @@ Block::Block(const BlockOptions& o, RandomKey key)
       ffn_norm_(block_norm(o)) {}
 
 Tensor Block::operator()(const Tensor& x, const Rope* rope, LayerCache* cache, const ActivationObserver* observer,
-                         const ShardContext* shards) const {
-  Tensor a = observe(observer, "attn_out", attention_(attention_norm_(x), rope, cache, observer, shards));
+                         const ShardContext* shards, const std::vector<Document>* documents) const {
+  Tensor a = observe(observer, "attn_out", attention_(attention_norm_(x), rope, cache, observer, shards, documents));
   SumAndNorm h = parallel_residual_ ? SumAndNorm{add(x, a), ffn_norm_(x)} : ffn_norm_(x, a);
   return add(h.sum, observe(observer, "ffn_out", feed_forward_(h.y, shards)));
 }

@@ -21,7 +21,8 @@ class Block final : public Module {
   Block(const BlockOptions& options, RandomKey key);
   // x (B, T, D) -> (B, T, D). With `shards` the rows are those of this rank: norms and residuals run on them alone.
   Tensor operator()(const Tensor& x, const Rope* rope, LayerCache* cache = nullptr,
-                    const ActivationObserver* observer = nullptr, const ShardContext* shards = nullptr) const;
+                    const ActivationObserver* observer = nullptr, const ShardContext* shards = nullptr,
+                    const std::vector<Document>* documents = nullptr) const;
   void visit(Visitor& v) const override;
   void attention_workspace(int64_t bytes) { attention_.workspace(bytes); }
 

@@ -16,6 +16,7 @@ const Backend& cpu_backend() {
       .order = order_kernels,
       .scan = scan_kernels,
       .matmul = matmul_kernels,
+      .int8 = int8_kernels,
       .softmax = softmax_kernels,
       .norm = norm_kernels,
       .rope = rope_kernels,

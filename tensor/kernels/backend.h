@@ -5,6 +5,7 @@
 #include "braid/tensor/kernels/attention.h"
 #include "braid/tensor/kernels/copy.h"
 #include "braid/tensor/kernels/index.h"
+#include "braid/tensor/kernels/int8.h"
 #include "braid/tensor/kernels/kernel.h"
 #include "braid/tensor/kernels/loss.h"
 #include "braid/tensor/kernels/matmul.h"
@@ -32,6 +33,7 @@ struct Backend {
   OrderKernels order;
   ScanKernels scan;
   MatmulKernels matmul;
+  Int8Kernels int8;
   SoftmaxKernels softmax;
   NormKernels norm;
   RopeKernels rope;

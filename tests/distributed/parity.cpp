@@ -64,6 +64,16 @@ models::Batch step_batch(const models::DcformerConfig& config, int64_t step, int
   return models::text_batch(from_vector(ids, {samples, T}), from_vector(targets, {samples, T}));
 }
 
+models::Batch with_documents(const models::Batch& batch) {
+  const Tensor ids = batch.at("input_ids");
+  std::vector<int32_t> positions;
+  for (int64_t i = 0; i < ids.numel(); ++i) {
+    const bool begins = i % ids.dim(1) == 0 || random_bits(static_cast<uint64_t>(i), {17, 0}) % 6 == 0;
+    positions.push_back(begins ? 0 : positions.back() + 1);
+  }
+  return models::text_batch(ids, batch.at("targets"), from_vector(positions, ids.shape()));
+}
+
 std::vector<models::Batch> share_of(const models::Batch& all, const dist::ProcessMesh& mesh) {
   int64_t half = all.samples() / 2;
   std::vector<models::Batch> out;
@@ -113,21 +123,25 @@ std::map<std::string, std::vector<double>> unsharded(const std::vector<models::L
 }  // namespace
 
 Record train(const models::DcformerConfig& config, const dist::ProcessMesh& mesh, int64_t steps, int64_t samples,
-             int64_t T, DType dtype, bool recompute, double lr, const Noise& noise) {
+             int64_t T, DType dtype, bool recompute, double lr, const Noise& noise, bool documents) {
   DType masters = dtype == DType::bf16 ? DType::f32 : dtype;
   std::unique_ptr<models::LanguageModel> model = make_model(config, mesh, masters, recompute);
   models::Trainer trainer(*model, {.weight_decay = 0.1, .decay = nn::OptimizerOptions::Decay::matrices}, 1.0, mesh,
                           dtype);
   Record record;
+  const auto batch = [&](int64_t step) {
+    const models::Batch plain = step_batch(config, step, samples, T);
+    return documents ? with_documents(plain) : plain;
+  };
   for (int64_t step = 0; step < steps; ++step) {
     if (step < noise.steps) move_by_last_places(*model, noise.salt, static_cast<uint64_t>(step));
-    const models::StepMetrics r = trainer.forward_backward(share_of(step_batch(config, step, samples, T), mesh));
+    const models::StepMetrics r = trainer.forward_backward(share_of(batch(step), mesh));
     if (step == 0) record.gradients = unsharded(trainer.local_gradients(), mesh.world);
     trainer.apply(lr);
     record.losses.push_back(r.loss);
     record.norms.push_back(r.grad_norm);
   }
-  record.validation = models::evaluate(*model, share_of(step_batch(config, 1000, samples, T), mesh), mesh);
+  record.validation = models::evaluate(*model, share_of(batch(1000), mesh), mesh);
   record.weights = unsharded(trainer.local_state().weights, mesh.world);
   return record;
 }

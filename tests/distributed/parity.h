@@ -23,6 +23,8 @@ inline std::string str(const Shape3& s) {
 
 // The samples of a step; masked targets, very unevenly.
 models::Batch step_batch(const models::DcformerConfig& config, int64_t step, int64_t samples, int64_t T);
+// The same samples as sequences of documents of uneven lengths.
+models::Batch with_documents(const models::Batch& batch);
 // The samples of a data rank, in two micro-batches.
 std::vector<models::Batch> share_of(const models::Batch& all, const dist::ProcessMesh& mesh);
 
@@ -44,7 +46,8 @@ struct Noise {
 // Trains `steps` steps; bf16 means mixed precision. The record is complete on rank 0 (weights) and on all ranks (the
 // rest).
 Record train(const models::DcformerConfig& config, const dist::ProcessMesh& mesh, int64_t steps, int64_t samples,
-             int64_t T, DType dtype = DType::f64, bool recompute = false, double lr = 1e-2, const Noise& noise = {});
+             int64_t T, DType dtype = DType::f64, bool recompute = false, double lr = 1e-2, const Noise& noise = {},
+             bool documents = false);
 // The result of one process; cached.
 const Record& reference(const std::string& kind, int64_t steps, int64_t samples, int64_t T, double lr = 1e-2);
 

@@ -48,7 +48,7 @@ BOOST_AUTO_TEST_CASE(every_layout_of_up_to_four_ranks) {
 
 BOOST_AUTO_TEST_CASE(three_ranks_that_divide_nothing) {
   for (const Shape3& s : {Shape3{1, 1, 3}, Shape3{1, 3, 1}, Shape3{3, 1, 1}})
-    BOOST_TEST(difference("dcformer", s, 2) == "");
+    for (const char* kind : {"dcformer", "llama", "grouped"}) BOOST_TEST(difference(kind, s, 2) == "");
 }
 
 BOOST_AUTO_TEST_CASE(every_combination_of_switches_on_two_tensor_ranks) {
@@ -62,7 +62,25 @@ BOOST_AUTO_TEST_CASE(every_combination_of_switches_on_two_tensor_ranks) {
 }
 
 BOOST_AUTO_TEST_CASE(recomputed_blocks_repeat_their_collectives) {
-  BOOST_TEST(difference("dcformer", {1, 2, 2}, 2, true) == "");
+  for (const char* kind : {"dcformer", "llama", "grouped"}) BOOST_TEST(difference(kind, {1, 2, 2}, 2, true) == "");
+}
+
+// Documents begin and end anywhere in the rows of a rank; kinds with a head group over all tensor ranks, and without.
+BOOST_AUTO_TEST_CASE(attention_within_documents) {
+  for (const char* kind : {"dcformer", "dcformer-g4", "transformer"}) {
+    const auto run = [&](const dist::ProcessMesh& mesh, bool recompute) {
+      return train(parity_config(kind), mesh, 2, 4, kLength, DType::f64, recompute, 1e-2, {}, true);
+    };
+    const Record want = run({}, false);
+    const Record joined = train(parity_config(kind), {}, 1, 4, kLength);
+    BOOST_TEST(std::fabs(want.losses[0] - joined.losses[0]) > 1e-4);
+    for (const Shape3& s : {Shape3{1, 1, 2}, Shape3{1, 2, 1}, Shape3{1, 2, 2}, Shape3{2, 1, 2}}) {
+      dist::run_thread_ranks(static_cast<int>(s.data * s.context * s.tensor), [&](const dist::Communicator& world) {
+        const Record got = run(dist::make_mesh(world, s.data, s.context, s.tensor), s.data == 2);
+        expect_parity(got, want, 1e-12, 1e-11, world.rank() == 0, kind + (", " + str(s)));
+      });
+    }
+  }
 }
 
 // Minutes: run by the ctest `distributed_long` (label slow).
@@ -77,7 +95,7 @@ BOOST_AUTO_TEST_CASE(eight_ranks, *boost::unit_test::disabled()) {
 // bf16 arithmetic with f32 masters: sums over ranks are rounded in other places, so every mesh has its own bits,
 // which repeat, and its own loss, which is that of f64 to 1 %.
 BOOST_AUTO_TEST_CASE(mixed_precision_in_every_layout) {
-  for (const char* kind : {"dcformer", "dcformer-g4", "dcpythia"}) {
+  for (const char* kind : {"dcformer", "dcformer-g4", "dcpythia", "llama"}) {
     const Record& want = reference(kind, 6, kSamples, kLength, 1e-3);
     for (const Shape3& s :
          {Shape3{1, 1, 1}, Shape3{2, 1, 1}, Shape3{1, 2, 1}, Shape3{1, 1, 2}, Shape3{1, 2, 2}, Shape3{2, 1, 2}}) {

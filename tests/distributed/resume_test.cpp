@@ -25,12 +25,14 @@ struct Training {
   std::unique_ptr<models::LanguageModel> model;
   models::Trainer trainer;
   models::text::ByteTokenizer tokenizer;
-  explicit Training(const dist::Communicator& world, const Shape3& s)
+  models::DcformerConfig config;
+  explicit Training(const dist::Communicator& world, const Shape3& s, const std::string& kind = "dcformer")
       : mesh(dist::make_mesh(world, s.data, s.context, s.tensor)),
-        model(make_model(parity_config("dcformer"), mesh)),
-        trainer(*model, {.weight_decay = 0.1, .decay = nn::OptimizerOptions::Decay::matrices}, 1.0, mesh) {}
+        model(make_model(parity_config(kind), mesh)),
+        trainer(*model, {.weight_decay = 0.1, .decay = nn::OptimizerOptions::Decay::matrices}, 1.0, mesh),
+        config(parity_config(kind)) {}
   double step(int64_t number) {
-    return trainer.step(share_of(step_batch(parity_config("dcformer"), number, kSamples, kLength), mesh), 1e-2).loss;
+    return trainer.step(share_of(step_batch(config, number, kSamples, kLength), mesh), 1e-2).loss;
   }
 };
 
@@ -42,23 +44,24 @@ void on_ranks(const Shape3& s, const std::function<void(const dist::Communicator
 
 BOOST_AUTO_TEST_SUITE(resume)
 
-BOOST_AUTO_TEST_CASE(all_pairs_of_layouts) {
-  const Record& want = reference("dcformer", kBefore + kAfter, kSamples, kLength);
-  for (const Shape3& before : kLayouts) {
+namespace {
+void resume_all_pairs(const std::string& kind, const std::vector<Shape3>& layouts) {
+  const Record& want = reference(kind, kBefore + kAfter, kSamples, kLength);
+  for (const Shape3& before : layouts) {
     TempFolder run;
     on_ranks(before, [&](const dist::Communicator& world) {
-      Training t(world, before);
+      Training t(world, before, kind);
       for (int64_t i = 0; i < kBefore; ++i) t.step(i);
       models::CheckpointWriter(run.path, 2).save(t.trainer, &t.tokenizer, {kBefore, 0, 0, 1, kLength, "data"}, "");
     });
     std::filesystem::path folder = run.path / models::step_name(kBefore);
     BOOST_REQUIRE(!models::find_damage(folder));
     std::map<std::string, TempFolder> copies;
-    for (const Shape3& after : kLayouts) {
+    for (const Shape3& after : layouts) {
       copies.try_emplace(str(after));
       BOOST_TEST_CONTEXT("saved at " << str(before) << ", resumed at " << str(after)) {
         on_ranks(after, [&](const dist::Communicator& world) {
-          Training t(world, after);
+          Training t(world, after, kind);
           models::load_checkpoint(folder, t.trainer);
           // Saved again by these ranks, the files have the same bytes: every element is the one that was loaded.
           TempFolder& again = copies.at(str(after));
@@ -78,6 +81,15 @@ BOOST_AUTO_TEST_CASE(all_pairs_of_layouts) {
       }
     }
   }
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(all_pairs_of_layouts) { resume_all_pairs("dcformer", kLayouts); }
+
+// Rows of wqkv in blocks of two sizes, and one table under two uses.
+BOOST_AUTO_TEST_CASE(grouped_heads_and_a_tied_table) {
+  resume_all_pairs("llama", {{1, 1, 1}, {1, 1, 4}, {1, 2, 2}, {2, 1, 2}});
 }
 
 BOOST_AUTO_TEST_CASE(a_full_disk_of_rank_0_is_everybodys_error) {

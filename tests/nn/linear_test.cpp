@@ -2,7 +2,12 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include "braid/nn/norm.h"
+#include "braid/nn/optim/master_weights.h"
+#include "braid/nn/quantize.h"
 #include "tests/nn/support.h"
+#include "tests/support/compare.h"
+#include "tests/support/temp_folder.h"
 
 using namespace braid;
 using namespace braid::test;
@@ -12,6 +17,67 @@ BOOST_AUTO_TEST_SUITE(linear_layer)
 BOOST_AUTO_TEST_CASE(every_parameter_gets_a_gradient) {
   nn::Linear linear(5, 3, {.bias = true}, {1, 1});
   check_gradient_flow(linear, linear(randn({2, 4, 5}, {11, 1})));
+}
+
+namespace {
+class TwoLayers final : public nn::Module {
+ public:
+  TwoLayers() : first_(24, 40, {.bias = true}, {1, 1}), second_(40, 8, {}, {1, 2}), norm_(40, 1e-5) {}
+  Tensor operator()(const Tensor& x) const { return second_(norm_(first_(x))); }
+  void visit(nn::Visitor& v) const override {
+    v("first", first_);
+    v("norm", norm_);
+    v("second", second_);
+  }
+
+ private:
+  nn::Linear first_, second_;
+  nn::RmsNorm norm_;
+};
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(weights_of_8_bits_replace_those_of_linear_layers) {
+  TwoLayers m;
+  const Tensor x = randn({3, 24}, {11, 2});
+  const int64_t expected_bytes = nn::quantized_bytes(m);
+  NoGrad off;
+  const Tensor exact = m(x);
+  BOOST_TEST(!nn::is_quantized(m));
+  nn::quantize_weights(m);
+  BOOST_TEST(nn::is_quantized(m));
+  BOOST_TEST(is_close(m(x), exact, 0.02));
+  std::string listed;
+  int64_t bytes = 0;
+  for (const nn::NamedTensor& p : nn::parameters(m)) {
+    listed += p.name + " " + str(p.value.dtype()) + " " + str(p.value.shape()) + "; ";
+    bytes += p.value.numel() * size_of(p.value.dtype());
+    BOOST_TEST(!requires_grad(p.value));
+  }
+  BOOST_TEST(listed ==
+             "first.weight u8 (40, 24); first.scale f32 (40); first.bias f32 (40); norm.weight f32 (40); "
+             "second.weight u8 (8, 40); second.scale f32 (8); ");
+  BOOST_TEST(bytes == expected_bytes);
+  const Tensor once = m(x);
+  nn::quantize_weights(m);  // changes nothing
+  nn::to(m, DType::f32);
+  BOOST_TEST(is_close(m(x), once, 0));
+}
+
+BOOST_AUTO_TEST_CASE(a_quantised_model_is_for_inference_only) {
+  TwoLayers m;
+  nn::quantize_weights(m);
+  const auto rejected = [](const std::function<void()>& f, const std::string& what) {
+    BOOST_TEST(
+        throws_with(f, "the model has 8-bit weights (first.weight), which are for inference: it cannot be " + what));
+  };
+  rejected([&] { nn::require_grad(m); }, "trained");
+  rejected([&] { nn::MasterWeights(m, DType::f32, [](const std::string&) { return true; }); }, "trained");
+  rejected([&] { nn::save(m, TempFolder() / "m.safetensors"); }, "saved");
+  rejected([&] { nn::load(m, nn::parameters(TwoLayers()), "others"); }, "filled with other weights");
+  rejected([&] { nn::to(m, DType::bf16); }, "converted to bf16");
+  Tensor x = randn({3, 24}, {11, 2});
+  require_grad(x);
+  BOOST_TEST(throws_with([&] { m(x); }, "[linear_int8] has no derivative"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

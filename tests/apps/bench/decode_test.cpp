@@ -30,6 +30,13 @@ BOOST_AUTO_TEST_CASE(of_a_preset_and_of_a_folder) {
   BOOST_TEST(facts.at("batch") == 1);
   BOOST_TEST(facts.at("weight_bytes") == 2 * facts.at("parameters").get<int>());
   BOOST_TEST(facts.at("tokens_per_second").get<double>() > 0);
+  const Outcome int8 = run("bench decode --json --dtype int8 --context 8 --tokens 4 --model " + golden);
+  BOOST_REQUIRE_MESSAGE(int8.code == 0, int8.output);
+  const nlohmann::json of_int8 = io::parse_json(int8.output, "output");
+  BOOST_TEST(of_int8.at("dtype") == "int8");
+  BOOST_TEST(of_int8.at("weight_bytes").get<double>() < 0.75 * 2 * facts.at("weight_bytes").get<double>());
+  BOOST_TEST(of_int8.at("weight_bytes") ==
+             io::parse_json(run("info --json " + golden).output, "output").at("inference_memory").at("weights_int8"));
 }
 
 BOOST_AUTO_TEST_CASE(what_cannot_be_timed) {
@@ -40,6 +47,8 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_timed) {
   };
   wrong("decode block_size=40 --context 30 --tokens 9", "expected at most 38 in all, found 30 + 9");
   wrong("decode --preset dcformer-tiny --model x", "name two models");
+  wrong("step --dtype int8", "--dtype int8 is for bench decode");
+  wrong("decode --dtype int8 --device cuda", "--dtype int8 is for the CPU: expected --device cpu, found cuda");
   wrong("step --model x", "--model is for bench decode");
   wrong("generate", "expected step (training steps), decode (one-token steps) or comm (collectives)");
 }

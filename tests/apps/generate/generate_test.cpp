@@ -63,6 +63,21 @@ BOOST_AUTO_TEST_CASE(ids_that_the_tokenizer_does_not_have_are_never_drawn) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(weights_of_8_bits_are_for_inference) {
+  const Outcome result = run("generate " + all().bytes + " -p foo -n 5 -t 0 --dtype int8 --stats");
+  BOOST_TEST(result.code == 0);
+  BOOST_TEST(result.output.find(" s (int8, ") != std::string::npos, result.output);
+  const std::string out = " --dtype int8 -o " + (all().scratch / "int8").string();
+  for (const std::string& command : {"dump " + all().bytes + " -p foo" + out, "convert " + all().bytes + out,
+                                     std::string("train train.dtype=int8")}) {
+    const Outcome rejected = run(command);
+    BOOST_TEST(rejected.code == 2);
+    BOOST_TEST(rejected.output.find("8-bit weights are for inference on the CPU: braid generate and braid bench "
+                                    "decode") != std::string::npos,
+               rejected.output);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(logits_that_are_not_finite_end_with_5) {
   for (const char* how : {"-t 0", "-t 1"}) {
     const Outcome result = run("generate " + all().infinite + " -p foo -n 5 " + how);  // not even the prompt

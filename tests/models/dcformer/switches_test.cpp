@@ -272,4 +272,51 @@ BOOST_AUTO_TEST_CASE(a_size_is_matched_by_the_hidden_width) {
   BOOST_TEST((full.matching_settings(1) == SettingTexts{{"intermediate_size", "1"}}));
 }
 
+BOOST_AUTO_TEST_CASE(a_published_start_mixes_heads_from_the_first_step) {
+  const Keys keys = {
+      {"dim", "32"}, {"n_head", "4"}, {"n_layer", "1"}, {"vocab_size", "31"}, {"initializer_std", "0.3"}};
+  Dcformer model(configure("dcformer-tiny", keys), {5, 0});
+  std::map<std::string, Tensor> before;
+  for (const auto& [name, value] : by_name(model)) before[name] = value.clone();
+  Trainer(model, {.weight_decay = 0}, 1.0).step({batch_of(1)}, 1e-3);
+  for (const auto& [name, value] : by_name(model))
+    BOOST_TEST((name.find("dyn_w_proj") == std::string::npos || !is_close(value, before.at(name), 0)), name);
+}
+
+// compose_init=identity: from one seed the model with Compose has the losses, and its other parameters the gradients,
+// of the model without it, to the bit; one step later every Compose weight that the step could reach has changed.
+BOOST_AUTO_TEST_CASE(identity_starts_at_the_model_without_compose_and_leaves_it) {
+  Keys keys = {{"dim", "32"},         {"n_head", "4"},    {"n_layer", "2"},     {"intermediate_size", "48"},
+               {"vocab_size", "31"},  {"n_kv_head", "2"}, {"block_size", "64"}, {"initializer_std", "0.3"},
+               {"use_dcmha", "false"}};
+  Dcformer plain(configure("transformer-tiny", keys), {5, 0});
+  keys.back() = {"use_dcmha", "true"};
+  keys.insert(keys.end(), {{"compose_init", "identity"}, {"profile.static_proj", "true"}});
+  Dcformer composed(configure("transformer-tiny", keys), {5, 0});
+  plain.to(DType::f64);
+  composed.to(DType::f64);
+  const Tensor ids = some_ids(1), targets = some_ids(2);
+  const Tensor loss = plain.loss_sum(ids, targets), same = composed.loss_sum(ids, targets);
+  BOOST_TEST(loss.item() == same.item());
+  backward(loss);
+  backward(same);
+  std::map<std::string, Tensor> gradients;
+  for (const nn::NamedTensor& p : nn::parameters(plain)) gradients[p.name] = grad(p.value);
+  for (const nn::NamedTensor& p : nn::parameters(composed)) {
+    const auto at = gradients.find(p.name);
+    if (at != gradients.end()) BOOST_TEST(is_close(grad(p.value), at->second, 1e-12), p.name);
+    zero_grad(p.value);
+  }
+
+  std::map<std::string, Tensor> before;
+  for (const auto& [name, value] : by_name(composed)) before[name] = value.clone();
+  Trainer trainer(composed, {.weight_decay = 0}, 1.0);
+  trainer.step({batch_of(1)}, 1e-3);
+  const std::map<std::string, Tensor> after = by_name(composed);
+  for (const auto& [name, value] : before)
+    BOOST_TEST(bool(is_close(after.at(name), value, 0)) == name.ends_with("dw1"), name);
+  trainer.step({batch_of(2)}, 1e-3);
+  for (const auto& [name, value] : by_name(composed)) BOOST_TEST(!bool(is_close(value, before.at(name), 0)), name);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -3,7 +3,10 @@
 #include <boost/test/unit_test.hpp>
 
 #include "braid/autograd/autograd.h"
+#include "braid/models/generation/generate.h"
+#include "braid/models/training/trainer.h"
 #include "braid/tensor/io/atomic_file.h"
+#include "braid/tensor/parallel.h"
 #include "tests/models/pretrained/support.h"
 
 using namespace braid;
@@ -34,6 +37,68 @@ BOOST_AUTO_TEST_CASE(pickles_are_rejected_with_the_way_out) {
   golden_folder("model_transformer").write(scratch.path());
   put(scratch.path() / "pytorch_model.bin", "x");
   BOOST_TEST(models::load_model(scratch.path()).format.tensors.size() > 10u);
+}
+
+// The stated error of 8-bit weights in models as narrow as these: 4 % of the largest logit.
+BOOST_AUTO_TEST_CASE(linear_layers_take_weights_of_8_bits) {
+  for (const char* name : {"model_dcformer_lg", "model_dcpythia", "model_transformer"}) {
+    BOOST_TEST_CONTEXT(name) {
+      const fs::path folder = fs::path(BRAID_SOURCE_DIR "/tests/golden") / name;
+      const models::LoadedModel exact = models::load_model(folder, {.dtype = DType::f32}),
+                                loaded = models::load_model(folder, {.int8_weights = true});
+      const models::Dcformer& model = dcformer(loaded);
+      BOOST_TEST(is_close(logits_of(model), logits_of(*exact.model), 0.04));
+      BOOST_TEST(same_bytes(logits_of(*models::load_model(folder, {.int8_weights = true}).model), logits_of(model)));
+      BOOST_TEST((model.dtype() == DType::f32));
+      NoGrad off;
+      const Tensor ids = from_vector(std::vector<int64_t>{3, 1, 4, 1, 5, 9}, {1, 6});
+      BOOST_TEST(std::fabs(model.loss_sum(ids, ids).item() / dcformer(exact).loss_sum(ids, ids).item() - 1) < 0.02);
+      const std::vector<int32_t> prompt = {3, 1, 4};
+      const auto greedy = [&] { return models::generate(model, prompt, 8, {.temperature = 0}, -1).tokens; };
+      const int before = threads();
+      set_threads(1);
+      const auto one = greedy();
+      set_threads(3);
+      BOOST_TEST(greedy() == one, boost::test_tools::per_element());
+      set_threads(before);
+      ScratchFolder scratch;
+      BRAID_CHECK_FAILS(models::save_model(model, nullptr, scratch.path()), ErrorKind::setting, "8-bit weights",
+                        "saved");
+      BRAID_CHECK_FAILS(models::save_as_loaded(model, loaded.format, scratch.path() / "new"), ErrorKind::setting,
+                        "8-bit weights");
+      BRAID_CHECK_FAILS(models::Trainer(dcformer(loaded), {}, 1.0), ErrorKind::setting, "cannot be trained");
+    }
+  }
+}
+
+// An output projection that is the embedding table becomes a copy in 8 bits; the table stays.
+BOOST_AUTO_TEST_CASE(a_tied_output_projection_takes_weights_of_8_bits) {
+  const auto config = models::configure(
+      "transformer-tiny", {{"dim", "32"}, {"n_layer", "1"}, {"vocab_size", "40"}, {"tie_word_embeddings", "true"}});
+  models::Dcformer model(config, {1, 0});
+  const Tensor exact = logits_of(model);
+  model.quantize_weights();
+  BOOST_TEST(is_close(logits_of(model), exact, 0.04));
+  double bytes = 0;
+  for (const nn::NamedTensor& p : nn::parameters(model))
+    bytes += static_cast<double>(p.value.numel() * size_of(p.value.dtype()));
+  for (const models::InfoSection& section : model.spec()->info({.seq_len = 8}))
+    for (const models::InfoRow& row : section.rows)
+      if (row.key == "weights_int8") BOOST_TEST(row.value == bytes);
+}
+
+// A folder of bf16 is never held in more than its bytes: quantised from bf16, it is the model quantised from f32.
+BOOST_AUTO_TEST_CASE(weights_of_16_bits_are_quantised_as_stored) {
+  for (DType type : {DType::bf16, DType::f16}) {
+    ScratchFolder scratch;
+    FolderData data = golden_folder("model_dcformer_lg");
+    data.to(type);
+    data.write(scratch.path() / "half");
+    data.to(DType::f32);
+    data.write(scratch.path() / "full");
+    BOOST_TEST(same_bytes(logits_of(*models::load_model(scratch.path() / "half", {.int8_weights = true}).model),
+                          logits_of(*models::load_model(scratch.path() / "full", {.int8_weights = true}).model)));
+  }
 }
 
 BOOST_AUTO_TEST_CASE(folders_without_a_model_are_rejected) {

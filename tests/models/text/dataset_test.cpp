@@ -5,6 +5,7 @@
 #include <boost/test/unit_test.hpp>
 #include <set>
 
+#include "braid/models/text/batches.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/throws.h"
 using namespace braid;
@@ -94,6 +95,26 @@ BOOST_AUTO_TEST_CASE(few_of_many_shards_are_open_at_a_time) {
     BRAID_CHECK_FAILS(d.read(100, one), ErrorKind::input, "train-100.tok", "was replaced while it was in use");
   }
   ::setrlimit(RLIMIT_NOFILE, &old);
+}
+
+BOOST_AUTO_TEST_CASE(separate_documents_count_from_0) {
+  TempFolder folder;
+  const int32_t e = models::text::ByteTokenizer().eos_id();
+  make(folder, {1, 2, e, 3, 4, 5, e, e, 6, 7}, {10});
+  const Dataset joined(folder.path.string(), Split::train, 3),
+      separate(folder.path.string(), Split::train, 3, {.documents = models::text::DocumentAttention::separate});
+  const std::vector<int32_t> expected[] = {{0, 1, 2}, {0, 1, 2}, {0, 0, 0}};
+  for (int64_t i = 0; i < 3; ++i) {
+    const models::text::Sequence a = joined.sequence(i), b = separate.sequence(i);
+    BOOST_TEST((a.ids == b.ids && a.targets == b.targets && a.positions.empty()));
+    BOOST_TEST(b.positions == expected[i], boost::test_tools::per_element());
+    const std::vector<int32_t> window = joined.window(i);
+    BOOST_TEST(std::vector<int32_t>(window.begin() + 1, window.end()) == a.targets, boost::test_tools::per_element());
+  }
+  const models::Batch batch = models::text::read_batch(separate, {2, 0});
+  BOOST_TEST(batch.at("positions").to_vector<int64_t>() == std::vector<int64_t>({0, 0, 0, 0, 1, 2}),
+             boost::test_tools::per_element());
+  BOOST_TEST(!models::text::read_batch(joined, {0}).has("positions"));
 }
 
 BOOST_AUTO_TEST_CASE(too_small_a_split_is_a_sentence) {

@@ -1,0 +1,57 @@
+#include "apps/prepare_samples.h"
+
+#include "apps/cli/prompt.h"
+#include "apps/cli/text.h"
+#include "braid/tensor/error.h"
+
+namespace braid::apps {
+
+std::vector<Flag> sample_flags() {
+  const models::text::SampleFormat defaults;
+  return {{.name = "answers",
+           .help = "INPUT are .jsonl files of samples with a prompt and an answer; only answers are learnt"},
+          {.name = "chat",
+           .value = "TEMPLATE",
+           .help = "samples are conversations: " + join(models::text::chat_template_names(), ", ") +
+                   ", or the text of a turn with {role} and {content}"},
+          {.name = "escape", .alias = 'e', .help = "read \\n, \\t, \\r, \\xHH in --chat as these characters"},
+          {.name = "prompt-field",
+           .value = "NAME",
+           .help = "field of a line with the prompt",
+           .fallback = defaults.prompt_field},
+          {.name = "answer-field",
+           .value = "NAME",
+           .help = "field of a line with the answer (by default also completion)",
+           .fallback = defaults.answer_field}};
+}
+
+std::optional<models::text::SampleFormat> sample_format(const Arguments& arguments) {
+  const bool samples = arguments.has("answers") || arguments.has("chat");
+  for (const char* name : {"escape", "prompt-field", "answer-field"}) {
+    check(samples || !arguments.has(name), ErrorKind::setting, [&] {
+      return "--" + std::string(name) + " is for samples: expected --answers or --chat TEMPLATE beside it";
+    });
+  }
+  if (!samples) return std::nullopt;
+  for (const char* name : {"tasks", "task-items", "text-field"}) {
+    check(!arguments.has(name), ErrorKind::setting,
+          [&] { return "--" + std::string(name) + " is for text: expected none of it beside --answers and --chat"; });
+  }
+  models::text::SampleFormat format;
+  if (arguments.has("chat"))
+    format.chat = models::text::ChatTemplate::parse(flag_text(arguments, arguments.get("chat")));
+  format.prompt_field = arguments.get("prompt-field");
+  format.answer_field = arguments.get("answer-field");
+  format.answer_or_completion = !arguments.has("answer-field");
+  return format;
+}
+
+std::string words_about_samples(const models::text::SampleSummary& summary) {
+  const models::text::Manifest& m = summary.prepared.manifest;
+  const int64_t tokens = m.train.tokens + m.val.tokens;
+  const double share = tokens > 0 ? 100 * static_cast<double>(summary.counted) / static_cast<double>(tokens) : 0;
+  return std::to_string(m.train.documents + m.val.documents) + " samples of at most " +
+         std::to_string(summary.longest) + " tokens, " + human(share, 3) + "% of the tokens are targets";
+}
+
+}  // namespace braid::apps

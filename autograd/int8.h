@@ -1,0 +1,25 @@
+// Linear maps with 8-bit weights, for inference on the CPU: a quarter of the bytes of f32, which a step that decodes
+// one token has to read.
+//
+//   W[o, i] ~ s[o] q[o, i],   s[o] = max_i |W[o, i]| / 127,   q = round(W / s) in [-127, 127]:   |W - s q| <= s / 2
+//
+// The activations keep 16 bits (a row of x as multiples of its largest value / 32512), so the error is that of the
+// weights, and the products are sums of whole numbers: the same bits with every instruction set.
+#pragma once
+#include "braid/tensor/tensor.h"
+
+namespace braid {
+
+struct Int8Weight {
+  Tensor values;  // (out, in) u8: 128 + q
+  Tensor scale;   // (out) f32: s
+};
+
+// weight (out, in) of any float type, finite. No derivative.
+Int8Weight quantize_int8(const Tensor& weight);
+Tensor dequantize_int8(const Int8Weight& weight);  // s q, (out, in) f32
+// y = x (s q)^T + bias: linear(x, dequantize_int8(weight), bias) up to the rounding of x. x (..., in) f32, bias (out)
+// f32 or an empty handle. A row of x with NaN or Inf gives NaN. No derivative: throws when x or bias requires one.
+Tensor linear_int8(const Tensor& x, const Int8Weight& weight, const Tensor& bias = {});
+
+}  // namespace braid

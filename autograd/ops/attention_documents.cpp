@@ -1,0 +1,85 @@
+#include "braid/autograd/ops/attention_documents.h"
+
+#include <algorithm>
+
+#include "braid/autograd/ops.h"
+#include "braid/autograd/ops/attention_reference.h"
+
+namespace braid {
+
+namespace {
+
+// The call on one document, as recorded slices.
+DcmhaInputs recorded_part(DcmhaInputs x, const QueryBlock& document) {
+  using enum AttentionRole::Positions;
+  for_each_tensor(
+      [&](const AttentionRole& role, Tensor& t) {
+        if (!t || role.positions == none) return;
+        const bool rows = role.positions == queries;
+        const int64_t begin = rows ? document.t0 : document.s0, count = rows ? document.rows : document.keys;
+        t = slice(slice(t, 0, document.b0, document.b0 + document.samples), 1, begin, begin + count);
+      },
+      x);
+  x.mask.offset += document.t0 - document.s0;
+  return x;
+}
+
+}  // namespace
+
+Tensor attention_reference(const DcmhaInputs& x, const std::vector<QueryBlock>& documents) {
+  std::vector<Tensor> samples, parts;  // (1, T, N, d), and the documents of one of them
+  for (size_t i = 0; i < documents.size(); ++i) {
+    parts.push_back(attention_reference(recorded_part(x, documents[i])));
+    if (i + 1 < documents.size() && documents[i + 1].b0 == documents[i].b0) continue;
+    samples.push_back(concat(parts, 1));
+    parts.clear();
+  }
+  return concat(samples, 0);
+}
+
+std::vector<QueryBlock> document_blocks(const char* op, const DcmhaInputs& x, const std::vector<Document>& documents) {
+  const int64_t B = x.q.dim(0), T = x.q.dim(1), S = x.k.dim(1), offset = x.mask.offset;
+  std::vector<QueryBlock> blocks;
+  int64_t sample = 0, row = 0;  // the next query row without a document
+  for (const Document& d : documents) {
+    const int64_t t0 = std::clamp<int64_t>(d.begin - offset, 0, T), t1 = std::clamp<int64_t>(d.end - offset, 0, T);
+    const int64_t last = x.mask.causal ? std::min(d.end, t1 + offset) : d.end;  // keys from there on are masked
+    const int64_t s0 = std::clamp<int64_t>(d.begin, 0, S), s1 = std::clamp<int64_t>(last, 0, S);
+    if (t0 >= t1) continue;
+    check(d.sample == sample && t0 == row && s0 < s1, op, [&] {
+      return "the documents must contain every query row, in order: expected one with row " + std::to_string(row) +
+             " of sample " + std::to_string(sample) + " and some of the " + std::to_string(S) + " keys, got [" +
+             std::to_string(d.begin) + ", " + std::to_string(d.end) + ") of sample " + std::to_string(d.sample);
+    });
+    blocks.push_back({d.sample, 1, t0, t1 - t0, s0, s1 - s0});
+    row = t1;
+    if (row == T) row = 0, ++sample;
+  }
+  check(T == 0 || sample == B, op, [&] {
+    return "the documents must contain every query row: none contains row " + std::to_string(row) + " of sample " +
+           std::to_string(sample);
+  });
+  return blocks;
+}
+
+std::vector<Document> documents_of(const Tensor& positions) {
+  check(positions.rank() == 2, "documents_of",
+        [&] { return "positions must be (B, T), got " + str(positions.shape()); });
+  const std::vector<int64_t> place = positions.to_vector<int64_t>();
+  const int64_t B = positions.dim(0), T = positions.dim(1);
+  std::vector<Document> documents;
+  for (int64_t b = 0; b < B; ++b) {
+    for (int64_t t = 0; t < T; ++t) {
+      const int64_t p = place[static_cast<size_t>(b * T + t)];
+      check(p == 0 || (t > 0 && p == place[static_cast<size_t>(b * T + t - 1)] + 1), ErrorKind::input, [&] {
+        return "bad positions of documents at sample " + std::to_string(b) + ", token " + std::to_string(t) +
+               ": expected 0 where a document begins, else one more than the value before, found " + std::to_string(p);
+      });
+      if (p == 0) documents.push_back({b, t, t + 1});
+      documents.back().end = t + 1;
+    }
+  }
+  return documents;
+}
+
+}  // namespace braid

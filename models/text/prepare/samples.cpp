@@ -1,0 +1,311 @@
+#include "braid/models/text/prepare/samples.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+
+#include "braid/models/text/prepare/byte_stream.h"
+#include "braid/models/text/prepare/output_folder.h"
+#include "braid/models/text/prepare/source.h"
+#include "braid/models/text/shard.h"
+#include "braid/tensor/detail/strings.h"
+#include "braid/tensor/error.h"
+#include "braid/tensor/io/checksum.h"
+#include "braid/tensor/random.h"
+
+namespace braid::models::text {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_jsonl(const std::string& path) {
+  const std::string name = without_compression(path);
+  return name.ends_with(".jsonl") || name.ends_with(".ndjson");
+}
+
+// The .jsonl files that the inputs name; of a folder those at any depth, sorted by path, without hidden ones.
+std::vector<std::string> files_of(const std::vector<std::string>& inputs, const std::string& exclude) {
+  std::vector<std::string> files;
+  for (const std::string& input : inputs) {
+    std::error_code error;
+    if (!fs::is_directory(input, error)) {
+      check(is_jsonl(input), ErrorKind::input, [&] {
+        return "cannot read samples from " + input + ": expected a file .jsonl or .ndjson, also as .gz or .zst";
+      });
+      files.push_back(input);
+      continue;
+    }
+    const size_t before = files.size();
+    for (auto at = fs::recursive_directory_iterator(input, error); !error && at != fs::recursive_directory_iterator();
+         at.increment(error)) {
+      const bool hidden = at->path().filename().string().starts_with('.');
+      if (at->is_directory() && (hidden || fs::equivalent(at->path(), exclude, error))) at.disable_recursion_pending();
+      if (at->is_regular_file() && !hidden && is_jsonl(at->path().string())) files.push_back(at->path().string());
+    }
+    check(files.size() > before, ErrorKind::input, [&] { return "no .jsonl file in " + input; });
+    std::sort(files.begin() + static_cast<std::ptrdiff_t>(before), files.end());
+  }
+  return files;
+}
+
+// The lines of a file, one at a time.
+class Lines {
+ public:
+  explicit Lines(const std::string& path) : path_(path), stream_(open_stream(path)) {}
+
+  // Valid until the next call; false at the end.
+  bool next(std::string_view& line) {
+    buffer_.erase(0, used_);
+    used_ = 0;
+    size_t end = 0;
+    for (size_t searched = 0; (end = buffer_.find('\n', searched)) == std::string::npos;) {
+      searched = buffer_.size();
+      check(static_cast<int64_t>(searched) <= max_line_bytes, ErrorKind::input, [&] {
+        return "cannot read " + path_ + " at line " + std::to_string(number + 1) + ": expected at most " +
+               std::to_string(max_line_bytes) + " bytes, found a longer line";
+      });
+      buffer_.resize(searched + block);
+      const int64_t n = stream_->read(buffer_.data() + searched, block);
+      buffer_.resize(searched + static_cast<size_t>(n));
+      if (n == 0) break;
+    }
+    if (buffer_.empty()) return false;
+    end = std::min(end, buffer_.size());
+    line = std::string_view(buffer_).substr(0, end);
+    used_ = std::min(end + 1, buffer_.size());
+    ++number;
+    return true;
+  }
+  int64_t position() const { return stream_->file_position(); }
+  int64_t number = 0;
+
+ private:
+  static constexpr int64_t block = 1 << 16;
+  std::string path_, buffer_;
+  std::unique_ptr<ByteStream> stream_;
+  size_t used_ = 0;
+};
+
+// The shards of one split and, beside each, the marks of its tokens. A sample lies in one shard.
+class SampleSplit {
+ public:
+  SampleSplit(const PreparedFolder& folder, std::string prefix, const Tokenizer& tokenizer, int64_t shard_tokens)
+      : folder_(folder),
+        prefix_(std::move(prefix)),
+        vocab_size_(tokenizer.vocab_size()),
+        fingerprint_(tokenizer.fingerprint()),
+        shard_tokens_(shard_tokens) {}
+
+  void write(const Sample& sample) {
+    const auto n = std::ssize(sample.tokens);
+    if (tokens_ && tokens_->tokens() > 0 && tokens_->tokens() + n > shard_tokens_) close();
+    if (!tokens_) {
+      tokens_.emplace(folder_.file(name("")), vocab_size_, fingerprint_);
+      marks_.emplace(folder_.file(name("marks-")), kMarkKinds, fingerprint_);
+    }
+    std::vector<int32_t> marks;
+    for (const bool counted : sample.counted) marks.push_back(counted ? kCountedMark : 0);
+    marks.at(0) |= kFirstMark;
+    tokens_->write(sample.tokens);
+    marks_->write(marks);
+    info.tokens += n;
+    ++info.documents;
+  }
+  void close() {
+    if (!tokens_) return;
+    const ShardHeader tokens = tokens_->commit(), marks = marks_->commit();
+    ShardInfo shard{name(""), tokens.tokens, tokens.checksum};
+    shard.marks = name("marks-");
+    shard.marks_checksum = marks.checksum;
+    info.shards.push_back(shard);
+    tokens_.reset(), marks_.reset();
+  }
+
+  SplitInfo info;
+
+ private:
+  std::string name(const char* kind) const {
+    char number[32];
+    std::snprintf(number, sizeof number, "%05zu.tok", info.shards.size());
+    return prefix_ + "-" + kind + number;
+  }
+
+  const PreparedFolder& folder_;
+  std::string prefix_;
+  int64_t vocab_size_;
+  uint64_t fingerprint_;
+  int64_t shard_tokens_;
+  std::optional<ShardWriter> tokens_, marks_;
+};
+
+// A value in [0, 1) from a line and the seed.
+double place_of(std::string_view line, uint64_t seed) {
+  const auto n = static_cast<int64_t>(line.size());
+  const uint64_t hash = uint64_t{io::crc32c(line.data(), n)} << 32 | io::crc32c(line.data(), n, 0x5EED);
+  return unit(random_bits(hash, child({seed, 0}, "validation")));
+}
+
+class SamplePreparation {
+ public:
+  SamplePreparation(const PrepareOptions& options, const SampleFormat& format,
+                    const std::function<void(const PrepareProgress&)>& progress)
+      : options_(options),
+        format_(format),
+        progress_(progress),
+        folder_(options.output),
+        tokenizer_(options.tokenizer.empty() ? std::make_unique<ByteTokenizer>() : load_tokenizer(options.tokenizer)),
+        train_(folder_, "train", *tokenizer_, options.shard_tokens),
+        val_(folder_, "val", *tokenizer_, options.shard_tokens) {}
+
+  SampleSummary run() {
+    describe();
+    check_replaceable(false);
+    const double fraction = options_.val_inputs.empty() ? options_.val_fraction : 0;
+    read(options_.inputs, [&](Sample&& sample, double place) { add(std::move(sample), place, fraction); });
+    settle(fraction);
+    if (!options_.val_inputs.empty())
+      read(options_.val_inputs, [&](const Sample& sample, double) { val_.write(sample); });
+    train_.close(), val_.close();
+    Manifest& m = summary_.prepared.manifest;
+    check(train_.info.documents > 0, ErrorKind::input,
+          [] { return std::string("the inputs hold no sample to train on: expected lines with an answer"); });
+    if (unanswered_ > 0)
+      summary_.prepared.notes.push_back(std::to_string(unanswered_) + " of the lines have no answer: left out");
+    save_tokenizer(*tokenizer_, folder_.path());
+    m.train = train_.info, m.val = val_.info;
+    write_manifest(folder_.path(), m);
+    check_replaceable(true);
+    folder_.commit();
+    return std::move(summary_);
+  }
+
+ private:
+  void describe() {
+    Manifest& m = summary_.prepared.manifest;
+    m.tokenizer = tokenizer_->name();
+    m.tokenizer_fingerprint = tokenizer_->fingerprint();
+    m.vocab_size = tokenizer_->vocab_size();
+    m.seed = options_.seed;
+    m.val_fraction = options_.val_fraction;
+    if (!options_.val_inputs.empty()) m.validation = Validation::given;
+    m.samples.emplace();
+    if (format_.chat) m.samples->begin = format_.chat->begin, m.samples->turn = format_.chat->turn;
+    const std::string file = options_.tokenizer.empty() ? "" : file_with_chat_template(options_.tokenizer);
+    if (!file.empty())
+      summary_.prepared.notes.push_back(
+          "the chat_template of " + file + " is a program (Jinja), which is not executed; " +
+          (format_.chat ? "the turns were written as --chat says" : "prompts and answers stand as they are"));
+  }
+
+  // Other data in the target are replaced on request only.
+  void check_replaceable(bool complete) {
+    if (!fs::exists(fs::path(folder_.target()) / manifest_name)) return;
+    PrepareSummary& s = summary_.prepared;
+    std::string found = "data that cannot be read";
+    bool same = false;
+    try {
+      const Manifest older = read_manifest(folder_.target());
+      found = "data with fingerprint " + older.fingerprint + " (" + std::to_string(older.train.tokens) +
+              " training tokens)";
+      same = complete ? older.fingerprint == s.manifest.fingerprint
+                      : older.samples == s.manifest.samples &&
+                            older.tokenizer_fingerprint == s.manifest.tokenizer_fingerprint;
+    } catch (const Error& e) {
+      found += ": " + std::string(e.what());
+    }
+    s.unchanged = complete && same;
+    if (complete && !same) s.replaced = found;
+    check(same || options_.replace, ErrorKind::setting, [&] {
+      return "the folder " + options_.output + " holds other data: expected a new folder or the same data, found " +
+             found + "; runs trained on it would not resume after a change: name another folder, or add --replace";
+    });
+  }
+
+  // Calls each(sample, place) for every line that holds a sample.
+  void read(const std::vector<std::string>& inputs, const std::function<void(Sample&&, double)>& each) {
+    const std::vector<std::string> files = files_of(inputs, folder_.target());
+    int64_t total = 0, done = 0;
+    for (const std::string& file : files) {
+      std::error_code none;
+      total += static_cast<int64_t>(fs::file_size(file, none));
+    }
+    for (const std::string& file : files) {
+      Lines lines(file);
+      for (std::string_view line; lines.next(line);) {
+        if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+        Sample sample = make_sample(line, file + " at line " + std::to_string(lines.number), format_, *tokenizer_);
+        const int64_t counted = std::count(sample.counted.begin() + 1, sample.counted.end(), true);
+        if (counted == 0) {
+          ++unanswered_;
+          continue;
+        }
+        summary_.counted += counted;
+        summary_.longest = std::max<int64_t>(summary_.longest, std::ssize(sample.tokens));
+        each(std::move(sample), place_of(line, options_.seed));
+        if (lines.number % 256 == 0) report(done + lines.position(), total, file);
+      }
+      done += lines.position();
+      report(done, total, file);
+    }
+    summary_.prepared.files += std::ssize(files);
+    summary_.prepared.input_bytes += total;
+  }
+
+  void report(int64_t done, int64_t total, const std::string& file) {
+    if (!progress_) return;
+    progress_({.stage = "reading samples",
+               .done = done,
+               .total = total,
+               .documents = train_.info.documents + val_.info.documents,
+               .tokens = train_.info.tokens + val_.info.tokens,
+               .file = file});
+  }
+
+  // Until some sample is drawn for validation, the one that was nearest to it is held back.
+  void add(Sample&& sample, double place, double fraction) {
+    if (place < fraction) return val_.write(sample);
+    if (fraction > 0 && val_.info.documents == 0 && (!held_ || place < held_place_)) {
+      std::swap(place, held_place_);
+      if (!held_) {
+        held_ = std::move(sample);
+        return;
+      }
+      std::swap(sample, *held_);
+    }
+    train_.write(sample);
+  }
+  void settle(double fraction) {
+    if (held_) (fraction > 0 && val_.info.documents == 0 && train_.info.documents > 0 ? val_ : train_).write(*held_);
+    held_.reset();
+  }
+
+  const PrepareOptions& options_;
+  const SampleFormat& format_;
+  const std::function<void(const PrepareProgress&)>& progress_;
+  PreparedFolder folder_;
+  std::unique_ptr<Tokenizer> tokenizer_;
+  SampleSplit train_, val_;
+  SampleSummary summary_;
+  std::optional<Sample> held_;
+  double held_place_ = 0;
+  int64_t unanswered_ = 0;
+};
+
+}  // namespace
+
+SampleSummary prepare_samples(const PrepareOptions& options, const SampleFormat& format,
+                              const std::function<void(const PrepareProgress&)>& progress) {
+  check(!options.inputs.empty(), ErrorKind::setting,
+        [] { return std::string("there is nothing to prepare: expected a .jsonl file of samples"); });
+  check(options.tasks == 0, ErrorKind::setting,
+        [] { return std::string("--tasks makes text, not samples: expected none of it beside --answers and --chat"); });
+  check(options.val_fraction >= 0 && options.val_fraction < 1, ErrorKind::setting, [&] {
+    return "--val-fraction is out of range: expected a value from 0 to below 1, found " +
+           detail::shortest(options.val_fraction);
+  });
+  check(options.shard_tokens >= 1, ErrorKind::setting, [] { return std::string("--shard-tokens must be at least 1"); });
+  return SamplePreparation(options, format, progress).run();
+}
+
+}  // namespace braid::models::text

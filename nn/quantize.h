@@ -1,0 +1,15 @@
+// 8-bit weights in the place of those of linear layers, for inference on the CPU (autograd/int8.h).
+#pragma once
+#include "braid/nn/module.h"
+
+namespace braid::nn {
+
+// Replaces the weight of every Linear in m, one after the other. Other parameters stay: biases, norms, embedding
+// tables, the generator of Compose. All are frozen: m cannot be trained, saved or moved to another device. Over tensor
+// ranks each quantises its shards.
+void quantize_weights(Module& m);
+bool is_quantized(const Module& m);
+// Bytes of the parameters of m after that, with the others in f32. m may be on kMeta.
+int64_t quantized_bytes(const Module& m);
+
+}  // namespace braid::nn

@@ -1,0 +1,22 @@
+// Products with 8-bit weights, for inference. A weight of row o is scale[o] (values[o, i] - 128): u8, because VNNI
+// multiplies unsigned by signed bytes.
+#pragma once
+#include "braid/tensor/kernels/kernel.h"
+
+namespace braid {
+
+struct Int8Kernels {
+  // weight (out, in), any float type -> values (out, in) u8 in 1..255, scale (out) f32:
+  // scale[o] = max_i |weight[o, i]| / 127, values = 128 + round(weight / scale). weight is contiguous and finite.
+  Kernel<"quantize_int8", void(In weight, Out values, Out scale)> quantize;
+  // y (rows, out) f32 = x (rows, in) f32 W^T + bias; bias (out) f32 or an empty handle; all contiguous. x is rounded to
+  // 16 bits per row, and the sums are those of whole numbers: the same bits with every instruction set. A row of x that
+  // contains NaN or Inf gives NaN.
+  Kernel<"linear_int8", void(In x, In values, In scale, In bias, Out y)> linear;
+};
+
+namespace cpu {
+extern constinit const Int8Kernels int8_kernels;  // tensor/cpu/int8/int8.cpp
+}
+
+}  // namespace braid
