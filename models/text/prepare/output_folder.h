@@ -12,7 +12,7 @@ class PreparedFolder {
  public:
   // Error(setting) when the target holds anything that is not prepared data; Error(output) when it cannot be made, or
   // another process is preparing the same target.
-  // What a process left that was killed is removed, unless `keep_leftovers`.
+  // Removes the leftovers of a process that was killed, unless `keep_leftovers`.
   explicit PreparedFolder(const std::string& target, bool keep_leftovers = false);
   ~PreparedFolder();  // without commit() or keep(): removes what was built
   PreparedFolder(const PreparedFolder&) = delete;
