@@ -22,8 +22,10 @@ bool is_ours(const std::string& name) {
   const auto shaped = [&](const char* begin, const char* end) {
     return name.starts_with(begin) && name.ends_with(end);
   };
-  return name == manifest_name || name == "tokenizer.json" || name == "tokenizer_config.json" ||
-         shaped("train-", ".tok") || shaped("val-", ".tok") || shaped("tasks-", ".jsonl");
+  for (const char* file : {manifest_name, "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
+                           "generation_config.json", "chat_template.jinja"})
+    if (name == file) return true;
+  return shaped("train-", ".tok") || shaped("val-", ".tok") || shaped("tasks-", ".jsonl");
 }
 
 void check_target(const std::string& target) {

@@ -163,7 +163,8 @@ class Preparation {
     if (m.validation != Validation::documents) m.validation_files = summary_.validation;
     write_manifest(folder_.path(), m);
     check_replaceable(true);
-    std::vector<std::string> names{manifest_name, "tokenizer.json", "tokenizer_config.json"};
+    std::vector<std::string> names{manifest_name};
+    for (const TokenizerFile& file : tokenizer_->files()) names.push_back(file.name);
     for (const SplitInfo* split : {&m.train, &m.val})
       for (const ShardInfo& shard : split->shards) names.push_back(shard.file);
     for (const TaskFileInfo& tasks : m.tasks) names.push_back(tasks.file);
@@ -193,6 +194,8 @@ class Preparation {
   // The part of the manifest that the options determine. Error(setting) when the folder has other data.
   void describe() {
     Manifest& m = summary_.manifest;
+    document_end(*tokenizer_, "every document ends with");
+    for (const std::string& note : tokenizer_->notes()) summary_.notes.push_back(note);
     m.tokenizer = tokenizer_->name();
     m.tokenizer_fingerprint = tokenizer_->fingerprint();
     m.vocab_size = tokenizer_->vocab_size();

@@ -134,4 +134,54 @@ BOOST_AUTO_TEST_CASE(threads_make_no_difference) {
   set_threads(before);
 }
 
+// A tokenizer is trained and used at once, in both forms; a long text cut in parts has the tokens of the whole, and a
+// call that was killed gives the same bytes.
+BOOST_AUTO_TEST_CASE(a_trained_tokenizer_makes_the_data) {
+  TempFolder folder;
+  std::string text;
+  for (int i = 0; text.size() < 2'300'000; ++i)
+    text += "Line " + std::to_string(i * 7919 % 10007) + " of a play:  we're naïve…\n" + (i % 9 == 0 ? "\n \n" : "");
+  PrepareOptions o;
+  o.inputs = {folder.write("a.txt", text), folder.write("b.jsonl", jsonl(50))};
+  o.train_bpe = 300;
+  o.val_fraction = 0;
+  for (const std::string form : {"gpt-neox", "llama-3"}) {
+    o.bpe_form = form;
+    o.output = folder / form;
+    o.checkpoint_seconds = 15;
+    const auto whole = models::text::prepare(o);
+    const auto tokenizer = models::text::load_tokenizer(o.output);
+    BOOST_TEST(tokenizer->vocab_size() == 300);
+    BOOST_TEST(whole.manifest.vocab_size == 300);
+    std::vector<int32_t> expected;
+    tokenizer->encode_text(text, expected);
+    BOOST_TEST(expected.size() < text.size() / 3);
+    const Dataset d(o.output, Split::train, 1);
+    std::vector<int32_t> found(expected.size());
+    d.read(0, found);
+    BOOST_TEST((found == expected));
+    const std::string before = all_files(folder, form);
+    o.output = folder / "again";
+    o.checkpoint_seconds = 0;
+    int calls = 0;
+    struct Stop {};
+    BOOST_CHECK_THROW(models::text::prepare(o,
+                                            [&](const models::text::PrepareProgress& p) {
+                                              if (std::string(p.stage) == "reading text" && ++calls == 2) throw Stop();
+                                            }),
+                      Stop);
+    BOOST_TEST(models::text::prepare(o).resumed_bytes > 0);
+    BOOST_TEST((all_files(folder, "again") == before));
+    std::filesystem::remove_all(o.output);
+  }
+  o.train_bpe = 0;  // the tokenizer serves other data
+  o.tokenizer = folder / "llama-3";
+  BOOST_TEST(models::text::prepare(o).manifest.vocab_size == 300);
+  o.train_bpe = 300;
+  BRAID_CHECK_FAILS(models::text::prepare(o), ErrorKind::setting, "give it or --tokenizer");
+  o.tokenizer = "";
+  o.train_bpe = 100;
+  BRAID_CHECK_FAILS(models::text::prepare(o), ErrorKind::setting, "100 ids is too small");
+}
+
 BOOST_AUTO_TEST_SUITE_END()
