@@ -1,6 +1,7 @@
 #include "braid/models/text/prepare/samples.h"
 
 #include <boost/test/unit_test.hpp>
+#include <set>
 
 #include "braid/models/text/batches.h"
 #include "braid/models/text/dataset.h"
@@ -49,9 +50,9 @@ BOOST_AUTO_TEST_CASE(samples_come_back_with_their_targets) {
   BOOST_TEST(data.has_samples());
   BOOST_TEST(data.size() == 1);
   const Sequence s = data.sequence(0);
-  const int32_t e = 256, pad = 257, no = -100;
+  const int32_t eos = 256, pad = 257, no = -100;
   BOOST_TEST(s.ids == std::vector<int32_t>({'a', 'b', 'c', 'd', 'x', 'y', pad, pad}), boost::test_tools::per_element());
-  BOOST_TEST(s.targets == std::vector<int32_t>({no, 'c', 'd', e, 'y', e, no, no}), boost::test_tools::per_element());
+  BOOST_TEST(s.targets == std::vector<int32_t>({no, 'c', 'd', eos, 'y', eos, no, no}), boost::test_tools::per_element());
   BOOST_TEST(s.positions == std::vector<int32_t>({0, 1, 2, 3, 0, 1, 0, 1}), boost::test_tools::per_element());
   BOOST_TEST(Dataset(folder / "out", Split::train, 8).sequence(0).positions.empty());
   BOOST_TEST(models::text::read_batch(data, {0}).has("positions"));
