@@ -3,11 +3,27 @@
 
 #include "apps/cli/commands.h"
 #include "apps/cli/model_flags.h"
+#include "braid/models/pretrained/adapter.h"
 #include "braid/models/pretrained/pretrained.h"
 #include "braid/models/training/find_model.h"
+#include "braid/tensor/io/file_system.h"
 
 namespace braid::apps {
 namespace {
+
+// LoRA alone, without the weights that it was trained beside.
+int write_adapter(models::Model& model, const std::string& from, const std::filesystem::path& out) {
+  const auto lora = models::lora_of(model);
+  check(lora.has_value(), ErrorKind::input,
+        [&] { return from + " has no LoRA: expected a run with lora.rank, or leave --adapter out"; });
+  check(!models::has_adapter(out), ErrorKind::output,
+        [&] { return out.string() + " already holds an adapter; choose another folder, nothing was written"; });
+  io::make_folder(out);
+  models::save_adapter(model, out);
+  std::printf("LoRA of rank %lld for %zu layers in %s\n", static_cast<long long>(lora->rank), lora->targets.size(),
+              out.c_str());
+  return 0;
+}
 
 int run_convert(const Arguments& arguments) {
   std::optional<DType> dtype;
@@ -19,9 +35,12 @@ int run_convert(const Arguments& arguments) {
            " is the folder of a training run, whose checkpoints a model in it would hide: name another folder, for " +
            "example " + (std::filesystem::path(out) / "model").string();
   });
+  const bool adapter = arguments.has("adapter");
   const models::LoadedModel loaded =
-      models::load_model(model_folder(arguments.get("MODEL")), {.settings = model_keys(arguments), .tokenizer = false});
+      models::load_model(model_folder(arguments.get("MODEL")),
+                         {.settings = model_keys(arguments), .tokenizer = false, .merge_adapter = !adapter});
   print_notes(loaded.notes);
+  if (adapter) return write_adapter(*loaded.model, arguments.get("MODEL"), out);
   models::save_as_loaded(*loaded.model, loaded.format, out, dtype);
   const models::ModelFolder written = models::inspect_model(out);
   std::printf("%zu tensors in %s: %s\n", written.format->tensors.size(), out.c_str(),
@@ -45,13 +64,18 @@ Command convert_command() {
                  .value = "TYPE",
                  .help = "type of the stored weights (default: as they are)",
                  .rule = float_type({"f64", "f32", "bf16", "f16"})},
+                {.name = "adapter",
+                 .help =
+                     "write only the LoRA of a run, as the package PEFT stores it (default: add it to the weights)"},
                 profile_flag()},
       .overrides = kModelOverrides,
       .details =
           "Names, shapes, types and files of the weights and the keys of config.json stay as they are.\nContents of a "
-          "cache (attention.kv_cache.*) are left out; copies of the dynamic weights (dw_m, qkw_m)\nare made anew.",
+          "cache (attention.kv_cache.*) are left out; copies of the dynamic weights (dw_m, qkw_m)\nare made "
+          "anew.\nLoRA that a run keeps beside the weights is added to them; --adapter writes it alone.",
       .examples = {"braid convert DCFormer-2.8B -o dcformer-f32 --dtype f32",
-                   "braid convert trained -o healed profile.dynamic_weights=dw_m"},
+                   "braid convert trained -o healed profile.dynamic_weights=dw_m",
+                   "braid convert out/lora -o out/adapter --adapter"},
       .run = run_convert};
 }
 

@@ -42,11 +42,14 @@ set(BRAID_PUBLIC_HEADERS
   models/eval/icl_tasks.h
   models/generation/generate.h
   models/language_model.h
+  models/lora.h
   models/model.h
   models/model_cost.h
   models/model_info.h
   models/model_spec.h
   models/models.h
+  models/pretrained/adapter.h
+  models/pretrained/init_from.h
   models/pretrained/pretrained.h
   models/registry.h
   models/settings.h
@@ -74,10 +77,12 @@ set(BRAID_PUBLIC_HEADERS
   nn/init.h
   nn/linear.h
   nn/module.h
+  nn/name_pattern.h
   nn/nn.h
   nn/norm.h
   nn/observer.h
   nn/optim/clip.h
+  nn/optim/groups.h
   nn/optim/master_weights.h
   nn/optim/optimizer.h
   nn/optim/registry.h

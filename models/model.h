@@ -41,8 +41,9 @@ class Model : public nn::Module {
   // A forward pass that passes every named intermediate result to the observer, in order.
   virtual void observe(const Batch& batch, const nn::ActivationObserver& observer) const = 0;
 
-  // How a parameter is sharded over the tensor ranks; null: every rank has all of it.
-  virtual const dist::Shard* shard_of(const std::string&) const { return nullptr; }
+  // How a parameter is sharded over the tensor ranks; null: every rank has all of it. A family answers for its own
+  // parameters, and calls this for all others, which are those of LoRA: sharded as the weight that they belong to.
+  virtual const dist::Shard* shard_of(const std::string& parameter) const;
   // The shard that a tensor rank has of a complete parameter.
   Tensor shard(const std::string& name, const Tensor& complete, int tensor_rank) const {
     const dist::Shard* s = shard_of(name);

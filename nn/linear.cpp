@@ -6,12 +6,15 @@
 namespace braid::nn {
 
 Linear::Linear(int64_t in, int64_t out, const Options& options, RandomKey key)
-    : weight_(parameter(options.init.make({out, in}, child(key, "weight")))), shard_(options.shard) {
+    : weight_(parameter(options.init.make({out, in}, child(key, "weight")))),
+      shard_(options.shard),
+      takes_lora_(options.takes_lora) {
   if (options.bias) bias_ = parameter(Init::constant(0).make({out}, {}));
 }
 
 Tensor Linear::product(const Tensor& x, const Tensor& bias) const {
-  return scale_ ? linear_int8(x, {weight_, scale_}, bias) : linear(x, weight_, bias);
+  const Tensor y = scale_ ? linear_int8(x, {weight_, scale_}, bias) : linear(x, weight_, bias);
+  return lora_a_ ? add(y, scale(linear(linear(x, lora_a_), lora_b_), lora_scale())) : y;
 }
 
 Tensor Linear::operator()(const Tensor& x) const { return product(x, bias_); }
@@ -20,13 +23,6 @@ Tensor Linear::row_parallel(const Tensor& x, const ShardContext* shards) const {
   if (!shards) return (*this)(x);
   Tensor y = shards->reduce_rows(product(x, {}));
   return bias_ ? add(y, bias_) : y;
-}
-
-void Linear::quantize() {
-  if (scale_) return;
-  Int8Weight w = quantize_int8(weight_.detach());
-  weight_ = w.values;
-  scale_ = w.scale;
 }
 
 }  // namespace braid::nn

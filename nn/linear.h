@@ -14,10 +14,11 @@ class Linear final : public Module {
     // Axis 0: the outputs are sharded (column-parallel in Megatron-LM's words). Axis 1: the inputs are (row-parallel),
     // and every rank holds the complete bias.
     ShardRule shard = {};
+    bool takes_lora = true;  // false: the weight is also used without the layer
   };
   Linear() = default;
   Linear(int64_t in, int64_t out, const Options& options, RandomKey key);
-  explicit Linear(Tensor weight) : weight_(std::move(weight)) {}  // (out, in), of another layer
+  explicit Linear(Tensor weight) : weight_(std::move(weight)), takes_lora_(false) {}  // (out, in), of another layer
   Tensor operator()(const Tensor& x) const;
   // Row-parallel (Megatron-LM): x and the weight are this rank's share of the inputs; the products are summed over
   // ranks, then the bias is added once. x (B, T, in) -> own rows (B, t, out). With null the same as above.
@@ -26,19 +27,34 @@ class Linear final : public Module {
     v("weight", weight_, shard_);
     v("scale", scale_, shard_.axis == 0 ? shard_ : ShardRule{});
     v("bias", bias_, shard_.axis == 0 ? shard_ : ShardRule{});
+    v("lora_A.weight", lora_a_, shard_.axis == 1 ? shard_ : ShardRule{});
+    v("lora_B.weight", lora_b_, shard_.axis == 0 ? shard_ : ShardRule{});
   }
   const Tensor& weight() const { return weight_; }
   // 8-bit weights in the place of these (quantize.h).
   void quantize();
   bool quantized() const { return bool(scale_); }
 
+  // LoRA (Hu et al. 2021), two more parameters A (r, in) and B (out, r):
+  //   y = x W^T + b + alpha / r (x A^T) B^T
+  // Over ranks: the inputs of A or the outputs of B are sharded as those of the weight are.
+  void set_lora(Tensor a, Tensor b, double alpha);
+  void merge_lora();  // W += alpha / r B A, computed in f32 or f64; A and B are gone
+  bool takes_lora() const { return takes_lora_; }
+  int64_t lora_rank() const { return lora_a_ ? lora_a_.dim(0) : 0; }  // 0: none
+  double lora_alpha() const { return lora_alpha_; }
+
  private:
-  Tensor product(const Tensor& x, const Tensor& bias) const;
+  Tensor product(const Tensor& x, const Tensor& bias) const;  // with LoRA
+  double lora_scale() const { return lora_alpha_ / static_cast<double>(lora_rank()); }
 
   Tensor weight_;  // (out, in); u8 when quantised
   Tensor scale_;   // (out) when quantised, else empty
   Tensor bias_;    // (out) or empty; starts at 0
   ShardRule shard_;
+  bool takes_lora_ = true;
+  Tensor lora_a_, lora_b_;  // or empty
+  double lora_alpha_ = 0;
 };
 
 }  // namespace braid::nn

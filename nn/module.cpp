@@ -15,7 +15,7 @@ void Visitor::operator()(const std::string& name, const Tensor& parameter, const
 }
 
 void Visitor::operator()(const std::string& name, const Module& child) {
-  if (enter_) enter_(child);
+  if (enter_) enter_(prefix_ + name, child);
   std::string outer = prefix_;
   prefix_ += name + ".";
   child.visit(*this);
@@ -63,6 +63,14 @@ std::map<std::string, ShardRule> shard_rules(const Module& m) {
   std::map<std::string, ShardRule> rules;
   each(m, [&](const std::string& name, const Tensor&, const ShardRule& rule) { rules[name] = rule; });
   return rules;
+}
+
+void each_module(Module& m, const std::function<void(const std::string&, Module&)>& f) {
+  Visitor v([](const std::string&, const Tensor&, const ShardRule&) {},
+            [&](const std::string& name, const Module& child) {
+              f(name, const_cast<Module&>(child));  // a part of m, which is not const: only visit() passes it as const
+            });
+  m.visit(v);
 }
 
 void check_separate(const std::vector<NamedTensor>& parameters) {

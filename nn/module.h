@@ -18,7 +18,7 @@ class Module;
 class Visitor {
  public:
   using Action = std::function<void(const std::string& name, const Tensor& parameter, const ShardRule& rule)>;
-  using ModuleAction = std::function<void(const Module& child)>;  // before its parameters
+  using ModuleAction = std::function<void(const std::string& name, const Module& child)>;  // before its parameters
   explicit Visitor(Action action, ModuleAction enter = {}) : action_(std::move(action)), enter_(std::move(enter)) {}
   // Skips empty handles (an unused bias).
   void operator()(const std::string& name, const Tensor& parameter, const ShardRule& rule = {});
@@ -52,6 +52,8 @@ std::vector<NamedTensor> parameters(const Module& m);  // handles, in visiting o
 int64_t count(const Module& m);                        // number of elements
 // The rules of the parameters, by name.
 std::map<std::string, ShardRule> shard_rules(const Module& m);
+// Calls f for every module below m, in visiting order.
+void each_module(Module& m, const std::function<void(const std::string& name, Module& module)>& f);
 // Throws when two of them share elements: each would be updated as if it were alone.
 void check_separate(const std::vector<NamedTensor>& parameters);
 

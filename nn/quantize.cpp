@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "braid/autograd/int8.h"
 #include "braid/nn/linear.h"
 
 namespace braid::nn {
@@ -10,16 +11,23 @@ namespace braid::nn {
 namespace {
 
 void each_linear(const Module& m, const std::function<void(const Linear&)>& action) {
-  const auto enter = [&](const Module& child) {
+  const auto enter = [&](const std::string&, const Module& child) {
     const auto* layer = dynamic_cast<const Linear*>(&child);
     if (layer && layer->weight()) action(*layer);
   };
   Visitor visitor([](const std::string&, const Tensor&, const ShardRule&) {}, enter);
-  enter(m);
+  enter("", m);
   m.visit(visitor);
 }
 
 }  // namespace
+
+void Linear::quantize() {
+  if (scale_) return;
+  Int8Weight w = quantize_int8(weight_.detach());
+  weight_ = w.values;
+  scale_ = w.scale;
+}
 
 void quantize_weights(Module& m) {
   MemoryScope scope(MemoryUse::weights);

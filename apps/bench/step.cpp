@@ -48,7 +48,8 @@ int run_bench(const Arguments& arguments) {
   config.train.recompute = arguments.has("recompute");
   const Arithmetic types = arithmetic(config);
   const Device device = device_of(arguments);
-  std::unique_ptr<models::LanguageModel> model = make_model(config, *bench.spec, {}, device);
+  std::vector<std::string> notes;  // none: the weights are random
+  std::unique_ptr<models::LanguageModel> model = make_model(config, *bench.spec, {}, device, notes);
   models::Trainer trainer(*model, optimizer_options(config), 1.0, {}, types.compute);
   trainer.capture_steps(!arguments.has("no-graph"));
   std::vector<double> steps, forwards;

@@ -13,6 +13,7 @@ Command inspect_command();
 Command plot_command();
 Command prepare_command();
 Command status_command();
+Command tokenize_command();
 Command train_command();
 
 }  // namespace braid::apps

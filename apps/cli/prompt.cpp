@@ -1,5 +1,6 @@
 #include "apps/cli/prompt.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <iterator>
@@ -66,9 +67,13 @@ std::string read_whole_text(const std::string& file) {
 }
 
 std::vector<int32_t> encode_prompt(const models::text::Tokenizer& tokenizer, const models::LanguageModel& model,
-                                   const std::string& text, bool parse_specials) {
+                                   const std::string& text, bool parse_specials, bool begins) {
   std::vector<int32_t> tokens = tokenizer.encode(text, parse_specials);
-  if (tokens.empty()) tokens.push_back(tokenizer.eos_id());
+  if (begins) {  // with the template's tokens in front of a text, without those behind it
+    const std::vector<int32_t> around = tokenizer.with_template(std::vector<int32_t>{-1});
+    tokens.insert(tokens.begin(), around.begin(), std::find(around.begin(), around.end(), -1));
+  }
+  if (tokens.empty()) tokens.push_back(models::text::document_end(tokenizer, "an empty prompt begins behind"));
   for (size_t i = 0; i < tokens.size(); ++i) {
     check(tokens[i] < model.vocab_size(), ErrorKind::input, [&] {
       return "the tokenizer has " + std::to_string(tokenizer.vocab_size()) + " ids, the model " +

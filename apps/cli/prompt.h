@@ -22,10 +22,11 @@ std::string prompt_text(const Arguments& arguments);
 // All of a file, or of standard input for "-". Error(input) when it cannot be read.
 std::string read_whole_text(const std::string& file);
 
-// The tokens of a prompt, at least one: a text begins after the end of another. Error(input) when the tokenizer has ids
+// The tokens of a prompt, at least one: a text begins after the end of another. begins: it is the beginning of a text,
+// which the tokenizer's template may mark. Error(input) when the tokenizer has ids
 // that the model does not have and the prompt needs them.
 std::vector<int32_t> encode_prompt(const models::text::Tokenizer& tokenizer, const models::LanguageModel& model,
-                                   const std::string& text, bool parse_specials);
+                                   const std::string& text, bool parse_specials, bool begins = true);
 
 // The text around every prompt: "User: {prompt}\nAssistant:".
 class PromptTemplate {

@@ -1,5 +1,6 @@
 // Generated text on standard output.
 #pragma once
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,8 @@ class Printer {
   Printer(const models::text::Tokenizer& tokenizer, std::vector<std::string> stops, std::string before)
       : decoder_(tokenizer), stops_(std::move(stops)), before_(std::move(before)) {}
 
+  // The tokens that the text continues.
+  void begin(std::span<const int32_t> tokens) { decoder_.begin(tokens); }
   // false when a stop string is complete; the text before it has then been printed.
   bool push(int32_t token) { return show(decoder_.push(token), false); }
   void finish() { show(decoder_.finish(), true); }

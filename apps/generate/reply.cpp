@@ -56,6 +56,7 @@ void ReplySpeed::add(const models::Generated& reply) {
 
 models::Generated print_reply(const ReplySettings& settings, models::Conversation& text, const std::string& before) {
   Printer printer(settings.tokenizer, settings.stops, before);
+  printer.begin(text.tokens());
   const models::Generated reply = text.generate(settings.max_tokens, settings.sampling, settings.eos,
                                                 [&](int32_t token) { return printer.push(token); });
   if (reply.reason != models::StopReason::caller) printer.finish();
@@ -77,7 +78,7 @@ ReplySpeed converse(const ReplySettings& settings, const std::vector<int32_t>& f
     const std::string prompt = settings.prompt_template(*line);
     std::vector<int32_t> tokens;
     if (!prompt.empty() || text.tokens().empty())
-      tokens = encode_prompt(settings.tokenizer, model, prompt, settings.parse_specials);
+      tokens = encode_prompt(settings.tokenizer, model, prompt, settings.parse_specials, text.tokens().empty());
     const int64_t more = std::ssize(tokens);
     if (more > longest) {
       if (root)

@@ -181,6 +181,7 @@ std::string json(const RunView& v) {
   j["silence_s"] = v.silence;
   j["host"] = v.status.host;
   j["pid"] = v.status.pid;
+  if (!v.status.init_from.empty()) j["init_from"] = v.status.init_from;
   j["started"] = v.status.started > 0 ? nlohmann::json(time_text(v.status.started)) : nlohmann::json();
   return j.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }

@@ -11,9 +11,11 @@
 #include "apps/train/from_config.h"
 #include "apps/train/log.h"
 #include "apps/train/memory.h"
+#include "apps/train/origin.h"
 #include "apps/train/resume.h"
 #include "apps/train/run_data.h"
 #include "apps/train/step_time.h"
+#include "apps/train/trained.h"
 #include "braid/nn/optim/registry.h"
 #include "braid/tensor/io/file_system.h"
 
@@ -87,6 +89,17 @@ void add_model(Report& report, const Plan& plan) {
   report.line("FLOPs per " + plan.unit() + ", training", flop_text(plan.model.training_flops(plan.seq_len) / T));
 }
 
+// Where the weights come from, and which are trained.
+void add_start(Report& report, const Plan& plan) {
+  if (const std::optional<Origin> origin = origin_of(plan.config, plan.model)) {
+    report.title("start");
+    for (const auto& [label, value] : origin_lines(*origin, plan.model, plan.seq_len)) report.line(label, value);
+  }
+  const auto trained = trained_lines(plan.config, plan.model, plan.seq_len);
+  if (!trained.empty()) report.title("trained parameters");
+  for (const auto& [label, value] : trained) report.line(label, value);
+}
+
 void add_memory(Report& report, const models::TrainingMemory& memory, const std::string& estimate,
                 const std::string& copies) {
   report.line("weights", bytes_text(memory.weights) + copies);
@@ -102,7 +115,7 @@ void add_step_memory(Report& report, const Plan& plan) {
   TrainConfig other = config;
   other.train.recompute = !other.train.recompute;
   const auto memory_of = [&](const TrainConfig& c) {
-    return plan.model.training_memory(training_setup(c, plan.seq_len, {}, plan.machine.gpu));
+    return training_memory(c, plan.model, training_setup(c, plan.seq_len, {}, plan.machine.gpu));
   };
   const models::TrainingMemory memory = memory_of(config);
   report.title(std::string("memory of a step ") +
@@ -275,8 +288,9 @@ void check_place(const std::string& out) {
 void add_checkpoints(Report& report, const Plan& plan) {
   const TrainConfig& config = plan.config;
   const auto moments = static_cast<double>(nn::state_suffixes(optimizer_options(config)).size());
-  const double one = static_cast<double>(plan.model.size().parameters) *
-                     static_cast<double>(size_of(arithmetic(config).masters)) * (1 + moments);
+  const TrainedParameters parameters = trained_parameters(config, plan.model);
+  const double one = (static_cast<double>(parameters.all) + moments * static_cast<double>(parameters.trained)) *
+                     static_cast<double>(size_of(arithmetic(config).masters));
   const TrainConfig::Checkpoint& c = config.checkpoint;
   const int64_t steps = config.train.steps, interval = c.interval > 0 ? c.interval : steps;
   const bool any_number = c.minutes > 0 || c.best;  // written between those of the interval
@@ -334,6 +348,21 @@ std::string problem_of(const Plan& plan) {
 
 }  // namespace
 
+std::string start_comments(const TrainConfig& config) {
+  const bool data = !config.data.path.empty();
+  if (!data && config.model.preset.empty() && config.train.init_from.empty()) return "";
+  const auto model = model_spec(config, data ? vocabulary_of(config) : 0);
+  const int64_t T = sequence_length(config, *model);
+  auto lines = trained_lines(config, *model, T);
+  if (const std::optional<Origin> origin = origin_of(config, *model)) {
+    const auto start = origin_lines(*origin, *model, T);
+    lines.insert(lines.begin(), start.begin(), start.end());
+  }
+  std::string text;
+  for (const auto& [label, value] : lines) text += "# " + label + ": " + value + "\n";
+  return text.empty() ? text : "\n" + text;
+}
+
 DryRun dry_run(const TrainConfig& config, const MachineRequest& request, int64_t processes, int64_t processes_here) {
   check_relations(config);
   check_place(config.run.out);
@@ -342,6 +371,7 @@ DryRun dry_run(const TrainConfig& config, const MachineRequest& request, int64_t
   const int64_t T = sequence_length(config, *model);
   int64_t windows = 0, done = 0;
   if (with_data) {
+    check_same_tokenizer(config, models::text::read_manifest(config.data.path));
     const models::text::Dataset data = training_data(config);
     windows = data.size();
     validation_data(config);
@@ -364,6 +394,7 @@ DryRun dry_run(const TrainConfig& config, const MachineRequest& request, int64_t
 
   Report report;
   add_model(report, plan);
+  add_start(report, plan);
   add_step_memory(report, plan);
   if (mesh.ranks() > 1) add_process(report, plan);
   add_machine(report, plan);

@@ -18,4 +18,8 @@ struct DryRun {
 DryRun dry_run(const TrainConfig& config, const MachineRequest& request = {}, int64_t processes = 0,
                int64_t processes_here = 1);
 
+// Where the weights come from and which parameters are trained, as comment lines of a TOML file. "" where the weights
+// are random and trained alike, or where neither data nor model say how large the model is.
+std::string start_comments(const TrainConfig& config);
+
 }  // namespace braid::apps

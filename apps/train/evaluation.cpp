@@ -42,13 +42,19 @@ std::optional<std::string> Evaluation::sample() const {
   std::string text;
   const bool complete = on_one_replica([&](const Stop& stop) {
     std::vector<int32_t> prompt = tokenizer_.encode(config_.sample.prompt);
-    if (prompt.empty()) prompt.push_back(tokenizer_.eos_id());  // a document begins after the end of another
+    // A document begins after the end of another.
+    if (prompt.empty())
+      prompt.push_back(models::text::document_end(tokenizer_, "an empty sample.prompt begins behind"));
     const models::SamplingOptions options{.temperature = config_.sample.temperature,
                                           .seed = static_cast<uint64_t>(config_.run.seed),
                                           .vocabulary = tokenizer_.vocab_size()};
     const models::Generated g = models::generate(model_, prompt, config_.sample.tokens, options, tokenizer_.eos_id(),
                                                  [&](int32_t) { return !stop(); });
-    text = config_.sample.prompt + tokenizer_.decode(g.tokens, true);
+    models::text::StreamDecoder decoder(tokenizer_);
+    decoder.begin(prompt);
+    text = config_.sample.prompt;
+    for (const int32_t id : g.tokens) text += decoder.push(id);
+    text += decoder.finish();
   });
   return complete ? std::optional(text) : std::nullopt;
 }

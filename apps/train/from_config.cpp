@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "apps/train/origin.h"
+#include "apps/train/trained.h"
 #include "braid/models/registry.h"
 #include "braid/models/text/manifest.h"
+#include "braid/models/training/checkpoint.h"
 #include "braid/tensor/kernels/attention.h"
 
 namespace braid::apps {
@@ -13,7 +16,9 @@ namespace {
 
 constexpr const char* kVocabulary = "vocab_size";
 
-bool names_model(const TrainConfig& config) { return !config.model.preset.empty() || !config.model.values.empty(); }
+bool names_model(const TrainConfig& config) {
+  return !config.model.preset.empty() || !config.model.values.empty() || !config.train.init_from.empty();
+}
 
 models::SettingTexts given_settings(const TrainConfig& config) {
   models::SettingTexts keys;
@@ -49,7 +54,8 @@ std::vector<models::ModelSetting> settings_in_effect(const TrainConfig& config) 
       !config.data.path.empty() &&
       std::filesystem::exists(std::filesystem::path(config.data.path) / models::text::manifest_name, none);
   if (data) return model_spec(config, models::text::read_manifest(config.data.path).vocab_size)->settings();
-  if (!vocabulary_of_data(config, models::find_family(config.model.preset, given_settings(config))))
+  if (!config.train.init_from.empty() ||
+      !vocabulary_of_data(config, models::find_family(config.model.preset, given_settings(config))))
     return model_spec(config, 0)->settings();
   std::vector<models::ModelSetting> settings = model_spec(config, 1 << 20)->settings();
   for (models::ModelSetting& setting : settings)
@@ -69,9 +75,18 @@ std::vector<std::string> train_setting_names() {
 std::unique_ptr<const models::ModelSpec> model_spec(const TrainConfig& config, int64_t vocabulary) {
   check(names_model(config), ErrorKind::setting, [] {
     return std::string(
-        "no model is named: expected model.preset (for example dcformer-tiny; braid info lists them) or model.* sizes");
+        "no model is named: expected model.preset (for example dcformer-tiny; braid info lists them), model.* sizes or "
+        "train.init_from");
   });
   models::SettingTexts keys = given_settings(config);
+  const auto with_room = [&](std::unique_ptr<const models::ModelSpec> model) {
+    check(model->vocab_size() >= vocabulary, ErrorKind::setting, [&] {
+      return "model.vocab_size is too small for the data: expected at least " + std::to_string(vocabulary) +
+             ", found " + std::to_string(model->vocab_size());
+    });
+    return model;
+  };
+  if (!config.train.init_from.empty()) return with_room(continued_model(config, keys));
   const models::ModelFamily family = models::find_family(config.model.preset, keys);
   check(vocabulary > 0 || !vocabulary_of_data(config, family), ErrorKind::setting, [] {
     return std::string(
@@ -85,12 +100,7 @@ std::unique_ptr<const models::ModelSpec> model_spec(const TrainConfig& config, i
     });
     keys.emplace_back(kVocabulary, std::to_string(vocabulary));
   }
-  auto model = models::configure_model(config.model.preset, keys);
-  check(model->vocab_size() >= vocabulary, ErrorKind::setting, [&] {
-    return "model.vocab_size is too small for the data: expected at least " + std::to_string(vocabulary) + ", found " +
-           std::to_string(model->vocab_size());
-  });
-  return model;
+  return with_room(models::configure_model(config.model.preset, keys));
 }
 
 nn::OptimizerOptions optimizer_options(const TrainConfig& config) {
@@ -102,7 +112,8 @@ nn::OptimizerOptions optimizer_options(const TrainConfig& config) {
           .eps = o.eps,
           .weight_decay = o.weight_decay,
           .decay = nn::parse_decay(o.decay),
-          .momentum = o.momentum};
+          .momentum = o.momentum,
+          .groups = parameter_groups(config)};
 }
 
 nn::Schedule schedule(const TrainConfig& config) {
@@ -137,11 +148,17 @@ int64_t attention_workspace(const TrainConfig& config, Device device) {
 }
 
 std::unique_ptr<models::LanguageModel> make_model(const TrainConfig& config, const models::ModelSpec& model,
-                                                  const dist::ProcessMesh& mesh, Device device) {
+                                                  const dist::ProcessMesh& mesh, Device device,
+                                                  std::vector<std::string>& notes) {
   MemoryScope scope(MemoryUse::weights);
-  RandomKey key = child({static_cast<uint64_t>(config.run.seed), 0}, "parameters");
-  auto made = models::as_language_model(model.make(key, mesh));
-  made->to(arithmetic(config).masters);
+  const RandomKey key = child({static_cast<uint64_t>(config.run.seed), 0}, "parameters");
+  const DType masters = arithmetic(config).masters;
+  const bool starts = models::step_folders(config.run.out, mesh.world).empty();
+  auto made = models::as_language_model(starts && !config.train.init_from.empty()
+                                            ? load_origin(config, model, masters, key, mesh, notes)
+                                            : model.make(key, mesh));
+  made->to(masters);
+  if (config.lora.rank > 0) models::add_lora(*made, lora_options(config), child(key, "lora"), mesh);
   made->to(device);
   made->set_recompute(config.train.recompute);
   made->set_attention_workspace(attention_workspace(config, device));

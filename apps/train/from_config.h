@@ -34,8 +34,10 @@ struct Arithmetic {
 Arithmetic arithmetic(const TrainConfig& config);
 // train.attention_workspace in bytes; 0 on the CPU, which needs none.
 int64_t attention_workspace(const TrainConfig& config, Device device);
-// The model of a run with its first weights, over a mesh this rank's shards of it.
+// The model of a run with its first weights, over a mesh this rank's shards of it: random, or those of train.init_from
+// unless the run resumes; with LoRA where lora.rank is not 0. Collective. notes: for the user.
 std::unique_ptr<models::LanguageModel> make_model(const TrainConfig& config, const models::ModelSpec& model,
-                                                  const dist::ProcessMesh& mesh, Device device);
+                                                  const dist::ProcessMesh& mesh, Device device,
+                                                  std::vector<std::string>& notes);
 
 }  // namespace braid::apps

@@ -8,6 +8,7 @@
 #include "apps/cli/memory_text.h"
 #include "apps/cli/text.h"
 #include "apps/train/from_config.h"
+#include "apps/train/trained.h"
 #include "braid/nn/optim/registry.h"
 #include "braid/tensor/detail/integers.h"
 
@@ -35,7 +36,7 @@ double memory_needed(const TrainConfig& config, const models::ModelSpec& model, 
   const models::TrainingSetup setup = training_setup(config, seq_len, mesh, gpu);
   const double ids = 8 * static_cast<double>(setup.batch) * static_cast<double>(config.train.accumulate) *
                      static_cast<double>(seq_len);  // inputs and targets of a step, 4 bytes each
-  return model.training_memory(setup).total() + ids;
+  return training_memory(config, model, setup).total() + ids;
 }
 
 namespace {

@@ -45,6 +45,17 @@ void check_same_data(const TrainConfig& config, const TrainConfig& before, const
   check_same("data.seq_len", saved.seq_len, start.seq_len);
 }
 
+// LoRA is part of the model that is trained, but not of its settings.
+void check_same_lora(const TrainConfig& config, const std::vector<std::string>& changed) {
+  for (const std::string& line : changed) {
+    check(!line.starts_with("lora."), ErrorKind::setting, [&] {
+      return "LoRA differs from the run in " + config.run.out + " (" + line +
+             "); undo the change, choose another run.out, or go on from this run with train.init_from=" +
+             config.run.out;
+    });
+  }
+}
+
 void check_same_optimizer(const TrainConfig& config, const TrainConfig& before, const fs::path& checkpoint,
                           std::vector<std::string> changed) {
   const auto moments = [](const TrainConfig& c) { return nn::state_suffixes(optimizer_options(c)).size(); };
@@ -69,6 +80,7 @@ int64_t check_resumable(const TrainConfig& config, const Schema& schema, const m
   const models::RunState saved = models::read_state(newest);
   const std::vector<std::string> changed = changed_settings(newest / models::kSettingsFile, schema, before);
   check_same_data(config, before, newest, saved, start);
+  check_same_lora(config, changed);
   check_same_optimizer(config, before, newest, changed);
   check(arithmetic(before).masters == arithmetic(config).masters, ErrorKind::setting, [&] {
     return "the arithmetic is not that of " + newest.string() + ": expected train.dtype = " + before.train.dtype +
@@ -109,6 +121,7 @@ models::RunState resume(const TrainConfig& config, const Schema& schema, const m
   TrainConfig before;
   std::vector<std::string> changed = changed_settings(newest / models::kSettingsFile, schema, before);
   check_same_data(config, before, newest, saved, start);
+  check_same_lora(config, changed);
   check_same_optimizer(config, before, newest, changed);
   for (const std::string& line : changed_processes(config.run.out, world.size())) changed.push_back(line);
   models::load_checkpoint(newest, trainer);

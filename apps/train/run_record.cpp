@@ -117,8 +117,10 @@ std::string RunRecord::start_event(int64_t step) const {
   return j.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
-int RunRecord::run(const std::filesystem::path& folder, int64_t steps, const std::function<int()>& work) const {
-  RunStatus status{.state = "running", .host = places_[0].host, .pid = places_[0].pid, .steps = steps};
+int RunRecord::run(const std::filesystem::path& folder, int64_t steps, const std::string& init_from,
+                   const std::function<int()>& work) const {
+  RunStatus status{
+      .state = "running", .host = places_[0].host, .pid = places_[0].pid, .steps = steps, .init_from = init_from};
   status.processes = std::ssize(places_);
   status.started = status.written = started_;
   if (rank_ == 0) write_status(folder, status);

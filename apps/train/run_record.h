@@ -22,7 +22,8 @@ class RunRecord {
 
   // Runs work and gives its exit code; status.json says "running" meanwhile and then how it ended. Rank 0 writes it; a
   // rank that ends by an error of its own writes that, because rank 0 will not come to it.
-  int run(const std::filesystem::path& folder, int64_t steps, const std::function<int()>& work) const;
+  int run(const std::filesystem::path& folder, int64_t steps, const std::string& init_from,
+          const std::function<int()>& work) const;
 
  private:
   struct Place {  // of a rank

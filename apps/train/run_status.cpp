@@ -13,10 +13,11 @@ namespace fs = std::filesystem;
 static std::string status_file(const fs::path& run_folder) { return (run_folder / "status.json").string(); }
 
 void write_status(const fs::path& run_folder, const RunStatus& s) {
-  const nlohmann::ordered_json j = {{"state", s.state},     {"reason", detail::replace_invalid_utf8(s.reason)},
-                                    {"host", s.host},       {"pid", s.pid},
-                                    {"steps", s.steps},     {"processes", s.processes},
-                                    {"started", s.started}, {"written", s.written}};
+  const nlohmann::ordered_json j = {{"state", s.state},        {"reason", detail::replace_invalid_utf8(s.reason)},
+                                    {"host", s.host},          {"pid", s.pid},
+                                    {"steps", s.steps},        {"processes", s.processes},
+                                    {"started", s.started},    {"written", s.written},
+                                    {"init_from", s.init_from}};
   io::write_file(status_file(run_folder), j.dump(2) + "\n");
 }
 
@@ -31,6 +32,7 @@ std::optional<RunStatus> read_status(const fs::path& run_folder) {
                      .host = j.at("host").get<std::string>(),
                      .pid = j.at("pid").get<int64_t>(),
                      .steps = j.at("steps").get<int64_t>(),
+                     .init_from = j.value("init_from", ""),
                      .processes = j.value("processes", int64_t{0}),
                      .started = j.at("started").get<double>(),
                      .written = j.at("written").get<double>()};

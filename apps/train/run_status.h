@@ -13,6 +13,7 @@ struct RunStatus {
   std::string host;       // of rank 0
   int64_t pid = 0;        // of rank 0
   int64_t steps = 0;      // train.steps
+  std::string init_from;  // train.init_from
   int64_t processes = 0;  // 0: not known, of an earlier version
   double started = 0;     // seconds since 1970
   double written = 0;     // when the state began

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "apps/train/memory.h"
+#include "apps/train/trained.h"
 #include "braid/distributed/sharding/partition.h"
 #include "braid/tensor/error.h"
 
@@ -19,7 +20,7 @@ StepPlan plan_step(const TrainConfig& config, const models::ModelSpec& model, in
                    const models::MeshShape& mesh, const Machine& machine) {
   StepPlan plan{.mesh = mesh};
   const models::TrainingSetup setup = training_setup(config, seq_len, mesh, machine.gpu);
-  plan.memory = model.training_memory(setup);
+  plan.memory = training_memory(config, model, setup);
   plan.needed = memory_needed(config, model, seq_len, mesh, machine.gpu);
   models::StepShape step{
       .seq_len = seq_len, .bytes_per_element = setup.bytes_per_element, .recompute = setup.recompute};

@@ -4,6 +4,7 @@
 #include "apps/cli/model_flags.h"
 #include "apps/cli/signals.h"
 #include "apps/cli/text.h"
+#include "apps/train/dry_run.h"
 #include "apps/train/from_config.h"
 #include "apps/train/job.h"
 #include "apps/train/memory.h"
@@ -80,7 +81,7 @@ int prepare_and_train(const Arguments& arguments, const Job& job) {
   if (job.world().rank() == 0) print_notes(notes);
   check_plan_flags(arguments);
   if (arguments.has("print-config")) {
-    std::fputs(print_config(schema, settings_in_effect(config)).c_str(), stdout);
+    std::fputs((print_config(schema, settings_in_effect(config)) + start_comments(config)).c_str(), stdout);
     return 0;
   }
   if (config.run.threads > 0) set_threads(static_cast<int>(config.run.threads));
@@ -97,7 +98,7 @@ int prepare_and_train(const Arguments& arguments, const Job& job) {
     const RunRecord record(ranks.world, ranks.device, arguments.line());
     for (const std::string& line : record.head()) std::printf("%s\n", line.c_str());
     run.open(record);
-    return record.run(config.run.out, config.train.steps, [&] {
+    return record.run(config.run.out, config.train.steps, config.train.init_from, [&] {
       run.start();
       return train(run, config, mesh);
     });

@@ -27,6 +27,8 @@ Command train_command() {
           "A run folder with a valid checkpoint is resumed from it, bit for bit. Model, data, seed, type of the\n"
           "master weights and kind of optimizer must be the same then; other settings may change, and each change is\n"
           "printed.\n"
+          "train.init_from=FOLDER starts from the weights of a model or run, with model.use_dcmha=true as a DCFormer.\n"
+          "optimizer.groups gives parameters another learning rate or decay, or freezes them; lora.rank trains LoRA.\n"
           "On a GPU one process captures its step as a CUDA graph and replays it (train.graph=false launches every\n"
           "kernel); several processes launch every kernel.\n"
           "SIGINT, SIGTERM and SIGUSR1 save the state and end with exit code 75: run the same command again.\n"
@@ -40,6 +42,7 @@ Command train_command() {
           {"braid train configs/demo.toml", "braid train configs/demo.toml optimizer.lr=1e-3 run.out=out/faster",
            "braid train configs/demo.toml --dry-run",
            "braid train model.preset=dcpythia-6.9b train.dtype=bf16 train.batch_size=64 --dry-run --for h100x64",
+           "braid train run.out=out/composed data.path=out/data train.init_from=out/plain model.use_dcmha=true",
            "mpirun -np 4 braid train configs/demo.toml parallel.tensor=2"},
       .run = run_train,
       .shared = [](const Arguments&) { return true; },

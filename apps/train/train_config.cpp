@@ -7,6 +7,7 @@
 #include "apps/cli/text.h"
 #include "braid/models/text/manifest.h"
 #include "braid/models/text/packing.h"
+#include "braid/nn/optim/groups.h"
 #include "braid/nn/optim/registry.h"
 #include "braid/tensor/error.h"
 
@@ -70,6 +71,14 @@ Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& mod
               {"train.attention_workspace", &c.train.attention_workspace,
                "MiB of attention scores that a GPU holds at a time, 0 = 256; sums are made in another order",
                between(0, 1 << 20)},
+              {"train.init_from", &c.train.init_from,
+               "folder of a model or run: the first weights and the settings of the model; \"\" = random weights"},
+
+              {"lora.rank", &c.lora.rank, "train LoRA of this rank instead of the weights, 0 = no LoRA",
+               between(0, 65536)},
+              {"lora.alpha", &c.lora.alpha, "the factor of LoRA is alpha / rank", above(0)},
+              {"lora.targets", &c.lora.targets,
+               "linear layers that get LoRA, by patterns of their names; * = all but the output projection"},
 
               {"parallel.data", &c.parallel.data, "processes with different samples, 0 = the rest of the processes",
                count_or_none},
@@ -89,6 +98,9 @@ Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& mod
               {"optimizer.decay", &c.optimizer.decay, "parameters that decay", one_of({"all", "matrices"})},
               {"optimizer.clip", &c.optimizer.clip, "largest global gradient norm, 0 = no clipping", at_least(0)},
               {"optimizer.momentum", &c.optimizer.momentum, "of sgd", from_below(0, 1)},
+              {"optimizer.groups", &c.optimizer.groups,
+               "parameters by patterns of their names, the last one counts: \"PATTERN [lr=FACTOR] [weight_decay=W] "
+               "[frozen_until=STEP | frozen | trained]\""},
 
               {"schedule.name", &c.schedule.name, "learning rate over the run",
                one_of({"cosine", "linear", "constant", "wsd"})},
@@ -143,6 +155,12 @@ void check_relations(const TrainConfig& c) {
           return "run.out = " + c.run.out +
                  " holds data that braid prepare wrote: expected a folder for the run alone; choose another run.out";
         });
+  for (const std::string& text : c.optimizer.groups) nn::parse_group(text);
+  check(c.lora.rank == 0 || !c.train.init_from.empty(), ErrorKind::setting, [] {
+    return std::string(
+        "lora.rank needs trained weights: expected train.init_from=FOLDER; without it LoRA would be trained on random "
+        "weights");
+  });
   check(!c.checkpoint.best || c.eval.interval > 0, ErrorKind::setting, [&] {
     return std::string("checkpoint.best needs a validation: expected eval.interval of at least 1, found 0");
   });

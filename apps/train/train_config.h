@@ -32,7 +32,13 @@ struct TrainConfig {
     bool recompute = false;
     bool graph = true;
     int64_t attention_workspace = 0;
+    std::string init_from = "";
   } train;
+  struct Lora {
+    int64_t rank = 0;
+    double alpha = 16;
+    std::vector<std::string> targets = {"*"};
+  } lora;
   struct Parallel {
     int64_t data = 0;
     int64_t context = 1;
@@ -49,6 +55,7 @@ struct TrainConfig {
     std::string decay = "matrices";
     double clip = 1.0;
     double momentum = 0.9;
+    std::vector<std::string> groups = {};
   } optimizer;
   struct Schedule {
     std::string name = "cosine";

@@ -10,8 +10,10 @@
 #include "apps/train/job.h"
 #include "apps/train/matmul_rate.h"
 #include "apps/train/memory.h"
+#include "apps/train/origin.h"
 #include "apps/train/resume.h"
 #include "apps/train/run_data.h"
+#include "apps/train/trained.h"
 #include "braid/models/text/batches.h"
 #include "braid/tensor/io/atomic_file.h"
 #include "braid/tensor/parallel.h"
@@ -40,7 +42,7 @@ TrainingRun::TrainingRun(const TrainConfig& config, const Schema& schema, const 
       validation_data_(validation_data(config)),
       sampler_(train_data_.size(), static_cast<uint64_t>(config.run.seed)),
       spec_(checked_model()),
-      model_(make_model(config, *spec_, mesh, device)),
+      model_(make_model(config, *spec_, mesh, device, start_notes_)),
       trainer_(*model_, optimizer_options(config), config.optimizer.clip, mesh, types_.compute),
       checkpoints_(config.run.out, config.checkpoint.keep, config.checkpoint.keep_every),
       progress_(stdout, config.log.interval, progress_style(config.log.style)),
@@ -51,6 +53,8 @@ TrainingRun::TrainingRun(const TrainConfig& config, const Schema& schema, const 
            " cannot keep attention within documents: expected data.documents=joined, found " + config.data.documents;
   });
   trainer_.capture_steps(config.train.graph);
+  if (const std::optional<Origin> origin = origin_of(config, *spec_))
+    origin_lines_ = origin_lines(*origin, *spec_, train_data_.seq_len());
   state_.seed = config.run.seed;
   state_.seq_len = train_data_.seq_len();
   state_.data_fingerprint = train_data_.fingerprint();
@@ -59,6 +63,7 @@ TrainingRun::TrainingRun(const TrainConfig& config, const Schema& schema, const 
 std::unique_ptr<const models::ModelSpec> TrainingRun::checked_model() const {
   auto spec = model_spec(config_, train_data_.tokenizer().vocab_size());
   check_prompt(config_, *spec, train_data_.tokenizer());
+  check_same_tokenizer(config_, models::text::read_manifest(config_.data.path));
   check_memory(config_, *spec, train_data_.seq_len(), {mesh_.data.size(), mesh_.context.size(), mesh_.tensor.size()},
                share_of_this_machine(device_, processes_here(mesh_.world)));
   return spec;
@@ -136,8 +141,19 @@ void TrainingRun::start() {
                   mesh_.data.size(), mesh_.context.size(), mesh_.tensor.size());
     progress_.note(text);
   }
+  note_start();
   elapsed_before_ = state_.elapsed_s;
   start_ = last_save_ = Clock::now();
+}
+
+// Where the first weights come from, and which parameters are trained.
+void TrainingRun::note_start() {
+  for (const std::string& note : start_notes_) progress_.note("note: " + note);
+  const auto print = [&](const std::vector<std::pair<std::string, std::string>>& lines) {
+    for (const auto& [label, value] : lines) progress_.note(label + ": " + value);
+  };
+  print(origin_lines_);
+  print(trained_lines(config_, *spec_, train_data_.seq_len()));
 }
 
 std::vector<models::Batch> TrainingRun::batches() const {

@@ -73,6 +73,7 @@ class TrainingRun {
   void warn(bool& warned, const std::function<void()>& write);
   std::string advice(const FailedStep& failed) const;
   void open_log();
+  void note_start();
   double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
   std::unique_ptr<const models::ModelSpec> checked_model() const;
   std::string without_numerical_failure(const std::string& name, const std::function<void()>& measure);
@@ -89,6 +90,8 @@ class TrainingRun {
   models::text::Sampler sampler_;
   std::unique_ptr<const models::ModelSpec> spec_;
   std::optional<RunFolder> folder_;  // locked by rank 0
+  std::vector<std::string> start_notes_;
+  std::vector<std::pair<std::string, std::string>> origin_lines_;  // of a new run with train.init_from
   std::unique_ptr<models::LanguageModel> model_;
   models::Trainer trainer_;
   std::optional<Evaluation> evaluation_;

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "braid/autograd/record.h"
+#include "braid/nn/optim/groups.h"
 
 namespace braid::dist {
 
@@ -23,11 +24,14 @@ std::vector<size_t> bucket_ends(const std::vector<int64_t>& elements, int64_t by
   return ends;
 }
 
-DataParallel::DataParallel(std::vector<nn::NamedTensor> parameters, const Holders& holders, int64_t bucket_bytes) {
-  std::map<std::string, std::vector<nn::NamedTensor>> families;  // per group of holders and type, later layers first
+DataParallel::DataParallel(std::vector<nn::NamedTensor> parameters, const Holders& holders, int64_t bucket_bytes,
+                           const FrozenUntil& frozen_until) {
+  const auto frozen = [&](const std::string& name) { return frozen_until ? frozen_until(name) : 0; };
+  // Per group of holders, type and first update; later layers first.
+  std::map<std::pair<std::string, int64_t>, std::vector<nn::NamedTensor>> families;
   for (auto p = parameters.rbegin(); p != parameters.rend(); ++p) {
     const Communicator& group = holders(p->name);
-    if (group.size() > 1) families[group.label() + str(p->value.dtype())].push_back(*p);
+    if (group.size() > 1) families[{group.label() + str(p->value.dtype()), frozen(p->name)}].push_back(*p);
   }
   for (const auto& [key, family] : families) {
     std::vector<int64_t> elements;
@@ -36,6 +40,7 @@ DataParallel::DataParallel(std::vector<nn::NamedTensor> parameters, const Holder
     for (size_t end : bucket_ends(elements, size_of(family[0].value.dtype()), bucket_bytes)) {
       Bucket& bucket = buckets_.emplace_back();
       bucket.holders = holders(family[0].name);
+      bucket.frozen_until = key.second;
       for (; next <= end; ++next) {
         bucket.entries.push_back({.parameter = family[next], .at = {bucket.size, bucket.size + elements[next]}});
         bucket.size += elements[next];
@@ -54,15 +59,17 @@ DataParallel::DataParallel(std::vector<nn::NamedTensor> parameters, const Holder
         entry.parts.ranges.push_back({{begin, end}});
       }
       place_[entry.parameter.name] = {b, e};
-      on_grad(entry.parameter.value, [this, b, e](const Tensor&) { gradient_ready(b, e); });
     }
+    watch(b);
   }
   for (const nn::NamedTensor& p : parameters) {  // in the order of the model
+    const bool trained = frozen(p.name) != nn::kNeverTrained;
     if (!place_.contains(p.name)) {
-      pieces_.push_back(p);
-      alone_[p.name] = p.value.numel();
+      alone_[p.name] = {p.value, frozen(p.name)};
+      if (trained) pieces_.push_back(p);
       continue;
     }
+    if (!trained) continue;
     Range own = owned_range(p.name);
     if (own.size() == 0) continue;
     Tensor piece = flat(p.value).sliced(0, own.begin, own.end);
@@ -73,13 +80,37 @@ DataParallel::DataParallel(std::vector<nn::NamedTensor> parameters, const Holder
 
 DataParallel::~DataParallel() {
   for (Bucket& bucket : buckets_) {
-    for (Entry& entry : bucket.entries) on_grad(entry.parameter.value, nullptr);
+    for (Entry& entry : bucket.entries)
+      if (!bucket.frozen) on_grad(entry.parameter.value, nullptr);
   }
+}
+
+void DataParallel::watch(size_t b) {
+  for (size_t e = 0; e < buckets_[b].entries.size(); ++e)
+    on_grad(buckets_[b].entries[e].parameter.value, [this, b, e](const Tensor&) { gradient_ready(b, e); });
+}
+
+bool DataParallel::freeze(int64_t updates) {
+  bool changed = false;
+  for (auto& [name, alone] : alone_) {
+    const bool frozen = updates < alone.frozen_until;
+    changed = changed || requires_grad(alone.parameter) == frozen;
+    require_grad(alone.parameter, !frozen);
+  }
+  for (size_t b = 0; b < buckets_.size(); ++b) {
+    Bucket& bucket = buckets_[b];
+    if (bucket.frozen == (updates < bucket.frozen_until)) continue;
+    changed = true;
+    bucket.frozen = !bucket.frozen;
+    for (Entry& entry : bucket.entries) require_grad(entry.parameter.value, !bucket.frozen);
+    if (!bucket.frozen) watch(b);
+  }
+  return changed;
 }
 
 void DataParallel::start() {
   for (Bucket& bucket : buckets_) {
-    bucket.sent = false;
+    bucket.sent = bucket.frozen;
     bucket.missing = bucket.entries.size();
     for (Entry& entry : bucket.entries) entry.ready = false;
   }
@@ -98,7 +129,7 @@ void DataParallel::gradient_ready(size_t b, size_t e) {
   entry.ready = true;
   send_in_order();
   for (Bucket& other : buckets_) {  // MPI moves data only while it is called
-    if (other.sent) other.work.poll();
+    if (other.sent && !other.frozen) other.work.poll();
   }
 }
 
@@ -136,6 +167,7 @@ void DataParallel::finish() {
   }
   std::map<std::string, Tensor> gradients;
   for (Bucket& bucket : buckets_) {
+    if (bucket.frozen) continue;
     Tensor own = bucket.work.wait();
     int me = bucket.holders.rank();
     int64_t first = bucket.parts.single(me).begin;
@@ -154,7 +186,10 @@ void DataParallel::finish() {
 
 void DataParallel::gather_parameters() {
   std::vector<Work> works;
+  std::vector<Bucket*> sent;
   for (Bucket& bucket : buckets_) {
+    if (bucket.frozen) continue;
+    sent.push_back(&bucket);
     int me = bucket.holders.rank();
     const Tensor& any = bucket.entries[0].parameter.value;
     Tensor own = empty({bucket.parts.size(me)}, any.dtype(), any.device());
@@ -167,16 +202,16 @@ void DataParallel::gather_parameters() {
     }
     works.push_back(bucket.holders.start_all_gather(own, 0, bucket.parts));
   }
-  for (size_t b = 0; b < buckets_.size(); ++b) {
+  for (size_t b = 0; b < sent.size(); ++b) {
     Tensor all = works[b].wait();
-    for (const Entry& entry : buckets_[b].entries)
+    for (const Entry& entry : sent[b]->entries)
       flat(entry.parameter.value).copy_(all.sliced(0, entry.at.begin, entry.at.end));
   }
 }
 
 Range DataParallel::owned_range(const std::string& name) const {
   auto alone = alone_.find(name);
-  if (alone != alone_.end()) return {0, alone->second};
+  if (alone != alone_.end()) return {0, alone->second.parameter.numel()};
   const auto at = place_.find(name);
   check(at != place_.end(), "data_parallel", [&] { return "there is no parameter " + name; });
   const Bucket& bucket = buckets_[at->second.first];

@@ -9,7 +9,8 @@
 //   rank 0   | w1 w1 w1 w2 | w2 w2 b w3 |      bucket of w1, w2, b, w3 on two ranks
 //              own pieces    of rank 1
 //
-// The reduce_scatter of a bucket starts in the backward pass, as soon as its last gradient is complete.
+// The reduce_scatter of a bucket starts in the backward pass, as soon as its last gradient is complete. Parameters that
+// are frozen are in buckets of their own, which are not sent.
 #pragma once
 #include <functional>
 #include <map>
@@ -32,16 +33,24 @@ class DataParallel {
   // The ranks that hold the same tensor under this name.
   using Holders = std::function<const Communicator&(const std::string& name)>;
 
-  // The parameters are leaves in the order of the model. bucket_bytes: size of a bucket.
-  DataParallel(std::vector<nn::NamedTensor> parameters, const Holders& holders, int64_t bucket_bytes = kBucketBytes);
+  // The number of first updates in which a parameter is frozen, nn::kNeverTrained for all; the same on every rank.
+  using FrozenUntil = std::function<int64_t(const std::string& name)>;
+
+  // The parameters are leaves in the order of the model. bucket_bytes: size of a bucket. Without frozen_until all are
+  // trained.
+  DataParallel(std::vector<nn::NamedTensor> parameters, const Holders& holders, int64_t bucket_bytes = kBucketBytes,
+               const FrozenUntil& frozen_until = {});
   ~DataParallel();
   DataParallel(const DataParallel&) = delete;
 
-  // The pieces that this rank updates: leaves that share the memory of the parameters, named like them; the parameters
-  // themselves where no other rank holds them. Flat, but (n, 1) for pieces of matrices, so that weight decay can
-  // distinguish them.
+  // The pieces that this rank updates at some time: leaves that share the memory of the parameters, named like them;
+  // the parameters themselves where no other rank holds them. Flat, but (n, 1) for pieces of matrices, so that weight
+  // decay can distinguish them.
   const std::vector<nn::NamedTensor>& pieces() const { return pieces_; }
 
+  // After `updates` updates: parameters that are frozen in the next one collect no gradient, all others do. Returns
+  // whether that changed for any. At first all collect one.
+  bool freeze(int64_t updates);
   // Call before the last backward pass of a step: gradients that become complete from here on are final.
   void start();
   // Waits for the sums: afterwards the gradient of each piece is the sum over ranks.
@@ -63,11 +72,17 @@ class DataParallel {
     Communicator holders;
     Partition parts;  // of the flat vector, one range per holder
     std::vector<Entry> entries;
+    int64_t frozen_until = 0;
     int64_t size = 0;
     size_t missing = 0;
-    bool sent = false;
+    bool frozen = false, sent = false;
     Work work;
   };
+  struct Alone {  // a parameter that no other rank holds
+    Tensor parameter;
+    int64_t frozen_until;
+  };
+  void watch(size_t bucket);
   void gradient_ready(size_t bucket, size_t entry);
   void send(Bucket& bucket);
   void send_in_order();
@@ -75,7 +90,7 @@ class DataParallel {
   std::vector<Bucket> buckets_;  // one group after the other; within a group later layers first
   std::vector<nn::NamedTensor> pieces_;
   std::map<std::string, std::pair<size_t, size_t>> place_;  // name -> bucket, entry
-  std::map<std::string, int64_t> alone_;                    // elements of parameters that no other rank holds
+  std::map<std::string, Alone> alone_;
   bool active_ = false;
 };
 

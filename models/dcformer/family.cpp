@@ -30,11 +30,20 @@ bool in_use(const DcformerConfig& config, const std::string& name) {
   return config.use_dcmha || !switches.contains(name);
 }
 
+// Settings that a trained model may go on with at other values: they say how new weights start, or nothing about what
+// the present ones compute. use_dcmha adds weights; profile.name follows from the settings that it stands for.
+bool may_change(const std::string& name) {
+  static const std::set<std::string> names = {"use_dcmha",       "compose_init", "init",
+                                              "initializer_std", "block_size",   "bos_token_id",
+                                              "eos_token_id",    "torch_dtype",  "profile.name"};
+  return names.contains(name);
+}
+
 std::vector<ModelSetting> settings_of(DcformerConfig config) {
   std::vector<ModelSetting> list;
   for (const Setting& key : key_table(config))
-    list.push_back(
-        {key.name, value_text(key.get()), key.help, in_use(config, key.name), key.rule, keys_that_set(key.name)});
+    list.push_back({key.name, value_text(key.get()), key.help, in_use(config, key.name), key.rule,
+                    keys_that_set(key.name), may_change(key.name)});
   return list;
 }
 

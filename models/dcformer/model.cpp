@@ -40,8 +40,8 @@ Dcformer::Dcformer(const DcformerConfig& config, RandomKey key, const dist::Proc
                    config.norm_eps);
   if (!config.tie_word_embeddings) {
     const nn::ShardRule by_word{.axis = 0, .unit = "vocabulary row", .units = config.vocab_size};
-    output_ = nn::Linear(config.dim, config.vocab_size, {.bias = false, .init = table, .shard = by_word},
-                         child(key, "output"));
+    output_ = nn::Linear(config.dim, config.vocab_size,
+                         {.bias = false, .init = table, .shard = by_word, .takes_lora = false}, child(key, "output"));
     shard(output_, "output");
   }
   rope_ = make_rope(config, DType::f32, kCpu);
@@ -132,7 +132,7 @@ Tensor Dcformer::loss_sum(const Tensor& ids, const Tensor& targets, const Tensor
 
 const dist::Shard* Dcformer::shard_of(const std::string& parameter) const {
   auto at = shards_.find(parameter);
-  return at == shards_.end() ? nullptr : &at->second;
+  return at == shards_.end() ? LanguageModel::shard_of(parameter) : &at->second;
 }
 
 void Dcformer::visit(nn::Visitor& v) const {

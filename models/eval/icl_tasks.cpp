@@ -53,7 +53,7 @@ text::TaskGrader grade_tasks(const LanguageModel& model, const text::Tokenizer& 
     }
     // Rows are filled up on the right: a causal model masks the padding.
     auto B = static_cast<int64_t>(rows.size());
-    std::vector<int32_t> ids(static_cast<size_t>(B * longest), tokenizer.pad_id());
+    std::vector<int32_t> ids(static_cast<size_t>(B * longest), std::max(tokenizer.pad_id(), 0));
     for (int64_t b = 0; b < B; ++b) std::ranges::copy(rows[static_cast<size_t>(b)].tokens, ids.begin() + b * longest);
     Tensor h = model.hidden(from_vector(ids, {B, longest}, model.device()));
     const std::vector<int64_t> likely = likeliest(model.logits(h), tokenizer.vocab_size());

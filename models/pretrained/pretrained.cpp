@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "braid/models/pretrained/adapter.h"
 #include "braid/models/registry.h"
 #include "braid/tensor/io/atomic_file.h"
 #include "braid/tensor/io/file_system.h"
@@ -52,7 +53,8 @@ void reject_pickles(const fs::path& folder) {
 // Files of a model folder that are copied when it is saved elsewhere: tokenizer, generation settings, published code.
 bool is_companion(const fs::path& file) {
   const std::string name = file.filename().string(), end = file.extension().string();
-  if (name == "config.json" || name.ends_with(".safetensors.index.json") || name.ends_with(".bin.index.json"))
+  if (name == "config.json" || name == kAdapterConfig || name.ends_with(".safetensors.index.json") ||
+      name.ends_with(".bin.index.json"))
     return false;
   std::error_code none;
   return (end == ".json" || end == ".txt" || end == ".model" || end == ".py" || end == ".md") &&
@@ -79,10 +81,12 @@ void save_model(const Model& model, const text::Tokenizer* tokenizer, const fs::
 void save_model_description(const ModelSpec& spec, const text::Tokenizer* tokenizer, const fs::path& folder) {
   io::write_file((folder / "config.json").string(), spec.config_json());
   if (!tokenizer) return;
-  nlohmann::ordered_json generation{
-      {"eos_token_id", tokenizer->eos_id()}, {"pad_token_id", tokenizer->pad_id()}, {"do_sample", true}};
-  io::write_file((folder / "generation_config.json").string(), generation.dump(1) + "\n");
   text::save_tokenizer(*tokenizer, folder.string());
+  nlohmann::ordered_json generation;
+  if (tokenizer->eos_id() >= 0) generation["eos_token_id"] = tokenizer->eos_id();
+  if (tokenizer->pad_id() >= 0) generation["pad_token_id"] = tokenizer->pad_id();
+  generation["do_sample"] = true;
+  io::write_file((folder / "generation_config.json").string(), generation.dump(1) + "\n");
 }
 
 void require_model_folder(const fs::path& path) {
@@ -110,12 +114,23 @@ LoadedModel load_model(const fs::path& folder, const LoadOptions& options) {
     if (t.dtype == DType::f64) dtype = DType::f64;
   if (options.int8_weights) dtype = type_to_quantize(loaded.format);
   loaded.model = spec->read_weights(files, options.dtype.value_or(dtype), options.mesh, loaded.notes);
+  if (has_adapter(folder)) {
+    load_adapter(*loaded.model, folder, options.mesh);
+    if (options.merge_adapter) {
+      const LoraOptions lora = *lora_of(*loaded.model);
+      merge_lora(*loaded.model);
+      loaded.notes.push_back("merged LoRA of rank " + std::to_string(lora.rank) + " into " +
+                             std::to_string(lora.targets.size()) + " weights of " + folder.string());
+    }
+  }
   if (options.int8_weights) {
     loaded.model->quantize_weights();
     loaded.model->to(DType::f32);
   }
-  if (options.tokenizer && fs::exists(folder / "tokenizer.json"))
+  if (options.tokenizer && fs::exists(folder / "tokenizer.json")) {
     loaded.tokenizer = text::load_tokenizer(folder.string());
+    for (std::string& note : loaded.tokenizer->notes()) loaded.notes.push_back(std::move(note));
+  }
   return loaded;
 }
 

@@ -17,6 +17,7 @@ struct LoadOptions {
   SettingTexts settings = {};       // of the configuration, instead of those of the folder
   dist::ProcessMesh mesh = {};      // over a mesh each rank gets its shards
   bool tokenizer = true;            // false: leave the tokenizer's files alone
+  bool merge_adapter = true;        // false: LoRA that lies beside the weights (adapter.h) stays apart from them
   // 8-bit weights in linear layers (nn/quantize.h): a model for inference on the CPU, with arithmetic in f32.
   bool int8_weights = false;
 };

@@ -35,6 +35,24 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text, bool parse_special
   return tokens;
 }
 
+std::vector<int32_t> Tokenizer::with_template(std::span<const int32_t> tokens) const {
+  return {tokens.begin(), tokens.end()};
+}
+
+std::vector<int32_t> Tokenizer::with_template(std::span<const int32_t> a, std::span<const int32_t> b) const {
+  std::vector<int32_t> tokens(a.begin(), a.end());
+  tokens.insert(tokens.end(), b.begin(), b.end());
+  return tokens;
+}
+
+int32_t document_end(const Tokenizer& tokenizer, const std::string& purpose) {
+  check(tokenizer.eos_id() >= 0, ErrorKind::input, [&] {
+    return "the tokenizer has no token that ends a text, which " + purpose +
+           ": expected eos_token in tokenizer_config.json, or eos_token_id in generation_config.json";
+  });
+  return tokenizer.eos_id();
+}
+
 std::string Tokenizer::decode(std::span<const int32_t> tokens, bool skip_specials) const {
   std::string text;
   for (const int32_t id : tokens) {
@@ -83,8 +101,8 @@ void ByteTokenizer::encode_text(std::string_view text, std::vector<int32_t>& tok
   tokens.insert(tokens.end(), bytes, bytes + text.size());
 }
 
-std::string StreamDecoder::push(int32_t token) {
-  if (tokenizer_.is_special(token)) return "";
+std::string StreamDecoder::push_bytes(int32_t token) {
+  if (skip_specials_ && tokenizer_.is_special(token)) return "";
   held_ += tokenizer_.token_bytes(token);
   // Everything but an unfinished character at the very end can be shown.
   size_t done = 0;
@@ -98,9 +116,50 @@ std::string StreamDecoder::push(int32_t token) {
   return shown;
 }
 
+void StreamDecoder::begin(std::span<const int32_t> before) {
+  if (tokenizer_.decodes_by_token()) return;
+  const auto last = before.last(std::min<size_t>(before.size(), 8));
+  ids_.assign(last.begin(), last.end());
+  prefix_ = tokenizer_.decode(ids_, skip_specials_);
+  shown_ = ids_.size();
+}
+
+// The decode stream of the package `tokenizers`: the text of the held tokens is given out, without the part that has
+// been, unless it ends in U+FFFD, which may still become a character.
+std::string StreamDecoder::push(int32_t token) {
+  if (tokenizer_.decodes_by_token()) return push_bytes(token);
+  constexpr size_t most_held = 1024;  // tokens that make no text at all: then U+FFFD is shown
+  if (prefix_.empty() && !ids_.empty()) {
+    std::string text = tokenizer_.decode(ids_, skip_specials_);
+    if (!text.ends_with("\uFFFD")) {
+      prefix_ = std::move(text);
+      shown_ = ids_.size();
+    }
+  }
+  ids_.push_back(token);
+  std::string text = tokenizer_.decode(ids_, skip_specials_);
+  const bool final = !text.ends_with("\uFFFD") || ids_.size() - shown_ > most_held;
+  return text.size() > prefix_.size() && final ? take(std::move(text)) : "";
+}
+
+std::string StreamDecoder::take(std::string text) {
+  size_t common = 0;  // less than the whole prefix: the decoder changes text that has been given out
+  while (common < prefix_.size() && common < text.size() && text[common] == prefix_[common]) ++common;
+  while (common > 0 && common < text.size() && (static_cast<unsigned char>(text[common]) & 0xC0) == 0x80) --common;
+  ids_.erase(ids_.begin(), ids_.begin() + static_cast<std::ptrdiff_t>(shown_));
+  prefix_ = tokenizer_.decode(ids_, skip_specials_);
+  shown_ = ids_.size();
+  return text.substr(common);
+}
+
 std::string StreamDecoder::finish() {
   std::string shown = detail::replace_invalid_utf8(held_);
-  held_.clear();
+  if (!ids_.empty()) {
+    std::string text = tokenizer_.decode(ids_, skip_specials_);
+    if (text.size() > prefix_.size()) shown = take(std::move(text));
+  }
+  held_.clear(), ids_.clear(), prefix_.clear();
+  shown_ = 0;
   return shown;
 }
 

@@ -9,30 +9,48 @@
 
 namespace braid::models::text {
 
+struct TokenizerFile {
+  std::string name, contents;
+};
+
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
   virtual const std::string& name() const = 0;
-  virtual int64_t vocab_size() const = 0;
-  virtual int32_t eos_id() const = 0;  // <|endoftext|>: ends every document
-  virtual int32_t pad_id() const = 0;  // fills batches; never a target
+  virtual int64_t vocab_size() const = 0;  // 1 + the largest id; ids need not be dense
+  virtual int32_t eos_id() const = 0;      // ends every document; -1: the tokenizer names none (document_end())
+  virtual int32_t pad_id() const = 0;      // fills batches; never a target; -1: none
   virtual bool is_special(int32_t id) const = 0;
-  // The bytes a token stands for; the literal text of a special. Error(input) for an id outside [0, vocab_size()).
+  // The bytes a token stands for; the literal text of a special; empty for an id without token. Error(input) for an id
+  // outside [0, vocab_size()).
   virtual std::string_view token_bytes(int32_t id) const = 0;
-  // True when any bytes can be encoded, not only UTF-8.
+  // True when any bytes can be encoded. Otherwise texts are UTF-8, and bytes that are none count as U+FFFD.
   virtual bool takes_any_bytes() const = 0;
+  // True when the text of ids is the bytes of each, one after another. Otherwise use decode() or StreamDecoder.
+  virtual bool decodes_by_token() const = 0;
   // Appends the tokens of plain text, in which the text of a special means nothing special.
   virtual void encode_text(std::string_view text, std::vector<int32_t>& tokens) const = 0;
 
   // parse_specials: the literal text of a special, for example "<|endoftext|>", becomes its one id. Leave it off for
-  // text from outside, which could otherwise forge the end of a document.
-  std::vector<int32_t> encode(std::string_view text, bool parse_specials = false) const;
+  // text from outside, which could otherwise forge the end of a document. Nothing is added in front or behind.
+  virtual std::vector<int32_t> encode(std::string_view text, bool parse_specials = false) const;
+  // The tokens of one text, or of two, with the special tokens that the tokenizer puts around them, for example a
+  // beginning-of-text token.
+  virtual std::vector<int32_t> with_template(std::span<const int32_t> tokens) const;
+  virtual std::vector<int32_t> with_template(std::span<const int32_t> a, std::span<const int32_t> b) const;
   // skip_specials: leaves specials out, for showing generated text.
-  std::string decode(std::span<const int32_t> tokens, bool skip_specials = false) const;
-  // Two tokenizers with equal fingerprints have the same vocabulary.
-  uint64_t fingerprint() const;
+  virtual std::string decode(std::span<const int32_t> tokens, bool skip_specials = false) const;
+  // Two tokenizers with equal fingerprints give equal tokens.
+  virtual uint64_t fingerprint() const;
+  // Its files, byte for byte where it was read from files.
+  virtual std::vector<TokenizerFile> files() const = 0;
+  // Parts of its files that are ignored, for the user to know.
+  virtual std::vector<std::string> notes() const { return {}; }
 };
+
+// eos_id(). Error(input) when there is none: `purpose` says what needs it.
+int32_t document_end(const Tokenizer& tokenizer, const std::string& purpose);
 
 // ids 0..255: the byte of that value; 256 <|endoftext|>; 257 <|pad|>. Any bytes; decode(encode(x)) == x.
 class ByteTokenizer final : public Tokenizer {
@@ -44,27 +62,45 @@ class ByteTokenizer final : public Tokenizer {
   bool is_special(int32_t id) const override { return id == 256 || id == 257; }
   std::string_view token_bytes(int32_t id) const override;
   bool takes_any_bytes() const override { return true; }
+  bool decodes_by_token() const override { return true; }
   void encode_text(std::string_view text, std::vector<int32_t>& tokens) const override;
+  std::vector<TokenizerFile> files() const override;
 };
 
-// tokenizer.json and tokenizer_config.json in the format of Hugging Face tokenizers; each file complete or not at all.
+// Writes files() into an existing folder; each file complete or not at all.
 void save_tokenizer(const Tokenizer& tokenizer, const std::string& folder);
-// The tokenizer of a model or data folder. Error(input) when there is none, or one that is not supported.
-std::unique_ptr<Tokenizer> load_tokenizer(const std::string& folder);
-// The same from the text of a tokenizer.json; `path` is for error messages.
+// The tokenizer of a model or data folder, or of a tokenizer.json. eos_id() and pad_id() are those of
+// tokenizer_config.json, else generation_config.json, else config.json beside it; else a special token <|endoftext|>,
+// <|end_of_text|>, </s> or <eos> ends a document. Error(input) when there is none, or one that is not supported.
+std::unique_ptr<Tokenizer> load_tokenizer(const std::string& folder_or_file);
+// The same from the text of a tokenizer.json alone; `path` is for error messages.
 std::unique_ptr<Tokenizer> parse_tokenizer(std::string_view text, const std::string& path);
 
-// Tokens in one by one, printable text out: bytes of a character that is not complete yet are held back, bytes that
-// are no UTF-8 become U+FFFD. Specials are left out.
+// Tokens in one by one, printable text out: characters that are not complete yet are held back, bytes that are no UTF-8
+// become U+FFFD. The pieces joined are decode() of all tokens, but where a decoder would change text that has been
+// given out already.
 class StreamDecoder {
  public:
-  explicit StreamDecoder(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}  // the tokenizer must outlive it
+  // The tokenizer must outlive it.
+  explicit StreamDecoder(const Tokenizer& tokenizer, bool skip_specials = true)
+      : tokenizer_(tokenizer), skip_specials_(skip_specials) {}
+  // The text that push() continues: some tokens depend on those before them, for example for a blank in front.
+  void begin(std::span<const int32_t> before);
   std::string push(int32_t token);
-  std::string finish();  // what is still held back, as U+FFFD
+  std::string finish();  // the rest that is still held back, with U+FFFD for what is not complete
 
  private:
+  std::string push_bytes(int32_t token);
+  std::string take(std::string text);
+
   const Tokenizer& tokenizer_;
-  std::string held_;  // at most 3 bytes
+  bool skip_specials_;
+  std::string held_;  // by token: at most 3 bytes
+  // Otherwise: tokens whose text is not final with those before that it depends on, and the part of their text that has
+  // been given out, which ends behind ids_[shown_ - 1].
+  std::vector<int32_t> ids_;
+  std::string prefix_;
+  size_t shown_ = 0;
 };
 
 }  // namespace braid::models::text

@@ -22,6 +22,11 @@ void CapturedStep::enable(bool on) {
   if (!on) captured_.reset();
 }
 
+void CapturedStep::forget() {
+  captured_.reset();
+  last_shape_.clear();
+}
+
 // The switches of BRAID_DEBUG read every result back; which kernels attention within documents launches depends on
 // where the documents of a batch begin.
 bool CapturedStep::can_capture(const std::vector<Batch>& batches) const {
@@ -100,10 +105,12 @@ void CapturedStep::capture_gradients(const std::vector<Batch>& batches, double l
   Capture made{.buffers = make_buffers(batches, loss_scale)};
   made.gradients = capture([&] { work(made.buffers); });
   if (made.gradients) {
-    for (const nn::NamedTensor& p : parameters_) made.parameter_gradients.push_back(grad(p.value));
+    for (const nn::NamedTensor& p : parameters_)
+      made.parameter_gradients.push_back(requires_grad(p.value) ? grad(p.value) : Tensor());
     captured_ = std::move(made);
   }
-  for (const nn::NamedTensor& p : parameters_) zero_grad(p.value);
+  for (const nn::NamedTensor& p : parameters_)
+    if (requires_grad(p.value)) zero_grad(p.value);
 }
 
 }  // namespace braid::models

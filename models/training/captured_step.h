@@ -52,6 +52,7 @@ class CapturedStep {
   // are made once. When the memory for a capture does not suffice, steps are launched from then on.
   void enable(bool on);
   bool captured() const { return captured_.has_value(); }
+  void forget();  // the work changes: capture it anew
 
   // The gradient part: `work` computes the gradients and fills the metrics. batches: on the CPU. Waits for
   // the device once.

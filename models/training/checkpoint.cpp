@@ -9,9 +9,9 @@
 #include <system_error>
 
 #include "braid/distributed/job/run_on_all_ranks.h"
+#include "braid/models/pretrained/adapter.h"
 #include "braid/models/registry.h"
 #include "braid/models/training/manifest.h"
-#include "braid/nn/optim/registry.h"
 #include "braid/tensor/detail/strings.h"
 #include "braid/tensor/io/json.h"
 #include "braid/tensor/io/safetensors.h"
@@ -130,16 +130,18 @@ void load_checkpoint(const fs::path& checkpoint, Trainer& trainer) {
   });
   std::set<std::string> expected{"steps"};
   for (const nn::NamedTensor& p : own) {
-    for (const std::string& suffix : nn::state_suffixes(trainer.optimizer().options()))
-      expected.insert(p.name + suffix);
+    for (const std::string& name : trainer.state_names(p.name)) expected.insert(name);
   }
   check(names_of(state) == expected, ErrorKind::setting, [&] {
     return "the state in " + state.path() +
-           " is of another optimizer: expected the same optimizer.name and optimizer.momentum as when the run began; "
-           "undo the change or choose another run.out";
+           " is of another optimizer: expected the same optimizer.name, optimizer.momentum and never trained "
+           "parameters "
+           "(optimizer.groups, lora.*) as when the run began; undo the change or choose another run.out";
   });
+  std::optional<io::SafetensorsFile> adapter;
+  if (has_adapter(checkpoint)) adapter.emplace((checkpoint / kAdapterFile).string());
   try {
-    trainer.load(weights, state);
+    trainer.load(weights, state, adapter ? &*adapter : nullptr);
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::input) throw;
     fail(e.kind(), std::string(e.what()) + "; move " + checkpoint.string() + " away to resume from an older one");

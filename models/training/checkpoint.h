@@ -1,7 +1,7 @@
 // Checkpoints of a run: to find, verify and load them. checkpoint_writer.h writes them. A checkpoint is a model folder
 // (pretrained/pretrained.h) with one folder more:
 //
-//   step-00000040/  config.json, model.safetensors, tokenizer
+//   step-00000040/  config.json, model.safetensors, tokenizer; with LoRA its adapter (pretrained/adapter.h)
 //     trainer/      optimizer.safetensors, state.json (RunState), config.toml (settings), manifest.json (manifest.h)
 #pragma once
 #include <filesystem>

@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "braid/distributed/job/run_on_all_ranks.h"
+#include "braid/models/pretrained/adapter.h"
 #include "braid/models/pretrained/pretrained.h"
 #include "braid/models/training/sharded_safetensors.h"
 #include "braid/tensor/io/atomic_file.h"
@@ -65,13 +66,13 @@ std::string describe(const RunState& state) {
 // others from writing.
 struct CheckpointWriter::Draft {
   Draft(const fs::path& target, const Trainer& trained, const RunState& at)
-      : trainer(trained),
-        state(at),
-        tensors(trained.local_state()),
-        path(target),
-        temporary(path.string() + ".tmp"),
-        weights(temporary / kWeightsFile, tensors.weights, {{"format", "pt"}}),
-        optimizer(temporary / kOptimizerFile, tensors.optimizer) {}
+      : trainer(trained), state(at), tensors(trained.local_state()), path(target), temporary(path.string() + ".tmp") {
+    const io::Metadata format{{"format", "pt"}};
+    files.emplace_back(kWeightsFile, ShardedSafetensorsWriter(temporary / kWeightsFile, tensors.weights, format));
+    files.emplace_back(kOptimizerFile, ShardedSafetensorsWriter(temporary / kOptimizerFile, tensors.optimizer));
+    if (!tensors.adapter.empty())
+      files.emplace_back(kAdapterFile, ShardedSafetensorsWriter(temporary / kAdapterFile, tensors.adapter, format));
+  }
   Draft(const Draft&) = delete;
   ~Draft() {
     std::error_code ignored;
@@ -84,9 +85,9 @@ struct CheckpointWriter::Draft {
   const RunState& state;
   const LocalState tensors;
   const fs::path path, temporary;
-  ShardedSafetensorsWriter weights, optimizer;
-  std::map<std::string, uint32_t> checksums;  // on rank 0, of the two large files
-  bool begun = false;                         // `temporary` is there and belongs to this rank
+  std::vector<std::pair<std::string, ShardedSafetensorsWriter>> files;  // the large ones
+  std::map<std::string, uint32_t> checksums;                            // on rank 0, of these
+  bool begun = false;                                                   // `temporary` is there and belongs to this rank
 };
 
 void CheckpointWriter::save(const Trainer& trainer, const text::Tokenizer* tokenizer, const RunState& state,
@@ -146,7 +147,8 @@ void CheckpointWriter::mark_best(int64_t step, const dist::Communicator& world) 
 // Before rank 0 makes a folder: NaN on another rank leaves none behind.
 void CheckpointWriter::check_finite(const Draft& draft) {
   dist::run_on_all_ranks(draft.world(), [&] {
-    for (const std::vector<LocalTensor>* list : {&draft.tensors.weights, &draft.tensors.optimizer}) {
+    const LocalState& all = draft.tensors;
+    for (const std::vector<LocalTensor>* list : {&all.weights, &all.adapter, &all.optimizer}) {
       for (const LocalTensor& t : *list) {
         check(!t.values || nn::all_finite(t.values), ErrorKind::numerical, [&] {
           return t.name + " contains NaN or Inf after step " + std::to_string(draft.state.step) +
@@ -169,27 +171,29 @@ void CheckpointWriter::begin(Draft& draft, const text::Tokenizer* tokenizer, con
     save_model_description(*draft.trainer.model().spec(), tokenizer, draft.temporary);
     io::write_file((draft.temporary / kStateFile).string(), describe(draft.state));
     io::write_file((draft.temporary / kSettingsFile).string(), settings);
-    draft.weights.create();
-    draft.optimizer.create();
+    if (const auto lora = lora_of(draft.trainer.model()))
+      io::write_file((draft.temporary / kAdapterConfig).string(), adapter_config(*lora));
+    for (auto& [name, file] : draft.files) file.create();
   });
 }
 
 void CheckpointWriter::write(Draft& draft) {
   dist::run_on_all_ranks(draft.world(), [&] {  // all ranks at once
     try {
-      draft.weights.write();
-      draft.optimizer.write();
+      for (auto& [name, file] : draft.files) file.write();
     } catch (const Error& e) {
       fail(e.kind(), e.what() + std::string(kIntact));
     }
   });
-  const std::string mine =
-      std::to_string(draft.weights.checksum_share()) + " " + std::to_string(draft.optimizer.checksum_share());
+  std::string mine;
+  for (const auto& [name, file] : draft.files) mine += std::to_string(file.checksum_share()) + " ";
   for (const std::string& shares : draft.world().gather_text(mine)) {
-    uint32_t weights = 0, optimizer = 0;
-    std::istringstream(shares) >> weights >> optimizer;
-    draft.checksums[kWeightsFile] ^= weights;
-    draft.checksums[kOptimizerFile] ^= optimizer;
+    std::istringstream in(shares);
+    for (const auto& [name, file] : draft.files) {
+      uint32_t share = 0;
+      in >> share;
+      draft.checksums[name] ^= share;
+    }
   }
 }
 

@@ -20,7 +20,8 @@ struct LocalTensor {
 
 struct LocalState {
   // The same names in the same order on every rank. optimizer: "steps", then the moments of each parameter.
-  std::vector<LocalTensor> weights, optimizer;
+  // adapter: of LoRA (lora.h), under the names of its file.
+  std::vector<LocalTensor> weights, adapter, optimizer;
 };
 
 }  // namespace braid::models

@@ -7,41 +7,32 @@
 
 namespace braid::models {
 
-namespace {
-
-// Over all data ranks; context and tensor ranks have the same targets.
-int64_t count_targets(const Model& model, const std::vector<Batch>& batches, const dist::ProcessMesh& mesh) {
-  int64_t n = 0;
-  for (const Batch& b : batches) n += model.count_targets(b);
-  return mesh.data.sum(n);
-}
-
-// Over all ranks; the loss is equal on tensor ranks. NaN where one of them has bad weights.
-double sum_of_losses(double local, const dist::ProcessMesh& mesh, bool good_weights = true) {
-  return mesh.world.sum(!good_weights ? NAN : mesh.tensor.rank() == 0 ? local : 0.0);
-}
-
-}  // namespace
-
 Trainer::Trainer(Model& model, const nn::OptimizerOptions& options, double clip, const dist::ProcessMesh& mesh,
                  std::optional<DType> compute)
     : model_(model),
       mesh_(mesh),
       masters_(model, compute.value_or(model.dtype()), [&](const std::string& name) { return !model.keeps_f32(name); }),
       parameters_(nn::parameters(masters_)),
-      parallel_(parameters_,
-                [&](const std::string& name) -> const dist::Communicator& {
-                  return model.shard_of(name) ? mesh_.replica_group : mesh_.world;
-                }),
+      parallel_(
+          parameters_,
+          [&](const std::string& name) -> const dist::Communicator& {
+            return model.shard_of(name) ? mesh_.replica_group : mesh_.world;
+          },
+          dist::kBucketBytes, [&](const std::string& name) { return nn::rule_of(options.groups, name).frozen_until; }),
       optimizer_(nn::make_optimizer(parallel_.pieces(), options)),
       step_(model.device(), optimizer_->parameters()),
-      clip_(clip) {}
+      clip_(clip) {
+  nn::check_groups(options.groups, parameters_);
+  parallel_.freeze(0);
+}
 
 StepMetrics Trainer::forward_backward(const std::vector<Batch>& micro_batches) {
+  if (parallel_.freeze(optimizer_->steps())) step_.forget();
   discard();
   for (const Batch& b : micro_batches) model_.check_batch(b);
   StepMetrics metrics;
-  metrics.tokens = count_targets(model_, micro_batches, mesh_);
+  for (const Batch& b : micro_batches) metrics.tokens += model_.count_targets(b);
+  metrics.tokens = mesh_.data.sum(metrics.tokens);  // context and tensor ranks have the same targets
   check(metrics.tokens > 0, ErrorKind::input,
         [] { return std::string("the batch has no target that counts: there is nothing to learn from"); });
   const double loss_scale = 1 / static_cast<double>(metrics.tokens);
@@ -50,7 +41,8 @@ StepMetrics Trainer::forward_backward(const std::vector<Batch>& micro_batches) {
   double loss = 0, weights = 0;
   for (double sum : sums.losses) loss += sum * loss_scale;
   for (double sum : sums.squared_weights) weights += sum;
-  metrics.loss = sum_of_losses(loss, mesh_, std::isfinite(weights));
+  // The loss is equal on tensor ranks.
+  metrics.loss = mesh_.world.sum(!std::isfinite(weights) ? NAN : mesh_.tensor.rank() == 0 ? loss : 0.0);
   if (std::isfinite(metrics.loss)) {
     // Every element of the model belongs to one piece of one rank, so every gradient counts once.
     double squares = 0;
@@ -117,22 +109,6 @@ StepMetrics Trainer::step(const std::vector<Batch>& micro_batches, double lr) {
   }
   apply(lr);
   return metrics;
-}
-
-double evaluate(const Model& model, const std::vector<Batch>& batches, const dist::ProcessMesh& mesh,
-                const std::function<bool()>& stop) {
-  NoGrad off;
-  double sum = 0;
-  const SkipIndexCheck checked;
-  for (const Batch& b : batches) {
-    if (stop && mesh.world.any(stop())) return NAN;
-    if (b.samples() == 0) continue;  // a data rank may have no sample of a batch
-    model.check_batch(b);
-    sum += model.loss_sum(b.to(model.device())).item();
-  }
-  sum = sum_of_losses(sum, mesh);
-  const int64_t tokens = count_targets(model, batches, mesh);
-  return tokens > 0 ? sum / static_cast<double>(tokens) : 0;
 }
 
 }  // namespace braid::models

@@ -31,7 +31,7 @@ struct StepMetrics {
   // Mean over the counted targets of all micro-batches of all ranks; of text in nats. NaN where a weight of any rank is
   // NaN or Inf, also one that this step did not use.
   double loss = NAN;
-  double grad_norm = NAN;  // of all gradients together, before clipping; NaN where the loss is NaN or infinite
+  double grad_norm = NAN;  // of the trained parameters together, before clipping; NaN where the loss is NaN or infinite
   int64_t tokens = 0;      // counted targets
 };
 
@@ -39,7 +39,8 @@ class Trainer {
  public:
   // clip: limit of the global gradient norm, 0 = none. compute: type of the model's arithmetic in mixed precision,
   // whose parameters become f32 masters; by default the type of its parameters. They become leaves. The model must
-  // outlive the trainer and stay on its device.
+  // outlive the trainer and stay on its device. options.groups may freeze parameters: Error(setting) when one of its
+  // patterns matches none.
   Trainer(Model& model, const nn::OptimizerOptions& options, double clip, const dist::ProcessMesh& mesh = {},
           std::optional<DType> compute = {});
 
@@ -64,16 +65,18 @@ class Trainer {
   // forward_backward() and apply(); Error(numerical) instead of an update where there is a non_finite_reason().
   StepMetrics step(const std::vector<Batch>& micro_batches, double lr);
 
-  // The elements that this rank owns, no communication. local_gradients(): between forward_backward() and apply(); the
-  // next step may overwrite them.
+  // The elements that this rank owns, no communication. local_gradients(): of the trained parameters, between
+  // forward_backward() and apply(); the next step may overwrite them.
   LocalState local_state() const;
   std::vector<LocalTensor> local_gradients() const;
   // Reads this rank's elements of a state and nothing else. Missing, surplus and mis-shaped names are reported together
   // in one Error(input).
-  void load(const io::SafetensorsFile& weights, const io::SafetensorsFile& optimizer);
+  void load(const io::SafetensorsFile& weights, const io::SafetensorsFile& optimizer,
+            const io::SafetensorsFile* adapter = nullptr);
 
   Model& model() const { return model_; }
   const std::vector<nn::NamedTensor>& parameters() const { return parameters_; }  // this rank's shards; the masters
+  std::vector<std::string> state_names(const std::string& parameter) const;       // of its moments; frozen: none
   const nn::Optimizer& optimizer() const { return *optimizer_; }                  // of this rank's pieces
   const dist::ProcessMesh& mesh() const { return mesh_; }
 

@@ -1,6 +1,8 @@
 // The trainer's weights and moments for checkpoints: the elements of this rank, out of and into files.
 #include <map>
 
+#include "braid/models/lora.h"
+#include "braid/models/pretrained/adapter.h"
 #include "braid/models/training/trainer.h"
 #include "braid/nn/optim/registry.h"
 
@@ -28,6 +30,15 @@ LocalTensor Trainer::owned_part(const nn::NamedTensor& parameter) const {
   return part;
 }
 
+// The moments of a parameter; none of one that is never trained.
+std::vector<std::string> Trainer::state_names(const std::string& parameter) const {
+  std::vector<std::string> names;
+  const nn::OptimizerOptions& options = optimizer_->options();
+  if (nn::rule_of(options.groups, parameter).frozen_until == nn::kNeverTrained) return names;
+  for (const std::string& suffix : nn::state_suffixes(options)) names.push_back(parameter + suffix);
+  return names;
+}
+
 LocalState Trainer::local_state() const {
   LocalState state;
   std::map<std::string, Tensor> moments;
@@ -42,10 +53,15 @@ LocalState Trainer::local_state() const {
     const dist::Range own = parallel_.owned_range(p.name);
     LocalTensor part = owned_part(p);
     if (own.size() > 0) part.values = p.value.detach().reshaped({p.value.numel()}).sliced(0, own.begin, own.end);
-    state.weights.push_back(part);
+    if (is_lora(p.name)) {
+      part.name = adapter_name(p.name);
+      state.adapter.push_back(part);
+    } else {
+      state.weights.push_back(part);
+    }
     part.dtype = accumulate_type(p.value.dtype());
-    for (const std::string& suffix : nn::state_suffixes(optimizer_->options())) {
-      part.name = p.name + suffix;
+    for (const std::string& name : state_names(p.name)) {
+      part.name = name;
       part.values = own.size() > 0 ? moments.at(part.name) : Tensor();
       state.optimizer.push_back(part);
     }
@@ -55,16 +71,21 @@ LocalState Trainer::local_state() const {
 
 std::vector<LocalTensor> Trainer::local_gradients() const {
   std::map<std::string, Tensor> gradients;
-  for (const nn::NamedTensor& piece : optimizer_->parameters()) gradients[piece.name] = grad(piece.value).contiguous();
+  for (const nn::NamedTensor& piece : optimizer_->parameters()) {
+    const Tensor g = requires_grad(piece.value) ? grad(piece.value) : Tensor();
+    if (g) gradients[piece.name] = g.contiguous();
+  }
   std::vector<LocalTensor> out;
   for (const nn::NamedTensor& p : parameters_) {
+    if (nn::rule_of(optimizer_->options().groups, p.name).frozen_until > optimizer_->steps()) continue;
     out.push_back(owned_part(p));
     if (!out.back().spans.empty()) out.back().values = gradients.at(p.name);
   }
   return out;
 }
 
-void Trainer::load(const io::SafetensorsFile& weights_file, const io::SafetensorsFile& optimizer_file) {
+void Trainer::load(const io::SafetensorsFile& weights_file, const io::SafetensorsFile& optimizer_file,
+                   const io::SafetensorsFile* adapter) {
   // Tensors that do not fit are returned as the file has them, for the loaders to report.
   auto read = [&](const io::SafetensorsFile& file, const io::TensorInfo& info, const nn::NamedTensor& parameter,
                   dist::Range held, const Shape& shape) {
@@ -77,17 +98,23 @@ void Trainer::load(const io::SafetensorsFile& weights_file, const io::Safetensor
   };
   std::map<std::string, const nn::NamedTensor*> parameters, parameter_of;  // by name, and by the names of their moments
   for (const nn::NamedTensor& p : parameters_) {
-    parameters[p.name] = &p;
-    for (const std::string& suffix : nn::state_suffixes(optimizer_->options())) parameter_of[p.name + suffix] = &p;
+    parameters[is_lora(p.name) ? adapter_name(p.name) : p.name] = &p;
+    for (const std::string& name : state_names(p.name)) parameter_of[name] = &p;
   }
   std::vector<nn::NamedTensor> weights, moments;
-  for (const io::TensorInfo& info : weights_file.tensors()) {
-    auto p = parameters.find(info.name);
-    weights.push_back({info.name, p == parameters.end()
-                                      ? weights_file.load(info.name)
-                                      : read(weights_file, info, *p->second, {0, p->second->value.numel()},
-                                             p->second->value.shape())});
-  }
+  const auto read_all = [&](const io::SafetensorsFile& file) {
+    for (const io::TensorInfo& info : file.tensors()) {
+      const auto p = parameters.find(info.name);
+      if (p == parameters.end()) {
+        weights.push_back({info.name, file.load(info.name)});
+      } else {
+        const nn::NamedTensor& own = *p->second;
+        weights.push_back({own.name, read(file, info, own, {0, own.value.numel()}, own.value.shape())});
+      }
+    }
+  };
+  read_all(weights_file);
+  if (adapter) read_all(*adapter);
   std::map<std::string, Shape> shapes;  // of this rank's moments
   for (const nn::NamedTensor& t : optimizer_->state()) shapes[t.name] = t.value.shape();
   for (const io::TensorInfo& info : optimizer_file.tensors()) {

@@ -10,7 +10,7 @@ namespace braid::nn {
 void sum_of_squares(const std::vector<NamedTensor>& parameters, Tensor sums) {
   std::vector<Tensor> gradients;
   for (const NamedTensor& p : parameters) {
-    Tensor g = grad(p.value);
+    Tensor g = requires_grad(p.value) ? grad(p.value) : Tensor();  // frozen: none
     gradients.push_back(g ? g.contiguous() : g);
   }
   backend(sums.device()).optimizer.sum_of_squares(gradients, sums);

@@ -54,9 +54,7 @@ Optimizer::Optimizer(std::vector<NamedTensor> parameters, const OptimizerOptions
     : parameters_(std::move(parameters)), options_(options), suffixes_(state_suffixes) {
   check_setting(options.weight_decay >= 0, "weight_decay", options.weight_decay, "at least 0");
   const Device device = parameters_.empty() ? kCpu : parameters_[0].value.device();
-  scalars_ = empty({4}, DType::f64, device);
   std::set<std::string> names;
-  MemoryScope scope(MemoryUse::optimizer);
   for (const NamedTensor& p : parameters_) {
     check(names.insert(p.name).second, "optimizer", [&] { return "two parameters are called " + p.name; });
     check(p.value && is_float(p.value.dtype()) && p.value.is_contiguous(), "optimizer",
@@ -67,11 +65,20 @@ Optimizer::Optimizer(std::vector<NamedTensor> parameters, const OptimizerOptions
       return p.name + " is on " + str(p.value.device()) + ", but " + parameters_[0].name + " on " + str(device) +
              "; all parameters must be on one device";
     });
+    MemoryScope scope(MemoryUse::optimizer);
     std::vector<Tensor> state;
     for (size_t i = 0; i < suffixes_.size(); ++i)
       state.push_back(zeros(p.value.shape(), accumulate_type(p.value.dtype()), device));
     states_.push_back(std::move(state));
+    const ParameterRule rule = rule_of(options.groups, p.name);
+    const bool decays = options.decay == OptimizerOptions::Decay::all || p.value.rank() >= 2;
+    decay_.push_back(rule.weight_decay.value_or(decays ? options.weight_decay : 0));
+    auto group = std::ranges::find_if(
+        groups_, [&](const Group& g) { return g.lr == rule.lr && g.frozen_until == rule.frozen_until; });
+    if (group == groups_.end()) group = groups_.insert(group, {rule.lr, rule.frozen_until, {}});
+    group->members.push_back(decay_.size() - 1);
   }
+  scalars_ = empty({static_cast<int64_t>(groups_.size()), 4}, DType::f64, device);
   check_separate(parameters_);
   check_rate(options.lr);
 }
@@ -94,47 +101,56 @@ void Optimizer::check_rate(double lr) const {
 
 std::array<double, 2> Optimizer::bias_corrections(int64_t) const { return {1, 1}; }
 
-void Optimizer::check_gradients(MissingGradient missing) const {
-  std::vector<std::string> without;
-  for (const NamedTensor& p : parameters_) {
-    if (!grad(p.value)) without.push_back(p.name);
+// The gradients of update number `update`.
+void Optimizer::check_gradients(MissingGradient missing, int64_t update) const {
+  std::vector<std::string> without, unlike;
+  const auto kind = [](const Tensor& x) { return str(x.dtype()) + " " + str(x.shape()) + " on " + str(x.device()); };
+  for (const Group& group : groups_) {
+    if (update <= group.frozen_until) continue;
+    for (const size_t i : group.members) {
+      const Tensor &x = parameters_[i].value, g = grad(x);
+      if (!g) without.push_back(parameters_[i].name);
+      const bool fits = !g || (g.dtype() == x.dtype() && g.shape() == x.shape() && g.device() == x.device());
+      if (!fits) unlike.push_back(parameters_[i].name + " is " + kind(g) + ", expected " + kind(x));
+    }
   }
   check(without.empty() || missing == MissingGradient::skip, "optimizer", [&] {
     return "no gradient has arrived for " + list(without) + "; run backward() first, or skip them on purpose";
   });
-  std::vector<std::string> unlike;
-  const auto kind = [](const Tensor& x) { return str(x.dtype()) + " " + str(x.shape()) + " on " + str(x.device()); };
-  for (const NamedTensor& p : parameters_) {
-    const Tensor &x = p.value, g = grad(x);
-    const bool fits = !g || (g.dtype() == x.dtype() && g.shape() == x.shape() && g.device() == x.device());
-    if (!fits) unlike.push_back(p.name + " is " + kind(g) + ", expected " + kind(x));
-  }
   check(unlike.empty(), "optimizer", [&] { return "gradients do not fit their parameters: " + list(unlike); });
 }
 
 void Optimizer::step(double lr, double grad_scale, MissingGradient missing) {
-  check_gradients(missing);  // before the update is counted; apply() checks for those who call it alone
+  check_gradients(missing, steps_ + 1);  // before the update is counted; apply() checks for those who call it alone
   prepare(lr, grad_scale);
   apply(missing);
 }
 
 void Optimizer::prepare(double lr, double grad_scale) {
-  check_rate(lr);
-  const auto [first, second] = bias_corrections(++steps_);
-  scalars_.copy_(from_values({lr, grad_scale, first, second}, {4}, DType::f64));
+  for (const Group& group : groups_) check_rate(lr * group.lr);
+  ++steps_;
+  std::vector<double> scalars;
+  for (const Group& group : groups_) {
+    const auto [first, second] = bias_corrections(std::max<int64_t>(1, steps_ - group.frozen_until));
+    scalars.insert(scalars.end(), {lr * group.lr, grad_scale, first, second});
+  }
+  scalars_.copy_(from_vector(scalars, scalars_.shape()));
 }
 
 void Optimizer::apply(MissingGradient missing) {
-  check_gradients(missing);
-  std::vector<Item> items;
-  for (size_t i = 0; i < parameters_.size(); ++i) {
-    Tensor p = parameters_[i].value;
-    if (!grad(p)) continue;
-    p.storage().count_write();  // so that backward() notices a graph that was recorded before the update
-    const bool decays = options_.decay == OptimizerOptions::Decay::all || p.rank() >= 2;
-    items.push_back({p, grad(p).contiguous(), states_[i], decays ? options_.weight_decay : 0});
+  check_gradients(missing, steps_);
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    if (steps_ <= groups_[g].frozen_until) continue;
+    std::vector<Item> items;
+    for (const size_t i : groups_[g].members) {
+      Tensor p = parameters_[i].value;
+      if (!grad(p)) continue;
+      p.storage().count_write();  // so that backward() notices a graph that was recorded before the update
+      items.push_back({p, grad(p).contiguous(), states_[i], decay_[i]});
+    }
+    const auto row = static_cast<int64_t>(g);
+    update(items, scalars_.sliced(0, row, row + 1).reshaped({4}));
   }
-  update(items, scalars_);
 }
 
 void Optimizer::fused_update(UpdateRule rule, const std::array<double, 4>& constants, const std::vector<Item>& items,
@@ -146,7 +162,9 @@ void Optimizer::fused_update(UpdateRule rule, const std::array<double, 4>& const
 }
 
 void Optimizer::zero_grad() {
-  for (const NamedTensor& p : parameters_) braid::zero_grad(p.value);
+  for (const NamedTensor& p : parameters_) {
+    if (requires_grad(p.value)) braid::zero_grad(p.value);
+  }
 }
 
 std::vector<NamedTensor> Optimizer::state() const {

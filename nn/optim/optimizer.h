@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "braid/nn/module.h"
+#include "braid/nn/optim/groups.h"
 
 namespace braid {
 enum class UpdateRule : unsigned char;  // of tensor/kernels/update_rules.h
@@ -28,6 +29,7 @@ struct OptimizerOptions {
   double weight_decay = 0.1;
   Decay decay = Decay::all;
   double momentum = 0;
+  std::vector<ParameterGroup> groups = {};  // rates, decay and freezing by name
 };
 
 // "all" or "matrices". Throws Error(setting) with the choices.
@@ -43,7 +45,8 @@ class Optimizer {
 
   // Makes one update of every parameter: prepare(), then apply(). All parameters are updated or none: gradients of
   // another type, shape or device are an error that names them, before anything has changed. A parameter without a
-  // gradient is such an error too, or keeps its value. Error(setting) when lr is not finite in the type of the update.
+  // gradient is such an error too, or keeps its value. Parameters that are frozen in this update (options.groups) need
+  // none and keep their values and states. Error(setting) when lr is not finite in the type of the update.
   void step(double lr, double grad_scale = 1, MissingGradient missing = MissingGradient::error);
   void step() { step(options_.lr); }
 
@@ -91,18 +94,26 @@ class Optimizer {
   // The device's kernel for `rule`, for update(). `constants`: those that the formula takes.
   static void fused_update(UpdateRule rule, const std::array<double, 4>& constants, const std::vector<Item>& items,
                            const Tensor& scalars);
-  // The two scalars of update number t = 1, 2, ... that depend on t alone.
+  // The two scalars of update number t = 1, 2, ... that depend on t alone; t counts from a parameter's first update.
   virtual std::array<double, 2> bias_corrections(int64_t t) const;
 
  private:
-  void check_gradients(MissingGradient missing) const;
+  // Parameters that are updated together: one factor of the learning rate, one first update.
+  struct Group {
+    double lr;
+    int64_t frozen_until;
+    std::vector<size_t> members;  // of parameters_
+  };
+  void check_gradients(MissingGradient missing, int64_t update) const;
   void check_rate(double lr) const;
 
   std::vector<NamedTensor> parameters_;
   OptimizerOptions options_;
   std::vector<std::string> suffixes_;
   std::vector<std::vector<Tensor>> states_;  // of each parameter, one tensor per suffix
-  Tensor scalars_;                           // of the update that was prepared last
+  std::vector<double> decay_;                // of each parameter
+  std::vector<Group> groups_;                // in the order of their first members
+  Tensor scalars_;                           // (groups, 4): of the update that was prepared last
   int64_t steps_ = 0;
 };
 

@@ -25,7 +25,7 @@ BOOST_AUTO_TEST_CASE(one_hot_rows) {
   const Tensor y = one_hot(ids, 3);
   BOOST_TEST((y.shape() == Shape{2, 2, 3}));
   BOOST_TEST(is_close(y, from_values({0, 0, 1, 1, 0, 0, 0, 1, 0, 0, 0, 1}, {2, 2, 3}), 0));
-  BOOST_TEST(one_hot(ids, 4, DType::bf16).dtype() == DType::bf16);
+  BOOST_TEST((one_hot(ids, 4, DType::bf16).dtype() == DType::bf16));
   BOOST_TEST(throws_with([&] { one_hot(ids, 2); }, "[one_hot]"));
 }
 

@@ -23,6 +23,21 @@ namespace {
 
 constexpr int64_t kRows = 32, kTokens = 24;  // of a block: sums that fit the stack, weights that fit the cache
 
+// The scale of a row, and its values as multiples of it. In f64, so that |weight - scale q| <= scale / 2 holds for the
+// rounded scale.
+template <class T>
+float quantize_row(const T* row, int64_t n, uint8_t* q) {
+  using A = Accumulate<T>;
+  const auto scale =
+      static_cast<float>(lane_max<A>(n, [row](int64_t i) { return std::fabs(static_cast<A>(row[i])); }) / 127);
+  const double steps = scale > 0 ? 1 / static_cast<double>(scale) : 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const auto x = static_cast<int32_t>(static_cast<double>(row[i]) * steps + 128.5);
+    q[i] = static_cast<uint8_t>(std::min(std::max(x, 1), 255));
+  }
+  return scale;
+}
+
 void quantize(In weight, Out values, Out scale) {
   const int64_t out = weight.dim(0), in = weight.dim(1);
   uint8_t* q = values.mutable_data<uint8_t>();
@@ -30,17 +45,7 @@ void quantize(In weight, Out values, Out scale) {
   visit_float(weight.dtype(), "quantize_int8", [&]<class T>() {
     const T* w = weight.data<T>();
     parallel_for(out, grain_for(4 * in), [&](int64_t begin, int64_t end) {
-      for (int64_t o = begin; o < end; ++o) {
-        const T* row = w + o * in;
-        double largest = 0;
-        for (int64_t i = 0; i < in; ++i) largest = std::max(largest, std::abs(static_cast<double>(row[i])));
-        s[o] = static_cast<float>(largest / 127);
-        const double step = s[o];  // divided by in f64: |weight - scale q| <= scale / 2 holds for the rounded scale
-        for (int64_t i = 0; i < in; ++i) {
-          const double x = step > 0 ? std::clamp(static_cast<double>(row[i]) / step, -127.0, 127.0) : 0;
-          q[o * in + i] = static_cast<uint8_t>(static_cast<int>(x + (x < 0 ? -0.5 : 0.5)) + 128);
-        }
-      }
+      for (int64_t o = begin; o < end; ++o) s[o] = quantize_row(w + o * in, in, q + o * in);
     });
   });
 }

@@ -92,7 +92,7 @@ BOOST_AUTO_TEST_CASE(the_loss_is_printed) {
   const std::string command =
       "dump " BRAID_SOURCE_DIR "/tests/golden/model_transformer -o " + (scratch / "out").string() + " --ids ";
   const std::string several = run(command + "1,2,3").output, one = run(command + "1").output;
-  BOOST_TEST(several.find("out; loss 4.") != std::string::npos, several);
+  BOOST_TEST(several.find("out; loss ") != std::string::npos, several);
   BOOST_TEST(several.find(" of 2 tokens\n") != std::string::npos, several);
   BOOST_TEST(one.find("out; no loss, because no token has a next one to predict\n") != std::string::npos, one);
 }
@@ -131,7 +131,7 @@ BOOST_AUTO_TEST_CASE(ids_that_do_not_fit_the_model) {
   fails(dump("--ids 1,2 --prompt hello"), 2, "found several");
   fails(dump(""), 2,
         "expected one of --ids (a safetensors file with input_ids, or 1,2,3), --prompt and --text, found none");
-  fails(dump("--ids 1,2 --attention first"), 2, "bad value for --attention: expected whole numbers");
+  fails(dump("--ids 1,2 --attention first"), 2, "bad value for --attention: expected a list of whole numbers");
   fails(run("dump " + model + " --ids 1,2 -o x.npz"), 2, "expected a name that ends in .safetensors, found x.npz");
   fails(dump("--ids 1,2 --attention 0,2"), 2, "--attention: expected layers from 0 to 1, found '2'");
   fails(dump("--prompt hello"), 3, "no tokenizer.json in ");

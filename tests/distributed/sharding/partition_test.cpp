@@ -75,6 +75,8 @@ BOOST_AUTO_TEST_CASE(scaled_and_repeated) {
   Partition heads = dist::even_partition(3, 2);
   BOOST_TEST((dist::scale_partition(heads, 4).ranges == std::vector<Ranges>{{{0, 8}}, {{8, 12}}}));
   BOOST_TEST((dist::append_partition(heads, heads).ranges == std::vector<Ranges>{{{0, 2}, {3, 5}}, {{2, 3}, {5, 6}}}));
+  BOOST_TEST((dist::append_partition(heads, dist::even_partition(1, 2)).ranges ==
+              std::vector<Ranges>{{{0, 2}, {3, 4}}, {{2, 3}}}));
 }
 
 BOOST_AUTO_TEST_CASE(index_ranges_skips_the_gaps_of_the_outer_list) {

@@ -87,28 +87,35 @@ BOOST_AUTO_TEST_CASE(saves_and_loads_the_published_format) {
   BOOST_TEST(config["eos_token"].get<std::string>() == "<|endoftext|>");
 }
 
-BOOST_AUTO_TEST_CASE(rejects_other_tokenizers_with_a_sentence) {
+// A file that differs from the byte tokenizer's is one of its own kind, or rejected.
+BOOST_AUTO_TEST_CASE(other_files_are_other_tokenizers) {
   TempFolder folder;
   const std::string dir = folder.path.string();
   BRAID_CHECK_FAILS(models::text::load_tokenizer(dir), ErrorKind::input, "cannot open", "tokenizer.json");
   models::text::save_tokenizer(ByteTokenizer(), dir);
   const auto good = nlohmann::json::parse(folder.read("tokenizer.json"));
-  const auto rejects = [&](const char* pointer, nlohmann::json value, const std::string& part) {
-    auto bad = good;
-    bad[nlohmann::json::json_pointer(pointer)] = std::move(value);
-    folder.write("tokenizer.json", bad.dump());
-    BRAID_CHECK_FAILS(models::text::load_tokenizer(dir), ErrorKind::input, "unsupported tokenizer in " + dir, part);
+  const auto changed = [&](const char* pointer, nlohmann::json value) {
+    auto other = good;
+    other[nlohmann::json::json_pointer(pointer)] = std::move(value);
+    folder.write("tokenizer.json", other.dump());
   };
-  rejects("/model/merges", nlohmann::json::array({"a b"}), "no merges, found 1 of them");
-  rejects("/model/type", "WordPiece", "\"WordPiece\"");
-  rejects("/model/vocab/A", 66, "\"A\": 65, found 66");
-  rejects("/model/vocab/more", 300, "257 entries");
-  rejects("/normalizer", {{"type", "NFC"}}, "NFC");
-  rejects("/pre_tokenizer/add_prefix_space", true, "add_prefix_space");
-  rejects("/added_tokens/0/content", "<eos>", "<eos>");
-  rejects("/added_tokens/1", good["added_tokens"][0], "twice");
-  rejects("/added_tokens/0", 7, "256 and 257");
-  rejects("/model", nullptr, "\"type\": \"BPE\", found null");
+  const auto rejects = [&](const char* pointer, nlohmann::json value, const std::string& part) {
+    changed(pointer, std::move(value));
+    BRAID_CHECK_FAILS(models::text::load_tokenizer(dir), ErrorKind::input, "tokenizer in " + dir, part);
+  };
+  rejects("/model/merges", nlohmann::json::array({"A bb"}), "'bb' is not in it");
+  rejects("/model/type", "WordPiece", "'WordPiece'");
+  rejects("/model/vocab/A", 66, "one token with id 66");
+  rejects("/model/vocab/more", 300, "256");
+  rejects("/added_tokens/0", 7, "added_tokens[0].id");
+  rejects("/model", nullptr, "model: expected an object, found nothing");
+  changed("/normalizer", {{"type", "NFC"}});
+  BOOST_TEST(models::text::load_tokenizer(dir)->name() == "bpe");
+  changed("/added_tokens/0/content", "<eos>");
+  const auto other = models::text::load_tokenizer(dir);
+  BOOST_TEST(other->encode("a<eos>", true) == (std::vector<int32_t>{97, 256}), boost::test_tools::per_element());
+  BOOST_TEST(other->eos_id() == 256);
+  BOOST_TEST(other->fingerprint() != ByteTokenizer().fingerprint());
   folder.write("tokenizer.json", "[1, 2");
   BRAID_CHECK_FAILS(models::text::load_tokenizer(dir), ErrorKind::input, "tokenizer.json at byte");
 }

@@ -1,6 +1,7 @@
 // Normalizers, pre-tokenizers, regular expressions and tables, each alone.
 #include <boost/test/unit_test.hpp>
 
+#include "braid/models/text/tokenizers/decoder.h"
 #include "braid/models/text/tokenizers/normalizer.h"
 #include "braid/models/text/tokenizers/pre_tokenizer.h"
 #include "braid/models/text/tokenizers/regex.h"
@@ -13,8 +14,8 @@ using nlohmann::json;
 
 BOOST_AUTO_TEST_SUITE(tokenizer_parts)
 
-BOOST_AUTO_TEST_CASE(golden_normalizers_and_pre_tokenizers) {
-  int normalized = 0, split = 0;
+BOOST_AUTO_TEST_CASE(golden_normalizers_pre_tokenizers_and_decoders) {
+  int normalized = 0, split = 0, decoded = 0;
   for (const json& line : golden_lines("units.jsonl")) {
     if (line.contains("normalizer")) {
       const Normalizer normalizer(Section(line["normalizer"], "units", "normalizer"));
@@ -29,10 +30,15 @@ BOOST_AUTO_TEST_CASE(golden_normalizers_and_pre_tokenizers) {
       pre_tokenizer.split(line["t"].get<std::string>(), words);
       BOOST_TEST(words == line["out"].get<std::vector<std::string>>(), line["pre_tokenizer"] << " of " << line["t"]);
       ++split;
+    } else {
+      const Decoder decoder(Section(line["decoder"], "units", "decoder"));
+      BOOST_TEST(decoder(line["tokens"].get<std::vector<std::string>>()) == line["out"].get<std::string>(), line);
+      ++decoded;
     }
   }
   BOOST_TEST(normalized > 300);
   BOOST_TEST(split > 200);
+  BOOST_TEST(decoded > 100);
 }
 
 namespace {

@@ -1,0 +1,26 @@
+// The mean loss over batches, without gradients.
+#include "braid/autograd/detail/check.h"
+#include "braid/autograd/ops.h"
+#include "braid/models/training/trainer.h"
+
+namespace braid::models {
+
+double evaluate(const Model& model, const std::vector<Batch>& batches, const dist::ProcessMesh& mesh,
+                const std::function<bool()>& stop) {
+  NoGrad off;
+  double sum = 0;
+  int64_t tokens = 0;
+  const SkipIndexCheck checked;
+  for (const Batch& b : batches) {
+    if (stop && mesh.world.any(stop())) return NAN;
+    if (b.samples() == 0) continue;  // a data rank may have no sample of a batch
+    model.check_batch(b);
+    tokens += model.count_targets(b);
+    sum += model.loss_sum(b.to(model.device())).item();
+  }
+  sum = mesh.world.sum(mesh.tensor.rank() == 0 ? sum : 0.0);  // equal on tensor ranks
+  tokens = mesh.data.sum(tokens);                             // context and tensor ranks have the same targets
+  return tokens > 0 ? sum / static_cast<double>(tokens) : 0;
+}
+
+}  // namespace braid::models

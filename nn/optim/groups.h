@@ -1,0 +1,40 @@
+// Groups of parameters, by patterns of their names, with a learning rate, a weight decay or a time of their own:
+//
+//   {parse_group("* frozen_until=200"), parse_group("*.dyn_w_proj.* trained lr=10")}     only Compose, then everything
+//
+// A group sets what it names; where several groups match a parameter, the later one counts.
+#pragma once
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "braid/tensor/tensor.h"
+
+namespace braid::nn {
+
+inline constexpr int64_t kNeverTrained = std::numeric_limits<int64_t>::max();
+
+struct ParameterGroup {
+  std::string pattern;                       // name_pattern.h
+  std::optional<double> lr = {};             // factor of the learning rate
+  std::optional<double> weight_decay = {};   // instead of OptimizerOptions::weight_decay, also for vectors
+  std::optional<int64_t> frozen_until = {};  // the parameters keep their values during so many first updates
+};
+
+// Of one parameter, from all groups.
+struct ParameterRule {
+  double lr = 1;
+  std::optional<double> weight_decay = {};
+  int64_t frozen_until = 0;  // kNeverTrained: no state, no gradient, never changed
+};
+
+// "PATTERN [lr=FACTOR] [weight_decay=W] [frozen_until=N | frozen | trained]"; trained is frozen_until=0, frozen is for
+// ever. Error(setting).
+ParameterGroup parse_group(const std::string& text);
+ParameterRule rule_of(const std::vector<ParameterGroup>& groups, const std::string& name);
+// Error(setting) when a pattern matches none of the parameters, or nothing is trained in the first update.
+void check_groups(const std::vector<ParameterGroup>& groups, const std::vector<NamedTensor>& parameters);
+
+}  // namespace braid::nn

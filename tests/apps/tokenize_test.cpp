@@ -1,0 +1,59 @@
+// braid tokenize through the real program.
+#include <boost/test/unit_test.hpp>
+#include <nlohmann/json.hpp>
+
+#include "tests/apps/support.h"
+#include "tests/models/text/tokenizers/fixtures.h"
+
+using namespace braid::test;
+
+BOOST_AUTO_TEST_SUITE(tokenize)
+
+BOOST_AUTO_TEST_CASE(tokens_of_a_text_one_per_line) {
+  const Scratch scratch;
+  write(scratch / "tokenizer.json", golden_text("llama2/tokenizer.json"));
+  Outcome result = run("tokenize " + scratch.path().string() + " 'the\n</s>' --special");
+  BOOST_TEST(result.code == 0);
+  for (const char* part : {"      1  <s>  (special)\n", " the\n", "\\n", "      2  </s>  (special)\n", " tokens\n"})
+    BOOST_TEST(result.output.find(part) != std::string::npos, result.output);
+  result = run("tokenize " + (scratch / "tokenizer.json").string() + " '</s>' --as-text");
+  BOOST_TEST(result.output.find("(special)") == std::string::npos);
+  result = run("tokenize " + scratch.path().string(), "printf 'the' |");
+  BOOST_TEST(result.output.find(" the\n") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(lines_in_and_lines_out) {
+  const Scratch scratch;
+  write(scratch / "tokenizer.json", golden_text("llama3/tokenizer.json"));
+  std::string in, expected;
+  for (const nlohmann::json& line : golden_lines("llama3/modes.jsonl")) {
+    in += nlohmann::json{{"t", line["t"]}}.dump() + "\n";
+    expected += line["special"].dump() + "\n";
+  }
+  write(scratch / "in.jsonl", in);
+  const std::string files = (scratch / "in.jsonl").string() + " " + (scratch / "out.jsonl").string();
+  const Outcome result = run("tokenize " + scratch.path().string() + " --jsonl " + files + " --special --stats");
+  BOOST_TEST(result.code == 0, result.output);
+  BOOST_TEST(result.output.find(" lines in ") != std::string::npos);
+  BOOST_TEST(result.output.find(" MB/s") != std::string::npos);
+  std::string found;
+  for (const std::string& line : braid::detail::split(slurp(scratch / "out.jsonl"), '\n'))
+    if (!line.empty()) found += nlohmann::json::parse(line)["ids"].dump() + "\n";
+  BOOST_TEST((found == expected));
+}
+
+BOOST_AUTO_TEST_CASE(what_it_cannot_read) {
+  const Scratch scratch;
+  BOOST_TEST(run("tokenize " + scratch.path().string() + " text").code == 3);
+  write(scratch / "tokenizer.json", golden_text("llama3/tokenizer.json"));
+  write(scratch / "in.jsonl", "{\"t\": \"a\"}\n{\"text\": \"b\"}\n");
+  const std::string files = (scratch / "in.jsonl").string() + " " + (scratch / "out.jsonl").string();
+  Outcome result = run("tokenize " + scratch.path().string() + " --jsonl " + files);
+  BOOST_TEST(result.code == 3);
+  BOOST_TEST(result.output.find("line 2 in ") != std::string::npos, result.output);
+  BOOST_TEST(!std::filesystem::exists(scratch / "out.jsonl"));
+  result = run("tokenize " + scratch.path().string() + " text --jsonl " + files);
+  BOOST_TEST(result.code == 2);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,103 @@
+#include "braid/nn/optim/groups.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include "braid/autograd/ops.h"
+#include "braid/nn/optim/registry.h"
+#include "tests/support/compare.h"
+#include "tests/support/throws.h"
+
+using namespace braid;
+using namespace braid::nn;
+using namespace braid::test;
+
+namespace {
+
+std::vector<ParameterGroup> groups_of(const std::vector<std::string>& texts) {
+  std::vector<ParameterGroup> groups;
+  for (const std::string& text : texts) groups.push_back(parse_group(text));
+  return groups;
+}
+
+struct Two {
+  NamedTensor a{"block.a", from_values({1, -2}, {1, 2}, DType::f64)}, b{"b", from_values({3}, {1, 1}, DType::f64)};
+  std::unique_ptr<Optimizer> optimizer;
+  explicit Two(OptimizerOptions options, const std::vector<std::string>& groups) {
+    require_grad(a.value), require_grad(b.value);
+    options.groups = groups_of(groups);
+    optimizer = make_optimizer({a, b}, options);
+  }
+  void step(double lr, bool with_b = true) {
+    set_grad(a.value, from_values({0.5, 0.25}, {1, 2}, DType::f64));
+    if (with_b) set_grad(b.value, from_values({-1}, {1, 1}, DType::f64));
+    optimizer->step(lr);
+    optimizer->zero_grad();
+  }
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(groups)
+
+BOOST_AUTO_TEST_CASE(later_groups_count) {
+  const auto groups = groups_of({"* frozen_until=200 lr=2", "*.dyn_w_proj.*  trained weight_decay=0", "norm* frozen"});
+  const ParameterRule other = rule_of(groups, "w"), compose = rule_of(groups, "layers.0.dyn_w_proj.dd");
+  BOOST_TEST(other.frozen_until == 200);
+  BOOST_TEST(other.lr == 2);
+  BOOST_TEST(!other.weight_decay.has_value());
+  BOOST_TEST(compose.frozen_until == 0);
+  BOOST_TEST(compose.lr == 2);
+  BOOST_TEST(*compose.weight_decay == 0);
+  BOOST_TEST(rule_of(groups, "norm.weight").frozen_until == kNeverTrained);
+  BOOST_TEST(rule_of({}, "w").lr == 1);
+}
+
+BOOST_AUTO_TEST_CASE(bad_groups_are_named) {
+  const auto fails = [](const std::string& text, const std::string& why) {
+    BRAID_CHECK_FAILS(parse_group(text), ErrorKind::setting, "optimizer.groups: '" + text + "'", why,
+                      "expected PATTERN [lr=FACTOR]");
+  };
+  fails("", "has no pattern");
+  fails("*", "sets nothing");
+  fails("lr=3", "instead of a pattern");
+  fails("* lr=-1", "'lr=-1', not a number from 0");
+  fails("* lr=nan", "not a number");
+  fails("* lr=1 lr=2", "the unexpected 'lr=2'");
+  fails("* frozen_until=-1", "not a number of steps");
+  fails("* frozen trained", "twice");
+  fails("* forzen", "the unexpected 'forzen'");
+  const std::vector<NamedTensor> two = {{"a", {}}, {"b", {}}};
+  BRAID_CHECK_FAILS(check_groups(groups_of({"* frozen_until=3"}), two), ErrorKind::setting,
+                    "every parameter is frozen in the first step");
+  BRAID_CHECK_FAILS(check_groups(groups_of({"x frozen"}), two), ErrorKind::setting, "no name matches 'x'");
+}
+
+BOOST_AUTO_TEST_CASE(a_group_is_an_optimizer_of_its_own) {
+  for (const char* rule : {"adamw", "adam", "sgd"}) {
+    const OptimizerOptions options{.name = rule, .weight_decay = 0.25, .momentum = 0.5};
+    OptimizerOptions other = options;
+    other.weight_decay = 0.5;
+    Two mixed(options, {"b lr=3 weight_decay=0.5"}), plain(options, {}), faster(other, {});
+    for (int i = 0; i < 3; ++i) mixed.step(0.125), plain.step(0.125), faster.step(0.375);
+    BOOST_TEST(is_close(mixed.a.value, plain.a.value, 0), rule);
+    BOOST_TEST(is_close(mixed.b.value, faster.b.value, 0), rule);
+  }
+}
+
+// The update after the thaw is the first one of Adam's moments: bias corrections count from there.
+BOOST_AUTO_TEST_CASE(frozen_parameters_keep_every_bit_until_their_first_update) {
+  for (const char* rule : {"adamw", "adam", "sgd"}) {
+    const OptimizerOptions options{.name = rule, .weight_decay = 0.5, .momentum = 0.5};
+    Two late(options, {"b frozen_until=2"}), fresh(options, {}), all(options, {});
+    late.step(0.125, false), late.step(0.125);  // with a gradient or without
+    BOOST_TEST(is_close(late.b.value.to_vector<double>(), {3}, 0), rule);
+    for (const NamedTensor& t : late.optimizer->state())
+      if (t.name.starts_with("b.")) BOOST_TEST(t.value.item() == 0, rule << " " << t.name);
+    late.step(0.125), fresh.step(0.125);
+    for (int i = 0; i < 3; ++i) all.step(0.125);
+    BOOST_TEST(is_close(late.b.value, fresh.b.value, 0), rule);
+    BOOST_TEST(is_close(late.a.value, all.a.value, 0), rule);
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
