@@ -9,7 +9,7 @@
 #include "apps/cli/progress.h"
 #include "apps/cli/signals.h"
 #include "apps/cli/text.h"
-#include "apps/prepare_samples.h"
+#include "apps/prepare/sample_flags.h"
 #include "braid/tensor/error.h"
 
 namespace braid::apps {

@@ -53,9 +53,11 @@ set(BRAID_PUBLIC_HEADERS
   models/pretrained/pretrained.h
   models/registry.h
   models/settings.h
+  models/stored_parameter.h
   models/text/batches.h
   models/text/dataset.h
   models/text/manifest.h
+  models/text/packing.h
   models/text/prepare/prepare.h
   models/text/sampler.h
   models/text/shard.h
@@ -90,6 +92,7 @@ set(BRAID_PUBLIC_HEADERS
   nn/optim/rules/adamw.h
   nn/optim/rules/sgd.h
   nn/optim/schedule.h
+  nn/quantize.h
   nn/rope.h
   nn/sequential.h
   nn/shard_context.h

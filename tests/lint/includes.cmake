@@ -57,6 +57,7 @@ set(arrows
   "models/eval: models models/text models/text/tasks models/generation"
   "apps:"
   "apps/cli:"
+  "apps/prepare: apps/cli"
   "apps/train: apps/cli"
   "apps/report: apps/cli apps/train"
   "apps/bench: apps/cli apps/train"

@@ -1,4 +1,4 @@
-#include "apps/prepare_samples.h"
+#include "apps/prepare/sample_flags.h"
 
 #include "apps/cli/prompt.h"
 #include "apps/cli/text.h"
