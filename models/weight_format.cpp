@@ -16,13 +16,15 @@ std::string WeightFormat::describe() const {
 }
 
 void WeightProblems::add(const std::string& text) {
-  if (++found_ <= kShown) list_.push_back(text);
+  if (++found_ > kShown) list_.pop_back();  // the first ones and the last one
+  list_.push_back(text);
 }
 
 void WeightProblems::raise(const std::string& folder) const {
   check(found_ == 0, ErrorKind::input, [&] {
-    return "the weights in " + folder + " do not fit the model: " + detail::join(list_, "; ") +
-           (found_ > kShown ? "; and " + std::to_string(found_ - kShown) + " more" : "") +
+    std::vector<std::string> shown = list_;
+    if (found_ > kShown) shown.insert(shown.end() - 1, std::to_string(found_ - kShown) + " more like these");
+    return "the weights in " + folder + " do not fit the model: " + detail::join(shown, "; ") +
            (explanation_.empty() ? "" : "; " + explanation_);
   });
 }

@@ -39,7 +39,7 @@ class WeightProblems {
   void raise(const std::string& folder) const;                    // Error(input) when there are any
 
  private:
-  static constexpr int kShown = 6;  // of them in the message; the others are counted
+  static constexpr int kShown = 6;  // of them in the message, the last one among them; the others are counted
   int found_ = 0;
   std::vector<std::string> list_;
   std::string explanation_;
