@@ -53,6 +53,7 @@ set(BRAID_PUBLIC_HEADERS
   models/pretrained/pretrained.h
   models/registry.h
   models/settings.h
+  models/stored_parameter.h
   models/text/batches.h
   models/text/dataset.h
   models/text/manifest.h

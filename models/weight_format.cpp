@@ -1,5 +1,6 @@
 #include "braid/models/weight_format.h"
 
+#include <cstdio>
 #include <map>
 
 #include "braid/tensor/detail/strings.h"
@@ -62,6 +63,7 @@ WeightFormat stored_tensors(const io::TensorFiles& files, const std::function<bo
   }
   format.metadata = files.metadata();
   format.sharded = files.sharded();
+  format.index_metadata = files.index_metadata();
   return format;
 }
 
@@ -84,6 +86,28 @@ WeightFormat one_tensor_per_parameter(const io::TensorFiles& files, const std::v
   return stored_tensors(files);
 }
 
+void split_files(WeightFormat& format, int64_t max_bytes) {
+  std::vector<size_t> shard_of;
+  size_t shard = 0;
+  int64_t filled = 0;
+  for (const StoredTensor& t : format.tensors) {
+    const int64_t bytes = numel(t.shape) * size_of(t.dtype);
+    if (max_bytes > 0 && filled > 0 && filled + bytes > max_bytes) {
+      ++shard;
+      filled = 0;
+    }
+    shard_of.push_back(shard);
+    filled += bytes;
+  }
+  format.sharded = shard > 0;
+  for (size_t i = 0; i < shard_of.size(); ++i) {
+    char name[64] = "model.safetensors";
+    if (format.sharded)
+      std::snprintf(name, sizeof name, "model-%05zu-of-%05zu.safetensors", shard_of[i] + 1, shard + 1);
+    format.tensors[i].file = name;
+  }
+}
+
 void write_tensors(const WeightFormat& format, const std::filesystem::path& folder,
                    const std::function<Tensor(const StoredTensor&)>& value) {
   std::map<std::string, std::vector<io::TensorSource>> files;
@@ -100,7 +124,7 @@ void write_tensors(const WeightFormat& format, const std::filesystem::path& fold
                              }});
   }
   if (format.sharded) {
-    io::save_sharded(folder.string(), files, format.metadata);
+    io::save_sharded(folder.string(), files, format.metadata, format.index_metadata);
   } else {
     check(files.size() == 1, "write_tensors", [] { return std::string("a format without index has one file"); });
     io::save_lazily((folder / files.begin()->first).string(), files.begin()->second, format.metadata);
