@@ -12,6 +12,7 @@ set(BRAID_PUBLIC_HEADERS
   autograd/gradcheck.h
   autograd/graph_dot.h
   autograd/graph_svg.h
+  autograd/int8.h
   autograd/ops.h
   autograd/recompute.h
   autograd/record.h
@@ -90,6 +91,7 @@ set(BRAID_PUBLIC_HEADERS
   nn/optim/rules/adamw.h
   nn/optim/rules/sgd.h
   nn/optim/schedule.h
+  nn/quantize.h
   nn/rope.h
   nn/sequential.h
   nn/shard_context.h
