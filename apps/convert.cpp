@@ -1,4 +1,5 @@
 // braid convert: a model folder again, checked, in another type or with other settings.
+#include <cmath>
 #include <cstdio>
 
 #include "apps/cli/commands.h"
@@ -41,7 +42,12 @@ int run_convert(const Arguments& arguments) {
                          {.settings = model_keys(arguments), .tokenizer = false, .merge_adapter = !adapter});
   print_notes(loaded.notes);
   if (adapter) return write_adapter(*loaded.model, arguments.get("MODEL"), out);
-  models::save_as_loaded(*loaded.model, loaded.format, out, dtype);
+  models::WeightFormat format = loaded.format;
+  if (arguments.has("qkv")) format = loaded.model->spec()->with_qkv(format, arguments.get("qkv") == "separate");
+  std::optional<int64_t> max_file_bytes;
+  if (arguments.has("max-shard-size"))
+    max_file_bytes = static_cast<int64_t>(std::ceil(1e9 * arguments.get_float("max-shard-size")));
+  models::save_as_loaded(*loaded.model, format, out, dtype, max_file_bytes);
   const models::ModelFolder written = models::inspect_model(out);
   std::printf("%zu tensors in %s: %s\n", written.format->tensors.size(), out.c_str(),
               written.format->describe().c_str());
@@ -64,6 +70,15 @@ Command convert_command() {
                  .value = "TYPE",
                  .help = "type of the stored weights (default: as they are)",
                  .rule = float_type({"f64", "f32", "bf16", "f16"})},
+                number_flag("max-shard-size", "GB",
+                            "largest weight file in units of 1e9 bytes, 0 = one file (default: as they are, but a "
+                            "single file above 5 is split)",
+                            "", 0, 1e6),
+                {.name = "qkv",
+                 .value = "FORM",
+                 .help =
+                     "queries, keys and values of DCFormer and DCPythia in one tensor or three (default: as they are)",
+                 .rule = models::one_of({"fused", "separate"})},
                 {.name = "adapter",
                  .help =
                      "write only the LoRA of a run, as the package PEFT stores it (default: add it to the weights)"},
@@ -74,6 +89,7 @@ Command convert_command() {
           "cache (attention.kv_cache.*) are left out; copies of the dynamic weights (dw_m, qkw_m)\nare made "
           "anew.\nLoRA that a run keeps beside the weights is added to them; --adapter writes it alone.",
       .examples = {"braid convert DCFormer-2.8B -o dcformer-f32 --dtype f32",
+                   "braid convert out/llama -o for-transformers --dtype bf16 --max-shard-size 2",
                    "braid convert trained -o healed profile.dynamic_weights=dw_m",
                    "braid convert out/lora -o out/adapter --adapter"},
       .run = run_convert};

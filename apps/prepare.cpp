@@ -2,13 +2,14 @@
 #include "braid/models/text/prepare/prepare.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 
 #include "apps/cli/commands.h"
 #include "apps/cli/progress.h"
 #include "apps/cli/signals.h"
 #include "apps/cli/text.h"
-#include "apps/prepare_samples.h"
+#include "apps/prepare/sample_flags.h"
 #include "braid/tensor/error.h"
 
 namespace braid::apps {
@@ -20,13 +21,31 @@ std::string counted(int64_t count, const std::string& noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
-std::string words_about(const models::text::PrepareProgress& p, bool tasks) {
-  std::string words = p.stage;
-  if (p.total > 0)
-    words += "  " + human(double(p.done), 3) + "/" + human(double(p.total), 3) + (tasks ? " samples" : " bytes");
-  return words + "  " + counted(p.documents, "document") + "  " + human(double(p.tokens), 3) + " tokens" +
-         (p.file.empty() ? "" : "  " + preview(p.file, 60));
-}
+// Words about the progress, with the rate since the present stage began.
+class Words {
+ public:
+  std::string operator()(const models::text::PrepareProgress& p) {
+    using Clock = std::chrono::steady_clock;
+    if (stage_ != p.stage || p.done < first_)
+      stage_ = p.stage, begin_ = Clock::now(), first_ = std::max(p.resumed, p.done);
+    const std::string unit = stage_ == "making tasks" ? "samples" : stage_ == "merging pairs" ? "ids" : "bytes";
+    std::string words = stage_;
+    if (p.total > 0) words += "  " + human(double(p.done), 3) + "/" + human(double(p.total), 3) + " " + unit;
+    words += "  " + counted(p.documents, "document") + "  " + human(double(p.tokens), 3) + " tokens";
+    const double seconds = std::chrono::duration<double>(Clock::now() - begin_).count();
+    const auto done = double(p.done - first_);
+    if (seconds > 0.5 && done > 0 && p.total > 0) {
+      words += "  " + human(done / seconds, 3) + " " + unit + "/s";
+      words += "  ETA " + duration(double(p.total - p.done) * seconds / done);
+    }
+    return words + (p.file.empty() ? "" : "  " + preview(p.file, 60));
+  }
+
+ private:
+  std::string stage_;
+  std::chrono::steady_clock::time_point begin_;
+  int64_t first_ = 0;
+};
 
 void print_split(const char* name, const models::text::SplitInfo& split, const std::string& remark = "") {
   std::printf("  %-12s %12lld tokens in %s%s\n", name, static_cast<long long>(split.tokens),
@@ -57,9 +76,14 @@ int run_prepare(const Arguments& arguments) {
   options.val_inputs = arguments.list("val");
   options.output = arguments.get("out");
   options.replace = arguments.has("replace");
+  options.dedup = arguments.has("dedup");
   options.tasks = arguments.get_int("tasks");
   options.task_items = arguments.get_int("task-items");
   options.tokenizer = arguments.get("tokenizer");
+  options.train_bpe = arguments.get_int("train-bpe");
+  options.bpe_form = arguments.get("bpe-form");
+  check(options.train_bpe > 0 || !arguments.has("bpe-form"), ErrorKind::setting,
+        [] { return std::string("--bpe-form has no effect without --train-bpe N; give both"); });
   options.text_field = arguments.get("text-field");
   options.val_fraction = arguments.get_float("val-fraction");
   options.seed = static_cast<uint64_t>(arguments.get_int("seed"));
@@ -76,12 +100,13 @@ int run_prepare(const Arguments& arguments) {
   try {
     Progress progress(stdout);
     std::string stage;
+    Words words;
     const auto show = [&](const models::text::PrepareProgress& p) {
       if (StopSignals::requested()) throw Stopped();
       const bool next_stage = p.stage != stage;
       stage = p.stage;
       const double share = p.total > 0 ? double(p.done) / double(p.total) : 1;
-      progress.update(share, words_about(p, stage == "making tasks"), next_stage);
+      progress.update(share, words(p), next_stage);
     };
     if (format) {
       const models::text::SampleSummary made = models::text::prepare_samples(options, *format, show);
@@ -91,19 +116,35 @@ int run_prepare(const Arguments& arguments) {
       summary = models::text::prepare(options, show);
     }
   } catch (const Stopped&) {
-    std::printf("stopped by %s; nothing was written to %s, run the same command again\n", StopSignals::name(),
-                options.output.c_str());
+    if (models::text::can_resume_prepare(options.output)) {
+      std::printf("stopped by %s; the same command goes on where it stopped\n", StopSignals::name());
+    } else {
+      std::printf("stopped by %s; nothing was written to %s, run the same command again\n", StopSignals::name(),
+                  options.output.c_str());
+    }
     return exit_stopped;
   }
 
   for (const std::string& note : summary.notes) std::printf("note: %s\n", note.c_str());
   const models::text::Manifest& m = summary.manifest;
+  if (summary.resumed_bytes > 0)
+    std::printf("went on behind %s bytes that an earlier call had read\n",
+                human(double(summary.resumed_bytes), 3).c_str());
   std::printf("wrote %s from %s with %s bytes; tokenizer %s with %lld ids\n", options.output.c_str(),
               counted(summary.files, "file").c_str(), human(double(summary.input_bytes), 3).c_str(),
               m.tokenizer.c_str(), static_cast<long long>(m.vocab_size));
   if (format) std::printf("  %s\n", about_samples.c_str());
   print_split("training", m.train);
   print_validation(summary);
+  if (options.dedup)
+    std::printf("  %-12s %12lld left out, equal to an earlier document\n", "duplicates",
+                static_cast<long long>(summary.duplicates));
+  constexpr int64_t short_split = 256;
+  if (m.val.tokens > 0 && m.val.tokens < short_split)
+    std::printf(
+        "note: the validation split is shorter than a sequence of %lld tokens, and training needs at least one; "
+        "give more text, a larger --val-fraction or --val FILE\n",
+        static_cast<long long>(short_split));
   for (const models::text::TaskFileInfo& tasks : m.tasks)
     std::printf("  %-24s %lld samples to grade\n", tasks.file.c_str(), static_cast<long long>(tasks.samples));
   if (summary.unchanged) std::printf("the folder held the same data already (fingerprint %s)\n", m.fingerprint.c_str());
@@ -122,7 +163,7 @@ Command prepare_command() {
       .name = "prepare",
       .summary = "make token shards from text files and the built-in tasks",
       .positionals = {{.name = "INPUT",
-                       .help = "text file, .jsonl or .ndjson, each also as .gz or .zst, or a folder of them",
+                       .help = "text file, .jsonl or .ndjson, each also as .gz or .zst, a folder or a quoted pattern",
                        .required = false,
                        .repeated = true}},
       .flags = {{.name = "out", .alias = 'o', .value = "DIR", .help = "data folder to write", .required = true},
@@ -139,6 +180,12 @@ Command prepare_command() {
                 {.name = "tokenizer",
                  .value = "DIR",
                  .help = "folder with tokenizer.json; without it every byte is a token"},
+                integer_flag("train-bpe", "N", "train a tokenizer of N ids on INPUT (byte-level BPE) and use it", "0",
+                             0, 1e6),
+                {.name = "bpe-form",
+                 .value = "FORM",
+                 .help = "of that tokenizer: gpt-neox or llama-3",
+                 .fallback = defaults.bpe_form},
                 {.name = "text-field",
                  .value = "NAME",
                  .help = "field of .jsonl lines that holds the text",
@@ -146,10 +193,12 @@ Command prepare_command() {
                 integer_flag("seed", "N", "of the split and of the tasks", std::to_string(defaults.seed), 0),
                 integer_flag("shard-tokens", "N", "largest number of tokens in one file",
                              std::to_string(defaults.shard_tokens), 1),
+                {.name = "dedup", .help = "leave out documents equal to an earlier one, 22 to 43 bytes of memory each"},
                 {.name = "replace", .help = "replace other data in DIR; runs trained on it will not resume"}},
       .details =
           "The folder appears complete or not at all. The same inputs and flags give the same bytes; other data\n"
-          "that braid prepare made in DIR stays unless --replace is given.\n"
+          "that braid prepare made in DIR stays unless --replace is given. A long call that was stopped or killed\n"
+          "goes on where it stopped when the same command is run again.\n"
           "Validation gets whole documents, drawn by a hash. When the files are fewer than 1 / F it gets a share of\n"
           "each: drawn documents, or the end of the file where none is drawn.\n"
           "With --answers a line of INPUT is a sample {\"prompt\": ..., \"answer\": ...}; with --chat it is one, or\n"
@@ -159,6 +208,7 @@ Command prepare_command() {
           "chat_template of a tokenizer is a program and not executed: --chat names the text around turns.",
       .examples = {"braid prepare book.txt notes/ -o data/books",
                    "braid prepare train.txt --val valid.txt -o data/wiki",
+                   "braid prepare 'shards/*.jsonl.zst' --dedup --train-bpe 32000 -o data/web",
                    "braid prepare corpus.jsonl.gz --tasks 20000 -o data/mix",
                    "braid prepare questions.jsonl --answers -o data/questions",
                    "braid prepare chats.jsonl --chat chatml --tokenizer models/base -o data/chats"},

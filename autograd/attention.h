@@ -37,6 +37,8 @@ struct Document {
 // positions (B, T) i32 or i64: the place of each token in its document, which begins where it is 0. Error(input) names
 // the first value that is neither 0 nor one more than the value before it.
 std::vector<Document> documents_of(const Tensor& positions);
+// The same documents by positions counted from `first`.
+std::vector<Document> counted_from(std::vector<Document> documents, int64_t first);
 
 struct SdpaOptions {
   AttentionMask mask = {};

@@ -54,9 +54,11 @@ set(BRAID_PUBLIC_HEADERS
   models/pretrained/pretrained.h
   models/registry.h
   models/settings.h
+  models/stored_parameter.h
   models/text/batches.h
   models/text/dataset.h
   models/text/manifest.h
+  models/text/packing.h
   models/text/prepare/prepare.h
   models/text/sampler.h
   models/text/shard.h

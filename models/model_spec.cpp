@@ -46,6 +46,12 @@ std::vector<InfoSection> ModelSpec::info(const InfoRequest&) const {
           {"inference_memory", "Memory, f32", {{"weights", "weights", 4 * elements, InfoUnit::bytes}}}};
 }
 
+std::vector<std::string> ModelSpec::config_notes(const std::string&, const std::string&) const { return {}; }
+
+StoredParameter ModelSpec::stored(const std::string& parameter, const Shape& shape) const {
+  return stored_whole(parameter, shape);
+}
+
 WeightFormat ModelSpec::weight_format(const io::TensorFiles& files) const {
   return one_tensor_per_parameter(files, parameters());
 }
@@ -72,6 +78,10 @@ void ModelSpec::write_weights(const Model& model, const WeightFormat& format,
     check(at != values.end(), "write_weights", [&] { return "the model has no " + t.name; });
     return at->second.detach();
   });
+}
+
+WeightFormat ModelSpec::with_qkv(const WeightFormat&, bool) const {
+  fail(ErrorKind::setting, "folders of type " + model_type() + " store queries, keys and values in one form only");
 }
 
 std::string ModelSpec::config_json_like(const WeightFormat&, std::optional<DType>) const { return config_json(); }

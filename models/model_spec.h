@@ -12,6 +12,7 @@
 #include "braid/models/model_cost.h"
 #include "braid/models/model_info.h"
 #include "braid/models/settings.h"
+#include "braid/models/stored_parameter.h"
 #include "braid/models/weight_format.h"
 #include "braid/tensor/random.h"
 
@@ -75,7 +76,12 @@ class ModelSpec {
   // The sections of `braid info`. By default the elements of the parameters and their bytes in f32.
   virtual std::vector<InfoSection> info(const InfoRequest& request) const;
 
+  // Notes for the user on the config.json that this spec was read from: keys without effect, code of its own.
+  virtual std::vector<std::string> config_notes(const std::string& config_json, const std::string& file_name) const;
+
   // --- weights in a folder; by default one tensor per parameter ---
+  // The tensors that store a parameter of this complete shape in the folders that Braid writes, checkpoints among them.
+  virtual StoredParameter stored(const std::string& parameter, const Shape& shape) const;
   // Checks names, shapes and types without reading data. Error(input) reports everything wrong together.
   virtual WeightFormat weight_format(const io::TensorFiles& files) const;
   // The model with parameters of `dtype` from the files, none initialised; decisions on the way are added to `notes`.
@@ -83,6 +89,8 @@ class ModelSpec {
   // tensor with NaN or Inf or with values too large for dtype.
   virtual std::unique_ptr<Model> read_weights(const io::TensorFiles& files, DType dtype, const dist::ProcessMesh& mesh,
                                               std::vector<std::string>& notes) const;
+  // The format with queries, keys and values fused or separate. Error(setting) where the family has one form only.
+  virtual WeightFormat with_qkv(const WeightFormat& format, bool separate) const;
   // Writes the weights of a model of this spec into an existing folder in the form `format`.
   virtual void write_weights(const Model& model, const WeightFormat& format, const std::filesystem::path& folder) const;
   // config.json of a folder that stores this model in `format`, its weights in `stored` where that is given. By default

@@ -35,6 +35,14 @@ const ModelFamily* find(const std::vector<ModelFamily>& families, const std::str
   return at == families.end() ? nullptr : &*at;
 }
 
+// The family that reads folders of this model_type.
+const ModelFamily* find_reader(const std::vector<ModelFamily>& families, const std::string& model_type) {
+  for (const ModelFamily& family : families)
+    if (std::find(family.also_reads.begin(), family.also_reads.end(), model_type) != family.also_reads.end())
+      return &family;
+  return find(families, model_type);
+}
+
 }  // namespace
 
 std::vector<ModelFamily> model_families() {
@@ -63,7 +71,7 @@ std::unique_ptr<const ModelSpec> read_model_spec(const std::string& config_json,
   check(object.contains("model_type"), ErrorKind::input,
         [&] { return "missing key in " + file_name + ": expected 'model_type', found none"; });
   const nlohmann::json& type = object["model_type"];
-  const ModelFamily* family = type.is_string() ? find(families, type.get<std::string>()) : nullptr;
+  const ModelFamily* family = type.is_string() ? find_reader(families, type.get<std::string>()) : nullptr;
   check(family != nullptr, ErrorKind::input, [&] {
     const std::string found = detail::preview(type.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
     return bad_value("model_type in " + file_name, one_of(types_of(families)), found) +

@@ -9,10 +9,11 @@
 namespace braid::models {
 
 struct ModelFamily {
-  std::string model_type;                   // unique
-  std::vector<std::string> presets = {};    // names, unique over all families
-  std::vector<ModelSetting> settings = {};  // every setting with its default and help
-  std::vector<std::string> profiles = {};   // values of the setting profile.name, where there is one
+  std::string model_type;                    // unique
+  std::vector<std::string> also_reads = {};  // values of model_type in folders of others, which may be this family's
+  std::vector<std::string> presets = {};     // names, unique over all families
+  std::vector<ModelSetting> settings = {};   // every setting with its default and help
+  std::vector<std::string> profiles = {};    // values of the setting profile.name, where there is one
   // From the text of a config.json; file_name is for messages. Error(input).
   std::unique_ptr<const ModelSpec> (*read)(const std::string& config_json, const std::string& file_name);
   // A preset, or the defaults when `preset` is empty, with these settings. Error(setting).

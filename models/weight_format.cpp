@@ -1,5 +1,6 @@
 #include "braid/models/weight_format.h"
 
+#include <cstdio>
 #include <map>
 
 #include "braid/tensor/detail/strings.h"
@@ -15,13 +16,15 @@ std::string WeightFormat::describe() const {
 }
 
 void WeightProblems::add(const std::string& text) {
-  if (++found_ <= kShown) list_.push_back(text);
+  if (++found_ > kShown) list_.pop_back();  // the first ones and the last one
+  list_.push_back(text);
 }
 
 void WeightProblems::raise(const std::string& folder) const {
   check(found_ == 0, ErrorKind::input, [&] {
-    return "the weights in " + folder + " do not fit the model: " + detail::join(list_, "; ") +
-           (found_ > kShown ? "; and " + std::to_string(found_ - kShown) + " more" : "") +
+    std::vector<std::string> shown = list_;
+    if (found_ > kShown) shown.insert(shown.end() - 1, std::to_string(found_ - kShown) + " more like these");
+    return "the weights in " + folder + " do not fit the model: " + detail::join(shown, "; ") +
            (explanation_.empty() ? "" : "; " + explanation_);
   });
 }
@@ -60,6 +63,7 @@ WeightFormat stored_tensors(const io::TensorFiles& files, const std::function<bo
   }
   format.metadata = files.metadata();
   format.sharded = files.sharded();
+  format.index_metadata = files.index_metadata();
   return format;
 }
 
@@ -82,6 +86,28 @@ WeightFormat one_tensor_per_parameter(const io::TensorFiles& files, const std::v
   return stored_tensors(files);
 }
 
+void split_files(WeightFormat& format, int64_t max_bytes) {
+  std::vector<size_t> shard_of;
+  size_t shard = 0;
+  int64_t filled = 0;
+  for (const StoredTensor& t : format.tensors) {
+    const int64_t bytes = numel(t.shape) * size_of(t.dtype);
+    if (max_bytes > 0 && filled > 0 && filled + bytes > max_bytes) {
+      ++shard;
+      filled = 0;
+    }
+    shard_of.push_back(shard);
+    filled += bytes;
+  }
+  format.sharded = shard > 0;
+  for (size_t i = 0; i < shard_of.size(); ++i) {
+    char name[64] = "model.safetensors";
+    if (format.sharded)
+      std::snprintf(name, sizeof name, "model-%05zu-of-%05zu.safetensors", shard_of[i] + 1, shard + 1);
+    format.tensors[i].file = name;
+  }
+}
+
 void write_tensors(const WeightFormat& format, const std::filesystem::path& folder,
                    const std::function<Tensor(const StoredTensor&)>& value) {
   std::map<std::string, std::vector<io::TensorSource>> files;
@@ -98,7 +124,7 @@ void write_tensors(const WeightFormat& format, const std::filesystem::path& fold
                              }});
   }
   if (format.sharded) {
-    io::save_sharded(folder.string(), files, format.metadata);
+    io::save_sharded(folder.string(), files, format.metadata, format.index_metadata);
   } else {
     check(files.size() == 1, "write_tensors", [] { return std::string("a format without index has one file"); });
     io::save_lazily((folder / files.begin()->first).string(), files.begin()->second, format.metadata);

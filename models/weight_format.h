@@ -24,6 +24,7 @@ struct WeightFormat {
   std::vector<StoredTensor> tensors;
   io::Metadata metadata;             // of the (first) weight file
   bool sharded = false;              // several files and an index
+  io::Metadata index_metadata;       // of the index, values as JSON
   std::vector<std::string> remarks;  // of the family: "q, k, v separate"
 
   // "F16; q, k, v separate"
@@ -38,7 +39,7 @@ class WeightProblems {
   void raise(const std::string& folder) const;                    // Error(input) when there are any
 
  private:
-  static constexpr int kShown = 6;  // of them in the message; the others are counted
+  static constexpr int kShown = 6;  // of them in the message, the last one among them; the others are counted
   int found_ = 0;
   std::vector<std::string> list_;
   std::string explanation_;
@@ -69,6 +70,11 @@ class WeightReader {
 WeightFormat one_tensor_per_parameter(const io::TensorFiles& files, const std::vector<nn::NamedTensor>& parameters);
 // The tensors of the folder, without a check, but those that `ignored` names.
 WeightFormat stored_tensors(const io::TensorFiles& files, const std::function<bool(const std::string&)>& ignored = {});
+
+// Spreads the tensors over files of at most max_bytes, larger single ones apart; 0: one file. Names of the files as
+// transformers gives them.
+void split_files(WeightFormat& format, int64_t max_bytes);
+inline constexpr int64_t kMaxShardBytes = 5'000'000'000;  // where nothing else is said
 
 // Writes the files that `format` lists into an existing folder; value() gives each tensor, converted here to the type
 // it is stored in. Error(numerical) when a value does not fit that type.

@@ -9,6 +9,7 @@ Command convert_command();
 Command dump_command();
 Command generate_command();
 Command info_command();
+Command inspect_command();
 Command plot_command();
 Command prepare_command();
 Command status_command();

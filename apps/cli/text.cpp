@@ -59,6 +59,25 @@ std::string time_in_words(double seconds) {
   return human(seconds / (365.25 * 86400), 3) + " years";
 }
 
+std::string printable(const std::string& bytes, const std::string& line_end) {
+  std::string text;
+  for (const char c : detail::replace_invalid_utf8(bytes)) {
+    const auto byte = static_cast<unsigned char>(c);
+    char escape[8];
+    if (c == '\n') {
+      text += line_end;
+    } else if (c == '\t') {
+      text += "\\t";
+    } else if (byte < 0x20 || byte == 0x7F) {
+      std::snprintf(escape, sizeof escape, "\\x%02X", byte);
+      text += escape;
+    } else {
+      text += c;
+    }
+  }
+  return text;
+}
+
 std::string shell_quote(const std::string& argument) {
   const bool plain = !argument.empty() && std::all_of(argument.begin(), argument.end(), [](unsigned char c) {
     return std::isalnum(c) || std::string_view("_-./=:,+@%").find(static_cast<char>(c)) != std::string_view::npos;

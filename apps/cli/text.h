@@ -16,6 +16,9 @@ std::string human(double value, int digits);
 std::string duration(double seconds);
 // For plans: 0.35 -> "350 ms", 90 -> "90.0 seconds", 1.24e7 -> "144 days"; negative or not finite -> "?".
 std::string time_in_words(double seconds);
+// For a terminal: characters that print as they are, `line_end` for line ends, other control characters as \xHH, bytes
+// that are no UTF-8 as U+FFFD.
+std::string printable(const std::string& bytes, const std::string& line_end = "\\n\n");
 // The argument as a shell would need it typed.
 std::string shell_quote(const std::string& argument);
 

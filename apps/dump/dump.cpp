@@ -56,8 +56,11 @@ void dump_full_pass(models::LanguageModel& model, const Tensor& ids, const Tenso
   out.emplace_back("loss", loss.detach().reshaped({1}));
   if (!with_grad) return;
   backward(loss);
+  const std::unique_ptr<const models::ModelSpec> spec = model.spec();
   for (const nn::NamedTensor& p : nn::parameters(model)) {
-    out.emplace_back("grad." + p.name, grad(p.value) ? grad(p.value) : zeros_like(p.value));
+    const Tensor derivative = grad(p.value) ? grad(p.value) : zeros_like(p.value);
+    for (const nn::NamedTensor& t : models::split_stored(spec->stored(p.name, p.value.shape()), derivative))
+      out.emplace_back("grad." + t.name, t.value);
   }
 }
 

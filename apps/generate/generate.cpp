@@ -9,6 +9,7 @@
 #include "apps/cli/memory_text.h"
 #include "apps/cli/model_flags.h"
 #include "apps/cli/text.h"
+#include "apps/generate/prompts_file.h"
 #include "apps/generate/reply.h"
 #include "apps/train/job.h"
 #include "braid/distributed/comm/device_ranks.h"
@@ -66,12 +67,53 @@ std::vector<std::string> stop_texts(const Arguments& arguments) {
 
 // Flags that do not go together.
 void check_together(const Arguments& arguments) {
+  const int sources = arguments.has("prompts") + arguments.has("ids") + arguments.has("prompt");
+  check(sources <= 1, ErrorKind::setting,
+        [] { return std::string("expected one of --prompt, --prompts and --ids, found several"); });
+  for (const char* name : {"batch", "out"}) {
+    check(arguments.has("prompts") || !arguments.has(name), ErrorKind::setting,
+          [&] { return "--" + std::string(name) + " is for many prompts: expected --prompts FILE beside it"; });
+  }
+  for (const char* name : {"prompts", "ids"}) {
+    check(!arguments.has(name) || !arguments.has("interactive"), ErrorKind::setting,
+          [&] { return "--" + std::string(name) + " and --interactive exclude each other: expected one of them"; });
+  }
+  check(!arguments.has("prompts") || arguments.get_int("count") == 1, ErrorKind::setting,
+        [] { return std::string("--count is for one prompt: expected 1 with --prompts"); });
   if (!arguments.has("interactive")) return;
   check(arguments.get_int("count") == 1, ErrorKind::setting,
         [] { return std::string("--count is for one prompt: expected 1 with --interactive"); });
   check(arguments.get("prompt") != "-", ErrorKind::setting, [] {
     return std::string("--interactive reads its prompts from standard input: expected a text for --prompt");
   });
+}
+
+// The list of --ids. Error(setting) for anything but ids of the model.
+std::vector<int32_t> id_prompt(const Arguments& arguments, const models::LanguageModel& model) {
+  std::vector<int32_t> tokens;
+  for (const std::string& item : split(arguments.get("ids"), ',')) {
+    const auto id = parse_int(trim(item));
+    check(id && *id >= 0 && *id < model.vocab_size(), ErrorKind::setting, [&] {
+      return "--ids: expected token ids from 0 to " + std::to_string(model.vocab_size() - 1) + ", found '" +
+             preview(item) + "'";
+    });
+    tokens.push_back(static_cast<int32_t>(*id));
+  }
+  return tokens;
+}
+
+// The prompt's ids and the new ones, for a model without a tokenizer.
+ReplySpeed print_ids(const models::LanguageModel& model, const std::vector<int32_t>& prompt,
+                     const models::SamplingOptions& options, const Arguments& arguments) {
+  const models::Generated made = models::generate(model, prompt, arguments.get_int("tokens"), options);
+  std::vector<std::string> ids;
+  for (const int32_t id : prompt)
+    if (!arguments.has("no-prompt")) ids.push_back(std::to_string(id));
+  for (const int32_t id : made.tokens) ids.push_back(std::to_string(id));
+  std::printf("%s\n", join(ids, ",").c_str());
+  ReplySpeed speed;
+  speed.add(made);
+  return speed;
 }
 
 // --stats, on stderr.
@@ -116,6 +158,8 @@ int generate(const Arguments& arguments, const Job& job) {
   const dist::DeviceRanks ranks = dist::device_ranks(job.world(), device_of(arguments));
   const dist::ProcessMesh mesh = mesh_from_config(parallel, ranks.world, "generate");
   const bool root = mesh.world.rank() == 0;  // the others are silent
+  std::vector<std::string> prompts;
+  if (arguments.has("prompts")) prompts = read_prompts(arguments.get("prompts"));
   const bool from_input = arguments.get("prompt") == "-";
   std::string prompt = root || !from_input ? prompt_text(arguments) : "";
   if (from_input) prompt = mesh.world.gather_text(prompt)[0];
@@ -130,8 +174,16 @@ int generate(const Arguments& arguments, const Job& job) {
   model->to(ranks.device);
   const double load_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (root) print_notes(loaded.notes);
-  check(loaded.tokenizer != nullptr, ErrorKind::input,
-        [&] { return "no tokenizer.json in " + folder.string() + ": text cannot be converted to tokens"; });
+  if (arguments.has("tokenizer")) loaded.tokenizer = models::text::load_tokenizer(arguments.get("tokenizer"));
+  if (!loaded.tokenizer && arguments.has("ids")) {
+    const ReplySpeed speed = print_ids(*model, id_prompt(arguments, *model), options, arguments);
+    if (root && arguments.has("stats")) print_statistics(*model, load_seconds, speed);
+    return 0;
+  }
+  check(loaded.tokenizer != nullptr, ErrorKind::input, [&] {
+    return "no tokenizer.json in " + folder.string() +
+           ": text cannot be converted to tokens; give --tokenizer FOLDER, or --ids";
+  });
   options.vocabulary = loaded.tokenizer->vocab_size();
   ReplySettings settings{.model = *model,
                          .tokenizer = *loaded.tokenizer,
@@ -150,6 +202,12 @@ int generate(const Arguments& arguments, const Job& job) {
   if (arguments.has("interactive")) {
     speed = converse(settings, arguments.has("prompt") ? encoded(prompt) : std::vector<int32_t>(), mesh.world,
                      parallel.timeout);
+  } else if (arguments.has("prompts")) {
+    speed = write_replies(settings, prompts, arguments.get_int("batch"), arguments.get("out"), root);
+  } else if (arguments.has("ids")) {
+    const std::vector<int32_t> tokens = id_prompt(arguments, *model);
+    models::check_prompt(*model, tokens);
+    speed = print_samples(settings, loaded.tokenizer->decode(tokens), tokens, arguments, root);
   } else {
     prompt = prompt_template(prompt);
     const std::vector<int32_t> tokens = encoded(prompt);
@@ -167,6 +225,13 @@ int run_generate(const Arguments& arguments) {
 std::vector<Flag> generate_flags() {
   std::vector<Flag> flags = prompt_flags("text to continue; - reads it from standard input");
   const Flag rest[] = {
+      {.name = "ids", .value = "1,2,3", .help = "token ids instead of --prompt; without a tokenizer ids are printed"},
+      {.name = "prompts",
+       .value = "FILE",
+       .help = "continue every line of a file, or the field prompt of every line of a .jsonl file"},
+      integer_flag("batch", "N", "prompts of --prompts that are continued at a time", "16", 1, 1e6),
+      {.name = "out", .alias = 'o', .value = "FILE", .help = "write the replies to --prompts there, as JSON lines"},
+      {.name = "tokenizer", .value = "FOLDER", .help = "tokenizer of another folder than MODEL"},
       {.name = "interactive",
        .alias = 'i',
        .help = "read a prompt from each line of standard input and continue the conversation; --prompt begins it"},
@@ -212,12 +277,16 @@ Command generate_command() {
           "is kept, also through a pipe: one line in, one reply out; the conversation drops its oldest tokens when "
           "the\n"
           "model's longest sequence is reached.\n"
+          "With --prompts each line of the output is {\"prompt\", \"text\", \"tokens\", \"reason\"}, in the order of "
+          "the\n"
+          "prompts; prompt i is drawn with the seed N + i, whatever --batch is.\n"
           "Under mpirun the processes share the model: parallel.tensor splits heads, hidden units and vocabulary, the\n"
           "ranks of parallel.context repeat the same work. The first process prints; the text is that of one process.",
       .examples = {"braid generate out/demo --prompt 'The '",
                    "mpirun -np 2 braid generate out/demo --prompt 'The ' parallel.tensor=2",
                    "braid generate out/demo -p 'Once' -t 0.7 --top-p 0.9 -e --stop '\\n\\n' --count 3 --stats",
                    "braid generate out/demo -p 'Once' --dtype int8 --stats",
+                   "braid generate out/demo --prompts questions.txt --batch 32 -t 0 -o answers.jsonl --stats",
                    "braid generate out/demo -i -e --template 'Question: {prompt}\\nAnswer:' --stop '\\n'"},
       .run = run_generate,
       .shared = [](const Arguments&) { return true; },

@@ -31,7 +31,7 @@ static int64_t sequence_length_of_data(const TrainConfig& config) {
   return sequence_length(config, *model_spec(config, vocabulary_of(config)));
 }
 
-static SequenceOptions sequence_options(const TrainConfig& config) {
+SequenceOptions sequence_options(const TrainConfig& config) {
   const bool samples = models::text::read_manifest(config.data.path).samples.has_value();
   const bool separate = config.data.documents == "separate" || (config.data.documents == "auto" && samples);
   return {.documents = separate ? DocumentAttention::separate : DocumentAttention::joined,

@@ -11,6 +11,7 @@ namespace braid::apps {
 
 // The vocabulary of the data in data.path. Error(input) when braid prepare has not written it.
 int64_t vocabulary_of(const TrainConfig& config);
+models::text::SequenceOptions sequence_options(const TrainConfig& config);
 models::text::Dataset training_data(const TrainConfig& config);
 // Sets train.steps by train.epochs, where that is above 0 and there are data; `overrides` are those of the command
 // line, where train.steps alone replaces train.epochs. Returns what to tell the user; empty: nothing. Error(setting)

@@ -82,4 +82,9 @@ std::vector<Document> documents_of(const Tensor& positions) {
   return documents;
 }
 
+std::vector<Document> counted_from(std::vector<Document> documents, int64_t first) {
+  for (Document& d : documents) d.begin -= first, d.end -= first;
+  return documents;
+}
+
 }  // namespace braid

@@ -18,12 +18,6 @@ void map_key_side(nn::AttentionOperands& x, F&& f) {
   }
 }
 
-// The documents by positions counted from `first`.
-std::vector<Document> counted_from(std::vector<Document> documents, int64_t first) {
-  for (Document& d : documents) d.begin -= first, d.end -= first;
-  return documents;
-}
-
 // The query side of a stage for rows [begin, end).
 HeadMixing query_rows(HeadMixing c, int64_t begin, int64_t end) {
   for (Tensor* x : {&c.q_down, &c.q_up, &c.q_gate}) {

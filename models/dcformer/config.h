@@ -19,8 +19,9 @@ enum class NormKind : uint8_t { rms, layer };
 using nn::Activation;
 using nn::FfnKind;
 using nn::RopeScaling;
-// cos/sin in full precision; computed in f32; computed in f32 and rounded to f16, or to DcformerConfig::torch_dtype.
-enum class RopeTable : uint8_t { exact, f32, f16, torch_dtype };
+// cos/sin in full precision; computed in f32; computed in f32 and rounded to f16, or to DcformerConfig::torch_dtype;
+// automatic: exact in f64 arithmetic, else computed in f32.
+enum class RopeTable : uint8_t { exact, f32, f16, torch_dtype, automatic };
 enum class InitKind : uint8_t { jax, pytorch };  // the two published initialisations
 // Of Compose: as published, or so that the model starts as the same model without Compose (nn/attention/composition.h).
 enum class ComposeInit : uint8_t { published, identity };

@@ -1,13 +1,13 @@
 // config.json, read and written through the key table.
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "braid/models/dcformer/config.h"
+#include "braid/models/dcformer/config_file.h"
 #include "braid/models/dcformer/config_keys.h"
+#include "braid/models/dcformer/huggingface/config.h"
 #include "braid/models/dcformer/model_types.h"
 #include "braid/tensor/detail/strings.h"
 #include "braid/tensor/error.h"
-#include "braid/tensor/io/json.h"
 
 namespace braid::models {
 namespace {
@@ -39,48 +39,6 @@ const std::vector<std::string> irrelevant = {
 // Described by every reader of its own.
 const std::vector<std::string> irrelevant_in_profile = {"kind"};
 
-[[noreturn]] void bad(const std::string& what, const std::string& file, const std::string& expected,
-                      const std::string& found, const std::string& advice = "") {
-  fail(ErrorKind::input,
-       what + " in " + file + ": expected " + expected + ", found " + found + (advice.empty() ? "" : "; " + advice));
-}
-
-std::string shown(const json& value) {
-  return detail::preview(value.dump(-1, ' ', false, json::error_handler_t::replace));
-}
-
-json parse_object(const std::string& text, const std::string& file) {
-  json object = io::parse_json(text, file);
-  if (!object.is_object()) bad("cannot read the model", file, "a JSON object", shown(object));
-  return object;
-}
-
-const json* find(const json& object, const std::string& name) {
-  const auto found = object.find(name);
-  return found == object.end() ? nullptr : &*found;
-}
-
-// Nothing for what no setting can be: an object, a mixed list.
-std::optional<Value> from_json(const json& value) {
-  if (value.is_null()) return Value();
-  if (value.is_boolean()) return value.get<bool>();
-  if (value.is_number_integer() && !(value.is_number_unsigned() && value.get<uint64_t>() > INT64_MAX))
-    return value.get<int64_t>();
-  if (value.is_number()) return value.get<double>();
-  if (value.is_string()) return value.get<std::string>();
-  if (!value.is_array()) return {};
-  std::vector<Value> items;
-  for (const json& item : value) items.push_back(from_json(item).value_or(false));
-  return list_value(items);
-}
-
-void read_key(const Setting& key, const json& value, const std::string& file) {
-  const std::optional<Value> given = from_json(value);
-  const std::string text = value.is_string() ? value.get<std::string>() : "";
-  check(given && assign(key, *given), ErrorKind::input,
-        [&] { return bad_value(key.name + " in " + file, key.rule, shown(value), text); });
-}
-
 // Every key of the object must be one of `known` or `ignored`.
 void reject_unknown(const json& object, const std::string& prefix, const std::vector<std::string>& ignored,
                     const std::string& file) {
@@ -101,17 +59,17 @@ void reject_unknown(const json& object, const std::string& prefix, const std::ve
 // Settings that the published code obeys and this one does not.
 void reject_unsupported(const json& object, const DcformerConfig& config, const std::string& file) {
   const auto is_false = [&](const char* key, const char* advice) {
-    const json* value = find(object, key);
+    const json* value = find_key(object, key);
     if (value && !value->is_null() && *value != false)
-      bad(std::string("bad value for ") + key, file, "false", shown(*value), advice);
+      bad_config(std::string("bad value for ") + key, file, "false", shown(*value), advice);
   };
   is_false("query_wise", "its published meaning differs between prefill and decode; use profile.key_side=false");
-  const json* kv_heads = find(object, "n_local_heads");
+  const json* kv_heads = find_key(object, "n_local_heads");
   const int64_t expected = config.n_kv_head == 0 ? config.n_head : config.n_kv_head;
   if (kv_heads && !kv_heads->is_null() && *kv_heads != -1 && *kv_heads != expected)
-    bad("bad value for n_local_heads", file,
-        (config.n_kv_head == 0 ? "n_head = " : "n_kv_head = ") + std::to_string(expected), shown(*kv_heads),
-        "the published code has no grouped key/value heads; Braid's key for them is n_kv_head");
+    bad_config("bad value for n_local_heads", file,
+               (config.n_kv_head == 0 ? "n_head = " : "n_kv_head = ") + std::to_string(expected), shown(*kv_heads),
+               "the published code has no grouped key/value heads; Braid's key for them is n_kv_head");
 }
 
 // A key that is absent has the value of the published classes. Folders with keys of the later code (mgate, prefill_pad)
@@ -128,17 +86,17 @@ DcformerConfig published_defaults(const std::string& model_type, const json& obj
 }
 
 void read_keys(const json& object, DcformerConfig& config, const std::string& file) {
-  const json* profile = find(object, "profile");
-  if (profile && !profile->is_object()) bad("bad value for profile", file, "an object", shown(*profile));
+  const json* profile = find_key(object, "profile");
+  if (profile && !profile->is_object()) bad_config("bad value for profile", file, "an object", shown(*profile));
   reject_unknown(object, "", irrelevant, file);
   if (profile) reject_unknown(*profile, "profile.", irrelevant_in_profile, file);
   const std::vector<Setting> table = key_table(config);
   const auto read = [&](const Setting& key) {
     const bool in_profile = key.name.starts_with("profile.");
     const json* holder = in_profile ? profile : &object;
-    const json* value = holder ? find(*holder, in_profile ? key.name.substr(8) : key.name) : nullptr;
-    if (!value && key.name == "torch_dtype") value = find(object, "dtype");  // its newer name
-    if (value) read_key(key, *value, file);
+    const json* value = holder ? find_key(*holder, in_profile ? key.name.substr(8) : key.name) : nullptr;
+    if (!value && key.name == "torch_dtype") value = find_key(object, "dtype");  // its newer name
+    if (value) read_setting(key, key.name, *value, file);
   };
   // The name of a profile sets keys that others may change.
   read(*find_setting(table, "profile.name"));
@@ -148,45 +106,27 @@ void read_keys(const json& object, DcformerConfig& config, const std::string& fi
   // The published code computes the rank as M / (N / 2): 2 for every N but these.
   const bool ranked = profile && profile->contains("rank");
   if (config.use_dcmha && !ranked && (config.n_head == 1 || config.n_head == 3))
-    bad("bad value for n_head", file, "2, or more than 3 heads without profile.rank", std::to_string(config.n_head),
-        config.n_head == 1 ? "the published rank is undefined for one head; set profile.rank"
-                           : "the published rank for 3 heads is 3 and its training uses 2; set profile.rank");
-}
-
-void resolve_read(DcformerConfig& config, const std::string& file) {
-  try {
-    resolve(config);
-  } catch (const Error& error) {
-    fail(ErrorKind::input, std::string("bad model in ") + file + ": " + error.what());
-  }
-}
-
-const json& required(const json& object, const std::string& name, const std::string& file) {
-  const json* value = find(object, name);
-  if (!value) bad("missing key", file, "'" + name + "'", "none");
-  return *value;
-}
-
-json to_json(const Value& value) {
-  if (const auto* text = std::get_if<std::string>(&value)) return *text;
-  if (const auto* texts = std::get_if<std::vector<std::string>>(&value)) return *texts;
-  const std::string text = value_text(value);  // numbers as they are written everywhere: 1, not 1.0
-  return json::parse(std::holds_alternative<std::vector<int64_t>>(value) ? "[" + text + "]" : text);
+    bad_config("bad value for n_head", file, "2, or more than 3 heads without profile.rank",
+               std::to_string(config.n_head),
+               config.n_head == 1 ? "the published rank is undefined for one head; set profile.rank"
+                                  : "the published rank for 3 heads is 3 and its training uses 2; set profile.rank");
 }
 
 }  // namespace
 
 DcformerConfig read_config(const std::string& text, const std::string& file) {
-  const json object = parse_object(text, file);
-  const json& type = required(object, "model_type", file);
+  const json object = parse_config(text, file);
+  const json& type = required_key(object, "model_type", file);
+  if (const Dialect* dialect = type.is_string() ? find_reading_dialect(type.get<std::string>()) : nullptr)
+    return read_dialect_config(*dialect, object, file);
   DcformerConfig unused;
   const Setting family = key_table(unused).front();
   check(type != "attention", ErrorKind::input, [&] {
     return bad_value("model_type in " + file, family.rule, "\"attention\"") +
            "; this folder holds inputs of one attention, not a model (see braid dump)";
   });
-  read_key(family, type, file);
-  for (const char* name : {"vocab_size", "dim", "n_layer", "n_head"}) required(object, name, file);
+  read_setting(family, family.name, type, file);
+  for (const char* name : {"vocab_size", "dim", "n_layer", "n_head"}) required_key(object, name, file);
   DcformerConfig config = published_defaults(unused.model_type, object);
   read_keys(object, config, file);
   resolve_read(config, file);
@@ -194,31 +134,31 @@ DcformerConfig read_config(const std::string& text, const std::string& file) {
 }
 
 bool is_attention_case(const std::string& text, const std::string& file) {
-  const json object = parse_object(text, file);
-  const json* type = find(object, "model_type");
+  const json object = parse_config(text, file);
+  const json* type = find_key(object, "model_type");
   return type && *type == "attention";
 }
 
 AttentionCase read_attention_case(const std::string& text, const std::string& file) {
-  json object = parse_object(text, file);
-  if (required(object, "model_type", file) != "attention")
-    bad("bad value for model_type", file, "attention", shown(object["model_type"]));
-  required(object, "n_head", file);
-  required(object, "head_dim", file);
+  json object = parse_config(text, file);
+  if (required_key(object, "model_type", file) != "attention")
+    bad_config("bad value for model_type", file, "attention", shown(object["model_type"]));
+  required_key(object, "n_head", file);
+  required_key(object, "head_dim", file);
   json& profile = object["profile"];
   AttentionCase result;
   // Sizes of the inputs: bounded so that their products can be formed.
   const auto take = [&](const char* name, int64_t least, int64_t& size) {
-    const json& value = required(profile, name, file);
+    const json& value = required_key(profile, name, file);
     const bool ok = value.is_number_integer() && (!value.is_number_unsigned() || value < (uint64_t{1} << 31)) &&
                     value >= least && value < (int64_t{1} << 31);
     if (!ok)
-      bad(std::string("bad value for profile.") + name, file, "a whole number of at least " + std::to_string(least),
-          shown(value));
+      bad_config(std::string("bad value for profile.") + name, file,
+                 "a whole number of at least " + std::to_string(least), shown(value));
     size = value.get<int64_t>();
     profile.erase(name);
   };
-  if (!profile.is_object()) bad("bad value for profile", file, "an object", shown(profile));
+  if (!profile.is_object()) bad_config("bad value for profile", file, "an object", shown(profile));
   take("batch", 1, result.batch);
   take("q_len", 1, result.q_len);
   take("kv_len", 1, result.kv_len);
@@ -234,6 +174,8 @@ AttentionCase read_attention_case(const std::string& text, const std::string& fi
 }
 
 std::string rewrite_config(const std::string& text, const std::string& file, const DcformerConfig& config) {
+  if (const Dialect* dialect = find_dialect(config.model_type))
+    return rewrite_dialect_config(*dialect, text, file, config, {});
   DcformerConfig was = read_config(text, file), now = config;
   if (was == now) return text;
   nlohmann::ordered_json object = nlohmann::ordered_json::parse(text);
@@ -252,6 +194,7 @@ std::string rewrite_config(const std::string& text, const std::string& file, con
 }
 
 std::string write_config(const DcformerConfig& config) {
+  if (const Dialect* dialect = find_dialect(config.model_type)) return write_dialect_config(*dialect, config);
   nlohmann::ordered_json object, profile;
   object["architectures"] = {model_type_named(config.model_type).architecture};
   DcformerConfig copy = config;

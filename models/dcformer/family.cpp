@@ -2,8 +2,11 @@
 
 #include <set>
 
+#include "braid/models/dcformer/config_file.h"
 #include "braid/models/dcformer/config_keys.h"
 #include "braid/models/dcformer/hf_weights.h"
+#include "braid/models/dcformer/huggingface/config.h"
+#include "braid/models/dcformer/huggingface/weights.h"
 #include "braid/models/dcformer/layers.h"
 #include "braid/models/dcformer/model.h"
 #include "braid/models/dcformer/model_types.h"
@@ -47,23 +50,10 @@ std::vector<ModelSetting> settings_of(DcformerConfig config) {
   return list;
 }
 
-const char* torch_name(DType dtype) {
-  switch (dtype) {
-    case DType::f64:
-      return "float64";
-    case DType::bf16:
-      return "bfloat16";
-    case DType::f16:
-      return "float16";
-    default:
-      return "float32";
-  }
-}
-
 ModelFamily family_of(const ModelType& type) {
   ModelFamily family{.model_type = type.name, .read = nullptr, .configure = nullptr};
-  for (const std::string& prefix : {type.presets, type.baseline})
-    for (const PresetSize& size : type.sizes) family.presets.push_back(prefix + "-" + size.name);
+  family.presets = preset_names(type);
+  if (const Dialect* dialect = find_dialect(type.name)) family.also_reads = dialect->also_reads;
   DcformerConfig defaults;
   set_family(defaults, type.name);
   family.settings = settings_of(defaults);
@@ -79,7 +69,11 @@ ModelFamily family_of(const ModelType& type) {
 
 }  // namespace
 
-DcformerSpec::DcformerSpec(DcformerConfig config) : config_(std::move(config)) { resolve(config_); }
+DcformerSpec::DcformerSpec(DcformerConfig config)
+    : config_(std::move(config)), dialect_(find_dialect(config_.model_type)) {
+  resolve(config_);
+  if (dialect_) check_dialect(*dialect_, config_);
+}
 
 std::string DcformerSpec::config_json() const { return write_config(config_); }
 
@@ -93,6 +87,14 @@ std::unique_ptr<Model> DcformerSpec::make(RandomKey key, const dist::ProcessMesh
   return std::make_unique<Dcformer>(config_, key, mesh);
 }
 
+std::vector<std::string> DcformerSpec::config_notes(const std::string& text, const std::string& file) const {
+  return dialect_ ? dialect_notes(*dialect_, parse_config(text, file), file) : std::vector<std::string>();
+}
+
+StoredParameter DcformerSpec::stored(const std::string& parameter, const Shape& shape) const {
+  return dialect_ ? dialect_parameter(*dialect_, config_, parameter, shape) : stored_whole(parameter, shape);
+}
+
 std::string DcformerSpec::training_warning() const {
   if (config_.profile.causal) return "";
   return "with profile.causal=false every position attends to the token that it is to predict: the loss falls, and the "
@@ -100,24 +102,34 @@ std::string DcformerSpec::training_warning() const {
 }
 
 WeightFormat DcformerSpec::weight_format(const io::TensorFiles& files) const {
-  return hf_weight_format(files, config_);
+  return dialect_ ? dialect_weight_format(*dialect_, files, config_) : hf_weight_format(files, config_);
 }
 
 std::unique_ptr<Model> DcformerSpec::read_weights(const io::TensorFiles& files, DType dtype,
                                                   const dist::ProcessMesh& mesh,
                                                   std::vector<std::string>& notes) const {
-  return std::make_unique<Dcformer>(read_hf_weights(files, config_, dtype, mesh, notes));
+  return std::make_unique<Dcformer>(dialect_ ? read_dialect_weights(*dialect_, files, config_, dtype, mesh, notes)
+                                             : read_hf_weights(files, config_, dtype, mesh, notes));
+}
+
+WeightFormat DcformerSpec::with_qkv(const WeightFormat& format, bool separate) const {
+  return dialect_ ? ModelSpec::with_qkv(format, separate) : hf_format_with_qkv(format, config_, separate);
 }
 
 void DcformerSpec::write_weights(const Model& model, const WeightFormat& format,
                                  const std::filesystem::path& folder) const {
-  write_hf_weights(model, config_, format, folder);
+  if (dialect_)
+    write_dialect_weights(*dialect_, dynamic_cast<const Dcformer&>(model), format, folder);
+  else
+    write_hf_weights(model, config_, format, folder);
 }
 
 std::string DcformerSpec::config_json_like(const WeightFormat& format, std::optional<DType> stored) const {
+  const std::string file = (format.folder / "config.json").string();
+  if (dialect_) return rewrite_dialect_config(*dialect_, format.config, file, config_, stored);
   DcformerConfig config = config_;
   if (stored && !config.torch_dtype.empty()) config.torch_dtype = torch_name(*stored);
-  return rewrite_config(format.config, (format.folder / "config.json").string(), config);
+  return rewrite_config(format.config, file, config);
 }
 
 std::vector<ModelFamily> dcformer_families() {

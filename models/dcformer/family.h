@@ -1,6 +1,7 @@
 // DCFormer and its relatives as families of the registry: one configuration type and one model serve all.
 #pragma once
 #include "braid/models/dcformer/config.h"
+#include "braid/models/dcformer/huggingface/dialect.h"
 #include "braid/models/registry.h"
 
 namespace braid::models {
@@ -27,15 +28,19 @@ class DcformerSpec final : public ModelSpec {
   StepVolume step_volume(const MeshShape& mesh, const MeshCoord& rank, const StepShape& step) const override;
   std::vector<InfoSection> info(const InfoRequest& request) const override;
 
+  std::vector<std::string> config_notes(const std::string& text, const std::string& file) const override;
+  StoredParameter stored(const std::string& parameter, const Shape& shape) const override;
   WeightFormat weight_format(const io::TensorFiles& files) const override;
   std::unique_ptr<Model> read_weights(const io::TensorFiles& files, DType dtype, const dist::ProcessMesh& mesh,
                                       std::vector<std::string>& notes) const override;
+  WeightFormat with_qkv(const WeightFormat& format, bool separate) const override;
   void write_weights(const Model& model, const WeightFormat& format,
                      const std::filesystem::path& folder) const override;
   std::string config_json_like(const WeightFormat& format, std::optional<DType> stored) const override;
 
  private:
   DcformerConfig config_;
+  const Dialect* dialect_;  // of the folders of LLaMA and GPT-NeoX; null: DCFormer's own
 };
 
 std::vector<ModelFamily> dcformer_families();  // one for each of model_types()

@@ -252,6 +252,35 @@ WeightFormat hf_weight_format(const io::TensorFiles& files, const DcformerConfig
   return format;
 }
 
+WeightFormat hf_format_with_qkv(const WeightFormat& format, const DcformerConfig& c, bool separate) {
+  WeightFormat changed = format;
+  changed.tensors.clear();
+  for (const StoredTensor& t : format.tensors) {
+    const std::vector<std::string> parts = separate_names(t.name);
+    std::optional<std::string> prefix;
+    for (const std::string kind : {"weight", "bias"}) {
+      if (const auto layer = before(t.name, "attention.wq." + kind)) prefix = *layer + "attention.wqkv." + kind;
+      if (!separate && (t.name.ends_with("attention.wk." + kind) || t.name.ends_with("attention.wv." + kind)))
+        prefix = "";
+    }
+    StoredTensor other = t;
+    if (separate && !parts.empty()) {
+      for (size_t i = 0; i < parts.size(); ++i) {
+        other.name = parts[i];
+        other.shape[0] = rows_of_part(c, static_cast<int64_t>(i)).size();
+        changed.tensors.push_back(other);
+      }
+    } else if (!separate && prefix) {
+      other.name = *prefix;
+      other.shape[0] = (c.n_head + 2 * c.n_kv_head) * c.head_dim;
+      if (!prefix->empty()) changed.tensors.push_back(other);
+    } else {
+      changed.tensors.push_back(t);
+    }
+  }
+  return changed;
+}
+
 Dcformer read_hf_weights(const io::TensorFiles& files, const DcformerConfig& config, DType dtype,
                          const dist::ProcessMesh& mesh, std::vector<std::string>& notes) {
   hf_weight_format(files, config);  // nothing of the model's size is allocated before this has passed

@@ -24,6 +24,9 @@ namespace braid::models {
 // or mis-shaped is reported in one Error(input).
 WeightFormat hf_weight_format(const io::TensorFiles& files, const DcformerConfig& config);
 
+// The format with wqkv, or with wq, wk and wv, in every layer.
+WeightFormat hf_format_with_qkv(const WeightFormat& format, const DcformerConfig& config, bool separate);
+
 // Reads a model with parameters of type `dtype` (f32, f64, bf16, f16), a tensor at a time; over a mesh the shards of
 // this rank. Every parameter comes from the files, none is initialised. Error(input) names every tensor with NaN or
 // Inf, too large for `dtype`, or of an identity that is none. Decisions on the way are added to `notes`.

@@ -86,6 +86,9 @@ nn::Rope make_rope(const DcformerConfig& c, DType dtype, Device device) {
     case RopeTable::f16:
       precision = P::f16;
       break;
+    case RopeTable::automatic:
+      precision = dtype == DType::f64 ? P::exact : P::f32;
+      break;
     case RopeTable::torch_dtype:
       precision = c.torch_dtype == "float16" ? P::f16 : c.torch_dtype == "bfloat16" ? P::bf16 : P::f32;
       break;

@@ -94,13 +94,13 @@ Tensor Dcformer::forward(const Tensor& ids, const std::shared_ptr<const nn::Shar
 Tensor Dcformer::hidden(const Tensor& ids, const Tensor& positions, KvCache* cache,
                         const nn::ActivationObserver* observer) const {
   check(ids.rank() == 2, "dcformer", [&] { return "token ids must be (B, T), got " + str(ids.shape()); });
-  if (one_process()) return forward(ids, nullptr, cache, observer, packed(positions, nullptr));
+  const PackedPtr whole = positions ? packed(positions, nullptr) : texts_of(cache, ids.dim(0), ids.dim(1));
+  if (one_process()) return forward(ids, nullptr, cache, observer, whole);
   check(!recording({embeddings_.weight(), norm_.weight()}), "dcformer", [] {
     return std::string("hidden states over several processes carry no gradients: train by loss_sum(), or use NoGrad");
   });
   if (cache || !dist::every_rank_has_rows(ids.dim(1), mesh_))
-    return forward(ids, std::make_shared<dist::ReplicatedRows>(mesh_.tensor), cache, observer,
-                   packed(positions, nullptr));
+    return forward(ids, std::make_shared<dist::ReplicatedRows>(mesh_.tensor), cache, observer, whole);
   auto shards = std::make_shared<dist::SequenceParallel>(mesh_, ids.dim(1));
   return shards->gather_sequence(
       forward(shards->local_tokens(ids), shards, nullptr, observer, packed(positions, shards.get())));

@@ -20,12 +20,15 @@ struct ModelType {
   std::string name;          // model_type of config.json
   std::string architecture;  // "architectures" of config.json
   KeyTexts keys;             // beside the defaults of DcformerConfig: the published training of DCFormer++ (JAX)
-  std::string presets;       // "dcformer": its presets are dcformer-tiny, ...
-  std::string baseline;      // "transformer": transformer-tiny, ... have the same sizes and plain attention
+  std::string presets;       // "dcformer": its presets are dcformer-tiny, ...; "": the names of the sizes are complete
+  std::string baseline;      // "transformer": transformer-tiny, ... have the same sizes and plain attention; "": none
   std::span<const PresetSize> sizes;
 };
 const std::vector<ModelType>& model_types();
 const ModelType& model_type_named(const std::string& name);  // one of model_types(), else Error(misuse)
 std::vector<std::string> model_type_names();
+// The preset of a size, or its baseline.
+std::string preset_name(const ModelType& type, const PresetSize& size, bool baseline = false);
+std::vector<std::string> preset_names(const ModelType& type);
 
 }  // namespace braid::models

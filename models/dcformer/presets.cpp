@@ -29,6 +29,14 @@ const std::vector<Special>& specials() {
       {"dcformer-8b", {{"profile.name", "H-inf"}}},
       {"transformer-8b", {{"intermediate_size", "5632"}, {"norm_eps", "1e-6"}, {"rope_base", "500000"}}},
       {"transformer-8b", {{"init", "pytorch"}}},
+      {"llama-tiny", {{"n_kv_head", "2"}, {"norm_eps", "1e-5"}}},
+      {"smollm2-135m", {{"n_kv_head", "3"}, {"intermediate_size", "1536"}, {"norm_eps", "1e-5"}}},
+      {"smollm2-135m", {{"rope_base", "100000"}, {"tie_word_embeddings", "true"}}},
+      {"llama-3.2-1b", {{"n_kv_head", "8"}, {"intermediate_size", "8192"}, {"norm_eps", "1e-5"}}},
+      {"llama-3.2-1b", {{"rope_base", "500000"}, {"tie_word_embeddings", "true"}, {"rope_scaling", "llama3"}}},
+      {"llama-3.2-1b", {{"rope_scaling_factor", "32"}, {"rope_original_block_size", "8192"}}},
+      {"llama-3-8b", {{"n_kv_head", "8"}, {"intermediate_size", "14336"}, {"norm_eps", "1e-5"}}},
+      {"llama-3-8b", {{"rope_base", "500000"}}},
   };
   return table;
 }
@@ -38,7 +46,7 @@ void each_preset(Use&& use) {
   for (const ModelType& type : model_types())
     for (const bool plain : {false, true})
       for (const PresetSize& size : type.sizes)
-        use((plain ? type.baseline : type.presets) + "-" + size.name, type, plain, size);
+        if (!plain || !type.baseline.empty()) use(preset_name(type, size, plain), type, plain, size);
 }
 
 }  // namespace

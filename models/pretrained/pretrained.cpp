@@ -74,8 +74,16 @@ DType type_to_quantize(const WeightFormat& format) {
 
 void save_model(const Model& model, const text::Tokenizer* tokenizer, const fs::path& folder) {
   nn::check_not_quantized(model, "saved");
-  save_model_description(*model.spec(), tokenizer, folder);
-  io::save_safetensors((folder / "model.safetensors").string(), nn::parameters(model), {{"format", "pt"}});
+  const std::unique_ptr<const ModelSpec> spec = model.spec();
+  save_model_description(*spec, tokenizer, folder);
+  std::vector<io::TensorSource> sources;
+  for (const nn::NamedTensor& p : nn::parameters(model)) {
+    const StoredParameter stored = spec->stored(p.name, p.value.shape());
+    for (size_t i = 0; i < stored.tensors.size(); ++i)
+      sources.push_back({stored.tensors[i].name, p.value.dtype(), stored.tensors[i].shape,
+                         [stored, i, value = p.value] { return split_stored(stored, value)[i].value; }});
+  }
+  io::save_lazily((folder / "model.safetensors").string(), sources, {{"format", "pt"}});
 }
 
 void save_model_description(const ModelSpec& spec, const text::Tokenizer* tokenizer, const fs::path& folder) {
@@ -91,6 +99,11 @@ void save_model_description(const ModelSpec& spec, const text::Tokenizer* tokeni
 
 void require_model_folder(const fs::path& path) {
   std::error_code none;
+  check(!has_adapter(path) || has_weights(path), ErrorKind::input, [&] {
+    return "no model in " + path.string() +
+           ": expected config.json and model.safetensors, found adapter_config.json, the changes to a model that is in "
+           "another folder; merge them there (merge_and_unload of the package peft) and save the result";
+  });
   if (fs::exists(path / "config.json", none)) return;
   if (fs::is_directory(path, none)) reject_pickles(path);
   if (fs::is_regular_file(path, none) && is_pickle(path)) reject_pickle(path);
@@ -106,7 +119,10 @@ LoadedModel load_model(const fs::path& folder, const LoadOptions& options) {
   const auto spec = read_model_spec(text, config_file)->with(options.settings);
   reject_pickles(folder);
   const io::TensorFiles files(folder.string());
-  LoadedModel loaded{.model = nullptr, .tokenizer = nullptr, .format = spec->weight_format(files), .notes = {}};
+  LoadedModel loaded{.model = nullptr,
+                     .tokenizer = nullptr,
+                     .format = spec->weight_format(files),
+                     .notes = spec->config_notes(text, config_file)};
   loaded.format.folder = folder;
   loaded.format.config = text;
   DType dtype = DType::f32;
@@ -145,17 +161,21 @@ ModelFolder inspect_model(const fs::path& folder) {
   return found;
 }
 
-void save_as_loaded(const Model& model, const WeightFormat& format, const fs::path& folder,
-                    std::optional<DType> dtype) {
+void save_as_loaded(const Model& model, const WeightFormat& format, const fs::path& folder, std::optional<DType> dtype,
+                    std::optional<int64_t> max_file_bytes) {
   nn::check_not_quantized(model, "saved");
   io::make_folder(folder);
   std::error_code error;
   check(!has_weights(folder) && !fs::exists(folder / "config.json", error), ErrorKind::output,
         [&] { return folder.string() + " already holds a model; choose another folder, nothing was written"; });
   WeightFormat stored = format;
-  if (dtype) {
-    for (StoredTensor& t : stored.tensors) t.dtype = *dtype;
+  int64_t bytes = 0;
+  for (StoredTensor& t : stored.tensors) {
+    t.dtype = dtype.value_or(t.dtype);
+    bytes += numel(t.shape) * size_of(t.dtype);
   }
+  if (max_file_bytes || (!stored.sharded && bytes > kMaxShardBytes))
+    split_files(stored, max_file_bytes.value_or(kMaxShardBytes));
   const auto spec = model.spec();
   spec->write_weights(model, stored, folder);
   for (const auto& entry : fs::directory_iterator(format.folder, error)) {

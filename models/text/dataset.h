@@ -35,7 +35,7 @@ struct Sequence {
   std::vector<int32_t> positions;     // of separate documents; else empty
 };
 
-// What became of the samples of a split.
+// Counts of the samples of a split.
 struct SampleCounts {
   int64_t samples = 0, longest = 0;     // all of them, tokens of the longest
   int64_t too_long = 0;                 // longer than a sequence: left out or cut

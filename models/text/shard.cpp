@@ -38,37 +38,92 @@ int token_bytes_for(int64_t vocab_size) { return vocab_size <= 65536 ? 2 : 4; }
 
 }  // namespace
 
-ShardWriter::ShardWriter(const std::string& path, int64_t vocab_size, uint64_t tokenizer_fingerprint) : file_(path) {
+ShardHeader ShardWriter::header_of(int64_t vocab_size, uint64_t tokenizer_fingerprint) {
   check(vocab_size > 0 && vocab_size <= INT32_MAX, "shard",
         [&] { return "vocabulary size out of range: " + std::to_string(vocab_size); });
-  header_.vocab_size = vocab_size;
-  header_.tokenizer_fingerprint = tokenizer_fingerprint;
-  header_.token_bytes = token_bytes_for(vocab_size);
+  return {.vocab_size = vocab_size,
+          .tokenizer_fingerprint = tokenizer_fingerprint,
+          .token_bytes = token_bytes_for(vocab_size)};
+}
+
+ShardWriter::ShardWriter(const std::string& path, int64_t vocab_size, uint64_t tokenizer_fingerprint)
+    : header_(header_of(vocab_size, tokenizer_fingerprint)), file_(path) {
   const DiskHeader unwritten{};  // its place; commit() writes the header
   file_.write(&unwritten, sizeof unwritten);
 }
 
-void ShardWriter::write(std::span<const int32_t> tokens) {
-  for (const int32_t token : tokens) {
-    check(token >= 0 && token < header_.vocab_size, "shard", [&] {
-      return "token id " + std::to_string(token) + " is outside the vocabulary of " +
-             std::to_string(header_.vocab_size);
-    });
-    block_.append(reinterpret_cast<const char*>(&token), static_cast<size_t>(header_.token_bytes));  // little-endian
-    if (static_cast<int64_t>(block_.size()) == shard_block_bytes) end_block();
+ShardWriter::ShardWriter(const std::string& path, int64_t vocab_size, uint64_t tokenizer_fingerprint,
+                         const ShardProgress& from)
+    : header_(header_of(vocab_size, tokenizer_fingerprint)),
+      file_(path, from.tokens > 0 ? static_cast<int64_t>(sizeof(DiskHeader)) + from.tokens * header_.token_bytes : 0) {
+  if (from.tokens == 0) {
+    const DiskHeader unwritten{};
+    file_.write(&unwritten, sizeof unwritten);
+    return;
   }
-  header_.tokens += static_cast<int64_t>(tokens.size());
+  header_.tokens = from.tokens;
+  const io::Reader written(io::AtomicFile::unfinished(path));
+  const int64_t bytes = from.tokens * header_.token_bytes;
+  std::vector<char> block(static_cast<size_t>(shard_block_bytes));
+  for (int64_t at = 0; at < bytes; at += shard_block_bytes) {
+    const int64_t n = std::min(shard_block_bytes, bytes - at);
+    written.read_at(static_cast<int64_t>(sizeof(DiskHeader)) + at, block.data(), n);
+    const uint32_t crc = io::crc32c(block.data(), n);
+    const auto number = static_cast<size_t>(at / shard_block_bytes);
+    if (number >= from.blocks.size() || from.blocks[number] != crc)
+      written.fail("damaged unfinished token shard: block " + std::to_string(number), at,
+                   number < from.blocks.size() ? "checksum " + std::to_string(from.blocks[number]) : "no such block",
+                   std::to_string(crc), remake);
+    if (n < shard_block_bytes) {
+      block_bytes_ = n, block_crc_ = crc;
+    } else {
+      table_.push_back(crc);
+    }
+  }
 }
 
-void ShardWriter::end_block() {
-  if (block_.empty()) return;
-  table_.push_back(io::crc32c(block_.data(), static_cast<int64_t>(block_.size())));
-  file_.write(block_);
-  block_.clear();
+void ShardWriter::write(std::span<const int32_t> tokens) {
+  constexpr int64_t converted_at_once = 1 << 14;
+  char bytes[converted_at_once * 4];
+  header_.tokens += static_cast<int64_t>(tokens.size());
+  while (!tokens.empty()) {
+    const int64_t width = header_.token_bytes;
+    const int64_t n = std::min({std::ssize(tokens), (shard_block_bytes - block_bytes_) / width, converted_at_once});
+    const auto part = tokens.first(static_cast<size_t>(n));
+    uint32_t largest = 0;
+    for (const int32_t token : part) largest = std::max(largest, static_cast<uint32_t>(token));
+    check(largest < header_.vocab_size, "shard", [&] {
+      return "token id " + std::to_string(static_cast<int32_t>(largest)) + " is outside the vocabulary of " +
+             std::to_string(header_.vocab_size);
+    });
+    if (width == 4) {
+      std::memcpy(bytes, part.data(), part.size_bytes());  // little-endian
+    } else {
+      for (size_t i = 0; i < part.size(); ++i) {
+        const auto narrow = static_cast<uint16_t>(part[i]);
+        std::memcpy(bytes + i * 2, &narrow, 2);
+      }
+    }
+    block_crc_ = io::crc32c(bytes, n * width, block_crc_);
+    file_.write(bytes, n * width);
+    block_bytes_ += n * width;
+    if (block_bytes_ == shard_block_bytes) {
+      table_.push_back(block_crc_);
+      block_bytes_ = 0, block_crc_ = 0;
+    }
+    tokens = tokens.subspan(part.size());
+  }
+}
+
+ShardProgress ShardWriter::sync() {
+  file_.sync();
+  ShardProgress progress{header_.tokens, table_};
+  if (block_bytes_ > 0) progress.blocks.push_back(block_crc_);
+  return progress;
 }
 
 ShardHeader ShardWriter::commit() {
-  end_block();
+  if (block_bytes_ > 0) table_.push_back(block_crc_);
   file_.write(table_.data(), static_cast<int64_t>(table_.size() * sizeof(uint32_t)));
   header_.checksum = crc_of(table_);
   DiskHeader disk{};

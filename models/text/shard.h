@@ -26,20 +26,31 @@ struct ShardHeader {
   uint32_t checksum = 0;  // of the table of block checksums: stands for all of the content
 };
 
+// How much of an unfinished shard is on the disk.
+struct ShardProgress {
+  int64_t tokens = 0;
+  std::vector<uint32_t> blocks;  // checksum of each block, the last of which may be incomplete
+};
+
 class ShardWriter {
  public:
   ShardWriter(const std::string& path, int64_t vocab_size, uint64_t tokenizer_fingerprint);
+  // A shard that another process may finish: goes on behind what that process made durable with sync(), by default at
+  // the beginning. Error(input) when these tokens are not there.
+  ShardWriter(const std::string& path, int64_t vocab_size, uint64_t tokenizer_fingerprint, const ShardProgress& from);
   void write(std::span<const int32_t> tokens);  // Error(misuse) for an id outside the vocabulary
   int64_t tokens() const { return header_.tokens; }
+  ShardProgress sync();
   ShardHeader commit();  // the file appears now, complete
 
  private:
-  void end_block();
+  static ShardHeader header_of(int64_t vocab_size, uint64_t tokenizer_fingerprint);
 
-  io::AtomicFile file_;
   ShardHeader header_;
-  std::string block_;
-  std::vector<uint32_t> table_;
+  io::AtomicFile file_;
+  int64_t block_bytes_ = 0;  // of the present block
+  uint32_t block_crc_ = 0;
+  std::vector<uint32_t> table_;  // of the blocks before it
 };
 
 class ShardReader {

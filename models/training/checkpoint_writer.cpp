@@ -9,6 +9,7 @@
 #include "braid/models/pretrained/adapter.h"
 #include "braid/models/pretrained/pretrained.h"
 #include "braid/models/training/sharded_safetensors.h"
+#include "braid/models/training/stored_weights.h"
 #include "braid/tensor/io/atomic_file.h"
 #include "braid/tensor/io/file_system.h"
 
@@ -66,9 +67,14 @@ std::string describe(const RunState& state) {
 // others from writing.
 struct CheckpointWriter::Draft {
   Draft(const fs::path& target, const Trainer& trained, const RunState& at)
-      : trainer(trained), state(at), tensors(trained.local_state()), path(target), temporary(path.string() + ".tmp") {
+      : trainer(trained),
+        state(at),
+        tensors(trained.local_state()),
+        stored(as_stored(*trained.model().spec(), tensors.weights)),
+        path(target),
+        temporary(path.string() + ".tmp") {
     const io::Metadata format{{"format", "pt"}};
-    files.emplace_back(kWeightsFile, ShardedSafetensorsWriter(temporary / kWeightsFile, tensors.weights, format));
+    files.emplace_back(kWeightsFile, ShardedSafetensorsWriter(temporary / kWeightsFile, stored, format));
     files.emplace_back(kOptimizerFile, ShardedSafetensorsWriter(temporary / kOptimizerFile, tensors.optimizer));
     if (!tensors.adapter.empty())
       files.emplace_back(kAdapterFile, ShardedSafetensorsWriter(temporary / kAdapterFile, tensors.adapter, format));
@@ -84,6 +90,7 @@ struct CheckpointWriter::Draft {
   const Trainer& trainer;
   const RunState& state;
   const LocalState tensors;
+  const std::vector<LocalTensor> stored;  // the weights by the tensors of the file
   const fs::path path, temporary;
   std::vector<std::pair<std::string, ShardedSafetensorsWriter>> files;  // the large ones
   std::map<std::string, uint32_t> checksums;                            // on rank 0, of these

@@ -25,9 +25,11 @@ void ShardedSafetensorsWriter::write() {
   for (const io::TensorInfo& info : plan_.tensors) offsets[info.name] = info.offset;
   io::SharedFile file(path_);
   if (writes_header_) file.write(0, plan_.head.data(), static_cast<int64_t>(plan_.head.size()));
+  Tensor source, values;  // stored tensors of one parameter share its values: those are brought to the CPU once
   for (const LocalTensor& t : tensors_) {
     if (t.spans.empty()) continue;
-    Tensor values = t.values.to(kCpu).contiguous();
+    if (!source || source.raw() != t.values.raw()) values = t.values.to(kCpu).contiguous();
+    source = t.values;
     const auto* bytes = static_cast<const char*>(values.raw());
     const int64_t size = size_of(t.dtype);
     for (const dist::Span& span : t.spans)

@@ -19,6 +19,7 @@
 #include "braid/distributed/comm/process_mesh.h"
 #include "braid/distributed/parallel/data_parallel.h"
 #include "braid/models/model.h"
+#include "braid/models/stored_parameter.h"
 #include "braid/models/training/captured_step.h"
 #include "braid/models/training/local_state.h"
 #include "braid/nn/optim/master_weights.h"
@@ -86,6 +87,8 @@ class Trainer {
   double largest_squarable() const;
   Shape unsharded_shape(const nn::NamedTensor& parameter) const;
   std::vector<dist::Span> spans(const nn::NamedTensor& parameter, dist::Range held) const;
+  std::vector<nn::NamedTensor> read_weight(const io::SafetensorsFile& file, const nn::NamedTensor& parameter,
+                                           const StoredParameter& stored) const;
   LocalTensor owned_part(const nn::NamedTensor& parameter) const;
 
   Model& model_;

@@ -1,8 +1,10 @@
 // The trainer's weights and moments for checkpoints: the elements of this rank, out of and into files.
 #include <map>
+#include <set>
 
 #include "braid/models/lora.h"
 #include "braid/models/pretrained/adapter.h"
+#include "braid/models/training/stored_weights.h"
 #include "braid/models/training/trainer.h"
 #include "braid/nn/optim/registry.h"
 
@@ -84,9 +86,36 @@ std::vector<LocalTensor> Trainer::local_gradients() const {
   return out;
 }
 
+// This rank's shard of a parameter from the tensors that store it; none where one is missing. Tensors that do not fit
+// are returned as the file has them, for the loader to report.
+std::vector<nn::NamedTensor> Trainer::read_weight(const io::SafetensorsFile& file, const nn::NamedTensor& p,
+                                                  const StoredParameter& stored) const {
+  std::vector<nn::NamedTensor> as_they_are;
+  bool fits = true;
+  for (const StoredParameter::Stored& t : stored.tensors) {
+    const io::TensorInfo* info = file.find(t.name);
+    if (!info) return {};
+    const bool same_type = info->dtype == file.find(stored.tensors[0].name)->dtype;
+    fits = fits && info->loadable && info->shape == t.shape && same_type;
+  }
+  if (!fits) {
+    for (const StoredParameter::Stored& t : stored.tensors)
+      as_they_are.push_back({stored.whole() ? p.name : t.name, file.load(t.name)});
+    return as_they_are;
+  }
+  Tensor shard = empty(p.value.shape(), file.find(stored.tensors[0].name)->dtype);
+  auto* into = static_cast<char*>(shard.mutable_raw());
+  const auto parts = spans_in_stored(stored, spans(p, {0, p.value.numel()}));
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const io::TensorInfo& info = *file.find(stored.tensors[i].name);
+    for (const dist::Span& span : parts[i])
+      file.read(info, span.full, span.count, into + span.local * size_of(info.dtype));
+  }
+  return {{p.name, shard}};
+}
+
 void Trainer::load(const io::SafetensorsFile& weights_file, const io::SafetensorsFile& optimizer_file,
                    const io::SafetensorsFile* adapter) {
-  // Tensors that do not fit are returned as the file has them, for the loaders to report.
   auto read = [&](const io::SafetensorsFile& file, const io::TensorInfo& info, const nn::NamedTensor& parameter,
                   dist::Range held, const Shape& shape) {
     if (!(info.shape == unsharded_shape(parameter)) || !info.loadable) return file.load(info.name);
@@ -96,25 +125,31 @@ void Trainer::load(const io::SafetensorsFile& weights_file, const io::Safetensor
       file.read(info, span.full, span.count, into + span.local * size_of(info.dtype));
     return part;
   };
-  std::map<std::string, const nn::NamedTensor*> parameters, parameter_of;  // by name, and by the names of their moments
-  for (const nn::NamedTensor& p : parameters_) {
-    parameters[is_lora(p.name) ? adapter_name(p.name) : p.name] = &p;
-    for (const std::string& name : state_names(p.name)) parameter_of[name] = &p;
-  }
+  std::map<std::string, const nn::NamedTensor*> parameter_of, of_adapter;  // by the names of their moments, in its file
+  std::set<std::string> stored_names;
   std::vector<nn::NamedTensor> weights, moments;
-  const auto read_all = [&](const io::SafetensorsFile& file) {
-    for (const io::TensorInfo& info : file.tensors()) {
-      const auto p = parameters.find(info.name);
-      if (p == parameters.end()) {
-        weights.push_back({info.name, file.load(info.name)});
-      } else {
-        const nn::NamedTensor& own = *p->second;
-        weights.push_back({own.name, read(file, info, own, {0, own.value.numel()}, own.value.shape())});
-      }
+  const std::unique_ptr<const ModelSpec> spec = model_.spec();
+  for (const nn::NamedTensor& p : parameters_) {
+    for (const std::string& name : state_names(p.name)) parameter_of[name] = &p;
+    if (is_lora(p.name)) {
+      of_adapter[adapter_name(p.name)] = &p;
+      continue;
     }
-  };
-  read_all(weights_file);
-  if (adapter) read_all(*adapter);
+    const StoredParameter stored = spec->stored(p.name, unsharded_shape(p));
+    for (const StoredParameter::Stored& t : stored.tensors) stored_names.insert(t.name);
+    for (nn::NamedTensor& t : read_weight(weights_file, p, stored)) weights.push_back(std::move(t));
+  }
+  for (const io::TensorInfo& info : weights_file.tensors())
+    if (!stored_names.contains(info.name)) weights.push_back({info.name, weights_file.load(info.name)});
+  for (const io::TensorInfo& info : adapter ? adapter->tensors() : std::vector<io::TensorInfo>()) {
+    const auto p = of_adapter.find(info.name);
+    if (p == of_adapter.end()) {
+      weights.push_back({info.name, adapter->load(info.name)});
+    } else {
+      const nn::NamedTensor& own = *p->second;
+      weights.push_back({own.name, read(*adapter, info, own, {0, own.value.numel()}, own.value.shape())});
+    }
+  }
   std::map<std::string, Shape> shapes;  // of this rank's moments
   for (const nn::NamedTensor& t : optimizer_->state()) shapes[t.name] = t.value.shape();
   for (const io::TensorInfo& info : optimizer_file.tensors()) {

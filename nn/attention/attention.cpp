@@ -69,9 +69,9 @@ Tensor Attention::operator()(const Tensor& x, const Rope* rope, LayerCache* cach
   options.impl = o.impl;
   options.workspace = o.workspace;
   options.documents = documents;
+  std::vector<Document> held;  // the documents by the positions that a cache holds
   if (shards) in = shards->exchange(in, options.mask, heads);
   if (cache) {
-    check(!documents, "attention", [] { return std::string("a cache holds one text: no documents beside it"); });
     check(!recording({in.q, in.k, in.v}), "attention",
           [] { return std::string("a cache carries no gradients; decode under NoGrad"); });
     cache->append(in.k, in.v, key_wise(in.pre), key_wise(in.post));
@@ -82,6 +82,7 @@ Tensor Attention::operator()(const Tensor& x, const Rope* rope, LayerCache* cach
       in.post = with_key_wise(in.post, cache->post());
     }
     options.mask.offset = first - cache->first();
+    if (documents) held = counted_from(*documents, cache->first()), options.documents = &held;
   }
   if (!shards) observe_maps(observer, in, options);
   Tensor y = shards ? shards->attend(in, options, heads) : attend(in, options);  // (B, T, N, d)

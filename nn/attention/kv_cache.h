@@ -3,6 +3,7 @@
 // R = 2 for both stages, instead of the 2 N^2 of merged matrices.
 #pragma once
 #include <array>
+#include <vector>
 
 #include "braid/tensor/attention.h"
 
@@ -25,6 +26,9 @@ class LayerCache {
 
   // The same entries in memory of their own; both continue independently.
   LayerCache clone() const;
+
+  // Keeps these samples, in this order.
+  void select(const std::vector<int64_t>& samples);
 
   // Appends the entries of new positions; every tensor is (B, T, ...) and empty handles stay empty.
   void append(const Tensor& keys, const Tensor& values, const KeyWiseMixing& pre, const KeyWiseMixing& post);

@@ -37,7 +37,17 @@ AtomicFile::AtomicFile(const std::string& path) : path_(resolve_link(path)) {
     fail(ErrorKind::output, "cannot write " + path_ + ": it is a folder; choose another name");
   temporary_ = path_ + ".tmp-" + std::to_string(::getpid()) + "-" + std::to_string(counter++);
   // A leftover of this name is from a process that died; the names of a living process are unique.
-  fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  open(O_TRUNC);
+}
+
+AtomicFile::AtomicFile(const std::string& path, int64_t keep)
+    : path_(path), temporary_(unfinished(path)), stays_(true), size_(keep) {
+  open(0);
+  if (::ftruncate(fd_, keep) != 0) give_up("cut");
+}
+
+void AtomicFile::open(int flags) {
+  fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0666);
   if (fd_ < 0) {
     const std::string cause = system_message();
     temporary_.clear();
@@ -48,14 +58,14 @@ AtomicFile::AtomicFile(const std::string& path) : path_(resolve_link(path)) {
 
 AtomicFile::~AtomicFile() {
   if (fd_ >= 0) ::close(fd_);
-  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  if (!temporary_.empty() && !stays_) ::unlink(temporary_.c_str());
 }
 
 void AtomicFile::give_up(const char* doing) {
   const std::string cause = system_message();
   if (fd_ >= 0) ::close(fd_);
   fd_ = -1;
-  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  if (!temporary_.empty() && !stays_) ::unlink(temporary_.c_str());
   temporary_.clear();
   fail(ErrorKind::output, std::string("cannot ") + doing + " " + path_ + " after " + std::to_string(size_) +
                               " bytes: " + cause + "; free some space or choose another place, what was there before" +
@@ -90,10 +100,14 @@ void AtomicFile::write_at(int64_t offset, const void* bytes, int64_t n) {
   write_out(offset, static_cast<const char*>(bytes), n);
 }
 
-void AtomicFile::commit() {
+void AtomicFile::sync() {
   check(fd_ >= 0, "atomic_file", [&] { return "commit of a file that is closed: " + path_; });
   flush();
   if (::fsync(fd_) != 0) give_up("write");
+}
+
+void AtomicFile::commit() {
+  sync();
   const int fd = fd_;
   fd_ = -1;
   if (::close(fd) != 0) give_up("write");

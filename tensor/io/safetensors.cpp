@@ -8,6 +8,7 @@
 #include "braid/tensor/io/atomic_file.h"
 #include "braid/tensor/io/checksum.h"
 #include "braid/tensor/io/json.h"
+#include "braid/tensor/io/weight_index.h"
 
 namespace braid::io {
 namespace {
@@ -195,22 +196,15 @@ TensorFiles::TensorFiles(const std::string& path) : path_(path) {
   }
 
   sharded_ = true;
-  const json j = read_json_file(index);
-  if (!j.is_object() || !j.contains("weight_map") || !j["weight_map"].is_object() || j["weight_map"].empty())
-    fail_input("bad index of weights", index, -1, "an object \"weight_map\" that names the file of every tensor",
-               shown(j), damaged);
+  constexpr int64_t max_index_bytes = 1 << 30;
+  const WeightIndex listed = parse_weight_index(read_text_file(index, max_index_bytes), index);
+  index_metadata_ = listed.metadata;
   std::map<std::string, size_t> opened;
-  for (const auto& item : j["weight_map"].items()) {
-    const std::string& name = item.key();
-    const std::string text = item.value().is_string() ? item.value().get<std::string>() : "";
-    if (text.empty() || text.front() == '.' || text.find('/') != std::string::npos ||
-        text.find('\0') != std::string::npos)
-      fail_input("bad index of weights", index, -1, "a file name without folder for \"" + name + "\"",
-                 shown(item.value()), damaged);
-    const size_t at = opened.try_emplace(text, files_.size()).first->second;
-    if (at == files_.size()) files_.emplace_back((fs::path(index).parent_path() / text).string());
+  for (const auto& [name, file] : listed.file_of) {
+    const size_t at = opened.try_emplace(file, files_.size()).first->second;
+    if (at == files_.size()) files_.emplace_back((fs::path(index).parent_path() / file).string());
     const TensorInfo* info = files_[at].find(name);
-    check(info != nullptr, ErrorKind::input, [&] {
+    check(info != nullptr, ErrorKind::input, [&, &name = name] {
       return "the tensor \"" + name + "\" is missing: " + index + " places it in " + files_[at].path() +
              ", which does not have it";
     });
@@ -226,10 +220,10 @@ TensorFiles::TensorFiles(const std::string& path) : path_(path) {
       });
       bytes += info.bytes;
     }
-  const json::json_pointer total("/metadata/total_size");
-  if (j.contains(total) && j[total] != bytes)
+  const auto total = listed.metadata.find("total_size");
+  if (total != listed.metadata.end() && json::parse(total->second) != bytes)
     fail_input("bad index of weights", index, -1,
-               "the \"total_size\" of its tensors, " + std::to_string(bytes) + " bytes", shown(j[total]), damaged);
+               "the \"total_size\" of its tensors, " + std::to_string(bytes) + " bytes", total->second, damaged);
 }
 
 const TensorInfo* TensorFiles::find(const std::string& name) const { return find_in(tensors_, name); }
@@ -329,21 +323,20 @@ uint32_t save_lazily(const std::string& path, const std::vector<TensorSource>& t
 }
 
 void save_sharded(const std::string& folder, const std::map<std::string, std::vector<TensorSource>>& files,
-                  const Metadata& metadata) {
-  ordered_json index, map = ordered_json::object();
-  int64_t bytes = 0;
+                  const Metadata& metadata, const Metadata& index_metadata) {
+  WeightIndex index{{}, index_metadata};
+  int64_t bytes = 0, elements = 0;
   for (const auto& [file, tensors] : files) {
     for (const TensorSource& t : tensors) {
-      check(!map.contains(t.name), "save_safetensors", [&] { return "the name \"" + t.name + "\" is given twice"; });
-      map[t.name] = file;
+      check(index.file_of.try_emplace(t.name, file).second, "save_safetensors",
+            [&] { return "the name \"" + t.name + "\" is given twice"; });
+      elements += numel(t.shape);
       bytes += numel(t.shape) * size_of(t.dtype);
     }
   }
   const std::filesystem::path where(folder);
   for (const auto& [file, tensors] : files) save_lazily((where / file).string(), tensors, metadata);
-  index["metadata"]["total_size"] = bytes;
-  index["weight_map"] = map;
-  write_file((where / "model.safetensors.index.json").string(), index.dump(2) + "\n");
+  write_file((where / "model.safetensors.index.json").string(), weight_index_text(index, bytes, elements));
 }
 
 }  // namespace braid::io

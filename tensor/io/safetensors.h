@@ -65,12 +65,14 @@ class TensorFiles {
   const Metadata& metadata() const { return files_.front().metadata(); }  // of the first file
   std::string file_of(const std::string& name) const;  // name, within its folder, of the file with this tensor
   bool sharded() const { return sharded_; }            // there is an index
+  const Metadata& index_metadata() const { return index_metadata_; }  // its object "metadata", values as JSON
 
  private:
   std::string path_;
   std::vector<SafetensorsFile> files_;
   std::vector<TensorInfo> tensors_;
   std::map<std::string, size_t> file_of_;
+  Metadata index_metadata_;
   bool sharded_ = false;
 };
 
@@ -98,8 +100,8 @@ SafetensorsPlan plan_safetensors(const std::vector<TensorSource>& tensors, const
 
 // Several files in one folder (which must exist), and behind them the model.safetensors.index.json that says where each
 // tensor is. Every file is complete or not there; the index comes last. Error as of save_safetensors; a name may be
-// in one file only.
+// in one file only. index_metadata: the index's own, in which the sizes are set (weight_index.h).
 void save_sharded(const std::string& folder, const std::map<std::string, std::vector<TensorSource>>& files,
-                  const Metadata& metadata = {});
+                  const Metadata& metadata = {}, const Metadata& index_metadata = {});
 
 }  // namespace braid::io

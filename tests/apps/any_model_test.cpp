@@ -243,8 +243,8 @@ BOOST_AUTO_TEST_CASE(families_are_known_by_their_type) {
   BOOST_CHECK_THROW(models::read_model_spec("{\"model_type\": \"classifier\"}", "config.json"), Error);
   const models::RegisteredFamily registered(classifier_family());
   BOOST_CHECK_THROW(models::RegisteredFamily{classifier_family()}, Error);
-  BOOST_TEST(throws_with([] { models::read_model_spec("{\"model_type\": \"llama\"}", "config.json"); },
-                         ", classifier, found \"llama\""));
+  BOOST_TEST(throws_with([] { models::read_model_spec("{\"model_type\": \"mamba\"}", "config.json"); },
+                         ", classifier, found \"mamba\""));
   BOOST_TEST(throws_with([] { models::configure_model("classifier-tinny", {}); }, "did you mean 'classifier-tiny'?"));
 }
 

@@ -55,6 +55,16 @@ BOOST_AUTO_TEST_CASE(a_folder_in_every_form_at_once) {
   BOOST_TEST(result.code == 4);
   has(result.output, {"already holds a model"});
 
+  // Fused and separate again: the same bytes.
+  result = run("convert " + (scratch / "in").string() + " -o " + (scratch / "fused").string() + " --qkv fused");
+  BOOST_TEST(result.code == 0, result.output);
+  BOOST_TEST(read_folder(scratch / "fused").tensors.contains("layers.0.attention.wqkv.weight"));
+  result = run("convert " + (scratch / "fused").string() + " -o " + (scratch / "apart").string() + " --qkv separate");
+  BOOST_TEST(result.code == 0, result.output);
+  const FolderData apart = read_folder(scratch / "apart");
+  BOOST_TEST(apart.tensors.size() == back.tensors.size());
+  for (const auto& [name, x] : apart.tensors) BOOST_TEST(test::same_bytes(x, back.tensors.at(name)), name);
+
   result = run("convert " + (scratch / "in").string() + " -o " + (scratch / "half").string() + " --dtype f16");
   BOOST_TEST(result.code == 0, result.output);
   for (const auto& [name, x] : read_folder(scratch / "half").tensors)

@@ -21,16 +21,18 @@ const std::vector<Shape3> kLayouts = {{1, 1, 1}, {2, 1, 1}, {1, 2, 1}, {1, 1, 2}
                                       {1, 4, 1}, {1, 1, 4}, {2, 2, 1}, {2, 1, 2}, {1, 2, 2}};
 
 struct Training {
+  models::DcformerConfig config;
   dist::ProcessMesh mesh;
   std::unique_ptr<models::LanguageModel> model;
   models::Trainer trainer;
   models::text::ByteTokenizer tokenizer;
-  models::DcformerConfig config;
+  explicit Training(const dist::Communicator& world, const Shape3& s, const models::DcformerConfig& configured)
+      : config(configured),
+        mesh(dist::make_mesh(world, s.data, s.context, s.tensor)),
+        model(make_model(config, mesh)),
+        trainer(*model, {.weight_decay = 0.1, .decay = nn::OptimizerOptions::Decay::matrices}, 1.0, mesh) {}
   explicit Training(const dist::Communicator& world, const Shape3& s, const std::string& kind = "dcformer")
-      : mesh(dist::make_mesh(world, s.data, s.context, s.tensor)),
-        model(make_model(parity_config(kind), mesh)),
-        trainer(*model, {.weight_decay = 0.1, .decay = nn::OptimizerOptions::Decay::matrices}, 1.0, mesh),
-        config(parity_config(kind)) {}
+      : Training(world, s, parity_config(kind)) {}
   double step(int64_t number) {
     return trainer.step(share_of(step_batch(config, number, kSamples, kLength), mesh), 1e-2).loss;
   }
@@ -90,6 +92,53 @@ BOOST_AUTO_TEST_CASE(all_pairs_of_layouts) { resume_all_pairs("dcformer", kLayou
 // Rows of wqkv in blocks of two sizes, and one table under two uses.
 BOOST_AUTO_TEST_CASE(grouped_heads_and_a_tied_table) {
   resume_all_pairs("llama", {{1, 1, 1}, {1, 1, 4}, {1, 2, 2}, {2, 1, 2}});
+}
+
+// A parameter of these families is stored in several tensors, or with its rows in another order; the ranks write and
+// read the elements that they own all the same.
+BOOST_AUTO_TEST_CASE(checkpoints_with_the_tensors_of_transformers) {
+  for (const char* family : {"llama", "gpt_neox"}) {
+    models::DcformerConfig config = models::configure("", {{"model_type", family},
+                                                           {"vocab_size", "61"},
+                                                           {"dim", "24"},
+                                                           {"n_layer", "1"},
+                                                           {"n_head", "4"},
+                                                           {"block_size", "32"},
+                                                           {"intermediate_size", "35"},
+                                                           {"rotary_pct", "1"}});
+    if (family == std::string("llama")) config = models::configure(config, {{"n_kv_head", "2"}});
+    TempFolder one;
+    on_ranks({1, 1, 1}, [&](const dist::Communicator& world) {
+      Training t(world, {1, 1, 1}, config);
+      t.step(0);
+      models::CheckpointWriter(one.path, 2).save(t.trainer, &t.tokenizer, {1, 0, 0, 1, kLength, "data"}, "");
+    });
+    const std::string weights = models::step_name(1) + "/model.safetensors";
+    const io::SafetensorsFile file((one.path / weights).string());
+    const bool llama = family == std::string("llama");
+    const io::TensorInfo* keys = file.find(llama ? "model.layers.0.self_attn.k_proj.weight"
+                                                 : "gpt_neox.layers.0.attention.query_key_value.weight");
+    BOOST_REQUIRE(keys != nullptr);
+    BOOST_TEST((keys->shape == (llama ? Shape{12, 24} : Shape{72, 24})));
+    for (const Shape3& s : {Shape3{2, 1, 1}, Shape3{1, 1, 2}, Shape3{2, 1, 2}, Shape3{1, 1, 4}}) {
+      BOOST_TEST_CONTEXT(family << " at " << str(s)) {
+        TempFolder again;
+        on_ranks(s, [&](const dist::Communicator& world) {
+          Training t(world, s, config);
+          models::load_checkpoint(one.path / models::step_name(1), t.trainer);
+          // Loaded as a folder over the same mesh, every rank has the same shards.
+          const models::LoadedModel folder =
+              models::load_model(one.path / models::step_name(1), {.mesh = t.mesh, .tokenizer = false});
+          const std::vector<nn::NamedTensor> read = nn::parameters(*folder.model), resumed = nn::parameters(*t.model);
+          expect(read.size() == resumed.size(), "the number of parameters");
+          for (size_t i = 0; i < read.size(); ++i)
+            expect_close(read[i].value.to_vector<double>(), resumed[i].value.to_vector<double>(), 0, read[i].name);
+          models::CheckpointWriter(again.path, 2).save(t.trainer, &t.tokenizer, {1, 0, 0, 1, kLength, "data"}, "");
+        });
+        BOOST_TEST((again.read(weights) == one.read(weights)));
+      }
+    }
+  }
 }
 
 BOOST_AUTO_TEST_CASE(a_full_disk_of_rank_0_is_everybodys_error) {

@@ -6,6 +6,7 @@
 #include "braid/distributed/comm/thread_transport.h"
 #include "braid/models/registry.h"
 #include "braid/models/text/prepare/byte_stream.h"
+#include "braid/models/text/tokenizer.h"
 #include "tests/distributed/support.h"
 #include "tests/support/compare.h"
 #include "tests/support/temp_folder.h"
@@ -23,6 +24,18 @@ BOOST_AUTO_TEST_CASE(the_new_kind_of_file_is_read) {
   BOOST_TEST(std::string(text) == "hello");
   BOOST_TEST(models::text::without_compression(file) == folder / "a.txt");
   BOOST_TEST(throws_with([&] { models::text::open_stream(damaged)->read(text, 8); }, "damaged .my_hex file"));
+}
+
+BOOST_AUTO_TEST_CASE(the_new_tokenizer_is_read_and_saved) {
+  const TempFolder folder, copy;
+  folder.write("tokenizer.json", R"({"model": {"type": "MyLetters", "letters": "abc "}})");
+  const auto tokenizer = models::text::load_tokenizer(folder.path.string());
+  models::text::save_tokenizer(*tokenizer, copy.path.string());
+  const auto again = models::text::load_tokenizer(copy.path.string());
+  BOOST_TEST(again->encode("cab") == (std::vector<int32_t>{2, 0, 1}), boost::test_tools::per_element());
+  BOOST_TEST(again->decode(tokenizer->encode("a cab")) == "a cab");
+  BOOST_TEST(again->fingerprint() == tokenizer->fingerprint());
+  BOOST_TEST(throws_with([&] { again->encode("cat"); }, "has no letter 't'"));
 }
 
 BOOST_AUTO_TEST_CASE(the_relative_is_a_family_that_trains) {

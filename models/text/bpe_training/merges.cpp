@@ -63,12 +63,13 @@ class Trainer {
  public:
   explicit Trainer(const BpeOptions& options) : options_(options) {}
 
-  BpeVocabulary run(std::span<const CountedWord> words) {
+  BpeVocabulary run(std::span<const CountedWord> words, const std::function<void(int64_t ids)>& progress) {
     for (const std::string& special : options_.special_tokens) token(special);
     add_alphabet(words);
     add_words(words);
     count_pairs();
     while (static_cast<int64_t>(vocabulary_.tokens.size()) < options_.vocab_size && merge_next()) {
+      if (progress && vocabulary_.merges.size() % 128 == 0) progress(std::ssize(vocabulary_.tokens));
     }
     keep_last_places();
     return std::move(vocabulary_);
@@ -278,7 +279,8 @@ class Trainer {
 
 }  // namespace
 
-BpeVocabulary train_merges(std::span<const CountedWord> words, const BpeOptions& options) {
+BpeVocabulary train_merges(std::span<const CountedWord> words, const BpeOptions& options,
+                           const std::function<void(int64_t ids)>& progress) {
   check(options.vocab_size >= 0 && options.vocab_size <= INT32_MAX, ErrorKind::setting, [&] {
     return "the size of the vocabulary must be 0 to 2147483647, found " + std::to_string(options.vocab_size);
   });
@@ -286,7 +288,7 @@ BpeVocabulary train_merges(std::span<const CountedWord> words, const BpeOptions&
         [] { return std::string("the least frequency and the longest token must not be negative"); });
   check(words.size() <= INT32_MAX, ErrorKind::setting,
         [&] { return "expected at most 2147483647 different words, found " + std::to_string(words.size()); });
-  return Trainer(options).run(words);
+  return Trainer(options).run(words, progress);
 }
 
 }  // namespace braid::models::text

@@ -2,6 +2,7 @@
 // ties, so that the same words give the same vocabulary and the same merges.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,7 +36,9 @@ struct BpeVocabulary {
 // Merges the commonest pair of neighbours until the vocabulary is full or no pair is common enough. Ties: the smaller
 // id of the left token, then of the right. The order of the words makes no difference; neither does the number of
 // threads. With a prefix or suffix the ids of affixed characters follow the sorted words.
+// `progress` is called now and then with the size of the vocabulary and may throw to stop.
 // Error(setting) when a count or size is negative; Error(input) when a word is not UTF-8.
-BpeVocabulary train_merges(std::span<const CountedWord> words, const BpeOptions& options);
+BpeVocabulary train_merges(std::span<const CountedWord> words, const BpeOptions& options,
+                           const std::function<void(int64_t ids)>& progress = {});
 
 }  // namespace braid::models::text

@@ -18,6 +18,11 @@ class PlainStream final : public ByteStream {
  public:
   explicit PlainStream(const std::string& path) : file_(path) {}
   int64_t read(char* into, int64_t n) override { return file_.read_some(into, n); }
+  int64_t skip(int64_t n) override {
+    n = std::min(n, file_.remaining());
+    file_.seek(file_.position() + n);
+    return n;
+  }
   int64_t file_position() const override { return file_.position(); }
 
  private:
@@ -118,6 +123,13 @@ class ZstdStream final : public CompressedStream {
 };
 
 }  // namespace
+
+int64_t ByteStream::skip(int64_t n) {
+  std::vector<char> passed(static_cast<size_t>(std::min<int64_t>(n, 1 << 16)));
+  int64_t done = 0, got = 1;
+  for (; done < n && got > 0; done += got) got = read(passed.data(), std::min<int64_t>(n - done, std::ssize(passed)));
+  return done;
+}
 
 std::unique_ptr<ByteStream> open_stream(const std::string& path) {
   if (path.ends_with(".gz")) return std::make_unique<GzipStream>(path);

@@ -11,6 +11,8 @@ class ByteStream {
   virtual ~ByteStream() = default;
   // Up to n bytes; 0 only at the end. Error(input) for damaged or truncated compressed data.
   virtual int64_t read(char* into, int64_t n) = 0;
+  // Passes over n bytes, or as many as there are; returns how many.
+  virtual int64_t skip(int64_t n);
   virtual int64_t file_position() const = 0;  // bytes of the file consumed so far, for progress
 };
 

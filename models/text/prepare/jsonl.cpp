@@ -1,7 +1,9 @@
 #include "braid/models/text/prepare/jsonl.h"
 
 #include <nlohmann/json.hpp>
+#include <vector>
 
+#include "braid/tensor/detail/strings.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/json.h"
 
@@ -18,6 +20,7 @@ class FieldListener : public json::json_sax_t {
   std::string text;
   bool found = false;
   std::string problem;
+  std::vector<std::string> text_fields;  // the first other fields that hold strings
 
   bool null() override { return value("null"); }
   bool boolean(bool) override { return value("a boolean"); }
@@ -26,7 +29,10 @@ class FieldListener : public json::json_sax_t {
   bool number_float(number_float_t, const string_t&) override { return value("a number"); }
   bool binary(binary_t&) override { return value("binary data"); }
   bool string(string_t& s) override {
-    if (!wanted_) return value("a string");
+    if (!wanted_) {
+      if (depth_ == 1 && text_fields.size() < 8) text_fields.push_back(key_);
+      return value("a string");
+    }
     wanted_ = false;
     found = true;
     text = std::move(s);
@@ -38,6 +44,7 @@ class FieldListener : public json::json_sax_t {
   bool end_array() override { return --depth_, true; }
   bool key(string_t& name) override {
     wanted_ = depth_ == 1 && name == field_;
+    if (depth_ == 1 && !found && text_fields.size() < 8) key_ = name;
     if (wanted_ && found) return stop("the field \"" + field_ + "\" once, found it twice");
     return true;
   }
@@ -68,6 +75,7 @@ class FieldListener : public json::json_sax_t {
 
   const std::string& field_;
   int depth_ = 0;
+  std::string key_;      // the last one of the object
   bool wanted_ = false;  // the next value is the field's
 };
 
@@ -86,10 +94,20 @@ std::string jsonl_text(std::string_view line, const std::string& field, const st
       listener.problem = std::string("JSON, found: ") + e.what();
     }
   }
-  if (ok && !listener.found) listener.problem = "a field \"" + field + "\" that holds the document, found none";
+  std::string advice = "correct the line or remove it";
+  if (ok && !listener.found) {
+    listener.problem = "a field \"" + field + "\" that holds the document, found none";
+    std::string others;
+    for (const std::string& name : listener.text_fields)
+      others += (others.empty() ? "\"" : ", \"") + detail::preview(name) + "\"";
+    if (!others.empty()) {
+      listener.problem += " but text in " + others;
+      advice = "name the field with --text-field " + detail::preview(listener.text_fields[0]) + ", or correct the line";
+    }
+  }
   if (!ok || !listener.found)
     fail(ErrorKind::input, "cannot read " + path + " at line " + std::to_string(line_number) + ": expected " +
-                               listener.problem + "; correct the line or remove it");
+                               listener.problem + "; " + advice);
   return std::move(listener.text);
 }
 

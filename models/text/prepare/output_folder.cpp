@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
@@ -21,8 +22,10 @@ bool is_ours(const std::string& name) {
   const auto shaped = [&](const char* begin, const char* end) {
     return name.starts_with(begin) && name.ends_with(end);
   };
-  return name == manifest_name || name == "tokenizer.json" || name == "tokenizer_config.json" ||
-         shaped("train-", ".tok") || shaped("val-", ".tok") || shaped("tasks-", ".jsonl");
+  for (const char* file : {manifest_name, "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
+                           "generation_config.json", "chat_template.jinja"})
+    if (name == file) return true;
+  return shaped("train-", ".tok") || shaped("val-", ".tok") || shaped("tasks-", ".jsonl");
 }
 
 void check_target(const std::string& target) {
@@ -52,21 +55,29 @@ void check_target(const std::string& target) {
        "cannot " + doing + " " + path + ": " + io::system_message() + "; check the place and its rights");
 }
 
-}  // namespace
-
-PreparedFolder::PreparedFolder(const std::string& target) {
+// Absolute, without a slash at its end and links resolved.
+fs::path target_path(const std::string& target) {
   std::error_code error;
   fs::path path = fs::absolute(target, error).lexically_normal();
   if (!path.has_filename()) path = path.parent_path();  // "out/" is "out"
   if (fs::is_symlink(path, error)) path = fs::weakly_canonical(path, error);
   check(path.has_filename(), ErrorKind::setting,
         [&] { return "cannot prepare data in " + target + ": name a new folder"; });
-  target_ = path.string();
-  check_target(target_);
-  const fs::path parent = path.parent_path();
+  return path;
+}
+
+}  // namespace
+
+std::string building_folder(const std::string& target) {
+  const fs::path path = target_path(target);
   std::string hidden = ".";
   hidden += path.filename().string();
-  const std::string building = (parent / (hidden + ".preparing")).string();
+  return (path.parent_path() / (hidden + ".preparing")).string();
+}
+
+PreparedFolder::PreparedFolder(const std::string& target, bool keep_leftovers) : target_(target_path(target).string()) {
+  check_target(target_);
+  const std::string building = building_folder(target);
   do {  // again when its holder has renamed or removed it in between
     io::make_folder(building);
     lock_ = io::open_locked(building, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -77,13 +88,28 @@ PreparedFolder::PreparedFolder(const std::string& target) {
          "cannot prepare data in " + target_ + ": another process is preparing it; wait for it to end");
   }
   building_ = building;
-  for (const auto& leftover : fs::directory_iterator(building_, error)) fs::remove_all(leftover.path(), error);
+  if (!keep_leftovers) remove_all_but({});
 }
 
 PreparedFolder::~PreparedFolder() {
   std::error_code ignored;
-  if (!building_.empty()) fs::remove_all(building_, ignored);
+  if (!building_.empty() && !kept_) fs::remove_all(building_, ignored);
   if (lock_ >= 0) ::close(lock_);
+}
+
+void PreparedFolder::bring_back(const std::string& prefix) const {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(building_)) names.push_back(entry.path().filename().string());
+  for (const std::string& name : names)
+    if (name.starts_with(prefix)) fs::rename(file(name), file(name.substr(prefix.size())));
+}
+
+void PreparedFolder::remove_all_but(const std::vector<std::string>& names) const {
+  std::error_code ignored;
+  std::vector<fs::path> others;
+  for (const auto& entry : fs::directory_iterator(building_, ignored))
+    if (std::ranges::find(names, entry.path().filename().string()) == names.end()) others.push_back(entry.path());
+  for (const fs::path& path : others) fs::remove_all(path, ignored);
 }
 
 std::string PreparedFolder::file(const std::string& name) const { return (fs::path(building_) / name).string(); }

@@ -1,26 +1,35 @@
 // The target of `braid prepare`: built in a hidden folder beside it, swapped in at the end.
 #pragma once
 #include <string>
+#include <vector>
 
 namespace braid::models::text {
+
+// Where the folder of this target is built.
+std::string building_folder(const std::string& target);
 
 class PreparedFolder {
  public:
   // Error(setting) when the target holds anything that is not prepared data; Error(output) when it cannot be made, or
   // another process is preparing the same target.
-  explicit PreparedFolder(const std::string& target);
-  ~PreparedFolder();  // without commit(): removes what was built
+  // Removes the leftovers of a process that was killed, unless `keep_leftovers`.
+  explicit PreparedFolder(const std::string& target, bool keep_leftovers = false);
+  ~PreparedFolder();  // without commit() or keep(): removes what was built
   PreparedFolder(const PreparedFolder&) = delete;
   PreparedFolder& operator=(const PreparedFolder&) = delete;
 
   std::string file(const std::string& name) const;
   const std::string& path() const { return building_; }  // where to build
   const std::string& target() const { return target_; }
+  void bring_back(const std::string& prefix) const;  // renames every file "prefixNAME" to NAME
+  void remove_all_but(const std::vector<std::string>& names) const;
+  void keep() { kept_ = true; }  // for another process to go on
   void commit();
 
  private:
   std::string target_, building_;
   int lock_ = -1;
+  bool kept_ = false;
 };
 
 }  // namespace braid::models::text

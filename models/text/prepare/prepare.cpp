@@ -5,12 +5,15 @@
 #include <filesystem>
 #include <optional>
 #include <set>
+#include <sstream>
 
+#include "braid/models/text/prepare/count_words.h"
 #include "braid/models/text/prepare/output_folder.h"
+#include "braid/models/text/prepare/reading.h"
 #include "braid/models/text/prepare/source.h"
-#include "braid/models/text/prepare/split_writer.h"
 #include "braid/models/text/tasks/tasks.h"
 #include "braid/models/text/tokenizer.h"
+#include "braid/tensor/detail/strings.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/atomic_file.h"
 #include "braid/tensor/io/checksum.h"
@@ -18,14 +21,24 @@
 namespace braid::models::text {
 namespace {
 
-// A number in [0, 1) from the beginning of a document and the seed.
-double document_place(std::string_view bytes, uint64_t seed) {
-  const auto n = static_cast<int64_t>(bytes.size());
-  uint64_t x = static_cast<uint64_t>(io::crc32c(bytes.data(), n)) << 32 | io::crc32c(bytes.data(), n, 0x5EED);
-  x ^= seed * 0x9E3779B97F4A7C15u;
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
-  return static_cast<double>((x ^ (x >> 31)) >> 11) * 0x1p-53;
+namespace fs = std::filesystem;
+
+// Stands for the options and the inputs: all that the bytes of the splits depend on.
+std::string signature_of(const PrepareOptions& o, const Tokenizer* tokenizer,
+                         const std::vector<const TextSource*>& sources) {
+  DocumentHasher hasher;
+  const auto add = [&](const auto& value) { hasher.add((std::ostringstream() << value << '\n').str()); };
+  add(detail::shortest(o.val_fraction)), add(o.seed), add(o.shard_tokens), add(o.dedup), add(o.text_field);
+  add(tokenizer ? tokenizer->fingerprint() : 0), add(o.tokenizer);
+  add(o.train_bpe), add(o.bpe_form), add(o.bpe_words);
+  for (const TextSource* source : sources) {
+    add(source->files().size());
+    std::error_code error;
+    for (const InputFile& file : source->files())
+      add(file.path), add(file.bytes), add(fs::last_write_time(file.path, error).time_since_epoch().count());
+  }
+  const Hash128 hash = hasher.finish();
+  return detail::hex(hash.high, 16) + detail::hex(hash.low, 16);
 }
 
 class Preparation {
@@ -33,31 +46,23 @@ class Preparation {
   Preparation(const PrepareOptions& options, const std::function<void(const PrepareProgress&)>& progress)
       : options_(options),
         progress_(progress),
-        folder_(options.output),
-        tokenizer_(make_tokenizer(options)),
-        train_(folder_, "train", *tokenizer_, options.shard_tokens),
-        val_(folder_, "val", *tokenizer_, options.shard_tokens) {}
+        folder_(options.output, true),
+        tokenizer_(options.train_bpe > 0 ? nullptr : make_tokenizer(options)) {}
 
   PrepareSummary run() {
-    describe();
-    check_replaceable(false);
-    if (!options_.inputs.empty()) read_text();
-    if (!options_.val_inputs.empty()) read_validation();
-    if (options_.tasks > 0) make_tasks();
-    train_.close();
-    val_.close();
-    check(train_.info.tokens > 0, ErrorKind::input,
-          [] { return std::string("the inputs hold no text; give files with text or --tasks N"); });
-    report("finishing", 0, 0, "");
-    save_tokenizer(*tokenizer_, folder_.path());
-    Manifest& m = summary_.manifest;
-    m.train = train_.info;
-    m.val = val_.info;
-    if (m.validation != Validation::documents) m.validation_files = summary_.validation;
-    write_manifest(folder_.path(), m);
-    check_replaceable(true);
-    folder_.commit();
-    return std::move(summary_);
+    try {
+      if (tokenizer_) describe();
+      make();
+      return std::move(summary_);
+    } catch (const Error& e) {
+      if (stopped_ || !reading_ || !reading_->saved()) throw;
+      folder_.keep();
+      throw Error(e.kind(), std::string(e.what()) + "; what was read is kept in " + folder_.path() +
+                                ", the same command goes on there");
+    } catch (...) {
+      if (stopped_ && reading_ && reading_->save_on_stop()) folder_.keep();
+      throw;
+    }
   }
 
  private:
@@ -66,27 +71,144 @@ class Preparation {
     return load_tokenizer(options.tokenizer);
   }
 
-  void report(const char* stage, int64_t done, int64_t total, const std::string& file) {
-    if (progress_)
-      progress_({stage, done, total, train_.info.documents + val_.info.documents, train_.info.tokens + val_.info.tokens,
-                 file});
+  void make() {
+    std::unique_ptr<TextSource> inputs, validation;
+    if (!options_.val_inputs.empty()) validation = source_of(options_.val_inputs, {});
+    if (!options_.inputs.empty()) inputs = source_of(options_.inputs, validation_files(validation.get()));
+    begin(inputs.get(), validation.get());
+    if (inputs && !reading_->state.validation) reading_->inputs(*inputs, [&](const Piece& p) { read(*inputs, p); });
+    if (inputs) report("reading text", inputs->bytes_total(), inputs->bytes_total(), "");
+    if (validation) reading_->validation(*validation, [&](const Piece& p) { read(*validation, p); });
+    check(!validation || reading_->val.info.tokens > 0, ErrorKind::input,
+          [] { return std::string("the files of --val hold no text; give files with text"); });
+    if (options_.tasks > 0) make_tasks();
+    finish(inputs.get(), validation.get());
   }
 
-  // The part of the manifest that the options determine.
+  // Goes on with the work of an earlier call, or begins anew.
+  void begin(const TextSource* inputs, const TextSource* validation) {
+    std::vector<const TextSource*> sources;
+    for (const TextSource* source : {inputs, validation})
+      if (source) sources.push_back(source);
+    const std::string signature = signature_of(options_, tokenizer_.get(), sources);
+    std::optional<Unfinished> state = load_unfinished(folder_, signature);
+    const bool train = options_.train_bpe > 0 && !(state && fs::exists(folder_.file("tokenizer.json")));
+    if (train) {
+      state.reset();
+      train_tokenizer(validation);
+    }
+    if (options_.train_bpe > 0) {
+      tokenizer_ = load_tokenizer(folder_.path());
+      describe();
+    }
+    if (state) {
+      try {
+        folder_.bring_back(SplitWriter::set_aside(""));
+        const int64_t bytes = state->bytes_read + (state->validation ? inputs->bytes_total() : 0);
+        reading_.emplace(options_, *tokenizer_, folder_, signature, std::move(*state), true);
+        folder_.remove_all_but(reading_->files());
+        summary_.resumed_bytes = bytes;
+        return;
+      } catch (const std::exception& e) {
+        reading_.reset();
+        summary_.notes.push_back("an earlier call left work that cannot be used, so all is read again: " +
+                                 std::string(e.what()));
+      }
+    }
+    reading_.emplace(options_, *tokenizer_, folder_, signature, Unfinished{}, false);
+    folder_.remove_all_but(reading_->files());
+    if (train) reading_->save();
+  }
+
+  // Trains on all documents of the inputs and saves the tokenizer in the folder.
+  void train_tokenizer(const TextSource* validation) {
+    folder_.remove_all_but({});
+    const std::unique_ptr<TextSource> source = source_of(options_.inputs, validation_files(validation));
+    const BpeForm form(options_.bpe_form);
+    const CountedCorpus corpus = count_words(*source, form, options_.bpe_words, [&](const Piece& piece) {
+      if (due(piece)) report("counting words", piece.bytes_read, source->bytes_total(), source->path(piece.file));
+    });
+    const BpeVocabulary vocabulary = form.train(
+        corpus.counts, options_.train_bpe, [&](int64_t ids) { report("merging pairs", ids, options_.train_bpe, ""); });
+    form.save(vocabulary, folder_.path());
+    reported_ = -piece_bytes;
+    if (corpus.dropped > 0)
+      summary_.notes.push_back(std::to_string(corpus.dropped) +
+                               " rare words did not count for the tokenizer: there are more than " +
+                               std::to_string(options_.bpe_words) + " different ones");
+  }
+
+  void finish(const TextSource* inputs, const TextSource* validation) {
+    reading_->train.close();
+    reading_->val.close();
+    check(reading_->train.info.tokens > 0, ErrorKind::input,
+          [] { return std::string("the inputs hold no text; give files with text or --tasks N"); });
+    report("finishing", 0, 0, "");
+    save_tokenizer(*tokenizer_, folder_.path());
+    for (const TextSource* source : {inputs, validation}) {
+      if (!source) continue;
+      summary_.files += std::ssize(source->files());
+      summary_.input_bytes += source->bytes_total();
+    }
+    const Unfinished& state = reading_->state;
+    summary_.validation = state.validation_files;
+    summary_.duplicates = state.duplicates;
+    summary_.notes.insert(summary_.notes.end(), state.notes.begin(), state.notes.end());
+    Manifest& m = summary_.manifest;
+    if (m.validation != Validation::given && reading_->each_file() && state.files.size() > 1 &&
+        options_.val_fraction > 0)
+      m.validation = Validation::each_file;
+    m.train = reading_->train.info;
+    m.val = reading_->val.info;
+    if (m.validation != Validation::documents) m.validation_files = summary_.validation;
+    write_manifest(folder_.path(), m);
+    check_replaceable(true);
+    std::vector<std::string> names{manifest_name};
+    for (const TokenizerFile& file : tokenizer_->files()) names.push_back(file.name);
+    for (const SplitInfo* split : {&m.train, &m.val})
+      for (const ShardInfo& shard : split->shards) names.push_back(shard.file);
+    for (const TaskFileInfo& tasks : m.tasks) names.push_back(tasks.file);
+    folder_.remove_all_but(names);
+    folder_.commit();
+  }
+
+  void report(const char* stage, int64_t done, int64_t total, const std::string& file) {
+    if (!progress_) return;
+    const SplitInfo train = reading_ ? reading_->train.info : SplitInfo(), val = reading_ ? reading_->val.info : train;
+    stopped_ = true;  // by what the caller throws
+    progress_(
+        {stage, done, total, summary_.resumed_bytes, train.documents + val.documents, train.tokens + val.tokens, file});
+    stopped_ = false;
+  }
+
+  // Is it time to report the progress?
+  bool due(const Piece& piece) {
+    if (piece.bytes_read - reported_ < piece_bytes && piece.bytes_read >= reported_) return false;
+    reported_ = piece.bytes_read;
+    return true;
+  }
+  void read(const TextSource& source, const Piece& piece) {
+    if (due(piece)) report("reading text", reported_, source.bytes_total(), source.path(piece.file));
+  }
+
+  // The part of the manifest that the options determine. Error(setting) when the folder has other data.
   void describe() {
     Manifest& m = summary_.manifest;
+    document_end(*tokenizer_, "every document ends with");
+    for (const std::string& note : tokenizer_->notes()) summary_.notes.push_back(note);
     m.tokenizer = tokenizer_->name();
     m.tokenizer_fingerprint = tokenizer_->fingerprint();
     m.vocab_size = tokenizer_->vocab_size();
     m.seed = options_.seed;
     m.val_fraction = options_.val_fraction;
     if (!options_.val_inputs.empty()) m.validation = Validation::given;
+    check_replaceable(false);
   }
 
   // Other data in the target are replaced on request only. `complete`: the manifest is; before that, only what the
   // options determine is compared, so that most mistakes are found before any work.
   void check_replaceable(bool complete) {
-    if (!std::filesystem::exists(std::filesystem::path(folder_.target()) / manifest_name)) return;
+    if (!fs::exists(fs::path(folder_.target()) / manifest_name)) return;
     std::string found = "data that cannot be read";
     bool same = false;
     try {
@@ -109,121 +231,30 @@ class Preparation {
     });
   }
 
-  void add(SplitWriter& split, const Piece& piece) {
-    if (piece.first) ++split.info.documents;
-    tokens_.clear();
-    tokenizer_->encode_text(piece.bytes, tokens_);  // of bytes: where pieces are cut makes no difference
-    if (piece.last) tokens_.push_back(tokenizer_->eos_id());
-    split.write(tokens_);
-  }
-
-  void report_reading(const TextSource& source) {
-    if (source.bytes_read() - reported_ < piece_bytes) return;
-    reported_ = source.bytes_read();
-    report("reading text", reported_, source.bytes_total(), source.file());
-  }
-
-  TextSource source_of(const std::vector<std::string>& inputs, const std::vector<std::string>& exclude) const {
-    return TextSource(inputs, {.text_field = options_.text_field,
-                               .exclude = folder_.target(),
-                               .exclude_files = exclude,
-                               .require_utf8 = !tokenizer_->takes_any_bytes()});
+  std::unique_ptr<TextSource> source_of(const std::vector<std::string>& inputs,
+                                        const std::vector<std::string>& exclude) const {
+    return std::make_unique<TextSource>(
+        inputs, TextSource::Options{.text_field = options_.text_field,
+                                    .exclude = folder_.target(),
+                                    .exclude_files = exclude,
+                                    .require_utf8 = !tokenizer_ || !tokenizer_->takes_any_bytes(),
+                                    .hashes = options_.dedup});
   }
 
   // The files that only validate. Error(setting) when one of them is also named to train on.
-  std::vector<std::string> validation_files() const {
-    if (options_.val_inputs.empty()) return {};
-    std::vector<std::string> files = source_of(options_.val_inputs, {}).paths();
+  std::vector<std::string> validation_files(const TextSource* validation) const {
+    std::vector<std::string> files;
     std::error_code ignored;
-    std::set<std::filesystem::path> named;
-    for (const std::string& file : files) named.insert(std::filesystem::weakly_canonical(file, ignored));
+    std::set<fs::path> named;
+    if (validation)
+      for (const InputFile& file : validation->files()) {
+        files.push_back(file.path);
+        named.insert(fs::weakly_canonical(file.path, ignored));
+      }
     for (const std::string& input : options_.inputs)
-      check(!named.contains(std::filesystem::weakly_canonical(input, ignored)), ErrorKind::setting,
+      check(!named.contains(fs::weakly_canonical(input, ignored)), ErrorKind::setting,
             [&] { return input + " is given to train on and with --val to validate on; name it once"; });
     return files;
-  }
-
-  void read_text() {
-    const double fraction = options_.val_inputs.empty() ? options_.val_fraction : 0;
-    TextSource source = source_of(options_.inputs, validation_files());
-    // With few files each is split as if it were alone, so that none is left out of validation.
-    const bool each_file = static_cast<double>(source.files()) * fraction < 1;
-    struct File {
-      std::string path;
-      TokenSpan train;
-      int64_t train_documents, val_documents, val_tokens;  // val: before the file, then its own
-    };
-    std::vector<File> files;
-    const auto end_file = [&] {
-      if (files.empty()) return;
-      File& f = files.back();
-      f.train.end = train_.info.tokens;
-      f.val_documents = val_.info.documents - f.val_documents;
-      f.val_tokens = val_.info.tokens - f.val_tokens;
-    };
-    size_t number = 0;
-    SplitWriter* split = &train_;
-    Piece piece;
-    while (source.next(piece)) {
-      if (source.file_number() != number) {
-        end_file();
-        number = source.file_number();
-        files.push_back(
-            {source.file(), {train_.info.tokens, 0}, train_.info.documents, val_.info.documents, val_.info.tokens});
-      }
-      if (piece.first) {
-        // The first document is always trained on, so that there is something to train on.
-        const bool first = train_.info.documents == (each_file ? files.back().train_documents : 0);
-        split = !first && document_place(piece.bytes, options_.seed) < fraction ? &val_ : &train_;
-      }
-      add(*split, piece);
-      report_reading(source);
-    }
-    end_file();
-    report("reading text", source.bytes_total(), source.bytes_total(), "");
-    train_.close();  // tasks get shards of their own
-    std::vector<TokenSpan> tails;
-    const bool none_drawn = val_.info.documents == 0;
-    for (const File& f : files) {
-      const int64_t n = f.train.end - f.train.begin;
-      const bool tail = fraction > 0 && n > 1 && f.val_documents == 0 && (each_file || none_drawn);
-      if (tail) {
-        const auto share = static_cast<int64_t>(std::llround(static_cast<double>(n) * fraction));
-        tails.push_back({train_.tail_begin(f.train, std::clamp<int64_t>(share, 1, n - 1), *tokenizer_), f.train.end});
-      }
-      const int64_t tokens = tail ? tails.back().end - tails.back().begin : f.val_tokens;
-      if (tokens > 0) summary_.validation.push_back({f.path, tokens, tail});
-    }
-    if (!tails.empty()) train_.move(tails, tokenizer_->eos_id(), val_);
-    train_.close();
-    val_.info.documents += static_cast<int64_t>(tails.size());
-    val_.close();
-    if ((each_file || !tails.empty()) && files.size() > 1 && fraction > 0)
-      summary_.manifest.validation = Validation::each_file;
-    summary_.files = source.files();
-    summary_.input_bytes = source.bytes_total();
-    summary_.notes = source.notes();
-  }
-
-  void read_validation() {
-    TextSource source = source_of(options_.val_inputs, {});
-    size_t number = 0;
-    Piece piece;
-    reported_ = 0;
-    while (source.next(piece)) {
-      const int64_t before = val_.info.tokens;
-      add(val_, piece);
-      if (source.file_number() != number) summary_.validation.push_back({source.file(), 0, false});
-      number = source.file_number();
-      summary_.validation.back().tokens += val_.info.tokens - before;
-      report_reading(source);
-    }
-    val_.close();
-    check(val_.info.tokens > 0, ErrorKind::input,
-          [] { return std::string("the files of --val hold no text; give files with text"); });
-    summary_.files += source.files();
-    summary_.input_bytes += source.bytes_total();
-    for (const std::string& note : source.notes()) summary_.notes.push_back(note);
   }
 
   // Samples 0 ... N-1 of the series are trained on, the next ones validate, the ones after that are graded; they are
@@ -234,7 +265,7 @@ class Preparation {
         options_.val_fraction > 0 ? static_cast<int64_t>(std::ceil(static_cast<double>(n) * options_.val_fraction)) : 0;
     std::vector<int32_t> tokens;
     for (int64_t i = 0; i < n + for_val; ++i) {
-      SplitWriter& split = i < n ? train_ : val_;
+      SplitWriter& split = i < n ? reading_->train : reading_->val;
       tokens.clear();
       tokenizer_->encode_text(make_task_sample(Vocabulary::train, options_.seed, i).text, tokens);
       tokens.push_back(tokenizer_->eos_id());
@@ -265,9 +296,9 @@ class Preparation {
   const std::function<void(const PrepareProgress&)>& progress_;
   PreparedFolder folder_;
   std::unique_ptr<Tokenizer> tokenizer_;
-  SplitWriter train_, val_;
+  std::optional<Reading> reading_;
   PrepareSummary summary_;
-  std::vector<int32_t> tokens_;      // of a piece
+  bool stopped_ = false;
   int64_t reported_ = -piece_bytes;  // bytes read when the progress was last reported
 };
 
@@ -286,8 +317,15 @@ PrepareSummary prepare(const PrepareOptions& options, const std::function<void(c
   require(options.task_items >= 0 && options.task_items <= 10'000, "evaluation samples per task must be 0 to 10000");
   require(options.val_fraction >= 0 && options.val_fraction < 1, "the validation fraction must be in [0, 1)");
   require(options.shard_tokens >= 1, "a shard must have room for at least one token");
+  require(options.train_bpe == 0 || !options.inputs.empty(), "a tokenizer is trained on the inputs; give INPUT too");
+  require(options.train_bpe == 0 || options.tokenizer.empty(), "--train-bpe makes a tokenizer; give it or --tokenizer");
+  require(options.train_bpe >= 0 && options.train_bpe <= 1'000'000, "the vocabulary must have at most 1000000 ids");
   require(!options.text_field.empty(), "the name of the text field must not be empty");
   return Preparation(options, progress).run();
+}
+
+bool can_resume_prepare(const std::string& output) {
+  return fs::exists(fs::path(building_folder(output)) / unfinished_name);
 }
 
 }  // namespace braid::models::text

@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "braid/tensor/error.h"
+
 namespace braid::models::text {
 namespace {
 
@@ -39,7 +41,7 @@ void SplitWriter::write(std::span<const int32_t> tokens) {
   info.tokens += static_cast<int64_t>(tokens.size());
   while (!tokens.empty()) {
     if (shard_ && shard_->tokens() >= shard_tokens_) close();
-    if (!shard_) shard_.emplace(folder_.file(next_name()), vocab_size_, fingerprint_);
+    if (!shard_) shard_.emplace(folder_.file(next_name()), vocab_size_, fingerprint_, ShardProgress{});
     const auto room = static_cast<size_t>(shard_tokens_ - shard_->tokens());
     const auto part = tokens.first(std::min(tokens.size(), room));
     shard_->write(part);
@@ -52,6 +54,25 @@ void SplitWriter::close() {
   const ShardHeader header = shard_->commit();
   shard_.reset();
   info.shards.push_back({next_name(), header.tokens, header.checksum});
+}
+
+SplitProgress SplitWriter::sync() {
+  SplitProgress progress{info, shard_.has_value(), {}};
+  if (shard_) progress.shard = shard_->sync();
+  return progress;
+}
+
+void SplitWriter::resume(const SplitProgress& from) {
+  for (const ShardInfo& s : from.info.shards) {
+    const ShardReader reader(folder_.file(s.file));
+    check(reader.tokens() == s.tokens && reader.header().checksum == s.checksum, ErrorKind::input,
+          [&] { return "the token shard " + folder_.file(s.file) + " is not the one that was written"; });
+  }
+  info = from.info;
+  // It may have been finished since, and be continued differently now.
+  const std::string last = folder_.file(next_name()), unfinished = io::AtomicFile::unfinished(last);
+  if (from.open && !std::filesystem::exists(unfinished)) std::filesystem::rename(last, unfinished);
+  if (from.open) shard_.emplace(folder_.file(next_name()), vocab_size_, fingerprint_, from.shard);
 }
 
 int64_t SplitWriter::tail_begin(TokenSpan span, int64_t tokens, const Tokenizer& tokenizer) const {
@@ -86,8 +107,9 @@ void SplitWriter::move(const std::vector<TokenSpan>& spans, int32_t eos, SplitWr
       at = end;
       continue;
     }
-    const ShardReader reader(folder_.file(s.file));  // reads on when the file is gone and another takes its name
-    std::filesystem::remove(folder_.file(s.file));
+    const std::string aside = folder_.file(set_aside(s.file));
+    std::filesystem::rename(folder_.file(s.file), aside);
+    const ShardReader reader(aside);
     while (at < end) {
       const bool inside = span != spans.end() && at >= span->begin;
       const int64_t stop = span == spans.end() ? end : std::min(end, inside ? span->end : span->begin);

@@ -140,6 +140,10 @@ void append_normal_part(std::string& out, std::string_view text, NormalForm form
 }
 }  // namespace
 
+// Around these text is cut: nothing combines with them. utf8proc 2.8 drops U+11A7 behind a Hangul syllable, which
+// stands one before the first final consonant.
+static bool stands_alone(char32_t c) { return c == 0x11A7 || contains(normal_form_boundaries(), c); }
+
 std::string normal_form(std::string_view text, NormalForm form) {
   // Every code point below U+0300 begins a part of its own: none combines with a character before it. Below `same` it
   // is also its own normal form, unless a mark follows.
@@ -152,11 +156,11 @@ std::string normal_form(std::string_view text, NormalForm form) {
     const size_t begin = at;
     const char32_t c = next_code_point(text, at);
     size_t end = at;  // of the part
-    const bool alone = contains(normal_form_boundaries(), c);
+    const bool alone = stands_alone(c);
     while (!alone && end < text.size()) {
       size_t behind = end;
       const char32_t next = next_code_point(text, behind);
-      if (next < first_mark || contains(normal_form_boundaries(), next)) break;
+      if (next < first_mark || stands_alone(next)) break;
       end = behind;
     }
     if (c < same && end == at) continue;

@@ -63,7 +63,8 @@ BOOST_AUTO_TEST_CASE(samples_train_by_epochs_and_resume_to_the_same_bytes) {
   const fs::path whole = world().fresh(), stopped = world().fresh(), joined = world().fresh();
   const Outcome result = go(whole, {"train.epochs=1.5"});
   BOOST_TEST(result.code == 0, result.output);
-  for (const char* words : {"note: train.epochs = 1.5 over ", " sequences gives train.steps = ", " samples, ", "% full; 1 of the samples"})
+  for (const char* words :
+       {"note: train.epochs = 1.5 over ", " sequences gives train.steps = ", " samples, ", "% full; 1 of the samples"})
     BOOST_TEST(result.output.find(words) != std::string::npos, "no '" << words << "' in " << result.output);
   const auto rows = apps::read_log(whole);
   const int steps = static_cast<int>(rows.back().step);

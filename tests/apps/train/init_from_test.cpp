@@ -65,11 +65,11 @@ BOOST_AUTO_TEST_CASE(a_run_goes_on_as_a_dcformer_and_resumes_without_the_folder)
 
   fs::copy(transformer(), copy, fs::copy_options::recursive);
   const std::string from = "train.init_from=" + copy.string();
-  BOOST_REQUIRE(go_on(out, with({from, "train.steps=4", "schedule.name=constant"})).code == 0);
+  BOOST_REQUIRE(go_on(out, with({from, "train.steps=5", "schedule.name=constant"})).code == 0);
   fs::remove_all(copy);
   result = go_on(out, with({from, "schedule.name=constant"}));
   BOOST_TEST(result.code == 0, result.output);
-  BOOST_TEST(has(result, "resuming from " + step(out, 4).string()));
+  BOOST_TEST(has(result, "resuming from " + step(out, 5).string()));
   BOOST_TEST(!has(result, "new weights"));
   const fs::path straight = world().fresh();
   BOOST_REQUIRE(go_on(straight, with({"schedule.name=constant"})).code == 0);
@@ -148,7 +148,7 @@ BOOST_AUTO_TEST_CASE(lora_trains_resumes_and_is_merged_or_kept_apart) {
   BOOST_REQUIRE(result.code == 0);
   BOOST_TEST(has(result, "LoRA of rank 2: 4 layers, "), result.output);
   BOOST_TEST(has(result, "\nfrozen: "), result.output);
-  BOOST_REQUIRE(go_on(out, with("train.steps=4")).code == 0);
+  BOOST_REQUIRE(go_on(out, with("train.steps=5")).code == 0);
   check_failure(go_on(out, with("lora.alpha=3")), 2, "LoRA differs from the run in");
   BOOST_REQUIRE(go_on(out, lora).code == 0);
   check_same(out, whole);
@@ -164,8 +164,8 @@ BOOST_AUTO_TEST_CASE(lora_trains_resumes_and_is_merged_or_kept_apart) {
   BOOST_TEST(has(convert, "note: merged LoRA of rank 2 into 4 weights"), convert.output);
   BOOST_TEST(slurp(merged + "/model.safetensors") != slurp(checkpoint / "model.safetensors"));
   const std::string prompt = " --prompt 12 --tokens 20 --temperature 0";
-  BOOST_TEST(run("generate " + merged + prompt + " 2>/dev/null").output ==
-             run("generate " + out.string() + prompt + " 2>/dev/null").output);
+  const Outcome text = run("generate " + merged + prompt);
+  BOOST_TEST(run("generate " + out.string() + prompt).output.ends_with("\n" + text.output), text.output);
   BOOST_TEST(run("convert " + out.string() + " --adapter -o " + apart).code == 0);
   BOOST_TEST(slurp(apart + "/adapter_model.safetensors") == slurp(checkpoint / models::kAdapterFile));
   check_failure(run("convert " + merged + " --adapter -o " + apart + "2"), 3, "has no LoRA");

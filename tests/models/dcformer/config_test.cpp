@@ -316,7 +316,7 @@ BOOST_AUTO_TEST_CASE(rejects_bad_files) {
   rejects_text("[]", {"model/config.json", "a JSON object", "found []"});
   rejects_text("{\"dim\": ", {"model/config.json"});
   rejects_text("{}", {"missing key in model/config.json", "'model_type'"});
-  rejects_text(R"({"model_type": "llama"})", {"model_type", "one of dcformer, ", "found \"llama\""});
+  rejects_text(R"({"model_type": "mamba"})", {"model_type", "one of dcformer, ", "found \"mamba\""});
   rejects_text(R"({"model_type": "dcformer"})", {"missing key", "'vocab_size'"});
 }
 

@@ -93,7 +93,8 @@ inline FolderData read_folder(const std::filesystem::path& folder) {
   FolderData data;
   data.config = io::read_text_file((folder / "config.json").string(), 1 << 20);
   const io::TensorFiles files(folder.string());
-  for (const io::TensorInfo& info : files.tensors()) data.tensors[info.name] = files.load(info.name);
+  for (const io::TensorInfo& info : files.tensors())
+    if (info.loadable) data.tensors[info.name] = files.load(info.name);
   return data;
 }
 inline FolderData golden_folder(const std::string& name) {

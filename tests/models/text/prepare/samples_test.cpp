@@ -52,7 +52,8 @@ BOOST_AUTO_TEST_CASE(samples_come_back_with_their_targets) {
   const Sequence s = data.sequence(0);
   const int32_t eos = 256, pad = 257, no = -100;
   BOOST_TEST(s.ids == std::vector<int32_t>({'a', 'b', 'c', 'd', 'x', 'y', pad, pad}), boost::test_tools::per_element());
-  BOOST_TEST(s.targets == std::vector<int32_t>({no, 'c', 'd', eos, 'y', eos, no, no}), boost::test_tools::per_element());
+  BOOST_TEST(s.targets == std::vector<int32_t>({no, 'c', 'd', eos, 'y', eos, no, no}),
+             boost::test_tools::per_element());
   BOOST_TEST(s.positions == std::vector<int32_t>({0, 1, 2, 3, 0, 1, 0, 1}), boost::test_tools::per_element());
   BOOST_TEST(Dataset(folder / "out", Split::train, 8).sequence(0).positions.empty());
   BOOST_TEST(models::text::read_batch(data, {0}).has("positions"));

@@ -158,6 +158,12 @@ BOOST_AUTO_TEST_CASE(long_words_need_no_stack) {
   BOOST_TEST(end == text.size());
 }
 
+BOOST_AUTO_TEST_CASE(hangul_composes) {
+  BOOST_TEST(normal_form("\u110b\u1173\u11a7", NormalForm::nfc) == "\uc73c\u11a7");
+  BOOST_TEST(normal_form("\u110b\u1173\u11a8", NormalForm::nfc) == "\uc73d");
+  BOOST_TEST(normal_form("\uc73d", NormalForm::nfd) == "\u110b\u1173\u11a8");
+}
+
 BOOST_AUTO_TEST_CASE(many_marks_take_linear_time) {  // a bubble sort of them would take minutes
   std::string text = "a";
   for (int i = 0; i < 200000; ++i) text += "\u0301\u0323";

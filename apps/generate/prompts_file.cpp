@@ -1,0 +1,122 @@
+#include "apps/generate/prompts_file.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "apps/cli/text.h"
+#include "braid/models/generation/batch.h"
+#include "braid/tensor/io/atomic_file.h"
+#include "braid/tensor/io/json.h"
+#include "braid/tensor/io/line_reader.h"
+
+namespace braid::apps {
+namespace {
+
+// The text of one reply as it grows, up to the first stop.
+class Text {
+ public:
+  Text(const models::text::Tokenizer& tokenizer, const std::vector<std::string>& stops)
+      : decoder_(tokenizer), stops_(stops) {}
+
+  bool push(int32_t token) { return add(decoder_.push(token)); }
+  const std::string& finish() {
+    if (!stopped_) add(decoder_.finish());
+    return text_;
+  }
+  bool stopped() const { return stopped_; }
+
+ private:
+  bool add(const std::string& more) {
+    text_ += more;
+    size_t cut = std::string::npos;
+    for (const std::string& stop : stops_) cut = std::min(cut, text_.find(stop, searched_));
+    stopped_ = cut != std::string::npos;
+    if (stopped_) text_.resize(cut);
+    size_t longest = 1;
+    for (const std::string& stop : stops_) longest = std::max(longest, stop.size());
+    searched_ = text_.size() - std::min(text_.size(), longest - 1);
+    return !stopped_;
+  }
+
+  models::text::StreamDecoder decoder_;
+  const std::vector<std::string>& stops_;
+  std::string text_;
+  size_t searched_ = 0;
+  bool stopped_ = false;
+};
+
+const char* reason_of(models::StopReason reason) {
+  switch (reason) {
+    case models::StopReason::length:
+      return "length";
+    case models::StopReason::end_of_text:
+      return "end_of_text";
+    case models::StopReason::context_full:
+      return "context_full";
+    case models::StopReason::caller:
+      return "stop";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::vector<std::string> read_prompts(const std::string& file) {
+  const bool json = file.ends_with(".jsonl") || file.ends_with(".ndjson");
+  std::vector<std::string> prompts;
+  for (io::LineReader lines(file); lines.next();) {
+    const std::string& line = lines.text();
+    if (trim(line).empty()) continue;
+    if (!json) {
+      prompts.push_back(line);
+      continue;
+    }
+    const nlohmann::json object = io::parse_json(line, file, lines.begin());
+    check(object.is_object() && object.contains("prompt") && object["prompt"].is_string(), ErrorKind::input, [&] {
+      return "bad line " + std::to_string(lines.number()) + " in " + file + ": expected {\"prompt\": text}, found " +
+             preview(line);
+    });
+    prompts.push_back(object["prompt"].get<std::string>());
+  }
+  check(!prompts.empty(), ErrorKind::input, [&] { return "no prompt in " + file + ": expected one in each line"; });
+  return prompts;
+}
+
+ReplySpeed write_replies(const ReplySettings& settings, const std::vector<std::string>& prompts, int64_t rows,
+                         const std::string& out, bool root) {
+  std::vector<std::vector<int32_t>> tokens;
+  std::vector<Text> texts;
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    tokens.push_back(encode_prompt(settings.tokenizer, settings.model, settings.prompt_template(prompts[i]),
+                                   settings.parse_specials));
+    check(std::ssize(tokens[i]) <= settings.model.max_sequence_length(), ErrorKind::setting, [&] {
+      return "prompt " + std::to_string(i + 1) + " has " + std::to_string(tokens[i].size()) +
+             " tokens, the model's longest sequence is " + std::to_string(settings.model.max_sequence_length());
+    });
+    texts.emplace_back(settings.tokenizer, settings.stops);
+  }
+  const models::GeneratedBatch made =
+      models::generate_batch(settings.model, tokens, rows, settings.max_tokens, settings.sampling, settings.eos,
+                             [&](size_t i, int32_t token) { return texts[i].push(token); });
+  ReplySpeed speed{made.prompt_tokens, made.steps, made.prompt_seconds, made.step_seconds};
+  if (!root) return speed;
+  std::string lines;
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    const models::Generated& text = made.texts[i];
+    const nlohmann::ordered_json line = {{"prompt", prompts[i]},
+                                         {"text", texts[i].finish()},
+                                         {"tokens", text.tokens.size()},
+                                         {"reason", texts[i].stopped() ? "stop" : reason_of(text.reason)}};
+    lines += line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  }
+  if (out.empty()) {
+    std::fwrite(lines.data(), 1, lines.size(), stdout);
+  } else {
+    io::write_file(out, lines);
+    std::printf("%zu replies in %s\n", prompts.size(), out.c_str());
+  }
+  return speed;
+}
+
+}  // namespace braid::apps

@@ -1,0 +1,35 @@
+// Where the elements of a parameter stand in the tensors of a file, for families whose files have other tensors than
+// the model has parameters: queries, keys and values as three tensors, or their rows grouped by head.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "braid/nn/module.h"
+
+namespace braid::models {
+
+struct StoredParameter {
+  struct Stored {
+    std::string name;
+    Shape shape;
+  };
+  // Elements [first, first + count) of a stored tensor.
+  struct Run {
+    size_t tensor;  // of `tensors`
+    int64_t first, count;
+  };
+  std::vector<Stored> tensors;
+  std::vector<Run> runs;  // one after another they are the elements of the parameter; each stored element is in one
+
+  // One tensor that holds the elements in the parameter's order.
+  bool whole() const { return runs.size() == 1; }
+};
+
+// One tensor of this name and the parameter's shape.
+StoredParameter stored_whole(const std::string& name, const Shape& shape);
+// The parameter of this shape from its stored tensors, which have one type and are on the CPU.
+Tensor join_stored(const StoredParameter& stored, const Shape& shape, const std::vector<Tensor>& tensors);
+// The stored tensors of a parameter, on the CPU.
+std::vector<nn::NamedTensor> split_stored(const StoredParameter& stored, const Tensor& value);
+
+}  // namespace braid::models

@@ -1,0 +1,82 @@
+// braid inspect as the real program; its output goes to a pipe, so it is plain.
+#include <boost/test/unit_test.hpp>
+
+#include "tests/apps/support.h"
+
+using namespace braid;
+using namespace braid::test;
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Data {
+  Scratch scratch;
+  std::string text = (scratch / "text").string(), samples = (scratch / "samples").string();
+  Data() {
+    write(scratch / "a.jsonl",
+          "{\"text\": \"first\\nline\"}\n{\"text\": \"the second document\"}\n{\"text\": \"3\"}\n");
+    write(scratch / "b.jsonl",
+          "{\"prompt\": \"1+1=\", \"answer\": \"2\"}\n{\"prompt\": \"1+2=\", \"answer\": \"3!\"}\n");
+    for (const std::string& command :
+         {"prepare " + (scratch / "a.jsonl").string() + " --val-fraction 0 -o " + text,
+          "prepare " + (scratch / "b.jsonl").string() + " --answers --val-fraction 0 -o " + samples}) {
+      const Outcome made = run(command);
+      if (made.code != 0) throw std::runtime_error(made.output);
+    }
+  }
+};
+const Data& data() {
+  static const Data instance;
+  return instance;
+}
+
+void shows(const std::string& arguments, const std::vector<std::string>& words) {
+  const Outcome result = run("inspect " + arguments);
+  BOOST_TEST(result.code == 0, result.output);
+  for (const std::string& word : words)
+    BOOST_TEST(result.output.find(word) != std::string::npos, "no '" << word << "' in " << result.output);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(inspect_command)
+
+BOOST_AUTO_TEST_CASE(documents_lengths_and_specials) {
+  shows(data().text,
+        {": documents, fingerprint ", "tokenizer bytes with 258 ids", "33 tokens in 3 documents",
+         "tokens of a document: 2 to 20, 11 on average", "         2 to 3                 1  ####",
+         "special token 256 <|endoftext|>: 3 times", "document 1, 11 tokens\nfirst\\n\nline<|endoftext|>\n",
+         "document 3, 2 tokens\n3<|endoftext|>\n"});
+  shows(data().text + " --documents 1 --first 2 --tokens 3", {"document 2, 20 tokens\nthe ...\n"});
+  shows(data().samples,
+        {": samples, fingerprint ", "38.5% of the tokens are targets", "sample 2, 7 tokens\n1+2=[3!<|endoftext|>]\n"});
+}
+
+BOOST_AUTO_TEST_CASE(batches_are_those_of_training) {
+  const std::string two = " --batch 1 data.seq_len=16 train.batch_size=1 ";
+  shows(data().samples + two,
+        {"micro-batch 1 of the order of run.seed = 1: 1 of 1 sequences of 16 tokens, epoch 1",
+         "1 sequences of 2 samples, 68.8% full", "sequence 0: 5 of 16 targets are counted, attention within documents",
+         "  document 1, tokens 0 to 4\n1+1=[2]  and then [<|endoftext|>]\n",
+         "  document 2, tokens 5 to 10\n1+2=[3!]  and then [<|endoftext|>]\n", "  5 tokens of padding\n"});
+  shows(data().samples + two + "data.documents=joined --table",
+        {"attention across documents", "      3         3      61  =  ->  2\n", "  1  ->  (not counted)\n"});
+  shows(data().text + " --batch 1 data.seq_len=32 train.batch_size=1",
+        {"32 of 32 targets are counted", "first\\n\nline"});
+  shows(data().text + " --batch 2 data.seq_len=8 train.batch_size=2 data.documents=separate",
+        {"2 of 4 sequences of 8 tokens, epoch 1", "  document 1, tokens 0 to "});
+}
+
+BOOST_AUTO_TEST_CASE(bad_use) {
+  const auto rejects = [](const std::string& arguments, int code, const std::string& words) {
+    const Outcome result = run("inspect " + arguments);
+    BOOST_TEST(result.code == code, result.output);
+    BOOST_TEST(result.output.find(words) != std::string::npos, "no '" << words << "' in " << result.output);
+  };
+  rejects(data().text + " --table", 2, "expected --batch N beside them");
+  rejects(data().text + " data.seq_len=4", 2, "expected --batch N beside them");
+  rejects((data().scratch / "nothing").string(), 3, "dataset.json");
+  rejects(data().text + " --batch 1 data.seq_len=400", 3, "too small");
+}
+
+BOOST_AUTO_TEST_SUITE_END()

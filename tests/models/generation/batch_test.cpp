@@ -1,0 +1,102 @@
+// Prompts of uneven lengths in one batch get the tokens that each gets alone.
+#include "braid/models/generation/batch.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include "braid/autograd/ops.h"
+#include "braid/models/dcformer/model.h"
+#include "tests/support/compare.h"
+#include "tests/support/random.h"
+#include "tests/support/throws.h"
+
+using namespace braid;
+using namespace braid::test;
+
+namespace {
+
+models::Dcformer make_model(const std::string& preset, DType dtype = DType::f64) {
+  const std::vector<std::pair<std::string, std::string>> keys = {
+      {"dim", "32"},        {"n_head", "4"},      {"n_layer", "3"},     {"intermediate_size", "48"},
+      {"vocab_size", "40"}, {"window_size", "6"}, {"block_size", "24"}, {"initializer_std", "0.3"}};
+  models::Dcformer model(models::configure(preset, keys), {5, 0});
+  for (nn::NamedTensor& p : nn::parameters(model)) {
+    if (p.name.find("qkw") != std::string::npos || p.name.find(".dd") != std::string::npos)
+      p.value.copy_(normal_tensor(p.value.shape(), 0.3, child({9, 9}, p.name.c_str())));
+  }
+  model.to(dtype);
+  return model;
+}
+
+const std::vector<std::vector<int32_t>> kPrompts = {{3, 1, 4, 1, 5, 9, 2, 6},      {7},    {5, 3, 5},
+                                                    {8, 9, 7, 9, 3, 2, 3, 8},      {4, 6}, std::vector<int32_t>(20, 2),
+                                                    {2, 6, 4, 3, 3, 8, 3, 2, 7, 9}};
+
+void check_rows(const models::LanguageModel& model, const models::SamplingOptions& options, int64_t max_tokens) {
+  std::vector<models::Generated> alone;
+  for (size_t i = 0; i < kPrompts.size(); ++i) {
+    models::SamplingOptions own = options;
+    own.seed += i;
+    alone.push_back(models::generate(model, kPrompts[i], max_tokens, own, 11));
+  }
+  for (const int64_t rows : {1, 2, 3, 7}) {
+    const models::GeneratedBatch batch = models::generate_batch(model, kPrompts, rows, max_tokens, options, 11);
+    BOOST_REQUIRE(batch.texts.size() == alone.size());
+    for (size_t i = 0; i < alone.size(); ++i) {
+      BOOST_TEST(batch.texts[i].tokens == alone[i].tokens, "prompt " << i << ", rows " << rows);
+      BOOST_TEST((batch.texts[i].reason == alone[i].reason), "prompt " << i << ", rows " << rows);
+    }
+    BOOST_TEST(batch.prompt_tokens == 52);
+  }
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(generate_batches)
+
+BOOST_AUTO_TEST_CASE(a_prompt_gets_the_same_tokens_in_any_batch) {
+  for (const char* preset : {"dcformer-tiny", "transformer-tiny"}) {
+    const models::Dcformer model = make_model(preset);
+    for (const int64_t max_tokens : {1, 9, 40}) {
+      check_rows(model, {.temperature = 0}, max_tokens);
+      check_rows(model, {.temperature = 1.5, .repetition_penalty = 1.2, .seed = 4}, max_tokens);
+    }
+  }
+  check_rows(make_model("dcformer-tiny", DType::f32), {.temperature = 1, .seed = 9}, 12);
+}
+
+// Logits of left-padded texts with local layers, step by step, are those of each text alone.
+BOOST_AUTO_TEST_CASE(uneven_texts_in_a_cache_do_not_meet) {
+  const models::Dcformer model = make_model("dcformer-tiny");
+  const std::vector<int64_t> long_text = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8}, short_text = {2, 7, 1, 8, 2, 8, 1};
+  const NoGrad off;
+  models::KvCache both = model.make_cache(12);
+  both.starts = {0, 5};
+  std::vector<int64_t> ids = long_text;
+  ids.insert(ids.end(), 5, 39);
+  ids.insert(ids.end(), short_text.begin(), short_text.end());
+  const Tensor all = from_vector(ids, {2, 12});
+  const Tensor alone = model.hidden(from_vector(short_text, {1, 7})), first = model.hidden(all.sliced(0, 0, 1).clone());
+  std::vector<Tensor> got;
+  for (const auto& [begin, end] : {std::pair<int64_t, int64_t>{0, 8}, {8, 9}, {9, 10}, {10, 11}, {11, 12}})
+    got.push_back(model.hidden(all.sliced(1, begin, end).clone(), &both));
+  const Tensor h = concat(got, 1);
+  BOOST_TEST(is_close(h.sliced(0, 0, 1).clone(), first, 1e-12));
+  BOOST_TEST(is_close(h.sliced(0, 1, 2).sliced(1, 5, 12).clone(), alone, 1e-12));
+  both.select({1});
+  BOOST_TEST(both.starts == std::vector<int64_t>{5}, boost::test_tools::per_element());
+  BRAID_CHECK_FAILS(model.hidden(all.sliced(1, 0, 1).clone(), &both), ErrorKind::misuse, "the cache holds 1 texts");
+}
+
+BOOST_AUTO_TEST_CASE(stops_and_bad_prompts) {
+  const models::Dcformer model = make_model("dcformer-tiny");
+  std::vector<int> calls(kPrompts.size(), 0);
+  const models::GeneratedBatch batch =
+      models::generate_batch(model, kPrompts, 4, 9, {}, -1, [&](size_t i, int32_t) { return ++calls[i] < 3; });
+  for (const models::Generated& text : batch.texts) BOOST_TEST((text.reason == models::StopReason::caller));
+  for (const int n : calls) BOOST_TEST(n == 3);
+  const std::vector<std::vector<int32_t>> bad = {{1}, {}};
+  BRAID_CHECK_FAILS(models::generate_batch(model, bad, 2, 3, {}), ErrorKind::setting, "the prompt is empty");
+  BOOST_TEST(models::generate_batch(model, {}, 2, 3, {}).texts.empty());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
