@@ -1,4 +1,4 @@
-// What a process that was stopped leaves in the folder it was building, so that another one goes on.
+// The state that a stopped process leaves in the folder it was building, for another one to go on from.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace braid::models::text {
 
-// What a file gave to the splits.
+// The tokens and documents of a file in each split.
 struct FileShare {
   int64_t file = 0;  // its number
   TokenSpan train;
