@@ -44,7 +44,7 @@ BOOST_AUTO_TEST_SUITE(inspect_command)
 BOOST_AUTO_TEST_CASE(documents_lengths_and_specials) {
   shows(data().text,
         {": documents, fingerprint ", "tokenizer bytes with 258 ids", "33 tokens in 3 documents",
-         "tokens of a document: 2 to 20, 11 on average", "         2 to 3                 1  ####",
+         "tokens of a document: 2 to 20, 11.0 on average", "         2 to 3                 1  ####",
          "special token 256 <|endoftext|>: 3 times", "document 1, 11 tokens\nfirst\\n\nline<|endoftext|>\n",
          "document 3, 2 tokens\n3<|endoftext|>\n"});
   shows(data().text + " --documents 1 --first 2 --tokens 3", {"document 2, 20 tokens\nthe ...\n"});

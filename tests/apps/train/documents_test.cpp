@@ -42,7 +42,7 @@ BOOST_AUTO_TEST_CASE(samples_train_by_epochs_and_resume_to_the_same_bytes) {
   const Outcome made = run("prepare " + (world().scratch / "chats.jsonl").string() +
                            " -e --chat '{role}: {content}\\n' --val-fraction 0.1 -o " + data.string());
   BOOST_TEST(made.code == 0, made.output);
-  for (const char* words : {"61 samples of at most 219 tokens, ", "% of the tokens are targets", "next: braid train"})
+  for (const char* words : {"61 samples of at most 221 tokens, ", "% of the tokens are targets", "next: braid train"})
     BOOST_TEST(made.output.find(words) != std::string::npos, made.output);
   BOOST_TEST(run("prepare " + (world().scratch / "chats.jsonl").string() + " --answers --tasks 3 -o x").code == 2);
   BOOST_TEST(run("prepare a.txt --prompt-field q -o x").code == 2);
