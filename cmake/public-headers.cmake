@@ -12,6 +12,7 @@ set(BRAID_PUBLIC_HEADERS
   autograd/gradcheck.h
   autograd/graph_dot.h
   autograd/graph_svg.h
+  autograd/int8.h
   autograd/ops.h
   autograd/recompute.h
   autograd/record.h

@@ -308,11 +308,10 @@ void add_checkpoints(Report& report, const Plan& plan) {
                   (c.best ? ", the best" : "") + (beside ? " and one being written" : ""));
   if (!error) {
     const auto free = static_cast<double>(space.available);
+    const std::string advice = std::string(newest > 2 ? "lower checkpoint.keep, " : "") +
+                               (milestones > 0 ? "raise checkpoint.keep_every, " : "") + "choose another run.out";
     report.line("free for " + preview(config.run.out, 24),
-                bytes_text(free) +
-                    (free >= most ? ""
-                                  : std::string(": NOT ENOUGH; ") + (newest > 2 ? "lower checkpoint.keep or " : "") +
-                                        "choose another run.out"));
+                bytes_text(free) + (free < most ? ": NOT ENOUGH; " + advice : ""));
   }
 }
 

@@ -22,7 +22,8 @@ void has(const std::string& text, const std::vector<std::string>& parts) {
 
 std::set<std::string> names_in(const fs::path& folder) {
   std::set<std::string> names;
-  for (const io::TensorInfo& info : io::TensorFiles(folder.string()).tensors()) names.insert(info.name);
+  const io::TensorFiles files(folder.string());
+  for (const io::TensorInfo& info : files.tensors()) names.insert(info.name);
   return names;
 }
 

@@ -20,7 +20,10 @@ LLAMA = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^
 
 
 def documents(folder):  # as braid prepare reads a folder
-    paths = [os.path.join(at, name) for at, _, names in os.walk(folder) for name in names]
+    paths = []
+    for at, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        paths += [os.path.join(at, name) for name in names if not name.startswith(".")]
     for path in sorted(paths):
         with open(path, "rb") as file:
             data = file.read()

@@ -79,7 +79,8 @@ class SampleWriter {
   void flush(bool counted) { append(tokenizer_.encode(std::exchange(held_, ""), true), counted); }
   Sample finish(bool counted) {
     flush(false);
-    if (sample_.tokens.empty() || sample_.tokens.back() != tokenizer_.eos_id()) append({tokenizer_.eos_id()}, counted);
+    const int32_t end = document_end(tokenizer_, "every sample ends with");
+    if (sample_.tokens.empty() || sample_.tokens.back() != end) append({end}, counted);
     return std::move(sample_);
   }
 

@@ -12,6 +12,7 @@ namespace {
 
 constexpr int64_t worth_saving = int64_t{64} << 20;  // bytes read, when a process is asked to stop
 constexpr size_t max_notes = 20;
+constexpr size_t kept_bytes = 1 << 16;  // of memory, by a place of a batch
 
 // A number in [0, 1) from the beginning of a document and the seed.
 double document_place(std::string_view bytes, uint64_t seed) {
@@ -136,7 +137,8 @@ void Reading::read(TextSource& source, const std::function<void(const Piece&)>& 
             [&](const Piece& piece, size_t place) {
               Result& result = results_[place];
               if (accept(source, piece, result)) take(piece, result);
-              if (result.storage.size() > static_cast<size_t>(piece_bytes)) result = {};  // a long line's memory
+              // Many places of a batch would otherwise each keep the memory of the longest document that they ever had.
+              if (result.storage.capacity() + result.tokens.capacity() * sizeof(int32_t) > kept_bytes) result = {};
               state.at = piece.after;
               read_ += std::max<int64_t>(0, piece.bytes_read - before);
               state.bytes_read = before = piece.bytes_read;

@@ -80,6 +80,8 @@ BOOST_AUTO_TEST_CASE(a_plan_for_gpus_that_are_not_here) {
       model +
       "train.steps=100000 parallel.tensor=8 checkpoint.keep_every=20000 checkpoint.best=true --dry-run --for h100x64");
   BOOST_TEST(says(o, 0, "287 GiB: 2 kept, 5 of checkpoint.keep_every, the best and one being written"));
+  o = run(model + "train.steps=1000000 parallel.tensor=8 checkpoint.keep_every=1 --dry-run --for h100x64");
+  BOOST_TEST(says(o, 0, ": NOT ENOUGH; raise checkpoint.keep_every, choose another run.out"));
   // The plan is printed, and then fails as the run would.
   o = run(model + "--dry-run --for h100x8");
   BOOST_TEST(says(o, 2, "layouts of 8 processes"));
