@@ -140,7 +140,7 @@ int run_prepare(const Arguments& arguments) {
     std::printf("  %-12s %12lld left out, equal to an earlier document\n", "duplicates",
                 static_cast<long long>(summary.duplicates));
   constexpr int64_t short_split = 256;
-  if (m.val.tokens > 0 && m.val.tokens < short_split)
+  if (!format && m.val.tokens > 0 && m.val.tokens < short_split)
     std::printf(
         "note: the validation split is shorter than a sequence of %lld tokens, and training needs at least one; "
         "give more text, a larger --val-fraction or --val FILE\n",

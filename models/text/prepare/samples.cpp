@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "braid/models/text/prepare/byte_stream.h"
+#include "braid/models/text/prepare/input_files.h"
 #include "braid/models/text/prepare/output_folder.h"
 #include "braid/models/text/prepare/source.h"
 #include "braid/models/text/shard.h"
@@ -24,27 +25,15 @@ bool is_jsonl(const std::string& path) {
   return name.ends_with(".jsonl") || name.ends_with(".ndjson");
 }
 
-// The .jsonl files that the inputs name; of a folder those at any depth, sorted by path, without hidden ones.
+// The .jsonl files that the inputs stand for; other files of folders are left out.
 std::vector<std::string> files_of(const std::vector<std::string>& inputs, const std::string& exclude) {
   std::vector<std::string> files;
-  for (const std::string& input : inputs) {
-    std::error_code error;
-    if (!fs::is_directory(input, error)) {
-      check(is_jsonl(input), ErrorKind::input, [&] {
-        return "cannot read samples from " + input + ": expected a file .jsonl or .ndjson, also as .gz or .zst";
-      });
-      files.push_back(input);
-      continue;
-    }
-    const size_t before = files.size();
-    for (auto at = fs::recursive_directory_iterator(input, error); !error && at != fs::recursive_directory_iterator();
-         at.increment(error)) {
-      const bool hidden = at->path().filename().string().starts_with('.');
-      if (at->is_directory() && (hidden || fs::equivalent(at->path(), exclude, error))) at.disable_recursion_pending();
-      if (at->is_regular_file() && !hidden && is_jsonl(at->path().string())) files.push_back(at->path().string());
-    }
-    check(files.size() > before, ErrorKind::input, [&] { return "no .jsonl file in " + input; });
-    std::sort(files.begin() + static_cast<std::ptrdiff_t>(before), files.end());
+  const InputList list = list_inputs(inputs, exclude, {});
+  for (const InputFile& file : list.files) {
+    check(is_jsonl(file.path) || !file.named, ErrorKind::input, [&] {
+      return "cannot read samples from " + file.path + ": expected a file .jsonl or .ndjson, also as .gz or .zst";
+    });
+    if (is_jsonl(file.path)) files.push_back(file.path);
   }
   return files;
 }

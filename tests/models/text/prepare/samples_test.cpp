@@ -137,7 +137,7 @@ BOOST_AUTO_TEST_CASE(bad_inputs_and_damage_are_errors) {
   rejects("{\"prompt\": \"x\", \"answer\": \"y\"}\n{\"prompt\": 1}\n", ErrorKind::input, "in.jsonl at line 2");
   rejects("\n", ErrorKind::input, "no sample to train on");
   PrepareOptions text = options(folder);
-  text.inputs = {folder / "book.txt"};
+  text.inputs = {folder.write("book.txt", "once")};
   BRAID_CHECK_FAILS(prepare_samples(text, {}), ErrorKind::input, "expected a file .jsonl");
   folder.write("in.jsonl", "{\"prompt\": \"x\", \"answer\": \"\"}\n" + lines(20));
   PrepareOptions o = options(folder);
