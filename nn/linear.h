@@ -31,7 +31,7 @@ class Linear final : public Module {
     v("lora_B.weight", lora_b_, shard_.axis == 0 ? shard_ : ShardRule{});
   }
   const Tensor& weight() const { return weight_; }
-  // 8-bit weights in the place of these (quantize.h).
+  // 8-bit weights in the place of these, with LoRA merged into them (quantize.h).
   void quantize();
   bool quantized() const { return bool(scale_); }
 

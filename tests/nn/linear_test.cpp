@@ -36,6 +36,11 @@ BOOST_AUTO_TEST_CASE(lora_is_a_low_rank_change_of_the_weight) {
   BOOST_TEST(nn::parameters(merged).size() == 2u);
   NoGrad off;
   BOOST_TEST(is_close(apart(x), merged(x), 1e-14));
+  nn::Linear quantised = make(a, b);
+  nn::quantize_weights(quantised);
+  BOOST_TEST(quantised.lora_rank() == 0);
+  nn::to(quantised, DType::f32);
+  BOOST_TEST(is_close(quantised(x.to(DType::f32)).to(DType::f64), merged(x), 0.02));
   nn::Linear plain(5, 3, {.bias = true}, {1, 1});
   nn::to(plain, DType::f64);
   BOOST_TEST(

@@ -12,7 +12,7 @@ namespace braid::test {
 // y: the layer's result. After one backward pass from it every parameter has a finite gradient that is not zero.
 template <class Layer>
 void check_gradient_flow(Layer& layer, const Tensor& y) {
-  backward(sum(mul(y, randn(y.shape(), {11, 99}))));
+  backward(sum(mul(y, randn(y.shape(), {11, 99}, y.dtype()))));
   for (const nn::NamedTensor& p : nn::parameters(layer)) {
     BOOST_TEST_CONTEXT(p.name) {
       BOOST_REQUIRE(bool(grad(p.value)));
