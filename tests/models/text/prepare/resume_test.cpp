@@ -155,7 +155,7 @@ BOOST_AUTO_TEST_CASE(a_trained_tokenizer_makes_the_data) {
     BOOST_TEST(whole.manifest.vocab_size == 300);
     std::vector<int32_t> expected;
     tokenizer->encode_text(text, expected);
-    BOOST_TEST(expected.size() < text.size() / 3);
+    BOOST_TEST(expected.size() < text.size() / 2);
     const Dataset d(o.output, Split::train, 1);
     std::vector<int32_t> found(expected.size());
     d.read(0, found);
