@@ -57,7 +57,7 @@ bool is_companion(const fs::path& file) {
       name.ends_with(".bin.index.json"))
     return false;
   std::error_code none;
-  return (end == ".json" || end == ".txt" || end == ".model" || end == ".py" || end == ".md") &&
+  return (end == ".json" || end == ".jinja" || end == ".txt" || end == ".model" || end == ".py" || end == ".md") &&
          fs::is_regular_file(file, none) && fs::file_size(file, none) <= (64 << 20);
 }
 

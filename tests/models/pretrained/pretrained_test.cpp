@@ -156,11 +156,13 @@ BOOST_AUTO_TEST_CASE(other_files_go_along_and_a_model_is_never_overwritten) {
   golden_folder("model_transformer").write(in);
   put(in / "tokenizer.json", "{\"model\": {\"type\": \"Unknown\"}}");
   put(in / "modeling_dcformer.py", "pass\n");
+  put(in / "chat_template.jinja", "{{ messages }}");
   put(in / "pytorch_model.bin", "x");
   models::LoadedModel loaded = models::load_model(in, {.tokenizer = false});
   models::save_as_loaded(*loaded.model, loaded.format, out);
   BOOST_TEST(io::read_text_file((out / "tokenizer.json").string(), 1 << 20) == "{\"model\": {\"type\": \"Unknown\"}}");
   BOOST_TEST(fs::exists(out / "modeling_dcformer.py"));
+  BOOST_TEST(fs::exists(out / "chat_template.jinja"));
   BOOST_TEST(!fs::exists(out / "pytorch_model.bin"));
   BRAID_CHECK_FAILS(models::save_as_loaded(*loaded.model, loaded.format, out), ErrorKind::output,
                     "already holds a model");

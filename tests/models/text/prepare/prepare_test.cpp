@@ -49,6 +49,18 @@ BOOST_AUTO_TEST_CASE(documents_are_split_whole_and_deterministically) {
   BOOST_TEST(Dataset(o.output, Split::train, 8).fingerprint() != m.fingerprint);
 }
 
+BOOST_AUTO_TEST_CASE(named_bytes_that_are_no_text_are_taken_and_noted) {
+  TempFolder folder;
+  PrepareOptions o;
+  o.inputs = {folder.write("in.bin", std::string("a\0b", 3))};
+  o.output = folder / "out";
+  o.val_fraction = 0;
+  const auto summary = models::text::prepare(o);
+  BOOST_REQUIRE_EQUAL(summary.notes.size(), 1u);
+  BOOST_TEST(summary.notes[0].find("in.bin is not text (NUL at byte 1)") != std::string::npos, summary.notes[0]);
+  BOOST_TEST((text_of(o.output, Split::train) == std::string("a\0b|", 4)));
+}
+
 BOOST_AUTO_TEST_CASE(a_single_document_is_split_at_its_tail) {
   TempFolder folder;
   const std::string text = thousand_lines();
