@@ -2,6 +2,7 @@
 // attention_reference.cpp.
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "braid/autograd/ops.h"
 #include "braid/autograd/ops/attention_documents.h"
@@ -185,28 +186,44 @@ DcmhaInputs rows_contiguous(const DcmhaInputs& x) {
       x, [](const Tensor& t) { return t.dim(-1) > 1 && t.strides()[t.rank() - 1] != 1 ? t.contiguous() : t; });
 }
 
+// The type that the kernels compute in.
+DType type_inside(const Backend& device, DType dtype) {
+  return device.attention.takes_16_bits ? dtype : accumulate_type(dtype);
+}
+DcmhaInputs converted(const DcmhaInputs& x, DType inside) {
+  return map_tensors(x, [inside](const Tensor& t) { return t.to(inside); });
+}
+
+// For the kernels to write: y (B, T, N, d), and where backward may follow the row statistics.
+std::pair<Tensor, Tensor> fused_results(const Call& call, const DcmhaInputs& x, DType inside) {
+  Tensor y = empty(x.q.shape(), inside, x.q.device()), lse;
+  if (recording(call.recorded))
+    lse = empty({x.q.dim(0), x.q.dim(1), x.q.dim(2)}, accumulate_type(x.q.dtype()), x.q.device());
+  return {std::move(y), std::move(lse)};
+}
+
+Grads gradients_of_type(DType dtype, const DcmhaGradients& gradients) {
+  Grads list = list_of(gradients);
+  for (Tensor& g : list) {
+    if (g) g = g.to(dtype);
+  }
+  return list;
+}
+
 // The device's kernels. Backward needs the inputs, the row statistics and, without a mixing after softmax, y. For
 // kernels that take no 16-bit inputs these are converted for each pass, so that what stays alive is 16 bits wide.
 Tensor fused(const Call& call, const DcmhaInputs& x, const AttentionPlan& plan) {
   const Backend& device = backend(x.q.device());
-  const DType dtype = x.q.dtype(), statistics = accumulate_type(dtype);
-  const DType inside = device.attention.takes_16_bits ? dtype : statistics;
-  const auto converted = [inside](const DcmhaInputs& in) {
-    return map_tensors(in, [inside](const Tensor& t) { return t.to(inside); });
-  };
-  Tensor y = empty(x.q.shape(), inside, x.q.device()), lse;
-  if (recording(call.recorded)) lse = empty({x.q.dim(0), x.q.dim(1), x.q.dim(2)}, statistics, x.q.device());
-  device.attention.forward(plan, converted(x), y, lse);
+  const DType dtype = x.q.dtype(), inside = type_inside(device, dtype);
+  Tensor y, lse;
+  std::tie(y, lse) = fused_results(call, x, inside);
+  device.attention.forward(plan, converted(x, inside), y, lse);
   y = y.to(dtype);
   auto backward_pass = [=, &device, required = call.required](const Tensor& dy) -> Grads {
-    const DcmhaInputs in = converted(x);
+    const DcmhaInputs in = converted(x, inside);
     DcmhaGradients gradients = gradients_for(in, required, [](const Tensor& input) { return empty_like(input); });
     device.attention.backward(plan, in, y.to(inside), lse, dy.to(inside).contiguous(), gradients);
-    Grads grads = list_of(gradients);
-    for (Tensor& g : grads) {
-      if (g) g = g.to(dtype);
-    }
-    return grads;
+    return gradients_of_type(dtype, gradients);
   };
   return record(call.op, y, std::span<const Tensor>(call.recorded), backward_pass);
 }
@@ -238,15 +255,11 @@ Tensor fused(const Call& call, const DcmhaInputs& x, const std::vector<QueryBloc
   using enum AttentionRole::Positions;
   const Backend& device = backend(x.q.device());
   const bool on_cpu = x.q.device() == kCpu;
-  const DType dtype = x.q.dtype(), statistics = accumulate_type(dtype);
-  const DType inside = device.attention.takes_16_bits ? dtype : statistics;
-  const auto converted = [inside](const DcmhaInputs& in) {
-    return map_tensors(in, [inside](const Tensor& t) { return t.to(inside); });
-  };
-  Tensor y = empty(x.q.shape(), inside, x.q.device()), lse;
-  if (recording(call.recorded)) lse = empty({x.q.dim(0), x.q.dim(1), x.q.dim(2)}, statistics, x.q.device());
+  const DType dtype = x.q.dtype(), inside = type_inside(device, dtype);
+  Tensor y, lse;
+  std::tie(y, lse) = fused_results(call, x, inside);
   {
-    const DcmhaInputs in = converted(x);
+    const DcmhaInputs in = converted(x, inside);
     for_each_document(documents, on_cpu, [&](size_t i) {
       Tensor part = documents[i].part(y, queries), part_lse = documents[i].part(lse, queries);
       device.attention.forward(plans[i], part_of(in, documents[i]), part, part_lse);
@@ -254,7 +267,7 @@ Tensor fused(const Call& call, const DcmhaInputs& x, const std::vector<QueryBloc
   }
   y = y.to(dtype);
   auto backward_pass = [=, &device, required = call.required](const Tensor& dy) -> Grads {
-    const DcmhaInputs in = converted(x);
+    const DcmhaInputs in = converted(x, inside);
     const Tensor result = y.to(inside), d_result = dy.to(inside).contiguous();
     DcmhaGradients gradients = gradients_for(in, required, [](const Tensor& input) { return zeros_like(input); });
     std::vector<DcmhaGradients> parts(documents.size(), gradients);
@@ -275,11 +288,7 @@ Tensor fused(const Call& call, const DcmhaInputs& x, const std::vector<QueryBloc
           },
           gradients, part);
     }
-    Grads grads = list_of(gradients);
-    for (Tensor& g : grads) {
-      if (g) g = g.to(dtype);
-    }
-    return grads;
+    return gradients_of_type(dtype, gradients);
   };
   return record(call.op, y, std::span<const Tensor>(call.recorded), backward_pass);
 }

@@ -18,18 +18,9 @@ namespace {
 
 const models::LoraOptions options{.rank = 3, .alpha = 8, .targets = {"*.wqkv", "*.w2"}};
 
-models::Batch batch(int64_t salt) {
-  std::vector<int64_t> ids, targets;
-  for (int64_t i = 0; i < 32; ++i) {
-    ids.push_back((i * 31 + salt * 7 + i * i) % 200);
-    targets.push_back((i * 17 + salt) % 200);
-  }
-  return models::text_batch(from_vector(ids, {2, 16}), from_vector(targets, {2, 16}));
-}
-
 double loss(const models::Model& model) {
   NoGrad off;
-  return model.loss_sum(batch(5)).item();
+  return model.loss_sum(small_batch(5)).item();
 }
 
 std::vector<nn::ParameterGroup> only_lora() {
@@ -83,7 +74,7 @@ BOOST_AUTO_TEST_CASE(training_changes_the_pairs_alone_and_merging_changes_no_res
     models::Dcformer plain(small_config(), {1, 0});
     plain.to(t.model.dtype() == DType::bf16 ? DType::f32 : t.model.dtype());
     const double before = loss(t.model);
-    for (int64_t i = 0; i < 20; ++i) t.trainer.step({batch(5)}, 1e-2);
+    for (int64_t i = 0; i < 20; ++i) t.trainer.step({small_batch(5)}, 1e-2);
     std::map<std::string, Tensor> first;
     for (const nn::NamedTensor& p : nn::parameters(plain)) first[p.name] = p.value;
     for (const nn::NamedTensor& p : t.trainer.parameters()) {
@@ -102,13 +93,13 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_is_the_model_with_its_adapter_beside_it) {
   ScratchFolder run;
   models::text::ByteTokenizer tokenizer;
   Training whole(DType::f64), before(DType::f64), after(DType::f64);
-  for (int64_t i = 0; i < 4; ++i) whole.trainer.step({batch(i)}, 1e-2);
-  for (int64_t i = 0; i < 2; ++i) before.trainer.step({batch(i)}, 1e-2);
+  for (int64_t i = 0; i < 4; ++i) whole.trainer.step({small_batch(i)}, 1e-2);
+  for (int64_t i = 0; i < 2; ++i) before.trainer.step({small_batch(i)}, 1e-2);
   models::CheckpointWriter(run.path(), 2).save(before.trainer, &tokenizer, {2, 0, 0, 1, 16, "data"}, "");
   const std::filesystem::path folder = run.path() / models::step_name(2);
   BOOST_REQUIRE(!models::find_damage(folder));
   models::load_checkpoint(folder, after.trainer);
-  for (int64_t i = 2; i < 4; ++i) after.trainer.step({batch(i)}, 1e-2);
+  for (int64_t i = 2; i < 4; ++i) after.trainer.step({small_batch(i)}, 1e-2);
   BOOST_TEST((after.everything() == whole.everything()));
 
   const double expected = loss(before.model);

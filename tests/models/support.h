@@ -4,25 +4,36 @@
 
 #include <filesystem>
 
+#include "braid/models/batch.h"
 #include "braid/models/dcformer/model.h"
 #include "braid/models/pretrained/pretrained.h"
 
 namespace braid::test {
 
-inline models::DcformerConfig small_config() {
-  models::DcformerConfig config = models::preset("dcformer-tiny");
+inline models::DcformerConfig small_config(const std::string& preset = "dcformer-tiny") {
+  models::DcformerConfig config = models::preset(preset);
   config.vocab_size = 258;
   config.dim = 32;
   config.n_layer = 2;
   config.n_head = 4;
   config.head_dim = 0;
   config.intermediate_size = 64;
-  config.window_size = 8;
+  if (config.window_size > 0) config.window_size = 8;
   config.block_size = 32;
   config.initializer_std = 0.05;
   config.layer_windows.clear();
   models::resolve(config);
   return config;
+}
+
+// Tokens that follow from `salt`, (2, 16).
+inline models::Batch small_batch(int64_t salt) {
+  std::vector<int64_t> ids, targets;
+  for (int64_t i = 0; i < 32; ++i) {
+    ids.push_back((i * 31 + salt * 7 + i * i) % 200);
+    targets.push_back((i * 17 + salt) % 200);
+  }
+  return models::text_batch(from_vector(ids, {2, 16}), from_vector(targets, {2, 16}));
 }
 
 inline models::Dcformer& dcformer(const models::LoadedModel& loaded) {

@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "braid/models/text/tokenizers/byte_level_json.h"
+#include "braid/models/text/tokenizers/unicode.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/atomic_file.h"
 #include "braid/tensor/parallel.h"
@@ -15,29 +17,6 @@ using nlohmann::ordered_json;
 
 const std::vector<std::string> neox_specials{"<|endoftext|>", "<|padding|>"};
 const std::vector<std::string> llama_specials{"<|begin_of_text|>", "<|end_of_text|>", "<|finetune_right_pad_id|>"};
-
-// The published byte-level alphabet: a printable Latin-1 byte is the character of its own value; the other 68 bytes
-// take U+0100, U+0101, ... in order.
-std::array<std::string, 256> byte_characters() {
-  std::array<std::string, 256> all;
-  unsigned next = 0x100;
-  for (unsigned byte = 0; byte < 256; ++byte) {
-    const bool printable = (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte != 0xAD);
-    const unsigned code = printable ? byte : next++;
-    if (code < 0x80) {
-      all[byte] = static_cast<char>(code);
-    } else {
-      all[byte] += static_cast<char>(0xC0 | (code >> 6));
-      all[byte] += static_cast<char>(0x80 | (code & 0x3F));
-    }
-  }
-  return all;
-}
-
-ordered_json special(const std::string& content, size_t id) {
-  return {{"id", id},        {"content", content},  {"single_word", false}, {"lstrip", false},
-          {"rstrip", false}, {"normalized", false}, {"special", true}};
-}
 
 }  // namespace
 
@@ -64,7 +43,8 @@ BpeVocabulary BpeForm::train(const WordCounts& counts, int64_t vocab_size,
   BpeOptions options;
   options.vocab_size = llama_ ? vocab_size - specials : vocab_size;
   if (!llama_) options.special_tokens = neox_specials;
-  const std::array<std::string, 256> characters = byte_characters();
+  std::array<std::string_view, 256> characters;
+  for (unsigned byte = 0; byte < 256; ++byte) characters[byte] = byte_character(static_cast<unsigned char>(byte));
   options.initial_alphabet.assign(characters.begin(), characters.end());
   std::vector<CountedWord> words = counts.sorted();
   std::vector<size_t> begin{0};
@@ -78,7 +58,7 @@ BpeVocabulary BpeForm::train(const WordCounts& counts, int64_t vocab_size,
     for (auto i = static_cast<size_t>(first); i < static_cast<size_t>(last); ++i) {
       size_t at = begin[i];
       for (const char c : words[i].text) {
-        const std::string& character = characters[static_cast<unsigned char>(c)];
+        const std::string_view character = characters[static_cast<unsigned char>(c)];
         mapped.replace(at, character.size(), character);
         at += character.size();
       }
@@ -94,7 +74,8 @@ void BpeForm::save(const BpeVocabulary& v, const std::string& folder) const {
   for (const auto& [left, right] : v.merges)
     merges.push_back(v.tokens[static_cast<size_t>(left)] + " " + v.tokens[static_cast<size_t>(right)]);
   const std::vector<std::string>& specials = llama_ ? llama_specials : neox_specials;
-  for (size_t i = 0; i < specials.size(); ++i) added.push_back(special(specials[i], llama_ ? v.tokens.size() + i : i));
+  for (size_t i = 0; i < specials.size(); ++i)
+    added.push_back(special_token_json(specials[i], static_cast<int64_t>(llama_ ? v.tokens.size() + i : i)));
   const ordered_json level = {
       {"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", true}};
   ordered_json post = level;
@@ -114,25 +95,15 @@ void BpeForm::save(const BpeVocabulary& v, const std::string& folder) const {
         {"type", "TemplateProcessing"}, {"single", single}, {"pair", pair}, {"special_tokens", {{specials[0], bos}}}};
     post = {{"type", "Sequence"}, {"processors", ordered_json::array({level, processing})}};
   }
-  const ordered_json root = {{"version", "1.0"},
-                             {"truncation", nullptr},
-                             {"padding", nullptr},
-                             {"added_tokens", added},
-                             {"normalizer", pipeline_.normalizer()},
-                             {"pre_tokenizer", pipeline_.pre_tokenizer()},
-                             {"post_processor", post},
-                             {"decoder", level},
-                             {"model",
-                              {{"type", "BPE"},
-                               {"dropout", nullptr},
-                               {"unk_token", nullptr},
-                               {"continuing_subword_prefix", nullptr},
-                               {"end_of_word_suffix", nullptr},
-                               {"fuse_unk", false},
-                               {"byte_fallback", false},
-                               {"ignore_merges", llama_},
-                               {"vocab", vocab},
-                               {"merges", merges}}}};
+  const ordered_json root = ByteLevelJson{.added = added,
+                                          .normalizer = pipeline_.normalizer(),
+                                          .pre_tokenizer = pipeline_.pre_tokenizer(),
+                                          .post_processor = post,
+                                          .decoder = level,
+                                          .vocab = vocab,
+                                          .merges = merges,
+                                          .ignore_merges = llama_}
+                                .root();
   ordered_json config = {{"tokenizer_class", "PreTrainedTokenizerFast"}, {"clean_up_tokenization_spaces", false}};
   if (llama_) config["bos_token"] = specials[0];
   config["eos_token"] = specials[llama_ ? 1 : 0];

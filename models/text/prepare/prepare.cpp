@@ -11,6 +11,7 @@
 #include "braid/models/text/prepare/output_folder.h"
 #include "braid/models/text/prepare/reading.h"
 #include "braid/models/text/prepare/source.h"
+#include "braid/models/text/prepare/target_data.h"
 #include "braid/models/text/tasks/tasks.h"
 #include "braid/models/text/tokenizer.h"
 #include "braid/tensor/detail/strings.h"
@@ -162,7 +163,7 @@ class Preparation {
     m.val = reading_->val.info;
     if (m.validation != Validation::documents) m.validation_files = summary_.validation;
     write_manifest(folder_.path(), m);
-    check_replaceable(true);
+    check_replaceable(options_, folder_.target(), true, summary_);
     std::vector<std::string> names{manifest_name};
     for (const TokenizerFile& file : tokenizer_->files()) names.push_back(file.name);
     for (const SplitInfo* split : {&m.train, &m.val})
@@ -193,42 +194,10 @@ class Preparation {
 
   // The part of the manifest that the options determine. Error(setting) when the folder has other data.
   void describe() {
-    Manifest& m = summary_.manifest;
     document_end(*tokenizer_, "every document ends with");
     for (const std::string& note : tokenizer_->notes()) summary_.notes.push_back(note);
-    m.tokenizer = tokenizer_->name();
-    m.tokenizer_fingerprint = tokenizer_->fingerprint();
-    m.vocab_size = tokenizer_->vocab_size();
-    m.seed = options_.seed;
-    m.val_fraction = options_.val_fraction;
-    if (!options_.val_inputs.empty()) m.validation = Validation::given;
-    check_replaceable(false);
-  }
-
-  // Other data in the target are replaced on request only. `complete`: the manifest is; before that, only what the
-  // options determine is compared, so that most mistakes are found before any work.
-  void check_replaceable(bool complete) {
-    if (!fs::exists(fs::path(folder_.target()) / manifest_name)) return;
-    std::string found = "data that cannot be read";
-    bool same = false;
-    try {
-      const Manifest older = read_manifest(folder_.target());
-      const Manifest& now = summary_.manifest;
-      found = "data with fingerprint " + older.fingerprint + " (" + std::to_string(older.train.tokens) +
-              " training tokens)";
-      same = complete ? older.fingerprint == now.fingerprint
-                      : older.tokenizer_fingerprint == now.tokenizer_fingerprint && older.seed == now.seed &&
-                            older.val_fraction == now.val_fraction &&
-                            (older.validation == Validation::given) == (now.validation == Validation::given);
-    } catch (const Error& e) {
-      found += ": " + std::string(e.what());
-    }
-    summary_.unchanged = complete && same;
-    if (complete && !same) summary_.replaced = found;
-    check(same || options_.replace, ErrorKind::setting, [&] {
-      return "the folder " + options_.output + " holds other data: expected a new folder or the same data, found " +
-             found + "; runs trained on it would not resume after a change: name another folder, or add --replace";
-    });
+    describe_options(options_, *tokenizer_, summary_.manifest);
+    check_replaceable(options_, folder_.target(), false, summary_);
   }
 
   std::unique_ptr<TextSource> source_of(const std::vector<std::string>& inputs,

@@ -9,6 +9,7 @@
 #include "braid/models/text/prepare/input_files.h"
 #include "braid/models/text/prepare/output_folder.h"
 #include "braid/models/text/prepare/source.h"
+#include "braid/models/text/prepare/target_data.h"
 #include "braid/models/text/shard.h"
 #include "braid/tensor/detail/strings.h"
 #include "braid/tensor/error.h"
@@ -149,7 +150,7 @@ class SamplePreparation {
 
   SampleSummary run() {
     describe();
-    check_replaceable(false);
+    check_replaceable(options_, folder_.target(), false, summary_.prepared);
     const double fraction = options_.val_inputs.empty() ? options_.val_fraction : 0;
     read(options_.inputs, [&](Sample&& sample, double place) { add(std::move(sample), place, fraction); });
     settle(fraction);
@@ -164,7 +165,7 @@ class SamplePreparation {
     save_tokenizer(*tokenizer_, folder_.path());
     m.train = train_.info, m.val = val_.info;
     write_manifest(folder_.path(), m);
-    check_replaceable(true);
+    check_replaceable(options_, folder_.target(), true, summary_.prepared);
     folder_.commit();
     return std::move(summary_);
   }
@@ -172,12 +173,7 @@ class SamplePreparation {
  private:
   void describe() {
     Manifest& m = summary_.prepared.manifest;
-    m.tokenizer = tokenizer_->name();
-    m.tokenizer_fingerprint = tokenizer_->fingerprint();
-    m.vocab_size = tokenizer_->vocab_size();
-    m.seed = options_.seed;
-    m.val_fraction = options_.val_fraction;
-    if (!options_.val_inputs.empty()) m.validation = Validation::given;
+    describe_options(options_, *tokenizer_, m);
     m.samples.emplace();
     if (format_.chat) m.samples->begin = format_.chat->begin, m.samples->turn = format_.chat->turn;
     const std::string file = options_.tokenizer.empty() ? "" : file_with_chat_template(options_.tokenizer);
@@ -185,30 +181,6 @@ class SamplePreparation {
       summary_.prepared.notes.push_back(
           "the chat_template of " + file + " is a program (Jinja), which is not executed; " +
           (format_.chat ? "the turns were written as --chat says" : "prompts and answers stand as they are"));
-  }
-
-  // Other data in the target are replaced on request only.
-  void check_replaceable(bool complete) {
-    if (!fs::exists(fs::path(folder_.target()) / manifest_name)) return;
-    PrepareSummary& s = summary_.prepared;
-    std::string found = "data that cannot be read";
-    bool same = false;
-    try {
-      const Manifest older = read_manifest(folder_.target());
-      found = "data with fingerprint " + older.fingerprint + " (" + std::to_string(older.train.tokens) +
-              " training tokens)";
-      same = complete ? older.fingerprint == s.manifest.fingerprint
-                      : older.samples == s.manifest.samples &&
-                            older.tokenizer_fingerprint == s.manifest.tokenizer_fingerprint;
-    } catch (const Error& e) {
-      found += ": " + std::string(e.what());
-    }
-    s.unchanged = complete && same;
-    if (complete && !same) s.replaced = found;
-    check(same || options_.replace, ErrorKind::setting, [&] {
-      return "the folder " + options_.output + " holds other data: expected a new folder or the same data, found " +
-             found + "; runs trained on it would not resume after a change: name another folder, or add --replace";
-    });
   }
 
   // Calls each(sample, place) for every line that holds a sample.

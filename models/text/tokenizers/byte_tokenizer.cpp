@@ -3,6 +3,7 @@
 #include "braid/models/text/tokenizers/byte_tokenizer.h"
 
 #include "braid/models/text/tokenizer.h"
+#include "braid/models/text/tokenizers/byte_level_json.h"
 #include "braid/models/text/tokenizers/unicode.h"
 
 namespace braid::models::text {
@@ -20,37 +21,14 @@ json member(const json& value, const char* name) {
 
 std::vector<TokenizerFile> ByteTokenizer::files() const {
   ordered_json added = ordered_json::array();
-  for (const int32_t id : {eos_id(), pad_id()})
-    added.push_back({{"id", id},
-                     {"content", token_bytes(id)},
-                     {"single_word", false},
-                     {"lstrip", false},
-                     {"rstrip", false},
-                     {"normalized", false},
-                     {"special", true}});
+  for (const int32_t id : {eos_id(), pad_id()}) added.push_back(special_token_json(token_bytes(id), id));
   ordered_json vocab = ordered_json::object();
   for (unsigned byte = 0; byte < 256; ++byte)
     vocab[std::string(byte_character(static_cast<unsigned char>(byte)))] = byte;
   const ordered_json level = {
       {"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", false}, {"use_regex", false}};
-  const ordered_json root = {{"version", "1.0"},
-                             {"truncation", nullptr},
-                             {"padding", nullptr},
-                             {"added_tokens", added},
-                             {"normalizer", nullptr},
-                             {"pre_tokenizer", level},
-                             {"post_processor", nullptr},
-                             {"decoder", level},
-                             {"model",
-                              {{"type", "BPE"},
-                               {"dropout", nullptr},
-                               {"unk_token", nullptr},
-                               {"continuing_subword_prefix", nullptr},
-                               {"end_of_word_suffix", nullptr},
-                               {"fuse_unk", false},
-                               {"byte_fallback", false},
-                               {"vocab", vocab},
-                               {"merges", ordered_json::array()}}}};
+  const ordered_json root =
+      ByteLevelJson{.added = added, .pre_tokenizer = level, .decoder = level, .vocab = vocab}.root();
   const ordered_json config = {{"tokenizer_class", "PreTrainedTokenizerFast"},
                                {"eos_token", token_bytes(eos_id())},
                                {"pad_token", token_bytes(pad_id())},

@@ -3,6 +3,7 @@
 
 #include "braid/models/pretrained/pretrained.h"
 #include "braid/models/registry.h"
+#include "tests/apps/generate/byte_model.h"
 #include "tests/apps/support.h"
 
 using namespace braid;
@@ -13,15 +14,7 @@ namespace {
 
 // A model of bytes with random weights, sequences of 64; its likeliest bytes are printable.
 std::string write_model(const fs::path& folder, const std::string& vocabulary, double output_weight = 0) {
-  const auto spec = models::configure_model("dcformer-tiny", {{"dim", "16"},
-                                                              {"n_head", "2"},
-                                                              {"n_layer", "2"},
-                                                              {"intermediate_size", "24"},
-                                                              {"window_size", "8"},
-                                                              {"block_size", "64"},
-                                                              {"initializer_std", "0.3"},
-                                                              {"vocab_size", vocabulary}});
-  const auto model = spec->make({5, 0});
+  const auto model = byte_model(vocabulary);
   for (nn::NamedTensor& p : nn::parameters(*model)) {
     if (p.name != "output.weight") continue;
     Tensor rows = p.value.detach();

@@ -4,6 +4,7 @@
 #include "braid/models/pretrained/pretrained.h"
 #include "braid/models/registry.h"
 #include "braid/tensor/detail/strings.h"
+#include "tests/apps/generate/byte_model.h"
 #include "tests/apps/support.h"
 
 using namespace braid;
@@ -17,15 +18,7 @@ struct Models {
   Scratch scratch;
   std::string model = (scratch / "model").string(), bare = (scratch / "bare").string();
   Models() {
-    const auto spec = models::configure_model("dcformer-tiny", {{"dim", "16"},
-                                                                {"n_head", "2"},
-                                                                {"n_layer", "2"},
-                                                                {"intermediate_size", "24"},
-                                                                {"window_size", "8"},
-                                                                {"block_size", "64"},
-                                                                {"initializer_std", "0.3"},
-                                                                {"vocab_size", "258"}});
-    const auto made = spec->make({5, 0});
+    const auto made = byte_model();
     const models::text::ByteTokenizer tokenizer;
     fs::create_directories(model), fs::create_directories(bare);
     models::save_model(*made, &tokenizer, model);

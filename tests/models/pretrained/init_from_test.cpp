@@ -12,19 +12,6 @@ using namespace braid::test;
 
 namespace {
 
-models::DcformerConfig baseline(const std::string& preset) {
-  models::DcformerConfig config = models::preset(preset);
-  config.vocab_size = 258;
-  config.dim = 32;
-  config.n_layer = 2;
-  config.n_head = 4;
-  config.intermediate_size = 64;
-  config.block_size = 32;
-  config.initializer_std = 0.05;
-  models::resolve(config);
-  return config;
-}
-
 struct Origin {
   ScratchFolder folder;
   models::Dcformer model;
@@ -55,7 +42,7 @@ BOOST_AUTO_TEST_SUITE(init_from)
 BOOST_AUTO_TEST_CASE(a_transformer_goes_on_as_a_dcformer_with_its_own_loss) {
   for (const char* preset : {"transformer-tiny", "pythia-tiny"}) {
     for (const DType dtype : {DType::f64, DType::f32}) {
-      const Origin origin(baseline(preset), dtype);
+      const Origin origin(small_config(preset), dtype);
       const double before = loss(origin.model);
       for (const char* start : {"identity", "published"}) {
         const auto model = origin.go_on({{"use_dcmha", "true"}, {"compose_init", start}}, dtype);
@@ -80,7 +67,7 @@ BOOST_AUTO_TEST_CASE(a_transformer_goes_on_as_a_dcformer_with_its_own_loss) {
 }
 
 BOOST_AUTO_TEST_CASE(added_parameters_are_those_of_compose) {
-  const Origin origin(baseline("transformer-tiny"));
+  const Origin origin(small_config("transformer-tiny"));
   const auto added = models::added_parameters(*origin.spec, *origin.spec->with({{"use_dcmha", "true"}}), "x");
   BOOST_TEST(added.size() == 2u * 3);
   for (const nn::NamedTensor& p : added) BOOST_TEST(is_compose(p.name), p.name);
@@ -88,7 +75,7 @@ BOOST_AUTO_TEST_CASE(added_parameters_are_those_of_compose) {
 }
 
 BOOST_AUTO_TEST_CASE(settings_that_mean_another_model_are_errors) {
-  const Origin plain(baseline("transformer-tiny")), composed(small_config());
+  const Origin plain(small_config("transformer-tiny")), composed(small_config());
   const auto fails = [](const Origin& origin, const models::SettingTexts& settings, const std::string& words) {
     BRAID_CHECK_FAILS(origin.go_on(settings, DType::f32), ErrorKind::setting, words);
   };

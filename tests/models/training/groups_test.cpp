@@ -18,15 +18,6 @@ std::vector<nn::ParameterGroup> groups(const std::vector<std::string>& texts) {
   return list;
 }
 
-models::Batch batch(int64_t salt) {
-  std::vector<int64_t> ids, targets;
-  for (int64_t i = 0; i < 32; ++i) {
-    ids.push_back((i * 31 + salt * 7 + i * i) % 200);
-    targets.push_back((i * 17 + salt) % 200);
-  }
-  return models::text_batch(from_vector(ids, {2, 16}), from_vector(targets, {2, 16}));
-}
-
 using Values = std::map<std::string, std::vector<double>>;
 
 struct Training {
@@ -59,10 +50,10 @@ BOOST_AUTO_TEST_CASE(frozen_parameters_have_no_state_no_gradient_and_keep_every_
     for (const char* rule : {"adamw", "sgd"}) {
       Training t({"* frozen", "*.dyn_w_proj.* trained"}, compute, rule);
       const Values before = t.values();
-      t.trainer.forward_backward({batch(0)});
+      t.trainer.forward_backward({small_batch(0)});
       for (const models::LocalTensor& g : t.trainer.local_gradients()) BOOST_TEST(is_compose(g.name), g.name);
       t.trainer.apply(1e-2);
-      t.trainer.step({batch(1)}, 1e-2);
+      t.trainer.step({small_batch(1)}, 1e-2);
       for (const auto& [name, now] : t.values())
         BOOST_TEST((now == before.at(name)) == !is_compose(name), rule << " " << name);
       for (const nn::NamedTensor& s : t.trainer.optimizer().state())
@@ -74,11 +65,11 @@ BOOST_AUTO_TEST_CASE(frozen_parameters_have_no_state_no_gradient_and_keep_every_
 BOOST_AUTO_TEST_CASE(the_gradient_norm_is_that_of_the_trained_ones) {
   Training all({}), some({"* frozen", "output.* trained"});
   double squares = 0;
-  all.trainer.forward_backward({batch(0)});
+  all.trainer.forward_backward({small_batch(0)});
   for (const models::LocalTensor& g : all.trainer.local_gradients())
     if (g.name.starts_with("output."))
       for (double v : g.values.to_vector<double>()) squares += v * v;
-  BOOST_TEST(is_close({some.trainer.forward_backward({batch(0)}).grad_norm}, {std::sqrt(squares)}, 1e-6));
+  BOOST_TEST(is_close({some.trainer.forward_backward({small_batch(0)}).grad_norm}, {std::sqrt(squares)}, 1e-6));
 }
 
 // First the new weights, then all: the second part goes on from where the first one ended.
@@ -86,19 +77,19 @@ BOOST_AUTO_TEST_CASE(parameters_thaw_at_their_step_and_resume_exactly) {
   const std::vector<std::string> texts = {"* frozen_until=2", "*.dyn_w_proj.* trained lr=10"};
   Training whole(texts);
   const Values first = whole.values();
-  for (int64_t i = 0; i < 2; ++i) whole.trainer.step({batch(i)}, 1e-3);
+  for (int64_t i = 0; i < 2; ++i) whole.trainer.step({small_batch(i)}, 1e-3);
   for (const auto& [name, now] : whole.values()) BOOST_TEST((now == first.at(name)) == !is_compose(name), name);
-  for (int64_t i = 2; i < 4; ++i) whole.trainer.step({batch(i)}, 1e-3);
+  for (int64_t i = 2; i < 4; ++i) whole.trainer.step({small_batch(i)}, 1e-3);
   for (const auto& [name, now] : whole.values()) BOOST_TEST(now != first.at(name), name);
   for (const int64_t stop : {1, 2, 3}) {
     ScratchFolder run;
     models::text::ByteTokenizer tokenizer;
     Training before(texts), after(texts);
-    for (int64_t i = 0; i < stop; ++i) before.trainer.step({batch(i)}, 1e-3);
+    for (int64_t i = 0; i < stop; ++i) before.trainer.step({small_batch(i)}, 1e-3);
     models::CheckpointWriter(run.path(), 2).save(before.trainer, &tokenizer, {stop, 0, 0, 1, 16, "data"}, "");
-    after.trainer.step({batch(9)}, 1e-1);  // another state, thawed or not
+    after.trainer.step({small_batch(9)}, 1e-1);  // another state, thawed or not
     models::load_checkpoint(run.path() / models::step_name(stop), after.trainer);
-    for (int64_t i = stop; i < 4; ++i) after.trainer.step({batch(i)}, 1e-3);
+    for (int64_t i = stop; i < 4; ++i) after.trainer.step({small_batch(i)}, 1e-3);
     BOOST_TEST((after.everything() == whole.everything()), "stopped after " << stop);
   }
 }
@@ -107,7 +98,7 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_of_other_trained_parameters_is_rejected) {
   ScratchFolder run;
   models::text::ByteTokenizer tokenizer;
   Training before({"tok_embeddings.* frozen"}), after({});
-  before.trainer.step({batch(0)}, 1e-3);
+  before.trainer.step({small_batch(0)}, 1e-3);
   models::CheckpointWriter(run.path(), 2).save(before.trainer, &tokenizer, {1, 0, 0, 1, 16, "data"}, "");
   BRAID_CHECK_FAILS(models::load_checkpoint(run.path() / models::step_name(1), after.trainer), ErrorKind::setting,
                     "never trained parameters (optimizer.groups");
@@ -122,7 +113,7 @@ BOOST_AUTO_TEST_CASE(recomputed_blocks_with_frozen_embeddings_change_no_bit) {
   const auto norm = [](bool recompute) {
     Training t({"* frozen", "layers.1.attention.wo.* trained"});
     t.model.set_recompute(recompute);
-    return t.trainer.step({batch(0)}, 1e-3).grad_norm;
+    return t.trainer.step({small_batch(0)}, 1e-3).grad_norm;
   };
   BOOST_TEST(norm(true) == norm(false));
 }
