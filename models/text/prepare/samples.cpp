@@ -2,11 +2,8 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <optional>
 
-#include "braid/models/text/prepare/byte_stream.h"
-#include "braid/models/text/prepare/input_files.h"
 #include "braid/models/text/prepare/output_folder.h"
 #include "braid/models/text/prepare/source.h"
 #include "braid/models/text/prepare/target_data.h"
@@ -18,64 +15,6 @@
 
 namespace braid::models::text {
 namespace {
-
-namespace fs = std::filesystem;
-
-bool is_jsonl(const std::string& path) {
-  const std::string name = without_compression(path);
-  return name.ends_with(".jsonl") || name.ends_with(".ndjson");
-}
-
-// The .jsonl files that the inputs stand for; other files of folders are left out.
-std::vector<std::string> files_of(const std::vector<std::string>& inputs, const std::string& exclude) {
-  std::vector<std::string> files;
-  const InputList list = list_inputs(inputs, exclude, {});
-  for (const InputFile& file : list.files) {
-    check(is_jsonl(file.path) || !file.named, ErrorKind::input, [&] {
-      return "cannot read samples from " + file.path + ": expected a file .jsonl or .ndjson, also as .gz or .zst";
-    });
-    if (is_jsonl(file.path)) files.push_back(file.path);
-  }
-  return files;
-}
-
-// The lines of a file, one at a time.
-class Lines {
- public:
-  explicit Lines(const std::string& path) : path_(path), stream_(open_stream(path)) {}
-
-  // Valid until the next call; false at the end.
-  bool next(std::string_view& line) {
-    buffer_.erase(0, used_);
-    used_ = 0;
-    size_t end = 0;
-    for (size_t searched = 0; (end = buffer_.find('\n', searched)) == std::string::npos;) {
-      searched = buffer_.size();
-      check(static_cast<int64_t>(searched) <= max_line_bytes, ErrorKind::input, [&] {
-        return "cannot read " + path_ + " at line " + std::to_string(number + 1) + ": expected at most " +
-               std::to_string(max_line_bytes) + " bytes, found a longer line";
-      });
-      buffer_.resize(searched + block);
-      const int64_t n = stream_->read(buffer_.data() + searched, block);
-      buffer_.resize(searched + static_cast<size_t>(n));
-      if (n == 0) break;
-    }
-    if (buffer_.empty()) return false;
-    end = std::min(end, buffer_.size());
-    line = std::string_view(buffer_).substr(0, end);
-    used_ = std::min(end + 1, buffer_.size());
-    ++number;
-    return true;
-  }
-  int64_t position() const { return stream_->file_position(); }
-  int64_t number = 0;
-
- private:
-  static constexpr int64_t block = 1 << 16;
-  std::string path_, buffer_;
-  std::unique_ptr<ByteStream> stream_;
-  size_t used_ = 0;
-};
 
 // The shards of one split and, beside each, the marks of its tokens. A sample lies in one shard.
 class SampleSplit {
@@ -185,31 +124,25 @@ class SamplePreparation {
 
   // Calls each(sample, place) for every line that holds a sample.
   void read(const std::vector<std::string>& inputs, const std::function<void(Sample&&, double)>& each) {
-    const std::vector<std::string> files = files_of(inputs, folder_.target());
-    int64_t total = 0, done = 0;
-    for (const std::string& file : files) {
-      std::error_code none;
-      total += static_cast<int64_t>(fs::file_size(file, none));
-    }
-    for (const std::string& file : files) {
-      Lines lines(file);
-      for (std::string_view line; lines.next(line);) {
-        if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-        Sample sample = make_sample(line, file + " at line " + std::to_string(lines.number), format_, *tokenizer_);
-        const int64_t counted = std::count(sample.counted.begin() + 1, sample.counted.end(), true);
-        if (counted == 0) {
-          ++unanswered_;
-          continue;
-        }
-        summary_.counted += counted;
-        summary_.longest = std::max<int64_t>(summary_.longest, std::ssize(sample.tokens));
-        each(std::move(sample), place_of(line, options_.seed));
-        if (lines.number % 256 == 0) report(done + lines.position(), total, file);
+    TextSource source(inputs, {.exclude = folder_.target(), .only_jsonl = true});
+    const int64_t total = source.bytes_total();
+    int64_t lines = 0;
+    for (Piece piece; source.next(piece);) {
+      const std::string& file = source.path(piece.file);
+      Sample sample = make_sample(piece.bytes, file + " at line " + std::to_string(piece.line), format_, *tokenizer_);
+      if (++lines % 256 == 0) report(piece.bytes_read, total, file);
+      const int64_t counted = std::count(sample.counted.begin() + 1, sample.counted.end(), true);
+      if (counted == 0) {
+        ++unanswered_;
+        continue;
       }
-      done += lines.position();
-      report(done, total, file);
+      summary_.counted += counted;
+      summary_.longest = std::max<int64_t>(summary_.longest, std::ssize(sample.tokens));
+      each(std::move(sample), place_of(piece.bytes, options_.seed));
     }
-    summary_.prepared.files += std::ssize(files);
+    report(total, total, "");
+    summary_.prepared.notes.insert(summary_.prepared.notes.end(), source.notes.begin(), source.notes.end());
+    summary_.prepared.files += std::ssize(source.files());
     summary_.prepared.input_bytes += total;
   }
 

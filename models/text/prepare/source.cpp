@@ -73,6 +73,13 @@ struct TextSource::Open {
 
 TextSource::TextSource(const std::vector<std::string>& inputs, Options options)
     : options_(std::move(options)), list_(list_inputs(inputs, options_.exclude, options_.exclude_files)) {
+  if (options_.only_jsonl) {
+    for (const InputFile& file : list_.files)
+      check(is_jsonl(file.path) || !file.named, ErrorKind::input, [&] {
+        return "cannot read samples from " + file.path + ": expected a file .jsonl or .ndjson, also as .gz or .zst";
+      });
+    std::erase_if(list_.files, [](const InputFile& file) { return !is_jsonl(file.path); });
+  }
   for (const InputFile& file : list_.files) bytes_total_ += file.bytes;
   notes = list_.notes;
 }

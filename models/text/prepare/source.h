@@ -53,6 +53,7 @@ class TextSource {
     // For tokenizers that take only text; the byte tokenizer takes any bytes. Then pieces end where words end.
     bool require_utf8 = false;
     bool hashes = false;
+    bool only_jsonl = false;  // other files of folders are left out; Error(input) for a named one
   };
   // Lists every file; Error(input) as list_inputs().
   TextSource(const std::vector<std::string>& inputs, Options options);
