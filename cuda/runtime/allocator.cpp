@@ -1,9 +1,11 @@
 #include "braid/cuda/runtime/allocator.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "braid/cuda/runtime/messages.h"
 #include "braid/tensor/detail/integers.h"
+#include "braid/tensor/detail/strings.h"
 #include "braid/tensor/error.h"
 
 namespace braid::cuda {
@@ -56,6 +58,17 @@ char* CachingAllocator::fresh(int64_t size) {
   blocks_.emplace(begin, Block{bytes, pool_, begin});
   (small ? pools_[pool_].small : pools_[pool_].large).emplace(bytes, begin);
   return take(size, pool_);
+}
+
+bool exact_allocations() {
+  const char* text = std::getenv("BRAID_ALLOCATOR");
+  const std::string value = text ? text : "";
+  check(value.empty() || value == "exact" || value == "cached", ErrorKind::setting, [&] {
+    return "BRAID_ALLOCATOR=" + detail::preview(value) +
+           " is not known: expected exact (every tensor of a GPU is an allocation of its own, for memory checkers) or "
+           "cached";
+  });
+  return value == "exact";
 }
 
 void* CachingAllocator::allocate(int64_t bytes) {

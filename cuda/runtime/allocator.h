@@ -25,8 +25,8 @@ class MemorySource {
 };
 
 // Memory comes from the source in segments, of which buffers are cut: the smallest free piece that is large enough is
-// split, and a released buffer joins the free pieces beside it. Small buffers, up to 1 MiB, have segments of their own, so
-// that they do not keep large ones apart.
+// split, and a released buffer joins the free pieces beside it. Small buffers, up to 1 MiB, have segments of their own,
+// so that they do not keep large ones apart.
 class CachingAllocator final : public Allocator {
  public:
   // exact: every buffer is an allocation of the source of exactly its size, given back at its release, so that memory
@@ -41,8 +41,8 @@ class CachingAllocator final : public Allocator {
   void release_cached() override;  // segments without a buffer in use
 
   // From begin_pool to end_pool buffers belong to a pool of their own, so that a captured graph keeps the addresses it
-  // was captured with: released buffers are reused only inside the pool, until drop_pool. Free pieces from before become
-  // the pool's where it needs them.
+  // was captured with: released buffers are reused only inside the pool, until drop_pool. Free pieces from before
+  // become the pool's where it needs them.
   int begin_pool();
   void end_pool();
   void drop_pool(int pool);
@@ -78,11 +78,14 @@ class CachingAllocator final : public Allocator {
     bool small;
   };
   std::map<char*, Segment> segments_;
-  Blocks blocks_;                // all, in use or free
-  std::map<int, Pool> pools_;    // their free pieces
+  Blocks blocks_;                 // all, in use or free
+  std::map<int, Pool> pools_;     // their free pieces
   int pool_ = 0, last_pool_ = 0;  // 0: of no graph
   int64_t current_ = 0, peak_ = 0, reserved_ = 0;
 };
+
+// Whether the environment sets BRAID_ALLOCATOR=exact; Error(setting) for another value than that and "cached".
+bool exact_allocations();
 
 CachingAllocator& caching_allocator();  // of the current GPU
 
