@@ -69,7 +69,7 @@ Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& mod
               {"train.graph", &c.train.graph,
                "on a GPU, capture a step as a CUDA graph and replay it; no effect with several processes"},
               {"train.attention_workspace", &c.train.attention_workspace,
-               "MiB of attention scores that a GPU holds at a time, 0 = 256; sums are made in another order",
+               "MiB of attention scores that a GPU holds at a time, 0 = 3584; sums are made in another order",
                between(0, 1 << 20)},
               {"train.init_from", &c.train.init_from,
                "folder of a model or run: the first weights and the settings of the model; \"\" = random weights"},
