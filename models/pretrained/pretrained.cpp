@@ -91,7 +91,9 @@ void save_model_description(const ModelSpec& spec, const text::Tokenizer* tokeni
   if (!tokenizer) return;
   text::save_tokenizer(*tokenizer, folder.string());
   nlohmann::ordered_json generation;
-  if (tokenizer->eos_id() >= 0) generation["eos_token_id"] = tokenizer->eos_id();
+  const std::vector<int32_t> ends = tokenizer->end_ids();
+  if (ends.size() == 1) generation["eos_token_id"] = ends[0];
+  if (ends.size() > 1) generation["eos_token_id"] = ends;
   if (tokenizer->pad_id() >= 0) generation["pad_token_id"] = tokenizer->pad_id();
   generation["do_sample"] = true;
   io::write_file((folder / "generation_config.json").string(), generation.dump(1) + "\n");
