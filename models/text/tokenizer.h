@@ -22,7 +22,7 @@ class Tokenizer {
   virtual int32_t eos_id() const = 0;      // ends every document; -1: the tokenizer names none (document_end())
   // The tokens at which a generated text ends: eos_id(), and others that the model's folder names.
   virtual std::vector<int32_t> end_ids() const;
-  virtual int32_t pad_id() const = 0;      // fills batches; never a target; -1: none
+  virtual int32_t pad_id() const = 0;  // fills batches; never a target; -1: none
   virtual bool is_special(int32_t id) const = 0;
   // The bytes a token stands for; the literal text of a special; empty for an id without token. Error(input) for an id
   // outside [0, vocab_size()).

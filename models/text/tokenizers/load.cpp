@@ -52,8 +52,8 @@ json companion_json(const fs::path& folder, const char* name) {
   return text ? io::parse_json(*text, (folder / name).string()) : json();
 }
 
-// The ids of the ends of a text and of padding: by tokenizer_config.json, then generation_config.json, else config.json,
-// else a token of a usual name.
+// The ids of the ends of a text and of padding: by tokenizer_config.json, then generation_config.json, else
+// config.json, else a token of a usual name.
 void find_ends(BpeTokenizer& tokenizer, const fs::path& folder, std::vector<TokenizerFile>& files) {
   const json config = companion_json(folder, "tokenizer_config.json");
   const std::string path = (folder / "tokenizer_config.json").string();
@@ -75,7 +75,8 @@ void find_ends(BpeTokenizer& tokenizer, const fs::path& folder, std::vector<Toke
   std::erase(ends, eos);
   ends.insert(ends.begin(), own.begin(), own.end());
   if (ends != own)  // the tokenizer's own files do not say so
-    files.push_back({"generation_config.json", json{{"eos_token_id", ends.size() == 1 ? json(ends[0]) : json(ends)}}.dump(1) + "\n"});
+    files.push_back({"generation_config.json",
+                     json{{"eos_token_id", ends.size() == 1 ? json(ends[0]) : json(ends)}}.dump(1) + "\n"});
   for (const char* usual : {"<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>"})
     if (ends.empty() && tokenizer.is_special(tokenizer.id_of(usual))) ends = {tokenizer.id_of(usual)};
   tokenizer.set_ends(ends, pad);
