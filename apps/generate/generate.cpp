@@ -179,12 +179,14 @@ int generate(const Arguments& arguments, const Job& job) {
   models::LoadedModel loaded = models::load_model(folder, {.dtype = dtype_of(arguments),
                                                            .settings = model_keys(arguments, overrides),
                                                            .mesh = mesh,
+                                                           .base = base_of(arguments),
                                                            .int8_weights = int8_weights(arguments)});
   const auto model = models::as_language_model(std::move(loaded.model));
   model->to(ranks.device);
   const double load_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (root) print_notes(loaded.notes);
-  if (arguments.has("tokenizer")) loaded.tokenizer = models::text::load_tokenizer(arguments.get("tokenizer"));
+  if (arguments.has("tokenizer"))
+    loaded.tokenizer = models::text::load_tokenizer(tokenizer_path(arguments.get("tokenizer")));
   const std::vector<int32_t> ends = ends_of_text(loaded, model->vocab_size(), arguments);
   if (!loaded.tokenizer && arguments.has("ids")) {
     const ReplySpeed speed = print_ids(*model, id_prompt(arguments, *model), options, ends, arguments);
@@ -259,10 +261,12 @@ std::vector<Flag> generate_flags() {
       {.name = "stop", .value = "TEXT", .help = "end before this text; may be given several times", .repeated = true},
       integer_flag("count", "N", "samples to draw", "1", 1, 1e6),
       {.name = "no-prompt", .help = "print only the new text"},
-      {.name = "ignore-eos", .help = "go on after the end of the text, which is any token of eos_token_id in generation_config.json or "
+      {.name = "ignore-eos",
+       .help = "go on after the end of the text, which is any token of eos_token_id in generation_config.json or "
                "config.json, and the tokenizer's own"},
       {.name = "stats", .help = "print load time, tokens/s of the prompt and of decoding, and memory to stderr"},
       profile_flag(),
+      base_flag(),
       dtype_or_int8_flag("arithmetic, to which weights are converted (default: f32, or f64 for weights of f64); int8: "
                          "f32, with the weights of linear layers in 8 bits, on the CPU",
                          ""),
