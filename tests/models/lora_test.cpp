@@ -71,6 +71,18 @@ BOOST_AUTO_TEST_CASE(the_first_step_is_that_of_the_model_without_it) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(tied_embeddings_have_no_layer_for_a_pair) {
+  models::DcformerConfig config = small_config("llama-tiny");
+  config.tie_word_embeddings = true;
+  models::Dcformer model(config, {1, 0}), other(config, {1, 0});
+  models::add_lora(model, {.rank = 2, .targets = {"*"}}, {7, 0});
+  BOOST_TEST(models::lora_of(model)->targets.size() == 2u * 5);
+  ScratchFolder folder;
+  models::save_adapter(model, folder.path());
+  models::load_adapter(other, folder.path());
+  BOOST_TEST(loss(other) == loss(model));
+}
+
 BOOST_AUTO_TEST_CASE(training_changes_the_pairs_alone_and_merging_changes_no_result) {
   for (const std::optional<DType> compute : {std::optional<DType>(), std::optional(DType::bf16)}) {
     Training t(compute ? DType::f32 : DType::f64, compute);

@@ -92,7 +92,8 @@ BOOST_AUTO_TEST_CASE(every_end_of_text_of_the_folder_ends_it) {
     BOOST_TEST(run("generate " + copy.string() + flags + " --ignore-eos").output.size() > 1u);
     if (bare) continue;
     write(all().scratch / "ab.txt", "AB\nAB\n");
-    const Outcome batch = run("generate " + copy.string() + " -n 3 -t 0 --prompts " + (all().scratch / "ab.txt").string());
+    const Outcome batch =
+        run("generate " + copy.string() + " -n 3 -t 0 --prompts " + (all().scratch / "ab.txt").string());
     BOOST_TEST(batch.output.find("\"tokens\":0,\"reason\":\"end_of_text\"") != std::string::npos, batch.output);
     BOOST_TEST(run("generate " + copy.string() + " -n 3 -t 0 --no-prompt -i", "printf 'AB\\n' |").output == "\n");
   }
