@@ -61,7 +61,7 @@ BOOST_AUTO_TEST_CASE(launches_and_memory_of_a_step) {
   }
 }
 
-// What an H100 of 80 GB has left beside CUDA, its libraries and the graphs themselves.
+// The memory of an H100 of 80 GB beside that of CUDA, its libraries and the graphs themselves.
 BOOST_AUTO_TEST_CASE(a_model_of_2_8b_is_captured_within_76_gib) {
   DryTraining t({"dcformer-2.8b", 4}, {.memory = int64_t{76} << 30});
   for (int step = 0; step < 3; ++step) {
