@@ -23,6 +23,7 @@ Trainer::Trainer(Model& model, const nn::OptimizerOptions& options, double clip,
       step_(model.device(), optimizer_->parameters()),
       clip_(clip) {
   nn::check_groups(options.groups, parameters_);
+  optimizer_->set_copies(masters_.copies_of(optimizer_->parameters()));
   parallel_.freeze(0);
 }
 
@@ -60,7 +61,7 @@ void Trainer::compute_gradients(const StepBuffers& buffers) {
   for (int64_t i = 0; i < count; ++i) {
     const Batch& batch = buffers.batches[static_cast<size_t>(i)];
     MemoryScope scope(MemoryUse::activations);
-    masters_.attach_cast();
+    masters_.attach_cast(count == 1);
     Tensor loss = model_.loss_sum(batch);  // ()
     buffers.losses.sliced(0, i, i + 1).copy_(loss.detach().reshaped({1}));
     if (i + 1 == count) parallel_.start();  // gradients travel during this backward pass
@@ -92,7 +93,7 @@ void Trainer::apply(double lr) {
 // The updated pieces -> all ranks -> the copies that the model computes with.
 void Trainer::broadcast_parameters() {
   parallel_.gather_parameters();
-  masters_.refresh();
+  masters_.refresh_others();
 }
 
 void Trainer::discard() {
