@@ -15,6 +15,12 @@ MlpOptions mlp_options(const BlockOptions& o) {
 }
 }  // namespace
 
+Tensor ResidualStream::total() const { return addend ? add(sum, addend) : sum; }
+
+SumAndNorm norm_of(const Norm& norm, const ResidualStream& x) {
+  return x.addend ? norm(x.sum, x.addend) : SumAndNorm{x.sum, norm(x.sum)};
+}
+
 Block::Block(const BlockOptions& o, RandomKey key)
     : parallel_residual_(o.parallel_residual),
       attention_(o.attention, child(key, "attention")),
@@ -24,9 +30,16 @@ Block::Block(const BlockOptions& o, RandomKey key)
 
 Tensor Block::operator()(const Tensor& x, const Rope* rope, LayerCache* cache, const ActivationObserver* observer,
                          const ShardContext* shards, const std::vector<Document>* documents) const {
-  Tensor a = observe(observer, "attn_out", attention_(attention_norm_(x), rope, cache, observer, shards, documents));
+  return forward({x, {}}, rope, cache, observer, shards, documents).total();
+}
+
+ResidualStream Block::forward(const ResidualStream& stream, const Rope* rope, LayerCache* cache,
+                              const ActivationObserver* observer, const ShardContext* shards,
+                              const std::vector<Document>* documents) const {
+  const auto [x, normed] = norm_of(attention_norm_, stream);
+  Tensor a = observe(observer, "attn_out", attention_(normed, rope, cache, observer, shards, documents));
   SumAndNorm h = parallel_residual_ ? SumAndNorm{add(x, a), ffn_norm_(x)} : ffn_norm_(x, a);
-  return add(h.sum, observe(observer, "ffn_out", feed_forward_(h.y, shards)));
+  return {h.sum, observe(observer, "ffn_out", feed_forward_(h.y, shards))};
 }
 
 void Block::visit(Visitor& v) const {

@@ -15,6 +15,15 @@ struct BlockOptions {
   bool parallel_residual = false;
 };
 
+// The residual stream between two blocks, sum + addend. A block leaves its last addition to the norm that comes next,
+// whose kernel adds while it reads.
+struct ResidualStream {
+  Tensor sum, addend;  // (B, T, D); addend may be an empty handle
+  Tensor total() const;
+};
+// Their sum and its norm.
+SumAndNorm norm_of(const Norm& norm, const ResidualStream& x);
+
 class Block final : public Module {
  public:
   Block() = default;
@@ -23,6 +32,10 @@ class Block final : public Module {
   Tensor operator()(const Tensor& x, const Rope* rope, LayerCache* cache = nullptr,
                     const ActivationObserver* observer = nullptr, const ShardContext* shards = nullptr,
                     const std::vector<Document>* documents = nullptr) const;
+  // The same without the last addition. With an observer or cache as above.
+  ResidualStream forward(const ResidualStream& x, const Rope* rope, LayerCache* cache = nullptr,
+                         const ActivationObserver* observer = nullptr, const ShardContext* shards = nullptr,
+                         const std::vector<Document>* documents = nullptr) const;
   void visit(Visitor& v) const override;
   void attention_workspace(int64_t bytes) { attention_.workspace(bytes); }
 
