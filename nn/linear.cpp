@@ -17,11 +17,6 @@ Tensor Linear::product(const Tensor& x, const Tensor& bias) const {
   return lora_a_ ? add(y, scale(linear(linear(x, lora_a_), lora_b_), lora_scale())) : y;
 }
 
-LinearPair Linear::both(const Linear& a, const Linear& b, const Tensor& x) {
-  const auto plain = [](const Linear& l) { return !l.scale_ && !l.bias_ && !l.lora_a_; };
-  return plain(a) && plain(b) ? linear_pair(x, a.weight_, b.weight_) : LinearPair{a(x), b(x)};
-}
-
 Tensor Linear::operator()(const Tensor& x) const { return product(x, bias_); }
 
 Tensor Linear::row_parallel(const Tensor& x, const ShardContext* shards) const {

@@ -64,14 +64,11 @@ void Dcformer::quantize_weights() {
 
 Tensor Dcformer::forward(const Tensor& ids, const std::shared_ptr<const nn::ShardContext>& shards, KvCache* cache,
                          const nn::ActivationObserver* observer, const PackedPtr& packed) const {
-  nn::ResidualStream x;  // (B, T, D), over a mesh this rank's rows of it
-  if (shards) {
-    x.sum =
-        shards->reduce_rows(dist::vocab_parallel_embedding(embeddings_.weight(), ids, vocab_, mesh_.tensor, dtype()));
-  } else {
-    x.sum = cast(embeddings_(ids), dtype());
-  }
-  nn::observe(observer, "hidden.0", x.sum);
+  const Tensor& table = embeddings_.weight();
+  const Tensor embedded =  // (B, T, D), over a mesh this rank's rows of it
+      shards ? shards->reduce_rows(dist::vocab_parallel_embedding(table, ids, vocab_, mesh_.tensor, dtype()))
+             : cast(embeddings_(ids), dtype());
+  nn::ResidualStream x{nn::observe(observer, "hidden.0", embedded), {}};
   for (size_t i = 0; i < layers_.size(); ++i) {
     const nn::Block& block = layers_[i];
     nn::ActivationObserver of_layer;
@@ -87,11 +84,9 @@ Tensor Dcformer::forward(const Tensor& ids, const std::shared_ptr<const nn::Shar
       x = block.forward(x, packed ? &packed->rope : &rope_, cache ? &cache->layers[i] : nullptr,
                         observer ? &of_layer : nullptr, shards.get(), packed ? &packed->documents : nullptr);
     }
-    if (!observer) continue;
-    x = {x.total(), {}};
-    nn::observe(observer, "hidden." + std::to_string(i + 1), x.sum);
+    if (observer) x = {nn::observe(observer, "hidden." + std::to_string(i + 1), x.total()), {}};
   }
-  return nn::observe(observer, "final_norm", nn::norm_of(norm_, x).y);
+  return nn::observe(observer, "final_norm", x.with(norm_).y);
 }
 
 Tensor Dcformer::hidden(const Tensor& ids, const Tensor& positions, KvCache* cache,

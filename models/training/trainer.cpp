@@ -59,10 +59,9 @@ void Trainer::compute_gradients(const StepBuffers& buffers) {
   const SkipIndexCheck checked;
   const auto count = static_cast<int64_t>(buffers.batches.size());
   for (int64_t i = 0; i < count; ++i) {
-    const Batch& batch = buffers.batches[static_cast<size_t>(i)];
     MemoryScope scope(MemoryUse::activations);
     masters_.attach_cast(count == 1);
-    Tensor loss = model_.loss_sum(batch);  // ()
+    Tensor loss = model_.loss_sum(buffers.batches[static_cast<size_t>(i)]);  // ()
     buffers.losses.sliced(0, i, i + 1).copy_(loss.detach().reshaped({1}));
     if (i + 1 == count) parallel_.start();  // gradients travel during this backward pass
     backward(loss, buffers.loss_scale.to(loss.dtype()));

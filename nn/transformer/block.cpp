@@ -15,12 +15,6 @@ MlpOptions mlp_options(const BlockOptions& o) {
 }
 }  // namespace
 
-Tensor ResidualStream::total() const { return addend ? add(sum, addend) : sum; }
-
-SumAndNorm norm_of(const Norm& norm, const ResidualStream& x) {
-  return x.addend ? norm(x.sum, x.addend) : SumAndNorm{x.sum, norm(x.sum)};
-}
-
 Block::Block(const BlockOptions& o, RandomKey key)
     : parallel_residual_(o.parallel_residual),
       attention_(o.attention, child(key, "attention")),
@@ -28,15 +22,10 @@ Block::Block(const BlockOptions& o, RandomKey key)
       attention_norm_(block_norm(o)),
       ffn_norm_(block_norm(o)) {}
 
-Tensor Block::operator()(const Tensor& x, const Rope* rope, LayerCache* cache, const ActivationObserver* observer,
-                         const ShardContext* shards, const std::vector<Document>* documents) const {
-  return forward({x, {}}, rope, cache, observer, shards, documents).total();
-}
-
 ResidualStream Block::forward(const ResidualStream& stream, const Rope* rope, LayerCache* cache,
                               const ActivationObserver* observer, const ShardContext* shards,
                               const std::vector<Document>* documents) const {
-  const auto [x, normed] = norm_of(attention_norm_, stream);
+  const auto [x, normed] = stream.with(attention_norm_);
   Tensor a = observe(observer, "attn_out", attention_(normed, rope, cache, observer, shards, documents));
   SumAndNorm h = parallel_residual_ ? SumAndNorm{add(x, a), ffn_norm_(x)} : ffn_norm_(x, a);
   return {h.sum, observe(observer, "ffn_out", feed_forward_(h.y, shards))};

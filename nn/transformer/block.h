@@ -19,10 +19,10 @@ struct BlockOptions {
 // whose kernel adds while it reads.
 struct ResidualStream {
   Tensor sum, addend;  // (B, T, D); addend may be an empty handle
-  Tensor total() const;
+
+  Tensor total() const { return addend ? add(sum, addend) : sum; }
+  SumAndNorm with(const Norm& norm) const { return norm(sum, addend); }
 };
-// Their sum and its norm.
-SumAndNorm norm_of(const Norm& norm, const ResidualStream& x);
 
 class Block final : public Module {
  public:
@@ -31,8 +31,10 @@ class Block final : public Module {
   // x (B, T, D) -> (B, T, D). With `shards` the rows are those of this rank: norms and residuals run on them alone.
   Tensor operator()(const Tensor& x, const Rope* rope, LayerCache* cache = nullptr,
                     const ActivationObserver* observer = nullptr, const ShardContext* shards = nullptr,
-                    const std::vector<Document>* documents = nullptr) const;
-  // The same without the last addition. With an observer or cache as above.
+                    const std::vector<Document>* documents = nullptr) const {
+    return forward({x, {}}, rope, cache, observer, shards, documents).total();
+  }
+  // The same without the last addition.
   ResidualStream forward(const ResidualStream& x, const Rope* rope, LayerCache* cache = nullptr,
                          const ActivationObserver* observer = nullptr, const ShardContext* shards = nullptr,
                          const std::vector<Document>* documents = nullptr) const;
