@@ -152,7 +152,8 @@ Tensor log_softmax(const Tensor& x, int axis = -1);
 Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps);
 // y = (x - mean) / sqrt(var + eps) * weight + bias, biased variance; weight, bias (D) or empty handles.
 Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps);
-// The same norms of sum = x + residual, which is also a result, in one pass; shapes equal.
+// The same norms of sum = x + residual, which is also a result, in one pass; shapes equal. Without residual (an empty
+// handle) sum is x, and backward adds both gradients of x in one pass.
 struct SumAndNorm {
   Tensor sum, y;
 };
