@@ -1,6 +1,7 @@
 // The launches and the memory of training steps, by the host code that runs on a GPU. The bounds are the counts of now:
 // a change that lowers a count lowers its bound.
 #include <boost/test/unit_test.hpp>
+#include <map>
 
 #include "tests/cuda/dry/support.h"
 #include "tests/support/compare.h"
@@ -59,6 +60,34 @@ BOOST_AUTO_TEST_CASE(launches_and_memory_of_a_step) {
                                           << memory.peak / kGiB << " GiB, reserved " << memory.reserved / kGiB);
     }
   }
+}
+
+// GPU memory that the ops of a step read and write, in GB.
+BOOST_AUTO_TEST_CASE(bytes_of_the_ops_of_a_step) {
+  DryTraining t({"dcformer-405m", 8});
+  std::map<std::string_view, double> bytes;
+  double sum = 0;
+  for (const DryWork& w : t.step()) bytes[w.op] += static_cast<double>(w.bytes) / 1e9, sum += w.bytes / 1e9;
+  const std::map<std::string_view, double> most = {{"matmul", 50.9},
+                                                   {"linear", 14.6},
+                                                   {"binary", 22.2},
+                                                   {"binary_backward", 11.1},
+                                                   {"copy", 16.5},
+                                                   {"rms_norm", 8.4},
+                                                   {"rms_norm_backward", 11},
+                                                   {"rope", 6.5},
+                                                   {"optimizer_update", 11.8},
+                                                   {"sum_of_squares", 3.4},
+                                                   {"cross_entropy_in_place", 5},
+                                                   {"dcmha_forward", 66},
+                                                   {"dcmha_backward", 155}};
+  for (const auto& [op, gb] : bytes) {
+    const auto bound = most.find(op);
+    BOOST_TEST(gb <= (bound == most.end() ? 20 : bound->second), op << ": " << gb << " GB");
+    BOOST_TEST(gb > 0, op << " says nothing of its bytes");
+    BOOST_TEST_MESSAGE(op << ": " << gb << " GB");
+  }
+  BOOST_TEST(sum <= 382);
 }
 
 // The memory of an H100 of 80 GB beside that of CUDA, its libraries and the graphs themselves.
