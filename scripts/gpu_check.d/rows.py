@@ -93,7 +93,7 @@ class Runner:
     def __init__(self, part, results, deadline, environment, dry=False, say=print):
         self.part, self.results, self.deadline = part, results, deadline
         self.environment, self.dry, self.say = environment, dry, say
-        self.failed = []
+        self.failed, self.started = [], set()  # names of rows; dry commands
 
     def finish(self, row, status, started, **more):
         seconds = round(time.monotonic() - started, 2)
@@ -124,6 +124,9 @@ class Runner:
 
         command = row.dry if self.dry and row.dry is not None else row.command
         code = 0
+        if self.dry and command and tuple(command) in self.started:
+            return self.finish(row, "ok", started, reason="the dry command of an earlier row")
+        self.started.add(tuple(command))
         if command:
             environment = {**self.environment, **row.env}
             try:

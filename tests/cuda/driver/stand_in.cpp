@@ -100,6 +100,8 @@ cudaError_t CUDARTAPI cudaStreamEndCapture(cudaStream_t, cudaGraph_t* graph) {
 cudaError_t CUDARTAPI cudaGraphInstantiate(cudaGraphExec_t* graph, cudaGraph_t, unsigned long long) {
   return made(graph, "cudaGraphInstantiate");
 }
+STAND_IN(cudaGraphUpload, (cudaGraphExec_t, cudaStream_t), {})
+STAND_IN(cudaGraphGetNodes, (cudaGraph_t, cudaGraphNode_t*, size_t* count), *count = 1;)
 STAND_IN(cudaGraphLaunch, (cudaGraphExec_t, cudaStream_t), {})
 STAND_IN(cudaGraphDestroy, (cudaGraph_t), {})
 STAND_IN(cudaGraphExecDestroy, (cudaGraphExec_t), {})
