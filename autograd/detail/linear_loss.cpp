@@ -22,17 +22,28 @@ LinearLoss::LinearLoss(const Tensor& hidden, const Tensor& weight, int64_t chunk
   }
 }
 
+Tensor LinearLoss::padded(int64_t rows, DType type) const {
+  const int64_t vocabulary = w_.dim(0), multiple = backend(h_.device()).loss.row_multiple;
+  const int64_t pitch = (vocabulary + multiple - 1) / multiple * multiple;
+  return empty({rows, pitch}, type, h_.device()).sliced(1, 0, vocabulary);
+}
+
 void LinearLoss::for_each_chunk(const std::function<void(int64_t, int64_t, Tensor&)>& chunk) {
   const Backend& b = backend(h_.device());
   MemoryScope scope(MemoryUse::workspace);
-  Tensor buffer = empty({std::min(chunk_rows_, rows()), w_.dim(0)}, type_, h_.device());
+  const bool rounded = h_.dtype() == DType::bf16 && b.loss.bf16_logits;
+  Tensor buffer = padded(std::min(chunk_rows_, rows()), rounded ? DType::bf16 : type_);
   for (int64_t begin = 0; begin < rows(); begin += chunk_rows_) {
     int64_t end = std::min(rows(), begin + chunk_rows_);
     Tensor h = h_.sliced(0, begin, end), logits = buffer.sliced(0, 0, end - begin);
     b.matmul.product(h, w_.transposed(), false, logits);
     chunk(begin, end, logits);
     if (!gradients()) continue;
-    Tensor dlogits = logits.to(h_.dtype());
+    Tensor dlogits = logits;
+    if (logits.dtype() != h_.dtype()) {
+      dlogits = padded(end - begin, h_.dtype());
+      dlogits.copy_(logits);
+    }
     if (dhidden_) {
       Tensor part = dhidden_.sliced(0, begin, end);
       b.matmul.product(dlogits, w_, false, part);

@@ -2,8 +2,10 @@
 // linear_cross_entropy and its vocabulary-parallel form. For every chunk
 //   x = h W^T,   the caller computes the loss and replaces x by dx,   dh = dx W,   dW = sum over chunks of dx^T h
 // The gradients are formed in the forward pass, while the chunk's logits are in memory; backward multiplies them by dy.
-// With 16-bit inputs logits, loss and gradients are f32 (the gradients rounded once, at the end); dx is rounded for its
-// products.
+// With 16-bit inputs loss and gradients are f32 (the gradients rounded once, at the end). The logits are f32 too, and
+// dx is rounded for its products. Where the device says so (LossKernels::bf16_logits), the logits of bf16 inputs and dx
+// are bf16: on a GPU they are most of the memory that the loss moves. Their rows begin at multiples of
+// LossKernels::row_multiple elements, so that products read aligned rows whatever the vocabulary is.
 #pragma once
 #include <functional>
 
@@ -15,16 +17,18 @@ class LinearLoss {
  public:
   // hidden (..., D), weight (V, D).
   LinearLoss(const Tensor& hidden, const Tensor& weight, int64_t chunk_rows);
-  DType type() const { return type_; }                     // of logits, loss and gradients
+  DType type() const { return type_; }                     // of loss and gradients
   int64_t rows() const { return h_.dim(0); }               // R
   bool gradients() const { return dhidden_ || dweight_; }  // whether the chunk function must replace x by dx
 
-  // chunk(begin, end, logits): rows [begin, end) and their logits (end - begin, V).
+  // chunk(begin, end, logits): rows [begin, end) and their logits (end - begin, V); the rows may lie apart.
   void for_each_chunk(const std::function<void(int64_t begin, int64_t end, Tensor& logits)>& chunk);
   // loss () with its derivative; once, after for_each_chunk().
   Tensor record(const char* op, const Tensor& loss);
 
  private:
+  Tensor padded(int64_t rows, DType type) const;  // (rows, V), uninitialised
+
   Tensor hidden_, weight_;    // the inputs
   Tensor h_, w_;              // (R, D), (V, D), contiguous
   Tensor dhidden_, dweight_;  // empty when there is no gradient to compute

@@ -73,22 +73,22 @@ Tensor mse_loss(const Tensor& x, const Tensor& y) {
 // The mean over counted targets; 0 with zero gradient when there is none.
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets) {
   Losses saved = losses("cross_entropy", logits, targets);
-  std::vector<int64_t> ids = saved.targets.to_vector<int64_t>();
-  int64_t count = std::count_if(ids.begin(), ids.end(), [](int64_t id) { return id >= 0; });
-  double factor = count == 0 ? 0.0 : 1.0 / static_cast<double>(count);
-  Tensor y = total(saved.loss);
-  backend(y.device()).pointwise.unary(UnaryOp::affine, factor, 0, y, y);
+  const Backend& b = backend(logits.device());
+  Tensor factor = empty({1}, saved.loss.dtype(), logits.device()), y = total(saved.loss).reshaped({1});
+  b.loss.mean_factor(saved.targets, factor);
+  b.pointwise.binary(BinaryOp::mul, y, factor, y);
   saved.loss = Tensor();
   Shape shape = logits.shape();
-  return record("cross_entropy", y, {logits}, [saved, shape, factor](const Tensor& dy) -> Grads {
+  return record("cross_entropy", y.reshaped({}), {logits}, [saved, shape, factor](const Tensor& dy) -> Grads {
     Tensor scale = empty({1}, dy.dtype(), dy.device());
-    backend(dy.device()).pointwise.unary(UnaryOp::affine, factor, 0, dy.contiguous().reshaped({1}), scale);
+    backend(dy.device()).pointwise.binary(BinaryOp::mul, dy.contiguous().reshaped({1}), factor, scale);
     return {logits_gradient(saved, scale, shape)};
   });
 }
 
 // The sum over counted targets of the cross-entropy of x = h W^T, h (R, D), W (V, D), by chunks of rows:
 //   dx = softmax(x) - onehot;   the rest of the derivative is in detail/linear_loss.h.
+// loss and dx come from one kernel, which writes dx over x. Composed: cross_entropy_per_token(linear(h, W)), summed.
 Tensor linear_cross_entropy(const Tensor& hidden, const Tensor& weight, const Tensor& targets, int64_t chunk_rows) {
   const char* op = "linear_cross_entropy";
   check_same(op, hidden, weight);
@@ -111,12 +111,14 @@ Tensor linear_cross_entropy(const Tensor& hidden, const Tensor& weight, const Te
   MemoryScope scope(MemoryUse::workspace);
   Tensor ids = targets.contiguous().reshaped({linear.rows()});
   Tensor loss = empty(ids.shape(), linear.type(), hidden.device()), top = empty_like(loss), log_sum = empty_like(loss);
-  Tensor one = full({1}, 1, linear.type(), hidden.device());
   linear.for_each_chunk([&](int64_t begin, int64_t end, Tensor& logits) {
     auto rows = [&](const Tensor& x) { return x.sliced(0, begin, end); };
     Tensor chunk_ids = rows(ids), chunk_loss = rows(loss), chunk_top = rows(top), chunk_log_sum = rows(log_sum);
-    b.loss.cross_entropy(logits, chunk_ids, chunk_loss, chunk_top, chunk_log_sum);
-    if (linear.gradients()) b.loss.cross_entropy_backward(logits, chunk_ids, chunk_top, chunk_log_sum, one, logits);
+    if (linear.gradients()) {
+      b.loss.in_place(logits, chunk_ids, chunk_loss);
+    } else {
+      b.loss.cross_entropy(logits, chunk_ids, chunk_loss, chunk_top, chunk_log_sum);
+    }
   });
   return linear.record(op, total(loss));
 }

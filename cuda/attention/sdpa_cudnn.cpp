@@ -33,13 +33,12 @@ Tensor part(const Tensor& x, int64_t b, int64_t samples, int64_t n, int64_t head
   return x.sliced(0, b, b + samples).sliced(2, n, n + heads);
 }
 
-// Scores of one key/value head of a sample, as cuDNN's deterministic backward keeps dS of them.
-int64_t head_bytes(const DcmhaInputs& x) {
-  const int64_t share = x.q.dim(2) / x.k.dim(2);
-  return 2 * share * round_up(x.q.dim(1), 64) * round_up(x.k.dim(1), 128);
-}
+// Of one key/value head of a sample.
+int64_t head_bytes(const DcmhaInputs& x) { return gradient_bytes(x.q.dim(2) / x.k.dim(2), x.q.dim(1), x.k.dim(1)); }
 
 }  // namespace
+
+int64_t gradient_bytes(int64_t heads, int64_t T, int64_t S) { return 2 * heads * round_up(T, 64) * round_up(S, 128); }
 
 std::optional<std::string> unsupported_reason(const DcmhaInputs& x) {
   const int64_t T = x.q.dim(1), S = x.k.dim(1), d = x.q.dim(3);

@@ -15,6 +15,9 @@ struct AttentionCall {
   double scale;
 };
 
+// Bytes of dS that cuDNN's deterministic backward keeps for `heads` query heads of a sample with T queries and S keys.
+int64_t gradient_bytes(int64_t heads, int64_t T, int64_t S);
+
 // Runs the call. If cuDNN has no kernel for it, returns the reason and writes nothing.
 // cuda/attention/cudnn_attention.cpp, its emulation, or cuda/attention/no_cudnn.cpp.
 std::optional<std::string> run_attention(const AttentionCall& call);

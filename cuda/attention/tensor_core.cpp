@@ -113,6 +113,32 @@ int64_t max_over(const std::vector<ScoreBlock>& blocks, F&& number) {
   return result;
 }
 
+// ---- heads first in memory ----
+
+// x (B, T, N, d): whether samples and heads are one batch axis of a product, as where memory is that of a contiguous
+// (B, N, T, d).
+bool heads_first(const Tensor& x) {
+  const Strides& s = x.strides();
+  return s[3] == 1 && s[1] >= x.dim(3) && (x.dim(0) == 1 || s[0] == x.dim(2) * s[2]);
+}
+Tensor empty_heads_first(const Shape& s, DType dtype, Device device) {
+  return empty({s[0], s[2], s[1], s[3]}, dtype, device).permuted({0, 2, 1, 3});
+}
+// x, or a copy of it.
+Tensor to_heads_first(const Tensor& x) {
+  if (heads_first(x)) return x;
+  Tensor copy = empty_heads_first(x.shape(), x.dtype(), x.device());
+  copy.copy_(x);
+  return copy;
+}
+// A tensor that products write in place of `result`, and the copy to it at the end.
+Tensor heads_first_result(const Tensor& result) {
+  return heads_first(result) ? result : empty_heads_first(result.shape(), result.dtype(), result.device());
+}
+void copy_result(const Tensor& from, Tensor& result) {
+  if (!heads_first(result)) result.copy_(from);
+}
+
 // ---- views for products: batch axes (samples, key/value heads, query heads of each) ----
 
 // Rows [begin, end) of the block's samples of x (B, P, heads, d) -> (samples, Nkv, N / Nkv, P', d).
@@ -247,7 +273,7 @@ class KeySum {
  public:
   KeySum(const std::vector<ScoreBlock>& blocks, Tensor& gradient, const Sizes& n) : n_(n), gradient_(gradient) {
     const int64_t samples = max_over(blocks, [](const ScoreBlock& c) { return c.samples; });
-    if (gradient) sum_ = empty({samples, n.S, n.Nkv, n.d}, DType::f32, gradient.device());
+    if (gradient) sum_ = empty_heads_first({samples, n.S, n.Nkv, n.d}, DType::f32, gradient.device());
   }
   // += alpha scores^T x, scores (..., rows, keys), x (..., rows, d) of all query heads
   void add(const ScoreBlock& c, const Tensor& scores, const Tensor& x, double alpha) {
@@ -307,15 +333,17 @@ void forward(const DcmhaInputs& x, Out y, Out lse, int64_t workspace) {
   Tensor partial = f32_buffer(max_over(blocks, partial_size(2 * n.N)), device);
   Tensor sums = lse ? lse : f32_buffer(n.B * n.T * n.N, device);
   const Factors pre = key_factors(x.pre), post = key_factors(x.post);
+  const Tensor q = to_heads_first(x.q), k = to_heads_first(x.k), v = to_heads_first(x.v), out = heads_first_result(y);
   for (const ScoreBlock& c : blocks) {
-    scores.product_of(c, queries_of(x.q, n, c), keys_of(x.k, n, c).transposed(), x.scale);
+    scores.product_of(c, queries_of(q, n, c), keys_of(k, n, c).transposed(), x.scale);
     matrices.build(c, x);
     partial_log_sums(c, pre, scores.data(), matrices.pre(), partial.mutable_data<float>());
     combine_log_sums(c, partial.data<float>(), sums.mutable_data<float>());
     scores_to_weights(c, pre, post, matrices.pre(), matrices.post(), sums.data<float>(), scores.data());
-    Tensor to = queries_of(y, n, c);
-    matmul(scores.of(c), keys_of(x.v, n, c), 1, 0, to);
+    Tensor to = queries_of(out, n, c);
+    matmul(scores.of(c), keys_of(v, n, c), 1, 0, to);
   }
+  copy_result(out, y);
 }
 
 void backward(const DcmhaInputs& x, In, In lse, In dy, DcmhaGradients& gradients, int64_t workspace) {
@@ -331,10 +359,13 @@ void backward(const DcmhaInputs& x, In, In lse, In dy, DcmhaGradients& gradients
   ComposeGradients d_pre(blocks, n, x.pre, gradients.pre, device), d_post(blocks, n, x.post, gradients.post, device);
   KeySum dk(blocks, gradients.k, n), dv(blocks, gradients.v, n);
   const bool through_softmax = gradients.q || gradients.k || !gradients.pre.empty();
+  const Tensor all_q = to_heads_first(x.q), all_k = to_heads_first(x.k), v = to_heads_first(x.v);
+  const Tensor all_dy = to_heads_first(dy);
+  const Tensor dq = gradients.q ? heads_first_result(gradients.q) : Tensor();
   for (const ScoreBlock& c : blocks) {
-    const Tensor q = queries_of(x.q, n, c), k = keys_of(x.k, n, c), d_out = queries_of(dy, n, c);
+    const Tensor q = queries_of(all_q, n, c), k = keys_of(all_k, n, c), d_out = queries_of(all_dy, n, c);
     scores.product_of(c, q, k.transposed(), x.scale);
-    d_scores.product_of(c, d_out, keys_of(x.v, n, c).transposed(), 1);
+    d_scores.product_of(c, d_out, keys_of(v, n, c).transposed(), 1);
     matrices.build(c, x);
     backward_post(c, pre, post, matrices.pre(), matrices.post(), lse.data<float>(), scores.data(), d_scores.data(),
                   weights.data(), partial.mutable_data<float>(), gram.mutable_data<float>(), d_post.keys(c));
@@ -346,11 +377,12 @@ void backward(const DcmhaInputs& x, In, In lse, In dy, DcmhaGradients& gradients
                  gram.mutable_data<float>(), d_pre.keys(c));
     d_pre.add(c, gram.data<float>());
     if (gradients.q) {
-      Tensor to = queries_of(gradients.q, n, c);
+      Tensor to = queries_of(dq, n, c);
       matmul(d_scores.of(c), k, x.scale, 0, to);
     }
     dk.add(c, d_scores.of(c), q, x.scale);
   }
+  if (dq) copy_result(dq, gradients.q);
   d_pre.finish();
   d_post.finish();
 }

@@ -96,7 +96,7 @@ __device__ __forceinline__ void compose_columns(float (&x)[2][N / 16][4], const 
 
 // Largest x and sum of exp(x - largest) over the block's keys, x = compose(scores).
 template <int N>
-__global__ void __launch_bounds__(kThreads, 2)
+__global__ void __launch_bounds__(kThreads, N == 16 ? 3 : 2)
     dcmha_log_sum(ScoreBlock c, Factors key, const bfloat16* scores, const bfloat16* pre, float2* partial) {
   LogSumMemory<N>& memory = *dynamic_shared<LogSumMemory<N>>();
   const BlockCoord<N> at(c);
@@ -190,7 +190,7 @@ struct WeightsMemory {
 
 // weights = compose_post(exp(compose_pre(scores) - lse)), in place.
 template <int N>
-__global__ void __launch_bounds__(kThreads, N == 16 ? 2 : 1)
+__global__ void __launch_bounds__(kThreads, 2)
     dcmha_weights(ScoreBlock c, Factors key_pre, Factors key_post, const bfloat16* pre, const bfloat16* post,
                   const float* lse, bfloat16* scores) {
   WeightsMemory<N>& memory = *dynamic_shared<WeightsMemory<N>>();

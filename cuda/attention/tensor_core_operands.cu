@@ -14,20 +14,35 @@ __device__ __forceinline__ const bfloat16* token_of(const Factor& f, int64_t sam
   return f.data + sample * f.sample + token * f.token + rank * f.rank;
 }
 
-// C[n,m] = base[n,m] + sum_r down_rn up_rm + (n == m) gate_n
-__global__ void dcmha_matrices(ScoreBlock c, Factors query, Base base, bfloat16* matrices) {
-  const int N = c.heads;
-  const int64_t i = global_thread(), row = i / (N * N);
-  if (row >= static_cast<int64_t>(c.samples) * c.rows) return;
-  const int n = static_cast<int>(i / N % N), m = static_cast<int>(i % N);
+// C[n,m] = base[n,m] + sum_r down_rn up_rm + (n == m) gate_n. A thread has 8 neighbouring m.
+template <int N>
+__global__ void __launch_bounds__(kThreads) dcmha_matrices(ScoreBlock c, Factors query, Base base, bfloat16* matrices) {
+  constexpr int pieces = N / 8, each = N * pieces;  // threads of a row of C, and of C
+  const int64_t i = global_thread();
+  const int row = static_cast<int>(i / each);  // a block has fewer than 2^31 scores
+  if (row >= c.samples * c.rows) return;
+  const int n = static_cast<int>(i % each) / pieces, m0 = static_cast<int>(i % pieces) * 8;
   const int64_t sample = c.first_sample + row / c.rows, t = c.first_row + row % c.rows;
-  float value = base.data ? static_cast<float>(base.data[n * base.row + m]) : 0;
-  if (query.down.data) {
-    for (int r = 0; r < query.rank; ++r)
-      value = fmaf(token_of(query.down, sample, t, r)[n], token_of(query.up, sample, t, r)[m], value);
+  float value[8] = {};
+  if (base.data) {
+#pragma unroll
+    for (int k = 0; k < 8; ++k) value[k] = static_cast<float>(base.data[n * base.row + m0 + k]);
   }
-  if (query.gate.data && n == m) value += static_cast<float>(token_of(query.gate, sample, t, 0)[n]);
-  matrices[i] = bfloat16(value);
+  if (query.down.data) {
+    for (int r = 0; r < query.rank; ++r) {
+      const float down = static_cast<float>(token_of(query.down, sample, t, r)[n]);
+      const bfloat16* const up = token_of(query.up, sample, t, r) + m0;
+#pragma unroll
+      for (int k = 0; k < 8; ++k) value[k] = fmaf(down, static_cast<float>(up[k]), value[k]);
+    }
+  }
+  if (query.gate.data && n / 8 == m0 / 8) {
+    const float gate = static_cast<float>(token_of(query.gate, sample, t, 0)[n]);
+#pragma unroll
+    for (int k = 0; k < 8; ++k) value[k] += n % 8 == k ? gate : 0;
+  }
+  write_16(matrices + i * 8, {pack_bf16(value[0], value[1]), pack_bf16(value[2], value[3]),
+                              pack_bf16(value[4], value[5]), pack_bf16(value[6], value[7])});
 }
 
 // The blocks of keys that are not all masked for a row: their partial sums exist.
@@ -55,29 +70,33 @@ __global__ void dcmha_combine_delta(ScoreBlock c, int key_blocks, const float2* 
 }
 
 // With G the outer sum of a row: d_down_r[n] = sum_m G[n,m] up_r[m], d_up_r[m] = sum_n G[n,m] down_r[n], d_gate[n] =
-// G[n,n], d_base[n,m] += G[n,m]. A block takes kQueryBlockRows rows of one sample.
+// G[n,n], d_base[n,m] += G[n,m]. A block takes `rows_each` rows of one sample.
 template <int N>
 __global__ void __launch_bounds__(kThreads)
     dcmha_query_gradients(ScoreBlock c, int key_blocks, Factors query, const float* outer_sum, QueryGradients to,
-                          float* d_base) {
+                          float* d_base, int rows_each) {
   constexpr int each = N * N / kThreads;  // elements of G per thread
   struct Memory {
     float G[N][N + 1];
   };
   Memory& memory = shared<Memory>();
   const int thread = static_cast<int>(threadIdx.x);
-  const int first = static_cast<int>(blockIdx.x) * kQueryBlockRows, last = min(c.rows, first + kQueryBlockRows);
+  const int first = static_cast<int>(blockIdx.x) * rows_each, last = min(c.rows, first + rows_each);
   float base[each] = {};
   for (int row = first; row < last; ++row) {
     const int64_t at = static_cast<int64_t>(blockIdx.y) * c.rows + row;
     const int64_t sample = c.first_sample + blockIdx.y, t = c.first_row + row;
     const KeyBlocks unmasked(c, row);
+    float sum[each] = {};
+    for (int b = unmasked.begin; b < unmasked.end; ++b) {
+#pragma unroll
+      for (int k = 0; k < each; ++k) sum[k] += outer_sum[(at * key_blocks + b) * (N * N) + k * kThreads + thread];
+    }
+#pragma unroll
     for (int k = 0; k < each; ++k) {
       const int e = k * kThreads + thread;
-      float sum = 0;
-      for (int b = unmasked.begin; b < unmasked.end; ++b) sum += outer_sum[(at * key_blocks + b) * (N * N) + e];
-      memory.G[e / N][e % N] = sum;
-      base[k] += sum;
+      memory.G[e / N][e % N] = sum[k];
+      base[k] += sum[k];
     }
     __syncthreads();
     const int64_t token = sample * c.queries + t;
@@ -127,8 +146,9 @@ __global__ void dcmha_key_gradients(int heads, int segments, int64_t tokens, con
 }  // namespace
 
 void build_matrices(const ScoreBlock& c, const Factors& query, const Base& base, bfloat16* matrices) {
-  const int64_t values = static_cast<int64_t>(c.samples) * c.rows * c.heads * c.heads;
-  launch(dcmha_matrices, {.grid = blocks_for(values), .block = kThreads}, c, query, base, matrices);
+  const int64_t threads = static_cast<int64_t>(c.samples) * c.rows * c.heads * c.heads / 8;
+  launch(c.heads == 16 ? dcmha_matrices<16> : dcmha_matrices<32>, {.grid = blocks_for(threads), .block = kThreads}, c,
+         query, base, matrices);
 }
 
 void combine_delta(const ScoreBlock& c, const float* partial, float* delta) {
@@ -141,10 +161,12 @@ void query_gradients(const ScoreBlock& c, const Factors& query, const float* out
                      float* d_base) {
   Factors factors = query;
   if (!to.down && !to.up) factors.rank = 0;
-  const unsigned blocks = static_cast<unsigned>((c.rows + kQueryBlockRows - 1) / kQueryBlockRows);
+  // Rows are independent but for d(base): a row per block, since a block's time is the latency of its loads.
+  const int rows_each = d_base ? kQueryBlockRows : 1;
+  const unsigned blocks = static_cast<unsigned>((c.rows + rows_each - 1) / rows_each);
   launch(c.heads == 16 ? dcmha_query_gradients<16> : dcmha_query_gradients<32>,
          {.grid = dim3(blocks, static_cast<unsigned>(c.samples)), .block = kThreads}, c, c.key_blocks(), factors,
-         outer_sum, to, d_base);
+         outer_sum, to, d_base, rows_each);
 }
 
 void base_gradient(int heads, int parts, const float* d_base, bfloat16* gradient) {

@@ -1,13 +1,14 @@
 // The first include of every kernel file: launches, shared memory, and warp-wide tensor-core operations. Kernel files
 // contain no <<<>>>, __shared__ or asm.
 //
-// Two implementations: nvcc uses this file and cuda/device/instructions.cuh; for a C++ compiler the build names a
-// header that runs the same kernels on the CPU (BRAID_EMULATION, tests/cuda), so that they are tested without a GPU.
+// Three implementations: nvcc uses this file and cuda/device/instructions.cuh; for a C++ compiler the build names a
+// header (BRAID_EMULATION) that runs the same kernels on the CPU, so that they are tested without a GPU (tests/cuda),
+// or one that logs their launches (cuda/dry).
 #pragma once
 
 #if !defined(__CUDACC__)
 #if !defined(BRAID_EMULATION)
-#error "kernel files are compiled by nvcc, or by the emulation of tests/cuda"
+#error "kernel files are compiled by nvcc, for the dry device or by the emulation of tests/cuda"
 #endif
 #include BRAID_EMULATION
 #else

@@ -51,9 +51,10 @@ void select_rows(In table, In ids, Out y, int64_t bytes) {
 
 // y[r] = x[r, ids[r]]
 template <class Unit>
-__global__ void __launch_bounds__(kThreads) gather_kernel(RowPartition rows, const Unit* x, Ids ids, Unit* y) {
+__global__ void __launch_bounds__(kThreads)
+    gather_kernel(int64_t count, int64_t pitch, const Unit* x, Ids ids, Unit* y) {
   int64_t r = int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  if (r < rows.count) y[r] = x[r * rows.n + ids[r]];
+  if (r < count) y[r] = x[r * pitch + ids[r]];
 }
 
 // dx[r, j] = dy[r] where j = ids[r], else 0
@@ -273,10 +274,10 @@ void index_select(In table, In ids, Out y) {
 
 void gather(In x, In ids, Out y) {
   if (ids.numel() == 0) return;
+  const int64_t pitch = x.rank() == 2 ? x.strides()[0] : x.dim(-1);
   visit_size(x.dtype(), [&]<class Unit>() {
-    launch(gather_kernel<Unit>, {.grid = blocks_for(ids.numel()), .block = kThreads},
-           RowPartition{ids.numel(), x.dim(-1), 1}, static_cast<const Unit*>(x.raw()), Ids(ids),
-           static_cast<Unit*>(y.mutable_raw()));
+    launch(gather_kernel<Unit>, {.grid = blocks_for(ids.numel()), .block = kThreads}, ids.numel(), pitch,
+           static_cast<const Unit*>(x.raw()), Ids(ids), static_cast<Unit*>(y.mutable_raw()));
   });
 }
 

@@ -15,8 +15,6 @@ namespace braid::cuda {
 
 namespace {
 
-constexpr int64_t kWorkspace = 32 << 20;  // enough for the best algorithms on sm_90
-
 using Light = Handle<cublasLtHandle_t, cublasLtDestroy>;
 using Description = Handle<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>;
 using Layout = Handle<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
@@ -115,7 +113,7 @@ Choice choose(Blas& blas, const MatmulPlan& p, const Key& alignments) {
   cublasLtMatmulPreference_t preference = nullptr;
   check(cublasLtMatmulPreferenceCreate(&preference));
   const Preference owner(preference);
-  set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<uint64_t>(kWorkspace));
+  set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<uint64_t>(kBlasWorkspace));
   // Partial sums of a split inner axis are added in the type of the sums, never in 16 bits.
   set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
       static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
@@ -150,7 +148,7 @@ bool execute(const MatmulPlan& p, double alpha, double beta) {
     cublasLtHandle_t raw = nullptr;
     check(cublasLtCreate(&raw));
     own.handle = Light(raw);
-    own.workspace = empty({kWorkspace}, DType::u8, p.c.tensor->device());
+    own.workspace = empty({kBlasWorkspace}, DType::u8, p.c.tensor->device());
   }
   const float narrow_alpha = static_cast<float>(alpha), narrow_beta = static_cast<float>(beta);
   const bool wide = p.a.tensor->dtype() == DType::f64;
@@ -184,7 +182,7 @@ bool execute(const MatmulPlan& p, double alpha, double beta) {
     void* c = const_cast<void*>(address(p.c, call.c));
     check(cublasLtMatmul(own.handle.get(), choice.operation.get(), by, address(p.a, call.a), choice.a.get(),
                          address(p.b, call.b), choice.b.get(), keep, c, choice.c.get(), c, choice.c.get(),
-                         &choice.algorithm, own.workspace.mutable_raw(), static_cast<size_t>(kWorkspace),
+                         &choice.algorithm, own.workspace.mutable_raw(), static_cast<size_t>(kBlasWorkspace),
                          current_stream()));
   }
   return true;

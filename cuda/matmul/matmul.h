@@ -31,6 +31,8 @@ struct MatmulPlan {
   std::vector<Offsets> calls;
 };
 
+inline constexpr int64_t kBlasWorkspace = 32 << 20;  // of a GPU; enough for the best algorithms on sm_90
+
 // True when BLAS can read or write x: of the last two axes one has stride 1 and the other one steps over it.
 bool is_matrix(const Tensor& x);
 

@@ -88,10 +88,10 @@ Tensor vocab_parallel_cross_entropy(const Tensor& hidden, const Tensor& weight, 
     // Per row: top and log_sum of this rank's columns, and the logit of a local target.
     Tensor statistics = empty({1, 3, n}, type, device), loss = empty({n}, type, device);
     auto part = [&](int64_t which) { return statistics.sliced(1, which, which + 1).reshaped({n}); };
-    Tensor own_top = part(0), own_log_sum = part(1), picked = part(2);
+    Tensor own_top = part(0), own_log_sum = part(1), own_logit = part(2), picked = empty({n}, logits.dtype(), device);
     b.loss.cross_entropy(logits, own.ids, loss, own_top, own_log_sum);
     b.index.gather(logits, own.ids, picked);
-    b.pointwise.binary(BinaryOp::mul, picked, own.local, picked);
+    b.pointwise.binary(BinaryOp::mul, picked.to(type), own.local, own_logit);
     std::vector<double> gathered =
         tensor.all_gather(statistics, 0, even_partition(P, static_cast<int>(P))).to_vector<double>();
     std::vector<int64_t> target_ids = chunk_ids.to_vector<int64_t>();
@@ -114,15 +114,17 @@ Tensor vocab_parallel_cross_entropy(const Tensor& hidden, const Tensor& weight, 
     // logits -> their gradient, in place. A row with a remote target takes column 0 as its target; the true gradient of
     // that column, exp(x - top - log_sum), replaces the wrong one afterwards.
     Tensor top = from_vector(tops, {n}, device).to(type), log_sum = from_vector(log_sums, {n}, device).to(type);
-    Tensor first = logits.sliced(1, 0, 1);
+    Tensor first = logits.sliced(1, 0, 1), of_first = first.to(type);
     Tensor remote = own.remote.reshaped({n, 1}), local = own.local.reshaped({n, 1}), kept = empty({n, 1}, type, device);
-    b.pointwise.binary(BinaryOp::sub, first, top.reshaped({n, 1}), kept);
+    b.pointwise.binary(BinaryOp::sub, of_first, top.reshaped({n, 1}), kept);
     b.pointwise.binary(BinaryOp::sub, kept, log_sum.reshaped({n, 1}), kept);
     b.pointwise.unary(UnaryOp::exp, 0, 0, kept, kept);
     b.pointwise.binary(BinaryOp::mul, kept, remote, kept);
     b.loss.cross_entropy_backward(logits, own.labels, top, log_sum, one, logits);
-    b.pointwise.binary(BinaryOp::mul, first, local, first);
-    b.pointwise.binary(BinaryOp::add, first, kept, first);
+    of_first = first.to(type).contiguous();
+    b.pointwise.binary(BinaryOp::mul, of_first, local, of_first);
+    b.pointwise.binary(BinaryOp::add, of_first, kept, of_first);
+    first.copy_(of_first);
   });
   return linear.record(op, full({}, total, type, device));
 }

@@ -67,14 +67,14 @@ void index_add(In dy, In ids, Out dtable) {
 
 // y[r] = x[r, ids[r]]
 void gather(In x, In ids, Out y) {
-  int64_t n = x.dim(-1);
+  int64_t pitch = x.rank() == 2 ? x.strides()[0] : x.dim(-1);
   visit_any(x.dtype(), [&]<class T>() {
     visit_index(ids.dtype(), "gather", [&]<class I>() {
       const T* in = x.data<T>();
       const I* id = ids.data<I>();
       T* out = y.mutable_data<T>();
       parallel_for(ids.numel(), grain_for(8), [&](int64_t begin, int64_t end) {
-        for (int64_t r = begin; r < end; ++r) out[r] = in[r * n + static_cast<int64_t>(id[r])];
+        for (int64_t r = begin; r < end; ++r) out[r] = in[r * pitch + static_cast<int64_t>(id[r])];
       });
     });
   });

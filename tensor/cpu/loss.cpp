@@ -22,12 +22,12 @@ void cross_entropy(In logits, In targets, Out loss, Out top, Out log_sum) {
       const T* in = logits.data<T>();
       const I* target = targets.data<I>();
       A *out = loss.mutable_data<A>(), *tops = top.mutable_data<A>(), *log_sums = log_sum.mutable_data<A>();
-      int64_t n = logits.dim(-1);
+      int64_t n = logits.dim(-1), pitch = logits.strides()[0];
       parallel_for(targets.numel(), grain_for(n * 12), [&](int64_t begin, int64_t end) {
         for (int64_t r = begin; r < end; ++r) {
           out[r] = tops[r] = log_sums[r] = A(0);
           if (target[r] < 0) continue;
-          const T* x = in + r * n;
+          const T* x = in + r * pitch;
           A m = lane_max<A>(n, [&](int64_t j) { return A(x[j]); });
           A total = std::log(lane_sum<A>(n, [&](int64_t j) { return math::exp(A(x[j]) - m); }));
           tops[r] = m;
@@ -47,11 +47,12 @@ void cross_entropy_backward(In logits, In targets, In top, In log_sum, In scale,
       const I* target = targets.data<I>();
       const A *tops = top.data<A>(), *log_sums = log_sum.data<A>(), *factor = scale.data<A>();
       T* out = dlogits.mutable_data<T>();
-      int64_t n = logits.dim(-1), step = scale.numel() == 1 ? 0 : 1;
+      int64_t n = logits.dim(-1), in_pitch = logits.strides()[0], out_pitch = dlogits.strides()[0];
+      int64_t step = scale.numel() == 1 ? 0 : 1;
       parallel_for(targets.numel(), grain_for(n * 12), [&](int64_t begin, int64_t end) {
         for (int64_t r = begin; r < end; ++r) {
-          const T* x = in + r * n;
-          T* d = out + r * n;
+          const T* x = in + r * in_pitch;
+          T* d = out + r * out_pitch;
           if (target[r] < 0) {
             std::fill_n(d, n, T(0));
             continue;
@@ -68,11 +69,27 @@ void cross_entropy_backward(In logits, In targets, In top, In log_sum, In scale,
   });
 }
 
+void in_place(Out logits, In targets, Out loss) {
+  Tensor top = empty_like(loss), log_sum = empty_like(loss), one = full({1}, 1, loss.dtype());
+  cross_entropy(logits, targets, loss, top, log_sum);
+  cross_entropy_backward(logits, targets, top, log_sum, one, logits);
+}
+
+void mean_factor(In targets, Out factor) {
+  visit_index(targets.dtype(), "cross_entropy_mean_factor", [&]<class I>() {
+    const I* target = targets.data<I>();
+    const auto count = std::count_if(target, target + targets.numel(), [](I id) { return id >= 0; });
+    factor.fill(count == 0 ? 0.0 : 1.0 / static_cast<double>(count));
+  });
+}
+
 }  // namespace
 
 constinit const LossKernels loss_kernels{
     .cross_entropy = cross_entropy,
     .cross_entropy_backward = cross_entropy_backward,
+    .in_place = in_place,
+    .mean_factor = mean_factor,
 };
 
 }  // namespace braid::cpu

@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "braid/tensor/detail/recording.h"
+#include "braid/tensor/dry_device.h"
 #include "braid/tensor/graph.h"
 
 namespace braid {
@@ -30,7 +31,8 @@ detail::KernelScope::~KernelScope() {
 
 const Backend& backend(Device device) {
   if (device.kind == Device::Kind::cpu) return cpu_backend();
-  return device.kind == Device::Kind::meta ? meta_backend() : cuda_backend(device.index);
+  if (device.kind == Device::Kind::meta) return meta_backend();
+  return detail::dry_backend ? *detail::dry_backend : cuda_backend(device.index);
 }
 
 }  // namespace braid

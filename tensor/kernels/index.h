@@ -1,4 +1,5 @@
-// Kernels with ids: i64 or i32, contiguous, already checked to be in range. All tensors contiguous.
+// Kernels with ids: i64 or i32, contiguous, already checked to be in range. All tensors contiguous, but for a matrix x
+// of gather, whose rows may lie apart.
 #pragma once
 #include "braid/tensor/kernels/kernel.h"
 

@@ -1,4 +1,5 @@
-// Loss: logits (R, V); targets (R), i64 or i32, negative = not counted; loss, top, log_sum (R) in f32 (f64 for f64):
+// Loss: logits (R, V), whose rows may lie apart (strides (S, 1), S >= V, also as outputs); targets (R), i64 or i32,
+// negative = not counted; loss, top, log_sum (R) in f32 (f64 for f64):
 //   top = max_j x_j,   log_sum = log sum_j exp(x_j - top)
 // Their sum, the logsumexp, would be rounded at the size of the logits: at 1e7 an f32 has no digit left for log_sum.
 #pragma once
@@ -12,6 +13,15 @@ struct LossKernels {
   // type of loss: (1), or (R) with one factor per row.
   Kernel<"cross_entropy_backward", void(In logits, In targets, In top, In log_sum, In scale, Out dlogits)>
       cross_entropy_backward;
+  // Both in one call: loss, and logits replaced by softmax - onehot (0 where not counted).
+  Kernel<"cross_entropy_in_place", void(Out logits, In targets, Out loss)> in_place;
+
+  // factor (1), in the type of loss: 1 / number of counted targets, 0 where there is none.
+  Kernel<"cross_entropy_mean_factor", void(In targets, Out factor)> mean_factor;
+
+  // How linear_cross_entropy holds the logits of a chunk. bf16_logits: those of bf16 inputs in bf16, not in f32.
+  bool bf16_logits = false;
+  int64_t row_multiple = 1;  // their rows begin at multiples of this many elements
 };
 
 namespace cpu {

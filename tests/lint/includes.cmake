@@ -30,6 +30,7 @@ set(arrows
   "cuda/matmul: cuda/runtime cuda/device"
   "cuda/kernels: cuda/runtime cuda/device"
   "cuda/attention: cuda/runtime cuda/device cuda/matmul"
+  "cuda/dry: cuda/runtime cuda/device cuda/matmul cuda/attention"
   "cuda:"
   "autograd:"
   "autograd/detail: autograd"

@@ -4,7 +4,7 @@
 // until it must wait for others - at a barrier of the block, or at a warp-wide operation - or ends. At a warp-wide
 // operation the last lane to arrive computes the result for all of them.
 #pragma once
-#include "tests/cuda/emulation/language.h"
+#include "braid/cuda/device/language.h"
 // (first: cuda/runtime/launch.h needs dim3)
 #include <array>
 #include <functional>

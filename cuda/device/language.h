@@ -1,4 +1,5 @@
-// CUDA's words for a plain C++ compiler: keywords, vector types, built-in variables.
+// CUDA's words for a plain C++ compiler: keywords, vector types, built-in variables. For the two implementations of
+// cuda/device/kernel.h without nvcc: the dry device (cuda/dry) and the emulation of the tests.
 #pragma once
 #include <cstdint>
 
@@ -11,7 +12,7 @@
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
 #define __align__(n) alignas(n)
-// The engine must know shared memory to fill it with NaN and to let the sanitizers see its ends.
+// The emulation fills shared memory with NaN and shows its ends to the sanitizers.
 #define __shared__ _Pragma("GCC error \"kernels say shared<T>() or dynamic_shared<T>() instead of __shared__\"")
 
 // ---- vector types, aligned as on the GPU ----

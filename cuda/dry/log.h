@@ -1,0 +1,55 @@
+// The log of the dry device: what kernels, products and graphs add to it.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "braid/cuda/runtime/allocator.h"
+#include "braid/tensor/dry_device.h"
+#include "braid/tensor/tensor.h"
+
+namespace braid::cuda {
+struct Launch;
+}
+
+namespace braid::cuda::dry {
+
+// text: the arguments of launch() as they are written. is_function: the first one is a kernel, no pointer to one, whose
+// name would say nothing: the launch then has the name of the innermost call of the table.
+void enqueue_kernel(const char* text, bool is_function, const Launch& shape);
+void enqueue(DryWork work);
+
+// An op of the table runs: its launches get its name and, where none of them has bytes of its own, the first one gets
+// these.
+class OpScope {
+ public:
+  explicit OpScope(int64_t bytes);
+  ~OpScope();
+  OpScope(const OpScope&) = delete;
+
+ private:
+  const char* name_;
+  int64_t bytes_;
+  std::vector<size_t> launches_;  // places in the log
+  OpScope* outer_;
+  friend void enqueue(DryWork work);
+};
+
+}  // namespace braid::cuda::dry
+
+namespace braid {
+
+struct DryDevice::State {
+  DryGpu gpu;
+  std::vector<DryWork> log;
+  std::vector<DryWork> captured;  // while a graph is captured
+  int pool = 0;                   // of that graph; 0: none is captured
+  DryCounts counts;
+  std::unique_ptr<cuda::CachingAllocator> allocator;
+  Tensor workspace;  // cuBLASLt's
+};
+
+}  // namespace braid
+
+namespace braid::cuda::dry {
+DryDevice::State& state();  // Error(misuse) without a dry device
+}

@@ -1,0 +1,63 @@
+// The launches and the memory of training steps, by the host code that runs on a GPU. The bounds are the counts of now:
+// a change that lowers a count lowers its bound.
+#include <boost/test/unit_test.hpp>
+
+#include "tests/cuda/dry/support.h"
+#include "tests/support/compare.h"
+
+using namespace braid;
+using namespace braid::test;
+
+BOOST_AUTO_TEST_SUITE(dry_step)
+
+// Attention of one layer, forward and backward, B = 8, T = 2048.
+BOOST_AUTO_TEST_CASE(launches_of_a_layer) {
+  struct Row {
+    const char *preset, *window;
+    int64_t most;
+  };
+  for (const Row& row : {Row{"dcformer-405m", "null", 616},  // N = 16, d = 64
+                         {"dcformer-405m", "256", 1096},
+                         {"dcformer-2.8b", "null", 784},  // N = 32, d = 80
+                         {"dcformer-2.8b", "256", 1096},
+                         {"transformer-405m", "null", 10}}) {
+    DryTraining t({row.preset, 8, 2048, {{"n_layer", "1"}, {"window_size", row.window}}});
+    const int64_t launches = count(t.step(), is_attention);
+    BOOST_TEST(launches <= row.most, row.preset << ", window " << row.window << ": " << launches << " launches");
+    BOOST_TEST_MESSAGE(row.preset << ", window " << row.window << ": " << launches << " launches of attention");
+  }
+}
+
+// A whole step: launches, graph, memory.
+BOOST_AUTO_TEST_CASE(launches_and_memory_of_a_step) {
+  struct Row {
+    DrySetup setup;
+    int64_t gpu_gib, launches;
+    double in_use_gib, reserved_gib;
+  };
+  for (const Row& row : {Row{{"dcformer-405m", 8}, 78, 24151, 21.2, 23.2},
+                         {{"transformer-405m", 8}, 78, 1581, 18.8, 20.6},
+                         {{"dcformer-2.8b", 4}, 78, 21361, 65.1, 77.2},
+                         {{"transformer-2.8b", 4}, 78, 2018, 60.4, 71.7},
+                         {{"dcformer-2.8b", 8}, 139, 34849, 89.4, 92.6},
+                         {{"dcpythia-6.9b", 1, 2048, {}, true}, 139, 16569, 116.6, 118.7}}) {
+    DryTraining t(row.setup, {.memory = row.gpu_gib << 30});
+    t.step(), t.step();
+    BOOST_TEST(t.dry.counts().captures == 2, row.setup.preset << ": gradients and update are captured");
+    const size_t launches = t.step().size();
+    const MemoryStats memory = t.memory();
+    BOOST_TEST_CONTEXT(row.setup.preset << " B = " << row.setup.batch << ": " << launches << " launches, in use "
+                                        << memory.peak / kGiB << " GiB, reserved " << memory.reserved / kGiB) {
+      BOOST_TEST(t.trainer->replays_steps());
+      BOOST_TEST(launches <= static_cast<size_t>(row.launches));
+      BOOST_TEST(memory.peak <= row.in_use_gib * kGiB);
+      BOOST_TEST(memory.reserved <= row.reserved_gib * kGiB);
+      BOOST_TEST(t.dry.counts().allocations == 0, "a replayed step allocates nothing");
+      BOOST_TEST(count(t.dry.log(), [](const DryWork& w) { return w.replayed; }) > 0.98 * launches);
+      BOOST_TEST_MESSAGE(row.setup.preset << " B = " << row.setup.batch << ": " << launches << " launches, in use "
+                                          << memory.peak / kGiB << " GiB, reserved " << memory.reserved / kGiB);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
