@@ -20,9 +20,8 @@ void check_products(const Tensor& w, const Tensor& gates) {
   check_same(op, gates, w);
   const Shape& g = gates.shape();
   const int64_t both = w.rank() == 6 ? w.dim(4) : 0;
-  check(both % 2 == 0 && w.shape() == Shape{g[2], g[3], g[0], g[1], both, g[4]}, op, [&] {
-    return "w must be (G, C, B, T, 2R, M) for gates " + str(g) + ", got " + str(w.shape());
-  });
+  check(both % 2 == 0 && w.shape() == Shape{g[2], g[3], g[0], g[1], both, g[4]}, op,
+        [&] { return "w must be (G, C, B, T, 2R, M) for gates " + str(g) + ", got " + str(w.shape()); });
 }
 
 std::vector<ComposeFactors> composed(const Tensor& w, const Tensor& gates, double eps) {
@@ -64,8 +63,8 @@ std::vector<ComposeFactors> compose_factors(const Tensor& w, const Tensor& gates
     parts.push_back(branch.sliced(3, 2 * R, 2 * R + 1).squeezed(3));
   }
   parts = record_many("compose_factors", std::move(parts), {w, gates},
-                      [x, g, eps, &device, from = w ? w.shape() : Shape{}, of_gates = gates.shape()](
-                          const std::vector<Tensor>& dys) -> Grads {
+                      [x, g, eps, &device, from = w ? w.shape() : Shape{},
+                       of_gates = gates.shape()](const std::vector<Tensor>& dys) -> Grads {
                         std::vector<Tensor> dense;
                         for (const Tensor& dy : dys) dense.push_back(dy ? dy.contiguous() : dy);
                         Tensor dw = x ? empty(from, g.dtype(), g.device()) : Tensor();

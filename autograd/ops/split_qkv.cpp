@@ -75,23 +75,23 @@ Qkv split_qkv(const Tensor& x, const QkvSplit& how) {
   const Backend& device = backend(x.device());
   const int64_t d = how.head_dim;
   if (d * size_of(x.dtype()) > device.split_qkv.largest_head_bytes) return composed(x, how);
-  const QkvSplit in{how.heads,         how.kv_heads, d,           dense(how.q_norm), dense(how.k_norm), how.norm_eps,
+  const QkvSplit in{how.heads,         how.kv_heads,   d, dense(how.q_norm), dense(how.k_norm), how.norm_eps,
                     dense(how.cosine), dense(how.sine)};
   const Tensor product = x.detach().contiguous();
   Tensor q = heads_first(x, how.heads, d), k = heads_first(x, how.kv_heads, d), v = heads_first(x, how.kv_heads, d);
   device.split_qkv.forward(product, in, q, k, v);
   const bool norm_gradients = requires_grad(how.q_norm) || requires_grad(how.k_norm);
-  std::vector<Tensor> parts = record_many(
-      "split_qkv", {q, k, v}, {x, how.q_norm, how.k_norm},
-      // Without norms backward needs no values of x.
-      [in, norm_gradients, &device, kept = in.q_norm ? product : Tensor(), shape = x.shape(), dtype = x.dtype(),
-       at = x.device()](const std::vector<Tensor>& dys) -> Grads {
-        Tensor dx = empty(shape, dtype, at), dq_norm, dk_norm;
-        if (norm_gradients) dq_norm = empty_like(in.q_norm), dk_norm = empty_like(in.k_norm);
-        device.split_qkv.backward(kept, in, with_dense_rows(dys[0]), with_dense_rows(dys[1]), with_dense_rows(dys[2]),
-                                  dx, dq_norm, dk_norm);
-        return {dx, dq_norm, dk_norm};
-      });
+  std::vector<Tensor> parts =
+      record_many("split_qkv", {q, k, v}, {x, how.q_norm, how.k_norm},
+                  // Without norms backward needs no values of x.
+                  [in, norm_gradients, &device, kept = in.q_norm ? product : Tensor(), shape = x.shape(),
+                   dtype = x.dtype(), at = x.device()](const std::vector<Tensor>& dys) -> Grads {
+                    Tensor dx = empty(shape, dtype, at), dq_norm, dk_norm;
+                    if (norm_gradients) dq_norm = empty_like(in.q_norm), dk_norm = empty_like(in.k_norm);
+                    device.split_qkv.backward(kept, in, with_dense_rows(dys[0]), with_dense_rows(dys[1]),
+                                              with_dense_rows(dys[2]), dx, dq_norm, dk_norm);
+                    return {dx, dq_norm, dk_norm};
+                  });
   return {parts[0], parts[1], parts[2]};
 }
 

@@ -63,18 +63,26 @@ __global__ void __launch_bounds__(kMaxTeam)
 template <class T>
 struct FactorGradients {
   const T* of[kComposeBranches][3];  // down, up, gate; null: zeros
+  // By comparisons: an index that is not a constant would copy the table to each thread's stack.
+  __device__ const T* at(int branch, int kind) const {
+    const T* found = nullptr;
+#pragma unroll
+    for (int b = 0; b < kComposeBranches; ++b) {
+#pragma unroll
+      for (int k = 0; k < 3; ++k) found = b == branch && k == kind ? of[b][k] : found;
+    }
+    return found;
+  }
 };
 
 template <class T, bool kHeld>
 __global__ void __launch_bounds__(kMaxTeam)
-    compose_factors_backward_kernel(RowPartition rows, FactorShape shape, const T* w, const T* gates,
-                                    Accumulate<T> eps, FactorGradients<T> gradients, T* dw, T* dgates) {
+    compose_factors_backward_kernel(RowPartition rows, FactorShape shape, const T* w, const T* gates, Accumulate<T> eps,
+                                    FactorGradients<T> gradients, T* dw, T* dgates) {
   using A = Accumulate<T>;
   const FactorRow at(rows, shape);
-  const T* const(&of)[3] = gradients.of[at.branch];
-  const T* dy = at.kind == 0 ? of[0] : at.kind == 1 ? of[1] : of[2];
-  Row<T, kHeld, 2> row(rows, rows.length(rows.row()),
-                       {{(at.is_gate() ? gates : w) + at.x}, {dy ? dy + at.of_dy : dy}});
+  const T* dy = gradients.at(at.branch, at.kind);
+  Row<T, kHeld, 2> row(rows, rows.length(rows.row()), {{(at.is_gate() ? gates : w) + at.x}, {dy ? dy + at.of_dy : dy}});
   const A squares = rows.sum(row.sum([](int64_t, A v, A) { return v * v; }));
   const A dot = rows.sum(row.sum([](int64_t, A v, A g) { return g * v; }));
   const A s = at.normed() ? A(1) / std::sqrt(squares / A(rows.n) + eps) : A(1);

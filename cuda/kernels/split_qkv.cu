@@ -7,8 +7,8 @@
 //   y[e+h] = n[e+h] cos a + n[e] sin a, e < h                dn[e+h] = dy[e+h] cos a - dy[e] sin a
 //   y[e] = n[e], e >= 2h                                     dn[e] = dy[e]
 //
-// blockIdx.y is queries, keys or values. A row, one head of one token, belongs to a team of up to 32 lanes; a lane holds
-// two packs of 16 bytes: one of each half of the pairs, or two neighbours of the elements that are not rotated.
+// blockIdx.y is queries, keys or values. A row, one head of one token, belongs to a team of up to 32 lanes; a lane
+// holds two packs of 16 bytes: one of each half of the pairs, or two neighbours of the elements that are not rotated.
 //
 // Backward, a block adds up dw over its rows in registers; a second kernel adds the blocks' sums. The partition of the
 // rows depends on the shape only, so the bits do too.
@@ -25,13 +25,13 @@ namespace braid::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kParts = 528;                // blocks that add up dw: four for each of the 132 processors of an H100 or H200
+constexpr int kParts = 528;  // blocks that add up dw: four for each of the 132 processors of an H100 or H200
 constexpr int64_t kLargestHeadBytes = 768;  // 24 pairs of packs; an incomplete pack at each end makes it 26 at most
 
 // Queries, keys or values.
 template <class T>
 struct Part {
-  T* data;  // the result, or its gradient; null: zeros
+  T* data;                      // the result, or its gradient; null: zeros
   int64_t sample, token, head;  // strides of data
   int64_t heads, column;        // of the product's row: the first element
   const T* weight;              // of the norm, or null

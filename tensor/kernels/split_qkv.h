@@ -12,8 +12,7 @@ struct SplitQkvKernels {
   Kernel<"split_qkv", void(In x, const QkvSplit& how, Out q, Out k, Out v)> forward;
   // dq, dk, dv of any strides, the last axis contiguous; an empty handle: zeros. dx is contiguous and completely
   // written. dq_norm, dk_norm (d): both, or two empty handles. x: an empty handle where there are no norms.
-  Kernel<"split_qkv_backward",
-         void(In x, const QkvSplit& how, In dq, In dk, In dv, Out dx, Out dq_norm, Out dk_norm)>
+  Kernel<"split_qkv_backward", void(In x, const QkvSplit& how, In dq, In dk, In dv, Out dx, Out dq_norm, Out dk_norm)>
       backward;
   int64_t largest_head_bytes = 0;  // of the d elements of a head; 0: the device has no such kernel
 };

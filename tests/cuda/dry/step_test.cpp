@@ -1,6 +1,7 @@
 // The launches and the memory of training steps, by the host code that runs on a GPU. The bounds are the counts of now:
 // a change that lowers a count lowers its bound.
 #include <boost/test/unit_test.hpp>
+#include <map>
 
 #include "tests/cuda/dry/support.h"
 #include "tests/support/compare.h"
@@ -25,6 +26,23 @@ BOOST_AUTO_TEST_CASE(launches_of_a_layer) {
     const int64_t launches = count(t.step(), is_attention);
     BOOST_TEST(launches <= row.most, row.preset << ", window " << row.window << ": " << launches << " launches");
     BOOST_TEST_MESSAGE(row.preset << ", window " << row.window << ": " << launches << " launches of attention");
+  }
+}
+
+// Between the products and attention: one kernel each way makes q, k and v, another one the factors of Compose.
+BOOST_AUTO_TEST_CASE(operands_of_attention_are_made_in_one_kernel_each_way) {
+  for (const char* preset : {"dcformer-405m", "transformer-405m", "dcpythia-6.9b"}) {
+    DryTraining t({preset, 1, 256, {{"n_layer", "1"}}});
+    std::map<std::string_view, int> launches;
+    for (const DryWork& w : t.step()) ++launches[w.op];
+    const bool composes = std::string(preset) != "transformer-405m";
+    BOOST_TEST_CONTEXT(preset) {
+      BOOST_TEST(launches["split_qkv"] == 1);
+      BOOST_TEST(launches["split_qkv_backward"] == (composes ? 2 : 1), "and the sum of the norms' gradients");
+      BOOST_TEST(launches["compose_factors"] == composes);
+      BOOST_TEST(launches["compose_factors_backward"] == composes);
+      BOOST_TEST(launches["rope"] == 0);
+    }
   }
 }
 
