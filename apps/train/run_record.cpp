@@ -117,6 +117,11 @@ std::string RunRecord::start_event(int64_t step) const {
   return j.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
+std::string capture_given_up_event(int64_t step, const std::string& reason) {
+  const nlohmann::ordered_json j = {{"step", step}, {"event", "capture_given_up"}, {"reason", reason}};
+  return j.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
 int RunRecord::run(const std::filesystem::path& folder, int64_t steps, const std::string& init_from,
                    const std::function<int()>& work) const {
   RunStatus status{

@@ -10,6 +10,9 @@
 
 namespace braid::apps {
 
+// The line of log.jsonl for a run whose steps are not captured as CUDA graphs from `step` on, with line end.
+std::string capture_given_up_event(int64_t step, const std::string& reason);
+
 class RunRecord {
  public:
   // Collective. `command`: as it was typed.

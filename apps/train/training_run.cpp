@@ -233,6 +233,12 @@ bool TrainingRun::make_up() {
 void TrainingRun::log(LogRow& row) {
   row.eta_s = seconds() / double(state_.step - first_step_) * double(config_.train.steps - state_.step);
   if (!root()) return;
+  if (const std::string& reason = trainer_.capture_given_up_reason(); !reason.empty() && !capture_noted_) {
+    capture_noted_ = true;
+    progress_.note("note: from step " + std::to_string(row.step) +
+                   " on every kernel is launched, because a step could not be captured as a CUDA graph: " + reason);
+    warn(log_warned_, [&] { log_->append_event(capture_given_up_event(row.step, reason)); });
+  }
   warn(log_warned_, [&] { log_->append(row); });
   if (events_) warn(events_warned_, [&] { events_->append(row); });
   progress_.update({row.step, config_.train.steps, row.loss, last_.val_loss, val_step_, row.tok_per_s, row.eta_s});

@@ -111,6 +111,7 @@ class TrainingRun {
   double best_val_loss_ = std::numeric_limits<double>::infinity();  // of the checkpoint that `best` names
   int64_t first_step_ = 0, saved_step_ = 0;                         // no checkpoint before step 1
   bool log_warned_ = false, samples_warned_ = false, events_warned_ = false;
+  bool capture_noted_ = false;  // that a step could not be captured
 };
 
 }  // namespace braid::apps

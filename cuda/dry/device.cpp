@@ -113,7 +113,8 @@ static void transfer(In x, Out y) {
 DryDevice::DryDevice(const DryGpu& gpu) : state_(std::make_unique<State>()) {
   check(!current, "cuda", [] { return std::string("there is a dry device already; one at a time is possible"); });
   state_->gpu = gpu;
-  state_->allocator = std::make_unique<cuda::CachingAllocator>(std::make_unique<AddressSpace>(*state_));
+  state_->allocator =
+      std::make_unique<cuda::CachingAllocator>(std::make_unique<AddressSpace>(*state_), cuda::exact_allocations());
   static const Backend table = [] {
     using namespace cuda;
     Backend b = cuda_backend(0);

@@ -54,7 +54,7 @@ CachingAllocator& caching_allocator() {
   const int device = current_device();
   std::lock_guard lock(mutex);
   CachingAllocator*& allocator = (*of)[device];
-  if (!allocator) allocator = new CachingAllocator(std::make_unique<DriverMemory>(device));
+  if (!allocator) allocator = new CachingAllocator(std::make_unique<DriverMemory>(device), exact_allocations());
   return *allocator;
 }
 

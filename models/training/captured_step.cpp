@@ -91,8 +91,9 @@ std::unique_ptr<Graph> CapturedStep::capture(const std::function<void()>& work) 
   release_cached_memory(device_);
   try {
     return std::make_unique<Graph>(device_, work);
-  } catch (const OutOfMemory&) {
+  } catch (const OutOfMemory& e) {
     enabled_ = false;
+    given_up_reason_ = e.what();
     return nullptr;
   } catch (const Error& e) {
     fail(e.kind(),

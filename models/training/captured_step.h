@@ -52,6 +52,8 @@ class CapturedStep {
   // are made once. When the memory for a capture does not suffice, steps are launched from then on.
   void enable(bool on);
   bool captured() const { return captured_.has_value(); }
+  // The error for which capture was given up: memory ran out. "" while it was not.
+  const std::string& given_up_reason() const { return given_up_reason_; }
   void forget();  // the work changes: capture it anew
 
   // The gradient part: `work` computes the gradients and fills the metrics. batches: on the CPU. Waits for
@@ -79,6 +81,7 @@ class CapturedStep {
   Device device_;
   std::vector<nn::NamedTensor> parameters_;
   bool enabled_ = false;
+  std::string given_up_reason_;
   BatchShape shape_, last_shape_;  // of the step under way, and of the last complete one
   std::optional<Capture> captured_;
 };

@@ -45,10 +45,10 @@ class Trainer {
   Trainer(Model& model, const nn::OptimizerOptions& options, double clip, const dist::ProcessMesh& mesh = {},
           std::optional<DType> compute = {});
 
-  // Capture steps of one shape as CUDA graphs and replay them (captured_step.h): the same bits with less work of the
-  // host. Off at first; no effect on the CPU and with several processes, whose collectives the host drives.
+  // Capture steps as CUDA graphs and replay them (captured_step.h). Off at first; no effect on CPU and several processes.
   void capture_steps(bool on) { step_.enable(on && mesh_.world.size() == 1); }
   bool replays_steps() const { return step_.captured(); }
+  const std::string& capture_given_up_reason() const { return step_.given_up_reason(); }  // memory ran out; "": no
 
   // Gradients of the mean loss over all counted targets of the step, however they are spread over micro-batches and
   // ranks. micro_batches: on the CPU, the samples of this data rank; the same number of micro-batches on every rank,

@@ -320,6 +320,7 @@ BOOST_AUTO_TEST_CASE(without_memory_for_a_capture_steps_are_launched) {
   }
   for (int64_t step = 2; step < 5; ++step) pair.each([&](Training& t) { t.step(step); });
   BOOST_TEST(!pair.captured.trainer.replays_steps());
+  BOOST_TEST(pair.captured.trainer.capture_given_up_reason().starts_with("out of memory on the emulated GPU"));
   check_equal(pair.plain, pair.captured);
 }
 #endif

@@ -77,6 +77,24 @@ BOOST_AUTO_TEST_CASE(memory_is_address_space_of_the_size_of_the_gpu) {
                          "out of memory on the dry device (NVIDIA H100 SXM 80 GB): requested 11264 MiB"));
 }
 
+// For memory checkers: each tensor is an allocation of the driver.
+BOOST_AUTO_TEST_CASE(an_environment_variable_gives_every_tensor_its_own_memory) {
+  for (const char* value : {"exact", "cached"}) {
+    setenv("BRAID_ALLOCATOR", value, 1);
+    const bool exact = std::string(value) == "exact";
+    const DryDevice dry;
+    {
+      const Tensor a = empty({100}, DType::f32, dry.device()), b = empty({7}, DType::f32, dry.device());
+      BOOST_TEST(dry.counts().allocations == (exact ? 2 : 1));
+      BOOST_TEST(memory_stats(dry.device()).reserved == (exact ? 428 : 16 << 20));
+    }
+    BOOST_TEST(dry.counts().frees == (exact ? 2 : 0));
+  }
+  setenv("BRAID_ALLOCATOR", "all", 1);
+  BOOST_TEST(throws_with([] { DryDevice dry; }, "BRAID_ALLOCATOR=all is not known: expected exact"));
+  unsetenv("BRAID_ALLOCATOR");
+}
+
 BOOST_AUTO_TEST_CASE(there_is_one_at_a_time) {
   const DryDevice dry;
   BOOST_TEST(throws_with([] { DryDevice second; }, "there is a dry device already"));

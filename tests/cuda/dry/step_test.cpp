@@ -17,10 +17,10 @@ BOOST_AUTO_TEST_CASE(launches_of_a_layer) {
     const char *preset, *window;
     int64_t most;
   };
-  for (const Row& row : {Row{"dcformer-405m", "null", 616},  // N = 16, d = 64
-                         {"dcformer-405m", "256", 1096},
-                         {"dcformer-2.8b", "null", 784},  // N = 32, d = 80
-                         {"dcformer-2.8b", "256", 1096},
+  for (const Row& row : {Row{"dcformer-405m", "null", 273},  // N = 16, d = 64
+                         {"dcformer-405m", "256", 321},
+                         {"dcformer-2.8b", "null", 537},  // N = 32, d = 80
+                         {"dcformer-2.8b", "256", 321},
                          {"transformer-405m", "null", 10}}) {
     DryTraining t({row.preset, 8, 2048, {{"n_layer", "1"}, {"window_size", row.window}}});
     const int64_t launches = count(t.step(), is_attention);
@@ -53,15 +53,16 @@ BOOST_AUTO_TEST_CASE(launches_and_memory_of_a_step) {
     int64_t gpu_gib, launches;
     double in_use_gib, reserved_gib;
   };
-  for (const Row& row : {Row{{"dcformer-405m", 8}, 78, 24151, 21.2, 23.2},
-                         {{"transformer-405m", 8}, 78, 1581, 18.8, 20.6},
-                         {{"dcformer-2.8b", 4}, 78, 21361, 65.1, 77.2},
-                         {{"transformer-2.8b", 4}, 78, 2018, 60.4, 71.7},
-                         {{"dcformer-2.8b", 8}, 139, 34849, 89.4, 92.6},
-                         {{"dcpythia-6.9b", 1, 2048, {}, true}, 139, 16569, 116.6, 118.7}}) {
+  for (const Row& row : {Row{{"dcformer-405m", 8}, 78, 10702, 20.6, 21.2},
+                         {{"transformer-405m", 8}, 78, 1548, 18.1, 18.3},
+                         {{"dcformer-2.8b", 4}, 78, 14208, 61.9, 62.3},
+                         {{"transformer-2.8b", 4}, 78, 2001, 57.4, 58.7},
+                         {{"dcformer-2.8b", 8}, 139, 18464, 85.6, 86.8},
+                         {{"dcpythia-6.9b", 1, 2048, {}, true}, 139, 16564, 116.1, 117.5}}) {
     DryTraining t(row.setup, {.memory = row.gpu_gib << 30});
     t.step(), t.step();
     BOOST_TEST(t.dry.counts().captures == 2, row.setup.preset << ": gradients and update are captured");
+    t.step();  // the values that a replay reads have new places
     const size_t launches = t.step().size();
     const MemoryStats memory = t.memory();
     BOOST_TEST_CONTEXT(row.setup.preset << " B = " << row.setup.batch << ": " << launches << " launches, in use "
@@ -76,6 +77,22 @@ BOOST_AUTO_TEST_CASE(launches_and_memory_of_a_step) {
                                           << memory.peak / kGiB << " GiB, reserved " << memory.reserved / kGiB);
     }
   }
+}
+
+// A launched step gives memory back to the driver where that is too small for the next tensor, which a capture cannot.
+// So with ever less memory there comes a limit at which steps can be launched only.
+BOOST_AUTO_TEST_CASE(a_capture_without_memory_is_given_up_with_its_reason) {
+  int64_t memory = int64_t{9} << 29;
+  for (std::string reason; reason.empty(); memory -= 64 << 20) {
+    DryTraining t({"dcformer-405m", 8, 2048, {{"n_layer", "2"}}}, {.memory = memory});
+    t.step();
+    BOOST_TEST(t.trainer->capture_given_up_reason() == "");
+    t.step(), t.step();
+    reason = t.trainer->capture_given_up_reason();
+    BOOST_TEST(t.trainer->replays_steps() == reason.empty());
+    if (!reason.empty()) BOOST_TEST(reason.starts_with("out of memory on the dry device"), reason);
+  }
+  BOOST_TEST_MESSAGE("given up with " << memory / kGiB << " GiB");
 }
 
 BOOST_AUTO_TEST_SUITE_END()
