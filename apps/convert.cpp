@@ -37,9 +37,9 @@ int run_convert(const Arguments& arguments) {
            "example " + (std::filesystem::path(out) / "model").string();
   });
   const bool adapter = arguments.has("adapter");
-  const models::LoadedModel loaded =
-      models::load_model(model_folder(arguments.get("MODEL")),
-                         {.settings = model_keys(arguments), .tokenizer = false, .merge_adapter = !adapter});
+  const models::LoadedModel loaded = models::load_model(
+      model_folder(arguments.get("MODEL")),
+      {.settings = model_keys(arguments), .tokenizer = false, .merge_adapter = !adapter, .base = base_of(arguments)});
   print_notes(loaded.notes);
   if (adapter) return write_adapter(*loaded.model, arguments.get("MODEL"), out);
   models::WeightFormat format = loaded.format;
@@ -82,16 +82,20 @@ Command convert_command() {
                 {.name = "adapter",
                  .help =
                      "write only the LoRA of a run, as the package PEFT stores it (default: add it to the weights)"},
+                base_flag(),
                 profile_flag()},
       .overrides = kModelOverrides,
       .details =
           "Names, shapes, types and files of the weights and the keys of config.json stay as they are.\nContents of a "
           "cache (attention.kv_cache.*) are left out; copies of the dynamic weights (dw_m, qkw_m)\nare made "
-          "anew.\nLoRA that a run keeps beside the weights is added to them; --adapter writes it alone.",
+          "anew.\nLoRA that a run keeps beside the weights is added to them, also one in a folder of its own "
+          "(--base);\n"
+          "--adapter writes it alone, with the names and files of the package PEFT.",
       .examples = {"braid convert DCFormer-2.8B -o dcformer-f32 --dtype f32",
                    "braid convert out/llama -o for-transformers --dtype bf16 --max-shard-size 2",
                    "braid convert trained -o healed profile.dynamic_weights=dw_m",
-                   "braid convert out/lora -o out/adapter --adapter"},
+                   "braid convert out/lora -o out/adapter --adapter",
+                   "braid convert adapter --base Llama-3.2-1B -o merged"},
       .run = run_convert};
 }
 

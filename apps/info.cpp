@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "apps/cli/commands.h"
@@ -18,6 +19,7 @@
 namespace braid::apps {
 namespace {
 
+namespace fs = std::filesystem;
 using models::InfoRow;
 using models::InfoSection;
 using models::InfoUnit;
@@ -52,7 +54,8 @@ void append(std::string& text, const char* format, Args... args) {
   text += line;
 }
 
-std::string table(const std::string& name, const models::ModelSpec& spec, const std::vector<InfoSection>& sections) {
+std::string table(const std::string& name, const models::ModelSpec& spec, const std::vector<InfoSection>& sections,
+                  const std::vector<std::string>& notes) {
   std::string text = name + "\n\nConfiguration\n";
   for (const models::ModelSetting& setting : spec.settings()) {
     if (!setting.in_use) continue;
@@ -67,11 +70,13 @@ std::string table(const std::string& name, const models::ModelSpec& spec, const 
       text += note.empty() ? "\n" : "   " + note + "\n";
     }
   }
+  if (!notes.empty()) text += "\nNotes\n";
+  for (const std::string& note : notes) text += "  " + note + "\n";
   return text;
 }
 
 std::string json(const models::ModelSpec& spec, const models::InfoRequest& request,
-                 const std::vector<InfoSection>& sections) {
+                 const std::vector<InfoSection>& sections, const std::vector<std::string>& notes) {
   std::string text = "{\n\"config\": " + spec.config_json();
   if (request.seq_len > 0) text += ",\n\"seq_len\": " + std::to_string(request.seq_len);
   text += ",\n\"batch\": " + std::to_string(request.batch);
@@ -81,6 +86,7 @@ std::string json(const models::ModelSpec& spec, const models::InfoRequest& reque
       text += (i ? ", \"" : "\"") + section.rows[i].key + "\": " + decimal(section.rows[i].value);
     text += "}";
   }
+  text += ",\n\"notes\": " + nlohmann::json(notes).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   return text + "\n}\n";
 }
 
@@ -119,18 +125,23 @@ InfoSection machine_section(const models::ModelSpec& spec, const models::InfoReq
 }
 
 // A preset's name, a config.json, a model folder, or a run folder with checkpoints. Where there are weights, they are
-// checked against their configuration and described in `sections`.
+// checked against their configuration and described in `sections`. notes: on what the folder says.
 std::unique_ptr<const models::ModelSpec> load(const std::string& model, const models::SettingTexts& settings,
-                                              std::vector<InfoSection>& sections) {
-  namespace fs = std::filesystem;
+                                              const fs::path& base, std::vector<InfoSection>& sections,
+                                              std::vector<std::string>& notes) {
   std::error_code none;
   const std::vector<std::string> names = models::model_presets();
   const bool preset = std::find(names.begin(), names.end(), model) != names.end();
   const bool looks_like_file = model.find('/') != std::string::npos || model.ends_with(".json");
   if (preset || (!fs::exists(model, none) && !looks_like_file)) return models::configure_model(model, settings);
-  if (!fs::is_directory(model, none) && model.ends_with(".json"))
-    return models::read_model_spec(io::read_text_file(model, 1 << 20), model)->with(settings);
-  models::ModelFolder folder = models::inspect_model(model_folder(model));
+  if (!fs::is_directory(model, none) && model.ends_with(".json")) {
+    const std::string text = io::read_text_file(model, 1 << 20);
+    const auto spec = models::read_model_spec(text, model);
+    notes = spec->config_notes(text, model);
+    return spec->with(settings);
+  }
+  models::ModelFolder folder = models::inspect_model(model_folder(model), base);
+  notes = folder.notes;
   if (folder.format) sections.push_back(weight_section(*folder.format));
   return folder.spec->with(settings);
 }
@@ -151,7 +162,8 @@ InfoSection match_section(const models::ModelSpec& spec, const std::string& matc
     target = *number;
   } else {
     std::vector<InfoSection> unused;
-    target = load(match, {}, unused)->size().parameters;
+    std::vector<std::string> notes;
+    target = load(match, {}, {}, unused, notes)->size().parameters;
     title += " as " + match;
   }
   const int64_t now = spec.size().parameters;
@@ -167,8 +179,10 @@ InfoSection match_section(const models::ModelSpec& spec, const std::string& matc
 }
 
 int run_info(const Arguments& arguments) {
-  InfoOptions options{
-      .settings = model_keys(arguments), .batch = arguments.get_int("batch"), .json = arguments.has("json")};
+  InfoOptions options{.settings = model_keys(arguments),
+                      .batch = arguments.get_int("batch"),
+                      .json = arguments.has("json"),
+                      .base = base_of(arguments)};
   if (arguments.has("match-params")) options.match_params = arguments.get("match-params");
   if (arguments.has("seq-len")) options.seq_len = arguments.get_int("seq-len");
   std::fputs(info_text(arguments.list("MODEL").at(0), options).c_str(), stdout);
@@ -191,7 +205,8 @@ std::string details() {
 
 std::string info_text(const std::string& model, const InfoOptions& options) {
   std::vector<InfoSection> stored;
-  const auto spec = load(model, options.settings, stored);
+  std::vector<std::string> notes;
+  const auto spec = load(model, options.settings, options.base, stored, notes);
   const int64_t longest = spec->max_sequence_length();
   check(options.seq_len <= longest || longest == 0, ErrorKind::setting, [&] {
     return "--seq-len is longer than the model's sequences: expected at most block_size = " + std::to_string(longest) +
@@ -203,7 +218,7 @@ std::string info_text(const std::string& model, const InfoOptions& options) {
   if (!options.match_params.empty()) sections.push_back(match_section(*spec, options.match_params));
   sections.push_back(machine_section(*spec, request, sections));
   sections.insert(sections.end(), stored.begin(), stored.end());
-  return options.json ? json(*spec, request, sections) : table(model, *spec, sections);
+  return options.json ? json(*spec, request, sections, notes) : table(model, *spec, sections, notes);
 }
 
 static std::vector<std::string> setting_names() {
@@ -219,6 +234,7 @@ Command info_command() {
       .positionals = {{.name = "MODEL", .help = "a preset, a config.json, a model folder, a run folder or RUN/best"}},
       .flags = {integer_flag("seq-len", "T", "tokens per sequence (default: the model's block_size)", "", 1, 1 << 30),
                 integer_flag("batch", "B", "sequences at a time", "1", 1, 1 << 30),
+                base_flag(),
                 profile_flag(),
                 {.name = "match-params",
                  .value = "N|MODEL",

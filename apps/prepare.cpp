@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "apps/cli/commands.h"
+#include "apps/cli/model_flags.h"
 #include "apps/cli/progress.h"
 #include "apps/cli/signals.h"
 #include "apps/cli/text.h"
@@ -79,7 +80,7 @@ int run_prepare(const Arguments& arguments) {
   options.dedup = arguments.has("dedup");
   options.tasks = arguments.get_int("tasks");
   options.task_items = arguments.get_int("task-items");
-  options.tokenizer = arguments.get("tokenizer");
+  options.tokenizer = tokenizer_path(arguments.get("tokenizer"));
   options.train_bpe = arguments.get_int("train-bpe");
   options.bpe_form = arguments.get("bpe-form");
   check(options.train_bpe > 0 || !arguments.has("bpe-form"), ErrorKind::setting,
@@ -179,7 +180,7 @@ Command prepare_command() {
                  .repeated = true},
                 {.name = "tokenizer",
                  .value = "DIR",
-                 .help = "folder with tokenizer.json; without it every byte is a token"},
+                 .help = "folder with tokenizer.json, or a run; without it every byte is a token"},
                 integer_flag("train-bpe", "N", "train a tokenizer of N ids on INPUT (byte-level BPE) and use it", "0",
                              0, 1e6),
                 {.name = "bpe-form",

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/cli/commands.h"
+#include "apps/cli/model_flags.h"
 #include "apps/cli/prompt.h"
 #include "apps/cli/text.h"
 #include "braid/models/text/tokenizer.h"
@@ -139,7 +140,7 @@ int run_tokenize(const Arguments& arguments) {
   check(text + arguments.has("file") + arguments.has("jsonl") <= 1, ErrorKind::setting,
         [] { return std::string("expected one of TEXT, --file and --jsonl, found several"); });
   if (const int64_t n = arguments.get_int("threads"); n > 0) set_threads(static_cast<int>(n));
-  const auto tokenizer = models::text::load_tokenizer(arguments.get("TOKENIZER"));
+  const auto tokenizer = models::text::load_tokenizer(tokenizer_path(arguments.get("TOKENIZER")));
   for (const std::string& note : tokenizer->notes()) std::fprintf(stderr, "note: %s\n", note.c_str());
   Encoder encoder{*tokenizer, arguments.has("special"), arguments.has("as-text")};
   if (!files.empty()) {
@@ -158,7 +159,9 @@ Command tokenize_command() {
   return {
       .name = "tokenize",
       .summary = "show how a tokenizer cuts text, or tokenize a JSONL file",
-      .positionals = {{.name = "TOKENIZER", .help = "tokenizer.json, or a folder with one: of a model, of data"},
+      .positionals = {{.name = "TOKENIZER",
+                       .help =
+                           "tokenizer.json, or a folder with one: of a model, of data, a run (its newest checkpoint)"},
                       {.name = "TEXT", .help = "text to show; without it standard input is read", .required = false}},
       .flags =
           {{.name = "file", .alias = 'f', .value = "FILE", .help = "show the text of a file; - is standard input"},

@@ -15,7 +15,8 @@ std::vector<LinearLayer> lora_candidates(Model& model) {
   std::vector<LinearLayer> layers;
   nn::each_module(model, [&](const std::string& name, nn::Module& module) {
     auto* linear = dynamic_cast<nn::Linear*>(&module);
-    if (linear && linear->takes_lora()) layers.push_back({name, linear});
+    // Without weight: the output projection of a model that uses its embedding in the place of one.
+    if (linear && linear->takes_lora() && linear->weight()) layers.push_back({name, linear});
   });
   return layers;
 }

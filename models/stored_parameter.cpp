@@ -5,7 +5,7 @@
 namespace braid::models {
 
 StoredParameter stored_whole(const std::string& name, const Shape& shape) {
-  return {{{name, shape}}, {{0, 0, numel(shape)}}};
+  return {{{name, shape}}, {{0, 0, numel(shape)}}, {}};
 }
 
 Tensor join_stored(const StoredParameter& stored, const Shape& shape, const std::vector<Tensor>& tensors) {

@@ -20,6 +20,7 @@ struct StoredParameter {
   };
   std::vector<Stored> tensors;
   std::vector<Run> runs;  // one after another they are the elements of the parameter; each stored element is in one
+  std::vector<std::string> copies;  // further tensors that hold the same as the one in `tensors`
 
   // One tensor that holds the elements in the parameter's order.
   bool whole() const { return runs.size() == 1; }

@@ -41,6 +41,7 @@ struct DryWork {
   // of all.
   int64_t bytes = 0;
   double flops = 0;       // of products; 0: not counted
+  int64_t scores = 0;     // of attention that a kernel passes over, masked ones included; 0: it says nothing
   bool replayed = false;  // from a captured graph
 };
 

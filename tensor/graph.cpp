@@ -1,8 +1,26 @@
 #include "braid/tensor/graph.h"
 
+#include <mutex>
+
+#include "braid/tensor/graph_cost.h"
 #include "braid/tensor/kernels/backend.h"
 
 namespace braid {
+
+namespace {
+std::mutex mutex;
+GraphCost cost;
+}  // namespace
+
+GraphCost graph_cost() {
+  std::lock_guard lock(mutex);
+  return cost;
+}
+
+void detail::add_graph_cost(const GraphCost& more) {
+  std::lock_guard lock(mutex);
+  cost = {cost.graphs + more.graphs, cost.nodes + more.nodes, cost.seconds + more.seconds, cost.bytes + more.bytes};
+}
 
 Graph::Graph(Device device, const std::function<void()>& work) : device_(device) {
   const Backend& b = backend(device);

@@ -25,4 +25,7 @@ int bench_comm(const Arguments& arguments);
 // --model.
 int bench_decode(const Arguments& arguments);
 
+// braid bench step --dry: what a training step launches, moves and holds on a GPU that is not there.
+int bench_dry_step(const Arguments& arguments);
+
 }  // namespace braid::apps

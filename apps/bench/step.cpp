@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdio>
 #include <functional>
+#include <nlohmann/json.hpp>
 
 #include "apps/bench/bench.h"
 #include "apps/cli/commands.h"
@@ -10,7 +11,9 @@
 #include "apps/cli/model_flags.h"
 #include "apps/cli/text.h"
 #include "apps/train/from_config.h"
+#include "apps/train/machine.h"
 #include "apps/train/matmul_rate.h"
+#include "braid/tensor/graph_cost.h"
 #include "braid/tensor/parallel.h"
 
 namespace braid::apps {
@@ -40,6 +43,13 @@ int run_bench(const Arguments& arguments) {
         [] { return std::string("--model is for bench decode: expected --preset for training steps"); });
   check(!int8_weights(arguments), ErrorKind::setting,
         [] { return std::string("--dtype int8 is for bench decode: expected f32, f64 or bf16 for training steps"); });
+  if (arguments.has("dry")) return bench_dry_step(arguments);
+  for (const char* flag : {"gpu", "bandwidth", "tflops", "launch", "memory", "no-cudnn"}) {
+    check(!arguments.has(flag), ErrorKind::setting, [&] {
+      return "--" + std::string(flag) +
+             " is about a GPU that is not there: add --dry to predict a step, or leave it out";
+    });
+  }
   const BenchModel bench = bench_model(arguments);
   const models::Batch& batch = bench.batch;
   const int64_t B = batch.samples(), T = batch.at("input_ids").dim(1);
@@ -73,11 +83,15 @@ int run_bench(const Arguments& arguments) {
         "\"seq\": %lld, \"threads\": %d, \"steps\": "
         "%lld, \"step_seconds\": %.6g, "
         "\"step_seconds_min\": %.6g, \"forward_seconds\": %.6g, \"tokens_per_second\": %.6g, \"peak_rss_mib\": %.1f, "
-        "\"peak_tensor_mib\": %.1f, \"flops_utilisation\": %.4f, \"captured\": %s",
+        "\"peak_tensor_mib\": %.1f, \"flops_utilisation\": %.4f, \"captured\": %s, "
+        "\"graph_nodes\": %lld, \"graph_seconds\": %.4g, \"graph_mib\": %.1f, \"reserved_mib\": %.1f",
         str(types.compute).c_str(), str(device).c_str(), static_cast<long long>(bench.spec->size().parameters),
         static_cast<long long>(B), static_cast<long long>(T), threads(), static_cast<long long>(count), step,
         *std::min_element(steps.begin(), steps.end()), median(forwards), double(B * T) / step, peak_rss_mib(),
-        double(memory_stats(device).peak) / (1 << 20), flops / step / peak, trainer.replays_steps() ? "true" : "false");
+        double(memory_stats(device).peak) / (1 << 20), flops / step / peak, trainer.replays_steps() ? "true" : "false",
+        static_cast<long long>(graph_cost().nodes), graph_cost().seconds, double(graph_cost().bytes) / (1 << 20),
+        double(memory_stats(device).reserved) / (1 << 20));
+    std::printf(", \"capture_given_up\": %s", nlohmann::json(trainer.capture_given_up_reason()).dump().c_str());
     for (size_t i = 0; i < kMemoryUses; ++i)
       std::printf(", \"peak_%s_mib\": %.1f", name(static_cast<MemoryUse>(i)), double(memory.at_peak[i]) / (1 << 20));
     std::printf("}\n");
@@ -96,6 +110,8 @@ int run_bench(const Arguments& arguments) {
   std::printf("  peak memory      %.0f MiB in tensors, %.0f MiB of the process\n",
               double(memory_stats(device).peak) / (1 << 20), peak_rss_mib());
   std::printf("                   %s\n", peak_text(memory).c_str());
+  if (const std::string& reason = trainer.capture_given_up_reason(); !reason.empty())
+    std::printf("  not captured     %s\n", reason.c_str());
   return 0;
 }
 
@@ -141,29 +157,40 @@ Command bench_command() {
       .positionals = {{.name = "WHAT",
                        .help = "step: training steps (also without it); decode: one-token steps; comm: collectives",
                        .required = false}},
-      .flags = {{.name = "preset", .value = "NAME", .help = "model, as in braid info", .fallback = "dcformer-tiny"},
-                {.name = "model",
-                 .value = "FOLDER",
-                 .help = "decode: a model folder or run folder instead of a preset"},
-                integer_flag("batch", "B", "sequences per step; decode: 1 unless given", "8", 1, 1e6),
-                integer_flag("seq-len", "T", "tokens per sequence, 0 = the model's block_size", "0", 0, 1e9),
-                integer_flag("steps", "N", "timed steps, after two that are not", "10", 1, 1e6),
-                dtype_or_int8_flag("arithmetic; bf16 with f32 master weights in training; decode: also int8 weights"),
-                device_flag(),
-                integer_flag("threads", "N", "CPU threads, 0 = all cores", "0", 0, 4096),
-                {.name = "recompute", .help = "recompute blocks in the backward pass"},
-                {.name = "no-graph", .help = "on a GPU, launch every kernel instead of replaying a captured step"},
-                integer_flag("context", "T", "decode: tokens in the cache before the timed steps", "256", 1, 1e9),
-                integer_flag("tokens", "N", "decode: timed steps", "64", 1, 1e9),
-                integer_flag("megabytes", "N", "comm: largest tensor", "64", 1, 1 << 20),
-                number_flag("seconds", "S", "comm: time for each size", "1", 0, 1e6),
-                {.name = "json", .help = "print one JSON object instead of text"}},
+      .flags =
+          {{.name = "preset", .value = "NAME", .help = "model, as in braid info", .fallback = "dcformer-tiny"},
+           {.name = "model", .value = "FOLDER", .help = "decode: a model folder or run folder instead of a preset"},
+           integer_flag("batch", "B", "sequences per step; decode: 1 unless given", "8", 1, 1e6),
+           integer_flag("seq-len", "T", "tokens per sequence, 0 = the model's block_size", "0", 0, 1e9),
+           integer_flag("steps", "N", "timed steps, after two that are not", "10", 1, 1e6),
+           dtype_or_int8_flag("arithmetic; bf16 with f32 master weights in training; decode: also int8 weights"),
+           device_flag(),
+           integer_flag("threads", "N", "CPU threads, 0 = all cores", "0", 0, 4096),
+           {.name = "recompute", .help = "recompute blocks in the backward pass"},
+           {.name = "no-graph", .help = "on a GPU, launch every kernel instead of replaying a captured step"},
+           integer_flag("context", "T", "decode: tokens in the cache before the timed steps", "256", 1, 1e9),
+           integer_flag("tokens", "N", "decode: timed steps", "64", 1, 1e9),
+           integer_flag("megabytes", "N", "comm: largest tensor", "64", 1, 1 << 20),
+           number_flag("seconds", "S", "comm: time for each size", "1", 0, 1e6),
+           {.name = "dry", .help = "step: count launches, bytes and memory for a GPU that is not there"},
+           {.name = "gpu",
+            .value = "NAME",
+            .help = "dry: the GPU that is not there",
+            .fallback = "h100",
+            .rule = models::one_of(machine_names())},
+           number_flag("bandwidth", "TB/S", "dry: of memory; 90% of the data sheet unless given", "", 1e-3, 1e3),
+           number_flag("tflops", "F", "dry: of large products; 75% of the data sheet unless given", "", 1e-3, 1e6),
+           number_flag("launch", "US", "dry: microseconds of a launch beside its work; 2.5 unless given", "", 0, 1e3),
+           number_flag("memory", "GIB", "dry: of the GPU, less than its name says", "", 0.1, 1e5),
+           {.name = "no-cudnn", .help = "dry: attention without compose by kernels of its own"},
+           {.name = "json", .help = "print one JSON object instead of text"}},
       .overrides = "model settings, for example dim=512 n_layer=8",
       .details =
           "tests/bench/compare_step.py runs this beside the same model in PyTorch, in turn, and prints both as a "
           "table.",
       .examples = {"braid bench", "braid bench step --dtype bf16 --recompute",
                    "braid bench --preset transformer-tiny --batch 4 --steps 20",
+                   "braid bench step --dry --device cuda --preset dcformer-2.8b --batch 4 --dtype bf16 --gpu h200",
                    "braid bench decode --preset dcformer-405m --context 1024 --dtype bf16",
                    "braid bench decode --model out/demo --batch 4 --dtype int8",
                    "mpirun -np 4 braid bench comm --threads 1"},

@@ -20,6 +20,18 @@ Flag profile_flag() {
           .rule = models::one_of(models::model_profiles())};
 }
 
+Flag base_flag() {
+  return {.name = "base",
+          .value = "FOLDER",
+          .help =
+              "model that MODEL changes where that is a folder with LoRA alone, as the package PEFT writes it "
+              "(default: base_model_name_or_path of its adapter_config.json, if it names a local folder)"};
+}
+
+std::filesystem::path base_of(const Arguments& arguments) {
+  return arguments.has("base") ? model_folder(arguments.get("base")) : std::filesystem::path();
+}
+
 Flag device_flag() {
   return {
       .name = "device", .value = "DEVICE", .help = "where to compute: auto, cpu, cuda or cuda:N", .fallback = "auto"};
@@ -73,6 +85,14 @@ std::filesystem::path model_folder(const std::string& path, bool print) {
   const std::filesystem::path folder = models::find_model(path, notes);
   if (print) print_notes(notes);
   return folder;
+}
+
+std::string tokenizer_path(const std::string& path) {
+  std::error_code none;
+  const std::filesystem::path given = path;
+  if (path.empty() || std::filesystem::exists(given / "tokenizer.json", none)) return path;
+  const bool of_run = given.filename() == "best" || given.filename() == "latest";
+  return of_run || models::is_run_folder(given) ? model_folder(path).string() : path;
 }
 
 void print_notes(const std::vector<std::string>& notes) {

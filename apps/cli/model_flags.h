@@ -18,6 +18,10 @@ inline constexpr const char* kModelOverrides = "a key of config.json set to anot
 models::ValueRule float_type(std::vector<std::string> choices);
 // --profile NAME
 Flag profile_flag();
+// --base FOLDER, of a MODEL that is LoRA alone (models::adapter_base)
+Flag base_flag();
+// The folder that it names; empty: not given
+std::filesystem::path base_of(const Arguments& arguments);
 // --device DEVICE; Error(setting) when it does not exist
 Flag device_flag();
 Device device_of(const Arguments& arguments);
@@ -37,6 +41,8 @@ inline models::SettingTexts model_keys(const Arguments& arguments) {
 }
 // The model folder that the path names (models::find_model); what the user must know about the choice goes to stderr.
 std::filesystem::path model_folder(const std::string& path, bool print = true);
+// The tokenizer.json, or the folder with one, that the path names: of a run the newest checkpoint.
+std::string tokenizer_path(const std::string& path);
 // Prints the decisions of the loader to stderr.
 void print_notes(const std::vector<std::string>& notes);
 

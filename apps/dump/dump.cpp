@@ -85,8 +85,8 @@ void dump_decode(const models::LanguageModel& model, const Tensor& prompt, int64
 NamedTensors dump_model(const Arguments& arguments, const fs::path& folder, DType dtype, Device device) {
   check_one_source(arguments);
   const bool text = ids_from_text(arguments);
-  models::LoadedModel loaded =
-      models::load_model(folder, {.dtype = dtype, .settings = model_keys(arguments), .tokenizer = text});
+  models::LoadedModel loaded = models::load_model(
+      folder, {.dtype = dtype, .settings = model_keys(arguments), .tokenizer = text, .base = base_of(arguments)});
   const auto model = models::as_language_model(std::move(loaded.model));
   print_notes(loaded.notes);
   check(!text || loaded.tokenizer, ErrorKind::input,
@@ -134,7 +134,8 @@ int run_dump(const Arguments& arguments) {
   const Device device = device_of(arguments);
   const fs::path folder = model_folder(arguments.get("MODEL"));
   check_output_file(arguments, folder);
-  const std::string file = (folder / "config.json").string(), config = io::read_text_file(file, 1 << 20);
+  const std::string file = (models::base_folder(folder, base_of(arguments)) / "config.json").string(),
+                    config = io::read_text_file(file, 1 << 20);
   NamedTensors out;
   if (const auto attention = models::read_attention_folder(config, file, model_keys(arguments))) {
     out = dump_attention(arguments, folder, *attention, dtype, device);
@@ -159,6 +160,7 @@ std::vector<Flag> dump_flags() {
       dtype_flag("arithmetic"),
       device_flag(),
       profile_flag(),
+      base_flag(),
       {.name = "attention",
        .value = "[LAYERS]",
        .help = "also q, k, v, scores and probabilities before and after Compose, of all layers or of 0,3",

@@ -104,8 +104,9 @@ std::vector<int32_t> id_prompt(const Arguments& arguments, const models::Languag
 
 // The prompt's ids and the new ones, for a model without a tokenizer.
 ReplySpeed print_ids(const models::LanguageModel& model, const std::vector<int32_t>& prompt,
-                     const models::SamplingOptions& options, const Arguments& arguments) {
-  const models::Generated made = models::generate(model, prompt, arguments.get_int("tokens"), options);
+                     const models::SamplingOptions& options, const std::vector<int32_t>& ends,
+                     const Arguments& arguments) {
+  const models::Generated made = models::generate(model, prompt, arguments.get_int("tokens"), options, ends);
   std::vector<std::string> ids;
   for (const int32_t id : prompt)
     if (!arguments.has("no-prompt")) ids.push_back(std::to_string(id));
@@ -114,6 +115,15 @@ ReplySpeed print_ids(const models::LanguageModel& model, const std::vector<int32
   ReplySpeed speed;
   speed.add(made);
   return speed;
+}
+
+// The tokens that end a text: those that the model's folder names, and the tokenizer's own.
+std::vector<int32_t> ends_of_text(const models::LoadedModel& loaded, int64_t vocabulary, const Arguments& arguments) {
+  if (arguments.has("ignore-eos")) return {};
+  std::vector<int32_t> ends = models::text::folder_end_ids(loaded.format.folder.string(), vocabulary);
+  if (!loaded.tokenizer) return ends;
+  for (const int32_t id : loaded.tokenizer->end_ids()) ends.push_back(id);
+  return ends;
 }
 
 // --stats, on stderr.
@@ -169,14 +179,17 @@ int generate(const Arguments& arguments, const Job& job) {
   models::LoadedModel loaded = models::load_model(folder, {.dtype = dtype_of(arguments),
                                                            .settings = model_keys(arguments, overrides),
                                                            .mesh = mesh,
+                                                           .base = base_of(arguments),
                                                            .int8_weights = int8_weights(arguments)});
   const auto model = models::as_language_model(std::move(loaded.model));
   model->to(ranks.device);
   const double load_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (root) print_notes(loaded.notes);
-  if (arguments.has("tokenizer")) loaded.tokenizer = models::text::load_tokenizer(arguments.get("tokenizer"));
+  if (arguments.has("tokenizer"))
+    loaded.tokenizer = models::text::load_tokenizer(tokenizer_path(arguments.get("tokenizer")));
+  const std::vector<int32_t> ends = ends_of_text(loaded, model->vocab_size(), arguments);
   if (!loaded.tokenizer && arguments.has("ids")) {
-    const ReplySpeed speed = print_ids(*model, id_prompt(arguments, *model), options, arguments);
+    const ReplySpeed speed = print_ids(*model, id_prompt(arguments, *model), options, ends, arguments);
     if (root && arguments.has("stats")) print_statistics(*model, load_seconds, speed);
     return 0;
   }
@@ -189,7 +202,7 @@ int generate(const Arguments& arguments, const Job& job) {
                          .tokenizer = *loaded.tokenizer,
                          .sampling = options,
                          .max_tokens = arguments.get_int("tokens"),
-                         .eos = arguments.has("ignore-eos") ? -1 : loaded.tokenizer->eos_id(),
+                         .ends = ends,
                          .stops = stops,
                          .parse_specials = arguments.has("parse-specials"),
                          .prompt_template = prompt_template};
@@ -248,9 +261,12 @@ std::vector<Flag> generate_flags() {
       {.name = "stop", .value = "TEXT", .help = "end before this text; may be given several times", .repeated = true},
       integer_flag("count", "N", "samples to draw", "1", 1, 1e6),
       {.name = "no-prompt", .help = "print only the new text"},
-      {.name = "ignore-eos", .help = "go on after the end of the text"},
+      {.name = "ignore-eos",
+       .help = "go on after the end of the text, which is any token of eos_token_id in generation_config.json or "
+               "config.json, and the tokenizer's own"},
       {.name = "stats", .help = "print load time, tokens/s of the prompt and of decoding, and memory to stderr"},
       profile_flag(),
+      base_flag(),
       dtype_or_int8_flag("arithmetic, to which weights are converted (default: f32, or f64 for weights of f64); int8: "
                          "f32, with the weights of linear layers in 8 bits, on the CPU",
                          ""),

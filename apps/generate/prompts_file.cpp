@@ -97,7 +97,7 @@ ReplySpeed write_replies(const ReplySettings& settings, const std::vector<std::s
     texts.emplace_back(settings.tokenizer, settings.stops);
   }
   const models::GeneratedBatch made =
-      models::generate_batch(settings.model, tokens, rows, settings.max_tokens, settings.sampling, settings.eos,
+      models::generate_batch(settings.model, tokens, rows, settings.max_tokens, settings.sampling, settings.ends,
                              [&](size_t i, int32_t token) { return texts[i].push(token); });
   ReplySpeed speed{made.prompt_tokens, made.steps, made.prompt_seconds, made.step_seconds};
   if (!root) return speed;

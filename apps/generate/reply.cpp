@@ -57,7 +57,7 @@ void ReplySpeed::add(const models::Generated& reply) {
 models::Generated print_reply(const ReplySettings& settings, models::Conversation& text, const std::string& before) {
   Printer printer(settings.tokenizer, settings.stops, before);
   printer.begin(text.tokens());
-  const models::Generated reply = text.generate(settings.max_tokens, settings.sampling, settings.eos,
+  const models::Generated reply = text.generate(settings.max_tokens, settings.sampling, settings.ends,
                                                 [&](int32_t token) { return printer.push(token); });
   if (reply.reason != models::StopReason::caller) printer.finish();
   std::printf("\n");

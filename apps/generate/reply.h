@@ -15,7 +15,7 @@ struct ReplySettings {
   const models::text::Tokenizer& tokenizer;
   models::SamplingOptions sampling;
   int64_t max_tokens = 0;
-  int64_t eos = -1;                // the token that ends a text, -1: none
+  std::vector<int32_t> ends;       // the tokens that end a text
   std::vector<std::string> stops;  // texts that end a reply
   bool parse_specials = false;
   PromptTemplate prompt_template;

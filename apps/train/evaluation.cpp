@@ -48,7 +48,7 @@ std::optional<std::string> Evaluation::sample() const {
     const models::SamplingOptions options{.temperature = config_.sample.temperature,
                                           .seed = static_cast<uint64_t>(config_.run.seed),
                                           .vocabulary = tokenizer_.vocab_size()};
-    const models::Generated g = models::generate(model_, prompt, config_.sample.tokens, options, tokenizer_.eos_id(),
+    const models::Generated g = models::generate(model_, prompt, config_.sample.tokens, options, tokenizer_.end_ids(),
                                                  [&](int32_t) { return !stop(); });
     models::text::StreamDecoder decoder(tokenizer_);
     decoder.begin(prompt);

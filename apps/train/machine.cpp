@@ -21,13 +21,15 @@ struct GpuRow {
   double memory_gib;
   double bf16, f32, f64;   // TFLOP/s
   double nvlink, network;  // GB/s
+  double bandwidth;        // TB/s of its memory
+  int multiprocessors;
 };
 constexpr GpuRow gpus[] = {
-    {"a100", "NVIDIA A100 SXM 80 GB", 80.0, 312, 19.5, 19.5, 300, 25},
-    {"a100-40gb", "NVIDIA A100 SXM 40 GB", 40.0, 312, 19.5, 19.5, 300, 25},
-    {"h100", "NVIDIA H100 SXM 80 GB", 79.6, 989, 67, 67, 450, 50},
-    {"h200", "NVIDIA H200 SXM 141 GB", 140.4, 989, 67, 67, 450, 50},
-    {"b200", "NVIDIA B200 SXM 180 GB", 179.0, 2250, 75, 37, 900, 50},
+    {"a100", "NVIDIA A100 SXM 80 GB", 80.0, 312, 19.5, 19.5, 300, 25, 2.04, 108},
+    {"a100-40gb", "NVIDIA A100 SXM 40 GB", 40.0, 312, 19.5, 19.5, 300, 25, 1.56, 108},
+    {"h100", "NVIDIA H100 SXM 80 GB", 79.6, 989, 67, 67, 450, 50, 3.35, 132},
+    {"h200", "NVIDIA H200 SXM 141 GB", 140.4, 989, 67, 67, 450, 50, 4.8, 132},
+    {"b200", "NVIDIA B200 SXM 180 GB", 179.0, 2250, 75, 37, 900, 50, 8.0, 148},
 };
 constexpr int64_t kNode = 8;
 constexpr double kContextGib = 1;  // that CUDA and its libraries take of a GPU's memory
@@ -84,6 +86,8 @@ Machine machine_elsewhere(const MachineRequest& request, DType arithmetic) {
     machine.memory = (row->memory_gib - kContextGib) * kGiB;
     machine.flops = tflops_of(*row, arithmetic) * 1e12;
     machine.flops_source = "NVIDIA's data sheet";
+    machine.bandwidth = row->bandwidth * 1e12;
+    machine.multiprocessors = row->multiprocessors;
     machine.near_link = row->nvlink * 1e9;
     machine.far_link = row->network * 1e9;
     machine.link_source = "NVLink, and the network of a DGX node";

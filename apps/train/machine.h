@@ -28,6 +28,8 @@ struct Machine {
   int64_t per_node = 1;                // processes of a node, at least
   int64_t count = 0;                   // of them; 0: as many as the settings parallel.* require
   bool gpu = false;
+  double bandwidth = 0;                                      // bytes/s of its memory; 0: not known
+  int multiprocessors = 0;                                   // of a GPU; 0: not known
   std::string flops_source, link_source, efficiency_source;  // for people
 };
 

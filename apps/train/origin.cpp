@@ -24,6 +24,11 @@ std::unique_ptr<const models::ModelSpec> model_in(const fs::path& folder) {
   return models::read_model_spec(io::read_text_file(file, 1 << 20), file);
 }
 
+// train.init_base; empty: none
+fs::path base_of(const TrainConfig& config) {
+  return config.train.init_base.empty() ? fs::path() : models::find_model(config.train.init_base);
+}
+
 std::string share(double part, double whole) {
   char text[32];
   std::snprintf(text, sizeof text, "%.3g %%", 100 * part / whole);
@@ -36,8 +41,8 @@ bool has_checkpoint(const TrainConfig& config) { return !models::step_folders(co
 
 std::unique_ptr<const models::ModelSpec> continued_model(const TrainConfig& config, const models::SettingTexts& keys) {
   const bool resumes = has_checkpoint(config);
-  const fs::path folder =
-      resumes ? models::step_folders(config.run.out).back().path : models::find_model(config.train.init_from);
+  const fs::path folder = resumes ? models::step_folders(config.run.out).back().path
+                                  : models::base_folder(models::find_model(config.train.init_from), base_of(config));
   const auto origin = model_in(folder);
   const std::string& preset = config.model.preset;
   auto model = preset.empty() ? origin->with(keys) : models::configure_model(preset, keys);
@@ -47,7 +52,7 @@ std::unique_ptr<const models::ModelSpec> continued_model(const TrainConfig& conf
 
 void check_same_tokenizer(const TrainConfig& config, const models::text::Manifest& data) {
   if (config.train.init_from.empty() || has_checkpoint(config)) return;
-  const fs::path folder = models::find_model(config.train.init_from);
+  const fs::path folder = models::tokenizer_folder(models::find_model(config.train.init_from), base_of(config));
   std::error_code none;
   if (!fs::exists(folder / "tokenizer.json", none)) return;
   const auto tokenizer = models::text::load_tokenizer(folder.string());
@@ -63,7 +68,7 @@ std::optional<Origin> origin_of(const TrainConfig& config, const models::ModelSp
   if (config.train.init_from.empty() || has_checkpoint(config)) return std::nullopt;
   Origin origin;
   origin.folder = models::find_model(config.train.init_from);
-  origin.model = model_in(origin.folder);
+  origin.model = model_in(models::base_folder(origin.folder, base_of(config)));
   origin.added = models::added_parameters(*origin.model, model, origin.folder);
   return origin;
 }
@@ -101,7 +106,8 @@ std::unique_ptr<models::Model> load_origin(const TrainConfig& config, const mode
   });
   const fs::path folder = mesh.world.gather_text(found)[0];
   models::LoadedModel loaded;
-  dist::run_on_all_ranks(mesh.world, [&] { loaded = models::init_from(folder, model, key, dtype, mesh); });
+  dist::run_on_all_ranks(mesh.world,
+                         [&] { loaded = models::init_from(folder, model, key, dtype, mesh, base_of(config)); });
   notes.insert(notes.end(), loaded.notes.begin(), loaded.notes.end());
   return std::move(loaded.model);
 }

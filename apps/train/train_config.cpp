@@ -69,10 +69,13 @@ Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& mod
               {"train.graph", &c.train.graph,
                "on a GPU, capture a step as a CUDA graph and replay it; no effect with several processes"},
               {"train.attention_workspace", &c.train.attention_workspace,
-               "MiB of attention scores that a GPU holds at a time, 0 = 256; sums are made in another order",
+               "MiB of attention scores that a GPU holds at a time, 0 = 3584; sums are made in another order",
                between(0, 1 << 20)},
               {"train.init_from", &c.train.init_from,
                "folder of a model or run: the first weights and the settings of the model; \"\" = random weights"},
+              {"train.init_base", &c.train.init_base,
+               "of a train.init_from with LoRA alone, the folder of the model that it changes; \"\" = the local folder "
+               "that its adapter_config.json names"},
 
               {"lora.rank", &c.lora.rank, "train LoRA of this rank instead of the weights, 0 = no LoRA",
                between(0, 65536)},
@@ -160,6 +163,9 @@ void check_relations(const TrainConfig& c) {
     return std::string(
         "lora.rank needs trained weights: expected train.init_from=FOLDER; without it LoRA would be trained on random "
         "weights");
+  });
+  check(c.train.init_base.empty() || !c.train.init_from.empty(), ErrorKind::setting, [] {
+    return std::string("train.init_base is the model of an adapter: expected train.init_from=FOLDER beside it");
   });
   check(!c.checkpoint.best || c.eval.interval > 0, ErrorKind::setting, [&] {
     return std::string("checkpoint.best needs a validation: expected eval.interval of at least 1, found 0");

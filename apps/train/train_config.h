@@ -32,7 +32,7 @@ struct TrainConfig {
     bool recompute = false;
     bool graph = true;
     int64_t attention_workspace = 0;
-    std::string init_from = "";
+    std::string init_from = "", init_base = "";
   } train;
   struct Lora {
     int64_t rank = 0;

@@ -11,6 +11,8 @@ constexpr int kWarps = 8, kThreads = 32 * kWarps;
 template <int N>
 constexpr int kRows = 64 / N;  // query rows of a group
 
+inline dim3 grid_of(const ScoreBlock& c) { return dim3(c.key_blocks(), c.segments, c.samples * c.panels); }
+
 // One group of rows in shared memory. 16 bytes between the warps' parts spread their keys of one row over the banks.
 template <int N, int tensors, int matrices, int statistics>
 struct PipelineStage {
@@ -24,11 +26,12 @@ struct PipelineStage {
   float statistic[statistics > 0 ? statistics : 1][kRows<N>][N];  // of a row and a head
 };
 
-// The coordinates of a thread: its warp's 16 keys, and its block's groups of rows.
+// The coordinates of a thread: its warp's 16 keys, and its block's groups of rows of a panel.
 template <int N>
 struct BlockCoord {
-  int lane, warp, sample;
+  int lane, warp, sample, panel;
   uint32_t diagonal;               // diagonal_mask
+  int rows, columns, first_key;    // of the panel
   int block_column, column;        // of the block, of the warp
   int segment_begin, segment_end;  // groups of this block, and of these
   int begin, end;                  // those in which a row has an unmasked key here
@@ -36,33 +39,50 @@ struct BlockCoord {
   __device__ __forceinline__ explicit BlockCoord(const ScoreBlock& c)
       : lane(static_cast<int>(threadIdx.x % 32)),
         warp(static_cast<int>(threadIdx.x / 32)),
-        sample(static_cast<int>(blockIdx.z)),
+        sample(static_cast<int>(blockIdx.z) / c.panels),
+        panel(static_cast<int>(blockIdx.z) % c.panels),
         diagonal(kept(diagonal_mask(lane))),
+        rows(c.rows_of(panel)),
+        columns(c.columns_of(panel)),
+        first_key(c.first_key_of(panel)),
         block_column(static_cast<int>(blockIdx.x) * kBlockKeys),
         column(block_column + 16 * warp) {
-    const int groups = (c.rows + kRows<N> - 1) / kRows<N>, each = (groups + c.segments - 1) / c.segments;
+    const int groups = (c.panel_rows + kRows<N> - 1) / kRows<N>, each = (groups + c.segments - 1) / c.segments;
     segment_begin = min(groups, static_cast<int>(blockIdx.y) * each);
     segment_end = min(groups, segment_begin + each);
-    const int first = block_column, last = min(first + kBlockKeys, c.key_columns) - 1;
+    const int shift = c.shift_of(panel);
+    begin_ = c.begin_shift + shift;
+    end_ = c.end_shift + shift;
+    keys_ = c.key_columns_of(panel);
+    const int first = max(block_column, -first_key), last = min(block_column + kBlockKeys, c.key_columns_of(panel)) - 1;
     // One of first ... last is unmasked for a row when row + begin_shift <= last and row + end_shift > first.
-    const int rows_begin = max(0, first - c.end_shift + 1), rows_end = min(c.rows, last - c.begin_shift + 1);
+    const int rows_begin = max(0, first - c.end_shift - shift + 1),
+              rows_end = min(rows, last - c.begin_shift - shift + 1);
     begin = max(segment_begin, rows_begin / kRows<N>);
     end = rows_end <= rows_begin ? begin : max(begin, min(segment_end, (rows_end + kRows<N> - 1) / kRows<N>));
-    if (begin >= segment_end) begin = end = segment_end;
+    if (begin >= segment_end || first > last) begin = end = segment_end;
   }
-  __device__ __forceinline__ bool active(const ScoreBlock& c) const { return column < c.columns; }
-  __device__ __forceinline__ Unmasked unmasked(const ScoreBlock& c, int row) const {  // of this warp's keys
-    return {max(0, row + c.begin_shift - column), min(16, min(c.key_columns, row + c.end_shift) - column)};
+  // Whether the panel has columns here: the narrow ones leave blocks of the grid without work.
+  __device__ __forceinline__ bool in_panel() const { return block_column < columns; }
+  __device__ __forceinline__ bool active() const { return column < columns; }
+  __device__ __forceinline__ Unmasked unmasked(int row) const {  // of this warp's keys
+    return {max(max(0, -first_key - column), row + begin_ - column), min(16, min(keys_, row + end_) - column)};
   }
-  // Whether all of this warp's keys are unmasked for `rows` rows: both ends of the unmasked keys grow with the row.
-  __device__ __forceinline__ bool all_unmasked(const ScoreBlock& c, int row, int rows) const {
-    return row + rows - 1 + c.begin_shift <= column && column + 16 <= min(c.key_columns, row + c.end_shift);
+  // Whether all of this warp's keys are unmasked for `count` rows: both ends of the unmasked keys grow with the row.
+  __device__ __forceinline__ bool all_unmasked(int row, int count) const {
+    return max(-first_key, row + count - 1 + begin_) <= column && column + 16 <= min(keys_, row + end_);
   }
-  // An element of this sample's part of (samples, N, rows, columns). A block's buffers have less than 2^31 elements
-  // each.
+  // An element of the panel's scores. A block's buffers have less than 2^31 elements each.
   __device__ __forceinline__ int offset(const ScoreBlock& c, int head, int row, int at_column) const {
-    return ((sample * N + head) * c.rows + row) * c.columns + at_column;
+    return (sample * N + head) * c.head_stride + panel * c.panel_stride + row * c.pitch + at_column;
   }
+  // The place of the panel's first row in memory in which samples have `of_sample` rows each.
+  __device__ __forceinline__ int first_row(const ScoreBlock& c, int of_sample) const {
+    return sample * of_sample + panel * c.panel_rows;
+  }
+
+ private:
+  int begin_, end_, keys_;  // unmasked keys of the warp for row r: r + begin_ ... min(keys_, r + end_) - 1
 };
 
 // The sources of a group's copies.
@@ -70,8 +90,7 @@ template <int N, int tensors, int matrices, int statistics>
 struct Source {
   const bfloat16* tensor[tensors];                          // (samples, N, rows, columns)
   const bfloat16* matrix[matrices];                         // (samples, rows, N, N)
-  const float* statistic[statistics > 0 ? statistics : 1];  // (samples, rows_of[k], N)
-  int rows_of[statistics > 0 ? statistics : 1];
+  const float* statistic[statistics > 0 ? statistics : 1];  // (samples, queries, N), from the block's first row on
 };
 
 // The addresses that this lane passes to ldmatrix, stmatrix and loads, for any of the rows in the two stages.
@@ -127,13 +146,15 @@ class AsyncTileLoader {
   __device__ __forceinline__ AsyncTileLoader(G (&stage)[2], const ScoreBlock& c, const BlockCoord<N>& at,
                                              const Source<N, tensors, matrices, statistics>& from)
       : from_(from),
-        rows_(c.rows),
-        columns_(c.columns),
-        sample_(at.sample),
+        rows_(at.rows),
+        pitch_(c.pitch),
+        head_step_(kHeads * c.head_stride),
         thread_(static_cast<int>(threadIdx.x)),
+        matrix_(at.first_row(c, c.rows) * (N * N) + thread_ * 8),
+        statistic_(at.first_row(c, c.queries) * N + thread_ * 4),
         row_(thread_ / kPieces % kRows<N>) {
     const int piece = thread_ % kPieces, head = thread_ / kPieces / kRows<N>;
-    offset_ = at.offset(c, head, row_, min(at.block_column + piece * 8, c.columns - 8));
+    offset_ = at.offset(c, head, row_, min(at.block_column + piece * 8, at.columns - 8));
     to_tile_ = kept_shared(stage[0].tile[0][piece / 2].row[row_] + head * kTilePitch + piece % 2 * 8);
     to_matrix_ = kept_shared(stage[0].matrix[0][0] + thread_ / (N / 8) * kMatrixPitch<N> + thread_ % (N / 8) * 8);
     to_statistic_ = stage[0].statistic[0][0] + thread_ * 4;
@@ -143,9 +164,9 @@ class AsyncTileLoader {
     constexpr int step = sizeof(G) / sizeof(bfloat16);
     const int left = rows_ - row0;
     if (row_ < left) {  // the same piece of the same row of several heads
-      int at = kept(offset_ + row0 * columns_);
+      int at = kept(offset_ + row0 * pitch_);
 #pragma unroll
-      for (int head = 0; head < N; head += kHeads, at += kHeads * rows_ * columns_) {
+      for (int head = 0; head < N; head += kHeads, at += head_step_) {
 #pragma unroll
         for (int k = 0; k < tensors; ++k)
           copy_async<16>(to_tile_ + stage * step + k * G::kTensor + head * kTilePitch, from_.tensor[k] + at);
@@ -153,23 +174,23 @@ class AsyncTileLoader {
     }
     constexpr int of_matrix = N * N / 8, of_row = N / 4;  // pieces of a row
     if (thread_ < min(left, kRows<N>) * of_matrix) {
-      const int at = kept((sample_ * rows_ + row0) * (N * N) + thread_ * 8);
+      const int at = kept(matrix_ + row0 * (N * N));
 #pragma unroll
       for (int k = 0; k < matrices; ++k)
         copy_async<16>(to_matrix_ + stage * step + k * (kRows<N> * N * kMatrixPitch<N>), from_.matrix[k] + at);
     }
     if (statistics > 0 && thread_ < min(left, kRows<N>) * of_row) {
+      const int at = kept(statistic_ + row0 * N);
 #pragma unroll
       for (int k = 0; k < statistics; ++k)
-        copy_async<16>(to_statistic_ + stage * (step / 2) + k * (kRows<N> * N),
-                       from_.statistic[k] + kept((sample_ * from_.rows_of[k] + row0) * N + thread_ * 4));
+        copy_async<16>(to_statistic_ + stage * (step / 2) + k * (kRows<N> * N), from_.statistic[k] + at);
     }
   }
 
  private:
   static constexpr int kPieces = kBlockKeys / 8, kHeads = kThreads / kPieces / kRows<N>;  // of 16 bytes; at a time
   const Source<N, tensors, matrices, statistics>& from_;
-  const int rows_, columns_, sample_, thread_, row_;
+  const int rows_, pitch_, head_step_, thread_, matrix_, statistic_, row_;
   int offset_;
   bfloat16 *to_tile_, *to_matrix_;
   float* to_statistic_;
@@ -191,7 +212,7 @@ __device__ __forceinline__ void stream(PipelineStage<N, tensors, matrices, stati
     __syncthreads();  // all threads have this group, and none reads the one before it any more
     if (group + 1 < at.end) loader.copy((group + 1) & 1, row0 + kRows<N>);
     copy_async_commit();
-    work(row0, min(kRows<N>, c.rows - row0), group & 1);
+    work(row0, min(kRows<N>, at.rows - row0), group & 1);
   }
 }
 
@@ -205,10 +226,10 @@ class FactorOfKeys {
                                           const BlockCoord<N>& at)
       : data_(f.data + (present ? (c.first_sample + at.sample) * f.sample + rank * f.rank : 0)),
         token_(f.token),
-        first_(c.first_key + at.column),
-        end_(present && at.active(c) ? c.keys : 0) {}
+        first_(at.first_key + at.column),
+        end_(present && at.active() ? static_cast<uint32_t>(c.keys) : 0) {}
   __device__ __forceinline__ uint32_t bits(int key, int head) const {  // key 0 ... 15 of the warp
-    return first_ + key < end_ ? data_[(first_ + key) * token_ + head].bits : 0;
+    return static_cast<uint32_t>(first_ + key) < end_ ? data_[(first_ + key) * token_ + head].bits : 0;
   }
   __device__ __forceinline__ uint32_t pair_of_heads(int key, int head) const {
     return bits(key, head) | bits(key, head + 1) << 16;
@@ -234,7 +255,8 @@ class FactorOfKeys {
   }
   const bfloat16* data_;
   int64_t token_;
-  int first_, end_;
+  int first_;
+  uint32_t end_;
 };
 
 // x += sum_r out_r sum_heads(in_r a): both factors of one direction. Where registers are scarce, `out` is spilled to
@@ -318,17 +340,17 @@ __device__ __forceinline__ void probabilities(Accumulator<N>& x, const AFragment
 
 // ---- results ----
 
-// Zeros in the rows of the block's segment for which all of its keys are masked. `to`, here and below: (samples, N,
-// rows, columns).
+// Zeros in the rows of the block's segment for which all of its keys are masked; in a window also behind the last row,
+// up to which products read it. `to`, here and below: scores.
 template <int N>
 __device__ __forceinline__ void zero_masked_rows(bfloat16* to, const ScoreBlock& c, const BlockCoord<N>& at) {
   constexpr int pieces = kBlockKeys / 8;  // of 16 bytes
   const int thread = static_cast<int>(threadIdx.x), column = at.block_column + thread % pieces * 8;
-  if (column >= c.columns) return;
-  const int last = min(c.rows, at.segment_end * kRows<N>);
+  if (column >= at.columns) return;
+  const int last = min(c.windows() ? c.panel_rows : at.rows, at.segment_end * kRows<N>);
 #pragma unroll 1
   for (int row = at.segment_begin * kRows<N>; row < last; ++row) {
-    if (row == at.begin * kRows<N>) row = at.end * kRows<N>;
+    if (row == at.begin * kRows<N> && at.begin < at.end) row = min(at.rows, at.end * kRows<N>);
     if (row >= last) return;
 #pragma unroll
     for (int head = 0; head < N; head += kThreads / pieces)
@@ -340,32 +362,29 @@ __device__ __forceinline__ void zero_masked_rows(bfloat16* to, const ScoreBlock&
 template <int N>
 class TileWriter {
  public:
-  __device__ __forceinline__ TileWriter(bfloat16* to, const bfloat16* tile, const ScoreBlock& c,
-                                        const BlockCoord<N>& at)
-      : to_(to),
-        head_step_(16 * c.rows * c.columns),
-        columns_(c.columns),
-        active_(at.active(c)),
+  __device__ __forceinline__ TileWriter(const bfloat16* tile, const ScoreBlock& c, const BlockCoord<N>& at)
+      : head_step_(16 * c.head_stride),
+        pitch_(c.pitch),
+        active_(at.active()),
         offset_(at.offset(c, at.lane / 2, 0, at.column + at.lane % 2 * 8)),
         tile_(kept_shared(tile + at.lane / 2 * kTilePitch + at.lane % 2 * 8)) {}
   // The first `rows` of n rows; `distance`: from the tile that the writer was made for to the first row's.
   template <int n>
-  __device__ __forceinline__ void write(int distance, int row, int rows) const {
+  __device__ __forceinline__ void write(bfloat16* to, int distance, int row, int rows) const {
     if (!active_) return;
-    int at = kept(offset_ + row * columns_);
+    int at = kept(offset_ + row * pitch_);
 #pragma unroll
-    for (int r = 0; r < n; ++r, at = kept(at + columns_)) {
+    for (int r = 0; r < n; ++r, at = kept(at + pitch_)) {
       if (r >= rows) break;
 #pragma unroll
       for (int head = 0; head < N; head += 16)
-        *reinterpret_cast<uint4*>(to_ + (at + head / 16 * head_step_)) =
+        *reinterpret_cast<uint4*>(to + (at + head / 16 * head_step_)) =
             *reinterpret_cast<const uint4*>(tile_ + distance + (r * N + head) * kTilePitch);
     }
   }
 
  private:
-  bfloat16* const to_;
-  const int head_step_, columns_;
+  const int head_step_, pitch_;
   const bool active_;
   const int offset_;
   const bfloat16* const tile_;

@@ -36,24 +36,20 @@ struct KeySums {
     add_scaled<N>(sum[0], d.rank[0], fragment);
     add_scaled<N>(sum[1], d.rank[1], fragment);
   }
-  // d_keys (segments, samples, keys, 5, N) += the warp's sums.
-  __device__ __forceinline__ void add_to(float* d_keys, const ScoreBlock& c, const BlockCoord<N>& at) const {
-    if (d_keys == nullptr || !at.active(c)) return;
-    const size_t sample = blockIdx.y * gridDim.z + blockIdx.z;
-    d_keys += (sample * c.keys + c.first_key) * (5 * N);
+  // d_keys (segments, samples, panels, pitch, 5, N) = the warp's sums.
+  __device__ __forceinline__ void write(float* d_keys, const ScoreBlock& c, const BlockCoord<N>& at) const {
+    if (d_keys == nullptr || !at.active()) return;
+    const size_t panel = blockIdx.y * gridDim.z + blockIdx.z;
+    d_keys += (panel * c.pitch + at.column + at.lane / 4) * (5 * N) + at.lane % 4 * 2;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const int key = at.column + at.lane / 4 + 8 * half;
-      if (c.first_key + key >= c.keys) continue;
-      float* const to = d_keys + key * (5 * N) + at.lane % 4 * 2;
 #pragma unroll
       for (int n = 0; n < N / 8; ++n) {
         const Accumulator<N>* const parts[5] = {&down[0], &down[1], &up[0], &up[1], &gate};
 #pragma unroll
         for (int k = 0; k < 5; ++k) {
-          float2& pair = *reinterpret_cast<float2*>(to + k * N + 8 * n);
           const float(&part)[4] = (*parts[k])[n];
-          pair = {pair.x + part[2 * half], pair.y + part[2 * half + 1]};
+          *reinterpret_cast<float2*>(d_keys + half * (40 * N) + k * N + 8 * n) = {part[2 * half], part[2 * half + 1]};
         }
       }
     }
@@ -70,10 +66,10 @@ class RowProducts {
   static constexpr int kPart = G::kTensor / kWarps, kStep = sizeof(G) / sizeof(bfloat16);
 
  public:
-  __device__ __forceinline__ RowProducts(const G (&stage)[2], float* outer_sum, const ScoreBlock& c,
+  __device__ __forceinline__ RowProducts(const G (&stage)[2], bfloat16* outer_sum, const ScoreBlock& c,
                                          const BlockCoord<N>& at)
       : outer_sum_(outer_sum),
-        rows_(c.rows),
+        rows_(at.rows),
         row_(at.warp / kWarpsPerRow),
         step_(static_cast<int>(gridDim.x) * N),
         diagonal_(at.diagonal != 0) {
@@ -81,7 +77,7 @@ class RowProducts {
     const int n0 = share * 8 / 16 * 16, m0 = share % 2 * kColumns;
     left_ = kept_shared(stage[0].tile[0][0].row[row_] + n0 * kTilePitch + left_row(lane));
     right_ = kept_shared(stage[0].tile[1][0].row[row_] + m0 * kTilePitch + tile_row(lane));
-    first_ = (at.sample * c.rows * static_cast<int>(gridDim.x) + static_cast<int>(blockIdx.x)) * N;
+    first_ = (at.first_row(c, c.rows) * static_cast<int>(gridDim.x) + static_cast<int>(blockIdx.x)) * N;
     to_ = (first_ + n0 + lane / 4) * N + m0 + lane % 4 * 2;
     head_ = 8 * share + lane / 4;
     upper_ = share % 2 != 0;
@@ -139,16 +135,16 @@ class RowProducts {
     for (int k = 0; k < kColumns / 8; ++k) mma_bf16(sum[k], a.tiles, b[2 * k], b[2 * k + 1]);
   }
   __device__ __forceinline__ void store(const float (&sum)[kColumns / 8][4], int row) const {
-    float* const to = outer_sum_ + kept(to_ + row * step_ * N);
+    bfloat16* const to = outer_sum_ + kept(to_ + row * step_ * N);
 #pragma unroll
     for (int k = 0; k < kColumns / 8; ++k) {
 #pragma unroll
       for (int half = 0; half < 2; ++half)
-        *reinterpret_cast<float2*>(to + half * 8 * N + k * 8) = {sum[k][2 * half], sum[k][2 * half + 1]};
+        *reinterpret_cast<uint32_t*>(to + half * 8 * N + k * 8) = pack_bf16(sum[k][2 * half], sum[k][2 * half + 1]);
     }
   }
 
-  float* const outer_sum_;
+  bfloat16* const outer_sum_;
   const int rows_, row_, step_;
   const bool diagonal_;
   const bfloat16 *left_, *right_;
@@ -167,9 +163,10 @@ template <int N>
 __global__ void __launch_bounds__(kThreads, 1)
     dcmha_backward_post(ScoreBlock c, Factors key_pre, Factors key_post, const bfloat16* pre, const bfloat16* post,
                         const float* lse, const bfloat16* scores, bfloat16* d_weights, bfloat16* weights, float2* delta,
-                        float* outer_sum, float* d_keys) {
+                        bfloat16* outer_sum, float* d_keys) {
   PostMemory<N>& memory = *dynamic_shared<PostMemory<N>>();
   const BlockCoord<N> at(c);
+  if (!at.in_panel()) return;
   DiagonalFragments h;
   zero_masked_rows<N>(weights, c, at);
   zero_masked_rows<N>(d_weights, c, at);
@@ -190,56 +187,54 @@ __global__ void __launch_bounds__(kThreads, 1)
   sums.clear();
   bfloat16* const result = kept_shared(memory.result[0][at.warp].row[0] + tile_row(at.lane));
   constexpr int second = PostMemory<N>::Input::kTensor;  // from weights to d(probabilities)
-  const TileWriter<N> out(weights, memory.result[0][at.warp].row[0], c, at);
-  const TileWriter<N> d_out(d_weights, memory.result[1][at.warp].row[0], c, at);
+  const TileWriter<N> out(memory.result[0][at.warp].row[0], c, at);
   const RowProducts<N, PipelineStage<N, 2, 2, 1>> products(memory.group, outer_sum, c, at);
   const bfloat16* const d_probabilities = kept_shared(products.row_of(memory.result[1], at));
 
-  stream<N>(memory.group, c, at, {{scores, d_weights}, {pre, post}, {lse}, {c.queries}},
-            [&](int row0, int rows, int stage) {
-              const bool all_unmasked = at.all_unmasked(c, row0, rows);
+  stream<N>(memory.group, c, at, {{scores, d_weights}, {pre, post}, {lse}}, [&](int row0, int rows, int stage) {
+    const bool all_unmasked = at.all_unmasked(row0, rows);
 #pragma unroll 1
-              for (int r = 0; r < rows; ++r) {
-                bfloat16* const tile = in.tile(stage, 0, r);
-                if (!all_unmasked && at.unmasked(c, row0 + r).none()) {
-                  const AFragment<N> zero{};
-                  store_a<N>(tile, zero);
-                  store_a<N>(result + in.distance(0, r), zero);
-                  store_a<N>(result + in.distance(0, r) + second, zero);
-                  continue;
-                }
-                AFragment<N> a, d;
-                Accumulator<N> x, dx;
-                load_a<N>(a, tile);
-                probabilities<N>(x, a, mix_pre, h, gate_pre, in.matrix(stage, 0, r), in.statistic(stage, 0, r), at);
-                if (!all_unmasked) mask_tile<N>(x, at.unmasked(c, row0 + r), at.lane);
-                pack<N>(a, x);
-                store_a<N>(tile, a);
-                load_a<N>(d, in.tile(stage, 1, r));
-                unpack<N>(dx, d);
+    for (int r = 0; r < rows; ++r) {
+      bfloat16* const tile = in.tile(stage, 0, r);
+      if (!all_unmasked && at.unmasked(row0 + r).none()) {
+        const AFragment<N> zero{};
+        store_a<N>(tile, zero);
+        store_a<N>(result + in.distance(0, r), zero);
+        store_a<N>(result + in.distance(0, r) + second, zero);
+        continue;
+      }
+      AFragment<N> a, d;
+      Accumulator<N> x, dx;
+      load_a<N>(a, tile);
+      probabilities<N>(x, a, mix_pre, h, gate_pre, in.matrix(stage, 0, r), in.statistic(stage, 0, r), at);
+      if (!all_unmasked) mask_tile<N>(x, at.unmasked(row0 + r), at.lane);
+      pack<N>(a, x);
+      store_a<N>(tile, a);
+      load_a<N>(d, in.tile(stage, 1, r));
+      unpack<N>(dx, d);
 #pragma unroll
-                for (int n = 0; n < N / 8; ++n) {
+      for (int n = 0; n < N / 8; ++n) {
 #pragma unroll
-                  for (int q = 0; q < 4; ++q) sums.gate[n][q] = fmaf(x[n][q], dx[n][q], sums.gate[n][q]);
-                }
-                mix_post.sum(h, a, at.diagonal);
-                sums.add_up(h, in.tile(stage, 1, r));
-                compose<N, Of::weights>(x, a, mix_post, h, gate_post, in.matrix(stage, 1, r), at);
-                pack<N>(a, x);
-                store_a<N>(result + in.distance(0, r), a);
-                __syncwarp();  // the probabilities are there
-                mix_back.sum(h, d, at.diagonal);
-                sums.add_down(h, tile);
-                compose<N, Of::gradients>(dx, d, mix_back, h, gate_post, in.transposed(stage, 1, r), at);
-                pack<N>(d, dx);
-                store_a<N>(result + in.distance(0, r) + second, d);
-              }
-              __syncthreads();
-              out.template write<kRows<N>>(0, row0, rows);
-              d_out.template write<kRows<N>>(0, row0, rows);
-              products.multiply(stage, row0, d_probabilities, delta);  // rounded, as dcmha_backward_pre reads them
-            });
-  sums.add_to(d_keys, c, at);
+        for (int q = 0; q < 4; ++q) sums.gate[n][q] = fmaf(x[n][q], dx[n][q], sums.gate[n][q]);
+      }
+      mix_post.sum(h, a, at.diagonal);
+      sums.add_up(h, in.tile(stage, 1, r));
+      compose<N, Of::weights>(x, a, mix_post, h, gate_post, in.matrix(stage, 1, r), at);
+      pack<N>(a, x);
+      store_a<N>(result + in.distance(0, r), a);
+      __syncwarp();  // the probabilities are there
+      mix_back.sum(h, d, at.diagonal);
+      sums.add_down(h, tile);
+      compose<N, Of::gradients>(dx, d, mix_back, h, gate_post, in.transposed(stage, 1, r), at);
+      pack<N>(d, dx);
+      store_a<N>(result + in.distance(0, r) + second, d);
+    }
+    __syncthreads();
+    out.template write<kRows<N>>(weights, 0, row0, rows);
+    out.template write<kRows<N>>(d_weights, second, row0, rows);
+    products.multiply(stage, row0, d_probabilities, delta);  // rounded, as dcmha_backward_pre reads them
+  });
+  sums.write(d_keys, c, at);
 }
 
 template <int N>
@@ -251,9 +246,10 @@ struct PreMemory {
 template <int N>
 __global__ void __launch_bounds__(kThreads, N == 16 ? 2 : 1)
     dcmha_backward_pre(ScoreBlock c, Factors key_pre, const bfloat16* pre, const float* lse, const float* delta,
-                       const bfloat16* scores, bfloat16* d_scores, float* outer_sum, float* d_keys) {
+                       const bfloat16* scores, bfloat16* d_scores, bfloat16* outer_sum, float* d_keys) {
   PreMemory<N>& memory = *dynamic_shared<PreMemory<N>>();
   const BlockCoord<N> at(c);
+  if (!at.in_panel()) return;
   DiagonalFragments h;
   zero_masked_rows<N>(d_scores, c, at);
   const StageReader<N, 2, 1, 2> in(memory.group, at);
@@ -269,69 +265,82 @@ __global__ void __launch_bounds__(kThreads, N == 16 ? 2 : 1)
   KeySums<N> sums;
   sums.clear();
   bfloat16* const result = kept_shared(memory.result[at.warp] + tile_row(at.lane));
-  const TileWriter<N> out(d_scores, memory.result[at.warp], c, at);
+  const TileWriter<N> out(memory.result[at.warp], c, at);
   const RowProducts<N, PipelineStage<N, 2, 1, 2>> products(memory.group, outer_sum, c, at);
 
-  stream<N>(memory.group, c, at, {{scores, d_scores}, {pre}, {lse, delta}, {c.queries, c.rows}},
-            [&](int row0, int rows, int stage) {
-              const bool all_unmasked = at.all_unmasked(c, row0, rows);
+  stream<N>(memory.group, c, at, {{scores, d_scores}, {pre}, {lse, delta}}, [&](int row0, int rows, int stage) {
+    const bool all_unmasked = at.all_unmasked(row0, rows);
 #pragma unroll 1
-              for (int r = 0; r < rows; ++r) {
-                const bfloat16* const tile = in.tile(stage, 0, r);
-                bfloat16* const d_tile = in.tile(stage, 1, r);
-                AFragment<N> d{};
-                if (!all_unmasked && at.unmasked(c, row0 + r).none()) {
-                  store_a<N>(d_tile, d);
-                } else {
-                  AFragment<N> a;
-                  Accumulator<N> x, dx;
-                  load_a<N>(a, tile);
-                  probabilities<N>(x, a, mix, h, gate, in.matrix(stage, 0, r), in.statistic(stage, 0, r), at);
-                  if (!all_unmasked) mask_tile<N>(x, at.unmasked(c, row0 + r), at.lane);
-                  load_a<N>(d, d_tile);
-                  unpack<N>(dx, d);
+    for (int r = 0; r < rows; ++r) {
+      const bfloat16* const tile = in.tile(stage, 0, r);
+      bfloat16* const d_tile = in.tile(stage, 1, r);
+      AFragment<N> d{};
+      if (!all_unmasked && at.unmasked(row0 + r).none()) {
+        store_a<N>(d_tile, d);
+      } else {
+        AFragment<N> a;
+        Accumulator<N> x, dx;
+        load_a<N>(a, tile);
+        probabilities<N>(x, a, mix, h, gate, in.matrix(stage, 0, r), in.statistic(stage, 0, r), at);
+        if (!all_unmasked) mask_tile<N>(x, at.unmasked(row0 + r), at.lane);
+        load_a<N>(d, d_tile);
+        unpack<N>(dx, d);
 #pragma unroll
-                  for (int n = 0; n < N / 8; ++n) {
-                    const float2 of_row = *reinterpret_cast<const float2*>(in.statistic(stage, 1, r) + n * 8);
+        for (int n = 0; n < N / 8; ++n) {
+          const float2 of_row = *reinterpret_cast<const float2*>(in.statistic(stage, 1, r) + n * 8);
 #pragma unroll
-                    for (int q = 0; q < 4; ++q) dx[n][q] = x[n][q] * (dx[n][q] - (q % 2 ? of_row.y : of_row.x));
-                  }
-                  pack<N>(d, dx);
-                  store_a<N>(d_tile, d);
-                  __syncwarp();  // d(composed scores) are there
-                  sums.add_up(h, d_tile);
-                  add_product<N>(sums.gate, a, d, at.diagonal);
-                  if constexpr (N == 16) mix_back.load_in(in.padding(0));  // registers are scarce here
-                  mix_back.sum(h, d, at.diagonal);
-                  sums.add_down(h, tile);
-                  compose<N, Of::gradients>(dx, d, mix_back, h, gate, in.transposed(stage, 0, r), at);
-                  pack<N>(d, dx);
-                }
-                store_a<N>(result, d);
-                __syncwarp();
-                out.template write<1>(0, row0 + r, 1);
-                __syncwarp();
-              }
-              __syncthreads();
-              products.multiply(stage, row0);
-            });
-  sums.add_to(d_keys, c, at);
+          for (int q = 0; q < 4; ++q) dx[n][q] = x[n][q] * (dx[n][q] - (q % 2 ? of_row.y : of_row.x));
+        }
+        pack<N>(d, dx);
+        store_a<N>(d_tile, d);
+        __syncwarp();  // d(composed scores) are there
+        sums.add_up(h, d_tile);
+        add_product<N>(sums.gate, a, d, at.diagonal);
+        if constexpr (N == 16) mix_back.load_in(in.padding(0));  // registers are scarce here
+        mix_back.sum(h, d, at.diagonal);
+        sums.add_down(h, tile);
+        compose<N, Of::gradients>(dx, d, mix_back, h, gate, in.transposed(stage, 0, r), at);
+        pack<N>(d, dx);
+      }
+      store_a<N>(result, d);
+      __syncwarp();
+      out.template write<1>(d_scores, 0, row0 + r, 1);
+      __syncwarp();
+    }
+    __syncthreads();
+    products.multiply(stage, row0);
+  });
+  sums.write(d_keys, c, at);
+}
+
+// Bytes of `reads` and `writes` tensors of scores, the partial sums for queries and keys, and of n matrices and n
+// values of each head for every row.
+template <int N>
+int64_t bytes_of(const ScoreBlock& c, int reads, int writes, int matrices, int values, bool pairs, bool keys) {
+  const int64_t unmasked = unmasked_scores_of(c), all = scores_of(c), rows = int64_t{c.samples} * c.rows;
+  return 2 * (reads * unmasked + writes * all) + unmasked / kBlockKeys * (2 * N + (pairs ? 8 : 0)) +
+         rows * (2 * N * N * matrices + 4 * N * values) + (keys ? all / c.panel_rows * c.segments * 20 : 0);
 }
 
 template <int N>
 void run_post(const ScoreBlock& c, const Factors& key_pre, const Factors& key_post, const bfloat16* pre,
               const bfloat16* post, const float* lse, const bfloat16* scores, bfloat16* d_weights, bfloat16* weights,
-              float2* delta, float* outer_sum, float* d_keys) {
-  launch(
-      dcmha_backward_post<N>,
-      {.grid = dim3(c.key_blocks(), c.segments, c.samples), .block = kThreads, .shared_bytes = sizeof(PostMemory<N>)},
-      c, key_pre, key_post, pre, post, lse, scores, d_weights, weights, delta, outer_sum, d_keys);
+              float2* delta, bfloat16* outer_sum, float* d_keys) {
+  launch(dcmha_backward_post<N>,
+         {.grid = grid_of(c),
+          .block = kThreads,
+          .shared_bytes = sizeof(PostMemory<N>),
+          .bytes = bytes_of<N>(c, 2, 2, 2, 1, true, d_keys)},
+         c, key_pre, key_post, pre, post, lse, scores, d_weights, weights, delta, outer_sum, d_keys);
 }
 template <int N>
 void run_pre(const ScoreBlock& c, const Factors& key_pre, const bfloat16* pre, const float* lse, const float* delta,
-             const bfloat16* scores, bfloat16* d_scores, float* outer_sum, float* d_keys) {
+             const bfloat16* scores, bfloat16* d_scores, bfloat16* outer_sum, float* d_keys) {
   launch(dcmha_backward_pre<N>,
-         {.grid = dim3(c.key_blocks(), c.segments, c.samples), .block = kThreads, .shared_bytes = sizeof(PreMemory<N>)},
+         {.grid = grid_of(c),
+          .block = kThreads,
+          .shared_bytes = sizeof(PreMemory<N>),
+          .bytes = bytes_of<N>(c, 2, 1, 1, 2, false, d_keys)},
          c, key_pre, pre, lse, delta, scores, d_scores, outer_sum, d_keys);
 }
 
@@ -339,7 +348,7 @@ void run_pre(const ScoreBlock& c, const Factors& key_pre, const bfloat16* pre, c
 
 void backward_post(const ScoreBlock& c, const Factors& key_pre, const Factors& key_post, const bfloat16* pre,
                    const bfloat16* post, const float* lse, const bfloat16* scores, bfloat16* d_weights,
-                   bfloat16* weights, float* delta, float* outer_sum, float* d_keys) {
+                   bfloat16* weights, float* delta, bfloat16* outer_sum, float* d_keys) {
   (c.heads == 16 ? run_post<16> : run_post<32>)(c, key_pre, key_post, pre, post, lse_of_block(c, lse), scores,
                                                 d_weights, weights, reinterpret_cast<float2*>(delta), outer_sum,
                                                 d_keys);
@@ -348,7 +357,7 @@ void backward_post(const ScoreBlock& c, const Factors& key_pre, const Factors& k
 int64_t shared_bytes(int heads) { return heads == 16 ? sizeof(PostMemory<16>) : sizeof(PostMemory<32>); }
 
 void backward_pre(const ScoreBlock& c, const Factors& key_pre, const bfloat16* pre, const float* lse,
-                  const float* delta, const bfloat16* scores, bfloat16* d_probabilities, float* outer_sum,
+                  const float* delta, const bfloat16* scores, bfloat16* d_probabilities, bfloat16* outer_sum,
                   float* d_keys) {
   (c.heads == 16 ? run_pre<16> : run_pre<32>)(c, key_pre, pre, lse_of_block(c, lse), delta, scores, d_probabilities,
                                               outer_sum, d_keys);

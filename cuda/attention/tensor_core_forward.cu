@@ -7,8 +7,6 @@
 namespace braid::cuda::attention::tensor_core {
 namespace {
 
-constexpr float kLowest = -1e30f;  // stands for the largest of no scores; finite, so that differences are no NaN
-
 template <int N>
 struct LogSumMemory {
   PipelineStage<N, 1, 1, 0> group[2];
@@ -100,18 +98,19 @@ __global__ void __launch_bounds__(kThreads, N == 16 ? 3 : 2)
     dcmha_log_sum(ScoreBlock c, Factors key, const bfloat16* scores, const bfloat16* pre, float2* partial) {
   LogSumMemory<N>& memory = *dynamic_shared<LogSumMemory<N>>();
   const BlockCoord<N> at(c);
+  if (!at.in_panel()) return;
   const ColumnWeights<N> weights(key, c, at);
 
   const auto combine = [&](int row0, int stage) {  // the warps of the block
     const int i = static_cast<int>(threadIdx.x), row = i / N, head = i % N;
-    if (i >= kRows<N> * N || row0 + row >= c.rows) return;
+    if (i >= kRows<N> * N || row0 + row >= at.rows) return;
     float2 all{kLowest, 0};
     for (int w = 0; w < kWarps; ++w) all.x = fmaxf(all.x, memory.found[stage][w][row][head].x);
     for (int w = 0; w < kWarps; ++w) {
       const float2 one = memory.found[stage][w][row][head];
       all.y = fmaf(one.y, exp2_approx((one.x - all.x) * kLog2e), all.y);
     }
-    partial[((static_cast<size_t>(at.sample) * c.rows + row0 + row) * gridDim.x + blockIdx.x) * N + head] = all;
+    partial[(static_cast<size_t>(at.first_row(c, c.rows) + row0 + row) * gridDim.x + blockIdx.x) * N + head] = all;
   };
 
   const StageReader<N, 1, 1, 0> in(memory.group, at);
@@ -121,13 +120,13 @@ __global__ void __launch_bounds__(kThreads, N == 16 ? 3 : 2)
   opaque_zeros(zeros);
   const uint32_t one = at.diagonal & 0x3f803f80u, identity[4] = {one, zeros[0], zeros[1], one};
   float2* const found_rows = kept_shared(&memory.found[0][at.warp][0][at.lane / 4]);
-  stream<N>(memory.group, c, at, {{scores}, {pre}, {}, {}}, [&](int row0, int rows, int stage) {
+  stream<N>(memory.group, c, at, {{scores}, {pre}, {}}, [&](int row0, int rows, int stage) {
     if (row0 > at.begin * kRows<N>) combine(row0 - kRows<N>, stage ^ 1);
-    const bool all_unmasked = at.all_unmasked(c, row0, rows);
+    const bool all_unmasked = at.all_unmasked(row0, rows);
 #pragma unroll 1
     for (int r = 0; r < rows; ++r) {
       float2* const found = found_rows + (stage * kWarps * kRows<N> + r) * N;
-      if (!all_unmasked && at.unmasked(c, row0 + r).none()) {
+      if (!all_unmasked && at.unmasked(row0 + r).none()) {
 #pragma unroll
         for (int n = 0; n < N; n += 8) {
           if (at.lane % 4 == 0) found[n] = {kLowest, 0};
@@ -138,7 +137,7 @@ __global__ void __launch_bounds__(kThreads, N == 16 ? 3 : 2)
       compose_columns<N>(x, scores_rows + in.distance(stage, r), in.transposed(stage, 0, r), weights, at.diagonal,
                          identity);
       if (!all_unmasked) {
-        const Unmasked unmasked = at.unmasked(c, row0 + r);
+        const Unmasked unmasked = at.unmasked(row0 + r);
 #pragma unroll
         for (int i = 0; i < 4; ++i) {  // keys
           if (!unmasked.masks(i / 2 * 8 + at.lane % 4 * 2 + i % 2)) continue;
@@ -166,23 +165,6 @@ __global__ void __launch_bounds__(kThreads, N == 16 ? 3 : 2)
   if (at.begin < at.end) combine((at.end - 1) * kRows<N>, (at.end - 1) & 1);
 }
 
-// lse = ln sum of exp over all unmasked keys of the row; infinite where all are masked.
-__global__ void dcmha_combine_log_sums(ScoreBlock c, int key_blocks, const float2* partial, float* lse) {
-  const size_t i = static_cast<size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (i >= static_cast<size_t>(c.samples) * c.rows * c.heads) return;
-  const size_t sample = i / c.heads / c.rows;
-  const int head = static_cast<int>(i % c.heads), row = static_cast<int>(i / c.heads % c.rows), t = c.first_row + row;
-  const int first = max(0, row + c.begin_shift), last = min(c.key_columns, row + c.end_shift) - 1;
-  const float2* const from = partial + (sample * c.rows + row) * key_blocks * c.heads + head;
-  float largest = kLowest, sum = 0;
-  if (first <= last) {
-    for (int b = first / kBlockKeys; b <= last / kBlockKeys; ++b) largest = fmaxf(largest, from[b * c.heads].x);
-    for (int b = first / kBlockKeys; b <= last / kBlockKeys; ++b)
-      sum = fmaf(from[b * c.heads].y, exp2_approx((from[b * c.heads].x - largest) * kLog2e), sum);
-  }
-  lse[((c.first_sample + sample) * c.queries + t) * c.heads + head] = sum > 0 ? largest + log2f(sum) * kLn2 : INFINITY;
-}
-
 template <int N>
 struct WeightsMemory {
   PipelineStage<N, 1, 2, 1> group[2];
@@ -195,6 +177,7 @@ __global__ void __launch_bounds__(kThreads, 2)
                   const float* lse, bfloat16* scores) {
   WeightsMemory<N>& memory = *dynamic_shared<WeightsMemory<N>>();
   const BlockCoord<N> at(c);
+  if (!at.in_panel()) return;
   LowRankMix<N> mix_pre, mix_post;
   AFragment<N> gate_pre, gate_post;
   mix_pre.load(key_pre.down, key_pre.up, key_pre.rank, c, at);
@@ -203,15 +186,15 @@ __global__ void __launch_bounds__(kThreads, 2)
   load_gate<N>(gate_post, key_post, c, at);
   zero_masked_rows<N>(scores, c, at);
   const StageReader<N, 1, 2, 1> in(memory.group, at);
-  const TileWriter<N> out(scores, memory.group[0].tile[0][at.warp].row[0], c, at);
+  const TileWriter<N> out(memory.group[0].tile[0][at.warp].row[0], c, at);
   DiagonalFragments h;
 
-  stream<N>(memory.group, c, at, {{scores}, {pre, post}, {lse}, {c.queries}}, [&](int row0, int rows, int stage) {
-    const bool all_unmasked = at.all_unmasked(c, row0, rows);
+  stream<N>(memory.group, c, at, {{scores}, {pre, post}, {lse}}, [&](int row0, int rows, int stage) {
+    const bool all_unmasked = at.all_unmasked(row0, rows);
 #pragma unroll 1
     for (int r = 0; r < rows; ++r) {
       bfloat16* const tile = in.tile(stage, 0, r);
-      if (!all_unmasked && at.unmasked(c, row0 + r).none()) {
+      if (!all_unmasked && at.unmasked(row0 + r).none()) {
         store_a<N>(tile, AFragment<N>{});
         continue;
       }
@@ -219,7 +202,7 @@ __global__ void __launch_bounds__(kThreads, 2)
       Accumulator<N> x;
       load_a<N>(a, tile);
       probabilities<N>(x, a, mix_pre, h, gate_pre, in.matrix(stage, 0, r), in.statistic(stage, 0, r), at);
-      if (!all_unmasked) mask_tile<N>(x, at.unmasked(c, row0 + r), at.lane);
+      if (!all_unmasked) mask_tile<N>(x, at.unmasked(row0 + r), at.lane);
       pack<N>(a, x);
       mix_post.sum(h, a, at.diagonal);
       compose<N, Of::weights>(x, a, mix_post, h, gate_post, in.matrix(stage, 1, r), at);
@@ -227,26 +210,32 @@ __global__ void __launch_bounds__(kThreads, 2)
       store_a<N>(tile, a);
     }
     __syncwarp();
-    out.template write<kRows<N>>(in.distance(stage, 0), row0, rows);
+    out.template write<kRows<N>>(scores, in.distance(stage, 0), row0, rows);
   });
 }
+
+// Bytes of n matrices and of n values of each head, for every row; of a pair of f32 for each row, head and key block.
+template <int N>
+int64_t row_bytes(const ScoreBlock& c, int matrices, int values) {
+  return int64_t{c.samples} * c.rows * (2 * N * N * matrices + 4 * N * values);
+}
+int64_t pair_bytes(const ScoreBlock& c) { return unmasked_scores_of(c) / kBlockKeys * 8; }
 
 template <int N>
 void run_log_sum(const ScoreBlock& c, const Factors& key, const bfloat16* scores, const bfloat16* pre,
                  float2* partial) {
-  launch(
-      dcmha_log_sum<N>,
-      {.grid = dim3(c.key_blocks(), c.segments, c.samples), .block = kThreads, .shared_bytes = sizeof(LogSumMemory<N>)},
-      c, key, scores, pre, partial);
+  launch(dcmha_log_sum<N>,
+         {.grid = grid_of(c),
+          .block = kThreads,
+          .shared_bytes = sizeof(LogSumMemory<N>),
+          .bytes = 2 * unmasked_scores_of(c) + pair_bytes(c) + row_bytes<N>(c, 1, 0)},
+         c, key, scores, pre, partial);
 }
 template <int N>
 void run_weights(const ScoreBlock& c, const Factors& key_pre, const Factors& key_post, const bfloat16* pre,
                  const bfloat16* post, const float* lse, bfloat16* scores) {
-  launch(dcmha_weights<N>,
-         {.grid = dim3(c.key_blocks(), c.segments, c.samples),
-          .block = kThreads,
-          .shared_bytes = sizeof(WeightsMemory<N>)},
-         c, key_pre, key_post, pre, post, lse, scores);
+  launch(dcmha_weights<N>, {.grid = grid_of(c), .block = kThreads, .shared_bytes = sizeof(WeightsMemory<N>)}, c,
+         key_pre, key_post, pre, post, lse, scores);
 }
 
 }  // namespace
@@ -254,12 +243,6 @@ void run_weights(const ScoreBlock& c, const Factors& key_pre, const Factors& key
 void partial_log_sums(const ScoreBlock& c, const Factors& key_pre, const bfloat16* scores, const bfloat16* pre,
                       float* partial) {
   (c.heads == 16 ? run_log_sum<16> : run_log_sum<32>)(c, key_pre, scores, pre, reinterpret_cast<float2*>(partial));
-}
-
-void combine_log_sums(const ScoreBlock& c, const float* partial, float* lse) {
-  const int64_t values = static_cast<int64_t>(c.samples) * c.rows * c.heads;
-  launch(dcmha_combine_log_sums, {.grid = static_cast<unsigned>((values + 255) / 256), .block = 256}, c, c.key_blocks(),
-         reinterpret_cast<const float2*>(partial), lse);
 }
 
 void scores_to_weights(const ScoreBlock& c, const Factors& key_pre, const Factors& key_post, const bfloat16* pre,

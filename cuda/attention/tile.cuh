@@ -184,6 +184,7 @@ __device__ __forceinline__ void add_mixed(Accumulator<N>& x, const AFragment<N>&
 // ---- softmax ----
 
 constexpr float kLog2e = 1.4426950408889634f, kLn2 = 0.6931471805599453f;
+constexpr float kLowest = -1e30f;  // stands for the largest of no scores; finite, so that differences are no NaN
 
 // p = exp(x - lse_m). `lse`, of the first head that this lane holds.
 template <int N>

@@ -100,6 +100,7 @@ void enqueue_kernel(const char* text, bool is_function, const Launch& shape) {
   set(work.grid, shape.grid);
   set(work.block, shape.block);
   work.bytes = shape.bytes;
+  work.scores = shape.scores;
   enqueue(work);
 }
 

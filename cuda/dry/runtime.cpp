@@ -8,6 +8,7 @@
 #include "braid/cuda/dry/measured.h"
 #include "braid/cuda/matmul/matmul.h"
 #include "braid/cuda/runtime/graph.h"
+#include "braid/tensor/graph_cost.h"
 
 namespace braid::cuda {
 
@@ -78,6 +79,7 @@ std::unique_ptr<DeviceGraph> end_capture() {
   s.allocator->end_pool();
   ++s.counts.captures;
   s.counts.nodes = std::max(s.counts.nodes, static_cast<int64_t>(s.captured.size()));
+  braid::detail::add_graph_cost({.graphs = 1, .nodes = static_cast<int64_t>(s.captured.size())});
   return std::make_unique<DryGraph>(std::exchange(s.captured, {}), std::exchange(s.pool, 0));
 }
 

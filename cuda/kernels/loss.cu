@@ -103,6 +103,7 @@ void in_place(Out logits, In targets, Out loss) {
     const int64_t packs = logits.dim(-1) / kVectorWidth<T> + 2;
     RowLaunch plan = plan_units(targets.numel(), packs, kStreamingTeam);
     plan.rows.n = logits.dim(-1);
+    plan.launch.bytes = 3 * logits.numel() * size_of(logits.dtype());  // read twice, written once
     launch(cross_entropy_in_place_kernel<T>, plan.launch, plan.rows, logits.strides()[0], logits.mutable_data<T>(),
            Ids(targets), loss.mutable_data<A>());
   });

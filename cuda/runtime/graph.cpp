@@ -1,9 +1,12 @@
 #include "braid/cuda/runtime/graph.h"
 
+#include <chrono>
+
 #include "braid/cuda/runtime/allocator.h"
 #include "braid/cuda/runtime/check.h"
 #include "braid/cuda/runtime/runtime.h"
 #include "braid/tensor/error.h"
+#include "braid/tensor/graph_cost.h"
 
 namespace braid::cuda {
 
@@ -30,6 +33,12 @@ class StreamGraph final : public DeviceGraph {
 };
 
 thread_local int capture_pool = 0;  // 0: nothing is captured
+
+int64_t free_memory() {
+  size_t free = 0, total = 0;
+  check(cudaMemGetInfo(&free, &total));
+  return static_cast<int64_t>(free);
+}
 
 }  // namespace
 
@@ -62,11 +71,23 @@ static Captured stop() {
 std::unique_ptr<DeviceGraph> end_capture() {
   const Captured captured = stop();
   const int pool = std::exchange(capture_pool, 0);
+  const auto start = std::chrono::steady_clock::now();
+  const int64_t free = free_memory();
   cudaGraphExec_t raw = nullptr;
   const cudaError_t status = cudaGraphInstantiate(&raw, captured.get(), 0);
   if (status != cudaSuccess) caching_allocator().drop_pool(pool);
   check(status);
-  return std::make_unique<StreamGraph>(Executable(raw), caching_allocator(), pool);
+  auto graph = std::make_unique<StreamGraph>(Executable(raw), caching_allocator(), pool);
+  check(cudaGraphUpload(raw, current_stream()));  // otherwise the first replay does it
+  synchronize();
+  size_t nodes = 0;
+  check(cudaGraphGetNodes(captured.get(), nullptr, &nodes));
+  braid::detail::add_graph_cost(
+      {.graphs = 1,
+       .nodes = static_cast<int64_t>(nodes),
+       .seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(),
+       .bytes = free - free_memory()});
+  return graph;
 }
 
 // Called while an exception propagates: a second error must not hide it.

@@ -12,7 +12,9 @@ struct Launch {
   dim3 block = 1;                          // threads of a block: 1024 at most
   size_t shared_bytes = 0;                 // dynamic shared memory of a block: 227 KiB at most
   StreamHandle stream = current_stream();  // kernels of one stream run in the order of their launches
-  int64_t bytes = 0;  // of GPU memory read and written, for predictions of time; 0: the operands of the op, each once
+  // For predictions of time (cuda/dry):
+  int64_t scores = 0;  // of attention that the kernel passes over, masked ones included
+  int64_t bytes = 0;   // of GPU memory read and written, for predictions of time; 0: the operands of the op, each once
 };
 
 // Enqueues a kernel, given pointers to its arguments. Throws Error(misuse) with the name of the op and the shape when

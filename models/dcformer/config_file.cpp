@@ -24,6 +24,12 @@ json parse_config(const std::string& text, const std::string& file) {
   return object;
 }
 
+std::vector<std::string> code_notes(const json& object, const std::string& file, const std::string& model) {
+  const json* code = find_key(object, "auto_map");
+  if (!code || code->is_null()) return {};
+  return {file + " names code of its own (auto_map): it is not run; the model is computed as " + model};
+}
+
 const json* find_key(const json& object, const std::string& name) {
   const auto found = object.find(name);
   return found == object.end() ? nullptr : &*found;

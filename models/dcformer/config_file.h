@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "braid/models/dcformer/config.h"
 #include "braid/models/settings.h"
@@ -25,6 +26,8 @@ nlohmann::json to_json(const Value& value);
 // Sets the setting; `name` is what the file calls it.
 void read_setting(const Setting& setting, const std::string& name, const nlohmann::json& value,
                   const std::string& file);
+// A note where the file names code of its own, which is never run: the model is computed as `model`.
+std::vector<std::string> code_notes(const nlohmann::json& object, const std::string& file, const std::string& model);
 const char* torch_name(DType dtype);  // "bfloat16"
 // resolve() with Error(input) that names the file.
 void resolve_read(DcformerConfig& config, const std::string& file);

@@ -88,7 +88,8 @@ std::unique_ptr<Model> DcformerSpec::make(RandomKey key, const dist::ProcessMesh
 }
 
 std::vector<std::string> DcformerSpec::config_notes(const std::string& text, const std::string& file) const {
-  return dialect_ ? dialect_notes(*dialect_, parse_config(text, file), file) : std::vector<std::string>();
+  const nlohmann::json object = parse_config(text, file);
+  return dialect_ ? dialect_notes(*dialect_, object, file) : code_notes(object, file, model_type());
 }
 
 StoredParameter DcformerSpec::stored(const std::string& parameter, const Shape& shape) const {

@@ -21,14 +21,14 @@ int64_t most_new(int64_t prompt, int64_t max_tokens, int64_t longest) {
 class Group {
  public:
   Group(const LanguageModel& model, std::span<const std::vector<int32_t>> prompts, std::vector<size_t> members,
-        int64_t max_tokens, const SamplingOptions& options, int64_t eos,
+        int64_t max_tokens, const SamplingOptions& options, const std::vector<int32_t>& ends,
         const std::function<bool(size_t, int32_t)>& accept, GeneratedBatch& out)
       : model_(model),
         prompts_(prompts),
         rows_(std::move(members)),
         max_tokens_(max_tokens),
         options_(options),
-        eos_(eos),
+        ends_(ends),
         accept_(accept),
         out_(out) {}
 
@@ -97,7 +97,7 @@ class Group {
     const auto token =
         static_cast<int32_t>(sample_token(logits.sliced(0, row, row + 1).to_vector<float>(), text, options));
     out.reason = StopReason::end_of_text;
-    if (token == eos_) return false;
+    if (std::ranges::count(ends_, token) > 0) return false;
     out.tokens.push_back(token);
     text.push_back(token);
     out.reason = StopReason::caller;
@@ -113,7 +113,7 @@ class Group {
   std::vector<size_t> rows_;  // numbers of the prompts at hand
   int64_t max_tokens_;
   const SamplingOptions& options_;
-  int64_t eos_;
+  const std::vector<int32_t>& ends_;
   const std::function<bool(size_t, int32_t)>& accept_;
   GeneratedBatch& out_;
   std::vector<std::vector<int32_t>> texts_;  // of rows_
@@ -122,7 +122,7 @@ class Group {
 }  // namespace
 
 GeneratedBatch generate_batch(const LanguageModel& model, std::span<const std::vector<int32_t>> prompts, int64_t rows,
-                              int64_t max_tokens, const SamplingOptions& options, int64_t eos,
+                              int64_t max_tokens, const SamplingOptions& options, const std::vector<int32_t>& ends,
                               const std::function<bool(size_t, int32_t)>& accept) {
   check_options(options);
   check(rows >= 1, "generate_batch", [] { return std::string("needs at least one row"); });
@@ -145,7 +145,7 @@ GeneratedBatch generate_batch(const LanguageModel& model, std::span<const std::v
     for (end = begin + 1; end < order.size() && static_cast<int64_t>(end - begin) < rows && joins(order[end]);) ++end;
     Group(model, prompts,
           {order.begin() + static_cast<std::ptrdiff_t>(begin), order.begin() + static_cast<std::ptrdiff_t>(end)},
-          max_tokens, options, eos, accept, out)
+          max_tokens, options, ends, accept, out)
         .run();
   }
   return out;

@@ -21,7 +21,7 @@ struct GeneratedBatch {
 // into another group, and so does each one by itself where the model's cache has no rows of uneven lengths. `accept` as
 // in generate(), with the number of the prompt. Errors are those of generate() for the first bad prompt.
 GeneratedBatch generate_batch(const LanguageModel& model, std::span<const std::vector<int32_t>> prompts, int64_t rows,
-                              int64_t max_tokens, const SamplingOptions& options, int64_t eos = -1,
+                              int64_t max_tokens, const SamplingOptions& options, const std::vector<int32_t>& ends = {},
                               const std::function<bool(size_t prompt, int32_t token)>& accept = {});
 
 }  // namespace braid::models

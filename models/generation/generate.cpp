@@ -111,13 +111,14 @@ void check_prompt(const LanguageModel& model, std::span<const int32_t> prompt) {
 }
 
 Generated generate(const LanguageModel& model, std::span<const int32_t> prompt, int64_t max_tokens,
-                   const SamplingOptions& options, int64_t eos, const std::function<bool(int32_t)>& accept) {
+                   const SamplingOptions& options, const std::vector<int32_t>& ends,
+                   const std::function<bool(int32_t)>& accept) {
   check_options(options);
   check_prompt(model, prompt);
   const int64_t room = model.max_sequence_length() - std::ssize(prompt);
   Conversation text(model, std::ssize(prompt) + std::clamp<int64_t>(max_tokens, 0, room));
   text.append(prompt);
-  return text.generate(max_tokens, options, eos, accept);
+  return text.generate(max_tokens, options, ends, accept);
 }
 
 Conversation::Conversation(const LanguageModel& model, int64_t capacity)
@@ -137,7 +138,7 @@ void Conversation::compute(int64_t pending) {
   logits_ = model_->logits(h.sliced(1, pending - 1, pending)).to_vector<float>();
 }
 
-Generated Conversation::generate(int64_t max_tokens, const SamplingOptions& options, int64_t eos,
+Generated Conversation::generate(int64_t max_tokens, const SamplingOptions& options, const std::vector<int32_t>& ends,
                                  const std::function<bool(int32_t)>& accept) {
   check_options(options);
   check(!tokens_.empty(), "generate", [] { return std::string("the text has no token to continue: append() some"); });
@@ -160,7 +161,7 @@ Generated Conversation::generate(int64_t max_tokens, const SamplingOptions& opti
       out.step_seconds = seconds() - out.prompt_seconds;
     }
     const auto token = static_cast<int32_t>(sample_token(logits_, tokens_, options));
-    if (token == eos) {
+    if (std::ranges::count(ends, token) > 0) {
       out.reason = StopReason::end_of_text;
       break;
     }

@@ -38,10 +38,10 @@ struct Generated {
 // model does not have.
 void check_prompt(const LanguageModel& model, std::span<const int32_t> prompt);
 
-// Continues `prompt` (at least one token) by up to `max_tokens`. `accept`, when given, gets every new token and returns
-// false to stop (stop strings). eos < 0: no token ends the text.
+// Continues `prompt` (at least one token) by up to `max_tokens`. Any of the tokens `ends` ends the text. `accept`, when
+// given, gets every new token and returns false to stop (stop strings).
 Generated generate(const LanguageModel& model, std::span<const int32_t> prompt, int64_t max_tokens,
-                   const SamplingOptions& options, int64_t eos = -1,
+                   const SamplingOptions& options, const std::vector<int32_t>& ends = {},
                    const std::function<bool(int32_t token)>& accept = {});
 
 // A text that is continued by turns, given tokens and generated ones: the cache stays, so each token is computed once.
@@ -55,7 +55,7 @@ class Conversation {
   // Tokens that are given; computed by the next generate(). Errors are those of check_prompt() for the whole text.
   void append(std::span<const int32_t> tokens);
   // As the function above, from the text so far on. An end-of-text token does not become a part of the text.
-  Generated generate(int64_t max_tokens, const SamplingOptions& options, int64_t eos = -1,
+  Generated generate(int64_t max_tokens, const SamplingOptions& options, const std::vector<int32_t>& ends = {},
                      const std::function<bool(int32_t token)>& accept = {});
 
  private:

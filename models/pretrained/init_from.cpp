@@ -80,10 +80,10 @@ std::vector<nn::NamedTensor> added_parameters(const ModelSpec& origin, const Mod
 }
 
 LoadedModel init_from(const fs::path& folder, const ModelSpec& target, RandomKey key, DType dtype,
-                      const dist::ProcessMesh& mesh) {
+                      const dist::ProcessMesh& mesh, const fs::path& base) {
   require_model_folder(folder);
-  const std::unique_ptr<const ModelSpec> origin = inspect_model(folder).spec;
-  LoadOptions options{.dtype = dtype, .mesh = mesh, .tokenizer = false};
+  const std::unique_ptr<const ModelSpec> origin = inspect_model(folder, base).spec;
+  LoadOptions options{.dtype = dtype, .mesh = mesh, .tokenizer = false, .base = base};
   if (added_parameters(*origin, target, folder).empty()) {
     options.settings = changes(*origin, target);
     return load_model(folder, options);

@@ -17,8 +17,8 @@ std::vector<nn::NamedTensor> added_parameters(const ModelSpec& origin, const Mod
                                               const std::filesystem::path& folder);
 
 // The model `target` with parameters of `dtype`: those of the folder, and added_parameters() with their first values by
-// the key. Over a mesh this rank's shards. Errors of added_parameters() and load_model().
+// the key. Over a mesh this rank's shards. `base` as in LoadOptions. Errors of added_parameters() and load_model().
 LoadedModel init_from(const std::filesystem::path& folder, const ModelSpec& target, RandomKey key, DType dtype,
-                      const dist::ProcessMesh& mesh = {});
+                      const dist::ProcessMesh& mesh = {}, const std::filesystem::path& base = {});
 
 }  // namespace braid::models

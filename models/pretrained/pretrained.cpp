@@ -22,16 +22,16 @@ bool is_pickle(const fs::path& file) {
 
 [[noreturn]] void reject_pickle(const fs::path& file) {
   const std::string name = file.filename().string();
-  const std::string all = name.starts_with("pytorch_model") ? "pytorch_model*.bin" : name;
+  const std::string all = name.starts_with("pytorch_model") ? "pytorch_model*.bin" : name,
+                    converted = name.starts_with("adapter_model") ? kAdapterFile : "model.safetensors";
   fail(ErrorKind::input,
        "the weights " + file.string() +
            " are a PyTorch pickle, which Braid does not read because a pickle can run code: expected safetensors; "
            "convert them once, where torch and safetensors are installed, by running in that folder: python3 -c "
            "\"import glob, torch; from safetensors.torch import save_file; w = {}; [w.update(torch.load(f, "
            "map_location='cpu', weights_only=True)) for f in sorted(glob.glob('" +
-           all +
-           "'))]; save_file({k: v.clone().contiguous() for k, v in w.items()}, 'model.safetensors', {'format': "
-           "'pt'})\"");
+           all + "'))]; save_file({k: v.clone().contiguous() for k, v in w.items()}, '" + converted +
+           "', {'format': 'pt'})\"");
 }
 
 bool has_weights(const fs::path& folder) {
@@ -59,6 +59,16 @@ bool is_companion(const fs::path& file) {
   std::error_code none;
   return (end == ".json" || end == ".jinja" || end == ".txt" || end == ".model" || end == ".py" || end == ".md") &&
          fs::is_regular_file(file, none) && fs::file_size(file, none) <= (64 << 20);
+}
+
+void copy_companions(const fs::path& from, const fs::path& folder) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(from, error)) {
+    if (!is_companion(entry.path())) continue;
+    fs::copy_file(entry.path(), folder / entry.path().filename(), fs::copy_options::overwrite_existing, error);
+    check(!error, ErrorKind::output,
+          [&] { return "cannot copy " + entry.path().string() + " to " + folder.string() + ": " + error.message(); });
+  }
 }
 
 // The type in which the parameters are read before they are quantised: as stored where that is one type of 16 bits, so
@@ -91,20 +101,40 @@ void save_model_description(const ModelSpec& spec, const text::Tokenizer* tokeni
   if (!tokenizer) return;
   text::save_tokenizer(*tokenizer, folder.string());
   nlohmann::ordered_json generation;
-  if (tokenizer->eos_id() >= 0) generation["eos_token_id"] = tokenizer->eos_id();
+  const std::vector<int32_t> ends = tokenizer->end_ids();
+  if (ends.size() == 1) generation["eos_token_id"] = ends[0];
+  if (ends.size() > 1) generation["eos_token_id"] = ends;
   if (tokenizer->pad_id() >= 0) generation["pad_token_id"] = tokenizer->pad_id();
   generation["do_sample"] = true;
   io::write_file((folder / "generation_config.json").string(), generation.dump(1) + "\n");
 }
 
+fs::path base_folder(const fs::path& folder, const fs::path& base) {
+  const bool apart = has_adapter(folder) && !has_weights(folder);
+  check(apart || base.empty(), ErrorKind::setting, [&] {
+    return folder.string() + " has a model of its own: expected no other one as its base, found " + base.string();
+  });
+  if (!apart) return folder;
+  std::error_code none;
+  if (!fs::exists(folder / kAdapterFile, none)) reject_pickles(folder);
+  const fs::path model = adapter_base(folder, base);
+  require_model_folder(model);
+  check(!has_adapter(model), ErrorKind::input, [&] {
+    return "the model in " + model.string() + ", which " + folder.string() +
+           " changes, has LoRA of its own: add that to its weights first: braid convert " + model.string() +
+           " --out FOLDER";
+  });
+  return model;
+}
+
+fs::path tokenizer_folder(const fs::path& folder, const fs::path& base) {
+  std::error_code none;
+  return fs::exists(folder / "tokenizer.json", none) ? folder : base_folder(folder, base);
+}
+
 void require_model_folder(const fs::path& path) {
   std::error_code none;
-  check(!has_adapter(path) || has_weights(path), ErrorKind::input, [&] {
-    return "no model in " + path.string() +
-           ": expected config.json and model.safetensors, found adapter_config.json, the changes to a model that is in "
-           "another folder; merge them there (merge_and_unload of the package peft) and save the result";
-  });
-  if (fs::exists(path / "config.json", none)) return;
+  if (has_adapter(path) || fs::exists(path / "config.json", none)) return;
   if (fs::is_directory(path, none)) reject_pickles(path);
   if (fs::is_regular_file(path, none) && is_pickle(path)) reject_pickle(path);
   fail(ErrorKind::input,
@@ -112,8 +142,9 @@ void require_model_folder(const fs::path& path) {
            ": expected a folder with config.json and model.safetensors, or a run folder with step-* checkpoints");
 }
 
-LoadedModel load_model(const fs::path& folder, const LoadOptions& options) {
-  require_model_folder(folder);
+LoadedModel load_model(const fs::path& source, const LoadOptions& options) {
+  require_model_folder(source);
+  const fs::path folder = base_folder(source, options.base);
   const std::string config_file = (folder / "config.json").string();
   const std::string text = io::read_text_file(config_file, kMaxConfig);
   const auto spec = read_model_spec(text, config_file)->with(options.settings);
@@ -130,29 +161,36 @@ LoadedModel load_model(const fs::path& folder, const LoadOptions& options) {
     if (t.dtype == DType::f64) dtype = DType::f64;
   if (options.int8_weights) dtype = type_to_quantize(loaded.format);
   loaded.model = spec->read_weights(files, options.dtype.value_or(dtype), options.mesh, loaded.notes);
-  if (has_adapter(folder)) {
-    load_adapter(*loaded.model, folder, options.mesh);
+  if (has_adapter(source)) {
+    const int64_t rank = load_adapter(*loaded.model, source, options.mesh).rank;
+    if (source != folder) loaded.format.adapter = source;
     if (options.merge_adapter) {
-      const LoraOptions lora = *lora_of(*loaded.model);
+      const size_t weights = lora_of(*loaded.model)->targets.size();
       merge_lora(*loaded.model);
-      loaded.notes.push_back("merged LoRA of rank " + std::to_string(lora.rank) + " into " +
-                             std::to_string(lora.targets.size()) + " weights of " + folder.string());
+      loaded.notes.push_back("merged LoRA of rank " + std::to_string(rank) + " into " + std::to_string(weights) +
+                             " weights of " + folder.string());
     }
   }
   if (options.int8_weights) {
     loaded.model->quantize_weights();
     loaded.model->to(DType::f32);
   }
-  if (options.tokenizer && fs::exists(folder / "tokenizer.json")) {
-    loaded.tokenizer = text::load_tokenizer(folder.string());
+  const fs::path tokenizer = tokenizer_folder(source, options.base);
+  if (options.tokenizer && fs::exists(tokenizer / "tokenizer.json")) {
+    loaded.tokenizer = text::load_tokenizer(tokenizer.string());
     for (std::string& note : loaded.tokenizer->notes()) loaded.notes.push_back(std::move(note));
   }
   return loaded;
 }
 
-ModelFolder inspect_model(const fs::path& folder) {
+ModelFolder inspect_model(const fs::path& source, const fs::path& base) {
+  const fs::path folder = base_folder(source, base);
   const std::string file = (folder / "config.json").string(), text = io::read_text_file(file, kMaxConfig);
-  ModelFolder found{read_model_spec(text, file), {}};
+  ModelFolder found{read_model_spec(text, file), {}, {}};
+  found.notes = found.spec->config_notes(text, file);
+  if (has_adapter(source))
+    found.notes.push_back("LoRA of rank " + std::to_string(read_adapter_config(source).rank) + " in " +
+                          source.string() + " is added to the weights when the model is loaded");
   reject_pickles(folder);
   if (!has_weights(folder)) return found;
   found.format = found.spec->weight_format(io::TensorFiles(folder.string()));
@@ -178,12 +216,8 @@ void save_as_loaded(const Model& model, const WeightFormat& format, const fs::pa
     split_files(stored, max_file_bytes.value_or(kMaxShardBytes));
   const auto spec = model.spec();
   spec->write_weights(model, stored, folder);
-  for (const auto& entry : fs::directory_iterator(format.folder, error)) {
-    if (!is_companion(entry.path())) continue;
-    fs::copy_file(entry.path(), folder / entry.path().filename(), fs::copy_options::overwrite_existing, error);
-    check(!error, ErrorKind::output,
-          [&] { return "cannot copy " + entry.path().string() + " to " + folder.string() + ": " + error.message(); });
-  }
+  copy_companions(format.folder, folder);
+  if (fs::exists(format.adapter / "tokenizer.json", error)) copy_companions(format.adapter, folder);
   // Last, so that a folder with a config.json is complete.
   io::write_file((folder / "config.json").string(), spec->config_json_like(format, dtype));
 }

@@ -17,7 +17,8 @@ struct LoadOptions {
   SettingTexts settings = {};       // of the configuration, instead of those of the folder
   dist::ProcessMesh mesh = {};      // over a mesh each rank gets its shards
   bool tokenizer = true;            // false: leave the tokenizer's files alone
-  bool merge_adapter = true;        // false: LoRA that lies beside the weights (adapter.h) stays apart from them
+  bool merge_adapter = true;        // false: LoRA (adapter.h) stays apart from the weights
+  std::filesystem::path base = {};  // of a folder with LoRA alone, the model that it changes (adapter_base())
   // 8-bit weights in linear layers (nn/quantize.h): a model for inference on the CPU, with arithmetic in f32.
   bool int8_weights = false;
 };
@@ -32,15 +33,21 @@ struct LoadedModel {
 // Error(input): no model, a pickle (never read: it can run code), an unknown or contradictory key, a missing, surplus,
 // mis-shaped or NaN tensor.
 LoadedModel load_model(const std::filesystem::path& folder, const LoadOptions& options = {});
-// Error(input) unless the folder has a config.json; names pickles and how to convert them.
+// Error(input) unless the folder has a config.json or LoRA; names pickles and how to convert them.
 void require_model_folder(const std::filesystem::path& folder);
+// The folder itself, or, where it holds LoRA without a model, the model that this changes: `base`, or the one that
+// adapter_config.json names. Error(setting) for a base beside a folder that has a model.
+std::filesystem::path base_folder(const std::filesystem::path& folder, const std::filesystem::path& base = {});
+// The folder whose tokenizer counts: that of LoRA where it has one, else base_folder().
+std::filesystem::path tokenizer_folder(const std::filesystem::path& folder, const std::filesystem::path& base = {});
 
 struct ModelFolder {
   std::unique_ptr<const ModelSpec> spec;
   std::optional<WeightFormat> format;  // none: the folder has no weights
+  std::vector<std::string> notes;      // of the configuration, and on LoRA that belongs to the weights
 };
-// Configuration and weight format of a folder, checked against each other, without reading the weights.
-ModelFolder inspect_model(const std::filesystem::path& folder);
+// Configuration and weight format of base_folder(), checked against each other, without reading the weights.
+ModelFolder inspect_model(const std::filesystem::path& folder, const std::filesystem::path& base = {});
 
 // Writes config.json, model.safetensors and, with a tokenizer, generation_config.json and the tokenizer's files into an
 // existing folder.

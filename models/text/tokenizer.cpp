@@ -45,6 +45,10 @@ std::vector<int32_t> Tokenizer::with_template(std::span<const int32_t> a, std::s
   return tokens;
 }
 
+std::vector<int32_t> Tokenizer::end_ids() const {
+  return eos_id() < 0 ? std::vector<int32_t>() : std::vector<int32_t>{eos_id()};
+}
+
 int32_t document_end(const Tokenizer& tokenizer, const std::string& purpose) {
   check(tokenizer.eos_id() >= 0, ErrorKind::input, [&] {
     return "the tokenizer has no token that ends a text, which " + purpose +

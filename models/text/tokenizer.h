@@ -20,7 +20,9 @@ class Tokenizer {
   virtual const std::string& name() const = 0;
   virtual int64_t vocab_size() const = 0;  // 1 + the largest id; ids need not be dense
   virtual int32_t eos_id() const = 0;      // ends every document; -1: the tokenizer names none (document_end())
-  virtual int32_t pad_id() const = 0;      // fills batches; never a target; -1: none
+  // The tokens at which a generated text ends: eos_id(), and others that the model's folder names.
+  virtual std::vector<int32_t> end_ids() const;
+  virtual int32_t pad_id() const = 0;  // fills batches; never a target; -1: none
   virtual bool is_special(int32_t id) const = 0;
   // The bytes a token stands for; the literal text of a special; empty for an id without token. Error(input) for an id
   // outside [0, vocab_size()).
@@ -71,8 +73,12 @@ class ByteTokenizer final : public Tokenizer {
 void save_tokenizer(const Tokenizer& tokenizer, const std::string& folder);
 // The tokenizer of a model or data folder, or of a tokenizer.json. eos_id() and pad_id() are those of
 // tokenizer_config.json, else generation_config.json, else config.json beside it; else a special token <|endoftext|>,
-// <|end_of_text|>, </s> or <eos> ends a document. Error(input) when there is none, or one that is not supported.
+// <|end_of_text|>, </s> or <eos> ends a document. end_ids() are eos_id() and every eos_token_id of
+// generation_config.json, else of config.json. Error(input) when there is none, or one that is not supported.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::string& folder_or_file);
+// Every eos_token_id, one or a list, of generation_config.json of a model folder, else of its config.json; those of at
+// least `vocabulary` are left out.
+std::vector<int32_t> folder_end_ids(const std::string& folder, int64_t vocabulary);
 // The same from the text of a tokenizer.json alone; `path` is for error messages.
 std::unique_ptr<Tokenizer> parse_tokenizer(std::string_view text, const std::string& path);
 

@@ -70,14 +70,18 @@ struct CheckpointWriter::Draft {
       : trainer(trained),
         state(at),
         tensors(trained.local_state()),
-        stored(as_stored(*trained.model().spec(), tensors.weights)),
+        spec(trained.model().spec()),
+        weights(as_stored(tensors.weights,
+                          [&](const std::string& name, const Shape& shape) { return spec->stored(name, shape); })),
+        adapter(as_stored(tensors.adapter, [&](const std::string& name,
+                                               const Shape& shape) { return adapter_parameter(*spec, name, shape); })),
         path(target),
         temporary(path.string() + ".tmp") {
     const io::Metadata format{{"format", "pt"}};
-    files.emplace_back(kWeightsFile, ShardedSafetensorsWriter(temporary / kWeightsFile, stored, format));
+    files.emplace_back(kWeightsFile, ShardedSafetensorsWriter(temporary / kWeightsFile, weights, format));
     files.emplace_back(kOptimizerFile, ShardedSafetensorsWriter(temporary / kOptimizerFile, tensors.optimizer));
-    if (!tensors.adapter.empty())
-      files.emplace_back(kAdapterFile, ShardedSafetensorsWriter(temporary / kAdapterFile, tensors.adapter, format));
+    if (!adapter.empty())
+      files.emplace_back(kAdapterFile, ShardedSafetensorsWriter(temporary / kAdapterFile, adapter, format));
   }
   Draft(const Draft&) = delete;
   ~Draft() {
@@ -90,7 +94,8 @@ struct CheckpointWriter::Draft {
   const Trainer& trainer;
   const RunState& state;
   const LocalState tensors;
-  const std::vector<LocalTensor> stored;  // the weights by the tensors of the file
+  const std::unique_ptr<const ModelSpec> spec;
+  const std::vector<LocalTensor> weights, adapter;  // by the tensors of their files
   const fs::path path, temporary;
   std::vector<std::pair<std::string, ShardedSafetensorsWriter>> files;  // the large ones
   std::map<std::string, uint32_t> checksums;                            // on rank 0, of these
@@ -175,11 +180,11 @@ void CheckpointWriter::begin(Draft& draft, const text::Tokenizer* tokenizer, con
     fs::create_directories(draft.temporary / "trainer", error);
     check_output(error, "create the folder", draft.temporary / "trainer");
     draft.begun = true;
-    save_model_description(*draft.trainer.model().spec(), tokenizer, draft.temporary);
+    save_model_description(*draft.spec, tokenizer, draft.temporary);
     io::write_file((draft.temporary / kStateFile).string(), describe(draft.state));
     io::write_file((draft.temporary / kSettingsFile).string(), settings);
-    if (const auto lora = lora_of(draft.trainer.model()))
-      io::write_file((draft.temporary / kAdapterConfig).string(), adapter_config(*lora));
+    if (!draft.adapter.empty())
+      io::write_file((draft.temporary / kAdapterConfig).string(), adapter_config(draft.trainer.model()));
     for (auto& [name, file] : draft.files) file.create();
   });
 }

@@ -19,8 +19,8 @@ struct LocalTensor {
 };
 
 struct LocalState {
-  // The same names in the same order on every rank. optimizer: "steps", then the moments of each parameter.
-  // adapter: of LoRA (lora.h), under the names of its file.
+  // The same names in the same order on every rank. adapter: the parameters of LoRA (lora.h). optimizer: "steps", then
+  // the moments of each parameter.
   std::vector<LocalTensor> weights, adapter, optimizer;
 };
 

@@ -21,13 +21,15 @@ std::vector<std::vector<dist::Span>> spans_in_stored(const StoredParameter& stor
   return found;
 }
 
-std::vector<LocalTensor> as_stored(const ModelSpec& spec, const std::vector<LocalTensor>& parameters) {
+std::vector<LocalTensor> as_stored(const std::vector<LocalTensor>& parameters,
+                                   const std::function<StoredParameter(const std::string&, const Shape&)>& stored_of) {
   std::vector<LocalTensor> tensors;
   for (const LocalTensor& p : parameters) {
-    const StoredParameter stored = spec.stored(p.name, p.shape);
+    const StoredParameter stored = stored_of(p.name, p.shape);
     const std::vector<std::vector<dist::Span>> spans = spans_in_stored(stored, p.spans);
     for (size_t i = 0; i < stored.tensors.size(); ++i)
       tensors.push_back({stored.tensors[i].name, p.dtype, stored.tensors[i].shape, spans[i], p.values});
+    for (const std::string& name : stored.copies) tensors.push_back({name, p.dtype, p.shape, p.spans, p.values});
   }
   return tensors;
 }

@@ -45,7 +45,7 @@ class Trainer {
   Trainer(Model& model, const nn::OptimizerOptions& options, double clip, const dist::ProcessMesh& mesh = {},
           std::optional<DType> compute = {});
 
-  // Capture steps as CUDA graphs and replay them (captured_step.h). Off at first; no effect on CPU and several processes.
+  // Capture steps as CUDA graphs and replay them (captured_step.h). Off at first; never on the CPU or several ranks.
   void capture_steps(bool on) { step_.enable(on && mesh_.world.size() == 1); }
   bool replays_steps() const { return step_.captured(); }
   const std::string& capture_given_up_reason() const { return step_.given_up_reason(); }  // memory ran out; "": no

@@ -55,12 +55,7 @@ LocalState Trainer::local_state() const {
     const dist::Range own = parallel_.owned_range(p.name);
     LocalTensor part = owned_part(p);
     if (own.size() > 0) part.values = p.value.detach().reshaped({p.value.numel()}).sliced(0, own.begin, own.end);
-    if (is_lora(p.name)) {
-      part.name = adapter_name(p.name);
-      state.adapter.push_back(part);
-    } else {
-      state.weights.push_back(part);
-    }
+    (is_lora(p.name) ? state.adapter : state.weights).push_back(part);
     part.dtype = accumulate_type(p.value.dtype());
     for (const std::string& name : state_names(p.name)) {
       part.name = name;
@@ -125,30 +120,23 @@ void Trainer::load(const io::SafetensorsFile& weights_file, const io::Safetensor
       file.read(info, span.full, span.count, into + span.local * size_of(info.dtype));
     return part;
   };
-  std::map<std::string, const nn::NamedTensor*> parameter_of, of_adapter;  // by the names of their moments, in its file
+  std::map<std::string, const nn::NamedTensor*> parameter_of;  // by the names of their moments
   std::set<std::string> stored_names;
   std::vector<nn::NamedTensor> weights, moments;
   const std::unique_ptr<const ModelSpec> spec = model_.spec();
   for (const nn::NamedTensor& p : parameters_) {
     for (const std::string& name : state_names(p.name)) parameter_of[name] = &p;
-    if (is_lora(p.name)) {
-      of_adapter[adapter_name(p.name)] = &p;
-      continue;
-    }
-    const StoredParameter stored = spec->stored(p.name, unsharded_shape(p));
+    const bool lora = is_lora(p.name);
+    if (lora && !adapter) continue;
+    const Shape shape = unsharded_shape(p);
+    const StoredParameter stored = lora ? adapter_parameter(*spec, p.name, shape) : spec->stored(p.name, shape);
     for (const StoredParameter::Stored& t : stored.tensors) stored_names.insert(t.name);
-    for (nn::NamedTensor& t : read_weight(weights_file, p, stored)) weights.push_back(std::move(t));
+    stored_names.insert(stored.copies.begin(), stored.copies.end());
+    for (nn::NamedTensor& t : read_weight(lora ? *adapter : weights_file, p, stored)) weights.push_back(std::move(t));
   }
-  for (const io::TensorInfo& info : weights_file.tensors())
-    if (!stored_names.contains(info.name)) weights.push_back({info.name, weights_file.load(info.name)});
-  for (const io::TensorInfo& info : adapter ? adapter->tensors() : std::vector<io::TensorInfo>()) {
-    const auto p = of_adapter.find(info.name);
-    if (p == of_adapter.end()) {
-      weights.push_back({info.name, adapter->load(info.name)});
-    } else {
-      const nn::NamedTensor& own = *p->second;
-      weights.push_back({own.name, read(*adapter, info, own, {0, own.value.numel()}, own.value.shape())});
-    }
+  for (const io::SafetensorsFile* file : {&weights_file, adapter}) {
+    for (const io::TensorInfo& info : file ? file->tensors() : std::vector<io::TensorInfo>())
+      if (!stored_names.contains(info.name)) weights.push_back({info.name, file->load(info.name)});
   }
   std::map<std::string, Shape> shapes;  // of this rank's moments
   for (const nn::NamedTensor& t : optimizer_->state()) shapes[t.name] = t.value.shape();

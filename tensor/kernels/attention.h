@@ -10,8 +10,10 @@
 
 namespace braid {
 
-// Bytes of scores that a GPU holds at a time where DcmhaInputs::workspace leaves it the choice.
-inline constexpr int64_t kAttentionWorkspace = 256 << 20;
+// Bytes of scores that a GPU holds at a time where DcmhaInputs::workspace leaves it the choice: enough for the backward
+// pass of 8 samples of 2048 tokens with 16 heads, three tensors of scores of 1 GiB. Fewer samples at a time mean as
+// many more launches.
+inline constexpr int64_t kAttentionWorkspace = int64_t{3584} << 20;
 
 // q (B, T, N, d); k, v (B, S, Nkv, d). The last axis of every tensor is contiguous, the others may have any strides.
 struct DcmhaInputs {

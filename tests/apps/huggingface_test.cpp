@@ -80,11 +80,17 @@ BOOST_AUTO_TEST_CASE(folders_in_every_command) {
   result = run("dump " + (kFolders / "llama_mha_old").string() + " --ids " + too_long + " -o x");
   BOOST_TEST(result.code == 2);
   has(result.output, {"longest sequence of 64 tokens, found 65"});
+  json config = json::parse(slurp(kFolders / "llama_mha_old/config.json"));
+  config["auto_map"] = {{"AutoModel", "model.Own"}};
+  config["own_key"] = 1;
+  write(scratch / "code.json", config.dump());
+  has(run("info " + (scratch / "code.json").string()).output,
+      {"\nNotes\n  ", "names code of its own (auto_map): it is not run", "without effect here: own_key"});
 
   fs::create_directories(scratch / "bad");
   for (const char* file : {"model.safetensors", "config.json"})
     fs::copy_file(kFolders / "llama_mha_old" / file, scratch / "bad" / file);
-  json config = json::parse(slurp(scratch / "bad/config.json"));
+  config = json::parse(slurp(scratch / "bad/config.json"));
   config["rope_scaling"] = {{"type", "yarn"}, {"factor", 2}};
   write(scratch / "bad/config.json", config.dump());
   for (const char* command : {"info ", "generate -p x ", "dump --ids 1 "}) {
@@ -128,6 +134,55 @@ BOOST_AUTO_TEST_CASE(runs_resume_and_their_checkpoints_are_folders_of_the_family
     result = run("info " + (out / "folder").string());
     BOOST_TEST(result.code == 0, result.output);
   }
+}
+
+// A run with LoRA, its adapter in a folder of its own, and both added to the weights by every command.
+BOOST_AUTO_TEST_CASE(lora_has_the_layers_of_the_folders) {
+  const fs::path origin = world().fresh(), lora = world().fresh();
+  BOOST_REQUIRE(train(origin, kLlama).code == 0);
+  const auto go_on = [](const fs::path& out, const std::vector<std::string>& more) {
+    std::string words;
+    for (const std::string& word : settings(out))
+      if (!word.starts_with("model.")) words += " '" + word + "'";
+    for (const std::string& word : more) words += " '" + word + "'";
+    return run(words);
+  };
+  Outcome result = go_on(
+      lora, {"train.init_from=" + origin.string(), "lora.rank=2", "lora.targets=*.wqkv,*.w2", "optimizer.lr=1e-2"});
+  BOOST_REQUIRE_MESSAGE(result.code == 0, result.output);
+  const fs::path base = lora / "base", apart = lora / "apart", merged = lora / "merged", sum = lora / "sum";
+  for (const std::string& words : {origin.string() + " -o " + base.string(), lora.string() + " -o " + merged.string(),
+                                   lora.string() + " --adapter -o " + apart.string(),
+                                   apart.string() + " --base " + base.string() + " -o " + sum.string()}) {
+    result = run("convert " + words);
+    BOOST_REQUIRE_MESSAGE(result.code == 0, result.output);
+  }
+  BOOST_TEST(slurp(sum / "model.safetensors") == slurp(merged / "model.safetensors"));
+  BOOST_TEST(slurp(apart / "adapter_model.safetensors") == slurp(step(lora, kSteps) / "adapter_model.safetensors"));
+  const io::SafetensorsFile file((apart / "adapter_model.safetensors").string());
+  BOOST_TEST(file.tensors().size() == size_t{2 * (6 + 2)});
+  BOOST_TEST((file.find("base_model.model.model.layers.1.self_attn.v_proj.lora_B.weight")->shape == Shape{16, 2}));
+  has(run("info " + step(lora, kSteps).string()).output, {"\nNotes\n", "LoRA of rank 2 in "});
+  has(run("info " + apart.string() + " --json --base " + base.string()).output, {"\"notes\": [\"LoRA of rank 2 in "});
+  const std::string flags = " --no-prompt --prompt 12 --tokens 12 -t 0";
+  const std::string text = run("generate " + merged.string() + flags).output;
+  result = run("generate " + apart.string() + " --base " + base.string() + flags);
+  BOOST_TEST(result.output.ends_with(text), result.output);
+  for (const std::string& command : {"generate " + apart.string() + flags, "info " + apart.string()}) {
+    result = run(command);
+    BOOST_TEST(result.code == 3);
+    has(result.output, {"name the folder of that model: --base FOLDER, or train.init_base=FOLDER"});
+  }
+  const fs::path from_sum = world().fresh(), from_both = world().fresh();
+  BOOST_REQUIRE(go_on(from_sum, {"train.init_from=" + sum.string()}).code == 0);
+  result = go_on(from_both, {"train.init_from=" + apart.string(), "train.init_base=" + base.string()});
+  BOOST_REQUIRE_MESSAGE(result.code == 0, result.output);
+  BOOST_TEST((weights(step(from_both, kSteps)) == weights(step(from_sum, kSteps))));
+  BOOST_TEST(run("train run.out=x data.path=y train.init_base=z").code == 2);
+
+  result = run("tokenize " + origin.string() + " '12'");  // by its newest checkpoint
+  BOOST_TEST(result.code == 0);
+  BOOST_TEST(result.output == run("tokenize " + step(origin, kSteps).string() + " '12'").output);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

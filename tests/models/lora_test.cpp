@@ -7,6 +7,7 @@
 #include "braid/models/training/checkpoint_writer.h"
 #include "braid/tensor/io/atomic_file.h"
 #include "braid/tensor/io/json.h"
+#include "braid/tensor/io/reader.h"
 #include "tests/models/support.h"
 #include "tests/support/compare.h"
 #include "tests/support/throws.h"
@@ -28,10 +29,12 @@ std::vector<nn::ParameterGroup> only_lora() {
 }
 
 struct Training {
-  models::Dcformer model{small_config(), {1, 0}};
+  models::Dcformer model;
   models::Trainer trainer;
-  explicit Training(DType dtype = DType::f32, std::optional<DType> compute = {})
-      : trainer(prepare(model, dtype), {.groups = only_lora()}, 1.0, {}, compute) {}
+  explicit Training(DType dtype = DType::f32, std::optional<DType> compute = {},
+                    const std::string& preset = "dcformer-tiny")
+      : model(small_config(preset), {1, 0}),
+        trainer(prepare(model, dtype), {.groups = only_lora()}, 1.0, {}, compute) {}
   static models::Model& prepare(models::Dcformer& model, DType dtype) {
     model.to(dtype);
     models::add_lora(model, options, {7, 0});
@@ -68,6 +71,18 @@ BOOST_AUTO_TEST_CASE(the_first_step_is_that_of_the_model_without_it) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(tied_embeddings_have_no_layer_for_a_pair) {
+  models::DcformerConfig config = small_config("llama-tiny");
+  config.tie_word_embeddings = true;
+  models::Dcformer model(config, {1, 0}), other(config, {1, 0});
+  models::add_lora(model, {.rank = 2, .targets = {"*"}}, {7, 0});
+  BOOST_TEST(models::lora_of(model)->targets.size() == 2u * 5);
+  ScratchFolder folder;
+  models::save_adapter(model, folder.path());
+  models::load_adapter(other, folder.path());
+  BOOST_TEST(loss(other) == loss(model));
+}
+
 BOOST_AUTO_TEST_CASE(training_changes_the_pairs_alone_and_merging_changes_no_result) {
   for (const std::optional<DType> compute : {std::optional<DType>(), std::optional(DType::bf16)}) {
     Training t(compute ? DType::f32 : DType::f64, compute);
@@ -89,10 +104,10 @@ BOOST_AUTO_TEST_CASE(training_changes_the_pairs_alone_and_merging_changes_no_res
   }
 }
 
-BOOST_AUTO_TEST_CASE(a_checkpoint_is_the_model_with_its_adapter_beside_it) {
+void check_checkpoint(const std::string& preset) {
   ScratchFolder run;
   models::text::ByteTokenizer tokenizer;
-  Training whole(DType::f64), before(DType::f64), after(DType::f64);
+  Training whole(DType::f64, {}, preset), before(DType::f64, {}, preset), after(DType::f64, {}, preset);
   for (int64_t i = 0; i < 4; ++i) whole.trainer.step({small_batch(i)}, 1e-2);
   for (int64_t i = 0; i < 2; ++i) before.trainer.step({small_batch(i)}, 1e-2);
   models::CheckpointWriter(run.path(), 2).save(before.trainer, &tokenizer, {2, 0, 0, 1, 16, "data"}, "");
@@ -110,12 +125,24 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_is_the_model_with_its_adapter_beside_it) {
   BOOST_TEST(is_close({loss(*merged.model)}, {expected}, 1e-12));
   BOOST_REQUIRE(merged.notes.size() == 1u);
   BOOST_TEST(merged.notes[0].find("merged LoRA of rank 3 into 4 weights") == 0u);
-  BOOST_TEST(nn::count(*merged.model) == nn::count(models::Dcformer(small_config(), {1, 0})));
+  BOOST_TEST(nn::count(*merged.model) == nn::count(models::Dcformer(small_config(preset), {1, 0})));
 
   const std::filesystem::path out = run.path() / "merged";
   models::save_as_loaded(*merged.model, merged.format, out);
   BOOST_TEST(!models::has_adapter(out));
   BOOST_TEST(loss(*models::load_model(out).model) == loss(*merged.model));
+
+  const std::filesystem::path alone = run.path() / "alone";  // the same adapter without the model
+  std::filesystem::create_directories(alone);
+  models::save_adapter(*apart.model, alone);
+  for (const char* file : {models::kAdapterFile, models::kAdapterConfig})
+    BOOST_TEST((io::read_text_file((alone / file).string(), 1 << 24) ==
+                io::read_text_file((folder / file).string(), 1 << 24)));
+}
+BOOST_AUTO_TEST_CASE(a_checkpoint_is_the_model_with_its_adapter_beside_it) {
+  for (const char* preset : {"dcformer-tiny", "llama-tiny", "gpt-neox-tiny"}) BOOST_TEST_CONTEXT(preset) {
+      check_checkpoint(preset);
+    }
 }
 
 BOOST_AUTO_TEST_CASE(the_adapter_has_the_form_of_peft) {
@@ -162,7 +189,7 @@ BOOST_AUTO_TEST_CASE(what_does_not_fit_is_named) {
   save([](nlohmann::json& config, auto&) { config["r"] = 1e9; });
   fails("expected a rank from 1");
   save([](nlohmann::json& config, auto&) { config["r"] = 2; });
-  fails("is (3, 32), expected (2, 32)");
+  fails("has shape (3, 32), expected (2, 32)");
   save([](auto&, std::vector<nn::NamedTensor>& tensors) { tensors.pop_back(); });
   fails("has only one of lora_A and lora_B");
   save([](auto&, std::vector<nn::NamedTensor>& tensors) { tensors[0].name = "base_model.model.head.lora_A.weight"; });

@@ -297,10 +297,7 @@ std::string rewrite_dialect_config(const Dialect& d, const std::string& text, co
 }
 
 std::vector<std::string> dialect_notes(const Dialect& d, const json& object, const std::string& file) {
-  std::vector<std::string> notes, unknown;
-  if (const json* code = find_key(object, "auto_map"); code && !code->is_null())
-    notes.push_back(file + " names code of its own (auto_map): it is not run; the model is computed as " +
-                    d.architectures[0]);
+  std::vector<std::string> notes = code_notes(object, file, d.architectures[0]), unknown;
   for (const char* key : {"attention_dropout", "hidden_dropout"}) {
     const json* value = find_key(object, key);
     if (value && value->is_number() && *value != 0)

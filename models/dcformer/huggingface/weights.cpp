@@ -6,13 +6,12 @@
 #include <set>
 
 #include "braid/models/dcformer/cost.h"
-#include "braid/models/lora.h"
 #include "braid/tensor/detail/strings.h"
 
 namespace braid::models {
 namespace {
 
-constexpr std::string_view kLayers = "layers.", kFused = "attention.wqkv.";
+constexpr std::string_view kLayers = "layers.", kFused = "attention.wqkv.", kFusedA = "attention.wqkv.lora_A.weight";
 
 // The names of the tensors that store `name`, a parameter below one of the modules.
 std::vector<std::string> names_below(const std::vector<ModuleName>& modules, const std::string& name) {
@@ -58,7 +57,6 @@ bool same_values(const io::TensorFiles& files, const std::string& a, const std::
 
 StoredParameter dialect_parameter(const Dialect& d, const DcformerConfig& c, const std::string& parameter,
                                   const Shape& shape) {
-  if (is_lora(parameter)) return stored_whole(parameter, shape);  // a file of its own (pretrained/adapter.h)
   std::vector<std::string> names;
   std::string in_layer;
   if (parameter.starts_with(kLayers)) {
@@ -70,6 +68,11 @@ StoredParameter dialect_parameter(const Dialect& d, const DcformerConfig& c, con
     names = names_below(d.model, parameter);
   }
   if (!in_layer.starts_with(kFused) || (names.size() == 1 && !d.rows_by_head)) return stored_whole(names[0], shape);
+  if (in_layer == kFusedA) {  // LoRA's inputs are those of all parts
+    StoredParameter stored = stored_whole(names[0], shape);
+    stored.copies.assign(names.begin() + 1, names.end());
+    return stored;
+  }
   // Rows: all queries, all keys, all values, each head by head; `row` elements in a row.
   const int64_t row = numel(shape) / shape[0], head = c.head_dim * row;
   const int64_t heads[] = {c.n_head, c.n_kv_head, c.n_kv_head};

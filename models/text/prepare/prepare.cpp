@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <optional>
 #include <set>
-#include <sstream>
 
 #include "braid/models/text/prepare/count_words.h"
 #include "braid/models/text/prepare/output_folder.h"
@@ -24,22 +23,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Stands for the options and the inputs: all that the bytes of the splits depend on.
-std::string signature_of(const PrepareOptions& o, const Tokenizer* tokenizer,
-                         const std::vector<const TextSource*>& sources) {
-  DocumentHasher hasher;
-  const auto add = [&](const auto& value) { hasher.add((std::ostringstream() << value << '\n').str()); };
-  add(detail::shortest(o.val_fraction)), add(o.seed), add(o.shard_tokens), add(o.dedup), add(o.text_field);
-  add(tokenizer ? tokenizer->fingerprint() : 0), add(o.tokenizer);
-  add(o.train_bpe), add(o.bpe_form), add(o.bpe_words);
-  for (const TextSource* source : sources) {
-    add(source->files().size());
-    std::error_code error;
-    for (const InputFile& file : source->files())
-      add(file.path), add(file.bytes), add(fs::last_write_time(file.path, error).time_since_epoch().count());
-  }
-  const Hash128 hash = hasher.finish();
-  return detail::hex(hash.high, 16) + detail::hex(hash.low, 16);
+// The options that decide the bytes of the splits.
+std::vector<std::string> option_texts(const PrepareOptions& o, const Tokenizer* tokenizer) {
+  return {detail::shortest(o.val_fraction),
+          std::to_string(o.seed),
+          std::to_string(o.shard_tokens),
+          std::to_string(o.dedup),
+          o.text_field,
+          std::to_string(tokenizer ? tokenizer->fingerprint() : 0),
+          o.tokenizer,
+          std::to_string(o.train_bpe),
+          o.bpe_form,
+          std::to_string(o.bpe_words)};
 }
 
 class Preparation {
@@ -91,7 +86,7 @@ class Preparation {
     std::vector<const TextSource*> sources;
     for (const TextSource* source : {inputs, validation})
       if (source) sources.push_back(source);
-    const std::string signature = signature_of(options_, tokenizer_.get(), sources);
+    const std::string signature = signature_of(option_texts(options_, tokenizer_.get()), sources);
     std::optional<Unfinished> state = load_unfinished(folder_, signature);
     const bool train = options_.train_bpe > 0 && !(state && fs::exists(folder_.file("tokenizer.json")));
     if (train) {

@@ -10,8 +10,6 @@
 namespace braid::models::text {
 namespace {
 
-constexpr int64_t worth_saving = int64_t{64} << 20;  // bytes read, when a process is asked to stop
-constexpr size_t max_notes = 20;
 constexpr size_t kept_bytes = 1 << 16;  // of memory, by a place of a batch
 
 // A number in [0, 1) from the beginning of a document and the seed.
@@ -24,23 +22,18 @@ double document_place(std::string_view bytes, uint64_t seed) {
   return static_cast<double>((x ^ (x >> 31)) >> 11) * 0x1p-53;
 }
 
-void note(std::vector<std::string>& notes, std::string message) {
-  if (notes.size() < max_notes) notes.push_back(std::move(message));
-  if (notes.size() == max_notes) notes.push_back("further notes of this kind are left out");
-}
-
 }  // namespace
 
 Reading::Reading(const PrepareOptions& options, const Tokenizer& tokenizer, const PreparedFolder& folder,
                  std::string signature, Unfinished from, bool resumed)
-    : train(folder, "train", tokenizer, options.shard_tokens),
-      val(folder, "val", tokenizer, options.shard_tokens),
+    : train(folder, "train", tokenizer.vocab_size(), tokenizer.fingerprint(), options.shard_tokens),
+      val(folder, "val", tokenizer.vocab_size(), tokenizer.fingerprint(), options.shard_tokens),
       state(std::move(from)),
       options_(options),
       tokenizer_(tokenizer),
       folder_(folder),
       signature_(std::move(signature)),
-      saved_(resumed) {
+      timer_(options.checkpoint_seconds, resumed) {
   train.resume(state.train);
   val.resume(state.val);
   if (options.dedup) seen_.emplace(folder.file(seen_name), state.documents_seen);
@@ -56,19 +49,16 @@ std::vector<std::string> Reading::files() const {
 }
 
 void Reading::save() {
-  const auto begin = Clock::now();
-  state.train = train.sync();
-  state.val = val.sync();
-  if (seen_) state.documents_seen = seen_->sync();
-  save_unfinished(folder_, signature_, state);
-  last_save_ = Clock::now();
-  save_cost_ = last_save_ - begin;
-  saved_ = true;
-  read_ = 0;
+  timer_.save([&] {
+    state.train = train.sync();
+    state.val = val.sync();
+    if (seen_) state.documents_seen = seen_->sync();
+    save_unfinished(folder_, signature_, state);
+  });
 }
 
 bool Reading::save_on_stop() {
-  if (!saved_ && read_ < worth_saving) return false;
+  if (!timer_.worth_saving()) return false;
   save();
   return true;
 }
@@ -99,20 +89,20 @@ void Reading::tokenize(const TextSource& source, const Piece& piece, Result& res
 }
 
 bool Reading::accept(const TextSource& source, const Piece& piece, const Result& result) {
-  for (const std::string& message : piece.notes) note(state.notes, message);
+  for (const std::string& message : piece.notes) add_note(state.notes, message);
   if (result.empty) {
-    note(state.notes,
-         source.path(piece.file) + " has an empty document at line " + std::to_string(piece.line) + ": left out");
+    add_note(state.notes,
+             source.path(piece.file) + " has an empty document at line " + std::to_string(piece.line) + ": left out");
     return false;
   }
   if (result.ill_formed >= 0 && std::exchange(ill_formed_noted_, piece.file) != piece.file)
-    note(state.notes, source.path(piece.file) + " is no UTF-8 (byte " + std::to_string(result.ill_formed) +
-                          "): U+FFFD takes the place of ill-formed bytes; convert it with iconv -t UTF-8");
+    add_note(state.notes, source.path(piece.file) + " is no UTF-8 (byte " + std::to_string(result.ill_formed) +
+                              "): U+FFFD takes the place of ill-formed bytes; convert it with iconv -t UTF-8");
   if (result.nul >= 0 && tokenizer_.takes_any_bytes() && nul_noted_ != piece.file) {
     nul_noted_ = piece.file;
-    note(state.notes, source.path(piece.file) + " is not text (NUL at byte " +
-                          std::to_string(piece.offset + result.nul) +
-                          "): the byte tokenizer uses its bytes as they are");
+    add_note(state.notes, source.path(piece.file) + " is not text (NUL at byte " +
+                              std::to_string(piece.offset + result.nul) +
+                              "): the byte tokenizer uses its bytes as they are");
   }
   if (piece.first) {
     state.dropped = seen_ && !seen_->insert(result.hash);
@@ -140,14 +130,12 @@ void Reading::read(TextSource& source, const std::function<void(const Piece&)>& 
               // Many places of a batch would otherwise each keep the memory of the longest document that they ever had.
               if (result.storage.capacity() + result.tokens.capacity() * sizeof(int32_t) > kept_bytes) result = {};
               state.at = piece.after;
-              read_ += std::max<int64_t>(0, piece.bytes_read - before);
+              timer_.read(piece.bytes_read - before);
               state.bytes_read = before = piece.bytes_read;
               report(piece);
-              const auto passed = Clock::now() - last_save_;
-              if (passed >= std::chrono::duration<double>(options_.checkpoint_seconds) && passed >= 20 * save_cost_)
-                save();
+              if (timer_.due()) save();
             });
-  for (const std::string& message : source.notes) note(state.notes, message);
+  for (const std::string& message : source.notes) add_note(state.notes, message);
   source.notes.clear();
   state.at = {.files = std::ssize(source.files()), .bytes = source.bytes_total()};
   state.bytes_read = source.bytes_total();
@@ -179,7 +167,7 @@ void Reading::inputs(TextSource& source, const std::function<void(const Piece&)>
     add(state.to_val ? val : train, piece, result);
   });
   train.close();  // tasks get shards of their own
-  if (saved_) save();
+  if (saved()) save();
   end_file();
   move_tails(source, fraction);
 }

@@ -1,6 +1,5 @@
 // The text of `braid prepare`: documents of the inputs become tokens of the two splits, on all processors, in order.
 #pragma once
-#include <chrono>
 #include <functional>
 #include <optional>
 #include <string>
@@ -28,13 +27,12 @@ class Reading {
   bool save_on_stop();
   std::vector<std::string> files() const;  // that it needs in the folder
   void save();
-  bool saved() const { return saved_; }  // there is a state to go on from
+  bool saved() const { return timer_.saved(); }  // there is a state to go on from
 
   SplitWriter train, val;
   Unfinished state;  // its splits are set only when it is saved
 
  private:
-  using Clock = std::chrono::steady_clock;
   struct Result {
     std::vector<int32_t> tokens;
     double place = 0;  // in [0, 1), by which a document is drawn
@@ -60,10 +58,7 @@ class Reading {
   std::vector<Result> results_;                   // by the place in a batch
   int64_t nul_noted_ = 0, ill_formed_noted_ = 0;  // numbers of the files
   bool each_file_ = false;
-  bool saved_ = false;
-  int64_t read_ = 0;  // bytes since the last save
-  Clock::time_point last_save_ = Clock::now();
-  Clock::duration save_cost_{};
+  SaveTimer timer_;
 };
 
 }  // namespace braid::models::text

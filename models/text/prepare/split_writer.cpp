@@ -23,12 +23,12 @@ void copy(const ShardReader& from, int64_t first, int64_t last, SplitWriter& to)
 
 }  // namespace
 
-SplitWriter::SplitWriter(const PreparedFolder& folder, std::string prefix, const Tokenizer& tokenizer,
+SplitWriter::SplitWriter(const PreparedFolder& folder, std::string prefix, int64_t vocab_size, uint64_t fingerprint,
                          int64_t shard_tokens)
     : folder_(folder),
       prefix_(std::move(prefix)),
-      vocab_size_(tokenizer.vocab_size()),
-      fingerprint_(tokenizer.fingerprint()),
+      vocab_size_(vocab_size),
+      fingerprint_(fingerprint),
       shard_tokens_(shard_tokens) {}
 
 std::string SplitWriter::next_name() const {

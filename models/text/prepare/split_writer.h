@@ -28,10 +28,12 @@ struct SplitProgress {
 class SplitWriter {
  public:
   // Files prefix-00000.tok, prefix-00001.tok, ... in `folder`, which must outlive this object.
-  SplitWriter(const PreparedFolder& folder, std::string prefix, const Tokenizer& tokenizer, int64_t shard_tokens);
+  SplitWriter(const PreparedFolder& folder, std::string prefix, int64_t vocab_size, uint64_t fingerprint,
+              int64_t shard_tokens);
 
   void write(std::span<const int32_t> tokens);
   void close();  // the present shard; later tokens begin a new one
+  int64_t open_tokens() const { return shard_ ? shard_->tokens() : 0; }  // of the present shard
 
   SplitProgress sync();  // everything to the disk
   // Goes on behind what another process wrote. Call it first. Error(input) when it is not there.

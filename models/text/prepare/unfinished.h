@@ -1,11 +1,14 @@
 // The state that a stopped process leaves in the folder it was building, for another one to go on from.
 #pragma once
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "braid/models/text/manifest.h"
+#include "braid/models/text/prepare/chat.h"
 #include "braid/models/text/prepare/output_folder.h"
 #include "braid/models/text/prepare/source.h"
 #include "braid/models/text/prepare/split_writer.h"
@@ -33,12 +36,51 @@ struct Unfinished {
   std::vector<std::string> notes;
 };
 
+// The same of samples (samples.h): each split is a stream of tokens and one of their marks.
+struct UnfinishedSamples {
+  bool validation = false;
+  SourcePosition at;
+  int64_t bytes_read = 0;
+  SplitProgress train, train_marks, val, val_marks;
+  std::vector<Sample> held;  // none or one
+  double held_place = 0;
+  int64_t counted = 0, longest = 0, unanswered = 0;
+  std::vector<std::string> notes;
+};
+
+// Adds a note, up to a number of them.
+void add_note(std::vector<std::string>& notes, std::string message);
+
+// When the state is saved: every `seconds`, but rarely where saving takes long.
+class SaveTimer {
+ public:
+  SaveTimer(double seconds, bool saved) : seconds_(seconds), saved_(saved) {}
+  void read(int64_t bytes) { read_ += bytes > 0 ? bytes : 0; }  // of the inputs
+  bool due() const;
+  bool worth_saving() const;  // when a process is asked to stop: much was read, or there is a state already
+  bool saved() const { return saved_; }
+  void save(const std::function<void()>& write);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  double seconds_;
+  bool saved_;
+  int64_t read_ = 0;  // since the last save
+  Clock::time_point last_ = Clock::now();
+  Clock::duration cost_{};
+};
+
 inline constexpr const char* unfinished_name = "unfinished.json";
 inline constexpr const char* seen_name = "seen-documents.bin";
 
-// `signature` stands for the options and the inputs: work on others is not gone on with.
+// Stands for the options and for names, sizes and times of the inputs: all that the bytes of the splits depend on.
+std::string signature_of(const std::vector<std::string>& options, const std::vector<const TextSource*>& sources);
+
+// Work of another signature is not gone on with.
 void save_unfinished(const PreparedFolder& folder, const std::string& signature, const Unfinished& state);
+void save_unfinished(const PreparedFolder& folder, const std::string& signature, const UnfinishedSamples& state);
 // Nothing when there is none, it has another signature, or it cannot be read.
 std::optional<Unfinished> load_unfinished(const PreparedFolder& folder, const std::string& signature);
+std::optional<UnfinishedSamples> load_unfinished_samples(const PreparedFolder& folder, const std::string& signature);
 
 }  // namespace braid::models::text

@@ -22,7 +22,8 @@ class BpeTokenizer final : public Tokenizer {
 
   const std::string& name() const override;
   int64_t vocab_size() const override { return static_cast<int64_t>(bytes_.size()); }
-  int32_t eos_id() const override { return eos_; }
+  int32_t eos_id() const override { return ends_.empty() ? -1 : ends_[0]; }
+  std::vector<int32_t> end_ids() const override { return ends_; }
   int32_t pad_id() const override { return pad_; }
   bool is_special(int32_t id) const override;
   std::string_view token_bytes(int32_t id) const override;
@@ -39,7 +40,7 @@ class BpeTokenizer final : public Tokenizer {
 
   int32_t id_of(const std::string& token) const;  // an added token or an entry of the vocabulary; -1: none
   // Set while loading a folder.
-  void set_end(int32_t eos, int32_t pad) { eos_ = eos, pad_ = pad; }
+  void set_ends(std::vector<int32_t> ends, int32_t pad) { ends_ = std::move(ends), pad_ = pad; }
   void set_files(std::vector<TokenizerFile> files) { files_ = std::move(files); }
   void add_note(std::string note) { notes_.push_back(std::move(note)); }
   // Lookups and queue operations of all words merged so far, for tests.
@@ -66,7 +67,8 @@ class BpeTokenizer final : public Tokenizer {
   std::vector<std::string> bytes_;  // by id
   std::vector<bool> special_;
   uint64_t fingerprint_ = 0;
-  int32_t eos_ = -1, pad_ = -1;
+  std::vector<int32_t> ends_;  // the first one ends a document
+  int32_t pad_ = -1;
   std::vector<TokenizerFile> files_;
   std::vector<std::string> notes_;
   mutable std::mutex mutex_;

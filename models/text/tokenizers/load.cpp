@@ -34,22 +34,28 @@ std::string token_text(const json& config, const char* key) {
              : "";
 }
 
-// An id, or the first of a list of them; -1 for none.
-int32_t first_id(const json& config, const char* key, int64_t vocabulary) {
-  if (!config.is_object() || !config.contains(key)) return -1;
+// An id, or the ids of a list; those that are no tokens are left out.
+std::vector<int32_t> ids_of(const json& config, const char* key, int64_t vocabulary) {
+  std::vector<int32_t> ids;
+  if (!config.is_object() || !config.contains(key)) return ids;
   const json& value = config.at(key);
-  const json& id = value.is_array() && !value.empty() ? value[0] : value;
-  return id.is_number_integer() && id >= 0 && id < vocabulary ? id.get<int32_t>() : -1;
+  for (const json& id : value.is_array() ? value : json::array({value})) {
+    const bool known = id.is_number_integer() && id >= 0 && id < vocabulary;
+    if (known && std::ranges::count(ids, id.get<int32_t>()) == 0) ids.push_back(id.get<int32_t>());
+  }
+  return ids;
 }
 
-// The ids of the end of a text and of padding: by tokenizer_config.json, else generation_config.json, else config.json,
-// else a token of a usual name.
+// A file beside the tokenizer.json as JSON; null where it is missing.
+json companion_json(const fs::path& folder, const char* name) {
+  const auto text = companion(folder, name);
+  return text ? io::parse_json(*text, (folder / name).string()) : json();
+}
+
+// The ids of the ends of a text and of padding: by tokenizer_config.json, then generation_config.json, else
+// config.json, else a token of a usual name.
 void find_ends(BpeTokenizer& tokenizer, const fs::path& folder, std::vector<TokenizerFile>& files) {
-  const auto read = [&](const char* name) {
-    const auto text = companion(folder, name);
-    return text ? io::parse_json(*text, (folder / name).string()) : json();
-  };
-  const json config = read("tokenizer_config.json");
+  const json config = companion_json(folder, "tokenizer_config.json");
   const std::string path = (folder / "tokenizer_config.json").string();
   const auto by_text = [&](const char* key) {
     const std::string text = token_text(config, key);
@@ -58,19 +64,22 @@ void find_ends(BpeTokenizer& tokenizer, const fs::path& folder, std::vector<Toke
       tokenizer.add_note(std::string(key) + " '" + text + "' of " + path + " is no token of the tokenizer");
     return id;
   };
-  int32_t eos = by_text("eos_token"), pad = by_text("pad_token");
-  const bool in_config = eos >= 0;
+  const int32_t eos = by_text("eos_token");
+  int32_t pad = by_text("pad_token");
   for (const char* name : {"generation_config.json", "config.json"}) {
-    if (eos >= 0 && pad >= 0) break;
-    const json ids = read(name);
-    if (eos < 0) eos = first_id(ids, "eos_token_id", tokenizer.vocab_size());
-    if (pad < 0) pad = first_id(ids, "pad_token_id", tokenizer.vocab_size());
+    const std::vector<int32_t> pads = ids_of(companion_json(folder, name), "pad_token_id", tokenizer.vocab_size());
+    if (pad < 0 && !pads.empty()) pad = pads[0];
   }
-  if (eos >= 0 && !in_config)  // the tokenizer's own files do not say so
-    files.push_back({"generation_config.json", json{{"eos_token_id", eos}}.dump(1) + "\n"});
+  std::vector<int32_t> ends = folder_end_ids(folder.string(), tokenizer.vocab_size()), own;
+  if (eos >= 0) own = {eos};
+  std::erase(ends, eos);
+  ends.insert(ends.begin(), own.begin(), own.end());
+  if (ends != own)  // the tokenizer's own files do not say so
+    files.push_back({"generation_config.json",
+                     json{{"eos_token_id", ends.size() == 1 ? json(ends[0]) : json(ends)}}.dump(1) + "\n"});
   for (const char* usual : {"<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>"})
-    if (eos < 0 && tokenizer.is_special(tokenizer.id_of(usual))) eos = tokenizer.id_of(usual);
-  tokenizer.set_end(eos, pad);
+    if (ends.empty() && tokenizer.is_special(tokenizer.id_of(usual))) ends = {tokenizer.id_of(usual)};
+  tokenizer.set_ends(ends, pad);
   if (!config.is_object() || !config.contains("added_tokens_decoder")) return;
   for (const auto& [id, token] : config.at("added_tokens_decoder").items()) {
     const std::string text = token_text(config.at("added_tokens_decoder"), id.c_str());
@@ -80,6 +89,12 @@ void find_ends(BpeTokenizer& tokenizer, const fs::path& folder, std::vector<Toke
 }
 
 }  // namespace
+
+std::vector<int32_t> folder_end_ids(const std::string& folder, int64_t vocabulary) {
+  std::vector<int32_t> ids = ids_of(companion_json(folder, "generation_config.json"), "eos_token_id", vocabulary);
+  if (ids.empty()) ids = ids_of(companion_json(folder, "config.json"), "eos_token_id", vocabulary);
+  return ids;
+}
 
 std::unique_ptr<Tokenizer> parse_tokenizer(std::string_view text, const std::string& path) {
   const json root = io::parse_json(text, path);

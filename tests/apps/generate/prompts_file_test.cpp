@@ -79,6 +79,26 @@ BOOST_AUTO_TEST_CASE(ids_and_other_tokenizers) {
   BOOST_TEST(detail::split(bare.output, ',').size() == 5u);
 }
 
+// Any token of eos_token_id ends a text, with a tokenizer and without, in one text, a batch and a conversation.
+BOOST_AUTO_TEST_CASE(every_end_of_text_of_the_folder_ends_it) {
+  const std::string flags = " -n 3 -t 0 --no-prompt --ids 65,66";
+  const std::string first = detail::split(run("generate " + all().bare + flags + " --ignore-eos").output, ',').at(0);
+  for (const std::string& folder : {all().model, all().bare}) {
+    const fs::path copy = all().scratch / (fs::path(folder).filename().string() + "-ends");
+    fs::copy(folder, copy);
+    write(copy / "generation_config.json", "{\"eos_token_id\": [300, 256, " + first + "]}");
+    const bool bare = folder == all().bare;
+    BOOST_TEST(run("generate " + copy.string() + flags).output == "\n");
+    BOOST_TEST(run("generate " + copy.string() + flags + " --ignore-eos").output.size() > 1u);
+    if (bare) continue;
+    write(all().scratch / "ab.txt", "AB\nAB\n");
+    const Outcome batch =
+        run("generate " + copy.string() + " -n 3 -t 0 --prompts " + (all().scratch / "ab.txt").string());
+    BOOST_TEST(batch.output.find("\"tokens\":0,\"reason\":\"end_of_text\"") != std::string::npos, batch.output);
+    BOOST_TEST(run("generate " + copy.string() + " -n 3 -t 0 --no-prompt -i", "printf 'AB\\n' |").output == "\n");
+  }
+}
+
 BOOST_AUTO_TEST_CASE(bad_flags_and_files) {
   const auto rejects = [](const std::string& flags, int code, const std::string& words) {
     const Outcome result = run("generate " + all().model + " " + flags);

@@ -198,6 +198,29 @@ BOOST_AUTO_TEST_CASE(several_blocks) {
   }
 }
 
+// Panels of 64 rows whose columns end at their last key; the workspace holds all of them, or some.
+BOOST_AUTO_TEST_CASE(panels_of_rows) {
+  check_case({1, 150, 150, 16, 16, 4, 2, 2, {true, 0, 0}});
+  check_case({2, 70, 70, 32, 32, 4, 2, 2, {true, 0, 0}});
+  check_case({1, 70, 95, 16, 16, 4, 2, 2, {true, 0, 25}});
+  check_case({1, 90, 70, 16, 16, 4, 2, 2, {true, 0, -40}});
+  check_case({1, 100, 100, 16, 16, 4, 2, 2, {true, 80, 0}});
+  check_case({1, 90, 90, 16, 2, 4, 2, 2, {true, 0, 0}});
+  for (const AttentionMask& v : {AttentionMask{true, 0, 0}, {true, 120, -3}})
+    check_case({2, 140, 140, 16, 16, 4, 2, 2, v, Case::kAll, 4'000'000});
+}
+
+// Each panel of rows of a window and its keys is a sample: whole panels and an incomplete one, windows of one to three
+// panels, repeated heads of keys, all samples at once and one at a time.
+BOOST_AUTO_TEST_CASE(windows_as_samples) {
+  check_case({2, 64, 64, 16, 16, 4, 2, 2, {true, 16, 0}});
+  check_case({1, 70, 70, 32, 32, 4, 2, 2, {true, 16, 0}});
+  check_case({2, 37, 37, 16, 16, 4, 2, 2, {true, 7, 0}});
+  check_case({1, 150, 150, 16, 16, 4, 2, 2, {true, 49, 0}});
+  check_case({2, 50, 50, 16, 4, 4, 2, 2, {true, 16, 0}});
+  check_case({2, 50, 50, 16, 16, 4, 2, 2, {true, 1, 0}, Case::kAll, 500'000});
+}
+
 // Views with gaps between heads, tokens and samples; and gradients that are not required.
 BOOST_AUTO_TEST_CASE(strided_inputs_and_fewer_gradients) {
   const Case c{2, 21, 21, 16, 16, 8, 2, 2, {}};
@@ -237,6 +260,26 @@ BOOST_AUTO_TEST_CASE(strided_inputs_and_fewer_gradients) {
   BOOST_TEST(equal_bits({values_only.v}, {plain.results[3]}));
 }
 
+// The same bits whether q, k, v, the result and the gradients lie heads first in memory or not.
+BOOST_AUTO_TEST_CASE(heads_first_memory) {
+  for (const AttentionMask& v : {AttentionMask{true, 0, 0}, {true, 16, 0}}) {
+    const Case c{2, 48, 48, 16, 16, 8, 2, 2, v};
+    OnGpu run = on_gpu(c);
+    const Tensors plain = run.results;
+    const auto heads_first = [](const Tensor& x) {
+      Tensor copy = empty({x.dim(0), x.dim(2), x.dim(1), x.dim(3)}, x.dtype(), x.device()).permuted({0, 2, 1, 3});
+      copy.copy_(x);
+      return copy;
+    };
+    for (Tensor* x : {&run.in.q, &run.in.k, &run.in.v}) *x = heads_first(*x);
+    Tensor y = heads_first(plain[0]);
+    cuda::attention::tensor_core::forward(run.in, y, run.lse);
+    DcmhaGradients some{.q = heads_first(y), .k = heads_first(y), .v = heads_first(y), .pre = {}, .post = {}};
+    cuda::attention::tensor_core::backward(run.in, y, run.lse, heads_first(output_gradient(c).to(kGpu)), some);
+    BOOST_TEST(equal_bits({y, some.q, some.k, some.v}, {plain[0], plain[1], plain[2], plain[3]}));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(rows_whose_keys_are_all_masked) {
   const Case c{1, 30, 30, 16, 16, 8, 2, 2, {true, 0, -9}};
   const OnGpu run = on_gpu(c);
@@ -265,8 +308,9 @@ BOOST_AUTO_TEST_CASE(large_scores) {
 // No result depends on which threads and blocks come first, nor on when an asynchronous copy happens.
 BOOST_AUTO_TEST_CASE(same_bits_in_any_order_of_threads) {
   using emulated::Order;
-  for (const Case& c :
-       {Case{1, 21, 140, 16, 16, 8, 2, 2, {true, 0, 119}}, Case{2, 13, 20, 32, 32, 8, 2, 2, {true, 9, 7}}}) {
+  for (const Case& c : {Case{1, 21, 140, 16, 16, 8, 2, 2, {true, 0, 119}},
+                        Case{2, 13, 20, 32, 32, 8, 2, 2, {true, 9, 7}},
+                        {1, 70, 70, 16, 16, 4, 2, 2, {true, 16, 0}}}) {
     emulated::set_order(Order::forward);
     const uint64_t conflicts = emulated::statistics().bank_conflicts;
     const OnGpu first = on_gpu(c);

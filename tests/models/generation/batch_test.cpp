@@ -36,10 +36,10 @@ void check_rows(const models::LanguageModel& model, const models::SamplingOption
   for (size_t i = 0; i < kPrompts.size(); ++i) {
     models::SamplingOptions own = options;
     own.seed += i;
-    alone.push_back(models::generate(model, kPrompts[i], max_tokens, own, 11));
+    alone.push_back(models::generate(model, kPrompts[i], max_tokens, own, {11, 30}));
   }
   for (const int64_t rows : {1, 2, 3, 7}) {
-    const models::GeneratedBatch batch = models::generate_batch(model, kPrompts, rows, max_tokens, options, 11);
+    const models::GeneratedBatch batch = models::generate_batch(model, kPrompts, rows, max_tokens, options, {11, 30});
     BOOST_REQUIRE(batch.texts.size() == alone.size());
     for (size_t i = 0; i < alone.size(); ++i) {
       BOOST_TEST(batch.texts[i].tokens == alone[i].tokens, "prompt " << i << ", rows " << rows);
@@ -91,7 +91,7 @@ BOOST_AUTO_TEST_CASE(stops_and_bad_prompts) {
   const models::Dcformer model = make_model("dcformer-tiny");
   std::vector<int> calls(kPrompts.size(), 0);
   const models::GeneratedBatch batch =
-      models::generate_batch(model, kPrompts, 4, 9, {}, -1, [&](size_t i, int32_t) { return ++calls[i] < 3; });
+      models::generate_batch(model, kPrompts, 4, 9, {}, {}, [&](size_t i, int32_t) { return ++calls[i] < 3; });
   for (const models::Generated& text : batch.texts) BOOST_TEST((text.reason == models::StopReason::caller));
   for (const int n : calls) BOOST_TEST(n == 3);
   const std::vector<std::vector<int32_t>> bad = {{1}, {}};

@@ -87,13 +87,16 @@ BOOST_AUTO_TEST_CASE(the_same_seed_gives_the_same_text_and_stops_where_asked) {
   BOOST_TEST(a.tokens == b.tokens, boost::test_tools::per_element());
   BOOST_TEST(a.tokens.size() == 12u);
   int32_t third = a.tokens[2];
-  models::Generated c = models::generate(model, prompt, 12, {.seed = 4}, third);
+  models::Generated c = models::generate(model, prompt, 12, {.seed = 4}, {third});
   BOOST_TEST((c.reason == models::StopReason::end_of_text));
   BOOST_TEST(c.tokens.size() <= 2u);
+  // Whichever of several ends comes first.
+  for (const std::vector<int32_t>& ends : {std::vector<int32_t>{third, a.tokens[1]}, {a.tokens[1], 300, third}})
+    BOOST_TEST(models::generate(model, prompt, 12, {.seed = 4}, ends).tokens.size() <= 1u);
   models::Generated d = models::generate(model, prompt, 100, {.seed = 4});
   BOOST_TEST((d.reason == models::StopReason::context_full));  // block_size 32
   int calls = 0;
-  models::Generated e = models::generate(model, prompt, 12, {.seed = 4}, -1, [&](int32_t) { return ++calls < 5; });
+  models::Generated e = models::generate(model, prompt, 12, {.seed = 4}, {}, [&](int32_t) { return ++calls < 5; });
   BOOST_TEST(e.tokens.size() == 5u);
 }
 

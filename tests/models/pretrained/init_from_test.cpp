@@ -40,7 +40,7 @@ bool is_compose(const std::string& name) { return name.find(".dyn_w_proj.") != s
 BOOST_AUTO_TEST_SUITE(init_from)
 
 BOOST_AUTO_TEST_CASE(a_transformer_goes_on_as_a_dcformer_with_its_own_loss) {
-  for (const char* preset : {"transformer-tiny", "pythia-tiny"}) {
+  for (const char* preset : {"transformer-tiny", "pythia-tiny", "llama-tiny", "gpt-neox-tiny"}) {
     for (const DType dtype : {DType::f64, DType::f32}) {
       const Origin origin(small_config(preset), dtype);
       const double before = loss(origin.model);

@@ -54,7 +54,7 @@ BOOST_AUTO_TEST_CASE(linear_layers_take_weights_of_8_bits) {
       const Tensor ids = from_vector(std::vector<int64_t>{3, 1, 4, 1, 5, 9}, {1, 6});
       BOOST_TEST(std::fabs(model.loss_sum(ids, ids).item() / dcformer(exact).loss_sum(ids, ids).item() - 1) < 0.02);
       const std::vector<int32_t> prompt = {3, 1, 4};
-      const auto greedy = [&] { return models::generate(model, prompt, 8, {.temperature = 0}, -1).tokens; };
+      const auto greedy = [&] { return models::generate(model, prompt, 8, {.temperature = 0}).tokens; };
       const int before = threads();
       set_threads(1);
       const auto one = greedy();

@@ -3,12 +3,47 @@
 #include <unistd.h>
 
 #include <boost/test/unit_test.hpp>
+#include <functional>
 
+#include "braid/models/text/prepare/samples.h"
 #include "braid/tensor/parallel.h"
 #include "tests/models/text/prepare/support.h"
 #include "tests/support/throws.h"
 
 BOOST_AUTO_TEST_SUITE(text_prepare_long)
+
+namespace {
+
+// Runs `work` in a process that ends, without any clean-up, at the report of this number.
+void kill_at(int report,
+             const std::function<void(const std::function<void(const models::text::PrepareProgress&)>&)>& work) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    int calls = 0;
+    try {
+      work([&](const models::text::PrepareProgress&) {
+        if (++calls == report) ::_exit(7);
+      });
+    } catch (...) {
+    }
+    ::_exit(0);
+  }
+  int status = 0;
+  BOOST_REQUIRE(::waitpid(child, &status, 0) == child);
+  BOOST_REQUIRE(WIFEXITED(status));
+  BOOST_REQUIRE_EQUAL(WEXITSTATUS(status), 7);
+}
+
+// Samples of up to a few hundred bytes.
+std::string samples(int n) {
+  std::string file;
+  for (int i = 0; i < n; ++i)
+    file += "{\"prompt\": \"question " + std::to_string(i) + "\", \"answer\": \"" +
+            std::string(static_cast<size_t>(i % 7 * 50), 'a') + "\"}\n";
+  return file;
+}
+
+}  // namespace
 
 // A process that is killed in the middle leaves its work; the same call gives the bytes of one that was never stopped.
 BOOST_AUTO_TEST_CASE(a_killed_call_is_gone_on_with_to_the_same_bytes) {
@@ -27,21 +62,7 @@ BOOST_AUTO_TEST_CASE(a_killed_call_is_gone_on_with_to_the_same_bytes) {
   const std::string expected = all_files(folder, "whole");
   o.output = folder / "out";
   for (const int killed_at : {2, 4, 6, 8, 9}) {
-    const pid_t child = ::fork();
-    if (child == 0) {
-      int calls = 0;
-      try {
-        models::text::prepare(o, [&](const models::text::PrepareProgress&) {
-          if (++calls == killed_at) ::_exit(7);
-        });
-      } catch (...) {
-      }
-      ::_exit(0);
-    }
-    int status = 0;
-    BOOST_REQUIRE(::waitpid(child, &status, 0) == child);
-    BOOST_REQUIRE(WIFEXITED(status));
-    BOOST_REQUIRE_EQUAL(WEXITSTATUS(status), 7);
+    kill_at(killed_at, [&](const auto& progress) { models::text::prepare(o, progress); });
     BOOST_TEST(models::text::can_resume_prepare(o.output));
     const auto summary = models::text::prepare(o);
     BOOST_TEST(summary.resumed_bytes > 0);
@@ -51,6 +72,50 @@ BOOST_AUTO_TEST_CASE(a_killed_call_is_gone_on_with_to_the_same_bytes) {
     BOOST_TEST(folder.entries() == 6u);  // nothing hidden is left
     std::filesystem::remove_all(o.output);
   }
+}
+
+// The same of samples for fine-tuning, with one held back for validation (nothing is drawn at so small a share) and
+// with files of their own that validate.
+BOOST_AUTO_TEST_CASE(samples_are_gone_on_with_to_the_same_bytes_at_any_number_of_threads) {
+  TempFolder folder;
+  PrepareOptions o;
+  o.inputs = {folder.write("a.jsonl", samples(1500)), folder.write("b.jsonl", samples(900))};
+  o.shard_tokens = 100'000;
+  o.checkpoint_seconds = 0;
+  const std::string given = folder.write("v.jsonl", samples(700));
+  for (const std::vector<std::string>& val : {std::vector<std::string>(), {given}}) {
+    o.val_inputs = val;
+    o.val_fraction = 1e-6;
+    o.output = folder / "whole";
+    const int before = threads();
+    set_threads(1);
+    const models::text::SampleSummary whole = models::text::prepare_samples(o, {});
+    set_threads(3);
+    const std::string expected = all_files(folder, "whole");
+    BOOST_TEST(whole.prepared.manifest.val.documents == (val.empty() ? 1 : 700));
+    o.output = folder / "out";
+    for (const int killed_at : val.empty() ? std::vector<int>{1, 3, 9, 10} : std::vector<int>{2, 10, 12, 13}) {
+      kill_at(killed_at, [&](const auto& progress) { models::text::prepare_samples(o, {}, progress); });
+      BOOST_TEST(models::text::can_resume_prepare(o.output));
+      const models::text::SampleSummary made = models::text::prepare_samples(o, {});
+      BOOST_TEST(made.prepared.resumed_bytes > 0);
+      BOOST_TEST((made.counted == whole.counted && made.longest == whole.longest));
+      BOOST_TEST((made.prepared.notes == whole.prepared.notes));
+      BOOST_TEST((all_files(folder, "out") == expected), "killed at report " << killed_at);
+      std::filesystem::remove_all(o.output);
+    }
+    set_threads(before);
+    std::filesystem::remove_all(folder / "whole");
+  }
+  kill_at(3, [&](const auto& progress) { models::text::prepare_samples(o, {}, progress); });
+  models::text::SampleFormat other;  // begins anew
+  other.answer_field = "prompt";
+  BOOST_TEST(models::text::prepare_samples(o, other).prepared.resumed_bytes == 0);
+  o.inputs.push_back(folder.write("bad.jsonl", "{}\n"));
+  o.output = folder / "bad";
+  BRAID_CHECK_FAILS(models::text::prepare_samples(o, {}), ErrorKind::input, "bad.jsonl at line 1",
+                    "the same command goes on there");
+  BOOST_TEST(models::text::can_resume_prepare(o.output));
 }
 
 BOOST_AUTO_TEST_CASE(a_stopped_call_is_gone_on_with_unless_something_changed) {

@@ -46,11 +46,14 @@ BOOST_AUTO_TEST_CASE(a_folder_says_what_ends_a_text) {
   folder.write("generation_config.json", R"({"eos_token_id": [2, 0]})");
   BOOST_TEST(load_tokenizer(dir)->eos_id() == 2);
   BOOST_TEST(load_tokenizer(dir)->pad_id() == 3);
+  const auto ends = [](const std::string& path) { return load_tokenizer(path)->end_ids(); };
+  BOOST_TEST(ends(dir) == (std::vector<int32_t>{2, 0}), boost::test_tools::per_element());
 
   TempFolder copy;  // of the tokenizer alone
   save_tokenizer(*load_tokenizer(dir), copy.path.string());
   BOOST_TEST((copy.read("tokenizer.json") == file));
   BOOST_TEST(load_tokenizer(copy.path.string())->eos_id() == 2);
+  BOOST_TEST(ends(copy.path.string()) == (std::vector<int32_t>{2, 0}), boost::test_tools::per_element());
 
   const std::string config = R"({"eos_token": {"content": "<repo_name>"}, "pad_token": "<nothing>",)"
                              R"("added_tokens_decoder": {"7": {"content": "<more>"}}, "chat_template": "x"})";
@@ -61,7 +64,16 @@ BOOST_AUTO_TEST_CASE(a_folder_says_what_ends_a_text) {
   TempFolder second;
   save_tokenizer(*loaded, second.path.string());
   BOOST_TEST(second.read("tokenizer_config.json") == config);
-  BOOST_TEST(!std::filesystem::exists(second.path / "generation_config.json"));
+  // The tokenizer's own end comes first; the others stay with it.
+  for (const std::string& path : {dir, second.path.string()})
+    BOOST_TEST(ends(path) == (std::vector<int32_t>{3, 2, 0}), boost::test_tools::per_element());
+  folder.write("generation_config.json", "{}");
+  BOOST_TEST(ends(dir) == (std::vector<int32_t>{3, 1}), boost::test_tools::per_element());
+  folder.write("config.json", R"({"eos_token_id": [3, 1e9, -1, "x", 3]})");
+  BOOST_TEST(ends(dir) == (std::vector<int32_t>{3}), boost::test_tools::per_element());
+  TempFolder third;
+  save_tokenizer(*load_tokenizer(dir), third.path.string());
+  BOOST_TEST(!std::filesystem::exists(third.path / "generation_config.json"));
   BOOST_TEST(load_tokenizer(second.path.string())->fingerprint() == loaded->fingerprint());
 }
 
