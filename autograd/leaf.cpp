@@ -21,7 +21,8 @@ Node& leaf_node(const Tensor& x, const char* op) {
 Tensor grad(const Tensor& leaf) { return leaf_node(leaf, "grad").gradient; }
 void zero_grad(const Tensor& leaf) { leaf_node(leaf, "zero_grad").gradient = Tensor(); }
 void set_grad(const Tensor& leaf, Tensor gradient) {
-  check(gradient.shape() == leaf.shape() && gradient.dtype() == leaf.dtype(), "set_grad", [&] {
+  const bool narrow = leaf.dtype() == DType::f32 && (gradient.dtype() == DType::bf16 || gradient.dtype() == DType::f16);
+  check(gradient.shape() == leaf.shape() && (gradient.dtype() == leaf.dtype() || narrow), "set_grad", [&] {
     return "the gradient is " + str(gradient.dtype()) + " " + str(gradient.shape()) + ", the parameter " +
            str(leaf.dtype()) + " " + str(leaf.shape());
   });

@@ -138,6 +138,12 @@ Tensor argsort(const Tensor& x, bool descending = false);  // no derivative
 Tensor matmul(const Tensor& x, const Tensor& y);  // (..., M, K) (..., K, N); batch axes broadcast
 // y = x W^T + bias. x (..., in), weight (out, in), bias (out) or an empty handle.
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
+// Both of linear(x, weight_a) and linear(x, weight_b), weights of one shape. Where the weights lie one behind the other
+// in a GPU's memory they are one product, whose halves the results are.
+struct LinearPair {
+  Tensor a, b;
+};
+LinearPair linear_pair(const Tensor& x, const Tensor& weight_a, const Tensor& weight_b);
 
 // --- softmax, norms, rotary embedding ---
 Tensor softmax(const Tensor& x, int axis = -1);
@@ -146,7 +152,8 @@ Tensor log_softmax(const Tensor& x, int axis = -1);
 Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps);
 // y = (x - mean) / sqrt(var + eps) * weight + bias, biased variance; weight, bias (D) or empty handles.
 Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps);
-// The same norms of sum = x + residual, which is also a result, in one pass; shapes equal.
+// The same norms of sum = x + residual, which is also a result, in one pass; shapes equal. Without residual (an empty
+// handle) sum is x, and backward adds both gradients of x in one pass.
 struct SumAndNorm {
   Tensor sum, y;
 };

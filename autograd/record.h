@@ -93,7 +93,7 @@ bool requires_grad(const Tensor& x);  // a leaf, or the result of an op recorded
 // The gradient accumulated in a leaf; an empty Tensor when none has arrived. Gradients add up over backward() calls. A
 // leaf owns its gradient: contiguous, and no memory shared with another gradient or with what backward() was given.
 Tensor grad(const Tensor& leaf);
-void set_grad(const Tensor& leaf, Tensor gradient);  // takes the handle, of the leaf's shape and type, as it is
+void set_grad(const Tensor& leaf, Tensor gradient);  // takes the handle; the leaf's shape and type, or 16-bit for f32
 void zero_grad(const Tensor& leaf);
 
 // Pushes dy (default: 1, for a tensor of one element) back from y to every leaf that it depends on. The history is used

@@ -1,4 +1,5 @@
 #pragma once
+#include "braid/autograd/ops.h"
 #include "braid/nn/init.h"
 #include "braid/nn/module.h"
 #include "braid/nn/shard_context.h"
@@ -29,6 +30,11 @@ class Linear final : public Module {
     v("bias", bias_, shard_.axis == 0 ? shard_ : ShardRule{});
     v("lora_A.weight", lora_a_, shard_.axis == 1 ? shard_ : ShardRule{});
     v("lora_B.weight", lora_b_, shard_.axis == 0 ? shard_ : ShardRule{});
+  }
+  // a(x) and b(x), in one product where their weights allow it (autograd/ops.h, linear_pair).
+  static LinearPair both(const Linear& a, const Linear& b, const Tensor& x) {
+    const auto plain = [](const Linear& l) { return !l.scale_ && !l.bias_ && !l.lora_a_; };
+    return plain(a) && plain(b) ? linear_pair(x, a.weight_, b.weight_) : LinearPair{a(x), b(x)};
   }
   const Tensor& weight() const { return weight_; }
   // 8-bit weights in the place of these, with LoRA merged into them (quantize.h).

@@ -1,6 +1,7 @@
 // The parts of `braid bench`, one file each; step.cpp has the command.
 #pragma once
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "apps/cli/command.h"
@@ -16,6 +17,8 @@ struct BenchModel {
 };
 BenchModel bench_model(const Arguments& arguments);
 double median(std::vector<double> values);
+// The record of attention_uses() as a JSON list.
+std::string attention_json();
 
 // braid bench comm: times the collectives of this job, and the backward pass of a model with its gradients sent after
 // it and during it.

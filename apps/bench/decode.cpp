@@ -95,10 +95,10 @@ int bench_decode(const Arguments& arguments) {
         "{\"framework\": \"braid\", \"dtype\": \"%s\", \"device\": \"%s\", \"parameters\": %lld, \"batch\": %lld, "
         "\"context\": %lld, \"threads\": %d, \"steps\": %lld, \"step_seconds\": %.6g, \"step_seconds_min\": %.6g, "
         "\"tokens_per_second\": %.6g, \"prompt_tokens_per_second\": %.6g, \"weight_bytes\": %.0f, \"cache_bytes\": "
-        "%.0f, \"peak_tensor_mib\": %.1f}\n",
+        "%.0f, \"peak_tensor_mib\": %.1f, \"attention\": %s}\n",
         dtype.c_str(), str(device).c_str(), static_cast<long long>(nn::count(*model)), static_cast<long long>(B),
         static_cast<long long>(T), threads(), static_cast<long long>(steps), step, fastest, tokens, prompt, weights,
-        cached, peak / (1 << 20));
+        cached, peak / (1 << 20), attention_json().c_str());
     return 0;
   }
   std::printf("decoding with %s, batch %lld, after %lld tokens, %s, %s, median of %lld steps\n", name.c_str(),

@@ -14,6 +14,7 @@
 #include "apps/train/machine.h"
 #include "apps/train/matmul_rate.h"
 #include "braid/tensor/graph_cost.h"
+#include "braid/tensor/kernels/attention.h"
 #include "braid/tensor/parallel.h"
 
 namespace braid::apps {
@@ -83,18 +84,18 @@ int run_bench(const Arguments& arguments) {
         "\"seq\": %lld, \"threads\": %d, \"steps\": "
         "%lld, \"step_seconds\": %.6g, "
         "\"step_seconds_min\": %.6g, \"forward_seconds\": %.6g, \"tokens_per_second\": %.6g, \"peak_rss_mib\": %.1f, "
-        "\"peak_tensor_mib\": %.1f, \"flops_utilisation\": %.4f, \"captured\": %s, "
+        "\"peak_tensor_mib\": %.1f, \"flops\": %.6g, \"flops_utilisation\": %.4f, \"captured\": %s, "
         "\"graph_nodes\": %lld, \"graph_seconds\": %.4g, \"graph_mib\": %.1f, \"reserved_mib\": %.1f",
         str(types.compute).c_str(), str(device).c_str(), static_cast<long long>(bench.spec->size().parameters),
         static_cast<long long>(B), static_cast<long long>(T), threads(), static_cast<long long>(count), step,
         *std::min_element(steps.begin(), steps.end()), median(forwards), double(B * T) / step, peak_rss_mib(),
-        double(memory_stats(device).peak) / (1 << 20), flops / step / peak, trainer.replays_steps() ? "true" : "false",
-        static_cast<long long>(graph_cost().nodes), graph_cost().seconds, double(graph_cost().bytes) / (1 << 20),
-        double(memory_stats(device).reserved) / (1 << 20));
+        double(memory_stats(device).peak) / (1 << 20), flops, flops / step / peak,
+        trainer.replays_steps() ? "true" : "false", static_cast<long long>(graph_cost().nodes), graph_cost().seconds,
+        double(graph_cost().bytes) / (1 << 20), double(memory_stats(device).reserved) / (1 << 20));
     std::printf(", \"capture_given_up\": %s", nlohmann::json(trainer.capture_given_up_reason()).dump().c_str());
     for (size_t i = 0; i < kMemoryUses; ++i)
       std::printf(", \"peak_%s_mib\": %.1f", name(static_cast<MemoryUse>(i)), double(memory.at_peak[i]) / (1 << 20));
-    std::printf("}\n");
+    std::printf(", \"attention\": %s}\n", attention_json().c_str());
     return 0;
   }
   std::printf("training step of %s, batch %lld x %lld tokens, %s%s, %s%s, median of %lld\n",
@@ -112,6 +113,8 @@ int run_bench(const Arguments& arguments) {
   std::printf("                   %s\n", peak_text(memory).c_str());
   if (const std::string& reason = trainer.capture_given_up_reason(); !reason.empty())
     std::printf("  not captured     %s\n", reason.c_str());
+  if (const std::string uses = text_of(attention_uses()); !uses.empty())
+    std::printf("  attention        %s\n", uses.c_str());
   return 0;
 }
 
@@ -121,6 +124,13 @@ double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   size_t n = values.size();
   return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+std::string attention_json() {
+  nlohmann::json list = nlohmann::json::array();
+  for (const AttentionUse& use : attention_uses())
+    list.push_back({{"pass", use.pass}, {"kernel", use.kernel}, {"reason", use.reason}, {"calls", use.calls}});
+  return list.dump();
 }
 
 BenchModel bench_model(const Arguments& arguments) {

@@ -16,6 +16,7 @@
 #include "apps/train/trained.h"
 #include "braid/models/text/batches.h"
 #include "braid/tensor/io/atomic_file.h"
+#include "braid/tensor/kernels/attention.h"
 #include "braid/tensor/parallel.h"
 
 namespace braid::apps {
@@ -233,6 +234,10 @@ bool TrainingRun::make_up() {
 void TrainingRun::log(LogRow& row) {
   row.eta_s = seconds() / double(state_.step - first_step_) * double(config_.train.steps - state_.step);
   if (!root()) return;
+  if (std::string uses = text_of(attention_uses()); uses != attention_) {
+    attention_ = std::move(uses);
+    progress_.note("attention: " + attention_);
+  }
   if (const std::string& reason = trainer_.capture_given_up_reason(); !reason.empty() && !capture_noted_) {
     capture_noted_ = true;
     progress_.note("note: from step " + std::to_string(row.step) +

@@ -106,6 +106,7 @@ class TrainingRun {
   SpikeDetector spikes_;
   Clock::time_point start_, last_save_;
   double elapsed_before_ = 0, peak_flops_ = 0, flops_per_token_ = 0;
+  std::string attention_;                                           // the kernels that were noted
   LogRow last_;                                                     // the newest value of loss, val_loss and task_acc
   int64_t val_step_ = -1;                                           // of last_.val_loss
   double best_val_loss_ = std::numeric_limits<double>::infinity();  // of the checkpoint that `best` names

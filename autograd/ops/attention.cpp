@@ -334,6 +334,7 @@ Tensor attend(const char* op, const DcmhaInputs& x, const SdpaOptions& options) 
           [&] { return *unsupported_reason + "; or use AttentionImpl::automatic, which then takes `chunked`"; });
     if (!unsupported_reason)
       return documents.empty() ? fused(call, prepared, plans[0]) : fused(call, prepared, documents, plans);
+    add_attention_use("forward", "chunked", *unsupported_reason);
   }
   return chunked(call, documents, options.chunk);
 }

@@ -1,4 +1,5 @@
 #include "braid/autograd/detail/check.h"
+#include "braid/autograd/detail/side_by_side.h"
 #include "braid/autograd/ops.h"
 #include "braid/tensor/kernels/backend.h"
 
@@ -60,6 +61,57 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
                   }
                   return {dx, dweight, dbias};
                 });
+}
+
+// [a b] = x [Wa; Wb]^T.   dx = [da db] [Wa; Wb],   dWa = da^T x,   dWb = db^T x.
+// Composed: linear(x, Wa), linear(x, Wb). Their derivative forms two dx and adds them; here dx is one product, or,
+// where da and db come from different places, two that are summed in one memory. The CPU computes the composed form:
+// its products of this size gain nothing. dWa and dWb have memory of their own, as gradients of two parameters must.
+LinearPair linear_pair(const Tensor& x, const Tensor& weight_a, const Tensor& weight_b) {
+  const Tensor both = weight_a.rank() == 2 ? joined(weight_a.detach(), weight_b.detach(), 0) : Tensor();
+  const bool fits = both && x.rank() >= 1 && x.dim(-1) == both.dim(1) && x.dtype() == both.dtype();
+  if (!fits || x.device() == kCpu || x.device() != both.device()) return {linear(x, weight_a), linear(x, weight_b)};
+  const int64_t in = both.dim(1), out = weight_a.dim(0);
+  const Backend& device = backend(x.device());
+  Shape shape = x.shape();
+  shape[-1] = 2 * out;
+  Tensor y = empty(shape, x.dtype(), x.device());
+  const Tensor rows = x.rank() == 1 ? x.detach().unsqueezed(0) : x.detach();
+  Tensor target = x.rank() == 1 ? y.unsqueezed(0) : y;
+  device.matmul.linear(rows, both, {}, target);
+
+  const bool needs_a = requires_grad(weight_a), needs_b = requires_grad(weight_b);
+  const Tensor kept_x = needs_a || needs_b ? x : Tensor(), kept_weight = requires_grad(x) ? both : Tensor();
+  auto backward = [=, shape_x = x.shape(), &device](const std::vector<Tensor>& d) -> Grads {
+    const Tensor dy = joined(d[0], d[1], d[0] ? d[0].rank() - 1 : 0);
+    const auto half = [=](const Tensor& of, int axis, size_t i) {
+      const auto first = static_cast<int64_t>(i) * out;
+      return of.sliced(axis, first, first + out);
+    };
+    const auto part = [&](size_t i) { return dy ? half(as_rows(dy), 1, i) : as_rows(d[i]); };  // (rows, out)
+    Tensor dx;
+    if (kept_weight) {
+      dx = empty({numel(shape_x) / in, in}, kept_weight.dtype(), kept_weight.device());
+      bool begun = false;
+      if (dy) device.matmul.product(as_rows(dy), kept_weight, false, dx);
+      for (size_t i = 0; i < 2 && !dy; ++i) {
+        if (!d[i]) continue;
+        device.matmul.product(part(i), half(kept_weight, 0, i), begun, dx);
+        begun = true;
+      }
+      dx = dx.reshaped(shape_x);
+    }
+    const auto dweight = [&](bool needed, size_t i) {
+      if (!needed || !d[i]) return Tensor();
+      Tensor dw = empty({out, in}, d[i].dtype(), d[i].device());
+      device.matmul.product(part(i).transposed(), as_rows(kept_x), false, dw);
+      return dw;
+    };
+    return {dx, dweight(needs_a, 0), dweight(needs_b, 1)};
+  };
+  auto halves = record_many("linear_pair", {y.sliced(-1, 0, out), y.sliced(-1, out, 2 * out)}, {x, weight_a, weight_b},
+                            std::move(backward));
+  return {halves[0], halves[1]};
 }
 
 }  // namespace braid

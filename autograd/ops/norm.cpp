@@ -43,6 +43,7 @@ struct Saved {
 };
 
 void check_residual(const char* op, const Tensor& x, const Tensor& residual) {
+  if (!residual) return;
   check_same(op, x, residual);
   check(x.shape() == residual.shape(), op,
         [&] { return "the residual " + str(residual.shape()) + " does not have the shape of x " + str(x.shape()); });
@@ -71,12 +72,12 @@ Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps) {
   return record("rms_norm", y, {x, weight}, [s](const Tensor& dy) { return rms_norm_backward(s, dy, {}); });
 }
 
-// h = x + r, y = rms_norm(h).   dx = dr = dh + the norm's dx.
+// h = x + r, or x without r; y = rms_norm(h).   dx = dr = dh + the norm's dx, added by its kernel.
 SumAndNorm add_rms_norm(const Tensor& x, const Tensor& residual, const Tensor& weight, double eps) {
   check_residual("add_rms_norm", x, residual);
   Saved s("add_rms_norm", x, weight, {});
-  Tensor h = empty_like(s.x), y = empty_like(s.x);
-  s.device().norm.rms_forward(s.x, residual.detach().contiguous(), s.weight, eps, h, y, s.rstd);
+  Tensor none, h = residual ? empty_like(s.x) : s.x, y = empty_like(s.x);
+  s.device().norm.rms_forward(s.x, dense(residual), s.weight, eps, residual ? h : none, y, s.rstd);
   s.x = h;
   auto out = record_many("add_rms_norm", {h, y}, {x, residual, weight}, [s](const std::vector<Tensor>& d) -> Grads {
     if (!d[1]) return {d[0], d[0], {}};
@@ -96,14 +97,14 @@ Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, dou
   return record("layer_norm", y, {x, weight, bias}, [s](const Tensor& dy) { return layer_norm_backward(s, dy, {}); });
 }
 
-// h = x + r, y = layer_norm(h).   dx = dr = dh + the norm's dx.
+// h = x + r, or x without r; y = layer_norm(h).   dx = dr = dh + the norm's dx, added by its kernel.
 SumAndNorm add_layer_norm(const Tensor& x, const Tensor& residual, const Tensor& weight, const Tensor& bias,
                           double eps) {
   check_residual("add_layer_norm", x, residual);
   Saved s("add_layer_norm", x, weight, bias);
   s.mean = empty_like(s.rstd);
-  Tensor h = empty_like(s.x), y = empty_like(s.x);
-  s.device().norm.layer_forward(s.x, residual.detach().contiguous(), s.weight, s.bias, eps, h, y, s.mean, s.rstd);
+  Tensor none, h = residual ? empty_like(s.x) : s.x, y = empty_like(s.x);
+  s.device().norm.layer_forward(s.x, dense(residual), s.weight, s.bias, eps, residual ? h : none, y, s.mean, s.rstd);
   s.x = h;
   auto out =
       record_many("add_layer_norm", {h, y}, {x, residual, weight, bias}, [s](const std::vector<Tensor>& d) -> Grads {

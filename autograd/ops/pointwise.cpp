@@ -1,7 +1,10 @@
 // Pointwise operations: each element of the result from one element of each input. The functions and their derivatives
 // are in tensor/kernels/pointwise_ops.h.
+#include <tuple>
+
 #include "braid/autograd/detail/check.h"
 #include "braid/autograd/detail/mul_reduce_to.h"
+#include "braid/autograd/detail/side_by_side.h"
 #include "braid/autograd/ops.h"
 #include "braid/tensor/kernels/backend.h"
 #include "braid/tensor/kernels/pointwise_ops.h"
@@ -37,6 +40,7 @@ Tensor binary(const char* name, BinaryOp op, const Tensor& x, const Tensor& y) {
   Tensor z = combine(name, op, x, y);
   return record(name, z, {x, y}, [=](const Tensor& dz) -> Grads {
     Tensor dx = requires_grad(x) ? empty_like(dz) : Tensor(), dy = requires_grad(y) ? empty_like(dz) : Tensor();
+    if (dx && dy && joined(x, y, -1)) std::tie(dx, dy) = pair_like(x, y, -1);  // so are their gradients
     backend(dz.device()).pointwise.binary_backward(op, x.expanded(dz.shape()), y.expanded(dz.shape()), dz, dx, dy);
     return {dx ? sum_to(dx, x.shape()) : Tensor(), dy ? sum_to(dy, y.shape()) : Tensor()};
   });

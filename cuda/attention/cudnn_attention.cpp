@@ -12,6 +12,7 @@
 #include "braid/cuda/attention/cudnn_graph.h"
 #include "braid/cuda/attention/cudnn_plan.h"
 #include "braid/cuda/attention/sdpa_cudnn.h"
+#include "braid/cuda/runtime/launch_times.h"
 #include "braid/cuda/runtime/runtime.h"
 
 namespace braid::cuda::attention::sdpa_cudnn {
@@ -152,14 +153,16 @@ std::optional<std::string> run_attention(const AttentionCall& call) {
     return "cuDNN 9.16 or newer is needed, found version number " + std::to_string(cudnnGetVersion());
   Cudnn& own = cudnn();
   std::lock_guard lock(own.mutex);
+  const std::vector<int64_t> key = key_of(call);
+  const bool is_new = !own.plans.contains(key);
+  if (is_new) check_may_plan(call);
   if (!own.handle.get()) {
     cudnnHandle_t raw = nullptr;
     check(cudnnCreate(&raw));
     own.handle = Library(raw);
     check(cudnnSetStream(raw, current_stream()));
   }
-  auto [it, is_new] = own.plans.try_emplace(key_of(call));
-  Plan& plan = it->second;
+  Plan& plan = own.plans[key];
   if (is_new) {
     try {
       build_plan(plan.graph, call, {.handle = own.handle.get()});
@@ -184,6 +187,8 @@ std::optional<std::string> run_attention(const AttentionCall& call) {
                                    {kDv, call.dv}}) {
     if (tensor) tensors.emplace_back(id, const_cast<void*>(tensor.raw()));
   }
+  const LaunchTimer timer(
+      [&] { return std::string(call.dy ? "cuDNN attention backward" : "cuDNN attention forward"); });
   plan.graph.run(own.handle.get(), std::move(tensors), workspace.mutable_raw());
   return std::nullopt;
 }

@@ -26,22 +26,31 @@ DcmhaInputs split_unmixed(DcmhaInputs x) {
 static AttentionPlan plan(const DcmhaInputs& x, bool derivative) {
   using namespace attention;
   const DcmhaInputs groups = split_unmixed(x);
+  const bool unmixed = x.pre.empty() && x.post.empty();
   AttentionPlan chosen;
-  if (!tensor_core::unsupported_reason(x)) {
+  const std::optional<std::string> no_tensor_cores = tensor_core::unsupported_reason(x);
+  if (!no_tensor_cores) {
     chosen.forward = chosen.backward = AttentionKernel::tensor_core;
   } else {
     chosen.unsupported_reason = generic::unsupported_reason(groups);
   }
-  if (!sdpa_cudnn::unsupported_reason(x)) {
+  const std::optional<std::string> no_cudnn = sdpa_cudnn::unsupported_reason(x);
+  if (!no_cudnn) {
     chosen.forward = AttentionKernel::sdpa_cudnn;
-    if (!sdpa_cudnn::backward_unsupported_reason(x, workspace_of(x))) chosen.backward = AttentionKernel::sdpa_cudnn;
+    const std::optional<std::string> no_backward = sdpa_cudnn::backward_unsupported_reason(x, workspace_of(x));
+    if (!no_backward) chosen.backward = AttentionKernel::sdpa_cudnn;
+    chosen.backward_reason = no_backward.value_or("");
+  } else if (no_tensor_cores) {
+    chosen.forward_reason = chosen.backward_reason = unmixed ? *no_cudnn : *no_tensor_cores;
   }
-  if (!derivative && decode::supports(groups)) chosen.forward = AttentionKernel::decode;
+  if (!derivative && decode::supports(groups)) chosen.forward = AttentionKernel::decode, chosen.forward_reason = "";
   return chosen;
 }
 
 static void dcmha_forward(const AttentionPlan& plan, const DcmhaInputs& x, Out y, Out lse) {
   using namespace attention;
+  if (plan.forward != AttentionKernel::sdpa_cudnn)
+    add_attention_use("forward", name(plan.forward), plan.forward_reason);
   switch (plan.forward) {
     case AttentionKernel::decode:
       return decode::forward(split_unmixed(x), y);
@@ -51,6 +60,7 @@ static void dcmha_forward(const AttentionPlan& plan, const DcmhaInputs& x, Out y
       return generic::forward(split_unmixed(x), y, lse, workspace_of(x));
     case AttentionKernel::sdpa_cudnn:
       const std::optional<std::string> no_cudnn_plan = sdpa_cudnn::forward(x, y, lse);
+      add_attention_use("forward", no_cudnn_plan ? "generic" : "sdpa_cudnn", no_cudnn_plan.value_or(""));
       if (no_cudnn_plan) generic::forward(split_unmixed(x), y, lse, workspace_of(x));
       return;
   }
@@ -59,17 +69,21 @@ static void dcmha_forward(const AttentionPlan& plan, const DcmhaInputs& x, Out y
 static void dcmha_backward(const AttentionPlan& plan, const DcmhaInputs& x, In y, In lse, In dy,
                            DcmhaGradients& gradients) {
   using namespace attention;
+  std::string reason = plan.backward_reason;
   switch (plan.backward) {
     case AttentionKernel::tensor_core:
+      add_attention_use("backward", name(plan.backward), "");
       return tensor_core::backward(x, y, lse, dy, gradients, workspace_of(x));
     case AttentionKernel::sdpa_cudnn: {
       const std::optional<std::string> no_cudnn_plan = sdpa_cudnn::backward(x, y, lse, dy, gradients, workspace_of(x));
-      if (!no_cudnn_plan) return;
+      if (!no_cudnn_plan) return add_attention_use("backward", name(plan.backward), "");
+      reason = *no_cudnn_plan;
       break;
     }
     default:
       break;
   }
+  add_attention_use("backward", "generic", reason);
   generic::backward(split_unmixed(x), lse, dy, gradients, workspace_of(x));
 }
 

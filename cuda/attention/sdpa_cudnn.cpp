@@ -4,6 +4,7 @@
 // elements: so a call has as many samples and heads as the workspace allows, at least the query heads of one key/value
 // head of one sample.
 #include "braid/cuda/attention/sdpa_cudnn.h"
+#include "braid/cuda/runtime/graph.h"
 #include "braid/tensor/detail/integers.h"
 
 #include <bit>
@@ -37,6 +38,14 @@ Tensor part(const Tensor& x, int64_t b, int64_t samples, int64_t n, int64_t head
 int64_t head_bytes(const DcmhaInputs& x) { return gradient_bytes(x.q.dim(2) / x.k.dim(2), x.q.dim(1), x.k.dim(1)); }
 
 }  // namespace
+
+void check_may_plan(const AttentionCall& call) {
+  check(!capturing(), "attention", [&] {
+    return "attention of " + str(call.q.shape()) + " queries and " + str(call.k.shape()) +
+           " keys is new while a graph is captured, but cuDNN makes its kernel outside of captures only; run the work "
+           "once before it is captured";
+  });
+}
 
 int64_t gradient_bytes(int64_t heads, int64_t T, int64_t S) { return 2 * heads * round_up(T, 64) * round_up(S, 128); }
 

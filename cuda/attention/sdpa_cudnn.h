@@ -15,10 +15,15 @@ struct AttentionCall {
   double scale;
 };
 
+// cuDNN compiles and loads a kernel when a call is new, which is no part of a graph: throws Error(misuse) then while
+// one is captured. A call whose like ran once before has its kernel.
+void check_may_plan(const AttentionCall& call);
+
 // Bytes of dS that cuDNN's deterministic backward keeps for `heads` query heads of a sample with T queries and S keys.
 int64_t gradient_bytes(int64_t heads, int64_t T, int64_t S);
 
-// Runs the call. If cuDNN has no kernel for it, returns the reason and writes nothing.
+// Runs the call. Throws as check_may_plan when the call is new. If cuDNN has no kernel for it, returns the reason and
+// writes nothing.
 // cuda/attention/cudnn_attention.cpp, its emulation, or cuda/attention/no_cudnn.cpp.
 std::optional<std::string> run_attention(const AttentionCall& call);
 

@@ -330,6 +330,7 @@ void run_post(const ScoreBlock& c, const Factors& key_pre, const Factors& key_po
          {.grid = grid_of(c),
           .block = kThreads,
           .shared_bytes = sizeof(PostMemory<N>),
+          .scores = unmasked_scores_of(c),
           .bytes = bytes_of<N>(c, 2, 2, 2, 1, true, d_keys)},
          c, key_pre, key_post, pre, post, lse, scores, d_weights, weights, delta, outer_sum, d_keys);
 }
@@ -340,6 +341,7 @@ void run_pre(const ScoreBlock& c, const Factors& key_pre, const bfloat16* pre, c
          {.grid = grid_of(c),
           .block = kThreads,
           .shared_bytes = sizeof(PreMemory<N>),
+          .scores = unmasked_scores_of(c),
           .bytes = bytes_of<N>(c, 2, 1, 1, 2, false, d_keys)},
          c, key_pre, pre, lse, delta, scores, d_scores, outer_sum, d_keys);
 }

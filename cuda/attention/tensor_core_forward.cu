@@ -228,14 +228,20 @@ void run_log_sum(const ScoreBlock& c, const Factors& key, const bfloat16* scores
          {.grid = grid_of(c),
           .block = kThreads,
           .shared_bytes = sizeof(LogSumMemory<N>),
+          .scores = unmasked_scores_of(c),
           .bytes = 2 * unmasked_scores_of(c) + pair_bytes(c) + row_bytes<N>(c, 1, 0)},
          c, key, scores, pre, partial);
 }
 template <int N>
 void run_weights(const ScoreBlock& c, const Factors& key_pre, const Factors& key_post, const bfloat16* pre,
                  const bfloat16* post, const float* lse, bfloat16* scores) {
-  launch(dcmha_weights<N>, {.grid = grid_of(c), .block = kThreads, .shared_bytes = sizeof(WeightsMemory<N>)}, c,
-         key_pre, key_post, pre, post, lse, scores);
+  launch(dcmha_weights<N>,
+         {.grid = grid_of(c),
+          .block = kThreads,
+          .shared_bytes = sizeof(WeightsMemory<N>),
+          .scores = unmasked_scores_of(c),
+          .bytes = 2 * (unmasked_scores_of(c) + scores_of(c)) + row_bytes<N>(c, 2, 1)},
+         c, key_pre, key_post, pre, post, lse, scores);
 }
 
 }  // namespace

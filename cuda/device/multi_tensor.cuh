@@ -42,26 +42,29 @@ struct TensorChunks {
   unsigned blocks() const { return first[count]; }
 };
 
-// Calls run(batch) with the items of each floating type T in turn, in as few Batch<T> as hold them. Items without
-// elements are skipped. Batch<T> has: TensorChunks chunks; static const Tensor& tensor(item); void set(int k, item).
+// Calls run(batch) with those items whose tensor is of `type`, in as few Batch as hold them. Items without elements are
+// skipped. Batch has: TensorChunks chunks; static const Tensor& tensor(item); void set(int k, item).
+template <class Batch, class Item, class Run>
+void in_batches_of(DType type, const std::vector<Item>& items, Run run) {
+  static_assert(sizeof(Batch) <= 4000);
+  Batch batch;
+  for (const Item& item : items) {
+    const Tensor& x = Batch::tensor(item);
+    if (!x || x.dtype() != type || x.numel() == 0) continue;
+    batch.set(batch.chunks.add(x.numel()), item);
+    if (batch.chunks.count == kMaxTensors) {
+      run(batch);
+      batch.chunks = {};
+    }
+  }
+  if (batch.chunks.count > 0) run(batch);
+}
+
+// The same for each floating type T in turn, with Batch<T>.
 template <template <class> class Batch, class Item, class Run>
 void in_batches(const std::vector<Item>& items, Run run) {
-  for (DType type : {DType::f64, DType::f32, DType::bf16, DType::f16}) {
-    visit_float(type, "list of tensors", [&]<class T>() {
-      Batch<T> batch;
-      for (const Item& item : items) {
-        const Tensor& x = Batch<T>::tensor(item);
-        if (!x || x.dtype() != type || x.numel() == 0) continue;
-        batch.set(batch.chunks.add(x.numel()), item);
-        if (batch.chunks.count == kMaxTensors) {
-          run(batch);
-          batch.chunks = {};
-        }
-      }
-      if (batch.chunks.count > 0) run(batch);
-      static_assert(sizeof batch <= 4000);
-    });
-  }
+  for (DType type : {DType::f64, DType::f32, DType::bf16, DType::f16})
+    visit_float(type, "list of tensors", [&]<class T>() { in_batches_of<Batch<T>>(type, items, run); });
 }
 
 }  // namespace braid::cuda

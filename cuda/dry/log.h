@@ -1,8 +1,10 @@
 // The log of the dry device: what kernels, products and graphs add to it.
 #pragma once
 #include <memory>
+#include <set>
 #include <vector>
 
+#include "braid/cuda/matmul/matmul.h"
 #include "braid/cuda/runtime/allocator.h"
 #include "braid/tensor/dry_device.h"
 #include "braid/tensor/tensor.h"
@@ -45,7 +47,8 @@ struct DryDevice::State {
   int pool = 0;                   // of that graph; 0: none is captured
   DryCounts counts;
   std::unique_ptr<cuda::CachingAllocator> allocator;
-  Tensor workspace;  // cuBLASLt's
+  Tensor workspace;                     // cuBLASLt's
+  std::set<cuda::ProductKey> products;  // whose algorithms are chosen
 };
 
 }  // namespace braid

@@ -25,7 +25,7 @@ inline int64_t bytes_of(const std::vector<Tensor>& list) {
 inline int64_t bytes_of(const UpdateStep& step) {  // parameters and state are read and written
   int64_t bytes = 0;
   for (const UpdateStep::Item& item : step.items)
-    bytes += 2 * bytes_of(item.parameter) + bytes_of(item.gradient) + 2 * bytes_of(item.state);
+    bytes += 2 * bytes_of(item.parameter) + bytes_of(item.gradient) + 2 * bytes_of(item.state) + bytes_of(item.copy);
   return bytes;
 }
 template <class T>

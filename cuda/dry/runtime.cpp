@@ -8,6 +8,7 @@
 #include "braid/cuda/dry/measured.h"
 #include "braid/cuda/matmul/matmul.h"
 #include "braid/cuda/runtime/graph.h"
+#include "braid/cuda/runtime/launch_times.h"
 #include "braid/tensor/graph_cost.h"
 
 namespace braid::cuda {
@@ -46,6 +47,15 @@ void copy_to_host(void* to, const void*, int64_t bytes) {
   std::memset(to, 0, static_cast<size_t>(bytes));
   state().counts.to_host += bytes;
   synchronize();
+}
+
+// ---- launch_times.h ----
+
+std::vector<LaunchTime> launch_times(const std::function<void()>& work) {  // nothing takes time
+  check_not_capturing("launches were timed");
+  const size_t before = state().log.size();
+  work();
+  return {{"logged work", static_cast<int64_t>(state().log.size() - before), 0}};
 }
 
 // ---- graph.h ----
@@ -96,6 +106,11 @@ bool execute(const MatmulPlan& p, double, double beta) {
   const DType dtype = p.a.tensor->dtype();
   if (p.bias && dtype == DType::f64) return false;  // as cuBLASLt, which has no epilogues there
   DryDevice::State& s = state();
+  for (const auto& call : p.calls) {
+    const ProductKey key = key_of(p, call, beta != 0);
+    if (!s.products.contains(key)) check_may_choose(p);
+    s.products.insert(key);
+  }
   if (!s.workspace) s.workspace = empty({kBlasWorkspace}, DType::u8, p.c.tensor->device());
   const auto matrices = [&](const BlasOperand& o) { return o.batch == 0 ? 1 : p.batch; };
   const int64_t results = p.batch * p.rows * p.columns * size_of(p.c.tensor->dtype());

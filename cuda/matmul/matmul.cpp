@@ -2,6 +2,7 @@
 
 #include <bit>
 
+#include "braid/cuda/runtime/graph.h"
 #include "braid/tensor/kernels/backend.h"
 #include "braid/tensor/kernels/pointwise_ops.h"
 
@@ -47,7 +48,50 @@ std::vector<Axis> batch_axes(In x, In z, In y) {
   return axes;
 }
 
+// The power of two, up to 256, that all of the operand's addresses are multiples of.
+int64_t alignment(const BlasOperand& o, int64_t offset) {
+  const int64_t size = size_of(o.tensor->dtype());
+  const uint64_t all = std::bit_cast<uintptr_t>(static_cast<const std::byte*>(o.tensor->raw()) + offset * size) |
+                       static_cast<uint64_t>((o.batch | o.leading) * size) | 256u;
+  return int64_t{1} << std::countr_zero(all);
+}
+
 }  // namespace
+
+ProductKey key_of(const MatmulPlan& p, const MatmulPlan::Offsets& call, bool adds) {
+  return {alignment(p.a, call.a),
+          alignment(p.b, call.b),
+          alignment(p.c, call.c),
+          static_cast<int64_t>(p.a.tensor->dtype()),
+          static_cast<int64_t>(p.c.tensor->dtype()),
+          p.rows,
+          p.columns,
+          p.inner,
+          p.batch,
+          p.a.transposed,
+          p.b.transposed,
+          p.a.leading,
+          p.b.leading,
+          p.c.leading,
+          p.a.batch,
+          p.b.batch,
+          p.c.batch,
+          adds,
+          p.bias != nullptr};
+}
+
+std::string text_of(const MatmulPlan& p) {
+  return "(" + std::to_string(p.rows) + ", " + std::to_string(p.inner) + ") x (" + std::to_string(p.inner) + ", " +
+         std::to_string(p.columns) + ") of " + str(p.a.tensor->dtype());
+}
+
+void check_may_choose(const MatmulPlan& plan) {
+  check(!capturing(), "matmul", [&] {
+    return "the product " + text_of(plan) +
+           " is new while a graph is captured, but its algorithm is chosen outside of captures only; run the work once "
+           "before it is captured";
+  });
+}
 
 bool is_matrix(const Tensor& x) { return matrix(x.dim(-2), x.dim(-1), x.strides()[-2], x.strides()[-1]); }
 

@@ -1,6 +1,8 @@
 // Matrix products on the GPU: how a product of strided tensors becomes calls of a BLAS for column-major matrices with
 // one batch axis.
 #pragma once
+#include <array>
+#include <string>
 #include <vector>
 
 #include "braid/tensor/kernels/matmul.h"
@@ -40,8 +42,19 @@ bool is_matrix(const Tensor& x);
 // and y continue their rows become rows; the longest of the others is the batch axis, the rest become calls.
 MatmulPlan plan_matmul(In x, In z, In y);
 
+// Everything that the choice of an algorithm for one call of a plan may depend on: types, sizes, layouts, and the
+// powers of two, up to 256, that the addresses are multiples of. `adds`: beta is not 0.
+using ProductKey = std::array<int64_t, 19>;
+ProductKey key_of(const MatmulPlan& plan, const MatmulPlan::Offsets& call, bool adds);
+
+std::string text_of(const MatmulPlan& plan);  // "(256, 64) x (64, 128) of bf16", for messages
+
+// A BLAS chooses an algorithm when a product is new, which a driver may forbid while it captures: throws Error(misuse)
+// then. A product that ran once before has its algorithm.
+void check_may_choose(const MatmulPlan& plan);
+
 // cuda/matmul/blas.cpp, or its emulation. Returns false, without effect, when it cannot add the bias to this product,
-// which must be one call.
+// which must be one call. Throws as check_may_choose when the product is new.
 bool execute(const MatmulPlan& plan, double alpha, double beta);
 
 }  // namespace braid::cuda

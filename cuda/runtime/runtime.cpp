@@ -3,11 +3,13 @@
 #include <nvtx3/nvToolsExt.h>
 
 #include <array>
+#include <map>
 #include <memory>
 #include <mutex>
 
 #include "braid/cuda/runtime/check.h"
 #include "braid/cuda/runtime/launch.h"
+#include "braid/cuda/runtime/launch_times.h"
 #include "braid/cuda/runtime/messages.h"
 #include "braid/tensor/kernels/backend.h"
 
@@ -119,9 +121,10 @@ StreamHandle current_stream() { return gpu(current_device()).stream; }
 const Properties& properties() { return gpu(current_device()).properties; }
 void synchronize() { check(cudaStreamSynchronize(current_stream())); }
 
-DeviceGuard::DeviceGuard(int index) : before_(current) { use_device(index); }
+// A thread that has not chosen a GPU yet works on GPU 0, as current_device() says: there it returns to.
+DeviceGuard::DeviceGuard(int index) : before_(current_device()) { use_device(index); }
 DeviceGuard::~DeviceGuard() {
-  if (before_ < 0 || before_ == current) return;
+  if (before_ == current) return;
   cudaSetDevice(before_);
   current = before_;
 }
@@ -136,11 +139,26 @@ void copy_to_host(void* to, const void* from, int64_t bytes) {
   synchronize();
 }
 
+// More dynamic shared memory than the default maximum must be requested, once for a kernel and GPU. Kernels that need
+// so much are designed for two blocks on a multiprocessor, so its memory is shared memory first and L1 cache with the
+// rest.
+static void allow_shared_memory(const void* function, size_t bytes) {
+  constexpr size_t kDefault = 48 * 1024;
+  static std::mutex mutex;
+  static auto* allowed = new std::map<std::pair<int, const void*>, size_t>;
+  if (bytes <= kDefault) return;
+  std::lock_guard lock(mutex);
+  size_t& maximum = (*allowed)[{current_device(), function}];
+  if (bytes <= maximum) return;
+  check(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)));
+  check(cudaFuncSetAttribute(function, cudaFuncAttributePreferredSharedMemoryCarveout,
+                             static_cast<int>(cudaSharedmemCarveoutMaxShared)));
+  maximum = bytes;
+}
+
 void launch_function(const void* function, const Launch& shape, void** arguments) {
-  if (shape.shared_bytes > 48 * 1024) {  // more than the default maximum must be requested
-    check(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                               static_cast<int>(shape.shared_bytes)));
-  }
+  allow_shared_memory(function, shape.shared_bytes);
+  const LaunchTimer timer(function);
   const cudaError_t status =
       cudaLaunchKernel(function, shape.grid, shape.block, arguments, shape.shared_bytes, shape.stream);
   if (status == cudaErrorInvalidValue || status == cudaErrorInvalidConfiguration) {

@@ -2,11 +2,10 @@
 #include "braid/tensor/kernels/stream.h"
 
 #include "braid/cuda/runtime/graph.h"
+#include "braid/cuda/runtime/launch_times.h"
 #include "braid/cuda/runtime/runtime.h"
 
 namespace braid::cuda {
-
-namespace {
 
 void check_not_capturing(const char* action) {
   check(!capturing(), "graph", [&] {
@@ -14,6 +13,8 @@ void check_not_capturing(const char* action) {
            " while a graph is captured, but its kernels have not run yet; do it before or after the capture";
   });
 }
+
+namespace {
 
 void transfer(In x, Out y) {
   check_not_capturing(x.device() == kCpu ? "values were copied to the GPU" : "values were read back");
@@ -37,6 +38,7 @@ constinit const StreamKernels stream_kernels{.synchronize = wait,
                                              .transfer = transfer,
                                              .begin_capture = begin_capture,
                                              .end_capture = end_capture,
-                                             .abort_capture = abort_capture};
+                                             .abort_capture = abort_capture,
+                                             .launch_times = launch_times};
 
 }  // namespace braid::cuda

@@ -64,31 +64,29 @@ void Dcformer::quantize_weights() {
 
 Tensor Dcformer::forward(const Tensor& ids, const std::shared_ptr<const nn::ShardContext>& shards, KvCache* cache,
                          const nn::ActivationObserver* observer, const PackedPtr& packed) const {
-  Tensor x;  // (B, T, D), over a mesh this rank's rows of it
-  if (shards) {
-    x = shards->reduce_rows(dist::vocab_parallel_embedding(embeddings_.weight(), ids, vocab_, mesh_.tensor, dtype()));
-  } else {
-    x = cast(embeddings_(ids), dtype());
-  }
-  nn::observe(observer, "hidden.0", x);
+  const Tensor& table = embeddings_.weight();
+  const Tensor embedded =  // (B, T, D), over a mesh this rank's rows of it
+      shards ? shards->reduce_rows(dist::vocab_parallel_embedding(table, ids, vocab_, mesh_.tensor, dtype()))
+             : cast(embeddings_(ids), dtype());
+  nn::ResidualStream x{nn::observe(observer, "hidden.0", embedded), {}};
   for (size_t i = 0; i < layers_.size(); ++i) {
     const nn::Block& block = layers_[i];
     nn::ActivationObserver of_layer;
     if (observer) of_layer = nn::observer_of_part(*observer, "layers." + std::to_string(i) + ".");
-    if (recompute_ && !cache && !observer) {
-      x = recompute(
+    if (recompute_ && !cache && !observer) {  // one tensor is kept between blocks, so the sum is formed
+      x.sum = recompute(
           [this, &block, shards, packed](const std::vector<Tensor>& in) {
             return block(in[0], packed ? &packed->rope : &rope_, nullptr, nullptr, shards.get(),
                          packed ? &packed->documents : nullptr);
           },
-          {x});
+          {x.sum});
     } else {
-      x = block(x, packed ? &packed->rope : &rope_, cache ? &cache->layers[i] : nullptr, observer ? &of_layer : nullptr,
-                shards.get(), packed ? &packed->documents : nullptr);
+      x = block.forward(x, packed ? &packed->rope : &rope_, cache ? &cache->layers[i] : nullptr,
+                        observer ? &of_layer : nullptr, shards.get(), packed ? &packed->documents : nullptr);
     }
-    nn::observe(observer, "hidden." + std::to_string(i + 1), x);
+    if (observer) x = {nn::observe(observer, "hidden." + std::to_string(i + 1), x.total()), {}};
   }
-  return nn::observe(observer, "final_norm", norm_(x));
+  return nn::observe(observer, "final_norm", x.with(norm_).y);
 }
 
 Tensor Dcformer::hidden(const Tensor& ids, const Tensor& positions, KvCache* cache,

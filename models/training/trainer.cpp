@@ -23,6 +23,7 @@ Trainer::Trainer(Model& model, const nn::OptimizerOptions& options, double clip,
       step_(model.device(), optimizer_->parameters()),
       clip_(clip) {
   nn::check_groups(options.groups, parameters_);
+  optimizer_->set_copies(masters_.copies_of(optimizer_->parameters()));
   parallel_.freeze(0);
 }
 
@@ -58,10 +59,9 @@ void Trainer::compute_gradients(const StepBuffers& buffers) {
   const SkipIndexCheck checked;
   const auto count = static_cast<int64_t>(buffers.batches.size());
   for (int64_t i = 0; i < count; ++i) {
-    const Batch& batch = buffers.batches[static_cast<size_t>(i)];
     MemoryScope scope(MemoryUse::activations);
-    masters_.attach_cast();
-    Tensor loss = model_.loss_sum(batch);  // ()
+    masters_.attach_cast(count == 1);
+    Tensor loss = model_.loss_sum(buffers.batches[static_cast<size_t>(i)]);  // ()
     buffers.losses.sliced(0, i, i + 1).copy_(loss.detach().reshaped({1}));
     if (i + 1 == count) parallel_.start();  // gradients travel during this backward pass
     backward(loss, buffers.loss_scale.to(loss.dtype()));
@@ -92,7 +92,7 @@ void Trainer::apply(double lr) {
 // The updated pieces -> all ranks -> the copies that the model computes with.
 void Trainer::broadcast_parameters() {
   parallel_.gather_parameters();
-  masters_.refresh();
+  masters_.refresh_others();
 }
 
 void Trainer::discard() {

@@ -70,7 +70,7 @@ std::vector<LocalTensor> Trainer::local_gradients() const {
   std::map<std::string, Tensor> gradients;
   for (const nn::NamedTensor& piece : optimizer_->parameters()) {
     const Tensor g = requires_grad(piece.value) ? grad(piece.value) : Tensor();
-    if (g) gradients[piece.name] = g.contiguous();
+    if (g) gradients[piece.name] = g.contiguous().to(piece.value.dtype());
   }
   std::vector<LocalTensor> out;
   for (const nn::NamedTensor& p : parameters_) {

@@ -78,6 +78,7 @@ Optimizer::Optimizer(std::vector<NamedTensor> parameters, const OptimizerOptions
     if (group == groups_.end()) group = groups_.insert(group, {rule.lr, rule.frozen_until, {}});
     group->members.push_back(decay_.size() - 1);
   }
+  copies_.resize(parameters_.size());
   scalars_ = empty({static_cast<int64_t>(groups_.size()), 4}, DType::f64, device);
   check_separate(parameters_);
   check_rate(options.lr);
@@ -101,6 +102,23 @@ void Optimizer::check_rate(double lr) const {
 
 std::array<double, 2> Optimizer::bias_corrections(int64_t) const { return {1, 1}; }
 
+void Optimizer::set_copies(std::vector<Tensor> copies) {
+  check(copies.size() == parameters_.size(), "optimizer", [&] {
+    return std::to_string(copies.size()) + " copies do not fit " + std::to_string(parameters_.size()) + " parameters";
+  });
+  for (size_t i = 0; i < copies.size(); ++i) {
+    if (!copies[i]) continue;
+    const Tensor &x = parameters_[i].value, &y = copies[i];
+    const bool narrow = x.dtype() == DType::f32 && (y.dtype() == DType::bf16 || y.dtype() == DType::f16);
+    check(narrow && y.shape() == x.shape() && y.device() == x.device() && y.is_contiguous(), "optimizer", [&] {
+      return "the copy of " + parameters_[i].name + " is " + str(y.dtype()) + " " + str(y.shape()) + " on " +
+             str(y.device()) + ", expected bf16 or f16 " + str(x.shape()) + " on " + str(x.device()) +
+             ", contiguous, of an f32 parameter";
+    });
+  }
+  copies_ = std::move(copies);
+}
+
 // The gradients of update number `update`.
 void Optimizer::check_gradients(MissingGradient missing, int64_t update) const {
   std::vector<std::string> without, unlike;
@@ -110,7 +128,8 @@ void Optimizer::check_gradients(MissingGradient missing, int64_t update) const {
     for (const size_t i : group.members) {
       const Tensor &x = parameters_[i].value, g = grad(x);
       if (!g) without.push_back(parameters_[i].name);
-      const bool fits = !g || (g.dtype() == x.dtype() && g.shape() == x.shape() && g.device() == x.device());
+      const auto has_type = [&] { return g.dtype() == x.dtype() || (copies_[i] && g.dtype() == copies_[i].dtype()); };
+      const bool fits = !g || (has_type() && g.shape() == x.shape() && g.device() == x.device());
       if (!fits) unlike.push_back(parameters_[i].name + " is " + kind(g) + ", expected " + kind(x));
     }
   }
@@ -146,10 +165,13 @@ void Optimizer::apply(MissingGradient missing) {
       Tensor p = parameters_[i].value;
       if (!grad(p)) continue;
       p.storage().count_write();  // so that backward() notices a graph that was recorded before the update
-      items.push_back({p, grad(p).contiguous(), states_[i], decay_[i]});
+      items.push_back({p, grad(p).contiguous(), states_[i], decay_[i], copies_[i]});
     }
     const auto row = static_cast<int64_t>(g);
+    copies_written_ = false;
     update(items, scalars_.sliced(0, row, row + 1).reshaped({4}));
+    for (Item& item : items)
+      if (item.copy && !copies_written_) item.copy.copy_(item.parameter);
   }
 }
 
@@ -157,8 +179,9 @@ void Optimizer::fused_update(UpdateRule rule, const std::array<double, 4>& const
                              const Tensor& scalars) {
   UpdateStep step{{}, constants, scalars};
   for (const Item& i : items)
-    step.items.push_back({i.parameter, i.gradient, {i.state.begin(), i.state.end()}, i.weight_decay});
+    step.items.push_back({i.parameter, i.gradient, {i.state.begin(), i.state.end()}, i.weight_decay, i.copy});
   backend(scalars.device()).optimizer.update(rule, step);
+  copies_written_ = true;
 }
 
 void Optimizer::zero_grad() {

@@ -58,6 +58,10 @@ class Optimizer {
   void apply(MissingGradient missing = MissingGradient::error);
   void zero_grad();
 
+  // One for each of parameters(): a bf16 or f16 tensor of an f32 parameter's shape, which every update writes too, with
+  // the rounded parameter, or an empty handle. A gradient may then have the type of the copy: it is read as it is.
+  void set_copies(std::vector<Tensor> copies);
+
   const std::vector<NamedTensor>& parameters() const { return parameters_; }
   const OptimizerOptions& options() const { return options_; }
   int64_t steps() const { return steps_; }  // updates made so far
@@ -73,9 +77,10 @@ class Optimizer {
  protected:
   // A parameter whose gradient has arrived, with its state in the order of the suffixes; all contiguous, of one shape.
   struct Item {
-    Tensor parameter, gradient;
+    Tensor parameter, gradient;  // of one type, or the gradient of the copy's
     std::span<const Tensor> state;
     double weight_decay;  // 0 where options.decay leaves the parameter out
+    Tensor copy;          // or empty; written by fused_update(), or after update()
   };
 
   // Of the types that updates are computed in (accumulate_type of the parameters): the largest value and the smallest
@@ -92,8 +97,8 @@ class Optimizer {
   // device: lr, grad_scale (the factor of the gradients), then bias_corrections().
   virtual void update(const std::vector<Item>& items, const Tensor& scalars) = 0;
   // The device's kernel for `rule`, for update(). `constants`: those that the formula takes.
-  static void fused_update(UpdateRule rule, const std::array<double, 4>& constants, const std::vector<Item>& items,
-                           const Tensor& scalars);
+  void fused_update(UpdateRule rule, const std::array<double, 4>& constants, const std::vector<Item>& items,
+                    const Tensor& scalars);
   // The two scalars of update number t = 1, 2, ... that depend on t alone; t counts from a parameter's first update.
   virtual std::array<double, 2> bias_corrections(int64_t t) const;
 
@@ -108,6 +113,8 @@ class Optimizer {
   void check_rate(double lr) const;
 
   std::vector<NamedTensor> parameters_;
+  std::vector<Tensor> copies_;   // of each parameter, or an empty handle
+  bool copies_written_ = false;  // by the update under way
   OptimizerOptions options_;
   std::vector<std::string> suffixes_;
   std::vector<std::vector<Tensor>> states_;  // of each parameter, one tensor per suffix

@@ -22,11 +22,13 @@ Block::Block(const BlockOptions& o, RandomKey key)
       attention_norm_(block_norm(o)),
       ffn_norm_(block_norm(o)) {}
 
-Tensor Block::operator()(const Tensor& x, const Rope* rope, LayerCache* cache, const ActivationObserver* observer,
-                         const ShardContext* shards, const std::vector<Document>* documents) const {
-  Tensor a = observe(observer, "attn_out", attention_(attention_norm_(x), rope, cache, observer, shards, documents));
+ResidualStream Block::forward(const ResidualStream& stream, const Rope* rope, LayerCache* cache,
+                              const ActivationObserver* observer, const ShardContext* shards,
+                              const std::vector<Document>* documents) const {
+  const auto [x, normed] = stream.with(attention_norm_);
+  Tensor a = observe(observer, "attn_out", attention_(normed, rope, cache, observer, shards, documents));
   SumAndNorm h = parallel_residual_ ? SumAndNorm{add(x, a), ffn_norm_(x)} : ffn_norm_(x, a);
-  return add(h.sum, observe(observer, "ffn_out", feed_forward_(h.y, shards)));
+  return {h.sum, observe(observer, "ffn_out", feed_forward_(h.y, shards))};
 }
 
 void Block::visit(Visitor& v) const {

@@ -48,10 +48,12 @@ Tensor Mlp::operator()(const Tensor& x, const ShardContext* shards) const {
   Tensor all = shards ? shards->gather_rows(x) : x;  // (..., D)
   Tensor hidden;                                     // (..., F of this rank)
   switch (options_.kind) {
-    case FfnKind::swiglu:
-      hidden = options_.activation == Activation::silu ? swiglu(up_(all), linear_(all))
-                                                       : mul(activate(options_.activation, up_(all)), linear_(all));
+    case FfnKind::swiglu: {
+      const auto [gate, factor] = Linear::both(up_, linear_, all);
+      hidden = options_.activation == Activation::silu ? swiglu(gate, factor)
+                                                       : mul(activate(options_.activation, gate), factor);
       break;
+    }
     case FfnKind::gelu:
       hidden = activate(options_.activation, up_(all));
       break;

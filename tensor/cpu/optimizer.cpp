@@ -45,8 +45,8 @@ double square_sum(In x) {
   return lane_sum<double>(blocks, [&](int64_t b) { return parts[static_cast<size_t>(b)]; });
 }
 
-template <UpdateRule rule, class T>
-void update_elements(const UpdateStep& step, UpdateStep::Item item, int64_t begin, int64_t end) {
+template <UpdateRule rule, class T, class G>
+void update_range(const UpdateStep& step, UpdateStep::Item& item, int64_t begin, int64_t end) {
   using A = Accumulate<T>;
   constexpr int states = Update<rule, A>::states;
   const Update<rule, A> update(step.constants);
@@ -54,7 +54,7 @@ void update_elements(const UpdateStep& step, UpdateStep::Item item, int64_t begi
   const StepScalars<A> now{A(scalars[0]), A(scalars[1]), A(scalars[2]), A(scalars[3])};
   const A decay = A(item.weight_decay);
   T* p = item.parameter.mutable_data<T>();
-  const T* g = item.gradient.data<T>();
+  const G* g = item.gradient.data<G>();
   A* state[states > 0 ? states : 1];
   for (int k = 0; k < states; ++k) state[k] = item.state[static_cast<size_t>(k)].mutable_data<A>();
   BRAID_IVDEP  // separate buffers
@@ -66,12 +66,34 @@ void update_elements(const UpdateStep& step, UpdateStep::Item item, int64_t begi
   }
 }
 
+template <class T>
+void round_range(const float* from, Tensor to, int64_t begin, int64_t end) {
+  T* out = to.mutable_data<T>();
+  for (int64_t i = begin; i < end; ++i) out[i] = T(from[i]);
+}
+
+template <UpdateRule rule>
+void update_with_copy(const UpdateStep& step, UpdateStep::Item item, int64_t begin, int64_t end) {
+  constexpr int64_t kPiece = 4096;  // elements that are still in the cache when they are rounded
+  for (; begin < end; begin += kPiece) {
+    const int64_t stop = std::min(end, begin + kPiece);
+    visit_float(item.gradient.dtype(), "optimizer_update", [&]<class G>() {
+      if constexpr (!std::is_same_v<G, double>) update_range<rule, float, G>(step, item, begin, stop);
+    });
+    const float* updated = item.parameter.data<float>();
+    item.copy.dtype() == DType::bf16 ? round_range<bfloat16>(updated, item.copy, begin, stop)
+                                     : round_range<float16>(updated, item.copy, begin, stop);
+  }
+}
+
 void update(UpdateRule rule, const UpdateStep& step) {
   visit(rule, [&]<UpdateRule r>() {
-    for_all_elements(step.items, 4 + 2 * Update<r, float>::states, [&](const auto& item, int64_t begin, int64_t end) {
-      visit_float(item.parameter.dtype(), "optimizer_update",
-                  [&]<class T>() { update_elements<r, T>(step, item, begin, end); });
-    });
+    for_all_elements(step.items, 4 + 2 * Update<r, float>::states,
+                     [&](UpdateStep::Item item, int64_t begin, int64_t end) {
+                       if (item.copy) return update_with_copy<r>(step, item, begin, end);
+                       visit_float(item.parameter.dtype(), "optimizer_update",
+                                   [&]<class T>() { update_range<r, T, T>(step, item, begin, end); });
+                     });
   });
 }
 

@@ -1,8 +1,52 @@
-#include <algorithm>
-
 #include "braid/tensor/kernels/attention.h"
 
+#include <algorithm>
+#include <mutex>
+
 namespace braid {
+
+namespace {
+std::mutex mutex;
+std::vector<AttentionUse> uses;
+}  // namespace
+
+std::vector<AttentionUse> attention_uses() {
+  std::lock_guard lock(mutex);
+  return uses;
+}
+
+void add_attention_use(const char* pass, const char* kernel, const std::string& reason) {
+  std::lock_guard lock(mutex);
+  for (AttentionUse& use : uses) {
+    if (use.pass != pass || use.kernel != kernel || use.reason != reason) continue;
+    ++use.calls;
+    return;
+  }
+  constexpr size_t kMaxUses = 64;  // reasons may name sizes
+  if (uses.size() < kMaxUses) uses.push_back({pass, kernel, reason, 1});
+}
+
+std::string text_of(const std::vector<AttentionUse>& all) {
+  std::string text;
+  for (const AttentionUse& use : all) {
+    text += (text.empty() ? "" : "; ") + use.pass + " by " + use.kernel;
+    if (!use.reason.empty()) text += " (" + use.reason + ")";
+  }
+  return text;
+}
+
+const char* name(AttentionKernel kernel) {
+  switch (kernel) {
+    case AttentionKernel::decode:
+      return "decode";
+    case AttentionKernel::sdpa_cudnn:
+      return "sdpa_cudnn";
+    case AttentionKernel::tensor_core:
+      return "tensor_core";
+    default:
+      return "generic";
+  }
+}
 
 std::vector<QueryBlock> split_queries(int64_t B, int64_t T, int64_t S, const AttentionMask& mask, int64_t samples,
                                       int64_t rows) {

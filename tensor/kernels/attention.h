@@ -3,6 +3,7 @@
 // One op serves dynamically composed attention (DCMHA) and, with both mixings empty, plain attention.
 #pragma once
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "braid/tensor/attention.h"
@@ -55,8 +56,23 @@ enum class AttentionKernel : uint8_t {
 // How a device computes a call. Chosen once, before forward, from the inputs alone; backward uses the same plan.
 struct AttentionPlan {
   AttentionKernel forward = AttentionKernel::generic, backward = AttentionKernel::generic;
-  std::optional<std::string> unsupported_reason = {};  // why the device has no kernel for the call
+  std::optional<std::string> unsupported_reason = {};     // why the device has no kernel for the call
+  std::string forward_reason = {}, backward_reason = {};  // why not faster kernels, where there are some
 };
+
+// The kernels that computed attention in this process: a record for logs and measurements, in the order of first use. A
+// replayed graph adds nothing to it.
+struct AttentionUse {
+  std::string pass;    // "forward" or "backward"
+  std::string kernel;  // "tensor_core", "sdpa_cudnn", "generic", "decode", or "chunked" (composed of other ops)
+  std::string reason;  // why not faster kernels: "cuDNN 9.16 or newer is needed, ..."; empty for those of the plan
+  int64_t calls = 0;
+};
+std::vector<AttentionUse> attention_uses();
+void add_attention_use(const char* pass, const char* kernel, const std::string& reason);  // from any thread
+// "forward by tensor_core; backward by generic (reason)": the record in one line; "" when it is empty.
+std::string text_of(const std::vector<AttentionUse>& uses);
+const char* name(AttentionKernel kernel);
 
 // Some samples, some of their query rows, and the keys that are unmasked for some of these rows.
 struct QueryBlock {

@@ -1,11 +1,21 @@
 // Kernels of a device's stream of work: waiting, transfers from and to the CPU, capture of kernels into a graph.
 #pragma once
+#include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "braid/tensor/graph.h"
 #include "braid/tensor/kernels/kernel.h"
 
 namespace braid {
+
+// Launches of one kernel, or of products of one size.
+struct LaunchTime {
+  std::string name;
+  int64_t launches = 0;
+  double milliseconds = 0;  // of all of them
+};
 
 struct StreamKernels {
   void (*synchronize)() = nullptr;                 // returns when the device has finished all enqueued work
@@ -14,6 +24,9 @@ struct StreamKernels {
   Kernel<"begin_capture", void()> begin_capture;
   Kernel<"end_capture", std::unique_ptr<DeviceGraph>()> end_capture;
   Kernel<"abort_capture", void()> abort_capture;  // throws nothing
+  // For measurements: runs the work and returns the time of each of its launches, summed by name, in alphabetical
+  // order. The device may wait for the host between short launches, and that time counts too. Empty on the CPU.
+  Kernel<"launch_times", std::vector<LaunchTime>(const std::function<void()>& work)> launch_times;
 };
 
 namespace cpu {

@@ -17,10 +17,15 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def rows_of(command):
-    run = subprocess.run(command, capture_output=True, text=True)
+    """The rows that the program prints, one JSON object a line; those before a failure too."""
+    rows = []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as run:
+        for line in run.stdout:
+            if line.startswith("{"):
+                rows.append(json.loads(line))
     if run.returncode != 0:
-        sys.exit(f"error: {' '.join(command)} ended with {run.returncode}: {run.stderr.strip().splitlines()[-1:]}")
-    return [json.loads(line) for line in run.stdout.splitlines() if line.startswith("{")]
+        print(f"{' '.join(command)} ended with {run.returncode} after {len(rows)} rows", file=sys.stderr)
+    return rows
 
 
 def middle(runs, key):

@@ -1,18 +1,26 @@
 // Times the kernels of a device, each beside the ceiling that this device was measured to have: the product of large
 // matrices for arithmetic, the copy of a large tensor for memory.
-// Usage: bench_device [device=cuda:0] [group=all|gemm|rows|attention|decode] [row=PART OF A NAME] [size=full|tiny]
-//                     [repeat=20] [json=0|1]          prints a table, or with json=1 one JSON object a row
+// Usage: bench_device [device=cuda:0|cpu|dry] [group=all|gemm|rows|attention|decode] [row=PART OF A NAME]
+//                     [size=full|tiny] [repeat=20] [graph=1|0] [json=0|1]
+// Prints a table, or with json=1 one JSON object a row.
+// On a GPU the work of a row is captured and replayed, so that the host's launches are no part of its time; work that
+// reads values back, or graph=0, is launched ("captured": false).
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <functional>
 #include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "braid/autograd/autograd.h"
 #include "braid/autograd/ops.h"
 #include "braid/nn/optim/optimizer.h"
+#include "braid/tensor/dry_device.h"
+#include "braid/tensor/graph.h"
 #include "braid/tensor/kernels/backend.h"
 #include "braid/tensor/kernels/update_rules.h"
 
@@ -20,8 +28,8 @@ using namespace braid;
 
 namespace {
 
-std::map<std::string, std::string> settings = {{"device", "auto"}, {"group", "all"}, {"row", ""},
-                                               {"size", "full"},   {"repeat", "20"}, {"json", "0"}};
+std::map<std::string, std::string> settings = {{"device", "auto"}, {"group", "all"}, {"row", ""},  {"size", "full"},
+                                               {"repeat", "20"},   {"graph", "1"},   {"json", "0"}};
 Device device;
 bool tiny = false;
 
@@ -34,8 +42,25 @@ double milliseconds(const std::function<void()>& work, int64_t times) {
          static_cast<double>(times);
 }
 
+bool captured = false;  // the work that was measured last
+
+// The work as a graph, after a first call that allocates and chooses what it needs; nullptr where it cannot be
+// captured.
+std::unique_ptr<Graph> graph_of(const std::function<void()>& work) {
+  work();
+  if (settings["graph"] != "1" || !backend(device).stream.begin_capture) return nullptr;
+  try {
+    return std::make_unique<Graph>(device, work);
+  } catch (const Error&) {  // it reads values back, or memory does not suffice
+    return nullptr;
+  }
+}
+
 // The median over `repeat` measurements, each long enough for the clock and for what it costs to wait for a device.
-double median_ms(const std::function<void()>& work) {
+double median_ms(const std::function<void()>& original) {
+  const std::unique_ptr<Graph> graph = graph_of(original);
+  captured = graph != nullptr;
+  const std::function<void()> work = graph ? [&graph] { graph->replay(); } : original;
   work();
   double once = milliseconds(work, 1);
   int64_t times = std::clamp<int64_t>(static_cast<int64_t>((tiny ? 0.1 : 5.0) / once), 1, 1000);
@@ -69,8 +94,8 @@ void print_row(const std::string& name, double ms, double ps_per_element, double
   if (settings["json"] == "1") {
     std::printf(
         "{\"name\": \"%s\", \"ms\": %.6g, \"ps_per_element\": %.4g, \"percent\": %.4g, \"of\": \"%s\", "
-        "\"peak_mib\": %.1f}\n",
-        name.c_str(), ms, ps_per_element, percent, of, mib);
+        "\"peak_mib\": %.1f, \"captured\": %s}\n",
+        name.c_str(), ms, ps_per_element, percent, of, mib, captured ? "true" : "false");
   } else {
     char per[32] = "", share[48] = "";
     if (ps_per_element > 0) std::snprintf(per, sizeof per, "%.3f", ps_per_element);
@@ -287,13 +312,22 @@ int main(int argc, char** argv) {
     settings[argument.substr(0, equal)] = argument.substr(equal + 1);
   }
   try {
-    device = parse_device(settings["device"]);
+    std::optional<DryDevice> dry;  // the host's side of every row at its full size, without a GPU and without times
+    if (settings["device"] == "dry") dry.emplace();
+    device = dry ? dry->device() : parse_device(settings["device"]);
     tiny = settings["size"] == "tiny";
     measure_ceilings();
     gemm_rows();
     row_rows();
     attention_rows();
     decode_rows();
+    if (const std::string uses = text_of(attention_uses()); !uses.empty()) {
+      if (settings["json"] == "1") {
+        std::printf("%s\n", nlohmann::json{{"attention", uses}}.dump().c_str());
+      } else {
+        std::printf("\nattention: %s\n", uses.c_str());
+      }
+    }
   } catch (const Error& error) {
     std::fprintf(stderr, "error: %s\n", error.what());
     return static_cast<int>(error.kind());

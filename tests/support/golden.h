@@ -1,5 +1,6 @@
 // Comparing with the golden numbers of tests/golden.
 #pragma once
+#include <cstdlib>
 #include <string>
 
 #include "braid/autograd/ops.h"
@@ -7,7 +8,10 @@
 
 namespace braid::test {
 
-inline const std::string kGolden = BRAID_SOURCE_DIR "/tests/golden/";
+// BRAID_TEST_FILES: the tree, or a copy of its data, on a machine other than the one that compiled the tests.
+inline const std::string kGolden =
+    std::string(std::getenv("BRAID_TEST_FILES") ? std::getenv("BRAID_TEST_FILES") : BRAID_SOURCE_DIR) +
+    "/tests/golden/";
 inline constexpr const char* kGoldenAttentions[] = {"attn_full", "attn_query_only", "attn_key_only", "attn_static_g2",
                                                     "attn_noncausal"};
 

@@ -1,3 +1,6 @@
+#include <cmath>
+#include <functional>
+
 #include "tests/support/op_table.h"
 
 namespace braid::test {
@@ -60,6 +63,23 @@ Array linear_reference(const std::vector<Array>& in) {
   return y;
 }
 
+// linear_pair with the halves of in[1] as its weights.
+LinearPair halves_of_linear(const std::vector<Tensor>& in) {
+  const int64_t out = in[1].dim(0) / 2;
+  return linear_pair(in[0], slice(in[1], 0, 0, out), slice(in[1], 0, out, 2 * out));
+}
+Array product_of_halves(const std::vector<Array>& in, const std::function<double(double)>& f) {
+  const Array both = linear_reference(in);
+  Array y{both.shape, {}};
+  const int64_t out = both.shape[-1] / 2, rows = numel(both.shape) / (2 * out);
+  y.shape[-1] = out;
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t j = 0; j < out; ++j)
+      y.values.push_back(f(both.values[static_cast<size_t>(2 * r * out + j)]) *
+                         both.values[static_cast<size_t>((2 * r + 1) * out + j)]);
+  return y;
+}
+
 }  // namespace
 
 std::vector<OpRow> product_rows() {
@@ -92,6 +112,39 @@ std::vector<OpRow> product_rows() {
                  {{0, 4}, {5, 4}, {5}},
                  {{3, 0}, {2, 0}, {2}},
                  {{18, 35}, {21, 35}, {21}}}},
+      // The product of both results; weights apart, weights in one memory, and there SwiGLU, whose derivative is in one
+      // too.
+      {.name = "linear_pair",
+       .op =
+           [](const auto& in) {
+             const auto [a, b] = linear_pair(in[0], in[1], in[2]);
+             return mul(a, b);
+           },
+       .reference =
+           [](const auto& in) {
+             return zip(linear_reference({in[0], in[1]}), linear_reference({in[0], in[2]}), std::multiplies<>());
+           },
+       .cases = {{{4, 3}, {5, 3}, {5, 3}}, {{2, 3, 4}, {1, 4}, {1, 4}}, {{7}, {3, 7}, {3, 7}}},
+       .roundings = 3},
+      {.name = "linear_pair:one_memory",
+       .op =
+           [](const auto& in) {
+             const auto [a, b] = halves_of_linear(in);
+             return mul(a, b);
+           },
+       .reference = [](const auto& in) { return product_of_halves(in, [](double a) { return a; }); },
+       .cases = {{{4, 3}, {10, 3}}, {{2, 3, 4}, {2, 4}}, {{7}, {6, 7}}, {{0, 4}, {4, 4}}, {{18, 24}, {32, 24}}},
+       .roundings = 3},
+      {.name = "linear_pair:swiglu",
+       .op =
+           [](const auto& in) {
+             const auto [a, b] = halves_of_linear(in);
+             return swiglu(a, b);
+           },
+       .reference =
+           [](const auto& in) { return product_of_halves(in, [](double a) { return a / (1 + std::exp(-a)); }); },
+       .cases = {{{4, 3}, {10, 3}}, {{2, 3, 4}, {2, 4}}, {{7}, {6, 7}}, {{18, 24}, {32, 24}}},
+       .roundings = 3},
       {.name = "linear:no_bias",
        .op = [](const auto& in) { return linear(in[0], in[1]); },
        .reference = linear_reference,

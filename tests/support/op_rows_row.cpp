@@ -176,6 +176,15 @@ const std::vector<std::vector<Shape>> kRowShapes{{{3, 5}}, {{2, 3, 7}}, {{1, 1}}
                                                  {{4, 0}}, {{33}},      {{2, 129}}};
 
 // The row shapes with `vectors` further inputs of the last axis' size, after a residual if there is one.
+// The same of x alone.
+template <class Norm>
+auto both_alone(Norm norm) {
+  return [norm](std::vector<Array> in) {
+    in.insert(in.begin() + 1, map(in[0], [](double) { return 0.0; }));
+    return both_of(norm)(in);
+  };
+}
+
 std::vector<std::vector<Shape>> with_vectors(int vectors, bool residual = false) {
   std::vector<std::vector<Shape>> cases = kRowShapes;
   cases.push_back({{70, 3}});  // more than one block of partial sums
@@ -244,6 +253,14 @@ std::vector<OpRow> row_rows() {
            },
        .cases = with_vectors(1, true),
        .roundings = 2},
+      {.name = "add_rms_norm:no_residual",
+       .op = [](const auto& in) { return both(add_rms_norm(in[0], {}, in[1], kEps)); },
+       .reference = both_alone(rms_norm_reference),
+       .cases = with_vectors(1)},
+      {.name = "add_layer_norm:no_residual",
+       .op = [](const auto& in) { return both(add_layer_norm(in[0], {}, in[1], in[2], kEps)); },
+       .reference = both_alone(layer_norm_reference),
+       .cases = with_vectors(2)},
       {.name = "add_layer_norm",
        .op = [](const auto& in) { return both(add_layer_norm(in[0], in[1], in[2], in[3], kEps)); },
        .reference = both_of(layer_norm_reference),

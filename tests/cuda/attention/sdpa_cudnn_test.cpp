@@ -6,6 +6,9 @@
 #include "braid/tensor/kernels/backend.h"
 #include "tests/cuda/support.h"
 #include "tests/support/dcmha_cases.h"
+#if defined(BRAID_EMULATION)
+#include "tests/cuda/emulation/gpu.h"
+#endif
 
 using namespace braid;
 using namespace braid::test;
@@ -162,5 +165,42 @@ BOOST_AUTO_TEST_CASE(unsupported_calls_have_a_reason_and_are_computed_by_the_gen
   tight.options.workspace = 1000;  // less than backward needs for one key/value head
   check_case(tight, DType::bf16);
 }
+
+#if defined(BRAID_EMULATION)
+// Calls of `pass` that `kernel` computed for this reason.
+int64_t uses(const std::string& pass, const std::string& kernel, const std::string& reason = "") {
+  for (const AttentionUse& use : attention_uses())
+    if (use.pass == pass && use.kernel == kernel && use.reason == reason) return use.calls;
+  return 0;
+}
+
+// Which kernels served a call is recorded, and why they are not the planned ones.
+BOOST_AUTO_TEST_CASE(what_serves_a_call_is_recorded) {
+  const std::string none = "cuDNN 9.16 or newer is needed, found version number 90100",
+                    wide = "cuDNN's attention needs bf16 or f16, the queries are f32";
+  const auto run = [](DType dtype) {
+    Tensor q = random_tensor({1, 6, 2, 8}, 1, dtype).to(kGpu);
+    require_grad(q);
+    backward(sum(scaled_dot_product_attention(q, q, q)));
+  };
+  const int64_t served[2] = {uses("forward", "sdpa_cudnn"), uses("backward", "sdpa_cudnn")};
+  run(DType::bf16);
+  BOOST_TEST(uses("forward", "sdpa_cudnn") == served[0] + 1);
+  BOOST_TEST(uses("backward", "sdpa_cudnn") == served[1] + 1);
+  {
+    emulated::OtherGpu gpu;
+    gpu->no_cudnn = none;
+    run(DType::bf16);
+  }
+  BOOST_TEST(uses("forward", "generic", none) == 1);
+  BOOST_TEST(uses("backward", "generic", none) == 1);
+  BOOST_TEST(uses("forward", "sdpa_cudnn") == served[0] + 1);
+  const int64_t before = uses("forward", "generic", wide);
+  run(DType::f32);
+  BOOST_TEST(uses("forward", "generic", wide) == before + 1);
+  BOOST_TEST(text_of({{"forward", "sdpa_cudnn", "", 3}, {"backward", "generic", "no plan", 2}}) ==
+             "forward by sdpa_cudnn; backward by generic (no plan)");
+}
+#endif
 
 BOOST_AUTO_TEST_SUITE_END()

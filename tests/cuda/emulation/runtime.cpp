@@ -7,8 +7,11 @@
 #include <mutex>
 #include <utility>
 
+#include "braid/cuda/runtime/graph.h"
+#include "braid/cuda/runtime/launch_times.h"
 #include "braid/cuda/runtime/messages.h"
 #include "braid/tensor/kernels/backend.h"
+#include "tests/cuda/emulation/engine.h"
 #include "tests/cuda/emulation/gpu.h"
 #include "tests/cuda/emulation/memory.h"
 
@@ -167,6 +170,14 @@ void copy_to_host(void* to, const void* from, int64_t bytes) {
   report_failure();
   const emulated::OnTheGpu on;
   std::memcpy(to, from, static_cast<size_t>(bytes));
+}
+
+// Nothing is timed: the launches are counted.
+std::vector<LaunchTime> launch_times(const std::function<void()>& work) {
+  check_not_capturing("launches were timed");
+  const uint64_t before = emulated::statistics().launches;
+  work();
+  return {{"emulated kernels", static_cast<int64_t>(emulated::statistics().launches - before), 0}};
 }
 
 Allocator& device_allocator() {

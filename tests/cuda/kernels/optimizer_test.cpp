@@ -76,6 +76,40 @@ BOOST_AUTO_TEST_CASE(lists_of_every_type_and_size) {
   }
 }
 
+// f32 parameters with copies in 16 bits, more than a launch takes: the bits of f32 gradients and of a cast of the
+// result.
+BOOST_AUTO_TEST_CASE(narrow_gradients_and_copies) {
+  const Tensor scalars = from_values({0.01, 0.5, 3, 7}, {4}, DType::f64).to(kGpu);
+  for (UpdateRule rule : {UpdateRule::adamw, UpdateRule::momentum, UpdateRule::sgd}) {
+    for (DType narrow : {DType::bf16, DType::f16}) {
+      UpdateStep plain{{}, {0.9, 0.95, 1e-8, 0}, scalars}, copying = plain;
+      uint64_t stream = 1;
+      for (int i = 0; i < 66; ++i) {
+        const int64_t n = std::vector<int64_t>{1, 8, 33, 2100, 8193}[i % 5 * (i % 11 == 0)];
+        const Tensor p = random_tensor({n}, stream++), g = random_tensor({n}, stream++, narrow);
+        const Tensor m = random_tensor({n}, stream++), v = random_tensor({n}, stream++, DType::f32, 0, 1);
+        for (UpdateStep* step : {&plain, &copying}) {
+          const bool copies = step == &copying;
+          const DType type = copies && i % 2 == 0 ? narrow : DType::f32;
+          step->items.push_back({p.to(kGpu),
+                                 g.to(type).to(kGpu),
+                                 {m.to(kGpu), v.to(kGpu)},
+                                 0.1,
+                                 copies ? empty({n}, narrow, kGpu) : Tensor()});
+        }
+      }
+      update(rule, plain);
+      update(rule, copying);
+      for (size_t i = 0; i < plain.items.size(); ++i) {
+        const auto &a = plain.items[i], &b = copying.items[i];
+        BOOST_TEST(same_bits(a.parameter, b.parameter));
+        for (size_t s = 0; s < 2; ++s) BOOST_TEST(same_bits(a.state[s], b.state[s]));
+        BOOST_TEST(same_bits(a.parameter.to(narrow), b.copy));
+      }
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(one_tensor_of_each_type) {
   for (DType t : kFloats) {
     for (int64_t n : {1, 7, 8, 33, 2100}) {

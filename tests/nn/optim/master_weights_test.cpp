@@ -5,6 +5,7 @@
 #include "braid/autograd/ops.h"
 #include "braid/nn/linear.h"
 #include "braid/nn/norm.h"
+#include "braid/nn/optim/registry.h"
 #include "tests/support/compare.h"
 
 using namespace braid;
@@ -58,6 +59,83 @@ BOOST_AUTO_TEST_CASE(gradients_arrive_at_the_masters_of_every_pass) {
   Tensor y = sum(cast(m(x), DType::f32));
   BOOST_TEST(throws_with([&] { backward(y); }, "history already used"));
   on_grad(master, nullptr);
+}
+
+// Gradients of one pass stay in bf16 and the optimizer writes the copies: the bits of f32 gradients and refresh().
+BOOST_AUTO_TEST_CASE(the_optimizer_reads_bf16_gradients_and_writes_the_copies) {
+  class Descent final : public nn::Optimizer {  // composed of ops
+   public:
+    explicit Descent(std::vector<nn::NamedTensor> p) : Optimizer(std::move(p), {}, {}) {}
+
+   private:
+    void update(const std::vector<Item>& items, const Tensor&) override {
+      const NoGrad off;
+      for (const Item& item : items) {
+        Tensor p = item.parameter;
+        p.copy_(p.clone() - scale(item.gradient.to(DType::f32), 0.5));
+      }
+    }
+  };
+  for (bool fused : {true, false}) {
+    std::vector<std::vector<nn::NamedTensor>> results;
+    for (bool copies : {false, true}) {
+      Two m;
+      nn::MasterWeights masters(m, DType::bf16, [](const std::string& name) { return name != "second.weight"; });
+      const std::vector<nn::NamedTensor> own = nn::parameters(masters);
+      std::unique_ptr<nn::Optimizer> optimizer = nn::make_optimizer(own, {});
+      if (!fused) optimizer = std::make_unique<Descent>(own);
+      if (copies) optimizer->set_copies(masters.copies_of(own));
+      for (int step = 0; step < 3; ++step) {
+        nn::zero_grad(masters);
+        masters.attach_cast(copies);
+        backward(sum(m.second(cast(m(randn({2, 3}, {1, 1}, DType::bf16)), DType::f32))));
+        BOOST_TEST((grad(own[0].value).dtype() == (copies ? DType::bf16 : DType::f32)));
+        BOOST_TEST((grad(own[1].value).dtype() == DType::f32));
+        optimizer->step(0.01);
+        copies ? masters.refresh_others() : masters.refresh();
+      }
+      results.push_back(own);
+      for (const nn::NamedTensor& p : nn::parameters(m)) results.back().push_back(p);
+    }
+    for (size_t i = 0; i < results[0].size(); ++i)
+      BOOST_TEST(is_close(results[1][i].value, results[0][i].value, 0), results[0][i].name);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(copies_must_fit) {
+  Two m;
+  nn::require_grad(m);
+  const std::vector<nn::NamedTensor> own = nn::parameters(m);
+  const auto optimizer = nn::make_optimizer(own, {});
+  BOOST_TEST(throws_with([&] { optimizer->set_copies({}); }, "0 copies do not fit 2 parameters"));
+  BOOST_TEST(throws_with(
+      [&] {
+        optimizer->set_copies({zeros({3, 2}, DType::bf16), {}});
+      },
+      "the copy of first.weight is bf16 (3, 2) on cpu, expected bf16 or f16 (3, 3) on cpu"));
+  set_grad(own[0].value, zeros({3, 3}, DType::bf16));
+  set_grad(own[1].value, zeros({3}));
+  BOOST_TEST(throws_with([&] { optimizer->step(); }, "first.weight is bf16 (3, 3) on cpu, expected f32 (3, 3)"));
+}
+
+// Consecutive matrices of one shape have copies that one product can read.
+BOOST_AUTO_TEST_CASE(copies_of_one_shape_lie_one_behind_the_other) {
+  struct Three final : nn::Module {
+    nn::Linear a{4, 3, {}, {1, 0}}, b{4, 3, {}, {1, 1}}, c{3, 4, {}, {1, 2}};
+    void visit(nn::Visitor& v) const override {
+      v("a", a);
+      v("b", b);
+      v("c", c);
+    }
+  };
+  Three m;
+  nn::MasterWeights masters(m, DType::bf16, [](const std::string&) { return true; });
+  const auto at = [](const nn::Linear& l) { return static_cast<const bfloat16*>(l.weight().raw()); };
+  BOOST_TEST((at(m.b) == at(m.a) + 12));
+  BOOST_TEST(!m.c.weight().shares_storage(m.a.weight()));
+  for (const nn::NamedTensor& p : nn::parameters(masters))
+    for (const nn::NamedTensor& q : nn::parameters(m))
+      if (p.name == q.name) BOOST_TEST(is_close(q.value, p.value.detach().to(DType::bf16), 0), p.name);
 }
 
 BOOST_AUTO_TEST_CASE(of_the_same_type_nothing_is_copied) {

@@ -23,4 +23,28 @@ BOOST_AUTO_TEST_CASE(every_parameter_gets_a_gradient) {
   }
 }
 
+// The last addition left to the next block's norm: the bits of blocks that add themselves, forward and backward.
+BOOST_AUTO_TEST_CASE(a_stream_of_two_blocks) {
+  for (bool parallel : {false, true}) {
+    nn::BlockOptions o;
+    o.attention = options_of(AttentionImpl::automatic);
+    o.mlp.hidden = 24;
+    o.parallel_residual = o.layer_norm = parallel;
+    nn::Rope rope(4, 16, 10000, nn::Rope::Precision::exact);
+    std::vector<std::vector<Tensor>> results;
+    for (bool stream : {false, true}) {
+      nn::Block first(o, {1, 1}), second(o, {1, 2});
+      Tensor x = randn({2, 6, 16}, {11, 1});
+      require_grad(x);
+      const Tensor y =
+          stream ? second.forward(first.forward({x, {}}, &rope), &rope).total() : second(first(x, &rope), &rope);
+      backward(sum(mul(y, randn(y.shape(), {11, 2}))));
+      results.push_back({y.detach(), grad(x)});
+      for (const nn::Block* block : {&first, &second})
+        for (const nn::NamedTensor& p : nn::parameters(*block)) results.back().push_back(grad(p.value));
+    }
+    for (size_t i = 0; i < results[0].size(); ++i) BOOST_TEST(is_close(results[1][i], results[0][i], 0));
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()

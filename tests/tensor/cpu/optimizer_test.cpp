@@ -116,6 +116,30 @@ BOOST_AUTO_TEST_CASE(a_list_is_the_same_as_one_after_the_other) {
   }
 }
 
+// An f32 parameter with a copy in 16 bits: the bits of an f32 gradient and of a cast of the result.
+BOOST_AUTO_TEST_CASE(a_narrow_gradient_and_a_copy) {
+  for (UpdateRule rule : {UpdateRule::adamw, UpdateRule::momentum, UpdateRule::sgd}) {
+    for (DType narrow : {DType::bf16, DType::f16}) {
+      for (int64_t n : {0, 1, 4097, 9000}) {
+        const Tensor start = random_tensor({n}, 1, DType::f32, -1, 1), g = random_tensor({n}, 2, narrow, -1, 1);
+        std::vector<Tensor> first;
+        for (DType gradient : {DType::f32, narrow}) {
+          Tensor p = start.clone(), m = full({n}, 0.5), v = full({n}, 0.25), copy = zeros({n}, narrow);
+          const bool plain = gradient == DType::f32 && first.empty();
+          for (int t = 1; t <= 2; ++t)
+            update(rule, {{{p, g.to(gradient), {m, v}, 0.1, plain ? Tensor() : copy}},
+                          {0.9, 0.95, 1e-8, 0},
+                          scalars(0.01, 0.5, 0.9, 0.95, t)});
+          if (plain) copy.copy_(p);
+          const std::vector<Tensor> got{p, m, v, copy};
+          for (size_t i = 0; i < first.size(); ++i) BOOST_TEST(is_close(got[i], first[i], 0));
+          first = got;
+        }
+      }
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(same_bits_at_any_thread_count) {
   int before = threads();
   constexpr size_t n = 50000;

@@ -43,10 +43,11 @@ struct Memory {
 
 // Head n of 32 keys of x (B, S, N, d), zeros beyond S; all threads of the block together.
 __device__ void load_tile(const Sizes& z, const float* x, int b, int j0, int n, float* tile) {
-  __syncthreads();  // all threads have read the previous tile
-  for (int at = static_cast<int>(threadIdx.x); at < kKeys * z.d; at += kThreads) {
-    const int key = at / z.d, e = at % z.d;
-    tile[key * (z.d + 1) + e] = j0 + key < z.S ? x[((b * z.S + j0 + key) * N + n) * z.d + e] : 0;
+  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  __syncthreads();                                   // all threads have read the previous tile
+  for (int key = warp; key < kKeys; key += kRows) {  // a warp a row: no division finds a thread's place
+    const float* row = x + ((b * z.S + j0 + key) * N + n) * z.d;
+    for (int e = lane; e < z.d; e += 32) tile[key * (z.d + 1) + e] = j0 + key < z.S ? row[e] : 0;
   }
   __syncthreads();
 }
