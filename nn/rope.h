@@ -40,7 +40,7 @@ class Rope {
   Tensor operator()(const Tensor& x, int64_t first) const;
   // The same for rows at any positions: positions (T) or (B, T), i32 or i64.
   Tensor operator()(const Tensor& x, const Tensor& positions) const;
-  // What these rotate by: the tables of T rows from position `first` on, or of rows at these positions.
+  // The tables by which these rotate: of T rows from position `first` on, or of rows at these positions.
   struct Tables {
     Tensor cosine, sine;  // (1 or B, T, rotary/2)
   };
