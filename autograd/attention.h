@@ -52,6 +52,12 @@ struct SdpaOptions {
   const std::vector<Document>* documents = nullptr;
 };
 
+// The dynamic weights of one branch of Compose, a stage and a side: members of HeadMixing.
+struct ComposeFactors {
+  Tensor down, up;  // (B, T, G, R, M), empty for R = 0
+  Tensor gate;      // (B, T, G, M)
+};
+
 struct DcmhaOptions : SdpaOptions {
   int64_t groups = 1;  // G; heads are mixed within their group
 };

@@ -163,6 +163,12 @@ SumAndNorm add_layer_norm(const Tensor& x, const Tensor& residual, const Tensor&
 // Rotary position embedding (Su et al. 2021) of x (B, T, N, d), pairs (e, e + rotary/2), tables (1 or B, T, rotary/2);
 // the other elements of d pass unchanged.
 Tensor rope(const Tensor& x, const Tensor& cosine, const Tensor& sine);
+// The product x (B, T, (N + 2 Nkv) d) of a layer's input as q (B, T, N, d) and k, v (B, T, Nkv, d): split, then q and k
+// normalised (rms_norm) and rotated (rope) as `how` says. On a GPU in the memory of a contiguous (B, N, T, d).
+struct Qkv {
+  Tensor q, k, v;
+};
+Qkv split_qkv(const Tensor& x, const QkvSplit& how);
 
 // --- attention: the formula and the options stand in autograd/attention.h ---
 // q (B, T, N, d); k, v (B, S, Nkv, d) with Nkv dividing N (grouped key/value heads); result (B, T, N, d). A query whose
@@ -171,6 +177,10 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
 // The same with the heads of a group mixed before (pre) and after (post) softmax.
 Tensor dcmha(const Tensor& q, const Tensor& k, const Tensor& v, const HeadMixing& pre, const HeadMixing& post,
              const DcmhaOptions& options = {});
+// The factors of each of the C branches of Compose from the products of their generator, w (G, C, B, T, 2R, M), or an
+// empty handle for R = 0, and gates (B, T, G, C, M): down = w[:R] / sqrt(mean_m w[:R]^2 + eps), up = w[R:], gate =
+// tanh(gates).
+std::vector<ComposeFactors> compose_factors(const Tensor& w, const Tensor& gates, double eps);
 
 // --- embeddings and losses ---
 Tensor embedding(const Tensor& table, const Tensor& ids);  // (V, D), ids (...) -> (..., D)

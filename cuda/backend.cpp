@@ -24,6 +24,8 @@ const Backend& cuda_backend(int index) {
       .index = index_kernels,
       .loss = loss_kernels,
       .attention = attention_kernels,
+      .compose_factors = compose_factors_kernels,
+      .split_qkv = split_qkv_kernels,
       .optimizer = optimizer_kernels,
   };
   use_device(index);

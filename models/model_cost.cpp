@@ -14,11 +14,13 @@ namespace {
 struct Held {
   std::vector<int64_t> sharded, replicated;
 };
-Held held_by(const nn::Module& model, int64_t ranks, int64_t rank) {
+Held held_by(const nn::Module& model, int64_t ranks, int64_t rank,
+             const std::function<bool(const std::string&)>& counts = {}) {
   const dist::ShardMap shards = dist::tensor_shards(model, static_cast<int>(ranks));
   const std::vector<nn::NamedTensor> parameters = nn::parameters(model);
   Held held;
   for (auto p = parameters.rbegin(); p != parameters.rend(); ++p) {
+    if (counts && !counts(p->name)) continue;
     const auto shard = shards.find(p->name);
     const bool split = shard != shards.end();
     Shape shape = p->value.shape();
@@ -54,9 +56,9 @@ RankParameters rank_parameters(const nn::Module& model, const MeshShape& mesh, i
 }
 
 void add_gradient_volume(StepVolume& volume, const nn::Module& model, const MeshShape& mesh, const MeshCoord& rank,
-                         int64_t bytes_per_element) {
-  const int64_t wide = std::max<int64_t>(4, bytes_per_element);  // masters and their gradients
-  const Held held = held_by(model, mesh.tensor, rank.tensor);
+                         const StepShape& step) {
+  const int64_t wide = std::max<int64_t>(4, step.bytes_per_element);  // masters and their gradients
+  const Held held = held_by(step.module ? *step.module : model, mesh.tensor, rank.tensor, step.trained);
   const int64_t replica = rank.data * mesh.context + rank.context;
   add_buckets(volume.replicas, held.sharded, mesh.data * mesh.context, replica, wide);
   add_buckets(volume.world, held.replicated, mesh.ranks(), replica * mesh.tensor + rank.tensor, wide);

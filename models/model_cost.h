@@ -2,6 +2,8 @@
 // training_memory() and step_volume() (model_spec.h).
 #pragma once
 #include <cstdint>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "braid/distributed/comm/communicator.h"
@@ -49,6 +51,9 @@ struct StepShape {
   int64_t seq_len = 1;
   int64_t bytes_per_element = 4;  // of the arithmetic; 2: mixed precision, whose gradients and weights travel in f32
   bool recompute = false;         // blocks send their forward pass twice
+  // Whose gradients are sent: those of this module that are `trained`, by default all of the model.
+  const nn::Module* module = nullptr;
+  std::function<bool(const std::string& parameter)> trained = {};
 };
 // Bytes that one rank sends in a step, by group and collective. The few values that decisions need (tokens, loss, norm)
 // are not counted.
@@ -66,6 +71,6 @@ RankParameters rank_parameters(const nn::Module& model, const MeshShape& mesh, i
 
 // Adds gradients that go to their owners and parameters that come back (distributed/parallel/data_parallel.h).
 void add_gradient_volume(StepVolume& volume, const nn::Module& model, const MeshShape& mesh, const MeshCoord& rank,
-                         int64_t bytes_per_element);
+                         const StepShape& step);
 
 }  // namespace braid::models

@@ -36,7 +36,7 @@ TrainingMemory ModelSpec::training_memory(const TrainingSetup& setup) const {
 
 StepVolume ModelSpec::step_volume(const MeshShape& mesh, const MeshCoord& rank, const StepShape& step) const {
   StepVolume volume;
-  add_gradient_volume(volume, *make_shape_only(), mesh, rank, step.bytes_per_element);
+  add_gradient_volume(volume, *make_shape_only(), mesh, rank, step);
   return volume;
 }
 

@@ -74,19 +74,31 @@ Rope::Rope(int64_t rotary, int64_t positions, double base, Precision precision, 
   sine_ = from_vector(sine, {positions, half}).to(table).to(device);
 }
 
-Tensor Rope::operator()(const Tensor& x, int64_t first) const {
-  if (of_rows()) return rope(x, cosine_, sine_);
-  int64_t T = x.dim(1), positions = cosine_.dim(0);
+Rope::Tables Rope::tables(int64_t first, int64_t T) const {
+  if (of_rows()) return {cosine_, sine_};
+  int64_t positions = cosine_.dim(0);
   check(first >= 0 && first + T <= positions, "rope", [&] {
     return "positions " + std::to_string(first) + ".." + std::to_string(first + T - 1) +
            " lie beyond the model's longest sequence of " + std::to_string(positions);
   });
   auto rows = [&](const Tensor& table) { return table.sliced(0, first, first + T).unsqueezed(0); };
-  return rope(x, rows(cosine_), rows(sine_));
+  return {rows(cosine_), rows(sine_)};
+}
+
+Rope::Tables Rope::tables(const Tensor& positions) const {
+  if (of_rows()) return {cosine_, sine_};
+  const Rope rows = at(positions);
+  return {rows.cosine_, rows.sine_};
+}
+
+Tensor Rope::operator()(const Tensor& x, int64_t first) const {
+  const Tables t = tables(first, x.dim(1));
+  return rope(x, t.cosine, t.sine);
 }
 
 Tensor Rope::operator()(const Tensor& x, const Tensor& positions) const {
-  return of_rows() ? rope(x, cosine_, sine_) : at(positions)(x, 0);
+  const Tables t = tables(positions);
+  return rope(x, t.cosine, t.sine);
 }
 
 Rope Rope::at(const Tensor& positions) const {

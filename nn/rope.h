@@ -40,6 +40,12 @@ class Rope {
   Tensor operator()(const Tensor& x, int64_t first) const;
   // The same for rows at any positions: positions (T) or (B, T), i32 or i64.
   Tensor operator()(const Tensor& x, const Tensor& positions) const;
+  // The tables by which these rotate: of T rows from position `first` on, or of rows at these positions.
+  struct Tables {
+    Tensor cosine, sine;  // (1 or B, T, rotary/2)
+  };
+  Tables tables(int64_t first, int64_t T) const;
+  Tables tables(const Tensor& positions) const;
   // The tables of rows at these positions, looked up once for all layers: the result rotates x as
   // operator()(x, positions) does, whatever other positions it is given.
   Rope at(const Tensor& positions) const;

@@ -22,6 +22,14 @@ struct AttentionMask {
   }
 };
 
+// How the product (B, T, (N + 2 Nkv) d) of a layer's input is split: all queries, all keys, all values, head-major.
+struct QkvSplit {
+  int64_t heads = 0, kv_heads = 0, head_dim = 0;  // N, Nkv, d
+  Tensor q_norm, k_norm;  // (d), weights of an RMS norm of each query and key; empty handles: none
+  double norm_eps = 0;
+  Tensor cosine, sine;  // (B or 1, T, rotary / 2), tables of the rotation of queries and keys; empty handles: none
+};
+
 // The part that one tensor plays in a call of attention.
 struct AttentionRole {
   enum class Positions : uint8_t { none, queries, keys };

@@ -8,6 +8,7 @@
 
 #include "apps/cli/memory_text.h"
 #include "apps/cli/text.h"
+#include "apps/train/flops.h"
 #include "apps/train/from_config.h"
 #include "apps/train/log.h"
 #include "apps/train/memory.h"
@@ -33,6 +34,7 @@ struct Plan {
   int64_t seq_len;
   int64_t windows;  // of the training data; 0: not known
   int64_t done;     // steps of the checkpoint that the run resumes from
+  double forward;   // FLOPs of a sample of the data; 0: of a sequence without separate documents
   Machine machine;
   StepPlan step;
   std::vector<StepPlan> layouts;  // of as many processes, the best first
@@ -58,8 +60,12 @@ void add_model(Report& report, const Plan& plan) {
   report.line("parameters", std::to_string(size.parameters));
   if (size.non_embedding != size.parameters) report.line("  without embeddings", std::to_string(size.non_embedding));
   for (const models::InfoRow& part : size.parts) report.line("  " + part.label, number("%.0f", part.value));
-  report.line("FLOPs per " + plan.unit() + ", forward", flop_text(plan.model.forward_flops(plan.seq_len) / T));
-  report.line("FLOPs per " + plan.unit() + ", training", flop_text(plan.model.training_flops(plan.seq_len) / T));
+  const SampleFlops flops = sample_flops(plan.config, plan.model, plan.seq_len, plan.forward);
+  const std::string how = plan.forward < plan.model.forward_flops(plan.seq_len) && plan.forward > 0
+                              ? ", attention within the documents of the data"
+                              : "";
+  report.line("FLOPs per " + plan.unit() + ", forward", flop_text(flops.forward / T) + how);
+  report.line("FLOPs per " + plan.unit() + ", training", flop_text(flops.training() / T));
 }
 
 // Where the weights come from, and which are trained.
@@ -154,7 +160,7 @@ void add_machine(Report& report, const Plan& plan) {
 
 double tokens_per_second(const Plan& plan, const StepPlan& step) { return plan.tokens() / step.seconds(); }
 double mfu(const Plan& plan, double seconds) {
-  return step_flops(plan.config, plan.model, plan.seq_len) /
+  return step_flops(plan.config, plan.model, plan.seq_len, plan.forward) /
          (seconds * plan.machine.flops * static_cast<double>(plan.step.mesh.ranks()));
 }
 
@@ -342,10 +348,12 @@ DryRun dry_run(const TrainConfig& config, const MachineRequest& request, int64_t
   const auto model = model_spec(config, with_data ? vocabulary_of(config) : 0);
   const int64_t T = sequence_length(config, *model);
   int64_t windows = 0, done = 0;
+  double forward = 0;
   if (with_data) {
     check_same_tokenizer(config, models::text::read_manifest(config.data.path));
     const models::text::Dataset data = training_data(config);
     windows = data.size();
+    forward = forward_flops(*model, data);
     validation_data(config);
     check_prompt(config, *model, data.tokenizer());
     TrainConfig copy = config;
@@ -361,8 +369,9 @@ DryRun dry_run(const TrainConfig& config, const MachineRequest& request, int64_t
                             : processes > 0   ? processes
                                               : required,
                             mesh.data, mesh.context, mesh.tensor);
-  Plan plan{config, *model, T, windows, done, machine, plan_step(config, *model, T, mesh, machine), {}};
-  if (mesh.ranks() > 1) plan.layouts = plan_layouts(config, *model, T, mesh.ranks(), machine);
+  Plan plan{config, *model, T, windows, done, forward, machine, plan_step(config, *model, T, mesh, machine, forward),
+            {}};
+  if (mesh.ranks() > 1) plan.layouts = plan_layouts(config, *model, T, mesh.ranks(), machine, forward);
 
   Report report;
   add_model(report, plan);

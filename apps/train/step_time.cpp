@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "apps/train/flops.h"
 #include "apps/train/memory.h"
 #include "apps/train/trained.h"
 #include "braid/distributed/sharding/partition.h"
@@ -11,13 +12,13 @@ namespace braid::apps {
 
 double StepPlan::communication() const { return in_line + std::max(0.0, beside - compute * 2 / 3); }
 
-double step_flops(const TrainConfig& config, const models::ModelSpec& model, int64_t seq_len) {
-  return model.training_flops(seq_len) * static_cast<double>(config.train.batch_size) *
+double step_flops(const TrainConfig& config, const models::ModelSpec& model, int64_t seq_len, double forward) {
+  return sample_flops(config, model, seq_len, forward).training() * static_cast<double>(config.train.batch_size) *
          static_cast<double>(config.train.accumulate);
 }
 
 StepPlan plan_step(const TrainConfig& config, const models::ModelSpec& model, int64_t seq_len,
-                   const models::MeshShape& mesh, const Machine& machine) {
+                   const models::MeshShape& mesh, const Machine& machine, double forward) {
   StepPlan plan{.mesh = mesh};
   const models::TrainingSetup setup = training_setup(config, seq_len, mesh, machine.gpu);
   plan.memory = training_memory(config, model, setup);
@@ -25,11 +26,18 @@ StepPlan plan_step(const TrainConfig& config, const models::ModelSpec& model, in
   models::StepShape step{
       .seq_len = seq_len, .bytes_per_element = setup.bytes_per_element, .recompute = setup.recompute};
   step.samples.assign(static_cast<size_t>(config.train.accumulate), setup.batch);
-  if (mesh.ranks() > 1) plan.volume = model.step_volume(mesh, {}, step);
+  if (mesh.ranks() > 1) {
+    const std::unique_ptr<models::Model> module = shape_only(config, model);
+    const std::vector<nn::ParameterGroup> groups = parameter_groups(config);
+    step.module = module.get();
+    step.trained = [&](const std::string& name) { return nn::rule_of(groups, name).frozen_until != nn::kNeverTrained; };
+    plan.volume = model.step_volume(mesh, {}, step);
+  }
 
   const double samples = static_cast<double>(setup.batch) * static_cast<double>(config.train.accumulate);
-  const double flops = samples * model.training_flops(seq_len) / static_cast<double>(mesh.context * mesh.tensor);
-  plan.compute = flops * (setup.recompute ? 4.0 / 3 : 1) / (machine.flops * machine.efficiency);
+  const SampleFlops sample = sample_flops(config, model, seq_len, forward);
+  const double flops = samples * (sample.training() + (setup.recompute ? sample.forward : 0));
+  plan.compute = flops / static_cast<double>(mesh.context * mesh.tensor) / (machine.flops * machine.efficiency);
   plan.links_known = mesh.ranks() == 1 || (machine.near_link > 0 && machine.far_link > 0);
   if (mesh.ranks() == 1 || !plan.links_known) return plan;
   // Tensor ranks are adjacent, then context ranks: a group lies within a node when all ranks up to it do.
@@ -60,7 +68,7 @@ bool every_process_has_rows(int64_t seq_len, const models::MeshShape& mesh) {
 }  // namespace
 
 std::vector<StepPlan> plan_layouts(const TrainConfig& config, const models::ModelSpec& model, int64_t seq_len,
-                                   int64_t processes, const Machine& machine) {
+                                   int64_t processes, const Machine& machine, double forward) {
   constexpr int64_t kNode = 8, kContexts = 8;
   std::vector<StepPlan> plans;
   for (int64_t tensor = 1; tensor <= kNode; ++tensor) {
@@ -69,7 +77,7 @@ std::vector<StepPlan> plan_layouts(const TrainConfig& config, const models::Mode
       const models::MeshShape mesh{processes / (tensor * context), context, tensor};
       if (mesh.data > config.train.batch_size || !every_process_has_rows(seq_len, mesh)) continue;
       try {
-        plans.push_back(plan_step(config, model, seq_len, mesh, machine));
+        plans.push_back(plan_step(config, model, seq_len, mesh, machine, forward));
       } catch (const Error&) {  // the model cannot be sharded so
       }
     }

@@ -24,14 +24,15 @@ struct StepPlan {
   double seconds() const { return compute + communication(); }
 };
 
+// `forward`: FLOPs of the forward pass of a sample as in sample_flops(), here and below.
 StepPlan plan_step(const TrainConfig& config, const models::ModelSpec& model, int64_t seq_len,
-                   const models::MeshShape& mesh, const Machine& machine);
+                   const models::MeshShape& mesh, const Machine& machine, double forward = 0);
 // FLOPs of a step over all processes, without what is recomputed.
-double step_flops(const TrainConfig& config, const models::ModelSpec& model, int64_t seq_len);
+double step_flops(const TrainConfig& config, const models::ModelSpec& model, int64_t seq_len, double forward = 0);
 
 // The layouts of `processes` that the settings and the model allow, up to 8 tensor and 8 context ranks, the fastest
 // first and those that do not fit last.
 std::vector<StepPlan> plan_layouts(const TrainConfig& config, const models::ModelSpec& model, int64_t seq_len,
-                                   int64_t processes, const Machine& machine);
+                                   int64_t processes, const Machine& machine, double forward = 0);
 
 }  // namespace braid::apps

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "apps/cli/text.h"
+#include "braid/nn/embedding.h"
 #include "braid/nn/name_pattern.h"
 
 namespace braid::apps {
@@ -11,14 +12,6 @@ namespace braid::apps {
 namespace {
 
 bool all_alike(const TrainConfig& config) { return config.optimizer.groups.empty() && config.lora.rank == 0; }
-
-// The model without memory, with LoRA where the settings have it.
-std::unique_ptr<models::Model> shape_only(const TrainConfig& config, const models::ModelSpec& model) {
-  std::unique_ptr<models::Model> made = model.make_shape_only();
-  const nn::ShapeOnlyScope no_memory;
-  if (config.lora.rank > 0) models::add_lora(*made, lora_options(config), {});
-  return made;
-}
 
 std::string label_of(const nn::ParameterRule& rule) {
   std::string label = rule.frozen_until == nn::kNeverTrained ? "frozen"
@@ -50,6 +43,37 @@ std::vector<nn::ParameterGroup> parameter_groups(const TrainConfig& config) {
   }
   for (const std::string& text : config.optimizer.groups) groups.push_back(nn::parse_group(text));
   return groups;
+}
+
+std::unique_ptr<models::Model> shape_only(const TrainConfig& config, const models::ModelSpec& model) {
+  std::unique_ptr<models::Model> made = model.make_shape_only();
+  const nn::ShapeOnlyScope no_memory;
+  if (config.lora.rank > 0) models::add_lora(*made, lora_options(config), {});
+  return made;
+}
+
+WeightElements weight_elements(const TrainConfig& config, const models::ModelSpec& model, int64_t updates) {
+  if (all_alike(config)) return {};
+  const std::unique_ptr<models::Model> made = shape_only(config, model);
+  const std::vector<nn::ParameterGroup> groups = parameter_groups(config);
+  std::vector<std::string> tables;  // of embeddings, which are looked up
+  int64_t looked_up = 0;
+  nn::each_module(*made, [&](const std::string& name, nn::Module& module) {
+    const auto* table = dynamic_cast<const nn::Embedding*>(&module);
+    if (!table) return;
+    tables.push_back(name + ".weight");
+    looked_up += table->weight().numel();
+  });
+  // A table that is the output projection too is multiplied with.
+  const models::ModelSize size = model.size();
+  if (size.parameters - size.non_embedding == looked_up && model.vocab_size() > 0) tables.clear();
+  WeightElements found;
+  for (const nn::NamedTensor& p : nn::parameters(*made)) {
+    if (p.value.shape().rank() < 2 || std::ranges::count(tables, p.name) > 0) continue;
+    if (models::is_lora(p.name)) found.lora += p.value.numel();
+    if (nn::rule_of(groups, p.name).frozen_until > updates) found.frozen += p.value.numel();
+  }
+  return found;
 }
 
 TrainedParameters trained_parameters(const TrainConfig& config, const models::ModelSpec& model) {

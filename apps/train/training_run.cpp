@@ -7,6 +7,7 @@
 #include "apps/cli/signals.h"
 #include "apps/cli/text.h"
 #include "apps/cli/version.h"
+#include "apps/train/flops.h"
 #include "apps/train/job.h"
 #include "apps/train/matmul_rate.h"
 #include "apps/train/memory.h"
@@ -118,7 +119,7 @@ void TrainingRun::open_log() {
 void TrainingRun::start() {
   peak_flops_ = measured_flops(device_, types_.compute) * mesh_.world.size();
   reset_peak_memory(device_);
-  flops_per_token_ = spec_->training_flops(train_data_.seq_len()) / double(train_data_.seq_len());
+  sample_forward_ = forward_flops(*spec_, train_data_);
   evaluation_.emplace(config_, *model_, mesh_, train_data_.tokenizer(),
                       validation_data_ ? &*validation_data_ : nullptr);
   if (config_.eval.tasks > 0 && evaluation_->gradable_answers() == 0)
@@ -166,6 +167,10 @@ double TrainingRun::learning_rate() const { return nn::learning_rate(schedule(co
 
 LogRow TrainingRun::count_step(const models::StepMetrics& metrics, double lr) {
   const int64_t samples = config_.train.batch_size * config_.train.accumulate;
+  const auto begins = [&](const nn::ParameterGroup& group) { return group.frozen_until == state_.step; };
+  if (flops_ == 0 || std::ranges::any_of(trainer_.optimizer().options().groups, begins))
+    sample_flops_ = sample_flops(config_, *spec_, train_data_.seq_len(), sample_forward_, state_.step).training();
+  flops_ += static_cast<double>(samples) * sample_flops_;
   ++state_.step;
   state_.samples += samples;
   state_.elapsed_s = elapsed_before_ + seconds();
@@ -173,7 +178,7 @@ LogRow TrainingRun::count_step(const models::StepMetrics& metrics, double lr) {
   LogRow row{.step = state_.step, .loss = metrics.loss, .lr = lr, .grad_norm = metrics.grad_norm};
   row.tokens = static_cast<double>(state_.samples * state_.seq_len);
   row.tok_per_s = static_cast<double>((state_.step - first_step_) * samples * state_.seq_len) / seconds();
-  row.mfu = row.tok_per_s * flops_per_token_ / peak_flops_;
+  row.mfu = flops_ / seconds() / peak_flops_;
   row.memory_mb = static_cast<double>(memory_stats(device_).peak) / 1e6;
   row.elapsed_s = state_.elapsed_s;
   row.unix_time = unix_time();

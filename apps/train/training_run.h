@@ -105,10 +105,11 @@ class TrainingRun {
   OutputRetry output_;
   SpikeDetector spikes_;
   Clock::time_point start_, last_save_;
-  double elapsed_before_ = 0, peak_flops_ = 0, flops_per_token_ = 0;
-  std::string attention_;                                           // the kernels that were noted
-  LogRow last_;                                                     // the newest value of loss, val_loss and task_acc
-  int64_t val_step_ = -1;                                           // of last_.val_loss
+  double elapsed_before_ = 0, peak_flops_ = 0;
+  double sample_forward_ = 0, sample_flops_ = 0, flops_ = 0;  // of a sample of the data; of all steps of this process
+  std::string attention_;                                     // the kernels that were noted
+  LogRow last_;                                               // the newest value of loss, val_loss and task_acc
+  int64_t val_step_ = -1;                                     // of last_.val_loss
   double best_val_loss_ = std::numeric_limits<double>::infinity();  // of the checkpoint that `best` names
   int64_t first_step_ = 0, saved_step_ = 0;                         // no checkpoint before step 1
   bool log_warned_ = false, samples_warned_ = false, events_warned_ = false;

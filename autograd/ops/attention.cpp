@@ -210,6 +210,15 @@ Grads gradients_of_type(DType dtype, const DcmhaGradients& gradients) {
   return list;
 }
 
+// For a gradient: heads first in memory where the input is and the kernel writes such memory directly, else contiguous.
+Tensor gradient_memory(const Tensor& input, AttentionKernel kernel) {
+  const bool heads_first =
+      kernel == AttentionKernel::tensor_core && input.rank() == 4 && input.transposed(1, 2).is_contiguous();
+  if (!heads_first) return empty_like(input);
+  return empty({input.dim(0), input.dim(2), input.dim(1), input.dim(3)}, input.dtype(), input.device())
+      .transposed(1, 2);
+}
+
 // The device's kernels. Backward needs the inputs, the row statistics and, without a mixing after softmax, y. For
 // kernels that take no 16-bit inputs these are converted for each pass, so that what stays alive is 16 bits wide.
 Tensor fused(const Call& call, const DcmhaInputs& x, const AttentionPlan& plan) {
@@ -221,7 +230,8 @@ Tensor fused(const Call& call, const DcmhaInputs& x, const AttentionPlan& plan) 
   y = y.to(dtype);
   auto backward_pass = [=, &device, required = call.required](const Tensor& dy) -> Grads {
     const DcmhaInputs in = converted(x, inside);
-    DcmhaGradients gradients = gradients_for(in, required, [](const Tensor& input) { return empty_like(input); });
+    DcmhaGradients gradients =
+        gradients_for(in, required, [&plan](const Tensor& input) { return gradient_memory(input, plan.backward); });
     device.attention.backward(plan, in, y.to(inside), lse, dy.to(inside).contiguous(), gradients);
     return gradients_of_type(dtype, gradients);
   };

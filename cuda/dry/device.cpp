@@ -134,6 +134,8 @@ DryDevice::DryDevice(const DryGpu& gpu) : state_(std::make_unique<State>()) {
     b.index = dry::measured<index_kernels>();
     b.loss = dry::measured<loss_kernels>();
     b.attention = dry::measured<attention_kernels>();
+    b.compose_factors = dry::measured<compose_factors_kernels>();
+    b.split_qkv = dry::measured<split_qkv_kernels>();
     b.optimizer = dry::measured<optimizer_kernels>();
     return b;
   }();

@@ -5,6 +5,17 @@
 
 namespace braid::dist {
 
+namespace {
+// Which of the rank's required key/value heads each of its query heads reads.
+std::vector<int64_t> heads_read(const HeadShards& heads, int rank) {
+  const Range own = heads.queries.single(rank), required = heads.required.single(rank);
+  const int64_t share = heads.queries.extent() / heads.keys.extent();
+  std::vector<int64_t> read;
+  for (int64_t n = own.begin; n < own.end; ++n) read.push_back(n / share - required.begin);
+  return read;
+}
+}  // namespace
+
 HeadShards shard_heads(int64_t queries, int64_t keys, int ranks) {
   HeadShards s{even_partition(queries, ranks), even_partition(keys, ranks), {}};
   const int64_t share = queries / keys;
@@ -21,16 +32,18 @@ void gather_required_heads(nn::AttentionOperands& x, const HeadShards& heads, co
   for (Tensor* t : {&x.k, &x.v}) *t = sparse_all_gather(*t, 2, heads.keys, heads.required, tensor);
 }
 
+bool shares_evenly(const HeadShards& heads, int rank) {
+  const std::vector<int64_t> read = heads_read(heads, rank);
+  const int64_t queries = std::ssize(read), keys = heads.required.single(rank).size();
+  if (queries == 0 || queries % keys != 0) return queries == 0;
+  for (int64_t n = 0; n < queries; ++n)
+    if (read[static_cast<size_t>(n)] != n / (queries / keys)) return false;
+  return true;
+}
+
 nn::AttentionOperands evenly_shared(nn::AttentionOperands x, const HeadShards& heads, int rank) {
-  const Range own = heads.queries.single(rank), required = heads.required.single(rank);
-  const int64_t share = heads.queries.extent() / heads.keys.extent();
-  std::vector<int64_t> read;  // of the rank's key/value heads, by each query head
-  bool even = own.size() % required.size() == 0;
-  for (int64_t n = own.begin; n < own.end; ++n) {
-    read.push_back(n / share - required.begin);
-    even = even && read.back() == (n - own.begin) / (own.size() / required.size());
-  }
-  if (even) return x;
+  if (shares_evenly(heads, rank)) return x;
+  const std::vector<int64_t> read = heads_read(heads, rank);
   for (Tensor* t : {&x.k, &x.v}) {
     std::vector<Tensor> parts;
     for (int64_t head : read) parts.push_back(slice(*t, 2, head, head + 1));

@@ -24,8 +24,10 @@ HeadShards shard_heads(int64_t queries, int64_t keys, int ranks);
 
 // k and v (B, S, own key/value heads, d) -> (B, S, those that this rank's query heads read, d).
 void gather_required_heads(nn::AttentionOperands& x, const HeadShards& heads, const Communicator& tensor);
-// The same operands with one key/value head for each query head where the rank's query heads do not share them evenly,
-// which the attention op demands; else unchanged.
+// Does each key/value head that the rank requires serve as many of its query heads as the others, as the attention op
+// demands?
+bool shares_evenly(const HeadShards& heads, int rank);
+// The same operands with one key/value head for each query head where they are not shared evenly; else unchanged.
 nn::AttentionOperands evenly_shared(nn::AttentionOperands x, const HeadShards& heads, int rank);
 
 }  // namespace braid::dist

@@ -70,7 +70,11 @@ int64_t gathered_by_attention(const DcformerConfig& config, const MeshShape& mes
   const dist::HeadShards heads = shard_heads(config, mesh.tensor);
   if (mesh.context == 1 && stay && heads.required == heads.keys) return 0;
   const int64_t queries = stay ? heads.queries.size(0) : config.n_head;
-  const int64_t key_values = stay ? heads.required.size(0) : config.n_kv_head;
+  int64_t key_values = stay ? heads.required.size(0) : config.n_kv_head;
+  int64_t repeated = 0;  // key/value heads of the rank that keeps a copy for each query head (dist::evenly_shared)
+  for (int r = 0; stay && r < mesh.tensor; ++r)
+    if (!dist::shares_evenly(heads, r)) repeated = std::max(repeated, heads.queries.size(r));
+  key_values += repeated;
   return keys_of(config, layer, mesh, {}, seq_len).required.size(0) *
          (key_values * 2 * config.head_dim + queries * key_side_elements(config));
 }

@@ -138,7 +138,7 @@ TrainingMemory DcformerSpec::training_memory(const TrainingSetup& setup) const {
 
 StepVolume DcformerSpec::step_volume(const MeshShape& mesh, const MeshCoord& rank, const StepShape& step) const {
   StepVolume volume = activation_volume(config_, mesh, rank, step);
-  add_gradient_volume(volume, shape_only_model(config_), mesh, rank, step.bytes_per_element);
+  add_gradient_volume(volume, shape_only_model(config_), mesh, rank, step);
   return volume;
 }
 

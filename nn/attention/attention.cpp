@@ -41,19 +41,15 @@ Tensor Attention::operator()(const Tensor& x, const Rope* rope, LayerCache* cach
   int64_t rows = qkv_.weight().dim(0) / d;        // heads of q, k and v on this rank
   int64_t N = out_.weight().dim(1) / d, Nkv = (rows - N) / 2;
 
-  std::vector<Tensor> parts = split(qkv_(all), {N * d, Nkv * d, Nkv * d}, 2);
-  AttentionOperands in{
-      reshape(parts[0], {B, T, N, d}), reshape(parts[1], {B, T, Nkv, d}), reshape(parts[2], {B, T, Nkv, d}), {}, {}};
-  if (o.qk_norm) {
-    in.q = q_norm_(in.q);
-    in.k = k_norm_(in.k);
-  }
+  QkvSplit how{.heads = N, .kv_heads = Nkv, .head_dim = d};
+  if (o.qk_norm) how.q_norm = q_norm_.weight(), how.k_norm = k_norm_.weight(), how.norm_eps = o.qk_norm_eps;
   if (rope) {
-    Tensor positions = shards ? shards->positions() : Tensor();
-    auto rotate = [&](const Tensor& q) { return positions ? (*rope)(q, positions) : (*rope)(q, first); };
-    in.q = rotate(in.q);
-    in.k = rotate(in.k);
+    const Tensor positions = shards ? shards->positions() : Tensor();
+    const Rope::Tables tables = positions ? rope->tables(positions) : rope->tables(first, T);
+    how.cosine = tables.cosine, how.sine = tables.sine;
   }
+  const Qkv qkv = split_qkv(qkv_(all), how);
+  AttentionOperands in{qkv.q, qkv.k, qkv.v, {}, {}};
   const ShardContext::Heads heads{o.heads, o.kv_heads, o.compose && compose_.heads() > N};  // mixed: route (b)
   if (o.compose) {
     CompositionWeights::Stages weights = compose_(heads.mixed ? x : all);

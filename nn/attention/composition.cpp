@@ -48,31 +48,24 @@ CompositionWeights::Stages CompositionWeights::operator()(const Tensor& x) const
   int64_t B = x.dim(0), T = x.dim(1), D = x.dim(2), G = groups(), R = options_.rank, M = heads_per_group_;
   int64_t C = static_cast<int64_t>(branches_.size()), K = 2 * R * M;
 
-  Tensor w, gates;
-  if (dw1_) {
-    Tensor hidden = matmul(x, reshape(dw1_, {D, G * C * K}));  // (B, T, G C K)
-    hidden = options_.tanh_gelu ? gelu_tanh(hidden) : gelu(hidden);
-    Tensor per_branch = permute(reshape(hidden, {B * T, G, C, K}), {1, 2, 0, 3});  // (G, C, B T, K)
-    w = matmul(per_branch, reshape(qkw_, {G, C, K, 2 * R * M}));                   // (G, C, B T, 2R M)
-    w = permute(reshape(w, {G, C, B, T, 2 * R, M}), {1, 2, 3, 0, 4, 5});           // (C, B, T, G, 2R, M)
-  }
-  if (dd_) gates = reshape(tanh(matmul(x, reshape(dd_, {D, G * C * M}))), {B, T, G, C, M});
-
-  auto factors = [&](const char* branch) -> Factors {
-    auto at = std::ranges::find(branches_, branch);
-    if (at == branches_.end()) return {};
-    int64_t c = at - branches_.begin();
-    Factors f;
-    if (w) {
-      Tensor both = squeeze(slice(w, 0, c, c + 1), 0);  // (B, T, G, 2R, M)
-      f.down = rms_norm(slice(both, 3, 0, R), {}, options_.norm_eps);
-      f.up = contiguous(slice(both, 3, R, 2 * R));
+  std::vector<ComposeFactors> factors;  // of the branches
+  if (C > 0) {
+    Tensor w, gates = reshape(matmul(x, reshape(dd_, {D, G * C * M})), {B, T, G, C, M});
+    if (dw1_) {
+      Tensor hidden = reshape(matmul(x, reshape(dw1_, {D, G * C * K})), {B * T, G, C, K});
+      hidden = permute(options_.tanh_gelu ? gelu_tanh(hidden) : gelu(hidden), {1, 2, 0, 3});  // (G, C, B T, K)
+      w = matmul(hidden, reshape(qkw_, {G, C, K, 2 * R * M}));                                // (G, C, B T, 2R M)
+      w = reshape(w, {G, C, B, T, 2 * R, M});
     }
-    f.gate = squeeze(slice(gates, 3, c, c + 1), 3);
-    return f;
+    factors = compose_factors(w, gates, options_.norm_eps);
+  }
+
+  auto of = [&](const char* branch) {
+    auto at = std::ranges::find(branches_, branch);
+    return at == branches_.end() ? ComposeFactors() : factors[static_cast<size_t>(at - branches_.begin())];
   };
   auto stage = [&](const char* query, const char* key, const Tensor& base) -> HeadMixing {
-    Factors q = factors(query), k = factors(key);
+    ComposeFactors q = of(query), k = of(key);
     return {base, q.down, q.up, k.down, k.up, q.gate, k.gate};
   };
   return {stage("pre_q", "pre_k", pre_base_), stage("post_q", "post_k", post_base_)};

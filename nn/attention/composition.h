@@ -56,9 +56,6 @@ class CompositionWeights final : public Module {
   void visit(Visitor& v) const override;
 
  private:
-  struct Factors {
-    Tensor down, up, gate;  // (B, T, G, R, M), the same, (B, T, G, M)
-  };
   CompositionOptions options_;
   std::vector<std::string> branches_;  // of the C axis
   int64_t heads_per_group_ = 0;        // M

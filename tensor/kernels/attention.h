@@ -26,7 +26,8 @@ struct DcmhaInputs {
   int64_t workspace = 0;  // bytes of scores that a GPU may hold at a time; 0: kAttentionWorkspace
 };
 
-// Gradients, contiguous, shaped like the inputs; an empty handle: not required.
+// Gradients, shaped like the inputs, contiguous; with AttentionKernel::tensor_core those of q, k and v in any memory
+// whose last axis is contiguous. An empty handle: not required.
 struct DcmhaGradients {
   Tensor q, k, v;
   HeadMixing pre, post;

@@ -3,6 +3,7 @@
 // device without a kernel leaves it out of the table; a call of it then throws.
 #pragma once
 #include "braid/tensor/kernels/attention.h"
+#include "braid/tensor/kernels/compose_factors.h"
 #include "braid/tensor/kernels/copy.h"
 #include "braid/tensor/kernels/index.h"
 #include "braid/tensor/kernels/int8.h"
@@ -18,6 +19,7 @@
 #include "braid/tensor/kernels/rope.h"
 #include "braid/tensor/kernels/scan.h"
 #include "braid/tensor/kernels/softmax.h"
+#include "braid/tensor/kernels/split_qkv.h"
 #include "braid/tensor/kernels/stream.h"
 
 namespace braid {
@@ -40,6 +42,8 @@ struct Backend {
   IndexKernels index;
   LossKernels loss;
   AttentionKernels attention;
+  ComposeFactorsKernels compose_factors;
+  SplitQkvKernels split_qkv;
   OptimizerKernels optimizer;
 };
 

@@ -40,6 +40,24 @@ BOOST_AUTO_TEST_CASE(flags_reach_the_work) {
   BOOST_TEST(manifest.tasks.empty());
 }
 
+BOOST_AUTO_TEST_CASE(a_short_validation_split_is_noted) {
+  const Scratch scratch;
+  const std::string note =
+      "note: the validation split is shorter than a sequence of 256 tokens, and training needs at "
+      "least one; give more text, a larger --val-fraction or --val FILE\n";
+  const auto noted = [&](size_t bytes, const std::string& flags) {
+    write(scratch / "in.txt", std::string(bytes, 'a') + "\n");
+    const auto result =
+        run("prepare " + (scratch / "in.txt").string() + " --replace -o " + (scratch / "data").string() + flags);
+    BOOST_TEST(result.code == 0, result.output);
+    return result.output.find(note) != std::string::npos;
+  };
+  BOOST_TEST(noted(2000, ""));
+  BOOST_TEST(!noted(2000, " --val-fraction 0.2"));
+  BOOST_TEST(!noted(2000, " --val-fraction 0"));  // none at all
+  BOOST_TEST(!noted(6000, ""));
+}
+
 BOOST_AUTO_TEST_CASE(bad_input_gets_a_sentence_and_writes_nothing) {
   const Scratch scratch;
   const std::string data = (scratch / "data").string();

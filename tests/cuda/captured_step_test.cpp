@@ -235,6 +235,35 @@ BOOST_AUTO_TEST_CASE(another_shape_begins_anew) {
   check_equal(pair.plain, pair.captured);
 }
 
+// Which kernels attention within documents launches depends on where they begin: such steps are launched, between
+// others that are replayed.
+BOOST_AUTO_TEST_CASE(batches_with_documents_are_launched) {
+  const auto with_documents = [](int64_t number) {
+    models::Batch joined = batch(number);
+    std::vector<int32_t> positions;
+    for (int64_t i = 0, at = 0; i < 2 * kLength; ++i, ++at) {
+      if (i % kLength == 0 || i % kLength == 1 + number % 5) at = 0;
+      positions.push_back(static_cast<int32_t>(at));
+    }
+    return models::text_batch(joined.at("input_ids"), joined.at("targets"), from_vector(positions, {2, kLength}));
+  };
+  Pair pair;
+  for (int64_t step = 0; step < 9; ++step) {
+    const bool documents = step == 3 || step == 4 || step == 5;
+    pair.each([&](Training& t) {
+      if (documents)
+        t.step(step, {with_documents(2 * step), with_documents(2 * step + 1)});
+      else
+        t.step(step);
+    });
+    BOOST_TEST(pair.captured.trainer.replays_steps() == (step != 0 && !documents && step != 6), "step " << step);
+  }
+  check_equal(pair.plain, pair.captured);
+  Training joined({}, false);  // positions count
+  for (int64_t step = 0; step < 4; ++step) joined.step(step);
+  BOOST_TEST(joined.results[3].loss != pair.plain.results[3].loss);
+}
+
 // Validation between steps, and a state that is loaded into the tensors of a capture.
 BOOST_AUTO_TEST_CASE(other_work_between_steps_disturbs_nothing) {
   Pair pair({"bf16", DType::bf16});

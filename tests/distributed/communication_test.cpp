@@ -4,6 +4,7 @@
 #include "braid/distributed/comm/thread_transport.h"
 #include "braid/models/dcformer/cost.h"
 #include "braid/models/dcformer/family.h"
+#include "braid/models/lora.h"
 #include "tests/distributed/parity.h"
 #include "tests/support/switches.h"
 
@@ -77,6 +78,35 @@ BOOST_AUTO_TEST_CASE(counted_bytes_equal_the_formulas) {
   check_volume("dcformer", {2, 1, 2}, DType::bf16, false);
   check_volume("dcformer", {1, 2, 2}, DType::f64, true);
   check_volume("dcformer", {2, 2, 2}, DType::f64, false);
+}
+
+// Gradients of frozen parameters are not sent, those of LoRA are.
+BOOST_AUTO_TEST_CASE(frozen_parameters_send_nothing) {
+  const models::DcformerConfig config = parity_config("dcformer");
+  for (const int64_t rank : {0, 3}) {
+    for (const Shape3& s : {Shape3{2, 1, 1}, Shape3{3, 1, 1}}) {
+      dist::run_thread_ranks(static_cast<int>(s.data), [&](const dist::Communicator& world) {
+        const dist::ProcessMesh mesh = dist::make_mesh(world, s.data, 1, 1);
+        const auto model = make_model(config, mesh);
+        if (rank > 0) models::add_lora(*model, {.rank = rank, .targets = {"*.w2"}}, {5, 0}, mesh);
+        nn::OptimizerOptions options;
+        for (const char* text : rank > 0 ? std::vector{"* frozen", "*.lora_?.weight trained"}
+                                         : std::vector{"* frozen", "*.dyn_w_proj.* trained"})
+          options.groups.push_back(nn::parse_group(text));
+        models::Trainer trainer(*model, options, 1.0, mesh);
+        const auto before = mesh.world.stats();
+        trainer.step(share_of(step_batch(config, 0, 6, 21), mesh), 1e-3);
+        const auto after = mesh.world.stats();
+        models::StepShape step{.samples = {6 / s.data}, .seq_len = 21, .bytes_per_element = 8, .module = model.get()};
+        step.trained = [&](const std::string& name) {
+          return nn::rule_of(options.groups, name).frozen_until != nn::kNeverTrained;
+        };
+        const models::StepVolume want = step_volume(config, {s.data, 1, 1}, {mesh.data.rank(), 0, 0}, step);
+        expect(want.replicas.total() == 0 && want.world.total() > 0, "sent to all");
+        expect_traffic(before, after, want.world, "LoRA " + std::to_string(rank) + ", " + str(s));
+      });
+    }
+  }
 }
 
 BOOST_AUTO_TEST_CASE(what_is_switched_off_sends_nothing) {

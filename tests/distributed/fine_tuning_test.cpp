@@ -4,9 +4,11 @@
 
 #include "braid/distributed/comm/thread_transport.h"
 #include "braid/models/lora.h"
+#include "braid/models/pretrained/adapter.h"
 #include "braid/models/pretrained/init_from.h"
 #include "braid/models/training/checkpoint_writer.h"
 #include "tests/distributed/parity.h"
+#include "tests/support/random.h"
 #include "tests/support/temp_folder.h"
 
 using namespace braid;
@@ -165,6 +167,30 @@ BOOST_AUTO_TEST_CASE(an_upcycled_model_has_the_loss_of_its_origin_over_ranks_too
         const auto composed = models::init_from(origin_of(kind), *spec, {9, 0}, DType::f64, mesh);
         const auto plain = models::load_model(origin_of(kind), {.mesh = mesh});
         expect(loss(*composed.model) == loss(*plain.model), kind + ", " + str(s));
+      });
+    }
+  }
+}
+
+// LoRA of a folder of its own, whose queries, keys and values are three layers of the file and one of the model.
+BOOST_AUTO_TEST_CASE(an_adapter_is_added_to_the_shards_of_each_rank) {
+  const std::filesystem::path& base = origin_of("llama-folder");
+  const TempFolder folder;
+  const models::LoadedModel whole = models::load_model(base);
+  models::add_lora(*whole.model, {.rank = 2, .alpha = 3, .targets = {"*"}}, {5, 0});
+  for (nn::NamedTensor& p : nn::parameters(*whole.model))
+    if (p.name.ends_with("lora_B.weight"))
+      p.value.copy_(normal_tensor(p.value.shape(), 0.3, child({6, 0}, p.name.c_str())));
+  models::save_adapter(*whole.model, folder.path);
+  const models::Batch batch = step_batch(parity_config("llama-folder"), 0, kSamples, kLength);
+  const double expected = models::evaluate(*whole.model, {batch}, {});
+  for (const bool merged : {true, false}) {
+    for (const Shape3& s : kLayouts) {
+      dist::run_thread_ranks(static_cast<int>(s.data * s.context * s.tensor), [&](const dist::Communicator& world) {
+        const dist::ProcessMesh mesh = dist::make_mesh(world, s.data, s.context, s.tensor);
+        const auto loaded = models::load_model(folder.path, {.mesh = mesh, .merge_adapter = merged, .base = base});
+        const double loss = models::evaluate(*loaded.model, share_of(batch, mesh), mesh);
+        expect_close({loss}, {expected}, 1e-12, "adapter, " + str(s));
       });
     }
   }

@@ -124,6 +124,38 @@ OpRow plain_row(std::string name, SdpaOptions options, std::vector<Sizes> sizes)
   return r;
 }
 
+// All factors of a token, group and branch behind each other, (B, T, G, C, (2R + 1) M).
+Tensor joined(const std::vector<ComposeFactors>& branches) {
+  std::vector<Tensor> all;
+  for (const ComposeFactors& f : branches) {
+    const Tensor gate = unsqueeze(f.gate, 3);
+    const Tensor factors = f.down ? concat({f.down, f.up, gate}, 3) : gate;  // (B, T, G, 2R + 1, M)
+    all.push_back(reshape(factors, {factors.dim(0), factors.dim(1), factors.dim(2), factors.dim(3) * factors.dim(4)}));
+  }
+  return stack(all, 3);
+}
+
+constexpr double kFactorsEps = 0.05;  // large, so that a wrong place for it would show
+
+// The gates (B, T, G, C, M), and where R > 0 before them w (G, C, B, T, 2R, M).
+Array factors_by_loops(const std::vector<Array>& in) {
+  const Array& gates = in.back();
+  const Shape& s = gates.shape;
+  const int64_t M = s[4], both = in.size() > 1 ? in[0].shape[4] : 0;
+  Array y{{s[0], s[1], s[2], s[3], (both + 1) * M}, {}};
+  for (int64_t i = 0; i < s[0] * s[1] * s[2] * s[3]; ++i) {
+    const int64_t c = i % s[3], g = i / s[3] % s[2], t = i / (s[3] * s[2]) % s[1], b = i / (s[3] * s[2] * s[1]);
+    for (int64_t f = 0; f < both; ++f) {
+      double squares = 0;
+      for (int64_t m = 0; m < M; ++m) squares += std::pow(at(in[0], {g, c, b, t, f, m}), 2);
+      const double scale = f < both / 2 ? 1 / std::sqrt(squares / static_cast<double>(M) + kFactorsEps) : 1;
+      for (int64_t m = 0; m < M; ++m) y.values.push_back(at(in[0], {g, c, b, t, f, m}) * scale);
+    }
+    for (int64_t m = 0; m < M; ++m) y.values.push_back(std::tanh(at(gates, {b, t, g, c, m})));
+  }
+  return y;
+}
+
 }  // namespace
 
 std::vector<OpRow> attention_rows() {
@@ -154,6 +186,33 @@ std::vector<OpRow> attention_rows() {
                 {{2, 4, 4, 1, 3, 0, 2}}),
       plain_row("scaled_dot_product_attention:chunked", {.mask = causal, .impl = AttentionImpl::chunked, .chunk = 2},
                 {{1, 5, 5, 1, 2, 0, 2}}),
+      {.name = "compose_factors",
+       .op = [](const auto& in) { return joined(compose_factors(in[0], in[1], kFactorsEps)); },
+       .reference = factors_by_loops,
+       .cases = {{{1, 4, 2, 3, 4, 3}, {2, 3, 1, 4, 3}},
+                 {{2, 2, 1, 2, 2, 16}, {1, 2, 2, 2, 16}},
+                 {{1, 1, 0, 3, 4, 2}, {0, 3, 1, 1, 2}}}},
+      {.name = "compose_factors:gates",
+       .op = [](const auto& in) { return joined(compose_factors({}, in[0], kFactorsEps)); },
+       .reference = factors_by_loops,
+       .cases = {{{2, 3, 1, 4, 3}}, {{1, 2, 3, 1, 5}}}},
+      {.name = "compose_factors:some",  // a factor without a gradient has none of zeros either
+       .op =
+           [](const auto& in) {
+             const std::vector<ComposeFactors> f = compose_factors(in[0], in[1], kFactorsEps);
+             return concat({f[0].down, f[1].up, unsqueeze(f[1].gate, 3)}, 3);
+           },
+       .reference =
+           [](const auto& in) {
+             const Array every = factors_by_loops(in);  // (B, T, G, 2, 3 M) with R = 1
+             const Shape& s = every.shape;
+             Array y{{s[0], s[1], s[2], 3, s[4] / 3}, {}};
+             const int64_t M = y.shape[4];
+             for (int64_t i = 0; i < numel(s); ++i)
+               if (i % (6 * M) < M || i % (6 * M) >= 4 * M) y.values.push_back(every.values[static_cast<size_t>(i)]);
+             return y;
+           },
+       .cases = {{{1, 2, 2, 3, 2, 4}, {2, 3, 1, 2, 4}}}},
   };
 }
 

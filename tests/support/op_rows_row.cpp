@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "tests/support/op_table.h"
@@ -119,6 +120,58 @@ OpRow rope_row(const std::string& name, bool per_sample, int64_t left_over) {
           .cases = {{{2, 3, 2, 6}}, {{1, 1, 1, 4}}, {{3, 2, 4, 34}}, {{2, 0, 2, 6}}}};
 }
 
+// split_qkv of x (B, T, (N + 2 Nkv) d), with two weights behind it where `norm`. q, k and v one beside the other.
+struct Heads {
+  int64_t queries, keys, d, half;  // half: pairs that are rotated
+  bool per_sample, norm;
+  QkvSplit split(const std::vector<Tensor>& in) const {
+    QkvSplit how{.heads = queries, .kv_heads = keys, .head_dim = d, .norm_eps = kEps};
+    if (norm) how.q_norm = in[1], how.k_norm = in[2];
+    const int64_t batch = per_sample ? in[0].dim(0) : 1;
+    if (half > 0) how.cosine = table(in[0], batch, half, std::cos), how.sine = table(in[0], batch, half, std::sin);
+    return how;
+  }
+};
+
+Array split_by_loops(const std::vector<Array>& in, const Heads& h) {
+  Array y = in[0];
+  const int64_t T = y.shape[1], heads = h.queries + 2 * h.keys, d = h.d;
+  for (int64_t r = 0; r < y.shape[0] * T * heads; ++r) {
+    const int64_t head = r % heads, t = r / heads % T, b = h.per_sample ? r / heads / T : 0;
+    if (head >= h.queries + h.keys) continue;
+    double* const x = &y.values[static_cast<size_t>(r * d)];
+    if (h.norm) {
+      const Array row{{d}, std::vector<double>(x, x + d)}, n = rms_norm_reference({row, in[head < h.queries ? 1 : 2]});
+      std::copy(n.values.begin(), n.values.end(), x);
+    }
+    for (int64_t e = 0; e < h.half; ++e) {
+      const double a = angle(b, t, e), first = x[e], second = x[e + h.half];
+      x[e] = first * std::cos(a) - second * std::sin(a);
+      x[e + h.half] = second * std::cos(a) + first * std::sin(a);
+    }
+  }
+  return y;
+}
+
+OpRow split_row(const std::string& name, const Heads& h) {
+  OpRow row{.name = "split_qkv:" + name,
+            .op =
+                [h](const auto& in) {
+                  const Qkv r = split_qkv(in[0], h.split(in));
+                  const int64_t B = in[0].dim(0), T = in[0].dim(1);
+                  const auto flat = [&](const Tensor& x) { return reshape(x, {B, T, x.dim(2) * h.d}); };
+                  return concat({flat(r.q), flat(r.k), flat(r.v)}, 2);
+                },
+            .reference = [h](const auto& in) { return split_by_loops(in, h); }};
+  const int64_t width = (h.queries + 2 * h.keys) * h.d;
+  for (const Shape& shape : std::vector<Shape>{{2, 3, width}, {1, 1, width}, {2, 0, width}}) {
+    row.cases.push_back({shape});
+    if (h.norm) row.cases.back().insert(row.cases.back().end(), {Shape{h.d}, Shape{h.d}});
+  }
+  row.roundings = 2;
+  return row;
+}
+
 const std::vector<std::vector<Shape>> kRowShapes{{{3, 5}}, {{2, 3, 7}}, {{1, 1}},  {{0, 4}},
                                                  {{4, 0}}, {{33}},      {{2, 129}}};
 
@@ -220,6 +273,10 @@ std::vector<OpRow> row_rows() {
        .roundings = 2},
       rope_row("rope", false, 0),
       rope_row("rope:per_sample_partial", true, 2),
+      split_row("norm_and_rotation", {2, 2, 6, 3, false, true}),
+      split_row("grouped", {4, 1, 8, 4, true, false}),
+      split_row("partly_rotated", {2, 2, 10, 2, false, true}),
+      split_row("copy", {3, 1, 5, 0, false, false}),
   };
 }
 

@@ -4,6 +4,7 @@
 
 #include "braid/autograd/autograd.h"
 #include "braid/models/dcformer/cost.h"
+#include "braid/models/dcformer/family.h"
 #include "braid/models/dcformer/model.h"
 #include "braid/models/training/trainer.h"
 #include "braid/tensor/error.h"
@@ -182,6 +183,19 @@ BOOST_AUTO_TEST_CASE(memory_of_a_run) {
   BOOST_TEST(training_memory(c, setup).optimizer == 0);
   BOOST_CHECK_EXCEPTION(training_memory(c, {.batch = 0, .seq_len = 1}), Error,
                         [](const Error& e) { return e.kind() == ErrorKind::setting; });
+}
+
+// Three key/value heads of six query heads on two ranks: each rank reads two, and attends with one for each of its
+// three.
+BOOST_AUTO_TEST_CASE(key_value_heads_that_ranks_share_unevenly_are_counted_as_they_are_repeated) {
+  const auto on_two = [](const char* kv_heads) {
+    const DcformerSpec spec(configure("transformer-tiny", {{"dim", "48"}, {"n_head", "6"}, {"n_kv_head", kv_heads}}));
+    const TrainingSetup one{.batch = 2, .seq_len = 64}, two{.batch = 2, .seq_len = 64, .mesh = {1, 1, 2}};
+    return (spec.training_memory(two).activations - spec.training_memory(one).activations / 2) /
+           static_cast<double>(spec.size().layers) / (4 * 2 * 64);  // elements of a position of a layer
+  };
+  BOOST_TEST(on_two("2") == 2 * 48);                    // the inputs of column-parallel layers
+  BOOST_TEST(on_two("3") == 2 * 48 + (2 + 3) * 2 * 8);  // k and v of 2 heads, and of 3 repeated ones
 }
 
 BOOST_AUTO_TEST_CASE(cache_holds_factors_and_rings) {

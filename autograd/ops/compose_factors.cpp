@@ -1,0 +1,82 @@
+// The factors of Compose from the products of their generator, for every branch: composed of ops, and as one kernel
+// where the device has one.
+#include "braid/autograd/detail/check.h"
+#include "braid/autograd/ops.h"
+#include "braid/tensor/kernels/backend.h"
+
+namespace braid {
+
+namespace {
+
+// w (G, C, B, T, 2R, M) or an empty handle, gates (B, T, G, C, M).
+void check_products(const Tensor& w, const Tensor& gates) {
+  const char* op = "compose_factors";
+  check_float(op, gates);
+  check(gates.rank() == 5 && gates.dim(3) >= 1 && gates.dim(3) <= kComposeBranches, op, [&] {
+    return "the gates must be (B, T, G, C, M) with C from 1 to " + std::to_string(kComposeBranches) + ", got " +
+           str(gates.shape());
+  });
+  if (!w) return;
+  check_same(op, gates, w);
+  const Shape& g = gates.shape();
+  const int64_t both = w.rank() == 6 ? w.dim(4) : 0;
+  check(both % 2 == 0 && w.shape() == Shape{g[2], g[3], g[0], g[1], both, g[4]}, op,
+        [&] { return "w must be (G, C, B, T, 2R, M) for gates " + str(g) + ", got " + str(w.shape()); });
+}
+
+std::vector<ComposeFactors> composed(const Tensor& w, const Tensor& gates, double eps) {
+  const int64_t C = gates.dim(3);
+  const std::vector<int64_t> ones(static_cast<size_t>(C), 1);
+  std::vector<ComposeFactors> factors(ones.size());
+  const std::vector<Tensor> open = split(tanh(gates), ones, 3);
+  for (size_t c = 0; c < open.size(); ++c) factors[c].gate = squeeze(open[c], 3);
+  if (!w) return factors;
+  const int64_t R = w.dim(4) / 2;
+  const std::vector<Tensor> branches = split(permute(w, {1, 2, 3, 0, 4, 5}), ones, 0);  // (1, B, T, G, 2R, M)
+  for (size_t c = 0; c < branches.size(); ++c) {
+    const std::vector<Tensor> parts = split(squeeze(branches[c], 0), {R, R}, 3);
+    factors[c].down = rms_norm(parts[0], {}, eps);
+    factors[c].up = contiguous(parts[1]);
+  }
+  return factors;
+}
+
+}  // namespace
+
+// down = w[:R] rstd, rstd = 1 / sqrt(mean_m w[:R]^2 + eps);   up = w[R:];   gate = tanh(gates)
+// dw = [rstd (d_down - down mean_m(d_down down)), d_up];   dgates = d_gate (1 - gate^2)
+std::vector<ComposeFactors> compose_factors(const Tensor& w, const Tensor& gates, double eps) {
+  check_products(w, gates);
+  const Backend& device = backend(gates.device());
+  if (!device.compose_factors.forward) return composed(w, gates, eps);
+  const int64_t B = gates.dim(0), T = gates.dim(1), G = gates.dim(2), C = gates.dim(3), M = gates.dim(4);
+  const int64_t R = w ? w.dim(4) / 2 : 0;
+  const Tensor x = w ? w.detach().contiguous().reshaped({G, C, B * T, 2 * R, M}) : Tensor();
+  const Tensor g = gates.detach().contiguous().reshaped({B * T, G, C, M});
+  Tensor y = empty({B, T, G, C, 2 * R + 1, M}, g.dtype(), g.device());
+  device.compose_factors.forward(x, g, eps, y);
+  std::vector<Tensor> parts;  // views: of each branch down, up, gate
+  for (int64_t c = 0; c < C; ++c) {
+    const Tensor branch = y.sliced(3, c, c + 1).squeezed(3);
+    parts.push_back(branch.sliced(3, 0, R));
+    parts.push_back(branch.sliced(3, R, 2 * R));
+    parts.push_back(branch.sliced(3, 2 * R, 2 * R + 1).squeezed(3));
+  }
+  parts = record_many("compose_factors", std::move(parts), {w, gates},
+                      [x, g, eps, &device, from = w ? w.shape() : Shape{},
+                       of_gates = gates.shape()](const std::vector<Tensor>& dys) -> Grads {
+                        std::vector<Tensor> dense;
+                        for (const Tensor& dy : dys) dense.push_back(dy ? dy.contiguous() : dy);
+                        Tensor dw = x ? empty(from, g.dtype(), g.device()) : Tensor();
+                        Tensor dgates = empty(of_gates, g.dtype(), g.device());
+                        device.compose_factors.backward(x, g, eps, dense, dw, dgates);
+                        return {dw, dgates};
+                      });
+  std::vector<ComposeFactors> factors;
+  for (size_t c = 0; c < static_cast<size_t>(C); ++c)
+    factors.push_back(x ? ComposeFactors{parts[3 * c], parts[3 * c + 1], parts[3 * c + 2]}
+                        : ComposeFactors{{}, {}, parts[3 * c + 2]});
+  return factors;
+}
+
+}  // namespace braid

@@ -1,0 +1,98 @@
+// Queries, keys and values from the product that makes all of them: composed of ops, and as one kernel where the device
+// has one.
+#include "braid/autograd/detail/check.h"
+#include "braid/autograd/ops.h"
+#include "braid/tensor/kernels/backend.h"
+
+namespace braid {
+
+namespace {
+
+void check_split(const Tensor& x, const QkvSplit& how) {
+  const char* op = "split_qkv";
+  check_float(op, x);
+  const int64_t N = how.heads, Nkv = how.kv_heads, d = how.head_dim;
+  check(N >= 0 && Nkv >= 0 && d >= 1 && x.rank() == 3 && x.dim(2) == (N + 2 * Nkv) * d, op, [&] {
+    return "needs (B, T, (N + 2 Nkv) d) with N = " + std::to_string(N) + ", Nkv = " + std::to_string(Nkv) +
+           " and d = " + std::to_string(d) + ", got " + str(x.shape());
+  });
+  check(bool(how.q_norm) == bool(how.k_norm) && bool(how.cosine) == bool(how.sine), op, [] {
+    return std::string("the weights of both norms, and both tables of the rotation, must be given together");
+  });
+  for (const Tensor* weight : {&how.q_norm, &how.k_norm}) {
+    if (!*weight) continue;
+    check_same(op, x, *weight);
+    check(weight->shape() == Shape{d}, op,
+          [&] { return "a norm's weight must be (d) = (" + std::to_string(d) + "), got " + str(weight->shape()); });
+  }
+  if (!how.cosine) return;
+  const Tensor &c = how.cosine, &s = how.sine;
+  const DType table = accumulate_type(x.dtype());
+  check(c.dtype() == table && s.dtype() == table && c.device() == x.device() && s.device() == x.device(), op, [&] {
+    return "for inputs of " + str(x.dtype()) + " on " + str(x.device()) + " the tables must be " + str(table) +
+           " there, got " + str(c.dtype()) + " on " + str(c.device()) + " and " + str(s.dtype()) + " on " +
+           str(s.device());
+  });
+  check(c.shape() == s.shape() && c.rank() == 3 && (c.dim(0) == 1 || c.dim(0) == x.dim(0)) && c.dim(1) == x.dim(1) &&
+            2 * c.dim(2) <= d,
+        op, [&] {
+          return "tables " + str(c.shape()) + " and " + str(s.shape()) + " do not fit " + str(x.shape()) +
+                 ": need (1 or B, T, rotary/2) with rotary <= d = " + std::to_string(d);
+        });
+  no_gradient(op, c);
+  no_gradient(op, s);
+}
+
+Qkv composed(const Tensor& x, const QkvSplit& how) {
+  const int64_t B = x.dim(0), T = x.dim(1), N = how.heads, Nkv = how.kv_heads, d = how.head_dim;
+  const std::vector<Tensor> parts = split(x, {N * d, Nkv * d, Nkv * d}, 2);
+  Qkv r{reshape(parts[0], {B, T, N, d}), reshape(parts[1], {B, T, Nkv, d}), reshape(parts[2], {B, T, Nkv, d})};
+  if (how.q_norm) {
+    r.q = rms_norm(r.q, how.q_norm, how.norm_eps);
+    r.k = rms_norm(r.k, how.k_norm, how.norm_eps);
+  }
+  if (how.cosine) {
+    r.q = rope(r.q, how.cosine, how.sine);
+    r.k = rope(r.k, how.cosine, how.sine);
+  }
+  return r;
+}
+
+// (B, T, heads, d) in the memory of a contiguous (B, heads, T, d): samples and heads are then one batch of products.
+Tensor heads_first(const Tensor& x, int64_t heads, int64_t d) {
+  return empty({x.dim(0), heads, x.dim(1), d}, x.dtype(), x.device()).transposed(1, 2);
+}
+
+Tensor dense(const Tensor& x) { return x ? x.detach().contiguous() : x; }
+Tensor with_dense_rows(const Tensor& x) { return x && x.dim(-1) > 1 && x.strides()[-1] != 1 ? x.contiguous() : x; }
+
+}  // namespace
+
+// q = R(a) norm(x_q), k = R(a) norm(x_k), v = x_v   dx_q = norm'(R(-a) dq), dx_k = norm'(R(-a) dk), dx_v = dv; the
+// norm's derivative stands in norm.cpp.
+Qkv split_qkv(const Tensor& x, const QkvSplit& how) {
+  check_split(x, how);
+  const Backend& device = backend(x.device());
+  const int64_t d = how.head_dim;
+  if (d * size_of(x.dtype()) > device.split_qkv.largest_head_bytes) return composed(x, how);
+  const QkvSplit in{how.heads,         how.kv_heads,   d, dense(how.q_norm), dense(how.k_norm), how.norm_eps,
+                    dense(how.cosine), dense(how.sine)};
+  const Tensor product = x.detach().contiguous();
+  Tensor q = heads_first(x, how.heads, d), k = heads_first(x, how.kv_heads, d), v = heads_first(x, how.kv_heads, d);
+  device.split_qkv.forward(product, in, q, k, v);
+  const bool norm_gradients = requires_grad(how.q_norm) || requires_grad(how.k_norm);
+  std::vector<Tensor> parts =
+      record_many("split_qkv", {q, k, v}, {x, how.q_norm, how.k_norm},
+                  // Without norms backward needs no values of x.
+                  [in, norm_gradients, &device, kept = in.q_norm ? product : Tensor(), shape = x.shape(),
+                   dtype = x.dtype(), at = x.device()](const std::vector<Tensor>& dys) -> Grads {
+                    Tensor dx = empty(shape, dtype, at), dq_norm, dk_norm;
+                    if (norm_gradients) dq_norm = empty_like(in.q_norm), dk_norm = empty_like(in.k_norm);
+                    device.split_qkv.backward(kept, in, with_dense_rows(dys[0]), with_dense_rows(dys[1]),
+                                              with_dense_rows(dys[2]), dx, dq_norm, dk_norm);
+                    return {dx, dq_norm, dk_norm};
+                  });
+  return {parts[0], parts[1], parts[2]};
+}
+
+}  // namespace braid
