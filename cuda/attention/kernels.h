@@ -56,6 +56,7 @@ int64_t unmasked_scores_of(const ScoreBlock&);
 struct Factor {
   const bfloat16* data;  // null: absent
   int64_t sample, token, rank;
+  bool aligned;  // every token's elements begin at a multiple of 16 bytes
 };
 struct Factors {  // of one compose and one side
   Factor down, up, gate;

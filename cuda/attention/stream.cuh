@@ -218,45 +218,66 @@ __device__ __forceinline__ void stream(PipelineStage<N, tensors, matrices, stati
 
 // ---- weights of the warp's keys ----
 
-// One rank of one factor; zero where it is absent.
+// The factors of one compose for the warp's 16 keys, keys x heads in shared memory that nothing else uses yet: down and
+// up of both ranks, and the gate; zeros where one is absent, and behind the last key. From there they come as
+// fragments.
 template <int N>
-class FactorOfKeys {
+class KeyFactors {
+  static constexpr int kTile = 16 * kMatrixPitch<N>;
+
  public:
-  __device__ __forceinline__ FactorOfKeys(const Factor& f, bool present, int rank, const ScoreBlock& c,
-                                          const BlockCoord<N>& at)
-      : data_(f.data + (present ? (c.first_sample + at.sample) * f.sample + rank * f.rank : 0)),
-        token_(f.token),
-        first_(at.first_key + at.column),
-        end_(present && at.active() ? static_cast<uint32_t>(c.keys) : 0) {}
-  __device__ __forceinline__ uint32_t bits(int key, int head) const {  // key 0 ... 15 of the warp
-    return static_cast<uint32_t>(first_ + key) < end_ ? data_[(first_ + key) * token_ + head].bits : 0;
+  static constexpr int kDown = 0, kUp = 2, kGate = 4, kBytes = kWarps * 5 * kTile * static_cast<int>(sizeof(bfloat16));
+
+  // All lanes of a warp together; what the warp has loaded before is gone.
+  __device__ __forceinline__ KeyFactors(const Factors& f, const ScoreBlock& c, const BlockCoord<N>& at)
+      : row_(dynamic_shared<bfloat16>() + at.warp * (5 * kTile)) {
+    __syncwarp();
+    copy(kDown, f.down, f.rank > 0, 0, c, at);
+    copy(kDown + 1, f.down, f.rank > 1, 1, c, at);
+    copy(kUp, f.up, f.rank > 0, 0, c, at);
+    copy(kUp + 1, f.up, f.rank > 1, 1, c, at);
+    copy(kGate, f.gate, true, 0, c, at);
+    copy_async_commit();
+    copy_async_wait<0>();
+    __syncwarp();
+    row_ = kept_shared(row_ + at.lane % 16 * kMatrixPitch<N> + at.lane / 16 * 8);
   }
-  __device__ __forceinline__ uint32_t pair_of_heads(int key, int head) const {
-    return bits(key, head) | bits(key, head + 1) << 16;
+  __device__ __forceinline__ void load_a(AFragment<N>& w, int tile) const {
+#pragma unroll
+    for (int k = 0; k < N / 16; ++k) ldmatrix(w[k], row_ + tile * kTile + 16 * k);
   }
-  __device__ __forceinline__ uint32_t pair_of_keys(int key, int head) const {
-    return bits(key, head) | bits(key + 1, head) << 16;
-  }
-  __device__ __forceinline__ void load_a(AFragment<N>& w, int lane) const {
-    each([&](int k, int q) { w[k][q] = pair_of_heads(lane / 4 + q % 2 * 8, 16 * k + q / 2 * 8 + lane % 4 * 2); });
-  }
-  __device__ __forceinline__ void load_b(BFragment<N>& w, int lane) const {
-    each([&](int k, int q) { w[k][q] = pair_of_keys(q % 2 * 8 + lane % 4 * 2, 16 * k + q / 2 * 8 + lane / 4); });
+  __device__ __forceinline__ void load_b(BFragment<N>& w, int tile) const {
+#pragma unroll
+    for (int k = 0; k < N / 16; ++k) ldmatrix<true>(w[k], row_ + tile * kTile + 16 * k);
   }
 
  private:
-  template <class F>
-  static __device__ __forceinline__ void each(F f) {
+  __device__ __forceinline__ void copy(int tile, const Factor& f, bool present, int rank, const ScoreBlock& c,
+                                       const BlockCoord<N>& at) const {
+    constexpr int pieces = N / 8;  // of 16 bytes, of a key
+    const int first = at.first_key + at.column;
+    const uint32_t keys = f.data && present && at.active() ? static_cast<uint32_t>(c.keys) : 0;
+    const bfloat16* const from =
+        f.data + (keys > 0 ? (c.first_sample + at.sample) * f.sample + rank * f.rank + first * f.token : 0);
+    if (f.aligned || keys == 0) {
 #pragma unroll
-    for (int k = 0; k < N / 16; ++k) {
-#pragma unroll
-      for (int q = 0; q < 4; ++q) f(k, q);
+      for (int i = at.lane; i < 16 * pieces; i += 32) {
+        const int key = i / pieces;
+        const bool valid = static_cast<uint32_t>(first + key) < keys;
+        copy_async<16>(row_ + tile * kTile + key * kMatrixPitch<N> + i % pieces * 8,
+                       valid ? from + key * f.token + i % pieces * 8 : nullptr, valid);
+      }
+      return;
+    }
+#pragma unroll 1
+    for (int i = at.lane; i < 16 * N; i += 32) {
+      const int key = i / N;
+      row_[tile * kTile + key * kMatrixPitch<N> + i % N] =
+          static_cast<uint32_t>(first + key) < keys ? from[key * f.token + i % N] : bfloat16();
     }
   }
-  const bfloat16* data_;
-  int64_t token_;
-  int first_;
-  uint32_t end_;
+
+  bfloat16* row_;
 };
 
 // x += sum_r out_r sum_heads(in_r a): both factors of one direction. Where registers are scarce, `out` is spilled to
@@ -272,12 +293,11 @@ class LowRankMix {
     }
     spill_ = padding;
   }
-  __device__ __forceinline__ void load(const Factor& in_factor, const Factor& out_factor, int rank, const ScoreBlock& c,
-                                       const BlockCoord<N>& at) {
+  __device__ __forceinline__ void load(const KeyFactors<N>& keys, int in_factor, int out_factor) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      FactorOfKeys<N>(in_factor, in_factor.data && r < rank, r, c, at).load_a(in_[r], at.lane);
-      FactorOfKeys<N>(out_factor, out_factor.data && r < rank, r, c, at).load_b(out_[r], at.lane);
+      keys.load_a(in_[r], in_factor + r);
+      keys.load_b(out_[r], out_factor + r);
     }
   }
   // `in` again, which the opposite direction has spilled as its `out`.
@@ -307,12 +327,6 @@ class LowRankMix {
   BFragment<N> out_[2];
   const bfloat16* spill_;
 };
-
-template <int N>
-__device__ __forceinline__ void load_gate(AFragment<N>& gate, const Factors& f, const ScoreBlock& c,
-                                          const BlockCoord<N>& at) {
-  FactorOfKeys<N>(f.gate, f.gate.data != nullptr, 0, c, at).load_a(gate, at.lane);
-}
 
 // x = compose(x), or its transpose, with a = x packed, h = w.sum(a).
 // Of scores, which are exponents, the gate's product is exact.

@@ -6,6 +6,7 @@
 #include "braid/cuda/attention/tensor_core.h"
 
 #include <algorithm>
+#include <bit>
 #include <vector>
 
 #include "braid/cuda/attention/kernels.h"
@@ -21,7 +22,9 @@ namespace {
 
 Factor factor(const Tensor& x) {  // (B, positions, 1, R, N) or, for gates, (B, positions, 1, N)
   if (!x) return {};
-  return {x.data<bfloat16>(), x.strides()[0], x.strides()[1], x.rank() == 5 ? x.strides()[3] : 0};
+  Factor f{x.data<bfloat16>(), x.strides()[0], x.strides()[1], x.rank() == 5 ? x.strides()[3] : 0, false};
+  f.aligned = std::bit_cast<uintptr_t>(f.data) % 16 == 0 && (f.sample | f.token | f.rank) % 8 == 0;
+  return f;
 }
 Factors query_factors(const HeadMixing& c) {
   return {factor(c.q_down), factor(c.q_up), factor(c.q_gate), c.q_down ? static_cast<int>(c.q_down.dim(3)) : 0};

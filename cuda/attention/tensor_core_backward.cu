@@ -174,15 +174,23 @@ __global__ void __launch_bounds__(kThreads, 1)
   LowRankMix<N> mix_pre;
   LowRankMix<N, N == 32> mix_post, mix_back;
   AFragment<N> gate_pre, gate_post;
-  mix_pre.load(key_pre.down, key_pre.up, key_pre.rank, c, at);
-  mix_post.load(key_post.down, key_post.up, key_post.rank, c, at);
-  mix_back.load(key_post.up, key_post.down, key_post.rank, c, at);
+  using Keys = KeyFactors<N>;
+  {
+    const Keys keys(key_pre, c, at);
+    mix_pre.load(keys, Keys::kDown, Keys::kUp);
+    keys.load_a(gate_pre, Keys::kGate);
+  }
+  {
+    const Keys keys(key_post, c, at);
+    mix_post.load(keys, Keys::kDown, Keys::kUp);
+    mix_back.load(keys, Keys::kUp, Keys::kDown);
+    keys.load_a(gate_post, Keys::kGate);
+  }
+  __syncthreads();  // the factors' memory is free
   if constexpr (N == 32) {
     mix_post.spill(in.padding(0));
     mix_back.spill(in.padding(1));
   }
-  load_gate<N>(gate_pre, key_pre, c, at);
-  load_gate<N>(gate_post, key_post, c, at);
   KeySums<N> sums;
   sums.clear();
   bfloat16* const result = kept_shared(memory.result[0][at.warp].row[0] + tile_row(at.lane));
@@ -255,13 +263,18 @@ __global__ void __launch_bounds__(kThreads, N == 16 ? 2 : 1)
   const StageReader<N, 2, 1, 2> in(memory.group, at);
   LowRankMix<N, N == 16> mix, mix_back;
   AFragment<N> gate;
-  mix.load(key_pre.down, key_pre.up, key_pre.rank, c, at);
-  mix_back.load(key_pre.up, key_pre.down, key_pre.rank, c, at);
+  using Keys = KeyFactors<N>;
+  {
+    const Keys keys(key_pre, c, at);
+    mix.load(keys, Keys::kDown, Keys::kUp);
+    mix_back.load(keys, Keys::kUp, Keys::kDown);
+    keys.load_a(gate, Keys::kGate);
+  }
+  __syncthreads();  // the factors' memory is free
   if constexpr (N == 16) {
     mix.spill(in.padding(0));
     mix_back.spill(in.padding(1));
   }
-  load_gate<N>(gate, key_pre, c, at);
   KeySums<N> sums;
   sums.clear();
   bfloat16* const result = kept_shared(memory.result[at.warp] + tile_row(at.lane));

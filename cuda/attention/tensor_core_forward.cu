@@ -27,24 +27,22 @@ struct ColumnWeights {
   uint32_t up[2][N / 16][4];    // rows heads, columns (rank, key of 8)
   BFragment<N> gate;            // like `in`
 
-  __device__ __forceinline__ ColumnWeights(const Factors& f, const ScoreBlock& c, const BlockCoord<N>& at) {
-    const int g = at.lane / 4, t = at.lane % 4;
-    const FactorOfKeys<N> gates(f.gate, f.gate.data != nullptr, 0, c, at);
+  __device__ __forceinline__ explicit ColumnWeights(const KeyFactors<N>& keys) {
+    AFragment<N> gates;
+    keys.load_a(gates, KeyFactors<N>::kGate);
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      const FactorOfKeys<N> downs(f.down, f.down.data && r < f.rank, r, c, at),
-          ups(f.up, f.up.data && r < f.rank, r, c, at);
+      AFragment<N> downs;
+      BFragment<N> ups;
+      keys.load_a(downs, KeyFactors<N>::kDown + r);
+      keys.load_b(ups, KeyFactors<N>::kUp + r);
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {
+      for (int k = 0; k < N / 16; ++k) {
 #pragma unroll
-        for (int k = 0; k < N / 16; ++k) {
-#pragma unroll
-          for (int i = 0; i < 2; ++i) {
-            const int key = 8 * half, head = 16 * k + 8 * i;
-            down[half][k][2 * i + r] = downs.pair_of_heads(key + g, head + 2 * t);
-            up[half][k][2 * r + i] = ups.pair_of_keys(key + 2 * t, head + g);
-            if (r == 0) gate[k][2 * half + i] = gates.pair_of_heads(key + g, head + 2 * t);
-          }
+        for (int q = 0; q < 4; ++q) {  // keys 8 (q % 2), heads 16 k + 8 (q / 2)
+          down[q % 2][k][q / 2 * 2 + r] = downs[k][q];
+          up[q % 2][k][2 * r + q / 2] = ups[k][q];
+          if (r == 0) gate[k][q % 2 * 2 + q / 2] = gates[k][q];
         }
       }
     }
@@ -99,7 +97,10 @@ __global__ void __launch_bounds__(kThreads, N == 16 ? 3 : 2)
   LogSumMemory<N>& memory = *dynamic_shared<LogSumMemory<N>>();
   const BlockCoord<N> at(c);
   if (!at.in_panel()) return;
-  const ColumnWeights<N> weights(key, c, at);
+  uint32_t zeros[2];
+  opaque_zeros(zeros);
+  const ColumnWeights<N> weights(KeyFactors<N>(key, c, at));
+  __syncthreads();  // the factors' memory is free
 
   const auto combine = [&](int row0, int stage) {  // the warps of the block
     const int i = static_cast<int>(threadIdx.x), row = i / N, head = i % N;
@@ -116,8 +117,6 @@ __global__ void __launch_bounds__(kThreads, N == 16 ? 3 : 2)
   const StageReader<N, 1, 1, 0> in(memory.group, at);
   const bfloat16* const scores_rows = kept_shared(memory.group[0].tile[0][at.warp].row[0] +
                                                   (at.lane / 8 % 2 * 8 + at.lane % 8) * kTilePitch + at.lane / 16 * 8);
-  uint32_t zeros[2];
-  opaque_zeros(zeros);
   const uint32_t one = at.diagonal & 0x3f803f80u, identity[4] = {one, zeros[0], zeros[1], one};
   float2* const found_rows = kept_shared(&memory.found[0][at.warp][0][at.lane / 4]);
   stream<N>(memory.group, c, at, {{scores}, {pre}, {}}, [&](int row0, int rows, int stage) {
@@ -168,6 +167,7 @@ __global__ void __launch_bounds__(kThreads, N == 16 ? 3 : 2)
 template <int N>
 struct WeightsMemory {
   PipelineStage<N, 1, 2, 1> group[2];
+  bfloat16 spilled[N == 32 ? kWarps : 1][2 * N * kTilePitch];  // with 32 heads, the factors `up` of post-compose
 };
 
 // weights = compose_post(exp(compose_pre(scores) - lse)), in place.
@@ -178,16 +178,26 @@ __global__ void __launch_bounds__(kThreads, 2)
   WeightsMemory<N>& memory = *dynamic_shared<WeightsMemory<N>>();
   const BlockCoord<N> at(c);
   if (!at.in_panel()) return;
-  LowRankMix<N> mix_pre, mix_post;
+  DiagonalFragments h;
+  LowRankMix<N> mix_pre;
+  LowRankMix<N, N == 32> mix_post;
   AFragment<N> gate_pre, gate_post;
-  mix_pre.load(key_pre.down, key_pre.up, key_pre.rank, c, at);
-  mix_post.load(key_post.down, key_post.up, key_post.rank, c, at);
-  load_gate<N>(gate_pre, key_pre, c, at);
-  load_gate<N>(gate_post, key_post, c, at);
+  using Keys = KeyFactors<N>;
+  {
+    const Keys keys(key_pre, c, at);
+    mix_pre.load(keys, Keys::kDown, Keys::kUp);
+    keys.load_a(gate_pre, Keys::kGate);
+  }
+  {
+    const Keys keys(key_post, c, at);
+    mix_post.load(keys, Keys::kDown, Keys::kUp);
+    keys.load_a(gate_post, Keys::kGate);
+  }
+  __syncthreads();  // the factors' memory is free
+  if constexpr (N == 32) mix_post.spill(kept_shared(memory.spilled[at.warp] + tile_row(at.lane)));
   zero_masked_rows<N>(scores, c, at);
   const StageReader<N, 1, 2, 1> in(memory.group, at);
   const TileWriter<N> out(memory.group[0].tile[0][at.warp].row[0], c, at);
-  DiagonalFragments h;
 
   stream<N>(memory.group, c, at, {{scores}, {pre, post}, {lse}}, [&](int row0, int rows, int stage) {
     const bool all_unmasked = at.all_unmasked(row0, rows);
