@@ -165,6 +165,7 @@ __global__ void __launch_bounds__(kThreads, 1)
                         const float* lse, const bfloat16* scores, bfloat16* d_weights, bfloat16* weights, float2* delta,
                         bfloat16* outer_sum, float* d_keys) {
   PostMemory<N>& memory = *dynamic_shared<PostMemory<N>>();
+  static_assert(KeyFactors<N>::kBytes <= sizeof(memory.group), "factors come through the stages");
   const BlockCoord<N> at(c);
   if (!at.in_panel()) return;
   DiagonalFragments h;
@@ -256,6 +257,7 @@ __global__ void __launch_bounds__(kThreads, N == 16 ? 2 : 1)
     dcmha_backward_pre(ScoreBlock c, Factors key_pre, const bfloat16* pre, const float* lse, const float* delta,
                        const bfloat16* scores, bfloat16* d_scores, bfloat16* outer_sum, float* d_keys) {
   PreMemory<N>& memory = *dynamic_shared<PreMemory<N>>();
+  static_assert(KeyFactors<N>::kBytes <= sizeof(memory.group), "factors come through the stages");
   const BlockCoord<N> at(c);
   if (!at.in_panel()) return;
   DiagonalFragments h;

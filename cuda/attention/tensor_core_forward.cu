@@ -95,6 +95,7 @@ template <int N>
 __global__ void __launch_bounds__(kThreads, N == 16 ? 3 : 2)
     dcmha_log_sum(ScoreBlock c, Factors key, const bfloat16* scores, const bfloat16* pre, float2* partial) {
   LogSumMemory<N>& memory = *dynamic_shared<LogSumMemory<N>>();
+  static_assert(KeyFactors<N>::kBytes <= sizeof(memory.group), "factors come through the stages");
   const BlockCoord<N> at(c);
   if (!at.in_panel()) return;
   uint32_t zeros[2];
@@ -176,6 +177,7 @@ __global__ void __launch_bounds__(kThreads, 2)
     dcmha_weights(ScoreBlock c, Factors key_pre, Factors key_post, const bfloat16* pre, const bfloat16* post,
                   const float* lse, bfloat16* scores) {
   WeightsMemory<N>& memory = *dynamic_shared<WeightsMemory<N>>();
+  static_assert(KeyFactors<N>::kBytes <= sizeof(memory.group), "factors come through the stages");
   const BlockCoord<N> at(c);
   if (!at.in_panel()) return;
   DiagonalFragments h;

@@ -139,6 +139,7 @@ __device__ __forceinline__ void sum_heads(uint32_t (&d)[4], const AFragment<N>& 
     mma_bf16(high, a[k], weight[k][1], weight[k][3]);
   }
   d[0] = pack_bf16(low[0], low[1]) & mask;
+  if (N == 32) d[1] = kept(0u), d[2] = kept(0u);  // kept for all rows, they would be moved before each product
   d[3] = pack_bf16(high[2], high[3]) & mask;
 }
 

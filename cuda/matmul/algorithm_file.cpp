@@ -107,11 +107,13 @@ void AlgorithmFile::read() {
 }
 
 const Algorithm* AlgorithmFile::find(const ProductKey& key) const {
+  std::lock_guard lock(mutex_);
   const auto it = products_.find(key);
   return it == products_.end() ? nullptr : &it->second.algorithm;
 }
 
 void AlgorithmFile::add(const ProductKey& key, const Algorithm& algorithm, double microseconds) {
+  std::lock_guard lock(mutex_);
   products_[key] = {algorithm, microseconds};
   write();
 }

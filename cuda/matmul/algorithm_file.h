@@ -8,7 +8,7 @@
 // runs with one file have the same bits.
 #pragma once
 #include <map>
-#include <optional>
+#include <mutex>
 
 #include "braid/cuda/matmul/matmul.h"
 
@@ -16,7 +16,7 @@ namespace braid::cuda {
 
 using Algorithm = std::array<uint64_t, 8>;  // opaque: a cublasLtMatmulAlgo_t
 
-class AlgorithmFile {
+class AlgorithmFile {  // for any thread
  public:
   // Reads the file, if there is one. Error(input) with file and field when it is damaged; Error(setting) when it was
   // measured on another kind of GPU or by another version of the library: its algorithms mean nothing here.
@@ -39,6 +39,7 @@ class AlgorithmFile {
   std::string path_, gpu_;
   int64_t library_version_;
   bool measures_ = false;
+  mutable std::mutex mutex_;  // of the products: the GPUs of a process share the file
   std::map<ProductKey, Measured> products_;
 };
 

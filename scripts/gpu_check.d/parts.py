@@ -165,7 +165,7 @@ def steps(programs, tools, out, torch):
         for model in ("transformer", "dcformer"):
             name = f"{model}-{size} B{batch} T2048"
             rows.append(Row(f"predicted {name}", programs.command(
-                programs.braid, "bench", "step", "--dry", "--device", "cuda:0", "--dtype", "bf16", "--json", "--preset", f"{model}-{size}", "--batch",
+                programs.braid, "bench", "step", "--dry", "--device", "cuda", "--dtype", "bf16", "--json", "--preset", f"{model}-{size}", "--batch",
                 str(batch), "--seq-len", "2048"), limit=60, values=prediction))
             add(name, f"{model}-{size}", batch)
     add("dcformer-405m B8 T2048, launched", "dcformer-405m", 8, "--no-graph")

@@ -21,6 +21,7 @@ def main():
             lines = [json.loads(line) for line in file]
         faults = [line for line in lines if line.get("status", "ok") not in ("ok", "left out")]
         faults += [f"{part}: no row ended" for part in PARTS if not any(line["part"] == part and "status" in line for line in lines)]
+        faults += [line for line in lines if line["part"] in ("probe", "kernels") and "error" in line.get("value", {})]
         report = subprocess.run([*command, "--report", out], cwd=folder, env=environment, capture_output=True, text=True)
         if report.returncode != 0 or "No value below says anything about a GPU" not in report.stdout:
             faults.append(f"the report: {report.stdout[-300:]} {report.stderr[-1000:]}")

@@ -1,5 +1,6 @@
 // A BLAS that executes plans by the definition of the product.
 #include <algorithm>
+#include <mutex>
 #include <set>
 
 #include "braid/cuda/matmul/matmul.h"
@@ -55,11 +56,15 @@ void run(const MatmulPlan& p, double alpha, double beta) {
 }  // namespace
 
 bool execute(const MatmulPlan& plan, double alpha, double beta) {
-  static std::set<ProductKey> known;  // as cuBLASLt, whose algorithms are chosen outside of captures
-  for (const auto& call : plan.calls) {
-    const ProductKey key = key_of(plan, call, beta != 0);
-    if (!known.contains(key)) check_may_choose(plan);
-    known.insert(key);
+  {
+    static std::mutex mutex;
+    static std::set<ProductKey> known;  // as cuBLASLt, whose algorithms are chosen outside of captures
+    std::lock_guard lock(mutex);
+    for (const auto& call : plan.calls) {
+      const ProductKey key = key_of(plan, call, beta != 0);
+      if (!known.contains(key)) check_may_choose(plan);
+      known.insert(key);
+    }
   }
   if (plan.bias && plan.bias->dtype() == DType::f64) return false;  // as cuBLASLt, which has no epilogues there
   const Tensor bias = plan.bias ? *plan.bias : Tensor();

@@ -1,4 +1,5 @@
 // cuDNN's attention, by the CPU's.
+#include <mutex>
 #include <set>
 
 #include "braid/cuda/attention/sdpa_cudnn.h"
@@ -78,12 +79,16 @@ void run(const AttentionCall& call) {
 
 std::optional<std::string> run_attention(const AttentionCall& call) {
   if (!emulated::gpu().no_cudnn.empty()) return emulated::gpu().no_cudnn;
+  static std::mutex mutex;
   static std::set<std::vector<int64_t>> known;  // as cuDNN, whose kernels are made outside of captures
   std::vector<int64_t> key{static_cast<int64_t>(call.q.dtype()), call.mask.window, call.mask.offset, bool(call.dy)};
   for (const Tensor* t : {&call.q, &call.k, &call.v})
     for (int axis = 0; axis < 4; ++axis) key.insert(key.end(), {t->dim(axis), t->strides()[axis]});
-  if (!known.contains(key)) check_may_plan(call);
-  known.insert(key);
+  {
+    std::lock_guard lock(mutex);
+    if (!known.contains(key)) check_may_plan(call);
+    known.insert(key);
+  }
   emulated::submit([call] { run(call); });
   return std::nullopt;
 }
