@@ -10,7 +10,7 @@
 // and divided by the sum of these: else d(composed score) of a row would not sum to 0.
 #include "braid/cuda/device/kernel.h"
 // (kernel.h first: the headers below use it)
-#include "braid/cuda/attention/stream.cuh"
+#include "braid/cuda/attention/key_factors.cuh"
 
 namespace braid::cuda::attention::tensor_core {
 namespace {

@@ -2,7 +2,7 @@
 // scores to the weights P' of the values.
 #include "braid/cuda/device/kernel.h"
 // (kernel.h first: the headers below use it)
-#include "braid/cuda/attention/stream.cuh"
+#include "braid/cuda/attention/key_factors.cuh"
 
 namespace braid::cuda::attention::tensor_core {
 namespace {

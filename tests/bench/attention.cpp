@@ -12,6 +12,7 @@
 #include <map>
 #include <string>
 
+#include "arguments.h"
 #include "braid/autograd/autograd.h"
 #include "braid/autograd/ops.h"
 #include "braid/tensor/cpu/attention/variants.h"
@@ -59,15 +60,7 @@ double resident_mb() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  for (int i = 1; i < argc; ++i) {
-    std::string argument = argv[i];
-    size_t equal = argument.find('=');
-    if (equal == std::string::npos || !settings.contains(argument.substr(0, equal))) {
-      std::fprintf(stderr, "error: unknown setting %s\n", argv[i]);
-      return 2;
-    }
-    settings[argument.substr(0, equal)] = argument.substr(equal + 1);
-  }
+  if (!bench::read_arguments(argc, argv, settings)) return 2;
   int64_t B = number("batch"), N = number("heads"), d = number("head_dim"), T = number("length"), R = 2;
   set_threads(static_cast<int>(number("threads")));
   if (!cpu::attention::use_variant(settings["variant"])) {

@@ -4,7 +4,7 @@
 Usage: compare_device.py BENCH_DEVICE [--rounds R] [--group gemm|rows|attention|decode] [--no-compile]   (run by a Python that has torch)
 
 Each round runs every row's candidates one after the other in fresh processes per group; the table shows medians over the rounds.
-`PyTorch / Braid` above 1 means that Braid is faster. A row that PyTorch has no counterpart for stands alone.
+`PyTorch / Braid` above 1 means that Braid is faster. A row that PyTorch has no counterpart for stands alone. Exit code 1 when a program failed; the table then has the rows before.
 """
 import argparse
 import json
@@ -17,7 +17,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def rows_of(command):
-    """The rows that the program prints, one JSON object a line; those before a failure too."""
+    """The rows that the program prints, one JSON object a line; those before a failure too. And whether it failed."""
     rows = []
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as run:
         for line in run.stdout:
@@ -25,7 +25,7 @@ def rows_of(command):
                 rows.append(json.loads(line))
     if run.returncode != 0:
         print(f"{' '.join(command)} ended with {run.returncode} after {len(rows)} rows", file=sys.stderr)
-    return rows
+    return rows, run.returncode != 0
 
 
 def middle(runs, key):
@@ -45,16 +45,19 @@ def main():
     parser.add_argument("--repeat", type=int, default=20)
     parser.add_argument("--no-compile", action="store_true")
     options = parser.parse_args()
-    braid, torch = {}, {}
+    braid, torch, failed_runs = {}, {}, 0
     groups = ["gemm", "rows", "attention", "decode"] if options.group == "all" else [options.group]
     for _ in range(options.rounds):
         for group in groups:
-            for r in rows_of([options.bench, "device=cuda:0", f"group={group}", f"repeat={options.repeat}", "json=1"]):
-                braid.setdefault(r["name"], []).append(r)
+            commands = [(braid, [options.bench, "device=cuda:0", f"group={group}", f"repeat={options.repeat}", "json=1"])]
             if group != "decode":
-                for r in rows_of([sys.executable, os.path.join(HERE, "torch_device.py"), f"group={group}", f"repeat={options.repeat}",
-                                  f"compile={int(not options.no_compile)}"]):
-                    torch.setdefault(r["name"], []).append(r)
+                commands.append((torch, [sys.executable, os.path.join(HERE, "torch_device.py"), f"group={group}", f"repeat={options.repeat}",
+                                         f"compile={int(not options.no_compile)}"]))
+            for found, command in commands:
+                rows, ended_early = rows_of(command)
+                failed_runs += ended_early
+                for r in rows:
+                    found.setdefault(r["name"], []).append(r)
     print("| row | Braid ms | ps/element | share of the ceiling | peak MiB | PyTorch ms | PyTorch / Braid | compiled ms | PyTorch / Braid | PyTorch peak MiB |")
     print("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
     for name, runs in braid.items():
@@ -65,7 +68,8 @@ def main():
         print(f"| {name} | {ms:.4f} | {text(per or None, '{:.3f}')} | {text(percent or None, '{:.0f} %')} of {runs[0]['of']} | {middle(runs, 'peak_mib'):.0f} "
               f"| {failed or text(eager_ms, '{:.4f}')} | {text(eager_ms and eager_ms / ms, '{:.2f}')} | {text(compiled_ms, '{:.4f}')} "
               f"| {text(compiled_ms and compiled_ms / ms, '{:.2f}')} | {text(middle(eager, 'peak_mib'), '{:.0f}')} |")
+    return 1 if failed_runs else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "arguments.h"
 #include "braid/autograd/autograd.h"
 #include "braid/autograd/ops.h"
 #include "braid/tensor/kernels/backend.h"
@@ -18,7 +19,9 @@ using namespace braid;
 
 namespace {
 
-std::map<std::string, int64_t> settings = {{"threads", 1}, {"repeat", 5}, {"rows", 16384}, {"width", 1024}};
+std::map<std::string, std::string> settings = {{"threads", "1"}, {"repeat", "5"}, {"rows", "16384"}, {"width", "1024"}};
+
+int64_t number(const char* name) { return std::stoll(settings.at(name)); }
 
 template <class Work>
 double best_of(int64_t repeat, Work&& work) {
@@ -40,8 +43,8 @@ double copy_rate = 0;
 // bytes: per value of a [rows, width] array
 template <class Work>
 void measure(const char* name, double bytes, Work&& work) {
-  const double values = double(settings["rows"]) * double(settings["width"]);
-  const double seconds = best_of(settings["repeat"], work), rate = bytes * values / seconds * 1e-9;
+  const double values = double(number("rows")) * double(number("width"));
+  const double seconds = best_of(number("repeat"), work), rate = bytes * values / seconds * 1e-9;
   if (copy_rate == 0) copy_rate = rate;
   std::printf("{\"what\": \"%s\", \"threads\": %d, \"ms\": %.2f, \"gb_per_s\": %.1f, \"of_copy\": %.2f}\n", name,
               threads(), seconds * 1e3, rate, rate / copy_rate);
@@ -76,16 +79,9 @@ void measure_adamw(const char* name, int64_t values, int64_t size) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  for (int i = 1; i < argc; ++i) {
-    std::string argument = argv[i], name = argument.substr(0, argument.find('='));
-    if (!settings.contains(name) || name == argument) {
-      std::fprintf(stderr, "error: unknown setting %s\n", argv[i]);
-      return 2;
-    }
-    settings[name] = std::stoll(argument.substr(name.size() + 1));
-  }
-  set_threads(static_cast<int>(settings["threads"]));
-  const int64_t rows = settings["rows"], width = settings["width"];
+  if (!bench::read_arguments(argc, argv, settings)) return 2;
+  set_threads(static_cast<int>(number("threads")));
+  const int64_t rows = number("rows"), width = number("width");
   const Shape shape{rows, width};
   Tensor from = random(shape), to = empty(shape);
   measure("copy", 8, [&] { to.copy_(from); });

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "arguments.h"
 #include "braid/autograd/autograd.h"
 #include "braid/autograd/ops.h"
 #include "braid/tensor/dry_device.h"
@@ -172,15 +173,7 @@ void rows(const char* name, bool possible, void (*work)()) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  for (int i = 1; i < argc; ++i) {
-    const std::string argument = argv[i];
-    const size_t equal = argument.find('=');
-    if (equal == std::string::npos || !settings.contains(argument.substr(0, equal))) {
-      std::fprintf(stderr, "error: unknown setting %s\n", argv[i]);
-      return 2;
-    }
-    settings[argument.substr(0, equal)] = argument.substr(equal + 1);
-  }
+  if (!bench::read_arguments(argc, argv, settings)) return 2;
   try {
     std::optional<DryDevice> dry;  // the host's side of every row at its full size, without a GPU and without times
     if (settings["device"] == "dry") dry.emplace();
