@@ -113,6 +113,7 @@ set(BRAID_PUBLIC_HEADERS
   tensor/parallel.h
   tensor/print.h
   tensor/random.h
+  tensor/row_invariant.h
   tensor/scoped_value.h
   tensor/shape.h
   tensor/storage.h

@@ -6,9 +6,11 @@
 #include <vector>
 
 #include "braid/tensor/cpu/gemm/gemm.h"
+#include "braid/tensor/cpu/row_invariant/row_invariant.h"
 #include "braid/tensor/kernels/backend.h"
 #include "braid/tensor/kernels/matmul.h"
 #include "braid/tensor/parallel.h"
+#include "braid/tensor/row_invariant.h"
 
 namespace braid::cpu {
 
@@ -166,6 +168,27 @@ void multiply_16_bit(const Problem& p, const T* x, const T* z, bool accumulate, 
   }
 }
 
+// The same with the bits of a row independent of the other rows (tensor/row_invariant.h).
+template <class T, class Y>
+void multiply_row_invariant(const Problem& p, const T* x, const T* z, bool accumulate, const T* bias, Y* y) {
+  const bool along = p.zr == 1 || p.k == 1;  // columns of z, the rows of W, are contiguous
+  row_invariant::multiply<T, Y>({.count = p.count(),
+                                 .m = p.m,
+                                 .n = p.n,
+                                 .k = p.k,
+                                 .x_row = p.xr,
+                                 .x_depth = p.xc,
+                                 .w_row = along ? p.zc : 1,
+                                 .w_depth = along ? 1 : p.zr,
+                                 .bias = bias,
+                                 .accumulate = accumulate,
+                                 .y = y},
+                                [&](int64_t i) {
+                                  auto [ox, oz] = p.at(i);
+                                  return row_invariant::Operands<T>{x + ox, z + oz};
+                                });
+}
+
 // bias (N), contiguous, of y's type, or an empty handle.
 void products(In x, In z, bool accumulate, In bias, Out y) {
   if (y.numel() == 0) return;
@@ -178,6 +201,13 @@ void products(In x, In z, bool accumulate, In bias, Out y) {
   Problem p = plan(a, b);
   visit_float(x.dtype(), "matmul", [&]<class T>() {
     const T* start = bias ? bias.data<T>() : nullptr;
+    if (row_invariant_products()) {
+      if constexpr (sizeof(T) == 2) {
+        if (y.dtype() == DType::f32)
+          return multiply_row_invariant(p, a.data<T>(), b.data<T>(), accumulate, start, y.mutable_data<float>());
+      }
+      return multiply_row_invariant(p, a.data<T>(), b.data<T>(), accumulate, start, y.mutable_data<T>());
+    }
     if constexpr (sizeof(T) == 2) {
       if (y.dtype() == DType::f32) {
         multiply_16_bit(p, a.data<T>(), b.data<T>(), accumulate, start, y.mutable_data<float>());

@@ -1,0 +1,142 @@
+// One block, cut into slices of the depth k and tiles that fit the registers. Partial sums wait in memory between two
+// slices, unrounded, so the cuts change no bit.
+#pragma once
+#include <algorithm>
+#include <array>
+
+#include "braid/tensor/cpu/row_invariant/columns.h"
+#include "braid/tensor/cpu/row_invariant/dots.h"
+#include "braid/tensor/cpu/row_invariant/problem.h"
+
+namespace braid::cpu::row_invariant::BRAID_ROW_INVARIANT_ISA {
+
+// Rows of x in a tile: with 4 rows or vectors of W they fill 16 registers, or 32.
+inline constexpr int kTileRows = kBytes == 64 ? 6 : 3, kTileColumns = 4;
+// Elements of x in a slice: 24 KiB of the first-level cache.
+template <class A>
+inline constexpr int64_t kPanel = 24576 / sizeof(A);
+// Depth of a slice where W's columns are contiguous, and of a converted copy of them.
+inline constexpr int64_t kColumnsDepth = 128;
+
+// x[i, p] of a slice, converted, in rows of `padded` elements that end in zeros.
+template <class T>
+void pack(const Block<T>& b, int64_t first, int64_t depth, int64_t padded, Accumulate<T>* panel) {
+  using A = Accumulate<T>;
+  constexpr int W = kLanes<A>;
+  for (int64_t i = 0; i < b.m; ++i) {
+    const T* from = b.x + i * b.x_row + first * b.x_depth;
+    A* to = panel + i * padded;
+    int64_t p = 0;
+    if (b.x_depth == 1) {
+      for (; p + W <= depth; p += W) store(to + p, load(from + p));
+      if (p < depth) store(to + p, load_first(from + p, depth - p));
+    } else {
+      for (; p < depth; ++p) to[p] = load_first(from + p * b.x_depth, 1)[0];
+      for (; p < padded; ++p) to[p] = 0;
+    }
+  }
+}
+
+// Calls f(rows, i) for the tiles of m rows: as few as possible, of even heights. f's first argument is a constant.
+template <class F, int... Rows>
+inline void choose_rows(int64_t rows, F f, std::integer_sequence<int, Rows...>) {
+  ((rows == Rows + 1 ? f(std::integral_constant<int, Rows + 1>()) : void()), ...);
+}
+template <class F>
+inline void for_tiles(int64_t m, F f) {
+  const int64_t tiles = (m + kTileRows - 1) / kTileRows;
+  for (int64_t t = 0; t < tiles; ++t) {
+    const int64_t i = m * t / tiles, rows = m * (t + 1) / tiles - i;
+    choose_rows(
+        rows, [&](auto constant) { f(constant, i); }, std::make_integer_sequence<int, kTileRows>());
+  }
+}
+
+template <class T>
+void run_dots(const Block<T>& b) {
+  using A = Accumulate<T>;
+  constexpr int W = kLanes<A>;
+  alignas(64) A panel[kPanel<A>], sums[kRows * kColumns * W];
+  [[maybe_unused]] alignas(64) A converted[sizeof(T) == 2 ? kPanel<A> : 1];
+  const bool convert = sizeof(T) == 2 && b.m > kTileRows;  // 16-bit weights that several tiles read
+  const int64_t slice = kPanel<A> / b.m / 64 * 64, sums_row = b.n * W;
+  for (int64_t first = 0; first < b.k; first += slice) {
+    const int64_t depth = std::min(slice, b.k - first), padded = (depth + W - 1) / W * W;
+    pack(b, first, depth, padded, panel);
+    const auto strip = [&](auto columns, int64_t j) {
+      constexpr int NR = decltype(columns)::value;
+      const T* w = b.w + j * b.w_row + first;
+      if constexpr (sizeof(T) == 2) {
+        if (convert) {
+          for (int s = 0; s < NR; ++s) {
+            int64_t p = 0;
+            for (; p + W <= depth; p += W) store(converted + s * padded + p, load(w + s * b.w_row + p));
+            if (p < depth) store(converted + s * padded + p, load_first(w + s * b.w_row + p, depth - p));
+          }
+          for_tiles(b.m, [&](auto rows, int64_t i) {
+            dots_tile<decltype(rows)::value, NR, A>(panel + i * padded, padded, converted, padded, padded, first == 0,
+                                                    sums + i * sums_row + j * W, sums_row);
+          });
+          return;
+        }
+      }
+      for_tiles(b.m, [&](auto rows, int64_t i) {
+        dots_tile<decltype(rows)::value, NR, T>(panel + i * padded, padded, w, b.w_row, depth, first == 0,
+                                                sums + i * sums_row + j * W, sums_row);
+      });
+    };
+    int64_t j = 0;
+    for (; j + kTileColumns <= b.n; j += kTileColumns) strip(std::integral_constant<int, kTileColumns>(), j);
+    for (; j < b.n; ++j) strip(std::integral_constant<int, 1>(), j);
+  }
+  add_lanes(sums, b.m, b.n, b.totals);
+}
+
+template <class T>
+void run_columns(const Block<T>& b) {
+  using A = Accumulate<T>;
+  constexpr int W = kLanes<A>, kStrip = kTileColumns * W;
+  constexpr int64_t kSumsRow = kColumns + W;  // a strip's last vector may pass n
+  alignas(64) A panel[kRows * kColumnsDepth], sums[kRows * kSumsRow], converted[kColumnsDepth * kStrip];
+  for (int64_t first = 0; first < b.k; first += kColumnsDepth) {
+    const int64_t depth = std::min(kColumnsDepth, b.k - first);
+    pack(b, first, depth, kColumnsDepth, panel);
+    const auto strip = [&](auto vectors, int64_t j) {
+      constexpr int NV = decltype(vectors)::value;
+      const T* w = b.w + first * b.w_depth + j;
+      const bool part = b.n - j < NV * W;
+      if (part || (sizeof(T) == 2 && b.m > kTileRows)) {
+        for (int64_t p = 0; p < depth; ++p) {
+          const T* from = w + p * b.w_depth;
+          for (int v = 0; v < NV; ++v)
+            store(converted + (p * NV + v) * W, part ? load_first(from, b.n - j) : load(from + v * W));
+        }
+        for_tiles(b.m, [&](auto rows, int64_t i) {
+          columns_tile<decltype(rows)::value, NV, A>(panel + i * kColumnsDepth, kColumnsDepth, converted, NV * W, depth,
+                                                     first == 0, sums + i * kSumsRow + j, kSumsRow);
+        });
+      } else {
+        for_tiles(b.m, [&](auto rows, int64_t i) {
+          columns_tile<decltype(rows)::value, NV, T>(panel + i * kColumnsDepth, kColumnsDepth, w, b.w_depth, depth,
+                                                     first == 0, sums + i * kSumsRow + j, kSumsRow);
+        });
+      }
+    };
+    int64_t j = 0;
+    for (; j + kStrip <= b.n; j += kStrip) strip(std::integral_constant<int, kTileColumns>(), j);
+    for (; j < b.n; j += W) strip(std::integral_constant<int, 1>(), j);
+  }
+  for (int64_t i = 0; i < b.m; ++i)
+    __builtin_memcpy(b.totals + i * b.n, sums + i * kSumsRow, static_cast<size_t>(b.n) * sizeof(A));
+}
+
+template <class T>
+void run(const Block<T>& b) {
+  b.w_depth == 1 ? run_dots(b) : run_columns(b);
+}
+
+constexpr Kernels kernels_named(const char* name) {
+  return {name, run<float>, run<double>, run<bfloat16>, run<float16>};
+}
+
+}  // namespace braid::cpu::row_invariant::BRAID_ROW_INVARIANT_ISA

@@ -1,0 +1,51 @@
+#include "braid/tensor/cpu/row_invariant/variants.h"
+
+#include <atomic>
+#include <vector>
+
+namespace braid::cpu::row_invariant {
+
+extern const Kernels portable;
+#ifdef BRAID_ROW_INVARIANT_X86
+extern const Kernels avx512, avx2;
+#endif
+
+namespace {
+
+std::vector<const Kernels*> find_variants() {
+  std::vector<const Kernels*> found;
+#ifdef BRAID_ROW_INVARIANT_X86
+  const bool avx2_too =
+      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+  if (avx2_too && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
+    found.push_back(&avx512);
+  }
+  if (avx2_too) found.push_back(&avx2);
+#endif
+  found.push_back(&portable);
+  return found;
+}
+
+std::atomic<size_t> chosen{0};
+
+}  // namespace
+
+std::span<const Kernels* const> variants() {
+  static const std::vector<const Kernels*> all = find_variants();
+  return all;
+}
+
+const Kernels& kernels() { return *variants()[chosen.load(std::memory_order_relaxed)]; }
+
+bool use_variant(std::string_view name) {
+  const auto all = variants();
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (!name.empty() && all[i]->name != name) continue;
+    chosen = i;
+    return true;
+  }
+  return false;
+}
+
+}  // namespace braid::cpu::row_invariant

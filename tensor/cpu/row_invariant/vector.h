@@ -1,0 +1,114 @@
+// Vectors as GCC vector types: one source for every instruction set. The file that includes this one says which:
+// BRAID_ROW_INVARIANT_ISA is the namespace of all that follows (two instruction sets must not share an inline
+// function), BRAID_ROW_INVARIANT_BYTES the size of a vector.
+#pragma once
+#include <cstdint>
+#include <utility>
+#ifdef __FMA__
+#include <immintrin.h>
+#endif
+
+#include "braid/tensor/dtype.h"
+
+namespace braid::cpu::row_invariant::BRAID_ROW_INVARIANT_ISA {
+
+inline constexpr int kBytes = BRAID_ROW_INVARIANT_BYTES;
+
+template <class A>
+inline constexpr int kLanes = kBytes / sizeof(A);
+
+template <class A>
+struct VectorType {
+  typedef A type __attribute__((vector_size(BRAID_ROW_INVARIANT_BYTES)));
+};
+template <class A>
+using V = typename VectorType<A>::type;
+
+template <class A>
+inline void store(A* p, V<A> v) {
+  __builtin_memcpy(p, &v, sizeof v);
+}
+template <class A>
+inline V<A> all(A x) {
+  return x - V<A>{};
+}
+
+// Vectors of A from elements of T; every value of a 16-bit type is an f32.
+template <class V>
+inline V load_as(const void* p) {
+  V v;
+  __builtin_memcpy(&v, p, sizeof v);
+  return v;
+}
+inline V<float> load(const float* p) { return load_as<V<float>>(p); }
+inline V<double> load(const double* p) { return load_as<V<double>>(p); }
+
+typedef uint16_t Half __attribute__((vector_size(BRAID_ROW_INVARIANT_BYTES / 2)));
+typedef uint32_t Word __attribute__((vector_size(BRAID_ROW_INVARIANT_BYTES)));
+
+inline V<float> load(const bfloat16* p) {
+  return reinterpret_cast<V<float>>(__builtin_convertvector(load_as<Half>(p), Word) << 16);
+}
+
+inline V<float> load(const float16* p) {
+#if BRAID_ROW_INVARIANT_BYTES == 64
+  return reinterpret_cast<V<float>>(_mm512_cvtph_ps(load_as<__m256i>(p)));
+#elif BRAID_ROW_INVARIANT_BYTES == 32
+  return reinterpret_cast<V<float>>(_mm256_cvtph_ps(load_as<__m128i>(p)));
+#else
+  typedef int32_t Int __attribute__((vector_size(BRAID_ROW_INVARIANT_BYTES)));
+  const Int bits = reinterpret_cast<Int>(__builtin_convertvector(load_as<Half>(p), Word));
+  const Int sign = (bits & 0x8000) << 16, magnitude = bits & 0x7fff, wide = magnitude << 13;
+  const Int normal = wide + (112 << 23), infinite = wide | 0x7f800000;
+  const Int subnormal = reinterpret_cast<Int>(__builtin_convertvector(magnitude, V<float>) * 0x1p-24f);
+  const Int y = magnitude < 0x400 ? subnormal : magnitude < 0x7c00 ? normal : infinite;
+  return reinterpret_cast<V<float>>(y | sign);
+#endif
+}
+
+// x y + z, rounded once where the instruction set can: written out, because a compiler's own choice of what it fuses
+// may differ between two tiles of different sizes.
+inline V<float> multiply_add(V<float> x, V<float> y, V<float> z) {
+#if BRAID_ROW_INVARIANT_BYTES == 64
+  return reinterpret_cast<V<float>>(_mm512_fmadd_ps(x, y, z));
+#elif BRAID_ROW_INVARIANT_BYTES == 32
+  return reinterpret_cast<V<float>>(_mm256_fmadd_ps(x, y, z));
+#else
+  return x * y + z;
+#endif
+}
+inline V<double> multiply_add(V<double> x, V<double> y, V<double> z) {
+#if BRAID_ROW_INVARIANT_BYTES == 64
+  return reinterpret_cast<V<double>>(_mm512_fmadd_pd(x, y, z));
+#elif BRAID_ROW_INVARIANT_BYTES == 32
+  return reinterpret_cast<V<double>>(_mm256_fmadd_pd(x, y, z));
+#else
+  return x * y + z;
+#endif
+}
+
+// The first n elements, then zeros.
+template <class T>
+inline V<Accumulate<T>> load_first(const T* p, int64_t n) {
+  alignas(kBytes) unsigned char bytes[kBytes] = {};
+  __builtin_memcpy(bytes, p, static_cast<size_t>(n) * sizeof(T));
+  return load(reinterpret_cast<const T*>(bytes));
+}
+
+// Lane i of the result: the lanes of v[i], neighbours added first, then pairs of them, and so on. v[0..lanes) is used
+// up.
+template <class A, size_t... I>
+inline V<A> add_pairs(V<A> a, V<A> b, std::index_sequence<I...>) {
+  return __builtin_shufflevector(a, b, (2 * I)...) + __builtin_shufflevector(a, b, (2 * I + 1)...);
+}
+template <class A>
+inline V<A> lane_sums(V<A>* v) {
+#pragma GCC unroll 4
+  for (int n = kLanes<A>; n > 1; n /= 2) {
+#pragma GCC unroll 8
+    for (int i = 0; i < n / 2; ++i) v[i] = add_pairs<A>(v[2 * i], v[2 * i + 1], std::make_index_sequence<kLanes<A>>());
+  }
+  return v[0];
+}
+
+}  // namespace braid::cpu::row_invariant::BRAID_ROW_INVARIANT_ISA
