@@ -73,7 +73,8 @@ Axis value_axis(std::pair<double, double> range, bool from_zero, bool log, doubl
   return axis;
 }
 
-// Grid, tick labels, title and axis names around a panel.
+}  // namespace
+
 void draw_axes(Svg& svg, const Frame& f, const Axis& xs, const Axis& ys, const std::string& title,
                const std::string& x_name) {
   svg.text(f.x, f.y - 10, title, "panel");
@@ -89,8 +90,6 @@ void draw_axes(Svg& svg, const Frame& f, const Axis& xs, const Axis& ys, const s
   svg.line(f.x, f.y + f.height, f.x + f.width, f.y + f.height, "axis");
   svg.text(f.x + f.width, f.y + f.height + 33, x_name, "small", "end");
 }
-
-}  // namespace
 
 std::vector<double> moving_average(const std::vector<double>& values, int64_t window) {
   double average = 0, seen = 0;

@@ -29,6 +29,10 @@ struct Frame {  // in picture coordinates; titles and labels lie around it
   double x, y, width, height;
 };
 
+// Grid, tick labels, title and axis names around a panel, whose axes have the frame's coordinates.
+void draw_axes(Svg& svg, const Frame& frame, const Axis& xs, const Axis& ys, const std::string& title,
+               const std::string& x_name);
+
 // Exponential moving average with a memory of `window` rows, but at first of no more than an eighth of the rows so far:
 // a fixed memory would lag far behind the steep beginning of a run. Gaps stay gaps.
 std::vector<double> moving_average(const std::vector<double>& values, int64_t window);

@@ -61,7 +61,7 @@ set(arrows
   "apps/prepare: apps/cli"
   "apps/train: apps/cli"
   "apps/report: apps/cli apps/train"
-  "apps/bench: apps/cli apps/train"
+  "apps/bench: apps/cli apps/report apps/train"
   "apps/dump: apps/cli"
   "apps/generate: apps/cli apps/train"
 )

@@ -50,7 +50,7 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_timed) {
   wrong("step --dtype int8", "--dtype int8 is for bench decode");
   wrong("decode --dtype int8 --device cuda", "--dtype int8 is for the CPU: expected --device cpu, found cuda");
   wrong("step --model x", "--model is for bench decode");
-  wrong("generate", "expected step (training steps), decode (one-token steps) or comm (collectives)");
+  wrong("generate", "expected step (training steps), decode (one-token steps), serve (a server) or comm (collectives)");
 }
 
 BOOST_AUTO_TEST_SUITE_END()
