@@ -53,6 +53,7 @@ set(BRAID_PUBLIC_HEADERS
   models/pretrained/init_from.h
   models/pretrained/pretrained.h
   models/registry.h
+  models/sequence_pool.h
   models/settings.h
   models/stored_parameter.h
   models/text/batches.h

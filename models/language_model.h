@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "braid/models/model.h"
+#include "braid/models/sequence_pool.h"
 #include "braid/nn/attention/kv_cache.h"
 
 namespace braid::models {
@@ -39,6 +40,10 @@ class LanguageModel : public Model {
   virtual bool caches_uneven_texts() const { return false; }  // KvCache::starts
   // capacity: positions, at most max_sequence_length().
   virtual KvCache make_cache(int64_t capacity) const = 0;
+  // Caches of many sequences that are computed together; positions: of all of them. The model must outlive it.
+  virtual std::unique_ptr<SequencePool> make_sequence_pool(int64_t positions) const {
+    return make_separate_pool(*this, positions);
+  }
   // Sum of the cross-entropy over the targets >= 0, (), without forming all logits. input_ids, targets (B, T).
   virtual Tensor loss_sum(const Tensor& input_ids, const Tensor& targets) const = 0;
 
