@@ -41,7 +41,11 @@ set(BRAID_PUBLIC_HEADERS
   models/dcformer/hf_weights.h
   models/dcformer/model.h
   models/eval/icl_tasks.h
+  models/generation/batch.h
+  models/generation/engine.h
   models/generation/generate.h
+  models/generation/request.h
+  models/generation/sampling.h
   models/language_model.h
   models/lora.h
   models/model.h

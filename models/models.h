@@ -3,6 +3,8 @@
 #include "braid/models/dcformer/cost.h"
 #include "braid/models/dcformer/model.h"
 #include "braid/models/eval/icl_tasks.h"
+#include "braid/models/generation/batch.h"
+#include "braid/models/generation/engine.h"
 #include "braid/models/generation/generate.h"
 #include "braid/models/language_model.h"
 #include "braid/models/model.h"

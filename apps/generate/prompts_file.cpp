@@ -56,6 +56,10 @@ const char* reason_of(models::StopReason reason) {
       return "context_full";
     case models::StopReason::caller:
       return "stop";
+    case models::StopReason::cancelled:
+      return "cancelled";
+    case models::StopReason::failed:
+      return "failed";
   }
   return "";
 }

@@ -1,114 +1,8 @@
 #include "braid/models/generation/generate.h"
 
 #include <algorithm>
-#include <chrono>
-#include <cmath>
-#include <limits>
-#include <numeric>
-
-#include "braid/autograd/ops.h"
 
 namespace braid::models {
-
-void check_options(const SamplingOptions& o) {
-  auto range = [](bool ok, const char* name, double value, const char* allowed) {
-    check(ok, ErrorKind::setting, [&] {
-      return std::string("sampling option ") + name + " is out of range: expected " + allowed + ", found " +
-             std::to_string(value);
-    });
-  };
-  range(o.temperature >= 0 && std::isfinite(o.temperature), "temperature", o.temperature, "0 or more");
-  range(o.top_k >= 0, "top-k", static_cast<double>(o.top_k), "0 (all) or more");
-  range(o.top_p > 0 && o.top_p <= 1, "top-p", o.top_p, "a value in (0, 1]");
-  range(o.min_p >= 0 && o.min_p <= 1, "min-p", o.min_p, "a value in [0, 1]");
-  range(o.repetition_penalty > 0 && std::isfinite(o.repetition_penalty), "repetition-penalty", o.repetition_penalty,
-        "a positive value");
-}
-
-namespace {
-// A distribution exists: no NaN, no +inf, and some token that is not excluded.
-void check_logits(const std::vector<float>& logits, size_t position) {
-  float top = -std::numeric_limits<float>::infinity();
-  for (size_t i = 0; i < logits.size(); ++i) {
-    check(!std::isnan(logits[i]) && logits[i] <= std::numeric_limits<float>::max(), ErrorKind::numerical, [&] {
-      const auto bad = std::count_if(logits.begin(), logits.end(), [](float l) { return !std::isfinite(l); });
-      return "no token can be drawn for position " + std::to_string(position) + ": the logit of token id " +
-             std::to_string(i) + " is " + (std::isnan(logits[i]) ? "NaN" : "infinite") + ", " + std::to_string(bad) +
-             " of " + std::to_string(logits.size()) +
-             " are not finite; compute in a wider type (f32, f64), or use an earlier checkpoint";
-    });
-    top = std::max(top, logits[i]);
-  }
-  check(std::isfinite(top), ErrorKind::numerical, [&] {
-    return "no token can be drawn for position " + std::to_string(position) + ": all " + std::to_string(logits.size()) +
-           " logits are -inf; compute in a wider type (f32, f64), or use an earlier checkpoint";
-  });
-}
-}  // namespace
-
-int64_t sample_token(std::vector<float> logits, std::span<const int32_t> seen, const SamplingOptions& o) {
-  check(!logits.empty(), "sample_token", [] { return std::string("needs at least one logit"); });
-  if (o.vocabulary > 0 && o.vocabulary < std::ssize(logits)) logits.resize(static_cast<size_t>(o.vocabulary));
-  check_logits(logits, seen.size());
-  if (o.repetition_penalty != 1) {
-    constexpr double most = std::numeric_limits<float>::max();
-    std::vector<char> penalised(logits.size(), 0);
-    for (int32_t t : seen) {
-      if (t < 0 || static_cast<size_t>(t) >= logits.size() || penalised[static_cast<size_t>(t)]) continue;
-      float& l = logits[static_cast<size_t>(t)];
-      const double changed = l > 0 ? l / o.repetition_penalty : l * o.repetition_penalty;
-      if (std::isfinite(l)) l = static_cast<float>(std::clamp(changed, -most, most));
-      penalised[static_cast<size_t>(t)] = 1;
-    }
-  }
-  if (o.temperature == 0) return std::max_element(logits.begin(), logits.end()) - logits.begin();
-
-  // Candidates from the most to the least likely; equal logits in order of their ids.
-  std::vector<int64_t> order(logits.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-    return logits[static_cast<size_t>(a)] > logits[static_cast<size_t>(b)];
-  });
-  if (o.top_k > 0 && o.top_k < static_cast<int64_t>(order.size())) order.resize(static_cast<size_t>(o.top_k));
-
-  std::vector<double> probability;
-  double top = logits[static_cast<size_t>(order[0])], total = 0;
-  for (int64_t id : order) {
-    probability.push_back(std::exp((logits[static_cast<size_t>(id)] - top) / o.temperature));
-    total += probability.back();
-  }
-  size_t keep = probability.size();
-  if (o.top_p < 1) {
-    double mass = 0;
-    for (keep = 0; keep < probability.size() && mass < o.top_p * total; ++keep) mass += probability[keep];
-  }
-  while (keep > 1 && probability[keep - 1] < o.min_p * probability[0]) --keep;
-
-  double mass = std::accumulate(probability.begin(), probability.begin() + static_cast<std::ptrdiff_t>(keep), 0.0);
-  double u = unit(random_bits(seen.size(), child({o.seed, 0}, "sample"))) * mass;
-  for (size_t i = 0; i < keep; ++i) {
-    u -= probability[i];
-    if (u < 0) return order[i];
-  }
-  return order[keep - 1];
-}
-
-void check_prompt(const LanguageModel& model, std::span<const int32_t> prompt) {
-  check(!prompt.empty(), ErrorKind::setting,
-        [] { return std::string("the prompt is empty: at least one token is needed to start from"); });
-  const int64_t longest = model.max_sequence_length();
-  check(std::ssize(prompt) <= longest, ErrorKind::setting, [&] {
-    return "the prompt has " + std::to_string(prompt.size()) + " tokens, the model's longest sequence is " +
-           std::to_string(longest);
-  });
-  for (size_t i = 0; i < prompt.size(); ++i) {
-    check(prompt[i] >= 0 && prompt[i] < model.vocab_size(), ErrorKind::input, [&] {
-      return "the token ids of the prompt are not those of the model: expected 0 to " +
-             std::to_string(model.vocab_size() - 1) + ", found " + std::to_string(prompt[i]) + " at position " +
-             std::to_string(i);
-    });
-  }
-}
 
 Generated generate(const LanguageModel& model, std::span<const int32_t> prompt, int64_t max_tokens,
                    const SamplingOptions& options, const std::vector<int32_t>& ends,
@@ -121,8 +15,12 @@ Generated generate(const LanguageModel& model, std::span<const int32_t> prompt, 
   return text.generate(max_tokens, options, ends, accept);
 }
 
+// A prompt is read in one pass.
 Conversation::Conversation(const LanguageModel& model, int64_t capacity)
-    : model_(&model), capacity_(capacity), cache_(model.make_cache(capacity)) {}
+    : model_(&model),
+      capacity_(capacity),
+      engine_(std::make_unique<GenerationEngine>(
+          model, EngineOptions{.sequences = 1, .positions = capacity, .rows = capacity})) {}
 
 void Conversation::append(std::span<const int32_t> tokens) {
   std::vector<int32_t> all = tokens_;
@@ -131,47 +29,36 @@ void Conversation::append(std::span<const int32_t> tokens) {
   tokens_ = std::move(all);
 }
 
-// The pass over the tokens that are not in the cache yet.
-void Conversation::compute(int64_t pending) {
-  const Tensor ids = from_vector(std::vector<int32_t>(tokens_.end() - pending, tokens_.end()), {1, pending});
-  const Tensor h = model_->hidden(ids.to(model_->device()), &cache_);
-  logits_ = model_->logits(h.sliced(1, pending - 1, pending)).to_vector<float>();
-}
-
 Generated Conversation::generate(int64_t max_tokens, const SamplingOptions& options, const std::vector<int32_t>& ends,
                                  const std::function<bool(int32_t)>& accept) {
   check_options(options);
-  check(!tokens_.empty(), "generate", [] { return std::string("the text has no token to continue: append() some"); });
-  NoGrad off;
-  const auto start = std::chrono::steady_clock::now();
-  const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
-  const auto pending = [&] { return std::ssize(tokens_) - cache_.position(); };
   Generated out;
-  out.prompt_tokens = pending();
-  while (std::ssize(out.tokens) < max_tokens) {
-    if (room() < 0) {  // the last token has no place in the cache
-      out.reason = StopReason::context_full;
-      break;
-    }
-    if (pending() > 0) compute(pending());
-    if (out.tokens.empty()) {
-      out.prompt_seconds = seconds();
-    } else {
-      ++out.steps;
-      out.step_seconds = seconds() - out.prompt_seconds;
-    }
-    const auto token = static_cast<int32_t>(sample_token(logits_, tokens_, options));
-    if (std::ranges::count(ends, token) > 0) {
-      out.reason = StopReason::end_of_text;
-      break;
-    }
-    out.tokens.push_back(token);
-    tokens_.push_back(token);
-    if (accept && !accept(token)) {
-      out.reason = StopReason::caller;
-      break;
-    }
+  if (max_tokens < 1) return out;
+  if (room() < 0) {  // the last token has no place in the cache
+    out.reason = StopReason::context_full;
+    return out;
   }
+  bool accepted = true;
+  std::exception_ptr error;
+  GenerationRequest request{.prompt = tokens_, .max_tokens = max_tokens, .sampling = options, .ends = ends};
+  request.on_update = [&](const Update& update) {
+    for (const int32_t token : update.tokens) {
+      out.tokens.push_back(token);
+      tokens_.push_back(token);
+      accepted = accepted && (!accept || accept(token));
+    }
+    if (!update.finished) return accepted;
+    out.reason = accepted ? update.reason : StopReason::caller;
+    out.prompt_tokens = update.prompt_tokens - update.shared_tokens;
+    out.steps = update.steps;
+    out.prompt_seconds = update.prompt_seconds;
+    out.step_seconds = update.step_seconds;
+    error = update.error;
+    return true;
+  };
+  engine_->submit(std::move(request));
+  engine_->run();
+  if (error) std::rethrow_exception(error);
   return out;
 }
 
