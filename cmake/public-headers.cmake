@@ -46,6 +46,7 @@ set(BRAID_PUBLIC_HEADERS
   models/generation/generate.h
   models/generation/request.h
   models/generation/sampling.h
+  models/generation/text_stream.h
   models/language_model.h
   models/lora.h
   models/model.h

@@ -6,6 +6,7 @@
 #include "braid/models/generation/batch.h"
 #include "braid/models/generation/engine.h"
 #include "braid/models/generation/generate.h"
+#include "braid/models/generation/text_stream.h"
 #include "braid/models/language_model.h"
 #include "braid/models/model.h"
 #include "braid/models/pretrained/pretrained.h"

@@ -6,6 +6,7 @@
 
 #include "apps/cli/text.h"
 #include "braid/models/generation/batch.h"
+#include "braid/models/generation/text_stream.h"
 #include "braid/tensor/io/atomic_file.h"
 #include "braid/tensor/io/json.h"
 #include "braid/tensor/io/line_reader.h"
@@ -13,37 +14,10 @@
 namespace braid::apps {
 namespace {
 
-// The text of one reply as it grows, up to the first stop.
-class Text {
- public:
-  Text(const models::text::Tokenizer& tokenizer, const std::vector<std::string>& stops)
-      : decoder_(tokenizer), stops_(stops) {}
-
-  bool push(int32_t token) { return add(decoder_.push(token)); }
-  const std::string& finish() {
-    if (!stopped_) add(decoder_.finish());
-    return text_;
-  }
-  bool stopped() const { return stopped_; }
-
- private:
-  bool add(const std::string& more) {
-    text_ += more;
-    size_t cut = std::string::npos;
-    for (const std::string& stop : stops_) cut = std::min(cut, text_.find(stop, searched_));
-    stopped_ = cut != std::string::npos;
-    if (stopped_) text_.resize(cut);
-    size_t longest = 1;
-    for (const std::string& stop : stops_) longest = std::max(longest, stop.size());
-    searched_ = text_.size() - std::min(text_.size(), longest - 1);
-    return !stopped_;
-  }
-
-  models::text::StreamDecoder decoder_;
-  const std::vector<std::string>& stops_;
-  std::string text_;
-  size_t searched_ = 0;
-  bool stopped_ = false;
+// The text of one reply as it grows.
+struct Reply {
+  models::TextStream stream;
+  std::string text;
 };
 
 const char* reason_of(models::StopReason reason) {
@@ -90,7 +64,7 @@ std::vector<std::string> read_prompts(const std::string& file) {
 ReplySpeed write_replies(const ReplySettings& settings, const std::vector<std::string>& prompts, int64_t rows,
                          const std::string& out, bool root) {
   std::vector<std::vector<int32_t>> tokens;
-  std::vector<Text> texts;
+  std::vector<Reply> replies;
   for (size_t i = 0; i < prompts.size(); ++i) {
     tokens.push_back(encode_prompt(settings.tokenizer, settings.model, settings.prompt_template(prompts[i]),
                                    settings.parse_specials));
@@ -98,20 +72,26 @@ ReplySpeed write_replies(const ReplySettings& settings, const std::vector<std::s
       return "prompt " + std::to_string(i + 1) + " has " + std::to_string(tokens[i].size()) +
              " tokens, the model's longest sequence is " + std::to_string(settings.model.max_sequence_length());
     });
-    texts.emplace_back(settings.tokenizer, settings.stops);
+    replies.push_back({models::TextStream(settings.tokenizer, settings.stops), {}});
+    replies[i].stream.begin(tokens[i]);
   }
   const models::GeneratedBatch made =
       models::generate_batch(settings.model, tokens, rows, settings.max_tokens, settings.sampling, settings.ends,
-                             [&](size_t i, int32_t token) { return texts[i].push(token); });
+                             [&](size_t i, int32_t token) {
+                               replies[i].text += replies[i].stream.push(token);
+                               return !replies[i].stream.stopped();
+                             });
   ReplySpeed speed{made.prompt_tokens, made.steps, made.prompt_seconds, made.step_seconds};
   if (!root) return speed;
   std::string lines;
   for (size_t i = 0; i < prompts.size(); ++i) {
-    const models::Generated& text = made.texts[i];
-    const nlohmann::ordered_json line = {{"prompt", prompts[i]},
-                                         {"text", texts[i].finish()},
-                                         {"tokens", text.tokens.size()},
-                                         {"reason", texts[i].stopped() ? "stop" : reason_of(text.reason)}};
+    const models::Generated& made_text = made.texts[i];
+    replies[i].text += replies[i].stream.finish();
+    const nlohmann::ordered_json line = {
+        {"prompt", prompts[i]},
+        {"text", replies[i].text},
+        {"tokens", made_text.tokens.size()},
+        {"reason", replies[i].stream.stopped() ? "stop" : reason_of(made_text.reason)}};
     lines += line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   }
   if (out.empty()) {
