@@ -10,6 +10,37 @@
 #include "braid/tensor/random.h"
 
 namespace braid::models {
+namespace {
+
+// Token ids from the most to the least likely, equal logits in order of their ids; sorted as far as they are read,
+// which is most often a small part of the vocabulary.
+class Ranking {
+ public:
+  explicit Ranking(const std::vector<float>& logits) : logits_(logits), ids_(logits.size()) {
+    std::iota(ids_.begin(), ids_.end(), 0);
+  }
+  int64_t operator[](size_t rank) {
+    while (rank >= sorted_) sort_more();
+    return ids_[rank];
+  }
+
+ private:
+  void sort_more() {
+    const auto begin = ids_.begin() + static_cast<std::ptrdiff_t>(sorted_);
+    sorted_ = std::min(ids_.size(), std::max<size_t>(64, 8 * sorted_));
+    std::partial_sort(begin, ids_.begin() + static_cast<std::ptrdiff_t>(sorted_), ids_.end(),
+                      [&](int64_t a, int64_t b) {
+                        const float x = logits_[static_cast<size_t>(a)], y = logits_[static_cast<size_t>(b)];
+                        return x != y ? x > y : a < b;
+                      });
+  }
+
+  const std::vector<float>& logits_;
+  std::vector<int64_t> ids_;
+  size_t sorted_ = 0;
+};
+
+}  // namespace
 
 void check_options(const SamplingOptions& o) {
   auto range = [](bool ok, const char* name, double value, const char* allowed) {
@@ -61,34 +92,30 @@ int64_t sample_token(std::vector<float> logits, std::span<const int32_t> seen, c
   }
   if (o.temperature == 0) return std::max_element(logits.begin(), logits.end()) - logits.begin();
 
-  // Candidates from the most to the least likely; equal logits in order of their ids.
-  std::vector<int64_t> order(logits.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-    return logits[static_cast<size_t>(a)] > logits[static_cast<size_t>(b)];
-  });
-  if (o.top_k > 0 && o.top_k < static_cast<int64_t>(order.size())) order.resize(static_cast<size_t>(o.top_k));
+  Ranking ranking(logits);
+  const size_t V = logits.size();
+  const size_t candidates = o.top_k > 0 ? std::min(V, static_cast<size_t>(o.top_k)) : V;
+  const double top = logits[static_cast<size_t>(ranking[0])];
+  const auto likelihood = [&](int64_t id) { return std::exp((logits[static_cast<size_t>(id)] - top) / o.temperature); };
+  double total = 0;  // of the candidates
+  for (size_t i = 0; i < candidates; ++i) total += likelihood(candidates < V ? ranking[i] : static_cast<int64_t>(i));
 
-  std::vector<double> probability;
-  double top = logits[static_cast<size_t>(order[0])], total = 0;
-  for (int64_t id : order) {
-    probability.push_back(std::exp((logits[static_cast<size_t>(id)] - top) / o.temperature));
-    total += probability.back();
+  size_t keep = candidates;
+  double mass = total;
+  if (o.top_p < 1 || o.min_p > 0) {
+    const double enough = o.top_p < 1 ? o.top_p * total : INFINITY;
+    for (keep = 0, mass = 0; keep < candidates && mass < enough; ++keep) {
+      const double next = likelihood(ranking[keep]);
+      if (keep > 0 && next < o.min_p) break;  // the most likely one has 1
+      mass += next;
+    }
   }
-  size_t keep = probability.size();
-  if (o.top_p < 1) {
-    double mass = 0;
-    for (keep = 0; keep < probability.size() && mass < o.top_p * total; ++keep) mass += probability[keep];
-  }
-  while (keep > 1 && probability[keep - 1] < o.min_p * probability[0]) --keep;
-
-  double mass = std::accumulate(probability.begin(), probability.begin() + static_cast<std::ptrdiff_t>(keep), 0.0);
   double u = unit(random_bits(seen.size(), child({o.seed, 0}, "sample"))) * mass;
   for (size_t i = 0; i < keep; ++i) {
-    u -= probability[i];
-    if (u < 0) return order[i];
+    u -= likelihood(ranking[i]);
+    if (u < 0) return ranking[i];
   }
-  return order[keep - 1];
+  return ranking[keep - 1];
 }
 
 }  // namespace braid::models
