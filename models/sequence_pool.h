@@ -36,6 +36,9 @@ class SequencePool {
   struct Part {
     int sequence;
     std::span<const int32_t> tokens;  // at least one; they continue the sequence
+    // The model made them, rather than a prompt: in layers with a window one published profile lets them attend to a
+    // key less (AttentionOptions::decode_window).
+    bool generated = false;
   };
   // Computes the parts (each of another sequence; room is reserved) and appends them to the caches.
   // -> the normalised last hidden state (R, D), R the sum of all tokens, in the order of the parts. Without gradients.

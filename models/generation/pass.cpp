@@ -89,8 +89,10 @@ void compute_pass(const LanguageModel& model, SequencePool& pool, std::span<cons
   std::vector<SequencePool::Part> parts;
   for (const Piece& piece : pieces) {
     const std::span<const int32_t> text = piece.state->text;
-    parts.push_back({piece.state->sequence,
-                     text.subspan(static_cast<size_t>(piece.begin), static_cast<size_t>(piece.end - piece.begin))});
+    const auto begin = static_cast<size_t>(piece.begin), end = static_cast<size_t>(piece.end);
+    parts.push_back({.sequence = piece.state->sequence,
+                     .tokens = text.subspan(begin, end - begin),
+                     .generated = piece.begin >= piece.state->prompt_length()});
   }
   const Tensor h = pool.hidden(parts);
   const std::vector<Row> rows = rows_with_logits(pieces);

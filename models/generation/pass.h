@@ -30,7 +30,7 @@ struct RequestState {
 
 struct Piece {
   RequestState* state;
-  int64_t begin, end;  // tokens of its text
+  int64_t begin, end;  // tokens of its text, all of the prompt or all of them new
 };
 
 // Computes the pieces, scores prompt tokens and draws the token that follows a text which is complete. Fills draw,

@@ -55,7 +55,7 @@ int Prefixes::open(std::span<const int32_t> text, int64_t limit, std::span<const
   std::vector<Source> sources;
   for (auto k = kept_.rbegin(); k != kept_.rend(); ++k) {
     const int64_t common = std::min(limit, common_prefix(text, k->tokens));
-    sources.push_back({k->sequence, common, common == std::ssize(k->tokens)});
+    sources.push_back({k->sequence, common, !pool_.invariant() && common == std::ssize(k->tokens)});
   }
   for (const Live& l : live) sources.push_back({l.sequence, std::min(limit, common_prefix(text, l.tokens)), false});
   std::erase_if(sources, [](const Source& s) { return s.common == 0; });

@@ -25,8 +25,9 @@ class Prefixes {
     int sequence;
     std::span<const int32_t> tokens;
   };
-  // A sequence that begins with as much of `text` as kept and live sequences have, at most `limit` tokens. A kept one
-  // that the text continues is taken over as it is; of others the common part is forked.
+  // A sequence that begins with as much of `text` as kept and live sequences have, at most `limit` tokens: a fork. Of a
+  // pool that is not invariant, which may be one that cannot fork, a kept sequence that the text continues is taken
+  // over as it is.
   int open(std::span<const int32_t> text, int64_t limit, std::span<const Live> live);
   // The longest common prefix of `text` and any of them, at most `limit`.
   int64_t longest(std::span<const int32_t> text, int64_t limit, std::span<const Live> live) const;

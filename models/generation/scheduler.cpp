@@ -201,8 +201,9 @@ void Scheduler::plan() {
   int64_t rows = options_.rows;
   for (const bool decoding : {true, false}) {
     for (const Request& r : running_) {
-      const int64_t begin = pool_->length(r->sequence), end = std::ssize(r->text);
-      if ((end - begin == 1) != decoding || rows == 0) continue;
+      const int64_t begin = pool_->length(r->sequence), prompt = r->prompt_length();
+      const int64_t end = begin < prompt ? prompt : std::ssize(r->text);
+      if ((pending(*r) == 1) != decoding || rows == 0) continue;
       pieces_.push_back({r.get(), begin, std::min(end, begin + rows)});
       rows -= pieces_.back().end - begin;
     }

@@ -112,7 +112,8 @@ BOOST_AUTO_TEST_CASE(requests_in_any_mixture_get_what_each_gets_alone) {
 }
 
 BOOST_AUTO_TEST_CASE(a_request_that_gave_its_blocks_away_goes_on_as_if_nothing_had_been) {
-  GenerationEngine engine(kModel, std::make_unique<SharingPool>(16), {.sequences = 4, .share_prefixes = false});
+  SharingPool::Log log;
+  GenerationEngine engine(kModel, std::make_unique<SharingPool>(16, &log), {.sequences = 4, .share_prefixes = false});
   std::deque<Told> told;
   std::vector<GenerationRequest> requests;
   Dice dice(5);
@@ -122,6 +123,9 @@ BOOST_AUTO_TEST_CASE(a_request_that_gave_its_blocks_away_goes_on_as_if_nothing_h
   }
   engine.run();
   BOOST_TEST(engine.load().interruptions > 0);
+  // Tokens that are computed again keep their kind: a piece is of the prompt, or of new tokens.
+  BOOST_TEST(log.generated > 4 * 44);
+  BOOST_TEST((log.rows - log.generated) % 6 == 0);
   for (size_t i = 0; i < told.size(); ++i) {
     BOOST_TEST(equal(told[i], alone(kModel, requests[i])), i);
     BOOST_TEST(told[i].last.steps == 44);
@@ -176,6 +180,7 @@ BOOST_AUTO_TEST_CASE(equal_prompts_are_computed_once) {
     engine.submit(told.emplace_back().listen({.prompt = prompt, .max_tokens = 5, .sampling = {.seed = i}}));
   engine.run();
   BOOST_TEST(log.rows == 41 + 7 * 1 + 8 * 4);  // the last prompt token is computed for each
+  BOOST_TEST(log.generated == 8 * 4);
   for (uint64_t i = 0; i < 8; ++i) {
     BOOST_TEST(told[i].last.shared_tokens == (i == 0 ? 0 : 40));
     BOOST_TEST(told[i].tokens == alone(kModel, {.prompt = prompt, .max_tokens = 5, .sampling = {.seed = i}}).tokens);
@@ -204,6 +209,11 @@ BOOST_AUTO_TEST_CASE(kept_prefixes_make_room_for_requests) {
   BOOST_TEST(engine.load().kept > 0);
   BOOST_TEST(run(other) == 0);  // needs all blocks
   BOOST_TEST(run(first) == 0);
+  Told growing;  // takes the blocks of what is kept, not those of a request
+  engine.submit(growing.listen({.prompt = {1, 2}, .max_tokens = 60}));
+  engine.run();
+  BOOST_TEST(growing.tokens.size() == 60u);
+  BOOST_TEST(engine.load().interruptions == 0);
 }
 
 BOOST_AUTO_TEST_CASE(a_longer_text_takes_a_kept_sequence_over) {

@@ -79,7 +79,7 @@ inline std::vector<float> hash_logits(const HashModel& model, const std::vector<
 class SharingPool final : public models::SequencePool {
  public:
   struct Log {  // outlives the pool
-    int64_t rows = 0, most_rows = 0, passes = 0;
+    int64_t rows = 0, most_rows = 0, generated = 0;
   };
   SharingPool(int64_t blocks, Log* log = nullptr) : users_(static_cast<size_t>(blocks), 0), log_(log) {}
 
@@ -126,6 +126,7 @@ class SharingPool final : public models::SequencePool {
     std::vector<double> out;
     for (const Part& part : parts) {
       Sequence& s = at(part.sequence);
+      if (log_ && part.generated) log_->generated += std::ssize(part.tokens);
       double h = 0;
       for (const int32_t token : s.tokens) h = HashModel::hash(h, token);
       for (const int32_t token : part.tokens) {
@@ -138,7 +139,7 @@ class SharingPool final : public models::SequencePool {
             [] { return std::string("no room was reserved"); });
     }
     const int64_t rows = std::ssize(out) / 2;
-    if (log_) log_->rows += rows, log_->most_rows = std::max(log_->most_rows, rows), ++log_->passes;
+    if (log_) log_->rows += rows, log_->most_rows = std::max(log_->most_rows, rows);
     return from_vector(out, {rows, 2});
   }
   bool invariant() const override { return true; }
