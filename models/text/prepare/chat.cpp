@@ -25,10 +25,6 @@ constexpr NamedTemplate kTemplates[] = {
     {"llama-3", "<|begin_of_text|>", "<|start_header_id|>{role}<|end_header_id|>\n\n{content}<|eot_id|>"},
 };
 
-struct Turn {
-  std::string role, content;
-};
-
 // Everything that can be wrong with a line.
 struct Line {
   const std::string& place;
@@ -43,10 +39,10 @@ struct Line {
     if (!value.is_string()) bad("text in the field \"" + field + "\"", value.type_name());
     return value.get<std::string>();
   }
-  std::vector<Turn> messages(const json& list) const {
+  std::vector<ChatTurn> messages(const json& list) const {
     if (!list.is_array()) bad("a list in the field \"messages\"", list.type_name());
     if (list.empty()) bad("at least one message", "none");
-    std::vector<Turn> turns;
+    std::vector<ChatTurn> turns;
     for (const json& message : list) {
       if (!message.is_object()) bad("messages that are objects with role and content", message.type_name());
       if (message.contains("tool_calls") && !message.at("tool_calls").is_null())
@@ -65,6 +61,18 @@ std::string replaced(std::string text, std::string_view name, const std::string&
   return text;
 }
 
+// A turn with its three parts of the template. The end of a turn belongs to what is said. Line ends behind an end of
+// other characters belong to the next turn.
+struct TurnParts {
+  explicit TurnParts(const ChatTemplate& chat) {
+    const size_t at = chat.turn.find(kContent);
+    const std::string after = chat.turn.substr(at + kContent.size());
+    const size_t last = after.find_last_not_of('\n'), length = last == std::string::npos ? after.size() : last + 1;
+    before = chat.turn.substr(0, at), end = after.substr(0, length), between = after.substr(length);
+  }
+  std::string before, end, between;
+};
+
 // Appends parts of text to a sample. Parts of the template are held until something else follows, so that the end of
 // one turn and the beginning of the next are encoded as one text.
 class SampleWriter {
@@ -75,6 +83,23 @@ class SampleWriter {
   void add_content(const std::string& text, bool counted) {
     flush(false);
     append(tokenizer_.encode(text), counted);
+  }
+  // open: another turn follows.
+  void add_turns(const std::vector<ChatTurn>& turns, const ChatTemplate& chat, bool open) {
+    const TurnParts parts(chat);
+    add_template(chat.begin);
+    for (const ChatTurn& turn : turns) {
+      const bool counted = turn.role == kAssistant;
+      add_template(replaced(parts.before, kRole, turn.role));
+      add_content(turn.content, counted);
+      add_template(replaced(parts.end, kRole, turn.role));
+      if (counted) flush(true);
+      if (open || &turn != &turns.back()) add_template(parts.between);
+    }
+  }
+  std::vector<int32_t> take_tokens() {
+    flush(false);
+    return std::move(sample_.tokens);
   }
   void flush(bool counted) { append(tokenizer_.encode(std::exchange(held_, ""), true), counted); }
   Sample finish(bool counted) {
@@ -95,21 +120,9 @@ class SampleWriter {
   Sample sample_;
 };
 
-// The end of a turn belongs to what is said. Line ends behind an end of other characters belong to the next turn.
-Sample write_turns(const std::vector<Turn>& turns, const ChatTemplate& chat, const Tokenizer& tokenizer) {
-  const size_t at = chat.turn.find(kContent);
-  const std::string before = chat.turn.substr(0, at), after = chat.turn.substr(at + kContent.size());
-  const size_t last = after.find_last_not_of('\n'), end = last == std::string::npos ? after.size() : last + 1;
+Sample write_turns(const std::vector<ChatTurn>& turns, const ChatTemplate& chat, const Tokenizer& tokenizer) {
   SampleWriter sample(tokenizer);
-  sample.add_template(chat.begin);
-  for (const Turn& turn : turns) {
-    const bool counted = turn.role == kAssistant;
-    sample.add_template(replaced(before, kRole, turn.role));
-    sample.add_content(turn.content, counted);
-    sample.add_template(replaced(after.substr(0, end), kRole, turn.role));
-    if (counted) sample.flush(true);
-    if (&turn != &turns.back()) sample.add_template(after.substr(end));
-  }
+  sample.add_turns(turns, chat, false);
   return sample.finish(turns.back().role == kAssistant);
 }
 
@@ -136,6 +149,16 @@ ChatTemplate ChatTemplate::parse(const std::string& name_or_text) {
   });
   return {"", name_or_text};
 }
+
+std::vector<int32_t> chat_prompt(const std::vector<ChatTurn>& turns, const ChatTemplate& chat,
+                                 const Tokenizer& tokenizer) {
+  SampleWriter sample(tokenizer);
+  sample.add_turns(turns, chat, true);
+  sample.add_template(replaced(TurnParts(chat).before, kRole, kAssistant));
+  return sample.take_tokens();
+}
+
+std::string answer_end(const ChatTemplate& chat) { return replaced(TurnParts(chat).end, kRole, kAssistant); }
 
 Sample make_sample(std::string_view line, const std::string& place, const SampleFormat& format,
                    const Tokenizer& tokenizer) {

@@ -30,6 +30,16 @@ struct ChatTemplate {
 };
 std::vector<std::string> chat_template_names();
 
+struct ChatTurn {
+  std::string role, content;
+};
+// The tokens of a conversation up to the place where the assistant's next answer begins: those that stand before that
+// answer in a sample of the same turns.
+std::vector<int32_t> chat_prompt(const std::vector<ChatTurn>& turns, const ChatTemplate& chat,
+                                 const Tokenizer& tokenizer);
+// The text behind an answer that a sample counts as its end, for example "<|im_end|>"; "": the template has none.
+std::string answer_end(const ChatTemplate& chat);
+
 struct SampleFormat {
   std::optional<ChatTemplate> chat;  // none: prompts and answers as they are
   std::string prompt_field = "prompt", answer_field = "answer";

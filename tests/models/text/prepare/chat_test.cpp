@@ -70,6 +70,28 @@ BOOST_AUTO_TEST_CASE(what_the_assistant_says_is_counted_with_its_end) {
   BRAID_CHECK_FAILS(chat("\xff{content}"), ErrorKind::setting, "bad chat template");
 }
 
+// A model that was trained on a sample sees, when it answers, the tokens that stood before the answer.
+BOOST_AUTO_TEST_CASE(a_prompt_is_the_sample_up_to_the_answer) {
+  const std::vector<ChatTurn> turns = {{"system", "Be kind."}, {"user", "Hi"}, {"assistant", "Hello"}, {"user", "Bye"}};
+  const ByteTokenizer tokenizer;
+  for (const char* name : {"simple", "chatml", "llama-3", "{role}>{content}<|endoftext|>", "[{content}]"}) {
+    const ChatTemplate chat = ChatTemplate::parse(name);
+    SampleFormat format;
+    format.chat = chat;
+    const Sample whole = make_sample(kTalk, "data.jsonl at line 3", format, tokenizer);
+    std::vector<int32_t> rest = chat_prompt(turns, chat, tokenizer);
+    const std::vector<int32_t> answer = tokenizer.encode("So long"), end = tokenizer.encode(answer_end(chat), true);
+    rest.insert(rest.end(), answer.begin(), answer.end());
+    rest.insert(rest.end(), end.begin(), end.end());
+    if (rest.back() != tokenizer.eos_id()) rest.push_back(tokenizer.eos_id());
+    BOOST_TEST(whole.tokens == rest, boost::test_tools::per_element());
+  }
+  BOOST_TEST(answer_end(ChatTemplate::parse("simple")) == "\n");
+  BOOST_TEST(answer_end(ChatTemplate::parse("chatml")) == "<|im_end|>");
+  BOOST_TEST(answer_end(ChatTemplate::parse("llama-3")) == "<|eot_id|>");
+  BOOST_TEST(answer_end(ChatTemplate::parse("{content}")) == "");
+}
+
 BOOST_AUTO_TEST_CASE(bad_lines_are_errors_with_their_place) {
   const auto rejects = [](const std::string& line, const std::string& words) {
     BRAID_CHECK_FAILS(sample(line, chat("simple")), ErrorKind::input, "data.jsonl at line 3", words);
