@@ -12,6 +12,7 @@ Command info_command();
 Command inspect_command();
 Command plot_command();
 Command prepare_command();
+Command serve_command();
 Command status_command();
 Command tokenize_command();
 Command train_command();

@@ -64,6 +64,7 @@ set(arrows
   "apps/bench: apps/cli apps/report apps/train"
   "apps/dump: apps/cli"
   "apps/generate: apps/cli apps/train"
+  "apps/serve: apps/cli"
 )
 if(ARROWS)
   set(arrows ${ARROWS})

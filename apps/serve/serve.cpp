@@ -1,0 +1,203 @@
+// braid serve: a model behind OpenAI's HTTP routes.
+#include <sys/resource.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+
+#include "apps/cli/commands.h"
+#include "apps/cli/memory_text.h"
+#include "apps/cli/model_flags.h"
+#include "apps/cli/signals.h"
+#include "apps/cli/text.h"
+#include "apps/serve/server.h"
+#include "braid/models/pretrained/pretrained.h"
+#include "braid/tensor/io/atomic_file.h"
+#include "braid/tensor/parallel.h"
+
+namespace braid::apps {
+namespace {
+
+using namespace serve;
+using std::chrono::milliseconds;
+
+std::string lower(std::string text) {
+  for (char& c : text) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  return text;
+}
+
+// The key of --key-file or of the environment; a server that others can reach must have one.
+std::string key_of(const Arguments& arguments) {
+  const char* variable = std::getenv("BRAID_API_KEY");
+  std::string key = arguments.has("key-file") ? read_key_file(arguments.get("key-file")) : variable ? variable : "";
+  const std::string host = arguments.get("host");
+  check(!key.empty() || host == "localhost" || is_loopback(host), ErrorKind::setting, [&] {
+    return "--host " + host +
+           " can be reached by others: expected a key that requests must have; give --key-file FILE " +
+           "or set BRAID_API_KEY, or leave --host out to serve this machine alone";
+  });
+  return key;
+}
+
+ServerOptions server_options(const Arguments& arguments) {
+  ServerOptions options;
+  options.address = arguments.get("host");
+  options.port = static_cast<int>(arguments.get_int("port"));
+  options.access.key = key_of(arguments);
+  for (const std::string& name : arguments.list("allow-host")) options.access.hosts.push_back(lower(name));
+  options.requests = arguments.get_int("requests");
+  options.log = arguments.has("log");
+  return options;
+}
+
+// As many open files as the connections need, where the system allows it. With fewer the server waits for free ones.
+void raise_file_limit(int64_t connections) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  const auto needed = static_cast<rlim_t>(connections + 64);
+  if (limit.rlim_cur >= needed) return;
+  limit.rlim_cur = std::min(needed, limit.rlim_max);
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+// The tokens that end a text: those that the model's folder names, and the tokenizer's own.
+std::vector<int32_t> ends_of_text(const models::LoadedModel& loaded, int64_t vocabulary) {
+  std::vector<int32_t> ends = models::text::folder_end_ids(loaded.format.folder.string(), vocabulary);
+  for (const int32_t id : loaded.tokenizer->end_ids()) ends.push_back(id);
+  return ends;
+}
+
+std::string url_of(const std::string& address, int port) {
+  const bool v6 = address.find(':') != std::string::npos;
+  return "http://" + (v6 ? "[" + address + "]" : address) + ":" + std::to_string(port);
+}
+
+// Until a signal asks to stop. A second one ends the program at once.
+void wait_for_signal() {
+  while (!StopSignals::requested()) std::this_thread::sleep_for(milliseconds(20));
+  std::signal(SIGTERM, SIG_DFL);
+  std::signal(SIGINT, SIG_DFL);
+}
+
+int run_serve(const Arguments& arguments) {
+  if (const int64_t n = arguments.get_int("threads"); n > 0) set_threads(static_cast<int>(n));
+  const ServerOptions options = server_options(arguments);
+  std::string chat = arguments.has("chat") ? arguments.get("chat") : "";
+  if (!chat.empty()) models::text::ChatTemplate::parse(chat);  // before the model is loaded
+  const Device device = device_of(arguments);
+  const std::filesystem::path folder = model_folder(arguments.get("MODEL"));
+  models::LoadedModel loaded = models::load_model(folder, {.dtype = dtype_of(arguments),
+                                                           .settings = model_keys(arguments),
+                                                           .base = base_of(arguments),
+                                                           .int8_weights = int8_weights(arguments)});
+  const auto model = models::as_language_model(std::move(loaded.model));
+  model->to(device);
+  print_notes(loaded.notes);
+  if (arguments.has("tokenizer"))
+    loaded.tokenizer = models::text::load_tokenizer(tokenizer_path(arguments.get("tokenizer")));
+  check(loaded.tokenizer != nullptr, ErrorKind::input, [&] {
+    return "no tokenizer.json in " + folder.string() + ": text cannot be converted to tokens; give --tokenizer FOLDER";
+  });
+  if (chat.empty()) chat = chat_template_for(*loaded.tokenizer);
+  std::string name = arguments.get("name");
+  if (name.empty()) name = std::filesystem::absolute(folder).lexically_normal().filename().string();
+  if (name.empty()) name = "model";
+  Service service(*model, *loaded.tokenizer,
+                  {.name = name,
+                   .engine = {.sequences = arguments.get_int("sequences"),
+                              .positions = arguments.get_int("positions"),
+                              .queue = arguments.get_int("queue")},
+                   .ends = ends_of_text(loaded, model->vocab_size()),
+                   .chat = models::text::ChatTemplate::parse(chat)});
+  raise_file_limit(options.requests + options.spare_connections);
+  StopSignals signals;
+  Server server(service, options);
+  if (arguments.has("port-file")) io::write_file(arguments.get("port-file"), std::to_string(server.port()) + "\n");
+  std::printf("%s: %s parameters, context of %lld tokens, chat template %s\n", name.c_str(),
+              human(static_cast<double>(model->spec()->size().parameters), 3).c_str(),
+              static_cast<long long>(model->max_sequence_length()), preview(chat).c_str());
+  std::printf("serving %s/v1%s; Ctrl-C stops\n", url_of(options.address, server.port()).c_str(),
+              options.access.key.empty() ? "" : " to clients with the key");
+  std::fflush(stdout);
+  wait_for_signal();
+  const int64_t grace = arguments.get_int("grace");
+  std::printf("stopping: requests that are being answered have %lld s to end\n", static_cast<long long>(grace));
+  std::fflush(stdout);
+  const bool complete = server.stop(std::chrono::seconds(grace));
+  std::printf("stopped%s\n", complete ? "" : "; some requests were cut off");
+  return 0;
+}
+
+std::string route_table() {
+  std::string text = "Routes:\n";
+  for (const Route& route : routes()) {
+    std::string left = "  " + std::string(route.method) + " " + route.path;
+    left.resize(std::max<size_t>(left.size() + 1, 30), ' ');
+    text += left + route.help + "\n";
+  }
+  return text;
+}
+
+std::vector<Flag> serve_flags() {
+  return {
+      {.name = "host",
+       .value = "ADDRESS",
+       .help = "address to listen on; others than this machine's own need a key",
+       .fallback = "127.0.0.1"},
+      integer_flag("port", "N", "port to listen on, 0 = any free one", "8000", 0, 65535),
+      {.name = "port-file", .value = "FILE", .help = "write the port there, once requests are accepted"},
+      {.name = "key-file",
+       .value = "FILE",
+       .help = "requests must have the key in this file, which only its owner may read (default: of the environment "
+               "variable BRAID_API_KEY; none: no key)"},
+      {.name = "allow-host",
+       .value = "NAME",
+       .help = "name under which the server is asked, besides localhost and its address",
+       .repeated = true},
+      {.name = "name", .value = "NAME", .help = "of the model in answers (default: the folder's name)"},
+      {.name = "chat",
+       .value = "TEMPLATE",
+       .help = "text around the messages of conversations: " + join(models::text::chat_template_names(), ", ") +
+               ", or the text of a turn with {role} and {content} (default: the one whose special tokens the tokenizer "
+               "has, else simple)"},
+      integer_flag("sequences", "N", "texts that are computed at a time", "16", 1, 4096),
+      integer_flag("positions", "N", "of the cache, all texts together; 0 = sequences x the longest sequence", "0", 0,
+                   1e12),
+      integer_flag("queue", "N", "texts that wait; further ones get status 503", "256", 1, 1e6),
+      integer_flag("requests", "N", "requests that are answered at a time; further ones get status 503", "256", 1, 1e5),
+      integer_flag("grace", "SECONDS", "for requests that are being answered when the server is stopped", "10", 0,
+                   86400),
+      {.name = "log", .help = "a line on stderr for each answer: number, route, status, time"},
+      {.name = "tokenizer", .value = "FOLDER", .help = "tokenizer of another folder than MODEL"},
+      profile_flag(),
+      base_flag(),
+      dtype_or_int8_flag("arithmetic, to which weights are converted (default: f32, or f64 for weights of f64); int8: "
+                         "f32, with the weights of linear layers in 8 bits, on the CPU",
+                         ""),
+      device_flag(),
+      integer_flag("threads", "N", "CPU threads, 0 = all cores", "0", 0, 4096)};
+}
+
+}  // namespace
+
+Command serve_command() {
+  return {
+      .name = "serve",
+      .summary = "serve a model to OpenAI clients over HTTP",
+      .positionals = {{.name = "MODEL", .help = "model folder, run folder (its newest checkpoint) or RUN/best"}},
+      .flags = serve_flags(),
+      .overrides = kModelOverrides,
+      .details = route_table() +
+                 "Requests are those of OpenAI's API; also top_k, min_p, repetition_penalty, ignore_eos. The name of\n"
+                 "the model in a request does not matter. SIGTERM and Ctrl-C let requests end (--grace), a second\n"
+                 "one ends at once.",
+      .examples = {"braid serve out/demo --port 8000",
+                   "curl http://127.0.0.1:8000/v1/completions -H 'Content-Type: application/json' -d '{\"prompt\": "
+                   "\"The \", \"max_tokens\": 20}'",
+                   "braid serve out/demo --host 0.0.0.0 --key-file key.txt --allow-host models.example"},
+      .run = run_serve};
+}
+
+}  // namespace braid::apps

@@ -1,0 +1,407 @@
+// The server on real sockets: what clients may send, and what must not harm the others.
+#include "apps/serve/server.h"
+
+#include <sys/resource.h>
+
+#include <boost/test/unit_test.hpp>
+#include <deque>
+
+#include "braid/tensor/random.h"
+#include "tests/apps/serve/test_server.h"
+#include "tests/apps/support.h"
+
+using namespace braid;
+using namespace braid::test;
+using namespace std::chrono_literals;
+using apps::serve::ServerOptions;
+using apps::serve::ServiceOptions;
+
+namespace {
+
+const std::string kScore = R"({"prompt": [72, 101], "max_tokens": 1, "temperature": 0, "echo": true, "logprobs": 1})";
+const std::string kLong = R"({"prompt": "x", "max_tokens": 60, "ignore_eos": true, "stream": true})";
+
+// Still serves.
+void check_healthy(TestServer& server) {
+  BOOST_TEST(Client(server.port()).get("/health").status == 200);
+  BOOST_TEST(server.post("/v1/completions", kScore).status == 200);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(serve_server)
+
+BOOST_AUTO_TEST_CASE(every_route_with_every_method) {
+  TestServer server;
+  for (const apps::serve::Route& route : apps::serve::routes()) {
+    for (const std::string method : {"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "MARKER"}) {
+      BOOST_TEST_CONTEXT(method << " " << route.path) {
+        const bool fits = method == route.method || (method == "HEAD" && std::string(route.method) == "GET");
+        Client client(server.port());
+        client.send(
+            method + " " + route.path +
+            "?a=b HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}");
+        const Answer answer = client.answer(method == "HEAD");
+        const bool needs_more = std::string(route.method) == "POST";  // than an empty object
+        BOOST_TEST(answer.status == (!fits ? 405 : needs_more ? 400 : 200));
+        BOOST_TEST(answer.fields.count("x-request-id") == 1U);
+        BOOST_TEST(answer.fields.count("access-control-allow-origin") == 0U);
+        if (!fits) BOOST_TEST(answer.fields.at("allow") == route.method);
+        if (!fits && method != "HEAD") BOOST_TEST(answer.json()["error"]["code"] == "method_not_allowed");
+      }
+    }
+  }
+  for (const char* path : {"/", "/v1", "/v1/completions/", "/V1/models", "/../health", "/MARKER", "//health"}) {
+    const Answer answer = Client(server.port()).get(path);
+    BOOST_TEST(answer.status == 404);
+    BOOST_TEST(answer.body.find("MARKER") == std::string::npos);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(with_a_key_every_route_but_health_needs_it) {
+  TestServer server({.access = {.key = "secret"}});
+  for (const apps::serve::Route& route : apps::serve::routes()) {
+    for (const std::string method : {"GET", "POST", "PUT"}) {
+      for (const char* fields : {"", "Authorization: Bearer wrong\r\n", "Authorization: Bearer secre\r\n",
+                                 "Authorization: Bearer secret\r\nAuthorization: Bearer secret\r\n"}) {
+        const Answer answer = Client(server.port()).get(route.path, fields, method);
+        const bool open = std::string(route.path) == "/health" && method == "GET";
+        BOOST_TEST(answer.status == (open ? 200 : 401), method << " " << route.path << " " << fields);
+      }
+    }
+  }
+  BOOST_TEST(Client(server.port()).get("/unknown").status == 401);
+  BOOST_TEST(Client(server.port()).get("/unknown", "Authorization: Bearer secret\r\n").status == 404);
+  BOOST_TEST(Client(server.port()).get("/v1/models", "Authorization: Bearer secret\r\n").status == 200);
+}
+
+BOOST_AUTO_TEST_CASE(foreign_hosts_and_origins) {
+  TestServer server;
+  const auto with_host = [&](const std::string& host) {
+    Client client(server.port());
+    client.send("GET /v1/models HTTP/1.1\r\n" + host + "\r\n");
+    return client.answer().status;
+  };
+  BOOST_TEST(with_host("Host: 127.0.0.1:" + std::to_string(server.port()) + "\r\n") == 200);
+  BOOST_TEST(with_host("Host: evil.example\r\n") == 403);
+  BOOST_TEST(with_host("Host:\r\n") == 403);
+  BOOST_TEST(with_host("") == 400);
+  BOOST_TEST(with_host("Host: localhost\r\nOrigin: http://localhost\r\n") == 200);
+  BOOST_TEST(with_host("Host: localhost\r\nOrigin: http://"
+                       "evil.example\r\n") == 403);
+}
+
+BOOST_AUTO_TEST_CASE(content_types_and_expectations) {
+  TestServer server;
+  const auto status = [&](const std::string& fields) {
+    Client client(server.port());
+    client.send("POST /tokenize HTTP/1.1\r\nHost: localhost\r\n" + fields +
+                "Content-Length: 15\r\n\r\n{\"prompt\": \"x\"}");
+    return client.answer().status;
+  };
+  BOOST_TEST(status("Content-Type: application/json\r\n") == 200);
+  BOOST_TEST(status("Content-Type: Application/JSON; charset=utf-8\r\n") == 200);
+  BOOST_TEST(status("Content-Type: text/plain\r\n") == 415);
+  BOOST_TEST(status("Content-Type: application/jsonp\r\n") == 415);
+  BOOST_TEST(status("") == 415);
+  Client client(server.port());
+  client.send(
+      "POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nExpect: 100-continue\r\n"
+      "Content-Length: 15\r\n\r\n");
+  BOOST_TEST(client.receive());
+  BOOST_TEST(client.text() == "HTTP/1.1 100 Continue\r\n\r\n");
+  client.send("{\"prompt\": \"x\"}");
+  BOOST_TEST(client.answer().status == 200);
+  client.send(
+      "POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nExpect: MARKER\r\n"
+      "Content-Length: 15\r\n\r\n");
+  BOOST_TEST(client.answer().status == 417);
+}
+
+BOOST_AUTO_TEST_CASE(connections_are_kept_and_requests_may_wait_in_them) {
+  TestServer server;
+  Client client(server.port());
+  for (int i = 0; i < 3; ++i) BOOST_TEST(client.get("/health").fields.at("connection") == "keep-alive");
+  BOOST_TEST(client.get("/nothing").status == 404);
+  BOOST_TEST(client.post("/tokenize", "MARKER").status == 400);
+  std::string several;
+  for (int i = 0; i < 5; ++i)
+    several += Client::post_text("/tokenize", "{\"prompt\": \"" + std::string(static_cast<size_t>(i), 'x') + "\"}");
+  client.send(several);
+  for (int i = 0; i < 5; ++i) BOOST_TEST(client.answer().json()["count"] == i);
+  BOOST_TEST(client.get("/health", "Connection: close\r\n").fields.at("connection") == "close");
+  BOOST_TEST(client.ends());
+  Client old(server.port());
+  old.send("GET /health HTTP/1.0\r\n\r\n");
+  BOOST_TEST(old.answer().status == 200);
+  BOOST_TEST(old.ends());
+}
+
+// S1, S2: bytes that are no request end their connection with an error, and nothing else.
+BOOST_AUTO_TEST_CASE(framing_errors_close_the_connection) {
+  TestServer server;
+  const std::string post = "POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
+  const std::string smuggled = "GET /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  const std::pair<std::string, int> requests[] = {
+      {post + "Content-Length: 2\r\nContent-Length: 2\r\n\r\n{}" + smuggled, 400},
+      {post + "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + smuggled, 400},
+      {post + "Transfer-Encoding: gzip\r\n\r\n" + smuggled, 501},
+      {post + "Transfer-Encoding: chunked\r\n\r\n-2\r\n" + smuggled, 400},
+      {post + "Transfer-Encoding: chunked\r\n\r\nfffffffffffffffe\r\n" + smuggled, 413},
+      {post + "Content-Length: 10737418240\r\n\r\n" + smuggled, 413},
+      {"GET /health HTTP/3.0\r\n\r\n" + smuggled, 505},
+      {"MARKER\r\n\r\n", 400},
+      {"GET / HTTP/1.1\r\nX: " + std::string(20000, 'a'), 431}};
+  for (const auto& [bytes, status] : requests) {
+    BOOST_TEST_CONTEXT(bytes.substr(0, 120)) {
+      Client client(server.port());
+      client.send(bytes);
+      const Answer answer = client.answer();
+      BOOST_TEST(answer.status == status);
+      BOOST_TEST(answer.fields.at("connection") == "close");
+      BOOST_TEST(answer.body.find("MARKER") == std::string::npos);
+      BOOST_TEST(client.ends());
+      BOOST_TEST(client.text() == "");  // no second answer
+    }
+  }
+  check_healthy(server);
+}
+
+// S3: the deadlines are of the whole head and the whole body, whatever arrives in between.
+BOOST_AUTO_TEST_CASE(slow_clients_are_closed_at_the_deadline) {
+  TestServer server({.head_time = 300ms, .body_time = 300ms, .idle_time = 300ms});
+  Client idle(server.port()), head(server.port()), body(server.port());
+  idle.get("/health");
+  body.send(
+      "POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 999\r\n\r\n");
+  head.send("GET /health HTTP/1.1\r\n");
+  bool head_open = true, body_open = true;
+  for (int i = 0; i < 500 && (head_open || body_open); ++i) {  // a byte now and then
+    head_open = head_open && head.send("X");
+    body_open = body_open && body.send(" ");
+    ::usleep(10000);
+  }
+  BOOST_TEST(!head_open);
+  BOOST_TEST(!body_open);
+  BOOST_TEST(idle.ends());
+  BOOST_TEST(server.metric("braid_http_timeouts_total") == 2);
+  check_healthy(server);
+}
+
+BOOST_AUTO_TEST_CASE(a_full_server_closes_whoever_waits_longest) {
+  TestServer server({.requests = 2, .spare_connections = 4});
+  std::deque<Client> waiting;
+  for (int i = 0; i < 6; ++i) waiting.emplace_back(server.port());
+  BOOST_TEST(waiting.back().get("/health").status == 200);
+  BOOST_TEST(Client(server.port()).get("/health").status == 200);
+  BOOST_TEST(waiting.front().ends());
+  BOOST_TEST(waiting.back().get("/health").status == 200);
+}
+
+BOOST_AUTO_TEST_CASE(too_many_requests_are_told_so_at_once) {
+  TestServer server({.requests = 2}, {.engine = {.sequences = 1, .queue = 2}});
+  Client first(server.port()), second(server.port()), third(server.port());
+  for (Client* client : {&first, &second}) {
+    client->send(Client::post_text("/v1/completions", kLong));
+    BOOST_TEST(client->receive());
+  }
+  // Both are answered now, or have been: then nothing is full.
+  const Answer answer = third.post("/v1/completions", kScore);
+  BOOST_TEST((answer.status == 503 || answer.status == 200));
+  if (answer.status == 503) BOOST_TEST(answer.fields.at("retry-after") == "1");
+  BOOST_TEST(Client(server.port()).get("/health").status == 200);
+  // More texts than may wait can never be answered.
+  const std::string many = R"({"prompt": [[1],[1],[1]], "max_tokens": 1})";
+  BOOST_TEST(server.post("/v1/completions", many).status == 400);
+  BOOST_TEST(server.idle());
+  check_healthy(server);
+}
+
+BOOST_AUTO_TEST_CASE(long_bodies_of_all_clients_together_are_bounded) {
+  TestServer server({.held_bytes = 1000});
+  Client client(server.port());
+  const Answer answer = client.post("/tokenize", "{\"prompt\": \"" + std::string(2000, 'x') + "\"}");
+  BOOST_TEST(answer.status == 503);
+  BOOST_TEST(answer.fields.at("retry-after") == "1");
+  BOOST_TEST(client.ends());
+  BOOST_TEST(server.post("/tokenize", "{\"prompt\": \"" + std::string(500, 'x') + "\"}").json()["count"] == 500);
+}
+
+// S4: whenever a client leaves, its text is not made any more, and the others get what they would have got alone.
+BOOST_AUTO_TEST_CASE(clients_that_leave_disturb_nobody) {
+  TestServer server({}, {.engine = {.sequences = 4, .queue = 64}});
+  const std::string body = R"({"prompt": "abc", "max_tokens": 40, "temperature": 0.7, "seed": 5, "logprobs": 2,
+                               "ignore_eos": true})";
+  const std::string alone = server.post("/v1/completions", body).json()["choices"].dump();
+  for (int round = 0; round < 20; ++round) {
+    std::deque<Client> leaving;
+    for (int i = 0; i < 8; ++i) {
+      leaving.emplace_back(server.port());
+      const std::string request =
+          i % 2 == 0 ? kLong : R"({"prompt": ["a", "b", "c"], "n": 2, "max_tokens": 60, "ignore_eos": true})";
+      leaving.back().send(Client::post_text("/v1/completions", request));
+      if (i % 4 == 0) leaving.back().receive();  // in decode; others while they wait or are read
+    }
+    Client staying(server.port());
+    staying.send(Client::post_text("/v1/completions", body));
+    leaving.clear();
+    BOOST_TEST(staying.answer().json()["choices"].dump() == alone);
+  }
+  BOOST_TEST(server.idle());
+  const models::EngineLoad load = server.service.load();
+  BOOST_TEST(load.running == 0);
+  BOOST_TEST(server.metric("braid_http_requests") == 1);     // the one that asks
+  BOOST_TEST(server.metric("braid_http_connections") <= 2);  // perhaps the one before
+}
+
+// S1: requests with bytes changed, left out and repeated; no answer has words of them, and the server stays as it was.
+BOOST_AUTO_TEST_CASE(mutated_requests) {
+  TestServer server({.head_time = 100ms, .body_time = 100ms, .idle_time = 100ms, .linger_time = 100ms});
+  const std::string requests[] = {
+      Client::post_text("/v1/completions", kScore),
+      Client::post_text("/v1/chat/completions", R"({"messages": [{"role": "user", "content": "x"}], "max_tokens": 2})"),
+      Client::post_text("/tokenize", R"({"prompt": "text"})"), "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"};
+  uint64_t draw = 0;
+  const auto random = [&](uint64_t below) { return random_bits(draw++, RandomKey{.seed = 7}) % below; };
+  int64_t answered = 0, errors = 0;
+  for (int i = 0; i < 400; ++i) {
+    std::string bytes = requests[random(4)];
+    for (uint64_t changes = 1 + random(4); changes > 0; --changes) {
+      const size_t at = random(bytes.size()), length = random(std::min<size_t>(8, bytes.size() - at));
+      if (const uint64_t how = random(3); how == 0)
+        bytes[at] = static_cast<char>(random(256));
+      else if (how == 1)
+        bytes.erase(at, length);
+      else
+        bytes.insert(at, bytes.substr(at, length));
+    }
+    Client client(server.port());
+    client.send(bytes + "\r\n\r\n");
+    const Answer answer = client.answer();
+    if (answer.status == 0) continue;  // it was incomplete
+    ++answered;
+    errors += answer.status != 200;
+    BOOST_TEST((answer.status == 200 || (answer.status >= 400 && answer.status <= 505)), answer.status << " " << bytes);
+    BOOST_TEST(answer.status != 500, bytes);
+  }
+  BOOST_TEST(errors > 100, answered << " answers, " << errors << " of them errors");
+  BOOST_TEST(server.idle());
+  check_healthy(server);
+}
+
+BOOST_AUTO_TEST_CASE(readers_that_stop_reading_are_closed) {
+  TestServer server({.unread_bytes = 4096, .send_buffer = 4096});
+  Client client(server.port(), 4096);
+  // Pipelined streams fill the buffers of the system, and then the one of the connection.
+  std::string requests;
+  for (int i = 0; i < 50; ++i) requests += Client::post_text("/v1/completions", kLong);
+  client.send(requests);
+  for (int i = 0; i < 3000 && server.metric("braid_http_slow_readers_total") == 0; ++i) ::usleep(10000);
+  BOOST_TEST(server.metric("braid_http_slow_readers_total") == 1);
+  BOOST_TEST(server.idle());
+  check_healthy(server);
+}
+
+BOOST_AUTO_TEST_CASE(too_much_behind_a_request_ends_the_connection) {
+  TestServer server({.pipelined_bytes = 1000});
+  Client client(server.port());
+  client.send(Client::post_text("/v1/completions", kLong) + std::string(9000, 'x'));
+  while (client.receive()) continue;
+  BOOST_TEST(client.text().find("[DONE]") == std::string::npos);
+  BOOST_TEST(server.idle());
+}
+
+// S9: with no descriptor left the connections that are open are served, and new ones when some are free again.
+BOOST_AUTO_TEST_CASE(the_limit_of_open_files_is_survived) {
+  TestServer server;
+  Client open(server.port());
+  BOOST_TEST(open.get("/health").status == 200);
+  rlimit before{};
+  ::getrlimit(RLIMIT_NOFILE, &before);
+  std::deque<Client> clients;
+  rlimit low = before;
+  low.rlim_cur = 64;
+  ::setrlimit(RLIMIT_NOFILE, &low);
+  for (int i = 0; i < 64; ++i) clients.emplace_back(server.port());
+  BOOST_TEST(!clients.back().connected());
+  BOOST_TEST(open.get("/health").status == 200);
+  clients.clear();
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  check_healthy(server);
+}
+
+// S10: a request whose logits are NaN fails; those beside it get what they get alone.
+BOOST_AUTO_TEST_CASE(a_request_that_fails_fails_alone) {
+  TestServer server({}, {}, 'N');
+  const std::string good =
+                        R"({"prompt": "good", "max_tokens": 30, "temperature": 0, "ignore_eos": true, "logprobs": 1})",
+                    bad = R"({"prompt": "NaN", "max_tokens": 30, "ignore_eos": true})";
+  const std::string alone = server.post("/v1/completions", good).json()["choices"].dump();
+  for (int round = 0; round < 5; ++round) {
+    Client first(server.port()), second(server.port()), third(server.port());
+    first.send(Client::post_text("/v1/completions", good));
+    second.send(Client::post_text("/v1/completions", bad));
+    third.send(Client::post_text("/v1/completions", good));
+    const Answer failed = second.answer();
+    BOOST_TEST(failed.status == 500);
+    BOOST_TEST(failed.json()["error"]["code"] == "numerical_failure");
+    for (Client* client : {&first, &third}) BOOST_TEST(client->answer().json()["choices"].dump() == alone);
+  }
+  const Answer mixed = server.post("/v1/completions", R"({"prompt": ["good", "NaN"], "max_tokens": 5})");
+  BOOST_TEST(mixed.status == 500);
+  BOOST_TEST(server.idle());
+  BOOST_TEST(server.service.load().failed >= 6);
+}
+
+// S10: what is being answered ends, nothing new begins; after the time of grace all is closed.
+BOOST_AUTO_TEST_CASE(stopping_lets_requests_end) {
+  TestServer server;
+  std::deque<Client> clients;
+  for (int i = 0; i < 8; ++i) {
+    clients.emplace_back(server.port());
+    clients.back().send(Client::post_text("/v1/completions", kLong));
+  }
+  for (Client& client : clients) BOOST_TEST(client.receive());
+  Client idle(server.port());
+  idle.get("/health");
+  const int port = server.port();
+  bool complete = false;
+  std::thread stopping([&] { complete = server.server.stop(60s); });
+  for (Client& client : clients) {
+    BOOST_TEST(client.ends());
+    BOOST_TEST(client.text().ends_with("data: [DONE]\n\n\r\n0\r\n\r\n"));
+    client.close();
+  }
+  BOOST_TEST(idle.ends());
+  stopping.join();
+  BOOST_TEST(complete);
+  BOOST_TEST(!Client(port).connected());
+}
+
+BOOST_AUTO_TEST_CASE(stopping_without_grace_closes_all) {
+  TestServer server({}, {.engine = {.sequences = 1}});
+  std::deque<Client> clients;
+  for (int i = 0; i < 8; ++i) {
+    clients.emplace_back(server.port());
+    clients.back().send(Client::post_text("/v1/completions", kLong));
+  }
+  BOOST_TEST(clients.front().receive());
+  server.server.stop(0ms);
+  for (Client& client : clients) BOOST_TEST(client.ends());
+  BOOST_TEST(server.idle());
+}
+
+BOOST_AUTO_TEST_CASE(addresses_that_cannot_be_used) {
+  TestServer server;
+  const auto with = [&](const std::string& address, int port) {
+    ServerOptions options;
+    options.address = address, options.port = port;
+    apps::serve::Server second(server.service, options);
+  };
+  BOOST_CHECK_EXCEPTION(with("127.0.0.1", server.port()), Error,
+                        says(ErrorKind::setting, "another program has this port"));
+  BOOST_CHECK_EXCEPTION(with("192.0.2.7", 0), Error, says(ErrorKind::setting, "cannot listen on 192.0.2.7"));
+  BOOST_CHECK_EXCEPTION(with("nowhere", 0), Error, says(ErrorKind::setting, "expected an IP address"));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
