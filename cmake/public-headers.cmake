@@ -14,6 +14,7 @@ set(BRAID_PUBLIC_HEADERS
   autograd/graph_svg.h
   autograd/int8.h
   autograd/ops.h
+  autograd/paged_attention.h
   autograd/recompute.h
   autograd/record.h
   distributed/comm/communicator.h
@@ -116,6 +117,7 @@ set(BRAID_PUBLIC_HEADERS
   tensor/io/reader.h
   tensor/io/safetensors.h
   tensor/memory.h
+  tensor/paged_rows.h
   tensor/parallel.h
   tensor/print.h
   tensor/random.h

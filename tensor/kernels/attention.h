@@ -8,6 +8,7 @@
 
 #include "braid/tensor/attention.h"
 #include "braid/tensor/kernels/kernel.h"
+#include "braid/tensor/paged_rows.h"
 
 namespace braid {
 
@@ -102,6 +103,9 @@ struct AttentionKernels {
   Kernel<"dcmha_backward",
          void(const AttentionPlan& plan, const DcmhaInputs& x, In y, In lse, In dy, DcmhaGradients& gradients)>
       backward;
+  // The rows of x.q (1, R, N, d) against keys in blocks, k and v (1, S, Nkv, d); x.mask is not read. The bits of a row
+  // depend on that row, its keys and their positions alone: not on the other rows, nor on where the blocks lie.
+  Kernel<"paged_attention", void(const DcmhaInputs& x, const PagedRows& rows, Out y)> paged;
   bool takes_16_bits = false;  // they take bf16 and f16 as they are; otherwise such inputs come as f32
 };
 

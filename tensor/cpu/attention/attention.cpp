@@ -8,11 +8,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
-#include <limits>
 #include <numeric>
 #include <vector>
 
+#include "braid/tensor/cpu/attention/decode_rows.h"
 #include "braid/tensor/cpu/attention/packing.h"
 #include "braid/tensor/cpu/attention/variants.h"
 #include "braid/tensor/detail/integers.h"
@@ -56,49 +55,6 @@ class Call : Packing<T> {
  public:
   explicit Call(const DcmhaInputs& inputs) : Packing<T>(inputs, kernels<T>().lanes), code_(kernels<T>()) {
     p_.max_kept_bytes = max_kept_bytes();
-  }
-
-  void decode(Out y) {
-    if (p_.plain()) p_.G = 1, p_.M = p_.N;  // heads side by side; nothing mixes them
-    const int64_t rows = p_.B * p_.queries * p_.G, heads = detail::round_up(p_.M, W_), size = p_.M * p_.d_padded;
-    const int64_t max_segments = detail::ceil_div(p_.keys, kSegment);
-    T *e = buffer(rows * p_.keys * heads), *statistics = buffer(rows * max_segments * 3 * heads);
-    T *partial = buffer(rows * max_segments * size), *scratch = buffer(rows * max_segments * W_ * heads);
-    auto each_segment = [&](auto&& body) {
-      parallel_for(rows * max_segments, grain_for(kSegment * p_.M * p_.d), [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) {
-          const int64_t row = i / max_segments, t = row / p_.G % p_.queries;
-          const int64_t first = p_.mask.first(t) + i % max_segments * kSegment, last = p_.mask.end(t, p_.keys);
-          if (first >= last) continue;
-          T* own = statistics + i * 3 * heads;
-          const Task task{.index = i, .b = row / p_.G / p_.queries, .g = row % p_.G, .block = t};
-          body(task, Segment<T>{.first = first,
-                                .last = std::min(last, first + kSegment),
-                                .e = e + (row * p_.keys + first) * heads,
-                                .top = own,
-                                .sum = own + heads,
-                                .factor = own + 2 * heads,
-                                .y = partial + i * size,
-                                .scratch = scratch + i * W_ * heads});
-        }
-      });
-    };
-    each_segment([&](const Task& task, const Segment<T>& s) { code_.decode_scores(p_, task, s); });
-    for (int64_t row = 0; row < rows; ++row)
-      combine_sums(segments_of(row), statistics + row * max_segments * 3 * heads, heads);
-    each_segment([&](const Task& task, const Segment<T>& s) { code_.decode_values(p_, task, s); });
-    StridedArray<T> out = strided<T>(y);
-    parallel_for(rows * p_.M, grain_for(max_segments * p_.d), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const int64_t row = i / p_.M, m = i % p_.M, bt = row / p_.G, b = bt / p_.queries, t = bt % p_.queries;
-        T* to = out.data + b * out.stride[0] + t * out.stride[1] + (row % p_.G * p_.M + m) * out.stride[2];
-        std::fill_n(to, p_.d, T(0));
-        for (int64_t s = 0; s < segments_of(row); ++s) {
-          const T* from = partial + (row * max_segments + s) * size + m * p_.d_padded;
-          for (int64_t j = 0; j < p_.d; ++j) to[j] += from[j];
-        }
-      }
-    });
   }
 
   void forward(Out y, Out lse) {
@@ -160,25 +116,6 @@ class Call : Packing<T> {
   }
 
  private:
-  static constexpr int64_t kSegment = 256;  // keys per piece of a decoded row
-
-  int64_t segments_of(int64_t row) const {
-    const int64_t t = row / p_.G % p_.queries, n = p_.mask.end(t, p_.keys) - p_.mask.first(t);
-    return n <= 0 ? 0 : detail::ceil_div(n, kSegment);
-  }
-
-  // From each segment's maximum and sum to the factor that turns its exponentials into probabilities; 0 where every
-  // score of the row is -inf, as in forward. statistics: [segment][top, sum, factor][M'].
-  void combine_sums(int64_t segments, T* statistics, int64_t heads) {
-    for (int64_t m = 0; m < heads; ++m) {
-      auto at = [&](int64_t s, int64_t what) -> T& { return statistics[(s * 3 + what) * heads + m]; };
-      T top = std::numeric_limits<T>::lowest(), sum = 0;
-      for (int64_t s = 0; s < segments; ++s) top = std::max(top, at(s, 0));
-      for (int64_t s = 0; s < segments; ++s) sum += at(s, 1) * std::exp(at(s, 0) - top);
-      for (int64_t s = 0; s < segments; ++s) at(s, 2) = sum != 0 ? std::exp(at(s, 0) - top) / sum : 0;
-    }
-  }
-
   // Runs body(task, workspace) for tasks 0, 1, ...: every thread takes the next one.
   void run(int64_t tasks, size_t bytes, FunctionRef<void(int64_t, void*)> body) {
     const int64_t workers = std::min<int64_t>(threads(), tasks);
@@ -210,10 +147,8 @@ static AttentionPlan plan(const DcmhaInputs& x, bool derivative) {
 }
 
 static void dcmha_forward(const AttentionPlan& plan, const DcmhaInputs& x, Out y, Out lse) {
-  attention::visit(x.q, [&]<class T>() {
-    attention::Call<T> call(x);
-    plan.forward == AttentionKernel::decode ? call.decode(y) : call.forward(y, lse);
-  });
+  if (plan.forward == AttentionKernel::decode) return attention::decode(x, y);
+  attention::visit(x.q, [&]<class T>() { attention::Call<T>(x).forward(y, lse); });
 }
 
 static void dcmha_backward(const AttentionPlan&, const DcmhaInputs& x, In y, In lse, In dy, DcmhaGradients& gradients) {
@@ -224,6 +159,7 @@ constinit const AttentionKernels attention_kernels{
     .plan = plan,
     .forward = dcmha_forward,
     .backward = dcmha_backward,
+    .paged = attention::paged_attention,
 };
 
 }  // namespace braid::cpu

@@ -8,19 +8,16 @@ namespace braid::cpu::attention::BRAID_ATTENTION_ISA {
 
 template <class T>
 constexpr Kernels<T> kernels_named(const char* name) {
-  return {
-      name,
-      kLanes<T>,
-      [](const Problem<T>& p) { return Forward<T>(p, nullptr).bytes(); },
-      [](const Problem<T>& p, const Task& task, void* workspace) { Forward<T>(p, workspace).run(task); },
-      [](const Problem<T>& p) { return Backward<T>(p, nullptr).bytes(); },
-      [](const Problem<T>& p, const Task& task, const Ticket& ticket, void* workspace) {
-        Backward<T>(p, workspace).run(task, ticket);
-      },
-      [](const Problem<T>& p, const Task& task, const Segment<T>& segment) { DecodeRow<T>(p, task, segment).scores(); },
-      [](const Problem<T>& p, const Task& task, const Segment<T>& segment) {
-        DecodeRow<T>(p, task, segment).values();
-      }};
+  return {name,
+          kLanes<T>,
+          [](const Problem<T>& p) { return Forward<T>(p, nullptr).bytes(); },
+          [](const Problem<T>& p, const Task& task, void* workspace) { Forward<T>(p, workspace).run(task); },
+          [](const Problem<T>& p) { return Backward<T>(p, nullptr).bytes(); },
+          [](const Problem<T>& p, const Task& task, const Ticket& ticket, void* workspace) {
+            Backward<T>(p, workspace).run(task, ticket);
+          },
+          [](const Problem<T>& p, const DecodeTask<T>& task) { Decode<T>(p, task).scores(); },
+          [](const Problem<T>& p, const DecodeTask<T>& task) { Decode<T>(p, task).values(); }};
 }
 
 }  // namespace braid::cpu::attention::BRAID_ATTENTION_ISA

@@ -101,15 +101,27 @@ void wait_for_ticket(const Ticket& ticket, int64_t pass,
                      int64_t tile);  // until the task before has finished adding to it
 void complete_ticket(const Ticket& ticket, int64_t pass, int64_t tile);
 
-// Decoding: some keys of one query row and group. M' is M rounded up to full vectors.
+// Decoding: some keys of one query row and a group of heads. M' is M rounded up to full vectors.
 template <class T>
-struct Segment {
-  int64_t first, last;  // keys
+struct RowSegment {
+  int64_t row;          // t
+  int64_t first, last;  // keys, by position
   T* e;                 // [keys][M']
   T *top, *sum;         // [M']
   const T* factor;      // [M']: exp(top - top of all segments) / sum of all
   T* y;                 // [M][d_padded]
-  T* scratch;           // [W][M']
+};
+
+// Some rows that share their keys: of one sample, or of one sequence whose keys lie in blocks.
+template <class T>
+struct DecodeTask {
+  int64_t b, g;
+  int64_t first, last;        // keys of all rows together
+  const int32_t* blocks;      // the block of positions [i block, (i + 1) block); null: key row s stands at position s
+  int64_t block;              // positions of a block
+  const RowSegment<T>* rows;  // those without a key have first >= last
+  int64_t count;              // of rows
+  T* scratch;                 // [W][M']
 };
 
 // The vector code of one instruction set.
@@ -121,8 +133,8 @@ struct Kernels {
   void (*forward)(const Problem<T>& p, const Task& task, void* workspace);
   size_t (*backward_bytes)(const Problem<T>& p);
   void (*backward)(const Problem<T>& p, const Task& task, const Ticket& ticket, void* workspace);
-  void (*decode_scores)(const Problem<T>& p, const Task& task, const Segment<T>& segment);  // task.block: the row
-  void (*decode_values)(const Problem<T>& p, const Task& task, const Segment<T>& segment);
+  void (*decode_scores)(const Problem<T>& p, const DecodeTask<T>& task);
+  void (*decode_values)(const Problem<T>& p, const DecodeTask<T>& task);
 };
 
 }  // namespace braid::cpu::attention

@@ -1,0 +1,65 @@
+#include "braid/autograd/ops/attention_inputs.h"
+
+#include <cmath>
+
+namespace braid {
+
+namespace {
+
+void check_tensor(const char* op, const std::string& name, const Tensor& x, const Shape& expected, const Tensor& q) {
+  if (!x) return;
+  check(x.shape() == expected, op,
+        [&] { return name + " must have shape " + str(expected) + ", got " + str(x.shape()); });
+  check(x.dtype() == q.dtype() && x.device() == q.device(), op, [&] {
+    return name + " is " + str(x.dtype()) + " on " + str(x.device()) + ", the queries are " + str(q.dtype()) + " on " +
+           str(q.device());
+  });
+}
+
+void check_mixing(const char* op, const std::string& stage, const HeadMixing& c, const DcmhaInputs& x) {
+  const int64_t B = x.q.dim(0), T = x.q.dim(1), S = x.k.dim(1), G = x.groups, M = x.q.dim(2) / G;
+  check(bool(c.q_down) == bool(c.q_up), op, [&] { return stage + ".q_down and q_up must be given together"; });
+  check(bool(c.k_down) == bool(c.k_up), op, [&] { return stage + ".k_down and k_up must be given together"; });
+  const int64_t q_rank = c.q_down && c.q_down.rank() == 5 ? c.q_down.dim(3) : 0;
+  const int64_t k_rank = c.k_down && c.k_down.rank() == 5 ? c.k_down.dim(3) : 0;
+  check_tensor(op, stage + ".base", c.base, {G, M, M}, x.q);
+  check_tensor(op, stage + ".q_down", c.q_down, {B, T, G, q_rank, M}, x.q);
+  check_tensor(op, stage + ".q_up", c.q_up, {B, T, G, q_rank, M}, x.q);
+  check_tensor(op, stage + ".k_down", c.k_down, {B, S, G, k_rank, M}, x.q);
+  check_tensor(op, stage + ".k_up", c.k_up, {B, S, G, k_rank, M}, x.q);
+  check_tensor(op, stage + ".q_gate", c.q_gate, {B, T, G, M}, x.q);
+  check_tensor(op, stage + ".k_gate", c.k_gate, {B, S, G, M}, x.q);
+}
+
+}  // namespace
+
+void check_inputs(const char* op, const DcmhaInputs& x) {
+  const Tensor &q = x.q, &k = x.k;
+  check(q.rank() == 4 && k.rank() == 4, op, [&] {
+    return "queries must be (B, T, N, d) and keys (B, S, Nkv, d), got " + str(q.shape()) + " and " + str(k.shape());
+  });
+  const int64_t N = q.dim(2), G = x.groups;
+  check_tensor(op, "keys", k, {q.dim(0), k.dim(1), k.dim(2), q.dim(3)}, q);
+  check_tensor(op, "values", x.v, k.shape(), q);
+  check(G >= 1 && N % G == 0, op,
+        [&] { return std::to_string(N) + " heads do not divide into " + std::to_string(G) + " groups"; });
+  check(k.dim(2) >= 1 && N % k.dim(2) == 0, op, [&] {
+    return std::to_string(N) + " query heads do not divide over " + std::to_string(k.dim(2)) + " key/value heads";
+  });
+  check_mixing(op, "pre", x.pre, x);
+  check_mixing(op, "post", x.post, x);
+}
+
+DcmhaInputs rows_contiguous(const DcmhaInputs& x) {
+  return map_tensors(
+      x, [](const Tensor& t) { return t.dim(-1) > 1 && t.strides()[t.rank() - 1] != 1 ? t.contiguous() : t; });
+}
+
+DcmhaInputs inputs_of(const Tensor& q, const Tensor& k, const Tensor& v, const HeadMixing& pre, const HeadMixing& post,
+                      int64_t groups, const SdpaOptions& o) {
+  const bool default_scale = o.scale == 0 && q.rank() == 4;
+  const double scale = default_scale ? 1 / std::sqrt(static_cast<double>(q.dim(3))) : o.scale;
+  return {q, k, v, pre, post, groups, o.mask, scale, o.workspace};
+}
+
+}  // namespace braid

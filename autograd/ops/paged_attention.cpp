@@ -1,0 +1,105 @@
+#include "braid/autograd/paged_attention.h"
+
+#include "braid/autograd/ops.h"
+#include "braid/autograd/ops/attention_inputs.h"
+#include "braid/autograd/ops/attention_reference.h"
+#include "braid/tensor/kernels/backend.h"
+
+namespace braid {
+
+namespace {
+
+constexpr const char* kOp = "paged_attention";
+
+// Calls each(i) for the blocks that hold the positions [first, end) of a row.
+template <class Each>
+void for_each_block(const PagedRow& row, int64_t block, Each&& each) {
+  for (int64_t i = row.first / block; i * block < row.end; ++i) each(static_cast<size_t>(i));
+}
+
+void check_rows(const DcmhaInputs& x, const PagedRows& paged) {
+  check(x.q.dim(0) == 1, kOp, [&] { return "rows must be (1, R, N, d), got " + str(x.q.shape()); });
+  check(std::ssize(paged.rows) == x.q.dim(1), kOp, [&] {
+    return std::to_string(x.q.dim(1)) + " query rows need as many tables, got " + std::to_string(paged.rows.size());
+  });
+  check(paged.block >= 1 && x.k.dim(1) % paged.block == 0, kOp, [&] {
+    return std::to_string(x.k.dim(1)) + " key rows do not divide into blocks of " + std::to_string(paged.block);
+  });
+  const int64_t blocks = x.k.dim(1) / paged.block;
+  for (size_t r = 0; r < paged.rows.size(); ++r) {
+    const PagedRow& row = paged.rows[r];
+    if (row.first >= row.end) continue;
+    check(row.first >= 0, kOp, [&] {
+      return "the keys of row " + std::to_string(r) + " begin at the negative position " + std::to_string(row.first);
+    });
+    for_each_block(row, paged.block, [&](size_t i) {
+      check(i < row.blocks.size() && row.blocks[i] >= 0 && row.blocks[i] < blocks, kOp, [&] {
+        return "row " + std::to_string(r) + " attends to positions " + std::to_string(row.first) + ".." +
+               std::to_string(row.end - 1) + ", of which block " + std::to_string(i) +
+               " is not in its table, or is none of " + std::to_string(blocks);
+      });
+    });
+  }
+}
+
+// The keys of a row, one after the other: a call of its own.
+DcmhaInputs gathered(const DcmhaInputs& x, int64_t r, const PagedRow& row, int64_t block) {
+  std::vector<int64_t> places;
+  for (int64_t s = row.first; s < row.end; ++s)
+    places.push_back(row.blocks[static_cast<size_t>(s / block)] * block + s % block);
+  const Tensor index = from_vector(places, {std::ssize(places)}).to(x.q.device());
+  DcmhaInputs one = x;
+  for_each_tensor(
+      [&](const AttentionRole& role, Tensor& t) {
+        using enum AttentionRole::Positions;
+        if (!t || role.positions == none) return;
+        if (role.positions == queries) {
+          t = t.sliced(1, r, r + 1);
+          return;
+        }
+        Shape shape = t.shape();
+        const Tensor of_row = index_select(contiguous(t).reshaped({shape[1], t.numel() / shape[1]}), index);
+        shape[1] = std::ssize(places);
+        t = of_row.reshaped(shape);
+      },
+      one);
+  one.mask = {.causal = false};
+  return one;
+}
+
+Tensor composed(const DcmhaInputs& x, const PagedRows& paged) {
+  Tensor y = zeros_like(x.q);
+  for (int64_t r = 0; r < x.q.dim(1); ++r) {
+    const PagedRow& row = paged.rows[static_cast<size_t>(r)];
+    if (row.first < row.end) y.sliced(1, r, r + 1).copy_(attention_reference(gathered(x, r, row, paged.block)));
+  }
+  return y;
+}
+
+}  // namespace
+
+Tensor paged_attention(const Tensor& q, const Tensor& k, const Tensor& v, const HeadMixing& pre, const HeadMixing& post,
+                       const PagedRows& rows, const DcmhaOptions& options) {
+  const DcmhaInputs x = inputs_of(q, k, v, pre, post, options.groups, options);
+  check_inputs(kOp, x);
+  check_rows(x, rows);
+  for_each_tensor(
+      [](const AttentionRole&, const Tensor& t) {
+        if (t) no_gradient(kOp, t);
+      },
+      x);
+  const NoGrad off;
+  const Backend& device = backend(q.device());
+  const bool has_kernel = bool(device.attention.paged);
+  check(has_kernel || options.impl != AttentionImpl::fused, kOp,
+        [&] { return "there is no fused kernel on " + str(q.device()) + "; use AttentionImpl::automatic"; });
+  if (!has_kernel || options.impl == AttentionImpl::reference || options.impl == AttentionImpl::chunked)
+    return composed(x, rows);
+  const DType inside = device.attention.takes_16_bits ? q.dtype() : accumulate_type(q.dtype());
+  const DcmhaInputs prepared = map_tensors(rows_contiguous(x), [inside](const Tensor& t) { return t.to(inside); });
+  Tensor y = empty(q.shape(), inside, q.device());
+  device.attention.paged(prepared, rows, y);
+  return y.to(q.dtype());
+}
+
+}  // namespace braid

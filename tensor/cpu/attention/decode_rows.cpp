@@ -1,0 +1,217 @@
+// Cuts the rows into tasks: some rows that share their keys x a group of heads x a segment of the keys.
+//
+// Same bits in any company: a segment ends at fixed positions, so how a row is cut follows from its own keys; what it
+// computes for a key depends on nothing else in the task (decode.h); and its segments are joined in ascending order.
+// How many rows are in a call or a task, how many threads there are and where the blocks lie changes no bit.
+#include "braid/tensor/cpu/attention/decode_rows.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "braid/tensor/cpu/attention/packing.h"
+#include "braid/tensor/cpu/attention/variants.h"
+
+namespace braid::cpu::attention {
+namespace {
+
+constexpr int64_t kSegment = 256;          // keys of a segment: positions [i kSegment, (i + 1) kSegment)
+constexpr int64_t kTaskRows = 16;          // each key is read from memory once for so many rows of a sequence
+constexpr int64_t kScoreBytes = 4l << 20;  // of scores that a thread holds at a time; no result depends on it
+
+// One query row and the positions of its keys.
+struct Row {
+  int64_t b, t, first, last;
+  const int32_t* blocks;
+  // Of the rows before it in the same pass: their keys and segments, which is where its own begin.
+  int64_t keys_before = 0, segments_before = 0;
+
+  int64_t keys() const { return std::max<int64_t>(0, last - first); }
+  int64_t first_segment() const { return first / kSegment; }
+  int64_t segments() const { return keys() == 0 ? 0 : detail::ceil_div(last, kSegment) - first_segment(); }
+  bool shares_keys_with(const Row& other) const { return b == other.b && blocks == other.blocks; }
+};
+
+// Rows [begin, end) x a group of heads x a segment.
+struct Piece {
+  size_t begin, end;
+  int64_t g, segment;
+};
+
+template <class T>
+class Decoding : Packing<T> {
+  using Packing<T>::p_, Packing<T>::W_;
+
+ public:
+  Decoding(const DcmhaInputs& x, std::vector<Row> rows, int64_t block)
+      : Packing<T>(x, kernels<T>().lanes), code_(kernels<T>()), rows_(std::move(rows)), block_(block) {
+    if (p_.plain()) p_.G = 1, p_.M = p_.N;  // heads side by side; nothing mixes them
+    heads_ = detail::round_up(p_.M, W_);
+  }
+
+  void run(Out y) {
+    y_ = strided<T>(y);
+    const int64_t row_bytes = p_.G * heads_ * int64_t{sizeof(T)}, most = kScoreBytes * threads();
+    for (size_t begin = 0, end; begin < rows_.size(); begin = end) {
+      int64_t keys = 0;
+      for (end = begin; end < rows_.size(); ++end) {
+        if (end - begin >= kTaskRows && (keys + rows_[end].keys()) * row_bytes > most) break;
+        keys += rows_[end].keys();
+      }
+      pass(begin, end);
+    }
+  }
+
+ private:
+  // The rows [begin, end), whose scores are held at a time.
+  void pass(size_t begin, size_t end) {
+    int64_t keys = 0, segments = 0;
+    for (size_t i = begin; i < end; ++i) {
+      rows_[i].keys_before = keys, rows_[i].segments_before = segments;
+      keys += rows_[i].keys(), segments += rows_[i].segments();
+    }
+    const std::vector<Piece> pieces = cut(begin, end);
+    const auto memory = [](int64_t n) { return empty({n}, dtype_of<T>()); };
+    Tensor e = memory(keys * p_.G * heads_), statistics = memory(segments * p_.G * 3 * heads_),
+           partial = memory(segments * p_.G * p_.M * p_.d_padded), scratch = memory(std::ssize(pieces) * W_ * heads_);
+    e_ = e.mutable_data<T>(), statistics_ = statistics.mutable_data<T>(), partial_ = partial.mutable_data<T>();
+    T* const scratch_data = scratch.mutable_data<T>();
+
+    const auto each_piece = [&](auto&& kernel) {
+      parallel_for(std::ssize(pieces), grain_for(kSegment * p_.M * p_.d), [&](int64_t first, int64_t last) {
+        for (int64_t i = first; i < last; ++i)
+          run_piece(pieces[static_cast<size_t>(i)], scratch_data + i * W_ * heads_, kernel);
+      });
+    };
+    each_piece(code_.decode_scores);
+    const auto each_row = [&](auto&& body) {
+      parallel_for(static_cast<int64_t>(end - begin) * p_.G, grain_for(p_.M * p_.d), [&](int64_t first, int64_t last) {
+        for (int64_t i = first; i < last; ++i) body(rows_[begin + static_cast<size_t>(i / p_.G)], i % p_.G);
+      });
+    };
+    each_row([&](const Row& row, int64_t g) { combine_sums(row, g); });
+    each_piece(code_.decode_values);
+    each_row([&](const Row& row, int64_t g) { join(row, g); });
+  }
+
+  std::vector<Piece> cut(size_t begin, size_t end) const {
+    std::vector<Piece> pieces;
+    for (size_t first = begin, last; first < end; first = last) {
+      int64_t from = std::numeric_limits<int64_t>::max(), to = 0;  // segments
+      for (last = first; last < end && last - first < kTaskRows && rows_[last].shares_keys_with(rows_[first]); ++last) {
+        if (rows_[last].keys() == 0) continue;
+        from = std::min(from, rows_[last].first_segment());
+        to = std::max(to, rows_[last].first_segment() + rows_[last].segments());
+      }
+      for (int64_t segment = from; segment < to; ++segment)
+        for (int64_t g = 0; g < p_.G; ++g) pieces.push_back({first, last, g, segment});
+    }
+    return pieces;
+  }
+
+  // The part of a row in a segment of its own keys.
+  int64_t index(const Row& row, int64_t g, int64_t segment) const {
+    return row.segments_before * p_.G + g * row.segments() + segment - row.first_segment();
+  }
+  T* statistics(const Row& row, int64_t g, int64_t segment) const {  // [top, sum, factor][M']
+    return statistics_ + index(row, g, segment) * 3 * heads_;
+  }
+  T* partial(const Row& row, int64_t g, int64_t segment) const {  // [M][d_padded]
+    return partial_ + index(row, g, segment) * p_.M * p_.d_padded;
+  }
+
+  template <class Kernel>
+  void run_piece(const Piece& piece, T* scratch, Kernel&& kernel) const {
+    std::array<RowSegment<T>, kTaskRows> segments;
+    const int64_t begin = piece.segment * kSegment, end = begin + kSegment;
+    const Row& one = rows_[piece.begin];
+    DecodeTask<T> task{.b = one.b,
+                       .g = piece.g,
+                       .first = end,
+                       .last = begin,
+                       .blocks = one.blocks,
+                       .block = block_,
+                       .rows = segments.data(),
+                       .count = 0,
+                       .scratch = scratch};
+    for (size_t i = piece.begin; i < piece.end; ++i) {
+      const Row& row = rows_[i];
+      const int64_t first = std::max(begin, row.first), last = std::min(end, row.last);
+      if (first >= last) continue;
+      T* own = statistics(row, piece.g, piece.segment);
+      segments[static_cast<size_t>(task.count++)] = {
+          .row = row.t,
+          .first = first,
+          .last = last,
+          .e = e_ + (row.keys_before * p_.G + piece.g * row.keys() + first - row.first) * heads_,
+          .top = own,
+          .sum = own + heads_,
+          .factor = own + 2 * heads_,
+          .y = partial(row, piece.g, piece.segment)};
+      task.first = std::min(task.first, first), task.last = std::max(task.last, last);
+    }
+    kernel(p_, task);
+  }
+
+  // From each segment's maximum and sum to the factor that turns its exponentials into probabilities; 0 where every
+  // score of the row is -inf, as in forward.
+  void combine_sums(const Row& row, int64_t g) const {
+    const int64_t from = row.first_segment(), to = from + row.segments();
+    for (int64_t m = 0; m < heads_; ++m) {
+      T top = std::numeric_limits<T>::lowest(), sum = 0;
+      for (int64_t s = from; s < to; ++s) top = std::max(top, statistics(row, g, s)[m]);
+      for (int64_t s = from; s < to; ++s) {
+        const T* own = statistics(row, g, s) + m;
+        sum += own[heads_] * std::exp(own[0] - top);
+      }
+      for (int64_t s = from; s < to; ++s) {
+        T* own = statistics(row, g, s) + m;
+        own[2 * heads_] = sum != 0 ? std::exp(own[0] - top) / sum : 0;
+      }
+    }
+  }
+
+  void join(const Row& row, int64_t g) const {
+    const int64_t from = row.first_segment(), to = from + row.segments();
+    for (int64_t m = 0; m < p_.M; ++m) {
+      T* y = y_.data + row.b * y_.stride[0] + row.t * y_.stride[1] + (g * p_.M + m) * y_.stride[2];
+      std::fill_n(y, p_.d, T(0));
+      for (int64_t s = from; s < to; ++s) {
+        const T* part = partial(row, g, s) + m * p_.d_padded;
+        for (int64_t j = 0; j < p_.d; ++j) y[j] += part[j];
+      }
+    }
+  }
+
+  const Kernels<T>& code_;
+  std::vector<Row> rows_;
+  int64_t block_, heads_ = 0;  // M'
+  StridedArray<T> y_;
+  T *e_ = nullptr, *statistics_ = nullptr, *partial_ = nullptr;  // of the pass
+};
+
+void run(const DcmhaInputs& x, std::vector<Row> rows, int64_t block, Out y) {
+  if (x.q.dtype() == DType::f64) return Decoding<double>(x, std::move(rows), block).run(y);
+  Decoding<float>(x, std::move(rows), block).run(y);
+}
+
+}  // namespace
+
+void decode(const DcmhaInputs& x, Out y) {
+  std::vector<Row> rows;
+  for (int64_t b = 0; b < x.q.dim(0); ++b)
+    for (int64_t t = 0; t < x.q.dim(1); ++t)
+      rows.push_back({b, t, x.mask.first(t), x.mask.end(t, x.k.dim(1)), nullptr});
+  run(x, std::move(rows), 0, y);
+}
+
+void paged_attention(const DcmhaInputs& x, const PagedRows& paged, Out y) {
+  std::vector<Row> rows;
+  for (const PagedRow& row : paged.rows)
+    rows.push_back({0, static_cast<int64_t>(rows.size()), row.first, row.end, row.blocks.data()});
+  run(x, std::move(rows), paged.block, y);
+}
+
+}  // namespace braid::cpu::attention

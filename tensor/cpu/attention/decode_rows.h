@@ -1,0 +1,12 @@
+// The driver of decoding: some query rows against keys that were computed before, without derivative.
+#pragma once
+#include "braid/tensor/kernels/attention.h"
+
+namespace braid::cpu::attention {
+
+// The keys of a sample lie one after the other, as a call of the op has them.
+void decode(const DcmhaInputs& x, Out y);
+// They lie in blocks: AttentionKernels::paged.
+void paged_attention(const DcmhaInputs& x, const PagedRows& rows, Out y);
+
+}  // namespace braid::cpu::attention

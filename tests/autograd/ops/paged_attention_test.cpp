@@ -1,0 +1,221 @@
+// Attention against keys in blocks: its kernel against the composed meaning, and the same bits in any company.
+#include "braid/autograd/paged_attention.h"
+
+#include <boost/test/unit_test.hpp>
+#include <random>
+
+#include "braid/autograd/autograd.h"
+#include "braid/tensor/cpu/attention/variants.h"
+#include "braid/tensor/parallel.h"
+#include "tests/support/compare.h"
+#include "tests/support/random.h"
+#include "tests/support/throws.h"
+
+using namespace braid;
+using namespace braid::test;
+
+namespace {
+
+struct Sizes {
+  int64_t G = 1, M = 4, share = 1, d = 8, q_rank = 2, k_rank = 2, block = 4, blocks = 0;
+  unsigned terms = 0x3fff;  // which of the seven members of pre (low) and post (high) exist
+};
+
+// Keys in blocks, and the query rows of a call.
+struct Pages {
+  Pages(const Sizes& sizes, int64_t rows, uint64_t seed, DType dtype) : s(sizes) {
+    const auto drawn = [&](const Shape& shape, bool present, double deviation) {
+      ++stream;
+      return present ? normal_tensor(shape, deviation, {seed, stream}, dtype) : Tensor();
+    };
+    const int64_t N = s.G * s.M, S = s.blocks * s.block;
+    q = drawn({1, rows, N, s.d}, true, 1);
+    k = drawn({1, S, N / s.share, s.d}, true, 1), v = drawn(k.shape(), true, 1);
+    for (int stage = 0; stage < 2; ++stage) {
+      const unsigned t = s.terms >> (7 * stage);
+      HeadMixing& c = stage == 0 ? pre : post;
+      c.base = drawn({s.G, s.M, s.M}, t & 1, 0.3);
+      c.q_down = drawn({1, rows, s.G, s.q_rank, s.M}, t & 2, 0.4);
+      c.q_up = drawn({1, rows, s.G, s.q_rank, s.M}, t & 2, 0.4);
+      c.k_down = drawn({1, S, s.G, s.k_rank, s.M}, t & 4, 0.4);
+      c.k_up = drawn({1, S, s.G, s.k_rank, s.M}, t & 4, 0.4);
+      c.q_gate = drawn({1, rows, s.G, s.M}, t & 8, 0.4);
+      c.k_gate = drawn({1, S, s.G, s.M}, t & 16, 0.4);
+    }
+  }
+
+  static HeadMixing query_rows(HeadMixing c, int64_t begin, int64_t end) {
+    for (Tensor* t : {&c.q_down, &c.q_up, &c.q_gate})
+      if (*t) *t = t->sliced(1, begin, end);
+    return c;
+  }
+  // Of the rows [begin, end).
+  Tensor run(std::span<const PagedRow> rows, AttentionImpl impl, int64_t begin, int64_t end) const {
+    DcmhaOptions o;
+    o.groups = s.G, o.impl = impl;
+    const auto n = static_cast<size_t>(end - begin);
+    return paged_attention(q.sliced(1, begin, end), k, v, query_rows(pre, begin, end), query_rows(post, begin, end),
+                           {s.block, rows.subspan(static_cast<size_t>(begin), n)}, o);
+  }
+  Tensor run(std::span<const PagedRow> rows, AttentionImpl impl) const { return run(rows, impl, 0, q.dim(1)); }
+
+  Sizes s;
+  Tensor q, k, v;
+  HeadMixing pre, post;
+  uint64_t stream = 0;
+};
+
+using Tables = std::vector<std::vector<int32_t>>;
+
+// `sequences` tables of `columns` blocks each, all different and in no order.
+Tables random_tables(std::mt19937_64& random, int64_t sequences, int64_t columns) {
+  std::vector<int32_t> blocks(static_cast<size_t>(sequences * columns));
+  std::iota(blocks.begin(), blocks.end(), 0);
+  std::shuffle(blocks.begin(), blocks.end(), random);
+  Tables tables;
+  for (auto at = blocks.begin(); at != blocks.end(); at += columns) tables.emplace_back(at, at + columns);
+  return tables;
+}
+
+// Rows of some sequences, those of a sequence one after the other; windows and rows without keys among them.
+std::vector<PagedRow> random_rows(std::mt19937_64& random, const Tables& tables, int64_t block, int64_t most) {
+  std::vector<PagedRow> rows;
+  const auto below = [&](int64_t n) { return static_cast<int64_t>(random() % static_cast<uint64_t>(n)); };
+  for (const std::vector<int32_t>& table : tables) {
+    const int64_t longest = std::ssize(table) * block, count = std::min(longest, 1 + below(most));
+    const int64_t window = below(2) ? 1 + below(longest) : 0, from = below(longest - count + 1);
+    for (int64_t t = from; t < from + count; ++t)
+      rows.push_back({table, window > 0 ? std::max<int64_t>(0, t + 1 - window) : 0, below(20) == 0 ? 0 : t + 1});
+  }
+  return rows;
+}
+
+void check_cases(int count, int64_t columns, int64_t most_rows, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const int before = threads();
+  const auto variants = cpu::attention::variants<double>();
+  const auto pick = [&](std::initializer_list<int64_t> of) { return *(of.begin() + random() % of.size()); };
+  for (int i = 0; i < count; ++i) {
+    Sizes s;
+    s.M = pick({1, 2, 3, 4, 5, 8, 17}), s.G = s.M > 5 ? 1 : pick({1, 2, 3});
+    s.share = pick({1, 1, 2, 3});
+    if (s.G * s.M % s.share != 0) s.share = 1;
+    s.d = pick({1, 3, 8, 20}), s.q_rank = pick({1, 2, 3}), s.k_rank = pick({1, 2, 4}), s.block = pick({1, 4, 7, 16});
+    s.terms = static_cast<unsigned>(random() % 4 == 0 ? 0x3fff : random() & 0x3fff);
+    if (random() % 6 == 0) s.terms = 0;
+    const int64_t sequences = pick({1, 2, 5});
+    s.blocks = sequences * columns;
+    const Tables tables = random_tables(random, sequences, columns);
+    const std::vector<PagedRow> rows = random_rows(random, tables, s.block, most_rows);
+    const Pages pages(s, std::ssize(rows), seed + static_cast<uint64_t>(i), DType::f64);
+    BOOST_TEST_CONTEXT("case " << i << ": G " << s.G << " M " << s.M << " share " << s.share << " d " << s.d
+                               << " block " << s.block << " terms " << s.terms << ", " << rows.size() << " rows") {
+      BOOST_REQUIRE(cpu::attention::use_variant(variants[random() % variants.size()]->name));
+      set_threads(1 + static_cast<int>(random() % 3));
+      BOOST_TEST(is_close(pages.run(rows, AttentionImpl::fused).to_vector<double>(),
+                          pages.run(rows, AttentionImpl::reference).to_vector<double>(), 1e-12, 0.1));
+    }
+  }
+  cpu::attention::use_variant("");
+  set_threads(before);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(paged_attention_op)
+
+BOOST_AUTO_TEST_CASE(the_kernel_is_the_composed_meaning) { check_cases(150, 6, 40, 1); }
+
+BOOST_AUTO_TEST_CASE(several_segments_of_keys) { check_cases(8, 90, 12, 2); }
+
+// Alone, among others, in pieces of any size, on any number of threads, and with the blocks elsewhere.
+BOOST_AUTO_TEST_CASE(a_row_has_the_same_bits_in_any_company) {
+  const int before = threads();
+  std::mt19937_64 random(3);
+  for (const unsigned terms : {0x3fffu, 0u}) {
+    for (const int64_t window : {0, 300}) {
+      const int64_t columns = 40, block = 16, rows_of_one = 70;
+      const Tables tables = random_tables(random, 3, columns);
+      std::vector<PagedRow> rows;
+      for (const auto& table : tables)
+        for (int64_t t = columns * block - rows_of_one; t < columns * block; ++t)
+          rows.push_back({table, window > 0 ? t + 1 - window : 0, t + 1});
+      const Pages pages({.M = 5, .d = 20, .block = block, .blocks = 3 * columns, .terms = terms}, std::ssize(rows), 7,
+                        DType::f32);
+      set_threads(2);
+      const std::vector<float> want = pages.run(rows, AttentionImpl::fused).to_vector<float>();
+      for (const int n : {1, 3}) {
+        set_threads(n);
+        std::vector<float> got;
+        for (int64_t begin = 0, end; begin < std::ssize(rows); begin = end) {
+          end = std::min(std::ssize(rows), begin + 1 + static_cast<int64_t>(random() % 33));
+          const std::vector<float> part = pages.run(rows, AttentionImpl::fused, begin, end).to_vector<float>();
+          got.insert(got.end(), part.begin(), part.end());
+        }
+        BOOST_TEST(got == want);
+      }
+      // The same blocks in another order in memory.
+      Pages moved = pages;
+      std::vector<int64_t> from(static_cast<size_t>(3 * columns));
+      std::iota(from.begin(), from.end(), int64_t{0});
+      std::shuffle(from.begin(), from.end(), random);
+      std::vector<int64_t> places;
+      for (const int64_t b : from)
+        for (int64_t i = 0; i < block; ++i) places.push_back(b * block + i);
+      const Tensor index = from_vector(places, {std::ssize(places)});
+      for (Tensor* t : {&moved.k, &moved.v, &moved.pre.k_down, &moved.pre.k_up, &moved.pre.k_gate, &moved.post.k_down,
+                        &moved.post.k_up, &moved.post.k_gate}) {
+        if (*t) *t = index_select(t->squeezed(0), index).unsqueezed(0);
+      }
+      Tables moved_tables = tables;
+      for (auto& table : moved_tables)
+        for (int32_t& b : table) b = static_cast<int32_t>(std::ranges::find(from, b) - from.begin());
+      std::vector<PagedRow> moved_rows = rows;
+      for (size_t r = 0; r < rows.size(); ++r) moved_rows[r].blocks = moved_tables[r / rows_of_one];
+      BOOST_TEST(moved.run(moved_rows, AttentionImpl::fused).to_vector<float>() == want);
+    }
+  }
+  set_threads(before);
+}
+
+BOOST_AUTO_TEST_CASE(half_precision_is_computed_in_f32) {
+  const Tables tables{{1, 0}};
+  const std::vector<PagedRow> rows{{tables[0], 0, 5}, {tables[0], 0, 6}};
+  Pages pages({.blocks = 2}, 2, 9, DType::f32);
+  const auto each = [&](auto&& f) {
+    DcmhaInputs x{pages.q, pages.k, pages.v, pages.pre, pages.post};
+    for_each_tensor([&](const AttentionRole&, Tensor& t) { t = f(t); }, x);
+    pages.q = x.q, pages.k = x.k, pages.v = x.v, pages.pre = x.pre, pages.post = x.post;
+  };
+  each([](const Tensor& t) { return t.to(DType::bf16).to(DType::f32); });
+  const Tensor want = pages.run(rows, AttentionImpl::fused).to(DType::bf16);
+  each([](const Tensor& t) { return t.to(DType::bf16); });
+  const Tensor got = pages.run(rows, AttentionImpl::fused);
+  BOOST_TEST((got.dtype() == DType::bf16));
+  BOOST_TEST(is_close(got.to(DType::f32), want.to(DType::f32), 0));
+}
+
+BOOST_AUTO_TEST_CASE(rejections) {
+  const std::vector<int32_t> table{1, -1, 2};
+  Pages pages({.blocks = 2}, 1, 10, DType::f32);
+  const auto call = [&](const PagedRow& row) { pages.run(std::vector{row}, AttentionImpl::automatic); };
+  call({table, 0, 4});
+  BOOST_TEST(str(pages.run(std::vector<PagedRow>{}, AttentionImpl::automatic, 0, 0).shape()) == "(1, 0, 4, 8)");
+  BOOST_TEST(throws_with(
+      [&] {
+        call({table, 0, 5});
+      },
+      "[paged_attention] row 0 attends to positions 0..4, of which block 1 is not in its table"));
+  BOOST_TEST(throws_with([&] { call({table, 8, 9}); }, "of which block 2 is not in its table, or is none of 2"));
+  BOOST_TEST(throws_with([&] { call({table, 8, 13}); }, "block"));
+  BOOST_TEST(throws_with([&] { call({table, -1, 1}); }, "begin at the negative position -1"));
+  BOOST_TEST(throws_with([&] { paged_attention(pages.q, pages.k, pages.v, {}, {}, {.block = 4, .rows = {}}); },
+                         "1 query rows need as many tables, got 0"));
+  pages.s.block = 3;
+  BOOST_TEST(throws_with([&] { call({table, 0, 2}); }, "8 key rows do not divide into blocks of 3"));
+  pages.s.block = 4;
+  require_grad(pages.v);
+  BOOST_TEST(throws_with([&] { call({table, 0, 4}); }, "[paged_attention] has no derivative"));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
