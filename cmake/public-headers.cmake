@@ -80,8 +80,11 @@ set(BRAID_PUBLIC_HEADERS
   models/training/trainer.h
   models/weight_format.h
   nn/attention/attention.h
+  nn/attention/attention_cache.h
+  nn/attention/block_pool.h
   nn/attention/composition.h
   nn/attention/kv_cache.h
+  nn/attention/paged_cache.h
   nn/dropout.h
   nn/embedding.h
   nn/init.h

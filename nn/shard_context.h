@@ -12,11 +12,15 @@
 
 namespace braid::nn {
 
+class PagedLayer;
+
 // Operands of the attention op. N, S: heads and keys of this process at that point.
 struct AttentionOperands {
   Tensor q;              // (B, T, N, d)
   Tensor k, v;           // (B, S, Nkv, d)
   HeadMixing pre, post;  // weights of DCMHA, empty for plain attention
+  // Where set, k, v and the key side are those of the rows alone, and this holds the keys of the tokens before them.
+  PagedLayer* paged = nullptr;
 };
 
 // The attention op on these operands -> (B, T, N, d): dcmha, or scaled_dot_product_attention where no heads are mixed.

@@ -2,6 +2,7 @@
 
 #include "braid/autograd/ops.h"
 #include "braid/nn/attention/observe_attention.h"
+#include "braid/nn/attention/paged_cache.h"
 
 namespace braid::nn {
 
@@ -32,8 +33,9 @@ Attention::Attention(const AttentionOptions& options, RandomKey key) : options_(
   if (o.compose) compose_ = CompositionWeights(o.width, o.heads, o.composition_options, child(key, "dyn_w_proj"));
 }
 
-Tensor Attention::operator()(const Tensor& x, const Rope* rope, LayerCache* cache, const ActivationObserver* observer,
-                             const ShardContext* shards, const std::vector<Document>* documents) const {
+Tensor Attention::operator()(const Tensor& x, const Rope* rope, AttentionCache* cache,
+                             const ActivationObserver* observer, const ShardContext* shards,
+                             const std::vector<Document>* documents) const {
   const AttentionOptions& o = options_;
   Tensor all = shards ? shards->gather_rows(x) : x;  // (B, T, D)
   int64_t B = all.dim(0), T = all.dim(1), d = o.head_dim;
@@ -65,20 +67,11 @@ Tensor Attention::operator()(const Tensor& x, const Rope* rope, LayerCache* cach
   options.impl = o.impl;
   options.workspace = o.workspace;
   options.documents = documents;
-  std::vector<Document> held;  // the documents by the positions that a cache holds
   if (shards) in = shards->exchange(in, options.mask, heads);
   if (cache) {
     check(!recording({in.q, in.k, in.v}), "attention",
           [] { return std::string("a cache carries no gradients; decode under NoGrad"); });
-    cache->append(in.k, in.v, key_wise(in.pre), key_wise(in.post));
-    in.k = cache->keys();
-    in.v = cache->values();
-    if (o.compose) {
-      in.pre = with_key_wise(in.pre, cache->pre());
-      in.post = with_key_wise(in.post, cache->post());
-    }
-    options.mask.offset = first - cache->first();
-    if (documents) held = counted_from(*documents, cache->first()), options.documents = &held;
+    cache->extend(in, options);
   }
   if (!shards) observe_maps(observer, in, options);
   Tensor y = shards ? shards->attend(in, options, heads) : attend(in, options);  // (B, T, N, d)
@@ -86,6 +79,7 @@ Tensor Attention::operator()(const Tensor& x, const Rope* rope, LayerCache* cach
 }
 
 Tensor attend(const AttentionOperands& x, const DcmhaOptions& options) {
+  if (x.paged) return x.paged->attend(x, options);
   const bool mixed = !x.pre.empty() || !x.post.empty();
   return mixed ? dcmha(x.q, x.k, x.v, x.pre, x.post, options) : scaled_dot_product_attention(x.q, x.k, x.v, options);
 }

@@ -46,13 +46,13 @@ class Attention final : public Module {
 
   // x (B, T, D), already normalised -> (B, T, D); rope may be null. With a cache, row t stands at position
   // cache->position() + t, and keys, values and key-side weights are appended to it (no gradients flow through a
-  // cache). With `shards` the rows are those of this rank, and the parameters are its shards (distributed/parallel/).
-  // The observer gets the weights of Compose, dyn.*. Where it requests "attention_maps", it also gets q, k, v after
-  // norm and rotation (with a cache: k and v of every position held) and attn_scores, attn_scores_composed, attn_probs
-  // and attn_probs_composed (B, N, T, S), the members of AttentionMaps; in one process only.
-  // With `documents` no token attends to another document; for positions that restart there, `rope` is Rope::at() of
-  // them. They exclude attention maps.
-  Tensor operator()(const Tensor& x, const Rope* rope, LayerCache* cache = nullptr,
+  // cache); a paged one knows itself where the rows stand. With `shards` the rows are those of this rank, and the
+  // parameters are its shards (distributed/parallel/). The observer gets the weights of Compose, dyn.*. Where it
+  // requests "attention_maps", it also gets q, k, v after norm and rotation (with a cache: k and v of every position
+  // held) and attn_scores, attn_scores_composed, attn_probs and attn_probs_composed (B, N, T, S), the members of
+  // AttentionMaps; in one process only. With `documents` no token attends to another document; for positions that
+  // restart there, `rope` is Rope::at() of them. They exclude attention maps.
+  Tensor operator()(const Tensor& x, const Rope* rope, AttentionCache* cache = nullptr,
                     const ActivationObserver* observer = nullptr, const ShardContext* shards = nullptr,
                     const std::vector<Document>* documents = nullptr) const;
   void visit(Visitor& v) const override;

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "braid/nn/attention/composition.h"
+#include "braid/nn/shard_context.h"
+
 namespace braid::nn {
 
 LayerCache::LayerCache(int64_t capacity, int64_t keep)
@@ -58,6 +61,19 @@ void LayerCache::append(const Tensor& keys, const Tensor& values, const KeyWiseM
     if (*entries[i]) buffers_[i].sliced(1, length_, length_ + T).copy_(*entries[i]);
   }
   length_ += T;
+}
+
+void LayerCache::extend(AttentionOperands& x, DcmhaOptions& options) {
+  const int64_t row0 = position();
+  append(x.k, x.v, key_wise(x.pre), key_wise(x.post));
+  x.k = keys();
+  x.v = values();
+  x.pre = with_key_wise(x.pre, pre());
+  x.post = with_key_wise(x.post, post());
+  options.mask.offset = row0 - first_;
+  if (!options.documents) return;
+  documents_ = counted_from(*options.documents, first_);
+  options.documents = &documents_;
 }
 
 void LayerCache::select(const std::vector<int64_t>& samples) {

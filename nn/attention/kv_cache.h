@@ -5,7 +5,8 @@
 #include <array>
 #include <vector>
 
-#include "braid/tensor/attention.h"
+#include "braid/autograd/attention.h"
+#include "braid/nn/attention/attention_cache.h"
 
 namespace braid::nn {
 
@@ -16,7 +17,7 @@ struct KeyWiseMixing {
 };
 
 // Move-only: a copy would share buffers, and both would write into the same slots. clone() makes an independent one.
-class LayerCache {
+class LayerCache final : public AttentionCache {
  public:
   LayerCache() = default;
   LayerCache(LayerCache&&) = default;
@@ -33,10 +34,12 @@ class LayerCache {
   // Appends the entries of new positions; every tensor is (B, T, ...) and empty handles stay empty.
   void append(const Tensor& keys, const Tensor& values, const KeyWiseMixing& pre, const KeyWiseMixing& post);
 
-  int64_t first() const { return first_; }               // position of the oldest entry held
-  int64_t length() const { return length_; }             // entries held
-  int64_t position() const { return first_ + length_; }  // position of the next token
-  Tensor keys() const { return view(0); }                // (B, length, N, d)
+  int64_t first() const { return first_; }                        // position of the oldest entry held
+  int64_t length() const { return length_; }                      // entries held
+  int64_t position() const override { return first_ + length_; }  // of the next token
+  // append(), then attention to all entries held.
+  void extend(AttentionOperands& x, DcmhaOptions& options) override;
+  Tensor keys() const { return view(0); }  // (B, length, N, d)
   Tensor values() const { return view(1); }
   KeyWiseMixing pre() const { return {view(2), view(3), view(4)}; }
   KeyWiseMixing post() const { return {view(5), view(6), view(7)}; }
@@ -49,7 +52,8 @@ class LayerCache {
   void make_room(int64_t more);
 
   int64_t capacity_ = 0, keep_ = 0, first_ = 0, length_ = 0;
-  std::array<Tensor, 8> buffers_;  // (B, slots, ...): keys, values, pre down/up/gate, post down/up/gate
+  std::vector<Document> documents_;  // of the last call, by the entries held
+  std::array<Tensor, 8> buffers_;    // (B, slots, ...): keys, values, pre down/up/gate, post down/up/gate
 };
 
 }  // namespace braid::nn

@@ -22,7 +22,7 @@ Block::Block(const BlockOptions& o, RandomKey key)
       attention_norm_(block_norm(o)),
       ffn_norm_(block_norm(o)) {}
 
-ResidualStream Block::forward(const ResidualStream& stream, const Rope* rope, LayerCache* cache,
+ResidualStream Block::forward(const ResidualStream& stream, const Rope* rope, AttentionCache* cache,
                               const ActivationObserver* observer, const ShardContext* shards,
                               const std::vector<Document>* documents) const {
   const auto [x, normed] = stream.with(attention_norm_);

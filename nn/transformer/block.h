@@ -29,13 +29,13 @@ class Block final : public Module {
   Block() = default;
   Block(const BlockOptions& options, RandomKey key);
   // x (B, T, D) -> (B, T, D). With `shards` the rows are those of this rank: norms and residuals run on them alone.
-  Tensor operator()(const Tensor& x, const Rope* rope, LayerCache* cache = nullptr,
+  Tensor operator()(const Tensor& x, const Rope* rope, AttentionCache* cache = nullptr,
                     const ActivationObserver* observer = nullptr, const ShardContext* shards = nullptr,
                     const std::vector<Document>* documents = nullptr) const {
     return forward({x, {}}, rope, cache, observer, shards, documents).total();
   }
   // The same without the last addition.
-  ResidualStream forward(const ResidualStream& x, const Rope* rope, LayerCache* cache = nullptr,
+  ResidualStream forward(const ResidualStream& x, const Rope* rope, AttentionCache* cache = nullptr,
                          const ActivationObserver* observer = nullptr, const ShardContext* shards = nullptr,
                          const std::vector<Document>* documents = nullptr) const;
   void visit(Visitor& v) const override;
