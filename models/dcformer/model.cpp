@@ -62,8 +62,9 @@ void Dcformer::quantize_weights() {
   nn::quantize_weights(*this);
 }
 
-Tensor Dcformer::forward(const Tensor& ids, const std::shared_ptr<const nn::ShardContext>& shards, KvCache* cache,
-                         const nn::ActivationObserver* observer, const PackedPtr& packed) const {
+Tensor Dcformer::forward(const Tensor& ids, const std::shared_ptr<const nn::ShardContext>& shards,
+                         const LayerCaches& caches, const nn::ActivationObserver* observer,
+                         const PackedPtr& packed) const {
   const Tensor& table = embeddings_.weight();
   const Tensor embedded =  // (B, T, D), over a mesh this rank's rows of it
       shards ? shards->reduce_rows(dist::vocab_parallel_embedding(table, ids, vocab_, mesh_.tensor, dtype()))
@@ -73,16 +74,16 @@ Tensor Dcformer::forward(const Tensor& ids, const std::shared_ptr<const nn::Shar
     const nn::Block& block = layers_[i];
     nn::ActivationObserver of_layer;
     if (observer) of_layer = nn::observer_of_part(*observer, "layers." + std::to_string(i) + ".");
-    if (recompute_ && !cache && !observer) {  // one tensor is kept between blocks, so the sum is formed
+    if (recompute_ && caches.empty() && !observer) {  // one tensor is kept between blocks, so the sum is formed
       x.sum = recompute(
           [this, &block, shards, packed](const std::vector<Tensor>& in) {
             return block(in[0], packed ? &packed->rope : &rope_, nullptr, nullptr, shards.get(),
-                         packed ? &packed->documents : nullptr);
+                         packed ? packed->separate() : nullptr);
           },
           {x.sum});
     } else {
-      x = block.forward(x, packed ? &packed->rope : &rope_, cache ? &cache->layers[i] : nullptr,
-                        observer ? &of_layer : nullptr, shards.get(), packed ? &packed->documents : nullptr);
+      x = block.forward(x, packed ? &packed->rope : &rope_, caches.empty() ? nullptr : caches[i],
+                        observer ? &of_layer : nullptr, shards.get(), packed ? packed->separate() : nullptr);
     }
     if (observer) x = {nn::observe(observer, "hidden." + std::to_string(i + 1), x.total()), {}};
   }
@@ -93,15 +94,22 @@ Tensor Dcformer::hidden(const Tensor& ids, const Tensor& positions, KvCache* cac
                         const nn::ActivationObserver* observer) const {
   check(ids.rank() == 2, "dcformer", [&] { return "token ids must be (B, T), got " + str(ids.shape()); });
   const PackedPtr whole = positions ? packed(positions, nullptr) : texts_of(cache, ids.dim(0), ids.dim(1));
-  if (one_process()) return forward(ids, nullptr, cache, observer, whole);
+  LayerCaches caches;
+  for (size_t i = 0; cache && i < cache->layers.size(); ++i) caches.push_back(&cache->layers[i]);
+  if (one_process()) return forward(ids, nullptr, caches, observer, whole);
   check(!recording({embeddings_.weight(), norm_.weight()}), "dcformer", [] {
     return std::string("hidden states over several processes carry no gradients: train by loss_sum(), or use NoGrad");
   });
   if (cache || !dist::every_rank_has_rows(ids.dim(1), mesh_))
-    return forward(ids, std::make_shared<dist::ReplicatedRows>(mesh_.tensor), cache, observer, whole);
+    return forward(ids, replicated_rows(), caches, observer, whole);
   auto shards = std::make_shared<dist::SequenceParallel>(mesh_, ids.dim(1));
   return shards->gather_sequence(
-      forward(shards->local_tokens(ids), shards, nullptr, observer, packed(positions, shards.get())));
+      forward(shards->local_tokens(ids), shards, {}, observer, packed(positions, shards.get())));
+}
+
+std::shared_ptr<const nn::ShardContext> Dcformer::replicated_rows() const {
+  if (one_process()) return nullptr;
+  return std::make_shared<dist::ReplicatedRows>(mesh_.tensor);
 }
 
 Tensor Dcformer::output_weight() const {
@@ -120,11 +128,11 @@ Tensor Dcformer::loss_sum(const Tensor& ids, const Tensor& targets, const Tensor
   if (one_process() && output_.quantized())
     return sum(cross_entropy_per_token(logits(hidden(ids, positions, nullptr, nullptr)), targets));
   if (one_process())
-    return linear_cross_entropy(forward(ids, nullptr, nullptr, nullptr, packed(positions, nullptr)), output_weight(),
+    return linear_cross_entropy(forward(ids, nullptr, {}, nullptr, packed(positions, nullptr)), output_weight(),
                                 targets);
   auto shards = std::make_shared<dist::SequenceParallel>(mesh_, ids.dim(1));
   Tensor h = shards->gather_rows(
-      forward(shards->local_tokens(ids), shards, nullptr, nullptr, packed(positions, shards.get())));  // (B, Tc, D)
+      forward(shards->local_tokens(ids), shards, {}, nullptr, packed(positions, shards.get())));  // (B, Tc, D)
   return dist::vocab_parallel_cross_entropy(h, output_weight(), shards->local_tokens(targets), vocab_, mesh_.tensor);
 }
 

@@ -43,6 +43,8 @@ class Dcformer final : public LanguageModel {
   bool caches_uneven_texts() const override { return true; }
 
   KvCache make_cache(int64_t capacity) const override;  // capacity: positions, at most block_size
+  // Paged (paged.cpp), with its memory taken at once. Collective over the tensor ranks.
+  std::unique_ptr<SequencePool> make_sequence_pool(int64_t positions) const override;
 
   // Recompute each block in backward instead of keeping its activations: memory of one block, a third more time.
   void set_recompute(bool on) override { recompute_ = on; }
@@ -75,15 +77,20 @@ class Dcformer final : public LanguageModel {
   // The documents of packed sequences, and the rotary tables of this rank's rows in them.
   struct Packed {
     nn::Rope rope;
-    std::vector<Document> documents;
+    std::vector<Document> documents;  // empty where a cache keeps the sequences apart
+    const std::vector<Document>* separate() const { return documents.empty() ? nullptr : &documents; }
   };
   using PackedPtr = std::shared_ptr<const Packed>;  // null: every sequence is one document
   PackedPtr packed(const Tensor& positions, const dist::SequenceParallel* shards) const;
   // The T next tokens of the texts in a cache; null without KvCache::starts.
   PackedPtr texts_of(const KvCache* cache, int64_t B, int64_t T) const;
+  using LayerCaches = std::vector<nn::AttentionCache*>;  // one for each layer; empty: no tokens came before
   // Embedding, blocks and final norm on the rows of `shards` (null: one process).
-  Tensor forward(const Tensor& ids, const std::shared_ptr<const nn::ShardContext>& shards, KvCache* cache,
+  Tensor forward(const Tensor& ids, const std::shared_ptr<const nn::ShardContext>& shards, const LayerCaches& caches,
                  const nn::ActivationObserver* observer, const PackedPtr& packed) const;
+  // Of rows that every tensor rank has.
+  std::shared_ptr<const nn::ShardContext> replicated_rows() const;
+  friend class PagedSequences;
   Tensor hidden(const Tensor& ids, const Tensor& positions, KvCache* cache,
                 const nn::ActivationObserver* observer) const;
   Tensor loss_sum(const Tensor& ids, const Tensor& targets, const Tensor& positions) const;

@@ -96,6 +96,49 @@ BOOST_AUTO_TEST_CASE(every_rank_generates_the_tokens_of_one_process) {
   }
 }
 
+// The keys of many sequences in blocks, each rank those of its own heads; the tables are the same on all ranks.
+BOOST_AUTO_TEST_CASE(a_pool_of_sequences_gives_what_one_process_gives) {
+  using Part = models::SequencePool::Part;
+  for (const std::string& kind : parity_kinds()) {
+    if (kind == "vocabulary-50257") continue;
+    std::unique_ptr<models::Dcformer> whole = make_model(parity_config(kind), {});
+    const std::vector<int32_t> a = prompt(21), b = prompt(6);
+    const auto all = [&](const models::Dcformer& model) {
+      const std::unique_ptr<models::SequencePool> pool = model.make_sequence_pool(80);
+      const int first = pool->open(), second = pool->open();
+      std::vector<Tensor> got;
+      const auto compute = [&](const std::vector<Part>& parts) {
+        for (const Part& part : parts) expect(pool->reserve(part.sequence, std::ssize(part.tokens)), kind + ", room");
+        got.push_back(pool->hidden(parts));
+      };
+      const auto piece = [](const std::vector<int32_t>& ids, size_t at, size_t n) {
+        return std::span(ids).subspan(at, n);
+      };
+      compute({{first, piece(a, 0, 9)}});
+      compute({{second, piece(b, 0, 5)}, {first, piece(a, 9, 11)}});
+      const int third = pool->fork(second, 5);
+      expect(pool->length(third) == 5, kind + ", positions of a fork");
+      compute({{first, piece(a, 20, 1)}, {third, piece(b, 5, 1)}, {second, piece(a, 3, 2)}});
+      for (const int sequence : {first, second, third}) pool->close(sequence);
+      expect(pool->free_blocks() == pool->blocks(), kind + ", blocks given back");
+      return concat(got, 0);
+    };
+    const Tensor want = all(*whole);
+    {
+      NoGrad off;
+      const Tensor one_pass = whole->hidden(from_vector(a, {1, 21})).squeezed(0);
+      const Tensor of_first = concat({want.sliced(0, 0, 9), want.sliced(0, 14, 25), want.sliced(0, 25, 26)}, 0);
+      expect_close(of_first, one_pass, 1e-12, kind + ", one process");
+    }
+    for (const Shape3& s : kMeshes) {
+      BOOST_TEST(on_mesh(s, [&](const dist::ProcessMesh& mesh) {
+                   std::unique_ptr<models::Dcformer> model = make_model(parity_config(kind), mesh);
+                   expect_close(all(*model), want, 1e-12, kind + ", hidden states of a pool");
+                 }) == "");
+    }
+  }
+}
+
 // A model that has learnt some answers by rote, so that some are right and some are wrong.
 BOOST_AUTO_TEST_CASE(grades_are_those_of_one_process) {
   models::text::ByteTokenizer tokenizer;
