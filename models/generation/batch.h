@@ -10,7 +10,7 @@ namespace braid::models {
 
 struct GeneratedBatch {
   std::vector<Generated> texts;                 // in the order of the prompts; tokens and reason alone
-  int64_t prompt_tokens = 0, steps = 0;         // of all: tokens of prompts, tokens computed one by one
+  int64_t prompt_tokens = 0, steps = 0;         // of all: computed ones of prompts, new ones computed
   double prompt_seconds = 0, step_seconds = 0;  // wall time; a pass over both is split by its rows
 };
 
