@@ -5,6 +5,7 @@
 """
 import hashlib
 import json
+import lzma
 import os
 import re
 import shutil
@@ -59,11 +60,10 @@ def place_of(library, folders):
     for folder in folders:
         if os.path.exists(os.path.join(folder, library)):
             return os.path.join(folder, library)
-    text = machine.output_of(["ldconfig", "-p"]) or machine.output_of(["/sbin/ldconfig", "-p"])
-    for name, path in re.findall(r"^\s*(\S+) \(libc6,x86-64[^)]*\) => (\S+)", text, re.M):
-        if name == library:
-            return path
-    raise RuntimeError(f"{library} was not found: it is needed by the programs of the bundle")
+    path = machine.known_to_the_loader().get(library)
+    if not path:
+        raise RuntimeError(f"{library} was not found: it is needed by the programs of the bundle")
+    return path
 
 
 def copy_libraries(start, folders, to):
@@ -154,7 +154,7 @@ def make(root, folder, arch="90a", cudnn="AUTO", build_folder="", losses=True, b
     with open(os.path.join(stage, "manifest.json"), "w", encoding="utf-8") as file:
         json.dump(manifest, file, indent=1)
     archive = os.path.join(folder, ARCHIVE)
-    with tarfile.open(archive, "w:xz", preset=9) as tar:
+    with tarfile.open(archive, "w:xz", preset=1 if built else 9) as tar:
         tar.add(stage, arcname=".")
     shutil.rmtree(stage)
     own = os.path.dirname(os.path.abspath(__file__))
@@ -167,23 +167,29 @@ def make(root, folder, arch="90a", cudnn="AUTO", build_folder="", losses=True, b
 
 
 def unpack(folder):
-    """The folder with the programs of a bundle: unpacked beside it, or where that is not writable in a temporary folder."""
+    """The folder with the programs of a bundle: unpacked beside it, or where that is not possible in a temporary folder."""
     archive = os.path.join(folder, ARCHIVE)
     if not os.path.exists(archive):
         raise RuntimeError(f"{archive} does not exist: make it with scripts/gpu_check --bundle {folder}")
     with open(archive, "rb") as file:
         name = "unpacked-" + hashlib.sha256(file.read()).hexdigest()[:12]
+    faults = []
     for base in (folder, os.environ.get("TMPDIR", "/tmp")):
         target = os.path.join(os.path.abspath(base), name)
         if os.path.exists(os.path.join(target, "manifest.json")):
             return target
-        if os.access(base, os.W_OK):
-            partial = f"{target}.{os.getpid()}"
-            with tarfile.open(archive) as tar:
+        partial = f"{target}.{os.getpid()}"
+        try:
+            with tarfile.open(archive, "r:xz") as tar:
                 tar.extractall(partial, filter="data") if hasattr(tarfile, "data_filter") else tar.extractall(partial)
             os.rename(partial, target)
             return target
-    raise RuntimeError(f"no writable folder to unpack {archive}: set TMPDIR")
+        except (OSError, EOFError, tarfile.TarError, lzma.LZMAError) as error:
+            shutil.rmtree(partial, ignore_errors=True)
+            if os.path.exists(os.path.join(target, "manifest.json")):  # another run was faster
+                return target
+            faults.append(f"{base}: {error}")
+    raise RuntimeError(f"{archive} cannot be unpacked ({'; '.join(faults)}): copy it again, or set TMPDIR to a folder with 100 MiB")
 
 
 def programs_of(folder):
@@ -195,13 +201,17 @@ def programs_of(folder):
                               os.path.join(folder, "data/demo.toml"), os.path.join(folder, "data/text"), os.path.join(folder, "data/losses.json"))
     with open(os.path.join(folder, "manifest.json"), encoding="utf-8") as file:
         found["manifest"] = json.load(file)
+    needs = any(name.startswith("libcublasLt.so") for name in found["manifest"]["found there"])
+    if needs and not found["libcublasLt.so.13"]:
+        raise RuntimeError("libcublasLt.so.13 was found neither in a CUDA toolkit nor in a Python's packages, and the programs need it: install "
+                           "PyTorch for CUDA 13, its package nvidia-cublas or the toolkit, or name its folder in LD_LIBRARY_PATH")
     environment = machine.clean_environment(folders, {"BRAID_TEST_FILES": folder})
     if not machine.output_of([programs.braid, "--version"], env=environment):
         # An older C library than the one the programs were linked with: they bring their own, with its loader.
         through = [os.path.join(folder, "glibc/ld-linux-x86-64.so.2"), "--library-path", ":".join([os.path.join(folder, "glibc"), *folders])]
-        run_ = subprocess.run([*through, programs.braid, "--version"], capture_output=True, text=True, env=environment, stdin=subprocess.DEVNULL)
+        run_ = subprocess.run([*through, programs.braid, "--version"], capture_output=True, text=True, env=environment, stdin=subprocess.DEVNULL, timeout=60)
         found["without the loader"] = subprocess.run([programs.braid, "--version"], capture_output=True, text=True, env=environment,
-                                                     stdin=subprocess.DEVNULL).stderr.strip()[-300:]
+                                                     stdin=subprocess.DEVNULL, timeout=60).stderr.strip()[-300:]
         if run_.returncode != 0:
             raise RuntimeError(f"braid does not start: {found['without the loader']}; by its own loader: {run_.stderr.strip()[-300:]}; found {found}")
         programs.through = through

@@ -1,14 +1,17 @@
 """What a machine has: the GPU, the shared libraries that Braid's programs need, tools, a Python with torch."""
-import ctypes.util
 import glob
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
+import time
 
 # Libraries that are looked for on the machine, with the folders of toolkits and of torch's packages. A bundle has all others.
-LIBRARIES = ("libcublasLt.so.13", "libcudart.so.13", "libcudnn.so.9")
+LIBRARIES = ("libcuda.so.1", "libcublasLt.so.13", "libcudart.so.13", "libcudnn.so.9")
+# Containers have the driver in folders of its own, which only their LD_LIBRARY_PATH and PATH may name.
+DRIVER = ("/usr/local/nvidia", "/usr/lib/wsl")
 TOOLS = ("nvidia-smi", "nvcc", "ncu", "compute-sanitizer")
 
 
@@ -28,7 +31,8 @@ def toolkit_folders():
 def pythons():
     """Every Python that may have torch: the one that runs this, those in PATH and in the usual places."""
     names = [sys.executable] + [shutil.which(name) or "" for name in ("python3", "python")]
-    names += sorted(glob.glob("/opt/*/bin/python3") + glob.glob("/usr/local/bin/python3") + glob.glob("/venv/bin/python3"))
+    names += sorted(glob.glob("/opt/*/bin/python3") + glob.glob("/opt/*/*venv/bin/python3") + glob.glob("/usr/local/bin/python3") +
+                    glob.glob("/*venv/bin/python3"))
     seen, found = set(), []
     for name in names:
         if name and os.path.isfile(name) and os.path.realpath(name) + name not in seen:
@@ -37,12 +41,13 @@ def pythons():
     return found
 
 
-def torch_python():
-    """(Python, its torch's version, CUDA and cuDNN), or None."""
+def torch_python(seconds=120):
+    """(Python, its torch's version, CUDA and cuDNN), or None. A first import from a cold disk may take a minute."""
+    end = time.monotonic() + seconds
     code = ("import torch; print(torch.__version__, torch.version.cuda, torch.backends.cudnn.version(), "
             "torch.cuda.is_available(), sep='|')")
     for python in pythons():
-        text = output_of([python, "-c", code], timeout=180).strip()
+        text = output_of([python, "-c", code], timeout=max(5, end - time.monotonic())).strip()
         if text.count("|") == 3:
             return python, dict(zip(("torch", "cuda", "cudnn", "gpu"), text.split("|")))
     return None
@@ -59,23 +64,30 @@ def package_folders():
     return folders
 
 
+def known_to_the_loader():
+    """{name: path} of the shared libraries that the dynamic loader finds by itself."""
+    text = output_of(["ldconfig", "-p"]) or output_of(["/sbin/ldconfig", "-p"])
+    return {name: path for name, path in reversed(re.findall(r"^\s*(\S+) \(libc6,x86-64[^)]*\) => (\S+)", text, re.M))}
+
+
 def find_libraries(own):
-    """(folders for LD_LIBRARY_PATH, {library: path or ""}): the machine's libraries; `own` come before and after them."""
+    """(folders for LD_LIBRARY_PATH, {library: path or ""}): the machine's libraries; those in the folders of `own` come first."""
     folders = [f for root in toolkit_folders() for f in (f"{root}/lib64", f"{root}/lib", f"{root}/targets/x86_64-linux/lib")]
     folders += [f for f in os.environ.get("LD_LIBRARY_PATH", "").split(":") if f]
-    folders += ["/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/local/lib"] + package_folders()
-    found = {}
+    folders += ["/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/local/lib", *(f"{root}/{lib}" for root in DRIVER for lib in ("lib64", "lib"))]
+    folders += package_folders()
+    known, found = known_to_the_loader(), {}
     for library in LIBRARIES:
-        places = [f for f in list(own) + folders if os.path.exists(os.path.join(f, library))]
-        found[library] = os.path.join(places[0], library) if places else ctypes.util.find_library(library.split(".")[0][3:]) or ""
-    used = [os.path.dirname(path) for path in found.values() if "/" in path]
+        places = [os.path.join(f, library) for f in list(own) + folders if os.path.exists(os.path.join(f, library))]
+        found[library] = known.get(library) or next(iter(places), "") if library == "libcuda.so.1" else next(iter(places), known.get(library, ""))
+    used = [os.path.dirname(path) for path in found.values() if path]
     return [f for f in dict.fromkeys(used) if f not in ("/usr/lib/x86_64-linux-gnu", "/usr/lib64")], found
 
 
 def tools():
     folders = [f"{root}/bin" for root in toolkit_folders()] + [f"{root}/compute-sanitizer" for root in toolkit_folders()]
     folders += sorted(glob.glob("/opt/nvidia/nsight-compute/*"), reverse=True)
-    path = ":".join(folders + [os.environ.get("PATH", "")])
+    path = ":".join(folders + [os.environ.get("PATH", ""), *(f"{root}/{end}" for root in DRIVER for end in ("bin", ""))])
     return {name: shutil.which(name, path=path) or "" for name in TOOLS}
 
 
@@ -100,3 +112,8 @@ def clean_environment(libraries, extra=None):
     if libraries:
         environment["LD_LIBRARY_PATH"] = ":".join(libraries)
     return {**environment, **(extra or {})}
+
+
+def python_environment():
+    """What a Python with torch is given in place of the libraries of Braid's programs: the shell's own."""
+    return {"LD_LIBRARY_PATH": os.environ.get("LD_LIBRARY_PATH", "")}

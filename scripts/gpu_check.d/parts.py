@@ -4,6 +4,7 @@ import io
 import json
 import os
 import re
+import subprocess
 
 import machine
 from rows import Row
@@ -40,7 +41,8 @@ def probe(programs, tools, out, torch):
     rows = [Row("machine", [], after=describe),
             Row("program", programs.command(programs.braid, "--version"), values=lambda text: [{"version": text.strip()}]),
             Row("rates", programs.command(programs.probe, "device=cuda:0", "repeat=5"), limit=240,
-                dry=programs.command(programs.probe, "device=dry", "repeat=1")),
+                dry=programs.command(programs.probe, "device=cpu", "size=tiny", "repeat=1")),
+            Row("counted without a GPU", programs.command(programs.probe, "device=dry", "repeat=1"), limit=60),
             Row("clocks after", [], after=lambda: [{"gpu": machine.gpu(tools["nvidia-smi"])}])]
     counters = ["gpu__time_duration.sum", "sm__warps_active.avg.pct_of_peak_sustained_active",
                 "dram__bytes.sum", "launch__occupancy_limit_shared_mem"]
@@ -62,15 +64,17 @@ def ncu_values(text):
     return [{"kernel": name, **values} for (_, name), values in list(kernels.items())[:40]]
 
 
-def suites(programs, environment):
+def suites(programs, environment, seconds=60):
     """The names of the test suites that the test program has."""
-    import subprocess
-
-    run = subprocess.run(programs.command(programs.tests, "--list_content", "--color_output=no"), capture_output=True, text=True,
-                         timeout=60, env=environment, stdin=subprocess.DEVNULL)
-    names = [line.rstrip("*") for line in (run.stdout + run.stderr).split("\n") if re.fullmatch(r"\w+\*?", line)]
+    try:
+        run = subprocess.run(programs.command(programs.tests, "--list_content", "--color_output=no"), capture_output=True, text=True,
+                             timeout=seconds, env=environment, stdin=subprocess.DEVNULL)
+        text = run.stdout + run.stderr
+    except subprocess.TimeoutExpired:
+        text = f"it did not end within {seconds} seconds"
+    names = [line.rstrip("*") for line in text.split("\n") if re.fullmatch(r"\w+\*?", line)]
     if not names:
-        raise RuntimeError(f"{programs.tests} --list_content names no suite: {(run.stdout + run.stderr)[-300:]}")
+        raise RuntimeError(f"{programs.tests} --list_content names no suite: {text[-300:]}")
     return names
 
 
@@ -130,6 +134,7 @@ def torch_rows(programs, tools, out, torch):
     if torch and not usable:
         needs = f"PyTorch {torch[1]['torch']} finds no GPU"
     # Each shape is a process of its own: a failed compilation or a full memory costs one row.
+    environment = machine.python_environment()
     shapes = ["405M N16 d64 B8 T2048 global", "405M N16 d64 B8 T2048 W256", "2.8B N32 d80 B8 T2048 global", "6.9B N32 d128 B8 T2048 global",
               "2.8B N32 d80 B8 T2048 W256", "6.9B N32 d128 B8 T2048 W256"]
     rows = []
@@ -137,11 +142,11 @@ def torch_rows(programs, tools, out, torch):
         for shape in shapes[:4] if compile_ else shapes:
             name = f"attention {shape}" + (" compiled" if compile_ else "")
             rows.append(Row(name, [python, script, "group=attention", f"row=MHA {shape} both" + (" compiled" if compile_ else ""),
-                                   "repeat=5", f"compile={compile_}"], limit=limit, needs=needs,
+                                   "repeat=5", f"compile={compile_}"], limit=limit, needs=needs, env=environment,
                             dry=[python, script, "group=attention", "row=MHA tiny N16 d16 B1 T32 global", "repeat=1", "compile=0",
                                  "device=cpu", "size=tiny"] if torch else None))
     for group in ("gemm", "rows"):
-        rows.append(Row(group, [python, script, f"group={group}", "repeat=5", "compile=0"], limit=60, needs=needs,
+        rows.append(Row(group, [python, script, f"group={group}", "repeat=5", "compile=0"], limit=60, needs=needs, env=environment,
                         dry=[python, script, f"group={group}", "repeat=1", "compile=0", "device=cpu", "size=tiny"] if torch else None))
     return rows
 

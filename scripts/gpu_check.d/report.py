@@ -3,7 +3,7 @@ import json
 import os
 
 PEAK_FLOPS = (("H100", 989e12), ("H200", 989e12), ("GH200", 989e12), ("A100", 312e12))  # bf16, dense, as NVIDIA states them
-NOT = "not measured"
+NOT = "unproven"
 SHAPES = (("N16 d64", "405M N16 d64 B8 T2048 global", 3.5), ("N32 d80", "2.8B N32 d80 B8 T2048 global", 3.5),
           ("N32 d128", "6.9B N32 d128 B8 T2048 global", 2.5))
 
@@ -103,6 +103,11 @@ def targets(results):
     add("memory of a 2.8B-shaped attention layer: at most 1/5 of eager PyTorch",
         ratio(results.kernel("kernels", f"DCMHA {shape} both", "peak_mib"), results.kernel("torch", f"DCMHA {shape} both", "peak_mib")),
         lambda value: value <= 0.2)
+    for shape, most in (("N16 d64 B8 T2048 global", 80), ("N32 d80 B8 T2048 global", 140), ("N16 d64 B8 T2048 W256", 45), ("N32 d80 B8 T2048 W256", 45)):
+        add(f"counted without a GPU: launches of a layer's attention, {shape}, at most {most}", results.kernel("probe", f"counted {shape}", "launches"),
+            lambda value, most=most: value <= most, "{}")
+    add("counted without a GPU: bytes of GPU memory per useful score, N16 d64 global, forward + backward, at most 32",
+        results.kernel("probe", "counted N16 d64 B8 T2048 global", "bytes_per_score"), lambda value: value <= 32, "{:.1f}")
     dcformer, transformer = (results.step(f"predicted {model}-405m B8 T2048") or {} for model in ("dcformer", "transformer"))
     add("counted without a GPU: launches of a DCFormer++ 405M step, at most 2500", dcformer.get("launches"), lambda value: value <= 2500, "{}")
     add("predicted without a GPU: step of DCFormer++ 405m, at most 1.75x Transformer++",
@@ -110,6 +115,10 @@ def targets(results):
     large, plain = (results.step(f"predicted {model}-2.8b B4 T2048") or {} for model in ("dcformer", "transformer"))
     add("predicted without a GPU: step of DCFormer++ 2.8b, at most 1.45x Transformer++",
         ratio(large.get("predicted_seconds"), plain.get("predicted_seconds")), lambda value: value <= 1.45)
+    for size, step, share in (("405m", transformer, 40), ("2.8b", plain, 50)):
+        used = step.get("predicted_flops_utilisation")
+        add(f"predicted without a GPU: MFU of the step of Transformer++ {size}, at least {share} %", None if used is None else 100 * used,
+            lambda value, share=share: value >= share, "{:.1f} %")
     add("counted without a GPU: memory reserved by 2.8B B4, at most 76 GiB",
         None if "reserved_mib" not in large else large["reserved_mib"] / 1024, lambda value: value <= 76, "{:.1f} GiB")
     recorded = results.step("dcformer-2.8b B4 T2048")

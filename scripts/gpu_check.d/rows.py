@@ -4,6 +4,7 @@ What a row finds is written as JSON lines the moment it exists, so that a run th
   {"part": "kernels", "row": "gemm", "value": {...}}                        a line that the program printed as JSON
   {"part": "kernels", "row": "gemm", "status": "ok", "seconds": 12.3}       the end of the row; not ok: with "tail"
 """
+import ctypes
 import dataclasses
 import json
 import os
@@ -15,6 +16,8 @@ from typing import Callable, Optional
 
 TAIL = 1500  # characters of the last output that a failed row keeps
 MAX_FILE = 1 << 20  # bytes of one results file; values beyond it are counted, not kept
+MAX_TEXT = 8 << 20  # characters of a row's output that are kept for its values, the last ones
+GRACE = 2  # seconds between asking a program to end and ending it
 
 
 @dataclasses.dataclass
@@ -33,24 +36,64 @@ class Row:
         assert self.command or self.after, self.name
 
 
-class Results:
-    """Appends JSON lines to a file, each with one write."""
+class Ended(BaseException):
+    """A signal has asked this program to end."""
 
-    def __init__(self, path):
+
+def end_by_signals():
+    """SIGTERM, SIGINT and SIGHUP end the row that runs, with a line that says so, and then this program."""
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+    def handler(number, frame):
+        for each in numbers:
+            signal.signal(each, signal.SIG_IGN)
+        raise Ended(signal.Signals(number).name)
+
+    for number in numbers:
+        signal.signal(number, handler)
+
+
+class Results:
+    """Appends JSON lines to a file, each with one write. A line for which the disk has no room is printed instead."""
+
+    def __init__(self, path, say=print):
         os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
-        self.path, self.left_out = path, 0
-        self.file = open(path, "a", encoding="utf-8")
+        self.path, self.say = path, say
+        self.left_out, self.fault = 0, ""  # values beyond MAX_FILE; why a line was not written
+        self.file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+        size = os.fstat(self.file).st_size
+        self.torn = size > 0 and os.pread(self.file, 1, size - 1) != b"\n"  # a run was cut off within a line
 
     def add(self, **fields):
-        line = json.dumps(fields) + "\n"
-        if "value" in fields and self.file.tell() + len(line) > MAX_FILE:
+        text = json.dumps(fields)
+        line = ("\n" if self.torn else "").encode() + text.encode() + b"\n"
+        if "value" in fields and os.fstat(self.file).st_size + len(line) > MAX_FILE:
             self.left_out += 1
             return
-        self.file.write(line)
-        self.file.flush()
+        try:
+            written = os.write(self.file, line)
+        except OSError as error:
+            written, self.fault = 0, error.strerror
+        if written < len(line):
+            self.fault = self.fault or "No space left on device"
+            self.torn = self.torn or written > 0
+            self.say(f"not written: {text}")
+        else:
+            self.torn = False
 
     def close(self):
-        self.file.close()
+        os.close(self.file)
+
+
+C_LIBRARY = ctypes.CDLL(None)
+
+
+def in_a_group(parent):
+    """In a new process: a session of its own; the kernel ends it when this program is killed."""
+    os.setsid()
+    C_LIBRARY.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    if os.getppid() != parent:
+        os._exit(1)
 
 
 def end(process):
@@ -59,12 +102,12 @@ def end(process):
         try:
             os.killpg(process.pid, number)
         except ProcessLookupError:
-            return
+            break
         try:
-            process.wait(timeout=5)
-            return
+            process.wait(timeout=GRACE)
         except subprocess.TimeoutExpired:
             continue
+    process.poll()  # one that a driver holds is left behind
 
 
 def stream(process, deadline, on_line):
@@ -85,6 +128,8 @@ def stream(process, deadline, on_line):
             return True
         rest += chunk
         *lines, rest = rest.split(b"\n")
+        if len(rest) > MAX_TEXT:
+            lines, rest = [*lines, rest], b""
         for line in lines:
             on_line(line.decode(errors="replace"))
 
@@ -112,10 +157,14 @@ class Runner:
             return self.finish(row, "left out", started, reason=row.needs)
         if left < min(5, row.limit):
             return self.finish(row, "not run", started, reason="no time left in this part")
-        text = []
+        text, size = [], 0
 
         def on_line(line):
+            nonlocal size
             text.append(line)
+            size += len(line) + 1
+            while size > MAX_TEXT and len(text) > 1:
+                size -= len(text.pop(0)) + 1
             if line.startswith("{") and not row.values:
                 try:
                     self.value(row, json.loads(line))
@@ -128,17 +177,28 @@ class Runner:
             return self.finish(row, "ok", started, reason="the dry command of an earlier row")
         self.started.add(tuple(command))
         if command:
-            environment = {**self.environment, **row.env}
+            parent = os.getpid()
             try:
                 process = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                           stderr=subprocess.STDOUT, env=environment, start_new_session=True)
-            except OSError as error:
-                return self.finish(row, "failed", started, reason=f"{command[0]}: {error.strerror}")
-            complete = stream(process, started + min(row.limit, left), on_line)
-            if not complete:
+                                           stderr=subprocess.STDOUT, env={**self.environment, **row.env}, preexec_fn=lambda: in_a_group(parent))
+            except (OSError, subprocess.SubprocessError) as error:
+                return self.finish(row, "failed", started, reason=f"{command[0]}: {getattr(error, 'strerror', None) or error}")
+            deadline = started + min(row.limit, left)
+            try:
+                complete = stream(process, deadline, on_line)
+                try:  # its output is closed: it ends at once, or it hangs
+                    code = process.wait(timeout=max(0, deadline - time.monotonic())) if complete else 0
+                except subprocess.TimeoutExpired:
+                    complete = False
+            except Ended as signal_:
                 end(process)
+                self.finish(row, "ended", started, reason=f"by {signal_}", tail="\n".join(text)[-TAIL:])
+                raise
+            finally:
+                process.stdout.close()
+                end(process)
+            if not complete:
                 return self.finish(row, "timeout", started, limit=min(row.limit, left), tail="\n".join(text)[-TAIL:])
-            code = process.wait()
         tail = "\n".join(text)[-TAIL:]
         try:
             for value in (row.values("\n".join(text)) if row.values else []) + (row.after() if row.after else []):
@@ -148,4 +208,5 @@ class Runner:
                 return self.finish(row, "failed", started, reason=f"the output is not as expected: {error!r}", tail=tail)
         if code in row.passed:
             return self.finish(row, "ok", started)
-        return self.finish(row, "failed", started, reason=f"exit code {code}", tail=tail)
+        reason = f"exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
+        return self.finish(row, "failed", started, reason=reason, tail=tail)

@@ -2,13 +2,18 @@
 """Rows, targets and losses of scripts/gpu_check, without Braid's programs. Usage: gpu_check_test.py FOLDER_OF_SCRIPTS"""
 import json
 import os
+import signal
+import subprocess
 import sys
 import tempfile
 import time
 import unittest
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.join(sys.argv.pop(1), "gpu_check.d"))
+SCRIPTS = sys.argv.pop(1)
+sys.path.insert(0, os.path.join(SCRIPTS, "gpu_check.d"))
+import bundle  # noqa: E402
+import machine  # noqa: E402
 import parts  # noqa: E402
 import report  # noqa: E402
 from rows import Results, Row, Runner  # noqa: E402
@@ -18,6 +23,20 @@ PYTHON = sys.executable
 
 def script(text):
     return [PYTHON, "-c", text]
+
+
+def gone(pid, seconds=5):
+    """Whether a process ends within some time; a zombie has ended."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+                if file.read().rsplit(")", 1)[1].split()[0] == "Z":
+                    return True
+        except OSError:
+            return True
+        time.sleep(0.05)
+    return False
 
 
 class Rows(unittest.TestCase):
@@ -57,6 +76,64 @@ class Rows(unittest.TestCase):
         self.assertEqual(ends["sleeps"]["status"], "timeout")
         self.assertEqual(ends["last"]["status"], "ok")
         self.assertIn({"part": "part", "row": "sleeps", "value": {"before": 1}}, lines)
+
+    def test_a_killed_program_and_one_that_hangs_with_its_output_closed(self):
+        lines, failed = self.run_rows(Row("killed", script("import os; os.kill(os.getpid(), 9)")),
+                                      Row("hangs", script("import os, time; os.close(1); os.close(2); time.sleep(60)"), limit=1),
+                                      Row("last", script("print('{\"x\": 2}')")))
+        self.assertEqual(failed, ["killed", "hangs"])
+        ends = {line["row"]: line for line in lines if "status" in line}
+        self.assertEqual(ends["killed"]["reason"], "killed by SIGKILL")
+        self.assertEqual((ends["hangs"]["status"], ends["last"]["status"]), ("timeout", "ok"))
+
+    def test_what_a_row_started_ends_with_it(self):
+        starts = "import subprocess; p = subprocess.Popen(['sleep', '60'], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)"
+        lines, failed = self.run_rows(Row("row", script(starts + "; print('{\"pid\": %d}' % p.pid)")))
+        self.assertEqual(failed, [])
+        self.assertTrue(gone(lines[0]["value"]["pid"]))
+
+    def test_a_full_disk_stops_nothing_and_the_lines_are_printed(self):
+        said = []
+        results = Results("/dev/full", said.append)
+        runner = Runner("part", results, time.monotonic() + 30, dict(os.environ), say=said.append)
+        for name in ("first", "second"):
+            runner.run(Row(name, script("print('{\"x\": 2}')")))
+        results.close()
+        self.assertEqual(runner.failed, [])
+        self.assertEqual(results.fault, "No space left on device")
+        self.assertEqual(sum(text.startswith("not written: {") for text in said), 4)
+
+    def test_a_line_that_was_cut_off_costs_only_itself(self):
+        with open(self.path, "w", encoding="utf-8") as file:
+            file.write('{"part": "pro')
+        results = Results(self.path)
+        results.add(part="probe", row="a", status="ok")
+        results.add(part="probe", row="b", status="ok")
+        results.close()
+        self.assertEqual([line["row"] for line in report.read(self.path)], ["a", "b"])
+
+    def test_a_signal_ends_the_row_and_says_so(self):
+        code = f"""if True:
+            import sys, time
+            sys.dont_write_bytecode = True
+            sys.path.insert(0, {os.path.join(SCRIPTS, "gpu_check.d")!r})
+            import rows
+            rows.end_by_signals()
+            runner = rows.Runner("part", rows.Results({self.path!r}), time.monotonic() + 60, {{}})
+            runner.run(rows.Row("row", [sys.executable, "-c", "import os, time; print('{{\\"pid\\": %d}}' % os.getpid(), flush=True); time.sleep(60)"]))
+            """
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            process = subprocess.Popen(script(code), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            end = time.monotonic() + 20
+            while not (os.path.exists(self.path) and report.read(self.path)) and time.monotonic() < end:
+                time.sleep(0.05)
+            pid = report.read(self.path)[0]["value"]["pid"]
+            process.send_signal(number)
+            process.wait()
+            self.assertTrue(gone(pid), number)
+            last = report.read(self.path)[-1]
+            self.assertEqual(last.get("reason"), "by SIGTERM" if number == signal.SIGTERM else None)
+            os.remove(self.path)
 
     def test_rows_that_cannot_run_say_why(self):
         lines, failed = self.run_rows(Row("tool", ["x"], needs="ncu is not installed"), Row("late", script("")), seconds=0)
@@ -109,6 +186,73 @@ class Report(unittest.TestCase):
             with open(path, "w", encoding="utf-8") as file:
                 file.write(json.dumps({"part": "probe", "row": "a", "value": {}}) + '\n{"part": "pro')
             self.assertEqual(len(report.read(path)), 1)
+
+
+class Machine(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def file(self, name, text=""):
+        path = os.path.join(self.folder.name, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return path
+
+    def test_a_driver_that_only_the_shell_names_is_found(self):
+        libraries = os.path.dirname(self.file("driver/libcuda.so.1"))
+        before = os.environ.get("LD_LIBRARY_PATH")
+        os.environ["LD_LIBRARY_PATH"] = libraries
+        try:
+            if "libcuda.so.1" in machine.known_to_the_loader():
+                self.skipTest("the loader finds a driver by itself")
+            folders, found = machine.find_libraries([])
+            self.assertIn(libraries, folders)
+            self.assertEqual(found["libcuda.so.1"], os.path.join(libraries, "libcuda.so.1"))
+            self.assertEqual(machine.python_environment()["LD_LIBRARY_PATH"], libraries)
+        finally:
+            del os.environ["LD_LIBRARY_PATH"]
+            if before is not None:
+                os.environ["LD_LIBRARY_PATH"] = before
+
+    def test_a_bundle_that_is_missing_or_cut_off(self):
+        self.assertRaisesRegex(RuntimeError, "does not exist: make it with", bundle.unpack, self.folder.name)
+        self.file(bundle.ARCHIVE, "half")
+        self.assertRaisesRegex(RuntimeError, "cannot be unpacked .* copy it again", bundle.unpack, self.folder.name)
+        self.assertEqual(os.listdir(self.folder.name), [bundle.ARCHIVE])
+
+    def unpacked(self, braid, needs=("libcublasLt.so.13",), loader="#!/bin/sh\nshift 2\nprogram=$1\nshift\nexec env LOADED=1 $program $*\n"):
+        """An unpacked bundle whose programs are scripts, on a machine without any library of CUDA."""
+        for name, text in (("bin/braid", braid), ("glibc/ld-linux-x86-64.so.2", loader)):
+            os.chmod(self.file(name, text), 0o755)
+        self.file("manifest.json", json.dumps({"found there": list(needs)}))
+        before, machine.find_libraries = machine.find_libraries, lambda own: ([], dict.fromkeys(machine.LIBRARIES, ""))
+        try:
+            return bundle.programs_of(self.folder.name)
+        finally:
+            machine.find_libraries = before
+
+    def test_a_machine_without_cublaslt_is_told_what_to_install(self):
+        self.assertRaisesRegex(RuntimeError, "libcublasLt.so.13 was found neither .*: install PyTorch for CUDA 13", self.unpacked, "#!/bin/sh\n")
+
+    def test_an_older_c_library_is_replaced_by_that_of_the_bundle(self):
+        programs, environment, _ = self.unpacked("#!/bin/sh\necho braid\n", needs=())
+        self.assertEqual(programs.command("x"), ["x"])
+        self.assertEqual(environment["BRAID_TEST_FILES"], self.folder.name)
+        older = "#!/bin/sh\n[ -n \"$LOADED\" ] || { echo \"version 'GLIBC_2.36' not found\" >&2; exit 1; }\necho braid\n"
+        programs, _, found = self.unpacked(older, needs=())
+        self.assertIn("ld-linux", programs.command("x")[0])
+        self.assertIn("GLIBC_2.36", found["without the loader"])
+        self.assertRaisesRegex(RuntimeError, "braid does not start: .*GLIBC_2.36.*by its own loader", self.unpacked, older, (), "#!/bin/sh\nexit 1\n")
+
+    def test_suites_of_a_program_that_hangs_fail_only_their_part(self):
+        program = self.file("test", "#!/bin/sh\nexec sleep 60\n")
+        os.chmod(program, 0o755)
+        programs = parts.Programs("", program, "", "", "", "", "", "")
+        self.assertRaisesRegex(RuntimeError, "names no suite", parts.suites, programs, dict(os.environ), seconds=0.2)
 
 
 class Losses(unittest.TestCase):
