@@ -8,16 +8,7 @@ namespace braid::models {
 KvCache KvCache::clone() const {
   KvCache other;
   for (const nn::LayerCache& layer : layers) other.layers.push_back(layer.clone());
-  other.starts = starts;
   return other;
-}
-
-void KvCache::select(const std::vector<int64_t>& samples) {
-  for (nn::LayerCache& layer : layers) layer.select(samples);
-  std::vector<int64_t> kept;
-  for (const int64_t i : samples)
-    if (!starts.empty()) kept.push_back(starts.at(static_cast<size_t>(i)));
-  starts = std::move(kept);
 }
 
 int64_t KvCache::bytes() const {

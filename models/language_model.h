@@ -11,18 +11,12 @@ namespace braid::models {
 // Keys and values of the positions so far, layer by layer, while text is generated. Move-only, as its layers are.
 struct KvCache {
   std::vector<nn::LayerCache> layers;
-  // Of texts of uneven lengths that end together (left padding): the position of the cache at which each begins. The
-  // entries before it are not attended to. Empty: all begin at 0. Set before the first tokens, where the model
-  // caches_uneven_texts().
-  std::vector<int64_t> starts;
 
   KvCache() = default;
   KvCache(KvCache&&) = default;
   KvCache& operator=(KvCache&&) = default;
   // An independent cache with the same past, to continue a text in several ways.
   KvCache clone() const;
-  // Keeps these samples, in this order.
-  void select(const std::vector<int64_t>& samples);
   int64_t position() const { return layers.empty() ? 0 : layers[0].position(); }
   int64_t bytes() const;
 };
@@ -36,8 +30,7 @@ class LanguageModel : public Model {
   // (under NoGrad). The observer gets every named intermediate result.
   virtual Tensor hidden(const Tensor& input_ids, KvCache* cache = nullptr,
                         const nn::ActivationObserver* observer = nullptr) const = 0;
-  virtual Tensor logits(const Tensor& hidden) const = 0;      // (..., D) -> (..., V)
-  virtual bool caches_uneven_texts() const { return false; }  // KvCache::starts
+  virtual Tensor logits(const Tensor& hidden) const = 0;  // (..., D) -> (..., V)
   // capacity: positions, at most max_sequence_length().
   virtual KvCache make_cache(int64_t capacity) const = 0;
   // Caches of many sequences that are computed together; positions: of all of them. The model must outlive it.

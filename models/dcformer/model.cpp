@@ -93,7 +93,7 @@ Tensor Dcformer::forward(const Tensor& ids, const std::shared_ptr<const nn::Shar
 Tensor Dcformer::hidden(const Tensor& ids, const Tensor& positions, KvCache* cache,
                         const nn::ActivationObserver* observer) const {
   check(ids.rank() == 2, "dcformer", [&] { return "token ids must be (B, T), got " + str(ids.shape()); });
-  const PackedPtr whole = positions ? packed(positions, nullptr) : texts_of(cache, ids.dim(0), ids.dim(1));
+  const PackedPtr whole = packed(positions, nullptr);
   LayerCaches caches;
   for (size_t i = 0; cache && i < cache->layers.size(); ++i) caches.push_back(&cache->layers[i]);
   if (one_process()) return forward(ids, nullptr, caches, observer, whole);

@@ -40,7 +40,6 @@ class Dcformer final : public LanguageModel {
   Tensor loss_sum(const Batch& batch) const override;
   void observe(const Batch& batch, const nn::ActivationObserver& observer) const override;
   bool separates_documents() const override { return true; }
-  bool caches_uneven_texts() const override { return true; }
 
   KvCache make_cache(int64_t capacity) const override;  // capacity: positions, at most block_size
   // Paged (paged.cpp), with its memory taken at once. Collective over the tensor ranks.
@@ -82,8 +81,6 @@ class Dcformer final : public LanguageModel {
   };
   using PackedPtr = std::shared_ptr<const Packed>;  // null: every sequence is one document
   PackedPtr packed(const Tensor& positions, const dist::SequenceParallel* shards) const;
-  // The T next tokens of the texts in a cache; null without KvCache::starts.
-  PackedPtr texts_of(const KvCache* cache, int64_t B, int64_t T) const;
   using LayerCaches = std::vector<nn::AttentionCache*>;  // one for each layer; empty: no tokens came before
   // Embedding, blocks and final norm on the rows of `shards` (null: one process).
   Tensor forward(const Tensor& ids, const std::shared_ptr<const nn::ShardContext>& shards, const LayerCaches& caches,

@@ -23,23 +23,6 @@ Dcformer::PackedPtr Dcformer::packed(const Tensor& positions, const dist::Sequen
   return std::make_shared<const Packed>(Packed{std::move(rope), documents_of(positions)});
 }
 
-Dcformer::PackedPtr Dcformer::texts_of(const KvCache* cache, int64_t B, int64_t T) const {
-  if (!cache || cache->starts.empty()) return nullptr;
-  check(std::ssize(cache->starts) == B, "dcformer", [&] {
-    return "the cache holds " + std::to_string(cache->starts.size()) + " texts, got tokens of " + std::to_string(B);
-  });
-  const int64_t first = cache->position();
-  std::vector<int64_t> positions;
-  std::vector<Document> documents;
-  for (int64_t b = 0; b < B; ++b) {
-    const int64_t start = cache->starts[static_cast<size_t>(b)];
-    for (int64_t t = first; t < first + T; ++t) positions.push_back(std::max<int64_t>(0, t - start));
-    if (start > 0) documents.push_back({b, 0, start});
-    documents.push_back({b, start, first + T});
-  }
-  return std::make_shared<const Packed>(Packed{rope_.at(from_vector(positions, {B, T})), std::move(documents)});
-}
-
 Tensor Dcformer::hidden(const Tensor& ids, KvCache* cache, const nn::ActivationObserver* observer) const {
   return hidden(ids, {}, cache, observer);
 }

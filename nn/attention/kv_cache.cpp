@@ -76,20 +76,6 @@ void LayerCache::extend(AttentionOperands& x, DcmhaOptions& options) {
   options.documents = &documents_;
 }
 
-void LayerCache::select(const std::vector<int64_t>& samples) {
-  for (Tensor& buffer : buffers_) {
-    if (!buffer) continue;
-    Shape shape = buffer.shape();
-    shape[0] = static_cast<int64_t>(samples.size());
-    Tensor kept = empty(shape, buffer.dtype(), buffer.device());
-    for (size_t i = 0; i < samples.size(); ++i) {
-      const auto to = static_cast<int64_t>(i);
-      kept.sliced(0, to, to + 1).copy_(buffer.sliced(0, samples[i], samples[i] + 1));
-    }
-    buffer = kept;
-  }
-}
-
 Tensor LayerCache::view(size_t i) const { return buffers_[i] ? buffers_[i].sliced(1, 0, length_) : Tensor(); }
 
 int64_t LayerCache::bytes() const {

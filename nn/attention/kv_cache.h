@@ -28,9 +28,6 @@ class LayerCache final : public AttentionCache {
   // The same entries in memory of their own; both continue independently.
   LayerCache clone() const;
 
-  // Keeps these samples, in this order.
-  void select(const std::vector<int64_t>& samples);
-
   // Appends the entries of new positions; every tensor is (B, T, ...) and empty handles stay empty.
   void append(const Tensor& keys, const Tensor& values, const KeyWiseMixing& pre, const KeyWiseMixing& post);
 

@@ -65,29 +65,6 @@ BOOST_AUTO_TEST_CASE(a_prompt_gets_the_same_tokens_in_any_batch) {
   check_rows(make_model("dcformer-tiny", DType::f32), {.temperature = 1, .seed = 9}, 12);
 }
 
-// Logits of left-padded texts with local layers, step by step, are those of each text alone.
-BOOST_AUTO_TEST_CASE(uneven_texts_in_a_cache_do_not_meet) {
-  const models::Dcformer model = make_model("dcformer-tiny");
-  const std::vector<int64_t> long_text = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8}, short_text = {2, 7, 1, 8, 2, 8, 1};
-  const NoGrad off;
-  models::KvCache both = model.make_cache(12);
-  both.starts = {0, 5};
-  std::vector<int64_t> ids = long_text;
-  ids.insert(ids.end(), 5, 39);
-  ids.insert(ids.end(), short_text.begin(), short_text.end());
-  const Tensor all = from_vector(ids, {2, 12});
-  const Tensor alone = model.hidden(from_vector(short_text, {1, 7})), first = model.hidden(all.sliced(0, 0, 1).clone());
-  std::vector<Tensor> got;
-  for (const auto& [begin, end] : {std::pair<int64_t, int64_t>{0, 8}, {8, 9}, {9, 10}, {10, 11}, {11, 12}})
-    got.push_back(model.hidden(all.sliced(1, begin, end).clone(), &both));
-  const Tensor h = concat(got, 1);
-  BOOST_TEST(is_close(h.sliced(0, 0, 1).clone(), first, 1e-12));
-  BOOST_TEST(is_close(h.sliced(0, 1, 2).sliced(1, 5, 12).clone(), alone, 1e-12));
-  both.select({1});
-  BOOST_TEST(both.starts == std::vector<int64_t>{5}, boost::test_tools::per_element());
-  BRAID_CHECK_FAILS(model.hidden(all.sliced(1, 0, 1).clone(), &both), ErrorKind::misuse, "the cache holds 1 texts");
-}
-
 BOOST_AUTO_TEST_CASE(stops_and_bad_prompts) {
   const models::Dcformer model = make_model("dcformer-tiny");
   std::vector<int> calls(kPrompts.size(), 0);
