@@ -19,14 +19,7 @@ int64_t PagedCache::reached(size_t layer, int64_t position) const {
   return keys == 0 ? 0 : std::max<int64_t>(0, position - keys + 1);
 }
 
-int64_t PagedCache::blocks_for(int64_t length) const {
-  int64_t sum = 0;
-  for (const LayerWindow& w : windows_) {
-    const int64_t all = ceil_div(length, block());
-    sum += w.widest() == 0 ? all : std::min(all, ceil_div(w.widest() - 1 + kPiece, block()) + 1);
-  }
-  return sum;
-}
+int64_t PagedCache::blocks_for(int64_t length) const { return std::ssize(windows_) * ceil_div(length, block()); }
 
 const PagedCache::Sequence& PagedCache::at(int sequence) const {
   check(sequence >= 0 && sequence < std::ssize(sequences_) && sequences_[static_cast<size_t>(sequence)].open,

@@ -52,13 +52,12 @@ class PagedCache {
   PagedCache(const PagedCache&) = delete;
   PagedCache& operator=(const PagedCache&) = delete;
 
-  // Longest piece of a sequence for which blocks_for() holds: a layer with a window needs the keys of a whole piece.
-  static constexpr int64_t kPiece = 256;
-
   int64_t block() const { return pool_.block(); }
   int64_t blocks() const { return pool_.blocks(); }
   int64_t free_blocks() const { return pool_.free_blocks(); }
   int64_t bytes() const { return pool_.bytes(); }
+  // At most. A layer with a window needs as many as the others where all of a text is reserved at once, and has given
+  // most of them back when it is computed.
   int64_t blocks_for(int64_t length) const;
 
   int open();  // a new, empty sequence; the number of a closed one is used again
