@@ -11,6 +11,8 @@ ApiError api_error_of(std::exception_ptr error) {
     std::rethrow_exception(error);
   } catch (const ApiError& e) {
     return e;
+  } catch (const OutOfMemory&) {
+    return ApiError(503, "the server has no memory for this request; try again later", "", "overloaded");
   } catch (const std::bad_alloc&) {
     return ApiError(503, "the server has no memory for this request; try again later", "", "overloaded");
   } catch (const Error& e) {

@@ -69,6 +69,22 @@ std::vector<int32_t> ends_of_text(const models::LoadedModel& loaded, int64_t voc
   return ends;
 }
 
+// The last part of the path that the user gave: "demo" for out/demo, whatever its newest checkpoint is.
+std::string model_name(const std::string& path) {
+  const std::filesystem::path full = std::filesystem::absolute(path).lexically_normal();
+  const std::string name = (full.has_filename() ? full : full.parent_path()).filename().string();
+  return name.empty() ? "model" : name;
+}
+
+std::unique_ptr<Service> make_service(const models::LanguageModel& model, const models::text::Tokenizer& tokenizer,
+                                      ServiceOptions options) {
+  try {
+    return std::make_unique<Service>(model, tokenizer, std::move(options));
+  } catch (const OutOfMemory& error) {
+    fail(ErrorKind::setting, std::string(error.what()) + "; --sequences or --positions make the cache smaller");
+  }
+}
+
 std::string url_of(const std::string& address, int port) {
   const bool v6 = address.find(':') != std::string::npos;
   return "http://" + (v6 ? "[" + address + "]" : address) + ":" + std::to_string(port);
@@ -101,19 +117,17 @@ int run_serve(const Arguments& arguments) {
     return "no tokenizer.json in " + folder.string() + ": text cannot be converted to tokens; give --tokenizer FOLDER";
   });
   if (chat.empty()) chat = chat_template_for(*loaded.tokenizer);
-  std::string name = arguments.get("name");
-  if (name.empty()) name = std::filesystem::absolute(folder).lexically_normal().filename().string();
-  if (name.empty()) name = "model";
-  Service service(*model, *loaded.tokenizer,
-                  {.name = name,
-                   .engine = {.sequences = arguments.get_int("sequences"),
-                              .positions = arguments.get_int("positions"),
-                              .queue = arguments.get_int("queue")},
-                   .ends = ends_of_text(loaded, model->vocab_size()),
-                   .chat = models::text::ChatTemplate::parse(chat)});
+  const std::string name = arguments.has("name") ? arguments.get("name") : model_name(arguments.get("MODEL"));
+  const auto service = make_service(*model, *loaded.tokenizer,
+                                    {.name = name,
+                                     .engine = {.sequences = arguments.get_int("sequences"),
+                                                .positions = arguments.get_int("positions"),
+                                                .queue = arguments.get_int("queue")},
+                                     .ends = ends_of_text(loaded, model->vocab_size()),
+                                     .chat = models::text::ChatTemplate::parse(chat)});
   raise_file_limit(options.requests + options.spare_connections);
   StopSignals signals;
-  Server server(service, options);
+  Server server(*service, options);
   if (arguments.has("port-file")) io::write_file(arguments.get("port-file"), std::to_string(server.port()) + "\n");
   std::printf("%s: %s parameters, context of %lld tokens, chat template %s\n", name.c_str(),
               human(static_cast<double>(model->spec()->size().parameters), 3).c_str(),
