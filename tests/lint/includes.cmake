@@ -55,7 +55,7 @@ set(arrows
   "models/dcformer: models models/text"
   "models/training: models models/text models/pretrained"
   "models/generation: models models/text"
-  "models/eval: models models/text models/text/tasks models/generation"
+  "models/eval: models models/text models/text/tokenizers models/text/tasks models/text/prepare models/generation"
   "apps:"
   "apps/cli:"
   "apps/prepare: apps/cli"
@@ -65,6 +65,7 @@ set(arrows
   "apps/dump: apps/cli"
   "apps/generate: apps/cli apps/train"
   "apps/serve: apps/cli"
+  "apps/eval: apps/cli apps/train"
 )
 if(ARROWS)
   set(arrows ${ARROWS})

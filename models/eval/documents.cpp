@@ -1,0 +1,137 @@
+#include "braid/models/eval/documents.h"
+
+#include <algorithm>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "braid/models/text/prepare/byte_stream.h"
+#include "braid/tensor/detail/strings.h"
+#include "braid/tensor/error.h"
+#include "braid/tensor/io/json.h"
+
+namespace braid::models::eval {
+namespace {
+
+using nlohmann::json;
+
+constexpr int64_t kLargestFile = int64_t{1} << 30;
+
+std::vector<std::string> list_of_texts(const FormatString& form, const json& object, const Place& place,
+                                       const std::string& name) {
+  std::vector<std::string> texts;
+  const json value = form.value(object, place);
+  if (!value.is_array()) bad_line(place, "a list of texts as " + name, detail::preview(value.dump(-1, ' ', true)));
+  for (const json& item : value) {
+    if (!item.is_string()) bad_line(place, "a list of texts as " + name, detail::preview(value.dump(-1, ' ', true)));
+    texts.push_back(item.get<std::string>());
+  }
+  return texts;
+}
+
+int64_t gold_of(const TaskTemplate& form, const json& object, const Document& document) {
+  const Place& place = document.place;
+  const auto n = std::ssize(document.choices);
+  const json gold = form.gold.value(object, place);
+  std::vector<std::string> labels = form.labels;
+  if (form.has_label_list) labels = list_of_texts(form.label_list, object, place, "labels");
+  if (gold.is_boolean()) return gold.get<bool>() ? 1 : 0;
+  const std::string text = gold.is_string() ? gold.get<std::string>() : gold.dump();
+  const auto position = [&](const std::vector<std::string>& of) { return std::ranges::find(of, text) - of.begin(); };
+  if (!labels.empty()) {
+    const int64_t at = position(labels);
+    if (at < std::min<int64_t>(std::ssize(labels), n)) return at;
+    bad_line(place, "one of the labels " + detail::preview(detail::join(labels, ", ")) + " as the right choice",
+             detail::preview(text));
+  }
+  const auto index = detail::parse_int(text);
+  if (index && *index >= 0 && *index < n) return *index;
+  if (gold.is_string() && !index && position(document.choices) < n) return position(document.choices);
+  bad_line(place, "the right choice as an index from 0 to " + std::to_string(n - 1), detail::preview(text));
+}
+
+Document document_of(const TaskTemplate& form, const json& object, const Place& place) {
+  Document document{.contexts = {}, .choices = {}, .gold = 0, .place = place};
+  for (const FormatString& context : form.contexts) document.contexts.push_back(context.text(object, place));
+  if (form.choice_list)
+    document.choices = list_of_texts(form.choices[0], object, place, "choices");
+  else
+    for (const FormatString& choice : form.choices) document.choices.push_back(choice.text(object, place));
+  for (std::string& context : document.contexts) context = form.context_filter(std::move(context), place);
+  for (std::string& choice : document.choices) choice = form.choice_filter(std::move(choice), place);
+  const size_t n = std::max(document.contexts.size(), document.choices.size());
+  if (form.kind == TaskKind::choices && n < 2) bad_line(place, "two choices or more", std::to_string(n));
+  if (document.choices.empty()) bad_line(place, "two choices or more", "none");
+  for (auto* texts : {&document.contexts, &document.choices}) {
+    if (texts->size() != n && texts->size() != 1)
+      bad_line(place, "as many choices as contexts, " + std::to_string(document.contexts.size()),
+               std::to_string(document.choices.size()));
+    texts->resize(n, texts->front());
+  }
+  for (size_t i = 0; i < n; ++i)
+    if (document.choices[i].empty()) bad_line(place, "text as choice " + std::to_string(i), "an empty one");
+  if (form.kind == TaskKind::choices) document.gold = gold_of(form, object, document);
+  if (document.gold >= std::ssize(document.choices))
+    bad_line(place, "a right choice among " + std::to_string(n), std::to_string(document.gold));
+  return document;
+}
+
+}  // namespace
+
+std::string read_decompressed(const std::string& file) {
+  const auto stream = text::open_stream(file);
+  std::string bytes;
+  std::vector<char> block(1 << 16);
+  for (int64_t n; (n = stream->read(block.data(), std::ssize(block))) > 0;) {
+    bytes.append(block.data(), static_cast<size_t>(n));
+    check(std::ssize(bytes) <= kLargestFile, ErrorKind::input,
+          [&] { return "cannot read " + file + ": expected at most 1 GiB, decompressed, found more; split the file"; });
+  }
+  check(!bytes.empty(), ErrorKind::input,
+        [&] { return "nothing to evaluate in " + file + ": expected items or text, found an empty file"; });
+  return bytes;
+}
+
+void for_each_line(const std::string& file, const std::function<void(const json&, const Place&)>& take) {
+  const std::string bytes = read_decompressed(file);
+  Place place{file, 0};
+  int64_t items = 0;
+  for (size_t begin = 0, end = 0; begin < bytes.size(); begin = end + 1) {
+    end = std::min(bytes.find('\n', begin), bytes.size());
+    ++place.line;
+    const std::string_view line = std::string_view(bytes).substr(begin, end - begin);
+    if (detail::trim(line).empty()) continue;
+    json object;
+    try {
+      object = io::parse_json(line, file, static_cast<int64_t>(begin));
+    } catch (const Error& error) {
+      fail(ErrorKind::input, "bad line " + std::to_string(place.line) + " in " + file + ": " + error.what());
+    }
+    if (!object.is_object()) bad_line(place, "a JSON object", detail::preview(line));
+    take(object, place);
+    ++items;
+  }
+  check(items > 0, ErrorKind::input,
+        [&] { return "no item in " + file + ": expected a JSON object in each line, found empty lines"; });
+}
+
+std::vector<Document> read_documents(const TaskTemplate& form, const std::string& file) {
+  std::vector<Document> documents;
+  for_each_line(file,
+                [&](const json& object, const Place& place) { documents.push_back(document_of(form, object, place)); });
+  return documents;
+}
+
+std::vector<TextDocument> read_texts(const TaskTemplate& form, const std::string& file) {
+  const std::string plain = text::without_compression(file);
+  std::vector<TextDocument> texts;
+  if (!plain.ends_with(".jsonl") && !plain.ends_with(".ndjson")) return {{read_decompressed(file), file}};
+  for_each_line(file, [&](const json& object, const Place& place) {
+    std::string text = form.text.text(object, place);
+    if (!text.empty()) texts.push_back({std::move(text), "line " + std::to_string(place.line) + " of " + file});
+  });
+  check(!texts.empty(), ErrorKind::input,
+        [&] { return "nothing to evaluate in " + file + ": expected text in a line, found empty texts"; });
+  return texts;
+}
+
+}  // namespace braid::models::eval

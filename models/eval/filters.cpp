@@ -1,0 +1,129 @@
+#include "braid/models/eval/filters.h"
+
+#include <algorithm>
+
+#include "braid/models/text/tokenizers/unicode.h"
+#include "braid/tensor/detail/strings.h"
+#include "braid/tensor/error.h"
+
+namespace braid::models::eval {
+namespace {
+
+struct FilterRule {
+  const char* name;
+  size_t arguments;
+};
+constexpr FilterRule kFilters[] = {{"strip", 0},   {"lstrip", 0},          {"rstrip", 0},      {"capitalize", 0},
+                                   {"before", 1},  {"after", 1},           {"before_last", 1}, {"after_last", 1},
+                                   {"replace", 2}, {"without_brackets", 0}};
+
+[[noreturn]] void bad_format(const std::string& name, const std::string& expected, const std::string& found) {
+  fail(ErrorKind::setting, "bad text for " + name + ": expected " + expected + ", found " + found);
+}
+
+std::string strip(std::string_view text, bool left, bool right) {
+  constexpr std::string_view spaces = " \t\n\r\f\v";
+  if (const size_t first = text.find_first_not_of(spaces); left)
+    text.remove_prefix(first == std::string_view::npos ? text.size() : first);
+  if (right) text = text.substr(0, text.find_last_not_of(spaces) + 1);
+  return std::string(text);
+}
+
+std::string replace(const std::string& text, const std::string& from, const std::string& to) {
+  std::string result;
+  size_t begin = 0;
+  for (size_t at; (at = text.find(from, begin)) != std::string::npos; begin = at + from.size())
+    result += text.substr(begin, at - begin) + to;
+  return result + text.substr(begin);
+}
+
+std::string without_brackets(const std::string& text) {
+  std::string result;
+  size_t begin = 0;
+  for (size_t open; (open = text.find('[', begin)) != std::string::npos;) {
+    const size_t close = text.find(']', open);
+    if (close == std::string::npos) break;
+    result += text.substr(begin, open - begin);
+    begin = close + 1;
+  }
+  return result + text.substr(begin);
+}
+
+std::string capitalize(const std::string& text) {
+  std::string result = text::lower_case(text);
+  if (!result.empty() && result[0] >= 'a' && result[0] <= 'z') result[0] = static_cast<char>(result[0] - 'a' + 'A');
+  return result;
+}
+
+std::string in_quotes(std::string_view text) { return "'" + detail::preview(text) + "'"; }
+
+// Words behind a filter's name, each in single quotes.
+std::vector<std::string> quoted_words(std::string_view text, const std::string& name) {
+  std::vector<std::string> words;
+  for (size_t at = 0; (at = text.find_first_not_of(' ', at)) != std::string_view::npos;) {
+    const size_t end = text[at] == '\'' ? text.find('\'', at + 1) : std::string_view::npos;
+    if (end == std::string_view::npos)
+      bad_format(name, "arguments of filters in single quotes", in_quotes(std::string(text.substr(at))));
+    words.emplace_back(text.substr(at + 1, end - at - 1));
+    at = end + 1;
+  }
+  return words;
+}
+
+}  // namespace
+
+void bad_line(const Place& place, const std::string& expected, const std::string& found) {
+  fail(ErrorKind::input, "bad line " + std::to_string(place.line) + " in " + place.file + ": expected " + expected +
+                             ", found " + found + "; correct the line or remove it");
+}
+
+std::vector<std::string> split_unquoted(std::string_view text, char end) {
+  std::vector<std::string> parts = {""};
+  bool inside = false;
+  for (const char c : text) {
+    if (c == '\'') inside = !inside;
+    if (c == end && !inside)
+      parts.emplace_back();
+    else
+      parts.back() += c;
+  }
+  return parts;
+}
+
+Filters::Filters(std::string_view text, const std::string& name) {
+  for (const std::string& part : split_unquoted(text, '|')) {
+    const std::string words(detail::trim(part));
+    const size_t blank = words.find(' ');
+    Filter filter{words.substr(0, blank), {}};
+    if (blank != std::string::npos) filter.arguments = quoted_words(std::string_view(words).substr(blank), name);
+    const auto* rule = std::ranges::find_if(kFilters, [&](const FilterRule& f) { return filter.name == f.name; });
+    if (rule == std::end(kFilters)) {
+      std::vector<std::string> names;
+      for (const FilterRule& f : kFilters) names.emplace_back(f.name);
+      bad_format(name, "one of the filters " + detail::join(names, ", "),
+                 in_quotes(filter.name) + detail::did_you_mean(filter.name, names));
+    }
+    if (filter.arguments.size() != rule->arguments || (rule->arguments > 0 && filter.arguments[0].empty()))
+      bad_format(name, std::to_string(rule->arguments) + " arguments of the filter " + filter.name + ", not empty",
+                 in_quotes(words));
+    filters_.push_back(std::move(filter));
+  }
+}
+
+std::string Filters::operator()(std::string text, const Place& place) const {
+  for (const Filter& filter : filters_) {
+    const std::string& f = filter.name;
+    if (f == "strip" || f == "lstrip" || f == "rstrip") text = strip(text, f != "rstrip", f != "lstrip");
+    if (f == "capitalize") text = capitalize(text);
+    if (f == "replace") text = replace(text, filter.arguments[0], filter.arguments[1]);
+    if (f == "without_brackets") text = without_brackets(text);
+    if (!f.starts_with("before") && !f.starts_with("after")) continue;
+    const std::string& mark = filter.arguments[0];
+    const size_t at = f.ends_with("_last") ? text.rfind(mark) : text.find(mark);
+    if (at == std::string::npos) bad_line(place, "a text with '" + mark + "'", in_quotes(text));
+    text = f.starts_with("before") ? text.substr(0, at) : text.substr(at + mark.size());
+  }
+  return text;
+}
+
+}  // namespace braid::models::eval

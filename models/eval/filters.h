@@ -1,0 +1,46 @@
+// Changes of a text, one after another, as a text: "strip|replace ' [title]' '. '".
+//
+// strip, lstrip, rstrip     without white space at the sides
+// capitalize                the first letter in upper case (a-z), the others in lower case
+// before 'x', after 'x'     the part before, behind the first 'x'; the text must contain it
+// before_last, after_last   the same with the last 'x'
+// replace 'x' 'y'           every x becomes y
+// without_brackets          without [every such part]
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace braid::models::eval {
+
+// A line of a file of items, for messages.
+struct Place {
+  std::string file;
+  int64_t line = 0;
+};
+// Throws Error(input): "bad line 3 in FILE: expected <expected>, found <found>; correct the line or remove it".
+[[noreturn]] void bad_line(const Place& place, const std::string& expected, const std::string& found);
+
+// The places of `end` in the text that do not stand in single quotes cut it into these parts.
+std::vector<std::string> split_unquoted(std::string_view text, char end);
+
+class Filters {
+ public:
+  Filters() = default;  // none
+  // `name`: where the text is from, for messages. Error(setting) names the part that is wrong.
+  Filters(std::string_view text, const std::string& name);
+
+  bool empty() const { return filters_.empty(); }
+  // Error(input) as bad_line() where the text lacks the argument of before or after.
+  std::string operator()(std::string text, const Place& place) const;
+
+ private:
+  struct Filter {
+    std::string name;
+    std::vector<std::string> arguments;
+  };
+  std::vector<Filter> filters_;
+};
+
+}  // namespace braid::models::eval

@@ -1,0 +1,46 @@
+#include "braid/models/eval/filters.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include "tests/support/throws.h"
+
+using namespace braid;
+using namespace braid::models::eval;
+
+namespace {
+const Place kPlace{"f.jsonl", 3};
+std::string apply(const std::string& filters, const std::string& text) { return Filters(filters, "x")(text, kPlace); }
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(eval_filters)
+
+BOOST_AUTO_TEST_CASE(each_filter_by_hand) {
+  BOOST_TEST(apply("strip", " \ta b\n ") == "a b");
+  BOOST_TEST(apply("lstrip", " a ") == "a ");
+  BOOST_TEST(apply("rstrip", " a ") == " a");
+  BOOST_TEST(apply("strip", "  ") == "");
+  BOOST_TEST(apply("capitalize", "heLLO World") == "Hello world");
+  BOOST_TEST(apply("capitalize", "") == "");
+  BOOST_TEST(apply("before '_'", "a_b_c") == "a");
+  BOOST_TEST(apply("after '_'", "a_b_c") == "b_c");
+  BOOST_TEST(apply("before_last ' '", "one two three") == "one two");
+  BOOST_TEST(apply("after_last ' '", "one two three") == "three");
+  BOOST_TEST(apply("replace 'aa' 'b'", "aaaaac") == "bbac");
+  BOOST_TEST(apply("replace '|' ''", "a|b") == "ab");
+  BOOST_TEST(apply("without_brackets", "a [x] b[[y]c [") == "a  bc [");
+  BOOST_TEST(apply("after ': ' | strip|capitalize", "A:  b ") == "B");
+}
+
+BOOST_AUTO_TEST_CASE(wrong_filters) {
+  BRAID_CHECK_FAILS(Filters("stripp", "context in t.toml line 2"), ErrorKind::setting,
+                    "bad text for context in t.toml line 2: expected one of the filters strip,",
+                    "did you mean 'strip'?");
+  BRAID_CHECK_FAILS(Filters("before", "x"), ErrorKind::setting, "expected 1 arguments of the filter before");
+  BRAID_CHECK_FAILS(Filters("before ''", "x"), ErrorKind::setting, "not empty");
+  BRAID_CHECK_FAILS(Filters("before _", "x"), ErrorKind::setting, "arguments of filters in single quotes, found '_'");
+  BRAID_CHECK_FAILS(Filters("strip|", "x"), ErrorKind::setting, "one of the filters");
+  BRAID_CHECK_FAILS(apply("after '_'", "abc"), ErrorKind::input,
+                    "bad line 3 in f.jsonl: expected a text with '_', found 'abc'");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
