@@ -7,6 +7,7 @@ namespace braid::apps {
 Command bench_command();
 Command convert_command();
 Command dump_command();
+Command eval_command();
 Command generate_command();
 Command info_command();
 Command inspect_command();

@@ -1,0 +1,233 @@
+// braid eval: what a model scores on texts, data sets and the in-context tasks.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <set>
+
+#include "apps/cli/commands.h"
+#include "apps/cli/model_flags.h"
+#include "apps/cli/progress.h"
+#include "apps/cli/signals.h"
+#include "apps/cli/text.h"
+#include "apps/eval/report.h"
+#include "apps/eval/tasks.h"
+#include "apps/train/run_lock.h"
+#include "braid/models/eval/score.h"
+#include "braid/models/pretrained/pretrained.h"
+#include "braid/tensor/error.h"
+#include "braid/tensor/io/atomic_file.h"
+#include "braid/tensor/io/checksum.h"
+#include "braid/tensor/io/reader.h"
+#include "braid/tensor/parallel.h"
+
+namespace braid::apps {
+namespace {
+
+namespace fs = std::filesystem;
+using models::eval::EvalTask;
+
+// The checksum of the files that make the model: configuration, weights, LoRA.
+std::string model_fingerprint(const std::vector<fs::path>& folders) {
+  uint32_t crc = 0;
+  for (const fs::path& folder : folders) {
+    std::set<fs::path> files;
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      const std::string name = entry.path().filename().string();
+      if (name.ends_with(".safetensors") || name == "config.json" || name == "adapter_config.json")
+        files.insert(entry.path());
+    }
+    std::vector<char> block(1 << 20);
+    for (const fs::path& file : files) {
+      io::Reader reader(file.string());
+      for (int64_t n; (n = reader.read_some(block.data(), std::ssize(block))) > 0;)
+        crc = io::crc32c(block.data(), n, crc);
+    }
+  }
+  return detail::hex(crc, 8);
+}
+
+struct EvalModel {
+  std::unique_ptr<models::LanguageModel> model;
+  std::unique_ptr<models::text::Tokenizer> tokenizer;
+  Fingerprint fingerprint;
+};
+
+EvalModel load(const Arguments& arguments) {
+  const fs::path folder = model_folder(arguments.get("MODEL")), base = base_of(arguments);
+  models::LoadedModel loaded = models::load_model(folder, {.dtype = dtype_of(arguments),
+                                                           .settings = model_keys(arguments),
+                                                           .base = base,
+                                                           .int8_weights = int8_weights(arguments)});
+  print_notes(loaded.notes);
+  EvalModel result;
+  result.tokenizer = arguments.has("tokenizer")
+                         ? models::text::load_tokenizer(tokenizer_path(arguments.get("tokenizer")))
+                         : std::move(loaded.tokenizer);
+  check(result.tokenizer != nullptr, ErrorKind::input, [&] {
+    return "no tokenizer.json in " + folder.string() +
+           ": text cannot be converted to tokens; give the folder of one with --tokenizer FOLDER";
+  });
+  result.model = models::as_language_model(std::move(loaded.model));
+  result.model->to(device_of(arguments));
+  std::vector<fs::path> folders = {folder};
+  if (const fs::path under = models::base_folder(folder, base); under != folder) folders.push_back(under);
+  std::vector<std::string> settings = arguments.overrides();
+  if (arguments.has("profile")) settings.push_back("profile " + arguments.get("profile"));
+  result.fingerprint = {
+      {"model", model_fingerprint(folders)},
+      {"model_settings", settings.empty() ? "none" : join(settings, " ")},
+      {"tokenizer", detail::hex(result.tokenizer->fingerprint(), 16)},
+      {"arithmetic", int8_weights(arguments) ? "int8" : name(result.model->dtype())},
+      {"device", result.model->device() == kCpu ? "cpu" : "gpu"},
+  };
+  return result;
+}
+
+// Scores what is missing. false: stopped.
+bool score_missing(models::GenerationEngine& engine, const std::string& name, const EvalTask& task, ResultFile& results,
+                   int64_t ahead) {
+  const std::vector<int64_t> missing = results.missing();
+  if (missing.empty()) return true;
+  Progress progress(stderr);
+  const auto start = std::chrono::steady_clock::now();
+  int64_t done = 0;
+  const auto take = [&](int64_t item, const models::eval::ItemScores& scores) {
+    results.add(item, scores);
+    ++done;
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const int64_t complete = task.size() - std::ssize(missing) + done;
+    std::string words = preview(name) + "  " + std::to_string(complete) + "/" + std::to_string(task.size());
+    if (seconds > 1)
+      words +=
+          "  ETA " + duration(seconds * static_cast<double>(std::ssize(missing) - done) / static_cast<double>(done));
+    const auto tenths = [&](int64_t n) { return 10 * n / std::ssize(missing); };
+    progress.update(static_cast<double>(complete) / static_cast<double>(task.size()), words,
+                    done == 1 || tenths(done) != tenths(done - 1));
+  };
+  return models::eval::score_items(engine, task, missing, ahead, take, StopSignals::requested);
+}
+
+std::vector<TaskArgument> task_arguments(const Arguments& arguments, const TaskSettings& settings) {
+  std::vector<TaskArgument> tasks;
+  std::set<std::string> stems;
+  for (const std::string& text : arguments.list("TASK")) {
+    tasks.emplace_back(text);
+    check(settings.shots == 0 || tasks.back().takes_shots(), ErrorKind::setting, [&] {
+      return "--shots has no effect on " + preview(text) +
+             ": expected tasks with contexts and answers; evaluate it alone";
+    });
+    check(stems.insert(tasks.back().file_stem()).second || !arguments.has("out"), ErrorKind::setting, [&] {
+      return "two tasks have the file " + tasks.back().file_stem() + ".jsonl in --out: expected tasks of different " +
+             "names; evaluate " + preview(text) + " with another --out";
+    });
+  }
+  check(settings.shots > 0 || settings.shots_from.empty(), ErrorKind::setting,
+        [] { return std::string("--shots-from has no effect without --shots K; give both"); });
+  return tasks;
+}
+
+int run_eval(const Arguments& arguments) {
+  const TaskSettings settings{.shots = arguments.get_int("shots"),
+                              .shots_from = arguments.get("shots-from"),
+                              .seed = static_cast<uint64_t>(arguments.get_int("seed")),
+                              .limit = arguments.get_int("limit"),
+                              .stride = arguments.get_int("stride")};
+  const std::vector<TaskArgument> tasks = task_arguments(arguments, settings);
+  if (const int64_t n = arguments.get_int("threads"); n > 0) set_threads(static_cast<int>(n));
+  const std::string out = arguments.get("out"), json = arguments.get("json");
+  std::optional<RunFolder> folder;
+  if (!out.empty()) folder.emplace(out);
+  if (!json.empty()) io::AtomicFile place(json);  // can it be written?
+
+  const StopSignals listening;
+  const EvalModel loaded = load(arguments);
+  const int64_t longest =
+      arguments.has("max-length") ? arguments.get_int("max-length") : loaded.model->max_sequence_length();
+  check(longest <= loaded.model->max_sequence_length(), ErrorKind::setting, [&] {
+    return "bad value for --max-length: expected at most " + std::to_string(loaded.model->max_sequence_length()) +
+           ", the model's longest sequence, found " + std::to_string(longest);
+  });
+  models::eval::PairEncoder encoder(*loaded.tokenizer, longest, loaded.model->vocab_size());
+  std::vector<std::unique_ptr<EvalTask>> made;  // all of them, so that a bad line is found before anything is computed
+  std::vector<Fingerprint> prints;
+  for (const TaskArgument& task : tasks) {
+    made.push_back(task.make(settings, encoder));
+    for (const std::string& note : made.back()->notes())
+      std::fprintf(stderr, "note: %s: %s\n", preview(task.name()).c_str(), note.c_str());
+    Fingerprint print = loaded.fingerprint;
+    print.emplace_back("max_length", std::to_string(longest));
+    for (auto& entry : task.fingerprint(settings)) print.push_back(std::move(entry));
+    prints.push_back(std::move(print));
+  }
+
+  const int64_t batch = arguments.get_int("batch");
+  const auto engine = models::eval::make_scoring_engine(*loaded.model, batch, longest);
+  std::vector<TaskResult> results;
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    const std::string file = out.empty() ? "" : (fs::path(out) / (tasks[i].file_stem() + ".jsonl")).string();
+    ResultFile scores(file, prints[i], *made[i]);
+    if (scores.resumed() > 0)
+      std::fprintf(stderr, "note: %s: %lld of %lld items were there\n", preview(tasks[i].name()).c_str(),
+                   static_cast<long long>(scores.resumed()), static_cast<long long>(made[i]->size()));
+    if (!score_missing(*engine, tasks[i].name(), *made[i], scores, 4 * batch)) {
+      std::fprintf(
+          stderr, "stopped by %s; %s\n", StopSignals::name(),
+          out.empty() ? "nothing was saved, for --out was not given" : "the same command goes on where it stopped");
+      return exit_stopped;
+    }
+    results.push_back({.task = tasks[i].name(),
+                       .items = made[i]->size(),
+                       .settings = prints[i],
+                       .metrics = made[i]->metrics(scores.finish())});
+  }
+  std::fputs(result_table(results).c_str(), stdout);
+  if (!json.empty()) io::write_file(json, result_json(results));
+  return 0;
+}
+
+}  // namespace
+
+Command eval_command() {
+  return {
+      .name = "eval",
+      .summary = "score a model on texts, data sets and the in-context tasks",
+      .positionals = {{.name = "MODEL", .help = "model folder or run folder"},
+                      {.name = "TASK", .help = "NAME:FILE, or in-context, in-context-seen", .repeated = true}},
+      .flags = {{.name = "out",
+                 .alias = 'o',
+                 .value = "DIR",
+                 .help = "append the result of each item to files there; a stopped call is gone on with"},
+                {.name = "json", .value = "FILE", .help = "write the metrics there as JSON, to the last bit"},
+                integer_flag("shots", "K", "examples in front of each item", "0", 0, 1e4),
+                {.name = "shots-from", .value = "FILE", .help = "examples of this file instead of the task's own"},
+                integer_flag("limit", "N", "only the first N items, texts or samples; 0 = all", "0", 0, 1e12),
+                integer_flag("seed", "N", "of the examples that are drawn, and of built-in samples", "0", 0, 9e15),
+                integer_flag("stride", "N", "tokens that a window over a text moves on by; 0 = disjoint windows", "0",
+                             0, 1e9),
+                integer_flag("max-length", "N", "longest sequence (default: the model's)", "", 2, 1e9),
+                integer_flag("batch", "N", "sequences that are computed at a time; without effect on the scores", "16",
+                             1, 4096),
+                {.name = "tokenizer", .value = "FOLDER", .help = "tokenizer of another folder than MODEL"},
+                profile_flag(),
+                base_flag(),
+                dtype_or_int8_flag(
+                    "arithmetic, to which weights are converted (default: f32, or f64 for weights of f64); "
+                    "int8: f32, with the weights of linear layers in 8 bits, on the CPU",
+                    ""),
+                device_flag(),
+                integer_flag("threads", "N", "CPU threads, 0 = all cores", "0", 0, 4096)},
+      .overrides = kModelOverrides,
+      .details =
+          "NAME is one of " + join(task_names(), ", ") +
+          ",\nor a file of the same form (.toml). FILE is .jsonl, for texts also any text file; each also as .gz "
+          "or .zst.\nin-context without a file: built-in samples with words that no training text of braid "
+          "prepare has.\nScores do not depend on --batch and --threads.",
+      .examples = {"braid eval out/demo in-context text:README.md",
+                   "braid eval MODEL arc:ARC-Easy-Test.jsonl --shots 5 --shots-from ARC-Easy-Train.jsonl -o out/eval",
+                   "braid eval MODEL lambada:lambada_test.jsonl wikitext:wikitext2.jsonl.zst --json scores.json",
+                   "braid eval MODEL text:book.txt --stride 512"},
+      .run = run_eval};
+}
+
+}  // namespace braid::apps

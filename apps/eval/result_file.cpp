@@ -1,0 +1,135 @@
+#include "apps/eval/result_file.h"
+
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "apps/cli/text.h"
+#include "braid/tensor/error.h"
+#include "braid/tensor/io/atomic_file.h"
+#include "braid/tensor/io/json.h"
+#include "braid/tensor/io/line_reader.h"
+
+namespace braid::apps {
+namespace {
+
+using models::eval::ItemScores;
+using models::eval::SequenceScore;
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+// The scores of the sequences on a line. JSON has no infinity: null is a log p of -inf.
+std::optional<ItemScores> parse_scores(const json& object, const std::vector<models::eval::Sequence>& sequences) {
+  const auto list = [&](const char* name) {
+    return object.contains(name) && object[name].is_array() && object[name].size() == sequences.size();
+  };
+  if (!list("logprobs") || !list("greedy")) return {};
+  ItemScores scores;
+  for (size_t i = 0; i < sequences.size(); ++i) {
+    const json &logprob = object["logprobs"][i], &greedy = object["greedy"][i];
+    if (!(logprob.is_number() || logprob.is_null()) || !greedy.is_string()) return {};
+    SequenceScore score{.logprob = logprob.is_null() ? -INFINITY : logprob.get<double>(), .greedy = {}};
+    for (const char c : greedy.get_ref<const std::string&>()) {
+      if (c != '0' && c != '1') return {};
+      score.greedy.push_back(c == '1');
+    }
+    if (std::ssize(score.greedy) != std::ssize(sequences[i].tokens) - sequences[i].from) return {};
+    scores.push_back(std::move(score));
+  }
+  return scores;
+}
+
+}  // namespace
+
+ResultFile::ResultFile(const std::string& path, const Fingerprint& fingerprint, const models::eval::EvalTask& task)
+    : path_(path), task_(task) {
+  if (path_.empty()) return;
+  ordered_json head;
+  for (const auto& [name, value] : fingerprint) head[name] = value;
+  head_ = ordered_json{{"braid_eval", head}}.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  std::error_code none;
+  if (std::filesystem::exists(path_, none)) read(fingerprint);
+  resumed_ = std::ssize(scores_);
+  file_.emplace(path_, kept_);
+  if (kept_ == 0) file_->append(head_);
+}
+
+void ResultFile::read(const Fingerprint& fingerprint) {
+  const auto advice = [&] { return "; give another folder with --out, or remove " + path_; };
+  int64_t last = -1;
+  for (io::LineReader lines(path_); lines.next() && lines.complete();) {
+    const auto bad = [&](const std::string& expected) {
+      fail(ErrorKind::input, "bad line " + std::to_string(lines.number()) + " in " + path_ + ": expected " + expected +
+                                 ", found " + preview(lines.text()) + advice());
+    };
+    const json object = io::parse_json(lines.text(), path_, lines.begin());
+    if (lines.number() == 1) {
+      if (!object.is_object() || !object.contains("braid_eval") || !object["braid_eval"].is_object())
+        bad("the head of a file of results");
+      for (const auto& [name, value] : fingerprint) {
+        const json& head = object["braid_eval"];
+        const std::string found =
+            head.contains(name) && head[name].is_string() ? head[name].get<std::string>() : "none";
+        check(found == value, ErrorKind::setting, [&] {
+          return path_ + " holds results of something else: expected " + name + " = " + preview(value) + ", found " +
+                 preview(found) + advice();
+        });
+      }
+    } else {
+      const bool named = object.is_object() && object.contains("item") && object["item"].is_number_unsigned();
+      const int64_t item = named ? object["item"].get<int64_t>() : -1;
+      if (item < 0 || item >= task_.size() || scores_.contains(item))
+        bad("an item from 0 to " + std::to_string(task_.size() - 1) + ", each once");
+      const std::optional<ItemScores> scores = parse_scores(object, task_.sequences(item));
+      if (!scores) bad("the scores of item " + std::to_string(item));
+      scores_.emplace(item, *scores);
+      ordered_ = ordered_ && item > last;
+      last = item;
+    }
+    kept_ = lines.end();
+  }
+}
+
+std::vector<int64_t> ResultFile::missing() const {
+  std::vector<int64_t> items;
+  for (int64_t i = 0; i < task_.size(); ++i)
+    if (!scores_.contains(i)) items.push_back(i);
+  return items;
+}
+
+std::string ResultFile::line(int64_t item, const ItemScores& scores) const {
+  ordered_json object = {{"item", item}};
+  for (const auto& [name, value] : task_.verdict(item, scores)) object[name] = value;
+  ordered_json logprobs = ordered_json::array(), greedy = ordered_json::array();
+  for (const SequenceScore& score : scores) {
+    logprobs.push_back(score.logprob);
+    std::string digits;
+    for (const uint8_t g : score.greedy) digits += g ? '1' : '0';
+    greedy.push_back(digits);
+  }
+  object["logprobs"] = logprobs;
+  object["greedy"] = greedy;
+  return object.dump() + "\n";
+}
+
+void ResultFile::add(int64_t item, const ItemScores& scores) {
+  if (file_) file_->append(line(item, scores));
+  ordered_ = ordered_ && (scores_.empty() || item > scores_.rbegin()->first);
+  scores_[item] = scores;
+}
+
+std::vector<ItemScores> ResultFile::finish() {
+  std::vector<ItemScores> all;
+  for (const auto& [item, scores] : scores_) all.push_back(scores);
+  if (file_ && !ordered_) {
+    std::string text = head_;
+    for (const auto& [item, scores] : scores_) text += line(item, scores);
+    file_.reset();
+    io::write_file(path_, text);
+  } else if (file_) {
+    file_->sync();
+  }
+  return all;
+}
+
+}  // namespace braid::apps

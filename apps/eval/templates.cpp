@@ -1,0 +1,126 @@
+#include "apps/eval/templates.h"
+
+#include <algorithm>
+
+#include "apps/cli/config_file.h"
+#include "apps/cli/text.h"
+#include "braid/tensor/error.h"
+
+namespace braid::apps {
+namespace {
+
+using models::eval::FormatString;
+using models::eval::TaskKind;
+using models::eval::TaskTemplate;
+
+// The entries of one template, taken one by one.
+class Entries {
+ public:
+  explicit Entries(const TemplateText& text) : name_(text.name), entries_(parse_config(text.toml, text.name)) {
+    static const std::vector<std::string> keys = {"kind",   "text",           "context",   "contexts",
+                                                  "target", "context_filter", "choices",   "choice_filter",
+                                                  "labels", "gold",           "delimiter", "separator"};
+    for (const ConfigEntry& entry : entries_) {
+      if (std::ranges::find(keys, entry.key) == keys.end())
+        fail(ErrorKind::setting, "unknown task field '" + preview(entry.key) + "' in " + at(entry) +
+                                     ": expected one of " + join(keys, ", ") + did_you_mean(entry.key, keys));
+    }
+  }
+
+  bool has(const std::string& key) const { return find(key) != nullptr; }
+  std::string place(const std::string& key) const { return key + " in " + at(*find(key)); }
+  bool is_list(const std::string& key) const {
+    return std::holds_alternative<std::vector<std::string>>(find(key)->value);
+  }
+
+  // One text, or where `list` several of them.
+  std::vector<std::string> texts(const std::string& key, bool list) const {
+    const ConfigEntry* entry = find(key);
+    check(entry != nullptr, ErrorKind::setting,
+          [&] { return "bad task " + name_ + ": expected the field '" + key + "', found none"; });
+    if (const auto* text = std::get_if<std::string>(&entry->value)) return {*text};
+    const auto* several = std::get_if<std::vector<std::string>>(&entry->value);
+    check(list && several && !several->empty(), ErrorKind::setting, [&] {
+      return "bad value for " + place(key) + ": expected " + (list ? "a text, or a list of texts" : "a text") +
+             ", found " + preview(plain_text(entry->value));
+    });
+    return *several;
+  }
+  std::string text(const std::string& key) const { return texts(key, false)[0]; }
+  std::vector<FormatString> formats(const std::string& key, bool list) const {
+    std::vector<FormatString> formats;
+    for (const std::string& text : texts(key, list)) formats.emplace_back(text, place(key));
+    return formats;
+  }
+  // Fields that this kind of task does not have.
+  void exclude(const std::string& kind, const std::vector<std::string>& keys) const {
+    for (const std::string& key : keys)
+      check(!has(key), ErrorKind::setting,
+            [&] { return "bad task " + name_ + ": a task of kind " + kind + " has no field '" + key + "'"; });
+  }
+
+ private:
+  std::string at(const ConfigEntry& entry) const { return name_ + " line " + std::to_string(entry.line); }
+  const ConfigEntry* find(const std::string& key) const {
+    const auto found = std::ranges::find(entries_, key, &ConfigEntry::key);
+    return found == entries_.end() ? nullptr : &*found;
+  }
+
+  std::string name_;
+  std::vector<ConfigEntry> entries_;
+};
+
+void read_choices(const Entries& entries, TaskTemplate& form) {
+  entries.exclude("choices", {"text", entries.has("contexts") ? "context" : "contexts"});
+  entries.exclude("choices", {entries.has("target") ? "choices" : "target"});
+  form.contexts = entries.has("contexts") ? entries.formats("contexts", true) : entries.formats("context", false);
+  form.choices = entries.formats(entries.has("target") ? "target" : "choices", !entries.has("target"));
+  form.choice_list = entries.has("choices") && !entries.is_list("choices");
+  form.gold = entries.formats("gold", false)[0];
+  if (entries.has("labels") && entries.is_list("labels")) form.labels = entries.texts("labels", true);
+  form.has_label_list = entries.has("labels") && !entries.is_list("labels");
+  if (form.has_label_list) form.label_list = entries.formats("labels", false)[0];
+}
+
+}  // namespace
+
+const TemplateText* find_template(const std::string& name) {
+  const auto found = std::ranges::find(built_in_templates(), name, &TemplateText::name);
+  return found == built_in_templates().end() ? nullptr : &*found;
+}
+
+TaskTemplate parse_template(const TemplateText& text) {
+  const Entries entries(text);
+  TaskTemplate form;
+  form.name = text.name;
+  const std::vector<std::string> kinds = {"text", "last_word", "choices"};  // in the order of TaskKind
+  const std::string kind = entries.text("kind");
+  const auto found = std::ranges::find(kinds, kind);
+  check(found != kinds.end(), ErrorKind::setting,
+        [&] { return models::bad_value(entries.place("kind"), one_of(kinds), "'" + preview(kind) + "'", kind); });
+  form.kind = static_cast<TaskKind>(found - kinds.begin());
+  const std::vector<std::string> of_choices = {"contexts", "choices", "choice_filter", "labels", "gold"};
+  if (form.kind == TaskKind::text) {
+    entries.exclude(kind, of_choices);
+    entries.exclude(kind, {"context", "context_filter", "target", "delimiter", "separator"});
+    form.text = entries.formats("text", false)[0];
+    return form;
+  }
+  if (form.kind == TaskKind::last_word) {
+    entries.exclude(kind, of_choices);
+    entries.exclude(kind, {"text"});
+    form.contexts = entries.formats("context", false);
+    form.choices = entries.formats("target", false);
+    form.delimiter = "";
+  } else {
+    read_choices(entries, form);
+  }
+  for (const auto& [key, filter] :
+       {std::pair{"context_filter", &form.context_filter}, std::pair{"choice_filter", &form.choice_filter}})
+    if (entries.has(key)) *filter = models::eval::Filters(entries.text(key), entries.place(key));
+  if (entries.has("delimiter")) form.delimiter = entries.text("delimiter");
+  if (entries.has("separator")) form.separator = entries.text("separator");
+  return form;
+}
+
+}  // namespace braid::apps

@@ -1,0 +1,167 @@
+// braid eval as the real program.
+#include <boost/test/unit_test.hpp>
+#include <nlohmann/json.hpp>
+
+#include "braid/models/pretrained/pretrained.h"
+#include "tests/apps/generate/byte_model.h"
+#include "tests/apps/support.h"
+
+using namespace braid;
+using namespace braid::test;
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+namespace {
+
+// A model of bytes, with a tokenizer and without, and a file for every kind of task.
+struct Files {
+  Scratch scratch;
+  std::string model = path("model"), bare = path("bare");
+  Files() {
+    const auto made = byte_model();
+    const models::text::ByteTokenizer tokenizer;
+    fs::create_directory(model), fs::create_directory(bare);
+    models::save_model(*made, &tokenizer, model);
+    models::save_model(*made, nullptr, bare);
+    std::string choices, words;
+    for (int i = 0; i < 12; ++i) {
+      const std::string n = std::to_string(i);
+      choices += "{\"context\": \"Item " + n + " is\", \"choices\": [\"odd\", \"even\", \"" + n +
+                 "\"], \"gold\": " + std::to_string(i % 3) + "}\n";
+      words += "{\"text\": \"the fox number " + n + " runs\"}\n";
+    }
+    write(path("choices.jsonl"), choices);
+    write(path("words.jsonl"), words);
+    write(path("text.txt"),
+          "A text that is longer than the window of sixty-four tokens, so that there are\nseveral of them.\n");
+    write(path("brackets.jsonl"),
+          "{\"task_id\": \"task0\", \"texts\": \"\\na fox\\nan [ ox ]\\n\"}\n"
+          "{\"task_id\": \"task1\", \"texts\": \"\\na [ cat ]\\nan [ ape ]\\n\"}\n");
+  }
+  std::string path(const std::string& name) const { return (scratch / name).string(); }
+  std::string tasks() const {
+    return "choices:" + path("choices.jsonl") + " lambada:" + path("words.jsonl") + " text:" + path("text.txt") +
+           " in-context:" + path("brackets.jsonl") + " in-context";
+  }
+};
+
+const Files& files() {
+  static const Files made;
+  return made;
+}
+
+std::string json_of(const std::string& flags) {
+  const std::string file = files().path("out.json");
+  fs::remove(file);
+  const Outcome result = run("eval " + files().model + " " + flags + " --json " + file);
+  BOOST_TEST_REQUIRE(result.code == 0, result.output);
+  return slurp(file);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(eval_command)
+
+BOOST_AUTO_TEST_CASE(every_kind_of_task) {
+  const json report = json::parse(json_of(files().tasks()));
+  const json& results = report["results"];
+  BOOST_REQUIRE(results.size() == 5u);
+  const auto metrics = [&](size_t i) {
+    std::vector<std::string> names;
+    for (const auto& [name, metric] : results[i]["metrics"].items()) names.push_back(name);
+    return names;
+  };
+  using Names = std::vector<std::string>;
+  BOOST_TEST(metrics(0) == (Names{"acc", "acc_bytes", "acc_norm"}), boost::test_tools::per_element());
+  BOOST_TEST(metrics(1) == (Names{"acc", "perplexity"}), boost::test_tools::per_element());
+  BOOST_TEST(results[2]["metrics"]["tokens"]["value"] == 95);
+  BOOST_TEST(results[2]["items"] == 2);
+  BOOST_TEST(results[3]["metrics"]["answers"]["value"] == 3);
+  BOOST_TEST(results[4]["metrics"]["tasks"]["value"] > 1);
+  // Random weights know nothing of bytes: near 258 equally likely ones.
+  BOOST_TEST(results[2]["metrics"]["byte_perplexity"]["value"].get<double>() > 50);
+  BOOST_TEST(results[0]["metrics"]["acc"]["stderr"].is_number());
+}
+
+BOOST_AUTO_TEST_CASE(the_same_bits_for_any_batch_and_threads) {
+  const std::string tasks = files().tasks() + " --shots 0 --limit 8";
+  const std::string one = json_of(tasks + " --batch 1 --threads 1");
+  BOOST_TEST(json_of(tasks + " --batch 7 --threads 2") == one);
+}
+
+// A file that holds the first lines alone stands for a process that was killed behind them.
+BOOST_AUTO_TEST_CASE(a_killed_run_goes_on_to_the_same_numbers) {
+  const std::string task = "choices:" + files().path("choices.jsonl") + " --shots 2", out = files().path("resumed");
+  const std::string whole = json_of(task);
+  BOOST_TEST(json_of(task + " -o " + out) == whole);
+  const std::string file = out + "/choices-choices.jsonl", lines = slurp(file);
+  BOOST_TEST(std::count(lines.begin(), lines.end(), '\n') == 13);
+  for (size_t end = 0; (end = lines.find('\n', end)) != std::string::npos; end += 1) {
+    for (const size_t torn : {size_t{0}, size_t{9}}) {
+      write(file, lines.substr(0, end + 1 + torn));
+      BOOST_REQUIRE_EQUAL(json_of(task + " -o " + out), whole);
+      BOOST_REQUIRE_EQUAL(slurp(file), lines);
+    }
+  }
+  const Outcome other = run("eval " + files().model + " " + task + " --seed 1 -o " + out);
+  BOOST_TEST(other.code == 2);
+  BOOST_TEST(other.output.find("holds results of something else: expected seed = 1, found 0") != std::string::npos,
+             other.output);
+}
+
+// SIGKILL and SIGINT at whatever moment they come.
+BOOST_AUTO_TEST_CASE(signals_leave_results_that_are_gone_on_with) {
+  std::string texts;
+  for (int i = 0; i < 400; ++i)
+    texts += "{\"text\": \"a longer line of text with the number " + std::to_string(i) + "\"}\n";
+  write(files().path("many.jsonl"), texts);
+  const std::string task = "lambada:" + files().path("many.jsonl"), out = files().path("signals");
+  const std::string whole = json_of(task);
+  for (const int signal : {SIGKILL, SIGINT}) {
+    Process process({"eval", files().model, task, "-o", out, "--batch", "1"});
+    for (std::string line; line.find("/400") == std::string::npos;) {
+      line = process.line();
+      BOOST_REQUIRE(!line.empty());
+    }
+    process.signal(signal);
+    const Outcome result = process.wait();
+    if (signal == SIGINT && result.code != 0) {  // it may have been done already
+      BOOST_TEST(result.code == 75, result.output);
+      BOOST_TEST(result.output.find("stopped by SIGINT; the same command goes on") != std::string::npos, result.output);
+    }
+  }
+  BOOST_TEST(json_of(task + " -o " + out) == whole);
+}
+
+BOOST_AUTO_TEST_CASE(bad_use) {
+  const auto rejects = [](const std::string& arguments, int code, const std::string& words) {
+    const Outcome result = run("eval " + arguments);
+    BOOST_TEST(result.code == code, result.output);
+    BOOST_TEST(result.output.find(words) != std::string::npos, "no '" << words << "' in " << result.output);
+  };
+  const std::string m = files().model + " ", choices = "choices:" + files().path("choices.jsonl");
+  rejects(files().bare + " " + choices, 3, "no tokenizer.json in ");
+  rejects(m + "arcc:f.jsonl", 2, "unknown task 'arcc': expected one of in-context, in-context-seen, arc, boolq");
+  rejects(m + "arcc:f.jsonl", 2, "did you mean 'arc'?");
+  rejects(m + "arc", 2, "bad task 'arc': expected NAME:FILE");
+  rejects(m + "in-context-seen:x", 2, "in-context-seen has no file; give in-context:FILE");
+  rejects(m + "choices:nowhere.jsonl", 3, "nowhere.jsonl");
+  rejects(m + "lambada:" + files().path("choices.jsonl"), 3,
+          "bad line 1 in " + files().path("choices.jsonl") +
+              ": expected the field 'text', found the fields choices, context, gold");
+  rejects(m + choices + " --shots 12", 2, "too few examples for --shots: expected 12 items besides line 1 of ");
+  rejects(m + "in-context --shots 1", 2, "--shots has no effect on in-context");
+  rejects(m + choices + " --shots-from f", 2, "--shots-from has no effect without --shots K");
+  rejects(m + choices + " --max-length 65", 2, "bad value for --max-length: expected at most 64");
+  rejects(m + choices + " --max-length 4", 3, "expected a continuation of at most 3 tokens");
+  rejects(m + "text:" + files().path("text.txt") + " --stride 64", 2, "bad value for --stride: expected at most 63");
+  rejects(m + choices + " " + choices + " -o " + files().path("twice"), 2,
+          "two tasks have the file choices-choices.jsonl");
+  rejects(m + choices + " --json /nowhere/x.json", 4, "/nowhere");
+  write(files().path("empty.jsonl"), "");
+  rejects(m + "text:" + files().path("empty.jsonl"), 3, "found an empty file");
+  write(files().path("own.toml"), "kind = \"last_word\"\ncontext = \"{text}\"\ntarget = \"{word}\"\n");
+  rejects(m + files().path("own.toml") + ":" + files().path("words.jsonl"), 3, "expected the field 'word'");
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,96 @@
+#include "apps/eval/templates.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include "tests/apps/support.h"
+
+using namespace braid;
+using namespace braid::apps;
+using namespace braid::test;
+using models::eval::Document;
+using models::eval::TaskKind;
+
+namespace {
+
+struct Files {
+  Scratch scratch;
+  Document first(const std::string& name, const std::string& line) const {
+    const TemplateText* text = find_template(name);
+    BOOST_REQUIRE(text != nullptr);
+    write(scratch / "f.jsonl", line + "\n");
+    return models::eval::read_documents(parse_template(*text), (scratch / "f.jsonl").string()).at(0);
+  }
+};
+
+void rejects(const std::string& toml, const std::string& words) {
+  BOOST_CHECK_EXCEPTION(parse_template({"t.toml", toml}), Error, says(ErrorKind::setting, words));
+}
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(eval_templates, Files)
+
+// A line of each data set's shape.
+BOOST_AUTO_TEST_CASE(each_template_reads_its_data_set) {
+  Document d = first("choices", R"({"context": "c", "choices": ["x", "y"], "gold": 1})");
+  BOOST_TEST(d.contexts[0] == "c");
+  BOOST_TEST(d.gold == 1);
+  d = first("last_word", R"({"context": "a b", "target": " c"})");
+  BOOST_TEST(d.choices[0] == " c");
+  d = first("lambada", R"({"text": "a b c"})");
+  BOOST_TEST(d.contexts[0] == "a b");
+  BOOST_TEST(d.choices[0] == " c");
+  d = first("arc", R"({"question": "Q?", "choices": {"text": ["x", "y"], "label": ["A", "B"]}, "answerKey": "B"})");
+  BOOST_TEST(d.contexts[1] == "Question: Q?\nAnswer:");
+  BOOST_TEST(d.gold == 1);
+  d = first("openbookqa",
+            R"({"question_stem": "Q", "choices": {"text": ["x", "y"], "label": ["A", "B"]}, "answerKey": " A"})");
+  BOOST_TEST(d.contexts[0] == "Q");
+  BOOST_TEST(d.gold == 0);
+  d = first("piqa", R"({"goal": "G", "sol1": "x", "sol2": "y", "label": 1})");
+  BOOST_TEST(d.contexts[0] == "Question: G\nAnswer:");
+  BOOST_TEST(d.choices[1] == "y");
+  d = first("hellaswag", R"({"activity_label": "Run", "ctx_a": "[header] Go.", "ctx_b": "he IS", "label": "3",)"
+                         R"( "endings": ["a [title] b", " b", "c", "d [step] e"]})");
+  BOOST_TEST(d.contexts[0] == "Run: Go. He is");
+  BOOST_TEST(d.choices[0] == "a. b");
+  BOOST_TEST(d.choices[3] == "d e");
+  BOOST_TEST(d.gold == 3);
+  d = first("winogrande", R"({"sentence": "The _ ran off.", "option1": "ox", "option2": "ax", "answer": "2"})");
+  BOOST_TEST(d.contexts[1] == "The ax");
+  BOOST_TEST(d.choices[1] == "ran off.");
+  BOOST_TEST(d.gold == 1);
+  d = first("boolq", R"({"passage": "P", "question": "is it", "label": 0})");
+  BOOST_TEST(d.contexts[0] == "P\nQuestion: is it?\nAnswer:");
+  BOOST_TEST(d.gold == 0);
+  d = first("sciq", R"({"support": " S", "question": "Q", "distractor1": "a", "distractor2": "b", "distractor3": "c",)"
+                    R"( "correct_answer": "d"})");
+  BOOST_TEST(d.contexts[0] == "S\nQuestion: Q\nAnswer:");
+  BOOST_TEST(d.choices[static_cast<size_t>(d.gold)] == "d");
+  d = first("mmlu", R"({"question": " Q ", "choices": ["a", "b", "c", "d"], "answer": 2})");
+  BOOST_TEST(d.contexts[0] == "Q\nA. a\nB. b\nC. c\nD. d\nAnswer:");
+  BOOST_TEST(d.choices[2] == "C");
+  for (const TemplateText& text : built_in_templates()) BOOST_CHECK_NO_THROW(parse_template(text));
+  BOOST_TEST((parse_template(*find_template("wikitext")).kind == TaskKind::text));
+}
+
+BOOST_AUTO_TEST_CASE(wrong_templates) {
+  rejects("kind = \"choices\"\ncontxt = \"a\"\n",
+          "unknown task field 'contxt' in t.toml line 2: expected one of kind, text, context,");
+  rejects("contxt = \"a\"\n", "did you mean 'context'?");
+  rejects("kind = \"choice\"",
+          "bad value for kind in t.toml line 1: expected one of text, last_word, choices, found 'choice'");
+  rejects("context = \"a\"", "bad task t.toml: expected the field 'kind', found none");
+  rejects("kind = \"choices\"\ncontext = \"a\"\nchoices = \"{c}\"", "expected the field 'gold'");
+  rejects("kind = \"choices\"\ncontext = 3\nchoices = \"{c}\"\ngold = \"0\"",
+          "bad value for context in t.toml line 2: expected a text, found 3");
+  rejects("kind = \"choices\"\ncontext = \"a\"\ncontexts = [\"a\"]\nchoices = \"{c}\"\ngold = \"0\"",
+          "no field 'context'");
+  rejects("kind = \"last_word\"\ncontext = \"a\"\ntarget = \"b\"\ngold = \"0\"",
+          "a task of kind last_word has no field 'gold'");
+  rejects("kind = \"text\"\ntext = \"{a\"", "bad text for text in t.toml line 2: expected a } behind every {");
+  rejects("kind = \"text\"\ntext = \"{a}\"\ntarget = \"b\"", "a task of kind text has no field 'target'");
+  rejects("kind = ", "cannot read t.toml line 1");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
