@@ -2,6 +2,8 @@
 //   bench_gemm [THREADS [SECONDS_PER_SHAPE [FILTER]]]
 // Prints one row per shape in GFLOP/s: the candidates, "chosen" (what gemm() does) and which kernel that is. OpenBLAS
 // is measured as a candidate when libopenblas.so.0 can be loaded; Braid does not use it.
+// Group "rows": linear layers as chosen by shape and row-invariant (tensor/row_invariant.h), few and many rows, each
+// call with weights that have left the caches, beside the time of only reading them.
 #include <dlfcn.h>
 #include <time.h>
 
@@ -15,6 +17,8 @@
 #include <vector>
 
 #include "braid/tensor/cpu/gemm/gemm.h"
+#include "braid/tensor/kernels/backend.h"
+#include "braid/tensor/row_invariant.h"
 
 using namespace braid;
 using namespace braid::cpu;
@@ -219,6 +223,83 @@ void table(const char* type, void* openblas, double budget, const char* filter) 
     if (filter == nullptr || std::strstr(s.group, filter) != nullptr) measure<T>(kernels, s, budget);
 }
 
+// Reads n bytes, in parallel, in the order in which a product with few rows does.
+uint64_t read_all(const void* bytes, int64_t n) {
+  constexpr int64_t piece = 1 << 18, lanes = 32;
+  std::vector<uint64_t> sums(static_cast<size_t>(n / piece + 1));
+  parallel_for(n / piece, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; ++p) {
+      const auto* words = reinterpret_cast<const uint64_t*>(static_cast<const char*>(bytes) + p * piece);
+      uint64_t sum[lanes] = {};
+      for (int64_t i = 0; i < piece / 8; i += lanes)
+        for (int64_t l = 0; l < lanes; ++l) sum[l] += words[i + l];
+      for (uint64_t s : sum) sums[size_t(p)] += s;
+    }
+  });
+  uint64_t total = 0;
+  for (uint64_t s : sums) total += s;
+  return total;
+}
+
+double median(std::vector<double>& seconds) {
+  const auto middle = seconds.begin() + ptrdiff_t(seconds.size() / 2);
+  std::nth_element(seconds.begin(), middle, seconds.end());
+  return *middle;
+}
+
+void measure_rows(DType type, int64_t in, int64_t out, double budget) {
+  const int64_t bytes = in * out * size_of(type), copies = (int64_t{1} << 28) / bytes + 1;
+  Tensor weights = empty({copies, out, in}, type);
+  visit_float(type, "bench", [&]<class T>() {
+    T* w = weights.mutable_data<T>();
+    for (int64_t i = 0; i < weights.numel(); ++i) w[i] = T(float(i * 104729 % 1000) / 1000 - 0.5f);
+  });
+  volatile uint64_t sink = 0;
+  for (const int64_t rows : {1, 4, 16, 64, 256}) {
+    Tensor x = empty({rows, in}, type), y = empty({rows, out}, type);
+    x.fill(0.5);
+    std::vector<double> seconds[3];  // reading, chosen, row-invariant
+    int64_t copy = 0;
+    const double start = now();
+    for (int round = 0; round < 5 || (now() - start < budget && round < 200); ++round)
+      for (size_t which = 0; which < 3; ++which) {
+        const Tensor w = weights.sliced(0, copy, copy + 1).squeezed(0);
+        copy = (copy + 1) % copies;
+        const double t = now();
+        if (which == 0) {
+          sink = sink + read_all(w.raw(), bytes);
+        } else if (which == 1) {
+          cpu_backend().matmul.linear(x, w, {}, y);
+        } else {
+          const RowInvariantProducts scope;
+          cpu_backend().matmul.linear(x, w, {}, y);
+        }
+        seconds[which].push_back(now() - t);
+      }
+    const double read = median(seconds[0]), flops = 2.0 * double(rows * in * out);
+    std::printf("| %-4s | %4ld x %4ld to %4ld | %6.1f |", str(type).c_str(), long(rows), long(in), long(out),
+                double(bytes) / read / 1e9);
+    for (size_t which : {1u, 2u}) {
+      const double t = median(seconds[which]);
+      std::printf(" %6.1f | %4.0f %% | %7.1f |", double(bytes) / t / 1e9, 100 * read / t, flops / t / 1e9);
+    }
+    std::printf("\n");
+    std::fflush(stdout);
+  }
+}
+
+void rows_table(double budget) {
+  std::printf(
+      "\nlinear layers, weights read from memory: GB/s of the weights, share of only reading them, GFLOP/s\n\n");
+  std::printf("| type | rows                 |   read | chosen |  share | GFLOP/s | invariant | share | GFLOP/s |\n");
+  std::printf("|---|---|--:|--:|--:|--:|--:|--:|--:|\n");
+  for (const DType type : {DType::f32, DType::bf16}) {
+    measure_rows(type, 768, 3072, budget);
+    measure_rows(type, 3072, 768, budget);
+    measure_rows(type, 2048, 2048, budget);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -231,4 +312,5 @@ int main(int argc, char** argv) {
   std::printf("%d threads, %s\n", count, count == 1 ? "processor time" : "wall clock");
   table<float>("f32", openblas, budget, filter);
   table<double>("f64", openblas, budget / 2, filter);
+  if (filter == nullptr || std::strstr("rows", filter) != nullptr) rows_table(budget);
 }

@@ -37,18 +37,19 @@ void pack(const Block<T>& b, int64_t first, int64_t depth, int64_t padded, Accum
   }
 }
 
-// Calls f(rows, i) for the tiles of m rows: as few as possible, of even heights. f's first argument is a constant.
+// Calls f(rows, i, t) for the tiles t of m rows: as few as possible, of even heights. f's first argument is a constant.
 template <class F, int... Rows>
 inline void choose_rows(int64_t rows, F f, std::integer_sequence<int, Rows...>) {
   ((rows == Rows + 1 ? f(std::integral_constant<int, Rows + 1>()) : void()), ...);
 }
+inline int64_t tiles_of(int64_t m) { return (m + kTileRows - 1) / kTileRows; }
 template <class F>
 inline void for_tiles(int64_t m, F f) {
-  const int64_t tiles = (m + kTileRows - 1) / kTileRows;
+  const int64_t tiles = tiles_of(m);
   for (int64_t t = 0; t < tiles; ++t) {
     const int64_t i = m * t / tiles, rows = m * (t + 1) / tiles - i;
     choose_rows(
-        rows, [&](auto constant) { f(constant, i); }, std::make_integer_sequence<int, kTileRows>());
+        rows, [&](auto constant) { f(constant, i, t); }, std::make_integer_sequence<int, kTileRows>());
   }
 }
 
@@ -58,34 +59,51 @@ void run_dots(const Block<T>& b) {
   constexpr int W = kLanes<A>;
   alignas(64) A panel[kPanel<A>], sums[kRows * kColumns * W];
   [[maybe_unused]] alignas(64) A converted[sizeof(T) == 2 ? kPanel<A> : 1];
-  const bool convert = sizeof(T) == 2 && b.m > kTileRows;  // 16-bit weights that several tiles read
-  const int64_t slice = kPanel<A> / b.m / 64 * 64, sums_row = b.n * W;
+  const int64_t tiles = tiles_of(b.m), slice = kPanel<A> / b.m / 64 * 64, sums_row = b.n * W;
+  const bool convert = sizeof(T) == 2 && tiles > 2;  // 16-bit weights that several tiles read
   for (int64_t first = 0; first < b.k; first += slice) {
     const int64_t depth = std::min(slice, b.k - first), padded = (depth + W - 1) / W * W;
     pack(b, first, depth, padded, panel);
+    // NR rows of W, from row j on, with all rows of x.
     const auto strip = [&](auto columns, int64_t j) {
       constexpr int NR = decltype(columns)::value;
       const T* w = b.w + j * b.w_row + first;
+      // The next strip is asked for by as many tiles as there are, each some of its rows.
+      const auto ahead = [&](int64_t t) {
+        const int64_t begin = NR * t / std::min<int64_t>(tiles, NR), end = NR * (t + 1) / std::min<int64_t>(tiles, NR);
+        return Ahead<T>{w + (NR + begin) * b.w_row, t < NR ? end - begin : 0};
+      };
       if constexpr (sizeof(T) == 2) {
         if (convert) {
           for (int s = 0; s < NR; ++s) {
+            const T* from = w + s * b.w_row;
             int64_t p = 0;
-            for (; p + W <= depth; p += W) store(converted + s * padded + p, load(w + s * b.w_row + p));
-            if (p < depth) store(converted + s * padded + p, load_first(w + s * b.w_row + p, depth - p));
+            for (; p + W <= depth; p += W) {
+              if (p % (64 / sizeof(T)) == 0) __builtin_prefetch(from + NR * b.w_row + p, 0, 2);
+              store(converted + s * padded + p, load(from + p));
+            }
+            if (p < depth) store(converted + s * padded + p, load_first(from + p, depth - p));
           }
-          for_tiles(b.m, [&](auto rows, int64_t i) {
-            dots_tile<decltype(rows)::value, NR, A>(panel + i * padded, padded, converted, padded, padded, first == 0,
-                                                    sums + i * sums_row + j * W, sums_row);
+          for_tiles(b.m, [&](auto rows, int64_t i, int64_t) {
+            dots_tile<decltype(rows)::value, NR, A>(panel + i * padded, padded, converted, padded, padded,
+                                                    {converted, 0}, first == 0, sums + i * sums_row + j * W, sums_row);
           });
           return;
         }
       }
-      for_tiles(b.m, [&](auto rows, int64_t i) {
-        dots_tile<decltype(rows)::value, NR, T>(panel + i * padded, padded, w, b.w_row, depth, first == 0,
-                                                sums + i * sums_row + j * W, sums_row);
-      });
+      if constexpr (NR > kTileColumns) {
+        dots_tile<1, NR, T>(panel, padded, w, b.w_row, depth, ahead(0), first == 0, sums + j * W, sums_row);
+      } else {
+        for_tiles(b.m, [&](auto rows, int64_t i, int64_t t) {
+          dots_tile<decltype(rows)::value, NR, T>(panel + i * padded, padded, w, b.w_row, depth, ahead(t), first == 0,
+                                                  sums + i * sums_row + j * W, sums_row);
+        });
+      }
     };
     int64_t j = 0;
+    if (b.m == 1) {  // more rows of W, because each is one chain of additions
+      for (; j + 8 <= b.n; j += 8) strip(std::integral_constant<int, 8>(), j);
+    }
     for (; j + kTileColumns <= b.n; j += kTileColumns) strip(std::integral_constant<int, kTileColumns>(), j);
     for (; j < b.n; ++j) strip(std::integral_constant<int, 1>(), j);
   }
@@ -111,12 +129,12 @@ void run_columns(const Block<T>& b) {
           for (int v = 0; v < NV; ++v)
             store(converted + (p * NV + v) * W, part ? load_first(from, b.n - j) : load(from + v * W));
         }
-        for_tiles(b.m, [&](auto rows, int64_t i) {
+        for_tiles(b.m, [&](auto rows, int64_t i, int64_t) {
           columns_tile<decltype(rows)::value, NV, A>(panel + i * kColumnsDepth, kColumnsDepth, converted, NV * W, depth,
                                                      first == 0, sums + i * kSumsRow + j, kSumsRow);
         });
       } else {
-        for_tiles(b.m, [&](auto rows, int64_t i) {
+        for_tiles(b.m, [&](auto rows, int64_t i, int64_t) {
           columns_tile<decltype(rows)::value, NV, T>(panel + i * kColumnsDepth, kColumnsDepth, w, b.w_depth, depth,
                                                      first == 0, sums + i * kSumsRow + j, kSumsRow);
         });

@@ -4,13 +4,20 @@
 
 namespace braid::cpu::row_invariant::BRAID_ROW_INVARIANT_ISA {
 
+// Rows of W that a tile asks memory for, while it computes: those of the next strip, as far as the tile is deep.
+template <class T>
+struct Ahead {
+  const T* first;
+  int64_t rows;
+};
+
 // Adds the products of k elements to the partial sums at sums + i sums_row + j lanes, which begin at 0 when `first`.
 // x: a slice of the panel, whose rows hold zeros from k to the next multiple of the lanes.
 template <int MR, int NR, class T>
-void dots_tile(const Accumulate<T>* x, int64_t x_row, const T* w, int64_t w_row, int64_t k, bool first,
-               Accumulate<T>* sums, int64_t sums_row) {
+[[gnu::noinline]] void dots_tile(const Accumulate<T>* x, int64_t x_row, const T* w, int64_t w_row, int64_t k,
+                                 Ahead<T> ahead, bool first, Accumulate<T>* sums, int64_t sums_row) {
   using A = Accumulate<T>;
-  constexpr int W = kLanes<A>;
+  constexpr int W = kLanes<A>, kLine = 64 / sizeof(T);
   V<A> sum[MR][NR];
 #pragma GCC unroll 8
   for (int i = 0; i < MR; ++i) {
@@ -20,16 +27,25 @@ void dots_tile(const Accumulate<T>* x, int64_t x_row, const T* w, int64_t w_row,
   const auto step = [&](int64_t p, const auto& weights) __attribute__((always_inline)) {
     V<A> row[MR];
 #pragma GCC unroll 8
-    for (int i = 0; i < MR; ++i) row[i] = load(x + i * x_row + p);
+    for (int i = 0; i < MR; ++i) {
+      row[i] = load(x + i * x_row + p);
+      keep(row[i]);
+    }
 #pragma GCC unroll 8
     for (int j = 0; j < NR; ++j) {
-      const V<A> v = weights(w + j * w_row + p);
+      V<A> v = weights(w + j * w_row + p);
 #pragma GCC unroll 8
-      for (int i = 0; i < MR; ++i) sum[i][j] = multiply_add(row[i], v, sum[i][j]);
+      for (int i = 0; i < MR; ++i) add_product(sum[i][j], row[i], v);
     }
   };
+  const auto whole = [](const T* at) __attribute__((always_inline)) { return load(at); };
   int64_t p = 0;
-  for (; p + W <= k; p += W) step(p, [](const T* at) { return load(at); });
+  for (; p + kLine <= k; p += kLine) {
+    for (int64_t j = 0; j < ahead.rows; ++j) __builtin_prefetch(ahead.first + j * w_row + p, 0, 2);
+#pragma GCC unroll 1
+    for (int s = 0; s < kLine; s += W) step(p + s, whole);
+  }
+  for (; p + W <= k; p += W) step(p, whole);
   if (p < k) step(p, [n = k - p](const T* at) { return load_first(at, n); });
 #pragma GCC unroll 8
   for (int i = 0; i < MR; ++i) {

@@ -40,15 +40,32 @@ inline V load_as(const void* p) {
   __builtin_memcpy(&v, p, sizeof v);
   return v;
 }
+#if BRAID_ROW_INVARIANT_BYTES == 64  // g++ 12 takes some copies by memcpy through the stack
+inline V<float> load(const float* p) { return reinterpret_cast<V<float>>(_mm512_loadu_ps(p)); }
+inline V<double> load(const double* p) { return reinterpret_cast<V<double>>(_mm512_loadu_pd(p)); }
+#elif BRAID_ROW_INVARIANT_BYTES == 32
+inline V<float> load(const float* p) { return reinterpret_cast<V<float>>(_mm256_loadu_ps(p)); }
+inline V<double> load(const double* p) { return reinterpret_cast<V<double>>(_mm256_loadu_pd(p)); }
+#else
 inline V<float> load(const float* p) { return load_as<V<float>>(p); }
 inline V<double> load(const double* p) { return load_as<V<double>>(p); }
+#endif
 
 typedef uint16_t Half __attribute__((vector_size(BRAID_ROW_INVARIANT_BYTES / 2)));
 typedef uint32_t Word __attribute__((vector_size(BRAID_ROW_INVARIANT_BYTES)));
 
-inline V<float> load(const bfloat16* p) {
-  return reinterpret_cast<V<float>>(__builtin_convertvector(load_as<Half>(p), Word) << 16);
+// g++ 12 takes five instructions for the conversion of a vector of unsigned 16-bit numbers.
+inline Word widen(const void* p) {
+#if BRAID_ROW_INVARIANT_BYTES == 64
+  return reinterpret_cast<Word>(_mm512_cvtepu16_epi32(load_as<__m256i>(p)));
+#elif BRAID_ROW_INVARIANT_BYTES == 32
+  return reinterpret_cast<Word>(_mm256_cvtepu16_epi32(load_as<__m128i>(p)));
+#else
+  return __builtin_convertvector(load_as<Half>(p), Word);
+#endif
 }
+
+inline V<float> load(const bfloat16* p) { return reinterpret_cast<V<float>>(widen(p) << 16); }
 
 inline V<float> load(const float16* p) {
 #if BRAID_ROW_INVARIANT_BYTES == 64
@@ -57,7 +74,7 @@ inline V<float> load(const float16* p) {
   return reinterpret_cast<V<float>>(_mm256_cvtph_ps(load_as<__m128i>(p)));
 #else
   typedef int32_t Int __attribute__((vector_size(BRAID_ROW_INVARIANT_BYTES)));
-  const Int bits = reinterpret_cast<Int>(__builtin_convertvector(load_as<Half>(p), Word));
+  const Int bits = reinterpret_cast<Int>(widen(p));
   const Int sign = (bits & 0x8000) << 16, magnitude = bits & 0x7fff, wide = magnitude << 13;
   const Int normal = wide + (112 << 23), infinite = wide | 0x7f800000;
   const Int subnormal = reinterpret_cast<Int>(__builtin_convertvector(magnitude, V<float>) * 0x1p-24f);
@@ -66,24 +83,30 @@ inline V<float> load(const float16* p) {
 #endif
 }
 
-// x y + z, rounded once where the instruction set can: written out, because a compiler's own choice of what it fuses
-// may differ between two tiles of different sizes.
-inline V<float> multiply_add(V<float> x, V<float> y, V<float> z) {
-#if BRAID_ROW_INVARIANT_BYTES == 64
-  return reinterpret_cast<V<float>>(_mm512_fmadd_ps(x, y, z));
-#elif BRAID_ROW_INVARIANT_BYTES == 32
-  return reinterpret_cast<V<float>>(_mm256_fmadd_ps(x, y, z));
+// sum += x y, rounded once where the instruction set can: written out, because a compiler's own choice of what it fuses
+// may differ between two tiles of different sizes, and because g++ otherwise moves sums between registers and memory.
+inline void add_product(V<float>& sum, V<float> x, V<float> y) {
+#if BRAID_ROW_INVARIANT_BYTES >= 32
+  asm("vfmadd231ps %2, %1, %0" : "+v"(sum) : "v"(x), "v"(y));
 #else
-  return x * y + z;
+  sum += x * y;
 #endif
 }
-inline V<double> multiply_add(V<double> x, V<double> y, V<double> z) {
-#if BRAID_ROW_INVARIANT_BYTES == 64
-  return reinterpret_cast<V<double>>(_mm512_fmadd_pd(x, y, z));
-#elif BRAID_ROW_INVARIANT_BYTES == 32
-  return reinterpret_cast<V<double>>(_mm256_fmadd_pd(x, y, z));
+inline void add_product(V<double>& sum, V<double> x, V<double> y) {
+#if BRAID_ROW_INVARIANT_BYTES >= 32
+  asm("vfmadd231pd %2, %1, %0" : "+v"(sum) : "v"(x), "v"(y));
 #else
-  return x * y + z;
+  sum += x * y;
+#endif
+}
+
+// v itself, from here on in a register: otherwise g++ reads it again wherever it is used, and the tiles wait for loads.
+template <class Vector>
+inline void keep(Vector& v) {
+#if defined(__AVX__)
+  asm volatile("" : "+v"(v));
+#elif defined(__SSE2__)
+  asm volatile("" : "+x"(v));
 #endif
 }
 

@@ -194,18 +194,4 @@ BOOST_AUTO_TEST_CASE(what_is_not_finite_stays_in_its_row) {
   });
 }
 
-BOOST_AUTO_TEST_CASE(the_scope_ends) {
-  BOOST_TEST(!braid::row_invariant_products());
-  {
-    const RowInvariantProducts scope;
-    BOOST_TEST(braid::row_invariant_products());
-    {
-      const RowInvariantProducts inner;
-      BOOST_TEST(braid::row_invariant_products());
-    }
-    BOOST_TEST(braid::row_invariant_products());
-  }
-  BOOST_TEST(!braid::row_invariant_products());
-}
-
 BOOST_AUTO_TEST_SUITE_END()
