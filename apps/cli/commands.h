@@ -5,6 +5,7 @@
 namespace braid::apps {
 
 Command bench_command();
+Command chat_command();
 Command convert_command();
 Command dump_command();
 Command eval_command();

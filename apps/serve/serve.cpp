@@ -12,8 +12,8 @@
 #include "apps/cli/model_flags.h"
 #include "apps/cli/signals.h"
 #include "apps/cli/text.h"
+#include "apps/cli/text_model.h"
 #include "apps/serve/server.h"
-#include "braid/models/pretrained/pretrained.h"
 #include "braid/tensor/io/atomic_file.h"
 #include "braid/tensor/parallel.h"
 
@@ -62,13 +62,6 @@ void raise_file_limit(int64_t connections) {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-// The tokens that end a text: those that the model's folder names, and the tokenizer's own.
-std::vector<int32_t> ends_of_text(const models::LoadedModel& loaded, int64_t vocabulary) {
-  std::vector<int32_t> ends = models::text::folder_end_ids(loaded.format.folder.string(), vocabulary);
-  for (const int32_t id : loaded.tokenizer->end_ids()) ends.push_back(id);
-  return ends;
-}
-
 // The last part of the path that the user gave: "demo" for out/demo, whatever its newest checkpoint is.
 std::string model_name(const std::string& path) {
   const std::filesystem::path full = std::filesystem::absolute(path).lexically_normal();
@@ -102,36 +95,23 @@ int run_serve(const Arguments& arguments) {
   const ServerOptions options = server_options(arguments);
   std::string chat = arguments.has("chat") ? arguments.get("chat") : "";
   if (!chat.empty()) models::text::ChatTemplate::parse(chat);  // before the model is loaded
-  const Device device = device_of(arguments);
-  const std::filesystem::path folder = model_folder(arguments.get("MODEL"));
-  models::LoadedModel loaded = models::load_model(folder, {.dtype = dtype_of(arguments),
-                                                           .settings = model_keys(arguments),
-                                                           .base = base_of(arguments),
-                                                           .int8_weights = int8_weights(arguments)});
-  const auto model = models::as_language_model(std::move(loaded.model));
-  model->to(device);
-  print_notes(loaded.notes);
-  if (arguments.has("tokenizer"))
-    loaded.tokenizer = models::text::load_tokenizer(tokenizer_path(arguments.get("tokenizer")));
-  check(loaded.tokenizer != nullptr, ErrorKind::input, [&] {
-    return "no tokenizer.json in " + folder.string() + ": text cannot be converted to tokens; give --tokenizer FOLDER";
-  });
-  if (chat.empty()) chat = chat_template_for(*loaded.tokenizer);
+  const TextModel loaded = load_text_model(arguments);
+  if (chat.empty()) chat = models::text::chat_template_for(*loaded.tokenizer);
   const std::string name = arguments.has("name") ? arguments.get("name") : model_name(arguments.get("MODEL"));
-  const auto service = make_service(*model, *loaded.tokenizer,
+  const auto service = make_service(*loaded.model, *loaded.tokenizer,
                                     {.name = name,
                                      .engine = {.sequences = arguments.get_int("sequences"),
                                                 .positions = arguments.get_int("positions"),
                                                 .queue = arguments.get_int("queue")},
-                                     .ends = ends_of_text(loaded, model->vocab_size()),
+                                     .ends = loaded.ends,
                                      .chat = models::text::ChatTemplate::parse(chat)});
   raise_file_limit(options.requests + options.spare_connections);
   StopSignals signals;
   Server server(*service, options);
   if (arguments.has("port-file")) io::write_file(arguments.get("port-file"), std::to_string(server.port()) + "\n");
   std::printf("%s: %s parameters, context of %lld tokens, chat template %s\n", name.c_str(),
-              human(static_cast<double>(model->spec()->size().parameters), 3).c_str(),
-              static_cast<long long>(model->max_sequence_length()), preview(chat).c_str());
+              human(static_cast<double>(loaded.model->spec()->size().parameters), 3).c_str(),
+              static_cast<long long>(loaded.model->max_sequence_length()), preview(chat).c_str());
   std::printf("serving %s/v1%s; Ctrl-C stops\n", url_of(options.address, server.port()).c_str(),
               options.access.key.empty() ? "" : " to clients with the key");
   std::fflush(stdout);
@@ -155,7 +135,7 @@ std::string route_table() {
 }
 
 std::vector<Flag> serve_flags() {
-  return {
+  std::vector<Flag> flags = {
       {.name = "host",
        .value = "ADDRESS",
        .help = "address to listen on; others than this machine's own need a key",
@@ -183,15 +163,9 @@ std::vector<Flag> serve_flags() {
       integer_flag("requests", "N", "requests that are answered at a time; further ones get status 503", "256", 1, 1e5),
       integer_flag("grace", "SECONDS", "for requests that are being answered when the server is stopped", "10", 0,
                    86400),
-      {.name = "log", .help = "a line on stderr for each answer: number, route, status, time"},
-      {.name = "tokenizer", .value = "FOLDER", .help = "tokenizer of another folder than MODEL"},
-      profile_flag(),
-      base_flag(),
-      dtype_or_int8_flag("arithmetic, to which weights are converted (default: f32, or f64 for weights of f64); int8: "
-                         "f32, with the weights of linear layers in 8 bits, on the CPU",
-                         ""),
-      device_flag(),
-      integer_flag("threads", "N", "CPU threads, 0 = all cores", "0", 0, 4096)};
+      {.name = "log", .help = "a line on stderr for each answer: number, route, status, time"}};
+  for (Flag& flag : text_model_flags()) flags.push_back(std::move(flag));
+  return flags;
 }
 
 }  // namespace

@@ -29,14 +29,6 @@ std::vector<int32_t> text_begin(const models::text::Tokenizer& tokenizer) {
 
 }  // namespace
 
-std::string chat_template_for(const models::text::Tokenizer& tokenizer) {
-  const auto has = [&](const char* text) {
-    const std::vector<int32_t> tokens = tokenizer.encode(text, true);
-    return tokens.size() == 1 && tokenizer.is_special(tokens[0]);
-  };
-  return has("<|im_start|>") ? "chatml" : has("<|start_header_id|>") ? "llama-3" : "simple";
-}
-
 // From the connection to the engine: work for it may be cancelled before the engine has it.
 class Service::Call final : public Ticket {
  public:

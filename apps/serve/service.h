@@ -20,9 +20,6 @@ struct ServiceOptions {
   models::text::ChatTemplate chat;  // of conversations
 };
 
-// The template whose special tokens the tokenizer has, else "simple".
-std::string chat_template_for(const models::text::Tokenizer& tokenizer);
-
 class Service {
  public:
   // Model and tokenizer must outlive it. Begins its threads.

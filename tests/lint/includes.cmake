@@ -66,6 +66,7 @@ set(arrows
   "apps/generate: apps/cli apps/train"
   "apps/serve: apps/cli"
   "apps/eval: apps/cli apps/train"
+  "apps/chat: apps/cli"
 )
 if(ARROWS)
   set(arrows ${ARROWS})

@@ -134,6 +134,14 @@ std::vector<std::string> chat_template_names() {
   return names;
 }
 
+std::string chat_template_for(const Tokenizer& tokenizer) {
+  const auto has = [&](const char* text) {
+    const std::vector<int32_t> tokens = tokenizer.encode(text, true);
+    return tokens.size() == 1 && tokenizer.is_special(tokens[0]);
+  };
+  return has("<|im_start|>") ? "chatml" : has("<|start_header_id|>") ? "llama-3" : "simple";
+}
+
 ChatTemplate ChatTemplate::parse(const std::string& name_or_text) {
   for (const NamedTemplate& t : kTemplates)
     if (name_or_text == t.name) return {t.begin, t.turn};

@@ -29,6 +29,8 @@ struct ChatTemplate {
   static ChatTemplate parse(const std::string& name_or_text);
 };
 std::vector<std::string> chat_template_names();
+// The name of the one whose special tokens the tokenizer has, "simple" where it has none of them.
+std::string chat_template_for(const Tokenizer& tokenizer);
 
 struct ChatTurn {
   std::string role, content;

@@ -1,0 +1,117 @@
+// braid chat: a conversation with a model in the terminal.
+#include <unistd.h>
+
+#include <cstdio>
+#include <iostream>
+
+#include "apps/chat/commands.h"
+#include "apps/cli/commands.h"
+#include "apps/cli/model_flags.h"
+#include "apps/cli/signals.h"
+#include "apps/cli/text.h"
+#include "apps/cli/text_model.h"
+#include "braid/tensor/parallel.h"
+
+namespace braid::apps {
+namespace {
+
+// Draws an answer and prints it as it comes. Ctrl-C ends the answer, not the program.
+template <class Draw>
+void print_answer(const Draw& draw, bool stats) {
+  const StopSignals signals;
+  const Answer answer = draw(
+      [](std::string_view text) {
+        std::fwrite(text.data(), 1, text.size(), stdout);
+        std::fflush(stdout);
+      },
+      [] { return StopSignals::requested(); });
+  std::printf("%s\n", answer.text.ends_with('\n') ? "" : "\n");
+  std::fflush(stdout);
+  if (answer.dropped > 0)
+    std::fprintf(stderr, "note: the oldest %lld turns were left out: the model's longest sequence is reached\n",
+                 static_cast<long long>(answer.dropped));
+  if (answer.reason == models::StopReason::context_full)
+    std::fprintf(stderr, "note: the answer stopped at the model's longest sequence\n");
+  if (stats)
+    std::fprintf(stderr, "%lld tokens in %s s; prompt of %lld, %lld of them from the cache\n",
+                 static_cast<long long>(answer.tokens), human(answer.seconds, 3).c_str(),
+                 static_cast<long long>(answer.prompt_tokens), static_cast<long long>(answer.shared_tokens));
+}
+
+int run_chat(const Arguments& arguments) {
+  if (const int64_t n = arguments.get_int("threads"); n > 0) set_threads(static_cast<int>(n));
+  ChatOptions options;
+  if (arguments.has("chat")) options.chat = models::text::ChatTemplate::parse(arguments.get("chat"));
+  const TextModel loaded = load_text_model(arguments);
+  if (!arguments.has("chat"))
+    options.chat = models::text::ChatTemplate::parse(models::text::chat_template_for(*loaded.tokenizer));
+  options.sampling.seed = static_cast<uint64_t>(arguments.get_int("seed"));
+  options.sampling.vocabulary = loaded.tokenizer->vocab_size();
+  options.ends = loaded.ends;
+  options.system = arguments.get("system");
+  Conversation conversation(*loaded.model, *loaded.tokenizer, options);
+  for (const char* name : {"temperature", "top-k", "top-p", "min-p", "repetition-penalty", "tokens"})
+    conversation.set(name, arguments.get(name));
+  const bool terminal = ::isatty(STDIN_FILENO) != 0;
+  if (terminal) std::printf("Say something; /help lists commands, Ctrl-D ends.\n");
+  const bool stats = arguments.has("stats");
+  for (std::string line;;) {
+    if (terminal) std::fputs("> ", stdout);
+    std::fflush(stdout);
+    if (!std::getline(std::cin, line)) break;
+    if (trim(line).empty()) continue;
+    try {
+      const ChatLine taken = take_line(line, conversation);
+      if (taken.kind == ChatLine::Kind::quit) break;
+      if (taken.kind == ChatLine::Kind::done) std::fputs(taken.words.c_str(), stdout);
+      if (taken.kind == ChatLine::Kind::text)
+        print_answer([&](auto print, auto stop) { return conversation.say(taken.words, print, stop); }, stats);
+      if (taken.kind == ChatLine::Kind::again)
+        print_answer([&](auto print, auto stop) { return conversation.again(print, stop); }, stats);
+    } catch (const Error& error) {  // of this line alone: the conversation goes on
+      if (error.kind() != ErrorKind::setting && error.kind() != ErrorKind::output) throw;
+      std::fprintf(stderr, "%s\n", error.what());
+    }
+  }
+  if (terminal) std::printf("\n");
+  return 0;
+}
+
+std::vector<Flag> chat_flags() {
+  std::vector<Flag> flags = {
+      {.name = "system", .value = "TEXT", .help = "the system's turn, before all others"},
+      {.name = "chat",
+       .value = "TEMPLATE",
+       .help = "text around the turns: " + join(models::text::chat_template_names(), ", ") +
+               ", or the text of a turn with {role} and {content} (default: the one whose special tokens the tokenizer "
+               "has, else simple)"},
+      integer_flag("tokens", "N", "maximum number of tokens of an answer", "512", 1, 1e9, 'n'),
+      number_flag("temperature", "X", "0: always the likeliest token", "0.8", 0, 100, 't'),
+      integer_flag("top-k", "K", "only the K likeliest tokens, 0 = all", "0", 0, 1e9),
+      number_flag("top-p", "P", "only the likeliest tokens that make up P", "1", 0, 1),
+      number_flag("min-p", "P", "only tokens at least P times as likely as the likeliest", "0", 0, 1),
+      number_flag("repetition-penalty", "X", "1 = none; above 1 discourages tokens seen before", "1", 0.01, 100),
+      integer_flag("seed", "N", "of the random draws", "0", 0, 9e15),
+      {.name = "stats", .help = "tokens and time of each answer, on stderr"}};
+  for (Flag& flag : text_model_flags()) flags.push_back(std::move(flag));
+  return flags;
+}
+
+}  // namespace
+
+Command chat_command() {
+  return {
+      .name = "chat",
+      .summary = "talk to a model in the terminal",
+      .positionals = {{.name = "MODEL", .help = "model folder, run folder (its newest checkpoint) or RUN/best"}},
+      .flags = chat_flags(),
+      .overrides = kModelOverrides,
+      .details = "Lines of the conversation that begin with a slash are commands:\n" + chat_help() +
+                 "The turns stay in the cache, so that each is computed once. Where the model's longest sequence is\n"
+                 "reached, the oldest turns are left out.",
+      .examples = {"braid chat out/demo", "braid chat out/demo --system 'Answer in one sentence.' -t 0.3 --stats",
+                   "echo 'Who are you?' | braid chat out/demo --chat chatml"},
+      .run = run_chat};
+}
+
+}  // namespace braid::apps

@@ -1,0 +1,25 @@
+// A model that reads and writes text, as the commands that talk load it.
+#pragma once
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include "apps/cli/command.h"
+#include "braid/models/language_model.h"
+#include "braid/models/text/tokenizer.h"
+
+namespace braid::apps {
+
+struct TextModel {
+  std::filesystem::path folder;
+  std::unique_ptr<models::LanguageModel> model;
+  std::unique_ptr<models::text::Tokenizer> tokenizer;
+  std::vector<int32_t> ends;  // tokens that end a text: those that the folder names, and the tokenizer's own
+};
+
+// --tokenizer, --profile, --base, --dtype, --device, --threads
+std::vector<Flag> text_model_flags();
+// The model of the positional MODEL, on its device; notes of the loader go to stderr. Error(input) without a tokenizer.
+TextModel load_text_model(const Arguments& arguments);
+
+}  // namespace braid::apps
