@@ -4,8 +4,35 @@
 #include <iterator>
 
 #include "braid/autograd/ops.h"
+#include "braid/nn/attention/composition_scale.h"
 
 namespace braid::nn {
+
+namespace {
+
+thread_local CompositionScaleScope* scale_scope = nullptr;  // the innermost one of this thread
+
+Tensor scaled(const Tensor& x, double factor) {
+  if (!x || factor == 1) return x;
+  return factor == 0 ? Tensor() : scale(x, factor);
+}
+
+// A low-rank term is linear in the factors that write heads.
+HeadMixing scaled(HeadMixing c, const CompositionScale::Stage& by) {
+  c.base = scaled(c.base, by.base);
+  c.q_up = scaled(c.q_up, by.query);
+  c.k_up = scaled(c.k_up, by.key);
+  if (!c.q_up) c.q_down = {};
+  if (!c.k_up) c.k_down = {};
+  c.q_gate = scaled(c.q_gate, by.query_gate);
+  c.k_gate = scaled(c.k_gate, by.key_gate);
+  return c;
+}
+
+}  // namespace
+
+CompositionScaleScope::CompositionScaleScope() : outer_(std::exchange(scale_scope, this)) {}
+CompositionScaleScope::~CompositionScaleScope() { scale_scope = outer_; }
 
 std::vector<std::string> CompositionOptions::active_branches() const {
   std::vector<std::string> active;
@@ -68,7 +95,9 @@ CompositionWeights::Stages CompositionWeights::operator()(const Tensor& x) const
     ComposeFactors q = of(query), k = of(key);
     return {base, q.down, q.up, k.down, k.up, q.gate, k.gate};
   };
-  return {stage("pre_q", "pre_k", pre_base_), stage("post_q", "post_k", post_base_)};
+  const Stages stages{stage("pre_q", "pre_k", pre_base_), stage("post_q", "post_k", post_base_)};
+  if (!scale_scope) return stages;
+  return {scaled(stages.pre, scale_scope->factors().pre), scaled(stages.post, scale_scope->factors().post)};
 }
 
 void CompositionWeights::visit(Visitor& v) const {

@@ -56,6 +56,7 @@ set(arrows
   "models/training: models models/text models/pretrained"
   "models/generation: models models/text"
   "models/eval: models models/text models/text/tokenizers models/text/tasks models/text/prepare models/generation"
+  "models/inspection: models models/text"
   "apps:"
   "apps/cli:"
   "apps/prepare: apps/cli"
