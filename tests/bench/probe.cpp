@@ -1,5 +1,6 @@
 // The parts of predictions of a GPU's time: bandwidth, the rate of products, the cost of a node of a graph and of a
-// launch, products in several calls and in one, and the time per score of each attention kernel.
+// launch, products in several calls and in one, and the time per score of each attention kernel (on the dry device:
+// launches and bytes of attention).
 // Usage: bench_probe [device=cuda:0|cpu|dry] [size=full|tiny] [repeat=5]     prints one JSON object a row
 // A row that the device cannot give (graphs and single kernels on the CPU) is printed with a reason.
 #include <algorithm>
@@ -25,6 +26,7 @@ namespace {
 
 std::map<std::string, std::string> settings = {{"device", "auto"}, {"size", "full"}, {"repeat", "5"}};
 Device device;
+std::optional<DryDevice> dry;  // the host's side of every row at its full size, without a GPU and without times
 bool tiny = false;
 
 void print(const nlohmann::json& row) {
@@ -118,6 +120,15 @@ HeadMixing random_compose(int64_t B, int64_t T, int64_t N) {
   return c;
 }
 
+// Launches of one layer's attention, forward and backward, and the bytes that they move for a score.
+void print_counts(const std::string& where, double scores) {
+  int64_t launches = 0;
+  double bytes = 0;
+  for (const DryWork& w : dry->log())
+    if (w.op == "dcmha_forward" || w.op == "dcmha_backward") ++launches, bytes += static_cast<double>(w.bytes);
+  print({{"name", "counted " + where}, {"launches", launches}, {"bytes_per_score", bytes / scores}});
+}
+
 void attention() {
   struct Shapes {
     const char* name;
@@ -133,7 +144,8 @@ void attention() {
       DcmhaOptions options;
       options.mask.window = window;
       std::vector<Tensor> leaves;
-      for (int i = 0; i < 3; ++i) leaves.push_back(random({s.B, s.T, s.N, s.d}));
+      for (int i = 0; i < 3; ++i)  // heads first in memory, as the layer makes them
+        leaves.push_back(random({s.B, s.N, s.T, s.d}).permuted({0, 2, 1, 3}));
       const HeadMixing pre = random_compose(s.B, s.T, s.N), post = random_compose(s.B, s.T, s.N);
       for (Tensor& x : leaves) require_grad(x);
       const Tensor dy = random({s.B, s.T, s.N, s.d});
@@ -144,13 +156,18 @@ void attention() {
       double scores = 0;
       for (int64_t t = 0; t < s.T; ++t) scores += static_cast<double>(options.mask.end(t, s.T) - options.mask.first(t));
       scores *= static_cast<double>(s.B * s.N);
+      const std::string where = s.name + std::string(window ? " W" + std::to_string(window) : " global");
+      if (dry) dry->clear();
       work();
+      if (dry) {
+        print_counts(where, scores);
+        continue;
+      }
       const std::vector<LaunchTime> times = backend(device).stream.launch_times([&] {
         const EnableGrad on;                             // inside a kernel of the table nothing is recorded
         for (int i = 0; i < 20; ++i) copy.copy_(large);  // work for the GPU, so that the host is ahead of it
         work();
       });
-      const std::string where = s.name + std::string(window ? " W" + std::to_string(window) : " global");
       for (const LaunchTime& t : times)
         print({{"name", "kernel " + where + ": " + t.name},
                {"launches", t.launches},
@@ -175,7 +192,6 @@ void rows(const char* name, bool possible, void (*work)()) {
 int main(int argc, char** argv) {
   if (!bench::read_arguments(argc, argv, settings)) return 2;
   try {
-    std::optional<DryDevice> dry;  // the host's side of every row at its full size, without a GPU and without times
     if (settings["device"] == "dry") dry.emplace();
     device = dry ? dry->device() : parse_device(settings["device"]);
     tiny = settings["size"] == "tiny";
@@ -188,5 +204,6 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "error: %s\n", error.what());
     return static_cast<int>(error.kind());
   }
+  dry.reset();
   return 0;
 }
