@@ -20,10 +20,11 @@ Trainer::Trainer(Model& model, const nn::OptimizerOptions& options, double clip,
           },
           dist::kBucketBytes, [&](const std::string& name) { return nn::rule_of(options.groups, name).frozen_until; }),
       optimizer_(nn::make_optimizer(parallel_.pieces(), options)),
+      copies_(masters_.copies_of(optimizer_->parameters())),
       step_(model.device(), optimizer_->parameters()),
       clip_(clip) {
   nn::check_groups(options.groups, parameters_);
-  optimizer_->set_copies(masters_.copies_of(optimizer_->parameters()));
+  optimizer_->set_copies(copies_);
   parallel_.freeze(0);
 }
 
@@ -68,7 +69,7 @@ void Trainer::compute_gradients(const StepBuffers& buffers) {
   }
   parallel_.finish();
   nn::sum_of_squares(optimizer_->parameters(), buffers.squared_norms);
-  nn::sum_of_squared_values(optimizer_->parameters(), buffers.squared_weights);
+  nn::sum_of_squared_values(optimizer_->parameters(), buffers.squared_weights, copies_);
 }
 
 void Trainer::apply(double lr) {

@@ -97,6 +97,7 @@ class Trainer {
   std::vector<nn::NamedTensor> parameters_;   // of masters_
   dist::DataParallel parallel_;               // reduces their gradients into this rank's pieces
   std::unique_ptr<nn::Optimizer> optimizer_;  // of the pieces
+  std::vector<Tensor> copies_;                // of the pieces, which the model computes with; empty handles where none
   CapturedStep step_;
   double clip_;
   std::optional<double> grad_norm_;  // of the gradients that await apply() or discard()

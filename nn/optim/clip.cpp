@@ -16,9 +16,15 @@ void sum_of_squares(const std::vector<NamedTensor>& parameters, Tensor sums) {
   backend(sums.device()).optimizer.sum_of_squares(gradients, sums);
 }
 
-void sum_of_squared_values(const std::vector<NamedTensor>& parameters, Tensor sums) {
+void sum_of_squared_values(const std::vector<NamedTensor>& parameters, Tensor sums, const std::vector<Tensor>& copies) {
+  check(copies.empty() || copies.size() == parameters.size(), "sum_of_squared_values", [&] {
+    return std::to_string(copies.size()) + " copies do not fit " + std::to_string(parameters.size()) + " parameters";
+  });
   std::vector<Tensor> values;
-  for (const NamedTensor& p : parameters) values.push_back(p.value.detach().contiguous());
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const bool copied = !copies.empty() && copies[i];
+    values.push_back((copied ? copies[i] : parameters[i].value).detach().contiguous());
+  }
   backend(sums.device()).optimizer.sum_of_squares(values, sums);
 }
 
@@ -60,7 +66,9 @@ std::string first_not_finite(const std::vector<NamedTensor>& parameters) {
 }
 
 std::string first_not_finite_value(const std::vector<NamedTensor>& parameters) {
-  return first_with_bad_sum(sum_of_squared_values, parameters);
+  return first_with_bad_sum(
+      [](const std::vector<NamedTensor>& all, Tensor sums) { sum_of_squared_values(all, std::move(sums)); },
+      parameters);
 }
 
 }  // namespace braid::nn

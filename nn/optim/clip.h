@@ -11,8 +11,11 @@ namespace braid::nn {
 // f64, on the device of the gradients. The host does not wait for it.
 void sum_of_squares(const std::vector<NamedTensor>& parameters, Tensor sums);
 
-// The same of the values of the parameters: NaN or Inf where one contains it.
-void sum_of_squared_values(const std::vector<NamedTensor>& parameters, Tensor sums);
+// The same of the values of the parameters: NaN or Inf where one contains it. copies: none, or for each parameter its
+// copy in a smaller type (MasterWeights::copies_of), which is read in its place, or an empty handle; a copy in bf16 or
+// f16 is NaN or Inf wherever its parameter is.
+void sum_of_squared_values(const std::vector<NamedTensor>& parameters, Tensor sums,
+                           const std::vector<Tensor>& copies = {});
 // The name of the first parameter with NaN or Inf (or a value whose square overflows f64); "" when all are finite.
 std::string first_not_finite_value(const std::vector<NamedTensor>& parameters);
 

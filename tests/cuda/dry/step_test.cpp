@@ -53,12 +53,12 @@ BOOST_AUTO_TEST_CASE(launches_and_memory_of_a_step) {
     int64_t gpu_gib, launches;
     double in_use_gib, reserved_gib;
   };
-  for (const Row& row : {Row{{"dcformer-405m", 8}, 78, 2265, 24.0, 24.9},
-                         {{"transformer-405m", 8}, 78, 755, 18.5, 19.3},
-                         {{"dcformer-2.8b", 4}, 78, 2959, 65.7, 66.8},
-                         {{"transformer-2.8b", 4}, 78, 944, 57.6, 59.6},
-                         {{"dcformer-2.8b", 8}, 139, 3759, 90.6, 91.7},
-                         {{"dcpythia-6.9b", 1, 2048, {}, true}, 139, 4273, 103.6, 104.5}}) {
+  for (const Row& row : {Row{{"dcformer-405m", 8}, 78, 2267, 24.0, 24.9},
+                         {{"transformer-405m", 8}, 78, 757, 18.5, 19.3},
+                         {{"dcformer-2.8b", 4}, 78, 2961, 65.7, 66.8},
+                         {{"transformer-2.8b", 4}, 78, 946, 57.6, 59.6},
+                         {{"dcformer-2.8b", 8}, 139, 3761, 90.6, 91.7},
+                         {{"dcpythia-6.9b", 1, 2048, {}, true}, 139, 4275, 103.6, 104.5}}) {
     DryTraining t(row.setup, {.memory = row.gpu_gib << 30});
     t.step(), t.step();
     BOOST_TEST(t.dry.counts().captures == 2, row.setup.preset << ": gradients and update are captured");
@@ -97,7 +97,7 @@ BOOST_AUTO_TEST_CASE(bytes_of_the_ops_of_a_step) {
                                                    {"compose_factors", 0.6},
                                                    {"compose_factors_backward", 0.8},
                                                    {"optimizer_update", 11.8},
-                                                   {"sum_of_squares", 2.7},
+                                                   {"sum_of_squares", 1.9},
                                                    {"cross_entropy_in_place", 5},
                                                    {"dcmha_forward", 61},
                                                    {"dcmha_backward", 146}};
@@ -107,7 +107,7 @@ BOOST_AUTO_TEST_CASE(bytes_of_the_ops_of_a_step) {
     BOOST_TEST(gb > 0, op << " says nothing of its bytes");
     BOOST_TEST_MESSAGE(op << ": " << gb << " GB");
   }
-  BOOST_TEST(sum <= 342);
+  BOOST_TEST(sum <= 341);
 }
 
 // The memory of an H100 of 80 GB beside that of CUDA, its libraries and the graphs themselves.

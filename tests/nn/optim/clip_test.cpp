@@ -51,4 +51,19 @@ BOOST_AUTO_TEST_CASE(the_first_bad_tensor_is_named) {
   BOOST_TEST(!std::isfinite(global_norm({good, infinite})));
 }
 
+BOOST_AUTO_TEST_CASE(squared_values_are_those_of_the_copies) {
+  const double inf = std::numeric_limits<double>::infinity();
+  const std::vector<NamedTensor> all = {{"a", from_values({1, 2}, {2}, DType::f32)},
+                                        {"b", from_values({3}, {1}, DType::f32)}};
+  const auto sums = [&](const std::vector<Tensor>& copies) {
+    Tensor y = empty({2}, DType::f64);
+    sum_of_squared_values(all, y, copies);
+    return y.to_vector<double>();
+  };
+  BOOST_TEST((sums({}) == std::vector<double>{5, 9}));
+  BOOST_TEST((sums({from_values({4, 2}, {2}, DType::bf16), {}}) == std::vector<double>{20, 9}));
+  BOOST_TEST((sums({{}, from_values({inf}, {1}, DType::bf16)}) == std::vector<double>{5, inf}));
+  BOOST_TEST(throws_with([&] { sums({{}}); }, "1 copies do not fit 2 parameters"));
+}
+
 BOOST_AUTO_TEST_SUITE_END()
