@@ -31,14 +31,13 @@ double product_seconds(const DryWork& w, const Roofline& r) {
 }
 
 // Kernels of attention that compute more than they move: picoseconds per score on a GPU of 132 multiprocessors at
-// 1.755 GHz, from their machine code for sm_90a by a simulation of one multiprocessor (16 and 32 heads: the larger
-// one).
+// 1.755 GHz, from their machine code for sm_90a (dry_step.md: the larger one of 16 and 32 heads).
 struct ScoreRate {
   std::string_view kernel;
   double picoseconds;
 };
 constexpr ScoreRate score_rates[] = {
-    {"dcmha_log_sum", 0.9}, {"dcmha_weights", 1.2}, {"dcmha_backward_post", 3.2}, {"dcmha_backward_pre", 2.5}};
+    {"dcmha_log_sum", 0.8}, {"dcmha_weights", 1.3}, {"dcmha_backward_post", 3.2}, {"dcmha_backward_pre", 2.5}};
 
 double score_seconds(const DryWork& w, const Roofline& r) {
   for (const ScoreRate& rate : score_rates)
