@@ -15,13 +15,20 @@
 namespace braid::apps {
 namespace {
 
+// What a model writes must not command the terminal: control characters but line ends and tabs are printed as \xHH.
+std::string safe(std::string_view text) {
+  std::vector<std::string> parts = split(text, '\t');
+  for (std::string& part : parts) part = printable(part, "\n");
+  return join(parts, "\t");
+}
+
 // Draws an answer and prints it as it comes. Ctrl-C ends the answer, not the program.
 template <class Draw>
 void print_answer(const Draw& draw, bool stats) {
   const StopSignals signals;
   const Answer answer = draw(
       [](std::string_view text) {
-        std::fwrite(text.data(), 1, text.size(), stdout);
+        std::fputs(safe(text).c_str(), stdout);
         std::fflush(stdout);
       },
       [] { return StopSignals::requested(); });

@@ -5,6 +5,7 @@
 #include "apps/chat/commands.h"
 #include "braid/models/generation/generate.h"
 #include "braid/models/pretrained/pretrained.h"
+#include "braid/tensor/detail/utf8.h"
 #include "tests/apps/generate/byte_model.h"
 #include "tests/apps/support.h"
 
