@@ -42,8 +42,9 @@ const char* reason_of(int status) {
 
 std::string head_text(int status, const char* type, const AnswerForm& form) {
   return "HTTP/1.1 " + std::to_string(status) + " " + reason_of(status) + "\r\nServer: braid\r\nContent-Type: " + type +
-         "\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nX-Request-Id: " + form.request_id +
-         "\r\nConnection: " + (form.keep_alive ? "keep-alive" : "close") + "\r\n";
+         "\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nContent-Security-Policy: default-src "
+         "'self'; frame-ancestors 'none'\r\nX-Request-Id: " +
+         form.request_id + "\r\nConnection: " + (form.keep_alive ? "keep-alive" : "close") + "\r\n";
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "apps/serve/api_error.h"
+#include "apps/serve/page_files.h"
 
 namespace braid::apps::serve {
 namespace {
@@ -17,6 +18,8 @@ constexpr Route kRoutes[] = {
     {"POST", "/v1/detokenize", Task::detokenize, "the same"},
     {"GET", "/tokenizer_info", Task::tokenizer_info, "special tokens of the tokenizer"},
     {"GET", "/v1/tokenizer_info", Task::tokenizer_info, "the same"},
+    {"POST", "/v1/inspect", Task::inspect, "attention, compose weights and next tokens of a text"},
+    {"GET", "/", Task::page, "the page for browsers, with its files under /page/", false},
     {"GET", "/health", Task::health, "whether the server can answer", false},
     {"GET", "/metrics", Task::metrics, "counters for Prometheus"},
 };
@@ -28,8 +31,9 @@ std::span<const Route> routes() { return kRoutes; }
 const Route& find_route(std::string_view method, std::string_view target, std::string& allow) {
   const std::string_view path = target.substr(0, target.find('?'));
   allow.clear();
+  const bool of_page = path.starts_with("/page/") && find_page_file(path);
   for (const Route& route : kRoutes) {
-    if (path != route.path) continue;
+    if (path != route.path && !(of_page && route.task == Task::page)) continue;
     const bool head = method == "HEAD" && std::string_view(route.method) == "GET";
     if (method == route.method || head) return route;
     allow += (allow.empty() ? "" : ", ") + std::string(route.method);

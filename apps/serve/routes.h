@@ -6,7 +6,7 @@
 
 namespace braid::apps::serve {
 
-enum class Task { completions, chat, models, tokenize, detokenize, tokenizer_info, health, metrics };
+enum class Task { completions, chat, models, tokenize, detokenize, tokenizer_info, inspect, page, health, metrics };
 
 struct Route {
   const char *method, *path;

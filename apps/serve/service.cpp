@@ -5,7 +5,9 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "apps/serve/inspect_request.h"
 #include "apps/serve/request_fields.h"
+#include "braid/models/inspection/inspection_json.h"
 #include "braid/tensor/detail/strings.h"
 #include "braid/tensor/detail/utf8.h"
 
@@ -60,7 +62,7 @@ class Service::Call final : public Ticket {
 };
 
 Service::Service(const models::LanguageModel& model, const models::text::Tokenizer& tokenizer, ServiceOptions options)
-    : tokenizer_(tokenizer), options_(std::move(options)), engine_(model, options_.engine), work_(2) {
+    : model_(model), tokenizer_(tokenizer), options_(std::move(options)), engine_(model, options_.engine), work_(2) {
   limits_.ids = std::min(model.vocab_size(), tokenizer.vocab_size());
   limits_.context = model.max_sequence_length();
   if (options_.engine.queue > 0) limits_.sequences = std::min(limits_.sequences, options_.engine.queue);
@@ -75,6 +77,7 @@ Service::Service(const models::LanguageModel& model, const models::text::Tokeniz
 
 Service::~Service() {
   work_.stop();
+  inspections_.stop();
   stopped_ = true;
   engine_thread_.join();
 }
@@ -91,7 +94,7 @@ void Service::run_engine() {
 
 std::shared_ptr<Ticket> Service::call(Task task, std::string body, std::shared_ptr<Reply> reply) {
   const auto call = std::make_shared<Call>(std::move(reply));
-  work_.add([this, task, call, text = std::move(body)] {
+  (task == Task::inspect ? inspections_ : work_).add([this, task, call, text = std::move(body)] {
     if (call->cancelled()) return;
     try {
       answer(task, text, *call);
@@ -115,6 +118,9 @@ void Service::answer(Task task, const std::string& body, Call& call) {
       return call.reply->send({.body = tokenizer_info()});
     case Task::models:
       return call.reply->send({.body = model_list()});
+    case Task::inspect:
+      return call.reply->send(inspect(body));
+    case Task::page:
     case Task::health:
     case Task::metrics:
       break;
@@ -202,6 +208,17 @@ std::shared_ptr<GenerationCall> Service::make_call(Task task, const std::string&
       .created = seconds_since_1970(),
       .model = options_.name};
   return std::make_shared<GenerationCall>(engine_, tokenizer_, std::move(settings), std::move(reply));
+}
+
+// In a thread of its own, one after the other; passes of the engine go on beside it.
+Response Service::inspect(const std::string& body) const {
+  InspectRequest request = parse_inspect_request(body, limits_);
+  if (request.prompt) request.inspection.tokens = encode(*request.prompt, true, true);
+  const models::Inspection inspection = models::inspect(model_, request.inspection);
+  if (request.binary)
+    return {.body = models::inspection_safetensors(inspection, &tokenizer_, request.dtype),
+            .type = "application/octet-stream"};
+  return {.body = models::inspection_json(inspection, &tokenizer_, request.dtype) + "\n"};
 }
 
 std::string Service::tokenize(const std::string& body) const {

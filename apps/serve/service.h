@@ -40,12 +40,14 @@ class Service {
   std::shared_ptr<GenerationCall> make_call(Task task, const std::string& body, std::shared_ptr<Reply> reply);
   std::vector<int32_t> encode(const std::string& text, bool parse_special, bool add_special) const;
   int64_t room_for(const GenerationCall::Settings& settings, int64_t fallback) const;
+  Response inspect(const std::string& body) const;
   std::string tokenize(const std::string& body) const;
   std::string detokenize(const std::string& body) const;
   std::string tokenizer_info() const;
   std::string model_list() const;
   void run_engine();
 
+  const models::LanguageModel& model_;
   const models::text::Tokenizer& tokenizer_;
   ServiceOptions options_;
   RequestLimits limits_;
@@ -56,7 +58,7 @@ class Service {
   models::GenerationEngine engine_;
   std::atomic<bool> stopped_ = false;
   std::thread engine_thread_;
-  WorkQueue work_;
+  WorkQueue work_, inspections_{1};
 };
 
 }  // namespace braid::apps::serve

@@ -4,6 +4,7 @@
 #include <boost/asio/write.hpp>
 #include <cstdio>
 
+#include "apps/serve/page_files.h"
 #include "braid/tensor/detail/strings.h"
 
 namespace braid::apps::serve {
@@ -198,6 +199,11 @@ void Session::dispatch() {
   begin_answer();
   form_.keep_alive = reader_.head().keep_alive && !hub_->stopping;
   if (route_->task == Task::health) return send({.body = "{\"status\":\"ok\"}\n"});
+  if (route_->task == Task::page) {
+    const std::string_view target = reader_.head().target;
+    const PageFile& file = *find_page_file(target.substr(0, target.find('?')));
+    return send({.body = std::string(file.contents), .type = file.type});
+  }
   if (hub_->counts.requests > hub_->options.requests)
     return send(Response::of(ApiError(503, "too many requests at a time; try again later", "", "overloaded")));
   if (route_->task == Task::metrics)

@@ -1,0 +1,228 @@
+// Talking: a text that the model continues, or a conversation. Every new token keeps its probability and alternatives.
+import {stream} from './api.js';
+import {Choice} from './choice.js';
+import {percent, showToken} from './colors.js';
+
+const $ = (id) => document.getElementById(id);
+
+export class Talk {
+  constructor(model, onError) {
+    this.model = model;
+    this.onError = onError;
+    this.parts = [];  // {text, from: 'you' | 'model', token: {p, top} or none}
+    this.abort = null;
+    this.mode = new Choice($('mode'), () => this.clear());
+    this.mode.set([{value: 'text', label: 'Text', title: 'the model continues what you write'},
+      {value: 'chat', label: 'Chat', title: 'the model answers'}], 'text');
+    $('talk-form').addEventListener('submit', (event) => {
+      event.preventDefault();
+      this.send();
+    });
+    $('prompt').addEventListener('keydown', (event) => {
+      if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) {
+        event.preventDefault();
+        this.send();
+      }
+    });
+    $('stop').addEventListener('click', () => this.stop());
+    $('clear').addEventListener('click', () => this.clear());
+    $('temperature').addEventListener('input', () => { $('temperature-value').textContent = Number($('temperature').value).toFixed(1); });
+    $('show-probabilities').addEventListener('change', () =>
+      $('transcript').classList.toggle('bare', !$('show-probabilities').checked));
+    document.addEventListener('keydown', (event) => {
+      if (event.key === 'Escape') this.closeAlternatives(true);
+    });
+    document.addEventListener('pointerdown', (event) => {
+      if (!$('alternatives').contains(event.target)) this.closeAlternatives(false);
+    });
+    $('transcript').addEventListener('keydown', (event) => this.moveFocus(event));
+    this.clear();
+  }
+
+  get chat() { return this.mode.value === 'chat'; }
+  text() { return this.parts.map((part) => part.text).join(''); }
+
+  clear() {
+    this.stop();
+    this.parts = [];
+    $('transcript').replaceChildren();
+    $('send').textContent = this.chat ? 'Send' : 'Continue';
+    $('prompt').placeholder = this.chat ? 'Say something' : 'Write the beginning of a text';
+    this.status(' ');
+  }
+
+  stop() {
+    this.abort?.abort();
+    this.abort = null;
+  }
+
+  status(text) { $('talk-status').textContent = text; }
+
+  send() {
+    if (this.abort) return;
+    const written = $('prompt').value;
+    if (this.chat && !written.trim()) return this.status('Write something first.');
+    if (written) this.add({text: written, from: 'you'});
+    if (this.parts.length === 0) return this.status('Write something first.');
+    $('prompt').value = '';
+    this.generate();
+  }
+
+  messages() {
+    const messages = [];
+    for (const part of this.parts) {
+      const role = part.from === 'you' ? 'user' : 'assistant', last = messages.at(-1);
+      if (last?.role === role) last.content += part.text;
+      else messages.push({role, content: part.text});
+    }
+    return messages;
+  }
+
+  async generate() {
+    const abort = this.abort = new AbortController();
+    $('send').disabled = true;
+    $('stop').disabled = false;
+    this.status('The model reads…');
+    const begun = performance.now(), before = this.parts.length;
+    let ended = '';
+    try {
+      const count = Math.max(1, Math.min(1000, Number($('count').value) || 48));
+      const common = {model: this.model, max_tokens: count, temperature: Number($('temperature').value)};
+      const events = this.chat
+        ? stream('/v1/chat/completions', {...common, messages: this.messages(), logprobs: true, top_logprobs: 8}, abort.signal)
+        : stream('/v1/completions', {...common, prompt: this.text(), logprobs: 8}, abort.signal);
+      for await (const event of events) {
+        const choice = event.choices?.[0];
+        if (!choice) continue;
+        for (const part of this.chat ? chatParts(choice) : textParts(choice)) this.add(part);
+        if (choice.finish_reason) ended = choice.finish_reason === 'length' ? '' : 'The text ends here.';
+        const seconds = (performance.now() - begun) / 1000, made = this.parts.length - before;
+        if (made) this.status(`${made} tokens, ${(made / seconds).toFixed(1)} tokens/s`);
+      }
+      if (ended) this.status(`${$('talk-status').textContent}. ${ended}`);
+    } catch (error) {
+      if (error.name === 'AbortError') this.status(`${$('talk-status').textContent.replace('The model reads…', '')} Stopped.`);
+      else this.onError(error);
+    } finally {
+      if (this.abort === abort) this.abort = null;
+      $('send').disabled = this.abort !== null;
+      $('stop').disabled = this.abort === null;
+    }
+  }
+
+  add(part) {
+    this.parts.push(part);
+    const box = $('transcript'), atEnd = box.scrollTop + box.clientHeight >= box.scrollHeight - 40;
+    box.append(this.element(part));
+    if (atEnd) box.scrollTop = box.scrollHeight;
+  }
+
+  element(part) {
+    if (!part.token) {
+      const span = document.createElement('span');
+      span.className = part.from;
+      span.textContent = part.text;
+      return span;
+    }
+    const button = document.createElement('button'), text = document.createElement('span'), p = document.createElement('span');
+    button.type = 'button';
+    button.className = 'token';
+    button.tabIndex = -1;
+    text.className = 'text';
+    text.textContent = part.text.replace(/\n/g, '↵');
+    p.className = 'p';
+    p.textContent = percent(part.token.p);
+    p.style.setProperty('--p', Math.max(0.04, part.token.p));
+    button.setAttribute('aria-label', `${showToken(part.text)}, ${percent(part.token.p)}`);
+    button.append(text, p);
+    button.addEventListener('click', () => this.openAlternatives(part, button));
+    const whole = document.createElement('span');
+    whole.append(button);
+    if (part.text.includes('\n')) whole.append(document.createElement('br'));
+    return whole;
+  }
+
+  // Arrow keys walk over the tokens.
+  moveFocus(event) {
+    const step = {ArrowRight: 1, ArrowLeft: -1}[event.key];
+    if (!step) return;
+    const tokens = [...$('transcript').querySelectorAll('.token')];
+    if (!tokens.length) return;
+    event.preventDefault();
+    const at = tokens.indexOf(document.activeElement);
+    tokens[at < 0 ? (step > 0 ? 0 : tokens.length - 1) : Math.max(0, Math.min(tokens.length - 1, at + step))].focus();
+  }
+
+  openAlternatives(part, button) {
+    const box = $('alternatives'), at = this.parts.indexOf(part);
+    const title = document.createElement('p'), list = document.createElement('ul');
+    title.textContent = 'Here the model considered:';
+    list.append(...part.token.top.map(({text, p}) => {
+      const item = document.createElement('li'), choose = document.createElement('button');
+      choose.type = 'button';
+      choose.className = text === part.text ? 'chosen' : '';
+      const word = document.createElement('span'), bar = document.createElement('span'), value = document.createElement('span');
+      word.className = 'word';
+      word.textContent = showToken(text);
+      bar.className = 'fill';
+      bar.style.setProperty('--p', p);
+      value.className = 'value';
+      value.textContent = percent(p);
+      choose.append(word, bar, value);
+      choose.disabled = this.chat;
+      choose.addEventListener('click', () => this.regenerate(at, {text, from: 'model', token: {p, top: part.token.top}}));
+      item.append(choose);
+      return item;
+    }));
+    const hint = document.createElement('p');
+    hint.className = 'hint';
+    hint.textContent = this.chat ? 'In a chat answers are made as a whole.' : 'Choose one: the text goes on from there.';
+    box.replaceChildren(title, list, hint);
+    box.hidden = false;
+    const place = button.getBoundingClientRect(), width = box.offsetWidth;
+    box.style.left = `${Math.max(8, Math.min(place.left, document.documentElement.clientWidth - width - 8)) + scrollX}px`;
+    box.style.top = `${place.bottom + 6 + scrollY}px`;
+    this.opener = button;
+    (list.querySelector('button:not(:disabled)') ?? box).focus();
+    list.onkeydown = (event) => {
+      const step = {ArrowDown: 1, ArrowUp: -1}[event.key];
+      if (!step) return;
+      event.preventDefault();
+      const all = [...list.querySelectorAll('button')];
+      all[(all.indexOf(document.activeElement) + step + all.length) % all.length].focus();
+    };
+  }
+
+  closeAlternatives(focus) {
+    if ($('alternatives').hidden) return;
+    $('alternatives').hidden = true;
+    if (focus) this.opener?.focus();
+  }
+
+  regenerate(at, part) {
+    this.closeAlternatives(false);
+    this.stop();
+    this.parts.length = at;
+    while ($('transcript').children.length > at) $('transcript').lastChild.remove();
+    this.add(part);
+    this.generate();
+  }
+}
+
+// The tokens of a streamed completion; a piece of text without scores stays one part.
+function textParts(choice) {
+  const scores = choice.logprobs;
+  if (!scores?.tokens?.length) return choice.text ? [{text: choice.text, from: 'model'}] : [];
+  return scores.tokens.map((text, t) => ({text, from: 'model', token: {
+    p: Math.exp(scores.token_logprobs[t] ?? 0),
+    top: Object.entries(scores.top_logprobs?.[t] ?? {}).map(([word, logprob]) => ({text: word, p: Math.exp(logprob)}))
+      .sort((a, b) => b.p - a.p)}}));
+}
+
+function chatParts(choice) {
+  const scores = choice.logprobs?.content;
+  if (!scores?.length) return choice.delta?.content ? [{text: choice.delta.content, from: 'model'}] : [];
+  return scores.map(({token, logprob, top_logprobs}) => ({text: token, from: 'model', token: {
+    p: Math.exp(logprob), top: (top_logprobs ?? []).map((other) => ({text: other.token, p: Math.exp(other.logprob)}))
+      .sort((a, b) => b.p - a.p)}}));
+}
