@@ -15,7 +15,7 @@
 namespace braid::apps {
 namespace {
 
-// What a model writes must not command the terminal: control characters but line ends and tabs are printed as \xHH.
+// Text of a model must not command the terminal: control characters but line ends and tabs are printed as \xHH.
 std::string safe(std::string_view text) {
   std::vector<std::string> parts = split(text, '\t');
   for (std::string& part : parts) part = printable(part, "\n");
@@ -116,7 +116,7 @@ Command chat_command() {
       .details = "Lines of the conversation that begin with a slash are commands:\n" + chat_help() +
                  "The turns stay in the cache, so that each is computed once. Where the model's longest sequence is\n"
                  "reached, the oldest turns are left out.",
-      .examples = {"braid chat out/demo", "braid chat out/demo --system 'Answer in one sentence.' -t 0.3 --stats",
+      .examples = {"braid chat out/demo", "braid chat out/demo --system 'Answer briefly.' -t 0.3 --stats",
                    "echo 'Who are you?' | braid chat out/demo --chat chatml"},
       .run = run_chat};
 }
