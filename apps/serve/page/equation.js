@@ -57,8 +57,9 @@ export class Equation {
     this.matrices = matrices;
     this.stage = stage;
     this.cell = this.cell.map((x) => Math.min(x, heads - 1));
-    this.most = 1e-9;
+    this.most = 0;
     for (const part of order.slice(2)) for (const x of matrices[part] ?? []) this.most = Math.max(this.most, Math.abs(x));
+    this.most ||= 1;  // nothing but the identity
     this.draw();
     this.tell();
     legend(this.legend, this.most, true, 'weight in W; beyond that the color stays');

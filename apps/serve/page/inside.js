@@ -130,11 +130,11 @@ export class Inside {
     if (!this.maps4) return;
     const {head, size, stage} = this.state, [before, after] = stages[stage];
     const a = this.value(before, head), b = this.value(after, head);
-    let difference = 1e-9;
+    let difference = 0;
     for (let i = 0; i < size; i++)
       for (let j = 0; j < size; j++) if (Number.isFinite(a(i, j))) difference = Math.max(difference, Math.abs(b(i, j) - a(i, j)));
     const most = Math.max(this.most(before), this.most(after));
-    this.triple.set(size, a, b, most, difference, head);
+    this.triple.set(size, a, b, most, difference || 1, head);
     legend($('triple-legend'), most, true, stage === 'pre' ? 'score' : 'probability');
   }
 
