@@ -1,13 +1,15 @@
 // Talking: a text that the model continues, or a conversation. Every new token keeps its probability and alternatives.
-import {stream} from './api.js';
+import {postJson, stream} from './api.js';
 import {Choice} from './choice.js';
 import {percent, showToken} from './colors.js';
 
 const $ = (id) => document.getElementById(id);
 
 export class Talk {
-  constructor(model, onError) {
+  // context: the model's longest sequence.
+  constructor(model, context, onError) {
     this.model = model;
+    this.context = context;
     this.onError = onError;
     this.parts = [];  // {text, from: 'you' | 'model', token: {p, top} or none}
     this.abort = null;
@@ -78,6 +80,15 @@ export class Talk {
     return messages;
   }
 
+  // How many of the tokens that were asked for still fit behind the text. A template adds some to each message.
+  async room(asked) {
+    const text = await postJson('/tokenize', {prompt: this.text()});
+    const margin = this.chat ? 16 * (this.messages().length + 1) : 1;
+    const room = this.context - text.count - margin;
+    if (room < 1) throw new Error(`The text has ${text.count} tokens; this model reads at most ${this.context}. Clear it to begin anew.`);
+    return Math.min(asked, room);
+  }
+
   async generate() {
     const abort = this.abort = new AbortController();
     $('send').disabled = true;
@@ -86,7 +97,7 @@ export class Talk {
     const begun = performance.now(), before = this.parts.length;
     let ended = '';
     try {
-      const count = Math.max(1, Math.min(1000, Number($('count').value) || 48));
+      const count = await this.room(Math.max(1, Math.min(1000, Number($('count').value) || 48)));
       const common = {model: this.model, max_tokens: count, temperature: Number($('temperature').value)};
       const events = this.chat
         ? stream('/v1/chat/completions', {...common, messages: this.messages(), logprobs: true, top_logprobs: 8}, abort.signal)
@@ -102,7 +113,10 @@ export class Talk {
       if (ended) this.status(`${$('talk-status').textContent}. ${ended}`);
     } catch (error) {
       if (error.name === 'AbortError') this.status(`${$('talk-status').textContent.replace('The model reads…', '')} Stopped.`);
-      else this.onError(error);
+      else {
+        this.status(error.message);
+        this.onError(error);
+      }
     } finally {
       if (this.abort === abort) this.abort = null;
       $('send').disabled = this.abort !== null;
