@@ -2,6 +2,9 @@
 
 #include <atomic>
 #include <vector>
+#ifdef BRAID_ROW_INVARIANT_X86
+#include <cpuid.h>
+#endif
 
 namespace braid::cpu::row_invariant {
 
@@ -12,11 +15,18 @@ extern const Kernels avx512, avx2;
 
 namespace {
 
+#ifdef BRAID_ROW_INVARIANT_X86
+// Conversions of 16-bit floats; clang 14 has no name for them in __builtin_cpu_supports().
+bool supports_f16c() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
+#endif
+
 std::vector<const Kernels*> find_variants() {
   std::vector<const Kernels*> found;
 #ifdef BRAID_ROW_INVARIANT_X86
-  const bool avx2_too =
-      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+  const bool avx2_too = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && supports_f16c();
   if (avx2_too && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
     found.push_back(&avx512);
