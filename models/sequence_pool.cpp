@@ -12,6 +12,11 @@ namespace {
 
 constexpr int64_t kBlock = 16;  // positions
 
+struct Sequence {
+  KvCache cache;
+  int64_t length = 0, blocks = 0;
+};
+
 class SeparatePool final : public SequencePool {
  public:
   SeparatePool(const LanguageModel& model, int64_t positions) : model_(model), blocks_(blocks_for(positions)) {
@@ -85,11 +90,6 @@ class SeparatePool final : public SequencePool {
   bool invariant() const override { return false; }
 
  private:
-  struct Sequence {
-    KvCache cache;
-    int64_t length = 0, blocks = 0;
-  };
-
   const Sequence& at(int sequence) const {
     const bool open = sequence >= 0 && sequence < std::ssize(sequences_) && sequences_[static_cast<size_t>(sequence)];
     check(open, "sequence_pool", [&] { return "sequence " + std::to_string(sequence) + " is not open"; });
