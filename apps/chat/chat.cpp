@@ -56,7 +56,7 @@ int run_chat(const Arguments& arguments) {
   options.sampling.vocabulary = loaded.tokenizer->vocab_size();
   options.ends = loaded.ends;
   options.system = arguments.get("system");
-  Conversation conversation(*loaded.model, *loaded.tokenizer, options);
+  ChatSession conversation(*loaded.model, *loaded.tokenizer, options);
   for (const char* name : {"temperature", "top-k", "top-p", "min-p", "repetition-penalty", "tokens"})
     conversation.set(name, arguments.get(name));
   const bool terminal = ::isatty(STDIN_FILENO) != 0;

@@ -8,7 +8,7 @@ namespace {
 
 using Kind = ChatLine::Kind;
 
-std::string settings_text(const Conversation& conversation) {
+std::string settings_text(const ChatSession& conversation) {
   std::string text;
   for (const models::Setting& s : conversation.settings()) {
     std::string row = "  " + s.name + " = " + models::value_text(s.get());
@@ -18,7 +18,7 @@ std::string settings_text(const Conversation& conversation) {
   return text;
 }
 
-ChatLine set(const std::string& rest, Conversation& conversation) {
+ChatLine set(const std::string& rest, ChatSession& conversation) {
   if (rest.empty()) return {Kind::done, settings_text(conversation)};
   const size_t space = std::min(rest.find(' '), rest.size());
   const std::string name = rest.substr(0, space), value(trim(std::string_view(rest).substr(space)));
@@ -27,14 +27,14 @@ ChatLine set(const std::string& rest, Conversation& conversation) {
           name + " = " + models::value_text(models::find_setting(conversation.settings(), name)->get()) + "\n"};
 }
 
-ChatLine history(const std::string&, Conversation& conversation) {
+ChatLine history(const std::string&, ChatSession& conversation) {
   std::string text;
   for (const models::text::ChatTurn& turn : conversation.turns())
     text += turn.role + ": " + printable(turn.content, "\n") + "\n";
   return {Kind::done, text.empty() ? "nothing was said yet\n" : text};
 }
 
-ChatLine save(const std::string& rest, Conversation& conversation) {
+ChatLine save(const std::string& rest, ChatSession& conversation) {
   check(!rest.empty(), ErrorKind::setting, [] { return std::string("/save needs the name of a file"); });
   io::write_file(rest, conversation.json() + "\n");
   return {Kind::done, "saved " + std::to_string(conversation.turns().size()) + " turns to " + rest + "\n"};
@@ -42,34 +42,34 @@ ChatLine save(const std::string& rest, Conversation& conversation) {
 
 struct Named {
   const char *name, *argument, *help;
-  ChatLine (*run)(const std::string& rest, Conversation& conversation);
+  ChatLine (*run)(const std::string& rest, ChatSession& conversation);
 };
 constexpr Named commands[] = {
     {"help", "", "this list",
-     [](const std::string&, Conversation&) {
+     [](const std::string&, ChatSession&) {
        return ChatLine{Kind::done, chat_help()};
      }},
     {"reset", "", "forget the conversation, but for the system's turn",
-     [](const std::string&, Conversation& c) {
+     [](const std::string&, ChatSession& c) {
        return c.reset(), ChatLine{Kind::done, "the conversation begins anew\n"};
      }},
     {"again", "", "draw the last answer anew",
-     [](const std::string&, Conversation&) {
+     [](const std::string&, ChatSession&) {
        return ChatLine{Kind::again, ""};
      }},
     {"undo", "", "take the last answer and what was said before it back",
-     [](const std::string&, Conversation& c) {
+     [](const std::string&, ChatSession& c) {
        return c.undo(), ChatLine{Kind::done, "taken back\n"};
      }},
     {"history", "", "print the conversation", history},
     {"system", "TEXT", "set the system's turn; without TEXT remove it",
-     [](const std::string& rest, Conversation& c) {
+     [](const std::string& rest, ChatSession& c) {
        return c.system(rest), ChatLine{Kind::done, rest.empty() ? "no system's turn\n" : "the system's turn is set\n"};
      }},
     {"set", "[NAME VALUE]", "how answers are drawn, for example /set temperature 0.7; alone: all settings", set},
     {"save", "FILE", "write the conversation as a line of data for braid prepare --chat", save},
     {"quit", "", "end; also the end of input (Ctrl-D)",
-     [](const std::string&, Conversation&) {
+     [](const std::string&, ChatSession&) {
        return ChatLine{Kind::quit, ""};
      }},
 };
@@ -86,7 +86,7 @@ std::string chat_help() {
   return text + "  Ctrl-C ends an answer; a line that begins with // is said with one slash\n";
 }
 
-ChatLine take_line(const std::string& line, Conversation& conversation) {
+ChatLine take_line(const std::string& line, ChatSession& conversation) {
   if (line.starts_with("//")) return {Kind::text, line.substr(1)};
   if (!line.starts_with('/')) return {Kind::text, line};
   const size_t space = std::min(line.find(' '), line.size());

@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "apps/chat/conversation.h"
+#include "apps/chat/chat_session.h"
 
 namespace braid::apps {
 
@@ -14,7 +14,7 @@ struct ChatLine {
 
 // Carries out a command such as "/set temperature 0.7"; other lines are what the user says ("//" is a slash in front).
 // Error(setting) for what cannot be done, with the commands where there is none of the name.
-ChatLine take_line(const std::string& line, Conversation& conversation);
+ChatLine take_line(const std::string& line, ChatSession& conversation);
 std::string chat_help();
 
 }  // namespace braid::apps

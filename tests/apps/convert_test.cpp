@@ -4,6 +4,7 @@
 #include "braid/tensor/io/safetensors.h"
 #include "tests/apps/support.h"
 #include "tests/models/pretrained/support.h"
+#include "tests/support/places.h"
 
 using namespace braid;
 using namespace braid::test;
@@ -11,7 +12,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const std::string kGolden = BRAID_SOURCE_DIR "/tests/golden/";
+const std::string kGolden = source_dir() + "/tests/golden/";
 
 void has(const std::string& text, const std::vector<std::string>& parts) {
   for (const std::string& part : parts)

@@ -5,6 +5,7 @@
 #include "braid/tensor/io/safetensors.h"
 #include "tests/apps/train/runs.h"
 #include "tests/support/compare.h"
+#include "tests/support/places.h"
 
 using namespace braid;
 using namespace braid::test;
@@ -13,7 +14,7 @@ using nlohmann::json;
 
 namespace {
 
-const fs::path kFolders = BRAID_SOURCE_DIR "/tests/golden/hf";
+const fs::path kFolders = source_dir() + "/tests/golden/hf";
 
 void has(const std::string& text, const std::vector<std::string>& parts) {
   for (const std::string& part : parts)

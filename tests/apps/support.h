@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "braid/tensor/error.h"
+#include "tests/support/places.h"
 
 namespace braid::test {
 
@@ -55,7 +56,7 @@ struct Outcome {
 
 // The real program, run by a shell. `before`: shell words in front of it, such as "ulimit -f 100;".
 inline Outcome run(const std::string& arguments, const std::string& before = "") {
-  std::FILE* pipe = ::popen((before + " " + BRAID_PROGRAM + " " + arguments + " 2>&1").c_str(), "r");
+  std::FILE* pipe = ::popen((before + " " + braid_program() + " " + arguments + " 2>&1").c_str(), "r");
   std::string output;
   char buffer[4096];
   for (size_t count; pipe && (count = std::fread(buffer, 1, sizeof buffer, pipe)) > 0;) output.append(buffer, count);
@@ -69,7 +70,7 @@ class Process {
   explicit Process(std::vector<std::string> arguments) {
     int ends[2];
     if (::pipe(ends) != 0) throw std::runtime_error("no pipe");
-    std::string program = BRAID_PROGRAM;
+    std::string program = braid_program();
     std::vector<char*> pointers = {program.data()};
     for (std::string& argument : arguments) pointers.push_back(argument.data());
     pointers.push_back(nullptr);

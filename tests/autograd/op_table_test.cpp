@@ -5,6 +5,7 @@
 #include <fstream>
 #include <regex>
 #include <set>
+#include "tests/support/places.h"
 
 using namespace braid;
 using namespace braid::test;
@@ -16,7 +17,7 @@ BOOST_AUTO_TEST_CASE(every_row_holds) {
 }
 
 BOOST_AUTO_TEST_CASE(every_public_op_has_a_row) {
-  std::ifstream file(BRAID_SOURCE_DIR "/autograd/ops.h");
+  std::ifstream file(source_dir() + "/autograd/ops.h");
   BOOST_REQUIRE(file.good());
   std::set<std::string> rows;
   for (const OpRow& row : all_rows()) rows.insert(row.name.substr(0, row.name.find(':')));

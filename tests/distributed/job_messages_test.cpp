@@ -1,6 +1,7 @@
 // The output of braid train under mpirun: one message for a mistake, plain lines, and which process runs where.
 #include "braid/distributed/comm/mpi_session.h"
 #include "tests/distributed/job_support.h"
+#include "tests/support/places.h"
 
 using namespace braid;
 using namespace braid::test::jobs;
@@ -53,7 +54,7 @@ BOOST_AUTO_TEST_CASE(a_changed_number_of_processes_is_listed_on_resume) {
 
 // prepare and convert in two processes would write the same folder.
 BOOST_AUTO_TEST_CASE(a_command_of_one_process_runs_once) {
-  const std::string quiet = mpirun(2) + "--quiet " + BRAID_PROGRAM;
+  const std::string quiet = mpirun(2) + "--quiet " + test::braid_program();
   const fs::path data = world().fresh();
   Outcome o = run(quiet + " prepare " + (world().folder / "in") + " -o " + data.string());
   BOOST_TEST(says(o, 0, "wrote " + data.string()));

@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "tests/support/places.h"
 #include "tests/support/temp_folder.h"
 
 namespace braid::test::jobs {
@@ -64,7 +65,7 @@ struct World {
       folder.write("in/" + std::to_string(i) + ".txt", text.str());
     }
     std::ostringstream prepare;
-    prepare << BRAID_PROGRAM << " prepare " << (folder / "in") << " --val-fraction 0.2 -o " << data();
+    prepare << braid_program() << " prepare " << (folder / "in") << " --val-fraction 0.2 -o " << data();
     Shell made(prepare.str(), folder.path / "prepared.txt");
     if (made.wait() != 0) throw std::runtime_error(made.output());
   }
@@ -78,7 +79,7 @@ inline World& world() {
 
 inline std::string train(const fs::path& out, const std::string& more) {
   std::ostringstream line;
-  line << BRAID_PROGRAM << " train run.out=" << out.string() << " data.path=" << world().data()
+  line << braid_program() << " train run.out=" << out.string() << " data.path=" << world().data()
        << " model.dim=24 model.n_layer=2 model.n_head=4 model.block_size=32 train.batch_size=4 schedule.warmup=2"
           " eval.interval=5 eval.batches=2 log.interval=1 guard.spike=0 train.dtype=f64 run.threads=1 train.steps=10"
           " checkpoint.interval=0 "

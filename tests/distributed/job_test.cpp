@@ -13,6 +13,7 @@
 #include "braid/models/training/checkpoint.h"
 #include "braid/models/training/manifest.h"
 #include "tests/distributed/job_support.h"
+#include "tests/support/places.h"
 
 using namespace braid;
 using namespace braid::test::jobs;
@@ -229,7 +230,7 @@ BOOST_AUTO_TEST_CASE(a_full_disk_of_a_rank_ends_all_alike) {
 // A random rank of four that was started with another setting or program, on a fresh run or one with a checkpoint.
 BOOST_AUTO_TEST_CASE(ranks_that_do_not_fit_are_rejected_before_the_first_step) {
   fs::path copy = world().folder.path / "braid-copy";
-  fs::copy_file(BRAID_PROGRAM, copy);
+  fs::copy_file(test::braid_program(), copy);
   std::ofstream(copy, std::ios::app) << "x";
   double worst = 0;
   int first_seed = number_from("BRAID_SEED", static_cast<int>(std::random_device{}() % 100000));
@@ -239,7 +240,7 @@ BOOST_AUTO_TEST_CASE(ranks_that_do_not_fit_are_rejected_before_the_first_step) {
     for (bool program : {false, true}) {
       fs::path out = world().fresh();
       std::string usual = train(out, "optimizer.lr=0.001"), other = train(out, "optimizer.lr=0.002");
-      if (program) other = copy.string() + usual.substr(std::string(BRAID_PROGRAM).size());
+      if (program) other = copy.string() + usual.substr(test::braid_program().size());
       std::string command = std::string(BRAID_MPIRUN) + " --oversubscribe";
       for (int rank = 0; rank < 4; ++rank)
         command += std::string(rank > 0 ? " :" : "") + " -np 1 " + (rank == odd ? other : usual);
@@ -262,7 +263,7 @@ BOOST_AUTO_TEST_CASE(generate_prints_the_text_of_one_process) {
   const fs::path out = world().fresh();
   BOOST_REQUIRE(says(run(train(out, "")), 0, "trained 10 steps"));
   const auto generate = [&](const std::string& more) {
-    return std::string(BRAID_PROGRAM) + " generate " + out.string() +
+    return test::braid_program() + " generate " + out.string() +
            " --prompt '12 34' --tokens 24 --count 2 --ignore-eos --threads 1 " + more;
   };
   const Outcome want = run(generate(""));

@@ -5,13 +5,11 @@
 
 #include "braid/autograd/ops.h"
 #include "braid/tensor/io/safetensors.h"
+#include "tests/support/places.h"
 
 namespace braid::test {
 
-// BRAID_TEST_FILES: the tree, or a copy of its data, on a machine other than the one that compiled the tests.
-inline const std::string kGolden =
-    std::string(std::getenv("BRAID_TEST_FILES") ? std::getenv("BRAID_TEST_FILES") : BRAID_SOURCE_DIR) +
-    "/tests/golden/";
+inline const std::string kGolden = source_dir() + "/tests/golden/";
 inline constexpr const char* kGoldenAttentions[] = {"attn_full", "attn_query_only", "attn_key_only", "attn_static_g2",
                                                     "attn_noncausal"};
 

@@ -4,6 +4,7 @@
 
 #include "braid/tensor/io/json.h"
 #include "tests/apps/support.h"
+#include "tests/support/places.h"
 
 using namespace braid;
 using namespace braid::test;
@@ -22,7 +23,7 @@ BOOST_AUTO_TEST_CASE(of_a_preset_and_of_a_folder) {
   const Outcome none = run(tiny);
   BOOST_TEST(none.output.find(", after 19 tokens, ") != std::string::npos, none.output);
   BOOST_TEST(none.output.find("median of 19 steps") != std::string::npos, none.output);
-  const std::string golden = BRAID_SOURCE_DIR "/tests/golden/model_dcformer_lg";
+  const std::string golden = source_dir() + "/tests/golden/model_dcformer_lg";
   const Outcome json = run("bench decode --json --dtype bf16 --context 8 --tokens 4 --model " + golden);
   BOOST_REQUIRE_MESSAGE(json.code == 0, json.output);
   const nlohmann::json facts = io::parse_json(json.output, "output");

@@ -5,6 +5,7 @@
 #include "braid/tensor/io/safetensors.h"
 #include "tests/apps/support.h"
 #include "tests/support/compare.h"
+#include "tests/support/places.h"
 
 using namespace braid;
 using namespace braid::test;
@@ -35,7 +36,7 @@ BOOST_AUTO_TEST_SUITE(dump)
 
 BOOST_AUTO_TEST_CASE(golden_cases) {
   int cases = 0;
-  for (const auto& entry : fs::directory_iterator(BRAID_SOURCE_DIR "/tests/golden")) {
+  for (const auto& entry : fs::directory_iterator(source_dir() + "/tests/golden")) {
     if (!fs::exists(entry.path() / "config.json")) continue;
     ++cases;
     check_case(entry.path(), "f64", 1e-10);
@@ -46,7 +47,7 @@ BOOST_AUTO_TEST_CASE(golden_cases) {
 
 BOOST_AUTO_TEST_CASE(decoding_within_the_ids_and_the_longest_sequence) {
   const Scratch scratch;
-  const fs::path golden = BRAID_SOURCE_DIR "/tests/golden/model_transformer", out = scratch / "dump.safetensors";
+  const fs::path golden = source_dir() + "/tests/golden/model_transformer", out = scratch / "dump.safetensors";
   const Tensor ids = io::SafetensorsFile((golden / "golden.safetensors").string()).load("input_ids");
   io::save_safetensors((scratch / "ids").string(), {{"input_ids", ids}});
   const auto decode = [&](const std::string& lengths) {
@@ -75,7 +76,7 @@ BOOST_AUTO_TEST_CASE(decoding_within_the_ids_and_the_longest_sequence) {
 BOOST_AUTO_TEST_CASE(a_dump_does_not_replace_what_it_is_made_from) {
   const Scratch scratch;
   const fs::path model = scratch / "model", ids = scratch / "ids";
-  fs::copy(BRAID_SOURCE_DIR "/tests/golden/model_transformer", model);
+  fs::copy(source_dir() + "/tests/golden/model_transformer", model);
   io::save_safetensors(ids.string(), {{"input_ids", from_vector(std::vector<int64_t>{1, 2}, {1, 2})}});
   const std::string weights = slurp(model / "model.safetensors"), command = "dump " + model.string() + " --ids ";
   for (const Outcome& result : {run(command + "1,2 -o " + (model / "model.safetensors").string()),
@@ -90,7 +91,7 @@ BOOST_AUTO_TEST_CASE(a_dump_does_not_replace_what_it_is_made_from) {
 BOOST_AUTO_TEST_CASE(the_loss_is_printed) {
   const Scratch scratch;
   const std::string command =
-      "dump " BRAID_SOURCE_DIR "/tests/golden/model_transformer -o " + (scratch / "out").string() + " --ids ";
+      "dump " + source_dir() + "/tests/golden/model_transformer -o " + (scratch / "out").string() + " --ids ";
   const std::string several = run(command + "1,2,3").output, one = run(command + "1").output;
   BOOST_TEST(several.find("out; loss ") != std::string::npos, several);
   BOOST_TEST(several.find(" of 2 tokens\n") != std::string::npos, several);
@@ -99,7 +100,7 @@ BOOST_AUTO_TEST_CASE(the_loss_is_printed) {
 
 BOOST_AUTO_TEST_CASE(ids_that_do_not_fit_the_model) {
   const Scratch scratch;
-  const std::string model = BRAID_SOURCE_DIR "/tests/golden/model_transformer";  // 61 ids, sequences of at most 128
+  const std::string model = source_dir() + "/tests/golden/model_transformer";  // 61 ids, sequences of at most 128
   const fs::path out = scratch / "out.safetensors";
   const auto ids = [](std::vector<int64_t> values, Shape shape) { return from_vector(values, shape); };
   const Tensor good = ids({1, 2, 3}, {1, 3});
@@ -139,7 +140,7 @@ BOOST_AUTO_TEST_CASE(ids_that_do_not_fit_the_model) {
 
 BOOST_AUTO_TEST_CASE(inputs_that_do_not_fit_the_attention) {
   const Scratch scratch;
-  const fs::path golden = BRAID_SOURCE_DIR "/tests/golden/attn_full";
+  const fs::path golden = source_dir() + "/tests/golden/attn_full";
   fs::copy_file(golden / "config.json", scratch / "config.json");
   const io::SafetensorsFile file((golden / "inputs.safetensors").string());
   const auto changed = [&](const std::string& name, const Tensor& x, const std::string& words) {
@@ -164,7 +165,7 @@ BOOST_AUTO_TEST_CASE(inputs_that_do_not_fit_the_attention) {
 }
 
 BOOST_AUTO_TEST_CASE(sixteen_bits) {
-  const std::string folder = BRAID_SOURCE_DIR "/tests/golden/model_dcformer_train";
+  const std::string folder = source_dir() + "/tests/golden/model_dcformer_train";
   const Scratch scratch;
   const fs::path out = scratch / "out.safetensors";
   BOOST_TEST(

@@ -12,6 +12,7 @@
 #include "braid/tensor/io/safetensors.h"
 #include "tests/apps/support.h"
 #include "tests/support/compare.h"
+#include "tests/support/places.h"
 #include "tests/support/random.h"
 
 using namespace braid;
@@ -20,7 +21,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const std::string kGolden = BRAID_SOURCE_DIR "/tests/golden/";
+const std::string kGolden = source_dir() + "/tests/golden/";
 
 struct Array {
   Array() = default;
@@ -165,7 +166,7 @@ struct Row {
 };
 std::vector<Row> table() {
   std::vector<Row> rows;
-  for (const std::string& line : detail::split(slurp(BRAID_SOURCE_DIR "/apps/dump/names.md"), '\n')) {
+  for (const std::string& line : detail::split(slurp(source_dir() + "/apps/dump/names.md"), '\n')) {
     if (!line.starts_with("| `")) continue;
     const std::vector<std::string> cells = detail::split(line, '|');
     BOOST_REQUIRE(cells.size() == 6u);

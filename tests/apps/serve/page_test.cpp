@@ -7,6 +7,7 @@
 #include "braid/models/inspection/inspection_json.h"
 #include "braid/tensor/io/reader.h"
 #include "tests/apps/serve/test_server.h"
+#include "tests/support/places.h"
 
 using namespace braid;
 using namespace braid::test;
@@ -15,7 +16,7 @@ using nlohmann::json;
 namespace {
 
 constexpr int64_t kLargestFile = 1 << 20;
-const std::string kFolder = BRAID_SOURCE_DIR "/apps/serve/page/";
+const std::string kFolder = source_dir() + "/apps/serve/page/";
 
 std::string in_tree(const std::string& path) {
   return io::read_text_file(kFolder + (path == "/" ? "index.html" : path.substr(6)), kLargestFile);

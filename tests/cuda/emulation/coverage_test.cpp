@@ -4,13 +4,14 @@
 
 #include <boost/test/unit_test.hpp>
 #include <map>
+#include "tests/support/places.h"
 
 using namespace braid;
 
 BOOST_AUTO_TEST_SUITE(cuda_coverage)
 
 BOOST_AUTO_TEST_CASE(every_kernel_was_launched, *boost::unit_test::depends_on("cuda_op_table/every_row_holds")) {
-  const std::set<std::string> names = emulated::kernels_in(BRAID_SOURCE_DIR "/cuda/kernels");
+  const std::set<std::string> names = emulated::kernels_in(test::source_dir() + "/cuda/kernels");
   struct Use {
     int compiled = 0, launched = 0;
     uint64_t launches = 0;

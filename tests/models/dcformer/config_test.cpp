@@ -5,6 +5,7 @@
 
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/reader.h"
+#include "tests/support/places.h"
 
 using namespace braid;
 using namespace braid::models;
@@ -343,7 +344,7 @@ BOOST_AUTO_TEST_CASE(attention_cases) {
 }
 
 BOOST_AUTO_TEST_CASE(golden_folders) {
-  const std::filesystem::path golden = std::filesystem::path(BRAID_SOURCE_DIR) / "tests/golden";
+  const std::filesystem::path golden = std::filesystem::path(test::source_dir()) / "tests/golden";
   int models = 0, attentions = 0;
   for (const auto& entry : std::filesystem::directory_iterator(golden)) {
     if (!std::filesystem::exists(entry.path() / "config.json")) continue;

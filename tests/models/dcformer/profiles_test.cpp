@@ -4,6 +4,7 @@
 #include "braid/autograd/autograd.h"
 #include "braid/tensor/io/atomic_file.h"
 #include "tests/models/pretrained/support.h"
+#include "tests/support/places.h"
 
 using namespace braid;
 using namespace braid::test;
@@ -11,7 +12,7 @@ using namespace braid::test;
 namespace {
 
 using Keys = std::vector<std::pair<std::string, std::string>>;
-const std::string kFolder = BRAID_SOURCE_DIR "/tests/golden/model_dcformer_lg";
+const std::string kFolder = source_dir() + "/tests/golden/model_dcformer_lg";
 
 models::Dcformer model(const Keys& keys) {
   models::LoadedModel loaded = models::load_model(kFolder, {.dtype = DType::f64, .settings = keys});

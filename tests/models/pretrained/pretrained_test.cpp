@@ -8,6 +8,7 @@
 #include "braid/tensor/io/atomic_file.h"
 #include "braid/tensor/parallel.h"
 #include "tests/models/pretrained/support.h"
+#include "tests/support/places.h"
 
 using namespace braid;
 using namespace braid::test;
@@ -43,7 +44,7 @@ BOOST_AUTO_TEST_CASE(pickles_are_rejected_with_the_way_out) {
 BOOST_AUTO_TEST_CASE(linear_layers_take_weights_of_8_bits) {
   for (const char* name : {"model_dcformer_lg", "model_dcpythia", "model_transformer"}) {
     BOOST_TEST_CONTEXT(name) {
-      const fs::path folder = fs::path(BRAID_SOURCE_DIR "/tests/golden") / name;
+      const fs::path folder = fs::path(source_dir() + "/tests/golden") / name;
       const models::LoadedModel exact = models::load_model(folder, {.dtype = DType::f32}),
                                 loaded = models::load_model(folder, {.int8_weights = true});
       const models::Dcformer& model = dcformer(loaded);

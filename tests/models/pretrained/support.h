@@ -11,6 +11,7 @@
 #include "braid/tensor/io/reader.h"
 #include "tests/models/support.h"
 #include "tests/support/compare.h"
+#include "tests/support/places.h"
 #include "tests/support/throws.h"
 
 namespace braid::test {
@@ -98,7 +99,7 @@ inline FolderData read_folder(const std::filesystem::path& folder) {
   return data;
 }
 inline FolderData golden_folder(const std::string& name) {
-  return read_folder(std::filesystem::path(BRAID_SOURCE_DIR "/tests/golden") / name);
+  return read_folder(std::filesystem::path(source_dir() + "/tests/golden") / name);
 }
 
 inline bool same_bytes(const Tensor& a, const Tensor& b) {

@@ -3,10 +3,11 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/models/pretrained/support.h"
+#include "tests/support/places.h"
 
 namespace braid::test {
 
-inline const std::string kHuggingFace = BRAID_SOURCE_DIR "/tests/golden/hf/";
+inline const std::string kHuggingFace = source_dir() + "/tests/golden/hf/";
 
 inline FolderData huggingface_folder(const std::string& name) { return read_folder(kHuggingFace + name); }
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "braid/models/text/prepare/count_words.h"
+#include "tests/support/places.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/throws.h"
 using namespace braid;
@@ -16,7 +17,7 @@ using nlohmann::json;
 
 namespace {
 
-const std::string golden = BRAID_SOURCE_DIR "/tests/golden/bpe/";
+const std::string golden = test::source_dir() + "/tests/golden/bpe/";
 
 CountedCorpus counted(const BpeForm& form, size_t most = size_t{1} << 20) {
   models::text::TextSource source({golden + "text.txt.gz"}, {.require_utf8 = true});

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "braid/tensor/parallel.h"
+#include "tests/support/places.h"
 #include "tests/support/throws.h"
 using namespace braid;
 using models::text::BpeOptions;
@@ -34,7 +35,7 @@ BOOST_AUTO_TEST_SUITE(bpe_merges)
 
 // 150 small sets of words with the results of the published trainer, all options.
 BOOST_AUTO_TEST_CASE(the_published_trainer_gives_the_same_vocabulary_and_merges) {
-  std::ifstream file(BRAID_SOURCE_DIR "/tests/golden/bpe/small.jsonl");
+  std::ifstream file(test::source_dir() + "/tests/golden/bpe/small.jsonl");
   int cases = 0;
   for (std::string line; std::getline(file, line); ++cases) {
     const json expected = json::parse(line);

@@ -6,9 +6,11 @@
 
 #include "braid/models/text/prepare/byte_stream.h"
 #include "braid/tensor/detail/strings.h"
+#include "tests/support/places.h"
 
 inline std::string golden_text(const std::string& name) {
-  const auto stream = braid::models::text::open_stream(BRAID_SOURCE_DIR "/tests/golden/tokenizers/" + name + ".zst");
+  const auto stream =
+      braid::models::text::open_stream(braid::test::source_dir() + "/tests/golden/tokenizers/" + name + ".zst");
   std::string text;
   for (std::string buffer(1 << 16, '\0');;) {
     const int64_t n = stream->read(buffer.data(), static_cast<int64_t>(buffer.size()));

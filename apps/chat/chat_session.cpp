@@ -1,4 +1,4 @@
-#include "apps/chat/conversation.h"
+#include "apps/chat/chat_session.h"
 
 #include <algorithm>
 #include <chrono>
@@ -17,8 +17,8 @@ bool has_system(const std::vector<ChatTurn>& turns) { return !turns.empty() && t
 
 }  // namespace
 
-Conversation::Conversation(const models::LanguageModel& model, const models::text::Tokenizer& tokenizer,
-                           ChatOptions options)
+ChatSession::ChatSession(const models::LanguageModel& model, const models::text::Tokenizer& tokenizer,
+                         ChatOptions options)
     : model_(model),
       tokenizer_(tokenizer),
       options_(std::move(options)),
@@ -36,20 +36,20 @@ Conversation::Conversation(const models::LanguageModel& model, const models::tex
   system(options_.system);
 }
 
-void Conversation::system(const std::string& text) {
+void ChatSession::system(const std::string& text) {
   if (has_system(turns_)) turns_.erase(turns_.begin());
   if (!text.empty()) turns_.insert(turns_.begin(), {system_role, text});
 }
 
-void Conversation::reset() { turns_.resize(has_system(turns_) ? 1 : 0); }
+void ChatSession::reset() { turns_.resize(has_system(turns_) ? 1 : 0); }
 
-void Conversation::undo() {
+void ChatSession::undo() {
   check(turns_.size() >= 2 && turns_.back().role == assistant, ErrorKind::setting,
         [] { return std::string("nothing was said yet: there is nothing to take back"); });
   turns_.resize(turns_.size() - 2);
 }
 
-void Conversation::set(const std::string& name, const std::string& value) {
+void ChatSession::set(const std::string& name, const std::string& value) {
   const models::Setting* setting = models::find_setting(settings_, name);
   check(setting != nullptr, ErrorKind::setting, [&] {
     std::vector<std::string> names;
@@ -64,7 +64,7 @@ void Conversation::set(const std::string& name, const std::string& value) {
 
 // The tokens of as many of the newest turns as leave room for an answer. The system's turn stays; turns go in pairs, so
 // that the rest begins with what the user said.
-std::vector<int32_t> Conversation::prompt(int64_t& dropped) const {
+std::vector<int32_t> ChatSession::prompt(int64_t& dropped) const {
   const int64_t longest = model_.max_sequence_length();
   const int64_t room = std::min(options_.max_tokens, longest / 4);
   std::vector<ChatTurn> kept = turns_;
@@ -83,8 +83,8 @@ std::vector<int32_t> Conversation::prompt(int64_t& dropped) const {
   }
 }
 
-Answer Conversation::say(const std::string& text, const std::function<void(std::string_view)>& print,
-                         const std::function<bool()>& stop) {
+Answer ChatSession::say(const std::string& text, const std::function<void(std::string_view)>& print,
+                        const std::function<bool()>& stop) {
   turns_.push_back({user, text});
   try {
     return draw(print, stop);
@@ -94,7 +94,7 @@ Answer Conversation::say(const std::string& text, const std::function<void(std::
   }
 }
 
-Answer Conversation::again(const std::function<void(std::string_view)>& print, const std::function<bool()>& stop) {
+Answer ChatSession::again(const std::function<void(std::string_view)>& print, const std::function<bool()>& stop) {
   check(!turns_.empty() && turns_.back().role == assistant, ErrorKind::setting,
         [] { return std::string("nothing was said yet: there is no answer to draw anew"); });
   const ChatTurn before = turns_.back();
@@ -107,7 +107,7 @@ Answer Conversation::again(const std::function<void(std::string_view)>& print, c
   }
 }
 
-Answer Conversation::draw(const std::function<void(std::string_view)>& print, const std::function<bool()>& stop) {
+Answer ChatSession::draw(const std::function<void(std::string_view)>& print, const std::function<bool()>& stop) {
   const auto start = std::chrono::steady_clock::now();
   Answer answer;
   std::vector<std::string> stops;
@@ -148,7 +148,7 @@ Answer Conversation::draw(const std::function<void(std::string_view)>& print, co
   return answer;
 }
 
-std::string Conversation::json() const {
+std::string ChatSession::json() const {
   nlohmann::ordered_json messages = nlohmann::ordered_json::array();
   for (const ChatTurn& turn : turns_) messages.push_back({{"role", turn.role}, {"content", turn.content}});
   return nlohmann::ordered_json{{"messages", messages}}.dump();

@@ -8,6 +8,7 @@
 #include "braid/tensor/detail/utf8.h"
 #include "tests/apps/generate/byte_model.h"
 #include "tests/apps/support.h"
+#include "tests/support/places.h"
 
 using namespace braid;
 using namespace braid::apps;
@@ -19,7 +20,7 @@ namespace {
 struct Talk {
   std::unique_ptr<models::LanguageModel> model = models::as_language_model(byte_model());
   models::text::ByteTokenizer tokenizer;
-  Conversation conversation;
+  ChatSession conversation;
   std::string printed;
 
   explicit Talk(ChatOptions options = {})
@@ -116,7 +117,7 @@ BOOST_AUTO_TEST_CASE(an_answer_can_be_stopped) {
 
 BOOST_AUTO_TEST_CASE(settings) {
   Talk talk;
-  Conversation& c = talk.conversation;
+  ChatSession& c = talk.conversation;
   c.set("temperature", "0");
   const std::string likeliest = talk.say("x").text;
   BOOST_TEST(c.again([](std::string_view) {}).text == likeliest);  // no draw, whatever the seed
@@ -132,7 +133,7 @@ BOOST_AUTO_TEST_CASE(settings) {
 
 BOOST_AUTO_TEST_CASE(commands) {
   Talk talk;
-  Conversation& c = talk.conversation;
+  ChatSession& c = talk.conversation;
   const Scratch scratch;
   BOOST_TEST(take_line("//a", c).words == "/a");
   BOOST_TEST((take_line("text", c).kind == Kind::text && take_line("/quit", c).kind == Kind::quit));
@@ -173,7 +174,7 @@ BOOST_AUTO_TEST_CASE(the_program) {
   const Outcome wrong = run("chat " + tiny + " --chat nothing");
   BOOST_TEST(wrong.code == 2);
   BOOST_TEST(wrong.output.find("bad chat template") != std::string::npos, wrong.output);
-  const Outcome none = run("chat " BRAID_SOURCE_DIR "/tests/golden/model_dcformer_lg < " + lines);
+  const Outcome none = run("chat " + source_dir() + "/tests/golden/model_dcformer_lg < " + lines);
   BOOST_TEST(none.code == 3);
   BOOST_TEST(none.output.find("give --tokenizer FOLDER") != std::string::npos, none.output);
 }

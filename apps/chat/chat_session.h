@@ -1,4 +1,4 @@
-// A conversation with a model: turns of user and assistant, and the settings with which answers are drawn. Nothing is
+// What `braid chat` holds: turns of user and assistant, and the settings with which answers are drawn. Nothing is
 // printed or read here.
 #pragma once
 #include <functional>
@@ -28,10 +28,10 @@ struct Answer {
   double seconds = 0;
 };
 
-class Conversation {
+class ChatSession {
  public:
   // Model and tokenizer must outlive it.
-  Conversation(const models::LanguageModel& model, const models::text::Tokenizer& tokenizer, ChatOptions options);
+  ChatSession(const models::LanguageModel& model, const models::text::Tokenizer& tokenizer, ChatOptions options);
 
   // Adds what the user says and draws the answer; `print` gets its text piece by piece. stop: polled for each token,
   // true ends the answer where it is. Error(setting), and the conversation stays as it was, where what is said alone
