@@ -1,7 +1,6 @@
 #include "apps/cli/text_model.h"
 
 #include "apps/cli/model_flags.h"
-#include "braid/models/pretrained/pretrained.h"
 
 namespace braid::apps {
 
@@ -27,16 +26,29 @@ TextModel load_text_model(const Arguments& arguments) {
   result.model = models::as_language_model(std::move(loaded.model));
   result.model->to(device);
   print_notes(loaded.notes);
-  result.tokenizer = std::move(loaded.tokenizer);
-  if (arguments.has("tokenizer"))
-    result.tokenizer = models::text::load_tokenizer(tokenizer_path(arguments.get("tokenizer")));
-  check(result.tokenizer != nullptr, ErrorKind::input, [&] {
-    return "no tokenizer.json in " + result.folder.string() +
-           ": text cannot be converted to tokens; give --tokenizer FOLDER";
-  });
-  result.ends = models::text::folder_end_ids(loaded.format.folder.string(), result.model->vocab_size());
-  for (const int32_t id : result.tokenizer->end_ids()) result.ends.push_back(id);
+  result.tokenizer = chosen_tokenizer(arguments, loaded);
+  check_tokenizer(result.tokenizer.get(), result.folder);
+  result.ends = ends_of_text(loaded, result.model->vocab_size(), result.tokenizer.get());
   return result;
+}
+
+std::unique_ptr<models::text::Tokenizer> chosen_tokenizer(const Arguments& arguments, models::LoadedModel& loaded) {
+  return arguments.has("tokenizer") ? models::text::load_tokenizer(tokenizer_path(arguments.get("tokenizer")))
+                                    : std::move(loaded.tokenizer);
+}
+
+void check_tokenizer(const models::text::Tokenizer* tokenizer, const std::filesystem::path& folder,
+                     const std::string& instead) {
+  check(tokenizer != nullptr, ErrorKind::input,
+        [&] { return "no tokenizer.json in " + folder.string() + ": text cannot be converted to tokens; " + instead; });
+}
+
+std::vector<int32_t> ends_of_text(const models::LoadedModel& loaded, int64_t vocabulary,
+                                  const models::text::Tokenizer* tokenizer) {
+  std::vector<int32_t> ends = models::text::folder_end_ids(loaded.format.folder.string(), vocabulary);
+  if (!tokenizer) return ends;
+  for (const int32_t id : tokenizer->end_ids()) ends.push_back(id);
+  return ends;
 }
 
 }  // namespace braid::apps

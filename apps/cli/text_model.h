@@ -2,10 +2,12 @@
 #pragma once
 #include <filesystem>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "apps/cli/command.h"
 #include "braid/models/language_model.h"
+#include "braid/models/pretrained/pretrained.h"
 #include "braid/models/text/tokenizer.h"
 
 namespace braid::apps {
@@ -21,5 +23,14 @@ struct TextModel {
 std::vector<Flag> text_model_flags();
 // The model of the positional MODEL, on its device; notes of the loader go to stderr. Error(input) without a tokenizer.
 TextModel load_text_model(const Arguments& arguments);
+
+// The tokenizer of --tokenizer, or else the loaded folder's; none: null.
+std::unique_ptr<models::text::Tokenizer> chosen_tokenizer(const Arguments& arguments, models::LoadedModel& loaded);
+// Error(input) that says what to give instead of a missing tokenizer.
+void check_tokenizer(const models::text::Tokenizer* tokenizer, const std::filesystem::path& folder,
+                     const std::string& instead = "give --tokenizer FOLDER");
+// The tokens that end a text: those that the folder names, and the tokenizer's own if there is one.
+std::vector<int32_t> ends_of_text(const models::LoadedModel& loaded, int64_t vocabulary,
+                                  const models::text::Tokenizer* tokenizer);
 
 }  // namespace braid::apps

@@ -10,6 +10,7 @@
 #include "apps/cli/progress.h"
 #include "apps/cli/signals.h"
 #include "apps/cli/text.h"
+#include "apps/cli/text_model.h"
 #include "apps/eval/report.h"
 #include "apps/eval/tasks.h"
 #include "apps/train/run_lock.h"
@@ -28,7 +29,7 @@ namespace fs = std::filesystem;
 using models::eval::EvalTask;
 
 // The checksum of the files that make the model: configuration, weights, LoRA.
-std::string model_fingerprint(const std::vector<fs::path>& folders) {
+std::string files_checksum(const std::vector<fs::path>& folders) {
   uint32_t crc = 0;
   for (const fs::path& folder : folders) {
     std::set<fs::path> files;
@@ -47,41 +48,20 @@ std::string model_fingerprint(const std::vector<fs::path>& folders) {
   return detail::hex(crc, 8);
 }
 
-struct EvalModel {
-  std::unique_ptr<models::LanguageModel> model;
-  std::unique_ptr<models::text::Tokenizer> tokenizer;
-  Fingerprint fingerprint;
-};
-
-EvalModel load(const Arguments& arguments) {
-  const fs::path folder = model_folder(arguments.get("MODEL")), base = base_of(arguments);
-  models::LoadedModel loaded = models::load_model(folder, {.dtype = dtype_of(arguments),
-                                                           .settings = model_keys(arguments),
-                                                           .base = base,
-                                                           .int8_weights = int8_weights(arguments)});
-  print_notes(loaded.notes);
-  EvalModel result;
-  result.tokenizer = arguments.has("tokenizer")
-                         ? models::text::load_tokenizer(tokenizer_path(arguments.get("tokenizer")))
-                         : std::move(loaded.tokenizer);
-  check(result.tokenizer != nullptr, ErrorKind::input, [&] {
-    return "no tokenizer.json in " + folder.string() +
-           ": text cannot be converted to tokens; give the folder of one with --tokenizer FOLDER";
-  });
-  result.model = models::as_language_model(std::move(loaded.model));
-  result.model->to(device_of(arguments));
-  std::vector<fs::path> folders = {folder};
-  if (const fs::path under = models::base_folder(folder, base); under != folder) folders.push_back(under);
+// All that decides the scores of a model; they are kept beside results, which go on only where nothing of it changed.
+Fingerprint model_fingerprint(const Arguments& arguments, const TextModel& text) {
+  std::vector<fs::path> folders = {text.folder};
+  if (const fs::path under = models::base_folder(text.folder, base_of(arguments)); under != text.folder)
+    folders.push_back(under);
   std::vector<std::string> settings = arguments.overrides();
   if (arguments.has("profile")) settings.push_back("profile " + arguments.get("profile"));
-  result.fingerprint = {
-      {"model", model_fingerprint(folders)},
+  return {
+      {"model", files_checksum(folders)},
       {"model_settings", settings.empty() ? "none" : join(settings, " ")},
-      {"tokenizer", detail::hex(result.tokenizer->fingerprint(), 16)},
-      {"arithmetic", int8_weights(arguments) ? "int8" : name(result.model->dtype())},
-      {"device", result.model->device() == kCpu ? "cpu" : "gpu"},
+      {"tokenizer", detail::hex(text.tokenizer->fingerprint(), 16)},
+      {"arithmetic", int8_weights(arguments) ? "int8" : name(text.model->dtype())},
+      {"device", text.model->device() == kCpu ? "cpu" : "gpu"},
   };
-  return result;
 }
 
 // Scores what is missing. false: stopped.
@@ -141,7 +121,8 @@ int run_eval(const Arguments& arguments) {
   if (!json.empty()) io::AtomicFile place(json);  // can it be written?
 
   const StopSignals listening;
-  const EvalModel loaded = load(arguments);
+  const TextModel loaded = load_text_model(arguments);
+  const Fingerprint fingerprint = model_fingerprint(arguments, loaded);
   const int64_t longest =
       arguments.has("max-length") ? arguments.get_int("max-length") : loaded.model->max_sequence_length();
   check(longest <= loaded.model->max_sequence_length(), ErrorKind::setting, [&] {
@@ -155,7 +136,7 @@ int run_eval(const Arguments& arguments) {
     made.push_back(task.make(settings, encoder));
     for (const std::string& note : made.back()->notes())
       std::fprintf(stderr, "note: %s: %s\n", preview(task.name()).c_str(), note.c_str());
-    Fingerprint print = loaded.fingerprint;
+    Fingerprint print = fingerprint;
     print.emplace_back("max_length", std::to_string(longest));
     for (auto& entry : task.fingerprint(settings)) print.push_back(std::move(entry));
     prints.push_back(std::move(print));
@@ -186,6 +167,24 @@ int run_eval(const Arguments& arguments) {
   return 0;
 }
 
+std::vector<Flag> eval_flags() {
+  std::vector<Flag> flags = {
+      {.name = "out",
+       .alias = 'o',
+       .value = "DIR",
+       .help = "append the result of each item to files there; a stopped call is gone on with"},
+      {.name = "json", .value = "FILE", .help = "write the metrics there as JSON, to the last bit"},
+      integer_flag("shots", "K", "examples in front of each item", "0", 0, 1e4),
+      {.name = "shots-from", .value = "FILE", .help = "examples of this file instead of the task's own"},
+      integer_flag("limit", "N", "only the first N items, texts or samples; 0 = all", "0", 0, 1e12),
+      integer_flag("seed", "N", "of the examples that are drawn, and of built-in samples", "0", 0, 9e15),
+      integer_flag("stride", "N", "tokens that a window over a text moves on by; 0 = disjoint windows", "0", 0, 1e9),
+      integer_flag("max-length", "N", "longest sequence (default: the model's)", "", 2, 1e9),
+      integer_flag("batch", "N", "sequences that are computed at a time; without effect on the scores", "16", 1, 4096)};
+  for (Flag& flag : text_model_flags()) flags.push_back(std::move(flag));
+  return flags;
+}
+
 }  // namespace
 
 Command eval_command() {
@@ -194,29 +193,7 @@ Command eval_command() {
       .summary = "score a model on texts, data sets and the in-context tasks",
       .positionals = {{.name = "MODEL", .help = "model folder or run folder"},
                       {.name = "TASK", .help = "NAME:FILE, or in-context, in-context-seen", .repeated = true}},
-      .flags = {{.name = "out",
-                 .alias = 'o',
-                 .value = "DIR",
-                 .help = "append the result of each item to files there; a stopped call is gone on with"},
-                {.name = "json", .value = "FILE", .help = "write the metrics there as JSON, to the last bit"},
-                integer_flag("shots", "K", "examples in front of each item", "0", 0, 1e4),
-                {.name = "shots-from", .value = "FILE", .help = "examples of this file instead of the task's own"},
-                integer_flag("limit", "N", "only the first N items, texts or samples; 0 = all", "0", 0, 1e12),
-                integer_flag("seed", "N", "of the examples that are drawn, and of built-in samples", "0", 0, 9e15),
-                integer_flag("stride", "N", "tokens that a window over a text moves on by; 0 = disjoint windows", "0",
-                             0, 1e9),
-                integer_flag("max-length", "N", "longest sequence (default: the model's)", "", 2, 1e9),
-                integer_flag("batch", "N", "sequences that are computed at a time; without effect on the scores", "16",
-                             1, 4096),
-                {.name = "tokenizer", .value = "FOLDER", .help = "tokenizer of another folder than MODEL"},
-                profile_flag(),
-                base_flag(),
-                dtype_or_int8_flag(
-                    "arithmetic, to which weights are converted (default: f32, or f64 for weights of f64); "
-                    "int8: f32, with the weights of linear layers in 8 bits, on the CPU",
-                    ""),
-                device_flag(),
-                integer_flag("threads", "N", "CPU threads, 0 = all cores", "0", 0, 4096)},
+      .flags = eval_flags(),
       .overrides = kModelOverrides,
       .details =
           "NAME is one of " + join(task_names(), ", ") +

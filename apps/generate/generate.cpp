@@ -9,11 +9,11 @@
 #include "apps/cli/memory_text.h"
 #include "apps/cli/model_flags.h"
 #include "apps/cli/text.h"
+#include "apps/cli/text_model.h"
 #include "apps/generate/prompts_file.h"
 #include "apps/generate/reply.h"
 #include "apps/train/job.h"
 #include "braid/distributed/comm/device_ranks.h"
-#include "braid/models/pretrained/pretrained.h"
 #include "braid/nn/quantize.h"
 #include "braid/tensor/parallel.h"
 
@@ -117,15 +117,6 @@ ReplySpeed print_ids(const models::LanguageModel& model, const std::vector<int32
   return speed;
 }
 
-// The tokens that end a text: those that the model's folder names, and the tokenizer's own.
-std::vector<int32_t> ends_of_text(const models::LoadedModel& loaded, int64_t vocabulary, const Arguments& arguments) {
-  if (arguments.has("ignore-eos")) return {};
-  std::vector<int32_t> ends = models::text::folder_end_ids(loaded.format.folder.string(), vocabulary);
-  if (!loaded.tokenizer) return ends;
-  for (const int32_t id : loaded.tokenizer->end_ids()) ends.push_back(id);
-  return ends;
-}
-
 // --stats, on stderr.
 void print_statistics(const models::LanguageModel& model, double load_seconds, const ReplySpeed& speed) {
   const auto rate = [](int64_t tokens, double seconds) {
@@ -185,21 +176,18 @@ int generate(const Arguments& arguments, const Job& job) {
   model->to(ranks.device);
   const double load_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (root) print_notes(loaded.notes);
-  if (arguments.has("tokenizer"))
-    loaded.tokenizer = models::text::load_tokenizer(tokenizer_path(arguments.get("tokenizer")));
-  const std::vector<int32_t> ends = ends_of_text(loaded, model->vocab_size(), arguments);
-  if (!loaded.tokenizer && arguments.has("ids")) {
+  const auto tokenizer = chosen_tokenizer(arguments, loaded);
+  std::vector<int32_t> ends;
+  if (!arguments.has("ignore-eos")) ends = ends_of_text(loaded, model->vocab_size(), tokenizer.get());
+  if (!tokenizer && arguments.has("ids")) {
     const ReplySpeed speed = print_ids(*model, id_prompt(arguments, *model), options, ends, arguments);
     if (root && arguments.has("stats")) print_statistics(*model, load_seconds, speed);
     return 0;
   }
-  check(loaded.tokenizer != nullptr, ErrorKind::input, [&] {
-    return "no tokenizer.json in " + folder.string() +
-           ": text cannot be converted to tokens; give --tokenizer FOLDER, or --ids";
-  });
-  options.vocabulary = loaded.tokenizer->vocab_size();
+  check_tokenizer(tokenizer.get(), folder, "give --tokenizer FOLDER, or --ids");
+  options.vocabulary = tokenizer->vocab_size();
   ReplySettings settings{.model = *model,
-                         .tokenizer = *loaded.tokenizer,
+                         .tokenizer = *tokenizer,
                          .sampling = options,
                          .max_tokens = arguments.get_int("tokens"),
                          .ends = ends,
@@ -207,7 +195,7 @@ int generate(const Arguments& arguments, const Job& job) {
                          .parse_specials = arguments.has("parse-specials"),
                          .prompt_template = prompt_template};
   const auto encoded = [&](const std::string& text) {  // checked before anything is printed
-    std::vector<int32_t> tokens = encode_prompt(*loaded.tokenizer, *model, text, settings.parse_specials);
+    std::vector<int32_t> tokens = encode_prompt(*tokenizer, *model, text, settings.parse_specials);
     models::check_prompt(*model, tokens);
     return tokens;
   };
@@ -220,7 +208,7 @@ int generate(const Arguments& arguments, const Job& job) {
   } else if (arguments.has("ids")) {
     const std::vector<int32_t> tokens = id_prompt(arguments, *model);
     models::check_prompt(*model, tokens);
-    speed = print_samples(settings, loaded.tokenizer->decode(tokens), tokens, arguments, root);
+    speed = print_samples(settings, tokenizer->decode(tokens), tokens, arguments, root);
   } else {
     prompt = prompt_template(prompt);
     const std::vector<int32_t> tokens = encoded(prompt);

@@ -23,12 +23,6 @@ int64_t seconds_since_1970() {
 
 std::string text_of(const ordered_json& value) { return value.dump() + "\n"; }
 
-// The tokens that a template puts in front of a text.
-std::vector<int32_t> text_begin(const models::text::Tokenizer& tokenizer) {
-  const std::vector<int32_t> around = tokenizer.with_template(std::vector<int32_t>{-1});
-  return {around.begin(), std::find(around.begin(), around.end(), -1)};
-}
-
 }  // namespace
 
 // From the connection to the engine: work for it may be cancelled before the engine has it.
@@ -131,7 +125,7 @@ void Service::answer(Task task, const std::string& body, Call& call) {
 std::vector<int32_t> Service::encode(const std::string& text, bool parse_special, bool add_special) const {
   std::vector<int32_t> tokens = tokenizer_.encode(text, parse_special);
   if (!add_special) return tokens;
-  const std::vector<int32_t> begin = text_begin(tokenizer_);
+  const std::vector<int32_t> begin = models::text::template_begin(tokenizer_);
   tokens.insert(tokens.begin(), begin.begin(), begin.end());
   return tokens;
 }
@@ -236,7 +230,7 @@ std::string Service::tokenizer_info() const {
   const auto text_or_null = [&](int32_t id) {
     return id < 0 ? ordered_json() : ordered_json(token_text(tokenizer_, id));
   };
-  const std::vector<int32_t> begin = text_begin(tokenizer_);
+  const std::vector<int32_t> begin = models::text::template_begin(tokenizer_);
   return text_of({{"tokenizer_class", tokenizer_.name()},
                   {"vocab_size", tokenizer_.vocab_size()},
                   {"eos_token", text_or_null(tokenizer_.eos_id())},

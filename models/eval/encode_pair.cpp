@@ -28,8 +28,7 @@ size_t end_without_space(std::string_view text) {
 }  // namespace
 
 int32_t prefix_token(const text::Tokenizer& tokenizer) {
-  const std::vector<int32_t> around = tokenizer.with_template(std::vector<int32_t>{-1});
-  if (!around.empty() && around[0] >= 0) return around[0];
+  if (const std::vector<int32_t> begin = text::template_begin(tokenizer); !begin.empty()) return begin[0];
   return text::document_end(tokenizer, "a text without context is scored behind");
 }
 

@@ -57,6 +57,11 @@ int32_t document_end(const Tokenizer& tokenizer, const std::string& purpose) {
   return tokenizer.eos_id();
 }
 
+std::vector<int32_t> template_begin(const Tokenizer& tokenizer) {
+  const std::vector<int32_t> around = tokenizer.with_template(std::vector<int32_t>{-1});  // -1: where the text stands
+  return {around.begin(), std::find(around.begin(), around.end(), -1)};
+}
+
 std::string Tokenizer::decode(std::span<const int32_t> tokens, bool skip_specials) const {
   std::string text;
   for (const int32_t id : tokens) {

@@ -54,6 +54,9 @@ class Tokenizer {
 // eos_id(). Error(input) when there is none: `purpose` says what needs it.
 int32_t document_end(const Tokenizer& tokenizer, const std::string& purpose);
 
+// The tokens that the tokenizer's template puts in front of a text.
+std::vector<int32_t> template_begin(const Tokenizer& tokenizer);
+
 // ids 0..255: the byte of that value; 256 <|endoftext|>; 257 <|pad|>. Any bytes; decode(encode(x)) == x.
 class ByteTokenizer final : public Tokenizer {
  public:

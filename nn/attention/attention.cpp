@@ -60,15 +60,15 @@ Tensor Attention::operator()(const Tensor& x, const Rope* rope, AttentionCache* 
   }
   observe_weights(observer, in);
 
-  bool one_token_step = cache && T == 1 && first > 0;
   DcmhaOptions options;
   options.groups = o.compose ? compose_.groups() : 1;
-  options.mask = {o.causal, one_token_step ? o.decode_window : o.window, 0};
+  options.mask = {o.causal, cache && T == 1 && first > 0 ? o.decode_window : o.window, 0};  // one row: decoding
   options.impl = o.impl;
   options.workspace = o.workspace;
   options.documents = documents;
   if (shards) in = shards->exchange(in, options.mask, heads);
   if (cache) {
+    check(!documents, "attention", [] { return std::string("documents are packed without a cache"); });
     check(!recording({in.q, in.k, in.v}), "attention",
           [] { return std::string("a cache carries no gradients; decode under NoGrad"); });
     cache->extend(in, options);

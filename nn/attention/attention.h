@@ -51,7 +51,7 @@ class Attention final : public Module {
   // requests "attention_maps", it also gets q, k, v after norm and rotation (with a cache: k and v of every position
   // held) and attn_scores, attn_scores_composed, attn_probs and attn_probs_composed (B, N, T, S), the members of
   // AttentionMaps; in one process only. With `documents` no token attends to another document; for positions that
-  // restart there, `rope` is Rope::at() of them. They exclude attention maps.
+  // restart there, `rope` is Rope::at() of them. They exclude a cache and attention maps.
   Tensor operator()(const Tensor& x, const Rope* rope, AttentionCache* cache = nullptr,
                     const ActivationObserver* observer = nullptr, const ShardContext* shards = nullptr,
                     const std::vector<Document>* documents = nullptr) const;

@@ -71,9 +71,6 @@ void LayerCache::extend(AttentionOperands& x, DcmhaOptions& options) {
   x.pre = with_key_wise(x.pre, pre());
   x.post = with_key_wise(x.post, post());
   options.mask.offset = row0 - first_;
-  if (!options.documents) return;
-  documents_ = counted_from(*options.documents, first_);
-  options.documents = &documents_;
 }
 
 Tensor LayerCache::view(size_t i) const { return buffers_[i] ? buffers_[i].sliced(1, 0, length_) : Tensor(); }

@@ -49,8 +49,7 @@ class LayerCache final : public AttentionCache {
   void make_room(int64_t more);
 
   int64_t capacity_ = 0, keep_ = 0, first_ = 0, length_ = 0;
-  std::vector<Document> documents_;  // of the last call, by the entries held
-  std::array<Tensor, 8> buffers_;    // (B, slots, ...): keys, values, pre down/up/gate, post down/up/gate
+  std::array<Tensor, 8> buffers_;  // (B, slots, ...): keys, values, pre down/up/gate, post down/up/gate
 };
 
 }  // namespace braid::nn

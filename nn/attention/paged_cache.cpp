@@ -122,7 +122,7 @@ Tensor PagedCache::positions() const {
   return from_vector(positions, {1, std::ssize(positions)});
 }
 
-Tensor PagedLayer::attend(const AttentionOperands& x, DcmhaOptions options) {
+Tensor PagedLayer::attend(const AttentionOperands& x, const DcmhaOptions& options) {
   const LayerWindow window = cache_->windows_[layer_];
   BlockPool& pool = cache_->pool_;
   std::vector<int64_t> places;
@@ -136,7 +136,6 @@ Tensor PagedLayer::attend(const AttentionOperands& x, DcmhaOptions options) {
   }
   pool.write(x, places);
   const AttentionOperands all = pool.against_all(x);
-  options.documents = nullptr;
   return paged_attention(all.q, all.k, all.v, all.pre, all.post, {pool.block(), rows}, options).to(x.q.dtype());
 }
 

@@ -38,7 +38,7 @@ class PagedLayer final : public AttentionCache {
   int64_t position() const override { return 0; }  // rows stand at positions of their own
   void extend(AttentionOperands& x, DcmhaOptions&) override { x.paged = this; }
   // Keeps the keys of the pass's rows, x (1, R, ...), and attends: (1, R, N, d). Called by nn::attend().
-  Tensor attend(const AttentionOperands& x, DcmhaOptions options);
+  Tensor attend(const AttentionOperands& x, const DcmhaOptions& options);
 
  private:
   PagedCache* cache_;

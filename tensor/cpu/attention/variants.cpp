@@ -1,7 +1,8 @@
 #include "braid/tensor/cpu/attention/variants.h"
 
-#include <atomic>
 #include <vector>
+
+#include "braid/tensor/detail/variants.h"
 
 namespace braid::cpu::attention {
 
@@ -37,37 +38,28 @@ std::vector<const Kernels<T>*> find_variants() {
   return found;
 }
 
-std::atomic<size_t> chosen{0};
+template <class T>
+detail::Variants<Kernels<T>>& known() {
+  static detail::Variants<Kernels<T>> known(find_variants<T>());
+  return known;
+}
 
 }  // namespace
 
 template <class T>
 std::span<const Kernels<T>* const> variants() {
-  static const std::vector<const Kernels<T>*> all = find_variants<T>();
-  return all;
+  return known<T>().all();
 }
 template std::span<const Kernels<float>* const> variants<float>();
 template std::span<const Kernels<double>* const> variants<double>();
 
 template <class T>
 const Kernels<T>& kernels() {
-  return *variants<T>()[chosen.load(std::memory_order_relaxed)];
+  return known<T>().in_use();
 }
 template const Kernels<float>& kernels<float>();
 template const Kernels<double>& kernels<double>();
 
-bool use_variant(std::string_view name) {
-  if (name.empty()) {
-    chosen = 0;
-    return true;
-  }
-  const auto all = variants<float>();
-  for (size_t i = 0; i < all.size(); ++i) {
-    if (all[i]->name != name) continue;
-    chosen = i;
-    return true;
-  }
-  return false;
-}
+bool use_variant(std::string_view name) { return known<float>().use(name) && known<double>().use(name); }
 
 }  // namespace braid::cpu::attention

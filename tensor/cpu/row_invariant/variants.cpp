@@ -1,10 +1,11 @@
 #include "braid/tensor/cpu/row_invariant/variants.h"
 
-#include <atomic>
 #include <vector>
 #ifdef BRAID_ROW_INVARIANT_X86
 #include <cpuid.h>
 #endif
+
+#include "braid/tensor/detail/variants.h"
 
 namespace braid::cpu::row_invariant {
 
@@ -37,25 +38,15 @@ std::vector<const Kernels*> find_variants() {
   return found;
 }
 
-std::atomic<size_t> chosen{0};
+detail::Variants<Kernels>& known() {
+  static detail::Variants<Kernels> known(find_variants());
+  return known;
+}
 
 }  // namespace
 
-std::span<const Kernels* const> variants() {
-  static const std::vector<const Kernels*> all = find_variants();
-  return all;
-}
-
-const Kernels& kernels() { return *variants()[chosen.load(std::memory_order_relaxed)]; }
-
-bool use_variant(std::string_view name) {
-  const auto all = variants();
-  for (size_t i = 0; i < all.size(); ++i) {
-    if (!name.empty() && all[i]->name != name) continue;
-    chosen = i;
-    return true;
-  }
-  return false;
-}
+std::span<const Kernels* const> variants() { return known().all(); }
+const Kernels& kernels() { return known().in_use(); }
+bool use_variant(std::string_view name) { return known().use(name); }
 
 }  // namespace braid::cpu::row_invariant
