@@ -24,7 +24,7 @@ std::string attention_json();
 // it and during it.
 int bench_comm(const Arguments& arguments);
 
-// braid bench decode: times one-token steps against a cache of --context tokens, of a preset or of the model in
+// braid bench decode: times prompts of --context tokens and the steps behind them, of a preset or of the model in
 // --model.
 int bench_decode(const Arguments& arguments);
 

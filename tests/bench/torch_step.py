@@ -184,8 +184,8 @@ def layer_windows(cfg):
     return [cfg.window if cfg.pattern[i % len(cfg.pattern)] == "L" else None for i in range(cfg.layers)]
 
 
-def parse():
-    p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def parser(description):
+    p = argparse.ArgumentParser(description=description)
     p.add_argument("--model", choices=("dcformer", "transformer"), default="dcformer")
     p.add_argument("--layers", type=int, default=4)
     p.add_argument("--dim", type=int, default=256)
@@ -200,8 +200,10 @@ def parse():
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--compose", choices=("einsum", "loops"), default="einsum",
                    help="how the head mixing is written; einsum is the faster one, loops needs less memory")
-    p.add_argument("--profile", action="store_true", help="one more step under the profiler; adds its top operations")
-    cfg = p.parse_args()
+    return p
+
+
+def settings(cfg):
     cfg.hidden = cfg.hidden or (8 * cfg.dim // 3 + 255) // 256 * 256
     cfg.gelu, cfg.qk_eps, cfg.eps = "tanh", 1e-5, 1e-5
     return cfg
@@ -212,7 +214,9 @@ def resident_mib():
 
 
 def main():
-    cfg = parse()
+    p = parser(__doc__.splitlines()[0])
+    p.add_argument("--profile", action="store_true", help="one more step under the profiler; adds its top operations")
+    cfg = settings(p.parse_args())
     torch.set_num_threads(cfg.threads)
     torch.manual_seed(0)
     model = Model(cfg)

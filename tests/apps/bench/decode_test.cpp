@@ -16,7 +16,8 @@ BOOST_AUTO_TEST_CASE(of_a_preset_and_of_a_folder) {
   const Outcome text = run(tiny + "--context 20 --tokens 6 --batch 2");
   BOOST_TEST(text.code == 0, text.output);
   BOOST_TEST(text.output.starts_with("decoding with dcformer-tiny, batch 2, after 20 tokens, f32, "), text.output);
-  for (const char* part : {"\n  step ", "\n  tokens ", "\n  weights ", "\n  prompt ", "\n  cache ", "\n  peak memory "})
+  for (const char* part :
+       {"\n  step ", "\n  tokens ", "\n  weights ", "\n  cache ", "\n  reads ", "\n  prompt ", "\n  peak memory "})
     BOOST_TEST(text.output.find(part) != std::string::npos, text.output);
   const Outcome few = run(tiny + "--tokens 6");  // the default context gives way
   BOOST_TEST(few.output.starts_with("decoding with dcformer-tiny, batch 1, after 32 tokens, "), few.output);
@@ -30,7 +31,9 @@ BOOST_AUTO_TEST_CASE(of_a_preset_and_of_a_folder) {
   BOOST_TEST(facts.at("context") == 8);
   BOOST_TEST(facts.at("batch") == 1);
   BOOST_TEST(facts.at("weight_bytes") == 2 * facts.at("parameters").get<int>());
-  BOOST_TEST(facts.at("tokens_per_second").get<double>() > 0);
+  for (const char* number : {"tokens_per_second", "prompt_tokens_per_second", "cache_bytes", "read_rate", "read_share",
+                             "product_rate", "prompt_flops_share"})
+    BOOST_TEST(facts.at(number).get<double>() > 0, number);
   const Outcome int8 = run("bench decode --json --dtype int8 --context 8 --tokens 4 --model " + golden);
   BOOST_REQUIRE_MESSAGE(int8.code == 0, int8.output);
   const nlohmann::json of_int8 = io::parse_json(int8.output, "output");
