@@ -8,6 +8,7 @@ set(BRAID_PUBLIC_HEADERS
   autograd/attention_maps.h
   autograd/autograd.h
   autograd/composed.h
+  autograd/convolution.h
   autograd/debug.h
   autograd/gradcheck.h
   autograd/graph_dot.h
@@ -48,6 +49,7 @@ set(BRAID_PUBLIC_HEADERS
   models/generation/request.h
   models/generation/sampling.h
   models/generation/text_stream.h
+  models/image_model.h
   models/language_model.h
   models/lora.h
   models/model.h
@@ -78,6 +80,9 @@ set(BRAID_PUBLIC_HEADERS
   models/training/local_state.h
   models/training/manifest.h
   models/training/trainer.h
+  models/vit/block.h
+  models/vit/config.h
+  models/vit/model.h
   models/weight_format.h
   nn/attention/attention.h
   nn/attention/attention_cache.h
@@ -105,6 +110,7 @@ set(BRAID_PUBLIC_HEADERS
   nn/optim/schedule.h
   nn/quantize.h
   nn/rope.h
+  nn/sample_random.h
   nn/sequential.h
   nn/shard_context.h
   nn/shard_rule.h

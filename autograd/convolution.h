@@ -1,0 +1,24 @@
+// Convolution over pictures, composed of other ops: the windows of a picture as rows, times the kernels as a matrix.
+#pragma once
+#include "braid/autograd/ops.h"
+
+namespace braid {
+
+// Sizes and steps in pixels, vertically and horizontally.
+struct Pixels {
+  int64_t rows = 1, columns = 1;
+};
+struct Conv2dOptions {
+  Pixels stride = {1, 1};
+  Pixels padding = {0, 0};  // zeros on each side
+};
+
+// The windows of x (B, C, H, W) from left to right, then downwards, as rows (B, P, C kernel.rows kernel.columns): P =
+// Ph Pw, Ph = (H + 2 padding.rows - kernel.rows) / stride.rows + 1, rounded down. The elements of a window: channel,
+// row, column.
+Tensor unfold(const Tensor& x, const Pixels& kernel, const Conv2dOptions& options = {});
+// y[b, o, i, j] = bias[o] + sum_{c, u, v} weight[o, c, u, v] x[b, c, i stride + u - padding, j stride + v - padding].
+// x (B, C, H, W), weight (O, C, kh, kw), bias (O) or an empty handle -> (B, O, Ph, Pw).
+Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, const Conv2dOptions& options = {});
+
+}  // namespace braid
