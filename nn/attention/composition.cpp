@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "braid/autograd/ops.h"
+#include "braid/nn/attention/composition_dropout.h"
 #include "braid/nn/attention/composition_scale.h"
 
 namespace braid::nn {
@@ -11,6 +12,7 @@ namespace braid::nn {
 namespace {
 
 thread_local CompositionScaleScope* scale_scope = nullptr;  // the innermost one of this thread
+thread_local CompositionDropoutScope* dropout_scope = nullptr;
 
 Tensor scaled(const Tensor& x, double factor) {
   if (!x || factor == 1) return x;
@@ -33,6 +35,10 @@ HeadMixing scaled(HeadMixing c, const CompositionScale::Stage& by) {
 
 CompositionScaleScope::CompositionScaleScope() : outer_(std::exchange(scale_scope, this)) {}
 CompositionScaleScope::~CompositionScaleScope() { scale_scope = outer_; }
+
+CompositionDropoutScope::CompositionDropoutScope(const SampleRandom& random, double p)
+    : random_(random), p_(p), outer_(std::exchange(dropout_scope, this)) {}
+CompositionDropoutScope::~CompositionDropoutScope() { dropout_scope = outer_; }
 
 std::vector<std::string> CompositionOptions::active_branches() const {
   std::vector<std::string> active;
@@ -85,6 +91,10 @@ CompositionWeights::Stages CompositionWeights::operator()(const Tensor& x) const
       w = reshape(w, {G, C, B, T, 2 * R, M});
     }
     factors = compose_factors(w, gates, options_.norm_eps);
+    for (size_t c = 0; dropout_scope && c < factors.size(); ++c) {
+      factors[c].up = (*dropout_scope)(factors[c].up, branches_[c], "up");
+      factors[c].gate = (*dropout_scope)(factors[c].gate, branches_[c], "gate");
+    }
   }
 
   auto of = [&](const char* branch) {
