@@ -1,5 +1,6 @@
 #include "braid/models/batch.h"
 
+#include "braid/models/image_model.h"
 #include "braid/tensor/detail/strings.h"
 
 namespace braid::models {
@@ -30,7 +31,7 @@ Batch Batch::slice(int64_t begin, int64_t end) const {
 Batch Batch::to(Device device) const {
   Batch out;
   for (const nn::NamedTensor& t : tensors_)
-    out.tensors_.push_back({t.name, t.name == kPositions ? t.value : t.value.to(device)});
+    out.tensors_.push_back({t.name, t.name == kPositions || t.name == kSampleKeys ? t.value : t.value.to(device)});
   return out;
 }
 

@@ -7,15 +7,22 @@
 
 #include "braid/models/dcformer/family.h"
 #include "braid/models/settings.h"
+#include "braid/models/vit/family.h"
 #include "braid/tensor/detail/strings.h"
 #include "braid/tensor/io/json.h"
 
 namespace braid::models {
 namespace {
 
+std::vector<ModelFamily> built_in_families() {
+  std::vector<ModelFamily> families = dcformer_families();
+  families.push_back(vit_family());
+  return families;
+}
+
 struct Registry {
   std::mutex mutex;
-  std::vector<ModelFamily> families = dcformer_families();
+  std::vector<ModelFamily> families = built_in_families();
 };
 // Never destroyed: a RegisteredFamily may have static lifetime.
 Registry& registry() {

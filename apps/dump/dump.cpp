@@ -1,4 +1,4 @@
-// braid dump: results of a language model as named tensors, to compare with any other implementation. The names are
+// braid dump: results of a model as named tensors, to compare with any other implementation. The names are
 // listed in names.md.
 #include <algorithm>
 #include <cstdio>
@@ -9,7 +9,9 @@
 #include "apps/cli/prompt.h"
 #include "apps/cli/text.h"
 #include "apps/dump/attention_folder.h"
+#include "apps/dump/gradients.h"
 #include "apps/dump/ids.h"
+#include "apps/dump/pictures.h"
 #include "braid/autograd/autograd.h"
 #include "braid/models/pretrained/pretrained.h"
 #include "braid/tensor/io/reader.h"
@@ -23,10 +25,11 @@ using io::NamedTensors;
 constexpr const char* kAllLayers = "all";
 
 // The layers of --attention, as "layers.3.attention_maps".
-std::set<std::string> requested_maps(const Arguments& arguments, const models::LanguageModel& model) {
+std::set<std::string> requested_maps(const Arguments& arguments, const models::Model& model) {
   std::set<std::string> names;
   if (!arguments.has("attention")) return names;
-  const int64_t L = std::ssize(model.make_cache(1).layers);
+  const auto* language = dynamic_cast<const models::LanguageModel*>(&model);
+  const int64_t L = language ? std::ssize(language->make_cache(1).layers) : model.spec()->size().layers;
   check(L > 0, ErrorKind::setting,
         [&] { return "--attention: a model of type " + model.spec()->model_type() + " has no layers of attention"; });
   const auto add = [&](int64_t i) { names.insert("layers." + std::to_string(i) + ".attention_maps"); };
@@ -55,13 +58,7 @@ void dump_full_pass(models::LanguageModel& model, const Tensor& ids, const Tenso
   out.emplace_back("logits", logits.detach());
   out.emplace_back("loss", loss.detach().reshaped({1}));
   if (!with_grad) return;
-  backward(loss);
-  const std::unique_ptr<const models::ModelSpec> spec = model.spec();
-  for (const nn::NamedTensor& p : nn::parameters(model)) {
-    const Tensor derivative = grad(p.value) ? grad(p.value) : zeros_like(p.value);
-    for (const nn::NamedTensor& t : models::split_stored(spec->stored(p.name, p.value.shape()), derivative))
-      out.emplace_back("grad." + t.name, t.value);
-  }
+  add_gradients(model, loss, out);
 }
 
 // `steps` greedy tokens after the prompt (B, P); row s of decode.logits is what token s is the arg-max of.
@@ -87,8 +84,12 @@ NamedTensors dump_model(const Arguments& arguments, const fs::path& folder, DTyp
   const bool text = ids_from_text(arguments);
   models::LoadedModel loaded = models::load_model(
       folder, {.dtype = dtype, .settings = model_keys(arguments), .tokenizer = text, .base = base_of(arguments)});
-  const auto model = models::as_language_model(std::move(loaded.model));
   print_notes(loaded.notes);
+  if (auto* pictures = dynamic_cast<models::ImageModel*>(loaded.model.get())) {
+    pictures->to(device);
+    return dump_pictures(arguments, *pictures, device, requested_maps(arguments, *pictures));
+  }
+  const auto model = models::as_language_model(std::move(loaded.model));
   check(!text || loaded.tokenizer, ErrorKind::input,
         [&] { return "no tokenizer.json in " + folder.string() + ": text cannot be converted to tokens; give --ids"; });
   const DumpIds in = read_ids(arguments, *model, loaded.tokenizer.get());
@@ -118,14 +119,15 @@ void check_output_file(const Arguments& arguments, const fs::path& folder) {
 // "; loss 3.2141 of 4 tokens" where the dump has one.
 std::string loss_text(const NamedTensors& dump) {
   const auto find = [&](const char* name) { return std::ranges::find(dump, name, &NamedTensor::name); };
-  const auto loss = find("loss"), targets = find("targets");
+  const bool pictures = find("pixel_values") != dump.end();
+  const auto loss = find("loss"), targets = find(pictures ? "labels" : "targets");
   if (loss == dump.end() || targets == dump.end()) return "";
   const std::vector<int64_t> ids = targets->value.to(DType::i64).to_vector<int64_t>();
   const auto counted = std::ranges::count_if(ids, [](int64_t id) { return id >= 0; });
   if (counted == 0) return "; no loss, because no token has a next one to predict";
   char text[64];
-  std::snprintf(text, sizeof text, "; loss %.4f of %lld tokens", loss->value.to(DType::f64).item(),
-                static_cast<long long>(counted));
+  std::snprintf(text, sizeof text, "; loss %.4f of %lld %s", loss->value.to(DType::f64).item(),
+                static_cast<long long>(counted), pictures ? "pictures" : "tokens");
   return text;
 }
 
@@ -151,7 +153,8 @@ std::vector<Flag> dump_flags() {
   std::vector<Flag> flags = {
       {.name = "ids",
        .value = "IDS",
-       .help = "1,2,3, or a safetensors file with input_ids (B, T) and optional targets (-100: not counted)"}};
+       .help = "1,2,3, or a safetensors file with input_ids (B, T) and optional targets (-100: not counted), or "
+               "pixel_values (B, C, H, W) and optional labels"}};
   for (Flag& flag : prompt_flags("text instead of --ids; - reads it from standard input"))
     flags.push_back(std::move(flag));
   const Flag rest[] = {

@@ -1,0 +1,17 @@
+// braid dump of a model that reads pictures.
+#pragma once
+#include <set>
+#include <string>
+
+#include "apps/cli/command.h"
+#include "braid/models/image_model.h"
+#include "braid/tensor/io/safetensors.h"
+
+namespace braid::apps {
+
+// Results for pixel_values (B, C, H, W) and, where it has them, labels (B) of the file of --ids; `maps` are the layers'
+// "layers.3.attention_maps". The names are those of names.md.
+io::NamedTensors dump_pictures(const Arguments& arguments, models::ImageModel& model, Device device,
+                               const std::set<std::string>& maps);
+
+}  // namespace braid::apps

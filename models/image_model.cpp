@@ -1,0 +1,61 @@
+#include "braid/models/image_model.h"
+
+#include "braid/autograd/detail/check.h"
+#include "braid/autograd/ops.h"
+#include "braid/models/model_spec.h"
+
+namespace braid::models {
+
+int64_t ImageModel::count_targets(const Batch& batch) const {
+  int64_t n = 0;
+  for (const int64_t label : batch.at("labels").to(DType::i64).to_vector<int64_t>()) n += label >= 0;
+  return n;
+}
+
+void ImageModel::check_batch(const Batch& batch) const {
+  const Tensor pixels = batch.at("pixel_values"), labels = batch.at("labels");
+  const Shape picture = picture_shape();
+  check(pixels.rank() == 4 && is_float(pixels.dtype()) && pixels.dim(1) == picture[0] && pixels.dim(2) == picture[1] &&
+            pixels.dim(3) == picture[2],
+        ErrorKind::input, [&] {
+          return "pixel_values must be floats (B, " + std::to_string(picture[0]) + ", " + std::to_string(picture[1]) +
+                 ", " + std::to_string(picture[2]) + "), found " + str(pixels.dtype()) + " " + str(pixels.shape());
+        });
+  const int64_t B = pixels.dim(0);
+  check(labels.rank() == 1 && labels.dim(0) == B, ErrorKind::input,
+        [&] { return "labels must be (" + std::to_string(B) + "), found " + str(labels.shape()); });
+  check_ids("image_model", "label", labels, classes(), true);
+  if (batch.has("label_weights")) {
+    const Tensor weights = batch.at("label_weights");
+    check(weights.rank() == 2 && weights.dim(0) == B && weights.dim(1) == classes(), ErrorKind::input, [&] {
+      return "label_weights must be (" + std::to_string(B) + ", " + std::to_string(classes()) + "), found " +
+             str(weights.shape());
+    });
+  }
+  if (batch.has(kSampleKeys)) {
+    const Tensor keys = batch.at(kSampleKeys);
+    check(keys.rank() == 1 && keys.dim(0) == B && keys.dtype() == DType::i64, ErrorKind::input, [&] {
+      return "sample_keys must be i64 (" + std::to_string(B) + "), found " + str(keys.dtype()) + " " +
+             str(keys.shape());
+    });
+  }
+}
+
+Tensor ImageModel::loss_of(const Tensor& logits, const Batch& batch) const {
+  const Tensor labels = batch.at("labels");
+  if (!batch.has("label_weights")) return sum(cross_entropy_per_token(logits, labels));
+  const DType wide = logits.dtype() == DType::f64 ? DType::f64 : DType::f32;
+  const Tensor counted = ge(labels.to(DType::i64), 0).to(wide);                           // (B)
+  const Tensor weights = mul(batch.at("label_weights").to(wide), unsqueeze(counted, 1));  // (B, K)
+  return neg(sum(mul(log_softmax(cast(logits, wide)), weights)));
+}
+
+std::unique_ptr<ImageModel> as_image_model(std::unique_ptr<Model> model) {
+  auto* image = dynamic_cast<ImageModel*>(model.get());
+  check(image != nullptr, ErrorKind::input,
+        [&] { return "a model of type " + model->spec()->model_type() + " does not read pictures"; });
+  model.release();
+  return std::unique_ptr<ImageModel>(image);
+}
+
+}  // namespace braid::models

@@ -1,0 +1,39 @@
+// A model that names the class of a picture: the part of the interface that training, evaluation and `braid dump` of
+// such models need beyond Model.
+//
+//   pixel_values (B, C, H, W) f32   normalised pictures
+//   labels (B) i64                  classes; a negative one is not counted
+//   label_weights (B, K) f32        optional, of training: the distribution that stands for the label in the loss, for
+//                                   label smoothing and mixed pictures
+//   sample_keys (B) i64             optional, of training: keys of the dropout of each sample. Always on the CPU.
+//                                   Without them nothing is left out
+#pragma once
+#include "braid/models/model.h"
+
+namespace braid::models {
+
+inline constexpr const char* kSampleKeys = "sample_keys";
+
+class ImageModel : public Model {
+ public:
+  virtual int64_t classes() const = 0;       // K
+  virtual Shape picture_shape() const = 0;   // (C, H, W)
+  virtual bool random_training() const = 0;  // training reads sample_keys
+  // pixel_values (B, C, H, W) -> (B, K). The observer gets every named intermediate result.
+  virtual Tensor logits(const Tensor& pixel_values, const nn::ActivationObserver* observer = nullptr) const = 0;
+
+  int64_t count_targets(const Batch& batch) const override;
+  void check_batch(const Batch& batch) const override;
+  void observe(const Batch& batch, const nn::ActivationObserver& observer) const override {
+    logits(batch.at("pixel_values"), &observer);
+  }
+
+ protected:
+  // Sum of the cross-entropy over the counted samples, () f32 or f64.
+  Tensor loss_of(const Tensor& logits, const Batch& batch) const;
+};
+
+// Error(input) that names the model_type when the model is of another kind.
+std::unique_ptr<ImageModel> as_image_model(std::unique_ptr<Model> model);
+
+}  // namespace braid::models

@@ -1,0 +1,170 @@
+#include "braid/models/vit/config.h"
+
+#include <algorithm>
+
+#include "braid/tensor/detail/strings.h"
+
+namespace braid::models {
+
+namespace {
+
+// Names of transformers.
+const std::vector<std::pair<std::string, nn::Activation>> kActivations = {
+    {"gelu", nn::Activation::gelu},           {"gelu_new", nn::Activation::gelu_tanh},
+    {"gelu_tanh", nn::Activation::gelu_tanh}, {"gelu_pytorch_tanh", nn::Activation::gelu_tanh},
+    {"gelu_fast", nn::Activation::gelu_tanh}, {"quick_gelu", nn::Activation::quick_gelu},
+    {"relu", nn::Activation::relu},           {"silu", nn::Activation::silu},
+    {"swish", nn::Activation::silu},          {"tanh", nn::Activation::tanh}};
+
+std::vector<std::string> activation_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, kind] : kActivations) names.push_back(name);
+  return names;
+}
+
+// Of the experiments with DC-ViT: mean pooling, fixed positions, tanh GELU.
+VitConfig base(int64_t D, int64_t L, int64_t N) {
+  VitConfig c;
+  c.hidden_size = D;
+  c.num_hidden_layers = L;
+  c.num_attention_heads = N;
+  c.intermediate_size = 4 * D;
+  c.hidden_act = "gelu_pytorch_tanh";
+  c.layer_norm_eps = 1e-6;
+  c.pool_type = "gap";
+  c.posemb = "sincos2d";
+  return c;
+}
+
+VitConfig large_pictures(int64_t D, int64_t N) {
+  VitConfig c = base(D, 12, N);
+  c.num_labels = 1000;
+  c.rep_size = true;
+  return c;
+}
+
+VitConfig small_pictures(int64_t side, int64_t channels) {
+  VitConfig c = base(128, 6, 4);
+  c.intermediate_size = 256;
+  c.image_size = {side};
+  c.patch_size = {4};
+  c.num_channels = channels;
+  c.num_labels = 10;
+  return c;
+}
+
+const std::vector<std::pair<std::string, VitConfig>>& presets() {
+  static const std::vector<std::pair<std::string, VitConfig>> table = [] {
+    std::vector<std::pair<std::string, VitConfig>> list = {{"vit-s16", large_pictures(384, 6)},
+                                                           {"vit-m16", large_pictures(512, 8)},
+                                                           {"vit-b16", large_pictures(768, 12)},
+                                                           {"vit-28", small_pictures(28, 1)},
+                                                           {"vit-32", small_pictures(32, 3)}};
+    for (const auto& [name, config] : std::vector(list)) {
+      list.emplace_back("dc-" + name, config);
+      list.back().second.use_dcmha = true;
+    }
+    return list;
+  }();
+  return table;
+}
+
+void need(bool ok, const std::string& key, const std::string& expected, const std::string& found) {
+  check(ok, ErrorKind::setting, [&] { return "bad " + key + ": expected " + expected + ", found " + found; });
+}
+
+}  // namespace
+
+nn::Activation VitConfig::activation() const {
+  return std::ranges::find(kActivations, hidden_act, &std::pair<std::string, nn::Activation>::first)->second;
+}
+
+// Bounds keep every product of sizes far below 2^63.
+std::vector<Setting> vit_keys(VitConfig& c) {
+  constexpr double kMaxSide = 1 << 14;
+  return {
+      {"hidden_size", &c.hidden_size, "model width D", between(1, 1 << 20)},
+      {"num_hidden_layers", &c.num_hidden_layers, "blocks L", between(1, 1 << 14)},
+      {"num_attention_heads", &c.num_attention_heads, "attention heads N", between(1, 1 << 14)},
+      {"intermediate_size", &c.intermediate_size, "hidden width F of the FFN", between(1, 1 << 24)},
+      {"image_size", &c.image_size, "pixels of a picture's side, or height,width", between(1, kMaxSide)},
+      {"patch_size", &c.patch_size, "pixels of a patch's side, or height,width", between(1, kMaxSide)},
+      {"num_channels", &c.num_channels, "channels of a picture: 1 grey, 3 red, green, blue", between(1, 1024)},
+      {"num_labels", &c.num_labels, "classes", between(1, 1 << 24)},
+      {"qkv_bias", &c.qkv_bias, "biases of queries, keys and values"},
+      {"hidden_act", &c.hidden_act, "activation of the FFN", one_of(activation_names())},
+      {"layer_norm_eps", &c.layer_norm_eps, "epsilon of the norms", {.min = 0, .max = 1, .min_open = true}},
+      {"pool_type", &c.pool_type, "what the classifier reads: a class token, or the mean of all patches",
+       one_of({"tok", "gap"})},
+      {"posemb", &c.posemb, "positions: learned, or fixed sines and cosines", one_of({"learn", "sincos2d"})},
+      {"rep_size", &c.rep_size, "a tanh layer before the classifier"},
+      {"use_dcmha", &c.use_dcmha, "dynamic composition of heads; false = plain attention"},
+      {"compose_init", &c.compose_init, "first weights of Compose; identity: the model starts as if it had none",
+       one_of({"random", "identity"})},
+      {"profile.rank", &c.rank, "rank of each dynamic term", between(0, 1024)},
+      {"profile.pre_compose", &c.pre_compose, "compose before softmax"},
+      {"profile.post_compose", &c.post_compose, "compose after softmax"},
+      {"profile.query_side", &c.query_side, "weights from the query"},
+      {"profile.key_side", &c.key_side, "weights from the key"},
+      {"profile.static_proj", &c.static_proj, "static mixing of heads"},
+      {"hidden_dropout_prob", &c.hidden_dropout_prob, "dropout in training, after embedding, attention and FFN",
+       from_below(0, 1)},
+      {"drop_path_rate", &c.drop_path_rate, "stochastic depth in training: of the last block, rising from 0",
+       from_below(0, 1)},
+      {"compose_dropout", &c.compose_dropout, "dropout of the dynamic weights in training", from_below(0, 1)},
+  };
+}
+
+void check_config(const VitConfig& config) {
+  VitConfig c = config;
+  for (const Setting& key : vit_keys(c)) {
+    check(allows(key.rule, key.get()), ErrorKind::setting,
+          [&] { return bad_value(key.name, key.rule, value_text(key.get())); });
+  }
+  for (const auto& [name, size] : {std::pair{"image_size", &c.image_size}, {"patch_size", &c.patch_size}})
+    need(size->size() == 1 || size->size() == 2, name, "one number, or height and width",
+         std::to_string(size->size()) + " numbers");
+  need(c.hidden_size % c.num_attention_heads == 0, "num_attention_heads",
+       "a divisor of hidden_size = " + std::to_string(c.hidden_size), std::to_string(c.num_attention_heads));
+  const Pixels image = c.image(), patch = c.patch();
+  need(image.rows % patch.rows == 0 && image.columns % patch.columns == 0, "patch_size",
+       "a divisor of image_size = " + value_text(c.image_size), value_text(c.patch_size));
+  need(c.posemb != "sincos2d" || (c.hidden_size % 4 == 0 && c.hidden_size > 4), "hidden_size",
+       "a multiple of 4 above 4 with posemb=sincos2d", std::to_string(c.hidden_size));
+  need(c.posemb != "sincos2d" || !c.class_token(), "posemb", "learn with pool_type=tok", "sincos2d");
+}
+
+VitConfig configure(VitConfig c, const SettingTexts& settings) {
+  const std::vector<Setting> table = vit_keys(c);
+  std::vector<std::string> names;
+  for (const Setting& key : table) names.push_back(key.name);
+  for (const auto& [name, text] : settings) {
+    if (name == "model_type") continue;
+    const Setting* key = find_setting(table, name);
+    check(key != nullptr, ErrorKind::setting, [&, &name = name] {
+      return "unknown model key '" + detail::preview(name) + "'" + detail::did_you_mean(name, names) +
+             " of a model of type vit";
+    });
+    const std::optional<Value> value = parse_value(key->rule, detail::trim(text));
+    check(value && assign(*key, *value), ErrorKind::setting, [&, &name = name, &text = text] {
+      return bad_value("model key " + name, key->rule, "'" + detail::preview(text) + "'", text);
+    });
+  }
+  check_config(c);
+  return c;
+}
+
+std::vector<std::string> vit_preset_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, config] : presets()) names.push_back(name);
+  return names;
+}
+
+VitConfig vit_preset(const std::string& name) {
+  for (const auto& [preset, config] : presets())
+    if (preset == name) return config;
+  fail(ErrorKind::setting,
+       "unknown model preset '" + detail::preview(name) + "'" + detail::did_you_mean(name, vit_preset_names()));
+}
+
+}  // namespace braid::models

@@ -1,0 +1,66 @@
+// The configuration of a Vision Transformer, under the keys of Hugging Face's ViT folders and, where those have none,
+// keys of Braid.
+#pragma once
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "braid/autograd/convolution.h"
+#include "braid/models/model_spec.h"
+#include "braid/nn/transformer/mlp.h"
+
+namespace braid::models {
+
+struct VitConfig {
+  int64_t hidden_size = 768, num_hidden_layers = 12, num_attention_heads = 12, intermediate_size = 3072;  // D L N F
+  std::vector<int64_t> image_size = {224}, patch_size = {16};  // both sides, or height and width
+  int64_t num_channels = 3, num_labels = 2;                    // C, K
+  bool qkv_bias = true;                                        // all other linear layers have biases
+  std::string hidden_act = "gelu";
+  double layer_norm_eps = 1e-12;
+  std::string pool_type = "tok";  // tok: a class token; gap: mean of the patches
+  std::string posemb = "learn";   // or sincos2d
+  bool rep_size = false;          // tanh(linear) before the classifier
+  bool use_dcmha = false;
+  std::string compose_init = "random";  // or identity
+  int64_t rank = 2;                     // of the dynamic terms
+  bool pre_compose = true, post_compose = true, query_side = true, key_side = true, static_proj = true;
+  double hidden_dropout_prob = 0, drop_path_rate = 0, compose_dropout = 0;  // of training
+
+  bool operator==(const VitConfig&) const = default;
+  Pixels image() const { return sides(image_size); }
+  Pixels patch() const { return sides(patch_size); }
+  Pixels grid() const { return {image().rows / patch().rows, image().columns / patch().columns}; }
+  int64_t patches() const { return grid().rows * grid().columns; }
+  bool class_token() const { return pool_type == "tok"; }
+  int64_t tokens() const { return patches() + class_token(); }  // T
+  nn::Activation activation() const;
+  // Dropout of any kind: a training step depends on the keys of its samples.
+  bool random_training() const { return hidden_dropout_prob > 0 || drop_path_rate > 0 || compose_dropout > 0; }
+
+ private:
+  static Pixels sides(const std::vector<int64_t>& size) { return {size.front(), size.back()}; }
+};
+
+// The table of the settings; it points into `config`.
+std::vector<Setting> vit_keys(VitConfig& config);
+// Conditions on single settings and between them. Error(setting).
+void check_config(const VitConfig& config);
+// With these settings, checked.
+VitConfig configure(VitConfig config, const SettingTexts& settings);
+// Presets by name: vit-s16, vit-m16, vit-b16, vit-28, vit-32, and each with DCMHA, dc-vit-s16, ...
+std::vector<std::string> vit_preset_names();
+VitConfig vit_preset(const std::string& name);
+
+// config_file.cpp
+// config.json of a ViT folder or of Braid. Error(input).
+VitConfig read_vit_config(const std::string& text, const std::string& file);
+std::string write_vit_config(const VitConfig& config);
+// The text with the fewest keys changed that make it describe `config` and weights of type `stored`; the text itself
+// where it does.
+std::string rewrite_vit_config(const std::string& text, const std::string& file, const VitConfig& config,
+                               std::optional<DType> stored);
+std::vector<std::string> vit_config_notes(const std::string& text, const std::string& file);
+
+}  // namespace braid::models

@@ -1,0 +1,53 @@
+#include "braid/models/vit/cost.h"
+
+#include <algorithm>
+
+namespace braid::models {
+
+namespace {
+
+// Letters: D width, N heads, T tokens, R rank, K = 2 R N hidden width of the weight generator, C branches.
+struct Sizes {
+  explicit Sizes(const VitConfig& c)
+      : D(of(c.hidden_size)),
+        F(of(c.intermediate_size)),
+        N(of(c.num_attention_heads)),
+        T(of(c.tokens())),
+        L(of(c.num_hidden_layers)),
+        R(of(c.rank)),
+        stages(c.use_dcmha ? c.pre_compose + c.post_compose : 0),
+        C(stages * (c.query_side + c.key_side)),
+        static_stages(c.static_proj ? stages : 0),
+        patch(of(c.num_channels * c.patch().rows * c.patch().columns)),
+        patches(of(c.patches())),
+        end(of(c.num_labels) + (c.rep_size ? of(c.hidden_size) : 0)) {}
+  static double of(int64_t n) { return static_cast<double>(n); }
+  double D, F, N, T, L, R, stages, C, static_stages, patch, patches, end;
+};
+
+}  // namespace
+
+double vit_flops(const VitConfig& config) {
+  const Sizes s(config);
+  const double K = 2 * s.R * s.N;
+  const double token = 8 * s.D * s.D + 4 * s.D * s.F                                   // projections, FFN
+                       + s.C * (2 * s.D * K + 2 * K * 2 * s.R * s.N + 2 * s.D * s.N);  // dw1, qkw, dd
+  const double pair = 4 * s.D                                                          // scores, values
+                      + s.C * (4 * s.R * s.N + 2 * s.N) + s.static_stages * 2 * s.N * s.N;
+  return 2 * s.patches * s.patch * s.D + s.L * s.T * (token + s.T * pair) + 2 * s.D * s.end;
+}
+
+TrainingMemory vit_training_memory(const VitConfig& config, TrainingMemory memory, const TrainingSetup& setup) {
+  const Sizes s(config);
+  const double bytes = static_cast<double>(setup.bytes_per_element);
+  const double tokens = static_cast<double>(setup.batch) * s.T;
+  // Of a block: residual stream and norms (4 D), q, k, v (3 D) and their product (D), heads' output (D), hidden layer
+  // before and after its activation (2 F), dynamic weights as in the DCFormer.
+  const double block = tokens * bytes * (9 * s.D + 2 * s.F + s.C * s.N * (7 * s.R + 2));
+  const double kept = setup.recompute ? tokens * s.D * s.L * bytes + block : s.L * block;
+  memory.activations = kept + tokens * bytes * (s.patch + 3 * s.D);
+  memory.working = std::max(tokens * s.F, tokens * 10 * s.D) * std::max(4.0, bytes);
+  return memory;
+}
+
+}  // namespace braid::models
