@@ -90,9 +90,10 @@ class Backward {
       if (!s.present) return;
       const int64_t M = block.p.M;
       for (int64_t r = 0; r < block.rows; ++r) {
-        for_query_items(block, s, s.dq_down, s.dq_up, s.dq_gate, r, [&](T* out, int64_t item) {
-          for (int64_t m = 0; m < M; ++m) out[m] = drows[(r * s.items + item) * M + m];
-        });
+        for_query_items({block.b, block.row0 + r, block.g}, s, s.dq_down, s.dq_up, s.dq_gate,
+                        [&](T* out, int64_t item) {
+                          for (int64_t m = 0; m < M; ++m) out[m] = drows[(r * s.items + item) * M + m];
+                        });
       }
     }
   };

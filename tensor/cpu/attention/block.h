@@ -165,13 +165,17 @@ void unpack_rows(const Block<T>& block, const T* from, T factor, const StridedAr
   }
 }
 
+// Query row t of sample b, with a group of heads.
+struct QueryRow {
+  int64_t b, t, g;
+};
+
 // Calls each(M values of a query row, packed item) for every rank of down and up and for the gate; E is T or const T.
 template <class T, class E, class Each>
-void for_query_items(const Block<T>& block, const Stage<T>& s, const StridedArray<E>& down, const StridedArray<E>& up,
-                     const StridedArray<E>& gate, int64_t row, Each&& each) {
+void for_query_items(QueryRow row, const Stage<T>& s, const StridedArray<E>& down, const StridedArray<E>& up,
+                     const StridedArray<E>& gate, Each&& each) {
   auto at = [&](const StridedArray<E>& x, int64_t rank) {
-    return x.data + block.b * x.stride[0] + (block.row0 + row) * x.stride[1] + block.g * x.stride[2] +
-           rank * x.stride[3];
+    return x.data + row.b * x.stride[0] + row.t * x.stride[1] + row.g * x.stride[2] + rank * x.stride[3];
   };
   for (int64_t rank = 0; rank < s.query_rank_size; ++rank) {
     if (down.data) each(at(down, rank), rank);
@@ -180,19 +184,27 @@ void for_query_items(const Block<T>& block, const Stage<T>& s, const StridedArra
   if (gate.data) each(at(gate, 0), 4 * s.pairs);
 }
 
-// The block's query-side factors -> [block_rows][items][M], the gate as 1 + q_gate.
+// One row's query-side factors -> [items][M], the gate as 1 + q_gate; those of a row that is none mix nothing.
+template <class T>
+void pack_no_query_row(const Stage<T>& s, int64_t M, T* out) {
+  for (int64_t i = 0; i < 4 * s.pairs * M; ++i) out[i] = T(0);
+  for (int64_t m = 0; m < M; ++m) out[4 * s.pairs * M + m] = T(1);
+}
+template <class T>
+void pack_query_row(QueryRow row, const Stage<T>& s, int64_t M, T* out) {
+  pack_no_query_row(s, M, out);
+  for_query_items(row, s, s.q_down, s.q_up, s.q_gate, [&](const T* in, int64_t item) {
+    for (int64_t m = 0; m < M; ++m) out[item * M + m] += in[m];
+  });
+}
+
+// The block's -> [block_rows][items][M].
 template <class T>
 void pack_query_factors(const Block<T>& block, const Stage<T>& s, T* out) {
   if (!s.present) return;
   const int64_t M = block.p.M;
-  for (int64_t r = 0; r < block.query_tiles() * kQueryTileRows; ++r, out += s.items * M) {
-    for (int64_t i = 0; i < 4 * s.pairs * M; ++i) out[i] = T(0);
-    for (int64_t m = 0; m < M; ++m) out[4 * s.pairs * M + m] = T(1);
-    if (r >= block.rows) continue;
-    for_query_items(block, s, s.q_down, s.q_up, s.q_gate, r, [&](const T* in, int64_t item) {
-      for (int64_t m = 0; m < M; ++m) out[item * M + m] += in[m];
-    });
-  }
+  for (int64_t r = 0; r < block.query_tiles() * kQueryTileRows; ++r, out += s.items * M)
+    r < block.rows ? pack_query_row({block.b, block.row0 + r, block.g}, s, M, out) : pack_no_query_row(s, M, out);
 }
 
 // The factors of one stage for a query tile; keys point at the first key vector of the sequence.

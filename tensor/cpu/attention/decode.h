@@ -1,174 +1,316 @@
-// Query rows against cached keys (decoding): nothing is packed, keys, values and the keys' factors are read where the
-// cache holds them, and vectors run over heads. The keys are cut into segments, which threads share:
+// Query rows against cached keys: decoding, and prompts that are read into a cache in pieces. Keys and values are read
+// where the cache holds them. Their positions are cut into segments, which threads share:
 //
-//   scores    S' of a segment, its maximum per head, e = exp(S' - maximum), and the sum of e
+//   scores    S = scale q k^T;  S' = compose_pre(S);  the row's masked keys -> -inf;  maximum per head;
+//             e = exp(S' - maximum), and the sum of e
 //   values    P = e exp(maximum - maximum of all) / sum of all;  P' = compose_post(P);  partial y = P' v
 //
-// Rows of one sequence share a task: W keys after W keys, all rows pass by, so that a key is in the caches for all but
-// the first. What a row computes for a key depends on this row and this key alone, and sums over keys run in ascending
-// order, so a row has the same bits in any task.
+// Vectors run over keys, as everywhere in this folder, and begin at positions that W divides. A score's products run
+// along d in W lanes, whose sums are folded for W keys at once. The key-side factors of a key vector are transposed
+// once per task, into [items][M][W] (mix.h); what a row has of a key vector, S to P', is a tile [M][W].
+//
+// Rows of one sequence share a task. Key vector after key vector, all of them pass by, so that keys, values and factors
+// are in the caches for all but the first. Up to P' the same instructions compute one row, whatever the others are; in
+// the last product some rows share the loads of v, and each element of y is a chain of fused multiply-adds over the
+// row's own keys in ascending order. So a row has the same bits in any task.
 #pragma once
 #include "braid/tensor/cpu/attention/block.h"
+#include "braid/tensor/cpu/attention/transpose.h"
 #include "braid/tensor/detail/integers.h"
 
 namespace braid::cpu::attention::BRAID_ATTENTION_ISA {
 
-// Loads n <= W values, zeros behind them.
-template <class T>
-inline V<T> load_some(const T* x, int64_t n) {
-  if (n >= kLanes<T>) return load(x);
-  V<T> v{};
-  if (n > 0) __builtin_memcpy(&v, x, static_cast<size_t>(n) * sizeof(T));
-  return v;
-}
-
 template <class T>
 class Decode {
  public:
-  Decode(const Problem<T>& problem, const DecodeTask<T>& decode_task)
-      : p(problem), task(decode_task), heads(detail::round_up(p.M, kW)) {}
+  Decode(const Problem<T>& problem, const DecodeTask<T>& decode_task, void* workspace)
+      : p(problem), task(decode_task), arena_(workspace) {
+    const Stage<T>& larger_stage = p.pre.items > p.post.items ? p.pre : p.post;
+    places_ = arena_.take<int64_t>(kDecodeSegment);
+    queries_ = arena_.take<T>(p.M * kDecodeRows * p.d_padded);
+    tops_ = arena_.take<T>(kDecodeRows * detail::round_up(p.M, kW) * kW);
+    row_factors_ = arena_.take<T>(kDecodeRows * larger_stage.items * p.M);
+    key_factors_ = arena_.take<T>(larger_stage.items * p.M * kW);
+    hidden_ = arena_.take<T>(larger_stage.pairs * 4 * kW);
+    before_ = arena_.take<T>(p.M * kW);
+    padded_ = arena_.take<T>(p.d == p.d_padded ? 0 : kChunk * p.d_padded);
+  }
+  static size_t bytes(const Problem<T>& problem) { return Decode(problem, {}, nullptr).arena_.used(); }
 
   void scores() {
-    for (const RowSegment<T>* s = task.rows; s < task.rows + task.count; ++s) {
-      for (int64_t m = 0; m < heads; m += kW) store(s->top + m, all(std::numeric_limits<T>::lowest()));
-    }
-    for_keys([&](const RowSegment<T>& s, const int64_t* keys, int64_t count, T* score_tiles) {
-      for (int64_t i = 0; i < count; ++i) dots(s.row, keys[i], score_tiles + i * heads);
-      mix_keys(p.pre, s.row, keys, count, score_tiles);
-      for (int64_t i = 0; i < count; ++i) {
-        for (int64_t m = 0; m < heads; m += kW)
-          store(s.top + m, larger<T>(load(s.top + m), load(score_tiles + i * heads + m)));
-      }
-    });
-    for (const RowSegment<T>* s = task.rows; s < task.rows + task.count; ++s) {
-      for (int64_t m = 0; m < heads; m += kW) {
-        V<T> sum{};
-        const V<T> top = load(s->top + m);
-        for (T* e = s->e + m; e < s->e + (s->last - s->first) * heads; e += heads) {
-          const V<T> x = exp(load(e) - top);
-          store(e, x);
-          sum += x;
+    find_places();
+    pack_queries();
+    pack_factors(p.pre);
+    for (int64_t i = 0; i < task.count * heads() * kW; i += kW) store(tops_ + i, all(std::numeric_limits<T>::lowest()));
+    for (int64_t key = task.first / kW * kW; key < task.last; key += kW) {
+      transpose_key_factors(p.pre, key);
+      for (int64_t m = 0; m < p.M; ++m) {
+        const T* keys[kW];
+        find_rows(p.k, key, kW, m, keys);
+        for (int64_t r = 0; r < task.count; ++r) {
+          if (!attends(r, key, kW)) continue;
+          dots(queries_ + (m * kDecodeRows + r) * p.d_padded, keys, p.d_padded, tile(r, key) + m * kW);
         }
-        store(s->sum + m, sum);
+      }
+      for (int64_t r = 0; r < task.count; ++r) {
+        if (!attends(r, key, kW)) continue;
+        T* scores = tile(r, key);
+        mix_row(p.pre, r, scores);
+        mask(task.rows[r], key, scores);
+        for (int64_t m = 0; m < p.M; ++m) {
+          T* top = tops_ + (r * heads() + m) * kW;
+          store(top, larger<T>(load(top), load(scores + m * kW)));
+        }
       }
     }
+    for (int64_t r = 0; r < task.count; ++r) exponentiate(r);
   }
 
   void values() {
-    for (const RowSegment<T>* s = task.rows; s < task.rows + task.count; ++s)
-      for (int64_t i = 0; i < p.M * p.d_padded; ++i) s->y[i] = 0;
-    for_keys([&](const RowSegment<T>& s, const int64_t* keys, int64_t count, T* score_tiles) {
-      for (int64_t i = 0; i < count * heads; i += kW)
-        store(score_tiles + i, load(score_tiles + i) * load(s.factor + i % heads));
-      mix_keys(p.post, s.row, keys, count, score_tiles);
-      for (int64_t m = 0; m < p.M; ++m) {
-        const T* v = p.v.data + task.b * p.v.stride[0] + (task.g * p.M + m) / p.share * p.v.stride[2];
-        for (int64_t e = 0; e < p.d; e += kW) {
-          V<T> sum = load(s.y + m * p.d_padded + e);
-          for (int64_t i = 0; i < count; ++i)
-            sum += load_some(v + keys[i] * p.v.stride[1] + e, p.d - e) * score_tiles[i * heads + m];
-          store(s.y + m * p.d_padded + e, sum);
+    find_places();
+    pack_factors(p.post);
+    for (int64_t r = 0; r < task.count; ++r)
+      for (int64_t i = 0; i < p.M * p.d_padded; ++i) task.rows[r].y[i] = 0;
+    for (int64_t first = begin(); first < task.last; first += kChunk) {
+      for (int64_t key = first; key < first + kChunk && key < task.last; key += kW) {
+        transpose_key_factors(p.post, key);
+        for (int64_t r = 0; r < task.count; ++r) {
+          if (!attends(r, key, kW)) continue;
+          T* probabilities = tile(r, key);
+          for (int64_t m = 0; m < p.M; ++m)
+            store(probabilities + m * kW, load(probabilities + m * kW) * task.rows[r].factor[m]);
+          mix_row(p.post, r, probabilities);
         }
       }
-    });
+      for (int64_t m = 0; m < p.M; ++m) {
+        const T* values[kChunk];
+        find_rows(p.v, first, kChunk, m, values);
+        for (int64_t r = 0; r < task.count; r += kRowsAtOnce)
+          add_values(r, task.count - r < kRowsAtOnce ? task.count : r + kRowsAtOnce, m, first, values);
+      }
+    }
   }
 
  private:
   static constexpr int64_t kW = kLanes<T>;
+  static constexpr int64_t kChunk = kW > 16 ? kW : 16;  // keys whose values stay in the first-level cache for all rows
+  // Of the last product: rows that share loads of v, and sums in registers.
+  static constexpr int kRowsAtOnce = kManyRegisters ? 4 : 2, kSums = kManyRegisters ? 16 : 8;
+  static_assert(kDecodeSegment % kChunk == 0);
 
-  // Calls each(row, key rows, their number, score tiles) for W keys at a time and each row that attends to some of
-  // them.
-  template <class Each>
-  void for_keys(Each&& each) {
-    int64_t place[kW];  // key rows
-    for (int64_t key = task.first; key < task.last; key += kW) {
-      for (int64_t i = 0; i < kW && key + i < task.last; ++i) place[i] = key_row(key + i);
-      for (const RowSegment<T>* s = task.rows; s < task.rows + task.count; ++s) {
-        const int64_t first = key > s->first ? key : s->first, last = key + kW < s->last ? key + kW : s->last;
-        if (first < last) each(*s, place + first - key, last - first, s->e + (first - s->first) * heads);
-      }
+  int64_t heads() const { return detail::round_up(p.M, kW); }
+  int64_t begin() const { return task.first / kChunk * kChunk; }
+  bool attends(int64_t r, int64_t key, int64_t count) const {  // to some of the keys [key, key + count)
+    return key < task.rows[r].last && key + count > task.rows[r].first;
+  }
+  // A row's tile of the key vector at `key`.
+  T* tile(int64_t r, int64_t key) const {
+    const RowSegment<T>& s = task.rows[r];
+    return s.e + (key - s.first / kW * kW) * p.M;
+  }
+
+  // The key rows of positions [begin(), ...). Where the task has no key stands another one: what is computed with it
+  // reaches no result.
+  void find_places() {
+    int64_t position = task.first;
+    int64_t block = task.blocks ? position / task.block : 0, offset = task.blocks ? position % task.block : 0;
+    int64_t* place = places_;
+    for (; position < task.last; ++position) {
+      const int64_t row = task.blocks ? task.blocks[block] * task.block + offset : position;
+      if (task.blocks && ++offset == task.block) ++block, offset = 0;
+      if (position == task.first)
+        while (place < places_ + (task.first - begin())) *place++ = row;
+      *place++ = row;
     }
-  }
-  int64_t key_row(int64_t position) const {
-    if (!task.blocks) return position;
-    return task.blocks[position / task.block] * task.block + position % task.block;
+    for (; (place - places_) % kChunk != 0; ++place) *place = place[-1];
   }
 
-  // out[m] = scale q_m . k_m for one key and all heads.
-  void dots(int64_t row, int64_t key, T* out) {
-    const T* q = p.q.data + task.b * p.q.stride[0] + row * p.q.stride[1] + task.g * p.M * p.q.stride[2];
-    const T* k = p.k.data + task.b * p.k.stride[0] + key * p.k.stride[1];
-    for (int64_t m0 = 0; m0 < heads; m0 += kW) {
-      V<T> product[kW] = {};
-      for (int64_t i = 0; i < kW && m0 + i < p.M; ++i) {
-        const T *qm = q + (m0 + i) * p.q.stride[2], *km = k + (task.g * p.M + m0 + i) / p.share * p.k.stride[2];
-        for (int64_t e = 0; e < p.d; e += kW) product[i] += load_some(qm + e, p.d - e) * load_some(km + e, p.d - e);
-      }
-      store(out + m0, lane_sums<T>(product) * static_cast<T>(p.scale));
-    }
-  }
-
-  // A factor of a query row, or of a key row.
-  template <class Factor>
-  const T* at(const Factor& x, int64_t row, int64_t rank) const {
-    return x.data + task.b * x.stride[0] + row * x.stride[1] + task.g * x.stride[2] + rank * x.stride[3];
-  }
-
-  // Compose in place for `count` <= W keys; score tiles [key][heads].
-  void mix_keys(const Stage<T>& stage, int64_t row, const int64_t* keys, int64_t count, T* score_tiles) {
-    if (!stage.present) return;
-    T* before = task.scratch;  // the terms all read the values before mixing
-    __builtin_memcpy(before, score_tiles, static_cast<size_t>(count * heads) * sizeof(T));
+  // Head m's rows of keys or values for `count` keys: full vectors, zeros beyond d. The rows that the next call for
+  // this head is to find are asked from memory.
+  void find_rows(const StridedArray<const T>& from, int64_t key, int64_t count, int64_t m, const T** rows) {
+    const T* head = from.data + task.b * from.stride[0] + (task.g * p.M + m) / p.share * from.stride[2];
+    const int64_t* place = places_ + (key - begin());
     for (int64_t i = 0; i < count; ++i) {
-      for (int64_t m = 0; m < p.M; m += kW) {
-        V<T> gate = all(T(1));
-        if (stage.q_gate.data) gate += load_some(at(stage.q_gate, row, 0) + m, p.M - m);
-        if (stage.k_gate.data) gate += load_some(at(stage.k_gate, keys[i], 0) + m, p.M - m);
-        store(score_tiles + i * heads + m, load(before + i * heads + m) * gate);
-      }
+      rows[i] = head + place[i] * from.stride[1];
+      if (p.d == p.d_padded) continue;
+      T* to = padded_ + i * p.d_padded;
+      for (int64_t e = 0; e < p.d_padded; ++e) to[e] = e < p.d ? rows[i][e] : T(0);
+      rows[i] = to;
     }
-    for (int64_t r = 0; r < stage.query_rank_size; ++r) {
-      add_rank(
-          count, before, score_tiles, [&](int64_t) { return at(stage.q_down, row, r); },
-          [&](int64_t) { return at(stage.q_up, row, r); });
-    }
-    for (int64_t r = 0; r < stage.key_rank_size; ++r) {
-      add_rank(
-          count, before, score_tiles, [&](int64_t i) { return at(stage.k_down, keys[i], r); },
-          [&](int64_t i) { return at(stage.k_up, keys[i], r); });
-    }
-    if (!stage.base) return;
-    const T* base = stage.base + task.g * p.M * p.M;
-    for (int64_t i = 0; i < count; ++i) {
-      for (int64_t n = 0; n < p.M; n += kW) {
-        V<T> sum = load(score_tiles + i * heads + n);
-        for (int64_t m = 0; m < p.M; ++m) sum += load_some(base + m * p.M + n, p.M - n) * before[i * heads + m];
-        store(score_tiles + i * heads + n, sum);
+    if (key + 2 * count > task.last) return;
+    for (int64_t i = count; i < 2 * count; ++i) prefetch(head + place[i] * from.stride[1], p.d);
+  }
+
+  // Of all rows of the task: scale q, [M][kDecodeRows][d_padded].
+  void pack_queries() {
+    const auto scale = static_cast<T>(p.scale);
+    for (int64_t m = 0; m < p.M; ++m) {
+      for (int64_t r = 0; r < task.count; ++r) {
+        const T* q =
+            p.q.data + task.b * p.q.stride[0] + task.rows[r].row * p.q.stride[1] + (task.g * p.M + m) * p.q.stride[2];
+        T* to = queries_ + (m * kDecodeRows + r) * p.d_padded;
+        for (int64_t e = 0; e < p.d_padded; ++e) to[e] = e < p.d ? q[e] * scale : T(0);
       }
     }
   }
 
-  // score tiles += (sum_m before[m] down[m]) up, for each of `count` keys.
-  template <class Down, class Up>
-  void add_rank(int64_t count, const T* before, T* score_tiles, Down&& down, Up&& up) {
+  // out[i] = q . key i
+  static void dots(const T* q, const T* const* keys, int64_t d_padded, T* out) {
     V<T> product[kW] = {};
-    for (int64_t i = 0; i < count; ++i) {
-      for (int64_t m = 0; m < p.M; m += kW)
-        product[i] += load(before + i * heads + m) * load_some(down(i) + m, p.M - m);
+    for (int64_t e = 0; e < d_padded; e += kW) {
+      const V<T> x = load(q + e);
+#pragma GCC unroll 16
+      for (int64_t i = 0; i < kW; ++i) product[i] = multiply_add<T>(x, load(keys[i] + e), product[i]);
     }
-    T hidden[kW];
-    store(hidden, lane_sums<T>(product));
-    for (int64_t i = 0; i < count; ++i) {
-      for (int64_t m = 0; m < p.M; m += kW) {
-        store(score_tiles + i * heads + m,
-              load(score_tiles + i * heads + m) + load_some(up(i) + m, p.M - m) * hidden[i]);
+    store(out, lane_sums<T>(product));
+  }
+
+  // The rows' factors, and room for those of a key vector.
+  void pack_factors(const Stage<T>& s) {
+    if (!s.present) return;
+    const int64_t size = s.items * p.M;
+    for (int64_t r = 0; r < task.count; ++r)
+      pack_query_row({task.b, task.rows[r].row, task.g}, s, p.M, row_factors_ + r * size);
+    for (int64_t i = 0; i < size * kW; ++i) key_factors_[i] = 0;
+  }
+
+  // The factors of the key vector at `key`, into [items][M][W]; those that are absent are zeros already.
+  void transpose_key_factors(const Stage<T>& s, int64_t key) {
+    if (!s.present) return;
+    const int64_t* place = places_ + (key - begin());
+    const auto item = [&](const StridedArray<const T>& x, int64_t rank, int64_t first, int64_t length) {
+      const T* rows[kW];
+      for (int64_t i = 0; i < kW; ++i) {
+        rows[i] = x.data + task.b * x.stride[0] + place[i] * x.stride[1] + task.g * x.stride[2] + rank * x.stride[3];
       }
+      transpose_rows(rows, length, key_factors_ + first * p.M * kW);
+    };
+    const auto ranks = [&](const StridedArray<const T>& x, int64_t first) {
+      if (!x.data) return;
+      if (x.stride[3] == p.M) return item(x, 0, first, s.key_rank_size * p.M);  // one after the other
+      for (int64_t rank = 0; rank < s.key_rank_size; ++rank) item(x, rank, first + rank, p.M);
+    };
+    ranks(s.k_down, 0);
+    ranks(s.k_up, 2 * s.pairs);
+    if (s.k_gate.data) item(s.k_gate, 0, 4 * s.pairs, p.M);
+  }
+
+  // Compose in place.
+  void mix_row(const Stage<T>& s, int64_t r, T* tile) {
+    if (!s.present) return;
+    const Factors<T> f{p.M,           s.pairs,      row_factors_ + r * s.items * p.M,
+                       s.items * p.M, key_factors_, s.base ? s.base + task.g * p.M * p.M : nullptr,
+                       nullptr};
+    mix<1>(s, f, false, tile, tile, hidden_, before_);
+  }
+
+  void mask(const RowSegment<T>& s, int64_t key, T* tile) const {
+    if (key >= s.first && key + kW <= s.last) return;
+    for (int64_t m = 0; m < p.M; ++m) {
+      for (int64_t l = 0; l < kW; ++l)
+        if (key + l < s.first || key + l >= s.last) tile[m * kW + l] = -std::numeric_limits<T>::infinity();
+    }
+  }
+
+  void exponentiate(int64_t r) {
+    const RowSegment<T>& s = task.rows[r];
+    for (int64_t m0 = 0; m0 < p.M; m0 += kW) {
+      V<T> v[kW];
+      for (int64_t i = 0; i < kW; ++i) v[i] = load(tops_ + (r * heads() + m0 + i) * kW);
+      store(s.top + m0, lane_maxima<T>(v));
+      for (int64_t i = 0; i < kW; ++i) {
+        v[i] = V<T>{};
+        if (m0 + i >= p.M) continue;
+        const T top = s.top[m0 + i];
+        for (int64_t key = s.first / kW * kW; key < s.last; key += kW) {
+          T* e = tile(r, key) + (m0 + i) * kW;
+          const V<T> x = exp(load(e) - top);
+          store(e, x);
+          v[i] += x;
+        }
+      }
+      store(s.sum + m0, lane_sums<T>(v));
+    }
+  }
+
+  // y += P' v for head m, the rows [r, last) and keys [first, first + kChunk) whose values these are. The rows share
+  // the keys that all of them attend to.
+  void add_values(int64_t r, int64_t last, int64_t m, int64_t first, const T* const* values) {
+    Range own[kRowsAtOnce], common{first, first + kChunk};
+    for (int64_t i = r; i < last; ++i) {
+      own[i - r] = overlap({task.rows[i].first, task.rows[i].last}, {first, first + kChunk});
+      common = overlap(common, own[i - r]);
+    }
+    if (last - r < kRowsAtOnce || common.empty()) {
+      for (int64_t i = r; i < last; ++i) add_keys<1>(i, m, own[i - r], first, values);
+      return;
+    }
+    for (int64_t i = r; i < last; ++i) add_keys<1>(i, m, {own[i - r].first, common.first}, first, values);
+    add_keys<kRowsAtOnce>(r, m, common, first, values);
+    for (int64_t i = r; i < last; ++i) add_keys<1>(i, m, {common.last, own[i - r].last}, first, values);
+  }
+
+  // The same for R rows and a range of keys.
+  template <int R>
+  void add_keys(int64_t r, int64_t m, Range keys, int64_t first, const T* const* values) {
+    if (keys.empty()) return;
+    int64_t e = 0;
+    const auto cover = [&]<int NV>() {
+      for (; e + NV * kW <= p.d_padded; e += NV * kW) add_vectors<R, NV>(r, m, keys, first, values, e);
+    };
+    if constexpr (kSums / R >= 16) cover.template operator()<16>();
+    if constexpr (kSums / R >= 8) cover.template operator()<8>();
+    cover.template operator()<4>();
+    cover.template operator()<2>();
+    cover.template operator()<1>();
+  }
+
+  // The same for NV vectors, from element e on.
+  template <int R, int NV>
+  void add_vectors(int64_t r, int64_t m, Range keys, int64_t first, const T* const* values, int64_t e) {
+    V<T> sum[R][NV];
+    T* y[R];
+#pragma GCC unroll 4
+    for (int i = 0; i < R; ++i) {
+      y[i] = task.rows[r + i].y + m * p.d_padded + e;
+#pragma GCC unroll 16
+      for (int v = 0; v < NV; ++v) sum[i][v] = load(y[i] + v * kW);
+    }
+    for (int64_t key = keys.first, end; key < keys.last; key = end) {
+      const int64_t vector = key / kW * kW;
+      end = keys.last < vector + kW ? keys.last : vector + kW;
+      const T* probabilities[R];
+#pragma GCC unroll 4
+      for (int i = 0; i < R; ++i) probabilities[i] = tile(r + i, vector) + m * kW;
+      for (int64_t j = key; j < end; ++j) {
+        const T* from = values[j - first] + e;
+        V<T> x[R];
+#pragma GCC unroll 4
+        for (int i = 0; i < R; ++i) x[i] = all(probabilities[i][j - vector]);
+#pragma GCC unroll 16
+        for (int v = 0; v < NV; ++v) {
+          const V<T> value = load(from + v * kW);
+#pragma GCC unroll 4
+          for (int i = 0; i < R; ++i) sum[i][v] = multiply_add<T>(x[i], value, sum[i][v]);
+        }
+      }
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < R; ++i) {
+#pragma GCC unroll 16
+      for (int v = 0; v < NV; ++v) store(y[i] + v * kW, sum[i][v]);
     }
   }
 
   const Problem<T>& p;
   const DecodeTask<T>& task;
-  int64_t heads;  // M rounded up to full vectors
+  Arena arena_;
+  int64_t* places_;                // key rows, of the positions from begin() on
+  T* queries_;                     // scale q: [M][kDecodeRows][d_padded]
+  T* tops_;                        // [kDecodeRows][M'][W]
+  T *row_factors_, *key_factors_;  // of the stage at work: [kDecodeRows][items][M], [items][M][W]
+  T *hidden_, *before_;            // of mix
+  T* padded_;                      // [kChunk][d_padded]
 };
 
 }  // namespace braid::cpu::attention::BRAID_ATTENTION_ISA

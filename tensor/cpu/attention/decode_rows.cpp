@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -17,20 +18,19 @@
 namespace braid::cpu::attention {
 namespace {
 
-constexpr int64_t kSegment = 256;          // keys of a segment: positions [i kSegment, (i + 1) kSegment)
-constexpr int64_t kTaskRows = 16;          // each key is read from memory once for so many rows of a sequence
 constexpr int64_t kScoreBytes = 4l << 20;  // of scores that a thread holds at a time; no result depends on it
 
 // One query row and the positions of its keys.
 struct Row {
   int64_t b, t, first, last;
   const int32_t* blocks;
-  // Of the rows before it in the same pass: their keys and segments, which is where its own begin.
-  int64_t keys_before = 0, segments_before = 0;
+  // Of the rows before it in the same pass: their key vectors and segments, which is where its own begin.
+  int64_t vectors_before = 0, segments_before = 0;
 
-  int64_t keys() const { return std::max<int64_t>(0, last - first); }
-  int64_t first_segment() const { return first / kSegment; }
-  int64_t segments() const { return keys() == 0 ? 0 : detail::ceil_div(last, kSegment) - first_segment(); }
+  bool empty() const { return first >= last; }
+  int64_t vectors(int64_t W) const { return empty() ? 0 : detail::ceil_div(last, W) - first / W; }
+  int64_t first_segment() const { return first / kDecodeSegment; }
+  int64_t segments() const { return empty() ? 0 : detail::ceil_div(last, kDecodeSegment) - first_segment(); }
   bool shares_keys_with(const Row& other) const { return b == other.b && blocks == other.blocks; }
 };
 
@@ -53,12 +53,13 @@ class Decoding : Packing<T> {
 
   void run(Out y) {
     y_ = strided<T>(y);
-    const int64_t row_bytes = p_.G * heads_ * int64_t{sizeof(T)}, most = kScoreBytes * threads();
+    const int64_t vector_bytes = p_.N * W_ * int64_t{sizeof(T)}, most = kScoreBytes * threads();
     for (size_t begin = 0, end; begin < rows_.size(); begin = end) {
-      int64_t keys = 0;
+      int64_t vectors = 0;
       for (end = begin; end < rows_.size(); ++end) {
-        if (end - begin >= kTaskRows && (keys + rows_[end].keys()) * row_bytes > most) break;
-        keys += rows_[end].keys();
+        const int64_t more = rows_[end].vectors(W_);
+        if (end - begin >= size_t{kDecodeRows} && (vectors + more) * vector_bytes > most) break;
+        vectors += more;
       }
       pass(begin, end);
     }
@@ -67,22 +68,28 @@ class Decoding : Packing<T> {
  private:
   // The rows [begin, end), whose scores are held at a time.
   void pass(size_t begin, size_t end) {
-    int64_t keys = 0, segments = 0;
+    int64_t vectors = 0, segments = 0;
     for (size_t i = begin; i < end; ++i) {
-      rows_[i].keys_before = keys, rows_[i].segments_before = segments;
-      keys += rows_[i].keys(), segments += rows_[i].segments();
+      rows_[i].vectors_before = vectors, rows_[i].segments_before = segments;
+      vectors += rows_[i].vectors(W_), segments += rows_[i].segments();
     }
     const std::vector<Piece> pieces = cut(begin, end);
+    const int64_t workers =
+        std::min<int64_t>(threads(), detail::ceil_div(std::ssize(pieces), grain_for(kDecodeSegment * p_.M * p_.d)));
     const auto memory = [](int64_t n) { return empty({n}, dtype_of<T>()); };
-    Tensor e = memory(keys * p_.G * heads_), statistics = memory(segments * p_.G * 3 * heads_),
-           partial = memory(segments * p_.G * p_.M * p_.d_padded), scratch = memory(std::ssize(pieces) * W_ * heads_);
+    const auto bytes = static_cast<int64_t>(code_.decode_bytes(p_));
+    Tensor e = memory(vectors * p_.N * W_), statistics = memory(segments * p_.G * 3 * heads_),
+           partial = memory(segments * p_.N * p_.d_padded), workspaces = empty({workers * bytes}, DType::u8);
     e_ = e.mutable_data<T>(), statistics_ = statistics.mutable_data<T>(), partial_ = partial.mutable_data<T>();
-    T* const scratch_data = scratch.mutable_data<T>();
+    uint8_t* const workspace = workspaces.mutable_data<uint8_t>();
 
-    const auto each_piece = [&](auto&& kernel) {
-      parallel_for(std::ssize(pieces), grain_for(kSegment * p_.M * p_.d), [&](int64_t first, int64_t last) {
-        for (int64_t i = first; i < last; ++i)
-          run_piece(pieces[static_cast<size_t>(i)], scratch_data + i * W_ * heads_, kernel);
+    const auto each_piece = [&](auto&& kernel) {  // every worker takes the next one
+      std::atomic<int64_t> next{0};
+      parallel_for(workers, 1, [&](int64_t first, int64_t last) {
+        for (int64_t worker = first; worker < last; ++worker) {
+          for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < std::ssize(pieces);)
+            run_piece(pieces[static_cast<size_t>(i)], workspace + worker * bytes, kernel);
+        }
       });
     };
     each_piece(code_.decode_scores);
@@ -100,8 +107,9 @@ class Decoding : Packing<T> {
     std::vector<Piece> pieces;
     for (size_t first = begin, last; first < end; first = last) {
       int64_t from = std::numeric_limits<int64_t>::max(), to = 0;  // segments
-      for (last = first; last < end && last - first < kTaskRows && rows_[last].shares_keys_with(rows_[first]); ++last) {
-        if (rows_[last].keys() == 0) continue;
+      for (last = first; last < end && last - first < size_t{kDecodeRows} && rows_[last].shares_keys_with(rows_[first]);
+           ++last) {
+        if (rows_[last].empty()) continue;
         from = std::min(from, rows_[last].first_segment());
         to = std::max(to, rows_[last].first_segment() + rows_[last].segments());
       }
@@ -123,9 +131,9 @@ class Decoding : Packing<T> {
   }
 
   template <class Kernel>
-  void run_piece(const Piece& piece, T* scratch, Kernel&& kernel) const {
-    std::array<RowSegment<T>, kTaskRows> segments;
-    const int64_t begin = piece.segment * kSegment, end = begin + kSegment;
+  void run_piece(const Piece& piece, void* workspace, Kernel&& kernel) const {
+    std::array<RowSegment<T>, kDecodeRows> segments;
+    const int64_t begin = piece.segment * kDecodeSegment, end = begin + kDecodeSegment;
     const Row& one = rows_[piece.begin];
     DecodeTask<T> task{.b = one.b,
                        .g = piece.g,
@@ -134,8 +142,7 @@ class Decoding : Packing<T> {
                        .blocks = one.blocks,
                        .block = block_,
                        .rows = segments.data(),
-                       .count = 0,
-                       .scratch = scratch};
+                       .count = 0};
     for (size_t i = piece.begin; i < piece.end; ++i) {
       const Row& row = rows_[i];
       const int64_t first = std::max(begin, row.first), last = std::min(end, row.last);
@@ -145,14 +152,14 @@ class Decoding : Packing<T> {
           .row = row.t,
           .first = first,
           .last = last,
-          .e = e_ + (row.keys_before * p_.G + piece.g * row.keys() + first - row.first) * heads_,
+          .e = e_ + (row.vectors_before * p_.G + piece.g * row.vectors(W_) + first / W_ - row.first / W_) * p_.M * W_,
           .top = own,
           .sum = own + heads_,
           .factor = own + 2 * heads_,
           .y = partial(row, piece.g, piece.segment)};
       task.first = std::min(task.first, first), task.last = std::max(task.last, last);
     }
-    kernel(p_, task);
+    if (task.count > 0) kernel(p_, task, workspace);
   }
 
   // From each segment's maximum and sum to the factor that turns its exponentials into probabilities; 0 where every

@@ -16,8 +16,9 @@ constexpr Kernels<T> kernels_named(const char* name) {
           [](const Problem<T>& p, const Task& task, const Ticket& ticket, void* workspace) {
             Backward<T>(p, workspace).run(task, ticket);
           },
-          [](const Problem<T>& p, const DecodeTask<T>& task) { Decode<T>(p, task).scores(); },
-          [](const Problem<T>& p, const DecodeTask<T>& task) { Decode<T>(p, task).values(); }};
+          [](const Problem<T>& p) { return Decode<T>::bytes(p); },
+          [](const Problem<T>& p, const DecodeTask<T>& task, void* space) { Decode<T>(p, task, space).scores(); },
+          [](const Problem<T>& p, const DecodeTask<T>& task, void* space) { Decode<T>(p, task, space).values(); }};
 }
 
 }  // namespace braid::cpu::attention::BRAID_ATTENTION_ISA

@@ -18,19 +18,18 @@
 
 namespace braid::cpu::attention::BRAID_ATTENTION_ISA {
 
-// The vector of (head, row) in the score tiles of a query tile and a key vector.
-template <class T>
+// The vector of (head, row) in the score tiles of a query tile of so many rows and a key vector.
+template <class T, int Rows = kQueryTileRows>
 constexpr int64_t score_at(int64_t head, int64_t row) {
-  return (head * kQueryTileRows + row) * kLanes<T>;
+  return (head * Rows + row) * kLanes<T>;
 }
 
-// The factors of one stage for a query tile: M heads, its rows' factors, the keys' factors of the current key
-// vector.
+// The factors of one stage for a query tile: M heads, its rows' factors, the keys' factors of the current key vector.
 template <class T>
 struct Factors {
   int64_t M;
   int64_t pairs;
-  const T* rows;  // [kQueryTileRows][items][M]
+  const T* rows;  // [rows of the tile][items][M]
   int64_t row_stride;
   const T* keys;  // [items][M][W]
   const T* base;  // [M][M] or null
@@ -41,15 +40,19 @@ struct Factors {
   int64_t gate() const { return 4 * pairs * M; }
 };
 
-inline constexpr int kMixRows = kManyRegisters ? 4 : 2;  // rows at once: they share the loads of key factors
-inline constexpr int kHeads = kManyRegisters ? 4 : 2;    // heads at once: they share the loads of hidden values
+// Rows of a query tile at once: they share the loads of key factors.
+template <int Rows>
+inline constexpr int kMixRows = Rows < 2         ? 1
+                                : kManyRegisters ? 4
+                                                 : 2;
+inline constexpr int kHeads = kManyRegisters ? 4 : 2;  // heads at once: they share the loads of hidden values
 
 // hidden [row][pair][h_q 2r, h_q 2r+1, h_k 2r, h_k 2r+1][W]
-template <bool Query, bool Key, class T>
+template <bool Query, bool Key, int Rows, class T>
 void reduce(const Factors<T>& f, int64_t from, const T* in, T* hidden) {
-  constexpr int W = kLanes<T>, R = kMixRows;
+  constexpr int W = kLanes<T>, R = kMixRows<Rows>;
   const int64_t M = f.M;
-  for (int64_t row = 0; row < kQueryTileRows; row += R) {
+  for (int64_t row = 0; row < Rows; row += R) {
     for (int64_t p = 0; p < f.pairs; ++p) {
       const T *q0 = f.rows + row * f.row_stride + from + 2 * p * M, *k0 = f.keys + (from + 2 * p * M) * W;
       V<T> h[R][4] = {};
@@ -61,7 +64,7 @@ void reduce(const Factors<T>& f, int64_t from, const T* in, T* hidden) {
         }
 #pragma GCC unroll 4
         for (int r = 0; r < R; ++r) {
-          const V<T> a = load(in + score_at<T>(m, row + r));
+          const V<T> a = load(in + score_at<T, Rows>(m, row + r));
           if constexpr (Query) {
             h[r][0] += a * q0[r * f.row_stride + m];
             h[r][1] += a * q0[r * f.row_stride + M + m];
@@ -82,12 +85,12 @@ void reduce(const Factors<T>& f, int64_t from, const T* in, T* hidden) {
 }
 
 // out = in (1 + gates) + hidden times the factors at `to`; in and out may be the same score tiles.
-template <bool Query, bool Key, class T>
+template <bool Query, bool Key, int Rows, class T>
 void expand(const Factors<T>& f, int64_t to, const T* hidden, const T* in, T* out) {
-  constexpr int W = kLanes<T>, R = kMixRows;
+  constexpr int W = kLanes<T>, R = kMixRows<Rows>;
   const int64_t M = f.M;
   const T* key_gate = f.keys + f.gate() * W;
-  for (int64_t row = 0; row < kQueryTileRows; row += R) {
+  for (int64_t row = 0; row < Rows; row += R) {
     const T* row_gate = f.rows + row * f.row_stride + f.gate();
     for (int64_t p = 0; p < f.pairs || p == 0; ++p) {
       const T *q0 = f.rows + row * f.row_stride + to + 2 * p * M, *k0 = f.keys + (to + 2 * p * M) * W;
@@ -108,8 +111,8 @@ void expand(const Factors<T>& f, int64_t to, const T* hidden, const T* in, T* ou
         const V<T> gate = load(key_gate + n * W);
 #pragma GCC unroll 4
         for (int r = 0; r < R; ++r) {
-          V<T> o = p == 0 ? load(in + score_at<T>(n, row + r)) * (gate + row_gate[r * f.row_stride + n])
-                          : load(out + score_at<T>(n, row + r));
+          V<T> o = p == 0 ? load(in + score_at<T, Rows>(n, row + r)) * (gate + row_gate[r * f.row_stride + n])
+                          : load(out + score_at<T, Rows>(n, row + r));
           if constexpr (Query) {  // one product a statement: each becomes one fused multiply-add
             o += h[r][0] * q0[r * f.row_stride + n];
             o += h[r][1] * q0[r * f.row_stride + M + n];
@@ -118,7 +121,7 @@ void expand(const Factors<T>& f, int64_t to, const T* hidden, const T* in, T* ou
             o += h[r][2] * key[0];
             o += h[r][3] * key[1];
           }
-          store(out + score_at<T>(n, row + r), o);
+          store(out + score_at<T, Rows>(n, row + r), o);
         }
       }
     }
@@ -126,13 +129,13 @@ void expand(const Factors<T>& f, int64_t to, const T* hidden, const T* in, T* ou
 }
 
 // out[n] += sum_m in[m] base[m][n]
-template <class T>
+template <int Rows, class T>
 void add_base(const T* base, int64_t M, const T* in, T* out) {
   for (int64_t n = 0; n < M; ++n) {
-    for (int64_t row = 0; row < kQueryTileRows; ++row) {
-      V<T> o = load(out + score_at<T>(n, row));
-      for (int64_t m = 0; m < M; ++m) o += load(in + score_at<T>(m, row)) * base[m * M + n];
-      store(out + score_at<T>(n, row), o);
+    for (int64_t row = 0; row < Rows; ++row) {
+      V<T> o = load(out + score_at<T, Rows>(n, row));
+      for (int64_t m = 0; m < M; ++m) o += load(in + score_at<T, Rows>(m, row)) * base[m * M + n];
+      store(out + score_at<T, Rows>(n, row), o);
     }
   }
 }
@@ -147,33 +150,34 @@ void for_ranks(const Stage<T>& stage, Body&& body) {
 }
 
 // The hidden values of compose, or of its transpose, for the score tiles of a query tile and a key vector.
-template <class T>
+template <int Rows = kQueryTileRows, class T>
 void find_hidden(const Stage<T>& stage, const Factors<T>& f, bool transposed, const T* in, T* hidden) {
   for_ranks(stage, [&]<bool Query, bool Key>() {
-    if constexpr (Query || Key) reduce<Query, Key>(f, transposed ? f.up() : f.down(), in, hidden);
+    if constexpr (Query || Key) reduce<Query, Key, Rows>(f, transposed ? f.up() : f.down(), in, hidden);
   });
 }
 
 // out = compose(in), or its transpose, when the hidden values are there already; in and out may be the same. `scratch`
 // has room for such score tiles.
-template <class T>
+template <int Rows = kQueryTileRows, class T>
 void mix_hidden(const Stage<T>& stage, const Factors<T>& f, bool transposed, const T* hidden, const T* in, T* out,
                 T* scratch) {
   const T* base = transposed ? f.base_transposed : f.base;
   if (base && in == out) {
-    __builtin_memcpy(scratch, in, static_cast<size_t>(score_at<T>(f.M, 0)) * sizeof(T));
+    __builtin_memcpy(scratch, in, static_cast<size_t>(score_at<T, Rows>(f.M, 0)) * sizeof(T));
     in = scratch;
   }
-  for_ranks(stage,
-            [&]<bool Query, bool Key>() { expand<Query, Key>(f, transposed ? f.down() : f.up(), hidden, in, out); });
-  if (base) add_base(base, f.M, in, out);
+  for_ranks(stage, [&]<bool Query, bool Key>() {
+    expand<Query, Key, Rows>(f, transposed ? f.down() : f.up(), hidden, in, out);
+  });
+  if (base) add_base<Rows>(base, f.M, in, out);
 }
 
 // Both. Keeps the hidden values.
-template <class T>
+template <int Rows = kQueryTileRows, class T>
 void mix(const Stage<T>& stage, const Factors<T>& f, bool transposed, const T* in, T* out, T* hidden, T* scratch) {
-  find_hidden(stage, f, transposed, in, hidden);
-  mix_hidden(stage, f, transposed, hidden, in, out, scratch);
+  find_hidden<Rows>(stage, f, transposed, in, hidden);
+  mix_hidden<Rows>(stage, f, transposed, hidden, in, out, scratch);
 }
 
 // The sums behind the gradients of both sides, for H neighbouring heads, which share the loads of hidden values:

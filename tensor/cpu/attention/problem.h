@@ -8,6 +8,7 @@
 //   [head][row][W], contiguous, so that passes over a row's
 //                keys stream
 //   block        some query tiles: one task. It holds all heads of a group, since compose mixes them.
+//   segment      decoding: the keys of a task, positions [i kDecodeSegment, (i + 1) kDecodeSegment)
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -18,6 +19,8 @@
 namespace braid::cpu::attention {
 
 inline constexpr int64_t kQueryTileRows = 8;
+inline constexpr int64_t kDecodeSegment = 256;
+inline constexpr int64_t kDecodeRows = 16;  // most rows of a decoding task, which read its keys from memory once
 
 // A strided array whose last axis is contiguous; null when absent.
 template <class T>
@@ -101,12 +104,12 @@ void wait_for_ticket(const Ticket& ticket, int64_t pass,
                      int64_t tile);  // until the task before has finished adding to it
 void complete_ticket(const Ticket& ticket, int64_t pass, int64_t tile);
 
-// Decoding: some keys of one query row and a group of heads. M' is M rounded up to full vectors.
+// Decoding: the keys of one query row in a segment, for a group of heads. M' is M rounded up to full vectors.
 template <class T>
 struct RowSegment {
   int64_t row;          // t
-  int64_t first, last;  // keys, by position
-  T* e;                 // [keys][M']
+  int64_t first, last;  // keys, by position; at least one
+  T* e;                 // [key vectors][M][W], those from first to last, which begin at multiples of W
   T *top, *sum;         // [M']
   const T* factor;      // [M']: exp(top - top of all segments) / sum of all
   T* y;                 // [M][d_padded]
@@ -116,12 +119,11 @@ struct RowSegment {
 template <class T>
 struct DecodeTask {
   int64_t b, g;
-  int64_t first, last;        // keys of all rows together
-  const int32_t* blocks;      // the block of positions [i block, (i + 1) block); null: key row s stands at position s
-  int64_t block;              // positions of a block
-  const RowSegment<T>* rows;  // those without a key have first >= last
-  int64_t count;              // of rows
-  T* scratch;                 // [W][M']
+  int64_t first, last;    // from the first key of any row to the last, in one segment
+  const int32_t* blocks;  // the block of positions [i block, (i + 1) block); null: key row s stands at position s
+  int64_t block;          // positions of a block
+  const RowSegment<T>* rows;
+  int64_t count;  // of rows, at most kDecodeRows
 };
 
 // The vector code of one instruction set.
@@ -133,8 +135,9 @@ struct Kernels {
   void (*forward)(const Problem<T>& p, const Task& task, void* workspace);
   size_t (*backward_bytes)(const Problem<T>& p);
   void (*backward)(const Problem<T>& p, const Task& task, const Ticket& ticket, void* workspace);
-  void (*decode_scores)(const Problem<T>& p, const DecodeTask<T>& task);
-  void (*decode_values)(const Problem<T>& p, const DecodeTask<T>& task);
+  size_t (*decode_bytes)(const Problem<T>& p);
+  void (*decode_scores)(const Problem<T>& p, const DecodeTask<T>& task, void* workspace);
+  void (*decode_values)(const Problem<T>& p, const DecodeTask<T>& task, void* workspace);
 };
 
 }  // namespace braid::cpu::attention

@@ -6,6 +6,9 @@
 #include <limits>
 #include <type_traits>
 #include <utility>
+#ifdef __FMA__
+#include <immintrin.h>
+#endif
 
 namespace braid::cpu::attention::BRAID_ATTENTION_ISA {
 
@@ -34,6 +37,21 @@ inline void store(T* p, V<T> v) {
 template <class T>
 inline V<T> all(T x) {
   return x - V<T>{};
+}
+
+// x y + z, rounded once where the instruction set can: for sums that loops of several shapes must round alike, since a
+// compiler chooses for each loop whether it fuses.
+template <class T>
+inline V<T> multiply_add(V<T> x, V<T> y, V<T> z) {
+#if BRAID_ATTENTION_BYTES == 64
+  if constexpr (sizeof(T) == 4) return V<T>(_mm512_fmadd_ps(__m512(x), __m512(y), __m512(z)));
+  if constexpr (sizeof(T) == 8) return V<T>(_mm512_fmadd_pd(__m512d(x), __m512d(y), __m512d(z)));
+#elif BRAID_ATTENTION_BYTES == 32
+  if constexpr (sizeof(T) == 4) return V<T>(_mm256_fmadd_ps(__m256(x), __m256(y), __m256(z)));
+  if constexpr (sizeof(T) == 8) return V<T>(_mm256_fmadd_pd(__m256d(x), __m256d(y), __m256d(z)));
+#else
+  return x * y + z;
+#endif
 }
 
 template <class T>

@@ -59,6 +59,12 @@ struct Pages {
   }
   Tensor run(std::span<const PagedRow> rows, AttentionImpl impl) const { return run(rows, impl, 0, q.dim(1)); }
 
+  std::vector<Tensor*> of_keys() {  // those that there are
+    std::vector<Tensor*> all{&k, &v, &pre.k_down, &pre.k_up, &pre.k_gate, &post.k_down, &post.k_up, &post.k_gate};
+    std::erase_if(all, [](const Tensor* t) { return !*t; });
+    return all;
+  }
+
   Sizes s;
   Tensor q, k, v;
   HeadMixing pre, post;
@@ -129,53 +135,86 @@ BOOST_AUTO_TEST_CASE(the_kernel_is_the_composed_meaning) { check_cases(150, 6, 4
 BOOST_AUTO_TEST_CASE(several_segments_of_keys) { check_cases(8, 90, 12, 2); }
 
 // Alone, among others, in pieces of any size, on any number of threads, and with the blocks elsewhere.
+template <class T>
+void check_bits(std::mt19937_64& random, Sizes sizes, int64_t columns, int64_t rows_of_one, int64_t window) {
+  const int64_t block = sizes.block;
+  sizes.blocks = 3 * columns;
+  const Tables tables = random_tables(random, 3, columns);
+  std::vector<PagedRow> rows;
+  for (const auto& table : tables)
+    for (int64_t t = columns * block - rows_of_one; t < columns * block; ++t)
+      rows.push_back({table, window > 0 ? std::max<int64_t>(0, t + 1 - window) : 0, t + 1});
+  const Pages pages(sizes, std::ssize(rows), 7, dtype_of<T>());
+  set_threads(2);
+  const std::vector<T> want = pages.run(rows, AttentionImpl::fused).to_vector<T>();
+  for (const int n : {1, 3}) {
+    set_threads(n);
+    std::vector<T> got;
+    for (int64_t begin = 0, end; begin < std::ssize(rows); begin = end) {
+      end = std::min(std::ssize(rows), begin + 1 + static_cast<int64_t>(random() % 33));
+      const std::vector<T> part = pages.run(rows, AttentionImpl::fused, begin, end).to_vector<T>();
+      got.insert(got.end(), part.begin(), part.end());
+    }
+    BOOST_TEST(got == want);
+  }
+  // The same blocks in another order in memory.
+  Pages moved = pages;
+  std::vector<int64_t> from(static_cast<size_t>(3 * columns));
+  std::iota(from.begin(), from.end(), int64_t{0});
+  std::shuffle(from.begin(), from.end(), random);
+  std::vector<int64_t> places;
+  for (const int64_t b : from)
+    for (int64_t i = 0; i < block; ++i) places.push_back(b * block + i);
+  const Tensor index = from_vector(places, {std::ssize(places)});
+  for (Tensor* t : moved.of_keys()) *t = index_select(t->squeezed(0), index).unsqueezed(0);
+  Tables moved_tables = tables;
+  for (auto& table : moved_tables)
+    for (int32_t& b : table) b = static_cast<int32_t>(std::ranges::find(from, b) - from.begin());
+  std::vector<PagedRow> moved_rows = rows;
+  for (size_t r = 0; r < rows.size(); ++r) moved_rows[r].blocks = moved_tables[r / static_cast<size_t>(rows_of_one)];
+  BOOST_TEST(moved.run(moved_rows, AttentionImpl::fused).to_vector<T>() == want);
+}
+
 BOOST_AUTO_TEST_CASE(a_row_has_the_same_bits_in_any_company) {
   const int before = threads();
   std::mt19937_64 random(3);
-  for (const unsigned terms : {0x3fffu, 0u}) {
+  for (const auto* variant : cpu::attention::variants<float>()) {
+    BOOST_REQUIRE(cpu::attention::use_variant(variant->name));
     for (const int64_t window : {0, 300}) {
-      const int64_t columns = 40, block = 16, rows_of_one = 70;
-      const Tables tables = random_tables(random, 3, columns);
-      std::vector<PagedRow> rows;
-      for (const auto& table : tables)
-        for (int64_t t = columns * block - rows_of_one; t < columns * block; ++t)
-          rows.push_back({table, window > 0 ? t + 1 - window : 0, t + 1});
-      const Pages pages({.M = 5, .d = 20, .block = block, .blocks = 3 * columns, .terms = terms}, std::ssize(rows), 7,
-                        DType::f32);
-      set_threads(2);
-      const std::vector<float> want = pages.run(rows, AttentionImpl::fused).to_vector<float>();
-      for (const int n : {1, 3}) {
-        set_threads(n);
-        std::vector<float> got;
-        for (int64_t begin = 0, end; begin < std::ssize(rows); begin = end) {
-          end = std::min(std::ssize(rows), begin + 1 + static_cast<int64_t>(random() % 33));
-          const std::vector<float> part = pages.run(rows, AttentionImpl::fused, begin, end).to_vector<float>();
-          got.insert(got.end(), part.begin(), part.end());
-        }
-        BOOST_TEST(got == want);
+      BOOST_TEST_CONTEXT(variant->name << ", window " << window) {
+        check_bits<float>(random, {.M = 5, .d = 20, .block = 16}, 40, 70, window);
+        check_bits<float>(random, {.M = 5, .d = 20, .block = 16, .terms = 0}, 40, 70, window);
+        check_bits<float>(random, {.G = 2, .M = 6, .share = 3, .d = 72, .k_rank = 3, .block = 7}, 60, 25, window);
+        check_bits<double>(random, {.M = 3, .d = 12, .block = 5}, 70, 20, window);
       }
-      // The same blocks in another order in memory.
-      Pages moved = pages;
-      std::vector<int64_t> from(static_cast<size_t>(3 * columns));
-      std::iota(from.begin(), from.end(), int64_t{0});
-      std::shuffle(from.begin(), from.end(), random);
-      std::vector<int64_t> places;
-      for (const int64_t b : from)
-        for (int64_t i = 0; i < block; ++i) places.push_back(b * block + i);
-      const Tensor index = from_vector(places, {std::ssize(places)});
-      for (Tensor* t : {&moved.k, &moved.v, &moved.pre.k_down, &moved.pre.k_up, &moved.pre.k_gate, &moved.post.k_down,
-                        &moved.post.k_up, &moved.post.k_gate}) {
-        if (*t) *t = index_select(t->squeezed(0), index).unsqueezed(0);
-      }
-      Tables moved_tables = tables;
-      for (auto& table : moved_tables)
-        for (int32_t& b : table) b = static_cast<int32_t>(std::ranges::find(from, b) - from.begin());
-      std::vector<PagedRow> moved_rows = rows;
-      for (size_t r = 0; r < rows.size(); ++r) moved_rows[r].blocks = moved_tables[r / rows_of_one];
-      BOOST_TEST(moved.run(moved_rows, AttentionImpl::fused).to_vector<float>() == want);
     }
   }
+  cpu::attention::use_variant("");
   set_threads(before);
+}
+
+// The pool also holds keys that a row does not attend to: later positions, and memory that nobody wrote.
+BOOST_AUTO_TEST_CASE(keys_of_others_reach_no_row_even_if_they_are_nan) {
+  const Tables tables{{3, 1, 0}};
+  const Pages pages({.M = 3, .d = 20, .block = 8, .blocks = 4}, 3, 11, DType::f32);
+  const std::vector<PagedRow> rows{{tables[0], 0, 9}, {tables[0], 2, 13}, {tables[0], 5, 14}};
+  const auto all = pages.run(rows, AttentionImpl::fused).to_vector<float>();
+  for (size_t r = 0; r < rows.size(); ++r) {
+    Pages poisoned = pages;
+    for (Tensor* t : poisoned.of_keys()) {
+      *t = t->clone();
+      for (int64_t block = 0, s = 0; block < 4; ++block) {
+        const auto column = std::ranges::find(tables[0], block) - tables[0].begin();
+        for (int64_t i = 0; i < 8; ++i, ++s) {
+          const int64_t position = column * 8 + i;
+          if (position < rows[r].first || position >= rows[r].end) t->sliced(1, s, s + 1).fill(std::nan(""));
+        }
+      }
+    }
+    const auto got = poisoned.run(rows, AttentionImpl::fused).to_vector<float>();
+    const auto size = static_cast<ptrdiff_t>(all.size() / rows.size()), from = static_cast<ptrdiff_t>(r) * size;
+    BOOST_TEST(std::equal(all.begin() + from, all.begin() + from + size, got.begin() + from), "row " << r);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(half_precision_is_computed_in_f32) {

@@ -1,0 +1,42 @@
+// Rows of keys to lanes of a key vector.
+#pragma once
+#include "braid/tensor/cpu/attention/vector.h"
+
+namespace braid::cpu::attention::BRAID_ATTENTION_ISA {
+
+// Lane l of row i and lane i of row l change places in a square of W vectors: in each step the two off-diagonal
+// quarters of all squares of 2 S lanes.
+template <int S, class T, size_t... L>
+[[gnu::always_inline]] inline void exchange_quarters(V<T>& a, V<T>& b, std::index_sequence<L...>) {
+  constexpr int W = kLanes<T>;
+  const V<T> upper = __builtin_shufflevector(a, b, ((L & S) != 0 ? W + int(L) - S : int(L))...);
+  b = __builtin_shufflevector(a, b, ((L & S) != 0 ? W + int(L) : int(L) + S)...);
+  a = upper;
+}
+template <int S, class T>
+[[gnu::always_inline]] inline void transpose(V<T>* v) {
+#pragma GCC unroll 16
+  for (int i = 0; i < kLanes<T>; ++i)
+    if ((i & S) == 0) exchange_quarters<S, T>(v[i], v[i + S], std::make_index_sequence<kLanes<T>>());
+  if constexpr (S > 1) transpose<S / 2, T>(v);
+}
+
+// rows: W of them, `length` long -> out [length][W].
+template <class T>
+void transpose_rows(const T* const* rows, int64_t length, T* out) {
+  constexpr int64_t W = kLanes<T>;
+  if (length < W) {
+    for (int64_t l = 0; l < W; ++l)
+      for (int64_t i = 0; i < length; ++i) out[i * W + l] = rows[l][i];
+    return;
+  }
+  for (int64_t i = 0; i < length; i += W) {
+    if (i > length - W) i = length - W;  // the last square takes some elements a second time
+    V<T> v[W];
+    for (int64_t l = 0; l < W; ++l) v[l] = load(rows[l] + i);
+    transpose<W / 2, T>(v);
+    for (int64_t l = 0; l < W; ++l) store(out + (i + l) * W, v[l]);
+  }
+}
+
+}  // namespace braid::cpu::attention::BRAID_ATTENTION_ISA
