@@ -43,8 +43,6 @@ std::string key_of(const Arguments& arguments) {
 
 ServerOptions server_options(const Arguments& arguments) {
   ServerOptions options;
-  options.address = arguments.get("host");
-  options.port = static_cast<int>(arguments.get_int("port"));
   options.access.key = key_of(arguments);
   for (const std::string& name : arguments.list("allow-host")) options.access.hosts.push_back(lower(name));
   options.requests = arguments.get_int("requests");
@@ -95,6 +93,8 @@ int run_serve(const Arguments& arguments) {
   const ServerOptions options = server_options(arguments);
   std::string chat = arguments.has("chat") ? arguments.get("chat") : "";
   if (!chat.empty()) models::text::ChatTemplate::parse(chat);  // before the model is loaded
+  const std::string host = arguments.get("host");
+  BoundAddress address(host, static_cast<int>(arguments.get_int("port")));
   const TextModel loaded = load_text_model(arguments);
   if (chat.empty()) chat = models::text::chat_template_for(*loaded.tokenizer);
   const std::string name = arguments.has("name") ? arguments.get("name") : model_name(arguments.get("MODEL"));
@@ -107,12 +107,12 @@ int run_serve(const Arguments& arguments) {
                                      .chat = models::text::ChatTemplate::parse(chat)});
   raise_file_limit(options.requests + options.spare_connections);
   StopSignals signals;
-  Server server(*service, options);
+  Server server(*service, options, std::move(address));
   if (arguments.has("port-file")) io::write_file(arguments.get("port-file"), std::to_string(server.port()) + "\n");
   std::printf("%s: %s parameters, context of %lld tokens, chat template %s\n", name.c_str(),
               human(static_cast<double>(loaded.model->spec()->size().parameters), 3).c_str(),
               static_cast<long long>(loaded.model->max_sequence_length()), preview(chat).c_str());
-  std::printf("serving %s/v1%s; Ctrl-C stops\n", url_of(options.address, server.port()).c_str(),
+  std::printf("serving %s/v1%s; Ctrl-C stops\n", url_of(host, server.port()).c_str(),
               options.access.key.empty() ? "" : " to clients with the key");
   std::fflush(stdout);
   wait_for_signal();

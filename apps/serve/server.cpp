@@ -17,34 +17,23 @@ using asio::ip::tcp;
 using boost::system::error_code;
 
 struct Server::Listener {
-  Listener(Service& service, ServerOptions options)
+  Listener(Service& service, ServerOptions options, BoundAddress address)
       : hub(std::make_shared<Hub>(service, std::move(options))), acceptor(hub->io), retry(hub->io) {
-    listen();
+    listen(std::move(address));
     accept();
     thread = std::thread([this] { run(); });
   }
 
-  void listen() {
-    const ServerOptions& options = hub->options;
+  void listen(BoundAddress address) {
+    port = address.port();
+    const auto protocol = address.v6() ? tcp::v6() : tcp::v4();
+    acceptor.assign(protocol, address.release());
     error_code error;
-    const auto address = asio::ip::make_address(options.address == "localhost" ? "127.0.0.1" : options.address, error);
+    acceptor.listen(asio::socket_base::max_listen_connections, error);
     check(!error, ErrorKind::setting, [&] {
-      return "cannot listen: expected an IP address of this machine, for example 127.0.0.1, found '" + options.address +
-             "'";
+      return "cannot listen on port " + std::to_string(port) + ": " + error.message() +
+             "; another program has taken this port by now: choose another one, 0 for any that is free";
     });
-    const tcp::endpoint end(address, static_cast<uint16_t>(options.port));
-    acceptor.open(end.protocol(), error);
-    if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
-    if (!error) acceptor.bind(end, error);
-    if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
-    check(!error, ErrorKind::setting, [&] {
-      const std::string advice = error == asio::error::address_in_use
-                                     ? "; another program has this port: choose another one, 0 for any that is free"
-                                     : "";
-      return "cannot listen on " + options.address + " port " + std::to_string(options.port) + ": " + error.message() +
-             advice;
-    });
-    port = acceptor.local_endpoint().port();
   }
 
   void accept() {
@@ -122,8 +111,8 @@ struct Server::Listener {
   std::thread thread;
 };
 
-Server::Server(Service& service, ServerOptions options)
-    : listener_(std::make_unique<Listener>(service, std::move(options))) {}
+Server::Server(Service& service, ServerOptions options, BoundAddress address)
+    : listener_(std::make_unique<Listener>(service, std::move(options), std::move(address))) {}
 Server::~Server() { listener_->stop(std::chrono::milliseconds(0)); }
 
 int Server::port() const { return listener_->port; }

@@ -5,14 +5,13 @@
 #include <string>
 
 #include "apps/serve/access.h"
+#include "apps/serve/bound_address.h"
 #include "apps/serve/http_reader.h"
 #include "apps/serve/service.h"
 
 namespace braid::apps::serve {
 
 struct ServerOptions {
-  std::string address = "127.0.0.1";
-  int port = 0;  // 0: any free one
   Access access;
   HttpLimits http;
   int64_t requests = 256;                       // answered at a time; the next ones get 503
@@ -28,8 +27,8 @@ struct ServerOptions {
 
 class Server {
  public:
-  // Listens and begins its thread. The service must outlive it. Error(setting) where the address cannot be used.
-  Server(Service& service, ServerOptions options);
+  // Listens and begins its thread. The service must outlive it. Error(setting) where another program listens by now.
+  Server(Service& service, ServerOptions options, BoundAddress address = {"127.0.0.1", 0});
   ~Server();  // stop() without grace
 
   int port() const;

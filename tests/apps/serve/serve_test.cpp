@@ -115,12 +115,17 @@ BOOST_AUTO_TEST_CASE(bad_use_is_said_in_one_line) {
   ::chmod(folder().key.c_str(), 0600);
   fails("--chat nothing", 2, "bad chat template");
   fails("--port 99999", 2, "--port");
-  fails("--positions 3000000000000", 2, "--positions");
+  fails("--port 0 --positions 3000000000000", 2, "--positions");
   TestServer taken;
-  fails("--port " + std::to_string(taken.port()), 2, "another program has this port");
+  const std::string port = " --port " + std::to_string(taken.port());
+  fails(port, 2, "another program has this port");
   fails("--port-file /nowhere/port --port 0", 4, "/nowhere/port");
-  const Outcome none = run("serve " + (folder().scratch / "none").string());
+  const std::string no_model = (folder().scratch / "none").string();
+  const Outcome none = run("serve --port 0 " + no_model);
   BOOST_TEST(none.code == 3, none.output);
+  const Outcome before = run("serve " + no_model + port);  // said before the model is looked for
+  BOOST_TEST(before.code == 2, before.output);
+  BOOST_TEST(before.output.find("another program has this port") != std::string::npos, before.output);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

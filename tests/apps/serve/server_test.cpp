@@ -1,33 +1,13 @@
 // The server on real sockets: what clients may send, and what must not harm the others.
-#include "apps/serve/server.h"
-
-#include <sys/resource.h>
-
 #include <boost/test/unit_test.hpp>
 #include <deque>
 
 #include "braid/tensor/random.h"
-#include "tests/apps/serve/test_server.h"
-#include "tests/apps/support.h"
+#include "tests/apps/serve/some_requests.h"
 
 using namespace braid;
 using namespace braid::test;
 using namespace std::chrono_literals;
-using apps::serve::ServerOptions;
-using apps::serve::ServiceOptions;
-
-namespace {
-
-const std::string kScore = R"({"prompt": [72, 101], "max_tokens": 1, "temperature": 0, "echo": true, "logprobs": 1})";
-const std::string kLong = R"({"prompt": "x", "max_tokens": 60, "ignore_eos": true, "stream": true})";
-
-// Still serves.
-void check_healthy(TestServer& server) {
-  BOOST_TEST(Client(server.port()).get("/health").status == 200);
-  BOOST_TEST(server.post("/v1/completions", kScore).status == 200);
-}
-
-}  // namespace
 
 BOOST_AUTO_TEST_SUITE(serve_server)
 
@@ -167,66 +147,6 @@ BOOST_AUTO_TEST_CASE(framing_errors_close_the_connection) {
   check_healthy(server);
 }
 
-// S3: the deadlines are of the whole head and the whole body, whatever arrives in between.
-BOOST_AUTO_TEST_CASE(slow_clients_are_closed_at_the_deadline) {
-  TestServer server({.head_time = 300ms, .body_time = 300ms, .idle_time = 300ms});
-  Client idle(server.port()), head(server.port()), body(server.port());
-  idle.get("/health");
-  body.send(
-      "POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 999\r\n\r\n");
-  head.send("GET /health HTTP/1.1\r\n");
-  bool head_open = true, body_open = true;
-  for (int i = 0; i < 500 && (head_open || body_open); ++i) {  // a byte now and then
-    head_open = head_open && head.send("X");
-    body_open = body_open && body.send(" ");
-    ::usleep(10000);
-  }
-  BOOST_TEST(!head_open);
-  BOOST_TEST(!body_open);
-  BOOST_TEST(idle.ends());
-  BOOST_TEST(server.metric("braid_http_timeouts_total") == 2);
-  check_healthy(server);
-}
-
-BOOST_AUTO_TEST_CASE(a_full_server_closes_whoever_waits_longest) {
-  TestServer server({.requests = 2, .spare_connections = 4});
-  std::deque<Client> waiting;
-  for (int i = 0; i < 6; ++i) waiting.emplace_back(server.port());
-  BOOST_TEST(waiting.back().get("/health").status == 200);
-  BOOST_TEST(Client(server.port()).get("/health").status == 200);
-  BOOST_TEST(waiting.front().ends());
-  BOOST_TEST(waiting.back().get("/health").status == 200);
-}
-
-BOOST_AUTO_TEST_CASE(too_many_requests_are_told_so_at_once) {
-  TestServer server({.requests = 2}, {.engine = {.sequences = 1, .queue = 2}});
-  Client first(server.port()), second(server.port()), third(server.port());
-  for (Client* client : {&first, &second}) {
-    client->send(Client::post_text("/v1/completions", kLong));
-    BOOST_TEST(client->receive());
-  }
-  // Both are answered now, or have been: then nothing is full.
-  const Answer answer = third.post("/v1/completions", kScore);
-  BOOST_TEST((answer.status == 503 || answer.status == 200));
-  if (answer.status == 503) BOOST_TEST(answer.fields.at("retry-after") == "1");
-  BOOST_TEST(Client(server.port()).get("/health").status == 200);
-  // More texts than may wait can never be answered.
-  const std::string many = R"({"prompt": [[1],[1],[1]], "max_tokens": 1})";
-  BOOST_TEST(server.post("/v1/completions", many).status == 400);
-  BOOST_TEST(server.idle());
-  check_healthy(server);
-}
-
-BOOST_AUTO_TEST_CASE(long_bodies_of_all_clients_together_are_bounded) {
-  TestServer server({.held_bytes = 1000});
-  Client client(server.port());
-  const Answer answer = client.post("/tokenize", "{\"prompt\": \"" + std::string(2000, 'x') + "\"}");
-  BOOST_TEST(answer.status == 503);
-  BOOST_TEST(answer.fields.at("retry-after") == "1");
-  BOOST_TEST(client.ends());
-  BOOST_TEST(server.post("/tokenize", "{\"prompt\": \"" + std::string(500, 'x') + "\"}").json()["count"] == 500);
-}
-
 // S4: whenever a client leaves, its text is not made any more, and the others get what they would have got alone.
 BOOST_AUTO_TEST_CASE(clients_that_leave_disturb_nobody) {
   TestServer server({}, {.engine = {.sequences = 4, .queue = 64}});
@@ -290,47 +210,6 @@ BOOST_AUTO_TEST_CASE(mutated_requests) {
   check_healthy(server);
 }
 
-BOOST_AUTO_TEST_CASE(readers_that_stop_reading_are_closed) {
-  TestServer server({.unread_bytes = 4096, .send_buffer = 4096});
-  Client client(server.port(), 4096);
-  // Pipelined streams fill the buffers of the system, and then the one of the connection.
-  std::string requests;
-  for (int i = 0; i < 50; ++i) requests += Client::post_text("/v1/completions", kLong);
-  client.send(requests);
-  for (int i = 0; i < 3000 && server.metric("braid_http_slow_readers_total") == 0; ++i) ::usleep(10000);
-  BOOST_TEST(server.metric("braid_http_slow_readers_total") == 1);
-  BOOST_TEST(server.idle());
-  check_healthy(server);
-}
-
-BOOST_AUTO_TEST_CASE(too_much_behind_a_request_ends_the_connection) {
-  TestServer server({.pipelined_bytes = 1000});
-  Client client(server.port());
-  client.send(Client::post_text("/v1/completions", kLong) + std::string(9000, 'x'));
-  while (client.receive()) continue;
-  BOOST_TEST(client.text().find("[DONE]") == std::string::npos);
-  BOOST_TEST(server.idle());
-}
-
-// S9: with no descriptor left the connections that are open are served, and new ones when some are free again.
-BOOST_AUTO_TEST_CASE(the_limit_of_open_files_is_survived) {
-  TestServer server;
-  Client open(server.port());
-  BOOST_TEST(open.get("/health").status == 200);
-  rlimit before{};
-  ::getrlimit(RLIMIT_NOFILE, &before);
-  std::deque<Client> clients;
-  rlimit low = before;
-  low.rlim_cur = 64;
-  ::setrlimit(RLIMIT_NOFILE, &low);
-  for (int i = 0; i < 64; ++i) clients.emplace_back(server.port());
-  BOOST_TEST(!clients.back().connected());
-  BOOST_TEST(open.get("/health").status == 200);
-  clients.clear();
-  ::setrlimit(RLIMIT_NOFILE, &before);
-  check_healthy(server);
-}
-
 // S10: a request whose logits are NaN fails; those beside it get what they get alone.
 BOOST_AUTO_TEST_CASE(a_request_that_fails_fails_alone) {
   TestServer server({}, {}, 'N');
@@ -352,57 +231,6 @@ BOOST_AUTO_TEST_CASE(a_request_that_fails_fails_alone) {
   BOOST_TEST(mixed.status == 500);
   BOOST_TEST(server.idle());
   BOOST_TEST(server.service.load().failed >= 6);
-}
-
-// S10: what is being answered ends, nothing new begins; after the time of grace all is closed.
-BOOST_AUTO_TEST_CASE(stopping_lets_requests_end) {
-  TestServer server;
-  std::deque<Client> clients;
-  for (int i = 0; i < 8; ++i) {
-    clients.emplace_back(server.port());
-    clients.back().send(Client::post_text("/v1/completions", kLong));
-  }
-  for (Client& client : clients) BOOST_TEST(client.receive());
-  Client idle(server.port());
-  idle.get("/health");
-  const int port = server.port();
-  bool complete = false;
-  std::thread stopping([&] { complete = server.server.stop(60s); });
-  for (Client& client : clients) {
-    BOOST_TEST(client.ends());
-    BOOST_TEST(client.text().ends_with("data: [DONE]\n\n\r\n0\r\n\r\n"));
-    client.close();
-  }
-  BOOST_TEST(idle.ends());
-  stopping.join();
-  BOOST_TEST(complete);
-  BOOST_TEST(!Client(port).connected());
-}
-
-BOOST_AUTO_TEST_CASE(stopping_without_grace_closes_all) {
-  TestServer server({}, {.engine = {.sequences = 1}});
-  std::deque<Client> clients;
-  for (int i = 0; i < 8; ++i) {
-    clients.emplace_back(server.port());
-    clients.back().send(Client::post_text("/v1/completions", kLong));
-  }
-  BOOST_TEST(clients.front().receive());
-  server.server.stop(0ms);
-  for (Client& client : clients) BOOST_TEST(client.ends());
-  BOOST_TEST(server.idle());
-}
-
-BOOST_AUTO_TEST_CASE(addresses_that_cannot_be_used) {
-  TestServer server;
-  const auto with = [&](const std::string& address, int port) {
-    ServerOptions options;
-    options.address = address, options.port = port;
-    apps::serve::Server second(server.service, options);
-  };
-  BOOST_CHECK_EXCEPTION(with("127.0.0.1", server.port()), Error,
-                        says(ErrorKind::setting, "another program has this port"));
-  BOOST_CHECK_EXCEPTION(with("192.0.2.7", 0), Error, says(ErrorKind::setting, "cannot listen on 192.0.2.7"));
-  BOOST_CHECK_EXCEPTION(with("nowhere", 0), Error, says(ErrorKind::setting, "expected an IP address"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()
