@@ -8,6 +8,7 @@
 #include "apps/cli/commands.h"
 #include "apps/cli/model_flags.h"
 #include "apps/cli/signals.h"
+#include "apps/cli/terminal_text.h"
 #include "apps/cli/text.h"
 #include "apps/cli/text_model.h"
 #include "braid/tensor/parallel.h"
@@ -15,20 +16,13 @@
 namespace braid::apps {
 namespace {
 
-// Text of a model must not command the terminal: control characters but line ends and tabs are printed as \xHH.
-std::string safe(std::string_view text) {
-  std::vector<std::string> parts = split(text, '\t');
-  for (std::string& part : parts) part = printable(part, "\n");
-  return join(parts, "\t");
-}
-
 // Draws an answer and prints it as it comes. Ctrl-C ends the answer, not the program.
 template <class Draw>
 void print_answer(const Draw& draw, bool stats) {
   const StopSignals signals;
   const Answer answer = draw(
       [](std::string_view text) {
-        std::fputs(safe(text).c_str(), stdout);
+        std::fputs(terminal_text(std::string(text)).c_str(), stdout);
         std::fflush(stdout);
       },
       [] { return StopSignals::requested(); });

@@ -60,19 +60,27 @@ std::string time_in_words(double seconds) {
 }
 
 std::string printable(const std::string& bytes, const std::string& line_end) {
+  const std::string valid = detail::replace_invalid_utf8(bytes);
   std::string text;
-  for (const char c : detail::replace_invalid_utf8(bytes)) {
-    const auto byte = static_cast<unsigned char>(c);
+  const auto add_escape = [&](unsigned char byte) {
     char escape[8];
-    if (c == '\n') {
+    std::snprintf(escape, sizeof escape, "\\x%02X", byte);
+    text += escape;
+  };
+  for (size_t i = 0; i < valid.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(valid[i]);
+    const auto next = static_cast<unsigned char>(i + 1 < valid.size() ? valid[i + 1] : 0);
+    if (byte == '\n') {
       text += line_end;
-    } else if (c == '\t') {
+    } else if (byte == '\t') {
       text += "\\t";
     } else if (byte < 0x20 || byte == 0x7F) {
-      std::snprintf(escape, sizeof escape, "\\x%02X", byte);
-      text += escape;
+      add_escape(byte);
+    } else if (byte == 0xC2 && next < 0xA0) {  // U+0080 to U+009F
+      add_escape(byte), add_escape(next);
+      ++i;
     } else {
-      text += c;
+      text += valid[i];
     }
   }
   return text;

@@ -1,8 +1,15 @@
 #include "apps/generate/printer.h"
 
+#include <unistd.h>
+
 #include <cstdio>
 
+#include "apps/cli/terminal_text.h"
+
 namespace braid::apps {
+
+Printer::Printer(const models::text::Tokenizer& tokenizer, std::vector<std::string> stops, std::string before)
+    : text_(tokenizer, std::move(stops)), before_(std::move(before)), terminal_(::isatty(STDOUT_FILENO) != 0) {}
 
 bool Printer::push(int32_t token) {
   show(text_.push(token));
@@ -10,7 +17,8 @@ bool Printer::push(int32_t token) {
 }
 
 void Printer::show(const std::string& more) {
-  const std::string all = std::exchange(before_, {}) + more;
+  std::string all = std::exchange(before_, {}) + more;
+  if (terminal_) all = terminal_text(all);
   std::fwrite(all.data(), 1, all.size(), stdout);
   std::fflush(stdout);
 }

@@ -10,11 +10,11 @@
 namespace braid::apps {
 
 // Prints text as it becomes final. `before` is printed with the first token, so that an error before it is not mixed
-// with text.
+// with text. To a terminal control characters go as \xHH (apps/cli/terminal_text.h), to a file or a program as they
+// are.
 class Printer {
  public:
-  Printer(const models::text::Tokenizer& tokenizer, std::vector<std::string> stops, std::string before)
-      : text_(tokenizer, std::move(stops)), before_(std::move(before)) {}
+  Printer(const models::text::Tokenizer& tokenizer, std::vector<std::string> stops, std::string before);
 
   // The tokens that the text continues.
   void begin(std::span<const int32_t> tokens) { text_.begin(tokens); }
@@ -27,6 +27,7 @@ class Printer {
 
   models::TextStream text_;
   std::string before_;
+  bool terminal_;
 };
 
 }  // namespace braid::apps

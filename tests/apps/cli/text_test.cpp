@@ -1,4 +1,5 @@
 #include "apps/cli/text.h"
+#include "apps/cli/terminal_text.h"
 
 #include <boost/test/unit_test.hpp>
 #include <limits>
@@ -41,6 +42,16 @@ BOOST_AUTO_TEST_CASE(shell_quoting) {
   BOOST_TEST(shell_quote("two words") == "'two words'");
   BOOST_TEST(shell_quote("it's") == "'it'\\''s'");
   BOOST_TEST(shell_quote("") == "''");
+}
+
+BOOST_AUTO_TEST_CASE(text_that_cannot_command_a_terminal) {
+  BOOST_TEST(printable("a\tb\nc") == "a\\tb\\n\nc");
+  BOOST_TEST(printable("\x1B[31m\r\x7F\b", "") == "\\x1B[31m\\x0D\\x7F\\x08");
+  // U+009B begins a command as Escape [ does; U+00A0 is a space.
+  BOOST_TEST(terminal_text("\xC2\x9B"
+                           "31m \xC2\x80\xC2\x9F\xC2\xA0") == "\\xC2\\x9B31m \\xC2\\x80\\xC2\\x9F\xC2\xA0");
+  BOOST_TEST(terminal_text("two\n\tlines \xC3\xA9 \xE2\x82\xAC\n") == "two\n\tlines \xC3\xA9 \xE2\x82\xAC\n");
+  BOOST_TEST(terminal_text("\xC2") == "\xEF\xBF\xBD");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

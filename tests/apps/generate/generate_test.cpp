@@ -1,4 +1,8 @@
 // braid generate as the real program.
+#include <pty.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <boost/test/unit_test.hpp>
 
 #include "braid/models/pretrained/pretrained.h"
@@ -12,11 +16,12 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// A model of bytes with random weights, sequences of 64; its likeliest bytes are printable.
-std::string write_model(const fs::path& folder, const std::string& vocabulary, double output_weight = 0) {
+// A model of bytes with random weights, sequences of 64; its likeliest bytes are printable, but those of a wild one.
+std::string write_model(const fs::path& folder, const std::string& vocabulary, double output_weight = 0,
+                        bool wild = false) {
   const auto model = byte_model(vocabulary);
   for (nn::NamedTensor& p : nn::parameters(*model)) {
-    if (p.name != "output.weight") continue;
+    if (wild || p.name != "output.weight") continue;
     Tensor rows = p.value.detach();
     if (output_weight != 0) rows.fill(output_weight);
     if (vocabulary != "258") continue;
@@ -32,7 +37,8 @@ std::string write_model(const fs::path& folder, const std::string& vocabulary, d
 struct Models {
   Scratch scratch;
   std::string bytes = write_model(scratch / "bytes", "258"), padded = write_model(scratch / "padded", "2000"),
-              small = write_model(scratch / "small", "64"), infinite = write_model(scratch / "infinite", "258", 3e38);
+              small = write_model(scratch / "small", "64"), infinite = write_model(scratch / "infinite", "258", 3e38),
+              wild = write_model(scratch / "wild", "258", 0, true);
 };
 const Models& all() {
   static const Models instance;
@@ -98,6 +104,26 @@ BOOST_AUTO_TEST_CASE(a_prompt_is_printed_with_its_nul_bytes) {
   const Outcome escaped = run("generate " + all().bytes + " -e -p 'a\\0bc' -n 1 -t 0");
   BOOST_TEST((escaped.output == result.output));
   BOOST_TEST(run("generate " + all().bytes + " -p 'a\\n' -n 1 -t 0").output.starts_with("a\\n"));
+}
+
+// A file gets the bytes as they are, a terminal none that would command it.
+BOOST_AUTO_TEST_CASE(control_characters_are_escaped_on_a_terminal) {
+  const std::string arguments =
+      "generate " + all().wild + " --prompt x --no-prompt -n 60 -t 5 --seed 3 --ignore-eos --threads 1";
+  const auto control = [](char c) { return (c >= 0 && c < ' ' && c != '\n' && c != '\t' && c != '\r') || c == 127; };
+  const Outcome file = run(arguments);
+  BOOST_TEST(file.code == 0, file.output);
+  BOOST_TEST(std::ranges::any_of(file.output, control));
+  int terminal = -1, its_end = -1;
+  BOOST_REQUIRE(::openpty(&terminal, &its_end, nullptr, nullptr, nullptr) == 0);
+  const Outcome shown =
+      run(arguments, "exec >/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(its_end) + ";");
+  BOOST_TEST(shown.code == 0, shown.output);
+  std::string text(65536, ' ');
+  text.resize(static_cast<size_t>(std::max<ssize_t>(0, ::read(terminal, text.data(), text.size()))));
+  ::close(terminal), ::close(its_end);
+  BOOST_TEST(text.find("\\x") != std::string::npos, text);
+  BOOST_TEST(std::ranges::none_of(text, control));
 }
 
 BOOST_AUTO_TEST_CASE(a_template_stands_around_the_prompt) {
