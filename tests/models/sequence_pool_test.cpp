@@ -3,7 +3,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include "braid/autograd/ops.h"
-#include "tests/models/support.h"
+#include "tests/models/made_models.h"
 #include "tests/support/compare.h"
 #include "tests/support/throws.h"
 
@@ -11,12 +11,6 @@ using namespace braid;
 using namespace braid::test;
 
 namespace {
-
-models::Dcformer make_model() {
-  models::Dcformer model(small_config(), {1, 0});
-  model.to(DType::f64);
-  return model;
-}
 
 std::vector<int32_t> text(int32_t salt, int64_t length) {
   std::vector<int32_t> ids;
@@ -36,7 +30,7 @@ Tensor whole(const models::LanguageModel& model, const std::vector<int32_t>& ids
 BOOST_AUTO_TEST_SUITE(sequence_pool)
 
 BOOST_AUTO_TEST_CASE(sequences_in_pieces_beside_each_other_get_what_each_gets_alone) {
-  const models::Dcformer model = make_model();
+  const models::Dcformer model = small_model();
   const std::unique_ptr<models::SequencePool> pool = model.make_sequence_pool(96);
   const std::vector<int32_t> a = text(3, 20), b = text(50, 9);
   const Tensor of_a = whole(model, a), of_b = whole(model, b);
@@ -60,7 +54,7 @@ BOOST_AUTO_TEST_CASE(sequences_in_pieces_beside_each_other_get_what_each_gets_al
 }
 
 BOOST_AUTO_TEST_CASE(a_fork_continues_by_itself) {
-  const models::Dcformer model = make_model();
+  const models::Dcformer model = small_model();
   const std::unique_ptr<models::SequencePool> pool = model.make_sequence_pool(96);
   const std::vector<int32_t> start = text(3, 12), more = text(90, 5);
   std::vector<int32_t> joined = start;
@@ -79,7 +73,7 @@ BOOST_AUTO_TEST_CASE(a_fork_continues_by_itself) {
 }
 
 BOOST_AUTO_TEST_CASE(blocks_are_counted) {
-  const models::Dcformer model = make_model();
+  const models::Dcformer model = small_model();
   const std::unique_ptr<models::SequencePool> pool = models::make_separate_pool(model, 40);
   BOOST_TEST(!pool->invariant());
   BOOST_TEST(pool->blocks() == pool->blocks_for(40));
@@ -108,7 +102,7 @@ BOOST_AUTO_TEST_CASE(blocks_are_counted) {
 }
 
 BOOST_AUTO_TEST_CASE(wrong_use_is_named) {
-  const models::Dcformer model = make_model();
+  const models::Dcformer model = small_model();
   const std::unique_ptr<models::SequencePool> pool = models::make_separate_pool(model, 40);
   const int first = pool->open();
   BRAID_CHECK_FAILS(pool->hidden(std::vector<models::SequencePool::Part>{{first, text(1, 3)}}), ErrorKind::misuse,

@@ -6,31 +6,15 @@
 #include "braid/models/dcformer/model.h"
 #include "braid/models/sequence_pool.h"
 #include "braid/tensor/parallel.h"
+#include "tests/models/made_models.h"
 #include "tests/support/compare.h"
-#include "tests/support/random.h"
 
 using namespace braid;
 using namespace braid::test;
 
 namespace {
 
-using Keys = std::vector<std::pair<std::string, std::string>>;
 constexpr int64_t kVocab = 40;
-
-// A small model whose dynamic weights matter.
-models::Dcformer make_model(const std::string& preset, Keys keys, DType dtype) {
-  Keys all = {{"dim", "32"},        {"n_head", "4"},      {"n_layer", "3"},     {"intermediate_size", "48"},
-              {"vocab_size", "40"}, {"window_size", "8"}, {"block_size", "96"}, {"initializer_std", "0.3"},
-              {"window_type", "LG"}};
-  all.insert(all.end(), keys.begin(), keys.end());
-  models::Dcformer model(models::configure(preset, all), {5, 0});
-  for (nn::NamedTensor& p : nn::parameters(model)) {
-    if (p.name.find("qkw") != std::string::npos || p.name.find(".dd") != std::string::npos)
-      p.value.copy_(normal_tensor(p.value.shape(), 0.3, child({9, 9}, p.name.c_str())));
-  }
-  model.to(dtype);
-  return model;
-}
 
 struct Variant {
   const char* preset;
@@ -105,7 +89,7 @@ BOOST_AUTO_TEST_CASE(mixed_pieces_give_what_one_pass_gives) {
   std::mt19937_64 random(1);
   for (const Variant& v : kVariants) {
     BOOST_TEST_CONTEXT(v.preset << " " << (v.keys.empty() ? "" : v.keys[0].first)) {
-      const models::Dcformer model = make_model(v.preset, v.keys, DType::f64);
+      const models::Dcformer model = mixing_model(v.preset, v.keys, DType::f64);
       const auto pool = model.make_sequence_pool(400);
       std::vector<Run> runs;
       for (int64_t i = 0; i < 5; ++i) runs.push_back({text(i, 10 + 17 * i)});
@@ -123,7 +107,7 @@ BOOST_AUTO_TEST_CASE(every_mixture_has_the_same_bits) {
   for (const DType dtype : {DType::f32, DType::bf16, DType::f64}) {
     for (const Variant& v : kVariants) {
       BOOST_TEST_CONTEXT(v.preset << " " << (v.keys.empty() ? "" : v.keys[0].first) << " " << str(dtype)) {
-        const models::Dcformer model = make_model(v.preset, v.keys, dtype);
+        const models::Dcformer model = mixing_model(v.preset, v.keys, dtype);
         const auto pool = model.make_sequence_pool(600);
         BOOST_REQUIRE(pool->invariant());
         std::vector<std::vector<double>> alone;
@@ -153,7 +137,7 @@ BOOST_AUTO_TEST_CASE(forks_share_the_prompt) {
   std::mt19937_64 random(3);
   for (const Variant& v : kVariants) {
     BOOST_TEST_CONTEXT(v.preset << " " << (v.keys.empty() ? "" : v.keys[0].first)) {
-      const models::Dcformer model = make_model(v.preset, v.keys, DType::f32);
+      const models::Dcformer model = mixing_model(v.preset, v.keys, DType::f32);
       const auto pool = model.make_sequence_pool(600);
       std::vector<Run> prompt{{text(1, 37)}};
       run_mixed(*pool, prompt, random, 10);
@@ -182,7 +166,7 @@ BOOST_AUTO_TEST_CASE(forks_share_the_prompt) {
 }
 
 BOOST_AUTO_TEST_CASE(local_layers_give_blocks_back) {
-  const models::Dcformer model = make_model("dcformer-tiny", {{"profile.layer_windows", "8,null,8"}}, DType::f32);
+  const models::Dcformer model = mixing_model("dcformer-tiny", {{"profile.layer_windows", "8,null,8"}}, DType::f32);
   const auto pool = model.make_sequence_pool(96);
   std::mt19937_64 random(4);
   std::vector<Run> run{{text(0, 96)}};
@@ -199,7 +183,7 @@ BOOST_AUTO_TEST_CASE(local_layers_give_blocks_back) {
 // A one-token step of profile T1 attends to W keys, a prompt to W+1, whatever its pieces.
 BOOST_AUTO_TEST_CASE(t1_tells_given_tokens_from_generated_ones) {
   const Keys t1 = {{"profile.name", "T1"}, {"n_layer", "2"}, {"profile.layer_windows", "null,8"}};
-  const models::Dcformer model = make_model("dcformer-tiny", t1, DType::f64);
+  const models::Dcformer model = mixing_model("dcformer-tiny", t1, DType::f64);
   const std::vector<int32_t> ids = text(3, 40);
   const auto pool = model.make_sequence_pool(200);
   std::mt19937_64 random(5);
@@ -223,7 +207,7 @@ BOOST_AUTO_TEST_CASE(t1_tells_given_tokens_from_generated_ones) {
 }
 
 BOOST_AUTO_TEST_CASE(a_full_pool_says_so) {
-  const models::Dcformer model = make_model("dcformer-tiny", {}, DType::f32);
+  const models::Dcformer model = mixing_model("dcformer-tiny", {}, DType::f32);
   const auto pool = model.make_sequence_pool(32);
   const int a = pool->open(), b = pool->open();
   BOOST_TEST(pool->blocks_for(32) == pool->blocks());

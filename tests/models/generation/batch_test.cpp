@@ -5,8 +5,8 @@
 
 #include "braid/autograd/ops.h"
 #include "braid/models/dcformer/model.h"
+#include "tests/models/made_models.h"
 #include "tests/support/compare.h"
-#include "tests/support/random.h"
 #include "tests/support/throws.h"
 
 using namespace braid;
@@ -14,18 +14,7 @@ using namespace braid::test;
 
 namespace {
 
-models::Dcformer make_model(const std::string& preset, DType dtype = DType::f64) {
-  const std::vector<std::pair<std::string, std::string>> keys = {
-      {"dim", "32"},        {"n_head", "4"},      {"n_layer", "3"},     {"intermediate_size", "48"},
-      {"vocab_size", "40"}, {"window_size", "6"}, {"block_size", "24"}, {"initializer_std", "0.3"}};
-  models::Dcformer model(models::configure(preset, keys), {5, 0});
-  for (nn::NamedTensor& p : nn::parameters(model)) {
-    if (p.name.find("qkw") != std::string::npos || p.name.find(".dd") != std::string::npos)
-      p.value.copy_(normal_tensor(p.value.shape(), 0.3, child({9, 9}, p.name.c_str())));
-  }
-  model.to(dtype);
-  return model;
-}
+const Keys kShort = {{"window_size", "6"}, {"block_size", "24"}};
 
 const std::vector<std::vector<int32_t>> kPrompts = {{3, 1, 4, 1, 5, 9, 2, 6},      {7},    {5, 3, 5},
                                                     {8, 9, 7, 9, 3, 2, 3, 8},      {4, 6}, std::vector<int32_t>(20, 2),
@@ -56,17 +45,17 @@ BOOST_AUTO_TEST_SUITE(generate_batches)
 
 BOOST_AUTO_TEST_CASE(a_prompt_gets_the_same_tokens_in_any_batch) {
   for (const char* preset : {"dcformer-tiny", "transformer-tiny"}) {
-    const models::Dcformer model = make_model(preset);
+    const models::Dcformer model = mixing_model(preset, kShort);
     for (const int64_t max_tokens : {1, 9, 40}) {
       check_rows(model, {.temperature = 0}, max_tokens);
       check_rows(model, {.temperature = 1.5, .repetition_penalty = 1.2, .seed = 4}, max_tokens);
     }
   }
-  check_rows(make_model("dcformer-tiny", DType::f32), {.temperature = 1, .seed = 9}, 12);
+  check_rows(mixing_model("dcformer-tiny", kShort, DType::f32), {.temperature = 1, .seed = 9}, 12);
 }
 
 BOOST_AUTO_TEST_CASE(stops_and_bad_prompts) {
-  const models::Dcformer model = make_model("dcformer-tiny");
+  const models::Dcformer model = mixing_model("dcformer-tiny", kShort);
   std::vector<int> calls(kPrompts.size(), 0);
   const models::GeneratedBatch batch =
       models::generate_batch(model, kPrompts, 4, 9, {}, {}, [&](size_t i, int32_t) { return ++calls[i] < 3; });

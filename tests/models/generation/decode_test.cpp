@@ -3,31 +3,15 @@
 
 #include "braid/autograd/autograd.h"
 #include "braid/models/dcformer/model.h"
+#include "tests/models/made_models.h"
 #include "tests/support/compare.h"
-#include "tests/support/random.h"
 
 using namespace braid;
 using namespace braid::test;
 
 namespace {
 
-using Keys = std::vector<std::pair<std::string, std::string>>;
 constexpr int64_t W = 8, kLongest = 3 * W + 3, kVocab = 40;
-
-// A small model in f64 whose dynamic weights matter.
-models::Dcformer make_model(const std::string& preset, Keys keys) {
-  Keys all = {{"dim", "32"},        {"n_head", "4"},      {"n_layer", "3"},     {"intermediate_size", "48"},
-              {"vocab_size", "40"}, {"window_size", "8"}, {"block_size", "64"}, {"initializer_std", "0.3"},
-              {"window_type", "LG"}};
-  all.insert(all.end(), keys.begin(), keys.end());
-  models::Dcformer model(models::configure(preset, all), {5, 0});
-  for (nn::NamedTensor& p : nn::parameters(model)) {
-    if (p.name.find("qkw") != std::string::npos || p.name.find(".dd") != std::string::npos)
-      p.value.copy_(normal_tensor(p.value.shape(), 0.3, child({9, 9}, p.name.c_str())));
-  }
-  model.to(DType::f64);
-  return model;
-}
 
 Tensor all_ids() {
   std::vector<int64_t> ids;
@@ -92,7 +76,7 @@ BOOST_AUTO_TEST_SUITE(decode)
 BOOST_AUTO_TEST_CASE(prefill_and_steps_agree_with_the_full_pass_around_the_window) {
   NoGrad off;
   for (const Variant& v : kConsistent) {
-    const models::Dcformer model = make_model(v.preset, v.keys);
+    const models::Dcformer model = mixing_model(v.preset, v.keys);
     const Tensor want = full_pass(model);
     for (int64_t prompt : {int64_t{1}, W - 1, W, W + 1, 2 * W - 1, 2 * W, 2 * W + 1}) {
       BOOST_TEST_CONTEXT(v.preset << " " << models::profile_name(model.config()) << ", prompt of " << prompt)
@@ -103,7 +87,7 @@ BOOST_AUTO_TEST_CASE(prefill_and_steps_agree_with_the_full_pass_around_the_windo
 
 BOOST_AUTO_TEST_CASE(a_sequence_may_end_anywhere) {  // the full pass itself, at every length around W and 2 W
   NoGrad off;
-  const models::Dcformer model = make_model("dcformer-tiny", {{"profile.name", "J"}});
+  const models::Dcformer model = mixing_model("dcformer-tiny", {{"profile.name", "J"}});
   const Tensor want = full_pass(model);
   for (int64_t T : {int64_t{1}, W - 1, W, W + 1, 2 * W - 1, 2 * W, 2 * W + 1})
     BOOST_TEST(is_close(model.logits(model.hidden(all_ids().sliced(1, 0, T).clone())), rows(want, 0, T), 1e-10), T);
@@ -112,7 +96,7 @@ BOOST_AUTO_TEST_CASE(a_sequence_may_end_anywhere) {  // the full pass itself, at
 BOOST_AUTO_TEST_CASE(chunks_of_any_size_agree_with_the_full_pass) {
   NoGrad off;
   for (const Variant& v : kConsistent) {
-    const models::Dcformer model = make_model(v.preset, v.keys);
+    const models::Dcformer model = mixing_model(v.preset, v.keys);
     const Tensor want = full_pass(model);
     for (int64_t length = 2; length <= 2 * W + 2; ++length) {
       BOOST_TEST_CONTEXT(v.preset << " " << models::profile_name(model.config()) << ", chunks of " << length)
@@ -127,7 +111,7 @@ BOOST_AUTO_TEST_CASE(chunks_and_steps_may_alternate) {
       {kLongest},  {1, kLongest - 1}, {7, 1, 1, 8, 9, 1},      {1, 1, 2, 1, 3, 1, 4, 1, 5, 1, 7},
       {16, 1, 10}, {1, 17, 1, 1, 7},  {8, 8, 1, 1, 1, 1, 1, 6}};
   for (const Variant& v : kConsistent) {
-    const models::Dcformer model = make_model(v.preset, v.keys);
+    const models::Dcformer model = mixing_model(v.preset, v.keys);
     const Tensor want = full_pass(model);
     for (const std::vector<int64_t>& pieces : mixed) {
       int64_t sum = 0;
@@ -146,7 +130,7 @@ BOOST_AUTO_TEST_CASE(t1_takes_the_window_of_each_piece) {
   const Keys t1 = {{"profile.name", "T1"}, {"n_layer", "2"}, {"profile.layer_windows", "null,8"}};
   Keys narrow_keys = t1;
   narrow_keys.emplace_back("profile.window_keys", "W");
-  const models::Dcformer model = make_model("dcformer-tiny", t1), narrow = make_model("dcformer-tiny", narrow_keys);
+  const models::Dcformer model = mixing_model("dcformer-tiny", t1), narrow = mixing_model("dcformer-tiny", narrow_keys);
   const Tensor wide_rows = full_pass(model), narrow_rows = full_pass(narrow);
   BOOST_TEST(is_close(rows(wide_rows, 0, W), rows(narrow_rows, 0, W), 1e-10));  // no difference before W
   for (int64_t row = W; row < kLongest; ++row)
@@ -168,7 +152,7 @@ BOOST_AUTO_TEST_CASE(t1_takes_the_window_of_each_piece) {
 
 BOOST_AUTO_TEST_CASE(t1_agrees_with_the_full_pass_up_to_the_window) {
   NoGrad off;
-  const models::Dcformer model = make_model("dcformer-tiny", {{"profile.name", "T1"}});
+  const models::Dcformer model = mixing_model("dcformer-tiny", {{"profile.name", "T1"}});
   const Tensor want = full_pass(model);
   for (int64_t prompt : {int64_t{1}, int64_t{3}, W - 1}) {
     const Tensor got = in_pieces(model, prompt_then_steps(prompt));
@@ -181,7 +165,7 @@ BOOST_AUTO_TEST_CASE(t1_agrees_with_the_full_pass_up_to_the_window) {
 BOOST_AUTO_TEST_CASE(clones_of_a_cache_are_independent) {
   static_assert(!std::is_copy_constructible_v<models::KvCache> && !std::is_copy_constructible_v<nn::LayerCache>);
   NoGrad off;
-  const models::Dcformer model = make_model("dcformer-tiny", {{"profile.name", "J"}});
+  const models::Dcformer model = mixing_model("dcformer-tiny", {{"profile.name", "J"}});
   const auto token = [](int64_t id) { return from_vector(std::vector<int64_t>{id, id}, {2, 1}); };
   const auto continued = [&](models::KvCache& cache, const std::vector<int64_t>& ids) {
     Tensor h;
@@ -207,7 +191,7 @@ BOOST_AUTO_TEST_CASE(clones_of_a_cache_are_independent) {
 
 BOOST_AUTO_TEST_CASE(local_layers_forget_and_global_layers_do_not) {
   NoGrad off;
-  const models::Dcformer model = make_model("dcformer-tiny", {{"profile.name", "T1"}});
+  const models::Dcformer model = mixing_model("dcformer-tiny", {{"profile.name", "T1"}});
   models::KvCache cache = model.make_cache(kLongest);
   for (int64_t at = 0; at < kLongest; ++at) {
     model.hidden(all_ids().sliced(1, at, at + 1).clone(), &cache);

@@ -5,19 +5,13 @@
 #include "braid/autograd/ops.h"
 #include "braid/models/generation/token_score.h"
 #include "tests/models/generation/hash_model.h"
-#include "tests/models/support.h"
+#include "tests/models/made_models.h"
 #include "tests/support/throws.h"
 
 using namespace braid;
 using namespace braid::test;
 
 namespace {
-
-models::Dcformer make_model() {
-  models::Dcformer model(small_config(), {1, 0});
-  model.to(DType::f64);
-  return model;
-}
 
 // log_softmax (T, V) of the logits of one pass over a text.
 std::vector<double> log_probabilities(const models::LanguageModel& model, const std::vector<int32_t>& text) {
@@ -52,7 +46,7 @@ BOOST_AUTO_TEST_CASE(of_one_row) {
 }
 
 BOOST_AUTO_TEST_CASE(of_a_prompt_are_those_of_a_full_pass) {
-  const models::Dcformer model = make_model();
+  const models::Dcformer model = small_model();
   const std::vector<double> want = log_probabilities(model, kPrompt);
   const auto V = static_cast<size_t>(model.vocab_size());
   for (const int64_t rows : {1, 3, 100}) {

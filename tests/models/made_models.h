@@ -1,0 +1,41 @@
+// Dcformers of random weights, for tests that compare ways to compute the same.
+#pragma once
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/models/support.h"
+#include "tests/support/random.h"
+
+namespace braid::test {
+
+using Keys = std::vector<std::pair<std::string, std::string>>;
+
+// The weights of the dynamic terms, which begin at almost nothing, become so large that heads mix.
+inline void mix_heads(models::Dcformer& model) {
+  for (nn::NamedTensor& p : nn::parameters(model)) {
+    if (p.name.find("qkw") != std::string::npos || p.name.find(".dd") != std::string::npos)
+      p.value.copy_(normal_tensor(p.value.shape(), 0.3, child({9, 9}, p.name.c_str())));
+  }
+}
+
+// small_config() in `dtype`, with little mixing, as training begins.
+inline models::Dcformer small_model(DType dtype = DType::f64) {
+  models::Dcformer model(small_config(), {1, 0});
+  model.to(dtype);
+  return model;
+}
+
+// A preset made small, three layers, two of them with a window of 8, and `keys` on top.
+inline models::Dcformer mixing_model(const std::string& preset, const Keys& keys, DType dtype = DType::f64) {
+  Keys all = {{"dim", "32"},        {"n_head", "4"},      {"n_layer", "3"},     {"intermediate_size", "48"},
+              {"vocab_size", "40"}, {"window_size", "8"}, {"block_size", "96"}, {"initializer_std", "0.3"},
+              {"window_type", "LG"}};
+  all.insert(all.end(), keys.begin(), keys.end());
+  models::Dcformer model(models::configure(preset, all), {5, 0});
+  mix_heads(model);
+  model.to(dtype);
+  return model;
+}
+
+}  // namespace braid::test
