@@ -116,10 +116,16 @@ bool Scheduler::waits_for_a_prefix(const RequestState& s) const {
   return soon - now >= pool_->block();
 }
 
-// A block for every running request that may need another one.
+// Blocks of all layers that the request takes when its text grows into the next ones; 0 where it has the last ones.
+int64_t Scheduler::blocks_of_growth(const RequestState& s) const {
+  const int64_t length = std::ssize(s.text);
+  return pool_->blocks_for(std::min(s.most, length + pool_->block())) - pool_->blocks_for(length);
+}
+
 int64_t Scheduler::blocks_to_spare() const {
-  return std::ranges::count_if(
-      running_, [&](const Request& r) { return pool_->blocks_for(r->most) > pool_->blocks_for(std::ssize(r->text)); });
+  int64_t blocks = 0;
+  for (const Request& r : running_) blocks += blocks_of_growth(*r);
+  return blocks;
 }
 
 // Every request that decodes gets room for its next token: blocks of kept prefixes first, then those of the youngest.
@@ -169,11 +175,10 @@ void Scheduler::admit() {
   }
 }
 
-// Gives the request a sequence with room for its text, and leaves a block for each that may need one soon.
+// Gives the request a sequence with room for its text, and leaves room for the growth of each that runs.
 bool Scheduler::place(RequestState& s) {
   const auto fits = [&] {
-    const int64_t own = pool_->blocks_for(s.most) > pool_->blocks_for(std::ssize(s.text));
-    return pool_->reserve(s.sequence, pending(s)) && pool_->free_blocks() >= blocks_to_spare() + own;
+    return pool_->reserve(s.sequence, pending(s)) && pool_->free_blocks() >= blocks_to_spare() + blocks_of_growth(s);
   };
   s.sequence = prefixes_.open(s.text, shareable(s), live(true));
   bool room = fits();

@@ -30,7 +30,8 @@ class Scheduler {
 
   // Tokens of its text that are not in the cache; 1 where it is decoding.
   int64_t pending(const RequestState& s) const { return std::ssize(s.text) - pool_->length(s.sequence); }
-  int64_t blocks_to_spare() const;
+  int64_t blocks_of_growth(const RequestState& s) const;
+  int64_t blocks_to_spare() const;  // for the growth of all that run
   std::vector<Prefixes::Live> live(bool computed) const;
   bool waits_for_a_prefix(const RequestState& s) const;
   void make_room();

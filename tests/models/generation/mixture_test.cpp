@@ -6,8 +6,7 @@
 #include "braid/models/generation/batch.h"
 #include "braid/models/generation/engine.h"
 #include "tests/models/generation/hash_model.h"
-#include "tests/models/support.h"
-#include "tests/support/random.h"
+#include "tests/models/made_models.h"
 
 using namespace braid;
 using namespace braid::test;
@@ -17,11 +16,10 @@ using models::GenerationRequest;
 namespace {
 
 models::Dcformer make_model(const std::string& preset, DType dtype) {
-  models::Dcformer model(small_config(preset), {1, 0});
-  for (nn::NamedTensor& p : nn::parameters(model)) {
-    if (p.name.find("qkw") != std::string::npos || p.name.find(".dd") != std::string::npos)
-      p.value.copy_(normal_tensor(p.value.shape(), 0.3, child({9, 9}, p.name.c_str())));
-  }
+  models::DcformerConfig config = small_config(preset);
+  config.block_size = 64;  // texts grow by several blocks
+  models::Dcformer model(config, {1, 0});
+  mix_heads(model);
   model.to(dtype);
   return model;
 }
@@ -32,7 +30,7 @@ std::vector<GenerationRequest> requests() {
     GenerationRequest r;
     for (uint64_t t = 0; t < 1 + i * 5 % 17; ++t)
       r.prompt.push_back(static_cast<int32_t>(random_bits(t, {i % 3, 5}) % 200));  // every third begins alike
-    r.max_tokens = 1 + static_cast<int64_t>(i * 7 % 25);
+    r.max_tokens = i == 5 ? 1 : 30 + static_cast<int64_t>(i * 7 % 16);
     r.sampling = {.temperature = i % 2 ? 0.9 : 0.0, .seed = i};
     r.logprobs = true;
     r.top = 2;
@@ -67,7 +65,7 @@ BOOST_AUTO_TEST_CASE(bits_do_not_depend_on_the_others) {
          {models::EngineOptions{.sequences = 12},
           {.sequences = 3, .rows = 4},
           {.sequences = 12, .positions = 64, .rows = 13},
-          {.sequences = 5, .positions = 48, .rows = 7, .share_prefixes = false}}) {
+          {.sequences = 5, .positions = 80, .rows = 7, .share_prefixes = false}}) {
       GenerationEngine engine(model, options);
       BOOST_TEST(engine.invariant());
       std::deque<Told> told;
@@ -86,6 +84,24 @@ BOOST_AUTO_TEST_CASE(bits_do_not_depend_on_the_others) {
     BOOST_TEST(interruptions > 0);
     BOOST_TEST(shared > 0);
   }
+}
+
+// A text that grows needs a block of every layer. Where two texts would take the last ones from each other the second
+// one waits, rather than being computed twice.
+BOOST_AUTO_TEST_CASE(a_request_waits_where_the_others_could_not_grow) {
+  const models::Dcformer model = make_model("transformer-tiny", DType::f32);
+  GenerationRequest request;
+  for (int32_t t = 0; t < 16; ++t) request.prompt.push_back(t);  // as long as a block
+  request.max_tokens = 10;                                       // of which most are in a second one
+  GenerationEngine engine(model, {.sequences = 2, .positions = 48, .share_prefixes = false});
+  std::deque<Told> told;
+  for (int i = 0; i < 2; ++i) engine.submit(told.emplace_back().listen(request));
+  engine.step();
+  BOOST_TEST(engine.load().blocks == 6);
+  BOOST_TEST(engine.load().running == 1);
+  engine.run();
+  BOOST_TEST(engine.load().interruptions == 0);
+  for (const Told& one : told) BOOST_TEST(one.tokens.size() == 10U);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
