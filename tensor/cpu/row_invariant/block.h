@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <array>
+#include <type_traits>
 
 #include "braid/tensor/cpu/row_invariant/columns.h"
 #include "braid/tensor/cpu/row_invariant/dots.h"
@@ -12,9 +13,9 @@ namespace braid::cpu::row_invariant::BRAID_ROW_INVARIANT_ISA {
 
 // Rows of x in a tile: with 4 rows or vectors of W they fill 16 registers, or 32.
 inline constexpr int kTileRows = kBytes == 64 ? 6 : 3, kTileColumns = 4;
-// Elements of x in a slice: 24 KiB of the first-level cache.
+// Depth of a slice: four rows of W stay in the first-level cache while the rows of x pass by, from the second level.
 template <class A>
-inline constexpr int64_t kPanel = 24576 / sizeof(A);
+inline constexpr int64_t kDepth = 4096 / sizeof(A);
 // Depth of a slice where W's columns are contiguous, and of a converted copy of them.
 inline constexpr int64_t kColumnsDepth = 128;
 
@@ -57,13 +58,20 @@ template <class T>
 void run_dots(const Block<T>& b) {
   using A = Accumulate<T>;
   constexpr int W = kLanes<A>;
-  alignas(64) A panel[kPanel<A>], sums[kRows * kColumns * W];
-  [[maybe_unused]] alignas(64) A converted[sizeof(T) == 2 ? kPanel<A> : 1];
-  const int64_t tiles = tiles_of(b.m), slice = kPanel<A> / b.m / 64 * 64, sums_row = b.n * W;
+  alignas(64) A panel[kRows * kDepth<A>], sums[kRows * kColumns * W];
+  [[maybe_unused]] alignas(64) A converted[sizeof(T) == 2 ? kTileColumns * kDepth<A> : 1];
+  const int64_t tiles = tiles_of(b.m), sums_row = b.n * W;
+  const int64_t slice = tiles == 1 ? 4 * kDepth<A> : kDepth<A>;  // a single tile reads W once
+  static_assert(4 * kTileRows <= kRows);
   const bool convert = sizeof(T) == 2 && tiles > 2;  // 16-bit weights that several tiles read
   for (int64_t first = 0; first < b.k; first += slice) {
     const int64_t depth = std::min(slice, b.k - first), padded = (depth + W - 1) / W * W;
-    pack(b, first, depth, padded, panel);
+    const A* x = panel;
+    int64_t x_row = padded;
+    if constexpr (std::is_same_v<T, A>) {
+      if (b.x_depth == 1 && depth == padded) x = b.x + first, x_row = b.x_row;  // as they are
+    }
+    if (x == panel) pack(b, first, depth, padded, panel);
     // NR rows of W, from row j on, with all rows of x.
     const auto strip = [&](auto columns, int64_t j) {
       constexpr int NR = decltype(columns)::value;
@@ -85,17 +93,17 @@ void run_dots(const Block<T>& b) {
             if (p < depth) store(converted + s * padded + p, load_first(from + p, depth - p));
           }
           for_tiles(b.m, [&](auto rows, int64_t i, int64_t) {
-            dots_tile<decltype(rows)::value, NR, A>(panel + i * padded, padded, converted, padded, padded,
-                                                    {converted, 0}, first == 0, sums + i * sums_row + j * W, sums_row);
+            dots_tile<decltype(rows)::value, NR, A>(x + i * x_row, x_row, converted, padded, padded, {converted, 0},
+                                                    first == 0, sums + i * sums_row + j * W, sums_row);
           });
           return;
         }
       }
       if constexpr (NR > kTileColumns) {
-        dots_tile<1, NR, T>(panel, padded, w, b.w_row, depth, ahead(0), first == 0, sums + j * W, sums_row);
+        dots_tile<1, NR, T>(x, x_row, w, b.w_row, depth, ahead(0), first == 0, sums + j * W, sums_row);
       } else {
         for_tiles(b.m, [&](auto rows, int64_t i, int64_t t) {
-          dots_tile<decltype(rows)::value, NR, T>(panel + i * padded, padded, w, b.w_row, depth, ahead(t), first == 0,
+          dots_tile<decltype(rows)::value, NR, T>(x + i * x_row, x_row, w, b.w_row, depth, ahead(t), first == 0,
                                                   sums + i * sums_row + j * W, sums_row);
         });
       }

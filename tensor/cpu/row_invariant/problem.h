@@ -6,7 +6,7 @@
 
 namespace braid::cpu::row_invariant {
 
-// The largest block. Few rows of x, so that a slice of them stays in the first-level cache while W passes by.
+// The largest block: few rows of x, so that a slice of them stays in the second-level cache while W passes by.
 inline constexpr int64_t kRows = 24, kColumns = 64;
 
 // totals[i, j] = sum_p x[i, p] w[j, p], summed in f64 for f64 and else in f32.
