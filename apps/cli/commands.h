@@ -4,6 +4,7 @@
 
 namespace braid::apps {
 
+Command analyze_command();
 Command bench_command();
 Command chat_command();
 Command convert_command();

@@ -24,11 +24,13 @@ text { font-family: "DejaVu Sans", "Segoe UI", Helvetica, Arial, sans-serif; fon
 .dot { stroke-width: 1.6; fill: #ffffff; }
 .c0 { stroke: #0068ab; } .c1 { stroke: #c85200; } .c2 { stroke: #00805f; }
 .c3 { stroke: #b0508c; } .c4 { stroke: #a87800; } .c5 { stroke: #2e8fc4; }
+.more { fill: #14539a; } .less { fill: #c2590c; } .frame { fill: none; stroke: #d3d9e2; }
 @media (prefers-color-scheme: dark) {
 text { fill: #e6edf3; } .paper { fill: #0d1117; } .quiet, .small { fill: #9aa4af; }
 .grid { stroke: #262d36; } .axis { stroke: #6e7681; } .dot { fill: #0d1117; } .faint { stroke-opacity: 0.35; }
 .c0 { stroke: #4aa3e0; } .c1 { stroke: #f28544; } .c2 { stroke: #2cc295; }
 .c3 { stroke: #e08cc0; } .c4 { stroke: #e6b422; } .c5 { stroke: #8fd0f5; }
+.more { fill: #8cc4ff; } .less { fill: #ffb066; } .frame { stroke: #333c48; }
 }
 </style>
 )";
@@ -63,6 +65,18 @@ std::string attribute(std::string_view name, std::string_view value) {
 std::string attribute(std::string_view name, double value) { return attribute(name, number(value)); }
 
 }  // namespace
+
+std::string base64(std::string_view bytes) {
+  constexpr const char* letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  for (size_t i = 0; i < bytes.size(); i += 3) {
+    uint32_t group = 0;
+    for (size_t k = 0; k < 3; ++k)
+      group = group << 8 | (i + k < bytes.size() ? static_cast<unsigned char>(bytes[i + k]) : 0u);
+    for (size_t k = 0; k < 4; ++k) text += i + k > bytes.size() ? '=' : letters[group >> (18 - 6 * k) & 63];
+  }
+  return text;
+}
 
 Svg::Svg(double width, double height, const std::string& title, const std::string& description) {
   body_ = "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\"" + attribute("width", width) +
@@ -104,6 +118,19 @@ void Svg::circle(double x, double y, double radius, std::string_view css_class) 
 void Svg::rect(double x, double y, double width, double height, std::string_view css_class) {
   body_ += "<rect" + attribute("class", css_class) + attribute("x", x) + attribute("y", y) + attribute("width", width) +
            attribute("height", height) + "/>\n";
+}
+
+void Svg::cell(double x, double y, double width, double height, std::string_view css_class, double opacity,
+               std::string_view words) {
+  body_ += "<rect" + attribute("class", css_class) + attribute("x", x) + attribute("y", y) + attribute("width", width) +
+           attribute("height", height) + attribute("fill-opacity", opacity) + "><title>" + escape(words) +
+           "</title></rect>\n";
+}
+
+void Svg::image(double x, double y, double width, double height, std::string_view png) {
+  body_ += "<image style=\"image-rendering:pixelated\"" + attribute("x", x) + attribute("y", y) +
+           attribute("width", width) + attribute("height", height) + " preserveAspectRatio=\"none\" href=\"" +
+           "data:image/png;base64," + base64(png) + "\"/>\n";
 }
 
 void Svg::text(double x, double y, std::string_view words, std::string_view css_class, std::string_view anchor,

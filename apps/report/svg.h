@@ -20,6 +20,11 @@ class Svg {
   void path(const Points& points, std::string_view css_class, std::string_view dash = "");
   void circle(double x, double y, double radius, std::string_view css_class);
   void rect(double x, double y, double width, double height, std::string_view css_class);
+  // A cell of a heat map: css_class "more" or "less", opacity in [0, 1]; `words` appear under the pointer.
+  void cell(double x, double y, double width, double height, std::string_view css_class, double opacity,
+            std::string_view words);
+  // A PNG, its pixels as they are.
+  void image(double x, double y, double width, double height, std::string_view png);
   // anchor: start, middle or end; rotate: degrees about (x, y).
   void text(double x, double y, std::string_view words, std::string_view css_class, std::string_view anchor = "start",
             double rotate = 0);
@@ -32,6 +37,9 @@ class Svg {
   std::string body_;
   int clips_ = 0;
 };
+
+// Bytes as text of A-Z a-z 0-9 + / (RFC 4648), for data: URLs.
+std::string base64(std::string_view bytes);
 
 // Six hues that colour-blind people tell apart, then the same hues dashed. css classes "line c0".."line c5".
 inline constexpr int series_hues = 6;

@@ -57,6 +57,7 @@ set(arrows
   "models/generation: models models/text"
   "models/eval: models models/text models/text/tokenizers models/text/tasks models/text/prepare models/generation"
   "models/inspection: models models/text"
+  "models/analysis: models models/text models/inspection"
   "apps:"
   "apps/cli:"
   "apps/prepare: apps/cli"
@@ -68,6 +69,7 @@ set(arrows
   "apps/serve: apps/cli"
   "apps/eval: apps/cli apps/train"
   "apps/chat: apps/cli"
+  "apps/analyze: apps/cli apps/report apps/serve apps/train"
 )
 if(ARROWS)
   set(arrows ${ARROWS})

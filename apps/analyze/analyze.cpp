@@ -1,0 +1,250 @@
+// braid analyze: a report on what happens inside a model while it reads a text.
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+
+#include "apps/analyze/page.h"
+#include "apps/cli/commands.h"
+#include "apps/cli/model_flags.h"
+#include "apps/cli/progress.h"
+#include "apps/cli/prompt.h"
+#include "apps/cli/text.h"
+#include "apps/cli/text_model.h"
+#include "braid/models/pretrained/pretrained.h"
+#include "braid/tensor/io/atomic_file.h"
+#include "braid/tensor/io/file_system.h"
+
+namespace braid::apps {
+namespace {
+
+namespace fs = std::filesystem;
+using analyze::AnalysedModel, analyze::Figure;
+using models::AnalysisSection, models::kAnalysisSections;
+
+constexpr int64_t kDefaultWindow = 128;
+
+struct Loaded {
+  std::string name;
+  fs::path folder;
+  std::unique_ptr<models::LanguageModel> model;
+  std::shared_ptr<const models::text::Tokenizer> tokenizer;
+};
+
+Loaded load(const Arguments& arguments, const std::string& path) {
+  Loaded result{.name = "", .folder = model_folder(path), .model = {}, .tokenizer = {}};
+  models::LoadedModel loaded = models::load_model(result.folder, {.dtype = dtype_of(arguments)});
+  print_notes(loaded.notes);
+  result.model = models::as_language_model(std::move(loaded.model));
+  result.model->to(device_of(arguments));
+  nn::freeze(*result.model);
+  check_tokenizer(loaded.tokenizer.get(), result.folder, "analyze reads text");
+  result.tokenizer = std::move(loaded.tokenizer);
+  const fs::path trimmed = fs::path(path).lexically_normal();
+  result.name = (trimmed.has_filename() ? trimmed : trimmed.parent_path()).filename().string();
+  return result;
+}
+
+// At least `count` tokens of a file, or all that it has. No more of it is read than that needs: a token at the end of
+// what was read may be another than in the whole file, so some more are read.
+std::vector<int32_t> tokens_of_file(const Loaded& loaded, const std::string& file, int64_t count) {
+  constexpr int64_t kMargin = 64;
+  std::error_code none;
+  const auto size = static_cast<int64_t>(fs::is_regular_file(file, none) ? fs::file_size(file, none) : 0);
+  for (int64_t bytes = 8 * (count + kMargin); bytes < size; bytes *= 4) {
+    std::string text(static_cast<size_t>(bytes), '\0');
+    std::FILE* in = std::fopen(file.c_str(), "rb");
+    if (!in) break;
+    text.resize(std::fread(text.data(), 1, text.size(), in));
+    std::fclose(in);
+    while (!text.empty() && !valid_utf8(text) && static_cast<int64_t>(text.size()) > bytes - 4) text.pop_back();
+    std::vector<int32_t> tokens = encode_prompt(*loaded.tokenizer, *loaded.model, text, false);
+    if (std::ssize(tokens) >= count + kMargin) return tokens;
+  }
+  return encode_prompt(*loaded.tokenizer, *loaded.model, read_whole_text(file), false);
+}
+
+std::vector<int32_t> tokens_of(const Arguments& arguments, const Loaded& loaded) {
+  const int64_t count = arguments.get_int("tokens");
+  std::vector<int32_t> tokens =
+      arguments.has("text")
+          ? tokens_of_file(loaded, arguments.get("text"), count)
+          : encode_prompt(*loaded.tokenizer, *loaded.model, prompt_text(arguments), arguments.has("parse-specials"));
+  if (std::ssize(tokens) > count) tokens.resize(static_cast<size_t>(count));
+  return tokens;
+}
+
+std::set<AnalysisSection> sections(const Arguments& arguments, const models::LanguageModel& model) {
+  std::set<AnalysisSection> result;
+  if (!arguments.has("sections")) {
+    for (const AnalysisSection section : kAnalysisSections)
+      if (section != AnalysisSection::mixing || models::mixes_heads(model)) result.insert(section);
+    return result;
+  }
+  std::vector<std::string> names;
+  for (const AnalysisSection section : kAnalysisSections) names.push_back(name_of(section));
+  for (const std::string& item : split(arguments.get("sections"), ',')) {
+    const auto at = std::ranges::find(names, std::string(trim(item)));
+    check(at != names.end(), ErrorKind::setting, [&] {
+      return "--sections: expected some of " + join(names, ", ") + ", found '" + preview(item) + "'" +
+             did_you_mean(item, names);
+    });
+    result.insert(kAnalysisSections[static_cast<size_t>(at - names.begin())]);
+  }
+  return result;
+}
+
+// Of one model: the tokens of the window fit the text and the model, or the message says so.
+models::AnalysisRequest request_of(const Arguments& arguments, const Loaded& loaded, int64_t longest) {
+  models::AnalysisRequest r{.tokens = tokens_of(arguments, loaded), .sections = sections(arguments, *loaded.model)};
+  const int64_t T = std::ssize(r.tokens);
+  check(T >= 2, ErrorKind::setting, [&] {
+    return "the text of the analysis: expected at least 2 tokens, found " + std::to_string(T) + "; give a longer text";
+  });
+  r.window = arguments.has("window") ? arguments.get_int("window") : std::min(longest, kDefaultWindow);
+  if (!arguments.has("window") && T < r.window) {
+    std::fprintf(stderr, "note: the text has %lld tokens, fewer than a window of %lld: one window of %lld is read\n",
+                 static_cast<long long>(T), static_cast<long long>(r.window), static_cast<long long>(T));
+    r.window = T;
+  }
+  r.shown = std::min(arguments.get_int("show"), r.window);
+  return r;
+}
+
+AnalysedModel analysed(const Arguments& arguments, Loaded& loaded, int64_t longest) {
+  Progress progress(stderr);
+  int shown = -1;
+  const auto words = [&](double done, const std::string& what) {
+    const int tenth = static_cast<int>(done * 10);
+    progress.update(done, loaded.name + ": " + what, tenth != shown);
+    shown = tenth;
+  };
+  const models::AnalysisRequest request = request_of(arguments, loaded, longest);
+  return {loaded.name, models::analyze(*loaded.model, request, words), loaded.tokenizer};
+}
+
+void check_out(const fs::path& out) {
+  std::error_code none;
+  check(!fs::exists(out / "config.json", none), ErrorKind::setting,
+        [&] { return "--out " + out.string() + " holds a model: expected a folder for the report alone"; });
+}
+
+int run_analyze(const Arguments& arguments) {
+  check(arguments.has("text") != arguments.has("prompt"), ErrorKind::setting,
+        [] { return std::string("expected one of --text FILE and --prompt TEXT, found both or none"); });
+  const fs::path out = arguments.get("out");
+  check_out(out);
+  std::vector<Loaded> loaded;
+  loaded.push_back(load(arguments, arguments.get("MODEL")));
+  if (arguments.has("compare")) loaded.push_back(load(arguments, arguments.get("compare")));
+  int64_t longest = loaded[0].model->max_sequence_length();
+  for (const Loaded& l : loaded) longest = std::min(longest, l.model->max_sequence_length());
+  if (loaded.size() == 2 && loaded[0].name == loaded[1].name) loaded[0].name += " (1)", loaded[1].name += " (2)";
+  io::make_folder(out / "figures");
+
+  std::vector<AnalysedModel> models;
+  std::set<AnalysisSection> shown;
+  for (Loaded& l : loaded) {
+    models.push_back(analysed(arguments, l, longest));
+    shown.merge(sections(arguments, *l.model));
+    l.model.reset();
+  }
+  std::vector<Figure> figures;
+  int64_t written = 0;
+  const analyze::FigureSink sink = [&](const Figure& f) {
+    if (!shown.contains(f.section)) return;
+    io::write_file((out / "figures" / (f.id + ".svg")).string(), f.svg);
+    if (!f.csv.empty()) io::write_file((out / "figures" / (f.id + ".csv")).string(), f.csv);
+    ++written;
+    if (f.on_page) figures.push_back(f);
+  };
+  analyze::map_figures(models, sink);
+  analyze::mixing_figures(models, sink);
+  analyze::head_figures(models, sink);
+  analyze::circuit_figures(models, sink);
+  analyze::ablation_figures(models, sink);
+  analyze::lens_figures(models, sink);
+
+  const models::Analysis& a = models[0].analysis;
+  const std::string source = arguments.has("text") ? arguments.get("text") : "the prompt",
+                    about = std::to_string(a.windows) + " window" + (a.windows == 1 ? "" : "s") + " of " +
+                            std::to_string(a.window) + " tokens of " + source +
+                            ", each read from its beginning; maps show the first " + std::to_string(a.shown.size()) +
+                            " tokens.";
+  io::write_file((out / "index.html").string(), analyze::report_page(models, figures, about));
+  for (const analyze::SummaryRow& row : analyze::summary(models)) {
+    std::printf("%-50s", row.name.c_str());
+    for (const std::string& value : row.values) std::printf("  %s", value.c_str());
+    std::printf("\n");
+  }
+  std::printf("wrote %s and %lld figures beside it; open it in a browser\n", (out / "index.html").c_str(),
+              static_cast<long long>(written));
+  return 0;
+}
+
+}  // namespace
+
+namespace analyze {
+
+std::string AnalysedModel::text_of(int32_t id) const {
+  const std::string text = tokenizer && id < tokenizer->vocab_size() ? tokenizer->decode(std::vector<int32_t>{id}) : "";
+  return text.empty() ? "#" + std::to_string(id) : detail::replace_invalid_utf8(text);
+}
+
+std::string slug(const std::vector<AnalysedModel>& models, size_t m) {
+  return models.size() < 2 ? "" : std::string(1, static_cast<char>('a' + m)) + "-";
+}
+
+std::vector<std::string> numbered(const std::string& word, int64_t count) {
+  std::vector<std::string> names;
+  for (int64_t i = 0; i < count; ++i) names.push_back(word + std::to_string(i));
+  return names;
+}
+
+std::vector<std::string> texts_of(const AnalysedModel& model, const std::vector<int32_t>& ids) {
+  std::vector<std::string> names;
+  for (const int32_t id : ids) names.push_back(model.text_of(id));
+  return names;
+}
+
+std::vector<std::string> labels_of(const AnalysedModel& model, const std::vector<int32_t>& ids) {
+  std::vector<std::string> names;
+  for (const int32_t id : ids) {
+    std::string& name = names.emplace_back();
+    for (const char c : model.text_of(id)) name += c == ' ' ? "\u00b7" : c == '\n' ? "\u21b5" : std::string(1, c);
+  }
+  return names;
+}
+
+}  // namespace analyze
+
+Command analyze_command() {
+  std::vector<Flag> flags = {{.name = "text", .value = "FILE", .help = "the text to read"}};
+  for (Flag& flag : prompt_flags("a text instead of --text; - reads it from standard input"))
+    flags.push_back(std::move(flag));
+  const Flag rest[] = {
+      {.name = "compare", .value = "MODEL", .help = "a second model on the same text, side by side"},
+      {.name = "out", .alias = 'o', .value = "DIR", .help = "folder of the report", .fallback = "report"},
+      integer_flag("window", "T", "tokens read at a time (default: 128, or the model's context if that is shorter)", "",
+                   2, 65536),
+      integer_flag("tokens", "N", "most tokens read in all", "1024", 2),
+      integer_flag("show", "N", "tokens of the maps", "64", 2, 512),
+      {.name = "sections",
+       .value = "LIST",
+       .help = "some of maps, mixing, rank, diversity, patterns, circuits, ablation, lens (default: all there are)"},
+      dtype_flag("arithmetic"),
+      device_flag()};
+  flags.insert(flags.end(), std::begin(rest), std::end(rest));
+  return {.name = "analyze",
+          .summary = "a report on heads, their mixing, circuits and what the model needs, as a page of pictures",
+          .positionals = {{.name = "MODEL", .help = "model folder, run folder or RUN/best, with a tokenizer"}},
+          .flags = std::move(flags),
+          .details =
+              "Writes DIR/index.html, which needs no network, and DIR/figures with every picture as SVG and its\n"
+              "numbers as CSV. The text is read in windows; memory does not grow with its length.",
+          .examples = {"braid analyze out/demo --text README.md -o report",
+                       "braid analyze out/demo --compare out/demo-transformer --text README.md",
+                       "braid analyze out/demo --prompt 'The fox' --sections maps,mixing"},
+          .run = run_analyze};
+}
+
+}  // namespace braid::apps

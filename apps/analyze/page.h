@@ -1,0 +1,21 @@
+// The report of `braid analyze` as one HTML page that needs nothing but itself.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "apps/analyze/figures.h"
+
+namespace braid::apps::analyze {
+
+// figures: those that are shown on the page, in order. `about` is a line on what was read and how.
+std::string report_page(const std::vector<AnalysedModel>& models, const std::vector<Figure>& figures,
+                        const std::string& about);
+
+// The numbers of the summary: a row for each measure, a column for each model.
+struct SummaryRow {
+  std::string name;
+  std::vector<std::string> values;
+};
+std::vector<SummaryRow> summary(const std::vector<AnalysedModel>& models);
+
+}  // namespace braid::apps::analyze

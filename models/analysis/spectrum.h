@@ -1,0 +1,24 @@
+// Singular values of a matrix, and how many of them count.
+//
+//   A = U diag(s) V^T,  s_1 >= s_2 >= ... >= 0,  p_k = s_k / sum_l s_l
+//   effective rank  = exp(-sum_k p_k ln p_k)      1 for rank one, n for n equal values (Roy and Vetterli, 2007)
+//   stable rank     = sum_k s_k^2 / s_1^2         never above the rank
+//   numerical rank  = number of s_k > tolerance s_1
+//
+// Scores q k^T of heads of size d have rank d at most, however many tokens there are: the low-rank bottleneck.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace braid::models {
+
+// matrix (rows, columns), row-major and finite -> min(rows, columns) values, descending. Error(numerical) for others.
+std::vector<double> singular_values(std::span<const double> matrix, int64_t rows, int64_t columns);
+
+// Of descending singular values; 0 for a matrix of zeros.
+double effective_rank(std::span<const double> s);
+double stable_rank(std::span<const double> s);
+int64_t numerical_rank(std::span<const double> s, double tolerance);
+
+}  // namespace braid::models

@@ -1,0 +1,139 @@
+// braid analyze: the report of small models, its numbers against braid dump, and what it says of bad use.
+#include <boost/test/unit_test.hpp>
+#include <cmath>
+
+#include "braid/models/dcformer/model.h"
+#include "braid/models/pretrained/pretrained.h"
+#include "braid/tensor/detail/strings.h"
+#include "braid/tensor/io/file_system.h"
+#include "braid/tensor/io/safetensors.h"
+#include "tests/apps/support.h"
+
+using namespace braid;
+using namespace braid::test;
+namespace fs = std::filesystem;
+
+namespace {
+
+// A model of bytes with a context of 40.
+std::string model_folder(const Scratch& scratch, const std::string& preset) {
+  const models::Dcformer model(models::configure(preset, {{"dim", "16"},
+                                                          {"n_layer", "2"},
+                                                          {"n_head", "4"},
+                                                          {"intermediate_size", "12"},
+                                                          {"vocab_size", "258"},
+                                                          {"block_size", "40"},
+                                                          {"initializer_std", "0.2"}}),
+                               {5, 0});
+  const fs::path folder = scratch / preset;
+  io::make_folder(folder);
+  const models::text::ByteTokenizer tokenizer;
+  models::save_model(model, &tokenizer, folder);
+  return folder.string();
+}
+
+std::vector<std::vector<std::string>> rows(const fs::path& csv) {
+  std::vector<std::vector<std::string>> result;
+  for (const std::string& line : detail::split(slurp(csv), '\n'))
+    if (!line.empty()) result.push_back(detail::split(line, ','));
+  return result;
+}
+
+int64_t files(const fs::path& folder) {
+  return std::distance(fs::directory_iterator(folder), fs::directory_iterator());
+}
+
+const std::string kText =
+    "The fox reads the text, and the fox reads the text again and again until it is done with it.";
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(analyze_command)
+
+BOOST_AUTO_TEST_CASE(report_of_a_composed_model) {
+  const Scratch scratch;
+  const std::string model = model_folder(scratch, "dcformer-tiny"), text = (scratch / "text").string();
+  write(text, kText);
+  const std::string arguments = "analyze " + model + " --text " + text + " --window 32 --show 12 --dtype f64 -o ";
+  const Outcome made = run(arguments + (scratch / "report").string());
+  BOOST_REQUIRE_MESSAGE(made.code == 0, made.output);
+  BOOST_TEST(made.output.find("loss without Compose") != std::string::npos);
+  const std::string page = slurp(scratch / "report" / "index.html");
+  BOOST_TEST(page.find("3 windows") == std::string::npos);
+  BOOST_TEST(page.find("2 windows of 32 tokens") != std::string::npos);
+  BOOST_TEST(page.find("://") == page.find("://www.w3.org/2000/svg"));  // the name space alone, no address
+  BOOST_TEST(page.find("{{") == std::string::npos);
+  for (const char* id : {"rank", "diversity", "strength", "mixing-layer-1", "ablation-heads", "lens-tokens",
+                         "qk-layer-0", "composition", "patterns", "maps-layer-1-scores"}) {
+    BOOST_TEST(fs::exists(scratch / "report" / "figures" / (std::string(id) + ".svg")), id);
+    BOOST_TEST(fs::exists(scratch / "report" / "figures" / (std::string(id) + ".csv")), id);
+  }
+  BOOST_TEST(fs::exists(scratch / "report" / "figures" / "maps-layer-1-probs.svg"));
+
+  // The maps are those of braid dump.
+  const std::string dump = (scratch / "dump.safetensors").string();
+  const Outcome dumped =
+      run("dump " + model + " --prompt '" + kText.substr(0, 32) + "' --attention --dtype f64 -o " + dump);
+  BOOST_REQUIRE_MESSAGE(dumped.code == 0, dumped.output);
+  const io::SafetensorsFile file(dump);
+  const std::vector<std::string> names = {"attn_scores", "attn_scores_composed", "attn_probs", "attn_probs_composed"};
+  std::vector<std::vector<double>> maps;
+  for (const std::string& name : names) maps.push_back(file.load("layers.1." + name).to_vector<double>());
+  const auto table = rows(scratch / "report" / "figures" / "maps-layer-1-scores.csv");
+  BOOST_REQUIRE(table.size() == 1 + 4 * 12 * 13 / 2u);
+  for (size_t r = 1; r < table.size(); ++r) {
+    const auto number = [&](size_t column) { return *detail::parse_int(table[r][column]); };
+    const auto at = static_cast<size_t>((number(0) * 32 + number(1)) * 32 + number(2));
+    for (size_t m = 0; m < names.size(); ++m) {
+      const double want = maps[m][at], got = std::stod(table[r][3 + m]);
+      BOOST_REQUIRE(((got == want) || std::fabs(got - want) < 1e-6));
+    }
+  }
+
+  // The same bits again.
+  const Outcome again = run(arguments + (scratch / "again").string());
+  BOOST_TEST(again.code == 0);
+  BOOST_TEST((page == slurp(scratch / "again" / "index.html")));
+  BOOST_TEST(files(scratch / "report" / "figures") == files(scratch / "again" / "figures"));
+}
+
+BOOST_AUTO_TEST_CASE(two_models_side_by_side) {
+  const Scratch scratch;
+  const std::string composed = model_folder(scratch, "dcformer-tiny"),
+                    plain = model_folder(scratch, "transformer-tiny");
+  const fs::path report = scratch / "report";
+  const Outcome made = run("analyze " + plain + " --compare " + composed + " --prompt '" + kText.substr(0, 20) +
+                           "' --sections rank,maps,patterns -o " + report.string());
+  BOOST_REQUIRE_MESSAGE(made.code == 0, made.output);
+  BOOST_TEST(made.output.find("note: the text has 20 tokens, fewer than a window of 40") != std::string::npos);
+  const std::string page = slurp(report / "index.html");
+  BOOST_TEST(page.find("transformer-tiny and dcformer-tiny") != std::string::npos);
+  BOOST_TEST(fs::exists(report / "figures" / "a-patterns.svg"));
+  BOOST_TEST(fs::exists(report / "figures" / "b-patterns.svg"));
+  BOOST_TEST(!fs::exists(report / "figures" / "diversity.svg"));  // not asked for
+  // A column for each model: of plain attention nothing is before or after.
+  bool compared = false;
+  for (const auto& row : rows(report / "figures" / "rank.csv")) compared |= row[0] == "dcformer-tiny";
+  BOOST_TEST(compared);
+}
+
+BOOST_AUTO_TEST_CASE(bad_use) {
+  const Scratch scratch;
+  const std::string composed = model_folder(scratch, "dcformer-tiny"),
+                    plain = model_folder(scratch, "transformer-tiny"), out = " -o " + (scratch / "report").string();
+  const auto says = [&](const std::string& arguments, const std::string& message) {
+    const Outcome o = run("analyze " + arguments);
+    BOOST_TEST(o.code == 2, o.output);
+    BOOST_TEST(o.output.find(message) != std::string::npos, o.output);
+    BOOST_TEST(!fs::exists(scratch / "report" / "index.html"));
+  };
+  says(plain + " --prompt abc --sections mixing" + out, "the analysis of mixing is of composed heads");
+  says(composed + " --prompt abc --window 8" + out, "the text is shorter than the window of the analysis");
+  says(composed + " --prompt '" + kText + "' --window 41" + out, "expected 2 to the model's longest sequence of 40");
+  says(composed + " --prompt a" + out, "expected at least 2 tokens, found 1");
+  says(composed + out, "expected one of --text FILE and --prompt TEXT");
+  says(composed + " --prompt abc --sections map" + out, "did you mean");
+  says(composed + " --prompt abc -o " + composed, "holds a model");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
