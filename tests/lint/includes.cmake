@@ -57,6 +57,7 @@ set(arrows
   "models/generation: models models/text"
   "models/eval: models models/text models/text/tokenizers models/text/tasks models/text/prepare models/generation"
   "models/inspection: models models/text"
+  "models/study: models"
   "models/analysis: models models/text models/inspection"
   "apps:"
   "apps/cli:"

@@ -1,0 +1,27 @@
+// Means and differences with their intervals.
+//
+//   mean of x_1 ... x_n           mean +- t(n-1) s / sqrt(n)          s: standard deviation with n - 1
+//   difference of paired runs     the same of d_i = x_i - y_i, where x_i and y_i have the same seed and data
+//
+// t(f) is the 97.5 % quantile of Student's distribution with f degrees of freedom: the intervals are of 95 % for values
+// that are normal, however few.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace braid::models {
+
+struct Estimate {
+  double value = 0, low = 0, high = 0;
+  bool contains(double x) const { return low <= x && x <= high; }
+};
+
+// degrees >= 1
+double student_quantile_975(int64_t degrees);
+// Infinite bounds for one value. Error(misuse) for none.
+Estimate mean_with_interval(std::span<const double> values);
+// Of x - y, pair by pair. Error(misuse) for different lengths.
+Estimate paired_difference(std::span<const double> x, std::span<const double> y);
+
+}  // namespace braid::models
