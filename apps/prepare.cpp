@@ -10,6 +10,7 @@
 #include "apps/cli/progress.h"
 #include "apps/cli/signals.h"
 #include "apps/cli/text.h"
+#include "apps/prepare/pictures.h"
 #include "apps/prepare/sample_flags.h"
 #include "braid/tensor/error.h"
 
@@ -72,6 +73,9 @@ void print_validation(const models::text::PrepareSummary& summary) {
 }
 
 int run_prepare(const Arguments& arguments) {
+  if (arguments.has("images")) return prepare_pictures(arguments);
+  check(!arguments.has("size"), ErrorKind::setting,
+        [] { return std::string("--size is for pictures: expected --images beside it; give both"); });
   models::text::PrepareOptions options;
   options.inputs = arguments.list("INPUT");
   options.val_inputs = arguments.list("val");
@@ -162,7 +166,7 @@ Command prepare_command() {
   const models::text::PrepareOptions defaults;
   Command command = {
       .name = "prepare",
-      .summary = "make token shards from text files and the built-in tasks",
+      .summary = "make shards from text files, the built-in tasks, or pictures",
       .positionals = {{.name = "INPUT",
                        .help = "text file, .jsonl or .ndjson, each also as .gz or .zst, a folder or a quoted pattern",
                        .required = false,
@@ -211,11 +215,14 @@ Command prepare_command() {
                    "braid prepare train.txt --val valid.txt -o data/wiki",
                    "braid prepare 'shards/*.jsonl.zst' --dedup --train-bpe 32000 -o data/web",
                    "braid prepare corpus.jsonl.gz --tasks 20000 -o data/mix",
+                   "braid prepare --images train-images-idx3-ubyte.gz --val t10k-images-idx3-ubyte.gz -o data/fashion",
+                   "braid prepare --images pictures/ --size 64 -o data/pictures",
                    "braid prepare questions.jsonl --answers -o data/questions",
                    "braid prepare chats.jsonl --chat chatml --tokenizer models/base -o data/chats"},
       .run = run_prepare,
   };
   for (Flag& flag : sample_flags()) command.flags.push_back(std::move(flag));
+  for (Flag& flag : picture_flags()) command.flags.push_back(std::move(flag));
   return command;
 }
 

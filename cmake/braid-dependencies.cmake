@@ -1,6 +1,6 @@
 # The libraries that Braid links, for its own build and for users of the installed library: Threads::Threads, ZLIB::ZLIB,
-# braid::zstd, braid::pcre2 and braid::utf8proc always; braid::dnnl (oneDNN), braid::mpi, braid::nccl and braid::cudnn where they are found and
-# BRAID_DNNL, BRAID_MPI, BRAID_NCCL, BRAID_CUDNN (AUTO, ON, OFF) do not say OFF. NCCL and cuDNN belong to the CUDA
+# braid::zstd, braid::pcre2 and braid::utf8proc always; braid::dnnl (oneDNN), braid::png, braid::jpeg, braid::mpi, braid::nccl and braid::cudnn where they are found and
+# BRAID_DNNL, BRAID_PNG, BRAID_JPEG, BRAID_MPI, BRAID_NCCL, BRAID_CUDNN (AUTO, ON, OFF) do not say OFF. NCCL and cuDNN belong to the CUDA
 # device: BRAID_CUDA=OFF leaves them out.
 # zstd, PCRE2, utf8proc, NCCL and cuDNN have no CMake package everywhere, and the package of oneDNN requires OpenCL, which
 # is not used: all of them are searched for directly.
@@ -46,6 +46,8 @@ braid_find(pcre2 pcre2.h pcre2-8 "install libpcre2-dev")
 if(NOT TARGET braid::pcre2)
   message(FATAL_ERROR "pcre2.h or libpcre2-8 was not found: install libpcre2-dev")
 endif()
+braid_find(png png.h png "install libpng-dev")
+braid_find(jpeg jpeglib.h jpeg "install libjpeg-dev")
 braid_find(utf8proc utf8proc.h utf8proc "install libutf8proc-dev")
 if(NOT TARGET braid::utf8proc)
   message(FATAL_ERROR "utf8proc.h or libutf8proc was not found: install libutf8proc-dev")

@@ -59,6 +59,7 @@ set(arrows
   "models/inspection: models models/text"
   "models/study: models"
   "models/analysis: models models/text models/inspection"
+  "models/vision: models models/text models/text/prepare"
   "apps:"
   "apps/cli:"
   "apps/prepare: apps/cli"

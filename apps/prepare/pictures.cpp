@@ -1,0 +1,73 @@
+#include "apps/prepare/pictures.h"
+
+#include <cstdio>
+
+#include "apps/cli/progress.h"
+#include "apps/cli/signals.h"
+#include "apps/cli/text.h"
+#include "braid/models/vision/prepare.h"
+#include "braid/tensor/error.h"
+
+namespace braid::apps {
+
+namespace {
+
+struct Stopped {};
+
+std::string pictures(int64_t n) { return std::to_string(n) + (n == 1 ? " picture" : " pictures"); }
+
+std::string list(const std::vector<double>& values) {
+  std::string text;
+  for (const double v : values) text += (text.empty() ? "" : ", ") + human(v, 4);
+  return text;
+}
+
+}  // namespace
+
+int prepare_pictures(const Arguments& arguments) {
+  for (const char* name : {"dedup", "tasks", "tokenizer", "train-bpe", "bpe-form", "answers", "chat"})
+    check(!arguments.has(name), ErrorKind::setting,
+          [&] { return "--" + std::string(name) + " is for text: expected without --images; leave one of them out"; });
+  models::vision::PreparePicturesOptions options;
+  options.inputs = arguments.list("INPUT");
+  options.val_inputs = arguments.list("val");
+  options.output = arguments.get("out");
+  options.replace = arguments.has("replace");
+  options.seed = static_cast<uint64_t>(arguments.get_int("seed"));
+  options.size = arguments.get_int("size");
+  if (arguments.has("val-fraction")) options.val_fraction = arguments.get_float("val-fraction");
+  check(options.val_inputs.empty() || !arguments.has("val-fraction"), ErrorKind::setting, [] {
+    return std::string("--val-fraction has no effect beside --val, whose files are the validation split; give one");
+  });
+  const StopSignals listening;
+  models::vision::PreparePicturesSummary made;
+  try {
+    Progress progress(stdout);
+    made = models::vision::prepare_pictures(options, [&](int64_t n, const std::string& name) {
+      if (StopSignals::requested()) throw Stopped();
+      if (n % 256 == 0) progress.update(0, pictures(n) + "  " + preview(name, 60), false);
+    });
+  } catch (const Stopped&) {
+    std::printf("stopped by %s; nothing was written to %s, run the same command again\n", StopSignals::name(),
+                options.output.c_str());
+    return exit_stopped;
+  }
+  const models::vision::PictureManifest& m = made.manifest;
+  std::printf("wrote %s with pictures of %lld x %lld x %lld (channels x height x width) in %zu classes\n",
+              options.output.c_str(), static_cast<long long>(m.channels), static_cast<long long>(m.height),
+              static_cast<long long>(m.width), m.classes.size());
+  std::printf("  %-12s %s, mean %s, deviation %s of pixels from 0 to 1\n", "training",
+              pictures(m.train.documents).c_str(), list(m.mean).c_str(), list(m.std).c_str());
+  std::printf("  %-12s %s\n", "validation", pictures(m.val.documents).c_str());
+  if (made.unchanged) std::printf("the folder held the same data already (fingerprint %s)\n", m.fingerprint.c_str());
+  return 0;
+}
+
+std::vector<Flag> picture_flags() {
+  return {{.name = "images",
+           .help = "INPUT are pictures: IDX files with their labels beside them, CIFAR .bin files, or folders with a "
+                   "folder of PNG and JPEG files for each class"},
+          integer_flag("size", "N", "with --images: resize to N x N; 0: all have the same size", "0", 0, 16384)};
+}
+
+}  // namespace braid::apps
