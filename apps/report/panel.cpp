@@ -6,6 +6,8 @@
 #include <limits>
 #include <utility>
 
+#include "apps/report/group.h"
+
 namespace braid::apps {
 namespace {
 
@@ -29,8 +31,30 @@ Points thinned(const Points& points) {
   return result;
 }
 
+struct Band {
+  std::vector<double> low, high;  // of each row; empty: no group
+};
+
+Band band_of(const Run& run, const Panel& panel, int64_t window) {
+  if (run.members.empty()) return {};
+  std::vector<std::vector<double>> curves;
+  for (const Run& member : run.members) {
+    std::vector<double> values = column(member, panel.member, panel.scale);
+    curves.push_back(panel.smooth ? moving_average(values, window) : std::move(values));
+  }
+  Band band;
+  for (size_t i = 0; i < run.rows.size(); ++i) {
+    std::vector<double> values;
+    for (const auto& curve : curves) values.push_back(curve[i]);
+    const auto [mean, spread] = mean_and_spread(values);
+    band.low.push_back(mean - spread), band.high.push_back(mean + spread);
+  }
+  return band;
+}
+
 // Range that shows every smoothed and measured value and nearly all raw ones: a single spike must not flatten the rest.
-std::pair<double, double> value_range(const std::vector<Run>& runs, const Panel& panel, int64_t window) {
+std::pair<double, double> value_range(const std::vector<Run>& runs, const Panel& panel, const Axis& xs,
+                                      int64_t window) {
   double low = std::numeric_limits<double>::infinity(), high = -low;
   const auto include = [&](double v) {
     if (std::isfinite(v)) low = std::min(low, v), high = std::max(high, v);
@@ -38,11 +62,16 @@ std::pair<double, double> value_range(const std::vector<Run>& runs, const Panel&
   std::vector<double> all;
   for (const Run& run : runs) {
     const std::vector<double> raw = column(run, panel.member, panel.scale);
-    for (double v : raw)
-      if (std::isfinite(v)) all.push_back(v);
-    for (double v : panel.smooth ? moving_average(raw, window) : raw) include(v);
-    if (panel.points)
-      for (double v : column(run, panel.points, panel.scale)) include(v);
+    const auto lines = panel.smooth ? moving_average(raw, window) : raw;
+    const auto points = panel.points ? column(run, panel.points, panel.scale) : std::vector<double>();
+    const Band band = band_of(run, panel, window);
+    for (size_t i = panel.skips_beginning ? raw.size() / 20 : 0; i < raw.size(); ++i) {
+      if (run.x[i] < xs.min) continue;
+      if (std::isfinite(raw[i])) all.push_back(raw[i]);
+      include(lines[i]);
+      if (panel.points) include(points[i]);
+      if (!band.low.empty()) include(band.low[i]), include(band.high[i]);
+    }
   }
   std::sort(all.begin(), all.end());
   if (!all.empty()) {
@@ -52,6 +81,7 @@ std::pair<double, double> value_range(const std::vector<Run>& runs, const Panel&
     if (all.front() > low - 0.3 * span) include(all.front());
     if (all.back() < high + 0.3 * span) include(all.back());
   }
+  if (panel.most > low) high = std::min(high, panel.most);
   return {low, high};
 }
 
@@ -119,7 +149,7 @@ bool measured(const std::vector<Run>& runs, double LogRow::*member) {
 void draw_panel(Svg& svg, const Frame& f, const std::vector<Run>& runs, const Panel& panel, Axis xs,
                 const std::string& x_name, bool log, int64_t window) {
   xs.low = f.x, xs.high = f.x + f.width;
-  const Axis ys = value_axis(value_range(runs, panel, window), panel.from_zero, log, f.y, f.y + f.height);
+  const Axis ys = value_axis(value_range(runs, panel, xs, window), panel.from_zero, log, f.y, f.y + f.height);
   draw_axes(svg, f, xs, ys, panel.title + (ys.log ? ", log scale" : ""), x_name);
   const auto placed = [&](const Run& run, const std::vector<double>& values) {
     Points points;
@@ -131,9 +161,18 @@ void draw_panel(Svg& svg, const Frame& f, const std::vector<Run>& runs, const Pa
   };
   const bool crowded = runs.size() > 5;
   svg.clip(f.x - 2, f.y - 4, f.width + 8, f.height + 4.5);
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const Band band = band_of(runs[i], panel, window);
+    if (band.low.empty()) continue;
+    Points outline = placed(runs[i], band.low), above = placed(runs[i], band.high);
+    outline.insert(outline.end(), above.rbegin(), above.rend());
+    std::erase_if(outline, [](const auto& point) { return std::isnan(point.second); });
+    svg.area(outline, series_class("band", int(i)));
+  }
   // All raw values first, so that they never cover a smoothed line.
   for (size_t i = 0; i < runs.size() && panel.smooth && !crowded; ++i)
-    svg.path(thinned(placed(runs[i], column(runs[i], panel.member, panel.scale))), series_class("faint", int(i)));
+    if (runs[i].members.empty())
+      svg.path(thinned(placed(runs[i], column(runs[i], panel.member, panel.scale))), series_class("faint", int(i)));
   for (size_t i = 0; i < runs.size(); ++i) {
     std::vector<double> values = column(runs[i], panel.member, panel.scale);
     if (panel.smooth) values = moving_average(values, window);

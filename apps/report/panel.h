@@ -12,7 +12,8 @@ namespace braid::apps {
 struct Run {
   std::string name;
   std::vector<LogRow> rows;
-  std::vector<double> x;  // of each row, in the unit of the x axis
+  std::vector<double> x;     // of each row, in the unit of the x axis
+  std::vector<Run> members;  // of a group (group.h): its runs, with the same steps; the rows are their means
 };
 
 // One panel: which column, how it is shown.
@@ -23,6 +24,9 @@ struct Panel {
   bool from_zero;  // a quantity whose zero means something
   double scale = 1;
   double LogRow::*points = nullptr;  // measured now and then, drawn as circles
+  // Vertical range: without the first twentieth of each run, in which a loss falls from log(V), and at most this.
+  bool skips_beginning = false;
+  double most = not_measured;
 };
 
 struct Frame {  // in picture coordinates; titles and labels lie around it
@@ -40,7 +44,9 @@ std::vector<double> column(const Run& run, double LogRow::*member, double scale)
 // Whether any run has a finite value in the column.
 bool measured(const std::vector<Run>& runs, double LogRow::*member);
 
-// xs: range of the horizontal axis in the unit x_name; log: logarithmic vertical axis; window: see moving_average().
+// Of a group the band reaches from mean - spread to mean + spread of the members' smoothed values.
+// xs: range of the horizontal axis in the unit x_name; rows before it count nowhere; log: logarithmic vertical axis;
+// window: see moving_average().
 void draw_panel(Svg& svg, const Frame& frame, const std::vector<Run>& runs, const Panel& panel, Axis xs,
                 const std::string& x_name, bool log, int64_t window);
 

@@ -6,7 +6,10 @@
 
 #include "apps/cli/commands.h"
 #include "apps/cli/text.h"
+#include "apps/report/group.h"
+#include "apps/report/legend.h"
 #include "apps/report/panel.h"
+#include "apps/report/rasterize.h"
 #include "braid/tensor/detail/integers.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/atomic_file.h"
@@ -23,76 +26,6 @@ struct XAxis {
   double scale = 1;
   double LogRow::*member = nullptr;  // null: the step
 };
-
-double last_of(const std::vector<double>& values) {
-  for (size_t i = values.size(); i-- > 0;)
-    if (std::isfinite(values[i])) return values[i];
-  return not_measured;
-}
-
-std::string shown(double value, int decimals, const std::string& unit = "") {
-  if (std::isnan(value)) return "-";
-  char buffer[64];
-  std::snprintf(buffer, sizeof buffer, "%.*f", decimals, value);
-  return buffer + unit;
-}
-
-// Words of the legend: one row per run, first the header.
-std::vector<std::vector<std::string>> legend(const std::vector<Run>& runs, int64_t window) {
-  const bool tasks = measured(runs, &LogRow::task_acc), validated = measured(runs, &LogRow::val_loss);
-  std::vector<std::vector<std::string>> rows = {{"run", "steps", "loss"}};
-  if (window > 1) rows[0].push_back("smoothed loss");
-  if (validated) rows[0].insert(rows[0].end(), {"validation", "best validation"});
-  if (tasks) rows[0].push_back("task accuracy");
-  if (measured(runs, &LogRow::tok_per_s)) rows[0].push_back("tokens/s");
-  for (const Run& run : runs) {
-    const std::vector<double> losses = column(run, &LogRow::loss, 1);
-    std::vector<std::string> row = {run.name, std::to_string(run.rows.back().step), shown(last_of(losses), 4)};
-    if (window > 1) row.push_back(shown(last_of(moving_average(losses, window)), 4));
-    if (validated) {
-      double best = not_measured;
-      int64_t at = 0;
-      for (const LogRow& r : run.rows)
-        if (std::isfinite(r.val_loss) && !(r.val_loss >= best)) best = r.val_loss, at = r.step;
-      row.push_back(shown(last_of(column(run, &LogRow::val_loss, 1)), 4));
-      row.push_back(std::isnan(best) ? "-" : shown(best, 4) + " at " + std::to_string(at));
-    }
-    if (tasks) row.push_back(shown(last_of(column(run, &LogRow::task_acc, 100)), 1, " %"));
-    if (rows[0].back() == "tokens/s") {
-      std::vector<double> speeds;
-      for (double v : column(run, &LogRow::tok_per_s, 1))
-        if (std::isfinite(v)) speeds.push_back(v);
-      std::sort(speeds.begin(), speeds.end());
-      row.push_back(speeds.empty() ? "-" : human(speeds[speeds.size() / 2], 3));
-    }
-    rows.push_back(row);
-  }
-  return rows;
-}
-
-// The columns stand at the right, as wide as their longest words; the runs' names take the rest.
-void draw_legend(Svg& svg, double y, const std::vector<std::vector<std::string>>& rows, bool validated) {
-  constexpr double letter = 7.3, gap = 20, swatch = 42;
-  const size_t columns = rows[0].size();
-  std::vector<double> ends(columns, page_width - right);
-  double name_end = page_width - right;
-  for (size_t c = columns; c-- > 1;) {
-    size_t longest = 0;
-    for (const auto& row : rows) longest = std::max(longest, row[c].size());
-    ends[c] = name_end;
-    name_end -= letter * static_cast<double>(longest) + gap;
-  }
-  const auto name_letters = static_cast<size_t>(std::max(8.0, (name_end - left - swatch) / letter));
-  for (size_t r = 0; r < rows.size(); ++r, y += 19) {
-    const char* look = r == 0 ? "small" : "";
-    svg.text(left + swatch, y, preview(rows[r][0], name_letters), look);
-    for (size_t c = 1; c < columns; ++c) svg.text(ends[c], y, rows[r][c], look, "end");
-    if (r == 0) continue;
-    const int series = static_cast<int>(r) - 1;
-    svg.path({{left, y - 4}, {left + 32, y - 4}}, series_class("line", series), series_dash(series));
-    if (validated) svg.circle(left + 16, y - 4, 3.6, series_class("dot", series));
-  }
-}
 
 XAxis choose_x(const std::string& column, std::vector<Run>& runs) {
   XAxis axis{.name = "step"};
@@ -121,14 +54,28 @@ XAxis choose_x(const std::string& column, std::vector<Run>& runs) {
   return axis;
 }
 
-std::string picture(std::vector<Run>& runs, const std::string& x_kind, bool log, int64_t window,
-                    const std::string& command) {
-  const XAxis x = choose_x(x_kind, runs);
+struct Look {
+  XAxis x;
+  double from = 0;  // of the horizontal axis, in its unit
+  double y_max = not_measured;
+  bool log = false;
+  int64_t window = 1;
+};
+
+std::string picture(const std::vector<Run>& runs, const Look& look, const std::string& command) {
+  const XAxis& x = look.x;
+  const int64_t window = look.window;
   double x_max = 0;
   for (const Run& run : runs) x_max = std::max(x_max, run.x.back());
-  const Axis xs{.min = 0, .max = x_max > 0 ? x_max : 1, .whole = x_kind == "step"};
+  check(look.from < x_max || look.from == 0, ErrorKind::setting, [&] {
+    return "bad value for --from: expected less than " + shown(x_max, 2) + ", where the longest run ends, found " +
+           shown(look.from, 2);
+  });
+  const Axis xs{.min = look.from, .max = x_max > 0 ? x_max : 1, .whole = x.name == "step"};
 
-  const Panel loss{"Loss (nats per token)", &LogRow::loss, true, false, 1, &LogRow::val_loss};
+  Panel loss{"Loss (nats per token)", &LogRow::loss, true, false, 1, &LogRow::val_loss};
+  loss.skips_beginning = true;
+  loss.most = look.y_max;
   std::vector<Panel> small;
   for (const Panel& panel : {Panel{"Task accuracy (%)", &LogRow::task_acc, false, true, 100, &LogRow::task_acc},
                              Panel{"Learning rate", &LogRow::lr, false, true},
@@ -145,8 +92,11 @@ std::string picture(std::vector<Run>& runs, const std::string& x_kind, bool log,
 
   std::vector<std::string> names;
   for (const Run& run : runs) names.push_back(run.name);
+  size_t drawn = 0;
+  for (const Run& run : runs) drawn += std::max<size_t>(1, run.members.size());
+  const bool grouped = drawn > runs.size();
   const std::string title =
-      runs.size() == 1 ? "Training run " + names[0] : "Comparison of " + std::to_string(runs.size()) + " training runs";
+      drawn == 1 ? "Training run " + names[0] : "Comparison of " + std::to_string(drawn) + " training runs";
   Svg svg(page_width, height, title, "Runs: " + join(names, ", ") + ". Made by: " + command);
   svg.text(left, 34, preview(title, 80), "title");
   const bool validated = measured(runs, &LogRow::val_loss);
@@ -154,10 +104,11 @@ std::string picture(std::vector<Run>& runs, const std::string& x_kind, bool log,
            std::string(window > 1 ? "lines: moving average over up to " + std::to_string(window) + " steps" +
                                         (runs.size() > 5 ? "" : "; faint: every step")
                                   : "lines: every step") +
+               (grouped ? "; of several runs the mean, in a band of one standard deviation" : "") +
                (validated ? "; circles: validation" : ""),
            "small");
-  draw_legend(svg, legend_top, rows, validated);
-  draw_panel(svg, {left, loss_top, page_width - left - right, loss_height}, runs, loss, xs, x.name, log, window);
+  draw_legend(svg, {left, legend_top, page_width - left - right, 19}, rows, validated);
+  draw_panel(svg, {left, loss_top, page_width - left - right, loss_height}, runs, loss, xs, x.name, look.log, window);
   const double gap = 62, width = (page_width - left - right - gap * double(per_row - 1)) / double(per_row);
   for (size_t i = 0; i < small.size(); ++i)
     draw_panel(
@@ -167,15 +118,19 @@ std::string picture(std::vector<Run>& runs, const std::string& x_kind, bool log,
   return svg.finish();
 }
 
-// The numbers of the picture, one row per run and step.
+// The numbers of the picture, one row per run and step; of a group those of its runs, then the means.
 std::string data_csv(const std::vector<Run>& runs, int64_t window) {
   std::string text = "run,loss_average," + csv_header();
-  for (const Run& run : runs) {
+  const auto add = [&](const Run& run) {
     std::string name = "\"";
     for (const char c : run.name) name.append(c == '"' ? 2 : 1, c);
     const std::vector<double> average = moving_average(column(run, &LogRow::loss, 1), window);
     for (size_t i = 0; i < run.rows.size(); ++i)
       text += name + "\"," + (std::isnan(average[i]) ? "" : shortest(average[i])) + "," + csv_line(run.rows[i]);
+  };
+  for (const Run& run : runs) {
+    for (const Run& member : run.members) add(member);
+    add(run);
   }
   return text;
 }
@@ -228,7 +183,7 @@ std::vector<Run> read_runs(const std::vector<std::string>& sources, const std::v
     for (NamedLog& log : logs) {
       const std::string name = name_of(i, log.run, logs.size());
       if (has_loss(log.rows))
-        runs.push_back({braid::detail::replace_invalid_utf8(preview(name, 200)), std::move(log.rows), {}});
+        runs.push_back({braid::detail::replace_invalid_utf8(preview(name, 200)), std::move(log.rows), {}, {}});
       else
         leave_out(log.run.empty() ? sources[i] : name, "has no finite loss");
     }
@@ -262,8 +217,9 @@ int run_plot(const Arguments& arguments) {
     const bool folder = sources.size() == 1 && fs::is_directory(sources[0]);
     out = folder ? fs::path(sources[0]) / "plots" / "run.svg" : fs::path("plot.svg");
   }
-  check(out.extension() == ".svg", ErrorKind::setting, [&] {
-    return "bad value for --out: expected a file name ending in .svg, found '" + preview(out.string()) + "'";
+  const bool png = out.extension() == ".png";
+  check(out.extension() == ".svg" || png, ErrorKind::setting, [&] {
+    return "bad value for --out: expected a file name ending in .svg or .png, found '" + preview(out.string()) + "'";
   });
   const fs::path data = fs::path(out).replace_extension(".csv");
   for (const std::string& source : sources) {
@@ -274,19 +230,23 @@ int run_plot(const Arguments& arguments) {
              "; choose another name";
     });
   }
-  const std::string svg = picture(runs, arguments.get("x"), arguments.has("log-y"), window, arguments.line());
+  Look look{.x = choose_x(arguments.get("x"), runs), .log = arguments.has("log-y"), .window = window};
+  if (arguments.has("from")) look.from = arguments.get_float("from");
+  if (arguments.has("y-max")) look.y_max = arguments.get_float("y-max");
+  runs = group_runs(std::move(runs), arguments.list("group"));
+  const std::string svg = picture(runs, look, arguments.line());
   if (out.has_parent_path()) io::make_folder(out.parent_path());
   io::write_file(data.string(), data_csv(runs, window));
-  io::write_file(out.string(), svg);
+  io::write_file(out.string(), png ? png_of(svg) : svg);
 
   const auto rows = legend(runs, window);
   for (const auto& row : rows) {
     std::string line;
     for (size_t c = 0; c < row.size(); ++c) {
       size_t widest = 0;
-      for (const auto& other : rows) widest = std::max(widest, other[c].size());
-      line += c ? "  " + std::string(widest - row[c].size(), ' ') + row[c]
-                : row[c] + std::string(widest - row[c].size(), ' ');
+      for (const auto& other : rows) widest = std::max(widest, letters(other[c]));
+      line += c ? "  " + std::string(widest - letters(row[c]), ' ') + row[c]
+                : row[c] + std::string(widest - letters(row[c]), ' ');
     }
     std::printf("%s\n", line.c_str());
   }
@@ -306,13 +266,21 @@ Command plot_command() {
       .flags =
           {{.name = "out",
             .alias = 'o',
-            .value = "FILE.svg",
-            .help = "the picture; its numbers go to FILE.csv [RUN/plots/run.svg, or plot.svg for several runs]"},
+            .value = "FILE",
+            .help = "the picture, .svg or .png; its numbers go to a .csv beside it [RUN/plots/run.svg, or plot.svg for "
+                    "several runs]"},
            {.name = "x",
             .value = "WHAT",
             .help = "horizontal axis",
             .fallback = "step",
             .rule = models::one_of({"step", "tokens", "time"})},
+           {.name = "group",
+            .value = "PATTERN",
+            .help = "draw the runs with such names (* is any text) as one line, their mean, in a band of their spread",
+            .repeated = true},
+           number_flag("from", "X", "where the horizontal axis begins, in its unit", "", 0, 1e18),
+           number_flag("y-max", "Y", "top of the loss axis (default: what each run has behind its first twentieth)", "",
+                       -1e9, 1e9),
            {.name = "log-y", .help = "logarithmic loss axis"},
            integer_flag("smooth", "STEPS", "memory of the moving average; 1 = none, 0 = by length", "0", 0, 1e6),
            {.name = "name", .value = "NAME", .help = "name of a run in the legend, one per run", .repeated = true}},
@@ -320,7 +288,8 @@ Command plot_command() {
           "The table has the loss of the last step, as braid train prints it, and the smoothed loss that the line "
           "shows.\n"
           "Of several runs, those without a step yet are left out.",
-      .examples = {"braid plot out/run", "braid plot out/dcformer out/transformer -o compare.svg --x time"},
+      .examples = {"braid plot out/run", "braid plot out/dcformer out/transformer -o compare.svg --x time",
+                   "braid plot out/dc-* out/tf-* --group 'dc-*' --group 'tf-*' --from 100 -o seeds.png"},
       .run = run_plot,
   };
 }

@@ -22,6 +22,9 @@ text { font-family: "DejaVu Sans", "Segoe UI", Helvetica, Arial, sans-serif; fon
 .line { fill: none; stroke-width: 1.8; stroke-linejoin: round; stroke-linecap: round; }
 .faint { fill: none; stroke-width: 1; stroke-opacity: 0.28; stroke-linejoin: round; }
 .dot { stroke-width: 1.6; fill: #ffffff; }
+.band { fill-opacity: 0.2; } .band.c0 { fill: #0068ab; stroke: none; } .band.c1 { fill: #c85200; stroke: none; }
+.band.c2 { fill: #00805f; stroke: none; } .band.c3 { fill: #b0508c; stroke: none; }
+.band.c4 { fill: #a87800; stroke: none; } .band.c5 { fill: #2e8fc4; stroke: none; }
 .c0 { stroke: #0068ab; } .c1 { stroke: #c85200; } .c2 { stroke: #00805f; }
 .c3 { stroke: #b0508c; } .c4 { stroke: #a87800; } .c5 { stroke: #2e8fc4; }
 .more { fill: #14539a; } .less { fill: #c2590c; } .frame { fill: none; stroke: #d3d9e2; }
@@ -108,6 +111,14 @@ void Svg::path(const Points& points, std::string_view css_class, std::string_vie
   if (d.empty()) return;
   body_ += "<path" + attribute("class", css_class) + (dash.empty() ? "" : attribute("stroke-dasharray", dash)) +
            attribute("d", d) + "/>\n";
+}
+
+void Svg::area(const Points& points, std::string_view css_class) {
+  if (points.empty()) return;
+  std::string d;
+  for (const auto& [x, y] : points)
+    d.append(1, d.empty() ? 'M' : 'L').append(number(x)).append(1, ' ').append(number(y));
+  body_ += "<path" + attribute("class", css_class) + attribute("d", d + "Z") + "/>\n";
 }
 
 void Svg::circle(double x, double y, double radius, std::string_view css_class) {

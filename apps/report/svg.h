@@ -18,6 +18,8 @@ class Svg {
   void line(double x1, double y1, double x2, double y2, std::string_view css_class);
   // An open line through the points, in picture coordinates. Points that are not finite break it.
   void path(const Points& points, std::string_view css_class, std::string_view dash = "");
+  // The area inside the points.
+  void area(const Points& points, std::string_view css_class);
   void circle(double x, double y, double radius, std::string_view css_class);
   void rect(double x, double y, double width, double height, std::string_view css_class);
   // A cell of a heat map: css_class "more" or "less", opacity in [0, 1]; `words` appear under the pointer.

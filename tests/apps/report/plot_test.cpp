@@ -3,6 +3,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include "apps/report/group.h"
 #include "apps/train/log.h"
 #include "braid/tensor/detail/utf8.h"
 #include "tests/apps/support.h"
@@ -48,6 +49,81 @@ BOOST_AUTO_TEST_CASE(one_run_gets_its_picture_and_numbers) {
   BOOST_TEST(csv.starts_with("run,loss_average,step,loss,"));
   BOOST_TEST(count(csv, "\n") == 41u);
   BOOST_TEST(csv.find("\"demo\",") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(mean_and_spread_of_a_sample) {
+  const auto [mean, spread] = mean_and_spread({1, 2, 6});
+  BOOST_TEST(mean == 3.0);
+  BOOST_TEST(spread * spread == 7.0, boost::test_tools::tolerance(1e-14));  // (4 + 1 + 9) / 2
+  BOOST_TEST(mean_and_spread({5}).spread == 0.0);
+  BOOST_TEST(std::isnan(mean_and_spread({1, not_measured}).mean));
+}
+
+BOOST_AUTO_TEST_CASE(runs_of_a_group_are_one_line) {
+  const Scratch scratch;
+  make_run(scratch / "dc-1", 40, 1);
+  make_run(scratch / "dc-2", 30, 2);  // the steps that both have: 30
+  make_run(scratch / "other", 40, 3);
+  const std::string runs = (scratch / "dc-1").string() + " " + (scratch / "dc-2").string() + " " +
+                           (scratch / "other").string() + " -o " + (scratch / "all.svg").string();
+  const auto result = run("plot " + runs + " --group 'dc-*' --smooth 1");
+  BOOST_REQUIRE_MESSAGE(result.code == 0, result.output);
+  const std::string svg = slurp(scratch / "all.svg"), csv = slurp(scratch / "all.csv");
+  BOOST_TEST(svg.find("dc-* (2)") != std::string::npos);
+  BOOST_TEST(count(svg, "\"band c0\"") >= 1u);
+  BOOST_TEST(count(svg, "\"band c1\"") == 0u);
+  BOOST_TEST(svg.find("nan") == std::string::npos);
+  // Final losses 1 + 4/30 and 2 + 4/30; with a spread of sqrt(1/2).
+  BOOST_TEST(result.output.find("1.6333 ± 0.7071") != std::string::npos, result.output);
+  BOOST_TEST(count(csv, "\"dc-1\",") == 30u);
+  BOOST_TEST(count(csv, "\"dc-* (2)\",") == 30u);
+  BOOST_TEST(count(csv, "\"other\",") == 40u);
+  BOOST_TEST(csv.find("\"dc-* (2)\",5.5,1,5.5,") != std::string::npos, csv.substr(0, 300));
+
+  const auto none = run("plot " + runs + " --group 'dc-*' --group 'tf-*'");
+  BOOST_TEST(none.code == 2);
+  BOOST_TEST(none.output.find("--group 'tf-*' matches no run") != std::string::npos, none.output);
+}
+
+BOOST_AUTO_TEST_CASE(a_part_of_the_axes) {
+  const Scratch scratch;
+  make_run(scratch / "demo", 40, 1);
+  const std::string folder = (scratch / "demo").string();
+  const auto label = [&](const std::string& flags, const std::string& words) {
+    BOOST_REQUIRE(run("plot " + folder + " " + flags).code == 0);
+    return slurp(scratch / "demo/plots/run.svg").find(">" + words + "<") != std::string::npos;
+  };
+  BOOST_TEST(label("", "2.25"));          // the first rows, with losses of 5 and 3, do not stretch the axis
+  BOOST_TEST(!label("--from 20", "15"));  // of the steps
+  BOOST_TEST(label("--from 20", "22"));
+  BOOST_TEST(label("--y-max 1.3", "1.30"));
+  BOOST_TEST(!label("--y-max 1.3", "2.25"));
+  const auto late = run("plot " + folder + " --from 40");
+  BOOST_TEST(late.code == 2);
+  BOOST_TEST(late.output.find("--from: expected less than 40.00") != std::string::npos, late.output);
+}
+
+BOOST_AUTO_TEST_CASE(pixels) {
+  const Scratch scratch;
+  make_run(scratch / "demo", 40, 1);
+  const std::string command = "plot " + (scratch / "demo").string() + " -o " + (scratch / "a.png").string();
+  const auto without = run(command, "PATH=" + (scratch / "empty").string());
+  BOOST_TEST(without.code == 2);
+  BOOST_TEST(without.output.find("install it (Debian: librsvg2-bin)") != std::string::npos, without.output);
+  BOOST_TEST(!std::filesystem::exists(scratch / "a.png"));
+  std::filesystem::create_directories(scratch / "bin");
+  const auto tool = [&](const std::string& script) {
+    write(scratch / "bin/rsvg-convert", "#!/bin/sh\n" + script);
+    std::filesystem::permissions(scratch / "bin/rsvg-convert", std::filesystem::perms::owner_all);
+    return run(command, "PATH=" + (scratch / "bin").string() + ":$PATH");
+  };
+  const auto broken = tool("echo no fonts >&2; exit 1");
+  BOOST_TEST(broken.code == 4);
+  BOOST_TEST(broken.output.find("made no picture: no fonts") != std::string::npos, broken.output);
+  BOOST_TEST(tool("printf '\\211PNG'; cat").code == 0);
+  const std::string png = slurp(scratch / "a.png");
+  BOOST_TEST(png.starts_with("\x89PNG<svg "));
+  BOOST_TEST(png.ends_with("</svg>\n"));
 }
 
 BOOST_AUTO_TEST_CASE(values_that_are_all_zero_get_an_axis_of_ordinary_numbers) {

@@ -1,0 +1,11 @@
+// SVG pictures as pixels.
+#pragma once
+#include <string>
+
+namespace braid::apps {
+
+// The picture as PNG, twice as large as its units, by rsvg-convert (Debian: librsvg2-bin). Error(setting) where that
+// program is missing, Error(internal) with its words where it fails.
+std::string png_of(const std::string& svg);
+
+}  // namespace braid::apps
