@@ -5,11 +5,14 @@
 #include <cstdio>
 
 #include "apps/cli/terminal_text.h"
+#include "braid/distributed/comm/mpi_session.h"
 
 namespace braid::apps {
 
 Printer::Printer(const models::text::Tokenizer& tokenizer, std::vector<std::string> stops, std::string before)
-    : text_(tokenizer, std::move(stops)), before_(std::move(before)), terminal_(::isatty(STDOUT_FILENO) != 0) {}
+    : text_(tokenizer, std::move(stops)),
+      before_(std::move(before)),
+      terminal_(::isatty(STDOUT_FILENO) != 0 && !dist::launched_by_mpi()) {}
 
 bool Printer::push(int32_t token) {
   show(text_.push(token));

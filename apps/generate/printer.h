@@ -11,7 +11,7 @@ namespace braid::apps {
 
 // Prints text as it becomes final. `before` is printed with the first token, so that an error before it is not mixed
 // with text. To a terminal control characters go as \xHH (apps/cli/terminal_text.h), to a file or a program as they
-// are.
+// are. mpirun gives its processes a terminal of its own, whatever it writes to: there they also go as they are.
 class Printer {
  public:
   Printer(const models::text::Tokenizer& tokenizer, std::vector<std::string> stops, std::string before);

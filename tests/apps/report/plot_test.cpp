@@ -239,7 +239,8 @@ BOOST_AUTO_TEST_CASE(bad_input_gets_a_sentence_and_writes_nothing) {
   failure(here + "/none", 3, "No such file");
   failure(here + "/nan.csv", 3, "expected at least one finite loss");
   failure(here + " -o " + here + "/log.svg", 2, "over the log");
-  failure(here + " -o " + here + "/log.png", 2, "ending in .svg");
+  failure(here + " -o " + here + "/log.pdf", 2, "ending in .svg or .png");
+  failure(here + " -o " + here + "/log.png", 2, "over the log");
   failure(here + " --x tokens", 3, "expected the column tokens");
   failure(here + " --name a --name b", 2, "--name must be given once per run");
   failure(here + " -o /proc/none/x.svg", 4, "cannot create folder");
