@@ -18,6 +18,8 @@ int64_t count_characters(const std::string& text) {
 void Piece::append(Piece more) {
   text += more.text;
   std::move(more.scores.begin(), more.scores.end(), std::back_inserter(scores));
+  tokens.insert(tokens.end(), more.tokens.begin(), more.tokens.end());
+  if (!more.prompt.empty()) prompt = std::move(more.prompt);
   if (more.finish_reason) finish_reason = more.finish_reason;
 }
 
@@ -46,6 +48,7 @@ void Choice::add_score(int32_t token, const models::TokenScore* score, Piece& pi
 // The prompt, where it is a part of the text.
 void Choice::begin(const models::Update& update, Piece& piece) {
   begun_ = true;
+  if (settings_.ids) piece.prompt = prompt_;
   if (!settings_.echo) return;
   models::text::StreamDecoder decoder(tokenizer_, false);
   for (size_t i = 0; i < prompt_.size(); ++i) {
@@ -71,6 +74,7 @@ Piece Choice::update(const models::Update& update) {
   for (size_t i = 0; i < update.tokens.size() && !text_.stopped(); ++i) {
     const int32_t token = update.tokens[i];
     ++new_tokens_;
+    if (settings_.ids) piece.tokens.push_back(token);
     piece.text += text_.push(token);
     if (!settings_.scores) continue;
     add_score(token, &update.scores.at(i), piece);

@@ -21,8 +21,9 @@ struct ScoredToken {
 struct Piece {
   std::string text;
   std::vector<ScoredToken> scores;
+  std::vector<int32_t> tokens, prompt;  // where ids are asked for: the new ones; with the first piece the prompt's
   const char* finish_reason = nullptr;  // "stop", "length"; nullptr: more follows
-  bool empty() const { return text.empty() && scores.empty() && !finish_reason; }
+  bool empty() const { return text.empty() && scores.empty() && tokens.empty() && !finish_reason; }
   void append(Piece more);
 };
 
@@ -35,6 +36,7 @@ class Choice {
     std::vector<std::string> stops;
     bool scores = false;  // of new tokens, and with echo those of the prompt
     bool echo = false;    // the text begins with the prompt
+    bool ids = false;     // pieces have their tokens
   };
   // The tokenizer and the prompt must outlive it.
   Choice(const models::text::Tokenizer& tokenizer, const std::vector<int32_t>& prompt, const Settings& settings);

@@ -34,7 +34,8 @@ GenerationCall::GenerationCall(models::GenerationEngine& engine, const models::t
       reply_(std::move(reply)),
       writer_(tokenizer, settings_.response) {
   choices_.reserve(settings_.prompts.size() * static_cast<size_t>(settings_.fields.n));
-  const Choice::Settings choice{settings_.fields.stops, settings_.fields.top.has_value(), settings_.echo};
+  const Choice::Settings choice{settings_.fields.stops, settings_.fields.top.has_value(), settings_.echo,
+                                settings_.fields.return_token_ids};
   for (const std::vector<int32_t>& prompt : settings_.prompts)
     for (int64_t i = 0; i < settings_.fields.n; ++i) choices_.emplace_back(tokenizer, prompt, choice);
   texts_.resize(choices_.size());

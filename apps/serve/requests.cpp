@@ -123,6 +123,7 @@ GenerationFields parse_generation_fields(const Fields& fields, const RequestLimi
     result.include_usage = Fields(*options, "stream_options.").boolean("include_usage").value_or(false);
   }
   result.ignore_eos = fields.boolean("ignore_eos").value_or(false);
+  result.return_token_ids = fields.boolean("return_token_ids").value_or(false);
   reject_unsupported(fields);
   return result;
 }
@@ -166,6 +167,10 @@ ChatRequest parse_chat_request(std::string_view body, const RequestLimits& limit
     if (const json* calls = message.find("tool_calls"); calls && !(calls->is_array() && calls->empty()))
       throw ApiError(400, "'" + name + ".tool_calls' is not supported", name + ".tool_calls", "unsupported_parameter");
     request.messages.emplace_back(role, parse_content(message));
+  }
+  if (const json* answer = fields.find("answer_token_ids")) {
+    if (!answer->is_array()) fields.bad("answer_token_ids", "a list of token ids", *answer);
+    request.answer = token_ids(fields, "answer_token_ids", *answer, limits.ids);
   }
   return request;
 }

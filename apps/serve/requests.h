@@ -30,6 +30,7 @@ struct GenerationFields {
   std::optional<int64_t> top;  // scores, with so many likeliest tokens each
   bool stream = false, include_usage = false;
   bool ignore_eos = false;
+  bool return_token_ids = false;  // beside the texts
 };
 
 struct CompletionRequest {
@@ -45,6 +46,7 @@ CompletionRequest parse_completion_request(std::string_view body, const RequestL
 struct ChatRequest {
   GenerationFields fields;
   std::vector<std::pair<std::string, std::string>> messages;  // role, content
+  std::vector<int32_t> answer;                                // tokens that the answer begins with
 };
 // POST /v1/chat/completions
 ChatRequest parse_chat_request(std::string_view body, const RequestLimits& limits);

@@ -47,7 +47,10 @@ ordered_json ResponseWriter::completion_scores(const std::vector<ScoredToken>& s
     keep_larger(score.token, *score.logprob);
     tops.push_back(std::move(top));
   }
-  return {{"tokens", tokens}, {"token_logprobs", logprobs}, {"top_logprobs", tops}, {"text_offset", offsets}};
+  ordered_json lists = {
+      {"tokens", tokens}, {"token_logprobs", logprobs}, {"top_logprobs", tops}, {"text_offset", offsets}};
+  if (settings_.ids) lists.update(chat_scores(scores));  // a text does not tell a token: several may have the same
+  return lists;
 }
 
 ordered_json ResponseWriter::chat_scores(const std::vector<ScoredToken>& scores) const {
@@ -55,11 +58,14 @@ ordered_json ResponseWriter::chat_scores(const std::vector<ScoredToken>& scores)
     ordered_json bytes = ordered_json::array();
     if (token < tokenizer_.vocab_size())
       for (const char c : tokenizer_.token_bytes(token)) bytes.push_back(static_cast<unsigned char>(c));
-    return ordered_json{{"token", token_text(tokenizer_, token)}, {"logprob", finite(logprob)}, {"bytes", bytes}};
+    ordered_json one = {{"token", token_text(tokenizer_, token)}, {"logprob", finite(logprob)}, {"bytes", bytes}};
+    if (settings_.ids) one["token_id"] = token;
+    return one;
   };
   ordered_json content = ordered_json::array();
   for (const ScoredToken& score : scores) {
     ordered_json one = entry(score.token, score.logprob.value_or(0));
+    if (!score.logprob) one["logprob"] = nullptr;
     ordered_json& top = one["top_logprobs"] = ordered_json::array();
     for (const auto& [token, logprob] : score.top) top.push_back(entry(token, logprob));
     content.push_back(std::move(one));
@@ -86,6 +92,8 @@ ordered_json ResponseWriter::choice(int64_t index, const Piece& piece, bool stre
   result["logprobs"] = nullptr;
   if (settings_.scores && !(stream && piece.scores.empty()))
     result["logprobs"] = settings_.chat ? chat_scores(piece.scores) : completion_scores(piece.scores);
+  if (settings_.ids) result["token_ids"] = piece.tokens;
+  if (!settings_.chat && !piece.prompt.empty()) result["prompt_token_ids"] = piece.prompt;
   return result;
 }
 
@@ -93,6 +101,7 @@ std::string ResponseWriter::whole(const std::vector<Piece>& choices, const Usage
   ordered_json result = frame(false), list = ordered_json::array();
   for (size_t i = 0; i < choices.size(); ++i) list.push_back(choice(static_cast<int64_t>(i), choices[i], false));
   result["choices"] = std::move(list);
+  if (settings_.chat && settings_.ids) result["prompt_token_ids"] = choices.at(0).prompt;
   result["usage"] = usage_json(usage);
   return text_of(result) + "\n";
 }
@@ -114,6 +123,7 @@ std::string ResponseWriter::begin_events(int64_t choices) const {
 std::string ResponseWriter::event(int64_t index, const Piece& piece) const {
   ordered_json result = frame(true);
   result["choices"] = ordered_json::array({choice(index, piece, true)});
+  if (settings_.chat && !piece.prompt.empty()) result["prompt_token_ids"] = piece.prompt;
   if (settings_.usage) result["usage"] = nullptr;
   return event_of(result);
 }

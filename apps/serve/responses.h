@@ -17,6 +17,7 @@ class ResponseWriter {
   struct Settings {
     bool chat = false;
     bool scores = false;
+    bool ids = false;     // token ids beside texts, of the prompt too
     bool usage = false;   // the stream ends with an event of the usage; it is null in those before
     std::string id;       // of the answer
     int64_t created = 0;  // seconds since 1970

@@ -177,6 +177,11 @@ std::shared_ptr<GenerationCall> Service::make_call(Task task, const std::string&
       settings.ends.push_back(tokens[0]);
     else if (!end.empty())
       settings.fields.stops.push_back(end);
+    for (const int32_t token : request.answer)
+      if (std::ranges::find(settings.ends, token) != settings.ends.end())
+        throw ApiError(400, "the answer has ended: token " + std::to_string(token) + " of 'answer_token_ids' ends it",
+                       "answer_token_ids", "invalid_value");
+    settings.prompts[0].insert(settings.prompts[0].end(), request.answer.begin(), request.answer.end());
   } else {
     CompletionRequest request = parse_completion_request(body, limits_);
     settings.fields = std::move(request.fields);
@@ -197,6 +202,7 @@ std::shared_ptr<GenerationCall> Service::make_call(Task task, const std::string&
   settings.response = {
       .chat = task == Task::chat,
       .scores = settings.fields.top.has_value(),
+      .ids = settings.fields.return_token_ids,
       .usage = settings.fields.include_usage,
       .id = (task == Task::chat ? "chatcmpl-" : "cmpl-") + detail::hex(first_seed_, 8) + detail::hex(number, 8),
       .created = seconds_since_1970(),

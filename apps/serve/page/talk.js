@@ -11,7 +11,8 @@ export class Talk {
     this.model = model;
     this.context = context;
     this.onError = onError;
-    this.parts = [];  // {text, from: 'you' | 'model', token: {p, top} or none}
+    // {text, from: 'you' | 'model', token: {id, p, top}, run}; run: {prompt, first}, the ids in front of parts[first].
+    this.parts = [];
     this.abort = null;
     this.mode = new Choice($('mode'), () => this.clear());
     this.mode.set([{value: 'text', label: 'Text', title: 'the model continues what you write'},
@@ -48,6 +49,7 @@ export class Talk {
     this.stop();
     this.parts = [];
     $('transcript').replaceChildren();
+    $('transcript').classList.toggle('chat', this.chat);
     $('send').textContent = this.chat ? 'Send' : 'Continue';
     $('prompt').placeholder = this.chat ? 'Say something' : 'Write the beginning of a text';
     this.status(' ');
@@ -70,22 +72,41 @@ export class Talk {
     this.generate();
   }
 
-  messages() {
+  messages(parts = this.parts) {
     const messages = [];
-    for (const part of this.parts) {
+    for (const part of parts) {
       const role = part.from === 'you' ? 'user' : 'assistant', last = messages.at(-1);
-      if (last?.role === role) last.content += part.text;
-      else messages.push({role, content: part.text});
+      const content = part.token?.end ? '' : part.text;
+      if (last?.role === role) last.content += content;
+      else messages.push({role, content});
     }
+    // What ends an answer is a part of the template.
+    for (const message of messages) if (message.role === 'assistant') message.content = message.content.trimEnd();
     return messages;
+  }
+
+  // The ids of all tokens, where the text ends with tokens of the model; otherwise the whole text becomes tokens anew.
+  ids() {
+    const run = this.parts.at(-1)?.run;
+    return run ? [...run.prompt, ...this.parts.slice(run.first).map((part) => part.token.id)] : null;
+  }
+
+  // What is asked for: the text as ids or as text; a chat's messages, and the tokens that the answer begins with.
+  request() {
+    if (!this.chat) return {prompt: this.ids() ?? this.text(), logprobs: 8};
+    let first = this.parts.length;
+    while (first > 0 && this.parts[first - 1].token) --first;
+    const answer = this.parts.slice(first).map((part) => part.token.id);
+    return {messages: this.messages(this.parts.slice(0, first)), answer_token_ids: answer, logprobs: true, top_logprobs: 8};
   }
 
   // How many of the tokens that were asked for still fit behind the text. A template adds some to each message.
   async room(asked) {
-    const text = await postJson('/tokenize', {prompt: this.text()});
+    const known = this.chat ? null : this.ids();
+    const count = known ? known.length : (await postJson('/tokenize', {prompt: this.text()})).count;
     const margin = this.chat ? 16 * (this.messages().length + 1) : 1;
-    const room = this.context - text.count - margin;
-    if (room < 1) throw new Error(`The text has ${text.count} tokens; this model reads at most ${this.context}. Clear it to begin anew.`);
+    const room = this.context - count - margin;
+    if (room < 1) throw new Error(`The text has ${count} tokens; this model reads at most ${this.context}. Clear it to begin anew.`);
     return Math.min(asked, room);
   }
 
@@ -98,14 +119,14 @@ export class Talk {
     let ended = '';
     try {
       const count = await this.room(Math.max(1, Math.min(1000, Number($('count').value) || 48)));
-      const common = {model: this.model, max_tokens: count, temperature: Number($('temperature').value)};
-      const events = this.chat
-        ? stream('/v1/chat/completions', {...common, messages: this.messages(), logprobs: true, top_logprobs: 8}, abort.signal)
-        : stream('/v1/completions', {...common, prompt: this.text(), logprobs: 8}, abort.signal);
-      for await (const event of events) {
+      const body = {...this.request(), model: this.model, max_tokens: count, return_token_ids: true,
+        temperature: Number($('temperature').value)};
+      const run = {prompt: [], first: before};
+      for await (const event of stream(this.chat ? '/v1/chat/completions' : '/v1/completions', body, abort.signal)) {
         const choice = event.choices?.[0];
         if (!choice) continue;
-        for (const part of this.chat ? chatParts(choice) : textParts(choice)) this.add(part);
+        run.prompt = event.prompt_token_ids ?? choice.prompt_token_ids ?? run.prompt;
+        for (const token of tokensOf(choice)) this.add({text: token.text, from: 'model', token, run});
         if (choice.finish_reason) ended = choice.finish_reason === 'length' ? '' : 'The text ends here.';
         const seconds = (performance.now() - begun) / 1000, made = this.parts.length - before;
         if (made) this.status(`${made} tokens, ${(made / seconds).toFixed(1)} tokens/s`);
@@ -171,10 +192,10 @@ export class Talk {
     const box = $('alternatives'), at = this.parts.indexOf(part);
     const title = document.createElement('p'), list = document.createElement('ul');
     title.textContent = 'Here the model considered:';
-    list.append(...part.token.top.map(({text, p}) => {
+    list.append(...part.token.top.map(({id, text, p}) => {
       const item = document.createElement('li'), choose = document.createElement('button');
       choose.type = 'button';
-      choose.className = text === part.text ? 'chosen' : '';
+      choose.className = id === part.token.id ? 'chosen' : '';
       const word = document.createElement('span'), bar = document.createElement('span'), value = document.createElement('span');
       word.className = 'word';
       word.textContent = showToken(text);
@@ -183,21 +204,21 @@ export class Talk {
       value.className = 'value';
       value.textContent = percent(p);
       choose.append(word, bar, value);
-      choose.disabled = this.chat;
-      choose.addEventListener('click', () => this.regenerate(at, {text, from: 'model', token: {p, top: part.token.top}}));
+      choose.addEventListener('click', () =>
+        this.regenerate(at, {text, from: 'model', token: {id, p, top: part.token.top}, run: part.run}));
       item.append(choose);
       return item;
     }));
     const hint = document.createElement('p');
     hint.className = 'hint';
-    hint.textContent = this.chat ? 'In a chat answers are made as a whole.' : 'Choose one: the text goes on from there.';
+    hint.textContent = `Choose one: the ${this.chat ? 'answer' : 'text'} goes on from there.`;
     box.replaceChildren(title, list, hint);
     box.hidden = false;
     const place = button.getBoundingClientRect(), width = box.offsetWidth;
     box.style.left = `${Math.max(8, Math.min(place.left, document.documentElement.clientWidth - width - 8)) + scrollX}px`;
     box.style.top = `${place.bottom + 6 + scrollY}px`;
     this.opener = button;
-    (list.querySelector('button:not(:disabled)') ?? box).focus();
+    (list.querySelector('button') ?? box).focus();
     list.onkeydown = (event) => {
       const step = {ArrowDown: 1, ArrowUp: -1}[event.key];
       if (!step) return;
@@ -223,20 +244,13 @@ export class Talk {
   }
 }
 
-// The tokens of a streamed completion; a piece of text without scores stays one part.
-function textParts(choice) {
-  const scores = choice.logprobs;
-  if (!scores?.tokens?.length) return choice.text ? [{text: choice.text, from: 'model'}] : [];
-  return scores.tokens.map((text, t) => ({text, from: 'model', token: {
-    p: Math.exp(scores.token_logprobs[t] ?? 0),
-    top: Object.entries(scores.top_logprobs?.[t] ?? {}).map(([word, logprob]) => ({text: word, p: Math.exp(logprob)}))
-      .sort((a, b) => b.p - a.p)}}));
-}
-
-function chatParts(choice) {
-  const scores = choice.logprobs?.content;
-  if (!scores?.length) return choice.delta?.content ? [{text: choice.delta.content, from: 'model'}] : [];
-  return scores.map(({token, logprob, top_logprobs}) => ({text: token, from: 'model', token: {
-    p: Math.exp(logprob), top: (top_logprobs ?? []).map((other) => ({text: other.token, p: Math.exp(other.logprob)}))
-      .sort((a, b) => b.p - a.p)}}));
+// The tokens of a streamed piece: {id, text, p, top, end}, top sorted by probability and with the token itself. end: it
+// ended the text and is not a part of it.
+function tokensOf(choice) {
+  const token = ({token_id, token, logprob}) => ({id: token_id, text: token, p: Math.exp(logprob)});
+  return (choice.logprobs?.content ?? []).map((entry, t) => {
+    const own = token(entry), top = entry.top_logprobs.map(token);
+    if (!top.some((other) => other.id === own.id)) top.push(own);
+    return {...own, top: top.sort((a, b) => b.p - a.p), end: t >= choice.token_ids.length};
+  });
 }

@@ -260,6 +260,77 @@ BOOST_AUTO_TEST_CASE(chats) {
   BOOST_TEST(server.post("/v1/chat/completions", open.dump()).status == 400);
 }
 
+// Ids of prompt, text and scores, whole and in a stream; a text goes on behind them as if it had never been
+// interrupted.
+BOOST_AUTO_TEST_CASE(texts_go_on_from_their_tokens) {
+  TestServer server;
+  const json chat = {{"messages", {{{"role", "user"}, {"content", "Hi"}}}},
+                     {"max_tokens", 8},
+                     {"temperature", 0},
+                     {"logprobs", true},
+                     {"top_logprobs", 3},
+                     {"return_token_ids", true},
+                     {"ignore_eos", true},
+                     {"stop", json::array()}};
+  const json text = {{"prompt", "Hi"}, {"max_tokens", 8},          {"temperature", 0},
+                     {"logprobs", 3},  {"return_token_ids", true}, {"ignore_eos", true}};
+  for (const bool is_chat : {true, false}) {
+    const std::string path = is_chat ? "/v1/chat/completions" : "/v1/completions";
+    const json whole = server.post(path, (is_chat ? chat : text).dump()).json();
+    const json& choice = whole["choices"][0];
+    const Ids made = choice["token_ids"].get<Ids>();
+    const Ids prompt = (is_chat ? whole : choice)["prompt_token_ids"].get<Ids>();
+    BOOST_REQUIRE(made.size() >= 4U);
+    BOOST_TEST(prompt == bytes_of(is_chat ? "user: Hi\nassistant: " : "Hi"), boost::test_tools::per_element());
+    for (size_t i = 0; i < made.size(); ++i) {
+      const json& entry = choice["logprobs"]["content"][i];
+      BOOST_TEST(entry["token_id"] == made[i]);
+      BOOST_TEST(entry["top_logprobs"].size() == 3U);
+      BOOST_TEST(entry["top_logprobs"][0]["token_id"] == made[i]);  // temperature 0
+    }
+    json stream = is_chat ? chat : text;
+    stream["stream"] = true;
+    Ids streamed, streamed_prompt;
+    for (const json& event : events_of(server.post(path, stream.dump()).body)) {
+      if (!event.is_object()) continue;
+      const json& piece = event["choices"][0];
+      for (const int32_t id : piece.value("token_ids", Ids{})) streamed.push_back(id);
+      for (const int32_t id : (is_chat ? event : piece).value("prompt_token_ids", Ids{})) streamed_prompt.push_back(id);
+    }
+    BOOST_TEST(streamed == made, boost::test_tools::per_element());
+    BOOST_TEST(streamed_prompt == prompt, boost::test_tools::per_element());
+    // From the third token on.
+    json rest = is_chat ? chat : text;
+    rest["max_tokens"] = made.size() - 3;
+    if (is_chat) {
+      rest["answer_token_ids"] = Ids(made.begin(), made.begin() + 3);
+    } else {
+      Ids ids = prompt;
+      ids.insert(ids.end(), made.begin(), made.begin() + 3);
+      rest["prompt"] = ids;
+    }
+    const json again = server.post(path, rest.dump()).json()["choices"][0];
+    BOOST_TEST(again["token_ids"].get<Ids>() == Ids(made.begin() + 3, made.end()), boost::test_tools::per_element());
+    BOOST_TEST(again["logprobs"]["content"][0] == choice["logprobs"]["content"][3]);
+  }
+  json plain = text;
+  plain.erase("return_token_ids");
+  const json choice = server.post("/v1/completions", plain.dump()).json()["choices"][0];
+  for (const char* name : {"token_ids", "prompt_token_ids"}) BOOST_TEST(!choice.contains(name));
+  BOOST_TEST(!choice["logprobs"].contains("content"));
+}
+
+BOOST_AUTO_TEST_CASE(an_answer_that_has_ended_does_not_go_on) {
+  TestServer server;  // id 256 ends a text
+  json body = {
+      {"messages", {{{"role", "user"}, {"content", "Hi"}}}}, {"max_tokens", 2}, {"answer_token_ids", {66, 256}}};
+  const auto response = server.post("/v1/chat/completions", body.dump());
+  BOOST_TEST(response.status == 400);
+  BOOST_TEST(response.json()["error"]["param"] == "answer_token_ids");
+  body["answer_token_ids"] = {66, 67};
+  BOOST_TEST(server.post("/v1/chat/completions", body.dump()).status == 200);
+}
+
 BOOST_AUTO_TEST_CASE(the_answer_does_not_depend_on_the_others) {
   TestServer server;
   std::vector<std::string> bodies, alone;

@@ -39,6 +39,7 @@ const std::map<std::string, std::set<std::string>> kFields = {
     {"stream_options", {"{}", R"({"MARKER": 1})"}},
     {"echo", {"true", "false"}},
     {"ignore_eos", {"true", "false"}},
+    {"return_token_ids", {"true", "false"}},
     {"add_special_tokens", {"true", "false"}},
     {"parse_special", {"true", "false"}},
     {"logit_bias", {"{}", "[]"}},
@@ -71,7 +72,7 @@ BOOST_AUTO_TEST_CASE(every_field_with_every_bad_value_is_an_error_that_names_it)
       }
     }
   }
-  BOOST_TEST(requests == 520);
+  BOOST_TEST(requests == 540);
 }
 
 BOOST_AUTO_TEST_CASE(missing_fields_and_null_have_defaults) {
@@ -171,6 +172,11 @@ BOOST_AUTO_TEST_CASE(conversations) {
   };
   const std::string fine = R"("messages": [{"role": "user", "content": "x"}], )";
   bad("", "messages", "'messages' is missing");
+  BOOST_TEST(chat("{" + fine + R"("answer_token_ids": [0, 257]})").answer == std::vector<int32_t>({0, 257}),
+             boost::test_tools::per_element());
+  BOOST_TEST(chat("{" + fine + R"("answer_token_ids": []})").answer.empty());
+  bad(fine + R"("answer_token_ids": "MARKER")", "answer_token_ids", "a list of token ids, found a string");
+  bad(fine + R"("answer_token_ids": [258])", "answer_token_ids", "258");
   bad(R"("messages": [])", "messages", "a list, not empty");
   bad(R"("messages": {"MARKER": 1})", "messages", "found an object");
   bad(R"("messages": ["MARKER"])", "messages[0]", "an object with role and content");
