@@ -62,7 +62,7 @@ int64_t leave(const Plan& plan, Random& random, Report& report) {
 }  // namespace
 
 void aborted_requests(const Plan& plan, Report& report) {
-  in_threads(16, plan.count, plan.seed, report, [&](Random& random, int64_t) { return leave(plan, random, report); });
+  in_threads(16, plan.work(), report, [&](Random& random, int64_t) { return leave(plan, random, report); });
 }
 
 }  // namespace braid::soak

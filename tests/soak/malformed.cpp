@@ -302,8 +302,7 @@ int64_t connection(const Plan& plan, Random& random, Report& report) {
 }  // namespace
 
 void malformed_requests(const Plan& plan, Report& report) {
-  in_threads(8, plan.count, plan.seed, report,
-             [&](Random& random, int64_t) { return connection(plan, random, report); });
+  in_threads(8, plan.work(), report, [&](Random& random, int64_t) { return connection(plan, random, report); });
 }
 
 }  // namespace braid::soak

@@ -108,7 +108,7 @@ void requests_with_nonces(const Plan& plan, Report& report) {
   std::array<std::unique_ptr<Asking>, kClients> clients;
   for (auto& client : clients) client = std::make_unique<Asking>(plan.port, report);
   std::atomic<size_t> arrived = 0;
-  in_threads(kClients, plan.count, plan.seed, report, [&](Random& random, int64_t number) -> int64_t {
+  in_threads(kClients, plan.work(), report, [&](Random& random, int64_t number) -> int64_t {
     thread_local Asking* own = nullptr;
     if (number >= plan.count) return 1;
     if (!own) own = clients[arrived++].get();

@@ -9,6 +9,8 @@ struct Plan {
   int64_t count = 0;   // requests; of slow clients: how many at once
   double seconds = 0;  // of phases that last a given time
   uint64_t seed = 1;
+  double rate = 0;  // requests a second, 0: as fast as it goes
+  Work work() const { return {count, rate, seed}; }
 };
 
 void malformed_requests(const Plan& plan, Report& report);

@@ -53,10 +53,14 @@ class Report {
 };
 
 // Clients at the same time, each in a thread with draws of its own. step(random, first) does some of the work, the
-// first piece of it by the number `first`, and returns how much that was; until `count` is done. An exception is a
-// fault and ends its client.
-void in_threads(int threads, int64_t count, uint64_t seed, Report& report,
-                const std::function<int64_t(Random&, int64_t)>& step);
+// first piece of it by the number `first`, and returns how much that was; until `count` is done, and no faster than
+// `rate` a second (0: as fast as it goes). An exception is a fault and ends its client.
+struct Work {
+  int64_t count = 0;
+  double rate = 0;
+  uint64_t seed = 1;
+};
+void in_threads(int threads, const Work& work, Report& report, const std::function<int64_t(Random&, int64_t)>& step);
 
 // 127.0.0.2 to 127.0.0.201: ports of closed connections stay taken for a minute, on each address its own.
 inline uint32_t some_address(Random& random) { return 0x7F000002U + static_cast<uint32_t>(below(random, 200)); }

@@ -23,6 +23,7 @@ struct Phase {
   void (*run)(const Plan&, Report&);
   int64_t count;
   double seconds;
+  double rate = 0;
 };
 
 void wait(const Plan& plan, Report&) { std::this_thread::sleep_for(std::chrono::duration<double>(plan.seconds)); }
@@ -47,15 +48,16 @@ int64_t run(const Phase& phase, uint64_t seed, const ServerProcess& server) {
   Report report;
   HealthyClient healthy(server.port(), report);
   const auto begin = Clock::now();
-  phase.run({server.port(), phase.count, phase.seconds, seed}, report);
+  phase.run({server.port(), phase.count, phase.seconds, seed, phase.rate}, report);
   const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   healthy.stop();
   const int64_t at_end = server.memory_kib();
   if (!server.settle()) report.fault("the server does not come to rest");
-  std::printf("%-10s %9lld %8.1f %8lld %8.2f %8.2f %9.1f %9.1f %6lld\n", phase.name,
-              static_cast<long long>(phase.count), seconds, static_cast<long long>(healthy.answers()),
-              healthy.latency(0.5), healthy.latency(0.99), static_cast<double>(at_end) / 1024,
-              static_cast<double>(server.memory_kib()) / 1024, static_cast<long long>(server.descriptors()));
+  std::printf("%-10s %9lld %8.1f %9.0f %8lld %8.2f %8.2f %9.1f %9.1f %6lld\n", phase.name,
+              static_cast<long long>(phase.count), seconds, static_cast<double>(phase.count) / seconds,
+              static_cast<long long>(healthy.answers()), healthy.latency(0.5), healthy.latency(0.99),
+              static_cast<double>(at_end) / 1024, static_cast<double>(server.memory_kib()) / 1024,
+              static_cast<long long>(server.descriptors()));
   for (const auto& [what, count] : report.counts())
     std::printf("  %lld x %s\n", static_cast<long long>(count), what.c_str());
   print_faults(report);
@@ -72,8 +74,8 @@ int64_t run_all(const std::vector<Phase>& chosen, uint64_t seed, const std::stri
   const int64_t memory = server.memory_kib(), descriptors = server.descriptors();
   std::printf("at rest: %.1f MiB of memory, %lld descriptors\n", static_cast<double>(memory) / 1024,
               static_cast<long long>(descriptors));
-  std::printf("%-10s %9s %8s %8s %8s %8s %9s %9s %6s\n", "phase", "count", "seconds", "healthy", "p50 ms", "p99 ms",
-              "MiB", "MiB after", "files");
+  std::printf("%-10s %9s %8s %9s %8s %8s %8s %9s %9s %6s\n", "phase", "count", "seconds", "a second", "healthy",
+              "p50 ms", "p99 ms", "MiB", "MiB after", "files");
   int64_t faults = 0;
   for (const Phase& phase : chosen) faults += run(phase, seed, server);
   Report report;
@@ -99,7 +101,8 @@ int64_t run_all(const std::vector<Phase>& chosen, uint64_t seed, const std::stri
 
 int main(int count, char** words) {
   const auto bad = [] {
-    std::fprintf(stderr, "usage: soak_serve BRAID [--seed N] [--phase NAME [--count N] [--seconds S]]...\nphases:");
+    std::fprintf(stderr,
+                 "usage: soak_serve BRAID [--seed N] [--phase NAME [--count N] [--seconds S] [--rate R]]...\nphases:");
     for (const Phase& phase : phases()) std::fprintf(stderr, " %s", phase.name);
     std::fprintf(stderr, "\n");
     return 2;
@@ -119,6 +122,8 @@ int main(int count, char** words) {
       chosen.back().count = std::strtoll(words[i + 1], nullptr, 10);
     } else if (flag == "--seconds" && !chosen.empty()) {
       chosen.back().seconds = std::strtod(words[i + 1], nullptr);
+    } else if (flag == "--rate" && !chosen.empty()) {
+      chosen.back().rate = std::strtod(words[i + 1], nullptr);
     } else {
       return bad();
     }
