@@ -3,7 +3,9 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -30,6 +32,47 @@ inline void pause_hint() {
 #endif
 }
 
+using Clock = std::chrono::steady_clock;
+
+// How long a thread waits before it sleeps. Kernels follow each other within microseconds, also in a step of a single
+// token with serial work between them, and waking a thread costs some 50. At first the thread keeps its processor;
+// later other programs may have it.
+constexpr std::chrono::microseconds kSpin{20}, kYield{200};
+
+// Returns when ready() holds, true, or when it did not within kYield, false.
+template <class Ready>
+bool wait_awake(Ready&& ready) {
+  for (int i = 0; i < 64; ++i, pause_hint())
+    if (ready()) return true;
+  for (const auto start = Clock::now();;) {
+    const auto waited = Clock::now() - start;
+    if (waited > kYield) return false;
+    if (waited > kSpin) sched_yield();
+    for (int i = 0; i < 32; ++i, pause_hint())
+      if (ready()) return true;
+  }
+}
+
+// The indices that a thread begins with: neighbours, so that it reads memory in order. Their counter has a cache line
+// of its own. A thread that is through with them takes pieces of the others'.
+struct alignas(64) Share {
+  std::atomic<int64_t> next{0}, end{0};
+  std::atomic<int> processor{-1};  // where the thread was last
+};
+
+// Moves this thread away from some processors, where the system has others for it.
+void leave(const cpu_set_t& some) {
+  cpu_set_t allowed, other;
+  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return;
+  CPU_AND(&other, &allowed, &some);
+  CPU_XOR(&other, &allowed, &other);
+  if (CPU_COUNT(&other) > 0 && sched_setaffinity(0, sizeof(other), &other) == 0)
+    sched_setaffinity(0, sizeof(allowed), &allowed);
+}
+
+// Jobs follow each other, one at a time. A job is open while it has indices to give: a worker that comes then joins it,
+// one that comes later has missed it, and the caller waits for those alone that joined. So a worker that sleeps, or
+// whose processor does something else, delays nobody.
 class Pool {
  public:
   int size() const { return size_.load(std::memory_order_relaxed); }
@@ -50,6 +93,9 @@ class Pool {
     new (&mutex_) std::mutex;
     new (&wake_) std::condition_variable;
     new (&done_) std::condition_variable;
+    state_ = 0;
+    sleepers_ = 0;
+    caller_sleeps_ = false;
   }
 
   void run(int64_t n, int64_t grain, FunctionRef<void(int64_t, int64_t)> body) {
@@ -59,32 +105,32 @@ class Pool {
       return;
     }
     start();
-    int64_t pieces = detail::ceil_div(n, grain), most = size() * int64_t{4};
-    Job job{body, n, pieces <= most ? grain : detail::ceil_div(n, most)};
-    {
-      std::lock_guard lock(mutex_);
-      job_ = &job;
-      ++generation_;
-      busy_ = static_cast<int>(workers_.size());
-    }
-    wake_.notify_all();
-    work(job);
-    std::unique_lock lock(mutex_);
-    done_.wait(lock, [&] { return busy_ == 0; });
-    job_ = nullptr;
+    const int64_t pieces = detail::ceil_div(n, grain), most = size() * int64_t{16};
+    Job job{body, pieces <= most ? grain : detail::ceil_div(n, most), workers_.size() + 1, detail::float_mode()};
+    share_out(n, job.grain);
+    job_.store(&job, std::memory_order_relaxed);
+    // Before it sleeps, a worker is counted and then reads the state; here the state is written and then the count
+    // read.
+    state_.store((state_.load(std::memory_order_relaxed) & ~kLow) + kNextJob + kOpen, std::memory_order_seq_cst);
+    if (sleepers_.load(std::memory_order_seq_cst) > 0) wake_workers();
+    work(job, 0);
+    close();
     if (job.error) std::rethrow_exception(job.error);
   }
 
  private:
   struct Job {
     FunctionRef<void(int64_t, int64_t)> body;
-    int64_t n, grain;
-    uint64_t float_mode =
-        detail::float_mode();  // the caller's, for every thread: the bits must not depend on the thread
-    std::atomic<int64_t> next{0};
+    int64_t grain;
+    size_t threads;       // that may take part
+    uint64_t float_mode;  // the caller's, for every thread: the bits must not depend on the thread
     std::atomic_flag failed = ATOMIC_FLAG_INIT;
     std::exception_ptr error{};
   };
+
+  // state_: the number of the job, whether it is open, and how many workers are in it.
+  static constexpr uint64_t kOpen = 1u << 31, kNextJob = kOpen << 1, kLow = kNextJob - 1;
+  static uint64_t workers_in(uint64_t state) { return state & (kOpen - 1); }
 
   static int default_threads() {
     cpu_set_t set;
@@ -92,28 +138,78 @@ class Pool {
     return n > 0 ? n : 1;
   }
 
-  static void work(Job& job) {
+  // [0, n) in pieces of `grain`, as many to each thread as to the others.
+  void share_out(int64_t n, int64_t grain) {
+    const int64_t pieces = detail::ceil_div(n, grain), threads = std::ssize(workers_) + 1;
+    for (int64_t t = 0; t < threads; ++t) {
+      Share& share = shares_[static_cast<size_t>(t)];
+      share.next.store(pieces * t / threads * grain, std::memory_order_relaxed);
+      share.end.store(std::min(n, pieces * (t + 1) / threads * grain), std::memory_order_relaxed);
+    }
+  }
+
+  void work(Job& job, size_t self) {
     inside_body = true;
+    shares_[self].processor.store(sched_getcpu(), std::memory_order_relaxed);
     if (detail::float_mode() != job.float_mode) detail::set_float_mode(job.float_mode);
     try {
-      for (;;) {
-        int64_t begin = job.next.fetch_add(job.grain, std::memory_order_relaxed);
-        if (begin >= job.n) break;
-        job.body(begin, begin + job.grain < job.n ? begin + job.grain : job.n);
+      for (size_t i = 0; i < job.threads; ++i) {
+        Share& share = shares_[(self + i) % job.threads];
+        const int64_t end = share.end.load(std::memory_order_relaxed);
+        while (share.next.load(std::memory_order_relaxed) < end) {
+          const int64_t begin = share.next.fetch_add(job.grain, std::memory_order_relaxed);
+          if (begin < end) job.body(begin, std::min(begin + job.grain, end));
+        }
       }
     } catch (...) {
       if (!job.failed.test_and_set()) job.error = std::current_exception();
-      job.next = job.n;
+      for (Share& share : shares_)
+        share.next.store(share.end.load(std::memory_order_relaxed), std::memory_order_relaxed);
     }
     inside_body = false;
+  }
+
+  // A waiting thread that spins is moved by the system late or, where other programs run, never. So a worker leaves a
+  // processor that a thread before it works on.
+  void keep_apart(size_t self) {
+    if (size() > processors_) return;
+    const int here = sched_getcpu();
+    cpu_set_t taken;
+    CPU_ZERO(&taken);
+    bool shared = false;
+    for (size_t i = 0; i < self; ++i) {
+      const int processor = shares_[i].processor.load(std::memory_order_relaxed);
+      shared |= processor == here;
+      if (processor >= 0 && processor < CPU_SETSIZE) CPU_SET(processor, &taken);
+    }
+    if (shared) leave(taken);
+  }
+
+  // Lets no further worker join the job, and waits for those that did.
+  void close() {
+    if (workers_in(state_.fetch_and(~kOpen, std::memory_order_acq_rel)) == 0) return;
+    const auto left = [this] { return workers_in(state_.load(std::memory_order_seq_cst)) == 0; };
+    if (wait_awake(left)) return;
+    std::unique_lock lock(mutex_);
+    caller_sleeps_.store(true, std::memory_order_seq_cst);  // and then reads the state; workers in the other order
+    done_.wait(lock, left);
+    caller_sleeps_.store(false, std::memory_order_relaxed);
+  }
+
+  void wake_workers() {
+    { std::lock_guard lock(mutex_); }  // a worker that has read the state in vain sleeps from now on
+    wake_.notify_all();
   }
 
   // Where the system allows fewer threads (a limit on processes or memory), the pool is as small as that: only the
   // speed depends on it. The next resize() tries again.
   void start() {
+    if (workers_.size() + 1 == static_cast<size_t>(size()) && !shares_.empty()) return;
+    if (workers_.empty()) shares_ = std::vector<Share>(static_cast<size_t>(size()));  // workers read them
     try {
       while (workers_.size() + 1 < static_cast<size_t>(size())) {
-        workers_.emplace_back([this, seen = generation_.load()]() mutable { loop(seen); });
+        workers_.emplace_back(
+            [this, self = workers_.size() + 1, seen = number(state_.load())]() mutable { loop(self, seen); });
       }
     } catch (const std::system_error&) {
       size_ = static_cast<int>(workers_.size()) + 1;
@@ -121,41 +217,55 @@ class Pool {
   }
 
   void stop() {
-    {
-      std::lock_guard lock(mutex_);
-      stopping_ = true;
-    }
-    wake_.notify_all();
+    stopping_.store(true, std::memory_order_seq_cst);
+    wake_workers();
     for (std::thread& t : workers_) t.join();
     workers_.clear();
     stopping_ = false;
   }
 
-  void loop(uint64_t seen) {
+  static uint64_t number(uint64_t state) { return state / kNextJob; }
+
+  // Worker `self`, which has seen job `seen`.
+  void loop(size_t self, uint64_t seen) {
+    const auto called = [&] {
+      return number(state_.load(std::memory_order_seq_cst)) != seen || stopping_.load(std::memory_order_seq_cst);
+    };
     for (;;) {
-      // Spin briefly before sleeping: kernels follow each other within microseconds, a futex wake costs about 50.
-      for (int i = 0; i < 2000 && generation_.load(std::memory_order_acquire) == seen; ++i) pause_hint();
-      std::unique_lock lock(mutex_);
-      wake_.wait(lock, [&] { return stopping_ || generation_ != seen; });
-      if (stopping_) return;
-      seen = generation_;
-      Job* job = job_;
-      lock.unlock();
-      if (job) work(*job);
-      lock.lock();
-      if (--busy_ == 0) done_.notify_one();
+      if (!wait_awake(called)) {
+        std::unique_lock lock(mutex_);
+        sleepers_.fetch_add(1, std::memory_order_seq_cst);
+        wake_.wait(lock, called);
+        sleepers_.fetch_sub(1, std::memory_order_seq_cst);
+      }
+      if (stopping_.load(std::memory_order_acquire)) return;
+      uint64_t state = state_.load(std::memory_order_acquire);
+      while ((state & kOpen) != 0 && !state_.compare_exchange_weak(state, state + 1, std::memory_order_acq_rel)) {
+      }
+      seen = number(state);
+      if ((state & kOpen) != 0) {  // otherwise it has missed the job
+        work(*job_.load(std::memory_order_relaxed), self);
+        const uint64_t before = state_.fetch_sub(1, std::memory_order_seq_cst);
+        if (workers_in(before) == 1 && caller_sleeps_.load(std::memory_order_seq_cst)) {
+          { std::lock_guard lock(mutex_); }  // as above
+          done_.notify_one();
+        }
+      }
+      keep_apart(self);
     }
   }
 
   std::mutex callers_;  // one job at a time
-  std::mutex mutex_;
-  std::condition_variable wake_, done_;
   std::vector<std::thread> workers_;
-  std::atomic<int> size_{default_threads()};  // workers, once started, and caller; read by threads that hold no lock
-  std::atomic<uint64_t> generation_{0};
-  Job* job_ = nullptr;
-  int busy_ = 0;
-  bool stopping_ = false;
+  std::vector<Share> shares_;  // the caller's, then the workers'
+  const int processors_ = default_threads();
+  std::atomic<int> size_{processors_};  // workers, once started, and caller; read by threads that hold no lock
+  alignas(64) std::atomic<uint64_t> state_{0};
+  std::atomic<Job*> job_{nullptr};  // of the state
+  alignas(64) std::atomic<int> sleepers_{0};
+  std::atomic<bool> caller_sleeps_{false}, stopping_{false};
+  std::mutex mutex_;  // of those that sleep
+  std::condition_variable wake_, done_;
 };
 
 Pool& pool() {

@@ -27,8 +27,8 @@ class FunctionRef<R(Args...)> {
 };
 
 // Splits [0, n) into pieces of about `grain` or more and calls body(begin, end) on the pool's threads and the caller's.
-// The pieces are handed out dynamically, so body must write each output from exactly one index (then the bits do not
-// depend on the schedule) and must not assume a partition: loop over fixed blocks inside [0, n) where sums are formed.
+// Each thread begins with neighbours and then helps the others, so body must write each output from exactly one index
+// (then no bit depends on the schedule) and must not assume a partition: sums are formed over fixed blocks of [0, n).
 // A call from inside a body runs in place. The first exception thrown by a body is rethrown here. The child of a fork()
 // outside of any body starts threads of its own. The pool's threads take over the caller's floating-point mode
 // (rounding, flush to zero).

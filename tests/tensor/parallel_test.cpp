@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <boost/test/unit_test.hpp>
+#include <chrono>
 #include <limits>
 #include <stdexcept>
 #include <thread>
@@ -102,6 +103,26 @@ BOOST_AUTO_TEST_CASE(several_callers_at_once) {
   }
   for (std::thread& t : callers) t.join();
   BOOST_TEST(sum == 3 * 50 * 64);
+}
+
+// Waiting threads sleep after a while, workers between two jobs and the caller behind its own pieces: each is woken.
+BOOST_AUTO_TEST_CASE(threads_that_sleep_are_woken) {
+  Threads use(2);
+  const auto pause = [] { std::this_thread::sleep_for(std::chrono::milliseconds(2)); };
+  const auto start = std::chrono::steady_clock::now();
+  const auto patient = [&] { return std::chrono::steady_clock::now() - start < std::chrono::seconds(60); };
+  for (int round = 0; round < 20; ++round) {
+    pause();
+    std::atomic<int> inside{0}, together{0};
+    const std::thread::id caller = std::this_thread::get_id();
+    parallel_for(2, 1, [&](int64_t begin, int64_t end) {
+      inside += static_cast<int>(end - begin);
+      while (inside < 2 && patient()) std::this_thread::yield();  // each thread has one of the two indices
+      together += inside == 2 && end - begin == 1;
+      if (std::this_thread::get_id() != caller) pause();
+    });
+    BOOST_TEST(together == 2);
+  }
 }
 
 // The thread sanitizer watches this one: a caller may ask for the size while another thread resizes the pool.
