@@ -19,7 +19,7 @@
 namespace braid::cpu::attention {
 
 inline constexpr int64_t kQueryTileRows = 8;
-inline constexpr int64_t kDecodeSegment = 256;
+inline constexpr int64_t kDecodeSegment = 64;
 inline constexpr int64_t kDecodeRows = 16;  // most rows of a decoding task, which read its keys from memory once
 
 // A strided array whose last axis is contiguous; null when absent.
