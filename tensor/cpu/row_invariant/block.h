@@ -19,7 +19,21 @@ inline constexpr int64_t kDepth = 4096 / sizeof(A);
 // Depth of a slice where W's columns are contiguous, and of a converted copy of them.
 inline constexpr int64_t kColumnsDepth = 128;
 
-// x[i, p] of a slice, converted, in rows of `padded` elements that end in zeros.
+// x[i, p] of a slice in rows of `padded` elements that end in zeros.
+template <class T>
+void pack_pairs(const Block<T>& b, int64_t first, int64_t depth, int64_t padded, T* panel) {
+  for (int64_t i = 0; i < b.m; ++i) {
+    const T* from = b.x + i * b.x_row + first * b.x_depth;
+    T* to = panel + i * padded;
+    if (b.x_depth == 1) {
+      __builtin_memcpy(to, from, static_cast<size_t>(depth) * sizeof(T));
+    } else {
+      for (int64_t p = 0; p < depth; ++p) to[p] = from[p * b.x_depth];
+    }
+    __builtin_memset(static_cast<void*>(to + depth), 0, static_cast<size_t>(padded - depth) * sizeof(T));
+  }
+}
+// The same, converted.
 template <class T>
 void pack(const Block<T>& b, int64_t first, int64_t depth, int64_t padded, Accumulate<T>* panel) {
   using A = Accumulate<T>;
@@ -57,21 +71,33 @@ inline void for_tiles(int64_t m, F f) {
 template <class T>
 void run_dots(const Block<T>& b) {
   using A = Accumulate<T>;
-  constexpr int W = kLanes<A>;
-  alignas(64) A panel[kRows * kDepth<A>], sums[kRows * kColumns * W];
-  [[maybe_unused]] alignas(64) A converted[sizeof(T) == 2 ? kTileColumns * kDepth<A> : 1];
+  using X = Packed<T>;
+  constexpr int W = kLanes<A>, kStep = kElements<T>;
+  constexpr bool kConverts = sizeof(T) == 2 && !kPairs<T>;
+  alignas(64) unsigned char panel_bytes[kRows * (kDepth<X> + kStep) * sizeof(X)];  // not X, which may begin as zeros
+  X* const panel = reinterpret_cast<X*>(panel_bytes);
+  alignas(64) A sums[kRows * kColumns * W];
+  [[maybe_unused]] alignas(64) A converted[kConverts ? kTileColumns * (kDepth<A> + W) : 1];
   const int64_t tiles = tiles_of(b.m), sums_row = b.n * W;
-  const int64_t slice = tiles == 1 ? 4 * kDepth<A> : kDepth<A>;  // a single tile reads W once
+  const int64_t slice = tiles == 1 ? 4 * kDepth<X> : kDepth<X>;  // a single tile reads W once
   static_assert(4 * kTileRows <= kRows);
-  const bool convert = sizeof(T) == 2 && tiles > 2;  // 16-bit weights that several tiles read
+  const bool convert = kConverts && tiles > 2;  // weights that several tiles read
   for (int64_t first = 0; first < b.k; first += slice) {
-    const int64_t depth = std::min(slice, b.k - first), padded = (depth + W - 1) / W * W;
-    const A* x = panel;
-    int64_t x_row = padded;
-    if constexpr (std::is_same_v<T, A>) {
-      if (b.x_depth == 1 && depth == padded) x = b.x + first, x_row = b.x_row;  // as they are
+    const int64_t depth = std::min(slice, b.k - first), padded = (depth + kStep - 1) / kStep * kStep;
+    const X* x = panel;
+    // Rows that are a multiple of the page size apart would share a few lines of the first-level cache.
+    const int64_t apart = padded + kStep;
+    int64_t x_row = apart;
+    if constexpr (std::is_same_v<T, X>) {
+      const bool conflicts = tiles > 1 && b.x_row * int64_t{sizeof(T)} % 2048 == 0;
+      if (b.x_depth == 1 && depth == padded && !conflicts) x = b.x + first, x_row = b.x_row;  // as they are
     }
-    if (x == panel) pack(b, first, depth, padded, panel);
+    if (x == panel) {
+      if constexpr (kPairs<T>)
+        pack_pairs(b, first, depth, apart, panel);
+      else
+        pack(b, first, depth, apart, panel);
+    }
     // NR rows of W, from row j on, with all rows of x.
     const auto strip = [&](auto columns, int64_t j) {
       constexpr int NR = decltype(columns)::value;
@@ -81,36 +107,33 @@ void run_dots(const Block<T>& b) {
         const int64_t begin = NR * t / std::min<int64_t>(tiles, NR), end = NR * (t + 1) / std::min<int64_t>(tiles, NR);
         return Ahead<T>{w + (NR + begin) * b.w_row, t < NR ? end - begin : 0};
       };
-      if constexpr (sizeof(T) == 2) {
+      if constexpr (kConverts) {
         if (convert) {
           for (int s = 0; s < NR; ++s) {
             const T* from = w + s * b.w_row;
             int64_t p = 0;
             for (; p + W <= depth; p += W) {
               if (p % (64 / sizeof(T)) == 0) __builtin_prefetch(from + NR * b.w_row + p, 0, 2);
-              store(converted + s * padded + p, load(from + p));
+              store(converted + s * apart + p, load(from + p));
             }
-            if (p < depth) store(converted + s * padded + p, load_first(from + p, depth - p));
+            if (p < depth) store(converted + s * apart + p, load_first(from + p, depth - p));
           }
           for_tiles(b.m, [&](auto rows, int64_t i, int64_t) {
-            dots_tile<decltype(rows)::value, NR, A>(x + i * x_row, x_row, converted, padded, padded, {converted, 0},
+            dots_tile<decltype(rows)::value, NR, A>(x + i * x_row, x_row, converted, apart, padded, {converted, 0},
                                                     first == 0, sums + i * sums_row + j * W, sums_row);
           });
           return;
         }
       }
-      if constexpr (NR > kTileColumns) {
-        dots_tile<1, NR, T>(x, x_row, w, b.w_row, depth, ahead(0), first == 0, sums + j * W, sums_row);
-      } else {
-        for_tiles(b.m, [&](auto rows, int64_t i, int64_t t) {
-          dots_tile<decltype(rows)::value, NR, T>(x + i * x_row, x_row, w, b.w_row, depth, ahead(t), first == 0,
-                                                  sums + i * sums_row + j * W, sums_row);
-        });
-      }
+      for_tiles(b.m, [&](auto rows, int64_t i, int64_t t) {
+        dots_tile<decltype(rows)::value, NR, T>(x + i * x_row, x_row, w, b.w_row, depth, ahead(t), first == 0,
+                                                sums + i * sums_row + j * W, sums_row);
+      });
     };
     int64_t j = 0;
-    if (b.m == 1) {  // more rows of W, because each is one chain of additions
-      for (; j + 8 <= b.n; j += 8) strip(std::integral_constant<int, 8>(), j);
+    for (; b.m == 1 && j < b.n; ++j) {  // W in the order of memory, which the processor fetches ahead by itself
+      dots_tile<1, 1, T>(x, x_row, b.w + j * b.w_row + first, b.w_row, depth, {b.w, 0}, first == 0, sums + j * W,
+                         sums_row);
     }
     for (; j + kTileColumns <= b.n; j += kTileColumns) strip(std::integral_constant<int, kTileColumns>(), j);
     for (; j < b.n; ++j) strip(std::integral_constant<int, 1>(), j);

@@ -12,12 +12,12 @@ struct Ahead {
 };
 
 // Adds the products of k elements to the partial sums at sums + i sums_row + j lanes, which begin at 0 when `first`.
-// x: a slice of the panel, whose rows hold zeros from k to the next multiple of the lanes.
+// x: a slice of the panel, whose rows hold zeros from k to the next multiple of a vector's elements.
 template <int MR, int NR, class T>
-[[gnu::noinline]] void dots_tile(const Accumulate<T>* x, int64_t x_row, const T* w, int64_t w_row, int64_t k,
+[[gnu::noinline]] void dots_tile(const Packed<T>* x, int64_t x_row, const T* w, int64_t w_row, int64_t k,
                                  Ahead<T> ahead, bool first, Accumulate<T>* sums, int64_t sums_row) {
   using A = Accumulate<T>;
-  constexpr int W = kLanes<A>, kLine = 64 / sizeof(T);
+  constexpr int W = kLanes<A>, kStep = kElements<T>, kLine = 64 / sizeof(T);
   V<A> sum[MR][NR];
 #pragma GCC unroll 8
   for (int i = 0; i < MR; ++i) {
@@ -25,28 +25,28 @@ template <int MR, int NR, class T>
     for (int j = 0; j < NR; ++j) sum[i][j] = first ? V<A>{} : load(sums + i * sums_row + j * W);
   }
   const auto step = [&](int64_t p, const auto& weights) __attribute__((always_inline)) {
-    V<A> row[MR];
+    decltype(load_operand<T>(x)) row[MR];
 #pragma GCC unroll 8
     for (int i = 0; i < MR; ++i) {
-      row[i] = load(x + i * x_row + p);
+      row[i] = load_operand<T>(x + i * x_row + p);
       keep(row[i]);
     }
 #pragma GCC unroll 8
     for (int j = 0; j < NR; ++j) {
-      V<A> v = weights(w + j * w_row + p);
+      const auto v = weights(w + j * w_row + p);
 #pragma GCC unroll 8
       for (int i = 0; i < MR; ++i) add_product(sum[i][j], row[i], v);
     }
   };
-  const auto whole = [](const T* at) __attribute__((always_inline)) { return load(at); };
+  const auto whole = [](const T* at) __attribute__((always_inline)) { return load_operand<T>(at); };
   int64_t p = 0;
   for (; p + kLine <= k; p += kLine) {
     for (int64_t j = 0; j < ahead.rows; ++j) __builtin_prefetch(ahead.first + j * w_row + p, 0, 2);
 #pragma GCC unroll 1
-    for (int s = 0; s < kLine; s += W) step(p + s, whole);
+    for (int s = 0; s < kLine; s += kStep) step(p + s, whole);
   }
-  for (; p + W <= k; p += W) step(p, whole);
-  if (p < k) step(p, [n = k - p](const T* at) { return load_first(at, n); });
+  for (; p + kStep <= k; p += kStep) step(p, whole);
+  if (p < k) step(p, [n = k - p](const T* at) { return load_first_operand<T>(at, n); });
 #pragma GCC unroll 8
   for (int i = 0; i < MR; ++i) {
 #pragma GCC unroll 8

@@ -11,7 +11,7 @@ namespace braid::cpu::row_invariant {
 
 extern const Kernels portable;
 #ifdef BRAID_ROW_INVARIANT_X86
-extern const Kernels avx512, avx2;
+extern const Kernels avx512_bf16, avx512, avx2;
 #endif
 
 namespace {
@@ -22,6 +22,11 @@ bool supports_f16c() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
 }
+// Products of pairs of bf16; not every compiler has this name either.
+bool supports_avx512_bf16() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & (1u << 5)) != 0;
+}
 #endif
 
 std::vector<const Kernels*> find_variants() {
@@ -30,6 +35,7 @@ std::vector<const Kernels*> find_variants() {
   const bool avx2_too = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && supports_f16c();
   if (avx2_too && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
+    if (supports_avx512_bf16()) found.push_back(&avx512_bf16);
     found.push_back(&avx512);
   }
   if (avx2_too) found.push_back(&avx2);

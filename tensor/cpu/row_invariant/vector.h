@@ -1,8 +1,10 @@
 // Vectors as GCC vector types: one source for every instruction set. The file that includes this one says which:
 // BRAID_ROW_INVARIANT_ISA is the namespace of all that follows (two instruction sets must not share an inline
-// function), BRAID_ROW_INVARIANT_BYTES the size of a vector.
+// function), BRAID_ROW_INVARIANT_BYTES the size of a vector, and BRAID_ROW_INVARIANT_PAIRS, where it is defined, that
+// the processor multiplies pairs of bf16.
 #pragma once
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 #ifdef __FMA__
 #include <immintrin.h>
@@ -100,6 +102,41 @@ inline void add_product(V<double>& sum, V<double> x, V<double> y) {
 #endif
 }
 
+// How the tiles of dot products take elements of T: as a vector of A, or, where the processor multiplies pairs of bf16,
+// as they are. Then a lane adds two products at a time (vdpbf16ps): rounded to f32, numbers below the smallest normal
+// f32 taken for zero.
+#ifdef BRAID_ROW_INVARIANT_PAIRS
+template <class T>
+inline constexpr bool kPairs = std::is_same_v<T, bfloat16>;
+#else
+template <class T>
+inline constexpr bool kPairs = false;
+#endif
+template <class T>
+using Packed = std::conditional_t<kPairs<T>, T, Accumulate<T>>;
+template <class T>
+inline constexpr int kElements = kBytes / sizeof(Packed<T>);  // of a vector
+typedef uint16_t Pairs __attribute__((vector_size(BRAID_ROW_INVARIANT_BYTES)));
+
+inline Pairs load_pairs(const void* p) {
+#if BRAID_ROW_INVARIANT_BYTES == 64
+  return reinterpret_cast<Pairs>(_mm512_loadu_si512(p));
+#else
+  return load_as<Pairs>(p);
+#endif
+}
+
+template <class T, class From>
+inline auto load_operand(const From* p) {
+  if constexpr (kPairs<T>)
+    return load_pairs(p);
+  else
+    return load(p);
+}
+#ifdef BRAID_ROW_INVARIANT_PAIRS
+inline void add_product(V<float>& sum, Pairs x, Pairs y) { asm("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(x), "v"(y)); }
+#endif
+
 // v itself, from here on in a register: otherwise g++ reads it again wherever it is used, and the tiles wait for loads.
 template <class Vector>
 inline void keep(Vector& v) {
@@ -116,6 +153,17 @@ inline V<Accumulate<T>> load_first(const T* p, int64_t n) {
   alignas(kBytes) unsigned char bytes[kBytes] = {};
   __builtin_memcpy(bytes, p, static_cast<size_t>(n) * sizeof(T));
   return load(reinterpret_cast<const T*>(bytes));
+}
+
+template <class T, class From>
+inline auto load_first_operand(const From* p, int64_t n) {
+  if constexpr (kPairs<T>) {
+    alignas(kBytes) unsigned char bytes[kBytes] = {};
+    __builtin_memcpy(bytes, p, static_cast<size_t>(n) * sizeof(From));
+    return load_pairs(bytes);
+  } else {
+    return load_first(p, n);
+  }
 }
 
 // Lane i of the result: the lanes of v[i], neighbours added first, then pairs of them, and so on. v[0..lanes) is used

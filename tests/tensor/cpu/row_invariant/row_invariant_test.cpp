@@ -164,7 +164,8 @@ BOOST_AUTO_TEST_CASE(adds_to_what_is_there) {
   }
 }
 
-// Every value of a 16-bit type, multiplied by 1.
+// Every value of a 16-bit type, multiplied by 1. The instruction for pairs of bf16 takes numbers below the smallest
+// normal one for zero.
 BOOST_AUTO_TEST_CASE(sixteen_bit_values_are_converted_exactly) {
   with_every_variant([] {
     for (const DType type : {DType::bf16, DType::f16}) {
@@ -173,9 +174,12 @@ BOOST_AUTO_TEST_CASE(sixteen_bit_values_are_converted_exactly) {
       for (int i = 0; i < 65536; ++i) bits[i] = static_cast<uint16_t>(i);
       const Tensor one = ones({1, 1}, type);
       const auto got = Layer{w, {}, DType::f32}(one).to_vector<double>(), want = w.to_vector<double>();
+      const bool pairs = type == DType::bf16 && rows::kernels().name == std::string("avx512_bf16");
       size_t different = 0;
-      for (size_t i = 0; i < got.size(); ++i)
-        different += std::isnan(want[i]) ? !std::isnan(got[i]) : got[i] != want[i];
+      for (size_t i = 0; i < got.size(); ++i) {
+        const double expected = pairs && std::fabs(want[i]) < 0x1p-126 ? 0.0 : want[i];
+        different += std::isnan(expected) ? !std::isnan(got[i]) : got[i] != expected;
+      }
       BOOST_TEST(different == 0U);
     }
   });
