@@ -38,6 +38,7 @@ set(BRAID_PUBLIC_HEADERS
   distributed/sharding/shard_spec.h
   models/batch.h
   models/braid.h
+  models/compose_presets.h
   models/dcformer/config.h
   models/dcformer/cost.h
   models/dcformer/hf_weights.h

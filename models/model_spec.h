@@ -27,7 +27,7 @@ struct ModelSetting {
   std::string help;     // one line
   bool in_use = true;   // false: without effect beside the other settings
   ValueRule rule = {};  // allowed values; by default any text
-  // Other settings that set this one too: dim sets head_dim.
+  // Other settings that set this one too: dim sets head_dim; "compose=local-only": where it has this value.
   std::vector<std::string> set_by = {};
   bool may_change = false;  // a trained model goes on with another value (pretrained/init_from.h)
 };

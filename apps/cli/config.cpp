@@ -69,10 +69,13 @@ void set(const Schema& schema, const std::string& key, const Value& value, const
 
 // Drops the values of the file that the key=value argument sets too. Returns them as key=value.
 std::vector<std::string> drop_replaced(const OpenTable& table, const std::string& key, const std::string& value) {
+  const auto setter = [&](const std::vector<std::string>& names, const std::string& name) {
+    return std::ranges::count(names, name) > 0 || std::ranges::count(names, name + "=" + value) > 0;
+  };
   const auto replaced = [&](const std::string& name) {
     if (key == table.base) return !value.empty();
     return below(table, key) && std::ranges::any_of(table.keys, [&](const models::ModelSetting& row) {
-             return row.name == name && std::ranges::count(row.set_by, key.substr(table.prefix.size() + 1)) > 0;
+             return row.name == name && setter(row.set_by, key.substr(table.prefix.size() + 1));
            });
   };
   std::vector<std::string> dropped;

@@ -45,6 +45,7 @@ void resolve_rope_scaling(DcformerConfig& c) {
 // Window of layer `layer` by the named pattern; 0 = global.
 int64_t pattern_window(const DcformerConfig& c, int64_t layer) {
   if (c.window_size == 0 || c.window_type == "G") return 0;
+  if (c.window_type == "L") return c.window_size;
   if (c.window_type == "LGLL") return layer % 4 == 1 ? 0 : c.window_size;
   if (c.window_type == "LGL6") return layer % 8 == 1 ? 0 : c.window_size;
   return layer % 2 == 1 ? 0 : c.window_size;
@@ -155,6 +156,26 @@ void set_family(DcformerConfig& c, const std::string& model_type) {
   c.model_type = model_type;
 }
 
+const std::vector<ComposePreset>& dcformer_compose_presets() {
+  static const std::vector<ComposePreset> presets =
+      compose_presets({"use_dcmha", "profile.pre_compose", "profile.post_compose", "profile.query_side",
+                       "profile.key_side", "profile.static_proj", "profile.rank", "profile.num_groups", "window_type"});
+  return presets;
+}
+
+void set_compose(DcformerConfig& c, const std::string& name) {
+  set_compose(dcformer_compose_presets(), key_table(c), name);
+  c.profile.branches = with_all_branches(c.profile.branches);
+  if (name != "local-only") return;
+  c.layer_windows.clear();
+  if (c.window_size == 0) c.window_size = DcformerConfig().window_size;  // of a family without local layers
+}
+
+std::string compose_name(const DcformerConfig& config) {
+  DcformerConfig copy = config;
+  return compose_name(dcformer_compose_presets(), key_table(copy));
+}
+
 const std::vector<DerivedKey>& derived_keys() {
   static const std::vector<DerivedKey> table = {
       {"n_kv_head",
@@ -188,6 +209,9 @@ std::vector<std::string> keys_that_set(const std::string& name) {
   };
   if (std::ranges::any_of(model_types(), of_type)) keys.emplace_back("model_type");
   if (std::ranges::count(profile_keys(), name) > 0) keys.emplace_back("profile.name");
+  for (const std::string& setter : compose_setters(dcformer_compose_presets(), name)) keys.push_back(setter);
+  if (name == "profile.branches") keys.emplace_back("compose");
+  if (name == "window_size" || name == "profile.layer_windows") keys.emplace_back("compose=local-only");
   if (name == "attention_bias" || name == "mlp_bias") keys.emplace_back("use_linear_bias");
   return keys;
 }
@@ -228,10 +252,10 @@ DcformerConfig configure(DcformerConfig c, const std::vector<std::pair<std::stri
   };
   for (const DerivedKey& derived : derived_keys())
     if (given(derived.from)) derived.unset(c);
-  // Family, then profile and use_linear_bias come first: they set keys that others may change.
+  // Family, then profile, compose and use_linear_bias come first: they set keys that others may change.
   const std::vector<Setting> table = key_table(c);
   const auto turn = [](const std::string& key) {
-    return key == "model_type" ? 0 : key == "profile.name" || key == "use_linear_bias" ? 1 : 2;
+    return key == "model_type" ? 0 : key == "profile.name" || key == "compose" || key == "use_linear_bias" ? 1 : 2;
   };
   for (const int now : {0, 1, 2}) {
     for (const auto& [key, value] : keys)

@@ -98,10 +98,10 @@ void read_keys(const json& object, DcformerConfig& config, const std::string& fi
     if (!value && key.name == "torch_dtype") value = find_key(object, "dtype");  // its newer name
     if (value) read_setting(key, key.name, *value, file);
   };
-  // The name of a profile sets keys that others may change.
-  read(*find_setting(table, "profile.name"));
+  // The names of a profile and of parts of DCMHA set keys that others may change.
+  for (const char* name : {"profile.name", "compose"}) read(*find_setting(table, name));
   for (const Setting& key : table)
-    if (key.name != "profile.name" && key.name != "model_type") read(key);
+    if (key.name != "profile.name" && key.name != "compose" && key.name != "model_type") read(key);
   reject_unsupported(object, config, file);
   // The published code computes the rank as M / (N / 2): 2 for every N but these.
   const bool ranked = profile && profile->contains("rank");
@@ -183,7 +183,7 @@ std::string rewrite_config(const std::string& text, const std::string& file, con
   for (size_t i = 0; i < after.size(); ++i) {
     const Value value = after[i].get();
     const std::string& name = after[i].name;
-    if (before[i].get() == value) continue;
+    if (name == "compose" || before[i].get() == value) continue;
     if (name.starts_with("profile."))
       object["profile"][name.substr(8)] = to_json(value);
     else
@@ -199,6 +199,7 @@ std::string write_config(const DcformerConfig& config) {
   object["architectures"] = {model_type_named(config.model_type).architecture};
   DcformerConfig copy = config;
   for (const Setting& key : key_table(copy)) {
+    if (key.name == "compose") continue;  // the settings that it stands for say the same to older readers
     const bool in_profile = key.name.starts_with("profile.");
     (in_profile ? profile : object)[in_profile ? key.name.substr(8) : key.name] = to_json(key.get());
   }

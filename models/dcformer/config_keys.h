@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "braid/models/compose_presets.h"
 #include "braid/models/dcformer/config.h"
 #include "braid/models/settings.h"
 
@@ -18,6 +19,11 @@ void set_key(const std::vector<Setting>& table, const std::string& key, const st
 void set_family(DcformerConfig& config, const std::string& model_type);
 // Sets what the named profile fixes; "custom" changes nothing.
 void set_profile(DcformerConfig& config, const std::string& name);
+// The setting `compose`: what each name fixes (models/compose_presets.h), and the name whose values hold. Like
+// profile.name, the setting stands for others; folders do not hold it.
+const std::vector<ComposePreset>& dcformer_compose_presets();
+void set_compose(DcformerConfig& config, const std::string& name);
+std::string compose_name(const DcformerConfig& config);
 std::vector<std::string> profile_keys();  // what profiles fix
 
 // A size that resolve() derives from other keys while it is unset.

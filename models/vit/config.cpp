@@ -79,6 +79,13 @@ nn::Activation VitConfig::activation() const {
   return std::ranges::find(kActivations, hidden_act, &std::pair<std::string, nn::Activation>::first)->second;
 }
 
+const std::vector<ComposePreset>& vit_compose_presets() {
+  static const std::vector<ComposePreset> presets =
+      compose_presets({"use_dcmha", "profile.pre_compose", "profile.post_compose", "profile.query_side",
+                       "profile.key_side", "profile.static_proj", "profile.rank"});
+  return presets;
+}
+
 // Bounds keep every product of sizes far below 2^63.
 std::vector<Setting> vit_keys(VitConfig& c) {
   constexpr double kMaxSide = 1 << 14;
@@ -98,6 +105,13 @@ std::vector<Setting> vit_keys(VitConfig& c) {
        one_of({"tok", "gap"})},
       {"posemb", &c.posemb, "positions: learned, or fixed sines and cosines", one_of({"learn", "sincos2d"})},
       {"rep_size", &c.rep_size, "a tanh layer before the classifier"},
+      {"compose", "parts of DCMHA by name: the settings that say which exist; none = plain attention",
+       compose_rule(vit_compose_presets()),
+       [&c] {
+         VitConfig copy = c;
+         return compose_name(vit_compose_presets(), vit_keys(copy));
+       },
+       [&c](const Value& value) { set_compose(vit_compose_presets(), vit_keys(c), std::get<std::string>(value)); }},
       {"use_dcmha", &c.use_dcmha, "dynamic composition of heads; false = plain attention"},
       {"compose_init", &c.compose_init, "first weights of Compose; identity: the model starts as if it had none",
        one_of({"random", "identity"})},
@@ -134,7 +148,9 @@ void check_config(const VitConfig& config) {
   need(c.posemb != "sincos2d" || !c.class_token(), "posemb", "learn with pool_type=tok", "sincos2d");
 }
 
-VitConfig configure(VitConfig c, const SettingTexts& settings) {
+VitConfig configure(VitConfig c, SettingTexts settings) {
+  // compose sets keys that others may change.
+  std::ranges::stable_partition(settings, [](const auto& setting) { return setting.first == "compose"; });
   const std::vector<Setting> table = vit_keys(c);
   std::vector<std::string> names;
   for (const Setting& key : table) names.push_back(key.name);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "braid/autograd/convolution.h"
+#include "braid/models/compose_presets.h"
 #include "braid/models/model_spec.h"
 #include "braid/nn/transformer/mlp.h"
 
@@ -45,10 +46,12 @@ struct VitConfig {
 
 // The table of the settings; it points into `config`.
 std::vector<Setting> vit_keys(VitConfig& config);
+// The names of its setting `compose`: those without groups and windows, which a ViT has not.
+const std::vector<ComposePreset>& vit_compose_presets();
 // Conditions on single settings and between them. Error(setting).
 void check_config(const VitConfig& config);
 // With these settings, checked.
-VitConfig configure(VitConfig config, const SettingTexts& settings);
+VitConfig configure(VitConfig config, SettingTexts settings);
 // Presets by name: vit-s16, vit-m16, vit-b16, vit-28, vit-32, and each with DCMHA, dc-vit-s16, ...
 std::vector<std::string> vit_preset_names();
 VitConfig vit_preset(const std::string& name);

@@ -86,6 +86,7 @@ ordered_json described(const VitConfig& config) {
   for (size_t i = 0; i < table.size(); ++i) {
     const std::string& name = table[i].name;
     own = own || name == "pool_type";
+    if (name == "compose") continue;  // the settings that it stands for are written
     const Value value = table[i].get();
     if (own && value == usual[i].get()) continue;
     ordered_json written = to_json(value);

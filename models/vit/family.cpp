@@ -23,8 +23,8 @@ bool in_use(const VitConfig& c, const std::string& name) {
 // Settings that a trained model may go on with at other values: they change how it is trained, or how new weights
 // start.
 bool may_change(const std::string& name) {
-  static const std::set<std::string> names = {"use_dcmha", "compose_init", "hidden_dropout_prob", "drop_path_rate",
-                                              "compose_dropout"};
+  static const std::set<std::string> names = {"use_dcmha",      "compose_init",    "hidden_dropout_prob",
+                                              "drop_path_rate", "compose_dropout", "compose"};
   return names.contains(name);
 }
 
@@ -36,8 +36,8 @@ std::vector<ModelSetting> VitSpec::settings() const {
   VitConfig copy = config_;
   std::vector<ModelSetting> list = {{"model_type", "vit", "published family", true, one_of({"vit"})}};
   for (const Setting& key : vit_keys(copy))
-    list.push_back(
-        {key.name, value_text(key.get()), key.help, in_use(config_, key.name), key.rule, {}, may_change(key.name)});
+    list.push_back({key.name, value_text(key.get()), key.help, in_use(config_, key.name), key.rule,
+                    compose_setters(vit_compose_presets(), key.name), may_change(key.name)});
   return list;
 }
 

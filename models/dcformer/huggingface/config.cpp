@@ -40,6 +40,7 @@ const std::set<std::string> elsewhere = {"model_type",
                                          "rope_original_block_size",
                                          "torch_dtype",
                                          "use_linear_bias",
+                                         "compose",
                                          "profile.name"};
 
 // Keys that are read, or that do not matter for what a model computes.

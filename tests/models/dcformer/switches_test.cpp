@@ -5,6 +5,7 @@
 #include <set>
 
 #include "braid/autograd/autograd.h"
+#include "braid/models/dcformer/config_keys.h"
 #include "braid/models/dcformer/cost.h"
 #include "braid/models/dcformer/family.h"
 #include "braid/models/generation/generate.h"
@@ -178,6 +179,64 @@ BOOST_AUTO_TEST_CASE(what_is_left_is_the_formula_without_the_rest) {
       if (cached_as_full) BOOST_TEST(is_close(in_pieces(model), got, 1e-12));
     }
   }
+}
+
+// Each name of the setting compose: its parameters, and the complete formula with the other terms at zero.
+BOOST_AUTO_TEST_CASE(compose_presets_are_the_formula_without_the_rest) {
+  struct Row {
+    const char* name;
+    std::set<std::string> parameters;
+    std::vector<std::string> branches;
+    int64_t rank = 2, groups = 1;
+  };
+  const std::set<std::string> dynamic = {"dd", "dw1", "qkw"}, all = {"dd", "dw1", "qkw", "pre_proj.w", "post_proj.w"};
+  const std::vector<std::string> four = {"pre_q", "pre_k", "post_q", "post_k"};
+  const std::vector<Row> rows = {
+      {"full", all, four},
+      {"no-static", dynamic, four},
+      {"talking-heads", {"pre_proj.w", "post_proj.w"}, {}},
+      {"query-wise", dynamic, {"pre_q", "post_q"}},
+      {"key-wise", dynamic, {"pre_k", "post_k"}},
+      {"pre-only", {"dd", "dw1", "qkw", "pre_proj.w"}, {"pre_q", "pre_k"}},
+      {"post-only", {"dd", "dw1", "qkw", "post_proj.w"}, {"post_q", "post_k"}},
+      {"gates-only", {"dd"}, four, 0},
+      {"rank-1", all, four, 1},
+      {"rank-4", all, four, 4},
+      {"groups-2", all, four, 2, 2},
+      {"groups-4", all, four, 2, 4},
+      {"local-only", all, four},
+  };
+  BOOST_TEST(rows.size() == dcformer_compose_presets().size());
+  NoGrad off;
+  for (const char* family : {"dcformer-tiny", "dcpythia-tiny", "llama-tiny", "gpt-neox-tiny"}) {
+    for (const Row& row : rows) {
+      BOOST_TEST_CONTEXT(family << " " << row.name) {
+        const DcformerConfig c = configure(family, {{"compose", row.name},
+                                                    {"dim", "32"},
+                                                    {"n_layer", "2"},
+                                                    {"n_head", "4"},
+                                                    {"intermediate_size", "12"},
+                                                    {"vocab_size", "31"},
+                                                    {"block_size", "24"},
+                                                    {"initializer_std", "0.2"}});
+        BOOST_TEST(get_key(c, "compose") == row.name);
+        BOOST_TEST(c.profile.branches == row.branches, boost::test_tools::per_element());
+        if (row.branches.size() > 0) BOOST_TEST(c.profile.rank == row.rank);
+        BOOST_TEST(c.profile.num_groups == row.groups);
+        BOOST_TEST((std::ranges::count(c.layer_windows, 0) == 0) == (row.name == std::string("local-only")));
+        const Dcformer model = make_model(c), complete = completed(model);
+        BOOST_TEST(found_parameters(model) == row.parameters, boost::test_tools::per_element());
+        BOOST_TEST(is_close(model.hidden(some_ids(0)), complete.hidden(some_ids(0)), 1e-13));
+        BOOST_TEST((get_key(configure(c, {{"compose", "full"}, {"window_type", "G"}}), "compose") == "full"));
+        BOOST_TEST(get_key(configure(c, {{"compose", "none"}}), "compose") == "none");
+      }
+    }
+  }
+  BOOST_TEST(get_key(configure("dcformer-405m", {}), "compose") == "no-static");
+  BOOST_TEST(get_key(configure("transformer-405m", {}), "compose") == "none");
+  BOOST_TEST(get_key(configure("dcformer-tiny", {{"profile.rank", "3"}}), "compose") == "custom");
+  // A setting beside the name changes it, in any order.
+  BOOST_TEST(!configure("dcformer-tiny", {{"profile.key_side", "false"}, {"compose", "full"}}).profile.key_side);
 }
 
 BOOST_AUTO_TEST_CASE(every_combination_trains_resumes_generates_and_is_dumped) {
