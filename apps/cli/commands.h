@@ -14,6 +14,7 @@ Command generate_command();
 Command info_command();
 Command inspect_command();
 Command plot_command();
+Command study_command();
 Command prepare_command();
 Command serve_command();
 Command status_command();

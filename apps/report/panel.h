@@ -14,6 +14,7 @@ struct Run {
   std::vector<LogRow> rows;
   std::vector<double> x;     // of each row, in the unit of the x axis
   std::vector<Run> members;  // of a group (group.h): its runs, with the same steps; the rows are their means
+  double flops_per_token = not_measured;  // of training; NaN: not known
 };
 
 // One panel: which column, how it is shown.

@@ -10,6 +10,7 @@
 #include "apps/report/legend.h"
 #include "apps/report/panel.h"
 #include "apps/report/rasterize.h"
+#include "apps/report/run_flops.h"
 #include "braid/tensor/detail/integers.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/atomic_file.h"
@@ -29,14 +30,20 @@ struct XAxis {
 
 XAxis choose_x(const std::string& column, std::vector<Run>& runs) {
   XAxis axis{.name = "step"};
-  if (column != "step") axis.member = column == "tokens" ? &LogRow::tokens : &LogRow::elapsed_s;
+  if (column != "step") axis.member = column == "time" ? &LogRow::elapsed_s : &LogRow::tokens;
   double largest = 0;
   for (Run& run : runs) {
+    const double scale = column == "flops" ? run.flops_per_token : 1;
+    check(std::isfinite(scale), ErrorKind::input, [&] {
+      return "cannot plot " + run.name +
+             " over flops: expected a run folder, whose config.resolved.toml says what a "
+             "token costs, found a log alone; use --x tokens";
+    });
     for (const LogRow& row : run.rows) {
-      const double x = axis.member ? row.*axis.member : static_cast<double>(row.step);
+      const double x = scale * (axis.member ? row.*axis.member : static_cast<double>(row.step));
       check(std::isfinite(x), ErrorKind::input, [&] {
         return "cannot plot " + run.name + " over " + column + ": expected the column " +
-               (column == "tokens" ? "tokens" : "elapsed_s") + " in every row of its log, found none at step " +
+               (column == "time" ? "elapsed_s" : "tokens") + " in every row of its log, found none at step " +
                std::to_string(row.step) + "; use --x step";
       });
       run.x.push_back(x);
@@ -44,6 +51,7 @@ XAxis choose_x(const std::string& column, std::vector<Run>& runs) {
     }
   }
   if (column == "tokens") axis.name = "tokens";
+  if (column == "flops") axis.name = "FLOPs of training";
   if (column == "time") {
     const bool hours = largest > 2 * 3600, minutes = largest > 120;
     axis.name = hours ? "time (h)" : minutes ? "time (min)" : "time (s)";
@@ -161,7 +169,8 @@ bool has_loss(const std::vector<LogRow>& rows) {
 // The runs of the sources. Of several, those that have no loss yet are left out with a note, and so are folders of
 // other things, which a pattern such as out/* finds. A file that plot wrote has several runs, with their names.
 // given: the names are those of --name.
-std::vector<Run> read_runs(const std::vector<std::string>& sources, const std::vector<std::string>& names, bool given) {
+std::vector<Run> read_runs(const std::vector<std::string>& sources, const std::vector<std::string>& names, bool given,
+                           bool flops) {
   std::vector<Run> runs;
   const auto name_of = [&](size_t i, const std::string& run, size_t of) {
     if (run.empty() || (given && of == 1)) return names[i];
@@ -183,7 +192,12 @@ std::vector<Run> read_runs(const std::vector<std::string>& sources, const std::v
     for (NamedLog& log : logs) {
       const std::string name = name_of(i, log.run, logs.size());
       if (has_loss(log.rows))
-        runs.push_back({braid::detail::replace_invalid_utf8(preview(name, 200)), std::move(log.rows), {}, {}});
+        runs.push_back(
+            {.name = braid::detail::replace_invalid_utf8(preview(name, 200)),
+             .rows = std::move(log.rows),
+             .x = {},
+             .members = {},
+             .flops_per_token = flops && log.run.empty() ? training_flops_per_token(sources[i]) : not_measured});
       else
         leave_out(log.run.empty() ? sources[i] : name, "has no finite loss");
     }
@@ -206,7 +220,7 @@ int run_plot(const Arguments& arguments) {
     check(valid_utf8(name), ErrorKind::setting, [&] { return "bad --name '" + preview(name) + "': expected UTF-8"; });
   const bool given = !names.empty();
   if (!given) names = run_names(sources);
-  std::vector<Run> runs = read_runs(sources, names, given);
+  std::vector<Run> runs = read_runs(sources, names, given, arguments.get("x") == "flops");
   size_t longest = 0;
   for (const Run& run : runs) longest = std::max(longest, run.rows.size());
   int64_t window = arguments.get_int("smooth");
@@ -273,7 +287,7 @@ Command plot_command() {
             .value = "WHAT",
             .help = "horizontal axis",
             .fallback = "step",
-            .rule = models::one_of({"step", "tokens", "time"})},
+            .rule = models::one_of({"step", "tokens", "flops", "time"})},
            {.name = "group",
             .value = "PATTERN",
             .help = "draw the runs with such names (* is any text) as one line, their mean, in a band of their spread",

@@ -1,14 +1,11 @@
 // braid train: the training loop.
 #include <cstdio>
 
-#include "apps/cli/model_flags.h"
+#include "apps/cli/command.h"
 #include "apps/cli/signals.h"
 #include "apps/cli/text.h"
-#include "apps/train/dry_run.h"
 #include "apps/train/from_config.h"
-#include "apps/train/job.h"
 #include "apps/train/memory.h"
-#include "apps/train/plan_command.h"
 #include "apps/train/run_data.h"
 #include "apps/train/train.h"
 #include "apps/train/training_run.h"
@@ -30,7 +27,7 @@ std::optional<std::string> failure_of(TrainingRun& run, const TrainConfig& confi
 }
 
 // The loop. All ranks have the same metrics, so all take the same turns.
-int train(TrainingRun& run, const TrainConfig& config, const dist::ProcessMesh& mesh) {
+int train_steps(TrainingRun& run, const TrainConfig& config, const dist::ProcessMesh& mesh) {
   models::Trainer& trainer = run.trainer();
   if (!run.make_up()) {
     run.print_stopped();
@@ -70,22 +67,10 @@ int train(TrainingRun& run, const TrainConfig& config, const dist::ProcessMesh& 
   return 0;
 }
 
-int prepare_and_train(const Arguments& arguments, const Job& job) {
-  TrainConfig config;
-  Schema schema = train_schema(config, model_settings());
-  std::vector<std::string> overrides = arguments.overrides();
-  if (arguments.has("device")) overrides.push_back("run.device=" + arguments.get("device"));
-  if (arguments.has("threads")) overrides.push_back("run.threads=" + arguments.get("threads"));
-  std::vector<std::string> notes = load_config(schema, arguments.get("CONFIG"), overrides);
-  if (const std::string steps = set_steps_by_epochs(config, overrides); !steps.empty()) notes.push_back(steps);
-  if (job.world().rank() == 0) print_notes(notes);
-  check_plan_flags(arguments);
-  if (arguments.has("print-config")) {
-    std::fputs((print_config(schema, settings_in_effect(config)) + start_comments(config)).c_str(), stdout);
-    return 0;
-  }
+}  // namespace
+
+int train(const TrainConfig& config, const Schema& schema, const Job& job, const std::string& command) {
   if (config.run.threads > 0) set_threads(static_cast<int>(config.run.threads));
-  if (arguments.has("dry-run")) return print_plan(config, arguments, job);
   const Device device = parse_device(config.run.device);  // the first check: no device, no run
   check_together(config);
   job.world().set_timeout(config.parallel.timeout);
@@ -95,12 +80,12 @@ int prepare_and_train(const Arguments& arguments, const Job& job) {
   const StopSignals signals;  // before data and weights are loaded, so that no signal is lost
   try {
     TrainingRun run(config, schema, mesh, ranks.device);
-    const RunRecord record(ranks.world, ranks.device, arguments.line());
+    const RunRecord record(ranks.world, ranks.device, command);
     for (const std::string& line : record.head()) std::printf("%s\n", line.c_str());
     run.open(record);
     return record.run(config.run.out, config.train.steps, config.train.init_from, [&] {
       run.start();
-      return train(run, config, mesh);
+      return train_steps(run, config, mesh);
     });
   } catch (const OutOfMemory& e) {
     const auto model = model_spec(config, vocabulary_of(config));
@@ -108,13 +93,6 @@ int prepare_and_train(const Arguments& arguments, const Job& job) {
                                                {mesh.data.size(), mesh.context.size(), mesh.tensor.size()},
                                                ranks.device != kCpu));
   }
-}
-
-}  // namespace
-
-int run_train(const Arguments& arguments) {
-  Job job;
-  return job.run([&] { return prepare_and_train(arguments, job); });
 }
 
 }  // namespace braid::apps

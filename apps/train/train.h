@@ -1,10 +1,14 @@
-// The command `braid train`.
+// A training run from its settings to its end.
 #pragma once
-#include "apps/cli/command.h"
+#include <string>
+
+#include "apps/train/job.h"
+#include "apps/train/train_config.h"
 
 namespace braid::apps {
 
-// Trains, plans or prints the settings, by the flags. Returns the exit code; throws Error.
-int run_train(const Arguments& arguments);
+// Trains, or resumes, the run of these settings on the processes of the job. `schema` is of `config`; `command`: as it
+// was typed, for the record. Returns 0, or 75 when it was stopped by a signal; throws Error. Collective.
+int train(const TrainConfig& config, const Schema& schema, const Job& job, const std::string& command);
 
 }  // namespace braid::apps

@@ -1,10 +1,45 @@
-// `braid train`: its flags and help. The command itself: train.cpp.
+// `braid train`: its flags and help, and the settings that they make. The training itself: train.cpp.
+#include <cstdio>
+
 #include "apps/cli/commands.h"
+#include "apps/cli/model_flags.h"
+#include "apps/train/dry_run.h"
 #include "apps/train/from_config.h"
 #include "apps/train/plan_command.h"
+#include "apps/train/run_data.h"
 #include "apps/train/train.h"
+#include "braid/tensor/parallel.h"
 
 namespace braid::apps {
+namespace {
+
+int prepare_and_train(const Arguments& arguments, const Job& job) {
+  TrainConfig config;
+  Schema schema = train_schema(config, model_settings());
+  std::vector<std::string> overrides = arguments.overrides();
+  if (arguments.has("device")) overrides.push_back("run.device=" + arguments.get("device"));
+  if (arguments.has("threads")) overrides.push_back("run.threads=" + arguments.get("threads"));
+  std::vector<std::string> notes = load_config(schema, arguments.get("CONFIG"), overrides);
+  if (const std::string steps = set_steps_by_epochs(config, overrides); !steps.empty()) notes.push_back(steps);
+  if (job.world().rank() == 0) print_notes(notes);
+  check_plan_flags(arguments);
+  if (arguments.has("print-config")) {
+    std::fputs((print_config(schema, settings_in_effect(config)) + start_comments(config)).c_str(), stdout);
+    return 0;
+  }
+  if (arguments.has("dry-run")) {
+    if (config.run.threads > 0) set_threads(static_cast<int>(config.run.threads));
+    return print_plan(config, arguments, job);
+  }
+  return train(config, schema, job, arguments.line());
+}
+
+int run_train(const Arguments& arguments) {
+  Job job;
+  return job.run([&] { return prepare_and_train(arguments, job); });
+}
+
+}  // namespace
 
 Command train_command() {
   Command command{

@@ -72,6 +72,7 @@ set(arrows
   "apps/eval: apps/cli apps/train"
   "apps/chat: apps/cli"
   "apps/analyze: apps/cli apps/report apps/serve apps/train"
+  "apps/study: apps/cli apps/report apps/train"
 )
 if(ARROWS)
   set(arrows ${ARROWS})

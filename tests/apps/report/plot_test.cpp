@@ -4,7 +4,9 @@
 #include <boost/test/unit_test.hpp>
 
 #include "apps/report/group.h"
+#include "apps/report/run_flops.h"
 #include "apps/train/log.h"
+#include "braid/models/registry.h"
 #include "braid/tensor/detail/utf8.h"
 #include "tests/apps/support.h"
 
@@ -101,6 +103,34 @@ BOOST_AUTO_TEST_CASE(a_part_of_the_axes) {
   const auto late = run("plot " + folder + " --from 40");
   BOOST_TEST(late.code == 2);
   BOOST_TEST(late.output.find("--from: expected less than 40.00") != std::string::npos, late.output);
+}
+
+// FLOPs of a token are those of the settings in the run folder.
+BOOST_AUTO_TEST_CASE(flops_as_an_axis) {
+  const Scratch scratch;
+  for (const char* name : {"small", "wide"}) {
+    make_run(scratch / name, 0, 1);
+    RunLog log(scratch / name, 0);
+    for (int64_t step = 1; step <= 10; ++step)
+      log.append({.step = step, .loss = 3 - 0.1 * double(step), .tokens = 64.0 * double(step)});
+    write(scratch / name / "config.resolved.toml",
+          std::string("[model]\nvocab_size = 50\nn_layer = 1\nn_head = 2\nblock_size = 32\ndim = ") +
+              (name[0] == 's' ? "16" : "32") + "\n");
+  }
+  const std::string small = (scratch / "small").string(), wide = (scratch / "wide").string();
+  const auto drawn = run("plot " + small + " " + wide + " --x flops -o " + (scratch / "f.svg").string());
+  BOOST_REQUIRE_MESSAGE(drawn.code == 0, drawn.output);
+  const std::string svg = slurp(scratch / "f.svg");
+  BOOST_TEST(svg.find(">FLOPs of training<") != std::string::npos);
+  const auto spec = braid::models::configure_model(
+      "", {{"vocab_size", "50"}, {"n_layer", "1"}, {"n_head", "2"}, {"block_size", "32"}, {"dim", "32"}});
+  BOOST_TEST(training_flops_per_token(wide) == spec->training_flops(32) / 32, boost::test_tools::tolerance(1e-12));
+  BOOST_TEST(training_flops_per_token(small) < training_flops_per_token(wide));
+  std::filesystem::remove(scratch / "small/config.resolved.toml");
+  const auto unknown = run("plot " + small + " --x flops");
+  BOOST_TEST(unknown.code == 3, unknown.output);
+  BOOST_TEST(unknown.output.find("expected a run folder, whose config.resolved.toml") != std::string::npos,
+             unknown.output);
 }
 
 BOOST_AUTO_TEST_CASE(pixels) {

@@ -1,0 +1,133 @@
+// braid study: a table of training runs from one file, and what they show.
+#include <cstdio>
+
+#include "apps/cli/commands.h"
+#include "apps/cli/text.h"
+#include "apps/study/study_cost.h"
+#include "apps/study/study_report.h"
+#include "apps/train/train.h"
+#include "braid/tensor/error.h"
+
+namespace braid::apps {
+namespace {
+
+struct Part {
+  int64_t number = 1, of = 1;
+};
+Part part_of(const Arguments& arguments) {
+  if (!arguments.has("part")) return {};
+  const std::string text = arguments.get("part");
+  const std::vector<std::string> words = split(text, '/');
+  const auto number = [&](size_t i) { return i < words.size() ? parse_int(words[i]).value_or(0) : 0; };
+  const Part part{number(0), number(1)};
+  check(words.size() == 2 && part.number >= 1 && part.number <= part.of, ErrorKind::setting,
+        [&] { return "bad value for --part: expected I/N with I from 1 to N, found '" + preview(text) + "'"; });
+  return part;
+}
+
+// The finished ones of these runs.
+std::vector<StudyResult> results_of(const Study& study, const std::vector<StudyRun>& runs) {
+  std::vector<StudyResult> results;
+  for (const StudyRun& run : runs)
+    if (const std::optional<StudyResult> result = read_result(study, run)) results.push_back(*result);
+  return results;
+}
+
+// Trains the runs of the part that are not finished. Returns 0, or 75 when a signal stopped one.
+int run_part(const Study& study, const std::vector<StudyRun>& runs, const Part& part, const Job& job,
+             const std::string& command) {
+  for (size_t i = 0; i < runs.size(); ++i) {
+    if (static_cast<int64_t>(i) % part.of != part.number - 1) continue;
+    const StudyRun& run = runs[i];
+    std::optional<StudyResult> done;
+    at_root(job.world(), [&] { done = read_result(study, run); });
+    if (job.world().any(done.has_value())) continue;
+    std::printf("run %zu of %zu: %s\n", i + 1, runs.size(), run.name.c_str());
+    std::fflush(stdout);
+    at_root(job.world(), [&] { begin_run(study, run); });
+    const RunSettings settings(study, run.settings);
+    if (const int code = train(settings.config, settings.schema, job, command); code != 0) return code;
+    at_root(job.world(), [&] { finish_run(study, run); });
+  }
+  return 0;
+}
+
+int study_with(const Arguments& arguments, const Job& job) {
+  Study study = read_study(arguments.get("STUDY"));
+  for (const char* name : {"threads", "device"})
+    if (arguments.has(name)) study.base.settings.push_back(std::string("run.") + name + "=" + arguments.get(name));
+  const Part part = part_of(arguments);
+  const std::vector<StudyRun> search = search_runs(study);
+  if (arguments.has("dry-run")) {
+    std::vector<StudyRun> all = search;
+    for (StudyRun& run : main_runs(study, best_rates(study, results_of(study, search)))) all.push_back(std::move(run));
+    std::fputs(study_plan(study, all).c_str(), stdout);
+    return 0;
+  }
+  const bool report_only = arguments.has("report");
+  at_root(job.world(), [&] {
+    std::vector<StudyRun> all = search;
+    for (StudyRun& run : main_runs(study, {})) all.push_back(std::move(run));
+    open_study(study, all);
+  });
+  if (!report_only)
+    if (const int code = run_part(study, search, part, job, arguments.line()); code != 0) return code;
+  const std::vector<StudyResult> searched = results_of(study, search);
+  const auto rates = best_rates(study, searched);
+  const bool waits = study.search && rates.empty();
+  for (const auto& [variant, rate] : rates)
+    std::printf("learning rate of %s: %s\n", variant.c_str(), shortest(rate).c_str());
+  if (waits && !report_only) {
+    std::printf(
+        "stopped: %zu of %zu runs of the learning-rate search are finished, the others belong to other parts; "
+        "run the same command again when they are\n",
+        searched.size(), search.size());
+    return exit_stopped;
+  }
+  const std::vector<StudyRun> runs = main_runs(study, rates);
+  if (!report_only)
+    if (const int code = run_part(study, runs, part, job, arguments.line()); code != 0) return code;
+  at_root(job.world(), [&] {
+    const std::vector<StudyResult> results = waits ? std::vector<StudyResult>{} : results_of(study, runs);
+    const auto missing = std::ssize(runs) - std::ssize(results);
+    std::printf("\n%s\n", write_study_report(study, searched, results, missing).c_str());
+    std::printf("wrote %s/report\n", study.out.c_str());
+  });
+  return 0;
+}
+
+int run_study(const Arguments& arguments) {
+  Job job;
+  return job.run([&] { return study_with(arguments, job); });
+}
+
+}  // namespace
+
+Command study_command() {
+  return {
+      .name = "study",
+      .summary = "train a table of runs from one file, and write tables and pictures of them",
+      .positionals = {{.name = "STUDY", .help = "TOML file: sizes, variants, budgets, seeds (apps/study/README.md)"}},
+      .flags = {{.name = "dry-run",
+                 .help = "print the runs with their cost, and the time of the whole here and on H100"},
+                {.name = "report", .help = "train nothing: write the report of the runs that are finished"},
+                {.name = "part",
+                 .value = "I/N",
+                 .help =
+                     "train every N-th run from the I-th on: N processes or hosts with the same folder share a study"},
+                {.name = "device", .value = "DEVICE", .help = "same as run.device=DEVICE for every run"},
+                integer_flag("threads", "N", "same as run.threads=N for every run; 0 = all cores", "", 0, 4096)},
+      .details =
+          "Runs are trained in order as `braid train` does, each in study.out/runs/NAME. SIGINT and SIGTERM save\n"
+          "the state and end with exit code 75; the same command goes on where it stopped, also after a kill.\n"
+          "A folder of another study, changed data, and a run that was begun with other settings are rejected.\n"
+          "Under mpirun the processes train each run together; --part gives each host runs of its own.",
+      .examples = {"braid study configs/studies/ablation.toml --dry-run", "braid study configs/studies/ablation.toml",
+                   "braid study configs/studies/scaling.toml --part 2/4",
+                   "braid study configs/studies/scaling.toml --report"},
+      .run = run_study,
+      .shared = [](const Arguments& arguments) { return !arguments.has("dry-run") && !arguments.has("report"); },
+  };
+}
+
+}  // namespace braid::apps

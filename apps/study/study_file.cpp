@@ -1,0 +1,300 @@
+#include "apps/study/study_file.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "apps/cli/config_file.h"
+#include "apps/cli/text.h"
+#include "apps/train/from_config.h"
+#include "apps/train/run_data.h"
+#include "braid/tensor/error.h"
+#include "braid/tensor/io/reader.h"
+
+namespace braid::apps {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+const std::vector<std::string> kUnits = {"tokens_per_parameter", "tokens", "steps"};
+const std::vector<std::string> kStudyKeys = {
+    "name",   "out",   "baseline",        "config",  "seeds", "tokens_per_parameter",
+    "tokens", "steps", "warmup_fraction", "families"};
+const std::vector<std::string> kSearchKeys = {"size", "budget", "rates", "seeds", "variants"};
+// Settings of which a study decides, and those in which variants must agree for their losses to be comparable.
+const std::vector<std::string> kDecided = {"run.out", "run.seed", "train.steps", "train.epochs"};
+const std::vector<std::string> kShared = {"data.", "eval.", "parallel.", "train.batch_size", "train.accumulate"};
+
+class Reader {
+ public:
+  explicit Reader(const fs::path& file) : file_(file.string()) {
+    constexpr int64_t limit = 1 << 20;
+    entries_ = parse_config(io::read_text_file(file_, limit), file_);
+  }
+
+  Study read() {
+    for (const ConfigEntry& entry : entries_) {
+      check(entry.problem.empty(), ErrorKind::setting, [&] { return at(entry) + ": " + entry.problem; });
+      const std::vector<std::string> parts = split(entry.key, '.');
+      const std::string& section = parts[0];
+      if (section == "study" && parts.size() == 2)
+        read_study_key(entry, parts[1]);
+      else if (section == "search" && parts.size() == 2)
+        read_search_key(entry, parts[1]);
+      else if (section == "base" && parts.size() > 1)
+        add(study_.base, entry, rest(entry.key, 1));
+      else if ((section == "sizes" || section == "variants") && parts.size() > 2)
+        add(named(section == "sizes" ? study_.sizes : study_.variants, parts[1]), entry, rest(entry.key, 2));
+      else
+        fail(ErrorKind::setting,
+             "unknown key '" + preview(entry.key) + "' in " + where(entry) +
+                 ": expected the sections [study], [base], [sizes.NAME], [variants.NAME], [search]");
+    }
+    study_.file = file_;
+    complete();
+    return std::move(study_);
+  }
+
+ private:
+  static std::string rest(const std::string& key, int levels) {
+    size_t begin = 0;
+    for (int i = 0; i < levels; ++i) begin = key.find('.', begin) + 1;
+    return key.substr(begin);
+  }
+  std::string where(const ConfigEntry& entry) const { return file_ + " line " + std::to_string(entry.line); }
+  std::string at(const ConfigEntry& entry) const {
+    return "bad value for " + preview(entry.key) + " in " + where(entry);
+  }
+  [[noreturn]] void reject(const ConfigEntry& entry, const std::string& expected) const {
+    fail(ErrorKind::setting, at(entry) + ": expected " + expected + ", found " + preview(toml_text(entry.value)));
+  }
+
+  std::string text(const ConfigEntry& entry) const {
+    if (const auto* value = std::get_if<std::string>(&entry.value); value && !value->empty()) return *value;
+    reject(entry, "a text");
+  }
+  // A list of numbers: whole ones, or texts such as "3e-3".
+  std::vector<double> numbers(const ConfigEntry& entry) const {
+    std::vector<double> list;
+    if (const auto* whole = std::get_if<std::vector<int64_t>>(&entry.value)) list.assign(whole->begin(), whole->end());
+    if (const auto* texts = std::get_if<std::vector<std::string>>(&entry.value))
+      for (const std::string& word : *texts) {
+        const std::optional<double> value = parse_float(word);
+        if (!value) reject(entry, "a list of numbers");
+        list.push_back(*value);
+      }
+    if (list.empty() || std::ranges::any_of(list, [](double x) { return !(x > 0) || !std::isfinite(x); }))
+      reject(entry, "a list of numbers above 0, [1, 2] or [\"1e-3\", \"3e-3\"]");
+    return list;
+  }
+  std::vector<int64_t> seeds(const ConfigEntry& entry) const {
+    const auto* list = std::get_if<std::vector<int64_t>>(&entry.value);
+    if (!list || list->empty()) reject(entry, "a list of whole numbers");
+    if (std::ranges::any_of(*list, [&](int64_t s) { return s < 0 || std::ranges::count(*list, s) > 1; }))
+      reject(entry, "different seeds from 0");
+    return *list;
+  }
+  double number(const ConfigEntry& entry) const {
+    if (const auto* whole = std::get_if<int64_t>(&entry.value)) return static_cast<double>(*whole);
+    if (const auto* real = std::get_if<double>(&entry.value)) return *real;
+    reject(entry, "a number");
+  }
+
+  void read_study_key(const ConfigEntry& entry, const std::string& key) {
+    if (key == "name") study_.name = text(entry);
+    if (key == "out") study_.out = text(entry);
+    if (key == "baseline") study_.baseline = text(entry);
+    if (key == "config") study_.config = (fs::path(file_).parent_path() / text(entry)).string();
+    if (key == "seeds") study_.seeds = seeds(entry);
+    if (key == "warmup_fraction") {
+      study_.warmup_fraction = number(entry);
+      if (!(study_.warmup_fraction >= 0 && study_.warmup_fraction < 1)) reject(entry, "a number from 0 to below 1");
+    }
+    if (key == "families") {
+      const auto* on = std::get_if<bool>(&entry.value);
+      if (!on) reject(entry, "true or false");
+      study_.families = *on;
+    }
+    if (std::ranges::count(kUnits, key) > 0) {
+      check(study_.budget_unit.empty(), ErrorKind::setting, [&] {
+        return at(entry) + ": expected one of " + join(kUnits, ", ") + ", found " + study_.budget_unit + " as well";
+      });
+      study_.budget_unit = key;
+      study_.budgets = numbers(entry);
+    }
+    check(std::ranges::count(kStudyKeys, key) > 0, ErrorKind::setting, [&] {
+      return "unknown key 'study." + preview(key) + "' in " + where(entry) + did_you_mean(key, kStudyKeys);
+    });
+  }
+
+  void read_search_key(const ConfigEntry& entry, const std::string& key) {
+    check(std::ranges::count(kSearchKeys, key) > 0, ErrorKind::setting, [&] {
+      return "unknown key 'search." + preview(key) + "' in " + where(entry) + did_you_mean(key, kSearchKeys);
+    });
+    if (!study_.search) study_.search.emplace();
+    Study::Search& search = *study_.search;
+    if (key == "size") search.size = text(entry);
+    if (key == "budget") search.budget = number(entry);
+    if (key == "rates") search.rates = numbers(entry);
+    if (key == "seeds") search.seeds = seeds(entry);
+    if (key == "variants") {
+      const auto* list = std::get_if<std::vector<std::string>>(&entry.value);
+      if (!list || list->empty()) reject(entry, "a list of names of variants");
+      search.variants = *list;
+    }
+  }
+
+  static Study::Section& named(std::vector<Study::Section>& sections, const std::string& name) {
+    for (Study::Section& section : sections)
+      if (section.name == name) return section;
+    return sections.emplace_back(Study::Section{name, {}});
+  }
+
+  void add(Study::Section& section, const ConfigEntry& entry, const std::string& key) {
+    check(std::ranges::count(kDecided, key) == 0, ErrorKind::setting, [&] {
+      return "unknown key '" + preview(entry.key) + "' in " + where(entry) + ": the study sets " + key +
+             "; use [study] out, seeds, " + join(kUnits, ", ");
+    });
+    const bool of_variant = entry.key.starts_with("variants.");
+    const bool shared = std::ranges::any_of(kShared, [&](const std::string& p) { return key.starts_with(p); });
+    check(!of_variant || !shared, ErrorKind::setting, [&] {
+      return "bad key '" + preview(entry.key) + "' in " + where(entry) +
+             ": variants are compared on the same data and batches; set " + key + " in [base] or [sizes.NAME]";
+    });
+    section.settings.push_back(key + "=" + plain_text(entry.value));
+  }
+
+  void need(bool ok, const std::string& expected) const {
+    check(ok, ErrorKind::setting, [&] { return "bad study " + file_ + ": expected " + expected + ", found none"; });
+  }
+  void check_name(const std::string& name) const {
+    const bool ok = !name.empty() && std::ranges::all_of(name, [](unsigned char c) {
+      return std::isalnum(c) != 0 || c == '-' || c == '_';
+    });
+    check(ok, ErrorKind::setting,
+          [&] { return "bad name '" + preview(name) + "' in " + file_ + ": expected letters, digits, - and _"; });
+  }
+
+  void complete() {
+    if (study_.name.empty()) study_.name = fs::path(file_).stem().string();
+    check_name(study_.name);
+    need(!study_.out.empty(), "study.out, a folder");
+    need(!study_.seeds.empty(), "study.seeds");
+    need(!study_.budgets.empty(), "one of study." + join(kUnits, ", study."));
+    need(!study_.variants.empty(), "a section [variants.NAME]");
+    if (study_.sizes.empty()) study_.sizes.push_back({"one", {}});
+    std::vector<std::string> sizes, variants;
+    for (const auto& s : study_.sizes) check_name(s.name), sizes.push_back(s.name);
+    for (const auto& v : study_.variants) check_name(v.name), variants.push_back(v.name);
+    if (study_.baseline.empty()) study_.baseline = variants.front();
+    const auto known = [&](const std::string& name, const std::vector<std::string>& names, const std::string& key) {
+      check(std::ranges::count(names, name) > 0, ErrorKind::setting, [&] {
+        return "bad value for " + key + " in " + file_ + ": expected one of " + join(names, ", ") + ", found " +
+               preview(name);
+      });
+    };
+    known(study_.baseline, variants, "study.baseline");
+    if (!study_.search) return;
+    Study::Search& search = *study_.search;
+    need(!search.rates.empty(), "search.rates");
+    if (search.size.empty()) search.size = sizes.front();
+    if (search.budget == 0) search.budget = study_.budgets.front();
+    if (search.seeds.empty()) search.seeds = {study_.seeds.front()};
+    if (search.variants.empty()) search.variants = variants;
+    known(search.size, sizes, "search.size");
+    for (const std::string& name : search.variants) known(name, variants, "search.variants");
+  }
+
+  std::string file_;
+  std::vector<ConfigEntry> entries_;
+  Study study_;
+};
+
+const Study::Section& section_named(const std::vector<Study::Section>& sections, const std::string& name) {
+  return *std::ranges::find(sections, name, &Study::Section::name);
+}
+
+std::vector<std::string> settings_of(const Study& study, const std::string& size, const std::string& variant) {
+  std::vector<std::string> all = study.base.settings;
+  for (const auto* section : {&section_named(study.sizes, size), &section_named(study.variants, variant)})
+    all.insert(all.end(), section->settings.begin(), section->settings.end());
+  return all;
+}
+
+// Steps of a budget at a size: those of the baseline, so that all variants see the same tokens.
+int64_t steps_of(const Study& study, const std::string& size, double budget) {
+  if (study.budget_unit == "steps") return static_cast<int64_t>(std::llround(budget));
+  const RunSettings run(study, settings_of(study, size, study.baseline));
+  const auto spec = model_spec(run.config, vocabulary_here(run.config));
+  const double per_step = static_cast<double>(run.config.train.batch_size * run.config.train.accumulate *
+                                              sequence_length(run.config, *spec));
+  const double tokens = study.budget_unit == "tokens" ? budget : budget * static_cast<double>(spec->size().parameters);
+  return std::max<int64_t>(1, std::llround(tokens / per_step));
+}
+
+StudyRun make_run(const Study& study, const std::string& size, const std::string& variant, double budget, int64_t seed,
+                  std::optional<double> rate, bool search) {
+  StudyRun run{
+      .name = {}, .size = size, .variant = variant, .budget = budget, .seed = seed, .rate = rate, .search = search};
+  const std::string unit = study.budget_unit == "tokens_per_parameter" ? "x" : study.budget_unit[0] == 't' ? "t" : "";
+  run.name = std::string(search ? "search-" : "") + size + "-" + variant + "-" + shortest(budget) + unit + "-s" +
+             std::to_string(seed) + (search ? "-lr" + shortest(*rate) : "");
+  run.steps = steps_of(study, size, budget);
+  run.settings = settings_of(study, size, variant);
+  if (rate) run.settings.push_back("optimizer.lr=" + shortest(*rate));
+  run.settings.push_back("train.steps=" + std::to_string(run.steps));
+  if (study.warmup_fraction > 0)
+    run.settings.push_back("schedule.warmup=" + std::to_string(std::max<int64_t>(
+                                                    1, std::llround(study.warmup_fraction * double(run.steps)))));
+  run.settings.push_back("run.seed=" + std::to_string(seed));
+  run.settings.push_back("run.out=" + (fs::path(study.out) / "runs" / run.name).string());
+  return run;
+}
+
+}  // namespace
+
+Study read_study(const fs::path& file) { return Reader(file).read(); }
+
+RunSettings::RunSettings(const Study& study, const std::vector<std::string>& settings)
+    : schema(train_schema(config, model_settings())) {
+  try {
+    load_config(schema, study.config, settings);
+  } catch (const Error& e) {  // the settings came from the study's file
+    std::string words = e.what();
+    if (const size_t at = words.find("the command line"); at != std::string::npos) words.replace(at, 16, study.file);
+    fail(e.kind(), words);
+  }
+}
+
+int64_t vocabulary_here(const TrainConfig& config) {
+  return !config.data.path.empty() && fs::exists(fs::path(config.data.path) / "dataset.json") ? vocabulary_of(config)
+                                                                                              : 0;
+}
+
+std::vector<StudyRun> search_runs(const Study& study) {
+  std::vector<StudyRun> runs;
+  if (!study.search) return runs;
+  const Study::Search& search = *study.search;
+  for (const std::string& variant : search.variants)
+    for (const double rate : search.rates)
+      for (const int64_t seed : search.seeds)
+        runs.push_back(make_run(study, search.size, variant, search.budget, seed, rate, true));
+  return runs;
+}
+
+std::vector<StudyRun> main_runs(const Study& study, const std::vector<std::pair<std::string, double>>& rates) {
+  std::vector<StudyRun> runs;
+  for (const Study::Section& size : study.sizes)
+    for (const double budget : study.budgets)
+      for (const int64_t seed : study.seeds)
+        for (const Study::Section& variant : study.variants) {
+          std::optional<double> rate;
+          for (const auto& [name, value] : rates)
+            if (name == variant.name) rate = value;
+          runs.push_back(make_run(study, size.name, variant.name, budget, seed, rate, false));
+        }
+  return runs;
+}
+
+}  // namespace braid::apps

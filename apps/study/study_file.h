@@ -1,0 +1,69 @@
+// The file of a study: sizes x variants x budgets x seeds, as runs of `braid train`. README.md has an example and the
+// meaning of every key.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/train/train_config.h"
+
+namespace braid::apps {
+
+struct Study {
+  struct Section {
+    std::string name;
+    std::vector<std::string> settings;  // of braid train, key=value
+  };
+  struct Search {  // of the learning rate, for each of these variants by itself
+    std::string size;
+    double budget = 0;
+    std::vector<double> rates;
+    std::vector<int64_t> seeds;
+    std::vector<std::string> variants;
+  };
+  std::string file, name, out, baseline;
+  std::string config;  // a TOML file of braid train below the sections; "": none
+  std::vector<int64_t> seeds;
+  std::string budget_unit;  // tokens_per_parameter (of the baseline's), tokens or steps
+  std::vector<double> budgets;
+  double warmup_fraction = 0;  // of the steps; 0: schedule.warmup
+  bool families = false;       // in-context accuracy by family at every checkpoint of a run
+  Section base;
+  std::vector<Section> sizes, variants;
+  std::optional<Search> search;
+};
+
+// Error(input) where the file cannot be read, Error(setting) for what it may not say.
+Study read_study(const std::filesystem::path& file);
+
+struct StudyRun {
+  std::string name;  // of its folder, below runs/
+  std::string size, variant;
+  double budget = 0;
+  int64_t seed = 0, steps = 0;
+  std::optional<double> rate;         // of the search
+  bool search = false;                // a run of the search
+  std::vector<std::string> settings;  // of braid train, key=value; a later one counts
+};
+
+// The settings of a run as `braid train` has them. Not movable: the schema points into the configuration.
+struct RunSettings {
+  TrainConfig config;
+  Schema schema;
+  RunSettings(const Study& study, const std::vector<std::string>& settings);
+  RunSettings(const RunSettings&) = delete;
+  RunSettings& operator=(const RunSettings&) = delete;
+};
+
+// The runs of the search, in order. Error(setting) for settings that train would reject.
+std::vector<StudyRun> search_runs(const Study& study);
+// The runs of the study. `rates`: the learning rate of each variant of the search, empty while it is not known.
+std::vector<StudyRun> main_runs(const Study& study, const std::vector<std::pair<std::string, double>>& rates);
+
+// V of the data of these settings, 0 where there are none here.
+int64_t vocabulary_here(const TrainConfig& config);
+
+}  // namespace braid::apps

@@ -1,0 +1,397 @@
+#include "apps/study/study_report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <set>
+
+#include "apps/cli/text.h"
+#include "apps/report/chart.h"
+#include "apps/report/csv.h"
+#include "braid/models/study/compute_law.h"
+#include "braid/models/study/scaling_law.h"
+#include "braid/tensor/error.h"
+#include "braid/tensor/io/atomic_file.h"
+
+namespace braid::apps {
+
+namespace fs = std::filesystem;
+using models::Estimate;
+
+namespace {
+
+std::string fixed(double value, int decimals = 4) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.*f", decimals, value);
+  return std::isfinite(value) ? text : "-";
+}
+std::string exponent(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2e", value);
+  return text;
+}
+std::string with_sign(double value, int decimals = 4) { return (value > 0 ? "+" : "") + fixed(value, decimals); }
+std::string interval(const Estimate& e, int decimals = 4) {
+  if (!std::isfinite(e.low) || !std::isfinite(e.high)) return "no interval";
+  return "[" + fixed(e.low, decimals) + ", " + fixed(e.high, decimals) + "]";
+}
+
+// A table in Markdown.
+class Table {
+ public:
+  explicit Table(const std::vector<std::string>& names) : columns_(names.size()) {
+    row(names);
+    text_ += "|---|" + [&] {
+      std::string rest;
+      for (size_t i = 1; i < columns_; ++i) rest += "--:|";
+      return rest;
+    }() + "\n";
+  }
+  void row(const std::vector<std::string>& cells) {
+    text_ += "|";
+    for (const std::string& cell : cells) text_ += " " + cell + " |";
+    text_ += "\n";
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  size_t columns_;
+  std::string text_;
+};
+
+class Reporter {
+ public:
+  Reporter(const Study& study, const std::vector<StudyResult>& search, const std::vector<StudyResult>& results)
+      : study_(study), search_(search), results_(results), folder_(fs::path(study.out) / "report") {
+    std::error_code error;
+    fs::create_directories(folder_, error);
+    check(!error, ErrorKind::output,
+          [&] { return "cannot make the folder " + folder_.string() + ": " + error.message(); });
+    for (const Study::Section& variant : study.variants) variants_.push_back(variant.name);
+  }
+
+  std::string write(int64_t missing) {
+    text_ = "# " + study_.name + "\n\n" + std::to_string(results_.size()) + " runs" +
+            (missing > 0 ? ", " + std::to_string(missing) + " not finished" : "") + " in " + duration(total_seconds()) +
+            " of training. Losses are of validation, in nats per token. Intervals in " +
+            "brackets are of 95 %. The baseline is " + study_.baseline + ".\n";
+    runs();
+    rates();
+    losses();
+    differences();
+    multipliers();
+    law();
+    families();
+    write_file("report.md", text_);
+    return text_;
+  }
+
+ private:
+  // The results of a variant at a size and budget, by seed.
+  std::map<int64_t, const StudyResult*> cell(const std::string& size, double budget, const std::string& variant) const {
+    std::map<int64_t, const StudyResult*> found;
+    for (const StudyResult& r : results_)
+      if (r.run.size == size && r.run.budget == budget && r.run.variant == variant) found[r.run.seed] = &r;
+    return found;
+  }
+  void each_cell(const std::function<void(const std::string& size, double budget)>& use) const {
+    for (const Study::Section& size : study_.sizes)
+      for (const double budget : study_.budgets) use(size.name, budget);
+  }
+  int hue(const std::string& variant) const {
+    return static_cast<int>(std::ranges::find(variants_, variant) - variants_.begin());
+  }
+  double total_seconds() const {
+    double sum = 0;
+    for (const auto* list : {&search_, &results_})
+      for (const StudyResult& r : *list) sum += r.seconds;
+    return sum;
+  }
+  void write_file(const std::string& name, const std::string& text) const {
+    io::write_file((folder_ / name).string(), text);
+  }
+  void title(const std::string& words) { text_ += "\n## " + words + "\n\n"; }
+
+  void runs() const {
+    Csv csv({"run", "search", "size", "variant", "budget", "seed", "learning_rate", "steps", "parameters",
+             "non_embedding", "tokens", "flops", "validation_loss", "task_accuracy", "seconds"});
+    for (const auto* list : {&search_, &results_})
+      for (const StudyResult& r : *list)
+        csv.row({r.run.name, static_cast<int64_t>(r.run.search), r.run.size, r.run.variant, r.run.budget, r.run.seed,
+                 r.run.rate.value_or(std::nan("")), r.run.steps, r.parameters, r.non_embedding, r.tokens, r.flops,
+                 r.loss, r.task_accuracy, r.seconds});
+    write_file("runs.csv", csv.text());
+  }
+
+  void rates() {
+    if (!study_.search || search_.empty()) return;
+    title("Learning rate");
+    const auto best = best_rates(study_, search_);
+    Csv csv({"variant", "learning_rate", "validation_loss", "seeds"});
+    LinePanel panel{.title = "Validation loss by learning rate", .x_name = "learning rate", .lines = {}, .log_x = true};
+    std::vector<std::string> names = {"variant"};
+    for (const double rate : study_.search->rates) names.push_back(shortest(rate));
+    Table table(names);
+    for (const std::string& variant : study_.search->variants) {
+      Line line{.name = variant, .x = {}, .y = {}, .hue = hue(variant), .low = {}, .high = {}};
+      std::vector<std::string> row = {variant};
+      for (const double rate : study_.search->rates) {
+        std::vector<double> values;
+        for (const StudyResult& r : search_)
+          if (r.run.variant == variant && r.run.rate == rate) values.push_back(r.loss);
+        row.push_back(values.empty() ? "-" : fixed(models::mean_with_interval(values).value));
+        if (values.empty()) continue;
+        const double mean = models::mean_with_interval(values).value;
+        csv.row({variant, rate, mean, std::ssize(values)});
+        line.x.push_back(rate), line.y.push_back(mean);
+        const bool chosen = std::ranges::count(best, std::pair{variant, rate}) > 0;
+        if (chosen) row.back() = "**" + row.back() + "**";
+      }
+      table.row(row);
+      panel.lines.push_back(line);
+    }
+    text_ += table.text();
+    for (const auto& [variant, rate] : best)
+      if (study_.search->rates.size() > 1 &&
+          (rate == study_.search->rates.front() || rate == study_.search->rates.back()))
+        text_ += "\nThe best rate of " + variant + " is at the edge of the search.\n";
+    write_file("search.csv", csv.text());
+    write_file("search.svg", line_chart(study_.name + ": search of the learning rate", {panel}, 1));
+  }
+
+  void losses() {
+    title("Losses");
+    Csv csv({"size", "budget", "variant", "seeds", "parameters", "tokens", "flops", "loss", "loss_low", "loss_high",
+             "task_accuracy", "seconds"});
+    Table table({"size", "budget", "variant", "parameters", "tokens", "FLOPs", "seeds", "loss", "interval", "tasks"});
+    std::vector<LinePanel> panels = {{.title = "by parameters", .x_name = "parameters", .lines = {}, .log_x = true},
+                                     {.title = "by FLOPs", .x_name = "FLOPs", .lines = {}, .log_x = true},
+                                     {.title = "by time", .x_name = "seconds of training", .lines = {}, .log_x = true}};
+    for (const std::string& variant : variants_)
+      for (LinePanel& panel : panels)
+        panel.lines.push_back({.name = variant,
+                               .x = {},
+                               .y = {},
+                               .hue = hue(variant),
+                               .dots = study_.budgets.size() > 1,
+                               .low = {},
+                               .high = {}});
+    each_cell([&](const std::string& size, double budget) {
+      for (const std::string& variant : variants_) {
+        const auto runs = cell(size, budget, variant);
+        if (runs.empty()) continue;
+        std::vector<double> loss, tasks, seconds;
+        for (const auto& [seed, r] : runs)
+          loss.push_back(r->loss), tasks.push_back(r->task_accuracy), seconds.push_back(r->seconds);
+        const Estimate mean = models::mean_with_interval(loss);
+        const double accuracy = models::mean_with_interval(tasks).value,
+                     time = models::mean_with_interval(seconds).value;
+        const StudyResult& r = *runs.begin()->second;
+        csv.row({size, budget, variant, std::ssize(loss), r.parameters, r.tokens, r.flops, mean.value, mean.low,
+                 mean.high, accuracy, time});
+        table.row({size, shortest(budget), variant, human(r.parameters, 3), human(r.tokens, 3), exponent(r.flops),
+                   std::to_string(loss.size()), fixed(mean.value), interval(mean),
+                   std::isfinite(accuracy) ? fixed(100 * accuracy, 1) + " %" : "-"});
+        const double xs[] = {r.parameters, r.flops, time};
+        for (size_t k = 0; k < panels.size(); ++k) {
+          Line& line = panels[k].lines[static_cast<size_t>(hue(variant))];
+          line.x.push_back(xs[k]), line.y.push_back(mean.value);
+          const bool known = std::isfinite(mean.low);
+          line.low.push_back(known ? mean.low : mean.value), line.high.push_back(known ? mean.high : mean.value);
+        }
+      }
+    });
+    text_ += table.text();
+    write_file("losses.csv", csv.text());
+    if (study_.sizes.size() * study_.budgets.size() > 1)
+      write_file("losses.svg", line_chart(study_.name + ": validation loss", panels, 3));
+  }
+
+  // Of a variant and the baseline at a size and budget, seed by seed.
+  void differences() {
+    if (variants_.size() < 2) return;
+    title("Differences from " + study_.baseline + ", seed by seed");
+    Csv csv({"size", "budget", "variant", "pairs", "difference", "low", "high", "flops_per_step_ratio",
+             "seconds_per_step_ratio"});
+    Table table({"size", "budget", "variant", "pairs", "difference of loss", "interval", "FLOPs per step",
+                 "time per step", "verdict"});
+    std::vector<Bar> bars;
+    each_cell([&](const std::string& size, double budget) {
+      const auto base = cell(size, budget, study_.baseline);
+      for (const std::string& variant : variants_) {
+        if (variant == study_.baseline) continue;
+        std::vector<double> x, y, flops, seconds;
+        for (const auto& [seed, r] : cell(size, budget, variant)) {
+          const auto other = base.find(seed);
+          if (other == base.end()) continue;
+          x.push_back(r->loss), y.push_back(other->second->loss);
+          flops.push_back(r->flops / other->second->flops), seconds.push_back(r->seconds / other->second->seconds);
+        }
+        if (x.empty()) continue;
+        const Estimate d = models::paired_difference(x, y);
+        const double cost = models::mean_with_interval(flops).value, time = models::mean_with_interval(seconds).value;
+        csv.row({size, budget, variant, std::ssize(x), d.value, d.low, d.high, cost, time});
+        table.row({size, shortest(budget), variant, std::to_string(x.size()), with_sign(d.value), interval(d),
+                   fixed(cost, 2), fixed(time, 2),
+                   x.size() < 2 ? "one pair: not decided"
+                   : d.high < 0 ? "lower"
+                   : d.low > 0  ? "higher"
+                                : "not decided"});
+        const std::string name = (study_.sizes.size() > 1 ? size + " " : "") +
+                                 (study_.budgets.size() > 1 ? shortest(budget) + " " : "") + variant;
+        if (x.size() > 1) bars.push_back({name, d.value, d.low, d.high});
+      }
+    });
+    text_ += table.text() + "\nFLOPs and time are ratios to the baseline's; time was measured beside other work.\n";
+    write_file("differences.csv", csv.text());
+    if (!bars.empty())
+      write_file("differences.svg",
+                 interval_chart(study_.name + ": loss less that of " + study_.baseline, "nats per token", bars));
+  }
+
+  void multipliers() {
+    if (study_.sizes.size() < 2 || variants_.size() < 2) return;
+    title("Compute multiplier");
+    text_ +=
+        "The baseline needs so many times the FLOPs for the loss of the variant, at the FLOPs of the largest "
+        "baseline, by power laws through the runs of a budget.\n\n";
+    Csv csv({"budget", "variant", "runs", "flops", "multiplier", "low", "high"});
+    Table table({"budget", "variant", "runs", "multiplier", "interval", "verdict"});
+    std::vector<Bar> bars;
+    for (const double budget : study_.budgets)
+      for (const std::string& variant : variants_) {
+        if (variant == study_.baseline) continue;
+        std::vector<models::ComputeRun> base, other;
+        double most = 0;
+        for (const StudyResult& r : results_) {
+          if (r.run.budget != budget) continue;
+          if (r.run.variant == study_.baseline) base.push_back({r.flops, r.loss}), most = std::max(most, r.flops);
+          if (r.run.variant == variant) other.push_back({r.flops, r.loss});
+        }
+        try {
+          const Estimate m = models::compute_multiplier(base, other, most, {.seed = 1});
+          csv.row({budget, variant, std::ssize(other), most, m.value, m.low, m.high});
+          table.row({shortest(budget), variant, std::to_string(other.size()), fixed(m.value, 2), interval(m, 2),
+                     m.low > 1    ? "above 1"
+                     : m.high < 1 ? "below 1"
+                                  : "not decided"});
+          bars.push_back({(study_.budgets.size() > 1 ? shortest(budget) + " " : "") + variant, m.value, m.low, m.high});
+        } catch (const Error& e) {
+          table.row({shortest(budget), variant, std::to_string(other.size()), "-", "-", e.what()});
+        }
+      }
+    text_ += table.text();
+    if (bars.empty()) return;
+    write_file("multipliers.csv", csv.text());
+    write_file("multipliers.svg",
+               interval_chart(study_.name + ": compute multiplier over " + study_.baseline, "times the FLOPs", bars));
+  }
+
+  void law() {
+    if (study_.sizes.size() < 2) return;
+    title("Loss by parameters and tokens");
+    text_ += "L(N, D) = E + A N^-alpha + B D^-beta (`models/study/scaling_law.h`), N without embeddings.\n\n";
+    Csv csv({"variant", "runs", "number", "value", "low", "high"});
+    Table table({"variant", "runs", "E", "alpha", "beta", "exponent of N"});
+    bool any = false;
+    for (const std::string& variant : variants_) {
+      std::vector<models::ScalingRun> runs;
+      for (const StudyResult& r : results_)
+        if (r.run.variant == variant) runs.push_back({r.non_embedding, r.tokens, r.loss});
+      try {
+        const models::ScalingFit fit = models::fit_scaling_law_with_intervals(runs, {.seed = 2});
+        const std::string n = std::to_string(runs.size());
+        for (const auto& [name, e] : {std::pair<const char*, Estimate>{"E", fit.e},
+                                      {"A", fit.a},
+                                      {"B", fit.b},
+                                      {"alpha", fit.alpha},
+                                      {"beta", fit.beta},
+                                      {"n_exponent", fit.n_exponent}})
+          csv.row({variant, std::ssize(runs), name, e.value, e.low, e.high});
+        const auto shown = [](const Estimate& e) { return fixed(e.value, 3) + " " + interval(e, 3); };
+        table.row({variant, n, shown(fit.e), shown(fit.alpha), shown(fit.beta), shown(fit.n_exponent)});
+        any = true;
+      } catch (const Error& e) {
+        text_ += variant + ": " + e.what() + ".\n\n";
+      }
+    }
+    if (!any) return;
+    text_ += table.text();
+    write_file("law.csv", csv.text());
+  }
+
+  void families() {
+    if (std::ranges::none_of(results_, [](const StudyResult& r) { return !r.families.empty(); })) return;
+    title("In-context accuracy by family, held-out words, at the last step");
+    Csv csv({"size", "budget", "variant", "family", "step", "seeds", "accuracy", "low", "high"});
+    Table table({"family", "size", "budget", "variant", "seeds", "accuracy", "interval"});
+    std::set<std::string> names;
+    for (const StudyResult& r : results_)
+      for (const FamilyAccuracy& f : r.families) names.insert(f.family);
+    std::vector<LinePanel> panels;
+    for (const std::string& family : names) {
+      LinePanel panel{.title = family, .x_name = "step", .lines = {}, .from_zero = true, .whole_x = true};
+      each_cell([&](const std::string& size, double budget) {
+        for (const std::string& variant : variants_) {
+          std::map<int64_t, std::vector<double>> by_step;
+          for (const auto& [seed, r] : cell(size, budget, variant))
+            for (const FamilyAccuracy& f : r->families)
+              if (f.family == family) by_step[f.step].push_back(f.accuracy);
+          Line line{.name = variant, .x = {}, .y = {}, .hue = hue(variant), .low = {}, .high = {}};
+          for (const auto& [step, values] : by_step) {
+            const Estimate mean = models::mean_with_interval(values);
+            csv.row({size, budget, variant, family, step, std::ssize(values), mean.value, mean.low, mean.high});
+            line.x.push_back(static_cast<double>(step)), line.y.push_back(100 * mean.value);
+            if (step == by_step.rbegin()->first)
+              table.row({family, size, shortest(budget), variant, std::to_string(values.size()),
+                         fixed(100 * mean.value, 1) + " %",
+                         std::isfinite(mean.low)
+                             ? "[" + fixed(100 * mean.low, 1) + ", " + fixed(100 * mean.high, 1) + "]"
+                             : "no interval"});
+          }
+          if (!line.x.empty()) panel.lines.push_back(line);
+        }
+      });
+      panels.push_back(panel);
+    }
+    text_ += table.text();
+    write_file("families.csv", csv.text());
+    write_file("families.svg", line_chart(study_.name + ": in-context accuracy (%)", panels, 3));
+  }
+
+  const Study& study_;
+  const std::vector<StudyResult>& search_;
+  const std::vector<StudyResult>& results_;
+  fs::path folder_;
+  std::vector<std::string> variants_;
+  std::string text_;
+};
+
+}  // namespace
+
+std::vector<std::pair<std::string, double>> best_rates(const Study& study, const std::vector<StudyResult>& search) {
+  std::vector<std::pair<std::string, double>> best;
+  if (!study.search) return best;
+  const Study::Search& s = *study.search;
+  if (search.size() < s.variants.size() * s.rates.size() * s.seeds.size()) return best;
+  for (const std::string& variant : s.variants) {
+    double lowest = std::numeric_limits<double>::infinity(), chosen = 0;
+    for (const double rate : s.rates) {
+      double sum = 0;
+      for (const StudyResult& r : search)
+        if (r.run.variant == variant && r.run.rate == rate) sum += r.loss / static_cast<double>(s.seeds.size());
+      if (sum < lowest) lowest = sum, chosen = rate;
+    }
+    best.emplace_back(variant, chosen);
+  }
+  return best;
+}
+
+std::string write_study_report(const Study& study, const std::vector<StudyResult>& search,
+                               const std::vector<StudyResult>& results, int64_t missing) {
+  return Reporter(study, search, results).write(missing);
+}
+
+}  // namespace braid::apps

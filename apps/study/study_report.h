@@ -1,0 +1,21 @@
+// Tables and pictures of a study, from the results of its finished runs.
+#pragma once
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "apps/study/study_state.h"
+
+namespace braid::apps {
+
+// The learning rate of each variant of the search: that of the lowest mean validation loss. Empty until all runs of
+// the search are finished.
+std::vector<std::pair<std::string, double>> best_rates(const Study& study, const std::vector<StudyResult>& search);
+
+// Writes runs.csv, losses.csv, differences.csv, multipliers.csv, law.csv, families.csv, search.csv, their pictures as
+// SVG and report.md into study.out/report; files without rows are left out. Returns the text of report.md.
+// `missing`: runs that are not finished.
+std::string write_study_report(const Study& study, const std::vector<StudyResult>& search,
+                               const std::vector<StudyResult>& results, int64_t missing);
+
+}  // namespace braid::apps

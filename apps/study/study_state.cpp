@@ -1,0 +1,223 @@
+#include "apps/study/study_state.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "apps/cli/text.h"
+#include "apps/report/csv.h"
+#include "apps/train/flops.h"
+#include "apps/train/from_config.h"
+#include "apps/train/log.h"
+#include "apps/train/run_data.h"
+#include "braid/models/eval/icl_tasks.h"
+#include "braid/models/pretrained/pretrained.h"
+#include "braid/models/text/manifest.h"
+#include "braid/tensor/error.h"
+#include "braid/tensor/io/atomic_file.h"
+#include "braid/tensor/io/file_system.h"
+#include "braid/tensor/io/reader.h"
+
+namespace braid::apps {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+namespace {
+
+fs::path folder_of(const Study& study, const StudyRun& run) { return fs::path(study.out) / "runs" / run.name; }
+
+json read_json(const fs::path& file) {
+  constexpr int64_t limit = 1 << 24;
+  const json object = json::parse(io::read_text_file(file.string(), limit), nullptr, false);
+  check(object.is_object(), ErrorKind::input, [&] {
+    return "cannot read " + file.string() + ": expected a JSON object that braid study wrote; remove the file";
+  });
+  return object;
+}
+
+void make_folder(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  check(!error, ErrorKind::output,
+        [&] { return "cannot make the folder " + folder.string() + ": " + error.message(); });
+}
+
+// Settings that change nothing about what a run computes.
+bool free_to_change(const std::string& setting) {
+  for (const char* prefix : {"run.threads=", "run.device=", "run.out=", "log.", "checkpoint.", "parallel."})
+    if (setting.starts_with(prefix)) return true;
+  return false;
+}
+
+// The last value of each key that counts.
+std::map<std::string, std::string> values_of(const std::vector<std::string>& settings) {
+  std::map<std::string, std::string> values;
+  for (const std::string& setting : settings)
+    if (!free_to_change(setting)) values[setting.substr(0, setting.find('='))] = setting.substr(setting.find('=') + 1);
+  return values;
+}
+
+void check_same_settings(const fs::path& file, const StudyRun& run) {
+  const json object = read_json(file);
+  const auto then = values_of(object.value("settings", std::vector<std::string>{})), now = values_of(run.settings);
+  const auto text = [](const auto& values, const std::string& key) {
+    const auto at = values.find(key);
+    return at == values.end() ? "not set" : at->second;
+  };
+  auto keys = now;
+  keys.insert(then.begin(), then.end());
+  for (const auto& [key, value] : keys)
+    check(text(then, key) == text(now, key), ErrorKind::setting, [&, &key = key] {
+      return "the run " + run.name + " in " + file.parent_path().string() + " was made with other settings: " + key +
+             " was " + preview(text(then, key)) + ", the study now says " + preview(text(now, key)) +
+             "; put it back, choose another study.out, or remove that folder";
+    });
+}
+
+std::vector<FamilyAccuracy> measure_families(const RunSettings& settings, const fs::path& folder) {
+  std::vector<fs::path> checkpoints;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder))
+    if (entry.is_directory() && entry.path().filename().string().starts_with("step-")) checkpoints.push_back(entry);
+  std::ranges::sort(checkpoints);
+  const fs::path items = fs::path(settings.config.data.path) / "tasks-held-out.jsonl";
+  const std::vector<models::text::TaskSample> samples = models::text::read_task_items(items.string());
+  std::vector<FamilyAccuracy> rows;
+  for (const fs::path& checkpoint : checkpoints) {
+    const models::LoadedModel loaded = models::load_model(checkpoint);
+    const auto& model = dynamic_cast<const models::LanguageModel&>(*loaded.model);
+    const NoGrad off;
+    const models::text::TaskGrader grader = models::grade_tasks(model, *loaded.tokenizer, samples);
+    std::map<std::string, std::vector<double>> of_family;
+    for (const auto& [task, score] : grader.tasks())
+      if (score.answers > 0) of_family[task.substr(0, task.find('/'))].push_back(score.accuracy());
+    const int64_t step = std::stoll(checkpoint.filename().string().substr(5));
+    for (const auto& [family, values] : of_family) {
+      double sum = 0;
+      for (const double v : values) sum += v;
+      rows.push_back({step, family, sum / static_cast<double>(values.size())});
+    }
+  }
+  return rows;
+}
+
+std::string families_csv(const std::vector<FamilyAccuracy>& rows) {
+  Csv csv({"step", "family", "accuracy"});
+  for (const FamilyAccuracy& row : rows) csv.row({row.step, row.family, row.accuracy});
+  return csv.text();
+}
+
+}  // namespace
+
+RunCost cost_of(const RunSettings& settings) {
+  const TrainConfig& config = settings.config;
+  const int64_t vocabulary = vocabulary_here(config);
+  const auto spec = model_spec(config, vocabulary);
+  const int64_t T = sequence_length(config, *spec);
+  double forward = 0;
+  if (vocabulary > 0) forward = forward_flops(*spec, training_data(config));
+  const double samples = static_cast<double>(config.train.steps * config.train.batch_size * config.train.accumulate);
+  const models::ModelSize size = spec->size();
+  return {static_cast<double>(size.parameters), static_cast<double>(size.non_embedding),
+          samples * static_cast<double>(T), samples * sample_flops(config, *spec, T, forward).training()};
+}
+
+void open_study(const Study& study, const std::vector<StudyRun>& runs) {
+  const fs::path out = study.out, file = out / "study.json";
+  std::map<std::string, std::string> data;
+  for (const StudyRun& run : runs) {
+    const RunSettings settings(study, run.settings);
+    check_together(settings.config);
+    check(settings.config.eval.interval > 0, ErrorKind::setting,
+          [] { return std::string("a study compares validation losses: expected eval.interval above 0, found 0"); });
+    const std::string& path = settings.config.data.path;
+    if (!data.contains(path)) data[path] = models::text::read_manifest(path).fingerprint;
+  }
+  std::error_code none;
+  if (!fs::exists(file, none)) {
+    const bool empty = !fs::exists(out, none) || (fs::is_directory(out, none) && fs::is_empty(out, none));
+    check(empty, ErrorKind::setting, [&] {
+      return "study.out = " + study.out + " holds other files: expected a new folder, or one of this study";
+    });
+    make_folder(out);
+    io::write_file(file.string(), json{{"study", study.name}, {"data", data}}.dump(2) + "\n");
+    return;
+  }
+  const json object = read_json(file);
+  check(object.value("study", "") == study.name, ErrorKind::setting, [&] {
+    return "study.out = " + study.out + " is of another study: expected " + study.name + ", found " +
+           preview(object.value("study", "")) + "; choose another study.out";
+  });
+  std::map<std::string, std::string> then = object.value("data", std::map<std::string, std::string>{});
+  for (const auto& [path, fingerprint] : data)
+    check(!then.contains(path) || then[path] == fingerprint, ErrorKind::setting, [&, &path = path] {
+      return "the data in " + path + " have changed since the study " + study.out + " began: expected fingerprint " +
+             then[path] + ", found " + data[path] + "; prepare the same data again, or choose another study.out";
+    });
+  if (const size_t known = then.size(); then.merge(data), then.size() > known)
+    io::write_file(file.string(), json{{"study", study.name}, {"data", then}}.dump(2) + "\n");
+}
+
+void begin_run(const Study& study, const StudyRun& run) {
+  const fs::path folder = folder_of(study, run), file = folder / "study.json";
+  if (fs::exists(file)) return check_same_settings(file, run);
+  make_folder(folder);
+  io::write_file(file.string(), json{{"study", study.name}, {"settings", run.settings}}.dump(2) + "\n");
+}
+
+void finish_run(const Study& study, const StudyRun& run) {
+  const fs::path folder = folder_of(study, run);
+  const RunSettings settings(study, run.settings);
+  const std::optional<LogRow> row = last_row(folder);
+  check(row && row->step == run.steps && std::isfinite(row->val_loss), ErrorKind::input, [&] {
+    return "the log of " + folder.string() + " does not end with a validation at step " + std::to_string(run.steps);
+  });
+  if (study.families)
+    io::write_file((folder / "families.csv").string(), families_csv(measure_families(settings, folder)));
+  const RunCost cost = cost_of(settings);
+  const json result = {{"run", run.name},
+                       {"parameters", cost.parameters},
+                       {"non_embedding", cost.non_embedding},
+                       {"tokens", cost.tokens},
+                       {"flops", cost.flops},
+                       {"validation_loss", row->val_loss},
+                       {"task_accuracy", std::isfinite(row->task_acc) ? json(row->task_acc) : json()},
+                       {"seconds", row->elapsed_s}};
+  io::write_file((folder / "result.json").string(), result.dump(2) + "\n");
+}
+
+std::optional<StudyResult> read_result(const Study& study, const StudyRun& run) {
+  const fs::path folder = folder_of(study, run), file = folder / "result.json";
+  if (!fs::exists(file)) return {};
+  check_same_settings(folder / "study.json", run);
+  const json object = read_json(file);
+  const auto number = [&](const char* name) {
+    const auto at = object.find(name);
+    return at != object.end() && at->is_number() ? at->get<double>() : not_measured;
+  };
+  StudyResult result{.run = run,
+                     .parameters = number("parameters"),
+                     .non_embedding = number("non_embedding"),
+                     .tokens = number("tokens"),
+                     .flops = number("flops"),
+                     .loss = number("validation_loss"),
+                     .task_accuracy = number("task_accuracy"),
+                     .seconds = number("seconds"),
+                     .families = {}};
+  check(std::isfinite(result.loss) && result.flops > 0, ErrorKind::input, [&] {
+    return "cannot read " + file.string() + ": expected validation_loss and flops; remove the file and run the study";
+  });
+  if (fs::exists(folder / "families.csv")) {
+    constexpr int64_t limit = 1 << 24;
+    const auto lines = split(io::read_text_file((folder / "families.csv").string(), limit), '\n');
+    for (size_t i = 1; i < lines.size(); ++i) {
+      const auto cells = split(lines[i], ',');
+      if (cells.size() == 3)
+        result.families.push_back({std::stoll(cells[0]), cells[1], parse_float(cells[2]).value_or(not_measured)});
+    }
+  }
+  return result;
+}
+
+}  // namespace braid::apps

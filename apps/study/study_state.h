@@ -1,0 +1,49 @@
+// The folder of a study, by which it goes on where it stopped:
+//
+//   study.json              its name, and the fingerprint of each data folder
+//   runs/NAME/              a run of braid train (apps/train/run_folder.md)
+//   runs/NAME/study.json    the settings that the run was started with
+//   runs/NAME/families.csv  in-context accuracy by family at each checkpoint, with study.families
+//   runs/NAME/result.json   what came out: the run is finished
+//   report/                 tables, pictures, report.md
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/study/study_file.h"
+
+namespace braid::apps {
+
+struct FamilyAccuracy {
+  int64_t step = 0;
+  std::string family;
+  double accuracy = 0;  // 0..1, averaged over the tasks of the family
+};
+
+struct StudyResult {
+  StudyRun run;
+  double parameters = 0, non_embedding = 0;
+  double tokens = 0, flops = 0;  // of the whole training
+  double loss = 0;               // validation, in nats per token
+  double task_accuracy = 0;      // NaN: not measured
+  double seconds = 0;            // of training, on the machine of the run
+  std::vector<FamilyAccuracy> families;
+};
+
+// Makes the folder, or checks that it is this study's and that the data are those it began with. Error(setting).
+void open_study(const Study& study, const std::vector<StudyRun>& runs);
+// Before a run: writes its settings, or checks that those in its folder are the same but for threads, device, log and
+// checkpoints. Error(setting) names the difference.
+void begin_run(const Study& study, const StudyRun& run);
+// After it: measures and writes the result.
+void finish_run(const Study& study, const StudyRun& run);
+// None while the run is not finished. Error(setting) where it was made with other settings.
+std::optional<StudyResult> read_result(const Study& study, const StudyRun& run);
+// FLOPs of the training of a run, and its tokens.
+struct RunCost {
+  double parameters = 0, non_embedding = 0, tokens = 0, flops = 0;
+};
+RunCost cost_of(const RunSettings& settings);
+
+}  // namespace braid::apps

@@ -1,0 +1,146 @@
+// braid study: runs from one file, resumed, shared between processes, collected; and what it rejects.
+#include <boost/test/unit_test.hpp>
+
+#include "tests/apps/train/runs.h"
+
+using namespace braid;
+using namespace braid::test;
+namespace fs = std::filesystem;
+
+namespace {
+
+// Two sizes x two variants x two seeds of a few steps.
+std::string study_text(const fs::path& out, const std::string& more = "", const std::string& base = "") {
+  return "[study]\nname = \"tiny\"\nout = \"" + out.string() +
+         "\"\nbaseline = \"plain\"\nseeds = [1, 2]\nsteps = [4]\n" + more + "[base]\ndata.path = \"" +
+         world().data().string() +
+         "\"\nmodel.n_layer = 1\nmodel.n_head = 2\nmodel.block_size = 32\ntrain.batch_size = 2\nschedule.warmup = 1\n"
+         "eval.interval = 4\neval.batches = 1\ncheckpoint.interval = 2\nguard.spike = 0\nrun.threads = 1\n" +
+         base +
+         "[sizes.a]\nmodel.dim = 16\n[sizes.b]\nmodel.dim = 32\n"
+         "[variants.plain]\nmodel.compose = \"none\"\n[variants.full]\nmodel.compose = \"full\"\n";
+}
+
+fs::path file_of(const std::string& text) {
+  static int count = 0;
+  const fs::path file = world().scratch / ("study-" + std::to_string(count++) + ".toml");
+  write(file, text);
+  return file;
+}
+
+void check_rejected(const fs::path& file, const std::string& part, const std::string& flags = "") {
+  const Outcome got = run("study " + file.string() + flags);
+  BOOST_TEST(got.code == 2, got.output);
+  BOOST_TEST(got.output.find(part) != std::string::npos, got.output << " lacks " << part);
+  BOOST_TEST(std::ranges::count(got.output, '\n') == 1, got.output);
+}
+
+size_t rows_of(const fs::path& csv) { return split(slurp(csv), '\n').size() - 2; }  // less the header and the end
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(study)
+
+BOOST_AUTO_TEST_CASE(runs_are_trained_once_and_collected) {
+  const fs::path out = world().fresh(), file = file_of(study_text(out));
+  const Outcome plan = run("study " + file.string() + " --dry-run");
+  BOOST_TEST(plan.code == 0, plan.output);
+  for (const char* part : {"a-plain-4-s1", "b-full-4-s2", "8 runs", "on 8 H100: ", "on 64 H100: "})
+    BOOST_TEST(plan.output.find(part) != std::string::npos, plan.output << " lacks " << part);
+  BOOST_TEST(!fs::exists(out));
+
+  const Outcome first = run("study " + file.string());
+  BOOST_TEST(first.code == 0, first.output);
+  BOOST_TEST(rows_of(out / "report/runs.csv") == 8);
+  BOOST_TEST(rows_of(out / "report/losses.csv") == 4);
+  BOOST_TEST(rows_of(out / "report/differences.csv") == 2);
+  const std::string page = slurp(out / "report/report.md");
+  for (const char* part : {"# tiny", "| a | 4 | full | 2 |", "expected at least 9 runs"})
+    BOOST_TEST(page.find(part) != std::string::npos, page << " lacks " << part);
+  for (const char* picture : {"losses.svg", "differences.svg"})
+    BOOST_TEST(slurp(out / "report" / picture).starts_with("<svg"), picture);
+
+  // A run of the study is that of braid train with the same settings, bit for bit.
+  const fs::path alone = world().fresh();
+  const Outcome trained =
+      train(alone, {"model.dim=16", "model.n_layer=1", "train.steps=4", "schedule.warmup=1", "eval.interval=4",
+                    "eval.batches=1", "run.threads=1", "model.compose=full", "run.seed=2"});
+  BOOST_TEST(trained.code == 0, trained.output);
+  BOOST_TEST((weights(step(alone, 4)) == weights(step(out / "runs/a-full-4-s2", 4))));
+
+  // Nothing is trained again, and the tables are the same.
+  const std::string before = slurp(out / "report/runs.csv");
+  const Outcome second = run("study " + file.string());
+  BOOST_TEST(second.code == 0, second.output);
+  BOOST_TEST(second.output.find("run 1 of 8") == std::string::npos, second.output);
+  BOOST_TEST(slurp(out / "report/runs.csv") == before);
+  BOOST_TEST(run("study " + file.string() + " --dry-run").output.find("finished") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(a_killed_study_goes_on_where_it_stopped) {
+  const fs::path whole = world().fresh(), killed = world().fresh();
+  const std::string longer = "train.accumulate = 8\n";
+  BOOST_TEST(run("study " + file_of(study_text(whole, "", longer)).string()).code == 0);
+  const fs::path file = file_of(study_text(killed, "", longer));
+  {
+    Process process({"study", file.string()});
+    for (int i = 0; i < 600 && !fs::exists(killed / "runs/a-full-4-s1/result.json"); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }  // killed
+  BOOST_TEST(!fs::exists(killed / "report"));
+  const Outcome rest = run("study " + file.string());
+  BOOST_TEST(rest.code == 0, rest.output);
+  BOOST_TEST(rest.output.find("run 1 of 8") == std::string::npos, rest.output);
+  for (const char* name : {"a-plain-4-s1", "b-full-4-s2"})
+    BOOST_TEST((weights(step(whole / "runs" / name, 4)) == weights(step(killed / "runs" / name, 4))), name);
+}
+
+BOOST_AUTO_TEST_CASE(parts_share_a_study_and_a_search_gives_the_rates) {
+  const fs::path out = world().fresh();
+  const fs::path file = file_of(study_text(out) + "[search]\nrates = [\"1e-3\", \"1e-2\"]\n");
+  const Outcome first = run("study " + file.string() + " --part 1/2");
+  BOOST_TEST(first.code == 75, first.output);
+  BOOST_TEST(first.output.find("2 of 4 runs of the learning-rate search are finished") != std::string::npos,
+             first.output);
+  BOOST_TEST(run("study " + file.string() + " --part 2/2").code == 0);
+  BOOST_TEST(run("study " + file.string() + " --report").output.find("4 not finished") != std::string::npos);
+  BOOST_TEST(run("study " + file.string() + " --part 1/2").code == 0);
+  BOOST_TEST(rows_of(out / "report/runs.csv") == 12);
+  BOOST_TEST(rows_of(out / "report/search.csv") == 4);
+  check_rejected(file, "bad value for --part: expected I/N", " --part 3/2");
+}
+
+BOOST_AUTO_TEST_CASE(what_does_not_belong_together_is_rejected) {
+  const fs::path out = world().fresh(), file = file_of(study_text(out));
+  BOOST_TEST(run("study " + file.string() + " --part 1/8").code == 0);
+
+  std::string other = study_text(out);
+  other.replace(other.find("tiny"), 4, "else");
+  check_rejected(file_of(other), "is of another study: expected else, found tiny");
+  check_rejected(file_of(study_text(out, "", "optimizer.beta2 = 0.9\n")),
+                 "was made with other settings: optimizer.beta2 was not set, the study now says 0.9");
+  check_rejected(file_of(study_text(world().scratch.path())), "holds other files");
+
+  const std::string manifest = slurp(out / "study.json");
+  std::string changed = manifest;
+  const size_t at = changed.find("\": \"", changed.find("\"data\"")) + 4;
+  changed[at] = changed[at] == '0' ? '1' : '0';
+  write(out / "study.json", changed);
+  check_rejected(file, "have changed since the study");
+  write(out / "study.json", manifest);
+
+  const auto with = [&](const std::string& more) { return file_of(study_text(out) + more); };
+  check_rejected(with("train.batch_size = 4\n"), "variants are compared on the same data and batches");
+  check_rejected(with("run.seed = 4\n"), "the study sets run.seed");
+  check_rejected(with("[search]\nrate = [1]\n"), "unknown key 'search.rate'");
+  check_rejected(with("[search]\nrates = [0]\n"), "a list of numbers above 0");
+  check_rejected(with("[search]\nrates = [1]\nsize = \"c\"\n"), "expected one of a, b, found c");
+  check_rejected(file_of(study_text(out, "tokens = [100]\n")), "found steps as well");
+  std::string unmeasured = study_text(out);
+  unmeasured.replace(unmeasured.find("eval.interval = 4"), 17, "eval.interval = 0");
+  check_rejected(file_of(unmeasured), "expected eval.interval above 0, found 0");
+  check_rejected(file_of(study_text(out, "", "train.batch = 2\n")), "unknown key 'train.batch' in ");
+  check_rejected(file_of("[study]\nout = \"x\"\n"), "expected study.seeds, found none");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
