@@ -49,8 +49,10 @@ struct ScoreBlock {
 
 // Scores of all panels, as far as these have columns: written by a product or kernel.
 int64_t scores_of(const ScoreBlock&);
-// The scores that kernels read: of groups of rows in which a row has an unmasked key of a block of keys.
+// The scores that kernels pass over: of groups of rows in which a row has an unmasked key of a block of keys.
 int64_t unmasked_scores_of(const ScoreBlock&);
+// Scores that they read: with 16 heads only the pieces of 8 keys of which one is unmasked for the row.
+int64_t copied_scores_of(const ScoreBlock&);
 
 // Weights of one kind and token: N contiguous elements at data + sample, token, rank strides. May be absent.
 struct Factor {
@@ -92,6 +94,34 @@ void combine_log_sums(const ScoreBlock&, const float* partial, float* lse);
 // weights = compose_post(exp(compose_pre(scores) - lse)) in place; pre and post from build_matrices.
 void scores_to_weights(const ScoreBlock&, const Factors& key_pre, const Factors& key_post, const bfloat16* pre,
                        const bfloat16* post, const float* lse, bfloat16* scores);
+
+// ---- forward in one kernel (one_pass_forward.cu) ----
+
+constexpr int kOnePassHeads = 16, kOnePassDepth = 64, kOnePassRows = 32;  // N; the largest d; rows of a thread block
+
+struct OnePass {
+  int d, key_heads;  // a multiple of 8; Nkv
+  int queries, keys;
+  int first_sample, first_row, rows;
+  int begin_shift, end_shift;  // unmasked for query t: keys t + begin_shift ... t + end_shift - 1
+  float scale;
+  // Strides of (B, T, N, d), d contiguous: even for y, otherwise multiples of 16 bytes, like addresses. Each is
+  // less than 2^31, like the extent of a sample.
+  const bfloat16 *q, *k, *v;
+  bfloat16* y;
+  int query_sample, query_token, query_head;
+  int key_sample, key_token, key_head;  // of k and of v
+  int y_sample, y_token, y_head;
+  const bfloat16* key_factors;  // from pack_key_factors, of first_sample and those behind it
+  const bfloat16 *pre, *post;   // from build_matrices
+  float* lse;                   // (B, T, N); null: not required
+};
+// (samples, keys, 10, N): down 0, down 1, up 0, up 1 and gate before softmax, then those after it; zeros where absent.
+void pack_key_factors(int first_sample, int samples, int keys, const Factors& pre, const Factors& post,
+                      bfloat16* packed);
+// y and lse for some rows of `samples` samples.
+void one_pass_forward(const OnePass&, int samples);
+int64_t one_pass_shared_bytes();
 
 // Sums over query rows that the backward kernels write, f32. Key gradients, one part for each segment and panel:
 // (segments, samples, panels, pitch, 5, N), in the order down 0, down 1, up 0, up 1, gate. Null: not required.

@@ -80,17 +80,19 @@ class LowRankMix {
     }
     spill_ = padding;
   }
-  __device__ __forceinline__ void load(const KeyFactors<N>& keys, int in_factor, int out_factor) {
+  template <class Factors>  // KeyFactors, or what loads fragments like it
+  __device__ __forceinline__ void load(const Factors& keys, int in_factor, int out_factor) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       keys.load_a(in_[r], in_factor + r);
       keys.load_b(out_[r], out_factor + r);
     }
   }
-  // `in` again, which the opposite direction has spilled as its `out`.
+  // `in` again from rank `first` on, which the opposite direction has spilled as its `out`.
+  template <int first>
   __device__ __forceinline__ void load_in(const bfloat16* padding) {
 #pragma unroll
-    for (int r = 0; r < 2; ++r) load_a<N>(in_[r], padding + r * (N * kTilePitch));
+    for (int r = first; r < 2; ++r) load_a<N>(in_[r], padding + r * (N * kTilePitch));
   }
   __device__ __forceinline__ void sum(DiagonalFragments& h, const AFragment<N>& a, uint32_t mask) const {
     sum_heads<N>(h.rank[0], a, in_[0], mask);
@@ -121,9 +123,9 @@ enum class Of { scores, weights, gradients };
 template <int N, Of of, bool spilled>
 __device__ __forceinline__ void compose(Accumulator<N>& x, const AFragment<N>& a, const LowRankMix<N, spilled>& w,
                                         const DiagonalFragments& h, const AFragment<N>& gate, const bfloat16* matrix,
-                                        const BlockCoord<N>& at) {
+                                        uint32_t diagonal) {
   if constexpr (N == 16) w.add(x, h);  // this order of the sums lets the compiler avoid spills
-  add_product<N, of == Of::scores>(x, a, gate, at.diagonal);
+  add_product<N, of == Of::scores>(x, a, gate, diagonal);
   add_mixed<N, of == Of::gradients>(x, a, matrix);
   if constexpr (N != 16) w.add(x, h);
 }
@@ -132,10 +134,10 @@ __device__ __forceinline__ void compose(Accumulator<N>& x, const AFragment<N>& a
 template <int N, bool spilled>
 __device__ __forceinline__ void probabilities(Accumulator<N>& x, const AFragment<N>& a, const LowRankMix<N, spilled>& w,
                                               DiagonalFragments& h, const AFragment<N>& gate, const bfloat16* matrix,
-                                              const float* lse, const BlockCoord<N>& at) {
+                                              const float* lse, uint32_t diagonal) {
   unpack<N>(x, a);
-  w.sum(h, a, at.diagonal);
-  compose<N, Of::scores>(x, a, w, h, gate, matrix, at);
+  w.sum(h, a, diagonal);
+  compose<N, Of::scores>(x, a, w, h, gate, matrix, diagonal);
   exponentials<N>(x, lse);
 }
 

@@ -170,6 +170,19 @@ int64_t unmasked_scores_of(const ScoreBlock& c) {
   return sum * c.samples * c.heads;
 }
 
+int64_t copied_scores_of(const ScoreBlock& c) {
+  if (c.heads != 16) return unmasked_scores_of(c);
+  int64_t sum = 0;
+  for (int p = 0; p < c.panels; ++p) {
+    for (int row = c.shift_of(p); row < c.shift_of(p) + c.rows_of(p); ++row) {
+      const int begin = std::max(std::max(0, -c.first_key_of(p)), row + c.begin_shift);
+      const int end = std::min(c.key_columns_of(p), row + c.end_shift);
+      if (begin < end) sum += 8 * (ceil_div(end, 8) - begin / 8);
+    }
+  }
+  return sum * c.samples * c.heads;
+}
+
 std::vector<ScoreBlock> blocks_of(const DcmhaInputs& x, const Cost& cost, int64_t workspace) {
   return Cut(x, cost, workspace).blocks();
 }

@@ -72,6 +72,14 @@ struct BlockCoord {
   __device__ __forceinline__ bool all_unmasked(int row, int count) const {
     return max(-first_key, row + count - 1 + begin_) <= column && column + 16 <= min(keys_, row + end_);
   }
+  // The panel's rows [begin, end) for which one of 8 columns from `first` on is unmasked.
+  struct Rows {
+    int begin, end;
+  };
+  __device__ __forceinline__ Rows rows_of_piece(int first) const {
+    const bool keys = first < keys_ && first + 8 > -first_key;
+    return {first - end_ + 1, keys ? first + 8 - begin_ : 0};
+  }
   // An element of the panel's scores. A block's buffers have less than 2^31 elements each.
   __device__ __forceinline__ int offset(const ScoreBlock& c, int head, int row, int at_column) const {
     return (sample * N + head) * c.head_stride + panel * c.panel_stride + row * c.pitch + at_column;
@@ -136,8 +144,13 @@ class StageReader {
   const float* statistic_;
 };
 
-// Copies groups, 16 bytes at a time. Columns beyond the last are copies of the last ones, which no result uses; rows
-// beyond the last are left out.
+// Whether scores are read, and their gradients between the two kernels of backward written, only in pieces of 8 keys of
+// which one is unmasked for the row; the others are zeros in shared memory. With 32 heads registers do not suffice.
+template <int N>
+constexpr bool kUnmaskedPieces = N == 16;
+
+// Copies groups, 16 bytes at a time. Columns beyond the last are zeros or copies of the last ones, which no result
+// uses; rows beyond the last are left out.
 template <int N, int tensors, int matrices, int statistics>
 class AsyncTileLoader {
   using G = PipelineStage<N, tensors, matrices, statistics>;
@@ -154,6 +167,7 @@ class AsyncTileLoader {
         statistic_(at.first_row(c, c.queries) * N + thread_ * 4),
         row_(thread_ / kPieces % kRows<N>) {
     const int piece = thread_ % kPieces, head = thread_ / kPieces / kRows<N>;
+    unmasked_ = at.rows_of_piece(at.block_column + piece * 8);
     offset_ = at.offset(c, head, row_, min(at.block_column + piece * 8, at.columns - 8));
     to_tile_ = kept_shared(stage[0].tile[0][piece / 2].row[row_] + head * kTilePitch + piece % 2 * 8);
     to_matrix_ = kept_shared(stage[0].matrix[0][0] + thread_ / (N / 8) * kMatrixPitch<N> + thread_ % (N / 8) * 8);
@@ -165,11 +179,13 @@ class AsyncTileLoader {
     const int left = rows_ - row0;
     if (row_ < left) {  // the same piece of the same row of several heads
       int at = kept(offset_ + row0 * pitch_);
+      const int row = row0 + row_;
+      const bool valid = !kUnmaskedPieces<N> || (row >= unmasked_.begin && row < unmasked_.end);
 #pragma unroll
       for (int head = 0; head < N; head += kHeads, at += head_step_) {
 #pragma unroll
         for (int k = 0; k < tensors; ++k)
-          copy_async<16>(to_tile_ + stage * step + k * G::kTensor + head * kTilePitch, from_.tensor[k] + at);
+          copy_async<16>(to_tile_ + stage * step + k * G::kTensor + head * kTilePitch, from_.tensor[k] + at, valid);
       }
     }
     constexpr int of_matrix = N * N / 8, of_row = N / 4;  // pieces of a row
@@ -192,6 +208,7 @@ class AsyncTileLoader {
   const Source<N, tensors, matrices, statistics>& from_;
   const int rows_, pitch_, head_step_, thread_, matrix_, statistic_, row_;
   int offset_;
+  typename BlockCoord<N>::Rows unmasked_;
   bfloat16 *to_tile_, *to_matrix_;
   float* to_statistic_;
 };
@@ -245,15 +262,18 @@ class TileWriter {
         pitch_(c.pitch),
         active_(at.active()),
         offset_(at.offset(c, at.lane / 2, 0, at.column + at.lane % 2 * 8)),
+        unmasked_(at.rows_of_piece(at.column + at.lane % 2 * 8)),
         tile_(kept_shared(tile + at.lane / 2 * kTilePitch + at.lane % 2 * 8)) {}
-  // The first `rows` of n rows; `distance`: from the tile that the writer was made for to the first row's.
-  template <int n>
+  // The first `rows` of n rows; `distance`: from the tile that the writer was made for to the first row's. Of
+  // gradients that AsyncTileLoader reads again, the pieces that it reads.
+  template <int n, bool unmasked = false>
   __device__ __forceinline__ void write(bfloat16* to, int distance, int row, int rows) const {
     if (!active_) return;
     int at = kept(offset_ + row * pitch_);
 #pragma unroll
     for (int r = 0; r < n; ++r, at = kept(at + pitch_)) {
       if (r >= rows) break;
+      if (unmasked && kUnmaskedPieces<N> && (row + r < unmasked_.begin || row + r >= unmasked_.end)) continue;
 #pragma unroll
       for (int head = 0; head < N; head += 16)
         *reinterpret_cast<uint4*>(to + (at + head / 16 * head_step_)) =
@@ -265,6 +285,7 @@ class TileWriter {
   const int head_step_, pitch_;
   const bool active_;
   const int offset_;
+  const typename BlockCoord<N>::Rows unmasked_;
   const bfloat16* const tile_;
 };
 

@@ -1,6 +1,7 @@
 // The host side of DCMHA on tensor cores: blocks of query rows, and batched products around the kernels of kernels.h.
 //
-//   forward    S = scale q k^T | partial_log_sums: lse | scores_to_weights: S -> P' | y = P' v
+//   forward    of 16 heads of at most 64 elements: y by one_pass_forward; otherwise
+//              S = scale q k^T | partial_log_sums: lse | scores_to_weights: S -> P' | y = P' v
 //   backward   S = scale q k^T, dP' = dy v^T | backward_post: P', dP' -> dP, delta | dv += P'^T dy
 //              backward_pre: dP -> dS | dq = scale dS k, dk += scale dS^T q
 #include "braid/cuda/attention/tensor_core.h"
@@ -120,6 +121,91 @@ class ComposeGradients {
   Tensor keys_, running_, base_;
 };
 
+// ---- forward in one kernel ----
+
+bool in_one_pass(const Sizes& n) {
+  return n.N == kOnePassHeads && n.d <= kOnePassDepth && n.d % 8 == 0 && n.B <= 65535 &&
+         std::max(n.T, n.S) * n.N * n.d < int64_t{1} << 30 && properties().shared_bytes >= one_pass_shared_bytes();
+}
+
+// Rows that begin at multiples of 16 bytes, in samples and strides of fewer than 2^31 elements.
+bool in_pieces(const Tensor& x) {
+  const Strides& s = x.strides();
+  bool fits = std::bit_cast<uintptr_t>(x.data<bfloat16>()) % 16 == 0;
+  int64_t last = 0;
+  for (int axis = 0; axis < x.rank() - 1; ++axis) {
+    fits = fits && (x.dim(axis) == 1 || s[axis] % 8 == 0);
+    if (axis > 0) last += (x.dim(axis) - 1) * s[axis];
+  }
+  return fits && std::max(last, s[0]) < (int64_t{1} << 31) - kOnePassDepth;
+}
+Tensor dense_copy(const Tensor& x) {
+  Tensor copy = empty(x.shape(), x.dtype(), x.device());
+  copy.copy_(x);
+  return copy;
+}
+
+void forward_in_one_pass(const DcmhaInputs& x, Out y, Out lse, int64_t workspace) {
+  const Sizes n(x);
+  const Tensor q = in_pieces(x.q) ? x.q : dense_copy(x.q);
+  // The kernel has one set of strides for k and v.
+  const bool alike = in_pieces(x.k) && in_pieces(x.v) && x.k.strides() == x.v.strides();
+  const Tensor k = alike ? x.k : dense_copy(x.k), v = alike ? x.v : dense_copy(x.v);
+  const bool direct = in_pieces(y);
+  Tensor to = direct ? y : empty(y.shape(), y.dtype(), y.device());
+  const int64_t most = n.T + n.S;
+  const auto narrow = [](int64_t i) { return static_cast<int>(i); };
+  OnePass c{.d = narrow(n.d),
+            .key_heads = narrow(n.Nkv),
+            .queries = narrow(n.T),
+            .keys = narrow(n.S),
+            .begin_shift =
+                narrow(x.mask.causal && x.mask.window > 0 ? std::clamp(x.mask.offset - x.mask.window + 1, -most, most)
+                                                          : -most),
+            .end_shift = narrow(x.mask.causal ? std::clamp(x.mask.offset + 1, -most, most) : most),
+            .scale = static_cast<float>(x.scale),
+            .q = q.data<bfloat16>(),
+            .k = k.data<bfloat16>(),
+            .v = v.data<bfloat16>(),
+            .y = to.mutable_data<bfloat16>(),
+            .query_sample = narrow(q.strides()[0]),
+            .query_token = narrow(q.strides()[1]),
+            .query_head = narrow(q.strides()[2]),
+            .key_sample = narrow(k.strides()[0]),
+            .key_token = narrow(k.strides()[1]),
+            .key_head = narrow(k.strides()[2]),
+            .y_sample = narrow(to.strides()[0]),
+            .y_token = narrow(to.strides()[1]),
+            .y_head = narrow(to.strides()[2]),
+            .lse = lse ? lse.mutable_data<float>() : nullptr};
+  // As many rows at a time as the workspace holds matrices of.
+  const int64_t fitting = std::max<int64_t>(kOnePassRows, workspace / (4 * n.N * n.N) / kOnePassRows * kOnePassRows);
+  const int64_t samples = std::clamp<int64_t>(fitting / n.T, 1, n.B), rows = std::min(n.T, fitting);
+  const int64_t size = samples * rows * n.N * n.N;
+  Tensor matrices = empty({2, size}, DType::bf16, x.q.device());
+  Tensor factors = empty({samples, n.S, 10, n.N}, DType::bf16, x.q.device());
+  bfloat16* const pre = matrices.mutable_data<bfloat16>();
+  c.pre = pre;
+  c.post = pre + size;
+  c.key_factors = factors.data<bfloat16>();
+  for (int64_t sample = 0; sample < n.B; sample += samples) {
+    ScoreBlock block{};
+    block.heads = narrow(n.N);
+    block.first_sample = c.first_sample = narrow(sample);
+    block.samples = narrow(std::min(samples, n.B - sample));
+    pack_key_factors(block.first_sample, block.samples, c.keys, key_factors(x.pre), key_factors(x.post),
+                     factors.mutable_data<bfloat16>());
+    for (int64_t row = 0; row < n.T; row += rows) {
+      block.first_row = c.first_row = narrow(row);
+      block.rows = c.rows = narrow(std::min(rows, n.T - row));
+      build_matrices(block,
+                     {{{query_factors(x.pre), base(x.pre)}, {query_factors(x.post), base(x.post)}}, {pre, pre + size}});
+      one_pass_forward(c, block.samples);
+    }
+  }
+  if (!direct) y.copy_(to);
+}
+
 }  // namespace
 
 std::optional<std::string> unsupported_reason(const DcmhaInputs& x) {
@@ -153,6 +239,7 @@ std::optional<std::string> unsupported_reason(const DcmhaInputs& x) {
 
 void forward(const DcmhaInputs& x, Out y, Out lse, int64_t workspace) {
   const Sizes n(x);
+  if (in_one_pass(n)) return forward_in_one_pass(x, y, lse, workspace);
   const Device device = x.q.device();
   const std::vector<ScoreBlock> blocks = blocks_of(x, {.buffers = 1, .row_sums = 8 * n.N, .key_sums = 0}, workspace);
   Scores scores(blocks, n, device);

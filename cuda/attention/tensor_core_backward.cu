@@ -170,7 +170,6 @@ __global__ void __launch_bounds__(kThreads, 1)
   if (!at.in_panel()) return;
   DiagonalFragments h;
   zero_masked_rows<N>(weights, c, at);
-  zero_masked_rows<N>(d_weights, c, at);
   const StageReader<N, 2, 2, 1> in(memory.group, at);
   LowRankMix<N> mix_pre;
   LowRankMix<N, N == 32> mix_post, mix_back;
@@ -215,7 +214,7 @@ __global__ void __launch_bounds__(kThreads, 1)
       AFragment<N> a, d;
       Accumulator<N> x, dx;
       load_a<N>(a, tile);
-      probabilities<N>(x, a, mix_pre, h, gate_pre, in.matrix(stage, 0, r), in.statistic(stage, 0, r), at);
+      probabilities<N>(x, a, mix_pre, h, gate_pre, in.matrix(stage, 0, r), in.statistic(stage, 0, r), at.diagonal);
       if (!all_unmasked) mask_tile<N>(x, at.unmasked(row0 + r), at.lane);
       pack<N>(a, x);
       store_a<N>(tile, a);
@@ -228,19 +227,19 @@ __global__ void __launch_bounds__(kThreads, 1)
       }
       mix_post.sum(h, a, at.diagonal);
       sums.add_up(h, in.tile(stage, 1, r));
-      compose<N, Of::weights>(x, a, mix_post, h, gate_post, in.matrix(stage, 1, r), at);
+      compose<N, Of::weights>(x, a, mix_post, h, gate_post, in.matrix(stage, 1, r), at.diagonal);
       pack<N>(a, x);
       store_a<N>(result + in.distance(0, r), a);
       __syncwarp();  // the probabilities are there
       mix_back.sum(h, d, at.diagonal);
       sums.add_down(h, tile);
-      compose<N, Of::gradients>(dx, d, mix_back, h, gate_post, in.transposed(stage, 1, r), at);
+      compose<N, Of::gradients>(dx, d, mix_back, h, gate_post, in.transposed(stage, 1, r), at.diagonal);
       pack<N>(d, dx);
       store_a<N>(result + in.distance(0, r) + second, d);
     }
     __syncthreads();
     out.template write<kRows<N>>(weights, 0, row0, rows);
-    out.template write<kRows<N>>(d_weights, second, row0, rows);
+    out.template write<kRows<N>, true>(d_weights, second, row0, rows);
     products.multiply(stage, row0, d_probabilities, delta);  // rounded, as dcmha_backward_pre reads them
   });
   sums.write(d_keys, c, at);
@@ -296,7 +295,8 @@ __global__ void __launch_bounds__(kThreads, N == 16 ? 2 : 1)
         AFragment<N> a;
         Accumulator<N> x, dx;
         load_a<N>(a, tile);
-        probabilities<N>(x, a, mix, h, gate, in.matrix(stage, 0, r), in.statistic(stage, 0, r), at);
+        if constexpr (N == 16) mix.template load_in<1>(in.padding(1));  // registers are scarce here
+        probabilities<N>(x, a, mix, h, gate, in.matrix(stage, 0, r), in.statistic(stage, 0, r), at.diagonal);
         if (!all_unmasked) mask_tile<N>(x, at.unmasked(row0 + r), at.lane);
         load_a<N>(d, d_tile);
         unpack<N>(dx, d);
@@ -311,10 +311,10 @@ __global__ void __launch_bounds__(kThreads, N == 16 ? 2 : 1)
         __syncwarp();  // d(composed scores) are there
         sums.add_up(h, d_tile);
         add_product<N>(sums.gate, a, d, at.diagonal);
-        if constexpr (N == 16) mix_back.load_in(in.padding(0));  // registers are scarce here
+        if constexpr (N == 16) mix_back.template load_in<0>(in.padding(0));
         mix_back.sum(h, d, at.diagonal);
         sums.add_down(h, tile);
-        compose<N, Of::gradients>(dx, d, mix_back, h, gate, in.transposed(stage, 0, r), at);
+        compose<N, Of::gradients>(dx, d, mix_back, h, gate, in.transposed(stage, 0, r), at.diagonal);
         pack<N>(d, dx);
       }
       store_a<N>(result, d);
@@ -328,12 +328,12 @@ __global__ void __launch_bounds__(kThreads, N == 16 ? 2 : 1)
   sums.write(d_keys, c, at);
 }
 
-// Bytes of `reads` and `writes` tensors of scores, the partial sums for queries and keys, and of n matrices and n
-// values of each head for every row.
+// Bytes of tensors of scores, of which `pieces` are read or written as far as they are unmasked, and one is written
+// whole; of the partial sums for queries and keys, and of n matrices and n values of each head for every row.
 template <int N>
-int64_t bytes_of(const ScoreBlock& c, int reads, int writes, int matrices, int values, bool pairs, bool keys) {
+int64_t bytes_of(const ScoreBlock& c, int pieces, int matrices, int values, bool pairs, bool keys) {
   const int64_t unmasked = unmasked_scores_of(c), all = scores_of(c), rows = int64_t{c.samples} * c.rows;
-  return 2 * (reads * unmasked + writes * all) + unmasked / kBlockKeys * (2 * N + (pairs ? 8 : 0)) +
+  return 2 * (pieces * copied_scores_of(c) + all) + unmasked / kBlockKeys * (2 * N + (pairs ? 8 : 0)) +
          rows * (2 * N * N * matrices + 4 * N * values) + (keys ? all / c.panel_rows * c.segments * 20 : 0);
 }
 
@@ -346,7 +346,7 @@ void run_post(const ScoreBlock& c, const Factors& key_pre, const Factors& key_po
           .block = kThreads,
           .shared_bytes = sizeof(PostMemory<N>),
           .scores = unmasked_scores_of(c),
-          .bytes = bytes_of<N>(c, 2, 2, 2, 1, true, d_keys)},
+          .bytes = bytes_of<N>(c, 3, 2, 1, true, d_keys)},
          c, key_pre, key_post, pre, post, lse, scores, d_weights, weights, delta, outer_sum, d_keys);
 }
 template <int N>
@@ -357,7 +357,7 @@ void run_pre(const ScoreBlock& c, const Factors& key_pre, const bfloat16* pre, c
           .block = kThreads,
           .shared_bytes = sizeof(PreMemory<N>),
           .scores = unmasked_scores_of(c),
-          .bytes = bytes_of<N>(c, 2, 1, 1, 2, false, d_keys)},
+          .bytes = bytes_of<N>(c, 2, 1, 2, false, d_keys)},
          c, key_pre, pre, lse, delta, scores, d_scores, outer_sum, d_keys);
 }
 

@@ -2,7 +2,7 @@
 // scores to the weights P' of the values.
 #include "braid/cuda/device/kernel.h"
 // (kernel.h first: the headers below use it)
-#include "braid/cuda/attention/key_factors.cuh"
+#include "braid/cuda/attention/columns.cuh"
 
 namespace braid::cuda::attention::tensor_core {
 namespace {
@@ -12,83 +12,6 @@ struct LogSumMemory {
   PipelineStage<N, 1, 1, 0> group[2];
   float2 found[2][kWarps][kRows<N>][N];  // largest, sum; two, because a group's are combined during the next
 };
-
-// ---- dcmha_log_sum: transposed tiles, heads x keys ----
-//
-// Here a tile is the right operand and the result of the products that mix, so that a lane has several keys of one head
-// and adds most of each sum by itself. Both ranks of a key's factors share one product then. For keys 8h ... 8h+7, h =
-// 0, 1:
-//   in:  b[k][2h + q]: key 8h + g; heads 16k + 8q + 2t, +1
-//   out: x[h][m][q]:   heads 16m + g (q < 2) or 16m + 8 + g; key 8h + 2t + q%2
-
-template <int N>
-struct ColumnWeights {
-  uint32_t down[2][N / 16][4];  // rows (rank, key of 8), columns heads
-  uint32_t up[2][N / 16][4];    // rows heads, columns (rank, key of 8)
-  BFragment<N> gate;            // like `in`
-
-  __device__ __forceinline__ explicit ColumnWeights(const KeyFactors<N>& keys) {
-    AFragment<N> gates;
-    keys.load_a(gates, KeyFactors<N>::kGate);
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      AFragment<N> downs;
-      BFragment<N> ups;
-      keys.load_a(downs, KeyFactors<N>::kDown + r);
-      keys.load_b(ups, KeyFactors<N>::kUp + r);
-#pragma unroll
-      for (int k = 0; k < N / 16; ++k) {
-#pragma unroll
-        for (int q = 0; q < 4; ++q) {  // keys 8 (q % 2), heads 16 k + 8 (q / 2)
-          down[q % 2][k][q / 2 * 2 + r] = downs[k][q];
-          up[q % 2][k][2 * r + q / 2] = ups[k][q];
-          if (r == 0) gate[k][q % 2 * 2 + q / 2] = gates[k][q];
-        }
-      }
-    }
-  }
-};
-
-// x = compose(scores) for one query; `scores` and `matrix`: the rows whose addresses this lane passes to ldmatrix.
-template <int N>
-__device__ __forceinline__ void compose_columns(float (&x)[2][N / 16][4], const bfloat16* scores,
-                                                const bfloat16* matrix, const ColumnWeights<N>& w, uint32_t mask,
-                                                const uint32_t (&identity)[4]) {
-  BFragment<N> b;
-  float h[2][4] = {};
-#pragma unroll
-  for (int k = 0; k < N / 16; ++k) {
-    ldmatrix<true>(b[k], scores + k * 16 * kTilePitch);
-#pragma unroll
-    for (int half = 0; half < 2; ++half) mma_bf16(h[half], w.down[half][k], b[k][2 * half], b[k][2 * half + 1]);
-  }
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    const uint32_t h0 = pack_bf16(h[half][0], h[half][1]) & mask, h1 = pack_bf16(h[half][2], h[half][3]) & mask;
-#pragma unroll
-    for (int m = 0; m < N / 16; ++m) {
-      x[half][m][0] = x[half][m][1] = x[half][m][2] = x[half][m][3] = 0;
-      const uint32_t b0 = b[m][2 * half], b1 = b[m][2 * half + 1];
-      mma_bf16(x[half][m], identity, b0, b1);
-      const uint32_t gate0 = w.gate[m][2 * half], gate1 = w.gate[m][2 * half + 1];
-      const uint32_t f0 = multiply_bf16x2(b0, gate0), f1 = multiply_bf16x2(b1, gate1);
-      mma_bf16(x[half][m], identity, f0, f1);
-      mma_bf16(x[half][m], identity, fma_bf16x2(b0, gate0, negative_bf16x2(f0)),
-               fma_bf16x2(b1, gate1, negative_bf16x2(f1)));  // and what was rounded off
-      mma_bf16(x[half][m], w.up[half][m], h0, h1);
-    }
-  }
-#pragma unroll
-  for (int m = 0; m < N / 16; ++m) {
-#pragma unroll
-    for (int k = 0; k < N / 16; ++k) {
-      uint32_t a[4];  // of C^T
-      ldmatrix<true>(a, matrix + k * 16 * kMatrixPitch<N> + m * 16);
-#pragma unroll
-      for (int half = 0; half < 2; ++half) mma_bf16(x[half][m], a, b[k][2 * half], b[k][2 * half + 1]);
-    }
-  }
-}
 
 // Largest x and sum of exp(x - largest) over the block's keys, x = compose(scores).
 template <int N>
@@ -168,7 +91,8 @@ __global__ void __launch_bounds__(kThreads, N == 16 ? 3 : 2)
 template <int N>
 struct WeightsMemory {
   PipelineStage<N, 1, 2, 1> group[2];
-  bfloat16 spilled[N == 32 ? kWarps : 1][2 * N * kTilePitch];  // with 32 heads, the factors `up` of post-compose
+  // With 32 heads, the factors `up` of post-compose, and behind their keys its gate, one half behind each rank.
+  bfloat16 spilled[N == 32 ? kWarps : 1][2 * N * kTilePitch];
 };
 
 // weights = compose_post(exp(compose_pre(scores) - lse)), in place.
@@ -196,7 +120,13 @@ __global__ void __launch_bounds__(kThreads, 2)
     keys.load_a(gate_post, Keys::kGate);
   }
   __syncthreads();  // the factors' memory is free
-  if constexpr (N == 32) mix_post.spill(kept_shared(memory.spilled[at.warp] + tile_row(at.lane)));
+  [[maybe_unused]] bfloat16* spilled_gate = nullptr;
+  if constexpr (N == 32) {
+    mix_post.spill(kept_shared(memory.spilled[at.warp] + tile_row(at.lane)));
+    spilled_gate =
+        kept_shared(memory.spilled[at.warp] + (at.lane / 8 % 2 * N + at.lane / 16 * 8 + at.lane % 8) * kTilePitch + 16);
+    store_a<N>(spilled_gate, gate_post);
+  }
   zero_masked_rows<N>(scores, c, at);
   const StageReader<N, 1, 2, 1> in(memory.group, at);
   const TileWriter<N> out(memory.group[0].tile[0][at.warp].row[0], c, at);
@@ -213,11 +143,12 @@ __global__ void __launch_bounds__(kThreads, 2)
       AFragment<N> a;
       Accumulator<N> x;
       load_a<N>(a, tile);
-      probabilities<N>(x, a, mix_pre, h, gate_pre, in.matrix(stage, 0, r), in.statistic(stage, 0, r), at);
+      probabilities<N>(x, a, mix_pre, h, gate_pre, in.matrix(stage, 0, r), in.statistic(stage, 0, r), at.diagonal);
       if (!all_unmasked) mask_tile<N>(x, at.unmasked(row0 + r), at.lane);
       pack<N>(a, x);
       mix_post.sum(h, a, at.diagonal);
-      compose<N, Of::weights>(x, a, mix_post, h, gate_post, in.matrix(stage, 1, r), at);
+      if constexpr (N == 32) load_a<N>(gate_post, spilled_gate);
+      compose<N, Of::weights>(x, a, mix_post, h, gate_post, in.matrix(stage, 1, r), at.diagonal);
       pack<N>(a, x);
       store_a<N>(tile, a);
     }
@@ -241,7 +172,7 @@ void run_log_sum(const ScoreBlock& c, const Factors& key, const bfloat16* scores
           .block = kThreads,
           .shared_bytes = sizeof(LogSumMemory<N>),
           .scores = unmasked_scores_of(c),
-          .bytes = 2 * unmasked_scores_of(c) + pair_bytes(c) + row_bytes<N>(c, 1, 0)},
+          .bytes = 2 * copied_scores_of(c) + pair_bytes(c) + row_bytes<N>(c, 1, 0)},
          c, key, scores, pre, partial);
 }
 template <int N>
@@ -252,7 +183,7 @@ void run_weights(const ScoreBlock& c, const Factors& key_pre, const Factors& key
           .block = kThreads,
           .shared_bytes = sizeof(WeightsMemory<N>),
           .scores = unmasked_scores_of(c),
-          .bytes = 2 * (unmasked_scores_of(c) + scores_of(c)) + row_bytes<N>(c, 2, 1)},
+          .bytes = 2 * (copied_scores_of(c) + scores_of(c)) + row_bytes<N>(c, 2, 1)},
          c, key_pre, key_post, pre, post, lse, scores);
 }
 

@@ -49,6 +49,28 @@ __global__ void __launch_bounds__(kThreads) dcmha_matrices(ScoreBlock c, BothMix
                                                   pack_bf16(value[4], value[5]), pack_bf16(value[6], value[7])});
 }
 
+struct BothFactors {  // before and after softmax
+  Factors of[2];
+};
+// A thread has 8 neighbouring heads of one factor of a key.
+__global__ void __launch_bounds__(kThreads)
+    dcmha_pack_key_factors(int first_sample, int64_t tokens, int keys, BothFactors factors, bfloat16* packed) {
+  constexpr int N = kOnePassHeads, pieces = N / 8;
+  const int64_t i = global_thread(), token = i / (10 * pieces);
+  if (token >= tokens) return;
+  const int part = static_cast<int>(i % (10 * pieces)) / pieces, k = part % 5, rank = k % 2;
+  const Factors f = factors.of[part / 5];
+  const Factor& factor = k == 4 ? f.gate : k < 2 ? f.down : f.up;
+  uint32_t pairs[4] = {};
+  if (factor.data && (k == 4 || rank < f.rank)) {
+    const bfloat16* const from = token_of(factor, first_sample + token / keys, token % keys, rank) + i % pieces * 8;
+#pragma unroll
+    for (int p = 0; p < 4; ++p)
+      pairs[p] = pack_bf16(static_cast<float>(from[2 * p]), static_cast<float>(from[2 * p + 1]));
+  }
+  write_16(packed + i * 8, {pairs[0], pairs[1], pairs[2], pairs[3]});
+}
+
 // The blocks of keys that are not all masked for one of the block's rows: their partial sums exist.
 struct KeyBlocks {
   int begin, end;
@@ -189,6 +211,13 @@ void build_matrices(const ScoreBlock& c, const BothMixings& mixings) {
   const int64_t threads = static_cast<int64_t>(c.samples) * c.rows * c.heads * c.heads / 8;
   launch(c.heads == 16 ? dcmha_matrices<16> : dcmha_matrices<32>,
          {.grid = dim3(blocks_for(threads), 2), .block = kThreads, .bytes = 2 * 16 * threads}, c, mixings);
+}
+
+void pack_key_factors(int first_sample, int samples, int keys, const Factors& pre, const Factors& post,
+                      bfloat16* packed) {
+  const int64_t tokens = int64_t{samples} * keys, threads = tokens * 10 * kOnePassHeads / 8;
+  launch(dcmha_pack_key_factors, {.grid = blocks_for(threads), .block = kThreads, .bytes = 2 * 16 * threads},
+         first_sample, tokens, keys, BothFactors{{pre, post}}, packed);
 }
 
 void combine_log_sums(const ScoreBlock& c, const float* partial, float* lse) {

@@ -126,6 +126,11 @@ struct DiagonalFragments {
       rank[r][2] = zeros[2 * r + 1];
     }
   }
+  // For a short life, of one thread: `zero` moved into each.
+  __device__ __forceinline__ explicit DiagonalFragments(uint32_t zero) {
+#pragma unroll
+    for (uint32_t(&r)[4] : rank) r[1] = kept(zero), r[2] = kept(zero);
+  }
 };
 
 // d = sum over heads of weight * a for each key: the diagonal of a weight^T.

@@ -130,6 +130,18 @@ bool execute(const MatmulPlan& p, double, double beta) {
 
 // ---- sdpa_cudnn.h ----
 
+// dS of a head in tiles of 64 x 128, as far as these have an unmasked pair: its kernels pass over no others.
+static int64_t unmasked_tile_bytes(const AttentionMask& mask, int64_t T, int64_t S) {
+  constexpr int64_t rows = 64, keys = 128;
+  int64_t tiles = 0;
+  for (int64_t t = 0; t < T; t += rows) {
+    const int64_t begin = mask.causal ? mask.first(t) : 0,
+                  end = mask.causal ? mask.end(std::min(t + rows, T) - 1, S) : S;
+    if (begin < end) tiles += (end + keys - 1) / keys - begin / keys;
+  }
+  return 2 * tiles * rows * keys;
+}
+
 std::optional<std::string> attention::sdpa_cudnn::run_attention(const AttentionCall& call) {
   if (!state().gpu.cudnn) return "there is no cuDNN";
   const int64_t B = call.q.dim(0), T = call.q.dim(1), N = call.q.dim(2), d = call.q.dim(3), S = call.k.dim(1);
@@ -145,10 +157,10 @@ std::optional<std::string> attention::sdpa_cudnn::run_attention(const AttentionC
     work.bytes += dry::bytes_of(*t);
   // Products of depth d: 2 forward, 5 backward.
   work.flops = (backward ? 5 : 2) * 2.0 * static_cast<double>(B * N * d) * pairs;
-  // Backward writes dS to its workspace and reads it again, so that its sums have one order.
+  // Backward writes dS to its workspace and another kernel reads it for dq, so that sums have one order.
   const int64_t workspace = backward ? B * attention::sdpa_cudnn::gradient_bytes(N, T, S) : 0;
   const Tensor scores = workspace > 0 ? empty({workspace}, DType::u8, call.q.device()) : Tensor();
-  work.bytes += 2 * workspace;
+  if (backward) work.bytes += 2 * B * N * unmasked_tile_bytes(call.mask, T, S);
   dry::enqueue(work);
   return std::nullopt;
 }

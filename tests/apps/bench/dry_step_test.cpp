@@ -61,6 +61,16 @@ BOOST_AUTO_TEST_CASE(a_step_that_does_not_fit) {
   BOOST_TEST(less.code == 2);
 }
 
+// By the stated model, Transformer++ on an H100.
+BOOST_AUTO_TEST_CASE(predicted_utilisation_of_the_baseline) {
+  for (const auto& [model, least] :
+       {std::pair{"transformer-405m --batch 8", 0.40}, {"transformer-2.8b --batch 4", 0.50}}) {
+    const Outcome result = run(std::string("bench step --dry --dtype bf16 --json --preset ") + model);
+    BOOST_REQUIRE_MESSAGE(result.code == 0, result.output);
+    BOOST_TEST(io::parse_json(result.output, "output").at("predicted_flops_utilisation").get<double>() >= least);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(wrong_flags) {
   const auto wrong = [](const std::string& flags, const std::string& words) {
     const Outcome result = run("bench step " + flags);

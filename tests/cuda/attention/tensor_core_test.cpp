@@ -198,6 +198,14 @@ BOOST_AUTO_TEST_CASE(several_blocks) {
   }
 }
 
+// 16 heads of up to 64 elements are computed forward by one kernel, in tiles of 32 queries and 16 keys.
+BOOST_AUTO_TEST_CASE(forward_in_one_pass) {
+  check_case({1, 70, 70, 16, 16, 64, 2, 2, {}});
+  check_case({2, 33, 50, 16, 4, 40, 2, 2, {true, 0, 17}});
+  check_case({1, 80, 80, 16, 1, 24, 1, 2, {true, 20, 0}});
+  check_case({1, 40, 100, 16, 16, 16, 2, 1, {false, 0, 0}, Case::kAll, 70'000});  // 32 rows at a time, one sample
+}
+
 // Panels of 64 rows whose columns end at their last key; the workspace holds all of them, or some.
 BOOST_AUTO_TEST_CASE(panels_of_rows) {
   check_case({1, 150, 150, 16, 16, 4, 2, 2, {true, 0, 0}});
