@@ -10,10 +10,13 @@
 
 namespace braid::apps {
 
-// The model that --preset and settings describe, and a batch of random tokens of --batch sequences of --seq-len.
+// The model that --preset and settings describe, and a batch of --batch random samples: sequences of --seq-len tokens,
+// or pictures.
 struct BenchModel {
   std::unique_ptr<const models::ModelSpec> spec;
   models::Batch batch;
+  int64_t tokens = 1;  // of a sample; a picture counts as one
+  bool pictures = false;
 };
 BenchModel bench_model(const Arguments& arguments);
 double median(std::vector<double> values);

@@ -47,7 +47,7 @@ void bench_overlap(const Arguments& arguments, const dist::Communicator& world) 
   std::printf(
       "backward pass of %s, batch %lld x %lld tokens in each process, %lld elements of gradients, median of %lld\n",
       arguments.get("preset").c_str(), static_cast<long long>(bench.batch.samples()),
-      static_cast<long long>(bench.batch.at("input_ids").dim(1)), static_cast<long long>(nn::count(model)),
+      static_cast<long long>(bench.tokens), static_cast<long long>(nn::count(model)),
       static_cast<long long>(arguments.get_int("steps")));
   std::printf("  alone                   %.4g s\n", none);
   std::printf("  gradients sent after it %.4g s\n", late);

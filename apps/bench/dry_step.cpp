@@ -60,13 +60,13 @@ int bench_dry_step(const Arguments& arguments) {
   const Arithmetic types = arithmetic(config);
   const Roofline roofline = given_roofline(arguments, types.compute);
   const BenchModel bench = bench_model(arguments);
-  const int64_t B = bench.batch.samples(), T = bench.batch.at("input_ids").dim(1);
+  const int64_t B = bench.batch.samples(), T = bench.tokens;
 
   DryDevice dry({.name = roofline.gpu.c_str(),
                  .multiprocessors = roofline.multiprocessors,
                  .memory = static_cast<int64_t>(roofline.memory),
                  .cudnn = !arguments.has("no-cudnn")});
-  const std::unique_ptr<models::LanguageModel> model = models::as_language_model(bench.spec->make_shape_only());
+  const std::unique_ptr<models::Model> model = bench.spec->make_shape_only();
   {
     const MemoryScope scope(MemoryUse::weights);
     model->to(types.masters);

@@ -13,6 +13,7 @@
 #include "apps/train/from_config.h"
 #include "apps/train/machine.h"
 #include "apps/train/matmul_rate.h"
+#include "braid/models/image_model.h"
 #include "braid/tensor/graph_cost.h"
 #include "braid/tensor/kernels/attention.h"
 #include "braid/tensor/parallel.h"
@@ -55,14 +56,14 @@ int run_bench(const Arguments& arguments) {
   }
   const BenchModel bench = bench_model(arguments);
   const models::Batch& batch = bench.batch;
-  const int64_t B = batch.samples(), T = batch.at("input_ids").dim(1);
+  const int64_t B = batch.samples(), T = bench.tokens;
   TrainConfig config;
   config.train.dtype = arguments.get("dtype");
   config.train.recompute = arguments.has("recompute");
   const Arithmetic types = arithmetic(config);
   const Device device = device_of(arguments);
   std::vector<std::string> notes;  // none: the weights are random
-  std::unique_ptr<models::LanguageModel> model = make_model(config, *bench.spec, {}, device, notes);
+  const std::unique_ptr<models::Model> model = make_model(config, *bench.spec, {}, device, notes);
   models::Trainer trainer(*model, optimizer_options(config), 1.0, {}, types.compute);
   trainer.capture_steps(!arguments.has("no-graph"));
   std::vector<double> steps, forwards;
@@ -85,13 +86,13 @@ int run_bench(const Arguments& arguments) {
         "{\"framework\": \"braid\", \"dtype\": \"%s\", \"device\": \"%s\", \"parameters\": %lld, \"batch\": %lld, "
         "\"seq\": %lld, \"threads\": %d, \"steps\": "
         "%lld, \"step_seconds\": %.6g, "
-        "\"step_seconds_min\": %.6g, \"forward_seconds\": %.6g, \"tokens_per_second\": %.6g, \"peak_rss_mib\": %.1f, "
+        "\"step_seconds_min\": %.6g, \"forward_seconds\": %.6g, \"%s_per_second\": %.6g, \"peak_rss_mib\": %.1f, "
         "\"peak_tensor_mib\": %.1f, \"flops\": %.6g, \"flops_utilisation\": %.4f, \"captured\": %s, "
         "\"graph_nodes\": %lld, \"graph_seconds\": %.4g, \"graph_mib\": %.1f, \"reserved_mib\": %.1f",
         str(types.compute).c_str(), str(device).c_str(), static_cast<long long>(bench.spec->size().parameters),
         static_cast<long long>(B), static_cast<long long>(T), threads(), static_cast<long long>(count), step,
-        *std::min_element(steps.begin(), steps.end()), median(forwards), double(B * T) / step, peak_rss_mib(),
-        double(memory_stats(device).peak) / (1 << 20), flops, flops / step / peak,
+        *std::min_element(steps.begin(), steps.end()), median(forwards), bench.pictures ? "pictures" : "tokens",
+        double(B * T) / step, peak_rss_mib(), double(memory_stats(device).peak) / (1 << 20), flops, flops / step / peak,
         trainer.replays_steps() ? "true" : "false", static_cast<long long>(graph_cost().nodes), graph_cost().seconds,
         double(graph_cost().bytes) / (1 << 20), double(memory_stats(device).reserved) / (1 << 20));
     std::printf(", \"capture_given_up\": %s", nlohmann::json(trainer.capture_given_up_reason()).dump().c_str());
@@ -100,14 +101,14 @@ int run_bench(const Arguments& arguments) {
     std::printf(", \"attention\": %s}\n", attention_json().c_str());
     return 0;
   }
-  std::printf("training step of %s, batch %lld x %lld tokens, %s%s, %s%s, median of %lld\n",
-              arguments.get("preset").c_str(), static_cast<long long>(B), static_cast<long long>(T),
-              str(types.compute).c_str(), types.compute == types.masters ? "" : " with f32 master weights",
-              where.c_str(), trainer.replays_steps() ? ", replayed from a CUDA graph" : "",
-              static_cast<long long>(count));
+  const std::string of_sample = bench.pictures ? "pictures" : "x " + std::to_string(T) + " tokens";
+  std::printf("training step of %s, batch %lld %s, %s%s, %s%s, median of %lld\n", arguments.get("preset").c_str(),
+              static_cast<long long>(B), of_sample.c_str(), str(types.compute).c_str(),
+              types.compute == types.masters ? "" : " with f32 master weights", where.c_str(),
+              trainer.replays_steps() ? ", replayed from a CUDA graph" : "", static_cast<long long>(count));
   std::printf("  step             %.4g s (fastest %.4g s)\n", step, *std::min_element(steps.begin(), steps.end()));
   std::printf("  forward alone    %.4g s\n", median(forwards));
-  std::printf("  tokens           %s/s\n", human(double(B * T) / step, 4).c_str());
+  std::printf("  %-16s %s/s\n", bench.pictures ? "pictures" : "tokens", human(double(B * T) / step, 4).c_str());
   std::printf("  arithmetic       %.1f GFLOP/s, %.0f%% of this machine's %s matrix product (%.1f GFLOP/s)\n",
               flops / step / 1e9, 100 * flops / step / peak, str(types.compute).c_str(), peak / 1e9);
   std::printf("  peak memory      %.0f MiB in tensors, %.0f MiB of the process\n",
@@ -135,6 +136,20 @@ std::string attention_json() {
   return list.dump();
 }
 
+static BenchModel picture_bench(std::unique_ptr<const models::ModelSpec> spec, const models::ImageModel& model,
+                                const Arguments& arguments) {
+  check(arguments.get_int("seq-len") == 0, ErrorKind::setting,
+        [] { return std::string("--seq-len is for text: a picture has the size that the model reads; leave it out"); });
+  const int64_t B = arguments.get_int("batch");
+  const Shape one = model.picture_shape();
+  std::vector<int64_t> labels;
+  for (int64_t i = 0; i < B; ++i) labels.push_back(random_bits(static_cast<uint64_t>(i), {1, 2}) % model.classes());
+  return {std::move(spec),
+          {{"pixel_values", randn({B, one[0], one[1], one[2]}, {1, 1})}, {"labels", from_vector(labels, {B})}},
+          1,
+          true};
+}
+
 BenchModel bench_model(const Arguments& arguments) {
   TrainConfig config;
   config.model.preset = arguments.get("preset");
@@ -143,10 +158,12 @@ BenchModel bench_model(const Arguments& arguments) {
     config.model.values[item.substr(0, equal)] = item.substr(equal + 1);
   }
   auto spec = model_spec(config, 0);
+  if (const auto shape_only = spec->make_shape_only(); dynamic_cast<const models::ImageModel*>(shape_only.get()))
+    return picture_bench(std::move(spec), dynamic_cast<const models::ImageModel&>(*shape_only), arguments);
   int64_t B = arguments.get_int("batch"), T = arguments.get_int("seq-len"), V = spec->vocab_size();
   check(V > 0, ErrorKind::setting, [&] {
-    return "bench runs on random tokens, and a model of type " + spec->model_type() +
-           " does not model text: expected a language model";
+    return "bench runs on random tokens or pictures, and a model of type " + spec->model_type() +
+           " reads neither: expected a language model or an image model";
   });
   const int64_t longest = spec->max_sequence_length();
   if (T == 0) T = longest;
@@ -159,7 +176,7 @@ BenchModel bench_model(const Arguments& arguments) {
     ids.push_back(random_bits(static_cast<uint64_t>(i), {1, 1}) % V);
     targets.push_back(random_bits(static_cast<uint64_t>(i), {1, 2}) % V);
   }
-  return {std::move(spec), models::text_batch(from_vector(ids, {B, T}), from_vector(targets, {B, T}))};
+  return {std::move(spec), models::text_batch(from_vector(ids, {B, T}), from_vector(targets, {B, T})), T};
 }
 
 Command bench_command() {

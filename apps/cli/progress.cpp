@@ -35,6 +35,7 @@ std::string progress_words(const ProgressState& s) {
     if (s.val_step >= 0 && s.val_step != s.step) text += " at " + std::to_string(s.val_step);
   }
   if (s.tok_per_s > 0) text += "  " + human(s.tok_per_s, 3) + " tok/s";
+  if (s.pictures_per_s > 0) text += "  " + human(s.pictures_per_s, 3) + " pictures/s";
   if (s.eta_s >= 0) text += "  ETA " + duration(s.eta_s);
   return text;
 }

@@ -11,6 +11,7 @@
 #include "apps/cli/signals.h"
 #include "apps/cli/text.h"
 #include "apps/cli/text_model.h"
+#include "apps/eval/pictures.h"
 #include "apps/eval/report.h"
 #include "apps/eval/tasks.h"
 #include "apps/train/run_lock.h"
@@ -108,6 +109,7 @@ std::vector<TaskArgument> task_arguments(const Arguments& arguments, const TaskS
 }
 
 int run_eval(const Arguments& arguments) {
+  if (names_pictures(arguments)) return eval_pictures(arguments);
   const TaskSettings settings{.shots = arguments.get_int("shots"),
                               .shots_from = arguments.get("shots-from"),
                               .seed = static_cast<uint64_t>(arguments.get_int("seed")),
@@ -190,20 +192,26 @@ std::vector<Flag> eval_flags() {
 Command eval_command() {
   return {
       .name = "eval",
-      .summary = "score a model on texts, data sets and the in-context tasks",
+      .summary = "score a model on texts, data sets, the in-context tasks and pictures",
       .positionals = {{.name = "MODEL", .help = "model folder or run folder"},
-                      {.name = "TASK", .help = "NAME:FILE, or in-context, in-context-seen", .repeated = true}},
+                      {.name = "TASK",
+                       .help = "NAME:FILE, in-context, in-context-seen, or pictures:FOLDER",
+                       .repeated = true}},
       .flags = eval_flags(),
       .overrides = kModelOverrides,
       .details =
           "NAME is one of " + join(task_names(), ", ") +
           ",\nor a file of the same form (.toml). FILE is .jsonl, for texts also any text file; each also as .gz "
           "or .zst.\nin-context without a file: built-in samples with words that no training text of braid "
-          "prepare has.\nScores do not depend on --batch and --threads.",
+          "prepare has.\npictures:FOLDER: the validation split of what braid prepare --images wrote, for an image "
+          "model: "
+          "accuracy,\ncalibration, every class; the confusion matrix with --json.\nScores do not depend on --batch and "
+          "--threads.",
       .examples = {"braid eval out/demo in-context text:README.md",
                    "braid eval MODEL arc:ARC-Easy-Test.jsonl --shots 5 --shots-from ARC-Easy-Train.jsonl -o out/eval",
                    "braid eval MODEL lambada:lambada_test.jsonl wikitext:wikitext2.jsonl.zst --json scores.json",
-                   "braid eval MODEL text:book.txt --stride 512"},
+                   "braid eval MODEL text:book.txt --stride 512",
+                   "braid eval out/fashion-mnist pictures:out/fashion-mnist-data --json classes.json"},
       .run = run_eval};
 }
 

@@ -49,9 +49,9 @@ Best best_validation(const Run& run) {
   return best;
 }
 
-double median_speed(const Run& run) {
+double median_speed(const Run& run, double LogRow::*rate) {
   std::vector<double> speeds;
-  for (double v : column(run, &LogRow::tok_per_s, 1))
+  for (double v : column(run, rate, 1))
     if (std::isfinite(v)) speeds.push_back(v);
   std::sort(speeds.begin(), speeds.end());
   return speeds.empty() ? not_measured : speeds[speeds.size() / 2];
@@ -65,7 +65,10 @@ std::vector<std::vector<std::string>> legend(const std::vector<Run>& runs, int64
   if (window > 1) rows[0].push_back("smoothed loss");
   if (validated) rows[0].insert(rows[0].end(), {"validation", "best validation"});
   if (tasks) rows[0].push_back("task accuracy");
-  if (measured(runs, &LogRow::tok_per_s)) rows[0].push_back("tokens/s");
+  const bool classes = measured(runs, &LogRow::val_top1);
+  if (classes) rows[0].push_back("accuracy");
+  const bool tokens = measured(runs, &LogRow::tok_per_s), speed = tokens || measured(runs, &LogRow::pictures_per_s);
+  if (speed) rows[0].push_back(tokens ? "tokens/s" : "pictures/s");
   for (const Run& run : runs) {
     const auto last = [&](double LogRow::*member, int decimals, double scale, const std::string& unit) {
       return shown_of(run, decimals, unit, [&](const Run& one) { return last_of(column(one, member, scale)); });
@@ -82,9 +85,10 @@ std::vector<std::vector<std::string>> legend(const std::vector<Run>& runs, int64
                     (std::isnan(best.value) || !run.members.empty() ? "" : " at " + std::to_string(best.step)));
     }
     if (tasks) row.push_back(last(&LogRow::task_acc, 1, 100, " %"));
-    if (rows[0].back() == "tokens/s") {
-      const double speed = median_speed(run);
-      row.push_back(std::isnan(speed) ? "-" : human(speed, 3));
+    if (classes) row.push_back(last(&LogRow::val_top1, 2, 100, " %"));
+    if (speed) {
+      const double rate = median_speed(run, tokens ? &LogRow::tok_per_s : &LogRow::pictures_per_s);
+      row.push_back(std::isnan(rate) ? "-" : human(rate, 3));
     }
     rows.push_back(row);
   }

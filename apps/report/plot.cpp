@@ -81,14 +81,18 @@ std::string picture(const std::vector<Run>& runs, const Look& look, const std::s
   });
   const Axis xs{.min = look.from, .max = x_max > 0 ? x_max : 1, .whole = x.name == "step"};
 
-  Panel loss{"Loss (nats per token)", &LogRow::loss, true, false, 1, &LogRow::val_loss};
+  const bool pictures = measured(runs, &LogRow::pictures);
+  Panel loss{
+      pictures ? "Loss (nats per picture)" : "Loss (nats per token)", &LogRow::loss, true, false, 1, &LogRow::val_loss};
   loss.skips_beginning = true;
   loss.most = look.y_max;
   std::vector<Panel> small;
   for (const Panel& panel : {Panel{"Task accuracy (%)", &LogRow::task_acc, false, true, 100, &LogRow::task_acc},
+                             Panel{"Validation accuracy (%)", &LogRow::val_top1, false, false, 100, &LogRow::val_top1},
                              Panel{"Learning rate", &LogRow::lr, false, true},
                              Panel{"Gradient norm before clipping", &LogRow::grad_norm, true, true},
-                             Panel{"Throughput (tokens/s)", &LogRow::tok_per_s, true, true}})
+                             Panel{"Throughput (tokens/s)", &LogRow::tok_per_s, true, true},
+                             Panel{"Throughput (pictures/s)", &LogRow::pictures_per_s, true, true}})
     if (measured(runs, panel.member)) small.push_back(panel);
   const size_t per_row = small.size() == 4 ? 2 : std::max<size_t>(1, small.size());
   const size_t small_rows = detail::ceil_div(small.size(), per_row);
@@ -128,13 +132,16 @@ std::string picture(const std::vector<Run>& runs, const Look& look, const std::s
 
 // The numbers of the picture, one row per run and step; of a group those of its runs, then the means.
 std::string data_csv(const std::vector<Run>& runs, int64_t window) {
-  std::string text = "run,loss_average," + csv_header();
+  int kinds = 0;
+  for (const Run& run : runs) kinds |= static_cast<int>(kind_of(run.rows.front()));
+  const auto kind = static_cast<LogKind>(kinds);
+  std::string text = "run,loss_average," + csv_header(kind);
   const auto add = [&](const Run& run) {
     std::string name = "\"";
     for (const char c : run.name) name.append(c == '"' ? 2 : 1, c);
     const std::vector<double> average = moving_average(column(run, &LogRow::loss, 1), window);
     for (size_t i = 0; i < run.rows.size(); ++i)
-      text += name + "\"," + (std::isnan(average[i]) ? "" : shortest(average[i])) + "," + csv_line(run.rows[i]);
+      text += name + "\"," + (std::isnan(average[i]) ? "" : shortest(average[i])) + "," + csv_line(run.rows[i], kind);
   };
   for (const Run& run : runs) {
     for (const Run& member : run.members) add(member);

@@ -15,8 +15,8 @@
 #include "apps/train/origin.h"
 #include "apps/train/plan_report.h"
 #include "apps/train/resume.h"
-#include "apps/train/run_data.h"
 #include "apps/train/step_time.h"
+#include "apps/train/task.h"
 #include "apps/train/trained.h"
 #include "braid/nn/optim/registry.h"
 #include "braid/tensor/io/file_system.h"
@@ -197,7 +197,7 @@ double measured_seconds(const Plan& plan) {
     TrainConfig then, now = plan.config;
     const Schema before = train_schema(then, model_settings());
     load_config(before, file, {});
-    const bool same_model = models::differing_settings(*model_spec(then, plan.model.vocab_size()), plan.model).empty();
+    const bool same_model = models::differing_settings(*model_for_data(then), plan.model).empty();
     now.model = then.model;
     for (const std::string& line : differences(before, train_schema(now, model_settings()))) {
       for (const char* key : {"data.seq_len", "train.batch_size", "train.dtype", "train.recompute", "train.attention",
@@ -205,7 +205,9 @@ double measured_seconds(const Plan& plan) {
         if (line.starts_with(key)) return 0;
     }
     const std::vector<LogRow> rows = read_log(out);
-    return same_model && !rows.empty() && rows.back().tok_per_s > 0 ? plan.tokens() / rows.back().tok_per_s : 0;
+    if (!same_model || rows.empty()) return 0;
+    const double rate = plan.sequences() ? rows.back().tok_per_s : rows.back().pictures_per_s;
+    return rate > 0 ? plan.tokens() / rate : 0;
   } catch (const Error&) {  // of an earlier version, or damaged: no measurement
     return 0;
   }
@@ -329,7 +331,7 @@ std::string problem_of(const Plan& plan) {
 std::string start_comments(const TrainConfig& config) {
   const bool data = !config.data.path.empty();
   if (!data && config.model.preset.empty() && config.train.init_from.empty()) return "";
-  const auto model = model_spec(config, data ? vocabulary_of(config) : 0);
+  const auto model = model_for_data(config);
   const int64_t T = sequence_length(config, *model);
   auto lines = trained_lines(config, *model, T);
   if (const std::optional<Origin> origin = origin_of(config, *model)) {
@@ -345,20 +347,17 @@ DryRun dry_run(const TrainConfig& config, const MachineRequest& request, int64_t
   check_relations(config);
   check_place(config.run.out);
   const bool with_data = !config.data.path.empty(), here = !request.elsewhere();
-  const auto model = model_spec(config, with_data ? vocabulary_of(config) : 0);
+  const std::unique_ptr<const TrainingTask> task = with_data ? make_task(config) : nullptr;
+  const auto model = with_data ? task->model_spec() : model_spec(config, 0);
   const int64_t T = sequence_length(config, *model);
   int64_t windows = 0, done = 0;
   double forward = 0;
   if (with_data) {
-    check_same_tokenizer(config, models::text::read_manifest(config.data.path));
-    const models::text::Dataset data = training_data(config);
-    windows = data.size();
-    forward = forward_flops(*model, data);
-    validation_data(config);
-    check_prompt(config, *model, data.tokenizer());
+    windows = task->samples();
+    forward = task->forward_flops(*model);
     TrainConfig copy = config;
     done = check_resumable(config, train_schema(copy, model_settings()), *model,
-                           {.seed = config.run.seed, .seq_len = T, .data_fingerprint = data.fingerprint()});
+                           {.seed = config.run.seed, .seq_len = T, .data_fingerprint = task->fingerprint()});
   }
   const DType type = arithmetic(config).compute;
   const Machine machine =

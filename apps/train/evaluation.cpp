@@ -9,14 +9,18 @@
 #include "braid/models/generation/generate.h"
 #include "braid/models/text/batches.h"
 #include "braid/models/training/trainer.h"
+#include "braid/tensor/detail/integers.h"
 
 namespace braid::apps {
 
 Evaluation::Evaluation(const TrainConfig& config, const models::LanguageModel& model, const dist::ProcessMesh& mesh,
                        const models::text::Tokenizer& tokenizer, const models::text::Dataset* validation)
     : config_(config), model_(model), mesh_(mesh), tokenizer_(tokenizer) {
-  if (validation)
-    batches_ = models::text::validation_batches(*validation, config.train.batch_size, config.eval.batches, mesh);
+  if (validation) {
+    const int64_t B = config.train.batch_size, all = detail::ceil_div(validation->size(), B);
+    batches_ =
+        models::text::validation_batches(*validation, B, config.eval.batches > 0 ? config.eval.batches : all, mesh);
+  }
   for (int64_t i = 0; i < config.eval.tasks; ++i)
     tasks_.push_back(models::text::make_task_sample(models::text::Vocabulary::held_out, 0, i));
 }

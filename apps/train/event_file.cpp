@@ -24,9 +24,14 @@ struct Tag {
   const char* name;
   double LogRow::*member;
 };
-constexpr std::array<Tag, 10> tags = {{{"loss/train", &LogRow::loss},
+constexpr std::array<Tag, 15> tags = {{{"loss/train", &LogRow::loss},
                                        {"loss/validation", &LogRow::val_loss},
                                        {"tasks/accuracy", &LogRow::task_acc},
+                                       {"validation/top1", &LogRow::val_top1},
+                                       {"validation/top5", &LogRow::val_top5},
+                                       {"validation/calibration_error", &LogRow::val_ece},
+                                       {"speed/pictures_per_second", &LogRow::pictures_per_s},
+                                       {"data/pictures", &LogRow::pictures},
                                        {"optimizer/learning_rate", &LogRow::lr},
                                        {"optimizer/gradient_norm", &LogRow::grad_norm},
                                        {"speed/tokens_per_second", &LogRow::tok_per_s},

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "apps/train/origin.h"
+#include "apps/train/task.h"
 #include "apps/train/trained.h"
 #include "braid/models/registry.h"
 #include "braid/models/text/manifest.h"
@@ -53,7 +54,7 @@ std::vector<models::ModelSetting> settings_in_effect(const TrainConfig& config) 
   const bool data =
       !config.data.path.empty() &&
       std::filesystem::exists(std::filesystem::path(config.data.path) / models::text::manifest_name, none);
-  if (data) return model_spec(config, models::text::read_manifest(config.data.path).vocab_size)->settings();
+  if (data) return model_for_data(config)->settings();
   if (!config.train.init_from.empty() ||
       !vocabulary_of_data(config, models::find_family(config.model.preset, given_settings(config))))
     return model_spec(config, 0)->settings();
@@ -72,12 +73,16 @@ std::vector<std::string> train_setting_names() {
   return names;
 }
 
-std::unique_ptr<const models::ModelSpec> model_spec(const TrainConfig& config, int64_t vocabulary) {
+static void check_names_model(const TrainConfig& config) {
   check(names_model(config), ErrorKind::setting, [] {
     return std::string(
         "no model is named: expected model.preset (for example dcformer-tiny; braid info lists them), model.* sizes or "
         "train.init_from");
   });
+}
+
+std::unique_ptr<const models::ModelSpec> model_spec(const TrainConfig& config, int64_t vocabulary) {
+  check_names_model(config);
   models::SettingTexts keys = given_settings(config);
   const auto with_room = [&](std::unique_ptr<const models::ModelSpec> model) {
     check(model->vocab_size() >= vocabulary, ErrorKind::setting, [&] {
@@ -101,6 +106,47 @@ std::unique_ptr<const models::ModelSpec> model_spec(const TrainConfig& config, i
     keys.emplace_back(kVocabulary, std::to_string(vocabulary));
   }
   return with_room(models::configure_model(config.model.preset, keys));
+}
+
+std::unique_ptr<const models::ModelSpec> picture_model_spec(const TrainConfig& config,
+                                                            const models::vision::PictureManifest& data) {
+  check_names_model(config);
+  const std::vector<int64_t> size =
+      data.height == data.width ? std::vector{data.height} : std::vector{data.height, data.width};
+  const models::SettingTexts of_data = {{"image_size", models::value_text(size)},
+                                        {"num_channels", std::to_string(data.channels)},
+                                        {"num_labels", std::to_string(data.classes.size())}};
+  models::SettingTexts keys = given_settings(config);
+  const auto setting_of = [](const std::vector<models::ModelSetting>& settings, const std::string& name) {
+    return std::ranges::find(settings, name, &models::ModelSetting::name);
+  };
+  const auto check_reads = [&](const std::vector<models::ModelSetting>& settings, const std::string& model_type) {
+    for (const auto& [name, value] : of_data)
+      check(setting_of(settings, name) != settings.end(), ErrorKind::setting, [&] {
+        return "a model of type " + model_type + " does not read pictures: expected a model for the pictures in " +
+               config.data.path + ", for example model.preset=vit-28";
+      });
+  };
+  std::unique_ptr<const models::ModelSpec> model;
+  if (!config.train.init_from.empty()) {
+    model = continued_model(config, keys);
+  } else {
+    const models::ModelFamily family = models::find_family(config.model.preset, keys);
+    check_reads(family.settings, family.model_type);
+    for (const auto& [name, value] : of_data)
+      if (!config.model.values.contains(name)) keys.emplace_back(name, value);
+    model = models::configure_model(config.model.preset, keys);
+  }
+  const std::vector<models::ModelSetting> settings = model->settings();
+  check_reads(settings, model->model_type());
+  for (const auto& [name, value] : of_data) {
+    const std::string found = setting_of(settings, name)->value;
+    check(found == value, ErrorKind::setting, [&, &name = name, &value = value] {
+      return "model." + name + " does not fit the pictures in " + config.data.path + ": expected " + value +
+             ", found " + found;
+    });
+  }
+  return model;
 }
 
 nn::OptimizerOptions optimizer_options(const TrainConfig& config) {
@@ -147,16 +193,15 @@ int64_t attention_workspace(const TrainConfig& config, Device device) {
   return config.train.attention_workspace > 0 ? config.train.attention_workspace << 20 : kAttentionWorkspace;
 }
 
-std::unique_ptr<models::LanguageModel> make_model(const TrainConfig& config, const models::ModelSpec& model,
-                                                  const dist::ProcessMesh& mesh, Device device,
-                                                  std::vector<std::string>& notes) {
+std::unique_ptr<models::Model> make_model(const TrainConfig& config, const models::ModelSpec& model,
+                                          const dist::ProcessMesh& mesh, Device device,
+                                          std::vector<std::string>& notes) {
   MemoryScope scope(MemoryUse::weights);
   const RandomKey key = child({static_cast<uint64_t>(config.run.seed), 0}, "parameters");
   const DType masters = arithmetic(config).masters;
   const bool starts = models::step_folders(config.run.out, mesh.world).empty();
-  auto made = models::as_language_model(starts && !config.train.init_from.empty()
-                                            ? load_origin(config, model, masters, key, mesh, notes)
-                                            : model.make(key, mesh));
+  auto made = starts && !config.train.init_from.empty() ? load_origin(config, model, masters, key, mesh, notes)
+                                                        : model.make(key, mesh);
   made->to(masters);
   if (config.lora.rank > 0) models::add_lora(*made, lora_options(config), child(key, "lora"), mesh);
   made->to(device);

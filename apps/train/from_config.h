@@ -5,8 +5,8 @@
 
 #include "apps/train/train_config.h"
 #include "braid/distributed/comm/process_mesh.h"
-#include "braid/models/language_model.h"
 #include "braid/models/model_spec.h"
+#include "braid/models/vision/manifest.h"
 #include "braid/nn/optim/optimizer.h"
 #include "braid/nn/optim/schedule.h"
 
@@ -21,6 +21,10 @@ std::vector<models::ModelSetting> settings_in_effect(const TrainConfig& config);
 std::vector<std::string> train_setting_names();
 // The preset with the model.* overrides. vocabulary: of the data, the default of vocab_size; 0 = unknown.
 std::unique_ptr<const models::ModelSpec> model_spec(const TrainConfig& config, int64_t vocabulary);
+// The same for pictures, which give sizes and classes where the settings do not. Error(setting) when the model does not
+// read such pictures.
+std::unique_ptr<const models::ModelSpec> picture_model_spec(const TrainConfig& config,
+                                                            const models::vision::PictureManifest& data);
 nn::OptimizerOptions optimizer_options(const TrainConfig& config);
 nn::Schedule schedule(const TrainConfig& config);
 // Tokens of a sample: data.seq_len, or the model's block_size where it is 0; 1 where samples are no sequences.
@@ -36,8 +40,8 @@ Arithmetic arithmetic(const TrainConfig& config);
 int64_t attention_workspace(const TrainConfig& config, Device device);
 // The model of a run with its first weights, over a mesh this rank's shards of it: random, or those of train.init_from
 // unless the run resumes; with LoRA where lora.rank is not 0. Collective. notes: for the user.
-std::unique_ptr<models::LanguageModel> make_model(const TrainConfig& config, const models::ModelSpec& model,
-                                                  const dist::ProcessMesh& mesh, Device device,
-                                                  std::vector<std::string>& notes);
+std::unique_ptr<models::Model> make_model(const TrainConfig& config, const models::ModelSpec& model,
+                                          const dist::ProcessMesh& mesh, Device device,
+                                          std::vector<std::string>& notes);
 
 }  // namespace braid::apps

@@ -124,24 +124,29 @@ int64_t kept_json(const fs::path& path, int64_t step) {
 
 }  // namespace
 
-std::string csv_header() {
+LogKind kind_of(const LogRow& row) { return std::isnan(row.pictures) ? LogKind::text : LogKind::pictures; }
+
+std::string csv_header(LogKind kind) {
   std::string text = "step";
-  for (const LogColumn& column : log_columns) text.append(",").append(column.name);
+  for (const LogColumn& column : log_columns)
+    if (column.in(kind)) text.append(",").append(column.name);
   return text + "\n";
 }
 
-std::string csv_line(const LogRow& row) {
+std::string csv_line(const LogRow& row, LogKind kind) {
   std::string text = std::to_string(row.step);
   for (const LogColumn& column : log_columns) {
+    if (!column.in(kind)) continue;
     const double value = row.*(column.member);
     text.append(",").append(std::isnan(value) ? "" : shortest(value));
   }
   return text + "\n";
 }
 
-std::string json_line(const LogRow& row) {
+std::string json_line(const LogRow& row, LogKind kind) {
   std::string text = "{\"step\":" + std::to_string(row.step);
   for (const LogColumn& column : log_columns) {
+    if (!column.in(kind)) continue;
     const double value = row.*(column.member);
     text.append(",\"").append(column.name).append("\":").append(std::isfinite(value) ? shortest(value) : "null");
   }
@@ -149,20 +154,20 @@ std::string json_line(const LogRow& row) {
   return text + "}\n";
 }
 
-RunLog::RunLog(const fs::path& folder, int64_t step) {
+RunLog::RunLog(const fs::path& folder, int64_t step, LogKind kind) : kind_(kind) {
   io::make_folder(folder);
   const int64_t csv = read_csv(folder / "log.csv", step);
   const int64_t json = kept_json(folder / "log.jsonl", step);
   // Everything has been read and understood; only now change the files.
   csv_.emplace((folder / "log.csv").string(), csv);
   json_.emplace((folder / "log.jsonl").string(), json);
-  if (csv == 0) csv_->append(csv_header());
+  if (csv == 0) csv_->append(csv_header(kind_));
 }
 
 // Fills earlier_rows_; returns how many bytes of the file stay.
 int64_t RunLog::read_csv(const fs::path& path, int64_t step) {
   if (!fs::exists(path)) return 0;
-  std::string header = csv_header();
+  std::string header = csv_header(kind_);
   header.pop_back();
   io::LineReader lines(path.string());
   if (!lines.next()) return 0;
@@ -189,11 +194,11 @@ void RunLog::append_event(const std::string& json) { json_->append(json); }
 void RunLog::append(const LogRow& row) {
   std::exception_ptr failure;
   try {
-    csv_->append(csv_line(row));
+    csv_->append(csv_line(row, kind_));
   } catch (const Error&) {  // the row is kept for later; the other file gets its own all the same
     failure = std::current_exception();
   }
-  json_->append(json_line(row));
+  json_->append(json_line(row, kind_));
   if (failure) std::rethrow_exception(failure);
 }
 

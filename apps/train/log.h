@@ -19,10 +19,15 @@ struct LogRow {
   double loss = not_measured;
   double val_loss = not_measured;
   double task_acc = not_measured;  // share of held-out tasks answered correctly, 0..1
+  double val_top1 = not_measured;  // share of validation pictures whose class is the likeliest, 0..1
+  double val_top5 = not_measured;  // ... is among the five likeliest
+  double val_ece = not_measured;   // expected calibration error, 0..1
   double lr = not_measured;
   double grad_norm = not_measured;  // before clipping
   double tokens = not_measured;     // seen since step 0
   double tok_per_s = not_measured;
+  double pictures = not_measured;  // seen since step 0
+  double pictures_per_s = not_measured;
   double mfu = not_measured;  // share of the machine's peak arithmetic, 0..1
   double memory_mb = not_measured;
   double elapsed_s = not_measured;  // of training, pauses between resumes not counted
@@ -30,34 +35,46 @@ struct LogRow {
   double unix_time = not_measured;  // seconds since 1970; log.jsonl has it, as the time of day
 };
 
+// The kind of data that a run trains on; both: a file with rows of both.
+enum class LogKind : unsigned char { text = 1, pictures = 2, both = 3 };
+LogKind kind_of(const LogRow& row);
+
 // The columns after `step`, in file order. Measured ones differ from run to run on the same machine; all others of a
 // resumed run equal those of an uninterrupted one.
 struct LogColumn {
   const char* name;
   double LogRow::*member;
   bool measured;
+  LogKind kind = LogKind::both;
+  bool in(LogKind log) const { return (static_cast<int>(kind) & static_cast<int>(log)) != 0; }
 };
-inline constexpr std::array<LogColumn, 11> log_columns = {{{"loss", &LogRow::loss, false},
-                                                           {"val_loss", &LogRow::val_loss, false},
-                                                           {"task_acc", &LogRow::task_acc, false},
-                                                           {"lr", &LogRow::lr, false},
-                                                           {"grad_norm", &LogRow::grad_norm, false},
-                                                           {"tokens", &LogRow::tokens, false},
-                                                           {"tok_per_s", &LogRow::tok_per_s, true},
-                                                           {"mfu", &LogRow::mfu, true},
-                                                           {"memory_mb", &LogRow::memory_mb, true},
-                                                           {"elapsed_s", &LogRow::elapsed_s, true},
-                                                           {"eta_s", &LogRow::eta_s, true}}};
+inline constexpr std::array<LogColumn, 16> log_columns = {
+    {{"loss", &LogRow::loss, false},
+     {"val_loss", &LogRow::val_loss, false},
+     {"task_acc", &LogRow::task_acc, false, LogKind::text},
+     {"val_top1", &LogRow::val_top1, false, LogKind::pictures},
+     {"val_top5", &LogRow::val_top5, false, LogKind::pictures},
+     {"val_ece", &LogRow::val_ece, false, LogKind::pictures},
+     {"lr", &LogRow::lr, false},
+     {"grad_norm", &LogRow::grad_norm, false},
+     {"tokens", &LogRow::tokens, false, LogKind::text},
+     {"tok_per_s", &LogRow::tok_per_s, true, LogKind::text},
+     {"pictures", &LogRow::pictures, false, LogKind::pictures},
+     {"pictures_per_s", &LogRow::pictures_per_s, true, LogKind::pictures},
+     {"mfu", &LogRow::mfu, true},
+     {"memory_mb", &LogRow::memory_mb, true},
+     {"elapsed_s", &LogRow::elapsed_s, true},
+     {"eta_s", &LogRow::eta_s, true}}};
 
-std::string csv_header();                 // with line end
-std::string csv_line(const LogRow& row);  // shortest decimals that read back to the same values
-std::string json_line(const LogRow& row);
+std::string csv_header(LogKind kind);                   // with line end
+std::string csv_line(const LogRow& row, LogKind kind);  // shortest decimals that read back to the same values
+std::string json_line(const LogRow& row, LogKind kind);
 
 class RunLog {
  public:
   // Opens or creates both files in `folder` and cuts off every row after `step`, the step that the run continues from
   // (0: a new run). Error(input) if a file there is not such a log, Error(output) if it cannot be written.
-  RunLog(const std::filesystem::path& folder, int64_t step);
+  RunLog(const std::filesystem::path& folder, int64_t step, LogKind kind = LogKind::text);
 
   const std::vector<LogRow>& earlier_rows() const { return earlier_rows_; }  // found on opening, in order
   void append_event(const std::string& json);  // a line {"step":N,"event":...} of log.jsonl, with line end
@@ -68,6 +85,7 @@ class RunLog {
  private:
   int64_t read_csv(const std::filesystem::path& path, int64_t step);
 
+  LogKind kind_;
   std::optional<io::AppendFile> csv_, json_;
   std::vector<LogRow> earlier_rows_;
 };

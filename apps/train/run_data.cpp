@@ -6,6 +6,7 @@
 
 #include "apps/cli/text.h"
 #include "apps/train/from_config.h"
+#include "apps/train/task.h"
 #include "braid/models/text/manifest.h"
 #include "braid/tensor/error.h"
 
@@ -70,16 +71,18 @@ std::string set_steps_by_epochs(TrainConfig& config, const std::vector<std::stri
     config.train.epochs = 0;
   }
   if (config.train.epochs == 0 || config.data.path.empty()) return "";
-  const Dataset data = training_data(config);
+  const std::unique_ptr<const TrainingTask> task = make_task(config);
+  const int64_t there = task->samples();
   const auto samples = static_cast<double>(config.train.batch_size) * static_cast<double>(config.train.accumulate);
-  const double steps = std::ceil(config.train.epochs * static_cast<double>(data.size()) / samples);
+  const double steps = std::ceil(config.train.epochs * static_cast<double>(there) / samples);
   check(steps <= 1e12, ErrorKind::setting, [&] {
     return "train.epochs = " + shortest(config.train.epochs) +
            " gives more steps than a run may have: expected at most 1e12";
   });
   config.train.steps = static_cast<int64_t>(steps);
-  return "train.epochs = " + shortest(config.train.epochs) + " over " + std::to_string(data.size()) +
-         " sequences gives train.steps = " + std::to_string(config.train.steps);
+  return "train.epochs = " + shortest(config.train.epochs) + " over " + std::to_string(there) +
+         (task->log_kind() == LogKind::text ? " sequences" : " pictures") +
+         " gives train.steps = " + std::to_string(config.train.steps);
 }
 
 std::string words_about_samples(const Dataset& data, const TrainConfig& config) {

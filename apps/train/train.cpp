@@ -88,7 +88,7 @@ int train(const TrainConfig& config, const Schema& schema, const Job& job, const
       return train_steps(run, config, mesh);
     });
   } catch (const OutOfMemory& e) {
-    const auto model = model_spec(config, vocabulary_of(config));
+    const auto model = model_for_data(config);
     throw OutOfMemory(e.what() + memory_advice(config, *model, sequence_length(config, *model), 0,
                                                {mesh.data.size(), mesh.context.size(), mesh.tensor.size()},
                                                ranks.device != kCpu));

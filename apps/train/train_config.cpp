@@ -55,13 +55,29 @@ Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& mod
               {"data.long_samples", &c.data.long_samples, "samples longer than a sequence; cut = without their end",
                one_of({"leave_out", "cut"})},
 
+              {"augment.crop_padding", &c.augment.crop_padding,
+               "pictures: zeros on each side, out of which the old size is cut at a random place", between(0, 1 << 14)},
+              {"augment.flip", &c.augment.flip, "pictures: left and right exchanged, every second time"},
+              {"augment.randaugment_ops", &c.augment.randaugment_ops, "pictures: operations of RandAugment, 0 = none",
+               between(0, 1000)},
+              {"augment.randaugment_magnitude", &c.augment.randaugment_magnitude, "their strength, 30 is the largest",
+               between(0, 30)},
+              {"augment.erase", &c.augment.erase, "pictures: probability that a rectangle becomes random pixels",
+               between(0, 1)},
+              {"augment.mixup", &c.augment.mixup,
+               "pictures: alpha of mixup, which mixes two of a batch and their labels by Beta(alpha, alpha); 0 = none",
+               between(0, 1000)},
+              {"augment.label_smoothing", &c.augment.label_smoothing,
+               "pictures: share of a label's weight that all classes get", from_below(0, 1)},
+
               {"train.steps", &c.train.steps, "optimizer steps", count},
               {"train.epochs", &c.train.epochs,
                "passes over the data, which then give train.steps; on the command line a later train.steps replaces "
                "it; "
                "0 = by train.steps",
                between(0, 1e6)},
-              {"train.batch_size", &c.train.batch_size, "sequences per micro-batch, of all processes together", count},
+              {"train.batch_size", &c.train.batch_size,
+               "sequences or pictures per micro-batch, of all processes together", count},
               {"train.accumulate", &c.train.accumulate, "micro-batches per step", count},
               {"train.dtype", &c.train.dtype, "arithmetic; bf16 keeps f32 master weights",
                float_type({"f32", "f64", "bf16"})},
@@ -113,7 +129,7 @@ Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& mod
                between(0, 1)},
 
               {"eval.interval", &c.eval.interval, "steps between validations, 0 = none", count_or_none},
-              {"eval.batches", &c.eval.batches, "validation micro-batches", count},
+              {"eval.batches", &c.eval.batches, "validation micro-batches, 0 = the whole split", count_or_none},
               {"eval.tasks", &c.eval.tasks, "held-out in-context tasks per validation, 0 = none", count_or_none},
 
               {"sample.interval", &c.sample.interval, "steps between samples, 0 = none", count_or_none},

@@ -23,6 +23,16 @@ struct TrainConfig {
     std::string packing = "first_fit";
     std::string long_samples = "leave_out";
   } data;
+  struct Augment {  // of pictures
+    int64_t crop_padding = 0;
+    bool flip = false;
+    int64_t randaugment_ops = 0;
+    int64_t randaugment_magnitude = 10;
+    double erase = 0;
+    double mixup = 0;
+    double label_smoothing = 0;
+    bool operator==(const Augment&) const = default;
+  } augment;
   struct Train {
     int64_t steps = 1000;
     double epochs = 0;

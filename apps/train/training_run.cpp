@@ -12,10 +12,9 @@
 #include "apps/train/matmul_rate.h"
 #include "apps/train/memory.h"
 #include "apps/train/origin.h"
+#include "apps/train/plan_report.h"
 #include "apps/train/resume.h"
-#include "apps/train/run_data.h"
 #include "apps/train/trained.h"
-#include "braid/models/text/batches.h"
 #include "braid/tensor/io/atomic_file.h"
 #include "braid/tensor/kernels/attention.h"
 #include "braid/tensor/parallel.h"
@@ -40,9 +39,7 @@ TrainingRun::TrainingRun(const TrainConfig& config, const Schema& schema, const 
       mesh_(mesh),
       device_(device),
       types_(arithmetic(config)),
-      train_data_(training_data(config)),
-      validation_data_(validation_data(config)),
-      sampler_(train_data_.size(), static_cast<uint64_t>(config.run.seed)),
+      task_(make_task(config)),
       spec_(checked_model()),
       model_(make_model(config, *spec_, mesh, device, start_notes_)),
       trainer_(*model_, optimizer_options(config), config.optimizer.clip, mesh, types_.compute),
@@ -50,23 +47,18 @@ TrainingRun::TrainingRun(const TrainConfig& config, const Schema& schema, const 
       progress_(stdout, config.log.interval, progress_style(config.log.style)),
       output_(progress_),
       spikes_(config.guard.spike, config.guard.warmup) {
-  check(!train_data_.separates_documents() || model_->separates_documents(), ErrorKind::setting, [&] {
-    return "a model of type " + spec_->model_type() +
-           " cannot keep attention within documents: expected data.documents=joined, found " + config.data.documents;
-  });
+  task_->check_model(*model_);
   trainer_.capture_steps(config.train.graph);
   if (const std::optional<Origin> origin = origin_of(config, *spec_))
-    origin_lines_ = origin_lines(*origin, *spec_, train_data_.seq_len());
+    origin_lines_ = origin_lines(*origin, *spec_, task_->sample_tokens());
   state_.seed = config.run.seed;
-  state_.seq_len = train_data_.seq_len();
-  state_.data_fingerprint = train_data_.fingerprint();
+  state_.seq_len = task_->sample_tokens();
+  state_.data_fingerprint = task_->fingerprint();
 }
 
 std::unique_ptr<const models::ModelSpec> TrainingRun::checked_model() const {
-  auto spec = model_spec(config_, train_data_.tokenizer().vocab_size());
-  check_prompt(config_, *spec, train_data_.tokenizer());
-  check_same_tokenizer(config_, models::text::read_manifest(config_.data.path));
-  check_memory(config_, *spec, train_data_.seq_len(), {mesh_.data.size(), mesh_.context.size(), mesh_.tensor.size()},
+  auto spec = task_->model_spec();
+  check_memory(config_, *spec, task_->sample_tokens(), {mesh_.data.size(), mesh_.context.size(), mesh_.tensor.size()},
                share_of_this_machine(device_, processes_here(mesh_.world)));
   return spec;
 }
@@ -94,20 +86,21 @@ void TrainingRun::open(const RunRecord& record) {
 }
 
 void TrainingRun::open_log() {
-  log_.emplace(out(), state_.step);
+  log_.emplace(out(), state_.step, task_->log_kind());
   samples_.emplace(out() / "samples.txt", state_.step);
   const std::vector<LogRow>& rows = log_->earlier_rows();
   const std::optional<int64_t> best = models::named_step(out() / models::kBestFile);
   for (const LogRow& row : rows) {
     last_.loss = row.loss;
     if (!std::isnan(row.val_loss)) last_.val_loss = row.val_loss, val_step_ = row.step;
-    if (!std::isnan(row.task_acc)) last_.task_acc = row.task_acc;
+    for (double LogRow::*measured : {&LogRow::task_acc, &LogRow::val_top1})
+      if (!std::isnan(row.*measured)) last_.*measured = row.*measured;
     if (row.step == best && !std::isnan(row.val_loss)) best_val_loss_ = row.val_loss;
   }
   const bool row_lacks_values = !rows.empty() && rows.back().step == state_.step && std::isnan(rows.back().val_loss);
   if (!state_.measured && due_or_finished(config_.eval.interval) && row_lacks_values) {
     unmeasured_ = rows.back();
-    log_.emplace(out(), state_.step - 1);  // the row is written again, with its values
+    log_.emplace(out(), state_.step - 1, task_->log_kind());  // the row is written again, with its values
   }
   // An older Braid wrote the weights that a step failed with as a checkpoint.
   const std::string failed = "failed-" + models::step_name(state_.step + 1) + ".txt";
@@ -119,22 +112,18 @@ void TrainingRun::open_log() {
 void TrainingRun::start() {
   peak_flops_ = measured_flops(device_, types_.compute) * mesh_.world.size();
   reset_peak_memory(device_);
-  sample_forward_ = forward_flops(*spec_, train_data_);
-  evaluation_.emplace(config_, *model_, mesh_, train_data_.tokenizer(),
-                      validation_data_ ? &*validation_data_ : nullptr);
-  if (config_.eval.tasks > 0 && evaluation_->gradable_answers() == 0)
-    progress_.note("note: task_acc stays empty: no answer of the eval.tasks = " + std::to_string(config_.eval.tasks) +
-                   " tasks lies in the last model.block_size = " + std::to_string(model_->max_sequence_length()) +
-                   " tokens of its sample");
+  sample_forward_ = task_->forward_flops(*spec_);
+  task_->start(*model_, mesh_);
+  for (const std::string& note : task_->start_notes()) progress_.note(note);
   if (const std::string warning = spec_->training_warning(); !warning.empty()) progress_.note("warning: " + warning);
   const models::ModelSize size = spec_->size();
   char text[256];
-  std::snprintf(text, sizeof text,
-                "%.2fM parameters (%.2fM without embeddings), %lld train tokens, sequences of %lld, %d threads",
-                double(size.parameters) / 1e6, double(size.non_embedding) / 1e6,
-                static_cast<long long>(train_data_.tokens()), static_cast<long long>(train_data_.seq_len()), threads());
-  progress_.note(text);
-  if (const std::string words = words_about_samples(train_data_, config_); !words.empty()) progress_.note(words);
+  const std::string without = size.non_embedding == size.parameters
+                                  ? ""
+                                  : number(" (%.2fM without embeddings)", double(size.non_embedding) / 1e6);
+  progress_.note(number("%.2fM parameters", double(size.parameters) / 1e6) + without + ", " + task_->size_text() +
+                 ", " + std::to_string(threads()) + " threads");
+  for (const std::string& note : task_->data_notes()) progress_.note(note);
   if (types_.compute != types_.masters || device_ != kCpu)
     progress_.note(str(types_.compute) + (types_.compute != types_.masters ? " with f32 master weights" : "") + " on " +
                    str(device_));
@@ -155,13 +144,10 @@ void TrainingRun::note_start() {
     for (const auto& [label, value] : lines) progress_.note(label + ": " + value);
   };
   print(origin_lines_);
-  print(trained_lines(config_, *spec_, train_data_.seq_len()));
+  print(trained_lines(config_, *spec_, task_->sample_tokens()));
 }
 
-std::vector<models::Batch> TrainingRun::batches() const {
-  return models::text::step_batches(train_data_, sampler_, state_.samples, config_.train.batch_size,
-                                    config_.train.accumulate, mesh_);
-}
+std::vector<models::Batch> TrainingRun::batches() const { return task_->batches(state_.samples, mesh_); }
 
 double TrainingRun::learning_rate() const { return nn::learning_rate(schedule(config_), state_.step); }
 
@@ -169,15 +155,14 @@ LogRow TrainingRun::count_step(const models::StepMetrics& metrics, double lr) {
   const int64_t samples = config_.train.batch_size * config_.train.accumulate;
   const auto begins = [&](const nn::ParameterGroup& group) { return group.frozen_until == state_.step; };
   if (flops_ == 0 || std::ranges::any_of(trainer_.optimizer().options().groups, begins))
-    sample_flops_ = sample_flops(config_, *spec_, train_data_.seq_len(), sample_forward_, state_.step).training();
+    sample_flops_ = sample_flops(config_, *spec_, task_->sample_tokens(), sample_forward_, state_.step).training();
   flops_ += static_cast<double>(samples) * sample_flops_;
   ++state_.step;
   state_.samples += samples;
   state_.elapsed_s = elapsed_before_ + seconds();
   last_.loss = metrics.loss;
   LogRow row{.step = state_.step, .loss = metrics.loss, .lr = lr, .grad_norm = metrics.grad_norm};
-  row.tokens = static_cast<double>(state_.samples * state_.seq_len);
-  row.tok_per_s = static_cast<double>((state_.step - first_step_) * samples * state_.seq_len) / seconds();
+  task_->count(row, state_.samples, static_cast<double>((state_.step - first_step_) * samples) / seconds());
   row.mfu = flops_ / seconds() / peak_flops_;
   row.memory_mb = static_cast<double>(memory_stats(device_).peak) / 1e6;
   row.elapsed_s = state_.elapsed_s;
@@ -187,9 +172,9 @@ LogRow TrainingRun::count_step(const models::StepMetrics& metrics, double lr) {
 
 // Runs a measurement that training can go without. Where NaN or Inf makes it impossible, notes and returns the reason:
 // whether training can go on is decided by the loss of the next step, with its diagnosis.
-std::string TrainingRun::without_numerical_failure(const std::string& name, const std::function<void()>& measure) {
+std::string TrainingRun::without_numerical_failure(const std::string& name, const std::function<void()>& work) {
   try {
-    measure();
+    work();
     return "";
   } catch (const Error& e) {  // on all ranks or on none
     if (e.kind() != ErrorKind::numerical) throw;
@@ -204,19 +189,16 @@ void TrainingRun::measure(LogRow& row) {
 
 bool TrainingRun::measure(LogRow& row, bool validate, bool sample) {
   if (validate) {
-    const auto loss = evaluation_->validation_loss();
-    if (!loss) return false;
-    std::optional<double> accuracy = not_measured;
-    if (config_.eval.tasks > 0)
-      without_numerical_failure("task accuracy", [&] { accuracy = evaluation_->task_accuracy(); });
-    if (!accuracy) return false;
-    row.val_loss = last_.val_loss = *loss, val_step_ = row.step;
-    row.task_acc = *accuracy;
-    if (config_.eval.tasks > 0) last_.task_acc = *accuracy;
+    const auto attempt = [&](const std::string& name, const std::function<void()>& work) {
+      return without_numerical_failure(name, work).empty();
+    };
+    if (!task_->validate(row, attempt)) return false;
+    last_.val_loss = row.val_loss, last_.task_acc = row.task_acc, last_.val_top1 = row.val_top1;
+    val_step_ = row.step;
   }
   if (sample) {
     std::optional<std::string> text = "";
-    const std::string failure = without_numerical_failure("sample", [&] { text = evaluation_->sample(); });
+    const std::string failure = without_numerical_failure("sample", [&] { text = task_->sample(); });
     if (!text) return false;
     if (!failure.empty()) text = config_.sample.prompt + "\n(no sample: " + failure + ")";
     if (root()) warn(samples_warned_, [&] { samples_->append(state_.step, *text); });
@@ -251,7 +233,14 @@ void TrainingRun::log(LogRow& row) {
   }
   warn(log_warned_, [&] { log_->append(row); });
   if (events_) warn(events_warned_, [&] { events_->append(row); });
-  progress_.update({row.step, config_.train.steps, row.loss, last_.val_loss, val_step_, row.tok_per_s, row.eta_s});
+  progress_.update({.step = row.step,
+                    .total = config_.train.steps,
+                    .loss = row.loss,
+                    .val_loss = last_.val_loss,
+                    .val_step = val_step_,
+                    .tok_per_s = std::isnan(row.tok_per_s) ? 0 : row.tok_per_s,
+                    .pictures_per_s = std::isnan(row.pictures_per_s) ? 0 : row.pictures_per_s,
+                    .eta_s = row.eta_s});
 }
 
 // Text that could not be written is kept in memory and tried again with the next one. A save needs it on the disk.
@@ -283,6 +272,7 @@ void TrainingRun::print_summary() {
               last_.loss);
   if (!std::isnan(last_.val_loss)) std::printf(", validation loss %.6f", last_.val_loss);
   if (!std::isnan(last_.task_acc)) std::printf(", task accuracy %.1f%%", 100 * last_.task_acc);
+  if (!std::isnan(last_.val_top1)) std::printf(", validation accuracy %.2f%%", 100 * last_.val_top1);
   if (state_.step > first_step_) std::printf("\npeak memory %s", peak_text(memory_by_use(device_)).c_str());
   std::printf("\nmodel %s\nlog   %s\n", (out() / models::step_name(state_.step)).c_str(), (out() / "log.csv").c_str());
 }

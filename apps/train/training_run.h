@@ -1,4 +1,4 @@
-// A training run: its data, model, trainer and the files in its folder. train.cpp is the loop over its steps.
+// A training run: its task, model, trainer and the files in its folder. train.cpp is the loop over its steps.
 #pragma once
 #include <chrono>
 #include <filesystem>
@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "apps/cli/progress.h"
-#include "apps/train/evaluation.h"
 #include "apps/train/event_file.h"
 #include "apps/train/failed_step.h"
 #include "apps/train/from_config.h"
@@ -20,7 +19,7 @@
 #include "apps/train/run_record.h"
 #include "apps/train/samples.h"
 #include "apps/train/spike.h"
-#include "braid/models/text/sampler.h"
+#include "apps/train/task.h"
 #include "braid/models/training/checkpoint_writer.h"
 
 namespace braid::apps {
@@ -76,7 +75,7 @@ class TrainingRun {
   void note_start();
   double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
   std::unique_ptr<const models::ModelSpec> checked_model() const;
-  std::string without_numerical_failure(const std::string& name, const std::function<void()>& measure);
+  std::string without_numerical_failure(const std::string& name, const std::function<void()>& work);
   std::string resolved_config() const { return print_config(schema_, spec_->settings()); }
   std::filesystem::path out() const { return config_.run.out; }
 
@@ -85,16 +84,13 @@ class TrainingRun {
   const dist::ProcessMesh& mesh_;
   const Device device_;
   const Arithmetic types_;
-  models::text::Dataset train_data_;
-  std::optional<models::text::Dataset> validation_data_;
-  models::text::Sampler sampler_;
-  std::unique_ptr<const models::ModelSpec> spec_;
+  const std::unique_ptr<TrainingTask> task_;
+  const std::unique_ptr<const models::ModelSpec> spec_;
   std::optional<RunFolder> folder_;  // locked by rank 0
   std::vector<std::string> start_notes_;
   std::vector<std::pair<std::string, std::string>> origin_lines_;  // of a new run with train.init_from
-  std::unique_ptr<models::LanguageModel> model_;
+  std::unique_ptr<models::Model> model_;
   models::Trainer trainer_;
-  std::optional<Evaluation> evaluation_;
   models::RunState state_;
   std::optional<RunLog> log_;           // on rank 0
   std::optional<EventFile> events_;     // on rank 0, with log.tensorboard
@@ -108,7 +104,7 @@ class TrainingRun {
   double elapsed_before_ = 0, peak_flops_ = 0;
   double sample_forward_ = 0, sample_flops_ = 0, flops_ = 0;  // of a sample of the data; of all steps of this process
   std::string attention_;                                     // the kernels that were noted
-  LogRow last_;                                               // the newest value of loss, val_loss and task_acc
+  LogRow last_;                                               // the newest values of the loss and of validation
   int64_t val_step_ = -1;                                     // of last_.val_loss
   double best_val_loss_ = std::numeric_limits<double>::infinity();  // of the checkpoint that `best` names
   int64_t first_step_ = 0, saved_step_ = 0;                         // no checkpoint before step 1

@@ -5,7 +5,6 @@
 #include "apps/train/job.h"
 #include "apps/train/training_run.h"
 #include "braid/distributed/job/run_on_all_ranks.h"
-#include "braid/models/text/batches.h"
 
 namespace braid::apps {
 
@@ -42,7 +41,7 @@ void TrainingRun::write_checkpoint(const LogRow& row) {
   }
   if (saved_step_ != state_.step) {
     state_.memory = memory_by_use(device_);
-    checkpoints_.save(trainer_, &train_data_.tokenizer(), state_, resolved_config());
+    checkpoints_.save(trainer_, task_->tokenizer(), state_, resolved_config());
     saved_step_ = state_.step;
   }
   if (best_so_far(row)) {
@@ -62,7 +61,7 @@ void TrainingRun::fail_step(int64_t step, const models::StepMetrics& metrics, do
                     .lr = lr,
                     .loss = metrics.loss,
                     .grad_norm = metrics.grad_norm};
-  for (int64_t i = 0; i < samples; ++i) failed.windows.push_back(sampler_.at(first + i));
+  for (int64_t i = 0; i < samples; ++i) failed.windows.push_back(task_->sample_at(first + i));
   std::string where;
   try {
     at_root(mesh_.world, [&] {
@@ -73,13 +72,8 @@ void TrainingRun::fail_step(int64_t step, const models::StepMetrics& metrics, do
         failed.times = before.times + 1;
     });
     state_.memory = memory_by_use(device_);
-    const fs::path folder =
-        checkpoints_.save_failed(trainer_, &train_data_.tokenizer(), state_, resolved_config(), step);
-    at_root(mesh_.world, [&] {
-      write_failed_step(folder, failed,
-                        models::text::step_batches(train_data_, sampler_, first, config_.train.batch_size,
-                                                   config_.train.accumulate, {}));
-    });
+    const fs::path folder = checkpoints_.save_failed(trainer_, task_->tokenizer(), state_, resolved_config(), step);
+    at_root(mesh_.world, [&] { write_failed_step(folder, failed, task_->batches(first, {})); });
     where = "; " + folder.string() + " has its weights, batch and reason";
   } catch (const Error& e) {  // the failed step is the error to report
     progress_.note(std::string("note: ") + e.what());

@@ -2,6 +2,7 @@
 
 #include "braid/autograd/debug.h"
 #include "braid/autograd/record.h"
+#include "braid/models/image_model.h"
 #include "braid/tensor/kernels/backend.h"
 
 namespace braid::models {
@@ -31,7 +32,7 @@ void CapturedStep::forget() {
 // where the documents of a batch begin.
 bool CapturedStep::can_capture(const std::vector<Batch>& batches) const {
   for (const Batch& b : batches)
-    if (b.has(kPositions)) return false;
+    if (b.has(kPositions) || b.has(kSampleKeys)) return false;
   return enabled_ && static_cast<bool>(backend(device_).stream.begin_capture) && !debug().any();
 }
 

@@ -68,7 +68,7 @@ Tensor Vit::embed(const Tensor& pixel_values) const {
   const Tensor rows = unfold(cast(pixel_values, dtype()), patch, {.stride = patch});  // (B, P, C ph pw)
   Tensor x = linear(rows, reshape(patch_weight_, {config_.hidden_size, rows.dim(2)}), patch_bias_);
   if (class_token_) x = concat({expand(class_token_, {x.dim(0), 1, x.dim(2)}), x}, 1);
-  return add(x, positions_);
+  return add(x, cast(positions_, dtype()));  // the table stays in f32 where the arithmetic is bf16
 }
 
 Tensor Vit::logits(const Tensor& pixel_values, const nn::SampleRandom& random,

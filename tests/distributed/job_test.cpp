@@ -13,6 +13,7 @@
 #include "braid/models/training/checkpoint.h"
 #include "braid/models/training/manifest.h"
 #include "tests/distributed/job_support.h"
+#include "tests/support/idx_pictures.h"
 #include "tests/support/places.h"
 
 using namespace braid;
@@ -257,6 +258,45 @@ BOOST_AUTO_TEST_CASE(ranks_that_do_not_fit_are_rejected_before_the_first_step) {
   std::snprintf(line, sizeof line, "%-34s %3d rounds, seeds %d to %d, at most %.1f s with the start",
                 "another setting, another program", 2 * rounds(), first_seed, first_seed + rounds() - 1, worst);
   BOOST_TEST_MESSAGE(line);
+}
+
+// Pictures, with every change of them and every dropout: a picture does not depend on the rank that computes it.
+BOOST_AUTO_TEST_CASE(pictures_are_trained_on_as_by_one_process) {
+  const fs::path in = world().folder.path / "idx", data = world().folder.path / "pictures";
+  const std::string train = test::write_idx_pictures(in, "train", 60), val = test::write_idx_pictures(in, "t10k", 19);
+  BOOST_TEST(says(run(test::braid_program() + " prepare --images " + train + " --val " + val + " -o " + data.string()),
+                  0, "wrote"));
+  const auto trained = [&](const fs::path& out, int ranks, const std::string& more) {
+    std::ostringstream line;
+    if (ranks > 1) line << mpirun(ranks);
+    line << test::braid_program() << " train run.out=" << out.string() << " data.path=" << data.string()
+         << " model.preset=dc-vit-28 model.hidden_size=32 model.num_hidden_layers=2 model.intermediate_size=64"
+            " model.drop_path_rate=0.1 model.compose_dropout=0.1 model.hidden_dropout_prob=0.05"
+            " augment.crop_padding=1 augment.erase=0.2 augment.mixup=0.2 train.steps=6 train.batch_size=7"
+            " train.accumulate=2 train.dtype=f64 schedule.warmup=2 eval.interval=3 eval.batches=0"
+            " log.interval=1 guard.spike=0 run.threads=1 "
+         << more;
+    return run(line.str());
+  };
+  const fs::path one = world().fresh(), three = world().fresh();
+  BOOST_TEST(says(trained(one, 1, ""), 0, "validation accuracy"));
+  BOOST_TEST(says(trained(three, 3, "checkpoint.interval=4"), 0, "validation accuracy"));
+  const auto check_log = [&](const fs::path& out) {
+    const auto expected = apps::read_log(one), found = apps::read_log(out);
+    BOOST_TEST(found.size() == expected.size());
+    for (size_t i = 0; i < expected.size(); ++i) {
+      BOOST_TEST(found[i].loss == expected[i].loss, boost::test_tools::tolerance(1e-10));
+      BOOST_TEST(std::isnan(found[i].val_loss) == std::isnan(expected[i].val_loss));
+      if (std::isnan(expected[i].val_loss)) continue;
+      BOOST_TEST(found[i].val_loss == expected[i].val_loss, boost::test_tools::tolerance(1e-10));
+      BOOST_TEST(found[i].val_top1 == expected[i].val_top1);
+    }
+  };
+  check_log(three);
+  fs::remove_all(three / models::step_name(6));
+  BOOST_TEST(says(trained(three, 2, ""), 0, "resuming from"));  // by other processes
+  check_log(three);
+  BOOST_TEST(says(trained(world().fresh(), 2, "parallel.tensor=2"), 2, "parallel.tensor"));
 }
 
 BOOST_AUTO_TEST_CASE(generate_prints_the_text_of_one_process) {

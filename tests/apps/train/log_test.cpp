@@ -70,9 +70,9 @@ BOOST_AUTO_TEST_CASE(a_resumed_log_equals_an_uninterrupted_one) {
 
 BOOST_AUTO_TEST_CASE(a_torn_header_is_repaired) {
   const Scratch scratch;
-  write(scratch / "log.csv", csv_header().substr(0, 10));
+  write(scratch / "log.csv", csv_header(LogKind::text).substr(0, 10));
   fill(scratch, 0, 1);
-  BOOST_TEST(slurp(scratch / "log.csv").starts_with(csv_header() + "1,5,"));
+  BOOST_TEST(slurp(scratch / "log.csv").starts_with(csv_header(LogKind::text) + "1,5,"));
 }
 
 BOOST_AUTO_TEST_CASE(foreign_files_are_not_touched) {
@@ -82,10 +82,10 @@ BOOST_AUTO_TEST_CASE(foreign_files_are_not_touched) {
     BOOST_CHECK_EXCEPTION(RunLog(scratch.path(), 5), Error, says(ErrorKind::input, "cannot continue"));
     BOOST_TEST(slurp(scratch / "log.csv") == text);
   }
-  write(scratch / "log.csv", csv_header() + "1,x,,,,,,,,,,\n");
+  write(scratch / "log.csv", csv_header(LogKind::text) + "1,x,,,,,,,,,,\n");
   BOOST_CHECK_EXCEPTION(RunLog(scratch.path(), 5), Error,
                         says(ErrorKind::input, "log.csv line 2, column loss: expected a number, found 'x'"));
-  write(scratch / "log.csv", csv_header());
+  write(scratch / "log.csv", csv_header(LogKind::text));
   write(scratch / "log.jsonl", "{\"other\":1}\n");
   BOOST_CHECK_EXCEPTION(RunLog(scratch.path(), 5), Error,
                         says(ErrorKind::input, "log.jsonl line 1: expected {\"step\":N"));
@@ -94,8 +94,8 @@ BOOST_AUTO_TEST_CASE(foreign_files_are_not_touched) {
 
 BOOST_AUTO_TEST_CASE(infinite_values_are_no_json) {
   LogRow r{.step = 1, .loss = INFINITY};
-  BOOST_TEST(csv_line(r).starts_with("1,inf,"));
-  BOOST_TEST(json_line(r).starts_with("{\"step\":1,\"loss\":null,"));
+  BOOST_TEST(csv_line(r, LogKind::text).starts_with("1,inf,"));
+  BOOST_TEST(json_line(r, LogKind::text).starts_with("{\"step\":1,\"loss\":null,"));
 }
 
 BOOST_AUTO_TEST_CASE(reads_logs_of_others) {

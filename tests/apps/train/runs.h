@@ -1,5 +1,6 @@
 // Runs of braid train for its tests: a small data set, settings that train on it in a second, what a run leaves.
 #pragma once
+#include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <random>
@@ -63,10 +64,13 @@ inline std::string weights(const std::filesystem::path& checkpoint) {
 // log.csv without the columns that are measured.
 inline std::string deterministic_log(const std::filesystem::path& out) {
   std::string text;
-  for (const std::string& line : split(slurp(out / "log.csv"), '\n')) {
+  const std::vector<std::string> lines = split(slurp(out / "log.csv"), '\n'), names = split(lines.at(0), ',');
+  for (const std::string& line : lines) {
     const std::vector<std::string> fields = split(line, ',');
-    for (size_t i = 0; i < fields.size(); ++i)
-      if (i == 0 || !apps::log_columns.at(i - 1).measured) text += fields[i] + ",";
+    for (size_t i = 0; i < fields.size(); ++i) {
+      const auto column = std::ranges::find(apps::log_columns, names.at(i), &apps::LogColumn::name);
+      if (column == apps::log_columns.end() || !column->measured) text += fields[i] + ",";
+    }
     text += "\n";
   }
   return text;

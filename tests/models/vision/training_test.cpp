@@ -9,6 +9,7 @@
 #include "braid/models/vision/batches.h"
 #include "braid/models/vision/prepare.h"
 #include "tests/support/compare.h"
+#include "tests/support/idx_pictures.h"
 #include "tests/support/temp_folder.h"
 
 using namespace braid;
@@ -17,22 +18,6 @@ using namespace braid::models::vision;
 using models::text::Split;
 
 namespace {
-
-// Pictures of 8 x 8 in two classes: a bright left half, a bright upper half; and noise.
-std::string write_halves(const TempFolder& folder, const std::string& set, int n) {
-  std::string images("\0\0\10\3\0\0\0", 7), labels("\0\0\10\1\0\0\0", 7);
-  images += static_cast<char>(n), labels += static_cast<char>(n);
-  images += std::string("\0\0\0\10\0\0\0\10", 8);
-  for (int i = 0; i < n; ++i) {
-    labels += static_cast<char>(i % 2);
-    for (uint64_t p = 0; p < 64; ++p) {
-      const bool bright = i % 2 == 0 ? p % 8 < 4 : p < 32;
-      images += static_cast<char>((bright ? 150 : 40) + random_bits(p, {static_cast<uint64_t>(i), 3}) % 60);
-    }
-  }
-  folder.write(set + "-labels-idx1-ubyte", labels);
-  return folder.write(set + "-images-idx3-ubyte", images);
-}
 
 struct Run {
   explicit Run(const std::string& folder)
@@ -81,7 +66,8 @@ BOOST_AUTO_TEST_SUITE(vision_training)
 
 BOOST_AUTO_TEST_CASE(a_dc_vit_learns_and_resumes_bit_for_bit) {
   const TempFolder scratch;
-  const std::string train = write_halves(scratch, "train", 60), val = write_halves(scratch, "t10k", 20);
+  const std::string train = write_idx_pictures(scratch.path, "train", 60),
+                    val = write_idx_pictures(scratch.path, "t10k", 20);
   const std::string folder = scratch / "data";
   prepare_pictures({.inputs = {train}, .val_inputs = {val}, .output = folder});
   Run straight(folder);

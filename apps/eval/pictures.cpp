@@ -1,0 +1,175 @@
+#include "apps/eval/pictures.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "apps/cli/model_flags.h"
+#include "apps/cli/progress.h"
+#include "apps/cli/signals.h"
+#include "apps/cli/text.h"
+#include "braid/models/pretrained/pretrained.h"
+#include "braid/models/vision/batches.h"
+#include "braid/tensor/io/atomic_file.h"
+#include "braid/tensor/parallel.h"
+
+namespace braid::apps {
+
+using models::eval::ClassificationCounts;
+using models::vision::PictureDataset;
+
+namespace {
+
+// Letters of UTF-8.
+size_t letters(const std::string& text) {
+  return static_cast<size_t>(std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
+std::string percent(double share) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f %%", 100 * share);
+  return std::isnan(share) ? "-" : text;
+}
+
+nlohmann::ordered_json number(double value) {
+  return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json();
+}
+
+nlohmann::ordered_json json_of(const ClassificationCounts& counts, const std::vector<std::string>& classes) {
+  using nlohmann::ordered_json;
+  ordered_json list = ordered_json::array(), confusion = ordered_json::array(), bins = ordered_json::array();
+  for (int64_t k = 0; k < counts.classes(); ++k) {
+    list.push_back({{"name", classes.at(static_cast<size_t>(k))},
+                    {"recall", number(counts.recall(k))},
+                    {"precision", number(counts.precision(k))}});
+    ordered_json row = ordered_json::array();
+    for (int64_t predicted = 0; predicted < counts.classes(); ++predicted)
+      row.push_back(counts.confusion(k, predicted));
+    confusion.push_back(row);
+  }
+  for (const ClassificationCounts::Bin& bin : counts.bins()) {
+    const auto n = static_cast<double>(bin.pictures);
+    bins.push_back({{"pictures", bin.pictures},
+                    {"accuracy", number(static_cast<double>(bin.right) / n)},
+                    {"confidence", number(bin.confidence / n)}});
+  }
+  return {{"pictures", counts.pictures()},
+          {"loss", number(counts.loss())},
+          {"top1", number(counts.top(1))},
+          {"top5", number(counts.top(5))},
+          {"ece", number(counts.calibration_error())},
+          {"classes", list},
+          {"confusion", confusion},
+          {"calibration", bins}};
+}
+
+// None where a signal stopped it.
+std::optional<ClassificationCounts> count(const models::ImageModel& model, const PictureDataset& data,
+                                          const std::string& name, int64_t batch, int64_t limit) {
+  ClassificationCounts counts(model.classes());
+  Progress progress(stderr);
+  const auto batches = models::vision::validation_pictures(data, batch, limit, {});
+  for (size_t i = 0; i < batches.size(); ++i) {
+    if (StopSignals::requested()) return std::nullopt;
+    counts.add(model, models::vision::read_batch(data, batches[i]));
+    const size_t n = batches.size();
+    progress.update(static_cast<double>(i + 1) / static_cast<double>(n),
+                    preview(name) + "  " + std::to_string(counts.pictures()) + " pictures",
+                    10 * (i + 1) / n != 10 * i / n);
+  }
+  return counts;
+}
+
+void check_fits(const models::ImageModel& model, const PictureDataset& data, const std::string& folder) {
+  const models::vision::PictureManifest& m = data.manifest();
+  const Shape pictures{m.channels, m.height, m.width};
+  check(model.picture_shape() == pictures && model.classes() == std::ssize(m.classes), ErrorKind::input, [&] {
+    return "the pictures in " + folder + " do not fit the model: expected " + str(model.picture_shape()) + " in " +
+           std::to_string(model.classes()) + " classes, found " + str(pictures) + " in " +
+           std::to_string(m.classes.size());
+  });
+}
+
+}  // namespace
+
+bool names_pictures(const Arguments& arguments) {
+  return std::ranges::any_of(arguments.list("TASK"),
+                             [](const std::string& task) { return task.starts_with(kPicturesTask); });
+}
+
+std::string class_table(const ClassificationCounts& counts, const std::vector<std::string>& classes) {
+  char line[256];
+  std::snprintf(line, sizeof line, "%lld pictures  top-1 %s  top-5 %s  loss %.4f  calibration error %s\n",
+                static_cast<long long>(counts.pictures()), percent(counts.top(1)).c_str(),
+                percent(counts.top(5)).c_str(), counts.loss(), percent(counts.calibration_error()).c_str());
+  std::string text = line;
+  size_t width = 5;
+  for (const std::string& name : classes) width = std::max(width, letters(name));
+  const auto row = [&](const std::string& name, const std::string& recall, const std::string& precision,
+                       const std::string& mistaken) {
+    std::snprintf(line, sizeof line, "  %10s %10s  %s\n", recall.c_str(), precision.c_str(), mistaken.c_str());
+    text += name + std::string(width - std::min(width, letters(name)), ' ') + line;
+  };
+  row("class", "recall", "precision", "most often taken for");
+  for (int64_t k = 0; k < counts.classes(); ++k) {
+    int64_t other = -1, all = 0;
+    for (int64_t p = 0; p < counts.classes(); ++p) {
+      all += counts.confusion(k, p);
+      if (p != k && counts.confusion(k, p) > 0 && (other < 0 || counts.confusion(k, p) > counts.confusion(k, other)))
+        other = p;
+    }
+    row(classes.at(static_cast<size_t>(k)), percent(counts.recall(k)), percent(counts.precision(k)),
+        other < 0 ? "-"
+                  : classes.at(static_cast<size_t>(other)) + " (" + std::to_string(counts.confusion(k, other)) +
+                        " of " + std::to_string(all) + ")");
+  }
+  return text;
+}
+
+std::string class_json(const ClassificationCounts& counts, const std::vector<std::string>& classes) {
+  return json_of(counts, classes).dump(1) + "\n";
+}
+
+int eval_pictures(const Arguments& arguments) {
+  for (const std::string& task : arguments.list("TASK"))
+    check(task.starts_with(kPicturesTask), ErrorKind::setting, [&] {
+      return "pictures and texts are tasks of different models: expected " + std::string(kPicturesTask) +
+             "FOLDER alone, found also " + preview(task);
+    });
+  for (const char* flag : {"out", "shots-from", "tokenizer", "max-length"})
+    check(!arguments.has(flag) || arguments.get(flag).empty(), ErrorKind::setting,
+          [&] { return "--" + std::string(flag) + " is for texts: it has no effect on pictures; leave it out"; });
+  const std::string json = arguments.get("json");
+  if (!json.empty()) io::AtomicFile place(json);  // can it be written?
+  if (const int64_t n = arguments.get_int("threads"); n > 0) set_threads(static_cast<int>(n));
+  const StopSignals listening;
+  const Device device = device_of(arguments);
+  models::LoadedModel loaded =
+      models::load_model(model_folder(arguments.get("MODEL")), {.dtype = dtype_of(arguments),
+                                                                .settings = model_keys(arguments),
+                                                                .base = base_of(arguments),
+                                                                .int8_weights = int8_weights(arguments)});
+  print_notes(loaded.notes);
+  const std::unique_ptr<models::ImageModel> model = models::as_image_model(std::move(loaded.model));
+  model->to(device);
+  nlohmann::ordered_json results = nlohmann::ordered_json::array();
+  for (const std::string& task : arguments.list("TASK")) {
+    const std::string folder = task.substr(std::string(kPicturesTask).size());
+    const PictureDataset data(folder, models::text::Split::val);
+    check_fits(*model, data, folder);
+    const auto counts = count(*model, data, task, arguments.get_int("batch"), arguments.get_int("limit"));
+    if (!counts) {
+      std::fprintf(stderr, "stopped by %s; nothing was saved\n", StopSignals::name());
+      return exit_stopped;
+    }
+    std::fputs((preview(task) + ": " + class_table(*counts, data.manifest().classes)).c_str(), stdout);
+    nlohmann::ordered_json result = json_of(*counts, data.manifest().classes);
+    result["task"] = task;
+    results.push_back(std::move(result));
+  }
+  if (!json.empty()) io::write_file(json, nlohmann::ordered_json{{"results", results}}.dump(1) + "\n");
+  return 0;
+}
+
+}  // namespace braid::apps

@@ -1,0 +1,24 @@
+#include "apps/train/task.h"
+
+#include "apps/train/from_config.h"
+#include "apps/train/picture_task.h"
+#include "apps/train/run_data.h"
+#include "apps/train/text_task.h"
+#include "braid/models/vision/manifest.h"
+
+namespace braid::apps {
+
+std::unique_ptr<TrainingTask> make_task(const TrainConfig& config) {
+  if (models::vision::holds_pictures(config.data.path)) return std::make_unique<PictureTask>(config);
+  check_no_picture_settings(config);
+  return std::make_unique<TextTask>(config);
+}
+
+std::unique_ptr<const models::ModelSpec> model_for_data(const TrainConfig& config) {
+  const std::string& path = config.data.path;
+  if (path.empty()) return model_spec(config, 0);
+  return models::vision::holds_pictures(path) ? picture_model_spec(config, models::vision::read_picture_manifest(path))
+                                              : model_spec(config, vocabulary_of(config));
+}
+
+}  // namespace braid::apps

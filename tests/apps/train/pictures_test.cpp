@@ -1,0 +1,136 @@
+// braid train on pictures: it learns, resumes to the same bits, computes in bf16, and rejects what does not fit.
+#include <nlohmann/json.hpp>
+
+#include "tests/apps/train/runs.h"
+#include "tests/support/idx_pictures.h"
+
+using namespace braid;
+using namespace braid::test;
+
+namespace {
+
+const std::string& pictures() {
+  static const std::string data = [] {
+    const std::filesystem::path in = world().scratch / "halves";
+    const std::string train = write_idx_pictures(in, "train", 60), val = write_idx_pictures(in, "t10k", 20);
+    const std::string out = (world().scratch / "pictures").string();
+    const Outcome made = run("prepare --images " + train + " --val " + val + " -o " + out);
+    if (made.code != 0) throw std::runtime_error(made.output);
+    return out;
+  }();
+  return data;
+}
+
+// With every change of pictures and labels and every dropout.
+Outcome train_pictures(const std::filesystem::path& out, const std::string& more = "", const std::string& before = "") {
+  return run("train run.out=" + out.string() + " data.path=" + pictures() +
+                 " model.preset=dc-vit-28 model.hidden_size=32 model.num_hidden_layers=2 model.intermediate_size=64"
+                 " model.drop_path_rate=0.1 model.compose_dropout=0.1 model.hidden_dropout_prob=0.05"
+                 " augment.crop_padding=1 augment.erase=0.2 augment.mixup=0.2 augment.label_smoothing=0.1"
+                 " train.steps=10 train.batch_size=6 train.accumulate=2 optimizer.lr=3e-3 schedule.warmup=2"
+                 " eval.interval=5 eval.batches=0 checkpoint.interval=0 log.interval=1 guard.spike=0 run.threads=1 " +
+                 more,
+             before);
+}
+
+const std::filesystem::path& straight() {
+  static const std::filesystem::path out = [] {
+    const std::filesystem::path path = world().fresh();
+    const Outcome result = train_pictures(path);
+    if (result.code != 0) throw std::runtime_error(result.output);
+    return path;
+  }();
+  return out;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(train_pictures_suite)
+
+BOOST_AUTO_TEST_CASE(the_log_counts_pictures_and_measures_classes) {
+  const std::vector<apps::LogRow> log = apps::read_log(straight());
+  BOOST_TEST(log.size() == 10u);
+  BOOST_TEST(log.back().pictures == 120);
+  BOOST_TEST(std::isnan(log.back().tokens));
+  BOOST_TEST(log.back().pictures_per_s > 0);
+  BOOST_TEST(std::isnan(log[3].val_top1));
+  for (const size_t at : {4u, 9u}) {
+    BOOST_TEST(log[at].val_loss > 0);
+    BOOST_TEST((log[at].val_top1 >= 0 && log[at].val_top1 <= 1));
+    BOOST_TEST(log[at].val_top5 == 1);  // of two classes
+    BOOST_TEST((log[at].val_ece >= 0 && log[at].val_ece <= 1));
+  }
+  const Outcome plan = run("train data.path=" + pictures() + " model.preset=dc-vit-28 --dry-run");
+  BOOST_TEST(plan.code == 0, plan.output);
+  BOOST_TEST(plan.output.find("samples per second") != std::string::npos, plan.output);
+  const Outcome status = run("status " + straight().string());
+  BOOST_TEST(status.output.find("pictures/s") != std::string::npos, status.output);
+}
+
+BOOST_AUTO_TEST_CASE(a_resumed_run_ends_with_the_same_bits) {
+  const std::filesystem::path out = world().fresh();
+  BOOST_TEST(train_pictures(out, "train.steps=10 checkpoint.interval=3", "ulimit -t 100;").code == 0);
+  check_same(out, straight());
+  // Without the last checkpoint the run resumes from the one before it, in the middle of an epoch.
+  std::filesystem::remove_all(step(out, 10));
+  const Outcome again = train_pictures(out, "checkpoint.interval=3");
+  BOOST_TEST(again.code == 0, again.output);
+  BOOST_TEST(again.output.find("resuming from") != std::string::npos, again.output);
+  check_same(out, straight());
+}
+
+BOOST_AUTO_TEST_CASE(it_learns_the_classes) {
+  for (const std::string more : {"", "train.dtype=bf16", "model.use_dcmha=false"}) {
+    const std::filesystem::path out = world().fresh();
+    const Outcome result = train_pictures(out,
+                                          "train.steps=150 eval.interval=150 augment.crop_padding=0"
+                                          " augment.erase=0 augment.mixup=0 augment.label_smoothing=0 " +
+                                              more);
+    BOOST_TEST(result.code == 0, result.output);
+    BOOST_TEST(apps::read_log(out).back().val_top1 >= 0.9, more << "\n" << result.output);
+    BOOST_TEST(result.output.find("validation accuracy") != std::string::npos, result.output);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(settings_that_do_not_fit_are_rejected) {
+  const auto rejected = [](const std::string& more, const std::string& words) {
+    check_failure(train_pictures(world().fresh(), more), 2, words);
+  };
+  rejected("sample.interval=5", "sample.interval is for text");
+  rejected("eval.tasks=5", "eval.tasks is for text");
+  rejected("data.seq_len=16", "data.seq_len is");
+  rejected("model.num_labels=3", "model.num_labels does not fit the pictures");
+  rejected("model.image_size=28", "model.image_size does not fit the pictures");
+  rejected("augment.erase=2", "augment.erase");
+  check_failure(run("train data.path=" + pictures() + " model.preset=dcformer-tiny"), 2, "does not read pictures");
+  check_failure(train(world().fresh(), {"augment.flip=true"}), 2, "augment.* changes pictures");
+  check_failure(run("train data.path=" + world().data().string() + " model.preset=vit-28"), 2, "does not model text");
+  check_failure(train_pictures(straight(), "run.seed=7 train.steps=12"), 2, "run.seed");
+}
+
+BOOST_AUTO_TEST_CASE(eval_reports_every_class) {
+  const std::filesystem::path json = world().scratch / "classes.json";
+  const Outcome result = run("eval " + straight().string() + " pictures:" + pictures() + " --json " + json.string());
+  BOOST_TEST(result.code == 0, result.output);
+  for (const char* words : {"20 pictures  top-1 ", "recall", "most often taken for"})
+    BOOST_TEST(result.output.find(words) != std::string::npos, result.output);
+  const nlohmann::json all = nlohmann::json::parse(slurp(json))["results"][0];
+  const apps::LogRow last = apps::read_log(straight()).back();
+  BOOST_TEST(all["pictures"] == 20);
+  BOOST_TEST(all["top1"].get<double>() == last.val_top1);
+  BOOST_TEST(all["ece"].get<double>() == last.val_ece, boost::test_tools::tolerance(1e-6));
+  int64_t sum = 0, right = 0;
+  for (size_t label = 0; label < 2; ++label) {
+    for (const auto& count : all["confusion"][label]) sum += count.get<int64_t>();
+    right += all["confusion"][label][label].get<int64_t>();
+  }
+  BOOST_TEST(sum == 20);
+  BOOST_TEST(right == std::lround(20 * last.val_top1));
+  const auto rejected = [&](const std::string& arguments, const std::string& words) {
+    check_failure(run("eval " + arguments), 2, words);
+  };
+  rejected(straight().string() + " pictures:" + pictures() + " in-context", "tasks of different models");
+  rejected(straight().string() + " pictures:" + pictures() + " --max-length 5", "--max-length is for texts");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
