@@ -89,6 +89,7 @@ set(BRAID_PUBLIC_HEADERS
   nn/attention/attention_cache.h
   nn/attention/block_pool.h
   nn/attention/composition.h
+  nn/attention/cross_attention.h
   nn/attention/kv_cache.h
   nn/attention/paged_cache.h
   nn/dropout.h
