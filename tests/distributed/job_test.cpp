@@ -29,7 +29,8 @@ pid_t process_of(pid_t mpirun_pid, int rank) {
   std::istringstream list(children);
   for (pid_t pid; list >> pid;) {
     std::string environment = read_file("/proc/" + std::to_string(pid) + "/environ");
-    std::string entry = std::string(1, '\0') + "OMPI_COMM_WORLD_RANK=" + std::to_string(rank) + std::string(1, '\0');
+    std::string entry(1, '\0');
+    entry.append("OMPI_COMM_WORLD_RANK=").append(std::to_string(rank)).push_back('\0');
     if (environment.find(entry) != std::string::npos) return pid;
   }
   return 0;
