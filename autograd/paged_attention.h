@@ -13,8 +13,9 @@ namespace braid {
 // q (1, R, N, d), row r for rows.rows[r]; k, v (1, S, Nkv, d), S = blocks x positions of a block; the query side of pre
 // and post (1, R, ...), their key side (1, S, ...). Result (1, R, N, d): what dcmha() gives for each row by itself on
 // the keys that its table names, zeros for a row without keys. Of the options it reads groups, scale and impl; `fused`
-// throws on a device without kernel, and otherwise such a device gathers each row's keys. No derivative: throws when a
-// tensor requires one.
+// throws on a device without kernel, and otherwise such a device gathers each row's keys. Where everything else is f32,
+// k and v may be bf16 or f16: the same bits as with k and v converted. No derivative: throws when a tensor requires
+// one.
 Tensor paged_attention(const Tensor& q, const Tensor& k, const Tensor& v, const HeadMixing& pre, const HeadMixing& post,
                        const PagedRows& rows, const DcmhaOptions& options = {});
 

@@ -33,14 +33,15 @@ void check_mixing(const char* op, const std::string& stage, const HeadMixing& c,
 
 }  // namespace
 
-void check_inputs(const char* op, const DcmhaInputs& x) {
+void check_inputs(const char* op, const DcmhaInputs& x, bool narrow_keys) {
   const Tensor &q = x.q, &k = x.k;
   check(q.rank() == 4 && k.rank() == 4, op, [&] {
     return "queries must be (B, T, N, d) and keys (B, S, Nkv, d), got " + str(q.shape()) + " and " + str(k.shape());
   });
   const int64_t N = q.dim(2), G = x.groups;
-  check_tensor(op, "keys", k, {q.dim(0), k.dim(1), k.dim(2), q.dim(3)}, q);
-  check_tensor(op, "values", x.v, k.shape(), q);
+  const bool narrow = narrow_keys && q.dtype() == DType::f32 && size_of(k.dtype()) == 2 && k.device() == q.device();
+  check_tensor(op, "keys", k, {q.dim(0), k.dim(1), k.dim(2), q.dim(3)}, narrow ? k : q);
+  check_tensor(op, "values", x.v, k.shape(), narrow ? k : q);
   check(G >= 1 && N % G == 0, op,
         [&] { return std::to_string(N) + " heads do not divide into " + std::to_string(G) + " groups"; });
   check(k.dim(2) >= 1 && N % k.dim(2) == 0, op, [&] {

@@ -9,7 +9,8 @@ namespace braid {
 DcmhaInputs inputs_of(const Tensor& q, const Tensor& k, const Tensor& v, const HeadMixing& pre, const HeadMixing& post,
                       int64_t groups, const SdpaOptions& o);
 // Throws where shapes, types or devices do not fit together.
-void check_inputs(const char* op, const DcmhaInputs& x);
+// narrow_keys: keys and values may be of a 16-bit type where everything else is f32.
+void check_inputs(const char* op, const DcmhaInputs& x, bool narrow_keys = false);
 // x with the last axis of every tensor contiguous, as the kernels require.
 DcmhaInputs rows_contiguous(const DcmhaInputs& x);
 

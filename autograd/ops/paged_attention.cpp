@@ -63,6 +63,7 @@ DcmhaInputs gathered(const DcmhaInputs& x, int64_t r, const PagedRow& row, int64
         t = of_row.reshaped(shape);
       },
       one);
+  one.k = one.k.to(x.q.dtype()), one.v = one.v.to(x.q.dtype());
   one.mask = {.causal = false};
   return one;
 }
@@ -81,7 +82,7 @@ Tensor composed(const DcmhaInputs& x, const PagedRows& paged) {
 Tensor paged_attention(const Tensor& q, const Tensor& k, const Tensor& v, const HeadMixing& pre, const HeadMixing& post,
                        const PagedRows& rows, const DcmhaOptions& options) {
   const DcmhaInputs x = inputs_of(q, k, v, pre, post, options.groups, options);
-  check_inputs(kOp, x);
+  check_inputs(kOp, x, true);
   check_rows(x, rows);
   for_each_tensor(
       [](const AttentionRole&, const Tensor& t) {
@@ -96,7 +97,9 @@ Tensor paged_attention(const Tensor& q, const Tensor& k, const Tensor& v, const 
   if (!has_kernel || options.impl == AttentionImpl::reference || options.impl == AttentionImpl::chunked)
     return composed(x, rows);
   const DType inside = device.attention.takes_16_bits ? q.dtype() : accumulate_type(q.dtype());
-  const DcmhaInputs prepared = map_tensors(rows_contiguous(x), [inside](const Tensor& t) { return t.to(inside); });
+  const bool narrow = k.dtype() != q.dtype();  // then everything else is f32
+  const DcmhaInputs prepared =
+      map_tensors(rows_contiguous(x), [&](const Tensor& t) { return narrow ? t : t.to(inside); });
   Tensor y = empty(q.shape(), inside, q.device());
   device.attention.paged(prepared, rows, y);
   return y.to(q.dtype());

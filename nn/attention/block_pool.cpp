@@ -57,10 +57,10 @@ void BlockPool::write(const AttentionOperands& x, std::span<const int64_t> place
     return "keys must be (1, " + std::to_string(places.size()) + ", N, d) on the CPU, got " + str(x.k.shape()) +
            " on " + str(x.k.device());
   });
-  const DType type = accumulate_type(x.k.dtype());
   const auto entries = kept(x);
   for (size_t i = 0; i < entries.size(); ++i) {
     if (!*entries[i]) continue;
+    const DType type = i < 2 ? x.k.dtype() : accumulate_type(x.k.dtype());
     const Tensor from = entries[i]->squeezed(0).to(type).contiguous();
     if (!rows_[i]) {
       Shape shape = from.shape();
@@ -82,7 +82,7 @@ void BlockPool::write(const AttentionOperands& x, std::span<const int64_t> place
 }
 
 AttentionOperands BlockPool::against_all(AttentionOperands x) const {
-  const DType type = rows_[0].dtype();
+  const DType type = accumulate_type(rows_[0].dtype());
   for (Tensor* t : {&x.q, &x.pre.base, &x.pre.q_down, &x.pre.q_up, &x.pre.q_gate, &x.post.base, &x.post.q_down,
                     &x.post.q_up, &x.post.q_gate}) {
     if (*t) *t = t->to(type);

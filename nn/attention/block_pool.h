@@ -2,8 +2,8 @@
 // layer, and how many sequences hold each block. Factors are kept as they come, R that read heads and R that write them
 // (kv_cache.h).
 //
-// Blocks lie on the CPU. Those of a 16-bit model are kept in f32, in which the kernels compute: a step would otherwise
-// have to widen every key that it reads.
+// Blocks lie on the CPU. Keys and values have the type of the model: 16-bit ones are widened where a kernel reads them.
+// The factors, few beside these, have the type that the kernels compute in.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -31,7 +31,7 @@ class BlockPool {
 
   // Writes row r of k, v and the key side of x (1, R, ...) as key row places[r]: block * block() + position in it.
   void write(const AttentionOperands& x, std::span<const int64_t> places);
-  // q and the query side of x, in the type of the pool, against all key rows of the pool.
+  // q and the query side of x, in the type that the kernels compute in, against all key rows of the pool.
   AttentionOperands against_all(AttentionOperands x) const;
 
  private:

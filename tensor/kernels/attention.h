@@ -103,8 +103,8 @@ struct AttentionKernels {
   Kernel<"dcmha_backward",
          void(const AttentionPlan& plan, const DcmhaInputs& x, In y, In lse, In dy, DcmhaGradients& gradients)>
       backward;
-  // The rows of x.q (1, R, N, d) against keys in blocks, k and v (1, S, Nkv, d); x.mask is not read. The bits of a row
-  // depend on that row, its keys and their positions alone: not on the other rows, nor on where the blocks lie.
+  // The rows of x.q (1, R, N, d) against keys in blocks, k and v (1, S, Nkv, d), of 16 bits also where the rest is f32;
+  // x.mask is not read. A row's bits depend on it, its keys and their positions alone: not on other rows or on places.
   Kernel<"paged_attention", void(const DcmhaInputs& x, const PagedRows& rows, Out y)> paged;
   bool takes_16_bits = false;  // they take bf16 and f16 as they are; otherwise such inputs come as f32
 };

@@ -33,7 +33,7 @@ class Decode {
     key_factors_ = arena_.take<T>(larger_stage.items * p.M * kW);
     hidden_ = arena_.take<T>(larger_stage.pairs * 4 * kW);
     before_ = arena_.take<T>(p.M * kW);
-    padded_ = arena_.take<T>(p.d == p.d_padded ? 0 : kChunk * p.d_padded);
+    padded_ = arena_.take<T>(p.d == p.d_padded && !p.narrow ? 0 : kChunk * p.d_padded);
   }
   static size_t bytes(const Problem<T>& problem) { return Decode(problem, {}, nullptr).arena_.used(); }
 
@@ -46,7 +46,7 @@ class Decode {
       transpose_key_factors(p.pre, key);
       for (int64_t m = 0; m < p.M; ++m) {
         const T* keys[kW];
-        find_rows(p.k, key, kW, m, keys);
+        find_rows(p.k, p.k_bits, key, kW, m, keys);
         for (int64_t r = 0; r < task.count; ++r) {
           if (!attends(r, key, kW)) continue;
           dots(queries_ + (m * kDecodeRows + r) * p.d_padded, keys, p.d_padded, tile(r, key) + m * kW);
@@ -84,7 +84,7 @@ class Decode {
       }
       for (int64_t m = 0; m < p.M; ++m) {
         const T* values[kChunk];
-        find_rows(p.v, first, kChunk, m, values);
+        find_rows(p.v, p.v_bits, first, kChunk, m, values);
         for (int64_t r = 0; r < task.count; r += kRowsAtOnce)
           add_values(r, task.count - r < kRowsAtOnce ? task.count : r + kRowsAtOnce, m, first, values);
       }
@@ -127,18 +127,48 @@ class Decode {
 
   // Head m's rows of keys or values for `count` keys: full vectors, zeros beyond d. The rows that the next call for
   // this head is to find are asked from memory.
-  void find_rows(const StridedArray<const T>& from, int64_t key, int64_t count, int64_t m, const T** rows) {
-    const T* head = from.data + task.b * from.stride[0] + (task.g * p.M + m) / p.share * from.stride[2];
-    const int64_t* place = places_ + (key - begin());
-    for (int64_t i = 0; i < count; ++i) {
-      rows[i] = head + place[i] * from.stride[1];
-      if (p.d == p.d_padded) continue;
-      T* to = padded_ + i * p.d_padded;
-      for (int64_t e = 0; e < p.d_padded; ++e) to[e] = e < p.d ? rows[i][e] : T(0);
-      rows[i] = to;
-    }
-    if (key + 2 * count > task.last) return;
-    for (int64_t i = count; i < 2 * count; ++i) prefetch(head + place[i] * from.stride[1], p.d);
+  void find_rows(const StridedArray<const T>& from, const StridedArray<const uint16_t>& bits, int64_t key,
+                 int64_t count, int64_t m, const T** rows) {
+    const auto copied = [&](const auto& array, auto&& copy) {
+      const auto* head = array.data + task.b * array.stride[0] + (task.g * p.M + m) / p.share * array.stride[2];
+      const int64_t* place = places_ + (key - begin());
+      for (int64_t i = 0; i < count; ++i) rows[i] = copy(head + place[i] * array.stride[1], padded_ + i * p.d_padded);
+      if (key + 2 * count > task.last) return;
+      for (int64_t i = count; i < 2 * count; ++i) prefetch(head + place[i] * array.stride[1], p.d);
+    };
+    if (p.narrow && p.narrow_type == DType::bf16)
+      return copied(bits, [&](const uint16_t* row, T* to) {
+        for (int64_t e = 0; e < p.d; ++e) to[e] = float_of_bits(uint32_t{row[e]} << 16);
+        return zeros_beyond(to);
+      });
+    if (p.narrow)
+      return copied(bits, [&](const uint16_t* row, T* to) {
+        for (int64_t e = 0; e < p.d; ++e) to[e] = float_of_f16(row[e]);
+        return zeros_beyond(to);
+      });
+    if (p.d == p.d_padded) return copied(from, [](const T* row, T*) { return row; });
+    copied(from, [&](const T* row, T* to) {
+      for (int64_t e = 0; e < p.d; ++e) to[e] = row[e];
+      return zeros_beyond(to);
+    });
+  }
+
+  const T* zeros_beyond(T* row) const {
+    for (int64_t e = p.d; e < p.d_padded; ++e) row[e] = 0;
+    return row;
+  }
+  static float float_of_bits(uint32_t bits) {
+    float x;
+    __builtin_memcpy(&x, &bits, sizeof x);
+    return x;
+  }
+  static float float_of_f16(uint32_t bits) {
+    const uint32_t sign = (bits & 0x8000) << 16, magnitude = bits & 0x7fff, wide = magnitude << 13;
+    const float subnormal = static_cast<float>(static_cast<int32_t>(magnitude)) * 0x1p-24f;
+    uint32_t small;
+    __builtin_memcpy(&small, &subnormal, sizeof small);
+    const uint32_t normal = wide + (112u << 23), infinite = wide | 0x7f800000;
+    return float_of_bits((magnitude < 0x400 ? small : magnitude < 0x7c00 ? normal : infinite) | sign);
   }
 
   // Of all rows of the task: scale q, [M][kDecodeRows][d_padded].

@@ -28,6 +28,13 @@ StridedArray<T> strided(Tensor& x) {
   return rows;
 }
 
+inline StridedArray<const uint16_t> strided_bits(const Tensor& x) {  // of a 16-bit type
+  StridedArray<const uint16_t> rows;
+  rows.data = static_cast<const uint16_t*>(x.raw());
+  for (int i = 0; i + 1 < x.rank(); ++i) rows.stride[i] = x.strides()[i];
+  return rows;
+}
+
 template <class T>
 class Packing {
  protected:
@@ -46,8 +53,13 @@ class Packing {
     p_.tile_vectors = std::clamp<int64_t>(64 / p_.M, 4, 16);
     p_.d_padded = detail::round_up(p_.d, W_);
     p_.q = strided<T>(x_.q);
-    p_.k = strided<T>(x_.k);
-    p_.v = strided<T>(x_.v);
+    p_.narrow = size_of(x_.k.dtype()) == 2;
+    if (p_.narrow) {
+      p_.narrow_type = x_.k.dtype();
+      p_.k_bits = strided_bits(x_.k), p_.v_bits = strided_bits(x_.v);
+    } else {
+      p_.k = strided<T>(x_.k), p_.v = strided<T>(x_.v);
+    }
     describe(x_.pre, p_.pre);
     describe(x_.post, p_.post);
   }

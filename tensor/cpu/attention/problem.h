@@ -67,6 +67,10 @@ struct Problem {
   int64_t d_padded;    // d rounded up to full vectors
 
   StridedArray<const T> q, k, v;  // (B, T, N), (B, S, Nkv)
+  // Decoding: keys and values as the bits of a 16-bit type, in place of k and v.
+  bool narrow = false;
+  DType narrow_type{};
+  StridedArray<const uint16_t> k_bits, v_bits;
   const T *keys_by_vector = nullptr,
           *value_rows = nullptr;  // packed: [B][Nkv][key_vectors][d][W], [B][Nkv][key_vectors W][d_padded]
   StridedArray<T> y;

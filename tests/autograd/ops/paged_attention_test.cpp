@@ -2,6 +2,7 @@
 #include "braid/autograd/paged_attention.h"
 
 #include <boost/test/unit_test.hpp>
+#include <numeric>
 #include <random>
 
 #include "braid/autograd/autograd.h"
@@ -232,6 +233,30 @@ BOOST_AUTO_TEST_CASE(half_precision_is_computed_in_f32) {
   const Tensor got = pages.run(rows, AttentionImpl::fused);
   BOOST_TEST((got.dtype() == DType::bf16));
   BOOST_TEST(is_close(got.to(DType::f32), want.to(DType::f32), 0));
+}
+
+// A cache of a 16-bit model: keys and values in its type, everything else in f32.
+BOOST_AUTO_TEST_CASE(narrow_keys_give_the_bits_of_widened_ones) {
+  for (const char* variant : {"avx512", "avx2", "portable"}) {
+    if (!cpu::attention::use_variant(variant)) continue;
+    for (const DType type : {DType::bf16, DType::f16}) {
+      for (const int64_t d : {8, 16, 20, 64}) {
+        Pages pages({.M = 3, .d = d, .block = 4, .blocks = 30}, 5, 7, DType::f32);
+        std::vector<int32_t> table(30);
+        std::iota(table.rbegin(), table.rend(), 0);
+        const std::vector<PagedRow> rows{
+            {table, 0, 117}, {table, 3, 9}, {table, 0, 120}, {table, 64, 65}, {table, 7, 7}};
+        pages.k.sliced(1, 0, 1).fill(1e-6);  // f16: below its smallest normal value
+        pages.k = pages.k.to(type), pages.v = pages.v.to(type);
+        const Tensor got = pages.run(rows, AttentionImpl::fused);
+        const Tensor composed = pages.run(rows, AttentionImpl::reference);
+        pages.k = pages.k.to(DType::f32), pages.v = pages.v.to(DType::f32);
+        BOOST_TEST(is_close(got, pages.run(rows, AttentionImpl::fused), 0), variant << " " << str(type) << " " << d);
+        BOOST_TEST(is_close(got.to_vector<double>(), composed.to_vector<double>(), 1e-5));
+      }
+    }
+  }
+  cpu::attention::use_variant("");
 }
 
 BOOST_AUTO_TEST_CASE(rejections) {

@@ -246,6 +246,22 @@ BOOST_AUTO_TEST_CASE(generated_tokens_have_their_window) {
   BOOST_TEST(is_close(mean({7}, true), std::vector<double>{6}, 1e-12));
 }
 
+BOOST_AUTO_TEST_CASE(keys_and_values_are_kept_in_the_type_of_the_model) {
+  const auto bytes = [](DType type) {
+    nn::PagedCache cache({{0, 0}}, 8, 4);
+    const int s = cache.open();
+    cache.reserve(s, 3);
+    cache.begin({{s, 3}});
+    nn::AttentionOperands x{ones({1, 3, 2, 8}, type), ones({1, 3, 2, 8}, type), ones({1, 3, 2, 8}, type), {}, {}};
+    DcmhaOptions options;
+    cache.layer(0).extend(x, options);
+    BOOST_TEST((nn::attend(x, options).dtype() == type));
+    return cache.bytes();
+  };
+  BOOST_TEST(bytes(DType::f32) == 2 * 8 * 2 * 8 * 4);
+  for (const DType type : {DType::bf16, DType::f16}) BOOST_TEST(2 * bytes(type) == bytes(DType::f32));
+}
+
 BOOST_AUTO_TEST_CASE(misuse_is_told) {
   nn::PagedCache cache({{0, 0}}, 8, 4);
   BOOST_TEST(throws_with([&] { cache.length(0); }, "there is no open sequence 0"));
