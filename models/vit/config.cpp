@@ -150,7 +150,8 @@ void check_config(const VitConfig& config) {
 
 VitConfig configure(VitConfig c, SettingTexts settings) {
   // compose sets keys that others may change.
-  std::ranges::stable_partition(settings, [](const auto& setting) { return setting.first == "compose"; });
+  std::stable_partition(settings.begin(), settings.end(),
+                        [](const auto& setting) { return setting.first == "compose"; });
   const std::vector<Setting> table = vit_keys(c);
   std::vector<std::string> names;
   for (const Setting& key : table) names.push_back(key.name);
