@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <mutex>
@@ -389,4 +390,18 @@ extern "C" void __asan_on_error() {  // say which CUDA thread did it
   if (current) std::fprintf(stderr, "in block %s thread %s\n", text(blockIdx).c_str(), text(current->index).c_str());
 }
 extern "C" void __tsan_on_report(void*) { ++braid::emulated::counts.data_races; }
-extern "C" const char* __tsan_default_options() { return "suppress_equal_addresses=0"; }  // memory is soon used again
+// Memory is soon used again, by the same kernel too; and some tests race on purpose, so the sanitizer's own exit code
+// would always be that of a fault.
+extern "C" const char* __tsan_default_options() {
+  return "suppress_equal_addresses=0:suppress_equal_stacks=0:exitcode=0";
+}
+namespace {
+struct RacesFailTheProgram {
+  ~RacesFailTheProgram() {
+    const uint64_t races = braid::emulated::counts.data_races;
+    if (races == 0) return;
+    std::fprintf(stderr, "%llu data races that no test expected, see above\n", static_cast<unsigned long long>(races));
+    std::_Exit(66);
+  }
+} races_fail_the_program;
+}  // namespace

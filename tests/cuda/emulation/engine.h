@@ -51,7 +51,7 @@ struct Statistics {
   uint64_t mma;
   uint64_t tiles;           // 8 x 8 tiles moved by ldmatrix and stmatrix
   uint64_t bank_conflicts;  // extra passes over shared memory that those tiles would need
-  uint64_t data_races;      // reported by the thread sanitizer, when the program is built with it
+  uint64_t data_races;      // reported by the thread sanitizer, but for those of tests that race on purpose
 };
 Statistics& statistics();
 const std::map<const void*, uint64_t>& launches_of();  // kernel -> number of its launches
