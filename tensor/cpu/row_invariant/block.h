@@ -14,6 +14,7 @@ namespace braid::cpu::row_invariant::BRAID_ROW_INVARIANT_ISA {
 // Rows of x in a tile: with 4 rows or vectors of W they fill 16 registers, or 32.
 inline constexpr int kTileRows = kBytes == 64 ? 6 : 3, kTileColumns = 4;
 // Depth of a slice: four rows of W stay in the first-level cache while the rows of x pass by, from the second level.
+// Where W is in the second level, a tile's rows of x stay in the first one, and W passes by: that is less to read.
 template <class A>
 inline constexpr int64_t kDepth = 4096 / sizeof(A);
 // Depth of a slice where W's columns are contiguous, and of a converted copy of them.
@@ -134,6 +135,15 @@ void run_dots(const Block<T>& b) {
     for (; b.m == 1 && j < b.n; ++j) {  // W in the order of memory, which the processor fetches ahead by itself
       dots_tile<1, 1, T>(x, x_row, b.w + j * b.w_row + first, b.w_row, depth, {b.w, 0}, first == 0, sums + j * W,
                          sums_row);
+    }
+    if (b.w_cached && tiles > 1 && !convert) {
+      for_tiles(b.m, [&](auto rows, int64_t i, int64_t) {
+        for (j = 0; j + kTileColumns <= b.n; j += kTileColumns) {
+          dots_tile<decltype(rows)::value, kTileColumns, T>(x + i * x_row, x_row, b.w + j * b.w_row + first, b.w_row,
+                                                            depth, {b.w, 0}, first == 0, sums + i * sums_row + j * W,
+                                                            sums_row);
+        }
+      });
     }
     for (; j + kTileColumns <= b.n; j += kTileColumns) strip(std::integral_constant<int, kTileColumns>(), j);
     for (; j < b.n; ++j) strip(std::integral_constant<int, 1>(), j);

@@ -20,6 +20,7 @@ struct Block {
   int64_t x_row, x_depth;  // strides of x
   const T* w;
   int64_t w_row, w_depth;  // strides of W, one of them 1
+  bool w_cached;           // a block before this one read the same rows of W
   Accumulate<T>* totals;   // (m, n)
 };
 

@@ -47,7 +47,7 @@ void multiply(const Products<T, Y>& p, FunctionRef<Operands<T>(int64_t i)> opera
       for (int64_t block = 0; block < blocks; ++block) {
         const int64_t i = top + rows * block / blocks, m = top + rows * (block + 1) / blocks - i;
         kernels.run(Block<T>{m, n, p.k, at.x + i * p.x_row, p.x_row, p.x_depth, at.w + left * p.w_row, p.w_row,
-                             p.w_depth, totals});
+                             p.w_depth, block > 0, totals});
         finish<T, Y>(totals, m, n, p.bias ? p.bias + left : nullptr, p.accumulate, y + i * p.n, p.n);
       }
     }
