@@ -14,6 +14,7 @@
 #include "braid/models/generation/engine.h"
 #include "braid/models/language_model.h"
 #include "braid/models/pretrained/pretrained.h"
+#include "braid/nn/gather_weights.h"
 #include "braid/tensor/parallel.h"
 
 namespace braid::apps {
@@ -135,6 +136,7 @@ int bench_decode(const Arguments& arguments) {
   const Device device = device_of(arguments);
   const std::unique_ptr<models::LanguageModel> model = decoding_model(arguments);
   model->to(device);
+  nn::gather_weights(*model);
   const int64_t B = arguments.has("batch") ? arguments.get_int("batch") : 1, longest = model->max_sequence_length();
   int64_t T = arguments.get_int("context"), steps = arguments.get_int("tokens");
   // The defaults give way.

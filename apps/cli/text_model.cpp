@@ -1,6 +1,7 @@
 #include "apps/cli/text_model.h"
 
 #include "apps/cli/model_flags.h"
+#include "braid/nn/gather_weights.h"
 
 namespace braid::apps {
 
@@ -25,6 +26,7 @@ TextModel load_text_model(const Arguments& arguments) {
                                                                   .int8_weights = int8_weights(arguments)});
   result.model = models::as_language_model(std::move(loaded.model));
   result.model->to(device);
+  nn::gather_weights(*result.model);
   print_notes(loaded.notes);
   result.tokenizer = chosen_tokenizer(arguments, loaded);
   check_tokenizer(result.tokenizer.get(), result.folder);

@@ -14,6 +14,7 @@
 #include "apps/generate/reply.h"
 #include "apps/train/job.h"
 #include "braid/distributed/comm/device_ranks.h"
+#include "braid/nn/gather_weights.h"
 #include "braid/nn/quantize.h"
 #include "braid/tensor/parallel.h"
 
@@ -174,6 +175,7 @@ int generate(const Arguments& arguments, const Job& job) {
                                                            .int8_weights = int8_weights(arguments)});
   const auto model = models::as_language_model(std::move(loaded.model));
   model->to(ranks.device);
+  nn::gather_weights(*model);
   const double load_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (root) print_notes(loaded.notes);
   const auto tokenizer = chosen_tokenizer(arguments, loaded);
