@@ -100,7 +100,7 @@ std::string PictureTask::size_text() const {
 void check_no_picture_settings(const TrainConfig& config) {
   check(config.augment == TrainConfig::Augment(), ErrorKind::setting, [&] {
     return "augment.* changes pictures, and " + config.data.path +
-           " holds text: expected the defaults of all its settings";
+           " holds none: expected a folder made by braid prepare --images, or the defaults of all augment settings";
   });
 }
 
