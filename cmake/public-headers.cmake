@@ -62,6 +62,11 @@ set(BRAID_PUBLIC_HEADERS
   models/pretrained/init_from.h
   models/pretrained/pretrained.h
   models/registry.h
+  models/seq2seq/config.h
+  models/seq2seq/decoder_block.h
+  models/seq2seq/greedy.h
+  models/seq2seq/model.h
+  models/seq2seq/pairs.h
   models/sequence_pool.h
   models/settings.h
   models/stored_parameter.h

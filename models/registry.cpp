@@ -6,6 +6,7 @@
 #include <set>
 
 #include "braid/models/dcformer/family.h"
+#include "braid/models/seq2seq/family.h"
 #include "braid/models/settings.h"
 #include "braid/models/vit/family.h"
 #include "braid/tensor/detail/strings.h"
@@ -17,6 +18,7 @@ namespace {
 std::vector<ModelFamily> built_in_families() {
   std::vector<ModelFamily> families = dcformer_families();
   families.push_back(vit_family());
+  families.push_back(seq2seq_family());
   return families;
 }
 

@@ -14,6 +14,7 @@
 #include "apps/train/machine.h"
 #include "apps/train/matmul_rate.h"
 #include "braid/models/image_model.h"
+#include "braid/models/language_model.h"
 #include "braid/tensor/graph_cost.h"
 #include "braid/tensor/kernels/attention.h"
 #include "braid/tensor/parallel.h"
@@ -158,10 +159,11 @@ BenchModel bench_model(const Arguments& arguments) {
     config.model.values[item.substr(0, equal)] = item.substr(equal + 1);
   }
   auto spec = model_spec(config, 0);
-  if (const auto shape_only = spec->make_shape_only(); dynamic_cast<const models::ImageModel*>(shape_only.get()))
+  const std::unique_ptr<models::Model> shape_only = spec->make_shape_only();
+  if (dynamic_cast<const models::ImageModel*>(shape_only.get()))
     return picture_bench(std::move(spec), dynamic_cast<const models::ImageModel&>(*shape_only), arguments);
   int64_t B = arguments.get_int("batch"), T = arguments.get_int("seq-len"), V = spec->vocab_size();
-  check(V > 0, ErrorKind::setting, [&] {
+  check(dynamic_cast<const models::LanguageModel*>(shape_only.get()) != nullptr, ErrorKind::setting, [&] {
     return "bench runs on random tokens or pictures, and a model of type " + spec->model_type() +
            " reads neither: expected a language model or an image model";
   });

@@ -11,6 +11,7 @@
 #include "apps/cli/signals.h"
 #include "apps/cli/text.h"
 #include "apps/cli/text_model.h"
+#include "apps/eval/pairs.h"
 #include "apps/eval/pictures.h"
 #include "apps/eval/report.h"
 #include "apps/eval/tasks.h"
@@ -110,6 +111,7 @@ std::vector<TaskArgument> task_arguments(const Arguments& arguments, const TaskS
 
 int run_eval(const Arguments& arguments) {
   if (names_pictures(arguments)) return eval_pictures(arguments);
+  if (names_pairs(arguments)) return eval_pairs(arguments);
   const TaskSettings settings{.shots = arguments.get_int("shots"),
                               .shots_from = arguments.get("shots-from"),
                               .seed = static_cast<uint64_t>(arguments.get_int("seed")),
@@ -192,10 +194,10 @@ std::vector<Flag> eval_flags() {
 Command eval_command() {
   return {
       .name = "eval",
-      .summary = "score a model on texts, data sets, the in-context tasks and pictures",
+      .summary = "score a model on texts, data sets, the in-context tasks, pictures and pairs",
       .positionals = {{.name = "MODEL", .help = "model folder or run folder"},
                       {.name = "TASK",
-                       .help = "NAME:FILE, in-context, in-context-seen, or pictures:FOLDER",
+                       .help = "NAME:FILE, in-context, in-context-seen, pictures:FOLDER or pairs:TASK",
                        .repeated = true}},
       .flags = eval_flags(),
       .overrides = kModelOverrides,
@@ -205,13 +207,16 @@ Command eval_command() {
           "or .zst.\nin-context without a file: built-in samples with words that no training text of braid "
           "prepare has.\npictures:FOLDER: the validation split of what braid prepare --images wrote, for an image "
           "model: "
-          "accuracy,\ncalibration, every class; the confusion matrix with --json.\nScores do not depend on --batch and "
+          "accuracy,\ncalibration, every class; the confusion matrix with --json.\n"
+          "pairs:dates, pairs:sort, pairs:reverse: pairs of sequences for an encoder-decoder: exact match.\nScores do "
+          "not depend on --batch and "
           "--threads.",
       .examples = {"braid eval out/demo in-context text:README.md",
                    "braid eval MODEL arc:ARC-Easy-Test.jsonl --shots 5 --shots-from ARC-Easy-Train.jsonl -o out/eval",
                    "braid eval MODEL lambada:lambada_test.jsonl wikitext:wikitext2.jsonl.zst --json scores.json",
                    "braid eval MODEL text:book.txt --stride 512",
-                   "braid eval out/fashion-mnist pictures:out/fashion-mnist-data --json classes.json"},
+                   "braid eval out/fashion-mnist pictures:out/fashion-mnist-data --json classes.json",
+                   "braid eval out/dates pairs:dates"},
       .run = run_eval};
 }
 

@@ -5,14 +5,12 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "apps/cli/model_flags.h"
 #include "apps/cli/progress.h"
 #include "apps/cli/signals.h"
 #include "apps/cli/text.h"
-#include "braid/models/pretrained/pretrained.h"
+#include "apps/eval/without_text.h"
 #include "braid/models/vision/batches.h"
 #include "braid/tensor/io/atomic_file.h"
-#include "braid/tensor/parallel.h"
 
 namespace braid::apps {
 
@@ -93,10 +91,7 @@ void check_fits(const models::ImageModel& model, const PictureDataset& data, con
 
 }  // namespace
 
-bool names_pictures(const Arguments& arguments) {
-  return std::ranges::any_of(arguments.list("TASK"),
-                             [](const std::string& task) { return task.starts_with(kPicturesTask); });
-}
+bool names_pictures(const Arguments& arguments) { return names_task(arguments, kPicturesTask); }
 
 std::string class_table(const ClassificationCounts& counts, const std::vector<std::string>& classes) {
   char line[256];
@@ -132,27 +127,11 @@ std::string class_json(const ClassificationCounts& counts, const std::vector<std
 }
 
 int eval_pictures(const Arguments& arguments) {
-  for (const std::string& task : arguments.list("TASK"))
-    check(task.starts_with(kPicturesTask), ErrorKind::setting, [&] {
-      return "pictures and texts are tasks of different models: expected " + std::string(kPicturesTask) +
-             "FOLDER alone, found also " + preview(task);
-    });
-  for (const char* flag : {"out", "shots-from", "tokenizer", "max-length"})
-    check(!arguments.has(flag) || arguments.get(flag).empty(), ErrorKind::setting,
-          [&] { return "--" + std::string(flag) + " is for texts: it has no effect on pictures; leave it out"; });
+  check_only(arguments, kPicturesTask, "pictures");
   const std::string json = arguments.get("json");
   if (!json.empty()) io::AtomicFile place(json);  // can it be written?
-  if (const int64_t n = arguments.get_int("threads"); n > 0) set_threads(static_cast<int>(n));
   const StopSignals listening;
-  const Device device = device_of(arguments);
-  models::LoadedModel loaded =
-      models::load_model(model_folder(arguments.get("MODEL")), {.dtype = dtype_of(arguments),
-                                                                .settings = model_keys(arguments),
-                                                                .base = base_of(arguments),
-                                                                .int8_weights = int8_weights(arguments)});
-  print_notes(loaded.notes);
-  const std::unique_ptr<models::ImageModel> model = models::as_image_model(std::move(loaded.model));
-  model->to(device);
+  const std::unique_ptr<models::ImageModel> model = models::as_image_model(load_model_of(arguments).model);
   nlohmann::ordered_json results = nlohmann::ordered_json::array();
   for (const std::string& task : arguments.list("TASK")) {
     const std::string folder = task.substr(std::string(kPicturesTask).size());

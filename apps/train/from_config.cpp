@@ -52,8 +52,9 @@ std::vector<models::ModelSetting> settings_in_effect(const TrainConfig& config) 
   if (!names_model(config)) return {};
   std::error_code none;
   const bool data =
-      !config.data.path.empty() &&
-      std::filesystem::exists(std::filesystem::path(config.data.path) / models::text::manifest_name, none);
+      models::PairTask::of_path(config.data.path) ||
+      (!config.data.path.empty() &&
+       std::filesystem::exists(std::filesystem::path(config.data.path) / models::text::manifest_name, none));
   if (data) return model_for_data(config)->settings();
   if (!config.train.init_from.empty() ||
       !vocabulary_of_data(config, models::find_family(config.model.preset, given_settings(config))))
@@ -108,14 +109,12 @@ std::unique_ptr<const models::ModelSpec> model_spec(const TrainConfig& config, i
   return with_room(models::configure_model(config.model.preset, keys));
 }
 
-std::unique_ptr<const models::ModelSpec> picture_model_spec(const TrainConfig& config,
-                                                            const models::vision::PictureManifest& data) {
+// The model that the settings describe, with those `of_data` that they do not give. `what`: the kind of data, for
+// messages.
+static std::unique_ptr<const models::ModelSpec> model_that_fits(const TrainConfig& config,
+                                                                const models::SettingTexts& of_data,
+                                                                const std::string& what, const std::string& example) {
   check_names_model(config);
-  const std::vector<int64_t> size =
-      data.height == data.width ? std::vector{data.height} : std::vector{data.height, data.width};
-  const models::SettingTexts of_data = {{"image_size", models::value_text(size)},
-                                        {"num_channels", std::to_string(data.channels)},
-                                        {"num_labels", std::to_string(data.classes.size())}};
   models::SettingTexts keys = given_settings(config);
   const auto setting_of = [](const std::vector<models::ModelSetting>& settings, const std::string& name) {
     return std::ranges::find(settings, name, &models::ModelSetting::name);
@@ -123,8 +122,8 @@ std::unique_ptr<const models::ModelSpec> picture_model_spec(const TrainConfig& c
   const auto check_reads = [&](const std::vector<models::ModelSetting>& settings, const std::string& model_type) {
     for (const auto& [name, value] : of_data)
       check(setting_of(settings, name) != settings.end(), ErrorKind::setting, [&] {
-        return "a model of type " + model_type + " does not read pictures: expected a model for the pictures in " +
-               config.data.path + ", for example model.preset=vit-28";
+        return "a model of type " + model_type + " does not read " + what + ": expected a model for the " + what +
+               " in " + config.data.path + ", for example model.preset=" + example;
       });
   };
   std::unique_ptr<const models::ModelSpec> model;
@@ -142,11 +141,30 @@ std::unique_ptr<const models::ModelSpec> picture_model_spec(const TrainConfig& c
   for (const auto& [name, value] : of_data) {
     const std::string found = setting_of(settings, name)->value;
     check(found == value, ErrorKind::setting, [&, &name = name, &value = value] {
-      return "model." + name + " does not fit the pictures in " + config.data.path + ": expected " + value +
+      return "model." + name + " does not fit the " + what + " in " + config.data.path + ": expected " + value +
              ", found " + found;
     });
   }
   return model;
+}
+
+std::unique_ptr<const models::ModelSpec> picture_model_spec(const TrainConfig& config,
+                                                            const models::vision::PictureManifest& data) {
+  const std::vector<int64_t> size =
+      data.height == data.width ? std::vector{data.height} : std::vector{data.height, data.width};
+  return model_that_fits(config,
+                         {{"image_size", models::value_text(size)},
+                          {"num_channels", std::to_string(data.channels)},
+                          {"num_labels", std::to_string(data.classes.size())}},
+                         "pictures", "vit-28");
+}
+
+std::unique_ptr<const models::ModelSpec> pair_model_spec(const TrainConfig& config, const models::PairTask& data) {
+  return model_that_fits(config,
+                         {{"max_source_length", std::to_string(data.source_length())},
+                          {"max_target_length", std::to_string(data.target_length())},
+                          {kVocabulary, std::to_string(models::kPairVocabulary)}},
+                         "pairs of sequences", "seq2seq-tiny");
 }
 
 nn::OptimizerOptions optimizer_options(const TrainConfig& config) {

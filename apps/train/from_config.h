@@ -6,6 +6,7 @@
 #include "apps/train/train_config.h"
 #include "braid/distributed/comm/process_mesh.h"
 #include "braid/models/model_spec.h"
+#include "braid/models/seq2seq/pairs.h"
 #include "braid/models/vision/manifest.h"
 #include "braid/nn/optim/optimizer.h"
 #include "braid/nn/optim/schedule.h"
@@ -25,6 +26,8 @@ std::unique_ptr<const models::ModelSpec> model_spec(const TrainConfig& config, i
 // read such pictures.
 std::unique_ptr<const models::ModelSpec> picture_model_spec(const TrainConfig& config,
                                                             const models::vision::PictureManifest& data);
+// The same for pairs of sequences, which give lengths and symbols.
+std::unique_ptr<const models::ModelSpec> pair_model_spec(const TrainConfig& config, const models::PairTask& data);
 nn::OptimizerOptions optimizer_options(const TrainConfig& config);
 nn::Schedule schedule(const TrainConfig& config);
 // Tokens of a sample: data.seq_len, or the model's block_size where it is 0; 1 where samples are no sequences.

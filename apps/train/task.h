@@ -1,5 +1,6 @@
 // The part of a run that depends on the kind of its data: batches, the model that fits them, how it is judged, and
-// which words and columns that gives. text_task.h and picture_task.h implement it.
+// which words and columns that gives. text_task.h, picture_task.h and pair_task.h implement
+// it.
 #pragma once
 #include <functional>
 #include <memory>

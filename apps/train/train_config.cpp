@@ -44,7 +44,10 @@ Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& mod
                "model that the other keys of this section change; \"\" = none; on the command line it replaces the "
                "section"},
 
-              {"data.path", &c.data.path, "folder that braid prepare wrote"},
+              {"data.path", &c.data.path,
+               "folder that braid prepare wrote; or pairs of sequences that the program makes: pairs:dates, "
+               "pairs:sort, "
+               "pairs:reverse"},
               {"data.seq_len", &c.data.seq_len, "tokens per sequence, 0 = the model's block_size", count_or_none},
               {"data.documents", &c.data.documents,
                "documents of a sequence: separate = positions restart and no token attends to another document; auto = "

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "braid/models/family_settings.h"
 #include "braid/tensor/detail/strings.h"
 
 namespace braid::models {
@@ -69,10 +70,6 @@ const std::vector<std::pair<std::string, VitConfig>>& presets() {
   return table;
 }
 
-void need(bool ok, const std::string& key, const std::string& expected, const std::string& found) {
-  check(ok, ErrorKind::setting, [&] { return "bad " + key + ": expected " + expected + ", found " + found; });
-}
-
 }  // namespace
 
 nn::Activation VitConfig::activation() const {
@@ -131,42 +128,22 @@ std::vector<Setting> vit_keys(VitConfig& c) {
 
 void check_config(const VitConfig& config) {
   VitConfig c = config;
-  for (const Setting& key : vit_keys(c)) {
-    check(allows(key.rule, key.get()), ErrorKind::setting,
-          [&] { return bad_value(key.name, key.rule, value_text(key.get())); });
-  }
+  check_rules(vit_keys(c));
   for (const auto& [name, size] : {std::pair{"image_size", &c.image_size}, {"patch_size", &c.patch_size}})
-    need(size->size() == 1 || size->size() == 2, name, "one number, or height and width",
-         std::to_string(size->size()) + " numbers");
-  need(c.hidden_size % c.num_attention_heads == 0, "num_attention_heads",
-       "a divisor of hidden_size = " + std::to_string(c.hidden_size), std::to_string(c.num_attention_heads));
+    need_setting(size->size() == 1 || size->size() == 2, name, "one number, or height and width",
+                 std::to_string(size->size()) + " numbers");
+  need_setting(c.hidden_size % c.num_attention_heads == 0, "num_attention_heads",
+               "a divisor of hidden_size = " + std::to_string(c.hidden_size), std::to_string(c.num_attention_heads));
   const Pixels image = c.image(), patch = c.patch();
-  need(image.rows % patch.rows == 0 && image.columns % patch.columns == 0, "patch_size",
-       "a divisor of image_size = " + value_text(c.image_size), value_text(c.patch_size));
-  need(c.posemb != "sincos2d" || (c.hidden_size % 4 == 0 && c.hidden_size > 4), "hidden_size",
-       "a multiple of 4 above 4 with posemb=sincos2d", std::to_string(c.hidden_size));
-  need(c.posemb != "sincos2d" || !c.class_token(), "posemb", "learn with pool_type=tok", "sincos2d");
+  need_setting(image.rows % patch.rows == 0 && image.columns % patch.columns == 0, "patch_size",
+               "a divisor of image_size = " + value_text(c.image_size), value_text(c.patch_size));
+  need_setting(c.posemb != "sincos2d" || (c.hidden_size % 4 == 0 && c.hidden_size > 4), "hidden_size",
+               "a multiple of 4 above 4 with posemb=sincos2d", std::to_string(c.hidden_size));
+  need_setting(c.posemb != "sincos2d" || !c.class_token(), "posemb", "learn with pool_type=tok", "sincos2d");
 }
 
 VitConfig configure(VitConfig c, SettingTexts settings) {
-  // compose sets keys that others may change.
-  std::stable_partition(settings.begin(), settings.end(),
-                        [](const auto& setting) { return setting.first == "compose"; });
-  const std::vector<Setting> table = vit_keys(c);
-  std::vector<std::string> names;
-  for (const Setting& key : table) names.push_back(key.name);
-  for (const auto& [name, text] : settings) {
-    if (name == "model_type") continue;
-    const Setting* key = find_setting(table, name);
-    check(key != nullptr, ErrorKind::setting, [&, &name = name] {
-      return "unknown model key '" + detail::preview(name) + "'" + detail::did_you_mean(name, names) +
-             " of a model of type vit";
-    });
-    const std::optional<Value> value = parse_value(key->rule, detail::trim(text));
-    check(value && assign(*key, *value), ErrorKind::setting, [&, &name = name, &text = text] {
-      return bad_value("model key " + name, key->rule, "'" + detail::preview(text) + "'", text);
-    });
-  }
+  apply_settings(vit_keys(c), std::move(settings), "vit");
   check_config(c);
   return c;
 }

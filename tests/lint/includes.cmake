@@ -53,6 +53,7 @@ set(arrows
   "models/text/prepare: models/text models/text/tokenizers models/text/bpe_training models/text/tasks"
   "models/pretrained: models models/text"
   "models/dcformer: models models/text"
+  "models/seq2seq: models models/text models/dcformer"
   "models/training: models models/text models/pretrained"
   "models/generation: models models/text"
   "models/eval: models models/text models/text/tokenizers models/text/tasks models/text/prepare models/generation"

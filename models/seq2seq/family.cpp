@@ -1,0 +1,124 @@
+#include "braid/models/seq2seq/family.h"
+
+#include <algorithm>
+
+#include "braid/models/family_settings.h"
+#include "braid/models/seq2seq/model.h"
+
+namespace braid::models {
+
+namespace {
+
+double of(int64_t n) { return static_cast<double>(n); }
+
+// D width, F hidden width, N heads, R rank, K = 2 R N hidden width of the weight generator; branches of Compose.
+struct Sizes {
+  explicit Sizes(const Seq2SeqConfig& c)
+      : D(of(c.hidden_size)),
+        F(of(c.intermediate_size)),
+        N(of(c.num_attention_heads)),
+        R(of(c.rank)),
+        S(of(c.max_source_length)),
+        T(of(c.max_target_length)),
+        stages(c.use_dcmha ? c.pre_compose + c.post_compose : 0),
+        query(stages * c.query_side),
+        key(stages * c.key_side),
+        base(c.static_proj ? stages : 0) {}
+  // Of the dynamic weights of a position, by branch: dw1, qkw, dd.
+  double generator() const { return 2 * D * 2 * R * N + 2 * 2 * R * N * 2 * R * N + 2 * D * N; }
+  double pair() const { return 4 * D + (query + key) * (4 * R * N + 2 * N) + base * 2 * N * N; }
+  // Projections of q and out, of k and v, and the pairs.
+  double attention(double queries, double keys) const {
+    return queries * (4 * D * D + query * generator()) + keys * (4 * D * D + key * generator()) +
+           queries * keys * pair();
+  }
+  double ffn() const { return 4 * D * F; }  // of a position
+  double D, F, N, R, S, T, stages, query, key, base;
+};
+
+bool in_use(const Seq2SeqConfig& c, const std::string& name) {
+  const bool dynamic = (c.pre_compose || c.post_compose) && (c.query_side || c.key_side);
+  if (name == "compose_init" || name.starts_with("profile.")) return c.use_dcmha && (name != "profile.rank" || dynamic);
+  return true;
+}
+
+bool may_change(const std::string& name) { return name == "use_dcmha" || name == "compose_init" || name == "compose"; }
+
+Seq2SeqConfig configured(Seq2SeqConfig config, const SettingTexts& settings) {
+  apply_settings(seq2seq_keys(config), settings, "seq2seq");
+  return config;
+}
+
+}  // namespace
+
+Seq2SeqSpec::Seq2SeqSpec(Seq2SeqConfig config) : config_(std::move(config)) { check_config(config_); }
+
+std::vector<ModelSetting> Seq2SeqSpec::settings() const {
+  Seq2SeqConfig copy = config_;
+  std::vector<ModelSetting> list = {{"model_type", "seq2seq", "published family", true, one_of({"seq2seq"})}};
+  for (const Setting& key : seq2seq_keys(copy))
+    list.push_back({key.name, value_text(key.get()), key.help, in_use(config_, key.name), key.rule,
+                    compose_setters(seq2seq_compose_presets(), key.name), may_change(key.name)});
+  return list;
+}
+
+std::unique_ptr<const ModelSpec> Seq2SeqSpec::with(const SettingTexts& settings) const {
+  return std::make_unique<Seq2SeqSpec>(configured(config_, settings));
+}
+
+std::unique_ptr<Model> Seq2SeqSpec::make(RandomKey key, const dist::ProcessMesh& mesh) const {
+  return std::make_unique<Seq2Seq>(config_, key, mesh);
+}
+
+ModelSize Seq2SeqSpec::size() const {
+  const int64_t all = nn::count(*make_shape_only());
+  return {.parameters = all,
+          .non_embedding = all - 2 * config_.vocab_size * config_.hidden_size,
+          .layers = config_.encoder_layers + config_.decoder_layers};
+}
+
+SettingTexts Seq2SeqSpec::matching_settings(int64_t parameters) const {
+  const int64_t unit = (config_.encoder_layers + config_.decoder_layers) * (2 * config_.hidden_size + 1);
+  const int64_t more = parameters - size().parameters;
+  const int64_t units = (more + (more < 0 ? -unit : unit) / 2) / unit;  // rounded to the nearest
+  return {{"intermediate_size", std::to_string(std::max<int64_t>(1, config_.intermediate_size + units))}};
+}
+
+double Seq2SeqSpec::forward_flops(int64_t) const {
+  const Sizes s(config_);
+  return of(config_.encoder_layers) * (s.attention(s.S, s.S) + s.S * s.ffn()) +
+         of(config_.decoder_layers) * (s.attention(s.T, s.T) + s.attention(s.T, s.S) + s.T * s.ffn()) +
+         2 * s.T * s.D * of(config_.vocab_size);
+}
+
+// Saved by a block: residual stream and norms (4 D), q, k, v (3 D), heads' output (2 D), hidden layer before and after
+// its activation (2 F), dynamic weights; cross-attention adds its own of both sides.
+TrainingMemory Seq2SeqSpec::training_memory(const TrainingSetup& setup) const {
+  TrainingMemory memory = ModelSpec::training_memory(setup);
+  const Sizes s(config_);
+  const double bytes = of(setup.bytes_per_element) * of(setup.batch);
+  const double weights = s.N * (7 * s.R + 2);  // of a branch
+  const double self = 9 * s.D + 2 * s.F + (s.query + s.key) * weights;
+  const double cross = s.T * (6 * s.D + s.query * weights) + s.S * (2 * s.D + s.key * weights);
+  memory.activations = bytes * (of(config_.encoder_layers) * s.S * self +
+                                of(config_.decoder_layers) * (s.T * self + cross) + 3 * (s.S + s.T) * s.D);
+  memory.working = bytes * std::max(s.S, s.T) * std::max(s.F, 10 * s.D);
+  return memory;
+}
+
+std::unique_ptr<const ModelSpec> Seq2Seq::spec() const { return std::make_unique<Seq2SeqSpec>(config_); }
+
+ModelFamily seq2seq_family() {
+  return {.model_type = "seq2seq",
+          .presets = seq2seq_preset_names(),
+          .settings = Seq2SeqSpec({}).settings(),
+          .read = [](const std::string& text, const std::string& file) -> std::unique_ptr<const ModelSpec> {
+            return std::make_unique<Seq2SeqSpec>(read_seq2seq_config(text, file));
+          },
+          .configure = [](const std::string& preset, const SettingTexts& settings) -> std::unique_ptr<const ModelSpec> {
+            return std::make_unique<Seq2SeqSpec>(
+                configured(preset.empty() ? Seq2SeqConfig() : seq2seq_preset(preset), settings));
+          }};
+}
+
+}  // namespace braid::models

@@ -1,0 +1,98 @@
+// braid train on pairs of sequences: it learns, resumes to the same bits, decodes, and rejects what does not fit.
+#include <nlohmann/json.hpp>
+
+#include "tests/apps/train/runs.h"
+
+using namespace braid;
+using namespace braid::test;
+
+namespace {
+
+Outcome train_pairs(const std::filesystem::path& out, const std::string& more = "", const std::string& before = "") {
+  return run("train run.out=" + out.string() +
+                 " data.path=pairs:reverse model.preset=dc-seq2seq-tiny model.hidden_size=32 model.encoder_layers=1"
+                 " model.decoder_layers=1 model.intermediate_size=64 train.steps=10 train.batch_size=6"
+                 " train.accumulate=2 optimizer.lr=3e-3 schedule.warmup=2 eval.interval=5 eval.batches=3"
+                 " checkpoint.interval=0 log.interval=1 guard.spike=0 run.threads=1 " +
+                 more,
+             before);
+}
+
+const std::filesystem::path& straight() {
+  static const std::filesystem::path out = [] {
+    const std::filesystem::path path = world().fresh();
+    const Outcome result = train_pairs(path, "sample.interval=5");
+    if (result.code != 0) throw std::runtime_error(result.output);
+    return path;
+  }();
+  return out;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(train_pairs_suite)
+
+BOOST_AUTO_TEST_CASE(a_resumed_run_ends_with_the_same_bits) {
+  const std::filesystem::path out = world().fresh();
+  BOOST_TEST(train_pairs(out, "sample.interval=5 checkpoint.interval=3").code == 0);
+  check_same(out, straight());
+  std::filesystem::remove_all(step(out, 10));
+  const Outcome again = train_pairs(out, "sample.interval=5 checkpoint.interval=3");
+  BOOST_TEST(again.code == 0, again.output);
+  BOOST_TEST(again.output.find("resuming from") != std::string::npos, again.output);
+  check_same(out, straight());
+  BOOST_TEST(slurp(out / "samples.txt") == slurp(straight() / "samples.txt"));
+  const std::vector<apps::LogRow> log = apps::read_log(out);
+  for (const size_t at : {4u, 9u}) {
+    BOOST_TEST(log[at].val_loss > 0);
+    BOOST_TEST((log[at].task_acc >= 0 && log[at].task_acc <= 1));
+  }
+  BOOST_TEST(std::isnan(log[3].task_acc));
+  BOOST_TEST(log[9].tokens == 120 * 34);
+}
+
+// The letters of short words are in the source, so that a copy at the right place is all there is to learn.
+BOOST_AUTO_TEST_CASE(it_learns_and_is_scored) {
+  for (const std::string more : {"", "train.dtype=bf16", "model.use_dcmha=false"}) {
+    const std::filesystem::path out = world().fresh();
+    const Outcome result =
+        train_pairs(out, "train.steps=300 train.batch_size=32 train.accumulate=1 eval.interval=300 " + more);
+    BOOST_TEST(result.code == 0, result.output);
+    const apps::LogRow last = apps::read_log(out).back();
+    BOOST_TEST(last.val_loss < 2.4, more << "\n" << result.output);  // by chance: ln 26 = 3.26
+    if (!more.empty()) continue;
+    const std::filesystem::path json = world().scratch / "pairs.json";
+    const Outcome scored = run("eval " + out.string() + " pairs:reverse --limit 96 --batch 32 --json " + json.string());
+    BOOST_TEST(scored.code == 0, scored.output);
+    BOOST_TEST(scored.output.find("96 pairs  exact match") != std::string::npos, scored.output);
+    const nlohmann::json found = nlohmann::json::parse(slurp(json))["results"][0];
+    BOOST_TEST(found["exact_match"].get<double>() == last.task_acc);
+    BOOST_TEST(found["loss"].get<double>() == last.val_loss, boost::test_tools::tolerance(1e-5));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(what_does_not_fit_is_rejected) {
+  const auto rejected = [](const std::string& more, const std::string& words) {
+    check_failure(train_pairs(world().fresh(), more), 2, words);
+  };
+  rejected("data.path=pairs:reversed", "did you mean 'reverse'?");
+  rejected("data.seq_len=16", "data.seq_len is for text");
+  rejected("eval.tasks=5", "eval.tasks is for text");
+  rejected("sample.prompt=abc", "sample.prompt is for text");
+  rejected("augment.flip=true", "augment.* changes pictures");
+  rejected("model.max_source_length=10", "model.max_source_length does not fit the pairs of sequences");
+  check_failure(run("train data.path=pairs:sort model.preset=dcformer-tiny"), 2, "does not read pairs of sequences");
+  check_failure(run("train data.path=" + world().data().string() + " model.preset=seq2seq-tiny"), 3,
+                "does not model text");
+  check_failure(train_pairs(straight(), "data.path=pairs:sort train.steps=12"), 2, "fingerprint");
+  const std::string model = straight().string();
+  check_failure(run("eval " + model + " pairs:dates"), 3, "pairs:dates does not fit the model");
+  check_failure(run("eval " + model + " pairs:reverse in-context"), 2, "tasks of different models");
+  check_failure(run("eval " + model + " pairs:reverse --max-length 5"), 2, "--max-length is for texts");
+  check_failure(run("eval " + undisturbed().string() + " pairs:sort"), 3, "does not read pairs of sequences");
+  const Outcome plan = run("train data.path=pairs:dates model.preset=dc-seq2seq-tiny --dry-run");
+  BOOST_TEST(plan.code == 0, plan.output);
+  BOOST_TEST(plan.output.find("parameters") != std::string::npos, plan.output);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
