@@ -1,10 +1,12 @@
 // Batched matrix products on top of gemm.h: finds an order that GEMM can read, merges batch axes that form one large
-// matrix, and converts 16-bit types by panels: multiplied and summed in f32, rounded once.
+// matrix, and converts 16-bit types by panels: multiplied and summed in f32, rounded once. Where the processor
+// multiplies bf16 itself, gemm/bf16.h does.
 #include <algorithm>
 #include <array>
 #include <memory>
 #include <vector>
 
+#include "braid/tensor/cpu/gemm/bf16.h"
 #include "braid/tensor/cpu/gemm/gemm.h"
 #include "braid/tensor/cpu/row_invariant/row_invariant.h"
 #include "braid/tensor/kernels/backend.h"
@@ -118,6 +120,9 @@ void multiply(const Problem& p, const T* x, const T* z, bool accumulate, const T
 // groups.
 constexpr int64_t kPanel = int64_t{1} << 22;
 
+// Rows of x that are too few to pay for packing z, columns of W, for the processor's products of bf16.
+constexpr int64_t kFewRows = 8;
+
 template <class T, class Y>
 void multiply_16_bit(const Problem& p, const T* x, const T* z, bool accumulate, const T* start, Y* y) {
   GemmOrder lx = gemm_order(p.m, p.k, p.xr, p.xc), lz = gemm_order(p.k, p.n, p.zr, p.zc);
@@ -189,6 +194,28 @@ void multiply_row_invariant(const Problem& p, const T* x, const T* z, bool accum
                                 });
 }
 
+// The same with the processor's instructions for bf16. A few rows are not worth packing a whole W for.
+template <class Y>
+void multiply_pairs(const Problem& p, const bfloat16* x, const bfloat16* z, bool accumulate, const bfloat16* bias,
+                    Y* y) {
+  if (p.m <= kFewRows && p.zr == 1 && p.k > 1) return multiply_row_invariant(p, x, z, accumulate, bias, y);
+  multiply_bf16<Y>({.count = p.count(),
+                    .m = p.m,
+                    .n = p.n,
+                    .k = p.k,
+                    .x_row = p.xr,
+                    .x_depth = p.xc,
+                    .z_depth = p.zr,
+                    .z_column = p.zc,
+                    .bias = bias,
+                    .accumulate = accumulate,
+                    .y = y},
+                   [&](int64_t i) {
+                     auto [ox, oz] = p.at(i);
+                     return Bf16Operands{x + ox, z + oz};
+                   });
+}
+
 // bias (N), contiguous, of y's type, or an empty handle.
 void products(In x, In z, bool accumulate, In bias, Out y) {
   if (y.numel() == 0) return;
@@ -207,6 +234,13 @@ void products(In x, In z, bool accumulate, In bias, Out y) {
           return multiply_row_invariant(p, a.data<T>(), b.data<T>(), accumulate, start, y.mutable_data<float>());
       }
       return multiply_row_invariant(p, a.data<T>(), b.data<T>(), accumulate, start, y.mutable_data<T>());
+    }
+    if constexpr (std::is_same_v<T, bfloat16>) {
+      if (bf16_kernels().multiply) {
+        if (y.dtype() == DType::f32)
+          return multiply_pairs(p, a.data<T>(), b.data<T>(), accumulate, start, y.mutable_data<float>());
+        return multiply_pairs(p, a.data<T>(), b.data<T>(), accumulate, start, y.mutable_data<T>());
+      }
     }
     if constexpr (sizeof(T) == 2) {
       if (y.dtype() == DType::f32) {
