@@ -110,8 +110,10 @@ void rms_norm(In x, In residual, In weight, double eps, Out sum, Out y, Out rstd
         A s = A(1) / std::sqrt(squares / A(n) + A(eps));
         scale[r] = s;
         if (w) {
+          BRAID_IVDEP
           for (int64_t i = 0; i < n; ++i) yr[i] = T(A(xr[i]) * s * A(w[i]));
         } else {
+          BRAID_IVDEP
           for (int64_t i = 0; i < n; ++i) yr[i] = T(A(xr[i]) * s);
         }
       }
@@ -136,8 +138,10 @@ void rms_norm_backward(In x, In weight, In rstd, In dy, In dsum, Out dx, Out dwe
           A dot = lane_sum<A>(n, [&](int64_t i) { return g(i) * A(xr[i]); });
           A factor = dot * s * s * s / A(n);  // xh mean(g xh) rstd = x factor
           if (mr) {
+            BRAID_IVDEP
             for (int64_t i = 0; i < n; ++i) dr[i] = T(s * g(i) - factor * A(xr[i]) + A(mr[i]));
           } else {
+            BRAID_IVDEP
             for (int64_t i = 0; i < n; ++i) dr[i] = T(s * g(i) - factor * A(xr[i]));
           }
         };
@@ -147,6 +151,7 @@ void rms_norm_backward(In x, In weight, In rstd, In dy, In dsum, Out dx, Out dwe
           gradient([&](int64_t i) { return A(gr[i]); });
         }
         if (dweight) {
+          BRAID_IVDEP
           for (int64_t i = 0; i < n; ++i) dw[i] += A(gr[i]) * A(xr[i]) * s;
         }
       }
@@ -173,12 +178,16 @@ void layer_norm(In x, In residual, In weight, In bias, double eps, Out sum, Out 
         centre[r] = m;
         scale[r] = s;
         if (w && b) {
+          BRAID_IVDEP
           for (int64_t i = 0; i < n; ++i) yr[i] = T((A(xr[i]) - m) * s * A(w[i]) + A(b[i]));
         } else if (w) {
+          BRAID_IVDEP
           for (int64_t i = 0; i < n; ++i) yr[i] = T((A(xr[i]) - m) * s * A(w[i]));
         } else if (b) {
+          BRAID_IVDEP
           for (int64_t i = 0; i < n; ++i) yr[i] = T((A(xr[i]) - m) * s + A(b[i]));
         } else {
+          BRAID_IVDEP
           for (int64_t i = 0; i < n; ++i) yr[i] = T((A(xr[i]) - m) * s);
         }
       }
@@ -204,8 +213,10 @@ void layer_norm_backward(In x, In weight, In mean, In rstd, In dy, In dsum, Out 
           A dot = lane_sum<A>(n, [&](int64_t i) { return g(i) * (A(xr[i]) - m); });
           A factor = dot * s * s * s / A(n), shift = total * s / A(n);
           if (mr) {
+            BRAID_IVDEP
             for (int64_t i = 0; i < n; ++i) dr[i] = T(s * g(i) - shift - factor * (A(xr[i]) - m) + A(mr[i]));
           } else {
+            BRAID_IVDEP
             for (int64_t i = 0; i < n; ++i) dr[i] = T(s * g(i) - shift - factor * (A(xr[i]) - m));
           }
         };
@@ -216,6 +227,7 @@ void layer_norm_backward(In x, In weight, In mean, In rstd, In dy, In dsum, Out 
         }
         if (sum_width > 0) {
           A* db = dw + n;
+          BRAID_IVDEP
           for (int64_t i = 0; i < n; ++i) {
             dw[i] += A(gr[i]) * (A(xr[i]) - m) * s;
             db[i] += A(gr[i]);

@@ -4,6 +4,7 @@
 //   derivative.
 #include <cstring>
 
+#include "braid/tensor/cpu/ivdep.h"
 #include "braid/tensor/kernels/rope.h"
 #include "braid/tensor/parallel.h"
 
@@ -27,6 +28,7 @@ void rope(In x, In cosine, In sine, bool inverse, Out y) {
         for (int64_t n = 0; n < heads; ++n) {
           const T* xr = in + (r * heads + n) * d;
           T* yr = out + (r * heads + n) * d;
+          BRAID_IVDEP  // y may be x, but an iteration reads both elements of its pair before it writes them
           for (int64_t e = 0; e < h; ++e) {
             A first = A(xr[e]), second = A(xr[e + h]), sine_e = sign * s[e];
             yr[e] = T(first * c[e] - second * sine_e);
