@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Times full training steps of a DCFormer++ or Transformer++ in eager PyTorch on the CPU: the other side of `braid bench`.
+"""Times full training steps of a DCFormer++ or Transformer++ in PyTorch on the CPU, eager or compiled block by block, in f32
+or with bf16 autocast: the other side of `braid bench`.
 
 Prints one JSON object: median step seconds, tokens per second, peak resident memory, and (with --profile) where the
 time goes. Needs torch; nothing else of Braid does.
@@ -215,11 +216,16 @@ def resident_mib():
 
 def main():
     p = parser(__doc__.splitlines()[0])
+    p.add_argument("--dtype", choices=("f32", "bf16"), default="f32", help="bf16: autocast")
+    p.add_argument("--compile", action="store_true", help="torch.compile for every block")
     p.add_argument("--profile", action="store_true", help="one more step under the profiler; adds its top operations")
     cfg = settings(p.parse_args())
     torch.set_num_threads(cfg.threads)
     torch.manual_seed(0)
     model = Model(cfg)
+    if cfg.compile:
+        for layer in model.layers:
+            layer.compile()
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.1, fused=True)
     generator = torch.Generator().manual_seed(1)
     before = resident_mib()
@@ -229,7 +235,8 @@ def main():
         ids = torch.randint(cfg.vocab, (cfg.batch, cfg.seq + 1), generator=generator)
         start, busy = time.perf_counter(), time.process_time()
         optimizer.zero_grad(set_to_none=True)
-        loss = model.loss(ids[:, :-1], ids[:, 1:])
+        with torch.autocast("cpu", torch.bfloat16, enabled=cfg.dtype == "bf16"):
+            loss = model.loss(ids[:, :-1], ids[:, 1:])
         forward = time.perf_counter()
         loss.backward()
         backward = time.perf_counter()
@@ -248,7 +255,8 @@ def main():
         "model": cfg.model,
         "compose": cfg.compose if cfg.model == "dcformer" else None,
         "layers": cfg.layers, "dim": cfg.dim, "heads": cfg.heads, "hidden": cfg.hidden, "seq": cfg.seq,
-        "batch": cfg.batch, "vocab": cfg.vocab, "windows": layer_windows(cfg), "dtype": "f32",
+        "batch": cfg.batch, "vocab": cfg.vocab, "windows": layer_windows(cfg), "dtype": cfg.dtype,
+        "compiled": cfg.compile,
         "threads": cfg.threads, "steps": cfg.steps, "machine": machine(),
         "parameters": sum(p.numel() for p in model.parameters()),
         "step_seconds": round(seconds, 4), "step_seconds_min": round(min(columns[0]), 4),
