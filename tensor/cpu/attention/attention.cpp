@@ -53,7 +53,7 @@ class Call : Packing<T> {
       Packing<T>::finish_stage;
 
  public:
-  explicit Call(const DcmhaInputs& inputs) : Packing<T>(inputs, kernels<T>().lanes), code_(kernels<T>()) {
+  Call(const DcmhaInputs& inputs, const Kernels<T>& code) : Packing<T>(inputs, code.lanes, code.pairs), code_(code) {
     p_.max_kept_bytes = max_kept_bytes();
   }
 
@@ -62,7 +62,7 @@ class Call : Packing<T> {
     pack(x_.post, p_.post);
     const int64_t keys_of_row = p_.mask.causal && p_.mask.window > 0 ? std::min(p_.keys, p_.mask.window) : p_.keys;
     p_.block_rows = rows_per_block(p_.B * p_.G, p_.queries, keys_of_row * p_.M * int64_t{sizeof(T)});
-    p_.keys_by_vector = pack_key_vectors(x_.k);
+    p_.keys_by_vector = pack_key_vectors(code_, x_.k);
     p_.value_rows = pack_rows(x_.v);
     p_.y = strided<T>(y);
     p_.lse = lse ? lse.mutable_data<T>() : nullptr;
@@ -77,8 +77,8 @@ class Call : Packing<T> {
     pack(x_.pre, p_.pre);
     pack(x_.post, p_.post);
     p_.block_rows = rows_per_block(p_.B * p_.G, p_.queries, 1);
-    p_.keys_by_vector = pack_key_vectors(x_.k);
-    p_.values_by_vector = pack_key_vectors(x_.v);
+    p_.keys_by_vector = pack_key_vectors(code_, x_.k);
+    p_.values_by_vector = pack_key_vectors(code_, x_.v);
     p_.key_rows = pack_rows(x_.k);
     Tensor y_handle = y, lse_handle = lse;
     p_.y = strided<T>(y_handle);
@@ -109,8 +109,8 @@ class Call : Packing<T> {
       }
       code_.backward(p_, task_of(i), ticket, workspace);
     });
-    if (gradients.k) unpack_rows(p_.dk, gradients.k);
-    if (gradients.v) unpack_rows(p_.dv, gradients.v);
+    if (gradients.k) unpack_rows(p_.dk, p_.pairs ? static_cast<T>(p_.scale) : T(1), gradients.k);
+    if (gradients.v) unpack_rows(p_.dv, T(1), gradients.v);
     finish_stage(gradients.pre, p_.pre, tasks, task_of);
     finish_stage(gradients.post, p_.post, tasks, task_of);
   }
@@ -131,11 +131,30 @@ class Call : Packing<T> {
   const Kernels<T>& code_;
 };
 
-// Calls body<T>() for the two types that the kernels compute in.
+// Calls body(Call) of one of the two types that the kernels compute in. type: of the values, before they were widened.
 template <class Body>
-void visit(In q, Body&& body) {
-  if (q.dtype() == DType::f64) return body.template operator()<double>();
-  body.template operator()<float>();
+void with_call(const DcmhaInputs& x, DType type, Body&& body) {
+  if (type == DType::f64) return body(Call<double>(x, kernels<double>()));
+  const Kernels<float>* pairs = type == DType::bf16 ? pair_kernels() : nullptr;
+  body(Call<float>(x, pairs ? *pairs : kernels<float>()));
+}
+
+// The kernels read and write f32 and f64: 16-bit tensors are converted for each call, so that what stays alive between
+// the passes is 16 bits wide.
+bool is_narrow(In q) { return size_of(q.dtype()) == 2; }
+Tensor widened(In x) { return x && is_narrow(x) ? x.to(DType::f32) : x; }
+DcmhaInputs widened(DcmhaInputs x) {
+  for_each_tensor([](const AttentionRole&, Tensor& t) { t = widened(t); }, x);
+  return x;
+}
+
+// Calls write(f32 tensor of y's shape), or write(y) where y is not narrow.
+template <class Write>
+void write_widened(Out y, Write&& write) {
+  if (!is_narrow(y)) return write(y);
+  Tensor wide = empty(y.shape(), DType::f32);
+  write(wide);
+  y.copy_(wide);
 }
 
 }  // namespace
@@ -147,19 +166,44 @@ static AttentionPlan plan(const DcmhaInputs& x, bool derivative) {
 }
 
 static void dcmha_forward(const AttentionPlan& plan, const DcmhaInputs& x, Out y, Out lse) {
-  if (plan.forward == AttentionKernel::decode) return attention::decode(x, y);
-  attention::visit(x.q, [&]<class T>() { attention::Call<T>(x).forward(y, lse); });
+  const DcmhaInputs in = attention::widened(x);
+  attention::write_widened(y, [&](Tensor& wide) {
+    if (plan.forward == AttentionKernel::decode) return attention::decode(in, wide);
+    attention::with_call(in, x.q.dtype(), [&](auto call) { call.forward(wide, lse); });
+  });
 }
 
 static void dcmha_backward(const AttentionPlan&, const DcmhaInputs& x, In y, In lse, In dy, DcmhaGradients& gradients) {
-  attention::visit(x.q, [&]<class T>() { attention::Call<T>(x).backward(y, lse, dy, gradients); });
+  using attention::widened;
+  const DcmhaInputs in = widened(x);
+  DcmhaGradients wide = gradients;
+  for_each_tensor(
+      [](const AttentionRole&, Tensor& g) {
+        if (g && attention::is_narrow(g)) g = empty(g.shape(), DType::f32);
+      },
+      wide);
+  const Tensor wide_y = widened(y), wide_dy = widened(dy);
+  attention::with_call(in, x.q.dtype(), [&](auto call) { call.backward(wide_y, lse, wide_dy, wide); });
+  for_each_tensor(
+      [](const AttentionRole&, Tensor& g, const Tensor& from) {
+        if (g && attention::is_narrow(g)) g.copy_(from);
+      },
+      gradients, wide);
+}
+
+// Keys and values stay as they are.
+static void paged(const DcmhaInputs& x, const PagedRows& rows, Out y) {
+  DcmhaInputs in = attention::widened(x);
+  in.k = x.k, in.v = x.v;
+  attention::write_widened(y, [&](Tensor& wide) { attention::paged_attention(in, rows, wide); });
 }
 
 constinit const AttentionKernels attention_kernels{
     .plan = plan,
     .forward = dcmha_forward,
     .backward = dcmha_backward,
-    .paged = attention::paged_attention,
+    .paged = paged,
+    .takes_16_bits = true,
 };
 
 }  // namespace braid::cpu

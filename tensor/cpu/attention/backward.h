@@ -23,6 +23,8 @@ class Backward {
     q_ = carver_.take<T>(block);
     dy_ = carver_.take<T>(block);
     dq_ = carver_.take<T>(block);
+    q_rows_ = kPairs<T> ? carver_.take<T>(block / 2) : q_;
+    dy_rows_ = kPairs<T> ? carver_.take<T>(block / 2) : dy_;
     lse_ = carver_.take<T>(stats);
     delta_ = carver_.take<T>(stats);
     const int64_t tiles = max_tiles(p);
@@ -40,8 +42,15 @@ class Backward {
 
   void run(const Task& task, const Ticket& ticket) {
     const Block<T> block(p, task);
-    pack_rows(block, p.q, static_cast<T>(p.scale), q_);
-    pack_rows(block, p.dy, T(1), dy_);
+    if constexpr (kPairs<T>) {
+      pack_row_words(block, p.q, q_);
+      pack_row_words(block, p.dy, dy_);
+      pack_words_of_two_rows(block, p.q, q_rows_);
+      pack_words_of_two_rows(block, p.dy, dy_rows_);
+    } else {
+      pack_rows(block, p.q, static_cast<T>(p.scale), q_);
+      pack_rows(block, p.dy, T(1), dy_);
+    }
     for (int64_t i = 0; i < p.M * p.block_rows * p.d_padded; ++i) dq_[i] = 0;
     pre_.begin(p, block, p.pre);
     post_.begin(p, block, p.post);
@@ -122,7 +131,8 @@ class Backward {
         T sum = 0;
         const T* y =
             p.y.data + block.b * p.y.stride[0] + (block.row0 + r) * p.y.stride[1] + (block.g * p.M + m) * p.y.stride[2];
-        for (int64_t e = 0; r < block.rows && e < p.d; ++e) sum += y[e] * dy_[(m * p.block_rows + r) * p.d_padded + e];
+        const T* dy = row_of(block, p.dy, r, m);
+        for (int64_t e = 0; r < block.rows && e < p.d; ++e) sum += y[e] * dy[e];
         delta_[stat(r, m)] = sum;
       }
     }
@@ -134,15 +144,16 @@ class Backward {
   void scores_of_tile(const Block<T>& block, int64_t tile, int64_t at) {
     const int64_t origin = tile * p.tile_vectors;
     for (int64_t m = 0; m < p.M; ++m) {
-      const T* keys = of_kv_head(p.keys_by_vector, block, m, p.d * kW) + origin * p.d * kW;
-      const T* values = of_kv_head(p.values_by_vector, block, m, p.d * kW) + origin * p.d * kW;
+      const int64_t size = p.key_vector_depth * kW;  // of a key vector
+      const T* keys = of_kv_head(p.keys_by_vector, block, m, size) + origin * size;
+      const T* values = of_kv_head(p.values_by_vector, block, m, size) + origin * size;
       const int64_t rows = m * p.block_rows * p.d_padded;
       if (m + 1 < p.M) {
-        prefetch(keys + p.key_vectors * p.d * kW, p.tile_vectors * p.d * kW);
-        prefetch(values + p.key_vectors * p.d * kW, p.tile_vectors * p.d * kW);
+        prefetch(keys + p.key_vectors * size, p.tile_vectors * size);
+        prefetch(values + p.key_vectors * size, p.tile_vectors * size);
       }
-      tile_scores(block, tile, q_ + rows, keys, s_, s_.at(at, 0, 0) + score_at<T>(m, 0));
-      tile_scores(block, tile, dy_ + rows, values, d_, d_.at(at, 0, 0) + score_at<T>(m, 0));
+      tile_scores(block, tile, q_ + rows, keys, static_cast<T>(p.scale), s_, s_.at(at, 0, 0) + score_at<T>(m, 0));
+      tile_scores(block, tile, dy_ + rows, values, T(1), d_, d_.at(at, 0, 0) + score_at<T>(m, 0));
     }
   }
 
@@ -201,7 +212,7 @@ class Backward {
       add_delta(query_tile, range, d_band);
     }
     wait_for_ticket(ticket, 0, tile);
-    if (p.dv) add_keys_times(block, tile, mixed_.at(0, 0, 0), dy_, p.dv);
+    if (p.dv) add_keys_times(block, tile, mixed_.at(0, 0, 0), dy_rows_, p.dv);
     add_key_factor_gradients(block, tile, p.post, post_);
     complete_ticket(ticket, 0, tile);
   }
@@ -234,8 +245,8 @@ class Backward {
     }
     if (p.dq.data) query_gradients(block, tile, at);
     wait_for_ticket(ticket, 1, tile);
-    if (p.dv && !p.post.present) add_keys_times(block, tile, mixed_.at(0, 0, 0), dy_, p.dv);
-    if (p.dk) add_keys_times(block, tile, d_.at(at, 0, 0), q_, p.dk);
+    if (p.dv && !p.post.present) add_keys_times(block, tile, mixed_.at(0, 0, 0), dy_rows_, p.dv);
+    if (p.dk) add_keys_times(block, tile, d_.at(at, 0, 0), q_rows_, p.dk);
     add_key_factor_gradients(block, tile, p.pre, pre_);
     complete_ticket(ticket, 1, tile);
   }
@@ -296,13 +307,15 @@ class Backward {
   // dq += dS k
   void query_gradients(const Block<T>& block, int64_t tile, int64_t at) {
     for (int64_t m = 0; m < p.M; ++m) {
-      const T* keys = of_kv_head(p.key_rows, block, m, kW * p.d_padded) + tile * p.tile_vectors * kW * p.d_padded;
-      if (m + 1 < p.M) prefetch(keys + p.key_vectors * kW * p.d_padded, p.tile_vectors * kW * p.d_padded);
+      const int64_t size = p.key_vector_rows * p.d_padded;  // of a key vector
+      const T* keys = of_kv_head(p.key_rows, block, m, size) + tile * p.tile_vectors * size;
+      if (m + 1 < p.M) prefetch(keys + p.key_vectors * size, p.tile_vectors * size);
       tile_rows_times(block, tile, d_, d_.at(at, 0, 0) + score_at<T>(m, 0), keys, dq_ + m * p.block_rows * p.d_padded);
     }
   }
 
-  // Adds a tile's keys, dv += P'^T dy or dk += dS^T (scale q): rows [M][block_rows][d_padded], out like key_rows.
+  // Adds a tile's keys, dv += P'^T dy or dk += dS^T (scale q): rows [M][block_rows][d_padded] (pairs: half as
+  // many), out [B][Nkv][key_vectors W][d_padded].
   void add_keys_times(const Block<T>& block, int64_t tile, const T* score_tiles, const T* rows, T* out) {
     const int64_t size = p.key_vectors * kW * p.d_padded;  // of one head
     for (int64_t m = 0; m < p.M; ++m) {
@@ -320,14 +333,15 @@ class Backward {
         if (m + 1 < p.M) prefetch(to + size, kW * p.d_padded);
         keys_times(score_tiles + query_tiles.first * s_.query_tile + s * s_.key_vector + score_at<T>(m, 0),
                    s_.query_tile, query_tiles.last - query_tiles.first,
-                   rows + (m * p.block_rows + query_tiles.first * kQueryTileRows) * p.d_padded, p.d_padded, to);
+                   rows + (m * p.block_rows + query_tiles.first * kQueryTileRows) / (kPairs<T> ? 2 : 1) * p.d_padded,
+                   p.d_padded, to);
       }
     }
   }
 
   const Problem<T>& p;
   Arena carver_;
-  T *q_, *dy_, *dq_, *lse_, *delta_, *spare_, *sums_;
+  T *q_, *dy_, *q_rows_, *dy_rows_, *dq_, *lse_, *delta_, *spare_, *sums_;
   bool keep_;            // S and dP of all tiles stay from the first pass to the second, else they are computed again
   ScoreTiles<T> s_, d_;  // one tile or all tiles of the block: S; dP', then dP, then dS
   ScoreTiles<T> mixed_;  // of a tile: P'; the score tiles of S where nothing needs S any more

@@ -97,7 +97,7 @@ struct ScoreTiles {
 // One head's scores of a tile: x [block_rows][d_padded] times the tile's key vectors of keys or values. Two key vectors
 // at a time, so that they stay in the first-level cache while all query tiles pass by.
 template <class T>
-void tile_scores(const Block<T>& block, int64_t tile, const T* x, const T* key_vectors,
+void tile_scores(const Block<T>& block, int64_t tile, const T* x, const T* key_vectors, T factor,
                  const ScoreTiles<T>& score_tiles, T* of_head) {
   constexpr int64_t W = kLanes<T>;
   const Problem<T>& p = block.p;
@@ -105,9 +105,9 @@ void tile_scores(const Block<T>& block, int64_t tile, const T* x, const T* key_v
     for (int64_t query_tile = 0; query_tile < block.query_tiles(); ++query_tile) {
       const Range s = overlap(block.in_tile(query_tile, tile), {s0, s0 + 2});
       if (s.empty()) continue;
-      scores(x + query_tile * kQueryTileRows * p.d_padded, p.d_padded, key_vectors + s.first * p.d * W, p.d,
-             s.last - s.first, of_head + query_tile * score_tiles.query_tile + s.first * score_tiles.key_vector,
-             score_tiles.key_vector);
+      scores(x + query_tile * kQueryTileRows * p.d_padded, p.d_padded, key_vectors + s.first * p.key_vector_depth * W,
+             p.key_vector_depth, s.last - s.first, factor,
+             of_head + query_tile * score_tiles.query_tile + s.first * score_tiles.key_vector, score_tiles.key_vector);
     }
   }
 }
@@ -118,15 +118,14 @@ void tile_scores(const Block<T>& block, int64_t tile, const T* x, const T* key_v
 template <class T>
 void tile_rows_times(const Block<T>& block, int64_t tile, const ScoreTiles<T>& score_tiles, const T* of_head,
                      const T* rows, T* out) {
-  constexpr int64_t W = kLanes<T>, kVectorsAtOnce = 4;
   const Problem<T>& p = block.p;
   for (int64_t s0 = 0; s0 < p.tile_vectors; s0 += kVectorsAtOnce) {
     for (int64_t query_tile = 0; query_tile < block.query_tiles(); ++query_tile) {
       const Range s = overlap(block.in_tile(query_tile, tile), {s0, s0 + kVectorsAtOnce});
       if (s.empty()) continue;
       rows_times(of_head + query_tile * score_tiles.query_tile + s.first * score_tiles.key_vector,
-                 score_tiles.key_vector, s.last - s.first, rows + s.first * W * p.d_padded, p.d_padded, p.d_padded / W,
-                 out + query_tile * kQueryTileRows * p.d_padded, p.d_padded);
+                 score_tiles.key_vector, s.last - s.first, rows + s.first * p.key_vector_rows * p.d_padded, p.d_padded,
+                 p.d_padded / kLanes<T>, out + query_tile * kQueryTileRows * p.d_padded, p.d_padded);
     }
   }
 }
@@ -138,6 +137,13 @@ inline void prefetch(const T* data, int64_t n) {
   for (int64_t i = 0; i < n; i += 64 / static_cast<int64_t>(sizeof(T))) __builtin_prefetch(data + i, 0, 2);
 }
 
+// Row r of the block in rows (B, T, N), head m of its group; null where there is none.
+template <class T>
+const T* row_of(const Block<T>& block, const StridedArray<const T>& from, int64_t r, int64_t m) {
+  if (r >= block.rows) return nullptr;
+  return from.data + block.b * from.stride[0] + (block.row0 + r) * from.stride[1] +
+         (block.g * block.p.M + m) * from.stride[2];
+}
 // rows (B, T, N) of one group -> [M][block_rows][d_padded] times factor; zeros beyond d and beyond the real rows.
 template <class T>
 void pack_rows(const Block<T>& block, const StridedArray<const T>& from, T factor, T* out) {
@@ -149,6 +155,32 @@ void pack_rows(const Block<T>& block, const StridedArray<const T>& from, T facto
                     (block.g * p.M + m) * from.stride[2];
       for (int64_t e = 0; e < count; ++e) out[e] = in[e] * factor;
       for (int64_t e = count; e < p.d_padded; ++e) out[e] = T(0);
+    }
+  }
+}
+
+// The same as pairs of bf16, which the values are: words of two neighbouring e, in the first half of each row.
+template <class T>
+void pack_row_words(const Block<T>& block, const StridedArray<const T>& from, T* out) {
+  constexpr int64_t W = kLanes<T>;
+  const Problem<T>& p = block.p;
+  for (int64_t m = 0; m < p.M; ++m) {
+    for (int64_t r = 0; r < p.block_rows; ++r, out += p.d_padded) {
+      const T* in = row_of(block, from, r, m);
+      for (int64_t e = 0; e < p.d_padded; e += W) store_pairs(out + e / 2, load_row(in, e, p.d));
+    }
+  }
+}
+// And words of two neighbouring rows: [M][block_rows / 2][d_padded].
+template <class T>
+void pack_words_of_two_rows(const Block<T>& block, const StridedArray<const T>& from, T* out) {
+  constexpr int64_t W = kLanes<T>;
+  const Problem<T>& p = block.p;
+  for (int64_t m = 0; m < p.M; ++m) {
+    for (int64_t r = 0; r < p.block_rows; r += 2, out += p.d_padded) {
+      const T *in = row_of(block, from, r, m), *next = row_of(block, from, r + 1, m);
+      for (int64_t e = 0; e < p.d_padded; e += W)
+        store(out + e, pair_words(load_row(in, e, p.d), load_row(next, e, p.d)));
     }
   }
 }

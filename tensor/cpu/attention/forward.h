@@ -32,7 +32,10 @@ class Forward {
 
   void run(const Task& task) {
     const Block<T> block(p, task);
-    pack_rows(block, p.q, static_cast<T>(p.scale), q_);
+    if constexpr (kPairs<T>)
+      pack_row_words(block, p.q, q_);
+    else
+      pack_rows(block, p.q, static_cast<T>(p.scale), q_);
     pack_query_factors(block, p.pre, pre_);
     pack_query_factors(block, p.post, post_);
     for (int64_t i = 0; i < stats(); ++i) top_[i] = std::numeric_limits<T>::lowest(), sum_[i] = 0;
@@ -54,10 +57,11 @@ class Forward {
   void first_pass(const Block<T>& block, int64_t tile, int64_t at) {
     const int64_t origin = tile * p.tile_vectors;
     for (int64_t m = 0; m < p.M; ++m) {
-      const T* keys = p.keys_by_vector +
-                      ((block.b * p.kv_heads() + (block.g * p.M + m) / p.share) * p.key_vectors + origin) * p.d * kW;
-      if (m + 1 < p.M) prefetch(keys + p.key_vectors * p.d * kW, p.tile_vectors * p.d * kW);
-      tile_scores(block, tile, q_ + m * p.block_rows * p.d_padded, keys, cells_,
+      const int64_t size = p.key_vector_depth * kW;  // of a key vector
+      const T* keys =
+          p.keys_by_vector + ((block.b * p.kv_heads() + (block.g * p.M + m) / p.share) * p.key_vectors + origin) * size;
+      if (m + 1 < p.M) prefetch(keys + p.key_vectors * size, p.tile_vectors * size);
+      tile_scores(block, tile, q_ + m * p.block_rows * p.d_padded, keys, static_cast<T>(p.scale), cells_,
                   cells_.at(at, 0, 0) + score_at<T>(m, 0));
     }
     for (int64_t query_tile = 0; query_tile < block.query_tiles(); ++query_tile) {
@@ -121,10 +125,10 @@ class Forward {
       }
     }
     for (int64_t m = 0; m < p.M; ++m) {
+      const int64_t size = p.key_vector_rows * p.d_padded;  // of a key vector
       const T* values =
-          p.value_rows +
-          ((block.b * p.kv_heads() + (block.g * p.M + m) / p.share) * p.key_vectors + origin) * kW * p.d_padded;
-      if (m + 1 < p.M) prefetch(values + p.key_vectors * kW * p.d_padded, p.tile_vectors * kW * p.d_padded);
+          p.value_rows + ((block.b * p.kv_heads() + (block.g * p.M + m) / p.share) * p.key_vectors + origin) * size;
+      if (m + 1 < p.M) prefetch(values + p.key_vectors * size, p.tile_vectors * size);
       tile_rows_times(block, tile, cells_, cells_.at(at, 0, 0) + score_at<T>(m, 0), values,
                       y_ + m * p.block_rows * p.d_padded);
     }

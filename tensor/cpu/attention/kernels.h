@@ -10,6 +10,8 @@ template <class T>
 constexpr Kernels<T> kernels_named(const char* name) {
   return {name,
           kLanes<T>,
+          kPairs<T>,
+          pack_key_vector<T>,
           [](const Problem<T>& p) { return Forward<T>(p, nullptr).bytes(); },
           [](const Problem<T>& p, const Task& task, void* workspace) { Forward<T>(p, workspace).run(task); },
           [](const Problem<T>& p) { return Backward<T>(p, nullptr).bytes(); },

@@ -2,6 +2,7 @@
 // and the gradients back from that order.
 #pragma once
 #include <algorithm>
+#include <bit>
 #include <vector>
 
 #include "braid/tensor/cpu/attention/problem.h"
@@ -38,7 +39,7 @@ inline StridedArray<const uint16_t> strided_bits(const Tensor& x) {  // of a 16-
 template <class T>
 class Packing {
  protected:
-  Packing(const DcmhaInputs& inputs, int64_t lanes) : x_(inputs), W_(lanes) {
+  Packing(const DcmhaInputs& inputs, int64_t lanes, bool pairs = false) : x_(inputs), W_(lanes) {
     p_.B = x_.q.dim(0);
     p_.queries = x_.q.dim(1);
     p_.keys = x_.k.dim(1);
@@ -52,6 +53,9 @@ class Packing {
     p_.key_vectors = detail::ceil_div(p_.keys, W_);
     p_.tile_vectors = std::clamp<int64_t>(64 / p_.M, 4, 16);
     p_.d_padded = detail::round_up(p_.d, W_);
+    p_.pairs = pairs;
+    p_.key_vector_depth = pairs ? detail::ceil_div(p_.d, 2) : p_.d;
+    p_.key_vector_rows = pairs ? W_ / 2 : W_;
     p_.q = strided<T>(x_.q);
     p_.narrow = size_of(x_.k.dtype()) == 2;
     if (p_.narrow) {
@@ -67,39 +71,52 @@ class Packing {
   Tensor keep(Tensor x) { return kept_.emplace_back(std::move(x)); }
   T* buffer(int64_t n) { return keep(empty({n}, dtype_of<T>())).template mutable_data<T>(); }
 
-  // (B, S, H, d) -> [B][H][key_vectors][d][W], zeros beyond S.
-  const T* pack_key_vectors(const Tensor& x) {
+  // The word of two values of bf16, as they come in f32; null: 0.
+  static T word(const T* first, const T* second) {
+    if constexpr (sizeof(T) == 4) {
+      const auto bits = [](const T* x) { return x ? std::bit_cast<uint32_t>(*x) : 0u; };
+      return std::bit_cast<T>(bits(first) >> 16 | (bits(second) & 0xffff0000u));
+    }
+    return T(0);
+  }
+
+  // (B, S, H, d) -> [B][H][key_vectors][d][W], zeros beyond S; pairs: [d / 2].
+  const T* pack_key_vectors(const Kernels<T>& code, const Tensor& x) {
     const int64_t heads = x.dim(2), d = p_.d, key_vectors = p_.key_vectors;
-    T* out = buffer(p_.B * heads * key_vectors * d * W_);
+    const int64_t depth = p_.key_vector_depth;
+    T* out = buffer(p_.B * heads * key_vectors * depth * W_);
     const StridedArray<const T> from = strided<T>(x);
     parallel_for(p_.B * heads * key_vectors, grain_for(d * W_), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t key_vector = i % key_vectors, head = i / key_vectors % heads, b = i / key_vectors / heads,
                       key = key_vector * W_;
         const T* in = from.data + b * from.stride[0] + key * from.stride[1] + head * from.stride[2];
-        const int64_t count = std::min(W_, p_.keys - key);
-        T* o = out + i * d * W_;
-        for (int64_t l = 0; l < W_; ++l) {  // rows lie far apart, mostly in the same cache set: one after the other
-          const T* row = in + l * from.stride[1];
-          for (int64_t e = 0; e < d; ++e) o[e * W_ + l] = l < count ? row[e] : T(0);
-        }
+        code.pack_key_vector(in, from.stride[1], std::min(W_, p_.keys - key), d, out + i * depth * W_);
       }
     });
     return out;
   }
 
-  // (B, S, H, d) -> [B][H][key_vectors W][d_padded], zeros beyond S and d.
+  // (B, S, H, d) -> [B][H][key_vectors W][d_padded], zeros beyond S and d; pairs: [key_vectors W / 2].
   const T* pack_rows(const Tensor& x) {
     const int64_t heads = x.dim(2), d = p_.d, keys = p_.key_vectors * W_;
-    T* out = buffer(p_.B * heads * keys * p_.d_padded);
+    const int64_t rows = p_.key_vectors * p_.key_vector_rows;
+    T* out = buffer(p_.B * heads * rows * p_.d_padded);
     const StridedArray<const T> from = strided<T>(x);
     parallel_for(p_.B * heads, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        T* o = out + i * keys * p_.d_padded;
-        for (int64_t key = 0; key < keys; ++key, o += p_.d_padded) {
+        T* o = out + i * rows * p_.d_padded;
+        for (int64_t key = 0; key < keys; key += keys / rows, o += p_.d_padded) {
           const T* in = from.data + i / heads * from.stride[0] + key * from.stride[1] + i % heads * from.stride[2];
           const int64_t count = key < p_.keys ? d : 0;
-          for (int64_t e = 0; e < count; ++e) o[e] = in[e];
+          if (!p_.pairs) {
+            for (int64_t e = 0; e < count; ++e) o[e] = in[e];
+          } else if (key + 1 < p_.keys) {
+            const T* next = in + from.stride[1];
+            for (int64_t e = 0; e < count; ++e) o[e] = word(in + e, next + e);
+          } else {
+            for (int64_t e = 0; e < count; ++e) o[e] = word(in + e, nullptr);
+          }
           for (int64_t e = count; e < p_.d_padded; ++e) o[e] = 0;
         }
       }
@@ -107,8 +124,8 @@ class Packing {
     return out;
   }
 
-  // The way back.
-  void unpack_rows(const T* from, Tensor& x) {
+  // The way back, of [B][H][key_vectors W][d_padded], times factor.
+  void unpack_rows(const T* from, T factor, Tensor& x) {
     const int64_t heads = x.dim(2), keys = p_.key_vectors * W_;
     const StridedArray<T> to = strided<T>(x);
     parallel_for(p_.B * p_.keys, grain_for(heads * p_.d), [&](int64_t begin, int64_t end) {
@@ -116,7 +133,8 @@ class Packing {
         const int64_t b = i / p_.keys, key = i % p_.keys;
         for (int64_t head = 0; head < heads; ++head) {
           const T* in = from + ((b * heads + head) * keys + key) * p_.d_padded;
-          std::copy_n(in, p_.d, to.data + b * to.stride[0] + key * to.stride[1] + head * to.stride[2]);
+          T* out = to.data + b * to.stride[0] + key * to.stride[1] + head * to.stride[2];
+          for (int64_t e = 0; e < p_.d; ++e) out[e] = in[e] * factor;
         }
       }
     });

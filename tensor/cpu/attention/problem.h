@@ -65,6 +65,11 @@ struct Problem {
   int64_t
       max_kept_bytes;  // bytes that a thread may keep from one pass over the keys to the next; no result depends on it
   int64_t d_padded;    // d rounded up to full vectors
+  // Where the vector code multiplies pairs of bf16, key vectors hold words of two neighbouring e, and packed rows words
+  // of two neighbouring keys: half as many, and q is not scaled before it is multiplied.
+  bool pairs = false;
+  int64_t key_vector_depth;  // of a key vector: d, or pairs of it
+  int64_t key_vector_rows;   // packed rows of a key vector: W, or W / 2
 
   StridedArray<const T> q, k, v;  // (B, T, N), (B, S, Nkv)
   // Decoding: keys and values as the bits of a 16-bit type, in place of k and v.
@@ -80,7 +85,7 @@ struct Problem {
   const T *key_rows = nullptr, *values_by_vector = nullptr;
   StridedArray<const T> dy;
   StridedArray<T> dq;              // data null: not required
-  T *dk = nullptr, *dv = nullptr;  // packed like key_rows, added to; null: not required
+  T *dk = nullptr, *dv = nullptr;  // [B][Nkv][key_vectors W][d_padded], added to; null: not required. pairs: dk / scale
   Stage<T> pre, post;
 
   bool plain() const { return !pre.present && !post.present; }
@@ -134,7 +139,10 @@ struct DecodeTask {
 template <class T>
 struct Kernels {
   const char* name;
-  int64_t lanes;                                 // W
+  int64_t lanes;  // W
+  bool pairs;     // the forward and backward passes multiply pairs of bf16
+  // One key vector of Problem::keys_by_vector from `count` rows of d values, row_stride apart.
+  void (*pack_key_vector)(const T* rows, int64_t row_stride, int64_t count, int64_t d, T* out);
   size_t (*forward_bytes)(const Problem<T>& p);  // of workspace, per thread
   void (*forward)(const Problem<T>& p, const Task& task, void* workspace);
   size_t (*backward_bytes)(const Problem<T>& p);

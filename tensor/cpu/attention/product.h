@@ -14,9 +14,11 @@ namespace braid::cpu::attention::BRAID_ATTENTION_ISA {
 inline constexpr int kBlockRows = kManyRegisters ? 8 : 4;
 inline constexpr int kMaxVectors = kManyRegisters ? 3 : 2;
 static_assert(kQueryTileRows % kBlockRows == 0);
+inline constexpr int64_t kVectorsAtOnce = 4;   // key vectors whose rows stay in the first-level cache
+inline constexpr int64_t kMaxQueryTiles = 16;  // of a block
 
-// sum[r][v] += sum_k  a[r * a_row + k * a_k] * b[k * b_k + v * b_vector ...]
-template <class T, int NV, int R>
+// sum[r][v] += sum_k  a[r * a_row + k * a_k] * b[k * b_k + v * b_vector ...]; Pairs: of words of two values
+template <class T, int NV, bool Pairs = false, int R>
 [[gnu::always_inline]] inline void add_products(V<T> (&sum)[R][NV], const T* a, int64_t a_row, int64_t a_k, const T* b,
                                                 int64_t b_vector, int64_t b_k, int64_t depth) {
 #pragma GCC unroll 2
@@ -28,7 +30,12 @@ template <class T, int NV, int R>
     for (int r = 0; r < R; ++r) {
       const T x = a[r * a_row + k * a_k];
 #pragma GCC unroll 4
-      for (int v = 0; v < NV; ++v) sum[r][v] += x * row[v];
+      for (int v = 0; v < NV; ++v) {
+        if constexpr (Pairs)
+          add_pair_products(sum[r][v], all_words(x), row[v]);
+        else
+          sum[r][v] += x * row[v];
+      }
     }
   }
 }
@@ -63,26 +70,51 @@ template <class Body>
 }
 
 // A query tile's scores for `count` key vectors: score tiles (vector_stride apart, rows W apart) = x (rows x_stride
-// apart, d long) times key vectors (d W apart).
+// apart, d long) times key vectors (d W apart), where they are pairs times `factor`.
 template <class T>
-void scores(const T* x, int64_t x_stride, const T* key_vectors, int64_t d, int64_t count, T* score_tiles,
-            int64_t vector_stride) {
+void scores(const T* x, int64_t x_stride, const T* key_vectors, int64_t d, int64_t count, [[maybe_unused]] T factor,
+            T* score_tiles, int64_t vector_stride) {
   constexpr int W = kLanes<T>;
   for_vectors(count, [&]<int NV>(int64_t s) {
     for (int64_t r = 0; r < kQueryTileRows; r += kBlockRows) {
       V<T> sum[kBlockRows][NV] = {};
-      add_products<T, NV>(sum, x + r * x_stride, x_stride, 1, key_vectors + s * d * W, d * W, W, d);
+      add_products<T, NV, kPairs<T>>(sum, x + r * x_stride, x_stride, 1, key_vectors + s * d * W, d * W, W, d);
+      if constexpr (kPairs<T>) {
+#pragma GCC unroll 8
+        for (int i = 0; i < kBlockRows; ++i) {
+#pragma GCC unroll 4
+          for (int v = 0; v < NV; ++v) sum[i][v] *= factor;
+        }
+      }
       put<T, NV>(sum, score_tiles + s * vector_stride + r * W, W, vector_stride);
     }
   });
 }
 
-// A query tile's rows of the output: out (rows out_stride apart) += score tiles of `count` key vectors times rows (one
-// per key).
+// A query tile's rows of the output: out (rows out_stride apart) += score tiles of `count` key vectors, at most
+// kVectorsAtOnce, times rows (one per key; pairs: one per two keys).
 template <class T>
 void rows_times(const T* score_tiles, int64_t vector_stride, int64_t count, const T* rows, int64_t row_stride,
                 int64_t vectors, T* out, int64_t out_stride) {
   constexpr int W = kLanes<T>;
+  if constexpr (kPairs<T>) {
+    constexpr int P = W / 2;
+    alignas(64) T words[kVectorsAtOnce * kQueryTileRows * P];
+    for (int64_t s = 0; s < count; ++s) {
+      for (int64_t r = 0; r < kQueryTileRows; ++r)
+        store_pairs(words + (s * kQueryTileRows + r) * P, load(score_tiles + s * vector_stride + r * W));
+    }
+    for_vectors(vectors, [&]<int NV>(int64_t v) {
+      V<T> sum[kQueryTileRows][NV];
+      take<T, NV>(sum, out + v * W, out_stride, W);
+      for (int64_t s = 0; s < count; ++s) {
+        add_products<T, NV, true>(sum, words + s * kQueryTileRows * P, P, 1, rows + s * P * row_stride + v * W, W,
+                                  row_stride, P);
+      }
+      put<T, NV>(sum, out + v * W, out_stride, W);
+    });
+    return;
+  }
   for_vectors(vectors, [&]<int NV>(int64_t v) {
     for (int64_t r = 0; r < kQueryTileRows; r += kBlockRows) {
       V<T> sum[kBlockRows][NV];
@@ -96,13 +128,33 @@ void rows_times(const T* score_tiles, int64_t vector_stride, int64_t count, cons
   });
 }
 
-// Adds a key vector's keys: out (W rows of d_padded values) += score tiles of `query tiles` query tiles
-// (query_tile_stride apart), transposed, times rows (kQueryTileRows per query tile, d_padded values each).
+// Adds a key vector's keys: out (W rows of d_padded values) += score tiles of `query tiles` query tiles, at most
+// kMaxQueryTiles, (query_tile_stride apart), transposed, times rows (kQueryTileRows per query tile, d_padded values
+// each; pairs: half as many).
 template <class T>
 void keys_times(const T* score_tiles, int64_t query_tile_stride, int64_t query_tiles, const T* rows, int64_t d_padded,
                 T* out) {
   constexpr int W = kLanes<T>;
   constexpr int R = W < kBlockRows ? W : kBlockRows;
+  if constexpr (kPairs<T>) {
+    constexpr int P = kQueryTileRows / 2;
+    alignas(64) T words[kMaxQueryTiles * P * W];
+    for (int64_t i = 0; i < query_tiles; ++i) {
+      const T* tile = score_tiles + i * query_tile_stride;
+      for (int64_t r = 0; r < P; ++r)
+        store(words + (i * P + r) * W, pair_words(load(tile + 2 * r * W), load(tile + (2 * r + 1) * W)));
+    }
+    for_vectors(d_padded / W, [&]<int NV>(int64_t v) {
+      for (int64_t key = 0; key < W; key += R) {
+        V<T> sum[R][NV];
+        T* c = out + key * d_padded + v * W;
+        take<T, NV>(sum, c, d_padded, W);
+        add_products<T, NV, true>(sum, words + key, 1, W, rows + v * W, W, d_padded, query_tiles * P);
+        put<T, NV>(sum, c, d_padded, W);
+      }
+    });
+    return;
+  }
   for_vectors(d_padded / W, [&]<int NV>(int64_t v) {
     for (int64_t key = 0; key < W; key += R) {
       V<T> sum[R][NV];

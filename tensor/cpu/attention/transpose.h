@@ -1,6 +1,7 @@
 // Rows of keys to lanes of a key vector.
 #pragma once
 #include "braid/tensor/cpu/attention/vector.h"
+#include "braid/tensor/detail/integers.h"
 
 namespace braid::cpu::attention::BRAID_ATTENTION_ISA {
 
@@ -36,6 +37,26 @@ void transpose_rows(const T* const* rows, int64_t length, T* out) {
     for (int64_t l = 0; l < W; ++l) v[l] = load(rows[l] + i);
     transpose<W / 2, T>(v);
     for (int64_t l = 0; l < W; ++l) store(out + (i + l) * W, v[l]);
+  }
+}
+
+// One key vector: `count` rows of d values, row_stride apart -> out [d][W], pairs: [d / 2][W]; zeros beyond.
+template <class T>
+void pack_key_vector(const T* rows, int64_t row_stride, int64_t count, int64_t d, T* out) {
+  constexpr int64_t W = kLanes<T>;
+  const int64_t depth = kPairs<T> ? detail::ceil_div(d, 2) : d;
+  for (int64_t i = 0; i < depth; i += W) {
+    V<T> v[W];
+    for (int64_t l = 0; l < W; ++l) {
+      const T* row = l < count ? rows + l * row_stride : nullptr;
+      if constexpr (kPairs<T>) {
+        v[l] = words_of(load_row<T>(row, 2 * i, d), load_row<T>(row, 2 * i + W, d));
+      } else {
+        v[l] = load_row<T>(row, i, d);
+      }
+    }
+    transpose<W / 2, T>(v);
+    for (int64_t l = 0; l < W && i + l < depth; ++l) store(out + (i + l) * W, v[l]);
   }
 }
 

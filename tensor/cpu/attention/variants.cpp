@@ -1,6 +1,10 @@
 #include "braid/tensor/cpu/attention/variants.h"
 
+#include <atomic>
 #include <vector>
+#ifdef BRAID_ATTENTION_X86
+#include <cpuid.h>
+#endif
 
 #include "braid/tensor/detail/variants.h"
 
@@ -9,7 +13,7 @@ namespace braid::cpu::attention {
 extern const Kernels<float> portable_f32;
 extern const Kernels<double> portable_f64;
 #ifdef BRAID_ATTENTION_X86
-extern const Kernels<float> avx512_f32, avx2_f32;
+extern const Kernels<float> avx512_bf16_f32, avx512_f32, avx2_f32;
 extern const Kernels<double> avx512_f64, avx2_f64;
 #endif
 
@@ -59,6 +63,30 @@ const Kernels<T>& kernels() {
 }
 template const Kernels<float>& kernels<float>();
 template const Kernels<double>& kernels<double>();
+
+namespace {
+
+#ifdef BRAID_ATTENTION_X86
+// Not every compiler has a name for this in __builtin_cpu_supports().
+const Kernels<float>* find_pair_kernels() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  const bool found = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                     __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+                     __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & (1u << 5)) != 0;
+  return found ? &avx512_bf16_f32 : nullptr;
+}
+#else
+const Kernels<float>* find_pair_kernels() { return nullptr; }
+#endif
+std::atomic<bool> pairs_wanted{true};
+
+}  // namespace
+
+const Kernels<float>* pair_kernels() {
+  static const Kernels<float>* const found = find_pair_kernels();
+  return pairs_wanted.load(std::memory_order_relaxed) ? found : nullptr;
+}
+void use_pairs(bool on) { pairs_wanted = on; }
 
 bool use_variant(std::string_view name) { return known<float>().use(name) && known<double>().use(name); }
 

@@ -18,4 +18,9 @@ const Kernels<T>& kernels();  // the one in use
 // processor cannot run it. For tests and benchmarks: results of different variants differ in rounding.
 bool use_variant(std::string_view name);
 
+// The variant that multiplies values of bf16 as pairs, summed in f32; null where the processor has no instructions for
+// it, or while use_pairs(false) holds (for tests and benchmarks). It computes everything else in f32.
+const Kernels<float>* pair_kernels();
+void use_pairs(bool on);
+
 }  // namespace braid::cpu::attention

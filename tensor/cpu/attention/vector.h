@@ -39,6 +39,16 @@ inline V<T> all(T x) {
   return x - V<T>{};
 }
 
+// Elements [e, e + W) of a row of d, zeros beyond; of no row (null): zeros.
+template <class T>
+inline V<T> load_row(const T* row, int64_t e, int64_t d) {
+  constexpr int64_t W = kLanes<T>;
+  V<T> v{};
+  if (row && e + W <= d) return load(row + e);
+  for (int64_t l = 0; row && e + l < d; ++l) v[l] = row[e + l];
+  return v;
+}
+
 // x y + z, rounded once where the instruction set can: for sums that loops of several shapes must round alike, since a
 // compiler chooses for each loop whether it fuses.
 template <class T>
@@ -53,6 +63,38 @@ inline V<T> multiply_add(V<T> x, V<T> y, V<T> z) {
   return x * y + z;
 #endif
 }
+
+// bf16 values as they are: 32-bit words of two neighbouring ones, the first in the lower half. Products of words are
+// summed in f32; numbers below 2^-126 count as zero.
+#ifdef BRAID_ATTENTION_PAIRS
+template <class T>
+inline constexpr bool kPairs = std::is_same_v<T, float>;
+
+// sum += x0 y0 + x1 y1 in every lane.
+inline void add_pair_products(V<float>& sum, V<float> x, V<float> y) {
+  sum = V<float>(_mm512_dpbf16_ps(__m512(sum), reinterpret_cast<__m512bh>(x), reinterpret_cast<__m512bh>(y)));
+}
+inline V<float> all_words(float x) { return V<float>(_mm512_set1_ps(x)); }
+// Words of the values of x, then of y.
+inline V<float> words_of(V<float> x, V<float> y) {
+  return V<float>(_mm512_castsi512_ps(reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(__m512(y), __m512(x)))));
+}
+// x, rounded to bf16, as half as many words.
+inline void store_pairs(float* words, V<float> x) {
+  const __m256bh narrow = _mm512_cvtneps_pbh(__m512(x));
+  __builtin_memcpy(words, &narrow, sizeof narrow);
+}
+// Word l: lane l of x and of y, rounded to bf16.
+inline V<float> pair_words(V<float> x, V<float> y) {
+  const auto bits = [](V<float> v) {
+    return _mm512_cvtepu16_epi32(reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(__m512(v))));
+  };
+  return V<float>(_mm512_castsi512_ps(_mm512_or_si512(bits(x), _mm512_slli_epi32(bits(y), 16))));
+}
+#else
+template <class T>
+inline constexpr bool kPairs = false;
+#endif
 
 template <class T>
 inline V<T> larger(V<T> x, V<T> y) {  // NaN in y wins

@@ -133,7 +133,47 @@ BOOST_AUTO_TEST_CASE(every_instruction_set_in_f32) {
   BOOST_TEST(!cpu::attention::use_variant("abacus"));
 }
 
-BOOST_AUTO_TEST_CASE(sixteen_bit_inputs_are_computed_in_f32) {
+// Root of the mean square of the difference.
+double distance(const Tensor& x, const Tensor& y) {
+  const std::vector<double> a = x.to_vector<double>(), b = y.to_vector<double>();
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) sum += (a[i] - b[i]) * (a[i] - b[i]);
+  return std::sqrt(sum / static_cast<double>(std::max<size_t>(1, a.size())));
+}
+
+// Inner products of bf16 values as pairs: at most twice the error of the composed meaning, all in bf16, and no bit from
+// the number of threads.
+BOOST_AUTO_TEST_CASE(pairs_of_bf16_are_as_exact_as_composed_ops) {
+  if (!cpu::attention::pair_kernels()) return;
+  std::mt19937_64 random(18);
+  const int before = threads();
+  for (uint64_t i = 0; i < 60; ++i) {
+    DcmhaCase c = test::random_dcmha_case(random);
+    if (i == 0) c = kTypical;
+    if (i == 1) c = {1, 301, 301, 1, 4, 2, 8, 2, 2, {}, 0x3fff};
+    if (i == 2) c = {2, 140, 140, 1, 4, 1, 37, 2, 2, {}, 0};
+    BOOST_TEST_CONTEXT("case " << i << ": " << c.text()) {
+      DcmhaCall narrow = DcmhaCall(c, i).as(DType::bf16, kCpu), exact = narrow.as(DType::f64, kCpu);
+      const auto got = narrow.run_with_gradients(AttentionImpl::fused, 1);
+      const auto again = narrow.run_with_gradients(AttentionImpl::fused, 2 + static_cast<int>(i % 2));
+      const auto naive = narrow.run_with_gradients(AttentionImpl::reference, 2);
+      const auto want = exact.run_with_gradients(AttentionImpl::reference, 2);
+      BOOST_TEST_REQUIRE(got.size() == want.size());
+      for (size_t k = 0; k < got.size(); ++k) {
+        BOOST_TEST_CONTEXT("result " << k) {
+          BOOST_TEST(got[k].to_vector<float>() == again[k].to_vector<float>());
+          double size = 0;
+          for (const double v : want[k].to_vector<double>()) size = std::max(size, std::fabs(v));
+          BOOST_TEST(distance(got[k], want[k]) <= 2 * distance(naive[k], want[k]) + 0x1p-9 * size + 1e-5);
+        }
+      }
+    }
+  }
+  set_threads(before);
+}
+
+BOOST_AUTO_TEST_CASE(sixteen_bit_inputs_are_computed_in_f32_without_pairs) {
+  cpu::attention::use_pairs(false);
   DcmhaCall exact(kTypical, 6, DType::f32);
   DcmhaCall half(kTypical, 6, DType::f32);
   for (size_t i = 0; i < half.x.size(); ++i) {
@@ -144,6 +184,9 @@ BOOST_AUTO_TEST_CASE(sixteen_bit_inputs_are_computed_in_f32) {
   Tensor y = half.run(AttentionImpl::automatic, 2);
   BOOST_TEST(str(y.dtype()) == "bf16");
   BOOST_TEST(y.to_vector<float>() == exact.run(AttentionImpl::fused, 2).to(DType::bf16).to_vector<float>());
+  cpu::attention::use_pairs(true);
+  const std::vector<float> pairs = half.run(AttentionImpl::automatic, 2).to_vector<float>();
+  BOOST_TEST((pairs == y.to_vector<float>()) == !cpu::attention::pair_kernels());  // the variant is chosen
 }
 
 // The maps times the values are the result of the op; masked keys are marked in all four.
