@@ -83,6 +83,7 @@ int run_prepare(const Arguments& arguments) {
   options.replace = arguments.has("replace");
   options.dedup = arguments.has("dedup");
   options.tasks = arguments.get_int("tasks");
+  options.task_set = models::text::parse_task_set(arguments.get("task-set"));
   options.task_items = arguments.get_int("task-items");
   options.tokenizer = tokenizer_path(arguments.get("tokenizer"));
   options.train_bpe = arguments.get_int("train-bpe");
@@ -174,6 +175,10 @@ Command prepare_command() {
       .flags = {{.name = "out", .alias = 'o', .value = "DIR", .help = "data folder to write", .required = true},
                 integer_flag("tasks", "N", "samples of the built-in in-context tasks to train on",
                              std::to_string(defaults.tasks), 0, 1e9),
+                {.name = "task-set",
+                 .value = "NAME",
+                 .help = "of these tasks: in-context, or recall, which small models learn in minutes",
+                 .fallback = models::text::task_set_name(defaults.task_set)},
                 integer_flag("task-items", "N", "samples per task kept for grading, when --tasks is given",
                              std::to_string(defaults.task_items), 0, 10000),
                 number_flag("val-fraction", "F", "share of the documents for validation, below 1",
@@ -185,8 +190,9 @@ Command prepare_command() {
                 {.name = "tokenizer",
                  .value = "DIR",
                  .help = "folder with tokenizer.json, or a run; without it every byte is a token"},
-                integer_flag("train-bpe", "N", "train a tokenizer of N ids on INPUT (byte-level BPE) and use it", "0",
-                             0, 1e6),
+                integer_flag("train-bpe", "N",
+                             "train a tokenizer of N ids on INPUT and the tasks (byte-level BPE) and use it", "0", 0,
+                             1e6),
                 {.name = "bpe-form",
                  .value = "FORM",
                  .help = "of that tokenizer: gpt-neox or llama-3",

@@ -16,25 +16,29 @@ namespace braid::apps {
 namespace {
 
 using namespace models::eval;
+using models::text::TaskSet;
 using models::text::Vocabulary;
 
-constexpr const char *kInContext = "in-context", *kInContextSeen = "in-context-seen";
-constexpr int64_t kSamples = 4;  // of each built-in task, by default
+constexpr const char *kInContext = "in-context", *kInContextSeen = "in-context-seen", *kRecall = "recall";
+constexpr int64_t kSamples = 4, kRecallSamples = 64;  // of each built-in task, by default
 constexpr int64_t kLargestTemplate = 1 << 20;
 
 std::string checksum(const std::string& bytes) { return detail::hex(io::crc32c(bytes.data(), std::ssize(bytes)), 8); }
 
-std::vector<models::text::TaskSample> built_in_samples(Vocabulary vocabulary, const TaskSettings& settings) {
-  const int64_t n = settings.limit > 0 ? settings.limit : kSamples * models::text::task_count();
+std::vector<models::text::TaskSample> built_in_samples(const std::string& name, const TaskSettings& settings) {
+  const Vocabulary vocabulary = name == kInContextSeen ? Vocabulary::train : Vocabulary::held_out;
+  const TaskSet set = name == kRecall ? TaskSet::recall : TaskSet::in_context;
+  const int64_t of_each = set == TaskSet::recall ? kRecallSamples : kSamples;
+  const int64_t n = settings.limit > 0 ? settings.limit : of_each * models::text::task_count(set);
   std::vector<models::text::TaskSample> samples;
-  for (int64_t i = 0; i < n; ++i) samples.push_back(models::text::make_task_sample(vocabulary, settings.seed, i));
+  for (int64_t i = 0; i < n; ++i) samples.push_back(models::text::make_task_sample(vocabulary, settings.seed, i, set));
   return samples;
 }
 
 }  // namespace
 
 std::vector<std::string> task_names() {
-  std::vector<std::string> names = {kInContext, kInContextSeen};
+  std::vector<std::string> names = {kInContext, kInContextSeen, kRecall};
   for (const TemplateText& text : built_in_templates()) names.push_back(text.name);
   return names;
 }
@@ -44,13 +48,14 @@ TaskArgument::TaskArgument(const std::string& argument) : argument_(argument) {
   const size_t colon = toml == std::string::npos ? argument.find(':') : toml + 5;
   form_name_ = argument.substr(0, colon);
   if (colon != std::string::npos) file_ = argument.substr(colon + 1);
-  const bool in_context = form_name_ == kInContext || form_name_ == kInContextSeen;
+  const bool generated = form_name_ == kInContextSeen || form_name_ == kRecall;  // and from no file
+  const bool in_context = form_name_ == kInContext || generated;
   check(!file_.empty() || (in_context && colon == std::string::npos), ErrorKind::setting, [&] {
     return "bad task '" + preview(argument) + "': expected NAME:FILE, with one of " + join(task_names(), ", ") +
            " or the file of a template (.toml) as NAME, found no file" + did_you_mean(form_name_, task_names());
   });
-  check(file_.empty() || form_name_ != kInContextSeen, ErrorKind::setting,
-        [&] { return "bad task '" + preview(argument) + "': in-context-seen has no file; give in-context:FILE"; });
+  check(file_.empty() || !generated, ErrorKind::setting,
+        [&] { return "bad task '" + preview(argument) + "': " + form_name_ + " has no file; give in-context:FILE"; });
   if (in_context) return;
   TemplateText text{form_name_, ""};
   if (form_name_.ends_with(".toml")) {
@@ -79,9 +84,7 @@ bool TaskArgument::takes_shots() const { return !toml_.empty() && form_.kind != 
 
 std::unique_ptr<EvalTask> TaskArgument::make(const TaskSettings& settings, PairEncoder& encoder) const {
   if (toml_.empty()) {
-    if (file_.empty())
-      return make_in_context_task(
-          built_in_samples(form_name_ == kInContext ? Vocabulary::held_out : Vocabulary::train, settings), encoder);
+    if (file_.empty()) return make_in_context_task(built_in_samples(form_name_, settings), encoder);
     std::vector<models::text::TaskSample> samples = read_in_context_samples(file_);
     if (settings.limit > 0 && std::ssize(samples) > settings.limit) samples.resize(static_cast<size_t>(settings.limit));
     return make_in_context_task(samples, encoder);

@@ -38,7 +38,7 @@ class TaskArgument {
   models::eval::TaskTemplate form_;
 };
 
-// Every task name, for --help and advice: templates, in-context, in-context-seen.
+// Every task name, for --help and advice: templates, in-context, in-context-seen, recall.
 std::vector<std::string> task_names();
 
 }  // namespace braid::apps

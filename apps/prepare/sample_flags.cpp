@@ -33,7 +33,7 @@ std::optional<models::text::SampleFormat> sample_format(const Arguments& argumen
     });
   }
   if (!samples) return std::nullopt;
-  for (const char* name : {"tasks", "task-items", "text-field", "dedup", "train-bpe", "bpe-form"}) {
+  for (const char* name : {"tasks", "task-set", "task-items", "text-field", "dedup", "train-bpe", "bpe-form"}) {
     check(!arguments.has(name), ErrorKind::setting,
           [&] { return "--" + std::string(name) + " is for text: expected none of it beside --answers and --chat"; });
   }

@@ -21,8 +21,9 @@ Evaluation::Evaluation(const TrainConfig& config, const models::LanguageModel& m
     batches_ =
         models::text::validation_batches(*validation, B, config.eval.batches > 0 ? config.eval.batches : all, mesh);
   }
+  const models::text::TaskSet set = models::text::parse_task_set(config.eval.task_set);
   for (int64_t i = 0; i < config.eval.tasks; ++i)
-    tasks_.push_back(models::text::make_task_sample(models::text::Vocabulary::held_out, 0, i));
+    tasks_.push_back(models::text::make_task_sample(models::text::Vocabulary::held_out, 0, i, set));
 }
 
 std::optional<double> Evaluation::validation_loss() const {

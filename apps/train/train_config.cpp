@@ -134,6 +134,7 @@ Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& mod
               {"eval.interval", &c.eval.interval, "steps between validations, 0 = none", count_or_none},
               {"eval.batches", &c.eval.batches, "validation micro-batches, 0 = the whole split", count_or_none},
               {"eval.tasks", &c.eval.tasks, "held-out in-context tasks per validation, 0 = none", count_or_none},
+              {"eval.task_set", &c.eval.task_set, "which tasks", one_of({"in-context", "recall"})},
 
               {"sample.interval", &c.sample.interval, "steps between samples, 0 = none", count_or_none},
               {"sample.prompt", &c.sample.prompt, "text that samples continue"},

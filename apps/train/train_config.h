@@ -77,6 +77,7 @@ struct TrainConfig {
     int64_t interval = 100;
     int64_t batches = 8;
     int64_t tasks = 0;
+    std::string task_set = "in-context";
   } eval;
   struct Sample {
     int64_t interval = 0;

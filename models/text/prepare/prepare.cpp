@@ -34,7 +34,9 @@ std::vector<std::string> option_texts(const PrepareOptions& o, const Tokenizer* 
           o.tokenizer,
           std::to_string(o.train_bpe),
           o.bpe_form,
-          std::to_string(o.bpe_words)};
+          std::to_string(o.bpe_words),
+          std::to_string(o.train_bpe > 0 ? o.tasks : 0),  // their words count for the tokenizer
+          task_set_name(o.task_set)};
 }
 
 class Preparation {
@@ -116,14 +118,16 @@ class Preparation {
     if (train) reading_->save();
   }
 
-  // Trains on all documents of the inputs and saves the tokenizer in the folder.
+  // Trains on all documents of the inputs and all samples of the tasks, and saves the tokenizer in the folder.
   void train_tokenizer(const TextSource* validation) {
     folder_.remove_all_but({});
     const std::unique_ptr<TextSource> source = source_of(options_.inputs, validation_files(validation));
     const BpeForm form(options_.bpe_form);
-    const CountedCorpus corpus = count_words(*source, form, options_.bpe_words, [&](const Piece& piece) {
+    CountedCorpus corpus = count_words(*source, form, options_.bpe_words, [&](const Piece& piece) {
       if (due(piece)) report("counting words", piece.bytes_read, source->bytes_total(), source->path(piece.file));
     });
+    for (int64_t i = 0; i < options_.tasks; ++i)
+      form.count(make_task_sample(Vocabulary::train, options_.seed, i, options_.task_set).text, corpus.counts);
     const BpeVocabulary vocabulary = form.train(
         corpus.counts, options_.train_bpe, [&](int64_t ids) { report("merging pairs", ids, options_.train_bpe, ""); });
     form.save(vocabulary, folder_.path());
@@ -222,7 +226,7 @@ class Preparation {
   }
 
   // Samples 0 ... N-1 of the series are trained on, the next ones validate, the ones after that are graded; they are
-  // graded once with the words of training and once with words never trained on.
+  // graded once with the words of training and once with held-out ones (TaskSet).
   void make_tasks() {
     const int64_t n = options_.tasks;
     const int64_t for_val =
@@ -231,7 +235,7 @@ class Preparation {
     for (int64_t i = 0; i < n + for_val; ++i) {
       SplitWriter& split = i < n ? reading_->train : reading_->val;
       tokens.clear();
-      tokenizer_->encode_text(make_task_sample(Vocabulary::train, options_.seed, i).text, tokens);
+      tokenizer_->encode_text(make_task_sample(Vocabulary::train, options_.seed, i, options_.task_set).text, tokens);
       tokens.push_back(tokenizer_->eos_id());
       split.write(tokens);
       ++split.info.documents;
@@ -243,12 +247,12 @@ class Preparation {
   }
 
   void write_items(const char* name, Vocabulary vocabulary, int64_t first) {
-    const int64_t samples = options_.task_items * task_count();
+    const int64_t samples = options_.task_items * task_count(options_.task_set);
     if (samples == 0) return;
     io::AtomicFile file(folder_.file(name));
     uint32_t crc = 0;
     for (int64_t i = first; i < first + samples; ++i) {
-      const std::string line = task_item_line(make_task_sample(vocabulary, options_.seed, i));
+      const std::string line = task_item_line(make_task_sample(vocabulary, options_.seed, i, options_.task_set));
       crc = io::crc32c(line.data(), static_cast<int64_t>(line.size()), crc);
       file.write(line);
     }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "braid/models/text/manifest.h"
+#include "braid/models/text/tasks/tasks.h"
 
 namespace braid::models::text {
 
@@ -13,10 +14,12 @@ struct PrepareOptions {
   std::vector<std::string> inputs;      // files and folders; see source.h
   std::vector<std::string> val_inputs;  // files and folders to validate on; empty: a share of the inputs
   int64_t tasks = 0;                    // samples of the built-in tasks to train on, besides the inputs
-  std::string output;                   // the data folder
-  bool replace = false;                 // replace other data that prepare() made there
-  std::string tokenizer;                // a folder with tokenizer.json; empty: the byte tokenizer
-  // Trains a tokenizer of so many ids on the inputs instead; 0: no. form: one of bpe_forms (bpe_training/form.h).
+  TaskSet task_set = TaskSet::in_context;
+  std::string output;     // the data folder
+  bool replace = false;   // replace other data that prepare() made there
+  std::string tokenizer;  // a folder with tokenizer.json; empty: the byte tokenizer
+  // Trains a tokenizer of so many ids on the inputs and the tasks instead; 0: no. form: one of bpe_forms
+  // (bpe_training/form.h).
   int64_t train_bpe = 0;
   std::string bpe_form = "gpt-neox";
   size_t bpe_words = size_t{16} << 20;  // different words that count for it

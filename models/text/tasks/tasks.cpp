@@ -5,7 +5,10 @@
 #include <cctype>
 #include <limits>
 
+#include "braid/models/text/tasks/draw.h"
+#include "braid/models/text/tasks/recall.h"
 #include "braid/models/text/tasks/words.h"
+#include "braid/tensor/detail/strings.h"
 #include "braid/tensor/error.h"
 
 namespace braid::models::text {
@@ -60,39 +63,6 @@ const std::vector<Task>& tasks() {
   static const std::vector<Task> all = make_tasks();
   return all;
 }
-
-// Numbers that depend only on where the sample stands in its series.
-class Draw {
- public:
-  Draw(Vocabulary vocabulary, uint64_t seed, int64_t index)
-      : state_(mix(seed) ^ mix(static_cast<uint64_t>(index) * 2 + (vocabulary == Vocabulary::held_out) + 0x5EEDu)) {}
-  size_t below(size_t n) { return static_cast<size_t>(mix(state_ += 0x9E3779B97F4A7C15u) % n); }
-  template <class T>
-  const T& one(const std::vector<T>& from) {
-    return from[below(from.size())];
-  }
-  template <size_t K>
-  std::array<size_t, K> distinct_below(size_t n) {
-    std::array<size_t, K> picks{};
-    for (size_t i = 0; i < K; ++i) do
-        picks[i] = below(n);
-      while (std::find(picks.begin(), picks.begin() + static_cast<ptrdiff_t>(i), picks[i]) !=
-             picks.begin() + static_cast<ptrdiff_t>(i));
-    return picks;
-  }
-  template <class T, size_t K>
-  void shuffle(std::array<T, K>& items) {
-    for (size_t i = K; i > 1; --i) std::swap(items[i - 1], items[below(i)]);
-  }
-
- private:
-  static uint64_t mix(uint64_t x) {
-    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-    x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
-    return x ^ (x >> 31);
-  }
-  uint64_t state_;
-};
 
 // A word as it stands in a fact, and what the relation makes of it. Two values of one class have equal `related`.
 struct Value {
@@ -281,15 +251,27 @@ Line odd_line(const TaskWords& words, const Task& task, Draw& draw) {
 
 }  // namespace
 
-int task_count() { return static_cast<int>(tasks().size()); }
-
-const std::string& task_name(int task) {
-  check(task >= 0 && task < task_count(), "task_name", [&] { return "no task " + std::to_string(task); });
-  return tasks()[static_cast<size_t>(task)].name;
+TaskSet parse_task_set(const std::string& name) {
+  for (const TaskSet set : {TaskSet::in_context, TaskSet::recall})
+    if (name == task_set_name(set)) return set;
+  fail(ErrorKind::setting, "unknown set of tasks '" + detail::preview(name) + "': expected in-context or recall" +
+                               detail::did_you_mean(name, {"in-context", "recall"}));
 }
 
-TaskSample make_task_sample(Vocabulary vocabulary, uint64_t seed, int64_t index) {
+const char* task_set_name(TaskSet set) { return set == TaskSet::recall ? "recall" : "in-context"; }
+
+double task_chance(TaskSet set) { return set == TaskSet::recall ? recall_chance : 1.0 / 3; }
+
+int task_count(TaskSet set) { return static_cast<int>(set == TaskSet::recall ? recall_task_count : tasks().size()); }
+
+std::string task_name(int task, TaskSet set) {
+  check(task >= 0 && task < task_count(set), "task_name", [&] { return "no task " + std::to_string(task); });
+  return set == TaskSet::recall ? recall_task_name(task) : tasks()[static_cast<size_t>(task)].name;
+}
+
+TaskSample make_task_sample(Vocabulary vocabulary, uint64_t seed, int64_t index, TaskSet set) {
   check(index >= 0, "make_task_sample", [&] { return "index must not be negative, got " + std::to_string(index); });
+  if (set == TaskSet::recall) return make_recall_sample(vocabulary, seed, index);
   const Task& task = tasks()[static_cast<size_t>(index) % tasks().size()];
   Draw draw(vocabulary, seed, index);
   const TaskWords& words = task_words(vocabulary);

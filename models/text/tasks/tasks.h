@@ -19,6 +19,13 @@ namespace braid::models::text {
 // The two vocabularies share no name, thing, city, country, tool, adjective or time: only the rules are the same.
 enum class Vocabulary { train, held_out };
 
+// in_context: the 82 tasks of this file's head. recall: few and easy ones for models of minutes (recall.h); their
+// held-out samples are new stories of the words of training.
+enum class TaskSet { in_context, recall };
+TaskSet parse_task_set(const std::string& name);  // "in-context", "recall"; Error(setting)
+const char* task_set_name(TaskSet set);
+double task_chance(TaskSet set);  // share that a guess among the values, or the persons, of the facts gets right
+
 struct ByteSpan {
   int64_t begin = 0, end = 0;
   friend bool operator==(const ByteSpan&, const ByteSpan&) = default;
@@ -33,11 +40,11 @@ struct TaskSample {
 inline constexpr int task_lines = 8;         // per sample
 inline constexpr int task_graded_lines = 6;  // of them
 
-int task_count();
-const std::string& task_name(int task);
+int task_count(TaskSet set = TaskSet::in_context);
+std::string task_name(int task, TaskSet set = TaskSet::in_context);
 
 // Sample `index` of the endless series of a seed; its task is index mod task_count().
-TaskSample make_task_sample(Vocabulary vocabulary, uint64_t seed, int64_t index);
+TaskSample make_task_sample(Vocabulary vocabulary, uint64_t seed, int64_t index, TaskSet set = TaskSet::in_context);
 
 // The tokens of a sample's text and, per answer, the range of tokens that hold its bytes.
 struct TaskTokens {

@@ -141,10 +141,11 @@ BOOST_AUTO_TEST_CASE(bad_use) {
   };
   const std::string m = files().model + " ", choices = "choices:" + files().path("choices.jsonl");
   rejects(files().bare + " " + choices, 3, "no tokenizer.json in ");
-  rejects(m + "arcc:f.jsonl", 2, "unknown task 'arcc': expected one of in-context, in-context-seen, arc, boolq");
+  rejects(m + "arcc:f.jsonl", 2, "unknown task 'arcc': expected one of in-context, in-context-seen, recall, arc");
   rejects(m + "arcc:f.jsonl", 2, "did you mean 'arc'?");
   rejects(m + "arc", 2, "bad task 'arc': expected NAME:FILE");
   rejects(m + "in-context-seen:x", 2, "in-context-seen has no file; give in-context:FILE");
+  rejects(m + "recall:x", 2, "recall has no file; give in-context:FILE");
   rejects(m + "choices:nowhere.jsonl", 3, "nowhere.jsonl");
   rejects(m + "lambada:" + files().path("choices.jsonl"), 3,
           "bad line 1 in " + files().path("choices.jsonl") +

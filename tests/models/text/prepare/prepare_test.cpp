@@ -234,6 +234,26 @@ BOOST_AUTO_TEST_CASE(tasks_come_with_items_and_mix_with_text) {
   BOOST_TEST(models::text::prepare(o).manifest.train.documents == 200);
 }
 
+BOOST_AUTO_TEST_CASE(words_of_the_tasks_count_for_a_tokenizer) {
+  TempFolder folder;
+  PrepareOptions o;
+  o.inputs = {folder.write("in.jsonl", jsonl(100))};
+  o.tasks = 2000;
+  o.task_set = models::text::TaskSet::recall;
+  o.task_items = 3;
+  o.train_bpe = 600;
+  o.output = folder / "out";
+  const auto m = models::text::prepare(o).manifest;
+  BOOST_TEST(m.train.documents + m.val.documents == 100 + 2000 + 100);
+  const auto tokenizer = models::text::load_tokenizer(o.output);
+  const auto items = models::text::read_task_items(o.output + "/" + m.tasks.at(1).file);
+  BOOST_TEST(items.size() == 15u);
+  for (const auto& item : items) {
+    for (const auto& answer : models::text::tokenize_task(*tokenizer, item).answers)
+      BOOST_TEST(answer.end - answer.begin == 1);  // a word, a token
+  }
+}
+
 BOOST_AUTO_TEST_CASE(large_documents_pass_in_pieces) {
   TempFolder folder;
   std::string text;
