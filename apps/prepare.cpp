@@ -74,8 +74,9 @@ void print_validation(const models::text::PrepareSummary& summary) {
 
 int run_prepare(const Arguments& arguments) {
   if (arguments.has("images")) return prepare_pictures(arguments);
-  check(!arguments.has("size"), ErrorKind::setting,
-        [] { return std::string("--size is for pictures: expected --images beside it; give both"); });
+  for (const char* flag : {"size", "classes"})
+    check(!arguments.has(flag), ErrorKind::setting,
+          [&] { return "--" + std::string(flag) + " is for pictures: expected --images beside it; give both"; });
   models::text::PrepareOptions options;
   options.inputs = arguments.list("INPUT");
   options.val_inputs = arguments.list("val");

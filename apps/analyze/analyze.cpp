@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "apps/analyze/page.h"
+#include "apps/analyze/pictures.h"
 #include "apps/cli/commands.h"
 #include "apps/cli/model_flags.h"
 #include "apps/cli/progress.h"
@@ -129,6 +130,9 @@ void check_out(const fs::path& out) {
 }
 
 int run_analyze(const Arguments& arguments) {
+  if (arguments.has("pictures")) return analyze::analyze_pictures(arguments);
+  check(!arguments.has("heads"), ErrorKind::setting,
+        [] { return std::string("--heads is for pictures: expected --pictures DATA beside it"); });
   check(arguments.has("text") != arguments.has("prompt"), ErrorKind::setting,
         [] { return std::string("expected one of --text FILE and --prompt TEXT, found both or none"); });
   const fs::path out = arguments.get("out");
@@ -234,17 +238,21 @@ Command analyze_command() {
       dtype_flag("arithmetic"),
       device_flag()};
   flags.insert(flags.end(), std::begin(rest), std::end(rest));
-  return {.name = "analyze",
-          .summary = "a report on heads, their mixing, circuits and what the model needs, as a page of pictures",
-          .positionals = {{.name = "MODEL", .help = "model folder, run folder or RUN/best, with a tokenizer"}},
-          .flags = std::move(flags),
-          .details =
-              "Writes DIR/index.html, which needs no network, and DIR/figures with every picture as SVG and its\n"
-              "numbers as CSV. The text is read in windows; memory does not grow with its length.",
-          .examples = {"braid analyze out/demo --text README.md -o report",
-                       "braid analyze out/demo --compare out/demo-transformer --text README.md",
-                       "braid analyze out/demo --prompt 'The fox' --sections maps,mixing"},
-          .run = run_analyze};
+  for (Flag& flag : analyze::picture_flags()) flags.push_back(std::move(flag));
+  return {
+      .name = "analyze",
+      .summary = "a report on heads, their mixing, circuits and what the model needs, as a page of pictures",
+      .positionals = {{.name = "MODEL", .help = "model folder, run folder or RUN/best, with a tokenizer"}},
+      .flags = std::move(flags),
+      .details =
+          "Writes DIR/index.html, which needs no network, and DIR/figures with every picture as SVG and its\n"
+          "numbers as CSV. The text is read in windows; memory does not grow with its length.\n"
+          "With --pictures DATA a ViT is shown: its attention over pictures before and after Compose, and mistakes.",
+      .examples = {"braid analyze out/demo --text README.md -o report",
+                   "braid analyze out/demo --compare out/demo-transformer --text README.md",
+                   "braid analyze out/demo --prompt 'The fox' --sections maps,mixing",
+                   "braid analyze out/fashion-mnist --pictures out/fashion-mnist-data --heads 3.0,3.1"},
+      .run = run_analyze};
 }
 
 }  // namespace braid::apps

@@ -17,28 +17,6 @@ using models::Analysis, models::AnalysisSection, models::LayerMeasures, models::
 
 constexpr double kInterval = 1.96;
 
-std::string escape(const std::string& text) {
-  std::string result;
-  for (const char c : detail::replace_invalid_utf8(text))
-    result += c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '"' ? "&quot;" : std::string(1, c);
-  return result;
-}
-
-// The template with {{name}} replaced by the values, in one pass: values are not searched.
-std::string filled(std::string_view text, const std::vector<std::pair<std::string, std::string>>& values) {
-  std::string result;
-  for (size_t at = 0; at < text.size();) {
-    const size_t open = text.find("{{", at), close = text.find("}}", open);
-    if (close == std::string_view::npos) return result.append(text.substr(at));
-    result += text.substr(at, open - at);
-    const std::string name(text.substr(open + 2, close - open - 2));
-    for (const auto& [key, value] : values)
-      if (key == name) result += value;
-    at = close + 2;
-  }
-  return result;
-}
-
 // ES modules as one script: without their imports, and with nothing exported.
 std::string joined_scripts() {
   std::string script;
@@ -137,8 +115,8 @@ constexpr Heading kHeadings[] = {
 
 std::string figure_html(const Figure& f, bool both) {
   return std::string("<figure") + (both ? " class=\"both\"" : "") + " id=\"" + f.id + "\">" + f.svg + "<figcaption>" +
-         escape(f.caption) + " <span class=\"files\"><a href=\"figures/" + f.id + ".svg\">SVG</a> <a href=\"figures/" +
-         f.id + ".csv\">CSV</a></span></figcaption></figure>\n";
+         escape_html(f.caption) + " <span class=\"files\"><a href=\"figures/" + f.id +
+         ".svg\">SVG</a> <a href=\"figures/" + f.id + ".csv\">CSV</a></span></figcaption></figure>\n";
 }
 
 // Figures of several models stand beside each other: the k-th of one beside the k-th of the other.
@@ -163,6 +141,27 @@ std::string section_html(const Heading& heading, const std::vector<AnalysedModel
 }
 
 }  // namespace
+
+std::string escape_html(const std::string& text) {
+  std::string result;
+  for (const char c : detail::replace_invalid_utf8(text))
+    result += c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '"' ? "&quot;" : std::string(1, c);
+  return result;
+}
+
+std::string fill_template(std::string_view text, const std::vector<std::pair<std::string, std::string>>& values) {
+  std::string result;
+  for (size_t at = 0; at < text.size();) {
+    const size_t open = text.find("{{", at), close = text.find("}}", open);
+    if (close == std::string_view::npos) return result.append(text.substr(at));
+    result += text.substr(at, open - at);
+    const std::string name(text.substr(open + 2, close - open - 2));
+    for (const auto& [key, value] : values)
+      if (key == name) result += value;
+    at = close + 2;
+  }
+  return result;
+}
 
 std::vector<SummaryRow> summary(const std::vector<AnalysedModel>& models) {
   std::vector<SummaryRow> rows;
@@ -210,7 +209,7 @@ std::vector<SummaryRow> summary(const std::vector<AnalysedModel>& models) {
        std::initializer_list<std::pair<const char*, std::array<std::vector<double>, 2> LayerMeasures::*>>{
            {"best head for the previous token", &LayerMeasures::previous},
            {"best induction head", &LayerMeasures::induction}})
-    add(name, [&](const Analysis& a) {
+    add(name, [member = member](const Analysis& a) {
       if (a.measures.at(0).induction[0].empty()) return std::string("-");
       const auto best = [&](size_t after) {
         double most = 0;
@@ -234,9 +233,9 @@ std::string report_page(const std::vector<AnalysedModel>& models, const std::vec
   std::string title = "Analysis of " + models[0].name, table = "<table class=\"summary\"><tr><th></th>", notes;
   for (size_t m = 1; m < models.size(); ++m) title += " and " + models[m].name;
   for (const AnalysedModel& model : models) {
-    table += "<th>" + escape(model.name) + "</th>";
+    table += "<th>" + escape_html(model.name) + "</th>";
     for (const std::string& left_out : model.analysis.left_out)
-      notes += "<p class=\"explain\">Not here for " + escape(model.name) + ": " + escape(left_out) + ".</p>";
+      notes += "<p class=\"explain\">Not here for " + escape_html(model.name) + ": " + escape_html(left_out) + ".</p>";
   }
   table += "</tr>";
   for (const SummaryRow& row : summary(models)) {
@@ -256,16 +255,16 @@ std::string report_page(const std::vector<AnalysedModel>& models, const std::vec
   }
   const std::string style =
       std::string(serve::find_page_file("/page/page.css")->contents) + std::string(page_part("page.css"));
-  return filled(page_part("index.html"), {{"title", escape(title)},
-                                          {"style", style},
-                                          {"about", escape(about)},
-                                          {"summary", table},
-                                          {"notes", notes},
-                                          {"contents", contents},
-                                          {"maps", maps ? std::string(page_part("maps.html")) : ""},
-                                          {"sections", sections},
-                                          {"data", page_data(models)},
-                                          {"script", maps ? joined_scripts() : ""}});
+  return fill_template(page_part("index.html"), {{"title", escape_html(title)},
+                                                 {"style", style},
+                                                 {"about", escape_html(about)},
+                                                 {"summary", table},
+                                                 {"notes", notes},
+                                                 {"contents", contents},
+                                                 {"maps", maps ? std::string(page_part("maps.html")) : ""},
+                                                 {"sections", sections},
+                                                 {"data", page_data(models)},
+                                                 {"script", maps ? joined_scripts() : ""}});
 }
 
 }  // namespace braid::apps::analyze

@@ -1,6 +1,8 @@
 // The report of `braid analyze` as one HTML page that needs nothing but itself.
 #pragma once
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "apps/analyze/figures.h"
@@ -10,6 +12,10 @@ namespace braid::apps::analyze {
 // figures: those that are shown on the page, in order. `about` is a line on what was read and how.
 std::string report_page(const std::vector<AnalysedModel>& models, const std::vector<Figure>& figures,
                         const std::string& about);
+
+std::string escape_html(const std::string& text);
+// The template with {{name}} replaced by the values, in one pass: values are not searched.
+std::string fill_template(std::string_view text, const std::vector<std::pair<std::string, std::string>>& values);
 
 // The numbers of the summary: a row for each measure, a column for each model.
 struct SummaryRow {

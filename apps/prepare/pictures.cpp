@@ -7,6 +7,7 @@
 #include "apps/cli/text.h"
 #include "braid/models/vision/prepare.h"
 #include "braid/tensor/error.h"
+#include "braid/tensor/io/reader.h"
 
 namespace braid::apps {
 
@@ -22,6 +23,16 @@ std::string list(const std::vector<double>& values) {
   return text;
 }
 
+// The lines of a text file, without the end of the last one.
+std::vector<std::string> lines_of(const std::string& file) {
+  constexpr int64_t kMost = 1 << 24;
+  std::string text = io::read_text_file(file, kMost);
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
+  std::vector<std::string> lines;
+  for (const std::string& line : split(text, '\n')) lines.emplace_back(trim(line));
+  return lines;
+}
+
 }  // namespace
 
 int prepare_pictures(const Arguments& arguments) {
@@ -31,6 +42,7 @@ int prepare_pictures(const Arguments& arguments) {
   models::vision::PreparePicturesOptions options;
   options.inputs = arguments.list("INPUT");
   options.val_inputs = arguments.list("val");
+  if (arguments.has("classes")) options.classes = lines_of(arguments.get("classes"));
   options.output = arguments.get("out");
   options.replace = arguments.has("replace");
   options.seed = static_cast<uint64_t>(arguments.get_int("seed"));
@@ -64,10 +76,14 @@ int prepare_pictures(const Arguments& arguments) {
 }
 
 std::vector<Flag> picture_flags() {
-  return {{.name = "images",
-           .help = "INPUT are pictures: IDX files with their labels beside them, CIFAR .bin files, or folders with a "
-                   "folder of PNG and JPEG files for each class"},
-          integer_flag("size", "N", "with --images: resize to N x N; 0: all have the same size", "0", 0, 16384)};
+  return {
+      {.name = "images",
+       .help = "INPUT are pictures: IDX files with their labels beside them, CIFAR .bin files, or folders with a "
+               "folder of PNG and JPEG files for each class"},
+      {.name = "classes",
+       .value = "FILE",
+       .help = "with --images, of IDX and CIFAR files: names of the classes, a line each, in the order of the labels"},
+      integer_flag("size", "N", "with --images: resize to N x N; 0: all have the same size", "0", 0, 16384)};
 }
 
 }  // namespace braid::apps

@@ -50,6 +50,13 @@ std::string stored(const std::string& data) {
   return stream + big_endian(adler32(data));
 }
 
+// 8 bits a channel; kind: 0 grey, 2 red, green and blue, 3 an index of the palette in `palette`.
+std::string file(int columns, int rows, char kind, const std::string& palette, const std::string& lines) {
+  const std::string header = big_endian(static_cast<uint32_t>(columns)) + big_endian(static_cast<uint32_t>(rows)) +
+                             std::string{'\10', kind, '\0', '\0', '\0'};
+  return "\x89PNG\r\n\x1a\n" + chunk("IHDR", header) + palette + chunk("IDAT", stored(lines)) + chunk("IEND", "");
+}
+
 }  // namespace
 
 std::string heat_png(const std::vector<double>& values, int rows, int columns, double most) {
@@ -72,10 +79,18 @@ std::string heat_png(const std::vector<double>& values, int rows, int columns, d
       pixels += static_cast<char>(std::isfinite(x) && x < 0 && shade > 0 ? shade + kShades : shade);
     }
   }
-  const std::string header = big_endian(static_cast<uint32_t>(columns)) + big_endian(static_cast<uint32_t>(rows)) +
-                             std::string("\x08\x03\x00\x00\x00", 5);  // 8 bits, palette
-  return "\x89PNG\r\n\x1a\n" + chunk("IHDR", header) + chunk("PLTE", colors) + chunk("tRNS", alphas) +
-         chunk("IDAT", stored(pixels)) + chunk("IEND", "");
+  return file(columns, rows, '\3', chunk("PLTE", colors) + chunk("tRNS", alphas), pixels);
+}
+
+std::string picture_png(const std::vector<uint8_t>& pixels, int channels, int rows, int columns) {
+  const auto plane = static_cast<size_t>(rows) * static_cast<size_t>(columns);
+  const bool color = channels == 3;  // of another number the first is shown
+  std::string lines;
+  for (size_t at = 0; at < plane; ++at) {
+    if (at % static_cast<size_t>(columns) == 0) lines += '\0';  // no filter
+    for (size_t c = 0; c < (color ? 3u : 1u); ++c) lines += static_cast<char>(pixels[c * plane + at]);
+  }
+  return file(columns, rows, color ? '\2' : '\0', "", lines);
 }
 
 }  // namespace braid::apps

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <set>
 
 #include "braid/models/text/prepare/document_hash.h"
 #include "braid/models/text/prepare/output_folder.h"
@@ -12,6 +13,7 @@
 #include "braid/models/vision/class_folder.h"
 #include "braid/models/vision/idx.h"
 #include "braid/models/vision/resize.h"
+#include "braid/tensor/detail/strings.h"
 #include "braid/tensor/error.h"
 
 namespace braid::models::vision {
@@ -123,6 +125,23 @@ void check_same_size(PictureManifest& m, const Picture& p, const std::string& na
   });
 }
 
+void name_classes(PictureManifest& m, const std::vector<std::string>& names, int64_t classes) {
+  check(m.classes.empty(), ErrorKind::setting,
+        [] { return std::string("--classes is for IDX and CIFAR files: folders give their classes the own names"); });
+  check(std::ssize(names) >= classes, ErrorKind::input, [&] {
+    return "too few names of classes: expected at least " + std::to_string(classes) +
+           " names, as many as labels, found " + std::to_string(names.size());
+  });
+  std::set<std::string> found;
+  for (const std::string& name : names) {
+    check(!name.empty(), ErrorKind::input,
+          [] { return std::string("a name of a class is empty: expected one a line"); });
+    check(found.insert(name).second, ErrorKind::input,
+          [&] { return "two classes have the name " + detail::preview(name) + ": it is there twice"; });
+  }
+  m.classes = names;
+}
+
 }  // namespace
 
 PreparePicturesSummary prepare_pictures(const PreparePicturesOptions& o, const ShowPictures& show) {
@@ -162,6 +181,7 @@ PreparePicturesSummary prepare_pictures(const PreparePicturesOptions& o, const S
   check(m.train.documents > 0, ErrorKind::input, [&] {
     return "no picture to train on in " + o.inputs[0] + ": expected at least one; lower --val-fraction or give more";
   });
+  if (!o.classes.empty()) name_classes(m, o.classes, classes);
   if (m.classes.empty())
     for (int64_t k = 0; k < classes; ++k) m.classes.push_back(std::to_string(k));
   statistics.finish(m);

@@ -12,6 +12,7 @@ struct PreparePicturesOptions {
   // for each class; a folder of IDX or CIFAR files gives those of the training split.
   std::vector<std::string> inputs;
   std::vector<std::string> val_inputs;  // the validation split; empty: a share of `inputs`
+  std::vector<std::string> classes;     // names, by label; empty: numbers, or the names of folders
   std::string output;
   double val_fraction = 0.1;
   uint64_t seed = 1;

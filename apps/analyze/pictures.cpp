@@ -1,0 +1,292 @@
+#include "apps/analyze/pictures.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+
+#include "apps/analyze/page.h"
+#include "apps/analyze/page_parts.h"
+#include "apps/cli/model_flags.h"
+#include "apps/cli/progress.h"
+#include "apps/cli/text.h"
+#include "apps/report/csv.h"
+#include "apps/report/png.h"
+#include "apps/report/svg.h"
+#include "apps/serve/page_files.h"
+#include "braid/autograd/ops.h"
+#include "braid/autograd/record.h"
+#include "braid/models/analysis/picture_attention.h"
+#include "braid/models/pretrained/pretrained.h"
+#include "braid/models/vision/batches.h"
+#include "braid/tensor/io/atomic_file.h"
+#include "braid/tensor/io/file_system.h"
+
+namespace braid::apps::analyze {
+
+namespace {
+
+namespace fs = std::filesystem;
+using models::PictureAttention;
+using models::vision::Picture, models::vision::PictureDataset;
+
+constexpr int64_t kBatch = 64, kMostMistakes = 60;
+constexpr int64_t kMostHeads = 48;  // shown when none are chosen
+
+struct Prediction {
+  int64_t picture, label, predicted;
+  double confidence;  // probability of the prediction
+  bool right() const { return label == predicted; }
+};
+
+struct Head {
+  int64_t layer, head;
+};
+
+struct Shown {
+  Prediction prediction;
+  Picture picture;
+  PictureAttention attention;
+};
+
+std::unique_ptr<models::Vit> load_vit(const Arguments& arguments) {
+  models::LoadedModel loaded = models::load_model(model_folder(arguments.get("MODEL")), {.dtype = dtype_of(arguments)});
+  print_notes(loaded.notes);
+  auto* vit = dynamic_cast<models::Vit*>(loaded.model.get());
+  check(vit != nullptr, ErrorKind::input, [&] {
+    return "a model of type " + loaded.model->spec()->model_type() +
+           " has no attention over pictures: expected a model of type vit beside --pictures";
+  });
+  static_cast<void>(loaded.model.release());
+  std::unique_ptr<models::Vit> model(vit);
+  model->to(device_of(arguments));
+  nn::freeze(*model);
+  return model;
+}
+
+void check_fits(const models::Vit& model, const PictureDataset& data) {
+  const models::vision::PictureManifest& m = data.manifest();
+  const Shape pictures{m.channels, m.height, m.width};
+  check(model.picture_shape() == pictures && model.classes() == std::ssize(m.classes), ErrorKind::input, [&] {
+    return "the pictures do not fit the model: expected " + str(model.picture_shape()) + " in " +
+           std::to_string(model.classes()) + " classes, found " + str(pictures) + " in " +
+           std::to_string(m.classes.size());
+  });
+}
+
+std::vector<Prediction> predictions(const models::Vit& model, const PictureDataset& data, int64_t limit) {
+  const NoGrad off;
+  std::vector<Prediction> all;
+  Progress progress(stderr);
+  const auto batches = models::vision::validation_pictures(data, kBatch, limit, {});
+  for (size_t i = 0; i < batches.size(); ++i) {
+    const models::Batch batch = models::vision::read_batch(data, batches[i]);
+    const Tensor logits = model.logits(batch.at("pixel_values").to(model.device()));
+    const std::vector<double> p = softmax(cast(logits, DType::f64)).to(kCpu).to_vector<double>();
+    const std::vector<int64_t> labels = batch.at("labels").to_vector<int64_t>();
+    const int64_t K = model.classes();
+    for (size_t b = 0; b < labels.size(); ++b) {
+      const auto row = p.begin() + static_cast<int64_t>(b) * K;
+      const auto best = std::max_element(row, row + K);
+      check(std::isfinite(*best), ErrorKind::numerical, [&] {
+        return "the logits of picture " + std::to_string(batches[i][b]) + " are NaN or Inf: nothing can be shown";
+      });
+      all.push_back({batches[i][b], labels[b], best - row, *best});
+    }
+    progress.update(static_cast<double>(i + 1) / static_cast<double>(batches.size()),
+                    std::to_string(all.size()) + " pictures", i + 1 == batches.size());
+  }
+  return all;
+}
+
+// "3.0,3.1": layer and head, from 0; empty: all, or those of the last layers where there are too many.
+std::vector<Head> heads_of(const std::string& text, const models::VitConfig& config) {
+  const int64_t L = config.num_hidden_layers, N = config.num_attention_heads;
+  std::vector<Head> heads;
+  if (text.empty()) {
+    const int64_t layers = std::clamp<int64_t>(kMostHeads / N, 1, L);
+    for (int64_t layer = L - layers; layer < L; ++layer)
+      for (int64_t head = 0; head < N; ++head) heads.push_back({layer, head});
+    return heads;
+  }
+  for (const std::string& item : split(text, ',')) {
+    const std::vector<std::string> parts = split(trim(item), '.');
+    const auto layer = parts.size() == 2 ? parse_int(parts[0]) : std::nullopt;
+    const auto head = parts.size() == 2 ? parse_int(parts[1]) : std::nullopt;
+    check(layer && head && *layer >= 0 && *layer < L && *head >= 0 && *head < N, ErrorKind::setting, [&, &item = item] {
+      return "bad value for --heads: expected LAYER.HEAD below " + std::to_string(L) + "." + std::to_string(N) +
+             ", from 0.0, found '" + preview(item) + "'";
+    });
+    heads.push_back({*layer, *head});
+  }
+  return heads;
+}
+
+// Half right ones in the order of the data, half mistakes, the most confident first; one kind fills up for the other.
+std::vector<Prediction> chosen(const std::vector<Prediction>& right, const std::vector<Prediction>& mistakes,
+                               int64_t count) {
+  const int64_t wrong = std::min(std::ssize(mistakes), std::max(count / 2, count - std::ssize(right)));
+  std::vector<Prediction> list(right.begin(), right.begin() + std::min(std::ssize(right), count - wrong));
+  list.insert(list.end(), mistakes.begin(), mistakes.begin() + wrong);
+  return list;
+}
+
+std::string percent(double share) { return human(100 * share, 4) + " %"; }
+
+std::string data_url(const std::string& png) { return "data:image/png;base64," + base64(png); }
+
+std::string words(const Prediction& p, const std::vector<std::string>& classes) {
+  const std::string label = escape_html(classes.at(static_cast<size_t>(p.label)));
+  const std::string found = escape_html(classes.at(static_cast<size_t>(p.predicted)));
+  return p.right() ? label + ", " + percent(p.confidence)
+                   : label + ", taken for " + found + ", " + percent(p.confidence);
+}
+
+// The picture, and over it the weights of its patches.
+std::string map_html(const std::string& of_picture, const std::vector<double>& weights, const PictureAttention& a,
+                     double most, const std::string& title) {
+  const std::string heat = heat_png(weights, static_cast<int>(a.rows), static_cast<int>(a.columns), most);
+  return "<figure class=\"patches " + of_picture + "\"><img alt=\"" + title + "\" src=\"" + data_url(heat) +
+         "\"><figcaption>" + title + "</figcaption></figure>";
+}
+
+std::string head_html(const Shown& shown, const std::string& of_picture, const Head& head) {
+  const PictureAttention& a = shown.attention;
+  const size_t begin = a.at(head.layer, head.head, 0), count = static_cast<size_t>(a.rows * a.columns);
+  const std::vector<double> before(a.before.begin() + static_cast<int64_t>(begin),
+                                   a.before.begin() + static_cast<int64_t>(begin + count)),
+      after(a.after.begin() + static_cast<int64_t>(begin), a.after.begin() + static_cast<int64_t>(begin + count));
+  std::vector<double> change(count);
+  double most = 0;
+  for (size_t i = 0; i < count; ++i) {
+    change[i] = after[i] - before[i];
+    most = std::max({most, std::fabs(before[i]), std::fabs(after[i])});
+  }
+  std::string html = "<div class=\"head\"><p>layer " + std::to_string(head.layer) + ", head " +
+                     std::to_string(head.head) + "</p>" +
+                     map_html(of_picture, before, a, most, a.composed ? "before" : "");
+  if (a.composed)
+    html += map_html(of_picture, after, a, most, "after") + map_html(of_picture, change, a, most, "after - before");
+  return html + "</div>\n";
+}
+
+std::string attention_csv(const std::vector<Shown>& shown, const std::vector<Head>& heads) {
+  Csv csv({"picture", "label", "prediction", "layer", "head", "row", "column", "before", "after"});
+  for (const Shown& s : shown)
+    for (const Head& h : heads)
+      for (int64_t patch = 0; patch < s.attention.rows * s.attention.columns; ++patch) {
+        const size_t at = s.attention.at(h.layer, h.head, patch);
+        csv.row({s.prediction.picture, s.prediction.label, s.prediction.predicted, h.layer, h.head,
+                 patch / s.attention.columns, patch % s.attention.columns, s.attention.before[at],
+                 s.attention.after[at]});
+      }
+  return csv.text();
+}
+
+std::string mistakes_csv(const std::vector<Prediction>& mistakes, const std::vector<std::string>& classes) {
+  Csv csv({"picture", "class", "prediction", "confidence"});
+  for (const Prediction& p : mistakes)
+    csv.row({p.picture, classes.at(static_cast<size_t>(p.label)), classes.at(static_cast<size_t>(p.predicted)),
+             p.confidence});
+  return csv.text();
+}
+
+Picture read(const PictureDataset& data, int64_t i) {
+  Picture picture;
+  data.read(i, picture);
+  return picture;
+}
+
+std::string png_of(const Picture& p) {
+  return picture_png(p.pixels, static_cast<int>(p.channels), static_cast<int>(p.height), static_cast<int>(p.width));
+}
+
+std::string page(const std::string& name, const std::vector<Shown>& shown, const std::vector<Head>& heads,
+                 const std::vector<Prediction>& mistakes, int64_t pictures, const PictureDataset& data) {
+  const std::vector<std::string>& classes = data.manifest().classes;
+  std::string style = std::string(serve::find_page_file("/page/page.css")->contents) +
+                      std::string(page_part("page.css")) + std::string(page_part("pictures.css"));
+  std::string attention, wrong;
+  for (size_t i = 0; i < shown.size(); ++i) {
+    const std::string of_picture = "picture-" + std::to_string(i);
+    style += "." + of_picture + " { background-image: url(" + data_url(png_of(shown[i].picture)) + "); }\n";
+    attention += "<h3>Picture " + std::to_string(shown[i].prediction.picture) + ": " +
+                 words(shown[i].prediction, classes) + "</h3><div class=\"heads\"><figure class=\"patches " +
+                 of_picture + "\"></figure>\n";
+    for (const Head& head : heads) attention += head_html(shown[i], of_picture, head);
+    attention += "</div>\n";
+  }
+  const int64_t most = std::min<int64_t>(kMostMistakes, std::ssize(mistakes));
+  for (int64_t i = 0; i < most; ++i) {
+    const Prediction& p = mistakes[static_cast<size_t>(i)];
+    wrong += "<figure><img class=\"mistake\" alt=\"picture " + std::to_string(p.picture) + "\" src=\"" +
+             data_url(png_of(read(data, p.picture))) + "\"><figcaption>" + words(p, classes) +
+             "</figcaption></figure>\n";
+  }
+  const auto right = static_cast<double>(pictures - std::ssize(mistakes));
+  const bool token = !shown.empty() && shown[0].attention.class_token;
+  return fill_template(
+      page_part("pictures.html"),
+      {{"title", "Analysis of " + escape_html(name)},
+       {"style", style},
+       {"about", std::to_string(pictures) + " pictures of the validation split, " +
+                     percent(right / static_cast<double>(pictures)) + " of them right."},
+       {"queries", token ? "of the class token" : "of all patches, on average"},
+       {"compose", !shown.empty() && shown[0].attention.composed
+                       ? "Each head before Compose, after it, and the difference, with one scale for the three."
+                       : "This model mixes no heads, so there is one map of each."},
+       {"attention", attention},
+       {"mistakes",
+        std::to_string(mistakes.size()) + " of " + std::to_string(pictures) +
+            (most < std::ssize(mistakes) ? ", the " + std::to_string(most) + " most confident ones shown" : "")},
+       {"wrong", wrong}});
+}
+
+}  // namespace
+
+int analyze_pictures(const Arguments& arguments) {
+  for (const char* flag : {"text", "prompt", "compare", "window", "sections"})
+    check(!arguments.has(flag) || arguments.get(flag).empty(), ErrorKind::setting,
+          [&] { return "--" + std::string(flag) + " is for texts: it has no effect beside --pictures; leave it out"; });
+  const fs::path out = arguments.get("out");
+  std::error_code none;
+  check(!fs::exists(out / "config.json", none), ErrorKind::setting,
+        [&] { return "--out " + out.string() + " holds a model: expected a folder for the report alone"; });
+  const PictureDataset data(arguments.get("pictures"), models::text::Split::val);
+  const std::unique_ptr<models::Vit> model = load_vit(arguments);
+  check_fits(*model, data);
+  const std::vector<Head> heads = heads_of(arguments.get("heads"), model->config());
+  io::make_folder(out / "figures");
+
+  std::vector<Prediction> right, mistakes;
+  for (const Prediction& p : predictions(*model, data, arguments.get_int("limit")))
+    (p.right() ? right : mistakes).push_back(p);
+  std::ranges::stable_sort(mistakes, std::greater(), &Prediction::confidence);
+  std::vector<Shown> shown;
+  for (const Prediction& p : chosen(right, mistakes, arguments.get_int("show-pictures"))) {
+    const models::Batch one = models::vision::read_batch(data, {p.picture});
+    shown.push_back({p, read(data, p.picture), models::picture_attention(*model, one.at("pixel_values"))});
+  }
+  const int64_t pictures = std::ssize(right) + std::ssize(mistakes);
+  const fs::path trimmed = fs::path(arguments.get("MODEL")).lexically_normal();
+  const std::string name = (trimmed.has_filename() ? trimmed : trimmed.parent_path()).filename().string();
+  io::write_file((out / "figures/attention.csv").string(), attention_csv(shown, heads));
+  io::write_file((out / "figures/mistakes.csv").string(), mistakes_csv(mistakes, data.manifest().classes));
+  io::write_file((out / "index.html").string(), page(name, shown, heads, mistakes, pictures, data));
+  std::printf("%lld pictures, %lld mistakes\nwrote %s; open it in a browser\n", static_cast<long long>(pictures),
+              static_cast<long long>(mistakes.size()), (out / "index.html").c_str());
+  return 0;
+}
+
+std::vector<Flag> picture_flags() {
+  return {{.name = "pictures",
+           .value = "DATA",
+           .help = "for an image model, instead of a text: the validation split of what braid prepare --images wrote"},
+          {.name = "heads",
+           .value = "LIST",
+           .help = "beside --pictures: LAYER.HEAD,... from 0.0 (default: of the last layers)"},
+          integer_flag("show-pictures", "N", "beside --pictures: pictures whose attention is shown", "6", 1, 100),
+          integer_flag("limit", "N", "beside --pictures: only so many pictures; 0 = all", "0", 0, 1e9)};
+}
+
+}  // namespace braid::apps::analyze
