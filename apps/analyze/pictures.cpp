@@ -30,8 +30,8 @@ namespace fs = std::filesystem;
 using models::PictureAttention;
 using models::vision::Picture, models::vision::PictureDataset;
 
-constexpr int64_t kBatch = 64, kMostMistakes = 60;
-constexpr int64_t kMostHeads = 48;  // shown when none are chosen
+constexpr int64_t kBatch = 64, kMaxMistakes = 60;
+constexpr int64_t kMaxHeads = 48;  // shown when none are chosen
 
 struct Prediction {
   int64_t picture, label, predicted;
@@ -104,7 +104,7 @@ std::vector<Head> heads_of(const std::string& text, const models::VitConfig& con
   const int64_t L = config.num_hidden_layers, N = config.num_attention_heads;
   std::vector<Head> heads;
   if (text.empty()) {
-    const int64_t layers = std::clamp<int64_t>(kMostHeads / N, 1, L);
+    const int64_t layers = std::clamp<int64_t>(kMaxHeads / N, 1, L);
     for (int64_t layer = L - layers; layer < L; ++layer)
       for (int64_t head = 0; head < N; ++head) heads.push_back({layer, head});
     return heads;
@@ -216,7 +216,7 @@ std::string page(const std::string& name, const std::vector<Shown>& shown, const
     for (const Head& head : heads) attention += head_html(shown[i], of_picture, head);
     attention += "</div>\n";
   }
-  const int64_t most = std::min<int64_t>(kMostMistakes, std::ssize(mistakes));
+  const int64_t most = std::min<int64_t>(kMaxMistakes, std::ssize(mistakes));
   for (int64_t i = 0; i < most; ++i) {
     const Prediction& p = mistakes[static_cast<size_t>(i)];
     wrong += "<figure><img class=\"mistake\" alt=\"picture " + std::to_string(p.picture) + "\" src=\"" +

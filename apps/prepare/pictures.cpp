@@ -25,8 +25,8 @@ std::string list(const std::vector<double>& values) {
 
 // The lines of a text file, without the end of the last one.
 std::vector<std::string> lines_of(const std::string& file) {
-  constexpr int64_t kMost = 1 << 24;
-  std::string text = io::read_text_file(file, kMost);
+  constexpr int64_t kMaxBytes = 1 << 24;
+  std::string text = io::read_text_file(file, kMaxBytes);
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
   std::vector<std::string> lines;
   for (const std::string& line : split(text, '\n')) lines.emplace_back(trim(line));
