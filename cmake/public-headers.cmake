@@ -86,6 +86,7 @@ set(BRAID_PUBLIC_HEADERS
   models/training/local_state.h
   models/training/manifest.h
   models/training/trainer.h
+  models/training/weight_average.h
   models/vit/block.h
   models/vit/config.h
   models/vit/model.h

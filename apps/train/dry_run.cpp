@@ -268,7 +268,8 @@ void check_place(const std::string& out) {
 
 void add_checkpoints(Report& report, const Plan& plan) {
   const TrainConfig& config = plan.config;
-  const auto moments = static_cast<double>(nn::state_suffixes(optimizer_options(config)).size());
+  const auto moments =
+      static_cast<double>(nn::state_suffixes(optimizer_options(config)).size() + (config.train.ema > 0));
   const TrainedParameters parameters = trained_parameters(config, plan.model);
   const double one = (static_cast<double>(parameters.all) + moments * static_cast<double>(parameters.trained)) *
                      static_cast<double>(size_of(arithmetic(config).masters));

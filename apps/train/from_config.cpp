@@ -180,6 +180,12 @@ nn::OptimizerOptions optimizer_options(const TrainConfig& config) {
           .groups = parameter_groups(config)};
 }
 
+nn::OptimizerOptions optimizer_options(const TrainConfig& config, const nn::Module& model) {
+  nn::OptimizerOptions options = optimizer_options(config);
+  options.groups = parameter_groups(config, model);
+  return options;
+}
+
 nn::Schedule schedule(const TrainConfig& config) {
   auto decay_steps = static_cast<int64_t>(static_cast<double>(config.train.steps) * config.schedule.decay_fraction);
   return {.kind = nn::parse_schedule(config.schedule.name),

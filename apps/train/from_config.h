@@ -29,6 +29,8 @@ std::unique_ptr<const models::ModelSpec> picture_model_spec(const TrainConfig& c
 // The same for pairs of sequences, which give lengths and symbols.
 std::unique_ptr<const models::ModelSpec> pair_model_spec(const TrainConfig& config, const models::PairTask& data);
 nn::OptimizerOptions optimizer_options(const TrainConfig& config);
+// With the learning rates of the model's layers.
+nn::OptimizerOptions optimizer_options(const TrainConfig& config, const nn::Module& model);
 nn::Schedule schedule(const TrainConfig& config);
 // Tokens of a sample: data.seq_len, or the model's block_size where it is 0; 1 where samples are no sequences.
 // Error(setting) when it is longer than the model's longest sequence.

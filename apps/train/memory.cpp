@@ -25,7 +25,8 @@ models::TrainingSetup training_setup(const TrainConfig& config, int64_t seq_len,
   return {.batch = detail::ceil_div(config.train.batch_size, mesh.data),
           .seq_len = seq_len,
           .bytes_per_element = size_of(arithmetic(config).compute),
-          .optimizer_moments = static_cast<int64_t>(nn::state_suffixes(optimizer_options(config)).size()),
+          .optimizer_moments =
+              static_cast<int64_t>(nn::state_suffixes(optimizer_options(config)).size()) + (config.train.ema > 0),
           .recompute = config.train.recompute,
           .attention_workspace = attention_workspace(config, gpu ? Device{Device::Kind::cuda} : kCpu),
           .mesh = mesh};

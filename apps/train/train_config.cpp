@@ -90,6 +90,11 @@ Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& mod
               {"train.attention_workspace", &c.train.attention_workspace,
                "MiB of attention scores that a GPU holds at a time, 0 = 3584; sums are made in another order",
                between(0, 1 << 20)},
+              {"train.ema", &c.train.ema,
+               "decay of a moving average of the weights (0.999), which validation, samples and the saved model have; "
+               "0 = "
+               "none",
+               from_below(0, 1)},
               {"train.init_from", &c.train.init_from,
                "folder of a model or run: the first weights and the settings of the model; \"\" = random weights"},
               {"train.init_base", &c.train.init_base,
@@ -120,6 +125,10 @@ Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& mod
               {"optimizer.decay", &c.optimizer.decay, "parameters that decay", one_of({"all", "matrices"})},
               {"optimizer.clip", &c.optimizer.clip, "largest global gradient norm, 0 = no clipping", at_least(0)},
               {"optimizer.momentum", &c.optimizer.momentum, "of sgd", from_below(0, 1)},
+              {"optimizer.layer_decay",
+               &c.optimizer.layer_decay,
+               "factor of the learning rate from each block to the one before it; 1 = none",
+               {.min = 0, .max = 1, .min_open = true}},
               {"optimizer.groups", &c.optimizer.groups,
                "parameters by patterns of their names, the last one counts: \"PATTERN [lr=FACTOR] [weight_decay=W] "
                "[frozen_until=STEP | frozen | trained]\""},

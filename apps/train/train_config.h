@@ -42,6 +42,7 @@ struct TrainConfig {
     bool recompute = false;
     bool graph = true;
     int64_t attention_workspace = 0;
+    double ema = 0;
     std::string init_from = "", init_base = "";
   } train;
   struct Lora {
@@ -65,6 +66,7 @@ struct TrainConfig {
     std::string decay = "matrices";
     double clip = 1.0;
     double momentum = 0.9;
+    double layer_decay = 1;
     std::vector<std::string> groups = {};
   } optimizer;
   struct Schedule {

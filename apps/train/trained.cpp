@@ -4,6 +4,8 @@
 #include <cstdio>
 
 #include "apps/cli/text.h"
+#include "apps/train/layer_decay.h"
+#include "apps/train/plan_report.h"
 #include "braid/nn/embedding.h"
 #include "braid/nn/name_pattern.h"
 
@@ -11,14 +13,16 @@ namespace braid::apps {
 
 namespace {
 
-bool all_alike(const TrainConfig& config) { return config.optimizer.groups.empty() && config.lora.rank == 0; }
+bool all_alike(const TrainConfig& config) {
+  return config.optimizer.groups.empty() && config.lora.rank == 0 && config.optimizer.layer_decay == 1;
+}
 
 std::string label_of(const nn::ParameterRule& rule) {
   std::string label = rule.frozen_until == nn::kNeverTrained ? "frozen"
                       : rule.frozen_until > 0                ? "frozen until step " + std::to_string(rule.frozen_until)
                                                              : "trained";
   if (rule.frozen_until == nn::kNeverTrained) return label;
-  if (rule.lr != 1) label += ", lr x " + shortest(rule.lr);
+  if (rule.lr != 1) label += ", lr x " + number("%.4g", rule.lr);
   if (rule.weight_decay) label += ", weight_decay " + shortest(*rule.weight_decay);
   return label;
 }
@@ -43,6 +47,12 @@ std::vector<nn::ParameterGroup> parameter_groups(const TrainConfig& config) {
   }
   for (const std::string& text : config.optimizer.groups) groups.push_back(nn::parse_group(text));
   return groups;
+}
+
+std::vector<nn::ParameterGroup> parameter_groups(const TrainConfig& config, const nn::Module& model) {
+  std::vector<std::string> names;
+  for (const nn::NamedTensor& p : nn::parameters(model)) names.push_back(p.name);
+  return with_layer_decay(parameter_groups(config), config.optimizer.layer_decay, names);
 }
 
 std::unique_ptr<models::Model> shape_only(const TrainConfig& config, const models::ModelSpec& model) {
@@ -78,7 +88,7 @@ WeightElements weight_elements(const TrainConfig& config, const models::ModelSpe
 
 TrainedParameters trained_parameters(const TrainConfig& config, const models::ModelSpec& model) {
   const std::unique_ptr<models::Model> made = shape_only(config, model);
-  const std::vector<nn::ParameterGroup> groups = parameter_groups(config);
+  const std::vector<nn::ParameterGroup> groups = parameter_groups(config, *made);
   nn::check_groups(groups, nn::parameters(*made));
   TrainedParameters found;
   for (const nn::NamedTensor& p : nn::parameters(*made)) {

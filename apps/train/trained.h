@@ -15,6 +15,8 @@ namespace braid::apps {
 models::LoraOptions lora_options(const TrainConfig& config);
 // optimizer.groups. With LoRA groups come before them that freeze everything else. Error(setting).
 std::vector<nn::ParameterGroup> parameter_groups(const TrainConfig& config);
+// The same, and of optimizer.layer_decay one more for every parameter of the model.
+std::vector<nn::ParameterGroup> parameter_groups(const TrainConfig& config, const nn::Module& model);
 
 // Elements of the parameters of a run, LoRA's included.
 struct TrainedParameters {

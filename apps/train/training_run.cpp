@@ -43,13 +43,14 @@ TrainingRun::TrainingRun(const TrainConfig& config, const Schema& schema, const 
       task_(make_task(config)),
       spec_(checked_model()),
       model_(make_model(config, *spec_, mesh, device, start_notes_)),
-      trainer_(*model_, optimizer_options(config), config.optimizer.clip, mesh, types_.compute),
+      trainer_(*model_, optimizer_options(config, *model_), config.optimizer.clip, mesh, types_.compute),
       checkpoints_(config.run.out, config.checkpoint.keep, config.checkpoint.keep_every),
       progress_(stdout, config.log.interval, progress_style(config.log.style)),
       output_(progress_),
       spikes_(config.guard.spike, config.guard.warmup) {
   task_->check_model(*model_);
   trainer_.capture_steps(config.train.graph);
+  trainer_.average_weights(config.train.ema);
   if (const std::optional<Origin> origin = origin_of(config, *spec_))
     origin_lines_ = origin_lines(*origin, *spec_, task_->sample_tokens());
   state_.seed = config.run.seed;
@@ -189,6 +190,12 @@ void TrainingRun::measure(LogRow& row) {
 }
 
 bool TrainingRun::measure(LogRow& row, bool validate, bool sample) {
+  bool complete = true;
+  if (validate || sample) trainer_.with_average([&] { complete = measure_now(row, validate, sample); });
+  return complete;
+}
+
+bool TrainingRun::measure_now(LogRow& row, bool validate, bool sample) {
   if (validate) {
     const auto attempt = [&](const std::string& name, const std::function<void()>& work) {
       return without_numerical_failure(name, work).empty();

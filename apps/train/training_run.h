@@ -67,6 +67,7 @@ class TrainingRun {
   bool due_or_finished(int64_t interval) const { return interval > 0 && (finished() || due(interval)); }
   bool root() const { return mesh_.world.rank() == 0; }
   bool measure(LogRow& row, bool validate, bool sample);
+  bool measure_now(LogRow& row, bool validate, bool sample);
   bool best_so_far(const LogRow& row) const { return config_.checkpoint.best && row.val_loss < best_val_loss_; }
   void write_checkpoint(const LogRow& row);
   void warn(bool& warned, const std::function<void()>& write);

@@ -132,7 +132,9 @@ void load_checkpoint(const fs::path& checkpoint, Trainer& trainer) {
   for (const nn::NamedTensor& p : own) {
     for (const std::string& name : trainer.state_names(p.name)) expected.insert(name);
   }
-  check(names_of(state) == expected, ErrorKind::setting, [&] {
+  std::set<std::string> found = names_of(state);
+  std::erase_if(found, [](const std::string& name) { return name.ends_with(Trainer::kUnaveraged); });
+  check(found == expected, ErrorKind::setting, [&] {
     return "the state in " + state.path() +
            " is of another optimizer: expected the same optimizer.name, optimizer.momentum and never trained "
            "parameters "

@@ -20,7 +20,7 @@ struct LocalTensor {
 
 struct LocalState {
   // The same names in the same order on every rank. adapter: the parameters of LoRA (lora.h). optimizer: "steps", then
-  // the moments of each parameter.
+  // of each parameter its trained weights, where `weights` has averages, and its moments.
   std::vector<LocalTensor> weights, adapter, optimizer;
 };
 

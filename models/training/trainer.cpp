@@ -87,6 +87,7 @@ void Trainer::apply(double lr) {
       broadcast_parameters();
     });
   }
+  if (average_) average_->update(optimizer_->steps());
   discard();
 }
 

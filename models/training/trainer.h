@@ -22,6 +22,7 @@
 #include "braid/models/stored_parameter.h"
 #include "braid/models/training/captured_step.h"
 #include "braid/models/training/local_state.h"
+#include "braid/models/training/weight_average.h"
 #include "braid/nn/optim/master_weights.h"
 #include "braid/nn/optim/optimizer.h"
 #include "braid/tensor/io/safetensors.h"
@@ -49,6 +50,13 @@ class Trainer {
   void capture_steps(bool on) { step_.enable(on && mesh_.world.size() == 1); }
   bool replays_steps() const { return step_.captured(); }
   const std::string& capture_given_up_reason() const { return step_.given_up_reason(); }  // memory ran out; "": no
+
+  // Keeps a moving average of the weights of this decay (weight_average.h), 0: none. It starts at the weights of this
+  // moment, or at the average that load() reads. Checkpoints store the average as the model's weights, and the trained
+  // weights beside the moments.
+  void average_weights(double decay);
+  // Runs `work` while the model computes with the average, where there is one. Collective.
+  void with_average(const std::function<void()>& work);
 
   // Gradients of the mean loss over all counted targets of the step, however they are spread over micro-batches and
   // ranks. micro_batches: on the CPU, the samples of this data rank; the same number of micro-batches on every rank,
@@ -78,7 +86,9 @@ class Trainer {
   Model& model() const { return model_; }
   const std::vector<nn::NamedTensor>& parameters() const { return parameters_; }  // this rank's shards; the masters
   std::vector<std::string> state_names(const std::string& parameter) const;       // of its moments; frozen: none
-  const nn::Optimizer& optimizer() const { return *optimizer_; }                  // of this rank's pieces
+  // Behind the name of a parameter: its trained weights, in a checkpoint whose model has averaged ones.
+  static constexpr const char* kUnaveraged = ".unaveraged";
+  const nn::Optimizer& optimizer() const { return *optimizer_; }  // of this rank's pieces
   const dist::ProcessMesh& mesh() const { return mesh_; }
 
  private:
@@ -89,6 +99,7 @@ class Trainer {
   std::vector<dist::Span> spans(const nn::NamedTensor& parameter, dist::Range held) const;
   std::vector<nn::NamedTensor> read_weight(const io::SafetensorsFile& file, const nn::NamedTensor& parameter,
                                            const StoredParameter& stored) const;
+  bool is_trained(const std::string& parameter) const;  // at some time
   LocalTensor owned_part(const nn::NamedTensor& parameter) const;
 
   Model& model_;
@@ -97,6 +108,7 @@ class Trainer {
   std::vector<nn::NamedTensor> parameters_;   // of masters_
   dist::DataParallel parallel_;               // reduces their gradients into this rank's pieces
   std::unique_ptr<nn::Optimizer> optimizer_;  // of the pieces
+  std::optional<WeightAverage> average_;      // of the pieces
   std::vector<Tensor> copies_;                // of the pieces, which the model computes with; empty handles where none
   CapturedStep step_;
   double clip_;

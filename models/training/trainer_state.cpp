@@ -1,4 +1,4 @@
-// The trainer's weights and moments for checkpoints: the elements of this rank, out of and into files.
+// The trainer's weights, their average and moments for checkpoints: the elements of this rank, out of and into files.
 #include <map>
 #include <set>
 
@@ -35,10 +35,35 @@ LocalTensor Trainer::owned_part(const nn::NamedTensor& parameter) const {
 // The moments of a parameter; none of one that is never trained.
 std::vector<std::string> Trainer::state_names(const std::string& parameter) const {
   std::vector<std::string> names;
-  const nn::OptimizerOptions& options = optimizer_->options();
-  if (nn::rule_of(options.groups, parameter).frozen_until == nn::kNeverTrained) return names;
-  for (const std::string& suffix : nn::state_suffixes(options)) names.push_back(parameter + suffix);
+  if (!is_trained(parameter)) return names;
+  for (const std::string& suffix : nn::state_suffixes(optimizer_->options())) names.push_back(parameter + suffix);
   return names;
+}
+
+bool Trainer::is_trained(const std::string& parameter) const {
+  return nn::rule_of(optimizer_->options().groups, parameter).frozen_until != nn::kNeverTrained;
+}
+
+void Trainer::average_weights(double decay) {
+  average_.reset();
+  if (decay > 0) average_.emplace(parallel_.pieces(), decay);
+}
+
+void Trainer::with_average(const std::function<void()>& work) {
+  if (!average_) return work();
+  const auto exchange = [&] {
+    average_->exchange();
+    parallel_.gather_parameters();
+    masters_.refresh();
+  };
+  exchange();
+  try {
+    work();
+  } catch (...) {
+    average_->exchange();  // without the other ranks, which may not come here: the run ends
+    throw;
+  }
+  exchange();
 }
 
 LocalState Trainer::local_state() const {
@@ -55,7 +80,13 @@ LocalState Trainer::local_state() const {
     const dist::Range own = parallel_.owned_range(p.name);
     LocalTensor part = owned_part(p);
     if (own.size() > 0) part.values = p.value.detach().reshaped({p.value.numel()}).sliced(0, own.begin, own.end);
-    (is_lora(p.name) ? state.adapter : state.weights).push_back(part);
+    LocalTensor weights = part;
+    if (average_ && is_trained(p.name)) {
+      if (own.size() > 0) weights.values = average_->of(p.name).reshaped({own.size()});
+      part.name = p.name + kUnaveraged;
+      state.optimizer.push_back(part);
+    }
+    (is_lora(p.name) ? state.adapter : state.weights).push_back(weights);
     part.dtype = accumulate_type(p.value.dtype());
     for (const std::string& name : state_names(p.name)) {
       part.name = name;
@@ -123,6 +154,7 @@ void Trainer::load(const io::SafetensorsFile& weights_file, const io::Safetensor
   std::map<std::string, const nn::NamedTensor*> parameter_of;  // by the names of their moments
   std::set<std::string> stored_names;
   std::vector<nn::NamedTensor> weights, moments;
+  std::map<std::string, Tensor> unaveraged;  // trained weights, where the model's are averages
   const std::unique_ptr<const ModelSpec> spec = model_.spec();
   for (const nn::NamedTensor& p : parameters_) {
     for (const std::string& name : state_names(p.name)) parameter_of[name] = &p;
@@ -138,9 +170,14 @@ void Trainer::load(const io::SafetensorsFile& weights_file, const io::Safetensor
     for (const io::TensorInfo& info : file ? file->tensors() : std::vector<io::TensorInfo>())
       if (!stored_names.contains(info.name)) weights.push_back({info.name, file->load(info.name)});
   }
+  for (const nn::NamedTensor& p : parameters_) {
+    const io::TensorInfo* info = optimizer_file.find(p.name + kUnaveraged);
+    if (info) unaveraged[p.name] = read(optimizer_file, *info, p, {0, p.value.numel()}, p.value.shape());
+  }
   std::map<std::string, Shape> shapes;  // of this rank's moments
   for (const nn::NamedTensor& t : optimizer_->state()) shapes[t.name] = t.value.shape();
   for (const io::TensorInfo& info : optimizer_file.tensors()) {
+    if (info.name.ends_with(kUnaveraged)) continue;
     auto p = parameter_of.find(info.name);
     if (p == parameter_of.end()) {
       moments.push_back({info.name, optimizer_file.load(info.name)});
@@ -150,6 +187,12 @@ void Trainer::load(const io::SafetensorsFile& weights_file, const io::Safetensor
     }
   }
   nn::load(masters_, weights, weights_file.path());
+  if (average_) average_->restart();
+  if (!unaveraged.empty()) {
+    for (nn::NamedTensor& t : weights)
+      if (const auto found = unaveraged.find(t.name); found != unaveraged.end()) t.value = found->second;
+    nn::load(masters_, weights, optimizer_file.path());
+  }
   masters_.refresh();
   optimizer_->load(moments, optimizer_file.path());
 }

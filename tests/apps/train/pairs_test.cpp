@@ -51,6 +51,32 @@ BOOST_AUTO_TEST_CASE(a_resumed_run_ends_with_the_same_bits) {
   BOOST_TEST(log[9].tokens == 120 * 34);
 }
 
+// Validation and the saved model have the averaged weights, a resume the trained ones too.
+BOOST_AUTO_TEST_CASE(averaged_weights_and_layer_decay_resume_exactly) {
+  const std::string more = "train.ema=0.8 optimizer.layer_decay=0.7 ";
+  const std::filesystem::path whole = world().fresh(), out = world().fresh();
+  const Outcome first = train_pairs(whole, more);
+  BOOST_TEST(first.code == 0, first.output);
+  for (const char* words : {"lr x 0.7", "lr x 0.343"})
+    BOOST_TEST(first.output.find(words) != std::string::npos, first.output);
+  BOOST_TEST(train_pairs(out, more + "checkpoint.interval=7").code == 0);
+  std::filesystem::remove_all(step(out, 10));
+  const Outcome again = train_pairs(out, more + "checkpoint.interval=7");
+  BOOST_TEST(again.output.find("resuming from") != std::string::npos, again.output);
+  check_same(out, whole);
+  const apps::LogRow last = apps::read_log(whole).back(), plain = apps::read_log(straight()).back();
+  BOOST_TEST(last.val_loss != plain.val_loss);
+  const std::filesystem::path json = world().scratch / "averaged.json";
+  BOOST_TEST(run("eval " + whole.string() + " pairs:reverse --limit 18 --batch 6 --json " + json.string()).code == 0);
+  BOOST_TEST(nlohmann::json::parse(slurp(json))["results"][0]["loss"].get<double>() == last.val_loss,
+             boost::test_tools::tolerance(1e-6));
+  const Outcome bare = train_pairs(out, "train.steps=12");  // another setting may change at a resume
+  BOOST_TEST(bare.output.find("train.ema: 0.8 -> 0") != std::string::npos, bare.output);
+  BOOST_TEST(bare.code == 0, bare.output);
+  check_failure(train_pairs(world().fresh(), "train.ema=1"), 2, "train.ema");
+  check_failure(train_pairs(world().fresh(), "optimizer.layer_decay=0"), 2, "optimizer.layer_decay");
+}
+
 // The letters of short words are in the source, so that a copy at the right place is all there is to learn.
 BOOST_AUTO_TEST_CASE(it_learns_and_is_scored) {
   for (const std::string more : {"", "train.dtype=bf16", "model.use_dcmha=false"}) {
