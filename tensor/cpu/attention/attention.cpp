@@ -191,9 +191,11 @@ static void dcmha_backward(const AttentionPlan&, const DcmhaInputs& x, In y, In 
       gradients, wide);
 }
 
-// Keys and values stay as they are.
+// Keys and values stay as they are: they are those of all sequences.
 static void paged(const DcmhaInputs& x, const PagedRows& rows, Out y) {
-  DcmhaInputs in = attention::widened(x);
+  DcmhaInputs in = x;
+  in.k = in.v = Tensor();
+  in = attention::widened(in);
   in.k = x.k, in.v = x.v;
   attention::write_widened(y, [&](Tensor& wide) { attention::paged_attention(in, rows, wide); });
 }
