@@ -70,7 +70,7 @@ void set_compose(const std::vector<ComposePreset>& presets, const std::vector<Se
     const Setting* setting = find_setting(table, key);
     assign(*setting, parse_value(setting->rule, text).value());
   };
-  if (name == "none") set("use_dcmha", "false"), set("profile.static_proj", "false");
+  if (name == "none") set("use_dcmha", "false");
   for (const ComposePreset& preset : presets) {
     if (preset.name != name) continue;
     for (const auto& [key, text] : preset.keys) set(key, text);

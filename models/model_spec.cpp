@@ -88,10 +88,9 @@ std::string ModelSpec::config_json_like(const WeightFormat&, std::optional<DType
 
 std::vector<std::string> differing_settings(const ModelSpec& expected, const ModelSpec& found) {
   const std::vector<ModelSetting> then = expected.settings(), now = found.settings();
-  const auto text = [](const std::vector<ModelSetting>& list, const std::string& name) -> std::string {
-    for (const ModelSetting& s : list)
-      if (s.name == name) return s.value;
-    return "none";
+  const auto named = [](const std::vector<ModelSetting>& list, const std::string& name) {
+    const auto at = std::ranges::find(list, name, &ModelSetting::name);
+    return at == list.end() ? nullptr : &*at;
   };
   std::vector<std::string> lines;
   const auto compare = [&](const std::string& name, const std::string& a, const std::string& b) {
@@ -99,10 +98,13 @@ std::vector<std::string> differing_settings(const ModelSpec& expected, const Mod
   };
   // Families differ in which settings they have.
   if (expected.model_type() != found.model_type()) compare("model_type", expected.model_type(), found.model_type());
-  for (const ModelSetting& s : then)
-    if (s.name != "model_type") compare(s.name, s.value, text(now, s.name));
+  for (const ModelSetting& s : then) {
+    const ModelSetting* other = named(now, s.name);
+    const bool in_use = s.in_use || !other || other->in_use;
+    if (s.name != "model_type" && in_use) compare(s.name, s.value, other ? other->value : "none");
+  }
   for (const ModelSetting& s : now)
-    if (s.name != "model_type" && text(then, s.name) == "none") compare(s.name, "none", s.value);
+    if (s.name != "model_type" && !named(then, s.name)) compare(s.name, "none", s.value);
   return lines;
 }
 

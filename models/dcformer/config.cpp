@@ -165,6 +165,7 @@ const std::vector<ComposePreset>& dcformer_compose_presets() {
 
 void set_compose(DcformerConfig& c, const std::string& name) {
   set_compose(dcformer_compose_presets(), key_table(c), name);
+  if (name == "none") c.profile.static_proj = false;  // which check_config() requires of plain attention
   c.profile.branches = with_all_branches(c.profile.branches);
   if (name != "local-only") return;
   c.layer_windows.clear();
