@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """scripts/reproduce on the files of configs/paper: reproduce_test.py SCRIPTS BRAID"""
+import csv
 import os
 import re
 import shutil
@@ -37,11 +38,35 @@ class Reproduce(unittest.TestCase):
         self.assertEqual(len(re.findall("on 64 H100: ", text)), 4)
         self.assertFalse(os.path.exists(os.path.join(self.root, "out")))
 
-    def test_smoke_size_ends_with_one_table_and_resumes(self):
+    def prepare(self):
         data = os.path.join(self.root, "data")
         with open(os.path.join(self.root, "text.txt"), "w") as file:
             file.write("".join(f"line {i} of some text\n" for i in range(2000)))
         subprocess.run([BRAID, "prepare", file.name, "-o", data], check=True, stdout=subprocess.DEVNULL)
+        return data
+
+    def losses(self, name):
+        with open(os.path.join(self.root, f"out/paper-smoke/{name}/report/losses.csv"), newline="") as file:
+            return {row["variant"]: float(row["loss"]) for row in csv.DictReader(file)}
+
+    def test_every_variant_of_the_ablation_and_the_large_pair_trains(self):
+        text = self.reproduce("ablation", "large", "--smoke", self.prepare())
+        self.assertIn("run 24 of 24: one-full-4-s2", text)
+        self.assertIn("run 4 of 4: 2-8b-dcformer-4-s2", text)
+        with open(os.path.join(self.root, "configs/paper/ablation.toml")) as file:
+            variants = re.findall(r"^\[variants\.(.+)\]$", file.read(), re.M)
+        self.assertEqual(len(variants), 12)
+        table = text[text.rindex("study     size"):]
+        for variant in variants:
+            self.assertRegex(table, rf"(?m)^ablation  one   {variant} +2 +\d\.\d{{4}}  ")
+        for variant in ["transformer", "dcformer"]:
+            self.assertRegex(table, rf"(?m)^large     2-8b  {variant} +2 +\d\.\d{{4}}  ")
+        # Each is another model: no part is without effect at the small size, local layers among them.
+        self.assertEqual(len(set(self.losses("ablation").values())), 12, table)
+        self.assertEqual(len(set(self.losses("large").values())), 2, table)
+
+    def test_smoke_size_ends_with_one_table_and_resumes(self):
+        data = self.prepare()
         text = self.reproduce("pairs", "pythia", "--smoke", data)
         # Nothing but the size differs from the studies of the paper: two variants, two seeds, no other size.
         table = text[text.rindex("study   size"):]
