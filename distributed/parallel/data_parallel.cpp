@@ -184,11 +184,11 @@ void DataParallel::finish() {
   }
 }
 
-void DataParallel::gather_parameters() {
+void DataParallel::gather(bool frozen) {
   std::vector<Work> works;
   std::vector<Bucket*> sent;
   for (Bucket& bucket : buckets_) {
-    if (bucket.frozen) continue;
+    if (bucket.frozen && !frozen) continue;
     sent.push_back(&bucket);
     int me = bucket.holders.rank();
     const Tensor& any = bucket.entries[0].parameter.value;

@@ -55,8 +55,11 @@ class DataParallel {
   void start();
   // Waits for the sums: afterwards the gradient of each piece is the sum over ranks.
   void finish();
-  // After the update: every rank gets the pieces of all ranks.
-  void gather_parameters();
+  // After the update: every rank gets the pieces of all ranks, but those of parameters that are frozen, which the
+  // update did not change.
+  void gather_parameters() { gather(false); }
+  // The same of every parameter.
+  void gather_all_parameters() { gather(true); }
 
   // The elements of the flattened parameter that this rank owns: all of them where no other rank holds it.
   Range owned_range(const std::string& name) const;
@@ -82,6 +85,7 @@ class DataParallel {
     Tensor parameter;
     int64_t frozen_until;
   };
+  void gather(bool frozen);
   void watch(size_t bucket);
   void gradient_ready(size_t bucket, size_t entry);
   void send(Bucket& bucket);

@@ -53,7 +53,7 @@ void Trainer::with_average(const std::function<void()>& work) {
   if (!average_) return work();
   const auto exchange = [&] {
     average_->exchange();
-    parallel_.gather_parameters();
+    parallel_.gather_all_parameters();  // a parameter that is frozen since a resume has an average of its own
     masters_.refresh();
   };
   exchange();
