@@ -42,11 +42,13 @@ int run_part(const Study& study, const std::vector<StudyRun>& runs, const Part& 
     std::optional<StudyResult> done;
     at_root(job.world(), [&] { done = read_result(study, run); });
     if (job.world().any(done.has_value())) continue;
+    const RunSettings settings(study, run.settings);
+    mesh_from_config(settings.config.parallel, job.world(), "study");  // before a folder is made
     std::printf("run %zu of %zu: %s\n", i + 1, runs.size(), run.name.c_str());
     std::fflush(stdout);
     at_root(job.world(), [&] { begin_run(study, run); });
-    const RunSettings settings(study, run.settings);
     if (const int code = train(settings.config, settings.schema, job, command); code != 0) return code;
+    job.world().set_timeout(0);  // the others wait until rank 0 has measured the families
     at_root(job.world(), [&] { finish_run(study, run); });
   }
   return 0;
@@ -59,9 +61,12 @@ int study_with(const Arguments& arguments, const Job& job) {
   const Part part = part_of(arguments);
   const std::vector<StudyRun> search = search_runs(study);
   if (arguments.has("dry-run")) {
-    std::vector<StudyRun> all = search;
-    for (StudyRun& run : main_runs(study, best_rates(study, results_of(study, search)))) all.push_back(std::move(run));
-    std::fputs(study_plan(study, all).c_str(), stdout);
+    at_root(job.world(), [&] {
+      std::vector<StudyRun> all = search;
+      for (StudyRun& run : main_runs(study, best_rates(study, results_of(study, search))))
+        all.push_back(std::move(run));
+      std::fputs(study_plan(study, all).c_str(), stdout);
+    });
     return 0;
   }
   const bool report_only = arguments.has("report");
@@ -126,7 +131,7 @@ Command study_command() {
                    "braid study configs/studies/scaling.toml --part 2/4",
                    "braid study configs/studies/scaling.toml --report"},
       .run = run_study,
-      .shared = [](const Arguments& arguments) { return !arguments.has("dry-run") && !arguments.has("report"); },
+      .shared = [](const Arguments&) { return true; },  // MPI starts on all processes or on none
   };
 }
 
