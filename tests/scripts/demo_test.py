@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""scripts/demo with a few steps on its own data: demo_test.py SOURCE BRAID
+
+The script runs in a copy of the tree, where nothing is installed and the program is there already.
+"""
+import csv
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SOURCE, BRAID = (os.path.abspath(path) for path in sys.argv[1:3])
+SHORT = ["train.steps=6", "schedule.warmup=2", "eval.interval=3", "eval.tasks=2", "train.batch_size=2", "run.threads=1",
+         "eval.batches=1", "sample.interval=6", "sample.tokens=3"]
+
+
+class Demo(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = os.path.join(folder.name, "tree")
+        self.tools = os.path.join(folder.name, "tools")
+        os.makedirs(os.path.join(self.root, "scripts"))
+        os.makedirs(os.path.join(self.root, "build/cpu"))
+        os.makedirs(self.tools)
+        shutil.copy(os.path.join(SOURCE, "scripts/demo"), os.path.join(self.root, "scripts"))
+        shutil.copytree(os.path.join(SOURCE, "configs"), os.path.join(self.root, "configs"))
+        shutil.copy(os.path.join(SOURCE, "README.md"), self.root)
+        for part in ["tensor", "autograd", "nn", "models", "apps", "cuda", "distributed"]:  # the texts of the data
+            os.makedirs(os.path.join(self.root, part))
+            shutil.copy(os.path.join(SOURCE, part, "README.md"), os.path.join(self.root, part))
+        os.symlink(BRAID, os.path.join(self.root, "build/cpu/braid"))
+        for path, code in [(os.path.join(self.root, "scripts/setup"), 0), (os.path.join(self.tools, "cmake"), 0),
+                           (os.path.join(self.tools, "nvidia-smi"), 1)]:
+            with open(path, "w") as file:
+                file.write(f"#!/bin/sh\nexit {code}\n")
+            os.chmod(path, 0o755)
+
+    def demo(self, *arguments, code=0):
+        call = subprocess.run([os.path.join(self.root, "scripts/demo"), *arguments], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True,
+                              env={**os.environ, "PATH": self.tools + os.pathsep + os.environ["PATH"]})
+        self.assertEqual(call.returncode, code, call.stdout)
+        return call.stdout
+
+    def log(self, run):
+        with open(os.path.join(self.root, run, "log.csv"), newline="") as file:
+            return list(csv.DictReader(file))
+
+    def test_compare_trains_the_baseline_on_the_same_data(self):
+        text = self.demo("--compare", *SHORT)
+        # The table has the two runs and no stored one.
+        self.assertRegex(text, r"(?m)^demo +6 ")
+        self.assertRegex(text, r"(?m)^demo-transformer +6 ")
+        self.assertNotIn("2000", text[text.index("\nrun  "):])
+        model, baseline = self.log("out/demo"), self.log("out/demo-transformer")
+        self.assertEqual([row["step"] for row in model], [row["step"] for row in baseline])
+        self.assertNotEqual([row["loss"] for row in model], [row["loss"] for row in baseline])
+        settings = []
+        for run in ["demo", "demo-transformer"]:
+            with open(os.path.join(self.root, "out", run, "config.resolved.toml")) as file:
+                settings.append(dict(re.findall(r"^(\w+) = (\S+)", file.read(), re.M)))
+        different = {key for key in settings[0] if settings[0][key] != settings[1].get(key)}
+        self.assertEqual(different, {"out", "compose", "use_dcmha", "use_qk_norm", "window_type", "layer_windows"})
+        for part in ["loss.svg", "loss.csv"]:
+            self.assertTrue(os.path.exists(os.path.join(self.root, "out/demo/plots", part)))
+        self.assertTrue(os.path.exists(os.path.join(self.root, "out/demo/report/index.html")))
+        for line in ["< fox tea oak harp. Back:", "recall ", "task ", "--- what the model writes after '// The'"]:
+            self.assertIn(line, text)
+
+        again = self.demo("--compare", *SHORT)
+        self.assertEqual(len(re.findall("already finished", again)), 2, again)
+        self.assertEqual(self.log("out/demo-transformer"), baseline)
+        # Without --compare the stored run is drawn beside the model.
+        self.assertRegex(self.demo(*SHORT), r"(?m)^demo-transformer +2000 ")
+
+    def test_arguments_that_do_not_fit_are_rejected_first(self):
+        for argument, part in [("run.out=out/mine", "the runs are out/demo and out/demo-transformer"),
+                               ("--comparison", "unknown argument '--comparison'"),
+                               ("--train.steps=5", "unknown argument '--train.steps=5'"),
+                               ("steps", "unknown argument 'steps'")]:
+            text = self.demo("--compare", argument, code=2)
+            self.assertIn(part, text)
+            self.assertEqual(text.count("\n"), 1, text)
+        self.assertFalse(os.path.exists(os.path.join(self.root, "out")))
+        self.assertIn("--compare   also trains the Transformer++ baseline", self.demo("--help"))
+
+    def test_a_failed_evaluation_says_why(self):
+        self.demo(*SHORT)
+        path = os.path.join(self.root, "build/cpu/braid")
+        os.remove(path)
+        with open(path, "w") as file:
+            file.write('#!/bin/sh\n[ "$1" != eval ] || { echo "error: no such task" >&2; exit 2; }\n'
+                       f'exec {BRAID} "$@"\n')
+        os.chmod(path, 0o755)
+        self.assertIn("error: no such task", self.demo(*SHORT, code=1))
+
+
+unittest.main(argv=sys.argv[:1])
