@@ -1,6 +1,5 @@
 // The part of a run that depends on the kind of its data: batches, the model that fits them, how it is judged, and
-// which words and columns that gives. text_task.h, picture_task.h and pair_task.h implement
-// it.
+// which words and columns that gives. text_task.h, picture_task.h and pair_task.h implement it.
 #pragma once
 #include <functional>
 #include <memory>
@@ -47,6 +46,8 @@ class TrainingTask {
   virtual bool validate(LogRow& row, const Attempt& attempt) const = 0;
   // A text for samples.txt, on rank 0; none: a stop signal came. Collective. Error(numerical).
   virtual std::optional<std::string> sample() const { return ""; }
+  // Share of the answers in LogRow::task_acc that a guess gets right; none where nothing can be guessed.
+  virtual std::optional<double> chance() const { return std::nullopt; }
 
   // --- words and columns ---
   virtual LogKind log_kind() const = 0;

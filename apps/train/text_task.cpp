@@ -5,6 +5,7 @@
 #include "apps/train/origin.h"
 #include "apps/train/run_data.h"
 #include "braid/models/text/batches.h"
+#include "braid/models/text/tasks/tasks.h"
 
 namespace braid::apps {
 
@@ -52,6 +53,10 @@ bool TextTask::validate(LogRow& row, const Attempt& attempt) const {
   row.val_loss = *loss;
   row.task_acc = *accuracy;
   return true;
+}
+
+std::optional<double> TextTask::chance() const {
+  return models::text::task_chance(models::text::parse_task_set(config_.eval.task_set));
 }
 
 void TextTask::count(LogRow& row, int64_t samples, double rate) const {

@@ -25,6 +25,7 @@ class TextTask final : public TrainingTask {
   void start(const models::Model& model, const dist::ProcessMesh& mesh) override;
   bool validate(LogRow& row, const Attempt& attempt) const override;
   std::optional<std::string> sample() const override { return evaluation_->sample(); }
+  std::optional<double> chance() const override;
   LogKind log_kind() const override { return LogKind::text; }
   void count(LogRow& row, int64_t samples, double rate) const override;
   std::string size_text() const override;

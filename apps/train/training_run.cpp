@@ -15,7 +15,6 @@
 #include "apps/train/plan_report.h"
 #include "apps/train/resume.h"
 #include "apps/train/trained.h"
-#include "braid/models/text/tasks/tasks.h"
 #include "braid/tensor/io/atomic_file.h"
 #include "braid/tensor/kernels/attention.h"
 #include "braid/tensor/parallel.h"
@@ -279,9 +278,10 @@ void TrainingRun::print_summary() {
   std::printf("trained %lld steps in %s s, loss %.4f", static_cast<long long>(state_.step), seconds.c_str(),
               last_.loss);
   if (!std::isnan(last_.val_loss)) std::printf(", validation loss %.6f", last_.val_loss);
-  if (!std::isnan(last_.task_acc))
-    std::printf(", task accuracy %.1f%% (guessing: %.1f%%)", 100 * last_.task_acc,
-                100 * models::text::task_chance(models::text::parse_task_set(config_.eval.task_set)));
+  if (!std::isnan(last_.task_acc)) {
+    std::printf(", task accuracy %.1f%%", 100 * last_.task_acc);
+    if (const std::optional<double> chance = task_->chance()) std::printf(" (guessing: %.1f%%)", 100 * *chance);
+  }
   if (!std::isnan(last_.val_top1)) std::printf(", validation accuracy %.2f%%", 100 * last_.val_top1);
   if (state_.step > first_step_) std::printf("\npeak memory %s", peak_text(memory_by_use(device_)).c_str());
   std::printf("\nmodel %s\nlog   %s\n", (out() / models::step_name(state_.step)).c_str(), (out() / "log.csv").c_str());

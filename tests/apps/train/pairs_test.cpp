@@ -32,6 +32,14 @@ const std::filesystem::path& straight() {
 
 BOOST_AUTO_TEST_SUITE(train_pairs_suite)
 
+// An exact match is no choice among a few answers.
+BOOST_AUTO_TEST_CASE(nothing_is_said_about_guessing) {
+  const Outcome trained = train_pairs(world().fresh(), "train.steps=2");
+  BOOST_TEST(trained.code == 0, trained.output);
+  BOOST_TEST(trained.output.find("task accuracy") != std::string::npos, trained.output);
+  BOOST_TEST(trained.output.find("guessing") == std::string::npos, trained.output);
+}
+
 BOOST_AUTO_TEST_CASE(a_resumed_run_ends_with_the_same_bits) {
   const std::filesystem::path out = world().fresh();
   BOOST_TEST(train_pairs(out, "sample.interval=5 checkpoint.interval=3").code == 0);

@@ -226,6 +226,15 @@ BOOST_AUTO_TEST_CASE(switched_off_parts_leave_a_model_that_trains) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(task_accuracy_stands_beside_that_of_a_guess) {
+  for (const auto& [set, chance] : {std::pair{"in-context", "33.3%"}, {"recall", "25.0%"}}) {
+    const Outcome trained = train(world().fresh(), {"eval.tasks=2", "eval.task_set=" + std::string(set),
+                                                    "model.block_size=128", "train.steps=2"});
+    BOOST_TEST(trained.code == 0, trained.output);
+    BOOST_TEST(trained.output.find("(guessing: " + std::string(chance) + ")") != std::string::npos, trained.output);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(no_graded_answer_is_said) {
   const fs::path out = world().fresh();
   const Outcome trained = train(out, {"eval.tasks=6", "model.block_size=3", "train.steps=2"});
