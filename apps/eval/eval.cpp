@@ -197,20 +197,20 @@ Command eval_command() {
       .summary = "score a model on texts, data sets, the in-context tasks, pictures and pairs",
       .positionals = {{.name = "MODEL", .help = "model folder or run folder"},
                       {.name = "TASK",
-                       .help = "NAME:FILE, in-context, in-context-seen, pictures:FOLDER or pairs:TASK",
+                       .help = "NAME:FILE, in-context, in-context-seen, recall, pictures:FOLDER or pairs:TASK",
                        .repeated = true}},
       .flags = eval_flags(),
       .overrides = kModelOverrides,
       .details =
           "NAME is one of " + join(task_names(), ", ") +
-          ",\nor a file of the same form (.toml). FILE is .jsonl, for texts also any text file; each also as .gz "
-          "or .zst.\nin-context without a file: built-in samples with words that no training text of braid "
-          "prepare has.\npictures:FOLDER: the validation split of what braid prepare --images wrote, for an image "
-          "model: "
-          "accuracy,\ncalibration, every class; the confusion matrix with --json.\n"
-          "pairs:dates, pairs:sort, pairs:reverse: pairs of sequences for an encoder-decoder: exact match.\nScores do "
-          "not depend on --batch and "
-          "--threads.",
+          ",\nor a file of the same form (.toml). FILE is .jsonl, for texts also any text file; each also as .gz or "
+          ".zst.\n"
+          "in-context without a file: built-in samples with words that no training text of braid prepare has.\n"
+          "recall: built-in samples of new lists of the words that braid prepare --task-set recall makes texts of.\n"
+          "pictures:FOLDER: the validation split of what braid prepare --images wrote, for an image model: accuracy,\n"
+          "calibration, every class; the confusion matrix with --json.\n"
+          "pairs:dates, pairs:sort, pairs:reverse: pairs of sequences for an encoder-decoder: exact match.\n"
+          "Scores do not depend on --batch and --threads.",
       .examples = {"braid eval out/demo in-context text:README.md",
                    "braid eval MODEL arc:ARC-Easy-Test.jsonl --shots 5 --shots-from ARC-Easy-Train.jsonl -o out/eval",
                    "braid eval MODEL lambada:lambada_test.jsonl wikitext:wikitext2.jsonl.zst --json scores.json",

@@ -133,6 +133,16 @@ BOOST_AUTO_TEST_CASE(signals_leave_results_that_are_gone_on_with) {
   BOOST_TEST(json_of(task + " -o " + out) == whole);
 }
 
+// Once as a TASK, once with what it measures.
+BOOST_AUTO_TEST_CASE(help_names_the_tasks_without_a_file) {
+  const std::string help = run("eval --help").output;
+  const std::string list = help.substr(help.find("NAME:FILE, "), 200);
+  for (const char* task : {"in-context", "in-context-seen", "recall"})
+    BOOST_TEST(list.find(task) != std::string::npos, task << " in\n" << help);
+  BOOST_TEST(help.find("\nin-context without a file: ") != std::string::npos, help);
+  BOOST_TEST(help.find("\nrecall: ") != std::string::npos, help);
+}
+
 BOOST_AUTO_TEST_CASE(bad_use) {
   const auto rejects = [](const std::string& arguments, int code, const std::string& words) {
     const Outcome result = run("eval " + arguments);
