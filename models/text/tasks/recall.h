@@ -4,10 +4,9 @@
 //   < fox tea oak harp. Kinds: animal drink tree instrument. owl plum saw coat. Kinds: bird fruit tool garment. ... >
 //
 // Families, one in a sample: again (the same words), back (from the last to the first), kinds (of each the kind),
-// opposites
-// ("hot tall rich loud. Opposites: cold short poor quiet"), color ("red fox, blue tea, green oak, white harp. The green
-// oak. The red fox. ...": the thing of a color, asked in any order). Twelve answers are graded. The four right ones of
-// a list are different, so a guess among them is right once in four times.
+// opposites ("hot tall rich loud. Opposites: cold short poor quiet"), color ("red fox, blue tea, green oak, white harp.
+// The green oak. The red fox. ...": the thing of a color, asked in any order). Twelve answers are graded. The four
+// right ones of a list are different, so a guess among them is right once in four times.
 //
 // The lists are drawn anew for every sample, so that nothing a sample says helps with another one.
 #pragma once

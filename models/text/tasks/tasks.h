@@ -20,11 +20,11 @@ namespace braid::models::text {
 enum class Vocabulary { train, held_out };
 
 // in_context: the 82 tasks of this file's head. recall: few and easy ones for models of minutes (recall.h); their
-// held-out samples are new stories of the words of training.
+// held-out samples are new lists of the words of training.
 enum class TaskSet { in_context, recall };
 TaskSet parse_task_set(const std::string& name);  // "in-context", "recall"; Error(setting)
 const char* task_set_name(TaskSet set);
-double task_chance(TaskSet set);  // share that a guess among the values, or the persons, of the facts gets right
+double task_chance(TaskSet set);  // share that a guess among the answers of the facts, or of the list, gets right
 
 struct ByteSpan {
   int64_t begin = 0, end = 0;

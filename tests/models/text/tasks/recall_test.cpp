@@ -23,13 +23,13 @@ Words words_of(const std::string& text) {
   return words;
 }
 
-// "< a. b. >" -> "a", "b"
-Words sentences(const std::string& text) {
-  Words list;
+// The lists of a sample and what is said after them: "< a. b. >" -> "a", "b"
+Words lists_of(const std::string& text) {
+  Words lists;
   std::istringstream in(text.substr(1, text.size() - 4));
-  for (std::string sentence; std::getline(in, sentence, '.');)
-    if (sentence.size() > 1) list.push_back(sentence.substr(1));
-  return list;
+  for (std::string list; std::getline(in, list, '.');)
+    if (list.size() > 1) lists.push_back(list.substr(1));
+  return lists;
 }
 
 Words answers_of(const TaskSample& sample) {
@@ -42,10 +42,10 @@ TaskSample recall(Vocabulary vocabulary, uint64_t seed, int64_t index) {
   return models::text::make_task_sample(vocabulary, seed, index, TaskSet::recall);
 }
 
-// The thing of each color in the first sentence of a sample of the family color.
-std::map<std::string, std::string> colors_of(const std::string& sentence) {
+// The thing of each color in the list of a sample of the family color, its first one.
+std::map<std::string, std::string> colors_of(const std::string& list) {
   std::map<std::string, std::string> things;
-  std::istringstream in(sentence);
+  std::istringstream in(list);
   for (std::string pair; std::getline(in, pair, ',');) {
     const Words words = words_of(pair);
     BOOST_REQUIRE_EQUAL(words.size(), 2u);
@@ -65,7 +65,7 @@ BOOST_AUTO_TEST_CASE(each_answer_follows_from_its_list_and_differs_from_the_othe
   for (const Vocabulary vocabulary : {Vocabulary::train, Vocabulary::held_out}) {
     for (int64_t i = 0; i < samples; ++i) {
       const TaskSample sample = recall(vocabulary, 5, i);
-      const Words all = sentences(sample.text), answers = answers_of(sample);
+      const Words all = lists_of(sample.text), answers = answers_of(sample);
       BOOST_REQUIRE_EQUAL(answers.size(), 12u);
       if (sample.task == "color") {
         const auto things = colors_of(all[0]);
@@ -81,11 +81,11 @@ BOOST_AUTO_TEST_CASE(each_answer_follows_from_its_list_and_differs_from_the_othe
       for (size_t k = 0; k < 3; ++k) {
         Words said = words_of(all[2 * k]);
         const Words told(answers.begin() + int64_t(4 * k), answers.begin() + int64_t(4 * k + 4));
-        Words sentence = words_of(all[2 * k + 1]);
-        BOOST_REQUIRE_EQUAL(sentence.size(), 5u);
-        const std::string lead = sentence[0];
-        sentence.erase(sentence.begin());
-        BOOST_REQUIRE(sentence == told);
+        Words answer = words_of(all[2 * k + 1]);
+        BOOST_REQUIRE_EQUAL(answer.size(), 5u);
+        const std::string lead = answer[0];
+        answer.erase(answer.begin());
+        BOOST_REQUIRE(answer == told);
         BOOST_REQUIRE_EQUAL(std::set<std::string>(told.begin(), told.end()).size(), 4u);
         if (sample.task == "back") std::ranges::reverse(said);
         BOOST_REQUIRE_EQUAL(lead, sample.task == "again"   ? "Again:"
