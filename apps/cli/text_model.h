@@ -21,7 +21,8 @@ struct TextModel {
 
 // --tokenizer, --profile, --base, --dtype, --device, --threads
 std::vector<Flag> text_model_flags();
-// The model of the positional MODEL, on its device; notes of the loader go to stderr. Error(input) without a tokenizer.
+// The model of the positional MODEL, on its device, for inference alone: its weights are gathered and frozen
+// (nn/gather_weights.h). Notes of the loader go to stderr. Error(input) without a tokenizer.
 TextModel load_text_model(const Arguments& arguments);
 
 // The tokenizer of --tokenizer, or else the loaded folder's; none: null.

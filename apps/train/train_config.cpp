@@ -46,8 +46,7 @@ Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& mod
 
               {"data.path", &c.data.path,
                "folder that braid prepare wrote; or pairs of sequences that the program makes: pairs:dates, "
-               "pairs:sort, "
-               "pairs:reverse"},
+               "pairs:sort, pairs:reverse"},
               {"data.seq_len", &c.data.seq_len, "tokens per sequence, 0 = the model's block_size", count_or_none},
               {"data.documents", &c.data.documents,
                "documents of a sequence: separate = positions restart and no token attends to another document; auto = "
@@ -76,8 +75,7 @@ Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& mod
               {"train.steps", &c.train.steps, "optimizer steps", count},
               {"train.epochs", &c.train.epochs,
                "passes over the data, which then give train.steps; on the command line a later train.steps replaces "
-               "it; "
-               "0 = by train.steps",
+               "it; 0 = by train.steps",
                between(0, 1e6)},
               {"train.batch_size", &c.train.batch_size,
                "sequences or pictures per micro-batch, of all processes together", count},
@@ -92,8 +90,7 @@ Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& mod
                between(0, 1 << 20)},
               {"train.ema", &c.train.ema,
                "decay of a moving average of the weights (0.999), which validation, samples and the saved model have; "
-               "0 = "
-               "none",
+               "0 = none",
                from_below(0, 1)},
               {"train.init_from", &c.train.init_from,
                "folder of a model or run: the first weights and the settings of the model; \"\" = random weights"},
