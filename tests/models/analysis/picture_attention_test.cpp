@@ -7,6 +7,8 @@
 #include "braid/autograd/attention_maps.h"
 #include "braid/autograd/autograd.h"
 #include "braid/models/analysis/layer_maps.h"
+#include "tests/models/randomise.h"
+#include "tests/models/vit/support.h"
 #include "tests/support/compare.h"
 
 using namespace braid;
@@ -16,21 +18,13 @@ using models::PictureAttention, models::Vit, models::VitConfig;
 namespace {
 
 Vit make(bool compose, bool class_token) {
-  VitConfig c;
-  c.hidden_size = 8;
-  c.num_hidden_layers = 2;
-  c.num_attention_heads = 2;
-  c.intermediate_size = 6;
-  c.image_size = {4, 6};
-  c.patch_size = {2};
+  VitConfig c = small_vit(compose);
   c.num_channels = 1;
-  c.num_labels = 3;
   c.pool_type = class_token ? "tok" : "gap";
-  c.use_dcmha = compose;
+  c.posemb = "learn";
   Vit model(c, {5, 0});
   model.to(DType::f64);
-  for (const nn::NamedTensor& p : nn::parameters(model))
-    p.value.detach().copy_(randn(p.value.shape(), child({5, 1}, p.name.c_str()), DType::f64) * 0.5);
+  randomise(model, {5, 1}, 0.5);
   return model;
 }
 

@@ -8,7 +8,8 @@
 #include "braid/autograd/autograd.h"
 #include "braid/models/registry.h"
 #include "braid/models/vit/cost.h"
-#include "tests/models/support.h"
+#include "tests/models/randomise.h"
+#include "tests/models/vit/support.h"
 #include "tests/support/compare.h"
 
 using namespace braid;
@@ -19,29 +20,10 @@ namespace {
 
 constexpr RandomKey kKey{5, 0};
 
-VitConfig small(bool compose = true) {
-  VitConfig c;
-  c.hidden_size = 8;
-  c.num_hidden_layers = 2;
-  c.num_attention_heads = 2;
-  c.intermediate_size = 6;
-  c.image_size = {4, 6};
-  c.patch_size = {2};
-  c.num_channels = 2;
-  c.num_labels = 3;
-  c.pool_type = "gap";
-  c.posemb = "sincos2d";
-  c.layer_norm_eps = 1e-6;
-  c.use_dcmha = compose;
-  return c;
-}
-
-// With every parameter random, so that no term vanishes.
-Vit make(const VitConfig& config, DType dtype = DType::f64) {
+Vit make(const VitConfig& config) {
   Vit model(config, kKey);
-  model.to(dtype);
-  for (const nn::NamedTensor& p : nn::parameters(model))
-    p.value.detach().copy_(randn(p.value.shape(), child(kKey, p.name.c_str()), dtype) * 0.4);
+  model.to(DType::f64);
+  randomise(model, kKey, 0.4);
   return model;
 }
 
@@ -165,7 +147,7 @@ std::vector<double> dcmha_by_loops(const Vit& model, const std::string& layer, c
 BOOST_AUTO_TEST_SUITE(vit_model)
 
 BOOST_AUTO_TEST_CASE(dc_vit_is_its_formula) {
-  const VitConfig c = small();
+  const VitConfig c = small_vit();
   const Vit model = make(c);
   NoGrad off;
   std::map<std::string, Tensor> seen;
@@ -185,7 +167,7 @@ BOOST_AUTO_TEST_CASE(dc_vit_is_its_formula) {
 
 BOOST_AUTO_TEST_CASE(the_derivative_of_a_whole_model) {
   for (const bool class_token : {false, true}) {
-    VitConfig c = small();
+    VitConfig c = small_vit();
     c.num_hidden_layers = 1;
     c.image_size = {4};
     c.rep_size = class_token;
@@ -208,27 +190,27 @@ BOOST_AUTO_TEST_CASE(the_derivative_of_a_whole_model) {
 
 // With the terms of Compose zero, or at the identity start, DC-ViT is ViT, to the bit.
 BOOST_AUTO_TEST_CASE(without_dynamic_weights_it_is_vit) {
-  const Batch pictures = batch(small(), 3);
-  const Vit plain = make(small(false));
-  const Vit zero = make(small());
+  const Batch pictures = batch(small_vit(), 3);
+  const Vit plain = make(small_vit(false));
+  const Vit zero = make(small_vit());
   for (const nn::NamedTensor& p : nn::parameters(zero)) {
     if (p.name.ends_with("dyn_w_proj.qkw") || p.name.ends_with("dyn_w_proj.dd") || p.name.ends_with("_proj.w"))
       p.value.detach().fill(0);
   }
-  VitConfig identity = small();
+  VitConfig identity = small_vit();
   identity.compose_init = "identity";
-  Vit start(identity, kKey), without(small(false), kKey);
+  Vit start(identity, kKey), without(small_vit(false), kKey);
   start.to(DType::f64), without.to(DType::f64);
   for (Vit* model : {&start, &without}) value(*model, "classifier.weight").copy_(randn({3, 8}, {3, 3}, DType::f64));
   NoGrad off;
   const Tensor pixels = pictures.at("pixel_values");
   BOOST_TEST(is_close(zero.logits(pixels), plain.logits(pixels), 0));
   BOOST_TEST(is_close(start.logits(pixels), without.logits(pixels), 0));
-  BOOST_TEST(!is_close(make(small()).logits(pixels), plain.logits(pixels), 1e-3));
+  BOOST_TEST(!is_close(make(small_vit()).logits(pixels), plain.logits(pixels), 1e-3));
 }
 
 BOOST_AUTO_TEST_CASE(recomputed_blocks_give_the_same_gradients) {
-  VitConfig c = small();
+  VitConfig c = small_vit();
   c.drop_path_rate = c.hidden_dropout_prob = c.compose_dropout = 0.3;
   const Batch pictures = with(batch(c, 3), models::kSampleKeys, from_vector(std::vector<int64_t>{4, 5, 6}, {3}));
   const auto gradients = [&](bool recompute) {
@@ -244,7 +226,7 @@ BOOST_AUTO_TEST_CASE(recomputed_blocks_give_the_same_gradients) {
 
 // Samples do not know of each other, and only their keys decide what is left out.
 BOOST_AUTO_TEST_CASE(the_loss_of_a_batch_is_the_sum_of_its_samples) {
-  VitConfig c = small();
+  VitConfig c = small_vit();
   c.drop_path_rate = c.hidden_dropout_prob = c.compose_dropout = 0.3;
   const Vit model = make(c);
   NoGrad off;
@@ -258,14 +240,14 @@ BOOST_AUTO_TEST_CASE(the_loss_of_a_batch_is_the_sum_of_its_samples) {
   BOOST_TEST(std::fabs(model.loss_sum(plain).item() - sum) > 1e-3);
   for (double VitConfig::*rate :
        {&VitConfig::drop_path_rate, &VitConfig::hidden_dropout_prob, &VitConfig::compose_dropout}) {
-    VitConfig one = small();
+    VitConfig one = small_vit();
     one.*rate = 0.5;
     BOOST_TEST(std::fabs(make(one).loss_sum(all).item() - make(one).loss_sum(plain).item()) > 1e-4);
   }
 }
 
 BOOST_AUTO_TEST_CASE(weights_stand_for_the_label_in_the_loss) {
-  const VitConfig c = small();
+  const VitConfig c = small_vit();
   const Vit model = make(c);
   NoGrad off;
   const Batch plain = batch(c, 3);  // labels 0, 1, 2
@@ -280,7 +262,7 @@ BOOST_AUTO_TEST_CASE(weights_stand_for_the_label_in_the_loss) {
 }
 
 BOOST_AUTO_TEST_CASE(batches_are_checked) {
-  const VitConfig c = small();
+  const VitConfig c = small_vit();
   const Vit model = make(c);
   const Batch fine = batch(c, 2);
   model.check_batch(fine);
@@ -328,7 +310,7 @@ BOOST_AUTO_TEST_CASE(presets_have_the_published_sizes) {
 
 // FLOPs counted by hand for one block of the small model.
 BOOST_AUTO_TEST_CASE(flops) {
-  VitConfig c = small(false);
+  VitConfig c = small_vit(false);
   c.num_hidden_layers = 1;
   const double T = 6, D = 8, F = 6, N = 2, R = 2, K = 8;
   const double plain = 2 * T * 8 * D + T * (2 * 4 * D * D + 2 * 2 * D * F) + 2 * 2 * T * T * D + 2 * D * 3;
