@@ -39,6 +39,7 @@ set(BRAID_PUBLIC_HEADERS
   models/batch.h
   models/braid.h
   models/compose_presets.h
+  models/composition_settings.h
   models/dcformer/config.h
   models/dcformer/cost.h
   models/dcformer/hf_weights.h

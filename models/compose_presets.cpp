@@ -30,7 +30,7 @@ constexpr Parts kPresets[] = {
     {"groups-4", true, true, true, true, true, 2, 4, false},
 };
 
-SettingTexts keys_of(const Parts& p, bool has_groups) {
+SettingTexts keys_of(const Parts& p, bool groups) {
   const auto text = [](bool on) { return std::string(on ? "true" : "false"); };
   SettingTexts keys = {{"use_dcmha", "true"},
                        {"profile.pre_compose", text(p.pre)},
@@ -39,21 +39,18 @@ SettingTexts keys_of(const Parts& p, bool has_groups) {
                        {"profile.key_side", text(p.key)},
                        {"profile.static_proj", text(p.base)},
                        {"profile.rank", std::to_string(p.rank)}};
-  if (has_groups || p.groups > 1) keys.emplace_back("profile.num_groups", std::to_string(p.groups));
+  if (groups) keys.emplace_back("profile.num_groups", std::to_string(p.groups));
   if (p.local) keys.emplace_back("window_type", "L");
   return keys;
 }
 
 }  // namespace
 
-std::vector<ComposePreset> compose_presets(const std::vector<std::string>& names) {
-  const auto has = [&](const std::string& name) { return std::ranges::count(names, name) > 0; };
+std::vector<ComposePreset> compose_presets(bool groups, bool windows) {
   std::vector<ComposePreset> presets;
-  for (const Parts& parts : kPresets) {
-    SettingTexts keys = keys_of(parts, has("profile.num_groups"));
-    if (std::ranges::all_of(keys, [&](const auto& key) { return has(key.first); }))
-      presets.push_back({parts.name, std::move(keys)});
-  }
+  for (const Parts& parts : kPresets)
+    if ((groups || parts.groups == 1) && (windows || !parts.local))
+      presets.push_back({parts.name, keys_of(parts, groups)});
   return presets;
 }
 

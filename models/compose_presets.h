@@ -1,13 +1,16 @@
 // Named parts of DCMHA for ablations: the setting `compose` of every family that has DCMHA. A name stands for values of
 // other settings, which may still be set beside it.
 //
-//   full           static mixing, query-wise and key-wise terms of rank 2 with their gates, before and after the
-//   softmax no-static      the same without static mixing: the published DCFormer and DCPythia models talking-heads
-//   static mixing alone (Shazeer et al., arXiv 2003.02436) query-wise     dynamic terms and gates from the query alone,
-//   no static mixing; key-wise: from the key pre-only       full before the softmax, nothing after it; post-only: the
-//   other way round gates-only     the gates alone: no low-rank terms, no static mixing rank-1, rank-4 full, with
-//   dynamic terms of this rank groups-2, groups-4  full, within this many groups of heads local-only     full, and
-//   every layer attends to its window alone (window_type=L) none           plain attention
+//   full           static mixing, query-wise and key-wise terms of rank 2 with gates, before and after the softmax
+//   no-static      the same without static mixing: the published DCFormer and DCPythia models
+//   talking-heads  static mixing alone (Shazeer et al., arXiv 2003.02436)
+//   query-wise     dynamic terms and gates from the query alone, no static mixing; key-wise: from the key
+//   pre-only       full before the softmax, nothing after it; post-only: the other way round
+//   gates-only     the gates alone: no low-rank terms, no static mixing
+//   rank-1, rank-4      full, with dynamic terms of this rank
+//   groups-2, groups-4  full, within this many groups of heads
+//   local-only     full, and every layer attends to its window alone (window_type=L)
+//   none           plain attention
 #pragma once
 #include <string>
 #include <vector>
@@ -21,8 +24,9 @@ struct ComposePreset {
   std::string name;
   SettingTexts keys;  // that it fixes
 };
-// Of a family with these settings: those of which it has every one. Without "none".
-std::vector<ComposePreset> compose_presets(const std::vector<std::string>& setting_names);
+// Of a family with DCMHA's settings, with groups of heads (profile.num_groups) and with windows (window_type) or
+// without. Without "none".
+std::vector<ComposePreset> compose_presets(bool groups = false, bool windows = false);
 // The rule of the setting: the names, "none", and "custom", which other values read as.
 ValueRule compose_rule(const std::vector<ComposePreset>& presets);
 // Sets what the name fixes; "custom" changes nothing.

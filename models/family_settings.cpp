@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "braid/tensor/detail/strings.h"
+#include "braid/models/composition_settings.h"
 
 namespace braid::models {
 
@@ -33,6 +33,20 @@ void apply_settings(const std::vector<Setting>& table, SettingTexts settings, co
       return bad_value("model key " + name, key->rule, "'" + detail::preview(text) + "'", text);
     });
   }
+}
+
+std::vector<ModelSetting> model_settings(const std::string& model_type, const std::vector<Setting>& table,
+                                         const OfSetting& in_use, const OfSetting& may_change) {
+  std::vector<ModelSetting> list = {{"model_type", model_type, "published family", true, one_of({model_type})}};
+  for (const Setting& key : table)
+    list.push_back({key.name, value_text(key.get()), key.help, in_use(key.name), key.rule,
+                    compose_setters(composition_presets(), key.name), may_change(key.name)});
+  return list;
+}
+
+SettingTexts matching_width(int64_t intermediate_size, int64_t unit, int64_t more) {
+  const int64_t units = (more + (more < 0 ? -unit : unit) / 2) / unit;  // rounded to the nearest
+  return {{"intermediate_size", std::to_string(std::max<int64_t>(1, intermediate_size + units))}};
 }
 
 }  // namespace braid::models

@@ -157,9 +157,7 @@ void set_family(DcformerConfig& c, const std::string& model_type) {
 }
 
 const std::vector<ComposePreset>& dcformer_compose_presets() {
-  static const std::vector<ComposePreset> presets =
-      compose_presets({"use_dcmha", "profile.pre_compose", "profile.post_compose", "profile.query_side",
-                       "profile.key_side", "profile.static_proj", "profile.rank", "profile.num_groups", "window_type"});
+  static const std::vector<ComposePreset> presets = compose_presets(true, true);
   return presets;
 }
 

@@ -1,7 +1,5 @@
 #include "braid/models/seq2seq/config.h"
 
-#include <set>
-
 #include "braid/models/dcformer/config_file.h"
 #include "braid/models/family_settings.h"
 #include "braid/tensor/detail/strings.h"
@@ -24,41 +22,17 @@ Seq2SeqConfig sized(int64_t D, int64_t layers, int64_t N) {
   return c;
 }
 
-const std::vector<std::pair<std::string, Seq2SeqConfig>>& presets() {
-  static const std::vector<std::pair<std::string, Seq2SeqConfig>> table = [] {
-    std::vector<std::pair<std::string, Seq2SeqConfig>> list = {{"seq2seq-tiny", sized(64, 2, 4)},
-                                                               {"seq2seq-small", sized(128, 3, 8)}};
-    for (const auto& [name, config] : std::vector(list)) {
-      list.emplace_back("dc-" + name, config);
-      list.back().second.use_dcmha = true;
-    }
-    return list;
-  }();
+const FamilyPresets<Seq2SeqConfig>& presets() {
+  static const FamilyPresets<Seq2SeqConfig> table(
+      {{"seq2seq-tiny", sized(64, 2, 4)}, {"seq2seq-small", sized(128, 3, 8)}});
   return table;
 }
 
 }  // namespace
 
-nn::CompositionOptions Seq2SeqConfig::composition() const {
-  return {.rank = rank,
-          .pre = pre_compose,
-          .post = post_compose,
-          .query_side = query_side,
-          .key_side = key_side,
-          .static_term = static_proj,
-          .identity_start = compose_init == "identity"};
-}
-
-const std::vector<ComposePreset>& seq2seq_compose_presets() {
-  static const std::vector<ComposePreset> presets =
-      compose_presets({"use_dcmha", "profile.pre_compose", "profile.post_compose", "profile.query_side",
-                       "profile.key_side", "profile.static_proj", "profile.rank"});
-  return presets;
-}
-
 // Bounds keep every product of sizes far below 2^63.
 std::vector<Setting> seq2seq_keys(Seq2SeqConfig& c) {
-  return {
+  std::vector<Setting> table = {
       {"hidden_size", &c.hidden_size, "model width D", between(1, 1 << 20)},
       {"encoder_layers", &c.encoder_layers, "blocks of the encoder", between(1, 1 << 14)},
       {"decoder_layers", &c.decoder_layers, "blocks of the decoder", between(1, 1 << 14)},
@@ -68,25 +42,11 @@ std::vector<Setting> seq2seq_keys(Seq2SeqConfig& c) {
       {"max_source_length", &c.max_source_length, "symbols of the longest source", between(1, 1 << 20)},
       {"max_target_length", &c.max_target_length, "symbols of the longest target", between(1, 1 << 20)},
       {"layer_norm_eps", &c.layer_norm_eps, "epsilon of the norms", {.min = 0, .max = 1, .min_open = true}},
-      {"compose", "parts of DCMHA by name: the settings that say which exist; none = plain attention",
-       compose_rule(seq2seq_compose_presets()),
-       [&c] {
-         Seq2SeqConfig copy = c;
-         return compose_name(seq2seq_compose_presets(), seq2seq_keys(copy));
-       },
-       [&c](const Value& value) {
-         set_compose(seq2seq_compose_presets(), seq2seq_keys(c), std::get<std::string>(value));
-       }},
-      {"use_dcmha", &c.use_dcmha, "dynamic composition of heads; false = plain attention"},
-      {"compose_init", &c.compose_init, "first weights of Compose; identity: the model starts as if it had none",
-       one_of({"random", "identity"})},
-      {"profile.rank", &c.rank, "rank of each dynamic term", between(0, 1024)},
-      {"profile.pre_compose", &c.pre_compose, "compose before softmax"},
-      {"profile.post_compose", &c.post_compose, "compose after softmax"},
-      {"profile.query_side", &c.query_side, "weights from the query, of cross-attention the decoder's state"},
-      {"profile.key_side", &c.key_side, "weights from the key, of cross-attention the encoder's state"},
-      {"profile.static_proj", &c.static_proj, "static mixing of heads"},
   };
+  for (Setting& key : composition_keys(c, "weights from the query, of cross-attention the decoder's state",
+                                       "weights from the key, of cross-attention the encoder's state"))
+    table.push_back(std::move(key));
+  return table;
 }
 
 void check_config(const Seq2SeqConfig& config) {
@@ -96,18 +56,9 @@ void check_config(const Seq2SeqConfig& config) {
                "a divisor of hidden_size = " + std::to_string(c.hidden_size), std::to_string(c.num_attention_heads));
 }
 
-std::vector<std::string> seq2seq_preset_names() {
-  std::vector<std::string> names;
-  for (const auto& [name, config] : presets()) names.push_back(name);
-  return names;
-}
+std::vector<std::string> seq2seq_preset_names() { return presets().names(); }
 
-Seq2SeqConfig seq2seq_preset(const std::string& name) {
-  for (const auto& [preset, config] : presets())
-    if (preset == name) return config;
-  fail(ErrorKind::setting,
-       "unknown model preset '" + detail::preview(name) + "'" + detail::did_you_mean(name, seq2seq_preset_names()));
-}
+Seq2SeqConfig seq2seq_preset(const std::string& name) { return presets().at(name); }
 
 std::string write_seq2seq_config(const Seq2SeqConfig& config) {
   ordered_json object, profile;

@@ -36,14 +36,6 @@ struct Sizes {
   double D, F, N, R, S, T, stages, query, key, base;
 };
 
-bool in_use(const Seq2SeqConfig& c, const std::string& name) {
-  const bool dynamic = (c.pre_compose || c.post_compose) && (c.query_side || c.key_side);
-  if (name == "compose_init" || name.starts_with("profile.")) return c.use_dcmha && (name != "profile.rank" || dynamic);
-  return true;
-}
-
-bool may_change(const std::string& name) { return name == "use_dcmha" || name == "compose_init" || name == "compose"; }
-
 Seq2SeqConfig configured(Seq2SeqConfig config, const SettingTexts& settings) {
   apply_settings(seq2seq_keys(config), settings, "seq2seq");
   return config;
@@ -55,11 +47,8 @@ Seq2SeqSpec::Seq2SeqSpec(Seq2SeqConfig config) : config_(std::move(config)) { ch
 
 std::vector<ModelSetting> Seq2SeqSpec::settings() const {
   Seq2SeqConfig copy = config_;
-  std::vector<ModelSetting> list = {{"model_type", "seq2seq", "published family", true, one_of({"seq2seq"})}};
-  for (const Setting& key : seq2seq_keys(copy))
-    list.push_back({key.name, value_text(key.get()), key.help, in_use(config_, key.name), key.rule,
-                    compose_setters(seq2seq_compose_presets(), key.name), may_change(key.name)});
-  return list;
+  const auto in_use = [&](const std::string& name) { return composition_in_use(config_, name); };
+  return model_settings("seq2seq", seq2seq_keys(copy), in_use, composition_may_change);
 }
 
 std::unique_ptr<const ModelSpec> Seq2SeqSpec::with(const SettingTexts& settings) const {
@@ -79,9 +68,7 @@ ModelSize Seq2SeqSpec::size() const {
 
 SettingTexts Seq2SeqSpec::matching_settings(int64_t parameters) const {
   const int64_t unit = (config_.encoder_layers + config_.decoder_layers) * (2 * config_.hidden_size + 1);
-  const int64_t more = parameters - size().parameters;
-  const int64_t units = (more + (more < 0 ? -unit : unit) / 2) / unit;  // rounded to the nearest
-  return {{"intermediate_size", std::to_string(std::max<int64_t>(1, config_.intermediate_size + units))}};
+  return matching_width(config_.intermediate_size, unit, parameters - size().parameters);
 }
 
 double Seq2SeqSpec::forward_flops(int64_t) const {
@@ -111,7 +98,7 @@ std::unique_ptr<const ModelSpec> Seq2Seq::spec() const { return std::make_unique
 ModelFamily seq2seq_family() {
   return {.model_type = "seq2seq",
           .presets = seq2seq_preset_names(),
-          .settings = Seq2SeqSpec({}).settings(),
+          .settings = Seq2SeqSpec(Seq2SeqConfig()).settings(),
           .read = [](const std::string& text, const std::string& file) -> std::unique_ptr<const ModelSpec> {
             return std::make_unique<Seq2SeqSpec>(read_seq2seq_config(text, file));
           },

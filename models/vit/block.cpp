@@ -15,13 +15,7 @@ nn::AttentionOptions attention_options(const VitConfig& c) {
   o.heads = c.num_attention_heads;
   o.causal = false;
   o.compose = c.use_dcmha;
-  o.composition_options = {.rank = c.rank,
-                           .pre = c.pre_compose,
-                           .post = c.post_compose,
-                           .query_side = c.query_side,
-                           .key_side = c.key_side,
-                           .static_term = c.static_proj,
-                           .identity_start = c.compose_init == "identity"};
+  o.composition_options = c.composition();
   // Each of queries, keys and values as xavier_uniform would spread it by itself.
   o.projection = {.bias = c.qkv_bias, .init = nn::Init::normal(1 / std::sqrt(static_cast<double>(c.hidden_size)))};
   return o;

@@ -1,9 +1,9 @@
 #include "braid/models/vit/config.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "braid/models/family_settings.h"
-#include "braid/tensor/detail/strings.h"
 
 namespace braid::models {
 
@@ -54,19 +54,12 @@ VitConfig small_pictures(int64_t side, int64_t channels) {
   return c;
 }
 
-const std::vector<std::pair<std::string, VitConfig>>& presets() {
-  static const std::vector<std::pair<std::string, VitConfig>> table = [] {
-    std::vector<std::pair<std::string, VitConfig>> list = {{"vit-s16", large_pictures(384, 6)},
-                                                           {"vit-m16", large_pictures(512, 8)},
-                                                           {"vit-b16", large_pictures(768, 12)},
-                                                           {"vit-28", small_pictures(28, 1)},
-                                                           {"vit-32", small_pictures(32, 3)}};
-    for (const auto& [name, config] : std::vector(list)) {
-      list.emplace_back("dc-" + name, config);
-      list.back().second.use_dcmha = true;
-    }
-    return list;
-  }();
+const FamilyPresets<VitConfig>& presets() {
+  static const FamilyPresets<VitConfig> table({{"vit-s16", large_pictures(384, 6)},
+                                               {"vit-m16", large_pictures(512, 8)},
+                                               {"vit-b16", large_pictures(768, 12)},
+                                               {"vit-28", small_pictures(28, 1)},
+                                               {"vit-32", small_pictures(32, 3)}});
   return table;
 }
 
@@ -76,17 +69,10 @@ nn::Activation VitConfig::activation() const {
   return std::ranges::find(kActivations, hidden_act, &std::pair<std::string, nn::Activation>::first)->second;
 }
 
-const std::vector<ComposePreset>& vit_compose_presets() {
-  static const std::vector<ComposePreset> presets =
-      compose_presets({"use_dcmha", "profile.pre_compose", "profile.post_compose", "profile.query_side",
-                       "profile.key_side", "profile.static_proj", "profile.rank"});
-  return presets;
-}
-
 // Bounds keep every product of sizes far below 2^63.
 std::vector<Setting> vit_keys(VitConfig& c) {
   constexpr double kMaxSide = 1 << 14;
-  return {
+  std::vector<Setting> table = {
       {"hidden_size", &c.hidden_size, "model width D", between(1, 1 << 20)},
       {"num_hidden_layers", &c.num_hidden_layers, "blocks L", between(1, 1 << 14)},
       {"num_attention_heads", &c.num_attention_heads, "attention heads N", between(1, 1 << 14)},
@@ -102,28 +88,17 @@ std::vector<Setting> vit_keys(VitConfig& c) {
        one_of({"tok", "gap"})},
       {"posemb", &c.posemb, "positions: learned, or fixed sines and cosines", one_of({"learn", "sincos2d"})},
       {"rep_size", &c.rep_size, "a tanh layer before the classifier"},
-      {"compose", "parts of DCMHA by name: the settings that say which exist; none = plain attention",
-       compose_rule(vit_compose_presets()),
-       [&c] {
-         VitConfig copy = c;
-         return compose_name(vit_compose_presets(), vit_keys(copy));
-       },
-       [&c](const Value& value) { set_compose(vit_compose_presets(), vit_keys(c), std::get<std::string>(value)); }},
-      {"use_dcmha", &c.use_dcmha, "dynamic composition of heads; false = plain attention"},
-      {"compose_init", &c.compose_init, "first weights of Compose; identity: the model starts as if it had none",
-       one_of({"random", "identity"})},
-      {"profile.rank", &c.rank, "rank of each dynamic term", between(0, 1024)},
-      {"profile.pre_compose", &c.pre_compose, "compose before softmax"},
-      {"profile.post_compose", &c.post_compose, "compose after softmax"},
-      {"profile.query_side", &c.query_side, "weights from the query"},
-      {"profile.key_side", &c.key_side, "weights from the key"},
-      {"profile.static_proj", &c.static_proj, "static mixing of heads"},
+  };
+  for (Setting& key : composition_keys(c)) table.push_back(std::move(key));
+  const Setting of_training[] = {
       {"hidden_dropout_prob", &c.hidden_dropout_prob, "dropout in training, after embedding, attention and FFN",
        from_below(0, 1)},
       {"drop_path_rate", &c.drop_path_rate, "stochastic depth in training: of the last block, rising from 0",
        from_below(0, 1)},
       {"compose_dropout", &c.compose_dropout, "dropout of the dynamic weights in training", from_below(0, 1)},
   };
+  table.insert(table.end(), std::begin(of_training), std::end(of_training));
+  return table;
 }
 
 void check_config(const VitConfig& config) {
@@ -148,17 +123,8 @@ VitConfig configure(VitConfig c, SettingTexts settings) {
   return c;
 }
 
-std::vector<std::string> vit_preset_names() {
-  std::vector<std::string> names;
-  for (const auto& [name, config] : presets()) names.push_back(name);
-  return names;
-}
+std::vector<std::string> vit_preset_names() { return presets().names(); }
 
-VitConfig vit_preset(const std::string& name) {
-  for (const auto& [preset, config] : presets())
-    if (preset == name) return config;
-  fail(ErrorKind::setting,
-       "unknown model preset '" + detail::preview(name) + "'" + detail::did_you_mean(name, vit_preset_names()));
-}
+VitConfig vit_preset(const std::string& name) { return presets().at(name); }
 
 }  // namespace braid::models

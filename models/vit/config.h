@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "braid/autograd/convolution.h"
-#include "braid/models/compose_presets.h"
+#include "braid/models/composition_settings.h"
 #include "braid/models/model_spec.h"
 #include "braid/nn/transformer/mlp.h"
 
 namespace braid::models {
 
-struct VitConfig {
+struct VitConfig : CompositionSettings {
   int64_t hidden_size = 768, num_hidden_layers = 12, num_attention_heads = 12, intermediate_size = 3072;  // D L N F
   std::vector<int64_t> image_size = {224}, patch_size = {16};  // both sides, or height and width
   int64_t num_channels = 3, num_labels = 2;                    // C, K
@@ -23,10 +23,6 @@ struct VitConfig {
   std::string pool_type = "tok";  // tok: a class token; gap: mean of the patches
   std::string posemb = "learn";   // or sincos2d
   bool rep_size = false;          // tanh(linear) before the classifier
-  bool use_dcmha = false;
-  std::string compose_init = "random";  // or identity
-  int64_t rank = 2;                     // of the dynamic terms
-  bool pre_compose = true, post_compose = true, query_side = true, key_side = true, static_proj = true;
   double hidden_dropout_prob = 0, drop_path_rate = 0, compose_dropout = 0;  // of training
 
   bool operator==(const VitConfig&) const = default;
@@ -46,15 +42,13 @@ struct VitConfig {
 
 // The table of the settings; it points into `config`.
 std::vector<Setting> vit_keys(VitConfig& config);
-// The names of its setting `compose`: those without groups and windows, which a ViT has not.
-const std::vector<ComposePreset>& vit_compose_presets();
 // Conditions on single settings and between them. Error(setting).
 void check_config(const VitConfig& config);
 // With these settings, checked.
 VitConfig configure(VitConfig config, SettingTexts settings);
-// Presets by name: vit-s16, vit-m16, vit-b16, vit-28, vit-32, and each with DCMHA, dc-vit-s16, ...
+// vit-s16, vit-m16, vit-b16, vit-28, vit-32, and each with DCMHA, dc-vit-s16, ...
 std::vector<std::string> vit_preset_names();
-VitConfig vit_preset(const std::string& name);
+VitConfig vit_preset(const std::string& name);  // Error(setting) with the nearest name
 
 // config_file.cpp
 // config.json of a ViT folder or of Braid. Error(input).

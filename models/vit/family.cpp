@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "braid/models/family_settings.h"
 #include "braid/models/vit/cost.h"
 #include "braid/models/vit/model.h"
 #include "braid/models/vit/weights.h"
@@ -10,22 +11,14 @@ namespace braid::models {
 
 namespace {
 
-bool mixes_heads(const VitConfig& c) {
-  return c.use_dcmha && (c.pre_compose || c.post_compose) && (c.query_side || c.key_side || c.static_proj);
-}
-
 bool in_use(const VitConfig& c, const std::string& name) {
-  if (name == "compose_init") return mixes_heads(c);
-  if (name == "profile.rank" || name == "compose_dropout") return mixes_heads(c) && (c.query_side || c.key_side);
-  return c.use_dcmha || !name.starts_with("profile.");
+  return composition_in_use(c, name == "compose_dropout" ? "profile.rank" : name);  // both are of the dynamic terms
 }
 
-// Settings that a trained model may go on with at other values: they change how it is trained, or how new weights
-// start.
+// Settings of training may have other values when a trained model goes on.
 bool may_change(const std::string& name) {
-  static const std::set<std::string> names = {"use_dcmha",      "compose_init",    "hidden_dropout_prob",
-                                              "drop_path_rate", "compose_dropout", "compose"};
-  return names.contains(name);
+  static const std::set<std::string> of_training = {"hidden_dropout_prob", "drop_path_rate", "compose_dropout"};
+  return of_training.contains(name) || composition_may_change(name);
 }
 
 }  // namespace
@@ -34,11 +27,8 @@ VitSpec::VitSpec(VitConfig config) : config_(std::move(config)) { check_config(c
 
 std::vector<ModelSetting> VitSpec::settings() const {
   VitConfig copy = config_;
-  std::vector<ModelSetting> list = {{"model_type", "vit", "published family", true, one_of({"vit"})}};
-  for (const Setting& key : vit_keys(copy))
-    list.push_back({key.name, value_text(key.get()), key.help, in_use(config_, key.name), key.rule,
-                    compose_setters(vit_compose_presets(), key.name), may_change(key.name)});
-  return list;
+  return model_settings(
+      "vit", vit_keys(copy), [&](const std::string& name) { return in_use(config_, name); }, may_change);
 }
 
 std::unique_ptr<const ModelSpec> VitSpec::with(const SettingTexts& settings) const {
@@ -56,9 +46,7 @@ ModelSize VitSpec::size() const {
 
 SettingTexts VitSpec::matching_settings(int64_t parameters) const {
   const int64_t unit = config_.num_hidden_layers * (2 * config_.hidden_size + 1);  // of one more hidden unit
-  const int64_t more = parameters - size().parameters;
-  const int64_t units = (more + (more < 0 ? -unit : unit) / 2) / unit;  // rounded to the nearest
-  return {{"intermediate_size", std::to_string(std::max<int64_t>(1, config_.intermediate_size + units))}};
+  return matching_width(config_.intermediate_size, unit, parameters - size().parameters);
 }
 
 double VitSpec::forward_flops(int64_t) const { return vit_flops(config_); }
@@ -106,7 +94,7 @@ std::unique_ptr<const ModelSpec> Vit::spec() const { return std::make_unique<Vit
 ModelFamily vit_family() {
   return {.model_type = "vit",
           .presets = vit_preset_names(),
-          .settings = VitSpec({}).settings(),
+          .settings = VitSpec(VitConfig()).settings(),
           .read = [](const std::string& text, const std::string& file) -> std::unique_ptr<const ModelSpec> {
             return std::make_unique<VitSpec>(read_vit_config(text, file));
           },

@@ -159,6 +159,24 @@ BOOST_AUTO_TEST_CASE(presets_and_settings) {
   for (const nn::NamedTensor& p : key_wise->parameters()) BOOST_TEST(p.name.find("dyn_query") == std::string::npos);
 }
 
+// Without a stage no head is mixed, without a side there are no dynamic terms: their settings are not in use.
+BOOST_AUTO_TEST_CASE(settings_of_dcmha_that_have_no_effect) {
+  const auto in_use = [](const models::SettingTexts& settings, const std::string& name) {
+    const auto spec = models::configure_model("dc-seq2seq-tiny", settings);
+    const std::vector<models::ModelSetting> all = spec->settings();
+    return std::ranges::find(all, name, &models::ModelSetting::name)->in_use;
+  };
+  for (const char* name : {"compose_init", "profile.rank", "profile.query_side"}) {
+    BOOST_TEST(in_use({}, name), name);
+    BOOST_TEST(!in_use({{"use_dcmha", "false"}}, name), name);
+  }
+  const models::SettingTexts no_stage = {{"profile.pre_compose", "false"}, {"profile.post_compose", "false"}};
+  const models::SettingTexts no_side = {{"profile.query_side", "false"}, {"profile.key_side", "false"}};
+  BOOST_TEST(!in_use(no_stage, "compose_init"));
+  BOOST_TEST(in_use(no_side, "compose_init"));
+  BOOST_TEST(!in_use(no_side, "profile.rank"));
+}
+
 // FLOPs counted by hand for one block each.
 BOOST_AUTO_TEST_CASE(flops) {
   Seq2SeqConfig c = small_seq2seq(false);
