@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "braid/models/draws.h"
 #include "braid/models/settings.h"
 #include "braid/tensor/detail/strings.h"
 #include "braid/tensor/error.h"
@@ -20,17 +21,6 @@ constexpr const char* kMonths[] = {"january", "february", "march",     "april", 
                                    "july",    "august",   "september", "october", "november", "december"};
 constexpr const char* kWeekdays[] = {"sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"};
 
-// Whole numbers of one stream, one after the other.
-class Draws {
- public:
-  explicit Draws(RandomKey key) : key_(key) {}
-  int64_t below(int64_t n) { return random_bits(next_++, key_) % static_cast<uint32_t>(n); }
-
- private:
-  RandomKey key_;
-  uint64_t next_ = 0;
-};
-
 std::string two_digits(int64_t n) { return (n < 10 ? "0" : "") + std::to_string(n); }
 
 std::string ordinal(int64_t n) {
@@ -43,14 +33,14 @@ std::string ordinal(int64_t n) {
 Pair dates(Draws draws) {
   using namespace std::chrono;
   constexpr sys_days first = year{1950} / January / 1, last = year{2050} / January / 1;
-  const sys_days day = first + days(draws.below((last - first).count()));
+  const sys_days day = first + days(draws.below_by_remainder((last - first).count()));
   const year_month_day date(day);
   const int64_t y = static_cast<int>(date.year()), d = static_cast<unsigned>(date.day());
   const int64_t m = static_cast<unsigned>(date.month());
   const std::string month = kMonths[m - 1], full_year = std::to_string(y), short_year = two_digits(y % 100);
   const auto of_year = (day - sys_days(date.year() / January / 1)).count() + 1;
   std::string source;
-  switch (draws.below(8)) {
+  switch (draws.below_by_remainder(8)) {
     case 0:
       source =
           std::string(kWeekdays[weekday(day).c_encoding()]) + ", the " + ordinal(d) + " of " + month + " " + full_year;
@@ -77,8 +67,8 @@ Pair dates(Draws draws) {
 }
 
 std::string letters(Draws draws) {
-  std::string text(static_cast<size_t>(8 + draws.below(9)), ' ');
-  for (char& c : text) c = static_cast<char>('a' + draws.below(26));
+  std::string text(static_cast<size_t>(8 + draws.below_by_remainder(9)), ' ');
+  for (char& c : text) c = static_cast<char>('a' + draws.below_by_remainder(26));
   return text;
 }
 Pair sorted(Draws draws) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "braid/models/draws.h"
+
 namespace braid::models::vision {
 
 namespace {
@@ -36,7 +38,7 @@ void erase(Picture& p, Draws& draws, RandomKey noise) {
   const double ratio = std::exp(draws.between(std::log(0.3), std::log(3.3)));
   const int64_t h = std::clamp<int64_t>(std::llround(std::sqrt(area * ratio)), 1, p.height);
   const int64_t w = std::clamp<int64_t>(std::llround(std::sqrt(area / ratio)), 1, p.width);
-  const int64_t top = draws.below(p.height - h + 1), left = draws.below(p.width - w + 1);
+  const int64_t top = draws.below_by_unit(p.height - h + 1), left = draws.below_by_unit(p.width - w + 1);
   for (int64_t c = 0; c < p.channels; ++c)
     for (int64_t y = top; y < top + h; ++y)
       for (int64_t x = left; x < left + w; ++x)
@@ -49,12 +51,13 @@ Picture augmented(const Picture& picture, const AugmentOptions& o, RandomKey key
   Picture p = picture;
   Draws draws(child(key, "augment"));
   if (o.crop_padding > 0) {
-    const int64_t down = draws.below(2 * o.crop_padding + 1), right = draws.below(2 * o.crop_padding + 1);
+    const int64_t down = draws.below_by_unit(2 * o.crop_padding + 1),
+                  right = draws.below_by_unit(2 * o.crop_padding + 1);
     p = cropped(p, o.crop_padding, down, right);
   }
   if (o.flip && draws.unit() < 0.5) flip(p);
   for (int64_t i = 0; i < o.randaugment_ops; ++i) {
-    const int64_t op = draws.below(kRandAugmentOps);
+    const int64_t op = draws.below_by_unit(kRandAugmentOps);
     const double sign = draws.unit() < 0.5 ? -1 : 1;
     p = randaugment_op(p, op, sign * static_cast<double>(o.randaugment_magnitude) / 30);
   }

@@ -14,19 +14,6 @@ struct AugmentOptions {
   bool none() const { return crop_padding == 0 && !flip && randaugment_ops == 0 && erase == 0; }
 };
 
-// Uniform numbers of one key, one after another.
-class Draws {
- public:
-  explicit Draws(RandomKey key) : key_(key) {}
-  double unit() { return braid::unit(random_bits(next_++, key_)); }                           // in (0, 1)
-  double between(double low, double high) { return low + (high - low) * unit(); }             //
-  int64_t below(int64_t n) { return static_cast<int64_t>(unit() * static_cast<double>(n)); }  // 0 ... n-1
-
- private:
-  RandomKey key_;
-  uint64_t next_ = 0;
-};
-
 // Crop, flip and RandAugment, then erasing.
 Picture augmented(const Picture& picture, const AugmentOptions& options, RandomKey key);
 // One operation of RandAugment by its number, 0 ... kRandAugmentOps - 1; strength from -1 to 1, or 0 to 1 where the

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "braid/models/draws.h"
 #include "braid/models/image_model.h"
 #include "braid/tensor/parallel.h"
 
