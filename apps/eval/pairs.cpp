@@ -8,6 +8,7 @@
 #include "apps/cli/text.h"
 #include "apps/eval/without_text.h"
 #include "braid/models/seq2seq/greedy.h"
+#include "braid/models/text/local_samples.h"
 #include "braid/models/training/trainer.h"
 #include "braid/tensor/io/atomic_file.h"
 
@@ -49,13 +50,9 @@ int eval_pairs(const Arguments& arguments) {
     check_fits(*model, task);
     const int64_t limit = arguments.get_int("limit"), size = task.size(Split::val), batch = arguments.get_int("batch");
     const int64_t count = limit > 0 ? std::min(limit, size) : size;
-    std::vector<std::vector<int64_t>> places;
+    const std::vector<std::vector<int64_t>> places = models::text::validation_samples(count, batch, 0, {});
     std::vector<models::Batch> batches;
-    for (int64_t begin = 0; begin < count; begin += batch) {
-      places.emplace_back();
-      for (int64_t i = begin; i < std::min(count, begin + batch); ++i) places.back().push_back(i);
-      batches.push_back(pair_batch(task, Split::val, places.back()));
-    }
+    for (const std::vector<int64_t>& pairs : places) batches.push_back(pair_batch(task, Split::val, pairs));
     const double loss = models::evaluate(*model, batches, {}, StopSignals::requested);
     const models::ExactMatch match = exact_match(*model, task, Split::val, places, StopSignals::requested);
     if (StopSignals::requested()) {

@@ -4,22 +4,12 @@
 
 #include "apps/cli/signals.h"
 #include "apps/train/from_config.h"
-#include "braid/distributed/sharding/partition.h"
+#include "braid/models/text/local_samples.h"
 #include "braid/models/training/trainer.h"
 
 namespace braid::apps {
 
 using models::text::Split;
-
-namespace {
-
-// This data rank's part of the samples of a batch.
-std::vector<int64_t> local_part(const std::vector<int64_t>& all, const dist::ProcessMesh& mesh) {
-  const dist::Range mine = dist::even_partition(std::ssize(all), mesh.data.size()).single(mesh.data.rank());
-  return {all.begin() + mine.begin, all.begin() + mine.end};
-}
-
-}  // namespace
 
 PairTrainingTask::PairTrainingTask(const TrainConfig& config, models::PairTask task)
     : config_(config), task_(std::move(task)), sampler_(samples(), static_cast<uint64_t>(config.run.seed)) {
@@ -36,11 +26,9 @@ PairTrainingTask::PairTrainingTask(const TrainConfig& config, models::PairTask t
 
 std::vector<models::Batch> PairTrainingTask::batches(int64_t first, const dist::ProcessMesh& mesh) const {
   std::vector<models::Batch> batches;
-  for (int64_t m = 0; m < config_.train.accumulate; ++m) {
-    std::vector<int64_t> indices;
-    for (int64_t b = 0; b < config_.train.batch_size; ++b) indices.push_back(sampler_.at(first++));
-    batches.push_back(pair_batch(task_, Split::train, local_part(indices, mesh)));
-  }
+  for (const std::vector<int64_t>& pairs :
+       step_samples(sampler_, first, config_.train.batch_size, config_.train.accumulate, mesh))
+    batches.push_back(pair_batch(task_, Split::train, pairs));
   return batches;
 }
 
@@ -61,13 +49,7 @@ void PairTrainingTask::start(const models::Model& model, const dist::ProcessMesh
 std::vector<std::vector<int64_t>> PairTrainingTask::validation_pairs() const {
   const int64_t B = config_.train.batch_size, all = task_.size(Split::val);
   const int64_t count = config_.eval.batches > 0 ? std::min(all, config_.eval.batches * B) : all;
-  std::vector<std::vector<int64_t>> batches;
-  for (int64_t begin = 0; begin < count; begin += B) {
-    std::vector<int64_t> batch;
-    for (int64_t i = begin; i < std::min(count, begin + B); ++i) batch.push_back(i);
-    batches.push_back(local_part(batch, *mesh_));
-  }
-  return batches;
+  return models::text::validation_samples(count, B, 0, *mesh_);  // the first ones
 }
 
 bool PairTrainingTask::validate(LogRow& row, const Attempt& attempt) const {

@@ -1,6 +1,6 @@
 #include "braid/models/text/batches.h"
 
-#include <algorithm>
+#include "braid/models/text/local_samples.h"
 
 namespace braid::models::text {
 
@@ -19,38 +19,19 @@ Batch read_batch(const Dataset& data, const std::vector<int64_t>& indices) {
                     data.separates_documents() ? from_vector(all.positions, {B, T}) : Tensor());
 }
 
-namespace {
-// The samples of a micro-batch that this data rank computes.
-std::vector<int64_t> local_samples(const std::vector<int64_t>& all, const dist::ProcessMesh& mesh) {
-  const dist::Partition samples = dist::even_partition(static_cast<int64_t>(all.size()), mesh.data.size());
-  const dist::Range mine = samples.single(mesh.data.rank());
-  return {all.begin() + mine.begin, all.begin() + mine.end};
-}
-}  // namespace
-
 std::vector<Batch> step_batches(const Dataset& data, const Sampler& sampler, int64_t first, int64_t batch_size,
                                 int64_t count, const dist::ProcessMesh& mesh) {
   std::vector<Batch> batches;
-  for (int64_t m = 0; m < count; ++m) {
-    std::vector<int64_t> indices;
-    for (int64_t b = 0; b < batch_size; ++b) indices.push_back(sampler.at(first++));
-    batches.push_back(read_batch(data, local_samples(indices, mesh)));
-  }
+  for (const std::vector<int64_t>& samples : step_samples(sampler, first, batch_size, count, mesh))
+    batches.push_back(read_batch(data, samples));
   return batches;
 }
 
 std::vector<Batch> validation_batches(const Dataset& data, int64_t batch_size, int64_t count,
                                       const dist::ProcessMesh& mesh) {
   std::vector<Batch> batches;
-  const int64_t samples = std::min(data.size(), count * batch_size);
-  std::vector<int64_t> indices;
-  for (int64_t i = 0; i < samples; ++i) {
-    indices.push_back(i * data.size() / samples);
-    if (static_cast<int64_t>(indices.size()) == batch_size || i + 1 == samples) {
-      batches.push_back(read_batch(data, local_samples(indices, mesh)));
-      indices.clear();
-    }
-  }
+  for (const std::vector<int64_t>& samples : validation_samples(data.size(), batch_size, count * batch_size, mesh))
+    batches.push_back(read_batch(data, samples));
   return batches;
 }
 

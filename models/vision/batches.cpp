@@ -4,16 +4,12 @@
 
 #include "braid/models/draws.h"
 #include "braid/models/image_model.h"
+#include "braid/models/text/local_samples.h"
 #include "braid/tensor/parallel.h"
 
 namespace braid::models::vision {
 
 namespace {
-
-std::vector<int64_t> local_pictures(const std::vector<int64_t>& all, const dist::ProcessMesh& mesh) {
-  const dist::Range mine = dist::even_partition(std::ssize(all), mesh.data.size()).single(mesh.data.rank());
-  return {all.begin() + mine.begin, all.begin() + mine.end};
-}
 
 // Adds share x (pixels / 255 - mean) / std of each channel.
 void add_normalised(const Picture& p, const PictureManifest& m, double share, float* out) {
@@ -130,17 +126,7 @@ std::vector<Batch> step_batches(const PictureDataset& data, const text::Sampler&
 
 std::vector<std::vector<int64_t>> validation_pictures(const PictureDataset& data, int64_t batch_size, int64_t most,
                                                       const dist::ProcessMesh& mesh) {
-  std::vector<std::vector<int64_t>> batches;
-  const int64_t pictures = most > 0 ? std::min(data.size(), most) : data.size();
-  std::vector<int64_t> indices;
-  for (int64_t i = 0; i < pictures; ++i) {
-    indices.push_back(i * data.size() / pictures);
-    if (std::ssize(indices) == batch_size || i + 1 == pictures) {
-      batches.push_back(local_pictures(indices, mesh));
-      indices.clear();
-    }
-  }
-  return batches;
+  return text::validation_samples(data.size(), batch_size, most, mesh);
 }
 
 Batch read_batch(const PictureDataset& data, const std::vector<int64_t>& pictures) {
