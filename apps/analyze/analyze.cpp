@@ -6,6 +6,7 @@
 #include "apps/analyze/page.h"
 #include "apps/analyze/pictures.h"
 #include "apps/cli/commands.h"
+#include "apps/cli/loaded_model.h"
 #include "apps/cli/model_flags.h"
 #include "apps/cli/progress.h"
 #include "apps/cli/prompt.h"
@@ -26,22 +27,16 @@ constexpr int64_t kDefaultWindow = 128;
 
 struct Loaded {
   std::string name;
-  fs::path folder;
   std::unique_ptr<models::LanguageModel> model;
   std::shared_ptr<const models::text::Tokenizer> tokenizer;
 };
 
 Loaded load(const Arguments& arguments, const std::string& path) {
-  Loaded result{.name = "", .folder = model_folder(path), .model = {}, .tokenizer = {}};
-  models::LoadedModel loaded = models::load_model(result.folder, {.dtype = dtype_of(arguments)});
-  print_notes(loaded.notes);
-  result.model = models::as_language_model(std::move(loaded.model));
-  result.model->to(device_of(arguments));
+  const fs::path folder = model_folder(path);
+  models::LoadedModel loaded = load_on_device(arguments, folder, {.dtype = dtype_of(arguments)});
+  Loaded result{model_name(path), models::as_language_model(std::move(loaded.model)), std::move(loaded.tokenizer)};
   nn::freeze(*result.model);
-  check_tokenizer(loaded.tokenizer.get(), result.folder, "analyze reads text");
-  result.tokenizer = std::move(loaded.tokenizer);
-  const fs::path trimmed = fs::path(path).lexically_normal();
-  result.name = (trimmed.has_filename() ? trimmed : trimmed.parent_path()).filename().string();
+  check_tokenizer(result.tokenizer.get(), folder, "analyze reads text");
   return result;
 }
 
@@ -123,12 +118,6 @@ AnalysedModel analysed(const Arguments& arguments, Loaded& loaded, int64_t longe
   return {loaded.name, models::analyze(*loaded.model, request, words), loaded.tokenizer};
 }
 
-void check_out(const fs::path& out) {
-  std::error_code none;
-  check(!fs::exists(out / "config.json", none), ErrorKind::setting,
-        [&] { return "--out " + out.string() + " holds a model: expected a folder for the report alone"; });
-}
-
 int run_analyze(const Arguments& arguments) {
   if (arguments.has("pictures")) return analyze::analyze_pictures(arguments);
   check(!arguments.has("heads"), ErrorKind::setting,
@@ -136,7 +125,7 @@ int run_analyze(const Arguments& arguments) {
   check(arguments.has("text") != arguments.has("prompt"), ErrorKind::setting,
         [] { return std::string("expected one of --text FILE and --prompt TEXT, found both or none"); });
   const fs::path out = arguments.get("out");
-  check_out(out);
+  analyze::check_report_folder(out);
   std::vector<Loaded> loaded;
   loaded.push_back(load(arguments, arguments.get("MODEL")));
   if (arguments.has("compare")) loaded.push_back(load(arguments, arguments.get("compare")));

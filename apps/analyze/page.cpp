@@ -9,6 +9,7 @@
 #include "apps/cli/text.h"
 #include "apps/report/svg.h"
 #include "apps/serve/page_files.h"
+#include "braid/tensor/error.h"
 
 namespace braid::apps::analyze {
 namespace {
@@ -163,6 +164,22 @@ std::string fill_template(std::string_view text, const std::vector<std::pair<std
   return result;
 }
 
+std::string html_page(const HtmlPage& page) {
+  const std::string style =
+      std::string(serve::find_page_file("/page/page.css")->contents) + std::string(page_part("page.css")) + page.style;
+  return fill_template(page_part("frame.html"), {{"title", escape_html(page.title)},
+                                                 {"style", style},
+                                                 {"scripts", page.scripts ? "script-src 'unsafe-inline'; " : ""},
+                                                 {"first_section", page.first_section},
+                                                 {"body", page.body}});
+}
+
+void check_report_folder(const std::filesystem::path& out) {
+  std::error_code none;
+  check(!std::filesystem::exists(out / "config.json", none), ErrorKind::setting,
+        [&] { return "--out " + out.string() + " holds a model: expected a folder for the report alone"; });
+}
+
 std::vector<SummaryRow> summary(const std::vector<AnalysedModel>& models) {
   std::vector<SummaryRow> rows;
   const auto add = [&](const std::string& name, auto&& value) {
@@ -253,18 +270,16 @@ std::string report_page(const std::vector<AnalysedModel>& models, const std::vec
     contents += std::string("<a href=\"#") + name_of(heading.section) + "-section\">" + heading.title + "</a>";
     sections += html;
   }
-  const std::string style =
-      std::string(serve::find_page_file("/page/page.css")->contents) + std::string(page_part("page.css"));
-  return fill_template(page_part("index.html"), {{"title", escape_html(title)},
-                                                 {"style", style},
-                                                 {"about", escape_html(about)},
-                                                 {"summary", table},
-                                                 {"notes", notes},
-                                                 {"contents", contents},
-                                                 {"maps", maps ? std::string(page_part("maps.html")) : ""},
-                                                 {"sections", sections},
-                                                 {"data", page_data(models)},
-                                                 {"script", maps ? joined_scripts() : ""}});
+  const std::string body =
+      fill_template(page_part("index.html"), {{"about", escape_html(about)},
+                                              {"summary", table},
+                                              {"notes", notes},
+                                              {"contents", contents},
+                                              {"maps", maps ? std::string(page_part("maps.html")) : ""},
+                                              {"sections", sections},
+                                              {"data", page_data(models)},
+                                              {"script", maps ? joined_scripts() : ""}});
+  return html_page({.title = title, .first_section = "summary", .body = body, .scripts = true});
 }
 
 }  // namespace braid::apps::analyze

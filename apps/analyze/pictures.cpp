@@ -7,17 +7,16 @@
 
 #include "apps/analyze/page.h"
 #include "apps/analyze/page_parts.h"
+#include "apps/cli/loaded_model.h"
 #include "apps/cli/model_flags.h"
 #include "apps/cli/progress.h"
 #include "apps/cli/text.h"
 #include "apps/report/csv.h"
 #include "apps/report/png.h"
 #include "apps/report/svg.h"
-#include "apps/serve/page_files.h"
 #include "braid/autograd/ops.h"
 #include "braid/autograd/record.h"
 #include "braid/models/analysis/picture_attention.h"
-#include "braid/models/pretrained/pretrained.h"
 #include "braid/models/vision/batches.h"
 #include "braid/tensor/io/atomic_file.h"
 #include "braid/tensor/io/file_system.h"
@@ -49,19 +48,13 @@ struct Shown {
   PictureAttention attention;
 };
 
-std::unique_ptr<models::Vit> load_vit(const Arguments& arguments) {
-  models::LoadedModel loaded = models::load_model(model_folder(arguments.get("MODEL")), {.dtype = dtype_of(arguments)});
-  print_notes(loaded.notes);
-  auto* vit = dynamic_cast<models::Vit*>(loaded.model.get());
+const models::Vit& vit_of(const models::Model& model) {
+  const auto* vit = dynamic_cast<const models::Vit*>(&model);
   check(vit != nullptr, ErrorKind::input, [&] {
-    return "a model of type " + loaded.model->spec()->model_type() +
+    return "a model of type " + model.spec()->model_type() +
            " has no attention over pictures: expected a model of type vit beside --pictures";
   });
-  static_cast<void>(loaded.model.release());
-  std::unique_ptr<models::Vit> model(vit);
-  model->to(device_of(arguments));
-  nn::freeze(*model);
-  return model;
+  return *vit;
 }
 
 void check_fits(const models::Vit& model, const PictureDataset& data) {
@@ -204,9 +197,7 @@ std::string png_of(const Picture& p) {
 std::string page(const std::string& name, const std::vector<Shown>& shown, const std::vector<Head>& heads,
                  const std::vector<Prediction>& mistakes, int64_t pictures, const PictureDataset& data) {
   const std::vector<std::string>& classes = data.manifest().classes;
-  std::string style = std::string(serve::find_page_file("/page/page.css")->contents) +
-                      std::string(page_part("page.css")) + std::string(page_part("pictures.css"));
-  std::string attention, wrong;
+  std::string style(page_part("pictures.css")), attention, wrong;
   for (size_t i = 0; i < shown.size(); ++i) {
     const std::string of_picture = "picture-" + std::to_string(i);
     style += "." + of_picture + " { background-image: url(" + data_url(png_of(shown[i].picture)) + "); }\n";
@@ -225,11 +216,9 @@ std::string page(const std::string& name, const std::vector<Shown>& shown, const
   }
   const auto right = static_cast<double>(pictures - std::ssize(mistakes));
   const bool token = !shown.empty() && shown[0].attention.class_token;
-  return fill_template(
+  const std::string body = fill_template(
       page_part("pictures.html"),
-      {{"title", "Analysis of " + escape_html(name)},
-       {"style", style},
-       {"about", std::to_string(pictures) + " pictures of the validation split, " +
+      {{"about", std::to_string(pictures) + " pictures of the validation split, " +
                      percent(right / static_cast<double>(pictures)) + " of them right."},
        {"queries", token ? "of the class token" : "of all patches, on average"},
        {"compose", !shown.empty() && shown[0].attention.composed
@@ -240,6 +229,7 @@ std::string page(const std::string& name, const std::vector<Shown>& shown, const
         std::to_string(mistakes.size()) + " of " + std::to_string(pictures) +
             (most < std::ssize(mistakes) ? ", the " + std::to_string(most) + " most confident ones shown" : "")},
        {"wrong", wrong}});
+  return html_page({.title = "Analysis of " + name, .style = style, .first_section = "attention", .body = body});
 }
 
 }  // namespace
@@ -249,27 +239,27 @@ int analyze_pictures(const Arguments& arguments) {
     check(!arguments.has(flag) || arguments.get(flag).empty(), ErrorKind::setting,
           [&] { return "--" + std::string(flag) + " is for texts: it has no effect beside --pictures; leave it out"; });
   const fs::path out = arguments.get("out");
-  std::error_code none;
-  check(!fs::exists(out / "config.json", none), ErrorKind::setting,
-        [&] { return "--out " + out.string() + " holds a model: expected a folder for the report alone"; });
+  check_report_folder(out);
   const PictureDataset data(arguments.get("pictures"), models::text::Split::val);
-  const std::unique_ptr<models::Vit> model = load_vit(arguments);
-  check_fits(*model, data);
-  const std::vector<Head> heads = heads_of(arguments.get("heads"), model->config());
+  const models::LoadedModel loaded =
+      load_on_device(arguments, model_folder(arguments.get("MODEL")), {.dtype = dtype_of(arguments)});
+  const models::Vit& model = vit_of(*loaded.model);
+  nn::freeze(*loaded.model);
+  check_fits(model, data);
+  const std::vector<Head> heads = heads_of(arguments.get("heads"), model.config());
   io::make_folder(out / "figures");
 
   std::vector<Prediction> right, mistakes;
-  for (const Prediction& p : predictions(*model, data, arguments.get_int("limit")))
+  for (const Prediction& p : predictions(model, data, arguments.get_int("limit")))
     (p.right() ? right : mistakes).push_back(p);
   std::ranges::stable_sort(mistakes, std::greater(), &Prediction::confidence);
   std::vector<Shown> shown;
   for (const Prediction& p : chosen(right, mistakes, arguments.get_int("show-pictures"))) {
     const models::Batch one = models::vision::read_batch(data, {p.picture});
-    shown.push_back({p, read(data, p.picture), models::picture_attention(*model, one.at("pixel_values"))});
+    shown.push_back({p, read(data, p.picture), models::picture_attention(model, one.at("pixel_values"))});
   }
   const int64_t pictures = std::ssize(right) + std::ssize(mistakes);
-  const fs::path trimmed = fs::path(arguments.get("MODEL")).lexically_normal();
-  const std::string name = (trimmed.has_filename() ? trimmed : trimmed.parent_path()).filename().string();
+  const std::string name = model_name(arguments.get("MODEL"));
   io::write_file((out / "figures/attention.csv").string(), attention_csv(shown, heads));
   io::write_file((out / "figures/mistakes.csv").string(), mistakes_csv(mistakes, data.manifest().classes));
   io::write_file((out / "index.html").string(), page(name, shown, heads, mistakes, pictures, data));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "apps/cli/loaded_model.h"
 #include "apps/cli/model_flags.h"
 #include "apps/cli/text.h"
 #include "braid/tensor/error.h"
@@ -26,15 +27,11 @@ void check_only(const Arguments& arguments, const std::string& prefix, const std
 
 models::LoadedModel load_model_of(const Arguments& arguments) {
   if (const int64_t n = arguments.get_int("threads"); n > 0) set_threads(static_cast<int>(n));
-  const Device device = device_of(arguments);
-  models::LoadedModel loaded =
-      models::load_model(model_folder(arguments.get("MODEL")), {.dtype = dtype_of(arguments),
-                                                                .settings = model_keys(arguments),
-                                                                .base = base_of(arguments),
-                                                                .int8_weights = int8_weights(arguments)});
-  print_notes(loaded.notes);
-  loaded.model->to(device);
-  return loaded;
+  return load_on_device(arguments, model_folder(arguments.get("MODEL")),
+                        {.dtype = dtype_of(arguments),
+                         .settings = model_keys(arguments),
+                         .base = base_of(arguments),
+                         .int8_weights = int8_weights(arguments)});
 }
 
 }  // namespace braid::apps

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "apps/cli/commands.h"
+#include "apps/cli/loaded_model.h"
 #include "apps/cli/memory_text.h"
 #include "apps/cli/model_flags.h"
 #include "apps/cli/signals.h"
@@ -58,13 +59,6 @@ void raise_file_limit(int64_t connections) {
   if (limit.rlim_cur >= needed) return;
   limit.rlim_cur = std::min(needed, limit.rlim_max);
   ::setrlimit(RLIMIT_NOFILE, &limit);
-}
-
-// The last part of the path that the user gave: "demo" for out/demo, whatever its newest checkpoint is.
-std::string model_name(const std::string& path) {
-  const std::filesystem::path full = std::filesystem::absolute(path).lexically_normal();
-  const std::string name = (full.has_filename() ? full : full.parent_path()).filename().string();
-  return name.empty() ? "model" : name;
 }
 
 std::unique_ptr<Service> make_service(const models::LanguageModel& model, const models::text::Tokenizer& tokenizer,
