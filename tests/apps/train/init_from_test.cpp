@@ -4,7 +4,7 @@
 #include "braid/models/pretrained/adapter.h"
 #include "braid/tensor/io/json.h"
 #include "braid/tensor/io/safetensors.h"
-#include "tests/apps/train/runs.h"
+#include "tests/apps/train/finished_run.h"
 
 using namespace braid;
 using namespace braid::test;
@@ -14,12 +14,7 @@ namespace {
 
 // A run of a plain Transformer.
 const fs::path& transformer() {
-  static const fs::path out = [] {
-    const fs::path path = world().fresh();
-    const Outcome result = train(path, {"model.use_dcmha=false"});
-    if (result.code != 0) throw std::runtime_error(result.output);
-    return path;
-  }();
+  static const fs::path out = finished_run([](const fs::path& path) { return train(path, {"model.use_dcmha=false"}); });
   return out;
 }
 

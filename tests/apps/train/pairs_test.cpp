@@ -1,7 +1,7 @@
 // braid train on pairs of sequences: it learns, resumes to the same bits, decodes, and rejects what does not fit.
 #include <nlohmann/json.hpp>
 
-#include "tests/apps/train/runs.h"
+#include "tests/apps/train/finished_run.h"
 
 using namespace braid;
 using namespace braid::test;
@@ -19,12 +19,8 @@ Outcome train_pairs(const std::filesystem::path& out, const std::string& more = 
 }
 
 const std::filesystem::path& straight() {
-  static const std::filesystem::path out = [] {
-    const std::filesystem::path path = world().fresh();
-    const Outcome result = train_pairs(path, "sample.interval=5");
-    if (result.code != 0) throw std::runtime_error(result.output);
-    return path;
-  }();
+  static const std::filesystem::path out =
+      finished_run([](const std::filesystem::path& path) { return train_pairs(path, "sample.interval=5"); });
   return out;
 }
 
@@ -41,14 +37,12 @@ BOOST_AUTO_TEST_CASE(nothing_is_said_about_guessing) {
 }
 
 BOOST_AUTO_TEST_CASE(a_resumed_run_ends_with_the_same_bits) {
-  const std::filesystem::path out = world().fresh();
-  BOOST_TEST(train_pairs(out, "sample.interval=5 checkpoint.interval=3").code == 0);
+  const auto train_in = [](const std::filesystem::path& path) {
+    return train_pairs(path, "sample.interval=5 checkpoint.interval=3");
+  };
+  const std::filesystem::path out = finished_run(train_in);
   check_same(out, straight());
-  std::filesystem::remove_all(step(out, 10));
-  const Outcome again = train_pairs(out, "sample.interval=5 checkpoint.interval=3");
-  BOOST_TEST(again.code == 0, again.output);
-  BOOST_TEST(again.output.find("resuming from") != std::string::npos, again.output);
-  check_same(out, straight());
+  check_resumes(out, straight(), train_in);
   BOOST_TEST(slurp(out / "samples.txt") == slurp(straight() / "samples.txt"));
   const std::vector<apps::LogRow> log = apps::read_log(out);
   for (const size_t at : {4u, 9u}) {
@@ -62,16 +56,16 @@ BOOST_AUTO_TEST_CASE(a_resumed_run_ends_with_the_same_bits) {
 // Validation and the saved model have the averaged weights, a resume the trained ones too.
 BOOST_AUTO_TEST_CASE(averaged_weights_and_layer_decay_resume_exactly) {
   const std::string more = "train.ema=0.8 optimizer.layer_decay=0.7 ";
-  const std::filesystem::path whole = world().fresh(), out = world().fresh();
+  const std::filesystem::path whole = world().fresh();
   const Outcome first = train_pairs(whole, more);
   BOOST_TEST(first.code == 0, first.output);
   for (const char* words : {"lr x 0.7", "lr x 0.343"})
     BOOST_TEST(first.output.find(words) != std::string::npos, first.output);
-  BOOST_TEST(train_pairs(out, more + "checkpoint.interval=7").code == 0);
-  std::filesystem::remove_all(step(out, 10));
-  const Outcome again = train_pairs(out, more + "checkpoint.interval=7");
-  BOOST_TEST(again.output.find("resuming from") != std::string::npos, again.output);
-  check_same(out, whole);
+  const auto train_in = [&](const std::filesystem::path& path) {
+    return train_pairs(path, more + "checkpoint.interval=7");
+  };
+  const std::filesystem::path out = finished_run(train_in);
+  check_resumes(out, whole, train_in);
   const apps::LogRow last = apps::read_log(whole).back(), plain = apps::read_log(straight()).back();
   BOOST_TEST(last.val_loss != plain.val_loss);
   const std::filesystem::path json = world().scratch / "averaged.json";

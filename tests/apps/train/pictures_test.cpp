@@ -1,7 +1,7 @@
 // braid train on pictures: it learns, resumes to the same bits, computes in bf16, and rejects what does not fit.
 #include <nlohmann/json.hpp>
 
-#include "tests/apps/train/runs.h"
+#include "tests/apps/train/finished_run.h"
 #include "tests/support/idx_pictures.h"
 
 using namespace braid;
@@ -34,12 +34,8 @@ Outcome train_pictures(const std::filesystem::path& out, const std::string& more
 }
 
 const std::filesystem::path& straight() {
-  static const std::filesystem::path out = [] {
-    const std::filesystem::path path = world().fresh();
-    const Outcome result = train_pictures(path);
-    if (result.code != 0) throw std::runtime_error(result.output);
-    return path;
-  }();
+  static const std::filesystem::path out =
+      finished_run([](const std::filesystem::path& path) { return train_pictures(path); });
   return out;
 }
 
@@ -68,15 +64,12 @@ BOOST_AUTO_TEST_CASE(the_log_counts_pictures_and_measures_classes) {
 }
 
 BOOST_AUTO_TEST_CASE(a_resumed_run_ends_with_the_same_bits) {
-  const std::filesystem::path out = world().fresh();
-  BOOST_TEST(train_pictures(out, "train.steps=10 checkpoint.interval=3", "ulimit -t 100;").code == 0);
+  const auto train_in = [](const std::filesystem::path& path) {
+    return train_pictures(path, "checkpoint.interval=3", "ulimit -t 100;");
+  };
+  const std::filesystem::path out = finished_run(train_in);
   check_same(out, straight());
-  // Without the last checkpoint the run resumes from the one before it, in the middle of an epoch.
-  std::filesystem::remove_all(step(out, 10));
-  const Outcome again = train_pictures(out, "checkpoint.interval=3");
-  BOOST_TEST(again.code == 0, again.output);
-  BOOST_TEST(again.output.find("resuming from") != std::string::npos, again.output);
-  check_same(out, straight());
+  check_resumes(out, straight(), train_in);  // in the middle of an epoch
 }
 
 BOOST_AUTO_TEST_CASE(it_learns_the_classes) {
