@@ -5,6 +5,7 @@
 #include <ctime>
 
 #include "apps/cli/text.h"
+#include "braid/tensor/detail/processor.h"
 
 namespace braid::apps {
 namespace {
@@ -46,7 +47,7 @@ std::string processor_features() {
   if (__builtin_cpu_supports("avx512f")) names.push_back("AVX-512F");
   if (__builtin_cpu_supports("avx512bw")) names.push_back("AVX-512BW");
   if (__builtin_cpu_supports("avx512vnni")) names.push_back("AVX-512VNNI");
-  if (__builtin_cpu_supports("avx512bf16")) names.push_back("AVX-512BF16");
+  if (detail::has_avx512_bf16()) names.push_back("AVX-512BF16");
 #endif
   return names.empty() ? "none of AVX2 and AVX-512" : join(names, ", ");
 }

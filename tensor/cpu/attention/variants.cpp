@@ -2,10 +2,8 @@
 
 #include <atomic>
 #include <vector>
-#ifdef BRAID_ATTENTION_X86
-#include <cpuid.h>
-#endif
 
+#include "braid/tensor/detail/processor.h"
 #include "braid/tensor/detail/variants.h"
 
 namespace braid::cpu::attention {
@@ -31,12 +29,8 @@ std::vector<const Kernels<T>*> find_variants() {
     }
   };
 #ifdef BRAID_ATTENTION_X86
-  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
-    add(avx512_f32, avx512_f64);
-  }
-  if (avx2) add(avx2_f32, avx2_f64);
+  if (detail::has_avx512()) add(avx512_f32, avx512_f64);
+  if (detail::has_avx2()) add(avx2_f32, avx2_f64);
 #endif
   add(portable_f32, portable_f64);
   return found;
@@ -67,14 +61,7 @@ template const Kernels<double>& kernels<double>();
 namespace {
 
 #ifdef BRAID_ATTENTION_X86
-// Not every compiler has a name for this in __builtin_cpu_supports().
-const Kernels<float>* find_pair_kernels() {
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  const bool found = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                     __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-                     __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & (1u << 5)) != 0;
-  return found ? &avx512_bf16_f32 : nullptr;
-}
+const Kernels<float>* find_pair_kernels() { return detail::has_avx512_bf16() ? &avx512_bf16_f32 : nullptr; }
 #else
 const Kernels<float>* find_pair_kernels() { return nullptr; }
 #endif

@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <new>
 #include <vector>
-#ifdef BRAID_BF16_X86
-#include <cpuid.h>
-#endif
 
 #include "braid/tensor/detail/integers.h"
+#include "braid/tensor/detail/processor.h"
 #include "braid/tensor/detail/variants.h"
 #include "braid/tensor/tensor.h"
 
@@ -161,22 +159,12 @@ Tensor pack_all_columns(const Bf16Kernels& kernels, const Bf16Products<Y>& p, co
   return packed;
 }
 
-#ifdef BRAID_BF16_X86
-// Not every compiler has a name for this in __builtin_cpu_supports().
-bool supports_avx512_bf16() {
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-         __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & (1u << 5)) != 0;
-}
-#endif
-
 detail::Variants<Bf16Kernels>& known() {
   static constexpr Bf16Kernels none{.name = "f32"};
   static detail::Variants<Bf16Kernels> known([] {
     std::vector<const Bf16Kernels*> found;
 #ifdef BRAID_BF16_X86
-    if (supports_avx512_bf16()) found.push_back(&avx512_bf16_products);
+    if (detail::has_avx512_bf16()) found.push_back(&avx512_bf16_products);
 #endif
     found.push_back(&none);
     return found;

@@ -1,10 +1,8 @@
 #include "braid/tensor/cpu/int8/variants.h"
 
 #include <vector>
-#ifdef BRAID_INT8_X86
-#include <cpuid.h>
-#endif
 
+#include "braid/tensor/detail/processor.h"
 #include "braid/tensor/detail/variants.h"
 
 namespace braid::cpu::int8 {
@@ -16,22 +14,12 @@ extern const Kernels avx512_vnni, avx_vnni, avx2;
 
 namespace {
 
-#ifdef BRAID_INT8_X86
-// clang 14 has no name for this feature.
-bool has_avx_vnni() {
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & (1u << 4)) != 0;
-}
-#endif
-
 std::vector<const Kernels*> find_variants() {
   std::vector<const Kernels*> found;
 #ifdef BRAID_INT8_X86
-  if (__builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw")) found.push_back(&avx512_vnni);
-  if (__builtin_cpu_supports("avx2")) {
-    if (has_avx_vnni()) found.push_back(&avx_vnni);
-    found.push_back(&avx2);
-  }
+  if (detail::has_avx512_vnni()) found.push_back(&avx512_vnni);
+  if (detail::has_avx_vnni()) found.push_back(&avx_vnni);
+  if (detail::has_avx2()) found.push_back(&avx2);
 #endif
   found.push_back(&portable);
   return found;

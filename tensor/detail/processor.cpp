@@ -1,0 +1,51 @@
+#include "braid/tensor/detail/processor.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+namespace braid::detail {
+
+#if defined(__x86_64__)
+
+// __builtin_cpu_supports() also asks whether the system saves the vector registers. It has no names of some features in
+// clang 14; these are bits of the processor's answer, of vectors that another name stands for.
+namespace {
+
+bool has_bit_of_leaf_7_1(unsigned bit) {  // in register EAX
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & (1u << bit)) != 0;
+}
+
+}  // namespace
+
+bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
+
+bool has_f16c() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return has_avx2() && __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
+
+bool has_avx_vnni() { return has_avx2() && has_bit_of_leaf_7_1(4); }
+
+bool has_avx512() {
+  return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+}
+
+bool has_avx512_bf16() { return has_avx512() && has_bit_of_leaf_7_1(5); }
+
+bool has_avx512_vnni() { return has_avx512() && __builtin_cpu_supports("avx512vnni"); }
+
+#else
+
+bool has_avx2() { return false; }
+bool has_f16c() { return false; }
+bool has_avx_vnni() { return false; }
+bool has_avx512() { return false; }
+bool has_avx512_bf16() { return false; }
+bool has_avx512_vnni() { return false; }
+
+#endif
+
+}  // namespace braid::detail
