@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <mutex>
@@ -15,6 +14,7 @@
 #include "braid/tensor/error.h"
 #include "tests/cuda/emulation/fibers.h"
 #include "tests/cuda/emulation/memory.h"
+#include "tests/cuda/emulation/running_thread.h"
 
 namespace braid::emulated {
 
@@ -75,6 +75,8 @@ bool cancelled;
 std::string text(const uint3& i) {
   return "(" + std::to_string(i.x) + "," + std::to_string(i.y) + "," + std::to_string(i.z) + ")";
 }
+
+std::string name_of_thread(const uint3& index) { return "block " + text(blockIdx) + " thread " + text(index); }
 
 // ---- messages ----
 
@@ -254,7 +256,7 @@ void run_block(const cuda::Launch& shape) {
     t.index = {i % shape.block.x, i / shape.block.x % shape.block.y, i / (shape.block.x * shape.block.y)};
     t.copy_group = 0;
     t.copies.clear();
-    t.fiber.start(i, "block " + text(blockIdx) + " thread " + text(t.index), [&t] { life_of(t); });
+    t.fiber.start(i, name_of_thread(t.index), [&t] { life_of(t); });
   }
   draw_turns();
   while (alive > 0 && !error) {
@@ -375,33 +377,12 @@ void copy_async_wait(int newest) {
   copies.erase(copies.begin(), rest);
 }
 
+std::string running_thread() { return current ? name_of_thread(current->index) : ""; }
+
 void fail(const std::string& what) {
-  throw Error(ErrorKind::misuse,
-              "block " + text(blockIdx) + (current ? " thread " + text(current->index) : "") + ": " + what);
+  throw Error(ErrorKind::misuse, (current ? running_thread() : "block " + text(blockIdx)) + ": " + what);
 }
 
 unsigned lane() { return current->id % 32; }
 
 }  // namespace braid::emulated
-
-// The sanitizers call these when they have found something.
-extern "C" void __asan_on_error() {  // say which CUDA thread did it
-  using namespace braid::emulated;
-  if (current) std::fprintf(stderr, "in block %s thread %s\n", text(blockIdx).c_str(), text(current->index).c_str());
-}
-extern "C" void __tsan_on_report(void*) { ++braid::emulated::counts.data_races; }
-// Memory is soon used again, by the same kernel too; and some tests race on purpose, so the sanitizer's own exit code
-// would always be that of a fault.
-extern "C" const char* __tsan_default_options() {
-  return "suppress_equal_addresses=0:suppress_equal_stacks=0:exitcode=0";
-}
-namespace {
-struct RacesFailTheProgram {
-  ~RacesFailTheProgram() {
-    const uint64_t races = braid::emulated::counts.data_races;
-    if (races == 0) return;
-    std::fprintf(stderr, "%llu data races that no test expected, see above\n", static_cast<unsigned long long>(races));
-    std::_Exit(66);
-  }
-} races_fail_the_program;
-}  // namespace
