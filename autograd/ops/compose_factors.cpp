@@ -1,5 +1,4 @@
-// The factors of Compose from the products of their generator, for every branch: composed of ops, and as one kernel
-// where the device has one.
+// The factors of Compose from the products of their generator, for every branch, by one kernel each way.
 #include "braid/autograd/detail/check.h"
 #include "braid/autograd/ops.h"
 #include "braid/tensor/kernels/backend.h"
@@ -24,23 +23,6 @@ void check_products(const Tensor& w, const Tensor& gates) {
         [&] { return "w must be (G, C, B, T, 2R, M) for gates " + str(g) + ", got " + str(w.shape()); });
 }
 
-std::vector<ComposeFactors> composed(const Tensor& w, const Tensor& gates, double eps) {
-  const int64_t C = gates.dim(3);
-  const std::vector<int64_t> ones(static_cast<size_t>(C), 1);
-  std::vector<ComposeFactors> factors(ones.size());
-  const std::vector<Tensor> open = split(tanh(gates), ones, 3);
-  for (size_t c = 0; c < open.size(); ++c) factors[c].gate = squeeze(open[c], 3);
-  if (!w) return factors;
-  const int64_t R = w.dim(4) / 2;
-  const std::vector<Tensor> branches = split(permute(w, {1, 2, 3, 0, 4, 5}), ones, 0);  // (1, B, T, G, 2R, M)
-  for (size_t c = 0; c < branches.size(); ++c) {
-    const std::vector<Tensor> parts = split(squeeze(branches[c], 0), {R, R}, 3);
-    factors[c].down = rms_norm(parts[0], {}, eps);
-    factors[c].up = contiguous(parts[1]);
-  }
-  return factors;
-}
-
 }  // namespace
 
 // down = w[:R] rstd, rstd = 1 / sqrt(mean_m w[:R]^2 + eps);   up = w[R:];   gate = tanh(gates)
@@ -48,7 +30,6 @@ std::vector<ComposeFactors> composed(const Tensor& w, const Tensor& gates, doubl
 std::vector<ComposeFactors> compose_factors(const Tensor& w, const Tensor& gates, double eps) {
   check_products(w, gates);
   const Backend& device = backend(gates.device());
-  if (!device.compose_factors.forward) return composed(w, gates, eps);
   const int64_t B = gates.dim(0), T = gates.dim(1), G = gates.dim(2), C = gates.dim(3), M = gates.dim(4);
   const int64_t R = w ? w.dim(4) / 2 : 0;
   const Tensor x = w ? w.detach().contiguous().reshaped({G, C, B * T, 2 * R, M}) : Tensor();

@@ -23,6 +23,7 @@ const Backend& cpu_backend() {
       .index = index_kernels,
       .loss = loss_kernels,
       .attention = attention_kernels,
+      .compose_factors = compose_factors_kernels,
       .optimizer = optimizer_kernels,
   };
   return table;

@@ -20,6 +20,9 @@ struct ComposeFactorsKernels {
       backward;
 };
 
+namespace cpu {
+extern constinit const ComposeFactorsKernels compose_factors_kernels;  // tensor/cpu/compose_factors.cpp
+}
 namespace cuda {
 extern constinit const ComposeFactorsKernels compose_factors_kernels;  // cuda/kernels/compose_factors.cu
 }

@@ -1,4 +1,4 @@
-// The factors of Compose in one kernel each way, against the ops that the CPU composes.
+// The factors of Compose in one kernel each way, against the kernel of the CPU.
 #include "braid/autograd/ops.h"
 #include "tests/cuda/support.h"
 
@@ -48,7 +48,7 @@ void check_sizes(const Sizes& z, DType t, int skip, bool misaligned) {
 
 BOOST_AUTO_TEST_SUITE(cuda_compose_factors)
 
-BOOST_AUTO_TEST_CASE(are_those_of_the_composed_ops) {
+BOOST_AUTO_TEST_CASE(are_those_of_the_cpu) {
   for (DType t : kFloats) {
     for (const Sizes& z : std::vector<Sizes>{
              {2, 3, 1, 4, 2, 16}, {1, 5, 1, 4, 2, 32}, {1, 2, 2, 3, 1, 5}, {2, 2, 1, 2, 0, 16}, {1, 1, 1, 1, 3, 70}}) {
