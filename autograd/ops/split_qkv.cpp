@@ -1,5 +1,5 @@
-// Queries, keys and values from the product that makes all of them: composed of ops, and as one kernel where the device
-// has one.
+// Queries, keys and values from the product that makes all of them: by one kernel, or composed of ops where that is
+// faster or the device has no kernel for the size.
 #include "braid/autograd/detail/check.h"
 #include "braid/autograd/ops.h"
 #include "braid/tensor/kernels/backend.h"
@@ -58,8 +58,10 @@ Qkv composed(const Tensor& x, const QkvSplit& how) {
   return r;
 }
 
-// (B, T, heads, d) in the memory of a contiguous (B, heads, T, d): samples and heads are then one batch of products.
-Tensor heads_first(const Tensor& x, int64_t heads, int64_t d) {
+// (B, T, heads, d); on a GPU in the memory of a contiguous (B, heads, T, d): samples and heads are then one batch of
+// products. On the CPU that would spread the heads of a token over as many pages.
+Tensor empty_heads(const Tensor& x, int64_t heads, int64_t d) {
+  if (x.device() == kCpu) return empty({x.dim(0), x.dim(1), heads, d}, x.dtype(), x.device());
   return empty({x.dim(0), heads, x.dim(1), d}, x.dtype(), x.device()).transposed(1, 2);
 }
 
@@ -74,12 +76,21 @@ Qkv split_qkv(const Tensor& x, const QkvSplit& how) {
   check_split(x, how);
   const Backend& device = backend(x.device());
   const int64_t d = how.head_dim;
-  if (d * size_of(x.dtype()) > device.split_qkv.largest_head_bytes) return composed(x, how);
+  const bool copies_only = !how.q_norm && !how.cosine;
+  if (d * size_of(x.dtype()) > device.split_qkv.largest_head_bytes || (copies_only && x.device() == kCpu))
+    return composed(x, how);  // on the CPU attention reads the parts where they lie
   const QkvSplit in{how.heads,         how.kv_heads,   d, dense(how.q_norm), dense(how.k_norm), how.norm_eps,
                     dense(how.cosine), dense(how.sine)};
   const Tensor product = x.detach().contiguous();
-  Tensor q = heads_first(x, how.heads, d), k = heads_first(x, how.kv_heads, d), v = heads_first(x, how.kv_heads, d);
+  Tensor q = empty_heads(x, how.heads, d), k = empty_heads(x, how.kv_heads, d), v;
+  // Norms need the product for backward, so that values may stay in it.
+  const bool keeps_product = x.device() == kCpu && how.q_norm;
+  if (!keeps_product) v = empty_heads(x, how.kv_heads, d);
   device.split_qkv.forward(product, in, q, k, v);
+  if (keeps_product) {
+    const int64_t first = how.heads + how.kv_heads, end = first + how.kv_heads;
+    v = product.reshaped({x.dim(0), x.dim(1), end, d}).sliced(2, first, end);
+  }
   const bool norm_gradients = requires_grad(how.q_norm) || requires_grad(how.k_norm);
   std::vector<Tensor> parts =
       record_many("split_qkv", {q, k, v}, {x, how.q_norm, how.k_norm},

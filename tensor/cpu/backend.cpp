@@ -24,6 +24,7 @@ const Backend& cpu_backend() {
       .loss = loss_kernels,
       .attention = attention_kernels,
       .compose_factors = compose_factors_kernels,
+      .split_qkv = split_qkv_kernels,
       .optimizer = optimizer_kernels,
   };
   return table;
