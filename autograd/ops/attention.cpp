@@ -38,17 +38,30 @@ TensorList list_of(const Call& call) {
   return list;
 }
 
-// For the inputs whose gradient is required (flags in the order of for_each_tensor): make(input).
+// For the inputs whose gradient is required (flags in the order of for_each_tensor): make(role, input).
 template <class Make>
 DcmhaGradients gradients_for(const DcmhaInputs& x, const std::vector<bool>& required, Make&& make) {
   DcmhaGradients gradients;
   size_t i = 0;
   for_each_tensor(
-      [&](const AttentionRole&, const Tensor& input, Tensor& gradient) {
-        if (required[i++]) gradient = make(input);
+      [&](const AttentionRole& role, const Tensor& input, Tensor& gradient) {
+        if (required[i++]) gradient = make(role, input);
       },
       x, gradients);
   return gradients;
+}
+
+// For a gradient that several calls add to: a sum in 16 bits would lose what is small beside it.
+Tensor zeros_for_sum(const Tensor& input) {
+  return zeros(input.shape(), accumulate_type(input.dtype()), input.device());
+}
+
+Grads gradients_of_type(DType dtype, const DcmhaGradients& gradients) {
+  Grads list = list_of(gradients);
+  for (Tensor& g : list) {
+    if (g) g = g.to(dtype);
+  }
+  return list;
 }
 
 DcmhaInputs part_of(const DcmhaInputs& x, const QueryBlock& block) {
@@ -93,7 +106,7 @@ std::vector<QueryBlock> chunks_of(const DcmhaInputs& x, const std::vector<QueryB
 }
 
 // The reference block by block. Backward recomputes each block, so that nothing but the inputs stays alive in between,
-// and adds the block's gradients to their places.
+// and adds the block's gradients to their places: several blocks to those of a key and of the static term.
 Tensor chunked(const Call& call, const std::vector<QueryBlock>& documents, int64_t chunk) {
   const DcmhaInputs& x = call.inputs;
   const std::vector<QueryBlock> blocks = chunks_of(x, documents, chunk);
@@ -104,7 +117,9 @@ Tensor chunked(const Call& call, const std::vector<QueryBlock>& documents, int64
     for (const QueryBlock& block : blocks) block.part(y, queries).copy_(attention_reference(part_of(x, block)));
   }
   auto backward_pass = [x, required = call.required, blocks](const Tensor& dy) -> Grads {
-    DcmhaGradients gradients = gradients_for(x, required, [](const Tensor& input) { return zeros_like(input); });
+    DcmhaGradients gradients = gradients_for(x, required, [](const AttentionRole& role, const Tensor& input) {
+      return role.positions == queries ? zeros_like(input) : zeros_for_sum(input);
+    });
     for (const QueryBlock& block : blocks) {
       DcmhaInputs leaves = map_tensors(part_of(x, block), [](const Tensor& t) { return t.detach(); });
       for_each_tensor(
@@ -116,11 +131,11 @@ Tensor chunked(const Call& call, const std::vector<QueryBlock>& documents, int64
       backward(attention_reference(leaves), block.part(dy, queries).contiguous());
       for_each_tensor(
           [&](const AttentionRole& role, const Tensor& leaf, Tensor& gradient) {
-            if (gradient && grad(leaf)) block.part(gradient, role.positions).add_(grad(leaf));
+            if (gradient && grad(leaf)) block.part(gradient, role.positions).add_(grad(leaf).to(gradient.dtype()));
           },
           leaves, gradients);
     }
-    return list_of(gradients);
+    return gradients_of_type(x.q.dtype(), gradients);
   };
   return record(call.op, y, std::span<const Tensor>(call.recorded), backward_pass);
 }
@@ -143,14 +158,6 @@ std::pair<Tensor, Tensor> fused_results(const Call& call, const DcmhaInputs& x, 
   return {std::move(y), std::move(lse)};
 }
 
-Grads gradients_of_type(DType dtype, const DcmhaGradients& gradients) {
-  Grads list = list_of(gradients);
-  for (Tensor& g : list) {
-    if (g) g = g.to(dtype);
-  }
-  return list;
-}
-
 // For a gradient: heads first in memory where the input is and the kernel writes such memory directly, else contiguous.
 Tensor gradient_memory(const Tensor& input, AttentionKernel kernel) {
   const bool heads_first =
@@ -171,8 +178,9 @@ Tensor fused(const Call& call, const DcmhaInputs& x, const AttentionPlan& plan) 
   y = y.to(dtype);
   auto backward_pass = [=, &device, required = call.required](const Tensor& dy) -> Grads {
     const DcmhaInputs in = converted(x, inside);
-    DcmhaGradients gradients =
-        gradients_for(in, required, [&plan](const Tensor& input) { return gradient_memory(input, plan.backward); });
+    DcmhaGradients gradients = gradients_for(in, required, [&plan](const AttentionRole&, const Tensor& input) {
+      return gradient_memory(input, plan.backward);
+    });
     device.attention.backward(plan, in, y.to(inside), lse, dy.to(inside).contiguous(), gradients);
     return gradients_of_type(dtype, gradients);
   };
@@ -200,7 +208,7 @@ void for_each_document(const std::vector<QueryBlock>& documents, bool on_cpu, Ea
 
 // One call of the device's kernels for each document, on its part of the tensors. The parts of one sample are
 // contiguous, as results of kernels must be. Only the static term is shared: the sum over the documents is its
-// gradient.
+// gradient, rounded to the inputs' type once (on a GPU, whose kernels write that type, each document's part too).
 Tensor fused(const Call& call, const DcmhaInputs& x, const std::vector<QueryBlock>& documents,
              const std::vector<AttentionPlan>& plans) {
   using enum AttentionRole::Positions;
@@ -220,13 +228,18 @@ Tensor fused(const Call& call, const DcmhaInputs& x, const std::vector<QueryBloc
   auto backward_pass = [=, &device, required = call.required](const Tensor& dy) -> Grads {
     const DcmhaInputs in = converted(x, inside);
     const Tensor result = y.to(inside), d_result = dy.to(inside).contiguous();
-    DcmhaGradients gradients = gradients_for(in, required, [](const Tensor& input) { return zeros_like(input); });
+    DcmhaGradients gradients = gradients_for(in, required, [](const AttentionRole& role, const Tensor& input) {
+      return role.positions == none ? zeros_for_sum(input) : zeros_like(input);
+    });
+    const DType part_type = on_cpu ? accumulate_type(dtype) : inside;
     std::vector<DcmhaGradients> parts(documents.size(), gradients);
     for_each_document(documents, on_cpu, [&](size_t i) {
       const QueryBlock& document = documents[i];
       for_each_tensor(
           [&](const AttentionRole& role, Tensor& part) {
-            if (part) part = role.positions == none ? empty_like(part) : document.part(part, role.positions);
+            if (!part) return;
+            part = role.positions == none ? empty(part.shape(), part_type, part.device())
+                                          : document.part(part, role.positions);
           },
           parts[i]);
       device.attention.backward(plans[i], part_of(in, document), document.part(result, queries),
@@ -235,7 +248,7 @@ Tensor fused(const Call& call, const DcmhaInputs& x, const std::vector<QueryBloc
     for (const DcmhaGradients& part : parts) {
       for_each_tensor(
           [](const AttentionRole& role, Tensor& whole, const Tensor& of_document) {
-            if (whole && role.positions == none) whole.add_(of_document);
+            if (whole && role.positions == none) whole.add_(of_document.to(whole.dtype()));
           },
           gradients, part);
     }

@@ -120,6 +120,39 @@ BOOST_AUTO_TEST_CASE(one_document_a_sample_gives_the_bits_without_documents) {
   for (size_t k = 0; k < got.size(); ++k) BOOST_TEST(got[k].to_vector<float>() == expected[k].to_vector<float>());
 }
 
+// A sum in 16 bits stays at the value beside which one more term is lost.
+BOOST_AUTO_TEST_CASE(sums_over_documents_and_blocks_keep_terms_of_16_bits) {
+  const int64_t T = 1024;
+  std::vector<Document> documents;
+  for (int64_t t = 0; t < T; ++t) documents.push_back({0, t, t + 1});
+  for (const DType dtype : {DType::bf16, DType::f16}) {
+    const auto ones_of = [dtype](Shape shape) { return full(shape, 1.0, dtype); };
+    // Each token attends to itself alone, so P = 1 and its term of the gradient is dy v^T = d.
+    for (const AttentionImpl impl : {AttentionImpl::fused, AttentionImpl::chunked}) {
+      const Tensor x = ones_of({1, T, 2, 4});
+      HeadMixing post;
+      post.base = ones_of({1, 2, 2});
+      require_grad(post.base);
+      DcmhaOptions options;
+      options.impl = impl;
+      options.documents = &documents;
+      backward(dcmha(x, x, x, {}, post, options), ones_of({1, T, 2, 4}));
+      for (const float g : grad(post.base).to(DType::f32).to_vector<float>())
+        BOOST_TEST(g == 4096, str(dtype) << ", " << static_cast<int>(impl));
+    }
+    // Each query attends to two keys alike, so every row adds dy / 2 to both rows of dv.
+    const Tensor q = ones_of({1, T, 1, 4}), k = ones_of({1, 2, 1, 4});
+    Tensor v = ones_of({1, 2, 1, 4});
+    require_grad(v);
+    SdpaOptions options;
+    options.impl = AttentionImpl::chunked;
+    options.chunk = 1;
+    options.mask.causal = false;
+    backward(scaled_dot_product_attention(q, k, v, options), ones_of({1, T, 1, 4}));
+    for (const float g : grad(v).to(DType::f32).to_vector<float>()) BOOST_TEST(g == 512, str(dtype));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(documents_begin_where_positions_are_0) {
   const std::vector<Document> d = documents_of(from_vector(std::vector<int32_t>{0, 1, 0, 1, 0, 1, 2, 0}, {2, 4}));
   BOOST_REQUIRE(d.size() == 4);
