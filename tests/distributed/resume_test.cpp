@@ -26,13 +26,17 @@ struct Training {
   std::unique_ptr<models::LanguageModel> model;
   models::Trainer trainer;
   models::text::ByteTokenizer tokenizer;
-  explicit Training(const dist::Communicator& world, const Shape3& s, const models::DcformerConfig& configured)
+  explicit Training(const dist::Communicator& world, const Shape3& s, const models::DcformerConfig& configured,
+                    std::vector<nn::ParameterGroup> groups = {})
       : config(configured),
         mesh(dist::make_mesh(world, s.data, s.context, s.tensor)),
         model(make_model(config, mesh)),
-        trainer(*model, {.weight_decay = 0.1, .decay = nn::OptimizerOptions::Decay::matrices}, 1.0, mesh) {}
-  explicit Training(const dist::Communicator& world, const Shape3& s, const std::string& kind = "dcformer")
-      : Training(world, s, parity_config(kind)) {}
+        trainer(*model,
+                {.weight_decay = 0.1, .decay = nn::OptimizerOptions::Decay::matrices, .groups = std::move(groups)}, 1.0,
+                mesh) {}
+  explicit Training(const dist::Communicator& world, const Shape3& s, const std::string& kind = "dcformer",
+                    std::vector<nn::ParameterGroup> groups = {})
+      : Training(world, s, parity_config(kind), std::move(groups)) {}
   double step(int64_t number) {
     return trainer.step(share_of(step_batch(config, number, kSamples, kLength), mesh), 1e-2).loss;
   }
@@ -139,6 +143,29 @@ BOOST_AUTO_TEST_CASE(checkpoints_with_the_tensors_of_transformers) {
       }
     }
   }
+}
+
+// A validation may come before the first step after a resume, where frozen_until was reached before the checkpoint.
+BOOST_AUTO_TEST_CASE(a_resumed_run_computes_with_one_average_on_all_ranks) {
+  TempFolder run;
+  on_ranks({2, 1, 1}, [&](const dist::Communicator& world) {
+    const std::vector<nn::ParameterGroup> groups = {nn::parse_group("* frozen_until=1"),
+                                                    nn::parse_group("output.* trained")};
+    Training before(world, {2, 1, 1}, "dcformer", groups), after(world, {2, 1, 1}, "dcformer", groups);
+    before.trainer.average_weights(0.9);
+    for (int64_t i = 0; i < 3; ++i) before.step(i);
+    models::CheckpointWriter(run.path, 2).save(before.trainer, &before.tokenizer, {3, 0, 0, 1, kLength, "data"}, "");
+    after.trainer.average_weights(0.9);
+    models::load_checkpoint(run.path / models::step_name(3), after.trainer);
+    const auto expect_one = [&](const std::string& when) {
+      for (const nn::NamedTensor& p : after.trainer.parameters()) {
+        const Tensor mine = p.value.detach().clone();
+        expect_equal(mine, world.broadcast(mine, 0), p.name + " " + when);
+      }
+    };
+    after.trainer.with_average([&] { expect_one("while the average is in use"); });
+    expect_one("afterwards");
+  });
 }
 
 BOOST_AUTO_TEST_CASE(a_full_disk_of_rank_0_is_everybodys_error) {
