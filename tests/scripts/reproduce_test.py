@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """scripts/reproduce on the files of configs/paper: reproduce_test.py SCRIPTS BRAID"""
 import csv
+import json
 import os
 import re
 import shutil
@@ -10,6 +11,23 @@ import tempfile
 import unittest
 
 SCRIPTS, BRAID = (os.path.abspath(path) for path in sys.argv[1:3])
+
+
+def write_tokenizer(folder, ids):
+    """A tokenizer of words as tokenizer.json has them: letters, pairs of letters, and the token that ends a text."""
+    kept = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    letters = [chr(code) for code in kept] + [chr(256 + i) for i in range(256 - len(kept))]
+    merges = [f"{first} {second}" for first in letters for second in letters][: ids - len(letters) - 1]
+    words = letters + [pair.replace(" ", "") for pair in merges]
+    flags = {"special": True, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
+    bytes_to_letters = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+    os.makedirs(folder)
+    with open(os.path.join(folder, "tokenizer.json"), "w") as file:
+        json.dump({"version": "1.0", "added_tokens": [{"id": ids - 1, "content": "<|endoftext|>", **flags}],
+                   "pre_tokenizer": bytes_to_letters, "decoder": bytes_to_letters,
+                   "model": {"type": "BPE", "vocab": {word: i for i, word in enumerate(words)}, "merges": merges}}, file)
+    with open(os.path.join(folder, "tokenizer_config.json"), "w") as file:
+        json.dump({"eos_token": "<|endoftext|>"}, file)
 
 
 class Reproduce(unittest.TestCase):
@@ -30,7 +48,7 @@ class Reproduce(unittest.TestCase):
 
     def test_dry_run_states_the_cost_of_every_study(self):
         text = re.sub(" +", " ", self.reproduce("--dry-run", "pairs", "large", "pythia", "ablation"))
-        for part in ["405m-dcformer-17.211x-s9876 420M 7.08G 13500 ", "1-4b-transformer-17.211x-s9876 1.44G ",
+        for part in ["405m-dcformer-17.206x-s9876 420M 7.08G 13500 ", "1-4b-transformer-17.206x-s9876 1.44G ",
                      "2-8b-dcformer-143000-s9876 2.85G 300G ", "6-9b-dcpythia-143000-s9876 6.94G ",
                      "one-talking-heads-13500-s9876 411M "]:
             self.assertIn(part, text)
@@ -38,19 +56,20 @@ class Reproduce(unittest.TestCase):
         self.assertEqual(len(re.findall("on 64 H100: ", text)), 4)
         self.assertFalse(os.path.exists(os.path.join(self.root, "out")))
 
-    def prepare(self):
-        data = os.path.join(self.root, "data")
-        with open(os.path.join(self.root, "text.txt"), "w") as file:
+    def prepare(self, folder, *arguments):
+        text = os.path.join(self.root, "text.txt")
+        with open(text, "w") as file:
             file.write("".join(f"line {i} of some text\n" for i in range(2000)))
-        subprocess.run([BRAID, "prepare", file.name, "-o", data], check=True, stdout=subprocess.DEVNULL)
-        return data
+        subprocess.run([BRAID, "prepare", text, "-o", folder, *arguments], check=True, stdout=subprocess.DEVNULL)
 
     def losses(self, name):
         with open(os.path.join(self.root, f"out/paper-smoke/{name}/report/losses.csv"), newline="") as file:
             return {row["variant"]: float(row["loss"]) for row in csv.DictReader(file)}
 
     def test_every_variant_of_the_ablation_and_the_large_pair_trains(self):
-        text = self.reproduce("ablation", "large", "--smoke", self.prepare())
+        data = os.path.join(self.root, "data")
+        self.prepare(data)
+        text = self.reproduce("ablation", "large", "--smoke", data)
         self.assertIn("run 24 of 24: one-full-4-s2", text)
         self.assertIn("run 4 of 4: 2-8b-dcformer-4-s2", text)
         with open(os.path.join(self.root, "configs/paper/ablation.toml")) as file:
@@ -65,8 +84,23 @@ class Reproduce(unittest.TestCase):
         self.assertEqual(len(set(self.losses("ablation").values())), 12, table)
         self.assertEqual(len(set(self.losses("large").values())), 2, table)
 
+    def test_studies_have_room_for_the_tokenizer_that_they_name(self):
+        tokenizer, data = (os.path.join(self.root, path) for path in ("tokenizer", "out/pile"))
+        write_tokenizer(tokenizer, 50277)  # as many ids as that of GPT-NeoX-20B
+        self.prepare(data, "--tokenizer", tokenizer)
+        text = self.reproduce("--dry-run", "pairs", "large", "pythia", "ablation")
+        self.assertNotIn("the data are not here", text)
+        study = os.path.join(self.root, "configs/paper/pairs.toml")
+        with open(study) as file:
+            small = file.read().replace("model.vocab_size = 50304", "model.vocab_size = 50256")
+        with open(study, "w") as file:
+            file.write(small)
+        for mode in (["--dry-run"], ["--smoke", data]):  # the smoke size hides no error of a study
+            self.assertIn("expected at least 50277, found 50256", self.reproduce("pairs", *mode, code=2))
+
     def test_smoke_size_ends_with_one_table_and_resumes(self):
-        data = self.prepare()
+        data = os.path.join(self.root, "data")
+        self.prepare(data)
         text = self.reproduce("pairs", "pythia", "--smoke", data)
         # Nothing but the size differs from the studies of the paper: two variants, two seeds, no other size.
         table = text[text.rindex("study   size"):]
