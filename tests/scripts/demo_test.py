@@ -74,8 +74,13 @@ class Demo(unittest.TestCase):
         again = self.demo("--compare", *SHORT)
         self.assertEqual(len(re.findall("already finished", again)), 2, again)
         self.assertEqual(self.log("out/demo-transformer"), baseline)
-        # Without --compare the stored run is drawn beside the model.
-        self.assertRegex(self.demo(*SHORT), r"(?m)^demo-transformer +2000 ")
+        # The stored run is drawn beside a model of the same settings only.
+        self.assertNotIn("demo-transformer", self.demo(*SHORT))
+        shutil.copy(os.path.join(self.root, "out/demo/config.resolved.toml"), os.path.join(self.root, "configs/demo.toml"))
+        text = self.demo()
+        self.assertIn("already finished", text)
+        self.assertIn("a stored one of the baseline on an earlier text", text)
+        self.assertRegex(text, r"(?m)^demo-transformer +2000 ")
 
     def test_arguments_that_do_not_fit_are_rejected_first(self):
         for argument, part in [("run.out=out/mine", "the runs are out/demo and out/demo-transformer"),
