@@ -54,6 +54,15 @@ class AnalyzeStudy(unittest.TestCase):
             rows = list(csv.DictReader(file))
         self.assertEqual([row["run"] for row in rows if row["measure"] == "cosine"], ["plain-1", "plain-2", "plain-3"])
 
+    def test_a_missing_program_is_one_message(self):
+        os.makedirs(os.path.join(self.study, "report"))
+        with open(os.path.join(self.study, "report/runs.csv"), "w") as file:
+            file.write("run,search,size,variant,seed\nplain-1,0,s,plain,1\n")
+        os.remove(self.braid)
+        done = self.run_script()
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, "^scripts/analyze_study: there is no .*braid: scripts/demo builds it\n$")
+
     def test_a_study_that_was_not_run(self):
         done = self.run_script()
         self.assertEqual(done.returncode, 2)

@@ -111,6 +111,19 @@ class Reproduce(unittest.TestCase):
         self.assertNotIn("run 1 of", again)
         self.assertEqual(again[again.rindex("study   size"):], table)
 
+    def test_a_missing_program_is_one_message(self):
+        script = os.path.join(self.root, "scripts/reproduce")
+        call = subprocess.run([sys.executable, script], capture_output=True, text=True)
+        self.assertEqual(call.returncode, 2)
+        self.assertEqual(call.stderr, "scripts/reproduce: there is no build/cpu/braid: scripts/demo builds it\n")
+
+    def test_an_older_python_is_one_message(self):
+        script = os.path.join(self.root, "scripts/reproduce")
+        without = f"import runpy, sys; sys.modules['tomllib'] = None; runpy.run_path({script!r}, run_name='__main__')"
+        call = subprocess.run([sys.executable, "-c", without], capture_output=True, text=True)
+        self.assertEqual(call.returncode, 1)
+        self.assertRegex(call.stderr, "^scripts/reproduce: needs Python 3.11 or newer, found 3[.\\d]+\n$")
+
     def test_rejections_name_what_was_expected(self):
         self.assertIn("expected pairs, ablation, large, pythia", self.reproduce("pair", code=2))
         self.assertIn("is no data folder", self.reproduce("--smoke", self.root, code=2))
