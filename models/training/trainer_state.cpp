@@ -61,6 +61,7 @@ void Trainer::with_average(const std::function<void()>& work) {
     work();
   } catch (...) {
     average_->exchange();  // without the other ranks, which may not come here: the run ends
+    masters_.refresh();
     throw;
   }
   exchange();
