@@ -33,14 +33,17 @@ struct Pieces {
 
 struct Tiles {
   Pieces rows, columns;
+  bool share_columns;  // packed once for all tiles, where there are several rows of them; else each packs its own
   int64_t count() const { return rows.count * columns.count; }
 };
 
 // Cut by the shape alone: large tiles, and smaller ones where that leaves fewer than 16 and each has work enough to pay
 // for its packing.
 Tiles tiles_of(int64_t count, int64_t m, int64_t n, int64_t k) {
+  const bool share = count == 1 && n * k / 2 <= kSharedWords;
   Tiles t{{m, kBf16Rows, ceil_div(m, kTileRows)},
-          {n, kBf16Columns, k <= kBf16Depth && count == 1 ? 1 : ceil_div(n, kTileColumns)}};
+          {n, kBf16Columns, k <= kBf16Depth && share ? 1 : ceil_div(n, kTileColumns)},
+          share};
   for (;;) {
     const int64_t tall = m / t.rows.count, wide = n / t.columns.count;
     const double work = double(tall) * double(wide) * double(k);
@@ -92,7 +95,7 @@ struct Slices {
   int64_t panel(int64_t slice, int64_t panel) const { return ceil_div(size(slice), 2) * kBf16Columns * panel; }
 };
 
-// Rows [i, i + m) and columns [j, j + n) of one product. columns: those of z from j on, packed, or null.
+// Rows [i, i + m) and columns [j, j + n) of one product.
 template <class Y>
 struct Tile {
   const Bf16Kernels& kernels;
@@ -181,9 +184,7 @@ void multiply_bf16(const Bf16Products<Y>& p, FunctionRef<Bf16Operands(int64_t i)
   std::vector<float> bias(static_cast<size_t>(p.bias ? p.n : 0));
   for (size_t j = 0; j < bias.size(); ++j) bias[j] = static_cast<float>(p.bias[j]);
   Tensor columns;  // packed once for all tiles of a product
-  if (p.count == 1 && tiles.rows.count > 1 && p.n * p.k / 2 <= kSharedWords) {
-    columns = pack_all_columns(kernels, p, operands(0).z);
-  }
+  if (tiles.share_columns && tiles.rows.count > 1) columns = pack_all_columns(kernels, p, operands(0).z);
   const auto* packed = columns ? reinterpret_cast<const uint32_t*>(columns.data<int32_t>()) : nullptr;
   const double work = double(p.m) * double(p.n) * double(p.k) / double(tiles.count());
   parallel_for(p.count * tiles.count(), std::max<int64_t>(1, int64_t(2e5 / work)), [&](int64_t begin, int64_t end) {
@@ -206,6 +207,11 @@ void multiply_bf16(const Bf16Products<Y>& p, FunctionRef<Bf16Operands(int64_t i)
 }
 template void multiply_bf16(const Bf16Products<float>&, FunctionRef<Bf16Operands(int64_t)>);
 template void multiply_bf16(const Bf16Products<bfloat16>&, FunctionRef<Bf16Operands(int64_t)>);
+
+int64_t bf16_own_columns(int64_t count, int64_t m, int64_t n, int64_t k) {
+  const Tiles t = tiles_of(count, m, n, k);
+  return t.share_columns && t.rows.count > 1 ? 0 : std::min(n, round_up(ceil_div(n, t.columns.count), kBf16Columns));
+}
 
 std::span<const Bf16Kernels* const> bf16_variants() { return known().all(); }
 const Bf16Kernels& bf16_kernels() { return known().in_use(); }

@@ -111,6 +111,15 @@ BOOST_AUTO_TEST_CASE(every_shape_and_layout_is_as_exact_as_naive_sums) {
   });
 }
 
+// Columns of more words than tiles share are packed by every thread: a few at a time, whatever the depth.
+BOOST_AUTO_TEST_CASE(no_thread_packs_all_columns_of_a_wide_matrix) {
+  BOOST_TEST(cpu::bf16_own_columns(1, 5041, 87381, 384) == 0);
+  for (const int64_t k : {384, 768})
+    BOOST_TEST(cpu::bf16_own_columns(1, 5041, 128256, k) <= 16 * cpu::kBf16Columns, "depth " << k);
+  BOOST_TEST(cpu::bf16_own_columns(2, 5041, 128256, 384) <= 16 * cpu::kBf16Columns);
+  BOOST_TEST(cpu::bf16_own_columns(1, 8, 128256, 384) <= 16 * cpu::kBf16Columns);  // one tile of rows
+}
+
 BOOST_AUTO_TEST_CASE(batches) {
   with_every_variant([] {
     const Tensor x = random_tensor({3, 4, 37, 45}, 1, DType::bf16);
