@@ -148,6 +148,15 @@ DcmhaInputs widened(DcmhaInputs x) {
   return x;
 }
 
+// For decoding: keys and values stay as they are, since it reads those of 16 bits itself and they are many.
+DcmhaInputs widened_but_cache(const DcmhaInputs& x) {
+  DcmhaInputs in = x;
+  in.k = in.v = Tensor();
+  in = widened(in);
+  in.k = x.k, in.v = x.v;
+  return in;
+}
+
 // Calls write(f32 tensor of y's shape), or write(y) where y is not narrow.
 template <class Write>
 void write_widened(Out y, Write&& write) {
@@ -166,10 +175,9 @@ static AttentionPlan plan(const DcmhaInputs& x, bool derivative) {
 }
 
 static void dcmha_forward(const AttentionPlan& plan, const DcmhaInputs& x, Out y, Out lse) {
-  const DcmhaInputs in = attention::widened(x);
   attention::write_widened(y, [&](Tensor& wide) {
-    if (plan.forward == AttentionKernel::decode) return attention::decode(in, wide);
-    attention::with_call(in, x.q.dtype(), [&](auto call) { call.forward(wide, lse); });
+    if (plan.forward == AttentionKernel::decode) return attention::decode(attention::widened_but_cache(x), wide);
+    attention::with_call(attention::widened(x), x.q.dtype(), [&](auto call) { call.forward(wide, lse); });
   });
 }
 
@@ -191,12 +199,8 @@ static void dcmha_backward(const AttentionPlan&, const DcmhaInputs& x, In y, In 
       gradients, wide);
 }
 
-// Keys and values stay as they are: they are those of all sequences.
 static void paged(const DcmhaInputs& x, const PagedRows& rows, Out y) {
-  DcmhaInputs in = x;
-  in.k = in.v = Tensor();
-  in = attention::widened(in);
-  in.k = x.k, in.v = x.v;
+  const DcmhaInputs in = attention::widened_but_cache(x);
   attention::write_widened(y, [&](Tensor& wide) { attention::paged_attention(in, rows, wide); });
 }
 

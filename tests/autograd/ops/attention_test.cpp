@@ -2,6 +2,7 @@
 
 #include "braid/autograd/autograd.h"
 #include "braid/tensor/cpu/attention/variants.h"
+#include "braid/tensor/memory.h"
 #include "braid/tensor/parallel.h"
 #include "tests/support/compare.h"
 #include "tests/support/dcmha_cases.h"
@@ -187,6 +188,26 @@ BOOST_AUTO_TEST_CASE(sixteen_bit_inputs_are_computed_in_f32_without_pairs) {
   cpu::attention::use_pairs(true);
   const std::vector<float> pairs = half.run(AttentionImpl::automatic, 2).to_vector<float>();
   BOOST_TEST((pairs == y.to_vector<float>()) == !cpu::attention::pair_kernels());  // the variant is chosen
+}
+
+// A cache may be long: a token must neither convert it nor need memory for that, and has the bits of a converted one.
+BOOST_AUTO_TEST_CASE(decoding_reads_sixteen_bit_keys_where_they_are) {
+  const int threads_before = threads();
+  for (const DType dtype : {DType::bf16, DType::f16}) {
+    for (const unsigned terms : {kTypical.terms, 0u}) {
+      DcmhaCase c{1, 1, 3000, 1, 4, 1, 64, 2, 2, {}, terms};
+      c.options.mask.offset = c.S - 1;
+      DcmhaCall narrow = DcmhaCall(c, 9).as(dtype, kCpu), wide = narrow.as(DType::f32, kCpu);
+      const NoGrad off;
+      reset_peak_memory(kCpu);
+      const int64_t before = memory_by_use(kCpu).peak();
+      const Tensor got = narrow.run(AttentionImpl::fused, 2);
+      const int64_t most = memory_by_use(kCpu).peak() - before, of_keys = 4 * narrow.x[1].numel();
+      BOOST_TEST(most < of_keys, str(dtype) << ", terms " << terms << ": " << most << " bytes");
+      BOOST_TEST(is_close(got, wide.run(AttentionImpl::fused, 2).to(dtype), 0));
+    }
+  }
+  set_threads(threads_before);
 }
 
 // The maps times the values are the result of the op; masked keys are marked in all four.
