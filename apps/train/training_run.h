@@ -73,6 +73,7 @@ class TrainingRun {
   void warn(bool& warned, const std::function<void()>& write);
   std::string advice(const FailedStep& failed) const;
   void open_log();
+  std::string gain_of_type() const;
   void note_start();
   double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
   std::unique_ptr<const models::ModelSpec> checked_model() const;

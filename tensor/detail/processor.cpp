@@ -35,6 +35,8 @@ bool has_avx512() {
 
 bool has_avx512_bf16() { return has_avx512() && has_bit_of_leaf_7_1(5); }
 
+bool prefers_avx512_bf16() { return has_avx512_bf16() && !__builtin_cpu_is("intel"); }
+
 bool has_avx512_vnni() { return has_avx512() && __builtin_cpu_supports("avx512vnni"); }
 
 #else
@@ -44,6 +46,7 @@ bool has_f16c() { return false; }
 bool has_avx_vnni() { return false; }
 bool has_avx512() { return false; }
 bool has_avx512_bf16() { return false; }
+bool prefers_avx512_bf16() { return false; }
 bool has_avx512_vnni() { return false; }
 
 #endif

@@ -10,4 +10,9 @@ bool has_avx512();       // F, BW, DQ and VL, and AVX2
 bool has_avx512_vnni();  // beside these: sums of products of 8-bit numbers
 bool has_avx512_bf16();  // beside these: sums of products of bf16
 
+// Has AVX512-BF16, and it multiplies faster than f32 does. An instruction sums 32 products where one of f32 takes 16.
+// AMD's processors (Zen 4, Zen 5) start as many of the first a cycle as of the second; Intel's Emerald Rapids was
+// measured at a quarter: 1.34e9 against 5.49e9 a second on one core.
+bool prefers_avx512_bf16();
+
 }  // namespace braid::detail

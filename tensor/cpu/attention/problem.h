@@ -19,6 +19,8 @@
 namespace braid::cpu::attention {
 
 inline constexpr int64_t kQueryTileRows = 8;
+inline constexpr int64_t kMaxBlockRows = 128;
+static_assert(kMaxBlockRows % kQueryTileRows == 0);
 inline constexpr int64_t kDecodeSegment = 64;
 inline constexpr int64_t kDecodeRows = 16;  // most rows of a decoding task, which read its keys from memory once
 

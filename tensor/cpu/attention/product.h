@@ -14,8 +14,8 @@ namespace braid::cpu::attention::BRAID_ATTENTION_ISA {
 inline constexpr int kBlockRows = kManyRegisters ? 8 : 4;
 inline constexpr int kMaxVectors = kManyRegisters ? 3 : 2;
 static_assert(kQueryTileRows % kBlockRows == 0);
-inline constexpr int64_t kVectorsAtOnce = 4;   // key vectors whose rows stay in the first-level cache
-inline constexpr int64_t kMaxQueryTiles = 16;  // of a block
+inline constexpr int64_t kVectorsAtOnce = 4;  // key vectors whose rows stay in the first-level cache
+inline constexpr int64_t kMaxQueryTiles = kMaxBlockRows / kQueryTileRows;
 
 // sum[r][v] += sum_k  a[r * a_row + k * a_k] * b[k * b_k + v * b_vector ...]; Pairs: of words of two values
 template <class T, int NV, bool Pairs = false, int R>

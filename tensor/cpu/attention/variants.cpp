@@ -65,15 +65,21 @@ const Kernels<float>* find_pair_kernels() { return detail::has_avx512_bf16() ? &
 #else
 const Kernels<float>* find_pair_kernels() { return nullptr; }
 #endif
-std::atomic<bool> pairs_wanted{true};
+enum class PairChoice : char { where_faster, yes, no };
+std::atomic<PairChoice> pair_choice{PairChoice::where_faster};
 
 }  // namespace
 
 const Kernels<float>* pair_kernels() {
   static const Kernels<float>* const found = find_pair_kernels();
-  return pairs_wanted.load(std::memory_order_relaxed) ? found : nullptr;
+  static const bool faster = detail::prefers_avx512_bf16();
+  if (&kernels<float>() != variants<float>().front()) return nullptr;
+  const PairChoice choice = pair_choice.load(std::memory_order_relaxed);
+  return choice == PairChoice::yes || (choice == PairChoice::where_faster && faster) ? found : nullptr;
 }
-void use_pairs(bool on) { pairs_wanted = on; }
+void use_pairs(std::optional<bool> on) {
+  pair_choice = !on ? PairChoice::where_faster : *on ? PairChoice::yes : PairChoice::no;
+}
 
 bool use_variant(std::string_view name) { return known<float>().use(name) && known<double>().use(name); }
 

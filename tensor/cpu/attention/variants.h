@@ -1,5 +1,6 @@
 // The instruction sets that the attention kernels were compiled for.
 #pragma once
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -15,12 +16,14 @@ template <class T>
 const Kernels<T>& kernels();  // the one in use
 
 // From now on use the variant of this name ("avx512", "avx2", "portable"), or again the best for "". False when this
-// processor cannot run it. For tests and benchmarks: results of different variants differ in rounding.
+// processor cannot run it. For tests and benchmarks: results of different variants differ in rounding. A variant other
+// than the best computes all types, also bf16.
 bool use_variant(std::string_view name);
 
 // The variant that multiplies values of bf16 as pairs, summed in f32; null where the processor has no instructions for
-// it, or while use_pairs(false) holds (for tests and benchmarks). It computes everything else in f32.
+// it or is faster without them, and while another variant than the best is in use. It computes everything else in f32.
 const Kernels<float>* pair_kernels();
-void use_pairs(bool on);
+// For tests and benchmarks: always where the processor can, or never; {}: where it is faster.
+void use_pairs(std::optional<bool> on);
 
 }  // namespace braid::cpu::attention

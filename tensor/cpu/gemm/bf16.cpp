@@ -169,7 +169,7 @@ detail::Variants<Bf16Kernels>& known() {
 #ifdef BRAID_BF16_X86
     if (detail::has_avx512_bf16()) found.push_back(&avx512_bf16_products);
 #endif
-    found.push_back(&none);
+    found.insert(detail::prefers_avx512_bf16() ? found.end() : found.begin(), &none);
     return found;
   }());
   return known;

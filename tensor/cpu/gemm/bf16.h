@@ -36,8 +36,8 @@ void multiply_bf16(const Bf16Products<Y>& p, FunctionRef<Bf16Operands(int64_t i)
 // Most columns of z that a thread packs for one tile of `count` products of this shape; 0: all tiles share packed ones.
 int64_t bf16_own_columns(int64_t count, int64_t m, int64_t n, int64_t k);
 
-// The kernels for this processor, the best first. The last, "f32", has a name and nothing else: the processor has no
-// such instructions, and products are converted to f32.
+// The kernels for this processor, the best first. "f32" has a name and nothing else: the processor has no such
+// instructions or is faster without them, and products are converted to f32.
 std::span<const Bf16Kernels* const> bf16_variants();
 const Bf16Kernels& bf16_kernels();
 // From now on this variant, "" for the best; for tests and benchmarks. False when the processor cannot run it.

@@ -2,6 +2,7 @@
 
 #include "braid/autograd/autograd.h"
 #include "braid/tensor/cpu/attention/variants.h"
+#include "braid/tensor/detail/processor.h"
 #include "braid/tensor/memory.h"
 #include "braid/tensor/parallel.h"
 #include "tests/support/compare.h"
@@ -142,10 +143,9 @@ double distance(const Tensor& x, const Tensor& y) {
   return std::sqrt(sum / static_cast<double>(std::max<size_t>(1, a.size())));
 }
 
-// Inner products of bf16 values as pairs: at most twice the error of the composed meaning, all in bf16, and no bit from
-// the number of threads.
-BOOST_AUTO_TEST_CASE(pairs_of_bf16_are_as_exact_as_composed_ops) {
-  if (!cpu::attention::pair_kernels()) return;
+// Values of bf16, without and with inner products as pairs: at most twice the error of the composed meaning, all in
+// bf16, and no bit from the number of threads.
+void check_bf16_cases() {
   std::mt19937_64 random(18);
   const int before = threads();
   for (uint64_t i = 0; i < 60; ++i) {
@@ -173,6 +173,31 @@ BOOST_AUTO_TEST_CASE(pairs_of_bf16_are_as_exact_as_composed_ops) {
   set_threads(before);
 }
 
+BOOST_AUTO_TEST_CASE(bf16_without_pairs_is_as_exact_as_composed_ops) {
+  cpu::attention::use_pairs(false);
+  check_bf16_cases();
+  cpu::attention::use_pairs({});
+}
+
+BOOST_AUTO_TEST_CASE(pairs_of_bf16_are_as_exact_as_composed_ops) {
+  cpu::attention::use_pairs(true);
+  if (cpu::attention::pair_kernels())
+    check_bf16_cases();
+  else
+    BOOST_TEST_MESSAGE("left out: this processor multiplies no pairs of bf16 (AVX512-BF16)");
+  cpu::attention::use_pairs({});
+}
+
+BOOST_AUTO_TEST_CASE(another_instruction_set_than_the_best_computes_bf16_too) {
+  cpu::attention::use_pairs(true);
+  for (const auto* variant : cpu::attention::variants<float>().subspan(1)) {
+    BOOST_TEST(cpu::attention::use_variant(variant->name));
+    BOOST_TEST(!cpu::attention::pair_kernels(), variant->name);
+  }
+  cpu::attention::use_variant("");
+  cpu::attention::use_pairs({});
+}
+
 BOOST_AUTO_TEST_CASE(sixteen_bit_inputs_are_computed_in_f32_without_pairs) {
   cpu::attention::use_pairs(false);
   DcmhaCall exact(kTypical, 6, DType::f32);
@@ -188,6 +213,8 @@ BOOST_AUTO_TEST_CASE(sixteen_bit_inputs_are_computed_in_f32_without_pairs) {
   cpu::attention::use_pairs(true);
   const std::vector<float> pairs = half.run(AttentionImpl::automatic, 2).to_vector<float>();
   BOOST_TEST((pairs == y.to_vector<float>()) == !cpu::attention::pair_kernels());  // the variant is chosen
+  cpu::attention::use_pairs({});
+  BOOST_TEST(bool(cpu::attention::pair_kernels()) == detail::prefers_avx512_bf16());
 }
 
 // A cache may be long: a token must neither convert it nor need memory for that, and has the bits of a converted one.
