@@ -1,16 +1,16 @@
 // Named parts of DCMHA for ablations: the setting `compose` of every family that has DCMHA. A name stands for values of
 // other settings, which may still be set beside it.
 //
-//   full           static mixing, query-wise and key-wise terms of rank 2 with gates, before and after the softmax
-//   no-static      the same without static mixing: the published DCFormer and DCPythia models
-//   talking-heads  static mixing alone (Shazeer et al., arXiv 2003.02436)
-//   query-wise     dynamic terms and gates from the query alone, no static mixing; key-wise: from the key
-//   pre-only       full before the softmax, nothing after it; post-only: the other way round
-//   gates-only     the gates alone: no low-rank terms, no static mixing
-//   rank-1, rank-4      full, with dynamic terms of this rank
-//   groups-2, groups-4  full, within this many groups of heads
-//   local-only     full, and every layer attends to its window alone (window_type=L)
-//   none           plain attention
+//   full                  static mixing, query-wise and key-wise terms of rank 2, gates; before and after the softmax
+//   no-static             the same without static mixing: the published DCFormer and DCPythia models
+//   talking-heads         static mixing alone (Shazeer et al., arXiv 2003.02436)
+//   query-wise, key-wise  the dynamic terms and gates from the query, or the key, alone; no static mixing
+//   pre-only, post-only   full before, or after, the softmax, nothing on the other side
+//   gates-only            the gates alone: no low-rank terms, no static mixing
+//   rank-1, rank-4        full, with dynamic terms of this rank
+//   groups-2, groups-4    full, within this many groups of heads
+//   local-only            full, and every layer attends to its window alone (window_type=L)
+//   none                  plain attention
 #pragma once
 #include <string>
 #include <vector>

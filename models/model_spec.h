@@ -98,7 +98,7 @@ class ModelSpec {
   virtual std::string config_json_like(const WeightFormat& format, std::optional<DType> stored) const;
 };
 
-// The settings in which two specs differ, as "model.dim = 64, found 128".
+// The settings in which two specs differ, as "model.dim = 64, found 128"; not those that neither of them uses.
 std::vector<std::string> differing_settings(const ModelSpec& expected, const ModelSpec& found);
 
 }  // namespace braid::models
