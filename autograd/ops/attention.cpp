@@ -142,17 +142,9 @@ Tensor chunked(const Call& call, const std::vector<QueryBlock>& documents, int64
 
 // ---- fused ----
 
-// The type that the kernels compute in.
-DType type_inside(const Backend& device, DType dtype) {
-  return device.attention.takes_16_bits ? dtype : accumulate_type(dtype);
-}
-DcmhaInputs converted(const DcmhaInputs& x, DType inside) {
-  return map_tensors(x, [inside](const Tensor& t) { return t.to(inside); });
-}
-
 // For the kernels to write: y (B, T, N, d), and where backward may follow the row statistics.
-std::pair<Tensor, Tensor> fused_results(const Call& call, const DcmhaInputs& x, DType inside) {
-  Tensor y = empty(x.q.shape(), inside, x.q.device()), lse;
+std::pair<Tensor, Tensor> fused_results(const Call& call, const DcmhaInputs& x) {
+  Tensor y = empty(x.q.shape(), x.q.dtype(), x.q.device()), lse;
   if (recording(call.recorded))
     lse = empty({x.q.dim(0), x.q.dim(1), x.q.dim(2)}, accumulate_type(x.q.dtype()), x.q.device());
   return {std::move(y), std::move(lse)};
@@ -167,22 +159,18 @@ Tensor gradient_memory(const Tensor& input, AttentionKernel kernel) {
       .transposed(1, 2);
 }
 
-// The device's kernels. Backward needs the inputs, the row statistics and, without a mixing after softmax, y. For
-// kernels that take no 16-bit inputs these are converted for each pass, so that what stays alive is 16 bits wide.
+// The device's kernels. Backward needs the inputs, the row statistics and, without a mixing after softmax, y.
 Tensor fused(const Call& call, const DcmhaInputs& x, const AttentionPlan& plan) {
   const Backend& device = backend(x.q.device());
-  const DType dtype = x.q.dtype(), inside = type_inside(device, dtype);
   Tensor y, lse;
-  std::tie(y, lse) = fused_results(call, x, inside);
-  device.attention.forward(plan, converted(x, inside), y, lse);
-  y = y.to(dtype);
+  std::tie(y, lse) = fused_results(call, x);
+  device.attention.forward(plan, x, y, lse);
   auto backward_pass = [=, &device, required = call.required](const Tensor& dy) -> Grads {
-    const DcmhaInputs in = converted(x, inside);
-    DcmhaGradients gradients = gradients_for(in, required, [&plan](const AttentionRole&, const Tensor& input) {
+    DcmhaGradients gradients = gradients_for(x, required, [&plan](const AttentionRole&, const Tensor& input) {
       return gradient_memory(input, plan.backward);
     });
-    device.attention.backward(plan, in, y.to(inside), lse, dy.to(inside).contiguous(), gradients);
-    return gradients_of_type(dtype, gradients);
+    device.attention.backward(plan, x, y, lse, dy.contiguous(), gradients);
+    return list_of(gradients);
   };
   return record(call.op, y, std::span<const Tensor>(call.recorded), backward_pass);
 }
@@ -214,24 +202,18 @@ Tensor fused(const Call& call, const DcmhaInputs& x, const std::vector<QueryBloc
   using enum AttentionRole::Positions;
   const Backend& device = backend(x.q.device());
   const bool on_cpu = x.q.device() == kCpu;
-  const DType dtype = x.q.dtype(), inside = type_inside(device, dtype);
   Tensor y, lse;
-  std::tie(y, lse) = fused_results(call, x, inside);
-  {
-    const DcmhaInputs in = converted(x, inside);
-    for_each_document(documents, on_cpu, [&](size_t i) {
-      Tensor part = documents[i].part(y, queries), part_lse = documents[i].part(lse, queries);
-      device.attention.forward(plans[i], part_of(in, documents[i]), part, part_lse);
-    });
-  }
-  y = y.to(dtype);
+  std::tie(y, lse) = fused_results(call, x);
+  for_each_document(documents, on_cpu, [&](size_t i) {
+    Tensor part = documents[i].part(y, queries), part_lse = documents[i].part(lse, queries);
+    device.attention.forward(plans[i], part_of(x, documents[i]), part, part_lse);
+  });
   auto backward_pass = [=, &device, required = call.required](const Tensor& dy) -> Grads {
-    const DcmhaInputs in = converted(x, inside);
-    const Tensor result = y.to(inside), d_result = dy.to(inside).contiguous();
-    DcmhaGradients gradients = gradients_for(in, required, [](const AttentionRole& role, const Tensor& input) {
+    const DType dtype = x.q.dtype(), part_type = on_cpu ? accumulate_type(dtype) : dtype;
+    const Tensor d_result = dy.contiguous();
+    DcmhaGradients gradients = gradients_for(x, required, [](const AttentionRole& role, const Tensor& input) {
       return role.positions == none ? zeros_for_sum(input) : zeros_like(input);
     });
-    const DType part_type = on_cpu ? accumulate_type(dtype) : inside;
     std::vector<DcmhaGradients> parts(documents.size(), gradients);
     for_each_document(documents, on_cpu, [&](size_t i) {
       const QueryBlock& document = documents[i];
@@ -242,8 +224,8 @@ Tensor fused(const Call& call, const DcmhaInputs& x, const std::vector<QueryBloc
                                           : document.part(part, role.positions);
           },
           parts[i]);
-      device.attention.backward(plans[i], part_of(in, document), document.part(result, queries),
-                                document.part(lse, queries), document.part(d_result, queries), parts[i]);
+      device.attention.backward(plans[i], part_of(x, document), document.part(y, queries), document.part(lse, queries),
+                                document.part(d_result, queries), parts[i]);
     });
     for (const DcmhaGradients& part : parts) {
       for_each_tensor(

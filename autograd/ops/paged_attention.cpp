@@ -96,13 +96,9 @@ Tensor paged_attention(const Tensor& q, const Tensor& k, const Tensor& v, const 
         [&] { return "there is no fused kernel on " + str(q.device()) + "; use AttentionImpl::automatic"; });
   if (!has_kernel || options.impl == AttentionImpl::reference || options.impl == AttentionImpl::chunked)
     return composed(x, rows);
-  const DType inside = device.attention.takes_16_bits ? q.dtype() : accumulate_type(q.dtype());
-  const bool narrow = k.dtype() != q.dtype();  // then everything else is f32
-  const DcmhaInputs prepared =
-      map_tensors(rows_contiguous(x), [&](const Tensor& t) { return narrow ? t : t.to(inside); });
-  Tensor y = empty(q.shape(), inside, q.device());
-  device.attention.paged(prepared, rows, y);
-  return y.to(q.dtype());
+  Tensor y = empty(q.shape(), q.dtype(), q.device());
+  device.attention.paged(rows_contiguous(x), rows, y);
+  return y;
 }
 
 }  // namespace braid

@@ -91,7 +91,6 @@ constinit const AttentionKernels attention_kernels{
     .plan = plan,
     .forward = dcmha_forward,
     .backward = dcmha_backward,
-    .takes_16_bits = true,
 };
 
 }  // namespace braid::cuda

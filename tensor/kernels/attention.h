@@ -95,8 +95,8 @@ std::vector<QueryBlock> split_queries(int64_t B, int64_t T, int64_t S, const Att
                                       int64_t rows);
 
 // The plan of a call comes first; forward and backward take it. No kernel holds more than some rows of scores at a
-// time. lse (B, T, N), f32 (f64 for f64): log of the sum of exp(scores), +inf where all keys of a row are masked; an
-// empty handle when no derivative is needed.
+// time. They take tensors of 16 bits as they are. lse (B, T, N), f32 (f64 for f64): log of the sum of exp(scores), +inf
+// where all keys of a row are masked; an empty handle when no derivative is needed.
 struct AttentionKernels {
   Kernel<"dcmha_plan", AttentionPlan(const DcmhaInputs& x, bool derivative)> plan;
   Kernel<"dcmha_forward", void(const AttentionPlan& plan, const DcmhaInputs& x, Out y, Out lse)> forward;
@@ -106,7 +106,6 @@ struct AttentionKernels {
   // The rows of x.q (1, R, N, d) against keys in blocks, k and v (1, S, Nkv, d), of 16 bits also where the rest is f32;
   // x.mask is not read. A row's bits depend on it, its keys and their positions alone: not on other rows or on places.
   Kernel<"paged_attention", void(const DcmhaInputs& x, const PagedRows& rows, Out y)> paged;
-  bool takes_16_bits = false;  // they take bf16 and f16 as they are; otherwise such inputs come as f32
 };
 
 namespace cpu {

@@ -209,7 +209,6 @@ constinit const AttentionKernels attention_kernels{
     .forward = dcmha_forward,
     .backward = dcmha_backward,
     .paged = paged,
-    .takes_16_bits = true,
 };
 
 }  // namespace braid::cpu
