@@ -1,9 +1,11 @@
 #include <csignal>
 
 #include "apps/cli/commands.h"
+#include "apps/cli/signals.h"
 
 int main(int argc, char** argv) {
   using namespace braid::apps;
+  start_signal_thread();
   std::signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes then ends like a full disk: with a message and code 4
   return run_program(
       {prepare_command(), inspect_command(), train_command(), generate_command(), info_command(), plot_command(),

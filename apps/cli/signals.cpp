@@ -1,12 +1,15 @@
 #include "apps/cli/signals.h"
 
 #include <poll.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <array>
 #include <csignal>
 #include <cstdio>
 #include <iterator>
+#include <system_error>
+#include <thread>
 
 namespace braid::apps {
 namespace {
@@ -23,6 +26,13 @@ void on_signal(int signal) {
     sigaction(SIGINT, &fallback, nullptr);
   }
   received = signal;
+}
+
+sigset_t listened_set() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : listened) sigaddset(&set, signal);
+  return set;
 }
 
 // Whether standard output is a pipe that nobody reads any more, and something was lost in it.
@@ -70,6 +80,27 @@ const char* StopSignals::name() {
     default:
       return "";
   }
+}
+
+void start_signal_thread() {
+  const sigset_t set = listened_set();
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  try {
+    std::thread([set] {
+      pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+      for (;;) ::pause();
+    }).detach();
+  } catch (const std::system_error&) {  // no more threads: better heard on this stack than not at all
+    pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+  }
+}
+
+void unblock_signals(posix_spawnattr_t& attributes) {
+  sigset_t mask;
+  pthread_sigmask(SIG_BLOCK, nullptr, &mask);
+  for (const int signal : listened) sigdelset(&mask, signal);
+  posix_spawnattr_setsigmask(&attributes, &mask);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
 }
 
 }  // namespace braid::apps

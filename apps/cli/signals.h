@@ -1,5 +1,6 @@
 // Stopping on request: SIGINT, SIGTERM and SIGUSR1 set a flag that the training loop reads between steps.
 #pragma once
+#include <spawn.h>
 
 namespace braid::apps {
 
@@ -7,6 +8,8 @@ namespace braid::apps {
 // a run must survive the death of the terminal or pipe that it prints to. At the end, output whose reader has gone
 // (braid train ... | head -1) goes nowhere, with a note on stderr, and is no failure: the run has its log. One at a
 // time; the old handlers come back.
+//
+// The handler runs on the stack of the thread that gets the signal: see start_signal_thread().
 class StopSignals {
  public:
   StopSignals();
@@ -17,5 +20,13 @@ class StopSignals {
   static bool requested();
   static const char* name();  // "SIGTERM", or "" when not requested
 };
+
+// Gives SIGINT, SIGTERM and SIGUSR1 a thread of their own that does nothing else; the calling thread, and all that it
+// starts later, no longer get them. Computing threads must not: some kernels of oneDNN (2.6: narrow products in f32)
+// keep data below the stack pointer, beyond the 128 bytes that a handler leaves alone there, so a handler on their
+// stack overwrites numbers and addresses. To be called before any other thread exists.
+void start_signal_thread();
+// Programs started by posix_spawn with these attributes get the signals.
+void unblock_signals(posix_spawnattr_t& attributes);
 
 }  // namespace braid::apps

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <memory>
 
+#include "apps/cli/signals.h"
 #include "apps/cli/text.h"
 #include "braid/tensor/error.h"
 
@@ -50,10 +51,14 @@ std::string png_of(const std::string& svg) {
   posix_spawn_file_actions_adddup2(&files, fileno(in.get()), 0);
   posix_spawn_file_actions_adddup2(&files, fileno(out.get()), 1);
   posix_spawn_file_actions_adddup2(&files, fileno(words.get()), 2);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  unblock_signals(attributes);
   std::string program = "rsvg-convert", zoom = "--zoom=2", format = "--format=png";
   char* arguments[] = {program.data(), zoom.data(), format.data(), nullptr};
   pid_t process = 0;
-  const int failed = posix_spawnp(&process, program.c_str(), &files, nullptr, arguments, environ);
+  const int failed = posix_spawnp(&process, program.c_str(), &files, &attributes, arguments, environ);
+  posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&files);
   check(failed == 0, ErrorKind::setting, [&] {
     return "cannot start rsvg-convert, which makes a .png: " + std::string(std::strerror(failed)) +

@@ -100,6 +100,7 @@ class Process {
     }
     return text;
   }
+  pid_t id() const { return pid_; }
   void signal(int number) { ::kill(pid_, number); }
   void close_output() { std::fclose(std::exchange(output_, nullptr)); }  // of this end: the reader has gone
   // Reads the rest of the output and waits for the end.
