@@ -90,7 +90,7 @@ void resolve_composition(DcformerConfig& c) {
 
 // The branches that are missing in their place if the list has the published order, else at its end.
 std::vector<std::string> with_all_branches(std::vector<std::string> list) {
-  const std::vector<std::string> all = Profile().branches;
+  std::vector<std::string> all = Profile().branches;
   std::vector<std::string> ordered, missing;
   for (const std::string& branch : all) (std::ranges::count(list, branch) > 0 ? ordered : missing).push_back(branch);
   if (ordered == list) return all;
