@@ -91,6 +91,7 @@ set(BRAID_PUBLIC_HEADERS
   models/vit/block.h
   models/vit/config.h
   models/vit/model.h
+  models/vit/stem.h
   models/weight_format.h
   nn/attention/attention.h
   nn/attention/attention_cache.h

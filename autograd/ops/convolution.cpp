@@ -36,6 +36,16 @@ Tensor unfold(const Tensor& x, const Pixels& k, const Conv2dOptions& o) {
       (o.stride.columns == k.columns || Pw == 1))
     return tiles(x, k, Ph, Pw);
   // The pixels as rows of a table, whose last row is the padding; each window looks up its own.
+  const Tensor pixels = reshape(permute(x, {2, 3, 0, 1}), {H * W, B, C});
+  const Tensor table = concat({pixels, zeros({1, B, C}, x.dtype(), x.device())}, 0);
+  const Tensor seen = index_select(table, window_pixels({H, W}, k, o).to(x.device()));  // (P, kh kw, B, C)
+  return reshape(permute(seen, {2, 0, 3, 1}), {B, Ph * Pw, C * k.rows * k.columns});
+}
+
+Tensor window_pixels(const Pixels& picture, const Pixels& k, const Conv2dOptions& o) {
+  const int64_t H = picture.rows, W = picture.columns;
+  const int64_t Ph = windows(H, k.rows, o.stride.rows, o.padding.rows);
+  const int64_t Pw = windows(W, k.columns, o.stride.columns, o.padding.columns);
   std::vector<int64_t> ids;
   ids.reserve(static_cast<size_t>(Ph * Pw * k.rows * k.columns));
   for (int64_t i = 0; i < Ph; ++i)
@@ -47,10 +57,7 @@ Tensor unfold(const Tensor& x, const Pixels& k, const Conv2dOptions& o) {
           const bool inside = row >= 0 && row < H && column >= 0 && column < W;
           ids.push_back(inside ? row * W + column : H * W);
         }
-  const Tensor pixels = reshape(permute(x, {2, 3, 0, 1}), {H * W, B, C});
-  const Tensor table = concat({pixels, zeros({1, B, C}, x.dtype(), x.device())}, 0);
-  const Tensor seen = index_select(table, from_vector(ids, {Ph * Pw, k.rows * k.columns}).to(x.device()));
-  return reshape(permute(seen, {2, 0, 3, 1}), {B, Ph * Pw, C * k.rows * k.columns});
+  return from_vector(ids, {Ph * Pw, k.rows * k.columns});
 }
 
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv2dOptions& o) {

@@ -220,8 +220,10 @@ class Analyzer {
 
   void ablate(const std::vector<Ablation>& ablations) {
     for (const Ablation& ablation : ablations) {
+      const std::string layer = ablation.layer ? "layer " + std::to_string(*ablation.layer) + " " : "";
+      const std::string what = "without " + layer + ablation.name();
       if (!exists(ablation)) {
-        done(static_cast<double>(result_.windows), "");
+        done(static_cast<double>(result_.windows), what);
         continue;
       }
       std::vector<double> changes;
@@ -232,8 +234,7 @@ class Analyzer {
           changes.push_back(without[t] - losses_[static_cast<size_t>(w)][t]);
           if (w == 0 && t + 1 < result_.shown.size()) one.tokens.push_back(changes.back());
         }
-        done(1,
-             "without " + (ablation.layer ? "layer " + std::to_string(*ablation.layer) + " " : "") + ablation.name());
+        done(1, what);
       }
       one.change = mean_and_error(changes);
       result_.ablations.push_back(std::move(one));

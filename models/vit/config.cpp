@@ -84,6 +84,8 @@ std::vector<Setting> vit_keys(VitConfig& c) {
       {"qkv_bias", &c.qkv_bias, "biases of queries, keys and values"},
       {"hidden_act", &c.hidden_act, "activation of the FFN", one_of(activation_names())},
       {"layer_norm_eps", &c.layer_norm_eps, "epsilon of the norms", {.min = 0, .max = 1, .min_open = true}},
+      {"stem_channels", &c.stem_channels,
+       "channels of convolutions before the patches, each of 3 x 3 with stride 2; empty: none", between(1, 1 << 16)},
       {"pool_type", &c.pool_type, "what the classifier reads: a class token, or the mean of all patches",
        one_of({"tok", "gap"})},
       {"posemb", &c.posemb, "positions: learned, or fixed sines and cosines", one_of({"learn", "sincos2d"})},
@@ -110,8 +112,22 @@ void check_config(const VitConfig& config) {
   need_setting(c.hidden_size % c.num_attention_heads == 0, "num_attention_heads",
                "a divisor of hidden_size = " + std::to_string(c.hidden_size), std::to_string(c.num_attention_heads));
   const Pixels image = c.image(), patch = c.patch();
-  need_setting(image.rows % patch.rows == 0 && image.columns % patch.columns == 0, "patch_size",
-               "a divisor of image_size = " + value_text(c.image_size), value_text(c.patch_size));
+  if (c.stem_channels.empty()) {
+    need_setting(image.rows % patch.rows == 0 && image.columns % patch.columns == 0, "patch_size",
+                 "a divisor of image_size = " + value_text(c.image_size), value_text(c.patch_size));
+  } else {
+    const size_t count = c.stem_channels.size();
+    need_setting(count <= 10, "stem_channels", "at most 10 convolutions", std::to_string(count));
+    const int64_t factor = int64_t{1} << count;
+    need_setting(patch.rows % factor == 0 && patch.columns % factor == 0, "patch_size",
+                 "a multiple of " + std::to_string(factor) + ", by which the convolutions of stem_channels divide",
+                 value_text(c.patch_size));
+    const Pixels left = c.stem_image(), window = c.stem_patch();
+    need_setting(left.rows % window.rows == 0 && left.columns % window.columns == 0, "patch_size",
+                 std::to_string(factor) + " times a divisor of the " + std::to_string(left.rows) + " x " +
+                     std::to_string(left.columns) + " pixels after the convolutions of stem_channels",
+                 value_text(c.patch_size));
+  }
   need_setting(c.posemb != "sincos2d" || (c.hidden_size % 4 == 0 && c.hidden_size > 4), "hidden_size",
                "a multiple of 4 above 4 with posemb=sincos2d", std::to_string(c.hidden_size));
   need_setting(c.posemb != "sincos2d" || !c.class_token(), "posemb", "learn with pool_type=tok", "sincos2d");

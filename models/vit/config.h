@@ -9,6 +9,7 @@
 #include "braid/autograd/convolution.h"
 #include "braid/models/composition_settings.h"
 #include "braid/models/model_spec.h"
+#include "braid/models/vit/stem.h"
 #include "braid/nn/transformer/mlp.h"
 
 namespace braid::models {
@@ -20,15 +21,20 @@ struct VitConfig : CompositionSettings {
   bool qkv_bias = true;                                        // all other linear layers have biases
   std::string hidden_act = "gelu";
   double layer_norm_eps = 1e-12;
-  std::string pool_type = "tok";  // tok: a class token; gap: mean of the patches
-  std::string posemb = "learn";   // or sincos2d
-  bool rep_size = false;          // tanh(linear) before the classifier
+  std::vector<int64_t> stem_channels;  // of the convolutions before the patches (stem.h)
+  std::string pool_type = "tok";       // tok: a class token; gap: mean of the patches
+  std::string posemb = "learn";        // or sincos2d
+  bool rep_size = false;               // tanh(linear) before the classifier
   double hidden_dropout_prob = 0, drop_path_rate = 0, compose_dropout = 0;  // of training
 
   bool operator==(const VitConfig&) const = default;
   Pixels image() const { return sides(image_size); }
   Pixels patch() const { return sides(patch_size); }
-  Pixels grid() const { return {image().rows / patch().rows, image().columns / patch().columns}; }
+  // Of the picture after the convolutions: its pixels, and those of a patch, which they have halved.
+  Pixels stem_image() const { return after_stem(image(), stem_channels.size()); }
+  Pixels stem_patch() const { return {patch().rows >> stem_channels.size(), patch().columns >> stem_channels.size()}; }
+  int64_t patch_channels() const { return stem_channels.empty() ? num_channels : stem_channels.back(); }
+  Pixels grid() const { return {stem_image().rows / stem_patch().rows, stem_image().columns / stem_patch().columns}; }
   int64_t patches() const { return grid().rows * grid().columns; }
   bool class_token() const { return pool_type == "tok"; }
   int64_t tokens() const { return patches() + class_token(); }  // T

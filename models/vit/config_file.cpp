@@ -82,10 +82,10 @@ ordered_json described(const VitConfig& config) {
   object["model_type"] = "vit";
   VitConfig copy = config, defaults;
   const std::vector<Setting> table = vit_keys(copy), usual = vit_keys(defaults);
-  bool own = false;  // from pool_type on the keys are Braid's, written only where they say something
+  bool own = false;  // from stem_channels on the keys are Braid's, written only where they say something
   for (size_t i = 0; i < table.size(); ++i) {
     const std::string& name = table[i].name;
-    own = own || name == "pool_type";
+    own = own || name == "stem_channels";
     if (name == "compose") continue;  // the settings that it stands for are written
     const Value value = table[i].get();
     if (own && value == usual[i].get()) continue;

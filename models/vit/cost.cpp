@@ -18,11 +18,26 @@ struct Sizes {
         stages(c.use_dcmha ? c.pre_compose + c.post_compose : 0),
         C(stages * (c.query_side + c.key_side)),
         static_stages(c.static_proj ? stages : 0),
-        patch(of(c.num_channels * c.patch().rows * c.patch().columns)),
+        patch(of(c.patch_channels() * c.stem_patch().rows * c.stem_patch().columns)),
         patches(of(c.patches())),
         end(of(c.num_labels) + (c.rep_size ? of(c.hidden_size) : 0)) {}
   static double of(int64_t n) { return static_cast<double>(n); }
   double D, F, N, T, L, R, stages, C, static_stages, patch, patches, end;
+};
+
+// Of the convolutions before the patches, of one picture.
+struct StemSizes {
+  explicit StemSizes(const VitConfig& c) {
+    int64_t channels = c.num_channels;
+    for (size_t i = 0; i < c.stem_channels.size(); ++i) {
+      const Pixels after = after_stem(c.image(), i + 1);
+      const int64_t windows = after.rows * after.columns;
+      flops += 2 * Sizes::of(windows * 9 * channels * c.stem_channels[i]);
+      kept += Sizes::of(windows * (9 * channels + 3 * c.stem_channels[i]));  // windows; product, norm, GELU
+      channels = c.stem_channels[i];
+    }
+  }
+  double flops = 0, kept = 0;
 };
 
 }  // namespace
@@ -34,7 +49,7 @@ double vit_flops(const VitConfig& config) {
                        + s.C * (2 * s.D * K + 2 * K * 2 * s.R * s.N + 2 * s.D * s.N);  // dw1, qkw, dd
   const double pair = 4 * s.D                                                          // scores, values
                       + s.C * (4 * s.R * s.N + 2 * s.N) + s.static_stages * 2 * s.N * s.N;
-  return 2 * s.patches * s.patch * s.D + s.L * s.T * (token + s.T * pair) + 2 * s.D * s.end;
+  return StemSizes(config).flops + 2 * s.patches * s.patch * s.D + s.L * s.T * (token + s.T * pair) + 2 * s.D * s.end;
 }
 
 TrainingMemory vit_training_memory(const VitConfig& config, TrainingMemory memory, const TrainingSetup& setup) {
@@ -45,7 +60,8 @@ TrainingMemory vit_training_memory(const VitConfig& config, TrainingMemory memor
   // before and after its activation (2 F), dynamic weights as in the DCFormer.
   const double block = tokens * bytes * (9 * s.D + 2 * s.F + s.C * s.N * (7 * s.R + 2));
   const double kept = setup.recompute ? tokens * s.D * s.L * bytes + block : s.L * block;
-  memory.activations = kept + tokens * bytes * (s.patch + 3 * s.D);
+  const double stem = static_cast<double>(setup.batch) * bytes * StemSizes(config).kept;
+  memory.activations = kept + tokens * bytes * (s.patch + 3 * s.D) + stem;
   memory.working = std::max(tokens * s.F, tokens * 10 * s.D) * std::max(4.0, bytes);
   return memory;
 }

@@ -14,10 +14,16 @@ Vit::Vit(const VitConfig& config, RandomKey key, const dist::ProcessMesh& mesh) 
   });
   const VitConfig& c = config_;
   const int64_t D = c.hidden_size;
-  const Pixels patch = c.patch();
-  const double pixels = static_cast<double>(c.num_channels * patch.rows * patch.columns);
-  patch_weight_ = nn::parameter(nn::Init::normal(1 / std::sqrt(pixels))
-                                    .make({D, c.num_channels, patch.rows, patch.columns}, child(key, "patches")));
+  if (!c.stem_channels.empty()) {
+    std::vector<int64_t> channels = {c.num_channels};
+    channels.insert(channels.end(), c.stem_channels.begin(), c.stem_channels.end());
+    stem_ = VitStem(c.image(), channels, c.layer_norm_eps, child(key, "stem"));
+  }
+  const int64_t C = c.patch_channels();
+  const Pixels patch = c.stem_patch();
+  const double pixels = static_cast<double>(C * patch.rows * patch.columns);
+  patch_weight_ = nn::parameter(
+      nn::Init::normal(1 / std::sqrt(pixels)).make({D, C, patch.rows, patch.columns}, child(key, "patches")));
   patch_bias_ = nn::parameter(nn::Init::constant(0).make({D}, child(key, "patch_bias")));
   if (c.class_token()) class_token_ = nn::parameter(nn::Init::constant(0).make({1, 1, D}, child(key, "class_token")));
   if (c.posemb == "learn")
@@ -28,22 +34,24 @@ Vit::Vit(const VitConfig& config, RandomKey key, const dist::ProcessMesh& mesh) 
   if (c.rep_size) pre_logits_ = nn::Linear(D, D, {.bias = true}, child(key, "pre_logits"));
   classifier_ = nn::Linear(D, c.num_labels, {.bias = true, .init = nn::Init::constant(0), .takes_lora = false},
                            child(key, "classifier"));
-  make_positions(DType::f32, kCpu);
+  make_tables(DType::f32, kCpu);
 }
 
-void Vit::make_positions(DType dtype, Device device) {
-  if (config_.posemb == "learn" || nn::ShapeOnlyScope::active()) return;
+void Vit::make_tables(DType dtype, Device device) {
+  if (nn::ShapeOnlyScope::active()) return;
+  stem_.make_windows(device);
+  if (config_.posemb == "learn") return;
   positions_ = sincos_positions(config_.grid(), config_.hidden_size, dtype).to(device);
 }
 
 void Vit::to(DType dtype) {
   nn::to(*this, dtype);
-  make_positions(dtype, device());
+  make_tables(dtype, device());
 }
 
 void Vit::to(Device device) {
   nn::to(*this, device);
-  make_positions(dtype(), device);
+  make_tables(dtype(), device);
 }
 
 Tensor sincos_positions(const Pixels& grid, int64_t width, DType dtype) {
@@ -64,8 +72,8 @@ Tensor sincos_positions(const Pixels& grid, int64_t width, DType dtype) {
 
 // (B, C, H, W) -> (B, T, D)
 Tensor Vit::embed(const Tensor& pixel_values) const {
-  const Pixels patch = config_.patch();
-  const Tensor rows = unfold(cast(pixel_values, dtype()), patch, {.stride = patch});  // (B, P, C ph pw)
+  const Pixels patch = config_.stem_patch();
+  const Tensor rows = unfold(stem_(cast(pixel_values, dtype())), patch, {.stride = patch});  // (B, P, C ph pw)
   Tensor x = linear(rows, reshape(patch_weight_, {config_.hidden_size, rows.dim(2)}), patch_bias_);
   if (class_token_) x = concat({expand(class_token_, {x.dim(0), 1, x.dim(2)}), x}, 1);
   return add(x, cast(positions_, dtype()));  // the table stays in f32 where the arithmetic is bf16
@@ -107,6 +115,7 @@ Tensor Vit::loss_sum(const Batch& batch) const {
 }
 
 void Vit::visit(nn::Visitor& v) const {
+  v("stem", stem_);
   v("patches.weight", patch_weight_);
   v("patches.bias", patch_bias_);
   v("class_token", class_token_);

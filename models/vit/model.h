@@ -1,7 +1,7 @@
 // Vision Transformer (Dosovitskiy et al. 2020), with attention or DCMHA without a causal mask:
 //
-//   picture (C, H, W) -> patches -> linear -> + positions -> L pre-norm blocks -> norm -> class token or mean of the
-//   patches -> classifier
+//   picture (C, H, W) -> [convolutions] -> patches -> linear -> + positions -> L pre-norm blocks -> norm -> class token
+//   or mean of the patches -> classifier
 //
 // In one process a complete model; several processes share the samples (data parallel).
 #pragma once
@@ -43,9 +43,10 @@ class Vit final : public ImageModel {
   Tensor logits(const Tensor& pixel_values, const nn::SampleRandom& random,
                 const nn::ActivationObserver* observer) const;
   Tensor embed(const Tensor& pixel_values) const;
-  void make_positions(DType dtype, Device device);
+  void make_tables(DType dtype, Device device);
 
   VitConfig config_;
+  VitStem stem_;                      // may be empty
   Tensor patch_weight_, patch_bias_;  // (D, C, ph, pw), (D)
   Tensor class_token_;                // (1, 1, D) or empty
   Tensor positions_;                  // (1, T, D): a parameter, or the table of sincos2d

@@ -15,6 +15,7 @@ struct ModuleName {
   std::string module, stored;
 };
 const std::vector<ModuleName> kModel = {{"patches", "vit.embeddings.patch_embeddings.projection"},
+                                        {"stem", "vit.embeddings.stem"},
                                         {"class_token", "vit.embeddings.cls_token"},
                                         {"positions", "vit.embeddings.position_embeddings"},
                                         {"norm", "vit.layernorm"},
