@@ -2,7 +2,7 @@
 """Training steps of ViT and DC-ViT in Braid and in PyTorch, eager and compiled, in turn on the same machine, as a table of
 pictures per second.
 
-Usage: compare_vit.py BRAID [--rounds R] [--threads N] > table.md      (run by a Python that has torch)
+Usage: compare_vit.py BRAID [--rounds R] [--threads N] [--eager-only] > table.md      (run by a Python that has torch)
 
 Each round times every candidate once, in a process of its own; the table has medians over the rounds, and the ratios
 Braid / PyTorch are medians of those of the same round. Of DC-ViT in PyTorch the faster way to mix heads counts, in each
@@ -34,14 +34,16 @@ def main():
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--eager-only", action="store_true", help="do not compile, which takes minutes on a slow machine")
     o = parser.parse_args()
+    columns = [("eager", [])] + ([] if o.eager_only else [("compiled", ["--compile"])])
     common = ["--steps", str(o.steps), "--threads", str(o.threads), "--batch", str(o.batch)]
     rates = {}
     for _ in range(o.rounds):
         for name, preset, ways in MODELS:
             braid = result_of([o.braid, "bench", "step", "--json", "--preset", preset] + common)
             row = {"braid": braid["pictures_per_second"]}
-            for column, more in (("eager", []), ("compiled", ["--compile"])):
+            for column, more in columns:
                 found = [result_of([sys.executable, os.path.join(HERE, "torch_vit.py")] + common + more +
                                    (["--compose", way] if way else [])) for way in ways]
                 if found[0]["parameters"] != braid["parameters"]:
@@ -51,12 +53,14 @@ def main():
             version = found[0]["framework"]
     machine = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), platform.machine())
     print(f"{machine}, {o.threads} threads, f32, batch {o.batch}, {version}; medians of {o.rounds} rounds of {o.steps} steps, in turn.\n")
-    print("| model | Braid pictures/s | eager | compiled | Braid / eager | Braid / compiled |")
-    print("|---|--:|--:|--:|--:|--:|")
+    names = [column for column, _ in columns]
+    print(f"| model | Braid pictures/s | {' | '.join(names)} | {' | '.join('Braid / ' + n for n in names)} |")
+    print("|---" + "|--:" * (1 + 2 * len(names)) + "|")
     for name, rows in rates.items():
         middle = lambda f: statistics.median(f(row) for row in rows)
-        print(f"| {name} | {middle(lambda r: r['braid']):.0f} | {middle(lambda r: r['eager']):.0f} | {middle(lambda r: r['compiled']):.0f} "
-              f"| {middle(lambda r: r['braid'] / r['eager']):.2f} | {middle(lambda r: r['braid'] / r['compiled']):.2f} |")
+        cells = [f"{middle(lambda r: r[c]):.0f}" for c in ["braid"] + names]
+        cells += [f"{middle(lambda r: r['braid'] / r[c]):.2f}" for c in names]
+        print(f"| {name} | {' | '.join(cells)} |")
 
 
 if __name__ == "__main__":
