@@ -14,11 +14,9 @@ Vit::Vit(const VitConfig& config, RandomKey key, const dist::ProcessMesh& mesh) 
   });
   const VitConfig& c = config_;
   const int64_t D = c.hidden_size;
-  if (!c.stem_channels.empty()) {
-    std::vector<int64_t> channels = {c.num_channels};
-    channels.insert(channels.end(), c.stem_channels.begin(), c.stem_channels.end());
-    stem_ = VitStem(c.image(), channels, c.layer_norm_eps, child(key, "stem"));
-  }
+  std::vector<int64_t> channels = {c.num_channels};
+  channels.insert(channels.end(), c.stem_channels.begin(), c.stem_channels.end());
+  stem_ = VitStem(c.image(), channels, c.layer_norm_eps, child(key, "stem"));
   const int64_t C = c.patch_channels();
   const Pixels patch = c.stem_patch();
   const double pixels = static_cast<double>(C * patch.rows * patch.columns);

@@ -47,7 +47,7 @@ class Vit final : public ImageModel {
 
   VitConfig config_;
   VitStem stem_;                      // may be empty
-  Tensor patch_weight_, patch_bias_;  // (D, C, ph, pw), (D)
+  Tensor patch_weight_, patch_bias_;  // (D, C, ph, pw) of what the stem leaves, (D)
   Tensor class_token_;                // (1, 1, D) or empty
   Tensor positions_;                  // (1, T, D): a parameter, or the table of sincos2d
   std::vector<VitBlock> layers_;

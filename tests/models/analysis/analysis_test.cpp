@@ -206,6 +206,20 @@ BOOST_AUTO_TEST_CASE(the_same_twice) {
   BOOST_TEST(a.ablations[3].change.mean == b.ablations[3].change.mean);
 }
 
+// Also for a part that the model lacks, here the static term.
+BOOST_AUTO_TEST_CASE(progress_names_what_it_is_at) {
+  Dcformer model = make_model("dcformer-tiny", {{"window_size", "5"}, {"profile.static_proj", "false"}});
+  int calls = 0;
+  double last = 0;
+  analyze(model, everything(true), [&](double done, const std::string& words) {
+    BOOST_TEST(!words.empty());
+    BOOST_TEST(done >= last);
+    last = done, ++calls;
+  });
+  BOOST_TEST(calls > 10);
+  BOOST_TEST(std::fabs(last - 1) < 1e-12);
+}
+
 BOOST_AUTO_TEST_CASE(requests_that_do_not_fit) {
   Dcformer model = make_model("transformer-tiny");
   AnalysisRequest r = everything(true);

@@ -18,27 +18,11 @@ using models::Batch, models::Vit, models::VitConfig;
 
 namespace {
 
-constexpr RandomKey kKey{5, 0};
-
-Vit make(const VitConfig& config) {
-  Vit model(config, kKey);
-  model.to(DType::f64);
-  randomise(model, kKey, 0.4);
-  return model;
-}
-
 Tensor value(const Vit& model, const std::string& name) {
   for (const nn::NamedTensor& p : nn::parameters(model))
     if (p.name == name) return p.value.detach();
   BOOST_FAIL("no parameter " + name);
   return {};
-}
-
-Batch batch(const VitConfig& c, int64_t B, uint64_t stream = 9) {
-  std::vector<int64_t> labels;
-  for (int64_t b = 0; b < B; ++b) labels.push_back(b % c.num_labels);
-  return {{"pixel_values", randn({B, c.num_channels, c.image().rows, c.image().columns}, {7, stream}, DType::f64)},
-          {"labels", from_vector(labels, {B})}};
 }
 
 // The batch with one more tensor.
@@ -148,11 +132,11 @@ BOOST_AUTO_TEST_SUITE(vit_model)
 
 BOOST_AUTO_TEST_CASE(dc_vit_is_its_formula) {
   const VitConfig c = small_vit();
-  const Vit model = make(c);
+  const Vit model = random_vit(c);
   NoGrad off;
   std::map<std::string, Tensor> seen;
   const nn::ActivationObserver observer{[&](const std::string& name, const Tensor& x) { seen[name] = x; }};
-  model.logits(batch(c, 2).at("pixel_values"), &observer);
+  model.logits(vit_batch(c, 2).at("pixel_values"), &observer);
   for (const char* layer : {"0", "1"}) {
     const std::string prefix = std::string("layers.") + layer;
     const Tensor x =
@@ -173,48 +157,38 @@ BOOST_AUTO_TEST_CASE(the_derivative_of_a_whole_model) {
     c.rep_size = class_token;
     c.qkv_bias = !class_token;
     if (class_token) c.pool_type = "tok", c.posemb = "learn";
-    Vit model = make(c);
-    std::vector<Tensor> inputs{batch(c, 2).at("pixel_values")};
-    for (const nn::NamedTensor& p : nn::parameters(model)) inputs.push_back(p.value.detach().clone());
-    const Tensor labels = batch(c, 2).at("labels");
-    const GradcheckResult result = gradcheck(
-        [&](const std::vector<Tensor>& in) {
-          size_t next = 1;
-          nn::replace_parameters(model, [&](const std::string&, const Tensor&) { return in[next++]; });
-          return model.loss_sum({{"pixel_values", in[0]}, {"labels", labels}});
-        },
-        inputs);
+    const GradcheckResult result = gradcheck_vit(c);
     BOOST_TEST(result.error < 1e-7, result.where);
   }
 }
 
 // With the terms of Compose zero, or at the identity start, DC-ViT is ViT, to the bit.
 BOOST_AUTO_TEST_CASE(without_dynamic_weights_it_is_vit) {
-  const Batch pictures = batch(small_vit(), 3);
-  const Vit plain = make(small_vit(false));
-  const Vit zero = make(small_vit());
+  const Batch pictures = vit_batch(small_vit(), 3);
+  const Vit plain = random_vit(small_vit(false));
+  const Vit zero = random_vit(small_vit());
   for (const nn::NamedTensor& p : nn::parameters(zero)) {
     if (p.name.ends_with("dyn_w_proj.qkw") || p.name.ends_with("dyn_w_proj.dd") || p.name.ends_with("_proj.w"))
       p.value.detach().fill(0);
   }
   VitConfig identity = small_vit();
   identity.compose_init = "identity";
-  Vit start(identity, kKey), without(small_vit(false), kKey);
+  Vit start(identity, kVitKey), without(small_vit(false), kVitKey);
   start.to(DType::f64), without.to(DType::f64);
   for (Vit* model : {&start, &without}) value(*model, "classifier.weight").copy_(randn({3, 8}, {3, 3}, DType::f64));
   NoGrad off;
   const Tensor pixels = pictures.at("pixel_values");
   BOOST_TEST(is_close(zero.logits(pixels), plain.logits(pixels), 0));
   BOOST_TEST(is_close(start.logits(pixels), without.logits(pixels), 0));
-  BOOST_TEST(!is_close(make(small_vit()).logits(pixels), plain.logits(pixels), 1e-3));
+  BOOST_TEST(!is_close(random_vit(small_vit()).logits(pixels), plain.logits(pixels), 1e-3));
 }
 
 BOOST_AUTO_TEST_CASE(recomputed_blocks_give_the_same_gradients) {
   VitConfig c = small_vit();
   c.drop_path_rate = c.hidden_dropout_prob = c.compose_dropout = 0.3;
-  const Batch pictures = with(batch(c, 3), models::kSampleKeys, from_vector(std::vector<int64_t>{4, 5, 6}, {3}));
+  const Batch pictures = with(vit_batch(c, 3), models::kSampleKeys, from_vector(std::vector<int64_t>{4, 5, 6}, {3}));
   const auto gradients = [&](bool recompute) {
-    Vit model = make(c);
+    Vit model = random_vit(c);
     model.set_recompute(recompute);
     backward(model.loss_sum(pictures));
     std::vector<std::vector<double>> all;
@@ -228,9 +202,9 @@ BOOST_AUTO_TEST_CASE(recomputed_blocks_give_the_same_gradients) {
 BOOST_AUTO_TEST_CASE(the_loss_of_a_batch_is_the_sum_of_its_samples) {
   VitConfig c = small_vit();
   c.drop_path_rate = c.hidden_dropout_prob = c.compose_dropout = 0.3;
-  const Vit model = make(c);
+  const Vit model = random_vit(c);
   NoGrad off;
-  const Batch plain = batch(c, 4);
+  const Batch plain = vit_batch(c, 4);
   const Batch all = with(plain, models::kSampleKeys, from_vector(std::vector<int64_t>{40, 50, 60, 70}, {4}));
   double sum = 0;
   for (int64_t b = 0; b < 4; ++b) sum += model.loss_sum(all.slice(b, b + 1)).item();
@@ -242,15 +216,15 @@ BOOST_AUTO_TEST_CASE(the_loss_of_a_batch_is_the_sum_of_its_samples) {
        {&VitConfig::drop_path_rate, &VitConfig::hidden_dropout_prob, &VitConfig::compose_dropout}) {
     VitConfig one = small_vit();
     one.*rate = 0.5;
-    BOOST_TEST(std::fabs(make(one).loss_sum(all).item() - make(one).loss_sum(plain).item()) > 1e-4);
+    BOOST_TEST(std::fabs(random_vit(one).loss_sum(all).item() - random_vit(one).loss_sum(plain).item()) > 1e-4);
   }
 }
 
 BOOST_AUTO_TEST_CASE(weights_stand_for_the_label_in_the_loss) {
   const VitConfig c = small_vit();
-  const Vit model = make(c);
+  const Vit model = random_vit(c);
   NoGrad off;
-  const Batch plain = batch(c, 3);  // labels 0, 1, 2
+  const Batch plain = vit_batch(c, 3);  // labels 0, 1, 2
   BOOST_TEST(is_close(model.loss_sum(with(plain, "label_weights", eye(3))), model.loss_sum(plain), 1e-6));
   const Tensor logits = model.logits(plain.at("pixel_values"));
   const double smooth = model.loss_sum(with(plain, "label_weights", full({3, 3}, 1.0 / 3))).item();
@@ -263,8 +237,8 @@ BOOST_AUTO_TEST_CASE(weights_stand_for_the_label_in_the_loss) {
 
 BOOST_AUTO_TEST_CASE(batches_are_checked) {
   const VitConfig c = small_vit();
-  const Vit model = make(c);
-  const Batch fine = batch(c, 2);
+  const Vit model = random_vit(c);
+  const Batch fine = vit_batch(c, 2);
   model.check_batch(fine);
   const auto rejects = [&](const Batch& b, const char* words) {
     BOOST_TEST(throws_with([&] { model.check_batch(b); }, words));

@@ -4,11 +4,9 @@
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
 
-#include "braid/autograd/autograd.h"
 #include "braid/models/registry.h"
 #include "braid/models/vit/cost.h"
 #include "braid/models/vit/model.h"
-#include "tests/models/randomise.h"
 #include "tests/models/support.h"
 #include "tests/models/vit/support.h"
 #include "tests/support/compare.h"
@@ -19,8 +17,6 @@ using models::Vit, models::VitConfig, models::VitStem;
 
 namespace {
 
-constexpr RandomKey kKey{5, 0};
-
 // Pictures of 5 x 6 pixels: 3 x 3 after the first convolution, 2 x 2 after the second, of which each is a patch.
 VitConfig small_with_stem() {
   VitConfig c = small_vit();
@@ -30,25 +26,14 @@ VitConfig small_with_stem() {
   return c;
 }
 
-Vit make(const VitConfig& config) {
-  Vit model(config, kKey);
-  model.to(DType::f64);
-  randomise(model, kKey, 0.4);
-  return model;
-}
-
-Tensor pictures(const VitConfig& c, int64_t B) {
-  return randn({B, c.num_channels, c.image().rows, c.image().columns}, {7, 9}, DType::f64);
-}
-
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(vit_stem)
 
 BOOST_AUTO_TEST_CASE(is_conv2d_then_norm_then_gelu) {
-  VitStem stem({5, 6}, {2, 3, 5}, 1e-6, kKey);
+  VitStem stem({5, 6}, {2, 3, 5}, 1e-6, kVitKey);
   nn::to(stem, DType::f64);
-  randomise(stem, kKey, 0.4);
+  randomise(stem, kVitKey, 0.4);
   stem.make_windows(kCpu);
   std::map<std::string, Tensor> weights;
   for (const nn::NamedTensor& p : nn::parameters(stem)) weights[p.name] = p.value.detach();
@@ -79,29 +64,19 @@ BOOST_AUTO_TEST_CASE(without_channels_nothing_changes) {
 BOOST_AUTO_TEST_CASE(derivative_of_the_model) {
   const VitConfig c = small_with_stem();
   BOOST_TEST(c.tokens() == 4);
-  Vit model = make(c);
-  std::vector<Tensor> inputs{pictures(c, 2)};
-  for (const nn::NamedTensor& p : nn::parameters(model)) inputs.push_back(p.value.detach().clone());
-  const Tensor labels = from_vector(std::vector<int64_t>{0, 2}, {2});
-  const GradcheckResult result = gradcheck(
-      [&](const std::vector<Tensor>& in) {
-        size_t next = 1;
-        nn::replace_parameters(model, [&](const std::string&, const Tensor&) { return in[next++]; });
-        return model.loss_sum({{"pixel_values", in[0]}, {"labels", labels}});
-      },
-      inputs);
+  const GradcheckResult result = gradcheck_vit(c);
   BOOST_TEST(result.error < 1e-7, result.where);
 }
 
 BOOST_AUTO_TEST_CASE(folders) {
-  const Vit model = make(small_with_stem());
+  const Vit model = random_vit(small_with_stem());
   const ScratchFolder scratch;
   models::save_model(model, nullptr, scratch.path());
   const models::LoadedModel again = models::load_model(scratch.path(), {.dtype = DType::f64});
   BOOST_TEST(again.notes.empty());
   const auto& read = dynamic_cast<const Vit&>(*again.model);
   BOOST_TEST((read.config() == model.config()));
-  const Tensor x = pictures(model.config(), 3);
+  const Tensor x = vit_batch(model.config(), 3).at("pixel_values");
   BOOST_TEST(is_close(read.logits(x), model.logits(x), 0));
 }
 

@@ -1,6 +1,9 @@
 // A ViT small enough for loops over every head, query and key.
 #pragma once
+#include "braid/autograd/autograd.h"
 #include "braid/models/vit/model.h"
+#include "tests/models/randomise.h"
+#include "tests/support/compare.h"
 
 namespace braid::test {
 
@@ -20,6 +23,39 @@ inline models::VitConfig small_vit(bool compose = true) {
   c.layer_norm_eps = 1e-6;
   c.use_dcmha = compose;
   return c;
+}
+
+constexpr RandomKey kVitKey{5, 0};
+
+// With random weights of f64.
+inline models::Vit random_vit(const models::VitConfig& config) {
+  models::Vit model(config, kVitKey);
+  model.to(DType::f64);
+  randomise(model, kVitKey, 0.4);
+  return model;
+}
+
+// B random pictures, of classes 0, 1, ...
+inline models::Batch vit_batch(const models::VitConfig& c, int64_t B, uint64_t stream = 9) {
+  std::vector<int64_t> labels;
+  for (int64_t b = 0; b < B; ++b) labels.push_back(b % c.num_labels);
+  return {{"pixel_values", randn({B, c.num_channels, c.image().rows, c.image().columns}, {7, stream}, DType::f64)},
+          {"labels", from_vector(labels, {B})}};
+}
+
+// The derivative of the loss by pictures and parameters.
+inline GradcheckResult gradcheck_vit(const models::VitConfig& c) {
+  models::Vit model = random_vit(c);
+  const models::Batch batch = vit_batch(c, 2);
+  std::vector<Tensor> inputs{batch.at("pixel_values")};
+  for (const nn::NamedTensor& p : nn::parameters(model)) inputs.push_back(p.value.detach().clone());
+  return gradcheck(
+      [&](const std::vector<Tensor>& in) {
+        size_t next = 1;
+        nn::replace_parameters(model, [&](const std::string&, const Tensor&) { return in[next++]; });
+        return model.loss_sum({{"pixel_values", in[0]}, {"labels", batch.at("labels")}});
+      },
+      inputs);
 }
 
 }  // namespace braid::test
