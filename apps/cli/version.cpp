@@ -5,6 +5,7 @@
 #include <ctime>
 
 #include "apps/cli/text.h"
+#include "braid/tensor/cpu/instruction_sets.h"
 #include "braid/tensor/detail/processor.h"
 
 namespace braid::apps {
@@ -54,7 +55,8 @@ std::string processor_features() {
 
 std::string version_text() {
   return "braid " + version() + "\ncommit     " + build_commit() + "\nbackends   " + backends() + "\ncompiler   " +
-         compiler() + "\nprocessor  " + processor_features() + "\n";
+         compiler() + "\nprocessor  " + processor_features() +
+         "; kernels: " + std::string(cpu::instruction_set().name) + "\n";
 }
 
 std::string version_line() { return "braid " + version() + ", commit " + build_commit() + ", " + backends(); }

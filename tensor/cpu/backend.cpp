@@ -1,10 +1,15 @@
-// The kernels of the CPU.
+// The kernels of the CPU, as compiled for one instruction set: this file is compiled once for each, like the kernels.
 #include "braid/tensor/kernels/backend.h"
 
-namespace braid {
+#ifndef BRAID_INSTRUCTION_SET
+#define BRAID_INSTRUCTION_SET target
+#endif
 
-const Backend& cpu_backend() {
-  using namespace cpu;
+namespace braid::cpu::BRAID_INSTRUCTION_SET {
+
+const Backend& kernels();  // declared for each instruction set in tensor/cpu/instruction_sets.cpp
+
+const Backend& kernels() {
   static const Backend table{
       .name = "cpu",
       .allocator = cpu_allocator,
@@ -30,4 +35,4 @@ const Backend& cpu_backend() {
   return table;
 }
 
-}  // namespace braid
+}  // namespace braid::cpu::BRAID_INSTRUCTION_SET

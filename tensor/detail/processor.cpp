@@ -1,10 +1,39 @@
 #include "braid/tensor/detail/processor.h"
 
+#include <cstdlib>
+#include <string>
+
+#include "braid/tensor/error.h"
+
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
 
 namespace braid::detail {
+
+namespace {
+
+enum class Allowed : char { portable, avx2, avx512 };
+
+Allowed allowed() {
+  static const Allowed found = [] {
+    const char* text = std::getenv("BRAID_INSTRUCTIONS");
+    const std::string name = text ? text : "";
+    if (name == "portable") return Allowed::portable;
+    if (name == "avx2") return Allowed::avx2;
+    check(name.empty() || name == "avx512", ErrorKind::setting, [&] {
+      return "the environment variable BRAID_INSTRUCTIONS names no instruction set: expected portable, avx2 or avx512, "
+             "found " +
+             name;
+    });
+    return Allowed::avx512;
+  }();
+  return found;
+}
+
+}  // namespace
+
+bool instructions_limited() { return allowed() != Allowed::avx512; }
 
 #if defined(__x86_64__)
 
@@ -19,7 +48,9 @@ bool has_bit_of_leaf_7_1(unsigned bit) {  // in register EAX
 
 }  // namespace
 
-bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
+bool has_avx2() {
+  return allowed() >= Allowed::avx2 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
 
 bool has_f16c() {
   unsigned a = 0, b = 0, c = 0, d = 0;
@@ -29,8 +60,8 @@ bool has_f16c() {
 bool has_avx_vnni() { return has_avx2() && has_bit_of_leaf_7_1(4); }
 
 bool has_avx512() {
-  return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  return allowed() >= Allowed::avx512 && has_avx2() && __builtin_cpu_supports("avx512f") &&
+         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 }
 
 bool has_avx512_bf16() { return has_avx512() && has_bit_of_leaf_7_1(5); }

@@ -1,7 +1,12 @@
 // Vector instructions that the processor has and the system lets programs use; none on other architectures than x86-64.
+//
+// The environment variable BRAID_INSTRUCTIONS allows fewer, to compare or to test them: portable (none of these), avx2
+// (none of AVX-512) or avx512 (all). Any other value: Error(setting). oneDNN chooses for itself (ONEDNN_MAX_CPU_ISA).
 #pragma once
 
 namespace braid::detail {
+
+bool instructions_limited();  // by BRAID_INSTRUCTIONS
 
 bool has_avx2();         // and FMA
 bool has_f16c();         // beside AVX2: conversions of 16-bit floats

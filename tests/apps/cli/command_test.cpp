@@ -211,6 +211,11 @@ BOOST_AUTO_TEST_CASE(the_program_lists_commands) {
   BOOST_TEST(version.starts_with("braid 0."));
   for (const char* fact : {"\ncommit     ", "\nbackends   CPU", "\ncompiler   ", "\nprocessor  "})
     BOOST_TEST(version.find(fact) != std::string::npos, version);
+  const std::string fewest = run("--version", "BRAID_INSTRUCTIONS=portable ").output;
+  BOOST_TEST((fewest.ends_with("; kernels: portable\n") || fewest.ends_with("; kernels: native\n")), fewest);
+  const auto unknown_set = run("--version", "BRAID_INSTRUCTIONS=sse ");
+  BOOST_TEST(unknown_set.code == 2);
+  BOOST_TEST(unknown_set.output.find("expected portable, avx2 or avx512, found sse") != std::string::npos);
   BOOST_TEST(time_text(1e9 + 86400 * 365).starts_with("2002-09-0"));  // in every time zone
   BOOST_TEST(time_text(0).size() == std::string("1970-01-01T00:00:00+00:00").size());
   BOOST_TEST(run("help plot").output == run("plot --help").output);

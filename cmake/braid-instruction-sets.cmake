@@ -1,0 +1,36 @@
+# braid_instruction_set(name options files...): the files once more, compiled with the options, as a part of braid. They see
+# BRAID_INSTRUCTION_SET=<name>; what they export is braid::cpu::<name>::kernels() (tensor/cpu/backend.cpp).
+#
+# An inline function of a header has one name in every object. The linker keeps any one of them, and were that the one
+# with AVX-512, an older processor would stop at it. So the objects become one object whose only exported symbol is the
+# table of its kernels: inside, calls go to its own functions, which no other object can take.
+find_program(BRAID_LD NAMES ${CMAKE_LINKER} ld REQUIRED)
+if(NOT CMAKE_OBJCOPY)
+  message(FATAL_ERROR "objcopy was not found, which keeps the kernels of instruction sets apart: install binutils")
+endif()
+
+function(braid_instruction_set name options)
+  set(objects braid_kernels_${name})
+  set(linked ${CMAKE_CURRENT_BINARY_DIR}/kernels_${name}.o)
+  add_library(${objects} OBJECT ${ARGN})
+  set_target_properties(${objects} PROPERTIES
+    POSITION_INDEPENDENT_CODE $<OR:$<BOOL:${BUILD_SHARED_LIBS}>,$<BOOL:${CMAKE_POSITION_INDEPENDENT_CODE}>>)
+  target_compile_features(${objects} PRIVATE cxx_std_20)
+  target_link_libraries(${objects} PRIVATE braid_flags Eigen3::Eigen $<TARGET_NAME_IF_EXISTS:braid::dnnl>)
+  target_include_directories(${objects} PRIVATE $<TARGET_PROPERTY:braid,INCLUDE_DIRECTORIES>)
+  target_compile_definitions(${objects} PRIVATE $<TARGET_PROPERTY:braid,COMPILE_DEFINITIONS>
+    BRAID_INSTRUCTION_SET=${name})
+  # Data of inline functions too must be the object's own: tables of them hold functions.
+  target_compile_options(${objects} PRIVATE ${options} $<$<CXX_COMPILER_ID:GNU>:-fno-gnu-unique>)
+  string(LENGTH ${name} length)
+  add_custom_command(OUTPUT ${linked}
+    # Without groups: of two groups of one name the linker drops one, and this object needs its own.
+    COMMAND ${BRAID_LD} -r --force-group-allocation -o ${linked}.all $<TARGET_OBJECTS:${objects}>
+    COMMAND ${CMAKE_OBJCOPY} --keep-global-symbol=_ZN5braid3cpu${length}${name}7kernelsEv ${linked}.all ${linked}
+    COMMAND ${CMAKE_COMMAND} -E rm ${linked}.all
+    DEPENDS ${objects} $<TARGET_OBJECTS:${objects}> COMMENT "Linking kernels for ${name}" COMMAND_EXPAND_LISTS VERBATIM)
+  add_custom_target(${objects}_linked DEPENDS ${linked})  # a command belongs to a folder, and braid to another
+  add_dependencies(braid ${objects}_linked)
+  target_sources(braid PRIVATE ${linked})
+  set_source_files_properties(${linked} TARGET_DIRECTORY braid PROPERTIES EXTERNAL_OBJECT TRUE GENERATED TRUE)
+endfunction()

@@ -1,0 +1,59 @@
+#include "braid/tensor/cpu/instruction_sets.h"
+
+#include <vector>
+
+#include "braid/tensor/detail/processor.h"
+#include "braid/tensor/detail/variants.h"
+
+namespace braid::cpu {
+
+namespace target {
+const Backend& kernels();
+}
+#ifdef BRAID_KERNELS_X86
+namespace avx2 {
+const Backend& kernels();
+}
+namespace avx512 {
+const Backend& kernels();
+}
+#endif
+
+namespace {
+
+std::vector<const InstructionSet*> find_sets() {
+  std::vector<const InstructionSet*> found;
+#ifdef BRAID_KERNELS_NATIVE
+  static constexpr InstructionSet of_target{"native", target::kernels};
+  const auto target_place = [&found] { return detail::instructions_limited() ? found.end() : found.begin(); };
+#else
+  static constexpr InstructionSet of_target{"portable", target::kernels};
+  const auto target_place = [&found] { return found.end(); };
+#endif
+#ifdef BRAID_KERNELS_X86
+  static constexpr InstructionSet of_avx2{"avx2", avx2::kernels}, of_avx512{"avx512", avx512::kernels};
+  if (detail::has_avx512()) found.push_back(&of_avx512);
+  if (detail::has_f16c()) found.push_back(&of_avx2);
+#endif
+  found.insert(target_place(), &of_target);
+  return found;
+}
+
+detail::Variants<InstructionSet>& known() {
+  static detail::Variants<InstructionSet> known(find_sets());
+  return known;
+}
+
+}  // namespace
+
+std::span<const InstructionSet* const> instruction_sets() { return known().all(); }
+const InstructionSet& instruction_set() { return known().in_use(); }
+bool use_instruction_set(std::string_view name) { return known().use(name); }
+
+}  // namespace braid::cpu
+
+namespace braid {
+
+const Backend& cpu_backend() { return cpu::instruction_set().kernels(); }
+
+}  // namespace braid
