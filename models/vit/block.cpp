@@ -9,12 +9,12 @@ namespace braid::models {
 
 namespace {
 
-nn::AttentionOptions attention_options(const VitConfig& c) {
+nn::AttentionOptions attention_options(const VitConfig& c, int64_t layer) {
   nn::AttentionOptions o;
   o.width = c.hidden_size;
   o.heads = c.num_attention_heads;
   o.causal = false;
-  o.compose = c.use_dcmha;
+  o.compose = c.composes(layer);
   o.composition_options = c.composition();
   // Each of queries, keys and values as xavier_uniform would spread it by itself.
   o.projection = {.bias = c.qkv_bias, .init = nn::Init::normal(1 / std::sqrt(static_cast<double>(c.hidden_size)))};
@@ -42,7 +42,7 @@ VitBlock::VitBlock(const VitConfig& c, int64_t layer, RandomKey key)
     : dropout_(c.hidden_dropout_prob),
       drop_path_(drop_path_of(c, layer)),
       compose_dropout_(c.compose_dropout),
-      attention_(attention_options(c), child(key, "attention")),
+      attention_(attention_options(c, layer), child(key, "attention")),
       mlp_(mlp_options(c), child(key, "mlp")),
       attention_norm_(c.hidden_size, c.layer_norm_eps),
       mlp_norm_(c.hidden_size, c.layer_norm_eps) {

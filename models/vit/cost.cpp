@@ -6,7 +6,7 @@ namespace braid::models {
 
 namespace {
 
-// Letters: D width, N heads, T tokens, R rank, K = 2 R N hidden width of the weight generator, C branches.
+// Letters: D width, N heads, T tokens, L blocks, R rank, K = 2 R N hidden width of the weight generator, C branches.
 struct Sizes {
   explicit Sizes(const VitConfig& c)
       : D(of(c.hidden_size)),
@@ -14,6 +14,7 @@ struct Sizes {
         N(of(c.num_attention_heads)),
         T(of(c.tokens())),
         L(of(c.num_hidden_layers)),
+        composing(of(c.composing_layers())),
         R(of(c.rank)),
         stages(c.use_dcmha ? c.pre_compose + c.post_compose : 0),
         C(stages * (c.query_side + c.key_side)),
@@ -22,7 +23,7 @@ struct Sizes {
         patches(of(c.patches())),
         end(of(c.num_labels) + (c.rep_size ? of(c.hidden_size) : 0)) {}
   static double of(int64_t n) { return static_cast<double>(n); }
-  double D, F, N, T, L, R, stages, C, static_stages, patch, patches, end;
+  double D, F, N, T, L, composing, R, stages, C, static_stages, patch, patches, end;
 };
 
 // Of the convolutions before the patches, of one picture.
@@ -45,11 +46,12 @@ struct StemSizes {
 double vit_flops(const VitConfig& config) {
   const Sizes s(config);
   const double K = 2 * s.R * s.N;
-  const double token = 8 * s.D * s.D + 4 * s.D * s.F                                   // projections, FFN
-                       + s.C * (2 * s.D * K + 2 * K * 2 * s.R * s.N + 2 * s.D * s.N);  // dw1, qkw, dd
-  const double pair = 4 * s.D                                                          // scores, values
-                      + s.C * (4 * s.R * s.N + 2 * s.N) + s.static_stages * 2 * s.N * s.N;
-  return StemSizes(config).flops + 2 * s.patches * s.patch * s.D + s.L * s.T * (token + s.T * pair) + 2 * s.D * s.end;
+  const double token = 8 * s.D * s.D + 4 * s.D * s.F;                                  // projections, FFN
+  const double weights = s.C * (2 * s.D * K + 2 * K * 2 * s.R * s.N + 2 * s.D * s.N);  // dw1, qkw, dd
+  const double pair = 4 * s.D;                                                         // scores, values
+  const double mixing = s.C * (4 * s.R * s.N + 2 * s.N) + s.static_stages * 2 * s.N * s.N;
+  return StemSizes(config).flops + 2 * s.patches * s.patch * s.D + s.L * s.T * (token + s.T * pair) +
+         s.composing * s.T * (weights + s.T * mixing) + 2 * s.D * s.end;
 }
 
 TrainingMemory vit_training_memory(const VitConfig& config, TrainingMemory memory, const TrainingSetup& setup) {
@@ -58,8 +60,9 @@ TrainingMemory vit_training_memory(const VitConfig& config, TrainingMemory memor
   const double tokens = static_cast<double>(setup.batch) * s.T;
   // Of a block: residual stream and norms (4 D), q, k, v (3 D) and their product (D), heads' output (D), hidden layer
   // before and after its activation (2 F), dynamic weights as in the DCFormer.
-  const double block = tokens * bytes * (9 * s.D + 2 * s.F + s.C * s.N * (7 * s.R + 2));
-  const double kept = setup.recompute ? tokens * s.D * s.L * bytes + block : s.L * block;
+  const double block = tokens * bytes * (9 * s.D + 2 * s.F), weights = tokens * bytes * s.C * s.N * (7 * s.R + 2);
+  const double kept =
+      setup.recompute ? tokens * s.D * s.L * bytes + block + weights : s.L * block + s.composing * weights;
   const double stem = static_cast<double>(setup.batch) * bytes * StemSizes(config).kept;
   memory.activations = kept + tokens * bytes * (s.patch + 3 * s.D) + stem;
   memory.working = std::max(tokens * s.F, tokens * 10 * s.D) * std::max(4.0, bytes);

@@ -12,12 +12,14 @@ namespace braid::models {
 namespace {
 
 bool in_use(const VitConfig& c, const std::string& name) {
+  if (name == "compose_layers") return c.use_dcmha;
   return composition_in_use(c, name == "compose_dropout" ? "profile.rank" : name);  // both are of the dynamic terms
 }
 
-// Settings of training may have other values when a trained model goes on.
+// Settings of training may have other values when a trained model goes on, and those of where new weights are.
 bool may_change(const std::string& name) {
-  static const std::set<std::string> of_training = {"hidden_dropout_prob", "drop_path_rate", "compose_dropout"};
+  static const std::set<std::string> of_training = {"hidden_dropout_prob", "drop_path_rate", "compose_dropout",
+                                                    "compose_layers"};
   return of_training.contains(name) || composition_may_change(name);
 }
 
