@@ -6,8 +6,10 @@
 #include <limits>
 #include <type_traits>
 #include <utility>
-#ifdef __FMA__
+#if defined(__FMA__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 namespace braid::cpu::attention::BRAID_ATTENTION_ISA {
@@ -59,6 +61,9 @@ inline V<T> multiply_add(V<T> x, V<T> y, V<T> z) {
 #elif BRAID_ATTENTION_BYTES == 32
   if constexpr (sizeof(T) == 4) return V<T>(_mm256_fmadd_ps(__m256(x), __m256(y), __m256(z)));
   if constexpr (sizeof(T) == 8) return V<T>(_mm256_fmadd_pd(__m256d(x), __m256d(y), __m256d(z)));
+#elif defined(__aarch64__)
+  if constexpr (sizeof(T) == 4) return V<T>(vfmaq_f32(float32x4_t(z), float32x4_t(x), float32x4_t(y)));
+  if constexpr (sizeof(T) == 8) return V<T>(vfmaq_f64(float64x2_t(z), float64x2_t(x), float64x2_t(y)));
 #else
   return x * y + z;
 #endif

@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <type_traits>
 #include <utility>
-#ifdef __FMA__
+#if defined(__FMA__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 #include "braid/tensor/dtype.h"
@@ -90,6 +92,8 @@ inline V<float> load(const float16* p) {
 inline void add_product(V<float>& sum, V<float> x, V<float> y) {
 #if BRAID_ROW_INVARIANT_BYTES >= 32
   asm("vfmadd231ps %2, %1, %0" : "+v"(sum) : "v"(x), "v"(y));
+#elif defined(__aarch64__)
+  sum = V<float>(vfmaq_f32(float32x4_t(sum), float32x4_t(x), float32x4_t(y)));
 #else
   sum += x * y;
 #endif
@@ -97,6 +101,8 @@ inline void add_product(V<float>& sum, V<float> x, V<float> y) {
 inline void add_product(V<double>& sum, V<double> x, V<double> y) {
 #if BRAID_ROW_INVARIANT_BYTES >= 32
   asm("vfmadd231pd %2, %1, %0" : "+v"(sum) : "v"(x), "v"(y));
+#elif defined(__aarch64__)
+  sum = V<double>(vfmaq_f64(float64x2_t(sum), float64x2_t(x), float64x2_t(y)));
 #else
   sum += x * y;
 #endif
@@ -144,6 +150,8 @@ inline void keep(Vector& v) {
   asm volatile("" : "+v"(v));
 #elif defined(__SSE2__)
   asm volatile("" : "+x"(v));
+#elif defined(__aarch64__)
+  asm volatile("" : "+w"(v));
 #endif
 }
 
