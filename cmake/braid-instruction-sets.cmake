@@ -13,7 +13,7 @@ function(braid_instruction_set name options)
   set(objects braid_kernels_${name})
   set(linked ${CMAKE_CURRENT_BINARY_DIR}/kernels_${name}.o)
   add_library(${objects} OBJECT ${ARGN})
-  set_target_properties(${objects} PROPERTIES
+  set_target_properties(${objects} PROPERTIES INTERPROCEDURAL_OPTIMIZATION OFF  # ld and objcopy need machine code
     POSITION_INDEPENDENT_CODE $<OR:$<BOOL:${BUILD_SHARED_LIBS}>,$<BOOL:${CMAKE_POSITION_INDEPENDENT_CODE}>>)
   target_compile_features(${objects} PRIVATE cxx_std_20)
   target_link_libraries(${objects} PRIVATE braid_flags Eigen3::Eigen $<TARGET_NAME_IF_EXISTS:braid::dnnl>)
@@ -21,7 +21,8 @@ function(braid_instruction_set name options)
   target_compile_definitions(${objects} PRIVATE $<TARGET_PROPERTY:braid,COMPILE_DEFINITIONS>
     BRAID_INSTRUCTION_SET=${name})
   # Data of inline functions too must be the object's own: tables of them hold functions.
-  target_compile_options(${objects} PRIVATE ${options} $<$<CXX_COMPILER_ID:GNU>:-fno-gnu-unique>)
+  target_compile_options(${objects} PRIVATE ${options} $<$<CXX_COMPILER_ID:GNU>:-fno-gnu-unique>
+    $<$<BOOL:$<FILTER:${CMAKE_CXX_FLAGS},INCLUDE,-flto>>:-fno-lto>)
   string(LENGTH ${name} length)
   add_custom_command(OUTPUT ${linked}
     # Without groups: of two groups of one name the linker drops one, and this object needs its own.
