@@ -39,6 +39,8 @@ std::string compiler() {
   return name + ", " BRAID_BUILD_TYPE ", for " + instruction_set();
 }
 
+std::string kernels() { return std::string(cpu::instruction_set().name); }
+
 std::string processor_features() {
   std::vector<std::string> names;
 #if defined(__x86_64__)
@@ -55,8 +57,7 @@ std::string processor_features() {
 
 std::string version_text() {
   return "braid " + version() + "\ncommit     " + build_commit() + "\nbackends   " + backends() + "\ncompiler   " +
-         compiler() + "\nprocessor  " + processor_features() +
-         "; kernels: " + std::string(cpu::instruction_set().name) + "\n";
+         compiler() + "\nprocessor  " + processor_features() + "; kernels: " + kernels() + "\n";
 }
 
 std::string version_line() { return "braid " + version() + ", commit " + build_commit() + ", " + backends(); }

@@ -10,7 +10,8 @@ const char* build_commit();
 
 std::string version();             // "0.1.0"
 std::string backends();            // "CPU, CUDA 12.4, MPI": what was compiled in
-std::string compiler();            // "GCC 12.2.0, Release, for AVX-512"
+std::string compiler();            // "GCC 12.2, Release, for x86-64"
+std::string kernels();             // "avx2": which of the compiled kernels run on this machine
 std::string processor_features();  // "AVX2, FMA": instructions of this machine that matter here
 
 std::string version_text();  // of braid --version, one fact a line

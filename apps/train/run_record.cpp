@@ -111,7 +111,7 @@ std::string RunRecord::comments() const {
 std::string RunRecord::start_event(int64_t step) const {
   nlohmann::ordered_json j = {{"step", step},           {"event", "start"},         {"time", time_text(started_)},
                               {"version", version()},   {"commit", build_commit()}, {"backends", backends()},
-                              {"compiler", compiler()}, {"command", command_}};
+                              {"compiler", compiler()}, {"kernels", kernels()},     {"command", command_}};
   for (const Host& h : hosts())
     j["hosts"].push_back({{"host", h.name}, {"ranks", h.ranks}, {"devices", h.devices}, {"threads", h.threads}});
   return j.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";

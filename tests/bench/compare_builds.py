@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Training steps of several builds of Braid in turn on the same machine, as a table of seconds and ratios.
 
-Usage: compare_builds.py NAME=COMMAND NAME=COMMAND ... [--rounds R] [--steps N] [--threads N] > table.md
+Usage: compare_builds.py NAME=COMMAND ... [--rounds R] [--steps N] [--threads N] [--busy N] > table.md
 
   compare_builds.py native=build/native/braid packaged=build/cpu/braid \
     "portable=env BRAID_INSTRUCTIONS=portable build/cpu/braid"
 
-Each round times every build once on every model, in a process of its own. The table has medians over the rounds; ratios
-are medians of those of the same round, over the first build.
+Each round times every build once on every model, in a process of its own, with --busy also beside N processes that
+compute without a pause. The table has medians over the rounds; ratios are medians of those of the same round: of other
+builds over the first one, and of busy over quiet.
 """
 import argparse
 import json
@@ -24,8 +25,14 @@ MODELS = [("DCFormer++ L4 D256 N8 T512 B8", ["--preset", "dcformer-tiny", "--bat
           ("DC-ViT 28 x 28 L6 D128 N4 B64", ["--preset", "dc-vit-28", "--batch", "64"])]
 
 
-def seconds(command, settings):
-    done = subprocess.run(command + ["bench", "step", "--json"] + settings, capture_output=True, text=True)
+def seconds(command, settings, busy=0):
+    neighbours = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(busy)]
+    try:
+        done = subprocess.run(command + ["bench", "step", "--json"] + settings, capture_output=True, text=True)
+    finally:
+        for neighbour in neighbours:
+            neighbour.kill()
+            neighbour.wait()
     if done.returncode != 0:
         sys.exit(f"{shlex.join(command)} failed:\n{done.stderr}")
     return json.loads(done.stdout)["step_seconds"]
@@ -37,6 +44,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=5)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--busy", type=int, default=0, metavar="N", help="processes that compute beside")
     o = parser.parse_args()
     builds = {}
     for text in o.builds:
@@ -48,16 +56,22 @@ def main():
     rows = {model: [] for model, _ in MODELS}
     for _ in range(o.rounds):
         for model, settings in MODELS:
-            rows[model].append({name: seconds(command, settings + common) for name, command in builds.items()})
+            row = {name: seconds(command, settings + common) for name, command in builds.items()}
+            if o.busy:
+                row.update({f"{name}, busy": seconds(command, settings + common, o.busy) for name, command in builds.items()})
+            rows[model].append(row)
     machine = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")),
                    platform.machine())
     first, *others = builds
-    print(f"{machine}, {o.threads} threads; medians of {o.rounds} rounds of {o.steps} steps, in turn.\n")
-    print(f"| model | {' | '.join(f'{name} s/step' for name in builds)} | {' | '.join(f'{name} / {first}' for name in others)} |")
-    print("|---" + "|--:" * (len(builds) + len(others)) + "|")
+    ratios = [(name, first) for name in others] + ([(f"{name}, busy", name) for name in builds] if o.busy else [])
+    times = list(builds) + ([f"{name}, busy" for name in builds] if o.busy else [])
+    beside = f"; busy: beside {o.busy} processes that compute without a pause" if o.busy else ""
+    print(f"{machine}, {o.threads} threads; medians of {o.rounds} rounds of {o.steps} steps, in turn{beside}.\n")
+    print(f"| model | {' | '.join(f'{name} s/step' for name in times)} | {' | '.join(f'{a} / {b}' for a, b in ratios)} |")
+    print("|---" + "|--:" * (len(times) + len(ratios)) + "|")
     for model, rounds in rows.items():
-        cells = [f"{statistics.median(r[name] for r in rounds):.3f}" for name in builds]
-        cells += [f"{statistics.median(r[name] / r[first] for r in rounds):.2f}" for name in others]
+        cells = [f"{statistics.median(r[name] for r in rounds):.3f}" for name in times]
+        cells += [f"{statistics.median(r[a] / r[b] for r in rounds):.2f}" for a, b in ratios]
         print(f"| {model} | {' | '.join(cells)} |")
 
 

@@ -2,10 +2,10 @@
 // set) and its driver (attention.cpp).
 //
 // Words of this folder
-//   key vector   as many keys as a vector has lanes (W); the scores of one query row, head and key vector are one
-//   vector key tile     some key vectors; the unit in which scores travel through the caches query tile kQueryTileRows
-//   query rows; the unit of skipping masked scores score tile   the scores of a query tile and a key vector:
-//   [head][row][W], contiguous, so that passes over a row's
+//   key vector   as many keys as a vector has lanes (W); the scores of a query row, head and key vector are one vector
+//   key tile     some key vectors; the unit in which scores travel through the caches
+//   query tile   kQueryTileRows query rows; the unit of skipping masked scores
+//   score tile   the scores of a query tile and a key vector: [head][row][W], contiguous, so that passes over a row's
 //                keys stream
 //   block        some query tiles: one task. It holds all heads of a group, since compose mixes them.
 //   segment      decoding: the keys of a task, positions [i kDecodeSegment, (i + 1) kDecodeSegment)

@@ -3,6 +3,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include "braid/tensor/cpu/instruction_sets.h"
 #include "tests/apps/train/runs.h"
 
 using namespace braid;
@@ -111,6 +112,7 @@ BOOST_AUTO_TEST_CASE(a_run_says_who_where_and_when) {
   const std::vector<std::string> lines = split(slurp(out / "log.jsonl"), '\n');
   BOOST_TEST(lines[0].starts_with("{\"step\":0,\"event\":\"start\",\"time\":\"20"));
   BOOST_TEST(lines[0].find("\"ranks\":\"0\"") != std::string::npos, lines[0]);
+  BOOST_TEST(lines[0].find("\"kernels\":\"" + std::string(cpu::instruction_set().name) + "\"") != std::string::npos);
   BOOST_TEST(lines[0].find("\"command\":\"braid train ") != std::string::npos);
   BOOST_TEST(lines[1].starts_with("{\"step\":1,\"loss\":"));
   BOOST_TEST(lines[1].find(",\"time\":\"20") != std::string::npos, lines[1]);
