@@ -4,9 +4,14 @@
 # An inline function of a header has one name in every object. The linker keeps any one of them, and were that the one
 # with AVX-512, an older processor would stop at it. So the objects become one object whose only exported symbol is the
 # table of its kernels: inside, calls go to its own functions, which no other object can take.
-find_program(BRAID_LD NAMES ${CMAKE_LINKER} ld REQUIRED)
-if(NOT CMAKE_OBJCOPY)
-  message(FATAL_ERROR "objcopy was not found, which keeps the kernels of instruction sets apart: install binutils")
+set(BRAID_LD ${CMAKE_LINKER})
+if(BRAID_LD MATCHES "lld|gold|mold")  # which do not know --force-group-allocation
+  find_program(BRAID_BFD_LD NAMES ld.bfd)
+  set(BRAID_LD ${BRAID_BFD_LD})
+endif()
+if(NOT BRAID_LD OR NOT CMAKE_OBJCOPY)
+  message(FATAL_ERROR "ld or objcopy of GNU binutils was not found, which keep the kernels of instruction sets apart: "
+    "install binutils, or give -DBRAID_BFD_LD=... and -DCMAKE_OBJCOPY=...")
 endif()
 
 function(braid_instruction_set name options)
