@@ -68,17 +68,7 @@ BOOST_AUTO_TEST_CASE(derivative_of_the_model) {
   BOOST_TEST(result.error < 1e-7, result.where);
 }
 
-BOOST_AUTO_TEST_CASE(folders) {
-  const Vit model = random_vit(small_with_stem());
-  const ScratchFolder scratch;
-  models::save_model(model, nullptr, scratch.path());
-  const models::LoadedModel again = models::load_model(scratch.path(), {.dtype = DType::f64});
-  BOOST_TEST(again.notes.empty());
-  const auto& read = dynamic_cast<const Vit&>(*again.model);
-  BOOST_TEST((read.config() == model.config()));
-  const Tensor x = vit_batch(model.config(), 3).at("pixel_values");
-  BOOST_TEST(is_close(read.logits(x), model.logits(x), 0));
-}
+BOOST_AUTO_TEST_CASE(folders) { check_vit_folder(small_with_stem()); }
 
 BOOST_AUTO_TEST_CASE(settings_are_checked) {
   const auto rejects = [](const models::SettingTexts& given, const char* words) {

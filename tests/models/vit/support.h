@@ -1,8 +1,10 @@
 // A ViT small enough for loops over every head, query and key.
 #pragma once
 #include "braid/autograd/autograd.h"
+#include "braid/models/registry.h"
 #include "braid/models/vit/model.h"
 #include "tests/models/randomise.h"
+#include "tests/models/support.h"
 #include "tests/support/compare.h"
 
 namespace braid::test {
@@ -56,6 +58,19 @@ inline GradcheckResult gradcheck_vit(const models::VitConfig& c) {
         return model.loss_sum({{"pixel_values", in[0]}, {"labels", batch.at("labels")}});
       },
       inputs);
+}
+
+// A saved model comes back with its configuration and the same logits.
+inline void check_vit_folder(const models::VitConfig& c) {
+  const models::Vit model = random_vit(c);
+  const ScratchFolder scratch;
+  models::save_model(model, nullptr, scratch.path());
+  const models::LoadedModel again = models::load_model(scratch.path(), {.dtype = DType::f64});
+  BOOST_TEST(again.notes.empty());
+  const auto& read = dynamic_cast<const models::Vit&>(*again.model);
+  BOOST_TEST((read.config() == model.config()));
+  const Tensor x = vit_batch(model.config(), 3).at("pixel_values");
+  BOOST_TEST(is_close(read.logits(x), model.logits(x), 0));
 }
 
 }  // namespace braid::test
