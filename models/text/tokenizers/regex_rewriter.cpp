@@ -175,8 +175,9 @@ class Rewriter {
       default:
         break;
     }
-    const bool letter = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c < 0;
-    if (letter) reject(std::string("the escape '\\") + (c < 0 ? '?' : c) + "'");
+    const bool ascii = static_cast<unsigned char>(c) < 0x80;  // char has no sign on some processors
+    const bool letter = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || !ascii;
+    if (letter) reject(std::string("the escape '\\") + (ascii ? c : '?') + "'");
     return std::string("\\") + c;
   }
 
