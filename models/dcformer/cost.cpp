@@ -152,18 +152,18 @@ TrainingMemory training_memory(DcformerConfig c, const TrainingSetup& s) {
   const double kept = s.recompute ? tokens * L * D * bytes + block : L * block;
   // In the backward pass of attention: gradients of q, k, v and of its result; keys (twice), values and the gradients
   // of both in the kernels' layout; gradients of the dynamic weights, whose key side also is in that layout, twice.
-  // Beside that every thread needs workspace, up to some 40 MiB where sequences are long. The CPU's kernels compute in
-  // f32: 16-bit inputs, the result and its gradient are converted first. In the FFN: gradients of its hidden vectors.
+  // That layout is f32 for inputs of 16 bits too. Beside it every thread needs workspace, up to some 40 MiB where
+  // sequences are long. In the FFN: gradients of its hidden vectors.
   // At the end: logits in f32, and their gradient in 16 bits for its products.
   const int64_t C = c.dynamic_branches();
   const double R = as_double(C > 0 ? c.profile.rank : 0), d = as_double(c.head_dim);
   const double N = as_double(c.n_head), Nkv = as_double(c.n_kv_head);
   const double packed = (4 * std::ceil(R / 2) + 1) * (C > 0 && c.profile.key_side ? 2 : 1);
   const double factors = as_double(C) * (2 * R + 1);
-  const double converted = bytes < wide ? N * (3 * d + factors) + Nkv * 2 * d : 0;
-  const double gradients = N * (2 * d + factors + stages(c) * packed) + Nkv * 7 * d;
+  const double gradients = (N * (2 * d + factors) + Nkv * 2 * d) * bytes;
+  const double layout = (N * stages(c) * packed + Nkv * 5 * d) * wide;
   const double scores = 3 * tokens * T * as_double(c.n_head) * bytes;  // with their gradients and the weights
-  const double attention = tokens * (gradients + converted) * wide + std::min(as_double(s.attention_workspace), scores);
+  const double attention = tokens * (gradients + layout) + std::min(as_double(s.attention_workspace), scores);
   const double hidden = as_double(nn::ffn_inputs(c.ffn)) * tokens * as_double(c.intermediate_size) * bytes;
   double logits = std::min(tokens, as_double(s.logit_rows)) * V * (wide + (bytes < wide ? bytes : 0));
   if (bytes < wide && c.tie_word_embeddings) logits += V * D * bytes;  // the embedding table in 16 bits

@@ -64,7 +64,7 @@ class Call : Packing<T> {
     p_.block_rows = rows_per_block(p_.B * p_.G, p_.queries, keys_of_row * p_.M * int64_t{sizeof(T)});
     p_.keys_by_vector = pack_key_vectors(code_, x_.k);
     p_.value_rows = pack_rows(x_.v);
-    p_.y = strided<T>(y);
+    p_.y = mutable_rows_of(y);
     p_.lse = lse ? lse.mutable_data<T>() : nullptr;
     const int64_t chains = p_.B * p_.G, tasks = chains * p_.blocks();
     run(tasks, code_.forward_bytes(p_), [&](int64_t i, void* workspace) {
@@ -80,11 +80,11 @@ class Call : Packing<T> {
     p_.keys_by_vector = pack_key_vectors(code_, x_.k);
     p_.values_by_vector = pack_key_vectors(code_, x_.v);
     p_.key_rows = pack_rows(x_.k);
-    Tensor y_handle = y, lse_handle = lse;
-    p_.y = strided<T>(y_handle);
+    Tensor lse_handle = lse;
     p_.lse = lse_handle.mutable_data<T>();
-    p_.dy = strided<T>(dy);
-    p_.dq = strided<T>(gradients.q);
+    p_.y_saved = rows_of(y);
+    p_.dy = rows_of(dy);
+    p_.dq = mutable_rows_of(gradients.q);
     const int64_t packed = p_.B * p_.kv_heads() * p_.key_vectors * W_ * p_.d_padded;
     if (gradients.k) p_.dk = keep(zeros({packed}, dtype_of<T>())).template mutable_data<T>();
     if (gradients.v) p_.dv = keep(zeros({packed}, dtype_of<T>())).template mutable_data<T>();
@@ -131,39 +131,13 @@ class Call : Packing<T> {
   const Kernels<T>& code_;
 };
 
-// Calls body(Call) of one of the two types that the kernels compute in. type: of the values, before they were widened.
+// Calls body(Call) of one of the two types that the kernels compute in.
 template <class Body>
-void with_call(const DcmhaInputs& x, DType type, Body&& body) {
-  if (type == DType::f64) return body(Call<double>(x, kernels<double>()));
-  const Kernels<float>* pairs = type == DType::bf16 ? pair_kernels() : nullptr;
+void with_call(const DcmhaInputs& x, Body&& body) {
+  if (x.q.dtype() == DType::f64) return body(Call<double>(x, kernels<double>()));
+  const bool of_bf16 = x.q.dtype() == DType::bf16 && x.k.dtype() == DType::bf16 && x.v.dtype() == DType::bf16;
+  const Kernels<float>* pairs = of_bf16 ? pair_kernels() : nullptr;
   body(Call<float>(x, pairs ? *pairs : kernels<float>()));
-}
-
-// The kernels read and write f32 and f64: 16-bit tensors are converted for each call, so that what stays alive between
-// the passes is 16 bits wide.
-bool is_narrow(In q) { return size_of(q.dtype()) == 2; }
-Tensor widened(In x) { return x && is_narrow(x) ? x.to(DType::f32) : x; }
-DcmhaInputs widened(DcmhaInputs x) {
-  for_each_tensor([](const AttentionRole&, Tensor& t) { t = widened(t); }, x);
-  return x;
-}
-
-// For decoding: keys and values stay as they are, since it reads those of 16 bits itself and they are many.
-DcmhaInputs widened_but_cache(const DcmhaInputs& x) {
-  DcmhaInputs in = x;
-  in.k = in.v = Tensor();
-  in = widened(in);
-  in.k = x.k, in.v = x.v;
-  return in;
-}
-
-// Calls write(f32 tensor of y's shape), or write(y) where y is not narrow.
-template <class Write>
-void write_widened(Out y, Write&& write) {
-  if (!is_narrow(y)) return write(y);
-  Tensor wide = empty(y.shape(), DType::f32);
-  write(wide);
-  y.copy_(wide);
 }
 
 }  // namespace
@@ -175,34 +149,15 @@ static AttentionPlan plan(const DcmhaInputs& x, bool derivative) {
 }
 
 static void dcmha_forward(const AttentionPlan& plan, const DcmhaInputs& x, Out y, Out lse) {
-  attention::write_widened(y, [&](Tensor& wide) {
-    if (plan.forward == AttentionKernel::decode) return attention::decode(attention::widened_but_cache(x), wide);
-    attention::with_call(attention::widened(x), x.q.dtype(), [&](auto call) { call.forward(wide, lse); });
-  });
+  if (plan.forward == AttentionKernel::decode) return attention::decode(x, y);
+  attention::with_call(x, [&](auto call) { call.forward(y, lse); });
 }
 
 static void dcmha_backward(const AttentionPlan&, const DcmhaInputs& x, In y, In lse, In dy, DcmhaGradients& gradients) {
-  using attention::widened;
-  const DcmhaInputs in = widened(x);
-  DcmhaGradients wide = gradients;
-  for_each_tensor(
-      [](const AttentionRole&, Tensor& g) {
-        if (g && attention::is_narrow(g)) g = empty(g.shape(), DType::f32);
-      },
-      wide);
-  const Tensor wide_y = widened(y), wide_dy = widened(dy);
-  attention::with_call(in, x.q.dtype(), [&](auto call) { call.backward(wide_y, lse, wide_dy, wide); });
-  for_each_tensor(
-      [](const AttentionRole&, Tensor& g, const Tensor& from) {
-        if (g && attention::is_narrow(g)) g.copy_(from);
-      },
-      gradients, wide);
+  attention::with_call(x, [&](auto call) { call.backward(y, lse, dy, gradients); });
 }
 
-static void paged(const DcmhaInputs& x, const PagedRows& rows, Out y) {
-  const DcmhaInputs in = attention::widened_but_cache(x);
-  attention::write_widened(y, [&](Tensor& wide) { attention::paged_attention(in, rows, wide); });
-}
+static void paged(const DcmhaInputs& x, const PagedRows& rows, Out y) { attention::paged_attention(x, rows, y); }
 
 constinit const AttentionKernels attention_kernels{
     .plan = plan,

@@ -37,6 +37,7 @@ class Backward {
     post_.carve(p, p.post, carver_);
     spare_ = carver_.take<T>(p.M * kQueryTileRows * kW);
     sums_ = carver_.take<T>(5 * (p.M + kW) * kW);
+    row_ = carver_.take<T>(2 * p.d);
   }
   size_t bytes() const { return carver_.used(); }
 
@@ -67,7 +68,7 @@ class Backward {
     for (int64_t tile = tiles.first; tile < tiles.last; ++tile) {
       pre_pass(block, task, ticket, tile, slot(tile - tiles.first));
     }
-    if (p.dq.data) unpack_rows(block, dq_, static_cast<T>(p.scale), p.dq);
+    if (p.dq) unpack_rows(block, dq_, static_cast<T>(p.scale), p.dq);
     pre_.end(block, p.pre);
     post_.end(block, p.post);
     __atomic_store_n(ticket.done, std::numeric_limits<int64_t>::max(), __ATOMIC_RELEASE);
@@ -100,8 +101,8 @@ class Backward {
       const int64_t M = block.p.M;
       for (int64_t r = 0; r < block.rows; ++r) {
         for_query_items({block.b, block.row0 + r, block.g}, s, s.dq_down, s.dq_up, s.dq_gate,
-                        [&](T* out, int64_t item) {
-                          for (int64_t m = 0; m < M; ++m) out[m] = drows[(r * s.items + item) * M + m];
+                        [&](const OutputRows& x, int64_t at, int64_t item) {
+                          write_row<T>(x, at, M, drows + (r * s.items + item) * M);
                         });
       }
     }
@@ -129,10 +130,10 @@ class Backward {
     for (int64_t r = 0; r < p.block_rows; ++r) {
       for (int64_t m = 0; m < p.M; ++m) {
         T sum = 0;
-        const T* y =
-            p.y.data + block.b * p.y.stride[0] + (block.row0 + r) * p.y.stride[1] + (block.g * p.M + m) * p.y.stride[2];
-        const T* dy = row_of(block, p.dy, r, m);
-        for (int64_t e = 0; r < block.rows && e < p.d; ++e) sum += y[e] * dy[e];
+        const int64_t n = r < block.rows ? p.d : 0;
+        const T* y = input_row<T>(p.y_saved, place_of(block, p.y_saved, r, m), n, row_);
+        const T* dy = input_row<T>(p.dy, place_of(block, p.dy, r, m), n, row_ + p.d);
+        for (int64_t e = 0; e < n; ++e) sum += y[e] * dy[e];
         delta_[stat(r, m)] = sum;
       }
     }
@@ -243,7 +244,7 @@ class Backward {
       for (int64_t s = range.first; s < range.last; ++s) score_gradients(block, query_tile, tile, at, s);
       factor_gradients(block, task, p.pre, pre_, query_tile, range, s_.at(at, query_tile, 0), p_);
     }
-    if (p.dq.data) query_gradients(block, tile, at);
+    if (p.dq) query_gradients(block, tile, at);
     wait_for_ticket(ticket, 1, tile);
     if (p.dv && !p.post.present) add_keys_times(block, tile, mixed_.at(0, 0, 0), dy_rows_, p.dv);
     if (p.dk) add_keys_times(block, tile, d_.at(at, 0, 0), q_rows_, p.dk);
@@ -279,7 +280,7 @@ class Backward {
                         int64_t query_tile, Range range, const T* A, const T* dO) {
     if (!stage.present) return;
     const Factors<T> f = factors_of(block, stage, space.rows, query_tile);
-    if (stage.dq_down.data || stage.dq_up.data || stage.dq_gate.data) {
+    if (stage.dq_down || stage.dq_up || stage.dq_gate) {
       add_row_gradients(f, range.first, range.last, A, dO, space.h, space.g,
                         space.drows + query_tile * kQueryTileRows * space.items_size, sums_);
     }
@@ -342,6 +343,7 @@ class Backward {
   const Problem<T>& p;
   Arena carver_;
   T *q_, *dy_, *q_rows_, *dy_rows_, *dq_, *lse_, *delta_, *spare_, *sums_;
+  T* row_;               // [2][d]
   bool keep_;            // S and dP of all tiles stay from the first pass to the second, else they are computed again
   ScoreTiles<T> s_, d_;  // one tile or all tiles of the block: S; dP', then dP, then dS
   ScoreTiles<T> mixed_;  // of a tile: P'; the score tiles of S where nothing needs S any more

@@ -137,63 +137,60 @@ inline void prefetch(const T* data, int64_t n) {
   for (int64_t i = 0; i < n; i += 64 / static_cast<int64_t>(sizeof(T))) __builtin_prefetch(data + i, 0, 2);
 }
 
-// Row r of the block in rows (B, T, N), head m of its group; null where there is none.
-template <class T>
-const T* row_of(const Block<T>& block, const StridedArray<const T>& from, int64_t r, int64_t m) {
-  if (r >= block.rows) return nullptr;
-  return from.data + block.b * from.stride[0] + (block.row0 + r) * from.stride[1] +
-         (block.g * block.p.M + m) * from.stride[2];
+// Where row r of the block begins in rows (B, T, N), head m of its group.
+template <class T, class Byte>
+int64_t place_of(const Block<T>& block, const Rows<Byte>& x, int64_t r, int64_t m) {
+  return block.b * x.stride[0] + (block.row0 + r) * x.stride[1] + (block.g * block.p.M + m) * x.stride[2];
 }
 // rows (B, T, N) of one group -> [M][block_rows][d_padded] times factor; zeros beyond d and beyond the real rows.
 template <class T>
-void pack_rows(const Block<T>& block, const StridedArray<const T>& from, T factor, T* out) {
+void pack_rows(const Block<T>& block, const InputRows& from, T factor, T* out) {
   const Problem<T>& p = block.p;
   for (int64_t m = 0; m < p.M; ++m) {
     for (int64_t r = 0; r < p.block_rows; ++r, out += p.d_padded) {
       const int64_t count = r < block.rows ? p.d : 0;
-      const T* in = from.data + block.b * from.stride[0] + (block.row0 + r) * from.stride[1] +
-                    (block.g * p.M + m) * from.stride[2];
+      const T* in = input_row<T>(from, place_of(block, from, r, m), count, out);
       for (int64_t e = 0; e < count; ++e) out[e] = in[e] * factor;
       for (int64_t e = count; e < p.d_padded; ++e) out[e] = T(0);
     }
   }
 }
 
-// The same as pairs of bf16, which the values are: words of two neighbouring e, in the first half of each row.
+// The same of bf16, as words of two neighbouring e: in the first half of each row.
 template <class T>
-void pack_row_words(const Block<T>& block, const StridedArray<const T>& from, T* out) {
-  constexpr int64_t W = kLanes<T>;
+void pack_row_words(const Block<T>& block, const InputRows& from, T* out) {
   const Problem<T>& p = block.p;
   for (int64_t m = 0; m < p.M; ++m) {
     for (int64_t r = 0; r < p.block_rows; ++r, out += p.d_padded) {
-      const T* in = row_of(block, from, r, m);
-      for (int64_t e = 0; e < p.d_padded; e += W) store_pairs(out + e / 2, load_row(in, e, p.d));
+      const int64_t count = r < block.rows ? p.d : 0;
+      auto* words = reinterpret_cast<std::byte*>(out);
+      if (count > 0)
+        __builtin_memcpy(words, bits_at(from, place_of(block, from, r, m)), static_cast<size_t>(count) * 2);
+      __builtin_memset(words + count * 2, 0, static_cast<size_t>(p.d_padded - count) * 2);
     }
   }
 }
 // And words of two neighbouring rows: [M][block_rows / 2][d_padded].
 template <class T>
-void pack_words_of_two_rows(const Block<T>& block, const StridedArray<const T>& from, T* out) {
-  constexpr int64_t W = kLanes<T>;
+void pack_words_of_two_rows(const Block<T>& block, const InputRows& from, T* out) {
   const Problem<T>& p = block.p;
+  const auto row = [&](int64_t r, int64_t m) {
+    return r < block.rows ? bits_at(from, place_of(block, from, r, m)) : nullptr;
+  };
   for (int64_t m = 0; m < p.M; ++m) {
     for (int64_t r = 0; r < p.block_rows; r += 2, out += p.d_padded) {
-      const T *in = row_of(block, from, r, m), *next = row_of(block, from, r + 1, m);
-      for (int64_t e = 0; e < p.d_padded; e += W)
-        store(out + e, pair_words(load_row(in, e, p.d), load_row(next, e, p.d)));
+      pair_rows(row(r, m), row(r + 1, m), p.d, out);
+      for (int64_t e = p.d; e < p.d_padded; ++e) out[e] = 0;
     }
   }
 }
 
 template <class T>
-void unpack_rows(const Block<T>& block, const T* from, T factor, const StridedArray<T>& to) {
+void unpack_rows(const Block<T>& block, const T* from, T factor, const OutputRows& to) {
   const Problem<T>& p = block.p;
   for (int64_t m = 0; m < p.M; ++m) {
-    for (int64_t r = 0; r < block.rows; ++r) {
-      const T* in = from + (m * p.block_rows + r) * p.d_padded;
-      T* out = to.data + block.b * to.stride[0] + (block.row0 + r) * to.stride[1] + (block.g * p.M + m) * to.stride[2];
-      for (int64_t e = 0; e < p.d; ++e) out[e] = in[e] * factor;
-    }
+    for (int64_t r = 0; r < block.rows; ++r)
+      write_row(to, place_of(block, to, r, m), p.d, from + (m * p.block_rows + r) * p.d_padded, factor);
   }
 }
 
@@ -202,18 +199,20 @@ struct QueryRow {
   int64_t b, t, g;
 };
 
-// Calls each(M values of a query row, packed item) for every rank of down and up and for the gate; E is T or const T.
-template <class T, class E, class Each>
-void for_query_items(QueryRow row, const Stage<T>& s, const StridedArray<E>& down, const StridedArray<E>& up,
-                     const StridedArray<E>& gate, Each&& each) {
-  auto at = [&](const StridedArray<E>& x, int64_t rank) {
-    return x.data + row.b * x.stride[0] + row.t * x.stride[1] + row.g * x.stride[2] + rank * x.stride[3];
+// Calls each(rows, where the M values of a query row begin, packed item) for every rank of down and up and for the
+// gate.
+template <class T, class Byte, class Each>
+void for_query_items(QueryRow row, const Stage<T>& s, const Rows<Byte>& down, const Rows<Byte>& up,
+                     const Rows<Byte>& gate, Each&& each) {
+  auto call = [&](const Rows<Byte>& x, int64_t rank, int64_t item) {
+    if (!x) return;
+    each(x, row.b * x.stride[0] + row.t * x.stride[1] + row.g * x.stride[2] + rank * x.stride[3], item);
   };
   for (int64_t rank = 0; rank < s.query_rank_size; ++rank) {
-    if (down.data) each(at(down, rank), rank);
-    if (up.data) each(at(up, rank), 2 * s.pairs + rank);
+    call(down, rank, rank);
+    call(up, rank, 2 * s.pairs + rank);
   }
-  if (gate.data) each(at(gate, 0), 4 * s.pairs);
+  call(gate, 0, 4 * s.pairs);
 }
 
 // One row's query-side factors -> [items][M], the gate as 1 + q_gate; those of a row that is none mix nothing.
@@ -225,8 +224,10 @@ void pack_no_query_row(const Stage<T>& s, int64_t M, T* out) {
 template <class T>
 void pack_query_row(QueryRow row, const Stage<T>& s, int64_t M, T* out) {
   pack_no_query_row(s, M, out);
-  for_query_items(row, s, s.q_down, s.q_up, s.q_gate, [&](const T* in, int64_t item) {
-    for (int64_t m = 0; m < M; ++m) out[item * M + m] += in[m];
+  for_query_items(row, s, s.q_down, s.q_up, s.q_gate, [&](const InputRows& x, int64_t at, int64_t item) {
+    T* to = out + item * M;
+    const T* in = input_row<T>(x, at, M, to);
+    for (int64_t m = 0; m < M; ++m) to[m] = item < 4 * s.pairs ? in[m] : 1 + in[m];
   });
 }
 

@@ -33,7 +33,9 @@ class Decode {
     key_factors_ = arena_.take<T>(larger_stage.items * p.M * kW);
     hidden_ = arena_.take<T>(larger_stage.pairs * 4 * kW);
     before_ = arena_.take<T>(p.M * kW);
-    padded_ = arena_.take<T>(p.d == p.d_padded && !p.narrow ? 0 : kChunk * p.d_padded);
+    padded_ = arena_.take<T>(kChunk * p.d_padded);
+    const int64_t ranks = p.pre.key_rank_size > p.post.key_rank_size ? p.pre.key_rank_size : p.post.key_rank_size;
+    key_factor_rows_ = arena_.take<T>(kW * (ranks + 1) * p.M);
   }
   static size_t bytes(const Problem<T>& problem) { return Decode(problem, {}, nullptr).arena_.used(); }
 
@@ -46,7 +48,7 @@ class Decode {
       transpose_key_factors(p.pre, key);
       for (int64_t m = 0; m < p.M; ++m) {
         const T* keys[kW];
-        find_rows(p.k, p.k_bits, key, kW, m, keys);
+        find_rows(p.k, key, kW, m, keys);
         for (int64_t r = 0; r < task.count; ++r) {
           if (!attends(r, key, kW)) continue;
           dots(queries_ + (m * kDecodeRows + r) * p.d_padded, keys, p.d_padded, tile(r, key) + m * kW);
@@ -84,7 +86,7 @@ class Decode {
       }
       for (int64_t m = 0; m < p.M; ++m) {
         const T* values[kChunk];
-        find_rows(p.v, p.v_bits, first, kChunk, m, values);
+        find_rows(p.v, first, kChunk, m, values);
         for (int64_t r = 0; r < task.count; r += kRowsAtOnce)
           add_values(r, task.count - r < kRowsAtOnce ? task.count : r + kRowsAtOnce, m, first, values);
       }
@@ -127,48 +129,20 @@ class Decode {
 
   // Head m's rows of keys or values for `count` keys: full vectors, zeros beyond d. The rows that the next call for
   // this head is to find are asked from memory.
-  void find_rows(const StridedArray<const T>& from, const StridedArray<const uint16_t>& bits, int64_t key,
-                 int64_t count, int64_t m, const T** rows) {
-    const auto copied = [&](const auto& array, auto&& copy) {
-      const auto* head = array.data + task.b * array.stride[0] + (task.g * p.M + m) / p.share * array.stride[2];
-      const int64_t* place = places_ + (key - begin());
-      for (int64_t i = 0; i < count; ++i) rows[i] = copy(head + place[i] * array.stride[1], padded_ + i * p.d_padded);
-      if (key + 2 * count > task.last) return;
-      for (int64_t i = count; i < 2 * count; ++i) prefetch(head + place[i] * array.stride[1], p.d);
-    };
-    if (p.narrow && p.narrow_type == DType::bf16)
-      return copied(bits, [&](const uint16_t* row, T* to) {
-        for (int64_t e = 0; e < p.d; ++e) to[e] = float_of_bits(uint32_t{row[e]} << 16);
-        return zeros_beyond(to);
-      });
-    if (p.narrow)
-      return copied(bits, [&](const uint16_t* row, T* to) {
-        for (int64_t e = 0; e < p.d; ++e) to[e] = float_of_f16(row[e]);
-        return zeros_beyond(to);
-      });
-    if (p.d == p.d_padded) return copied(from, [](const T* row, T*) { return row; });
-    copied(from, [&](const T* row, T* to) {
-      for (int64_t e = 0; e < p.d; ++e) to[e] = row[e];
-      return zeros_beyond(to);
-    });
-  }
-
-  const T* zeros_beyond(T* row) const {
-    for (int64_t e = p.d; e < p.d_padded; ++e) row[e] = 0;
-    return row;
-  }
-  static float float_of_bits(uint32_t bits) {
-    float x;
-    __builtin_memcpy(&x, &bits, sizeof x);
-    return x;
-  }
-  static float float_of_f16(uint32_t bits) {
-    const uint32_t sign = (bits & 0x8000) << 16, magnitude = bits & 0x7fff, wide = magnitude << 13;
-    const float subnormal = static_cast<float>(static_cast<int32_t>(magnitude)) * 0x1p-24f;
-    uint32_t small;
-    __builtin_memcpy(&small, &subnormal, sizeof small);
-    const uint32_t normal = wide + (112u << 23), infinite = wide | 0x7f800000;
-    return float_of_bits((magnitude < 0x400 ? small : magnitude < 0x7c00 ? normal : infinite) | sign);
+  void find_rows(const InputRows& from, int64_t key, int64_t count, int64_t m, const T** rows) {
+    const int64_t head = task.b * from.stride[0] + (task.g * p.M + m) / p.share * from.stride[2];
+    const int64_t* place = places_ + (key - begin());
+    for (int64_t i = 0; i < count; ++i) {
+      T* to = padded_ + i * p.d_padded;
+      rows[i] = input_row<T>(from, head + place[i] * from.stride[1], p.d, to);
+      if (p.d == p.d_padded) continue;
+      for (int64_t e = 0; e < p.d_padded; ++e) to[e] = e < p.d ? rows[i][e] : T(0);
+      rows[i] = to;
+    }
+    if (key + 2 * count > task.last) return;
+    const int64_t size = size_of(from.type);
+    for (int64_t i = count; i < 2 * count; ++i)
+      prefetch(from.data + (head + place[i] * from.stride[1]) * size, p.d * size);
   }
 
   // Of all rows of the task: scale q, [M][kDecodeRows][d_padded].
@@ -176,9 +150,10 @@ class Decode {
     const auto scale = static_cast<T>(p.scale);
     for (int64_t m = 0; m < p.M; ++m) {
       for (int64_t r = 0; r < task.count; ++r) {
-        const T* q =
-            p.q.data + task.b * p.q.stride[0] + task.rows[r].row * p.q.stride[1] + (task.g * p.M + m) * p.q.stride[2];
         T* to = queries_ + (m * kDecodeRows + r) * p.d_padded;
+        const T* q = input_row<T>(
+            p.q, task.b * p.q.stride[0] + task.rows[r].row * p.q.stride[1] + (task.g * p.M + m) * p.q.stride[2], p.d,
+            to);
         for (int64_t e = 0; e < p.d_padded; ++e) to[e] = e < p.d ? q[e] * scale : T(0);
       }
     }
@@ -208,21 +183,21 @@ class Decode {
   void transpose_key_factors(const Stage<T>& s, int64_t key) {
     if (!s.present) return;
     const int64_t* place = places_ + (key - begin());
-    const auto item = [&](const StridedArray<const T>& x, int64_t rank, int64_t first, int64_t length) {
+    const auto item = [&](const InputRows& x, int64_t rank, int64_t first, int64_t length) {
       const T* rows[kW];
-      for (int64_t i = 0; i < kW; ++i) {
-        rows[i] = x.data + task.b * x.stride[0] + place[i] * x.stride[1] + task.g * x.stride[2] + rank * x.stride[3];
-      }
+      const int64_t own = task.b * x.stride[0] + task.g * x.stride[2] + rank * x.stride[3];
+      for (int64_t i = 0; i < kW; ++i)
+        rows[i] = input_row<T>(x, own + place[i] * x.stride[1], length, key_factor_rows_ + i * length);
       transpose_rows(rows, length, key_factors_ + first * p.M * kW);
     };
-    const auto ranks = [&](const StridedArray<const T>& x, int64_t first) {
-      if (!x.data) return;
+    const auto ranks = [&](const InputRows& x, int64_t first) {
+      if (!x) return;
       if (x.stride[3] == p.M) return item(x, 0, first, s.key_rank_size * p.M);  // one after the other
       for (int64_t rank = 0; rank < s.key_rank_size; ++rank) item(x, rank, first + rank, p.M);
     };
     ranks(s.k_down, 0);
     ranks(s.k_up, 2 * s.pairs);
-    if (s.k_gate.data) item(s.k_gate, 0, 4 * s.pairs, p.M);
+    if (s.k_gate) item(s.k_gate, 0, 4 * s.pairs, p.M);
   }
 
   // Compose in place.
@@ -341,6 +316,7 @@ class Decode {
   T *row_factors_, *key_factors_;  // of the stage at work: [kDecodeRows][items][M], [items][M][W]
   T *hidden_, *before_;            // of mix
   T* padded_;                      // [kChunk][d_padded]
+  T* key_factor_rows_;             // [W][M of all ranks]
 };
 
 }  // namespace braid::cpu::attention::BRAID_ATTENTION_ISA

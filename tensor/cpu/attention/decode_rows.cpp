@@ -52,7 +52,7 @@ class Decoding : Packing<T> {
   }
 
   void run(Out y) {
-    y_ = strided<T>(y);
+    y_ = mutable_rows_of(y);
     const int64_t vector_bytes = p_.N * W_ * int64_t{sizeof(T)}, most = kScoreBytes * threads();
     for (size_t begin = 0, end; begin < rows_.size(); begin = end) {
       int64_t vectors = 0;
@@ -182,20 +182,22 @@ class Decoding : Packing<T> {
 
   void join(const Row& row, int64_t g) const {
     const int64_t from = row.first_segment(), to = from + row.segments();
+    std::vector<T> y(static_cast<size_t>(p_.d));
     for (int64_t m = 0; m < p_.M; ++m) {
-      T* y = y_.data + row.b * y_.stride[0] + row.t * y_.stride[1] + (g * p_.M + m) * y_.stride[2];
-      std::fill_n(y, p_.d, T(0));
+      std::fill(y.begin(), y.end(), T(0));
       for (int64_t s = from; s < to; ++s) {
         const T* part = partial(row, g, s) + m * p_.d_padded;
-        for (int64_t j = 0; j < p_.d; ++j) y[j] += part[j];
+        for (size_t j = 0; j < y.size(); ++j) y[j] += part[j];
       }
+      const int64_t at = row.b * y_.stride[0] + row.t * y_.stride[1] + (g * p_.M + m) * y_.stride[2];
+      write_row<T>(y_, at, p_.d, y.data());
     }
   }
 
   const Kernels<T>& code_;
   std::vector<Row> rows_;
   int64_t block_, heads_ = 0;  // M'
-  StridedArray<T> y_;
+  OutputRows y_;
   T *e_ = nullptr, *statistics_ = nullptr, *partial_ = nullptr;  // of the pass
 };
 

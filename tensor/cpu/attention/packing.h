@@ -2,7 +2,6 @@
 // and the gradients back from that order.
 #pragma once
 #include <algorithm>
-#include <bit>
 #include <vector>
 
 #include "braid/tensor/cpu/attention/problem.h"
@@ -12,26 +11,19 @@
 
 namespace braid::cpu::attention {
 
-template <class T>
-StridedArray<const T> strided(const Tensor& x) {
-  StridedArray<const T> rows;
+inline InputRows rows_of(const Tensor& x) {
+  InputRows rows;
   if (!x) return rows;
-  rows.data = x.data<T>();
+  rows.data = static_cast<const std::byte*>(x.raw());
+  rows.type = x.dtype();
   for (int i = 0; i + 1 < x.rank(); ++i) rows.stride[i] = x.strides()[i];
   return rows;
 }
-template <class T>
-StridedArray<T> strided(Tensor& x) {
-  StridedArray<T> rows;
+inline OutputRows mutable_rows_of(Tensor& x) {
+  OutputRows rows;
   if (!x) return rows;
-  rows.data = x.mutable_data<T>();
-  for (int i = 0; i + 1 < x.rank(); ++i) rows.stride[i] = x.strides()[i];
-  return rows;
-}
-
-inline StridedArray<const uint16_t> strided_bits(const Tensor& x) {  // of a 16-bit type
-  StridedArray<const uint16_t> rows;
-  rows.data = static_cast<const uint16_t*>(x.raw());
+  rows.data = static_cast<std::byte*>(x.mutable_raw());
+  rows.type = x.dtype();
   for (int i = 0; i + 1 < x.rank(); ++i) rows.stride[i] = x.strides()[i];
   return rows;
 }
@@ -56,14 +48,7 @@ class Packing {
     p_.pairs = pairs;
     p_.key_vector_depth = pairs ? detail::ceil_div(p_.d, 2) : p_.d;
     p_.key_vector_rows = pairs ? W_ / 2 : W_;
-    p_.q = strided<T>(x_.q);
-    p_.narrow = size_of(x_.k.dtype()) == 2;
-    if (p_.narrow) {
-      p_.narrow_type = x_.k.dtype();
-      p_.k_bits = strided_bits(x_.k), p_.v_bits = strided_bits(x_.v);
-    } else {
-      p_.k = strided<T>(x_.k), p_.v = strided<T>(x_.v);
-    }
+    p_.q = rows_of(x_.q), p_.k = rows_of(x_.k), p_.v = rows_of(x_.v);
     describe(x_.pre, p_.pre);
     describe(x_.post, p_.post);
   }
@@ -71,27 +56,18 @@ class Packing {
   Tensor keep(Tensor x) { return kept_.emplace_back(std::move(x)); }
   T* buffer(int64_t n) { return keep(empty({n}, dtype_of<T>())).template mutable_data<T>(); }
 
-  // The word of two values of bf16, as they come in f32; null: 0.
-  static T word(const T* first, const T* second) {
-    if constexpr (sizeof(T) == 4) {
-      const auto bits = [](const T* x) { return x ? std::bit_cast<uint32_t>(*x) : 0u; };
-      return std::bit_cast<T>(bits(first) >> 16 | (bits(second) & 0xffff0000u));
-    }
-    return T(0);
-  }
-
   // (B, S, H, d) -> [B][H][key_vectors][d][W], zeros beyond S; pairs: [d / 2].
   const T* pack_key_vectors(const Kernels<T>& code, const Tensor& x) {
     const int64_t heads = x.dim(2), d = p_.d, key_vectors = p_.key_vectors;
     const int64_t depth = p_.key_vector_depth;
     T* out = buffer(p_.B * heads * key_vectors * depth * W_);
-    const StridedArray<const T> from = strided<T>(x);
+    const InputRows from = rows_of(x);
     parallel_for(p_.B * heads * key_vectors, grain_for(d * W_), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t key_vector = i % key_vectors, head = i / key_vectors % heads, b = i / key_vectors / heads,
                       key = key_vector * W_;
-        const T* in = from.data + b * from.stride[0] + key * from.stride[1] + head * from.stride[2];
-        code.pack_key_vector(in, from.stride[1], std::min(W_, p_.keys - key), d, out + i * depth * W_);
+        const int64_t at = b * from.stride[0] + key * from.stride[1] + head * from.stride[2];
+        code.pack_key_vector(from, at, from.stride[1], std::min(W_, p_.keys - key), d, out + i * depth * W_);
       }
     });
     return out;
@@ -102,39 +78,39 @@ class Packing {
     const int64_t heads = x.dim(2), d = p_.d, keys = p_.key_vectors * W_;
     const int64_t rows = p_.key_vectors * p_.key_vector_rows;
     T* out = buffer(p_.B * heads * rows * p_.d_padded);
-    const StridedArray<const T> from = strided<T>(x);
+    const InputRows from = rows_of(x);
     parallel_for(p_.B * heads, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         T* o = out + i * rows * p_.d_padded;
         for (int64_t key = 0; key < keys; key += keys / rows, o += p_.d_padded) {
-          const T* in = from.data + i / heads * from.stride[0] + key * from.stride[1] + i % heads * from.stride[2];
+          const int64_t at = i / heads * from.stride[0] + key * from.stride[1] + i % heads * from.stride[2];
           const int64_t count = key < p_.keys ? d : 0;
-          if (!p_.pairs) {
-            for (int64_t e = 0; e < count; ++e) o[e] = in[e];
-          } else if (key + 1 < p_.keys) {
-            const T* next = in + from.stride[1];
-            for (int64_t e = 0; e < count; ++e) o[e] = word(in + e, next + e);
-          } else {
-            for (int64_t e = 0; e < count; ++e) o[e] = word(in + e, nullptr);
-          }
+          if (p_.pairs)
+            pair_keys(from, at, key + 1 < p_.keys, count, o);
+          else if (const T* in = input_row<T>(from, at, count, o); in != o)
+            std::copy_n(in, count, o);
           for (int64_t e = count; e < p_.d_padded; ++e) o[e] = 0;
         }
       }
     });
     return out;
   }
+  // The words of a key and, where there is one, of the next.
+  static void pair_keys(const InputRows& x, int64_t at, bool next, int64_t count, T* words) {
+    if constexpr (sizeof(T) == 4)
+      pair_rows(bits_at(x, at), next ? bits_at(x, at + x.stride[1]) : nullptr, count, words);
+  }
 
   // The way back, of [B][H][key_vectors W][d_padded], times factor.
   void unpack_rows(const T* from, T factor, Tensor& x) {
     const int64_t heads = x.dim(2), keys = p_.key_vectors * W_;
-    const StridedArray<T> to = strided<T>(x);
+    const OutputRows to = mutable_rows_of(x);
     parallel_for(p_.B * p_.keys, grain_for(heads * p_.d), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t b = i / p_.keys, key = i % p_.keys;
         for (int64_t head = 0; head < heads; ++head) {
           const T* in = from + ((b * heads + head) * keys + key) * p_.d_padded;
-          T* out = to.data + b * to.stride[0] + key * to.stride[1] + head * to.stride[2];
-          for (int64_t e = 0; e < p_.d; ++e) out[e] = in[e] * factor;
+          write_row(to, b * to.stride[0] + key * to.stride[1] + head * to.stride[2], p_.d, in, factor);
         }
       }
     });
@@ -150,14 +126,14 @@ class Packing {
     s.key_rank_size = k_rank;
     s.pairs = (std::max(q_rank, k_rank) + 1) / 2;
     s.items = 4 * s.pairs + 1;
-    s.q_down = strided<T>(c.q_down);
-    s.q_up = strided<T>(c.q_up);
-    s.q_gate = strided<T>(c.q_gate);
-    s.k_down = strided<T>(c.k_down);
-    s.k_up = strided<T>(c.k_up);
-    s.k_gate = strided<T>(c.k_gate);
+    s.q_down = rows_of(c.q_down);
+    s.q_up = rows_of(c.q_up);
+    s.q_gate = rows_of(c.q_gate);
+    s.k_down = rows_of(c.k_down);
+    s.k_up = rows_of(c.k_up);
+    s.k_gate = rows_of(c.k_gate);
     if (!c.base) return;
-    const Tensor base = keep(c.base.contiguous());
+    const Tensor base = keep(c.base.to(dtype_of<T>()).contiguous());
     s.base = base.data<T>();
     s.base_transposed = keep(base.transposed().contiguous()).template data<T>();
   }
@@ -167,14 +143,14 @@ class Packing {
     if (!s.present) return;
     T* packed = buffer(p_.B * p_.G * p_.key_vectors * s.items * p_.M * W_);
     s.keys = packed;
-    for_key_factors(s, [&](int64_t b, int64_t g, int64_t key_vector) {
+    for_key_factors(s, [&](int64_t b, int64_t g, int64_t key_vector, T* row) {
       T* out = packed + ((b * p_.G + g) * p_.key_vectors + key_vector) * s.items * p_.M * W_;
       std::fill_n(out, s.items * p_.M * W_, T(0));
       for_key_items(c, s, [&](const Tensor& x, int64_t rank, int64_t item) {
-        const StridedArray<const T> from = strided<T>(x);
+        const InputRows from = rows_of(x);
+        const int64_t own = b * from.stride[0] + g * from.stride[2] + rank * from.stride[3];
         for_lanes(key_vector, [&](int64_t key, int64_t lane) {
-          const T* in =
-              from.data + b * from.stride[0] + key * from.stride[1] + g * from.stride[2] + rank * from.stride[3];
+          const T* in = input_row<T>(from, own + key * from.stride[1], p_.M, row);
           for (int64_t m = 0; m < p_.M; ++m) out[(item * p_.M + m) * W_ + lane] = in[m];
         });
       });
@@ -182,9 +158,9 @@ class Packing {
   }
 
   void stage_gradients(HeadMixing& c, Stage<T>& s, int64_t tasks) {
-    s.dq_down = strided<T>(c.q_down);
-    s.dq_up = strided<T>(c.q_up);
-    s.dq_gate = strided<T>(c.q_gate);
+    s.dq_down = mutable_rows_of(c.q_down);
+    s.dq_up = mutable_rows_of(c.q_up);
+    s.dq_gate = mutable_rows_of(c.q_gate);
     if (c.k_down || c.k_up || c.k_gate) {
       s.dkeys =
           keep(zeros({p_.B * p_.G * p_.key_vectors * s.items * p_.M * W_}, dtype_of<T>())).template mutable_data<T>();
@@ -196,33 +172,36 @@ class Packing {
   template <class TaskOf>
   void finish_stage(HeadMixing& c, const Stage<T>& s, int64_t tasks, TaskOf&& task_of) {
     if (s.dkeys) {
-      for_key_factors(s, [&](int64_t b, int64_t g, int64_t key_vector) {
+      for_key_factors(s, [&](int64_t b, int64_t g, int64_t key_vector, T* row) {
         const T* in = s.dkeys + ((b * p_.G + g) * p_.key_vectors + key_vector) * s.items * p_.M * W_;
         for_key_items(c, s, [&](Tensor& x, int64_t rank, int64_t item) {
-          const StridedArray<T> to = strided<T>(x);
+          const OutputRows to = mutable_rows_of(x);
+          const int64_t own = b * to.stride[0] + g * to.stride[2] + rank * to.stride[3];
           for_lanes(key_vector, [&](int64_t key, int64_t lane) {
-            T* out = to.data + b * to.stride[0] + key * to.stride[1] + g * to.stride[2] + rank * to.stride[3];
-            for (int64_t m = 0; m < p_.M; ++m) out[m] = in[(item * p_.M + m) * W_ + lane];
+            for (int64_t m = 0; m < p_.M; ++m) row[m] = in[(item * p_.M + m) * W_ + lane];
+            write_row<T>(to, own + key * to.stride[1], p_.M, row);
           });
         });
       });
     }
     if (s.dbase) {
-      c.base.fill(0);
-      T* sum = c.base.template mutable_data<T>();
+      Tensor total = zeros(c.base.shape(), dtype_of<T>());
+      T* sum = total.mutable_data<T>();
       const int64_t size = p_.M * p_.M;
       for (int64_t i = 0; i < tasks; ++i) {
         T* out = sum + task_of(i).g * size;
         for (int64_t j = 0; j < size; ++j) out[j] += s.dbase[i * size + j];
       }
+      c.base.copy_(total);
     }
   }
 
   template <class Body>
-  void for_key_factors(const Stage<T>& s, Body&& body) {
+  void for_key_factors(const Stage<T>& s, Body&& body) {  // body(b, g, key vector, room for M values)
     parallel_for(p_.B * p_.G * p_.key_vectors, grain_for(s.items * p_.M * W_), [&](int64_t begin, int64_t end) {
+      std::vector<T> row(static_cast<size_t>(p_.M));
       for (int64_t i = begin; i < end; ++i)
-        body(i / p_.key_vectors / p_.G, i / p_.key_vectors % p_.G, i % p_.key_vectors);
+        body(i / p_.key_vectors / p_.G, i / p_.key_vectors % p_.G, i % p_.key_vectors, row.data());
     });
   }
   template <class C, class Each>

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "braid/tensor/cpu/attention/rows.h"
 #include "braid/tensor/detail/integers.h"
 #include "braid/tensor/kernels/attention.h"
 
@@ -23,13 +24,6 @@ inline constexpr int64_t kMaxBlockRows = 128;
 static_assert(kMaxBlockRows % kQueryTileRows == 0);
 inline constexpr int64_t kDecodeSegment = 64;
 inline constexpr int64_t kDecodeRows = 16;  // most rows of a decoding task, which read its keys from memory once
-
-// A strided array whose last axis is contiguous; null when absent.
-template <class T>
-struct StridedArray {
-  T* data = nullptr;
-  int64_t stride[4] = {};  // of the axes before the last one
-};
 
 // One stage of compose. Ranks are padded with zeros to an even number, 2 * pairs.
 // The factors of one query row, or of one key, lie in this order, each item M values (query) or M vectors of W keys:
@@ -42,13 +36,13 @@ struct Stage {
   int64_t items = 0;        // 4 pairs + 1
   const T* base = nullptr;  // [G][M][M], or null
   const T* base_transposed = nullptr;
-  StridedArray<const T> q_down, q_up, q_gate;      // axes (B, T, G, R), M last; q_gate (B, T, G)
-  StridedArray<const T> k_down, k_up, k_gate;      // as they came, for decoding
+  InputRows q_down, q_up, q_gate;                  // axes (B, T, G, R), M last; q_gate (B, T, G)
+  InputRows k_down, k_up, k_gate;                  // as they came, for decoding
   int64_t query_rank_size = 0, key_rank_size = 0;  // R of each side
   const T* keys = nullptr;                         // packed: [B][G][key_vectors][items][M][W]
 
   // Gradients; null when not required.
-  StridedArray<T> dq_down, dq_up, dq_gate;
+  OutputRows dq_down, dq_up, dq_gate;
   T* dkeys = nullptr;  // like keys; added to
   T* dbase = nullptr;  // [tasks][M][M], one piece per task
 };
@@ -73,20 +67,16 @@ struct Problem {
   int64_t key_vector_depth;  // of a key vector: d, or pairs of it
   int64_t key_vector_rows;   // packed rows of a key vector: W, or W / 2
 
-  StridedArray<const T> q, k, v;  // (B, T, N), (B, S, Nkv)
-  // Decoding: keys and values as the bits of a 16-bit type, in place of k and v.
-  bool narrow = false;
-  DType narrow_type{};
-  StridedArray<const uint16_t> k_bits, v_bits;
+  InputRows q, k, v;  // (B, T, N), (B, S, Nkv); pairs: of bf16
   const T *keys_by_vector = nullptr,
           *value_rows = nullptr;  // packed: [B][Nkv][key_vectors][d][W], [B][Nkv][key_vectors W][d_padded]
-  StridedArray<T> y;
+  OutputRows y;
   T* lse = nullptr;  // [B][T][N], or null
 
   // Backward only.
   const T *key_rows = nullptr, *values_by_vector = nullptr;
-  StridedArray<const T> dy;
-  StridedArray<T> dq;              // data null: not required
+  InputRows y_saved, dy;           // pairs: of bf16
+  OutputRows dq;                   // null: not required
   T *dk = nullptr, *dv = nullptr;  // [B][Nkv][key_vectors W][d_padded], added to; null: not required. pairs: dk / scale
   Stage<T> pre, post;
 
@@ -143,8 +133,8 @@ struct Kernels {
   const char* name;
   int64_t lanes;  // W
   bool pairs;     // the forward and backward passes multiply pairs of bf16
-  // One key vector of Problem::keys_by_vector from `count` rows of d values, row_stride apart.
-  void (*pack_key_vector)(const T* rows, int64_t row_stride, int64_t count, int64_t d, T* out);
+  // One key vector of Problem::keys_by_vector from `count` rows of d values, from element `at` on, row_stride apart.
+  void (*pack_key_vector)(const InputRows& rows, int64_t at, int64_t row_stride, int64_t count, int64_t d, T* out);
   size_t (*forward_bytes)(const Problem<T>& p);  // of workspace, per thread
   void (*forward)(const Problem<T>& p, const Task& task, void* workspace);
   size_t (*backward_bytes)(const Problem<T>& p);

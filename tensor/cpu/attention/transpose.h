@@ -40,21 +40,34 @@ void transpose_rows(const T* const* rows, int64_t length, T* out) {
   }
 }
 
-// One key vector: `count` rows of d values, row_stride apart -> out [d][W], pairs: [d / 2][W]; zeros beyond.
+// Values [e, e + n) of the row of d values that begins at element `at`, zeros beyond d; n <= W. Pairs: words of two.
 template <class T>
-void pack_key_vector(const T* rows, int64_t row_stride, int64_t count, int64_t d, T* out) {
-  constexpr int64_t W = kLanes<T>;
-  const int64_t depth = kPairs<T> ? detail::ceil_div(d, 2) : d;
+[[gnu::always_inline]] inline V<T> load_part(const InputRows& rows, int64_t at, int64_t e, int64_t d) {
+  constexpr int64_t W = kLanes<T>, size = kPairs<T> ? 2 * W : W;  // values
+  const int64_t n = d - e < size ? d - e : size;
+  V<T> v{};
+  if constexpr (kPairs<T>) {
+    const uint16_t* bits = bits_at(rows, at + e);
+    __builtin_memcpy(&v, bits, n == size ? sizeof v : static_cast<size_t>(n) * 2);
+  } else if (n == size) {
+    v = load(input_row<T>(rows, at + e, W, reinterpret_cast<T*>(&v)));
+  } else {
+    T buffer[W];
+    const T* values = input_row<T>(rows, at + e, n, buffer);
+    for (int64_t l = 0; l < n; ++l) v[l] = values[l];
+  }
+  return v;
+}
+
+// One key vector: `count` rows of d values, from element `at` on, row_stride apart -> out [d][W], pairs: [d / 2][W];
+// zeros beyond.
+template <class T>
+void pack_key_vector(const InputRows& rows, int64_t at, int64_t row_stride, int64_t count, int64_t d, T* out) {
+  constexpr int64_t W = kLanes<T>, values = kPairs<T> ? 2 : 1;  // of a lane
+  const int64_t depth = detail::ceil_div(d, values);
   for (int64_t i = 0; i < depth; i += W) {
     V<T> v[W];
-    for (int64_t l = 0; l < W; ++l) {
-      const T* row = l < count ? rows + l * row_stride : nullptr;
-      if constexpr (kPairs<T>) {
-        v[l] = words_of(load_row<T>(row, 2 * i, d), load_row<T>(row, 2 * i + W, d));
-      } else {
-        v[l] = load_row<T>(row, i, d);
-      }
-    }
+    for (int64_t l = 0; l < W; ++l) v[l] = l < count ? load_part<T>(rows, at + l * row_stride, i * values, d) : V<T>{};
     transpose<W / 2, T>(v);
     for (int64_t l = 0; l < W && i + l < depth; ++l) store(out + (i + l) * W, v[l]);
   }

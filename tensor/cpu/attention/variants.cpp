@@ -8,7 +8,7 @@
 
 namespace braid::cpu::attention {
 
-extern const Kernels<float> portable_f32;
+extern const Kernels<float> portable_f32, portable_bf16_f32;
 extern const Kernels<double> portable_f64;
 #ifdef BRAID_ATTENTION_X86
 extern const Kernels<float> avx512_bf16_f32, avx512_f32, avx2_f32;
@@ -60,11 +60,12 @@ template const Kernels<double>& kernels<double>();
 
 namespace {
 
+const Kernels<float>* find_pair_kernels() {
 #ifdef BRAID_ATTENTION_X86
-const Kernels<float>* find_pair_kernels() { return detail::has_avx512_bf16() ? &avx512_bf16_f32 : nullptr; }
-#else
-const Kernels<float>* find_pair_kernels() { return nullptr; }
+  if (detail::has_avx512_bf16()) return &avx512_bf16_f32;
 #endif
+  return &portable_bf16_f32;
+}
 enum class PairChoice : char { where_faster, yes, no };
 std::atomic<PairChoice> pair_choice{PairChoice::where_faster};
 

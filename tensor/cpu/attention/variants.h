@@ -23,7 +23,8 @@ bool use_variant(std::string_view name);
 // The variant that multiplies values of bf16 as pairs, summed in f32; null where the processor has no instructions for
 // it or is faster without them, and while another variant than the best is in use. It computes everything else in f32.
 const Kernels<float>* pair_kernels();
-// For tests and benchmarks: always where the processor can, or never; {}: where it is faster.
+// For tests and benchmarks: always, by plain arithmetic where the processor has no instructions for it, or never; {}:
+// where it is faster.
 void use_pairs(std::optional<bool> on);
 
 }  // namespace braid::cpu::attention

@@ -41,16 +41,6 @@ inline V<T> all(T x) {
   return x - V<T>{};
 }
 
-// Elements [e, e + W) of a row of d, zeros beyond; of no row (null): zeros.
-template <class T>
-inline V<T> load_row(const T* row, int64_t e, int64_t d) {
-  constexpr int64_t W = kLanes<T>;
-  V<T> v{};
-  if (row && e + W <= d) return load(row + e);
-  for (int64_t l = 0; row && e + l < d; ++l) v[l] = row[e + l];
-  return v;
-}
-
 // x y + z, rounded once where the instruction set can: for sums that loops of several shapes must round alike, since a
 // compiler chooses for each loop whether it fuses.
 template <class T>
@@ -69,32 +59,64 @@ inline V<T> multiply_add(V<T> x, V<T> y, V<T> z) {
 #endif
 }
 
-// bf16 values as they are: 32-bit words of two neighbouring ones, the first in the lower half. Products of words are
-// summed in f32; numbers below 2^-126 count as zero.
+// Pairs: 32-bit words of two neighbouring values of bf16, the first in the lower half. Products of words are summed in
+// f32; where the processor has instructions for them, numbers below 2^-126 count as zero.
 #ifdef BRAID_ATTENTION_PAIRS
 template <class T>
 inline constexpr bool kPairs = std::is_same_v<T, float>;
 
+inline V<float> all_words(float x) {
+#ifdef __AVX512BF16__
+  return V<float>(_mm512_set1_ps(x));
+#else
+  V<float> words;
+  for (int l = 0; l < kLanes<float>; ++l) __builtin_memcpy(reinterpret_cast<float*>(&words) + l, &x, sizeof x);
+  return words;
+#endif
+}
+
+#ifndef __AVX512BF16__
+typedef uint32_t Words __attribute__((vector_size(BRAID_ATTENTION_BYTES)));
+// The bits of x rounded to bf16, in the upper half of each lane.
+inline Words upper_halves(V<float> x) {
+  const Words bits = reinterpret_cast<Words>(x), rounded = bits + 0x7fff + ((bits >> 16) & 1);
+  return ((bits & 0x7fffffff) > 0x7f800000 ? (bits | 0x400000) : rounded) & 0xffff0000;
+}
+#endif
+
 // sum += x0 y0 + x1 y1 in every lane.
 inline void add_pair_products(V<float>& sum, V<float> x, V<float> y) {
+#ifdef __AVX512BF16__
   sum = V<float>(_mm512_dpbf16_ps(__m512(sum), reinterpret_cast<__m512bh>(x), reinterpret_cast<__m512bh>(y)));
-}
-inline V<float> all_words(float x) { return V<float>(_mm512_set1_ps(x)); }
-// Words of the values of x, then of y.
-inline V<float> words_of(V<float> x, V<float> y) {
-  return V<float>(_mm512_castsi512_ps(reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(__m512(y), __m512(x)))));
+#else
+  const Words a = reinterpret_cast<Words>(x), b = reinterpret_cast<Words>(y);
+  sum += reinterpret_cast<V<float>>(a << 16) * reinterpret_cast<V<float>>(b << 16);
+  sum += reinterpret_cast<V<float>>(a & 0xffff0000) * reinterpret_cast<V<float>>(b & 0xffff0000);
+#endif
 }
 // x, rounded to bf16, as half as many words.
 inline void store_pairs(float* words, V<float> x) {
+#ifdef __AVX512BF16__
   const __m256bh narrow = _mm512_cvtneps_pbh(__m512(x));
   __builtin_memcpy(words, &narrow, sizeof narrow);
+#else
+  const Words bits = upper_halves(x);
+  for (int l = 0; l < kLanes<float>; l += 2) {
+    const uint32_t word = bits[l] >> 16 | bits[l + 1];
+    __builtin_memcpy(words + l / 2, &word, sizeof word);
+  }
+#endif
 }
 // Word l: lane l of x and of y, rounded to bf16.
 inline V<float> pair_words(V<float> x, V<float> y) {
+#ifdef __AVX512BF16__
   const auto bits = [](V<float> v) {
     return _mm512_cvtepu16_epi32(reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(__m512(v))));
   };
   return V<float>(_mm512_castsi512_ps(_mm512_or_si512(bits(x), _mm512_slli_epi32(bits(y), 16))));
+#else
+  return reinterpret_cast<V<float>>(upper_halves(x) >> 16 | upper_halves(y));
+#endif
 }
 #else
 template <class T>
