@@ -18,6 +18,7 @@ set(BRAID_PUBLIC_HEADERS
   autograd/paged_attention.h
   autograd/recompute.h
   autograd/record.h
+  autograd/saved.h
   distributed/comm/communicator.h
   distributed/comm/device_ranks.h
   distributed/comm/mpi_session.h

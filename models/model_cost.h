@@ -37,6 +37,9 @@ struct TrainingSetup {
   int64_t attention_workspace = 0;  // bytes of scores that a GPU may hold at a time; 0: on the CPU, which holds none
   int64_t logit_rows = 1024;        // rows of logits that exist at a time (linear_cross_entropy)
   MeshShape mesh = {};
+  // A CPU computes results of norms, gates and rotations again in the backward pass (autograd/saved.h); a GPU keeps
+  // them.
+  bool keeps_all() const { return attention_workspace > 0; }
 };
 // Bytes of one process at the worst moment of a step; over a mesh of the first rank, whose shards are the largest.
 struct TrainingMemory {

@@ -1,6 +1,6 @@
 // The node of the graph that record() builds. For autograd/*.cpp only.
 #pragma once
-#include "braid/autograd/record.h"
+#include "braid/autograd/saved.h"
 
 namespace braid {
 
@@ -29,15 +29,17 @@ struct Node {
   bool used = false;
   std::vector<Input> inputs;
   SavedVersion result;
-  Backward backward;                        // empty for leaves
-  Tensor gradient;                          // leaves only
-  std::function<void(const Tensor&)> hook;  // leaves only
+  Backward backward;                          // empty for leaves
+  std::shared_ptr<detail::Recomputed> again;  // how consumers get the result in their derivatives, instead of saving it
+  Tensor gradient;                            // leaves only
+  std::function<void(const Tensor&)> hook;    // leaves only
 
   Node() = default;
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
   ~Node() {
     backward = nullptr;  // first, so that handles it captured do not keep the inputs' nodes alive below
+    again = nullptr;
     free_chain(std::move(inputs));
   }
 
@@ -51,6 +53,7 @@ struct Node {
       queue.pop_back();
       if (node && node.use_count() == 1) {
         node->backward = nullptr;
+        node->again = nullptr;
         for (Input& input : node->inputs) queue.push_back(std::move(input));
         node->inputs.clear();
       }

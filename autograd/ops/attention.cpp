@@ -7,6 +7,7 @@
 #include "braid/autograd/ops/attention_documents.h"
 #include "braid/autograd/ops/attention_inputs.h"
 #include "braid/autograd/ops/attention_reference.h"
+#include "braid/autograd/saved.h"
 #include "braid/tensor/kernels/backend.h"
 #include "braid/tensor/parallel.h"
 
@@ -142,6 +143,26 @@ Tensor chunked(const Call& call, const std::vector<QueryBlock>& documents, int64
 
 // ---- fused ----
 
+// The inputs of a call as its derivative keeps them: queries and keys that come out of a norm and a rotation are
+// computed again.
+class SavedInputs {
+ public:
+  SavedInputs(const Call& call, const DcmhaInputs& x) : x_(x), q_(call.recorded[0]), k_(call.recorded[1]) {
+    if (q_.is_recomputed()) x_.q = Tensor();
+    if (k_.is_recomputed()) x_.k = Tensor();
+  }
+  DcmhaInputs get() const {
+    DcmhaInputs x = x_;
+    if (!x.q) x.q = q_.get();
+    if (!x.k) x.k = k_.get();
+    return rows_contiguous(x);
+  }
+
+ private:
+  DcmhaInputs x_;
+  Saved q_, k_;
+};
+
 // For the kernels to write: y (B, T, N, d), and where backward may follow the row statistics.
 std::pair<Tensor, Tensor> fused_results(const Call& call, const DcmhaInputs& x) {
   Tensor y = empty(x.q.shape(), x.q.dtype(), x.q.device()), lse;
@@ -165,11 +186,13 @@ Tensor fused(const Call& call, const DcmhaInputs& x, const AttentionPlan& plan) 
   Tensor y, lse;
   std::tie(y, lse) = fused_results(call, x);
   device.attention.forward(plan, x, y, lse);
-  auto backward_pass = [=, &device, required = call.required](const Tensor& dy) -> Grads {
-    DcmhaGradients gradients = gradients_for(x, required, [&plan](const AttentionRole&, const Tensor& input) {
+  auto backward_pass = [y, lse, plan, &device, saved = SavedInputs(call, x),
+                        required = call.required](const Tensor& dy) -> Grads {
+    const DcmhaInputs inputs = saved.get();
+    DcmhaGradients gradients = gradients_for(inputs, required, [&plan](const AttentionRole&, const Tensor& input) {
       return gradient_memory(input, plan.backward);
     });
-    device.attention.backward(plan, x, y, lse, dy.contiguous(), gradients);
+    device.attention.backward(plan, inputs, y, lse, dy.contiguous(), gradients);
     return list_of(gradients);
   };
   return record(call.op, y, std::span<const Tensor>(call.recorded), backward_pass);
@@ -208,10 +231,12 @@ Tensor fused(const Call& call, const DcmhaInputs& x, const std::vector<QueryBloc
     Tensor part = documents[i].part(y, queries), part_lse = documents[i].part(lse, queries);
     device.attention.forward(plans[i], part_of(x, documents[i]), part, part_lse);
   });
-  auto backward_pass = [=, &device, required = call.required](const Tensor& dy) -> Grads {
-    const DType dtype = x.q.dtype(), part_type = on_cpu ? accumulate_type(dtype) : dtype;
+  auto backward_pass = [y, lse, plans, documents, on_cpu, &device, saved = SavedInputs(call, x),
+                        required = call.required](const Tensor& dy) -> Grads {
+    const DcmhaInputs inputs = saved.get();
+    const DType dtype = inputs.q.dtype(), part_type = on_cpu ? accumulate_type(dtype) : dtype;
     const Tensor d_result = dy.contiguous();
-    DcmhaGradients gradients = gradients_for(x, required, [](const AttentionRole& role, const Tensor& input) {
+    DcmhaGradients gradients = gradients_for(inputs, required, [](const AttentionRole& role, const Tensor& input) {
       return role.positions == none ? zeros_for_sum(input) : zeros_like(input);
     });
     std::vector<DcmhaGradients> parts(documents.size(), gradients);
@@ -224,8 +249,8 @@ Tensor fused(const Call& call, const DcmhaInputs& x, const std::vector<QueryBloc
                                           : document.part(part, role.positions);
           },
           parts[i]);
-      device.attention.backward(plans[i], part_of(x, document), document.part(y, queries), document.part(lse, queries),
-                                document.part(d_result, queries), parts[i]);
+      device.attention.backward(plans[i], part_of(inputs, document), document.part(y, queries),
+                                document.part(lse, queries), document.part(d_result, queries), parts[i]);
     });
     for (const DcmhaGradients& part : parts) {
       for_each_tensor(

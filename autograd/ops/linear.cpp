@@ -1,6 +1,7 @@
 #include "braid/autograd/detail/check.h"
 #include "braid/autograd/detail/side_by_side.h"
 #include "braid/autograd/ops.h"
+#include "braid/autograd/saved.h"
 #include "braid/tensor/kernels/backend.h"
 
 namespace braid {
@@ -39,7 +40,8 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   Tensor target = x.rank() == 1 ? y.unsqueezed(0) : y;
   backend(x.device()).matmul.linear(rows, weight, bias ? bias.detach().contiguous() : bias, target);
 
-  Tensor kept_x = requires_grad(weight) ? x : Tensor(), kept_weight = requires_grad(x) ? weight : Tensor();
+  const Saved kept_x = requires_grad(weight) ? Saved(x) : Saved();
+  Tensor kept_weight = requires_grad(x) ? weight : Tensor();
   bool needs_dbias = requires_grad(bias);
   Shape shape_x = x.shape();
   return record("linear", y, {x, weight, bias},
@@ -52,7 +54,7 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
                   }
                   if (kept_x) {
                     dweight = empty({out, in}, dy.dtype(), dy.device());
-                    backend(dy.device()).matmul.product(rows_dy.transposed(), as_rows(kept_x), false, dweight);
+                    backend(dy.device()).matmul.product(rows_dy.transposed(), as_rows(kept_x.get()), false, dweight);
                   }
                   if (needs_dbias) {
                     dbias = empty({1, out}, dy.dtype(), dy.device());

@@ -1,5 +1,6 @@
 #include "braid/autograd/detail/check.h"
 #include "braid/autograd/ops.h"
+#include "braid/autograd/saved.h"
 #include "braid/tensor/kernels/backend.h"
 
 namespace braid {
@@ -24,11 +25,11 @@ Tensor dense(const Tensor& x) { return x ? x.detach().contiguous() : Tensor(); }
 
 // The tensors that the derivative of a norm needs, checked and contiguous. x is the normalized tensor; weight, bias
 // and mean may be empty handles.
-struct Saved {
+struct NormInputs {
   Tensor x, weight, bias, mean, rstd;
   bool needs_dweight, needs_dbias;
 
-  Saved(const char* op, const Tensor& input, const Tensor& w, const Tensor& b)
+  NormInputs(const char* op, const Tensor& input, const Tensor& w, const Tensor& b)
       : needs_dweight(requires_grad(w)), needs_dbias(requires_grad(b)) {
     check(input.rank() >= 1, op, [&] { return "needs at least one axis, got " + str(input.shape()); });
     check_vector(op, "weight", input, w);
@@ -50,15 +51,25 @@ void check_residual(const char* op, const Tensor& x, const Tensor& residual) {
 }
 
 // Gradients of x and of the weight. dsum: the gradient of x from its other uses, to be added, or an empty handle.
-Grads rms_norm_backward(const Saved& s, const Tensor& dy, const Tensor& dsum) {
+Grads rms_norm_backward(const NormInputs& s, const Tensor& dy, const Tensor& dsum) {
   Tensor dx = empty_like(s.x), dweight = s.vector_if(s.needs_dweight);
   s.device().norm.rms_backward(s.x, s.weight, s.rstd, dy.contiguous(), dense(dsum), dx, dweight);
   return {dx, dweight};
 }
-Grads layer_norm_backward(const Saved& s, const Tensor& dy, const Tensor& dsum) {
+Tensor rms_norm_again(const NormInputs& s, double eps) {
+  Tensor none, y = empty_like(s.x), rstd = empty_like(s.rstd);
+  s.device().norm.rms_forward(s.x, none, s.weight, eps, none, y, rstd);
+  return y;
+}
+Grads layer_norm_backward(const NormInputs& s, const Tensor& dy, const Tensor& dsum) {
   Tensor dx = empty_like(s.x), dweight = s.vector_if(s.needs_dweight), dbias = s.vector_if(s.needs_dbias);
   s.device().norm.layer_backward(s.x, s.weight, s.mean, s.rstd, dy.contiguous(), dense(dsum), dx, dweight, dbias);
   return {dx, dweight, dbias};
+}
+Tensor layer_norm_again(const NormInputs& s, double eps) {
+  Tensor none, y = empty_like(s.x), mean = empty_like(s.mean), rstd = empty_like(s.rstd);
+  s.device().norm.layer_forward(s.x, none, s.weight, s.bias, eps, none, y, mean, rstd);
+  return y;
 }
 
 }  // namespace
@@ -66,16 +77,17 @@ Grads layer_norm_backward(const Saved& s, const Tensor& dy, const Tensor& dsum) 
 // xh = x / sqrt(mean(x^2) + eps), y = xh w.
 // dx = rstd (g - xh mean(g xh)) with g = dy w;   dw = sum over rows of dy xh.
 Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps) {
-  Saved s("rms_norm", x, weight, {});
+  NormInputs s("rms_norm", x, weight, {});
   Tensor none, y = empty_like(s.x);
   s.device().norm.rms_forward(s.x, none, s.weight, eps, none, y, s.rstd);
-  return record("rms_norm", y, {x, weight}, [s](const Tensor& dy) { return rms_norm_backward(s, dy, {}); });
+  y = record("rms_norm", y, {x, weight}, [s](const Tensor& dy) { return rms_norm_backward(s, dy, {}); });
+  return recomputable(y, [s, eps] { return rms_norm_again(s, eps); });
 }
 
 // h = x + r, or x without r; y = rms_norm(h).   dx = dr = dh + the norm's dx, added by its kernel.
 SumAndNorm add_rms_norm(const Tensor& x, const Tensor& residual, const Tensor& weight, double eps) {
   check_residual("add_rms_norm", x, residual);
-  Saved s("add_rms_norm", x, weight, {});
+  NormInputs s("add_rms_norm", x, weight, {});
   Tensor none, h = residual ? empty_like(s.x) : s.x, y = empty_like(s.x);
   s.device().norm.rms_forward(s.x, dense(residual), s.weight, eps, residual ? h : none, y, s.rstd);
   s.x = h;
@@ -84,24 +96,25 @@ SumAndNorm add_rms_norm(const Tensor& x, const Tensor& residual, const Tensor& w
     Grads g = rms_norm_backward(s, d[1], d[0]);
     return {g[0], g[0], g[1]};
   });
-  return {out[0], out[1]};
+  return {out[0], recomputable(out[1], [s, eps] { return rms_norm_again(s, eps); })};
 }
 
 // xh = (x - mean) / sqrt(var + eps), y = xh w + b.
 // dx = rstd (g - mean(g) - xh mean(g xh)) with g = dy w;   dw = sum over rows of dy xh;   db = sum over rows of dy.
 Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) {
-  Saved s("layer_norm", x, weight, bias);
+  NormInputs s("layer_norm", x, weight, bias);
   s.mean = empty_like(s.rstd);
   Tensor none, y = empty_like(s.x);
   s.device().norm.layer_forward(s.x, none, s.weight, s.bias, eps, none, y, s.mean, s.rstd);
-  return record("layer_norm", y, {x, weight, bias}, [s](const Tensor& dy) { return layer_norm_backward(s, dy, {}); });
+  y = record("layer_norm", y, {x, weight, bias}, [s](const Tensor& dy) { return layer_norm_backward(s, dy, {}); });
+  return recomputable(y, [s, eps] { return layer_norm_again(s, eps); });
 }
 
 // h = x + r, or x without r; y = layer_norm(h).   dx = dr = dh + the norm's dx, added by its kernel.
 SumAndNorm add_layer_norm(const Tensor& x, const Tensor& residual, const Tensor& weight, const Tensor& bias,
                           double eps) {
   check_residual("add_layer_norm", x, residual);
-  Saved s("add_layer_norm", x, weight, bias);
+  NormInputs s("add_layer_norm", x, weight, bias);
   s.mean = empty_like(s.rstd);
   Tensor none, h = residual ? empty_like(s.x) : s.x, y = empty_like(s.x);
   s.device().norm.layer_forward(s.x, dense(residual), s.weight, s.bias, eps, residual ? h : none, y, s.mean, s.rstd);
@@ -112,7 +125,7 @@ SumAndNorm add_layer_norm(const Tensor& x, const Tensor& residual, const Tensor&
         Grads g = layer_norm_backward(s, d[1], d[0]);
         return {g[0], g[0], g[1], g[2]};
       });
-  return {out[0], out[1]};
+  return {out[0], recomputable(out[1], [s, eps] { return layer_norm_again(s, eps); })};
 }
 
 }  // namespace braid

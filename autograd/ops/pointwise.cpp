@@ -6,6 +6,7 @@
 #include "braid/autograd/detail/mul_reduce_to.h"
 #include "braid/autograd/detail/side_by_side.h"
 #include "braid/autograd/ops.h"
+#include "braid/autograd/saved.h"
 #include "braid/tensor/kernels/backend.h"
 #include "braid/tensor/kernels/pointwise_ops.h"
 
@@ -22,6 +23,15 @@ Tensor unary(const char* name, UnaryOp op, const Tensor& x, double a = 0, double
     Tensor dx = empty_like(x);
     backend(x.device()).pointwise.unary_backward(op, a, b, x, dy, dx);
     return {dx};
+  });
+}
+
+// The same for an activation in front of a product: its derivative keeps x, from which the product can have y again.
+Tensor activation(const char* name, UnaryOp op, const Tensor& x) {
+  return recomputable(unary(name, op, x), [op, x] {
+    Tensor y = empty_like(x);
+    backend(x.device()).pointwise.unary(op, 0, 0, x, y);
+    return y;
   });
 }
 
@@ -87,7 +97,11 @@ Tensor mul(const Tensor& x, const Tensor& y) {
 Tensor div(const Tensor& x, const Tensor& y) { return binary("div", BinaryOp::div, x, y); }
 Tensor maximum(const Tensor& x, const Tensor& y) { return binary("maximum", BinaryOp::maximum, x, y); }
 Tensor minimum(const Tensor& x, const Tensor& y) { return binary("minimum", BinaryOp::minimum, x, y); }
-Tensor swiglu(const Tensor& gate, const Tensor& up) { return binary("swiglu", BinaryOp::swiglu, gate, up); }
+// z = silu(gate) up   The products behind it need z; its own derivative keeps gate and up.
+Tensor swiglu(const Tensor& gate, const Tensor& up) {
+  return recomputable(binary("swiglu", BinaryOp::swiglu, gate, up),
+                      [gate, up] { return combine("swiglu", BinaryOp::swiglu, gate, up); });
+}
 
 // y = a x + b   dx = a dy
 Tensor affine(const Tensor& x, double a, double b) {
@@ -108,10 +122,10 @@ Tensor reciprocal(const Tensor& x) { return unary("reciprocal", UnaryOp::recipro
 Tensor abs(const Tensor& x) { return unary("abs", UnaryOp::abs, x); }
 Tensor tanh(const Tensor& x) { return unary("tanh", UnaryOp::tanh, x); }
 Tensor sigmoid(const Tensor& x) { return unary("sigmoid", UnaryOp::sigmoid, x); }
-Tensor silu(const Tensor& x) { return unary("silu", UnaryOp::silu, x); }
-Tensor gelu(const Tensor& x) { return unary("gelu", UnaryOp::gelu_erf, x); }
-Tensor gelu_tanh(const Tensor& x) { return unary("gelu_tanh", UnaryOp::gelu_tanh, x); }
-Tensor relu(const Tensor& x) { return unary("relu", UnaryOp::relu, x); }
+Tensor silu(const Tensor& x) { return activation("silu", UnaryOp::silu, x); }
+Tensor gelu(const Tensor& x) { return activation("gelu", UnaryOp::gelu_erf, x); }
+Tensor gelu_tanh(const Tensor& x) { return activation("gelu_tanh", UnaryOp::gelu_tanh, x); }
+Tensor relu(const Tensor& x) { return activation("relu", UnaryOp::relu, x); }
 Tensor pow(const Tensor& x, double exponent) { return unary("pow", UnaryOp::pow, x, exponent); }
 Tensor clamp(const Tensor& x, double low, double high) {
   check(low <= high, "clamp",

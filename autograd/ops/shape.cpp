@@ -1,8 +1,33 @@
 // Shape operations: views where the layout allows. The gradient of a view is the inverse view of the gradient.
 #include "braid/autograd/detail/check.h"
 #include "braid/autograd/ops.h"
+#include "braid/autograd/saved.h"
 
 namespace braid {
+
+namespace {
+
+// y, a view of x: where x is computed again in the backward pass, so is y, as view(x).
+template <class View>
+Tensor recomputable_like(const Tensor& x, Tensor y, View view) {
+  const Saved saved(x);
+  if (!saved.is_recomputed()) return y;
+  return recomputable(std::move(y), [saved, view] { return view(saved.get()); });
+}
+
+// Axis i of the result is axis order[i] of x.
+Tensor permuted(const Tensor& x, const Shape& order) {
+  Shape shape = x.shape();
+  Strides strides = x.strides();
+  for (int i = 0; i < order.rank(); ++i) {
+    const auto axis = static_cast<int>(order[i]);
+    shape[i] = x.dim(axis);
+    strides[i] = x.strides()[axis];
+  }
+  return x.view(shape, strides, 0);
+}
+
+}  // namespace
 
 Tensor contiguous(const Tensor& x) {
   if (x.is_contiguous()) return x;
@@ -10,8 +35,10 @@ Tensor contiguous(const Tensor& x) {
 }
 
 Tensor reshape(const Tensor& x, const Shape& shape) {
-  return record("reshape", x.detach().contiguous().reshaped(shape), {x},
-                [from = x.shape()](const Tensor& dy) -> Grads { return {dy.contiguous().reshaped(from)}; });
+  Tensor y = record("reshape", x.detach().contiguous().reshaped(shape), {x},
+                    [from = x.shape()](const Tensor& dy) -> Grads { return {dy.contiguous().reshaped(from)}; });
+  return recomputable_like(x, std::move(y),
+                           [shape](const Tensor& again) { return again.contiguous().reshaped(shape); });
 }
 
 Tensor transpose(const Tensor& x, int axis0, int axis1) {
@@ -22,17 +49,11 @@ Tensor transpose(const Tensor& x, int axis0, int axis1) {
 // Axis i of y is axis axes[i] of x.
 Tensor permute(const Tensor& x, std::initializer_list<int> axes) {
   Tensor y = x.detach().permuted(axes);
-  Shape order;
+  Shape order, back = y.shape();
   for (int axis : axes) order.push_back(normal_axis(axis, x.rank(), "permute"));
-  return record("permute", y, {x}, [order](const Tensor& dy) -> Grads {
-    Shape shape = dy.shape();
-    Strides strides = dy.strides();
-    for (int i = 0; i < order.rank(); ++i) {
-      shape[static_cast<int>(order[i])] = dy.dim(i);
-      strides[static_cast<int>(order[i])] = dy.strides()[i];
-    }
-    return {dy.view(shape, strides, 0)};
-  });
+  for (int i = 0; i < order.rank(); ++i) back[static_cast<int>(order[i])] = i;
+  y = record("permute", y, {x}, [back](const Tensor& dy) -> Grads { return {permuted(dy, back)}; });
+  return recomputable_like(x, std::move(y), [order](const Tensor& again) { return permuted(again, order); });
 }
 
 // Every repeated element collects the gradients of its copies.

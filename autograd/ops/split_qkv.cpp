@@ -2,6 +2,7 @@
 // faster or the device has no kernel for the size.
 #include "braid/autograd/detail/check.h"
 #include "braid/autograd/ops.h"
+#include "braid/autograd/saved.h"
 #include "braid/tensor/kernels/backend.h"
 
 namespace braid {
@@ -68,6 +69,25 @@ Tensor empty_heads(const Tensor& x, int64_t heads, int64_t d) {
 Tensor dense(const Tensor& x) { return x ? x.detach().contiguous() : x; }
 Tensor with_dense_rows(const Tensor& x) { return x && x.dim(-1) > 1 && x.strides()[-1] != 1 ? x.contiguous() : x; }
 
+// Queries and keys computed a second time, by one kernel.
+class QueriesAndKeys {
+ public:
+  QueriesAndKeys(Tensor product, QkvSplit how) : product_(std::move(product)), how_(std::move(how)) {}
+  Tensor take(bool queries) {
+    if (!q_ && !k_) {
+      Tensor none;
+      q_ = empty_heads(product_, how_.heads, how_.head_dim), k_ = empty_heads(product_, how_.kv_heads, how_.head_dim);
+      backend(product_.device()).split_qkv.forward(product_, how_, q_, k_, none);
+    }
+    return std::exchange(queries ? q_ : k_, {});
+  }
+
+ private:
+  Tensor product_;
+  QkvSplit how_;
+  Tensor q_, k_;
+};
+
 }  // namespace
 
 // q = R(a) norm(x_q), k = R(a) norm(x_k), v = x_v   dx_q = norm'(R(-a) dq), dx_k = norm'(R(-a) dk), dx_v = dv; the
@@ -103,7 +123,10 @@ Qkv split_qkv(const Tensor& x, const QkvSplit& how) {
                                               with_dense_rows(dys[2]), dx, dq_norm, dk_norm);
                     return {dx, dq_norm, dk_norm};
                   });
-  return {parts[0], parts[1], parts[2]};
+  if (!keeps_product) return {parts[0], parts[1], parts[2]};
+  auto again = std::make_shared<QueriesAndKeys>(product, in);
+  return {recomputable(parts[0], [again] { return again->take(true); }),
+          recomputable(parts[1], [again] { return again->take(false); }), parts[2]};
 }
 
 }  // namespace braid

@@ -94,39 +94,51 @@ Flops flops_per_token(DcformerConfig c, int64_t seq_len) {
   return f;
 }
 
+// Whether the result of the activation, or of the gate, is cheap to compute again.
+static bool ffn_is_recomputed(const DcformerConfig& c) {
+  if (nn::ffn_inputs(c.ffn) == 2) return c.hidden_act == Activation::silu;
+  return c.hidden_act == Activation::silu || c.hidden_act == Activation::gelu ||
+         c.hidden_act == Activation::gelu_tanh || c.hidden_act == Activation::relu;
+}
+
 const std::vector<ActivationTerm>& saved_activations() {
   using Config = const DcformerConfig&;
   // Describes the blocks, attention, compose weights and FFN of nn/ and the attention ops of autograd/; a test measures
   // it.
+  constexpr auto always = [](Config) { return true; };
   static const std::vector<ActivationTerm> table = {
-      {"residual stream before each norm, and the norms' results",
-       [](Config c) { return (c.use_parallel_residual ? 3 : 4) * as_double(c.dim); }},
+      {"residual stream before each norm",
+       [](Config c) { return (c.use_parallel_residual ? 1 : 2) * as_double(c.dim); }},
+      {"the norms' results", [](Config c) { return 2 * as_double(c.dim); }, false, always},
       {"v", [](Config c) { return as_double(c.n_kv_head * c.head_dim); }},
       {"q, k in front of the QK-norm",
        [](Config c) { return c.use_qk_norm ? as_double((c.n_head + c.n_kv_head) * c.head_dim) : 0; }},
-      {"q, k after RoPE", [](Config c) { return as_double((c.n_head + c.n_kv_head) * c.head_dim); }},
+      {"q, k after RoPE", [](Config c) { return as_double((c.n_head + c.n_kv_head) * c.head_dim); }, false,
+       [](Config c) { return c.use_qk_norm; }},
       {"heads' output", [](Config c) { return as_double(c.n_head * c.head_dim); }},
-      {"FFN: w1 x, w3 x, the input of w2",
+      {"FFN: w1 x, w3 x",
        [](Config c) {
          const double F = as_double(c.intermediate_size);
-         return as_double(nn::ffn_inputs(c.ffn) + 1) * F + (c.mgate ? F + as_double(c.mgate_dim) : 0);
+         return as_double(nn::ffn_inputs(c.ffn)) * F + (c.mgate ? F + as_double(c.mgate_dim) : 0);
        }},
+      {"FFN: the input of w2", [](Config c) { return as_double(c.intermediate_size); }, false,
+       [](Config c) { return !c.mgate && ffn_is_recomputed(c); }},
       // Gated SiLU is one op; other gates keep act(w1 x) for the product.
       {"FFN: the gate after its activation",
        [](Config c) {
          const bool kept = nn::ffn_inputs(c.ffn) == 2 && c.hidden_act != Activation::silu;
          return kept ? as_double(c.intermediate_size) : 0;
        }},
-      // Per branch and head: hidden layer before and after GELU (4 R), read factors before and after their norm and
-      // write factors (3 R), gates before and after tanh (2).
+      // Per branch and head: hidden layer before GELU (2 R), factors before and after the read factors' norm (4 R),
+      // gates before and after tanh (2).
       {"dynamic weights",
-       [](Config c) { return as_double(c.dynamic_branches() * c.n_head * (7 * c.profile.rank + 2)); }},
-      {"row statistics of softmax and of the norms",
+       [](Config c) { return as_double(c.dynamic_branches() * c.n_head * (6 * c.profile.rank + 2)); }},
+      {"dynamic weights: hidden layer after GELU",
+       [](Config c) { return as_double(c.dynamic_branches() * c.n_head * 2 * c.profile.rank); }, false, always},
+      {"row statistics of softmax and of the norms in front of both halves",
        [](Config c) {
-         const double qk = c.use_qk_norm ? as_double(c.n_head + c.n_kv_head) : 0,
-                      rows = c.norm == NormKind::layer ? 4 : 2;
-         return as_double(c.n_head) + qk + rows +
-                as_double(c.dynamic_branches() * c.profile.rank * c.profile.num_groups);
+         const double rows = c.norm == NormKind::layer ? 4 : 2;
+         return as_double(c.n_head) + rows;
        },
        true},
   };
@@ -141,8 +153,10 @@ TrainingMemory training_memory(DcformerConfig c, const TrainingSetup& s) {
   });
   const double bytes = as_double(s.bytes_per_element), wide = std::max(4.0, bytes);  // wide: masters, sums, statistics
   double per_token = 0;                                                              // bytes that a block keeps
-  for (const ActivationTerm& term : saved_activations())
-    per_token += term.elements(c) * (term.statistics ? wide : bytes);
+  for (const ActivationTerm& term : saved_activations()) {
+    if (s.keeps_all() || !term.recomputed || !term.recomputed(c))
+      per_token += term.elements(c) * (term.statistics ? wide : bytes);
+  }
   const double D = as_double(c.dim), L = as_double(c.n_layer), V = as_double(c.vocab_size);
   const double B = as_double(s.batch), T = as_double(s.seq_len), tokens = B * T;
   const double parameters = as_double(count_parameters(c).total);
@@ -163,8 +177,10 @@ TrainingMemory training_memory(DcformerConfig c, const TrainingSetup& s) {
   const double gradients = (N * (2 * d + factors) + Nkv * 2 * d) * bytes;
   const double layout = (N * stages(c) * packed + Nkv * 5 * d) * wide;
   const double scores = 3 * tokens * T * as_double(c.n_head) * bytes;  // with their gradients and the weights
-  const double attention = tokens * (gradients + layout) + std::min(as_double(s.attention_workspace), scores);
-  const double hidden = as_double(nn::ffn_inputs(c.ffn)) * tokens * as_double(c.intermediate_size) * bytes;
+  const double again = s.keeps_all() || !c.use_qk_norm ? 0 : (N + Nkv) * d * bytes;  // q and k
+  const double attention = tokens * (gradients + layout + again) + std::min(as_double(s.attention_workspace), scores);
+  const double results = s.keeps_all() || c.mgate || !ffn_is_recomputed(c) ? 0 : 1;  // of the gate, computed again
+  const double hidden = (as_double(nn::ffn_inputs(c.ffn)) + results) * tokens * as_double(c.intermediate_size) * bytes;
   double logits = std::min(tokens, as_double(s.logit_rows)) * V * (wide + (bytes < wide ? bytes : 0));
   if (bytes < wide && c.tie_word_embeddings) logits += V * D * bytes;  // the embedding table in 16 bits
 

@@ -68,7 +68,8 @@ TrainingMemory training_memory(DcformerConfig config, const TrainingSetup& setup
 struct ActivationTerm {
   const char* name;
   double (*elements)(const DcformerConfig& config);
-  bool statistics = false;  // f32 where the arithmetic is 16 bits wide
+  bool statistics = false;                                     // f32 where the arithmetic is 16 bits wide
+  bool (*recomputed)(const DcformerConfig& config) = nullptr;  // where nothing keeps_all(); null: never
 };
 const std::vector<ActivationTerm>& saved_activations();
 

@@ -78,14 +78,16 @@ double Seq2SeqSpec::forward_flops(int64_t) const {
          2 * s.T * s.D * of(config_.vocab_size);
 }
 
-// Saved by a block: residual stream and norms (4 D), q, k, v (3 D), heads' output (2 D), hidden layer before and after
-// its activation (2 F), dynamic weights; cross-attention adds its own of both sides.
+// Saved by a block: residual stream (2 D), q, k, v (3 D), heads' output (2 D), hidden layer before its activation (F),
+// dynamic weights, and where all is kept the norms' results (2 D) and those of the activations; cross-attention adds
+// its own of both sides.
 TrainingMemory Seq2SeqSpec::training_memory(const TrainingSetup& setup) const {
   TrainingMemory memory = ModelSpec::training_memory(setup);
   const Sizes s(config_);
   const double bytes = of(setup.bytes_per_element) * of(setup.batch);
-  const double weights = s.N * (7 * s.R + 2);  // of a branch
-  const double self = 9 * s.D + 2 * s.F + (s.query + s.key) * weights;
+  const double all = setup.keeps_all() ? 1 : 0;
+  const double weights = s.N * ((6 + 2 * all) * s.R + 2);  // of a branch
+  const double self = (7 + 2 * all) * s.D + (1 + all) * s.F + (s.query + s.key) * weights;
   const double cross = s.T * (6 * s.D + s.query * weights) + s.S * (2 * s.D + s.key * weights);
   memory.activations = bytes * (of(config_.encoder_layers) * s.S * self +
                                 of(config_.decoder_layers) * (s.T * self + cross) + 3 * (s.S + s.T) * s.D);

@@ -58,9 +58,12 @@ TrainingMemory vit_training_memory(const VitConfig& config, TrainingMemory memor
   const Sizes s(config);
   const double bytes = static_cast<double>(setup.bytes_per_element);
   const double tokens = static_cast<double>(setup.batch) * s.T;
-  // Of a block: residual stream and norms (4 D), q, k, v (3 D) and their product (D), heads' output (D), hidden layer
-  // before and after its activation (2 F), dynamic weights as in the DCFormer.
-  const double block = tokens * bytes * (9 * s.D + 2 * s.F), weights = tokens * bytes * s.C * s.N * (7 * s.R + 2);
+  // Of a block: residual stream (2 D), q, k, v (3 D) and their product (D), heads' output (D), hidden layer before its
+  // activation (F), dynamic weights as in the DCFormer; where all is kept, the norms' results (2 D) and those of the
+  // activations.
+  const double all = setup.keeps_all() ? 1 : 0;
+  const double block = tokens * bytes * ((7 + 2 * all) * s.D + (1 + all) * s.F);
+  const double weights = tokens * bytes * s.C * s.N * ((6 + 2 * all) * s.R + 2);
   const double kept =
       setup.recompute ? tokens * s.D * s.L * bytes + block + weights : s.L * block + s.composing * weights;
   const double stem = static_cast<double>(setup.batch) * bytes * StemSizes(config).kept;

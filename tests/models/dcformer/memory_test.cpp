@@ -64,8 +64,8 @@ BOOST_AUTO_TEST_CASE(activations_are_what_a_step_keeps) {
           const double block = recompute ? 2 * static_cast<double>(T) * 64 * ends : m.activations;
           BOOST_TEST_CONTEXT(v.preset << " " << str(dtype) << " T=" << T << " recompute=" << recompute << ": "
                                       << measured << " of " << block) {
-            BOOST_TEST(measured / block > 0.97);
-            BOOST_TEST(measured / block < 1.03);
+            BOOST_TEST(measured / block > 0.985);
+            BOOST_TEST(measured / block < 1.015);
             BOOST_TEST(m.activations >= block);
             BOOST_TEST(static_cast<bool>(loss));
           }
@@ -178,7 +178,7 @@ BOOST_AUTO_TEST_CASE(memory_of_a_run) {
   setup.bytes_per_element = 8;
   BOOST_TEST(training_memory(c, setup).total() == 2 * m.total());
   setup.recompute = true;
-  BOOST_TEST(training_memory(c, setup).activations < m.activations / 4);
+  BOOST_TEST(training_memory(c, setup).activations < m.activations / 3);
   setup.optimizer_moments = 0;
   BOOST_TEST(training_memory(c, setup).optimizer == 0);
   BOOST_CHECK_EXCEPTION(training_memory(c, {.batch = 0, .seq_len = 1}), Error,
