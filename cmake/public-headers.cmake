@@ -139,6 +139,7 @@ set(BRAID_PUBLIC_HEADERS
   tensor/memory.h
   tensor/paged_rows.h
   tensor/parallel.h
+  tensor/pin_threads.h
   tensor/print.h
   tensor/random.h
   tensor/row_invariant.h

@@ -7,9 +7,11 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdlib>
 #include <exception>
 #include <mutex>
 #include <new>
+#include <string_view>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -17,6 +19,7 @@
 #include "braid/tensor/detail/float_mode.h"
 #include "braid/tensor/detail/integers.h"
 #include "braid/tensor/error.h"
+#include "braid/tensor/pin_threads.h"
 
 namespace braid {
 
@@ -70,6 +73,23 @@ void leave(const cpu_set_t& some) {
     sched_setaffinity(0, sizeof(allowed), &allowed);
 }
 
+cpu_set_t processors_of_process() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) > 0) return set;
+  CPU_ZERO(&set);
+  CPU_SET(0, &set);
+  return set;
+}
+
+bool pinned_by_environment() {
+  const char* text = std::getenv("BRAID_PIN_THREADS");
+  const std::string_view value = text ? text : "";
+  check(value.empty() || value == "0" || value == "1", ErrorKind::setting, [&] {
+    return "bad value for the environment variable BRAID_PIN_THREADS: expected 0 or 1, found " + std::string(value);
+  });
+  return value == "1";
+}
+
 // Jobs follow each other, one at a time. A job is open while it has indices to give: a worker that comes then joins it,
 // one that comes later has missed it, and the caller waits for those alone that joined. So a worker that sleeps, or
 // whose processor does something else, delays nobody.
@@ -81,6 +101,13 @@ class Pool {
     std::lock_guard caller(callers_);
     stop();
     size_ = n;
+    start();
+  }
+
+  void pin(bool on) {
+    std::lock_guard caller(callers_);
+    stop();
+    pinned_ = on;
     start();
   }
 
@@ -132,12 +159,6 @@ class Pool {
   static constexpr uint64_t kOpen = 1u << 31, kNextJob = kOpen << 1, kLow = kNextJob - 1;
   static uint64_t workers_in(uint64_t state) { return state & (kOpen - 1); }
 
-  static int default_threads() {
-    cpu_set_t set;
-    int n = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
-    return n > 0 ? n : 1;
-  }
-
   // [0, n) in pieces of `grain`, as many to each thread as to the others.
   void share_out(int64_t n, int64_t grain) {
     const int64_t pieces = detail::ceil_div(n, grain), threads = std::ssize(workers_) + 1;
@@ -172,7 +193,7 @@ class Pool {
   // A waiting thread that spins is moved by the system late or, where other programs run, never. So a worker leaves a
   // processor that a thread before it works on.
   void keep_apart(size_t self) {
-    if (size() > processors_) return;
+    if (pinned_ || size() > processors_) return;
     const int here = sched_getcpu();
     cpu_set_t taken;
     CPU_ZERO(&taken);
@@ -183,6 +204,17 @@ class Pool {
       if (processor >= 0 && processor < CPU_SETSIZE) CPU_SET(processor, &taken);
     }
     if (shared) leave(taken);
+  }
+
+  // Keeps this thread, worker `self`, on its processor.
+  void stay(size_t self) const {
+    if (size() > processors_) return;
+    cpu_set_t own;
+    CPU_ZERO(&own);
+    size_t at = 0;
+    for (int processor = 0; processor < CPU_SETSIZE; ++processor)
+      if (CPU_ISSET(processor, &allowed_) && at++ == self) CPU_SET(processor, &own);
+    sched_setaffinity(0, sizeof(own), &own);  // where that is refused, the system chooses
   }
 
   // Lets no further worker join the job, and waits for those that did.
@@ -228,6 +260,7 @@ class Pool {
 
   // Worker `self`, which has seen job `seen`.
   void loop(size_t self, uint64_t seen) {
+    if (pinned_) stay(self);
     const auto called = [&] {
       return number(state_.load(std::memory_order_seq_cst)) != seen || stopping_.load(std::memory_order_seq_cst);
     };
@@ -258,8 +291,10 @@ class Pool {
   std::mutex callers_;  // one job at a time
   std::vector<std::thread> workers_;
   std::vector<Share> shares_;  // the caller's, then the workers'
-  const int processors_ = default_threads();
-  std::atomic<int> size_{processors_};  // workers, once started, and caller; read by threads that hold no lock
+  const cpu_set_t allowed_ = processors_of_process();
+  const int processors_ = CPU_COUNT(&allowed_);
+  bool pinned_ = pinned_by_environment();  // written while no worker runs
+  std::atomic<int> size_{processors_};     // workers, once started, and caller; read by threads that hold no lock
   alignas(64) std::atomic<uint64_t> state_{0};
   std::atomic<Job*> job_{nullptr};  // of the state
   alignas(64) std::atomic<int> sleepers_{0};
@@ -300,5 +335,10 @@ void set_threads(int n) {
 }
 
 int threads() { return pool().size(); }
+
+void pin_threads(bool on) {
+  check(!inside_body, "threads", [] { return std::string("cannot be pinned inside a body of parallel_for"); });
+  pool().pin(on);
+}
 
 }  // namespace braid

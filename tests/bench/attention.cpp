@@ -1,8 +1,10 @@
 // Times one attention call, forward and forward + backward, in nanoseconds per score element that a query can see.
 // Usage: bench_attention [heads=16] [head_dim=64] [length=2048] [window=0] [kind=dcmha|mha]
-//                        [path=fused|chunked|reference] [threads=1] [repeat=5] [variant=] [batch=1] [backward=1]
+//                        [path=fused|chunked|reference] [dtype=f32|bf16|f16|f64] [threads=1] [repeat=5] [variant=]
+//                        [batch=1] [backward=1]
 // prints one JSON object. repeat=0: once, the first time. growth_mb: by how many megabytes (10^6) the process grew over
-// its inputs at the most; the gradients that the call returns are part of it.
+// its inputs at the most; the gradients that the call returns are part of it. product_gflops: billions of operations
+// per second and thread of a large product of this type, for a lower bound of the time.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -25,13 +27,14 @@ namespace {
 
 std::map<std::string, std::string> settings = {
     {"heads", "16"},  {"head_dim", "64"}, {"length", "2048"}, {"window", "0"}, {"kind", "dcmha"}, {"path", "fused"},
-    {"threads", "1"}, {"repeat", "5"},    {"variant", ""},    {"batch", "1"},  {"backward", "1"}};
+    {"threads", "1"}, {"repeat", "5"},    {"variant", ""},    {"batch", "1"},  {"backward", "1"}, {"dtype", "f32"}};
 
 int64_t number(const char* name) { return std::stoll(settings.at(name)); }
 
 uint64_t stream = 0;
+DType dtype = DType::f32;
 Tensor random(const Shape& shape, double deviation) {
-  Tensor x = scale(randn(shape, {7, ++stream}), deviation);
+  Tensor x = scale(randn(shape, {7, ++stream}), deviation).to(dtype);
   return require_grad(x);
 }
 
@@ -57,6 +60,12 @@ double resident_mb() {
   return double(resident) * double(sysconf(_SC_PAGESIZE)) / 1e6;
 }
 
+double peak_resident_kib() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return double(usage.ru_maxrss);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -65,6 +74,10 @@ int main(int argc, char** argv) {
   set_threads(static_cast<int>(number("threads")));
   if (!cpu::attention::use_variant(settings["variant"])) {
     std::fprintf(stderr, "error: this processor cannot run the variant %s\n", settings["variant"].c_str());
+    return 2;
+  }
+  if (!parse_dtype(settings["dtype"], dtype) || !is_float(dtype)) {
+    std::fprintf(stderr, "error: expected dtype=f32, bf16, f16 or f64, found %s\n", settings["dtype"].c_str());
     return 2;
   }
   DcmhaOptions options;
@@ -84,7 +97,7 @@ int main(int argc, char** argv) {
   for (int64_t t = 0; t < T; ++t) pairs += double(options.mask.end(t, T) - options.mask.first(t));
   double elements = pairs * double(B * N);
 
-  Tensor ones = full(q.shape(), 1);
+  Tensor ones = full(q.shape(), 1, dtype);
   const double inputs_mb = resident_mb();
   double forward = best_of(number("repeat"), [&] {
     NoGrad off;
@@ -102,14 +115,20 @@ int main(int argc, char** argv) {
       }
     });
   }
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
+  const double peak_kib = peak_resident_kib();
+  constexpr int64_t kProduct = 1024;
+  const Tensor a = random({kProduct, kProduct}, 1), b = random({kProduct, kProduct}, 1);
+  const double product = best_of(std::max<int64_t>(1, number("repeat")), [&] {
+    NoGrad off;
+    matmul(a, b);
+  });
   double thread_seconds = 1e9 * double(threads()) / elements;
   std::printf(
-      "{\"kind\": \"%s\", \"path\": \"%s\", \"threads\": %d, \"elements\": %.0f, \"forward_seconds\": %.6g, "
-      "\"both_seconds\": %.6g, \"forward_ns\": %.3f, \"both_ns\": %.3f, \"peak_rss_mib\": %.0f, "
-      "\"growth_mb\": %.0f}\n",
-      settings["kind"].c_str(), settings["path"].c_str(), threads(), elements, forward, both, forward * thread_seconds,
-      both * thread_seconds, double(usage.ru_maxrss) / 1024, double(usage.ru_maxrss) * 1024 / 1e6 - inputs_mb);
+      "{\"kind\": \"%s\", \"path\": \"%s\", \"dtype\": \"%s\", \"threads\": %d, \"elements\": %.0f, "
+      "\"forward_seconds\": %.6g, \"both_seconds\": %.6g, \"forward_ns\": %.3f, \"both_ns\": %.3f, "
+      "\"peak_rss_mib\": %.0f, \"growth_mb\": %.0f, \"product_gflops\": %.1f}\n",
+      settings["kind"].c_str(), settings["path"].c_str(), settings["dtype"].c_str(), threads(), elements, forward, both,
+      forward * thread_seconds, both * thread_seconds, peak_kib / 1024, peak_kib * 1024 / 1e6 - inputs_mb,
+      2e-9 * kProduct * kProduct * kProduct / product / threads());
   return 0;
 }

@@ -1,6 +1,7 @@
 #include "braid/tensor/parallel.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -8,10 +9,13 @@
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <limits>
+#include <mutex>
+#include <set>
 #include <stdexcept>
 #include <thread>
 
 #include "braid/tensor/detail/float_mode.h"
+#include "braid/tensor/pin_threads.h"
 #include "tests/support/compare.h"
 #include "tests/support/sanitizer.h"
 
@@ -35,6 +39,50 @@ int64_t sum() {  // 499500, by all threads
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(cpu_parallel)
+
+// The processors that the pool's threads may run on, but not the caller's: all threads meet in one call.
+std::vector<std::set<int>> processors_of_workers() {
+  const std::thread::id caller = std::this_thread::get_id();
+  std::vector<std::set<int>> found;
+  std::mutex mutex;
+  std::atomic<int> arrived{0};
+  parallel_for(threads(), 1, [&](int64_t, int64_t) {
+    for (++arrived; arrived < threads();) std::this_thread::yield();
+    cpu_set_t set;
+    sched_getaffinity(0, sizeof set, &set);
+    std::set<int> allowed;
+    for (int i = 0; i < CPU_SETSIZE; ++i)
+      if (CPU_ISSET(i, &set)) allowed.insert(i);
+    const std::lock_guard lock(mutex);
+    if (std::this_thread::get_id() != caller) found.push_back(allowed);
+  });
+  return found;
+}
+
+BOOST_AUTO_TEST_CASE(pinned_threads_stay_on_processors_of_their_own) {
+  const int processors = static_cast<int>(std::min(4u, std::thread::hardware_concurrency()));
+  const Threads use(processors);
+  cpu_set_t set;
+  sched_getaffinity(0, sizeof set, &set);
+  if (processors < 2 || CPU_COUNT(&set) < processors) return;
+  for (const bool pinned : {true, false}) {
+    pin_threads(pinned);
+    const auto found = processors_of_workers();
+    std::set<std::set<int>> distinct(found.begin(), found.end());
+    BOOST_TEST(std::ssize(found) == processors - 1);
+    for (const std::set<int>& allowed : found) BOOST_TEST(std::ssize(allowed) == (pinned ? 1 : CPU_COUNT(&set)));
+    if (pinned) BOOST_TEST(std::ssize(distinct) == processors - 1);
+    BOOST_TEST(sum() == 499500);
+  }
+  sched_getaffinity(0, sizeof set, &set);
+  BOOST_TEST(CPU_COUNT(&set) >= processors);  // the caller's
+  pin_threads(true);
+  set_threads(CPU_COUNT(&set) + 1);  // more than processors: none is pinned
+  for (const std::set<int>& allowed : processors_of_workers()) BOOST_TEST(std::ssize(allowed) == CPU_COUNT(&set));
+  pin_threads(false);
+  const auto pin_inside = [] { parallel_for(100, 1, [](int64_t, int64_t) { pin_threads(true); }); };
+  BOOST_TEST(throws_with(pin_inside, "cannot be pinned inside a body of parallel_for"));
+}
 
 // It used to wait for itself for ever.
 BOOST_AUTO_TEST_CASE(threads_cannot_be_set_inside_a_body) {

@@ -216,6 +216,10 @@ BOOST_AUTO_TEST_CASE(the_program_lists_commands) {
   const auto unknown_set = run("--version", "BRAID_INSTRUCTIONS=sse ");
   BOOST_TEST(unknown_set.code == 2);
   BOOST_TEST(unknown_set.output.find("expected portable, avx2 or avx512, found sse") != std::string::npos);
+  const auto pinned = run("bench --steps 1 --batch 1 --seq-len 8", "BRAID_PIN_THREADS=yes ");
+  BOOST_TEST(pinned.code == 2);
+  BOOST_TEST(pinned.output.find("BRAID_PIN_THREADS: expected 0 or 1, found yes") != std::string::npos, pinned.output);
+  BOOST_TEST(run("bench --steps 1 --batch 1 --seq-len 8", "BRAID_PIN_THREADS=1 ").code == 0);
   BOOST_TEST(time_text(1e9 + 86400 * 365).starts_with("2002-09-0"));  // in every time zone
   BOOST_TEST(time_text(0).size() == std::string("1970-01-01T00:00:00+00:00").size());
   BOOST_TEST(run("help plot").output == run("plot --help").output);
