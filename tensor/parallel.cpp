@@ -214,7 +214,7 @@ class Pool {
     size_t at = 0;
     for (int processor = 0; processor < CPU_SETSIZE; ++processor)
       if (CPU_ISSET(processor, &allowed_) && at++ == self) CPU_SET(processor, &own);
-    sched_setaffinity(0, sizeof(own), &own);  // where that is refused, the system chooses
+    sched_setaffinity(0, sizeof(own), &own);  // without permission: where the system likes
   }
 
   // Lets no further worker join the job, and waits for those that did.
