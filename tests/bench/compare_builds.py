@@ -8,7 +8,8 @@ Usage: compare_builds.py NAME=COMMAND ... [--rounds R] [--steps N] [--threads N]
 
 Each round times every build once on every model, in a process of its own, with --busy also beside N processes that
 compute without a pause. The table has medians over the rounds; ratios are medians of those of the same round: of other
-builds over the first one, and of busy over quiet.
+builds over the first one, and of busy over quiet. A second table has the memory: of all tensors at the peak, and of what a
+layer keeps of a token for the backward pass.
 """
 import argparse
 import json
@@ -19,13 +20,17 @@ import statistics
 import subprocess
 import sys
 
-MODELS = [("DCFormer++ L4 D256 N8 T512 B8", ["--preset", "dcformer-tiny", "--batch", "8", "--seq-len", "512"]),
-          ("the same in bf16", ["--preset", "dcformer-tiny", "--batch", "8", "--seq-len", "512", "--dtype", "bf16"]),
-          ("Transformer++ L4 D256 N8 T512 B8", ["--preset", "transformer-tiny", "--batch", "8", "--seq-len", "512"]),
-          ("DC-ViT 28 x 28 L6 D128 N4 B64", ["--preset", "dc-vit-28", "--batch", "64"])]
+SMALL = ["--batch", "1", "--seq-len", "1024", "vocab_size=258", "block_size=1024"]
+MODELS = [  # name, settings, layers, tokens of a step
+    ("DCFormer++ L4 D256 N8 T512 B8", ["--preset", "dcformer-tiny", "--batch", "8", "--seq-len", "512"], 4, 4096),
+    ("DCFormer++ L4 D256 N8 T512 B8 bf16", ["--preset", "dcformer-tiny", "--batch", "8", "--seq-len", "512", "--dtype", "bf16"], 4, 4096),
+    ("Transformer++ L4 D256 N8 T512 B8", ["--preset", "transformer-tiny", "--batch", "8", "--seq-len", "512"], 4, 4096),
+    ("DC-ViT 28 x 28 L6 D128 N4 B64", ["--preset", "dc-vit-28", "--batch", "64"], 6, 64 * 49),
+    ("DCFormer++ L12 D768 N12 T1024 B1", ["--preset", "dcformer-small"] + SMALL, 12, 1024),
+]
 
 
-def seconds(command, settings, busy=0):
+def result_of(command, settings, busy=0):
     neighbours = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(busy)]
     try:
         done = subprocess.run(command + ["bench", "step", "--json"] + settings, capture_output=True, text=True)
@@ -35,7 +40,7 @@ def seconds(command, settings, busy=0):
             neighbour.wait()
     if done.returncode != 0:
         sys.exit(f"{shlex.join(command)} failed:\n{done.stderr}")
-    return json.loads(done.stdout)["step_seconds"]
+    return json.loads(done.stdout)
 
 
 def main():
@@ -44,6 +49,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=5)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--model", default="", help="only models whose name contains this")
     parser.add_argument("--busy", type=int, default=0, metavar="N", help="processes that compute beside")
     o = parser.parse_args()
     builds = {}
@@ -53,12 +59,17 @@ def main():
             parser.error(f"expected NAME=COMMAND, found {text}")
         builds[name] = shlex.split(command)
     common = ["--steps", str(o.steps), "--threads", str(o.threads)]
-    rows = {model: [] for model, _ in MODELS}
+    models = [m for m in MODELS if o.model in m[0]]
+    rows = {model[0]: [] for model in models}
+    memory = {}
     for _ in range(o.rounds):
-        for model, settings in MODELS:
-            row = {name: seconds(command, settings + common) for name, command in builds.items()}
+        for model, settings, layers, tokens in models:
+            results = {name: result_of(command, settings + common) for name, command in builds.items()}
+            memory[model] = [(r["peak_tensor_mib"], r["peak_activations_mib"] * 2**20 / layers / tokens) for r in results.values()]
+            row = {name: r["step_seconds"] for name, r in results.items()}
             if o.busy:
-                row.update({f"{name}, busy": seconds(command, settings + common, o.busy) for name, command in builds.items()})
+                row.update({f"{name}, busy": result_of(command, settings + common, o.busy)["step_seconds"]
+                            for name, command in builds.items()})
             rows[model].append(row)
     machine = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")),
                    platform.machine())
@@ -72,6 +83,12 @@ def main():
     for model, rounds in rows.items():
         cells = [f"{statistics.median(r[name] for r in rounds):.3f}" for name in times]
         cells += [f"{statistics.median(r[a] / r[b] for r in rounds):.2f}" for a, b in ratios]
+        print(f"| {model} | {' | '.join(cells)} |")
+    heads = [f"{name} MiB" for name in builds] + [f"{name}, bytes a token and layer" for name in builds]
+    print(f"\n| model | {' | '.join(heads)} |")
+    print("|---" + "|--:" * (2 * len(builds)) + "|")
+    for model, of_builds in memory.items():
+        cells = [f"{mib:.0f}" for mib, _ in of_builds] + [f"{kept:.0f}" for _, kept in of_builds]
         print(f"| {model} | {' | '.join(cells)} |")
 
 
