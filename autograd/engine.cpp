@@ -143,7 +143,7 @@ class Walk {
     });
     node.used = true;
     node.backward = nullptr;  // frees what the closure saved
-    node.again = nullptr;
+    node.recomputed = nullptr;
     std::vector<Node::Input> inputs = std::exchange(node.inputs, {});
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (!inputs[i].node) continue;

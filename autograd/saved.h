@@ -1,8 +1,8 @@
 // An input as a derivative keeps it: its values, or the way to compute them again where that is cheap.
 //
-// The results of norms, gates and rotations follow by one pass over memory from what their own derivatives keep in any
-// case. Their op says so (recomputable), an op that needs such a result for its derivative captures it as Saved, and
-// the memory is free between forward and backward. Both passes compute the same bits.
+// The results of norms, activations, gates and rotations behind a norm follow by one pass over memory from what their
+// own derivatives keep in any case. Their op says so (recomputable), products and attention capture such inputs as
+// Saved, and the memory is free between forward and backward. Both passes compute the same bits.
 #pragma once
 #include <functional>
 #include <memory>
@@ -13,10 +13,7 @@
 namespace braid {
 
 namespace detail {
-struct Recomputed {
-  std::function<Tensor()> compute;
-  Tensor value;  // once computed, until nothing holds this any more
-};
+struct Recomputed;
 std::shared_ptr<Recomputed> recomputed(const Tensor& x);  // null where x is kept itself
 }  // namespace detail
 
@@ -24,6 +21,8 @@ std::shared_ptr<Recomputed> recomputed(const Tensor& x);  // null where x is kep
 // derivative runs, with recording off. compute may capture what that derivative captures, not y. On a GPU y is kept:
 // what a second computation costs there was not measured.
 Tensor recomputable(Tensor y, std::function<Tensor()> compute);
+// y, a recorded view of x: where x is computed again, so is y, as view(x).
+Tensor recomputable_view(const Tensor& x, Tensor y, std::function<Tensor(const Tensor& x)> view);
 
 class Saved {
  public:
@@ -32,7 +31,9 @@ class Saved {
 
   explicit operator bool() const { return again_ || values_; }
   bool is_recomputed() const { return again_ != nullptr; }
-  Tensor get() const;  // without history where it is recomputed; computed once for all that saved the tensor
+  // Without history where it is computed again: once for all that saved the tensor. Throws when something that it is
+  // computed from has been written in place.
+  Tensor get() const;
 
  private:
   std::shared_ptr<detail::Recomputed> again_;

@@ -73,7 +73,7 @@ void leave(const cpu_set_t& some) {
     sched_setaffinity(0, sizeof(allowed), &allowed);
 }
 
-cpu_set_t processors_of_process() {
+cpu_set_t processors_of_this_thread() {
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) > 0) return set;
   CPU_ZERO(&set);
@@ -132,6 +132,7 @@ class Pool {
       return;
     }
     start();
+    if (pinned_) step_aside();
     const int64_t pieces = detail::ceil_div(n, grain), most = size() * int64_t{16};
     Job job{body, pieces <= most ? grain : detail::ceil_div(n, most), workers_.size() + 1, detail::float_mode()};
     share_out(n, job.grain);
@@ -204,6 +205,20 @@ class Pool {
       if (processor >= 0 && processor < CPU_SETSIZE) CPU_SET(processor, &taken);
     }
     if (shared) leave(taken);
+  }
+
+  // The caller leaves the processors of the pinned workers.
+  void step_aside() const {
+    if (size() > processors_) return;
+    cpu_set_t taken;
+    CPU_ZERO(&taken);
+    int at = 0;
+    for (int processor = 0; processor < CPU_SETSIZE; ++processor) {
+      if (!CPU_ISSET(processor, &allowed_)) continue;
+      if (at > 0 && at < size()) CPU_SET(processor, &taken);
+      ++at;
+    }
+    if (const int here = sched_getcpu(); here >= 0 && CPU_ISSET(here, &taken)) leave(taken);
   }
 
   // Keeps this thread, worker `self`, on its processor.
@@ -291,7 +306,7 @@ class Pool {
   std::mutex callers_;  // one job at a time
   std::vector<std::thread> workers_;
   std::vector<Share> shares_;  // the caller's, then the workers'
-  const cpu_set_t allowed_ = processors_of_process();
+  const cpu_set_t allowed_ = processors_of_this_thread();
   const int processors_ = CPU_COUNT(&allowed_);
   bool pinned_ = pinned_by_environment();  // written while no worker runs
   std::atomic<int> size_{processors_};     // workers, once started, and caller; read by threads that hold no lock
@@ -306,8 +321,9 @@ class Pool {
 Pool& pool() {
   // Never destroyed: a worker must not be joined while static objects are being torn down around it.
   static Pool* instance = [] {
+    Pool* made = new Pool;
     pthread_atfork(nullptr, nullptr, [] { pool().forget_threads(); });
-    return new Pool;
+    return made;
   }();
   return *instance;
 }

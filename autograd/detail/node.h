@@ -18,6 +18,18 @@ struct SavedVersion {
   }
 };
 
+namespace detail {
+// A result that consumers compute again in their derivatives instead of saving it (saved.h).
+struct Recomputed {
+  const char* op = "";
+  std::function<Tensor()> compute;
+  std::vector<SavedVersion> inputs;  // what compute reads
+  SavedVersion result;
+  int views = 0;  // between the result of an op and this one
+  Tensor value;   // once computed, until nothing holds this any more
+};
+}  // namespace detail
+
 struct Node {
   struct Input {
     std::shared_ptr<Node> node;  // null where the input collects no gradient
@@ -29,17 +41,17 @@ struct Node {
   bool used = false;
   std::vector<Input> inputs;
   SavedVersion result;
-  Backward backward;                          // empty for leaves
-  std::shared_ptr<detail::Recomputed> again;  // how consumers get the result in their derivatives, instead of saving it
-  Tensor gradient;                            // leaves only
-  std::function<void(const Tensor&)> hook;    // leaves only
+  Backward backward;  // empty for leaves
+  std::shared_ptr<detail::Recomputed> recomputed;
+  Tensor gradient;                          // leaves only
+  std::function<void(const Tensor&)> hook;  // leaves only
 
   Node() = default;
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
   ~Node() {
     backward = nullptr;  // first, so that handles it captured do not keep the inputs' nodes alive below
-    again = nullptr;
+    recomputed = nullptr;
     free_chain(std::move(inputs));
   }
 
@@ -53,7 +65,7 @@ struct Node {
       queue.pop_back();
       if (node && node.use_count() == 1) {
         node->backward = nullptr;
-        node->again = nullptr;
+        node->recomputed = nullptr;
         for (Input& input : node->inputs) queue.push_back(std::move(input));
         node->inputs.clear();
       }

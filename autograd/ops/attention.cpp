@@ -148,8 +148,8 @@ Tensor chunked(const Call& call, const std::vector<QueryBlock>& documents, int64
 class SavedInputs {
  public:
   SavedInputs(const Call& call, const DcmhaInputs& x) : x_(x), q_(call.recorded[0]), k_(call.recorded[1]) {
-    if (q_.is_recomputed()) x_.q = Tensor();
-    if (k_.is_recomputed()) x_.k = Tensor();
+    drop_one(q_, x_.q);
+    drop_one(k_, x_.k);
   }
   DcmhaInputs get() const {
     DcmhaInputs x = x_;
@@ -159,6 +159,13 @@ class SavedInputs {
   }
 
  private:
+  static void drop_one(Saved& saved, Tensor& values) {
+    if (saved.is_recomputed())
+      values = Tensor();
+    else
+      saved = Saved();
+  }
+
   DcmhaInputs x_;
   Saved q_, k_;
 };

@@ -7,14 +7,6 @@ namespace braid {
 
 namespace {
 
-// y, a view of x: where x is computed again in the backward pass, so is y, as view(x).
-template <class View>
-Tensor recomputable_like(const Tensor& x, Tensor y, View view) {
-  const Saved saved(x);
-  if (!saved.is_recomputed()) return y;
-  return recomputable(std::move(y), [saved, view] { return view(saved.get()); });
-}
-
 // Axis i of the result is axis order[i] of x.
 Tensor permuted(const Tensor& x, const Shape& order) {
   Shape shape = x.shape();
@@ -37,7 +29,7 @@ Tensor contiguous(const Tensor& x) {
 Tensor reshape(const Tensor& x, const Shape& shape) {
   Tensor y = record("reshape", x.detach().contiguous().reshaped(shape), {x},
                     [from = x.shape()](const Tensor& dy) -> Grads { return {dy.contiguous().reshaped(from)}; });
-  return recomputable_like(x, std::move(y),
+  return recomputable_view(x, std::move(y),
                            [shape](const Tensor& again) { return again.contiguous().reshaped(shape); });
 }
 
@@ -53,7 +45,7 @@ Tensor permute(const Tensor& x, std::initializer_list<int> axes) {
   for (int axis : axes) order.push_back(normal_axis(axis, x.rank(), "permute"));
   for (int i = 0; i < order.rank(); ++i) back[static_cast<int>(order[i])] = i;
   y = record("permute", y, {x}, [back](const Tensor& dy) -> Grads { return {permuted(dy, back)}; });
-  return recomputable_like(x, std::move(y), [order](const Tensor& again) { return permuted(again, order); });
+  return recomputable_view(x, std::move(y), [order](const Tensor& again) { return permuted(again, order); });
 }
 
 // Every repeated element collects the gradients of its copies.

@@ -73,16 +73,19 @@ Tensor with_dense_rows(const Tensor& x) { return x && x.dim(-1) > 1 && x.strides
 class QueriesAndKeys {
  public:
   QueriesAndKeys(Tensor product, QkvSplit how) : product_(std::move(product)), how_(std::move(how)) {}
-  Tensor take(bool queries) {
+  Tensor take_queries() { return take(q_); }
+  Tensor take_keys() { return take(k_); }
+
+ private:
+  Tensor take(Tensor& part) {
     if (!q_ && !k_) {
       Tensor none;
       q_ = empty_heads(product_, how_.heads, how_.head_dim), k_ = empty_heads(product_, how_.kv_heads, how_.head_dim);
       backend(product_.device()).split_qkv.forward(product_, how_, q_, k_, none);
     }
-    return std::exchange(queries ? q_ : k_, {});
+    return std::exchange(part, {});
   }
 
- private:
   Tensor product_;
   QkvSplit how_;
   Tensor q_, k_;
@@ -125,8 +128,8 @@ Qkv split_qkv(const Tensor& x, const QkvSplit& how) {
                   });
   if (!keeps_product) return {parts[0], parts[1], parts[2]};
   auto again = std::make_shared<QueriesAndKeys>(product, in);
-  return {recomputable(parts[0], [again] { return again->take(true); }),
-          recomputable(parts[1], [again] { return again->take(false); }), parts[2]};
+  return {recomputable(parts[0], [again] { return again->take_queries(); }),
+          recomputable(parts[1], [again] { return again->take_keys(); }), parts[2]};
 }
 
 }  // namespace braid

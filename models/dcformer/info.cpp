@@ -73,6 +73,9 @@ InfoSection flop_section(const DcformerConfig& config, int64_t seq_len) {
 std::vector<InfoSection> memory_sections(const DcformerConfig& config, int64_t seq_len, int64_t batch) {
   TrainingSetup setup{.batch = batch, .seq_len = seq_len};
   const TrainingMemory m = training_memory(config, setup);
+  setup.attention_workspace = 1;  // as on a GPU; its size changes nothing that is kept
+  const TrainingMemory gpu = training_memory(config, setup);
+  setup.attention_workspace = 0;
   setup.recompute = true;
   const TrainingMemory recomputed = training_memory(config, setup);
   setup.bytes_per_element = 2;
@@ -85,6 +88,7 @@ std::vector<InfoSection> memory_sections(const DcformerConfig& config, int64_t s
                    bytes_row("gradients", "gradients", m.gradients),
                    bytes_row("optimizer", "optimizer", m.optimizer),
                    bytes_row("activations", "activations", m.activations),
+                   bytes_row("activations_gpu", "  on a GPU", gpu.activations, "where cheap results are kept too"),
                    bytes_row("activations_checkpointed", "  when blocks are recomputed", recomputed.activations,
                              "train.recompute=true"),
                    bytes_row("working", "working memory", m.working),

@@ -64,7 +64,7 @@ class Call : Packing<T> {
     p_.block_rows = rows_per_block(p_.B * p_.G, p_.queries, keys_of_row * p_.M * int64_t{sizeof(T)});
     p_.keys_by_vector = pack_key_vectors(code_, x_.k);
     p_.value_rows = pack_rows(x_.v);
-    p_.y = mutable_rows_of(y);
+    p_.y = mutable_rows_of<T>(y);
     p_.lse = lse ? lse.mutable_data<T>() : nullptr;
     const int64_t chains = p_.B * p_.G, tasks = chains * p_.blocks();
     run(tasks, code_.forward_bytes(p_), [&](int64_t i, void* workspace) {
@@ -82,9 +82,9 @@ class Call : Packing<T> {
     p_.key_rows = pack_rows(x_.k);
     Tensor lse_handle = lse;
     p_.lse = lse_handle.mutable_data<T>();
-    p_.y_saved = rows_of(y);
-    p_.dy = rows_of(dy);
-    p_.dq = mutable_rows_of(gradients.q);
+    p_.y_saved = rows_of<T>(y);
+    p_.dy = rows_of<T>(dy);
+    p_.dq = mutable_rows_of<T>(gradients.q);
     const int64_t packed = p_.B * p_.kv_heads() * p_.key_vectors * W_ * p_.d_padded;
     if (gradients.k) p_.dk = keep(zeros({packed}, dtype_of<T>())).template mutable_data<T>();
     if (gradients.v) p_.dv = keep(zeros({packed}, dtype_of<T>())).template mutable_data<T>();
@@ -154,7 +154,8 @@ static void dcmha_forward(const AttentionPlan& plan, const DcmhaInputs& x, Out y
 }
 
 static void dcmha_backward(const AttentionPlan&, const DcmhaInputs& x, In y, In lse, In dy, DcmhaGradients& gradients) {
-  attention::with_call(x, [&](auto call) { call.backward(y, lse, dy, gradients); });
+  const Tensor of_type = dy.dtype() == y.dtype() ? dy : dy.to(y.dtype());
+  attention::with_call(x, [&](auto call) { call.backward(y, lse, of_type, gradients); });
 }
 
 static void paged(const DcmhaInputs& x, const PagedRows& rows, Out y) { attention::paged_attention(x, rows, y); }

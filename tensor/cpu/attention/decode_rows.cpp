@@ -52,7 +52,7 @@ class Decoding : Packing<T> {
   }
 
   void run(Out y) {
-    y_ = mutable_rows_of(y);
+    y_ = mutable_rows_of<T>(y);
     const int64_t vector_bytes = p_.N * W_ * int64_t{sizeof(T)}, most = kScoreBytes * threads();
     for (size_t begin = 0, end; begin < rows_.size(); begin = end) {
       int64_t vectors = 0;

@@ -11,17 +11,27 @@
 
 namespace braid::cpu::attention {
 
-inline InputRows rows_of(const Tensor& x) {
+// x of T, or of 16 bits where T is float.
+template <class T>
+void check_type(const Tensor& x) {
+  check(x.dtype() == dtype_of<T>() || (sizeof(T) == 4 && is_float(x.dtype()) && size_of(x.dtype()) == 2), "attention",
+        [&] { return "a tensor of the call holds " + str(x.dtype()) + ", which does not fit the others"; });
+}
+template <class T>
+InputRows rows_of(const Tensor& x) {
   InputRows rows;
   if (!x) return rows;
+  check_type<T>(x);
   rows.data = static_cast<const std::byte*>(x.raw());
   rows.type = x.dtype();
   for (int i = 0; i + 1 < x.rank(); ++i) rows.stride[i] = x.strides()[i];
   return rows;
 }
-inline OutputRows mutable_rows_of(Tensor& x) {
+template <class T>
+OutputRows mutable_rows_of(Tensor& x) {
   OutputRows rows;
   if (!x) return rows;
+  check_type<T>(x);
   rows.data = static_cast<std::byte*>(x.mutable_raw());
   rows.type = x.dtype();
   for (int i = 0; i + 1 < x.rank(); ++i) rows.stride[i] = x.strides()[i];
@@ -48,7 +58,7 @@ class Packing {
     p_.pairs = pairs;
     p_.key_vector_depth = pairs ? detail::ceil_div(p_.d, 2) : p_.d;
     p_.key_vector_rows = pairs ? W_ / 2 : W_;
-    p_.q = rows_of(x_.q), p_.k = rows_of(x_.k), p_.v = rows_of(x_.v);
+    p_.q = rows_of<T>(x_.q), p_.k = rows_of<T>(x_.k), p_.v = rows_of<T>(x_.v);
     describe(x_.pre, p_.pre);
     describe(x_.post, p_.post);
   }
@@ -61,7 +71,7 @@ class Packing {
     const int64_t heads = x.dim(2), d = p_.d, key_vectors = p_.key_vectors;
     const int64_t depth = p_.key_vector_depth;
     T* out = buffer(p_.B * heads * key_vectors * depth * W_);
-    const InputRows from = rows_of(x);
+    const InputRows from = rows_of<T>(x);
     parallel_for(p_.B * heads * key_vectors, grain_for(d * W_), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t key_vector = i % key_vectors, head = i / key_vectors % heads, b = i / key_vectors / heads,
@@ -78,7 +88,7 @@ class Packing {
     const int64_t heads = x.dim(2), d = p_.d, keys = p_.key_vectors * W_;
     const int64_t rows = p_.key_vectors * p_.key_vector_rows;
     T* out = buffer(p_.B * heads * rows * p_.d_padded);
-    const InputRows from = rows_of(x);
+    const InputRows from = rows_of<T>(x);
     parallel_for(p_.B * heads, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         T* o = out + i * rows * p_.d_padded;
@@ -104,7 +114,7 @@ class Packing {
   // The way back, of [B][H][key_vectors W][d_padded], times factor.
   void unpack_rows(const T* from, T factor, Tensor& x) {
     const int64_t heads = x.dim(2), keys = p_.key_vectors * W_;
-    const OutputRows to = mutable_rows_of(x);
+    const OutputRows to = mutable_rows_of<T>(x);
     parallel_for(p_.B * p_.keys, grain_for(heads * p_.d), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t b = i / p_.keys, key = i % p_.keys;
@@ -126,12 +136,12 @@ class Packing {
     s.key_rank_size = k_rank;
     s.pairs = (std::max(q_rank, k_rank) + 1) / 2;
     s.items = 4 * s.pairs + 1;
-    s.q_down = rows_of(c.q_down);
-    s.q_up = rows_of(c.q_up);
-    s.q_gate = rows_of(c.q_gate);
-    s.k_down = rows_of(c.k_down);
-    s.k_up = rows_of(c.k_up);
-    s.k_gate = rows_of(c.k_gate);
+    s.q_down = rows_of<T>(c.q_down);
+    s.q_up = rows_of<T>(c.q_up);
+    s.q_gate = rows_of<T>(c.q_gate);
+    s.k_down = rows_of<T>(c.k_down);
+    s.k_up = rows_of<T>(c.k_up);
+    s.k_gate = rows_of<T>(c.k_gate);
     if (!c.base) return;
     const Tensor base = keep(c.base.to(dtype_of<T>()).contiguous());
     s.base = base.data<T>();
@@ -147,7 +157,7 @@ class Packing {
       T* out = packed + ((b * p_.G + g) * p_.key_vectors + key_vector) * s.items * p_.M * W_;
       std::fill_n(out, s.items * p_.M * W_, T(0));
       for_key_items(c, s, [&](const Tensor& x, int64_t rank, int64_t item) {
-        const InputRows from = rows_of(x);
+        const InputRows from = rows_of<T>(x);
         const int64_t own = b * from.stride[0] + g * from.stride[2] + rank * from.stride[3];
         for_lanes(key_vector, [&](int64_t key, int64_t lane) {
           const T* in = input_row<T>(from, own + key * from.stride[1], p_.M, row);
@@ -158,9 +168,9 @@ class Packing {
   }
 
   void stage_gradients(HeadMixing& c, Stage<T>& s, int64_t tasks) {
-    s.dq_down = mutable_rows_of(c.q_down);
-    s.dq_up = mutable_rows_of(c.q_up);
-    s.dq_gate = mutable_rows_of(c.q_gate);
+    s.dq_down = mutable_rows_of<T>(c.q_down);
+    s.dq_up = mutable_rows_of<T>(c.q_up);
+    s.dq_gate = mutable_rows_of<T>(c.q_gate);
     if (c.k_down || c.k_up || c.k_gate) {
       s.dkeys =
           keep(zeros({p_.B * p_.G * p_.key_vectors * s.items * p_.M * W_}, dtype_of<T>())).template mutable_data<T>();
@@ -175,7 +185,7 @@ class Packing {
       for_key_factors(s, [&](int64_t b, int64_t g, int64_t key_vector, T* row) {
         const T* in = s.dkeys + ((b * p_.G + g) * p_.key_vectors + key_vector) * s.items * p_.M * W_;
         for_key_items(c, s, [&](Tensor& x, int64_t rank, int64_t item) {
-          const OutputRows to = mutable_rows_of(x);
+          const OutputRows to = mutable_rows_of<T>(x);
           const int64_t own = b * to.stride[0] + g * to.stride[2] + rank * to.stride[3];
           for_lanes(key_vector, [&](int64_t key, int64_t lane) {
             for (int64_t m = 0; m < p_.M; ++m) row[m] = in[(item * p_.M + m) * W_ + lane];

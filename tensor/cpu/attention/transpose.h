@@ -40,7 +40,7 @@ void transpose_rows(const T* const* rows, int64_t length, T* out) {
   }
 }
 
-// Values [e, e + n) of the row of d values that begins at element `at`, zeros beyond d; n <= W. Pairs: words of two.
+// Values [e, e + W) of the row of d values that begins at element `at`, zeros beyond d. Pairs: [e, e + 2 W), in words.
 template <class T>
 [[gnu::always_inline]] inline V<T> load_part(const InputRows& rows, int64_t at, int64_t e, int64_t d) {
   constexpr int64_t W = kLanes<T>, size = kPairs<T> ? 2 * W : W;  // values
