@@ -8,8 +8,8 @@ BENCH_ATTENTION is build/cpu/tests/bench/bench_attention. Every round runs each 
 in a fresh process, so that a change of the machine's speed meets all of them; the table shows medians over the rounds. "fused" is
 Braid's kernel, "composed" the same formula from primitive ops in chunks of rows. PyTorch: scaled_dot_product_attention for MHA; for
 DCMHA chunks of 128 queries, heads mixed rank by rank, eager and by torch.compile. A local layer sees 256 keys. "products alone": 4 d
-operations a score forward and 10 d backward at the rate of a product of 1024 x 1024 matrices, measured beside: less time is not to be had
-from these products. --curve: the fused kernel at several lengths, its time per score and the memory by which the process grew over
+operations a score forward and 10 d backward at the rate of a product of 1024 x 1024 matrices in the process of "DCMHA fused", after it:
+a guide, no bound, where the machine's speed varies. --curve: the fused kernel at several lengths, its time per score and the memory by which the process grew over
 its inputs, forward and backward, per token.
 """
 import argparse
