@@ -4,7 +4,7 @@
 //                        [batch=1] [backward=1]
 // prints one JSON object. repeat=0: once, the first time. growth_mb: by how many megabytes (10^6) the process grew over
 // its inputs at the most; the gradients that the call returns are part of it. product_gflops: billions of operations
-// per second and thread of a large product of this type, for a lower bound of the time.
+// per second and thread of a large product of this type, a guide to the time of its products.
 #include <sys/resource.h>
 #include <unistd.h>
 

@@ -178,7 +178,12 @@ BOOST_AUTO_TEST_CASE(memory_of_a_run) {
   setup.bytes_per_element = 8;
   BOOST_TEST(training_memory(c, setup).total() == 2 * m.total());
   setup.recompute = true;
-  BOOST_TEST(training_memory(c, setup).activations < m.activations / 3);
+  BOOST_TEST(training_memory(c, setup).activations < 2 * m.activations / 4);  // as wide
+  TrainingSetup all{.batch = 4, .seq_len = 2048, .attention_workspace = 1};   // on a GPU, which keeps cheap results too
+  const double kept = training_memory(c, all).activations;
+  BOOST_TEST(kept > m.activations);
+  all.bytes_per_element = 8, all.recompute = true;
+  BOOST_TEST(training_memory(c, all).activations < kept / 4);
   setup.optimizer_moments = 0;
   BOOST_TEST(training_memory(c, setup).optimizer == 0);
   BOOST_CHECK_EXCEPTION(training_memory(c, {.batch = 0, .seq_len = 1}), Error,
