@@ -94,16 +94,16 @@ struct ScoreTiles {
   }
 };
 
-// One head's scores of a tile: x [block_rows][d_padded] times the tile's key vectors of keys or values. Two key vectors
-// at a time, so that they stay in the first-level cache while all query tiles pass by.
+// One head's scores of a tile: x [block_rows][d_padded] times the tile's key vectors of keys or values. Some key
+// vectors at a time, so that they stay in the first-level cache while all query tiles pass by.
 template <class T>
 void tile_scores(const Block<T>& block, int64_t tile, const T* x, const T* key_vectors, T factor,
                  const ScoreTiles<T>& score_tiles, T* of_head) {
   constexpr int64_t W = kLanes<T>;
   const Problem<T>& p = block.p;
-  for (int64_t s0 = 0; s0 < p.tile_vectors; s0 += 2) {
+  for (int64_t s0 = 0; s0 < p.tile_vectors; s0 += kScoreVectors) {
     for (int64_t query_tile = 0; query_tile < block.query_tiles(); ++query_tile) {
-      const Range s = overlap(block.in_tile(query_tile, tile), {s0, s0 + 2});
+      const Range s = overlap(block.in_tile(query_tile, tile), {s0, s0 + kScoreVectors});
       if (s.empty()) continue;
       scores(x + query_tile * kQueryTileRows * p.d_padded, p.d_padded, key_vectors + s.first * p.key_vector_depth * W,
              p.key_vector_depth, s.last - s.first, factor,

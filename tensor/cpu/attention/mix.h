@@ -84,47 +84,57 @@ void reduce(const Factors<T>& f, int64_t from, const T* in, T* hidden) {
   }
 }
 
+// One pair of ranks of expand for R rows from `row` on; the first pair begins with in (1 + gates).
+template <bool First, bool Query, bool Key, int Rows, class T>
+[[gnu::always_inline]] inline void expand_pair(const Factors<T>& f, int64_t to, int64_t row, int64_t pair,
+                                               const T* hidden, const T* in, T* out) {
+  constexpr int W = kLanes<T>, R = kMixRows<Rows>;
+  const int64_t M = f.M, stride = f.row_stride;
+  const T *row_factors = f.rows + row * stride, *row_gate = row_factors + f.gate(), *key_gate = f.keys + f.gate() * W;
+  const T *q0 = row_factors + to + 2 * pair * M, *k0 = f.keys + (to + 2 * pair * M) * W;
+  V<T> h[R][4] = {};
+  if constexpr (Query || Key) {
+#pragma GCC unroll 4
+    for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; ++i) h[r][i] = load(hidden + (((row + r) * f.pairs + pair) * 4 + i) * W);
+    }
+  }
+  for (int64_t n = 0; n < M; ++n) {
+    V<T> key[2], gate;
+    if constexpr (Key) {
+      key[0] = load(k0 + n * W);
+      key[1] = load(k0 + (M + n) * W);
+    }
+    if constexpr (First) gate = load(key_gate + n * W);
+#pragma GCC unroll 4
+    for (int r = 0; r < R; ++r) {
+      const int64_t at = score_at<T, Rows>(n, row + r);
+      V<T> o;
+      if constexpr (First)
+        o = load(in + at) * (gate + row_gate[r * stride + n]);
+      else
+        o = load(out + at);
+      if constexpr (Query) {  // one product a statement: each becomes one fused multiply-add
+        o += h[r][0] * q0[r * stride + n];
+        o += h[r][1] * q0[r * stride + M + n];
+      }
+      if constexpr (Key) {
+        o += h[r][2] * key[0];
+        o += h[r][3] * key[1];
+      }
+      store(out + at, o);
+    }
+  }
+}
+
 // out = in (1 + gates) + hidden times the factors at `to`; in and out may be the same score tiles.
 template <bool Query, bool Key, int Rows, class T>
 void expand(const Factors<T>& f, int64_t to, const T* hidden, const T* in, T* out) {
-  constexpr int W = kLanes<T>, R = kMixRows<Rows>;
-  const int64_t M = f.M;
-  const T* key_gate = f.keys + f.gate() * W;
-  for (int64_t row = 0; row < Rows; row += R) {
-    const T* row_gate = f.rows + row * f.row_stride + f.gate();
-    for (int64_t p = 0; p < f.pairs || p == 0; ++p) {
-      const T *q0 = f.rows + row * f.row_stride + to + 2 * p * M, *k0 = f.keys + (to + 2 * p * M) * W;
-      V<T> h[R][4] = {};
-      if constexpr (Query || Key) {
-#pragma GCC unroll 4
-        for (int r = 0; r < R; ++r) {
-#pragma GCC unroll 4
-          for (int i = 0; i < 4; ++i) h[r][i] = load(hidden + (((row + r) * f.pairs + p) * 4 + i) * W);
-        }
-      }
-      for (int64_t n = 0; n < M; ++n) {
-        V<T> key[2];
-        if constexpr (Key) {
-          key[0] = load(k0 + n * W);
-          key[1] = load(k0 + (M + n) * W);
-        }
-        const V<T> gate = load(key_gate + n * W);
-#pragma GCC unroll 4
-        for (int r = 0; r < R; ++r) {
-          V<T> o = p == 0 ? load(in + score_at<T, Rows>(n, row + r)) * (gate + row_gate[r * f.row_stride + n])
-                          : load(out + score_at<T, Rows>(n, row + r));
-          if constexpr (Query) {  // one product a statement: each becomes one fused multiply-add
-            o += h[r][0] * q0[r * f.row_stride + n];
-            o += h[r][1] * q0[r * f.row_stride + M + n];
-          }
-          if constexpr (Key) {
-            o += h[r][2] * key[0];
-            o += h[r][3] * key[1];
-          }
-          store(out + score_at<T, Rows>(n, row + r), o);
-        }
-      }
-    }
+  for (int64_t row = 0; row < Rows; row += kMixRows<Rows>) {
+    expand_pair<true, Query, Key, Rows>(f, to, row, 0, hidden, in, out);
+    for (int64_t pair = 1; pair < f.pairs; ++pair)
+      expand_pair<false, Query, Key, Rows>(f, to, row, pair, hidden, in, out);
   }
 }
 
@@ -227,7 +237,11 @@ void add_row_gradients(const Factors<T>& f, int64_t first, int64_t last, const T
         for (int i = 0; i < W; ++i) v[i] = load(sums + (kind * width + m + i) * W);
         const V<T> total = lane_sums<T>(v);
         T* o = out + item * M + m;
-        for (int i = 0; i < W && m + i < M; ++i) o[i] += total[i];
+        if (m + W <= M) {
+          store(o, load(o) + total);
+        } else {
+          for (int i = 0; m + i < M; ++i) o[i] += total[i];
+        }
       }
     };
     for (int64_t p = 0; p < f.pairs || p == 0; ++p) {
@@ -264,7 +278,10 @@ void add_key_gradients(const Factors<T>& f, const T* A, const T* dO, const T* h,
       V<T> sum[5][H] = {};
       add_score_tiles<H>(sum, kQueryTileRows, f.pairs > 0, A + score_at<T>(m, 0), dO + score_at<T>(m, 0), W, h + at,
                          g + at, f.pairs * 4 * W);
-      for (int kind = f.pairs > 0 ? 0 : 4; kind < (p == 0 ? 5 : 4); ++kind) {
+#pragma GCC unroll 5
+      for (int kind = 0; kind < 5; ++kind) {  // unrolled: an index known here keeps the sums in registers
+        if (kind < 4 ? f.pairs == 0 : p > 0) continue;
+#pragma GCC unroll 4
         for (int i = 0; i < H; ++i) {
           T* to = keys + (items[kind] * f.M + m + i) * W;
           store(to, load(to) + sum[kind][i]);

@@ -12,7 +12,9 @@ namespace braid::cpu::attention::BRAID_ATTENTION_ISA {
 
 // Rows and vectors of a register block: it must leave registers for a row of the right side and one scalar.
 inline constexpr int kBlockRows = kManyRegisters ? 8 : 4;
-inline constexpr int kMaxVectors = kManyRegisters ? 3 : 2;
+inline constexpr int kMaxVectors = BRAID_ATTENTION_BYTES == 16 ? 2 : 3;
+// Key vectors that tile_scores keeps in the first-level cache.
+inline constexpr int64_t kScoreVectors = BRAID_ATTENTION_BYTES == 32 ? 3 : 2;
 static_assert(kQueryTileRows % kBlockRows == 0);
 inline constexpr int64_t kVectorsAtOnce = 4;  // key vectors whose rows stay in the first-level cache
 inline constexpr int64_t kMaxQueryTiles = kMaxBlockRows / kQueryTileRows;

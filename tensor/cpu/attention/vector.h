@@ -153,18 +153,31 @@ inline V<double> exp(V<double> x) {
 inline float log(float x) { return __builtin_logf(x); }
 inline double log(double x) { return __builtin_log(x); }
 
-// Lane i of the result: all lanes of v[i] folded into one. v[0..W) is used up.
-template <class T, class Op, size_t... I>
-inline V<T> fold_pairs(V<T> a, V<T> b, Op op, std::index_sequence<I...>) {
-  return op(__builtin_shufflevector(a, b, (2 * I)...), __builtin_shufflevector(a, b, (2 * I + 1)...));
+// Lane i of the result: all lanes of v[i] folded into one. v[0..W) is used up. A step puts together neighbours of two
+// vectors, those of a into the lower half of each group: first lanes inside pieces of 16 bytes, which is where
+// instructions move lanes in one cycle, then whole pieces.
+template <class T>
+constexpr int folded_from(int lane, int group, int unit, int which) {  // of a, or W + the lane of b; a neighbour: 0, 1
+  const int start = lane / group * group, at = lane % group / unit, n = group / unit;
+  return (at < n / 2 ? 0 : kLanes<T>)+start + (2 * at % n + which) * unit + lane % unit;
+}
+template <int Group, int Unit, class T, class Op, size_t... I>
+inline V<T> fold_pair(V<T> a, V<T> b, Op op, std::index_sequence<I...>) {
+  return op(__builtin_shufflevector(a, b, folded_from<T>(I, Group, Unit, 0)...),
+            __builtin_shufflevector(a, b, folded_from<T>(I, Group, Unit, 1)...));
 }
 template <class T, class Op>
 inline V<T> fold_lanes(V<T>* v, Op op) {
+  constexpr int W = kLanes<T>, L = 16 / sizeof(T),
+                piece = W > L ? L : 1;  // a vector of one piece has the first steps only
 #pragma GCC unroll 4
-  for (int n = kLanes<T>; n > 1; n /= 2) {
+  for (int n = W; n > 1; n /= 2) {
 #pragma GCC unroll 8
-    for (int i = 0; i < n / 2; ++i)
-      v[i] = fold_pairs<T>(v[2 * i], v[2 * i + 1], op, std::make_index_sequence<kLanes<T>>());
+    for (int i = 0; i < n / 2; ++i) {
+      constexpr auto lanes = std::make_index_sequence<W>();
+      v[i] = n > W / L ? fold_pair<L, 1, T>(v[2 * i], v[2 * i + 1], op, lanes)
+                       : fold_pair<W, piece, T>(v[2 * i], v[2 * i + 1], op, lanes);
+    }
   }
   return v[0];
 }
