@@ -1,9 +1,10 @@
 # braid_instruction_set(name options files...): the files once more, compiled with the options, as a part of braid. They see
-# BRAID_INSTRUCTION_SET=<name>; what they export is braid::cpu::<name>::kernels() (tensor/cpu/backend.cpp).
+# BRAID_INSTRUCTION_SET=<name>; what they export is braid::cpu::<name>::kernels() (tensor/cpu/backend.cpp) and
+# products() (tensor/cpu/gemm/gemm.cpp).
 #
 # An inline function of a header has one name in every object. The linker keeps any one of them, and were that the one
-# with AVX-512, an older processor would stop at it. So the objects become one object whose only exported symbol is the
-# table of its kernels: inside, calls go to its own functions, which no other object can take.
+# with AVX-512, an older processor would stop at it. So the objects become one object whose only exported symbols are
+# the tables of its kernels: inside, calls go to its own functions, which no other object can take.
 set(BRAID_LD ${CMAKE_LINKER})
 if(BRAID_LD MATCHES "lld|gold|mold")  # which do not know --force-group-allocation
   find_program(BRAID_BFD_LD NAMES ld.bfd)
@@ -34,7 +35,8 @@ function(braid_instruction_set name options)
   add_custom_command(OUTPUT ${linked}
     # Without groups: of two groups of one name the linker drops one, and this object needs its own.
     COMMAND ${BRAID_LD} -r --force-group-allocation -o ${linked}.all $<TARGET_OBJECTS:${objects}>
-    COMMAND ${CMAKE_OBJCOPY} --keep-global-symbol=_ZN5braid3cpu${length}${name}7kernelsEv ${linked}.all ${linked}
+    COMMAND ${CMAKE_OBJCOPY} --keep-global-symbol=_ZN5braid3cpu${length}${name}7kernelsEv
+      --keep-global-symbol=_ZN5braid3cpu${length}${name}8productsEv ${linked}.all ${linked}
     COMMAND ${CMAKE_COMMAND} -E rm ${linked}.all
     DEPENDS ${objects} $<TARGET_OBJECTS:${objects}> COMMENT "Linking kernels for ${name}" COMMAND_EXPAND_LISTS VERBATIM)
   add_custom_target(${objects}_linked DEPENDS ${linked})  # a command belongs to a folder, and braid to another

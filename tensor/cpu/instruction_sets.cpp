@@ -9,14 +9,17 @@ namespace braid::cpu {
 
 namespace target {
 const Backend& kernels();
-}
+const GemmTables& products();
+}  // namespace target
 #ifdef BRAID_KERNELS_X86
 namespace avx2 {
 const Backend& kernels();
-}
+const GemmTables& products();
+}  // namespace avx2
 namespace avx512 {
 const Backend& kernels();
-}
+const GemmTables& products();
+}  // namespace avx512
 #endif
 
 namespace {
@@ -24,14 +27,15 @@ namespace {
 std::vector<const InstructionSet*> find_sets() {
   std::vector<const InstructionSet*> found;
 #ifdef BRAID_KERNELS_NATIVE
-  static constexpr InstructionSet of_target{"native", target::kernels};
+  static constexpr InstructionSet of_target{"native", target::kernels, target::products};
   const auto target_place = [&found] { return detail::instructions_limited() ? found.end() : found.begin(); };
 #else
-  static constexpr InstructionSet of_target{"portable", target::kernels};
+  static constexpr InstructionSet of_target{"portable", target::kernels, target::products};
   const auto target_place = [&found] { return found.end(); };
 #endif
 #ifdef BRAID_KERNELS_X86
-  static constexpr InstructionSet of_avx2{"avx2", avx2::kernels}, of_avx512{"avx512", avx512::kernels};
+  static constexpr InstructionSet of_avx2{"avx2", avx2::kernels, avx2::products},
+      of_avx512{"avx512", avx512::kernels, avx512::products};
   if (detail::has_avx512()) found.push_back(&of_avx512);
   if (detail::has_f16c()) found.push_back(&of_avx2);
 #endif

@@ -3,6 +3,7 @@
 #include <span>
 #include <string_view>
 
+#include "braid/tensor/cpu/gemm/kernels.h"
 #include "braid/tensor/kernels/backend.h"
 
 namespace braid::cpu {
@@ -10,6 +11,7 @@ namespace braid::cpu {
 struct InstructionSet {
   std::string_view name;  // avx512, avx2; portable: what the compiler was told to compile for, native with BRAID_NATIVE
   const Backend& (*kernels)();
+  const GemmTables& (*products)();  // for tests and benchmarks: its kernels choose for themselves
 };
 
 // The ones that this processor has and BRAID_INSTRUCTIONS allows (tensor/detail/processor.h), the best first.

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "braid/tensor/cpu/gemm/gemm.h"
+#include "braid/tensor/cpu/instruction_sets.h"
 #include "braid/tensor/kernels/backend.h"
 #include "braid/tensor/row_invariant.h"
 
@@ -58,6 +59,16 @@ const Shape kShapes[] = {
     {"linear dW", 1, true, false, 258, 256, 4096},
     {"linear dW", 1, true, false, 256, 32, 4096},
     // scores q k^T, output P v, and their derivatives
+    // linear layers of a model of width 768, a sample of 1024 tokens
+    {"wide", 1, false, true, 1024, 768, 768},
+    {"wide", 1, false, true, 1024, 2048, 768},
+    {"wide", 1, false, true, 1024, 768, 2048},
+    {"wide dx", 1, false, false, 1024, 768, 768},
+    {"wide dx", 1, false, false, 1024, 768, 2048},
+    {"wide dx", 1, false, false, 1024, 2048, 768},
+    {"wide dW", 1, true, false, 768, 768, 1024},
+    {"wide dW", 1, true, false, 2048, 768, 1024},
+    {"wide dW", 1, true, false, 768, 2048, 1024},
     {"attention", 64, false, true, 512, 512, 32},
     {"attention", 64, false, false, 512, 32, 512},
     {"attention", 64, true, false, 512, 32, 512},
@@ -125,7 +136,7 @@ void gemm_openblas(const Gemm<T>& g) {
 
 template <class T>
 std::vector<GemmKernel<T>> candidates(void* openblas) {
-  const auto known = gemm_kernels<T>();
+  const auto known = instruction_set().products().template of<T>().kernels;
   std::vector<GemmKernel<T>> all(known.begin(), known.end());
   if (openblas != nullptr) {
     cblas<T> = reinterpret_cast<Cblas<T>>(dlsym(openblas, sizeof(T) == 4 ? "cblas_sgemm" : "cblas_dgemm"));
@@ -169,7 +180,8 @@ void measure(const std::vector<GemmKernel<T>>& kernels, const Shape& s, double b
   };
   const double flops = 2.0 * double(s.m) * double(s.n) * double(s.k) * double(s.count);
   const int inner = std::max(1, int(1e6 / flops));  // short products are timed several at a time
-  const size_t columns = kernels.size() + 1;        // the last one is gemm_batched itself
+  const GemmKernel<T>& chosen = instruction_set().products().template of<T>().choose(s.tb, s.m, s.n, s.k);
+  const size_t columns = kernels.size() + 1;  // the last one is what gemm() chooses
   std::vector<std::vector<double>> seconds(columns);
   Buffer<T> expected;
   const double start = now();
@@ -178,10 +190,7 @@ void measure(const std::vector<GemmKernel<T>>& kernels, const Shape& s, double b
       if (round == 0) std::fill(c.begin(), c.end(), T(NAN));
       const double t = now();
       for (int r = 0; r < inner; ++r) {
-        if (x + 1 < columns)
-          gemm_batched_with<T>(kernels[x], s.count, operands, g);
-        else
-          gemm_batched<T>(s.count, operands, s.ta, s.tb, s.m, s.n, s.k, g.alpha, g.lda, g.ldb, g.beta, g.ldc);
+        gemm_batched_with<T>(x + 1 < columns ? kernels[x] : chosen, s.count, operands, g);
       }
       if (round > 0) {
         seconds[x].push_back((now() - t) / inner);
@@ -207,7 +216,7 @@ void measure(const std::vector<GemmKernel<T>>& kernels, const Shape& s, double b
     std::nth_element(times.begin(), times.begin() + ptrdiff_t(times.size() / 2), times.end());
     std::printf(" %8.1f |", flops / times[times.size() / 2] / 1e9);
   }
-  std::printf(" %-5s |\n", gemm_choice<T>(s.ta, s.tb, s.m, s.n, s.k));
+  std::printf(" %-5s |\n", chosen.name);
   std::fflush(stdout);
 }
 

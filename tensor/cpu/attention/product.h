@@ -23,7 +23,7 @@ inline constexpr int64_t kMaxQueryTiles = kMaxBlockRows / kQueryTileRows;
 template <class T, int NV, bool Pairs = false, int R>
 [[gnu::always_inline]] inline void add_products(V<T> (&sum)[R][NV], const T* a, int64_t a_row, int64_t a_k, const T* b,
                                                 int64_t b_vector, int64_t b_k, int64_t depth) {
-#pragma GCC unroll 2
+#pragma GCC unroll 4
   for (int64_t k = 0; k < depth; ++k) {
     V<T> row[NV];
 #pragma GCC unroll 4

@@ -14,6 +14,10 @@
 #include "braid/tensor/detail/integers.h"
 #include "braid/tensor/error.h"
 
+#ifndef BRAID_INSTRUCTION_SET
+#define BRAID_INSTRUCTION_SET target
+#endif
+
 namespace braid::cpu {
 namespace {
 
@@ -86,24 +90,38 @@ template <class T>
 constexpr GemmKernel<T> kEigen{"eigen", gemm_eigen<T>};
 template <class T>
 constexpr GemmKernel<T> kNative{"native", gemm_native<T>};
+template <class T>
+constexpr GemmKernel<T> kPacked{"packed", gemm_packed<T>, true};
 
 #ifdef BRAID_HAVE_DNNL
 constexpr GemmKernel<float> kDnnl{"dnnl", gemm_dnnl};
 #endif
 
+#ifdef __AVX512F__
+constexpr bool kPacks = false;  // oneDNN, or our kernel for small products, was faster where it was measured
+#else
+constexpr bool kPacks = true;
+#endif
+
 template <class T>
 const GemmKernel<T>& choose([[maybe_unused]] bool tb, int64_t m, int64_t n, int64_t k) {
+  const double work = double(m) * double(n) * double(k);
   // Matrix times vector: Eigen's loop is the best one here; very short vectors do not pay for entering it.
-  if ((m == 1 || n == 1) && double(m) * double(n) * double(k) >= 4096) return kEigen<T>;
+  if ((m == 1 || n == 1) && work >= 4096) return kEigen<T>;
+  const bool packs = kPacks && m >= 96 && n >= 96 && k >= 32;
 #ifdef BRAID_HAVE_DNNL
   // oneDNN has the fastest inner loop, but a call costs about as much as a product of 64 x 64 x 64, few rows or columns
-  // leave its blocks half empty, and it copies a transposed B slowly.
+  // leave its blocks half empty, and it copies a transposed B slowly. With AVX2 and rows a power of two long it takes
+  // twice as long on tiles of C as on all of it.
   if constexpr (std::is_same_v<T, float>) {
+#ifdef __AVX2__
+    if (packs) return kPacked<T>;
+#endif
     const bool wide = tb ? m >= 96 && n >= 96 : m >= 8 && n >= 32 && k >= 16;
-    if (wide && double(m) * double(n) * double(k) > 64.0 * 64.0 * 64.0) return kDnnl;
+    if (wide && work > 64.0 * 64.0 * 64.0) return kDnnl;
   }
 #endif
-  return kNative<T>;
+  return packs ? kPacked<T> : kNative<T>;
 }
 
 struct Tiles {
@@ -125,6 +143,20 @@ Tiles tiles_of(int64_t count, int64_t m, int64_t n, int64_t k) {
     const bool few = tiles < 4 && longer >= 2 * least && work / double(t.count()) > wake;
     const bool some = tiles < 16 && longer >= large && work / double(t.count()) > 4 * wake;
     if (!few && !some) return t;
+    (tall >= wide ? t.rows : t.columns) *= 2;
+  }
+}
+
+// Tiles for a kernel whose results do not depend on them: a few for each thread, as large as that leaves them.
+Tiles tiles_for_threads(int64_t count, int64_t m, int64_t n, int64_t k) {
+  constexpr int64_t side = 1024, least = 96;
+  constexpr double wake = 1.5e6;  // multiply-adds
+  Tiles t{detail::ceil_div(m, side), detail::ceil_div(n, side)};
+  const double work = double(m) * double(n) * double(k);
+  for (;;) {
+    const int64_t tall = m / t.rows, wide = n / t.columns;
+    const bool enough = count * t.count() >= 4 * threads() || threads() == 1;
+    if (enough || std::max(tall, wide) < 2 * least || work / double(t.count()) < wake) return t;
     (tall >= wide ? t.rows : t.columns) *= 2;
   }
 }
@@ -165,22 +197,10 @@ void scale(const Gemm<T>& g) {
 }  // namespace
 
 template <class T>
-std::span<const GemmKernel<T>> gemm_kernels() {
-#ifdef BRAID_HAVE_DNNL
-  if constexpr (std::is_same_v<T, float>) {
-    static constexpr GemmKernel<float> all[] = {kEigen<float>, kNative<float>, kDnnl};
-    return all;
-  }
-#endif
-  static constexpr GemmKernel<T> all[] = {kEigen<T>, kNative<T>};
-  return all;
-}
-
-template <class T>
 void gemm_batched_with(const GemmKernel<T>& kernel, int64_t count, FunctionRef<GemmOperands<T>(int64_t i)> operands,
                        const Gemm<T>& shape) {
   if (count <= 0 || shape.m <= 0 || shape.n <= 0) return;
-  const Tiles tiles = tiles_of(count, shape.m, shape.n, shape.k);
+  const Tiles tiles = (kernel.any_tiles ? tiles_for_threads : tiles_of)(count, shape.m, shape.n, shape.k);
   const int64_t per_product = tiles.count();
   // Tiny products go to the threads in handfuls of some 100 000 multiply-adds.
   const double work = double(shape.m) * double(shape.n) * double(std::max<int64_t>(shape.k, 1)) / double(per_product);
@@ -220,23 +240,32 @@ void gemm_batched(int64_t count, FunctionRef<GemmOperands<T>(int64_t i)> operand
                        {ta, tb, m, n, k, alpha, nullptr, lda, nullptr, ldb, beta, nullptr, ldc, start});
 }
 
-template <class T>
-const char* gemm_choice(bool, bool tb, int64_t m, int64_t n, int64_t k) {
-  return choose<T>(tb, m, n, k).name;
-}
-
 #define BRAID_INSTANTIATE(T)                                                                                           \
-  template std::span<const GemmKernel<T>> gemm_kernels<T>();                                                           \
   template void gemm(bool, bool, int64_t, int64_t, int64_t, T, const T*, int64_t, const T*, int64_t, T, T*, int64_t,   \
                      const T*);                                                                                        \
   template void gemm_batched(int64_t, FunctionRef<GemmOperands<T>(int64_t)>, bool, bool, int64_t, int64_t, int64_t, T, \
                              int64_t, int64_t, T, int64_t, const T*);                                                  \
   template void gemm_with(const GemmKernel<T>&, const Gemm<T>&);                                                       \
-  template void gemm_batched_with(const GemmKernel<T>&, int64_t, FunctionRef<GemmOperands<T>(int64_t)>,                \
-                                  const Gemm<T>&);                                                                     \
-  template const char* gemm_choice<T>(bool, bool, int64_t, int64_t, int64_t);
+  template void gemm_batched_with(const GemmKernel<T>&, int64_t, FunctionRef<GemmOperands<T>(int64_t)>, const Gemm<T>&);
 BRAID_INSTANTIATE(float)
 BRAID_INSTANTIATE(double)
 #undef BRAID_INSTANTIATE
+
+namespace BRAID_INSTRUCTION_SET {
+
+const GemmTables& products();  // declared for each instruction set in tensor/cpu/instruction_sets.cpp
+
+const GemmTables& products() {
+#ifdef BRAID_HAVE_DNNL
+  static constexpr GemmKernel<float> f32[] = {kEigen<float>, kNative<float>, kPacked<float>, kDnnl};
+#else
+  static constexpr GemmKernel<float> f32[] = {kEigen<float>, kNative<float>, kPacked<float>};
+#endif
+  static constexpr GemmKernel<double> f64[] = {kEigen<double>, kNative<double>, kPacked<double>};
+  static constexpr GemmTables tables{{f32, choose<float>}, {f64, choose<double>}};
+  return tables;
+}
+
+}  // namespace BRAID_INSTRUCTION_SET
 
 }  // namespace braid::cpu

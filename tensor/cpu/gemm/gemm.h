@@ -1,7 +1,8 @@
 // Matrix products on the CPU: C = alpha * op(A) * op(B) + beta * C, row-major, with strides, in parallel.
 //
-// C is cut into tiles by its shape alone, and one thread computes a tile with one single-threaded kernel. So the result
-// has the same bits for every number of threads and in every run on the same kind of processor.
+// C is cut into tiles, and one thread computes a tile with one single-threaded kernel. The cut depends on the shape
+// alone, but for a kernel whose elements have the same bits in any tile. So the result has the same bits for every
+// number of threads and in every run on the same kind of processor.
 #pragma once
 #include <cstdint>
 
@@ -38,9 +39,5 @@ void gemm_with(const GemmKernel<T>& kernel, const Gemm<T>& g);
 template <class T>
 void gemm_batched_with(const GemmKernel<T>& kernel, int64_t count, FunctionRef<GemmOperands<T>(int64_t i)> operands,
                        const Gemm<T>& shape);
-
-// Name of the kernel that gemm() uses for this shape.
-template <class T>
-const char* gemm_choice(bool ta, bool tb, int64_t m, int64_t n, int64_t k);
 
 }  // namespace braid::cpu

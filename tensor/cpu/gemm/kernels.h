@@ -28,14 +28,35 @@ struct Gemm {
 template <class T>
 void gemm_native(const Gemm<T>& g);
 
+// Braid's own kernel for large products.
+template <class T>
+void gemm_packed(const Gemm<T>& g);
+
 template <class T>
 struct GemmKernel {
   const char* name;
   void (*run)(const Gemm<T>& g);  // m, n, k >= 1; one thread
+  bool any_tiles = false;         // an element of C has the same bits in any tile of C
 };
 
-// Every candidate of this build ("eigen", "native", and "dnnl" when it was found and T is float).
+// The candidates as compiled for one instruction set ("eigen", "native", "packed", and "dnnl" when it was found and T
+// is float), and which of them gemm() takes for C (m, n) with depth k.
 template <class T>
-std::span<const GemmKernel<T>> gemm_kernels();
+struct GemmTable {
+  std::span<const GemmKernel<T>> kernels;
+  const GemmKernel<T>& (*choose)(bool tb, int64_t m, int64_t n, int64_t k);
+};
+struct GemmTables {
+  GemmTable<float> f32;
+  GemmTable<double> f64;
+
+  template <class T>
+  const GemmTable<T>& of() const {
+    if constexpr (sizeof(T) == 4)
+      return f32;
+    else
+      return f64;
+  }
+};
 
 }  // namespace braid::cpu

@@ -4,52 +4,26 @@
 //   rows   C += A B with B's rows contiguous: C[i, j..j+W) += A[i,p] * B[p, j..j+W). Any layout of A.
 //   packed the same after copying a strip of B into that layout: B transposed, or read by many rows.
 //   dot    A and B both contiguous along k: C[i,j] += sum_p A[i,p] B[j,p], W partial sums, few rows only.
-// Vectors are GCC/Clang vector types, so one source serves SSE, AVX2 and AVX-512.
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
 #include <vector>
 
 #include "braid/tensor/cpu/gemm/kernels.h"
+#include "braid/tensor/cpu/gemm/vector.h"
 #include "braid/tensor/detail/integers.h"
 
 namespace braid::cpu {
 namespace {
 
-#if defined(__AVX512F__)
-constexpr int kVectorBytes = 64, kMaxVectors = 4;  // 6 x 4 of 32 registers hold a block of C
-#elif defined(__AVX__)
-constexpr int kVectorBytes = 32, kMaxVectors = 2;  // 6 x 2 of 16
-#else
-constexpr int kVectorBytes = 16, kMaxVectors = 2;
-#endif
+constexpr int kMaxVectors = kVectorBytes == 64 ? 4 : 2;  // 6 x 4 of 32 registers hold a block of C, or 6 x 2 of 16
 constexpr int kMaxRows = 8;
 // Narrower blocks have registers for more rows.
 constexpr int max_rows(int vectors) { return vectors == kMaxVectors ? 6 : kMaxRows; }
-template <class T>
-constexpr int kWidth = kVectorBytes / sizeof(T);
 // Elements of a packed strip of B (columns times depth): 32 KiB, which the first- and second-level caches hold between
 // them. More depth means fewer passes over C.
 template <class T>
 constexpr int64_t kStrip = 32768 / sizeof(T);
-
-template <class T, int W>
-struct VectorOf {
-  typedef T type __attribute__((vector_size(W * sizeof(T))));
-};
-template <class T, int W>
-using Vector = typename VectorOf<T, W>::type;
-
-template <class V, class T>
-inline V load(const T* p) {
-  V v;
-  std::memcpy(&v, p, sizeof v);
-  return v;
-}
-template <class V, class T>
-inline void store(T* p, const V& v) {
-  std::memcpy(p, &v, sizeof v);
-}
 
 // A block of MR rows by NV vectors of W columns.   a(i,p) = a[i*row_a + p*col_a],  b(p,j) = b[p*ldb + j].
 template <class T, int W, int MR, int NV>
@@ -57,6 +31,7 @@ void rows_block(int64_t k, T alpha, const T* a, int64_t row_a, int64_t col_a, co
                 int64_t ldc) {
   using V = Vector<T, W>;
   V sum[MR][NV] = {};
+#pragma GCC unroll 4
   for (int64_t p = 0; p < k; ++p) {
     V row[NV];
 #pragma GCC unroll 4
@@ -127,29 +102,6 @@ template <class T>
 struct Strip {
   alignas(kVectorBytes) T values[kStrip<T>];
 };
-
-// Transposes 8 x 8: three rounds exchange blocks of 1, 2 and 4 between neighbours.
-template <class V>
-inline void transpose8(V (&r)[8]) {
-  const auto exchange1 = [](V& x, V& y) {
-    const V a = x, b = y;
-    x = __builtin_shufflevector(a, b, 0, 8, 2, 10, 4, 12, 6, 14);
-    y = __builtin_shufflevector(a, b, 1, 9, 3, 11, 5, 13, 7, 15);
-  };
-  const auto exchange2 = [](V& x, V& y) {
-    const V a = x, b = y;
-    x = __builtin_shufflevector(a, b, 0, 1, 8, 9, 4, 5, 12, 13);
-    y = __builtin_shufflevector(a, b, 2, 3, 10, 11, 6, 7, 14, 15);
-  };
-  const auto exchange4 = [](V& x, V& y) {
-    const V a = x, b = y;
-    x = __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11);
-    y = __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15);
-  };
-  exchange1(r[0], r[1]), exchange1(r[2], r[3]), exchange1(r[4], r[5]), exchange1(r[6], r[7]);
-  exchange2(r[0], r[2]), exchange2(r[1], r[3]), exchange2(r[4], r[6]), exchange2(r[5], r[7]);
-  exchange4(r[0], r[4]), exchange4(r[1], r[5]), exchange4(r[2], r[6]), exchange4(r[3], r[7]);
-}
 
 // strip[p*width + j] = op(b)(p0 + p, j0 + j), zero beyond `columns`.
 template <class T>

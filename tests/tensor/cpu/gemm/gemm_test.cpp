@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <array>
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 #include <cstring>
@@ -10,10 +11,20 @@
 #include <type_traits>
 #include <vector>
 
+#include "braid/tensor/cpu/instruction_sets.h"
+
 using namespace braid;
 using namespace braid::cpu;
 
 namespace {
+
+// Calls each(kernel, "set/kernel") for every kernel of every instruction set of this processor.
+template <class T, class Each>
+void for_kernels(Each&& each) {
+  for (const InstructionSet* set : instruction_sets())
+    for (const auto& kernel : set->products().template of<T>().kernels)
+      each(kernel, std::string(set->name) + "/" + kernel.name);
+}
 
 template <class T>
 std::vector<T> random_values(size_t n, uint64_t seed) {
@@ -87,11 +98,11 @@ void check_case(const Case<T>& x) {
   if (x.beta == T(0))  // must be overwritten without being read
     for (int64_t i = 0; i < x.m; ++i)
       for (int64_t j = 0; j < x.n; ++j) before[size_t(i * x.ldc() + j)] = std::numeric_limits<T>::quiet_NaN();
-  for (const auto& kernel : gemm_kernels<T>()) {
+  for_kernels<T>([&](const GemmKernel<T>& kernel, const std::string& name) {
     auto c = before;
     gemm_with(kernel, x.gemm(a.data(), b.data(), c.data()));
-    check_against_loops(x, a, b, before, c, kernel.name);
-  }
+    check_against_loops(x, a, b, before, c, name);
+  });
   auto c = before;
   gemm(x.ta, x.tb, x.m, x.n, x.k, x.alpha, a.data(), x.lda(), b.data(), x.ldb(), x.beta, c.data(), x.ldc());
   check_against_loops(x, a, b, before, c, "chosen");
@@ -128,21 +139,21 @@ void check_repeatable() {
                            {true, true, 100, 200, 90},    {false, true, 1, 700, 256}, {false, false, 700, 1, 256},
                            {false, true, 1, 1, 1000},     {false, true, 8, 900, 300}, {false, false, 8, 300, 33}};
   for (const Case<T>& x : cases) {
-    std::vector<const GemmKernel<T>*> kernels{nullptr};
-    for (const auto& kernel : gemm_kernels<T>()) kernels.push_back(&kernel);
-    for (const GemmKernel<T>* kernel : kernels) {
+    const auto check_kernel = [&](const GemmKernel<T>* kernel, const std::string& name) {
       set_threads(1);
       const auto one = product(x, kernel);
       for (int n : {1, 2, 3}) {
         set_threads(n);
         BOOST_CHECK_MESSAGE(same_bits(one, product(x, kernel)),
-                            (kernel ? kernel->name : "chosen") << " differs with " << n << " threads in " << x.name());
+                            name << " differs with " << n << " threads in " << x.name());
       }
-      if (kernel == nullptr)
+      if (kernel == nullptr || kernel->name == std::string("packed"))
         for (size_t shift : {1, 3, 5})
           BOOST_CHECK_MESSAGE(same_bits(one, product(x, kernel, shift)),
-                              "the bits depend on the address of the matrices in " << x.name());
-    }
+                              name << ": the bits depend on the address of the matrices in " << x.name());
+    };
+    check_kernel(nullptr, "chosen");
+    for_kernels<T>([&](const GemmKernel<T>& kernel, const std::string& name) { check_kernel(&kernel, name); });
   }
 }
 
@@ -224,7 +235,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(same_bits_for_any_threads_and_addresses, T, Types)
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(a_nan_reaches_exactly_its_row_and_column, T, Types) {
   const Case<T> x{false, false, 20, 70, 30};
-  for (const auto& kernel : gemm_kernels<T>()) {
+  for_kernels<T>([&](const GemmKernel<T>& kernel, const std::string& name) {
     auto a = random_values<T>(x.size_a(), 1);
     const auto b = random_values<T>(x.size_b(), 2);
     std::vector<T> c(x.size_c());
@@ -232,9 +243,31 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_nan_reaches_exactly_its_row_and_column, T, Types
     gemm_with(kernel, x.gemm(a.data(), b.data(), c.data()));
     for (int64_t i = 0; i < x.m; ++i)
       for (int64_t j = 0; j < x.n; ++j)
-        BOOST_REQUIRE_MESSAGE(std::isnan(c[size_t(i * x.n + j)]) == (i == 11),
-                              kernel.name << ": element " << i << ", " << j);
-  }
+        BOOST_REQUIRE_MESSAGE(std::isnan(c[size_t(i * x.n + j)]) == (i == 11), name << ": element " << i << ", " << j);
+  });
+}
+
+// An element depends neither on the size of C nor on its place in it, so C may be cut anywhere.
+BOOST_AUTO_TEST_CASE_TEMPLATE(packed_products_have_the_same_bits_in_any_tile, T, Types) {
+  const Case<T> x{false, true, 61, 83, 900, T(0.5), T(1)};  // three slices of depth
+  const auto a = random_values<T>(x.size_a(), 1), b = random_values<T>(x.size_b(), 2);
+  const auto before = random_values<T>(x.size_c(), 3);
+  for_kernels<T>([&](const GemmKernel<T>& kernel, const std::string& name) {
+    if (kernel.name != std::string("packed")) return;
+    auto whole = before;
+    const Gemm<T> g = x.gemm(a.data(), b.data(), whole.data());
+    kernel.run(g);
+    for (const auto& [i, m, j, n] :
+         {std::array<int64_t, 4>{0, 1, 0, 1}, {7, 13, 5, 31}, {60, 1, 16, 67}, {3, 58, 82, 1}}) {
+      auto part = before;
+      Gemm<T> tile = g;
+      tile.m = m, tile.n = n, tile.a += i * g.lda, tile.b += j * g.ldb, tile.c = part.data() + i * g.ldc + j;
+      kernel.run(tile);
+      for (int64_t r = 0; r < m; ++r)
+        BOOST_TEST(std::memcmp(tile.c + r * g.ldc, &whole[size_t((i + r) * g.ldc + j)], size_t(n) * sizeof(T)) == 0,
+                   name << ", row " << i + r << ", columns from " << j);
+    }
+  });
 }
 
 // oneDNN brings an OpenMP runtime with it. A product used to leave the calling thread with one OpenMP thread.
@@ -255,13 +288,22 @@ BOOST_AUTO_TEST_CASE(the_openmp_threads_of_the_program_stay) {
 }
 
 BOOST_AUTO_TEST_CASE(each_shape_class_has_its_kernel) {
-  BOOST_TEST(gemm_choice<float>(false, true, 1, 768, 256) == std::string("eigen"));
-  BOOST_TEST(gemm_choice<float>(false, true, 8, 768, 256) == std::string("native"));
-  BOOST_TEST(gemm_choice<float>(false, false, 4, 512, 8) == std::string("native"));
-  BOOST_TEST(gemm_choice<double>(false, false, 512, 512, 512) == std::string("native"));
-  const std::string large = gemm_kernels<float>().back().name;  // oneDNN where the build has it
-  BOOST_TEST(gemm_choice<float>(true, false, 768, 256, 4096) == large);
-  BOOST_TEST(gemm_choice<float>(false, true, 4096, 768, 256) == large);
+  for (const InstructionSet* set : instruction_sets()) {
+    BOOST_TEST_CONTEXT(set->name) {
+      const GemmTable<float>& f32 = set->products().f32;
+      const auto name = [](const auto& table, bool tb, int64_t m, int64_t n, int64_t k) {
+        return std::string(table.choose(tb, m, n, k).name);
+      };
+      BOOST_TEST(name(f32, true, 1, 768, 256) == "eigen");
+      BOOST_TEST(name(f32, true, 8, 768, 256) == "native");
+      BOOST_TEST(name(f32, false, 4, 512, 8) == "native");
+      // oneDNN where the build has it, but with AVX2
+      const std::string large = set->name == "avx2" ? "packed" : f32.kernels.back().name;
+      BOOST_TEST(name(f32, false, 768, 256, 4096) == large);
+      BOOST_TEST(name(f32, true, 4096, 768, 256) == large);
+      BOOST_TEST(name(set->products().f64, false, 512, 512, 512) == (set->name == "avx512" ? "native" : "packed"));
+    }
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()
