@@ -91,7 +91,7 @@ constexpr GemmKernel<T> kEigen{"eigen", gemm_eigen<T>};
 template <class T>
 constexpr GemmKernel<T> kNative{"native", gemm_native<T>};
 template <class T>
-constexpr GemmKernel<T> kPacked{"packed", gemm_packed<T>, true};
+constexpr GemmKernel<T> kPacked{"packed", gemm_packed<T>, gemm_packed_in_parallel<T>};
 
 #ifdef BRAID_HAVE_DNNL
 constexpr GemmKernel<float> kDnnl{"dnnl", gemm_dnnl};
@@ -147,20 +147,6 @@ Tiles tiles_of(int64_t count, int64_t m, int64_t n, int64_t k) {
   }
 }
 
-// Tiles for a kernel whose results do not depend on them: a few for each thread, as large as that leaves them.
-Tiles tiles_for_threads(int64_t count, int64_t m, int64_t n, int64_t k) {
-  constexpr int64_t side = 1024, least = 96;
-  constexpr double wake = 1.5e6;  // multiply-adds
-  Tiles t{detail::ceil_div(m, side), detail::ceil_div(n, side)};
-  const double work = double(m) * double(n) * double(k);
-  for (;;) {
-    const int64_t tall = m / t.rows, wide = n / t.columns;
-    const bool enough = count * t.count() >= 4 * threads() || threads() == 1;
-    if (enough || std::max(tall, wide) < 2 * least || work / double(t.count()) < wake) return t;
-    (tall >= wide ? t.rows : t.columns) *= 2;
-  }
-}
-
 // Cuts [0, size) into `pieces`, each beginning at a multiple of 16 where that leaves no piece empty.
 int64_t cut(int64_t size, int64_t piece, int64_t pieces) {
   if (piece == pieces) return size;
@@ -200,7 +186,17 @@ template <class T>
 void gemm_batched_with(const GemmKernel<T>& kernel, int64_t count, FunctionRef<GemmOperands<T>(int64_t i)> operands,
                        const Gemm<T>& shape) {
   if (count <= 0 || shape.m <= 0 || shape.n <= 0) return;
-  const Tiles tiles = (kernel.any_tiles ? tiles_for_threads : tiles_of)(count, shape.m, shape.n, shape.k);
+  const bool empty = shape.k <= 0 || shape.alpha == T(0);
+  if (kernel.in_parallel && !empty && count < 4 * threads()) {  // more products than that are enough for all threads
+    for (int64_t i = 0; i < count; ++i) {
+      const GemmOperands<T> at = operands(i);
+      Gemm<T> g = shape;
+      g.a = at.a, g.b = at.b, g.c = at.c;
+      kernel.in_parallel(g);
+    }
+    return;
+  }
+  const Tiles tiles = kernel.in_parallel ? Tiles{1, 1} : tiles_of(count, shape.m, shape.n, shape.k);
   const int64_t per_product = tiles.count();
   // Tiny products go to the threads in handfuls of some 100 000 multiply-adds.
   const double work = double(shape.m) * double(shape.n) * double(std::max<int64_t>(shape.k, 1)) / double(per_product);
@@ -212,7 +208,7 @@ void gemm_batched_with(const GemmKernel<T>& kernel, int64_t count, FunctionRef<G
       g.a = at.a, g.b = at.b, g.c = at.c;
       if (per_product > 1) g = tile_of(g, tiles, i % per_product);
       for (int64_t r = 0; g.start && r < g.m; ++r) std::copy_n(g.start, g.n, g.c + r * g.ldc);
-      if (g.k <= 0 || g.alpha == T(0))
+      if (empty)
         scale(g);
       else
         kernel.run(g);

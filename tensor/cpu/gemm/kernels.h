@@ -28,15 +28,17 @@ struct Gemm {
 template <class T>
 void gemm_native(const Gemm<T>& g);
 
-// Braid's own kernel for large products.
+// Braid's own kernel for large products: on one thread, and on all of them with the same bits.
 template <class T>
 void gemm_packed(const Gemm<T>& g);
+template <class T>
+void gemm_packed_in_parallel(const Gemm<T>& g);
 
 template <class T>
 struct GemmKernel {
   const char* name;
-  void (*run)(const Gemm<T>& g);  // m, n, k >= 1; one thread
-  bool any_tiles = false;         // an element of C has the same bits in any tile of C
+  void (*run)(const Gemm<T>& g);                    // m, n, k >= 1; one thread; `start` is done
+  void (*in_parallel)(const Gemm<T>& g) = nullptr;  // the same bits on all threads; null: tiles of C are cut by gemm()
 };
 
 // The candidates as compiled for one instruction set ("eigen", "native", "packed", and "dnnl" when it was found and T
