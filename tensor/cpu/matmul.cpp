@@ -126,6 +126,17 @@ constexpr int64_t kFewRows = 8;
 template <class T, class Y>
 void multiply_16_bit(const Problem& p, const T* x, const T* z, bool accumulate, const T* start, Y* y) {
   GemmOrder lx = gemm_order(p.m, p.k, p.xr, p.xc), lz = gemm_order(p.k, p.n, p.zr, p.zc);
+  if (packs(p.m, p.n, p.k)) {
+    const auto product = [&](int64_t i) {
+      const auto [ox, oz] = p.at(i);
+      return Gemm16<T, Y>{
+          lx.transposed,     lz.transposed, p.m,  p.n, p.k, x + ox, lx.ld, z + oz, lz.ld, accumulate ? 1.0f : 0.0f,
+          y + i * p.m * p.n, p.n,           start};
+    };
+    return for_packed(
+        p.count(), p.m, p.n, p.k, [&](int64_t i) { gemm_packed(product(i)); },
+        [&](int64_t i) { gemm_packed_in_parallel(product(i)); });
+  }
   int64_t fit = std::max<int64_t>(64, kPanel / p.k), count = p.count();
   int64_t mb = std::min({p.m, fit, int64_t{2048}}), nb = std::min({p.n, fit, int64_t{4096}});
   int64_t group = 1;

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Full training steps of the same models in Braid and in PyTorch, in turn on the same machine, as a table.
 
-Usage: compare_step.py BRAID [--rounds R] [--threads N] [--bf16] > table.md      (run by a Python that has torch)
+Usage: compare_step.py BRAID [--rounds R] [--threads N] [--bf16] [--model TEXT] > table.md      (run by a Python that has torch)
 
---bf16: Braid in f32 and bf16, and PyTorch with bf16 autocast, eager and compiled block by block. Otherwise f32, eager.
+PyTorch runs eager and compiled block by block. --bf16: Braid in f32 and bf16, and PyTorch with bf16 autocast. --model: only
+models whose name contains this text.
 
 Each round times every candidate once (a fresh process, two warm-up steps, median of the timed ones), so that a change of the
 machine's speed meets all of them; the table shows medians over rounds and the ratio PyTorch / Braid of the same round.
@@ -43,8 +44,7 @@ def machine():
         return next((line.split(":")[1].strip() for line in f if line.startswith("model name")), platform.machine())
 
 
-def compare_bf16(options, common):
-    cases = [case for case in CASES if case[0].startswith("DCFormer++")]
+def compare_bf16(options, common, cases):
     runs = {case[0]: [] for case in cases}
     for _ in range(options.rounds):
         for name, own, arguments in cases:
@@ -75,27 +75,39 @@ def main():
     parser.add_argument("--steps", type=int, default=5)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--bf16", action="store_true")
+    parser.add_argument("--model", default="")
     options = parser.parse_args()
     common = ["--steps", str(options.steps), "--threads", str(options.threads)]
+    cases = [case for case in CASES if options.model in case[0] and (not options.bf16 or case[0].startswith("DCFormer++"))]
+    if not cases:
+        sys.exit(f"--model {options.model}: no such model; there are: {', '.join(case[0] for case in CASES)}")
     if options.bf16:
-        return compare_bf16(options, common)
-    runs = {case[0]: [] for case in CASES}
+        return compare_bf16(options, common, cases)
+    runs = {case[0]: [] for case in cases}
     for _ in range(options.rounds):
-        for name, own, arguments in CASES:
-            braid = result_of([options.braid, "bench", "--json"] + own + common)
-            torch = result_of([sys.executable, os.path.join(HERE, "torch_step.py")] + arguments + common)
-            if braid["parameters"] != torch["parameters"]:
-                sys.exit(f"{name}: the models differ: {braid['parameters']} and {torch['parameters']} parameters")
-            runs[name].append((braid, torch))
-    torch_version = runs[CASES[0][0]][0][1]["framework"]
+        for name, own, arguments in cases:
+            torch = [sys.executable, os.path.join(HERE, "torch_step.py")] + arguments + common
+            of_round = [result_of(command) for command in
+                        ([options.braid, "bench", "--json"] + own + common, torch, torch + ["--compile"])]
+            if len({result["parameters"] for result in of_round}) > 1:
+                sys.exit(f"{name}: the models differ: {[result['parameters'] for result in of_round]} parameters")
+            runs[name].append(of_round)
+    torch_version = runs[cases[0][0]][0][1]["framework"]
     print(f"{machine()}, {options.threads} threads, f32, {torch_version}; medians of {options.rounds} rounds of {options.steps} steps, in turn.\n")
-    print("| model | Braid s/step | PyTorch s/step | PyTorch / Braid | Braid peak MiB | PyTorch peak MiB |")
-    print("|---|--:|--:|--:|--:|--:|")
-    for name, pairs in runs.items():
-        middle = lambda f: statistics.median(f(braid, torch) for braid, torch in pairs)
-        print(f"| {name} | {middle(lambda a, b: a['step_seconds']):.3f} | {middle(lambda a, b: b['step_seconds']):.3f} "
-              f"| {middle(lambda a, b: b['step_seconds'] / a['step_seconds']):.2f} "
-              f"| {middle(lambda a, b: a['peak_rss_mib']):.0f} | {middle(lambda a, b: b['peak_rss_mib']):.0f} |")
+    print("| model | Braid s/step | eager s/step | eager / Braid | compiled s/step | compiled / Braid "
+          "| peak MiB: Braid | eager | compiled |")
+    print("|---|--:|--:|--:|--:|--:|--:|--:|--:|")
+    for name, rounds in runs.items():
+        def middle(f):
+            return statistics.median(f(r) for r in rounds)
+
+        def seconds(i):
+            return middle(lambda r: r[i]["step_seconds"])
+
+        def ratio(i):
+            return middle(lambda r: r[i]["step_seconds"] / r[0]["step_seconds"])
+        print(f"| {name} | {seconds(0):.3f} | {seconds(1):.3f} | {ratio(1):.2f} | {seconds(2):.3f} | {ratio(2):.2f} | "
+              + " | ".join(f"{middle(lambda r: r[i]['peak_rss_mib']):.0f}" for i in range(3)) + " |")
 
 
 if __name__ == "__main__":

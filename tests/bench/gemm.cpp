@@ -58,7 +58,6 @@ const Shape kShapes[] = {
     {"linear dW", 1, true, false, 256, 768, 4096},
     {"linear dW", 1, true, false, 258, 256, 4096},
     {"linear dW", 1, true, false, 256, 32, 4096},
-    // scores q k^T, output P v, and their derivatives
     // linear layers of a model of width 768, a sample of 1024 tokens
     {"wide", 1, false, true, 1024, 768, 768},
     {"wide", 1, false, true, 1024, 2048, 768},
@@ -69,6 +68,7 @@ const Shape kShapes[] = {
     {"wide dW", 1, true, false, 768, 768, 1024},
     {"wide dW", 1, true, false, 2048, 768, 1024},
     {"wide dW", 1, true, false, 768, 2048, 1024},
+    // scores q k^T, output P v, and their derivatives
     {"attention", 64, false, true, 512, 512, 32},
     {"attention", 64, false, false, 512, 32, 512},
     {"attention", 64, true, false, 512, 32, 512},

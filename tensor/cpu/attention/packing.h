@@ -53,6 +53,7 @@ class Packing {
     p_.mask = x_.mask;
     p_.scale = x_.scale;
     p_.key_vectors = detail::ceil_div(p_.keys, W_);
+    // At least 64 keys, or, of vectors of 32 bytes, what the registers multiply three at a time.
     p_.tile_vectors = std::clamp<int64_t>(64 / p_.M, W_ * int64_t{sizeof(T)} == 32 ? 6 : 4, 16);
     p_.d_padded = detail::round_up(p_.d, W_);
     p_.pairs = pairs;

@@ -54,7 +54,7 @@ struct Problem {
   AttentionMask mask;
   double scale;
 
-  // Chosen by the driver, the same for every instruction set:
+  // Chosen by the driver, tile_vectors also by the length of a vector:
   int64_t block_rows;    // a multiple of kQueryTileRows
   int64_t tile_vectors;  // key vectors per tile
   int64_t key_vectors;   // of all keys

@@ -103,25 +103,30 @@ constexpr bool kPacks = false;  // oneDNN, or our kernel for small products, was
 constexpr bool kPacks = true;
 #endif
 
+}  // namespace
+
+bool packs(int64_t m, int64_t n, int64_t k) { return kPacks && m >= 96 && n >= 96 && k >= 32; }
+
+namespace {
+
 template <class T>
 const GemmKernel<T>& choose([[maybe_unused]] bool tb, int64_t m, int64_t n, int64_t k) {
   const double work = double(m) * double(n) * double(k);
   // Matrix times vector: Eigen's loop is the best one here; very short vectors do not pay for entering it.
   if ((m == 1 || n == 1) && work >= 4096) return kEigen<T>;
-  const bool packs = kPacks && m >= 96 && n >= 96 && k >= 32;
 #ifdef BRAID_HAVE_DNNL
   // oneDNN has the fastest inner loop, but a call costs about as much as a product of 64 x 64 x 64, few rows or columns
   // leave its blocks half empty, and it copies a transposed B slowly. With AVX2 and rows a power of two long it takes
   // twice as long on tiles of C as on all of it.
   if constexpr (std::is_same_v<T, float>) {
 #ifdef __AVX2__
-    if (packs) return kPacked<T>;
+    if (packs(m, n, k)) return kPacked<T>;
 #endif
     const bool wide = tb ? m >= 96 && n >= 96 : m >= 8 && n >= 32 && k >= 16;
     if (wide && work > 64.0 * 64.0 * 64.0) return kDnnl;
   }
 #endif
-  return packs ? kPacked<T> : kNative<T>;
+  return packs(m, n, k) ? kPacked<T> : kNative<T>;
 }
 
 struct Tiles {
@@ -187,16 +192,22 @@ void gemm_batched_with(const GemmKernel<T>& kernel, int64_t count, FunctionRef<G
                        const Gemm<T>& shape) {
   if (count <= 0 || shape.m <= 0 || shape.n <= 0) return;
   const bool empty = shape.k <= 0 || shape.alpha == T(0);
-  if (kernel.in_parallel && !empty && count < 4 * threads()) {  // more products than that are enough for all threads
-    for (int64_t i = 0; i < count; ++i) {
+  if (kernel.in_parallel && !empty) {
+    const auto product = [&](int64_t i) {
       const GemmOperands<T> at = operands(i);
       Gemm<T> g = shape;
       g.a = at.a, g.b = at.b, g.c = at.c;
-      kernel.in_parallel(g);
-    }
+      return g;
+    };
+    const auto on_one_thread = [&](int64_t i) {
+      const Gemm<T> g = product(i);
+      for (int64_t r = 0; g.start && r < g.m; ++r) std::copy_n(g.start, g.n, g.c + r * g.ldc);
+      kernel.run(g);
+    };
+    for_packed(count, shape.m, shape.n, shape.k, on_one_thread, [&](int64_t i) { kernel.in_parallel(product(i)); });
     return;
   }
-  const Tiles tiles = kernel.in_parallel ? Tiles{1, 1} : tiles_of(count, shape.m, shape.n, shape.k);
+  const Tiles tiles = tiles_of(count, shape.m, shape.n, shape.k);
   const int64_t per_product = tiles.count();
   // Tiny products go to the threads in handfuls of some 100 000 multiply-adds.
   const double work = double(shape.m) * double(shape.n) * double(std::max<int64_t>(shape.k, 1)) / double(per_product);
@@ -258,7 +269,7 @@ const GemmTables& products() {
   static constexpr GemmKernel<float> f32[] = {kEigen<float>, kNative<float>, kPacked<float>};
 #endif
   static constexpr GemmKernel<double> f64[] = {kEigen<double>, kNative<double>, kPacked<double>};
-  static constexpr GemmTables tables{{f32, choose<float>}, {f64, choose<double>}};
+  static constexpr GemmTables tables{kPacks, {f32, choose<float>}, {f64, choose<double>}};
   return tables;
 }
 

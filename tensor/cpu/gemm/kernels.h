@@ -1,8 +1,12 @@
-// Single-threaded matrix products: the candidates that tensor/cpu/gemm/gemm.h chooses from. Row-major, strides in
-// elements.
+// Matrix products: the candidates that tensor/cpu/gemm/gemm.h chooses from, on one thread where nothing else is said.
+// Row-major, strides in elements.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <span>
+
+#include "braid/tensor/dtype.h"
+#include "braid/tensor/parallel.h"
 
 namespace braid::cpu {
 
@@ -28,17 +32,57 @@ struct Gemm {
 template <class T>
 void gemm_native(const Gemm<T>& g);
 
-// Braid's own kernel for large products: on one thread, and on all of them with the same bits.
+// Braid's own kernel for large products: on one thread, and on all of them with the same bits. That one sets the rows
+// of C to `start` itself, whatever beta is.
 template <class T>
 void gemm_packed(const Gemm<T>& g);
 template <class T>
 void gemm_packed_in_parallel(const Gemm<T>& g);
 
+// The same of 16-bit matrices, multiplied and summed in f32 and rounded once. S: bfloat16 or float16, Y: S or float.
+// C begins as `start`, or as beta C; beta is 0 or 1.
+template <class S, class Y>
+struct Gemm16 {
+  bool ta, tb;
+  int64_t m, n, k;
+  const S* a;
+  int64_t lda;
+  const S* b;
+  int64_t ldb;
+  float beta;
+  Y* c;
+  int64_t ldc;
+  const S* start = nullptr;
+  float alpha = 1;
+};
+template <class S, class Y>
+void gemm_packed(const Gemm16<S, Y>& g);
+template <class S, class Y>
+void gemm_packed_in_parallel(const Gemm16<S, Y>& g);
+
+// The tiles of C that threads share; 1: a product that pays for no second thread.
+int64_t packed_tiles(int64_t m, int64_t n, int64_t k);
+// Whether products of this size are packed: they are large enough, and the code is not for AVX-512, for which this
+// kernel was not measured.
+bool packs(int64_t m, int64_t n, int64_t k);
+// Calls side_by_side(i) for `count` products of one shape on all threads at once, or one_by_one(i) for each after the
+// other where one product feeds more threads than there are products. No bit of a packed product depends on it.
+template <class SideBySide, class OneByOne>
+void for_packed(int64_t count, int64_t m, int64_t n, int64_t k, SideBySide&& side_by_side, OneByOne&& one_by_one) {
+  if (count == 1 || count < std::min<int64_t>(threads(), packed_tiles(m, n, k))) {
+    for (int64_t i = 0; i < count; ++i) one_by_one(i);
+  } else {
+    parallel_for(count, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) side_by_side(i);
+    });
+  }
+}
+
 template <class T>
 struct GemmKernel {
   const char* name;
   void (*run)(const Gemm<T>& g);                    // m, n, k >= 1; one thread; `start` is done
-  void (*in_parallel)(const Gemm<T>& g) = nullptr;  // the same bits on all threads; null: tiles of C are cut by gemm()
+  void (*in_parallel)(const Gemm<T>& g) = nullptr;  // on all threads, `start` too; null: gemm() cuts C into tiles
 };
 
 // The candidates as compiled for one instruction set ("eigen", "native", "packed", and "dnnl" when it was found and T
@@ -49,6 +93,7 @@ struct GemmTable {
   const GemmKernel<T>& (*choose)(bool tb, int64_t m, int64_t n, int64_t k);
 };
 struct GemmTables {
+  bool packs;  // large products
   GemmTable<float> f32;
   GemmTable<double> f64;
 

@@ -7,10 +7,11 @@
 //       for each strip, each panel   C block += panel^T strip, held in registers
 //
 // A strip stays in the first-level cache while all panels of a group pass by, a group in the second-level cache while
-// all strips do. Threads share B' and cut the rows of C. An element of C is a chain over ascending depth that depends
-// neither on its place in C nor on the size of C, so rows may be cut anywhere.
+// all strips do. Threads share B' and take tiles of C. An element of C is a chain over ascending depth that depends
+// neither on its place in C nor on the size of C, so C may be cut anywhere.
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 #include <vector>
 
 #include "braid/tensor/cpu/gemm/kernels.h"
@@ -28,7 +29,9 @@ constexpr int64_t kRows = 6, kVectors = 2;  // 12 sums, two vectors of B and one
 template <class T>
 constexpr int64_t kColumns = kVectors* kWidth<T>;
 constexpr int64_t kDepth = 24576 / (kVectors * kVectorBytes);  // of a slice: a strip of f32 has 24 KiB
-constexpr int64_t kGroupBytes = 230000;                        // of packed rows of A
+constexpr int64_t kGroupBytes = 230000, kGroupRows = 288;      // of packed rows of A, at the most
+constexpr int64_t kLeastTileRows = 8 * kRows;                  // of C that a thread takes at once
+constexpr int64_t kStripBytes = int64_t{8} << 20;              // of B' at once
 
 // Eight columns of out = eight rows of `length` values each. Where the rows of out are closer than eight (stride), each
 // overwrites what the one before had too much; the last one's excess lies behind them, kSlack values at the most.
@@ -47,73 +50,108 @@ void transpose_rows(const T* const (&rows)[8], int64_t length, T* out, int64_t s
     for (int s = 0; s < 8; ++s) out[p * stride + s] = rows[s][p];
 }
 
-// out[piece][p][Width] = row p of `depth` rows of `length` values, cut into pieces: zero beyond the last value. Row by
-// row, as they lie in memory.
-template <int64_t Width, class T>
-void copy_rows(const T* from, int64_t stride, int64_t depth, int64_t length, T* out) {
-  constexpr int64_t line = 64 / sizeof(T), ahead = 16;
-  const int64_t whole = length / Width * Width;
-  for (int64_t p = 0; p < depth; ++p, from += stride, out += Width) {
-    if (p + ahead < depth) {  // short pieces of long rows: the hardware does not see where the next one begins
-      for (int64_t j = 0; j < length; j += line) __builtin_prefetch(from + ahead * stride + j);
-    }
-    for (int64_t j = 0; j < whole; j += Width) std::memcpy(out + j * depth, from + j, sizeof(T) * Width);
-    if (whole < length) {
-      for (int64_t s = 0; s < Width; ++s) out[whole * depth + s] = whole + s < length ? from[whole + s] : T(0);
-    }
-  }
-}
-
 template <class T>
 void grow(std::vector<T>& x, int64_t n) {
   if (x.size() < static_cast<size_t>(n)) x.resize(static_cast<size_t>(n));
 }
 
-// Zeros, for rows that are not there.
+// The thread's room for B'.
 template <class T>
-const T* zeros(int64_t n) {
+T* strips_of_thread(int64_t n) {
   thread_local std::vector<T> all;
   grow(all, n);
   return all.data();
 }
 
-// out[panel][p][kRows] = op(a)(row + i, first + p), zero beyond `rows`.
-template <class T>
-void pack_rows(const Gemm<T>& g, int64_t row, int64_t rows, int64_t first, int64_t depth, T* out) {
-  if (g.ta) return copy_rows<kRows>(g.a + first * g.lda + row, g.lda, depth, rows, out);
-  for (int64_t i = 0; i < rows; i += kRows) {
-    const T* from[8];
-    for (int64_t r = 0; r < 8; ++r)
-      from[r] = r < kRows && i + r < rows ? g.a + (row + i + r) * g.lda + first : zeros<T>(depth);
-    transpose_rows(from, depth, out + i * depth, kRows);
+// n values of S as values of T: as they are, or in `room`.
+template <class T, class S>
+const T* values_of(const S* from, int64_t n, T* room) {
+  if constexpr (std::is_same_v<S, T>) {
+    return from;
+  } else {
+    for (int64_t i = 0; i < n; ++i) room[i] = static_cast<T>(from[i]);
+    return room;
   }
 }
 
+// out[piece][p][Width] = row p of `depth` rows of `length` values, cut into pieces: zero beyond the last value. Row by
+// row, as they lie in memory.
+template <int64_t Width, class T, class S>
+void copy_rows(const S* from, int64_t stride, int64_t depth, int64_t length, T* out) {
+  constexpr int64_t line = 64 / sizeof(S), ahead = 16;
+  thread_local std::vector<T> room;
+  grow(room, length);
+  const int64_t whole = length / Width * Width;
+  for (int64_t p = 0; p < depth; ++p, from += stride, out += Width) {
+    if (p + ahead < depth) {  // short pieces of long rows: the hardware does not see where the next one begins
+      for (int64_t j = 0; j < length; j += line) __builtin_prefetch(from + ahead * stride + j);
+    }
+    const T* row = values_of(from, length, room.data());
+    for (int64_t j = 0; j < whole; j += Width) std::memcpy(out + j * depth, row + j, sizeof(T) * Width);
+    if (whole < length) {
+      for (int64_t s = 0; s < Width; ++s) out[whole * depth + s] = whole + s < length ? row[whole + s] : T(0);
+    }
+  }
+}
+
+// Width columns of out, `stride` apart, = rows [0, count) of `depth` values each, zero from there on; as transpose_rows
+// where Width is no multiple of eight.
+template <int64_t Width, class T, class S>
+void copy_columns(const S* from, int64_t from_stride, int64_t count, int64_t depth, T* out, int64_t stride) {
+  alignas(64) T room[8][kDepth];
+  for (int64_t s = 0; s < Width; s += 8) {
+    const T* rows[8];
+    for (int64_t r = 0; r < 8; ++r) {
+      if (s + r < std::min(Width, count)) {
+        rows[r] = values_of(from + (s + r) * from_stride, depth, room[r]);
+      } else {
+        std::fill_n(room[r], depth, T(0));
+        rows[r] = room[r];
+      }
+    }
+    transpose_rows(rows, depth, out + s, stride);
+  }
+}
+
+// The type of sums: that of alpha.
+template <class G>
+using SumOf = std::remove_cv_t<decltype(G::alpha)>;
+
+// out[panel][p][kRows] = op(a)(row + i, first + p), zero beyond `rows`.
+template <class G, class T>
+void pack_rows(const G& g, int64_t row, int64_t rows, int64_t first, int64_t depth, T* out) {
+  if (g.ta) return copy_rows<kRows>(g.a + first * g.lda + row, g.lda, depth, rows, out);
+  for (int64_t i = 0; i < rows; i += kRows)
+    copy_columns<kRows>(g.a + (row + i) * g.lda + first, g.lda, rows - i, depth, out + i * depth, kRows);
+}
+
 // Some neighbouring strips: out[strip][p][kColumns] = op(b)(first + p, column + j), zero beyond `columns`.
-template <class T>
-void pack_columns(const Gemm<T>& g, int64_t column, int64_t columns, int64_t first, int64_t depth, T* out) {
+template <class G, class T>
+void pack_columns(const G& g, int64_t column, int64_t columns, int64_t first, int64_t depth, T* out) {
   constexpr int64_t W = kColumns<T>;
   if (!g.tb) return copy_rows<W>(g.b + first * g.ldb + column, g.ldb, depth, columns, out);
-  const auto row = [&](int64_t j) { return j < columns ? g.b + (column + j) * g.ldb + first : zeros<T>(depth); };
   for (int64_t j = 0; j < columns; j += W) {
+    const auto* from = g.b + (column + j) * g.ldb + first;
     if constexpr (W % 8 == 0) {
-      for (int64_t s = 0; s < W; s += 8) {
-        const T* from[8];
-        for (int64_t c = 0; c < 8; ++c) from[c] = row(j + s + c);
-        transpose_rows(from, depth, out + j * depth + s, W);
-      }
-    } else {
+      copy_columns<W>(from, g.ldb, columns - j, depth, out + j * depth, W);
+    } else {  // neighbouring strips are packed by different threads
       for (int64_t s = 0; s < W; ++s) {
-        const T* from = row(j + s);
-        for (int64_t p = 0; p < depth; ++p) out[j * depth + p * W + s] = from[p];
+        for (int64_t p = 0; p < depth; ++p)
+          out[j * depth + p * W + s] = j + s < columns ? static_cast<T>(from[s * g.ldb + p]) : T(0);
       }
     }
   }
 }
 
-// c (kRows x kColumns) = alpha a b + beta c. Not inlined: blocks inside C and at its edge must round alike.
+#ifdef __clang__
+#define BRAID_ONE_COPY [[gnu::noinline]]
+#else
+#define BRAID_ONE_COPY [[gnu::noinline, gnu::noclone]]
+#endif
+
+// c (kRows x kColumns) = alpha a b + beta c. One copy of it: blocks inside C and at its edge must round alike.
 template <class T>
-[[gnu::noinline]] void block(int64_t depth, T alpha, const T* a, const T* b, T beta, T* c, int64_t ldc) {
+BRAID_ONE_COPY void block(int64_t depth, T alpha, const T* a, const T* b, T beta, T* c, int64_t ldc) {
   constexpr int64_t W = kWidth<T>;
   using V = Vector<T, W>;
   for (int64_t i = 0; i < kRows; ++i) __builtin_prefetch(c + i * ldc, 1);
@@ -152,62 +190,115 @@ void edge_block(int64_t depth, T alpha, const T* a, const T* b, T beta, T* c, in
   for (int64_t i = 0; i < rows; ++i) std::copy_n(whole + i * W, columns, c + i * ldc);
 }
 
-// Rows [row, row + rows) of C, from B' of all slices, `slice` values each.
-template <class T>
-void multiply_rows(const Gemm<T>& g, int64_t row, int64_t rows, const T* strips, int64_t slice) {
+// A part of C, and where it is summed: in C, or elsewhere where C has 16 bits.
+struct Part {
+  int64_t row, rows, column, columns;
+};
+template <class G>
+class Sums {
+ public:
+  using T = SumOf<G>;
+  using Y = std::remove_pointer_t<decltype(G::c)>;
+  static constexpr bool kInPlace = std::is_same_v<Y, T>;
+
+  Sums(const G& g, const Part& p) : part_(p), c_(g.c + p.row * g.ldc + p.column), ldc_(g.ldc) {
+    if constexpr (kInPlace) {
+      sums = c_, stride = g.ldc;
+    } else {
+      thread_local std::vector<T> room;
+      grow(room, p.rows * p.columns);
+      sums = room.data(), stride = p.columns;
+    }
+    beta = g.start ? T(1) : g.beta;
+    for (int64_t r = 0; r < p.rows; ++r) {
+      if (g.start) {
+        std::copy_n(g.start + p.column, p.columns, sums + r * stride);
+      } else if constexpr (!kInPlace) {
+        if (beta != T(0)) std::copy_n(c_ + r * ldc_, p.columns, sums + r * stride);
+      }
+    }
+  }
+  void finish() {
+    if constexpr (!kInPlace) {
+      for (int64_t r = 0; r < part_.rows; ++r) {
+        for (int64_t j = 0; j < part_.columns; ++j) c_[r * ldc_ + j] = Y(sums[r * stride + j]);
+      }
+    }
+  }
+
+  T* sums;
+  int64_t stride;
+  T beta;
+
+ private:
+  Part part_;
+  Y* c_;
+  int64_t ldc_;
+};
+
+// A part of C whose column is a multiple of kColumns, from B' of all slices, `slice` values each.
+template <class G, class T>
+void multiply_part(const G& g, const Part& p, const T* strips, int64_t slice) {
   constexpr int64_t W = kColumns<T>;
+  const int64_t group =
+      std::clamp(kGroupBytes / int64_t{sizeof(T)} / std::min(kDepth, g.k) / kRows * kRows, kRows, kGroupRows);
   thread_local std::vector<T> panels;
-  for (int64_t first = 0; first < g.k; first += kDepth, strips += slice) {
-    const int64_t depth = std::min(kDepth, g.k - first);
-    const T beta = first == 0 ? g.beta : T(1);
-    const int64_t group = std::max(kRows, kGroupBytes / int64_t{sizeof(T)} / depth / kRows * kRows);
-    for (int64_t top = row; top < row + rows; top += group) {
-      const int64_t height = std::min(group, row + rows - top);
+  for (int64_t top = p.row; top < p.row + p.rows; top += group) {
+    const int64_t height = std::min(group, p.row + p.rows - top);
+    Sums<G> c(g, {top, height, p.column, p.columns});
+    for (int64_t first = 0; first < g.k; first += kDepth) {
+      const int64_t depth = std::min(kDepth, g.k - first);
+      const T beta = first == 0 ? c.beta : T(1), *of_slice = strips + first / kDepth * slice + p.column * depth;
       grow(panels, round_up(height, kRows) * depth + kSlack);
       pack_rows(g, top, height, first, depth, panels.data());
-      for (int64_t j = 0; j < g.n; j += W) {
+      for (int64_t j = 0; j < p.columns; j += W) {
         for (int64_t i = 0; i < height; i += kRows) {
-          const T *a = panels.data() + i * depth, *b = strips + j * depth;
-          T* c = g.c + (top + i) * g.ldc + j;
-          if (g.n - j >= W && height - i >= kRows)
-            block(depth, g.alpha, a, b, beta, c, g.ldc);
+          const T *a = panels.data() + i * depth, *b = of_slice + j * depth;
+          T* at = c.sums + i * c.stride + j;
+          if (p.columns - j >= W && height - i >= kRows)
+            block(depth, g.alpha, a, b, beta, at, c.stride);
           else
-            edge_block(depth, g.alpha, a, b, beta, c, g.ldc, std::min(kRows, height - i), std::min(W, g.n - j));
+            edge_block(depth, g.alpha, a, b, beta, at, c.stride, std::min(kRows, height - i),
+                       std::min(W, p.columns - j));
         }
       }
     }
+    c.finish();
   }
 }
 
 // B' of columns [column, column + columns), a multiple of kColumns from the first: their part of every slice.
-template <class T>
+template <class G>
 struct Columns {
-  const Gemm<T>& g;
-  int64_t slice = round_up(g.n, kColumns<T>) * std::min(kDepth, g.k);  // values of a slice
+  const G& g;
+  int64_t slice = round_up(g.n, kColumns<SumOf<G>>) * std::min(kDepth, g.k);  // values of a slice
   int64_t slices = ceil_div(g.k, kDepth);
 
-  void pack(int64_t s, int64_t column, int64_t columns, T* strips) const {
+  void pack(int64_t s, int64_t column, int64_t columns, SumOf<G>* strips) const {
     const int64_t first = s * kDepth, depth = std::min(kDepth, g.k - first);
     pack_columns(g, column, columns, first, depth, strips + s * slice + column * depth);
   }
 };
 
-// The product with its rows in so many tiles. loop(n, grain, body) calls body(begin, end) until [0, n) is covered.
-template <class T, class Loop>
-void multiply(const Gemm<T>& g, int64_t tiles, Loop&& loop) {
-  constexpr int64_t most = (int64_t{8} << 20) / int64_t{sizeof(T)};  // values of B' at once
-  constexpr int64_t together = 4 * kColumns<T>, least_rows = 8 * kRows;
-  const int64_t tile = round_up(std::max(least_rows, ceil_div(g.m, std::max<int64_t>(tiles, 1))), kRows);
-  const int64_t width = std::max(together, most / g.k / together * together);
-  thread_local std::vector<T> packed;
+constexpr int64_t kTogether = 4;  // strips packed at once: they read whole cache lines of B
+
+// The product with C in about so many tiles: rows first, columns where rows are few. loop(n, grain, body) calls
+// body(begin, end) until [0, n) is covered.
+template <class G, class Loop>
+void multiply(const G& g, int64_t tiles, Loop&& loop) {
+  using T = SumOf<G>;
+  constexpr int64_t together = kTogether * kColumns<T>;
+  const int64_t high = round_up(std::max(kLeastTileRows, ceil_div(g.m, tiles)), kRows), rows = ceil_div(g.m, high);
+  const int64_t width =
+      std::max(together, kStripBytes / int64_t{sizeof(T)} / std::max(g.k, kDepth) / together * together);
   for (int64_t column = 0; column < g.n; column += width) {
-    Gemm<T> part = g;
+    G part = g;
     part.n = std::min(width, g.n - column), part.c += column;
     part.b += g.tb ? column * g.ldb : column;
-    const Columns<T> b{part};
+    if (g.start) part.start += column;
+    const Columns<G> b{part};
     const int64_t pieces = ceil_div(part.n, together);
-    grow(packed, b.slices * b.slice);
-    T* strips = packed.data();
+    T* strips = strips_of_thread<T>(b.slices * b.slice);
     loop(b.slices * pieces, std::max<int64_t>(1, 65536 / (together * std::min(kDepth, g.k))),
          [&](int64_t begin, int64_t end) {
            for (int64_t i = begin; i < end; ++i) {
@@ -215,35 +306,62 @@ void multiply(const Gemm<T>& g, int64_t tiles, Loop&& loop) {
              b.pack(i / pieces, j, std::min(together, part.n - j), strips);
            }
          });
-    loop(ceil_div(g.m, tile), 1, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const int64_t row = i * tile, rows = std::min(tile, g.m - row);
-        for (int64_t r = row; g.start && r < row + rows; ++r) std::copy_n(g.start + column, part.n, part.c + r * g.ldc);
-        multiply_rows(part, row, rows, strips, b.slice);
+    const int64_t columns = std::clamp<int64_t>(tiles / rows, 1, ceil_div(pieces, 2));
+    const int64_t wide = ceil_div(pieces, columns) * together;
+    loop(rows * columns, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t tile = begin; tile < end; ++tile) {
+        const int64_t row = tile / columns * high, at = tile % columns * wide;
+        if (at < part.n)
+          multiply_part(part, {row, std::min(high, g.m - row), at, std::min(wide, part.n - at)}, strips, b.slice);
       }
     });
   }
 }
 
+template <class G>
+void multiply_on_this_thread(const G& g) {
+  multiply(g, 1, [](int64_t n, int64_t, auto&& body) { body(0, n); });
+}
+
 }  // namespace
+
+int64_t packed_tiles(int64_t m, int64_t n, int64_t k) {
+  constexpr double wake = 1.5e6;  // multiply-adds that pay for waking a thread
+  const double work = double(m) * double(n) * double(k);
+  return threads() > 1 ? std::clamp<int64_t>(int64_t(work / wake), 1, 4 * threads()) : 1;
+}
 
 template <class T>
 void gemm_packed(const Gemm<T>& g) {
   Gemm<T> started = g;
   started.start = nullptr;
-  multiply(started, 1, [](int64_t n, int64_t, auto&& body) { body(0, n); });
+  multiply_on_this_thread(started);
+}
+template <class S, class Y>
+void gemm_packed(const Gemm16<S, Y>& g) {
+  multiply_on_this_thread(g);
 }
 
 template <class T>
 void gemm_packed_in_parallel(const Gemm<T>& g) {
-  constexpr double wake = 1.5e6;  // multiply-adds that pay for waking a thread
-  const auto paid = int64_t(double(g.m) * double(g.n) * double(g.k) / wake);
-  multiply(g, threads() > 1 ? std::min<int64_t>(4 * threads(), paid) : 1, parallel_for);
+  multiply(g, packed_tiles(g.m, g.n, g.k), parallel_for);
+}
+template <class S, class Y>
+void gemm_packed_in_parallel(const Gemm16<S, Y>& g) {
+  multiply(g, packed_tiles(g.m, g.n, g.k), parallel_for);
 }
 
 template void gemm_packed(const Gemm<float>&);
 template void gemm_packed(const Gemm<double>&);
+template void gemm_packed(const Gemm16<bfloat16, float>&);
+template void gemm_packed(const Gemm16<bfloat16, bfloat16>&);
+template void gemm_packed(const Gemm16<float16, float>&);
+template void gemm_packed(const Gemm16<float16, float16>&);
 template void gemm_packed_in_parallel(const Gemm<float>&);
 template void gemm_packed_in_parallel(const Gemm<double>&);
+template void gemm_packed_in_parallel(const Gemm16<bfloat16, float>&);
+template void gemm_packed_in_parallel(const Gemm16<bfloat16, bfloat16>&);
+template void gemm_packed_in_parallel(const Gemm16<float16, float>&);
+template void gemm_packed_in_parallel(const Gemm16<float16, float16>&);
 
 }  // namespace braid::cpu

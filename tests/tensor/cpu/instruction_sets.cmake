@@ -1,13 +1,13 @@
 # Code for more instructions than every processor has must not be found by the name of an inline function: the linker
-# keeps one function of a name, for all processors. KERNELS: objects that export their table and nothing else, and run
+# keeps one function of a name, for all processors. KERNELS: objects that export their tables and nothing else, and run
 # nothing before main. LIBRARY: the archive, in which weak functions of avx*.cpp have their instruction set in the name.
 # Usage: cmake -DNM=nm -DOBJDUMP=objdump -DKERNELS=a.o;b.o -DLIBRARY=libbraid.a [-DINSTRUMENTED=ON] -P instruction_sets.cmake
 cmake_minimum_required(VERSION 3.25)
 set(faults "")
 foreach(object ${KERNELS})
   execute_process(COMMAND ${NM} --defined-only --extern-only ${object} OUTPUT_VARIABLE symbols COMMAND_ERROR_IS_FATAL ANY)
-  if(NOT symbols MATCHES "^[0-9a-f]+ T _ZN5braid3cpu[0-9]+avx[0-9]+7kernelsEv\n$")
-    string(APPEND faults "${object}: expected kernels() as the only symbol, found\n${symbols}")
+  if(NOT symbols MATCHES "^[0-9a-f]+ T _ZN5braid3cpu[0-9]+avx[0-9]+7kernelsEv\n[0-9a-f]+ T _ZN5braid3cpu[0-9]+avx[0-9]+8productsEv\n$")
+    string(APPEND faults "${object}: expected kernels() and products() as the only symbols, found\n${symbols}")
   endif()
   execute_process(COMMAND ${OBJDUMP} --section-headers ${object} OUTPUT_VARIABLE sections COMMAND_ERROR_IS_FATAL ANY)
   if(NOT INSTRUMENTED AND sections MATCHES " [.](init_array|ctors)")

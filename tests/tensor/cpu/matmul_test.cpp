@@ -104,6 +104,46 @@ BOOST_AUTO_TEST_CASE(panels_of_16_bit_products) {
                 "several groups");
 }
 
+BOOST_AUTO_TEST_CASE(large_products_of_every_type_and_order) {  // several slices of depth, tiles of rows, edges
+  for (DType t : {DType::f64, DType::f32, DType::bf16, DType::f16}) {
+    const Tensor x = random_tensor({1, 2, 130, 900}, 1, t), z = random_tensor({1, 2, 900, 101}, 2, t);
+    const Tensor xt = random_tensor({1, 2, 900, 130}, 3, t).transposed(),
+                 zt = random_tensor({1, 2, 101, 900}, 4, t).transposed();
+    check_product(x, z, "as stored");
+    check_product(xt, z, "x transposed");
+    check_product(x, zt, "z transposed");
+    check_product(xt, zt, "both transposed");
+
+    const Tensor rows = random_tensor({150, 500}, 5, t), weight = random_tensor({140, 500}, 6, t),
+                 bias = random_tensor({140}, 7, t);
+    Tensor y = empty({150, 140}, t);
+    y.fill(std::nan(""));
+    cpu_backend().matmul.linear(rows, weight, bias, y);
+    const std::vector<double> a = rows.to_vector<double>(), w = weight.to_vector<double>(),
+                              b = bias.to_vector<double>();
+    std::vector<double> want;
+    for (size_t i = 0; i < 150; ++i) {
+      for (size_t j = 0; j < 140; ++j) {
+        double sum = b[j];
+        for (size_t l = 0; l < 500; ++l) sum += a[i * 500 + l] * w[j * 500 + l];
+        want.push_back(sum);
+      }
+    }
+    BOOST_TEST(is_close(y.to_vector<double>(), want,
+                        t == DType::f64   ? 1e-14
+                        : t == DType::f32 ? 2e-6
+                                          : 0x1p-8),
+               str(t));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(more_columns_of_16_bits_than_are_packed_at_once) {
+  check_product(random_tensor({1, 1, 100, 2100}, 1, DType::bf16), random_tensor({1, 1, 2100, 1100}, 2, DType::bf16),
+                "as stored");
+  check_product(random_tensor({1, 1, 100, 2100}, 1, DType::bf16),
+                random_tensor({1, 1, 1100, 2100}, 2, DType::bf16).transposed(), "z transposed");
+}
+
 BOOST_AUTO_TEST_CASE(rounding_16_bit_once) {
   // 1 + 512 * 2^-9 = 2 in f32; adding 2^-9 to 1 in bf16 would change nothing, 512 times.
   Tensor x = full({1, 513}, 0x1p-9, DType::bf16), z = full({513, 1}, 1, DType::bf16), y = empty({1, 1}, DType::bf16);
@@ -114,16 +154,17 @@ BOOST_AUTO_TEST_CASE(rounding_16_bit_once) {
 
 BOOST_AUTO_TEST_CASE(same_bits_at_any_thread_count) {
   int before = threads();
-  for (DType t : {DType::f32, DType::bf16}) {
-    Tensor x = random_tensor({3, 2, 130, 257}, 1, t), z = random_tensor({3, 2, 257, 66}, 2, t),
-           w = random_tensor({257, 66}, 3, t);
+  for (const auto& [t, width] :
+       {std::pair{DType::f32, 66}, {DType::bf16, 66}, {DType::f32, 170}, {DType::bf16, 170}, {DType::f64, 170}}) {
+    Tensor x = random_tensor({3, 2, 130, 257}, 1, t), z = random_tensor({3, 2, 257, width}, 2, t),
+           w = random_tensor({257, width}, 3, t);
     std::vector<double> batched, merged;
     for (int n : {1, 2, 3}) {
       set_threads(n);
-      Tensor y = empty({3, 2, 130, 66}, t);
+      Tensor y = empty({3, 2, 130, width}, t);
       cpu_backend().matmul.product(x, z, false, y);
       std::vector<double> got = y.to_vector<double>();
-      cpu_backend().matmul.product(x, w.expanded({3, 2, 257, 66}), false, y);
+      cpu_backend().matmul.product(x, w.expanded({3, 2, 257, width}), false, y);
       if (n == 1) {
         batched = got;
         merged = y.to_vector<double>();
