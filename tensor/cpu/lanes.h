@@ -10,19 +10,28 @@ namespace braid::cpu {
 // 32 running results: with fewer, g++ unrolls the inner loop before it recognises a vector loop.
 inline constexpr int kLanes = 32;
 
+// acc[l] += acc[l + Width] for every Width from the given one down to 1. Lengths known here become vector instructions.
+template <int Width, class A>
+[[gnu::always_inline]] inline void fold_halves(A* acc) {
+#pragma GCC unroll 1  // otherwise g++ unrolls first and then often finds nothing to vectorise
+  for (int l = 0; l < Width; ++l) acc[l] += acc[l + Width];
+  if constexpr (Width > 1) fold_halves<Width / 2>(acc);
+}
+
 // Sum of f(i) for i in [0, n): running sums side by side, then a fixed tree.
 template <class A, class F>
 inline A lane_sum(int64_t n, F f) {
-  A acc[kLanes] = {};
-  int64_t i = 0;
+  A acc[kLanes];
+  // The first kLanes are stored, not added to an array of zeros, which g++ clears with a slow string instruction.
+#pragma GCC unroll 1
+  for (int l = 0; l < kLanes; ++l) acc[l] = n < kLanes ? A(0) : A(0) + f(l);
+  int64_t i = n < kLanes ? 0 : kLanes;
   for (; i + kLanes <= n; i += kLanes) {
-#pragma GCC unroll 1  // otherwise g++ unrolls first and then often finds nothing to vectorise
+#pragma GCC unroll 1
     for (int l = 0; l < kLanes; ++l) acc[l] += f(i + l);
   }
   for (int64_t l = 0; l < n - i; ++l) acc[l] += f(i + l);
-  for (int width = kLanes / 2; width > 0; width /= 2) {
-    for (int l = 0; l < width; ++l) acc[l] += acc[l + width];
-  }
+  fold_halves<kLanes / 2>(acc);
   return acc[0];
 }
 
