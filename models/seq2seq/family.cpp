@@ -78,20 +78,26 @@ double Seq2SeqSpec::forward_flops(int64_t) const {
          2 * s.T * s.D * of(config_.vocab_size);
 }
 
-// Saved by a block: residual stream (2 D), q, k, v (3 D), heads' output (2 D), hidden layer before its activation (F),
-// dynamic weights, and where all is kept the norms' results (2 D) and those of the activations; cross-attention adds
-// its own of both sides.
+// Saved by a block: residual stream (2 D), q, k, v (3 D), heads' output (D), hidden layer before its activation (F),
+// row statistics of softmax (N) and of both norms (4), dynamic weights, and where all is kept the norms' results (2 D)
+// and those of the activations. Cross-attention adds residual stream, queries and heads' output (3 D) and keys and
+// values (2 D) of the source. At the ends: the inputs of both final norms, and the gradient of the decoder's result. A
+// test measures it.
 TrainingMemory Seq2SeqSpec::training_memory(const TrainingSetup& setup) const {
   TrainingMemory memory = ModelSpec::training_memory(setup);
   const Sizes s(config_);
-  const double bytes = of(setup.bytes_per_element) * of(setup.batch);
+  const double bytes = of(setup.bytes_per_element), wide = std::max(4.0, bytes);
   const double all = setup.keeps_all() ? 1 : 0;
-  const double weights = s.N * ((6 + 2 * all) * s.R + 2);  // of a branch
-  const double self = (7 + 2 * all) * s.D + (1 + all) * s.F + (s.query + s.key) * weights;
-  const double cross = s.T * (6 * s.D + s.query * weights) + s.S * (2 * s.D + s.key * weights);
-  memory.activations = bytes * (of(config_.encoder_layers) * s.S * self +
-                                of(config_.decoder_layers) * (s.T * self + cross) + 3 * (s.S + s.T) * s.D);
-  memory.working = bytes * std::max(s.S, s.T) * std::max(s.F, 10 * s.D);
+  const double weights = bytes * s.N * ((6 + 2 * all) * s.R + 2);  // of a branch
+  const double self = bytes * ((6 + 2 * all) * s.D + (1 + all) * s.F) + wide * (s.N + 4) + (s.query + s.key) * weights;
+  const double cross_target = bytes * (3 + all) * s.D + wide * (s.N + 2) + s.query * weights;
+  const double cross_source = bytes * 2 * s.D + s.key * weights;
+  const double source_end = bytes * (1 + all) * s.D + 2 * wide, target_end = (bytes + wide) * s.D + 2 * wide;
+  memory.activations =
+      of(setup.batch) *
+      (s.S * (of(config_.encoder_layers) * self + source_end) +
+       of(config_.decoder_layers) * (s.T * (self + cross_target) + s.S * cross_source) + s.T * target_end);
+  memory.working = of(setup.batch) * bytes * std::max(s.S, s.T) * std::max(s.F, 10 * s.D);
   return memory;
 }
 

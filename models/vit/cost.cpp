@@ -56,18 +56,20 @@ double vit_flops(const VitConfig& config) {
 
 TrainingMemory vit_training_memory(const VitConfig& config, TrainingMemory memory, const TrainingSetup& setup) {
   const Sizes s(config);
-  const double bytes = static_cast<double>(setup.bytes_per_element);
-  const double tokens = static_cast<double>(setup.batch) * s.T;
-  // Of a block: residual stream (2 D), q, k, v (3 D) and their product (D), heads' output (D), hidden layer before its
-  // activation (F), dynamic weights as in the DCFormer; where all is kept, the norms' results (2 D) and those of the
-  // activations.
+  const double bytes = static_cast<double>(setup.bytes_per_element), wide = std::max(4.0, bytes);
+  const double tokens = static_cast<double>(setup.batch) * s.T, patches = static_cast<double>(setup.batch) * s.patches;
+  // Of a block: residual stream (2 D), q, k, v (3 D), heads' output (D), hidden layer before its activation (F), row
+  // statistics of softmax (N) and of both norms (4), dynamic weights as in the DCFormer; where all is kept, the norms'
+  // results (2 D) and those of the activations. At the ends: patches, the input of the final norm, its statistics, and
+  // its result where a class token is a part of it. A test measures it.
   const double all = setup.keeps_all() ? 1 : 0;
-  const double block = tokens * bytes * ((7 + 2 * all) * s.D + (1 + all) * s.F);
+  const double block = tokens * (bytes * ((6 + 2 * all) * s.D + (1 + all) * s.F) + wide * (s.N + 4));
   const double weights = tokens * bytes * s.C * s.N * ((6 + 2 * all) * s.R + 2);
   const double kept =
       setup.recompute ? tokens * s.D * s.L * bytes + block + weights : s.L * block + s.composing * weights;
   const double stem = static_cast<double>(setup.batch) * bytes * StemSizes(config).kept;
-  memory.activations = kept + tokens * bytes * (s.patch + 3 * s.D) + stem;
+  const double ends = patches * bytes * s.patch + tokens * (bytes * (config.class_token() ? 2 : 1) * s.D + 2 * wide);
+  memory.activations = kept + ends + stem;
   memory.working = std::max(tokens * s.F, tokens * 10 * s.D) * std::max(4.0, bytes);
   return memory;
 }
