@@ -7,8 +7,9 @@
 //       for each strip, each panel   C block += panel^T strip, held in registers
 //
 // A strip stays in the first-level cache while all panels of a group pass by, a group in the second-level cache while
-// all strips do. Threads share B' and take tiles of C. An element of C is a chain over ascending depth that depends
-// neither on its place in C nor on the size of C, so C may be cut anywhere.
+// all strips do. A deep product with a small C is the sum of some such products, each with a B' that stays in a cache.
+// Threads share B' and take tiles of C. An element of C is a chain over ascending depth that depends neither on its
+// place in C nor on the size of C, so C may be cut anywhere.
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
@@ -32,6 +33,7 @@ constexpr int64_t kDepth = 24576 / (kVectors * kVectorBytes);  // of a slice: a 
 constexpr int64_t kGroupBytes = 230000, kGroupRows = 288;      // of packed rows of A, at the most
 constexpr int64_t kLeastTileRows = 8 * kRows;                  // of C that a thread takes at once
 constexpr int64_t kStripBytes = int64_t{8} << 20;              // of B' at once
+constexpr int64_t kSmallBytes = int64_t{3} << 19;              // of a C that stays in a cache, and of B' beside it
 
 // Eight columns of out = eight rows of `length` values each. Where the rows of out are closer than eight (stride), each
 // overwrites what the one before had too much; the last one's excess lies behind them, kSlack values at the most.
@@ -282,39 +284,58 @@ struct Columns {
 
 constexpr int64_t kTogether = 4;  // strips packed at once: they read whole cache lines of B
 
-// The product with C in about so many tiles: rows first, columns where rows are few. loop(n, grain, body) calls
-// body(begin, end) until [0, n) is covered.
+// A product of columns that B' has room for, with C in about so many tiles: rows first, columns where rows are few.
+template <class G, class Loop>
+void multiply_columns(const G& g, int64_t tiles, Loop&& loop) {
+  using T = SumOf<G>;
+  constexpr int64_t together = kTogether * kColumns<T>;
+  const Columns<G> b{g};
+  const int64_t pieces = ceil_div(g.n, together);
+  T* strips = strips_of_thread<T>(b.slices * b.slice);
+  loop(b.slices * pieces, std::max<int64_t>(1, 65536 / (together * std::min(kDepth, g.k))),
+       [&](int64_t begin, int64_t end) {
+         for (int64_t i = begin; i < end; ++i) {
+           const int64_t j = i % pieces * together;
+           b.pack(i / pieces, j, std::min(together, g.n - j), strips);
+         }
+       });
+  const int64_t high = round_up(std::max(kLeastTileRows, ceil_div(g.m, tiles)), kRows), rows = ceil_div(g.m, high);
+  const int64_t columns = std::clamp<int64_t>(tiles / rows, 1, ceil_div(pieces, 2));
+  const int64_t wide = ceil_div(pieces, columns) * together;
+  loop(rows * columns, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t tile = begin; tile < end; ++tile) {
+      const int64_t row = tile / columns * high, at = tile % columns * wide;
+      if (at < g.n) multiply_part(g, {row, std::min(high, g.m - row), at, std::min(wide, g.n - at)}, strips, b.slice);
+    }
+  });
+}
+
+// g over the depth [first, first + depth) and columns [column, column + columns), added to C behind the first depth.
+template <class G>
+G piece_of(const G& g, int64_t first, int64_t depth, int64_t column, int64_t columns) {
+  G part = g;
+  part.k = depth, part.n = columns, part.c += column;
+  part.a += g.ta ? first * g.lda : first;
+  part.b += g.tb ? column * g.ldb + first : first * g.ldb + column;
+  if (g.start) part.start += column;
+  if (first > 0) part.start = nullptr, part.beta = 1;
+  return part;
+}
+
+// The whole product. loop(n, grain, body) calls body(begin, end) until [0, n) is covered.
 template <class G, class Loop>
 void multiply(const G& g, int64_t tiles, Loop&& loop) {
   using T = SumOf<G>;
-  constexpr int64_t together = kTogether * kColumns<T>;
-  const int64_t high = round_up(std::max(kLeastTileRows, ceil_div(g.m, tiles)), kRows), rows = ceil_div(g.m, high);
+  constexpr int64_t together = kTogether * kColumns<T>, size = sizeof(T);
+  const bool small = Sums<G>::kInPlace && g.m * g.n * size <= kSmallBytes;
+  const int64_t slices = std::max<int64_t>(1, kSmallBytes / size / g.n / kDepth);
+  const int64_t deep = small ? slices * kDepth : std::max(g.k, kDepth);
   const int64_t width =
-      std::max(together, kStripBytes / int64_t{sizeof(T)} / std::max(g.k, kDepth) / together * together);
+      std::max(together, kStripBytes / size / std::min(deep, std::max(g.k, kDepth)) / together * together);
   for (int64_t column = 0; column < g.n; column += width) {
-    G part = g;
-    part.n = std::min(width, g.n - column), part.c += column;
-    part.b += g.tb ? column * g.ldb : column;
-    if (g.start) part.start += column;
-    const Columns<G> b{part};
-    const int64_t pieces = ceil_div(part.n, together);
-    T* strips = strips_of_thread<T>(b.slices * b.slice);
-    loop(b.slices * pieces, std::max<int64_t>(1, 65536 / (together * std::min(kDepth, g.k))),
-         [&](int64_t begin, int64_t end) {
-           for (int64_t i = begin; i < end; ++i) {
-             const int64_t j = i % pieces * together;
-             b.pack(i / pieces, j, std::min(together, part.n - j), strips);
-           }
-         });
-    const int64_t columns = std::clamp<int64_t>(tiles / rows, 1, ceil_div(pieces, 2));
-    const int64_t wide = ceil_div(pieces, columns) * together;
-    loop(rows * columns, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t tile = begin; tile < end; ++tile) {
-        const int64_t row = tile / columns * high, at = tile % columns * wide;
-        if (at < part.n)
-          multiply_part(part, {row, std::min(high, g.m - row), at, std::min(wide, part.n - at)}, strips, b.slice);
-      }
-    });
+    for (int64_t first = 0; first < g.k; first += deep)
+      multiply_columns(piece_of(g, first, std::min(deep, g.k - first), column, std::min(width, g.n - column)), tiles,
+                       loop);
   }
 }
 

@@ -247,20 +247,50 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_nan_reaches_exactly_its_row_and_column, T, Types
   });
 }
 
-// More columns than are packed at once, of B in both orders, and a start of every row.
+// More columns than are packed at once, of B in both orders: the bits of products of some columns alone.
 BOOST_AUTO_TEST_CASE_TEMPLATE(wide_products_in_pieces_of_columns, T, Types) {
   for (bool tb : {false, true}) {
-    check_case<T>({false, tb, 100, 1100, 2100, T(1), T(1)});
-    const Case<T> x{false, tb, 100, 1100, 2100, T(1), T(1)};
-    const auto a = random_values<T>(x.size_a(), 1), b = random_values<T>(x.size_b(), 2),
-               start = random_values<T>(size_t(x.n), 4);
-    std::vector<T> before;
-    for (int64_t i = 0; i < x.m; ++i) before.insert(before.end(), start.begin(), start.end());
-    std::vector<T> c(x.size_c(), std::numeric_limits<T>::quiet_NaN());
-    cpu::gemm(x.ta, x.tb, x.m, x.n, x.k, x.alpha, a.data(), x.lda(), b.data(), x.ldb(), x.beta, c.data(), x.ldc(),
-              start.data());
-    check_against_loops(x, a, b, before, c, "with a start");
+    const Case<T> x{false, tb, 180, 2200, 1000};
+    const auto a = random_values<T>(x.size_a(), 1), b = random_values<T>(x.size_b(), 2);
+    for_kernels<T>([&](const GemmKernel<T>& kernel, const std::string& name) {
+      if (kernel.name != std::string("packed")) return;
+      std::vector<T> whole(x.size_c()), parts(x.size_c());
+      kernel.in_parallel(x.gemm(a.data(), b.data(), whole.data()));
+      for (const auto& [column, columns] : {std::pair<int64_t, int64_t>{0, 700}, {700, 801}, {1501, 699}}) {
+        Gemm<T> g = x.gemm(a.data(), b.data(), parts.data());
+        g.n = columns, g.b += tb ? column * g.ldb : column, g.c += column;
+        kernel.run(g);
+      }
+      BOOST_TEST(same_bits(whole, parts), name);
+    });
   }
+}
+
+// A small C goes through a deep product several times; a large one, whose first rows these are, does not.
+BOOST_AUTO_TEST_CASE_TEMPLATE(deep_products_in_pieces_of_depth, T, Types) {
+  const Case<T> x{true, false, 100, 1100, 2100}, large{true, false, 400, 1100, 2100};
+  const auto a = random_values<T>(large.size_a(), 1), b = random_values<T>(x.size_b(), 2),
+             start = random_values<T>(size_t(x.n), 4);
+  std::vector<T> rows, before;
+  for (int64_t p = 0; p < x.k; ++p) rows.insert(rows.end(), a.begin() + p * large.m, a.begin() + p * large.m + x.m);
+  for (int64_t i = 0; i < x.m; ++i) before.insert(before.end(), start.begin(), start.end());
+  for_kernels<T>([&](const GemmKernel<T>& kernel, const std::string& name) {
+    if (kernel.name != std::string("packed")) return;
+    const auto product = [&](const Case<T>& y, const std::vector<T>& of) {
+      std::vector<T> c(y.size_c(), std::numeric_limits<T>::quiet_NaN());
+      Gemm<T> g = y.gemm(of.data(), b.data(), c.data());
+      g.start = start.data();
+      kernel.in_parallel(g);
+      return c;
+    };
+    const std::vector<T> c = product(x, rows);
+    Case<T> with_start = x;
+    with_start.beta = 1;
+    check_against_loops(with_start, rows, b, before, c, name + " with a start");
+    std::vector<T> first = product(large, a);
+    first.resize(c.size());
+    BOOST_TEST(same_bits(c, first), name);
+  });
 }
 
 // An element depends neither on the size of C nor on its place in it, so C may be cut anywhere.
