@@ -34,11 +34,14 @@ struct StemSizes {
       const Pixels after = after_stem(c.image(), i + 1);
       const int64_t windows = after.rows * after.columns;
       flops += 2 * Sizes::of(windows * 9 * channels * c.stem_channels[i]);
-      kept += Sizes::of(windows * (9 * channels + 3 * c.stem_channels[i]));  // windows; product, norm, GELU
+      kept += Sizes::of(windows * (9 * channels + 2 * c.stem_channels[i]));  // windows; product, norm
+      statistics += Sizes::of(windows * 2);
+      if (i > 0) weights += Sizes::of(9 * channels * c.stem_channels[i]);
       channels = c.stem_channels[i];
     }
   }
-  double flops = 0, kept = 0;
+  double flops = 0, kept = 0, statistics = 0;
+  double weights = 0;  // in the order of the windows, for the gradients of what a convolution reads
 };
 
 }  // namespace
@@ -60,16 +63,24 @@ TrainingMemory vit_training_memory(const VitConfig& config, TrainingMemory memor
   const double tokens = static_cast<double>(setup.batch) * s.T, patches = static_cast<double>(setup.batch) * s.patches;
   // Of a block: residual stream (2 D), q, k, v (3 D), heads' output (D), hidden layer before its activation (F), row
   // statistics of softmax (N) and of both norms (4), dynamic weights as in the DCFormer; where all is kept, the norms'
-  // results (2 D) and those of the activations. At the ends: patches, the input of the final norm, its statistics, and
-  // its result where a class token is a part of it. A test measures it.
+  // results (2 D) and those of the activations. Dropout adds its factors for both halves (2 D) and for the embeddings,
+  // dropout of Compose its factors and new up factors and gates (2 R + 2). At the ends: patches, the input of the final
+  // norm, its statistics, and its result where a class token is a part of it. A test measures it on the CPU.
   const double all = setup.keeps_all() ? 1 : 0;
-  const double block = tokens * (bytes * ((6 + 2 * all) * s.D + (1 + all) * s.F) + wide * (s.N + 4));
-  const double weights = tokens * bytes * s.C * s.N * ((6 + 2 * all) * s.R + 2);
+  const nn::Activation act = config.activation();
+  const double activations = all > 0 || act == nn::Activation::quick_gelu || act == nn::Activation::tanh ? 2 : 1;
+  const double dropped = config.hidden_dropout_prob > 0 ? s.D : 0, composed = config.compose_dropout > 0 ? 1 : 0;
+  const double block = tokens * (bytes * ((6 + 2 * all) * s.D + 2 * dropped + activations * s.F) + wide * (s.N + 4));
+  const double weights = tokens * bytes * s.C * s.N * ((6 + 2 * all) * s.R + 2 + composed * (2 * s.R + 2));
   const double kept =
       setup.recompute ? tokens * s.D * s.L * bytes + block + weights : s.L * block + s.composing * weights;
-  const double stem = static_cast<double>(setup.batch) * bytes * StemSizes(config).kept;
-  const double ends = patches * bytes * s.patch + tokens * (bytes * (config.class_token() ? 2 : 1) * s.D + 2 * wide);
-  memory.activations = kept + ends + stem;
+  const StemSizes of_stem(config);
+  const bool stem = !config.stem_channels.empty();
+  const double ends = patches * bytes * (stem ? all : 1) * s.patch +
+                      tokens * (bytes * ((config.class_token() ? 2 : 1) * s.D + dropped) + 2 * wide);
+  memory.activations = kept + ends +
+                       static_cast<double>(setup.batch) * (bytes * of_stem.kept + wide * of_stem.statistics) +
+                       bytes * of_stem.weights;
   memory.working = std::max(tokens * s.F, tokens * 10 * s.D) * std::max(4.0, bytes);
   return memory;
 }

@@ -7,8 +7,8 @@
 //       for each strip, each panel   C block += panel^T strip, held in registers
 //
 // A strip stays in the first-level cache while all panels of a group pass by, a group in the second-level cache while
-// all strips do. A deep product with a small C is the sum of some such products, each with a B' that stays in a cache.
-// Threads share B' and take tiles of C. An element of C is a chain over ascending depth that depends neither on its
+// all strips do. Threads share B' and take tiles of C. A deep product whose C and some slices of B' fit a cache is the
+// sum of such products of some slices each. An element of C is a chain over ascending depth that depends neither on its
 // place in C nor on the size of C, so C may be cut anywhere.
 #include <algorithm>
 #include <cstring>
@@ -327,9 +327,11 @@ template <class G, class Loop>
 void multiply(const G& g, int64_t tiles, Loop&& loop) {
   using T = SumOf<G>;
   constexpr int64_t together = kTogether * kColumns<T>, size = sizeof(T);
-  const bool small = Sums<G>::kInPlace && g.m * g.n * size <= kSmallBytes;
-  const int64_t slices = std::max<int64_t>(1, kSmallBytes / size / g.n / kDepth);
-  const int64_t deep = small ? slices * kDepth : std::max(g.k, kDepth);
+  // Slices that go through C at once: all where C is summed elsewhere, some where C and their B' fit a cache, else as
+  // many as kStripBytes hold of the fewest columns.
+  const int64_t few = kSmallBytes / size / g.n / kDepth, many = kStripBytes / size / together / kDepth;
+  const int64_t slices = g.m * g.n * size <= kSmallBytes && few > 0 ? few : many;
+  const int64_t deep = Sums<G>::kInPlace ? slices * kDepth : std::max(g.k, kDepth);
   const int64_t width =
       std::max(together, kStripBytes / size / std::min(deep, std::max(g.k, kDepth)) / together * together);
   for (int64_t column = 0; column < g.n; column += width) {

@@ -23,4 +23,20 @@ BOOST_AUTO_TEST_CASE(sums_and_maxima_by_lanes) {
   BOOST_TEST(cpu::lane_max<float>(0, [](int64_t) { return 1.0f; }) == -kInf);
 }
 
+// 32 sums side by side from zero, then halves onto halves: models depend on these bits.
+BOOST_AUTO_TEST_CASE(sums_have_the_bits_of_32_lanes_folded_in_halves) {
+  for (int64_t n : {0, 1, 31, 32, 33, 63, 64, 100, 768}) {
+    for (const bool zeros : {false, true}) {
+      auto f = [zeros](int64_t i) { return zeros ? -0.0f : std::sin(float(i * i)) * std::exp2(float(i % 13)); };
+      float acc[32] = {};
+      for (int64_t i = 0; i < n; ++i) acc[i % 32] += f(i);
+      for (int width = 16; width > 0; width /= 2)
+        for (int l = 0; l < width; ++l) acc[l] += acc[l + width];
+      const float sum = cpu::lane_sum<float>(n, f);
+      BOOST_TEST(sum == acc[0], "n = " << n);
+      BOOST_TEST(std::signbit(sum) == std::signbit(acc[0]), "n = " << n);
+    }
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()

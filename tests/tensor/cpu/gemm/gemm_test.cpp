@@ -136,8 +136,9 @@ template <class T>
 void check_repeatable() {
   const Threads keep;
   const Case<T> cases[] = {{false, false, 300, 260, 130}, {false, true, 600, 97, 65}, {true, false, 130, 70, 1500},
-                           {true, true, 100, 200, 90},    {false, true, 1, 700, 256}, {false, false, 700, 1, 256},
-                           {false, true, 1, 1, 1000},     {false, true, 8, 900, 300}, {false, false, 8, 300, 33}};
+                           {true, false, 260, 300, 2100}, {true, true, 100, 200, 90}, {false, true, 1, 700, 256},
+                           {false, false, 700, 1, 256},   {false, true, 1, 1, 1000},  {false, true, 8, 900, 300},
+                           {false, false, 8, 300, 33}};
   for (const Case<T>& x : cases) {
     const auto check_kernel = [&](const GemmKernel<T>* kernel, const std::string& name) {
       set_threads(1);
@@ -266,30 +267,36 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(wide_products_in_pieces_of_columns, T, Types) {
   }
 }
 
-// A small C goes through a deep product several times; a large one, whose first rows these are, does not.
+// A small C goes through a deep product several times, some slices each; a large one, whose first rows these are, does
+// not.
 BOOST_AUTO_TEST_CASE_TEMPLATE(deep_products_in_pieces_of_depth, T, Types) {
-  const Case<T> x{true, false, 100, 1100, 2100}, large{true, false, 400, 1100, 2100};
+  const Case<T> x{true, false, 100, 260, 4000, T(0.7), T(0.3), 3},
+      large{true, false, 1600, 260, 4000, T(0.7), T(0.3), 3};
   const auto a = random_values<T>(large.size_a(), 1), b = random_values<T>(x.size_b(), 2),
-             start = random_values<T>(size_t(x.n), 4);
-  std::vector<T> rows, before;
-  for (int64_t p = 0; p < x.k; ++p) rows.insert(rows.end(), a.begin() + p * large.m, a.begin() + p * large.m + x.m);
-  for (int64_t i = 0; i < x.m; ++i) before.insert(before.end(), start.begin(), start.end());
+             before = random_values<T>(large.size_c(), 3), start = random_values<T>(size_t(x.n), 4);
+  std::vector<T> rows(x.size_a());
+  for (int64_t p = 0; p < x.k; ++p) std::copy_n(a.begin() + p * large.lda(), x.m, rows.begin() + p * x.lda());
   for_kernels<T>([&](const GemmKernel<T>& kernel, const std::string& name) {
     if (kernel.name != std::string("packed")) return;
-    const auto product = [&](const Case<T>& y, const std::vector<T>& of) {
-      std::vector<T> c(y.size_c(), std::numeric_limits<T>::quiet_NaN());
-      Gemm<T> g = y.gemm(of.data(), b.data(), c.data());
-      g.start = start.data();
-      kernel.in_parallel(g);
-      return c;
-    };
-    const std::vector<T> c = product(x, rows);
-    Case<T> with_start = x;
-    with_start.beta = 1;
-    check_against_loops(with_start, rows, b, before, c, name + " with a start");
-    std::vector<T> first = product(large, a);
-    first.resize(c.size());
-    BOOST_TEST(same_bits(c, first), name);
+    for (const bool with_start : {false, true}) {
+      const auto product = [&](const Case<T>& y, const std::vector<T>& of) {
+        std::vector<T> c = before;
+        Gemm<T> g = y.gemm(of.data(), b.data(), c.data());
+        if (with_start) g.start = start.data(), g.beta = 0;
+        kernel.in_parallel(g);
+        c.resize(x.size_c());
+        return c;
+      };
+      Case<T> as_loops = x;
+      std::vector<T> c0(before.begin(), before.begin() + std::ptrdiff_t(x.size_c()));
+      if (with_start) {
+        as_loops.beta = 1;
+        for (int64_t i = 0; i < x.m; ++i) std::copy_n(start.begin(), x.n, c0.begin() + i * x.ldc());
+      }
+      const std::vector<T> c = product(x, rows);
+      check_against_loops(as_loops, rows, b, c0, c, name + (with_start ? " with a start" : ""));
+      BOOST_TEST(same_bits(c, product(large, a)), name);
+    }
   });
 }
 
