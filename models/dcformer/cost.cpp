@@ -5,6 +5,7 @@
 
 #include "braid/models/dcformer/layers.h"
 #include "braid/models/dcformer/model.h"
+#include "braid/models/recomputed_activation.h"
 #include "braid/tensor/error.h"
 
 namespace braid::models {
@@ -95,11 +96,7 @@ Flops flops_per_token(DcformerConfig c, int64_t seq_len) {
 }
 
 // Whether the result of the activation, or of the gate, is cheap to compute again.
-static bool ffn_is_recomputed(const DcformerConfig& c) {
-  if (nn::ffn_inputs(c.ffn) == 2) return c.hidden_act == Activation::silu;
-  return c.hidden_act == Activation::silu || c.hidden_act == Activation::gelu ||
-         c.hidden_act == Activation::gelu_tanh || c.hidden_act == Activation::relu;
-}
+static bool ffn_is_recomputed(const DcformerConfig& c) { return recomputes_activation(c.ffn, c.hidden_act); }
 
 const std::vector<ActivationTerm>& saved_activations() {
   using Config = const DcformerConfig&;

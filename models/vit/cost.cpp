@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "braid/models/recomputed_activation.h"
+
 namespace braid::models {
 
 namespace {
@@ -67,10 +69,10 @@ TrainingMemory vit_training_memory(const VitConfig& config, TrainingMemory memor
   // dropout of Compose its factors and new up factors and gates (2 R + 2). At the ends: patches, the input of the final
   // norm, its statistics, and its result where a class token is a part of it. A test measures it on the CPU.
   const double all = setup.keeps_all() ? 1 : 0;
-  const nn::Activation act = config.activation();
-  const double activations = all > 0 || act == nn::Activation::quick_gelu || act == nn::Activation::tanh ? 2 : 1;
+  const bool again = recomputes_activation(nn::FfnKind::gelu, config.activation()) && !setup.keeps_all();
   const double dropped = config.hidden_dropout_prob > 0 ? s.D : 0, composed = config.compose_dropout > 0 ? 1 : 0;
-  const double block = tokens * (bytes * ((6 + 2 * all) * s.D + 2 * dropped + activations * s.F) + wide * (s.N + 4));
+  const double block =
+      tokens * (bytes * ((6 + 2 * all) * s.D + 2 * dropped + (again ? 1 : 2) * s.F) + wide * (s.N + 4));
   const double weights = tokens * bytes * s.C * s.N * ((6 + 2 * all) * s.R + 2 + composed * (2 * s.R + 2));
   const double kept =
       setup.recompute ? tokens * s.D * s.L * bytes + block + weights : s.L * block + s.composing * weights;

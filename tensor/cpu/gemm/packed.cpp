@@ -331,9 +331,8 @@ void multiply(const G& g, int64_t tiles, Loop&& loop) {
   // many as kStripBytes hold of the fewest columns.
   const int64_t few = kSmallBytes / size / g.n / kDepth, many = kStripBytes / size / together / kDepth;
   const int64_t slices = g.m * g.n * size <= kSmallBytes && few > 0 ? few : many;
-  const int64_t deep = Sums<G>::kInPlace ? slices * kDepth : std::max(g.k, kDepth);
-  const int64_t width =
-      std::max(together, kStripBytes / size / std::min(deep, std::max(g.k, kDepth)) / together * together);
+  const int64_t whole = std::max(g.k, kDepth), deep = Sums<G>::kInPlace ? std::min(whole, slices * kDepth) : whole;
+  const int64_t width = std::max(together, kStripBytes / size / deep / together * together);
   for (int64_t column = 0; column < g.n; column += width) {
     for (int64_t first = 0; first < g.k; first += deep)
       multiply_columns(piece_of(g, first, std::min(deep, g.k - first), column, std::min(width, g.n - column)), tiles,

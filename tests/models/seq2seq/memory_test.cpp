@@ -2,7 +2,7 @@
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 
-#include "braid/tensor/memory.h"
+#include "tests/models/kept.h"
 #include "tests/models/seq2seq/support.h"
 
 using namespace braid;
@@ -10,13 +10,6 @@ using namespace braid::test;
 using models::Seq2Seq, models::Seq2SeqConfig;
 
 namespace {
-
-// Bytes that a step keeps, and the estimate.
-struct Kept {
-  double measured, estimate;
-  double ratio() const { return measured / estimate; }
-};
-Kept operator-(Kept a, Kept b) { return {a.measured - b.measured, a.estimate - b.estimate}; }
 
 Kept kept_by_step(Seq2SeqConfig config, int64_t encoder_layers, int64_t decoder_layers, DType dtype) {
   config.encoder_layers = encoder_layers, config.decoder_layers = decoder_layers;
@@ -26,10 +19,7 @@ Kept kept_by_step(Seq2SeqConfig config, int64_t encoder_layers, int64_t decoder_
   const models::Batch batch{{"source_ids", symbol_ids({4, S}, V, 1)},
                             {"input_ids", symbol_ids({4, T}, V, 2)},
                             {"targets", symbol_ids({4, T}, V, 3)}};
-  const int64_t before = memory_stats(kCpu).current;
-  const Tensor loss = model.loss_sum(batch);
-  const auto measured = static_cast<double>(memory_stats(kCpu).current - before);
-  return {measured, model.spec()->training_memory({.batch = 4, .bytes_per_element = size_of(dtype)}).activations};
+  return test::kept_by_step(model, batch, {.batch = 4, .bytes_per_element = size_of(dtype)});
 }
 
 }  // namespace

@@ -2,9 +2,8 @@
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 
-#include "braid/models/registry.h"
 #include "braid/models/vit/model.h"
-#include "braid/tensor/memory.h"
+#include "tests/models/kept.h"
 #include "tests/models/vit/support.h"
 
 using namespace braid;
@@ -14,13 +13,6 @@ using models::Vit, models::VitConfig;
 namespace {
 
 constexpr int64_t kPictures = 8;
-
-// Bytes that a step keeps, and the estimate.
-struct Kept {
-  double measured, estimate;
-  double ratio() const { return measured / estimate; }
-};
-Kept operator-(Kept a, Kept b) { return {a.measured - b.measured, a.estimate - b.estimate}; }
 
 Kept kept_by_step(VitConfig config, int64_t blocks, DType dtype, bool recompute) {
   config.num_hidden_layers = blocks;
@@ -34,13 +26,8 @@ Kept kept_by_step(VitConfig config, int64_t blocks, DType dtype, bool recompute)
       {"pixel_values", randn({kPictures, config.num_channels, size.rows, size.columns}, kVitKey, DType::f32).to(dtype)},
       {"labels", vit_batch(config, kPictures).at("labels")},
       {models::kSampleKeys, from_vector(keys, {kPictures})}};
-  const int64_t before = memory_stats(kCpu).current;
-  const Tensor loss = model.loss_sum(batch);
-  const auto measured = static_cast<double>(memory_stats(kCpu).current - before);
-  return {measured,
-          model.spec()
-              ->training_memory({.batch = kPictures, .bytes_per_element = size_of(dtype), .recompute = recompute})
-              .activations};
+  return test::kept_by_step(model, batch,
+                            {.batch = kPictures, .bytes_per_element = size_of(dtype), .recompute = recompute});
 }
 
 }  // namespace
@@ -51,12 +38,13 @@ BOOST_AUTO_TEST_CASE(activations_are_what_a_step_keeps) {
   VitConfig mean = small_vit();
   mean.hidden_size = 64, mean.num_attention_heads = 4, mean.intermediate_size = 256;
   mean.image_size = {16}, mean.patch_size = {2};
-  VitConfig plain = mean, token = mean, wide = mean, stem = mean, quick = plain, dropout = mean;
+  VitConfig plain = mean, token = mean, wide = mean, stem = mean, dropout = mean;
   plain.use_dcmha = false;
+  VitConfig quick = plain;
   token.pool_type = "tok", token.posemb = "learn";
   wide.intermediate_size = 512, wide.rank = 4;
   stem.image_size = {32}, stem.patch_size = {4}, stem.stem_channels = {48, 32};
-  quick.hidden_act = "quick_gelu", quick.use_dcmha = false;
+  quick.hidden_act = "quick_gelu";
   dropout.hidden_dropout_prob = 0.1, dropout.compose_dropout = 0.1;
   const std::pair<const char*, VitConfig> cases[] = {{"DC-ViT", mean},    {"ViT", plain}, {"class token", token},
                                                      {"wide", wide},      {"stem", stem}, {"quick_gelu", quick},

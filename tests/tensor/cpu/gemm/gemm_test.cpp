@@ -248,8 +248,23 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(a_nan_reaches_exactly_its_row_and_column, T, Types
   });
 }
 
-// More columns than are packed at once, of B in both orders: the bits of products of some columns alone.
+// More columns than are packed at once, of B in both orders, and a start of every row.
 BOOST_AUTO_TEST_CASE_TEMPLATE(wide_products_in_pieces_of_columns, T, Types) {
+  for (bool tb : {false, true}) {
+    check_case<T>({false, tb, 100, 1100, 2100, T(1), T(1)});
+    const Case<T> x{false, tb, 100, 1100, 2100, T(1), T(1)};
+    const auto a = random_values<T>(x.size_a(), 1), b = random_values<T>(x.size_b(), 2),
+               start = random_values<T>(size_t(x.n), 4);
+    std::vector<T> before;
+    for (int64_t i = 0; i < x.m; ++i) before.insert(before.end(), start.begin(), start.end());
+    std::vector<T> c(x.size_c(), std::numeric_limits<T>::quiet_NaN());
+    cpu::gemm(x.ta, x.tb, x.m, x.n, x.k, x.alpha, a.data(), x.lda(), b.data(), x.ldb(), x.beta, c.data(), x.ldc(),
+              start.data());
+    check_against_loops(x, a, b, before, c, "with a start");
+  }
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(wide_products_have_the_bits_of_some_columns_alone, T, Types) {
   for (bool tb : {false, true}) {
     const Case<T> x{false, tb, 180, 2200, 1000};
     const auto a = random_values<T>(x.size_a(), 1), b = random_values<T>(x.size_b(), 2);
