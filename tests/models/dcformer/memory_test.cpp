@@ -78,7 +78,7 @@ BOOST_AUTO_TEST_CASE(activations_are_what_a_step_keeps) {
 // The second micro-batch is the worst moment: gradients exist already while activations are kept.
 BOOST_AUTO_TEST_CASE(the_peak_of_a_step_is_the_estimate) {
   const int threads_before = threads();
-  set_threads(2);  // their workspace is not in the estimate; it shows in the smallest cases
+  set_threads(1);  // a thread's workspace is not in the estimate, and longer vectors need more
   for (const Variant& v : variants) {
     if (v.preset == std::string("pythia-tiny")) continue;  // dcpythia-tiny has more
     Keys keys = {{"n_layer", "3"}};
@@ -104,8 +104,8 @@ BOOST_AUTO_TEST_CASE(the_peak_of_a_step_is_the_estimate) {
           const double ratio = peak / (m.gradients + m.activations + m.working);
           BOOST_TEST_CONTEXT(v.preset << " " << str(dtype) << " T=" << T << " recompute=" << recompute << ": "
                                       << ratio) {
-            BOOST_TEST(ratio > (dtype == DType::f32 ? 0.9 : 0.85));
-            BOOST_TEST(ratio < (dtype == DType::f32 ? 1.1 : 1.15));
+            BOOST_TEST(ratio > (dtype == DType::f32 ? 0.95 : 0.92));
+            BOOST_TEST(ratio < (dtype == DType::f32 ? 1.06 : 1.1));
           }
         }
       }
