@@ -129,7 +129,7 @@ void tile(int64_t pairs, const Word* a, const Word* b, bool first, float* c, int
 #pragma GCC unroll 16
   for (int i = 0; i < MR; ++i) {
 #pragma GCC unroll 2
-    for (int v = 0; v < NV; ++v) sum[i][v] = first ? _mm512_setzero_ps() : _mm512_loadu_ps(c + i * ldc + v * 16);
+    for (int v = 0; v < NV; ++v) sum[i][v] = _mm512_setzero_ps();
   }
   for (int64_t p = 0; p < pairs; ++p, a += PairStep, b += kBf16Columns) {
     __m512i column[NV];
@@ -146,7 +146,10 @@ void tile(int64_t pairs, const Word* a, const Word* b, bool first, float* c, int
 #pragma GCC unroll 16
   for (int i = 0; i < MR; ++i) {
 #pragma GCC unroll 2
-    for (int v = 0; v < NV; ++v) _mm512_storeu_ps(c + i * ldc + v * 16, sum[i][v]);
+    for (int v = 0; v < NV; ++v) {
+      float* to = c + i * ldc + v * 16;
+      _mm512_storeu_ps(to, first ? sum[i][v] : _mm512_add_ps(_mm512_loadu_ps(to), sum[i][v]));
+    }
   }
 }
 

@@ -31,7 +31,8 @@ struct Bf16Kernels {
                        uint32_t* panels) = nullptr;
 
   // c (rows, columns in full vectors of 16) = or += the product of a panel of rows and one of columns;
-  // rows <= kBf16Rows, columns <= kBf16Columns. An element is a chain over ascending depth, whatever the tile.
+  // rows <= kBf16Rows, columns <= kBf16Columns. An element is a chain over ascending depth, whatever the tile; a chain
+  // no longer than a panel is deep, since rounding errors grow with it.
   void (*multiply)(int64_t rows, int64_t columns, int64_t pairs, const uint32_t* a, bool by_vector, const uint32_t* b,
                    bool first, float* c, int64_t ldc) = nullptr;
 
