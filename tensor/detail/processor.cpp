@@ -41,6 +41,12 @@ bool instructions_limited() { return allowed() != Allowed::avx512; }
 // clang 14; these are bits of the processor's answer, of vectors that another name stands for.
 namespace {
 
+#ifdef BRAID_EMULATE_AVX512  // tests/emulation/avx512.h
+constexpr bool kEmulated = true;
+#else
+constexpr bool kEmulated = false;
+#endif
+
 bool has_bit_of_leaf_7_1(unsigned bit) {  // in register EAX
   unsigned a = 0, b = 0, c = 0, d = 0;
   return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & (1u << bit)) != 0;
@@ -57,18 +63,19 @@ bool has_f16c() {
   return has_avx2() && __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
 }
 
-bool has_avx_vnni() { return has_avx2() && has_bit_of_leaf_7_1(4); }
+bool has_avx_vnni() { return has_avx2() && (kEmulated || has_bit_of_leaf_7_1(4)); }
 
 bool has_avx512() {
-  return allowed() >= Allowed::avx512 && has_avx2() && __builtin_cpu_supports("avx512f") &&
-         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  return allowed() >= Allowed::avx512 && has_f16c() &&
+         (kEmulated || (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")));
 }
 
-bool has_avx512_bf16() { return has_avx512() && has_bit_of_leaf_7_1(5); }
+bool has_avx512_bf16() { return has_avx512() && (kEmulated || has_bit_of_leaf_7_1(5)); }
 
-bool prefers_avx512_bf16() { return has_avx512_bf16() && !__builtin_cpu_is("intel"); }
+bool prefers_avx512_bf16() { return has_avx512_bf16() && (kEmulated || !__builtin_cpu_is("intel")); }
 
-bool has_avx512_vnni() { return has_avx512() && __builtin_cpu_supports("avx512vnni"); }
+bool has_avx512_vnni() { return has_avx512() && (kEmulated || __builtin_cpu_supports("avx512vnni")); }
 
 #else
 

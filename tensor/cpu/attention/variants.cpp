@@ -10,7 +10,7 @@ namespace braid::cpu::attention {
 
 extern const Kernels<float> portable_f32, portable_bf16_f32;
 extern const Kernels<double> portable_f64;
-#ifdef BRAID_ATTENTION_X86
+#ifdef BRAID_KERNELS_X86
 extern const Kernels<float> avx512_bf16_f32, avx512_f32, avx2_f32;
 extern const Kernels<double> avx512_f64, avx2_f64;
 #endif
@@ -28,7 +28,7 @@ std::vector<const Kernels<T>*> find_variants() {
       found.push_back(&twice);
     }
   };
-#ifdef BRAID_ATTENTION_X86
+#ifdef BRAID_KERNELS_X86
   if (detail::has_avx512()) add(avx512_f32, avx512_f64);
   if (detail::has_avx2()) add(avx2_f32, avx2_f64);
 #endif
@@ -61,7 +61,7 @@ template const Kernels<double>& kernels<double>();
 namespace {
 
 const Kernels<float>* find_pair_kernels() {
-#ifdef BRAID_ATTENTION_X86
+#ifdef BRAID_KERNELS_X86
   if (detail::has_avx512_bf16()) return &avx512_bf16_f32;
 #endif
   return &portable_bf16_f32;

@@ -8,7 +8,7 @@
 namespace braid::cpu::int8 {
 
 extern const Kernels portable;
-#ifdef BRAID_INT8_X86
+#ifdef BRAID_KERNELS_X86
 extern const Kernels avx512_vnni, avx_vnni, avx2;
 #endif
 
@@ -16,7 +16,7 @@ namespace {
 
 std::vector<const Kernels*> find_variants() {
   std::vector<const Kernels*> found;
-#ifdef BRAID_INT8_X86
+#ifdef BRAID_KERNELS_X86
   if (detail::has_avx512_vnni()) found.push_back(&avx512_vnni);
   if (detail::has_avx_vnni()) found.push_back(&avx_vnni);
   if (detail::has_avx2()) found.push_back(&avx2);

@@ -8,7 +8,7 @@
 namespace braid::cpu::row_invariant {
 
 extern const Kernels portable;
-#ifdef BRAID_ROW_INVARIANT_X86
+#ifdef BRAID_KERNELS_X86
 extern const Kernels avx512_bf16, avx512, avx2;
 #endif
 
@@ -16,7 +16,7 @@ namespace {
 
 std::vector<const Kernels*> find_variants() {
   std::vector<const Kernels*> found;
-#ifdef BRAID_ROW_INVARIANT_X86
+#ifdef BRAID_KERNELS_X86
   const bool f16c = detail::has_f16c();  // which all of them use
   if (f16c && detail::has_avx512_bf16()) found.push_back(&avx512_bf16);
   if (f16c && detail::has_avx512()) found.push_back(&avx512);

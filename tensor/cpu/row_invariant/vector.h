@@ -90,7 +90,9 @@ inline V<float> load(const float16* p) {
 // sum += x y, rounded once where the instruction set can: written out, because a compiler's own choice of what it fuses
 // may differ between two tiles of different sizes, and because g++ otherwise moves sums between registers and memory.
 inline void add_product(V<float>& sum, V<float> x, V<float> y) {
-#if BRAID_ROW_INVARIANT_BYTES >= 32
+#if defined(BRAID_EMULATED_AVX512)
+  sum = V<float>(_mm512_fmadd_ps(__m512(x), __m512(y), __m512(sum)));
+#elif BRAID_ROW_INVARIANT_BYTES >= 32
   asm("vfmadd231ps %2, %1, %0" : "+v"(sum) : "v"(x), "v"(y));
 #elif defined(__aarch64__)
   sum = V<float>(vfmaq_f32(float32x4_t(sum), float32x4_t(x), float32x4_t(y)));
@@ -99,7 +101,9 @@ inline void add_product(V<float>& sum, V<float> x, V<float> y) {
 #endif
 }
 inline void add_product(V<double>& sum, V<double> x, V<double> y) {
-#if BRAID_ROW_INVARIANT_BYTES >= 32
+#if defined(BRAID_EMULATED_AVX512)
+  sum = V<double>(_mm512_fmadd_pd(__m512d(x), __m512d(y), __m512d(sum)));
+#elif BRAID_ROW_INVARIANT_BYTES >= 32
   asm("vfmadd231pd %2, %1, %0" : "+v"(sum) : "v"(x), "v"(y));
 #elif defined(__aarch64__)
   sum = V<double>(vfmaq_f64(float64x2_t(sum), float64x2_t(x), float64x2_t(y)));
@@ -140,13 +144,20 @@ inline auto load_operand(const From* p) {
     return load(p);
 }
 #ifdef BRAID_ROW_INVARIANT_PAIRS
-inline void add_product(V<float>& sum, Pairs x, Pairs y) { asm("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(x), "v"(y)); }
+inline void add_product(V<float>& sum, Pairs x, Pairs y) {
+#if defined(BRAID_EMULATED_AVX512)
+  sum = V<float>(_mm512_dpbf16_ps(__m512(sum), __m512bh(x), __m512bh(y)));
+#else
+  asm("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(x), "v"(y));
+#endif
+}
 #endif
 
 // v itself, from here on in a register: otherwise g++ reads it again wherever it is used, and the tiles wait for loads.
 template <class Vector>
-inline void keep(Vector& v) {
-#if defined(__AVX__)
+inline void keep([[maybe_unused]] Vector& v) {
+#if defined(BRAID_EMULATED_AVX512)  // two registers
+#elif defined(__AVX__)
   asm volatile("" : "+v"(v));
 #elif defined(__SSE2__)
   asm volatile("" : "+x"(v));
