@@ -13,7 +13,9 @@
 namespace braid::cpu {
 
 inline constexpr int64_t kBf16Rows = 14, kBf16Columns = 32;
-inline constexpr int64_t kBf16Depth = 384;  // most depths of a panel: one of each kind fits the first-level cache
+// Most depths of a panel. Half of it would keep one of each kind in the first-level cache, but sums that wait for the
+// next slice cost more than reading panels from the second level.
+inline constexpr int64_t kBf16Depth = 768;
 inline constexpr int64_t kBf16Pitch = kBf16Depth / 2 + 16, kBf16Wide = 16;
 inline constexpr int64_t kBf16RowPanel = kBf16Wide * kBf16Depth / 2;  // words; enough for both forms
 static_assert(kBf16Rows * kBf16Pitch <= kBf16RowPanel);
