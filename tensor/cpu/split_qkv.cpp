@@ -68,8 +68,8 @@ struct Call {
 
 // y = x rotated by the angles of its token, or with sign = -1 by their negative. y may be x.
 template <class T>
-void rotate(const T* x, int64_t d, int64_t h, const Accumulate<T>* cosine, const Accumulate<T>* sine,
-            Accumulate<T> sign, T* y) {
+[[gnu::always_inline]] inline void rotate(const T* x, int64_t d, int64_t h, const Accumulate<T>* cosine,
+                                          const Accumulate<T>* sine, Accumulate<T> sign, T* y) {
   using A = Accumulate<T>;
   BRAID_IVDEP  // an iteration reads both elements of its pair before it writes them
   for (int64_t e = 0; e < h; ++e) {
@@ -81,30 +81,56 @@ void rotate(const T* x, int64_t d, int64_t h, const Accumulate<T>* cosine, const
 }
 
 template <class T>
-Accumulate<T> rstd_of(const T* x, int64_t d, Accumulate<T> eps) {
+[[gnu::always_inline]] inline Accumulate<T> mean_square(const T* x, int64_t d) {
   using A = Accumulate<T>;
-  const A squares = lane_sum<A>(d, [x](int64_t e) { return A(x[e]) * A(x[e]); });
-  return A(1) / std::sqrt(squares / A(d) + eps);
+  return lane_sum<A>(d, [x](int64_t e) { return A(x[e]) * A(x[e]); }) / A(d);
 }
 
+// rstd of `count` heads from x on. The sums of all of them come first: roots and divisions take long, but no longer for
+// a vector than for one.
+constexpr int64_t kHeadsAtOnce = 16;
 template <class T>
+[[gnu::always_inline]] inline void find_rstd(const T* x, int64_t count, int64_t d, Accumulate<T> eps,
+                                             Accumulate<T> (&rstd)[kHeadsAtOnce]) {
+  using A = Accumulate<T>;
+  for (int64_t n = 0; n < count; ++n, x += d) rstd[n] = mean_square(x, d);
+  for (int64_t n = count; n < kHeadsAtOnce; ++n) rstd[n] = A(1);
+  for (A& r : rstd) r = A(1) / std::sqrt(r + eps);
+}
+
+// Calls body.operator()<D>() with a common head size D whose pairs are all rotated, or none of them, for which the
+// compiler unrolls every loop of a row; else with 0: the sizes are those of the call.
+template <class T, class Body>
+void with_head_size(const Call<T>& call, Body&& body) {
+  if (call.h == 0 || 2 * call.h == call.d) {
+    if (call.d == 32) return body.template operator()<32>();
+    if (call.d == 64) return body.template operator()<64>();
+    if (call.d == 128) return body.template operator()<128>();
+  }
+  body.template operator()<0>();
+}
+
+template <int64_t D, class T>
 void forward_token(const Call<T>& call, const Part<T>& part, int64_t r, const T* x) {
   using A = Accumulate<T>;
-  const int64_t b = r / call.steps, t = r % call.steps, d = call.d;
+  const int64_t b = r / call.steps, t = r % call.steps, d = D ? D : call.d;
   const T* in = x + r * call.width + part.column;
+  A rstd[kHeadsAtOnce];
   for (int64_t n = 0; n < part.heads; ++n, in += d) {
+    const int64_t place = n % kHeadsAtOnce;
+    if (part.weight && place == 0) find_rstd(in, std::min(kHeadsAtOnce, part.heads - n), d, call.eps, rstd);
     T* y = part.row(b, t, n);
     const T* normed = in;
     if (part.weight) {
       const T* w = part.weight;
-      const A rstd = rstd_of(in, d, call.eps);
+      const A scale = rstd[place];
       BRAID_IVDEP
-      for (int64_t e = 0; e < d; ++e) y[e] = T(A(in[e]) * rstd * A(w[e]));
+      for (int64_t e = 0; e < d; ++e) y[e] = T(A(in[e]) * scale * A(w[e]));
       normed = y;
     }
     if (part.h > 0) {
       const int64_t at = call.angles(b, t);
-      rotate(normed, d, part.h, call.cosine + at, call.sine + at, A(1), y);
+      rotate(normed, d, D ? D / 2 : part.h, call.cosine + at, call.sine + at, A(1), y);
     } else if (normed != y) {
       std::copy_n(normed, d, y);
     }
@@ -112,10 +138,10 @@ void forward_token(const Call<T>& call, const Part<T>& part, int64_t r, const T*
 }
 
 // Adds this token's part of dw (d).
-template <class T>
+template <int64_t D, class T>
 void backward_token(const Call<T>& call, const Part<const T>& part, int64_t r, const T* x, T* dx, Accumulate<T>* dw) {
   using A = Accumulate<T>;
-  const int64_t b = r / call.steps, t = r % call.steps, d = call.d;
+  const int64_t b = r / call.steps, t = r % call.steps, d = D ? D : call.d;
   for (int64_t n = 0; n < part.heads; ++n) {
     const int64_t column = r * call.width + part.column + n * d;
     T* out = dx + column;
@@ -126,13 +152,13 @@ void backward_token(const Call<T>& call, const Part<const T>& part, int64_t r, c
     const T* g = part.row(b, t, n);
     if (part.h > 0) {
       const int64_t at = call.angles(b, t);
-      rotate(g, d, part.h, call.cosine + at, call.sine + at, A(-1), out);
+      rotate(g, d, D ? D / 2 : part.h, call.cosine + at, call.sine + at, A(-1), out);
     } else {
       std::copy_n(g, d, out);
     }
     if (!part.weight) continue;
     const T *in = x + column, *w = part.weight;
-    const A rstd = rstd_of(in, d, call.eps);
+    const A rstd = A(1) / std::sqrt(mean_square(in, d) + call.eps);
     const A dot = lane_sum<A>(d, [=](int64_t e) { return A(out[e]) * A(w[e]) * A(in[e]); });
     const A factor = dot * rstd * rstd * rstd / A(d);  // n / w mean(dn n) rstd = x factor
     if (dw) {
@@ -152,10 +178,12 @@ void split_qkv(In x, const QkvSplit& how, Out q, Out k, Out v) {
                              part_of(k, k.mutable_data<T>(), how.kv_heads, keys, how.k_norm, call.h),
                              part_of(v, v ? v.mutable_data<T>() : nullptr, how.kv_heads, values, Tensor(), 0)};
     const T* in = x.data<T>();
-    parallel_for(call.tokens, grain_for(call.cost_of_token()), [&](int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; ++r)
-        for (const Part<T>& part : parts)
-          if (part.data) forward_token(call, part, r, in);
+    with_head_size(call, [&]<int64_t D>() {
+      parallel_for(call.tokens, grain_for(call.cost_of_token()), [&](int64_t begin, int64_t end) {
+        for (int64_t r = begin; r < end; ++r)
+          for (const Part<T>& part : parts)
+            if (part.data) forward_token<D>(call, part, r, in);
+      });
     });
   });
 }
@@ -172,12 +200,14 @@ void split_qkv_backward(In x, const QkvSplit& how, In dq, In dk, In dv, Out dx, 
     const T* in = x ? x.data<T>() : nullptr;
     T* out = dx.mutable_data<T>();
     RowSums<A> sums(call.tokens, dq_norm ? 2 * call.d : 0);  // of queries, then of keys
-    sums.run(2 * call.cost_of_token(), [&](int64_t begin, int64_t end, A* dw) {
-      for (int64_t r = begin; r < end; ++r) {
-        backward_token(call, parts[0], r, in, out, dq_norm ? dw : nullptr);
-        backward_token(call, parts[1], r, in, out, dq_norm ? dw + call.d : nullptr);
-        backward_token<T>(call, parts[2], r, in, out, nullptr);
-      }
+    with_head_size(call, [&]<int64_t D>() {
+      sums.run(2 * call.cost_of_token(), [&](int64_t begin, int64_t end, A* dw) {
+        for (int64_t r = begin; r < end; ++r) {
+          backward_token<D>(call, parts[0], r, in, out, dq_norm ? dw : nullptr);
+          backward_token<D>(call, parts[1], r, in, out, dq_norm ? dw + call.d : nullptr);
+          backward_token<D, T>(call, parts[2], r, in, out, nullptr);
+        }
+      });
     });
     if (!dq_norm) return;
     sums.template store<T>(0, dq_norm);
