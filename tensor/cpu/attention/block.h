@@ -94,6 +94,14 @@ struct ScoreTiles {
   }
 };
 
+// Prefetches where the next head's scores of a query tile and some key vectors will be written.
+template <class T>
+void prefetch_next_head(const T* of_head, Range key_vectors, int64_t key_vector) {
+  for (int64_t s = key_vectors.first; s < key_vectors.last; ++s)
+    for (int64_t row = 0; row < kQueryTileRows; ++row)
+      __builtin_prefetch(of_head + s * key_vector + score_at<T>(1, row), 1);
+}
+
 // One head's scores of a tile: x [block_rows][d_padded] times the tile's key vectors of keys or values. Some key
 // vectors at a time, so that they stay in the first-level cache while all query tiles pass by.
 template <class T>
@@ -105,6 +113,7 @@ void tile_scores(const Block<T>& block, int64_t tile, const T* x, const T* key_v
     for (int64_t query_tile = 0; query_tile < block.query_tiles(); ++query_tile) {
       const Range s = overlap(block.in_tile(query_tile, tile), {s0, s0 + kScoreVectors});
       if (s.empty()) continue;
+      if (p.M > 1) prefetch_next_head(of_head + query_tile * score_tiles.query_tile, s, score_tiles.key_vector);
       scores(x + query_tile * kQueryTileRows * p.d_padded, p.d_padded, key_vectors + s.first * p.key_vector_depth * W,
              p.key_vector_depth, s.last - s.first, factor,
              of_head + query_tile * score_tiles.query_tile + s.first * score_tiles.key_vector, score_tiles.key_vector);
