@@ -41,6 +41,7 @@ class Decode {
 
   void scores() {
     find_places();
+    prefetch_first(p.k, task.first / kW * kW);
     pack_queries();
     pack_factors(p.pre);
     for (int64_t i = 0; i < task.count * heads() * kW; i += kW) store(tops_ + i, all(std::numeric_limits<T>::lowest()));
@@ -70,6 +71,7 @@ class Decode {
 
   void values() {
     find_places();
+    prefetch_first(p.v, begin());
     pack_factors(p.post);
     for (int64_t r = 0; r < task.count; ++r)
       for (int64_t i = 0; i < p.M * p.d_padded; ++i) task.rows[r].y[i] = 0;
@@ -143,6 +145,16 @@ class Decode {
     const int64_t size = size_of(from.type);
     for (int64_t i = count; i < 2 * count; ++i)
       prefetch(from.data + (head + place[i] * from.stride[1]) * size, p.d * size);
+  }
+
+  // Asks the rows of all heads from memory that find_rows() returns first.
+  void prefetch_first(const InputRows& from, int64_t key) const {
+    const int64_t size = size_of(from.type), kv_heads = detail::ceil_div(p.M, p.share);
+    const int64_t first = task.b * from.stride[0] + task.g * p.M / p.share * from.stride[2];
+    for (int64_t i = key; i < key + kW && i < task.last; ++i) {
+      const std::byte* row = from.data + (first + places_[i - begin()] * from.stride[1]) * size;
+      for (int64_t h = 0; h < kv_heads; ++h) prefetch(row + h * from.stride[2] * size, p.d * size);
+    }
   }
 
   // Of all rows of the task: scale q, [M][kDecodeRows][d_padded].

@@ -34,7 +34,9 @@ template <class T, class Y>
 void multiply(const Products<T, Y>& p, FunctionRef<Operands<T>(int64_t i)> operands) {
   const Kernels& kernels = row_invariant::kernels();
   const int64_t across = detail::ceil_div(p.n, kColumns), down = detail::ceil_div(p.m, kTaskRows);
-  const int64_t cost = std::min(p.m, kTaskRows) * std::min(p.n, kColumns) * p.k / 8;
+  // Columns of W are read in pieces of rows, which takes several times as long as whole rows.
+  const int64_t slow = p.w_depth == 1 ? 1 : 4;
+  const int64_t cost = std::min(p.m, kTaskRows) * std::min(p.n, kColumns) * p.k / 8 * slow;
   parallel_for(p.count * down * across, grain_for(cost), [&](int64_t begin, int64_t end) {
     Accumulate<T> totals[kRows * kColumns];
     for (int64_t task = begin; task < end; ++task) {
