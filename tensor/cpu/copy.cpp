@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "braid/tensor/convert.h"
+#include "braid/tensor/cpu/gemm/vector.h"
 #include "braid/tensor/cpu/loops.h"
 #include "braid/tensor/detail/integers.h"
 #include "braid/tensor/kernels/copy.h"
@@ -65,10 +66,22 @@ void copy_row(int64_t n, const T* x, int64_t step_x, T* y, int64_t step_y) {
 
 constexpr int64_t kTile = 64;  // elements per side of a tile
 
-// A rows x columns tile of a transposition: each cache line of either side is touched once per tile, not once per
-// element.
+// A rows x columns tile of a transposition, the source's rows contiguous: each cache line of either side is touched
+// once per tile, not once per element.
 template <class T>
 void copy_tile(const T* x, T* y, const CopyAxis& row, const CopyAxis& column, int64_t rows, int64_t columns) {
+  if (to(column) == 1 && rows % 8 == 0 && columns % 8 == 0) {  // squares in registers
+    using V = Vector<T, 8>;
+    for (int64_t i = 0; i < rows; i += 8) {
+      for (int64_t j = 0; j < columns; j += 8) {
+        V v[8];
+        for (int64_t c = 0; c < 8; ++c) v[c] = load<V>(x + i + (j + c) * from(column));
+        transpose8(v);
+        for (int64_t r = 0; r < 8; ++r) store(y + (i + r) * to(row) + j, v[r]);
+      }
+    }
+    return;
+  }
   T tile[kTile][kTile];
   for (int64_t j = 0; j < columns; ++j) {
     for (int64_t i = 0; i < rows; ++i) tile[i][j] = x[i * from(row) + j * from(column)];

@@ -74,6 +74,25 @@ BOOST_AUTO_TEST_CASE(between_all_layouts) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(transpositions_in_squares_and_at_their_edges) {
+  std::vector<double> values(6 * 80 * 210);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i % 251);  // exact in every type
+  for (const DType t : kTypes) {
+    const Tensor all = from_vector(values, {6, 80, 210}).to(t);
+    for (const auto& [rows, columns] : {std::pair{72, 136}, {64, 64}, {70, 67}, {8, 200}, {67, 9}}) {
+      const Tensor x = all.sliced(1, 5, 5 + rows).sliced(2, 7, 7 + columns).transposed();  // (6, columns, rows)
+      Tensor around = full({6, columns + 2, rows + 3}, 9, t);
+      Tensor y = around.sliced(1, 1, 1 + columns).sliced(2, 2, 2 + rows);
+      cpu_table.copy.strided(x, y);
+      BOOST_TEST_CONTEXT(str(t) << " " << rows << " x " << columns) {
+        BOOST_TEST(is_close(elements(y), elements(x), 0));
+        y.fill(9);
+        BOOST_TEST(is_close(elements(around), std::vector<double>(static_cast<size_t>(around.numel()), 9), 0));
+      }
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(copies_leave_the_surroundings_alone) {
   Tensor y = full({6, 40}, -1);
   Tensor inside = y.sliced(1, 3, 36).sliced(0, 1, 5);
