@@ -227,6 +227,15 @@ void multiply_pairs(const Problem& p, const bfloat16* x, const bfloat16* z, bool
                    });
 }
 
+// A copy of z in rows, which are no multiple of the page size apart.
+Tensor rows_of(In z, Problem& p) {
+  const Tensor padded = empty({p.k, p.n % 128 == 0 ? p.n + 16 : p.n}, z.dtype());
+  Tensor rows = padded.sliced(1, 0, p.n);
+  cpu_backend().copy.strided(z.view({p.k, p.n}, {p.zr, p.zc}, 0), rows);
+  p.zr = rows.strides()[0], p.zc = 1;
+  return rows;
+}
+
 // bias (N), contiguous, of y's type, or an empty handle.
 void products(In x, In z, bool accumulate, In bias, Out y) {
   if (y.numel() == 0) return;
@@ -237,6 +246,10 @@ void products(In x, In z, bool accumulate, In bias, Out y) {
   }
   Tensor a = readable(x), b = readable(z);
   Problem p = plan(a, b);
+  if (x.dtype() == DType::f32 && p.zr == 1 && p.count() == 1 && !row_invariant_products() &&
+      prefers_rows_of_b(p.m, p.n, p.k)) {
+    b = rows_of(b, p);
+  }
   visit_float(x.dtype(), "matmul", [&]<class T>() {
     const T* start = bias ? bias.data<T>() : nullptr;
     if (row_invariant_products()) {

@@ -107,6 +107,14 @@ constexpr bool kPacks = true;
 
 bool packs(int64_t m, int64_t n, int64_t k) { return kPacks && m >= 96 && n >= 96 && k >= 32; }
 
+bool prefers_rows_of_b([[maybe_unused]] int64_t m, [[maybe_unused]] int64_t n, [[maybe_unused]] int64_t k) {
+#if defined(BRAID_HAVE_DNNL) && defined(__AVX512F__)
+  return m >= 512 && n >= 128 && k >= 128;
+#else
+  return false;
+#endif
+}
+
 namespace {
 
 template <class T>

@@ -65,6 +65,8 @@ int64_t packed_tiles(int64_t m, int64_t n, int64_t k);
 // Whether products of this size are packed: they are large enough, and the code is not for AVX-512, for which this
 // kernel was not measured.
 bool packs(int64_t m, int64_t n, int64_t k);
+// Whether a product of f32 with a transposed B pays for a copy of B in rows: oneDNN multiplies it faster with AVX-512.
+bool prefers_rows_of_b(int64_t m, int64_t n, int64_t k);
 // Calls side_by_side(i) for `count` products of one shape on all threads at once, or one_by_one(i) for each after the
 // other where one product feeds more threads than there are products. No bit of a packed product depends on it.
 template <class SideBySide, class OneByOne>

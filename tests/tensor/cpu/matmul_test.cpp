@@ -138,6 +138,15 @@ BOOST_AUTO_TEST_CASE(large_products_of_every_type_and_order) {  // several slice
   }
 }
 
+// A kernel may copy z into rows first.
+BOOST_AUTO_TEST_CASE(many_rows_by_a_transposed_matrix) {
+  for (const int64_t n : {128, 130, 257}) {  // 128: rows that lie a power of two apart
+    const Tensor w = random_tensor({n + 1, 131}, 2).to(DType::f32), z = w.sliced(0, 1, n + 1).transposed();
+    check_product(random_tensor({1, 1, 512, 131}, 1, DType::f32), z.expanded({1, 1, 131, n}), "one sample");
+    check_product(random_tensor({1, 2, 300, 131}, 1, DType::f32), z.expanded({1, 2, 131, n}), "two samples");
+  }
+}
+
 BOOST_AUTO_TEST_CASE(more_columns_of_16_bits_than_are_packed_at_once) {
   check_product(random_tensor({1, 1, 100, 2100}, 1, DType::bf16), random_tensor({1, 1, 2100, 1100}, 2, DType::bf16),
                 "as stored");
