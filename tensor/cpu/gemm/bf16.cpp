@@ -37,20 +37,24 @@ struct Tiles {
   int64_t count() const { return rows.count * columns.count; }
 };
 
-// Cut by the shape alone: large tiles, and smaller ones where that leaves fewer than 16 and each has work enough to pay
-// for its packing.
+// Large tiles, and smaller ones where that leaves fewer than four a thread and each has work enough to pay for its
+// packing; then as many to each thread. No bit depends on the cut (bf16_kernels.h). Rows are cut first: a tile packs
+// its own, while columns were packed once for all.
 Tiles tiles_of(int64_t count, int64_t m, int64_t n, int64_t k) {
+  constexpr int64_t least = 3 * kBf16Rows;
   const bool share = count == 1 && n * k / 2 <= kSharedWords;
   Tiles t{{m, kBf16Rows, ceil_div(m, kTileRows)},
           {n, kBf16Columns, k <= kBf16Depth && share ? 1 : ceil_div(n, kTileColumns)},
           share};
-  for (;;) {
-    const int64_t tall = m / t.rows.count, wide = n / t.columns.count;
-    const double work = double(tall) * double(wide) * double(k);
-    const bool few = count * t.count() < 16 && work > 4e6 && std::max(tall, wide) >= 128;
-    if (!few) return t;
-    ++(tall >= wide ? t.rows : t.columns).count;
+  const int64_t workers = threads();
+  const double work = double(m) * double(n) * double(k);
+  const auto tall = [&] { return m / t.rows.count >= 2 * least; };
+  while (workers > 1 && count * t.count() < 4 * workers && work / double(t.count()) > 4e6) {
+    if (!tall() && n / t.columns.count < 128) break;
+    ++(tall() ? t.rows : t.columns).count;
   }
+  while (count * t.count() % workers != 0 && count * t.count() < 8 * workers && tall()) ++t.rows.count;
+  return t;
 }
 
 // Memory of a thread that products take one after the other, at the beginning of a cache line.
