@@ -40,8 +40,8 @@ int64_t max_kept_bytes() { return std::min<int64_t>(40 << 20, (int64_t{640} << 2
 
 // Rows per block: many, so that keys and values are read seldom; few enough that there are blocks for many threads and
 // that what must stay in memory between the passes of forward (row_bytes each) has room.
-int64_t rows_per_block(int64_t chains, int64_t queries, int64_t row_bytes) {
-  int64_t rows = chains * queries >= 64 * kMaxBlockRows ? kMaxBlockRows : kMaxBlockRows / 2;
+int64_t rows_per_block(int64_t chains, int64_t queries, int64_t row_bytes, int64_t least_blocks = 64) {
+  int64_t rows = chains * queries >= least_blocks * kMaxBlockRows ? kMaxBlockRows : kMaxBlockRows / 2;
   while (rows > 16 && rows * row_bytes > max_kept_bytes()) rows /= 2;
   return std::min(rows, detail::round_up(queries, kQueryTileRows));
 }
@@ -61,7 +61,9 @@ class Call : Packing<T> {
     pack(x_.pre, p_.pre);
     pack(x_.post, p_.post);
     const int64_t keys_of_row = p_.mask.causal && p_.mask.window > 0 ? std::min(p_.keys, p_.mask.window) : p_.keys;
-    p_.block_rows = rows_per_block(p_.B * p_.G, p_.queries, keys_of_row * p_.M * int64_t{sizeof(T)});
+    // No bit of a row depends on its block here, so a few blocks a thread will do; pairs of bf16 gain nothing by it.
+    p_.block_rows = rows_per_block(p_.B * p_.G, p_.queries, keys_of_row * p_.M * int64_t{sizeof(T)},
+                                   p_.pairs ? 64 : std::min<int64_t>(64, 4 * threads()));
     p_.keys_by_vector = pack_key_vectors(code_, x_.k);
     p_.value_rows = pack_rows(x_.v);
     p_.y = mutable_rows_of<T>(y);

@@ -100,8 +100,9 @@ BOOST_AUTO_TEST_CASE(one_row_against_many_keys) {  // several segments; a window
 BOOST_AUTO_TEST_CASE(same_bits_at_any_thread_count) {
   int before = threads();
   for (unsigned terms : {kTypical.terms, 0u}) {
-    for (int64_t window : {0, 40}) {
+    for (const auto& [length, window] : {std::pair<int64_t, int64_t>{150, 0}, {150, 40}, {300, 0}, {300, 40}}) {
       DcmhaCase c = kTypical;
+      c.T = c.S = length;  // 300: forward's blocks of rows are larger on one thread than on two
       c.terms = terms;
       c.share = 2;
       c.options.mask.window = window;
