@@ -1,6 +1,6 @@
-// Batched matrix products on top of gemm.h: finds an order that GEMM can read, merges batch axes that form one large
-// matrix, and converts 16-bit types by panels: multiplied and summed in f32, rounded once. Where the processor
-// multiplies bf16 itself, gemm/bf16.h does.
+// Batched matrix products on top of gemm.h: finds an order that GEMM can read, copies where another is faster, merges
+// batch axes that form one large matrix, and converts 16-bit types by panels: multiplied and summed in f32, rounded
+// once. Where the processor multiplies bf16 itself, gemm/bf16.h does.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -227,8 +227,9 @@ void multiply_pairs(const Problem& p, const bfloat16* x, const bfloat16* z, bool
                    });
 }
 
-// A copy of z in rows, which are no multiple of the page size apart.
-Tensor rows_of(In z, Problem& p) {
+// A copy of z, which is f32, in rows; p then describes it. Rows that were a multiple of 512 bytes apart would share a
+// few sets of the first-level cache: they get a cache line more.
+Tensor copied_to_rows(In z, Problem& p) {
   const Tensor padded = empty({p.k, p.n % 128 == 0 ? p.n + 16 : p.n}, z.dtype());
   Tensor rows = padded.sliced(1, 0, p.n);
   cpu_backend().copy.strided(z.view({p.k, p.n}, {p.zr, p.zc}, 0), rows);
@@ -248,7 +249,7 @@ void products(In x, In z, bool accumulate, In bias, Out y) {
   Problem p = plan(a, b);
   if (x.dtype() == DType::f32 && p.zr == 1 && p.count() == 1 && !row_invariant_products() &&
       prefers_rows_of_b(p.m, p.n, p.k)) {
-    b = rows_of(b, p);
+    b = copied_to_rows(b, p);
   }
   visit_float(x.dtype(), "matmul", [&]<class T>() {
     const T* start = bias ? bias.data<T>() : nullptr;

@@ -39,7 +39,8 @@ namespace {
 int64_t max_kept_bytes() { return std::min<int64_t>(40 << 20, (int64_t{640} << 20) / threads()); }
 
 // Rows per block: many, so that keys and values are read seldom; few enough that there are blocks for many threads and
-// that what must stay in memory between the passes of forward (row_bytes each) has room.
+// that what must stay in memory between the passes of forward (row_bytes each) has room. least_blocks: of the largest,
+// otherwise they are half as large.
 int64_t rows_per_block(int64_t chains, int64_t queries, int64_t row_bytes, int64_t least_blocks = 64) {
   int64_t rows = chains * queries >= least_blocks * kMaxBlockRows ? kMaxBlockRows : kMaxBlockRows / 2;
   while (rows > 16 && rows * row_bytes > max_kept_bytes()) rows /= 2;

@@ -41,7 +41,7 @@ class Decode {
 
   void scores() {
     find_places();
-    prefetch_first(p.k, task.first / kW * kW);
+    prefetch_all_heads(p.k, task.first / kW * kW, kW);
     pack_queries();
     pack_factors(p.pre);
     for (int64_t i = 0; i < task.count * heads() * kW; i += kW) store(tops_ + i, all(std::numeric_limits<T>::lowest()));
@@ -71,7 +71,7 @@ class Decode {
 
   void values() {
     find_places();
-    prefetch_first(p.v, begin());
+    prefetch_all_heads(p.v, begin(), kChunk);
     pack_factors(p.post);
     for (int64_t r = 0; r < task.count; ++r)
       for (int64_t i = 0; i < p.M * p.d_padded; ++i) task.rows[r].y[i] = 0;
@@ -132,7 +132,7 @@ class Decode {
   // Head m's rows of keys or values for `count` keys: full vectors, zeros beyond d. The rows that the next call for
   // this head is to find are asked from memory.
   void find_rows(const InputRows& from, int64_t key, int64_t count, int64_t m, const T** rows) {
-    const int64_t head = task.b * from.stride[0] + (task.g * p.M + m) / p.share * from.stride[2];
+    const int64_t head = start_of(from, m);
     const int64_t* place = places_ + (key - begin());
     for (int64_t i = 0; i < count; ++i) {
       T* to = padded_ + i * p.d_padded;
@@ -141,20 +141,20 @@ class Decode {
       for (int64_t e = 0; e < p.d_padded; ++e) to[e] = e < p.d ? rows[i][e] : T(0);
       rows[i] = to;
     }
-    if (key + 2 * count > task.last) return;
-    const int64_t size = size_of(from.type);
-    for (int64_t i = count; i < 2 * count; ++i)
-      prefetch(from.data + (head + place[i] * from.stride[1]) * size, p.d * size);
+    if (key + 2 * count <= task.last) prefetch_rows(from, key + count, count, m);
   }
-
-  // Asks the rows of all heads from memory that find_rows() returns first.
-  void prefetch_first(const InputRows& from, int64_t key) const {
-    const int64_t size = size_of(from.type), kv_heads = detail::ceil_div(p.M, p.share);
-    const int64_t first = task.b * from.stride[0] + task.g * p.M / p.share * from.stride[2];
-    for (int64_t i = key; i < key + kW && i < task.last; ++i) {
-      const std::byte* row = from.data + (first + places_[i - begin()] * from.stride[1]) * size;
-      for (int64_t h = 0; h < kv_heads; ++h) prefetch(row + h * from.stride[2] * size, p.d * size);
-    }
+  // Where head m's rows begin.
+  int64_t start_of(const InputRows& from, int64_t m) const {
+    return task.b * from.stride[0] + (task.g * p.M + m) / p.share * from.stride[2];
+  }
+  void prefetch_rows(const InputRows& from, int64_t key, int64_t count, int64_t m) const {
+    const int64_t size = size_of(from.type), head = start_of(from, m);
+    const int64_t* place = places_ + (key - begin());
+    for (int64_t i = 0; i < count; ++i) prefetch(from.data + (head + place[i] * from.stride[1]) * size, p.d * size);
+  }
+  // Of the rows that find_rows() is to find first.
+  void prefetch_all_heads(const InputRows& from, int64_t key, int64_t count) const {
+    for (int64_t m = 0; m < p.M; m += p.share) prefetch_rows(from, key, count, m);
   }
 
   // Of all rows of the task: scale q, [M][kDecodeRows][d_padded].

@@ -62,8 +62,8 @@ void gemm_packed_in_parallel(const Gemm16<S, Y>& g);
 
 // The tiles of C that threads share; 1: a product that pays for no second thread.
 int64_t packed_tiles(int64_t m, int64_t n, int64_t k);
-// Whether products of this size are packed: they are large enough, and the code is not for AVX-512, for which this
-// kernel was not measured.
+// Whether products of this size are packed: they are large enough, and the code is not for AVX-512, with which this
+// kernel was no faster than the others.
 bool packs(int64_t m, int64_t n, int64_t k);
 // Whether a product of f32 with a transposed B pays for a copy of B in rows: oneDNN multiplies it faster with AVX-512.
 bool prefers_rows_of_b(int64_t m, int64_t n, int64_t k);

@@ -87,7 +87,8 @@ BOOST_AUTO_TEST_CASE(every_shape_and_layout_is_as_exact_as_naive_sums) {
     for (int trial = 0; trial < count; ++trial) {
       const int64_t m = one_of({1, 2, 8, 9, 13, 14, 15, 29, 65, 200, 350}),
                     n = one_of({1, 3, 15, 16, 17, 31, 33, 100, 260}),
-                    k = one_of({1, 2, 3, 15, 31, 32, 33, 64, 127, 384, 385, 500, 1153});
+                    k = one_of(
+                        {1, 2, 3, 15, 31, 32, 33, 64, 127, 384, 385, 500, cpu::kBf16Depth, cpu::kBf16Depth + 1, 1153});
       const auto x_layout = static_cast<Layout>(engine() % 4), z_layout = static_cast<Layout>(engine() % 4);
       const auto stream = static_cast<uint64_t>(3 * trial);
       const Tensor x = matrix(m, k, x_layout, stream), z = matrix(k, n, z_layout, stream + 1);
@@ -115,7 +116,7 @@ BOOST_AUTO_TEST_CASE(every_shape_and_layout_is_as_exact_as_naive_sums) {
 // Columns of more words than tiles share are packed by every thread: a few at a time, whatever the depth.
 BOOST_AUTO_TEST_CASE(no_thread_packs_all_columns_of_a_wide_matrix) {
   BOOST_TEST(cpu::bf16_own_columns(1, 5041, 87381, 384) == 0);
-  for (const int64_t k : {384, 768})
+  for (const int64_t k : {cpu::kBf16Depth / 2, cpu::kBf16Depth, 2 * cpu::kBf16Depth})
     BOOST_TEST(cpu::bf16_own_columns(1, 5041, 128256, k) <= 16 * cpu::kBf16Columns, "depth " << k);
   BOOST_TEST(cpu::bf16_own_columns(2, 5041, 128256, 384) <= 16 * cpu::kBf16Columns);
   BOOST_TEST(cpu::bf16_own_columns(1, 8, 128256, 384) <= 16 * cpu::kBf16Columns);  // one tile of rows
