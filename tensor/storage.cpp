@@ -22,17 +22,17 @@ namespace braid {
 
 namespace {
 
-// Freed buffers of a megabyte or more are kept for reuse: a training step allocates the same sizes every time, and
-// fresh memory from the system costs a page fault per 4 KiB, more than most kernels take to fill it.
+// Freed buffers of 64 KiB or more are kept for reuse: a training step allocates the same sizes every time, and fresh
+// memory from the system costs a page fault per 4 KiB, more than most kernels take to fill it.
 //
-// A large buffer in use holds the map node that its release puts into the list of free ones, so that release() never
+// Such a buffer in use holds the map node that its release puts into the list of free ones, so that release() never
 // needs memory and cannot fail.
 class CpuAllocator final : public Allocator {
  public:
   void* allocate(int64_t bytes) override {
     int64_t size = rounded(bytes);
     std::lock_guard lock(mutex_);
-    void* data = size >= kCacheFrom ? large(size) : fresh_or_throw(size);
+    void* data = size >= kCacheFrom ? from_cache(size) : fresh_or_throw(size);
     current_ += size;
     peak_ = current_ > peak_ ? current_ : peak_;
     return data;
@@ -43,10 +43,10 @@ class CpuAllocator final : public Allocator {
     std::lock_guard lock(mutex_);
     current_ -= size;
     if (size < kCacheFrom) return std::free(data);
-    auto used = large_.find(data);
+    auto used = in_use_.find(data);
     cached_ += used->second.key();
     free_.insert(std::move(used->second));
-    large_.erase(used);
+    in_use_.erase(used);
     // The cache and the tensors together exceed the peak by a quarter at most, so that the process stays near its
     // true high-water mark. The quarter is needed because the buffers of forward and backward differ in size and
     // would evict each other at every step.
@@ -70,14 +70,14 @@ class CpuAllocator final : public Allocator {
  private:
   using Free = std::multimap<int64_t, void*>;      // size -> buffer
   using InUse = std::map<void*, Free::node_type>;  // buffer -> what release() puts into the list of free ones
-  static constexpr int64_t kCacheFrom = 1 << 20, kHugeFrom = 4 << 20;
+  static constexpr int64_t kCacheFrom = 64 << 10, kLargeFrom = 1 << 20, kHugeFrom = 4 << 20;
 
   static int64_t rounded(int64_t bytes) {
-    int64_t unit = bytes >= kCacheFrom ? 1 << 16 : 64;
+    int64_t unit = bytes >= kLargeFrom ? 1 << 16 : 64;
     return bytes == 0 ? 64 : detail::round_up(bytes, unit);
   }
   static void* fresh(int64_t size) {
-    int64_t alignment = size >= kHugeFrom ? 2 << 20 : size >= kCacheFrom ? 4096 : 64;
+    int64_t alignment = size >= kHugeFrom ? 2 << 20 : size >= kLargeFrom ? 4096 : 64;
     void* data = nullptr;
     if (posix_memalign(&data, static_cast<size_t>(alignment), static_cast<size_t>(size)) != 0) return nullptr;
     if (size >= kHugeFrom) madvise(data, static_cast<size_t>(size), MADV_HUGEPAGE);  // a hint; failure costs only speed
@@ -95,21 +95,21 @@ class CpuAllocator final : public Allocator {
     return data;
   }
   // A cached buffer of this size or little more, or a fresh one.
-  void* large(int64_t size) {
+  void* from_cache(int64_t size) {
     const auto it = free_.lower_bound(size);
     if (it != free_.end() && it->first <= size + size / 8) {
-      const auto used = large_.try_emplace(it->second).first;
+      const auto used = in_use_.try_emplace(it->second).first;
       cached_ -= it->first;
       used->second = free_.extract(it);
       return used->first;
     }
     Free free{{size, nullptr}};
-    InUse in_use;
-    in_use.try_emplace(nullptr, free.extract(free.begin()));
+    InUse one;
+    one.try_emplace(nullptr, free.extract(free.begin()));
     void* data = fresh_or_throw(size);  // nothing below needs memory
-    auto node = in_use.extract(in_use.begin());
+    auto node = one.extract(one.begin());
     node.key() = node.mapped().mapped() = data;
-    large_.insert(std::move(node));
+    in_use_.insert(std::move(node));
     return data;
   }
   void drop(Free::iterator it) {
@@ -123,7 +123,7 @@ class CpuAllocator final : public Allocator {
 
   mutable std::mutex mutex_;
   Free free_;
-  InUse large_;
+  InUse in_use_;
   int64_t current_ = 0, peak_ = 0, cached_ = 0;
 };
 

@@ -56,23 +56,25 @@ BOOST_AUTO_TEST_CASE(statistics_follow_what_is_held) {
 BOOST_AUTO_TEST_CASE(freed_buffers_are_used_again_and_given_back) {
   release_cached_memory(kCpu);
   Storage keep(16 * kMiB, kCpu);  // the peak, so that the cache may hold something
-  int64_t before = memory_stats(kCpu).current;
-  [[maybe_unused]] const void* first = nullptr;
-  {
-    Storage a(8 * kMiB, kCpu);
-    first = a.data();
-  }
+  const int64_t before = memory_stats(kCpu).current;
+  for (const int64_t size : {8 * kMiB, kMiB / 4}) {
+    [[maybe_unused]] const void* first = nullptr;
+    {
+      Storage a(size, kCpu);
+      first = a.data();
+    }
 #if !defined(__SANITIZE_ADDRESS__)
-  BOOST_TEST(memory_stats(kCpu).reserved - before == 8 * kMiB);
-  {
-    Storage b(8 * kMiB - 100, kCpu);  // a little smaller: still the same buffer
-    BOOST_TEST((b.data() == first));
-    Storage c(2 * kMiB, kCpu);  // too small to be worth a buffer of 8
-    BOOST_TEST((c.data() != first));
-  }
+    BOOST_TEST(memory_stats(kCpu).reserved - before == size);
+    {
+      Storage b(size - 100, kCpu);  // a little smaller: still the same buffer
+      BOOST_TEST((b.data() == first));
+      Storage c(size / 4, kCpu);  // too small to be worth a buffer of four times the size
+      BOOST_TEST((c.data() != first));
+    }
 #endif
-  release_cached_memory(kCpu);
-  BOOST_TEST(memory_stats(kCpu).reserved == before);
+    release_cached_memory(kCpu);
+    BOOST_TEST(memory_stats(kCpu).reserved == before);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(the_cache_stays_below_the_peak) {
