@@ -18,8 +18,10 @@
 
 #include "braid/tensor/detail/float_mode.h"
 #include "braid/tensor/detail/integers.h"
+#include "braid/tensor/detail/parallel_record.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/pin_threads.h"
+#include "braid/tensor/scoped_value.h"
 
 namespace braid {
 
@@ -36,6 +38,12 @@ inline void pause_hint() {
 }
 
 using Clock = std::chrono::steady_clock;
+
+// The indices of a piece of [0, n), where pieces of `grain` would be too many for so many threads.
+int64_t indices_of_piece(int64_t n, int64_t grain, int threads) {
+  const int64_t most = threads * int64_t{16};
+  return detail::ceil_div(n, grain) <= most ? grain : detail::ceil_div(n, most);
+}
 
 // How long a thread waits before it sleeps. Kernels follow each other within microseconds, also in a step of a single
 // token with serial work between them, and waking a thread costs some 50. At first the thread keeps its processor;
@@ -133,8 +141,7 @@ class Pool {
     }
     start();
     if (pinned_) step_aside();
-    const int64_t pieces = detail::ceil_div(n, grain), most = size() * int64_t{16};
-    Job job{body, pieces <= most ? grain : detail::ceil_div(n, most), workers_.size() + 1, detail::float_mode()};
+    Job job{body, indices_of_piece(n, grain, size()), workers_.size() + 1, detail::float_mode()};
     share_out(n, job.grain);
     job_.store(&job, std::memory_order_relaxed);
     // Before it sleeps, a worker is counted and then reads the state; here the state is written and then the count
@@ -330,14 +337,33 @@ Pool& pool() {
 
 }  // namespace
 
-void parallel_for(int64_t n, int64_t grain, FunctionRef<void(int64_t, int64_t)> body) {
+void parallel_for(int64_t n, int64_t grain, FunctionRef<void(int64_t, int64_t)> body, const CodePlace& where) {
   if (n <= 0) return;
   if (grain < 1) grain = 1;
-  if (n <= grain || inside_body || pool().size() == 1) {
+  if (n <= grain || inside_body || threads() == 1) {
     body(0, n);
     return;
   }
+  if (auto* recorder = detail::RecordParallelLoops::current()) {
+    const ScopedValue inside(inside_body, true);
+    return recorder->run(n, indices_of_piece(n, grain, threads()), false, where, body);
+  }
   pool().run(n, grain, body);
+}
+
+void parallel_tasks(int64_t n, int64_t workers, FunctionRef<void(int64_t, int64_t)> body, const CodePlace& where) {
+  auto* recorder = detail::RecordParallelLoops::current();
+  if (recorder && std::min(n, workers) > 1 && !inside_body) {
+    const ScopedValue inside(inside_body, true);
+    return recorder->run(n, 1, true, where, [&](int64_t task, int64_t) { body(task, 0); });
+  }
+  std::atomic<int64_t> next{0};
+  parallel_for(
+      std::min(n, workers), 1,
+      [&](int64_t worker, int64_t) {  // where one thread gets all workers, the first does all tasks
+        for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < n;) body(i, worker);
+      },
+      where);
 }
 
 void set_threads(int n) {
@@ -350,7 +376,10 @@ void set_threads(int n) {
   pool().resize(n);
 }
 
-int threads() { return pool().size(); }
+int threads() {
+  const auto* recorder = detail::RecordParallelLoops::current();
+  return recorder ? recorder->threads() : pool().size();
+}
 
 void pin_threads(bool on) {
   check(!inside_body, "threads", [] { return std::string("cannot be pinned inside a body of parallel_for"); });

@@ -26,13 +26,29 @@ class FunctionRef<R(Args...)> {
   R (*call_)(void*, Args...);
 };
 
+// Where a loop is written, for measurements.
+struct CodePlace {
+  const char* file;
+  int line;
+  static constexpr CodePlace current(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+    return {file, line};
+  }
+};
+
 // Splits [0, n) into pieces of about `grain` or more and calls body(begin, end) on the pool's threads and the caller's.
 // Each thread begins with neighbours and then helps the others, so body must write each output from exactly one index
 // (then no bit depends on the schedule) and must not assume a partition: sums are formed over fixed blocks of [0, n).
 // A call from inside a body runs in place. The first exception thrown by a body is rethrown here. The child of a fork()
 // outside of any body starts threads of its own. The pool's threads take over the caller's floating-point mode
 // (rounding, flush to zero).
-void parallel_for(int64_t n, int64_t grain, FunctionRef<void(int64_t begin, int64_t end)> body);
+void parallel_for(int64_t n, int64_t grain, FunctionRef<void(int64_t begin, int64_t end)> body,
+                  const CodePlace& where = CodePlace::current());
+
+// Calls body(task, worker) for the tasks 0 to n - 1, on at most `workers` threads: each takes the next task when it is
+// through with one, so a task may wait for one before it. A worker, numbered from 0, has one task at a time. Otherwise
+// as parallel_for.
+void parallel_tasks(int64_t n, int64_t workers, FunctionRef<void(int64_t task, int64_t worker)> body,
+                    const CodePlace& where = CodePlace::current());
 
 // How many threads kernels use, including the caller's. Default: the processors this process may run on. Setting it
 // waits for running kernels; throws when n < 1 and inside a body of parallel_for. Where the system does not allow so

@@ -110,6 +110,39 @@ BOOST_AUTO_TEST_CASE(every_index_once_at_any_thread_count) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(every_task_once_and_no_worker_with_two_at_a_time) {
+  for (int t = 1; t <= 4; ++t) {
+    Threads use(t);
+    for (int64_t n : {0, 1, 2, 7, 300}) {
+      for (int64_t workers : {1, 2, 5}) {
+        std::vector<std::atomic<int>> hits(static_cast<size_t>(n)), busy(static_cast<size_t>(workers));
+        std::atomic<int> wrong{0};
+        parallel_tasks(n, workers, [&](int64_t task, int64_t worker) {
+          if (worker < 0 || worker >= workers) {
+            ++wrong;
+            return;
+          }
+          wrong += busy[static_cast<size_t>(worker)]++ != 0;
+          ++hits[static_cast<size_t>(task)];
+          --busy[static_cast<size_t>(worker)];
+        });
+        for (auto& h : hits) wrong += h != 1;
+        BOOST_TEST(wrong == 0);
+      }
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_task_may_wait_for_the_one_before) {
+  Threads use(3);
+  std::atomic<int64_t> done{0};
+  parallel_tasks(200, threads(), [&](int64_t task, int64_t) {
+    while (done < task) std::this_thread::yield();
+    done = task + 1;
+  });
+  BOOST_TEST(done == 200);
+}
+
 BOOST_AUTO_TEST_CASE(exceptions_reach_the_caller_and_the_pool_survives) {
   Threads use(3);
   for (int round = 0; round < 20; ++round) {

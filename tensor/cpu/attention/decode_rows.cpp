@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -83,13 +82,9 @@ class Decoding : Packing<T> {
     e_ = e.mutable_data<T>(), statistics_ = statistics.mutable_data<T>(), partial_ = partial.mutable_data<T>();
     uint8_t* const workspace = workspaces.mutable_data<uint8_t>();
 
-    const auto each_piece = [&](auto&& kernel) {  // every worker takes the next one
-      std::atomic<int64_t> next{0};
-      parallel_for(workers, 1, [&](int64_t first, int64_t last) {
-        for (int64_t worker = first; worker < last; ++worker) {
-          for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < std::ssize(pieces);)
-            run_piece(pieces[static_cast<size_t>(i)], workspace + worker * bytes, kernel);
-        }
+    const auto each_piece = [&](auto&& kernel) {
+      parallel_tasks(std::ssize(pieces), workers, [&](int64_t i, int64_t worker) {
+        run_piece(pieces[static_cast<size_t>(i)], workspace + worker * bytes, kernel);
       });
     };
     each_piece(code_.decode_scores);

@@ -345,6 +345,11 @@ void multiply_on_this_thread(const G& g) {
   multiply(g, 1, [](int64_t n, int64_t, auto&& body) { body(0, n); });
 }
 
+template <class G>
+void multiply_on_all_threads(const G& g) {
+  multiply(g, packed_tiles(g.m, g.n, g.k), [](int64_t n, int64_t grain, auto&& body) { parallel_for(n, grain, body); });
+}
+
 }  // namespace
 
 int64_t packed_tiles(int64_t m, int64_t n, int64_t k) {
@@ -366,11 +371,11 @@ void gemm_packed(const Gemm16<S, Y>& g) {
 
 template <class T>
 void gemm_packed_in_parallel(const Gemm<T>& g) {
-  multiply(g, packed_tiles(g.m, g.n, g.k), parallel_for);
+  multiply_on_all_threads(g);
 }
 template <class S, class Y>
 void gemm_packed_in_parallel(const Gemm16<S, Y>& g) {
-  multiply(g, packed_tiles(g.m, g.n, g.k), parallel_for);
+  multiply_on_all_threads(g);
 }
 
 template void gemm_packed(const Gemm<float>&);
