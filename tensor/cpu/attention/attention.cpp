@@ -7,7 +7,6 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <atomic>
 #include <numeric>
 #include <vector>
 
@@ -38,11 +37,12 @@ namespace {
 // much as computing them again, and fewer rows per block cost more than either, so this bounds memory, not time.
 int64_t max_kept_bytes() { return std::min<int64_t>(40 << 20, (int64_t{640} << 20) / threads()); }
 
-// Rows per block: many, so that keys and values are read seldom; few enough that there are blocks for many threads and
-// that what must stay in memory between the passes of forward (row_bytes each) has room. least_blocks: of the largest,
-// otherwise they are half as large.
-int64_t rows_per_block(int64_t chains, int64_t queries, int64_t row_bytes, int64_t least_blocks = 64) {
-  int64_t rows = chains * queries >= least_blocks * kMaxBlockRows ? kMaxBlockRows : kMaxBlockRows / 2;
+// Rows per block: many, so that keys and values are read seldom; few enough that there are `blocks` of them, though not
+// fewer than `least` for that, and that what must stay in memory between the passes of forward (row_bytes each) has
+// room.
+int64_t rows_per_block(int64_t chains, int64_t queries, int64_t row_bytes, int64_t blocks, int64_t least) {
+  int64_t rows = kMaxBlockRows;
+  while (rows > least && chains * queries < blocks * rows) rows /= 2;
   while (rows > 16 && rows * row_bytes > max_kept_bytes()) rows /= 2;
   return std::min(rows, detail::round_up(queries, kQueryTileRows));
 }
@@ -62,9 +62,11 @@ class Call : Packing<T> {
     pack(x_.pre, p_.pre);
     pack(x_.post, p_.post);
     const int64_t keys_of_row = p_.mask.causal && p_.mask.window > 0 ? std::min(p_.keys, p_.mask.window) : p_.keys;
-    // No bit of a row depends on its block here, so a few blocks a thread will do; pairs of bf16 gain nothing by it.
+    // No bit of a row depends on its block here, so it may depend on the threads: four blocks for each. Pairs of bf16
+    // gain nothing by more than 64 rows, where these leave too few blocks.
+    const int64_t blocks = 4 * threads();
     p_.block_rows = rows_per_block(p_.B * p_.G, p_.queries, keys_of_row * p_.M * int64_t{sizeof(T)},
-                                   p_.pairs ? 64 : std::min<int64_t>(64, 4 * threads()));
+                                   p_.pairs ? std::max<int64_t>(64, blocks) : blocks, 32);
     p_.keys_by_vector = pack_key_vectors(code_, x_.k);
     p_.value_rows = pack_rows(x_.v);
     p_.y = mutable_rows_of<T>(y);
@@ -79,7 +81,7 @@ class Call : Packing<T> {
   void backward(In y, In lse, In dy, DcmhaGradients& gradients) {
     pack(x_.pre, p_.pre);
     pack(x_.post, p_.post);
-    p_.block_rows = rows_per_block(p_.B * p_.G, p_.queries, 1);
+    p_.block_rows = rows_per_block(p_.B * p_.G, p_.queries, 1, 64, 64);  // bits depend on it
     p_.keys_by_vector = pack_key_vectors(code_, x_.k);
     p_.values_by_vector = pack_key_vectors(code_, x_.v);
     p_.key_rows = pack_rows(x_.k);
@@ -119,15 +121,13 @@ class Call : Packing<T> {
   }
 
  private:
-  // Runs body(task, workspace) for tasks 0, 1, ...: every thread takes the next one.
+  // Runs body(task, workspace) for tasks 0, 1, ..., in this order.
   void run(int64_t tasks, size_t bytes, FunctionRef<void(int64_t, void*)> body) {
     const int64_t workers = std::min<int64_t>(threads(), tasks);
     std::vector<Tensor> workspaces;  // one a worker: buffers of this size are more often used again than one large one
     for (int64_t i = 0; i < workers; ++i) workspaces.push_back(empty({static_cast<int64_t>(bytes)}, DType::u8));
-    std::atomic<int64_t> next{0};
-    parallel_for(workers, 1, [&](int64_t worker, int64_t) {
-      uint8_t* workspace = workspaces[static_cast<size_t>(worker)].mutable_data<uint8_t>();
-      for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < tasks;) body(i, workspace);
+    parallel_tasks(tasks, workers, [&](int64_t task, int64_t worker) {
+      body(task, workspaces[static_cast<size_t>(worker)].mutable_data<uint8_t>());
     });
   }
 

@@ -1,4 +1,4 @@
-// The choice of a kernel by shape, the cut of C into tiles, and the only use of Eigen and oneDNN in Braid.
+// The choice of a kernel by shape, the cut of a product into parts, and the only use of Eigen and oneDNN in Braid.
 // The choice comes from the table in tests/bench/gemm.md.
 #include "braid/tensor/cpu/gemm/gemm.h"
 
@@ -13,6 +13,7 @@
 
 #include "braid/tensor/detail/integers.h"
 #include "braid/tensor/error.h"
+#include "braid/tensor/tensor.h"
 
 #ifndef BRAID_INSTRUCTION_SET
 #define BRAID_INSTRUCTION_SET target
@@ -137,46 +138,64 @@ const GemmKernel<T>& choose([[maybe_unused]] bool tb, int64_t m, int64_t n, int6
   return packs(m, n, k) ? kPacked<T> : kNative<T>;
 }
 
-struct Tiles {
+// The parts of a product that threads share: tiles of C, and slices of the depth, whose sums are added up afterwards.
+struct Parts {
   int64_t rows, columns;  // how many pieces each side of C is cut into
-  int64_t count() const { return rows * columns; }
+  int64_t slices = 1;
+  int64_t tiles() const { return rows * columns; }
+  int64_t count() const { return tiles() * slices; }
 };
 
-// Tiles of one of `count` products. Large tiles are the efficient ones (a kernel copies its strips of A and B once a
-// tile), so a product is cut only as far as it takes to give a handful of threads something to do: to four tiles when
-// each still has enough work to pay for waking a thread, to sixteen when they stay large.
-Tiles tiles_of(int64_t count, int64_t m, int64_t n, int64_t k) {
-  constexpr int64_t side = 512, large = 512, least = 32;
-  constexpr double wake = 1.5e6;  // multiply-adds
-  Tiles t{detail::ceil_div(m, side), detail::ceil_div(n, side)};
-  const double work = double(m) * double(n) * double(k);
+// The parts of one of `count` products. They depend on the shape alone, so they must do for few threads and for many. A
+// kernel copies its strips of A and B once a tile: wide tiles are efficient, also with few rows where A lies in rows.
+// Slices cost some percent, and are for a small C of great depth alone, the gradient of a weight. With few rows the
+// time is that of reading B (tests/bench/gemm.md has the measurements).
+Parts parts_of(int64_t count, bool ta, int64_t m, int64_t n, int64_t k) {
+  constexpr int64_t side = 512, least = 32;
+  constexpr double wake = 1.5e6;  // multiply-adds that pay for waking a thread
+  const double work = double(m + 8) * double(n) * double(k);
+  const int64_t many = ta ? 32 : 64, least_rows = ta ? 128 : 64;
+  Parts p{detail::ceil_div(m, side), detail::ceil_div(n, side)};
   for (;;) {
-    const double tiles = double(count) * double(t.count());
-    const int64_t tall = m / t.rows, wide = n / t.columns, longer = std::max(tall, wide);
-    const bool few = tiles < 4 && longer >= 2 * least && work / double(t.count()) > wake;
-    const bool some = tiles < 16 && longer >= large && work / double(t.count()) > 4 * wake;
-    if (!few && !some) return t;
-    (tall >= wide ? t.rows : t.columns) *= 2;
+    const double parts = double(count) * double(p.count()), each = work / double(p.count());
+    const int64_t tall = m / p.rows, wide = n / p.columns;
+    const bool few = parts < 4 && each > wake, some = parts < 12 && each > 2 * wake,
+               more = parts < double(many) && each > 2 * wake;
+    if (tall >= 2 * least_rows && (few || more))
+      p.rows *= 2;
+    else if (some && p.slices == 1 && k >= 4096)
+      p.slices = 2;
+    else if (some && tall >= 128)
+      p.rows *= 2;
+    else if (some && p.slices == 2 && k >= 4096)
+      p.slices = 4;
+    else if ((few || (more && m <= 16)) && std::max(tall, wide) >= 2 * least)
+      (tall >= wide ? p.rows : p.columns) *= 2;
+    else
+      return p;
   }
 }
 
-// Cuts [0, size) into `pieces`, each beginning at a multiple of 16 where that leaves no piece empty.
+// Where piece `piece` of [0, size) begins: at multiples of 48, which oneDNN's kernels for AVX-512 and our own compute
+// at once, or of 16, where the pieces are large.
 int64_t cut(int64_t size, int64_t piece, int64_t pieces) {
   if (piece == pieces) return size;
-  const int64_t at = size * piece / pieces;
-  return size >= 32 * pieces ? at / 16 * 16 : at;
+  const int64_t at = size * piece / pieces, unit = size >= 192 * pieces ? 48 : size >= 32 * pieces ? 16 : 1;
+  return at / unit * unit;
 }
 
+// Tile `tile` of C, over slice `slice` of the depth.
 template <class T>
-Gemm<T> tile_of(const Gemm<T>& g, const Tiles& t, int64_t tile) {
-  const int64_t r = tile / t.columns, s = tile % t.columns;
-  const int64_t i = cut(g.m, r, t.rows), j = cut(g.n, s, t.columns);
+Gemm<T> part_of(const Gemm<T>& g, const Parts& p, int64_t tile, int64_t slice) {
+  const int64_t r = tile / p.columns, s = tile % p.columns;
+  const int64_t i = cut(g.m, r, p.rows), j = cut(g.n, s, p.columns), depth = cut(g.k, slice, p.slices);
   Gemm<T> h = g;
-  h.m = cut(g.m, r + 1, t.rows) - i;
-  h.n = cut(g.n, s + 1, t.columns) - j;
+  h.m = cut(g.m, r + 1, p.rows) - i;
+  h.n = cut(g.n, s + 1, p.columns) - j;
+  h.k = cut(g.k, slice + 1, p.slices) - depth;
   if (g.k > 0) {  // otherwise a and b may be null
-    h.a += g.ta ? i : i * g.lda;
-    h.b += g.tb ? j * g.ldb : j;
+    h.a += g.ta ? depth * g.lda + i : i * g.lda + depth;
+    h.b += g.tb ? j * g.ldb + depth : depth * g.ldb + j;
   }
   h.c += i * g.ldc + j;
   if (g.start) h.start += j;
@@ -200,13 +219,13 @@ void gemm_batched_with(const GemmKernel<T>& kernel, int64_t count, FunctionRef<G
                        const Gemm<T>& shape) {
   if (count <= 0 || shape.m <= 0 || shape.n <= 0) return;
   const bool empty = shape.k <= 0 || shape.alpha == T(0);
+  const auto product = [&](int64_t i) {
+    const GemmOperands<T> at = operands(i);
+    Gemm<T> g = shape;
+    g.a = at.a, g.b = at.b, g.c = at.c;
+    return g;
+  };
   if (kernel.in_parallel && !empty) {
-    const auto product = [&](int64_t i) {
-      const GemmOperands<T> at = operands(i);
-      Gemm<T> g = shape;
-      g.a = at.a, g.b = at.b, g.c = at.c;
-      return g;
-    };
     const auto on_one_thread = [&](int64_t i) {
       const Gemm<T> g = product(i);
       for (int64_t r = 0; g.start && r < g.m; ++r) std::copy_n(g.start, g.n, g.c + r * g.ldc);
@@ -215,22 +234,36 @@ void gemm_batched_with(const GemmKernel<T>& kernel, int64_t count, FunctionRef<G
     for_packed(count, shape.m, shape.n, shape.k, on_one_thread, [&](int64_t i) { kernel.in_parallel(product(i)); });
     return;
   }
-  const Tiles tiles = tiles_of(count, shape.m, shape.n, shape.k);
-  const int64_t per_product = tiles.count();
+  const Parts parts = parts_of(count, shape.ta, shape.m, shape.n, shape.k);
+  // The sums of the slices behind the first: (count, slices - 1, m, n).
+  const int64_t size = shape.m * shape.n, more = parts.slices - 1;
+  Tensor behind = braid::empty({count * more * size}, dtype_of<T>());
+  T* const sums = behind.mutable_data<T>();
   // Tiny products go to the threads in handfuls of some 100 000 multiply-adds.
-  const double work = double(shape.m) * double(shape.n) * double(std::max<int64_t>(shape.k, 1)) / double(per_product);
+  const double work = double(size) * double(std::max<int64_t>(shape.k, 1)) / double(parts.count());
   const int64_t grain = std::max<int64_t>(1, int64_t(1e5 / work));
-  parallel_for(count * per_product, grain, [&](int64_t begin, int64_t end) {
+  parallel_for(count * parts.count(), grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      const GemmOperands<T> at = operands(i / per_product);
-      Gemm<T> g = shape;
-      g.a = at.a, g.b = at.b, g.c = at.c;
-      if (per_product > 1) g = tile_of(g, tiles, i % per_product);
+      const int64_t of = i / parts.count(), slice = i % parts.slices, tile = i / parts.slices % parts.tiles();
+      Gemm<T> g = product(of);
+      if (slice > 0) g.c = sums + (of * more + slice - 1) * size, g.ldc = g.n, g.beta = T(0), g.start = nullptr;
+      if (parts.count() > 1) g = part_of(g, parts, tile, slice);
       for (int64_t r = 0; g.start && r < g.m; ++r) std::copy_n(g.start, g.n, g.c + r * g.ldc);
       if (empty)
         scale(g);
       else
         kernel.run(g);
+    }
+  });
+  if (more == 0) return;
+  parallel_for(count * shape.m, grain_for(shape.n * more), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t of = i / shape.m, row = i % shape.m;
+      T* const c = operands(of).c + row * shape.ldc;
+      for (int64_t slice = 0; slice < more; ++slice) {
+        const T* const sum = sums + (of * more + slice) * size + row * shape.n;
+        for (int64_t j = 0; j < shape.n; ++j) c[j] += sum[j];
+      }
     }
   });
 }

@@ -1,8 +1,9 @@
 // Matrix products on the CPU: C = alpha * op(A) * op(B) + beta * C, row-major, with strides, in parallel.
 //
-// C is cut into tiles, and one thread computes a tile with one single-threaded kernel. The cut depends on the shape
-// alone, but for a kernel whose elements have the same bits in any tile. So the result has the same bits for every
-// number of threads and in every run on the same kind of processor.
+// C is cut into tiles, and a small C of great depth into slices of the depth whose sums are added up; one thread
+// computes a part with one single-threaded kernel. The cut depends on the shape alone, but for a kernel whose elements
+// have the same bits in any tile. So the result has the same bits for every number of threads and in every run on the
+// same kind of processor.
 #pragma once
 #include <cstdint>
 

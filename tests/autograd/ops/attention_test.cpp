@@ -102,7 +102,7 @@ BOOST_AUTO_TEST_CASE(same_bits_at_any_thread_count) {
   for (unsigned terms : {kTypical.terms, 0u}) {
     for (const auto& [length, window] : {std::pair<int64_t, int64_t>{150, 0}, {150, 40}, {300, 0}, {300, 40}}) {
       DcmhaCase c = kTypical;
-      c.T = c.S = length;  // 300: forward's blocks of rows are larger on one thread than on two
+      c.T = c.S = length;  // 300: forward takes blocks of 128, 64 and 32 rows on 1, 2 and 3 threads
       c.terms = terms;
       c.share = 2;
       c.options.mask.window = window;

@@ -135,10 +135,10 @@ bool same_bits(const std::vector<T>& x, const std::vector<T>& y) {
 template <class T>
 void check_repeatable() {
   const Threads keep;
-  const Case<T> cases[] = {{false, false, 300, 260, 130}, {false, true, 600, 97, 65}, {true, false, 130, 70, 1500},
-                           {true, false, 260, 300, 2100}, {true, true, 100, 200, 90}, {false, true, 1, 700, 256},
-                           {false, false, 700, 1, 256},   {false, true, 1, 1, 1000},  {false, true, 8, 900, 300},
-                           {false, false, 8, 300, 33}};
+  const Case<T> cases[] = {{false, false, 300, 260, 130}, {false, true, 600, 97, 65},  {true, false, 130, 70, 1500},
+                           {true, false, 260, 300, 2100}, {true, true, 100, 200, 90},  {false, true, 1, 700, 256},
+                           {true, false, 90, 110, 4200},  {false, true, 1, 3000, 900}, {false, false, 700, 1, 256},
+                           {false, true, 1, 1, 1000},     {false, true, 8, 900, 300},  {false, false, 8, 300, 33}};
   for (const Case<T>& x : cases) {
     const auto check_kernel = [&](const GemmKernel<T>* kernel, const std::string& name) {
       set_threads(1);
@@ -181,6 +181,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(products_that_are_cut_into_tiles, T, Types) {
       check_case<T>({ta, tb, 130, 1100, 33, T(1), T(1), 0});
       check_case<T>({ta, tb, 70, 90, 1030, T(1), T(0), 1});
       check_case<T>({ta, tb, 3, 1030, 600, T(1), T(0), 0});
+      for (T beta : {T(0), T(1), T(0.5)}) check_case<T>({ta, tb, 40, 50, 4100, T(-0.5), beta, 3});  // slices of depth
     }
 }
 
@@ -209,7 +210,10 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(sizes_of_zero, T, Types) {
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(batches_use_the_operands_of_each_product, T, Types) {
   // Many tiny products, and few large ones; b is shared by pairs.
-  const Case<T> cases[] = {{false, false, 4, 40, 8}, {false, true, 8, 4, 70}, {true, false, 150, 140, 90}};
+  const Case<T> cases[] = {{false, false, 4, 40, 8},
+                           {false, true, 8, 4, 70},
+                           {true, false, 150, 140, 90},
+                           {true, false, 110, 40, 4100, 1, 0, 2}};
   for (const Case<T>& x : cases) {
     const int64_t count = x.m > 100 ? 3 : 301;
     const auto a = random_values<T>(x.size_a() * size_t(count), 4), b = random_values<T>(x.size_b() * size_t(count), 5);
