@@ -237,8 +237,9 @@ void gemm_batched_with(const GemmKernel<T>& kernel, int64_t count, FunctionRef<G
   const Parts parts = parts_of(count, shape.ta, shape.m, shape.n, shape.k);
   // The sums of the slices behind the first: (count, slices - 1, m, n).
   const int64_t size = shape.m * shape.n, more = parts.slices - 1;
-  Tensor behind = braid::empty({count * more * size}, dtype_of<T>());
-  T* const sums = behind.mutable_data<T>();
+  Tensor behind;
+  if (more > 0) behind = braid::empty({count * more * size}, dtype_of<T>());
+  T* const sums = more > 0 ? behind.mutable_data<T>() : nullptr;
   // Tiny products go to the threads in handfuls of some 100 000 multiply-adds.
   const double work = double(size) * double(std::max<int64_t>(shape.k, 1)) / double(parts.count());
   const int64_t grain = std::max<int64_t>(1, int64_t(1e5 / work));
