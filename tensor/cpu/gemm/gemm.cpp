@@ -161,14 +161,11 @@ Parts parts_of(int64_t count, bool ta, int64_t m, int64_t n, int64_t k) {
     const int64_t tall = m / p.rows, wide = n / p.columns;
     const bool few = parts < 4 && each > wake, some = parts < 12 && each > 2 * wake,
                more = parts < double(many) && each > 2 * wake;
-    if (tall >= 2 * least_rows && (few || more))
+    const bool deep = some && k >= 4096, rows_first = p.slices > 1 || !deep;
+    if (tall >= 2 * least_rows ? few || more : some && tall >= 128 && rows_first)
       p.rows *= 2;
-    else if (some && p.slices == 1 && k >= 4096)
-      p.slices = 2;
-    else if (some && tall >= 128)
-      p.rows *= 2;
-    else if (some && p.slices == 2 && k >= 4096)
-      p.slices = 4;
+    else if (deep && p.slices < 4)
+      p.slices *= 2;
     else if ((few || (more && m <= 16)) && std::max(tall, wide) >= 2 * least)
       (tall >= wide ? p.rows : p.columns) *= 2;
     else
