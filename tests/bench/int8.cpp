@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "arguments.h"
 #include "braid/autograd/autograd.h"
 #include "braid/autograd/ops.h"
 #include "braid/models/language_model.h"
@@ -124,17 +125,7 @@ void measure_decoding(const models::SettingTexts& keys) {
 }  // namespace
 
 int main(int count, char** arguments) {
-  models::SettingTexts keys;
-  for (int i = 1; i < count; ++i) {
-    const std::string text = arguments[i];
-    const size_t equals = text.find('=');
-    const std::string key = text.substr(0, equals), value = equals == text.npos ? "" : text.substr(equals + 1);
-    if (settings.contains(key)) {
-      settings[key] = value;
-    } else {
-      keys.emplace_back(key, value);
-    }
-  }
+  const models::SettingTexts keys = bench::read_some_arguments(count, arguments, settings);
   if (!cpu::int8::use_variant(settings["instructions"])) {
     std::fprintf(stderr, "this processor cannot run %s\n", settings["instructions"].c_str());
     return 2;

@@ -3,9 +3,8 @@
 // with neighbours, then takes pieces of the others; of tasks, each thread the next), and without taking from others.
 // It is what the cut of the work allows: threads here share no memory bus, caches or power, a loop costs no time to
 // begin, and a task waits for no other. "measured_ms": with real threads, for as many as there are processors.
-// Usage: bench_threads [preset=dcformer-tiny] [threads=1,2,4,8,16,32,64] [dtype=f32] [batch=8] [seq_len=0]
-// [context=256]
-//                      [repeat=3] [loops=6] [model key=value ...]                 prints one JSON object per line
+// Usage: bench_threads [preset=dcformer-tiny] [threads=1,2,4,8,16,32,64] [dtype=f32|bf16] [batch=8] [seq_len=0]
+//   [context=256] [repeat=3] [loops=6] [model key=value ...]      prints one JSON object per line
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -18,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "arguments.h"
 #include "braid/autograd/autograd.h"
 #include "braid/models/language_model.h"
 #include "braid/models/registry.h"
@@ -185,17 +185,7 @@ models::Batch random_text(int64_t B, int64_t T, int64_t V) {
 }  // namespace
 
 int main(int count, char** arguments) {
-  models::SettingTexts keys;
-  for (int i = 1; i < count; ++i) {
-    const std::string text = arguments[i];
-    const size_t equals = text.find('=');
-    const std::string key = text.substr(0, equals), value = equals == text.npos ? "" : text.substr(equals + 1);
-    if (settings.contains(key)) {
-      settings[key] = value;
-    } else {
-      keys.emplace_back(key, value);
-    }
-  }
+  const models::SettingTexts keys = bench::read_some_arguments(count, arguments, settings);
   std::vector<int> thread_counts;
   std::istringstream list(settings["threads"]);
   for (std::string one; std::getline(list, one, ',');) thread_counts.push_back(std::stoi(one));
@@ -203,6 +193,10 @@ int main(int count, char** arguments) {
   const auto spec = models::configure_model(settings["preset"], keys);
   const auto model = models::as_language_model(spec->make({1, 0}));
   const bool narrow = settings["dtype"] == "bf16";
+  if (!narrow && settings["dtype"] != "f32") {
+    std::fprintf(stderr, "error: dtype: expected f32 or bf16, found %s\n", settings["dtype"].c_str());
+    return 2;
+  }
   const int64_t T = number("seq_len") > 0 ? number("seq_len") : spec->max_sequence_length();
   const models::Batch batch = random_text(number("batch"), T, spec->vocab_size());
   const int64_t context = number("context");

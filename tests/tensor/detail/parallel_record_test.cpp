@@ -1,6 +1,8 @@
 #include "braid/tensor/detail/parallel_record.h"
 
+#include <atomic>
 #include <boost/test/unit_test.hpp>
+#include <chrono>
 #include <string_view>
 #include <thread>
 
