@@ -1,6 +1,7 @@
 #include "braid/models/generation/sampling.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -40,6 +41,17 @@ class Ranking {
   size_t sorted_ = 0;
 };
 
+// The smallest id with the largest logit; none is NaN.
+int64_t first_of_the_largest(const std::vector<float>& logits) {
+  std::array<float, 16> top;  // of every 16th, which the compiler compares in vectors
+  top.fill(-std::numeric_limits<float>::infinity());
+  size_t i = 0;
+  for (; i + top.size() <= logits.size(); i += top.size())
+    for (size_t l = 0; l < top.size(); ++l) top[l] = logits[i + l] > top[l] ? logits[i + l] : top[l];
+  for (; i < logits.size(); ++i) top[0] = std::max(top[0], logits[i]);
+  return std::ranges::find(logits, std::ranges::max(top)) - logits.begin();
+}
+
 }  // namespace
 
 void check_options(const SamplingOptions& o) {
@@ -58,18 +70,22 @@ void check_options(const SamplingOptions& o) {
 }
 
 void check_logits(std::span<const float> logits, size_t position) {
-  float top = -std::numeric_limits<float>::infinity();
-  for (size_t i = 0; i < logits.size(); ++i) {
-    check(!std::isnan(logits[i]) && logits[i] <= std::numeric_limits<float>::max(), ErrorKind::numerical, [&] {
-      const auto bad = std::count_if(logits.begin(), logits.end(), [](float l) { return !std::isfinite(l); });
-      return "no token can be drawn for position " + std::to_string(position) + ": the logit of token id " +
-             std::to_string(i) + " is " + (std::isnan(logits[i]) ? "NaN" : "infinite") + ", " + std::to_string(bad) +
-             " of " + std::to_string(logits.size()) +
-             " are not finite; compute in a wider type (f32, f64), or use an earlier checkpoint";
-    });
-    top = std::max(top, logits[i]);
+  constexpr float most = std::numeric_limits<float>::max();
+  const auto impossible = [](float l) { return !(l <= most); };  // NaN or infinite; -inf excludes a token
+  unsigned bad = 0, finite = 0;                                  // flags, which the compiler finds in vectors
+  for (const float l : logits) {
+    bad |= static_cast<unsigned>(impossible(l));
+    finite |= static_cast<unsigned>(l >= -most);
   }
-  check(std::isfinite(top), ErrorKind::numerical, [&] {
+  check(!bad, ErrorKind::numerical, [&] {
+    const auto first = std::ranges::find_if(logits, impossible);
+    const auto count = std::ranges::count_if(logits, [](float l) { return !std::isfinite(l); });
+    return "no token can be drawn for position " + std::to_string(position) + ": the logit of token id " +
+           std::to_string(first - logits.begin()) + " is " + (std::isnan(*first) ? "NaN" : "infinite") + ", " +
+           std::to_string(count) + " of " + std::to_string(logits.size()) +
+           " are not finite; compute in a wider type (f32, f64), or use an earlier checkpoint";
+  });
+  check(finite, ErrorKind::numerical, [&] {
     return "no token can be drawn for position " + std::to_string(position) + ": all " + std::to_string(logits.size()) +
            " logits are -inf; compute in a wider type (f32, f64), or use an earlier checkpoint";
   });
@@ -90,7 +106,7 @@ int64_t sample_token(std::vector<float> logits, std::span<const int32_t> seen, c
       penalised[static_cast<size_t>(t)] = 1;
     }
   }
-  if (o.temperature == 0) return std::max_element(logits.begin(), logits.end()) - logits.begin();
+  if (o.temperature == 0) return first_of_the_largest(logits);
 
   Ranking ranking(logits);
   const size_t V = logits.size();

@@ -33,14 +33,13 @@ class Decode {
     key_factors_ = arena_.take<T>(larger_stage.items * p.M * kW);
     hidden_ = arena_.take<T>(larger_stage.pairs * 4 * kW);
     before_ = arena_.take<T>(p.M * kW);
-    padded_ = arena_.take<T>(kChunk * p.d_padded);
-    const int64_t ranks = p.pre.key_rank_size > p.post.key_rank_size ? p.pre.key_rank_size : p.post.key_rank_size;
-    key_factor_rows_ = arena_.take<T>(kW * (ranks + 1) * p.M);
+    copies_ = arena_.take<T>(kChunk * p.d_padded);
   }
   static size_t bytes(const Problem<T>& problem) { return Decode(problem, {}, nullptr).arena_.used(); }
 
   void scores() {
     find_places();
+    prefetch_key_factors(p.pre, task.first / kW * kW);
     prefetch_all_heads(p.k, task.first / kW * kW, kW);
     pack_queries();
     pack_factors(p.pre);
@@ -48,12 +47,12 @@ class Decode {
     for (int64_t key = task.first / kW * kW; key < task.last; key += kW) {
       transpose_key_factors(p.pre, key);
       for (int64_t m = 0; m < p.M; ++m) {
-        const T* keys[kW];
-        find_rows(p.k, key, kW, m, keys);
-        for (int64_t r = 0; r < task.count; ++r) {
-          if (!attends(r, key, kW)) continue;
-          dots(queries_ + (m * kDecodeRows + r) * p.d_padded, keys, p.d_padded, tile(r, key) + m * kW);
-        }
+        with_rows<kW>(p.k, key, m, [&](const auto* const* keys) {
+          for (int64_t r = 0; r < task.count; ++r) {
+            if (!attends(r, key, kW)) continue;
+            dots(queries_ + (m * kDecodeRows + r) * p.d_padded, keys, p.d_padded, tile(r, key) + m * kW);
+          }
+        });
       }
       for (int64_t r = 0; r < task.count; ++r) {
         if (!attends(r, key, kW)) continue;
@@ -71,6 +70,7 @@ class Decode {
 
   void values() {
     find_places();
+    prefetch_key_factors(p.post, begin());
     prefetch_all_heads(p.v, begin(), kChunk);
     pack_factors(p.post);
     for (int64_t r = 0; r < task.count; ++r)
@@ -87,10 +87,10 @@ class Decode {
         }
       }
       for (int64_t m = 0; m < p.M; ++m) {
-        const T* values[kChunk];
-        find_rows(p.v, first, kChunk, m, values);
-        for (int64_t r = 0; r < task.count; r += kRowsAtOnce)
-          add_values(r, task.count - r < kRowsAtOnce ? task.count : r + kRowsAtOnce, m, first, values);
+        with_rows<kChunk>(p.v, first, m, [&](const auto* const* values) {
+          for (int64_t r = 0; r < task.count; r += kRowsAtOnce)
+            add_values(r, task.count - r < kRowsAtOnce ? task.count : r + kRowsAtOnce, m, first, values);
+        });
       }
     }
   }
@@ -129,19 +129,43 @@ class Decode {
     for (; (place - places_) % kChunk != 0; ++place) *place = place[-1];
   }
 
-  // Head m's rows of keys or values for `count` keys: full vectors, zeros beyond d. The rows that the next call for
-  // this head is to find are asked from memory.
-  void find_rows(const InputRows& from, int64_t key, int64_t count, int64_t m, const T** rows) {
+  // Calls body(rows) with head m's rows of keys or values for Count keys: full vectors, zeros beyond d. A few query
+  // rows take them as the cache has them; many share a widened copy. The rows that the next call for this head is to
+  // find are asked from memory.
+  template <int64_t Count, class Body>
+  void with_rows(const InputRows& from, int64_t key, int64_t m, Body&& body) {
     const int64_t head = start_of(from, m);
     const int64_t* place = places_ + (key - begin());
-    for (int64_t i = 0; i < count; ++i) {
-      T* to = padded_ + i * p.d_padded;
-      rows[i] = input_row<T>(from, head + place[i] * from.stride[1], p.d, to);
-      if (p.d == p.d_padded) continue;
-      for (int64_t e = 0; e < p.d_padded; ++e) to[e] = e < p.d ? rows[i][e] : T(0);
+    if (key + 2 * Count <= task.last) prefetch_rows(from, key + Count, Count, m);
+    if (p.d == p.d_padded && (task.count <= 2 || from.type == dtype_of<T>())) {
+      with_type(from, [&]<class E>() {
+        const E* rows[Count];
+        for (int64_t i = 0; i < Count; ++i) rows[i] = elements<E>(from) + head + place[i] * from.stride[1];
+        body(rows);
+      });
+      return;
+    }
+    const T* rows[Count];
+    for (int64_t i = 0; i < Count; ++i) {
+      T* to = copies_ + i * p.d_padded;
+      const T* in = input_row<T>(from, head + place[i] * from.stride[1], p.d, to);
+      for (int64_t e = 0; e < p.d_padded; ++e) to[e] = e < p.d ? in[e] : T(0);
       rows[i] = to;
     }
-    if (key + 2 * count <= task.last) prefetch_rows(from, key + count, count, m);
+    body(rows);
+  }
+  // Calls body.operator()<the type of the elements>().
+  template <class Body>
+  static void with_type(const InputRows& from, Body&& body) {
+    if constexpr (sizeof(T) == 4) {
+      if (from.type == DType::bf16) return body.template operator()<bfloat16>();
+      if (from.type == DType::f16) return body.template operator()<float16>();
+    }
+    body.template operator()<T>();
+  }
+  template <class E>
+  static const E* elements(const InputRows& from) {
+    return reinterpret_cast<const E*>(from.data);
   }
   // Where head m's rows begin.
   int64_t start_of(const InputRows& from, int64_t m) const {
@@ -172,8 +196,11 @@ class Decode {
   }
 
   // out[i] = q . key i
-  static void dots(const T* q, const T* const* keys, int64_t d_padded, T* out) {
-    V<T> product[kW] = {};
+  template <class E>
+  static void dots(const T* q, const E* const* keys, int64_t d_padded, T* out) {
+    V<T> product[kW];
+#pragma GCC unroll 16
+    for (int64_t i = 0; i < kW; ++i) product[i] = V<T>{};  // as an array of zeros they would be cleared in memory
     for (int64_t e = 0; e < d_padded; e += kW) {
       const V<T> x = load(q + e);
 #pragma GCC unroll 16
@@ -191,16 +218,12 @@ class Decode {
     for (int64_t i = 0; i < size * kW; ++i) key_factors_[i] = 0;
   }
 
-  // The factors of the key vector at `key`, into [items][M][W]; those that are absent are zeros already.
-  void transpose_key_factors(const Stage<T>& s, int64_t key) {
-    if (!s.present) return;
-    const int64_t* place = places_ + (key - begin());
+  // Calls each(rows, where those of this sample and group begin, first item, length of a row) for the stage's key-side
+  // factors.
+  template <class Each>
+  void for_key_factors(const Stage<T>& s, Each&& each) const {
     const auto item = [&](const InputRows& x, int64_t rank, int64_t first, int64_t length) {
-      const T* rows[kW];
-      const int64_t own = task.b * x.stride[0] + task.g * x.stride[2] + rank * x.stride[3];
-      for (int64_t i = 0; i < kW; ++i)
-        rows[i] = input_row<T>(x, own + place[i] * x.stride[1], length, key_factor_rows_ + i * length);
-      transpose_rows(rows, length, key_factors_ + first * p.M * kW);
+      each(x, task.b * x.stride[0] + task.g * x.stride[2] + rank * x.stride[3], first, length);
     };
     const auto ranks = [&](const InputRows& x, int64_t first) {
       if (!x) return;
@@ -210,6 +233,28 @@ class Decode {
     ranks(s.k_down, 0);
     ranks(s.k_up, 2 * s.pairs);
     if (s.k_gate) item(s.k_gate, 0, 4 * s.pairs, p.M);
+  }
+  // The factors of the key vector at `key`, into [items][M][W]; those that are absent are zeros already. The next ones
+  // are asked from memory.
+  void transpose_key_factors(const Stage<T>& s, int64_t key) {
+    if (!s.present) return;
+    if (key + 2 * kW <= task.last) prefetch_key_factors(s, key + kW);
+    const int64_t* place = places_ + (key - begin());
+    for_key_factors(s, [&](const InputRows& x, int64_t own, int64_t first, int64_t length) {
+      with_type(x, [&]<class E>() {
+        const E* rows[kW];
+        for (int64_t i = 0; i < kW; ++i) rows[i] = elements<E>(x) + own + place[i] * x.stride[1];
+        transpose_rows(rows, length, key_factors_ + first * p.M * kW);
+      });
+    });
+  }
+  void prefetch_key_factors(const Stage<T>& s, int64_t key) const {
+    if (!s.present) return;
+    const int64_t* place = places_ + (key - begin());
+    for_key_factors(s, [&](const InputRows& x, int64_t own, int64_t, int64_t length) {
+      const int64_t size = size_of(x.type);
+      for (int64_t i = 0; i < kW; ++i) prefetch(x.data + (own + place[i] * x.stride[1]) * size, length * size);
+    });
   }
 
   // Compose in place.
@@ -252,7 +297,8 @@ class Decode {
 
   // y += P' v for head m, the rows [r, last) and keys [first, first + kChunk) whose values these are. The rows share
   // the keys that all of them attend to.
-  void add_values(int64_t r, int64_t last, int64_t m, int64_t first, const T* const* values) {
+  template <class E>
+  void add_values(int64_t r, int64_t last, int64_t m, int64_t first, const E* const* values) {
     Range own[kRowsAtOnce], common{first, first + kChunk};
     for (int64_t i = r; i < last; ++i) {
       own[i - r] = overlap({task.rows[i].first, task.rows[i].last}, {first, first + kChunk});
@@ -268,8 +314,8 @@ class Decode {
   }
 
   // The same for R rows and a range of keys.
-  template <int R>
-  void add_keys(int64_t r, int64_t m, Range keys, int64_t first, const T* const* values) {
+  template <int R, class E>
+  void add_keys(int64_t r, int64_t m, Range keys, int64_t first, const E* const* values) {
     if (keys.empty()) return;
     int64_t e = 0;
     const auto cover = [&]<int NV>() {
@@ -283,8 +329,8 @@ class Decode {
   }
 
   // The same for NV vectors, from element e on.
-  template <int R, int NV>
-  void add_vectors(int64_t r, int64_t m, Range keys, int64_t first, const T* const* values, int64_t e) {
+  template <int R, int NV, class E>
+  void add_vectors(int64_t r, int64_t m, Range keys, int64_t first, const E* const* values, int64_t e) {
     V<T> sum[R][NV];
     T* y[R];
 #pragma GCC unroll 4
@@ -300,7 +346,7 @@ class Decode {
 #pragma GCC unroll 4
       for (int i = 0; i < R; ++i) probabilities[i] = tile(r + i, vector) + m * kW;
       for (int64_t j = key; j < end; ++j) {
-        const T* from = values[j - first] + e;
+        const E* from = values[j - first] + e;
         V<T> x[R];
 #pragma GCC unroll 4
         for (int i = 0; i < R; ++i) x[i] = all(probabilities[i][j - vector]);
@@ -327,8 +373,7 @@ class Decode {
   T* tops_;                        // [kDecodeRows][M'][W]
   T *row_factors_, *key_factors_;  // of the stage at work: [kDecodeRows][items][M], [items][M][W]
   T *hidden_, *before_;            // of mix
-  T* padded_;                      // [kChunk][d_padded]
-  T* key_factor_rows_;             // [W][M of all ranks]
+  T* copies_;                      // [kChunk][d_padded]
 };
 
 }  // namespace braid::cpu::attention::BRAID_ATTENTION_ISA

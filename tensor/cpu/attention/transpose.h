@@ -22,21 +22,18 @@ template <int S, class T>
   if constexpr (S > 1) transpose<S / 2, T>(v);
 }
 
-// rows: W of them, `length` long -> out [length][W].
-template <class T>
-void transpose_rows(const T* const* rows, int64_t length, T* out) {
+// rows: W of them, `length` long, of T or of 16 bits -> out [length][W].
+template <class T, class E>
+void transpose_rows(const E* const* rows, int64_t length, T* out) {
   constexpr int64_t W = kLanes<T>;
-  if (length < W) {
-    for (int64_t l = 0; l < W; ++l)
-      for (int64_t i = 0; i < length; ++i) out[i * W + l] = rows[l][i];
-    return;
-  }
+  const int64_t whole = length < W ? 0 : W, count = length < W ? length : W;
   for (int64_t i = 0; i < length; i += W) {
-    if (i > length - W) i = length - W;  // the last square takes some elements a second time
+    if (whole > 0 && i > length - W) i = length - W;  // the last square takes some elements a second time
     V<T> v[W];
-    for (int64_t l = 0; l < W; ++l) v[l] = load(rows[l] + i);
+#pragma GCC unroll 16
+    for (int64_t l = 0; l < W; ++l) v[l] = whole > 0 ? load(rows[l] + i) : load_first<T>(rows[l] + i, count);
     transpose<W / 2, T>(v);
-    for (int64_t l = 0; l < W; ++l) store(out + (i + l) * W, v[l]);
+    for (int64_t l = 0; l < count; ++l) store(out + (i + l) * W, v[l]);
   }
 }
 

@@ -12,6 +12,9 @@
 #include <arm_neon.h>
 #endif
 
+#include "braid/tensor/detail/widen.h"
+#include "braid/tensor/dtype.h"
+
 namespace braid::cpu::attention::BRAID_ATTENTION_ISA {
 
 inline constexpr bool kManyRegisters = BRAID_ATTENTION_BYTES == 64;  // 32 vector registers rather than 16
@@ -32,6 +35,25 @@ inline V<T> load(const T* p) {
   __builtin_memcpy(&v, p, sizeof v);
   return v;
 }
+inline V<float> load(const bfloat16* p) { return detail::widened_bf16<V<float>>(p); }
+inline V<float> load(const float16* p) { return detail::widened_f16<V<float>>(p); }
+
+// The first n lanes, then zeros; nothing beyond is read.
+template <class T, class From>
+inline V<T> load_first(const From* p, int64_t n) {
+#if BRAID_ATTENTION_BYTES == 64
+  if constexpr (std::is_same_v<From, float>)
+    return V<T>(_mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << n) - 1), p));
+  if constexpr (sizeof(From) == 2) {
+    const __m256i bits = _mm256_maskz_loadu_epi16(static_cast<__mmask16>((1u << n) - 1), p);
+    return load(reinterpret_cast<const From*>(&bits));
+  }
+#endif
+  alignas(BRAID_ATTENTION_BYTES) unsigned char bytes[kLanes<T> * sizeof(From)] = {};
+  __builtin_memcpy(bytes, p, static_cast<size_t>(n) * sizeof(From));
+  return load(reinterpret_cast<const From*>(bytes));
+}
+
 template <class T>
 inline void store(T* p, V<T> v) {
   __builtin_memcpy(p, &v, sizeof v);

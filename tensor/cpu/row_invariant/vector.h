@@ -12,6 +12,7 @@
 #include <arm_neon.h>
 #endif
 
+#include "braid/tensor/detail/widen.h"
 #include "braid/tensor/dtype.h"
 
 namespace braid::cpu::row_invariant::BRAID_ROW_INVARIANT_ISA {
@@ -55,37 +56,8 @@ inline V<float> load(const float* p) { return load_as<V<float>>(p); }
 inline V<double> load(const double* p) { return load_as<V<double>>(p); }
 #endif
 
-typedef uint16_t Half __attribute__((vector_size(BRAID_ROW_INVARIANT_BYTES / 2)));
-typedef uint32_t Word __attribute__((vector_size(BRAID_ROW_INVARIANT_BYTES)));
-
-// g++ 12 takes five instructions for the conversion of a vector of unsigned 16-bit numbers.
-inline Word widen(const void* p) {
-#if BRAID_ROW_INVARIANT_BYTES == 64
-  return reinterpret_cast<Word>(_mm512_cvtepu16_epi32(load_as<__m256i>(p)));
-#elif BRAID_ROW_INVARIANT_BYTES == 32
-  return reinterpret_cast<Word>(_mm256_cvtepu16_epi32(load_as<__m128i>(p)));
-#else
-  return __builtin_convertvector(load_as<Half>(p), Word);
-#endif
-}
-
-inline V<float> load(const bfloat16* p) { return reinterpret_cast<V<float>>(widen(p) << 16); }
-
-inline V<float> load(const float16* p) {
-#if BRAID_ROW_INVARIANT_BYTES == 64
-  return reinterpret_cast<V<float>>(_mm512_cvtph_ps(load_as<__m256i>(p)));
-#elif BRAID_ROW_INVARIANT_BYTES == 32
-  return reinterpret_cast<V<float>>(_mm256_cvtph_ps(load_as<__m128i>(p)));
-#else
-  typedef int32_t Int __attribute__((vector_size(BRAID_ROW_INVARIANT_BYTES)));
-  const Int bits = reinterpret_cast<Int>(widen(p));
-  const Int sign = (bits & 0x8000) << 16, magnitude = bits & 0x7fff, wide = magnitude << 13;
-  const Int normal = wide + (112 << 23), infinite = wide | 0x7f800000;
-  const Int subnormal = reinterpret_cast<Int>(__builtin_convertvector(magnitude, V<float>) * 0x1p-24f);
-  const Int y = magnitude < 0x400 ? subnormal : magnitude < 0x7c00 ? normal : infinite;
-  return reinterpret_cast<V<float>>(y | sign);
-#endif
-}
+inline V<float> load(const bfloat16* p) { return detail::widened_bf16<V<float>>(p); }
+inline V<float> load(const float16* p) { return detail::widened_f16<V<float>>(p); }
 
 // sum += x y, rounded once where the instruction set can: written out, because a compiler's own choice of what it fuses
 // may differ between two tiles of different sizes, and because g++ otherwise moves sums between registers and memory.

@@ -75,6 +75,17 @@ BOOST_AUTO_TEST_CASE(only_ids_of_the_vocabulary_are_drawn) {
   BOOST_TEST(models::sample_token(padded, {}, {.temperature = 0, .vocabulary = 9}) == 4);
 }
 
+BOOST_AUTO_TEST_CASE(the_first_of_the_largest_is_the_most_likely) {
+  for (size_t V = 1; V < 70; ++V) {
+    for (size_t best = 0; best < V; ++best) {
+      std::vector<float> logits(V, -INFINITY);
+      for (size_t i = 0; i < V; i += 3) logits[i] = -100 - static_cast<float>(i);
+      logits[best] = logits[V - 1] = logits[(best + V) / 2] = -2;
+      BOOST_TEST(models::sample_token(logits, {}, {.temperature = 0}) == static_cast<int64_t>(best));
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(logits_without_a_distribution_are_an_error) {
   const float nan = std::nanf(""), inf = INFINITY;
   for (double temperature : {0.0, 1.0}) {
