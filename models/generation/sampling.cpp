@@ -4,28 +4,97 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <string>
 
+#include "braid/autograd/ops.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/random.h"
 
 namespace braid::models {
 namespace {
 
-// Token ids from the most to the least likely, equal logits in order of their ids; sorted as far as they are read,
-// which is most often a small part of the vocabulary.
+// The largest of some numbers, none of them NaN.
+float largest(const std::vector<float>& logits) {
+  std::array<float, 16> top;  // of every 16th, which the compiler compares in vectors
+  top.fill(-std::numeric_limits<float>::infinity());
+  size_t i = 0;
+  for (; i + top.size() <= logits.size(); i += top.size())
+    for (size_t l = 0; l < top.size(); ++l) top[l] = logits[i + l] > top[l] ? logits[i + l] : top[l];
+  for (; i < logits.size(); ++i) top[0] = std::max(top[0], logits[i]);
+  return std::ranges::max(top);
+}
+
+// Token ids from the most to the least likely, equal logits in order of their ids. Tokens of about the same likelihood
+// share a bin, and a bin is sorted, as far as it is read, only where a prefix of the ranking ends in it.
 class Ranking {
  public:
-  explicit Ranking(const std::vector<float>& logits) : logits_(logits), ids_(logits.size()) {
-    std::iota(ids_.begin(), ids_.end(), 0);
+  struct Prefix {
+    size_t count = 0;
+    double mass = 0;  // sum of the likelihoods
+  };
+
+  // A likelihood is exp((logit - the largest) / temperature), in f32. No logit is NaN, one is finite.
+  Ranking(const std::vector<float>& logits, double temperature)
+      : logits_(logits), bin_of_(logits.size()), likelihoods_(empty({std::ssize(logits)}, DType::f32)) {
+    const double top = largest(logits), scale = std::min(1 / temperature, 1e300);
+    float* x = likelihoods_.mutable_data<float>();
+    for (size_t i = 0; i < logits.size(); ++i) x[i] = static_cast<float>((logits[i] - top) * scale);
+    for (size_t i = 0; i < logits.size(); ++i)
+      bin_of_[i] = static_cast<uint8_t>(std::min(-kBinsOfE * x[i], static_cast<float>(kBins - 1)));
+    likelihoods_ = exp(likelihoods_);
+    const float* p = likelihood();
+    for (size_t i = 0; i < logits.size(); ++i) ++bins_[bin_of_[i]].count, bins_[bin_of_[i]].mass += p[i];
+    for (const Prefix& bin : bins_) all_.count += bin.count, all_.mass += bin.mass;
   }
+
+  const Prefix& all() const { return all_; }
+
+  // The longest prefix for whose tokens more(the prefix before the token, its likelihood) holds. Where it does not
+  // hold, it does not for longer prefixes either.
+  template <class More>
+  Prefix longest(More&& more) {
+    Prefix prefix;
+    for (size_t b = 0; b < kBins; ++b) {
+      const Prefix& bin = bins_[b];
+      if (bin.count == 0) continue;
+      const Prefix whole{prefix.count + bin.count, prefix.mass + bin.mass};
+      const double least = b + 1 < kBins ? std::exp(-static_cast<double>(b + 2) / kBinsOfE) : 0;  // with room to round
+      if (more(Prefix{whole.count - 1, whole.mass}, least)) {
+        prefix = whole;
+        continue;
+      }
+      for (size_t i = 0; i < bin.count; ++i) {
+        const double p = likelihood()[token(b, i)];
+        if (!more(prefix, p)) return prefix;
+        ++prefix.count, prefix.mass += p;
+      }
+    }
+    return prefix;
+  }
+
   int64_t operator[](size_t rank) {
-    while (rank >= sorted_) sort_more();
-    return ids_[rank];
+    size_t b = 0;
+    for (; rank >= bins_[b].count; ++b) rank -= bins_[b].count;
+    return token(b, rank);
   }
 
  private:
+  static constexpr size_t kBins = 256;
+  static constexpr float kBinsOfE = 8;  // from one likelihood to a factor of e below it; the last bin takes the rest
+
+  const float* likelihood() const { return likelihoods_.data<float>(); }
+
+  // Token i of bin b, in order.
+  int64_t token(size_t b, size_t i) {
+    if (b != sorted_bin_) {
+      sorted_bin_ = b, sorted_ = 0;
+      ids_.clear();
+      for (size_t id = 0; id < bin_of_.size(); ++id)
+        if (bin_of_[id] == b) ids_.push_back(static_cast<int64_t>(id));
+    }
+    while (i >= sorted_) sort_more();
+    return ids_[i];
+  }
   void sort_more() {
     const auto begin = ids_.begin() + static_cast<std::ptrdiff_t>(sorted_);
     sorted_ = std::min(ids_.size(), std::max<size_t>(64, 8 * sorted_));
@@ -37,20 +106,13 @@ class Ranking {
   }
 
   const std::vector<float>& logits_;
-  std::vector<int64_t> ids_;
-  size_t sorted_ = 0;
+  std::vector<uint8_t> bin_of_;  // by id
+  Tensor likelihoods_;           // (V), f32
+  std::array<Prefix, kBins> bins_{};
+  Prefix all_;
+  size_t sorted_bin_ = kBins, sorted_ = 0;
+  std::vector<int64_t> ids_;  // of sorted_bin_
 };
-
-// The smallest id with the largest logit; none is NaN.
-int64_t first_of_the_largest(const std::vector<float>& logits) {
-  std::array<float, 16> top;  // of every 16th, which the compiler compares in vectors
-  top.fill(-std::numeric_limits<float>::infinity());
-  size_t i = 0;
-  for (; i + top.size() <= logits.size(); i += top.size())
-    for (size_t l = 0; l < top.size(); ++l) top[l] = logits[i + l] > top[l] ? logits[i + l] : top[l];
-  for (; i < logits.size(); ++i) top[0] = std::max(top[0], logits[i]);
-  return std::ranges::find(logits, std::ranges::max(top)) - logits.begin();
-}
 
 }  // namespace
 
@@ -106,32 +168,24 @@ int64_t sample_token(std::vector<float> logits, std::span<const int32_t> seen, c
       penalised[static_cast<size_t>(t)] = 1;
     }
   }
-  if (o.temperature == 0) return first_of_the_largest(logits);
+  if (o.temperature == 0) return std::ranges::find(logits, largest(logits)) - logits.begin();
 
-  Ranking ranking(logits);
-  const size_t V = logits.size();
-  const size_t candidates = o.top_k > 0 ? std::min(V, static_cast<size_t>(o.top_k)) : V;
-  const double top = logits[static_cast<size_t>(ranking[0])];
-  const auto likelihood = [&](int64_t id) { return std::exp((logits[static_cast<size_t>(id)] - top) / o.temperature); };
-  double total = 0;  // of the candidates
-  for (size_t i = 0; i < candidates; ++i) total += likelihood(candidates < V ? ranking[i] : static_cast<int64_t>(i));
-
-  size_t keep = candidates;
-  double mass = total;
+  using Prefix = Ranking::Prefix;
+  Ranking ranking(logits, o.temperature);
+  Prefix kept = ranking.all();
+  if (o.top_k > 0 && o.top_k < std::ssize(logits))
+    kept = ranking.longest([&](const Prefix& before, double) { return before.count < static_cast<size_t>(o.top_k); });
   if (o.top_p < 1 || o.min_p > 0) {
-    const double enough = o.top_p < 1 ? o.top_p * total : INFINITY;
-    for (keep = 0, mass = 0; keep < candidates && mass < enough; ++keep) {
-      const double next = likelihood(ranking[keep]);
-      if (keep > 0 && next < o.min_p) break;  // the most likely one has 1
-      mass += next;
-    }
+    const size_t most = kept.count;
+    const double enough = o.top_p < 1 ? o.top_p * kept.mass : INFINITY;
+    kept = ranking.longest([&](const Prefix& before, double likelihood) {  // the most likely one has 1
+      return before.count < most && before.mass < enough && (before.count == 0 || likelihood >= o.min_p);
+    });
   }
-  double u = unit(random_bits(seen.size(), child({o.seed, 0}, "sample"))) * mass;
-  for (size_t i = 0; i < keep; ++i) {
-    u -= likelihood(ranking[i]);
-    if (u < 0) return ranking[i];
-  }
-  return ranking[keep - 1];
+  const double u = unit(random_bits(seen.size(), child({o.seed, 0}, "sample"))) * kept.mass;
+  const Prefix passed =
+      ranking.longest([&](const Prefix& before, double likelihood) { return before.mass + likelihood <= u; });
+  return ranking[std::min(passed.count, kept.count - 1)];
 }
 
 }  // namespace braid::models

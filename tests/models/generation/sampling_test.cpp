@@ -118,7 +118,7 @@ BOOST_AUTO_TEST_CASE(draws_are_those_of_a_full_sort) {
     std::vector<float> logits;
     for (uint64_t i = 0; i < kVocabulary; ++i) {
       const float l = static_cast<float>(spread) * unit(random_bits(i, {11, 1}));
-      logits.push_back(i % 7 == 0 ? std::round(l) : l);  // some are equal
+      logits.push_back(i % 7 == 0 ? std::round(l) : i % 11 == 0 ? -INFINITY : l);  // some are equal, some excluded
     }
     for (uint64_t seed = 0; seed < 40; ++seed) {
       for (SamplingOptions o : {SamplingOptions{},
@@ -126,6 +126,9 @@ BOOST_AUTO_TEST_CASE(draws_are_those_of_a_full_sort) {
                                 {.top_p = 0.7},
                                 {.min_p = 0.3},
                                 {.temperature = 0.2},
+                                {.temperature = 1e-30},
+                                {.temperature = 1e-320, .top_k = 3},
+                                {.temperature = 1e30, .top_p = 0.5},
                                 {.temperature = 3, .top_k = 2000, .top_p = 0.95, .min_p = 0.01}}) {
         o.seed = seed;
         const std::vector<int32_t> seen(seed % 5, 1);
