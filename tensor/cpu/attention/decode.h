@@ -176,7 +176,7 @@ class Decode {
     const int64_t* place = places_ + (key - begin());
     for (int64_t i = 0; i < count; ++i) prefetch(from.data + (head + place[i] * from.stride[1]) * size, p.d * size);
   }
-  // Of the rows that find_rows() is to find first.
+  // Of the rows that with_rows() is called for first.
   void prefetch_all_heads(const InputRows& from, int64_t key, int64_t count) const {
     for (int64_t m = 0; m < p.M; m += p.share) prefetch_rows(from, key, count, m);
   }
