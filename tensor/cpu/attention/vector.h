@@ -29,12 +29,8 @@ struct VectorType {
 template <class T>
 using V = typename VectorType<T>::type;
 
-template <class T>
-inline V<T> load(const T* p) {
-  V<T> v;
-  __builtin_memcpy(&v, p, sizeof v);
-  return v;
-}
+inline V<float> load(const float* p) { return detail::bits_as<V<float>>(p); }
+inline V<double> load(const double* p) { return detail::bits_as<V<double>>(p); }
 inline V<float> load(const bfloat16* p) { return detail::widened_bf16<V<float>>(p); }
 inline V<float> load(const float16* p) { return detail::widened_f16<V<float>>(p); }
 
