@@ -13,6 +13,7 @@ namespace braid::cpu::attention::BRAID_ATTENTION_ISA {
 // Rows and vectors of a register block: it must leave registers for a row of the right side and one scalar.
 inline constexpr int kBlockRows = kManyRegisters ? 8 : 4;
 inline constexpr int kMaxVectors = BRAID_ATTENTION_BYTES == 16 ? 2 : 3;
+inline constexpr int kUnrolled = BRAID_ATTENTION_BYTES == 16 ? 2 : 4;  // steps of the depth
 // Key vectors that tile_scores keeps in the first-level cache.
 inline constexpr int64_t kScoreVectors = BRAID_ATTENTION_BYTES == 32 ? 3 : 2;
 static_assert(kQueryTileRows % kBlockRows == 0);
@@ -23,7 +24,7 @@ inline constexpr int64_t kMaxQueryTiles = kMaxBlockRows / kQueryTileRows;
 template <class T, int NV, bool Pairs = false, int R>
 [[gnu::always_inline]] inline void add_products(V<T> (&sum)[R][NV], const T* a, int64_t a_row, int64_t a_k, const T* b,
                                                 int64_t b_vector, int64_t b_k, int64_t depth) {
-#pragma GCC unroll 4
+#pragma GCC unroll kUnrolled
   for (int64_t k = 0; k < depth; ++k) {
     V<T> row[NV];
 #pragma GCC unroll 4
