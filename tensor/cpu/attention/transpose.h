@@ -26,12 +26,13 @@ template <int S, class T>
 template <class T, class E>
 void transpose_rows(const E* const* rows, int64_t length, T* out) {
   constexpr int64_t W = kLanes<T>;
-  const int64_t whole = length < W ? 0 : W, count = length < W ? length : W;
+  const bool square = length >= W;
+  const int64_t count = square ? W : length;
   for (int64_t i = 0; i < length; i += W) {
-    if (whole > 0 && i > length - W) i = length - W;  // the last square takes some elements a second time
+    if (square && i > length - W) i = length - W;  // the last square takes some elements a second time
     V<T> v[W];
 #pragma GCC unroll 16
-    for (int64_t l = 0; l < W; ++l) v[l] = whole > 0 ? load(rows[l] + i) : load_first<T>(rows[l] + i, count);
+    for (int64_t l = 0; l < W; ++l) v[l] = square ? load(rows[l] + i) : load_first<T>(rows[l] + i, count);
     transpose<W / 2, T>(v);
     for (int64_t l = 0; l < count; ++l) store(out + (i + l) * W, v[l]);
   }

@@ -36,7 +36,7 @@ void multiply(const Products<T, Y>& p, FunctionRef<Operands<T>(int64_t i)> opera
   const int64_t across = detail::ceil_div(p.n, kColumns), down = detail::ceil_div(p.m, kTaskRows);
   // Columns of W are read in pieces of rows, which takes several times as long as whole rows.
   const int64_t slow = p.w_depth == 1 ? 1 : 4;
-  // Reading W once takes as long as multiplying it by some eight rows.
+  // Reading W once counts as multiplying it by eight rows.
   const int64_t cost = (std::min(p.m, kTaskRows) + 8) * std::min(p.n, kColumns) * p.k / 8 * slow;
   parallel_for(p.count * down * across, grain_for(cost), [&](int64_t begin, int64_t end) {
     Accumulate<T> totals[kRows * kColumns];

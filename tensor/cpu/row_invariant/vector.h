@@ -39,12 +39,6 @@ inline V<A> all(A x) {
 }
 
 // Vectors of A from elements of T; every value of a 16-bit type is an f32.
-template <class V>
-inline V load_as(const void* p) {
-  V v;
-  __builtin_memcpy(&v, p, sizeof v);
-  return v;
-}
 #if BRAID_ROW_INVARIANT_BYTES == 64  // g++ 12 takes some copies by memcpy through the stack
 inline V<float> load(const float* p) { return reinterpret_cast<V<float>>(_mm512_loadu_ps(p)); }
 inline V<double> load(const double* p) { return reinterpret_cast<V<double>>(_mm512_loadu_pd(p)); }
@@ -52,8 +46,8 @@ inline V<double> load(const double* p) { return reinterpret_cast<V<double>>(_mm5
 inline V<float> load(const float* p) { return reinterpret_cast<V<float>>(_mm256_loadu_ps(p)); }
 inline V<double> load(const double* p) { return reinterpret_cast<V<double>>(_mm256_loadu_pd(p)); }
 #else
-inline V<float> load(const float* p) { return load_as<V<float>>(p); }
-inline V<double> load(const double* p) { return load_as<V<double>>(p); }
+inline V<float> load(const float* p) { return detail::bits_as<V<float>>(p); }
+inline V<double> load(const double* p) { return detail::bits_as<V<double>>(p); }
 #endif
 
 inline V<float> load(const bfloat16* p) { return detail::widened_bf16<V<float>>(p); }
@@ -104,7 +98,7 @@ inline Pairs load_pairs(const void* p) {
 #if BRAID_ROW_INVARIANT_BYTES == 64
   return reinterpret_cast<Pairs>(_mm512_loadu_si512(p));
 #else
-  return load_as<Pairs>(p);
+  return detail::bits_as<Pairs>(p);
 #endif
 }
 

@@ -267,7 +267,7 @@ BOOST_AUTO_TEST_CASE(narrow_keys_give_the_bits_of_widened_ones) {
             BOOST_TEST(is_close(got.sliced(1, r, r + 1), pages.run(rows, AttentionImpl::fused, r, r + 1), 0));
           convert(DType::f32);
           BOOST_TEST(is_close(got, pages.run(rows, AttentionImpl::fused).to(got.dtype()), 0));
-          BOOST_TEST(is_close(got.to_vector<double>(), composed.to_vector<double>(), all_narrow ? 0.05 : 2e-5));
+          BOOST_TEST(is_close(got.to_vector<double>(), composed.to_vector<double>(), all_narrow ? 0x1p-6 : 1e-5));
         }
       }
     }
