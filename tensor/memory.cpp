@@ -5,6 +5,7 @@
 #include <mutex>
 #include <numeric>
 
+#include "braid/tensor/detail/lock_at_fork.h"
 #include "braid/tensor/tensor.h"
 
 namespace braid {
@@ -20,6 +21,7 @@ struct Book {
   int64_t current = 0, peak = 0;  // sums over the uses
 };
 struct Books {
+  Books() { detail::lock_at_fork(mutex); }
   std::mutex mutex;
   std::map<std::pair<Device::Kind, int16_t>, Book> of;
 };

@@ -131,6 +131,7 @@ class Pool {
     state_ = 0;
     sleepers_ = 0;
     caller_sleeps_ = false;
+    stopping_ = false;
   }
 
   void run(int64_t n, int64_t grain, FunctionRef<void(int64_t, int64_t)> body) {

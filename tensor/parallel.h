@@ -45,14 +45,14 @@ void parallel_for(int64_t n, int64_t grain, FunctionRef<void(int64_t begin, int6
                   const CodePlace& where = CodePlace::current());
 
 // Calls body(task, worker) for the tasks 0 to n - 1, on at most `workers` threads: each takes the next task when it is
-// through with one, so a task may wait for one before it. A worker, numbered from 0, has one task at a time. Otherwise
-// as parallel_for.
+// through with one, so a task may wait for one before it, which then must not throw. A worker, numbered from 0, has one
+// task at a time. Otherwise as parallel_for.
 void parallel_tasks(int64_t n, int64_t workers, FunctionRef<void(int64_t task, int64_t worker)> body,
                     const CodePlace& where = CodePlace::current());
 
 // How many threads kernels use, including the caller's. Default: the processors this process may run on. Setting it
-// waits for running kernels; throws when n < 1 and inside a body of parallel_for. Where the system does not allow so
-// many threads, there are fewer, and threads() says how many.
+// waits for running kernels; throws when n < 1 and inside a body that several threads share. Where the system does not
+// allow so many threads, there are fewer, and threads() says how many.
 void set_threads(int n);
 int threads();
 

@@ -8,6 +8,7 @@
 #include <new>
 
 #include "braid/tensor/detail/integers.h"
+#include "braid/tensor/detail/lock_at_fork.h"
 #include "braid/tensor/detail/strings.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/kernels/backend.h"
@@ -29,6 +30,8 @@ namespace {
 // needs memory and cannot fail.
 class CpuAllocator final : public Allocator {
  public:
+  CpuAllocator() { detail::lock_at_fork(mutex_); }
+
   void* allocate(int64_t bytes) override {
     int64_t size = rounded(bytes);
     std::lock_guard lock(mutex_);

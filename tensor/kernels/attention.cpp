@@ -3,27 +3,37 @@
 #include <algorithm>
 #include <mutex>
 
+#include "braid/tensor/detail/lock_at_fork.h"
+
 namespace braid {
 
 namespace {
-std::mutex mutex;
-std::vector<AttentionUse> uses;
+struct Uses {
+  Uses() { detail::lock_at_fork(mutex); }
+  std::mutex mutex;
+  std::vector<AttentionUse> list;
+};
+Uses& uses() {
+  static Uses* instance = new Uses;  // never destroyed, as its mutex must not be
+  return *instance;
+}
 }  // namespace
 
 std::vector<AttentionUse> attention_uses() {
-  std::lock_guard lock(mutex);
-  return uses;
+  std::lock_guard lock(uses().mutex);
+  return uses().list;
 }
 
 void add_attention_use(const char* pass, const char* kernel, const std::string& reason) {
-  std::lock_guard lock(mutex);
-  for (AttentionUse& use : uses) {
+  std::lock_guard lock(uses().mutex);
+  std::vector<AttentionUse>& list = uses().list;
+  for (AttentionUse& use : list) {
     if (use.pass != pass || use.kernel != kernel || use.reason != reason) continue;
     ++use.calls;
     return;
   }
   constexpr size_t kMaxUses = 64;  // reasons may name sizes
-  if (uses.size() < kMaxUses) uses.push_back({pass, kernel, reason, 1});
+  if (list.size() < kMaxUses) list.push_back({pass, kernel, reason, 1});
 }
 
 std::string text_of(const std::vector<AttentionUse>& all) {

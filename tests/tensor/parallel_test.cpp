@@ -238,6 +238,35 @@ BOOST_AUTO_TEST_CASE(the_child_of_a_fork_has_workers_of_its_own, *boost::unit_te
   BOOST_TEST(sum() == 499500);
 }
 
+// Its workers must not take the order to stop for theirs that the parent's got when it forked.
+BOOST_AUTO_TEST_CASE(the_child_of_a_fork_while_threads_are_set_has_two,
+                     *boost::unit_test::enable_if<!kThreadSanitizer>()) {
+  Threads use(2);
+  std::atomic<bool> enough{false};
+  std::thread other([&] {
+    for (int n = 2; !enough; n = 5 - n) set_threads(n);
+  });
+  const auto two_meet = [] {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    std::atomic<int> here{0};
+    parallel_for(2, 1, [&](int64_t, int64_t) {
+      for (++here; here < 2 && std::chrono::steady_clock::now() < end;) std::this_thread::yield();
+    });
+    return std::chrono::steady_clock::now() < end;
+  };
+  int bad = 0;
+  for (int i = 0; i < 20 && bad == 0; ++i) {
+    const pid_t child = fork();
+    if (child == 0) _exit(two_meet() ? 0 : 1);
+    int status = -1;
+    waitpid(child, &status, 0);
+    bad += status != 0;
+  }
+  enough = true;
+  other.join();
+  BOOST_TEST(bad == 0);
+}
+
 // Every thread would get a stack larger than the address space: the system starts none.
 BOOST_AUTO_TEST_CASE(threads_that_cannot_be_started_are_done_without) {
   Threads use(2);

@@ -1,12 +1,18 @@
 #include "braid/tensor/storage.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
 #include <boost/test/unit_test.hpp>
 #include <cstdlib>
 #include <memory>
 #include <new>
+#include <thread>
 
 #include "braid/tensor/tensor.h"
 #include "tests/support/compare.h"
+#include "tests/support/sanitizer.h"
 
 using namespace braid;
 using namespace braid::test;
@@ -30,6 +36,29 @@ bool aligned(const void* data, uintptr_t to) { return reinterpret_cast<uintptr_t
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(storage)
+
+// Another thread of the parent may hold any lock meanwhile.
+BOOST_AUTO_TEST_CASE(the_child_of_a_fork_can_allocate, *boost::unit_test::enable_if<!kThreadSanitizer>()) {
+  std::atomic<bool> enough{false};
+  std::thread other([&] {
+    while (!enough) const Tensor x = empty({1 << 16});
+  });
+  int bad = 0;
+  for (int i = 0; i < 400 && bad == 0; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(20);  // ends a child that hangs
+      const Tensor x = empty({1 << 16});
+      _exit(0);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    bad += status != 0;
+  }
+  enough = true;
+  other.join();
+  BOOST_TEST(bad == 0);
+}
 
 BOOST_AUTO_TEST_CASE(buffers_are_aligned) {
   for (int64_t bytes : {int64_t{0}, int64_t{1}, int64_t{63}, int64_t{65}, 4096 + int64_t{1}, 3 * kMiB, 9 * kMiB}) {
