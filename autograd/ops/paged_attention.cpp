@@ -97,6 +97,7 @@ Tensor paged_attention(const Tensor& q, const Tensor& k, const Tensor& v, const 
   if (!has_kernel || options.impl == AttentionImpl::reference || options.impl == AttentionImpl::chunked)
     return composed(x, rows);
   Tensor y = empty(q.shape(), q.dtype(), q.device());
+  if (y.numel() == 0) return y;
   device.attention.paged(rows_contiguous(x), rows, y);
   return y;
 }

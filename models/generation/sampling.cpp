@@ -36,7 +36,7 @@ class Ranking {
   // A likelihood is exp((logit - the largest) / temperature), in f32. No logit is NaN, one is finite.
   Ranking(const std::vector<float>& logits, double temperature)
       : logits_(logits), bin_of_(logits.size()), likelihoods_(empty({std::ssize(logits)}, DType::f32)) {
-    const double top = largest(logits), scale = std::min(1 / temperature, 1e300);
+    const double top = largest(logits), scale = std::clamp(1 / temperature, 1e-300, 1e300);
     float* x = likelihoods_.mutable_data<float>();
     for (size_t i = 0; i < logits.size(); ++i) x[i] = static_cast<float>((logits[i] - top) * scale);
     for (size_t i = 0; i < logits.size(); ++i)

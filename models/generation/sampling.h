@@ -10,7 +10,7 @@ struct SamplingOptions {
   double temperature = 1;  // 0: always the most likely token
   int64_t top_k = 0;       // only the k most likely tokens; 0: all
   double top_p = 1;        // only the smallest set of tokens whose probabilities reach p
-  double min_p = 0;        // only tokens at least min_p times as likely as the most likely one
+  double min_p = 0;        // only tokens at least min_p times as likely as the most likely one, compared in f32
   double repetition_penalty =
       1;  // logits of tokens seen before are divided by it when positive, multiplied when negative
   uint64_t seed = 0;

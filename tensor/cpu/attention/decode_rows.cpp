@@ -98,17 +98,22 @@ class Decoding : Packing<T> {
     each_row([&](const Row& row, int64_t g) { join(row, g); });
   }
 
+  // The rows of a piece leave no gap between their keys: a task reads the places of all keys from the first to the
+  // last.
   std::vector<Piece> cut(size_t begin, size_t end) const {
     std::vector<Piece> pieces;
     for (size_t first = begin, last; first < end; first = last) {
-      int64_t from = std::numeric_limits<int64_t>::max(), to = 0;  // segments
-      for (last = first; last < end && last - first < size_t{kDecodeRows} && rows_[last].shares_keys_with(rows_[first]);
-           ++last) {
-        if (rows_[last].empty()) continue;
-        from = std::min(from, rows_[last].first_segment());
-        to = std::max(to, rows_[last].first_segment() + rows_[last].segments());
+      int64_t from = 0, to = 0;  // keys
+      for (last = first; last < end && last - first < size_t{kDecodeRows}; ++last) {
+        const Row& row = rows_[last];
+        if (!row.shares_keys_with(rows_[first])) break;
+        if (row.empty()) continue;
+        if (from == to) from = row.first, to = row.last;
+        if (row.first > to || row.last < from) break;
+        from = std::min(from, row.first), to = std::max(to, row.last);
       }
-      for (int64_t segment = from; segment < to; ++segment)
+      const int64_t segments = detail::ceil_div(to, kDecodeSegment);
+      for (int64_t segment = from / kDecodeSegment; segment < segments; ++segment)
         for (int64_t g = 0; g < p_.G; ++g) pieces.push_back({first, last, g, segment});
     }
     return pieces;

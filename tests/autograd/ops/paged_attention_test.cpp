@@ -218,6 +218,22 @@ BOOST_AUTO_TEST_CASE(keys_of_others_reach_no_row_even_if_they_are_nan) {
   }
 }
 
+// Rows that share a table without sharing keys.
+BOOST_AUTO_TEST_CASE(entries_of_the_table_between_the_rows_are_not_read) {
+  std::vector<int32_t> table(12, 0x30000000);  // far from any block
+  table[0] = 0, table[10] = 1;
+  const std::vector<PagedRow> rows{{table, 0, 3}, {table, 40, 44}, {table, 5, 5}, {table, 1, 4}, {table, 43, 44}};
+  const Pages pages({.block = 4, .blocks = 2}, std::ssize(rows), 12, DType::f32);
+  BOOST_TEST(is_close(pages.run(rows, AttentionImpl::fused), pages.run(rows, AttentionImpl::reference), 1e-5));
+}
+
+BOOST_AUTO_TEST_CASE(no_heads) {
+  const std::vector<int32_t> table{0};
+  const std::vector<PagedRow> rows{{table, 0, 3}};
+  const Tensor q = zeros({1, 1, 0, 4}), k = zeros({1, 8, 1, 4});
+  BOOST_TEST(str(paged_attention(q, k, k, {}, {}, {.block = 4, .rows = rows}).shape()) == "(1, 1, 0, 4)");
+}
+
 BOOST_AUTO_TEST_CASE(half_precision_is_computed_in_f32) {
   const Tables tables{{1, 0}};
   const std::vector<PagedRow> rows{{tables[0], 0, 5}, {tables[0], 0, 6}};

@@ -3,6 +3,7 @@
 #include <boost/test/unit_test.hpp>
 #include <numeric>
 
+#include "braid/tensor/detail/float_mode.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/random.h"
 #include "tests/support/compare.h"
@@ -138,5 +139,17 @@ BOOST_AUTO_TEST_CASE(draws_are_those_of_a_full_sort) {
     }
   }
 }
+
+#if defined(__x86_64__)
+// 1 / temperature is then such a number.
+BOOST_AUTO_TEST_CASE(the_highest_temperature_where_numbers_below_the_normal_ones_count_as_zero) {
+  constexpr uint64_t kFlushToZero = 0x8000, kOperandsToo = 0x40;
+  const uint64_t before = detail::float_mode();
+  detail::set_float_mode(before | kFlushToZero | kOperandsToo);
+  const std::vector<double> p = shares({1, -INFINITY, 2, -INFINITY}, {.temperature = 1.7e308});
+  detail::set_float_mode(before);
+  BOOST_TEST(is_close(p, {0.5, 0, 0.5, 0}, 0.06));
+}
+#endif
 
 BOOST_AUTO_TEST_SUITE_END()
