@@ -1,6 +1,6 @@
 // A file that appears complete or not at all: written to a temporary beside the target, synchronised to the disk, then
 // renamed over the target. When anything fails before commit() returns, the old file is intact and the temporary is
-// gone.
+// gone. A pipe or a device, such as /dev/stdout, stays what it is: bytes go through it as they are written.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -28,14 +28,17 @@ class AtomicFile {
   void commit();  // flush, fsync, rename, fsync of the folder; nothing may be written afterwards
 
  private:
-  void open(int flags);
+  void open(const std::string& name, int flags);
+  [[noreturn]] void cannot_open();
   void flush();
   void write_out(int64_t offset, const char* bytes, int64_t n);
-  [[noreturn]] void give_up(const char* doing);
+  [[noreturn]] void give_up(const char* doing, int64_t after);  // so many bytes
 
   std::string path_;       // the target, symbolic links resolved
+  bool through_ = false;   // it is no file
   std::string temporary_;  // beside it; empty once committed or removed
   bool stays_ = false;     // the temporary stays when this object ends
+  bool closed_ = false;
   int fd_ = -1;
   int64_t size_ = 0;
   std::string buffer_;  // the last bytes of size_, not yet written out

@@ -34,6 +34,13 @@ void check_synced(int cause, const fs::path& folder) {
 
 std::string system_message() { return std::strerror(errno); }
 
+void check_readable(const fs::path& folder) {
+  std::error_code none;
+  check(!fs::is_directory(folder, none) || ::faccessat(AT_FDCWD, folder.c_str(), R_OK | X_OK, AT_EACCESS) == 0,
+        ErrorKind::input,
+        [&] { return "cannot read the folder " + folder.string() + ": " + system_message() + "; check its rights"; });
+}
+
 int64_t write_fully(int descriptor, const void* bytes, int64_t n, int64_t offset) {
   int64_t done = 0;
   while (done < n) {

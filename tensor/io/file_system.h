@@ -17,6 +17,9 @@ int64_t write_fully(int descriptor, const void* bytes, int64_t n, int64_t offset
 // with all that is written into it later. Error(setting) when something else has the name, Error(output) otherwise.
 void make_folder(const std::filesystem::path& folder);
 
+// Error(input) when this is a folder whose files this process may not see: they would look as if they were not there.
+void check_readable(const std::filesystem::path& folder);
+
 // Makes creations, renames and removals inside the folder survive a power cut. Error(output) on failure.
 void sync_folder(const std::filesystem::path& folder);
 

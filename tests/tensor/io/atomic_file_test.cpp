@@ -3,9 +3,12 @@
 #include "braid/tensor/io/file_system.h"
 
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <boost/test/unit_test.hpp>
 #include <csignal>
+#include <fstream>
+#include <thread>
 
 #include "tests/support/temp_folder.h"
 #include "tests/support/throws.h"
@@ -79,7 +82,7 @@ BOOST_AUTO_TEST_CASE(a_full_disk_leaves_the_old_file_and_no_temporary) {
   for (const size_t bytes : {size_t{5000}, size_t{1} << 20}) {  // fails in commit(), and in write()
     FileSizeLimit limit(4096);
     BRAID_CHECK_FAILS(io::write_file(path, std::string(bytes, 'x')), ErrorKind::output, "cannot write " + path,
-                      "File too large", "unchanged");
+                      "after 4096 bytes: File too large", "unchanged");
     BOOST_TEST(folder.entries() == 1u);
   }
   BOOST_TEST(folder.read("a.bin") == "old");
@@ -99,6 +102,41 @@ BOOST_AUTO_TEST_CASE(writes_through_a_symbolic_link) {
   io::write_file(folder / "link.txt", "new");
   BOOST_TEST(std::filesystem::is_symlink(folder / "link.txt"));
   BOOST_TEST(folder.read("real.txt") == "new");
+
+  std::filesystem::create_directory(folder / "sub");
+  std::filesystem::create_symlink("../later.txt", folder / "sub/early.txt");  // what it points to is not there yet
+  std::filesystem::create_symlink("sub/early.txt", folder / "first.txt");
+  io::write_file(folder / "first.txt", "now");
+  BOOST_TEST(std::filesystem::is_symlink(folder / "first.txt"));
+  BOOST_TEST(std::filesystem::is_symlink(folder / "sub/early.txt"));
+  BOOST_TEST(folder.read("later.txt") == "now");
+}
+
+BOOST_AUTO_TEST_CASE(pipes_and_devices_stay_what_they_are) {
+  TempFolder folder;
+  const std::string pipe = folder / "pipe";
+  BOOST_REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  { const io::AtomicFile unused(pipe); }  // waits for no reader
+  std::string read;
+  std::thread reader([&] {
+    std::ifstream in(pipe);
+    read.assign(std::istreambuf_iterator<char>(in), {});
+  });
+  io::AtomicFile file(pipe);
+  const std::string large(300'000, 'x');
+  file.write("begin");
+  file.write(large);
+  BRAID_CHECK_FAILS(file.write_at(0, "B", 1), ErrorKind::output, "cannot write " + pipe, "no file");
+  file.commit();
+  reader.join();
+  BOOST_TEST((read == "begin" + large));
+  BOOST_TEST(std::filesystem::is_fifo(pipe));
+  BOOST_TEST(folder.entries() == 1u);
+
+  std::filesystem::create_symlink("/dev/full", folder / "full");
+  BRAID_CHECK_FAILS(io::write_file(folder / "full", "text"), ErrorKind::output, "full after 0 bytes: No space left");
+  io::write_file("/dev/null", "text");
+  BOOST_TEST(std::filesystem::is_character_file("/dev/null"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -10,6 +10,7 @@
 #include <functional>
 
 #include "tests/support/temp_folder.h"
+#include "tests/support/throws.h"
 
 namespace {
 std::function<void()> before_flock;  // once
@@ -42,6 +43,22 @@ BOOST_AUTO_TEST_CASE(a_lock_is_on_the_file_that_bears_the_name) {
   before_flock = [&] { fs::rename(place, folder.path / "moved"); };
   BOOST_TEST(io::open_locked(place.string(), O_RDONLY | O_DIRECTORY | O_CLOEXEC) == -1);
   BOOST_TEST(errno == ENOENT);
+}
+
+// As a user who may not: the superuser may.
+BOOST_AUTO_TEST_CASE(a_folder_that_may_not_be_read_is_not_taken_for_empty) {
+  const TempFolder folder;
+  const fs::path closed = folder.path / "closed";
+  fs::create_directory(closed);
+  fs::permissions(folder.path, fs::perms(0755)), fs::permissions(closed, fs::perms(0));
+  const uid_t user = ::geteuid();
+  constexpr uid_t nobody = 65534;
+  if (user == 0) BOOST_REQUIRE(::seteuid(nobody) == 0);
+  BRAID_CHECK_FAILS(io::check_readable(closed), ErrorKind::input, "closed: Permission denied; check its rights");
+  BOOST_REQUIRE(::seteuid(user) == 0);
+  fs::permissions(closed, fs::perms(0755));
+  io::check_readable(closed);
+  io::check_readable(folder.path / "none");  // somebody else says that it is not there
 }
 
 BOOST_AUTO_TEST_CASE(folders_are_made_with_their_parents) {
