@@ -38,9 +38,27 @@ Choice::Choice(const models::text::Tokenizer& tokenizer, const std::vector<int32
   places_.begin(prompt);
 }
 
-// One entry; `characters_` is where the token begins, or the character that its bytes continue.
-void Choice::add_score(int32_t token, const models::TokenScore* score, Piece& piece) {
-  ScoredToken entry{.token = token, .logprob = {}, .top = {}, .offset = characters_};
+// How many U+FFFD a text begins with.
+static int64_t leading_replacements(std::string_view text) {
+  constexpr std::string_view replacement = "\uFFFD";
+  int64_t n = 0;
+  for (; text.starts_with(replacement); text.remove_prefix(replacement.size())) ++n;
+  return n;
+}
+
+// One entry, and the text that the token completes. It begins where the text ends, or at the character that its bytes
+// continue; behind what was held back and turns out to be no character.
+std::string Choice::add_token(int32_t token, const models::TokenScore* score, models::text::StreamDecoder& decoder,
+                              Piece& piece) {
+  const bool held_back = decoder.holds_back();
+  std::string text = decoder.push(token);
+  if (settings_.scores) add_score(token, score, held_back ? leading_replacements(text) : 0, piece);
+  characters_ += count_characters(text);
+  return text;
+}
+
+void Choice::add_score(int32_t token, const models::TokenScore* score, int64_t behind, Piece& piece) {
+  ScoredToken entry{.token = token, .logprob = {}, .top = {}, .offset = characters_ + behind};
   if (score) entry.logprob = score->logprob, entry.top = score->top;
   piece.scores.push_back(std::move(entry));
 }
@@ -52,10 +70,8 @@ void Choice::begin(const models::Update& update, Piece& piece) {
   if (!settings_.echo) return;
   models::text::StreamDecoder decoder(tokenizer_, false);
   for (size_t i = 0; i < prompt_.size(); ++i) {
-    if (settings_.scores) add_score(prompt_[i], i == 0 ? nullptr : &update.prompt_scores.at(i - 1), piece);
-    const std::string more = decoder.push(prompt_[i]);
-    characters_ += count_characters(more);
-    piece.text += more;
+    const bool scored = settings_.scores && i > 0;
+    piece.text += add_token(prompt_[i], scored ? &update.prompt_scores.at(i - 1) : nullptr, decoder, piece);
   }
   const std::string rest = decoder.finish();
   characters_ += count_characters(rest);
@@ -76,14 +92,12 @@ Piece Choice::update(const models::Update& update) {
     ++new_tokens_;
     if (settings_.ids) piece.tokens.push_back(token);
     piece.text += text_.push(token);
-    if (!settings_.scores) continue;
-    add_score(token, &update.scores.at(i), piece);
-    characters_ += count_characters(places_.push(token));
+    if (settings_.scores) add_token(token, &update.scores.at(i), places_, piece);
   }
   finished_ = update.finished || text_.stopped();
   if (!finished_) return piece;
   if (settings_.scores && !text_.stopped() && update.scores.size() > update.tokens.size())  // of the end token
-    add_score(update.scores.back().token, &update.scores.back(), piece);
+    add_score(update.scores.back().token, &update.scores.back(), 0, piece);
   piece.text += text_.finish();
   const bool by_length = !text_.stopped() && (update.reason == models::StopReason::length ||
                                               update.reason == models::StopReason::context_full);

@@ -49,7 +49,9 @@ class Choice {
 
  private:
   void begin(const models::Update& update, Piece& piece);
-  void add_score(int32_t token, const models::TokenScore* score, Piece& piece);
+  std::string add_token(int32_t token, const models::TokenScore* score, models::text::StreamDecoder& decoder,
+                        Piece& piece);
+  void add_score(int32_t token, const models::TokenScore* score, int64_t behind, Piece& piece);
 
   const models::text::Tokenizer& tokenizer_;
   const std::vector<int32_t>& prompt_;

@@ -127,7 +127,15 @@ std::string StreamDecoder::push_bytes(int32_t token) {
 
 void StreamDecoder::begin(std::span<const int32_t> before) {
   if (tokenizer_.decodes_by_token()) return;
-  const auto last = before.last(std::min<size_t>(before.size(), 8));
+  // Where the first token would be a byte inside a character, ByteFallback took this and all bytes behind it for none.
+  constexpr size_t window = 8, longest_character = 4;
+  size_t n = std::min(before.size(), window);
+  const auto continues = [&](int32_t token) {
+    const std::string_view bytes = tokenizer_.token_bytes(token);
+    return bytes.size() == 1 && (static_cast<unsigned char>(bytes[0]) & 0xC0) == 0x80;
+  };
+  while (n < before.size() && n < window + longest_character - 1 && continues(before[before.size() - n])) ++n;
+  const auto last = before.last(n);
   ids_.assign(last.begin(), last.end());
   prefix_ = tokenizer_.decode(ids_, skip_specials_);
   shown_ = ids_.size();

@@ -97,6 +97,7 @@ class StreamDecoder {
   void begin(std::span<const int32_t> before);
   std::string push(int32_t token);
   std::string finish();  // the rest that is still held back, with U+FFFD for what is not complete
+  bool holds_back() const { return !held_.empty() || ids_.size() > shown_; }
 
  private:
   std::string push_bytes(int32_t token);

@@ -104,6 +104,9 @@ void Bpe::find_cut() {
     if (right.starts_with(metaspace) && !left.ends_with(metaspace)) return;
   }
   if (unk_ >= 0 && tokens_[static_cast<size_t>(unk_)]->ends_with(metaspace)) return;
+  // A character without any token vanishes, and what stands around it may merge.
+  const bool all_bytes = byte_fallback_ && std::ranges::all_of(fallback_ids_, [](int32_t id) { return id >= 0; });
+  if (unk_ < 0 && !all_bytes) return;
   cut_ = metaspace;
 }
 

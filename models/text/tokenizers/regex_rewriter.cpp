@@ -146,11 +146,11 @@ class Rewriter {
         return members(std::string(hex_digits), c == 'H');
       case 'w':
       case 'W':  // letters, marks, letter numbers, decimal digits, connectors and some others of Latin letters and
-                 // digits
-        return members(
-            category("L") + category("M") + category("Nd") + category("Nl") + category("Pc") +
-                R"(\x{B2}\x{B3}\x{B9}\x{BC}-\x{BE}\x{24B6}-\x{24E9}\x{1F130}-\x{1F149}\x{1F150}-\x{1F169}\x{1F170}-\x{1F189})",
-            c == 'W');
+                 // digits; outside of a class also superscript digits and fractions of Latin 1
+        return members(category("L") + category("M") + category("Nd") + category("Nl") + category("Pc") +
+                           (in_class ? "" : R"(\x{B2}\x{B3}\x{B9}\x{BC}-\x{BE})") +
+                           R"(\x{24B6}-\x{24E9}\x{1F130}-\x{1F149}\x{1F150}-\x{1F169}\x{1F170}-\x{1F189})",
+                       c == 'W');
       case 'p':
       case 'P':
         return property(c == 'P', members);

@@ -60,8 +60,8 @@ int64_t Section::integer(const char* key, int64_t least, int64_t most) const {
 }
 
 void Section::fail(const std::string& key, const std::string& expected, const std::string& found) const {
-  braid::fail(ErrorKind::input,
-              "bad tokenizer in " + file_ + ": " + path(key) + ": expected " + expected + ", found " + found);
+  braid::fail(ErrorKind::input, "bad tokenizer in " + file_ + ": " + (path(key).empty() ? "" : path(key) + ": ") +
+                                    "expected " + expected + ", found " + found);
 }
 
 void Section::fail(const std::string& key, const std::string& expected) const {

@@ -124,4 +124,17 @@ BOOST_AUTO_TEST_CASE(errors_in_a_stream_are_events) {
   BOOST_TEST(event.find('\n') == event.size() - 2);
 }
 
+// Bytes that turn out to be no character stand before the token that shows it.
+BOOST_AUTO_TEST_CASE(offsets_behind_bytes_that_are_no_character) {
+  const Ids prompt = {'a', 0xc3, 'b', 0xe2, 0x82, 'c'};
+  Choice choice(kTokenizer, prompt, {.scores = true, .echo = true});
+  Update first = update_of({0xc3, 'd', 0xc3, 0xa9, 'e'}, true);
+  for (size_t i = 1; i < prompt.size(); ++i) first.prompt_scores.push_back({prompt[i], -1, {}});
+  const Piece piece = choice.update(first);
+  BOOST_TEST(piece.text == "a\uFFFDb\uFFFDc\uFFFDd\u00e9e");
+  std::vector<int64_t> offsets;
+  for (const ScoredToken& token : piece.scores) offsets.push_back(token.offset);
+  BOOST_TEST(offsets == std::vector<int64_t>({0, 1, 2, 3, 3, 4, 5, 6, 7, 7, 8}), boost::test_tools::per_element());
+}
+
 BOOST_AUTO_TEST_SUITE_END()

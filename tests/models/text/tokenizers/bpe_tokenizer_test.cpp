@@ -101,6 +101,15 @@ BOOST_AUTO_TEST_CASE(the_lowest_rank_merges_first_the_leftmost_of_equal_ones) {
   BOOST_TEST(pairs->encode("aaaaa") == (Ids{3, 3, 0}), boost::test_tools::per_element());
 }
 
+// No piece may end before a U+2581 whose neighbour on the left may vanish.
+BOOST_AUTO_TEST_CASE(what_stands_around_an_unknown_character_merges) {
+  const json blanks = {{"normalizer", {{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", "▁"}}},
+                       {"model", {{"vocab", {{"▁", 4}}}}}};
+  const auto t = small({{"▁", "▁"}}, blanks);  // 3 ▁▁
+  BOOST_TEST(t->encode("a 中 a") == (std::vector<int32_t>{0, 3, 0}), boost::test_tools::per_element());
+  BOOST_TEST(t->encode("a b") == (std::vector<int32_t>{0, 4, 1}), boost::test_tools::per_element());
+}
+
 // A scan serves short words and a queue long ones: the same merges.
 BOOST_AUTO_TEST_CASE(words_of_any_length_merge_alike) {
   const auto t = small({{"a", "b"}, {"b", "b"}, {"ab", "ab"}, {"bb", "a"}, {"a", "a"}, {"abab", "aa"}, {"b", "c"}});
@@ -170,6 +179,18 @@ BOOST_AUTO_TEST_CASE(a_stream_continues_a_text) {
   std::string text;
   for (size_t i = prompt.size(); i < all.size(); ++i) text += stream.push(all[i]);
   BOOST_TEST(text + stream.finish() == " and the dog");
+}
+
+// All of the prompt are byte tokens: where the stream begins, there must begin a character.
+BOOST_AUTO_TEST_CASE(a_stream_continues_a_text_of_byte_tokens) {
+  const auto t = golden("llama2");
+  const std::string prompt = "天地玄黄宇宙洪荒日月盈昃";
+  for (const std::string before : {"", "a", "ab", "é"}) {
+    StreamDecoder stream(*t);
+    stream.begin(t->encode(before + prompt));
+    BOOST_TEST(stream.push(t->id_of("<0x0A>")) == "\n");
+    BOOST_TEST(stream.push(t->id_of("<0x0A>")) == "\n");
+  }
 }
 
 // Where a run of byte tokens turns out to be no character, its text changes; the stream goes on.

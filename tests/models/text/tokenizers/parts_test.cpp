@@ -121,6 +121,9 @@ BOOST_AUTO_TEST_CASE(patterns_are_read_as_oniguruma_reads_them) {
   BOOST_TEST(parts("(?i:'S)|x", "'ſx") == "['ſ][x]");
   BOOST_TEST(parts("x*", "axxb") == "[][xx][]");
   BOOST_TEST(parts("[]a]+", "a]b") == "[a]]");
+  BOOST_TEST(parts("\\w+", "m²½.") == "[m²½]");  // which are word characters outside of a class only
+  BOOST_TEST(parts("[\\w]+", "m²½.") == "[m]");
+  BOOST_TEST(parts("\\w+|[^\\w\\s]+", "(½) a") == "[(½)][a]");
 }
 
 BOOST_AUTO_TEST_CASE(patterns_that_are_not_supported) {
