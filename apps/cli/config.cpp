@@ -67,6 +67,19 @@ void set(const Schema& schema, const std::string& key, const Value& value, const
   fail(ErrorKind::setting, "unknown key '" + preview(key) + "' in " + where + advice);
 }
 
+// A section without keys says nothing, but its name may be misspelt.
+void check_section(const Schema& schema, const std::string& name, const std::string& where) {
+  std::set<std::string> sections;
+  for (const OpenTable& table : schema.open) sections.insert(table.prefix);
+  for (const std::string& key : all_keys(schema))
+    for (size_t dot = key.find('.'); dot != std::string::npos; dot = key.find('.', dot + 1))
+      sections.insert(key.substr(0, dot));
+  check(sections.contains(name), ErrorKind::setting, [&] {
+    return "unknown section '" + preview(name) + "' in " + where +
+           did_you_mean(name, std::vector<std::string>(sections.begin(), sections.end()));
+  });
+}
+
 // Drops the values of the file that the key=value argument sets too. Returns them as key=value.
 std::vector<std::string> drop_replaced(const OpenTable& table, const std::string& key, const std::string& value) {
   const auto setter = [&](const std::vector<std::string>& names, const std::string& name) {
@@ -144,7 +157,10 @@ std::vector<std::string> load_config(const Schema& schema, const std::filesystem
       const std::string where = file.string() + " line " + std::to_string(entry.line);
       check(entry.problem.empty(), ErrorKind::setting,
             [&] { return "bad value for " + preview(entry.key) + " in " + where + ": " + entry.problem; });
-      set(schema, name_now(entry.key), entry.value, where);
+      if (entry.empty_section)
+        check_section(schema, name_now(entry.key), where);
+      else
+        set(schema, name_now(entry.key), entry.value, where);
     }
   }
   std::vector<std::pair<std::string, std::string>> given;  // key, text

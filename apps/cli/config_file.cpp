@@ -82,9 +82,14 @@ void flatten(const toml::table& table, const std::string& prefix, int levels, co
     if (const auto* inner = node.as_table()) {
       if (levels >= kMaxLevels) too_deep(file, static_cast<int64_t>(node.source().begin.line));
       flatten(*inner, key + ".", levels + 1, file, entries);
-      continue;
+      if (!inner->empty()) continue;
     }
     ConfigEntry entry{.key = key, .value = false, .line = static_cast<int64_t>(node.source().begin.line)};
+    if (node.is_table()) {
+      entry.empty_section = true;
+      entries.push_back(std::move(entry));
+      continue;
+    }
     entry.value = node.is_array() ? list(*node.as_array(), entry.problem) : scalar(node, entry.problem);
     entries.push_back(std::move(entry));
   }

@@ -10,8 +10,9 @@ namespace braid::apps {
 struct ConfigEntry {
   std::string key;  // "section.name"
   Value value;
-  int64_t line = 0;     // 1-based
-  std::string problem;  // not empty: the value is of a kind that no setting has
+  int64_t line = 0;            // 1-based
+  bool empty_section = false;  // [key] without any key below it; no value
+  std::string problem;         // not empty: the value is of a kind that no setting has
 };
 
 // Entries in the order of their lines. `name` is the file's name for messages. Error(setting) on text that is not TOML.

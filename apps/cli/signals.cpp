@@ -15,8 +15,8 @@ namespace braid::apps {
 namespace {
 
 volatile std::sig_atomic_t received = 0;
-constexpr int listened[] = {SIGINT, SIGTERM, SIGUSR1};
-std::array<struct sigaction, 4> previous;
+constexpr int listened[] = {SIGINT, SIGTERM, SIGUSR1, SIGHUP};
+std::array<struct sigaction, 5> previous;
 
 // Only async-signal-safe calls here.
 void on_signal(int signal) {
@@ -50,7 +50,11 @@ StopSignals::StopSignals() {
   action.sa_handler = on_signal;
   action.sa_flags = SA_RESTART;  // a write in progress continues; the loop reads the flag soon enough
   sigemptyset(&action.sa_mask);
-  for (size_t i = 0; i < std::size(listened); ++i) sigaction(listened[i], &action, &previous[i]);
+  for (size_t i = 0; i < std::size(listened); ++i) {
+    sigaction(listened[i], nullptr, &previous[i]);
+    const bool by_nohup = listened[i] == SIGHUP && previous[i].sa_handler == SIG_IGN;
+    if (!by_nohup) sigaction(listened[i], &action, nullptr);
+  }
   struct sigaction ignore {};
   ignore.sa_handler = SIG_IGN;
   sigaction(SIGPIPE, &ignore, &previous.back());
@@ -77,6 +81,8 @@ const char* StopSignals::name() {
       return "SIGTERM";
     case SIGUSR1:
       return "SIGUSR1";
+    case SIGHUP:
+      return "SIGHUP";
     default:
       return "";
   }

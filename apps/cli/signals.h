@@ -1,4 +1,5 @@
-// Stopping on request: SIGINT, SIGTERM and SIGUSR1 set a flag that the training loop reads between steps.
+// Stopping on request: SIGINT, SIGTERM, SIGUSR1 and SIGHUP (unless it is ignored, as by nohup) set a flag that the
+// training loop reads between steps.
 #pragma once
 #include <spawn.h>
 
@@ -21,7 +22,7 @@ class StopSignals {
   static const char* name();  // "SIGTERM", or "" when not requested
 };
 
-// Gives SIGINT, SIGTERM and SIGUSR1 a thread of their own that does nothing else; the calling thread, and all that it
+// Gives these signals a thread of their own that does nothing else; the calling thread, and all that it
 // starts later, no longer get them. Computing threads must not: some kernels of oneDNN (2.6: narrow products in f32)
 // keep data below the stack pointer, beyond the 128 bytes that a handler leaves alone there, so a handler on their
 // stack overwrites numbers and addresses. To be called before any other thread exists.

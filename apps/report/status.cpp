@@ -20,6 +20,7 @@
 #include "apps/train/run_status.h"
 #include "braid/distributed/comm/mpi_session.h"
 #include "braid/tensor/error.h"
+#include "braid/tensor/io/file_system.h"
 #include "braid/tensor/io/reader.h"
 
 namespace braid::apps {
@@ -107,7 +108,8 @@ RunView view_of(const std::string& name) {
   } else {
     view.status.steps = steps_of(run);
     view.state = view.last && view.last->step == view.status.steps ? "finished" : "unknown";
-    if (view.state == "unknown") view.reason = "an earlier version of braid wrote it";
+    if (view.state == "unknown")
+      view.reason = "it has no status.json: it failed at its start, or an earlier version of braid wrote it";
   }
   return view;
 }
@@ -191,7 +193,8 @@ std::string json(const RunView& v) {
   return j.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
-// Looks at every run once. Of several, what is no run folder is left out with a note, once.
+// Looks at every run once. Of several, what is no run folder is left out with a note, once, and what cannot be read,
+// each time.
 std::vector<RunView> look(std::vector<std::string>& names) {
   std::vector<RunView> views;
   const bool several = names.size() > 1;
@@ -199,6 +202,7 @@ std::vector<RunView> look(std::vector<std::string>& names) {
     std::error_code ignored;
     check(fs::exists(name, ignored), ErrorKind::input,
           [&] { return "cannot find " + name + ": expected a run folder; name the folder that run.out named"; });
+    if (!several) io::check_readable(name);
     const bool other = several && !is_run(name);
     if (other) std::fprintf(stderr, "note: %s is no run folder: left out\n", preview(name).c_str());
     return other;
@@ -208,9 +212,14 @@ std::vector<RunView> look(std::vector<std::string>& names) {
       return "no run in " + name +
              ": expected a folder with log.csv or status.json; name the folder that run.out named";
     });
-    views.push_back(view_of(name));
+    try {
+      views.push_back(view_of(name));
+    } catch (const Error& e) {
+      if (!several) throw;
+      std::fprintf(stderr, "note: %s left out: %s\n", preview(name).c_str(), e.what());
+    }
   }
-  check(!views.empty(), ErrorKind::input, [] { return std::string("none of these is a run folder"); });
+  check(!views.empty(), ErrorKind::input, [] { return std::string("none of these is a run folder that can be read"); });
   return views;
 }
 

@@ -47,7 +47,14 @@ int run_part(const Study& study, const std::vector<StudyRun>& runs, const Part& 
     std::printf("run %zu of %zu: %s\n", i + 1, runs.size(), run.name.c_str());
     std::fflush(stdout);
     at_root(job.world(), [&] { begin_run(study, run); });
-    if (const int code = train(settings.config, settings.schema, job, command); code != 0) return code;
+    try {
+      if (const int code = train(settings.config, settings.schema, job, command); code != 0) return code;
+    } catch (const Error& e) {  // on all ranks
+      if (!run.search || e.kind() != ErrorKind::numerical) throw;
+      std::printf("%s diverged, so this learning rate is not taken: %s\n", run.name.c_str(), e.what());
+      at_root(job.world(), [&] { finish_diverged(study, run); });
+      continue;
+    }
     job.world().set_timeout(0);  // the others wait until rank 0 has measured the families
     at_root(job.world(), [&] { finish_run(study, run); });
   }

@@ -42,6 +42,12 @@ class Reader {
         read_study_key(entry, parts[1]);
       else if (section == "search" && parts.size() == 2)
         read_search_key(entry, parts[1]);
+      else if (entry.empty_section && parts.size() == 1 && (section == "study" || section == "base"))
+        continue;
+      else if (entry.empty_section && parts.size() == 1 && section == "search")
+        study_.search.emplace();
+      else if (entry.empty_section && parts.size() > 1 && (section == "sizes" || section == "variants"))
+        named(section == "sizes" ? study_.sizes : study_.variants, parts[1]);
       else if (section == "base" && parts.size() > 1)
         add(study_.base, entry, rest(entry.key, 1));
       else if ((section == "sizes" || section == "variants") && parts.size() > 2)

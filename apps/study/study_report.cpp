@@ -141,8 +141,9 @@ class Reporter {
         std::vector<double> values;
         for (const StudyResult& r : search_)
           if (r.run.variant == variant && r.run.rate == rate) values.push_back(r.loss);
-        row.push_back(values.empty() ? "-" : fixed(models::mean_with_interval(values).value));
-        if (values.empty()) continue;
+        const bool diverged = std::ranges::any_of(values, [](double loss) { return std::isinf(loss); });
+        row.push_back(values.empty() ? "-" : diverged ? "diverged" : fixed(models::mean_with_interval(values).value));
+        if (values.empty() || diverged) continue;
         const double mean = models::mean_with_interval(values).value;
         csv.row({variant, rate, mean, std::ssize(values)});
         line.x.push_back(rate), line.y.push_back(mean);
@@ -384,6 +385,9 @@ std::vector<std::pair<std::string, double>> best_rates(const Study& study, const
         if (r.run.variant == variant && r.run.rate == rate) sum += r.loss / static_cast<double>(s.seeds.size());
       if (sum < lowest) lowest = sum, chosen = rate;
     }
+    check(chosen > 0, ErrorKind::numerical, [&] {
+      return "every learning rate of the search diverged for " + variant + ": give search.rates lower ones";
+    });
     best.emplace_back(variant, chosen);
   }
   return best;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -166,25 +167,34 @@ void begin_run(const Study& study, const StudyRun& run) {
   io::write_file(file.string(), json{{"study", study.name}, {"settings", run.settings}}.dump(2) + "\n");
 }
 
+namespace {
+void write_result(const Study& study, const StudyRun& run, const json& measured) {
+  const RunCost cost = cost_of(RunSettings(study, run.settings));
+  json result = {{"run", run.name},
+                 {"parameters", cost.parameters},
+                 {"non_embedding", cost.non_embedding},
+                 {"tokens", cost.tokens},
+                 {"flops", cost.flops}};
+  result.update(measured);
+  io::write_file((folder_of(study, run) / "result.json").string(), result.dump(2) + "\n");
+}
+}  // namespace
+
+void finish_diverged(const Study& study, const StudyRun& run) { write_result(study, run, {{"diverged", true}}); }
+
 void finish_run(const Study& study, const StudyRun& run) {
   const fs::path folder = folder_of(study, run);
   const RunSettings settings(study, run.settings);
-  const std::optional<LogRow> row = last_row(folder);
-  check(row && row->step == run.steps && std::isfinite(row->val_loss), ErrorKind::input, [&] {
+  const LogRow row = read_log(folder).back();
+  check(row.step == run.steps && std::isfinite(row.val_loss), ErrorKind::input, [&] {
     return "the log of " + folder.string() + " does not end with a validation at step " + std::to_string(run.steps);
   });
   if (study.families)
     io::write_file((folder / "families.csv").string(), families_csv(measure_families(settings, folder)));
-  const RunCost cost = cost_of(settings);
-  const json result = {{"run", run.name},
-                       {"parameters", cost.parameters},
-                       {"non_embedding", cost.non_embedding},
-                       {"tokens", cost.tokens},
-                       {"flops", cost.flops},
-                       {"validation_loss", row->val_loss},
-                       {"task_accuracy", std::isfinite(row->task_acc) ? json(row->task_acc) : json()},
-                       {"seconds", row->elapsed_s}};
-  io::write_file((folder / "result.json").string(), result.dump(2) + "\n");
+  write_result(study, run,
+               {{"validation_loss", row.val_loss},
+                {"task_accuracy", std::isfinite(row.task_acc) ? json(row.task_acc) : json()},
+                {"seconds", row.elapsed_s}});
 }
 
 std::optional<StudyResult> read_result(const Study& study, const StudyRun& run) {
@@ -205,7 +215,9 @@ std::optional<StudyResult> read_result(const Study& study, const StudyRun& run) 
                      .task_accuracy = number("task_accuracy"),
                      .seconds = number("seconds"),
                      .families = {}};
-  check(std::isfinite(result.loss) && result.flops > 0, ErrorKind::input, [&] {
+  if (object.value("diverged", false) && run.search)
+    result.loss = std::numeric_limits<double>::infinity(), result.seconds = 0;
+  check(!std::isnan(result.loss) && result.flops > 0, ErrorKind::input, [&] {
     return "cannot read " + file.string() + ": expected validation_loss and flops; remove the file and run the study";
   });
   if (fs::exists(folder / "families.csv")) {

@@ -25,7 +25,7 @@ struct StudyResult {
   StudyRun run;
   double parameters = 0, non_embedding = 0;
   double tokens = 0, flops = 0;  // of the whole training
-  double loss = 0;               // validation, in nats per token
+  double loss = 0;               // validation, in nats per token; infinite: a run of the search that diverged
   double task_accuracy = 0;      // NaN: not measured
   double seconds = 0;            // of training, on the machine of the run
   std::vector<FamilyAccuracy> families;
@@ -33,6 +33,8 @@ struct StudyResult {
 
 // Makes the folder, or checks that it is this study's and that the data are those it began with. Error(setting).
 void open_study(const Study& study, const std::vector<StudyRun>& runs);
+// After a run of the search that ended with NaN or a spike of the loss: its result is an infinite loss.
+void finish_diverged(const Study& study, const StudyRun& run);
 // Before a run: writes its settings, or checks that those in its folder are the same but for threads, device, log and
 // checkpoints. Error(setting) names the difference.
 void begin_run(const Study& study, const StudyRun& run);

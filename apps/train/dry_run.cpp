@@ -266,7 +266,8 @@ void check_place(const std::string& out) {
   });
 }
 
-void add_checkpoints(Report& report, const Plan& plan) {
+// `here`: the run is planned for this machine, whose disk counts.
+void add_checkpoints(Report& report, const Plan& plan, bool here) {
   const TrainConfig& config = plan.config;
   const auto moments =
       static_cast<double>(nn::state_suffixes(optimizer_options(config)).size() + (config.train.ema > 0));
@@ -292,8 +293,9 @@ void add_checkpoints(Report& report, const Plan& plan) {
     const auto free = static_cast<double>(space.available);
     const std::string advice = std::string(newest > 2 ? "lower checkpoint.keep, " : "") +
                                (milestones > 0 ? "raise checkpoint.keep_every, " : "") + "choose another run.out";
-    report.line("free for " + preview(config.run.out, 24),
-                bytes_text(free) + (free < most ? ": NOT ENOUGH; " + advice : ""));
+    report.line("free for " + preview(config.run.out, 24), bytes_text(free) + (!here         ? " on this machine"
+                                                                               : free < most ? ": NOT ENOUGH; " + advice
+                                                                                             : ""));
   }
 }
 
@@ -381,7 +383,7 @@ DryRun dry_run(const TrainConfig& config, const MachineRequest& request, int64_t
   add_machine(report, plan);
   if (mesh.ranks() > 1) add_layouts(report, plan);
   add_time(report, plan, here);
-  add_checkpoints(report, plan);
+  add_checkpoints(report, plan, here);
   return {report.str(), problem_of(plan)};
 }
 

@@ -64,14 +64,26 @@ std::optional<std::string> Evaluation::sample() const {
   return complete ? std::optional(text) : std::nullopt;
 }
 
-// The ranks of data rank 0 hold the model together: work may call collectives of their tensor and context groups. When
-// it fails, all ranks end with its error. false: it was stopped.
+namespace {
+// While it lives, ranks wait for each other as long as it takes.
+struct Patience {
+  const dist::Communicator& world;
+  double usual;  // seconds
+  Patience(const dist::Communicator& all, double timeout) : world(all), usual(timeout) { world.set_timeout(0); }
+  Patience(const Patience&) = delete;
+  ~Patience() { world.set_timeout(usual); }
+};
+}  // namespace
+
+// The ranks of data rank 0 hold the model together: work may call collectives of their tensor and context groups; the
+// others wait. When it fails, all ranks end with its error. false: it was stopped.
 bool Evaluation::on_one_replica(const std::function<void(const Stop&)>& work) const {
   bool stopped = false;
   const Stop stop = [&] {
     stopped = stopped || mesh_.context.any(mesh_.tensor.any(StopSignals::requested()));
     return stopped;
   };
+  const Patience patience(mesh_.world, config_.parallel.timeout);
   dist::run_on_all_ranks(mesh_.world, [&] {
     if (mesh_.data.rank() == 0) work(stop);
   });

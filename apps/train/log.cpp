@@ -10,6 +10,7 @@
 #include "apps/cli/text.h"
 #include "apps/cli/version.h"
 #include "braid/tensor/error.h"
+#include "braid/tensor/io/atomic_file.h"
 #include "braid/tensor/io/file_system.h"
 #include "braid/tensor/io/line_reader.h"
 #include "braid/tensor/io/reader.h"
@@ -154,7 +155,7 @@ std::string json_line(const LogRow& row, LogKind kind) {
   return text + "}\n";
 }
 
-RunLog::RunLog(const fs::path& folder, int64_t step, LogKind kind) : kind_(kind) {
+RunLog::RunLog(const fs::path& folder, int64_t step, LogKind kind) : folder_(folder), kind_(kind) {
   io::make_folder(folder);
   const int64_t csv = read_csv(folder / "log.csv", step);
   const int64_t json = kept_json(folder / "log.jsonl", step);
@@ -202,6 +203,27 @@ void RunLog::append(const LogRow& row) {
   if (failure) std::rethrow_exception(failure);
 }
 
+void RunLog::complete(const LogRow& row) {
+  sync();
+  const std::string step = std::to_string(row.step), csv = step + ",", json = "{\"step\":" + step;
+  const auto replace = [&](const char* name, const auto& is_row, const std::string& text) {
+    const std::string path = (folder_ / name).string();
+    io::AtomicFile file(path);
+    for (io::LineReader lines(path); lines.next();)
+      if (!is_row(lines.text())) file.write(lines.text() + "\n");
+    file.write(text);
+    file.commit();
+  };
+  replace(
+      "log.csv", [&](const std::string& line) { return line.starts_with(csv); }, csv_line(row, kind_));
+  csv_.emplace((folder_ / "log.csv").string());
+  const auto is_json_row = [&](const std::string& line) {
+    return line.starts_with(json + ",") && line.find("\"event\":") == std::string::npos;
+  };
+  replace("log.jsonl", is_json_row, json_line(row, kind_));
+  json_.emplace((folder_ / "log.jsonl").string());
+}
+
 void RunLog::sync() {
   csv_->sync();
   json_->sync();
@@ -229,6 +251,7 @@ std::vector<LogRow> read_log_so_far(const fs::path& source) {
 
 std::vector<NamedLog> read_logs(const fs::path& source) {
   std::error_code ignored;
+  io::check_readable(source);
   const fs::path file = log_file(source);
   check(file == source || fs::exists(file, ignored), ErrorKind::input, [&] {
     return "no log in " + source.string() +

@@ -80,11 +80,15 @@ class RunLog {
   void append_event(const std::string& json);  // a line {"step":N,"event":...} of log.jsonl, with line end
   // Error(output), for example on a full disk; the row is then written with the next one.
   void append(const LogRow& row);
+  // Puts the row in the place of the last one, which is of the same step and lacks values. At once: a process that is
+  // killed meanwhile leaves the one row or the other.
+  void complete(const LogRow& row);
   void sync();  // to the disk; call it before a checkpoint is written
 
  private:
   int64_t read_csv(const std::filesystem::path& path, int64_t step);
 
+  std::filesystem::path folder_;
   LogKind kind_;
   std::optional<io::AppendFile> csv_, json_;
   std::vector<LogRow> earlier_rows_;

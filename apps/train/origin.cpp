@@ -41,7 +41,8 @@ bool has_checkpoint(const TrainConfig& config) { return !models::step_folders(co
 
 std::unique_ptr<const models::ModelSpec> continued_model(const TrainConfig& config, const models::SettingTexts& keys) {
   const bool resumes = has_checkpoint(config);
-  const fs::path folder = resumes ? models::step_folders(config.run.out).back().path
+  std::vector<std::string> notes;  // the resume prints them
+  const fs::path folder = resumes ? models::newest_checkpoint(config.run.out, notes).path
                                   : models::base_folder(models::find_model(config.train.init_from), base_of(config));
   const auto origin = model_in(folder);
   const std::string& preset = config.model.preset;

@@ -59,7 +59,7 @@ void check_same_lora(const TrainConfig& config, const std::vector<std::string>& 
 void check_same_optimizer(const TrainConfig& config, const TrainConfig& before, const fs::path& checkpoint,
                           std::vector<std::string> changed) {
   const auto moments = [](const TrainConfig& c) { return nn::state_suffixes(optimizer_options(c)).size(); };
-  check(moments(before) == moments(config), ErrorKind::setting, [&] {
+  check(moments(before) == moments(config) && before.optimizer.name == config.optimizer.name, ErrorKind::setting, [&] {
     std::erase_if(changed, [](const std::string& line) {
       return !line.starts_with("optimizer.name:") && !line.starts_with("optimizer.momentum:");
     });

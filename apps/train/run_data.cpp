@@ -8,7 +8,9 @@
 #include "apps/train/from_config.h"
 #include "apps/train/task.h"
 #include "braid/models/text/manifest.h"
+#include "braid/models/training/checkpoint.h"
 #include "braid/tensor/error.h"
+#include "braid/tensor/io/file_system.h"
 
 namespace braid::apps {
 
@@ -17,6 +19,7 @@ using models::text::Dataset, models::text::DocumentAttention, models::text::Sequ
 
 int64_t vocabulary_of(const TrainConfig& config) {
   const fs::path path = config.data.path;
+  io::check_readable(path);
   std::error_code none;
   const bool file = fs::exists(path, none) && !fs::is_directory(path, none);
   const bool other_folder = fs::is_directory(path, none) && !fs::exists(path / models::text::manifest_name, none);
@@ -60,6 +63,18 @@ std::optional<Dataset> validation_data(const TrainConfig& config) {
   return Dataset(config.data.path, Split::val, T, sequence_options(config));
 }
 
+// Where a run stands; a damaged checkpoint will be passed over by the resume.
+static models::RunState newest_readable_state(const fs::path& run) {
+  const std::vector<models::StepFolder> checkpoints = models::step_folders(run);
+  for (size_t i = checkpoints.size(); i-- > 0;) {
+    try {
+      return models::read_state(checkpoints[i].path);
+    } catch (const Error&) {
+    }
+  }
+  return {};
+}
+
 std::string set_steps_by_epochs(TrainConfig& config, const std::vector<std::string>& overrides) {
   const auto given = [&](const std::string& key) {
     return std::ranges::any_of(overrides, [&](const std::string& text) { return text.starts_with(key + "="); });
@@ -74,7 +89,10 @@ std::string set_steps_by_epochs(TrainConfig& config, const std::vector<std::stri
   const std::unique_ptr<const TrainingTask> task = make_task(config);
   const int64_t there = task->samples();
   const auto samples = static_cast<double>(config.train.batch_size) * static_cast<double>(config.train.accumulate);
-  const double steps = std::ceil(config.train.epochs * static_cast<double>(there) / samples);
+  // A run that goes on with another batch size has some behind it in other steps.
+  const models::RunState done = newest_readable_state(config.run.out);
+  const double left = config.train.epochs * static_cast<double>(there) - static_cast<double>(done.samples);
+  const double steps = static_cast<double>(done.step) + std::max(0.0, std::ceil(left / samples));
   check(steps <= 1e12, ErrorKind::setting, [&] {
     return "train.epochs = " + shortest(config.train.epochs) +
            " gives more steps than a run may have: expected at most 1e12";
@@ -97,6 +115,9 @@ std::string words_about_samples(const Dataset& data, const TrainConfig& config) 
         " of the samples are longer than data.seq_len = " + std::to_string(data.seq_len()) + " (the longest has " +
         std::to_string(n.longest) + " tokens) and are " +
         (config.data.long_samples == "cut" ? "cut (data.long_samples)" : "left out (data.long_samples=cut cuts them)");
+  if (n.without_target > 0)
+    text += "; " + std::to_string(n.without_target) + " without an answer in their first " +
+            std::to_string(data.seq_len() + 1) + " tokens are left out";
   return text;
 }
 

@@ -1,6 +1,7 @@
 #include "apps/train/run_lock.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -60,11 +61,23 @@ RunFolder::RunFolder(const fs::path& path) : path_(path) {
   if (lock_ < 0) {
     if (errno != EWOULDBLOCK) cannot(io::system_message());
     fail(ErrorKind::setting, "run folder " + path.string() + " is in use by " + holder_of(file) +
-                                 ": expected a free folder; wait for it, stop it or choose another run.out");
+                                 ": expected a free folder; wait for it, stop it or choose another folder");
   }
   const std::string holder = std::to_string(::getpid()) + "\n" + dist::host_name() + "\n";
   if (::ftruncate(lock_, 0) != 0 || ::pwrite(lock_, holder.data(), holder.size(), 0) < 0) cannot(io::system_message());
   remove_leftovers(path);
+}
+
+void RunFolder::check_held() const {
+  struct stat mine {
+  }, there{};
+  const bool same = ::fstat(lock_, &mine) == 0 && ::stat((path_ / ".lock").c_str(), &there) == 0 &&
+                    mine.st_dev == there.st_dev && mine.st_ino == there.st_ino;
+  check(same, ErrorKind::output, [&] {
+    return "the folder " + path_.string() +
+           " was removed or moved while it was in use: expected its file .lock as it " +
+           "was locked; this process ends, and nothing more was written there";
+  });
 }
 
 // The file stays: removing it would let two processes lock two files of the same name.

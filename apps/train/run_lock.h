@@ -15,6 +15,9 @@ class RunFolder {
   ~RunFolder();
 
   const std::filesystem::path& path() const { return path_; }
+  // Error(output) when the folder of this name is not the locked one any more: it was removed or moved away, and
+  // another run may write where it was.
+  void check_held() const;
 
  private:
   std::filesystem::path path_;

@@ -10,6 +10,7 @@
 #include "apps/train/train.h"
 #include "apps/train/training_run.h"
 #include "braid/distributed/comm/device_ranks.h"
+#include "braid/distributed/job/run_on_all_ranks.h"
 #include "braid/tensor/parallel.h"
 
 namespace braid::apps {
@@ -35,7 +36,13 @@ int train_steps(TrainingRun& run, const TrainConfig& config, const dist::Process
   }
   while (!run.finished()) {
     mesh.world.set_context("step " + std::to_string(run.step() + 1));
-    const std::vector<models::Batch> batches = run.batches();
+    std::vector<models::Batch> batches;
+    try {
+      dist::run_on_all_ranks(mesh.world, [&] { batches = run.batches(); });  // fails on all of them or on none
+    } catch (const Error&) {
+      run.save_before_error();
+      throw;
+    }
     const double lr = run.learning_rate();
 
     models::StepMetrics metrics;

@@ -66,7 +66,7 @@ Command train_command() {
           "optimizer.groups gives parameters another learning rate or decay, or freezes them; lora.rank trains LoRA.\n"
           "On a GPU one process captures its step as a CUDA graph and replays it (train.graph=false launches every\n"
           "kernel); several processes launch every kernel.\n"
-          "SIGINT, SIGTERM and SIGUSR1 save the state and end with exit code 75: run the same command again.\n"
+          "SIGINT, SIGTERM, SIGUSR1 and SIGHUP save the state and end with exit code 75: run the same command again.\n"
           "The files latest and best (checkpoint.best) name checkpoints; braid generate RUN/best takes that one.\n"
           "A step with NaN or a loss spike ends the run with code 5. Its state, batch and reason go to failed-step-N,\n"
           "from which nothing resumes; the message says what does. When it fails twice with the same settings, the\n"

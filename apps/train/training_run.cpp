@@ -1,5 +1,6 @@
 #include "apps/train/training_run.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
@@ -30,6 +31,15 @@ std::vector<double> from_root(const std::vector<double>& values, const dist::Com
   const int64_t n = world.sum(root ? static_cast<int64_t>(values.size()) : 0);
   const Tensor all = root ? from_vector(values, {n}) : empty({n}, DType::f64);
   return world.broadcast(all, 0).to_vector<double>();
+}
+
+// NaN: none, or not readable.
+double saved_val_loss(const fs::path& checkpoint) {
+  try {
+    return models::read_state(checkpoint).val_loss;
+  } catch (const Error&) {
+    return NAN;
+  }
 }
 }  // namespace
 
@@ -90,24 +100,43 @@ void TrainingRun::open_log() {
   log_.emplace(out(), state_.step, task_->log_kind());
   samples_.emplace(out() / "samples.txt", state_.step);
   const std::vector<LogRow>& rows = log_->earlier_rows();
-  const std::optional<int64_t> best = models::named_step(out() / models::kBestFile);
   for (const LogRow& row : rows) {
     last_.loss = row.loss;
     if (!std::isnan(row.val_loss)) last_.val_loss = row.val_loss, val_step_ = row.step;
     for (double LogRow::*measured : {&LogRow::task_acc, &LogRow::val_top1})
       if (!std::isnan(row.*measured)) last_.*measured = row.*measured;
-    if (row.step == best && !std::isnan(row.val_loss)) best_val_loss_ = row.val_loss;
   }
+  if (config_.checkpoint.best) find_best(rows);
   const bool row_lacks_values = !rows.empty() && rows.back().step == state_.step && std::isnan(rows.back().val_loss);
-  if (!state_.measured && due_or_finished(config_.eval.interval) && row_lacks_values) {
-    unmeasured_ = rows.back();
-    log_.emplace(out(), state_.step - 1, task_->log_kind());  // the row is written again, with its values
-  }
+  if (!state_.measured && due_or_finished(config_.eval.interval) && row_lacks_values) unmeasured_ = rows.back();
   // An older Braid wrote the weights that a step failed with as a checkpoint.
   const std::string failed = "failed-" + models::step_name(state_.step + 1) + ".txt";
   if (fs::exists(out() / failed))
     progress_.note("note: " + models::step_name(state_.step) + " was written because the step after it failed (" +
                    failed + "); if it fails again, the run goes back to the checkpoint before it");
+}
+
+// The best of the checkpoints that are there, by the validation that is saved with each, or by the log. The file `best`
+// names another one where a run was killed between the checkpoint and it.
+void TrainingRun::find_best(const std::vector<LogRow>& rows) {
+  const std::optional<int64_t> named = models::named_step(out() / models::kBestFile);
+  std::vector<std::pair<double, models::StepFolder>> measured;
+  for (const models::StepFolder& checkpoint : models::step_folders(out())) {
+    if (checkpoint.step > state_.step) continue;  // damaged
+    double loss = NAN;
+    for (const LogRow& row : rows)
+      if (row.step == checkpoint.step) loss = row.val_loss;
+    if (std::isnan(loss)) loss = saved_val_loss(checkpoint.path);
+    if (!std::isnan(loss)) measured.emplace_back(loss, checkpoint);
+  }
+  std::ranges::stable_sort(measured, {}, [](const auto& pair) { return pair.first; });  // of equal ones the first
+  for (const auto& [loss, checkpoint] : measured) {
+    if (checkpoint.step != named && models::find_damage(checkpoint.path)) continue;
+    best_val_loss_ = loss;
+    if (checkpoint.step != named)
+      io::write_file((out() / models::kBestFile).string(), models::step_name(checkpoint.step) + "\n");
+    return;
+  }
 }
 
 // Of arithmetic in 16 bits, which depends on the processor.
@@ -195,6 +224,7 @@ std::string TrainingRun::without_numerical_failure(const std::string& name, cons
 
 void TrainingRun::measure(LogRow& row) {
   state_.measured = measure(row, due_or_finished(config_.eval.interval), due_or_finished(config_.sample.interval));
+  state_.val_loss = row.val_loss;
 }
 
 bool TrainingRun::measure(LogRow& row, bool validate, bool sample) {
@@ -228,7 +258,7 @@ bool TrainingRun::make_up() {
   const bool sample = mesh_.world.any(root() && samples_->last_step() < state_.step);
   LogRow row = unmeasured_.value_or(LogRow{.step = state_.step});
   state_.measured = measure(row, validate, sample && due_or_finished(config_.sample.interval));
-  if (unmeasured_) warn(log_warned_, [&] { log_->append(row); });
+  if (unmeasured_ && state_.measured) warn(log_warned_, [&] { log_->complete(row); });
   if (unmeasured_ && events_) warn(events_warned_, [&] { events_->append(row); });
   if (best_so_far(row)) checkpoints_.mark_best(state_.step, mesh_.world), best_val_loss_ = row.val_loss;
   return state_.measured;

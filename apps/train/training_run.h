@@ -54,6 +54,7 @@ class TrainingRun {
   bool make_up();                           // false: a stop signal came again
   void log(LogRow& row);                    // log.csv, log.jsonl and the progress line
   void save(const LogRow& row, bool stop);  // a checkpoint where one is due, or another attempt at one that failed
+  void save_before_error();                 // which ends the run between two steps, such as data that cannot be read
   // Ends the run because this step must not be applied, or has made weights that must not be saved: failed_step.h.
   // Errors while that is written are printed. Throws Error(numerical), which says from where the run resumes.
   [[noreturn]] void fail_step(int64_t step, const models::StepMetrics& metrics, double lr, const std::string& reason);
@@ -73,6 +74,7 @@ class TrainingRun {
   void warn(bool& warned, const std::function<void()>& write);
   std::string advice(const FailedStep& failed) const;
   void open_log();
+  void find_best(const std::vector<LogRow>& rows);
   std::string gain_of_type() const;
   void note_start();
   double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }

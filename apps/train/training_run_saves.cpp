@@ -19,6 +19,7 @@ void TrainingRun::save(const LogRow& row, bool stop) {
     now = mesh_.world.any(root() && (waited || output_.due()));
   }
   if (!now) return;
+  at_root(mesh_.world, [&] { folder_->check_held(); });  // no attempt later would be better
   try {
     if (output_.attempt([&] { write_checkpoint(row); }, last)) last_save_ = Clock::now();
   } catch (const Error& e) {
@@ -51,6 +52,18 @@ void TrainingRun::write_checkpoint(const LogRow& row) {
   if (unwritten) std::rethrow_exception(unwritten);
 }
 
+void TrainingRun::save_before_error() {
+  if (saved_step_ == state_.step) return;
+  progress_.finish();
+  try {
+    at_root(mesh_.world, [&] { folder_->check_held(); });
+    write_checkpoint({.step = state_.step});
+    progress_.note("note: the state after step " + std::to_string(state_.step) + " is saved, the run resumes from it");
+  } catch (const Error& e) {  // what ends the run is the error to report
+    progress_.note(std::string("note: no checkpoint of step ") + std::to_string(state_.step) + ": " + e.what());
+  }
+}
+
 void TrainingRun::fail_step(int64_t step, const models::StepMetrics& metrics, double lr, const std::string& reason) {
   progress_.finish();
   const int64_t samples = config_.train.batch_size * config_.train.accumulate;
@@ -65,6 +78,7 @@ void TrainingRun::fail_step(int64_t step, const models::StepMetrics& metrics, do
   std::string where;
   try {
     at_root(mesh_.world, [&] {
+      folder_->check_held();
       const std::string settings = resolved_config();
       failed.conditions = run_conditions(settings);
       const FailedStep before = read_failed_step(out(), step);

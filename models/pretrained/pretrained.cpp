@@ -61,13 +61,25 @@ bool is_companion(const fs::path& file) {
          fs::is_regular_file(file, none) && fs::file_size(file, none) <= (64 << 20);
 }
 
-void copy_companions(const fs::path& from, const fs::path& folder) {
+// The companions of a saved model; those of an adapter that has a tokenizer of its own come last and win.
+std::vector<fs::path> companions_of(const WeightFormat& format) {
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(from, error)) {
-    if (!is_companion(entry.path())) continue;
-    fs::copy_file(entry.path(), folder / entry.path().filename(), fs::copy_options::overwrite_existing, error);
+  std::vector<fs::path> files;
+  const auto add = [&](const fs::path& folder) {
+    for (const auto& entry : fs::directory_iterator(folder, error))
+      if (is_companion(entry.path())) files.push_back(entry.path());
+  };
+  add(format.folder);
+  if (fs::exists(format.adapter / "tokenizer.json", error)) add(format.adapter);
+  return files;
+}
+
+void copy_companions(const std::vector<fs::path>& files, const fs::path& folder) {
+  std::error_code error;
+  for (const fs::path& file : files) {
+    fs::copy_file(file, folder / file.filename(), fs::copy_options::overwrite_existing, error);
     check(!error, ErrorKind::output,
-          [&] { return "cannot copy " + entry.path().string() + " to " + folder.string() + ": " + error.message(); });
+          [&] { return "cannot copy " + file.string() + " to " + folder.string() + ": " + error.message(); });
   }
 }
 
@@ -206,6 +218,13 @@ void save_as_loaded(const Model& model, const WeightFormat& format, const fs::pa
   std::error_code error;
   check(!has_weights(folder) && !fs::exists(folder / "config.json", error), ErrorKind::output,
         [&] { return folder.string() + " already holds a model; choose another folder, nothing was written"; });
+  const std::vector<fs::path> companions = companions_of(format);
+  for (const fs::path& file : companions) {
+    check(!fs::exists(folder / file.filename(), error), ErrorKind::output, [&] {
+      return folder.string() + " already holds " + file.filename().string() +
+             ", which the model's would replace; choose another folder, nothing was written";
+    });
+  }
   WeightFormat stored = format;
   int64_t bytes = 0;
   for (StoredTensor& t : stored.tensors) {
@@ -216,8 +235,7 @@ void save_as_loaded(const Model& model, const WeightFormat& format, const fs::pa
     split_files(stored, max_file_bytes.value_or(kMaxShardBytes));
   const auto spec = model.spec();
   spec->write_weights(model, stored, folder);
-  copy_companions(format.folder, folder);
-  if (fs::exists(format.adapter / "tokenizer.json", error)) copy_companions(format.adapter, folder);
+  copy_companions(companions, folder);
   // Last, so that a folder with a config.json is complete.
   io::write_file((folder / "config.json").string(), spec->config_json_like(format, dtype));
 }

@@ -79,8 +79,14 @@ void Dataset::find_samples(const SplitInfo& split) {
   for (int64_t first = 0; first < tokens(); first += at_once) {
     marks.resize(static_cast<size_t>(std::min(at_once, tokens() - first)));
     read_marks(first, marks);
-    for (size_t i = 0; i < marks.size(); ++i)
-      if (marks[i] & kFirstMark) sample_starts_.push_back(first + static_cast<int64_t>(i));
+    for (size_t i = 0; i < marks.size(); ++i) {
+      const int64_t at = first + static_cast<int64_t>(i);
+      if (marks[i] & kFirstMark) {
+        sample_starts_.push_back(at), first_targets_.push_back(INT64_MAX);
+      } else if ((marks[i] & kCountedMark) && !first_targets_.empty()) {
+        first_targets_.back() = std::min(first_targets_.back(), at - sample_starts_.back());
+      }
+    }
   }
   const auto found = std::ssize(sample_starts_);
   if (found != split.documents || (found > 0 && sample_starts_[0] != 0))
@@ -99,6 +105,10 @@ void Dataset::pack_samples() {
     counts_.longest = std::max(counts_.longest, end - begin);
     counts_.too_long += inputs > seq_len_;
     if (options_.cut_long_samples) inputs = std::min(inputs, seq_len_);
+    if (inputs <= seq_len_ && first_targets_[static_cast<size_t>(i)] > inputs) {
+      ++counts_.without_target;
+      inputs = seq_len_ + 1;  // fits nowhere
+    }
     if (inputs <= seq_len_) counts_.packed_tokens += inputs;
     lengths.push_back(inputs);
   }

@@ -39,6 +39,7 @@ struct Sequence {
 struct SampleCounts {
   int64_t samples = 0, longest = 0;     // all of them, tokens of the longest
   int64_t too_long = 0;                 // longer than a sequence: left out or cut
+  int64_t without_target = 0;           // no counted token among the targets, as cut: left out
   int64_t packed_tokens = 0, room = 0;  // tokens in sequences, and all places there
 };
 
@@ -47,8 +48,8 @@ struct SampleCounts {
 // another, each ended by <|endoftext|>. A remainder that does not fill a window is left out.
 //
 // Of samples, whole ones are packed into a sequence: of n tokens the first n-1 are inputs, and the counted ones of the
-// last n-1 are targets. What is left of the sequence is padding, a document of its own. Safe to read from several
-// threads at once.
+// last n-1 are targets; a sample without such a target is left out. What is left of the sequence is padding, a document
+// of its own. Safe to read from several threads at once.
 class Dataset {
  public:
   // Checks the manifest, the tokenizer and every shard's header; the tokens are checked as they are read. Reads all
@@ -100,6 +101,7 @@ class Dataset {
   Shards shards_, marks_;               // marks_: of samples, one for each shard
   std::vector<int64_t> starts_;         // first token of each shard, and the end: one more than shards
   std::vector<int64_t> sample_starts_;  // the same of each sample
+  std::vector<int64_t> first_targets_;  // of each sample: inputs until the first counted target; none: INT64_MAX
   PackedSequences packed_;
   SampleCounts counts_;
 };

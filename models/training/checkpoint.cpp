@@ -78,6 +78,11 @@ StepFolder newest_checkpoint(const fs::path& run, std::vector<std::string>& note
     notes.push_back("checkpoint " + it->path.string() + " is damaged and was passed over: " + *damage);
   }
   dist::run_on_all_ranks(world, [&] {
+    std::error_code none;
+    check(!all.empty() || !fs::exists(run / kLatestFile, none), ErrorKind::no_checkpoint, [&] {
+      return "no checkpoint is left in " + run.string() + ", whose file " + kLatestFile +
+             " names one; restore it from a copy, or move the folder away to start anew";
+    });
     check(all.empty(), ErrorKind::no_checkpoint, [&] {
       return "none of the " + std::to_string(all.size()) + " checkpoints in " + run.string() +
              " is usable (the newest: " + notes.front() +
@@ -94,7 +99,7 @@ RunState read_state(const fs::path& checkpoint) {
     return {json.at("step").get<int64_t>(),     json.at("samples").get<int64_t>(),
             json.at("elapsed_s").get<double>(), json.at("seed").get<int64_t>(),
             json.at("seq_len").get<int64_t>(),  json.at("data_fingerprint").get<std::string>(),
-            json.value("measured", true)};
+            json.value("measured", true),       json.value("val_loss", std::numeric_limits<double>::quiet_NaN())};
   } catch (const nlohmann::json::exception& e) {
     fail(ErrorKind::input, "cannot read where the run stands in " + path + ": " + e.what() +
                                "; another version of braid may have written it: choose another run.out to start anew");

@@ -5,6 +5,7 @@
 //     trainer/      optimizer.safetensors, state.json (RunState), config.toml (settings), manifest.json (manifest.h)
 #pragma once
 #include <filesystem>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,7 +26,8 @@ struct RunState {
   int64_t seed = 0;
   int64_t seq_len = 0;
   std::string data_fingerprint;
-  bool measured = true;     // false: a stop came before the validation and the sample that were due at this step
+  bool measured = true;  // false: a stop came before the validation and the sample that were due at this step
+  double val_loss = std::numeric_limits<double>::quiet_NaN();  // of a validation after this very step; NaN: none
   MemoryByUse memory = {};  // peak memory of this process so far; for people, not read back
 };
 

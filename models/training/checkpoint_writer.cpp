@@ -1,6 +1,7 @@
 #include "braid/models/training/checkpoint_writer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <system_error>
@@ -56,6 +57,7 @@ std::string describe(const RunState& state) {
                               {"elapsed_s", state.elapsed_s}, {"seed", state.seed},
                               {"seq_len", state.seq_len},     {"data_fingerprint", state.data_fingerprint},
                               {"measured", state.measured}};
+  if (std::isfinite(state.val_loss)) json["val_loss"] = state.val_loss;
   for (size_t i = 0; i < kMemoryUses; ++i)
     json["peak_memory_bytes"][name(static_cast<MemoryUse>(i))] = state.memory.at_peak[i];
   return json.dump(1) + "\n";
@@ -245,7 +247,7 @@ void CheckpointWriter::prune(const fs::path& newest, const dist::Communicator& w
   for (auto it = all.rbegin(); it != all.rend(); ++it) {
     if (it->path == newest || !verdicts_.find_damage(it->path, world)) ++valid;
     const bool milestone = keep_every_ > 0 && it->step % keep_every_ == 0;
-    if (valid <= keep || milestone || world.any(best == it->step)) continue;
+    if (valid <= keep || milestone || it->path == newest || world.any(best == it->step)) continue;
     std::error_code ignored;
     if (world.rank() == 0) fs::remove_all(it->path, ignored);
     verdicts_.forget(it->path);

@@ -20,7 +20,7 @@ double evaluate(const Model& model, const std::vector<Batch>& batches, const dis
   }
   sum = mesh.world.sum(mesh.tensor.rank() == 0 ? sum : 0.0);  // equal on tensor ranks
   tokens = mesh.data.sum(tokens);                             // context and tensor ranks have the same targets
-  return tokens > 0 ? sum / static_cast<double>(tokens) : 0;
+  return tokens > 0 ? sum / static_cast<double>(tokens) : NAN;
 }
 
 }  // namespace braid::models

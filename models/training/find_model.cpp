@@ -3,6 +3,7 @@
 #include "braid/models/pretrained/pretrained.h"
 #include "braid/models/training/checkpoint.h"
 #include "braid/models/training/manifest.h"
+#include "braid/tensor/io/file_system.h"
 
 namespace braid::models {
 
@@ -38,6 +39,7 @@ fs::path find_model(const fs::path& path, std::vector<std::string>& notes) {
   if (fs::is_regular_file(path, none) && name == kBestFile) return best_of(path);
   const bool latest = fs::is_regular_file(path, none) && name == kLatestFile;
   const fs::path run = !latest ? path : path.has_parent_path() ? path.parent_path() : fs::path(".");
+  io::check_readable(run);
   const bool own = !latest && fs::exists(path / "config.json", none);
   if (!own && fs::is_directory(run, none)) {
     if (const fs::path newest = newest_of(run, notes); !newest.empty()) return newest;

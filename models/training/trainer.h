@@ -115,7 +115,7 @@ class Trainer {
   std::optional<double> grad_norm_;  // of the gradients that await apply() or discard()
 };
 
-// Mean loss over batches without gradients; 0 when no target is counted. Collective: every data rank has its own
+// Mean loss over batches without gradients; NaN when no target is counted. Collective: every data rank has its own
 // samples of the same number of batches. stop: polled before each batch; where it is true on any rank, all ranks end
 // with NaN.
 double evaluate(const Model& model, const std::vector<Batch>& batches, const dist::ProcessMesh& mesh = {},

@@ -93,6 +93,7 @@ std::string nearest(std::string_view name, const std::vector<std::string>& candi
 }
 
 std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates) {
+  if (std::ranges::find(candidates, name) != candidates.end()) return "";  // something else is wrong with it
   std::vector<std::string> names = nearest_names(name, candidates);
   const auto same_word = [&](const std::string& other) { return last_word(other) == last_word(names.front()); };
   const auto different = std::stable_partition(names.begin(), names.end(), same_word);

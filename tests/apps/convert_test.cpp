@@ -1,5 +1,6 @@
 // Published folders through the real program: info, dump, generate and convert read them by one loader.
 #include <boost/test/unit_test.hpp>
+#include <fstream>
 
 #include "braid/tensor/io/safetensors.h"
 #include "tests/apps/support.h"
@@ -55,6 +56,15 @@ BOOST_AUTO_TEST_CASE(a_folder_in_every_form_at_once) {
   result = run("convert " + (scratch / "in").string() + " --out " + (scratch / "out").string());
   BOOST_TEST(result.code == 4);
   has(result.output, {"already holds a model"});
+  // Somebody else's tokenizer, as in a folder of data, stays.
+  fs::create_directories(scratch / "data");
+  std::ofstream(scratch / "in" / "tokenizer.json") << "{}";
+  std::ofstream(scratch / "data" / "tokenizer.json") << "theirs";
+  result = run("convert " + (scratch / "in").string() + " -o " + (scratch / "data").string());
+  BOOST_TEST(result.code == 4, result.output);
+  has(result.output, {"already holds tokenizer.json, which the model's would replace"});
+  BOOST_TEST(std::distance(fs::directory_iterator(scratch / "data"), {}) == 1);
+  fs::remove(scratch / "in" / "tokenizer.json");
 
   // Fused and separate again: the same bytes.
   result = run("convert " + (scratch / "in").string() + " -o " + (scratch / "fused").string() + " --qkv fused");

@@ -21,8 +21,10 @@ bool hidden(const fs::path& path) { return path.filename().string().starts_with(
 std::vector<std::string> files_below(const std::string& folder, const std::string& exclude) {
   std::vector<std::string> files;
   std::error_code error;
+  std::string at = folder;  // what the iterator may enter next
   fs::recursive_directory_iterator it(folder, error), end;
   for (; !error && it != end; it.increment(error)) {
+    at = it->path().string();
     std::error_code ignored;  // a dangling link is no file
     const bool left_out = !exclude.empty() && it->is_directory(ignored) && fs::equivalent(it->path(), exclude, ignored);
     if (left_out || hidden(it->path())) {
@@ -31,7 +33,7 @@ std::vector<std::string> files_below(const std::string& folder, const std::strin
     }
     if (it->is_regular_file(ignored)) files.push_back(it->path().string());
   }
-  check(!error, ErrorKind::input, [&] { return "cannot list the folder " + folder + ": " + error.message(); });
+  check(!error, ErrorKind::input, [&] { return "cannot list the folder " + at + ": " + error.message(); });
   std::sort(files.begin(), files.end());
   return files;
 }

@@ -2,6 +2,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include "apps/train/from_config.h"
 #include "apps/train/train_config.h"
 #include "tests/apps/support.h"
 
@@ -142,6 +143,9 @@ BOOST_AUTO_TEST_CASE(unknown_keys_name_the_nearest) {
              "unknown key 'model.nhead' in run.toml line 2; did you mean 'model.n_head'?");
   BOOST_TEST(load_failure("train = 5\n") ==
              "unknown key 'train' in run.toml line 1; it is a section: write '[train]' and its keys below");
+  BOOST_TEST(load_failure("[train]\n[optimzer]\n") ==
+             "unknown section 'optimzer' in run.toml line 2; did you mean 'optimizer'?");
+  BOOST_TEST(load_failure("[model.profile]\n[optimizer]\n").empty());  // sections without keys
   BOOST_TEST(load_failure("", {"zebra.crossing=5"}) ==
              "unknown key 'zebra.crossing' in the command line; braid train --print-config lists all keys");
 }
@@ -289,6 +293,10 @@ BOOST_AUTO_TEST_CASE(differences_name_what_changed) {
 
 BOOST_AUTO_TEST_CASE(settings_that_must_fit_each_other) {
   TrainConfig config;
+  config.schedule.name = "wsd", config.train.steps = config.schedule.warmup = 24;  // leaves no step for the decay
+  BOOST_TEST(nn::learning_rate(schedule(config), 12) == config.optimizer.lr / 2);
+  BOOST_TEST(nn::learning_rate(schedule(config), 23) > 0.9 * config.optimizer.lr);
+  config = {};
   BOOST_CHECK_EXCEPTION(check_together(config), Error, says(ErrorKind::setting, "data.path is not set"));
   config.data.path = "data";
   check_together(config);

@@ -15,7 +15,8 @@ using namespace braid::apps;
 BOOST_AUTO_TEST_SUITE(stop)
 
 BOOST_AUTO_TEST_CASE(signals_set_the_flag) {
-  for (const auto& [signal, name] : {std::pair{SIGTERM, "SIGTERM"}, {SIGUSR1, "SIGUSR1"}, {SIGINT, "SIGINT"}}) {
+  for (const auto& [signal, name] :
+       {std::pair{SIGTERM, "SIGTERM"}, {SIGUSR1, "SIGUSR1"}, {SIGHUP, "SIGHUP"}, {SIGINT, "SIGINT"}}) {
     const StopSignals listening;
     BOOST_TEST(!StopSignals::requested());
     BOOST_TEST(StopSignals::name() == std::string());

@@ -85,6 +85,13 @@ BOOST_AUTO_TEST_CASE(several_runs_are_a_table_and_others_are_left_out) {
   check_failure(run("status " + data), 3, "no run in ");
   check_failure(run("status " + data + " " + data), 3, "none of these is a run folder");
   check_failure(run("status " + data + "-none"), 3, "cannot find ");
+  const Scratch damaged;
+  write(damaged / "log.csv", "step,loss,val_loss\n1,5\n");
+  check_failure(run("status " + damaged.path().string()), 3, "broken log in ");
+  const Outcome rest = run("status " + damaged.path().string() + " " + here);
+  BOOST_TEST(rest.code == 0);
+  BOOST_TEST(rest.output.find("left out: broken log in ") != std::string::npos, rest.output);
+  BOOST_TEST(rest.output.find("finished") != std::string::npos, rest.output);
 }
 
 // A run folder of an earlier version, without status.json.

@@ -48,6 +48,12 @@ BOOST_AUTO_TEST_CASE(runs_are_trained_once_and_collected) {
   for (const char* part : {"a-plain-4-s1", "b-full-4-s2", "8 runs", "on 8 H100: ", "on 64 H100: "})
     BOOST_TEST(plan.output.find(part) != std::string::npos, plan.output << " lacks " << part);
   BOOST_TEST(!fs::exists(out));
+  // A size and a variant that are what [base] says.
+  const fs::path more = file_of(study_text(out, "", "model.dim = 16\n") + "[sizes.c]\n[variants.as-base]\n");
+  const Outcome larger = run("study " + more.string() + " --dry-run");
+  for (const char* part : {"c-as-base-4-s1", "18 runs"})
+    BOOST_TEST(larger.output.find(part) != std::string::npos, larger.output << " lacks " << part);
+  check_rejected(file_of(study_text(out) + "[variant.typo]\n"), "unknown key 'variant.typo'");
 
   const Outcome first = run("study " + file.string());
   BOOST_TEST(first.code == 0, first.output);
@@ -93,6 +99,24 @@ BOOST_AUTO_TEST_CASE(a_killed_study_goes_on_where_it_stopped) {
   BOOST_TEST(rest.output.find("run 1 of 8") == std::string::npos, rest.output);
   for (const char* name : {"a-plain-4-s1", "b-full-4-s2"})
     BOOST_TEST((weights(step(whole / "runs" / name, 4)) == weights(step(killed / "runs" / name, 4))), name);
+}
+
+// A rate that diverges is not taken, and ends nothing.
+BOOST_AUTO_TEST_CASE(a_search_passes_over_rates_that_diverge) {
+  const fs::path out = world().fresh();
+  const fs::path file = file_of(study_text(out) + "[search]\nrates = [\"1e-3\", \"1e20\"]\n");
+  const Outcome done = run("study " + file.string());
+  BOOST_TEST(done.code == 0, done.output);
+  BOOST_TEST(done.output.find("diverged, so this learning rate is not taken: ") != std::string::npos, done.output);
+  BOOST_TEST(done.output.find("learning rate of full: 0.001") != std::string::npos, done.output);
+  BOOST_TEST(slurp(out / "report/report.md").find("diverged") != std::string::npos);
+  BOOST_TEST(run("study " + file.string()).code == 0);  // nothing is trained again
+  const fs::path none = world().fresh();
+  const Outcome failed =
+      run("study " + file_of(study_text(none) + "[search]\nrates = [\"1e20\", \"1e21\"]\n").string());
+  BOOST_TEST(failed.code == 5, failed.output);
+  BOOST_TEST(failed.output.find("every learning rate of the search diverged for plain") != std::string::npos,
+             failed.output);
 }
 
 BOOST_AUTO_TEST_CASE(parts_share_a_study_and_a_search_gives_the_rates) {

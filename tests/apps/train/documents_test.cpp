@@ -74,6 +74,14 @@ BOOST_AUTO_TEST_CASE(samples_train_by_epochs_and_resume_to_the_same_bytes) {
   const Outcome rest = go(stopped, {"train.epochs=1.5", "run.threads=1"});
   BOOST_TEST(rest.code == 0, rest.output);
   BOOST_TEST((weights(step(stopped, steps)) == weights(step(whole, steps))));
+  // With another batch size the rest of the epochs is left, not the rest of the steps.
+  const fs::path wider = world().fresh();
+  BOOST_TEST(go(wider, {"train.steps=3", "train.batch_size=2"}).code == 0);
+  BOOST_TEST(go(wider, {"train.epochs=1.5", "train.batch_size=7"}).code == 0);
+  const auto there = std::stoll(result.output.substr(result.output.find(" over ") + 6));
+  const int64_t samples = models::read_state(models::step_folders(wider).back().path).samples;
+  BOOST_TEST(2 * samples >= 3 * there);
+  BOOST_TEST(2 * (samples - 7) < 3 * there);
   // The resolved file has both; train.steps on the command line replaces the epochs of the file.
   const std::string file = (whole / "config.resolved.toml").string();
   const Outcome longer = run("train " + file + " train.steps=" + std::to_string(steps + 1));

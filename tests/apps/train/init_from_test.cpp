@@ -69,6 +69,11 @@ BOOST_AUTO_TEST_CASE(a_run_goes_on_as_a_dcformer_and_resumes_without_the_folder)
   const fs::path straight = world().fresh();
   BOOST_REQUIRE(go_on(straight, with({"schedule.name=constant"})).code == 0);
   check_same(out, straight);
+  fs::resize_file(step(out, kSteps) / "config.json", 10);
+  result = go_on(out, with({from, "schedule.name=constant"}));
+  BOOST_TEST(result.code == 0, result.output);
+  BOOST_TEST(has(result, "is damaged and was passed over"));
+  check_same(out, straight);
 
   BOOST_TEST(slurp(out / "config.resolved.toml").find("init_from = \"" + copy.string()) != std::string::npos);
   BOOST_TEST(io::read_json_file((out / "status.json").string())["init_from"] == copy.string());

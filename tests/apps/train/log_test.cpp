@@ -68,6 +68,39 @@ BOOST_AUTO_TEST_CASE(a_resumed_log_equals_an_uninterrupted_one) {
   }
 }
 
+// The row of a validation that a signal had ended; an event of the restart stands behind it.
+BOOST_AUTO_TEST_CASE(the_last_row_is_completed) {
+  const Scratch whole, scratch;
+  fill(whole, 0, 12);
+  fill(scratch, 0, 9);
+  const LogRow last = read_log(scratch.path()).back();
+  for (const char* name : {"log.csv", "log.jsonl"}) {
+    const std::string text = slurp(whole / name);
+    write(scratch / name, text.substr(0, text.find(name == std::string("log.csv") ? "\n10," : "\n{\"step\":10,") + 1));
+  }
+  const std::string event = "{\"step\":9,\"event\":\"start\"}\n";
+  LogRow lacking = last;
+  lacking.val_loss = lacking.task_acc = std::nan("");
+  {
+    RunLog log(scratch.path(), 8);
+    log.append(lacking);
+    BOOST_TEST(std::isnan(read_log(scratch.path()).back().val_loss));
+  }
+  RunLog log(scratch.path(), 9);
+  log.append_event(event);
+  LogRow row = log.earlier_rows().back();
+  BOOST_TEST(row.step == 9);
+  row.val_loss = last.val_loss, row.task_acc = last.task_acc;
+  log.complete(row);
+  BOOST_TEST(read_log(scratch.path()).size() == 9u);
+  log.append_event(event);  // both files go on at their ends
+  fill(scratch, 9, 12);
+  BOOST_TEST(slurp(scratch / "log.csv") == slurp(whole / "log.csv"));
+  std::string json = slurp(scratch / "log.jsonl");
+  for (size_t at; (at = json.find(event)) != std::string::npos;) json.erase(at, event.size());
+  BOOST_TEST(json == slurp(whole / "log.jsonl"));
+}
+
 BOOST_AUTO_TEST_CASE(a_torn_header_is_repaired) {
   const Scratch scratch;
   write(scratch / "log.csv", csv_header(LogKind::text).substr(0, 10));

@@ -81,6 +81,10 @@ BOOST_AUTO_TEST_CASE(a_plan_for_gpus_that_are_not_here) {
       "train.steps=100000 parallel.tensor=8 checkpoint.keep_every=20000 checkpoint.best=true --dry-run --for h100x64");
   BOOST_TEST(says(o, 0, "287 GiB: 2 kept, 5 of checkpoint.keep_every, the best and one being written"));
   o = run(model + "train.steps=1000000 parallel.tensor=8 checkpoint.keep_every=1 --dry-run --for h100x64");
+  BOOST_TEST(says(o, 0, " on this machine"));  // whose disk the run need not have
+  BOOST_TEST(o.output.find("NOT ENOUGH") == std::string::npos);
+  o = run(
+      "train model.preset=transformer-tiny train.batch_size=1 train.steps=100000000 checkpoint.keep_every=1 --dry-run");
   BOOST_TEST(says(o, 0, ": NOT ENOUGH; raise checkpoint.keep_every, choose another run.out"));
   // The plan is printed, and then fails as the run would.
   o = run(model + "--dry-run --for h100x8");

@@ -132,6 +132,7 @@ BOOST_AUTO_TEST_CASE(a_run_goes_on_only_as_itself) {
   rejected("run.seed=2", ": expected 1, found 2; undo the change or choose another run.out");
   rejected("data.seq_len=16", "data.seq_len differs from the run in ");
   rejected("train.dtype=f64", "expected train.dtype = f32, found f64; ");
+  rejected("optimizer.name=adam", "is of another kind (optimizer.name: \"adamw\" -> \"adam\"); ");
   rejected("optimizer.name=sgd", "is of another kind (optimizer.name: \"adamw\" -> \"sgd\"); ");
   const fs::path other = world().scratch / "other-data";
   const Outcome made = run("prepare " + (world().scratch / "in/1.txt").string() + " " +
@@ -206,6 +207,9 @@ BOOST_AUTO_TEST_CASE(damaged_checkpoints) {
   flip_byte(step(out, 5) / "trainer/optimizer.safetensors");
   fs::resize_file(step(out, kSteps) / "trainer/manifest.json", 30);
   check_failure(train(out), 7, "none of the 2 checkpoints in " + out.string() + " is usable");
+  fs::remove_all(step(out, 5)), fs::remove_all(step(out, kSteps));
+  check_failure(train(out), 7, "no checkpoint is left in " + out.string());  // and the log stays
+  check_failure(run("generate --device cpu -n 1 " + out.string()), 7, "no checkpoint is left in " + out.string());
 }
 
 BOOST_AUTO_TEST_CASE(no_model_is_written_into_a_run_folder) {

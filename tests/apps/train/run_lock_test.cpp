@@ -45,6 +45,19 @@ BOOST_AUTO_TEST_CASE(a_killed_process_leaves_no_lock) {
   BOOST_CHECK_NO_THROW(RunFolder again(path));
 }
 
+BOOST_AUTO_TEST_CASE(a_folder_that_is_gone_is_noticed) {
+  const Scratch scratch;
+  const auto path = scratch / "run";
+  const RunFolder held(path);
+  held.check_held();
+  const auto gone = says(ErrorKind::output, "was removed or moved while it was in use");
+  std::filesystem::rename(path, scratch / "moved");
+  BOOST_CHECK_EXCEPTION(held.check_held(), Error, gone);
+  const RunFolder other(path);  // a new run of the name
+  BOOST_CHECK_EXCEPTION(held.check_held(), Error, gone);
+  other.check_held();
+}
+
 BOOST_AUTO_TEST_CASE(temporary_files_of_a_killed_run_are_removed) {
   const Scratch scratch;
   for (const char* name : {"latest.tmp-12-0", "config.resolved.toml.tmp-7-31", "best.tmp-1-2", "status.json.tmp-9-0",

@@ -246,7 +246,8 @@ BOOST_AUTO_TEST_CASE(no_graded_answer_is_said) {
 }
 
 BOOST_AUTO_TEST_CASE(signals_save_and_end_with_75) {
-  for (const auto& [signal, name] : {std::pair{SIGTERM, "SIGTERM"}, {SIGINT, "SIGINT"}, {SIGUSR1, "SIGUSR1"}}) {
+  for (const auto& [signal, name] :
+       {std::pair{SIGTERM, "SIGTERM"}, {SIGINT, "SIGINT"}, {SIGUSR1, "SIGUSR1"}, {SIGHUP, "SIGHUP"}}) {
     BOOST_TEST_CONTEXT(name) {
       Outcome stopped{0, ""};
       fs::path out;
@@ -288,12 +289,33 @@ BOOST_AUTO_TEST_CASE(a_stop_does_not_wait_for_the_validation) {
     BOOST_TEST((stopped.code == 75 || stopped.code == 0), stopped.output);
     interrupted =
         stopped.code == 75 && apps::read_log(out).size() == 10 && std::isnan(apps::read_log(out).back().task_acc);
+    if (interrupted) {  // and a kill while the measurements are made up for
+      Process again(settings(out, slow));
+      read_until(again, "resuming from ");
+      sleep_us(100000);
+      again.signal(SIGKILL);
+      again.wait();
+    }
     const Outcome rest = train(out, slow);
     BOOST_TEST(rest.code == 0, rest.output);
     check_same(out, straight);
     BOOST_TEST(slurp(out / "samples.txt") == slurp(straight / "samples.txt"));
   }
   BOOST_TEST(interrupted);
+}
+
+// Another run may have begun in its place.
+BOOST_AUTO_TEST_CASE(a_run_whose_folder_is_gone_ends) {
+  const fs::path out = world().fresh(), moved = world().fresh();
+  Process process(settings(out, {"checkpoint.interval=1", "train.steps=1000000"}));
+  read_until(process, "step 2/");
+  fs::rename(out, moved);
+  const Outcome end = process.wait();
+  BOOST_TEST(end.code == 4, end.output);
+  BOOST_TEST(end.output.find(out.string() + " was removed or moved while it was in use") != std::string::npos,
+             end.output);
+  BOOST_TEST(models::step_folders(out).empty());
+  BOOST_TEST(!models::step_folders(moved).empty());
 }
 
 BOOST_AUTO_TEST_CASE(samples_stand_once_after_a_kill) {
@@ -340,6 +362,15 @@ BOOST_AUTO_TEST_CASE(the_best_and_every_so_many_checkpoints_are_kept) {
   BOOST_TEST(text.code == 0, text.output);
   BOOST_TEST(text.output == named.output);
   BOOST_TEST(run("info " + (out / "latest").string()).code == 0);
+  // Killed between a checkpoint and `best`, the run names it at the next start; also without the log.
+  for (const bool log : {true, false}) {
+    const fs::path killed = world().fresh();
+    fs::copy(out, killed, fs::copy_options::recursive);
+    write(killed / "best", "step-00000004\n");
+    if (!log) fs::remove(killed / "log.csv");
+    BOOST_TEST(train(killed, kept).code == 0);
+    BOOST_TEST(slurp(killed / "best") == models::step_name(best) + "\n");
+  }
   // A resumed run measures itself against the best so far.
   std::vector<std::string> longer = kept;
   longer.insert(longer.end(), {"train.steps=24", "optimizer.lr=1e-9", "eval.interval=1"});

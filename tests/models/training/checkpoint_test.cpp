@@ -93,6 +93,9 @@ BOOST_AUTO_TEST_CASE(an_unfinished_one_does_not_count) {
   w.save(1);
   fs::rename(w.run.path() / "step-00000001", w.run.path() / "step-00000001.tmp");
   std::vector<std::string> notes;
+  BOOST_TEST(throws_with([&] { models::newest_checkpoint(w.run.path(), notes); },
+                         "no checkpoint is left in " + w.run.path().string() + ", whose file latest names one"));
+  fs::remove(w.run.path() / "latest");
   BOOST_TEST(models::newest_checkpoint(w.run.path(), notes).path.empty());
   w.save(1);  // and is replaced by a new one
   BOOST_TEST(models::newest_checkpoint(w.run.path(), notes).step == 1);

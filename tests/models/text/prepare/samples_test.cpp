@@ -97,6 +97,32 @@ BOOST_AUTO_TEST_CASE(every_sample_is_in_one_sequence_or_reported) {
                     "found 200 samples");
 }
 
+// Cut behind its prompt, a sample has nothing to learn from.
+BOOST_AUTO_TEST_CASE(samples_whose_answer_is_cut_off_are_left_out) {
+  TempFolder folder;
+  folder.write("in.jsonl", "{\"prompt\": \"" + std::string(20, 'p') + "\", \"answer\": \"lost\"}\n" +
+                               "{\"prompt\": \"" + std::string(7, 'p') + "\", \"answer\": \"a\"}\n" +
+                               "{\"prompt\": \"" + std::string(8, 'p') + "\", \"answer\": \"bc\"}\n" +
+                               "{\"prompt\": \"" + std::string(9, 'p') + "\", \"answer\": \"d\"}\n");
+  prepare_samples(options(folder), {});
+  const Dataset data(folder / "out", Split::train, 8, {.packing = Packing::none, .cut_long_samples = true});
+  BOOST_TEST(data.sample_counts().without_target == 2);  // of 20 and of 9: targets end behind the eighth input
+  BOOST_TEST(data.sample_counts().too_long == 3);
+  BOOST_REQUIRE(data.size() == 2);
+  for (int64_t i = 0; i < 2; ++i) {
+    const Sequence s = data.sequence(i);
+    BOOST_TEST(std::ranges::any_of(s.targets, [](int32_t t) { return t >= 0; }));
+  }
+  const Dataset whole(folder / "out", Split::train, 30, {.cut_long_samples = true});
+  BOOST_TEST(whole.sample_counts().without_target == 0);
+  folder.write("in.jsonl", "{\"prompt\": \"" + std::string(20, 'p') + "\", \"answer\": \"lost\"}\n");
+  PrepareOptions again = options(folder);
+  again.output = folder / "none";
+  prepare_samples(again, {});
+  BRAID_CHECK_FAILS(Dataset(folder / "none", Split::train, 8, {.cut_long_samples = true}), ErrorKind::input,
+                    "no sample of at most 9 tokens");
+}
+
 BOOST_AUTO_TEST_CASE(validation_gets_whole_samples_by_a_hash_and_at_least_one) {
   TempFolder folder;
   folder.write("in.jsonl", lines(300) + lines(300));
