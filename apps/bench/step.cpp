@@ -3,7 +3,9 @@
 #include <chrono>
 #include <cstdio>
 #include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "apps/bench/bench.h"
 #include "apps/cli/commands.h"
@@ -32,22 +34,51 @@ double seconds_of(const std::function<void()>& work) {
 
 double peak_rss_mib() { return peak_process_bytes() / (1 << 20); }
 
-int run_bench(const Arguments& arguments) {
-  if (std::string what = arguments.get("WHAT"); !what.empty()) {
-    check(what == "comm" || what == "step" || what == "decode" || what == "serve", ErrorKind::setting, [&] {
-      return "there is nothing called '" + what +
-             "' to time: expected step (training steps), decode (one-token steps), serve (a server) or comm "
-             "(collectives)";
+// The flags of each WHAT, beside --threads.
+const std::map<std::string, std::set<std::string>> kFlags = {
+    {"step",
+     {"preset", "batch", "seq-len", "steps", "dtype", "device", "recompute", "no-graph", "dry", "gpu", "bandwidth",
+      "tflops", "launch", "memory", "no-cudnn", "json"}},
+    {"decode", {"preset", "model", "batch", "dtype", "device", "context", "tokens", "json"}},
+    {"serve", {"context", "tokens", "clients", "rate", "out", "key-file", "seconds", "json"}},
+    {"comm", {"preset", "batch", "seq-len", "steps", "megabytes", "seconds"}},
+};
+
+// A flag that another WHAT reads would be ignored.
+void check_flags(const std::string& what, const Arguments& arguments) {
+  const std::set<std::string>& own = kFlags.at(what);
+  std::map<std::string, std::string> readers;
+  for (const auto& [reader, flags] : kFlags)
+    for (const std::string& flag : flags) readers[flag] += (readers[flag].empty() ? "" : ", ") + reader;
+  for (const auto& [flag, of] : readers) {
+    check(own.contains(flag) || !arguments.has(flag), ErrorKind::setting, [&, flag = flag, of = of] {
+      return "--" + flag + " is for bench " + of + ": leave it out of bench " + what;
     });
   }
-  if (int64_t n = arguments.get_int("threads"); n > 0) set_threads(static_cast<int>(n));
-  if (arguments.get("WHAT") == "comm") return bench_comm(arguments);
-  if (arguments.get("WHAT") == "decode") return bench_decode(arguments);
-  if (arguments.get("WHAT") == "serve") return bench_serve(arguments);
-  check(!arguments.has("model"), ErrorKind::setting,
-        [] { return std::string("--model is for bench decode: expected --preset for training steps"); });
-  check(!int8_weights(arguments), ErrorKind::setting,
+  check(what == "serve" || !arguments.has("URL"), ErrorKind::setting, [&] {
+    return "the address " + preview(arguments.get("URL")) + " is for bench serve: leave it out of bench " + what;
+  });
+  check(what != "serve" || arguments.overrides().empty(), ErrorKind::setting, [&] {
+    return "the model setting " + preview(arguments.overrides()[0]) +
+           " is for a model that bench makes: leave it out of bench serve, which times a server with a model of its "
+           "own";
+  });
+}
+
+int run_bench(const Arguments& arguments) {
+  const std::string what = arguments.get("WHAT").empty() ? "step" : arguments.get("WHAT");
+  check(kFlags.contains(what), ErrorKind::setting, [&] {
+    return "there is nothing called '" + what +
+           "' to time: expected step (training steps), decode (one-token steps), serve (a server) or comm "
+           "(collectives)";
+  });
+  check(!(what == "step" && int8_weights(arguments)), ErrorKind::setting,
         [] { return std::string("--dtype int8 is for bench decode: expected f32, f64 or bf16 for training steps"); });
+  check_flags(what, arguments);
+  if (int64_t n = arguments.get_int("threads"); n > 0) set_threads(static_cast<int>(n));
+  if (what == "comm") return bench_comm(arguments);
+  if (what == "decode") return bench_decode(arguments);
+  if (what == "serve") return bench_serve(arguments);
   if (arguments.has("dry")) return bench_dry_step(arguments);
   for (const char* flag : {"gpu", "bandwidth", "tflops", "launch", "memory", "no-cudnn"}) {
     check(!arguments.has(flag), ErrorKind::setting, [&] {

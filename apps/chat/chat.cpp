@@ -60,6 +60,7 @@ int run_chat(const Arguments& arguments) {
     if (terminal) std::fputs("> ", stdout);
     std::fflush(stdout);
     if (!std::getline(std::cin, line)) break;
+    if (line.ends_with('\r')) line.pop_back();
     if (trim(line).empty()) continue;
     try {
       const ChatLine taken = take_line(line, conversation);

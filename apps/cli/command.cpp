@@ -297,9 +297,11 @@ int run_program(const std::vector<Command>& commands, const std::vector<std::str
   try {
     const int code = dispatch(commands, arguments);
     // Output that went to a full disk is a failure too.
-    const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
-    if (!written && code == 0)
+    const bool flushed = std::fflush(stdout) == 0;
+    if (!flushed && code == 0)
       return report_error(int(ErrorKind::output), "cannot write to standard output: " + io::system_message());
+    if (std::ferror(stdout) != 0 && code == 0)  // earlier, and errno says something else by now
+      return report_error(int(ErrorKind::output), "cannot write to standard output: a part of it could not be written");
     return code;
   } catch (const Error& error) {
     return report_error(int(error.kind()), error.what());

@@ -9,7 +9,8 @@ namespace braid::apps {
 
 models::ValueRule float_type(std::vector<std::string> choices) {
   models::ValueRule rule = models::one_of(std::move(choices));
-  rule.remarks = {{"int8", "8-bit weights are for inference on the CPU: braid generate and braid bench decode"}};
+  rule.remarks = {
+      {"int8", "8-bit weights are for inference on the CPU: braid generate, chat, serve, eval and bench decode"}};
   return rule;
 }
 

@@ -196,7 +196,7 @@ Command dump_command() {
           "  grad.NAME, shaped like NAME; decode.prompt_ids (B, P), decode.tokens (B, N), decode.logits (B, N, V)\n"
           "apps/dump/names.md explains every name.",
       .examples = {"braid dump out/demo --prompt 'The fox' --attention -o maps.safetensors",
-                   "braid dump out/demo --ids 84,104,101 --attention 0,3 --dtype f64",
+                   "braid dump out/demo --ids 84,104,101 --attention 0,2 --dtype f64",
                    "braid dump out/demo --ids ids.safetensors --out dump.safetensors --dtype f64 --grad --decode 8 12"},
       .run = run_dump,
   };

@@ -212,7 +212,7 @@ Command eval_command() {
           "pairs:dates, pairs:sort, pairs:reverse: pairs of sequences for an encoder-decoder: exact match.\n"
           "Scores do not depend on --batch and --threads.",
       .examples = {"braid eval out/demo in-context text:README.md",
-                   "braid eval MODEL arc:ARC-Easy-Test.jsonl --shots 5 --shots-from ARC-Easy-Train.jsonl -o out/eval",
+                   "braid eval MODEL arc:arc-easy-test.jsonl --shots 5 --shots-from arc-easy-train.jsonl -o out/eval",
                    "braid eval MODEL lambada:lambada_test.jsonl wikitext:wikitext2.jsonl.zst --json scores.json",
                    "braid eval MODEL text:book.txt --stride 512",
                    "braid eval out/fashion-mnist pictures:out/fashion-mnist-data --json classes.json",

@@ -23,6 +23,7 @@ std::optional<std::string> next_line(const dist::Communicator& world, double tim
       std::fflush(stdout);
     }
     some = static_cast<bool>(std::getline(std::cin, line));
+    if (line.ends_with('\r')) line.pop_back();
   }
   world.set_timeout(0);
   line = world.gather_text((some ? "+" : "") + line)[0];

@@ -71,8 +71,8 @@ BOOST_AUTO_TEST_CASE(weights_of_8_bits_are_for_inference) {
                                      std::string("train train.dtype=int8")}) {
     const Outcome rejected = run(command);
     BOOST_TEST(rejected.code == 2);
-    BOOST_TEST(rejected.output.find("8-bit weights are for inference on the CPU: braid generate and braid bench "
-                                    "decode") != std::string::npos,
+    BOOST_TEST(rejected.output.find("8-bit weights are for inference on the CPU: braid generate, chat, serve, "
+                                    "eval and bench decode") != std::string::npos,
                rejected.output);
   }
 }

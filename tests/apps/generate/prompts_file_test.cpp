@@ -108,6 +108,11 @@ BOOST_AUTO_TEST_CASE(bad_flags_and_files) {
   const std::string file = (all().scratch / "bad.jsonl").string();
   write(file, "{\"prompt\": \"a\"}\n{\"text\": \"b\"}\n");
   rejects("--prompts " + file, 3, "bad line 2 in ");
+  const auto replies = [&](const std::string& lines) {
+    write(all().scratch / "lines.txt", lines);
+    return run("generate " + all().model + " -n 4 --prompts " + (all().scratch / "lines.txt").string()).output;
+  };
+  BOOST_TEST(replies("ab\r\ncd\r\n") == replies("ab\ncd\n"));
   write(file, "\n\n");
   rejects("--prompts " + file, 3, "no prompt in ");
   write(file, "{\"prompt\": \"a\"}\n{\"prompt\": \"" + std::string(80, 'x') + "\"}\n");
