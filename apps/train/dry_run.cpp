@@ -293,9 +293,8 @@ void add_checkpoints(Report& report, const Plan& plan, bool here) {
     const auto free = static_cast<double>(space.available);
     const std::string advice = std::string(newest > 2 ? "lower checkpoint.keep, " : "") +
                                (milestones > 0 ? "raise checkpoint.keep_every, " : "") + "choose another run.out";
-    report.line("free for " + preview(config.run.out, 24), bytes_text(free) + (!here         ? " on this machine"
-                                                                               : free < most ? ": NOT ENOUGH; " + advice
-                                                                                             : ""));
+    const std::string verdict = !here ? " on this machine" : free < most ? ": NOT ENOUGH; " + advice : "";
+    report.line("free for " + preview(config.run.out, 24), bytes_text(free) + verdict);
   }
 }
 

@@ -214,14 +214,14 @@ void RunLog::complete(const LogRow& row) {
     file.write(text);
     file.commit();
   };
-  replace(
-      "log.csv", [&](const std::string& line) { return line.starts_with(csv); }, csv_line(row, kind_));
-  csv_.emplace((folder_ / "log.csv").string());
   const auto is_json_row = [&](const std::string& line) {
     return line.starts_with(json + ",") && line.find("\"event\":") == std::string::npos;
   };
   replace("log.jsonl", is_json_row, json_line(row, kind_));
   json_.emplace((folder_ / "log.jsonl").string());
+  const auto is_csv_row = [&](const std::string& line) { return line.starts_with(csv); };
+  replace("log.csv", is_csv_row, csv_line(row, kind_));  // last: a row that is complete here is not made up for again
+  csv_.emplace((folder_ / "log.csv").string());
 }
 
 void RunLog::sync() {

@@ -69,14 +69,12 @@ RunFolder::RunFolder(const fs::path& path) : path_(path) {
 }
 
 void RunFolder::check_held() const {
-  struct stat mine {
-  }, there{};
+  struct stat mine = {}, there = {};
   const bool same = ::fstat(lock_, &mine) == 0 && ::stat((path_ / ".lock").c_str(), &there) == 0 &&
                     mine.st_dev == there.st_dev && mine.st_ino == there.st_ino;
   check(same, ErrorKind::output, [&] {
-    return "the folder " + path_.string() +
-           " was removed or moved while it was in use: expected its file .lock as it " +
-           "was locked; this process ends, and nothing more was written there";
+    return "the folder " + path_.string() + " was removed or moved while it was in use: expected the file .lock that " +
+           "this process locked; it ends, and nothing more was written there";
   });
 }
 

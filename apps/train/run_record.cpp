@@ -134,7 +134,8 @@ int RunRecord::run(const std::filesystem::path& folder, int64_t steps, const std
     status.reason = reason;
     status.written = unix_time();
     try {
-      write_status(folder, status);
+      const std::optional<RunStatus> there = read_status(folder);  // of another run, if the folder was removed
+      if (!there || (there->pid == status.pid && there->host == status.host)) write_status(folder, status);
     } catch (const Error&) {  // how the run ended is what counts, and it is printed
     }
   };

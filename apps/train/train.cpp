@@ -39,8 +39,8 @@ int train_steps(TrainingRun& run, const TrainConfig& config, const dist::Process
     std::vector<models::Batch> batches;
     try {
       dist::run_on_all_ranks(mesh.world, [&] { batches = run.batches(); });  // fails on all of them or on none
-    } catch (const Error&) {
-      run.save_before_error();
+    } catch (const Error& e) {
+      if (e.kind() == ErrorKind::input) run.save_before_error();
       throw;
     }
     const double lr = run.learning_rate();

@@ -89,7 +89,6 @@ void TrainingRun::open(const RunRecord& record) {
   std::vector<double> losses{best_val_loss_};
   if (log_) {
     for (const LogRow& row : log_->earlier_rows()) losses.push_back(row.loss);
-    if (unmeasured_) losses.push_back(unmeasured_->loss);
   }
   losses = from_root(losses, mesh_.world);
   best_val_loss_ = losses[0];

@@ -304,17 +304,36 @@ BOOST_AUTO_TEST_CASE(a_stop_does_not_wait_for_the_validation) {
   BOOST_TEST(interrupted);
 }
 
+BOOST_AUTO_TEST_CASE(data_that_cannot_be_read_any_more_cost_no_step) {
+  const fs::path out = world().fresh(), data = world().fresh();
+  fs::copy(world().data(), data, fs::copy_options::recursive);
+  Process process(settings(out, {"data.path=" + data.string(), "train.steps=1000000", "checkpoint.interval=0"}));
+  read_until(process, "step 5/");
+  for (const auto& entry : fs::directory_iterator(data))
+    if (entry.path().filename().string().starts_with("train")) fs::resize_file(entry.path(), 64);
+  const Outcome end = process.wait();
+  BOOST_TEST(end.code == 3, end.output);
+  BOOST_TEST(end.output.find("is saved, the run resumes from it") != std::string::npos, end.output);
+  BOOST_REQUIRE(models::step_folders(out).size() == 1u);
+  BOOST_TEST(models::step_folders(out)[0].step >= 5);
+}
+
 // Another run may have begun in its place.
 BOOST_AUTO_TEST_CASE(a_run_whose_folder_is_gone_ends) {
   const fs::path out = world().fresh(), moved = world().fresh();
   Process process(settings(out, {"checkpoint.interval=1", "train.steps=1000000"}));
   read_until(process, "step 2/");
   fs::rename(out, moved);
+  fs::create_directories(out);
+  const std::string others =
+      "{\"state\":\"running\",\"reason\":\"\",\"host\":\"h\",\"pid\":1,\"steps\":5,\"started\":1,\"written\":1}";
+  write(out / "status.json", others);
   const Outcome end = process.wait();
   BOOST_TEST(end.code == 4, end.output);
   BOOST_TEST(end.output.find(out.string() + " was removed or moved while it was in use") != std::string::npos,
              end.output);
   BOOST_TEST(models::step_folders(out).empty());
+  BOOST_TEST(slurp(out / "status.json") == others);
   BOOST_TEST(!models::step_folders(moved).empty());
 }
 
