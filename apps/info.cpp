@@ -163,7 +163,11 @@ InfoSection match_section(const models::ModelSpec& spec, const std::string& matc
   } else {
     std::vector<InfoSection> unused;
     std::vector<std::string> notes;
-    target = load(match, {}, {}, unused, notes)->size().parameters;
+    try {
+      target = load(match, {}, {}, unused, notes)->size().parameters;
+    } catch (const Error& e) {
+      fail(e.kind(), "bad value for --match-params: expected a whole number or a model; " + std::string(e.what()));
+    }
     title += " as " + match;
   }
   const int64_t now = spec.size().parameters;

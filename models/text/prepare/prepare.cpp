@@ -283,7 +283,10 @@ PrepareSummary prepare(const PrepareOptions& options, const std::function<void(c
   require(!options.output.empty(), "no output folder; give one with -o DIR");
   require(options.tasks >= 0 && options.tasks <= 1'000'000'000, "the number of task samples must be 0 to 1000000000");
   require(options.task_items >= 0 && options.task_items <= 10'000, "evaluation samples per task must be 0 to 10000");
-  require(options.val_fraction >= 0 && options.val_fraction < 1, "the validation fraction must be in [0, 1)");
+  check(options.val_fraction >= 0 && options.val_fraction < 1, ErrorKind::setting, [&] {
+    return "the validation fraction (--val-fraction) must be from 0 to below 1, found " +
+           detail::shortest(options.val_fraction);
+  });
   require(options.shard_tokens >= 1, "a shard must have room for at least one token");
   require(options.train_bpe == 0 || !options.inputs.empty(), "a tokenizer is trained on the inputs; give INPUT too");
   require(options.train_bpe == 0 || options.tokenizer.empty(), "--train-bpe makes a tokenizer; give it or --tokenizer");
