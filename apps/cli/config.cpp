@@ -38,6 +38,15 @@ bool may_be(const ValueRule& rule, const Value& value) {
   fail(ErrorKind::setting, models::bad_value(key + " in " + where, rule, preview(toml_text(value)), text ? *text : ""));
 }
 
+std::set<std::string> sections_of(const Schema& schema) {
+  std::set<std::string> sections;
+  for (const OpenTable& table : schema.open) sections.insert(table.prefix);
+  for (const std::string& key : all_keys(schema))
+    for (size_t dot = key.find('.'); dot != std::string::npos; dot = key.find('.', dot + 1))
+      sections.insert(key.substr(0, dot));
+  return sections;
+}
+
 // `where` is "run.toml line 3" or "the command line".
 void set(const Schema& schema, const std::string& key, const Value& value, const std::string& where) {
   if (const Setting* setting = models::find_setting(schema.settings, key)) {
@@ -59,21 +68,15 @@ void set(const Schema& schema, const std::string& key, const Value& value, const
     (*table.values)[name] = value;
     return;
   }
-  const std::vector<std::string> keys = all_keys(schema);
-  const bool section = std::any_of(keys.begin(), keys.end(), [&](const auto& k) { return k.starts_with(key + "."); });
-  std::string advice =
-      section ? "; it is a section: write '[" + key + "]' and its keys below" : did_you_mean(key, keys);
+  std::string advice = sections_of(schema).contains(key) ? "; it is a section: write '[" + key + "]' and its keys below"
+                                                         : did_you_mean(key, all_keys(schema));
   if (advice.empty()) advice = "; " + schema.command + " --print-config lists all keys";
   fail(ErrorKind::setting, "unknown key '" + preview(key) + "' in " + where + advice);
 }
 
 // A section without keys says nothing, but its name may be misspelt.
 void check_section(const Schema& schema, const std::string& name, const std::string& where) {
-  std::set<std::string> sections;
-  for (const OpenTable& table : schema.open) sections.insert(table.prefix);
-  for (const std::string& key : all_keys(schema))
-    for (size_t dot = key.find('.'); dot != std::string::npos; dot = key.find('.', dot + 1))
-      sections.insert(key.substr(0, dot));
+  const std::set<std::string> sections = sections_of(schema);
   check(sections.contains(name), ErrorKind::setting, [&] {
     return "unknown section '" + preview(name) + "' in " + where +
            did_you_mean(name, std::vector<std::string>(sections.begin(), sections.end()));

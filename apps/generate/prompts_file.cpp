@@ -47,7 +47,8 @@ std::vector<std::string> read_prompts(const std::string& file) {
     const std::string& line = lines.text();
     if (trim(line).empty()) continue;
     if (!json) {
-      prompts.push_back(line.substr(0, line.size() - (line.ends_with('\r') ? 1 : 0)));  // a file of Windows
+      prompts.push_back(line);
+      if (line.ends_with('\r')) prompts.back().pop_back();
       continue;
     }
     const nlohmann::json object = io::parse_json(line, file, lines.begin());

@@ -141,10 +141,9 @@ class Reporter {
         std::vector<double> values;
         for (const StudyResult& r : search_)
           if (r.run.variant == variant && r.run.rate == rate) values.push_back(r.loss);
-        const bool diverged = std::ranges::any_of(values, [](double loss) { return std::isinf(loss); });
-        row.push_back(values.empty() ? "-" : diverged ? "diverged" : fixed(models::mean_with_interval(values).value));
-        if (values.empty() || diverged) continue;
-        const double mean = models::mean_with_interval(values).value;
+        const double mean = values.empty() ? std::nan("") : models::mean_with_interval(values).value;
+        row.push_back(std::isnan(mean) ? "-" : std::isinf(mean) ? "diverged" : fixed(mean));
+        if (!std::isfinite(mean)) continue;
         csv.row({variant, rate, mean, std::ssize(values)});
         line.x.push_back(rate), line.y.push_back(mean);
         const bool chosen = std::ranges::count(best, std::pair{variant, rate}) > 0;

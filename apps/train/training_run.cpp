@@ -53,7 +53,8 @@ TrainingRun::TrainingRun(const TrainConfig& config, const Schema& schema, const 
       spec_(checked_model()),
       model_(make_model(config, *spec_, mesh, device, start_notes_)),
       trainer_(*model_, optimizer_options(config, *model_), config.optimizer.clip, mesh, types_.compute),
-      checkpoints_(config.run.out, config.checkpoint.keep, config.checkpoint.keep_every),
+      checkpoints_(config.run.out, config.checkpoint.keep, config.checkpoint.keep_every,
+                   [this] { folder_->check_held(); }),
       progress_(stdout, config.log.interval, progress_style(config.log.style)),
       output_(progress_),
       spikes_(config.guard.spike, config.guard.warmup) {

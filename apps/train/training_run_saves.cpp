@@ -19,7 +19,7 @@ void TrainingRun::save(const LogRow& row, bool stop) {
     now = mesh_.world.any(root() && (waited || output_.due()));
   }
   if (!now) return;
-  at_root(mesh_.world, [&] { folder_->check_held(); });  // no attempt later would be better
+  at_root(mesh_.world, [&] { folder_->check_held(); });  // here, because no attempt later would be better
   try {
     if (output_.attempt([&] { write_checkpoint(row); }, last)) last_save_ = Clock::now();
   } catch (const Error& e) {
@@ -56,7 +56,6 @@ void TrainingRun::save_before_error() {
   if (saved_step_ == state_.step) return;
   progress_.finish();
   try {
-    at_root(mesh_.world, [&] { folder_->check_held(); });
     write_checkpoint({.step = state_.step});
     progress_.note("note: the state after step " + std::to_string(state_.step) + " is saved, the run resumes from it");
   } catch (const Error& e) {  // what ends the run is the error to report
@@ -78,7 +77,6 @@ void TrainingRun::fail_step(int64_t step, const models::StepMetrics& metrics, do
   std::string where;
   try {
     at_root(mesh_.world, [&] {
-      folder_->check_held();
       const std::string settings = resolved_config();
       failed.conditions = run_conditions(settings);
       const FailedStep before = read_failed_step(out(), step);

@@ -142,6 +142,7 @@ bool CheckpointWriter::withdraw(int64_t step, const fs::path& to, const dist::Co
   verdicts_.forget(all.back().path);
   dist::run_on_all_ranks(world, [&] {
     if (world.rank() != 0) return;
+    check_folder_();
     std::error_code error;
     fs::remove_all(to, error);  // of an earlier failure of the same step
     fs::rename(all.back().path, to, error);
@@ -154,7 +155,9 @@ bool CheckpointWriter::withdraw(int64_t step, const fs::path& to, const dist::Co
 
 void CheckpointWriter::mark_best(int64_t step, const dist::Communicator& world) {
   dist::run_on_all_ranks(world, [&] {
-    if (world.rank() == 0) io::write_file((run_ / kBestFile).string(), step_name(step) + "\n");
+    if (world.rank() != 0) return;
+    check_folder_();
+    io::write_file((run_ / kBestFile).string(), step_name(step) + "\n");
   });
 }
 
@@ -176,6 +179,7 @@ void CheckpointWriter::check_finite(const Draft& draft) {
 void CheckpointWriter::begin(Draft& draft, const text::Tokenizer* tokenizer, const std::string& settings) {
   dist::run_on_all_ranks(draft.world(), [&] {
     if (!draft.root()) return;
+    check_folder_();
     std::error_code error;
     if (!fs::exists(run_, error)) io::make_folder(run_);
     remove_unfinished(run_);
@@ -217,6 +221,7 @@ void CheckpointWriter::publish(Draft& draft) {
     write_manifest(draft.temporary, draft.state.step, draft.checksums);
     io::sync_folder(draft.temporary / "trainer");
     io::sync_folder(draft.temporary);
+    check_folder_();
     std::error_code error;
     fs::remove_all(draft.path, error);  // an invalid one of the same step; a valid one would have been resumed from
     fs::rename(draft.temporary, draft.path, error);
@@ -232,7 +237,9 @@ void CheckpointWriter::verify(const Draft& draft) {
     check(!damage, ErrorKind::output, [&] {
       return "the checkpoint " + draft.path.string() + " does not read back as written: " + *damage + kIntact;
     });
-    if (draft.root()) io::write_file((run_ / kLatestFile).string(), step_name(draft.state.step) + "\n");
+    if (!draft.root()) return;
+    check_folder_();
+    io::write_file((run_ / kLatestFile).string(), step_name(draft.state.step) + "\n");
   });
 }
 

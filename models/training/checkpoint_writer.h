@@ -8,6 +8,7 @@
 // Each phase ends with one collective join of errors: an error on any rank is an error on all of them.
 #pragma once
 #include <filesystem>
+#include <functional>
 #include <string>
 
 #include "braid/models/training/checkpoint.h"
@@ -18,9 +19,11 @@ namespace braid::models {
 class CheckpointWriter {
  public:
   // run: the run's folder, made by the first save. keep: the newest valid checkpoints to keep, at least 2. keep_every:
-  // checkpoints of every so many steps are kept as well (0: none), and the one that was marked as best.
-  CheckpointWriter(std::filesystem::path run, int64_t keep, int64_t keep_every = 0)
-      : run_(std::move(run)), keep_(keep), keep_every_(keep_every) {}
+  // checkpoints of every so many steps are kept as well (0: none), and the one that was marked as best. check_folder:
+  // called on rank 0 before anything is made or renamed in the folder; throws where it is not the run's any more.
+  CheckpointWriter(
+      std::filesystem::path run, int64_t keep, int64_t keep_every = 0, std::function<void()> check_folder = [] {})
+      : run_(std::move(run)), keep_(keep), keep_every_(keep_every), check_folder_(std::move(check_folder)) {}
 
   // Writes run/step-N, then removes the checkpoints that are not to be kept. `settings` becomes kSettingsFile.
   // tokenizer: null for models without text.
@@ -49,6 +52,7 @@ class CheckpointWriter {
 
   std::filesystem::path run_;
   int64_t keep_, keep_every_;
+  std::function<void()> check_folder_;
   VerdictCache verdicts_;  // a save reads back what it wrote, not the older checkpoints
 };
 

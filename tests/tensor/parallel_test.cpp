@@ -2,7 +2,6 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -17,6 +16,7 @@
 #include "braid/tensor/detail/float_mode.h"
 #include "braid/tensor/pin_threads.h"
 #include "tests/support/compare.h"
+#include "tests/support/in_child.h"
 #include "tests/support/sanitizer.h"
 
 using namespace braid;
@@ -225,16 +225,11 @@ BOOST_AUTO_TEST_CASE(callers_go_on_while_the_pool_is_resized) {
 BOOST_AUTO_TEST_CASE(the_child_of_a_fork_has_workers_of_its_own, *boost::unit_test::enable_if<!kThreadSanitizer>()) {
   Threads use(3);
   BOOST_TEST(sum() == 499500);  // the parent's workers run
-  const pid_t child = fork();
-  if (child == 0) {
-    alarm(20);  // ends a child that hangs
+  BOOST_TEST(in_child([] {
     const bool right = sum() == 499500 && threads() == 3;
     set_threads(2);
-    _exit(right && sum() == 499500 ? 0 : 1);
-  }
-  int status = -1;
-  BOOST_REQUIRE(waitpid(child, &status, 0) == child);
-  BOOST_TEST(status == 0);
+    return right && sum() == 499500;
+  }));
   BOOST_TEST(sum() == 499500);
 }
 
@@ -254,17 +249,11 @@ BOOST_AUTO_TEST_CASE(the_child_of_a_fork_while_threads_are_set_has_two,
     });
     return std::chrono::steady_clock::now() < end;
   };
-  int bad = 0;
-  for (int i = 0; i < 20 && bad == 0; ++i) {
-    const pid_t child = fork();
-    if (child == 0) _exit(two_meet() ? 0 : 1);
-    int status = -1;
-    waitpid(child, &status, 0);
-    bad += status != 0;
-  }
+  bool all = true;
+  for (int i = 0; i < 20 && all; ++i) all = in_child(two_meet);
   enough = true;
   other.join();
-  BOOST_TEST(bad == 0);
+  BOOST_TEST(all);
 }
 
 // Every thread would get a stack larger than the address space: the system starts none.

@@ -112,7 +112,9 @@ BOOST_AUTO_TEST_CASE(bad_flags_and_files) {
     write(all().scratch / "lines.txt", lines);
     return run("generate " + all().model + " -n 4 --prompts " + (all().scratch / "lines.txt").string()).output;
   };
-  BOOST_TEST(replies("ab\r\ncd\r\n") == replies("ab\ncd\n"));
+  const std::string windows = replies("ab\r\ncd\r\n");
+  BOOST_TEST(windows == replies("ab\ncd\n"));
+  BOOST_TEST(windows.find("\"prompt\":\"cd\"") != std::string::npos, windows);
   write(file, "\n\n");
   rejects("--prompts " + file, 3, "no prompt in ");
   write(file, "{\"prompt\": \"a\"}\n{\"prompt\": \"" + std::string(80, 'x') + "\"}\n");
