@@ -118,7 +118,7 @@ void CheckpointWriter::save(const Trainer& trainer, const text::Tokenizer* token
 fs::path CheckpointWriter::save_failed(const Trainer& trainer, const text::Tokenizer* tokenizer, const RunState& state,
                                        const std::string& settings, int64_t failed_step) {
   const dist::Communicator& world = trainer.mesh().world;
-  const fs::path folder = run_ / ("failed-" + step_name(failed_step));
+  fs::path folder = run_ / ("failed-" + step_name(failed_step));
   if (!withdraw(state.step, folder, world)) {
     Draft draft(folder, trainer, state);
     begin(draft, tokenizer, settings);
