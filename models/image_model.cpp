@@ -54,7 +54,7 @@ std::unique_ptr<ImageModel> as_image_model(std::unique_ptr<Model> model) {
   auto* image = dynamic_cast<ImageModel*>(model.get());
   check(image != nullptr, ErrorKind::input,
         [&] { return "a model of type " + model->spec()->model_type() + " does not read pictures"; });
-  model.release();
+  static_cast<void>(model.release());  // image owns it now
   return std::unique_ptr<ImageModel>(image);
 }
 

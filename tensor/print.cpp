@@ -67,7 +67,7 @@ struct Layout {
     out += ',';
     if (axis < last || line + 2 + upcoming >= static_cast<size_t>(options.width)) {
       out.append(static_cast<size_t>(std::max(last - axis, 1)), '\n');
-      out.append(static_cast<size_t>(axis + 1), ' ');
+      out.append(static_cast<size_t>(axis) + 1, ' ');
     } else {
       out += ' ';
     }

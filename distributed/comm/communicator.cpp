@@ -97,7 +97,7 @@ Communicator Communicator::split(int color, const std::string& label) const {
   std::vector<int> members;
   int group = 0;
   for (int r = 0; r < size(); ++r) {
-    const auto at = static_cast<size_t>(2 * r);
+    const size_t at = 2 * static_cast<size_t>(r);
     if (all[at] == color) members.push_back(r);
     group = std::max(group, all[at + 1]);
   }

@@ -28,7 +28,7 @@ std::string TextStream::add(const std::string& more, bool last) {
       if (held_.compare(held_.size() - n, n, stop, 0, n) == 0) keep = n;
   }
   stopped_ = cut != std::string::npos;
-  const std::string ready = held_.substr(0, stopped_ ? cut : last ? held_.size() : held_.size() - keep);
+  std::string ready = held_.substr(0, stopped_ ? cut : last ? held_.size() : held_.size() - keep);
   held_.erase(0, stopped_ ? held_.size() : ready.size());
   return ready;
 }

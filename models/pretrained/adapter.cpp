@@ -121,7 +121,7 @@ void save_adapter(Model& model, const fs::path& folder) {
 }
 
 LoraOptions load_adapter(Model& model, const fs::path& folder, const dist::ProcessMesh& mesh) {
-  const LoraOptions config = read_adapter_config(folder);
+  LoraOptions config = read_adapter_config(folder);
   const io::TensorFiles files((folder / kAdapterFile).string());
   const std::unique_ptr<const ModelSpec> spec = model.spec();
   PairReader reader(files, *spec, model.dtype(), config.rank);

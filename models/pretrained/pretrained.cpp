@@ -129,7 +129,7 @@ fs::path base_folder(const fs::path& folder, const fs::path& base) {
   if (!apart) return folder;
   std::error_code none;
   if (!fs::exists(folder / kAdapterFile, none)) reject_pickles(folder);
-  const fs::path model = adapter_base(folder, base);
+  fs::path model = adapter_base(folder, base);
   require_model_folder(model);
   check(!has_adapter(model), ErrorKind::input, [&] {
     return "the model in " + model.string() + ", which " + folder.string() +

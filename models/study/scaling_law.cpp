@@ -233,7 +233,7 @@ ScalingLaw law_of(const Problem& p, const Vector& v) {
 }
 
 void check_runs(const std::vector<ScalingRun>& runs) {
-  const std::string problem = scaling_problem(runs);
+  std::string problem = scaling_problem(runs);
   check(problem.empty(), ErrorKind::setting, [&] { return problem; });
 }
 
@@ -293,7 +293,7 @@ ScalingFit fit_scaling_law_with_intervals(const std::vector<ScalingRun>& runs, R
     std::ranges::sort(t[q]);
     const double error = error_of(numbers[q], spread), value = numbers[q].value;
     const auto at = [&](double share) {
-      return t[q].empty() ? kFar : t[q][static_cast<size_t>(share * static_cast<double>(t[q].size() - 1) + 0.5)];
+      return t[q].empty() ? kFar : t[q][static_cast<size_t>(std::lround(share * static_cast<double>(t[q].size() - 1)))];
     };
     estimates[q] = t[q].empty() ? Estimate{value, -kFar, kFar}
                                 : Estimate{value, value - at(0.975) * error, value - at(0.025) * error};

@@ -23,7 +23,7 @@ fs::path best_of(const fs::path& file) {
   check(step.has_value(), ErrorKind::no_checkpoint, [&] {
     return "cannot read " + file.string() + ": expected the name of a checkpoint, for example step-00000100";
   });
-  const fs::path best = run / step_name(*step);
+  fs::path best = run / step_name(*step);
   const std::optional<std::string> damage = find_damage(best);
   check(!damage, ErrorKind::no_checkpoint, [&] {
     return "the checkpoint " + best.string() + ", which " + file.string() + " names, is damaged: " + *damage +
@@ -42,7 +42,7 @@ fs::path find_model(const fs::path& path, std::vector<std::string>& notes) {
   io::check_readable(run);
   const bool own = !latest && fs::exists(path / "config.json", none);
   if (!own && fs::is_directory(run, none)) {
-    if (const fs::path newest = newest_of(run, notes); !newest.empty()) return newest;
+    if (fs::path newest = newest_of(run, notes); !newest.empty()) return newest;
   }
   check(name != kBestFile || fs::exists(path, none) || step_folders(path.parent_path()).empty(), ErrorKind::input, [&] {
     return "the run in " + path.parent_path().string() +

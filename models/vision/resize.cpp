@@ -22,8 +22,8 @@ std::vector<Taps> taps(int64_t from, int64_t to) {
   std::vector<Taps> all;
   for (int64_t i = 0; i < to; ++i) {
     const double centre = (static_cast<double>(i) + 0.5) * scale;
-    const int64_t first = std::max<int64_t>(0, static_cast<int64_t>(centre - half + 0.5));
-    const int64_t last = std::min(from, static_cast<int64_t>(centre + half + 0.5));
+    const int64_t first = std::max<int64_t>(0, static_cast<int64_t>(std::floor(centre - half + 0.5)));
+    const int64_t last = std::min(from, static_cast<int64_t>(std::floor(centre + half + 0.5)));
     std::vector<double> weights;
     double sum = 0;
     for (int64_t x = first; x < last; ++x) {

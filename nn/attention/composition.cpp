@@ -105,7 +105,7 @@ CompositionWeights::Stages CompositionWeights::operator()(const Tensor& x) const
     ComposeFactors q = of(query), k = of(key);
     return {base, q.down, q.up, k.down, k.up, q.gate, k.gate};
   };
-  const Stages stages{stage("pre_q", "pre_k", pre_base_), stage("post_q", "post_k", post_base_)};
+  Stages stages{stage("pre_q", "pre_k", pre_base_), stage("post_q", "post_k", post_base_)};
   if (!scale_scope) return stages;
   return {scaled(stages.pre, scale_scope->factors().pre), scaled(stages.post, scale_scope->factors().post)};
 }

@@ -96,13 +96,8 @@ class Trainer {
     std::set<std::string_view> alphabet;  // the order of UTF-8 is that of code points
     std::array<bool, 128> ascii{};
     for (const CountedWord& word : words)
-      for (const std::string_view c : characters(word.text)) {
-        if (c.size() > 1) {
-          alphabet.insert(c);
-        } else if (!std::exchange(ascii[static_cast<unsigned char>(c[0])], true)) {
-          alphabet.insert(c);
-        }
-      }
+      for (const std::string_view c : characters(word.text))
+        if (c.size() > 1 || !std::exchange(ascii[static_cast<unsigned char>(c[0])], true)) alphabet.insert(c);
     for (const std::string& text : options_.initial_alphabet)
       if (!text.empty()) alphabet.insert(characters(text).front());
     for (const std::string_view c : alphabet) token(std::string(c));
