@@ -117,17 +117,22 @@ void print_lengths(const SplitStatistics& s, const char* noun) {
 void print_folder(const Arguments& arguments, const std::string& folder) {
   const models::text::Manifest m = models::text::read_manifest(folder);
   const char* noun = m.samples ? "sample" : "document";
+  const Split split = arguments.get("split") == "val" ? Split::val : Split::train;
+  const models::text::SplitInfo& files = split == Split::val ? m.val : m.train;
+  const int64_t first = arguments.get_int("first"), last = first + arguments.get_int("documents") - 1;
+  check(first == 1 || first <= files.documents, ErrorKind::setting, [&] {
+    return "bad value for --first: expected at most " + std::to_string(files.documents) + ", the " + noun +
+           "s of the " + name(split) + " split, found " + std::to_string(first);
+  });
   std::printf("%s: %ss, fingerprint %s, tokenizer %s with %lld ids\n", folder.c_str(), noun, m.fingerprint.c_str(),
               m.tokenizer.c_str(), static_cast<long long>(m.vocab_size));
-  for (const auto& [name, split] : {std::pair{"training", &m.train}, {"validation", &m.val}})
-    std::printf("  %-12s %12lld tokens in %lld %ss, %zu shards\n", name, static_cast<long long>(split->tokens),
-                static_cast<long long>(split->documents), noun, split->shards.size());
+  for (const auto& [label, info] : {std::pair{"training", &m.train}, {"validation", &m.val}})
+    std::printf("  %-12s %12lld tokens in %lld %ss, %zu shards\n", label, static_cast<long long>(info->tokens),
+                static_cast<long long>(info->documents), noun, info->shards.size());
   if (m.samples && !m.samples->turn.empty())
     std::printf("  turns        %s\n", printable(m.samples->turn, "\\n").c_str());
-  const Split split = arguments.get("split") == "val" ? Split::val : Split::train;
-  if ((split == Split::val ? m.val : m.train).tokens < 2) return;
+  if (files.tokens < 2) return;
   const Dataset data(folder, split, m.samples ? kLongest : 1);
-  const int64_t first = arguments.get_int("first"), last = first + arguments.get_int("documents") - 1;
   const TokenText text(data.tokenizer());
   SplitStatistics s;
   std::vector<std::string> shown;

@@ -87,14 +87,9 @@ std::vector<Flag> chat_flags() {
        .help = "text around the turns: " + join(models::text::chat_template_names(), ", ") +
                ", or the text of a turn with {role} and {content} (default: the one whose special tokens the tokenizer "
                "has, else simple)"},
-      integer_flag("tokens", "N", "maximum number of tokens of an answer", "512", 1, 1e9, 'n'),
-      number_flag("temperature", "X", "0: always the likeliest token", "0.8", 0, 100, 't'),
-      integer_flag("top-k", "K", "only the K likeliest tokens, 0 = all", "0", 0, 1e9),
-      number_flag("top-p", "P", "only the likeliest tokens that make up P", "1", 0, 1),
-      number_flag("min-p", "P", "only tokens at least P times as likely as the likeliest", "0", 0, 1),
-      number_flag("repetition-penalty", "X", "1 = none; above 1 discourages tokens seen before", "1", 0.01, 100),
-      integer_flag("seed", "N", "of the random draws", "0", 0, 9e15),
-      {.name = "stats", .help = "tokens and time of each answer, on stderr"}};
+      integer_flag("tokens", "N", "maximum number of tokens of an answer", "512", 1, 1e9, 'n')};
+  for (Flag& flag : sampling_flags()) flags.push_back(std::move(flag));
+  flags.push_back({.name = "stats", .help = "tokens and time of each answer, on stderr"});
   for (Flag& flag : text_model_flags()) flags.push_back(std::move(flag));
   return flags;
 }

@@ -52,6 +52,19 @@ Flag dtype_flag(const std::string& help, const std::string& fallback) {
       .name = "dtype", .value = "TYPE", .help = help, .fallback = fallback, .rule = float_type({"f32", "f64", "bf16"})};
 }
 
+std::vector<Flag> sampling_flags() {
+  return {number_flag("temperature", "X", "0: always the likeliest token", "0.8", 0, 100, 't'),
+          integer_flag("top-k", "K", "only the K likeliest tokens, 0 = all", "0", 0, 1e9),
+          {.name = "top-p",
+           .value = "P",
+           .help = "only the likeliest tokens that make up P",
+           .fallback = "1",
+           .rule = {.type = models::ValueType::number, .min = 0, .max = 1, .min_open = true}},
+          number_flag("min-p", "P", "only tokens at least P times as likely as the likeliest", "0", 0, 1),
+          number_flag("repetition-penalty", "X", "1 = none; above 1 discourages tokens seen before", "1", 0.01, 100),
+          integer_flag("seed", "N", "of the random draws", "0", 0, 9e15)};
+}
+
 Flag dtype_or_int8_flag(const std::string& help, const std::string& fallback) {
   Flag flag = dtype_flag(help, fallback);
   flag.rule = models::one_of({"f32", "f64", "bf16", "int8"});

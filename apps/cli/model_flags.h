@@ -32,6 +32,8 @@ std::optional<DType> dtype_of(const Arguments& arguments);
 // CPU for device_of(), and a GPU Error(setting).
 Flag dtype_or_int8_flag(const std::string& help, const std::string& fallback = "f32");
 bool int8_weights(const Arguments& arguments);
+// --temperature, --top-k, --top-p, --min-p, --repetition-penalty and --seed of models::SamplingOptions
+std::vector<Flag> sampling_flags();
 // key=value arguments as configuration keys.
 models::SettingTexts override_keys(const std::vector<std::string>& overrides);
 // --profile and the overrides (by default all of the arguments) as configuration keys, the overrides last.

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <functional>
+#include <iterator>
 
 #include "apps/cli/commands.h"
 #include "apps/cli/memory_text.h"
@@ -227,42 +228,36 @@ int run_generate(const Arguments& arguments) {
 
 std::vector<Flag> generate_flags() {
   std::vector<Flag> flags = prompt_flags("text to continue; - reads it from standard input");
-  const Flag rest[] = {
-      {.name = "ids", .value = "1,2,3", .help = "token ids instead of --prompt; without a tokenizer ids are printed"},
-      {.name = "prompts",
-       .value = "FILE",
-       .help = "continue every line of a file, or the field prompt of every line of a .jsonl file"},
-      integer_flag("batch", "N", "prompts of --prompts that are continued at a time", "16", 1, 1e6),
-      {.name = "out", .alias = 'o', .value = "FILE", .help = "write the replies to --prompts there, as JSON lines"},
-      {.name = "tokenizer", .value = "FOLDER", .help = "tokenizer of another folder than MODEL"},
-      {.name = "interactive",
-       .alias = 'i',
-       .help = "read a prompt from each line of standard input and continue the conversation; --prompt begins it"},
-      {.name = "template",
-       .value = "TEXT",
-       .help = "text around each prompt, with {prompt} in it, or a file that holds one"},
-      integer_flag("tokens", "N", "maximum number of tokens to add", "256", 1, 1e9, 'n'),
-      number_flag("temperature", "X", "0: always the likeliest token", "0.8", 0, 100, 't'),
-      integer_flag("top-k", "K", "only the K likeliest tokens, 0 = all", "0", 0, 1e9),
-      number_flag("top-p", "P", "only the likeliest tokens that make up P", "1", 0, 1),
-      number_flag("min-p", "P", "only tokens at least P times as likely as the likeliest", "0", 0, 1),
-      number_flag("repetition-penalty", "X", "1 = none; above 1 discourages tokens seen before", "1", 0.01, 100),
-      integer_flag("seed", "N", "of the random draws", "0", 0, 9e15),
-      {.name = "stop", .value = "TEXT", .help = "end before this text; may be given several times", .repeated = true},
-      integer_flag("count", "N", "samples to draw", "1", 1, 1e6),
-      {.name = "no-prompt", .help = "print only the new text"},
-      {.name = "ignore-eos",
-       .help = "go on after the end of the text, which is any token of eos_token_id in generation_config.json or "
-               "config.json, and the tokenizer's own"},
-      {.name = "stats", .help = "print load time, tokens/s of the prompt and of decoding, and memory to stderr"},
-      profile_flag(),
-      base_flag(),
-      dtype_or_int8_flag("arithmetic, to which weights are converted (default: f32, or f64 for weights of f64); int8: "
-                         "f32, with the weights of linear layers in 8 bits, on the CPU",
-                         ""),
-      device_flag(),
-      integer_flag("threads", "N", "CPU threads, 0 = all cores", "0", 0, 4096)};
-  flags.insert(flags.end(), std::begin(rest), std::end(rest));
+  const auto add = [&](std::vector<Flag> more) { std::ranges::move(more, std::back_inserter(flags)); };
+  add({{.name = "ids", .value = "1,2,3", .help = "token ids instead of --prompt; without a tokenizer ids are printed"},
+       {.name = "prompts",
+        .value = "FILE",
+        .help = "continue every line of a file that is not blank, or the field prompt of every line of a .jsonl file"},
+       integer_flag("batch", "N", "prompts of --prompts that are continued at a time", "16", 1, 1e6),
+       {.name = "out", .alias = 'o', .value = "FILE", .help = "write the replies to --prompts there, as JSON lines"},
+       {.name = "tokenizer", .value = "FOLDER", .help = "tokenizer of another folder than MODEL"},
+       {.name = "interactive",
+        .alias = 'i',
+        .help = "read a prompt from each line of standard input and continue the conversation; --prompt begins it"},
+       {.name = "template",
+        .value = "TEXT",
+        .help = "text around each prompt, with {prompt} in it, or a file that holds one"},
+       integer_flag("tokens", "N", "maximum number of tokens to add", "256", 1, 1e9, 'n')});
+  add(sampling_flags());
+  add({{.name = "stop", .value = "TEXT", .help = "end before this text; may be given several times", .repeated = true},
+       integer_flag("count", "N", "samples to draw", "1", 1, 1e6),
+       {.name = "no-prompt", .help = "print only the new text"},
+       {.name = "ignore-eos",
+        .help = "go on after the end of the text, which is any token of eos_token_id in generation_config.json or "
+                "config.json, and the tokenizer's own"},
+       {.name = "stats", .help = "print load time, tokens/s of the prompt and of decoding, and memory to stderr"},
+       profile_flag(),
+       base_flag(),
+       dtype_or_int8_flag("arithmetic, to which weights are converted (default: f32, or f64 for weights of f64); int8: "
+                          "f32, with the weights of linear layers in 8 bits, on the CPU",
+                          ""),
+       device_flag(),
+       integer_flag("threads", "N", "CPU threads, 0 = all cores", "0", 0, 4096)});
   return flags;
 }
 

@@ -76,6 +76,7 @@ BOOST_AUTO_TEST_CASE(bad_use) {
   rejects(data().text + " --table", 2, "expected --batch N beside them");
   rejects(data().text + " data.seq_len=4", 2, "expected --batch N beside them");
   rejects((data().scratch / "nothing").string(), 3, "dataset.json");
+  rejects(data().text + " --first 4", 2, "bad value for --first: expected at most 3, the documents of the train split");
   rejects(data().text + " --batch 1 data.seq_len=400", 3, "too small");
 }
 

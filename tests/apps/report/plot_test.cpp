@@ -272,6 +272,7 @@ BOOST_AUTO_TEST_CASE(bad_input_gets_a_sentence_and_writes_nothing) {
   failure(here + " -o " + here + "/log.pdf", 2, "ending in .svg or .png");
   failure(here + " -o " + here + "/log.png", 2, "over the log");
   failure(here + " --x tokens", 3, "expected the column tokens");
+  failure(here + " --y-max -3", 2, "bad value for --y-max");
   failure(here + " --name a --name b", 2, "--name must be given once per run");
   failure(here + " -o /proc/none/x.svg", 4, "cannot create folder");
   BOOST_TEST(slurp(scratch / "log.csv") == "step,loss\n1,2\n2,1\n");
