@@ -129,6 +129,15 @@ Cudnn& cudnn() {
   return (*of)[static_cast<size_t>(current_device())];
 }
 
+void open(Cudnn& own) {
+  if (own.handle.get()) return;
+  cudnnHandle_t raw = nullptr;
+  check(cudnnCreate(&raw));
+  Library handle(raw);
+  check(cudnnSetStream(raw, current_stream()));
+  own.handle = std::move(handle);
+}
+
 // Everything that the plan depends on. The scale is a number in it.
 std::vector<int64_t> key_of(const AttentionCall& call) {
   std::vector<int64_t> key{static_cast<int64_t>(call.q.dtype()), call.mask.causal, call.mask.window, call.mask.offset,
@@ -156,15 +165,10 @@ std::optional<std::string> run_attention(const AttentionCall& call) {
   const std::vector<int64_t> key = key_of(call);
   const bool is_new = !own.plans.contains(key);
   if (is_new) check_may_plan(call);
-  if (!own.handle.get()) {
-    cudnnHandle_t raw = nullptr;
-    check(cudnnCreate(&raw));
-    own.handle = Library(raw);
-    check(cudnnSetStream(raw, current_stream()));
-  }
   Plan& plan = own.plans[key];
   if (is_new) {
     try {
+      open(own);
       build_plan(plan.graph, call, {.handle = own.handle.get()});
     } catch (const Error& error) {  // the generic kernels compute it
       plan.unsupported_reason = error.what();

@@ -84,7 +84,8 @@ static void dcmha_backward(const AttentionPlan& plan, const DcmhaInputs& x, In y
       break;
   }
   add_attention_use("backward", "generic", reason);
-  generic::backward(split_unmixed(x), lse, dy, gradients, workspace_of(x));
+  const bool of_cudnn = plan.forward == AttentionKernel::sdpa_cudnn;
+  generic::backward(split_unmixed(x), of_cudnn ? Tensor() : Tensor(lse), dy, gradients, workspace_of(x));
 }
 
 constinit const AttentionKernels attention_kernels{

@@ -219,6 +219,8 @@ void backward(const DcmhaInputs& x, In lse, In dy, DcmhaGradients& gradients, in
       blocks_of(x, {N, N / x.groups, 3, size, of_pre.needs_outer_sum() || of_post.needs_outer_sum()}, workspace);
   const Scores score_buffer(blocks, x.q.dtype(), x.q.device()), weight_buffer(blocks, x.q.dtype(), x.q.device()),
       d_buffer(blocks, x.q.dtype(), x.q.device());
+  Tensor sums =
+      lse ? lse : empty({x.q.dim(0), x.q.dim(1), N}, sum_type(x.q.dtype()), x.q.device());  // of a block: read at once
   const bool through_softmax = gradients.q || gradients.k || !gradients.pre.empty();
   for (const ScoreBlock& c : blocks) {
     const Views view{c, N / x.k.dim(2)};
@@ -232,12 +234,13 @@ void backward(const DcmhaInputs& x, In lse, In dy, DcmhaGradients& gradients, in
     Tensor score_view = view.of_scores(scores), d_view = view.of_scores(d);
     matmul(view.of_queries(x.q), view.of_keys(x.k).transposed(), x.scale, 0, score_view);
     matmul(view.of_queries(dy), view.of_keys(x.v).transposed(), 1, 0, d_view);
+    if (!lse) softmax_lse(c, pre, scores, sums);
     if (dv) {
-      scores_to_probabilities(c, pre, post, scores, lse, weights);
+      scores_to_probabilities(c, pre, post, scores, sums, weights);
       view.add_over_rows(weights, dy, 1, dv);
     }
     if (!through_softmax && gradients.post.empty()) continue;
-    if (!dv || !post.empty()) scores_to_probabilities(c, pre, {}, scores, lse, weights);
+    if (!dv || !post.empty()) scores_to_probabilities(c, pre, {}, scores, sums, weights);
     of_post.add(c, weights, d);
     if (!through_softmax) continue;
     softmax_backward(c, post_transposed, weights, d);

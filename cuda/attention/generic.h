@@ -14,6 +14,8 @@ std::optional<std::string> unsupported_reason(const DcmhaInputs& x);
 // As in the contract of dcmha_forward and dcmha_backward. lse may be an empty handle. The rows of a call are computed
 // in blocks whose scores fit into `workspace` bytes; at least one row of one sample.
 void forward(const DcmhaInputs& x, Out y, Out lse, int64_t workspace);
+// In backward an empty lse is computed again: another kernel's is that of scores which were not rounded to 16 bits, so
+// the rows of P here would not add up to 1.
 void backward(const DcmhaInputs& x, In lse, In dy, DcmhaGradients& gradients, int64_t workspace);
 
 // ---- between the products: generic.cu ----

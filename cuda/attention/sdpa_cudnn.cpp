@@ -64,6 +64,11 @@ std::optional<std::string> unsupported_reason(const DcmhaInputs& x) {
            std::to_string(S) + " keys";
   if (mask.causal && T > S && (mask.offset != 0 || mask.window > 0))
     return "some of the " + std::to_string(T) + " queries may have all of the " + std::to_string(S) + " keys masked";
+  // A kernel is compiled for each length, which takes most of a second: too long for a document or a prompt, whose
+  // length hardly any other has.
+  if (x.q.dim(0) == 1 && (T % 64 != 0 || S % 64 != 0))
+    return "cuDNN's attention of a single sequence is for lengths that are multiples of 64, here are " +
+           std::to_string(T) + " queries and " + std::to_string(S) + " keys";
   return std::nullopt;
 }
 

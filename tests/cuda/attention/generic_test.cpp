@@ -195,7 +195,11 @@ BOOST_AUTO_TEST_CASE(same_bits_in_any_order_of_threads) {
   }
 }
 
+// The first product takes the workspace of all products.
+void make_first_product() { matmul(zeros({1, 1}, DType::f32, kGpu), zeros({1, 1}, DType::f32, kGpu)); }
+
 BOOST_AUTO_TEST_CASE(workspace_bounds_the_memory) {
+  make_first_product();
   DcmhaCase c{1, 256, 256, 1, 4, 1, 4, 1, 1, {}, 0};
   const int64_t scores = 4 * 256 * 256 * 4;
   for (int64_t workspace : {scores / 64, scores / 8}) {
@@ -233,7 +237,10 @@ BOOST_AUTO_TEST_CASE(the_workspace_of_a_model_bounds_its_memory) {
   };
   const int64_t scores = 3 * 8 * 192 * 192 * 4;  // with their gradients and the weights, f32
   const RandomKey key{1, 0};
-  BOOST_TEST(peak(models::Dcformer(config, key), scores / 8) < peak(models::Dcformer(config, key), 0) - scores / 4);
+  make_first_product();
+  const int64_t bounded = peak(models::Dcformer(config, key), scores / 8),
+                whole = peak(models::Dcformer(config, key), 0);
+  BOOST_TEST(bounded < whole - scores / 4);
 }
 
 BOOST_AUTO_TEST_CASE(an_unsupported_call_gives_its_reason) {
