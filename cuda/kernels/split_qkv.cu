@@ -195,7 +195,8 @@ __global__ void __launch_bounds__(kThreads)
         squares += A(u) * A(u);
         dot += g.at(e) * w.at(e) * A(u);
       });
-      const A s = rstd_of(call, squares);
+      const A rstd = rstd_of(call, squares);  // all lanes take part in its sum
+      const A s = row.exists ? rstd : A(0);   // a row that does not exist has no squares: infinite with eps = 0
       const A factor = lanes_sum(dot, team) * s * s * s / A(call.d);
       g.each([&](T& slope, int e) {
         dw[e] += A(slope) * v.at(e) * s;

@@ -17,6 +17,17 @@ enum class UpdateRule : unsigned char {
   count  // of the rules above
 };
 
+// gradient scale + decay x. A GPU's compiler fuses one of the products with the sum, not the same one in neighbouring
+// elements; here it is always the first.
+template <class A>
+BRAID_HD A decayed_gradient(A gradient, A scale, A decay, A x) {
+#ifdef __CUDA_ARCH__
+  return std::fma(gradient, scale, decay * x);
+#else
+  return gradient * scale + decay * x;
+#endif
+}
+
 // Made on the host from UpdateStep::constants, in the accumulation type A (float or double). A call takes a parameter's
 // element x, its gradient g before grad_scale, its elements of the state tensors, which it updates, and its weight
 // decay; it returns the new x.
@@ -37,7 +48,7 @@ struct Update<UpdateRule::adamw, A> {
 
   BRAID_HD A operator()(A x, A gradient, A* state, A weight_decay, const StepScalars<A>& now) const {
     const A inside = coupled ? weight_decay : A(0), outside = coupled ? A(0) : weight_decay;
-    const A g = gradient * now.grad_scale + inside * x;
+    const A g = decayed_gradient(gradient, now.grad_scale, inside, x);
     const A m = b1 * state[0] + c1 * g, v = b2 * state[1] + c2 * g * g;
     state[0] = m;
     state[1] = v;
@@ -54,7 +65,7 @@ struct Update<UpdateRule::sgd, A> {
   explicit Update(const std::array<double, 4>&) {}
 
   BRAID_HD A operator()(A x, A gradient, A*, A weight_decay, const StepScalars<A>& now) const {
-    const A g = gradient * now.grad_scale + weight_decay * x;
+    const A g = decayed_gradient(gradient, now.grad_scale, weight_decay, x);
     return x - now.lr * g;
   }
 };
@@ -68,7 +79,7 @@ struct Update<UpdateRule::momentum, A> {
   explicit Update(const std::array<double, 4>& c) : keep(A(c[0])) {}  // f
 
   BRAID_HD A operator()(A x, A gradient, A* state, A weight_decay, const StepScalars<A>& now) const {
-    const A g = gradient * now.grad_scale + weight_decay * x;
+    const A g = decayed_gradient(gradient, now.grad_scale, weight_decay, x);
     state[0] = keep * state[0] + g;
     return x - now.lr * state[0];
   }

@@ -10,13 +10,14 @@ namespace {
 struct Case {
   int64_t B, T, N, Nkv, d, half;
   bool norm = true, per_sample = false;
+  double eps = 0.05;
 };
 
 // x, the two weights, the two tables -> q, k, v, dx and the gradients of the weights. unused: that result has no
 // gradient.
 std::vector<Tensor> split_and_gradients(const std::vector<Tensor>& in, const Case& c, int unused) {
   Tensor x = in[0].detach();
-  QkvSplit how{.heads = c.N, .kv_heads = c.Nkv, .head_dim = c.d, .norm_eps = 0.05, .cosine = in[3], .sine = in[4]};
+  QkvSplit how{.heads = c.N, .kv_heads = c.Nkv, .head_dim = c.d, .norm_eps = c.eps, .cosine = in[3], .sine = in[4]};
   if (c.norm) how.q_norm = in[1].detach(), how.k_norm = in[2].detach();
   for (Tensor* t : {&x, &how.q_norm, &how.k_norm})
     if (*t) require_grad(*t);
@@ -63,7 +64,8 @@ BOOST_AUTO_TEST_CASE(has_the_values_of_the_composed_ops) {
                                            {2, 2, 3, 1, 7, 3, true, true},
                                            {1, 2, 2, 2, 16, 0},
                                            {2, 5, 3, 3, 12, 0, false},
-                                           {1, 2, 2, 0, 8, 4}}) {
+                                           {1, 2, 2, 0, 8, 4},
+                                           {1, 5, 2, 1, 64, 0, true, false, 0}}) {
       if (c.d * size_of(t) > backend(kGpu).split_qkv.largest_head_bytes) continue;
       check_case(c, t, -1, false);
       check_case(c, t, static_cast<int>(c.d % 3), c.d != 80);
