@@ -16,12 +16,12 @@ std::string str(Device device) {
 }
 
 Device parse_device(const std::string& text) {
-  int count = cuda_device_count();
-  if (text == "cpu" || (text == "auto" && (count == 0 || !cuda_unsupported_reason(0).empty()))) return kCpu;
+  if (text == "cpu") return kCpu;
+  if (text == "auto" && (cuda_device_count() == 0 || !cuda_unsupported_reason(0).empty())) return kCpu;
   if (text == "auto" || text == "cuda") return parse_device("cuda:0");
   if (text.rfind("cuda:", 0) == 0 && text.size() > 5 && text.size() < 9 &&
       text.find_first_not_of("0123456789", 5) == std::string::npos) {
-    int index = std::stoi(text.substr(5));
+    int index = std::stoi(text.substr(5)), count = cuda_device_count();
     check(index < count, ErrorKind::setting, [&] {
       return "device " + text + " does not exist: found " + std::to_string(count) +
              " CUDA devices; use --device cpu, or run on a machine with an NVIDIA GPU and a build with CUDA";

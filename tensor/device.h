@@ -17,7 +17,7 @@ inline constexpr Device kCpu{};
 // made, viewed, filled, copied and converted among themselves; reading a value or any other kernel throws.
 inline constexpr Device kMeta{Device::Kind::meta, 0};
 std::string str(Device device);                  // "cpu", "cuda:0", "meta"
-int cuda_device_count();                         // 0 without CUDA, its driver or a GPU
+int cuda_device_count();                         // 0 without CUDA, its driver or a GPU; throws where the driver fails
 std::string cuda_unsupported_reason(int index);  // why this GPU cannot be used; "" when it can
 Device parse_device(const std::string& text);    // "auto", "cpu", "cuda", "cuda:1"; throws Error(setting)
 void synchronize(Device device);                 // waits until everything enqueued on the device is done

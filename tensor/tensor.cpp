@@ -248,6 +248,8 @@ Tensor Tensor::to(DType type) const {
 Tensor Tensor::to(Device target) const {
   check_raw("to", "braid::to(x, device)");
   if (target == device()) return *this;
+  constexpr Device::Kind cuda = Device::Kind::cuda;
+  if (device().kind == cuda && target.kind == cuda) return to(kCpu).to(target);  // each GPU has a stream of its own
   Tensor x = contiguous(), y = empty(shape(), dtype(), target);
   const Backend& b = backend(target == kCpu ? device() : target);
   b.stream.transfer(x, y);

@@ -16,7 +16,6 @@ namespace braid::cuda {
 namespace {
 
 constexpr int64_t kMaxBytes = 16 << 20;
-constexpr size_t kMaxProducts = 20000;
 
 // The place that is read, for messages: "run/matmul.json: products[3].key".
 struct Field {
@@ -68,8 +67,8 @@ void each(const nlohmann::json& array, size_t size, const Field& at, Read&& read
 
 }  // namespace
 
-AlgorithmFile::AlgorithmFile(std::string path, std::string gpu, int64_t library_version)
-    : path_(std::move(path)), gpu_(std::move(gpu)), library_version_(library_version) {
+AlgorithmFile::AlgorithmFile(std::string path, std::string gpu, int64_t library_version, size_t most)
+    : path_(std::move(path)), gpu_(std::move(gpu)), library_version_(library_version), most_(most) {
   std::error_code error;
   measures_ = !std::filesystem::exists(path_, error) && !error;
   if (!measures_) read();
@@ -88,8 +87,7 @@ void AlgorithmFile::read() {
   });
   const nlohmann::json& products = member(root, "products", whole);
   const Field list = file.of("products");
-  list.require(products.is_array() && products.size() <= kMaxProducts,
-               "a list of at most " + std::to_string(kMaxProducts));
+  list.require(products.is_array() && products.size() <= most_, "a list of at most " + std::to_string(most_));
   each(products, products.size(), list, [&](size_t, const nlohmann::json& product, const Field& at) {
     ProductKey key{};
     Measured measured{};
@@ -114,6 +112,7 @@ const Algorithm* AlgorithmFile::find(const ProductKey& key) const {
 
 void AlgorithmFile::add(const ProductKey& key, const Algorithm& algorithm, double microseconds) {
   std::lock_guard lock(mutex_);
+  if (products_.size() >= most_ && !products_.contains(key)) return;
   products_[key] = {algorithm, microseconds};
   write();
 }

@@ -18,13 +18,15 @@ using Algorithm = std::array<uint64_t, 8>;  // opaque: a cublasLtMatmulAlgo_t
 
 class AlgorithmFile {  // for any thread
  public:
+  static constexpr size_t kMaxProducts = 20000;
   // Reads the file, if there is one. Error(input) with file and field when it is damaged; Error(setting) when it was
   // measured on another kind of GPU or by another version of the library: its algorithms mean nothing here.
-  AlgorithmFile(std::string path, std::string gpu, int64_t library_version);
+  AlgorithmFile(std::string path, std::string gpu, int64_t library_version, size_t most = kMaxProducts);
 
   const Algorithm* find(const ProductKey& key) const;  // nullptr: not in the file
   bool measures() const { return measures_; }          // there was no file
-  // Adds a product and replaces the file, completely or not at all; Error(output) when it cannot be written.
+  // Adds a product, while there are fewer than `most`, and replaces the file, completely or not at all; Error(output)
+  // when it cannot be written.
   void add(const ProductKey& key, const Algorithm& algorithm, double microseconds);
   const std::string& path() const { return path_; }
 
@@ -38,6 +40,7 @@ class AlgorithmFile {  // for any thread
 
   std::string path_, gpu_;
   int64_t library_version_;
+  size_t most_;
   bool measures_ = false;
   mutable std::mutex mutex_;  // of the products: the GPUs of a process share the file
   std::map<ProductKey, Measured> products_;

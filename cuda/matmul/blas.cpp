@@ -246,10 +246,10 @@ Choice choose(Blas& blas, const Call& call, const ProductKey& key) {
 
 void open(Blas& blas, Device device) {
   if (blas.handle.get()) return;
+  blas.workspace = empty({kBlasWorkspace}, DType::u8, device);  // first: where it fails, the next call begins anew
   cublasLtHandle_t raw = nullptr;
   check(cublasLtCreate(&raw));
   blas.handle = Light(raw);
-  blas.workspace = empty({kBlasWorkspace}, DType::u8, device);
 }
 
 }  // namespace

@@ -2,12 +2,15 @@
 
 #include <nvtx3/nvToolsExt.h>
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <memory>
 #include <mutex>
 
+#include "braid/cuda/runtime/allocator.h"
 #include "braid/cuda/runtime/check.h"
+#include "braid/cuda/runtime/graph.h"
 #include "braid/cuda/runtime/launch.h"
 #include "braid/cuda/runtime/launch_times.h"
 #include "braid/cuda/runtime/messages.h"
@@ -53,6 +56,10 @@ Gpu& gpu(int index) {
   return c;
 }
 
+std::string text_of(cudaError_t status) {
+  return std::string(cudaGetErrorString(status)) + " (" + cudaGetErrorName(status) + ")";
+}
+
 std::string place(const std::source_location& where) {
   std::string file = where.file_name();
   if (size_t at = file.rfind("cuda/"); at != std::string::npos) file = file.substr(at);
@@ -65,7 +72,7 @@ void check(cudaError_t status, const std::source_location& where) {
   if (status == cudaSuccess) [[likely]]
     return;
   cudaGetLastError();  // clears errors that can be recovered from
-  const std::string what = std::string(cudaGetErrorString(status)) + " (" + cudaGetErrorName(status) + ")";
+  const std::string what = text_of(status);
   if (status == cudaErrorMemoryAllocation) throw OutOfMemory(op_name() + "CUDA: " + what + place(where));
   if (status == cudaErrorNoKernelImageForDevice) {
     const Properties& p = properties();
@@ -74,8 +81,6 @@ void check(cudaError_t status, const std::source_location& where) {
                                        ": configure with -DBRAID_CUDA_ARCHITECTURES=" + std::to_string(p.major) +
                                        std::to_string(p.minor));
   }
-  if (status == cudaErrorInsufficientDriver)
-    throw Error(ErrorKind::misuse, op_name() + "CUDA: " + what + "; install a newer driver, or use --device cpu");
   throw Error(ErrorKind::misuse, failed(what + place(where)));
 }
 
@@ -89,19 +94,29 @@ void failed_call(const std::string& what, const std::source_location& where) {
   throw Error(ErrorKind::misuse, op_name() + what + place(where));
 }
 
+Gpus find_gpus() {
+  int count = 0, driver = 0;
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status == cudaSuccess) return {.count = std::min(count, kMaxDevices)};
+  cudaGetLastError();
+  // CUDA reports a driver that is not installed as one that is too old, of version 0.
+  if (status == cudaErrorNoDevice || cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0) return {};
+  return {.failure = driver_failure(text_of(status), driver, CUDART_VERSION)};
+}
+
+static const Gpus& found_gpus() {
+  static const Gpus found = find_gpus();
+  return found;
+}
+
 int device_count() {
-  static const int count = [] {
-    int n = 0;
-    if (cudaGetDeviceCount(&n) != cudaSuccess) {  // no driver, or no GPU
-      cudaGetLastError();
-      n = 0;
-    }
-    return n < kMaxDevices ? n : kMaxDevices;
-  }();
-  return count;
+  const Gpus& found = found_gpus();
+  braid::check(found.failure.empty(), ErrorKind::setting, [&] { return found.failure; });
+  return found.count;
 }
 
 std::string unsupported_reason(int index) {
+  if (const Gpus& found = found_gpus(); !found.failure.empty()) return found.failure;
   if (index < 0 || index >= device_count()) return unsupported_reason(index, device_count(), nullptr);
   const Properties p = query_properties(index);
   return unsupported_reason(index, device_count(), &p);
@@ -159,8 +174,15 @@ static void allow_shared_memory(const void* function, size_t bytes) {
 void launch_function(const void* function, const Launch& shape, void** arguments) {
   allow_shared_memory(function, shape.shared_bytes);
   const LaunchTimer timer(function);
-  const cudaError_t status =
-      cudaLaunchKernel(function, shape.grid, shape.block, arguments, shape.shared_bytes, shape.stream);
+  const auto launch = [&] {
+    return cudaLaunchKernel(function, shape.grid, shape.block, arguments, shape.shared_bytes, shape.stream);
+  };
+  cudaError_t status = launch();
+  if (status == cudaErrorMemoryAllocation && !capturing()) {  // the driver loads a kernel at its first launch
+    cudaGetLastError();
+    caching_allocator().release_cached();
+    status = launch();
+  }
   if (status == cudaErrorInvalidValue || status == cudaErrorInvalidConfiguration) {
     cudaGetLastError();
     const auto text = [](const dim3& d) {

@@ -15,8 +15,13 @@ namespace braid::cuda {
 
 using StreamHandle = CUstream_st*;
 
-int device_count();  // 0 without a driver or a GPU
-// Why this GPU cannot be used: too old, or not there; "" when it can.
+struct Gpus {
+  int count = 0;
+  std::string failure = "";  // why a driver that is there gives none, for example because it is too old
+};
+Gpus find_gpus();    // asks the driver
+int device_count();  // 0 without a driver or a GPU; Error(setting) where the driver is there and gives none
+// Why this GPU cannot be used: too old, not there, or its driver fails; "" when it can.
 std::string unsupported_reason(int index);
 void use_device(int index);     // makes a GPU the current one of this thread; Error(setting) when it is unsupported
 int current_device();           // the index of the current GPU

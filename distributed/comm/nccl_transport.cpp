@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <array>
 
+#include "braid/tensor/kernels/backend.h"
+
 namespace braid::dist {
 
 namespace {
@@ -25,19 +27,9 @@ void nccl_ok(ncclResult_t result, const char* call, ncclComm_t comm = nullptr) {
                                  ncclGetLastError(comm) + " (NCCL_DEBUG=INFO gives details)");
 }
 
-// Makes the GPU the current one of this thread while it lives.
-class CurrentDevice {
- public:
-  explicit CurrentDevice(Device device) {
-    cuda_ok(cudaGetDevice(&before_), "cudaGetDevice");
-    cuda_ok(cudaSetDevice(device.index), "cudaSetDevice");
-  }
-  ~CurrentDevice() { cudaSetDevice(before_); }
-  CurrentDevice(const CurrentDevice&) = delete;
-
- private:
-  int before_ = 0;
-};
+// Makes the GPU the current one of this thread. It stays that: setting GPU 0 again, where a thread begins, would make
+// every rank take memory there.
+void make_current(Device device) { backend(device); }
 
 // A communicator of NCCL and its stream; a transfer keeps them alive.
 struct Lane {
@@ -50,12 +42,10 @@ struct Lane {
   Lane() = default;
   Lane(const Lane&) = delete;
   ~Lane() {
-    int before = 0;
-    cudaGetDevice(&before);
-    cudaSetDevice(device.index);
+    if (!comm && !stream) return;
+    make_current(device);
     if (comm) broken ? ncclCommAbort(comm) : ncclCommDestroy(comm);
     if (stream) cudaStreamDestroy(stream);
-    cudaSetDevice(before);
   }
 };
 
@@ -102,7 +92,7 @@ class NcclTransport final : public DeviceTransport {
     lane_->device = device;
     lane_->rank = host.rank();
     lane_->size = host.size();
-    CurrentDevice current(device);
+    make_current(device);
     ncclUniqueId id{};
     if (host.rank() == 0) nccl_ok(ncclGetUniqueId(&id), "ncclGetUniqueId");
     const std::vector<uint8_t> mine(id.internal, id.internal + sizeof id.internal);
@@ -115,7 +105,7 @@ class NcclTransport final : public DeviceTransport {
   Device device() const override { return lane_->device; }
 
   std::unique_ptr<TransferHandle> start(const std::vector<Buffer>& send, const std::vector<Buffer>& receive) override {
-    CurrentDevice current(lane_->device);
+    make_current(lane_->device);
     synchronize(lane_->device);
     auto transfer = std::make_unique<NcclTransfer>(lane_);
     nccl_ok(ncclGroupStart(), "ncclGroupStart");

@@ -9,6 +9,7 @@ namespace {
 
 struct DeviceRequired {
   DeviceRequired() {
+    braid::cuda_device_count();  // throws where the driver fails: nothing was tested then
     const std::string reason = braid::cuda_unsupported_reason(0);
     if (reason.empty()) return;
     std::printf("skipped: %s\n", reason.c_str());

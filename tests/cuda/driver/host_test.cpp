@@ -56,6 +56,57 @@ BOOST_AUTO_TEST_CASE(a_guard_restores_the_gpu_of_a_fresh_thread) {
   BOOST_TEST(own == 0);
 }
 
+BOOST_AUTO_TEST_CASE(a_driver_that_fails_is_named) {
+  BOOST_TEST(cuda::find_gpus().count == 2);
+  const auto found = [](cudaError_t status, int driver) {
+    stand_in::status = status, stand_in::driver = driver;
+    const cuda::Gpus gpus = cuda::find_gpus();
+    stand_in::status = cudaSuccess, stand_in::driver = 13000;
+    BOOST_TEST(gpus.count == 0);
+    return gpus.failure;
+  };
+  BOOST_TEST(found(cudaErrorNoDevice, 13000) == "");
+  BOOST_TEST(found(cudaErrorInsufficientDriver, 0) == "");  // not installed
+  BOOST_TEST(found(cudaErrorInsufficientDriver, 12040).find("is for CUDA 12.4") != std::string::npos);
+  BOOST_TEST(found(cudaErrorSystemNotReady, 99090).find(": see nvidia-smi") != std::string::npos);
+}
+
+// The first test that makes a product: the handle and the workspace are made once for a GPU.
+BOOST_AUTO_TEST_CASE(products_go_on_after_their_workspace_found_no_memory) {
+  stand_in::proposals = {{1, kSuccess, 1}};
+  NewProduct product(2);
+  stand_in::failing_allocations = 2;  // once more after the cached memory was given back
+  BOOST_CHECK_THROW(product.run(), OutOfMemory);
+  stand_in::failing_allocations = 0;
+  product.run();
+  BOOST_TEST(stand_in::trace.products.size() == 1u);
+}
+
+// The driver loads a kernel's code at its first launch.
+BOOST_AUTO_TEST_CASE(a_launch_without_memory_takes_what_the_allocator_keeps) {
+  static const int kernel = 0;
+  const auto launch = [] { cuda::launch_function(&kernel, {}, nullptr); };
+  empty({64 << 20}, DType::u8, kGpu);  // kept for the next tensor
+  stand_in::trace = {};
+  stand_in::failing_launches = 1;
+  launch();
+  BOOST_TEST(stand_in::trace.count("cudaLaunchKernel") == 2);
+  BOOST_TEST(stand_in::trace.count("cudaFree") > 0);
+  stand_in::failing_launches = 2;
+  BOOST_CHECK_THROW(launch(), OutOfMemory);
+}
+
+BOOST_AUTO_TEST_CASE(values_go_from_one_gpu_to_another_through_the_cpu) {
+  const Device other{Device::Kind::cuda, 1};
+  const Tensor x = from_vector(std::vector<float>{1, 2, 3}, {3}).to(kGpu);
+  stand_in::trace = {};
+  const Tensor y = x.to(other);
+  BOOST_TEST((y.device() == other));
+  BOOST_TEST(stand_in::trace.count("to the CPU") == 1);
+  BOOST_TEST(stand_in::trace.count("to the GPU") == 1);
+  BOOST_TEST(y.to_vector<float>() == (std::vector<float>{1, 2, 3}), boost::test_tools::per_element());
+}
+
 BOOST_AUTO_TEST_CASE(shared_memory_beyond_the_default_is_requested_once) {
   static const int kernel = 0;
   const auto launch = [](size_t bytes) { cuda::launch_function(&kernel, {.shared_bytes = bytes}, nullptr); };

@@ -15,6 +15,8 @@ namespace stand_in {
 Trace trace;
 std::vector<Proposal> proposals;
 int device = 0;
+int status = cudaSuccess, driver = 13000;
+int failing_allocations = 0, failing_launches = 0;
 bool capturing = false;
 std::map<std::pair<const void*, int>, int> attributes;
 
@@ -54,7 +56,11 @@ cublasStatus_t created(T* out) {
 
 extern "C" {
 
-STAND_IN(cudaGetDeviceCount, (int* count), *count = 2;)
+STAND_IN(cudaGetDeviceCount, (int* count), {
+  *count = 2;
+  if (stand_in::status != cudaSuccess) return static_cast<cudaError_t>(stand_in::status);
+})
+STAND_IN(cudaDriverGetVersion, (int* version), *version = stand_in::driver;)
 STAND_IN(cudaGetDeviceProperties, (cudaDeviceProp * p, int), {
   *p = {};
   std::strcpy(p->name, "stand-in GPU");
@@ -67,14 +73,17 @@ STAND_IN(cudaSetDevice, (int index), stand_in::device = index;)
 STAND_IN(cudaGetLastError, (), {})
 STAND_IN(cudaStreamCreateWithFlags, (cudaStream_t * s, unsigned), *s = nullptr;)
 STAND_IN(cudaStreamSynchronize, (cudaStream_t), {})
-STAND_IN(cudaMemcpyAsync, (void* to, const void* from, size_t bytes, cudaMemcpyKind, cudaStream_t),
-         std::memcpy(to, from, bytes);)
+STAND_IN(cudaMemcpyAsync, (void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t), {
+  trace.calls.emplace_back(kind == cudaMemcpyHostToDevice ? "to the GPU" : "to the CPU");
+  std::memcpy(to, from, bytes);
+})
 STAND_IN(cudaFuncSetAttribute, (const void* function, cudaFuncAttribute attribute, int value), {
   trace.calls.emplace_back("cudaFuncSetAttribute");
   stand_in::attributes[{function, attribute}] = value;
 })
 STAND_IN(cudaLaunchKernel, (const void*, dim3, dim3, void**, size_t, cudaStream_t), {
   trace.calls.emplace_back("cudaLaunchKernel");
+  if (stand_in::failing_launches > 0 && stand_in::failing_launches--) return cudaErrorMemoryAllocation;
   now += 0.5;
 })
 STAND_IN(cudaFuncGetName, (const char** name, const void*), *name = "_ZN5braid4cuda9attention3mixILi16EEEvPKf";)
@@ -86,9 +95,13 @@ STAND_IN(cudaEventElapsedTime, (float* ms, cudaEvent_t a, cudaEvent_t b),
          *ms = static_cast<float>(*reinterpret_cast<double*>(b) - *reinterpret_cast<double*>(a));)
 STAND_IN(cudaMalloc, (void** p, size_t bytes), {
   trace.calls.emplace_back("cudaMalloc");
+  if (stand_in::failing_allocations > 0 && stand_in::failing_allocations--) return cudaErrorMemoryAllocation;
   *p = std::aligned_alloc(512, (bytes + 511) / 512 * 512);
 })
-STAND_IN(cudaFree, (void* p), std::free(p);)
+STAND_IN(cudaFree, (void* p), {
+  trace.calls.emplace_back("cudaFree");
+  std::free(p);
+})
 STAND_IN(cudaMemGetInfo, (size_t * free, size_t* total), *free = *total = size_t{1} << 30;)
 STAND_IN(cudaThreadExchangeStreamCaptureMode, (cudaStreamCaptureMode*), {})
 STAND_IN(cudaStreamBeginCapture, (cudaStream_t, cudaStreamCaptureMode), stand_in::capturing = true;)

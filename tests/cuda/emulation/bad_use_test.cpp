@@ -3,6 +3,7 @@
 
 #include "braid/autograd/debug.h"
 #include "braid/autograd/ops.h"
+#include "braid/cuda/runtime/messages.h"
 #include "tests/cuda/emulation/gpu.h"
 #include "tests/cuda/support.h"
 
@@ -49,6 +50,18 @@ BOOST_AUTO_TEST_CASE(a_machine_without_driver_or_gpu) {
       "device cuda:0 does not exist: found 0 CUDA devices; use --device cpu, or run on a machine with an NVIDIA "
       "GPU and a build with CUDA");
   BOOST_TEST((parse_device("auto") == kCpu));
+}
+
+BOOST_AUTO_TEST_CASE(a_driver_that_fails_is_not_taken_for_no_gpu) {
+  emulated::OtherGpu gpu;
+  gpu->no_driver = cuda::driver_failure("driver version is insufficient (cudaErrorInsufficientDriver)", 12040, 13000);
+  const std::string message =
+      "the GPUs of this machine cannot be used: CUDA: driver version is insufficient (cudaErrorInsufficientDriver); "
+      "the driver is for CUDA 12.4, this build was made with 13.0: install a newer driver, or use --device cpu";
+  for (const char* device : {"auto", "cuda", "cuda:1"})
+    check_error(error_of([&] { parse_device(device); }), ErrorKind::setting, message);
+  check_error(error_of([] { empty({2}, DType::f32, kGpu); }), ErrorKind::setting, message);
+  BOOST_TEST((parse_device("cpu") == kCpu));
 }
 
 BOOST_AUTO_TEST_CASE(a_gpu_that_is_too_old) {

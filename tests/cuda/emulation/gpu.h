@@ -9,6 +9,7 @@ namespace braid::emulated {
 struct Gpu {
   cuda::Properties properties;  // memory: what tensors can have
   int count = 1;                // GPUs in the machine
+  std::string no_driver = "";   // why the driver gives no GPU; empty: it does
   std::string failure = "";     // of a kernel that ran: the next call that waits for the GPU reports it
   std::string no_cudnn = "";    // why cuDNN has no plan for any call; empty: it has
 };

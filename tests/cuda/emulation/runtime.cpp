@@ -149,8 +149,13 @@ static void report_failure() {
   if (!failure.empty()) throw Error(ErrorKind::misuse, failed(failure));
 }
 
-int device_count() { return emulated::gpu().count; }
+int device_count() {
+  const std::string& failure = emulated::gpu().no_driver;
+  check(failure.empty(), ErrorKind::setting, [&] { return failure; });
+  return emulated::gpu().count;
+}
 std::string unsupported_reason(int index) {
+  if (!emulated::gpu().no_driver.empty()) return emulated::gpu().no_driver;
   return unsupported_reason(index, device_count(), &emulated::gpu().properties);
 }
 void use_device(int index) {

@@ -50,6 +50,18 @@ BOOST_AUTO_TEST_CASE(is_made_once_and_read_afterwards) {
   BOOST_TEST(io::read_text_file(folder / "again.json", 1 << 20) == text);
 }
 
+BOOST_AUTO_TEST_CASE(a_full_file_takes_no_other_product_and_can_be_read) {
+  const TempFolder folder;
+  const std::string path = folder / "matmul.json";
+  AlgorithmFile file(path, kGpuName, kVersion, 2);
+  for (int i = 1; i <= 3; ++i) file.add(key(i), {}, 1);
+  file.add(key(2), {7}, 1);  // measured again
+  const AlgorithmFile read(path, kGpuName, kVersion, 2);
+  BOOST_REQUIRE(read.find(key(2)));
+  BOOST_TEST(read.find(key(2))->at(0) == 7u);
+  BOOST_TEST(!read.find(key(3)));
+}
+
 BOOST_AUTO_TEST_CASE(of_another_gpu_or_library_is_rejected) {
   const TempFolder folder;
   const std::string path = folder / "matmul.json";
