@@ -3,12 +3,16 @@
 #include <bit>
 
 #include "braid/cuda/runtime/graph.h"
+#include "braid/tensor/detail/integers.h"
 #include "braid/tensor/kernels/backend.h"
 #include "braid/tensor/kernels/pointwise_ops.h"
 
 namespace braid::cuda {
 
 namespace {
+
+// Products of a call: cuBLASLt need not have an algorithm for more.
+constexpr int64_t kMaxBatch = 65535;
 
 // One axis of the product and its stride in each tensor; 0 where the tensor does not have it.
 struct Axis {
@@ -113,6 +117,12 @@ MatmulPlan plan_matmul(In x, In z, In y) {
     for (auto it = batch.begin(); it != batch.end(); ++it) longest = it->size > longest->size ? it : longest;
     together = *longest;
     batch.erase(longest);
+    // A longer axis is cut into equal parts, each a call.
+    int64_t parts = detail::ceil_div(together.size, kMaxBatch);
+    while (together.size % parts != 0) ++parts;
+    together.size /= parts;
+    if (parts > 1)
+      batch.push_back({parts, together.x * together.size, together.z * together.size, together.y * together.size});
   }
 
   const BlasOperand from_x = column_major(x, m.size, k.size, m.x, k.x, together.x);

@@ -53,6 +53,13 @@ const auto kWhole = [](const Pair& base) { return base; };
 
 BOOST_AUTO_TEST_SUITE(cuda_product)
 
+BOOST_AUTO_TEST_CASE(a_batch_beyond_the_limit_of_a_call) {
+  check_product(random_pair({70000, 2, 3}), random_pair({70000, 3, 2}), random_pair({70000, 2, 2}), kWhole, 2,
+                "halves");
+  check_product(random_pair({3, 65535, 1, 2}), random_pair({3, 65535, 2, 1}), random_pair({3, 65535, 1, 1}), kWhole, 3,
+                "thirds");
+}
+
 BOOST_AUTO_TEST_CASE(layouts) {
   for (DType t : {DType::f64, DType::f32, DType::bf16, DType::f16}) {
     check_product(random_pair({3, 4}, t), random_pair({4, 5}, t), random_pair({3, 5}, t), kWhole, 1, "matrices");
