@@ -227,11 +227,10 @@ BOOST_AUTO_TEST_CASE(no_rank_holds_the_model) {
 // A mesh of one process costs nothing: the same kernels, called as often, and nothing sent.
 BOOST_AUTO_TEST_CASE(a_mesh_of_one_runs_the_kernels_of_one_process) {
   static thread_local std::map<std::string, int>* counted = nullptr;
-  static thread_local std::map<std::string, int> calls;
   models::Batch batch = step_batch(parity_config("dcformer"), 0, 2, 21);
   auto kernels = [&](models::Dcformer& model) {
     nn::require_grad(model);
-    calls.clear();
+    std::map<std::string, int> calls;
     counted = &calls;
     detail::set_kernel_observer({[](const char* kernel) {
                                    if (counted) ++(*counted)[kernel];
