@@ -117,12 +117,14 @@ MatmulPlan plan_matmul(In x, In z, In y) {
     for (auto it = batch.begin(); it != batch.end(); ++it) longest = it->size > longest->size ? it : longest;
     together = *longest;
     batch.erase(longest);
-    // A longer axis is cut into equal parts, each a call.
-    int64_t parts = detail::ceil_div(together.size, kMaxBatch);
-    while (together.size % parts != 0) ++parts;
-    together.size /= parts;
-    if (parts > 1)
+    // A longer axis is cut into equal parts, each a call. One without equal parts, a prime, is left to the library.
+    const int64_t least = detail::ceil_div(together.size, kMaxBatch);
+    int64_t parts = least;
+    while (parts < 2 * least && together.size % parts != 0) ++parts;
+    if (parts > 1 && together.size % parts == 0) {
+      together.size /= parts;
       batch.push_back({parts, together.x * together.size, together.z * together.size, together.y * together.size});
+    }
   }
 
   const BlasOperand from_x = column_major(x, m.size, k.size, m.x, k.x, together.x);

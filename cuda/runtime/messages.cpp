@@ -22,12 +22,11 @@ std::string unsupported_reason(int index, int count, const Properties* gpu) {
          ".0 (A100) or newer is needed; use --device cpu";
 }
 
-std::string driver_failure(const std::string& what, int driver, int built_with) {
+std::string driver_failure(const std::string& what, int driver, int built_with, bool too_old) {
   const auto version = [](int v) { return std::to_string(v / 1000) + "." + std::to_string(v % 1000 / 10); };
   return "the GPUs of this machine cannot be used: CUDA: " + what + "; the driver is for CUDA " + version(driver) +
          ", this build was made with " + version(built_with) +
-         (driver < built_with ? ": install a newer driver" : ": see nvidia-smi and the system's log") +
-         ", or use --device cpu";
+         (too_old ? ": install a newer driver" : ": see nvidia-smi and the system's log") + ", or use --device cpu";
 }
 
 std::string out_of_memory(const std::string& gpu, const MemoryState& m) {

@@ -9,8 +9,8 @@ namespace braid::cuda {
 // Why GPU `index` of `count` cannot be used: it is not there (then `gpu` may be null), or too old; "" when it can.
 std::string unsupported_reason(int index, int count, const Properties* gpu);
 
-// That a driver, for this version of CUDA, fails where this build was made with another; 12040 is 12.4.
-std::string driver_failure(const std::string& what, int driver, int built_with);
+// That a driver, for this version of CUDA, fails, and the version of this build; 12040 is 12.4.
+std::string driver_failure(const std::string& what, int driver, int built_with, bool too_old);
 
 struct MemoryState {  // bytes
   int64_t requested, free, in_use, captured;

@@ -101,7 +101,7 @@ Gpus find_gpus() {
   cudaGetLastError();
   // CUDA reports a driver that is not installed as one that is too old, of version 0.
   if (status == cudaErrorNoDevice || cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0) return {};
-  return {.failure = driver_failure(text_of(status), driver, CUDART_VERSION)};
+  return {.failure = driver_failure(text_of(status), driver, CUDART_VERSION, status == cudaErrorInsufficientDriver)};
 }
 
 static const Gpus& found_gpus() {
@@ -154,6 +154,17 @@ void copy_to_host(void* to, const void* from, int64_t bytes) {
   synchronize();
 }
 
+// Calls use() again without what the allocator keeps, where it finds no memory: the driver loads the code of a kernel
+// at its first use.
+template <class Use>
+static cudaError_t with_memory(Use&& use) {
+  const cudaError_t status = use();
+  if (status != cudaErrorMemoryAllocation || capturing()) return status;
+  cudaGetLastError();
+  caching_allocator().release_cached();
+  return use();
+}
+
 // More dynamic shared memory than the default maximum must be requested, once for a kernel and GPU. Kernels that need
 // so much are designed for two blocks on a multiprocessor, so its memory is shared memory first and L1 cache with the
 // rest.
@@ -165,7 +176,9 @@ static void allow_shared_memory(const void* function, size_t bytes) {
   std::lock_guard lock(mutex);
   size_t& maximum = (*allowed)[{current_device(), function}];
   if (bytes <= maximum) return;
-  check(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)));
+  check(with_memory([&] {
+    return cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+  }));
   check(cudaFuncSetAttribute(function, cudaFuncAttributePreferredSharedMemoryCarveout,
                              static_cast<int>(cudaSharedmemCarveoutMaxShared)));
   maximum = bytes;
@@ -174,15 +187,8 @@ static void allow_shared_memory(const void* function, size_t bytes) {
 void launch_function(const void* function, const Launch& shape, void** arguments) {
   allow_shared_memory(function, shape.shared_bytes);
   const LaunchTimer timer(function);
-  const auto launch = [&] {
-    return cudaLaunchKernel(function, shape.grid, shape.block, arguments, shape.shared_bytes, shape.stream);
-  };
-  cudaError_t status = launch();
-  if (status == cudaErrorMemoryAllocation && !capturing()) {  // the driver loads a kernel at its first launch
-    cudaGetLastError();
-    caching_allocator().release_cached();
-    status = launch();
-  }
+  const cudaError_t status = with_memory(
+      [&] { return cudaLaunchKernel(function, shape.grid, shape.block, arguments, shape.shared_bytes, shape.stream); });
   if (status == cudaErrorInvalidValue || status == cudaErrorInvalidConfiguration) {
     cudaGetLastError();
     const auto text = [](const dim3& d) {

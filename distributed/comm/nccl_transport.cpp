@@ -43,7 +43,10 @@ struct Lane {
   Lane(const Lane&) = delete;
   ~Lane() {
     if (!comm && !stream) return;
-    make_current(device);
+    try {
+      make_current(device);
+    } catch (const Error&) {  // the GPU failed: its error is on its way to the user
+    }
     if (comm) broken ? ncclCommAbort(comm) : ncclCommDestroy(comm);
     if (stream) cudaStreamDestroy(stream);
   }

@@ -65,8 +65,8 @@ int64_t workspace(const Sizes& n, DType dtype, bool backward) {
 
 BOOST_AUTO_TEST_CASE(every_kind_of_call_has_a_plan) {
   const Sizes all[] = {{2, 512, 512, 16, 16, 64, {true, 0, 0}},    {2, 512, 512, 32, 32, 128, {false, 0, 0}},
-                       {1, 500, 700, 16, 4, 64, {true, 100, 200}}, {1, 300, 300, 12, 12, 80, {true, 128, 0}},
-                       {1, 256, 256, 4, 4, 256, {true, 0, 0}},     {1, 33, 20, 8, 8, 72, {true, 0, 0}},
+                       {2, 500, 700, 16, 4, 64, {true, 100, 200}}, {2, 300, 300, 12, 12, 80, {true, 128, 0}},
+                       {1, 256, 256, 4, 4, 256, {true, 0, 0}},     {2, 33, 20, 8, 8, 72, {true, 0, 0}},
                        {2, 1, 512, 16, 16, 64, {true, 0, 511}}};
   for (const Sizes& n : all) {
     for (DType dtype : {DType::bf16, DType::f16}) {

@@ -68,7 +68,7 @@ BOOST_AUTO_TEST_CASE(a_driver_that_fails_is_named) {
   BOOST_TEST(found(cudaErrorNoDevice, 13000) == "");
   BOOST_TEST(found(cudaErrorInsufficientDriver, 0) == "");  // not installed
   BOOST_TEST(found(cudaErrorInsufficientDriver, 12040).find("is for CUDA 12.4") != std::string::npos);
-  BOOST_TEST(found(cudaErrorSystemNotReady, 99090).find(": see nvidia-smi") != std::string::npos);
+  BOOST_TEST(found(cudaErrorSystemNotReady, 12040).find(": see nvidia-smi") != std::string::npos);
 }
 
 // The first test that makes a product: the handle and the workspace are made once for a GPU.
@@ -92,6 +92,10 @@ BOOST_AUTO_TEST_CASE(a_launch_without_memory_takes_what_the_allocator_keeps) {
   launch();
   BOOST_TEST(stand_in::trace.count("cudaLaunchKernel") == 2);
   BOOST_TEST(stand_in::trace.count("cudaFree") > 0);
+  static const int large = 0;  // its shared memory is asked for first
+  stand_in::failing_attributes = 1;
+  cuda::launch_function(&large, {.shared_bytes = 64 << 10}, nullptr);
+  BOOST_TEST((stand_in::attributes[{&large, cudaFuncAttributeMaxDynamicSharedMemorySize}] == 64 << 10));
   stand_in::failing_launches = 2;
   BOOST_CHECK_THROW(launch(), OutOfMemory);
 }

@@ -16,7 +16,7 @@ Trace trace;
 std::vector<Proposal> proposals;
 int device = 0;
 int status = cudaSuccess, driver = 13000;
-int failing_allocations = 0, failing_launches = 0;
+int failing_allocations = 0, failing_launches = 0, failing_attributes = 0;
 bool capturing = false;
 std::map<std::pair<const void*, int>, int> attributes;
 
@@ -79,6 +79,7 @@ STAND_IN(cudaMemcpyAsync, (void* to, const void* from, size_t bytes, cudaMemcpyK
 })
 STAND_IN(cudaFuncSetAttribute, (const void* function, cudaFuncAttribute attribute, int value), {
   trace.calls.emplace_back("cudaFuncSetAttribute");
+  if (stand_in::failing_attributes > 0 && stand_in::failing_attributes--) return cudaErrorMemoryAllocation;
   stand_in::attributes[{function, attribute}] = value;
 })
 STAND_IN(cudaLaunchKernel, (const void*, dim3, dim3, void**, size_t, cudaStream_t), {

@@ -26,10 +26,10 @@ struct Trace {
 };
 
 extern Trace trace;
-extern std::vector<Proposal> proposals;            // of every product, in the library's order
-extern int device;                                 // the driver's current GPU
-extern int status, driver;                         // of cudaGetDeviceCount; the driver's version
-extern int failing_allocations, failing_launches;  // the next ones that find no memory
+extern std::vector<Proposal> proposals;                                // of every product, in the library's order
+extern int device;                                                     // the driver's current GPU
+extern int status, driver;                                             // of cudaGetDeviceCount; the driver's version
+extern int failing_allocations, failing_launches, failing_attributes;  // the next ones that find no memory
 extern bool capturing;
 // (function, attribute) -> value
 extern std::map<std::pair<const void*, int>, int> attributes;

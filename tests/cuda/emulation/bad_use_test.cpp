@@ -54,7 +54,8 @@ BOOST_AUTO_TEST_CASE(a_machine_without_driver_or_gpu) {
 
 BOOST_AUTO_TEST_CASE(a_driver_that_fails_is_not_taken_for_no_gpu) {
   emulated::OtherGpu gpu;
-  gpu->no_driver = cuda::driver_failure("driver version is insufficient (cudaErrorInsufficientDriver)", 12040, 13000);
+  gpu->no_driver =
+      cuda::driver_failure("driver version is insufficient (cudaErrorInsufficientDriver)", 12040, 13000, true);
   const std::string message =
       "the GPUs of this machine cannot be used: CUDA: driver version is insufficient (cudaErrorInsufficientDriver); "
       "the driver is for CUDA 12.4, this build was made with 13.0: install a newer driver, or use --device cpu";

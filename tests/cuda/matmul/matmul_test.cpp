@@ -58,6 +58,8 @@ BOOST_AUTO_TEST_CASE(a_batch_beyond_the_limit_of_a_call) {
                 "halves");
   check_product(random_pair({3, 65535, 1, 2}), random_pair({3, 65535, 2, 1}), random_pair({3, 65535, 1, 1}), kWhole, 3,
                 "thirds");
+  check_product(random_pair({65537, 1, 2}), random_pair({65537, 2, 1}), random_pair({65537, 1, 1}), kWhole, 1,
+                "a prime");
 }
 
 BOOST_AUTO_TEST_CASE(layouts) {
