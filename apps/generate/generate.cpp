@@ -235,7 +235,6 @@ std::vector<Flag> generate_flags() {
         .help = "continue every line of a file that is not blank, or the field prompt of every line of a .jsonl file"},
        integer_flag("batch", "N", "prompts of --prompts that are continued at a time", "16", 1, 1e6),
        {.name = "out", .alias = 'o', .value = "FILE", .help = "write the replies to --prompts there, as JSON lines"},
-       {.name = "tokenizer", .value = "FOLDER", .help = "tokenizer of another folder than MODEL"},
        {.name = "interactive",
         .alias = 'i',
         .help = "read a prompt from each line of standard input and continue the conversation; --prompt begins it"},
@@ -250,14 +249,8 @@ std::vector<Flag> generate_flags() {
        {.name = "ignore-eos",
         .help = "go on after the end of the text, which is any token of eos_token_id in generation_config.json or "
                 "config.json, and the tokenizer's own"},
-       {.name = "stats", .help = "print load time, tokens/s of the prompt and of decoding, and memory to stderr"},
-       profile_flag(),
-       base_flag(),
-       dtype_or_int8_flag("arithmetic, to which weights are converted (default: f32, or f64 for weights of f64); int8: "
-                          "f32, with the weights of linear layers in 8 bits, on the CPU",
-                          ""),
-       device_flag(),
-       integer_flag("threads", "N", "CPU threads, 0 = all cores", "0", 0, 4096)});
+       {.name = "stats", .help = "print load time, tokens/s of the prompt and of decoding, and memory to stderr"}});
+  add(text_model_flags());
   return flags;
 }
 

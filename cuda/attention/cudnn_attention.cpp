@@ -121,6 +121,7 @@ struct Plan {
 struct Cudnn {  // of one GPU
   std::mutex mutex;
   Library handle;
+  std::optional<std::string> failure;  // why it has no handle
   std::map<std::vector<int64_t>, Plan> plans;
 };
 
@@ -129,13 +130,18 @@ Cudnn& cudnn() {
   return (*of)[static_cast<size_t>(current_device())];
 }
 
+// Where it fails, it has failed for every later call too: forward and backward of a call go to the same kernels.
 void open(Cudnn& own) {
   if (own.handle.get()) return;
-  cudnnHandle_t raw = nullptr;
-  check(cudnnCreate(&raw));
-  Library handle(raw);
-  check(cudnnSetStream(raw, current_stream()));
-  own.handle = std::move(handle);
+  try {
+    cudnnHandle_t raw = nullptr;
+    check(cudnnCreate(&raw));
+    Library handle(raw);
+    check(cudnnSetStream(raw, current_stream()));
+    own.handle = std::move(handle);
+  } catch (const Error& error) {
+    own.failure = error.what();
+  }
 }
 
 // Everything that the plan depends on. The scale is a number in it.
@@ -164,11 +170,14 @@ std::optional<std::string> run_attention(const AttentionCall& call) {
   std::lock_guard lock(own.mutex);
   const std::vector<int64_t> key = key_of(call);
   const bool is_new = !own.plans.contains(key);
-  if (is_new) check_may_plan(call);
+  if (is_new && !own.failure) {
+    check_may_plan(call);
+    open(own);
+  }
+  if (own.failure) return own.failure;
   Plan& plan = own.plans[key];
   if (is_new) {
     try {
-      open(own);
       build_plan(plan.graph, call, {.handle = own.handle.get()});
     } catch (const Error& error) {  // the generic kernels compute it
       plan.unsupported_reason = error.what();

@@ -1,7 +1,7 @@
 // Attention on the GPU: which kernels compute a call. Decided once per call, in plan().
 //
 //   a few query rows, no derivative       decode.h
-//   bf16 or f16, no heads mixed           sdpa_cudnn.h, where cuDNN is there
+//   bf16 or f16, no heads mixed           sdpa_cudnn.h, for the lengths that it names, where cuDNN is there
 //   bf16, 16 or 32 heads mixed            tensor_core.h
 //   everything else                       generic.h
 #include "braid/cuda/attention/decode.h"

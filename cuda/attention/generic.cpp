@@ -219,8 +219,7 @@ void backward(const DcmhaInputs& x, In lse, In dy, DcmhaGradients& gradients, in
       blocks_of(x, {N, N / x.groups, 3, size, of_pre.needs_outer_sum() || of_post.needs_outer_sum()}, workspace);
   const Scores score_buffer(blocks, x.q.dtype(), x.q.device()), weight_buffer(blocks, x.q.dtype(), x.q.device()),
       d_buffer(blocks, x.q.dtype(), x.q.device());
-  Tensor sums =
-      lse ? lse : empty({x.q.dim(0), x.q.dim(1), N}, sum_type(x.q.dtype()), x.q.device());  // of a block: read at once
+  Tensor sums = lse ? lse : empty({x.q.dim(0), x.q.dim(1), N}, sum_type(x.q.dtype()), x.q.device());
   const bool through_softmax = gradients.q || gradients.k || !gradients.pre.empty();
   for (const ScoreBlock& c : blocks) {
     const Views view{c, N / x.k.dim(2)};

@@ -110,11 +110,17 @@ const Algorithm* AlgorithmFile::find(const ProductKey& key) const {
   return it == products_.end() ? nullptr : &it->second.algorithm;
 }
 
-void AlgorithmFile::add(const ProductKey& key, const Algorithm& algorithm, double microseconds) {
+bool AlgorithmFile::measures() const {
   std::lock_guard lock(mutex_);
-  if (products_.size() >= most_ && !products_.contains(key)) return;
+  return measures_ && products_.size() < most_;
+}
+
+bool AlgorithmFile::add(const ProductKey& key, const Algorithm& algorithm, double microseconds) {
+  std::lock_guard lock(mutex_);
+  if (products_.size() >= most_ && !products_.contains(key)) return false;
   products_[key] = {algorithm, microseconds};
   write();
+  return true;
 }
 
 void AlgorithmFile::write() const {  // a product a line

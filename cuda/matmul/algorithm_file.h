@@ -4,8 +4,8 @@
 //     "products": [ {"key": [19 integers], "algorithm": ["0x1f", ... 8 words], "microseconds": 41.5}, ... ] }
 //
 // A file that is absent is made: its products are measured as they appear, and it is replaced after each of them. A
-// file that exists is only read; products that it lacks use the library's first proposal, as without a file. So two
-// runs with one file have the same bits.
+// file that exists is only read; products that it lacks use the library's first proposal, as without a file, and so do
+// those for which it has no room. So two runs with one file have the same bits.
 #pragma once
 #include <map>
 #include <mutex>
@@ -24,10 +24,10 @@ class AlgorithmFile {  // for any thread
   AlgorithmFile(std::string path, std::string gpu, int64_t library_version, size_t most = kMaxProducts);
 
   const Algorithm* find(const ProductKey& key) const;  // nullptr: not in the file
-  bool measures() const { return measures_; }          // there was no file
-  // Adds a product, while there are fewer than `most`, and replaces the file, completely or not at all; Error(output)
-  // when it cannot be written.
-  void add(const ProductKey& key, const Algorithm& algorithm, double microseconds);
+  bool measures() const;                               // there was no file, and its successor is not full
+  // Adds a product and replaces the file, completely or not at all; Error(output) when it cannot be written. false:
+  // there are `most` others, so a later run will not find it.
+  bool add(const ProductKey& key, const Algorithm& algorithm, double microseconds);
   const std::string& path() const { return path_; }
 
  private:

@@ -180,7 +180,8 @@ std::vector<double> times(Blas& blas, const Choice& choice, const std::vector<cu
   return best;
 }
 
-// The fastest candidate, which the file keeps; the first one where there is no memory to measure.
+// The fastest candidate, which the file keeps; the first one where there is no memory to measure, or no room to keep it
+// (the products of another GPU may have taken it meanwhile).
 cublasLtMatmulAlgo_t measured_algorithm(Blas& blas, const Choice& choice,
                                         const std::vector<cublasLtMatmulAlgo_t>& candidates, const Call& call,
                                         const ProductKey& key, AlgorithmFile& file) {
@@ -191,8 +192,7 @@ cublasLtMatmulAlgo_t measured_algorithm(Blas& blas, const Choice& choice,
   }
   const auto fastest = std::min_element(microseconds.begin(), microseconds.end());
   const cublasLtMatmulAlgo_t& algorithm = candidates[static_cast<size_t>(fastest - microseconds.begin())];
-  file.add(key, std::bit_cast<Algorithm>(algorithm), *fastest);
-  return algorithm;
+  return file.add(key, std::bit_cast<Algorithm>(algorithm), *fastest) ? algorithm : candidates.front();
 }
 
 Choice choose(Blas& blas, const Call& call, const ProductKey& key) {

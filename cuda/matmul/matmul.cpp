@@ -117,7 +117,7 @@ MatmulPlan plan_matmul(In x, In z, In y) {
     for (auto it = batch.begin(); it != batch.end(); ++it) longest = it->size > longest->size ? it : longest;
     together = *longest;
     batch.erase(longest);
-    // A longer axis is cut into equal parts, each a call. One without equal parts, a prime, is left to the library.
+    // A longer axis is cut into equal parts, each a call. One without them, a prime, is left to the library.
     const int64_t least = detail::ceil_div(together.size, kMaxBatch);
     int64_t parts = least;
     while (parts < 2 * least && together.size % parts != 0) ++parts;

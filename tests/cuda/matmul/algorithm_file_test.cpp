@@ -54,8 +54,10 @@ BOOST_AUTO_TEST_CASE(a_full_file_takes_no_other_product_and_can_be_read) {
   const TempFolder folder;
   const std::string path = folder / "matmul.json";
   AlgorithmFile file(path, kGpuName, kVersion, 2);
-  for (int i = 1; i <= 3; ++i) file.add(key(i), {}, 1);
-  file.add(key(2), {7}, 1);  // measured again
+  BOOST_TEST(file.measures());
+  for (int i = 1; i <= 3; ++i) BOOST_TEST(file.add(key(i), {}, 1) == (i < 3));
+  BOOST_TEST(!file.measures());
+  BOOST_TEST(file.add(key(2), {7}, 1));  // measured again
   const AlgorithmFile read(path, kGpuName, kVersion, 2);
   BOOST_REQUIRE(read.find(key(2)));
   BOOST_TEST(read.find(key(2))->at(0) == 7u);
