@@ -163,7 +163,7 @@ TrainingMemory training_memory(DcformerConfig c, const TrainingSetup& s) {
   const double kept = s.recompute ? tokens * L * D * bytes + block : L * block;
   // In the backward pass of attention: gradients of q, k, v and of its result; keys (twice), values and the gradients
   // of both in the kernels' layout; gradients of the dynamic weights, whose key side also is in that layout, twice.
-  // That layout is f32 for inputs of 16 bits too. Beside it every thread needs workspace, up to some 40 MiB where
+  // That layout is f32 for inputs of 16 bits too. Beside it every thread needs workspace, up to some 80 MiB where
   // sequences are long. In the FFN: gradients of its hidden vectors.
   // At the end: logits in f32, and their gradient in 16 bits for its products.
   const int64_t C = c.dynamic_branches();

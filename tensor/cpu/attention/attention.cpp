@@ -33,9 +33,10 @@ void complete_ticket(const Ticket& ticket, int64_t pass, int64_t tile) {
 
 namespace {
 
-// Bytes that a thread may keep between two passes over the keys. Reading back scores that fit no cache costs about as
-// much as computing them again, and fewer rows per block cost more than either, so this bounds memory, not time.
-int64_t max_kept_bytes() { return std::min<int64_t>(40 << 20, (int64_t{640} << 20) / threads()); }
+// Bytes that a thread may keep between two passes over the keys. Forward and backward together take 1.06 to 1.3 times
+// as long where backward has to compute S and dP again (tests/bench/attention.md).
+constexpr int64_t kMaxKeptBytes = 80 << 20;
+int64_t max_kept_bytes() { return std::min(kMaxKeptBytes, (int64_t{2560} << 20) / threads()); }
 
 // Rows per block: many, so that keys and values are read seldom; few enough that there are `blocks` of them, though not
 // fewer than `least` for that, and that what must stay in memory between the passes of forward (row_bytes each) has
@@ -81,7 +82,7 @@ class Call : Packing<T> {
   void backward(In y, In lse, In dy, DcmhaGradients& gradients) {
     pack(x_.pre, p_.pre);
     pack(x_.post, p_.post);
-    p_.block_rows = rows_per_block(p_.B * p_.G, p_.queries, 1, 64, 64);  // bits depend on it
+    set_backward_rows();
     p_.keys_by_vector = pack_key_vectors(code_, x_.k);
     p_.values_by_vector = pack_key_vectors(code_, x_.v);
     p_.key_rows = pack_rows(x_.k);
@@ -121,6 +122,16 @@ class Call : Packing<T> {
   }
 
  private:
+  // The bits of a result depend on these, so they do not depend on the threads. Half of 128 rows where S and dP of so
+  // many fit and those of 128 do not: computing them again costs more than reading keys and values twice as often.
+  void set_backward_rows() {
+    p_.block_rows = rows_per_block(p_.B * p_.G, p_.queries, 1, 64, 64);
+    const int64_t rows = p_.block_rows;
+    if (!p_.post.present || rows <= 64 || p_.kept_bytes(W_) <= kMaxKeptBytes) return;
+    p_.block_rows = 64;
+    if (p_.kept_bytes(W_) > kMaxKeptBytes) p_.block_rows = rows;
+  }
+
   // Runs body(task, workspace) for tasks 0, 1, ..., in this order.
   void run(int64_t tasks, size_t bytes, FunctionRef<void(int64_t, void*)> body) {
     const int64_t workers = std::min<int64_t>(threads(), tasks);

@@ -27,8 +27,8 @@ class Backward {
     dy_rows_ = kPairs<T> ? carver_.take<T>(block / 2) : dy_;
     lse_ = carver_.take<T>(stats);
     delta_ = carver_.take<T>(stats);
-    const int64_t tiles = max_tiles(p);
-    keep_ = p.post.present && 2 * tiles * s_.tile * static_cast<int64_t>(sizeof(T)) <= p.max_kept_bytes;
+    const int64_t tiles = p.max_tiles(kW);
+    keep_ = p.post.present && p.kept_bytes(kW) <= p.max_kept_bytes;
     s_.data = carver_.take<T>((keep_ ? tiles : 1) * s_.tile);
     d_.data = carver_.take<T>((keep_ ? tiles : 1) * d_.tile);
     mixed_.data = p.plain() ? s_.data : carver_.take<T>(mixed_.tile);

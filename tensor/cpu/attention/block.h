@@ -66,18 +66,6 @@ struct Block {
   }
 };
 
-// Most tiles that a block can see.
-template <class T>
-int64_t max_tiles(const Problem<T>& p) {
-  int64_t span = p.keys;
-  if (p.mask.causal && p.mask.window > 0 && p.mask.window + p.block_rows < span) {
-    span = p.mask.window + p.block_rows;
-  }
-  int64_t tile_keys = p.tile_vectors * kLanes<T>, tiles = span / tile_keys + 2;
-  int64_t all_tiles = detail::ceil_div(p.keys, tile_keys);
-  return tiles < all_tiles ? tiles : all_tiles;
-}
-
 // ScoreTiles of a block: [tile][query tile][key vector of the tile][head][row][W].
 template <class T>
 struct ScoreTiles {

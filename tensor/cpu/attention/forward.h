@@ -14,7 +14,7 @@ template <class T>
 class Forward {
  public:
   Forward(const Problem<T>& problem, void* workspace) : p(problem), carver_(workspace), cells_(problem) {
-    const int64_t rows = p.block_rows, tiles = max_tiles(p);
+    const int64_t rows = p.block_rows, tiles = p.max_tiles(kW);
     q_ = carver_.take<T>(p.M * rows * p.d_padded);
     y_ = carver_.take<T>(p.M * rows * p.d_padded);
     pre_ = carver_.take<T>(p.pre.present ? rows * p.pre.items * p.M : 0);

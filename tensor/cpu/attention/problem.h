@@ -83,6 +83,17 @@ struct Problem {
   bool plain() const { return !pre.present && !post.present; }
   int64_t blocks() const { return detail::ceil_div(queries, block_rows); }
   int64_t kv_heads() const { return N / share; }
+  // Most key tiles, of vectors of W lanes, that a block can see.
+  int64_t max_tiles(int64_t W) const {
+    int64_t span = keys;
+    if (mask.causal && mask.window > 0 && mask.window + block_rows < span) span = mask.window + block_rows;
+    const int64_t tile_keys = tile_vectors * W, tiles = span / tile_keys + 2, all = detail::ceil_div(keys, tile_keys);
+    return tiles < all ? tiles : all;
+  }
+  // S and dP of a block, which backward keeps from its first pass over the keys to the second where there is room.
+  int64_t kept_bytes(int64_t W) const {
+    return 2 * max_tiles(W) * block_rows * tile_vectors * W * M * static_cast<int64_t>(sizeof(T));
+  }
 };
 
 // One block of one sample and group.
