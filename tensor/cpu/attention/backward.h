@@ -36,7 +36,7 @@ class Backward {
     pre_.carve(p, p.pre, carver_);
     post_.carve(p, p.post, carver_);
     spare_ = carver_.take<T>(p.M * kQueryTileRows * kW);
-    sums_ = carver_.take<T>(5 * (p.M + kW) * kW);
+    sums_ = carver_.take<T>(5 * detail::round_up(p.M, kW) / kHeads * kW);
     row_ = carver_.take<T>(2 * p.d);
   }
   size_t bytes() const { return carver_.used(); }

@@ -212,30 +212,36 @@ template <int H, class T>
   }
 }
 
-// Calls body.operator()<H>(first head) so that M heads are covered.
+// Calls body.operator()<H>(first head) so that M heads are covered, kHeads at a time and then the rest.
 template <class Body>
 [[gnu::always_inline]] inline void for_heads(int64_t M, Body&& body) {
   int64_t m = 0;
   for (; m + kHeads <= M; m += kHeads) body.template operator()<kHeads>(m);
-  for (; m < M; ++m) body.template operator()<1>(m);
+  if (M - m == 1) body.template operator()<1>(m);
+  if constexpr (kHeads == 4) {
+    if (M - m == 2) body.template operator()<2>(m);
+    if (M - m == 3) body.template operator()<3>(m);
+  }
 }
 
 // Adds the gradients of the query tile's query factors, summed over the keys of key vectors [first, last): rows
 // [kQueryTileRows][items][M]. A and dO: score tiles, key vector after key vector; h, g: their hidden values. `sums`
-// holds 5 (M + W) vectors; those of heads beyond M are never read into a result.
+// has room for a vector of each kind and kHeads heads, M rounded up to W; those beyond M are never read into a result.
+// The lanes of kHeads sums are folded as far as they go while they are in registers.
 template <class T>
 void add_row_gradients(const Factors<T>& f, int64_t first, int64_t last, const T* A, const T* dO, const T* h,
                        const T* g, T* rows, T* sums) {
   constexpr int W = kLanes<T>;
-  const int64_t M = f.M, width = detail::round_up(M, W), key_vector = score_at<T>(M, 0);
+  constexpr int folded = W / kHeads;  // vectors of kHeads heads that hold W sums
+  const int64_t M = f.M, groups = detail::round_up(M, W) / kHeads, key_vector = score_at<T>(M, 0);
   const int64_t vector_hidden = kQueryTileRows * f.pairs * 4 * W;
   for (int64_t row = 0; row < kQueryTileRows; ++row) {
     T* out = rows + row * f.row_stride;
     auto add_sums = [&](int64_t kind, int64_t item) {  // sums[kind] -> the M values of an item
       for (int64_t m = 0; m < M; m += W) {
-        V<T> v[W];
-        for (int i = 0; i < W; ++i) v[i] = load(sums + (kind * width + m + i) * W);
-        const V<T> total = lane_sums<T>(v);
+        V<T> v[folded];
+        for (int i = 0; i < folded; ++i) v[i] = load(sums + (kind * groups + m / kHeads + i) * W);
+        const V<T> total = lane_sums<T, folded>(v);
         T* o = out + item * M + m;
         if (m + W <= M) {
           store(o, load(o) + total);
@@ -252,8 +258,10 @@ void add_row_gradients(const Factors<T>& f, int64_t first, int64_t last, const T
         add_score_tiles<H>(sum, last - first, f.pairs > 0, A + c, dO + c, key_vector, h + at, g + at, vector_hidden);
 #pragma GCC unroll 5
         for (int kind = 0; kind < 5; ++kind) {
+          V<T> v[kHeads] = {};
 #pragma GCC unroll 4
-          for (int i = 0; i < H; ++i) store(sums + (kind * width + m + i) * W, sum[kind][i]);
+          for (int i = 0; i < H; ++i) v[i] = sum[kind][i];
+          store(sums + (kind * groups + m / kHeads) * W, lane_sums<T, W, folded>(v));
         }
       });
       if (f.pairs > 0) {

@@ -184,14 +184,15 @@ inline V<T> fold_pair(V<T> a, V<T> b, Op op, std::index_sequence<I...>) {
   return op(__builtin_shufflevector(a, b, folded_from<T>(I, Group, Unit, 0)...),
             __builtin_shufflevector(a, b, folded_from<T>(I, Group, Unit, 1)...));
 }
-template <class T, class Op>
+// The steps from From vectors, W or what earlier steps left of them, to To vectors, for From / To neighbours at v.
+template <int From, int To, class T, class Op>
 inline V<T> fold_lanes(V<T>* v, Op op) {
   constexpr int W = kLanes<T>, L = 16 / sizeof(T),
                 piece = W > L ? L : 1;  // a vector of one piece has the first steps only
 #pragma GCC unroll 4
-  for (int n = W; n > 1; n /= 2) {
+  for (int n = From; n > To; n /= 2) {
 #pragma GCC unroll 8
-    for (int i = 0; i < n / 2; ++i) {
+    for (int i = 0; i < n / To / 2; ++i) {
       constexpr auto lanes = std::make_index_sequence<W>();
       v[i] = n > W / L ? fold_pair<L, 1, T>(v[2 * i], v[2 * i + 1], op, lanes)
                        : fold_pair<W, piece, T>(v[2 * i], v[2 * i + 1], op, lanes);
@@ -199,13 +200,13 @@ inline V<T> fold_lanes(V<T>* v, Op op) {
   }
   return v[0];
 }
-template <class T>
+template <class T, int From = kLanes<T>, int To = 1>
 inline V<T> lane_sums(V<T>* v) {
-  return fold_lanes<T>(v, [](V<T> a, V<T> b) { return a + b; });
+  return fold_lanes<From, To, T>(v, [](V<T> a, V<T> b) { return a + b; });
 }
 template <class T>
 inline V<T> lane_maxima(V<T>* v) {
-  return fold_lanes<T>(v, [](V<T> a, V<T> b) { return larger<T>(a, b); });
+  return fold_lanes<kLanes<T>, 1, T>(v, [](V<T> a, V<T> b) { return larger<T>(a, b); });
 }
 
 }  // namespace braid::cpu::attention::BRAID_ATTENTION_ISA
