@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "braid/tensor/cpu/attention/decode_rows.h"
+#include "braid/tensor/cpu/attention/kept.h"
 #include "braid/tensor/cpu/attention/packing.h"
 #include "braid/tensor/cpu/attention/variants.h"
 #include "braid/tensor/detail/integers.h"
@@ -32,11 +33,6 @@ void complete_ticket(const Ticket& ticket, int64_t pass, int64_t tile) {
 }
 
 namespace {
-
-// Bytes that a thread may keep between two passes over the keys. Forward and backward together take 1.06 to 1.3 times
-// as long where backward has to compute S and dP again (tests/bench/attention.md).
-constexpr int64_t kMaxKeptBytes = 80 << 20;
-int64_t max_kept_bytes() { return std::min(kMaxKeptBytes, (int64_t{2560} << 20) / threads()); }
 
 // Rows per block: many, so that keys and values are read seldom; few enough that there are `blocks` of them, though not
 // fewer than `least` for that, and that what must stay in memory between the passes of forward (row_bytes each) has
@@ -125,7 +121,7 @@ class Call : Packing<T> {
   // The bits of a result depend on these, so they do not depend on the threads. Half of 128 rows where S and dP of so
   // many fit and those of 128 do not: computing them again costs more than reading keys and values twice as often.
   void set_backward_rows() {
-    p_.block_rows = rows_per_block(p_.B * p_.G, p_.queries, 1, 64, 64);
+    p_.block_rows = rows_per_block(p_.B * p_.G, p_.queries, 0, 64, 64);
     const int64_t rows = p_.block_rows;
     if (!p_.post.present || rows <= 64 || p_.kept_bytes(W_) <= kMaxKeptBytes) return;
     p_.block_rows = 64;

@@ -1,6 +1,7 @@
 // The fused kernels against the reference, in f64: random sizes, terms, masks, instruction sets and threads.
 
 #include "braid/autograd/autograd.h"
+#include "braid/tensor/cpu/attention/kept.h"
 #include "braid/tensor/cpu/attention/variants.h"
 #include "braid/tensor/detail/processor.h"
 #include "braid/tensor/memory.h"
@@ -72,25 +73,22 @@ BOOST_AUTO_TEST_CASE(many_tiles_and_blocks) {  // several tiles per block and se
   }
 }
 
-BOOST_AUTO_TEST_CASE(more_scores_than_are_kept_between_the_passes_of_backward) {  // some 87 MiB of S and dP in f64
-  DcmhaCase c{1, 16, 21000, 1, 17, 1, 3, 2, 2, {}, 0x3fff};
-  c.options.mask.causal = false;
-  DcmhaCall inputs(c, 12);
-  auto fused = inputs.run_with_gradients(AttentionImpl::fused, 1),
-       reference = inputs.run_with_gradients(AttentionImpl::reference, 2);
-  for (size_t k = 0; k < fused.size(); ++k) BOOST_TEST(is_close(fused[k], reference[k], k == 0 ? 1e-12 : 1e-10));
-}
-
-BOOST_AUTO_TEST_CASE(bits_do_not_depend_on_whether_scores_are_kept) {  // some 71 MiB: one of 40 threads may keep 64
-  const int before = threads();
-  DcmhaCase c{1, 16, 34000, 1, 17, 1, 3, 2, 2, {}, 0x3fff};
-  c.options.mask.causal = false;
-  DcmhaCall inputs(c, 13, DType::f32);
-  const auto kept = inputs.run_with_gradients(AttentionImpl::fused, 1),
-             again = inputs.run_with_gradients(AttentionImpl::fused, 40);
-  set_threads(before);
-  BOOST_REQUIRE(kept.size() == again.size());
-  for (size_t k = 0; k < kept.size(); ++k) BOOST_TEST(kept[k].to_vector<float>() == again[k].to_vector<float>());
+BOOST_AUTO_TEST_CASE(scores_that_are_not_kept_between_the_passes_are_computed_again) {
+  for (DType dtype : {DType::f64, DType::f32}) {
+    for (int64_t window : {0, 50}) {
+      DcmhaCase c{1, 301, 301, 1, 5, 1, 8, 2, 2, {}, 0x3fff};
+      c.options.mask.window = window;
+      DcmhaCall inputs(c, 12, dtype);
+      const auto kept = inputs.run_with_gradients(AttentionImpl::fused, 2);
+      cpu::attention::limit_kept_bytes(0);
+      const auto again = inputs.run_with_gradients(AttentionImpl::fused, 2);
+      cpu::attention::limit_kept_bytes({});
+      for (size_t k = 0; k < kept.size(); ++k) BOOST_TEST(kept[k].to_vector<double>() == again[k].to_vector<double>());
+      if (dtype != DType::f64) continue;
+      const auto reference = inputs.run_with_gradients(AttentionImpl::reference, 2);
+      for (size_t k = 0; k < again.size(); ++k) BOOST_TEST(is_close(again[k], reference[k], k == 0 ? 1e-12 : 1e-10));
+    }
+  }
 }
 
 BOOST_AUTO_TEST_CASE(one_row_against_many_keys) {  // several segments; a window that begins inside one
