@@ -215,6 +215,7 @@ template <int H, class T>
 // Calls body.operator()<H>(first head) so that M heads are covered, kHeads at a time and then the rest.
 template <class Body>
 [[gnu::always_inline]] inline void for_heads(int64_t M, Body&& body) {
+  static_assert(kHeads == 2 || kHeads == 4);
   int64_t m = 0;
   for (; m + kHeads <= M; m += kHeads) body.template operator()<kHeads>(m);
   if (M - m == 1) body.template operator()<1>(m);
