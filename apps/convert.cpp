@@ -4,9 +4,9 @@
 
 #include "apps/cli/commands.h"
 #include "apps/cli/model_flags.h"
-#include "braid/models/pretrained/adapter.h"
-#include "braid/models/pretrained/pretrained.h"
-#include "braid/models/training/find_model.h"
+#include "braid/models/folders/adapter.h"
+#include "braid/models/folders/pretrained.h"
+#include "braid/models/training/checkpoint/find_model.h"
 #include "braid/tensor/io/file_system.h"
 
 namespace braid::apps {

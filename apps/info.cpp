@@ -11,8 +11,8 @@
 #include "apps/cli/memory_text.h"
 #include "apps/cli/model_flags.h"
 #include "apps/cli/text.h"
-#include "apps/train/memory.h"
-#include "braid/models/pretrained/pretrained.h"
+#include "apps/train/plan/memory.h"
+#include "braid/models/folders/pretrained.h"
 #include "braid/models/registry.h"
 #include "braid/tensor/io/reader.h"
 
@@ -31,7 +31,7 @@ std::string grouped(int64_t number) {
   return text;
 }
 
-std::string shown(const InfoRow& row) {
+std::string value_of(const InfoRow& row) {
   switch (row.unit) {
     case InfoUnit::bytes:
       return bytes_text(row.value);
@@ -66,7 +66,7 @@ std::string table(const std::string& name, const models::ModelSpec& spec, const 
     text += "\n" + section.title + "\n";
     for (const InfoRow& row : section.rows) {
       const std::string note = note_of(row);
-      append(text, "  %-30s %18s", row.label.c_str(), shown(row).c_str());
+      append(text, "  %-30s %18s", row.label.c_str(), value_of(row).c_str());
       text += note.empty() ? "\n" : "   " + note + "\n";
     }
   }

@@ -10,10 +10,10 @@
 
 #include "apps/cli/commands.h"
 #include "apps/cli/text.h"
-#include "apps/train/from_config.h"
-#include "apps/train/run_data.h"
-#include "braid/models/text/batches.h"
-#include "braid/models/text/sampler.h"
+#include "apps/train/task/from_config.h"
+#include "apps/train/task/run_data.h"
+#include "braid/models/data/sampler.h"
+#include "braid/models/data/text/batches.h"
 #include "braid/tensor/error.h"
 
 namespace braid::apps {

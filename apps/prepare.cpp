@@ -1,5 +1,5 @@
 // braid prepare: text files and the built-in tasks in, a data folder that braid train reads out.
-#include "braid/models/text/prepare/prepare.h"
+#include "braid/models/data/prepare/prepare.h"
 
 #include <algorithm>
 #include <chrono>

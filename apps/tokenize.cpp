@@ -11,7 +11,7 @@
 #include "apps/cli/model_flags.h"
 #include "apps/cli/prompt.h"
 #include "apps/cli/text.h"
-#include "braid/models/text/tokenizer.h"
+#include "braid/models/data/tokenizers/tokenizer.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/atomic_file.h"
 #include "braid/tensor/io/json.h"

@@ -1,10 +1,10 @@
 // The maps of attention, which the fused kernels never form: for analysis and pictures.
 #pragma once
-#include "braid/autograd/attention.h"
+#include "braid/autograd/dcmha.h"
 
 namespace braid {
 
-// Of each head, query and key: (B, N, T, S). The letters are those of the formula in autograd/attention.h. Masked keys
+// Of each head, query and key: (B, N, T, S). The letters are those of the formula in autograd/dcmha.h. Masked keys
 // have score -inf and probability 0.
 struct AttentionMaps {
   Tensor scores;           // S, scaled: before pre-compose

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "braid/tensor/detail/strings.h"
+#include "braid/tensor/base/strings.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/kernels/backend.h"
 

@@ -5,7 +5,7 @@
 #include "braid/autograd/debug.h"
 #include "braid/autograd/detail/node.h"
 #include "braid/autograd/detail/segment.h"
-#include "braid/tensor/detail/recording.h"
+#include "braid/tensor/base/recording.h"
 #include "braid/tensor/kernels/backend.h"
 #include "braid/tensor/kernels/pointwise_ops.h"
 

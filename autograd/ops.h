@@ -8,7 +8,7 @@
 #include <initializer_list>
 #include <vector>
 
-#include "braid/autograd/attention.h"
+#include "braid/autograd/dcmha.h"
 #include "braid/autograd/record.h"
 #include "braid/tensor/random.h"
 
@@ -170,7 +170,7 @@ struct Qkv {
 };
 Qkv split_qkv(const Tensor& x, const QkvSplit& how);
 
-// --- attention: the formula and the options stand in autograd/attention.h ---
+// --- attention: the formula and the options stand in autograd/dcmha.h ---
 // q (B, T, N, d); k, v (B, S, Nkv, d) with Nkv dividing N (grouped key/value heads); result (B, T, N, d). A query whose
 // keys are all masked gives zeros. Differentiable in every tensor, in every implementation.
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, const SdpaOptions& options = {});

@@ -5,7 +5,7 @@
 // depend on its own query and keys alone: not on the other rows of the call, on the number of threads or on where the
 // blocks lie.
 #pragma once
-#include "braid/autograd/attention.h"
+#include "braid/autograd/dcmha.h"
 #include "braid/tensor/paged_rows.h"
 
 namespace braid {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "braid/autograd/detail/segment.h"
-#include "braid/tensor/detail/recording.h"
+#include "braid/tensor/base/recording.h"
 
 namespace braid {
 

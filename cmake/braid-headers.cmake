@@ -1,17 +1,11 @@
-# The include folder of the build: <build>/include/braid/ holds links to the library's folders and facades, so that
-# headers have one path in this tree and where Braid is installed: "braid/nn/linear.h", and the facade as <braid/nn.h>.
+# Headers have one path in this tree and where Braid is installed: include/braid/ holds the facades, <braid/nn.h>, and a
+# link to each folder of the library, "braid/nn/layers/linear.h".
 include(cmake/public-headers.cmake)
-set(BRAID_INCLUDE ${CMAKE_CURRENT_BINARY_DIR}/include)
-file(MAKE_DIRECTORY ${BRAID_INCLUDE}/braid)
-foreach(folder ${BRAID_LIBRARY_FOLDERS})
-  file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR}/${folder} ${BRAID_INCLUDE}/braid/${folder} SYMBOLIC)
-endforeach()
+set(BRAID_INCLUDE ${CMAKE_CURRENT_SOURCE_DIR}/include)
 foreach(header ${BRAID_PUBLIC_HEADERS})
   get_filename_component(folder ${header} DIRECTORY)
   install(FILES ${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/braid/${folder})
 endforeach()
 foreach(facade ${BRAID_FACADES})
-  get_filename_component(name ${facade} NAME)
-  file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR}/${facade} ${BRAID_INCLUDE}/braid/${name} SYMBOLIC)
-  install(FILES ${facade} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/braid)
+  install(FILES include/braid/${facade}.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/braid)
 endforeach()

@@ -1,14 +1,13 @@
 # The headers that are installed, as <prefix>/include/braid/<path>; every other header is internal and may change or go
 # at any time. A public header includes public headers only (tests/lint/headers.cmake) and compiles by itself
-# (tests/install). The facade of a folder, nn/nn.h, is also installed as <braid/nn.h>.
+# (tests/install).
 set(BRAID_LIBRARY_FOLDERS tensor autograd nn cuda distributed models)
-set(BRAID_FACADES tensor/tensor.h autograd/autograd.h nn/nn.h distributed/distributed.h models/models.h models/braid.h)
+set(BRAID_FACADES autograd braid distributed models nn tensor)  # include/braid/NAME.h, installed as <braid/NAME.h>
 set(BRAID_PUBLIC_HEADERS
-  autograd/attention.h
   autograd/attention_maps.h
-  autograd/autograd.h
   autograd/composed.h
   autograd/convolution.h
+  autograd/dcmha.h
   autograd/debug.h
   autograd/gradcheck.h
   autograd/graph_dot.h
@@ -26,7 +25,6 @@ set(BRAID_PUBLIC_HEADERS
   distributed/comm/rank_order_reduce.h
   distributed/comm/thread_transport.h
   distributed/comm/transport.h
-  distributed/distributed.h
   distributed/job/run_on_all_ranks.h
   distributed/parallel/data_parallel.h
   distributed/parallel/mappings.h
@@ -38,61 +36,59 @@ set(BRAID_PUBLIC_HEADERS
   distributed/sharding/partition.h
   distributed/sharding/shard_spec.h
   models/batch.h
-  models/braid.h
-  models/compose_presets.h
-  models/composition_settings.h
-  models/dcformer/config.h
-  models/dcformer/cost.h
-  models/dcformer/hf_weights.h
-  models/dcformer/model.h
+  models/cost/model_cost.h
+  models/cost/model_info.h
+  models/data/prepare/prepare.h
+  models/data/sampler.h
+  models/data/tasks/tasks.h
+  models/data/text/batches.h
+  models/data/text/dataset.h
+  models/data/text/manifest.h
+  models/data/text/packing.h
+  models/data/text/shard.h
+  models/data/tokenizers/tokenizer.h
   models/eval/icl_tasks.h
-  models/generation/batch.h
-  models/generation/engine.h
-  models/generation/generate.h
-  models/generation/request.h
-  models/generation/sampling.h
-  models/generation/text_stream.h
+  models/families/compose_presets.h
+  models/families/composition_settings.h
+  models/families/dcformer/config.h
+  models/families/dcformer/cost.h
+  models/families/dcformer/hf_weights.h
+  models/families/dcformer/model.h
+  models/families/seq2seq/config.h
+  models/families/seq2seq/decoder_block.h
+  models/families/seq2seq/greedy.h
+  models/families/seq2seq/model.h
+  models/families/seq2seq/pairs.h
+  models/families/vit/block.h
+  models/families/vit/config.h
+  models/families/vit/model.h
+  models/families/vit/stem.h
+  models/folders/adapter.h
+  models/folders/init_from.h
+  models/folders/lora.h
+  models/folders/pretrained.h
   models/image_model.h
+  models/inference/batch.h
+  models/inference/engine.h
+  models/inference/generate.h
+  models/inference/request.h
+  models/inference/sampling.h
+  models/inference/sequence_pool.h
+  models/inference/text_stream.h
   models/language_model.h
-  models/lora.h
   models/model.h
-  models/model_cost.h
-  models/model_info.h
   models/model_spec.h
-  models/models.h
-  models/pretrained/adapter.h
-  models/pretrained/init_from.h
-  models/pretrained/pretrained.h
   models/registry.h
-  models/seq2seq/config.h
-  models/seq2seq/decoder_block.h
-  models/seq2seq/greedy.h
-  models/seq2seq/model.h
-  models/seq2seq/pairs.h
-  models/sequence_pool.h
   models/settings.h
   models/stored_parameter.h
-  models/text/batches.h
-  models/text/dataset.h
-  models/text/manifest.h
-  models/text/packing.h
-  models/text/prepare/prepare.h
-  models/text/sampler.h
-  models/text/shard.h
-  models/text/tasks/tasks.h
-  models/text/tokenizer.h
   models/training/captured_step.h
-  models/training/checkpoint.h
-  models/training/checkpoint_writer.h
-  models/training/find_model.h
+  models/training/checkpoint/checkpoint.h
+  models/training/checkpoint/checkpoint_writer.h
+  models/training/checkpoint/find_model.h
+  models/training/checkpoint/manifest.h
   models/training/local_state.h
-  models/training/manifest.h
   models/training/trainer.h
   models/training/weight_average.h
-  models/vit/block.h
-  models/vit/config.h
-  models/vit/model.h
-  models/vit/stem.h
   models/weight_format.h
   nn/attention/attention.h
   nn/attention/attention_cache.h
@@ -101,14 +97,16 @@ set(BRAID_PUBLIC_HEADERS
   nn/attention/cross_attention.h
   nn/attention/kv_cache.h
   nn/attention/paged_cache.h
-  nn/dropout.h
-  nn/embedding.h
+  nn/inference/quantize.h
   nn/init.h
-  nn/linear.h
+  nn/layers/dropout.h
+  nn/layers/embedding.h
+  nn/layers/linear.h
+  nn/layers/norm.h
+  nn/layers/rope.h
+  nn/layers/sequential.h
   nn/module.h
   nn/name_pattern.h
-  nn/nn.h
-  nn/norm.h
   nn/observer.h
   nn/optim/clip.h
   nn/optim/groups.h
@@ -119,15 +117,12 @@ set(BRAID_PUBLIC_HEADERS
   nn/optim/rules/adamw.h
   nn/optim/rules/sgd.h
   nn/optim/schedule.h
-  nn/quantize.h
-  nn/rope.h
   nn/sample_random.h
-  nn/sequential.h
   nn/shard_context.h
   nn/shard_rule.h
   nn/transformer/block.h
   nn/transformer/mlp.h
-  tensor/attention.h
+  tensor/attention_operands.h
   tensor/device.h
   tensor/device_code.h
   tensor/dtype.h

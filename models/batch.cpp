@@ -1,7 +1,7 @@
 #include "braid/models/batch.h"
 
 #include "braid/models/image_model.h"
-#include "braid/tensor/detail/strings.h"
+#include "braid/tensor/base/strings.h"
 
 namespace braid::models {
 

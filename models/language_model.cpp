@@ -1,6 +1,7 @@
 #include "braid/models/language_model.h"
 
 #include "braid/autograd/detail/check.h"
+#include "braid/models/inference/sequence_pool.h"
 #include "braid/models/model_spec.h"
 
 namespace braid::models {
@@ -15,6 +16,10 @@ int64_t KvCache::bytes() const {
   int64_t sum = 0;
   for (const nn::LayerCache& layer : layers) sum += layer.bytes();
   return sum;
+}
+
+std::unique_ptr<SequencePool> LanguageModel::make_sequence_pool(int64_t positions) const {
+  return make_separate_pool(*this, positions);
 }
 
 int64_t LanguageModel::count_targets(const Batch& batch) const {

@@ -3,10 +3,11 @@
 #include <vector>
 
 #include "braid/models/model.h"
-#include "braid/models/sequence_pool.h"
 #include "braid/nn/attention/kv_cache.h"
 
 namespace braid::models {
+
+class SequencePool;  // inference/sequence_pool.h
 
 // Keys and values of the positions so far, layer by layer, while text is generated. Move-only, as its layers are.
 struct KvCache {
@@ -34,9 +35,7 @@ class LanguageModel : public Model {
   // capacity: positions, at most max_sequence_length().
   virtual KvCache make_cache(int64_t capacity) const = 0;
   // Caches of many sequences that are computed together; positions: of all of them. The model must outlive it.
-  virtual std::unique_ptr<SequencePool> make_sequence_pool(int64_t positions) const {
-    return make_separate_pool(*this, positions);
-  }
+  virtual std::unique_ptr<SequencePool> make_sequence_pool(int64_t positions) const;
   // Sum of the cross-entropy over the targets >= 0, (), without forming all logits. input_ids, targets (B, T).
   virtual Tensor loss_sum(const Tensor& input_ids, const Tensor& targets) const = 0;
 

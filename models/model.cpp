@@ -1,6 +1,6 @@
 #include "braid/models/model.h"
 
-#include "braid/models/lora.h"
+#include "braid/models/folders/lora.h"
 
 namespace braid::models {
 

@@ -10,8 +10,8 @@
 #include "braid/distributed/sharding/shard_spec.h"
 #include "braid/models/batch.h"
 #include "braid/nn/attention/attention.h"
+#include "braid/nn/inference/quantize.h"
 #include "braid/nn/module.h"
-#include "braid/nn/quantize.h"
 
 namespace braid::models {
 
@@ -27,7 +27,7 @@ class Model : public nn::Module {
   // To another type or device: parameters and tables.
   virtual void to(DType dtype) = 0;
   virtual void to(Device device) = 0;
-  // 8-bit weights in linear layers, for inference on the CPU in f32 (nn/quantize.h).
+  // 8-bit weights in linear layers, for inference on the CPU in f32 (nn/inference/quantize.h).
   virtual void quantize_weights() { nn::quantize_weights(*this); }
 
   // Sum of the loss over the counted targets, (); divide by count_targets() for the mean. Over a mesh: of the targets

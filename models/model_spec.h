@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "braid/distributed/comm/process_mesh.h"
+#include "braid/models/cost/model_cost.h"
+#include "braid/models/cost/model_info.h"
 #include "braid/models/model.h"
-#include "braid/models/model_cost.h"
-#include "braid/models/model_info.h"
 #include "braid/models/settings.h"
 #include "braid/models/stored_parameter.h"
 #include "braid/models/weight_format.h"

@@ -5,11 +5,11 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "braid/models/dcformer/family.h"
-#include "braid/models/seq2seq/family.h"
+#include "braid/models/families/dcformer/family.h"
+#include "braid/models/families/seq2seq/family.h"
+#include "braid/models/families/vit/family.h"
 #include "braid/models/settings.h"
-#include "braid/models/vit/family.h"
-#include "braid/tensor/detail/strings.h"
+#include "braid/tensor/base/strings.h"
 #include "braid/tensor/io/json.h"
 
 namespace braid::models {

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "braid/tensor/detail/strings.h"
+#include "braid/tensor/base/strings.h"
 
 namespace braid::models {
 

@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <map>
 
-#include "braid/tensor/detail/strings.h"
+#include "braid/tensor/base/strings.h"
 
 namespace braid::models {
 

@@ -4,7 +4,7 @@
 #include <cctype>
 #include <map>
 
-#include "braid/tensor/detail/strings.h"
+#include "braid/tensor/base/strings.h"
 #include "braid/tensor/error.h"
 
 namespace braid::nn {
@@ -28,20 +28,20 @@ bool matches(std::string_view pattern, std::string_view name) {
 }
 
 std::string without_indices(const std::string& name) {
-  std::vector<std::string> parts = detail::split(name, '.');
+  std::vector<std::string> parts = braid::detail::split(name, '.');
   for (std::string& part : parts) {
     if (!part.empty() && std::ranges::all_of(part, [](unsigned char c) { return std::isdigit(c) != 0; })) part = "*";
   }
-  return detail::join(parts, ".");
+  return braid::detail::join(parts, ".");
 }
 
 namespace {
 
 // The edit distance to the nearest end of the name that begins at one of its words.
 int distance(std::string_view pattern, std::string_view name) {
-  int least = detail::edit_distance(pattern, name);
+  int least = braid::detail::edit_distance(pattern, name);
   for (size_t dot = name.find('.'); dot != std::string_view::npos; dot = name.find('.', dot + 1))
-    least = std::min(least, detail::edit_distance(pattern, name.substr(dot + 1)));
+    least = std::min(least, braid::detail::edit_distance(pattern, name.substr(dot + 1)));
   return least;
 }
 
@@ -63,8 +63,8 @@ void check_pattern(const std::string& what, const std::string& pattern, const st
   std::ranges::sort(near);
   std::vector<std::string> listed;
   for (size_t i = 0; i < near.size() && i < kListed; ++i) listed.push_back(near[i].second);
-  fail(ErrorKind::setting, what + ": no name matches '" + detail::preview(pattern) + "'; the nearest are " +
-                               detail::join(listed, ", ") + " (* stands for any characters)");
+  fail(ErrorKind::setting, what + ": no name matches '" + braid::detail::preview(pattern) + "'; the nearest are " +
+                               braid::detail::join(listed, ", ") + " (* stands for any characters)");
 }
 
 }  // namespace braid::nn

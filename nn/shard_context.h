@@ -8,7 +8,7 @@
 // the layer calls nothing of this file. Parameters may be shards; layers read their sizes from
 // their parameters. The implementations of the interface are in distributed/parallel/.
 #pragma once
-#include "braid/autograd/attention.h"
+#include "braid/autograd/dcmha.h"
 
 namespace braid::nn {
 

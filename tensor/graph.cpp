@@ -2,7 +2,7 @@
 
 #include <mutex>
 
-#include "braid/tensor/graph_cost.h"
+#include "braid/tensor/dry/graph_cost.h"
 #include "braid/tensor/kernels/backend.h"
 
 namespace braid {

@@ -5,7 +5,7 @@
 #include <mutex>
 #include <numeric>
 
-#include "braid/tensor/detail/lock_at_fork.h"
+#include "braid/tensor/base/lock_at_fork.h"
 #include "braid/tensor/tensor.h"
 
 namespace braid {

@@ -16,9 +16,9 @@
 #include <thread>
 #include <vector>
 
-#include "braid/tensor/detail/float_mode.h"
-#include "braid/tensor/detail/integers.h"
-#include "braid/tensor/detail/parallel_record.h"
+#include "braid/tensor/base/float_mode.h"
+#include "braid/tensor/base/integers.h"
+#include "braid/tensor/base/parallel_record.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/pin_threads.h"
 #include "braid/tensor/scoped_value.h"

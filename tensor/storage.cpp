@@ -7,9 +7,9 @@
 #include <mutex>
 #include <new>
 
-#include "braid/tensor/detail/integers.h"
-#include "braid/tensor/detail/lock_at_fork.h"
-#include "braid/tensor/detail/strings.h"
+#include "braid/tensor/base/integers.h"
+#include "braid/tensor/base/lock_at_fork.h"
+#include "braid/tensor/base/strings.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/kernels/backend.h"
 

@@ -3,8 +3,8 @@
 #include <cstring>
 #include <numeric>
 
-#include "braid/tensor/detail/overlap.h"
-#include "braid/tensor/detail/recording.h"
+#include "braid/tensor/base/overlap.h"
+#include "braid/tensor/base/recording.h"
 #include "braid/tensor/kernels/backend.h"
 #include "braid/tensor/kernels/pointwise_ops.h"
 

@@ -3,15 +3,14 @@
 #include <cmath>
 
 #include "apps/analyze/figures.h"
+#include "apps/chart/chart.h"
 #include "apps/cli/text.h"
-#include "apps/report/chart.h"
 
 namespace braid::apps::analyze {
 namespace {
 
 using models::AblationResult, models::AnalysisSection;
 
-constexpr double kInterval = 1.96;  // standard errors on each side of an interval of 95 %
 constexpr size_t kShownRows = 24;
 
 std::string full_name(const AblationResult& r) {

@@ -12,7 +12,7 @@
 #include "apps/cli/prompt.h"
 #include "apps/cli/text.h"
 #include "apps/cli/text_model.h"
-#include "braid/models/pretrained/pretrained.h"
+#include "braid/models/folders/pretrained.h"
 #include "braid/tensor/io/atomic_file.h"
 #include "braid/tensor/io/file_system.h"
 

@@ -2,7 +2,7 @@
 #include <limits>
 
 #include "apps/analyze/figures.h"
-#include "apps/report/chart.h"
+#include "apps/chart/chart.h"
 
 namespace braid::apps::analyze {
 namespace {

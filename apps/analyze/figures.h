@@ -4,11 +4,13 @@
 #include <string>
 #include <vector>
 
-#include "apps/report/csv.h"
-#include "braid/models/analysis/analysis.h"
-#include "braid/models/text/tokenizer.h"
+#include "apps/chart/csv.h"
+#include "braid/models/data/tokenizers/tokenizer.h"
+#include "braid/models/inspect/analysis.h"
 
 namespace braid::apps::analyze {
+
+inline constexpr double kInterval = 1.96;  // standard errors on each side of an interval of 95 %
 
 struct AnalysedModel {
   std::string name;  // as it is shown

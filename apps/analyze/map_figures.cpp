@@ -3,8 +3,8 @@
 #include <limits>
 
 #include "apps/analyze/figures.h"
+#include "apps/chart/chart.h"
 #include "apps/cli/text.h"
-#include "apps/report/chart.h"
 
 namespace braid::apps::analyze {
 namespace {

@@ -2,8 +2,8 @@
 #include <cmath>
 
 #include "apps/analyze/figures.h"
+#include "apps/chart/chart.h"
 #include "apps/cli/text.h"
-#include "apps/report/chart.h"
 
 namespace braid::apps::analyze {
 namespace {

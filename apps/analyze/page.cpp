@@ -6,17 +6,15 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/analyze/page_parts.h"
+#include "apps/chart/svg.h"
 #include "apps/cli/text.h"
-#include "apps/report/svg.h"
-#include "apps/serve/page_files.h"
+#include "apps/serve/page/page_files.h"
 #include "braid/tensor/error.h"
 
 namespace braid::apps::analyze {
 namespace {
 
 using models::Analysis, models::AnalysisSection, models::LayerMeasures, models::MapKind, models::RowKind;
-
-constexpr double kInterval = 1.96;
 
 // ES modules as one script: without their imports, and with nothing exported.
 std::string joined_scripts() {

@@ -5,8 +5,8 @@
 #include <chrono>
 #include <cstdio>
 
-#include "apps/train/job.h"
-#include "braid/autograd/autograd.h"
+#include "apps/train/run/job.h"
+#include "braid/autograd.h"
 #include "braid/distributed/parallel/data_parallel.h"
 
 namespace braid::apps {

@@ -9,12 +9,13 @@
 #include "apps/cli/memory_text.h"
 #include "apps/cli/model_flags.h"
 #include "apps/cli/text.h"
-#include "apps/train/matmul_rate.h"
+#include "apps/train/plan/matmul_rate.h"
 #include "braid/autograd/ops.h"
-#include "braid/models/generation/engine.h"
+#include "braid/models/folders/pretrained.h"
+#include "braid/models/inference/engine.h"
+#include "braid/models/inference/sequence_pool.h"
 #include "braid/models/language_model.h"
-#include "braid/models/pretrained/pretrained.h"
-#include "braid/nn/gather_weights.h"
+#include "braid/nn/inference/gather_weights.h"
 #include "braid/tensor/parallel.h"
 
 namespace braid::apps {

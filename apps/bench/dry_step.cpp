@@ -9,8 +9,8 @@
 #include "apps/bench/roofline.h"
 #include "apps/cli/memory_text.h"
 #include "apps/cli/text.h"
-#include "apps/train/from_config.h"
-#include "braid/tensor/graph_cost.h"
+#include "apps/train/task/from_config.h"
+#include "braid/tensor/dry/graph_cost.h"
 
 namespace braid::apps {
 

@@ -3,8 +3,8 @@
 #pragma once
 #include <string>
 
-#include "apps/train/machine.h"
-#include "braid/tensor/dry_device.h"
+#include "apps/train/plan/machine.h"
+#include "braid/tensor/dry/dry_device.h"
 
 namespace braid::apps {
 

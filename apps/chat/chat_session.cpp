@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/cli/text.h"
-#include "braid/models/generation/text_stream.h"
+#include "braid/models/inference/text_stream.h"
 
 namespace braid::apps {
 namespace {

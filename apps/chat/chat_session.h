@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "braid/models/generation/engine.h"
+#include "braid/models/data/prepare/chat.h"
+#include "braid/models/inference/engine.h"
 #include "braid/models/settings.h"
-#include "braid/models/text/prepare/chat.h"
 
 namespace braid::apps {
 

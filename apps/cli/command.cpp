@@ -11,7 +11,7 @@
 #include "apps/cli/text.h"
 #include "apps/cli/version.h"
 #include "braid/distributed/comm/mpi_session.h"
-#include "braid/tensor/detail/float_mode.h"
+#include "braid/tensor/base/float_mode.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/file_system.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "apps/cli/command.h"
-#include "braid/models/pretrained/pretrained.h"
+#include "braid/models/folders/pretrained.h"
 
 namespace braid::apps {
 

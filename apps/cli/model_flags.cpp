@@ -3,7 +3,7 @@
 #include <cstdio>
 
 #include "braid/models/registry.h"
-#include "braid/models/training/find_model.h"
+#include "braid/models/training/checkpoint/find_model.h"
 
 namespace braid::apps {
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "apps/cli/command.h"
+#include "braid/models/data/tokenizers/tokenizer.h"
 #include "braid/models/language_model.h"
-#include "braid/models/text/tokenizer.h"
 
 namespace braid::apps {
 

@@ -1,9 +1,9 @@
-// Small helpers for what the programs show; those that the library needs too are in tensor/detail/strings.h.
+// Small helpers for what the programs show; those that the library needs too are in tensor/base/strings.h.
 #pragma once
 #include <string>
 
-#include "braid/tensor/detail/strings.h"
-#include "braid/tensor/detail/utf8.h"
+#include "braid/tensor/base/strings.h"
+#include "braid/tensor/base/utf8.h"
 
 namespace braid::apps {
 

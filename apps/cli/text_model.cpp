@@ -1,7 +1,7 @@
 #include "apps/cli/text_model.h"
 
 #include "apps/cli/model_flags.h"
-#include "braid/nn/gather_weights.h"
+#include "braid/nn/inference/gather_weights.h"
 
 namespace braid::apps {
 

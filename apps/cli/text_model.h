@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "apps/cli/command.h"
+#include "braid/models/data/tokenizers/tokenizer.h"
+#include "braid/models/folders/pretrained.h"
 #include "braid/models/language_model.h"
-#include "braid/models/pretrained/pretrained.h"
-#include "braid/models/text/tokenizer.h"
 
 namespace braid::apps {
 
@@ -22,7 +22,7 @@ struct TextModel {
 // --tokenizer, --profile, --base, --dtype, --device, --threads
 std::vector<Flag> text_model_flags();
 // The model of the positional MODEL, on its device, for inference alone: its weights are gathered and frozen
-// (nn/gather_weights.h). Notes of the loader go to stderr. Error(input) without a tokenizer.
+// (nn/inference/gather_weights.h). Notes of the loader go to stderr. Error(input) without a tokenizer.
 TextModel load_text_model(const Arguments& arguments);
 
 // The tokenizer of --tokenizer, or else the loaded folder's; none: null.

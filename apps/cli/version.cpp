@@ -5,8 +5,8 @@
 #include <ctime>
 
 #include "apps/cli/text.h"
+#include "braid/tensor/base/processor.h"
 #include "braid/tensor/cpu/instruction_sets.h"
-#include "braid/tensor/detail/processor.h"
 
 namespace braid::apps {
 namespace {

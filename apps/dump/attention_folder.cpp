@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "braid/autograd/autograd.h"
+#include "braid/autograd.h"
 
 namespace braid::apps {
 namespace {

@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "apps/cli/command.h"
-#include "braid/models/attention_case.h"
+#include "braid/models/inspect/attention_case.h"
 #include "braid/tensor/io/safetensors.h"
 
 namespace braid::apps {

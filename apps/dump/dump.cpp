@@ -12,8 +12,8 @@
 #include "apps/dump/gradients.h"
 #include "apps/dump/ids.h"
 #include "apps/dump/pictures.h"
-#include "braid/autograd/autograd.h"
-#include "braid/models/pretrained/pretrained.h"
+#include "braid/autograd.h"
+#include "braid/models/folders/pretrained.h"
 #include "braid/tensor/io/reader.h"
 
 namespace braid::apps {

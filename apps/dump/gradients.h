@@ -1,6 +1,6 @@
 // The derivative of a loss by the parameters, as `braid dump --grad` writes it.
 #pragma once
-#include "braid/autograd/autograd.h"
+#include "braid/autograd.h"
 #include "braid/models/model_spec.h"
 #include "braid/tensor/io/safetensors.h"
 

@@ -1,8 +1,8 @@
 // The token ids that `braid dump` passes through a model.
 #pragma once
 #include "apps/cli/command.h"
+#include "braid/models/data/tokenizers/tokenizer.h"
 #include "braid/models/language_model.h"
-#include "braid/models/text/tokenizer.h"
 
 namespace braid::apps {
 

@@ -1,7 +1,7 @@
 #include "apps/dump/pictures.h"
 
 #include "apps/dump/gradients.h"
-#include "braid/autograd/autograd.h"
+#include "braid/autograd.h"
 
 namespace braid::apps {
 

@@ -7,8 +7,8 @@
 #include "apps/cli/signals.h"
 #include "apps/cli/text.h"
 #include "apps/eval/without_text.h"
-#include "braid/models/seq2seq/greedy.h"
-#include "braid/models/text/local_samples.h"
+#include "braid/models/data/local_samples.h"
+#include "braid/models/families/seq2seq/greedy.h"
 #include "braid/models/training/trainer.h"
 #include "braid/tensor/io/atomic_file.h"
 

@@ -9,7 +9,7 @@
 #include "apps/cli/signals.h"
 #include "apps/cli/text.h"
 #include "apps/eval/without_text.h"
-#include "braid/models/vision/batches.h"
+#include "braid/models/data/vision/batches.h"
 #include "braid/tensor/io/atomic_file.h"
 
 namespace braid::apps {

@@ -13,10 +13,10 @@
 #include "apps/cli/text_model.h"
 #include "apps/generate/prompts_file.h"
 #include "apps/generate/reply.h"
-#include "apps/train/job.h"
+#include "apps/train/run/job.h"
 #include "braid/distributed/comm/device_ranks.h"
-#include "braid/nn/gather_weights.h"
-#include "braid/nn/quantize.h"
+#include "braid/nn/inference/gather_weights.h"
+#include "braid/nn/inference/quantize.h"
 #include "braid/tensor/parallel.h"
 
 namespace braid::apps {

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "braid/models/generation/text_stream.h"
+#include "braid/models/inference/text_stream.h"
 
 namespace braid::apps {
 

@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/cli/text.h"
-#include "braid/models/generation/batch.h"
-#include "braid/models/generation/text_stream.h"
+#include "braid/models/inference/batch.h"
+#include "braid/models/inference/text_stream.h"
 #include "braid/tensor/io/atomic_file.h"
 #include "braid/tensor/io/json.h"
 #include "braid/tensor/io/line_reader.h"

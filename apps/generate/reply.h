@@ -5,7 +5,7 @@
 
 #include "apps/cli/prompt.h"
 #include "braid/distributed/comm/communicator.h"
-#include "braid/models/generation/generate.h"
+#include "braid/models/inference/generate.h"
 
 namespace braid::apps {
 

@@ -5,7 +5,7 @@
 #include "apps/cli/progress.h"
 #include "apps/cli/signals.h"
 #include "apps/cli/text.h"
-#include "braid/models/vision/prepare.h"
+#include "braid/models/data/vision/prepare.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/reader.h"
 

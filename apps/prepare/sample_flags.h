@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "apps/cli/command.h"
-#include "braid/models/text/prepare/samples.h"
+#include "braid/models/data/prepare/samples.h"
 
 namespace braid::apps {
 

@@ -14,7 +14,7 @@
 #include "apps/cli/signals.h"
 #include "apps/cli/text.h"
 #include "apps/cli/text_model.h"
-#include "apps/serve/server.h"
+#include "apps/serve/http/server.h"
 #include "braid/tensor/io/atomic_file.h"
 #include "braid/tensor/parallel.h"
 

@@ -4,13 +4,14 @@
 #include <cstdio>
 #include <map>
 
+#include "apps/cli/plan_report.h"
 #include "apps/cli/text.h"
 #include "apps/study/study_state.h"
-#include "apps/train/flops.h"
-#include "apps/train/from_config.h"
-#include "apps/train/machine.h"
-#include "apps/train/run_data.h"
-#include "apps/train/step_time.h"
+#include "apps/train/config/flops.h"
+#include "apps/train/plan/machine.h"
+#include "apps/train/plan/step_time.h"
+#include "apps/train/task/from_config.h"
+#include "apps/train/task/run_data.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/parallel.h"
 
@@ -35,12 +36,6 @@ struct Elsewhere {
                          : "one run after the other on all of them");
   }
 };
-
-std::string exponent(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2e", value);
-  return text;
-}
 
 std::string row(const std::string& name, const std::string& parameters, const std::string& tokens,
                 const std::string& steps, const std::string& flops, const std::string& time, const std::string& state) {

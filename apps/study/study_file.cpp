@@ -6,8 +6,8 @@
 
 #include "apps/cli/config_file.h"
 #include "apps/cli/text.h"
-#include "apps/train/from_config.h"
-#include "apps/train/run_data.h"
+#include "apps/train/task/from_config.h"
+#include "apps/train/task/run_data.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/reader.h"
 

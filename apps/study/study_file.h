@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/train/train_config.h"
+#include "apps/train/config/train_config.h"
 
 namespace braid::apps {
 

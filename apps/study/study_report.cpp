@@ -7,9 +7,10 @@
 #include <map>
 #include <set>
 
+#include "apps/chart/chart.h"
+#include "apps/chart/csv.h"
+#include "apps/cli/plan_report.h"
 #include "apps/cli/text.h"
-#include "apps/report/chart.h"
-#include "apps/report/csv.h"
 #include "braid/models/study/compute_law.h"
 #include "braid/models/study/scaling_law.h"
 #include "braid/tensor/error.h"
@@ -26,11 +27,6 @@ std::string fixed(double value, int decimals = 4) {
   char text[64];
   std::snprintf(text, sizeof text, "%.*f", decimals, value);
   return std::isfinite(value) ? text : "-";
-}
-std::string exponent(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2e", value);
-  return text;
 }
 std::string with_sign(double value, int decimals = 4) { return (value > 0 ? "+" : "") + fixed(value, decimals); }
 std::string interval(const Estimate& e, int decimals = 4) {

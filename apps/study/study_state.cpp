@@ -6,15 +6,15 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "apps/chart/csv.h"
 #include "apps/cli/text.h"
-#include "apps/report/csv.h"
-#include "apps/train/flops.h"
-#include "apps/train/from_config.h"
-#include "apps/train/log.h"
-#include "apps/train/run_data.h"
+#include "apps/train/config/flops.h"
+#include "apps/train/log/log.h"
+#include "apps/train/task/from_config.h"
+#include "apps/train/task/run_data.h"
+#include "braid/models/data/text/manifest.h"
 #include "braid/models/eval/icl_tasks.h"
-#include "braid/models/pretrained/pretrained.h"
-#include "braid/models/text/manifest.h"
+#include "braid/models/folders/pretrained.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/atomic_file.h"
 #include "braid/tensor/io/file_system.h"

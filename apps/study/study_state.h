@@ -1,7 +1,7 @@
 // The folder of a study, by which it goes on where it stopped:
 //
 //   study.json              its name, and the fingerprint of each data folder
-//   runs/NAME/              a run of braid train (apps/train/run_folder.md)
+//   runs/NAME/              a run of braid train (apps/train/run/run_folder.md)
 //   runs/NAME/study.json    the settings that the run was started with
 //   runs/NAME/families.csv  in-context accuracy by family at each checkpoint, with study.families
 //   runs/NAME/result.json   what came out: the run is finished

@@ -2,8 +2,8 @@
 #pragma once
 #include <string>
 
-#include "apps/train/job.h"
-#include "apps/train/train_config.h"
+#include "apps/train/config/train_config.h"
+#include "apps/train/run/job.h"
 
 namespace braid::apps {
 

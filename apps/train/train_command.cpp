@@ -3,10 +3,10 @@
 
 #include "apps/cli/commands.h"
 #include "apps/cli/model_flags.h"
-#include "apps/train/dry_run.h"
-#include "apps/train/from_config.h"
-#include "apps/train/plan_command.h"
-#include "apps/train/run_data.h"
+#include "apps/train/plan/dry_run.h"
+#include "apps/train/plan/plan_command.h"
+#include "apps/train/task/from_config.h"
+#include "apps/train/task/run_data.h"
 #include "apps/train/train.h"
 #include "braid/tensor/parallel.h"
 

@@ -10,17 +10,17 @@
 #include <vector>
 
 #include "apps/cli/progress.h"
-#include "apps/train/event_file.h"
-#include "apps/train/failed_step.h"
-#include "apps/train/from_config.h"
-#include "apps/train/log.h"
-#include "apps/train/output_retry.h"
-#include "apps/train/run_lock.h"
-#include "apps/train/run_record.h"
-#include "apps/train/samples.h"
-#include "apps/train/spike.h"
-#include "apps/train/task.h"
-#include "braid/models/training/checkpoint_writer.h"
+#include "apps/train/log/event_file.h"
+#include "apps/train/log/log.h"
+#include "apps/train/log/samples.h"
+#include "apps/train/log/spike.h"
+#include "apps/train/run/failed_step.h"
+#include "apps/train/run/output_retry.h"
+#include "apps/train/run/run_lock.h"
+#include "apps/train/run/run_record.h"
+#include "apps/train/task/from_config.h"
+#include "apps/train/task/task.h"
+#include "braid/models/training/checkpoint/checkpoint_writer.h"
 
 namespace braid::apps {
 

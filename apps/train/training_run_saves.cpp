@@ -2,7 +2,7 @@
 #include <exception>
 
 #include "apps/cli/text.h"
-#include "apps/train/job.h"
+#include "apps/train/run/job.h"
 #include "apps/train/training_run.h"
 #include "braid/distributed/job/run_on_all_ranks.h"
 

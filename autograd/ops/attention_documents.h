@@ -2,7 +2,7 @@
 #pragma once
 #include <vector>
 
-#include "braid/autograd/attention.h"
+#include "braid/autograd/dcmha.h"
 #include "braid/tensor/kernels/attention.h"
 
 namespace braid {

@@ -1,6 +1,6 @@
 // The inputs of the attention ops: checked, completed and laid out as an implementation takes them.
 #pragma once
-#include "braid/autograd/attention.h"
+#include "braid/autograd/dcmha.h"
 #include "braid/tensor/kernels/attention.h"
 
 namespace braid {

@@ -1,5 +1,5 @@
 // Attention composed of primitive ops: the definition that every fused kernel is tested against. The formula stands at
-// the head of autograd/attention.h. Scores are kept as (B, G, M, T, S): head n = g M + m.
+// the head of autograd/dcmha.h. Scores are kept as (B, G, M, T, S): head n = g M + m.
 #include "braid/autograd/ops/attention_reference.h"
 
 #include <limits>

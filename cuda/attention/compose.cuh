@@ -1,4 +1,4 @@
-// Compose by one thread: one key, four query rows, all heads of a group (the formula stands in autograd/attention.h).
+// Compose by one thread: one key, four query rows, all heads of a group (the formula stands in autograd/dcmha.h).
 //
 // The threads of a block are neighbours along the keys, so scores, key factors and results are read and written in full
 // lines. The factors of the query rows are the same for all of them and lie in shared memory; so do a thread's values

@@ -1,4 +1,4 @@
-// Gradients of the factors of a stage O = Compose(A), given d = dO (formula in autograd/attention.h):
+// Gradients of the factors of a stage O = Compose(A), given d = dO (formula in autograd/dcmha.h):
 //
 //   key side, sums over query rows i, where h_r = sum_m A[m] k_down[r,m] and f_r = sum_n d[n] k_up[r,n]:
 //     dk_down[r,m] = sum_i A[m] f_r,   dk_up[r,n] = sum_i h_r d[n],   dk_gate[n] = sum_i A[n] d[n]

@@ -4,7 +4,7 @@
 // into panels of consecutive rows with their own range of keys. Scores and their gradients are bf16; element (sample,
 // head, panel, row, column) is that of key first_key + panel key_step + column.
 #pragma once
-#include "braid/tensor/detail/integers.h"
+#include "braid/tensor/base/integers.h"
 #include "braid/tensor/dtype.h"
 
 namespace braid::cuda::attention::tensor_core {

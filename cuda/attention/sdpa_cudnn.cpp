@@ -5,7 +5,7 @@
 // head of one sample.
 #include "braid/cuda/attention/sdpa_cudnn.h"
 #include "braid/cuda/runtime/graph.h"
-#include "braid/tensor/detail/integers.h"
+#include "braid/tensor/base/integers.h"
 
 #include <bit>
 

@@ -13,7 +13,7 @@
 #include "braid/cuda/attention/kernels.h"
 #include "braid/cuda/attention/score_products.h"
 #include "braid/cuda/runtime/runtime.h"
-#include "braid/tensor/detail/integers.h"
+#include "braid/tensor/base/integers.h"
 
 namespace braid::cuda::attention::tensor_core {
 

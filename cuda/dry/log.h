@@ -6,7 +6,7 @@
 
 #include "braid/cuda/matmul/matmul.h"
 #include "braid/cuda/runtime/allocator.h"
-#include "braid/tensor/dry_device.h"
+#include "braid/tensor/dry/dry_device.h"
 #include "braid/tensor/tensor.h"
 
 namespace braid::cuda {

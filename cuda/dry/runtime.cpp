@@ -9,7 +9,7 @@
 #include "braid/cuda/matmul/matmul.h"
 #include "braid/cuda/runtime/graph.h"
 #include "braid/cuda/runtime/launch_times.h"
-#include "braid/tensor/graph_cost.h"
+#include "braid/tensor/dry/graph_cost.h"
 
 namespace braid::cuda {
 

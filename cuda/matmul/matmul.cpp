@@ -3,7 +3,7 @@
 #include <bit>
 
 #include "braid/cuda/runtime/graph.h"
-#include "braid/tensor/detail/integers.h"
+#include "braid/tensor/base/integers.h"
 #include "braid/tensor/kernels/backend.h"
 #include "braid/tensor/kernels/pointwise_ops.h"
 

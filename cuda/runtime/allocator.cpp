@@ -4,8 +4,8 @@
 #include <cstdlib>
 
 #include "braid/cuda/runtime/messages.h"
-#include "braid/tensor/detail/integers.h"
-#include "braid/tensor/detail/strings.h"
+#include "braid/tensor/base/integers.h"
+#include "braid/tensor/base/strings.h"
 #include "braid/tensor/error.h"
 
 namespace braid::cuda {

@@ -5,8 +5,8 @@
 #include "braid/cuda/runtime/allocator.h"
 #include "braid/cuda/runtime/check.h"
 #include "braid/cuda/runtime/runtime.h"
+#include "braid/tensor/dry/graph_cost.h"
 #include "braid/tensor/error.h"
-#include "braid/tensor/graph_cost.h"
 
 namespace braid::cuda {
 

@@ -1,6 +1,6 @@
 #include "braid/cuda/runtime/messages.h"
 
-#include "braid/tensor/detail/strings.h"
+#include "braid/tensor/base/strings.h"
 #include "braid/tensor/kernels/backend.h"
 
 namespace braid::cuda {

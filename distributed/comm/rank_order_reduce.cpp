@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "braid/tensor/detail/integers.h"
+#include "braid/tensor/base/integers.h"
 #include "braid/tensor/parallel.h"
 
 namespace braid::dist {

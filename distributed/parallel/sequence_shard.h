@@ -7,7 +7,7 @@
 //   tensor t      0   1   0   1   1   0   1   0        `own` of (0, 0): [0 1) [7 8)
 #pragma once
 #include "braid/distributed/comm/process_mesh.h"
-#include "braid/tensor/attention.h"
+#include "braid/tensor/attention_operands.h"
 
 namespace braid::dist {
 

@@ -4,8 +4,8 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
-#include "braid/models/text/prepare/byte_stream.h"
-#include "braid/tensor/detail/strings.h"
+#include "braid/models/data/prepare/byte_stream.h"
+#include "braid/tensor/base/strings.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/json.h"
 

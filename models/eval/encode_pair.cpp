@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "braid/models/text/tokenizers/unicode.h"
-#include "braid/tensor/detail/utf8.h"
+#include "braid/models/data/tokenizers/unicode.h"
+#include "braid/tensor/base/utf8.h"
 #include "braid/tensor/error.h"
 
 namespace braid::models::eval {

@@ -4,8 +4,8 @@
 #include <string_view>
 #include <vector>
 
+#include "braid/models/data/tokenizers/tokenizer.h"
 #include "braid/models/eval/eval_task.h"
-#include "braid/models/text/tokenizer.h"
 
 namespace braid::models::eval {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "braid/models/text/tokenizers/unicode.h"
-#include "braid/tensor/detail/strings.h"
+#include "braid/models/data/tokenizers/unicode.h"
+#include "braid/tensor/base/strings.h"
 #include "braid/tensor/error.h"
 
 namespace braid::models::eval {

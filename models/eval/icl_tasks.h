@@ -4,8 +4,8 @@
 #include <functional>
 #include <span>
 
+#include "braid/models/data/tasks/tasks.h"
 #include "braid/models/language_model.h"
-#include "braid/models/text/tasks/tasks.h"
 
 namespace braid::models {
 

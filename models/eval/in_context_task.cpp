@@ -7,7 +7,7 @@
 
 #include "braid/models/eval/documents.h"
 #include "braid/models/eval/metrics.h"
-#include "braid/tensor/detail/strings.h"
+#include "braid/tensor/base/strings.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/io/json.h"
 

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "braid/models/data/tasks/tasks.h"
 #include "braid/models/eval/encode_pair.h"
 #include "braid/models/eval/eval_task.h"
-#include "braid/models/text/tasks/tasks.h"
 
 namespace braid::models::eval {
 

@@ -5,7 +5,7 @@
 #include <span>
 
 #include "braid/models/eval/eval_task.h"
-#include "braid/models/generation/engine.h"
+#include "braid/models/inference/engine.h"
 
 namespace braid::models::eval {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <numbers>
 
+#include "braid/models/data/tokenizers/unicode.h"
 #include "braid/models/eval/metrics.h"
-#include "braid/models/text/tokenizers/unicode.h"
-#include "braid/tensor/detail/utf8.h"
+#include "braid/tensor/base/utf8.h"
 #include "braid/tensor/error.h"
 
 namespace braid::models::eval {

@@ -6,7 +6,7 @@
 #include "braid/models/training/trainer.h"
 #include "braid/nn/optim/clip.h"
 #include "braid/nn/optim/registry.h"
-#include "braid/tensor/detail/strings.h"
+#include "braid/tensor/base/strings.h"
 
 namespace braid::models {
 

@@ -2,8 +2,8 @@
 #include <map>
 #include <set>
 
-#include "braid/models/lora.h"
-#include "braid/models/pretrained/adapter.h"
+#include "braid/models/folders/adapter.h"
+#include "braid/models/folders/lora.h"
 #include "braid/models/training/stored_weights.h"
 #include "braid/models/training/trainer.h"
 #include "braid/nn/optim/registry.h"

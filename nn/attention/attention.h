@@ -13,13 +13,13 @@
 // Grouped key/value heads are sharded like query heads, each by itself. Where a rank's query heads read key/value heads
 // of others (their number is no multiple of the ranks), route (a) gets those by --exchange--> too.
 #pragma once
-#include "braid/autograd/attention.h"
+#include "braid/autograd/dcmha.h"
 #include "braid/nn/attention/composition.h"
 #include "braid/nn/attention/kv_cache.h"
-#include "braid/nn/linear.h"
-#include "braid/nn/norm.h"
+#include "braid/nn/layers/linear.h"
+#include "braid/nn/layers/norm.h"
+#include "braid/nn/layers/rope.h"
 #include "braid/nn/observer.h"
-#include "braid/nn/rope.h"
 
 namespace braid::nn {
 

@@ -8,9 +8,9 @@
 #pragma once
 #include <optional>
 
-#include "braid/autograd/attention.h"
+#include "braid/autograd/dcmha.h"
 #include "braid/nn/attention/composition.h"
-#include "braid/nn/linear.h"
+#include "braid/nn/layers/linear.h"
 
 namespace braid::nn {
 

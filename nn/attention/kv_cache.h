@@ -5,7 +5,7 @@
 #include <array>
 #include <vector>
 
-#include "braid/autograd/attention.h"
+#include "braid/autograd/dcmha.h"
 #include "braid/nn/attention/attention_cache.h"
 
 namespace braid::nn {

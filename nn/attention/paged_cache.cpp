@@ -3,11 +3,11 @@
 #include <algorithm>
 
 #include "braid/autograd/paged_attention.h"
-#include "braid/tensor/detail/integers.h"
+#include "braid/tensor/base/integers.h"
 
 namespace braid::nn {
 
-using detail::ceil_div;
+using braid::detail::ceil_div;
 
 PagedCache::PagedCache(std::vector<LayerWindow> layers, int64_t positions, int64_t block)
     : windows_(std::move(layers)), pool_(std::ssize(windows_) * ceil_div(positions, block), block) {

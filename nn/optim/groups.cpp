@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "braid/nn/name_pattern.h"
-#include "braid/tensor/detail/strings.h"
+#include "braid/tensor/base/strings.h"
 #include "braid/tensor/error.h"
 
 namespace braid::nn {

@@ -8,7 +8,7 @@
 
 #include "braid/autograd/ops.h"
 #include "braid/autograd/record.h"
-#include "braid/tensor/detail/strings.h"
+#include "braid/tensor/base/strings.h"
 #include "braid/tensor/kernels/backend.h"
 
 namespace braid::nn {

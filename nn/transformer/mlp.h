@@ -1,7 +1,7 @@
 // The feed-forward layer of a block. Parameter names are those of the published DCFormer folders: w1 (gate or up), w3
 // (linear branch), w2 (down), mg (block gate).
 #pragma once
-#include "braid/nn/linear.h"
+#include "braid/nn/layers/linear.h"
 
 namespace braid::nn {
 

@@ -1,10 +1,10 @@
 // Copies between any strides and types, and fills.
 #include <cstring>
 
+#include "braid/tensor/base/integers.h"
 #include "braid/tensor/convert.h"
 #include "braid/tensor/cpu/gemm/vector.h"
 #include "braid/tensor/cpu/loops.h"
-#include "braid/tensor/detail/integers.h"
 #include "braid/tensor/kernels/copy.h"
 
 namespace braid::cpu {

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <vector>
 
-#include "braid/tensor/detail/integers.h"
+#include "braid/tensor/base/integers.h"
 #include "braid/tensor/kernels/index.h"
 #include "braid/tensor/parallel.h"
 

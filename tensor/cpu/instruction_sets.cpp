@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "braid/tensor/detail/processor.h"
-#include "braid/tensor/detail/variants.h"
+#include "braid/tensor/base/processor.h"
+#include "braid/tensor/base/variants.h"
 
 namespace braid::cpu {
 

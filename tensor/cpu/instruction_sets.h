@@ -14,7 +14,7 @@ struct InstructionSet {
   const GemmTables& (*products)();  // for tests and benchmarks: its kernels choose for themselves
 };
 
-// The ones that this processor has and BRAID_INSTRUCTIONS allows (tensor/detail/processor.h), the best first.
+// The ones that this processor has and BRAID_INSTRUCTIONS allows (tensor/base/processor.h), the best first.
 std::span<const InstructionSet* const> instruction_sets();
 const InstructionSet& instruction_set();  // the one in use
 // From now on this one, "" for the best; for tests and benchmarks. False when the processor cannot run it. Attention,

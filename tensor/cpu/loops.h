@@ -8,7 +8,7 @@
 #pragma once
 #include <cstddef>
 
-#include "braid/tensor/detail/integers.h"
+#include "braid/tensor/base/integers.h"
 #include "braid/tensor/parallel.h"
 #include "braid/tensor/tensor.h"
 

@@ -2,10 +2,10 @@
 // for clipping.
 #include <algorithm>
 
+#include "braid/tensor/base/integers.h"
 #include "braid/tensor/cpu/ivdep.h"
 #include "braid/tensor/cpu/lanes.h"
 #include "braid/tensor/cpu/loops.h"
-#include "braid/tensor/detail/integers.h"
 #include "braid/tensor/kernels/update_rules.h"
 #include "braid/tensor/parallel.h"
 

@@ -8,9 +8,9 @@
 #include <limits>
 #include <vector>
 
+#include "braid/tensor/base/integers.h"
 #include "braid/tensor/cpu/lanes.h"
 #include "braid/tensor/cpu/loops.h"
-#include "braid/tensor/detail/integers.h"
 #include "braid/tensor/kernels/backend.h"
 #include "braid/tensor/kernels/reduce.h"
 

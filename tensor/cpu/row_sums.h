@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "braid/tensor/detail/integers.h"
+#include "braid/tensor/base/integers.h"
 #include "braid/tensor/kernels/kernel.h"
 #include "braid/tensor/parallel.h"
 

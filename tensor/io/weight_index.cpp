@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "braid/tensor/detail/strings.h"
+#include "braid/tensor/base/strings.h"
 #include "braid/tensor/io/json.h"
 #include "braid/tensor/io/reader.h"
 

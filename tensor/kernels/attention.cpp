@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <mutex>
 
-#include "braid/tensor/detail/lock_at_fork.h"
+#include "braid/tensor/base/lock_at_fork.h"
 
 namespace braid {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "braid/tensor/attention.h"
+#include "braid/tensor/attention_operands.h"
 #include "braid/tensor/kernels/kernel.h"
 #include "braid/tensor/paged_rows.h"
 

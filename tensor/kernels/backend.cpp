@@ -2,8 +2,8 @@
 
 #include <atomic>
 
-#include "braid/tensor/detail/recording.h"
-#include "braid/tensor/dry_device.h"
+#include "braid/tensor/base/recording.h"
+#include "braid/tensor/dry/dry_device.h"
 #include "braid/tensor/graph.h"
 
 namespace braid {

@@ -1,6 +1,6 @@
 // Queries, keys and values from the one product that makes them, normalised and rotated.
 #pragma once
-#include "braid/tensor/attention.h"
+#include "braid/tensor/attention_operands.h"
 #include "braid/tensor/kernels/kernel.h"
 
 namespace braid {

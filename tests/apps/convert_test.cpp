@@ -4,7 +4,7 @@
 
 #include "braid/tensor/io/safetensors.h"
 #include "tests/apps/support.h"
-#include "tests/models/pretrained/support.h"
+#include "tests/models/folders/support.h"
 #include "tests/support/places.h"
 
 using namespace braid;

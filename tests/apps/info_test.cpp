@@ -1,7 +1,7 @@
 // The info command, run as the real program.
 #include <boost/test/unit_test.hpp>
 
-#include "braid/models/dcformer/config.h"
+#include "braid/models/families/dcformer/config.h"
 #include "tests/apps/support.h"
 
 using braid::test::run;

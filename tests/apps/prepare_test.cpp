@@ -1,7 +1,7 @@
-// The prepare command, run as the real program. Its output is tested in tests/models/text.
+// The prepare command, run as the real program. Its output is tested in tests/models/data/text.
 #include <boost/test/unit_test.hpp>
 
-#include "braid/models/text/manifest.h"
+#include "braid/models/data/text/manifest.h"
 #include "tests/apps/support.h"
 
 using braid::test::run;

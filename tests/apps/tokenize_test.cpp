@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/apps/support.h"
-#include "tests/models/text/tokenizers/fixtures.h"
+#include "tests/models/data/tokenizers/fixtures.h"
 
 using namespace braid::test;
 

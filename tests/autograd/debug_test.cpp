@@ -3,7 +3,7 @@
 #include <boost/test/unit_test.hpp>
 #include <limits>
 
-#include "braid/autograd/autograd.h"
+#include "braid/autograd.h"
 #include "tests/support/compare.h"
 #include "tests/support/throws.h"
 

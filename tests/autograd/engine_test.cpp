@@ -1,6 +1,6 @@
 #include <boost/test/unit_test.hpp>
 
-#include "braid/autograd/autograd.h"
+#include "braid/autograd.h"
 #include "braid/tensor/kernels/backend.h"
 #include "braid/tensor/kernels/pointwise_ops.h"
 #include "tests/support/compare.h"

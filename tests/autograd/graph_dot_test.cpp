@@ -4,7 +4,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "braid/autograd/autograd.h"
+#include "braid/autograd.h"
 #include "tests/support/compare.h"
 #include "tests/support/temp_folder.h"
 

@@ -1,7 +1,7 @@
 // Results that derivatives compute again instead of keeping them.
 #include "braid/autograd/saved.h"
 
-#include "braid/autograd/autograd.h"
+#include "braid/autograd.h"
 #include "braid/tensor/memory.h"
 #include "tests/support/compare.h"
 #include "tests/support/throws.h"

@@ -2,7 +2,7 @@
 #include <boost/test/unit_test.hpp>
 #include <functional>
 
-#include "braid/autograd/autograd.h"
+#include "braid/autograd.h"
 #include "braid/tensor/print.h"
 #include "tests/support/compare.h"
 

@@ -15,7 +15,7 @@
 #include <string>
 
 #include "arguments.h"
-#include "braid/autograd/autograd.h"
+#include "braid/autograd.h"
 #include "braid/autograd/ops.h"
 #include "braid/tensor/cpu/attention/variants.h"
 #include "braid/tensor/kernels/backend.h"

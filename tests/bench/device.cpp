@@ -17,10 +17,10 @@
 #include <vector>
 
 #include "arguments.h"
-#include "braid/autograd/autograd.h"
+#include "braid/autograd.h"
 #include "braid/autograd/ops.h"
 #include "braid/nn/optim/optimizer.h"
-#include "braid/tensor/dry_device.h"
+#include "braid/tensor/dry/dry_device.h"
 #include "braid/tensor/graph.h"
 #include "braid/tensor/kernels/backend.h"
 #include "braid/tensor/kernels/update_rules.h"

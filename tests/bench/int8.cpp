@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "arguments.h"
-#include "braid/autograd/autograd.h"
+#include "braid/autograd.h"
 #include "braid/autograd/ops.h"
+#include "braid/models/data/text/batches.h"
+#include "braid/models/folders/pretrained.h"
 #include "braid/models/language_model.h"
-#include "braid/models/pretrained/pretrained.h"
 #include "braid/models/registry.h"
-#include "braid/models/text/batches.h"
 #include "braid/models/training/trainer.h"
 #include "braid/tensor/cpu/int8/variants.h"
 #include "braid/tensor/parallel.h"

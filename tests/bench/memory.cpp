@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "arguments.h"
-#include "braid/autograd/autograd.h"
+#include "braid/autograd.h"
 #include "braid/autograd/ops.h"
 #include "braid/tensor/kernels/backend.h"
 #include "braid/tensor/kernels/update_rules.h"

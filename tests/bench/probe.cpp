@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "arguments.h"
-#include "braid/autograd/autograd.h"
+#include "braid/autograd.h"
 #include "braid/autograd/ops.h"
-#include "braid/tensor/dry_device.h"
+#include "braid/tensor/dry/dry_device.h"
 #include "braid/tensor/graph.h"
 #include "braid/tensor/kernels/backend.h"
 

@@ -18,11 +18,11 @@
 #include <vector>
 
 #include "arguments.h"
-#include "braid/autograd/autograd.h"
+#include "braid/autograd.h"
 #include "braid/models/language_model.h"
 #include "braid/models/registry.h"
 #include "braid/models/training/trainer.h"
-#include "braid/tensor/detail/parallel_record.h"
+#include "braid/tensor/base/parallel_record.h"
 #include "braid/tensor/parallel.h"
 
 using namespace braid;

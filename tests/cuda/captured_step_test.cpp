@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "braid/models/dcformer/model.h"
+#include "braid/models/families/dcformer/model.h"
 #include "braid/models/model_spec.h"
 #include "braid/models/training/trainer.h"
 #include "braid/tensor/io/safetensors.h"

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <functional>
 
-#include "braid/autograd/autograd.h"
+#include "braid/autograd.h"
 #include "braid/autograd/ops.h"
 #include "braid/tensor/kernels/backend.h"
 

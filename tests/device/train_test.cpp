@@ -4,10 +4,10 @@
 #include <cmath>
 
 #include "braid/distributed/comm/thread_transport.h"
-#include "braid/models/dcformer/model.h"
 #include "braid/models/eval/icl_tasks.h"
-#include "braid/models/generation/generate.h"
-#include "braid/models/training/checkpoint_writer.h"
+#include "braid/models/families/dcformer/model.h"
+#include "braid/models/inference/generate.h"
+#include "braid/models/training/checkpoint/checkpoint_writer.h"
 #include "braid/models/training/trainer.h"
 #include "braid/nn/optim/rules/adamw.h"
 #include "tests/device/stand_in.h"

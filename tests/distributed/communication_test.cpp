@@ -2,9 +2,9 @@
 #include <boost/test/unit_test.hpp>
 
 #include "braid/distributed/comm/thread_transport.h"
-#include "braid/models/dcformer/cost.h"
-#include "braid/models/dcformer/family.h"
-#include "braid/models/lora.h"
+#include "braid/models/families/dcformer/cost.h"
+#include "braid/models/families/dcformer/family.h"
+#include "braid/models/folders/lora.h"
 #include "tests/distributed/parity.h"
 #include "tests/support/switches.h"
 

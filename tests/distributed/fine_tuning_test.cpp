@@ -3,10 +3,10 @@
 #include <map>
 
 #include "braid/distributed/comm/thread_transport.h"
-#include "braid/models/lora.h"
-#include "braid/models/pretrained/adapter.h"
-#include "braid/models/pretrained/init_from.h"
-#include "braid/models/training/checkpoint_writer.h"
+#include "braid/models/folders/adapter.h"
+#include "braid/models/folders/init_from.h"
+#include "braid/models/folders/lora.h"
+#include "braid/models/training/checkpoint/checkpoint_writer.h"
 #include "tests/distributed/parity.h"
 #include "tests/support/random.h"
 #include "tests/support/temp_folder.h"

@@ -3,11 +3,11 @@
 #include <boost/test/unit_test.hpp>
 #include <map>
 
-#include "braid/autograd/autograd.h"
+#include "braid/autograd.h"
 #include "braid/distributed/comm/thread_transport.h"
-#include "braid/models/dcformer/cost.h"
 #include "braid/models/eval/icl_tasks.h"
-#include "braid/models/generation/generate.h"
+#include "braid/models/families/dcformer/cost.h"
+#include "braid/models/inference/generate.h"
 #include "braid/tensor/kernels/kernel.h"
 #include "tests/distributed/parity.h"
 

@@ -5,10 +5,10 @@
 #include <map>
 #include <thread>
 
-#include "apps/train/log.h"
-#include "braid/models/pretrained/pretrained.h"
-#include "braid/models/training/checkpoint.h"
-#include "braid/models/training/manifest.h"
+#include "apps/train/log/log.h"
+#include "braid/models/folders/pretrained.h"
+#include "braid/models/training/checkpoint/checkpoint.h"
+#include "braid/models/training/checkpoint/manifest.h"
 #include "braid/models/training/trainer.h"
 #include "braid/tensor/io/safetensors.h"
 #include "tests/distributed/job_support.h"

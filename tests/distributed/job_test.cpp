@@ -7,11 +7,11 @@
 #include <cstdlib>
 #include <thread>
 
-#include "apps/train/log.h"
-#include "apps/train/run_status.h"
+#include "apps/train/log/log.h"
+#include "apps/train/run/run_status.h"
 #include "braid/distributed/comm/mpi_session.h"
-#include "braid/models/training/checkpoint.h"
-#include "braid/models/training/manifest.h"
+#include "braid/models/training/checkpoint/checkpoint.h"
+#include "braid/models/training/checkpoint/manifest.h"
 #include "tests/distributed/job_support.h"
 #include "tests/support/idx_pictures.h"
 #include "tests/support/places.h"

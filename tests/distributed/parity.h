@@ -3,7 +3,7 @@
 #include <map>
 #include <memory>
 
-#include "braid/models/dcformer/model.h"
+#include "braid/models/families/dcformer/model.h"
 #include "braid/models/training/trainer.h"
 #include "tests/distributed/support.h"
 

@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include "braid/distributed/comm/thread_transport.h"
-#include "braid/models/training/checkpoint_writer.h"
+#include "braid/models/training/checkpoint/checkpoint_writer.h"
 #include "braid/tensor/io/safetensors.h"
 #include "tests/distributed/parity.h"
 #include "tests/support/temp_folder.h"

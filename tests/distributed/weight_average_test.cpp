@@ -4,8 +4,8 @@
 #include <map>
 
 #include "braid/distributed/comm/thread_transport.h"
-#include "braid/models/pretrained/pretrained.h"
-#include "braid/models/training/checkpoint_writer.h"
+#include "braid/models/folders/pretrained.h"
+#include "braid/models/training/checkpoint/checkpoint_writer.h"
 #include "tests/distributed/parity.h"
 #include "tests/support/temp_folder.h"
 

@@ -2,7 +2,7 @@
 // for, against the same plain loops.
 #include <boost/test/unit_test.hpp>
 
-#include "braid/tensor/detail/processor.h"
+#include "braid/tensor/base/processor.h"
 
 namespace braid::test {
 

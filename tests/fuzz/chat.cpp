@@ -1,4 +1,4 @@
-#include "braid/models/text/prepare/chat.h"
+#include "braid/models/data/prepare/chat.h"
 
 #include "tests/fuzz/fuzz.h"
 

@@ -1,4 +1,4 @@
-#include "braid/models/text/prepare/jsonl.h"
+#include "braid/models/data/prepare/jsonl.h"
 
 #include "tests/fuzz/fuzz.h"
 

@@ -1,4 +1,4 @@
-#include "braid/models/dcformer/config.h"
+#include "braid/models/families/dcformer/config.h"
 #include "tests/fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

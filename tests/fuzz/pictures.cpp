@@ -4,9 +4,9 @@
 
 #include <filesystem>
 
-#include "braid/models/vision/cifar.h"
-#include "braid/models/vision/decode.h"
-#include "braid/models/vision/idx.h"
+#include "braid/models/data/vision/cifar.h"
+#include "braid/models/data/vision/decode.h"
+#include "braid/models/data/vision/idx.h"
 #include "braid/tensor/io/atomic_file.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,6 +1,6 @@
-#include "apps/serve/api_error.h"
-#include "apps/serve/http_reader.h"
-#include "apps/serve/requests.h"
+#include "apps/serve/api/api_error.h"
+#include "apps/serve/api/requests.h"
+#include "apps/serve/http/http_reader.h"
 
 // The first byte chooses the parser, the rest is what the client sends: a body for each route, or bytes of HTTP in
 // pieces. An ApiError is the right answer to bad input; it must have a status of bad requests and words.

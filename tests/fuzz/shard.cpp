@@ -1,4 +1,4 @@
-#include "braid/models/text/shard.h"
+#include "braid/models/data/text/shard.h"
 
 #include <cstring>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "braid/models/text/tokenizer.h"
+#include "braid/models/data/tokenizers/tokenizer.h"
 #include "tests/fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -1,5 +1,5 @@
 # Every source file is built: it is named, from there and with or without its ending, in a CMakeLists.txt of its folder
-# or of a folder above; that of tests/ names tests/nn/linear_test.cpp as braid_test(nn ... linear_test.cpp ...).
+# or of a folder above; that of tests/ names tests/nn/layers/linear_test.cpp as braid_test(nn ... linear_test.cpp ...).
 # Usage: cmake -DROOT=<tree> -P tests/lint/listed.cmake
 cmake_minimum_required(VERSION 3.25)
 set(read_from_disk "^nn/optim/rules/")  # cmake/braid-optimizers.cmake

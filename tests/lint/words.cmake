@@ -9,9 +9,9 @@ set(banned "[Dd]ealt out" "[Ww]orked off" "by heart" "general way" "composed way
   "kMost[A-Za-z]*" "slip of the pen" "[Ww]hoever" "[Cc]ards?" "[Ss]entences?" "[A-Za-z_]*[Rr]efus(e|es|ed|al|als|ing)[A-Za-z_]*" "[Ww]anted"
   "[Oo]urs" "[Tt]urned" "(in)?visible" "[Dd]evices? (speaks?|hears?|knows?)" "(//|#) (What|Whatever|Those) [A-Za-z]+")
 set(excepted
-  "tests/models/text/tasks/.*: .*entences.*"  # the texts of tasks consist of them
+  "tests/models/data/tasks/.*: .*entences.*"  # the texts of tasks consist of them
   "(configs/eval/winogrande.toml|tests/apps/eval/templates_test.cpp): .*entences.*"  # a field of the data set
-  "models/text/tasks/words.cpp: .*visible"    # a word of a task
+  "models/data/tasks/words.cpp: .*visible"    # a word of a task
 )
 set(files "")
 foreach(pattern *.md *.txt *.cmake *.h *.cpp *.cu *.cuh *.py *.toml *.json)

@@ -5,8 +5,8 @@
 #include <filesystem>
 
 #include "braid/models/batch.h"
-#include "braid/models/dcformer/model.h"
-#include "braid/models/pretrained/pretrained.h"
+#include "braid/models/families/dcformer/model.h"
+#include "braid/models/folders/pretrained.h"
 
 namespace braid::test {
 

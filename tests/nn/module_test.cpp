@@ -5,7 +5,7 @@
 
 #include "braid/autograd/debug.h"
 #include "braid/autograd/ops.h"
-#include "braid/nn/linear.h"
+#include "braid/nn/layers/linear.h"
 #include "braid/nn/optim/master_weights.h"
 #include "braid/nn/optim/rules/adam.h"
 #include "tests/support/compare.h"

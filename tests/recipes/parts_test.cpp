@@ -1,12 +1,13 @@
-// Checks the results of the recipes in models/text/adding_an_input.md and models/dcformer/adding_a_setting.md
-// (A relative), and the collective of distributed/adding_a_layer.md; the sharded layer has its own test.
+// Checks the results of the recipes in models/data/text/adding_an_input.md and
+// models/families/dcformer/adding_a_setting.md (A relative), and the collective of distributed/adding_a_layer.md; the
+// sharded layer has its own test.
 #include <boost/test/unit_test.hpp>
 
-#include "braid/autograd/autograd.h"
+#include "braid/autograd.h"
 #include "braid/distributed/comm/thread_transport.h"
+#include "braid/models/data/prepare/byte_stream.h"
+#include "braid/models/data/tokenizers/tokenizer.h"
 #include "braid/models/registry.h"
-#include "braid/models/text/prepare/byte_stream.h"
-#include "braid/models/text/tokenizer.h"
 #include "tests/distributed/support.h"
 #include "tests/support/compare.h"
 #include "tests/support/temp_folder.h"

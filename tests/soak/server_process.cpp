@@ -7,7 +7,7 @@
 #include <fstream>
 #include <stdexcept>
 
-#include "braid/models/pretrained/pretrained.h"
+#include "braid/models/folders/pretrained.h"
 #include "tests/apps/generate/byte_model.h"
 #include "tests/apps/serve/client.h"
 

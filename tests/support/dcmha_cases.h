@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "braid/autograd/autograd.h"
+#include "braid/autograd.h"
 #include "braid/tensor/kernels/attention.h"
 
 namespace braid::test {

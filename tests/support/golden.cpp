@@ -2,8 +2,8 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include "braid/autograd/autograd.h"
-#include "braid/models/dcformer/config.h"
+#include "braid/autograd.h"
+#include "braid/models/families/dcformer/config.h"
 #include "braid/tensor/io/reader.h"
 #include "tests/support/compare.h"
 

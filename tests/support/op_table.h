@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "braid/autograd/autograd.h"
+#include "braid/autograd.h"
 
 namespace braid::test {
 

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "braid/models/dcformer/config.h"
+#include "braid/models/families/dcformer/config.h"
 
 namespace braid::test {
 

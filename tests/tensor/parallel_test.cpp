@@ -13,7 +13,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "braid/tensor/detail/float_mode.h"
+#include "braid/tensor/base/float_mode.h"
 #include "braid/tensor/pin_threads.h"
 #include "tests/support/compare.h"
 #include "tests/support/in_child.h"

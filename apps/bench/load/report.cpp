@@ -6,7 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "apps/report/panel.h"
+#include "apps/chart/panel.h"
 
 namespace braid::apps {
 namespace {

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "braid/nn/optim/registry.h"
-#include "braid/tensor/detail/strings.h"
+#include "braid/tensor/base/strings.h"
 #include "braid/tensor/kernels/update_rules.h"
 
 namespace braid::nn {

@@ -10,11 +10,11 @@
 #include <numeric>
 #include <vector>
 
+#include "braid/tensor/base/integers.h"
 #include "braid/tensor/cpu/attention/decode_rows.h"
 #include "braid/tensor/cpu/attention/kept.h"
 #include "braid/tensor/cpu/attention/packing.h"
 #include "braid/tensor/cpu/attention/variants.h"
-#include "braid/tensor/detail/integers.h"
 
 namespace braid::cpu {
 

@@ -1,8 +1,8 @@
 // Shared by forward and backward: the unmasked part of a block, its packed rows, its workspace.
 #pragma once
+#include "braid/tensor/base/integers.h"
 #include "braid/tensor/cpu/attention/mix.h"
 #include "braid/tensor/cpu/attention/product.h"
-#include "braid/tensor/detail/integers.h"
 
 namespace braid::cpu::attention::BRAID_ATTENTION_ISA {
 

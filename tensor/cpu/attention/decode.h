@@ -14,9 +14,9 @@
 // the last product some rows share the loads of v, and each element of y is a chain of fused multiply-adds over the
 // row's own keys in ascending order. So a row has the same bits in any task.
 #pragma once
+#include "braid/tensor/base/integers.h"
 #include "braid/tensor/cpu/attention/block.h"
 #include "braid/tensor/cpu/attention/transpose.h"
-#include "braid/tensor/detail/integers.h"
 
 namespace braid::cpu::attention::BRAID_ATTENTION_ISA {
 

@@ -5,8 +5,8 @@
 //                          the row's maximum so far, kept per tile;  running sum of e
 //   pass 2, tile by tile   P = e exp(u - u_last) / sum;  P' = compose_post(P);  y += P' v
 #pragma once
+#include "braid/tensor/base/integers.h"
 #include "braid/tensor/cpu/attention/block.h"
-#include "braid/tensor/detail/integers.h"
 
 namespace braid::cpu::attention::BRAID_ATTENTION_ISA {
 

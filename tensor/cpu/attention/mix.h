@@ -12,9 +12,9 @@
 // A query row's factors are scalars, a key's factors differ from lane to lane. The gate of a packed query row holds
 // 1 + q_gate.
 #pragma once
+#include "braid/tensor/base/integers.h"
 #include "braid/tensor/cpu/attention/problem.h"
 #include "braid/tensor/cpu/attention/vector.h"
-#include "braid/tensor/detail/integers.h"
 
 namespace braid::cpu::attention::BRAID_ATTENTION_ISA {
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "braid/tensor/base/integers.h"
 #include "braid/tensor/cpu/attention/problem.h"
-#include "braid/tensor/detail/integers.h"
 #include "braid/tensor/kernels/attention.h"
 #include "braid/tensor/parallel.h"
 

@@ -13,8 +13,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "braid/tensor/base/integers.h"
 #include "braid/tensor/cpu/attention/rows.h"
-#include "braid/tensor/detail/integers.h"
 #include "braid/tensor/kernels/attention.h"
 
 namespace braid::cpu::attention {

@@ -1,7 +1,7 @@
 // Rows of keys to lanes of a key vector.
 #pragma once
+#include "braid/tensor/base/integers.h"
 #include "braid/tensor/cpu/attention/vector.h"
-#include "braid/tensor/detail/integers.h"
 
 namespace braid::cpu::attention::BRAID_ATTENTION_ISA {
 

@@ -3,8 +3,8 @@
 #include <atomic>
 #include <vector>
 
-#include "braid/tensor/detail/processor.h"
-#include "braid/tensor/detail/variants.h"
+#include "braid/tensor/base/processor.h"
+#include "braid/tensor/base/variants.h"
 
 namespace braid::cpu::attention {
 

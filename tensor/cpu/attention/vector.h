@@ -12,7 +12,7 @@
 #include <arm_neon.h>
 #endif
 
-#include "braid/tensor/detail/widen.h"
+#include "braid/tensor/base/widen.h"
 #include "braid/tensor/dtype.h"
 
 namespace braid::cpu::attention::BRAID_ATTENTION_ISA {

@@ -4,9 +4,9 @@
 #include <new>
 #include <vector>
 
-#include "braid/tensor/detail/integers.h"
-#include "braid/tensor/detail/processor.h"
-#include "braid/tensor/detail/variants.h"
+#include "braid/tensor/base/integers.h"
+#include "braid/tensor/base/processor.h"
+#include "braid/tensor/base/variants.h"
 #include "braid/tensor/tensor.h"
 
 namespace braid::cpu {

@@ -11,7 +11,7 @@
 #include <dnnl.h>
 #endif
 
-#include "braid/tensor/detail/integers.h"
+#include "braid/tensor/base/integers.h"
 #include "braid/tensor/error.h"
 #include "braid/tensor/tensor.h"
 

@@ -15,9 +15,9 @@
 #include <type_traits>
 #include <vector>
 
+#include "braid/tensor/base/integers.h"
 #include "braid/tensor/cpu/gemm/kernels.h"
 #include "braid/tensor/cpu/gemm/vector.h"
-#include "braid/tensor/detail/integers.h"
 #include "braid/tensor/parallel.h"
 
 namespace braid::cpu {

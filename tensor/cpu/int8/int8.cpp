@@ -10,9 +10,9 @@
 #include <limits>
 #include <memory>
 
+#include "braid/tensor/base/integers.h"
 #include "braid/tensor/cpu/int8/variants.h"
 #include "braid/tensor/cpu/lanes.h"
-#include "braid/tensor/detail/integers.h"
 #include "braid/tensor/kernels/backend.h"
 #include "braid/tensor/kernels/int8.h"
 #include "braid/tensor/parallel.h"

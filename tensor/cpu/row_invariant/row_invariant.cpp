@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "braid/tensor/base/integers.h"
 #include "braid/tensor/cpu/row_invariant/variants.h"
-#include "braid/tensor/detail/integers.h"
 
 namespace braid::cpu::row_invariant {
 

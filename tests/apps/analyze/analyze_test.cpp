@@ -2,9 +2,9 @@
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 
-#include "braid/models/dcformer/model.h"
-#include "braid/models/pretrained/pretrained.h"
-#include "braid/tensor/detail/strings.h"
+#include "braid/models/families/dcformer/model.h"
+#include "braid/models/folders/pretrained.h"
+#include "braid/tensor/base/strings.h"
 #include "braid/tensor/io/file_system.h"
 #include "braid/tensor/io/safetensors.h"
 #include "tests/apps/support.h"

@@ -3,9 +3,9 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/chat/commands.h"
-#include "braid/models/generation/generate.h"
-#include "braid/models/pretrained/pretrained.h"
-#include "braid/tensor/detail/utf8.h"
+#include "braid/models/folders/pretrained.h"
+#include "braid/models/inference/generate.h"
+#include "braid/tensor/base/utf8.h"
 #include "tests/apps/generate/byte_model.h"
 #include "tests/apps/support.h"
 #include "tests/support/places.h"

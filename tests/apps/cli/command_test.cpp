@@ -6,7 +6,7 @@
 #include <new>
 
 #include "apps/cli/version.h"
-#include "braid/tensor/detail/float_mode.h"
+#include "braid/tensor/base/float_mode.h"
 #include "tests/apps/support.h"
 
 using namespace braid;

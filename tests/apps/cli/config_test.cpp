@@ -2,8 +2,8 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include "apps/train/from_config.h"
-#include "apps/train/train_config.h"
+#include "apps/train/config/train_config.h"
+#include "apps/train/task/from_config.h"
 #include "tests/apps/support.h"
 
 using namespace braid;

@@ -7,9 +7,9 @@
 #include <regex>
 #include <set>
 
-#include "braid/models/pretrained/pretrained.h"
+#include "braid/models/folders/pretrained.h"
 #include "braid/models/registry.h"
-#include "braid/tensor/detail/strings.h"
+#include "braid/tensor/base/strings.h"
 #include "braid/tensor/io/safetensors.h"
 #include "tests/apps/support.h"
 #include "tests/support/compare.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
 
-#include "braid/models/pretrained/pretrained.h"
+#include "braid/models/folders/pretrained.h"
 #include "braid/models/registry.h"
 #include "tests/apps/generate/byte_model.h"
 #include "tests/apps/support.h"

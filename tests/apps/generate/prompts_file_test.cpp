@@ -1,9 +1,9 @@
 // braid generate --prompts, --ids and --tokenizer as the real program.
 #include <boost/test/unit_test.hpp>
 
-#include "braid/models/pretrained/pretrained.h"
+#include "braid/models/folders/pretrained.h"
 #include "braid/models/registry.h"
-#include "braid/tensor/detail/strings.h"
+#include "braid/tensor/base/strings.h"
 #include "tests/apps/generate/byte_model.h"
 #include "tests/apps/support.h"
 

@@ -3,8 +3,8 @@
 #include <boost/test/unit_test.hpp>
 #include <regex>
 
-#include "apps/serve/page_files.h"
-#include "braid/models/inspection/inspection_json.h"
+#include "apps/serve/page/page_files.h"
+#include "braid/models/inspect/inspection_json.h"
 #include "braid/tensor/io/reader.h"
 #include "tests/apps/serve/test_server.h"
 #include "tests/support/places.h"

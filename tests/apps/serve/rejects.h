@@ -3,7 +3,7 @@
 #include <boost/test/unit_test.hpp>
 #include <string>
 
-#include "apps/serve/api_error.h"
+#include "apps/serve/api/api_error.h"
 
 namespace braid::test {
 

@@ -3,7 +3,7 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include "braid/models/pretrained/pretrained.h"
+#include "braid/models/folders/pretrained.h"
 #include "tests/apps/serve/test_server.h"
 #include "tests/apps/support.h"
 

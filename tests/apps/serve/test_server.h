@@ -3,7 +3,7 @@
 #include <limits>
 #include <string>
 
-#include "apps/serve/server.h"
+#include "apps/serve/http/server.h"
 #include "tests/apps/generate/byte_model.h"
 #include "tests/apps/serve/client.h"
 

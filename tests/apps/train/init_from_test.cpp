@@ -1,7 +1,7 @@
 // Runs that go on from the weights of a folder: as the same model, as a DCFormer, with frozen parameters, with LoRA.
 #include <nlohmann/json.hpp>
 
-#include "braid/models/pretrained/adapter.h"
+#include "braid/models/folders/adapter.h"
 #include "braid/tensor/io/json.h"
 #include "braid/tensor/io/safetensors.h"
 #include "tests/apps/train/finished_run.h"

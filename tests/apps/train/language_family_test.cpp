@@ -4,11 +4,11 @@
 
 #include "apps/cli/commands.h"
 #include "braid/autograd/ops.h"
+#include "braid/models/folders/pretrained.h"
 #include "braid/models/language_model.h"
-#include "braid/models/pretrained/pretrained.h"
 #include "braid/models/registry.h"
-#include "braid/nn/nn.h"
-#include "braid/tensor/detail/strings.h"
+#include "braid/nn.h"
+#include "braid/tensor/base/strings.h"
 #include "braid/tensor/io/json.h"
 #include "tests/apps/train/runs.h"
 

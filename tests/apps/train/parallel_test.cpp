@@ -1,9 +1,9 @@
 // Settings of several processes that can be checked in one: plans, and errors.
 #include <boost/test/unit_test.hpp>
 
-#include "apps/train/machine.h"
-#include "apps/train/memory.h"
-#include "apps/train/step_time.h"
+#include "apps/train/plan/machine.h"
+#include "apps/train/plan/memory.h"
+#include "apps/train/plan/step_time.h"
 #include "braid/models/registry.h"
 #include "tests/apps/support.h"
 

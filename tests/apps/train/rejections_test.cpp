@@ -1,5 +1,5 @@
 // Mistakes and damage that braid train meets: each ends with its exit code and a message, and nothing is lost.
-#include "braid/models/training/manifest.h"
+#include "braid/models/training/checkpoint/manifest.h"
 #include "tests/apps/train/runs.h"
 #include "tests/support/sanitizer.h"
 

@@ -6,9 +6,9 @@
 #include <random>
 #include <thread>
 
-#include "apps/train/log.h"
-#include "braid/models/training/checkpoint.h"
-#include "braid/tensor/detail/strings.h"
+#include "apps/train/log/log.h"
+#include "braid/models/training/checkpoint/checkpoint.h"
+#include "braid/tensor/base/strings.h"
 #include "tests/apps/support.h"
 
 namespace braid::test {

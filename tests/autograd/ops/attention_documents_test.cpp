@@ -1,5 +1,5 @@
 // Attention within documents of packed sequences: each of them as if it were called alone, in f64.
-#include "braid/autograd/autograd.h"
+#include "braid/autograd.h"
 #include "braid/tensor/parallel.h"
 #include "tests/support/compare.h"
 #include "tests/support/dcmha_cases.h"

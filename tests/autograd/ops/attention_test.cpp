@@ -1,9 +1,9 @@
 // The fused kernels against the reference, in f64: random sizes, terms, masks, instruction sets and threads.
 
-#include "braid/autograd/autograd.h"
+#include "braid/autograd.h"
+#include "braid/tensor/base/processor.h"
 #include "braid/tensor/cpu/attention/kept.h"
 #include "braid/tensor/cpu/attention/variants.h"
-#include "braid/tensor/detail/processor.h"
 #include "braid/tensor/memory.h"
 #include "braid/tensor/parallel.h"
 #include "tests/support/compare.h"

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <random>
 
-#include "braid/autograd/autograd.h"
+#include "braid/autograd.h"
 #include "braid/tensor/cpu/attention/variants.h"
 #include "braid/tensor/parallel.h"
 #include "tests/support/compare.h"

@@ -1,7 +1,7 @@
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 
-#include "braid/autograd/autograd.h"
+#include "braid/autograd.h"
 #include "tests/support/compare.h"
 
 using namespace braid;

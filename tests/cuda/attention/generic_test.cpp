@@ -1,8 +1,8 @@
 // Attention on the GPU: against the reference on the CPU, the golden cases, decoding, precision, determinism
 // and memory.
 
-#include "braid/autograd/autograd.h"
-#include "braid/models/dcformer/model.h"
+#include "braid/autograd.h"
+#include "braid/models/families/dcformer/model.h"
 #include "tests/cuda/support.h"
 #include "tests/models/support.h"
 #include "tests/support/dcmha_cases.h"

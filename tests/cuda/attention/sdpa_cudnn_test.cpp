@@ -1,7 +1,7 @@
 // Scaled dot-product attention by cuDNN: its calls, and the calls that the generic kernels compute instead.
 #include "braid/cuda/attention/sdpa_cudnn.h"
 
-#include "braid/autograd/autograd.h"
+#include "braid/autograd.h"
 #include "braid/cuda/attention/generic.h"
 #include "braid/tensor/graph.h"
 #include "braid/tensor/kernels/backend.h"

@@ -5,7 +5,7 @@
 #include <array>
 #include <cmath>
 
-#include "braid/autograd/autograd.h"
+#include "braid/autograd.h"
 #include "braid/tensor/kernels/backend.h"
 #include "braid/tensor/kernels/pointwise_ops.h"
 #include "tests/support/compare.h"

@@ -2,7 +2,7 @@
 // each score that is not masked.
 #include <boost/test/unit_test.hpp>
 
-#include "braid/autograd/autograd.h"
+#include "braid/autograd.h"
 #include "braid/autograd/ops.h"
 #include "braid/tensor/kernels/attention.h"
 #include "tests/cuda/dry/support.h"

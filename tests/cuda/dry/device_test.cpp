@@ -1,9 +1,9 @@
 // The dry device itself: what it logs of a call, what the CPU reads back, what happens when memory runs out.
-#include "braid/tensor/dry_device.h"
+#include "braid/tensor/dry/dry_device.h"
 
 #include <boost/test/unit_test.hpp>
 
-#include "braid/autograd/autograd.h"
+#include "braid/autograd.h"
 #include "braid/tensor/graph.h"
 #include "tests/support/compare.h"
 

@@ -1,7 +1,7 @@
 // Passes over memory around the products of a training step: how many, and of how many bytes.
 #include <boost/test/unit_test.hpp>
 
-#include "braid/autograd/autograd.h"
+#include "braid/autograd.h"
 #include "tests/cuda/dry/support.h"
 
 using namespace braid;

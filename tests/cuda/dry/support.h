@@ -10,7 +10,7 @@
 
 #include "braid/models/registry.h"
 #include "braid/models/training/trainer.h"
-#include "braid/tensor/dry_device.h"
+#include "braid/tensor/dry/dry_device.h"
 
 namespace braid::test {
 

@@ -1,6 +1,6 @@
 #include <limits>
 
-#include "braid/autograd/autograd.h"
+#include "braid/autograd.h"
 #include "tests/cuda/support.h"
 
 using namespace braid;

@@ -2,7 +2,7 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include "braid/autograd/autograd.h"
+#include "braid/autograd.h"
 #include "braid/distributed/comm/process_mesh.h"
 #include "braid/distributed/comm/thread_transport.h"
 #include "braid/distributed/job/run_on_all_ranks.h"

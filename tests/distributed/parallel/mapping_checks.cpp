@@ -2,7 +2,7 @@
 // all ranks counts once.
 #include <algorithm>
 
-#include "braid/autograd/autograd.h"
+#include "braid/autograd.h"
 #include "braid/distributed/parallel/mappings.h"
 #include "tests/distributed/support.h"
 

@@ -3,7 +3,7 @@
 #include <boost/test/unit_test.hpp>
 #include <map>
 
-#include "braid/models/training/checkpoint_writer.h"
+#include "braid/models/training/checkpoint/checkpoint_writer.h"
 #include "tests/models/support.h"
 #include "tests/support/compare.h"
 

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "braid/autograd/ops.h"
-#include "braid/models/training/checkpoint_writer.h"
+#include "braid/models/training/checkpoint/checkpoint_writer.h"
 #include "braid/models/training/trainer.h"
 #include "braid/tensor/io/safetensors.h"
 #include "braid/tensor/parallel.h"

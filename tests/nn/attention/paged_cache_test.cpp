@@ -7,7 +7,7 @@
 #include <random>
 #include <set>
 
-#include "braid/autograd/autograd.h"
+#include "braid/autograd.h"
 #include "tests/support/compare.h"
 
 using namespace braid;

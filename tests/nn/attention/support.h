@@ -1,6 +1,6 @@
 // A small attention in f64 whose dynamic weights matter, and inputs of the op alone.
 #pragma once
-#include "braid/autograd/autograd.h"
+#include "braid/autograd.h"
 #include "braid/nn/attention/attention.h"
 #include "tests/support/compare.h"
 

@@ -3,8 +3,8 @@
 #include <boost/test/unit_test.hpp>
 
 #include "braid/autograd/ops.h"
-#include "braid/nn/linear.h"
-#include "braid/nn/norm.h"
+#include "braid/nn/layers/linear.h"
+#include "braid/nn/layers/norm.h"
 #include "braid/nn/optim/registry.h"
 #include "tests/support/compare.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "braid/autograd/ops.h"
-#include "braid/tensor/detail/processor.h"
+#include "braid/tensor/base/processor.h"
 #include "tests/support/compare.h"
 #include "tests/support/random.h"
 

@@ -1,4 +1,4 @@
-// The formula of DCMHA (autograd/attention.h) for one pair of a query and a key, as the first two rungs use it.
+// The formula of DCMHA (autograd/dcmha.h) for one pair of a query and a key, as the first two rungs use it.
 #pragma once
 #include "braid/cuda/device/kernel.h"
 #include "braid/tensor/kernels/attention.h"

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "braid/autograd/autograd.h"
+#include "braid/autograd.h"
 #include "tests/cuda/support.h"
 #include "tests/support/dcmha_cases.h"
 

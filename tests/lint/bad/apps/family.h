@@ -1,2 +1,2 @@
 // Wrong on purpose: tests/lint checks that the program names no family of models.
-#include "braid/models/dcformer/config.h"
+#include "braid/models/families/dcformer/config.h"

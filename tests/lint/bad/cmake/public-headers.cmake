@@ -1,4 +1,4 @@
-set(BRAID_FACADES tensor/tensor.h)
+set(BRAID_FACADES nn)
 set(BRAID_PUBLIC_HEADERS
   tensor/upwards.h
   tensor/cpu/loops.h

@@ -1,2 +1,2 @@
 // Wrong on purpose: tests/lint checks that this include is found.
-#include "braid/nn/linear.h"
+#include "braid/nn/layers/linear.h"

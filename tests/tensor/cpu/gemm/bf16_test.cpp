@@ -7,7 +7,7 @@
 #include <random>
 
 #include "braid/autograd/ops.h"
-#include "braid/tensor/detail/processor.h"
+#include "braid/tensor/base/processor.h"
 #include "tests/support/sanitizer.h"
 #include "tests/tensor/cpu/support.h"
 

@@ -1,0 +1,54 @@
+// Panels of a picture of training runs: smoothed curves, axes, several runs overlaid.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "apps/chart/svg.h"
+#include "apps/train/log/log.h"
+
+namespace braid::apps {
+
+struct Run {
+  std::string name;
+  std::vector<LogRow> rows;
+  std::vector<double> x;     // of each row, in the unit of the x axis
+  std::vector<Run> members;  // of a group (group.h): its runs, with the same steps; the rows are their means
+  double flops_per_token = not_measured;  // of training; NaN: not known
+};
+
+// One panel: which column, how it is shown.
+struct Panel {
+  std::string title;
+  double LogRow::*member;
+  bool smooth;     // thick moving average over faint raw values
+  bool from_zero;  // a quantity whose zero means something
+  double scale = 1;
+  double LogRow::*points = nullptr;  // measured now and then, drawn as circles
+  // Vertical range: without the first twentieth of each run, in which a loss falls from log(V), and at most this.
+  bool skips_beginning = false;
+  double most = not_measured;
+};
+
+struct Frame {  // in picture coordinates; titles and labels lie around it
+  double x, y, width, height;
+};
+
+// Grid, tick labels, title and axis names around a panel, whose axes have the frame's coordinates.
+void draw_axes(Svg& svg, const Frame& frame, const Axis& xs, const Axis& ys, const std::string& title,
+               const std::string& x_name);
+
+// Exponential moving average with a memory of `window` rows, but at first of no more than an eighth of the rows so far:
+// a fixed memory would lag far behind the steep beginning of a run. Gaps stay gaps.
+std::vector<double> moving_average(const std::vector<double>& values, int64_t window);
+std::vector<double> column(const Run& run, double LogRow::*member, double scale);
+// Whether any run has a finite value in the column.
+bool measured(const std::vector<Run>& runs, double LogRow::*member);
+
+// Of a group the band reaches from mean - spread to mean + spread of the members' smoothed values.
+// xs: range of the horizontal axis in the unit x_name; rows before it count nowhere; log: logarithmic vertical axis;
+// window: see moving_average().
+void draw_panel(Svg& svg, const Frame& frame, const std::vector<Run>& runs, const Panel& panel, Axis xs,
+                const std::string& x_name, bool log, int64_t window);
+
+}  // namespace braid::apps

@@ -1,0 +1,320 @@
+// braid plot: the logs of one or several runs as one picture. Loss on top, what explains it below.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+
+#include "apps/chart/group.h"
+#include "apps/chart/legend.h"
+#include "apps/chart/panel.h"
+#include "apps/chart/rasterize.h"
+#include "apps/cli/commands.h"
+#include "apps/cli/text.h"
+#include "apps/train/plan/run_flops.h"
+#include "braid/tensor/base/integers.h"
+#include "braid/tensor/error.h"
+#include "braid/tensor/io/atomic_file.h"
+#include "braid/tensor/io/file_system.h"
+
+namespace braid::apps {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr double page_width = 960, left = 64, right = 24, loss_height = 300, small_height = 120;
+
+struct XAxis {
+  std::string name;  // "step", "tokens", "time (min)"
+  double scale = 1;
+  double LogRow::*member = nullptr;  // null: the step
+};
+
+XAxis choose_x(const std::string& column, std::vector<Run>& runs) {
+  XAxis axis{.name = "step"};
+  if (column != "step") axis.member = column == "time" ? &LogRow::elapsed_s : &LogRow::tokens;
+  double largest = 0;
+  for (Run& run : runs) {
+    const double scale = column == "flops" ? run.flops_per_token : 1;
+    check(std::isfinite(scale), ErrorKind::input, [&] {
+      return "cannot plot " + run.name +
+             " over flops: expected a run folder, whose config.resolved.toml says what a "
+             "token costs, found a log alone; use --x tokens";
+    });
+    for (const LogRow& row : run.rows) {
+      const double x = scale * (axis.member ? row.*axis.member : static_cast<double>(row.step));
+      check(std::isfinite(x), ErrorKind::input, [&] {
+        return "cannot plot " + run.name + " over " + column + ": expected the column " +
+               (column == "time" ? "elapsed_s" : "tokens") + " in every row of its log, found none at step " +
+               std::to_string(row.step) + "; use --x step";
+      });
+      run.x.push_back(x);
+      largest = std::max(largest, x);
+    }
+  }
+  if (column == "tokens") axis.name = "tokens";
+  if (column == "flops") axis.name = "FLOPs of training";
+  if (column == "time") {
+    const bool hours = largest > 2 * 3600, minutes = largest > 120;
+    axis.name = hours ? "time (h)" : minutes ? "time (min)" : "time (s)";
+    axis.scale = hours ? 1.0 / 3600 : minutes ? 1.0 / 60 : 1;
+  }
+  for (Run& run : runs)
+    for (double& x : run.x) x *= axis.scale;
+  return axis;
+}
+
+struct Look {
+  XAxis x;
+  double from = 0;  // of the horizontal axis, in its unit
+  double y_max = not_measured;
+  bool log = false;
+  int64_t window = 1;
+};
+
+std::string picture(const std::vector<Run>& runs, const Look& look, const std::string& command) {
+  const XAxis& x = look.x;
+  const int64_t window = look.window;
+  double x_max = 0;
+  for (const Run& run : runs) x_max = std::max(x_max, run.x.back());
+  check(look.from < x_max || look.from == 0, ErrorKind::setting, [&] {
+    return "bad value for --from: expected less than " + shown(x_max, 2) + ", where the longest run ends, found " +
+           shown(look.from, 2);
+  });
+  const Axis xs{.min = look.from, .max = x_max > 0 ? x_max : 1, .whole = x.name == "step"};
+
+  const bool pictures = measured(runs, &LogRow::pictures);
+  Panel loss{
+      pictures ? "Loss (nats per picture)" : "Loss (nats per token)", &LogRow::loss, true, false, 1, &LogRow::val_loss};
+  loss.skips_beginning = true;
+  loss.most = look.y_max;
+  std::vector<Panel> small;
+  for (const Panel& panel : {Panel{"Task accuracy (%)", &LogRow::task_acc, false, true, 100, &LogRow::task_acc},
+                             Panel{"Validation accuracy (%)", &LogRow::val_top1, false, false, 100, &LogRow::val_top1},
+                             Panel{"Learning rate", &LogRow::lr, false, true},
+                             Panel{"Gradient norm before clipping", &LogRow::grad_norm, true, true},
+                             Panel{"Throughput (tokens/s)", &LogRow::tok_per_s, true, true},
+                             Panel{"Throughput (pictures/s)", &LogRow::pictures_per_s, true, true}})
+    if (measured(runs, panel.member)) small.push_back(panel);
+  const size_t per_row = small.size() == 4 ? 2 : std::max<size_t>(1, small.size());
+  const size_t small_rows = detail::ceil_div(small.size(), per_row);
+
+  const auto rows = legend(runs, window);
+  const double legend_top = 80, loss_top = legend_top + 19 * static_cast<double>(rows.size()) + 30;
+  const double small_top = loss_top + loss_height + 78, row_height = small_height + 78;
+  const double height = small_top - 34 + static_cast<double>(small_rows) * row_height - (small_rows ? 4 : 0);
+
+  std::vector<std::string> names;
+  for (const Run& run : runs) names.push_back(run.name);
+  size_t drawn = 0;
+  for (const Run& run : runs) drawn += std::max<size_t>(1, run.members.size());
+  const bool grouped = drawn > runs.size();
+  const std::string title =
+      drawn == 1 ? "Training run " + names[0] : "Comparison of " + std::to_string(drawn) + " training runs";
+  Svg svg(page_width, height, title, "Runs: " + join(names, ", ") + ". Made by: " + command);
+  svg.text(left, 34, preview(title, 80), "title");
+  const bool validated = measured(runs, &LogRow::val_loss);
+  svg.text(left, 54,
+           std::string(window > 1 ? "lines: moving average over up to " + std::to_string(window) + " steps" +
+                                        (runs.size() > 5 ? "" : "; faint: every step")
+                                  : "lines: every step") +
+               (grouped ? "; of several runs the mean, in a band of one standard deviation" : "") +
+               (validated ? "; circles: validation" : ""),
+           "small");
+  draw_legend(svg, {left, legend_top, page_width - left - right, 19}, rows, validated);
+  draw_panel(svg, {left, loss_top, page_width - left - right, loss_height}, runs, loss, xs, x.name, look.log, window);
+  const double gap = 62, width = (page_width - left - right - gap * double(per_row - 1)) / double(per_row);
+  for (size_t i = 0; i < small.size(); ++i)
+    draw_panel(
+        svg,
+        {left + double(i % per_row) * (width + gap), small_top + double(i / per_row) * row_height, width, small_height},
+        runs, small[i], xs, x.name, false, window);
+  return svg.finish();
+}
+
+// The numbers of the picture, one row per run and step; of a group those of its runs, then the means.
+std::string data_csv(const std::vector<Run>& runs, int64_t window) {
+  int kinds = 0;
+  for (const Run& run : runs) kinds |= static_cast<int>(kind_of(run.rows.front()));
+  const auto kind = static_cast<LogKind>(kinds);
+  std::string text = "run,loss_average," + csv_header(kind);
+  const auto add = [&](const Run& run) {
+    std::string name = "\"";
+    for (const char c : run.name) name.append(c == '"' ? 2 : 1, c);
+    const std::vector<double> average = moving_average(column(run, &LogRow::loss, 1), window);
+    for (size_t i = 0; i < run.rows.size(); ++i)
+      text += name + "\"," + (std::isnan(average[i]) ? "" : shortest(average[i])) + "," + csv_line(run.rows[i], kind);
+  };
+  for (const Run& run : runs) {
+    for (const Run& member : run.members) add(member);
+    add(run);
+  }
+  return text;
+}
+
+// "demo" for out/demo and out/demo/log.csv; with the parent's name where several runs would be called the same.
+std::vector<std::string> run_names(const std::vector<std::string>& sources) {
+  std::vector<fs::path> folders;
+  for (const std::string& source : sources) {
+    std::error_code ignored;
+    fs::path path = fs::absolute(source, ignored).lexically_normal();
+    if (!path.has_filename()) path = path.parent_path();
+    folders.push_back(path.filename() == "log.csv" ? path.parent_path() : path);
+  }
+  std::vector<std::string> names;
+  for (const fs::path& folder : folders) {
+    const auto same = std::count_if(folders.begin(), folders.end(),
+                                    [&](const fs::path& other) { return other.filename() == folder.filename(); });
+    names.push_back(same > 1 ? (folder.parent_path().filename() / folder.filename()).string()
+                             : folder.filename().string());
+  }
+  return names;
+}
+
+bool has_loss(const std::vector<LogRow>& rows) {
+  return std::any_of(rows.begin(), rows.end(), [](const LogRow& row) { return std::isfinite(row.loss); });
+}
+
+// The runs of the sources. Of several, those that have no loss yet are left out with a note, and so are folders of
+// other things, which a pattern such as out/* finds. A file that plot wrote has several runs, with their names.
+// given: the names are those of --name.
+std::vector<Run> read_runs(const std::vector<std::string>& sources, const std::vector<std::string>& names, bool given,
+                           bool flops) {
+  std::vector<Run> runs;
+  const auto name_of = [&](size_t i, const std::string& run, size_t of) {
+    if (run.empty() || (given && of == 1)) return names[i];
+    return given || sources.size() > 1 ? names[i] + "/" + run : run;
+  };
+  const auto leave_out = [&](const std::string& what, const std::string& why) {
+    check(sources.size() > 1, ErrorKind::input,
+          [&] { return "nothing to plot in " + what + ": expected at least one finite loss, found none"; });
+    std::fprintf(stderr, "note: %s %s: left out\n", preview(what).c_str(), why.c_str());
+  };
+  for (size_t i = 0; i < sources.size(); ++i) {
+    std::error_code ignored;
+    if (sources.size() > 1 && fs::is_directory(sources[i], ignored) && !fs::exists(log_file(sources[i]), ignored)) {
+      leave_out(sources[i], "has no log.csv");
+      continue;
+    }
+    std::vector<NamedLog> logs = read_logs(sources[i]);
+    if (logs.empty()) leave_out(sources[i], "has no step yet");
+    for (NamedLog& log : logs) {
+      const std::string name = name_of(i, log.run, logs.size());
+      if (has_loss(log.rows))
+        runs.push_back(
+            {.name = braid::detail::replace_invalid_utf8(preview(name, 200)),
+             .rows = std::move(log.rows),
+             .x = {},
+             .members = {},
+             .flops_per_token = flops && log.run.empty() ? training_flops_per_token(sources[i]) : not_measured});
+      else
+        leave_out(log.run.empty() ? sources[i] : name, "has no finite loss");
+    }
+  }
+  check(!runs.empty(), ErrorKind::input, [&] {
+    return "nothing to plot: expected a run with at least one finite loss, found none in " +
+           std::to_string(sources.size()) + " runs";
+  });
+  return runs;
+}
+
+int run_plot(const Arguments& arguments) {
+  const std::vector<std::string> sources = arguments.list("RUN");
+  std::vector<std::string> names = arguments.list("name");
+  check(names.empty() || names.size() == sources.size(), ErrorKind::setting, [&] {
+    return "--name must be given once per run: expected " + std::to_string(sources.size()) + ", found " +
+           std::to_string(names.size());
+  });
+  for (const std::string& name : names)
+    check(valid_utf8(name), ErrorKind::setting, [&] { return "bad --name '" + preview(name) + "': expected UTF-8"; });
+  const bool given = !names.empty();
+  if (!given) names = run_names(sources);
+  std::vector<Run> runs = read_runs(sources, names, given, arguments.get("x") == "flops");
+  size_t longest = 0;
+  for (const Run& run : runs) longest = std::max(longest, run.rows.size());
+  int64_t window = arguments.get_int("smooth");
+  if (window == 0) window = std::clamp<int64_t>(static_cast<int64_t>(longest) / 50, 1, 200);
+
+  fs::path out = arguments.get("out");
+  if (out.empty()) {
+    const bool folder = sources.size() == 1 && fs::is_directory(sources[0]);
+    out = folder ? fs::path(sources[0]) / "plots" / "run.svg" : fs::path("plot.svg");
+  }
+  const bool png = out.extension() == ".png";
+  check(out.extension() == ".svg" || png, ErrorKind::setting, [&] {
+    return "bad value for --out: expected a file name ending in .svg or .png, found '" + preview(out.string()) + "'";
+  });
+  const fs::path data = fs::path(out).replace_extension(".csv");
+  for (const std::string& source : sources) {
+    std::error_code ignored;
+    const fs::path log = log_file(source);
+    check(!fs::equivalent(log, data, ignored), ErrorKind::setting, [&] {
+      return "--out " + out.string() + " would write its numbers over the log " + log.string() +
+             "; choose another name";
+    });
+  }
+  Look look{.x = choose_x(arguments.get("x"), runs), .log = arguments.has("log-y"), .window = window};
+  if (arguments.has("from")) look.from = arguments.get_float("from");
+  if (arguments.has("y-max")) look.y_max = arguments.get_float("y-max");
+  runs = group_runs(std::move(runs), arguments.list("group"));
+  const std::string svg = picture(runs, look, arguments.line());
+  if (out.has_parent_path()) io::make_folder(out.parent_path());
+  io::write_file(data.string(), data_csv(runs, window));
+  io::write_file(out.string(), png ? png_of(svg) : svg);
+
+  const auto rows = legend(runs, window);
+  for (const auto& row : rows) {
+    std::string line;
+    for (size_t c = 0; c < row.size(); ++c) {
+      size_t widest = 0;
+      for (const auto& other : rows) widest = std::max(widest, letters(other[c]));
+      line += c ? "  " + std::string(widest - letters(row[c]), ' ') + row[c]
+                : row[c] + std::string(widest - letters(row[c]), ' ');
+    }
+    std::printf("%s\n", line.c_str());
+  }
+  std::printf("wrote %s (picture) and %s (its numbers)\n", out.c_str(), data.c_str());
+  return 0;
+}
+
+}  // namespace
+
+Command plot_command() {
+  return {
+      .name = "plot",
+      .summary = "draw the loss and its companions of one or several runs",
+      .positionals = {{.name = "RUN",
+                       .help = "run folder, or a CSV file with the columns step, loss and, for several runs, run",
+                       .repeated = true}},
+      .flags =
+          {{.name = "out",
+            .alias = 'o',
+            .value = "FILE",
+            .help = "the picture, .svg or .png; its numbers go to a .csv beside it [RUN/plots/run.svg, or plot.svg for "
+                    "several runs]"},
+           {.name = "x",
+            .value = "WHAT",
+            .help = "horizontal axis",
+            .fallback = "step",
+            .rule = models::one_of({"step", "tokens", "flops", "time"})},
+           {.name = "group",
+            .value = "PATTERN",
+            .help = "draw the runs with such names (* is any text) as one line, their mean, in a band of their spread",
+            .repeated = true},
+           number_flag("from", "X", "where the horizontal axis begins, in its unit", "", 0, 1e18),
+           {.name = "y-max",
+            .value = "Y",
+            .help = "top of the loss axis (default: what each run has behind its first twentieth)",
+            .rule = models::above(0)},
+           {.name = "log-y", .help = "logarithmic loss axis"},
+           integer_flag("smooth", "STEPS", "memory of the moving average; 1 = none, 0 = by length", "0", 0, 1e6),
+           {.name = "name", .value = "NAME", .help = "name of a run in the legend, one per run", .repeated = true}},
+      .details =
+          "The table has the loss of the last step, as braid train prints it, and the smoothed loss that the line "
+          "shows.\n"
+          "Of several runs, those without a step yet are left out.",
+      .examples = {"braid plot out/run", "braid plot out/dcformer out/transformer -o compare.svg --x time",
+                   "braid plot out/dc-* out/tf-* --group 'dc-*' --group 'tf-*' --from 100 -o seeds.png"},
+      .run = run_plot,
+  };
+}
+
+}  // namespace braid::apps

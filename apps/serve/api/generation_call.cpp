@@ -1,0 +1,129 @@
+#include "apps/serve/api/generation_call.h"
+
+#include <cstdio>
+
+#include "braid/tensor/error.h"
+
+namespace braid::apps::serve {
+
+ApiError api_error_of(std::exception_ptr error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const ApiError& e) {
+    return e;
+  } catch (const OutOfMemory&) {
+    return ApiError(503, "the server has no memory for this request; try again later", "", "overloaded");
+  } catch (const std::bad_alloc&) {
+    return ApiError(503, "the server has no memory for this request; try again later", "", "overloaded");
+  } catch (const Error& e) {
+    if (e.kind() == ErrorKind::setting || e.kind() == ErrorKind::input) return ApiError(400, e.what());
+    if (e.kind() == ErrorKind::numerical) return ApiError(500, e.what(), "", "numerical_failure");
+    std::fprintf(stderr, "error: a request failed: %s\n", e.what());
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "error: a request failed: %s\n", e.what());
+  } catch (...) {
+    std::fprintf(stderr, "error: a request failed: unknown exception\n");
+  }
+  return ApiError(500, "the server failed on this request; its log says why", "", "internal_error");
+}
+
+GenerationCall::GenerationCall(models::GenerationEngine& engine, const models::text::Tokenizer& tokenizer,
+                               Settings settings, std::shared_ptr<Reply> reply)
+    : engine_(engine),
+      settings_(std::move(settings)),
+      reply_(std::move(reply)),
+      writer_(tokenizer, settings_.response) {
+  choices_.reserve(settings_.prompts.size() * static_cast<size_t>(settings_.fields.n));
+  const Choice::Settings choice{settings_.fields.stops, settings_.fields.top.has_value(), settings_.echo,
+                                settings_.fields.return_token_ids};
+  for (const std::vector<int32_t>& prompt : settings_.prompts)
+    for (int64_t i = 0; i < settings_.fields.n; ++i) choices_.emplace_back(tokenizer, prompt, choice);
+  texts_.resize(choices_.size());
+}
+
+void GenerationCall::submit(size_t index) {
+  const GenerationFields& fields = settings_.fields;
+  models::GenerationRequest request;
+  request.prompt = settings_.prompts[index / static_cast<size_t>(fields.n)];
+  request.max_tokens = settings_.max_tokens;
+  request.sampling = fields.sampling;
+  request.sampling.seed += index;  // every text has draws of its own
+  request.ends = settings_.ends;
+  request.logprobs = fields.top.has_value();
+  request.top = fields.top.value_or(0);
+  if (request.logprobs && settings_.echo) request.score_from = 1;
+  request.on_update = [self = shared_from_this(), index](const models::Update& u) { return self->update(index, u); };
+  const std::optional<uint64_t> id = engine_.submit(std::move(request));
+  if (!id) throw ApiError(503, "too many requests wait for the model; try again later", "", "overloaded");
+  const std::lock_guard lock(ids_mutex_);
+  ids_.push_back(*id);
+}
+
+void GenerationCall::start() {
+  try {
+    for (size_t i = 0; i < choices_.size() && !ended_; ++i) submit(i);
+  } catch (...) {
+    fail(api_error_of(std::current_exception()));
+  }
+  if (ended_) stop_all();  // cancel() may have come before the last ids were known
+}
+
+void GenerationCall::stop_all() {
+  const std::lock_guard lock(ids_mutex_);
+  for (const uint64_t id : ids_) engine_.cancel(id);
+}
+
+void GenerationCall::cancel() {
+  ended_ = true;
+  stop_all();
+}
+
+void GenerationCall::fail(const ApiError& error) {
+  const std::lock_guard lock(mutex_);
+  end_with(error);
+}
+
+// The answer becomes an error; of a stream that has begun, its last event.
+void GenerationCall::end_with(const ApiError& error) {
+  if (ended_.exchange(true)) return;
+  if (!streaming_) return reply_->send(Response::of(error));
+  reply_->stream(ResponseWriter::error_event(error.body()));
+  reply_->end_stream();
+}
+
+bool GenerationCall::update(size_t index, const models::Update& update) {
+  const std::lock_guard lock(mutex_);
+  if (ended_ || choices_[index].finished()) return false;
+  try {
+    Choice& choice = choices_[index];
+    Piece piece = choice.update(update);
+    if (!settings_.fields.stream) {
+      texts_[index].append(std::move(piece));
+    } else if (!piece.empty()) {
+      std::string events = streaming_ ? "" : writer_.begin_events(std::ssize(choices_));
+      streaming_ = true;
+      reply_->stream(events + writer_.event(static_cast<int64_t>(index), piece));
+    }
+    if (!choice.finished()) return true;
+    if (++finished_ == choices_.size()) finish();
+  } catch (...) {
+    end_with(api_error_of(std::current_exception()));
+    stop_all();
+  }
+  return false;
+}
+
+void GenerationCall::finish() {
+  Usage usage;
+  for (const std::vector<int32_t>& prompt : settings_.prompts) usage.prompt_tokens += std::ssize(prompt);
+  for (const Choice& choice : choices_) {
+    usage.completion_tokens += choice.new_tokens();
+    usage.shared_tokens += choice.shared_tokens();
+  }
+  if (ended_.exchange(true)) return;
+  if (!streaming_) return reply_->send({.body = writer_.whole(texts_, usage)});
+  reply_->stream(writer_.end_events(usage));
+  reply_->end_stream();
+}
+
+}  // namespace braid::apps::serve

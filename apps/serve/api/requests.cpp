@@ -1,0 +1,201 @@
+#include "apps/serve/api/requests.h"
+
+#include <limits>
+
+#include "apps/serve/api/api_error.h"
+#include "apps/serve/api/request_fields.h"
+
+namespace braid::apps::serve {
+namespace {
+
+using nlohmann::json;
+
+std::vector<std::string> parse_stops(const Fields& fields) {
+  std::vector<std::string> stops;
+  const json* value = fields.find("stop");
+  if (!value) return stops;
+  const json list = value->is_array() ? *value : json::array({*value});
+  if (std::ssize(list) > max_stops)
+    throw ApiError(400,
+                   "bad value of 'stop': expected at most " + std::to_string(max_stops) + " strings, found " +
+                       std::to_string(list.size()),
+                   "stop", "invalid_value");
+  for (const json& stop : list) {
+    const bool fits = stop.is_string() && !stop.get_ref<const std::string&>().empty() &&
+                      std::ssize(stop.get_ref<const std::string&>()) <= max_stop_bytes;
+    if (!fits) fields.bad("stop", "strings of 1 to " + std::to_string(max_stop_bytes) + " bytes, one or a list", stop);
+    stops.push_back(stop.get<std::string>());
+  }
+  return stops;
+}
+
+// Fields that would change the result and are not supported: an error rather than another result.
+void reject_unsupported(const Fields& fields) {
+  const auto reject = [](const std::string& name, const std::string& instead) {
+    throw ApiError(400, "'" + name + "' is not supported" + instead, name, "unsupported_parameter");
+  };
+  for (const char* name : {"logit_bias", "tools", "functions"})
+    if (const json* value = fields.find(name); value && !(value->is_structured() && value->empty())) reject(name, "");
+  for (const char* name : {"presence_penalty", "frequency_penalty"})
+    if (fields.number(name, -2, 2).value_or(0) != 0) reject(name, ": use repetition_penalty, or leave it out");
+  if (fields.text("suffix").value_or("") != "") reject("suffix", "");
+  if (const json* format = fields.find("response_format")) {
+    if (!format->is_object() || Fields(*format, "response_format.").text("type").value_or("text") != "text")
+      reject("response_format", " but for {\"type\": \"text\"}");
+  }
+}
+
+void check_count(int64_t prompts, int64_t n, const RequestLimits& limits) {
+  if (prompts <= limits.sequences / n) return;
+  throw ApiError(400,
+                 "too many texts in one request: at most " + std::to_string(limits.sequences) + ", found " +
+                     std::to_string(prompts) + " prompts with 'n' = " + std::to_string(n),
+                 prompts > limits.sequences ? "prompt" : "n", "invalid_value");
+}
+
+CompletionRequest::Prompt parse_prompt(const Fields& fields, const std::string& name, const json& value,
+                                       const RequestLimits& limits) {
+  const char* expected = "a string or a list of token ids, not empty";
+  if (value.is_string()) {
+    if (value.get_ref<const std::string&>().empty()) fields.bad(name, expected, value);
+    return value.get<std::string>();
+  }
+  if (!value.is_array() || value.empty()) fields.bad(name, expected, value);
+  return token_ids(fields, name, value, limits.ids);
+}
+
+std::vector<CompletionRequest::Prompt> parse_prompts(const Fields& fields, const RequestLimits& limits) {
+  const json* value = fields.find("prompt");
+  if (!value) throw ApiError(400, "'prompt' is missing: expected a string, token ids, or a list of these", "prompt");
+  const bool several = value->is_array() && !value->empty() && !(*value)[0].is_number();
+  if (!several) return {parse_prompt(fields, "prompt", *value, limits)};
+  std::vector<CompletionRequest::Prompt> prompts;
+  for (const json& one : *value) {
+    if (std::ssize(prompts) == limits.sequences) check_count(std::ssize(*value), 1, limits);
+    prompts.push_back(parse_prompt(fields, "prompt[" + std::to_string(prompts.size()) + "]", one, limits));
+  }
+  return prompts;
+}
+
+// Text of a message: a string, or a list of parts {"type": "text", "text": ...}.
+std::string parse_content(const Fields& message) {
+  const json* value = message.find("content");
+  if (!value) return "";
+  if (value->is_string()) return value->get<std::string>();
+  const char* expected = "a string or a list of {\"type\": \"text\", \"text\": ...}";
+  if (!value->is_array()) message.bad("content", expected, *value);
+  std::string text;
+  for (const json& part : *value) {
+    const bool is_text = part.is_object() && part.value("type", json()) == "text" && part.contains("text") &&
+                         part.at("text").is_string();
+    if (!is_text) message.bad("content", expected, part);
+    text += part.at("text").get_ref<const std::string&>();
+  }
+  return text;
+}
+
+}  // namespace
+
+GenerationFields parse_generation_fields(const Fields& fields, const RequestLimits& limits) {
+  constexpr int64_t most = std::numeric_limits<int64_t>::max();
+  GenerationFields result;
+  fields.text("model");  // one model is served, whatever its name
+  fields.text("user");
+  result.n = fields.integer("n", 1, limits.sequences).value_or(1);
+  if (const auto best_of = fields.integer("best_of", 1, limits.sequences); best_of && *best_of != result.n)
+    throw ApiError(400, "'best_of' is not supported: expected the value of 'n'", "best_of", "unsupported_parameter");
+  result.max_tokens = fields.integer("max_tokens", 0, limits.context);
+  result.sampling.temperature = fields.number("temperature", 0, 100).value_or(1);
+  result.sampling.top_p = fields.positive("top_p", 1).value_or(1);
+  result.sampling.min_p = fields.number("min_p", 0, 1).value_or(0);
+  if (const json* k = fields.find("top_k"); k && *k != -1)  // -1: all, as other servers have it
+    result.sampling.top_k = fields.integer("top_k", 0, most).value_or(0);
+  result.sampling.repetition_penalty = fields.positive("repetition_penalty", 100).value_or(1);
+  result.sampling.vocabulary = limits.ids;
+  if (const auto seed = fields.integer("seed", std::numeric_limits<int64_t>::min(), most)) {
+    result.seeded = true;
+    result.sampling.seed = static_cast<uint64_t>(*seed);
+  }
+  result.stops = parse_stops(fields);
+  result.stream = fields.boolean("stream").value_or(false);
+  if (const json* options = fields.find("stream_options")) {
+    if (!options->is_object()) fields.bad("stream_options", "an object", *options);
+    result.include_usage = Fields(*options, "stream_options.").boolean("include_usage").value_or(false);
+  }
+  result.ignore_eos = fields.boolean("ignore_eos").value_or(false);
+  result.return_token_ids = fields.boolean("return_token_ids").value_or(false);
+  reject_unsupported(fields);
+  return result;
+}
+
+CompletionRequest parse_completion_request(std::string_view body, const RequestLimits& limits) {
+  const json object = parse_body(body);
+  const Fields fields(object);
+  CompletionRequest request;
+  request.fields = parse_generation_fields(fields, limits);
+  request.fields.top = fields.integer("logprobs", 0, max_top);
+  request.echo = fields.boolean("echo").value_or(false);
+  request.add_special_tokens = fields.boolean("add_special_tokens").value_or(true);
+  request.parse_special = fields.boolean("parse_special").value_or(true);
+  request.prompts = parse_prompts(fields, limits);
+  check_count(std::ssize(request.prompts), request.fields.n, limits);
+  return request;
+}
+
+ChatRequest parse_chat_request(std::string_view body, const RequestLimits& limits) {
+  const json object = parse_body(body);
+  const Fields fields(object);
+  ChatRequest request;
+  request.fields = parse_generation_fields(fields, limits);
+  for (const char* name : {"max_tokens", "max_completion_tokens"})
+    if (const auto most = fields.integer(name, 1, limits.context)) request.fields.max_tokens = most;
+  const bool scores = fields.boolean("logprobs").value_or(false);
+  const auto top = fields.integer("top_logprobs", 0, max_top);
+  if (top && !scores)
+    throw ApiError(400, "'top_logprobs' needs 'logprobs' = true beside it", "top_logprobs", "invalid_value");
+  if (scores) request.fields.top = top.value_or(0);
+  const json* messages = fields.find("messages");
+  if (!messages) throw ApiError(400, "'messages' is missing: expected a list of {\"role\", \"content\"}", "messages");
+  if (!messages->is_array() || messages->empty()) fields.bad("messages", "a list, not empty", *messages);
+  for (const json& one : *messages) {
+    const std::string name = "messages[" + std::to_string(request.messages.size()) + "]";
+    if (!one.is_object()) fields.bad(name, "an object with role and content", one);
+    const Fields message(one, name + ".");
+    const std::string role = message.text("role").value_or("");
+    if (role.empty() || role.size() > 64 || role.find_first_not_of("abcdefghijklmnopqrstuvwxyz_") != std::string::npos)
+      message.bad("role", "letters a to z, such as user, assistant or system", one.value("role", json()));
+    if (const json* calls = message.find("tool_calls"); calls && !(calls->is_array() && calls->empty()))
+      throw ApiError(400, "'" + name + ".tool_calls' is not supported", name + ".tool_calls", "unsupported_parameter");
+    request.messages.emplace_back(role, parse_content(message));
+  }
+  if (const json* answer = fields.find("answer_token_ids")) {
+    if (!answer->is_array()) fields.bad("answer_token_ids", "a list of token ids", *answer);
+    request.answer = token_ids(fields, "answer_token_ids", *answer, limits.ids);
+  }
+  return request;
+}
+
+TokenizeRequest parse_tokenize_request(std::string_view body) {
+  const json object = parse_body(body);
+  const Fields fields(object);
+  TokenizeRequest request;
+  const auto prompt = fields.text("prompt"), content = fields.text("content");
+  if (prompt.has_value() == content.has_value())
+    throw ApiError(400, "expected one of 'prompt' and 'content': the text whose tokens are asked for", "prompt");
+  request.text = prompt ? *prompt : *content;
+  for (const char* name : {"add_special_tokens", "add_special"})
+    if (const auto add = fields.boolean(name)) request.add_special_tokens = *add;
+  request.parse_special = fields.boolean("parse_special").value_or(true);
+  return request;
+}
+
+std::vector<int32_t> parse_detokenize_request(std::string_view body, const RequestLimits& limits) {
+  const json object = parse_body(body);
+  const Fields fields(object);
+  const json* tokens = fields.find("tokens");
+  if (!tokens) throw ApiError(400, "'tokens' is missing: expected a list of token ids", "tokens");
+  if (!tokens->is_array()) fields.bad("tokens", "a list of token ids", *tokens);
+  return token_ids(fields, "tokens", *tokens, limits.ids);
+}
+
+}  // namespace braid::apps::serve

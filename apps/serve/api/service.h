@@ -1,0 +1,64 @@
+// The model behind the routes: bodies become requests to the generation engine, whose thread this is.
+#pragma once
+#include <atomic>
+#include <memory>
+#include <random>
+#include <thread>
+
+#include "apps/serve/api/generation_call.h"
+#include "apps/serve/api/routes.h"
+#include "apps/serve/api/work_queue.h"
+#include "braid/models/data/prepare/chat.h"
+#include "braid/models/inference/engine.h"
+
+namespace braid::apps::serve {
+
+struct ServiceOptions {
+  std::string name;  // of the model in answers
+  models::EngineOptions engine;
+  std::vector<int32_t> ends;        // tokens that end a text
+  models::text::ChatTemplate chat;  // of conversations
+};
+
+class Service {
+ public:
+  // Model and tokenizer must outlive it. Begins its threads.
+  Service(const models::LanguageModel& model, const models::text::Tokenizer& tokenizer, ServiceOptions options);
+  ~Service();
+
+  // Never waits. The reply gets exactly one answer, perhaps before this returns, unless the ticket is cancelled.
+  // Of every task but health and metrics, which belong to the server.
+  std::shared_ptr<Ticket> call(Task task, std::string body, std::shared_ptr<Reply> reply);
+  models::EngineLoad load() const { return engine_.load(); }
+  bool invariant() const { return engine_.invariant(); }  // answers do not depend on the others
+  const std::string& name() const { return options_.name; }
+  const RequestLimits& limits() const { return limits_; }
+
+ private:
+  class Call;
+  void answer(Task task, const std::string& body, Call& call);
+  std::shared_ptr<GenerationCall> make_call(Task task, const std::string& body, std::shared_ptr<Reply> reply);
+  std::vector<int32_t> encode(const std::string& text, bool parse_special, bool add_special) const;
+  int64_t room_for(const GenerationCall::Settings& settings, int64_t fallback) const;
+  Response inspect(const std::string& body) const;
+  std::string tokenize(const std::string& body) const;
+  std::string detokenize(const std::string& body) const;
+  std::string tokenizer_info() const;
+  std::string model_list() const;
+  void run_engine();
+
+  const models::LanguageModel& model_;
+  const models::text::Tokenizer& tokenizer_;
+  ServiceOptions options_;
+  RequestLimits limits_;
+  int64_t longest_text_ = 0;  // bytes that may still fit the context
+  int64_t created_ = 0;
+  uint64_t first_seed_ = 0;
+  std::atomic<uint64_t> calls_ = 0;
+  models::GenerationEngine engine_;
+  std::atomic<bool> stopped_ = false;
+  std::thread engine_thread_;
+  WorkQueue work_, inspections_{1};
+};
+
+}  // namespace braid::apps::serve

@@ -1,0 +1,41 @@
+// Who may ask: the key, the name under which the server was asked, and the page that asks.
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace braid::apps::serve {
+
+// A request without its body. Names of fields are in lower case.
+struct RequestHead {
+  std::string method, target;
+  bool keep_alive = false;
+  bool version_1_1 = true;
+  std::vector<std::pair<std::string, std::string>> fields;
+
+  // Values of all fields of that name.
+  std::vector<std::string_view> all(std::string_view name) const;
+};
+
+struct Access {
+  std::string key;                 // empty: none is needed
+  std::vector<std::string> hosts;  // names besides those of this machine's own loopback, in lower case
+};
+
+// ApiError(400): no host or several; ApiError(403): the request was sent to a name that is not the server's (a page
+// whose name was made to point here), or by a page of another origin. `address`: of the server's end of this
+// connection.
+void check_host(const Access& access, const RequestHead& head, std::string_view address);
+// ApiError(401) unless the request has the key, once, as "Authorization: Bearer KEY". Takes the same time for any key.
+void check_key(const Access& access, const RequestHead& head);
+
+// The key of a file that nobody but its owner can read: its text without the line end. Error(setting).
+std::string read_key_file(const std::string& file);
+// Whether the address is this machine's own: 127.0.0.0/8 or ::1.
+bool is_loopback(std::string_view address);
+
+std::string lower(std::string_view text);  // ASCII letters in lower case
+
+}  // namespace braid::apps::serve

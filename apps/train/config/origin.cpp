@@ -1,0 +1,111 @@
+#include "apps/train/config/origin.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <set>
+
+#include "apps/cli/plan_report.h"
+#include "apps/cli/text.h"
+#include "braid/distributed/job/run_on_all_ranks.h"
+#include "braid/models/folders/init_from.h"
+#include "braid/models/registry.h"
+#include "braid/models/training/checkpoint/checkpoint.h"
+#include "braid/models/training/checkpoint/find_model.h"
+#include "braid/nn/name_pattern.h"
+#include "braid/tensor/io/reader.h"
+
+namespace braid::apps {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::unique_ptr<const models::ModelSpec> model_in(const fs::path& folder) {
+  const std::string file = (folder / "config.json").string();
+  return models::read_model_spec(io::read_text_file(file, 1 << 20), file);
+}
+
+// train.init_base; empty: none
+fs::path base_of(const TrainConfig& config) {
+  return config.train.init_base.empty() ? fs::path() : models::find_model(config.train.init_base);
+}
+
+}  // namespace
+
+bool has_checkpoint(const TrainConfig& config) { return !models::step_folders(config.run.out).empty(); }
+
+std::unique_ptr<const models::ModelSpec> continued_model(const TrainConfig& config, const models::SettingTexts& keys) {
+  const bool resumes = has_checkpoint(config);
+  std::vector<std::string> notes;  // the resume prints them
+  const fs::path folder = resumes ? models::newest_checkpoint(config.run.out, notes).path
+                                  : models::base_folder(models::find_model(config.train.init_from), base_of(config));
+  const auto origin = model_in(folder);
+  const std::string& preset = config.model.preset;
+  auto model = preset.empty() ? origin->with(keys) : models::configure_model(preset, keys);
+  if (!resumes) models::added_parameters(*origin, *model, folder);  // checks
+  return model;
+}
+
+void check_same_tokenizer(const TrainConfig& config, const models::text::Manifest& data) {
+  if (config.train.init_from.empty() || has_checkpoint(config)) return;
+  const fs::path folder = models::tokenizer_folder(models::find_model(config.train.init_from), base_of(config));
+  std::error_code none;
+  if (!fs::exists(folder / "tokenizer.json", none)) return;
+  const auto tokenizer = models::text::load_tokenizer(folder.string());
+  check(tokenizer->fingerprint() == data.tokenizer_fingerprint, ErrorKind::setting, [&] {
+    return "the data in " + config.data.path + " have other tokens than the model in " + folder.string() +
+           ": expected the tokenizer " + tokenizer->name() + " with " + std::to_string(tokenizer->vocab_size()) +
+           " ids, found " + data.tokenizer + " with " + std::to_string(data.vocab_size) +
+           "; prepare the text again with braid prepare --tokenizer " + folder.string();
+  });
+}
+
+std::optional<Origin> origin_of(const TrainConfig& config, const models::ModelSpec& model) {
+  if (config.train.init_from.empty() || has_checkpoint(config)) return std::nullopt;
+  Origin origin;
+  origin.folder = models::find_model(config.train.init_from);
+  origin.model = model_in(models::base_folder(origin.folder, base_of(config)));
+  origin.added = models::added_parameters(*origin.model, model, origin.folder);
+  return origin;
+}
+
+std::vector<std::pair<std::string, std::string>> origin_lines(const Origin& origin, const models::ModelSpec& model,
+                                                              int64_t seq_len) {
+  int64_t added = 0;
+  std::vector<std::string> kinds;
+  for (const nn::NamedTensor& p : origin.added) {
+    added += p.value.numel();
+    const std::string kind = nn::without_indices(p.name);
+    if (std::ranges::count(kinds, kind) == 0) kinds.push_back(kind);
+  }
+  const auto all = static_cast<double>(model.size().parameters);
+  const double flops = model.forward_flops(seq_len), before = origin.model->forward_flops(seq_len);
+  std::vector<std::pair<std::string, std::string>> lines = {
+      {"weights of", origin.folder.string() + ", a model of type " + origin.model->model_type()}};
+  if (origin.added.empty()) {
+    lines.emplace_back("new weights", "none");
+    return lines;
+  }
+  lines.emplace_back("new weights", std::to_string(origin.added.size()) + " tensors with " + std::to_string(added) +
+                                        " parameters, " + share(double(added), all) +
+                                        " of the model: " + join(kinds, ", "));
+  lines.emplace_back("FLOPs that they add", share(flops - before, before) + " of the forward pass");
+  return lines;
+}
+
+std::unique_ptr<models::Model> load_origin(const TrainConfig& config, const models::ModelSpec& model, DType dtype,
+                                           RandomKey key, const dist::ProcessMesh& mesh,
+                                           std::vector<std::string>& notes) {
+  std::string found;  // of a run that still trains, one process decides which checkpoint is the newest
+  dist::run_on_all_ranks(mesh.world, [&] {
+    if (mesh.world.rank() == 0) found = models::find_model(config.train.init_from, notes).string();
+  });
+  const fs::path folder = mesh.world.gather_text(found)[0];
+  models::LoadedModel loaded;
+  dist::run_on_all_ranks(mesh.world,
+                         [&] { loaded = models::init_from(folder, model, key, dtype, mesh, base_of(config)); });
+  notes.insert(notes.end(), loaded.notes.begin(), loaded.notes.end());
+  return std::move(loaded.model);
+}
+
+}  // namespace braid::apps

@@ -1,0 +1,223 @@
+#include "apps/train/config/train_config.h"
+
+#include <filesystem>
+
+#include "apps/cli/model_flags.h"
+#include "apps/cli/progress.h"
+#include "apps/cli/text.h"
+#include "braid/models/data/text/manifest.h"
+#include "braid/models/data/text/packing.h"
+#include "braid/nn/optim/groups.h"
+#include "braid/nn/optim/registry.h"
+#include "braid/tensor/error.h"
+
+namespace braid::apps {
+namespace {
+
+constexpr double largest = 1e12;  // counts stay far from the end of int64_t, so that their products can be checked
+
+bool is_device(const std::string& text) {
+  if (text == "auto" || text == "cpu" || text == "cuda") return true;
+  if (!text.starts_with("cuda:")) return false;
+  const auto index = parse_int(text.substr(5));
+  return index && *index >= 0 && *index < 1024;
+}
+
+}  // namespace
+
+Schema train_schema(TrainConfig& c, const std::vector<models::ModelSetting>& model_keys) {
+  const ValueRule count = between(1, largest), count_or_none = between(0, largest);
+  return {
+      .title = "Configuration of braid train: every key, its value and what it means.",
+      .command = "braid train",
+      .settings =
+          {
+              {"run.out", &c.run.out, "run folder; a run that it holds is resumed"},
+              {"run.seed", &c.run.seed, "seed of weights and data order", between(0, 0x1p53)},
+              {"run.device",
+               &c.run.device,
+               "where to compute",
+               {.accepts = is_device, .condition = "auto, cpu, cuda or cuda:N"}},
+              {"run.threads", &c.run.threads, "CPU threads, 0 = all cores", between(0, 4096)},
+
+              {"model.preset", &c.model.preset,
+               "model that the other keys of this section change; \"\" = none; on the command line it replaces the "
+               "section"},
+
+              {"data.path", &c.data.path,
+               "folder that braid prepare wrote; or pairs of sequences that the program makes: pairs:dates, "
+               "pairs:sort, pairs:reverse"},
+              {"data.seq_len", &c.data.seq_len, "tokens per sequence, 0 = the model's block_size", count_or_none},
+              {"data.documents", &c.data.documents,
+               "documents of a sequence: separate = positions restart and no token attends to another document; auto = "
+               "separate for samples, joined for text",
+               one_of({"auto", "joined", "separate"})},
+              {"data.packing", &c.data.packing, "how samples share sequences; none = each has one of its own",
+               one_of({std::begin(models::text::packing_names), std::end(models::text::packing_names)})},
+              {"data.long_samples", &c.data.long_samples, "samples longer than a sequence; cut = without their end",
+               one_of({"leave_out", "cut"})},
+
+              {"augment.crop_padding", &c.augment.crop_padding,
+               "pictures: zeros on each side, out of which the old size is cut at a random place", between(0, 1 << 14)},
+              {"augment.flip", &c.augment.flip, "pictures: left and right exchanged, every second time"},
+              {"augment.randaugment_ops", &c.augment.randaugment_ops, "pictures: operations of RandAugment, 0 = none",
+               between(0, 1000)},
+              {"augment.randaugment_magnitude", &c.augment.randaugment_magnitude, "their strength, 30 is the largest",
+               between(0, 30)},
+              {"augment.erase", &c.augment.erase, "pictures: probability that a rectangle becomes random pixels",
+               between(0, 1)},
+              {"augment.mixup", &c.augment.mixup,
+               "pictures: alpha of mixup, which mixes two of a batch and their labels by Beta(alpha, alpha); 0 = none",
+               between(0, 1000)},
+              {"augment.label_smoothing", &c.augment.label_smoothing,
+               "pictures: share of a label's weight that all classes get", from_below(0, 1)},
+
+              {"train.steps", &c.train.steps, "optimizer steps", count},
+              {"train.epochs", &c.train.epochs,
+               "passes over the data, which then give train.steps; on the command line a later train.steps replaces "
+               "it; 0 = by train.steps",
+               between(0, 1e6)},
+              {"train.batch_size", &c.train.batch_size,
+               "sequences or pictures per micro-batch, of all processes together", count},
+              {"train.accumulate", &c.train.accumulate, "micro-batches per step", count},
+              {"train.dtype", &c.train.dtype, "arithmetic; bf16 keeps f32 master weights",
+               float_type({"f32", "f64", "bf16"})},
+              {"train.recompute", &c.train.recompute, "recompute blocks in the backward pass: less memory, more time"},
+              {"train.graph", &c.train.graph,
+               "on a GPU, capture a step as a CUDA graph and replay it; no effect with several processes"},
+              {"train.attention_workspace", &c.train.attention_workspace,
+               "MiB of attention scores that a GPU holds at a time, 0 = 3584; sums are made in another order",
+               between(0, 1 << 20)},
+              {"train.ema", &c.train.ema,
+               "decay of a moving average of the weights (0.999), which validation, samples and the saved model have; "
+               "0 = none",
+               from_below(0, 1)},
+              {"train.init_from", &c.train.init_from,
+               "folder of a model or run: the first weights and the settings of the model; \"\" = random weights"},
+              {"train.init_base", &c.train.init_base,
+               "of a train.init_from with LoRA alone, the folder of the model that it changes; \"\" = the local folder "
+               "that its adapter_config.json names"},
+
+              {"lora.rank", &c.lora.rank, "train LoRA of this rank instead of the weights, 0 = no LoRA",
+               between(0, 65536)},
+              {"lora.alpha", &c.lora.alpha, "the factor of LoRA is alpha / rank", above(0)},
+              {"lora.targets", &c.lora.targets,
+               "linear layers that get LoRA, by patterns of their names; * = all but the output projection"},
+
+              {"parallel.data", &c.parallel.data, "processes with different samples, 0 = the rest of the processes",
+               count_or_none},
+              {"parallel.context", &c.parallel.context, "processes with different positions of the same samples",
+               count},
+              {"parallel.tensor", &c.parallel.tensor, "processes with different heads, columns and words", count},
+              {"parallel.timeout", &c.parallel.timeout,
+               "seconds until a process that does not answer ends the job, 0 = never", at_least(0)},
+
+              {"optimizer.name", &c.optimizer.name, "rule", one_of(nn::optimizer_names())},
+              {"optimizer.lr", &c.optimizer.lr, "peak learning rate", above(0)},
+              {"optimizer.beta1", &c.optimizer.beta1, "decay of the mean gradient", from_below(0, 1)},
+              {"optimizer.beta2", &c.optimizer.beta2, "decay of the mean squared gradient", from_below(0, 1)},
+              {"optimizer.eps", &c.optimizer.eps, "added to the root of the second moment", above(0)},
+              {"optimizer.weight_decay", &c.optimizer.weight_decay, "decoupled decay, times the learning rate",
+               at_least(0)},
+              {"optimizer.decay", &c.optimizer.decay, "parameters that decay", one_of({"all", "matrices"})},
+              {"optimizer.clip", &c.optimizer.clip, "largest global gradient norm, 0 = no clipping", at_least(0)},
+              {"optimizer.momentum", &c.optimizer.momentum, "of sgd", from_below(0, 1)},
+              {"optimizer.layer_decay",
+               &c.optimizer.layer_decay,
+               "factor of the learning rate from each block to the one before it; 1 = none",
+               {.min = 0, .max = 1, .min_open = true}},
+              {"optimizer.groups", &c.optimizer.groups,
+               "parameters by patterns of their names, the last one counts: \"PATTERN [lr=FACTOR] [weight_decay=W] "
+               "[frozen_until=STEP | frozen | trained]\""},
+
+              {"schedule.name", &c.schedule.name, "learning rate over the run",
+               one_of({"cosine", "linear", "constant", "wsd"})},
+              {"schedule.warmup", &c.schedule.warmup, "steps of linear rise", count_or_none},
+              {"schedule.final_fraction", &c.schedule.final_fraction, "last learning rate / peak", between(0, 1)},
+              {"schedule.decay_fraction", &c.schedule.decay_fraction, "share of the run in which wsd falls",
+               between(0, 1)},
+
+              {"eval.interval", &c.eval.interval, "steps between validations, 0 = none", count_or_none},
+              {"eval.batches", &c.eval.batches, "validation micro-batches, 0 = the whole split", count_or_none},
+              {"eval.tasks", &c.eval.tasks, "held-out in-context tasks per validation, 0 = none", count_or_none},
+              {"eval.task_set", &c.eval.task_set, "which tasks", one_of({"in-context", "recall"})},
+
+              {"sample.interval", &c.sample.interval, "steps between samples, 0 = none", count_or_none},
+              {"sample.prompt", &c.sample.prompt, "text that samples continue"},
+              {"sample.tokens", &c.sample.tokens, "length of a sample", count},
+              {"sample.temperature", &c.sample.temperature, "0 = always the likeliest token", between(0, 100)},
+
+              {"checkpoint.interval", &c.checkpoint.interval, "steps between checkpoints, 0 = only at the end",
+               count_or_none},
+              {"checkpoint.minutes", &c.checkpoint.minutes,
+               "also a checkpoint so many minutes after the last one, 0 = none", between(0, 1e6)},
+              {"checkpoint.keep", &c.checkpoint.keep,
+               "newest checkpoints kept; the second serves where the newest is damaged", between(2, largest)},
+              {"checkpoint.keep_every", &c.checkpoint.keep_every,
+               "write a checkpoint every so many steps and keep them all, 0 = none", count_or_none},
+              {"checkpoint.best", &c.checkpoint.best,
+               "write a checkpoint at each validation that is the lowest so far; keep it, named by the file best"},
+
+              {"log.interval", &c.log.interval, "steps between plain lines, 0 = growing; log.csv has every step",
+               count_or_none},
+              {"log.style", &c.log.style,
+               "progress as a redrawn bar or as plain lines; auto = a bar on a terminal, unless mpirun or srun started "
+               "it",
+               one_of({std::begin(progress_styles), std::end(progress_styles)})},
+              {"log.tensorboard", &c.log.tensorboard, "also write event files for TensorBoard to run.out/tensorboard"},
+
+              {"guard.spike", &c.guard.spike, "stop when the loss is this many deviations high, 0 = never",
+               at_least(0)},
+              {"guard.warmup", &c.guard.warmup, "steps before guard.spike watches", count_or_none},
+          },
+      .open = {{.prefix = "model", .base = "model.preset", .keys = model_keys, .values = &c.model.values}},
+      .renamed = {{"train.checkpoint_activations", "train.recompute"}},
+  };
+}
+
+void check_relations(const TrainConfig& c) {
+  check(!c.run.out.empty(), ErrorKind::setting,
+        [] { return std::string("run.out is empty: expected the name of a folder"); });
+  std::error_code none;
+  check(!std::filesystem::exists(std::filesystem::path(c.run.out) / models::text::manifest_name, none),
+        ErrorKind::setting, [&] {
+          return "run.out = " + c.run.out +
+                 " holds data that braid prepare wrote: expected a folder for the run alone; choose another run.out";
+        });
+  for (const std::string& text : c.optimizer.groups) nn::parse_group(text);
+  check(c.lora.rank == 0 || !c.train.init_from.empty(), ErrorKind::setting, [] {
+    return std::string(
+        "lora.rank needs trained weights: expected train.init_from=FOLDER; without it LoRA would be trained on random "
+        "weights");
+  });
+  check(c.train.init_base.empty() || !c.train.init_from.empty(), ErrorKind::setting, [] {
+    return std::string("train.init_base is the model of an adapter: expected train.init_from=FOLDER beside it");
+  });
+  check(!c.checkpoint.best || c.eval.interval > 0, ErrorKind::setting, [&] {
+    return std::string("checkpoint.best needs a validation: expected eval.interval of at least 1, found 0");
+  });
+  check(c.schedule.warmup <= c.train.steps, ErrorKind::setting, [&] {
+    return "schedule.warmup is longer than the run: expected at most train.steps = " + std::to_string(c.train.steps) +
+           ", found " + std::to_string(c.schedule.warmup);
+  });
+  check(c.train.batch_size <= (int64_t{1} << 40) / c.train.accumulate, ErrorKind::setting, [&] {
+    return "train.batch_size x train.accumulate is too large: expected at most 2^40 sequences per step, found " +
+           std::to_string(c.train.batch_size) + " x " + std::to_string(c.train.accumulate);
+  });
+}
+
+void check_together(const TrainConfig& c) {
+  check(!c.data.path.empty(), ErrorKind::setting, [&] {
+    return std::string("data.path is not set: expected a folder written by braid prepare; add data.path=FOLDER");
+  });
+  check_relations(c);
+}
+
+void check_batch(const TrainConfig& c, int64_t data_ranks) {
+  check(c.train.batch_size >= data_ranks, ErrorKind::setting, [&] {
+    return "train.batch_size is smaller than parallel.data: expected at least " + std::to_string(data_ranks) +
+           " sequences per micro-batch, found " + std::to_string(c.train.batch_size);
+  });
+}
+
+}  // namespace braid::apps

@@ -1,0 +1,47 @@
+#include "apps/train/log/samples.h"
+
+#include "apps/cli/text.h"
+#include "braid/tensor/base/utf8.h"
+#include "braid/tensor/io/line_reader.h"
+
+namespace braid::apps {
+namespace fs = std::filesystem;
+
+namespace {
+constexpr std::string_view kHeading = "--- step ";
+
+std::optional<int64_t> heading_step(std::string_view line) {
+  if (!line.starts_with(kHeading)) return std::nullopt;
+  return parse_int(line.substr(kHeading.size()));
+}
+}  // namespace
+
+SamplesFile::SamplesFile(const fs::path& path, int64_t step) : path_(path) {
+  std::error_code none;
+  if (!fs::exists(path, none)) return;
+  int64_t keep = INT64_MAX;
+  if (fs::is_regular_file(path, none)) {  // not of a device or pipe that takes the samples
+    io::LineReader lines(path.string());
+    while (keep == INT64_MAX && lines.next()) {
+      const std::optional<int64_t> of = heading_step(lines.text());
+      if (of && *of > step) keep = lines.begin();
+      if (of && *of <= step) last_step_ = *of;
+    }
+  }
+  file_.emplace(path.string(), keep);
+}
+
+void SamplesFile::append(int64_t step, const std::string& text) {
+  std::string entry = std::string(kHeading) + std::to_string(step) + "\n";
+  for (const std::string& line : split(detail::replace_invalid_utf8(text), '\n'))
+    entry += (line.starts_with(kHeading) ? " " : "") + line + "\n";
+  if (!file_) file_.emplace(path_.string());
+  last_step_ = step;
+  file_->append(entry);
+}
+
+void SamplesFile::sync() {
+  if (file_) file_->sync();
+}
+
+}  // namespace braid::apps

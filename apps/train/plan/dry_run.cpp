@@ -1,0 +1,389 @@
+#include "apps/train/plan/dry_run.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+
+#include "apps/cli/memory_text.h"
+#include "apps/cli/plan_report.h"
+#include "apps/cli/text.h"
+#include "apps/train/config/flops.h"
+#include "apps/train/config/origin.h"
+#include "apps/train/config/trained.h"
+#include "apps/train/log/log.h"
+#include "apps/train/plan/memory.h"
+#include "apps/train/plan/step_time.h"
+#include "apps/train/run/resume.h"
+#include "apps/train/task/from_config.h"
+#include "apps/train/task/task.h"
+#include "braid/nn/optim/registry.h"
+#include "braid/tensor/io/file_system.h"
+
+namespace braid::apps {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// Everything that the parts of the report are made from.
+struct Plan {
+  const TrainConfig& config;
+  const models::ModelSpec& model;
+  int64_t seq_len;
+  int64_t windows;  // of the training data; 0: not known
+  int64_t done;     // steps of the checkpoint that the run resumes from
+  double forward;   // FLOPs of a sample of the data; 0: of a sequence without separate documents
+  Machine machine;
+  StepPlan step;
+  std::vector<StepPlan> layouts;  // of as many processes, the best first
+
+  double samples() const {
+    return static_cast<double>(config.train.batch_size) * static_cast<double>(config.train.accumulate);
+  }
+  double tokens() const { return samples() * static_cast<double>(seq_len); }
+  // The unit of work: a token, or a sample that is no sequence.
+  bool sequences() const { return model.max_sequence_length() > 0; }
+  std::string unit() const { return sequences() ? "token" : "sample"; }
+};
+
+std::string layout_text(const models::MeshShape& mesh) {
+  return std::to_string(mesh.data) + " x " + std::to_string(mesh.context) + " x " + std::to_string(mesh.tensor);
+}
+
+void add_model(Report& report, const Plan& plan) {
+  const models::ModelSize size = plan.model.size();
+  const double T = static_cast<double>(plan.seq_len);
+  report.title("model");
+  if (const std::string warning = plan.model.training_warning(); !warning.empty()) report.text("warning: " + warning);
+  report.line("parameters", std::to_string(size.parameters));
+  if (size.non_embedding != size.parameters) report.line("  without embeddings", std::to_string(size.non_embedding));
+  for (const models::InfoRow& part : size.parts) report.line("  " + part.label, number("%.0f", part.value));
+  const SampleFlops flops = sample_flops(plan.config, plan.model, plan.seq_len, plan.forward);
+  const std::string how = plan.forward < plan.model.forward_flops(plan.seq_len) && plan.forward > 0
+                              ? ", attention within the documents of the data"
+                              : "";
+  report.line("FLOPs per " + plan.unit() + ", forward", flop_text(flops.forward / T) + how);
+  report.line("FLOPs per " + plan.unit() + ", training", flop_text(flops.training() / T));
+}
+
+// Where the weights come from, and which are trained.
+void add_start(Report& report, const Plan& plan) {
+  if (const std::optional<Origin> origin = origin_of(plan.config, plan.model)) {
+    report.title("start");
+    for (const auto& [label, value] : origin_lines(*origin, plan.model, plan.seq_len)) report.line(label, value);
+  }
+  const auto trained = trained_lines(plan.config, plan.model, plan.seq_len);
+  if (!trained.empty()) report.title("trained parameters");
+  for (const auto& [label, value] : trained) report.line(label, value);
+}
+
+void add_memory(Report& report, const models::TrainingMemory& memory, const std::string& estimate,
+                const std::string& copies) {
+  report.line("weights", bytes_text(memory.weights) + copies);
+  report.line("gradients", bytes_text(memory.gradients));
+  report.line("optimizer", bytes_text(memory.optimizer));
+  report.line("activations" + estimate, bytes_text(memory.activations));
+  report.line("working space" + estimate, bytes_text(memory.working));
+}
+
+void add_step_memory(Report& report, const Plan& plan) {
+  const TrainConfig& config = plan.config;
+  const Arithmetic types = arithmetic(config);
+  TrainConfig other = config;
+  other.train.recompute = !other.train.recompute;
+  const auto memory_of = [&](const TrainConfig& c) {
+    return training_memory(c, plan.model, training_setup(c, plan.seq_len, {}, plan.machine.gpu));
+  };
+  const models::TrainingMemory memory = memory_of(config);
+  report.title(std::string("memory of a step ") +
+               (plan.step.mesh.ranks() > 1 ? "if one process made all of it" : "on one process") + " (batch " +
+               std::to_string(config.train.batch_size) +
+               (plan.sequences() ? " x " + std::to_string(plan.seq_len) + " tokens" : "") + ", " + config.train.dtype +
+               ")");
+  add_memory(report, memory, "", types.compute != types.masters ? ", f32 and copies in " + str(types.compute) : "");
+  report.line("total", bytes_text(memory.total()));
+  report.line(other.train.recompute ? "total if blocks were recomputed" : "total if blocks were not recomputed",
+              bytes_text(memory_of(other).total()));
+}
+
+// Memory and communication of one process of the mesh: the first one, whose shards are the largest.
+void add_process(Report& report, const Plan& plan) {
+  const models::MeshShape& mesh = plan.step.mesh;
+  const models::StepVolume& v = plan.step.volume;
+  report.title("one of " + std::to_string(mesh.ranks()) + " processes: " + std::to_string(mesh.data) + " data x " +
+               std::to_string(mesh.context) + " context x " + std::to_string(mesh.tensor) + " tensor");
+  add_memory(report, plan.step.memory, " (estimate)", "");
+  report.line("total memory", bytes_text(plan.step.memory.total()));
+  report.title("bytes that it sends per step");
+  auto group = [&](const char* what, const dist::CommStats& t) {
+    if (t.total() == 0) return;
+    report.line(what, bytes_text(double(t.total())));
+    for (auto c : {dist::Collective::all_gather, dist::Collective::reduce_scatter, dist::Collective::all_to_all}) {
+      if (t.bytes_of(c) > 0) report.line(std::string("  ") + dist::name(c), bytes_text(double(t.bytes_of(c))));
+    }
+  };
+  group("between tensor ranks", v.tensor);
+  group("between context ranks", v.context);
+  group("between ranks with the same weights", v.replicas);
+  group("between all ranks", v.world);
+  report.line("total", bytes_text(double(v.total())));
+  double overlapped = double(v.replicas.bytes_of(dist::Collective::reduce_scatter) +
+                             v.world.bytes_of(dist::Collective::reduce_scatter));
+  report.line("of it beside the backward pass", bytes_text(overlapped));
+  if (const int64_t layers = plan.model.size().layers; layers > 0)
+    report.line("per layer, in line with its work",
+                bytes_text(double(v.tensor.total() + v.context.total()) / double(layers)));
+}
+
+std::string fits_text(const Machine& machine, double needed) {
+  if (machine.memory == 0) return "not known; --memory GiB says what there is";
+  return std::string(needed <= machine.memory ? "yes" : "NO") + ", needs " + bytes_text(needed) + " of " +
+         bytes_text(machine.memory);
+}
+
+void add_machine(Report& report, const Plan& plan) {
+  const Machine& m = plan.machine;
+  report.title("machine");
+  report.line("processes", std::to_string(plan.step.mesh.ranks()) + " x " + m.name);
+  report.line("memory of a process", m.memory > 0 ? bytes_text(m.memory) : "not known");
+  report.line("a step fits", fits_text(m, plan.step.needed));
+  report.line("matrix product, " + plan.config.train.dtype, flop_text(m.flops, "/s") + ", " + m.flops_source);
+  if (plan.step.mesh.ranks() == 1) return;
+  report.line("links of a process", plan.step.links_known
+                                        ? human(m.near_link / 1e9, 3) + " GB/s in a node of " +
+                                              std::to_string(m.per_node) + ", " + human(m.far_link / 1e9, 3) +
+                                              " GB/s between nodes (" + m.link_source + ")"
+                                        : "not known; --link GB/s says what they are");
+}
+
+double tokens_per_second(const Plan& plan, const StepPlan& step) { return plan.tokens() / step.seconds(); }
+double mfu(const Plan& plan, double seconds) {
+  return step_flops(plan.config, plan.model, plan.seq_len, plan.forward) /
+         (seconds * plan.machine.flops * static_cast<double>(plan.step.mesh.ranks()));
+}
+
+void add_layouts(Report& report, const Plan& plan) {
+  constexpr size_t kRows = 12;
+  const std::vector<StepPlan>& layouts = plan.layouts;
+  report.title("layouts of " + std::to_string(plan.step.mesh.ranks()) + " processes, data x context x tensor" +
+               (layouts.size() > kRows ? ", the fastest " + std::to_string(kRows) : ""));
+  char row[160];
+  std::snprintf(row, sizeof row, "%-16s %12s  %-4s %12s %14s %10s/s %8s", "", "memory", "fits", "step", "communication",
+                (plan.unit() + "s").c_str(), "MFU");
+  report.text(row);
+  const auto chosen = [&](const StepPlan& p) { return layout_text(p.mesh) == layout_text(plan.step.mesh); };
+  for (size_t i = 0; i < layouts.size(); ++i) {
+    const StepPlan& p = layouts[i];
+    if (i >= kRows && !chosen(p)) continue;
+    const char* fits = plan.machine.memory == 0 ? "?" : p.needed <= plan.machine.memory ? "yes" : "NO";
+    std::snprintf(row, sizeof row, "%-16s %12s  %-4s %12s %14s %12s %8s%s", layout_text(p.mesh).c_str(),
+                  bytes_text(p.needed).c_str(), fits, time_in_words(p.seconds()).c_str(),
+                  p.links_known ? percent(p.communication() / p.seconds()).c_str() : "?",
+                  human(tokens_per_second(plan, p), 3).c_str(), percent(mfu(plan, p.seconds())).c_str(),
+                  chosen(p) ? "  <- parallel.*" : "");
+    report.text(row);
+  }
+  report.text("left out: more data ranks than train.batch_size, more than 8 tensor or context ranks");
+}
+
+// Seconds of a step by the log of an earlier part of this run, or of one with the same work; 0: there is none.
+double measured_seconds(const Plan& plan) {
+  const fs::path out = plan.config.run.out, file = out / "config.resolved.toml";
+  std::error_code none;
+  if (!fs::exists(file, none) || !fs::exists(out / "log.csv", none)) return 0;
+  try {
+    TrainConfig then, now = plan.config;
+    const Schema before = train_schema(then, model_settings());
+    load_config(before, file, {});
+    const bool same_model = models::differing_settings(*model_for_data(then), plan.model).empty();
+    now.model = then.model;
+    for (const std::string& line : differences(before, train_schema(now, model_settings()))) {
+      for (const char* key : {"data.seq_len", "train.batch_size", "train.dtype", "train.recompute", "train.attention",
+                              "run.device", "run.threads", "parallel."})
+        if (line.starts_with(key)) return 0;
+    }
+    const std::vector<LogRow> rows = read_log(out);
+    if (!same_model || rows.empty()) return 0;
+    const double rate = plan.sequences() ? rows.back().tok_per_s : rows.back().pictures_per_s;
+    return rate > 0 ? plan.tokens() / rate : 0;
+  } catch (const Error&) {  // of an earlier version, or damaged: no measurement
+    return 0;
+  }
+}
+
+void add_time(Report& report, const Plan& plan, bool here) {
+  const StepPlan& step = plan.step;
+  const double measured = here ? measured_seconds(plan) : 0, seconds = measured > 0 ? measured : step.seconds();
+  const Machine& m = plan.machine;
+  report.title("time");
+  report.line(plan.unit() + "s per step", number("%.0f", plan.tokens()));
+  if (plan.windows > 0)
+    report.line("epochs over the run",
+                number("%.2f", double(plan.config.train.steps) * plan.samples() / double(plan.windows)));
+  if (measured > 0) {
+    report.line("time of a step", time_in_words(seconds) + ", measured: " + plan.config.run.out + "/log.csv");
+  } else {
+    report.line("computation of a step", time_in_words(step.compute) + " at " + percent(m.efficiency) +
+                                             " of the matrix product's rate (" + m.efficiency_source + ")");
+    if (step.mesh.ranks() > 1) {
+      report.line("communication of a step",
+                  step.links_known
+                      ? time_in_words(step.in_line) + " in line, " + time_in_words(step.beside) +
+                            " beside the backward pass, which hides up to " + time_in_words(step.compute * 2 / 3)
+                      : "not counted");
+      if (step.links_known) report.line("share of communication", percent(step.communication() / seconds));
+    }
+    report.line("time of a step", time_in_words(seconds) + (here ? " (an estimate: it may take half or twice as long; "
+                                                                   "the log of a few steps is a measurement)"
+                                                                 : ""));
+  }
+  report.line(plan.unit() + "s per second", human(plan.tokens() / seconds, 4));
+  report.line("MFU", percent(mfu(plan, seconds)));
+  const int64_t steps = std::max<int64_t>(0, plan.config.train.steps - plan.done);
+  report.line("time of the run", time_in_words(seconds * double(steps)) + " for " + std::to_string(steps) + " steps" +
+                                     (plan.done > 0 ? " after step " + std::to_string(plan.done) : ""));
+}
+
+// The run's folder, or the folder above it that exists.
+fs::path existing_folder(const std::string& out) {
+  std::error_code error;
+  fs::path there = fs::absolute(out, error);
+  while (there.has_relative_path() && !fs::exists(there, error)) there = there.parent_path();
+  return there;
+}
+
+// The run's folder can be made and written; nothing is made here.
+void check_place(const std::string& out) {
+  std::error_code error;
+  const fs::path there = existing_folder(out);
+  check(fs::is_directory(there, error), ErrorKind::output,
+        [&] { return "cannot use run.out = " + out + ": expected a folder, found the file " + there.string(); });
+  check(::access(there.c_str(), W_OK) == 0, ErrorKind::output, [&] {
+    return "cannot write to run.out = " + out + ": " + there.string() + ": " + io::system_message() +
+           "; choose another run.out";
+  });
+}
+
+// `here`: the run is planned for this machine, whose disk counts.
+void add_checkpoints(Report& report, const Plan& plan, bool here) {
+  const TrainConfig& config = plan.config;
+  const auto moments =
+      static_cast<double>(nn::state_suffixes(optimizer_options(config)).size() + (config.train.ema > 0));
+  const TrainedParameters parameters = trained_parameters(config, plan.model);
+  const double one = (static_cast<double>(parameters.all) + moments * static_cast<double>(parameters.trained)) *
+                     static_cast<double>(size_of(arithmetic(config).masters));
+  const TrainConfig::Checkpoint& c = config.checkpoint;
+  const int64_t steps = config.train.steps, interval = c.interval > 0 ? c.interval : steps;
+  const bool any_number = c.minutes > 0 || c.best;  // written between those of the interval
+  const int64_t written = any_number ? steps : (steps + interval - 1) / interval;
+  const int64_t newest = std::min(c.keep, written), milestones = c.keep_every > 0 ? steps / c.keep_every : 0;
+  const bool beside = written > newest;  // the oldest goes when the newest is complete
+  const double most = one * static_cast<double>(newest + milestones + c.best + beside);
+  std::error_code error;
+  const fs::space_info space = fs::space(existing_folder(config.run.out), error);
+  report.title("checkpoints");
+  report.line("one", bytes_text(one) + ": weights and optimizer");
+  report.line("at most on the disk",
+              bytes_text(most) + ": " + std::to_string(newest) + " kept" +
+                  (milestones > 0 ? ", " + std::to_string(milestones) + " of checkpoint.keep_every" : "") +
+                  (c.best ? ", the best" : "") + (beside ? " and one being written" : ""));
+  if (!error) {
+    const auto free = static_cast<double>(space.available);
+    const std::string advice = std::string(newest > 2 ? "lower checkpoint.keep, " : "") +
+                               (milestones > 0 ? "raise checkpoint.keep_every, " : "") + "choose another run.out";
+    const std::string verdict = !here ? " on this machine" : free < most ? ": NOT ENOUGH; " + advice : "";
+    report.line("free for " + preview(config.run.out, 24), bytes_text(free) + verdict);
+  }
+}
+
+Device device_here(const TrainConfig& config) {
+  try {
+    return parse_device(config.run.device);
+  } catch (const Error& e) {
+    fail(e.kind(), std::string(e.what()) + "; braid train --dry-run --for " + machine_names().back() +
+                       " plans for GPUs that are not here");
+  }
+}
+
+// Another layout of the processes that runs; "" where there is none.
+std::string layout_advice(const Plan& plan) {
+  if (plan.layouts.empty()) return "";
+  const StepPlan& best = plan.layouts.front();
+  if (best.needed > plan.machine.memory && plan.machine.memory > 0) return "";
+  return "; of as many processes, parallel.data=" + std::to_string(best.mesh.data) +
+         (best.mesh.context > 1 ? " parallel.context=" + std::to_string(best.mesh.context) : "") +
+         " parallel.tensor=" + std::to_string(best.mesh.tensor) + " runs best";
+}
+
+// Why braid train, or the machine, could not do the step; "" when it can.
+std::string problem_of(const Plan& plan) {
+  try {
+    check_batch(plan.config, plan.step.mesh.data);
+    check_memory(plan.config, plan.model, plan.seq_len, plan.step.mesh, plan.machine);
+    return "";
+  } catch (const Error& e) {
+    return e.what() + layout_advice(plan);
+  }
+}
+
+}  // namespace
+
+std::string start_comments(const TrainConfig& config) {
+  const bool data = !config.data.path.empty();
+  if (!data && config.model.preset.empty() && config.train.init_from.empty()) return "";
+  const auto model = model_for_data(config);
+  const int64_t T = sequence_length(config, *model);
+  auto lines = trained_lines(config, *model, T);
+  if (const std::optional<Origin> origin = origin_of(config, *model)) {
+    const auto start = origin_lines(*origin, *model, T);
+    lines.insert(lines.begin(), start.begin(), start.end());
+  }
+  std::string text;
+  for (const auto& [label, value] : lines) text += "# " + label + ": " + value + "\n";
+  return text.empty() ? text : "\n" + text;
+}
+
+DryRun dry_run(const TrainConfig& config, const MachineRequest& request, int64_t processes, int64_t processes_here) {
+  check_relations(config);
+  check_place(config.run.out);
+  const bool with_data = !config.data.path.empty(), here = !request.elsewhere();
+  const std::unique_ptr<const TrainingTask> task = with_data ? make_task(config) : nullptr;
+  const auto model = with_data ? task->model_spec() : model_spec(config, 0);
+  const int64_t T = sequence_length(config, *model);
+  int64_t windows = 0, done = 0;
+  double forward = 0;
+  if (with_data) {
+    windows = task->samples();
+    forward = task->forward_flops(*model);
+    TrainConfig copy = config;
+    done = check_resumable(config, train_schema(copy, model_settings()), *model,
+                           {.seed = config.run.seed, .seq_len = T, .data_fingerprint = task->fingerprint()});
+  }
+  const DType type = arithmetic(config).compute;
+  const Machine machine =
+      here ? this_machine(request, device_here(config), type, processes_here) : machine_elsewhere(request, type);
+  models::MeshShape mesh{config.parallel.data, config.parallel.context, config.parallel.tensor};
+  const int64_t required = std::max<int64_t>(1, mesh.data) * mesh.context * mesh.tensor;
+  dist::complete_mesh_sizes(machine.count > 0 ? machine.count
+                            : processes > 0   ? processes
+                                              : required,
+                            mesh.data, mesh.context, mesh.tensor);
+  Plan plan{config, *model, T, windows, done, forward, machine, plan_step(config, *model, T, mesh, machine, forward),
+            {}};
+  if (mesh.ranks() > 1) plan.layouts = plan_layouts(config, *model, T, mesh.ranks(), machine, forward);
+
+  Report report;
+  add_model(report, plan);
+  add_start(report, plan);
+  add_step_memory(report, plan);
+  if (mesh.ranks() > 1) add_process(report, plan);
+  add_machine(report, plan);
+  if (mesh.ranks() > 1) add_layouts(report, plan);
+  add_time(report, plan, here);
+  add_checkpoints(report, plan, here);
+  return {report.str(), problem_of(plan)};
+}
+
+}  // namespace braid::apps

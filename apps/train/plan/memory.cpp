@@ -1,0 +1,133 @@
+#include "apps/train/plan/memory.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "apps/cli/memory_text.h"
+#include "apps/cli/text.h"
+#include "apps/train/config/trained.h"
+#include "apps/train/task/from_config.h"
+#include "braid/nn/optim/registry.h"
+#include "braid/tensor/base/integers.h"
+
+namespace braid::apps {
+
+double memory_of_this_machine() {
+  const double all = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  double limit = 0;  // of the control group; the file says "max" where there is none
+  return std::ifstream("/sys/fs/cgroup/memory.max") >> limit ? std::min(all, limit) : all;
+}
+
+models::TrainingSetup training_setup(const TrainConfig& config, int64_t seq_len, const models::MeshShape& mesh,
+                                     bool gpu) {
+  return {.batch = detail::ceil_div(config.train.batch_size, mesh.data),
+          .seq_len = seq_len,
+          .bytes_per_element = size_of(arithmetic(config).compute),
+          .optimizer_moments =
+              static_cast<int64_t>(nn::state_suffixes(optimizer_options(config)).size()) + (config.train.ema > 0),
+          .recompute = config.train.recompute,
+          .attention_workspace = attention_workspace(config, gpu ? Device{Device::Kind::cuda} : kCpu),
+          .mesh = mesh};
+}
+
+double memory_needed(const TrainConfig& config, const models::ModelSpec& model, int64_t seq_len,
+                     const models::MeshShape& mesh, bool gpu) {
+  const models::TrainingSetup setup = training_setup(config, seq_len, mesh, gpu);
+  const double ids = 8 * static_cast<double>(setup.batch) * static_cast<double>(config.train.accumulate) *
+                     static_cast<double>(seq_len);  // inputs and targets of a step, 4 bytes each
+  return training_memory(config, model, setup).total() + ids;
+}
+
+namespace {
+
+struct Change {
+  std::string settings;
+  TrainConfig config;
+  models::MeshShape mesh;
+};
+
+// The settings with one of the savings; those that do not apply are left out.
+std::vector<Change> changes(const TrainConfig& config, const models::MeshShape& mesh, bool gpu) {
+  std::vector<Change> list;
+  const auto add = [&](const std::string& settings, auto&& apply) {
+    list.push_back({settings, config, mesh});
+    apply(list.back());
+  };
+  if (!config.train.recompute) add("train.recompute=true", [](Change& c) { c.config.train.recompute = true; });
+  if (config.train.dtype != "bf16") add("train.dtype=bf16", [](Change& c) { c.config.train.dtype = "bf16"; });
+  if (config.train.batch_size > mesh.data) {
+    const int64_t micro = detail::ceil_div(config.train.batch_size, mesh.data) * config.train.accumulate;
+    add("train.batch_size=" + std::to_string(mesh.data) + " train.accumulate=" + std::to_string(micro),
+        [micro](Change& c) { c.config.train.batch_size = c.mesh.data, c.config.train.accumulate = micro; });
+  }
+  constexpr int64_t kNode = 8;  // tensor ranks stay within a machine
+  const int64_t ranks = mesh.ranks(), context = mesh.context;
+  if (mesh.tensor < kNode && ranks % (context * kNode) == 0)  // of the processes that there are
+    add("parallel.tensor=8", [=](Change& c) { c.mesh = {ranks / (context * kNode), context, kNode}; });
+  if (mesh.tensor < kNode && ranks == 1)
+    add(gpu ? "parallel.tensor=8 (8 GPUs)" : "parallel.tensor=8 (8 machines)",  // processes of one share its memory
+        [](Change& c) { c.mesh.tensor = kNode; });
+  return list;
+}
+
+// Infinite where the model cannot be sharded so.
+double bytes_of(const Change& change, const models::ModelSpec& model, int64_t seq_len, bool gpu) {
+  try {
+    return memory_needed(change.config, model, seq_len, change.mesh, gpu);
+  } catch (const Error&) {
+    return std::numeric_limits<double>::infinity();
+  }
+}
+
+}  // namespace
+
+std::vector<MemorySaver> memory_savers(const TrainConfig& config, const models::ModelSpec& model, int64_t seq_len,
+                                       const models::MeshShape& mesh, bool gpu) {
+  const double now = memory_needed(config, model, seq_len, mesh, gpu);
+  std::vector<MemorySaver> savers;
+  for (const Change& change : changes(config, mesh, gpu)) {
+    const double bytes = bytes_of(change, model, seq_len, gpu);
+    if (bytes < now) savers.push_back({change.settings, bytes});
+  }
+  std::ranges::stable_sort(savers, {}, &MemorySaver::bytes);
+  return savers;
+}
+
+std::string memory_advice(const TrainConfig& config, const models::ModelSpec& model, int64_t seq_len, double available,
+                          const models::MeshShape& mesh, bool gpu) {
+  std::vector<std::string> alone, together;
+  for (const MemorySaver& saver : memory_savers(config, model, seq_len, mesh, gpu))
+    alone.push_back(saver.settings + ": " + bytes_text(saver.bytes));
+  // The most effective change, then the most effective one beside it.
+  Change best{"", config, mesh};
+  double bytes = bytes_of(best, model, seq_len, gpu);
+  while (available > 0 && bytes > available) {
+    std::vector<Change> next = changes(best.config, best.mesh, gpu);
+    const auto least =
+        std::ranges::min_element(next, {}, [&](const Change& change) { return bytes_of(change, model, seq_len, gpu); });
+    if (least == next.end() || bytes_of(*least, model, seq_len, gpu) >= bytes) break;
+    bytes = bytes_of(*least, model, seq_len, gpu);
+    together.push_back(least->settings);
+    best = std::move(*least);
+  }
+  std::string text = alone.empty() ? "" : "; one process then needs, with " + join(alone, ", with ");
+  if (together.size() > 1) text += "; with " + join(together, " ") + ": " + bytes_text(bytes);
+  return available > 0 && bytes > available
+             ? text + "; beyond that lower data.seq_len, train.batch_size x train.accumulate or the model"
+             : text;
+}
+
+void check_memory(const TrainConfig& config, const models::ModelSpec& model, int64_t seq_len,
+                  const models::MeshShape& mesh, const Machine& machine) {
+  if (machine.memory == 0) return;
+  const double needed = memory_needed(config, model, seq_len, mesh, machine.gpu);
+  check(needed <= machine.memory, ErrorKind::setting, [&] {
+    return "a training step does not fit into memory: expected at most " + bytes_text(machine.memory) + " of one " +
+           machine.name + ", found about " + bytes_text(needed) +
+           memory_advice(config, model, seq_len, machine.memory, mesh, machine.gpu) + " (--dry-run shows the parts)";
+  });
+}
+
+}  // namespace braid::apps

@@ -1,0 +1,26 @@
+#include "apps/train/plan/run_flops.h"
+
+#include "apps/train/config/flops.h"
+#include "apps/train/log/log.h"
+#include "apps/train/task/from_config.h"
+#include "apps/train/task/run_data.h"
+
+namespace braid::apps {
+
+namespace fs = std::filesystem;
+
+double training_flops_per_token(const fs::path& run) {
+  std::error_code none;
+  const fs::path file = log_file(run).parent_path() / "config.resolved.toml";
+  if (!fs::exists(file, none)) return not_measured;
+  TrainConfig config;
+  const Schema schema = train_schema(config, model_settings());
+  load_config(schema, file, {});
+  const bool data = fs::exists(fs::path(config.data.path) / "dataset.json", none);
+  const auto spec = model_spec(config, 0);
+  const int64_t T = sequence_length(config, *spec);
+  const double forward = data ? forward_flops(*spec, training_data(config)) : 0;
+  return sample_flops(config, *spec, T, forward).training() / static_cast<double>(T);
+}
+
+}  // namespace braid::apps

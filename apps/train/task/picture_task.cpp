@@ -1,0 +1,107 @@
+#include "apps/train/task/picture_task.h"
+
+#include "apps/cli/signals.h"
+#include "apps/cli/text.h"
+#include "apps/train/task/from_config.h"
+#include "braid/models/eval/classification.h"
+
+namespace braid::apps {
+
+using models::vision::PictureDataset;
+
+namespace {
+
+models::vision::TrainingPictures changes_of(const TrainConfig& config) {
+  const TrainConfig::Augment& a = config.augment;
+  return {.seed = static_cast<uint64_t>(config.run.seed),
+          .augment = {.crop_padding = a.crop_padding,
+                      .flip = a.flip,
+                      .randaugment_ops = a.randaugment_ops,
+                      .randaugment_magnitude = a.randaugment_magnitude,
+                      .erase = a.erase},
+          .label_smoothing = a.label_smoothing,
+          .mixup = a.mixup,
+          .sample_keys = false};
+}
+
+std::optional<PictureDataset> validation_of(const TrainConfig& config) {
+  if (config.eval.interval == 0) return std::nullopt;
+  return PictureDataset(config.data.path, models::text::Split::val);
+}
+
+}  // namespace
+
+PictureTask::PictureTask(const TrainConfig& config)
+    : config_(config),
+      train_(config.data.path, models::text::Split::train),
+      validation_(validation_of(config)),
+      sampler_(train_.size(), static_cast<uint64_t>(config.run.seed)),
+      pictures_(changes_of(config)) {
+  for (const auto& [key, value] : {std::pair{"data.seq_len", config.data.seq_len},
+                                   {"eval.tasks", config.eval.tasks},
+                                   {"sample.interval", config.sample.interval}}) {
+    check(value == 0, ErrorKind::setting, [&, key = key, value = value] {
+      return std::string(key) + " is for text, and " + config.data.path + " holds pictures: expected 0, found " +
+             std::to_string(value);
+    });
+  }
+}
+
+std::vector<models::Batch> PictureTask::batches(int64_t first, const dist::ProcessMesh& mesh) const {
+  return models::vision::step_batches(train_, sampler_, first, config_.train.batch_size, config_.train.accumulate, mesh,
+                                      pictures_);
+}
+
+std::unique_ptr<const models::ModelSpec> PictureTask::model_spec() const {
+  return picture_model_spec(config_, train_.manifest());
+}
+
+void PictureTask::check_model(const models::Model& model) const {
+  check(dynamic_cast<const models::ImageModel*>(&model) != nullptr, ErrorKind::input,
+        [&] { return "a model of type " + model.spec()->model_type() + " does not read pictures"; });
+}
+
+void PictureTask::start(const models::Model& model, const dist::ProcessMesh& mesh) {
+  model_ = &dynamic_cast<const models::ImageModel&>(model);
+  mesh_ = &mesh;
+  pictures_.sample_keys = model_->random_training();
+}
+
+bool PictureTask::validate(LogRow& row, const Attempt&) const {
+  const int64_t most = config_.eval.batches * config_.train.batch_size;
+  models::eval::ClassificationCounts counts(model_->classes());
+  for (const std::vector<int64_t>& places :
+       models::vision::validation_pictures(*validation_, config_.train.batch_size, most, *mesh_)) {
+    if (mesh_->world.any(StopSignals::requested())) return false;
+    if (places.empty()) continue;  // a data rank may have no picture of a batch
+    const models::Batch batch = models::vision::read_batch(*validation_, places);
+    counts.add(*model_, batch);
+  }
+  counts.sum_over(mesh_->data);
+  row.val_loss = counts.loss();
+  row.val_top1 = counts.top(1);
+  row.val_top5 = counts.top(5);
+  row.val_ece = counts.calibration_error();
+  return true;
+}
+
+void PictureTask::count(LogRow& row, int64_t samples, double rate) const {
+  row.pictures = static_cast<double>(samples);
+  row.pictures_per_s = rate;
+}
+
+std::string PictureTask::size_text() const {
+  const models::vision::PictureManifest& m = train_.manifest();
+  return std::to_string(train_.size()) + " train pictures of " + std::to_string(m.channels) + " x " +
+         std::to_string(m.height) + " x " + std::to_string(m.width) + " in " + std::to_string(m.classes.size()) +
+         " classes";
+}
+
+void check_no_picture_settings(const TrainConfig& config) {
+  check(config.augment == TrainConfig::Augment(), ErrorKind::setting, [&] {
+    return "augment.* changes pictures, and " + config.data.path +
+           " holds none: expected a folder made by braid prepare --images, or the defaults of all augment settings";
+  });
+}
+
+}  // namespace braid::apps

@@ -1,0 +1,43 @@
+// Training of image models on pictures.
+#pragma once
+#include <optional>
+
+#include "apps/train/task/task.h"
+#include "braid/models/data/vision/batches.h"
+#include "braid/models/image_model.h"
+
+namespace braid::apps {
+
+class PictureTask final : public TrainingTask {
+ public:
+  // Error(setting) names settings that are for text alone.
+  explicit PictureTask(const TrainConfig& config);
+
+  int64_t samples() const override { return train_.size(); }
+  int64_t sample_tokens() const override { return 1; }
+  std::string fingerprint() const override { return train_.manifest().fingerprint; }
+  std::vector<models::Batch> batches(int64_t first, const dist::ProcessMesh& mesh) const override;
+  int64_t sample_at(int64_t place) const override { return sampler_.at(place); }
+  std::unique_ptr<const models::ModelSpec> model_spec() const override;
+  void check_model(const models::Model& model) const override;
+  double forward_flops(const models::ModelSpec& model) const override { return model.forward_flops(1); }
+  void start(const models::Model& model, const dist::ProcessMesh& mesh) override;
+  bool validate(LogRow& row, const Attempt& attempt) const override;
+  LogKind log_kind() const override { return LogKind::pictures; }
+  void count(LogRow& row, int64_t samples, double rate) const override;
+  std::string size_text() const override;
+
+ private:
+  const TrainConfig& config_;
+  models::vision::PictureDataset train_;
+  std::optional<models::vision::PictureDataset> validation_;  // none with eval.interval = 0
+  models::text::Sampler sampler_;
+  models::vision::TrainingPictures pictures_;
+  const models::ImageModel* model_ = nullptr;
+  const dist::ProcessMesh* mesh_ = nullptr;
+};
+
+// Error(setting) when a setting of augment.* differs from its default, for data that are no pictures.
+void check_no_picture_settings(const TrainConfig& config);
+
+}  // namespace braid::apps

@@ -1,0 +1,27 @@
+// The data of a run: the splits that its settings need, and every condition between settings and data. What fails here
+// would otherwise fail in the middle of the run.
+#pragma once
+#include <optional>
+
+#include "apps/train/config/train_config.h"
+#include "braid/models/data/text/dataset.h"
+#include "braid/models/model_spec.h"
+
+namespace braid::apps {
+
+// The vocabulary of the data in data.path. Error(input) when braid prepare has not written it.
+int64_t vocabulary_of(const TrainConfig& config);
+models::text::SequenceOptions sequence_options(const TrainConfig& config);
+models::text::Dataset training_data(const TrainConfig& config);
+// Sets train.steps by train.epochs, where that is above 0 and there are data; `overrides` are those of the command
+// line, where train.steps alone replaces train.epochs. Returns what to tell the user; empty: nothing. Error(setting)
+// when both are on the command line.
+std::string set_steps_by_epochs(TrainConfig& config, const std::vector<std::string>& overrides);
+// "140 sequences of 4000 samples, 93% full; ..."; empty for text.
+std::string words_about_samples(const models::text::Dataset& data, const TrainConfig& config);
+// None with eval.interval = 0. Error(setting) when the data have too few tokens to validate on.
+std::optional<models::text::Dataset> validation_data(const TrainConfig& config);
+// Error(setting) when sample.prompt is longer than the model's sequences.
+void check_prompt(const TrainConfig& config, const models::ModelSpec& model, const models::text::Tokenizer& tokenizer);
+
+}  // namespace braid::apps

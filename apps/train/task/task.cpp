@@ -1,0 +1,28 @@
+#include "apps/train/task/task.h"
+
+#include "apps/train/task/from_config.h"
+#include "apps/train/task/pair_task.h"
+#include "apps/train/task/picture_task.h"
+#include "apps/train/task/run_data.h"
+#include "apps/train/task/text_task.h"
+#include "braid/models/data/vision/manifest.h"
+
+namespace braid::apps {
+
+std::unique_ptr<TrainingTask> make_task(const TrainConfig& config) {
+  if (models::vision::holds_pictures(config.data.path)) return std::make_unique<PictureTask>(config);
+  check_no_picture_settings(config);
+  if (const auto pairs = models::PairTask::of_path(config.data.path))
+    return std::make_unique<PairTrainingTask>(config, *pairs);
+  return std::make_unique<TextTask>(config);
+}
+
+std::unique_ptr<const models::ModelSpec> model_for_data(const TrainConfig& config) {
+  const std::string& path = config.data.path;
+  if (path.empty()) return model_spec(config, 0);
+  if (const auto pairs = models::PairTask::of_path(path)) return pair_model_spec(config, *pairs);
+  return models::vision::holds_pictures(path) ? picture_model_spec(config, models::vision::read_picture_manifest(path))
+                                              : model_spec(config, vocabulary_of(config));
+}
+
+}  // namespace braid::apps

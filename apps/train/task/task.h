@@ -1,0 +1,66 @@
+// The part of a run that depends on the kind of its data: batches, the model that fits them, how it is judged, and
+// which words and columns that gives. text_task.h, picture_task.h and pair_task.h implement it.
+#pragma once
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/train/config/train_config.h"
+#include "apps/train/log/log.h"
+#include "braid/distributed/comm/process_mesh.h"
+#include "braid/models/data/tokenizers/tokenizer.h"
+#include "braid/models/model_spec.h"
+
+namespace braid::apps {
+
+class TrainingTask {
+ public:
+  // Runs `work`, which a run can go without; false where NaN or Inf made it impossible, which is then noted under
+  // `name`.
+  using Attempt = std::function<bool(const std::string& name, const std::function<void()>& work)>;
+
+  virtual ~TrainingTask() = default;
+
+  // --- the data ---
+  virtual int64_t samples() const = 0;        // of the training split
+  virtual int64_t sample_tokens() const = 0;  // T; 1 where samples are no sequences
+  virtual std::string fingerprint() const = 0;
+  // The micro-batches of the step that begins at place `first` of the order of samples: those of this data rank. A
+  // function of settings and place alone.
+  virtual std::vector<models::Batch> batches(int64_t first, const dist::ProcessMesh& mesh) const = 0;
+  virtual int64_t sample_at(int64_t place) const = 0;                           // the sample at a place of that order
+  virtual const models::text::Tokenizer* tokenizer() const { return nullptr; }  // of checkpoints; null: none
+
+  // --- the model ---
+  // As the settings and the data describe it. Error(setting) when they do not fit each other.
+  virtual std::unique_ptr<const models::ModelSpec> model_spec() const = 0;
+  virtual void check_model(const models::Model& model) const = 0;          // it can be trained on these data
+  virtual double forward_flops(const models::ModelSpec& model) const = 0;  // of a sample
+
+  // --- measurements ---
+  // Before the first of them. `model` and `mesh` must outlive the task.
+  virtual void start(const models::Model& model, const dist::ProcessMesh& mesh) = 0;
+  // Fills the row with what is measured on the validation split. Collective; false: a stop signal came before the end.
+  virtual bool validate(LogRow& row, const Attempt& attempt) const = 0;
+  // A text for samples.txt, on rank 0; none: a stop signal came. Collective. Error(numerical).
+  virtual std::optional<std::string> sample() const { return ""; }
+  // Share of the answers in LogRow::task_acc that a guess gets right; none where nothing can be guessed.
+  virtual std::optional<double> chance() const { return std::nullopt; }
+
+  // --- words and columns ---
+  virtual LogKind log_kind() const = 0;
+  // After `samples` samples, at a rate per second.
+  virtual void count(LogRow& row, int64_t samples, double rate) const = 0;
+  virtual std::string size_text() const = 0;                           // "12000 train tokens, sequences of 32"
+  virtual std::vector<std::string> data_notes() const { return {}; }   // more about the data
+  virtual std::vector<std::string> start_notes() const { return {}; }  // after start()
+};
+
+// Of the data in data.path. Error(input) when they are damaged, Error(setting) when they do not fit the settings.
+std::unique_ptr<TrainingTask> make_task(const TrainConfig& config);
+// make_task(config)->model_spec() by the description of the data alone; without data.path by the settings alone.
+std::unique_ptr<const models::ModelSpec> model_for_data(const TrainConfig& config);
+
+}  // namespace braid::apps

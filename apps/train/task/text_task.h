@@ -1,0 +1,44 @@
+// Training of language models on text.
+#pragma once
+#include <optional>
+
+#include "apps/train/task/evaluation.h"
+#include "apps/train/task/task.h"
+#include "braid/models/data/sampler.h"
+#include "braid/models/data/text/dataset.h"
+
+namespace braid::apps {
+
+class TextTask final : public TrainingTask {
+ public:
+  explicit TextTask(const TrainConfig& config);
+
+  int64_t samples() const override { return train_.size(); }
+  int64_t sample_tokens() const override { return train_.seq_len(); }
+  std::string fingerprint() const override { return train_.fingerprint(); }
+  std::vector<models::Batch> batches(int64_t first, const dist::ProcessMesh& mesh) const override;
+  int64_t sample_at(int64_t place) const override { return sampler_.at(place); }
+  const models::text::Tokenizer* tokenizer() const override { return &train_.tokenizer(); }
+  std::unique_ptr<const models::ModelSpec> model_spec() const override;
+  void check_model(const models::Model& model) const override;
+  double forward_flops(const models::ModelSpec& model) const override;
+  void start(const models::Model& model, const dist::ProcessMesh& mesh) override;
+  bool validate(LogRow& row, const Attempt& attempt) const override;
+  std::optional<std::string> sample() const override { return evaluation_->sample(); }
+  std::optional<double> chance() const override;
+  LogKind log_kind() const override { return LogKind::text; }
+  void count(LogRow& row, int64_t samples, double rate) const override;
+  std::string size_text() const override;
+  std::vector<std::string> data_notes() const override;
+  std::vector<std::string> start_notes() const override;
+
+ private:
+  const TrainConfig& config_;
+  models::text::Dataset train_;
+  std::optional<models::text::Dataset> validation_;
+  models::text::Sampler sampler_;
+  std::optional<Evaluation> evaluation_;
+  int64_t longest_ = 0;  // of the model that is judged
+};
+
+}  // namespace braid::apps

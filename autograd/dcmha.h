@@ -1,0 +1,65 @@
+// Options of the attention ops of autograd/ops.h, scaled_dot_product_attention and its composed form, dcmha:
+// Dynamically Composable Multi-Head Attention (arXiv 2405.08553) as one op.
+//
+//   S  = scale q k^T                        (B, N, T, S)
+//   S' = Compose_pre(S), masked keys -> -inf, P = softmax(S'), P' = Compose_post(P), y = P' v
+//
+// Compose mixes the heads of a group, separately for every pair (query i, key j), all terms reading the original A:
+//   O[n] = A[n] + sum_m A[m] base[m,n]
+//        + sum_r (sum_m A[m] q_down[i,r,m]) q_up[i,r,n] + sum_r (sum_m A[m] k_down[j,r,m]) k_up[j,r,n]
+//        + A[n] q_gate[i,n] + A[n] k_gate[j,n]
+//
+// Without Compose this is scaled dot-product attention: S' = S, P' = P.
+#pragma once
+#include <vector>
+
+#include "braid/tensor/attention_operands.h"
+
+namespace braid {
+
+enum class AttentionImpl : uint8_t {
+  automatic,  // fused where the device has a kernel for the call, else chunked
+  fused,      // the device's kernels, which never hold more than some rows of scores
+  chunked,    // the reference on blocks of query rows, each with only its unmasked keys
+  reference,  // the definition: materialises (B, N, T, S)
+};
+
+// AttentionImpl::chunked keeps the score tensor of a block (samples x N x rows x keys) near this size: small enough for
+// a processor's cache, since every op of the reference reads or writes it once, large enough to pay for starting the
+// ops.
+inline constexpr int64_t kAttentionChunkBytes = 1 << 19;
+
+// Consecutive positions [begin, end) of one sample.
+struct Document {
+  int64_t sample, begin, end;
+};
+// The documents of packed sequences, in order of samples and positions.
+// positions (B, T) i32 or i64: the place of each token in its document, which begins where it is 0. Error(input) names
+// the first value that is neither 0 nor one more than the value before it.
+std::vector<Document> documents_of(const Tensor& positions);
+// The same documents by positions counted from `first`.
+std::vector<Document> counted_from(std::vector<Document> documents, int64_t first);
+
+struct SdpaOptions {
+  AttentionMask mask = {};
+  double scale = 0;  // of the scores; 0 means 1/sqrt(d)
+  AttentionImpl impl = AttentionImpl::automatic;
+  int64_t chunk = 0;      // query rows of a block (chunked); 0: as many as fit the processor's cache
+  int64_t workspace = 0;  // bytes of scores that `fused` may hold at a time; 0: the device's choice
+  // Attention within documents: no query attends to a key of another one. Positions are those of the keys (see
+  // AttentionMask), and the mask is as if each document were called alone. In order of samples and positions; they
+  // contain every query row. Null: every sample is one document. Read during the call only.
+  const std::vector<Document>* documents = nullptr;
+};
+
+// The dynamic weights of one branch of Compose, a stage and a side: members of HeadMixing.
+struct ComposeFactors {
+  Tensor down, up;  // (B, T, G, R, M), empty for R = 0
+  Tensor gate;      // (B, T, G, M)
+};
+
+struct DcmhaOptions : SdpaOptions {
+  int64_t groups = 1;  // G; heads are mixed within their group
+};
+
+}  // namespace braid

@@ -1,0 +1,52 @@
+# braid_units(target files...): sources of a target, compiled several at a time (CMake's unity builds): reading headers is
+# more than half of what a file costs. The files of one unit lie in one folder, so helpers in their anonymous namespaces
+# need names of their own. -DBRAID_UNIT=1 compiles each file by itself: for work on one file.
+set(BRAID_UNIT 8 CACHE STRING "Files of a folder that are compiled as one, at most")
+
+function(braid_units target)
+  target_sources(${target} PRIVATE ${ARGN})
+  if(BRAID_UNIT LESS 2)
+    return()
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  set(folders "")
+  foreach(file ${ARGN})
+    get_filename_component(folder ${file} DIRECTORY)
+    list(APPEND folders "${folder}")
+    list(APPEND files_${folder} ${file})
+  endforeach()
+  list(REMOVE_DUPLICATES folders)
+  file(RELATIVE_PATH here ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+  foreach(folder IN LISTS folders)
+    # As few units as the maximum allows, of equal size.
+    list(LENGTH files_${folder} count)
+    math(EXPR units "(${count} + ${BRAID_UNIT} - 1) / ${BRAID_UNIT}")
+    math(EXPR size "(${count} + ${units} - 1) / ${units}")
+    string(MAKE_C_IDENTIFIER "${here}/${folder}" name)
+    set(index 0)
+    foreach(file ${files_${folder}})
+      math(EXPR unit "${index} / ${size}")
+      set_source_files_properties(${file} TARGET_DIRECTORY ${target} PROPERTIES UNITY_GROUP ${name}_${unit})
+      math(EXPR index "${index} + 1")
+    endforeach()
+  endforeach()
+endfunction()
+
+# For code in which nothing is computed for long. GCC 12 takes an empty std::optional for a mistake there.
+add_library(braid_host_flags INTERFACE)
+target_compile_options(braid_host_flags INTERFACE $<$<CONFIG:Release>:-O1>
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
+
+# braid_host_units(name files...): the same for a part of braid, with these flags.
+function(braid_host_units name)
+  add_library(${name} OBJECT)
+  braid_units(${name} ${ARGN})
+  target_compile_features(${name} PRIVATE cxx_std_20)
+  target_include_directories(${name} PRIVATE $<TARGET_PROPERTY:braid,INCLUDE_DIRECTORIES>)
+  target_compile_definitions(${name} PRIVATE $<TARGET_PROPERTY:braid,COMPILE_DEFINITIONS>)
+  target_link_libraries(${name} PRIVATE braid_flags braid_host_flags)
+  if(BUILD_SHARED_LIBS)
+    set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  endif()
+  target_sources(braid PRIVATE $<TARGET_OBJECTS:${name}>)
+endfunction()

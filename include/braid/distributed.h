@@ -1,0 +1,17 @@
+// Facade: communicators, their transports, and what runs on several ranks.
+#pragma once
+#include "braid/distributed/comm/communicator.h"
+#include "braid/distributed/comm/device_ranks.h"
+#include "braid/distributed/comm/mpi_session.h"
+#include "braid/distributed/comm/process_mesh.h"
+#include "braid/distributed/comm/thread_transport.h"
+#include "braid/distributed/job/run_on_all_ranks.h"
+#include "braid/distributed/parallel/data_parallel.h"
+#include "braid/distributed/parallel/mappings.h"
+#include "braid/distributed/parallel/replicated_rows.h"
+#include "braid/distributed/parallel/sequence_parallel.h"
+#include "braid/distributed/parallel/sequence_shard.h"
+#include "braid/distributed/parallel/tensor_shards.h"
+#include "braid/distributed/parallel/vocab_parallel.h"
+#include "braid/distributed/sharding/partition.h"
+#include "braid/distributed/sharding/shard_spec.h"

@@ -1,0 +1,97 @@
+// Documents from files and folders, in a fixed order and in bounded memory. Reading is one thing, done in order by one
+// thread; making text of what was read is another, which several threads share (read_ahead.h).
+//
+// An input is a text file (one document), a .jsonl or .ndjson file (one document per line), either of them with .gz or
+// .zst, a folder of them or a pattern (input_files.h). Empty files and files that are not text are left out of a folder
+// (and noted); given by name, an empty file is an error.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "braid/models/data/prepare/document_hash.h"
+#include "braid/models/data/prepare/input_files.h"
+
+namespace braid::models::text {
+
+inline constexpr int64_t piece_bytes = 1 << 20;              // the text of a file comes in pieces of at most this size
+inline constexpr int64_t max_line_bytes = int64_t{1} << 28;  // of a .jsonl file
+
+// A place between two pieces, from which another source of the same inputs goes on.
+struct SourcePosition {
+  int64_t files = 0;      // opened so far
+  int64_t bytes = 0;      // size of the files that are finished
+  bool inside = false;    // the last of them is not finished; then, in it:
+  int64_t offset = 0;     // bytes of text, decompressed
+  int64_t line = 0;       // .jsonl: lines
+  int64_t documents = 0;  // .jsonl
+};
+
+// Of a text file: a piece of its one document. Of a .jsonl file: a line, with a whole document.
+struct Piece {
+  std::string bytes;                 // as read; of text up to piece_bytes of the document
+  size_t size = 0;                   // of bytes in this piece; the rest, if any, begins the next one
+  bool jsonl = false;                // bytes are a line that text_of() has yet to parse
+  bool first = false, last = false;  // of its document
+  int64_t file = 0;                  // its number, from 1 on, in the order of reading
+  int64_t offset = 0, line = 0;      // where it begins: byte (text), line from 1 on (.jsonl)
+  std::optional<Hash128> hash;       // of the document, when it has several pieces and Options::hashes
+  std::vector<std::string> notes;    // what was left out since the last piece
+  SourcePosition after;              // the place behind this piece
+  int64_t bytes_read = 0;            // of all files up to there, compressed size, for progress
+};
+
+class TextSource {
+ public:
+  struct Options {
+    std::string text_field = "text";
+    std::string exclude = {};                     // a folder to leave out wherever it turns up, usually the output
+    std::vector<std::string> exclude_files = {};  // files to leave out of folders, and to note
+    // For tokenizers that take only text; the byte tokenizer takes any bytes. Then pieces end where words end.
+    bool require_utf8 = false;
+    bool hashes = false;
+    bool only_jsonl = false;  // other files of folders are left out; Error(input) for a named one
+  };
+  // Lists every file; Error(input) as list_inputs().
+  TextSource(const std::vector<std::string>& inputs, Options options);
+  ~TextSource();
+
+  // False after the last document; then `notes` has what was left out since the last piece.
+  bool next(Piece& piece);
+  void go_to(const SourcePosition& position);  // before the first next(); Error(input) when a file is shorter
+
+  // The text of a piece, in the piece or in `storage`. Text that has to be UTF-8 and is not: Error(input) naming the
+  // place when the file was named; in a file of a folder U+FFFD takes the place of ill-formed bytes, `ill_formed`
+  // (unless null) becomes the first one's place in the file. Error(input) when a line has no document. Safe to call
+  // from several threads.
+  std::string_view text_of(const Piece& piece, std::string& storage, int64_t* ill_formed = nullptr) const;
+
+  const std::vector<InputFile>& files() const { return list_.files; }
+  const std::string& path(int64_t file) const { return list_.files[static_cast<size_t>(file - 1)].path; }
+  int64_t bytes_total() const { return bytes_total_; }
+  std::vector<std::string> notes;  // of the list of files, and see next()
+
+ private:
+  struct Open;
+  bool open_next();
+  void open(const InputFile& input);
+  bool next_of_text(Piece& piece);
+  bool next_of_jsonl(Piece& piece);
+  Hash128 hash_of_file(const std::string& path) const;
+
+  Options options_;
+  InputList list_;
+  int64_t bytes_total_ = 0;
+  SourcePosition at_;
+  std::unique_ptr<Open> open_;  // the file being read
+};
+
+// Where to end the first part of a text that is cut in parts of at most `most` bytes, which are tokenised one by one:
+// text.size() when it is no longer. Else behind a line end between other characters, where the words of every known
+// byte-level pre-tokenizer end too; where there is none, before a blank between letters, else behind any character.
+size_t part_of(std::string_view text, size_t most);
+
+}  // namespace braid::models::text

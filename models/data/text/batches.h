@@ -1,0 +1,26 @@
+// From sequences of a data set to batches: input_ids (B, T), the next token of each as target, and of separate
+// documents the positions.
+#pragma once
+#include <vector>
+
+#include "braid/distributed/comm/process_mesh.h"
+#include "braid/models/batch.h"
+#include "braid/models/data/sampler.h"
+#include "braid/models/data/text/dataset.h"
+
+namespace braid::models::text {
+
+// The sequences `indices` of a data set: B = indices.size(), T = data.seq_len().
+Batch read_batch(const Dataset& data, const std::vector<int64_t>& indices);
+
+// The micro-batches of one step, `count` of `batch_size` samples each, from place `first` of the sampler's order on.
+// This data rank's samples of each; the micro-batches are the same whatever the number of ranks.
+std::vector<Batch> step_batches(const Dataset& data, const Sampler& sampler, int64_t first, int64_t batch_size,
+                                int64_t count, const dist::ProcessMesh& mesh);
+
+// At most count * batch_size windows, spread evenly over the data set: the same at every validation. This data rank's
+// samples of each batch, which may be none.
+std::vector<Batch> validation_batches(const Dataset& data, int64_t batch_size, int64_t count,
+                                      const dist::ProcessMesh& mesh);
+
+}  // namespace braid::models::text

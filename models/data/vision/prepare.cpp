@@ -1,0 +1,199 @@
+#include "braid/models/data/vision/prepare.h"
+
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <set>
+
+#include "braid/models/data/prepare/document_hash.h"
+#include "braid/models/data/prepare/output_folder.h"
+#include "braid/models/data/text/shard.h"
+#include "braid/models/data/vision/cifar.h"
+#include "braid/models/data/vision/class_folder.h"
+#include "braid/models/data/vision/idx.h"
+#include "braid/models/data/vision/resize.h"
+#include "braid/tensor/base/strings.h"
+#include "braid/tensor/error.h"
+
+namespace braid::models::vision {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// The pictures of one input. Class names are appended for folders, and must be those that are there already.
+void read_input(const std::string& input, std::vector<std::string>& classes, const TakePicture& take) {
+  check(fs::exists(input), ErrorKind::input, [&] { return "no such file or folder: " + input; });
+  if (is_idx_pictures(input)) return read_idx(input, take);
+  if (is_cifar(input)) return read_cifar(input, take);
+  check(fs::is_directory(input), ErrorKind::input, [&] {
+    return "unknown kind of pictures: expected an IDX file (...images-idx3-ubyte or .gz), a CIFAR file "
+           "(data_batch_1.bin, test_batch.bin, train.bin, test.bin) or a folder with a folder for each class, found " +
+           input;
+  });
+  read_class_folder(input, classes, take);
+}
+
+// The shards of one split.
+class SplitWriter {
+ public:
+  SplitWriter(const text::PreparedFolder& folder, const char* name, int64_t shard_tokens)
+      : folder_(folder), name_(name), shard_tokens_(shard_tokens) {}
+
+  // The vocabulary is that of labels and pixels; labels above it would not be classes.
+  void write(const Picture& picture, int64_t label) {
+    const int64_t record = 1 + std::ssize(picture.pixels);
+    if (!shard_ || shard_->tokens() + record > shard_tokens_) begin();
+    tokens_.assign(1, static_cast<int32_t>(label));
+    tokens_.insert(tokens_.end(), picture.pixels.begin(), picture.pixels.end());
+    shard_->write(tokens_);
+    split_.tokens += record;
+    ++split_.documents;
+  }
+  text::SplitInfo finish() {
+    end();
+    return split_;
+  }
+
+ private:
+  void begin() {
+    end();
+    char file[32];
+    std::snprintf(file, sizeof file, "%s-%05zu.tok", name_, split_.shards.size());
+    file_ = file;
+    shard_ = std::make_unique<text::ShardWriter>(folder_.file(file_), kRecordVocabulary, 0);
+  }
+  void end() {
+    if (!shard_) return;
+    const text::ShardHeader header = shard_->commit();
+    split_.shards.push_back({file_, header.tokens, header.checksum});
+    shard_.reset();
+  }
+
+  const text::PreparedFolder& folder_;
+  const char* name_;
+  int64_t shard_tokens_;
+  std::string file_;
+  std::unique_ptr<text::ShardWriter> shard_;
+  std::vector<int32_t> tokens_;
+  text::SplitInfo split_;
+};
+
+// Mean and deviation of each channel, from exact sums.
+class Statistics {
+ public:
+  void add(const Picture& p) {
+    sum_.resize(static_cast<size_t>(p.channels)), squares_.resize(sum_.size());
+    for (int64_t c = 0; c < p.channels; ++c)
+      for (int64_t i = 0; i < p.height * p.width; ++i) {
+        const uint64_t v = p.pixels[static_cast<size_t>(c * p.height * p.width + i)];
+        sum_[static_cast<size_t>(c)] += v, squares_[static_cast<size_t>(c)] += v * v;
+      }
+    pixels_ += static_cast<double>(p.height * p.width);
+  }
+  void finish(PictureManifest& m) const {
+    for (size_t c = 0; c < sum_.size(); ++c) {
+      const double mean = static_cast<double>(sum_[c]) / pixels_;
+      const double variance = static_cast<double>(squares_[c]) / pixels_ - mean * mean;
+      m.mean.push_back(mean / 255);
+      m.std.push_back(std::max(std::sqrt(std::max(variance, 0.0)), 1.0) / 255);  // pictures of one colour: a step
+    }
+  }
+
+ private:
+  std::vector<uint64_t> sum_, squares_;
+  double pixels_ = 0;
+};
+
+double share_of(const Picture& picture, uint64_t seed) {
+  text::DocumentHasher hasher;
+  hasher.add({reinterpret_cast<const char*>(&seed), sizeof seed});
+  hasher.add({reinterpret_cast<const char*>(picture.pixels.data()), picture.pixels.size()});
+  return static_cast<double>(hasher.finish().low >> 11) * 0x1p-53;
+}
+
+void check_same_size(PictureManifest& m, const Picture& p, const std::string& name) {
+  if (m.channels == 0) m.channels = p.channels, m.height = p.height, m.width = p.width;
+  check(p.channels == m.channels && p.height == m.height && p.width == m.width, ErrorKind::input, [&] {
+    const auto text = [](int64_t c, int64_t h, int64_t w) {
+      return std::to_string(c) + " x " + std::to_string(h) + " x " + std::to_string(w);
+    };
+    return name + " has another size: expected channels x height x width = " + text(m.channels, m.height, m.width) +
+           " as the pictures before it, found " + text(p.channels, p.height, p.width) +
+           (p.channels == m.channels ? "; give --size N to resize all" : "");
+  });
+}
+
+void name_classes(PictureManifest& m, const std::vector<std::string>& names, int64_t classes) {
+  check(m.classes.empty(), ErrorKind::setting,
+        [] { return std::string("--classes is for IDX and CIFAR files: folders give their classes the own names"); });
+  check(std::ssize(names) >= classes, ErrorKind::input, [&] {
+    return "too few names of classes: expected at least " + std::to_string(classes) +
+           " names, as many as labels, found " + std::to_string(names.size());
+  });
+  std::set<std::string> found;
+  for (const std::string& name : names) {
+    check(!name.empty(), ErrorKind::input,
+          [] { return std::string("a name of a class is empty: expected one a line"); });
+    check(found.insert(name).second, ErrorKind::input,
+          [&] { return "two classes have the name " + detail::preview(name) + ": it is there twice"; });
+  }
+  m.classes = names;
+}
+
+}  // namespace
+
+PreparePicturesSummary prepare_pictures(const PreparePicturesOptions& o, const ShowPictures& show) {
+  check(!o.inputs.empty(), ErrorKind::setting,
+        [] { return std::string("no pictures: expected INPUT after --images"); });
+  PreparePicturesSummary summary;
+  PictureManifest& m = summary.manifest;
+  m.seed = o.seed;
+  m.val_fraction = o.val_inputs.empty() ? o.val_fraction : 0;
+  const bool has_manifest = fs::exists(fs::path(o.output) / text::manifest_name);
+  const std::string before =
+      has_manifest && holds_pictures(o.output) ? read_picture_manifest(o.output).fingerprint : "";
+
+  text::PreparedFolder folder(o.output);
+  SplitWriter train(folder, "train", o.shard_tokens), val(folder, "val", o.shard_tokens);
+  Statistics statistics;
+  int64_t pictures = 0, classes = 0;
+  const auto read = [&](const std::vector<std::string>& inputs, bool validation) {
+    const TakePicture take = [&](Picture picture, int64_t label, const std::string& name) {
+      if (o.size > 0) picture = resized(picture, o.size, o.size);
+      check_same_size(m, picture, name);
+      classes = std::max(classes, label + 1);
+      if (validation || (m.val_fraction > 0 && share_of(picture, o.seed) < m.val_fraction)) {
+        val.write(picture, label);
+      } else {
+        train.write(picture, label);
+        statistics.add(picture);
+      }
+      if (show) show(++pictures, name);
+    };
+    for (const std::string& input : inputs) read_input(input, m.classes, take);
+  };
+  read(o.inputs, false);
+  read(o.val_inputs, true);
+  m.train = train.finish();
+  m.val = val.finish();
+  check(m.train.documents > 0, ErrorKind::input, [&] {
+    return "no picture to train on in " + o.inputs[0] + ": expected at least one; lower --val-fraction or give more";
+  });
+  if (!o.classes.empty()) name_classes(m, o.classes, classes);
+  if (m.classes.empty())
+    for (int64_t k = 0; k < classes; ++k) m.classes.push_back(std::to_string(k));
+  statistics.finish(m);
+  write_manifest(folder.path(), m);
+  summary.unchanged = m.fingerprint == before;
+  check(!has_manifest || summary.unchanged || o.replace, ErrorKind::setting, [&] {
+    return o.output + " holds other data: expected fingerprint " + m.fingerprint + ", found " +
+           (before.empty() ? "data of text" : before) +
+           "; runs that were trained on it would not resume; give --replace, or name another folder";
+  });
+  folder.commit();
+  return summary;
+}
+
+}  // namespace braid::models::vision

@@ -1,0 +1,36 @@
+// DCMHA's settings, under the same keys in every family: which parts it has and how they start. Of families whose heads
+// form one group; DCFormer has more of them, in a table of its own (dcformer/config_keys.h).
+#pragma once
+#include <string>
+#include <vector>
+
+#include "braid/models/families/compose_presets.h"
+#include "braid/models/settings.h"
+#include "braid/nn/attention/composition.h"
+
+namespace braid::models {
+
+// A part of the configuration of such a family, which derives from it.
+struct CompositionSettings {
+  bool use_dcmha = false;
+  std::string compose_init = "random";  // or identity
+  int64_t rank = 2;                     // of the dynamic terms
+  bool pre_compose = true, post_compose = true, query_side = true, key_side = true, static_proj = true;
+
+  bool operator==(const CompositionSettings&) const = default;
+  nn::CompositionOptions composition() const;
+  bool mixes_heads() const { return use_dcmha && composition().mixes_heads(); }
+};
+
+// The rows of a family's table, `compose` first; they point into `settings`. With the help of query_side and key_side.
+std::vector<Setting> composition_keys(CompositionSettings& settings,
+                                      const std::string& query_help = "weights from the query",
+                                      const std::string& key_help = "weights from the key");
+// Of these rows: the setting has an effect. Of all other names true.
+bool composition_in_use(const CompositionSettings& settings, const std::string& name);
+// Of these rows: those that a trained model may go on with at other values, because they say how new weights start.
+bool composition_may_change(const std::string& name);
+// The names of `compose`: those without groups and windows.
+const std::vector<ComposePreset>& composition_presets();
+
+}  // namespace braid::models

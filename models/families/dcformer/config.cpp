@@ -1,0 +1,271 @@
+#include "braid/models/families/dcformer/config.h"
+
+#include <algorithm>
+
+#include "braid/models/families/dcformer/config_keys.h"
+#include "braid/models/families/dcformer/layers.h"
+#include "braid/models/families/dcformer/model_types.h"
+#include "braid/tensor/base/integers.h"
+#include "braid/tensor/base/strings.h"
+#include "braid/tensor/error.h"
+
+namespace braid::models {
+namespace {
+
+const Setting& known_key(const std::vector<Setting>& table, const std::string& name) {
+  const Setting* key = find_setting(table, name);
+  check(key != nullptr, ErrorKind::setting, [&] {
+    return "unknown model key '" + detail::preview(name) + "'" + detail::did_you_mean(name, config_keys()) +
+           " (braid info --help lists all keys)";
+  });
+  return *key;
+}
+
+void need(bool ok, const std::string& key, const std::string& expected, const std::string& found,
+          const std::string& advice = "") {
+  check(ok, ErrorKind::setting, [&] {
+    return "bad " + key + ": expected " + expected + ", found " + found + (advice.empty() ? "" : "; " + advice);
+  });
+}
+
+void resolve_rope_scaling(DcformerConfig& c) {
+  RopeScaling& s = c.rope_scaling;
+  if (s.kind == RopeScaling::Kind::none) s.factor = RopeScaling().factor;
+  if (s.kind != RopeScaling::Kind::llama3) {
+    s = {.kind = s.kind, .factor = s.factor};
+    return;
+  }
+  need(s.original_block_size > 0, "rope_original_block_size", "the longest sequence of the first training", "none",
+       "set it, or rope_scaling=none");
+  need(s.low_freq_factor < s.high_freq_factor, "rope_low_freq_factor",
+       "less than rope_high_freq_factor = " + detail::shortest(s.high_freq_factor),
+       detail::shortest(s.low_freq_factor));
+}
+
+// Window of layer `layer` by the named pattern; 0 = global.
+int64_t pattern_window(const DcformerConfig& c, int64_t layer) {
+  if (c.window_size == 0 || c.window_type == "G") return 0;
+  if (c.window_type == "L") return c.window_size;
+  if (c.window_type == "LGLL") return layer % 4 == 1 ? 0 : c.window_size;
+  if (c.window_type == "LGL6") return layer % 8 == 1 ? 0 : c.window_size;
+  return layer % 2 == 1 ? 0 : c.window_size;
+}
+
+void resolve_windows(DcformerConfig& c) {
+  need(c.window_size > 0 || c.window_type.empty() || c.window_type == "G", "window_size",
+       "a window for the local layers of window_type " + c.window_type, "null", "set window_size, or window_type=G");
+  if (c.layer_windows.empty()) {
+    for (int64_t i = 0; i < c.n_layer; ++i) c.layer_windows.push_back(pattern_window(c, i));
+  }
+  need(static_cast<int64_t>(c.layer_windows.size()) == c.n_layer, "profile.layer_windows",
+       "one window for each of n_layer = " + std::to_string(c.n_layer) + " layers",
+       std::to_string(c.layer_windows.size()));
+}
+
+// Checks what mixes heads, and leaves in profile.branches those that are switched on.
+void resolve_composition(DcformerConfig& c) {
+  Profile& p = c.profile;
+  need(c.n_head % p.num_groups == 0, "profile.num_groups", "a divisor of n_head = " + std::to_string(c.n_head),
+       std::to_string(p.num_groups));
+  need(!p.static_proj || c.use_dcmha, "profile.static_proj", "false without use_dcmha", "true",
+       "set use_dcmha=true or profile.static_proj=false");
+  if (!c.use_dcmha) return;
+  const bool stage_and_side = (p.pre_compose || p.post_compose) && (p.query_side || p.key_side);
+  need(!p.branches.empty() || !stage_and_side, "profile.branches",
+       "at least one branch while a stage and a side are switched on", "none",
+       "set profile.query_side=false and profile.key_side=false for a model without dynamic weights, or "
+       "use_dcmha=false for plain attention");
+  for (const char* stage : {"pre", "post"}) {
+    for (const char* side : {"query", "key"}) {
+      const std::string branch = std::string(stage) + "_" + side[0];
+      const bool required = (stage == std::string("pre") ? p.pre_compose : p.post_compose) &&
+                            (side == std::string("query") ? p.query_side : p.key_side);
+      need(!required || std::ranges::count(p.branches, branch) > 0, "profile.branches",
+           branch + ", which " + stage + "_compose reads", detail::join(p.branches, ","),
+           std::string("add it, or set profile.") + stage + "_compose=false or profile." + side + "_side=false");
+    }
+  }
+  p.branches = composition_options(c).active_branches();
+}
+
+// The branches that are missing in their place if the list has the published order, else at its end.
+std::vector<std::string> with_all_branches(std::vector<std::string> list) {
+  std::vector<std::string> all = Profile().branches;
+  std::vector<std::string> ordered, missing;
+  for (const std::string& branch : all) (std::ranges::count(list, branch) > 0 ? ordered : missing).push_back(branch);
+  if (ordered == list) return all;
+  list.insert(list.end(), missing.begin(), missing.end());
+  return list;
+}
+
+}  // namespace
+
+int64_t DcformerConfig::rotary_dims() const { return static_cast<int64_t>(static_cast<double>(head_dim) * rotary_pct); }
+
+int64_t DcformerConfig::keys_of_layer(int64_t layer, bool decode) const {
+  check(layer >= 0 && layer < static_cast<int64_t>(layer_windows.size()), "config", [&] {
+    return "layer " + std::to_string(layer) + " has no window; resolve() the configuration of " +
+           std::to_string(n_layer) + " layers first";
+  });
+  const int64_t window = layer_windows[static_cast<size_t>(layer)];
+  if (window == 0 || !profile.causal) return 0;
+  return window + (decode ? profile.decode_window_plus_one : profile.window_plus_one);
+}
+
+void resolve(DcformerConfig& c) {
+  for (const Setting& key : key_table(c)) {
+    const Value value = key.get();
+    const auto* size = std::get_if<int64_t>(&value);
+    const bool unset = size && *size == 0 && key.rule.min > 0;  // set_key() takes no 0
+    check(allows(key.rule, value), ErrorKind::setting,
+          [&] { return bad_value(key.name, key.rule, unset ? "none; set it, or name a preset" : value_text(value)); });
+  }
+  if (c.head_dim == 0) {
+    need(c.dim % c.n_head == 0, "n_head", "a divisor of dim = " + std::to_string(c.dim), std::to_string(c.n_head),
+         "change one of them, or set head_dim");
+    c.head_dim = c.dim / c.n_head;
+  }
+  need(c.n_head * c.head_dim <= 1 << 22, "head_dim", "n_head x head_dim of at most 4194304",
+       std::to_string(c.n_head) + " x " + std::to_string(c.head_dim));
+  if (c.n_kv_head == 0) c.n_kv_head = c.n_head;
+  need(c.n_head % c.n_kv_head == 0, "n_kv_head", "a divisor of n_head = " + std::to_string(c.n_head),
+       std::to_string(c.n_kv_head));
+  c.hidden_act = nn::activation_of(c.ffn, c.hidden_act);
+  if (c.intermediate_size == 0)
+    c.intermediate_size = c.ffn == FfnKind::swiglu ? detail::round_up(8 * c.dim / 3, 256) : 4 * c.dim;
+  const int64_t rotary = c.rotary_dims();
+  need(rotary >= 2 && rotary % 2 == 0, "rotary_pct", "an even number of rotated dimensions, at least 2",
+       std::to_string(rotary) + " = int(" + std::to_string(c.head_dim) + " x " + detail::shortest(c.rotary_pct) + ")",
+       "change head_dim or rotary_pct");
+  resolve_rope_scaling(c);
+  need(!c.mgate || c.ffn == FfnKind::swiglu, "mgate", "false with ffn=gelu", "true");
+  need(!c.mgate || c.intermediate_size % c.mgate_dim == 0, "mgate_dim",
+       "a divisor of intermediate_size = " + std::to_string(c.intermediate_size), std::to_string(c.mgate_dim));
+  for (const auto& [name, id] : {std::pair{"bos_token_id", c.bos_token_id}, {"eos_token_id", c.eos_token_id}})
+    need(id < c.vocab_size, name, "a token below vocab_size = " + std::to_string(c.vocab_size), std::to_string(id));
+  resolve_composition(c);
+  resolve_windows(c);
+}
+
+void set_family(DcformerConfig& c, const std::string& model_type) {
+  DcformerConfig defaults;
+  const std::vector<Setting> table = key_table(c), initial = key_table(defaults);
+  for (const ModelType& type : model_types())
+    for (const auto& [key, text] : type.keys) assign(known_key(table, key), known_key(initial, key).get());
+  for (const auto& [key, text] : model_type_named(model_type).keys) set_key(table, key, text);
+  c.model_type = model_type;
+}
+
+const std::vector<ComposePreset>& dcformer_compose_presets() {
+  static const std::vector<ComposePreset> presets = compose_presets(true, true);
+  return presets;
+}
+
+void set_compose(DcformerConfig& c, const std::string& name) {
+  set_compose(dcformer_compose_presets(), key_table(c), name);
+  if (name == "none") c.profile.static_proj = false;  // which check_config() requires of plain attention
+  c.profile.branches = with_all_branches(c.profile.branches);
+  if (name != "local-only") return;
+  c.layer_windows.clear();
+  if (c.window_size == 0) c.window_size = DcformerConfig().window_size;  // of a family without local layers
+}
+
+std::string compose_name(const DcformerConfig& config) {
+  DcformerConfig copy = config;
+  return compose_name(dcformer_compose_presets(), key_table(copy));
+}
+
+const std::vector<DerivedKey>& derived_keys() {
+  static const std::vector<DerivedKey> table = {
+      {"n_kv_head",
+       {"n_head"},
+       [](DcformerConfig& c) {
+         if (c.n_kv_head == c.n_head) c.n_kv_head = 0;
+       }},
+      {"hidden_act",
+       {"ffn", "model_type"},
+       [](DcformerConfig& c) {
+         if (c.hidden_act == nn::activation_of(c.ffn, Activation::automatic)) c.hidden_act = Activation::automatic;
+       }},
+      {"head_dim", {"dim", "n_head"}, [](DcformerConfig& c) { c.head_dim = 0; }},
+      {"intermediate_size", {"dim", "ffn", "model_type"}, [](DcformerConfig& c) { c.intermediate_size = 0; }},
+      {"profile.layer_windows",
+       {"n_layer", "window_size", "window_type"},
+       [](DcformerConfig& c) { c.layer_windows.clear(); }},
+      {"profile.branches",
+       {"use_dcmha", "profile.pre_compose", "profile.post_compose", "profile.query_side", "profile.key_side"},
+       [](DcformerConfig& c) { c.profile.branches = with_all_branches(c.profile.branches); }},
+  };
+  return table;
+}
+
+std::vector<std::string> keys_that_set(const std::string& name) {
+  std::vector<std::string> keys;
+  for (const DerivedKey& derived : derived_keys())
+    if (derived.name == name) keys = derived.from;
+  const auto of_type = [&](const ModelType& type) {
+    return std::ranges::any_of(type.keys, [&](const auto& key) { return key.first == name; });
+  };
+  if (std::ranges::any_of(model_types(), of_type)) keys.emplace_back("model_type");
+  if (std::ranges::count(profile_keys(), name) > 0) keys.emplace_back("profile.name");
+  for (const std::string& setter : compose_setters(dcformer_compose_presets(), name)) keys.push_back(setter);
+  if (name == "profile.branches") keys.emplace_back("compose");
+  if (name == "window_size" || name == "profile.layer_windows") keys.emplace_back("compose=local-only");
+  if (name == "attention_bias" || name == "mlp_bias") keys.emplace_back("use_linear_bias");
+  return keys;
+}
+
+void set_key(const std::vector<Setting>& table, const std::string& name, const std::string& text) {
+  const Setting& key = known_key(table, name);
+  const std::optional<Value> value = parse_value(key.rule, detail::trim(text));
+  check(value && assign(key, *value), ErrorKind::setting,
+        [&] { return bad_value("model key " + name, key.rule, "'" + detail::preview(text) + "'", text); });
+}
+
+void set_key(DcformerConfig& config, const std::string& name, const std::string& text) {
+  set_key(key_table(config), name, text);
+}
+
+std::string get_key(const DcformerConfig& config, const std::string& name) {
+  DcformerConfig copy = config;
+  return value_text(known_key(key_table(copy), name).get());
+}
+
+std::string key_help(const std::string& name) {
+  DcformerConfig config;
+  return known_key(key_table(config), name).help;
+}
+
+std::vector<std::string> config_keys() {
+  DcformerConfig config;
+  std::vector<std::string> names;
+  for (const Setting& key : key_table(config)) names.push_back(key.name);
+  return names;
+}
+
+DcformerConfig configure(DcformerConfig c, const std::vector<std::pair<std::string, std::string>>& keys) {
+  const auto given = [&](const std::vector<std::string>& names) {
+    return std::any_of(keys.begin(), keys.end(), [&](const auto& entry) {
+      return std::find(names.begin(), names.end(), entry.first) != names.end();
+    });
+  };
+  for (const DerivedKey& derived : derived_keys())
+    if (given(derived.from)) derived.unset(c);
+  // Family, then profile, compose and use_linear_bias come first: they set keys that others may change.
+  const std::vector<Setting> table = key_table(c);
+  const auto turn = [](const std::string& key) {
+    return key == "model_type" ? 0 : key == "profile.name" || key == "compose" || key == "use_linear_bias" ? 1 : 2;
+  };
+  for (const int now : {0, 1, 2}) {
+    for (const auto& [key, value] : keys)
+      if (turn(key) == now) set_key(table, key, value);
+  }
+  resolve(c);
+  return c;
+}
+
+DcformerConfig configure(const std::string& preset_name, const std::vector<std::pair<std::string, std::string>>& keys) {
+  return configure(preset_name.empty() ? DcformerConfig() : preset(preset_name), keys);
+}
+
+}  // namespace braid::models

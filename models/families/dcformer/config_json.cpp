@@ -1,0 +1,211 @@
+// config.json, read and written through the key table.
+#include <algorithm>
+
+#include "braid/models/families/dcformer/config.h"
+#include "braid/models/families/dcformer/config_file.h"
+#include "braid/models/families/dcformer/config_keys.h"
+#include "braid/models/families/dcformer/huggingface/config.h"
+#include "braid/models/families/dcformer/model_types.h"
+#include "braid/tensor/base/strings.h"
+#include "braid/tensor/error.h"
+
+namespace braid::models {
+namespace {
+
+using nlohmann::json;
+
+// Keys of published folders that say how their own code runs, not what the model is.
+const std::vector<std::string> irrelevant = {
+    "architectures",
+    "auto_map",
+    "dtype",
+    "transformers_version",
+    "_name_or_path",
+    "_commit_hash",
+    "use_cache",
+    "pad_token_id",
+    "is_training",
+    "q_chunk_size",
+    "query_chunk_size",
+    "prefill_pad",
+    "return_dict",
+    "use_gradient_checkpointing",
+    "query_wise",
+    "n_local_heads",
+    "output_attentions",
+    "output_hidden_states",
+    "_attn_implementation_autoset",
+};
+// Described by every reader of its own.
+const std::vector<std::string> irrelevant_in_profile = {"kind"};
+
+// Every key of the object must be one of `known` or `ignored`.
+void reject_unknown(const json& object, const std::string& prefix, const std::vector<std::string>& ignored,
+                    const std::string& file) {
+  std::vector<std::string> known = config_keys();
+  for (const std::string& name : ignored) known.push_back(prefix + name);
+  if (prefix.empty()) known.push_back("profile");
+  for (const auto& [name, value] : object.items()) {
+    const std::string full = prefix + name;
+    const bool ok = std::find(known.begin(), known.end(), full) != known.end() &&
+                    (full == "profile" || !full.starts_with("profile.") || !prefix.empty());
+    check(ok, ErrorKind::input, [&] {
+      return "unknown key '" + detail::preview(full) + "' in " + file + detail::did_you_mean(full, known) +
+             " (a key that Braid does not know could change what the model computes)";
+    });
+  }
+}
+
+// Settings that the published code obeys and this one does not.
+void reject_unsupported(const json& object, const DcformerConfig& config, const std::string& file) {
+  const auto is_false = [&](const char* key, const char* advice) {
+    const json* value = find_key(object, key);
+    if (value && !value->is_null() && *value != false)
+      bad_config(std::string("bad value for ") + key, file, "false", shown(*value), advice);
+  };
+  is_false("query_wise", "its published meaning differs between prefill and decode; use profile.key_side=false");
+  const json* kv_heads = find_key(object, "n_local_heads");
+  const int64_t expected = config.n_kv_head == 0 ? config.n_head : config.n_kv_head;
+  if (kv_heads && !kv_heads->is_null() && *kv_heads != -1 && *kv_heads != expected)
+    bad_config("bad value for n_local_heads", file,
+               (config.n_kv_head == 0 ? "n_head = " : "n_kv_head = ") + std::to_string(expected), shown(*kv_heads),
+               "the published code has no grouped key/value heads; Braid's key for them is n_kv_head");
+}
+
+// A key that is absent has the value of the published classes. Folders with keys of the later code (mgate, prefill_pad)
+// are read as profile H-inf, except that the copies dw_m, qkw_m count where they differ: training updates nothing else.
+DcformerConfig published_defaults(const std::string& model_type, const json& object) {
+  const bool later = object.contains("prefill_pad") || object.contains("mgate");
+  DcformerConfig config;
+  set_family(config, model_type);
+  config.use_qk_norm = false;
+  config.rope_base = later ? 500000 : 10000;
+  set_profile(config, later ? "H-inf" : "T1");
+  config.profile.merged_weights = later;
+  return config;
+}
+
+void read_keys(const json& object, DcformerConfig& config, const std::string& file) {
+  const json* profile = find_key(object, "profile");
+  if (profile && !profile->is_object()) bad_config("bad value for profile", file, "an object", shown(*profile));
+  reject_unknown(object, "", irrelevant, file);
+  if (profile) reject_unknown(*profile, "profile.", irrelevant_in_profile, file);
+  const std::vector<Setting> table = key_table(config);
+  const auto read = [&](const Setting& key) {
+    const bool in_profile = key.name.starts_with("profile.");
+    const json* holder = in_profile ? profile : &object;
+    const json* value = holder ? find_key(*holder, in_profile ? key.name.substr(8) : key.name) : nullptr;
+    if (!value && key.name == "torch_dtype") value = find_key(object, "dtype");  // its newer name
+    if (value) read_setting(key, key.name, *value, file);
+  };
+  // The names of a profile and of parts of DCMHA set keys that others may change.
+  for (const char* name : {"profile.name", "compose"}) read(*find_setting(table, name));
+  for (const Setting& key : table)
+    if (key.name != "profile.name" && key.name != "compose" && key.name != "model_type") read(key);
+  reject_unsupported(object, config, file);
+  // The published code computes the rank as M / (N / 2): 2 for every N but these.
+  const bool ranked = profile && profile->contains("rank");
+  if (config.use_dcmha && !ranked && (config.n_head == 1 || config.n_head == 3))
+    bad_config("bad value for n_head", file, "2, or more than 3 heads without profile.rank",
+               std::to_string(config.n_head),
+               config.n_head == 1 ? "the published rank is undefined for one head; set profile.rank"
+                                  : "the published rank for 3 heads is 3 and its training uses 2; set profile.rank");
+}
+
+}  // namespace
+
+DcformerConfig read_config(const std::string& text, const std::string& file) {
+  const json object = parse_config(text, file);
+  const json& type = required_key(object, "model_type", file);
+  if (const Dialect* dialect = type.is_string() ? find_reading_dialect(type.get<std::string>()) : nullptr)
+    return read_dialect_config(*dialect, object, file);
+  DcformerConfig unused;
+  const Setting family = key_table(unused).front();
+  check(type != "attention", ErrorKind::input, [&] {
+    return bad_value("model_type in " + file, family.rule, "\"attention\"") +
+           "; this folder holds inputs of one attention, not a model (see braid dump)";
+  });
+  read_setting(family, family.name, type, file);
+  for (const char* name : {"vocab_size", "dim", "n_layer", "n_head"}) required_key(object, name, file);
+  DcformerConfig config = published_defaults(unused.model_type, object);
+  read_keys(object, config, file);
+  resolve_read(config, file);
+  return config;
+}
+
+bool is_attention_case(const std::string& text, const std::string& file) {
+  const json object = parse_config(text, file);
+  const json* type = find_key(object, "model_type");
+  return type && *type == "attention";
+}
+
+AttentionCase read_attention_case(const std::string& text, const std::string& file) {
+  json object = parse_config(text, file);
+  if (required_key(object, "model_type", file) != "attention")
+    bad_config("bad value for model_type", file, "attention", shown(object["model_type"]));
+  required_key(object, "n_head", file);
+  required_key(object, "head_dim", file);
+  json& profile = object["profile"];
+  AttentionCase result;
+  // Sizes of the inputs: bounded so that their products can be formed.
+  const auto take = [&](const char* name, int64_t least, int64_t& size) {
+    const json& value = required_key(profile, name, file);
+    const bool ok = value.is_number_integer() && (!value.is_number_unsigned() || value < (uint64_t{1} << 31)) &&
+                    value >= least && value < (int64_t{1} << 31);
+    if (!ok)
+      bad_config(std::string("bad value for profile.") + name, file,
+                 "a whole number of at least " + std::to_string(least), shown(value));
+    size = value.get<int64_t>();
+    profile.erase(name);
+  };
+  if (!profile.is_object()) bad_config("bad value for profile", file, "an object", shown(profile));
+  take("batch", 1, result.batch);
+  take("q_len", 1, result.q_len);
+  take("kv_len", 1, result.kv_len);
+  take("q_offset", 0, result.q_offset);
+
+  DcformerConfig config = published_defaults("dcformer", object);
+  config.vocab_size = config.n_layer = config.dim = 1;
+  read_keys(object, config, file);
+  config.dim = config.n_head * config.head_dim;
+  resolve_read(config, file);
+  result.config = config;
+  return result;
+}
+
+std::string rewrite_config(const std::string& text, const std::string& file, const DcformerConfig& config) {
+  if (const Dialect* dialect = find_dialect(config.model_type))
+    return rewrite_dialect_config(*dialect, text, file, config, {});
+  DcformerConfig was = read_config(text, file), now = config;
+  if (was == now) return text;
+  nlohmann::ordered_json object = nlohmann::ordered_json::parse(text);
+  const std::vector<Setting> before = key_table(was), after = key_table(now);
+  for (size_t i = 0; i < after.size(); ++i) {
+    const Value value = after[i].get();
+    const std::string& name = after[i].name;
+    if (name == "compose" || before[i].get() == value) continue;
+    if (name.starts_with("profile."))
+      object["profile"][name.substr(8)] = to_json(value);
+    else
+      object[name] = to_json(value);
+  }
+  std::string changed = object.dump(2) + "\n";
+  return read_config(changed, file) == config ? changed : write_config(config);
+}
+
+std::string write_config(const DcformerConfig& config) {
+  if (const Dialect* dialect = find_dialect(config.model_type)) return write_dialect_config(*dialect, config);
+  nlohmann::ordered_json object, profile;
+  object["architectures"] = {model_type_named(config.model_type).architecture};
+  DcformerConfig copy = config;
+  for (const Setting& key : key_table(copy)) {
+    if (key.name == "compose") continue;  // the settings that it stands for say the same to older readers
+    const bool in_profile = key.name.starts_with("profile.");
+    (in_profile ? profile : object)[in_profile ? key.name.substr(8) : key.name] = to_json(key.get());
+  }
+  object["n_local_heads"] = config.n_kv_head;
+  object["profile"] = profile;
+  return object.dump(2) + "\n";
+}
+
+}  // namespace braid::models

@@ -1,0 +1,121 @@
+#include "braid/models/families/dcformer/config_keys.h"
+
+#include <algorithm>
+
+#include "braid/models/families/dcformer/model_types.h"
+
+namespace braid::models {
+
+// Bounds keep every product of sizes (parameters of a layer, of all layers) far below 2^63.
+static constexpr double kMaxWidth = 1 << 20, kMaxHidden = 1 << 24, kMaxLayers = 1 << 14, kMaxHeads = 1 << 14;
+static constexpr double kMaxVocab = 1 << 28, kMaxPositions = 1 << 30, kMaxFactor = 1 << 20;
+
+std::vector<Setting> key_table(DcformerConfig& c) {
+  Profile& p = c.profile;
+  const ValueRule positive_to_1 = {.min = 0, .max = 1, .min_open = true}, window_keys = one_of({"W", "W+1"});
+  const std::vector<std::string> activations = {"silu", "gelu", "gelu_tanh", "quick_gelu", "relu", "tanh"};
+  std::vector<std::string> profiles = profile_names();
+  profiles.push_back("custom");
+  return {
+      {"model_type", "published family", one_of(model_type_names()), [&c] { return c.model_type; },
+       [&c](const Value& value) { set_family(c, std::get<std::string>(value)); }},
+      {"vocab_size", &c.vocab_size, "tokens V", between(1, kMaxVocab)},
+      {"dim", &c.dim, "model width D", between(1, kMaxWidth)},
+      {"n_layer", &c.n_layer, "blocks L", between(1, kMaxLayers)},
+      {"n_head", &c.n_head, "attention heads N", between(1, kMaxHeads)},
+      {"n_kv_head", &c.n_kv_head, "key/value heads, each shared by n_head / n_kv_head heads, null = n_head",
+       between(1, kMaxHeads), 0},
+      {"head_dim", &c.head_dim, "width d of a head, null = dim / n_head", between(1, 65536), 0},
+      {"intermediate_size", &c.intermediate_size, "hidden width F of the FFN, null = the family's rule",
+       between(1, kMaxHidden), 0},
+      {"block_size", &c.block_size, "longest sequence", between(1, kMaxPositions)},
+      {"norm", &c.norm, "normalisation of blocks and of the end", one_of({"rms", "layer"})},
+      {"ffn", &c.ffn, "feed-forward kind: gated (swiglu) or plain (gelu)", one_of({"swiglu", "gelu"})},
+      {"hidden_act",
+       "activation of the FFN, null = silu where gated, else gelu",
+       {.choices = activations, .nullable = true},
+       [&c, activations] {
+         return c.hidden_act == Activation::automatic ? Value() : activations[static_cast<size_t>(c.hidden_act) - 1];
+       },
+       [&c, activations](const Value& value) {
+         const auto* name = std::get_if<std::string>(&value);
+         c.hidden_act = name ? static_cast<Activation>(std::ranges::find(activations, *name) - activations.begin() + 1)
+                             : Activation::automatic;
+       }},
+      {"norm_eps", &c.norm_eps, "epsilon of these norms", positive_to_1},
+      {"rope_base", &c.rope_base, "base of the rotary frequencies", at_least(1)},
+      {"rotary_pct", &c.rotary_pct, "part of a head that is rotated", positive_to_1},
+      {"rope_scaling", &c.rope_scaling.kind, "change of the rotary frequencies for longer sequences",
+       one_of({"none", "linear", "llama3"})},
+      {"rope_scaling_factor", &c.rope_scaling.factor, "divisor of the frequencies", between(1, kMaxFactor)},
+      {"rope_low_freq_factor", &c.rope_scaling.low_freq_factor,
+       "llama3: wavelengths above rope_original_block_size over this are scaled", between(1 / kMaxFactor, kMaxFactor)},
+      {"rope_high_freq_factor", &c.rope_scaling.high_freq_factor,
+       "llama3: wavelengths below rope_original_block_size over this are not", between(1 / kMaxFactor, kMaxFactor)},
+      {"rope_original_block_size", &c.rope_scaling.original_block_size,
+       "llama3: longest sequence before the frequencies were scaled", between(1, kMaxPositions), 0},
+      {"use_qk_norm", &c.use_qk_norm, "RMSNorm of queries and keys"},
+      {"compose", "parts of DCMHA by name: the settings that say which exist; none = plain attention",
+       compose_rule(dcformer_compose_presets()), [&c] { return compose_name(c); },
+       [&c](const Value& value) { set_compose(c, std::get<std::string>(value)); }},
+      {"use_dcmha", &c.use_dcmha, "dynamic composition of heads; false = plain attention"},
+      {"use_linear_bias",
+       "both of the next two",
+       {.type = ValueType::boolean},
+       [&c] { return c.attention_bias && c.mlp_bias; },
+       [&c](const Value& value) { c.attention_bias = c.mlp_bias = std::get<bool>(value); }},
+      {"attention_bias", &c.attention_bias, "biases of q, k, v and of the output projection of attention"},
+      {"mlp_bias", &c.mlp_bias, "biases of the FFN"},
+      {"tie_word_embeddings", &c.tie_word_embeddings, "the output projection is the token embedding"},
+      {"use_parallel_residual", &c.use_parallel_residual, "attention and FFN side by side"},
+      {"mgate", &c.mgate, "softmax gate over blocks of the SwiGLU FFN"},
+      {"mgate_dim", &c.mgate_dim, "number of these blocks E", between(1, kMaxHidden)},
+      {"window_size", &c.window_size, "keys W of a query of a local layer, null = no local layers",
+       between(1, kMaxPositions), 0},
+      {"window_type", &c.window_type, "pattern of local (L) and global (G) layers, null = LG",
+       one_of({"LG", "LGLL", "LGL6", "G", "L"}), ""},
+      {"bos_token_id", &c.bos_token_id, "token that begins a text", between(0, kMaxVocab), -1},
+      {"eos_token_id", &c.eos_token_id, "token that ends a text", between(0, kMaxVocab), -1},
+      {"torch_dtype", &c.torch_dtype, "type that the published code of the folder computes in",
+       one_of({"float64", "float32", "float16", "bfloat16"}), ""},
+      {"init", &c.init, "published initialisation", one_of({"jax", "pytorch"})},
+      {"initializer_std", &c.initializer_std, "std of embeddings and projections, init = jax", at_least(0)},
+      {"compose_init", &c.compose_init, "start of Compose: published, or identity: the model without Compose",
+       one_of({"published", "identity"})},
+      {"profile.gelu", &p.gelu, "GELU of the dynamic-weight generator", one_of({"erf", "tanh"})},
+      {"profile.qk_norm_eps", &p.qk_norm_eps, "epsilon of the QK-norm", between(0, 1)},
+      {"profile.dw_norm_eps", &p.dw_norm_eps, "epsilon of the norm of the dynamic weights", positive_to_1},
+      {"profile.window_keys", &p.window_plus_one, "unmasked keys of a local layer in a full pass", window_keys},
+      {"profile.decode_window_keys", &p.decode_window_plus_one, "the same in one-token steps", window_keys},
+      {"profile.causal", &p.causal, "false: no key is masked, windows are ignored"},
+      {"profile.rope_table", &p.rope_table, "rounding of the cos/sin table; auto = f32, in f64 arithmetic exact",
+       one_of({"exact", "f32", "f16", "torch_dtype", "auto"})},
+      {"profile.pre_compose", &p.pre_compose, "compose scores before the softmax"},
+      {"profile.post_compose", &p.post_compose, "compose probabilities after it"},
+      {"profile.query_side", &p.query_side, "dynamic weights from the query token"},
+      {"profile.key_side", &p.key_side, "dynamic weights from the key token"},
+      {"profile.static_proj", &p.static_proj, "learned static mixing of heads in the stages that are on"},
+      {"profile.num_groups", &p.num_groups, "head groups G", between(1, kMaxHeads)},
+      {"profile.rank", &p.rank, "rank R of each dynamic term, 0 = gates alone", between(0, 64)},
+      {"profile.branches", &p.branches, "order of the branches in dw1, qkw, dd; those switched off have no parameters",
+       one_of({"pre_q", "pre_k", "post_q", "post_k"})},
+      {"profile.layer_windows",
+       "window of each layer (null = global), instead of window_type",
+       {.type = ValueType::wholes, .min = 1, .max = kMaxPositions, .nullable = true},
+       [&c] {
+         std::vector<int64_t> windows = c.layer_windows;
+         std::ranges::replace(windows, 0, kNullItem);
+         return windows;
+       },
+       [&c](const Value& value) {
+         c.layer_windows = std::get<std::vector<int64_t>>(value);
+         std::ranges::replace(c.layer_windows, kNullItem, 0);
+       }},
+      {"profile.dynamic_weights", &p.merged_weights, "which count where a folder's copies differ",
+       one_of({"dw1", "dw_m"})},
+      {"profile.name", "program of the authors whose arithmetic is followed", one_of(profiles),
+       [&c] { return profile_name(c); }, [&c](const Value& value) { set_profile(c, std::get<std::string>(value)); }},
+  };
+}
+
+}  // namespace braid::models

@@ -1,0 +1,145 @@
+#include "braid/models/families/dcformer/family.h"
+
+#include <set>
+
+#include "braid/models/families/dcformer/config_file.h"
+#include "braid/models/families/dcformer/config_keys.h"
+#include "braid/models/families/dcformer/hf_weights.h"
+#include "braid/models/families/dcformer/huggingface/config.h"
+#include "braid/models/families/dcformer/huggingface/weights.h"
+#include "braid/models/families/dcformer/layers.h"
+#include "braid/models/families/dcformer/model.h"
+#include "braid/models/families/dcformer/model_types.h"
+
+namespace braid::models {
+
+namespace {
+
+// Settings of what mixes heads have no effect where that is switched off.
+bool in_use(const DcformerConfig& config, const std::string& name) {
+  static const std::set<std::string> of_branches = {"profile.gelu", "profile.dw_norm_eps", "profile.rank",
+                                                    "profile.branches", "profile.dynamic_weights"};
+  static const std::set<std::string> of_scaling = {"rope_scaling_factor", "rope_low_freq_factor",
+                                                   "rope_high_freq_factor", "rope_original_block_size"};
+  static const std::set<std::string> switches = {"profile.pre_compose", "profile.post_compose", "profile.query_side",
+                                                 "profile.key_side", "profile.static_proj"};
+  if (of_branches.contains(name)) return config.dynamic_branches() > 0;
+  if (name == "profile.num_groups") return mixes_heads(config);
+  if (of_scaling.contains(name)) {
+    using enum RopeScaling::Kind;
+    return config.rope_scaling.kind == llama3 || (config.rope_scaling.kind == linear && name == "rope_scaling_factor");
+  }
+  if (name == "compose_init") return mixes_heads(config);
+  return config.use_dcmha || !switches.contains(name);
+}
+
+// Settings that a trained model may go on with at other values: they say how new weights start, or nothing about what
+// the present ones compute. use_dcmha adds weights; profile.name and compose follow from the settings that they stand
+// for.
+bool may_change(const std::string& name) {
+  static const std::set<std::string> names = {"use_dcmha",    "compose_init", "init",         "initializer_std",
+                                              "block_size",   "bos_token_id", "eos_token_id", "torch_dtype",
+                                              "profile.name", "compose"};
+  return names.contains(name);
+}
+
+std::vector<ModelSetting> settings_of(DcformerConfig config) {
+  std::vector<ModelSetting> list;
+  for (const Setting& key : key_table(config))
+    list.push_back({key.name, value_text(key.get()), key.help, in_use(config, key.name), key.rule,
+                    keys_that_set(key.name), may_change(key.name)});
+  return list;
+}
+
+ModelFamily family_of(const ModelType& type) {
+  ModelFamily family{.model_type = type.name, .read = nullptr, .configure = nullptr};
+  family.presets = preset_names(type);
+  if (const Dialect* dialect = find_dialect(type.name)) family.also_reads = dialect->also_reads;
+  DcformerConfig defaults;
+  set_family(defaults, type.name);
+  family.settings = settings_of(defaults);
+  family.profiles = profile_names();
+  family.read = [](const std::string& text, const std::string& file) -> std::unique_ptr<const ModelSpec> {
+    return std::make_unique<DcformerSpec>(read_config(text, file));
+  };
+  family.configure = [](const std::string& name, const SettingTexts& texts) -> std::unique_ptr<const ModelSpec> {
+    return std::make_unique<DcformerSpec>(configure(name, texts));
+  };
+  return family;
+}
+
+}  // namespace
+
+DcformerSpec::DcformerSpec(DcformerConfig config)
+    : config_(std::move(config)), dialect_(find_dialect(config_.model_type)) {
+  resolve(config_);
+  if (dialect_) check_dialect(*dialect_, config_);
+}
+
+std::string DcformerSpec::config_json() const { return write_config(config_); }
+
+std::vector<ModelSetting> DcformerSpec::settings() const { return settings_of(config_); }
+
+std::unique_ptr<const ModelSpec> DcformerSpec::with(const SettingTexts& settings) const {
+  return std::make_unique<DcformerSpec>(configure(config_, settings));
+}
+
+std::unique_ptr<Model> DcformerSpec::make(RandomKey key, const dist::ProcessMesh& mesh) const {
+  return std::make_unique<Dcformer>(config_, key, mesh);
+}
+
+std::vector<std::string> DcformerSpec::config_notes(const std::string& text, const std::string& file) const {
+  const nlohmann::json object = parse_config(text, file);
+  return dialect_ ? dialect_notes(*dialect_, object, file) : code_notes(object, file, model_type());
+}
+
+StoredParameter DcformerSpec::stored(const std::string& parameter, const Shape& shape) const {
+  return dialect_ ? dialect_parameter(*dialect_, config_, parameter, shape) : stored_whole(parameter, shape);
+}
+
+std::string DcformerSpec::training_warning() const {
+  if (config_.profile.causal) return "";
+  return "with profile.causal=false every position attends to the token that it is to predict: the loss falls, and the "
+         "model learns nothing about text; set profile.causal=true";
+}
+
+WeightFormat DcformerSpec::weight_format(const io::TensorFiles& files) const {
+  return dialect_ ? dialect_weight_format(*dialect_, files, config_) : hf_weight_format(files, config_);
+}
+
+std::unique_ptr<Model> DcformerSpec::read_weights(const io::TensorFiles& files, DType dtype,
+                                                  const dist::ProcessMesh& mesh,
+                                                  std::vector<std::string>& notes) const {
+  return std::make_unique<Dcformer>(dialect_ ? read_dialect_weights(*dialect_, files, config_, dtype, mesh, notes)
+                                             : read_hf_weights(files, config_, dtype, mesh, notes));
+}
+
+WeightFormat DcformerSpec::with_qkv(const WeightFormat& format, bool separate) const {
+  return dialect_ ? ModelSpec::with_qkv(format, separate) : hf_format_with_qkv(format, config_, separate);
+}
+
+void DcformerSpec::write_weights(const Model& model, const WeightFormat& format,
+                                 const std::filesystem::path& folder) const {
+  if (dialect_)
+    write_dialect_weights(*dialect_, dynamic_cast<const Dcformer&>(model), format, folder);
+  else
+    write_hf_weights(model, config_, format, folder);
+}
+
+std::string DcformerSpec::config_json_like(const WeightFormat& format, std::optional<DType> stored) const {
+  const std::string file = (format.folder / "config.json").string();
+  if (dialect_) return rewrite_dialect_config(*dialect_, format.config, file, config_, stored);
+  DcformerConfig config = config_;
+  if (stored && !config.torch_dtype.empty()) config.torch_dtype = torch_name(*stored);
+  return rewrite_config(format.config, file, config);
+}
+
+std::vector<ModelFamily> dcformer_families() {
+  std::vector<ModelFamily> families;
+  for (const ModelType& type : model_types()) families.push_back(family_of(type));
+  return families;
+}
+
+std::unique_ptr<const ModelSpec> Dcformer::spec() const { return std::make_unique<DcformerSpec>(config_); }
+
+}  // namespace braid::models

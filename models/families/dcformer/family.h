@@ -1,0 +1,48 @@
+// DCFormer and its relatives as families of the registry: one configuration type and one model serve all.
+#pragma once
+#include "braid/models/families/dcformer/config.h"
+#include "braid/models/families/dcformer/huggingface/dialect.h"
+#include "braid/models/registry.h"
+
+namespace braid::models {
+
+class DcformerSpec final : public ModelSpec {
+ public:
+  explicit DcformerSpec(DcformerConfig config);  // resolved here
+
+  const DcformerConfig& config() const { return config_; }
+  std::string model_type() const override { return config_.model_type; }
+  std::string config_json() const override;
+  std::vector<ModelSetting> settings() const override;
+  std::unique_ptr<const ModelSpec> with(const SettingTexts& settings) const override;
+  std::unique_ptr<Model> make(RandomKey key, const dist::ProcessMesh& mesh = {}) const override;
+
+  std::string training_warning() const override;
+  int64_t max_sequence_length() const override { return config_.block_size; }
+  int64_t vocab_size() const override { return config_.vocab_size; }
+  // info.cpp
+  ModelSize size() const override;
+  SettingTexts matching_settings(int64_t parameters) const override;  // intermediate_size
+  double forward_flops(int64_t seq_len) const override;
+  TrainingMemory training_memory(const TrainingSetup& setup) const override;
+  StepVolume step_volume(const MeshShape& mesh, const MeshCoord& rank, const StepShape& step) const override;
+  std::vector<InfoSection> info(const InfoRequest& request) const override;
+
+  std::vector<std::string> config_notes(const std::string& text, const std::string& file) const override;
+  StoredParameter stored(const std::string& parameter, const Shape& shape) const override;
+  WeightFormat weight_format(const io::TensorFiles& files) const override;
+  std::unique_ptr<Model> read_weights(const io::TensorFiles& files, DType dtype, const dist::ProcessMesh& mesh,
+                                      std::vector<std::string>& notes) const override;
+  WeightFormat with_qkv(const WeightFormat& format, bool separate) const override;
+  void write_weights(const Model& model, const WeightFormat& format,
+                     const std::filesystem::path& folder) const override;
+  std::string config_json_like(const WeightFormat& format, std::optional<DType> stored) const override;
+
+ private:
+  DcformerConfig config_;
+  const Dialect* dialect_;  // of the folders of LLaMA and GPT-NeoX; null: DCFormer's own
+};
+
+std::vector<ModelFamily> dcformer_families();  // one for each of model_types()
+
+}  // namespace braid::models

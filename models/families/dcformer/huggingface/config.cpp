@@ -1,0 +1,327 @@
+#include "braid/models/families/dcformer/huggingface/config.h"
+
+#include <algorithm>
+#include <set>
+
+#include "braid/models/families/dcformer/config_file.h"
+#include "braid/models/families/dcformer/config_keys.h"
+#include "braid/models/families/dcformer/model_types.h"
+#include "braid/tensor/base/strings.h"
+#include "braid/tensor/error.h"
+
+namespace braid::models {
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+// Names of activations in transformers, and the choices of the setting hidden_act; of several the first is written.
+const std::vector<std::pair<std::string, std::string>> activations = {{"silu", "silu"},
+                                                                      {"swish", "silu"},
+                                                                      {"gelu", "gelu"},
+                                                                      {"gelu_python", "gelu"},
+                                                                      {"gelu_new", "gelu_tanh"},
+                                                                      {"gelu_pytorch_tanh", "gelu_tanh"},
+                                                                      {"gelu_fast", "gelu_tanh"},
+                                                                      {"gelu_python_tanh", "gelu_tanh"},
+                                                                      {"gelu_accurate", "gelu_tanh"},
+                                                                      {"quick_gelu", "quick_gelu"},
+                                                                      {"relu", "relu"},
+                                                                      {"tanh", "tanh"}};
+
+// Settings that the dialects name otherwise: rotary.cpp, the type of the weights.
+const std::set<std::string> elsewhere = {"model_type",
+                                         "rope_base",
+                                         "rotary_pct",
+                                         "rope_scaling",
+                                         "rope_scaling_factor",
+                                         "rope_low_freq_factor",
+                                         "rope_high_freq_factor",
+                                         "rope_original_block_size",
+                                         "torch_dtype",
+                                         "use_linear_bias",
+                                         "compose",
+                                         "profile.name"};
+
+// Keys that are read, or that do not matter for what a model computes.
+const std::set<std::string> without_note = {"model_type",
+                                            "architectures",
+                                            "profile",
+                                            "rope_theta",
+                                            "rope_scaling",
+                                            "rope_parameters",
+                                            "rotary_emb_base",
+                                            "rotary_pct",
+                                            "partial_rotary_factor",
+                                            "quantization_config",
+                                            "layer_types",
+                                            "sliding_window",
+                                            "use_sliding_window",
+                                            "max_window_layers",
+                                            "is_encoder_decoder",
+                                            "add_cross_attention",
+                                            "tie_encoder_decoder",
+                                            "_name_or_path",
+                                            "transformers_version",
+                                            "_commit_hash",
+                                            "use_cache",
+                                            "torch_dtype",
+                                            "dtype",
+                                            "classifier_dropout",
+                                            "is_decoder",
+                                            "pretraining_tp",
+                                            "pad_token_id",
+                                            "chunk_size_feed_forward",
+                                            "output_attentions",
+                                            "output_hidden_states",
+                                            "return_dict",
+                                            "pruned_heads",
+                                            "torchscript",
+                                            "problem_type",
+                                            "id2label",
+                                            "label2id",
+                                            "attention_dropout",
+                                            "hidden_dropout",
+                                            "auto_map",
+                                            "_attn_implementation_autoset",
+                                            "num_key_value_heads"};
+
+bool is_null_or_false(const json* value) { return !value || value->is_null() || *value == false; }
+
+std::string lower(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
+
+void reject_other_tasks(const Dialect& d, const json& object, const std::string& file) {
+  const json* given = find_key(object, "architectures");
+  if (!given || given->is_null()) return;
+  for (const json& item : given->is_array() ? *given : json::array({*given})) {
+    const std::string name = item.is_string() ? item.get<std::string>() : "";
+    bool known = lower(name) == lower(d.base);
+    for (const std::string& architecture : d.architectures) known = known || lower(name) == lower(architecture);
+    if (!known)
+      bad_config("bad value for architectures", file, detail::join(d.architectures, " or "), shown(item),
+                 "models of other tasks are not supported");
+  }
+}
+
+// Keys that would change what the model computes.
+void reject_unsupported(const Dialect& d, const json& object, const std::string& file) {
+  for (const char* key : {"is_encoder_decoder", "add_cross_attention", "tie_encoder_decoder"}) {
+    const json* value = find_key(object, key);
+    if (!is_null_or_false(value))
+      bad_config(std::string("bad value for ") + key, file, "false", shown(*value), "only decoders are supported");
+  }
+  if (const json* value = find_key(object, "quantization_config"); value && !value->is_null())
+    bad_config("bad value for quantization_config", file, "none", shown(*value),
+               "write the weights as F32, BF16 or F16 with the program that quantised them");
+  const json* window = find_key(object, "sliding_window");
+  if (window && !window->is_null() && find_key(object, "use_sliding_window") != nullptr &&
+      object["use_sliding_window"] == false)
+    window = nullptr;
+  const bool by_default = !object.contains("sliding_window") && object["model_type"] == "mistral";
+  if (by_default || (window && !window->is_null()))
+    bad_config("bad value for sliding_window", file, "null", by_default ? "none, which means 4096" : shown(*window),
+               "this kind of local attention is not implemented");
+  if (const json* types = find_key(object, "layer_types"); types && !types->is_null()) {
+    for (const json& type : types->is_array() ? *types : json::array({*types}))
+      if (type != "full_attention")
+        bad_config("bad value for layer_types", file, "full_attention in every layer", shown(type));
+  }
+  reject_other_tasks(d, object, file);
+}
+
+void read_activation(const std::vector<Setting>& table, const KeyName& key, const json& value,
+                     const std::string& file) {
+  const std::string name = value.is_string() ? value.get<std::string>() : "";
+  std::vector<std::string> names;
+  for (const auto& [theirs, choice] : activations) {
+    if (name == theirs) return set_key(table, key.setting, choice);
+    names.push_back(theirs);
+  }
+  fail(ErrorKind::input, bad_value(key.key + " in " + file, one_of(names), shown(value), name));
+}
+
+void read_keys(const Dialect& d, const json& object, const std::vector<Setting>& table, const std::string& file) {
+  for (const KeyName& key : d.keys) {
+    const Setting& setting = *find_setting(table, key.setting);
+    const json* value = find_key(object, key.key);
+    // A list of tokens that end a text: the first one is the model's, the others belong to generation.
+    if (value && value->is_array() && key.key.ends_with("_token_id") && !value->empty()) value = &(*value)[0];
+    if (!value || (value->is_null() && !setting.rule.nullable))
+      set_key(table, key.setting, key.absent);
+    else if (key.setting == "hidden_act")
+      read_activation(table, key, *value, file);
+    else
+      read_setting(setting, key.key, *value, file);
+  }
+}
+
+// The settings that no key of the dialect stands for. In the file they have their own names.
+std::vector<const Setting*> own_settings(const Dialect& d, const std::vector<Setting>& table) {
+  std::vector<const Setting*> own;
+  for (const Setting& setting : table) {
+    const bool named = std::ranges::any_of(d.keys, [&](const KeyName& key) { return key.setting == setting.name; });
+    if (!named && !elsewhere.contains(setting.name)) own.push_back(&setting);
+  }
+  return own;
+}
+
+void read_own_keys(const Dialect& d, const json& object, const std::vector<Setting>& table, const std::string& file) {
+  const json* profile = find_key(object, "profile");
+  if (profile && !profile->is_object()) bad_config("bad value for profile", file, "an object", shown(*profile));
+  if (profile) {
+    for (const auto& [name, value] : profile->items()) {
+      if (!find_setting(table, "profile." + name))
+        fail(ErrorKind::input, "unknown key 'profile." + detail::preview(name) + "' in " + file +
+                                   detail::did_you_mean("profile." + name, config_keys()));
+    }
+  }
+  for (const Setting* setting : own_settings(d, table)) {
+    const bool inside = setting->name.starts_with("profile.");
+    const json* holder = inside ? profile : &object;
+    const json* value = holder ? find_key(*holder, inside ? setting->name.substr(8) : setting->name) : nullptr;
+    if (value) read_setting(*setting, setting->name, *value, file);
+  }
+}
+
+// resolve() checks these too, under the names of the settings.
+void check_sizes(const Dialect& d, const DcformerConfig& c, const std::string& file) {
+  if (c.head_dim == 0 && c.dim % c.n_head != 0)
+    bad_config("bad value for num_attention_heads", file, "a divisor of hidden_size = " + std::to_string(c.dim),
+               std::to_string(c.n_head));
+  if (c.n_kv_head != 0 && c.n_head % c.n_kv_head != 0)
+    bad_config("bad value for num_key_value_heads", file,
+               "a divisor of num_attention_heads = " + std::to_string(c.n_head), std::to_string(c.n_kv_head));
+  DcformerConfig sized = c;
+  if (sized.head_dim == 0) sized.head_dim = c.dim / c.n_head;
+  const int64_t rotary = sized.rotary_dims();
+  if (rotary < 2 || rotary % 2 != 0)
+    bad_config(d.partial_key.empty() ? "bad rotary head_dim" : "bad value for " + d.partial_key, file,
+               "an even number of rotated dimensions, at least 2",
+               std::to_string(rotary) + " = int(" + std::to_string(sized.head_dim) + " x " +
+                   detail::shortest(c.rotary_pct) + ")");
+}
+
+// The family's defaults with the sizes of `c`, to find the keys of Braid that have to be written.
+DcformerConfig plain(const Dialect& d, const DcformerConfig& c) {
+  DcformerConfig same = c, plain;
+  set_family(plain, d.model_type);
+  const std::vector<Setting> from = key_table(same), into = key_table(plain);
+  for (const KeyName& key : d.keys) assign(*find_setting(into, key.setting), find_setting(from, key.setting)->get());
+  plain.rope_base = c.rope_base;
+  plain.rotary_pct = c.rotary_pct;
+  plain.rope_scaling = c.rope_scaling;
+  resolve(plain);
+  return plain;
+}
+
+ordered_json described(const Dialect& d, const DcformerConfig& config) {
+  ordered_json object, profile;
+  object["architectures"] = {d.architectures[0]};
+  object["model_type"] = d.model_type;
+  DcformerConfig copy = config, defaults = plain(d, config);
+  const std::vector<Setting> table = key_table(copy), usual = key_table(defaults);
+  for (const KeyName& key : d.keys) {
+    const Value value = find_setting(table, key.setting)->get();
+    const auto* number = std::get_if<double>(&value);
+    object[key.key] = number ? json(*number) : to_json(value);
+    if (key.setting != "hidden_act") continue;
+    const auto theirs =
+        std::ranges::find(activations, std::get<std::string>(value), &std::pair<std::string, std::string>::second);
+    object[key.key] = theirs->first;
+  }
+  write_rotary(d, config, object);
+  for (const Setting* setting : own_settings(d, table)) {
+    const Value value = setting->get();
+    if (value == find_setting(usual, setting->name)->get()) continue;
+    const bool inside = setting->name.starts_with("profile.");
+    (inside ? profile : object)[inside ? setting->name.substr(8) : setting->name] = to_json(value);
+  }
+  if (!profile.is_null()) object["profile"] = profile;
+  return object;
+}
+
+}  // namespace
+
+DcformerConfig read_dialect_config(const Dialect& d, const json& given, const std::string& file) {
+  json object = given;
+  reject_unsupported(d, object, file);
+  if (object["model_type"] == "mistral") {  // whose defaults differ
+    for (const auto& [key, value] :
+         {std::pair{"num_key_value_heads", 8}, {"intermediate_size", 14336}, {"max_position_embeddings", 131072}})
+      if (!object.contains(key)) object[key] = value;
+  }
+  DcformerConfig config;
+  set_family(config, d.model_type);
+  const std::vector<Setting> table = key_table(config);
+  read_keys(d, object, table, file);
+  read_rotary(d, object, config, file);
+  read_own_keys(d, object, table, file);
+  check_sizes(d, config, file);
+  resolve_read(config, file);
+  if (d.rows_by_head && config.n_kv_head != config.n_head)
+    bad_config("bad value for n_kv_head", file, "n_head = " + std::to_string(config.n_head),
+               std::to_string(config.n_kv_head), "folders of this type store as many keys and values as queries");
+  return config;
+}
+
+std::string write_dialect_config(const Dialect& d, const DcformerConfig& config) {
+  return described(d, config).dump(2) + "\n";
+}
+
+std::string rewrite_dialect_config(const Dialect& d, const std::string& text, const std::string& file,
+                                   const DcformerConfig& config, std::optional<DType> stored) {
+  const DcformerConfig was = read_config(text, file);
+  ordered_json object = ordered_json::parse(text);
+  const ordered_json* type = nullptr;
+  for (const char* key : {"dtype", "torch_dtype"})
+    if (object.contains(key)) type = &object[key];
+  const bool other_type = stored && (!type || *type != torch_name(*stored));
+  if (was == config && !other_type) return text;
+  const ordered_json before = described(d, was), now = described(d, config);
+  for (const auto& [key, value] : now.items())
+    if (!before.contains(key) || before[key] != value) object[key] = value;
+  for (const auto& [key, value] : before.items())
+    if (!now.contains(key)) object.erase(key);
+  const ordered_json type_then = type ? *type : ordered_json();
+  object.erase("rope_parameters");
+  object.erase("dtype");
+  write_rotary(d, config, object);
+  if (stored)
+    object["torch_dtype"] = torch_name(*stored);
+  else if (!type_then.is_null())
+    object["torch_dtype"] = type_then;
+  const std::string changed = object.dump(2) + "\n";
+  return read_config(changed, file) == config ? changed : write_dialect_config(d, config);
+}
+
+std::vector<std::string> dialect_notes(const Dialect& d, const json& object, const std::string& file) {
+  std::vector<std::string> notes = code_notes(object, file, d.architectures[0]), unknown;
+  for (const char* key : {"attention_dropout", "hidden_dropout"}) {
+    const json* value = find_key(object, key);
+    if (value && value->is_number() && *value != 0)
+      notes.push_back(std::string(key) + " = " + shown(*value) + " in " + file + ": Braid trains without dropout");
+  }
+  DcformerConfig unused;
+  const std::vector<Setting> table = key_table(unused);
+  for (const auto& [key, value] : object.items()) {
+    const bool named = std::ranges::any_of(d.keys, [&, &key = key](const KeyName& name) { return name.key == key; });
+    const bool own =
+        std::ranges::any_of(own_settings(d, table), [&, &key = key](const Setting* s) { return s->name == key; });
+    if (!named && !own && !without_note.contains(key)) unknown.push_back(detail::preview(key, 40));
+  }
+  if (!unknown.empty())
+    notes.push_back("keys of " + file + " without effect here: " + detail::preview(detail::join(unknown, ", "), 200));
+  return notes;
+}
+
+void check_dialect(const Dialect& d, const DcformerConfig& c) {
+  check(!d.rows_by_head || c.n_kv_head == c.n_head, ErrorKind::setting, [&] {
+    return "bad n_kv_head: expected n_head = " + std::to_string(c.n_head) + " in a model of type " + d.model_type +
+           ", whose folders store as many keys and values as queries, found " + std::to_string(c.n_kv_head);
+  });
+}
+
+}  // namespace braid::models

@@ -1,0 +1,107 @@
+#include "braid/models/families/dcformer/huggingface/dialect.h"
+
+#include <algorithm>
+
+namespace braid::models {
+
+namespace {
+
+Dialect llama() {
+  Dialect d;
+  d.model_type = "llama";
+  d.also_reads = {"mistral"};
+  d.architectures = {"LlamaForCausalLM", "MistralForCausalLM"};
+  d.base = "LlamaModel";
+  d.keys = {{"vocab_size", "vocab_size", "32000"},
+            {"hidden_size", "dim", "4096"},
+            {"intermediate_size", "intermediate_size", "11008"},
+            {"num_hidden_layers", "n_layer", "32"},
+            {"num_attention_heads", "n_head", "32"},
+            {"num_key_value_heads", "n_kv_head", "null"},
+            {"head_dim", "head_dim", "null"},
+            {"max_position_embeddings", "block_size", "2048"},
+            {"hidden_act", "hidden_act", "silu"},
+            {"rms_norm_eps", "norm_eps", "1e-6"},
+            {"attention_bias", "attention_bias", "false"},
+            {"mlp_bias", "mlp_bias", "false"},
+            {"tie_word_embeddings", "tie_word_embeddings", "false"},
+            {"initializer_range", "initializer_std", "0.02"},
+            {"bos_token_id", "bos_token_id", "null"},
+            {"eos_token_id", "eos_token_id", "null"}};
+  d.theta_key = "rope_theta";
+  d.partial_absent = "1";
+  d.prefix = "model.";
+  d.head = "lm_head";
+  d.model = {{"tok_embeddings", {"model.embed_tokens"}}, {"norm", {"model.norm"}}, {"output", {"lm_head"}}};
+  d.layer = {{"attention.wqkv", {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"}},
+             {"attention.wo", {"self_attn.o_proj"}},
+             {"attention", {"self_attn"}},
+             {"feed_forward.w1", {"mlp.gate_proj"}},
+             {"feed_forward.w3", {"mlp.up_proj"}},
+             {"feed_forward.w2", {"mlp.down_proj"}},
+             {"feed_forward", {"mlp"}},
+             {"attention_norm", {"input_layernorm"}},
+             {"ffn_norm", {"post_attention_layernorm"}}};
+  d.ignored = {".rotary_emb.inv_freq"};
+  return d;
+}
+
+Dialect gpt_neox() {
+  Dialect d;
+  d.model_type = "gpt_neox";
+  d.architectures = {"GPTNeoXForCausalLM"};
+  d.base = "GPTNeoXModel";
+  d.keys = {{"vocab_size", "vocab_size", "50432"},
+            {"hidden_size", "dim", "6144"},
+            {"intermediate_size", "intermediate_size", "24576"},
+            {"num_hidden_layers", "n_layer", "44"},
+            {"num_attention_heads", "n_head", "64"},
+            {"max_position_embeddings", "block_size", "2048"},
+            {"hidden_act", "hidden_act", "gelu"},
+            {"layer_norm_eps", "norm_eps", "1e-5"},
+            {"use_parallel_residual", "use_parallel_residual", "true"},
+            {"attention_bias", "attention_bias", "true"},
+            {"tie_word_embeddings", "tie_word_embeddings", "false"},
+            {"initializer_range", "initializer_std", "0.02"},
+            {"bos_token_id", "bos_token_id", "null"},
+            {"eos_token_id", "eos_token_id", "null"}};
+  d.theta_key = "rotary_emb_base";
+  d.partial_key = "rotary_pct";
+  d.partial_absent = "0.25";
+  d.prefix = "gpt_neox.";
+  d.head = "embed_out";
+  d.model = {
+      {"tok_embeddings", {"gpt_neox.embed_in"}}, {"norm", {"gpt_neox.final_layer_norm"}}, {"output", {"embed_out"}}};
+  d.layer = {{"attention.wqkv", {"attention.query_key_value"}},
+             {"attention.wo", {"attention.dense"}},
+             {"attention", {"attention"}},
+             {"feed_forward.w1", {"mlp.dense_h_to_4h"}},
+             {"feed_forward.w2", {"mlp.dense_4h_to_h"}},
+             {"feed_forward", {"mlp"}},
+             {"attention_norm", {"input_layernorm"}},
+             {"ffn_norm", {"post_attention_layernorm"}}};
+  d.rows_by_head = true;
+  d.ignored = {".attention.bias", ".attention.masked_bias", ".rotary_emb.inv_freq"};
+  return d;
+}
+
+const std::vector<Dialect>& dialects() {
+  static const std::vector<Dialect> table = {llama(), gpt_neox()};
+  return table;
+}
+
+}  // namespace
+
+const Dialect* find_dialect(const std::string& model_type) {
+  for (const Dialect& d : dialects())
+    if (d.model_type == model_type) return &d;
+  return nullptr;
+}
+
+const Dialect* find_reading_dialect(const std::string& model_type) {
+  for (const Dialect& d : dialects())
+    if (std::ranges::count(d.also_reads, model_type) > 0) return &d;
+  return find_dialect(model_type);
+}
+
+}  // namespace braid::models

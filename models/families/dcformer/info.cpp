@@ -1,0 +1,156 @@
+// The cost of DCFormer and DCPythia, for training and as the sections of `braid info`.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "braid/models/families/dcformer/communication.h"
+#include "braid/models/families/dcformer/cost.h"
+#include "braid/models/families/dcformer/family.h"
+#include "braid/models/families/dcformer/model.h"
+#include "braid/nn/inference/quantize.h"
+
+namespace braid::models {
+namespace {
+
+std::string percent(double part, double whole) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f %%", 100 * part / whole);
+  return text;
+}
+
+InfoRow count_row(const std::string& key, const std::string& label, int64_t n, const std::string& note = "") {
+  return {key, label, static_cast<double>(n), InfoUnit::count, note};
+}
+InfoRow bytes_row(const char* key, const char* label, double bytes, const std::string& note = "") {
+  return {key, label, bytes, InfoUnit::bytes, note};
+}
+
+InfoSection parameter_section(const DcformerConfig& config) {
+  const ParameterCounts c = count_parameters(config);
+  InfoSection s{"parameters", "Parameters", {}};
+  s.rows.push_back(count_row("attention", "a layer: attention", c.attention));
+  if (c.qk_norm) s.rows.push_back(count_row("qk_norm", "         QK-norm", c.qk_norm));
+  if (c.dynamic) {
+    const std::string share =
+        "+" + percent(static_cast<double>(c.dynamic), static_cast<double>(c.per_layer - c.dynamic));
+    s.rows.push_back(count_row("dynamic", "         dynamic weights", c.dynamic, share));
+    for (const std::string& branch : config.profile.branches)
+      s.rows.push_back(
+          count_row("branch_" + branch, "           branch " + branch, c.dynamic / config.dynamic_branches()));
+  }
+  if (c.static_proj) s.rows.push_back(count_row("static_proj", "         static mixing", c.static_proj));
+  s.rows.push_back(count_row("feed_forward", "         feed-forward", c.feed_forward));
+  s.rows.push_back(count_row("norms", "         norms", c.norms));
+  if (c.other) s.rows.push_back(count_row("other", "         other", c.other));
+  s.rows.push_back(count_row("per_layer", "         all", c.per_layer));
+  s.rows.push_back(count_row("non_embedding", "layers and final norm", c.non_embedding));
+  s.rows.push_back(count_row("embedding", "embedding and output", c.embedding));
+  s.rows.push_back(count_row("total", "total", c.total));
+  return s;
+}
+
+InfoSection flop_section(const DcformerConfig& config, int64_t seq_len) {
+  const Flops f = flops_per_token(config, seq_len);
+  InfoSection s{"flops_per_token", "FLOPs per token, forward, sequences of " + std::to_string(seq_len), {}};
+  const auto add = [&](const char* key, const char* label, double flops, const std::string& note = "") {
+    if (flops > 0) s.rows.push_back({key, label, flops, InfoUnit::flops, note});
+  };
+  add("projections", "q, k, v, output projections", f.projections);
+  add("feed_forward", "feed-forward", f.feed_forward);
+  add("attention", "attention over unmasked keys", f.attention);
+  add("generation", "dynamic weights", f.generation);
+  add("low_rank", "compose: low rank", f.low_rank);
+  add("diagonal", "compose: gates", f.diagonal);
+  add("static_proj", "compose: static", f.static_proj);
+  add("logits", "logits", f.logits);
+  const double extra = f.forward() - f.plain();
+  add("forward", "forward", f.forward(),
+      extra > 0 ? "+" + percent(extra, f.plain()) + " over the same model without composition" : "");
+  add("training", "training step (3 x forward)", f.training());
+  return s;
+}
+
+std::vector<InfoSection> memory_sections(const DcformerConfig& config, int64_t seq_len, int64_t batch) {
+  TrainingSetup setup{.batch = batch, .seq_len = seq_len};
+  const TrainingMemory m = training_memory(config, setup);
+  setup.attention_workspace = 1;  // as on a GPU; its size changes nothing that is kept
+  const TrainingMemory gpu = training_memory(config, setup);
+  setup.attention_workspace = 0;
+  setup.recompute = true;
+  const TrainingMemory recomputed = training_memory(config, setup);
+  setup.bytes_per_element = 2;
+  const TrainingMemory mixed_recomputed = training_memory(config, setup);
+  setup.recompute = false;
+  const TrainingMemory mixed = training_memory(config, setup);
+  const std::string what = std::to_string(batch) + " x " + std::to_string(seq_len) + " tokens";
+  InfoSection training{"training_memory", "Memory to train, f32, AdamW, micro-batch of " + what + " (estimate)", {}};
+  training.rows = {bytes_row("weights", "weights", m.weights),
+                   bytes_row("gradients", "gradients", m.gradients),
+                   bytes_row("optimizer", "optimizer", m.optimizer),
+                   bytes_row("activations", "activations", m.activations),
+                   bytes_row("activations_gpu", "  on a GPU", gpu.activations, "where cheap results are kept too"),
+                   bytes_row("activations_checkpointed", "  when blocks are recomputed", recomputed.activations,
+                             "train.recompute=true"),
+                   bytes_row("working", "working memory", m.working),
+                   bytes_row("total", "total", m.total()),
+                   bytes_row("total_checkpointed", "  when blocks are recomputed", recomputed.total()),
+                   bytes_row("total_bf16", "total in bf16", mixed.total(), "train.dtype=bf16, f32 master weights"),
+                   bytes_row("total_bf16_checkpointed", "  when blocks are recomputed", mixed_recomputed.total())};
+  const CacheSize cache = cache_bytes(config, batch, seq_len);
+  const int64_t copy = config.tie_word_embeddings ? config.vocab_size * (config.dim + 4) : 0;  // of the table in 8 bits
+  const auto int8_weights = static_cast<double>(nn::quantized_bytes(shape_only_model(config)) + copy);
+  InfoSection inference{"inference_memory", "Memory to generate, f32, " + what, {}};
+  inference.rows = {
+      bytes_row("weights", "weights", m.weights),
+      bytes_row("cache_per_token", "cache, a token", cache.per_token, "before local windows are full"),
+      bytes_row("cache", "cache, full", cache.full),
+      bytes_row("total", "total", m.weights + cache.full),
+      bytes_row("total_bf16", "total in bf16", (m.weights + cache.full) / 2, "--dtype bf16"),
+      bytes_row("weights_int8", "weights, linear layers in int8", int8_weights, "--dtype int8, on the CPU"),
+      bytes_row("total_int8", "total with them", int8_weights + cache.full)};
+  return {training, inference};
+}
+
+}  // namespace
+
+ModelSize DcformerSpec::size() const {
+  const ParameterCounts c = count_parameters(config_);
+  ModelSize size{.parameters = c.total, .non_embedding = c.non_embedding, .layers = config_.n_layer};
+  if (c.dynamic) size.parts.push_back(count_row("dynamic", "dynamic compose weights", c.dynamic * config_.n_layer));
+  if (c.static_proj)
+    size.parts.push_back(count_row("static", "static compose weights", c.static_proj * config_.n_layer));
+  return size;
+}
+
+// The count is linear in F; with mgate F stays a multiple of the number of gates.
+SettingTexts DcformerSpec::matching_settings(int64_t parameters) const {
+  const int64_t F = config_.intermediate_size, unit = config_.mgate ? config_.mgate_dim : 1;
+  const auto total = [&](int64_t hidden) {
+    return count_parameters(configure(config_, {{"intermediate_size", std::to_string(hidden)}})).total;
+  };
+  const int64_t now = total(F), slope = total(F + unit) - now;
+  const double units = std::round(static_cast<double>(parameters - now) / static_cast<double>(slope));
+  const int64_t hidden = std::max(unit, F + static_cast<int64_t>(units) * unit);
+  return {{"intermediate_size", std::to_string(hidden)}};
+}
+
+double DcformerSpec::forward_flops(int64_t seq_len) const {
+  return flops_per_token(config_, seq_len).forward() * static_cast<double>(seq_len);
+}
+
+TrainingMemory DcformerSpec::training_memory(const TrainingSetup& setup) const { return rank_memory(config_, setup); }
+
+StepVolume DcformerSpec::step_volume(const MeshShape& mesh, const MeshCoord& rank, const StepShape& step) const {
+  StepVolume volume = activation_volume(config_, mesh, rank, step);
+  add_gradient_volume(volume, shape_only_model(config_), mesh, rank, step);
+  return volume;
+}
+
+std::vector<InfoSection> DcformerSpec::info(const InfoRequest& request) const {
+  std::vector<InfoSection> sections = {parameter_section(config_), flop_section(config_, request.seq_len)};
+  for (InfoSection& section : memory_sections(config_, request.seq_len, request.batch))
+    sections.push_back(std::move(section));
+  return sections;
+}
+
+}  // namespace braid::models

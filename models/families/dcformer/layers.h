@@ -1,0 +1,16 @@
+// From a model's configuration to the options of its layers.
+#pragma once
+#include "braid/models/families/dcformer/config.h"
+#include "braid/nn.h"
+
+namespace braid::models {
+
+nn::Init table_init(const DcformerConfig& config);  // token embedding and output projection
+// Of the weight generator, with the published standard deviations.
+nn::CompositionOptions composition_options(const DcformerConfig& config);
+// Some branch or static matrix is switched on; otherwise attention is plain, whatever use_dcmha says.
+bool mixes_heads(const DcformerConfig& config);
+nn::BlockOptions block_options(const DcformerConfig& config, int64_t layer, bool initialise);
+nn::Rope make_rope(const DcformerConfig& config, DType dtype, Device device);
+
+}  // namespace braid::models

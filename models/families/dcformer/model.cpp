@@ -1,0 +1,151 @@
+#include "braid/models/families/dcformer/model.h"
+
+#include "braid/autograd.h"
+#include "braid/distributed/parallel/mappings.h"
+#include "braid/distributed/parallel/replicated_rows.h"
+#include "braid/distributed/parallel/sequence_parallel.h"
+#include "braid/distributed/parallel/vocab_parallel.h"
+#include "braid/models/families/dcformer/layers.h"
+#include "braid/nn/inference/quantize.h"
+
+namespace braid::models {
+
+Dcformer::Dcformer(const DcformerConfig& config, RandomKey key, const dist::ProcessMesh& mesh)
+    : Dcformer(config, key, mesh, true) {}
+
+Dcformer Dcformer::uninitialised(const DcformerConfig& config, const dist::ProcessMesh& mesh) {
+  return Dcformer(config, {}, mesh, false);
+}
+
+Dcformer::Dcformer(const DcformerConfig& config, RandomKey key, const dist::ProcessMesh& mesh, bool initialise)
+    : config_(config), mesh_(mesh) {
+  check(config.head_dim > 0 && static_cast<int64_t>(config.layer_windows.size()) == config.n_layer, "dcformer",
+        [] { return std::string("the configuration is not resolved: call resolve() first"); });
+  const int ranks = mesh.tensor.size();
+  vocab_ = dist::even_partition(config.vocab_size, ranks);
+  // Every module is built completely, then sharded: a rank never holds more than one complete block or table.
+  auto shard = [&](nn::Module& module, const std::string& name) {
+    for (auto& [parameter, s] : dist::shard_parameters(module, ranks, mesh.tensor.rank()))
+      shards_[name + "." + parameter] = std::move(s);
+  };
+  nn::Init table = initialise ? table_init(config) : nn::Init::none();
+  embeddings_ = nn::Embedding(config.vocab_size, config.dim, table, child(key, "tok_embeddings"));
+  shard(embeddings_, "tok_embeddings");
+  RandomKey layers = child(key, "layers");
+  for (int64_t i = 0; i < config.n_layer; ++i) {
+    layers_.emplace_back(block_options(config, i, initialise), child(layers, static_cast<uint64_t>(i)));
+    shard(layers_.back(), "layers." + std::to_string(i));
+  }
+  norm_ = nn::Norm(config.norm == NormKind::layer ? nn::Norm::Kind::layer : nn::Norm::Kind::rms, config.dim,
+                   config.norm_eps);
+  if (!config.tie_word_embeddings) {
+    const nn::ShardRule by_word{.axis = 0, .unit = "vocabulary row", .units = config.vocab_size};
+    output_ = nn::Linear(config.dim, config.vocab_size,
+                         {.bias = false, .init = table, .shard = by_word, .takes_lora = false}, child(key, "output"));
+    shard(output_, "output");
+  }
+  rope_ = make_rope(config, DType::f32, kCpu);
+}
+
+void Dcformer::to(DType dtype) {
+  nn::to(*this, dtype);
+  rope_ = make_rope(config_, dtype, device());
+}
+
+void Dcformer::to(Device device) {
+  nn::to(*this, device);
+  rope_ = make_rope(config_, dtype(), device);
+}
+
+void Dcformer::quantize_weights() {
+  if (!output_.weight()) output_ = nn::Linear(embeddings_.weight());
+  nn::quantize_weights(*this);
+}
+
+Tensor Dcformer::forward(const Tensor& ids, const std::shared_ptr<const nn::ShardContext>& shards,
+                         const LayerCaches& caches, const nn::ActivationObserver* observer,
+                         const PackedPtr& packed) const {
+  const Tensor& table = embeddings_.weight();
+  const Tensor embedded =  // (B, T, D), over a mesh this rank's rows of it
+      shards ? shards->reduce_rows(dist::vocab_parallel_embedding(table, ids, vocab_, mesh_.tensor, dtype()))
+             : cast(embeddings_(ids), dtype());
+  nn::ResidualStream x{nn::observe(observer, "hidden.0", embedded), {}};
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    const nn::Block& block = layers_[i];
+    nn::ActivationObserver of_layer;
+    if (observer) of_layer = nn::observer_of_part(*observer, "layers." + std::to_string(i) + ".");
+    if (recompute_ && caches.empty() && !observer) {  // one tensor is kept between blocks, so the sum is formed
+      x.sum = recompute(
+          [this, &block, shards, packed](const std::vector<Tensor>& in) {
+            return block(in[0], packed ? &packed->rope : &rope_, nullptr, nullptr, shards.get(),
+                         packed ? packed->separate() : nullptr);
+          },
+          {x.sum});
+    } else {
+      x = block.forward(x, packed ? &packed->rope : &rope_, caches.empty() ? nullptr : caches[i],
+                        observer ? &of_layer : nullptr, shards.get(), packed ? packed->separate() : nullptr);
+    }
+    if (observer) x = {nn::observe(observer, "hidden." + std::to_string(i + 1), x.total()), {}};
+  }
+  return nn::observe(observer, "final_norm", x.with(norm_).y);
+}
+
+Tensor Dcformer::hidden(const Tensor& ids, const Tensor& positions, KvCache* cache,
+                        const nn::ActivationObserver* observer) const {
+  check(ids.rank() == 2, "dcformer", [&] { return "token ids must be (B, T), got " + str(ids.shape()); });
+  const PackedPtr whole = packed(positions, nullptr);
+  LayerCaches caches;
+  for (size_t i = 0; cache && i < cache->layers.size(); ++i) caches.push_back(&cache->layers[i]);
+  if (one_process()) return forward(ids, nullptr, caches, observer, whole);
+  check(!recording({embeddings_.weight(), norm_.weight()}), "dcformer", [] {
+    return std::string("hidden states over several processes carry no gradients: train by loss_sum(), or use NoGrad");
+  });
+  if (cache || !dist::every_rank_has_rows(ids.dim(1), mesh_))
+    return forward(ids, replicated_rows(), caches, observer, whole);
+  auto shards = std::make_shared<dist::SequenceParallel>(mesh_, ids.dim(1));
+  return shards->gather_sequence(
+      forward(shards->local_tokens(ids), shards, {}, observer, packed(positions, shards.get())));
+}
+
+std::shared_ptr<const nn::ShardContext> Dcformer::replicated_rows() const {
+  if (one_process()) return nullptr;
+  return std::make_shared<dist::ReplicatedRows>(mesh_.tensor);
+}
+
+Tensor Dcformer::output_weight() const {
+  return config_.tie_word_embeddings ? cast(embeddings_.weight(), dtype()) : output_.weight();
+}
+
+Tensor Dcformer::logits(const Tensor& hidden) const {
+  Tensor local = output_.weight() ? output_(hidden) : linear(hidden, output_weight());  // (..., V of this rank)
+  return dist::all_gather_replicated(local, local.rank() - 1, vocab_, mesh_.tensor);
+}
+
+Tensor Dcformer::loss_sum(const Tensor& ids, const Tensor& targets, const Tensor& positions) const {
+  check(ids.rank() == 2 && targets.shape() == ids.shape(), "dcformer", [&] {
+    return "targets " + str(targets.shape()) + " do not match token ids " + str(ids.shape()) + ", both (B, T)";
+  });
+  if (one_process() && output_.quantized())
+    return sum(cross_entropy_per_token(logits(hidden(ids, positions, nullptr, nullptr)), targets));
+  if (one_process())
+    return linear_cross_entropy(forward(ids, nullptr, {}, nullptr, packed(positions, nullptr)), output_weight(),
+                                targets);
+  auto shards = std::make_shared<dist::SequenceParallel>(mesh_, ids.dim(1));
+  Tensor h = shards->gather_rows(
+      forward(shards->local_tokens(ids), shards, {}, nullptr, packed(positions, shards.get())));  // (B, Tc, D)
+  return dist::vocab_parallel_cross_entropy(h, output_weight(), shards->local_tokens(targets), vocab_, mesh_.tensor);
+}
+
+const dist::Shard* Dcformer::shard_of(const std::string& parameter) const {
+  auto at = shards_.find(parameter);
+  return at == shards_.end() ? LanguageModel::shard_of(parameter) : &at->second;
+}
+
+void Dcformer::visit(nn::Visitor& v) const {
+  v("tok_embeddings", embeddings_);
+  for (size_t i = 0; i < layers_.size(); ++i) v("layers." + std::to_string(i), layers_[i]);
+  v("norm", norm_);
+  v("output", output_);
+}
+
+}  // namespace braid::models

@@ -1,0 +1,40 @@
+// The sequences that a model is given: with a past in a cache, or packed with documents.
+#include "braid/distributed/parallel/sequence_parallel.h"
+#include "braid/models/families/dcformer/model.h"
+
+namespace braid::models {
+
+KvCache Dcformer::make_cache(int64_t capacity) const {
+  check(capacity >= 1 && capacity <= config_.block_size, "dcformer", [&] {
+    return "a cache of " + std::to_string(capacity) + " positions was requested; the model's longest sequence is " +
+           std::to_string(config_.block_size);
+  });
+  KvCache cache;
+  for (int64_t i = 0; i < config_.n_layer; ++i) {
+    // A local layer keeps what the wider of its two windows can reach.
+    cache.layers.emplace_back(capacity, std::max(config_.keys_of_layer(i, false), config_.keys_of_layer(i, true)));
+  }
+  return cache;
+}
+
+Dcformer::PackedPtr Dcformer::packed(const Tensor& positions, const dist::SequenceParallel* shards) const {
+  if (!positions) return nullptr;
+  nn::Rope rope = rope_.at(shards ? shards->local_tokens(positions) : positions);
+  return std::make_shared<const Packed>(Packed{std::move(rope), documents_of(positions)});
+}
+
+Tensor Dcformer::hidden(const Tensor& ids, KvCache* cache, const nn::ActivationObserver* observer) const {
+  return hidden(ids, {}, cache, observer);
+}
+
+void Dcformer::observe(const Batch& batch, const nn::ActivationObserver& observer) const {
+  hidden(batch.at("input_ids"), batch.has(kPositions) ? batch.at(kPositions) : Tensor(), nullptr, &observer);
+}
+
+Tensor Dcformer::loss_sum(const Tensor& ids, const Tensor& targets) const { return loss_sum(ids, targets, {}); }
+
+Tensor Dcformer::loss_sum(const Batch& batch) const {
+  return loss_sum(batch.at("input_ids"), batch.at("targets"), batch.has(kPositions) ? batch.at(kPositions) : Tensor());
+}
+
+}  // namespace braid::models

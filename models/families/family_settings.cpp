@@ -1,0 +1,52 @@
+#include "braid/models/families/family_settings.h"
+
+#include <algorithm>
+
+#include "braid/models/families/composition_settings.h"
+
+namespace braid::models {
+
+void need_setting(bool ok, const std::string& key, const std::string& expected, const std::string& found) {
+  check(ok, ErrorKind::setting, [&] { return "bad " + key + ": expected " + expected + ", found " + found; });
+}
+
+void check_rules(const std::vector<Setting>& table) {
+  for (const Setting& key : table)
+    check(allows(key.rule, key.get()), ErrorKind::setting,
+          [&] { return bad_value(key.name, key.rule, value_text(key.get())); });
+}
+
+void apply_settings(const std::vector<Setting>& table, SettingTexts settings, const std::string& model_type) {
+  std::stable_partition(settings.begin(), settings.end(),
+                        [](const auto& setting) { return setting.first == "compose"; });
+  std::vector<std::string> names;
+  for (const Setting& key : table) names.push_back(key.name);
+  for (const auto& [name, text] : settings) {
+    if (name == "model_type") continue;
+    const Setting* key = find_setting(table, name);
+    check(key != nullptr, ErrorKind::setting, [&, &name = name] {
+      return "unknown model key '" + detail::preview(name) + "'" + detail::did_you_mean(name, names) +
+             " of a model of type " + model_type;
+    });
+    const std::optional<Value> value = parse_value(key->rule, detail::trim(text));
+    check(value && assign(*key, *value), ErrorKind::setting, [&, &name = name, &text = text] {
+      return bad_value("model key " + name, key->rule, "'" + detail::preview(text) + "'", text);
+    });
+  }
+}
+
+std::vector<ModelSetting> model_settings(const std::string& model_type, const std::vector<Setting>& table,
+                                         const OfSetting& in_use, const OfSetting& may_change) {
+  std::vector<ModelSetting> list = {{"model_type", model_type, "published family", true, one_of({model_type})}};
+  for (const Setting& key : table)
+    list.push_back({key.name, value_text(key.get()), key.help, in_use(key.name), key.rule,
+                    compose_setters(composition_presets(), key.name), may_change(key.name)});
+  return list;
+}
+
+SettingTexts matching_width(int64_t intermediate_size, int64_t unit, int64_t more) {
+  const int64_t units = (more + (more < 0 ? -unit : unit) / 2) / unit;  // rounded to the nearest
+  return {{"intermediate_size", std::to_string(std::max<int64_t>(1, intermediate_size + units))}};
+}
+
+}  // namespace braid::models

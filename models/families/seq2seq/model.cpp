@@ -1,0 +1,129 @@
+#include "braid/models/families/seq2seq/model.h"
+
+#include <cmath>
+
+#include "braid/autograd.h"
+#include "braid/autograd/detail/check.h"
+#include "braid/models/families/seq2seq/family.h"
+
+namespace braid::models {
+
+Seq2Seq::Seq2Seq(const Seq2SeqConfig& config, RandomKey key, const dist::ProcessMesh& mesh) : config_(config) {
+  check(mesh.tensor.size() == 1 && mesh.context.size() == 1, ErrorKind::setting, [&] {
+    return "a model of type seq2seq is not sharded: expected parallel.tensor=1 and parallel.context=1, found " +
+           std::to_string(mesh.tensor.size()) + " and " + std::to_string(mesh.context.size()) + "; use parallel.data";
+  });
+  const Seq2SeqConfig& c = config_;
+  const int64_t D = c.hidden_size;
+  const nn::Init init = nn::Init::normal(1 / std::sqrt(static_cast<double>(D)));
+  embeddings_ = nn::Embedding(c.vocab_size, D, init, child(key, "embeddings"));
+  const auto positions = [&](int64_t longest, const char* name) {
+    return nn::parameter(init.make({longest, D}, child(key, name)));
+  };
+  source_positions_ = positions(c.max_source_length, "source_positions");
+  target_positions_ = positions(c.max_target_length, "target_positions");
+  const RandomKey encoder = child(key, "encoder"), decoder = child(key, "decoder");
+  for (int64_t i = 0; i < c.encoder_layers; ++i)
+    encoder_.emplace_back(seq2seq_block(c, false), child(encoder, static_cast<uint64_t>(i)));
+  for (int64_t i = 0; i < c.decoder_layers; ++i) decoder_.emplace_back(c, child(decoder, static_cast<uint64_t>(i)));
+  encoder_norm_ = nn::LayerNorm(D, c.layer_norm_eps);
+  norm_ = nn::LayerNorm(D, c.layer_norm_eps);
+  output_ = nn::Linear(D, c.vocab_size, {.init = init, .takes_lora = false}, child(key, "output"));
+}
+
+// ids (B, T), of which column 0 stands at position `first` -> (B, T, D)
+Tensor Seq2Seq::embed(const Tensor& ids, const Tensor& positions, int64_t first) const {
+  const int64_t T = ids.dim(1);
+  check(first + T <= positions.dim(0), "seq2seq", [&] {
+    return "a sequence is longer than the model's: expected at most " + std::to_string(positions.dim(0)) + ", found " +
+           std::to_string(first + T);
+  });
+  return add(embeddings_(ids), slice(positions, 0, first, first + T));
+}
+
+Seq2Seq::Encoded Seq2Seq::encode(const Tensor& source_ids, const nn::ActivationObserver* observer) const {
+  nn::ActivationObserver of_encoder, of_layer;
+  if (observer) of_encoder = nn::observer_of_part(*observer, "encoder.");
+  const nn::ActivationObserver* o = observer ? &of_encoder : nullptr;
+  nn::ResidualStream x{nn::observe(o, "hidden.0", embed(source_ids, source_positions_, 0)), {}};
+  for (size_t i = 0; i < encoder_.size(); ++i) {
+    if (o) of_layer = nn::observer_of_part(*o, "layers." + std::to_string(i) + ".");
+    x = encoder_[i].forward(x, nullptr, nullptr, o ? &of_layer : nullptr);
+    if (o) x = {nn::observe(o, "hidden." + std::to_string(i + 1), x.total()), {}};
+  }
+  const Tensor states = nn::observe(o, "final_norm", encoder_norm_(x.sum, x.addend).y);  // (B, S, D)
+  Encoded encoded;
+  for (const Seq2SeqDecoderBlock& block : decoder_) encoded.layers.push_back(block.source(states));
+  return encoded;
+}
+
+Tensor Seq2Seq::decode(const Tensor& input_ids, const Encoded& source, KvCache* cache,
+                       const nn::ActivationObserver* observer) const {
+  nn::ActivationObserver of_decoder, of_layer;
+  if (observer) of_decoder = nn::observer_of_part(*observer, "decoder.");
+  const nn::ActivationObserver* o = observer ? &of_decoder : nullptr;
+  const int64_t first = cache ? cache->position() : 0;
+  nn::ResidualStream x{nn::observe(o, "hidden.0", embed(input_ids, target_positions_, first)), {}};
+  for (size_t i = 0; i < decoder_.size(); ++i) {
+    if (o) of_layer = nn::observer_of_part(*o, "layers." + std::to_string(i) + ".");
+    x = decoder_[i](x, source.layers.at(i), cache ? &cache->layers.at(i) : nullptr, o ? &of_layer : nullptr);
+    if (o) x = {nn::observe(o, "hidden." + std::to_string(i + 1), x.total()), {}};
+  }
+  return nn::observe(o, "final_norm", norm_(x.sum, x.addend).y);  // (B, T, D)
+}
+
+KvCache Seq2Seq::make_cache(int64_t capacity) const {
+  KvCache cache;
+  for (size_t i = 0; i < decoder_.size(); ++i) cache.layers.emplace_back(capacity, 0);
+  return cache;
+}
+
+Tensor Seq2Seq::loss_sum(const Batch& batch) const {
+  const Tensor hidden = decode(batch.at("input_ids"), encode(batch.at("source_ids")));
+  return linear_cross_entropy(hidden, output_.weight(), batch.at("targets"));
+}
+
+int64_t Seq2Seq::count_targets(const Batch& batch) const {
+  int64_t n = 0;
+  for (const int64_t target : batch.at("targets").to_vector<int64_t>()) n += target >= 0;
+  return n;
+}
+
+void Seq2Seq::check_batch(const Batch& batch) const {
+  const Tensor source = batch.at("source_ids"), input = batch.at("input_ids"), targets = batch.at("targets");
+  const auto fits = [&](const char* name, const Tensor& ids, int64_t longest) {
+    check(ids.rank() == 2 && ids.dim(0) == source.dim(0) && ids.dim(1) <= longest, ErrorKind::input, [&] {
+      return std::string(name) + " must be (B, at most " + std::to_string(longest) + "), found " + str(ids.shape()) +
+             " beside source_ids " + str(source.shape());
+    });
+  };
+  fits("source_ids", source, config_.max_source_length);
+  fits("input_ids", input, config_.max_target_length);
+  check(targets.shape() == input.shape(), ErrorKind::input,
+        [&] { return "targets " + str(targets.shape()) + " do not match input_ids " + str(input.shape()); });
+  check_ids("seq2seq", "source symbol", source, config_.vocab_size);
+  check_ids("seq2seq", "input symbol", input, config_.vocab_size);
+  check_ids("seq2seq", "target", targets, config_.vocab_size, true);
+}
+
+void Seq2Seq::observe(const Batch& batch, const nn::ActivationObserver& observer) const {
+  decode(batch.at("input_ids"), encode(batch.at("source_ids"), &observer), nullptr, &observer);
+}
+
+void Seq2Seq::set_attention_workspace(int64_t bytes) {
+  for (nn::Block& block : encoder_) block.attention_workspace(bytes);
+  for (Seq2SeqDecoderBlock& block : decoder_) block.attention_workspace(bytes);
+}
+
+void Seq2Seq::visit(nn::Visitor& v) const {
+  v("embeddings", embeddings_);
+  v("source_positions", source_positions_);
+  v("target_positions", target_positions_);
+  for (size_t i = 0; i < encoder_.size(); ++i) v("encoder.layers." + std::to_string(i), encoder_[i]);
+  v("encoder.norm", encoder_norm_);
+  for (size_t i = 0; i < decoder_.size(); ++i) v("decoder.layers." + std::to_string(i), decoder_[i]);
+  v("decoder.norm", norm_);
+  v("output", output_);
+}
+
+}  // namespace braid::models

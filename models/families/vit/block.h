@@ -1,0 +1,28 @@
+// One pre-norm block of a Vision Transformer: h = x + Attention(norm(x)),  y = h + Mlp(norm(h)).
+#pragma once
+#include "braid/models/families/vit/config.h"
+#include "braid/nn/attention/attention.h"
+#include "braid/nn/sample_random.h"
+#include "braid/nn/transformer/block.h"
+
+namespace braid::models {
+
+class VitBlock final : public nn::Module {
+ public:
+  // `layer`: from 0; decides how often stochastic depth leaves the block out.
+  VitBlock(const VitConfig& config, int64_t layer, RandomKey key);
+  // x (B, T, D) -> (B, T, D), whose last addition is left to the norm that follows.
+  nn::ResidualStream operator()(const nn::ResidualStream& x, const nn::SampleRandom& random,
+                                const nn::ActivationObserver* observer = nullptr) const;
+  void visit(nn::Visitor& v) const override;
+  void attention_workspace(int64_t bytes) { attention_.workspace(bytes); }
+
+ private:
+  double dropout_, drop_path_, compose_dropout_;
+  nn::Attention attention_;
+  Tensor out_bias_;  // (D): of attention's output, where queries, keys and values have no bias; else attention has it
+  nn::Mlp mlp_;
+  nn::LayerNorm attention_norm_, mlp_norm_;
+};
+
+}  // namespace braid::models

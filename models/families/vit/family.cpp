@@ -1,0 +1,108 @@
+#include "braid/models/families/vit/family.h"
+
+#include <set>
+
+#include "braid/models/families/family_settings.h"
+#include "braid/models/families/vit/cost.h"
+#include "braid/models/families/vit/model.h"
+#include "braid/models/families/vit/weights.h"
+
+namespace braid::models {
+
+namespace {
+
+bool in_use(const VitConfig& c, const std::string& name) {
+  if (name == "compose_layers") return c.use_dcmha;
+  return composition_in_use(c, name == "compose_dropout" ? "profile.rank" : name);  // both are of the dynamic terms
+}
+
+// Settings of training may have other values when a trained model goes on, and those of where new weights are.
+bool may_change(const std::string& name) {
+  static const std::set<std::string> of_training = {"hidden_dropout_prob", "drop_path_rate", "compose_dropout",
+                                                    "compose_layers"};
+  return of_training.contains(name) || composition_may_change(name);
+}
+
+}  // namespace
+
+VitSpec::VitSpec(VitConfig config) : config_(std::move(config)) { check_config(config_); }
+
+std::vector<ModelSetting> VitSpec::settings() const {
+  VitConfig copy = config_;
+  return model_settings(
+      "vit", vit_keys(copy), [&](const std::string& name) { return in_use(config_, name); }, may_change);
+}
+
+std::unique_ptr<const ModelSpec> VitSpec::with(const SettingTexts& settings) const {
+  return std::make_unique<VitSpec>(configure(config_, settings));
+}
+
+std::unique_ptr<Model> VitSpec::make(RandomKey key, const dist::ProcessMesh& mesh) const {
+  return std::make_unique<Vit>(config_, key, mesh);
+}
+
+ModelSize VitSpec::size() const {
+  const int64_t elements = nn::count(*make_shape_only());
+  return {.parameters = elements, .non_embedding = elements, .layers = config_.num_hidden_layers};
+}
+
+SettingTexts VitSpec::matching_settings(int64_t parameters) const {
+  const int64_t unit = config_.num_hidden_layers * (2 * config_.hidden_size + 1);  // of one more hidden unit
+  return matching_width(config_.intermediate_size, unit, parameters - size().parameters);
+}
+
+double VitSpec::forward_flops(int64_t) const { return vit_flops(config_); }
+
+TrainingMemory VitSpec::training_memory(const TrainingSetup& setup) const {
+  return vit_training_memory(config_, ModelSpec::training_memory(setup), setup);
+}
+
+std::vector<InfoSection> VitSpec::info(const InfoRequest& request) const {
+  std::vector<InfoSection> sections = ModelSpec::info(request);
+  const double forward = forward_flops(0), of_batch = static_cast<double>(request.batch);
+  sections.push_back({"flops",
+                      "FLOPs of " + (request.batch == 1 ? "a picture" : std::to_string(request.batch) + " pictures") +
+                          " of " + std::to_string(config_.tokens()) + " tokens",
+                      {{"forward", "forward", forward * of_batch, InfoUnit::flops},
+                       {"training", "training", 3 * forward * of_batch, InfoUnit::flops}}});
+  return sections;
+}
+
+std::vector<std::string> VitSpec::config_notes(const std::string& text, const std::string& file) const {
+  return vit_config_notes(text, file);
+}
+
+StoredParameter VitSpec::stored(const std::string& parameter, const Shape& shape) const {
+  return vit_parameter(parameter, shape);
+}
+
+WeightFormat VitSpec::weight_format(const io::TensorFiles& files) const { return vit_weight_format(files, config_); }
+
+std::unique_ptr<Model> VitSpec::read_weights(const io::TensorFiles& files, DType dtype, const dist::ProcessMesh& mesh,
+                                             std::vector<std::string>&) const {
+  return read_vit_weights(files, config_, dtype, mesh);
+}
+
+void VitSpec::write_weights(const Model& model, const WeightFormat& format, const std::filesystem::path& folder) const {
+  write_vit_weights(model, format, folder);
+}
+
+std::string VitSpec::config_json_like(const WeightFormat& format, std::optional<DType> stored) const {
+  return rewrite_vit_config(format.config, (format.folder / "config.json").string(), config_, stored);
+}
+
+std::unique_ptr<const ModelSpec> Vit::spec() const { return std::make_unique<VitSpec>(config_); }
+
+ModelFamily vit_family() {
+  return {.model_type = "vit",
+          .presets = vit_preset_names(),
+          .settings = VitSpec(VitConfig()).settings(),
+          .read = [](const std::string& text, const std::string& file) -> std::unique_ptr<const ModelSpec> {
+            return std::make_unique<VitSpec>(read_vit_config(text, file));
+          },
+          .configure = [](const std::string& preset, const SettingTexts& settings) -> std::unique_ptr<const ModelSpec> {
+            return std::make_unique<VitSpec>(configure(preset.empty() ? VitConfig() : vit_preset(preset), settings));
+          }};
+}
+
+}  // namespace braid::models

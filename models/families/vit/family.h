@@ -1,0 +1,40 @@
+// ViT and DC-ViT as one family of the registry.
+#pragma once
+#include "braid/models/families/vit/config.h"
+#include "braid/models/registry.h"
+
+namespace braid::models {
+
+class VitSpec final : public ModelSpec {
+ public:
+  explicit VitSpec(VitConfig config);  // checked here
+
+  const VitConfig& config() const { return config_; }
+  std::string model_type() const override { return "vit"; }
+  std::string config_json() const override { return write_vit_config(config_); }
+  std::vector<ModelSetting> settings() const override;
+  std::unique_ptr<const ModelSpec> with(const SettingTexts& settings) const override;
+  std::unique_ptr<Model> make(RandomKey key, const dist::ProcessMesh& mesh = {}) const override;
+
+  ModelSize size() const override;
+  SettingTexts matching_settings(int64_t parameters) const override;  // intermediate_size
+  double forward_flops(int64_t seq_len) const override;
+  TrainingMemory training_memory(const TrainingSetup& setup) const override;
+  std::vector<InfoSection> info(const InfoRequest& request) const override;
+
+  std::vector<std::string> config_notes(const std::string& text, const std::string& file) const override;
+  StoredParameter stored(const std::string& parameter, const Shape& shape) const override;
+  WeightFormat weight_format(const io::TensorFiles& files) const override;
+  std::unique_ptr<Model> read_weights(const io::TensorFiles& files, DType dtype, const dist::ProcessMesh& mesh,
+                                      std::vector<std::string>& notes) const override;
+  void write_weights(const Model& model, const WeightFormat& format,
+                     const std::filesystem::path& folder) const override;
+  std::string config_json_like(const WeightFormat& format, std::optional<DType> stored) const override;
+
+ private:
+  VitConfig config_;
+};
+
+ModelFamily vit_family();
+
+}  // namespace braid::models

@@ -1,0 +1,113 @@
+// adapter_config.json, the settings of LoRA as the package PEFT names them.
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "braid/models/folders/adapter.h"
+#include "braid/models/model_spec.h"
+#include "braid/tensor/base/strings.h"
+#include "braid/tensor/io/json.h"
+
+namespace braid::models {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+namespace {
+
+constexpr int64_t kMaxAdapterConfig = 1 << 20, kMaxRank = 1 << 16;
+
+// Keys that give the tensors another meaning or change the weights beside them.
+constexpr const char* kNotSupported[] = {"use_dora",          "fan_in_fan_out",
+                                         "rank_pattern",      "alpha_pattern",
+                                         "modules_to_save",   "lora_bias",
+                                         "layer_replication", "trainable_token_indices",
+                                         "target_parameters", "alora_invocation_tokens",
+                                         "use_qalora",        "use_bdlora",
+                                         "arrow_config",      "kasa_config",
+                                         "loftq_config",      "monteclora_config",
+                                         "velora_config"};
+// First values of A and B that leave the weights of the model alone. Others (pissa, olora, loftq) change them too.
+const std::vector<std::string> kPlainStarts = {"gaussian", "eva", "orthogonal"};
+
+std::string shown(const json& value) {
+  return detail::preview(value.dump(-1, ' ', true, json::error_handler_t::replace));
+}
+
+json read_config(const fs::path& folder) {
+  const std::string file = (folder / kAdapterConfig).string();
+  json config = io::read_json_file(file, kMaxAdapterConfig);
+  check(config.is_object(), ErrorKind::input, [&] { return "cannot read " + file + ": expected a JSON object"; });
+  return config;
+}
+
+}  // namespace
+
+bool has_adapter(const fs::path& folder) {
+  std::error_code none;
+  return fs::exists(folder / kAdapterConfig, none);
+}
+
+LoraOptions read_adapter_config(const fs::path& folder) {
+  const json config = read_config(folder);
+  const auto value = [&](const char* key) { return config.contains(key) ? config[key] : json(); };
+  const auto need = [&](bool ok, const char* key, const std::string& expected) {
+    check(ok, ErrorKind::input, [&] {
+      return std::string("bad ") + key + " in " + (folder / kAdapterConfig).string() + ": expected " + expected +
+             ", found " + (config.contains(key) ? shown(config[key]) : "none");
+    });
+  };
+  const auto absent = [&](const char* key) {
+    const json given = value(key);
+    return given.is_null() || given == false || ((given.is_array() || given.is_object()) && given.empty());
+  };
+  need(value("peft_type") == "LORA", "peft_type", "\"LORA\"");
+  const json rank = value("r"), alpha = value("lora_alpha"), start = value("init_lora_weights");
+  need(rank.is_number_integer() && rank >= 1 && rank <= kMaxRank, "r", "a rank from 1 to " + std::to_string(kMaxRank));
+  need(alpha.is_number() && std::isfinite(alpha.get<double>()), "lora_alpha", "a number");
+  need(absent("bias") || value("bias") == "none", "bias", "\"none\"");
+  for (const char* key : kNotSupported) need(absent(key), key, "nothing: it is not supported");
+  need(start.is_null() || start.is_boolean() ||
+           (start.is_string() && std::ranges::count(kPlainStarts, start.get<std::string>()) > 0),
+       "init_lora_weights",
+       "true, false or " + detail::join(kPlainStarts, ", ") +
+           ": others change the weights of the model too; convert the adapter to a plain one with the package peft "
+           "(path_initial_model_for_weight_conversion of save_pretrained)");
+  const json root = value("use_rslora");
+  need(root.is_null() || root.is_boolean(), "use_rslora", "true or false");
+  const double times = root == true ? std::sqrt(rank.get<double>()) : 1;
+  return {.rank = rank.get<int64_t>(), .alpha = alpha.get<double>() * times, .targets = {}};
+}
+
+fs::path adapter_base(const fs::path& folder, const fs::path& given) {
+  std::error_code none;
+  if (!given.empty()) return given;
+  const json config = read_config(folder);
+  const bool named = config.contains("base_model_name_or_path") && config["base_model_name_or_path"].is_string();
+  const std::string name = named ? config["base_model_name_or_path"].get<std::string>() : "";
+  for (const fs::path& path : {fs::path(name), folder / name})
+    if (!name.empty() && fs::exists(path / "config.json", none)) return path;
+  fail(ErrorKind::input, "no model in " + folder.string() +
+                             ": found adapter_config.json, LoRA for a model that is in another folder" +
+                             (named ? ", base_model_name_or_path " + shown(name) : "") +
+                             "; name the folder of that model: --base FOLDER, or train.init_base=FOLDER");
+}
+
+std::string adapter_config(Model& model) {
+  const std::optional<LoraOptions> lora = lora_of(model);
+  check(lora.has_value(), "adapter_config", [] { return std::string("the model has no LoRA"); });
+  const std::unique_ptr<const ModelSpec> spec = model.spec();
+  std::vector<std::string> layers;  // as the model's files call them
+  const std::string end = ".lora_B.weight";
+  for (const std::string& layer : lora->targets) {
+    for (const StoredParameter::Stored& t : spec->stored(layer + end, {1, lora->rank}).tensors)
+      layers.push_back(t.name.substr(0, t.name.size() - end.size()));
+  }
+  const nlohmann::ordered_json config = {
+      {"peft_type", "LORA"},       {"task_type", "CAUSAL_LM"}, {"base_model_name_or_path", nullptr}, {"r", lora->rank},
+      {"lora_alpha", lora->alpha}, {"lora_dropout", 0.0},      {"target_modules", layers},           {"bias", "none"},
+      {"fan_in_fan_out", false},   {"inference_mode", true}};
+  return config.dump(2) + "\n";
+}
+
+}  // namespace braid::models

@@ -1,0 +1,158 @@
+#include "braid/models/training/checkpoint/checkpoint.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+#include <system_error>
+
+#include "braid/distributed/job/run_on_all_ranks.h"
+#include "braid/models/folders/adapter.h"
+#include "braid/models/registry.h"
+#include "braid/models/training/checkpoint/manifest.h"
+#include "braid/tensor/base/strings.h"
+#include "braid/tensor/io/json.h"
+#include "braid/tensor/io/safetensors.h"
+
+namespace braid::models {
+
+namespace fs = std::filesystem;
+
+namespace {
+std::set<std::string> names_of(const io::SafetensorsFile& file) {
+  std::set<std::string> names;
+  for (const io::TensorInfo& t : file.tensors()) names.insert(t.name);
+  return names;
+}
+}  // namespace
+
+std::string step_name(int64_t step) {
+  char text[32];
+  std::snprintf(text, sizeof text, "step-%08lld", static_cast<long long>(step));
+  return text;
+}
+
+std::optional<int64_t> step_of_name(const std::string& name) {
+  if (!name.starts_with("step-")) return std::nullopt;
+  const std::optional<int64_t> step = detail::parse_int(std::string_view(name).substr(5));
+  return step && *step >= 0 && name == step_name(*step) ? step : std::nullopt;
+}
+
+std::optional<int64_t> named_step(const fs::path& file) {
+  std::error_code none;
+  if (!fs::is_regular_file(file, none)) return std::nullopt;
+  std::string name;
+  std::getline(std::ifstream(file), name);
+  return step_of_name(name);
+}
+
+std::vector<StepFolder> step_folders(const fs::path& run) {
+  std::vector<StepFolder> found;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(run, none)) {
+    const std::optional<int64_t> step = step_of_name(entry.path().filename().string());
+    if (step && entry.is_directory(none)) found.push_back({*step, entry.path()});
+  }
+  std::sort(found.begin(), found.end(), [](const StepFolder& a, const StepFolder& b) { return a.step < b.step; });
+  return found;
+}
+
+std::vector<StepFolder> step_folders(const fs::path& run, const dist::Communicator& world) {
+  std::string list;
+  if (world.rank() == 0) {
+    for (const StepFolder& f : step_folders(run)) list += std::to_string(f.step) + " ";
+  }
+  std::istringstream steps(world.gather_text(list)[0]);
+  std::vector<StepFolder> all;
+  for (int64_t step; steps >> step;) all.push_back({step, run / step_name(step)});
+  return all;
+}
+
+StepFolder newest_checkpoint(const fs::path& run, std::vector<std::string>& notes, const dist::Communicator& world) {
+  std::vector<StepFolder> all = step_folders(run, world);
+  for (auto it = all.rbegin(); it != all.rend(); ++it) {
+    const std::optional<std::string> damage = find_damage(it->path, world);
+    if (!damage) return *it;
+    notes.push_back("checkpoint " + it->path.string() + " is damaged and was passed over: " + *damage);
+  }
+  dist::run_on_all_ranks(world, [&] {
+    std::error_code none;
+    check(!all.empty() || !fs::exists(run / kLatestFile, none), ErrorKind::no_checkpoint, [&] {
+      return "no checkpoint is left in " + run.string() + ", whose file " + kLatestFile +
+             " names one; restore it from a copy, or move the folder away to start anew";
+    });
+    check(all.empty(), ErrorKind::no_checkpoint, [&] {
+      return "none of the " + std::to_string(all.size()) + " checkpoints in " + run.string() +
+             " is usable (the newest: " + notes.front() +
+             "); restore one from a copy, or move the folder away to start anew";
+    });
+  });
+  return {};
+}
+
+RunState read_state(const fs::path& checkpoint) {
+  std::string path = (checkpoint / kStateFile).string();
+  nlohmann::json json = io::read_json_file(path, 1 << 20);
+  try {
+    return {json.at("step").get<int64_t>(),     json.at("samples").get<int64_t>(),
+            json.at("elapsed_s").get<double>(), json.at("seed").get<int64_t>(),
+            json.at("seq_len").get<int64_t>(),  json.at("data_fingerprint").get<std::string>(),
+            json.value("measured", true),       json.value("val_loss", std::numeric_limits<double>::quiet_NaN())};
+  } catch (const nlohmann::json::exception& e) {
+    fail(ErrorKind::input, "cannot read where the run stands in " + path + ": " + e.what() +
+                               "; another version of braid may have written it: choose another run.out to start anew");
+  }
+}
+
+void check_same_model(const fs::path& checkpoint, const ModelSpec& model) {
+  std::string config_file = (checkpoint / "config.json").string();
+  std::vector<std::string> changed =
+      differing_settings(*read_model_spec(io::read_text_file(config_file, 1 << 20), config_file), model);
+  check(changed.empty(), ErrorKind::setting, [&] {
+    constexpr size_t max_listed = 4;  // the first ones are the plain sizes, others often follow from them
+    if (changed.size() > max_listed) {
+      std::string more = "and " + std::to_string(changed.size() - max_listed) + " more";
+      changed.resize(max_listed);
+      changed.push_back(more);
+    }
+    return "the model in " + checkpoint.string() + " is not the configured one: expected " +
+           detail::join(changed, "; ") + "; undo the change or choose another run.out";
+  });
+}
+
+void load_checkpoint(const fs::path& checkpoint, Trainer& trainer) {
+  check_same_model(checkpoint, *trainer.model().spec());
+  io::SafetensorsFile weights((checkpoint / kWeightsFile).string()), state((checkpoint / kOptimizerFile).string());
+  // The checkpoint is valid, so tensors of another kind mean other settings, not a damaged file.
+  const std::vector<nn::NamedTensor>& own = trainer.parameters();
+  DType dtype = own.at(0).value.dtype();
+  check(weights.tensors().empty() || weights.tensors()[0].dtype == dtype, ErrorKind::setting, [&] {
+    return "the arithmetic is not that of " + weights.path() +
+           ": expected train.dtype = " + str(weights.tensors()[0].dtype) + ", found " + str(dtype) +
+           "; undo the change or choose another run.out";
+  });
+  std::set<std::string> expected{"steps"};
+  for (const nn::NamedTensor& p : own) {
+    for (const std::string& name : trainer.state_names(p.name)) expected.insert(name);
+  }
+  std::set<std::string> found = names_of(state);
+  std::erase_if(found, [](const std::string& name) { return name.ends_with(Trainer::kUnaveraged); });
+  check(found == expected, ErrorKind::setting, [&] {
+    return "the state in " + state.path() +
+           " is of another optimizer: expected the same optimizer.name, optimizer.momentum and never trained "
+           "parameters "
+           "(optimizer.groups, lora.*) as when the run began; undo the change or choose another run.out";
+  });
+  std::optional<io::SafetensorsFile> adapter;
+  if (has_adapter(checkpoint)) adapter.emplace((checkpoint / kAdapterFile).string());
+  try {
+    trainer.load(weights, state, adapter ? &*adapter : nullptr);
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::input) throw;
+    fail(e.kind(), std::string(e.what()) + "; move " + checkpoint.string() + " away to resume from an older one");
+  }
+}
+
+}  // namespace braid::models

@@ -1,0 +1,264 @@
+#include "braid/models/training/checkpoint/checkpoint_writer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <system_error>
+
+#include "braid/distributed/job/run_on_all_ranks.h"
+#include "braid/models/folders/adapter.h"
+#include "braid/models/folders/pretrained.h"
+#include "braid/models/training/checkpoint/sharded_safetensors.h"
+#include "braid/models/training/stored_weights.h"
+#include "braid/tensor/io/atomic_file.h"
+#include "braid/tensor/io/file_system.h"
+
+namespace braid::models {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* kIntact = "; older checkpoints are intact";
+
+void check_output(const std::error_code& error, const char* action, const fs::path& path) {
+  check(!error, ErrorKind::output,
+        [&] { return std::string("cannot ") + action + " " + path.string() + ": " + error.message() + kIntact; });
+}
+
+// Removes what processes that were killed during a save have left behind.
+void remove_unfinished(const fs::path& run) {
+  std::error_code ignored;
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::directory_iterator(run, ignored)) {
+    std::string name = entry.path().filename().string();
+    if ((name.starts_with("step-") || name.starts_with("failed-step-")) && name.ends_with(".tmp"))
+      found.push_back(entry.path());
+  }
+  for (const fs::path& path : found) fs::remove_all(path, ignored);
+}
+
+// Removes all but the two folders of failed steps that were written last.
+void prune_failed(const fs::path& run) {
+  std::error_code ignored;
+  std::vector<std::pair<fs::file_time_type, fs::path>> found;
+  for (const auto& entry : fs::directory_iterator(run, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("failed-") && step_of_name(name.substr(7)) && entry.is_directory(ignored))
+      found.emplace_back(entry.last_write_time(ignored), entry.path());
+  }
+  std::sort(found.rbegin(), found.rend());
+  for (size_t i = 2; i < found.size(); ++i) fs::remove_all(found[i].second, ignored);
+}
+
+std::string describe(const RunState& state) {
+  nlohmann::ordered_json json{{"step", state.step},           {"samples", state.samples},
+                              {"elapsed_s", state.elapsed_s}, {"seed", state.seed},
+                              {"seq_len", state.seq_len},     {"data_fingerprint", state.data_fingerprint},
+                              {"measured", state.measured}};
+  if (std::isfinite(state.val_loss)) json["val_loss"] = state.val_loss;
+  for (size_t i = 0; i < kMemoryUses; ++i)
+    json["peak_memory_bytes"][name(static_cast<MemoryUse>(i))] = state.memory.at_peak[i];
+  return json.dump(1) + "\n";
+}
+
+}  // namespace
+
+// A checkpoint on its way to the disk. Rank 0 removes it when it is not published: on a full disk it would only keep
+// others from writing.
+struct CheckpointWriter::Draft {
+  Draft(const fs::path& target, const Trainer& trained, const RunState& at)
+      : trainer(trained),
+        state(at),
+        tensors(trained.local_state()),
+        spec(trained.model().spec()),
+        weights(as_stored(tensors.weights,
+                          [&](const std::string& name, const Shape& shape) { return spec->stored(name, shape); })),
+        adapter(as_stored(tensors.adapter, [&](const std::string& name,
+                                               const Shape& shape) { return adapter_parameter(*spec, name, shape); })),
+        path(target),
+        temporary(path.string() + ".tmp") {
+    const io::Metadata format{{"format", "pt"}};
+    files.emplace_back(kWeightsFile, ShardedSafetensorsWriter(temporary / kWeightsFile, weights, format));
+    files.emplace_back(kOptimizerFile, ShardedSafetensorsWriter(temporary / kOptimizerFile, tensors.optimizer));
+    if (!adapter.empty())
+      files.emplace_back(kAdapterFile, ShardedSafetensorsWriter(temporary / kAdapterFile, adapter, format));
+  }
+  Draft(const Draft&) = delete;
+  ~Draft() {
+    std::error_code ignored;
+    if (begun) fs::remove_all(temporary, ignored);
+  }
+  const dist::Communicator& world() const { return trainer.mesh().world; }
+  bool root() const { return world().rank() == 0; }
+
+  const Trainer& trainer;
+  const RunState& state;
+  const LocalState tensors;
+  const std::unique_ptr<const ModelSpec> spec;
+  const std::vector<LocalTensor> weights, adapter;  // by the tensors of their files
+  const fs::path path, temporary;
+  std::vector<std::pair<std::string, ShardedSafetensorsWriter>> files;  // the large ones
+  std::map<std::string, uint32_t> checksums;                            // on rank 0, of these
+  bool begun = false;                                                   // `temporary` is there and belongs to this rank
+};
+
+void CheckpointWriter::save(const Trainer& trainer, const text::Tokenizer* tokenizer, const RunState& state,
+                            const std::string& settings) {
+  Draft draft(run_ / step_name(state.step), trainer, state);
+  check_finite(draft);
+  begin(draft, tokenizer, settings);
+  write(draft);
+  publish(draft);
+  verify(draft);
+  prune(draft.path, draft.world());
+}
+
+fs::path CheckpointWriter::save_failed(const Trainer& trainer, const text::Tokenizer* tokenizer, const RunState& state,
+                                       const std::string& settings, int64_t failed_step) {
+  const dist::Communicator& world = trainer.mesh().world;
+  fs::path folder = run_ / ("failed-" + step_name(failed_step));
+  if (!withdraw(state.step, folder, world)) {
+    Draft draft(folder, trainer, state);
+    begin(draft, tokenizer, settings);
+    write(draft);
+    publish(draft);
+  }
+  if (world.rank() == 0) prune_failed(run_);
+  return folder;
+}
+
+// Renames the checkpoint of this step, so that it counts no longer. false: there is none, or it has to stay.
+bool CheckpointWriter::withdraw(int64_t step, const fs::path& to, const dist::Communicator& world) {
+  const std::vector<StepFolder> all = step_folders(run_, world);
+  if (all.empty() || all.back().step != step) return false;
+  const bool best = world.any(world.rank() == 0 && named_step(run_ / kBestFile) == step);
+  std::optional<int64_t> older;
+  for (auto it = all.rbegin() + 1; it != all.rend() && !best && !older; ++it) {
+    if (!verdicts_.find_damage(it->path, world)) older = it->step;
+  }
+  if (!older) return false;
+  verdicts_.forget(all.back().path);
+  dist::run_on_all_ranks(world, [&] {
+    if (world.rank() != 0) return;
+    check_folder_();
+    std::error_code error;
+    fs::remove_all(to, error);  // of an earlier failure of the same step
+    fs::rename(all.back().path, to, error);
+    check_output(error, "rename the checkpoint to", to);
+    fs::last_write_time(to, fs::file_time_type::clock::now(), error);         // for prune_failed()
+    io::write_file((run_ / kLatestFile).string(), step_name(*older) + "\n");  // syncs the folder
+  });
+  return true;
+}
+
+void CheckpointWriter::mark_best(int64_t step, const dist::Communicator& world) {
+  dist::run_on_all_ranks(world, [&] {
+    if (world.rank() != 0) return;
+    check_folder_();
+    io::write_file((run_ / kBestFile).string(), step_name(step) + "\n");
+  });
+}
+
+// Before rank 0 makes a folder: NaN on another rank leaves none behind.
+void CheckpointWriter::check_finite(const Draft& draft) {
+  dist::run_on_all_ranks(draft.world(), [&] {
+    const LocalState& all = draft.tensors;
+    for (const std::vector<LocalTensor>* list : {&all.weights, &all.adapter, &all.optimizer}) {
+      for (const LocalTensor& t : *list) {
+        check(!t.values || nn::all_finite(t.values), ErrorKind::numerical, [&] {
+          return t.name + " contains NaN or Inf after step " + std::to_string(draft.state.step) +
+                 "; no checkpoint was written";
+        });
+      }
+    }
+  });
+}
+
+void CheckpointWriter::begin(Draft& draft, const text::Tokenizer* tokenizer, const std::string& settings) {
+  dist::run_on_all_ranks(draft.world(), [&] {
+    if (!draft.root()) return;
+    check_folder_();
+    std::error_code error;
+    if (!fs::exists(run_, error)) io::make_folder(run_);
+    remove_unfinished(run_);
+    fs::create_directories(draft.temporary / "trainer", error);
+    check_output(error, "create the folder", draft.temporary / "trainer");
+    draft.begun = true;
+    save_model_description(*draft.spec, tokenizer, draft.temporary);
+    io::write_file((draft.temporary / kStateFile).string(), describe(draft.state));
+    io::write_file((draft.temporary / kSettingsFile).string(), settings);
+    if (!draft.adapter.empty())
+      io::write_file((draft.temporary / kAdapterConfig).string(), adapter_config(draft.trainer.model()));
+    for (auto& [name, file] : draft.files) file.create();
+  });
+}
+
+void CheckpointWriter::write(Draft& draft) {
+  dist::run_on_all_ranks(draft.world(), [&] {  // all ranks at once
+    try {
+      for (auto& [name, file] : draft.files) file.write();
+    } catch (const Error& e) {
+      fail(e.kind(), e.what() + std::string(kIntact));
+    }
+  });
+  std::string mine;
+  for (const auto& [name, file] : draft.files) mine += std::to_string(file.checksum_share()) + " ";
+  for (const std::string& shares : draft.world().gather_text(mine)) {
+    std::istringstream in(shares);
+    for (const auto& [name, file] : draft.files) {
+      uint32_t share = 0;
+      in >> share;
+      draft.checksums[name] ^= share;
+    }
+  }
+}
+
+void CheckpointWriter::publish(Draft& draft) {
+  dist::run_on_all_ranks(draft.world(), [&] {
+    if (!draft.root()) return;
+    write_manifest(draft.temporary, draft.state.step, draft.checksums);
+    io::sync_folder(draft.temporary / "trainer");
+    io::sync_folder(draft.temporary);
+    check_folder_();
+    std::error_code error;
+    fs::remove_all(draft.path, error);  // an invalid one of the same step; a valid one would have been resumed from
+    fs::rename(draft.temporary, draft.path, error);
+    check_output(error, "put the checkpoint in place at", draft.path);
+    draft.begun = false;
+    io::sync_folder(run_);
+  });
+}
+
+void CheckpointWriter::verify(const Draft& draft) {
+  const std::optional<std::string> damage = verdicts_.find_damage(draft.path, draft.world());
+  dist::run_on_all_ranks(draft.world(), [&] {
+    check(!damage, ErrorKind::output, [&] {
+      return "the checkpoint " + draft.path.string() + " does not read back as written: " + *damage + kIntact;
+    });
+    if (!draft.root()) return;
+    check_folder_();
+    io::write_file((run_ / kLatestFile).string(), step_name(draft.state.step) + "\n");
+  });
+}
+
+// Removes checkpoints that are older than the newest `keep` valid ones, but not the best one and those of every
+// `keep_every` steps; best effort.
+void CheckpointWriter::prune(const fs::path& newest, const dist::Communicator& world) {
+  const std::vector<StepFolder> all = step_folders(run_, world);
+  const int64_t keep = std::max<int64_t>(keep_, 2);
+  if (static_cast<int64_t>(all.size()) <= keep) return;
+  int64_t valid = 0;
+  const std::optional<int64_t> best = world.rank() == 0 ? named_step(run_ / kBestFile) : std::nullopt;
+  for (auto it = all.rbegin(); it != all.rend(); ++it) {
+    if (it->path == newest || !verdicts_.find_damage(it->path, world)) ++valid;
+    const bool milestone = keep_every_ > 0 && it->step % keep_every_ == 0;
+    if (valid <= keep || milestone || it->path == newest || world.any(best == it->step)) continue;
+    std::error_code ignored;
+    if (world.rank() == 0) fs::remove_all(it->path, ignored);
+    verdicts_.forget(it->path);
+  }
+}
+
+}  // namespace braid::models

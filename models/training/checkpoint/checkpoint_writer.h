@@ -1,0 +1,59 @@
+// Writes the checkpoints of a run. A checkpoint appears entirely or not at all:
+//
+//   begin    step-N.tmp/ with the small files, the large ones reserved in their full size
+//   write    all ranks: their elements of weights and optimizer state, synced
+//   publish  the manifest, then everything synced, then the rename to step-N/ and a sync of the run's folder
+//   verify   all ranks: the files read back and compared with the manifest; then `latest` names the checkpoint
+//
+// Each phase ends with one collective join of errors: an error on any rank is an error on all of them.
+#pragma once
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "braid/models/training/checkpoint/checkpoint.h"
+#include "braid/models/training/checkpoint/manifest.h"
+
+namespace braid::models {
+
+class CheckpointWriter {
+ public:
+  // run: the run's folder, made by the first save. keep: the newest valid checkpoints to keep, at least 2. keep_every:
+  // checkpoints of every so many steps are kept as well (0: none), and the one that was marked as best. check_folder:
+  // called on rank 0 before anything is made or renamed in the folder; throws where it is not the run's any more.
+  CheckpointWriter(
+      std::filesystem::path run, int64_t keep, int64_t keep_every = 0, std::function<void()> check_folder = [] {})
+      : run_(std::move(run)), keep_(keep), keep_every_(keep_every), check_folder_(std::move(check_folder)) {}
+
+  // Writes run/step-N, then removes the checkpoints that are not to be kept. `settings` becomes kSettingsFile.
+  // tokenizer: null for models without text.
+  // Collective: the bytes do not depend on the mesh. Error(numerical) when a weight or a moment is NaN or Inf,
+  // Error(output) when a file cannot be written; older checkpoints are then as before.
+  void save(const Trainer& trainer, const text::Tokenizer* tokenizer, const RunState& state,
+            const std::string& settings);
+  // The file `best` names the checkpoint of this step, which is kept until another one is marked. Collective.
+  void mark_best(int64_t step, const dist::Communicator& world);
+  // The state before a step that failed, with NaN where there is any, as run/failed-step-N (N: the failed step). It has
+  // the files of a checkpoint and counts as none: not for a resume, `latest`, or what is kept. A checkpoint of the same
+  // state becomes that folder, unless it is the only valid one or the best: its weights are those that the failed step
+  // was measured with. The two newest such folders are kept. Returns the folder. Collective.
+  std::filesystem::path save_failed(const Trainer& trainer, const text::Tokenizer* tokenizer, const RunState& state,
+                                    const std::string& settings, int64_t failed_step);
+
+ private:
+  struct Draft;
+  static void check_finite(const Draft& draft);
+  void begin(Draft& draft, const text::Tokenizer* tokenizer, const std::string& settings);
+  void write(Draft& draft);
+  void publish(Draft& draft);
+  void verify(const Draft& draft);
+  void prune(const std::filesystem::path& newest, const dist::Communicator& world);
+  bool withdraw(int64_t step, const std::filesystem::path& to, const dist::Communicator& world);
+
+  std::filesystem::path run_;
+  int64_t keep_, keep_every_;
+  std::function<void()> check_folder_;
+  VerdictCache verdicts_;  // a save reads back what it wrote, not the older checkpoints
+};
+
+}  // namespace braid::models

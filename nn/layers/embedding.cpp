@@ -1,0 +1,12 @@
+#include "braid/nn/layers/embedding.h"
+
+#include "braid/autograd/ops.h"
+
+namespace braid::nn {
+
+Embedding::Embedding(int64_t vocabulary, int64_t width, const Init& init, RandomKey key)
+    : vocabulary_(vocabulary), weight_(parameter(init.make({vocabulary, width}, child(key, "weight")))) {}
+
+Tensor Embedding::operator()(const Tensor& ids) const { return embedding(weight_, ids); }
+
+}  // namespace braid::nn

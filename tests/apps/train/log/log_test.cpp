@@ -1,0 +1,213 @@
+#include "apps/train/log/log.h"
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <boost/test/unit_test.hpp>
+#include <cmath>
+
+#include "tests/apps/support.h"
+
+using namespace braid;
+using namespace braid::apps;
+using braid::test::says;
+using braid::test::Scratch;
+using braid::test::slurp;
+using braid::test::write;
+
+BOOST_AUTO_TEST_SUITE(run_log)
+
+static LogRow row(int64_t step) {
+  LogRow r{.step = step, .loss = 5.0 / double(step), .lr = 1e-3, .grad_norm = 1.0 / 3};
+  if (step % 2 == 0) r.val_loss = 0.1;
+  return r;
+}
+
+static void fill(const Scratch& scratch, int64_t from, int64_t to) {
+  RunLog log(scratch.path(), from);
+  for (int64_t step = from + 1; step <= to; ++step) log.append(row(step));
+  log.sync();
+}
+
+BOOST_AUTO_TEST_CASE(rows_are_exact_and_complete) {
+  const Scratch scratch;
+  fill(scratch, 0, 2);
+  BOOST_TEST(slurp(scratch / "log.csv") ==
+             "step,loss,val_loss,task_acc,lr,grad_norm,tokens,tok_per_s,mfu,memory_mb,elapsed_s,eta_s\n"
+             "1,5,,,0.001,0.3333333333333333,,,,,,\n"
+             "2,2.5,0.1,,0.001,0.3333333333333333,,,,,,\n");
+  BOOST_TEST(slurp(scratch / "log.jsonl")
+                 .starts_with("{\"step\":1,\"loss\":5,\"val_loss\":null,\"task_acc\":null,\"lr\":0.001,\"grad_norm\":0."
+                              "3333333333333333,"));
+  const auto rows = read_log(scratch.path());
+  BOOST_TEST(rows.size() == 2u);
+  BOOST_TEST(rows[1].grad_norm == 1.0 / 3);
+  BOOST_TEST(rows[1].val_loss == 0.1);
+  BOOST_TEST(std::isnan(rows[0].val_loss));
+}
+
+// Killed after step 9 while the last checkpoint is of step 6, in every possible state of the last line.
+BOOST_AUTO_TEST_CASE(a_resumed_log_equals_an_uninterrupted_one) {
+  const Scratch whole;
+  fill(whole, 0, 12);
+  for (const size_t torn : {0u, 1u, 5u, 20u, 1000u}) {
+    const Scratch scratch;
+    fill(scratch, 0, 9);
+    for (const char* name : {"log.csv", "log.jsonl"}) {
+      const std::string text = slurp(scratch / name);
+      write(scratch / name, text.substr(0, text.size() - std::min(torn, text.size())));
+    }
+    const int64_t checkpoint = torn == 1000u ? 0 : 6;
+    {
+      const RunLog log(scratch.path(), checkpoint);
+      BOOST_TEST(log.earlier_rows().size() == size_t(checkpoint));
+    }
+    fill(scratch, checkpoint, 12);
+    BOOST_TEST(slurp(scratch / "log.csv") == slurp(whole / "log.csv"));
+    BOOST_TEST(slurp(scratch / "log.jsonl") == slurp(whole / "log.jsonl"));
+  }
+}
+
+// The row of a validation that a signal had ended; an event of the restart stands behind it.
+BOOST_AUTO_TEST_CASE(the_last_row_is_completed) {
+  const Scratch whole, scratch;
+  fill(whole, 0, 12);
+  fill(scratch, 0, 9);
+  const LogRow last = read_log(scratch.path()).back();
+  for (const char* name : {"log.csv", "log.jsonl"}) {
+    const std::string text = slurp(whole / name);
+    write(scratch / name, text.substr(0, text.find(name == std::string("log.csv") ? "\n10," : "\n{\"step\":10,") + 1));
+  }
+  const std::string event = "{\"step\":9,\"event\":\"start\"}\n";
+  LogRow lacking = last;
+  lacking.val_loss = lacking.task_acc = std::nan("");
+  {
+    RunLog log(scratch.path(), 8);
+    log.append(lacking);
+    BOOST_TEST(std::isnan(read_log(scratch.path()).back().val_loss));
+  }
+  RunLog log(scratch.path(), 9);
+  log.append_event(event);
+  LogRow row = log.earlier_rows().back();
+  BOOST_TEST(row.step == 9);
+  row.val_loss = last.val_loss, row.task_acc = last.task_acc;
+  log.complete(row);
+  BOOST_TEST(read_log(scratch.path()).size() == 9u);
+  log.append_event(event);  // both files go on at their ends
+  fill(scratch, 9, 12);
+  BOOST_TEST(slurp(scratch / "log.csv") == slurp(whole / "log.csv"));
+  std::string json = slurp(scratch / "log.jsonl");
+  for (size_t at; (at = json.find(event)) != std::string::npos;) json.erase(at, event.size());
+  BOOST_TEST(json == slurp(whole / "log.jsonl"));
+}
+
+BOOST_AUTO_TEST_CASE(a_torn_header_is_repaired) {
+  const Scratch scratch;
+  write(scratch / "log.csv", csv_header(LogKind::text).substr(0, 10));
+  fill(scratch, 0, 1);
+  BOOST_TEST(slurp(scratch / "log.csv").starts_with(csv_header(LogKind::text) + "1,5,"));
+}
+
+BOOST_AUTO_TEST_CASE(foreign_files_are_not_touched) {
+  const Scratch scratch;
+  for (const std::string text : {"my shopping list\nmilk\n", "shopping", "step,loss\n1,2\n"}) {
+    write(scratch / "log.csv", text);
+    BOOST_CHECK_EXCEPTION(RunLog(scratch.path(), 5), Error, says(ErrorKind::input, "cannot continue"));
+    BOOST_TEST(slurp(scratch / "log.csv") == text);
+  }
+  write(scratch / "log.csv", csv_header(LogKind::text) + "1,x,,,,,,,,,,\n");
+  BOOST_CHECK_EXCEPTION(RunLog(scratch.path(), 5), Error,
+                        says(ErrorKind::input, "log.csv line 2, column loss: expected a number, found 'x'"));
+  write(scratch / "log.csv", csv_header(LogKind::text));
+  write(scratch / "log.jsonl", "{\"other\":1}\n");
+  BOOST_CHECK_EXCEPTION(RunLog(scratch.path(), 5), Error,
+                        says(ErrorKind::input, "log.jsonl line 1: expected {\"step\":N"));
+  BOOST_TEST(slurp(scratch / "log.jsonl") == "{\"other\":1}\n");
+}
+
+BOOST_AUTO_TEST_CASE(infinite_values_are_no_json) {
+  LogRow r{.step = 1, .loss = INFINITY};
+  BOOST_TEST(csv_line(r, LogKind::text).starts_with("1,inf,"));
+  BOOST_TEST(json_line(r, LogKind::text).starts_with("{\"step\":1,\"loss\":null,"));
+}
+
+BOOST_AUTO_TEST_CASE(reads_logs_of_others) {
+  const Scratch scratch;
+  write(scratch / "other.csv", "epoch, loss ,step\r\n1, 2.5,10\r\n1,2.25,20\r\n\r\n2,2.0,15\r\n2,1.5,3");
+  const auto rows = read_log(scratch / "other.csv");
+  BOOST_TEST(rows.size() == 2u);  // step 20 was rewound; the torn last line does not count
+  BOOST_TEST(rows[0].step == 10);
+  BOOST_TEST(rows[1].step == 15);
+  BOOST_TEST(rows[1].loss == 2.0);
+}
+
+BOOST_AUTO_TEST_CASE(says_why_a_log_cannot_be_read) {
+  const Scratch scratch;
+  BOOST_CHECK_EXCEPTION(read_log(scratch.path()), Error, says(ErrorKind::input, "expected a run folder with log.csv"));
+  BOOST_CHECK_EXCEPTION(read_log(scratch / "none"), Error, says(ErrorKind::input, "No such file"));
+  const auto failure = [&](const std::string& text, const std::string& words) {
+    write(scratch / "log.csv", text);
+    BOOST_CHECK_EXCEPTION(read_log(scratch / "log.csv"), Error, says(ErrorKind::input, words));
+  };
+  failure("", "empty log");
+  failure("a,b\n1,2\n", "expected a header with the columns step and loss, found 'a,b'");
+  failure("step,loss\n", "no rows in");
+  failure("step,loss\n1\n", "line 2: expected 2 fields, found 1");
+  failure("step,loss\n1,2\n2,abc\n", "line 3, column loss: expected a number, found 'abc'");
+  failure("step,loss\n-1,2\n", "line 2, column step: expected a whole number, found '-1'");
+  failure("step,loss\n1.5,2\n", "column step: expected a whole number, found '1.5'");
+}
+
+BOOST_AUTO_TEST_CASE(devices_are_no_logs) {
+  BOOST_CHECK_EXCEPTION(read_log("/dev/zero"), Error, says(ErrorKind::input, "expected a file, found a device"));
+}
+
+BOOST_AUTO_TEST_CASE(a_pipe_in_the_place_of_a_log_is_rejected) {
+  for (const char* name : {"log.csv", "log.jsonl"}) {
+    const Scratch scratch;
+    BOOST_REQUIRE(::mkfifo((scratch / name).c_str(), 0666) == 0);
+    BOOST_CHECK_EXCEPTION(RunLog(scratch.path(), 0), Error, says(ErrorKind::input, "expected a file, found a device"));
+  }
+}
+
+// The rest of the large file is a hole: it takes no room.
+BOOST_AUTO_TEST_CASE(a_log_of_more_than_a_gibibyte_goes_on) {
+  const Scratch scratch, whole;
+  fill(whole, 0, 3);
+  fill(scratch, 0, 3);
+  for (const char* name : {"log.csv", "log.jsonl"})
+    std::filesystem::resize_file(scratch / name, (uint64_t{1} << 30) + 1000);
+  fill(scratch, 2, 3);
+  BOOST_TEST(slurp(scratch / "log.csv") == slurp(whole / "log.csv"));
+  BOOST_TEST(slurp(scratch / "log.jsonl") == slurp(whole / "log.jsonl"));
+}
+
+// A limit on the size of files stands in for the full disk.
+BOOST_AUTO_TEST_CASE(a_full_disk_is_said) {
+  const Scratch scratch;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit small{300, 300};
+    ::setrlimit(RLIMIT_FSIZE, &small);
+    try {
+      RunLog log(scratch.path(), 0);
+      for (int64_t step = 1; step < 100; ++step) log.append(row(step));
+    } catch (const Error& error) {
+      const std::string text = error.what();
+      ::_exit(error.kind() == ErrorKind::output && text.find("log.") != std::string::npos &&
+                      text.find("File too large") != std::string::npos
+                  ? 0
+                  : 1);
+    }
+    ::_exit(2);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  BOOST_TEST(status == 0);
+  // Earlier rows are intact; the torn row goes.
+  const RunLog again(scratch.path(), 1);
+  BOOST_TEST(again.earlier_rows().size() == 1u);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,53 @@
+#include "apps/train/log/samples.h"
+
+#include <sys/stat.h>
+
+#include <boost/test/unit_test.hpp>
+
+#include "tests/apps/support.h"
+
+using namespace braid;
+using namespace braid::apps;
+using namespace braid::test;
+
+BOOST_AUTO_TEST_SUITE(samples_file)
+
+BOOST_AUTO_TEST_CASE(a_resume_cuts_off_what_it_makes_again) {
+  const Scratch scratch;
+  const auto file = scratch / "samples.txt";
+  {
+    SamplesFile samples(file, 0);
+    BOOST_TEST(samples.last_step() == -1);
+    BOOST_TEST(!std::filesystem::exists(file));
+    for (int64_t step : {5, 10, 15}) samples.append(step, "text of " + std::to_string(step));
+    samples.sync();
+  }
+  const std::string all = "--- step 5\ntext of 5\n--- step 10\ntext of 10\n--- step 15\ntext of 15\n";
+  BOOST_TEST(slurp(file) == all);
+  {
+    SamplesFile samples(file, 12);
+    BOOST_TEST(samples.last_step() == 10);
+    samples.append(15, "text of 15");
+  }
+  BOOST_TEST(slurp(file) == all);
+  BOOST_TEST(SamplesFile(file, 0).last_step() == -1);
+  BOOST_TEST(slurp(file).empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_sample_is_valid_text_and_no_heading) {
+  const Scratch scratch;
+  {
+    SamplesFile samples(scratch / "samples.txt", 0);
+    samples.append(5, "a\xff\n--- step 99\nb\xc3");
+  }
+  BOOST_TEST(slurp(scratch / "samples.txt") == "--- step 5\na\xef\xbf\xbd\n --- step 99\nb\xef\xbf\xbd\n");
+  BOOST_TEST(SamplesFile(scratch / "samples.txt", 50).last_step() == 5);
+}
+
+BOOST_AUTO_TEST_CASE(a_pipe_without_a_reader_is_an_error) {
+  const Scratch scratch;
+  BOOST_REQUIRE(::mkfifo((scratch / "samples.txt").c_str(), 0666) == 0);
+  BOOST_CHECK_EXCEPTION(SamplesFile(scratch / "samples.txt", 0), Error, says(ErrorKind::output, "cannot write"));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,83 @@
+#include "apps/train/run/run_lock.h"
+
+#include <boost/test/unit_test.hpp>
+#include <csignal>
+#include <set>
+
+#include "tests/apps/support.h"
+
+using namespace braid;
+using namespace braid::apps;
+using braid::test::says;
+using braid::test::Scratch;
+using braid::test::write;
+
+BOOST_AUTO_TEST_SUITE(run_folder)
+
+BOOST_AUTO_TEST_CASE(one_process_at_a_time) {
+  const Scratch scratch;
+  const auto path = scratch / "deep/run";
+  {
+    const RunFolder held(path);
+    BOOST_TEST(std::filesystem::is_directory(path));
+    // flock belongs to the open file, so a second opening in this process is rejected like another process.
+    BOOST_CHECK_EXCEPTION(RunFolder second(path), Error,
+                          says(ErrorKind::setting, "is in use by process " + std::to_string(::getpid()) + ":"));
+    write(path / ".lock", "123\nnode7\n");  // where many machines see the folder
+    BOOST_CHECK_EXCEPTION(RunFolder second(path), Error,
+                          says(ErrorKind::setting, "is in use by process 123 on host node7:"));
+  }
+  const RunFolder again(path);
+  BOOST_TEST(again.path() == path);
+}
+
+BOOST_AUTO_TEST_CASE(a_killed_process_leaves_no_lock) {
+  const Scratch scratch;
+  const auto path = scratch / "run";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const RunFolder held(path);
+    ::kill(::getpid(), SIGKILL);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  BOOST_TEST(WIFSIGNALED(status));
+  BOOST_CHECK_NO_THROW(RunFolder again(path));
+}
+
+BOOST_AUTO_TEST_CASE(a_folder_that_is_gone_is_noticed) {
+  const Scratch scratch;
+  const auto path = scratch / "run";
+  const RunFolder held(path);
+  held.check_held();
+  const auto gone = says(ErrorKind::output, "was removed or moved while it was in use");
+  std::filesystem::rename(path, scratch / "moved");
+  BOOST_CHECK_EXCEPTION(held.check_held(), Error, gone);
+  const RunFolder other(path);  // a new run of the name
+  BOOST_CHECK_EXCEPTION(held.check_held(), Error, gone);
+  other.check_held();
+}
+
+BOOST_AUTO_TEST_CASE(temporary_files_of_a_killed_run_are_removed) {
+  const Scratch scratch;
+  for (const char* name : {"latest.tmp-12-0", "config.resolved.toml.tmp-7-31", "best.tmp-1-2", "status.json.tmp-9-0",
+                           "latest", "latest.tmp-x", "notes.tmp-1-2", "picture.svg.tmp-3-4"})
+    write(scratch / name, "x");
+  const RunFolder held(scratch.path());
+  std::set<std::string> left;
+  for (const auto& entry : std::filesystem::directory_iterator(scratch.path()))
+    left.insert(entry.path().filename().string());
+  BOOST_TEST(left == (std::set<std::string>{".lock", "latest", "latest.tmp-x", "notes.tmp-1-2", "picture.svg.tmp-3-4"}),
+             boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(bad_places) {
+  const Scratch scratch;
+  write(scratch / "file", "x");
+  BOOST_CHECK_EXCEPTION(RunFolder(scratch / "file"), Error,
+                        says(ErrorKind::setting, "expected a folder, found a file"));
+  BOOST_CHECK_EXCEPTION(RunFolder(scratch / "file/below"), Error, says(ErrorKind::output, "cannot create folder"));
+  BOOST_CHECK_EXCEPTION(RunFolder(""), Error, says(ErrorKind::setting, "run.out is empty"));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

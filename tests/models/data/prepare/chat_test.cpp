@@ -1,0 +1,124 @@
+#include "braid/models/data/prepare/chat.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include "tests/support/temp_folder.h"
+#include "tests/support/throws.h"
+using namespace braid;
+using namespace braid::models::text;
+
+namespace {
+
+// The text of a sample with what is counted in brackets, <|endoftext|> as $.
+std::string shown(const Sample& sample) {
+  const ByteTokenizer tokenizer;
+  std::string text;
+  for (size_t i = 0; i < sample.tokens.size(); ++i) {
+    const bool before = i > 0 && sample.counted[i - 1];
+    if (sample.counted[i] != before) text += before ? ']' : '[';
+    text += sample.tokens[i] == tokenizer.eos_id() ? "$" : std::string(tokenizer.token_bytes(sample.tokens[i]));
+  }
+  return text + (sample.counted.back() ? "]" : "");
+}
+
+std::string sample(const std::string& line, const SampleFormat& format = {}) {
+  return shown(make_sample(line, "data.jsonl at line 3", format, ByteTokenizer()));
+}
+
+SampleFormat chat(const std::string& name) {
+  SampleFormat format;
+  format.chat = ChatTemplate::parse(name);
+  return format;
+}
+
+const std::string kTalk =
+    R"({"messages": [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "Hi"},
+        {"role": "assistant", "content": "Hello"}, {"role": "user", "content": "Bye"},
+        {"role": "assistant", "content": "So long"}]})";
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(chat_samples)
+
+BOOST_AUTO_TEST_CASE(answers_are_counted_and_prompts_are_not) {
+  BOOST_TEST(sample(R"({"prompt": "2+2=", "answer": "4"})") == "2+2=[4$]");
+  BOOST_TEST(sample(R"({"completion": " four", "prompt": "2+2=", "id": [1, {"a": null}]})") == "2+2=[ four$]");
+  BOOST_TEST(sample(R"({"prompt": "", "answer": ""})") == "[$]");
+  BOOST_TEST(sample(R"({"prompt": "<|endoftext|>", "answer": "é"})") == "<|endoftext|>[é$]");
+  SampleFormat fields;
+  fields.prompt_field = "q", fields.answer_field = "a", fields.answer_or_completion = false;
+  BOOST_TEST(sample(R"({"q": "x", "a": "y"})", fields) == "x[y$]");
+  BRAID_CHECK_FAILS(sample(R"({"q": "x", "completion": "y"})", fields), ErrorKind::input,
+                    "cannot use data.jsonl at line 3: expected a field \"a\" with text, found none");
+}
+
+BOOST_AUTO_TEST_CASE(what_the_assistant_says_is_counted_with_its_end) {
+  BOOST_TEST(sample(kTalk, chat("simple")) ==
+             "system: Be kind.\nuser: Hi\nassistant: [Hello\n]user: Bye\nassistant: [So long\n$]");
+  BOOST_TEST(sample(kTalk, chat("chatml")) ==
+             "<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"
+             "[Hello<|im_end|>]\n<|im_start|>user\nBye<|im_end|>\n<|im_start|>assistant\n[So long<|im_end|>$]");
+  BOOST_TEST(sample(R"({"prompt": "A", "answer": "B"})", chat("llama-3")) ==
+             "<|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\nA<|eot_id|>"
+             "<|start_header_id|>assistant<|end_header_id|>\n\n[B<|eot_id|>$]");
+  // Text of a special is the special in the template alone.
+  BOOST_TEST(sample(R"({"prompt": "<|endoftext|>", "answer": "B"})", chat("{role}>{content}<|endoftext|>")) ==
+             "user><|endoftext|>$assistant>[B$]");
+  BOOST_TEST(sample(R"({"messages": [{"role": "user", "content": "x"}]})", chat("[{content}]")) == "[x]$");
+  BRAID_CHECK_FAILS(chat("no place"), ErrorKind::setting, "expected simple, chatml, llama-3, or the text of a turn");
+  BRAID_CHECK_FAILS(chat("{content}{content}"), ErrorKind::setting, "bad chat template");
+  BRAID_CHECK_FAILS(chat("\xff{content}"), ErrorKind::setting, "bad chat template");
+}
+
+// A model that was trained on a sample sees, when it answers, the tokens that stood before the answer.
+BOOST_AUTO_TEST_CASE(a_prompt_is_the_sample_up_to_the_answer) {
+  const std::vector<ChatTurn> turns = {{"system", "Be kind."}, {"user", "Hi"}, {"assistant", "Hello"}, {"user", "Bye"}};
+  const ByteTokenizer tokenizer;
+  for (const char* name : {"simple", "chatml", "llama-3", "{role}>{content}<|endoftext|>", "[{content}]"}) {
+    const ChatTemplate chat = ChatTemplate::parse(name);
+    SampleFormat format;
+    format.chat = chat;
+    const Sample whole = make_sample(kTalk, "data.jsonl at line 3", format, tokenizer);
+    std::vector<int32_t> rest = chat_prompt(turns, chat, tokenizer);
+    const std::vector<int32_t> answer = tokenizer.encode("So long"), end = tokenizer.encode(answer_end(chat), true);
+    rest.insert(rest.end(), answer.begin(), answer.end());
+    rest.insert(rest.end(), end.begin(), end.end());
+    if (rest.back() != tokenizer.eos_id()) rest.push_back(tokenizer.eos_id());
+    BOOST_TEST(whole.tokens == rest, boost::test_tools::per_element());
+  }
+  BOOST_TEST(answer_end(ChatTemplate::parse("simple")) == "\n");
+  BOOST_TEST(answer_end(ChatTemplate::parse("chatml")) == "<|im_end|>");
+  BOOST_TEST(answer_end(ChatTemplate::parse("llama-3")) == "<|eot_id|>");
+  BOOST_TEST(answer_end(ChatTemplate::parse("{content}")) == "");
+}
+
+BOOST_AUTO_TEST_CASE(bad_lines_are_errors_with_their_place) {
+  const auto rejects = [](const std::string& line, const std::string& words) {
+    BRAID_CHECK_FAILS(sample(line, chat("simple")), ErrorKind::input, "data.jsonl at line 3", words);
+  };
+  rejects("[1]", "expected a JSON object, found array");
+  rejects("{\"prompt\": ", "data.jsonl");
+  rejects(R"({"prompt": "x"})", "a field \"answer\" with text, found none");
+  rejects(R"({"prompt": 3, "answer": "x"})", "text in the field \"prompt\", found number");
+  rejects(R"({"messages": {}})", "a list in the field \"messages\", found object");
+  rejects(R"({"messages": []})", "at least one message, found none");
+  rejects(R"({"messages": ["x"]})", "messages that are objects with role and content, found string");
+  rejects(R"({"messages": [{"role": "user"}]})", "a field \"content\" with text, found none");
+  rejects(R"({"messages": [{"role": "user", "content": [{"type": "text"}]}]})", "found array");
+  rejects(R"({"messages": [{"role": "User 1", "content": ""}]})", "a role of the letters a to z");
+  rejects(R"({"messages": [{"role": "assistant", "content": "", "tool_calls": [1]}]})", "found tool_calls");
+  BRAID_CHECK_FAILS(sample(kTalk), ErrorKind::input, "messages, which need a chat template (--chat)");
+}
+
+BOOST_AUTO_TEST_CASE(a_template_of_the_tokenizer_is_named_and_not_executed) {
+  TempFolder folder;
+  BOOST_TEST(file_with_chat_template(folder.path.string()) == "");
+  folder.write("tokenizer_config.json", "{\"eos_token\": \"x\"}");
+  BOOST_TEST(file_with_chat_template(folder.path.string()) == "");
+  folder.write("tokenizer_config.json", "{\"chat_template\": \"{% for m in messages %}\"}");
+  BOOST_TEST(file_with_chat_template(folder.path.string()).ends_with("tokenizer_config.json"));
+  folder.write("chat_template.jinja", "");
+  BOOST_TEST(file_with_chat_template(folder.path.string()).ends_with("chat_template.jinja"));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,164 @@
+#include "braid/models/data/text/shard.h"
+
+#include <boost/test/unit_test.hpp>
+#include <cstring>
+
+#include "braid/tensor/io/checksum.h"
+#include "tests/support/temp_folder.h"
+#include "tests/support/throws.h"
+using namespace braid;
+using models::text::ShardReader;
+using models::text::ShardWriter;
+
+namespace {
+
+std::vector<int32_t> some_tokens(int64_t n, int64_t vocab) {
+  std::vector<int32_t> tokens;
+  for (int64_t i = 0; i < n; ++i) tokens.push_back(static_cast<int32_t>(i * 7919 % vocab));
+  return tokens;
+}
+
+// Puts the right header checksum under a header that was changed on purpose.
+std::string reseal(std::string file) {
+  const uint32_t crc = io::crc32c(file.data(), 60);
+  std::memcpy(file.data() + 60, &crc, 4);
+  return file;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(text_shard)
+
+BOOST_AUTO_TEST_CASE(round_trip_at_block_borders_in_both_widths) {
+  TempFolder folder;
+  const int64_t block = models::text::shard_block_bytes;
+  for (const int64_t vocab : {int64_t{258}, int64_t{65536}, int64_t{65537}}) {
+    const int64_t width = vocab <= 65536 ? 2 : 4, per_block = block / width;
+    for (const int64_t n : {int64_t{0}, int64_t{1}, per_block - 1, per_block, per_block + 1, 2 * per_block + 5}) {
+      const auto tokens = some_tokens(n, vocab);
+      ShardWriter w(folder / "a.tok", vocab, 77);
+      w.write(std::span(tokens).first(static_cast<size_t>(n / 3)));
+      w.write(std::span(tokens).subspan(static_cast<size_t>(n / 3)));
+      const auto header = w.commit();
+      const ShardReader r(folder / "a.tok");
+      BOOST_TEST(r.tokens() == n);
+      BOOST_TEST(r.header().vocab_size == vocab);
+      BOOST_TEST(r.header().token_bytes == width);
+      BOOST_TEST(r.header().tokenizer_fingerprint == 77u);
+      BOOST_TEST(r.header().checksum == header.checksum);
+      std::vector<int32_t> all(static_cast<size_t>(n));
+      r.read(0, all);
+      BOOST_TEST((all == tokens));
+      r.verify();
+      if (n > per_block) {
+        std::vector<int32_t> some(5);
+        r.read(per_block - 4, some);
+        for (size_t i = 0; i < 5; ++i) BOOST_TEST(some[i] == tokens[static_cast<size_t>(per_block) - 4 + i]);
+      }
+      BRAID_CHECK_FAILS(r.read(n, std::span(all.data(), 1)), ErrorKind::misuse, "are outside of");
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(another_process_can_finish_a_shard) {
+  TempFolder folder;
+  const int64_t block = models::text::shard_block_bytes;
+  for (const int64_t vocab : {int64_t{258}, int64_t{65537}}) {
+    const auto tokens = some_tokens(block, vocab);
+    ShardWriter whole(folder / "whole.tok", vocab, 77);
+    whole.write(tokens);
+    whole.commit();
+    for (const int64_t n : {int64_t{0}, int64_t{1}, block / 4, block / 2, block / 2 + 1}) {
+      const std::span<const int32_t> all(tokens);
+      models::text::ShardProgress progress;
+      {
+        ShardWriter w(folder / "a.tok", vocab, 77, {});
+        w.write(all.first(static_cast<size_t>(n)));
+        progress = w.sync();
+        w.write(all.subspan(static_cast<size_t>(n), 1000));  // lost
+      }
+      BOOST_TEST(progress.tokens == n);
+      ShardWriter w(folder / "a.tok", vocab, 77, progress);
+      w.write(all.subspan(static_cast<size_t>(n)));
+      w.commit();
+      BOOST_TEST((folder.read("a.tok") == folder.read("whole.tok")));
+    }
+    folder.write("b.tok.part", folder.read("whole.tok"));
+    BRAID_CHECK_FAILS(ShardWriter(folder / "b.tok", vocab, 77, {5, {1}}), ErrorKind::input, "unfinished token shard");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_flipped_bit_anywhere_is_noticed) {
+  TempFolder folder;
+  ShardWriter w(folder / "a.tok", 258, 1);
+  w.write(some_tokens(300, 258));
+  w.commit();
+  const std::string good = folder.read("a.tok");
+  for (size_t byte = 0; byte < good.size(); ++byte) {
+    std::string bad = good;
+    bad[byte] ^= static_cast<char>(1 << byte % 8);
+    const std::string path = folder.write("bad.tok", bad);
+    BOOST_CHECK_EXCEPTION(ShardReader(path).verify(), Error, [&](const Error& e) {
+      return says(e, ErrorKind::input, {path, "braid prepare"}) || says(e, ErrorKind::input, {path, "BRAIDTOK"});
+    });
+  }
+}
+
+BOOST_AUTO_TEST_CASE(damage_is_named_with_block_and_byte_when_it_is_touched) {
+  TempFolder folder;
+  const int64_t per_block = models::text::shard_block_bytes / 2;
+  ShardWriter w(folder / "a.tok", 258, 1);
+  w.write(some_tokens(3 * per_block, 258));
+  w.commit();
+  std::string bad = folder.read("a.tok");
+  bad[64 + (1 << 20) + 100] ^= 1;
+  const std::string path = folder.write("bad.tok", bad);
+  const ShardReader r(path);
+  std::vector<int32_t> one(1);
+  r.read(0, one);
+  r.read(2 * per_block, one);
+  BRAID_CHECK_FAILS(r.read(per_block, one), ErrorKind::input, "block 1 in " + path + " at byte 1048640",
+                    "braid prepare");
+  BRAID_CHECK_FAILS(r.read(per_block, one), ErrorKind::input, "block 1");  // and again, not only the first time
+}
+
+BOOST_AUTO_TEST_CASE(truncation_and_foreign_files_are_rejected_at_once) {
+  TempFolder folder;
+  ShardWriter w(folder / "a.tok", 258, 1);
+  w.write(some_tokens(100, 258));
+  w.commit();
+  const std::string good = folder.read("a.tok");
+  for (size_t n = 0; n < good.size(); ++n)
+    BRAID_CHECK_FAILS(ShardReader(folder.write("cut.tok", good.substr(0, n))), ErrorKind::input, "cut.tok");
+  BRAID_CHECK_FAILS(ShardReader(folder.write("long.tok", good + "x")), ErrorKind::input, "the file's size",
+                    "expected 268 bytes, found 269");
+  BRAID_CHECK_FAILS(ShardReader(folder.write("t.tok", std::string(100, 'x'))), ErrorKind::input, "BRAIDTOK");
+  const auto changed = [&](size_t byte, char value) {
+    std::string bad = good;
+    bad[byte] = value;
+    return folder.write("bad.tok", reseal(bad));
+  };
+  BRAID_CHECK_FAILS(ShardReader(changed(8, 2)), ErrorKind::input, "expected version 1, found 2");
+  BRAID_CHECK_FAILS(ShardReader(changed(12, 4)), ErrorKind::input, "bytes per token");
+  BRAID_CHECK_FAILS(ShardReader(changed(23, '\x80')), ErrorKind::input,
+                    "number of tokens");  // a product would overflow
+
+  BRAID_CHECK_FAILS(ShardReader(changed(48, 2)), ErrorKind::input, "number of blocks", "expected 1, found 2");
+}
+
+BOOST_AUTO_TEST_CASE(ids_outside_the_vocabulary_are_rejected_on_both_sides) {
+  TempFolder folder;
+  ShardWriter w(folder / "a.tok", 258, 1);
+  BRAID_CHECK_FAILS(w.write(std::vector<int32_t>{0, 258}), ErrorKind::misuse, "token id 258", "vocabulary of 258");
+  BRAID_CHECK_FAILS(w.write(std::vector<int32_t>{-1}), ErrorKind::misuse, "token id -1");
+  ShardWriter v(folder / "b.tok", 300, 1);
+  v.write(std::vector<int32_t>{1, 299});
+  v.commit();
+  std::string bad = folder.read("b.tok");
+  bad[24] = 2;  // vocabulary 300 -> 258, with a right checksum
+  const ShardReader r(folder.write("c.tok", reseal(bad)));
+  std::vector<int32_t> two(2);
+  BRAID_CHECK_FAILS(r.read(0, two), ErrorKind::input, "c.tok at byte 66", "an id below 258, found 299");
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,285 @@
+// Folders of LLaMA and GPT-NeoX in and out: every rejection, byte-equal round trips, types, shards, forms of old and
+// foreign programs, and Compose in them.
+#include <boost/test/unit_test.hpp>
+
+#include "braid/models/registry.h"
+#include "tests/models/families/dcformer/huggingface/support.h"
+
+using namespace braid;
+using namespace braid::test;
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+namespace {
+
+std::string error_of(const fs::path& folder) {
+  try {
+    models::load_model(folder);
+  } catch (const Error& error) {
+    return error.kind() == ErrorKind::input ? error.what() : std::string("another kind: ") + error.what();
+  }
+  return "";
+}
+
+void rejects(const FolderData& data, const std::vector<std::string>& words) {
+  const ScratchFolder scratch;
+  data.write(scratch.path() / "in");
+  const std::string error = error_of(scratch.path() / "in");
+  for (const std::string& word : words)
+    BOOST_TEST(error.find(word) != std::string::npos, "'" << word << "' is not in '" << error << "'");
+  BOOST_TEST(error.find('\n') == std::string::npos);
+}
+
+models::LoadedModel written(const FolderData& data, const fs::path& folder,
+                            const models::LoadOptions& options = {.dtype = DType::f64}) {
+  data.write(folder);
+  return models::load_model(folder, options);
+}
+
+std::string bytes(const fs::path& file) { return io::read_text_file(file.string(), 1 << 24); }
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(huggingface_folders)
+
+BOOST_AUTO_TEST_CASE(every_rejection) {
+  const std::string file = kHuggingFace + "rejected.json";
+  int cases = 0;
+  for (const json& item : json::parse(io::read_text_file(file, 1 << 20))) {
+    BOOST_TEST_CONTEXT(item["name"]) {
+      FolderData data = huggingface_folder(item["base"]);
+      set_keys(data, item.value("set", json::object()));
+      remove_keys(data, item.value("remove", std::vector<std::string>()));
+      for (const std::string& name : item.value("drop_tensors", std::vector<std::string>())) data.tensors.erase(name);
+      const json added = item.value("add_tensors", json::object());
+      for (const auto& [name, shape] : added.items()) {
+        const auto dims = shape.get<std::vector<int64_t>>();
+        data.tensors[name] = full(dims.size() == 1 ? Shape{dims[0]} : Shape{dims.at(0), dims.at(1)}, 0.25);
+      }
+      rejects(data, item["expect"].get<std::vector<std::string>>());
+      ++cases;
+    }
+  }
+  BOOST_TEST(cases == 22);
+}
+
+BOOST_AUTO_TEST_CASE(more_rejections) {
+  const auto with = [](const char* base, const json& keys) {
+    FolderData data = huggingface_folder(base);
+    set_keys(data, keys);
+    return data;
+  };
+  rejects(with("llama_mha_old", {{"model_type", "mistral"}}), {"sliding_window", "4096"});
+  rejects(with("llama_mha_old", {{"sliding_window", 16}}), {"sliding_window"});
+  rejects(with("llama_mha_old", {{"layer_types", {"full_attention", "sliding_attention"}}}), {"sliding_attention"});
+  rejects(with("llama_mha_old", {{"rope_scaling", {{"type", "linear"}, {"factor", 2}, {"mscale", 2}}}}), {"mscale"});
+  rejects(with("llama_mha_old", {{"rope_scaling", 2}}), {"rope_scaling", "an object"});
+  rejects(with("llama_mha_old", {{"rope_scaling", {{"type", "linear"}, {"rope_type", "llama3"}, {"factor", 2}}}}),
+          {"rope_type", "contradict"});
+  rejects(with("llama_rope_llama3", {{"rope_scaling", {{"type", "linear"}, {"factor", 2}}}}),
+          {"rope_parameters and rope_scaling"});
+  rejects(with("llama_rope_llama3", {{"rope_parameters", {{"rope_type", "llama3"}, {"factor", 4}}}}),
+          {"low_freq_factor"});
+  rejects(with("llama_mha_old", {{"is_encoder_decoder", true}}), {"is_encoder_decoder"});
+  rejects(with("llama_mha_old", {{"hidden_size", "24"}}), {"hidden_size"});
+  rejects(with("llama_mha_old", {{"vocab_size", 1e300}}), {"vocab_size"});
+  rejects(with("llama_mha_old", {{"profile", {{"rnak", 2}}}}), {"profile.rnak", "did you mean"});
+  rejects(with("gptneox_parallel", {{"n_kv_head", 1}}), {"n_kv_head"});
+  for (const char* type : {"qwen2", "qwen3", "gemma2", "phi3"})
+    rejects(with("llama_mha_old", {{"model_type", type}}), {type});
+
+  // The base model alone, and a folder of changes to a model.
+  FolderData bare = huggingface_folder("llama_mha_old"), tied = huggingface_folder("llama_gqa_tied");
+  for (FolderData* data : {&bare, &tied}) {
+    std::map<std::string, Tensor> tensors;
+    for (const auto& [name, x] : data->tensors)
+      if (name.starts_with("model.")) tensors[name.substr(6)] = x;
+    data->tensors = tensors;
+  }
+  rejects(bare, {"LlamaModel", "lm_head.weight is missing"});
+  const ScratchFolder scratch;
+  const models::LoadedModel loaded = written(tied, scratch.path() / "tied");
+  BOOST_REQUIRE(loaded.notes.size() == 1u);
+  BOOST_TEST(loaded.notes[0].find("LlamaModel") != std::string::npos);
+  models::save_as_loaded(*loaded.model, loaded.format, scratch.path() / "again");
+  BOOST_TEST((bytes(scratch.path() / "tied/model.safetensors") == bytes(scratch.path() / "again/model.safetensors")));
+  fs::create_directories(scratch.path() / "lora");
+  io::write_file((scratch.path() / "lora/adapter_config.json").string(), "{}");
+  BOOST_TEST(error_of(scratch.path() / "lora").find("adapter_config.json") != std::string::npos);
+  // Only a pickle: the command that converts it.
+  fs::create_directories(scratch.path() / "pickle");
+  io::write_file((scratch.path() / "pickle/config.json").string(), bare.config);
+  io::write_file((scratch.path() / "pickle/pytorch_model.bin").string(), "x");
+  BOOST_TEST(error_of(scratch.path() / "pickle").find("python3 -c \"import glob, torch") != std::string::npos);
+}
+
+// Folders that transformers wrote come out as they were, to the byte, when nothing is changed; old tables are left out.
+BOOST_AUTO_TEST_CASE(round_trips_are_equal_to_the_byte) {
+  for (const char* name : {"llama_mha_old", "llama_gqa_tied", "llama_bias_headdim", "llama_bf16", "llama_sharded",
+                           "gptneox_parallel", "gptneox_sequential"}) {
+    BOOST_TEST_CONTEXT(name) {
+      const ScratchFolder scratch;
+      const models::LoadedModel loaded = models::load_model(kHuggingFace + name);
+      BOOST_TEST(loaded.notes.empty());
+      models::save_as_loaded(*loaded.model, loaded.format, scratch.path() / "out");
+      int files = 0;
+      for (const auto& entry : fs::directory_iterator(kHuggingFace + name)) {
+        const std::string file = entry.path().filename().string();
+        if (file == "golden.safetensors") continue;
+        ++files;
+        BOOST_TEST((bytes(entry.path()) == bytes(scratch.path() / "out" / file)), file);
+      }
+      BOOST_TEST(files >= 3);
+    }
+  }
+  const ScratchFolder scratch;
+  const models::LoadedModel loaded = models::load_model(kHuggingFace + "gptneox_pythia_old");
+  models::save_as_loaded(*loaded.model, loaded.format, scratch.path() / "out");
+  const FolderData now = read_folder(scratch.path() / "out");
+  const io::TensorFiles then(kHuggingFace + "gptneox_pythia_old");
+  size_t kept = 0;
+  for (const io::TensorInfo& info : then.tensors()) {
+    if (!now.tensors.contains(info.name)) continue;
+    ++kept;
+    BOOST_TEST(test::same_bytes(then.load(info.name), now.tensors.at(info.name)), info.name);
+  }
+  BOOST_TEST(kept == now.tensors.size());
+  BOOST_TEST(kept == 28u);
+}
+
+BOOST_AUTO_TEST_CASE(other_types_and_files) {
+  const ScratchFolder scratch;
+  const models::LoadedModel loaded = models::load_model(kHuggingFace + "llama_gqa_tied");
+  models::save_as_loaded(*loaded.model, loaded.format, scratch.path() / "half", DType::bf16, 10000);
+  const FolderData was = huggingface_folder("llama_gqa_tied"), half = read_folder(scratch.path() / "half");
+  for (const auto& [name, x] : was.tensors)
+    BOOST_TEST(test::same_bytes(x.to(DType::bf16), half.tensors.at(name)), name);
+  // The keys of transformers 4, which 5 reads too; nothing else has changed.
+  const json config = json::parse(half.config), before = json::parse(was.config);
+  BOOST_TEST(config["torch_dtype"] == "bfloat16");
+  BOOST_TEST(config["rope_theta"] == 1e6);
+  BOOST_TEST((!config.contains("dtype") && !config.contains("rope_parameters")));
+  for (const auto& [key, value] : before.items())
+    if (key != "dtype" && key != "rope_parameters") BOOST_TEST((config[key] == value), key);
+  int shards = 0;
+  for (const auto& entry : fs::directory_iterator(scratch.path() / "half")) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with("model-")) continue;
+    ++shards;
+    BOOST_TEST(entry.file_size() < 12000u);
+  }
+  BOOST_TEST(shards == 3);
+  BOOST_TEST(fs::exists(scratch.path() / "half/model-00001-of-00003.safetensors"));
+  const models::LoadedModel again = models::load_model(scratch.path() / "half");
+  models::save_as_loaded(*again.model, again.format, scratch.path() / "one", DType::bf16, 0);
+  for (const auto& [name, x] : read_folder(scratch.path() / "one").tensors)
+    BOOST_TEST(test::same_bytes(x, half.tensors.at(name)), name);
+  BOOST_TEST(fs::exists(scratch.path() / "one/model.safetensors"));
+}
+
+BOOST_AUTO_TEST_CASE(both_generations_of_keys_say_the_same) {
+  FolderData old = huggingface_folder("llama_mha_old"), now = huggingface_folder("llama_mha_old");
+  remove_keys(now, {"rope_theta", "rope_scaling", "torch_dtype"});
+  set_keys(now, {{"rope_parameters", {{"rope_type", "default"}, {"rope_theta", 10000.0}}}, {"dtype", "float32"}});
+  BOOST_TEST((models::read_config(old.config, "a") == models::read_config(now.config, "b")));
+  set_keys(old, {{"rope_scaling", {{"type", "linear"}, {"factor", 2.5}}}});
+  set_keys(now, {{"rope_parameters", {{"rope_type", "linear"}, {"rope_theta", 10000}, {"factor", 2.5}}}});
+  BOOST_TEST((models::read_config(old.config, "a") == models::read_config(now.config, "b")));
+  BOOST_TEST((models::read_config(old.config, "a").rope_scaling.factor == 2.5));
+
+  FolderData neox = huggingface_folder("gptneox_pythia_old"), later = neox;
+  remove_keys(later, {"rotary_pct", "rotary_emb_base"});
+  set_keys(later,
+           {{"rope_parameters", {{"rope_type", "default"}, {"partial_rotary_factor", 0.25}, {"rope_theta", 10000}}}});
+  BOOST_TEST((models::read_config(neox.config, "a") == models::read_config(later.config, "b")));
+  // Defaults of transformers for keys that are not there.
+  const models::DcformerConfig llama = models::read_config(R"({"model_type": "llama"})", "c");
+  BOOST_TEST(
+      (llama.dim == 4096 && llama.intermediate_size == 11008 && llama.norm_eps == 1e-6 && llama.n_kv_head == 32));
+  BOOST_TEST((!llama.attention_bias && !llama.tie_word_embeddings && llama.rotary_pct == 1 && !llama.use_dcmha));
+  const models::DcformerConfig plain = models::read_config(R"({"model_type": "gpt_neox"})", "c");
+  BOOST_TEST((plain.dim == 6144 && plain.n_head == 64 && plain.rotary_pct == 0.25 && plain.use_parallel_residual));
+  BOOST_TEST((plain.attention_bias && plain.mlp_bias && plain.norm == models::NormKind::layer));
+  const models::DcformerConfig mistral =
+      models::read_config(R"({"model_type": "mistral", "sliding_window": null})", "c");
+  BOOST_TEST((mistral.n_kv_head == 8 && mistral.intermediate_size == 14336 && mistral.block_size == 131072));
+}
+
+BOOST_AUTO_TEST_CASE(written_configurations_read_back) {
+  for (const char* preset :
+       {"llama-tiny", "smollm2-135m", "llama-3.2-1b", "llama-3-8b", "gpt-neox-tiny", "gpt-neox-1.4b"}) {
+    for (const bool composed : {false, true}) {
+      models::SettingTexts keys;
+      if (composed) keys = {{"use_dcmha", "true"}, {"profile.key_side", "false"}, {"use_qk_norm", "true"}};
+      BOOST_TEST_CONTEXT(preset << (composed ? " composed" : "")) {
+        const auto spec = models::configure_model(preset, keys);
+        const std::string text = spec->config_json();
+        BOOST_TEST(models::differing_settings(*spec, *models::read_model_spec(text, "c")).empty(), text);
+        BOOST_TEST((text.find("use_dcmha") != std::string::npos) == composed);
+        BOOST_TEST((text.find("rope_parameters") == std::string::npos));
+      }
+    }
+  }
+  BOOST_TEST(models::configure_model("llama-3-8b", {})->size().parameters == 8030261248);
+  BOOST_TEST(models::configure_model("llama-3.2-1b", {})->size().parameters == 1235814400);
+  BOOST_TEST(models::configure_model("smollm2-135m", {})->size().parameters == 134515008);
+  BOOST_TEST(models::configure_model("gpt-neox-6.9b", {})->size().parameters == 6857302016);
+}
+
+// Compose in a loaded model: its keys and tensors are kept beside those of transformers, and the model is the same
+// again. With the start that changes nothing, so are the logits of the plain folder.
+BOOST_AUTO_TEST_CASE(compose_is_kept_in_folders) {
+  for (const char* name : {"llama_gqa_tied", "gptneox_parallel"}) {
+    BOOST_TEST_CONTEXT(name) {
+      const ScratchFolder scratch;
+      const auto spec = models::load_model(kHuggingFace + name, {.dtype = DType::f64}).model->spec();
+      const auto model = spec->with({{"use_dcmha", "true"}, {"compose_init", "published"}})->make({.seed = 3});
+      fs::create_directories(scratch.path() / "one");
+      models::save_model(*model, nullptr, scratch.path() / "one");
+      const FolderData data = read_folder(scratch.path() / "one");
+      BOOST_TEST(json::parse(data.config)["use_dcmha"] == true);
+      int composed = 0;
+      for (const auto& [tensor, x] : data.tensors)
+        composed += tensor.find("attn.dyn_w_proj.") != std::string::npos ||
+                    tensor.find("attention.dyn_w_proj.") != std::string::npos;
+      BOOST_TEST(composed == 6);
+      const models::LoadedModel loaded = models::load_model(scratch.path() / "one");
+      BOOST_TEST(is_close(logits_of(*loaded.model), logits_of(*model), 0));
+      models::save_as_loaded(*loaded.model, loaded.format, scratch.path() / "two");
+      BOOST_TEST((bytes(scratch.path() / "one/model.safetensors") == bytes(scratch.path() / "two/model.safetensors")));
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(forms_of_other_programs) {
+  const ScratchFolder scratch;
+  const Tensor logits = logits_of(*models::load_model(kHuggingFace + "llama_gqa_tied", {.dtype = DType::f64}).model);
+  // The tied head stored all the same, tables of old versions, a list of ends, code and unknown keys.
+  FolderData data = huggingface_folder("llama_gqa_tied");
+  data.tensors["lm_head.weight"] = data.tensors.at("model.embed_tokens.weight").clone();
+  data.tensors["model.layers.0.self_attn.rotary_emb.inv_freq"] = zeros({3});
+  set_keys(data, {{"eos_token_id", {2, 3}},
+                  {"auto_map", {{"AutoModelForCausalLM", "code.Model"}}},
+                  {"attention_dropout", 0.1},
+                  {"unsloth_version", "1"}});
+  const models::LoadedModel loaded = written(data, scratch.path() / "in");
+  BOOST_TEST(is_close(logits_of(*loaded.model), logits, 0));
+  BOOST_TEST(loaded.notes.size() == 3u);
+  for (const std::string word : {"auto_map", "without dropout", "unsloth_version"})
+    BOOST_TEST(std::ranges::any_of(loaded.notes, [&](const std::string& n) { return n.find(word) != n.npos; }), word);
+  models::save_as_loaded(*loaded.model, loaded.format, scratch.path() / "out", DType::f64);
+  const json saved = json::parse(read_folder(scratch.path() / "out").config);
+  BOOST_TEST((saved["eos_token_id"] == json({2, 3}) && saved["unsloth_version"] == "1"));
+  BOOST_TEST(read_folder(scratch.path() / "out").tensors.size() == data.tensors.size() - 2);
+  BOOST_TEST(is_close(logits_of(*models::load_model(scratch.path() / "out").model), logits, 0));
+
+  FolderData mistral = huggingface_folder("llama_gqa_tied");
+  set_keys(mistral,
+           {{"model_type", "mistral"}, {"sliding_window", nullptr}, {"architectures", {"MistralForCausalLM"}}});
+  const models::LoadedModel same = written(mistral, scratch.path() / "mistral");
+  BOOST_TEST(is_close(logits_of(*same.model), logits, 0));
+  BOOST_TEST(same.model->spec()->model_type() == "llama");
+  BOOST_TEST(same.notes.empty());
+}
+
+BOOST_AUTO_TEST_SUITE_END()

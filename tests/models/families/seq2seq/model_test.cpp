@@ -1,0 +1,196 @@
+// The encoder-decoder: its derivative, what follows from the formula (formula_test.cpp), decoding with and without
+// caches, batches, settings and cost.
+#include "braid/models/families/seq2seq/model.h"
+
+#include <algorithm>
+#include <boost/test/unit_test.hpp>
+#include <cmath>
+#include <set>
+
+#include "braid/autograd.h"
+#include "braid/models/families/seq2seq/greedy.h"
+#include "braid/models/registry.h"
+#include "tests/models/families/seq2seq/support.h"
+#include "tests/support/compare.h"
+
+using namespace braid;
+using namespace braid::test;
+using models::Batch, models::Seq2Seq, models::Seq2SeqConfig;
+
+namespace {
+
+constexpr RandomKey kKey{5, 0};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(seq2seq_model)
+
+BOOST_AUTO_TEST_CASE(the_derivative_of_a_whole_model) {
+  Seq2SeqConfig c = small_seq2seq();
+  c.decoder_layers = 1;
+  Seq2Seq model = random_seq2seq(c);
+  const Batch b = seq2seq_batch(c);
+  std::vector<Tensor> inputs;
+  for (const nn::NamedTensor& p : nn::parameters(model)) inputs.push_back(p.value.detach().clone());
+  const GradcheckResult result = gradcheck(
+      [&](const std::vector<Tensor>& in) {
+        size_t next = 0;
+        nn::replace_parameters(model, [&](const std::string&, const Tensor&) { return in[next++]; });
+        return model.loss_sum(b);
+      },
+      inputs);
+  BOOST_TEST(result.error < 1e-7, result.where);
+}
+
+BOOST_AUTO_TEST_CASE(without_dynamic_weights_it_is_the_plain_model) {
+  const Seq2Seq plain = random_seq2seq(small_seq2seq(false)), zero = random_seq2seq(small_seq2seq());
+  for (const nn::NamedTensor& p : nn::parameters(zero)) {
+    const bool weight_of_compose = p.name.find(".dyn_") != std::string::npos && !p.name.ends_with("dw1");
+    if (weight_of_compose) p.value.detach().fill(0);
+  }
+  Seq2SeqConfig identity = small_seq2seq();
+  identity.compose_init = "identity";
+  Seq2Seq start(identity, kKey), without(small_seq2seq(false), kKey);
+  start.to(DType::f64), without.to(DType::f64);
+  NoGrad off;
+  const Batch b = seq2seq_batch(small_seq2seq());
+  BOOST_TEST(is_close(logits_of(zero, b), logits_of(plain, b), 0));
+  BOOST_TEST(is_close(logits_of(start, b), logits_of(without, b), 0));
+  BOOST_TEST(!is_close(logits_of(random_seq2seq(small_seq2seq()), b), logits_of(plain, b), 1e-3));
+}
+
+BOOST_AUTO_TEST_CASE(the_loss_counts_targets_and_sums_over_samples) {
+  const Seq2Seq model = random_seq2seq(small_seq2seq());
+  NoGrad off;
+  const Batch b = seq2seq_batch(small_seq2seq());
+  BOOST_TEST(model.count_targets(b) == 7);
+  double sum = 0;
+  for (int64_t i = 0; i < 2; ++i) sum += model.loss_sum(b.slice(i, i + 1)).item();
+  BOOST_TEST(std::fabs(model.loss_sum(b).item() - sum) < 1e-12 * sum);
+  const double expected = braid::sum(cross_entropy_per_token(logits_of(model, b), b.at("targets"))).item();
+  BOOST_TEST(std::fabs(sum - expected) < 1e-12 * sum);
+}
+
+BOOST_AUTO_TEST_CASE(decoding_with_a_cache_is_decoding_without) {
+  // Symbols 0 fill, 1 begin, 2 end: the greedy symbols of a random model, step by step from the whole prefix.
+  Seq2SeqConfig c = small_seq2seq();
+  c.max_target_length = 7;
+  // Seeds whose models do not answer every source alike; with the second one some rows end early.
+  for (const auto& [compose, seed] : {std::pair{false, 1}, {true, 1}, {true, 5}}) {
+    c.use_dcmha = compose;
+    const Seq2Seq model = random_seq2seq(c, 0.8, {static_cast<uint64_t>(seed), 0});
+    const Tensor source = symbol_ids({6, 5}, c.vocab_size, 3).to(DType::i32);
+    NoGrad off;
+    const auto found = models::decode_greedily(model, source, 7);
+    const Seq2Seq::Encoded encoded = model.encode(source);
+    models::KvCache cache = model.make_cache(7);
+    std::vector<std::vector<int32_t>> prefix(6, {models::kPairBegin}), expected(6);
+    std::vector<bool> ended(6);
+    for (int64_t t = 1; t <= 7; ++t) {
+      std::vector<int32_t> all, last;
+      for (const auto& row : prefix) all.insert(all.end(), row.begin(), row.end()), last.push_back(row.back());
+      const Tensor whole = model.decode(from_vector(all, {6, t}), encoded).sliced(1, t - 1, t);
+      BOOST_TEST(is_close(model.decode(from_vector(last, {6, 1}), encoded, &cache), whole, 1e-12));
+      const std::vector<int64_t> next = argmax(model.logits(whole)).to_vector<int64_t>();
+      for (size_t b = 0; b < 6; ++b) {
+        prefix[b].push_back(static_cast<int32_t>(next[b]));
+        ended[b] = ended[b] || next[b] == models::kPairEnd;
+        if (!ended[b]) expected[b].push_back(static_cast<int32_t>(next[b]));
+      }
+    }
+    BOOST_TEST((found == expected));
+    BOOST_TEST(std::set(found.begin(), found.end()).size() > 1);
+    if (seed == 5) BOOST_TEST(std::ranges::any_of(found, [](const auto& row) { return row.size() < 7; }));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(batches_are_checked) {
+  const Seq2SeqConfig c = small_seq2seq();
+  const Seq2Seq model = random_seq2seq(c);
+  const Batch b = seq2seq_batch(c);
+  model.check_batch(b);
+  const auto rejects = [&](const char* name, const Tensor& value, const char* words) {
+    Batch bad = b;
+    std::vector<nn::NamedTensor> tensors;
+    for (nn::NamedTensor t : b.tensors()) {
+      if (t.name == name) t.value = value;
+      tensors.push_back(t);
+    }
+    bad = {tensors[0], tensors[1], tensors[2]};
+    BOOST_TEST(throws_with([&] { model.check_batch(bad); }, words));
+  };
+  rejects("source_ids", zeros({2, 6}, DType::i64), "source_ids must be (B, at most 5)");
+  rejects("input_ids", zeros({3, 4}, DType::i64), "input_ids must be (B, at most 4)");
+  rejects("targets", zeros({2, 3}, DType::i64), "do not match input_ids");
+  rejects("source_ids", full({2, 5}, 9, DType::i64), "source symbol");
+  rejects("targets", full({2, 4}, 9, DType::i64), "target");
+}
+
+BOOST_AUTO_TEST_CASE(presets_and_settings) {
+  for (const char* preset : {"seq2seq-tiny", "dc-seq2seq-tiny", "seq2seq-small", "dc-seq2seq-small"}) {
+    const auto spec = models::configure_model(preset, {});
+    BOOST_TEST(
+        (models::differing_settings(*spec, *models::read_model_spec(spec->config_json(), "config.json")).empty()));
+    const int64_t parameters = spec->size().parameters;
+    const auto wider = spec->with(spec->matching_settings(parameters + 10'000));
+    BOOST_TEST(std::fabs(static_cast<double>(wider->size().parameters - parameters - 10'000)) < 1000);
+    BOOST_TEST(spec->training_memory({.batch = 4}).activations > 0);
+  }
+  const auto rejects = [](const models::SettingTexts& settings, const char* words) {
+    BOOST_TEST(throws_with([&] { models::configure_model("seq2seq-tiny", settings); }, words));
+  };
+  rejects({{"num_attention_heads", "5"}}, "bad num_attention_heads: expected a divisor of hidden_size = 64");
+  rejects({{"encoder_layer", "2"}}, "did you mean 'encoder_layers'?");
+  rejects({{"decoder_layers", "0"}}, "decoder_layers");
+  rejects({{"compose", "queries"}}, "compose");
+  const std::string text = models::configure_model("seq2seq-tiny", {})->config_json();
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string changed = text;
+    changed.replace(changed.find(from), from.size(), to);
+    return changed;
+  };
+  const auto rejects_file = [](const std::string& file, const char* words) {
+    BOOST_TEST(throws_with([&] { models::read_model_spec(file, "config.json"); }, words));
+  };
+  rejects_file(with("\"hidden_size\": 64", "\"hidden_size\": 63"), "bad model in config.json");
+  rejects_file(with("\"decoder_layers\"", "\"decoder_layer\""), "unknown key 'decoder_layer' in config.json");
+  rejects_file(with("\"rank\"", "\"ranks\""), "unknown key 'profile.ranks' in config.json");
+  const auto key_wise = models::configure_model("seq2seq-tiny", {{"compose", "key-wise"}});
+  for (const nn::NamedTensor& p : key_wise->parameters()) BOOST_TEST(p.name.find("dyn_query") == std::string::npos);
+}
+
+// Without a stage no head is mixed, without a side there are no dynamic terms: their settings are not in use.
+BOOST_AUTO_TEST_CASE(settings_of_dcmha_that_have_no_effect) {
+  const auto in_use = [](const models::SettingTexts& settings, const std::string& name) {
+    const auto spec = models::configure_model("dc-seq2seq-tiny", settings);
+    const std::vector<models::ModelSetting> all = spec->settings();
+    return std::ranges::find(all, name, &models::ModelSetting::name)->in_use;
+  };
+  for (const char* name : {"compose_init", "profile.rank", "profile.query_side"}) {
+    BOOST_TEST(in_use({}, name), name);
+    BOOST_TEST(!in_use({{"use_dcmha", "false"}}, name), name);
+  }
+  const models::SettingTexts no_stage = {{"profile.pre_compose", "false"}, {"profile.post_compose", "false"}};
+  const models::SettingTexts no_side = {{"profile.query_side", "false"}, {"profile.key_side", "false"}};
+  BOOST_TEST(!in_use(no_stage, "compose_init"));
+  BOOST_TEST(in_use(no_side, "compose_init"));
+  BOOST_TEST(!in_use(no_side, "profile.rank"));
+}
+
+// FLOPs counted by hand for one block each.
+BOOST_AUTO_TEST_CASE(flops) {
+  Seq2SeqConfig c = small_seq2seq(false);
+  c.decoder_layers = 1;
+  const double S = 5, T = 4, D = 8, F = 6, N = 2, R = 2, K = 8, V = 9;
+  const double plain = S * (8 * D * D + 4 * D * F) + S * S * 4 * D     // encoder
+                       + T * (12 * D * D + 4 * D * F) + S * 4 * D * D  // decoder
+                       + T * T * 4 * D + T * S * 4 * D + 2 * T * D * V;
+  const auto count = [](const Seq2SeqConfig& config) { return Seq2Seq(config, kKey).spec()->forward_flops(0); };
+  BOOST_TEST(count(c) == plain);
+  c.use_dcmha = true;
+  const double branch = 2 * D * K + 2 * K * 2 * R * N + 2 * D * N;  // of a position
+  const double pair = 4 * (4 * R * N + 2 * N) + 2 * 2 * N * N;
+  BOOST_TEST(count(c) == plain + branch * (4 * S + 4 * T + 2 * T + 2 * S) + pair * (S * S + T * T + T * S));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

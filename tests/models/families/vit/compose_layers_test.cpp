@@ -1,0 +1,77 @@
+// DCMHA in chosen blocks: the others are those of ViT; derivative, folders, settings, FLOPs.
+#include <boost/test/unit_test.hpp>
+#include <map>
+
+#include "braid/models/families/vit/cost.h"
+#include "braid/models/registry.h"
+#include "tests/models/families/vit/support.h"
+#include "tests/models/support.h"
+
+using namespace braid;
+using namespace braid::test;
+using models::Vit, models::VitConfig;
+
+namespace {
+
+VitConfig second_block() {
+  VitConfig c = small_vit();
+  c.compose_layers = {1};
+  return c;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(vit_compose_layers)
+
+// It is DCMHA everywhere with the terms of the first block zero.
+BOOST_AUTO_TEST_CASE(other_blocks_have_plain_attention) {
+  const Vit all = random_vit(small_vit()), chosen = random_vit(second_block());
+  std::map<std::string, Tensor> weights;
+  for (const nn::NamedTensor& p : nn::parameters(all)) {
+    weights[p.name] = p.value.detach();
+    const bool term =
+        p.name.ends_with("dyn_w_proj.qkw") || p.name.ends_with("dyn_w_proj.dd") || p.name.ends_with("_proj.w");
+    if (p.name.starts_with("layers.0.") && term) weights[p.name].fill(0);
+  }
+  for (const nn::NamedTensor& p : nn::parameters(chosen)) {
+    BOOST_TEST_REQUIRE(weights.contains(p.name), p.name);
+    p.value.detach().copy_(weights.at(p.name));
+    weights.erase(p.name);
+  }
+  BOOST_TEST(!weights.empty());
+  for (const auto& [name, value] : weights) BOOST_TEST(name.starts_with("layers.0.attention."), name);
+  NoGrad off;
+  const Tensor pixels = vit_batch(small_vit(), 3).at("pixel_values");
+  BOOST_TEST(is_close(chosen.logits(pixels), all.logits(pixels), 1e-13));
+  BOOST_TEST(!is_close(chosen.logits(pixels), random_vit(small_vit()).logits(pixels), 1e-3));
+}
+
+BOOST_AUTO_TEST_CASE(derivative_of_the_model) {
+  const GradcheckResult result = gradcheck_vit(second_block());
+  BOOST_TEST(result.error < 1e-7, result.where);
+}
+
+BOOST_AUTO_TEST_CASE(folders) { check_vit_folder(second_block()); }
+
+BOOST_AUTO_TEST_CASE(settings_are_checked) {
+  for (const char* bad : {"6", "2,1", "1,1"})
+    BOOST_TEST(throws_with(
+        [&] {
+          models::configure_model("dc-vit-28", {{"compose_layers", bad}});
+        },
+        "ascending numbers below num_hidden_layers = 6"));
+  BOOST_TEST(throws_with([] { models::configure_model("dc-vit-28", {{"compose_layers", "-1"}}); }, "compose_layers"));
+}
+
+BOOST_AUTO_TEST_CASE(flops) {
+  VitConfig c = small_vit();
+  const double all = models::vit_flops(c), none = models::vit_flops(small_vit(false));
+  c.compose_layers = {0};
+  BOOST_TEST(models::vit_flops(c) == (all + none) / 2);
+  c.compose_layers = {0, 1};
+  BOOST_TEST(models::vit_flops(c) == all);
+  c.use_dcmha = false;
+  BOOST_TEST(models::vit_flops(c) == none);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,112 @@
+#include "braid/nn/layers/linear.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include "braid/nn/inference/quantize.h"
+#include "braid/nn/layers/norm.h"
+#include "braid/nn/optim/master_weights.h"
+#include "tests/nn/support.h"
+#include "tests/support/compare.h"
+#include "tests/support/temp_folder.h"
+
+using namespace braid;
+using namespace braid::test;
+
+BOOST_AUTO_TEST_SUITE(linear_layer)
+
+BOOST_AUTO_TEST_CASE(every_parameter_gets_a_gradient) {
+  nn::Linear linear(5, 3, {.bias = true}, {1, 1});
+  check_gradient_flow(linear, linear(randn({2, 4, 5}, {11, 1})));
+}
+
+// y + alpha / r (x A^T) B^T, against the merged weight and finite differences.
+BOOST_AUTO_TEST_CASE(lora_is_a_low_rank_change_of_the_weight) {
+  const auto make = [](const Tensor& a, const Tensor& b) {
+    nn::Linear linear(5, 3, {.bias = true}, {1, 1});
+    nn::to(linear, DType::f64);
+    linear.set_lora(a.clone(), b.clone(), 3);
+    return linear;
+  };
+  const Tensor x = randn({4, 5}, {11, 1}, DType::f64), a = randn({2, 5}, {12, 1}, DType::f64),
+               b = randn({3, 2}, {13, 1}, DType::f64);
+  nn::Linear apart = make(a, b), merged = make(a, b);
+  check_gradient_flow(apart, cast(apart(x), DType::f32));
+  merged.merge_lora();
+  BOOST_TEST(merged.lora_rank() == 0);
+  BOOST_TEST(nn::parameters(merged).size() == 2u);
+  NoGrad off;
+  BOOST_TEST(is_close(apart(x), merged(x), 1e-14));
+  nn::Linear quantised = make(a, b);
+  nn::quantize_weights(quantised);
+  BOOST_TEST(quantised.lora_rank() == 0);
+  nn::to(quantised, DType::f32);
+  BOOST_TEST(is_close(quantised(x.to(DType::f32)).to(DType::f64), merged(x), 0.02));
+  nn::Linear plain(5, 3, {.bias = true}, {1, 1});
+  nn::to(plain, DType::f64);
+  BOOST_TEST(
+      is_close(apart(x), add(plain(x), scale(matmul(matmul(x, transpose(a, 0, 1)), transpose(b, 0, 1)), 1.5)), 1e-14));
+  BOOST_CHECK_THROW(make(b, a), Error);
+}
+
+namespace {
+class TwoLayers final : public nn::Module {
+ public:
+  TwoLayers() : first_(24, 40, {.bias = true}, {1, 1}), second_(40, 8, {}, {1, 2}), norm_(40, 1e-5) {}
+  Tensor operator()(const Tensor& x) const { return second_(norm_(first_(x))); }
+  void visit(nn::Visitor& v) const override {
+    v("first", first_);
+    v("norm", norm_);
+    v("second", second_);
+  }
+
+ private:
+  nn::Linear first_, second_;
+  nn::RmsNorm norm_;
+};
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(weights_of_8_bits_replace_those_of_linear_layers) {
+  TwoLayers m;
+  const Tensor x = randn({3, 24}, {11, 2});
+  const int64_t expected_bytes = nn::quantized_bytes(m);
+  NoGrad off;
+  const Tensor exact = m(x);
+  BOOST_TEST(!nn::is_quantized(m));
+  nn::quantize_weights(m);
+  BOOST_TEST(nn::is_quantized(m));
+  BOOST_TEST(is_close(m(x), exact, 0.02));
+  std::string listed;
+  int64_t bytes = 0;
+  for (const nn::NamedTensor& p : nn::parameters(m)) {
+    listed += p.name + " " + str(p.value.dtype()) + " " + str(p.value.shape()) + "; ";
+    bytes += p.value.numel() * size_of(p.value.dtype());
+    BOOST_TEST(!requires_grad(p.value));
+  }
+  BOOST_TEST(listed ==
+             "first.weight u8 (40, 24); first.scale f32 (40); first.bias f32 (40); norm.weight f32 (40); "
+             "second.weight u8 (8, 40); second.scale f32 (8); ");
+  BOOST_TEST(bytes == expected_bytes);
+  const Tensor once = m(x);
+  nn::quantize_weights(m);  // changes nothing
+  nn::to(m, DType::f32);
+  BOOST_TEST(is_close(m(x), once, 0));
+}
+
+BOOST_AUTO_TEST_CASE(a_quantised_model_is_for_inference_only) {
+  TwoLayers m;
+  nn::quantize_weights(m);
+  const auto rejected = [](const std::function<void()>& f, const std::string& what) {
+    BOOST_TEST(
+        throws_with(f, "the model has 8-bit weights (first.weight), which are for inference: it cannot be " + what));
+  };
+  rejected([&] { nn::require_grad(m); }, "trained");
+  rejected([&] { nn::MasterWeights(m, DType::f32, [](const std::string&) { return true; }); }, "trained");
+  rejected([&] { nn::save(m, TempFolder() / "m.safetensors"); }, "saved");
+  rejected([&] { nn::load(m, nn::parameters(TwoLayers()), "others"); }, "filled with other weights");
+  rejected([&] { nn::to(m, DType::bf16); }, "converted to bf16");
+  Tensor x = randn({3, 24}, {11, 2});
+  require_grad(x);
+  BOOST_TEST(throws_with([&] { m(x); }, "[linear_int8] has no derivative"));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
